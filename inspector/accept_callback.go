@@ -33,13 +33,13 @@ type Memory interface {
 type Callback struct {
 	Node   string
 	Packed fsm.Packed
-	Data   *Document // of Packed; whoever takes the callback may change it
+	Data   *Document // of Packed; the worker that takes the callback may change it
 }
 
 // Taker begins callbacks where they come in.
 type Taker interface {
-	// Take reports false if the callback was not taken, for whatever reason, and
-	// is to be queued; that joins it if it was taken all the same.
+	// Take reports false if the callback was not taken, for any reason, and is to
+	// be queued; that joins it if it was taken all the same.
 	Take(ctx context.Context, c Callback) (queued fsm.Queued, ok bool)
 }
 
@@ -55,7 +55,7 @@ func (p *WorkerPool) Take(ctx context.Context, cb Callback) (queued fsm.Queued, 
 	if p.o.Memory == nil || session.IsZero() || v.Admits(fsm.TakeCallback{}) != nil || p.o.Health.Err() != nil || !expected(v, cb.Node) {
 		return queued, false
 	}
-	told := make(chan fsm.Taken, 1) // nobody may be left to hear it; closed when it was not taken
+	told := make(chan fsm.Taken, 1) // buffered, since the caller may be gone; closed when it was not taken
 	engaged := p.submit(ctx, func() {
 		j := p.begin(session, cb, told)
 		close(told)
@@ -139,7 +139,7 @@ func (p *WorkerPool) withdraw(e *waitingTask) bool {
 }
 
 // startWaiting gives free workers to waiting tasks. The caller holds the lock, and
-// nobody waits for the workers to end.
+// does not wait for the workers to end.
 func (p *WorkerPool) startWaiting() {
 	for p.open && !p.paused && p.busy < p.size && len(p.waiting) > 0 {
 		e := p.waiting[0]
@@ -153,9 +153,9 @@ func (p *WorkerPool) startWaiting() {
 	}
 }
 
-// begin examines a callback and commits that its processing has begun, tells
-// whoever waits, and returns what is left to do, nil if that is nothing. A commit
-// whose outcome is unknown is one in a session that is over.
+// begin examines a callback and commits that its processing has begun, notifies the
+// waiting caller, and returns the job that is left to do, nil if there is none. A
+// commit whose outcome is unknown is one in a session that is over.
 func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) *job {
 	if !p.o.Memory.Examine(cb.Packed.Hash) {
 		return nil
@@ -165,7 +165,7 @@ func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.T
 		Claim:   fsm.Claim{Node: cb.Node, Session: session},
 		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
 	})
-	defer func() { j.hooks.stop() }() // unless whoever carries on has it
+	defer func() { j.hooks.stop() }() // unless the job that carries on has it
 	task, ok := j.examine(WithGuard(p.stop.tasks, j.current), cb.Data)
 	if !ok {
 		return nil
@@ -192,9 +192,9 @@ func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.T
 	return begun
 }
 
-// examine does what precedes `processing`. Whatever is amiss, a worker meets it
-// again and says so in the log. There is no claim yet, and it reads alone; still
-// a peer whose session may be over sends nothing.
+// examine does what precedes `processing`. It ignores faults: a worker meets each
+// again and logs it. There is no claim yet, and it reads alone; still a peer whose
+// session may be over sends nothing.
 func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
 	failures, err := j.runner().objections(ctx, data, func(h Hook) error {
 		j.pool.o.Memory.At(j.request.Document, h.Name())

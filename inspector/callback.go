@@ -223,8 +223,8 @@ func answerOf(v fsm.View, node string, document fsm.Hash) (fsm.Answer, bool) {
 	return rec.Delivered.Answer, rec.Delivered.Answer.Status != 0
 }
 
-// overtaken answers a callback that was consumed without effect: another one
-// ended the introspection first, or it was started anew.
+// overtaken answers a callback that was consumed without effect: another one ended
+// the introspection first, or it was started again.
 func overtaken(v fsm.View, node string) error {
 	rec, ok := v.Record(node)
 	switch {

@@ -13,14 +13,13 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// Discovery makes a node of a machine that nobody knows (docs/contract.md#discovery). It must
-// not make two of one machine, whichever peers die and however often the ramdisk
-// repeats itself, and Ironic offers no lock for that. So the node's UUID is made
-// of the machine's MACs: whoever discovers the machine arrives at the same one.
-// A record with that UUID and these MACs is committed first, so that whatever
-// else comes from the machine is found to be the record's; a worker then creates
-// the node under the record's claim. One that does it again, because the last was
-// lost, is told by Ironic that the UUID is taken.
+// Discovery makes a node of an unknown machine (docs/contract.md#discovery). It must not make
+// two of one machine, whichever peers die and however often the ramdisk repeats itself, and
+// Ironic offers no lock for that. So the node's UUID is made of the machine's MACs: each peer
+// that discovers the machine computes the same one. A record with that UUID and these MACs is
+// committed first, so that later data of the machine belongs to the record; a worker then
+// creates the node under the record's claim. One that does it again, because the last was
+// lost, gets Ironic's refusal that the UUID is taken.
 
 // keyDiscovered tells the hooks and rules of a discovered machine.
 const keyDiscovered = "auto_discovered"
@@ -32,10 +31,10 @@ const maxDiscovered = maxAttributes
 // discoveries is the name space of the UUIDs of discovered machines.
 const discoveries = "8d7a4d3e-1f0b-5c52-9a35-6c1f2b0e7a41"
 
-// discovered returns the attributes of a machine that is to be discovered, and
-// its UUID. Its MACs are those of the interfaces that the hooks choose, the ports
-// to be; those that are shared with other machines make its UUID, which must not
-// depend on who came first, and identify nobody. One that cannot be told from
+// discovered returns the attributes of a machine that is to be discovered, and its
+// UUID. Its MACs are those of the interfaces that the hooks choose, the ports to
+// be; those that are shared with other machines make its UUID, which must not
+// depend on who came first, and identify no machine. One that cannot be told from
 // others is a *Problem.
 func discovered(data *Document, hooks []Hook, shared []string) (node string, a fsm.Attributes, err error) {
 	m := MachineOf(data)
@@ -168,5 +167,5 @@ func elder(v fsm.View, rec fsm.Record) string {
 	return ""
 }
 
-// notFoundLine says why a machine that nobody knows did not become a node.
+// notFoundLine says why an unknown machine did not become a node.
 func notFoundLine(why error) string { return fmt.Sprintf("Node not found hook failed: %v", why) }

@@ -139,8 +139,8 @@ func bounded(a fsm.Attributes) fsm.Attributes {
 	return a
 }
 
-// discover makes a record for a machine that nobody knows; a worker makes the
-// node, before the data is processed.
+// discover makes a record for an unknown machine; a worker makes the node, before
+// the data is processed.
 func (s *Service) discover(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
 	all := MachineOf(data)
 	m, err := s.machines.match(ctx, all)

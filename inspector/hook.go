@@ -83,7 +83,7 @@ type Task struct {
 	Log    *slog.Logger
 
 	node  Node
-	read  time.Time // when the node was asked for; zero: nobody knows
+	read  time.Time // when the node was asked for; zero: not known
 	ports []Port    // as last listed; nil: not yet
 }
 
@@ -96,8 +96,8 @@ func NewTask(data *Document, node Node, ironic Ironic) *Task {
 // Node returns the node as it was last read or patched.
 func (t *Task) Node() Node { return t.node }
 
-// Deployed reports whether the node carries somebody's workload: it is never
-// switched off, and its ports are never deleted.
+// Deployed reports whether the node carries a workload: it is never switched off,
+// and its ports are never deleted.
 func (t *Task) Deployed() bool { return deployed(t.node) }
 
 func deployed(n Node) bool {
@@ -139,6 +139,6 @@ func (t *Task) Ports(ctx context.Context) ([]Port, error) {
 	return t.ports, nil
 }
 
-// SetPorts notes what Ports shall return after a hook changed them; nil lists
-// them anew.
+// SetPorts notes what Ports shall return after a hook changed them; nil lists them
+// again.
 func (t *Task) SetPorts(ports []Port) { t.ports = ports }

@@ -83,9 +83,9 @@ func (r hookRunner) objections(ctx context.Context, data *Document, next func(Ho
 	return failures, nil
 }
 
-// run runs a part of a hook in a goroutine that nobody needs, so that one that
-// never ends holds up a processor and nothing else. Its calls of Ironic fail from
-// then on.
+// run runs a part of a hook in a goroutine that no caller waits for, so that one
+// that never ends holds up a processor and nothing else. Its calls of Ironic fail
+// from then on.
 func (r hookRunner) run(ctx context.Context, h Hook, part func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
@@ -94,7 +94,7 @@ func (r hookRunner) run(ctx context.Context, h Hook, part func(context.Context) 
 		worker = &hookGoroutine{}
 		defer worker.stop()
 	}
-	done := make(chan error, 1) // nobody may be left to take it
+	done := make(chan error, 1) // buffered, since the caller may be gone
 	worker.run(func() {
 		defer func() {
 			if p := recover(); p != nil {

@@ -84,14 +84,14 @@ func (s *Service) continueHere(ctx context.Context, data *Document, m Machine) (
 	if err != nil {
 		return "", err
 	}
-	if keeper != nil && keeper.Wants(true) { // how it ends, nobody knows yet
+	if keeper != nil && keeper.Wants(true) { // its end is not known yet
 		s.storeLogs(ctx, keeper, node, logs)
 	}
 	return node, nil
 }
 
-// asIronic gives a refused callback Ironic's status: there is one for whatever
-// led to no node that waits.
+// asIronic gives a refused callback Ironic's status: there is one for all reasons
+// why no waiting node was found.
 func asIronic(err error) error {
 	var said *Refusal
 	if errors.As(err, &said) && said.Status == http.StatusBadRequest {
@@ -104,7 +104,7 @@ func asIronic(err error) error {
 // name its node, and is answered with the agent's token, which Ironic alone has.
 const tokenMinor = 84
 
-// forIronic reports whether nobody but Ironic can answer.
+// forIronic reports whether only Ironic can answer.
 func (c InbandCall) forIronic() bool {
 	if c.Node != "" || c.Version == "latest" {
 		return true

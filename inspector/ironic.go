@@ -73,7 +73,7 @@ const (
 	stateOn      = "power on"
 	stateActive  = "active"
 	stateRescue  = "rescue"
-	errorMaximum = 4 << 10 // bytes of somebody else's error text that are kept
+	errorMaximum = 4 << 10 // bytes of a foreign error text that are kept
 )
 
 // NodeClient reads and writes nodes in Ironic. ref is a UUID or a name. A node

@@ -53,8 +53,8 @@ func (p *WorkerPool) job(claimed fsm.ClaimedRequest) *job {
 	return j
 }
 
-// work carries out one claimed request. Whatever happens, the claim ends: with
-// the request done, failed or given back, or because it was lost.
+// work carries out one claimed request. The claim always ends: with the request
+// done, failed or given back, or because it was lost.
 func (j *job) work() {
 	defer j.hooks.stop()
 	ctx := j.pool.stop.tasks
@@ -203,7 +203,7 @@ func (j *job) fail(status int, text string) error {
 	return j.advance(a)
 }
 
-// late ends a request whose time was over before anybody could begin it.
+// late ends a request whose time was over before a worker could begin it.
 func (j *job) late(rec fsm.Record) error {
 	if rec.State == fsm.NodeAborting {
 		return j.advance(fsm.Advance{Event: fsm.EventAbortEnd, Consume: true})
@@ -219,7 +219,7 @@ func (j *job) keep() fsm.Hash {
 	return j.request.Document
 }
 
-// clip makes somebody else's text fit for the log.
+// clip shortens a foreign text for the log.
 func clip(text string) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) > errorMaximum {

@@ -84,8 +84,8 @@ func (j *job) look(ctx context.Context, t *Task) error {
 	return err
 }
 
-// fit makes sure, before something is done to the node, that there is time left
-// and that nobody else has the node by now. A *Problem ends the introspection.
+// fit makes sure, before something is done to the node, that there is time left and
+// that no other user has the node by now. A *Problem ends the introspection.
 func (j *job) fit(ctx context.Context, t *Task) error {
 	v := j.pool.o.Log.View()
 	if rec, ok := v.Record(j.claim.Node); ok && overdue(v, rec) {
@@ -97,8 +97,8 @@ func (j *job) fit(ctx context.Context, t *Task) error {
 	return j.admissible(t.node)
 }
 
-// admissible refuses a node that somebody else has. Stored data may be processed
-// again whoever has the node, as by the original: nobody switches it.
+// admissible refuses a node that another user has. Stored data may be processed
+// again even then, as by the original: the node is not switched.
 func (j *job) admissible(n Node) error {
 	if j.request.Event == fsm.EventReapply {
 		return nil
@@ -135,7 +135,7 @@ func (j *job) unreachable(ctx context.Context, err error) bool {
 	return Unreachable(err) && !j.pool.o.Health.Singled(ctx, j.began)
 }
 
-// off switches the node off, unless somebody else has it by now.
+// off switches the node off, unless another user has it by now.
 func (j *job) off(ctx context.Context, t *Task) error {
 	if err := j.look(ctx, t); err != nil {
 		return err
@@ -158,8 +158,8 @@ func (j *job) power(ctx context.Context, t *Task, target string) error {
 	return t.Ironic.SetPower(call, t.node.UUID, target)
 }
 
-// insist does what cannot be given back any more: while Ironic is away it waits,
-// as requests do that nobody has begun.
+// insist does what cannot be given back any more: while Ironic is away it waits, as
+// requests do that no worker has begun.
 func (j *job) insist(ctx context.Context, do func() error) error {
 	err := do()
 	for err != nil && j.unreachable(ctx, err) && j.ironicBack(ctx) {

@@ -237,7 +237,7 @@ func (j *job) failed(ctx context.Context, err error) error {
 		return err
 	case errors.As(err, &problem):
 		return j.fail(http.StatusBadRequest, problem.Text)
-	case j.request.Event == fsm.EventReapply: // nobody waits for it
+	case j.request.Event == fsm.EventReapply: // no caller waits for it
 		return j.fail(http.StatusInternalServerError, err.Error())
 	default:
 		return j.fail(http.StatusInternalServerError, fmt.Sprintf("Unexpected exception %s during processing: %v", class(err), err))

@@ -14,8 +14,8 @@ import (
 const reapplyHead = "Pre-processing failures detected reapplying introspection on stored data:\n"
 
 // reapply processes a document again, in the order of docs/contract.md#starting. The
-// node's power is left alone. Whatever it does may be done twice, so a request
-// that is met again simply begins anew.
+// node's power is left alone. Each of its steps may be done twice, so a request that
+// is met again begins from the start.
 func (j *job) reapply(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	if rec.State != fsm.NodeReapplying {
 		return j.consume() // it is done: its acceptance had moved the node

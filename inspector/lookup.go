@@ -26,13 +26,12 @@ type Finder interface {
 
 var _ Finder = fsm.View{}
 
-// MachineOf returns what a ramdisk's data say that identifies its node: the
-// MACs of the inventory's interfaces, up to 1,024, and the BMC's addresses; and
-// what tells the machine from others that share some of these.
-// What has the wrong shape identifies nobody and is left out: the hooks report
-// it. Unlike the original it needs no hook to have succeeded, so that a node
-// whose hooks fail is found and learns why. The result may be more than a
-// record takes (128 of each).
+// MachineOf returns what a ramdisk's data say that identifies its node: the MACs of
+// the inventory's interfaces, up to 1,024, and the BMC's addresses; and what tells
+// the machine from others that share some of these. A value of the wrong shape
+// identifies no machine and is left out: the hooks report it. Unlike the original
+// it needs no hook to have succeeded, so that a node whose hooks fail is found and
+// learns why. The result may be more than a record takes (128 of each).
 func MachineOf(d *Document) Machine {
 	inventory := inventoryOf(d)
 	m := Machine{Serial: serialOf(inventory.Get("system_vendor"))}
@@ -128,7 +127,7 @@ func addAddress(addresses []string, text string) []string {
 	return append(addresses, address)
 }
 
-// unknownError says that nobody is under introspection whom data belongs to.
+// unknownError says that no node under introspection fits the data.
 type unknownError struct{ attributes fsm.Attributes }
 
 // Error implements error.
@@ -136,11 +135,11 @@ func (e *unknownError) Error() string {
 	return "Could not find a node for attributes " + pythonAttributes(e.attributes)
 }
 
-// LookUp finds the node that a ramdisk runs on. A node scores one point if any
-// of its MACs matches and one if any of its BMC addresses does; the highest
-// score wins. MACs that cannot be one machine's own count for nothing, nor does
-// a node that the rest contradicts, see contradicts. That it is nobody, or several
-// with the same score, is said in the contract's text after "Look up error: ".
+// LookUp finds the node that a ramdisk runs on. A node scores one point if any of
+// its MACs matches and one if any of its BMC addresses does; the highest score
+// wins. MACs that cannot be one machine's own count for nothing, nor does a node
+// that the rest contradicts, see contradicts. That no node matches, or several with
+// the same score, is said in the contract's text after "Look up error: ".
 func LookUp(v Finder, m Machine) (node string, err error) {
 	score := make(map[string]int)
 	count(score, v.NodesByMAC, ownMACs(m.MACs))

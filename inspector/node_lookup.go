@@ -15,7 +15,7 @@ import (
 const nameQuestions = 16
 
 // nodeLookup knows which machines Ironic has, without regard to what is under
-// introspection. Anybody can make a peer ask, with a document of many MACs. So
+// introspection. Any client can make a peer ask, with a document of many MACs. So
 // Ironic's lists are read, each once for all who wait for it, and no more often
 // than their readings allow. No answer is older than its question.
 type nodeLookup struct {
@@ -64,8 +64,8 @@ type nodeAt struct {
 	address string
 }
 
-// byBMC files nodes under their BMCs' addresses. Names that cannot be resolved
-// are nobody's, as at a start.
+// byBMC files nodes under their BMCs' addresses. Names that cannot be resolved are
+// left out, as at a start.
 func byBMC(ctx context.Context, nodes []Node, resolver Resolver, fields []string, log *slog.Logger) (knownBMCs, error) {
 	var mu sync.Mutex
 	known := knownBMCs{byAddress: make(map[string][]nodeAt, len(nodes)), addresses: make(map[string][]string, len(nodes))}

@@ -17,7 +17,7 @@ type Notifier struct {
 	waiting map[*waiter]struct{}
 }
 
-// waiter is somebody waiting.
+// waiter is one waiting caller.
 type waiter struct {
 	cond func(fsm.View) bool // must be quick; called by Run and Wait
 	done chan fsm.View       // capacity 1

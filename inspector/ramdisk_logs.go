@@ -20,7 +20,7 @@ type LogKeeper interface {
 	// Wants reports whether logs are kept of an introspection that failed, or of
 	// one that did not.
 	Wants(failed bool) bool
-	// Keep stores logs and says where. An error costs nobody anything but them.
+	// Keep stores logs and says where. An error loses the logs and nothing else.
 	Keep(logs RamdiskLogs) (path string, err error)
 }
 
@@ -80,7 +80,7 @@ func (s *Service) storeLogs(ctx context.Context, keeper LogKeeper, node string, 
 	}
 	switch {
 	case err == nil:
-	case node == "": // anybody sends such logs
+	case node == "": // any client may send such logs
 		s.limited.Warn("store ramdisk logs of unknown node failed", "err", err)
 	default:
 		s.o.Logger.Warn("store ramdisk logs failed", "node", node, "err", err)

@@ -45,7 +45,7 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 }
 
 // known refuses what the workers of a peer that is yet to be upgraded would claim
-// and not do. Whoever asks again finds it upgraded.
+// and not do. A client that repeats the request later finds the peer upgraded.
 func (s *Service) known(e fsm.Event) error {
 	if err := s.o.Log.View().AdmitsEvent(e); err != nil {
 		return refuse(http.StatusServiceUnavailable, "%v", err)

@@ -16,7 +16,7 @@ import (
 // How long a ramdisk waits for Ironic's own answer; its post ends after 30 s.
 const (
 	passLimit = 25 * time.Second
-	// introduceLimit is for a document whose node nobody here knows: if Ironic does
+	// introduceLimit is for a document whose node is not known here: if Ironic does
 	// not say within it whose it is, the document is kept and its sender goes on.
 	introduceLimit = 10 * time.Second
 )

@@ -26,14 +26,14 @@ const (
 	// relayAbsent is the pause after Ironic said that it waits for no such
 	// document; it may begin to at any moment.
 	relayAbsent = 2 * time.Second
-	// relayProof is for how long the entry that begins an attempt proves that
-	// nobody else leads. Past it nothing more is sent.
+	// relayProof is for how long the entry that begins an attempt proves that no
+	// other peer leads. Past it nothing more is sent.
 	relayProof = 7 * time.Second
 )
 
-// Relayer is the leader's duty that hands documents on to Ironic until it has
-// taken them. Each attempt is in the log before its first byte is sent, and so is
-// its outcome: whoever leads next knows which answers were lost.
+// Relayer is the leader's duty that hands documents on to Ironic until it has taken
+// them. Each attempt is in the log before its first byte is sent, and so is its
+// outcome: the next leader knows which answers were lost.
 type Relayer struct {
 	Live   *LiveSettings
 	Log    Log
@@ -151,7 +151,7 @@ func (w *relaying) release(sequence fencing.Token, pause time.Duration) {
 	w.again[sequence] = now
 }
 
-// forget drops what is kept of documents that are not pending any more.
+// forget drops the records of documents that are not pending any more.
 func (w *relaying) forget(v fsm.View) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -55,7 +55,7 @@ func (s *Service) CreateRule(ctx context.Context, id string, body []byte) (rule 
 func (s *Service) DeleteRule(ctx context.Context, id string) error {
 	command := fsm.DeleteRule{UUID: id}
 	if command.Validate() != nil {
-		return noRule(id) // nobody's UUID
+		return noRule(id) // no rule has such a UUID
 	}
 	res, err := s.o.Do.Do(ctx, "", command)
 	if err == nil {

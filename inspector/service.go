@@ -74,7 +74,7 @@ func (s *Service) resolve(ctx context.Context, ref string) (string, error) {
 // node reads a node from Ironic for the API.
 func (s *Service) node(ctx context.Context, ref string) (Node, error) {
 	if _, err := uuid.Parse(ref); err == nil && !isID(ref) {
-		return Node{}, notFoundInIronic(ref) // looks like a UUID and is nobody's name
+		return Node{}, notFoundInIronic(ref) // it looks like a UUID and is no node's name
 	}
 	node, err := s.o.Ironic.Node(ctx, ref)
 	if errors.Is(err, ErrNoNode) {

@@ -8,18 +8,17 @@ import (
 	"github.com/trivet-ha/trivet/config"
 )
 
-// Settings are what introspections are done by. They are a value: nobody changes
-// one that others have.
+// Settings are what introspections are done by. They are a value: one that was
+// handed over is never changed.
 type Settings struct {
 	Config config.Inspection
 	Hooks  []Hook    // those that Config names, in its order
 	Logs   LogKeeper // of ramdisks; nil: they are thrown away
 }
 
-// LiveSettings holds the settings in force. Whoever does something that takes several
-// steps takes them once, so that it is done by one configuration from beginning
-// to end; what begins after Set is done by the new one. All methods may be
-// called concurrently.
+// LiveSettings holds the settings in force. A task of several steps reads them once,
+// so that it is done by one configuration from beginning to end; what begins after
+// Set is done by the new one. All methods may be called concurrently.
 type LiveSettings struct {
 	mu      sync.Mutex
 	now     Settings

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// How often a list of Ironic's is read for callbacks that anybody may send.
+// How often a list of Ironic's is read for callbacks that any client may send.
 const (
 	// readInterval is the time between two readings, of those that come in a row
 	// after the first readBurst.
@@ -29,7 +29,7 @@ type sharedRead[T any] struct {
 	mu    sync.Mutex
 	begun uint64 // readings
 
-	// Belong to whoever has the turn.
+	// Only the reading whose turn it is uses these.
 	last  uint64 // the newest reading that was finished
 	value T
 	err   error

@@ -15,9 +15,9 @@ import (
 // (docs/contract.md#starting), in the order the original prints them.
 var startable = [...]string{"manageable", "enroll", "inspect wait", "inspecting", "inspect failed"}
 
-// checkProvision refuses a node that may soon carry somebody's workload, and one
-// that carries it unless that is permitted. The text names the same states
-// either way, as the original's does.
+// checkProvision refuses a node that may soon carry a workload, and one that
+// carries it unless that is permitted. The text names the same states either way,
+// as the original's does.
 func checkProvision(n Node, permitActive bool) error {
 	if slices.Contains(startable[:], strings.ToLower(n.Provision)) || permitActive && deployed(n) {
 		return nil

@@ -16,14 +16,14 @@ import (
 )
 
 // The guard of the synchronisation (docs/design.md#sync): a list that lacks more than
-// both of these deletes nothing until somebody confirms it, or it has said the
+// both of these deletes nothing until an operator confirms it, or it has said the
 // same for suspectFor.
 const (
 	suspectShare = 5  // one in five of the known nodes
 	suspectCount = 10 // nodes
 	suspectFor   = 24 * time.Hour
 
-	maxReason = 500 // bytes of somebody else's error text in a suspicion
+	maxReason = 500 // bytes of a foreign error text in a suspicion
 )
 
 // Settings in which the synchronisation leaves word.

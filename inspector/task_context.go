@@ -8,9 +8,9 @@ import (
 // Bounds of an orderly stop, one after the other. Their sum leaves the rest of
 // the process some seconds of the unit's TimeoutStopSec (30 s).
 const (
-	// stopGrace is for how long running tasks go on after the pool was told to stop:
-	// a callback with a dozen calls of an Ironic that takes a second for each ends
-	// by itself.
+	// stopGrace is for how long running tasks go on after the pool began to stop: a
+	// callback with a dozen calls of an Ironic that takes a second for each ends by
+	// itself.
 	stopGrace = 18 * time.Second
 	// callGrace is for how long a power call in flight may go on after its task
 	// was interrupted. If it were cut, its outcome would be unknown, and the

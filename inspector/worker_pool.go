@@ -110,7 +110,7 @@ func (p *WorkerPool) round(ctx context.Context) {
 	v, changed := p.o.Log.Changed()
 	free := p.resize(settings.workers())
 	if free == 0 {
-		changed = nil // nothing in the log matters before somebody is free
+		changed = nil // nothing in the log matters before a worker is free
 	}
 	wanted, again := p.pick(v, free)
 	if session := p.o.Session.ID(); len(wanted) > 0 && !session.IsZero() && p.beginClaim() {
@@ -215,7 +215,7 @@ func overdue(v fsm.View, rec fsm.Record) bool {
 
 // claim commits a claim and puts workers to what it got. A request that another
 // peer took meanwhile is no failure. The answer is waited for when ctx has ended,
-// too: a claim that nobody here knows of would be held until the session ends.
+// too: a claim that is not known here would be held until the session ends.
 func (p *WorkerPool) claim(ctx context.Context, session fencing.Token, wanted []fencing.Token) error {
 	write, end := p.stop.commit()
 	defer end()

@@ -47,10 +47,10 @@ type Box struct {
 // places is how many notes the box takes.
 const places = fsm.MaxUnfinished
 
-// Open reads what the last process of this host left in the file, which need
-// not exist, and begins anew. A record that cannot be read is left out. What is
-// returned is nowhere else: a process that dies before it has told leaves the
-// others with what the log says.
+// Open reads what the last process of this host left in the file, which need not
+// exist, and begins with an empty file. A record that cannot be read is left out.
+// What is returned is nowhere else: a process that dies before it has told leaves
+// the others with what the log says.
 func Open(path string) (*Box, []fsm.Unfinished, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -134,7 +134,7 @@ func (b *Box) slot(request fencing.Token) (slot int, ok bool) {
 	return slot, ok
 }
 
-// take returns a place that nobody has; the caller holds the lock.
+// take returns a free place; the caller holds the lock.
 func (b *Box) take() (slot int, ok bool) {
 	if len(b.free) == 0 {
 		return 0, false

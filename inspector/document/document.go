@@ -1,5 +1,5 @@
 // Package document is JSON as the inspector has it: a ramdisk's data, which stays as it
-// came but for what somebody sets, and values that are split, printed, converted and
+// came but for values that are set, and values that are split, printed, converted and
 // compared as the original does, a Python program. Hooks and rules read the same
 // values, and say the same of them.
 package document
@@ -15,10 +15,9 @@ import (
 	"unicode/utf8"
 )
 
-// Document is a ramdisk's data: a JSON object whose top-level values are kept
-// as they came until somebody sets one, so that what nobody touches stays as it
-// was, down to the order of keys and the digits of numbers. It belongs to one
-// goroutine.
+// Document is a ramdisk's data: a JSON object whose top-level values are kept as
+// they came until one is set, so that values that are not set stay as they were,
+// down to the order of keys and the digits of numbers. It belongs to one goroutine.
 type Document struct {
 	keys    []string // in the order they came, then in the order they were set
 	values  map[string]*Value
@@ -131,7 +130,8 @@ func (d *Document) Set(key string, value any) error {
 	return nil
 }
 
-// encode is json.Marshal without escapes for HTML, which nobody asked for.
+// encode is json.Marshal without escapes for HTML, which the original does not
+// write.
 func encode(value any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -169,9 +169,9 @@ func (d *Document) JSON() []byte {
 	return append(out, '}')
 }
 
-// overlay is what processing changed: kept beside the document it was made
-// from, so that 30 KB are not stored twice a node. First the deletions, then
-// what is set, in order.
+// overlay is what processing changed: kept next to the document it was made from,
+// so that 30 KB are not stored twice a node. First the deletions, then what is set,
+// in order.
 type overlay struct {
 	Delete []string                   `json:"delete,omitempty"`
 	Set    map[string]json.RawMessage `json:"set,omitempty"`

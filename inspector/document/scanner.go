@@ -120,8 +120,8 @@ func (s *scanner) value() error {
 	}
 }
 
-// object steps over an object and tells its members, if somebody listens: each
-// name as it stands, in quotes.
+// object steps over an object and passes its members to each, if that is not nil:
+// each name as it stands, in quotes.
 func (s *scanner) object(each func(quoted, value []byte) error) error {
 	var names *objectNames
 	if s.limits != nil {
@@ -155,8 +155,8 @@ func (s *scanner) object(each func(quoted, value []byte) error) error {
 	})
 }
 
-// array steps over an array and tells its elements, if somebody listens. They have
-// no names.
+// array steps over an array and passes its elements to each, if that is not nil.
+// They have no names.
 func (s *scanner) array(each func(none, value []byte) error) error {
 	return s.nested('[', ']', func() error {
 		from := s.at

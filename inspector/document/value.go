@@ -38,9 +38,9 @@ func (k Kind) InWords() string {
 	return [...]string{"nothing", "true or false", "a number", "a number", "text", "a list", "an object"}[k]
 }
 
-// Value is a JSON value that is split when somebody looks into it: most look at a
-// few values of a large document. It belongs to one goroutine until it is settled.
-// A nil Value is what is missing.
+// Value is a JSON value that is split at its first use: most callers read a few
+// values of a large document. It belongs to one goroutine until it is settled. A
+// nil Value is what is missing.
 type Value struct {
 	raw  json.RawMessage // checked
 	kind Kind

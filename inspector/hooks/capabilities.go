@@ -110,8 +110,8 @@ func (h capabilities) ofFlags(flags []*document.Value) (found []capability) {
 	return found
 }
 
-// addCapabilities sets capabilities of the node, whatever overwrite_existing
-// says. Others stay, in their order; new ones follow.
+// addCapabilities sets capabilities of the node, regardless of overwrite_existing.
+// Others stay, in their order; new ones follow.
 func addCapabilities(ctx context.Context, t *inspector.Task, found []capability) error {
 	if len(found) == 0 {
 		return nil

@@ -28,7 +28,7 @@ type link struct {
 	object
 	name string
 	mac  string          // lower case; "" if it has none
-	said *document.Value // a list of [type, hexadecimal value]; nil if nobody listened
+	said *document.Value // a list of [type, hexadecimal value]; nil if the ramdisk did not listen
 	raw  bool            // said is from lldp_raw
 }
 
@@ -157,8 +157,8 @@ func (l link) facts(t *inspector.Task, wanted ...byte) (*lldp.Facts, error) {
 	return &facts, nil
 }
 
-// splitTLV splits [type, value]. The type is -1 if it is none that there can be:
-// nobody reads such a TLV.
+// splitTLV splits [type, value]. The type is -1 if it is out of range: no hook
+// reads such a TLV.
 func splitTLV(tlv *document.Value) (kind int, value *document.Value, ok bool) {
 	pair, all, err := tlv.Elements(2)
 	if err != nil || all != 2 {

@@ -23,7 +23,7 @@ type address struct {
 	options        url.Values
 }
 
-// dialects maps the schemes of SQLAlchemy to what they mean. Nobody changes it.
+// dialects maps the schemes of SQLAlchemy to what they mean. It is never changed.
 var dialects = map[string]string{"sqlite": "sqlite", "mysql": "mysql", "mariadb": "mysql", "postgresql": "postgresql", "postgres": "postgresql"}
 
 // parse reads a URL as SQLAlchemy writes it, scheme+driver://user:password@host:port/database?options.

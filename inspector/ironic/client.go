@@ -29,8 +29,8 @@ const (
 	// maxPage bounds an answer that is a list, in bytes: a thousand ports with
 	// all their fields are 1 MB.
 	maxPage = 16 << 20
-	// pingTimeout bounds Ping, whatever the configuration grants a call: who
-	// does not answer within it is not usable.
+	// pingTimeout bounds Ping, also where the configuration grants a call more: an
+	// Ironic that does not answer within it is not usable.
 	pingTimeout = 3 * time.Second
 )
 
@@ -286,7 +286,7 @@ func (s *session) request(ctx context.Context, k call) (*http.Request, error) {
 // answer reads the body of a success.
 func (k call) answer(resp *http.Response) ([]byte, error) {
 	if k.limit == 0 {
-		// What was asked is done, whatever becomes of the rest of the answer.
+		// The request is done, also if the rest of the answer is lost.
 		_, _ = io.CopyN(io.Discard, resp.Body, maxErrorBody)
 		return nil, nil
 	}

@@ -79,7 +79,7 @@ func (c *conn) quiet() bool {
 // the connection is of no use.
 func (c *conn) exchange(req *http.Request) (*http.Response, error) {
 	c.ctx, c.left = req.Context(), maxHeader
-	// A deadline in the past interrupts whatever is under way.
+	// A deadline in the past interrupts the read or write under way.
 	stop := context.AfterFunc(c.ctx, func() { _ = c.net.SetDeadline(time.Unix(1, 0)) })
 	resp, err := c.converse(req)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-// maxMessage bounds what is kept of somebody else's sentence, in bytes; what is
-// in no sentence is kept shorter.
+// maxMessage bounds a foreign sentence in an error, in bytes; text without a
+// sentence is cut shorter.
 const (
 	maxMessage = 4 << 10
 	maxExcerpt = 120
@@ -124,7 +124,7 @@ func cut(text string) string {
 }
 
 // ended is a call whose caller's context ended. It keeps what the last try met,
-// which may be why nobody wants to wait any more.
+// which may be why the caller gave up.
 func ended(ctx context.Context, call string, last *inspector.IronicError) *inspector.IronicError {
 	cause := context.Cause(ctx)
 	e := &inspector.IronicError{Call: call, Message: "the call was ended: " + cut(cause.Error()), Err: cause}

@@ -97,5 +97,5 @@ type unsent struct{ error }
 // Unwrap returns what it was.
 func (e unsent) Unwrap() error { return e.error }
 
-// Is says so to whoever asks.
+// Is implements the interface of errors.Is.
 func (e unsent) Is(target error) bool { return target == inspector.ErrNotSent }

@@ -86,8 +86,8 @@ func (c *Client) oneNode(ctx context.Context, k call) (inspector.Node, error) {
 	return n, nil
 }
 
-// decodeNode reads a node. A patch is answered with all its eighty fields, so
-// those that nobody wants are stepped over.
+// decodeNode reads a node. A patch is answered with all its eighty fields, so those
+// that Node does not have are stepped over.
 func decodeNode(raw []byte) (n inspector.Node, err error) {
 	err = document.Pick(raw, func(name []byte) any { return fieldOf(&n, name) })
 	return n, err

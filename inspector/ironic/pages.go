@@ -25,8 +25,8 @@ func (c *Client) pages(ctx context.Context, k call, each func(raw []byte) (next 
 			return err
 		}
 		// Of the link only the query is followed. Its host is what Ironic believes
-		// its own to be, which behind a proxy nobody here may reach, or must be
-		// shown a token.
+		// its own to be, which behind a proxy may be out of reach, or must be shown
+		// a token.
 		link, err := url.Parse(next)
 		if err != nil || link.RawQuery == "" {
 			return garbled(k.name(), "Ironic's link to the next page cannot be followed: %.200q", next)

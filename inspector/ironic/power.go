@@ -44,7 +44,7 @@ func (c *Client) nodeAt(ctx context.Context, mac string) (uuid string, found boo
 
 // PowerState returns what Ironic remembers of a node's power, what it is doing
 // about it ("" for nothing), and its last trouble with the node. Ironic asks the
-// machine itself only when it is told to switch it, and now and then.
+// machine itself only before it switches it, and now and then.
 func (c *Client) PowerState(ctx context.Context, node string) (state, doing, trouble string, err error) {
 	k, err := nodeCall(http.MethodGet, node, "?fields=power_state,target_power_state,reservation,last_error")
 	if err != nil {

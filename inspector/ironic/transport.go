@@ -142,7 +142,7 @@ func (t *transport) take(to string) *conn {
 func (t *transport) expire(to string) {
 	resting := t.idle[to]
 	for len(resting) > 0 && time.Since(resting[0].since) >= idleConn {
-		_ = resting[0].wire.Close() // nobody waits for anything on it
+		_ = resting[0].wire.Close() // no call waits on it
 		resting = resting[1:]
 	}
 	t.idle[to] = resting
@@ -206,7 +206,7 @@ func (t *transport) close() {
 	t.closed = true
 	for to, resting := range t.idle {
 		for _, c := range resting {
-			_ = c.wire.Close() // nobody waits for anything on it
+			_ = c.wire.Close() // no call waits on it
 		}
 		delete(t.idle, to)
 	}

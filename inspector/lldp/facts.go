@@ -112,7 +112,7 @@ func (f *Facts) find(name string) int {
 	return slices.IndexFunc(f.list, func(known fact) bool { return known.name == name })
 }
 
-// set notes a fact that is told once.
+// set notes a fact that a frame states once.
 func (f *Facts) set(name string, value any) {
 	if f.find(name) < 0 {
 		f.add(name, value)

@@ -17,8 +17,8 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-// Nothing is kept when the file system of the directory is nearly full: the
-// state of the cluster may lie on the same one, and anybody may send logs.
+// Nothing is kept when the file system of the directory is nearly full: the state
+// of the cluster may lie on the same one, and any client may send logs.
 const (
 	leastFree  = 512 << 20 // bytes
 	leastShare = 50        // one in fifty bytes

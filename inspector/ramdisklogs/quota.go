@@ -17,7 +17,7 @@ const (
 	// 16,384 in a quota of 1 GiB.
 	leastCharge = 64 << 10
 	// unknownShare of the quota, one in four, is for logs of machines that are not
-	// known: anybody may send those.
+	// known: any client may send those.
 	unknownShare = 4
 	// unfinished begins the name of a file that is being written.
 	unfinished = ".logs-"

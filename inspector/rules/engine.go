@@ -33,8 +33,8 @@ func NewEngine() *Engine { return &Engine{limit: decideLimit} }
 // run is one application of the rules. It belongs to one goroutine.
 type run struct {
 	task  *inspector.Task
-	data  *document.Value              // the document, nil until somebody wants it
-	whole *document.Value              // the node, nil until somebody wants it, or when it is old
+	data  *document.Value              // the document, nil until its first use
+	whole *document.Value              // the node, nil until its first use, or when it is old
 	found map[string][]*document.Value // by paths in the data: rules ask for the same fields
 }
 
