@@ -20,9 +20,9 @@ import (
 	"github.com/trivet-ha/trivet/internal/logs"
 )
 
-// Every call that may change something leaves one line in the log, whatever
-// came of it, but for the renewal of a lease that its holder goes on to have:
-// message "audit", and a group of that name with
+// Every call that may change something leaves one line in the log, also one that
+// failed, but for the renewal of a lease by its holder: message "audit", and a
+// group of that name with
 //
 //	api      public, control, or page: what the page at /ui/ asks of control
 //	who      the user, operator or process; see caller names below
@@ -55,7 +55,7 @@ const (
 const maxAuditText = 200
 
 // call is what the audit tells of one request, as far as the request's own
-// goroutine has found out; the index is noted by whoever commits.
+// goroutine has found out; the code that commits notes the index.
 type call struct {
 	api       string
 	caller    Caller
@@ -196,7 +196,7 @@ func cut(text string, most int) string {
 }
 
 // requestKeys returns the keys of the request that ctx belongs to. The audit has them
-// whatever handler the log is written with.
+// with any handler of the log.
 func requestKeys(ctx context.Context) (keys []any) {
 	for _, a := range logs.RequestOf(ctx).Attrs() {
 		keys = append(keys, a)
@@ -204,8 +204,8 @@ func requestKeys(ctx context.Context) (keys []any) {
 	return keys
 }
 
-// publicCall begins the audit of a request to the public API. Whoever comes to
-// a protected resource is nobody until it has proved more.
+// publicCall begins the audit of a request to the public API. A caller of a
+// protected resource counts as unknown until it has proved who it is.
 func publicCall(r *http.Request, proxies []netip.Prefix) *call {
 	made := &call{api: "public", caller: Caller{Name: whoAnybody}}
 	sender, connected := senderOf(r, proxies)

@@ -44,8 +44,8 @@ func (noAuth) Identify(*http.Request, netip.Addr) (Caller, error) {
 	return Caller{Name: whoAnybody, Role: RoleAdmin}, nil
 }
 
-// Bounds of the work on passwords. bcrypt is slow on purpose: whoever guesses
-// must not take the cores from the log's heartbeats.
+// Bounds of the work on passwords. bcrypt is slow on purpose: guesses must not take
+// the cores from the log's heartbeats.
 const (
 	maxChecks     = 1                // at a time
 	rememberFor   = 10 * time.Minute // since a password was last used; it is right without a check
@@ -203,7 +203,7 @@ func (b *BasicAuth) matches(table *users, u *user, password []byte) bool {
 	return false
 }
 
-// mac is what is kept of a password that was right. No name holds a colon.
+// mac is the record of a password that was right. No name holds a colon.
 func (b *BasicAuth) mac(name, password string) []byte {
 	h := hmac.New(sha256.New, b.key)
 	h.Write([]byte(name + ":" + password)) // never fails

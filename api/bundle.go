@@ -8,7 +8,7 @@ import (
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
-// Bundler tells whoever helps what this peer knows of itself, without secrets. It
+// Bundler gathers what this peer knows of itself for support, without secrets. It
 // does not block and needs no quorum.
 type Bundler interface {
 	Bundle() []supportbundle.File

@@ -9,7 +9,7 @@ import (
 // sameSite refuses a request that would change something and that a browser sent
 // for a page of another site, by its Sec-Fetch-Site, or by an Origin that is not
 // the Host. Who may reach the API is often who may use it (noauth, callbacks), and
-// a browser adds a password that it knows (http_basic) to whatever a page sends: a
+// a browser adds a password that it knows (http_basic) to any request of a page: a
 // page that an operator looks at must not act for that operator. Clients that are
 // no browsers send neither header. No page can have a browser add tokenHeader
 // without the leave of this API, which never gives it, so that a request with a

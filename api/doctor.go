@@ -71,7 +71,7 @@ func others(ctx context.Context, all Others) []doctor.Facts {
 		if a.Err != nil {
 			row = doctor.Facts{Error: a.Err.Error()}
 		}
-		row.Peer, row.ID = a.Name, a.ID // as the cluster calls it, whatever it says
+		row.Peer, row.ID = a.Name, a.ID // as the cluster calls it, not as it calls itself
 		rows = append(rows, row)
 	}
 	return rows

@@ -58,7 +58,7 @@ type Outlook struct {
 	Door      []Span `json:"door"`       // when its own was open
 	APIMS     int64  `json:"api_ms"`     // longest time without a linearizable read
 	HasFloat  bool   `json:"has_float"`  // a floating IP is configured
-	AddressMS int64  `json:"address_ms"` // longest time in which nobody took connections there
+	AddressMS int64  `json:"address_ms"` // longest time in which no host took connections there
 }
 
 // Drill practises the loss of the leader.

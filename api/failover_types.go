@@ -77,7 +77,7 @@ type RemediationStep struct {
 	Peer  string        `json:"peer,omitempty"`
 	// Operator says that Peer is an operator.
 	Operator bool   `json:"operator,omitempty"`
-	Device   string `json:"device,omitempty"` // that is told to switch the machine off
+	Device   string `json:"device,omitempty"` // that switches the machine off
 	Reason   string `json:"reason,omitempty"`
 }
 
@@ -135,8 +135,8 @@ const (
 type PowerOrder struct {
 	Power  string `json:"power"`            // off or on
 	Device string `json:"device,omitempty"` // empty: the first that is configured
-	// Confirm repeats the name of the kube node, so that nobody switches a
-	// machine off by a slip.
+	// Confirm repeats the name of the kube node, so that an operator does not
+	// switch off a machine by mistake.
 	Confirm string `json:"confirm"`
 }
 

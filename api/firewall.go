@@ -47,10 +47,10 @@ type Door struct {
 
 // Recorded is who may have a door open, as the log has it.
 type Recorded struct {
-	Peer    string        `json:"peer,omitempty"` // name; empty: nobody
+	Peer    string        `json:"peer,omitempty"` // name; empty: no peer
 	Token   fencing.Token `json:"token,omitempty"`
 	Since   string        `json:"since,omitempty"`
-	Unknown bool          `json:"unknown,omitempty"` // somebody of before a restore or recovery may, too
+	Unknown bool          `json:"unknown,omitempty"` // a peer of before a restore or recovery may, too
 }
 
 // FloatingIP is the floating address on one host.
@@ -58,7 +58,7 @@ type FloatingIP struct {
 	Address  string   `json:"address,omitempty"` // empty: there is none
 	Held     bool     `json:"held"`
 	Why      string   `json:"why,omitempty"`          // it is not held
-	Conflict string   `json:"conflict_mac,omitempty"` // of somebody else who answers for it
+	Conflict string   `json:"conflict_mac,omitempty"` // of another host that answers ARP for it
 	Recorded Recorded `json:"recorded"`
 }
 
@@ -69,7 +69,7 @@ type Rules struct {
 	Equal   bool       `json:"equal"`
 	Problem string     `json:"problem,omitempty"`     // why they are not as they should be
 	AsOf    string     `json:"compared_at,omitempty"` // when the kernel's were last read back and right
-	Drift   int        `json:"drift"`                 // how often somebody else changed them
+	Drift   int        `json:"drift"`                 // how often another program changed them
 	Index   uint64     `json:"index"`                 // of the state they were made from
 }
 

@@ -55,13 +55,13 @@ type Inspector struct {
 	Auth      Auth
 	MaxLimit  int                                         // the longest page of a list, api_max_limit
 	StaleFor  func() time.Duration                        // since this peer last heard of a leader
-	Logs      func(fsm.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: nobody knows
+	Logs      func(fsm.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: not known
 	Callbacks CallbackLimit                               // the zero one limits nothing
 	Inband    InbandInspection                            // nil: there is no such path
 	Lending   Lending                                     // nil: there are no such paths
 	Names     Names                                       // nil: there are no such paths
 	Events    EventSource                                 // nil: there is no such path
-	Report    func(fsm.EventReport)                       // records the audit as events; nil: nobody does
+	Report    func(fsm.EventReport)                       // records the audit as events; nil: it is not recorded
 	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
 	Admission *admission.Controller                       // nil: one of its own
 	Logger    *slog.Logger
@@ -204,7 +204,7 @@ const (
 	provedKey = "proved"
 )
 
-// callerOf returns who calls, the zero Caller where nobody was asked.
+// callerOf returns who calls, the zero Caller where no credentials were asked for.
 func callerOf(c echo.Context) Caller {
 	caller, _ := c.Get(callerKey).(Caller)
 	return caller

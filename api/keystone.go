@@ -24,8 +24,8 @@ import (
 // tokenHeader carries a token of Keystone.
 const tokenHeader = "X-Auth-Token"
 
-// Bounds of the work on tokens. Whoever invents tokens must neither push those
-// that are good out of memory, nor keep Keystone from everybody else.
+// Bounds of the work on tokens. A client that invents tokens must neither push
+// valid ones out of memory, nor keep Keystone from other clients.
 const (
 	maxToken       = 8 << 10          // bytes
 	maxHolders     = 4096             // kept; some 1 kB each
@@ -35,13 +35,13 @@ const (
 	maxKnownTokens = maxHolders       // whose next question does not wait for those of strangers
 )
 
-// awayFor is how long a question without an answer tells that Keystone is away.
-// It is asked when somebody comes, and then alone.
+// awayFor is for how long a question without an answer tells that Keystone is away.
+// Keystone is asked only when a caller shows a token.
 const awayFor = 5 * time.Minute
 
-// TokenExaminer says who holds a token: keystone.ErrUnknownToken if nobody does,
-// and any other error if that cannot be told now. It bounds nothing but what the
-// context bounds.
+// TokenExaminer says who holds a token: keystone.ErrUnknownToken if the token has
+// no holder, and any other error if that cannot be told now. It bounds nothing but
+// what the context bounds.
 type TokenExaminer interface {
 	Examine(ctx context.Context, token string) (keystone.Holder, error)
 }
@@ -77,7 +77,7 @@ type flight struct {
 	done      chan struct{} // closed when the rest is set
 	caller    Caller
 	err       error
-	abandoned bool // who asked went away: the answer is nobody's
+	abandoned bool // the caller went away, so the answer counts for no other
 }
 
 // silence is a question that Keystone did not answer.
@@ -170,8 +170,8 @@ func (k *KeystoneAuth) recall(id tokenID, source netip.Prefix) (caller Caller, a
 	return Caller{}, f, nil, nil
 }
 
-// ask puts the question in the context of the caller: a goroutine of its own
-// would have no owner. If the caller goes away, one of those who wait asks anew.
+// ask puts the question in the context of the caller: a goroutine of its own would
+// have no owner. If the caller goes away, one of those who wait asks again.
 func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix, token string, f *flight) (Caller, error) {
 	defer func() {
 		k.mu.Lock()
@@ -231,9 +231,9 @@ func (k *KeystoneAuth) examine(ctx context.Context, known int, source netip.Pref
 	return holder, refuse(http.StatusServiceUnavailable, "Keystone cannot be asked who you are; try again: %s", forStrangers(err))
 }
 
-// Away tells why Keystone did not answer when it was asked last, and nil if it
-// did, or if nobody has asked for some minutes. It is for operators: it may name
-// users and files.
+// Away tells why Keystone did not answer when it was asked last, and nil if it did,
+// or if it was not asked for some minutes. It is for operators: it may name users
+// and files.
 func (k *KeystoneAuth) Away() error {
 	last := k.away.Load()
 	if last == nil || k.now().Sub(last.since) >= awayFor {
@@ -242,8 +242,8 @@ func (k *KeystoneAuth) Away() error {
 	return last.why
 }
 
-// forStrangers is what somebody who has proved nothing is told of a failure:
-// Keystone's part of it. The user's name and files are for the log.
+// forStrangers is the part of a failure that a caller without good credentials may
+// read: Keystone's. The user's name and files are for the log.
 func forStrangers(err error) string {
 	var theirs *keystone.Error
 	switch {
@@ -263,7 +263,7 @@ func (k *KeystoneAuth) keepHolder(id tokenID, asked time.Time, caller Caller, ex
 	k.known.put(remembered[tokenID, struct{}]{id: id, until: asked.Add(knownFor), ends: expires})
 }
 
-// keepStranger remembers that a token is nobody's, for a moment.
+// keepStranger remembers for a moment that a token has no holder.
 func (k *KeystoneAuth) keepStranger(id tokenID, asked time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

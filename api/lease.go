@@ -167,7 +167,7 @@ func (i *Inspector) showLease(c echo.Context) error {
 	return replyGrant(c, http.StatusOK, g)
 }
 
-// acquisition is the body of a PUT. What it names besides is nobody's.
+// acquisition is the body of a PUT. Other members are ignored.
 type acquisition struct {
 	Holder   string `json:"holder"`
 	TTL      int64  `json:"ttl_ms"`
@@ -184,7 +184,7 @@ func (i *Inspector) acquireLease(documents bodies) echo.HandlerFunc {
 			return err
 		}
 		if a.Request == "" {
-			a.Request = uuid.NewString() // whoever gets no answer is told it
+			a.Request = uuid.NewString() // a caller without an answer learns it from the error
 		}
 		ctx, cancel := limited(c)
 		defer cancel()
@@ -253,7 +253,7 @@ func (i *Inspector) renewLease(documents bodies) echo.HandlerFunc {
 }
 
 // releaseLease ends a grant that its holder shows, in the body or, for clients that
-// send none with DELETE, in the query. With record=1 it removes what is kept of a
+// send none with DELETE, in the query. With record=1 it removes the record of a
 // free one.
 func (i *Inspector) releaseLease(documents bodies) echo.HandlerFunc {
 	return func(c echo.Context) error {

@@ -98,7 +98,7 @@ func (i *Inspector) removeValue(c echo.Context) error {
 	return reply(c, http.StatusNoContent, plainType, nil)
 }
 
-// octetType is the type of a value: what it is, whoever wrote it knows.
+// octetType is the type of a value, whose format only its writer knows.
 var octetType = []string{"application/octet-stream"}
 
 func (i *Inspector) showValue(c echo.Context) error {

@@ -17,7 +17,8 @@ type Logins struct {
 	counted   func(ok bool)
 }
 
-// NewLogins returns an audit of logins. counted is told of each that was judged.
+// NewLogins returns an audit of logins. counted is called for each login that was
+// judged.
 func NewLogins(proxies []netip.Prefix, counted func(ok bool), logger *slog.Logger) *Logins {
 	return &Logins{proxies: proxies, strangers: newUnproved(logger), logger: logger, counted: counted}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// front does what the contract asks of every request, whatever its path: the
-// original does it before it looks for a route, too.
+// front does what the contract asks of every request, on any path: the original
+// does it before it looks for a route, too.
 func (i *Inspector) front(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {

@@ -14,7 +14,7 @@ import (
 // pathOpenAPI is where the description of the API is.
 const pathOpenAPI = "/v1/openapi.json"
 
-// openAPISource describes the public API, in YAML for whoever maintains it.
+// openAPISource describes the public API, in YAML, which maintainers edit.
 //
 //go:embed openapi.yaml
 var openAPISource []byte

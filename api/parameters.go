@@ -26,8 +26,8 @@ func query(c echo.Context) url.Values {
 // maxNodeName is the longest name that Ironic gives a node.
 const maxNodeName = 255
 
-// nodeRef returns the node of a path. What can be nobody's UUID or name goes no
-// further: it would become part of a URL of Ironic's.
+// nodeRef returns the node of a path. A text that cannot be a UUID or a name goes
+// no further: it would become part of a URL of Ironic's.
 func nodeRef(c echo.Context) (string, error) {
 	ref := c.Param("node")
 	if len(ref) > maxNodeName || ref == "." || ref == ".." || !consistsOf(ref, isNameByte) {
@@ -76,7 +76,7 @@ func parseMarker(q url.Values) (string, error) {
 	}
 	marker := strings.ReplaceAll(q.Get("marker"), "-", "")
 	id, err := uuid.Parse(marker)
-	if err != nil || len(marker) != 32 { // digits; the other forms that Parse knows are nobody's
+	if err != nil || len(marker) != 32 { // digits; no UUID of a node has the other forms that Parse knows
 		return "", refuse(http.StatusBadRequest, badRequest+"Marker not UUID-like")
 	}
 	return id.String(), nil

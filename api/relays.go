@@ -11,7 +11,7 @@ import (
 // Relay is a ramdisk's data that is handed on to Ironic, or was.
 type Relay struct {
 	Sequence fencing.Token `json:"sequence"`
-	Node     string        `json:"node,omitempty"` // not there if nobody knows whose it is
+	Node     string        `json:"node,omitempty"` // not there if its node is not known
 	State    string        `json:"state"`          // pending, taken or failed
 	Tries    int           `json:"tries"`
 	Reason   string        `json:"reason,omitempty"` // what Ironic said last, or what happened instead

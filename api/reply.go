@@ -17,7 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-// Content types, made once; nobody changes them.
+// Content types, made once and never changed.
 var (
 	jsonType = []string{"application/json"}
 	htmlType = []string{"text/html; charset=utf-8"} // of an empty body
@@ -74,7 +74,7 @@ func (i *Inspector) render(err error, c echo.Context) {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(retryAfterSeconds))
 	}
 	body := append(appendText([]byte(`{"error":{"message":`), e.Message), "}}"...)
-	if c.Path() == pathInbandInspection { // whoever calls there knows Ironic's shape
+	if c.Path() == pathInbandInspection { // its callers expect the shape of Ironic's errors
 		if theirs, err := ironicError(e.Status, e.Message); err == nil {
 			body = theirs
 		}
@@ -84,8 +84,8 @@ func (i *Inspector) render(err error, c echo.Context) {
 	}
 }
 
-// refusal gives an error its status and the contract's text. What is nobody's
-// refusal is told to the log alone.
+// refusal gives an error its status and the contract's text. An error that is no
+// refusal goes to the log alone.
 func (i *Inspector) refusal(c echo.Context, err error) Error {
 	var said *inspector.Refusal
 	var routing *echo.HTTPError

@@ -2,8 +2,8 @@ package api
 
 import "net/http"
 
-// Role is what somebody may do with the inspector's API. The original's other
-// roles (member) may do nothing here that a stranger may not.
+// Role is what a caller may do with the inspector's API. The original's other roles
+// (member) may do nothing here that a stranger may not.
 type Role uint8
 
 // The roles. The zero Role may do what is public and nothing else, so that a
@@ -36,8 +36,8 @@ type Caller struct {
 }
 
 // allow refuses a caller whose role is below need, in the words of
-// docs/contract.md#errors.
-// Whoever that is has proved who it is: 401 would make it ask for a password.
+// docs/contract.md#errors. The caller has proved who it is: 401 would make it ask
+// for a password.
 func (c Caller) allow(need Role) error {
 	if c.Role < need {
 		return refuse(http.StatusForbidden, "Access denied by policy")

@@ -123,8 +123,8 @@ func (i *Inspector) deleteRules(c echo.Context) error {
 	return reply(c, http.StatusNoContent, plainType, nil)
 }
 
-// plainType is the type of no body at all, as the original has it. Nobody
-// changes it.
+// plainType is the type of no body at all, as the original has it. It is never
+// changed.
 var plainType = []string{"text/plain; charset=utf-8"}
 
 func replyRule(c echo.Context, status int, rule fsm.Rule) error {

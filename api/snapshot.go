@@ -7,8 +7,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// saveSnapshot streams the state. The stream carries its own checksum, so a
-// cut one is found by whoever reads it.
+// saveSnapshot streams the state. The stream carries its own checksum, so that its
+// reader notices a cut one.
 func (c *Control) saveSnapshot(ctx echo.Context) error {
 	w := &lazyWriter{ctx: ctx}
 	err := c.Snapshots.Save(ctx.Request().Context(), w)

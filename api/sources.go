@@ -19,7 +19,7 @@ import (
 type CallbackLimit struct {
 	Rate  int // a second, for as long as it likes; 0: no limit
 	Burst int // at once
-	// Refused, if set, is told of each callback that must come again.
+	// Refused, if set, is called for each callback that must come again.
 	Refused func()
 }
 
@@ -41,11 +41,10 @@ func newCallbackRates(l CallbackLimit, logger *slog.Logger) *callbackRates {
 	return r
 }
 
-// bounded keeps a source from taking what all others need. Whoever comes too
-// often, or with too much at once, gets 503 and is told when to come again:
-// never a 4xx, which the ramdisk takes for final, so that its machine would
-// fail for what its neighbours did. next is given the source, the zero Prefix for
-// one on this host.
+// bounded keeps a source from taking what all others need. A source that sends too
+// often, or too much at once, gets 503 with the time to repeat: never a 4xx, which
+// the ramdisk takes for final, so that its machine would fail for what its
+// neighbours did. next is given the source, the zero Prefix for one on this host.
 func (r *callbackRates) bounded(proxies []netip.Prefix, next func(echo.Context, netip.Prefix) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		sender, _ := senderOf(c.Request(), proxies)

@@ -14,16 +14,16 @@ import (
 // it is tls.Config's GetCertificate.
 type Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// TLS is how the API listens. HTTP/1.1 alone, as in the clear: nobody who
-// comes needs more, and HTTP/2 has ways to keep a server busy that this one
-// would have to bound anew.
+// TLS is how the API listens. HTTP/1.1 alone, as in the clear: no client needs
+// more, and HTTP/2 has ways to keep a server busy that this server would have to
+// bound again.
 func TLS(get Certificates) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: get}
 }
 
-// CertificateFiles is a certificate and its key in two files of somebody else.
-// They are read again when one of them changes, and until both fit the old pair
-// serves: files are not replaced in one stroke. It may be used concurrently.
+// CertificateFiles is a certificate and its key in two files that another program
+// writes. They are read again when one of them changes, and until both fit the old
+// pair serves: files are not replaced in one stroke. It may be used concurrently.
 type CertificateFiles struct {
 	cert, key string
 	logger    *slog.Logger

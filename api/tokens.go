@@ -13,7 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// DefaultTokenTTL is how long a join token is good for if nobody says.
+// DefaultTokenTTL is how long a join token is good for by default.
 const DefaultTokenTTL = 24 * time.Hour
 
 func (c *Control) tokens(ctx echo.Context) error {

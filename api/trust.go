@@ -26,7 +26,7 @@ type Certificate struct {
 	Name        string `json:"name"`
 	NotBefore   string `json:"not_before,omitempty"` // of an operator: when the newest was issued
 	NotAfter    string `json:"not_after,omitempty"`
-	RevokedUpTo string `json:"revoked_up_to,omitempty"` // whatever was issued until then is void
+	RevokedUpTo string `json:"revoked_up_to,omitempty"` // all certificates issued until then are void
 	Problem     string `json:"problem,omitempty"`
 }
 

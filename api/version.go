@@ -25,7 +25,7 @@ func addVersions(h http.Header) {
 	h["X-OpenStack-Ironic-Inspector-API-Maximum-Version"] = maximumValue
 }
 
-// Values of headers, made once; nobody changes them.
+// Values of headers, made once and never changed.
 var (
 	minimumValue = []string{minimumVersion}
 	maximumValue = []string{maximumVersion}

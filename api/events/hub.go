@@ -44,7 +44,7 @@ type Log interface {
 	Changed() (fsm.View, <-chan struct{})
 }
 
-// Hub hands events out to the readers of one peer. While nobody reads it does
+// Hub hands events out to the readers of one peer. Without a reader it does
 // nothing. Its methods may be called concurrently.
 type Hub struct {
 	log    Log

@@ -14,7 +14,7 @@ type operation struct {
 	method, path string
 	need         api.Role
 	// proved wants a user who showed credentials. With noauth everybody who reaches
-	// the API may introspect, and nobody may change the cluster.
+	// the API may introspect, and no user may change the cluster.
 	proved bool
 	body   string // sent in place of the request's; "": the request's
 }

@@ -20,9 +20,8 @@ var leftOnPages = map[string]int{
 
 // leftInCode are the hits of packages, in comments and strings. A number only falls.
 var leftInCode = map[string]int{
-	"api":                           59,
-	"api/events":                    3,
-	"api/web":                       1,
+	"api":                           3,
+	"api/events":                    1,
 	"app":                           73,
 	"app/datadir":                   3,
 	"cli/cluster":                   9,
