@@ -10,9 +10,9 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
-// sweepEvery is how often marks are looked for that nobody takes away any more: of
-// a leader that ended between two steps, of a remediation that an operator
-// cancelled, or that is forgotten.
+// sweepEvery is how often the leader looks for marks without an owner: of a leader
+// that ended between two steps, of a remediation that an operator cancelled, or
+// that is forgotten.
 const sweepEvery = time.Minute
 
 // sweep mends until ctx ends, at first when everything was seen.

@@ -84,7 +84,7 @@ type Pod struct {
 // Seen is told what happens in a cluster, by one goroutine. Its methods return at
 // once.
 type Seen interface {
-	// Node is told of every Node that is new or changed; the first time of all of
+	// Node receives every Node that is new or changed; the first time of all of
 	// them, and again after each new list.
 	Node(n Node)
 	// NodeGone is told the name and UID of a Node that was deleted.
@@ -112,7 +112,7 @@ type Writer interface {
 	// Node reads a Node by name, from the storage and no cache. ErrGone.
 	Node(ctx context.Context, name string) (Node, error)
 	// Renewal reads the Lease of a Node, from the storage and no cache, and returns
-	// its renewal as Seen is told it. ErrGone if there is none.
+	// its renewal in the form that Seen receives. ErrGone if there is none.
 	Renewal(ctx context.Context, node string) (string, error)
 	// Mark changes a Node if it is still as it was read.
 	Mark(ctx context.Context, as Node, c Change) (Node, error)

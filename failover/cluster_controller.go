@@ -23,7 +23,7 @@ const (
 	// recordLimit bounds one entry in the log.
 	recordLimit = 5 * time.Second
 	// proofLife is for how long a proof of leadership allows an outside write. Past
-	// it the write is not begun; one that takes longer is proven anew meanwhile.
+	// it the write is not begun; one that takes longer is proven again meanwhile.
 	proofLife = 2 * time.Second
 	// tellLimit bounds an Event, which is for people and may be lost.
 	tellLimit = 5 * time.Second
@@ -325,8 +325,8 @@ func (s *clusterController) write(ctx context.Context, limit time.Duration, what
 	return nil
 }
 
-// tell writes an Event on a kube node, beside the work: one that is lost is
-// lost.
+// tell writes an Event on a kube node, in parallel with the work. A lost Event is
+// not repeated.
 func (s *clusterController) tell(ctx context.Context, n Node, typ, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

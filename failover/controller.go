@@ -13,7 +13,7 @@ import (
 )
 
 // watchAgain is the pause before a cluster that could not be watched at all is
-// tried anew.
+// tried again.
 const watchAgain = 30 * time.Second
 
 // ControllerOptions are the parts of a Controller. All are required.
@@ -30,11 +30,10 @@ type ControllerOptions struct {
 	Logger        *slog.Logger
 }
 
-// Controller is the leader's duty that watches the clusters, judges who is dead
-// and moves the work of the dead elsewhere. It keeps nothing over a leadership:
-// whoever leads next finds in the log how far each remediation has come, and goes
-// on there. Run runs once at a time; all other methods may be called
-// concurrently.
+// Controller is the leader's duty that watches the clusters, judges who is dead and
+// moves the work of the dead elsewhere. It keeps nothing over a leadership: the
+// next leader finds in the log how far each remediation has come, and goes on
+// there. Run runs once at a time; all other methods may be called concurrently.
 type Controller struct {
 	o        ControllerOptions
 	settings atomic.Pointer[Settings]
@@ -63,7 +62,7 @@ func (c *Controller) Renew(s Settings) {
 	c.settings.Store(&s)
 }
 
-// Settings returns those that count. Nobody changes them.
+// Settings returns the settings in force, which are never changed in place.
 func (c *Controller) Settings() Settings { return *c.settings.Load() }
 
 // Name implements leader.Duty.

@@ -8,8 +8,8 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// rail is one guard rail: a reason not to begin a remediation of a kube node,
-// whatever the signs are. It is a pure function and returns a sentence that says
+// rail is one guard rail: a reason not to begin a remediation of a kube node, which
+// holds against all signs. It is a pure function and returns a sentence that says
 // what forbids and, where it helps, until when; "" if it does not.
 type rail struct {
 	name    string
@@ -133,9 +133,9 @@ func byYouth(f *facts, n *nodeFacts) string {
 	return fmt.Sprintf("it appeared only %v ago; looked after from %v on (failover.healthy_delay)", rounded(n.Known), delay)
 }
 
-// byPlannedWork waits for Kubernetes' own word where somebody has cordoned a kube
-// node: it is drained and restarted on purpose, and what could be moved quickly
-// has been moved.
+// byPlannedWork waits for Kubernetes' own word where an operator or a program has
+// cordoned a kube node: it is drained and restarted on purpose, and what could be
+// moved quickly has been moved.
 func byPlannedWork(f *facts, n *nodeFacts) string {
 	if !n.Unschedulable || f.notReadyLong(n) {
 		return ""

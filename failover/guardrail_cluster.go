@@ -76,7 +76,7 @@ func byControlPlane(f *facts, n *nodeFacts) string {
 }
 
 // byEtcdQuorum leaves etcd its majority, without asking it: its members are taken
-// to be the control-plane nodes, and whoever is unhealthy to be lost.
+// to be the control-plane nodes, and each unhealthy one to be lost.
 func byEtcdQuorum(f *facts, n *nodeFacts) string {
 	if !n.ControlPlane {
 		return ""

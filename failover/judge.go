@@ -60,8 +60,8 @@ const nothing = "nothing"
 func NewJudge(o JudgeOptions) *Judge { return &Judge{o: o, since: make(map[string]time.Time)} }
 
 // Look judges every kube node, by name. The hold time is counted from one look to
-// the next, so it is to be called twice a second. Whoever may be acted on counts
-// as being remedied for those that come after it in the same look.
+// the next, so it is to be called twice a second. A kube node that may be acted on
+// counts as being remedied for those that come after it in the same look.
 func (j *Judge) Look() []Verdict {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -98,9 +98,9 @@ func (j *Judge) Storm() (c fsm.HoldFailover, needed bool) {
 }
 
 // Still says whether the signs against a kube node are all there at this moment,
-// without the hold time and whatever the guard rails say, and in a sentence why or
-// why not. False is no proof of life: while the API server is silent nothing is
-// known, and it is false.
+// without the hold time and the guard rails, and in a sentence why or why not.
+// False is no proof of life: while the API server is silent nothing is known, and
+// it is false.
 func (j *Judge) Still(uid string) (suspect bool, why string) {
 	f, _ := j.facts()
 	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
@@ -120,8 +120,8 @@ func (j *Judge) Returned(uid string) bool {
 }
 
 // Well reports whether a kube node works as far as Kubernetes can tell: it is Ready,
-// and its Lease was seen to change lately. Its power is not taken, whatever the peers
-// hear.
+// and its Lease was seen to change lately. Its power is not taken, also if no peer
+// hears it.
 func (j *Judge) Well(uid string) bool {
 	f, _ := j.facts()
 	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
@@ -166,7 +166,7 @@ func (j *Judge) facts() (*facts, fsm.View) {
 }
 
 // deepen adds to facts what only matters of those that may be acted on, which is
-// mostly nobody.
+// mostly none.
 func (j *Judge) deepen(f *facts, v fsm.View) {
 	f.remember(v)
 	for _, n := range f.nodes {

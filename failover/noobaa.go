@@ -104,7 +104,7 @@ func (e *edges) again(one edge) {
 	e.put(one)
 }
 
-// tapped is a Watcher whose observations are told to a second Seen as well.
+// tapped is a Watcher that passes its observations to a second Seen as well.
 type tapped struct {
 	Watcher
 	tap *edges

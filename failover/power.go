@@ -63,7 +63,7 @@ type Fences interface {
 // kubelet read.
 type Comparer interface {
 	// Uncompared says why it did not at its newest reading of a machine, "" if it did.
-	// It asks nobody, and may be called concurrently.
+	// It makes no call, and may be called concurrently.
 	Uncompared(m Machine) string
 }
 

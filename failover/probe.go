@@ -27,8 +27,8 @@ const (
 	HeardKernel Heard = 3
 )
 
-// On reports whether a machine that this was heard of is on for certain: whatever
-// a fence device says of it.
+// On reports whether a machine that this was heard of is on for certain, also
+// against the word of a fence device.
 func (h Heard) On() bool { return h == HeardAlive || h == HeardKernel }
 
 // KubeletProber asks a kubelet for a sign of life.
@@ -43,7 +43,7 @@ type KubeletProber interface {
 const maxHealthz = 4 << 10
 
 // Kubelets asks kubelets over HTTPS, without looking at their certificates: what
-// counts is that somebody answers, not what. Connections are kept, because a
+// counts is that the host answers, not what. Connections are kept, because a
 // handshake every 2 s and kube node would cost more than all the rest.
 type Kubelets struct {
 	client  http.Client
@@ -92,7 +92,7 @@ func (k *Kubelets) Knock(ctx context.Context, target string) Heard {
 		}
 		return h
 	}
-	// Whatever happens to the body, the host has answered.
+	// The host has answered, also if the body is lost.
 	_, _ = io.CopyN(io.Discard, resp.Body, maxHealthz)
 	_ = resp.Body.Close()
 	return HeardAlive

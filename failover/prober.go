@@ -38,9 +38,9 @@ type ProberOptions struct {
 	Logger        *slog.Logger
 }
 
-// Prober asks every kubelet that the state names, on every peer, and tells the
-// log when this peer's opinion of one changes. Opinions are compared with the
-// votes of the present session, so a new session votes anew by itself.
+// Prober asks every kubelet that the state names, on every peer, and tells the log
+// when this peer's opinion of one changes. Opinions are compared with the votes of
+// the present session, so a new session votes again by itself.
 //
 // A peer that does not reach most kubelets of a cluster has lost its own network:
 // it has no opinion there until it has it back. All methods may be called
@@ -118,7 +118,7 @@ func (p *Prober) Faults() map[string]string {
 	return maps.Clone(p.faults)
 }
 
-// follow asks whom the state names, and nobody else.
+// follow probes the kubelets that the state names, and no others.
 func (p *Prober) follow(ctx context.Context, knocking *sync.WaitGroup, v fsm.View) {
 	wanted := make(map[kubelet]bool)
 	for _, cluster := range v.KubeClusters() {

@@ -53,7 +53,7 @@ func (r *remedy) powerOn(ctx context.Context, m fsm.Remediation) error {
 		}
 		limited, cancel := context.WithTimeout(ctx, fenceLimit)
 		asked := r.machine
-		asked.AskOnly = true // somebody may have just switched it on
+		asked.AskOnly = true // an operator may have just switched it on
 		p, err := d.Power(limited, asked)
 		cancel()
 		if err == nil && p == PowerOff {
@@ -93,8 +93,9 @@ func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error 
 	return r.move(ctx, m, fsm.RemRecovered, "", "it has booted and is well")
 }
 
-// wasTainted reports whether Kubernetes was told to let go of what the machine has.
-// Before that all that is attached to it is its own.
+// wasTainted reports whether the remediation set the taint with which Kubernetes
+// lets go of what the machine has. Before that, all that is attached to it is its
+// own.
 func wasTainted(m fsm.Remediation) bool {
 	return slices.ContainsFunc(m.Steps, func(s fsm.RemediationStep) bool { return s.State == fsm.RemTainted })
 }

@@ -14,10 +14,10 @@ import (
 const (
 	// stuckRetry is the pause before what cannot go on is tried again.
 	stuckRetry = time.Minute
-	// againSoon is the pause after something that is nobody's failure: another
+	// againSoon is the pause after something that is no failure: another client
 	// wrote first, or the log did not answer.
 	againSoon = 100 * time.Millisecond
-	// maxConflicts is how often in a row somebody else may write first.
+	// maxConflicts is how often in a row another client may write first.
 	maxConflicts = 50
 	// lookAgain is how often a remediation that waits looks at the state and at the
 	// signs of life. It costs no request.
@@ -168,7 +168,7 @@ func (r *remedy) settle(ctx context.Context, m fsm.Remediation, err error) time.
 	case errors.Is(err, ErrForbidden):
 		return r.settle(ctx, m, r.stuck(ctx, m, err.Error()))
 	case !r.tracker.Look().API.Answers:
-		return again // the decision stands; it is carried out when there is somebody to ask
+		return again // the decision stands; it is carried out when the API server answers
 	}
 	r.tries++
 	most := r.settings().Remedy.Retries
@@ -212,7 +212,7 @@ func (r *remedy) move(ctx context.Context, m fsm.Remediation, to fsm.Remediation
 		r.log.Error("record remediation step refused", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
 		return wait(stuckRetry)
 	}
-	// The state is read anew: it may have moved, by us or by somebody else.
+	// The state is read again: it may have moved, by us or by another leader.
 	r.log.Info("record remediation step: outcome unknown", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
 	return wait(againSoon)
 }
@@ -270,7 +270,7 @@ var (
 	errReplaced = errors.New("the Node was deleted, and another one has its name")
 )
 
-// node reads the Node of the remediation anew. It fails with errDeleted or
+// node reads the Node of the remediation again. It fails with errDeleted or
 // errReplaced when that one does not exist any more.
 func (r *remedy) node(ctx context.Context, m fsm.Remediation) (Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)

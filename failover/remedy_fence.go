@@ -80,7 +80,7 @@ func (r *remedy) recheck(ctx context.Context, m fsm.Remediation) (n Node, done b
 }
 
 // stands reports whether a kube node has not been Ready for long, as the log has
-// it: whoever leads now may have counted for a moment only.
+// it: a new leader may have counted for a moment only.
 func (r *remedy) stands(m fsm.Remediation, n Node) bool {
 	v, _ := r.o.Log.Changed()
 	k, known := v.KubeNode(m.Cluster, m.UID)
@@ -186,7 +186,7 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 	case err == nil:
 		return r.readOff(ctx, m)
 	case ctx.Err() != nil, errors.As(err, &unproven):
-		return err // nothing was given, or nobody is left to note it
+		return err // no command was sent, or this leadership is over
 	}
 	r.power.failed = append(r.power.failed, fmt.Sprintf("device %s: %v", d.Name(), err))
 	why := strings.Join(r.power.failed, "; ")
@@ -290,7 +290,7 @@ func (r *remedy) believe(ctx context.Context, m fsm.Remediation) error {
 	return r.move(ctx, m, fsm.RemOff, "", reason)
 }
 
-// back is told that the node is well though its power is to be taken.
+// back handles a node that is well although its power is to be taken.
 func (r *remedy) back(ctx context.Context, m fsm.Remediation, n Node) error {
 	switch {
 	case !m.WasOff:

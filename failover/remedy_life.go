@@ -79,7 +79,8 @@ func (r *remedy) knock(ctx context.Context) Heard {
 	return r.o.KubeletProber.Knock(ctx, r.kubelet)
 }
 
-// knocking asks the kubelet beside other work and returns what waits for its answer.
+// knocking asks the kubelet in parallel with other work and returns what waits for
+// its answer.
 func (r *remedy) knocking(ctx context.Context) (answer func() Heard) {
 	limited, cancel := context.WithTimeout(ctx, proofLimit)
 	heard := make(chan Heard, 1) // never closed; the goroutine sends once

@@ -20,7 +20,8 @@ const (
 	// looks at the volumes; each is one and a half times the one before.
 	detachFirst = 200 * time.Millisecond
 	detachLast  = 2 * time.Second
-	// detachLimit is how long volumes may stay attached before somebody is called.
+	// detachLimit is how long volumes may stay attached before an operator is
+	// called.
 	detachLimit = 10 * time.Minute
 	// podLimit is how long pods may be left without becoming fewer before the
 	// remediation is stuck.
@@ -47,11 +48,11 @@ type errAwake struct {
 
 func (e errAwake) Error() string { return e.why }
 
-// prove reads the power, then does what is to be done between, then reads the
-// Node: whatever between has read is younger than the power and older than the
-// proof that the Node is still the same, has not booted, and gives no sign of life.
-// It waits until this leader saw the Lease silent for lease_age: what an earlier one
-// saw may be over, and after a silence of the API server nobody knows.
+// prove reads the power, then does what is to be done between, then reads the Node:
+// anything that between has read is younger than the power and older than the proof
+// that the Node is still the same, has not booted, and gives no sign of life. It
+// waits until this leader saw the Lease silent for lease_age: what an earlier one
+// saw may be over, and after a silence of the API server it is not known.
 func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(context.Context) error) (proof, error) {
 	if !r.known { // else the device's answer could be compared with nothing but a name
 		if _, err := r.node(ctx, m); err != nil && !errors.Is(err, errDeleted) {
@@ -107,8 +108,8 @@ type errContradicted struct{ alive string }
 
 func (e errContradicted) Error() string { return e.alive }
 
-// deaf is the outcome of a device that does not answer: it is asked again, and
-// when that does not help, fencing begins anew, with the next device if need be.
+// deaf is the outcome of a device that does not answer: it is asked again, and when
+// that does not help, fencing begins again, with the next device if need be.
 func (r *remedy) deaf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -150,7 +151,7 @@ func (r *remedy) unproven(ctx context.Context, m fsm.Remediation, err error) err
 }
 
 // outOfService is our taint; taken reports whether a Node has it, from us or from
-// somebody else, to whom it then belongs.
+// another program, to which it then belongs.
 func outOfService() Taint {
 	return Taint{Key: TaintOutOfService, Value: OutOfServiceValue, Effect: "NoExecute"}
 }
@@ -175,7 +176,7 @@ func (r *remedy) taint(ctx context.Context, m fsm.Remediation) error {
 	return r.move(ctx, m, fsm.RemTainted, "", "")
 }
 
-// keepTaint makes sure that both taints are there; somebody else's writer may have
+// keepTaint makes sure that both taints are there; another program's write may have
 // lost them.
 func (r *remedy) keepTaint(ctx context.Context, m fsm.Remediation, n Node) error {
 	n, err := r.keepCordon(ctx, m, n)

@@ -20,7 +20,7 @@ const (
 )
 
 // Settings are what the operator decides. The zero value watches nothing;
-// DefaultSettings are those that are shipped. It is a value: nobody changes it
+// DefaultSettings are those that are shipped. It is a value, which is never changed
 // once it was handed over.
 type Settings struct {
 	Mode Mode

@@ -11,7 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// Bounds of what is asked of an API server.
+// Bounds of the requests to an API server.
 const (
 	askEvery = time.Second
 	// askLimit is how long an answer may take; one that takes longer counts as
@@ -29,7 +29,7 @@ const (
 //
 // An age counts only up to the newest question that the API server answered; it
 // stands still while the server is silent, and when the server answers again all
-// ages begin anew, for nobody could renew meanwhile. All methods may be called
+// ages begin again, for no kubelet could renew meanwhile. All methods may be called
 // concurrently.
 type Tracker struct {
 	mu     sync.Mutex
@@ -125,7 +125,7 @@ func (t *Tracker) answered(sent, now time.Time, err error) {
 	t.api.good, t.api.silent, t.api.why = sent, false, ""
 }
 
-// restart begins all ages anew.
+// restart begins all ages again.
 func (t *Tracker) restart(now time.Time) {
 	t.api.began, t.api.back = now, now
 	for _, n := range t.nodes {
@@ -227,12 +227,12 @@ type WatchedNode struct {
 	Node
 	Leased   bool          // its Lease was seen
 	LeaseAge time.Duration // since that was last seen to change, while the API server answered
-	// Renewed is since when its Lease was seen to change, whoever was silent
-	// meanwhile; negative if never.
+	// Renewed is since when its Lease was seen to change, also across a silence;
+	// negative if never.
 	Renewed  time.Duration
 	NotReady time.Duration // how long Ready has not been True, while the API server answered
 	// Late says that it was not Ready in the first list and gave no sign of life
-	// since: whoever led before saw it fall silent.
+	// since: an earlier leader saw it fall silent.
 	Late  bool
 	Known time.Duration // since it appeared; negative if it was in the first list
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
-// maxSaid bounds what is kept of each output of a program, in bytes.
+// maxSaid bounds the recorded part of each output of a program, in bytes.
 const maxSaid = 16 << 10
 
 // option is one line of a program's standard input.

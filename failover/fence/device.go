@@ -9,8 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 )
 
-// ErrUnsupported says that the device cannot do what was asked, whoever asks and
-// whenever.
+// ErrUnsupported says that the device can never do what was asked.
 var ErrUnsupported = errors.New("not supported")
 
 // Limits bound the tries of one call.

@@ -48,5 +48,5 @@ func powerless() []string {
 }
 
 // gullible are programs of the collection that say off of a machine which is in no
-// list of theirs, whatever their options are (fence-agents 4.12).
+// list of theirs, with any options (fence-agents 4.12).
 func gullible() []string { return []string{"fence_vmware", "fence_zvmip"} }

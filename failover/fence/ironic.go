@@ -37,9 +37,9 @@ type Ironic interface {
 // Ironic answers questions about power from its memory, which is a minute old or,
 // in maintenance, of any age. Told to switch a machine, however, it asks the
 // machine first, and does nothing if that is as it should be. So where it remembers
-// "off", it is told to switch off, and believed afterwards. That costs nothing in a
-// remediation, which has announced the same command; a question that must have no
-// effect says so (failover.Machine.AskOnly).
+// "off", it gets the command to switch off, and is believed afterwards. That costs
+// nothing in a remediation, which has announced the same command; a question that
+// must have no effect says so (failover.Machine.AskOnly).
 type throughIronic struct{ ironic Ironic }
 
 func (i throughIronic) advice(address) string {
@@ -78,8 +78,9 @@ func (i throughIronic) switchOn(ctx context.Context, m failover.Machine, to addr
 	return i.set(ctx, m, to, ironicOn)
 }
 
-// set tells Ironic whatever it remembers. Work that goes on when ctx ends is no
-// failure: the command was taken, and told again it would find the node locked.
+// set sends the command, also where Ironic remembers that state. Work that goes on
+// when ctx ends is no failure: the command was taken, and told again it would find
+// the node locked.
 func (i throughIronic) set(ctx context.Context, m failover.Machine, to address, state string) error {
 	uuid, err := i.find(ctx, m, to)
 	if err != nil {
@@ -160,7 +161,7 @@ func (throughIronic) uncompared(to address) string {
 }
 
 // find returns the UUID of the machine's node. Without a list, that is the one with
-// the machine's UUID or the kube node's name; where the two disagree, nobody is
+// the machine's UUID or the kube node's name; where the two disagree, neither is
 // believed.
 func (i throughIronic) find(ctx context.Context, m failover.Machine, to address) (uuid string, err error) {
 	refs := []string{to.text}

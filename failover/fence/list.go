@@ -99,7 +99,7 @@ func readFile(name string) (text []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return io.ReadAll(io.LimitReader(f, config.MaxFile+1)) // one more is told of
+	return io.ReadAll(io.LimitReader(f, config.MaxFile+1)) // one byte more shows that the file is too long
 }
 
 // mishap is what is wrong with this host rather than with the file's text.

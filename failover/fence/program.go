@@ -17,7 +17,7 @@ import (
 const pipesLinger = time.Second
 
 // runProgram runs a program to its end, without arguments, and kills it with all
-// that it started when ctx ends. A program that was killed by somebody is an error.
+// that it started when ctx ends. A program that a signal killed is an error.
 func runProgram(ctx context.Context, program string, input []byte) (result, error) {
 	var out, moans bounded
 	cmd := exec.Command(program)
@@ -48,7 +48,7 @@ func runProgram(ctx context.Context, program string, input []byte) (result, erro
 // is left of the group; before, if ctx ends. The group's number is safe to kill
 // only while its leader has not been reaped, hence the look that does not reap.
 func waitInGroup(ctx context.Context, cmd *exec.Cmd) error {
-	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // nobody is left: as it should be
+	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // no process is left: as it should be
 	killed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(killed)

@@ -11,7 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 )
 
-// maxProblems bounds what is told of one file.
+// maxProblems bounds the problems that are reported of one file.
 const maxProblems = 100
 
 // reader walks the YAML of one file by its nodes, because only they know their

@@ -21,8 +21,8 @@ const (
 	maxMessage = 300              // bytes of a BMC's sentence that are quoted
 )
 
-// newClient returns a client for BMCs. Proxies of the environment are not used: the
-// password is nobody else's business.
+// newClient returns a client for BMCs. Proxies of the environment are not used: no
+// other host may see the password.
 func newClient(secure *servicecreds.TLS) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -154,7 +154,7 @@ func refused(call string, resp *http.Response, raw []byte) *refusal {
 	return r
 }
 
-// shorten makes somebody else's words one line.
+// shorten makes one line of a foreign text.
 func shorten(text string) string {
 	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
 	if len(text) > maxMessage {

@@ -109,8 +109,8 @@ func fields() []field {
 	}
 }
 
-// word reads one value, whatever YAML takes it for: 0x20 and yes are words of
-// somebody else's language here.
+// word reads one value as text, of any type that YAML gives it: 0x20 and yes are
+// words of fence-agents here.
 func word(into *string, v *yaml.Node) (what, do string) {
 	switch {
 	case v.Kind == yaml.AliasNode:

@@ -10,7 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 )
 
-// ask is what is asked of the API server, for its errors.
+// ask is a request to the API server, as its errors name it.
 type ask struct {
 	verb     string // as RBAC calls it
 	resource string // likewise, with its group; a path for what is no resource

@@ -18,8 +18,8 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 )
 
-// Most that a list may have. What is beyond is an error, not left out: nobody may
-// take a part for the whole.
+// Most that a list may have. A longer list is an error and is not cut: no caller
+// may take a part for the whole.
 const (
 	maxPods        = 2_500   // of one Node; Kubernetes supports 110
 	maxAttachments = 100_000 // of the cluster, as they cannot be asked for by Node

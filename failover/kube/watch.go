@@ -58,7 +58,7 @@ func (c *Cluster) Watch(ctx context.Context, seen failover.Seen, synced func()) 
 }
 
 // Answers implements failover.Watcher. It fails, too, while Nodes or Leases cannot
-// be followed: then nobody's silence means anything.
+// be followed: then the silence of a kube node means nothing.
 func (c *Cluster) Answers(ctx context.Context) error {
 	ctx, cancel := bound(ctx, min(c.timeout, answerTimeout))
 	defer cancel()
@@ -122,8 +122,8 @@ type lists struct{ *cache.ListWatch }
 // IsWatchListSemanticsUnSupported is asked for by client-go.
 func (lists) IsWatchListSemanticsUnSupported() bool { return true }
 
-// page reads one page of a list from the storage, whatever version would do: a
-// cache may be older than what an earlier leader saw.
+// page reads one page of a list from the storage and not from a cache: a cache may
+// be older than what an earlier leader saw.
 func (f followed) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	bounded, cancel := bound(ctx, defaultTimeout)

@@ -27,9 +27,9 @@ const eventNamespace = "default"
 
 // Mark implements failover.Writer. It reads the Node first, since a Node's taints
 // are one list to Kubernetes, with fields that failover.Taint does not have. A taint
-// to be added whose key and effect are there already stays as it is if it is
-// somebody else's, and its value is replaced if it is ours. A Node that has all of
-// it is not written.
+// to be added whose key and effect are there already stays as it is if it is another
+// program's, and its value is replaced if it is ours. A Node that has all of it is
+// not written.
 func (c *Cluster) Mark(ctx context.Context, as failover.Node, change failover.Change) (failover.Node, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
