@@ -87,8 +87,7 @@ type endpoints struct {
 	heard   atomic.Int64 // answers and refusals so far
 }
 
-// New returns a client. It asks nobody anything yet; the error is about the
-// options.
+// New returns a client. It sends nothing yet; the error is about the options.
 func New(o Options) (*Client, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
@@ -147,7 +146,7 @@ func (c *Client) Stale() *Client { return &Client{endpoints: c.endpoints, stale:
 // single question wait.
 func (c *Client) Heard() int64 { return c.heard.Load() }
 
-// request is one question, in whatever number of tries.
+// request is one question, in any number of tries.
 type request struct {
 	method string
 	path   []string // segments below /v1, not escaped
@@ -207,9 +206,9 @@ func (a answer) decode(v any, ok func() bool) error {
 	return nil
 }
 
-// ask puts the request to one server after another, in rounds with pauses
-// between them, until one answers. A refusal is an *Error. When nobody answers,
-// the error is a *NoAnswerError.
+// ask puts the request to one server after another, in rounds with pauses between
+// them, until one answers. A refusal is an *Error. When no server answers, the
+// error is a *NoAnswerError.
 func (c *endpoints) ask(ctx context.Context, r request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

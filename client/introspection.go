@@ -128,8 +128,8 @@ type StartOptions struct {
 	LeaveBoot bool
 }
 
-// Start begins a node's introspection. The machine is not switched on twice by
-// one call, whatever answers are lost.
+// Start begins a node's introspection. The machine is not switched on twice by one
+// call, also if answers are lost.
 func (c *Client) Start(ctx context.Context, node string, o StartOptions) error {
 	began := time.Now()
 	r := acting(http.MethodPost, "introspection", node)

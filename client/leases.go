@@ -22,7 +22,7 @@ type Lease struct {
 	Remaining int64 `json:"remaining_ms"`
 }
 
-// LeaseRequest is what somebody asks for who wants a lease.
+// LeaseRequest is a request for a lease.
 type LeaseRequest struct {
 	Holder   string
 	TTL      time.Duration
@@ -123,7 +123,7 @@ func (c *Client) ReleaseLease(ctx context.Context, name, holder, token string) e
 	return err
 }
 
-// ForgetLease removes what is kept of a free lease.
+// ForgetLease removes the record of a free lease.
 func (c *Client) ForgetLease(ctx context.Context, name string) error {
 	r := acting(http.MethodDelete, "leases", name)
 	r.query = url.Values{"record": {"1"}}

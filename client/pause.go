@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// pause waits before the next round, longer each time and never as long as
-// anybody else. It returns false, at once, when there is no time for it.
+// pause waits before the next round, longer each time and of random length, so that
+// clients do not repeat together. It returns false, at once, when there is no time
+// for it.
 func (c *endpoints) pause(ctx context.Context, round int, wish time.Duration) bool {
 	d := max(spread(c.options.Random, min(firstPause<<min(round, 10), lastPause)), min(wish, maxRetryAfter))
 	if end, bounded := ctx.Deadline(); bounded && time.Until(end) <= d {
@@ -17,8 +18,8 @@ func (c *endpoints) pause(ctx context.Context, round int, wish time.Duration) bo
 	return sleep(ctx, d)
 }
 
-// Wait waits for about d, as long as nobody else does, and returns whether ctx
-// let it. It is for a program that asks again and again.
+// Wait waits for about d, of random length, and returns whether ctx let it. It is
+// for a program that asks again and again.
 func (c *Client) Wait(ctx context.Context, d time.Duration) bool {
 	return sleep(ctx, spread(c.options.Random, d))
 }

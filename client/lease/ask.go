@@ -28,15 +28,15 @@ type reply struct {
 
 // ask puts a question to the servers in turn, first to the one that answered last. One
 // that stays silent for longer than it was to wait is not given up: the next is asked
-// beside it, so that a dead peer costs a small part of a ttl, a slow one nothing, and
-// one that comes back is asked again. All questions here may be repeated. The first
-// definite answer counts. When all servers failed and no question is under way, the
-// error is their refusal, or an *api.NoAnswerError.
+// in parallel, so that a dead peer costs a small part of a ttl, a slow one nothing,
+// and one that comes back is asked again. All questions here may be repeated. The
+// first definite answer counts. When all servers failed and no question is under way,
+// the error is their refusal, or an *api.NoAnswerError.
 func (c *Client) ask(ctx context.Context, wait time.Duration, q question) (granted, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	replies, done := make(chan reply), make(chan struct{})
-	defer close(done) // nobody waits for those who come too late
+	defer close(done) // late answers are dropped
 	next := time.NewTimer(0)
 	defer next.Stop()
 	n, first := len(c.servers), int(c.current.Load())
@@ -105,7 +105,7 @@ func again(err error) bool {
 }
 
 // silence makes one error of those of all servers: a refusal if all refused, and else
-// one that says that nobody answered, for whoever was not heard may have done it.
+// one that says that no server answered, for a silent server may have done it.
 func silence(misses []error, servers []string) error {
 	all := api.NoAnswerError{Changes: true}
 	refused := 0

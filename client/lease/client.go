@@ -39,8 +39,8 @@ type Options struct {
 	// TTL is how long the lease lasts unless it is renewed: 2 s to a day.
 	TTL time.Duration
 	// Margin is how long before its end the lease counts as over here. It must cover
-	// what clocks differ in over a ttl, and whatever the program needs to stop. A
-	// tenth to a half of the TTL; 0: a third.
+	// what clocks differ in over a ttl, and the time that the program needs to stop.
+	// A tenth to a half of the TTL; 0: a third.
 	Margin time.Duration
 	// Metadata is a text that is kept with the lease.
 	Metadata string
@@ -50,12 +50,12 @@ type Options struct {
 	Takeover bool
 	// NoWait has Acquire return when another holds the lease, instead of waiting.
 	NoWait bool
-	// OnRenewed is told each deadline, the first one before Acquire returns, then each
+	// OnRenewed receives each deadline, the first one before Acquire returns, then each
 	// later one, by one goroutine at a time and in order, and none after Release. It must
-	// not block, nor call Release, which waits for it. nil: nobody is told.
+	// not block, nor call Release, which waits for it. It may be nil.
 	OnRenewed func(deadline time.Duration)
-	// OnRefused is told by Acquire each time that another has the lease and it waits.
-	// nil: nobody is told.
+	// OnRefused is called by Acquire each time that another has the lease and it
+	// waits. It may be nil.
 	OnRefused func(refusal error)
 	// Now is the clock that deadlines are told on; nil: Boottime. It must go on while
 	// the machine sleeps.
@@ -76,7 +76,7 @@ type lender interface {
 	ReleaseLease(ctx context.Context, name, holder, token string) error
 }
 
-// New returns a client. It asks nobody anything yet; the error is about the options.
+// New returns a client. It sends nothing yet; the error is about the options.
 func New(o Options) (*Client, error) {
 	if o.Margin == 0 {
 		o.Margin = o.TTL / renewals
@@ -115,10 +115,10 @@ func New(o Options) (*Client, error) {
 // not bound the time that it is held. Servers that do not answer are asked again, by
 // the same request, so that a lost answer costs nothing. The error is the last thing
 // that was heard: an *api.Error of status 409 says who holds the lease, one of 507 that
-// there is no room for another, an *api.NoAnswerError that nobody answered.
+// there is no room for another, an *api.NoAnswerError that no server answered.
 //
-// Whoever ends the wait may leave behind a grant whose answer was on its way: it ends
-// by itself after its ttl.
+// A caller that ends the wait may leave behind a grant whose answer was on its way:
+// it ends by itself after its ttl.
 func (c *Client) Acquire(ctx context.Context) (*Held, error) {
 	var held error         // who was in the way
 	var wait time.Duration // at a server; at first none, so that a dead one does not delay what is free
@@ -132,8 +132,8 @@ func (c *Client) Acquire(ctx context.Context) (*Held, error) {
 		case err == nil:
 			return h, nil
 		case ctx.Err() != nil && held != nil:
-			return nil, held // nobody answered only because there was no time
-		case api.HasStatus(err, http.StatusGone): // it was granted, and is over: ask anew
+			return nil, held // no server answered only because there was no time
+		case api.HasStatus(err, http.StatusGone): // it was granted, and is over: ask again
 		case api.HasStatus(err, http.StatusConflict) && !c.o.NoWait:
 			held = err
 			if c.o.OnRefused != nil {
@@ -155,7 +155,7 @@ func (c *Client) Acquire(ctx context.Context) (*Held, error) {
 }
 
 // wait is how long a server shall wait for a lease that another holds: not so long
-// that the refusal would come when nobody listens any more.
+// that the refusal would come after the caller's own limit.
 func (c *Client) wait(ctx context.Context) time.Duration {
 	most := min(maxWait, c.o.TTL)
 	if end, bounded := ctx.Deadline(); bounded {

@@ -62,7 +62,7 @@ func (h *Held) run() {
 	watching.Wait()
 }
 
-// Token is the fencing token: it rises with every grant, of whatever lease.
+// Token is the fencing token: it rises with every grant, of any lease.
 func (h *Held) Token() uint64 { return h.number }
 
 // Annotation is where the writer of a Kubernetes object shows its token. The policy
@@ -133,13 +133,13 @@ func (c lookingContext) Err() error {
 	return c.Context.Err()
 }
 
-// Release ends the lease before its time: at once for this program, and for the
-// cluster as soon as a server answers. Call it when whatever was done under the lease
-// has ended. It asks until ctx ends, for a ttl at most; then the lease ends by itself,
-// and the error says why nobody answered. The same again, and of a lease that is lost,
-// is a success. When it has returned before ctx ended and a ttl was over, OnRenewed does
-// not run and is not called again. Called by OnRenewed it would wait for itself, until
-// ctx ends or for a ttl: have another goroutine call it.
+// Release ends the lease before its time: at once for this program, and for the cluster
+// as soon as a server answers. Call it when all work under the lease has ended. It asks
+// until ctx ends, for a ttl at most; then the lease ends by itself, and the error says
+// why no server answered. The same again, and of a lease that is lost, is a success.
+// When it has returned before ctx ended and a ttl was over, OnRenewed does not run and
+// is not called again. Called by OnRenewed it would wait for itself, until ctx ends or
+// for a ttl: have another goroutine call it.
 func (h *Held) Release(ctx context.Context) error {
 	was := h.end(ErrReleased)
 	c := h.client
@@ -162,8 +162,8 @@ func (h *Held) Release(ctx context.Context) error {
 	}
 }
 
-// settle waits until nobody is told anything any more. The caller's time bounds it, since
-// whoever is told may be the caller.
+// settle waits until no callback runs any more. The caller's time bounds it, since the
+// caller may be a callback itself.
 func (h *Held) settle(ctx context.Context) {
 	select {
 	case <-h.quiet:
@@ -197,7 +197,7 @@ func (h *Held) due() time.Duration {
 func (h *Held) watch() {
 	for h.Valid() {
 		left := h.Deadline() - h.client.o.Now()
-		sleep(h.ctx, min(left, lookEvery(h.client.o.TTL))) // Valid looks again, whoever ended it
+		sleep(h.ctx, min(left, lookEvery(h.client.o.TTL))) // Valid looks again, also after an early end
 	}
 }
 
@@ -223,7 +223,7 @@ func (h *Held) keep() {
 }
 
 // extend sets the deadline that a renewal gives. One that comes when the lease is
-// over revives nothing: whoever was told so may have acted on it.
+// over revives nothing: the program may have acted on its end.
 func (h *Held) extend(g granted) {
 	if !h.Valid() {
 		return

@@ -35,8 +35,6 @@ var leftInCode = map[string]int{
 	"cli/pxe":                       4,
 	"cli/servers":                   1,
 	"cli/term":                      5,
-	"client":                        8,
-	"client/lease":                  25,
 	"cluster":                       1,
 	"cluster/pki":                   2,
 	"config":                        27,
