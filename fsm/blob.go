@@ -41,8 +41,8 @@ type Blob struct {
 	Refs int    `cbor:"3,keyasint"` // by records, queued requests and relays
 }
 
-// Document decompresses the blob and checks that it is what its name says.
-// Whoever reads many uses [Packer.Unpack].
+// Document decompresses the blob and checks that it is what its name says. A caller
+// that reads many uses [Packer.Unpack].
 func (b Blob) Document() ([]byte, error) {
 	dec, err := newDecoder(1)
 	if err != nil {

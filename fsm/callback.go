@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// TakeCallback is Enqueue of a callback by a peer that has looked at it and has
-// a worker for it. If the node waits for a callback and for nothing else, the
-// request is claimed for the header's session, which the command needs, and its
-// processing has begun, all in this entry. Else the callback is queued for
-// whoever comes, or joined, as by Enqueue. Its Value is a Taken.
+// TakeCallback is Enqueue of a callback by a peer that has looked at it and has a
+// worker for it. If the node waits for a callback and for nothing else, the request
+// is claimed for the header's session, which the command needs, and its processing
+// has begun, all in this entry. Else the callback is queued for any worker, or
+// joined, as by Enqueue. Its Value is a Taken.
 type TakeCallback struct {
 	Node     string `cbor:"1,keyasint"`
 	Document Packed `cbor:"2,keyasint"`

@@ -6,11 +6,10 @@ import "slices"
 // one entry; it remembers at least half as many.
 const maxFeed = 4096
 
-// feed remembers which MACs joined or left a list lately, so that whoever
-// programs the list somewhere need not compare all of it. It is for readers
-// alone: nothing that Apply decides depends on it, no snapshot holds it and no
-// hash covers it, so a peer that restored a snapshot remembers less than the
-// others and says so.
+// feed remembers which MACs joined or left a list lately, so that a driver that
+// programs the list need not compare all of it. It is for readers alone: nothing
+// that Apply decides depends on it, no snapshot holds it and no hash covers it, so
+// a peer that restored a snapshot remembers less than the others and says so.
 //
 // It is two halves, each a list from the newest change back, so that copies
 // share what they have in common: when one is full it takes the place of the
@@ -28,8 +27,8 @@ type change struct {
 	before *change
 }
 
-// note remembers a change by the entry at index. What a snapshot holds is
-// loaded with index 0: it was changed by entries that nobody can tell.
+// note remembers a change by the entry at index. What a snapshot holds is loaded
+// with index 0: the snapshot does not say which entries changed it.
 func (f *feed) note(index uint64, mac string) {
 	if index <= f.since {
 		return
@@ -59,7 +58,7 @@ func (f feed) after(index, last uint64) (macs []string, ok bool) {
 	return slices.Compact(macs), true
 }
 
-// forgetChanges begins the feeds anew with the present state.
+// forgetChanges begins the feeds again with the present state.
 func (d *data) forgetChanges() {
 	d.ports.denied.changed = feed{since: d.position.Index}
 	d.nodes.whitelist.changed = feed{since: d.position.Index}

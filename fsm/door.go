@@ -46,8 +46,8 @@ type Door struct {
 	Address string `cbor:"8,keyasint,omitempty"`
 }
 
-// Shut reports whether nobody has the door open, so that a leadership which
-// begins may open it at once.
+// Shut reports whether no peer has the door open, so that a leadership which begins
+// may open it at once.
 func (d Door) Shut() bool { return d.OpenBy.IsZero() && !d.Unknown }
 
 // doors are all there are.
@@ -65,8 +65,8 @@ const (
 	UnknownAddressWait = 4250 * time.Millisecond
 )
 
-// doubt is what remains of doors when history begins anew: the log does not say
-// who has one open.
+// doubt is what remains of doors when a founding begins a new history: the log does
+// not say who has one open.
 func (d doors) doubt(other doors) doors {
 	return doors{
 		Pass:    Door{Unknown: true, Wait: max(d.Pass.Wait, other.Pass.Wait, UnknownPassWait)},
@@ -98,9 +98,9 @@ func applyPassOpen(t *txn, c PassOpen) Result {
 	return t.openDoor(TopicPXE, &t.doors.Pass, "the pass rule", Door{Wait: c.Wait})
 }
 
-// PassClosed says that the present leadership shut the pass rule, or never
-// opened it, and will not open it again: a duty's command. It takes back this
-// leadership's PassOpen and nobody else's.
+// PassClosed says that the present leadership shut the pass rule, or never opened
+// it, and will not open it again: a duty's command. It takes back this leadership's
+// PassOpen and no other.
 type PassClosed struct{}
 
 // Validate implements Command.

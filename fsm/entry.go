@@ -45,10 +45,10 @@ type Header struct {
 	Request RequestID `cbor:"5,keyasint,omitzero"`
 	// Answered says that results of this session below it may be forgotten.
 	Answered RequestID `cbor:"6,keyasint,omitzero"`
-	// Client is the caller's own request ID, opaque, at most MaxClient bytes.
-	// The first request that carries it is executed; later ones, also of other
-	// sessions, get its result for 10 minutes. All clients share one name
-	// space: whoever accepts such IDs puts in front what they belong to.
+	// Client is the caller's own request ID, opaque, at most MaxClient bytes. The
+	// first request that carries it is executed; later ones, also of other
+	// sessions, get its result for 10 minutes. All clients share one name space:
+	// the code that accepts such IDs puts their owner in front.
 	Client string `cbor:"7,keyasint,omitempty"`
 }
 

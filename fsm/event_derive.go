@@ -38,7 +38,8 @@ const (
 )
 
 // record appends an event to the ring. Nothing is recorded in a cluster that has an
-// older member, nor where no entry is applied: when a history begins anew.
+// older member, nor where no entry is applied: when a founding begins a new
+// history.
 func (t *txn) record(e ClusterEvent) {
 	if !t.peers.version2() || t.token.IsZero() {
 		return

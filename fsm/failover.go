@@ -71,8 +71,8 @@ func newFailover() failover {
 	}
 }
 
-// FailoverReason makes a reason of a text that somebody else wrote: it is cut to
-// MaxFailoverReason bytes, and what is no text in it is replaced.
+// FailoverReason makes a reason of a foreign text: it is cut to MaxFailoverReason
+// bytes, and what is no text in it is replaced.
 func FailoverReason(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= MaxFailoverReason {

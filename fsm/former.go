@@ -128,8 +128,8 @@ func (t *txn) hear(f FormerMember) {
 	t.doors.heard(t.now())
 }
 
-// unhear takes back that a former member was heard. What the present leadership
-// has open stays open: the peer that runs was told to stop, and closing would not
+// unhear takes back that a former member was heard. What the present leadership has
+// open stays open: the peer that runs has the order to stop, and closing would not
 // make it stop sooner.
 func (t *txn) unhear(f FormerMember) {
 	f.Heard = false
@@ -146,11 +146,11 @@ func (t *txn) unhearAll() {
 	}
 }
 
-// Rejoin admits the host of a former member under a new server ID, once: whoever
-// proposes it has verified that the host holds the key of the former member's
+// Rejoin admits the host of a former member under a new server ID, once: the
+// proposing peer has verified that the host holds the key of the former member's
 // certificate. The same again, with the same key and member, only says that the
-// host was heard: who asks holds the lock of the old peer's data directory, so
-// that this peer does not run.
+// host was heard: who asks holds the lock of the old peer's data directory, so that
+// this peer does not run.
 type Rejoin struct {
 	Former string   `cbor:"1,keyasint"` // server ID
 	Member Member   `cbor:"2,keyasint"` // with the former member's name and one of its addresses

@@ -25,22 +25,22 @@ var gossipDomain = domain{
 const GossipKeySize = 32
 
 // GossipStepTimeout is how long, in cluster time, a step of a rotation waits for a
-// peer that lives and does not confirm it. Whoever is late has the keys from
-// the log as soon as it applies it, like one that was down.
+// peer that lives and does not confirm it. A late peer has the keys from the log as
+// soon as it applies it, like one that was down.
 const GossipStepTimeout = time.Minute
 
 // GossipStage is how far a rotation of the gossip key has come. The numbers are
 // part of the log.
 type GossipStage uint8
 
-// The stages of a rotation, in their order. At each, the peers confirm that
-// they have its keys before the next one begins, so that at no time somebody
-// speaks under a key that another has not got.
+// The stages of a rotation, in their order. At each, the peers confirm that they
+// have its keys before the next one begins, so that at no time a peer sends under a
+// key that another peer does not have.
 const (
 	GossipSettled  GossipStage = 0 // no rotation is under way
 	GossipAdding   GossipStage = 1 // everybody accepts the new key too
 	GossipUsing    GossipStage = 2 // everybody speaks under the new key and accepts the old one
-	GossipDropping GossipStage = 3 // nobody accepts the old key any more
+	GossipDropping GossipStage = 3 // no peer accepts the old key any more
 )
 
 var gossipStages = [...]string{"settled", "adding", "using", "dropping"}

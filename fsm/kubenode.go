@@ -30,15 +30,15 @@ const (
 	maxSystemUUID = 128
 )
 
-// KubeNode is a Kubernetes Node as a leader saw it last. Whoever leads next
-// compares with it what it lists, and every peer probes what it names.
+// KubeNode is a Kubernetes Node as a leader saw it last. The next leader compares
+// its own list with it, and every peer probes what it names.
 type KubeNode struct {
 	Cluster string    `cbor:"1,keyasint"` // what the configuration calls it
 	UID     string    `cbor:"2,keyasint"` // of the object: a node of the same name may be another
 	Name    string    `cbor:"3,keyasint"`
 	BootID  string    `cbor:"4,keyasint,omitempty"` // "" if not known
 	Ready   KubeReady `cbor:"5,keyasint"`
-	// Probe is its kubelet, host:port; "" if not known: nobody probes it then.
+	// Probe is its kubelet, host:port; "" if not known: no peer probes it then.
 	Probe        string `cbor:"6,keyasint,omitempty"`
 	ControlPlane bool   `cbor:"7,keyasint,omitempty"`
 	// Changed is when Ready or BootID were last seen to differ, in cluster time, and
@@ -48,8 +48,8 @@ type KubeNode struct {
 }
 
 // Validate says why a kube node cannot go into the log. A kubelet writes some of
-// it: whoever reads it from Kubernetes leaves out what is refused here, so that one
-// node cannot keep all others out.
+// it: the code that reads it from Kubernetes leaves out what is refused here, so
+// that one node cannot keep all others out.
 func (n KubeNode) Validate() error {
 	if n.Ready < KubeTrue || n.Ready > KubeUnknown {
 		return invalid("kube node %q: readiness %d is none", n.Name, n.Ready)
@@ -78,8 +78,8 @@ func validUID(uid string) error {
 
 func validKubeCluster(name string) error { return validID("name of a Kubernetes cluster", name) }
 
-// validText checks a text that somebody else wrote. CBOR holds UTF-8 alone, and a
-// NUL would end a part of a key.
+// validText checks a foreign text. CBOR holds UTF-8 alone, and a NUL would end a
+// part of a key.
 func validText(what, text string, least, most int) error {
 	if !utf8.ValidString(text) {
 		return invalid("%s is not UTF-8", what)

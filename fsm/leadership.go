@@ -46,8 +46,8 @@ func (c Lead) Validate() error { return validBoot(c.Peer, c.Boot, c.Version) }
 
 func applyLead(t *txn, c Lead) Result {
 	if t.token <= t.position.Floor {
-		// Cannot be unless base was not raised when history began anew: a
-		// token must never be granted twice.
+		// Cannot be unless a founding did not raise base: a token must never be
+		// granted twice.
 		return refuse(Refused, "token %v was granted before (the floor is %v): the base was not raised", t.token, t.position.Floor)
 	}
 	t.position.Floor = t.token

@@ -29,8 +29,8 @@ var leaseDomain = domain{
 	},
 }
 
-// Bounds of leases. What is safe for the timing of a cluster may be narrower;
-// whoever accepts a lease from outside checks that.
+// Bounds of leases. What is safe for the timing of a cluster may be narrower; the
+// code that accepts a lease from outside checks that.
 const (
 	// MaxLeases is the greatest number of lease names.
 	MaxLeases = 10_000

@@ -70,18 +70,18 @@ func (t *txn) stepLease(s LeaseStep) LeaseStepped {
 	case ok:
 		t.extendLease(&l)
 	case s.Release && res.Code == Expired:
-		res = Result{} // it is over already, also for whoever had it before
+		res = Result{} // it is over already, also for its former holder
 	}
 	return LeaseStepped{Code: res.Code, Message: res.Message, Lease: t.leaseState(l), Entry: t.token}
 }
 
-// leaseState is what others are told of a lease; nothing remains of a free one.
+// leaseState is the public part of a lease; nothing remains of a free one.
 func (t *txn) leaseState(l Lease) LeaseAnswer {
 	return LeaseAnswer{Holder: l.Holder, Token: l.Token, Remaining: max(0, l.Remaining(t.now()))}
 }
 
-// guard is a promise that a write makes: whoever sends it holds this lease, under
-// this token. It is compared in the entry that writes, so nothing can come between.
+// guard is a promise that a write makes: its sender holds this lease, under this
+// token. It is compared in the entry that writes, so nothing can come between.
 type guard struct {
 	lease string
 	token fencing.Token

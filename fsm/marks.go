@@ -21,9 +21,9 @@ const (
 )
 
 // ConfigMarks is what a member says of the options of its configuration that have to
-// be the same on all peers: a short mark of each value, equal where the values
-// are. It stays while the member does, also while it is down: it is what it will
-// come back with, as far as anybody knows.
+// be the same on all peers: a short mark of each value, equal where the values are.
+// It stays while the member does, also while it is down: the member is expected to
+// come back with it.
 type ConfigMarks struct {
 	Peer     string        `cbor:"1,keyasint"` // server ID
 	Sections []MarkSection `cbor:"2,keyasint"`

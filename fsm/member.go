@@ -183,8 +183,8 @@ func applyRemoveMember(t *txn, c RemoveMember) Result {
 	return done()
 }
 
-// stranded refuses, with the arithmetic, if the voters other than id could not
-// form a majority among themselves now. Nobody needs an observer.
+// stranded refuses, with the arithmetic, if the voters other than id could not form
+// a majority among themselves now. No majority needs an observer.
 func (t *txn) stranded(id string, others electorate) Result {
 	if need := others.need(); others.live < need && !t.peers.memberFlags(id).Observer {
 		return refuse(Refused, "without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)

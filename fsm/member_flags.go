@@ -89,9 +89,9 @@ func (p *peers) memberFlags(id string) MemberFlags {
 	return s
 }
 
-// Exclude relieves a member of a work, or gives it back. Both are refused, with
-// the arithmetic, where nobody could lead afterwards or no majority of the
-// voters would live, unless forced. Nothing forces a cluster without voters.
+// Exclude relieves a member of a work, or gives it back. Both are refused, with the
+// arithmetic, where no voter could lead afterwards or no majority of the voters
+// would live, unless forced. Nothing forces a cluster without voters.
 type Exclude struct {
 	Peer  string    `cbor:"1,keyasint"` // server ID
 	From  Exclusion `cbor:"2,keyasint"`
@@ -207,8 +207,8 @@ func applyObserve(t *txn, c Observe) Result {
 	return done()
 }
 
-// MoveMember says where a member is from now on. What is empty stays as it is.
-// Two members never have one address: whoever dialled it would find the other.
+// MoveMember says where a member is from now on. What is empty stays as it is. Two
+// members never have one address: a peer that dials one would find the other.
 type MoveMember struct {
 	Peer    string `cbor:"1,keyasint"`           // server ID
 	Address string `cbor:"2,keyasint"`           // host:port of the peers' port

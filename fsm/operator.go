@@ -19,13 +19,14 @@ const MaxOperators = 200
 // maxOperatorName bounds an operator's name, as certificates do.
 const maxOperatorName = 64
 
-// Operator is somebody who was given certificates, or had them revoked. Times
+// Operator is the record of an operator's certificates and their revocation. Times
 // are Unix seconds of wall clocks, since certificates are judged by those.
 type Operator struct {
 	Name   string `cbor:"1,keyasint"`
 	Issued int64  `cbor:"2,keyasint,omitempty"` // the newest one, as far as the log knows
 	Ends   int64  `cbor:"3,keyasint,omitempty"` // the last of them
-	// Revoked is the moment up to which whatever was issued is void; 0: nothing is.
+	// Revoked is the moment up to which all issued certificates are void; 0: none
+	// is.
 	Revoked int64 `cbor:"4,keyasint,omitempty"`
 }
 

@@ -18,7 +18,7 @@ type Packed struct {
 	Data []byte `cbor:"2,keyasint"` // one zstd frame, at most MaxBlob bytes
 }
 
-// Pack compresses one document. Whoever packs many keeps a [Packer].
+// Pack compresses one document. A caller that packs many keeps a [Packer].
 func Pack(document []byte) (Packed, error) {
 	enc, err := newEncoder(1)
 	if err != nil {
@@ -33,7 +33,7 @@ func (p Packed) IsZero() bool { return p.Hash.IsZero() && len(p.Data) == 0 }
 // zstdMagic begins every zstd frame.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// validate does not decompress: whoever reads the document finds out.
+// validate does not decompress: the reader of the document finds a fault.
 func (p Packed) validate() error {
 	switch {
 	case p.IsZero():

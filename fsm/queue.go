@@ -77,7 +77,7 @@ func (c Claim) Hold() Hold { return Hold{Request: c.Request, Token: c.Token} }
 type queue struct {
 	requests table[QueuedRequest] // by sequence
 	byNode   table[none]          // node, sequence
-	ready    table[none]          // sequence: the first request of every node that nobody holds
+	ready    table[none]          // sequence: the first free request of every node
 	claims   table[Claim]         // by request
 	claimOf  table[fencing.Token] // request, by node
 }
@@ -160,7 +160,7 @@ func (t *txn) enqueue(node string, event Event, document Packed) QueuedRequest {
 	return r
 }
 
-// dequeue removes a request that nobody holds any more.
+// dequeue removes a request that no worker holds any more.
 func (d *data) dequeue(r QueuedRequest) {
 	d.queue.requests.drop(tokenKey(r.Sequence))
 	d.queue.byNode.drop(nodeKey(r.Node, r.Sequence))

@@ -45,12 +45,12 @@ type Refound struct {
 //     at its own clock, and has since granted fewer tokens than the clock
 //     has counted.
 //
-// The first rule holds whatever the clocks say. The second cannot: if two
-// foundings know nothing of each other, only their clocks order them. Their
-// tokens rise if the later founding's clock is ahead of the earlier one's, and
-// by at least unseenEntries/tokensPerMilli (4 minutes 22 seconds) for each
-// founding in the earlier history that followed another at once. With clocks
-// that are wrong by up to a day each, two days between them always suffice.
+// The first rule holds with any clocks. The second cannot: if two foundings know
+// nothing of each other, only their clocks order them. Their tokens rise if the
+// later founding's clock is ahead of the earlier one's, and by at least
+// unseenEntries/tokensPerMilli (4 minutes 22 seconds) for each founding in the
+// earlier history that followed another at once. With clocks that are wrong by up
+// to a day each, two days between them always suffice.
 //
 // Tokens stay below 2^53, which JSON numbers hold exactly, until the year 2248.
 const (
@@ -59,15 +59,14 @@ const (
 	latestToken    = 1 << 53 // the clock never raises tokens above it
 )
 
-// Refound raises base above every token of the old history and takes away
-// whatever was granted under it: leadership, sessions, claims, leases, join
-// tokens, turns, results of requests. A lease that was held is granted to no other
-// holder before its old end. What is recorded stays. Requests that were
-// claimed are free again. Who has a door open is not known any more, and the
-// ports are no complete pull until the next one. Open remediations wait for an
-// operator. Events and values of entries that are not proven to have been committed
-// get names of the new history: under the name that they had, others may have read
-// something else.
+// Refound raises base above every token of the old history and takes away all
+// grants under it: leadership, sessions, claims, leases, join tokens, turns,
+// results of requests. A lease that was held is granted to no other holder before
+// its old end. What is recorded stays. Requests that were claimed are free again.
+// Who has a door open is not known any more, and the ports are no complete pull
+// until the next one. Open remediations wait for an operator. Events and values of
+// entries that are not proven to have been committed get names of the new history:
+// under the name that they had, clients may have read something else.
 func (s *State) Refound(r Refound) error {
 	next := *s.now
 	d := &next
@@ -148,7 +147,7 @@ func sum(terms ...uint64) (total uint64, ok bool) {
 func (d *data) revokeAll() {
 	d.lead = Leadership{}
 	for _, c := range d.queue.claims.all() {
-		d.giveBack(c) // before their sessions end: nobody failed
+		d.giveBack(c) // before their sessions end: no worker failed
 	}
 	t := &txn{data: d}
 	for _, session := range d.peers.sessions.all() {
@@ -171,9 +170,9 @@ func (d *data) revokeAll() {
 	d.doors = d.doors.doubt(doors{})
 }
 
-// voidLease keeps a lease from others until its end, since its holder, whom nobody
-// tells of the founding, acts until then. Of two grants that two histories know the
-// one that ends later counts.
+// voidLease keeps a lease from others until its end, since its holder, which does
+// not learn of the founding, acts until then. Of two grants that two histories know
+// the one that ends later counts.
 func (d *data) voidLease(l Lease) {
 	old, known := d.leases.get([]byte(l.Name))
 	if l.Holder == "" || !d.peers.version2() || known && old.Expires >= l.Expires || !known && d.leases.size() >= MaxLeases {
@@ -198,9 +197,9 @@ func (d *data) adoptLeases(l *data) {
 	}
 }
 
-// keepMember leaves one member, which votes and leads whatever was decided of
-// it: there is no other. The rest are recorded as removed. With former members
-// the state is one that only this version reads, so it is the survivor's.
+// keepMember leaves one member, which votes and leads against any earlier decision
+// about it: there is no other. The rest are recorded as removed. With former
+// members the state is one that only this version reads, so it is the survivor's.
 func (d *data) keepMember(survivor string, formers bool) {
 	d.peers.flags.drop([]byte(survivor))
 	if m, _ := d.peers.members.get([]byte(survivor)); formers {

@@ -40,7 +40,7 @@ const (
 	MaxRelayKeep = 7 * 24 * time.Hour
 	// RelayRepeat is for how long after its acceptance a document that comes again
 	// is the same one, also when its relay has ended: a ramdisk repeats itself for
-	// 28 seconds. Later it is of another inspection, which needs it anew.
+	// 28 seconds. Later it is of another inspection, which needs it again.
 	RelayRepeat = time.Minute
 	// RelayAbsentTimeout is for how long Ironic may say that it does not wait for a
 	// document, which may be for a moment only, before that is its last word.
@@ -85,7 +85,7 @@ const (
 // Relay is a ramdisk's document on its way to Ironic.
 type Relay struct {
 	Sequence fencing.Token `cbor:"1,keyasint"`           // token of the entry that accepted it
-	Node     string        `cbor:"2,keyasint,omitempty"` // whom it was said to be of; "" if nobody knew
+	Node     string        `cbor:"2,keyasint,omitempty"` // the node that the sender named; "" if not known
 	Document Hash          `cbor:"3,keyasint"`
 	State    RelayState    `cbor:"4,keyasint"`
 	// Tries counts the attempts. Open says that the last one has begun and is not

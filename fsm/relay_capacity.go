@@ -2,9 +2,9 @@ package fsm
 
 import "github.com/trivet-ha/trivet/fsm/fencing"
 
-// Shares of the room for relays. Whoever reaches the API's port may post
-// documents, so no single source, and no number of sources that name no known
-// node, may take the room of the machines that Ironic waits for.
+// Shares of the room for relays. Any client that reaches the API's port may post
+// documents, so no single source, and no number of sources that name no known node,
+// may take the room of the machines that Ironic waits for.
 const (
 	// MaxRelaysOfSource and MaxRelayBytesOfSource bound what one source may have
 	// stored: an eighth.

@@ -12,7 +12,7 @@ import (
 // document joins the one that is there, within RelayRepeat. Its Value is a
 // Relayed.
 type AcceptRelay struct {
-	Node     string        `cbor:"1,keyasint,omitempty"` // "" if nobody knows
+	Node     string        `cbor:"1,keyasint,omitempty"` // "" if not known
 	Document Packed        `cbor:"2,keyasint"`
 	Timeout  time.Duration `cbor:"3,keyasint"`           // for how long it is tried
 	Keep     time.Duration `cbor:"4,keyasint,omitempty"` // and kept after; 0: as long as may be
@@ -79,9 +79,9 @@ func applyAcceptRelay(t *txn, c AcceptRelay) Result {
 	return answer(Relayed{Sequence: r.Sequence, Node: r.Node})
 }
 
-// TryRelay says that an attempt begins, before its first byte is sent: whoever
-// leads next knows then that Ironic may have the document. A duty's command. Its
-// Value is the Relay.
+// TryRelay says that an attempt begins, before its first byte is sent: the next
+// leader knows then that Ironic may have the document. A duty's command. Its Value
+// is the Relay.
 type TryRelay struct {
 	Sequence fencing.Token `cbor:"1,keyasint"`
 }
@@ -111,7 +111,7 @@ type SettleRelay struct {
 	Outcome  RelayOutcome  `cbor:"3,keyasint"`
 	Reason   string        `cbor:"4,keyasint,omitempty"`
 	Keep     time.Duration `cbor:"5,keyasint,omitempty"` // as in AcceptRelay
-	// Node is whom Ironic says that it is of; it counts where nobody knew.
+	// Node is the node that Ironic names; it counts where none was known.
 	Node string `cbor:"6,keyasint,omitempty"`
 }
 

@@ -168,7 +168,7 @@ func (r Remediation) May(to RemediationState) bool {
 }
 
 // stepped returns the remediation after a step. The slice of steps is shared with
-// older views, so it is made anew.
+// older views, so it is copied.
 func (r Remediation) stepped(s RemediationStep) Remediation {
 	if s.State != r.State || len(r.Steps) == 0 {
 		r.State, r.Since = s.State, s.At

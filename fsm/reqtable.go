@@ -28,8 +28,8 @@ const (
 	crowdLook  = 100
 
 	// fullAnew is the log version since which a refusal for want of room is not kept
-	// for a client's ID: when room was made, the same again is decided anew. It is
-	// kept for the session, under whose request it happens at most once.
+	// for a client's ID: when room was made, the same request is decided again. It
+	// is kept for the session, under whose request it happens at most once.
 	fullAnew = 5
 )
 
@@ -127,7 +127,7 @@ func (t *txn) forget() {
 // crowdOut lets go of the oldest result that is kept for a client's ID alone.
 // Programs that acquire leases, each under an ID of its own, would else keep every
 // peer from doing anything until the oldest is ten minutes old. What a session waits
-// for stays: nobody else can tell its outcome.
+// for stays: no other peer can tell its outcome.
 func (t *txn) crowdOut() bool {
 	if t.peers.version < crowdedOut {
 		return false
@@ -203,8 +203,8 @@ func repeat(o outcome, kind Kind) Result {
 	return res
 }
 
-// remember keeps the result of a request that was executed just now. One that
-// ended its own session, by removing its peer, has nobody left to collect it.
+// remember keeps the result of a request that was executed just now. One that ended
+// its own session, by removing its peer, has no session left to collect it.
 func (t *txn) remember(kind Kind, res Result) {
 	h := t.header
 	if h.Request.IsZero() {

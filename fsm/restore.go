@@ -50,7 +50,7 @@ func read(sum *summedReader) (*State, error) {
 	if err := readTail(sum, chunks, count); err != nil {
 		return nil, err
 	}
-	sum.ended = false // its length is right, whatever else is wrong
+	sum.ended = false // its length is right, also where other checks fail
 	if s.now.position.Index != index {
 		return nil, damaged(errors.New("its head and its content name different indices"))
 	}
@@ -70,7 +70,7 @@ var errNotOurs = errors.New("this is not a snapshot of trivet")
 // frame that it does.
 var errNewerLog = errors.New("a newer log version")
 
-// uncounted is the count of records that nobody has read.
+// uncounted is the count of records that were not read yet.
 const uncounted = math.MaxUint64
 
 func readHead(r io.Reader) (index uint64, err error) {
@@ -157,7 +157,7 @@ type summedReader struct {
 	r     io.Reader
 	sum   hash.Hash
 	n     int64
-	ended bool // somebody asked for more than there is
+	ended bool // a read asked for more than there is
 }
 
 // Read implements io.Reader.

@@ -21,7 +21,7 @@ const (
 	TableFull         Code = 4  // no room: make some, or try again later
 	QueueFull         Code = 5  // no room in the queue, try again later
 	NotFound          Code = 6  // what the command names does not exist
-	Conflict          Code = 7  // somebody else holds it, or it exists already
+	Conflict          Code = 7  // another holder has it, or it exists already
 	IllegalTransition Code = 8  // the node's state does not allow the event
 	Invalid           Code = 9  // the command contradicts itself or the state's bounds
 	Expired           Code = 10 // the lease or join token is over and is never revived
@@ -59,7 +59,7 @@ type Result struct {
 	// first result. It is never stored.
 	Repeated bool `cbor:"5,keyasint,omitempty"`
 	// Retried says of a repeat that the peer asked again under the same request,
-	// after a lost answer: whoever asked the peer has asked once. It is never stored.
+	// after a lost answer: the peer's own client has asked once. It is never stored.
 	Retried bool `cbor:"6,keyasint,omitempty"`
 }
 

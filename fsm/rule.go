@@ -35,7 +35,7 @@ const (
 // Rule is an introspection rule. What its body means is for those who carry it
 // out; they have checked it before it came here.
 type Rule struct {
-	UUID string `cbor:"1,keyasint"` // as it was given, whatever its letters' case
+	UUID string `cbor:"1,keyasint"` // as it was given, in any letter case
 	// Created is the token of the entry that created it: the order of rules.
 	// Unlike an index it goes on after a restore.
 	Created fencing.Token `cbor:"2,keyasint"`

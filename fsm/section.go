@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// section is one table of the state as it stands in a snapshot and in the
-// hash: its records in the order of keys. Indices are not written; load makes
-// them anew.
+// section is one table of the state as it stands in a snapshot and in the hash: its
+// records in the order of keys. Indices are not written; load makes them again.
 type section struct {
 	tag  byte // never changes
 	name string

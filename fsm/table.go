@@ -10,11 +10,11 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
-// table is an ordered map whose copies are free: a change makes a new tree
-// that shares what did not change, so that a reader keeps what it holds. It is
-// a B-tree: a radix tree with watch channels, which nobody here watches, costs
-// three times as much for each change. It holds pointers, to values that never
-// change, because a change copies a leaf of 32 of them.
+// table is an ordered map whose copies are free: a change makes a new tree that
+// shares what did not change, so that a reader keeps what it holds. It is a B-tree:
+// a radix tree with watch channels, which have no use here, costs three times as
+// much for each change. It holds pointers, to values that never change, because a
+// change copies a leaf of 32 of them.
 type table[T any] struct {
 	tree *immutable.SortedMap[[]byte, *T]
 }
@@ -153,12 +153,12 @@ func key64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
 func tokenKey(t fencing.Token) []byte { return key64(uint64(t)) }
 
-// longKey orders by a number, then by whatever else.
+// longKey orders by a number, then by the rest.
 func longKey[T []byte | string](n uint64, rest T) []byte {
 	return append(binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(rest)), n), rest...)
 }
 
-// pairKey orders by a token, then by whatever else.
+// pairKey orders by a token, then by the rest.
 func pairKey(t fencing.Token, id ...byte) []byte { return longKey(uint64(t), id) }
 
 // nodeKey orders by a node, then by a token. Node names have one length.

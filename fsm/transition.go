@@ -50,7 +50,7 @@ type Event uint8
 // be asked for; the others are the outcome of work.
 const (
 	EventStart    Event = 1  // the specification's Inspect
-	EventWait     Event = 2  // S~: the node was told to boot
+	EventWait     Event = 2  // S~: the node got the command to boot
 	EventProcess  Event = 3  // Continue!: the ramdisk called back
 	EventFinish   Event = 4  // F~: the data was processed
 	EventError    Event = 5  // the work failed

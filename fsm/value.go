@@ -75,7 +75,7 @@ func (s *valueStore) renumber(after, version fencing.Token) {
 }
 
 // Condition is what must hold when a value is written or deleted: a lease that is
-// held under a token, the value's version, or both. Without either nobody may
+// held under a token, the value's version, or both. Without either no program may
 // write: a program that has lost its lease would not be noticed.
 type Condition struct {
 	Lease string        `cbor:"1,keyasint,omitempty"`

@@ -49,9 +49,9 @@ func (v View) Admits(c Command) error {
 	return v.needs(fmt.Sprintf("'%s'", row.name), row.since)
 }
 
-// AdmitsEvent is Admits for what workers are asked to do. The log has known all
-// events from its first version on, but workers of the release that had no other
-// claim a request of one that came later, do nothing, and give it to nobody.
+// AdmitsEvent is Admits for the requests of workers. The log has known all events
+// from its first version on, but workers of the release that had no other claim a
+// request of one that came later, do nothing, and do not give it back.
 func (v View) AdmitsEvent(e Event) error {
 	switch e {
 	case EventReapply, EventEnroll, EventAdopt:

@@ -5,7 +5,7 @@ import "iter"
 // LeaseCount returns how many leases there are by name, free ones too.
 func (v View) LeaseCount() int { return v.d.leases.size() }
 
-// LeasesHeld counts the leases that somebody holds; it goes through all.
+// LeasesHeld counts the leases that have a holder; it goes through all.
 func (v View) LeasesHeld() int {
 	held := 0
 	for _, l := range v.d.leases.all() {

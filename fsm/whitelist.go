@@ -2,11 +2,10 @@ package fsm
 
 import "slices"
 
-// boots reports whether the node is expected to boot: from the acceptance of
-// its introspection to its end, whatever that is. So does the original, which
-// keeps a MAC whitelisted while its ramdisk works and while an abort is under
-// way: a ramdisk renews its address. Stored data is reapplied to a machine that
-// nobody boots.
+// boots reports whether the node is expected to boot: from the acceptance of its
+// introspection to its end, of any kind. So does the original, which keeps a MAC
+// whitelisted while its ramdisk works and while an abort is under way: a ramdisk
+// renews its address. Stored data is reapplied to a machine that does not boot.
 func (r Record) boots() bool { return r.State.Active() && r.State != NodeReapplying }
 
 // allowed returns the record's MACs on the whitelist.

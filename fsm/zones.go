@@ -61,14 +61,14 @@ func (t Tolerance) Zones() int {
 // ZoneChoice is in which zones the components of a namespace of Kubernetes run. It
 // is chosen once: another leader would choose others, and volumes do not move.
 type ZoneChoice struct {
-	UID       string        `cbor:"1,keyasint"` // of the namespace: one of the same name that is made anew is another
+	UID       string        `cbor:"1,keyasint"` // of the namespace: one of the same name that is made again is another
 	Namespace string        `cbor:"2,keyasint"` // its name
 	Tolerance Tolerance     `cbor:"3,keyasint"`
 	Zones     []string      `cbor:"4,keyasint"` // sorted, none twice
 	Chosen    fencing.Token `cbor:"5,keyasint"` // of the entry
 }
 
-// ChooseZones puts a choice into the log before anybody acts on it. It replaces
+// ChooseZones puts a choice into the log before any peer acts on it. It replaces
 // exactly the choice that it names: a leader that does not know of one chooses
 // none.
 type ChooseZones struct {

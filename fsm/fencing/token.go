@@ -1,6 +1,7 @@
-// Package fencing holds Token, the fencing token: the number by which a later grant is
-// told from an earlier one (docs/design.md#fencing). Every command of a leader's duty
-// carries one, and so does every lease; whoever compares two refuses the lower.
+// Package fencing holds Token, the fencing token: the number that orders a later grant
+// after an earlier one (docs/design.md#fencing). Every command of a leader's duty
+// carries one, and so does every lease; the receiver compares two and refuses the
+// lower.
 package fencing
 
 import (
