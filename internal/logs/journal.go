@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// InJournal reports whether f is the stream of systemd's journal that the
-// variable JOURNAL_STREAM names as DEVICE:INODE. The variable alone proves
-// nothing: children inherit it, whatever their standard error is.
+// InJournal reports whether f is the stream of systemd's journal that the variable
+// JOURNAL_STREAM names as DEVICE:INODE. The variable alone proves nothing: children
+// inherit it, with any standard error.
 func InJournal(f *os.File, stream string) bool {
 	if f == nil || stream == "" {
 		return false

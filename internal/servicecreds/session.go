@@ -20,7 +20,7 @@ type Session[T any] struct {
 	logIn   func(context.Context) (*T, error)
 	refused func(error) bool
 	current atomic.Pointer[T]
-	turn    chan struct{} // one place: whoever logs in holds it
+	turn    chan struct{} // one place: the goroutine that logs in holds it
 
 	mu        sync.Mutex // guards the rest
 	refusal   error      // of the last login, if it was one of the credentials
@@ -34,8 +34,8 @@ func NewSession[T any](logIn func(context.Context) (*T, error), refused func(err
 }
 
 // Get returns what the last login gave, after logging in if need be. Callers who
-// come meanwhile wait; if the login fails they try for themselves, because it
-// was made in somebody else's context.
+// come meanwhile wait; if the login fails they try for themselves, because it was
+// made in another caller's context.
 func (s *Session[T]) Get(ctx context.Context) (*T, error) {
 	if kept := s.current.Load(); kept != nil {
 		return kept, nil

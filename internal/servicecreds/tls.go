@@ -50,7 +50,7 @@ func OpenTLS(f Files, logger *slog.Logger) (*TLS, error) {
 	return t, nil
 }
 
-// Config is for one connection made now. It is shared: whoever changes it
+// Config is for one connection made now. It is shared: a caller that changes it
 // clones it first.
 func (t *TLS) Config() *tls.Config {
 	t.mu.Lock()
@@ -62,8 +62,8 @@ func (t *TLS) Config() *tls.Config {
 	return t.conf
 }
 
-// Dial makes one connection, handshake included, as the files are now. It takes
-// ten seconds at most, whatever ctx grants.
+// Dial makes one connection, handshake included, as the files are now. It takes ten
+// seconds at most, also if ctx grants more.
 func (t *TLS) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: dialLimit}, Config: t.Config()}).DialContext(ctx, network, address)
 }

@@ -9,8 +9,8 @@ import (
 // maxLine bounds one line of a log, in bytes.
 const maxLine = 16 << 10
 
-// Lines keeps the newest lines of a log in memory, so that a bundle has them
-// whatever became of the journal. Its methods may be called concurrently.
+// Lines keeps the newest lines of a log in memory, so that a bundle has them also
+// if the journal is lost. Its methods may be called concurrently.
 type Lines struct {
 	limit int // bytes
 

@@ -23,8 +23,8 @@ const shortestKnown = 8
 // a key in PEM, those of its body.
 const keyLine = 32
 
-// Redactor hides secrets in text: those whose values it was told, in the forms in
-// which programs write them, and whatever looks like one. It may be used
+// Redactor hides secrets in text: those whose values it was given, in the forms in
+// which programs write them, and text that looks like one. It may be used
 // concurrently.
 type Redactor struct {
 	known  *strings.Replacer
