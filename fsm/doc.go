@@ -31,7 +31,7 @@
 //     PutValue, DeleteValue, JoinGroup, LeaveGroup
 //   - events that no other command tells: ReportEvents
 //   - keys and settings: PutSetting, DeleteSetting, RotateGossipKey, ConfirmGossipKeys,
-//     AdvanceGossipKeys, NoteOperator, RevokeOperator, PublishMarks, ChooseZones
+//     AdvanceGossipKeys, NoteOperator, RevokeOperator, ChooseZones
 //
 // A View has the reading side of each. Refound and Adopt are no commands: they rewrite a
 // snapshot when a cluster is founded again (docs/design.md#founding).

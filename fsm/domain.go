@@ -15,7 +15,7 @@ type domain struct {
 // domains is all of the state. What is not here is not replicated.
 var domains = [...]domain{
 	clusterDomain, leadershipDomain,
-	memberDomain, memberFlagsDomain, marksDomain, removedDomain, progressDomain, formerDomain, sessionDomain, joinTokenDomain,
+	memberDomain, memberFlagsDomain, removedDomain, progressDomain, formerDomain, sessionDomain, joinTokenDomain,
 	settingDomain, requestDomain,
 	leaseDomain, valueDomain, groupDomain,
 	nodeDomain, inspectedDomain, throttleDomain, queueDomain, documentDomain,

@@ -47,7 +47,6 @@ func samples(t testing.TB) []Command {
 		ReleaseRemediation{Intent: 3, To: RemCancelled, By: "op", Reason: "seen", Millis: 5}, HoldFailover{Cluster: "k", For: time.Minute, Reason: "storm"},
 		Exclude{Peer: "b", From: FromVoting, On: true, Force: true}, Observe{Hash: [32]byte{1}, Member: member("b")},
 		MoveMember{Peer: "b", Address: "h:1", Gossip: "h:2", API: "h:3"},
-		PublishMarks{Session: 2, Sections: []MarkSection{{Name: "api", Marks: []OptionMark{{Name: "listen", Value: 1 << 63}}}}},
 		RotateGossipKey{Key: bytes.Repeat([]byte{3}, GossipKeySize)}, ConfirmGossipKeys{Peer: "p", Changed: 3}, AdvanceGossipKeys{Changed: 3},
 		NoteOperator{Name: "ann", Issued: 1, Ends: 2}, RevokeOperator{Name: "ann", UpTo: 1, Ends: 2},
 		ChooseZones{UID: "uid-1", Namespace: "shop", Tolerance: ToleratesZone, Zones: []string{"a", "b", "c"}, Replaces: 3}, ChooseZones{UID: "uid-1", Namespace: "shop", Replaces: 3},

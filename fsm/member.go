@@ -67,7 +67,6 @@ type peers struct {
 	sessions  table[Session]       // by ID
 	sessionOf table[fencing.Token] // by server ID; each peer has at most one
 	flags     table[MemberFlags]   // by server ID; see member_flags.go
-	marks     table[ConfigMarks]   // by server ID
 	removed   table[RemovedPeer]   // by server ID; see removed.go
 	progress  table[Progress]      // by server ID
 	former    table[FormerMember]  // by server ID; see former.go
@@ -77,7 +76,7 @@ type peers struct {
 func newPeers() peers {
 	return peers{
 		members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), flags: newTable[MemberFlags](),
-		marks: newTable[ConfigMarks](), removed: newTable[RemovedPeer](), progress: newTable[Progress](), former: newTable[FormerMember](),
+		removed: newTable[RemovedPeer](), progress: newTable[Progress](), former: newTable[FormerMember](),
 	}
 }
 
@@ -95,7 +94,6 @@ func (p *peers) dropMember(id string, at fencing.Token) {
 	m, _ := p.members.get([]byte(id))
 	p.members.drop([]byte(id))
 	p.flags.drop([]byte(id))
-	p.marks.drop([]byte(id))
 	p.progress.drop([]byte(id))
 	p.version = p.leastVersion()
 	p.remember(m, at)

@@ -20,7 +20,6 @@ type model struct {
 	members  map[string]int
 	removed  map[string]bool
 	flags    modelFlags
-	marked   modelMarks
 	sessions map[fencing.Token]*modelSession
 	settings map[string]string
 	leases   map[string]*Lease
@@ -67,7 +66,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": Version}, removed: map[string]bool{}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), flags: newModelFlags(), marked: modelMarks{}, keys: newModelKeys(), zoned: modelZones{},
+		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), flags: newModelFlags(), keys: newModelKeys(), zoned: modelZones{},
 	}
 }
 
@@ -269,8 +268,6 @@ func (m *model) execute(c Command) Code {
 		m.flags.address[c.Member.ID] = c.Member.Address
 	case Exclude, MoveMember:
 		return m.stands(c)
-	case PublishMarks:
-		return m.marks(c)
 	case RotateGossipKey, ConfirmGossipKeys, AdvanceGossipKeys:
 		return m.rotates(c)
 	case ChooseZones:
@@ -348,7 +345,6 @@ func (m *model) peer(c Command) Code {
 		}
 		m.flags.forget(c.ID)
 		m.dropsWhatBecame(c.ID)
-		delete(m.marked, c.ID)
 	}
 	return OK
 }

@@ -332,7 +332,6 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"keys":  func(t *rapid.T) { m.ofKeys(t) },
 		"zones": func(t *rapid.T) { m.ofZones(t) },
 		"stand": func(t *rapid.T) { m.commit(t, Header{}, ofMemberFlags(t)) },
-		"mark":  func(t *rapid.T) { m.commit(t, Header{}, ofMarks(t, m.anyToken(t, nil))) },
 		"pass": func(t *rapid.T) {
 			m.now = m.now.Add(rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second}).Draw(t, "pass"))
 		},

@@ -13,7 +13,7 @@ func viewText(v View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lead %v\n", v.Leadership().Token)
 	for _, m := range v.Members() {
-		fmt.Fprintf(&b, "member %s %d at %s, %s, %s\n", m.ID, m.Version, m.Address, flagsText(v.MemberFlags(m.ID)), marksText(v, m.ID))
+		fmt.Fprintf(&b, "member %s %d at %s, %s\n", m.ID, m.Version, m.Address, flagsText(v.MemberFlags(m.ID)))
 	}
 	for _, s := range v.Sessions() {
 		fmt.Fprintf(&b, "session %v %s %v %v\n", s.ID, s.Peer, s.Expires, s.Answered)
@@ -64,7 +64,7 @@ func (m *model) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lead %v\n", m.lead)
 	for _, id := range slices.Sorted(maps.Keys(m.members)) {
-		fmt.Fprintf(&b, "member %s %d at %s, %s, %s\n", id, m.members[id], m.flags.address[id], m.flags.text(id), m.marked.text(id))
+		fmt.Fprintf(&b, "member %s %d at %s, %s\n", id, m.members[id], m.flags.address[id], m.flags.text(id))
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
 		s := m.sessions[id]

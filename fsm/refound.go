@@ -277,7 +277,6 @@ func (d *data) adoptRights(l *data) {
 		}
 		d.peers.members.drop(key)
 		d.peers.flags.drop(key)
-		d.peers.marks.drop(key)
 		d.peers.progress.drop(key)
 		d.peers.removed.put(key, r)
 	}

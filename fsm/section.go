@@ -19,7 +19,7 @@ type section struct {
 
 // sectionOrder are the tags in the order of a snapshot and of the hash, which peers of
 // all versions share. A new one is added at its end.
-const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSMXAfZE"
+const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZE"
 
 // sections is all of the state, in that order.
 var sections = func() []section {

@@ -57,7 +57,6 @@ func busy(t testing.TB) *rig {
 	r.must(NoteOperator{Name: "ann", Issued: 1_700_000_000, Ends: 1_700_009_000})
 	r.must(RevokeOperator{Name: "bob", UpTo: 1_700_000_000, Ends: 1_700_009_000})
 	r.must(Exclude{Peer: "b", From: FromLeading, On: true})
-	r.must(PublishMarks{Session: b, Sections: marked("raft", "timing", 5)})
 	r.must(PutMember{Member: member("removed")})
 	r.must(RemoveMember{ID: "removed", Force: true})
 	r.formerMember("former")
