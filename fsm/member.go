@@ -67,9 +67,9 @@ type peers struct {
 	sessions  table[Session]       // by ID
 	sessionOf table[fencing.Token] // by server ID; each peer has at most one
 	flags     table[MemberFlags]   // by server ID; see member_flags.go
-	removed   table[RemovedPeer]   // by server ID; see removed.go
+	removed   table[RemovedPeer]   // by server ID; see member_removed.go
 	progress  table[Progress]      // by server ID
-	former    table[FormerMember]  // by server ID; see former.go
+	former    table[FormerMember]  // by server ID; see member_former.go
 	version   int                  // least of the members'; derived
 }
 

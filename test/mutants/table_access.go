@@ -17,7 +17,7 @@ func accessMutants() []Mutant {
 		{
 			Name:      "removed-peer-keeps-its-connections",
 			Promise:   "1",
-			File:      "fsm/removed.go",
+			File:      "fsm/member_removed.go",
 			Old:       "	p.removed.put([]byte(m.ID), RemovedPeer{ID: m.ID, Name: m.Name, At: at})",
 			New:       "	_ = m",
 			Package:   "./test/attacktest",

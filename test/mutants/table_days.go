@@ -11,7 +11,7 @@ func daysMutants() []Mutant {
 			Assertion: "joiner: the dead peer's session passes by itself: false",
 		},
 		{
-			Name: "wiped-host-stays-a-member-twice", Promise: "days", File: "fsm/jointoken.go",
+			Name: "wiped-host-stays-a-member-twice", Promise: "days", File: "fsm/member_jointoken.go",
 			Old:     "\t\tt.discharge(old.ID)\n\t}\n\treturn t.admitMember(m)",
 			New:     "\t}\n\treturn t.admitMember(m)",
 			Package: "./fsm", Run: "^TestJoiningTakesThePlaceOfADeadNamesake$",

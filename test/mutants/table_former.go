@@ -6,7 +6,7 @@ func formerMutants() []Mutant {
 		{
 			Name:      "door-opens-before-former-members-are-heard",
 			Promise:   "2",
-			File:      "fsm/door.go",
+			File:      "fsm/pxe_door.go",
 			Old:       "	case awaited != \"\":\n",
 			New:       "	case false && awaited != \"\":\n",
 			Package:   "./fsm",
@@ -16,7 +16,7 @@ func formerMutants() []Mutant {
 		{
 			Name:      "kernel-of-a-former-member-not-waited-for",
 			Promise:   "2",
-			File:      "fsm/former.go",
+			File:      "fsm/member_former.go",
 			Old:       "			door.Since = now\n",
 			New:       "			_ = now\n",
 			Package:   "./fsm",
@@ -26,7 +26,7 @@ func formerMutants() []Mutant {
 		{
 			Name:      "founder-waits-for-no-former-member",
 			Promise:   "2",
-			File:      "fsm/former.go",
+			File:      "fsm/member_former.go",
 			Old:       "		if !f.Heard {\n			names",
 			New:       "		if false && !f.Heard {\n			names",
 			Package:   "./test/simtest",
@@ -82,7 +82,7 @@ func rejoinMutants() []Mutant {
 		{
 			Name:      "former-certificate-rejoins-twice",
 			Promise:   "7",
-			File:      "fsm/former.go",
+			File:      "fsm/member_former.go",
 			Old:       "	case f.Became == c.Member.ID && f.Key == c.Key:\n",
 			New:       "	case f.Became == c.Member.ID:\n",
 			Package:   "./fsm",

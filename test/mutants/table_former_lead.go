@@ -11,13 +11,13 @@ func formerLeadMutants() []Mutant {
 			Package: "./test/simtest", Run: "^TestOldMajorityReturns$", Assertion: "one-door:",
 		},
 		{
-			Name: "answered-rejoiner-counts-as-rejoined", Promise: "2", File: "fsm/former.go",
+			Name: "answered-rejoiner-counts-as-rejoined", Promise: "2", File: "fsm/member_former.go",
 			Old:     "		t.unhear(f)\n	}\n}\n",
 			New:     "		if f.Became == \"\" {\n			t.unhear(f)\n		}\n	}\n}\n",
 			Package: "./test/simtest", Run: "^TestOldMajorityReturns$", Assertion: "one-door:",
 		},
 		{
-			Name: "kernel-of-an-old-majority-not-waited-for", Promise: "2", File: "fsm/former.go",
+			Name: "kernel-of-an-old-majority-not-waited-for", Promise: "2", File: "fsm/member_former.go",
 			Old:     "	t.doors.doubtFormer(t.lead.Token)\n",
 			New:     "",
 			Package: "./fsm", Run: "^TestEachLeadershipHearsFormerMembers$", Assertion: "heard-by-each-leadership: opened",
@@ -35,7 +35,7 @@ func formerLeadMutants() []Mutant {
 			Package: "./cluster", Run: "^TestAskingAFormerMemberAtAllAddresses$", Assertion: "all-addresses-refuse: the second does not answer:",
 		},
 		{
-			Name: "former-member-asked-at-one-of-two-recorded-addresses", Promise: "2", File: "fsm/former.go",
+			Name: "former-member-asked-at-one-of-two-recorded-addresses", Promise: "2", File: "fsm/member_former.go",
 			Old:     "	return []string{f.Address, f.Second}\n",
 			New:     "	return []string{f.Address}\n",
 			Package: "./cluster", Run: "^TestAskingAFormerMemberAtBothAddresses$", Assertion: "both-addresses:",
@@ -54,31 +54,31 @@ func formerLeadMutants() []Mutant {
 func formerDoorMutants() []Mutant {
 	return []Mutant{
 		{
-			Name: "former-member-settled-by-another-host-at-one-address", Promise: "2", File: "fsm/former.go",
+			Name: "former-member-settled-by-another-host-at-one-address", Promise: "2", File: "fsm/member_former.go",
 			Old:     "		case rest.Address == \"\" || f.Name == m.Name:\n",
 			New:     "		case true:\n",
 			Package: "./fsm", Run: "^TestFormerMemberAtTwoAddresses$", Assertion: "both-addresses: another host joins at the first:",
 		},
 		{
-			Name: "namesake-of-a-rejoiner-settles-its-record", Promise: "2", File: "fsm/jointoken.go",
+			Name: "namesake-of-a-rejoiner-settles-its-record", Promise: "2", File: "fsm/member_jointoken.go",
 			Old:     "		t.unsettleFormer(old.ID)\n",
 			New:     "",
 			Package: "./fsm", Run: "^TestJoinerInTheNameOfARejoinerEndsNoWait$", Assertion: "answered-is-not-rejoined:",
 		},
 		{
-			Name: "unknown-door-waits-for-leases-that-were-seen", Promise: "2", File: "fsm/door.go",
+			Name: "unknown-door-waits-for-leases-that-were-seen", Promise: "2", File: "fsm/pxe_door.go",
 			Old:     "max(d.Pass.Wait, other.Pass.Wait, UnknownPassWait)",
 			New:     "max(d.Pass.Wait, other.Pass.Wait)",
 			Package: "./fsm", Run: "^TestUnknownDoorsAreWaitedForInFull$", Assertion: "unknown-waits-in-full:",
 		},
 		{
-			Name: "unknown-door-forgets-its-wait", Promise: "2", File: "fsm/door.go",
+			Name: "unknown-door-forgets-its-wait", Promise: "2", File: "fsm/pxe_door.go",
 			Old:     "max(d.Pass.Wait, other.Pass.Wait, UnknownPassWait)",
 			New:     "UnknownPassWait",
 			Package: "./fsm", Run: "^TestUnknownDoorsAreWaitedForInFull$", Assertion: "unknown-waits-in-full:",
 		},
 		{
-			Name: "unknown-address-forgets-its-wait", Promise: "2", File: "fsm/door.go",
+			Name: "unknown-address-forgets-its-wait", Promise: "2", File: "fsm/pxe_door.go",
 			Old:     "max(d.Address.Wait, other.Address.Wait, UnknownAddressWait)",
 			New:     "UnknownAddressWait",
 			Package: "./fsm", Run: "^TestUnknownDoorsAreWaitedForInFull$", Assertion: "unknown-waits-in-full:",

@@ -29,7 +29,7 @@ func waitMutants() []Mutant {
 		{
 			Name:      "door-without-wait-in-the-log",
 			Promise:   "2",
-			File:      "fsm/door.go",
+			File:      "fsm/pxe_door.go",
 			Old:       "	left := t.lead.At.Add(wait).Sub(t.now())\n",
 			New:       "	left := 0 * t.lead.At.Add(wait).Sub(t.now())\n",
 			Package:   "./fsm",

@@ -245,7 +245,7 @@ func namespaceMutants() []Mutant {
 			Package: unit, Run: "^TestZonesAreKept$", Assertion: "chosen-anew",
 		},
 		{
-			Name: "zones-chosen-over-a-choice", Promise: "haconfig", File: "fsm/zones.go",
+			Name: "zones-chosen-over-a-choice", Promise: "haconfig", File: "fsm/kube_zones.go",
 			Old:     "	case old.Chosen != c.Replaces:\n",
 			New:     "	case known && !c.Replaces.IsZero() && old.Chosen != c.Replaces:\n",
 			Package: log, Run: "^TestZonesAreChosenOnce$", Assertion: "zones-chosen-anew",
@@ -257,7 +257,7 @@ func namespaceMutants() []Mutant {
 			Package: unit, Run: "^TestNothingIsHalfDone$", Assertion: "fewer-than-three",
 		},
 		{
-			Name: "two-zones-in-the-log", Promise: "haconfig", File: "fsm/zones.go",
+			Name: "two-zones-in-the-log", Promise: "haconfig", File: "fsm/kube_zones.go",
 			Old:     "n < t.Zones() || n > MaxZones",
 			New:     "n < 1 || n > MaxZones",
 			Package: log, Run: "^TestChoicesThatAreNone$", Assertion: "of two zones to survive one: accepted",

@@ -8,7 +8,7 @@ func takeoverMutants() []Mutant {
 		{
 			Name:      "takeover-replaces-what-is-newer",
 			Promise:   "import",
-			File:      "fsm/import.go",
+			File:      "fsm/node_import.go",
 			Old:       "case known && !c.tells(rec):",
 			New:       "case known && !c.tells(rec) && rec.State == NodeAbsent:",
 			Package:   "./fsm",

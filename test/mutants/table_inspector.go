@@ -33,7 +33,7 @@ func claimMutants() []Mutant {
 		{
 			Name:      "claims-outlive-their-session",
 			Promise:   "4",
-			File:      "fsm/session.go",
+			File:      "fsm/member_session.go",
 			Old:       "\tt.loseAll(id)\n",
 			New:       "",
 			Package:   "./test/simtest",
@@ -63,7 +63,7 @@ func claimMutants() []Mutant {
 		{
 			Name:      "attempts-without-end",
 			Promise:   "4",
-			File:      "fsm/queue.go",
+			File:      "fsm/node_queue.go",
 			Old:       "if r.Attempts >= MaxAttempts {",
 			New:       "if r.Attempts > 2*MaxAttempts {",
 			Package:   "./fsm",
@@ -108,7 +108,7 @@ func callbackMutants() []Mutant {
 		{
 			Name:      "deja-vu-not-told",
 			Promise:   "5",
-			File:      "fsm/transition.go",
+			File:      "fsm/node_transition.go",
 			Old:       "{NodeProcessing, EventProcess, later, to(NodeError)},",
 			New:       "{NodeProcessing, EventProcess, later, to(NodeProcessing)},",
 			Package:   "./test/simtest",
@@ -138,7 +138,7 @@ func callbackMutants() []Mutant {
 		{
 			Name:      "repeat-not-joined",
 			Promise:   "5",
-			File:      "fsm/introspection.go",
+			File:      "fsm/node_introspection.go",
 			Old:       "if c.Event == EventProcess && rec.Delivered.Document == c.Document.Hash {",
 			New:       "if c.Event == EventProcess && rec.Delivered.Document == c.Document.Hash && rec.Delivered.Request == 0 {",
 			Package:   "./fsm",
@@ -164,7 +164,7 @@ func poisonMutants() []Mutant {
 		{
 			Name:      "notes-not-told",
 			Promise:   "4",
-			File:      "fsm/session.go",
+			File:      "fsm/member_session.go",
 			Old:       "		t.learn(old, c.Unfinished)\n",
 			New:       "",
 			Package:   "./test/simtest",
@@ -248,7 +248,7 @@ func startMutants() []Mutant {
 		{
 			Name:      "throttle-used-up-by-a-burst",
 			Promise:   "4",
-			File:      "fsm/throttle.go",
+			File:      "fsm/node_throttle.go",
 			Old:       "!at.Before(rec.Deadline) {",
 			New:       "!at.Before(rec.Deadline) && t.token == 0 {",
 			Package:   "./inspector",

@@ -5,7 +5,7 @@ func keysMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "rotation-does-not-wait", Promise: "3",
-			File:      "fsm/gossip.go",
+			File:      "fsm/member_gossip.go",
 			Old:       "len(missing) > 0 && t.now() < g.Since.Add(GossipStepTimeout)",
 			New:       "false && len(missing) > 0 && t.now() < g.Since.Add(GossipStepTimeout)",
 			Package:   "./fsm",
@@ -59,7 +59,7 @@ func keysMutants() []Mutant {
 		},
 		{
 			Name: "revoked-up-to-the-clock-of-this-peer", Promise: "1",
-			File:      "fsm/operator.go",
+			File:      "fsm/member_operator.go",
 			Old:       "max(o.Revoked, c.UpTo, o.Issued)",
 			New:       "max(o.Revoked, c.UpTo)",
 			Package:   "./fsm",

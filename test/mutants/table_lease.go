@@ -17,7 +17,7 @@ func leaseMutants() []Mutant {
 			Package: unit, Run: "^TestValueIsWrittenUnderALeaseThatIsHeld$", Assertion: "want fenced",
 		},
 		{
-			Name: "version-not-compared", Promise: "3", File: "fsm/value.go",
+			Name: "version-not-compared", Promise: "3", File: "fsm/lease_value.go",
 			Old:     "	if v.Version == c.Version {\n",
 			New:     "	if v.Version >= c.Version {\n",
 			Package: unit, Run: "^TestValueIsComparedWithItsVersion$", Assertion: "want fenced",

@@ -42,7 +42,7 @@ func memberMutants() []Mutant {
 		{
 			Name:      "gossip-key-used-before-all-have-it",
 			Promise:   "3",
-			File:      "fsm/gossip.go",
+			File:      "fsm/member_gossip.go",
 			Old:       "	if d.gossip.Stage == GossipSettled {\n		return nil\n	}\n	for _, m := range",
 			New:       "	if d.gossip.Stage >= GossipSettled {\n		return nil\n	}\n	for _, m := range",
 			Package:   "./test/simtest",

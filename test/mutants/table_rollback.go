@@ -5,7 +5,7 @@ func rollbackMutants() []Mutant {
 	const peers = "^Test(RolledBackPeerSpeaksNoRaft|SessionTellsOfARollback)$"
 	return []Mutant{
 		{
-			Name: "progress-not-recorded", Promise: "1", File: "fsm/session.go",
+			Name: "progress-not-recorded", Promise: "1", File: "fsm/member_session.go",
 			Old:       "	t.advance(s.Peer, c.Applied)\n",
 			New:       "",
 			Package:   "./test/simtest",
@@ -13,7 +13,7 @@ func rollbackMutants() []Mutant {
 			Assertion: "rollback-unnoticed:",
 		},
 		{
-			Name: "progress-ends-with-the-session", Promise: "1", File: "fsm/session.go",
+			Name: "progress-ends-with-the-session", Promise: "1", File: "fsm/member_session.go",
 			Old:       "	t.requests.dropSession(id)\n",
 			New:       "	t.requests.dropSession(id)\n	t.peers.progress.drop([]byte(s.Peer))\n",
 			Package:   "./fsm",
@@ -122,7 +122,7 @@ func versionMutants() []Mutant {
 		{
 			Name:      "session-lowers-the-version",
 			Promise:   "8",
-			File:      "fsm/session.go",
+			File:      "fsm/member_session.go",
 			Old:       "c.Version < at {",
 			New:       "c.Version < 1 {",
 			Package:   "./fsm",
@@ -142,7 +142,7 @@ func versionMutants() []Mutant {
 		{
 			Name:      "outdated-peer-taken-for-removed",
 			Promise:   "8",
-			File:      "fsm/session.go",
+			File:      "fsm/member_session.go",
 			Old:       "return refuse(Outdated, ",
 			New:       "return refuse(Refused, ",
 			Package:   "./test/simtest",

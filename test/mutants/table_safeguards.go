@@ -104,7 +104,7 @@ func callerMutants() []Mutant {
 			Package: unit, Run: "^TestRevokedWithinTheSameSecond$", Assertion: "same-second: a call",
 		},
 		{
-			Name: "certificate-issued-in-the-revoked-second", Promise: "1", File: "fsm/operator.go",
+			Name: "certificate-issued-in-the-revoked-second", Promise: "1", File: "fsm/member_operator.go",
 			Old:     "	if c.Issued <= o.Revoked {\n",
 			New:     "	if c.Issued < o.Revoked {\n",
 			Package: "./fsm", Run: "^TestOperatorsAreRevoked$", Assertion: "a certificate of the revoked second",
@@ -202,7 +202,7 @@ func candidateMutants() []Mutant {
 func survivorMutants() []Mutant {
 	return []Mutant{
 		{
-			Name: "rejoin-at-another-members-address", Promise: "1", File: "fsm/former.go",
+			Name: "rejoin-at-another-members-address", Promise: "1", File: "fsm/member_former.go",
 			Old:     "m.Name == f.Name || m.Address == c.Member.Address {",
 			New:     "m.Name == f.Name {",
 			Package: "./fsm", Run: "^TestRejoinAtAnotherMembersAddress$", Assertion: "rejoin-at-anothers-address:",
