@@ -10,7 +10,7 @@ import (
 )
 
 // addConfigured adds how this peer is configured where all have to be alike, with
-// marks by which doctor compares what nobody may read.
+// marks by which doctor compares secrets without reading them.
 func (p *Peer) addConfigured(f *doctor.Facts) {
 	conf := p.config()
 	marks := conf.Marks(p.core.Store.View().Secrets().CAKey)
