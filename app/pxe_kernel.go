@@ -20,9 +20,6 @@ const (
 	contestWait = 9 * time.Second
 )
 
-// sysfs is where the kernel shows interfaces.
-const sysfs = "/sys"
-
 // Kernel is where a host's PXE filter keeps its lists and its lease.
 type Kernel interface {
 	firewall.Chains
