@@ -30,6 +30,7 @@ func table() []Mutant {
 		ruleMutants(),
 		successorMutants(),
 		failoverMutants(),
+		simulateMutants(),
 		judgeMutants(),
 		kubeMutants(),
 		remedyMutants(),

@@ -71,3 +71,21 @@ func failoverMutants() []Mutant {
 		},
 	}
 }
+
+// simulateMutants say of a kube node what another mode would do.
+func simulateMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "simulated-in-the-mode-that-is-set", Promise: "failover", File: "failover/judge.go",
+			Old:     "	if mode == ModeNooBaa {\n		return f.simulateNooBaa(n), nil\n",
+			New:     "	if mode == ModeNooBaa && v.Index() == 0 {\n		return f.simulateNooBaa(n), nil\n",
+			Package: "./failover", Run: "^TestStillAndReturned$", Assertion: "simulate-noobaa",
+		},
+		{
+			Name: "simulated-though-paused", Promise: "failover", File: "failover/judge.go",
+			Old:     "{\"paused\", byPause}, {\"selected\", bySelection}, {dryRunRail, byDryRun}} {\n",
+			New:     "{\"selected\", bySelection}, {dryRunRail, byDryRun}} {\n",
+			Package: "./failover", Run: "^TestSimulateNooBaa$", Assertion: "simulate-noobaa: paused",
+		},
+	}
+}
