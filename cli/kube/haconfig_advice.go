@@ -119,7 +119,7 @@ func haconfigCheck(t *term.Terminal, set *options.Set) *cobra.Command {
 	var f adviceFlags
 	var kubeconfig, cluster string
 	c := &cobra.Command{
-		Use:   "check --kubeconfig FILE | --cluster NAME",
+		Use:   "check --cluster NAME",
 		Short: "The same for what is deployed in a cluster",
 		Long: "Read the Deployments, StatefulSets and autoscalers of a cluster, with their namespaces, disruption budgets and volumes, and say what\n" +
 			"'trivet haconfig lint' says of manifests. In namespaces that are not considered nothing would be changed; their risks are told all the\n" +
