@@ -77,7 +77,7 @@ func (c Claim) Hold() Hold { return Hold{Request: c.Request, Token: c.Token} }
 type queue struct {
 	requests table[QueuedRequest] // by sequence
 	byNode   table[none]          // node, sequence
-	ready    table[none]          // sequence: the first free request of every node
+	ready    table[none]          // sequence: the first request of every node, where that is free
 	claims   table[Claim]         // by request
 	claimOf  table[fencing.Token] // request, by node
 }
