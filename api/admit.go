@@ -38,6 +38,16 @@ func AdmitHandler(by *admission.Controller, class admission.Class, proxies []net
 	}
 }
 
+// Visited has by count each request that next admits to no place, so that what is refused
+// at the door is bounded like all else. proxies is asked at each request.
+func Visited(by *admission.Controller, proxies func() []netip.Prefix, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, ended := by.Visit(r.Context(), senderSource(r, proxies()))
+		next.ServeHTTP(w, r.WithContext(ctx))
+		ended()
+	})
+}
+
 // senderSource is the source of a request, the zero Prefix for one without an address.
 func senderSource(r *http.Request, proxies []netip.Prefix) netip.Prefix {
 	sender, _ := senderOf(r, proxies)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 // for the server to bound (httpserver.Limits).
 const (
 	maxDocument   = 8 << 20              // bytes of one
-	maxDocuments  = 128 << 20            // bytes of all that are held at once
+	maxDocuments  = 96 << 20             // bytes of all that are held at once
 	maxLarge      = maxDocuments * 3 / 4 // bytes of those above maxSmall: the rest is for small ones
 	maxSmall      = 256 << 10            // bytes of an ordinary document
 	maxOfSource   = maxDocuments / 2     // bytes of one source: what it sends slowly leaves as much to all others
@@ -46,6 +47,22 @@ func (b bodies) read(c echo.Context) (body []byte, release func(), err error) {
 // as much as all.
 func (b bodies) readOf(c echo.Context, source netip.Prefix) (body []byte, release func(), err error) {
 	r := c.Request()
+	place := admission.Of(r.Context())
+	if place == nil {
+		return b.fill(c, source)
+	}
+	r.Body = &metered{r.Body, r.Context(), place}
+	release = func() {}
+	err = place.Aside(r.Context(), func() (err error) {
+		body, release, err = b.fill(c, source)
+		return err
+	})
+	return body, release, err
+}
+
+// fill takes a body in.
+func (b bodies) fill(c echo.Context, source netip.Prefix) (body []byte, release func(), err error) {
+	r := c.Request()
 	if r.ContentLength > maxDocument {
 		return nil, func() {}, tooLarge(r)
 	}
@@ -59,6 +76,22 @@ func (b bodies) readOf(c echo.Context, source netip.Prefix) (body []byte, releas
 		return nil, room.Release, bodyError(r, err)
 	}
 	return body, room.Release, nil
+}
+
+// metered is a body whose bytes count as work, also those that are thrown away.
+type metered struct {
+	io.ReadCloser
+	ctx context.Context // of the request
+	by  *admission.Place
+}
+
+// Read implements io.Reader.
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.ReadCloser.Read(p)
+	if busy := m.by.Take(m.ctx, n); busy != nil && err == nil {
+		return n, busy
+	}
+	return n, err
 }
 
 // tooLarge refuses a body. Most clients send all of it before they look for an

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
 	"net/http"
 	"net/netip"
@@ -48,7 +49,19 @@ func (p *Peer) publicServer(h http.Handler, conf *tls.Config) httpserver.Options
 	if p.opts.Limits != nil {
 		limits = *p.opts.Limits
 	}
-	return httpserver.Options{Handler: api.Identified(h), Limits: limits, TLS: conf, Trusted: p.trusted, Failed: p.files.note, Logger: p.opts.Logger}
+	cost := admission.InClear
+	if conf != nil {
+		cost = admission.ByTLS
+	}
+	begin := func(ctx context.Context, from netip.Addr) error {
+		if p.trusted(from) {
+			return nil // it calls for many
+		}
+		return p.doorway.admission.Connect(ctx, admission.SourceOf(from), false, cost)
+	}
+	proxies := func() []netip.Prefix { return networks(p.config().API.TrustedProxies) }
+	h = api.Identified(api.Visited(p.doorway.admission, proxies, h))
+	return httpserver.Options{Handler: h, Limits: limits, TLS: conf, Trusted: p.trusted, Begin: begin, Failed: p.files.note, Logger: p.opts.Logger}
 }
 
 // trusted reports whether an address is a proxy's that the configuration names: it

@@ -253,7 +253,7 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 // servePeers answers on the peers' port.
 func (p *Peer) servePeers(context.Context) error {
 	p.examiner = p.newExaminer()
-	return p.port.Serve(p.peerRoutes(), p.opts.Logger)
+	return p.port.Serve(p.peerRoutes(), p.doorway.admission, p.opts.Logger)
 }
 
 // serveAPI opens the API to callers.

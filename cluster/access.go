@@ -233,6 +233,21 @@ func (a *Access) PeerAt(at netip.Addr) bool {
 	return false
 }
 
+// MemberAt reports whether an address is that of a member's host: by its number in the
+// state, or since a peer has a connection there.
+func (a *Access) MemberAt(at netip.Addr) bool {
+	members := a.joined
+	if v, ok := a.view(); ok {
+		members = a.others(v, "")
+	}
+	for _, m := range members { // a few
+		if ip, err := netip.ParseAddr(hostOf(m.Address)); err == nil && ip.Unmap() == at {
+			return true
+		}
+	}
+	return a.PeerAt(at)
+}
+
 // JoinedAddresses returns where the members are that the join named, host:port.
 func (a *Access) JoinedAddresses() (out []string) {
 	for _, m := range a.joined {

@@ -170,7 +170,7 @@ func TestConnectionsOfOnePeerAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	defer port.Close()
@@ -201,7 +201,7 @@ func TestCertificatesAreJudgedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	defer port.Close()

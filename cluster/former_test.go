@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -30,7 +31,7 @@ func (f *fixture) serveIn(t *testing.T, peer string, incarnation uint64, h http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(h, slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(h, admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // The protocols of the peers' port, told apart by ALPN.
@@ -62,11 +63,13 @@ func NewPort(ctx context.Context, listen string, access *Access) (*Port, error) 
 	if err != nil {
 		return nil, err // the caller knows the option
 	}
-	return &Port{access: access, ln: newStrangers(ln), raft: make(chan *heldConn, raftBacklog), closed: make(chan struct{})}, nil
+	return &Port{access: access, ln: newStrangers(ln, access.MemberAt), raft: make(chan *heldConn, raftBacklog), closed: make(chan struct{})}, nil
 }
 
-// Serve answers HTTP/2 with h and hands raft's connections to AcceptPeer.
-func (p *Port) Serve(h http.Handler, log *slog.Logger) error {
+// Serve answers HTTP/2 with h and hands raft's connections to AcceptPeer. by says when a
+// connection may begin.
+func (p *Port) Serve(h http.Handler, by *admission.Controller, log *slog.Logger) error {
+	p.ln.by = by
 	p.server = &http.Server{
 		Handler:           p.access.Handler(h),
 		TLSConfig:         pki.ServerTLS(p.access.end, pki.Protocol{Name: protocolRaft}, pki.Protocol{Name: protocolHTTP, Operators: true, Anonymous: true}),

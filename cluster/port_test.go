@@ -129,7 +129,7 @@ func (f *fixture) open(t *testing.T, h http.Handler) *Port {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(h, slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(h, admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
@@ -52,11 +53,18 @@ func (r *Routes) Members(class admission.Class, pattern string, h http.Handler) 
 }
 
 // Joiners has h answer hosts that want to be members at a path. It takes their places
-// itself: not before it has read what they say and knows their tokens.
+// itself: not before it has read what they say and knows their tokens. To read that costs
+// as much as a handshake, and waits as one does, since a connection carries any number.
 func (r *Routes) Joiners(path string, h http.Handler) {
 	pattern := "POST " + path
 	r.classes[pattern] = admission.Join
-	r.mux.Handle(pattern, h)
+	r.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
+		if err := r.by.Connect(req.Context(), admission.RemoteSource(req.RemoteAddr), false, admission.ByTLS); err != nil {
+			refuseJoin(w, http.StatusServiceUnavailable, fmt.Errorf("too many join requests at once; try again: %w", err))
+			return
+		}
+		h.ServeHTTP(w, req)
+	})
 }
 
 // Operators has h answer operators below a path, whom the cluster's CA vouches for. Its

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -20,7 +21,7 @@ func TestSurveyTellsWhoRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(http.NotFoundHandler(), slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(http.NotFoundHandler(), admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -152,7 +152,7 @@ func (a *admitting) serve() {
 		}
 		mux.ServeHTTP(w, r)
 	})
-	if err := port.Serve(lossy, quiet); err != nil {
+	if err := port.Serve(lossy, admission.NewController(), quiet); err != nil {
 		a.t.Fatal(err)
 	}
 	a.address = port.Addr().String()

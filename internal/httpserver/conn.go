@@ -19,12 +19,15 @@ var errHeaderLines = errors.New("the head of a request has too many lines")
 // conn is a connection within the bounds of its listener. Where there is TLS it
 // stands above it, since lines of a head can be counted only there.
 type conn struct {
-	net.Conn            // tls, or accepted
-	accepted  net.Conn  // by the listener
-	tls       *tls.Conn // nil: in the clear
-	handshake sync.Once
-	shaken    error // of the handshake
-	limits    Limits
+	net.Conn           // tls, or accepted
+	accepted net.Conn  // by the listener
+	tls      *tls.Conn // nil: in the clear
+	over     func()    // ends the wait of begin
+	limits   Limits
+
+	once  sync.Once
+	begin func() error // waits for the connection's turn; nil: it need not
+	begun error        // of the wait and the handshake
 
 	held *admission.Holding // idle while the connection waits for a request or the rest of its head
 
@@ -52,11 +55,8 @@ func (c *conn) changed(state http.ConnState) {
 // maxHeaderLines: net/http bounds the bytes of a head, but 32 KiB of short lines
 // take a MiB when they are parsed.
 func (c *conn) Read(p []byte) (int, error) {
-	if c.tls != nil {
-		c.handshake.Do(func() { c.shaken = c.shake() })
-		if c.shaken != nil {
-			return 0, c.shaken
-		}
+	if c.once.Do(c.start); c.begun != nil {
+		return 0, c.begun
 	}
 	n, err := c.Conn.Read(p)
 	if c.scan(p[:n]) {
@@ -75,8 +75,10 @@ func (c *conn) scan(p []byte) bool {
 		c.lines = 0
 	}
 	if !c.inHead.Load() {
-		last := bytes.LastIndexByte(p, '\n')
-		c.filled = last < 0 && c.filled || len(bytes.Trim(p[last+1:], "\r")) > 0
+		// The end alone is looked at: a body has megabytes.
+		if end := bytes.TrimRight(p, "\r"); len(end) > 0 {
+			c.filled = end[len(end)-1] != '\n'
+		}
 		return true
 	}
 	for n, b := range p {
@@ -96,6 +98,19 @@ func (c *conn) scan(p []byte) bool {
 		}
 	}
 	return true
+}
+
+// start waits for the connection's turn and makes the handshake.
+func (c *conn) start() {
+	if c.begin != nil {
+		if err := c.begin(); err != nil {
+			c.begun = &net.OpError{Op: "read", Net: "tcp", Addr: c.RemoteAddr(), Err: err}
+			return
+		}
+	}
+	if c.tls != nil {
+		c.begun = c.shake()
+	}
 }
 
 // shake makes the TLS handshake, within the deadline that net/http has set for
@@ -155,6 +170,7 @@ func (c *conn) CloseWrite() error {
 
 // Close implements net.Conn.
 func (c *conn) Close() error {
+	c.over()
 	c.held.Leave()
 	return c.Conn.Close()
 }

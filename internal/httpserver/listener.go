@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -18,6 +19,7 @@ type listener struct {
 	limits      Limits
 	tls         *tls.Config // nil: in the clear
 	trusted     func(netip.Addr) bool
+	begin       func(context.Context, netip.Addr) error // nil: at once
 	failed      func(error)
 	log         *slog.Logger
 	descriptors func() (limit uint64, err error) // of the process
@@ -34,11 +36,12 @@ func (l *listener) Accept() (net.Conn, error) {
 			}
 			return nil, err
 		}
-		c := l.wrap(accepted)
 		address := addressOf(accepted)
+		c := l.wrap(accepted, address)
 		trusted := l.trusted != nil && l.trusted(address)
 		var surplus *admission.Holding
 		c.held, surplus = l.tables[trusted].Enter(admission.SourceOf(address), l.spent(accepted), func() {
+			c.over()
 			_ = accepted.Close() // not that of TLS, which would wait for a write
 		})
 		if surplus != nil {
@@ -51,8 +54,13 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *listener) wrap(accepted net.Conn) *conn {
-	c := &conn{Conn: accepted, accepted: accepted, limits: l.limits}
+func (l *listener) wrap(accepted net.Conn, from netip.Addr) *conn {
+	c := &conn{Conn: accepted, accepted: accepted, limits: l.limits, over: func() {}}
+	if l.begin != nil {
+		var ctx context.Context
+		ctx, c.over = context.WithCancel(context.Background())
+		c.begin = func() error { return l.begin(ctx, from) }
+	}
 	if l.tls != nil {
 		c.tls = tls.Server(accepted, l.tls)
 		c.Conn = c.tls

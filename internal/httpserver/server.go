@@ -56,6 +56,9 @@ type Options struct {
 	// Limits.Share, as those of a load balancer; nil: none is. It is called for each
 	// connection and must not block.
 	Trusted func(netip.Addr) bool
+	// Begin, if set, returns when it is the turn of a connection that begins, or an error
+	// that ends it. Nothing is read of it before. ctx ends with the connection.
+	Begin func(ctx context.Context, from netip.Addr) error
 	// ConnContext is that of http.Server; it sees the connection as it was accepted.
 	ConnContext func(context.Context, net.Conn) context.Context
 	// OptionsToHandler gives the handler OPTIONS * as well; see http.Server.
@@ -115,7 +118,7 @@ func (s *Server) bound(ln net.Listener) *listener {
 		conf.NextProtos = []string{"http/1.1"}
 	}
 	return &listener{
-		Listener: ln, limits: s.o.Limits, tls: conf, trusted: s.o.Trusted, failed: s.o.Failed,
+		Listener: ln, limits: s.o.Limits, tls: conf, trusted: s.o.Trusted, begin: s.o.Begin, failed: s.o.Failed,
 		log: logs.Limit(s.o.Logger), descriptors: descriptorLimit,
 		tables: map[bool]*admission.Table{
 			true: admission.NewTable(s.o.Limits.Conns, s.o.Limits.Conns), false: admission.NewTable(s.o.Limits.Conns, s.o.Limits.Share),

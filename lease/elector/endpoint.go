@@ -134,6 +134,9 @@ func (e *Endpoint) answer(claim Claim, now time.Duration, verbose bool) answer {
 func (e *Endpoint) Server(identified func(http.Handler) http.Handler) *httpserver.Server {
 	return httpserver.New(httpserver.Options{
 		Handler: identified(e), Limits: limits(), Trusted: netip.Addr.IsLoopback, OptionsToHandler: true,
+		Begin: func(ctx context.Context, from netip.Addr) error {
+			return e.o.Admission.Connect(ctx, admission.SourceOf(from), from.IsLoopback(), admission.InClear)
+		},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		Failed:      e.o.Failed, Logger: e.o.Logger,
 	})

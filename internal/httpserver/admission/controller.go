@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,8 +36,12 @@ const (
 	Probe
 	// Review is an object that an API server asks about: what is computed for it.
 	Review
+	// Document reads a large document of a machine: megabytes, and a processor for long.
+	Document
 
 	socket         // whatever the socket asks, but for streams
+	connection     // a connection that begins; see Connect
+	intake         // a piece of a body; see Place.Take
 	operatorStream // streams of operators
 	peer           // what another peer asks, but for what follows
 	peerDear
@@ -46,8 +51,8 @@ const (
 
 // String returns the name of a class as documents have it.
 func (c Class) String() string {
-	return [...]string{"none", "callback", "operator", "read", "dear read", "stream", "stranger", "join", "probe", "review",
-		"socket", "operator stream", "peer", "peer's dear read", "peer's stream"}[min(c, classes-1)]
+	return [...]string{"none", "callback", "operator", "read", "dear read", "stream", "stranger", "join", "probe", "review", "document",
+		"socket", "connection", "intake", "operator stream", "peer", "peer's dear read", "peer's stream"}[min(c, classes-1)]
 }
 
 // Caller is where a request comes from.
@@ -61,24 +66,46 @@ type Caller struct {
 // alone; what computes keeps the goroutines of the log from the processor for up to
 // 10 ms each (the slice of Go's scheduler), and the log stands up to some 200 ms.
 var places = [classes]Places{
-	Callback:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 30 * time.Second},
-	Operator:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second},
-	Read:           {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second},
+	Callback:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 30 * time.Second, Waits: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
+	Operator:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
+	Read:           {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
 	Dear:           {AtOnce: 4, Share: 3, Waiting: 512, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
 	Stream:         {AtOnce: 900, Share: 450},
 	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
 	Join:           {AtOnce: 4, Share: 3, Waiting: 64, Wait: 5 * time.Second},
-	Probe:          {AtOnce: 64, Share: 48, Waiting: 512, Wait: 2 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
+	Probe:          {AtOnce: 64, Share: 48, Waiting: 512, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
 	Review:         {AtOnce: 4, Share: 3, Waiting: 512, Wait: 3 * time.Second, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
+	Document:       {AtOnce: 2, Share: 1, Waiting: 512, Wait: 20 * time.Second, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}},
 	socket:         {AtOnce: 64, Share: 64, Waiting: 256, Wait: 10 * time.Second},
+	connection:     {AtOnce: 4, Share: 3, Waiting: 1024, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500}, All: Pace{Rate: 300, Burst: 1500}},
+	intake:         {AtOnce: 4, Share: 3, Waiting: 1024, Wait: 10 * time.Second, Each: Pace{Rate: 150, Burst: 100}, All: Pace{Rate: 300, Burst: 200}}, // 30 and 60 MB/s
 	operatorStream: {AtOnce: 100, Share: 100},
-	peer:           {AtOnce: 256, Share: 16, Waiting: 1024, Wait: 3 * time.Second}, // a peer has 4 to 6 under way, with commands of 4 MiB among them
+	peer:           {AtOnce: 256, Share: 16, Waiting: 1024, Wait: 3 * time.Second, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 1000, Burst: 8000}}, // a peer has 4 to 6 under way, with commands of 4 MiB among them
 	peerDear:       {AtOnce: 4, Share: 3, Waiting: 128, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
-	peerStream:     {AtOnce: 1024, Share: 96}, // a peer awaits the end of 64 leases
+	peerStream:     {AtOnce: 1024, Share: 96, Wait: 3 * time.Second, Waits: true, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}}, // a peer awaits the end of 64 leases
 }
 
 // refusal is how long a request waits that is refused.
 const refusal = time.Second
+
+// taking is what a request costs before and after it has a place: to read its head, find
+// its handler, write the answer and log. Measured: 40 to 80 µs, also of one that is
+// refused; without it 25,000 a second of the cheapest kind would count for nothing.
+const taking = 100 * time.Microsecond
+
+// What a connection costs that begins: to accept it and make it ready, and by TLS to shake
+// hands as well.
+const (
+	InClear = 50 * time.Microsecond
+	ByTLS   = 400 * time.Microsecond
+)
+
+// What it costs to take a byte of a body into memory, and to read and pack one of a
+// document, at the least.
+const (
+	takeByte = 5 * time.Nanosecond
+	readByte = 50 * time.Nanosecond
+)
 
 // sendByte is what it costs to send a byte of an answer, at the least.
 const sendByte = 5 * time.Nanosecond
@@ -97,9 +124,26 @@ func NewController() *Controller {
 	c := &Controller{answers: NewMemory(answers)}
 	for class, p := range places {
 		p.Refusal = refusal
-		c.lines[class] = NewLine(p, 1)
+		c.lines[class] = NewLine(p, 2) // the second is for connections of those who are known
 	}
 	return c
+}
+
+// Connect waits for the turn of a source's connection that begins and costs so much:
+// whoever opens connections without end waits before work is done for them. Those of
+// known sources, as members' hosts, do not wait in line with others. Its errors are those
+// of Line.Enter.
+func (c *Controller) Connect(ctx context.Context, source netip.Prefix, known bool, cost time.Duration) error {
+	lane := 0
+	if known {
+		lane = 1
+	}
+	line := c.lines[connection]
+	if err := line.Enter(ctx, lane, source); err != nil {
+		return err
+	}
+	line.LeaveAfter(source, cost)
+	return nil
 }
 
 // Taken returns how many requests of a class are in, and how many wait. What the socket
@@ -112,8 +156,31 @@ func (c *Controller) Taken(class Class) (in, waiting int) {
 // Admit waits for a place of a class. The caller leaves the place. Its errors are
 // those of Line.Enter.
 func (c *Controller) Admit(ctx context.Context, class Class, caller Caller) (*Place, error) {
-	p := &Place{of: c, caller: caller}
+	if asked, ok := ctx.Value(visitKey{}).(*atomic.Bool); ok {
+		asked.Store(true)
+	}
+	p := &Place{of: c, caller: caller, extra: taking}
 	return p, p.enter(ctx, class)
+}
+
+// visitKey finds in a context whether its request has asked for a place.
+type visitKey struct{}
+
+// Visit returns ctx for a request that begins. ended is called at its end: a request that
+// asked for no place, as one for which there is no route or whose credentials are refused,
+// takes then a stranger's. Its answer waits for that.
+func (c *Controller) Visit(ctx context.Context, source netip.Prefix) (_ context.Context, ended func()) {
+	asked := new(atomic.Bool)
+	ctx = context.WithValue(ctx, visitKey{}, asked)
+	return ctx, func() {
+		if asked.Load() {
+			return
+		}
+		// Where there is no place, it has waited for that.
+		if p, err := c.Admit(ctx, Stranger, Caller{Source: source}); err == nil {
+			p.Leave()
+		}
+	}
 }
 
 // Do does work in a place of a class. Its errors are those of Line.Enter and of work.
@@ -133,8 +200,9 @@ type Place struct {
 	class  Class     // the line that it is in; 0: none
 	since  time.Time // when it entered that
 	held   []func()  // end what Answer holds
+	taken  int       // bytes that were not counted yet; see Take
 
-	sending time.Duration // work of an answer that is yet to be sent
+	extra time.Duration // work outside its places that no line was charged with: taking, or to send an answer
 }
 
 // enter takes a place in one of the lines that the class means for the caller.
@@ -150,6 +218,11 @@ func (p *Place) enter(ctx context.Context, class Class) error {
 	case class != Stream && !p.caller.Source.IsValid():
 		class = socket
 	}
+	return p.enterLine(ctx, class)
+}
+
+// enterLine takes a place in a line.
+func (p *Place) enterLine(ctx context.Context, class Class) error {
 	if err := p.of.lines[class].Enter(ctx, 0, p.caller.Source); err != nil {
 		return err
 	}
@@ -176,11 +249,43 @@ func (p *Place) Switch(ctx context.Context, class Class) error {
 	return p.enter(ctx, class)
 }
 
+// Aside leaves the place while something else is waited for, as a body or a place of
+// another class, and takes one of the same class again: who sends slowly keeps no others
+// out. Its errors are those of Line.Enter, for want of a place, and of wait.
+func (p *Place) Aside(ctx context.Context, wait func() error) error {
+	class := p.class
+	p.vacate()
+	if err := wait(); err != nil {
+		return err
+	}
+	return p.enterLine(ctx, class)
+}
+
 // Within does a part of the request's work in a place of another class, which it has
 // next to its own. Its errors are those of Line.Enter and of work.
 func (p *Place) Within(ctx context.Context, class Class, work func() error) error {
 	return p.of.Do(ctx, class, p.caller, work)
 }
+
+// Take counts what it costs to take so many bytes of a body in, whatever becomes of them.
+// Of a large one the next bytes wait for the source's turn: memory that fills faster than
+// it is collected keeps the log waiting. Its errors are those of Line.Enter.
+func (p *Place) Take(ctx context.Context, bytes int) error {
+	p.taken += bytes
+	if p.taken < firstPiece {
+		return nil
+	}
+	line, cost := p.of.lines[intake], time.Duration(p.taken)*takeByte
+	p.taken = 0
+	if err := line.Enter(ctx, 0, p.caller.Source); err != nil {
+		return err
+	}
+	line.LeaveAfter(p.caller.Source, cost)
+	return nil
+}
+
+// Read counts what it costs to read a document of so many bytes.
+func (p *Place) Read(bytes int) { p.extra += time.Duration(bytes) * readByte }
 
 // Hold takes room for bytes that the caller has not taken, until done is called. Its
 // error is ErrBusy: they must not be sent.
@@ -200,7 +305,7 @@ func (p *Place) Answer(bytes int) error {
 	if err != nil {
 		return err
 	}
-	p.sending = time.Duration(bytes) * sendByte
+	p.extra += time.Duration(bytes) * sendByte
 	p.vacate()
 	p.held = append(p.held, done)
 	return nil
@@ -215,10 +320,15 @@ func (p *Place) Leave() {
 }
 
 func (p *Place) vacate() {
-	if p.class != 0 {
-		p.of.lines[p.class].LeaveAfter(p.caller.Source, time.Since(p.since)+p.sending)
-		p.class = 0
+	if p.class == 0 {
+		return
 	}
+	work := p.extra
+	if !places[p.class].Waits {
+		work += time.Since(p.since)
+	}
+	p.of.lines[p.class].LeaveAfter(p.caller.Source, work)
+	p.class, p.extra = 0, 0
 }
 
 // placeKey finds the place of a request in its context.

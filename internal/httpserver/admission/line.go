@@ -26,6 +26,9 @@ type Places struct {
 	// Each and All are how much work one source, and all, may cause: an event is a
 	// millisecond in a place. What goes beyond it keeps its place for longer.
 	Each, All Pace
+	// Waits says that what is in waits for others nearly all of its time, as for the log:
+	// only what it costs besides is work.
+	Waits bool
 }
 
 // Line has places for a number of callers at once; the rest wait, and not for ever.
