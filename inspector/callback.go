@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // What the contract says above and in the lines of a callback's failures.
@@ -22,13 +23,28 @@ const (
 // node's UUID or the contract's refusal. A byte-identical repeat, on any peer,
 // joins the first delivery and gets its answer (promise 5).
 func (s *Service) Continue(ctx context.Context, body []byte) (node string, err error) {
-	data, err := document.Receive(body)
-	if err != nil {
-		return "", refuse(http.StatusBadRequest, "%v", err)
+	var keeper LogKeeper
+	var logs RamdiskLogs
+	var request fencing.Token
+	var hash fsm.Hash
+	err = computing(ctx, body, func() error {
+		data, err := document.Receive(body)
+		if err != nil {
+			return refuse(http.StatusBadRequest, "%v", err)
+		}
+		keeper = s.o.Live.Now().Logs
+		logs = takeLogs(data, keeper != nil)
+		packed, err := s.o.Packer.Pack(data.JSON()) // this early for its hash, which takes as long as reading it does
+		if err != nil {
+			return s.tooLarge(err)
+		}
+		hash = packed.Hash
+		node, request, err = s.deliver(ctx, data, MachineOf(data), packed)
+		return err
+	})
+	if err == nil {
+		err = s.delivered(ctx, node, request, hash)
 	}
-	keeper := s.o.Live.Now().Logs
-	logs := takeLogs(data, keeper != nil)
-	node, err = s.process(ctx, data)
 	s.keepLogs(ctx, keeper, node, logs, err)
 	if err != nil {
 		return "", err
@@ -36,18 +52,26 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 	return node, nil
 }
 
-// process has a document processed. With an error it returns the node, if that
-// is known.
-func (s *Service) process(ctx context.Context, data *Document) (node string, err error) {
-	packed, err := s.o.Packer.Pack(data.JSON()) // this early for its hash, which takes as long as reading it does
-	if err != nil {
-		return "", s.tooLarge(err)
+// largeDocument is from where on a document is one of few that are worked on at once:
+// read, it takes some ten times its bytes, and a processor for tens of milliseconds.
+const largeDocument = 64 << 10
+
+// computing reads and delivers a document, a large one in a place for those, and not in
+// its own: where many wait for that, small ones are not kept from theirs.
+func computing(ctx context.Context, body []byte, work func() error) error {
+	place := admission.Of(ctx)
+	if place == nil {
+		return work()
 	}
-	node, request, err := s.deliver(ctx, data, MachineOf(data), packed)
-	if err != nil {
-		return node, err
+	if len(body) <= largeDocument {
+		place.Read(len(body))
+		return work()
 	}
-	return node, s.delivered(ctx, node, request, packed.Hash)
+	err := place.Aside(ctx, func() error { return place.Within(ctx, admission.Document, work) })
+	if errors.Is(err, admission.ErrBusy) {
+		return refuse(http.StatusServiceUnavailable, "Too many large documents are coming in at once; try again")
+	}
+	return err
 }
 
 // deliver commits a callback for the node that it belongs to, or finds the

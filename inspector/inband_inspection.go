@@ -51,19 +51,30 @@ func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandA
 	if c.forIronic() {
 		return s.pass(ctx, c)
 	}
-	data, m, err := receiveSuccessor(c.Body)
-	if err != nil {
-		return InbandAnswer{}, refuse(http.StatusBadRequest, "%v", err)
-	}
-	switch s.o.Live.Config().ContinueInspection {
-	case config.ContinueRelay:
-		return s.relay(ctx, c, m.MACs)
-	case config.ContinueOff: // since a moment ago
+	var node string
+	var relayed []string // by the machine's MACs
+	mode := s.o.Live.Config().ContinueInspection
+	err := computing(ctx, c.Body, func() error {
+		data, m, err := receiveSuccessor(c.Body)
+		switch {
+		case err != nil:
+			return refuse(http.StatusBadRequest, "%v", err)
+		case mode == config.ContinueRelay:
+			relayed = m.MACs
+		case mode != config.ContinueOff:
+			if node, err = s.continueHere(ctx, data, m); err != nil {
+				return asIronic(err)
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return InbandAnswer{}, err
+	case mode == config.ContinueRelay:
+		return s.relay(ctx, c, relayed)
+	case mode == config.ContinueOff: // since a moment ago
 		return InbandAnswer{}, refuse(http.StatusNotFound, "inspection.continue_inspection is off")
-	}
-	node, err := s.continueHere(ctx, data, m)
-	if err != nil {
-		return InbandAnswer{}, asIronic(err)
 	}
 	return acceptedFor(node)
 }
