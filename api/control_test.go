@@ -9,7 +9,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -132,4 +135,49 @@ func TestReadyzWarns(t *testing.T) {
 	if want := "[!]ironic: no peer reaches Ironic\n[+]session ok\n"; w.Code != 200 || w.Body.String() != want {
 		t.Errorf("readyz-warns: %d %q, want %q", w.Code, w.Body.String(), want)
 	}
+}
+
+// asked counts how often the status was computed.
+type asked struct {
+	Local
+	times atomic.Int64
+}
+
+// Status implements Local.
+func (a *asked) Status() Status {
+	a.times.Add(1)
+	return Status{}
+}
+
+// The status is computed once a second for all who ask over the network, and anew for
+// each who asks on the socket.
+func TestTheStatusIsSharedByAllWhoAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local := &asked{}
+		h := (&Control{Local: local, Logger: slog.New(slog.DiscardHandler)}).Handler()
+		get := func(from string) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/status", nil)
+			r.RemoteAddr = from
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+				t.Errorf("status-shared: %d %s", w.Code, w.Body)
+			}
+		}
+		for range 100 {
+			get("192.0.2.1:1024")
+		}
+		if n := local.times.Load(); n != 1 {
+			t.Errorf("status-shared: 100 requests within a second computed it %d times", n)
+		}
+		get("@")
+		get("@")
+		if n := local.times.Load(); n != 3 {
+			t.Errorf("status-shared: two requests on the socket computed it %d times, want 2", n-1)
+		}
+		time.Sleep(time.Second) // in a bubble
+		get("192.0.2.1:1024")
+		if n := local.times.Load(); n != 4 {
+			t.Errorf("status-shared: a second later it was computed %d times, want 4", n)
+		}
+	})
 }

@@ -50,7 +50,7 @@ func table() []Mutant {
 		installMutants(),
 		accessMutants(), connectionMutants(),
 		floodMutants(),
-		slices.Concat(httpMutants(), admissionMutants(), classMutants(), listMutants(), knownMutants(), costMutants()),
+		slices.Concat(httpMutants(), admissionMutants(), classMutants(), listMutants(), knownMutants(), paceMutants(), turnMutants(), costMutants()),
 		slices.Concat(contactMutants(), nameMutants()),
 		ramdiskMutants(),
 		formerNodeMutants(),

@@ -190,3 +190,88 @@ func costMutants() []Mutant {
 		},
 	}
 }
+
+// paceMutants do work for callers before anything bounds it.
+func paceMutants() []Mutant {
+	const unit = "./internal/httpserver/admission"
+	return []Mutant{
+		{
+			Name: "a-request-costs-what-its-handler-does", Promise: "10", File: "internal/httpserver/admission/controller.go",
+			Old:     "extra: taking}",
+			New:     "extra: taking / 100}",
+			Package: unit, Run: "^TestTheCheapestRequestCounts$", Assertion: "request-cost:",
+		},
+		{
+			Name: "what-has-no-route-costs-nothing", Promise: "10", File: "internal/httpserver/admission/controller.go",
+			Old:     "		if asked.Load() {\n			return\n",
+			New:     "		if asked.Load() || source.IsValid() {\n			return\n",
+			Package: unit, Run: "^TestARequestWithoutAPlaceCounts$", Assertion: "request-stray:",
+		},
+		{
+			Name: "connections-begin-at-any-pace", Promise: "10", File: "internal/httpserver/admission/controller.go",
+			Old:     "	line.LeaveAfter(source, cost)\n	return nil\n}\n\n// Taken",
+			New:     "	line.LeaveAfter(source, cost/100)\n	return nil\n}\n\n// Taken",
+			Package: unit, Run: "^TestConnectionsWaitForTheirTurn$", Assertion: "connect-pace:",
+		},
+		{
+			Name: "bodies-come-in-at-any-pace", Promise: "10", File: "internal/httpserver/admission/controller.go",
+			Old:     "	line.LeaveAfter(p.caller.Source, cost)\n",
+			New:     "	line.LeaveAfter(p.caller.Source, cost/100)\n",
+			Package: unit, Run: "^TestBodiesComeInAtAPace$", Assertion: "intake-pace:",
+		},
+		{
+			Name: "a-slow-body-keeps-the-place-of-a-callback", Promise: "10", File: "internal/httpserver/admission/controller.go",
+			Old:     "	class := p.class\n	p.vacate()\n	if err := wait(); err != nil {\n		return err\n	}\n",
+			New:     "	class := p.class\n	if err := wait(); err != nil {\n		return err\n	}\n	p.vacate()\n",
+			Package: unit, Run: "^TestWhoSendsSlowlyHoldsNoPlace$", Assertion: "aside-place:",
+		},
+	}
+}
+
+// turnMutants do not wait for the turn of a source.
+func turnMutants() []Mutant {
+	return []Mutant{
+		{
+			Name: "a-connection-is-read-before-its-turn", Promise: "10", File: "internal/httpserver/conn.go",
+			Old:     "	if c.begin != nil {\n",
+			New:     "	if c.begin != nil && c.tls != nil {\n",
+			Package: "./internal/httpserver", Run: "^TestAConnectionWaitsForItsTurn$", Assertion: "begin-turn:",
+		},
+		{
+			Name: "a-surplus-connection-waits-on", Promise: "10", File: "internal/httpserver/listener.go",
+			Old:     "			c.over()\n			_ = accepted.Close()",
+			New:     "			_ = accepted.Close()",
+			Package: "./internal/httpserver", Run: "^TestASurplusConnectionWaitsNoLonger$", Assertion: "begin-ends:",
+		},
+		{
+			Name: "handshakes-begin-at-any-pace", Promise: "10", File: "cluster/unauthenticated.go",
+			Old:     "	if c.once.Do(func() { c.begun = c.begin() }); c.begun != nil {\n",
+			New:     "	if c.once.Do(func() {}); c.begun != nil {\n",
+			Package: "./cluster", Run: "^TestHandshakesWaitForTheirTurn$", Assertion: "handshake-pace:",
+		},
+		{
+			Name: "strangers-take-the-room-of-members-hosts", Promise: "10", File: "cluster/unauthenticated.go",
+			Old:     "s.open[known].Enter(",
+			New:     "s.open[known && source.IsValid()].Enter(",
+			Package: "./cluster", Run: "^TestMembersHostsHaveRoomOfTheirOwn$", Assertion: "member-room:",
+		},
+		{
+			Name: "large-documents-are-read-all-at-once", Promise: "10", File: "inspector/callback.go",
+			Old:     "	if len(body) <= largeDocument {\n",
+			New:     "	if len(body) <= largeDocument<<20 {\n",
+			Package: "./inspector", Run: "^TestLargeDocumentsAreReadInTurn$", Assertion: "document-places:",
+		},
+		{
+			Name: "unknown-tokens-reach-the-leader-unbounded", Promise: "10", File: "cluster/refusals.go",
+			Old:     "	unknownBurst     = 5\n",
+			New:     "	unknownBurst     = 5 << 10\n",
+			Package: "./cluster", Run: "^TestUnknownTokensCostNoEntry$", Assertion: "unknown-pace:",
+		},
+		{
+			Name: "each-caller-computes-the-status", Promise: "10", File: "api/control.go",
+			Old:     "		if !controlCaller(ctx).Source.IsValid() {\n",
+			New:     "		if shared != nil {\n",
+			Package: "./api", Run: "^TestTheStatusIsSharedByAllWhoAsk$", Assertion: "status-shared:",
+		},
+	}
+}
