@@ -29,6 +29,7 @@ type Bench struct {
 	PowerOffs int
 	Cut       time.Duration
 	Routes    *regexp.Regexp // of area crowd
+	Least     time.Duration  // of each of its attacks
 
 	binary string // of trivet; empty until it is built
 	stderr io.Writer

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +28,6 @@ const (
 	crowdMachines = 50              // introspected meanwhile through another source
 	crowdRecords  = 2000            // machines that the tables have
 	crowdWithin   = 2 * time.Minute // until all are introspected
-	crowdLeast    = 5 * time.Second // of an attack
 	crowdLatency  = 1.0             // seconds: the goal of the 99th percentile
 	crowdMemory   = 600             // MB
 )
@@ -108,8 +108,20 @@ func newCrowd(ctx context.Context, b *Bench) (c *crowd, end func() error, err er
 	if err != nil {
 		return nil, nil, fmt.Errorf("listen for the Ironic in memory: %w", err)
 	}
-	web := newStub(ln, ironic)
-	c.cluster, err = newFleet(ctx, binary, dir, map[string]string{"ironic.endpoint": "http://" + ln.Addr().String(), "lease.enabled": "true"})
+	web := newStub(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api") { // the webhook asks
+			kubeInMemory(w, r)
+			return
+		}
+		ironic.ServeHTTP(w, r)
+	}))
+	kubeconfig, err := writeKubeconfig(dir, ln.Addr().String())
+	if err == nil {
+		c.cluster, err = newFleet(ctx, binary, dir, map[string]string{
+			"ironic.endpoint": "http://" + ln.Addr().String(), "lease.enabled": "true",
+			"elector.listen": "raft=" + anyPort, "haconfig.listen": anyPort, "haconfig.kubeconfig": kubeconfig,
+		})
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, web.close())
 	}
@@ -251,9 +263,15 @@ func (c *crowd) attack(ctx context.Context, r crowdRoute, sources int) (row crow
 	c.mu.Lock()
 	c.took, c.said = nil, make(map[string]int)
 	c.mu.Unlock()
+	a, err := c.begin(ctx, leader, r, sources)
+	if err != nil {
+		return row, err
+	}
+	used, err := cpuOf(pid)
+	if err != nil {
+		return row, err
+	}
 	attacking, quiet := context.WithCancel(ctx)
-	a := newAttack(leader, r, sources)
-	a.begin(attacking)
 	var socket Sample
 	var asking sync.WaitGroup
 	asking.Go(func() { socket = leader.polled(attacking) })
@@ -261,12 +279,14 @@ func (c *crowd) attack(ctx context.Context, r crowdRoute, sources int) (row crow
 	err = c.introspect(ctx)
 	took := time.Since(began)
 	if err == nil {
-		err = pause(ctx, crowdLeast-took)
+		err = pause(ctx, c.Least-took)
 	}
 	quiet()
-	a.end()
+	lasted := time.Since(began)
+	then, looked := cpuOf(pid)
+	said, theirs, failed := a.end()
 	asking.Wait()
-	if err != nil {
+	if err := errors.Join(err, looked, failed); err != nil {
 		return row, err
 	}
 	if row.memory, err = rssOf(pid, "VmHWM"); err != nil {
@@ -280,8 +300,9 @@ func (c *crowd) attack(ctx context.Context, r crowdRoute, sources int) (row crow
 	defer c.mu.Unlock()
 	row.changes = after.Token != before.Token
 	row.p99 = c.took.Quantile(0.99).Seconds()
-	row.raw = fmt.Sprintf("%d honest requests, max %v, %v; all in %v; socket max %v; %.0f MB; leadership lost: %v; attack: %v",
-		len(c.took), short(c.took.Max()), c.said, short(took), short(socket.Max()), row.memory, row.changes, a)
+	row.raw = fmt.Sprintf("%d honest requests, max %v, %v; all in %v; socket max %v; %.0f MB; leadership lost: %v; attack: %s; processors: leader %.0f%%, attacker %.0f%% of one",
+		len(c.took), short(c.took.Max()), c.said, short(took), short(socket.Max()), row.memory, row.changes, said,
+		(then-used).Seconds()/lasted.Seconds()*100, theirs.Seconds()/lasted.Seconds()*100)
 	return row, nil
 }
 

@@ -1,44 +1,75 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/haconfig"
+)
+
+// What an attack calls, besides an option's name: its listener. "" is the API.
+const (
+	atPeers   = "the peers' port"
+	atElector = "elector.listen"
+	atWebhook = "haconfig.listen"
+)
+
+// Whose certificate an attack shows.
+const (
+	ofPeer     = "a peer's certificate"
+	ofOperator = "an operator's certificate"
 )
 
 // crowdRoute is what an attack asks for.
 type crowdRoute struct {
-	method, path string
-	accept       string // a header
-	body         string
-	unread       bool // answers are not taken
-	peers        bool // of the peers' port, whose handshakes are made and nothing else
+	Method, Path string // Method is HANDSHAKE where nothing is asked, CONNECT where no word is said
+	Accept       string // a header
+	Body         string
+	Padding      int    // bytes that a body of JSON has besides
+	Unread       bool   // answers are not taken
+	At           string // the listener
+	With         string // whose certificate, for HTTP/2
 }
 
+const (
+	onlyHandshake = "HANDSHAKE"
+	onlyConnect   = "CONNECT"
+)
+
 func (r crowdRoute) name() string {
-	name := r.method + " " + r.path
-	if r.unread {
+	name := strings.TrimSpace(r.Method + " " + r.Path)
+	if r.Padding > 0 {
+		name += fmt.Sprintf(" (%d MiB)", r.Padding>>20)
+	}
+	if r.Unread {
 		name += " (unread)"
+	}
+	if r.At != "" {
+		name += " at " + r.At
+	}
+	if r.With != "" {
+		name += " with " + r.With
 	}
 	return name
 }
 
-// routes are those of the description of the API, those of the page, of health and of
-// the peers' port, and what cost the most before work was bounded.
+// routes are those of the description of the API, those of the page, of health, of the
+// elector, the webhook and the peers' port, and what cost the most before work was bounded.
 func (c *crowd) routes(ctx context.Context) ([]crowdRoute, error) {
 	_, text, err := c.call(ctx, http.MethodGet, "http://"+c.cluster[0].api+"/v1/openapi.json")
 	if err != nil {
@@ -55,7 +86,7 @@ func (c *crowd) routes(ctx context.Context) ([]crowdRoute, error) {
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
 		for _, method := range []string{"get", "post", "put", "delete"} {
 			if _, ok := document.Paths[path][method]; ok {
-				all = append(all, crowdRoute{method: strings.ToUpper(method), path: fill.Replace(path), body: "{}"})
+				all = append(all, crowdRoute{Method: strings.ToUpper(method), Path: fill.Replace(path), Body: "{}"})
 			}
 		}
 	}
@@ -66,149 +97,124 @@ func (c *crowd) routes(ctx context.Context) ([]crowdRoute, error) {
 		"/ui/", "/ui/api/session", "/ui/api/machines", "/ui/api/machines?q=52:54", "/ui/api/findings", "/ui/api/v1/status", "/ui/api/v1/members", "/ui/api/v1/failover",
 		"/ui/api/v1/failover/remediations", "/ui/api/v1/firewall/explain/52:54:c0:00:00:01",
 	} {
-		all = append(all, crowdRoute{method: http.MethodGet, path: path})
+		all = append(all, crowdRoute{Method: http.MethodGet, Path: path})
 	}
-	return append(all,
-		crowdRoute{method: http.MethodGet, path: "/v1/events?after=0", accept: "text/event-stream", unread: true},
-		crowdRoute{method: http.MethodGet, path: "/v1/events?limit=1000", unread: true},
-		crowdRoute{method: http.MethodGet, path: known + "/data", unread: true},
-		crowdRoute{method: http.MethodPost, path: "/ui/api/session", body: `{"user":"a","password":"b"}`},
-		crowdRoute{method: "handshake", path: "of the peers' port", peers: true},
+	return append(slices.Concat(all, nextToTheAPI()),
+		crowdRoute{Method: http.MethodGet, Path: "/v1/events?after=0", Accept: "text/event-stream", Unread: true},
+		crowdRoute{Method: http.MethodGet, Path: "/v1/events?limit=1000", Unread: true},
+		crowdRoute{Method: http.MethodGet, Path: known + "/data", Unread: true},
+		crowdRoute{Method: http.MethodPost, Path: "/ui/api/session", Body: `{"user":"a","password":"b"}`},
+		crowdRoute{Method: http.MethodPost, Path: "/v1/continue", Padding: 4 << 20},
+		crowdRoute{Method: onlyConnect},
 	), nil
 }
 
-// attack is a number of connections that ask for one route.
+// nextToTheAPI are the attacks on the other listeners, among them those with stolen
+// certificates.
+func nextToTheAPI() []crowdRoute {
+	review := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"group":"apps","version":"v1","kind":"Deployment"},
+"namespace":"ns-1","name":"demo","operation":"CREATE","object":%s}}`, reviewed())
+	all := []crowdRoute{
+		{Method: http.MethodGet, Path: "/", At: atElector},
+		{Method: onlyConnect, At: atElector},
+		{Method: http.MethodGet, Path: haconfig.PathHealthz, At: atWebhook},
+		{Method: http.MethodPost, Path: haconfig.PathMutate, Body: review, At: atWebhook},
+		{Method: onlyHandshake, At: atWebhook},
+		{Method: onlyHandshake, At: atPeers},
+		{Method: onlyHandshake, At: atPeers, With: ofPeer},
+		{Method: http.MethodPost, Path: "/peer/v1/join", Body: "{}", At: atPeers},
+		{Method: http.MethodPost, Path: "/peer/v1/proposals", Body: "{}", At: atPeers, With: ofPeer},
+		{Method: http.MethodPost, Path: "/peer/v1/leases/end", Body: "{}", At: atPeers, With: ofPeer},
+	}
+	for _, path := range []string{"contact", "read-index", "doctor", "bundle"} {
+		all = append(all, crowdRoute{Method: http.MethodGet, Path: "/peer/v1/" + path, At: atPeers, With: ofPeer})
+	}
+	return append(all, crowdRoute{Method: http.MethodGet, Path: "/v1/status", At: atPeers, With: ofOperator})
+}
+
+// attackOrder is what the process of an attack is told.
+type attackOrder struct {
+	Route       crowdRoute
+	Address     string
+	Sources     int
+	Credentials []byte // of Route.With
+}
+
+// attack is a process with connections that ask for one route: what it computes is not
+// done by this process, whose honest callers and machines would wait for it. It has the
+// priority of the peers, and so as much of the processors as they, which a real attacker
+// does not take from them: what a row says of both tells how much that is.
 type attack struct {
-	route   crowdRoute
-	address string
-	sources int
-
-	running  sync.WaitGroup
-	mu       sync.Mutex
-	open     map[net.Conn]struct{} // nil: it is over
-	answered map[int]int           // by status
-	begun    atomic.Int64          // connections
+	process *exec.Cmd
+	quiet   io.Closer    // ends it
+	said    bytes.Buffer // what it was answered
 }
 
-func newAttack(p *process, r crowdRoute, sources int) *attack {
-	a := &attack{route: r, address: p.api, sources: sources, open: make(map[net.Conn]struct{}), answered: make(map[int]int)}
-	if r.peers {
-		a.address = p.address
+// begin starts an attack on a peer.
+func (c *crowd) begin(ctx context.Context, leader *process, r crowdRoute, sources int) (*attack, error) {
+	order := attackOrder{Route: r, Address: leader.api, Sources: sources}
+	switch r.At {
+	case "":
+	case atPeers:
+		order.Address = leader.address
+	default:
+		order.Address = leader.more[r.At]
 	}
-	return a
-}
-
-// begin opens the connections; end closes them.
-func (a *attack) begin(ctx context.Context) {
-	for range crowdConns {
-		a.running.Go(func() {
-			for ctx.Err() == nil {
-				a.connection(ctx)
-				if pause(ctx, 10*time.Millisecond) != nil {
-					return
-				}
-			}
-		})
+	var err error
+	if order.Credentials, err = c.stolen(ctx, r.With, leader); err != nil {
+		return nil, err
 	}
-}
-
-func (a *attack) end() {
-	a.mu.Lock()
-	for c := range a.open {
-		_ = c.Close() // wakes what it waits for
-	}
-	a.open = nil
-	a.mu.Unlock()
-	a.running.Wait()
-}
-
-// String tells what the attack was answered.
-func (a *attack) String() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var text strings.Builder
-	for _, status := range slices.Sorted(maps.Keys(a.answered)) {
-		fmt.Fprintf(&text, "%d × %d, ", a.answered[status], status)
-	}
-	return fmt.Sprintf("%s%d connections", text.String(), a.begun.Load())
-}
-
-// keep notes an open connection, unless the attack is over.
-func (a *attack) keep(c net.Conn) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.open == nil {
-		return false
-	}
-	a.open[c] = struct{}{}
-	return true
-}
-
-func (a *attack) forget(c net.Conn) {
-	_ = c.Close() // whatever became of it
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.open, c)
-}
-
-// connection asks on one connection until that ends. With many sources each connection
-// has another one.
-func (a *attack) connection(ctx context.Context) {
-	n := int(a.begun.Add(1)) % a.sources
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 9, byte(n>>8), byte(n&0xff)|1)}, Timeout: 5 * time.Second}
-	if a.sources > 1 {
-		d.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, byte(10+n/250), byte(n%250), 1)}
-	}
-	c, err := d.DialContext(ctx, "tcp", a.address)
+	text, err := json.Marshal(order)
 	if err != nil {
-		return // the peer has no more room
+		return nil, fmt.Errorf("encode an attack: %w", err)
 	}
-	defer a.forget(c)
-	if !a.keep(c) {
-		return
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	if a.route.peers {
-		t := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // it attacks
-		if t.HandshakeContext(ctx) == nil {
-			a.note(http.StatusOK)
-		}
-		return
+	a := &attack{process: exec.Command(self, "-attack")}
+	a.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	a.process.Stdout, a.process.Stderr = &a.said, os.Stderr
+	in, err := a.process.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("speak to an attack: %w", err)
 	}
-	a.ask(c)
+	a.quiet = in
+	if err := a.process.Start(); err != nil {
+		return nil, fmt.Errorf("start an attack: %w", err)
+	}
+	_, err = fmt.Fprintf(in, "%s\n", text)
+	return a, err
 }
 
-func (a *attack) note(status int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.answered[status]++
-}
-
-// ask sends requests and takes their answers, or leaves them.
-func (a *attack) ask(c net.Conn) {
-	r := a.route
-	request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nAccept: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		r.method, r.path, r.accept, len(r.body), r.body)
-	in := bufio.NewReader(c)
-	for {
-		if _, err := io.WriteString(c, request); err != nil {
-			return
-		}
-		resp, err := http.ReadResponse(in, &http.Request{Method: r.method})
+// stolen returns the credentials of another peer than the leader, or an operator's.
+func (c *crowd) stolen(ctx context.Context, whose string, leader *process) ([]byte, error) {
+	switch whose {
+	case ofOperator:
+		text, err := leader.command(ctx, "cert", "issue-operator", "crowd")
+		return []byte(text + "\n"), err
+	case ofPeer:
+		other := c.cluster[slices.IndexFunc(c.cluster, func(p *process) bool { return p != leader })]
+		_, cred, err := datadir.Peek(other.dir)
 		if err != nil {
-			return
+			return nil, err
 		}
-		a.note(resp.StatusCode)
-		if r.unread && resp.StatusCode == http.StatusOK {
-			one := make([]byte, 1)
-			for err := error(nil); err == nil; { // a byte a second
-				_, err = in.Read(one)
-				time.Sleep(time.Second)
-			}
-			return
-		}
-		_, err = io.Copy(io.Discard, resp.Body)
-		if err = errors.Join(err, resp.Body.Close()); err != nil || resp.Close {
-			return
-		}
+		return cred.Encode()
 	}
+	return nil, nil
+}
+
+// attackLimit bounds how long an attack takes to end.
+const attackLimit = 20 * time.Second
+
+// end ends the attack, and returns what became of it and its processor time.
+func (a *attack) end() (text string, used time.Duration, err error) {
+	err = a.quiet.Close()
+	late := time.AfterFunc(attackLimit, func() { _ = a.process.Process.Kill() })
+	defer late.Stop()
+	err = errors.Join(err, a.process.Wait())
+	if state := a.process.ProcessState; state != nil {
+		used = state.UserTime() + state.SystemTime()
+	}
+	return strings.TrimSpace(a.said.String()), used, err
 }

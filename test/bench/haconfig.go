@@ -96,10 +96,8 @@ func reviewPeer(ctx context.Context, b *Bench, dir, api string) (*process, strin
 	if err != nil {
 		return nil, "", err
 	}
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	text := strings.ReplaceAll(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
-clusters: [{name: a, cluster: {server: "http://API"}}], users: [{name: a, user: {}}]}`, "API", api)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+	kubeconfig, err := writeKubeconfig(dir, api)
+	if err != nil {
 		return nil, "", err
 	}
 	ports, err := freePorts(1)
@@ -120,6 +118,17 @@ clusters: [{name: a, cluster: {server: "http://API"}}], users: [{name: a, user: 
 		return nil, "", err
 	}
 	return p, ports[0], p.awaitReady(ctx, 0)
+}
+
+// writeKubeconfig writes how an API server at an address is asked.
+func writeKubeconfig(dir, api string) (kubeconfig string, err error) {
+	kubeconfig = filepath.Join(dir, "kubeconfig")
+	text := strings.ReplaceAll(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: "http://API"}}], users: [{name: a, user: {}}]}`, "API", api)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	return kubeconfig, nil
 }
 
 func awaitWebhook(ctx context.Context, address string) error {

@@ -32,6 +32,8 @@ type options struct {
 	cut     time.Duration
 	profile string
 	bare    string
+	attack  bool
+	least   time.Duration
 	routes  string
 
 	revision string // to compare with; empty: none
@@ -70,7 +72,9 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.IntVar(&o.offs, "power-offs", 6, "machines that lose their power in area failover; its goals are those of 30")
 	flags.DurationVar(&o.cut, "cut", 8*time.Minute, "when area failover gives up waiting for a pod")
 	flags.StringVar(&o.routes, "routes", "", "ask only for routes of area crowd whose names match this regular expression, as GET /metrics does")
+	flags.DurationVar(&o.least, "least", 5*time.Second, "how long each attack of area crowd lasts at the least")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process, which runs the peers of area log")
+	flags.BoolVar(&o.attack, "attack", false, "measure nothing, and be an attacker of area crowd, as standard input says")
 	flags.StringVar(&o.bare, "bare", "", "measure nothing, and be the bare server of area haconfig at this address")
 	flags.StringVar(&o.revision, "compare", "", "measure this `revision` as well, in turns, and print both")
 	flags.IntVar(&o.turns, "turns", 3, "how often -compare measures each area of both")
@@ -101,6 +105,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	if err != nil {
 		return err
+	}
+	if o.attack {
+		return serveAttack(ctx, os.Stdin, stdout)
 	}
 	if o.bare != "" {
 		return serveBare(ctx, o.bare)
@@ -136,7 +143,7 @@ func measure(ctx context.Context, o options, work string, report *Report, stderr
 	if err != nil {
 		return fmt.Errorf("-routes: %w", err)
 	}
-	bench := &Bench{Report: report, Dir: work, Routes: routes, Trials: o.trials, Nodes: o.nodes, PowerOffs: o.offs, Cut: o.cut, binary: o.binary, stderr: stderr}
+	bench := &Bench{Report: report, Dir: work, Routes: routes, Least: o.least, Trials: o.trials, Nodes: o.nodes, PowerOffs: o.offs, Cut: o.cut, binary: o.binary, stderr: stderr}
 	var failed []error
 	known := false
 	for _, a := range areas() {

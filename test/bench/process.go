@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -25,16 +24,21 @@ import (
 // exitLimit bounds what a peer takes to end after a signal.
 const exitLimit = 20 * time.Second
 
+// anyPort at the end of a setting is a free port of each process.
+const anyPort = "127.0.0.1:0"
+
 // process is one peer as an operator runs it: `trivet serve`, talked to over
 // its unix socket.
 type process struct {
 	name    string
 	binary  string
-	address string   // of the peers' port
-	api     string   // address of the REST API
-	socket  string   // for requests
-	env     []string // its configuration
-	log     string   // file that takes what it says
+	address string            // of the peers' port
+	api     string            // address of the REST API
+	dir     string            // of its data
+	more    map[string]string // further addresses, by option
+	socket  string            // for requests
+	env     []string          // its configuration
+	log     string            // file that takes what it says
 	http    *http.Client
 	serving *exec.Cmd // nil while it does not run
 }
@@ -55,7 +59,18 @@ func newProcess(binary, root, name string, settings map[string]string) (*process
 		"cluster.listen": ports[0], "gossip.listen": ports[1], "api.listen": ports[2],
 		"firewall.driver": "noop",
 	}
-	maps.Copy(all, settings)
+	p.dir, p.more = all["data_dir"], make(map[string]string)
+	for key, value := range settings {
+		before, any := strings.CutSuffix(value, anyPort)
+		if any {
+			ports, err := freePorts(1)
+			if err != nil {
+				return nil, err
+			}
+			p.more[key], value = ports[0], before+ports[0]
+		}
+		all[key] = value
+	}
 	for key, value := range all {
 		option, known := config.Lookup(key)
 		if !known {
