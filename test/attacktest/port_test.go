@@ -3,6 +3,7 @@
 package attacktest
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -21,13 +22,14 @@ const most = 600
 
 // flood is many connections to a victim.
 type flood struct {
-	*victim
+	ctx   context.Context // dials until its end
+	api   string
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
 func (v *victim) flood() *flood {
-	f := &flood{victim: v}
+	f := &flood{ctx: v.Context(), api: v.api}
 	v.Cleanup(f.end)
 	return f
 }
@@ -51,7 +53,7 @@ func (f *flood) open(count int, sources []string, text string) {
 		work.Go(func() {
 			slots <- struct{}{} // a slot is given back below, after answerWithin at most
 			defer func() { <-slots }()
-			c, err := from(sources[n%len(sources)])(f.Context(), "tcp", f.api)
+			c, err := from(sources[n%len(sources)])(f.ctx, "tcp", f.api)
 			if err != nil {
 				return
 			}
@@ -135,7 +137,7 @@ func TestUnfinishedHeadsCostLittle(t *testing.T) {
 // Documents that stall keep no others out, small or large.
 func TestStalledDocumentsStopNoCallbacks(t *testing.T) {
 	v, _ := newVictim(t, 0, map[string]string{"api.trusted_proxies": "127.0.0.0/8"})
-	const size = 8<<20 - 1 // eight fill the share of a source, twelve the room of all large ones
+	const size = 8<<20 - 1 // six fill the share of a source, nine the room of all large ones
 	f := v.flood()
 	for _, source := range []string{"198.51.100.1", "198.51.100.2"} { // of addresses on this host none is limited
 		f.open(8, addresses(1, 1), fmt.Sprintf("POST /v1/continue HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n%s", source, size, strings.Repeat("x", size-1)))
