@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // leftBehind is a host whose cluster was founded again elsewhere, and the port of
@@ -50,7 +51,7 @@ func leftBehind(t *testing.T, refusal int) (dir, founder, token string) {
 		if err := json.NewEncoder(w).Encode(map[string]string{"error": text}); err != nil {
 			t.Error(err)
 		}
-	}), quiet)
+	}), admission.NewController(), quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
