@@ -74,7 +74,7 @@ var places = [classes]Places{
 	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
 	Join:           {AtOnce: 4, Share: 3, Waiting: 64, Wait: 5 * time.Second},
 	Probe:          {AtOnce: 64, Share: 48, Waiting: 512, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
-	Review:         {AtOnce: 4, Share: 3, Waiting: 512, Wait: 3 * time.Second, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
+	Review:         {AtOnce: 4, Share: 3, Waiting: 512, Wait: 3 * time.Second, Each: Pace{Rate: 300, Burst: 1000}, All: Pace{Rate: 500, Burst: 2000}},
 	Document:       {AtOnce: 2, Share: 1, Waiting: 512, Wait: 20 * time.Second, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}},
 	socket:         {AtOnce: 64, Share: 64, Waiting: 256, Wait: 10 * time.Second},
 	connection:     {AtOnce: 4, Share: 3, Waiting: 1024, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500}, All: Pace{Rate: 300, Burst: 1500}},
