@@ -158,7 +158,7 @@ func applyGrantLease(t *txn, c GrantLease) Result {
 // noRoomForLeases says it in the words of the version that all members have, since the
 // text is kept with the result.
 func (t *txn) noRoomForLeases() Result {
-	if t.peers.version < fullAnew {
+	if !t.peers.version2() {
 		return refuse(TableFull, "%d leases exist, which is the most; delete one", MaxLeases)
 	}
 	return refuse(TableFull, "%d leases exist, free ones with them, which is the most; have free ones forgotten: "+

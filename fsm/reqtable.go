@@ -21,16 +21,9 @@ const (
 	// from the time in the request's ID.
 	Retention = 10 * time.Minute
 
-	// crowdedOut is the log version since which a full table lets go of what only a
-	// client's ID keeps, and crowdLook bounds the results that are looked at for one:
-	// those that a session waits for are few, and soon collected.
-	crowdedOut = 5
-	crowdLook  = 100
-
-	// fullAnew is the log version since which a refusal for want of room is not kept
-	// for a client's ID: when room was made, the same request is decided again. It
-	// is kept for the session, under whose request it happens at most once.
-	fullAnew = 5
+	// crowdLook bounds the results that are looked at for one that a full table lets go
+	// of: those that a session waits for are few, and soon collected.
+	crowdLook = 100
 )
 
 // outcome is the kept result of one request.
@@ -129,7 +122,7 @@ func (t *txn) forget() {
 // peer from doing anything until the oldest is ten minutes old. What a session waits
 // for stays: no other peer can tell its outcome.
 func (t *txn) crowdOut() bool {
-	if t.peers.version < crowdedOut {
+	if !t.peers.version2() {
 		return false
 	}
 	looked := 0
@@ -215,7 +208,9 @@ func (t *txn) remember(kind Kind, res Result) {
 		session = 0
 	}
 	client := h.Client
-	if res.Code == TableFull && t.peers.version >= fullAnew {
+	// When room was made, the same request is decided again. For the session it is
+	// kept: under that request it happens at most once.
+	if res.Code == TableFull && t.peers.version2() {
 		client = ""
 	}
 	if session.IsZero() && client == "" {

@@ -203,12 +203,12 @@ func TestClientsAreCrowdedOutOfAFullTable(t *testing.T) {
 		h.Time = full.now
 		return full.state.Apply(Entry{Index: full.index, Term: 2, Data: entry(t, h, c)})
 	}
-	next.peers.version = crowdedOut - 1
+	next.peers.version = 1
 	last := MintRequestID(r.now, maxSeq, [8]byte{0xff})
 	if res := apply(Header{Session: s, Request: last}, Probe{}); res.Code != TableFull {
 		t.Errorf("in a cluster of which a member does not know it: %v", res.Code)
 	}
-	full.state.now.peers.version = crowdedOut
+	full.state.now.peers.version = 2
 	var oldest string
 	for _, o := range full.state.now.requests.byID.all() {
 		if o.Session.IsZero() {
@@ -285,7 +285,7 @@ func TestRequestThatEndsItsOwnSessionLeavesNoResult(t *testing.T) {
 // when there is some. The peer's own request stays decided: an entry of it that comes
 // late does nothing.
 func TestFullIsDecidedAnew(t *testing.T) {
-	for version, anew := range map[int]bool{fullAnew - 1: false, fullAnew: true} {
+	for version, anew := range map[int]bool{1: false, 2: true} {
 		r := newRig(t)
 		s := r.session("a")
 		next := *r.state.now

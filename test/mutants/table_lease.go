@@ -78,8 +78,8 @@ func leaseRequestMutants() []Mutant {
 		},
 		{
 			Name: "a-full-table-is-remembered", Promise: "lease", File: "fsm/reqtable.go",
-			Old:     "t.peers.version >= fullAnew {\n		client = \"\"\n",
-			New:     "t.peers.version >= fullAnew {\n",
+			Old:     "t.peers.version2() {\n		client = \"\"\n",
+			New:     "t.peers.version2() {\n",
 			Package: "./fsm", Run: "^TestFullIsDecidedAnew$", Assertion: "decided-anew",
 		},
 		{
