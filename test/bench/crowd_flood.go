@@ -216,7 +216,7 @@ func (f *flood) ask(c net.Conn) {
 		if f.Route.Unread && resp.StatusCode == http.StatusOK {
 			one := make([]byte, 1)
 			for err := error(nil); err == nil; { // a byte a second
-				_, err = in.Read(one)
+				_, err = c.Read(one) // what in has is a moment old, and does not end with the connection
 				time.Sleep(time.Second)
 			}
 			return
