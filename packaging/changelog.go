@@ -60,7 +60,7 @@ func topicsOf(body string) (topics []topic) {
 		switch {
 		case block == "":
 		case !strings.HasPrefix(block, "- "):
-			topics = append(topics, topic{title: strings.Join(strings.Fields(block), " ")})
+			topics = append(topics, topic{title: strings.Join(strings.Fields(strings.TrimLeft(block, "#")), " ")})
 		default:
 			if len(topics) == 0 {
 				topics = append(topics, topic{})

@@ -22,7 +22,7 @@ var leftOnPages = map[string]int{
 var leftInCode = map[string]int{
 	"api":                           3,
 	"api/events":                    1,
-	"app":                           74,
+	"app":                           73,
 	"app/datadir":                   3,
 	"cli/cluster":                   9,
 	"cli/daemon":                    6,
@@ -61,7 +61,7 @@ var leftInCode = map[string]int{
 	"inspector":                     1,
 	"inspector/hooks":               1,
 	"inspector/rules":               1,
-	"internal/httpserver/admission": 7,
+	"internal/httpserver/admission": 6,
 	"internal/servicecreds":         1,
 	"internal/supportbundle":        1,
 	"lease/elector/kube":            2,

@@ -17,7 +17,7 @@ const (
 	// taken by nothing else.
 	Callback Class = iota + 1
 	// Operator is a change, or a question of those who run the hosts. Requests of the
-	// unix socket and of other peers have places of their own, whatever their class.
+	// unix socket and of other peers have places of their own for every class.
 	Operator
 	// Read costs some 100 µs, and may wait for others.
 	Read
@@ -39,7 +39,7 @@ const (
 	// Document reads a large document of a machine: megabytes, and a processor for long.
 	Document
 
-	socket         // whatever the socket asks, but for streams
+	socket         // all requests of the socket but streams
 	connection     // a connection that begins; see Connect
 	intake         // a piece of a body; see Place.Take
 	operatorStream // streams of operators
@@ -267,7 +267,7 @@ func (p *Place) Within(ctx context.Context, class Class, work func() error) erro
 	return p.of.Do(ctx, class, p.caller, work)
 }
 
-// Take counts what it costs to take so many bytes of a body in, whatever becomes of them.
+// Take counts what it costs to take so many bytes of a body in, used or not.
 // Of a large one the next bytes wait for the source's turn: memory that fills faster than
 // it is collected keeps the log waiting. Its errors are those of Line.Enter.
 func (p *Place) Take(ctx context.Context, bytes int) error {
