@@ -3,7 +3,6 @@
 package labtest
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -266,7 +265,7 @@ func (m *mistakesSite) lockedIronic() {
 func (m *mistakesSite) clockAhead() (path string) {
 	m.t.Helper()
 	dir := m.t.TempDir()
-	source, err := filepath.Abs("../../cli/main.go")
+	source, err := filepath.Abs(filepath.Join("../..", clockSource))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -274,16 +273,16 @@ func (m *mistakesSite) clockAhead() (path string) {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	const right, ahead = "wall: time.Now,", "wall: func() time.Time { return time.Now().Add(time.Hour) },"
-	if n := bytes.Count(text, []byte(right)); n != 1 {
-		m.t.Fatalf("%s has %q %d times: the clock is set elsewhere", source, right, n)
+	ahead, err := hourAhead(string(text))
+	if err != nil {
+		m.t.Fatal(err)
 	}
 	changed := filepath.Join(dir, "main.go")
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{source: changed}})
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	for file, content := range map[string][]byte{changed: bytes.Replace(text, []byte(right), []byte(ahead), 1), filepath.Join(dir, "overlay.json"): overlay} {
+	for file, content := range map[string][]byte{changed: []byte(ahead), filepath.Join(dir, "overlay.json"): overlay} {
 		if err := os.WriteFile(file, content, 0o644); err != nil {
 			m.t.Fatal(err)
 		}

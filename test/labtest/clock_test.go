@@ -1,0 +1,33 @@
+package labtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// clockSource is the file of the product that says which wall clock it reads.
+const clockSource = "cli/main.go"
+
+// hourAhead returns the text of clockSource with a clock that is an hour ahead.
+func hourAhead(text string) (string, error) {
+	const right, ahead = "Wall: time.Now,", "Wall: func() time.Time { return time.Now().Add(time.Hour) },"
+	if n := strings.Count(text, right); n != 1 {
+		return "", fmt.Errorf("%s has %q %d times: the clock is set elsewhere", clockSource, right, n)
+	}
+	return strings.Replace(text, right, ahead, 1), nil
+}
+
+// TestClockIsWhereItIsReplaced: a change of the product's source that TestTenMistakes
+// could not follow fails here and not in the lab alone.
+func TestClockIsWhereItIsReplaced(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("../..", clockSource))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hourAhead(string(text)); err != nil {
+		t.Error(err)
+	}
+}
