@@ -69,20 +69,21 @@ func (k *KubeSite) judgeLetGo(w kubeWrite, n *kubeNode, v fsm.View) {
 	}
 }
 
-// judgeMark looks at what a change of a Node means. The taint may be taken from a
-// machine that is back, was until a moment ago, or has power as its device says, which
-// refutes that it is off; and from one that gave signs of life, which may be started
-// again by hand meanwhile.
+// judgeMark looks at what a change of a Node means. While a remediation is open, the
+// taint may be taken from a machine that is back, was until a moment ago, or has power as
+// its device says, which refutes that it is off; and from one that gave signs of life,
+// which may be started again by hand meanwhile. Where none is open the taint is left
+// over: the remediation was cancelled, or a restored backup does not know it.
 func (k *KubeSite) judgeMark(w kubeWrite, n *kubeNode, c failover.Change, v fsm.View) {
 	k.touched(w, n)
 	if outOfService(failover.Node{Taints: c.Add}) {
 		k.judgeLetGo(w, n, v)
 	}
 	m, open := v.OpenRemediation(kubeCluster, n.UID)
-	contradicted := open && m.State == fsm.RemStuck
+	kept := open && m.State != fsm.RemStuck // by a remediation that goes on
 	gone := !n.away.IsZero() && time.Since(n.away) > goneFor && (!n.on || n.lies)
-	if outOfService(failover.Node{Taints: c.Remove}) && gone && !contradicted {
-		k.c.Oracle.broken("order: %s took the taint from %s, which has been away for %v; its remediation is open: %v, %v", w.peer, n.Name, time.Since(n.away), open, m.State)
+	if outOfService(failover.Node{Taints: c.Remove}) && gone && kept {
+		k.c.Oracle.broken("order: %s took the taint from %s, which has been away for %v; its remediation is %v", w.peer, n.Name, time.Since(n.away), m.State)
 	}
 }
 
