@@ -111,11 +111,11 @@ remediation 7: fencing since 2026-01-02T03:04:06.000Z
 }
 
 func TestSimulationIsNumbered(t *testing.T) {
-	s := api.Simulation{Cluster: "prod", Node: "w1", Peer: "h1", Would: true, Devices: []string{"bmc", "ipmi"}, Delete: []string{"a/x", "b/y"},
+	s := api.Simulation{Cluster: "prod", Node: "w1", Peer: "h1", Mode: "safe", Would: true, Devices: []string{"bmc", "ipmi"}, Delete: []string{"a/x", "b/y"},
 		Keep: []api.Kept{{Pod: "kube-system/proxy", Why: "a DaemonSet's"}}, Volumes: []string{"v1"}, Budgets: []string{"a/pdb"}}
 	got := printed(t, "table", func(on *term.Terminal) error { return printSimulation(on, s) })
 	want := `
-if prod/w1 died now, h1 would
+if prod/w1 died now, h1 would, in mode safe
   1. cordon it
   2. take its power by bmc, then ipmi, and see twice that it is off
   3. taint it out of service
@@ -128,7 +128,7 @@ budget a/pdb is exhausted: a second kube node waits for this one
 		t.Errorf("shown:\n%s\nwant:%s", got, want)
 	}
 	s.Would, s.Why = false, []string{"paused"}
-	if got := printed(t, "table", func(on *term.Terminal) error { return printSimulation(on, s) }); got != "if prod/w1 died now, h1 would\n  1. do nothing: paused\n" {
+	if got := printed(t, "table", func(on *term.Terminal) error { return printSimulation(on, s) }); got != "if prod/w1 died now, h1 would, in mode safe\n  1. do nothing: paused\n" {
 		t.Errorf("shown:\n%s", got)
 	}
 }
