@@ -68,7 +68,7 @@ type Caller struct {
 var places = [classes]Places{
 	Callback:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 30 * time.Second, Waits: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
 	Operator:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
-	Read:           {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
+	Read:           {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
 	Dear:           {AtOnce: 4, Share: 3, Waiting: 512, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
 	Stream:         {AtOnce: 900, Share: 450},
 	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
