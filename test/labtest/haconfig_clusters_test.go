@@ -58,7 +58,7 @@ func TestHAConfigOfTwoClusters(t *testing.T) {
 			k.Apply("{apiVersion: v1, kind: Node, metadata: {name: " + name + ", labels: {topology.kubernetes.io/zone: " + zone + "}}}")
 		}
 	}
-	s := newHASite(t, twoClusters, seed, shoot)
+	s := newHASite(t, "198.18.78", twoClusters, seed, shoot)
 	s.register("--via", "endpoints", "--port", s.port, "--cluster", "seed")
 	s.at(shoot)
 	s.registerShoot("shoot")

@@ -53,8 +53,9 @@ type haSite struct {
 }
 
 // newHASite starts the peers, each with an address of its own: an EndpointSlice
-// takes none of loopback's.
-func newHASite(t testing.TB, settings string, clusters ...*Kube) *haSite {
+// takes none of loopback's. Tests that run at the same time have networks of their own,
+// of three octets.
+func newHASite(t testing.TB, network, settings string, clusters ...*Kube) *haSite {
 	t.Helper()
 	NeedRoot(t, "ip")
 	s := &haSite{Lab: New(t)}
@@ -65,7 +66,7 @@ func newHASite(t testing.TB, settings string, clusters ...*Kube) *haSite {
 		words = append(words, fmt.Sprintf("KUBECONFIG%d", i), k.User("system:serviceaccount:trivet:trivet-haconfig", "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated"))
 	}
 	s.furnish = func(p *Peer) {
-		address := fmt.Sprintf("198.18.77.%d", len(s.Peers)+1)
+		address := fmt.Sprintf("%s.%d", network, len(s.Peers)+1)
 		ownAddress(t, address)
 		_, port, _ := net.SplitHostPort(p.Cluster) // likewise
 		p.Cluster = net.JoinHostPort(address, port)

@@ -72,7 +72,7 @@ func TestHAConfig(t *testing.T) {
 	for _, name := range []string{"haconfig-shop", "haconfig-few"} {
 		k.Kubectl("create", "namespace", name)
 	}
-	s := newHASite(t, haSettings, k)
+	s := newHASite(t, "198.18.77", haSettings, k)
 	s.register("--via", "endpoints", "--port", s.port)
 	t.Run("tables", func(t *testing.T) { s.tables(t) })
 	zones := s.zonesOf(t)
