@@ -3,8 +3,8 @@ package fsm
 import "slices"
 
 // domain is one part of the state, such as leases: what the log, snapshots, Check, Dump
-// and deadlines know of it. Its value stands at the head of the domain's file, so that a
-// new command or table changes that file alone.
+// and deadlines know of it. Its value stands at the head of the domain's file: a new
+// command changes that file and is named in doc.go; a new table has a tag in sectionOrder.
 type domain struct {
 	verbs    []row
 	sections []section

@@ -125,7 +125,13 @@ func TestEveryTableIsInTheHash(t *testing.T) {
 	for record := range r.state.now.records() {
 		seen[record[0]] = true
 	}
-	for _, s := range sections {
+	if len(sections) != len(sectionOrder) {
+		t.Errorf("%d tables, and %d tags in sectionOrder", len(sections), len(sectionOrder))
+	}
+	for i, s := range sections {
+		if i < len(sectionOrder) && s.tag != sectionOrder[i] {
+			t.Errorf("table %s is number %d, which sectionOrder has for %q", s.name, i, sectionOrder[i])
+		}
 		if !seen[s.tag] {
 			t.Errorf("table %s has no record in the busy state", s.name)
 		}
