@@ -211,6 +211,7 @@ func TestSwitchedOnMeanwhile(t *testing.T) {
 			if !again() {
 				c.Oracle.broken("order: %s was switched on before its work was given away, and its power was not taken again\n%s", d.node, k.story())
 			}
+			k.awaitSettled() // beside an open remediation pods are listed before the next one begins
 		}
 	})
 }
