@@ -70,7 +70,13 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 		fmt.Fprintln(stderr, "error: find the root of the module:", err)
 		return 1
 	}
-	r := &runner{root: absolute, timeout: *timeout, tested: *tested, baselines: make(map[string]func() error)}
+	programs, err := os.MkdirTemp("", "trivet-mutants-")
+	if err != nil {
+		fmt.Fprintln(stderr, "error: make a directory for programs of tests:", err)
+		return 1
+	}
+	defer os.RemoveAll(programs)
+	r := &runner{root: absolute, timeout: *timeout, tested: *tested, relinker: newRelinker(absolute, programs), baselines: make(map[string]func() error)}
 	if *size > 0 {
 		s := &sampler{runner: r, own: *own, took: make(map[string]func() (time.Duration, error))}
 		return s.run(ctx, strings.Split(*of, ","), *size, *seed, *list, stdout, stderr)

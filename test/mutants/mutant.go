@@ -33,7 +33,7 @@ func (m Mutant) mutated(root string) ([]byte, error) {
 	if m.Old == m.New {
 		return nil, fmt.Errorf("the new text is the old text: %q", m.Old)
 	}
-	return []byte(strings.Replace(string(source), m.Old, m.New, 1)), nil
+	return []byte(strings.Replace(string(source), m.Old, onAsManyLines(string(source), m.Old, m.New), 1)), nil
 }
 
 // baseline names the test run that the mutant shares with others: the one

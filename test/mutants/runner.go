@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,9 +42,10 @@ type verdict struct {
 // runner judges mutants of the module in root. It may be used concurrently:
 // what judges is tests in virtual time, which do not feel a neighbour.
 type runner struct {
-	root    string
-	timeout time.Duration
-	tested  bool // every test passes without a mutant: it was seen
+	root     string
+	timeout  time.Duration
+	tested   bool // every test passes without a mutant: it was seen
+	relinker *relinker
 
 	mu        sync.Mutex
 	baselines map[string]func() error // of each unmutated run, which is made once
@@ -58,16 +61,7 @@ func (r *runner) judge(ctx context.Context, m Mutant) (verdict, error) {
 	if err := r.checkBaseline(ctx, m); err != nil {
 		return verdict{outcome: baselineBad, why: err.Error()}, ctx.Err()
 	}
-	dir, err := os.MkdirTemp("", "trivet-mutant-")
-	if err != nil {
-		return verdict{}, fmt.Errorf("make a directory for the mutant: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	overlay, err := writeOverlay(dir, filepath.Join(r.root, filepath.FromSlash(m.File)), source)
-	if err != nil {
-		return verdict{}, err
-	}
-	output, err := r.goTest(ctx, m, "-overlay="+overlay)
+	output, err := r.test(ctx, m, source, r.timeout)
 	if ctx.Err() != nil {
 		return verdict{}, ctx.Err()
 	}
@@ -105,25 +99,66 @@ func (r *runner) checkBaseline(ctx context.Context, m Mutant) error {
 }
 
 func (r *runner) baseline(ctx context.Context, m Mutant) error {
-	output, err := r.goTest(ctx, m)
+	output, err := r.test(ctx, m, nil, r.timeout)
 	switch {
 	case err != nil:
 		return fmt.Errorf("without the mutant, go test %s: %w\n%s", m.baseline(), err, tail(output, 20))
-	case strings.Contains(output, "[no tests to run]"), strings.Contains(output, "[no test files]"):
+	case strings.Contains(output, "no tests to run"), strings.Contains(output, "[no test files]"):
 		return fmt.Errorf("go test %s runs no test", m.baseline())
 	}
 	return nil
 }
 
-// goTest runs the mutant's test and returns what it printed; the error is the
-// test's failure. Tests that start processes are behind the tag e2e.
-func (r *runner) goTest(ctx context.Context, m Mutant, more ...string) (string, error) {
-	args := []string{"test", "-tags=e2e", "-count=1", "-vet=off", "-timeout=" + r.timeout.String(), "-run=" + m.Run}
-	args = append(append(append(args, more...), m.Args...), m.Package)
-	ctx, cancel := context.WithTimeout(ctx, buildBudget+r.timeout+killGrace)
+// test runs the mutant's test with source in the place of its file, or as it is where
+// that is nil, and returns what it printed; the error is the test's failure.
+func (r *runner) test(ctx context.Context, m Mutant, source []byte, limit time.Duration) (string, error) {
+	dir, err := os.MkdirTemp("", "trivet-mutant-")
+	if err != nil {
+		return "", fmt.Errorf("make a directory for the mutant: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	original := filepath.Join(r.root, filepath.FromSlash(m.File))
+	var overlay []string
+	if source != nil {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(original)), source, 0o600); err != nil {
+			return "", fmt.Errorf("write mutated source: %w", err)
+		}
+	}
+	p, err := r.relinker.program(ctx, m.Package)
+	if err == nil && source != nil {
+		p, err = p.relink(ctx, dir, original)
+	}
+	switch {
+	case err == nil:
+		return r.run(ctx, limit, p.dir, p.file, m.args("-test.", limit)...)
+	case !errors.Is(err, errNotRelinked):
+		return "", err
+	case source != nil:
+		file, err := writeOverlay(dir, original)
+		if err != nil {
+			return "", err
+		}
+		overlay = []string{"-overlay=" + file}
+	}
+	args := slices.Concat([]string{"test", "-tags=e2e", "-vet=off"}, overlay, m.args("-", limit), []string{m.Package})
+	return r.run(ctx, buildBudget+limit, r.root, "go", args...)
+}
+
+// args are the arguments of go test, with the prefix that tells them from others'.
+func (m Mutant) args(prefix string, limit time.Duration) []string {
+	args := []string{prefix + "count=1", prefix + "timeout=" + limit.String(), prefix + "run=" + m.Run}
+	for _, more := range m.Args {
+		args = append(args, prefix+strings.TrimPrefix(more, "-"))
+	}
+	return args
+}
+
+// run runs a command that runs tests, and returns what it printed.
+func (r *runner) run(ctx context.Context, limit time.Duration, dir, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+killGrace)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = r.root
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test stops its children
 	cmd.WaitDelay = killGrace
 	var output lastBytes
@@ -132,17 +167,13 @@ func (r *runner) goTest(ctx context.Context, m Mutant, more ...string) (string, 
 	return string(output.kept), err
 }
 
-// writeOverlay writes the mutated source and the file that tells the compiler
-// to read it in place of the original; it returns the latter's path.
-func writeOverlay(dir, original string, source []byte) (string, error) {
-	mutated := filepath.Join(dir, filepath.Base(original))
+// writeOverlay writes the file that tells the compiler to read the mutated source,
+// which is in dir, in place of the original.
+func writeOverlay(dir, original string) (string, error) {
 	overlay := filepath.Join(dir, "overlay.json")
-	content, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
+	content, err := json.Marshal(map[string]map[string]string{"Replace": {original: filepath.Join(dir, filepath.Base(original))}})
 	if err != nil {
 		return "", fmt.Errorf("encode overlay: %w", err)
-	}
-	if err := os.WriteFile(mutated, source, 0o600); err != nil {
-		return "", fmt.Errorf("write mutated source: %w", err)
 	}
 	if err := os.WriteFile(overlay, content, 0o600); err != nil {
 		return "", fmt.Errorf("write overlay: %w", err)

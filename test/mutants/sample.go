@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -113,20 +111,11 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	dir, err := os.MkdirTemp("", "trivet-mutant-")
-	if err != nil {
-		return verdict{}, fmt.Errorf("make a directory for the mutant: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	overlay, err := writeOverlay(dir, filepath.Join(s.root, filepath.FromSlash(f.file)), content)
-	if err != nil {
-		return verdict{}, err
-	}
 	took, err := s.duration(ctx, f.pkg())
 	if err != nil {
 		return verdict{}, err
 	}
-	v, err := s.stage(ctx, Mutant{Package: f.pkg(), Run: ".", Args: []string{"-failfast"}}, overlay, took)
+	v, err := s.stage(ctx, Mutant{File: f.file, Package: f.pkg(), Run: ".", Args: []string{"-failfast"}}, content, min(s.timeout, limitLeast+limitFactor*took))
 	if err != nil || v.outcome != survived {
 		return v, err
 	}
@@ -134,11 +123,11 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 		return verdict{outcome: survived, why: diff}, nil
 	}
 	for _, next := range further(path.Dir(f.file)) {
-		m := Mutant{Package: next.pkg, Run: next.run, Args: append([]string{"-failfast"}, next.args...)}
+		m := Mutant{File: f.file, Package: next.pkg, Run: next.run, Args: append([]string{"-failfast"}, next.args...)}
 		if err := s.checkBaseline(ctx, m); err != nil {
 			return verdict{}, err
 		}
-		v, err := s.stage(ctx, m, overlay, s.timeout)
+		v, err := s.stage(ctx, m, content, s.timeout)
 		if err != nil || v.outcome != survived {
 			return v, err
 		}
@@ -147,9 +136,8 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 }
 
 // stage is one run of tests with a fault in.
-func (s *sampler) stage(ctx context.Context, m Mutant, overlay string, took time.Duration) (verdict, error) {
-	limited := &runner{root: s.root, timeout: min(s.timeout, limitLeast+limitFactor*took)}
-	output, err := limited.goTest(ctx, m, "-overlay="+overlay)
+func (s *sampler) stage(ctx context.Context, m Mutant, source []byte, limit time.Duration) (verdict, error) {
+	output, err := s.test(ctx, m, source, limit)
 	switch {
 	case ctx.Err() != nil:
 		return verdict{}, ctx.Err()
@@ -161,23 +149,19 @@ func (s *sampler) stage(ctx context.Context, m Mutant, overlay string, took time
 	return verdict{outcome: survived}, nil
 }
 
-// duration runs a package's own tests without a fault, once, and returns how long
-// they take; 0 where there are none.
+// duration runs a package's own tests without a fault, once, and returns how long that
+// takes, with their build.
 func (s *sampler) duration(ctx context.Context, pkg string) (time.Duration, error) {
 	s.mu.Lock()
 	run, known := s.took[pkg]
 	if !known {
 		run = sync.OnceValues(func() (time.Duration, error) {
-			output, err := s.goTest(ctx, Mutant{Package: pkg, Run: "."})
+			start := time.Now()
+			output, err := s.test(ctx, Mutant{Package: pkg, Run: "."}, nil, s.timeout)
 			if err != nil {
 				return 0, fmt.Errorf("without a mutant, go test %s: %w\n%s", pkg, err, tail(output, detailLines))
 			}
-			for field := range strings.FieldsSeq(tail(output, 1)) { // ok, the package, the time
-				if took, err := time.ParseDuration(field); err == nil {
-					return took, nil
-				}
-			}
-			return 0, nil
+			return time.Since(start), nil
 		})
 		s.took[pkg] = run
 	}
