@@ -18,6 +18,13 @@ func TestTableFitsTheSource(t *testing.T) {
 		if m.Name == "" || m.Promise == "" || m.Package == "" || m.Run == "" || m.Assertion == "" {
 			t.Errorf("%s: a field is empty: %+v", m.Name, m)
 		}
+		// A part of a name finds other tests once the one that was meant is called otherwise.
+		if !strings.HasPrefix(m.Run, "^") {
+			t.Errorf("%s: %q does not begin with ^: say which test it is", m.Name, m.Run)
+		}
+		if m.Assertion == "FAIL" {
+			t.Errorf("%s: each test that fails says FAIL: say which assertion notices", m.Name)
+		}
 		if _, err := m.mutated("../.."); err != nil {
 			t.Errorf("%s: %v", m.Name, err)
 		}

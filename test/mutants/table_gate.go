@@ -33,8 +33,8 @@ func waitMutants() []Mutant {
 			Old:       "	left := t.lead.At.Add(wait).Sub(t.now())\n",
 			New:       "	left := 0 * t.lead.At.Add(wait).Sub(t.now())\n",
 			Package:   "./fsm",
-			Run:       "Door",
-			Assertion: "FAIL",
+			Run:       "^TestAnotherLeadershipWaits$",
+			Assertion: "ok (), want refused",
 		},
 		{
 			Name:    "door-opened-before-it-is-recorded",
