@@ -94,8 +94,8 @@ quickstart: build ## Run the README's quick start as it stands there: three peer
 	bash -euo pipefail -c 'trap "kill \$$(jobs -p) 2>/dev/null || true; wait" EXIT; . ./quickstart'
 
 .PHONY: bench
-bench: ## Measure against the goals: a table, and test/bench/results.json (AREA=log for one area, COMPARE=revision for that one in turns with this tree)
-	cd test/bench && go run . $(if $(AREA),-area $(AREA)) $(if $(COMPARE),-compare $(COMPARE))
+bench: ## Measure against the goals: a table, and test/bench/results.json (AREA=log for one area, COMPARE=revision for that one in turns with this tree, SHORT=1 to see only that each runs)
+	cd test/bench && go run . $(if $(SHORT),-short) $(if $(AREA),-area $(AREA)) $(if $(COMPARE),-compare $(COMPARE))
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s)

@@ -76,10 +76,14 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process, which runs the peers of area log")
 	flags.BoolVar(&o.attack, "attack", false, "measure nothing, and be an attacker of area crowd, as standard input says")
 	flags.StringVar(&o.bare, "bare", "", "measure nothing, and be the bare server of area haconfig at this address")
+	short := flags.Bool("short", false, "see only that every area runs: one trial, few nodes and attacks; the figures mean nothing")
 	flags.StringVar(&o.revision, "compare", "", "measure this `revision` as well, in turns, and print both")
 	flags.IntVar(&o.turns, "turns", 3, "how often -compare measures each area of both")
 	if err := flags.Parse(args); err != nil {
 		return o, err
+	}
+	if *short {
+		o.trials, o.nodes, o.offs, o.least, o.routes = 1, 500, 1, 200*time.Millisecond, shortRoutes
 	}
 	switch {
 	case flags.NArg() > 0:
@@ -97,6 +101,9 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	}
 	return o, nil
 }
+
+// shortRoutes are those of area crowd that -short attacks: one of each class.
+const shortRoutes = `^(GET /metrics|GET /v1/introspection|POST /v1/continue|GET /v1/events)$`
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parse(args, stderr)

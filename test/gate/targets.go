@@ -97,6 +97,12 @@ func targets() []target {
 			steps: []step{{command: []string{"make", "sim", "RETURNS=300"}}}, // all 10,000 minutes take hours
 		},
 		{
+			name: "bench", about: "each area of the bench in short form: that it runs, not how fast",
+			paths: []string{"go.mod", "test/bench/", "test/labtest/"},
+			needs: append([]string{"etcd", "nft", "iptables-legacy", "dhcpd", "ironic-inspector"}, labNeeds...), root: true,
+			steps: []step{{command: []string{"make", "bench", "SHORT=1"}}},
+		},
+		{
 			name: "stress", about: "the tests of what changed, again and again on a busy machine",
 			paths: nil,
 			steps: []step{{command: []string{"make", "stress", "PKG=CHANGED", "COUNT=20", "WITHIN=10m"}}},

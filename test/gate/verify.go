@@ -19,7 +19,7 @@ const reports = "dist/verify"
 var debian = map[string]string{
 	"ip": "iproute2", "nft": "nftables", "dhcpd": "isc-dhcp-server", "mkfs.ext4": "e2fsprogs", "fsfreeze": "util-linux", "losetup": "mount", "iptables-legacy": "iptables",
 	"systemd-analyze": "systemd", "systemd-nspawn": "systemd-container", "dnsmasq": "dnsmasq-base", "promtool": "prometheus",
-	"dpkg-parsechangelog": "dpkg-dev", "openstack-inventory": "python3-openstacksdk", "fence_ipmilan": "fence-agents", "ipmi_sim": "openipmi", "ansible-playbook": "ansible-core",
+	"dpkg-parsechangelog": "dpkg-dev", "openstack-inventory": "python3-openstacksdk", "fence_ipmilan": "fence-agents", "ipmi_sim": "openipmi", "ansible-playbook": "ansible-core", "etcd": "etcd-server",
 }
 
 // verify runs targets one after the other: those named, else those that the change
