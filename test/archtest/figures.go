@@ -21,7 +21,11 @@ type Figures struct {
 	Exported    []Size // exported names of packages, most first
 	Interfaces  []Size // with more than three methods, the largest first
 	AvoidedHits int    // avoided words in comments, help texts, logs and errors
+	Harness     int    // lines of code of the largest harnesses, without their tests
 }
+
+// harnesses are the packages whose lines Figures.Harness counts.
+var harnesses = []string{"test/mutants", "test/labtest", "test/simtest"}
 
 // Size is the size of what a name stands for.
 type Size struct {
@@ -35,6 +39,9 @@ func Measure(tree *Tree) Figures {
 	for _, file := range tree.Files {
 		if ships(file) {
 			m.file(file)
+		}
+		if !file.Test() && slices.Contains(harnesses, file.Package()) {
+			m.out.Harness += m.lines(file)
 		}
 	}
 	for _, name := range m.declared {
@@ -66,9 +73,12 @@ type measure struct {
 	mentions map[string]int // of a name, anywhere
 }
 
+// lines counts lines of code, without imports.
+func (m *measure) lines(file *File) int { return codeLines(file.Source) - importLines(m.tree, file) }
+
 func (m *measure) file(file *File) {
 	pkg := file.Package()
-	m.out.Lines += codeLines(file.Source) - importLines(m.tree, file)
+	m.out.Lines += m.lines(file)
 	m.out.AvoidedHits += len(avoidedInFile(m.tree, file))
 	ast.Inspect(file.Syntax, func(n ast.Node) bool {
 		if name, ok := n.(*ast.Ident); ok {
@@ -151,6 +161,7 @@ func (f Figures) Write(w io.Writer) error {
 	fmt.Fprintf(&b, "types over 30 methods    %d%s\n", over(f.MethodSets, 30), first(f.MethodSets))
 	fmt.Fprintf(&b, "exported names           %s\n", strings.TrimPrefix(first(f.Exported), "; "))
 	fmt.Fprintf(&b, "avoided words            %d in comments and texts\n", f.AvoidedHits)
+	fmt.Fprintf(&b, "lines of harness         %d in %s\n", f.Harness, strings.Join(harnesses, ", "))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
