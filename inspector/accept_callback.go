@@ -165,14 +165,14 @@ func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.T
 		Claim:   fsm.Claim{Node: cb.Node, Session: session},
 		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
 	})
-	defer func() { j.hooks.stop() }() // unless the job that carries on has it
-	task, ok := j.examine(WithGuard(p.stop.tasks, j.current), cb.Data)
+	defer func() { j.hooks.runner.goroutine.stop() }() // unless the job that carries on has it
+	task, ok := j.examine(WithGuard(p.stop.tasks, j.node.current), cb.Data)
 	if !ok {
 		return nil
 	}
 	write, end := p.stop.commit()
 	defer end()
-	res, err := p.o.Session.DoIn(write, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.firstHook()})
+	res, err := p.o.Session.DoIn(write, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.hooks.firstHook()})
 	if err != nil || res.Code != fsm.OK {
 		return nil
 	}
@@ -186,9 +186,9 @@ func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.T
 		return nil
 	}
 	begun := p.job(*taken.Claimed)
-	begun.hooks, j.hooks = j.hooks, hookGoroutine{}
+	begun.hooks.runner.goroutine, j.hooks.runner.goroutine = j.hooks.runner.goroutine, &hookGoroutine{}
 	task.Log = begun.log
-	begun.task, begun.saved = task, true
+	begun.task, begun.out.saved = task, true
 	return begun
 }
 
@@ -196,7 +196,7 @@ func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.T
 // again and logs it. There is no claim yet, and it reads alone; still a peer whose
 // session may be over sends nothing.
 func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
-	failures, err := j.runner().objections(ctx, data, func(h Hook) error {
+	failures, err := j.hooks.runner.objections(ctx, data, func(h Hook) error {
 		j.pool.o.Memory.At(j.request.Document, h.Name())
 		return nil
 	})
@@ -204,7 +204,7 @@ func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
 		return nil, false
 	}
 	t := j.newTask(data)
-	return t, j.fit(ctx, t) == nil
+	return t, j.node.fit(ctx, t) == nil
 }
 
 // suspected gives a callback back if this host's last process ended when it
@@ -219,6 +219,6 @@ func (j *job) suspected() (gone bool, err error) {
 		return false, nil
 	}
 	j.log.Warn("previous process of this host ended while it examined the data; another peer processes it", "hook", hook)
-	_, err = j.commit(fsm.Decline{Claim: j.claim.Hold(), Hook: hook})
+	_, err = j.out.commit(fsm.Decline{Claim: j.claim.Hold(), Hook: hook})
 	return true, err
 }

@@ -24,16 +24,24 @@ const (
 // over by now.
 var errLate = errors.New("the session was last renewed too long ago")
 
+// effects are what a worker does to its node through Ironic, and what it makes sure of
+// before each.
+type effects struct {
+	assignment
+	out   *outcome
+	began time.Time // what is under way, for the judgement of its failure
+}
+
 // allowed is the check before every outside effect: the claim is still held, by
 // the log as this peer knows it and by this peer's own clock (docs/design.md#guard). If
 // the session may be over, it waits until that is known: else the loss of a
 // leader that takes the others a while would fail what they are processing.
-func (j *job) allowed(ctx context.Context) error {
+func (e *effects) allowed(ctx context.Context) error {
 	if ctx.Err() != nil { // a power call that outlives ctx is not tried again
 		return fmt.Errorf("%w: %w", ErrNotAllowed, ctx.Err())
 	}
 	for began := time.Now(); ; {
-		err := j.entitled()
+		err := e.entitled()
 		if !errors.Is(err, errLate) || time.Since(began) >= renewalLimit {
 			return err
 		}
@@ -46,13 +54,13 @@ func (j *job) allowed(ctx context.Context) error {
 }
 
 // entitled says whether this worker may act at this moment.
-func (j *job) entitled() error {
-	err := j.current()
+func (e *effects) entitled() error {
+	err := e.current()
 	if err != nil && !errors.Is(err, errLate) {
 		return err
 	}
-	v := j.pool.o.Log.View()
-	if _, held := v.Claim(j.claim.Hold()); !held && covers(v, j.claim.Token) {
+	v := e.pool.o.Log.View()
+	if _, held := v.Claim(e.claim.Hold()); !held && covers(v, e.claim.Token) {
 		return fmt.Errorf("%w: %w", ErrNotAllowed, errClaimLost)
 	}
 	return err
@@ -60,9 +68,9 @@ func (j *job) entitled() error {
 
 // current says whether the session that this worker acts in is this peer's still.
 // It is all that there is to ask before there is a claim.
-func (j *job) current() error {
-	session := j.pool.o.Session
-	if session.ID() != j.claim.Session {
+func (e *effects) current() error {
+	session := e.pool.o.Session
+	if session.ID() != e.claim.Session {
 		return fmt.Errorf("%w: this peer's session has ended", ErrNotAllowed)
 	}
 	if left := time.Until(session.Deadline()); left <= 0 {
@@ -72,12 +80,12 @@ func (j *job) current() error {
 }
 
 // look reads the task's node unless that was done a moment ago.
-func (j *job) look(ctx context.Context, t *Task) error {
+func (e *effects) look(ctx context.Context, t *Task) error {
 	began := time.Now()
 	if began.Sub(t.read) < freshFor {
 		return nil
 	}
-	node, err := t.Ironic.Node(ctx, j.claim.Node)
+	node, err := t.Ironic.Node(ctx, e.claim.Node)
 	if err == nil {
 		t.node, t.read = node, began
 	}
@@ -86,29 +94,29 @@ func (j *job) look(ctx context.Context, t *Task) error {
 
 // fit makes sure, before something is done to the node, that there is time left and
 // that no other user has the node by now. A *Problem ends the introspection.
-func (j *job) fit(ctx context.Context, t *Task) error {
-	v := j.pool.o.Log.View()
-	if rec, ok := v.Record(j.claim.Node); ok && overdue(v, rec) {
+func (e *effects) fit(ctx context.Context, t *Task) error {
+	v := e.pool.o.Log.View()
+	if rec, ok := v.Record(e.claim.Node); ok && overdue(v, rec) {
 		return Failed(textTimeout)
 	}
-	if err := j.look(ctx, t); err != nil {
+	if err := e.look(ctx, t); err != nil {
 		return err
 	}
-	return j.admissible(t.node)
+	return e.admissible(t.node)
 }
 
 // admissible refuses a node that another user has. Stored data may be processed
 // again even then, as by the original: the node is not switched.
-func (j *job) admissible(n Node) error {
-	if j.request.Event == fsm.EventReapply {
+func (e *effects) admissible(n Node) error {
+	if e.request.Event == fsm.EventReapply {
 		return nil
 	}
-	return checkProvision(n, j.by.Config.Processing.PermitActiveIntrospection)
+	return checkProvision(n, e.by.Config.Processing.PermitActiveIntrospection)
 }
 
 // texted makes the contract's text of a failed call of Ironic, or of a Problem.
 // What is no verdict, a lost claim or an Ironic that is away, stays an error.
-func (j *job) texted(format string, ctx context.Context, err error) (string, error) {
+func (e *effects) texted(format string, ctx context.Context, err error) (string, error) {
 	var said *IronicError
 	var problem *Problem
 	switch {
@@ -116,10 +124,10 @@ func (j *job) texted(format string, ctx context.Context, err error) (string, err
 		return problem.Text, nil
 	case ctx.Err() != nil:
 		return "", ctx.Err()
-	case errors.Is(err, ErrNotAllowed), j.unreachable(ctx, err):
+	case errors.Is(err, ErrNotAllowed), e.unreachable(ctx, err):
 		return "", err
 	case errors.Is(err, ErrNoNode):
-		return fmt.Sprintf("Node %s was not found in Ironic", j.claim.Node), nil
+		return fmt.Sprintf("Node %s was not found in Ironic", e.claim.Node), nil
 	case errors.As(err, &said):
 		return fmt.Sprintf(format, err), nil
 	default:
@@ -131,39 +139,39 @@ func (j *job) texted(format string, ctx context.Context, err error) (string, err
 // not answer: it waits for a peer that reaches Ironic, unless Ironic is there
 // after all and fails at this one thing. It is asked once about an error: a little
 // later Ironic may answer again.
-func (j *job) unreachable(ctx context.Context, err error) bool {
-	return Unreachable(err) && !j.pool.o.Health.Singled(ctx, j.began)
+func (e *effects) unreachable(ctx context.Context, err error) bool {
+	return Unreachable(err) && !e.pool.o.Health.Singled(ctx, e.began)
 }
 
 // off switches the node off, unless another user has it by now.
-func (j *job) off(ctx context.Context, t *Task) error {
-	if err := j.look(ctx, t); err != nil {
+func (e *effects) off(ctx context.Context, t *Task) error {
+	if err := e.look(ctx, t); err != nil {
 		return err
 	}
-	if j.admissible(t.node) != nil || t.Deployed() {
-		j.log.Warn("power off skipped: node is in use by others", "provision_state", t.node.Provision)
+	if e.admissible(t.node) != nil || t.Deployed() {
+		e.log.Warn("power off skipped: node is in use by others", "provision_state", t.node.Provision)
 		return nil
 	}
-	return j.power(ctx, t, PowerOff)
+	return e.power(ctx, t, PowerOff)
 }
 
 // power sends the task's node a power command. An interruption of the worker
 // does not cut a command that is in flight: whether the machine was switched
 // would be unknown, and the next worker would switch it again. The command is
 // not retried then, since every try asks allowed first.
-func (j *job) power(ctx context.Context, t *Task, target string) error {
+func (e *effects) power(ctx context.Context, t *Task, target string) error {
 	call, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(j.pool.stop.calls, cancel)()
+	defer context.AfterFunc(e.pool.stop.calls, cancel)()
 	return t.Ironic.SetPower(call, t.node.UUID, target)
 }
 
 // insist does what cannot be given back any more: while Ironic is away it waits, as
 // requests do that no worker has begun.
-func (j *job) insist(ctx context.Context, do func() error) error {
+func (e *effects) insist(ctx context.Context, do func() error) error {
 	err := do()
-	for err != nil && j.unreachable(ctx, err) && j.ironicBack(ctx) {
-		j.began = time.Now()
+	for err != nil && e.unreachable(ctx, err) && e.ironicBack(ctx) {
+		e.began = time.Now()
 		err = do()
 	}
 	return err
@@ -172,10 +180,10 @@ func (j *job) insist(ctx context.Context, do func() error) error {
 // ironicBack waits until Ironic can be reached from here again and reports
 // whether that was in time. The worker is free for others meanwhile. A peer that
 // stops does not wait for what another peer may finish.
-func (j *job) ironicBack(ctx context.Context) bool {
-	for j.pool.o.Health.Err() != nil {
-		v := j.pool.o.Log.View()
-		if rec, ok := v.Record(j.claim.Node); !ok || overdue(v, rec) || j.handsOver() || j.allowed(ctx) != nil || j.pause(ctx, turnWait) != nil {
+func (e *effects) ironicBack(ctx context.Context) bool {
+	for e.pool.o.Health.Err() != nil {
+		v := e.pool.o.Log.View()
+		if rec, ok := v.Record(e.claim.Node); !ok || overdue(v, rec) || e.out.handsOver() || e.allowed(ctx) != nil || e.pause(ctx, turnWait) != nil {
 			return false
 		}
 	}
@@ -183,9 +191,9 @@ func (j *job) ironicBack(ctx context.Context) bool {
 }
 
 // pause waits, and frees this worker for other requests meanwhile.
-func (j *job) pause(ctx context.Context, d time.Duration) error {
-	j.pool.release()
-	defer j.pool.acquire()
+func (e *effects) pause(ctx context.Context, d time.Duration) error {
+	e.pool.release()
+	defer e.pool.acquire()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -84,7 +84,7 @@ func TestRenewalThatNeverComes(t *testing.T) {
 		o.member.leave()
 		time.Sleep(8 * time.Second) // in a bubble
 		began := time.Now()
-		if err := j.allowed(o.ctx); !errors.Is(err, ErrNotAllowed) || !errors.Is(err, errLate) {
+		if err := j.node.allowed(o.ctx); !errors.Is(err, ErrNotAllowed) || !errors.Is(err, errLate) {
 			t.Error(err)
 		}
 		if took := time.Since(began); took < renewalLimit || took > renewalLimit+renewalPoll {
@@ -93,7 +93,7 @@ func TestRenewalThatNeverComes(t *testing.T) {
 		ctx, cancel := context.WithTimeout(o.ctx, time.Second)
 		defer cancel()
 		began = time.Now()
-		if err := j.allowed(ctx); !errors.Is(err, ErrNotAllowed) || time.Since(began) > time.Second+renewalPoll {
+		if err := j.node.allowed(ctx); !errors.Is(err, ErrNotAllowed) || time.Since(began) > time.Second+renewalPoll {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})

@@ -18,29 +18,29 @@ const reapplyHead = "Pre-processing failures detected reapplying introspection o
 // is met again begins from the start.
 func (j *job) reapply(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	if rec.State != fsm.NodeReapplying {
-		return j.consume() // it is done: its acceptance had moved the node
+		return j.out.consume() // it is done: its acceptance had moved the node
 	}
 	if why := j.lostEverywhere(v); why != "" {
-		return j.fail(http.StatusInternalServerError, why)
+		return j.out.fail(http.StatusInternalServerError, why)
 	}
 	data, err := j.reapplied(v, rec)
 	if err != nil {
 		return err
 	}
-	if failures, err := j.before(ctx, data); err != nil {
+	if failures, err := j.hooks.before(ctx, data); err != nil {
 		return err
 	} else if len(failures) > 0 {
-		return j.fail(http.StatusBadRequest, reapplyHead+strings.Join(failures, "\n"))
+		return j.out.fail(http.StatusBadRequest, reapplyHead+strings.Join(failures, "\n"))
 	}
 	t := j.newTask(data)
-	if err := j.fit(ctx, t); err != nil {
+	if err := j.node.fit(ctx, t); err != nil {
 		return j.early(ctx, err)
 	}
 	defer j.pool.o.Notes.Forget(j.request.Sequence)
-	if err := j.apply(ctx, j.runner().afters(), t); err != nil {
+	if err := j.hooks.apply(ctx, t); err != nil {
 		return j.failed(ctx, err)
 	}
-	return j.advance(fsm.Advance{Event: fsm.EventFinish, Processed: j.processed, Consume: true})
+	return j.out.advance(fsm.Advance{Event: fsm.EventFinish, Processed: j.out.processed, Consume: true})
 }
 
 // reapplied returns the document to process: the one that came with the request,
@@ -62,7 +62,7 @@ func (j *job) reapplied(v fsm.View, rec fsm.Record) (*Document, error) {
 			return nil, err
 		}
 	}
-	_, err = j.commit(again)
+	_, err = j.out.commit(again)
 	return data, err
 }
 

@@ -15,12 +15,12 @@ import (
 // log before the node is powered on, since the whitelist is made of it.
 func (j *job) start(ctx context.Context, rec fsm.Record) error {
 	if rec.State != fsm.NodeStarting {
-		return j.consume() // carried out before: doing it again would reset a node that boots
+		return j.out.consume() // carried out before: doing it again would reset a node that boots
 	}
 	text, err := j.boot(ctx, rec)
 	switch {
 	case text != "":
-		return j.fail(http.StatusBadRequest, text)
+		return j.out.fail(http.StatusBadRequest, text)
 	case Unreachable(err): // and not Ironic's verdict on this node, which has a text
 		return fmt.Errorf("%w: %w", errGiveBack, err)
 	}
@@ -36,17 +36,17 @@ func (j *job) boot(ctx context.Context, rec fsm.Record) (text string, err error)
 	}
 	wait := fsm.Advance{Event: fsm.EventWait, Attributes: &attributes, Consume: true}
 	if !rec.ManageBoot {
-		return "", j.advance(wait)
+		return "", j.out.advance(wait)
 	}
 	if !sameAttributes(attributes, rec.Attributes) {
-		if err := j.advance(fsm.Advance{Event: fsm.EventStart, Attributes: &attributes}); err != nil {
+		if err := j.out.advance(fsm.Advance{Event: fsm.EventStart, Attributes: &attributes}); err != nil {
 			return "", err
 		}
 	}
 	if text, err := j.powerOn(ctx); err != nil || text != "" {
 		return text, err
 	}
-	return "", j.advance(wait)
+	return "", j.out.advance(wait)
 }
 
 // unread is the error of a node that Ironic does not show.
@@ -57,20 +57,20 @@ const unread = "Failed to read the node from Ironic: %v"
 // takes longer.
 func (j *job) powerOn(ctx context.Context) (text string, err error) {
 	t := &Task{Ironic: j.pool.o.Ironic}
-	if err := j.fit(ctx, t); err != nil {
-		return j.texted(unread, ctx, err)
+	if err := j.node.fit(ctx, t); err != nil {
+		return j.node.texted(unread, ctx, err)
 	}
 	if err := t.Ironic.SetBootDevice(ctx, t.node.UUID, BootPXE, persistent(t.node)); err != nil {
-		return j.texted("Failed to set boot device to PXE: %v", ctx, err)
+		return j.node.texted("Failed to set boot device to PXE: %v", ctx, err)
 	}
 	if text, err := j.turn(ctx); err != nil || text != "" {
 		return text, err
 	}
-	if err := j.fit(ctx, t); err != nil {
-		return j.texted(unread, ctx, err)
+	if err := j.node.fit(ctx, t); err != nil {
+		return j.node.texted(unread, ctx, err)
 	}
-	if err := j.power(ctx, t, PowerReboot); err != nil {
-		return j.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
+	if err := j.node.power(ctx, t, PowerReboot); err != nil {
+		return j.node.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
 	}
 	return "", nil
 }
@@ -81,7 +81,7 @@ func (j *job) known(ctx context.Context, rec fsm.Record) (a fsm.Attributes, text
 	if len(a.MACs) == 0 {
 		ports, err := j.pool.o.Ironic.Ports(ctx, rec.Node)
 		if err != nil {
-			text, err := j.texted("Failed to list the node's ports: %v", ctx, err)
+			text, err := j.node.texted("Failed to list the node's ports: %v", ctx, err)
 			return a, text, err
 		}
 		a = identified(ports, a.BMC)
@@ -116,7 +116,7 @@ func (j *job) turn(ctx context.Context) (text string, err error) {
 	if gap == 0 {
 		return "", nil
 	}
-	res, err := j.commit(fsm.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
+	res, err := j.out.commit(fsm.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
 	if errors.Is(err, fsm.Refused) {
 		return "Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out", nil
 	}
@@ -130,5 +130,5 @@ func (j *job) turn(ctx context.Context) (text string, err error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(j.pool.stop.claims, cancel)()
-	return "", j.pause(waiting, turn.Wait)
+	return "", j.node.pause(waiting, turn.Wait)
 }

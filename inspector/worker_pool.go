@@ -242,7 +242,7 @@ func (p *WorkerPool) claim(ctx context.Context, session fencing.Token, wanted []
 			if j := p.job(claimed); ctx.Err() == nil {
 				j.work()
 			} else {
-				j.giveBack()
+				j.out.giveBack()
 			}
 		})
 	}

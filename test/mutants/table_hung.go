@@ -38,7 +38,7 @@ func hungIronicMutants() []Mutant {
 			Name:      "examination-outlives-the-session",
 			Promise:   "5",
 			File:      "inspector/accept_callback.go",
-			Old:       "j.examine(WithGuard(p.stop.tasks, j.current), cb.Data)",
+			Old:       "j.examine(WithGuard(p.stop.tasks, j.node.current), cb.Data)",
 			New:       "j.examine(p.stop.tasks, cb.Data)",
 			Package:   "./inspector",
 			Run:       "^TestExaminationEndsWithTheSession$",

@@ -80,8 +80,8 @@ func stopMutants() []Mutant {
 			Name:      "stopping-worker-gives-its-claim-back-and-goes-on",
 			Promise:   "3",
 			File:      "inspector/job.go",
-			Old:       "func() error { return j.allowed(ctx) }",
-			New:       "func() error { if !j.pool.open { j.giveBack(); return nil }; return j.allowed(ctx) }",
+			Old:       "func() error { return j.node.allowed(ctx) }",
+			New:       "func() error { if !j.pool.open { j.out.giveBack(); return nil }; return j.node.allowed(ctx) }",
 			Package:   "./test/simtest",
 			Run:       "^TestOrderlyStop$",
 			Args:      []string{"-count=3"}, // one run in sixty stops no worker before an effect
@@ -98,7 +98,7 @@ func callbackMutants() []Mutant {
 			Promise: "5",
 			File:    "inspector/job_process.go",
 			Old: `		// Déjà vu: the state machine ends the node in error and says why.
-		return j.advance(fsm.Advance{Event: fsm.EventProcess, Consume: true})
+		return j.out.advance(fsm.Advance{Event: fsm.EventProcess, Consume: true})
 	case fsm.NodeWaiting`,
 			New:       "\tcase fsm.NodeWaiting",
 			Package:   "./test/simtest",
@@ -175,8 +175,8 @@ func poisonMutants() []Mutant {
 			Name:      "poison-met-twice",
 			Promise:   "4",
 			File:      "inspector/job_process.go",
-			Old:       "if !slices.Contains(before, j.claim.Peer) {",
-			New:       "if !slices.Contains(before, j.claim.Peer) || !j.saved {",
+			Old:       "if !slices.Contains(before, a.claim.Peer) {",
+			New:       "if !slices.Contains(before, a.claim.Peer) || v.Index() > 0 {",
 			Package:   "./test/simtest",
 			Run:       "^TestPoisonedDocument$",
 			Assertion: "poison-once:",
@@ -296,7 +296,7 @@ func workerMutants() []Mutant {
 			Promise:   "4",
 			File:      "inspector/job.go",
 			Old:       "	if j.complete(rec) {",
-			New:       "	if j.complete(rec) && j.answered {",
+			New:       "	if j.complete(rec) && j.out.answered {",
 			Package:   "./inspector",
 			Run:       "^TestPowerOffIsTakenOver$",
 			Assertion: "and not finished",
@@ -340,7 +340,7 @@ func sweepMutants() []Mutant {
 		{
 			Name:      "deleted-unseen",
 			Promise:   "erase-guard",
-			File:      "inspector/job_end.go",
+			File:      "inspector/job.go",
 			Old:       "if !errors.Is(err, ErrNoNode) {",
 			New:       "if errors.Is(err, ErrNotAllowed) {",
 			Package:   "./inspector",
