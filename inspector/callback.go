@@ -36,7 +36,7 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 		logs = takeLogs(data, keeper != nil)
 		packed, err := s.o.Packer.Pack(data.JSON()) // this early for its hash, which takes as long as reading it does
 		if err != nil {
-			return s.tooLarge(err)
+			return tooLarge(err)
 		}
 		hash = packed.Hash
 		node, request, err = s.deliver(ctx, data, MachineOf(data), packed)
@@ -45,7 +45,7 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 	if err == nil {
 		err = s.delivered(ctx, node, request, hash)
 	}
-	s.keepLogs(ctx, keeper, node, logs, err)
+	s.logs.keep(ctx, keeper, node, logs, err)
 	if err != nil {
 		return "", err
 	}
@@ -83,13 +83,13 @@ func (s *Service) deliver(ctx context.Context, data *Document, m Machine, docume
 			return "", 0, err
 		}
 		active, lookUp := LookUp(v, m)
-		if lookUp == nil && s.another(ctx, v, active, m) {
+		if lookUp == nil && s.finder.another(ctx, v, active, m) {
 			m.Other, lookUp = active, &unknownError{m.Attributes}
 		}
-		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok && s.sameMachine(ctx, v, first, m.Attributes) {
+		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok && s.finder.sameMachine(ctx, v, first, m.Attributes) {
 			return first.Node, first.Delivered.Request, nil
 		}
-		if node, err = s.find(ctx, v, caller{data, m, document.Hash}, active, lookUp); err == nil {
+		if node, err = s.finder.find(ctx, v, caller{data, m, document.Hash}, active, lookUp); err == nil {
 			var queued fsm.Queued
 			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data.Clone()})
 			request = queued.Request
@@ -130,7 +130,7 @@ const ownerLimit = 3 * time.Second
 // machine enrolled again, the answer of the former node would hide what became
 // of the present one. An Ironic that does not say changes nothing: then it is a
 // repeat.
-func (s *Service) sameMachine(ctx context.Context, v fsm.View, first fsm.Record, a fsm.Attributes) bool {
+func (f *finder) sameMachine(ctx context.Context, v fsm.View, first fsm.Record, a fsm.Attributes) bool {
 	if first.State.Active() {
 		return true
 	}
@@ -139,7 +139,7 @@ func (s *Service) sameMachine(ctx context.Context, v fsm.View, first fsm.Record,
 	}
 	ctx, cancel := context.WithTimeout(ctx, ownerLimit)
 	defer cancel()
-	_, err := s.o.Ironic.Node(ctx, first.Node)
+	_, err := f.o.Ironic.Node(ctx, first.Node)
 	return !errors.Is(err, ErrNoNode)
 }
 
@@ -147,7 +147,7 @@ func (s *Service) sameMachine(ctx context.Context, v fsm.View, first fsm.Record,
 // is another one: something speaks against it, and Ironic, too, knows more of its MACs
 // as another node's, or the node by another serial number. An Ironic that does not say
 // changes nothing.
-func (s *Service) another(ctx context.Context, v fsm.View, node string, m Machine) bool {
+func (f *finder) another(ctx context.Context, v fsm.View, node string, m Machine) bool {
 	rec, _ := v.Record(node)
 	if !doubtful(m, rec.Attributes) {
 		return false
@@ -160,7 +160,7 @@ func (s *Service) another(ctx context.Context, v fsm.View, node string, m Machin
 	}
 	ctx, cancel := context.WithTimeout(ctx, ownerLimit)
 	defer cancel()
-	known, err := s.o.Ironic.Node(ctx, node)
+	known, err := f.o.Ironic.Node(ctx, node)
 	serial := known.serial()
 	return err == nil && serial != "" && serial != m.Serial
 }
@@ -183,7 +183,7 @@ const takeLimit = 5 * time.Second
 
 // accept brings a callback into the log: begun by a worker of this peer, or in
 // the queue.
-func (s *Service) accept(ctx context.Context, c Callback) (fsm.Queued, error) {
+func (s *Service) accept(ctx context.Context, c Callback) (queued fsm.Queued, err error) {
 	if s.o.Taker != nil {
 		taking, cancel := context.WithTimeout(ctx, takeLimit)
 		defer cancel()
@@ -191,11 +191,7 @@ func (s *Service) accept(ctx context.Context, c Callback) (fsm.Queued, error) {
 			return queued, nil
 		}
 	}
-	return s.enqueueCallback(ctx, c.Node, c.Packed)
-}
-
-func (s *Service) enqueueCallback(ctx context.Context, node string, document fsm.Packed) (queued fsm.Queued, err error) {
-	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventProcess, Document: document})
+	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: c.Node, Event: fsm.EventProcess, Document: c.Packed})
 	if err != nil {
 		return queued, err
 	}
@@ -205,12 +201,12 @@ func (s *Service) enqueueCallback(ctx context.Context, node string, document fsm
 	case fsm.NotFound: // deleted since it was looked up
 		return queued, refuse(http.StatusBadRequest, failuresHead+lookUpLine+"%s", res.Message)
 	default:
-		return queued, s.illegal(res.Err())
+		return queued, illegal(res.Err())
 	}
 }
 
 // tooLarge makes an answer of a document that does not fit into the log.
-func (s *Service) tooLarge(err error) error {
+func tooLarge(err error) error {
 	var refused *fsm.Error
 	if errors.As(err, &refused) && refused.Code == fsm.Invalid {
 		return refuse(http.StatusRequestEntityTooLarge, "%s", refused.Message)

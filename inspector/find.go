@@ -3,6 +3,7 @@ package inspector
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,42 +28,50 @@ type caller struct {
 	document fsm.Hash
 }
 
+// finder finds the node that a ramdisk's data belongs to, and makes a record for one that
+// nobody has started.
+type finder struct {
+	o        *ServiceOptions
+	limited  *slog.Logger
+	machines *nodeLookup // which ones Ironic has
+}
+
 // find returns the node that a ramdisk's data belongs to, as it stands in v.
 // active and lookUp are the result of LookUp. A machine that matches no node under
 // introspection may have got its port since the start, may be known to Ironic, or may
 // be discovered; then a record is made. errStale asks for another view.
-func (s *Service) find(ctx context.Context, v fsm.View, c caller, active string, lookUp error) (node string, err error) {
+func (f *finder) find(ctx context.Context, v fsm.View, c caller, active string, lookUp error) (node string, err error) {
 	data, m, document := c.data, c.machine, c.document
 	var unknown *unknownError
 	switch {
 	case lookUp == nil:
 		return active, nil
 	case !errors.As(lookUp, &unknown):
-		return "", s.unfound(ctx, data, document, lookUpLine+lookUp.Error())
+		return "", f.unfound(ctx, data, document, lookUpLine+lookUp.Error())
 	}
 	if v.Introspecting() {
-		node, err = s.late(ctx, v, m)
+		node, err = f.late(ctx, v, m)
 		if problem, ok := asProblem(err); ok {
-			return "", s.unfound(ctx, data, document, lookUpLine+problem.Text)
+			return "", f.unfound(ctx, data, document, lookUpLine+problem.Text)
 		}
 		if !errors.Is(err, errStranger) {
 			return node, err
 		}
 	}
-	if s.o.Live.Config().Processing.PermitActiveIntrospection {
-		node, err = s.adopt(ctx, v, m)
+	if f.o.Live.Config().Processing.PermitActiveIntrospection {
+		node, err = f.adopt(ctx, v, m)
 		if !errors.Is(err, errStranger) {
 			return node, err
 		}
 	}
-	switch s.o.Live.Config().Processing.NodeNotFoundHook {
+	switch f.o.Live.Config().Processing.NodeNotFoundHook {
 	case "enroll":
-		return s.discover(ctx, v, data, document)
+		return f.discover(ctx, v, data, document)
 	case "example":
-		s.limited.Info("callback from unknown node", "attributes", pythonAttributes(m.Attributes))
-		return "", s.unfound(ctx, data, document, "Node not found hook returned nothing")
+		f.limited.Info("callback from unknown node", "attributes", pythonAttributes(m.Attributes))
+		return "", f.unfound(ctx, data, document, "Node not found hook returned nothing")
 	default:
-		return "", s.unfound(ctx, data, document, lookUpLine+unknown.Error())
+		return "", f.unfound(ctx, data, document, lookUpLine+unknown.Error())
 	}
 }
 
@@ -72,11 +81,11 @@ var errStale = errors.New("the state has changed since it was looked at")
 // unfound refuses a callback whose node is not found: what hooks object to comes
 // first, as in the original. No request counts the processes that die of the
 // data, so that hooks do not look at a suspect here.
-func (s *Service) unfound(ctx context.Context, data *Document, document fsm.Hash, line string) error {
+func (f *finder) unfound(ctx context.Context, data *Document, document fsm.Hash, line string) error {
 	lines := []string{line}
-	if s.o.Suspects != nil && s.o.Suspects.Examine(document) {
-		defer s.o.Suspects.Clear(document)
-		run := hookRunner{hooks: s.o.Live.Now().Hooks, limit: doorHookLimit, log: s.o.Logger}
+	if f.o.Suspects != nil && f.o.Suspects.Examine(document) {
+		defer f.o.Suspects.Clear(document)
+		run := hookRunner{hooks: f.o.Live.Now().Hooks, limit: doorHookLimit, log: f.o.Logger}
 		failures, err := run.objections(ctx, data, func(Hook) error { return ctx.Err() })
 		if err != nil {
 			return err
@@ -90,8 +99,8 @@ func (s *Service) unfound(ctx context.Context, data *Document, document fsm.Hash
 // MAC of the machine: a port that was created after the start is not among the
 // attributes that the start filed. Ironic is asked only while introspections are
 // under way.
-func (s *Service) late(ctx context.Context, v fsm.View, of Machine) (node string, err error) {
-	m, err := s.machines.match(ctx, of)
+func (f *finder) late(ctx context.Context, v fsm.View, of Machine) (node string, err error) {
+	m, err := f.machines.match(ctx, of)
 	if err != nil {
 		return "", ironicRefusal(err)
 	}
@@ -105,7 +114,7 @@ func (s *Service) late(ctx context.Context, v fsm.View, of Machine) (node string
 	case 0:
 		return "", errStranger
 	case 1:
-		s.o.Logger.Info("callback found by a port that was created after the start", "node", waiting[0])
+		f.o.Logger.Info("callback found by a port that was created after the start", "node", waiting[0])
 		return waiting[0], nil
 	default:
 		return "", ambiguous(of.Attributes, waiting)
@@ -114,21 +123,21 @@ func (s *Service) late(ctx context.Context, v fsm.View, of Machine) (node string
 
 // adopt makes a record for a node that carries a workload and calls without
 // having been asked to, as its operator permits. Its power is never touched.
-func (s *Service) adopt(ctx context.Context, v fsm.View, m Machine) (node string, err error) {
+func (f *finder) adopt(ctx context.Context, v fsm.View, m Machine) (node string, err error) {
 	m.Attributes = bounded(m.Attributes)
-	node, macs, err := s.machines.node(ctx, m)
+	node, macs, err := f.machines.node(ctx, m)
 	if err != nil {
-		return "", s.unknownTo(err)
+		return "", unknownTo(err)
 	}
-	whole, err := s.node(ctx, node)
+	whole, err := readNode(ctx, f.o.Ironic, node)
 	if err != nil {
 		return "", err
 	}
 	if !deployed(whole) {
 		return "", refuse(http.StatusBadRequest, "Node %s is not active, its provision state is %s", whole.UUID, whole.Provision)
 	}
-	return whole.UUID, s.record(ctx, v, fsm.StartIntrospection{
-		Node: whole.UUID, Event: fsm.EventAdopt, Timeout: s.o.Live.Config().Timeout, Attributes: fsm.Attributes{MACs: macs, BMC: m.BMC},
+	return whole.UUID, f.record(ctx, v, fsm.StartIntrospection{
+		Node: whole.UUID, Event: fsm.EventAdopt, Timeout: f.o.Live.Config().Timeout, Attributes: fsm.Attributes{MACs: macs, BMC: m.BMC},
 	})
 }
 
@@ -141,29 +150,29 @@ func bounded(a fsm.Attributes) fsm.Attributes {
 
 // discover makes a record for an unknown machine; a worker makes the node, before
 // the data is processed.
-func (s *Service) discover(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
+func (f *finder) discover(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
 	all := MachineOf(data)
-	m, err := s.machines.match(ctx, all)
+	m, err := f.machines.match(ctx, all)
 	if err != nil {
-		return "", s.unknownTo(err)
+		return "", unknownTo(err)
 	}
-	node, a, err := discovered(data, s.o.Live.Now().Hooks, m.shared())
+	node, a, err := discovered(data, f.o.Live.Now().Hooks, m.shared())
 	if err == nil {
 		err = m.stranger(node, a.MACs, all.MACs)
 	}
 	if problem, ok := asProblem(err); ok {
-		return "", s.unfound(ctx, data, document, notFoundLine(problem))
+		return "", f.unfound(ctx, data, document, notFoundLine(problem))
 	}
 	if err != nil {
-		return "", s.unknownTo(err)
+		return "", unknownTo(err)
 	}
-	return node, s.record(ctx, v, fsm.StartIntrospection{
-		Node: node, Event: fsm.EventEnroll, ManageBoot: true, Timeout: s.o.Live.Config().Timeout, Attributes: a,
+	return node, f.record(ctx, v, fsm.StartIntrospection{
+		Node: node, Event: fsm.EventEnroll, ManageBoot: true, Timeout: f.o.Live.Config().Timeout, Attributes: a,
 	})
 }
 
 // unknownTo makes an answer of an Ironic that does not say whom it knows.
-func (s *Service) unknownTo(err error) error {
+func unknownTo(err error) error {
 	if problem, ok := asProblem(err); ok {
 		return refuse(http.StatusBadRequest, "%s", problem.Text)
 	}
@@ -175,12 +184,12 @@ func (s *Service) unknownTo(err error) error {
 
 // record makes a record. One of an introspection that has ended gives way, as at
 // a start; one that has not was made by another peer a moment ago.
-func (s *Service) record(ctx context.Context, v fsm.View, start fsm.StartIntrospection) error {
-	if err := s.known(start.Event); err != nil {
+func (f *finder) record(ctx context.Context, v fsm.View, start fsm.StartIntrospection) error {
+	if err := admits(f.o.Log, start.Event); err != nil {
 		return err
 	}
 	if rec, there := v.Record(start.Node); there && !rec.State.Active() {
-		res, err := s.o.Do.Do(ctx, "", fsm.DeleteNode{Node: start.Node})
+		res, err := f.o.Do.Do(ctx, "", fsm.DeleteNode{Node: start.Node})
 		if err != nil {
 			return err
 		}
@@ -191,25 +200,19 @@ func (s *Service) record(ctx context.Context, v fsm.View, start fsm.StartIntrosp
 			return err
 		}
 	}
-	res, err := s.o.Do.Do(ctx, "", start)
+	res, err := f.o.Do.Do(ctx, "", start)
 	if err != nil {
 		return err
 	}
-	if res.Code == fsm.IllegalTransition {
-		return s.present(ctx, start.Node)
+	if res.Code != fsm.IllegalTransition {
+		return res.Err()
 	}
-	return res.Err()
-}
-
-// present succeeds if a node has a record of an introspection under way: then
-// the callback is that one's.
-func (s *Service) present(ctx context.Context, node string) error {
-	v, err := view(ctx, s.o.Log, Linearizable)
+	now, err := view(ctx, f.o.Log, Linearizable)
 	if err != nil {
 		return err
 	}
-	if rec, there := v.Record(node); there && rec.State.Active() {
-		return nil
+	if rec, there := now.Record(start.Node); !there || !rec.State.Active() {
+		return errStale
 	}
-	return errStale
+	return nil // the callback is that introspection's
 }

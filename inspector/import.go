@@ -42,7 +42,7 @@ type Import struct {
 // What cannot be taken over is a *Refusal.
 func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Import, error) {
 	out := Import{Expires: s.o.Live.Config().ReportExpiry, Hidden: !s.o.Live.Config().StoreData}
-	command, err := s.foreign(f)
+	command, err := foreign(s.o.Packer, f)
 	if err != nil {
 		return out, err
 	}
@@ -55,7 +55,7 @@ func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Impo
 	}
 	did, err := v.Imports(command)
 	if err == nil && !check && did != (fsm.Imported{}) {
-		err = s.importParts(ctx, command)
+		err = importParts(ctx, s.o.Do, command)
 	}
 	var refused *fsm.Error
 	if errors.As(err, &refused) && refused.Code == fsm.Conflict {
@@ -68,7 +68,7 @@ func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Impo
 
 // importParts commits a record, in two entries if its documents do not fit into
 // one.
-func (s *Service) importParts(ctx context.Context, c fsm.ImportRecord) error {
+func importParts(ctx context.Context, do Doer, c fsm.ImportRecord) error {
 	parts := []fsm.ImportRecord{c}
 	if len(c.Unprocessed.Data)+len(c.Processed.Data) > fsm.MaxBlob {
 		first, second := c, c
@@ -76,7 +76,7 @@ func (s *Service) importParts(ctx context.Context, c fsm.ImportRecord) error {
 		parts = []fsm.ImportRecord{first, second}
 	}
 	for _, part := range parts {
-		res, err := s.o.Do.Do(ctx, "", part)
+		res, err := do.Do(ctx, "", part)
 		if err == nil {
 			err = res.Err()
 		}
@@ -89,20 +89,20 @@ func (s *Service) importParts(ctx context.Context, c fsm.ImportRecord) error {
 
 // foreign makes the command of a record, with its documents packed as this
 // cluster stores them.
-func (s *Service) foreign(f Foreign) (c fsm.ImportRecord, err error) {
+func foreign(packer *fsm.Packer, f Foreign) (c fsm.ImportRecord, err error) {
 	c = fsm.ImportRecord{
 		Node: f.Node, State: f.State, ManageBoot: f.ManageBoot, Error: f.Error,
 		StartedMicros: unixMicros(f.Started), FinishedMicros: unixMicros(f.Finished),
 	}
 	base, err := document.Parse([]byte(emptyDocument))
 	if err == nil && f.Unprocessed != nil {
-		base, c.Unprocessed, err = s.packUnprocessed(f.Unprocessed)
+		base, c.Unprocessed, err = packUnprocessed(packer, f.Unprocessed)
 	}
 	if err != nil {
 		return c, err
 	}
 	if f.Processed != nil {
-		if c.Processed, err = s.packProcessed(base, f.Processed); err != nil {
+		if c.Processed, err = packProcessed(packer, base, f.Processed); err != nil {
 			return c, err
 		}
 	}
@@ -119,18 +119,18 @@ func unixMicros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-func (s *Service) packUnprocessed(raw []byte) (*Document, fsm.Packed, error) {
+func packUnprocessed(packer *fsm.Packer, raw []byte) (*Document, fsm.Packed, error) {
 	data, err := document.Parse(raw)
 	if err != nil {
 		return nil, fsm.Packed{}, refuse(http.StatusBadRequest, "its unprocessed data: %v", err)
 	}
-	packed, err := s.o.Packer.Pack(data.JSON())
-	return data, packed, s.tooLarge(err)
+	packed, err := packer.Pack(data.JSON())
+	return data, packed, tooLarge(err)
 }
 
 // packProcessed packs a processed document as the changes to the one it was made
 // from.
-func (s *Service) packProcessed(base *Document, raw []byte) (packed fsm.Packed, err error) {
+func packProcessed(packer *fsm.Packer, base *Document, raw []byte) (packed fsm.Packed, err error) {
 	data, err := document.Parse(raw)
 	if err != nil {
 		return packed, refuse(http.StatusBadRequest, "its processed data: %v", err)
@@ -139,8 +139,8 @@ func (s *Service) packProcessed(base *Document, raw []byte) (packed fsm.Packed, 
 	if err != nil {
 		return packed, fmt.Errorf("its processed data: %w", err)
 	}
-	packed, err = s.o.Packer.Pack(changes)
-	return packed, s.tooLarge(err)
+	packed, err = packer.Pack(changes)
+	return packed, tooLarge(err)
 }
 
 // ImportRule takes over a rule that package rules has checked, behind those that

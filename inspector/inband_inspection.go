@@ -49,7 +49,7 @@ var ErrNotSent = errors.New("nothing was sent")
 // 202 means that the callback is committed, not that it is processed.
 func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandAnswer, error) {
 	if c.forIronic() {
-		return s.pass(ctx, c)
+		return s.relays.pass(ctx, c)
 	}
 	var node string
 	var relayed []string // by the machine's MACs
@@ -72,7 +72,7 @@ func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandA
 	case err != nil:
 		return InbandAnswer{}, err
 	case mode == config.ContinueRelay:
-		return s.relay(ctx, c, relayed)
+		return s.relays.relay(ctx, c, relayed)
 	case mode == config.ContinueOff: // since a moment ago
 		return InbandAnswer{}, refuse(http.StatusNotFound, "inspection.continue_inspection is off")
 	}
@@ -89,14 +89,14 @@ func (s *Service) continueHere(ctx context.Context, data *Document, m Machine) (
 	logs := takeLogs(data, keeper != nil)
 	packed, err := s.o.Packer.Pack(data.JSON())
 	if err != nil {
-		return "", s.tooLarge(err)
+		return "", tooLarge(err)
 	}
 	node, _, err = s.deliver(ctx, data, m, packed)
 	if err != nil {
 		return "", err
 	}
 	if keeper != nil && keeper.Wants(true) { // its end is not known yet
-		s.storeLogs(ctx, keeper, node, logs)
+		s.logs.store(ctx, keeper, node, logs)
 	}
 	return node, nil
 }

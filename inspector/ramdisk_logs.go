@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,35 +56,41 @@ func takeLogs(d *Document, wanted bool) (logs RamdiskLogs) {
 	return logs
 }
 
-// keepLogs keeps the logs of a callback, if they are wanted, on this peer, and
+// logIntake keeps what came with callbacks.
+type logIntake struct {
+	o       *ServiceOptions
+	limited *slog.Logger
+}
+
+// keep keeps the logs of a callback, if they are wanted, on this peer, and
 // notes which one that is.
-func (s *Service) keepLogs(ctx context.Context, keeper LogKeeper, node string, logs RamdiskLogs, why error) {
+func (l *logIntake) keep(ctx context.Context, keeper LogKeeper, node string, logs RamdiskLogs, why error) {
 	var said *Refusal
 	failed := errors.As(why, &said) && said.Status != http.StatusServiceUnavailable // else it is repeated, logs and all
 	if keeper == nil || why != nil && !failed || !keeper.Wants(failed) {
 		return
 	}
-	s.storeLogs(ctx, keeper, node, logs)
+	l.store(ctx, keeper, node, logs)
 }
 
-// storeLogs stores logs that are wanted.
-func (s *Service) storeLogs(ctx context.Context, keeper LogKeeper, node string, logs RamdiskLogs) {
+// store stores logs that are wanted.
+func (l *logIntake) store(ctx context.Context, keeper LogKeeper, node string, logs RamdiskLogs) {
 	if logs.Base64 == "" {
-		s.o.Logger.Debug("ramdisk sent no logs", "node", node)
+		l.o.Logger.Debug("ramdisk sent no logs", "node", node)
 		return
 	}
 	logs.Node = node
 	path, err := keeper.Keep(logs)
 	if err == nil && node != "" {
-		s.o.Logger.Info("ramdisk logs stored", "node", node, "file", path)
-		err = s.noteLogs(ctx, node, path)
+		l.o.Logger.Info("ramdisk logs stored", "node", node, "file", path)
+		err = l.note(ctx, node, path)
 	}
 	switch {
 	case err == nil:
 	case node == "": // any client may send such logs
-		s.limited.Warn("store ramdisk logs of unknown node failed", "err", err)
+		l.limited.Warn("store ramdisk logs of unknown node failed", "err", err)
 	default:
-		s.o.Logger.Warn("store ramdisk logs failed", "node", node, "err", err)
+		l.o.Logger.Warn("store ramdisk logs failed", "node", node, "err", err)
 	}
 }
 
@@ -113,15 +120,15 @@ func logSetting(node string) string {
 	return fmt.Sprintf("inspection.ramdisk-logs.%02d", sum.Sum32()%logSettings)
 }
 
-// noteLogs writes down where the logs of a node are.
-func (s *Service) noteLogs(ctx context.Context, node, path string) error {
-	v := s.o.Log.View()
+// note writes down where the logs of a node are.
+func (l *logIntake) note(ctx context.Context, node, path string) error {
+	v := l.o.Log.View()
 	rec, ok := v.Record(node)
 	if !ok {
 		return nil
 	}
 	notes := slices.DeleteFunc(logNotes(v, node), func(k KeptLogs) bool { return k.Node == node })
-	notes = slices.Insert(notes, 0, KeptLogs{Node: node, Begun: rec.Begun, Peer: s.o.Peer, Path: path})
+	notes = slices.Insert(notes, 0, KeptLogs{Node: node, Begun: rec.Begun, Peer: l.o.Peer, Path: path})
 	value, err := json.Marshal(notes)
 	for err == nil && len(value) > logSettingSize {
 		notes = notes[:len(notes)-1]
@@ -130,7 +137,7 @@ func (s *Service) noteLogs(ctx context.Context, node, path string) error {
 	if err != nil || len(notes) == 0 {
 		return err
 	}
-	res, err := s.o.Do.Do(ctx, "", fsm.PutSetting{Key: logSetting(node), Value: string(value)})
+	res, err := l.o.Do.Do(ctx, "", fsm.PutSetting{Key: logSetting(node), Value: string(value)})
 	return errors.Join(err, res.Err())
 }
 

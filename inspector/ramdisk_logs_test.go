@@ -99,7 +99,7 @@ func TestNotesOfLogsAreBounded(t *testing.T) {
 			if i%100 == 0 || i > nodes-3 {
 				o.raftLog.must(fsm.StartIntrospection{Node: node, Event: fsm.EventAdopt, Timeout: time.Hour})
 			}
-			if err := s.noteLogs(o.ctx, node, path); err != nil {
+			if err := s.logs.note(o.ctx, node, path); err != nil {
 				t.Fatal(err)
 			}
 			last, _ = o.raftLog.truth().Record(node)
@@ -107,7 +107,7 @@ func TestNotesOfLogsAreBounded(t *testing.T) {
 		if kept, ok := s.Logs(last); !ok || kept.Path != path {
 			t.Errorf("the last: %v", kept)
 		}
-		if err := s.noteLogs(o.ctx, last.Node, strings.Repeat("x", 5000)); err != nil {
+		if err := s.logs.note(o.ctx, last.Node, strings.Repeat("x", 5000)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -27,7 +27,7 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 			return err
 		}
 	}
-	if err := s.known(fsm.EventReapply); err != nil {
+	if err := admits(s.o.Log, fsm.EventReapply); err != nil {
 		return err
 	}
 	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventReapply, Document: document, Timeout: s.o.Live.Config().Timeout})
@@ -40,14 +40,14 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 	case fsm.Conflict:
 		return refuse(http.StatusConflict, "Node locked, please, try again later")
 	default:
-		return s.illegal(res.Err())
+		return illegal(res.Err())
 	}
 }
 
-// known refuses what the workers of a peer that is yet to be upgraded would claim
+// admits refuses what the workers of a peer that is yet to be upgraded would claim
 // and not do. A client that repeats the request later finds the peer upgraded.
-func (s *Service) known(e fsm.Event) error {
-	if err := s.o.Log.View().AdmitsEvent(e); err != nil {
+func admits(log Log, e fsm.Event) error {
+	if err := log.View().AdmitsEvent(e); err != nil {
 		return refuse(http.StatusServiceUnavailable, "%v", err)
 	}
 	return nil
@@ -72,7 +72,7 @@ func (s *Service) replacement(body []byte) (packed fsm.Packed, err error) {
 		return packed, nil
 	}
 	packed, err = s.o.Packer.Pack(text)
-	return packed, s.tooLarge(err)
+	return packed, tooLarge(err)
 }
 
 // checkStored makes sure that there is data to process again.

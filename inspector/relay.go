@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,17 +22,23 @@ const (
 	introduceLimit = 10 * time.Second
 )
 
+// relayIntake takes callbacks that are Ironic's.
+type relayIntake struct {
+	o       *ServiceOptions
+	limited *slog.Logger
+}
+
 // relay commits a document that is for Ironic and lets its sender go on; the
 // leader hands it on until it is taken. Whose it is, is told by Ironic's ports as
 // they are in the state. A machine without such a port only Ironic finds, by the
 // address of its BMC, or discovers: so Ironic is asked at once. If it does not
 // answer, the document is kept all the same and its sender is told no UUID.
-func (s *Service) relay(ctx context.Context, c InbandCall, macs []string) (InbandAnswer, error) {
-	packed, err := s.o.Packer.Pack(c.Body)
+func (r *relayIntake) relay(ctx context.Context, c InbandCall, macs []string) (InbandAnswer, error) {
+	packed, err := r.o.Packer.Pack(c.Body)
 	if err != nil {
-		return InbandAnswer{}, s.tooLarge(err)
+		return InbandAnswer{}, tooLarge(err)
 	}
-	v, err := view(ctx, s.o.Log, Linearizable)
+	v, err := view(ctx, r.o.Log, Linearizable)
 	if err != nil {
 		return InbandAnswer{}, err
 	}
@@ -42,45 +49,45 @@ func (s *Service) relay(ctx context.Context, c InbandCall, macs []string) (Inban
 		return acceptedFor(r.Node)
 	}
 	accept := fsm.AcceptRelay{
-		Document: packed, Source: c.Source, Timeout: s.o.Live.Config().Timeout, Keep: keepRelays(s.o.Live.Config()), Node: portOwner(v, macs),
+		Document: packed, Source: c.Source, Timeout: r.o.Live.Config().Timeout, Keep: keepRelays(r.o.Live.Config()), Node: portOwner(v, macs),
 	}
 	if accept.Node != "" {
-		return s.acceptRelay(ctx, accept)
+		return r.acceptRelay(ctx, accept)
 	}
-	return s.introduce(ctx, c, accept)
+	return r.introduce(ctx, c, accept)
 }
 
 // introduce asks Ironic for its answer to a document whose node is not known
 // here, and keeps the document unless Ironic refuses it.
-func (s *Service) introduce(ctx context.Context, c InbandCall, accept fsm.AcceptRelay) (InbandAnswer, error) {
+func (r *relayIntake) introduce(ctx context.Context, c InbandCall, accept fsm.AcceptRelay) (InbandAnswer, error) {
 	asking, cancel := context.WithTimeout(ctx, introduceLimit)
 	defer cancel()
-	answer, err := s.o.Inband.Continue(asking, c)
+	answer, err := r.o.Inband.Continue(asking, c)
 	outcome, reason := outcomeOf(answer, err)
 	switch outcome {
 	case fsm.OutcomeRefused, fsm.OutcomeAbsent:
 		return answer, nil
 	case fsm.OutcomeTaken:
 		accept.Tried, accept.Node = outcome, nodeIn(answer.Body)
-		if _, err := s.acceptRelay(ctx, accept); err != nil { // for the record alone
-			s.o.Logger.Warn("store relayed document failed", "node", accept.Node, "err", err)
+		if _, err := r.acceptRelay(ctx, accept); err != nil { // for the record alone
+			r.o.Logger.Warn("store relayed document failed", "node", accept.Node, "err", err)
 		}
 		return answer, nil
 	case fsm.OutcomeLost:
 		accept.Tried = outcome
 	}
-	s.limited.Info("Ironic unreachable: callback of unknown node stored for relay", "source", accept.Source, "reason", reason)
-	return s.acceptRelay(ctx, accept)
+	r.limited.Info("Ironic unreachable: callback of unknown node stored for relay", "source", accept.Source, "reason", reason)
+	return r.acceptRelay(ctx, accept)
 }
 
 // acceptRelay commits a document, if there is room for it. A refusal that is
 // known beforehand costs no entry of the log.
-func (s *Service) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (InbandAnswer, error) {
-	if err := s.o.Log.View().RelayRoom(c); err != nil {
-		s.limited.Warn("store callback for relay failed, answering 503", "source", c.Source, "node", c.Node, "err", err)
+func (r *relayIntake) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (InbandAnswer, error) {
+	if err := r.o.Log.View().RelayRoom(c); err != nil {
+		r.limited.Warn("store callback for relay failed, answering 503", "source", c.Source, "node", c.Node, "err", err)
 		return InbandAnswer{}, err
 	}
-	res, err := s.o.Do.Do(ctx, "", c)
+	res, err := r.o.Do.Do(ctx, "", c)
 	if err == nil {
 		err = res.Err()
 	}
@@ -96,13 +103,13 @@ func (s *Service) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (InbandAns
 
 // pass gives a ramdisk Ironic's own answer. That Ironic cannot be asked, or does
 // not let us in, is no word about the callback: the ramdisk is to come again.
-func (s *Service) pass(ctx context.Context, c InbandCall) (InbandAnswer, error) {
+func (r *relayIntake) pass(ctx context.Context, c InbandCall) (InbandAnswer, error) {
 	if c.Node != "" && !isID(c.Node) {
 		return InbandAnswer{}, refuse(http.StatusBadRequest, "Expected a UUID for node_uuid, got %q", clip(c.Node))
 	}
 	ctx, cancel := context.WithTimeout(ctx, passLimit)
 	defer cancel()
-	answer, err := s.o.Inband.Continue(ctx, c)
+	answer, err := r.o.Inband.Continue(ctx, c)
 	switch {
 	case err != nil:
 		return answer, refuse(http.StatusServiceUnavailable, "Ironic cannot be reached: %v", err)

@@ -96,7 +96,7 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r Readin
 	if err != nil || !processed {
 		return document, err
 	}
-	return s.overlaid(v, document, rec.Processed)
+	return overlaid(s.o.Packer, v, document, rec.Processed)
 }
 
 // noData says that a node's data is not, or no longer, or not yet stored.
@@ -134,12 +134,12 @@ func original(packer *fsm.Packer, v fsm.View, rec fsm.Record) ([]byte, error) {
 }
 
 // overlaid makes the processed document of the one it came from.
-func (s *Service) overlaid(v fsm.View, text []byte, changes fsm.Hash) ([]byte, error) {
+func overlaid(packer *fsm.Packer, v fsm.View, text []byte, changes fsm.Hash) ([]byte, error) {
 	data, err := document.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	patch, err := load(s.o.Packer, v, changes)
+	patch, err := load(packer, v, changes)
 	if err != nil {
 		return nil, err
 	}

@@ -45,14 +45,17 @@ type ServiceOptions struct {
 // the contract's status and text, refusals of the state machine, and those of
 // the log when there is no quorum.
 type Service struct {
-	o        ServiceOptions
-	limited  *slog.Logger // for lines that any caller can cause
-	machines *nodeLookup  // which ones Ironic has
+	o      *ServiceOptions
+	finder *finder
+	logs   *logIntake
+	relays *relayIntake
 }
 
 // NewService returns the service.
 func NewService(o ServiceOptions) *Service {
-	return &Service{o: o, limited: logs.Limit(o.Logger), machines: newNodeLookup(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger)}
+	limited := logs.Limit(o.Logger) // for lines that any caller can cause
+	machines := newNodeLookup(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger)
+	return &Service{o: &o, finder: &finder{&o, limited, machines}, logs: &logIntake{&o, limited}, relays: &relayIntake{&o, limited}}
 }
 
 // isID reports whether a reference has the form of a UUID as Ironic writes it.
@@ -67,16 +70,16 @@ func (s *Service) resolve(ctx context.Context, ref string) (string, error) {
 	if isID(ref) {
 		return strings.ToLower(ref), nil
 	}
-	node, err := s.node(ctx, ref)
+	node, err := readNode(ctx, s.o.Ironic, ref)
 	return node.UUID, err
 }
 
-// node reads a node from Ironic for the API.
-func (s *Service) node(ctx context.Context, ref string) (Node, error) {
+// readNode reads a node from Ironic for the API.
+func readNode(ctx context.Context, ironic Ironic, ref string) (Node, error) {
 	if _, err := uuid.Parse(ref); err == nil && !isID(ref) {
 		return Node{}, notFoundInIronic(ref) // it looks like a UUID and is no node's name
 	}
-	node, err := s.o.Ironic.Node(ctx, ref)
+	node, err := ironic.Node(ctx, ref)
 	if errors.Is(err, ErrNoNode) {
 		return Node{}, notFoundInIronic(ref)
 	}

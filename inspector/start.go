@@ -33,7 +33,7 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 	if manageBoot && !s.o.Live.Config().CanManageBoot {
 		return refuse(http.StatusBadRequest, "Managed boot is requested, but this installation cannot manage boot ((can_manage_boot set to False)")
 	}
-	node, err := s.node(ctx, ref)
+	node, err := readNode(ctx, s.o.Ironic, ref)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 		err = res.Err()
 	}
 	if err != nil || manageBoot {
-		return s.illegal(err)
+		return illegal(err)
 	}
 	var queued fsm.Queued
 	if err := res.Decode(&queued); err != nil {
@@ -61,7 +61,7 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 }
 
 // illegal gives a refused transition its place in the contract.
-func (s *Service) illegal(err error) error {
+func illegal(err error) error {
 	var refused *fsm.Error
 	if errors.As(err, &refused) && refused.Code == fsm.IllegalTransition {
 		return refuse(http.StatusBadRequest, "%s", refused.Message)

@@ -45,8 +45,8 @@ func successorMutants() []Mutant {
 		},
 		{
 			Name: "relay-mode-refuses-for-good-without-quorum", Promise: "7", File: "inspector/relay.go",
-			Old:     "	v, err := view(ctx, s.o.Log, Linearizable)\n	if err != nil {\n		return InbandAnswer{}, err\n",
-			New:     "	v, err := view(ctx, s.o.Log, Linearizable)\n	if err != nil {\n		return InbandAnswer{}, refuse(http.StatusNotFound, \"%v\", err)\n",
+			Old:     "	v, err := view(ctx, r.o.Log, Linearizable)\n	if err != nil {\n		return InbandAnswer{}, err\n",
+			New:     "	v, err := view(ctx, r.o.Log, Linearizable)\n	if err != nil {\n		return InbandAnswer{}, refuse(http.StatusNotFound, \"%v\", err)\n",
 			Package: "./inspector", Run: "^TestContinueInspectionWithoutQuorum$", Assertion: "5xx-without-quorum: relay",
 		},
 		{
