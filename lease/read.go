@@ -25,10 +25,6 @@ func (s *Service) view(ctx context.Context, r Reading) (fsm.View, error) {
 	if r == Stale {
 		return s.o.Log.View(), nil
 	}
-	return s.read(ctx)
-}
-
-func (s *Service) read(ctx context.Context) (fsm.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	return s.o.Log.Read(ctx)

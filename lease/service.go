@@ -56,26 +56,23 @@ type Options struct {
 // methods may be called concurrently. Errors are *fsm.Error, *Held, and those of the
 // log when there is no quorum or the outcome is unknown.
 type Service struct {
-	o        Options
-	renewals *stepBatcher
-	releases *stepBatcher
+	o     Options
+	steps *stepCommitter
 }
 
 // New returns a service. Close ends it.
 func New(o Options) *Service {
-	s := &Service{o: o}
-	if s.o.Leader == nil {
-		s.o.Leader = alone{}
+	if o.Leader == nil {
+		o.Leader = alone{}
 	}
-	s.startBatchers()
-	return s
+	return &Service{o: o, steps: newStepCommitter(o)}
 }
 
 // Close ends the renewals and releases under way, whose outcome stays unknown, and
 // refuses others.
 func (s *Service) Close() {
-	s.renewals.Close()
-	s.releases.Close()
+	s.steps.renewals.Close()
+	s.steps.releases.Close()
 }
 
 // Acquisition is a request for a lease.
@@ -181,7 +178,7 @@ func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, e
 // still reads what is left of a grant that was made before: the answer that is
 // remembered tells what was left then.
 func (s *Service) still(ctx context.Context, a Acquisition, token fencing.Token) (Grant, error) {
-	v, err := s.read(ctx)
+	v, err := s.view(ctx, Linearizable)
 	if err != nil {
 		return Grant{}, err
 	}
@@ -216,7 +213,7 @@ func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration)
 // Renew extends a lease by its ttl. It fails with fsm.Expired when the lease is
 // over, which is never revived, and with *Held when another grant holds it.
 func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.Token) (Grant, error) {
-	g, _, err := step(ctx, s.renewals, fsm.LeaseStep{Name: name, Holder: holder, Token: token})
+	g, _, err := step(ctx, s.steps.renewals, fsm.LeaseStep{Name: name, Holder: holder, Token: token})
 	if l, _ := s.o.Log.View().Lease(name); err == nil && l.Token == token {
 		g.Metadata = l.Metadata // as it was granted: no renewal changes it
 	}
@@ -226,7 +223,7 @@ func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.
 // Release ends a grant before its time, and returns the index of the entry that did. Of
 // one that is over it is a success; that another grant holds the lease is a *Held.
 func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token, err error) {
-	_, entry, err = step(ctx, s.releases, fsm.LeaseStep{Name: name, Holder: holder, Token: token, Release: true})
+	_, entry, err = step(ctx, s.steps.releases, fsm.LeaseStep{Name: name, Holder: holder, Token: token, Release: true})
 	return entry, err
 }
 

@@ -55,32 +55,49 @@ func (alone) AwaitEnd(context.Context, string, fencing.Token) error { return raf
 // stepBatcher commits the steps of many holders in few log entries.
 type stepBatcher = batcher.Batcher[fsm.LeaseStep, fsm.LeaseStepped]
 
-// startBatchers starts the renewals and the releases. A step is committed although its
-// client gave up: it may be on its way.
-func (s *Service) startBatchers() {
-	o := batcher.Options[fsm.LeaseStep, fsm.LeaseStepped]{
-		Send: s.sendSteps, Parallel: releasesAtOnce, MaxCalls: fsm.MaxLeaseSteps, MaxWaiting: maxWaiting, Detached: true,
-	}
-	s.releases = batcher.New(o)
-	o.Parallel, o.Delay, o.Enough = 1, s.renewalDelay, renewalsEnough
-	s.renewals = batcher.New(o)
+// stepCommitter commits renewals and releases, by way of the leader.
+type stepCommitter struct {
+	leader   Leader
+	do       Doer
+	renewals *stepBatcher
+	releases *stepBatcher
 }
 
-// sendSteps gives each step of a batch its outcome.
-func (s *Service) sendSteps(ctx context.Context, calls []*batcher.Call[fsm.LeaseStep, fsm.LeaseStepped]) {
+// newStepCommitter starts the renewals and the releases. A step is committed although
+// its client gave up: it may be on its way. The leader has renewals wait for others as
+// well, so that they do not wait here, too.
+func newStepCommitter(of Options) *stepCommitter {
+	c := &stepCommitter{leader: of.Leader, do: of.Do}
+	o := batcher.Options[fsm.LeaseStep, fsm.LeaseStepped]{
+		Send: c.send, Parallel: releasesAtOnce, MaxCalls: fsm.MaxLeaseSteps, MaxWaiting: maxWaiting, Detached: true,
+	}
+	c.releases = batcher.New(o)
+	o.Parallel, o.Enough = 1, renewalsEnough
+	o.Delay = func() time.Duration {
+		if of.Leader.Elsewhere() {
+			return 0
+		}
+		return renewalsGather
+	}
+	c.renewals = batcher.New(o)
+	return c
+}
+
+// send gives each step of a batch its outcome.
+func (c *stepCommitter) send(ctx context.Context, calls []*batcher.Call[fsm.LeaseStep, fsm.LeaseStepped]) {
 	steps := make([]fsm.LeaseStep, 0, len(calls))
-	for _, c := range calls {
-		steps = append(steps, c.Request)
+	for _, call := range calls {
+		steps = append(steps, call.Request)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
-	said, err := s.take(ctx, steps)
+	said, err := c.take(ctx, steps)
 	cancel()
 	if err == nil && len(said) != len(steps) {
 		err = fmt.Errorf("%d steps of leases were answered of %d", len(said), len(steps))
 	}
-	for n, c := range calls {
-		if c.Err = err; err == nil {
-			c.Response = said[n]
+	for n, call := range calls {
+		if call.Err = err; err == nil {
+			call.Response = said[n]
 		}
 	}
 }
@@ -97,22 +114,13 @@ func doSteps(ctx context.Context, in *stepBatcher, steps ...fsm.LeaseStep) ([]fs
 	return said, err
 }
 
-// renewalDelay is how long renewals wait for others here: the leader has them wait as
-// well.
-func (s *Service) renewalDelay() time.Duration {
-	if s.o.Leader.Elsewhere() {
-		return 0
-	}
-	return renewalsGather
-}
-
 // Step commits what another peer's holders want of their leases, together with what
 // this peer's do. No batch is of both kinds.
 func (s *Service) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
 	if len(steps) > 0 && steps[0].Release {
-		return doSteps(ctx, s.releases, steps...)
+		return doSteps(ctx, s.steps.releases, steps...)
 	}
-	return doSteps(ctx, s.renewals, steps...)
+	return doSteps(ctx, s.steps.renewals, steps...)
 }
 
 // AwaitEnd is what another peer asks this one while it leads.
@@ -133,13 +141,13 @@ func over(name string, token fencing.Token) func(fsm.View) bool {
 // take has a batch committed by the leader, among those of other peers, or here. What
 // may have happened without an answer is asked for again: a lease that is renewed
 // twice lasts the longer, which its holder does not count on.
-func (s *Service) take(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
-	said, err := s.o.Leader.Step(ctx, steps)
+func (c *stepCommitter) take(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+	said, err := c.leader.Step(ctx, steps)
 	if err == nil {
 		return said, nil
 	}
 	perhaps := !errors.Is(err, raftstore.ErrNotLeader) && !errors.Is(err, raftstore.ErrNoLeader) && !errors.Is(err, raftstore.ErrBusy)
-	if said, err = s.propose(ctx, steps); err == nil && perhaps {
+	if said, err = c.propose(ctx, steps); err == nil && perhaps {
 		doubt(steps, said)
 	}
 	return said, err
@@ -156,8 +164,8 @@ func doubt(steps []fsm.LeaseStep, said []fsm.LeaseStepped) {
 	}
 }
 
-func (s *Service) propose(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
-	res, err := s.o.Do.Do(ctx, "", fsm.StepLeases{Steps: steps})
+func (c *stepCommitter) propose(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+	res, err := c.do.Do(ctx, "", fsm.StepLeases{Steps: steps})
 	if err != nil {
 		return nil, err
 	}
