@@ -40,12 +40,17 @@ type origin struct {
 	name name
 }
 
-// converter is one conversion.
-type converter struct {
-	in      Input
+// source is what the original's options say.
+type source struct {
 	file    map[name][]entry // what is written, in the order of the file
 	presets map[name]string
-	read    map[name]bool // was carried over or answered for
+}
+
+// converter is one conversion.
+type converter struct {
+	in Input
+	source
+	read map[name]bool // was carried over or answered for
 
 	values map[string]string // our key → text
 	from   map[string]origin // our key → the original's option
@@ -76,7 +81,7 @@ func Convert(in Input) (Output, error) {
 
 func newConverter(in Input, entries []entry) *converter {
 	c := &converter{
-		in: in, file: make(map[name][]entry), presets: composedPresets(), read: make(map[name]bool),
+		in: in, source: source{file: make(map[name][]entry), presets: composedPresets()}, read: make(map[name]bool),
 		values: make(map[string]string), from: make(map[string]origin),
 	}
 	for _, o := range plainOptions() {
@@ -211,7 +216,7 @@ func (c *converter) yaml() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(c.head(values), text...), nil
+	return append(head(c.in.File, values), text...), nil
 }
 
 // meansMore reports whether it matters that a key is written, even with its
@@ -219,9 +224,9 @@ func (c *converter) yaml() ([]byte, error) {
 func meansMore(key string) bool { return key == "ironic.endpoint" }
 
 // head says where the file comes from, and who may read it.
-func (c *converter) head(values map[string]string) []byte {
+func head(file string, values map[string]string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Written by 'trivet import inspector-conf' from %q.\n", c.in.File)
+	fmt.Fprintf(&b, "# Written by 'trivet import inspector-conf' from %q.\n", file)
 	b.WriteString("# What is not here has its default: 'trivet config template' lists it all.\n")
 	if values["ironic.password"] != "" || values["api.keystone.password"] != "" {
 		b.WriteString("# It holds a password: let nobody read it but root and the user trivet.\n")

@@ -18,7 +18,7 @@ const (
 var reference = regexp.MustCompile(`\\\$|\$\$|\$\{([A-Za-z_][A-Za-z0-9_.]*)\}|\$([A-Za-z_][A-Za-z0-9_.]*)`)
 
 // expand puts in what a value of the section refers to.
-func (c *converter) expand(section, text string, depth int) (string, *fault) {
+func (s source) expand(section, text string, depth int) (string, *fault) {
 	if !strings.ContainsRune(text, '$') {
 		return text, bounded(text)
 	}
@@ -31,7 +31,7 @@ func (c *converter) expand(section, text string, depth int) (string, *fault) {
 		value := "$"
 		if word != "" {
 			var f *fault
-			if value, f = c.referred(section, word, depth); f != nil {
+			if value, f = s.referred(section, word, depth); f != nil {
 				return "", f
 			}
 		}
@@ -53,7 +53,7 @@ func group(text string, found []int, n int) string {
 
 // referred finds what $word stands for: an option of the same section, else of
 // [DEFAULT], unless the word names another section.
-func (c *converter) referred(section, word string, depth int) (string, *fault) {
+func (s source) referred(section, word string, depth int) (string, *fault) {
 	if depth == maxDepth {
 		return "", &fault{fmt.Sprintf("$%s refers to what refers to more, %d times over", word, maxDepth), "write the value out"}
 	}
@@ -62,11 +62,11 @@ func (c *converter) referred(section, word string, depth int) (string, *fault) {
 		places = []name{{sectionName(group), key}}
 	}
 	for _, n := range places {
-		if written := c.file[n]; len(written) > 0 {
-			return c.expand(n.section, written[len(written)-1].value, depth+1)
+		if written := s.file[n]; len(written) > 0 {
+			return s.expand(n.section, written[len(written)-1].value, depth+1)
 		}
-		if preset, known := c.presets[n]; known && preset != "" {
-			return c.expand(n.section, preset, depth+1)
+		if preset, known := s.presets[n]; known && preset != "" {
+			return s.expand(n.section, preset, depth+1)
 		}
 	}
 	return "", &fault{fmt.Sprintf("$%s refers to no option that this file or ironic-inspector sets", word), "write the value out, or $$ for a dollar sign"}

@@ -118,8 +118,8 @@ func (c *converter) keystoneAccepted(values map[string]found) bool {
 }
 
 // writes reports whether the file says anything in a section.
-func (c *converter) writes(section string) bool {
-	for n := range c.file {
+func (s source) writes(section string) bool {
+	for n := range s.file {
 		if n.section == section {
 			return true
 		}

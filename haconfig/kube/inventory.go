@@ -24,7 +24,7 @@ func (c *Cluster) Inventory(ctx context.Context) (*haconfig.Inventory, int, erro
 	if err != nil {
 		return nil, 0, err
 	}
-	nodes, err := c.count(ctx)
+	nodes, err := c.Nodes(ctx)
 	return all, nodes, err
 }
 
@@ -49,9 +49,6 @@ func (c *Cluster) gathered(ctx context.Context, kinds []kind) (*haconfig.Invento
 	}
 	return all, nil
 }
-
-// Nodes implements haconfig.Workloads.
-func (c *Cluster) Nodes(ctx context.Context) (int, error) { return c.count(ctx) }
 
 // Deployed implements haconfig.Workloads.
 func (c *Cluster) Deployed(ctx context.Context) ([]haconfig.Component, error) {

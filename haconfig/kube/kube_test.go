@@ -216,12 +216,12 @@ func TestReady(t *testing.T) {
 		t.Error("ready before anybody has asked")
 	}
 	s.usual()
-	if _, err := c.count(t.Context()); err != nil || c.Ready() != nil {
+	if _, err := c.Nodes(t.Context()); err != nil || c.Ready() != nil {
 		t.Error(err, c.Ready())
 	}
 	s.on(listNodes, refuse(503, metav1.StatusReasonServiceUnavailable, "going"))
 	at.pass(freshTTL)
-	_, _ = c.count(t.Context()) // Ready tells
+	_, _ = c.Nodes(t.Context()) // Ready tells
 	if err := c.Ready(); err != nil {
 		t.Errorf("at once: %v", err)
 	}

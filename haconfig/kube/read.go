@@ -33,7 +33,7 @@ func (c *Cluster) Run(ctx context.Context) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
 	for {
-		_, _ = c.count(ctx) // Ready tells
+		_, _ = c.Nodes(ctx) // Ready tells
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -68,7 +68,7 @@ func (c *Cluster) Surroundings(ctx context.Context, namespace string) (haconfig.
 	var nodes int
 	var uncounted error
 	var counting sync.WaitGroup
-	counting.Go(func() { nodes, uncounted = c.count(ctx) })
+	counting.Go(func() { nodes, uncounted = c.Nodes(ctx) })
 	around, err := c.namespaces.get(ctx, namespace, final, func(ctx context.Context) (haconfig.Surroundings, error) { return c.namespace(ctx, namespace) })
 	counting.Wait()
 	if err == nil {
@@ -124,8 +124,8 @@ func (c *Cluster) autoscalers(ctx context.Context, namespace string) (out []haco
 	}
 }
 
-// count is how many kube nodes there are, two for more.
-func (c *Cluster) count(ctx context.Context) (int, error) {
+// Nodes implements haconfig.Workloads: two stand for more.
+func (c *Cluster) Nodes(ctx context.Context) (int, error) {
 	return c.nodes.get(ctx, "", final, func(ctx context.Context) (int, error) {
 		ctx, cancel := c.within(ctx)
 		defer cancel()
