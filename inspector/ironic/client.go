@@ -40,7 +40,8 @@ type Client struct {
 	logger *slog.Logger
 }
 
-// line is the way to Ironic by one configuration.
+// line is the way to Ironic by one configuration: it carries calls out, Client says what
+// is asked.
 type line struct {
 	transport *transport
 	sessions  *sessions
@@ -146,8 +147,6 @@ func (k call) name() string { return k.method + " v1/" + k.path }
 
 // do carries out a call and returns the answer's body. It tries again what may
 // get better with time. The error is an *inspector.IronicError.
-func (c *Client) do(ctx context.Context, k call) ([]byte, error) { return c.now.Load().do(ctx, k) }
-
 func (l *line) do(ctx context.Context, k call) ([]byte, error) {
 	for again := 0; ; again++ {
 		raw, err := l.try(ctx, k)

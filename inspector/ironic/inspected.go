@@ -20,7 +20,7 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 	var nodes []string
 	seen := make(map[string]bool)
 	for _, state := range inspectStates {
-		listed, err := c.inState(ctx, state, interfaces)
+		listed, err := c.now.Load().inState(ctx, state, interfaces)
 		if err != nil {
 			return nil, err
 		}
@@ -34,10 +34,10 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 	return nodes, nil
 }
 
-func (c *Client) inState(ctx context.Context, state string, interfaces []string) ([]string, error) {
+func (l *line) inState(ctx context.Context, state string, interfaces []string) ([]string, error) {
 	var nodes []string
 	k := call{method: http.MethodGet, path: "nodes?provision_state=" + url.QueryEscape(state) + "&fields=uuid,inspect_interface", limit: maxPage}
-	err := c.pages(ctx, k, func(raw []byte) (next string, err error) {
+	err := l.pages(ctx, k, func(raw []byte) (next string, err error) {
 		var page struct {
 			Nodes *[]struct {
 				UUID      string `json:"uuid"`
@@ -70,7 +70,7 @@ func (c *Client) inState(ctx context.Context, state string, interfaces []string)
 // Addresses lists the addresses of a node's ports, in lower case. It fails with
 // inspector.ErrNoNode if Ironic does not know the node.
 func (c *Client) Addresses(ctx context.Context, node string) ([]string, error) {
-	ports, err := c.listPorts(ctx, call{method: http.MethodGet, path: "ports?node=" + url.QueryEscape(node) + "&fields=uuid,address", limit: maxPage,
+	ports, err := c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports?node=" + url.QueryEscape(node) + "&fields=uuid,address", limit: maxPage,
 		meanings: []meaning{{http.StatusNotFound, "Node ", inspector.ErrNoNode}}})
 	if err != nil {
 		return nil, err

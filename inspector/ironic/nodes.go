@@ -58,7 +58,7 @@ func (c *Client) Node(ctx context.Context, ref string) (inspector.Node, error) {
 	if err != nil {
 		return inspector.Node{}, err
 	}
-	return c.oneNode(ctx, k)
+	return c.now.Load().oneNode(ctx, k)
 }
 
 // PatchNode implements inspector.NodeClient.
@@ -68,11 +68,11 @@ func (c *Client) PatchNode(ctx context.Context, node string, patch []inspector.P
 		return inspector.Node{}, err
 	}
 	k.body = patch
-	return c.oneNode(ctx, k)
+	return c.now.Load().oneNode(ctx, k)
 }
 
-func (c *Client) oneNode(ctx context.Context, k call) (inspector.Node, error) {
-	raw, err := c.do(ctx, k)
+func (l *line) oneNode(ctx context.Context, k call) (inspector.Node, error) {
+	raw, err := l.do(ctx, k)
 	if err != nil {
 		return inspector.Node{}, err
 	}
@@ -116,7 +116,7 @@ func fieldOf(n *inspector.Node, name []byte) any {
 
 // NodeIDs implements inspector.NodeClient.
 func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
-	nodes, err := c.listNodes(ctx, "nodes?fields=uuid")
+	nodes, err := c.now.Load().listNodes(ctx, "nodes?fields=uuid")
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
 
 // NodeNames implements inspector.NameClient.
 func (c *Client) NodeNames(ctx context.Context) ([]inspector.NodeName, error) {
-	nodes, err := c.listNodes(ctx, "nodes?fields=uuid,name")
+	nodes, err := c.now.Load().listNodes(ctx, "nodes?fields=uuid,name")
 	if err != nil {
 		return nil, err
 	}
@@ -142,13 +142,13 @@ func (c *Client) NodeNames(ctx context.Context) ([]inspector.NodeName, error) {
 
 // NodesWithBMC implements inspector.Discoverer.
 func (c *Client) NodesWithBMC(ctx context.Context) ([]inspector.Node, error) {
-	return c.listNodes(ctx, "nodes?fields=uuid,provision_state,driver_info")
+	return c.now.Load().listNodes(ctx, "nodes?fields=uuid,provision_state,driver_info")
 }
 
-func (c *Client) listNodes(ctx context.Context, path string) ([]inspector.Node, error) {
+func (l *line) listNodes(ctx context.Context, path string) ([]inspector.Node, error) {
 	var nodes []inspector.Node
 	k := call{method: http.MethodGet, path: path, limit: maxPage}
-	err := c.pages(ctx, k, func(raw []byte) (next string, err error) {
+	err := l.pages(ctx, k, func(raw []byte) (next string, err error) {
 		var page struct {
 			Nodes *[]inspector.Node `json:"nodes"`
 			Next  string            `json:"next"`
@@ -180,7 +180,7 @@ func (c *Client) CreateNode(ctx context.Context, n inspector.NewNode) (inspector
 		body[name] = value
 	}
 	body["uuid"], body["driver"], body["driver_info"] = n.UUID, n.Driver, n.DriverInfo
-	return c.oneNode(ctx, call{method: http.MethodPost, path: "nodes", body: body, limit: maxNode,
+	return c.now.Load().oneNode(ctx, call{method: http.MethodPost, path: "nodes", body: body, limit: maxNode,
 		meanings: []meaning{{http.StatusConflict, "A node with UUID ", inspector.ErrNodeExists}}})
 }
 
@@ -190,7 +190,7 @@ func (c *Client) NodeWhole(ctx context.Context, node string) (map[string]any, er
 	if err != nil {
 		return nil, err
 	}
-	raw, err := c.do(ctx, k)
+	raw, err := c.now.Load().do(ctx, k)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (c *Client) PatchDriver(ctx context.Context, node string, patch []inspector
 		return inspector.Node{}, err
 	}
 	k.body = patch
-	return c.oneNode(ctx, k)
+	return c.now.Load().oneNode(ctx, k)
 }
 
 // PowerValid implements inspector.PowerClient.
@@ -219,7 +219,7 @@ func (c *Client) PowerValid(ctx context.Context, node string) (ok bool, reason s
 	if err != nil {
 		return false, "", err
 	}
-	raw, err := c.do(ctx, k)
+	raw, err := c.now.Load().do(ctx, k)
 	if err != nil {
 		return false, "", err
 	}
@@ -264,7 +264,7 @@ func (c *Client) SetBootDevice(ctx context.Context, node, device string, persist
 		Device     string `json:"boot_device"`
 		Persistent bool   `json:"persistent"`
 	}{device, persistent}
-	return c.put(ctx, node, "/management/boot_device", body)
+	return c.now.Load().put(ctx, node, "/management/boot_device", body)
 }
 
 // SetPower implements inspector.PowerClient.
@@ -272,15 +272,15 @@ func (c *Client) SetPower(ctx context.Context, node, target string) error {
 	body := struct {
 		Target string `json:"target"`
 	}{target}
-	return c.put(ctx, node, "/states/power", body)
+	return c.now.Load().put(ctx, node, "/states/power", body)
 }
 
-func (c *Client) put(ctx context.Context, node, rest string, body any) error {
+func (l *line) put(ctx context.Context, node, rest string, body any) error {
 	k, err := nodeCall(http.MethodPut, node, rest)
 	if err != nil {
 		return err
 	}
 	k.body, k.limit, k.insistent = body, 0, true
-	_, err = c.do(ctx, k)
+	_, err = l.do(ctx, k)
 	return err
 }

@@ -11,9 +11,9 @@ const maxPages = 10_000
 
 // pages reads a list from its first page, which k asks for, to its last. each
 // takes a page and returns its link to the next, "" from the last. A page that
-// cannot be had is an error of the whole: half a list is no list.
-func (c *Client) pages(ctx context.Context, k call, each func(raw []byte) (next string, err error)) error {
-	l := c.now.Load() // pages of two lists are none
+// cannot be had is an error of the whole: half a list is no list, and neither are pages
+// by two configurations.
+func (l *line) pages(ctx context.Context, k call, each func(raw []byte) (next string, err error)) error {
 	seen := map[string]bool{k.path: true}
 	for range maxPages {
 		raw, err := l.do(ctx, k)

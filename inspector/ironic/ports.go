@@ -17,23 +17,23 @@ var (
 
 // Ports implements inspector.PortClient.
 func (c *Client) Ports(ctx context.Context, node string) ([]inspector.Port, error) {
-	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage,
+	return c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage,
 		meanings: []meaning{{http.StatusNotFound, "Node ", inspector.ErrNoNode}}})
 }
 
 // AllPorts implements inspector.Discoverer.
 func (c *Client) AllPorts(ctx context.Context) ([]inspector.Port, error) {
-	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
+	return c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
 }
 
 // PortsAt lists the ports with a MAC: none or one.
 func (c *Client) PortsAt(ctx context.Context, mac string) ([]inspector.Port, error) {
-	return c.listPorts(ctx, call{method: http.MethodGet, path: "ports?address=" + url.QueryEscape(strings.ToLower(mac)) + "&fields=uuid,address,node_uuid", limit: maxPage})
+	return c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports?address=" + url.QueryEscape(strings.ToLower(mac)) + "&fields=uuid,address,node_uuid", limit: maxPage})
 }
 
-func (c *Client) listPorts(ctx context.Context, k call) ([]inspector.Port, error) {
+func (l *line) listPorts(ctx context.Context, k call) ([]inspector.Port, error) {
 	var ports []inspector.Port
-	err := c.pages(ctx, k, func(raw []byte) (next string, err error) {
+	err := l.pages(ctx, k, func(raw []byte) (next string, err error) {
 		var page struct {
 			Ports *[]inspector.Port `json:"ports"`
 			Next  string            `json:"next"`
@@ -67,7 +67,7 @@ func (c *Client) CreatePort(ctx context.Context, p inspector.Port) (inspector.Po
 	}
 	k := call{method: http.MethodPost, path: "ports", body: p, limit: maxNode,
 		meanings: []meaning{{http.StatusConflict, "already exists", inspector.ErrPortExists}}}
-	raw, err := c.do(ctx, k)
+	raw, err := c.now.Load().do(ctx, k)
 	if err != nil {
 		return inspector.Port{}, err
 	}
@@ -86,7 +86,7 @@ func (c *Client) CreatePort(ctx context.Context, p inspector.Port) (inspector.Po
 // of a deployed node have, Ironic does not change; it says so with the status of
 // a locked node, for which alone it is worth waiting.
 func (c *Client) PatchPort(ctx context.Context, port string, patch []inspector.Patch) error {
-	_, err := c.do(ctx, call{method: http.MethodPatch, path: "ports/" + url.PathEscape(port), body: patch,
+	_, err := c.now.Load().do(ctx, call{method: http.MethodPatch, path: "ports/" + url.PathEscape(port), body: patch,
 		meanings: []meaning{{http.StatusConflict, "connectivity attributes", errDeployed}}})
 	return err
 }
@@ -94,7 +94,7 @@ func (c *Client) PatchPort(ctx context.Context, port string, patch []inspector.P
 // DeletePort implements inspector.PortClient. A port that is not there is
 // deleted: an earlier try may have done it.
 func (c *Client) DeletePort(ctx context.Context, port string) error {
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: "ports/" + url.PathEscape(port), insistent: true,
+	_, err := c.now.Load().do(ctx, call{method: http.MethodDelete, path: "ports/" + url.PathEscape(port), insistent: true,
 		meanings: []meaning{{http.StatusNotFound, "Port ", errNoPort}}})
 	if errors.Is(err, errNoPort) {
 		return nil

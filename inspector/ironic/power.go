@@ -19,7 +19,7 @@ func (c *Client) FindNode(ctx context.Context, ref string) (uuid string, found b
 	k, err := nodeCall(http.MethodGet, ref, "?fields=uuid")
 	if err == nil {
 		var n inspector.Node
-		if n, err = c.oneNode(ctx, k); err == nil {
+		if n, err = c.now.Load().oneNode(ctx, k); err == nil {
 			return n.UUID, true, nil
 		}
 	}
@@ -50,7 +50,7 @@ func (c *Client) PowerState(ctx context.Context, node string) (state, doing, tro
 	if err != nil {
 		return "", "", "", err
 	}
-	raw, err := c.do(ctx, k)
+	raw, err := c.now.Load().do(ctx, k)
 	if err != nil {
 		return "", "", "", err
 	}

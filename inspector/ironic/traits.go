@@ -11,19 +11,19 @@ var errNoTrait = errors.New("the node has no such trait")
 
 // AddTrait implements inspector.TraitClient.
 func (c *Client) AddTrait(ctx context.Context, node, trait string) error {
-	return c.trait(ctx, http.MethodPut, node, trait)
+	return c.now.Load().trait(ctx, http.MethodPut, node, trait)
 }
 
 // RemoveTrait implements inspector.TraitClient.
 func (c *Client) RemoveTrait(ctx context.Context, node, trait string) error {
-	err := c.trait(ctx, http.MethodDelete, node, trait)
+	err := c.now.Load().trait(ctx, http.MethodDelete, node, trait)
 	if errors.Is(err, errNoTrait) {
 		return nil
 	}
 	return err
 }
 
-func (c *Client) trait(ctx context.Context, method, node, trait string) error {
+func (l *line) trait(ctx context.Context, method, node, trait string) error {
 	k, err := nodeCall(method, node, "/traits/"+url.PathEscape(trait))
 	if err != nil {
 		return err
@@ -32,6 +32,6 @@ func (c *Client) trait(ctx context.Context, method, node, trait string) error {
 	// that is not there.
 	k.meanings = append([]meaning{{http.StatusNotFound, " trait", errNoTrait}}, k.meanings...)
 	k.limit, k.insistent = 0, true
-	_, err = c.do(ctx, k)
+	_, err = l.do(ctx, k)
 	return err
 }

@@ -20,16 +20,15 @@ const (
 // with what it names, and goes when the bound is kept; there are no new ones.
 var overBounds = map[string]map[string]int{
 	"methods": {
-		"app.Peer":                186,
-		"fsm.View":                138,
-		"fsm.txn":                 81,
-		"api.Control":             65,
-		"api.Inspector":           49,
-		"fsm.data":                47,
-		"failover.remedy":         44,
-		"raftstore.Store":         41,
-		"inspector/ironic.Client": 37,
-		"config.Config":           34,
+		"app.Peer":        186,
+		"fsm.View":        138,
+		"fsm.txn":         81,
+		"api.Control":     65,
+		"api.Inspector":   49,
+		"fsm.data":        47,
+		"failover.remedy": 44,
+		"raftstore.Store": 41,
+		"config.Config":   34,
 	},
 	"fields": {
 		"app.Peer":        35,
