@@ -5,92 +5,91 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"slices"
 	"time"
 )
 
+// review is what is found in a configuration whose values are right one by one.
+type review struct {
+	Config
+	found Problems
+}
+
+// note says what is wrong with a key, and what to do.
+func (r *review) note(key, what, do string) {
+	r.found = append(r.found, Problem{Where: r.Origin(key), Key: key, What: what, Do: do})
+}
+
 // crossCheck finds values that are right one by one and wrong together.
 func (c Config) crossCheck() Problems {
-	var problems Problems
-	refuse := func(key, what, do string) {
-		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	r := review{Config: c}
+	r.checkAPI()
+	r.checkClientTLS()
+	if r.FloatingIP.Address != "" && r.FloatingIP.Interface == "" {
+		r.note("floating_ip.address", "no interface carries the address", "write floating_ip.interface")
 	}
-	problems = append(problems, c.checkAPI()...)
-	problems = append(problems, c.checkClientTLS()...)
-	if c.FloatingIP.Address != "" && c.FloatingIP.Interface == "" {
-		refuse("floating_ip.address", "no interface carries the address", "write floating_ip.interface")
+	if r.FloatingIP.Address == "" && r.FloatingIP.Interface != "" {
+		r.note("floating_ip.interface", "there is no address for it to carry", "write floating_ip.address")
 	}
-	if c.FloatingIP.Address == "" && c.FloatingIP.Interface != "" {
-		refuse("floating_ip.interface", "there is no address for it to carry", "write floating_ip.address")
+	if r.Firewall.DenyUnknownMACs && r.Inspection.Processing.NodeNotFoundHook != "" {
+		r.note("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
 	}
-	if c.Firewall.DenyUnknownMACs && c.Inspection.Processing.NodeNotFoundHook != "" {
-		refuse("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
-	}
-	switch f := c.Firewall; {
+	switch f := r.Firewall; {
 	case f.Driver == "iptables" && f.Match == "chaddr":
-		refuse("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look", "write firewall.driver: nftables or dnsmasq, or firewall.match: ether")
+		r.note("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look", "write firewall.driver: nftables or dnsmasq, or firewall.match: ether")
 	case f.Driver == "dnsmasq" && f.Match == "ether":
-		refuse("firewall.match", "ether is the frame's source, and firewall.driver dnsmasq compares what stands inside DHCP", "write chaddr, or firewall.driver: nftables")
+		r.note("firewall.match", "ether is the frame's source, and firewall.driver dnsmasq compares what stands inside DHCP", "write chaddr, or firewall.driver: nftables")
 	}
-	problems = append(problems, c.checkIronic()...)
-	if p := c.Inspection.Processing; p.AddPorts == "disabled" && p.KeepPorts == "added" {
-		refuse("inspection.processing.keep_ports", "added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")
+	r.checkIronic()
+	if p := r.Inspection.Processing; p.AddPorts == "disabled" && p.KeepPorts == "added" {
+		r.note("inspection.processing.keep_ports", "added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")
 	}
-	problems = append(problems, c.checkFailover()...)
-	problems = append(problems, c.checkHAConfig()...)
-	problems = append(problems, c.checkElector()...)
-	problems = append(problems, c.portConflicts()...)
-	return problems
+	r.checkFailover()
+	r.checkHAConfig()
+	r.checkElector()
+	r.portConflicts()
+	return r.found
 }
 
 // checkIronic finds credentials that are not whole.
-func (c Config) checkIronic() Problems {
-	var problems Problems
-	refuse := func(key, what, do string) {
-		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
-	}
-	i := c.Ironic
+func (r *review) checkIronic() {
+	i := r.Ironic
 	if i.AuthType != "none" && (i.Username == "" || i.Password == "" && i.PasswordFile == "") {
-		refuse("ironic.auth_type", i.AuthType+" needs a user", "write ironic.username, and ironic.password or ironic.password_file")
+		r.note("ironic.auth_type", i.AuthType+" needs a user", "write ironic.username, and ironic.password or ironic.password_file")
 	}
 	if i.Password != "" && i.PasswordFile != "" {
-		refuse("ironic.password_file", "there is ironic.password too", "remove one of the two")
+		r.note("ironic.password_file", "there is ironic.password too", "remove one of the two")
 	}
 	if i.AuthType != "keystone" {
-		return problems
+		return
 	}
 	for _, need := range []struct{ key, value string }{
 		{"ironic.auth_url", i.Keystone.AuthURL}, {"ironic.project_name", i.Keystone.Project},
 		{"ironic.user_domain_name", i.Keystone.UserDomain}, {"ironic.project_domain_name", i.Keystone.ProjectDomain},
 	} {
 		if need.value == "" {
-			refuse(need.key, "keystone needs it", "write it, as in the openrc file of the user")
+			r.note(need.key, "keystone needs it", "write it, as in the openrc file of the user")
 		}
 	}
-	return problems
 }
 
 // portConflicts finds two listeners on one TCP port of the same address. Port 0
 // is whatever is free.
-func (c Config) portConflicts() Problems {
+func (r *review) portConflicts() {
 	keys := []string{"api.listen", "cluster.listen", "gossip.listen"}
-	addresses := []string{c.API.Listen, c.Cluster.Listen, c.Gossip.Listen}
-	if c.HAConfig.On() {
-		keys, addresses = append(keys, "haconfig.listen"), append(addresses, c.HAConfig.Listen)
+	addresses := []string{r.API.Listen, r.Cluster.Listen, r.Gossip.Listen}
+	if r.HAConfig.On() {
+		keys, addresses = append(keys, "haconfig.listen"), append(addresses, r.HAConfig.Listen)
 	}
-	for _, e := range c.Elector.Elections() {
+	for _, e := range r.Elector.Elections() {
 		keys, addresses = append(keys, "elector.listen"), append(addresses, e.Listen)
 	}
-	var problems Problems
 	for i := range keys {
 		for j := range i {
 			if overlap(addresses[i], addresses[j]) {
-				problems = append(problems, Problem{Where: c.Origin(keys[i]), Key: keys[i],
-					What: fmt.Sprintf("%s is taken by %s (%s)", addresses[i], keys[j], addresses[j]), Do: "give each a port of its own"})
+				r.note(keys[i], fmt.Sprintf("%s is taken by %s (%s)", addresses[i], keys[j], addresses[j]), "give each a port of its own")
 			}
 		}
 	}
-	return problems
 }
 
 func overlap(a, b string) bool {
@@ -109,36 +108,32 @@ func wildcard(host string) bool {
 
 // secondLook collects what is allowed and still deserves a word.
 func (c Config) secondLook() Problems {
-	var warnings Problems
-	warn := func(key, what, do string) {
-		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+	r := review{Config: c}
+	if r.Inspection.Timeout > 900*time.Second { // the HA specification's bound
+		r.note("inspection.timeout", formatDuration(r.Inspection.Timeout)+" is more than 15m", "a machine that never answers blocks its node that long")
 	}
-	if c.Inspection.Timeout > 900*time.Second { // the HA specification's bound
-		warn("inspection.timeout", formatDuration(c.Inspection.Timeout)+" is more than 15m", "a machine that never answers blocks its node that long")
+	if r.Firewall.Driver == "noop" {
+		r.note("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
 	}
-	if c.Firewall.Driver == "noop" {
-		warn("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
-	}
-	return slices.Concat(warnings, c.lookAtAPI(), c.lookAtServices(), c.lookAtIronic(), c.lookAtFailover())
+	r.lookAtAPI()
+	r.lookAtServices()
+	r.lookAtIronic()
+	r.lookAtFailover()
+	return r.found
 }
 
 // lookAtIronic warns of credentials that go unused, or in the clear.
-func (c Config) lookAtIronic() Problems {
-	var warnings Problems
-	warn := func(key, what, do string) {
-		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
-	}
-	i := c.Ironic
+func (r *review) lookAtIronic() {
+	i := r.Ironic
 	if i.AuthType == "none" && (i.Username != "" || i.Keystone.AuthURL != "") {
-		warn("ironic.auth_type", "none: the user that is written is not used", "write http_basic or keystone, or remove the user")
+		r.note("ironic.auth_type", "none: the user that is written is not used", "write http_basic or keystone, or remove the user")
 	}
 	if i.AuthType == "http_basic" && inTheClear(i.Endpoint) {
-		warn("ironic.endpoint", "the password goes over the network unencrypted", "use https")
+		r.note("ironic.endpoint", "the password goes over the network unencrypted", "use https")
 	}
 	if i.AuthType == "keystone" && inTheClear(i.Keystone.AuthURL) {
-		warn("ironic.auth_url", "the password goes over the network unencrypted", "use https")
+		r.note("ironic.auth_url", "the password goes over the network unencrypted", "use https")
 	}
-	return warnings
 }
 
 // inTheClear reports whether a URL leads out of this host without TLS.
@@ -173,16 +168,15 @@ func (c *Config) settleAuth() {
 // CheckServe reports what must be written before this peer may run, and need
 // not be for any other command. The error, if any, is a [Problems].
 func (c Config) CheckServe() error {
-	var problems Problems
+	r := review{Config: c}
 	if c.API.AuthStrategy == "" {
-		problems = append(problems, Problem{Where: c.Origin("api.auth_strategy"), Key: "api.auth_strategy",
-			What: fmt.Sprintf("is not written, and %s is more than this host", c.API.Listen),
-			Do:   "write http_basic or keystone, or noauth if everybody who reaches it may use it"})
+		r.note("api.auth_strategy", fmt.Sprintf("is not written, and %s is more than this host", c.API.Listen),
+			"write http_basic or keystone, or noauth if everybody who reaches it may use it")
 	}
 	if c.Name == "" {
-		problems = append(problems, Problem{Where: c.Origin("name"), Key: "name", What: "is not written, and the host's name will not do", Do: "write one"})
+		r.note("name", "is not written, and the host's name will not do", "write one")
 	}
-	return problems.err()
+	return r.found.err()
 }
 
 func loopback(address string) bool {

@@ -36,22 +36,29 @@ func TestElections(t *testing.T) {
 
 func TestElectorTogether(t *testing.T) {
 	c := Default()
-	if len(c.Elector.Elections()) != 0 || len(c.checkElector()) != 0 {
+	if len(c.Elector.Elections()) != 0 || len(reviewed(c, (*review).checkElector)) != 0 {
 		t.Error("it is on by itself")
 	}
 	c.Elector.Listen = []string{"raft=127.0.0.1:5050", "lease:db=127.0.0.1:5050"}
 	c.Elector.Identities = []string{"h1=a", "h1=b"}
-	if p := c.checkElector(); len(p) != 2 || p[0].Key != "elector.listen" || p[1].Key != "elector.identities" {
+	if p := reviewed(c, (*review).checkElector); len(p) != 2 || p[0].Key != "elector.listen" || p[1].Key != "elector.identities" {
 		t.Error(p)
 	}
-	if p := c.portConflicts(); len(p) != 3 || p[0].Key != "elector.listen" || !strings.Contains(p[0].What, "api.listen") || !strings.Contains(p[2].What, "elector.listen") {
+	if p := reviewed(c, (*review).portConflicts); len(p) != 3 || p[0].Key != "elector.listen" || !strings.Contains(p[0].What, "api.listen") || !strings.Contains(p[2].What, "elector.listen") {
 		t.Error(p)
 	}
 	c.Lease.Enabled, c.Elector.Listen, c.Elector.Identities = true, []string{"raft=127.0.0.1:16401", "lease:db"}, []string{"h1=a", "h2=b"}
-	if p := append(c.checkElector(), c.portConflicts()...); len(p) != 0 {
+	if p := append(reviewed(c, (*review).checkElector), reviewed(c, (*review).portConflicts)...); len(p) != 0 {
 		t.Error(p)
 	}
 	if called := c.Elector.Called(); len(called) != 2 || called["h2"] != "b" {
 		t.Error(called)
 	}
+}
+
+// reviewed returns what one check finds.
+func reviewed(c Config, check func(*review)) Problems {
+	r := review{Config: c}
+	check(&r)
+	return r.found
 }

@@ -53,53 +53,44 @@ func share() rule {
 }
 
 // checkFailover finds what is missing to move anybody's work.
-func (c Config) checkFailover() Problems {
-	f := c.Failover
-	problems := c.checkClusterNames("failover", f.Clusters())
-	refuse := func(key, what, do string) {
-		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
-	}
+func (r *review) checkFailover() {
+	f := r.Failover
+	r.checkClusterNames("failover", f.Clusters())
 	if f.Mode == FailoverOff {
-		return problems
+		return
 	}
 	if len(f.Clusters()) == 0 {
-		refuse("failover.kubeconfigs", "failover.mode "+f.Mode+" needs a cluster to watch", "write it as in prod=/etc/trivet/prod.kubeconfig, or write failover.in_cluster")
+		r.note("failover.kubeconfigs", "failover.mode "+f.Mode+" needs a cluster to watch", "write it as in prod=/etc/trivet/prod.kubeconfig, or write failover.in_cluster")
 	}
 	if f.Mode == FailoverSafe && f.FenceFile == "" {
-		refuse("failover.fence_file", "failover.mode safe takes the power of machines, and nothing says how", "write the path of a file of devices")
+		r.note("failover.fence_file", "failover.mode safe takes the power of machines, and nothing says how", "write the path of a file of devices")
 	}
 	if f.Mode == FailoverNooBaa && f.NooBaa.Namespace == "" {
-		refuse("failover.noobaa_namespace", "failover.mode noobaa needs it", "write the namespace in which NooBaa runs")
+		r.note("failover.noobaa_namespace", "failover.mode noobaa needs it", "write the namespace in which NooBaa runs")
 	}
 	if d := f.Detection; f.Mode == FailoverSafe && d.NotReadyAfter > 0 && d.NotReadyAfter < d.LeaseAge {
-		refuse("failover.not_ready_after", fmt.Sprintf("%s is less than failover.lease_age (%s), which it would make pointless", formatDuration(d.NotReadyAfter), formatDuration(d.LeaseAge)), "write more, or 0s for never")
+		r.note("failover.not_ready_after", fmt.Sprintf("%s is less than failover.lease_age (%s), which it would make pointless", formatDuration(d.NotReadyAfter), formatDuration(d.LeaseAge)), "write more, or 0s for never")
 	}
-	return problems
 }
 
 // lookAtFailover warns of what goes unused, and of what may run a pod twice.
-func (c Config) lookAtFailover() Problems {
-	var warnings Problems
-	warn := func(key, what, do string) {
-		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
-	}
-	f := c.Failover
+func (r *review) lookAtFailover() {
+	f := r.Failover
 	switch {
 	case f.Mode == FailoverNooBaa:
-		warn("failover.mode", "noobaa FENCES NOTHING: pods are deleted while their machine may still run them, so that one pod may run twice and write one volume twice", "write safe, and failover.fence_file")
+		r.note("failover.mode", "noobaa FENCES NOTHING: pods are deleted while their machine may still run them, so that one pod may run twice and write one volume twice", "write safe, and failover.fence_file")
 	case f.Mode == FailoverOff && len(f.Clusters()) > 0:
-		warn("failover.mode", "is not written: the clusters that are named are not watched", "write safe, or remove the section")
+		r.note("failover.mode", "is not written: the clusters that are named are not watched", "write safe, or remove the section")
 	case f.Mode == FailoverSafe && f.NooBaa.Namespace != "":
-		warn("failover.noobaa_namespace", "is not used: failover.mode is safe", "remove it")
+		r.note("failover.noobaa_namespace", "is not used: failover.mode is safe", "remove it")
 	}
 	if f.Mode == FailoverNooBaa && f.FenceFile != "" {
-		warn("failover.fence_file", "is not used: failover.mode noobaa fences nothing", "write failover.mode: safe")
+		r.note("failover.fence_file", "is not used: failover.mode noobaa fences nothing", "write failover.mode: safe")
 	}
 	if f.Mode == FailoverSafe && f.Detection.LeaseAge < shortLeaseAge {
-		warn("failover.lease_age", formatDuration(f.Detection.LeaseAge)+" is less than 15s: kube nodes that are merely busy lose their power, unless their kubelets renew more often than every 10s", "write 17s")
+		r.note("failover.lease_age", formatDuration(f.Detection.LeaseAge)+" is less than 15s: kube nodes that are merely busy lose their power, unless their kubelets renew more often than every 10s", "write 17s")
 	}
 	if f.Mode == FailoverSafe && f.Guard.MinHealthy == "" && f.Guard.MaxUnhealthy == "" {
-		warn("failover.min_healthy", "is empty, and so is failover.max_unhealthy: a fault of the network may switch all kube nodes off", "write 51%")
+		r.note("failover.min_healthy", "is empty, and so is failover.max_unhealthy: a fault of the network may switch all kube nodes off", "write 51%")
 	}
-	return warnings
 }

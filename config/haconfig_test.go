@@ -37,21 +37,21 @@ func TestNamespaceRules(t *testing.T) {
 
 func TestHAConfigTogether(t *testing.T) {
 	c := Default()
-	if c.HAConfig.On() || len(c.checkHAConfig()) != 0 {
+	if c.HAConfig.On() || len(reviewed(c, (*review).checkHAConfig)) != 0 {
 		t.Error("it is on by itself")
 	}
 	c.HAConfig.Kubeconfigs, c.HAConfig.InCluster = []string{"a=/x"}, "a"
-	if p := c.checkHAConfig(); !c.HAConfig.On() || len(p) != 1 || p[0].Key != "haconfig.in_cluster" {
+	if p := reviewed(c, (*review).checkHAConfig); !c.HAConfig.On() || len(p) != 1 || p[0].Key != "haconfig.in_cluster" {
 		t.Error(p)
 	}
 	c.HAConfig.InCluster = "b"
 	c.HAConfig.Namespaces, c.HAConfig.Components = []string{"name=x cluster=b", "name=x cluster=c"}, []string{"name=x type=server cluster=a", "name=x type=server cluster=d"}
-	if p := c.checkHAConfig(); len(p) != 2 || p[0].Key != "haconfig.namespaces" || !strings.Contains(p[0].What, `"c"`) || p[1].Key != "haconfig.components" || !strings.Contains(p[1].What, `"d"`) {
+	if p := reviewed(c, (*review).checkHAConfig); len(p) != 2 || p[0].Key != "haconfig.namespaces" || !strings.Contains(p[0].What, `"c"`) || p[1].Key != "haconfig.components" || !strings.Contains(p[1].What, `"d"`) {
 		t.Error(p)
 	}
 	c.HAConfig.Namespaces, c.HAConfig.Components = nil, nil
 	c.HAConfig.Listen = c.API.Listen
-	if p := c.portConflicts(); len(p) != 1 || p[0].Key != "haconfig.listen" || !strings.Contains(p[0].What, "api.listen") {
+	if p := reviewed(c, (*review).portConflicts); len(p) != 1 || p[0].Key != "haconfig.listen" || !strings.Contains(p[0].What, "api.listen") {
 		t.Error(p)
 	}
 	for quirk, want := range map[string]bool{QuirkReplicas: true, QuirkSelector: true, QuirkAutoscaler: true, QuirkZones: true, "all": false} {

@@ -23,7 +23,7 @@ func kubeClusters(kubeconfigs []string, inCluster string) []KubeCluster {
 }
 
 // checkClusterNames finds clusters of a section that have one name.
-func (c Config) checkClusterNames(section string, clusters []KubeCluster) (problems Problems) {
+func (r *review) checkClusterNames(section string, clusters []KubeCluster) {
 	seen := make(map[string]bool)
 	for _, cluster := range clusters {
 		if seen[cluster.Name] {
@@ -31,9 +31,8 @@ func (c Config) checkClusterNames(section string, clusters []KubeCluster) (probl
 			if cluster.Kubeconfig == "" {
 				key = section + ".in_cluster"
 			}
-			problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: fmt.Sprintf("%q names another cluster already", cluster.Name), Do: "give each cluster a name of its own"})
+			r.note(key, fmt.Sprintf("%q names another cluster already", cluster.Name), "give each cluster a name of its own")
 		}
 		seen[cluster.Name] = true
 	}
-	return problems
 }

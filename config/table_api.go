@@ -95,40 +95,31 @@ func isServerName(item string) bool {
 const maxTLSNames = 16
 
 // checkAPI finds options of the API that do not fit together.
-func (c Config) checkAPI() Problems {
-	var problems Problems
-	refuse := func(key, what, do string) {
-		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+func (r *review) checkAPI() {
+	if r.API.AuthStrategy == "http_basic" && r.API.HTTPBasicAuthUserFile == "" {
+		r.note("api.auth_strategy", "http_basic needs users", "write api.http_basic_auth_user_file")
 	}
-	if c.API.AuthStrategy == "http_basic" && c.API.HTTPBasicAuthUserFile == "" {
-		refuse("api.auth_strategy", "http_basic needs users", "write api.http_basic_auth_user_file")
+	files := r.API.TLS.CertFile != "" && r.API.TLS.KeyFile != ""
+	if r.API.TLS.Certificate == TLSFiles && !files {
+		r.note("api.tls.certificate", "files needs them", "write api.tls.cert_file and api.tls.key_file")
 	}
-	files := c.API.TLS.CertFile != "" && c.API.TLS.KeyFile != ""
-	if c.API.TLS.Certificate == TLSFiles && !files {
-		refuse("api.tls.certificate", "files needs them", "write api.tls.cert_file and api.tls.key_file")
+	if n := len(r.API.TLS.Names); n > maxTLSNames {
+		r.note("api.tls.names", fmt.Sprintf("has %d items", n), fmt.Sprintf("at most %d", maxTLSNames))
 	}
-	if n := len(c.API.TLS.Names); n > maxTLSNames {
-		refuse("api.tls.names", fmt.Sprintf("has %d items", n), fmt.Sprintf("at most %d", maxTLSNames))
-	}
-	return append(problems, c.checkAPIKeystone()...)
+	r.checkAPIKeystone()
 }
 
 // lookAtAPI warns of what is written and not used.
-func (c Config) lookAtAPI() Problems {
-	var warnings Problems
-	warn := func(key, what, do string) {
-		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
+func (r *review) lookAtAPI() {
+	if r.API.AuthStrategy == "noauth" && !loopback(r.API.Listen) {
+		r.note("api.auth_strategy", "everybody who reaches "+r.API.Listen+" may start and abort introspections", "use http_basic or keystone unless the network is closed")
 	}
-	if c.API.AuthStrategy == "noauth" && !loopback(c.API.Listen) {
-		warn("api.auth_strategy", "everybody who reaches "+c.API.Listen+" may start and abort introspections", "use http_basic or keystone unless the network is closed")
+	if r.API.AuthStrategy != "http_basic" && len(r.API.HTTPBasicReaders) > 0 {
+		r.note("api.http_basic_readers", "there are no users without http_basic: who is written here may do everything", "write api.auth_strategy: http_basic, or remove the list")
 	}
-	if c.API.AuthStrategy != "http_basic" && len(c.API.HTTPBasicReaders) > 0 {
-		warn("api.http_basic_readers", "there are no users without http_basic: who is written here may do everything", "write api.auth_strategy: http_basic, or remove the list")
-	}
-	for _, written := range []struct{ key, file string }{{"api.tls.cert_file", c.API.TLS.CertFile}, {"api.tls.key_file", c.API.TLS.KeyFile}} {
-		if written.file != "" && c.API.TLS.Certificate != TLSFiles {
-			warn(written.key, "is not used: api.tls.certificate is "+c.API.TLS.Certificate, "write api.tls.certificate: files, or remove this line")
+	for _, written := range []struct{ key, file string }{{"api.tls.cert_file", r.API.TLS.CertFile}, {"api.tls.key_file", r.API.TLS.KeyFile}} {
+		if written.file != "" && r.API.TLS.Certificate != TLSFiles {
+			r.note(written.key, "is not used: api.tls.certificate is "+r.API.TLS.Certificate, "write api.tls.certificate: files, or remove this line")
 		}
 	}
-	return warnings
 }

@@ -86,23 +86,18 @@ func isIdentity(item string) bool {
 }
 
 // checkElector finds elections that cannot be answered about.
-func (c Config) checkElector() Problems {
-	var problems Problems
-	refuse := func(key, what, do string) {
-		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
-	}
-	for _, e := range c.Elector.Elections() {
-		if e.Lease != "" && !c.Lease.Enabled {
-			refuse("elector.listen", fmt.Sprintf("nobody can hold %s: the API lends no leases", e.Name), "write lease.enabled: true")
+func (r *review) checkElector() {
+	for _, e := range r.Elector.Elections() {
+		if e.Lease != "" && !r.Lease.Enabled {
+			r.note("elector.listen", fmt.Sprintf("nobody can hold %s: the API lends no leases", e.Name), "write lease.enabled: true")
 		}
 	}
 	seen := make(map[string]bool)
-	for _, item := range c.Elector.Identities {
+	for _, item := range r.Elector.Identities {
 		name, _, _ := strings.Cut(item, "=")
 		if seen[name] {
-			refuse("elector.identities", name+" is called twice", "remove one")
+			r.note("elector.identities", name+" is called twice", "remove one")
 		}
 		seen[name] = true
 	}
-	return problems
 }

@@ -115,16 +115,16 @@ func namedCluster() rule {
 }
 
 // checkHAConfig finds values of the section that are wrong together.
-func (c Config) checkHAConfig() Problems {
-	h := c.HAConfig
-	problems := c.checkClusterNames("haconfig", h.Clusters())
+func (r *review) checkHAConfig() {
+	h := r.HAConfig
+	r.checkClusterNames("haconfig", h.Clusters())
 	known := make(map[string]bool)
 	for _, cluster := range h.Clusters() {
 		known[cluster.Name] = true
 	}
 	unknown := func(key, cluster string) {
 		if cluster != "" && h.On() && !known[cluster] {
-			problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: fmt.Sprintf("a rule is for cluster %q, and no cluster has that name", cluster), Do: "write a name of haconfig.kubeconfigs or haconfig.in_cluster"})
+			r.note(key, fmt.Sprintf("a rule is for cluster %q, and no cluster has that name", cluster), "write a name of haconfig.kubeconfigs or haconfig.in_cluster")
 		}
 	}
 	for _, item := range h.Namespaces {
@@ -137,5 +137,4 @@ func (c Config) checkHAConfig() Problems {
 			unknown("haconfig.components", r.Cluster)
 		}
 	}
-	return problems
 }

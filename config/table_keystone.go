@@ -77,48 +77,41 @@ func isRole(item string) bool {
 }
 
 // checkAPIKeystone finds what is missing to ask Keystone.
-func (c Config) checkAPIKeystone() Problems {
-	var problems Problems
-	refuse := func(key, what, do string) {
-		problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
-	}
-	k := c.API.Keystone
+func (r *review) checkAPIKeystone() {
+	k := r.API.Keystone
 	if k.Password != "" && k.PasswordFile != "" {
-		refuse("api.keystone.password_file", "there is api.keystone.password too", "remove one of the two")
+		r.note("api.keystone.password_file", "there is api.keystone.password too", "remove one of the two")
 	}
-	if c.API.AuthStrategy != StrategyKeystone {
-		return problems
+	if r.API.AuthStrategy != StrategyKeystone {
+		return
 	}
 	for _, need := range []struct{ key, value string }{
 		{"api.keystone.auth_url", k.AuthURL}, {"api.keystone.username", k.Username}, {"api.keystone.user_domain_name", k.UserDomain},
 		{"api.keystone.project_name", k.Project}, {"api.keystone.project_domain_name", k.ProjectDomain},
 	} {
 		if need.value == "" {
-			refuse(need.key, "api.auth_strategy keystone needs it", "write it: Trivet asks Keystone as a user of its own, as every service does")
+			r.note(need.key, "api.auth_strategy keystone needs it", "write it: Trivet asks Keystone as a user of its own, as every service does")
 		}
 	}
 	if k.Password == "" && k.PasswordFile == "" {
-		refuse("api.keystone.password", "api.auth_strategy keystone needs it", "write it, or api.keystone.password_file")
+		r.note("api.keystone.password", "api.auth_strategy keystone needs it", "write it, or api.keystone.password_file")
 	}
 	if len(k.AdminRoles) == 0 {
-		refuse("api.keystone.admin_roles", "nobody could change anything", "write a role, as admin or system:admin")
+		r.note("api.keystone.admin_roles", "nobody could change anything", "write a role, as admin or system:admin")
 	}
-	return problems
 }
 
 // checkClientTLS finds a certificate without its key, and the other way round.
-func (c Config) checkClientTLS() Problems {
-	var problems Problems
-	for section, conf := range c.clientTLS() {
+func (r *review) checkClientTLS() {
+	for section, conf := range r.clientTLS() {
 		if (conf.CertFile == "") != (conf.KeyFile == "") {
 			key, other := section+"cert_file", section+"key_file"
 			if conf.CertFile == "" {
 				key, other = other, key
 			}
-			problems = append(problems, Problem{Where: c.Origin(key), Key: key, What: "is of no use alone", Do: "write " + other + " too"})
+			r.note(key, "is of no use alone", "write "+other+" too")
 		}
 	}
-	return problems
 }
 
 // clientTLS yields the sections in which TLS to a service is configured, in the
@@ -130,22 +123,17 @@ func (c Config) clientTLS() func(yield func(section string, conf ClientTLS) bool
 }
 
 // lookAtServices warns of what goes unused, unchecked, or in the clear.
-func (c Config) lookAtServices() Problems {
-	var warnings Problems
-	warn := func(key, what, do string) {
-		warnings = append(warnings, Problem{Where: c.Origin(key), Key: key, What: what, Do: do})
-	}
-	k, asked := c.API.Keystone, c.API.AuthStrategy == StrategyKeystone
+func (r *review) lookAtServices() {
+	k, asked := r.API.Keystone, r.API.AuthStrategy == StrategyKeystone
 	switch {
 	case !asked && k.AuthURL != "":
-		warn("api.keystone.auth_url", "is not used: api.auth_strategy is "+c.API.AuthStrategy, "write api.auth_strategy: keystone, or remove the section")
+		r.note("api.keystone.auth_url", "is not used: api.auth_strategy is "+r.API.AuthStrategy, "write api.auth_strategy: keystone, or remove the section")
 	case asked && inTheClear(k.AuthURL):
-		warn("api.keystone.auth_url", "the password and everybody's tokens go over the network unencrypted", "use https")
+		r.note("api.keystone.auth_url", "the password and everybody's tokens go over the network unencrypted", "use https")
 	}
-	for section, conf := range c.clientTLS() {
+	for section, conf := range r.clientTLS() {
 		if conf.InsecureSkipVerify {
-			warn(section+"insecure_skip_verify", "NO CERTIFICATE IS CHECKED: whoever is in between reads the password and answers in the service's place", "write "+section+"ca_file instead")
+			r.note(section+"insecure_skip_verify", "NO CERTIFICATE IS CHECKED: whoever is in between reads the password and answers in the service's place", "write "+section+"ca_file instead")
 		}
 	}
-	return warnings
 }

@@ -28,7 +28,6 @@ var overBounds = map[string]map[string]int{
 		"fsm.data":        47,
 		"failover.remedy": 44,
 		"raftstore.Store": 41,
-		"config.Config":   34,
 	},
 	"fields": {
 		"app.Peer":        35,
@@ -37,7 +36,7 @@ var overBounds = map[string]map[string]int{
 		"api.Control":     22,
 		"app.Core":        22,
 		"app.CoreOptions": 20,
-		"config.Config":   20,
+		"config.Config":   20, // a field a section of the file: a group would lengthen each path and mean nothing
 		"failover.remedy": 18,
 		"api.KubeNode":    17,
 		"doctor.Facts":    17,
