@@ -28,8 +28,8 @@ type caller struct {
 	document fsm.Hash
 }
 
-// finder finds the node that a ramdisk's data belongs to, and makes a record for one that
-// nobody has started.
+// finder finds the node that a ramdisk's data belongs to, and makes a record where no
+// operator has started its introspection.
 type finder struct {
 	o        *ServiceOptions
 	limited  *slog.Logger
