@@ -104,7 +104,7 @@ type summary struct {
 	Version     int               `json:"log_version"`
 	Lead        fsm.Leadership    `json:"leadership"`
 	Members     []fsm.Member      `json:"members"`
-	MemberFlags []fsm.MemberFlags `json:"standings"`
+	MemberFlags []fsm.MemberFlags `json:"member_flags"`
 	Sessions    []fsm.Session     `json:"sessions"`
 	Pass        fsm.Door          `json:"pass_door"`
 	Address     fsm.Door          `json:"address_door"`

@@ -40,7 +40,7 @@ func (p *Peer) electing() Electing {
 // newElectorAnswers counts what the endpoints answered.
 func newElectorAnswers() *prometheus.CounterVec {
 	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "elector_answers_total",
-		Help: "What this peer's leader endpoints answered: somebody's name, or nobody's."}, []string{"answer"})
+		Help: "Answers of this peer's leader endpoints: named with a leader's name, none without one."}, []string{"answer"})
 	for _, named := range []bool{true, false} {
 		answers.WithLabelValues(answerLabel(named)) // so that each is there from the start
 	}
@@ -49,9 +49,9 @@ func newElectorAnswers() *prometheus.CounterVec {
 
 func answerLabel(named bool) string {
 	if named {
-		return "somebody"
+		return "named"
 	}
-	return "nobody"
+	return "none"
 }
 
 // serveElections opens an endpoint for each election.

@@ -72,10 +72,10 @@ func memberFlagWarnings(h contactView) []api.Warning {
 		Remedy: "when it is over: 'trivet maintenance off " + resting[0] + "'"}}
 	switch len(may) {
 	case 0:
-		out = append(out, api.Warning{Code: "nobody_may_lead", Text: "every voter that lives is in maintenance: nobody will lead",
+		out = append(out, api.Warning{Code: "no_peer_may_lead", Text: "every voter that lives is in maintenance: nobody will lead",
 			Remedy: "'trivet maintenance off' on one of them; there it needs no leader"})
 	case 1:
-		out = append(out, api.Warning{Code: "one_may_lead", Text: "only " + may[0] + " may lead: should it die, nobody does until maintenance ends",
+		out = append(out, api.Warning{Code: "single_peer_may_lead", Text: "only " + may[0] + " may lead: should it die, nobody does until maintenance ends",
 			Remedy: "'trivet maintenance off', on one of " + list})
 	}
 	return out

@@ -12,7 +12,7 @@ import (
 // tests fix, and pages whose sentences wait to be rewritten. A number only falls.
 var leftOnPages = map[string]int{
 	"docs/configuration.md": 10, // made from the help texts of package config
-	"docs/metrics.md":       6,  // the help texts of the metrics
+	"docs/metrics.md":       2,  // the help texts of the metrics
 	"docs/operate.md":       2,  // values of the audit's key who
 	"docs/recovery.md":      6,
 	"docs/api.md":           1,
@@ -22,7 +22,7 @@ var leftOnPages = map[string]int{
 var leftInCode = map[string]int{
 	"api":                           3,
 	"api/events":                    1,
-	"app":                           73,
+	"app":                           69,
 	"app/datadir":                   3,
 	"cli/cluster":                   9,
 	"cli/daemon":                    6,
