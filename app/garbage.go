@@ -15,20 +15,20 @@ import (
 const (
 	// garbagePercent is how far the heap may grow between two collections.
 	garbagePercent = 400
-	// garbageMost is the memory beyond twice what lives from which on it is
-	// collected earlier.
+	// garbageMost is added to twice the live heap; from that size on the collector
+	// runs earlier.
 	garbageMost = 96 << 20
-	// garbageLook is how often it is looked what lives. It may have grown by
-	// what a second of requests brings.
+	// garbageLook is the time between two looks at the live heap, which grows
+	// meanwhile by what a second of requests brings.
 	garbageLook = time.Second
 )
 
-// livingHeap is what the last collection left, in bytes.
+// livingHeap is the runtime's metric of what the last collection left, in bytes.
 const livingHeap = "/gc/heap/live:bytes"
 
-// BoundGarbage keeps the memory of the process near twice of what lives in it,
-// until stop is called; stop waits. It is for whoever owns the process, unless
-// GOGC or GOMEMLIMIT say otherwise.
+// BoundGarbage keeps the memory of the process near twice its live heap until stop
+// is called; stop waits. The owner of the process calls it, unless GOGC or
+// GOMEMLIMIT is set.
 func BoundGarbage() (stop func()) {
 	debug.SetGCPercent(garbagePercent)
 	ended := make(chan struct{}) // closed by stop
@@ -55,9 +55,9 @@ func BoundGarbage() (stop func()) {
 	})
 }
 
-// garbageLimit is what the memory limit should be, in steps of 4 MiB. The
-// collector works harder the nearer it comes, and never more than half of the
-// time: what lives is far enough below.
+// garbageLimit returns the memory limit that the live heap asks for, in steps of
+// 4 MiB. The live heap is so far below it that the collector never needs more than
+// half of the time.
 func garbageLimit() int64 {
 	const step = 4 << 20
 	sample := []metrics.Sample{{Name: livingHeap}}

@@ -37,8 +37,8 @@ const (
 var (
 	// ErrNoPeer says that neither init nor join was run here.
 	ErrNoPeer = errors.New("no peer lives in this data directory")
-	// ErrPeerExists says that a peer lives here already.
-	ErrPeerExists = errors.New("a peer lives in this data directory already")
+	// ErrPeerExists says that the directory holds the files of a peer.
+	ErrPeerExists = errors.New("data directory holds a peer already")
 	// ErrLocked says that another process uses the directory.
 	ErrLocked = errors.New("another trivet process uses this data directory")
 )
