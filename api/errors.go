@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -146,4 +147,20 @@ func render(err error, c echo.Context) {
 func Refusal(err error) *Error {
 	e := *translate(err)
 	return &e
+}
+
+// TimeText shows a time to people, "" for the zero time.
+func TimeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// ErrorText is the message of an error, "" for nil.
+func ErrorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

@@ -77,7 +77,7 @@ func (p *Peer) announce(ctx context.Context) {
 		// A peer whose log has not caught up cannot know where it was; that it is
 		// dialled elsewhere may be why nobody reaches it.
 		if _, led := p.core.Store.Leader(); known || !led && time.Since(began) > announceWait {
-			err := p.tell(ctx)
+			err := p.advertise(ctx)
 			if err != nil && known && time.Since(said) > announceSay {
 				said = time.Now()
 				p.opts.Logger.Warn("advertise new address pending, retrying", "from", m.Address, "to", p.id.Address, "err", err)
@@ -104,11 +104,11 @@ func formerAddress(servers []raftstore.Server, id datadir.Identity) string {
 
 var errNobodyToTell = errors.New("no other member took it")
 
-// tell says the new address to the log, if this peer reaches it, or to the first
+// advertise says the new address to the log, if this peer reaches it, or to the first
 // of the others that takes it. Who they are the log's configuration says: of a peer
 // that was started anew and hears of no leader, the state is that of its snapshot,
 // which may know nobody.
-func (p *Peer) tell(ctx context.Context) error {
+func (p *Peer) advertise(ctx context.Context) error {
 	errs := []error{errNobodyToTell}
 	try := func(do func(context.Context) error) bool {
 		limited, cancel := context.WithTimeout(ctx, announceLimit)

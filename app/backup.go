@@ -27,23 +27,24 @@ import (
 
 // Values of backups.
 const (
-	backupLook  = 10 * time.Second // how often it is looked whether one is due
-	backupRetry = 5 * time.Minute  // after one that failed
+	backupLook  = 10 * time.Second // how often the peer checks whether a backup is due
+	backupRetry = 5 * time.Minute  // after a backup that failed
 	// backupReserve stays free on the disk, besides twice the last backup's size.
 	backupReserve = 64 << 20
 	backupForm    = "20060102T150405Z"
 	backupEnd     = ".snap"
-	// backupLate is how many periods old the newest one may become in silence.
+	// backupLate is how many periods old the newest backup may be without a warning.
 	backupLate = 2
 )
 
-// errBackupDirectory says that there is nowhere to write to. It is not made
-// here: a file system that is not mounted would be written beneath.
+// errBackupDirectory says that the directory does not exist. The peer does not make
+// it: below the mount point of a file system that is not mounted, the backups would
+// fill another disk.
 var errBackupDirectory = errors.New("backup.directory is not there; make it with mode 0700, owned by the user of the service")
 
-// backups takes snapshots of what this peer has applied, of its own accord and
-// on its own disk: one on the leader's alone would be lost with the leader. It
-// needs no quorum. Its state is asked for concurrently.
+// backups takes snapshots of what this peer has applied. Each peer does, on its own
+// disk and without a quorum: a backup on the leader's disk alone would be lost with
+// the leader. Its methods may be called concurrently.
 type backups struct {
 	conf config.Backup
 	peer datadir.Identity
@@ -61,7 +62,7 @@ type backups struct {
 	failed int
 }
 
-// backup is one file of ours.
+// backup is one backup file of this peer.
 type backup struct {
 	name  string
 	taken time.Time // by the wall clock
@@ -307,6 +308,6 @@ func (b *backups) metrics(r prometheus.Registerer) {
 	gauge("backup_failing", "1 while the newest attempt at a backup failed.", func() float64 {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return one(b.err != nil)
+		return boolValue(b.err != nil)
 	})
 }

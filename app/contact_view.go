@@ -30,7 +30,7 @@ func (h contactView) contact(id string, wall time.Time) api.Contact {
 	heard := h.Of(id)
 	out := api.Contact{Live: heard.Live, ContactMS: heard.Silent.Milliseconds(), NeverHeard: heard.Never, Unreachable: heard.Away}
 	if !heard.Live && !heard.Never {
-		out.SilentSince = moment(wall.Add(-heard.Silent))
+		out.SilentSince = api.TimeText(wall.Add(-heard.Silent))
 	}
 	return out
 }

@@ -28,8 +28,8 @@ func (p *Peer) do(ctx context.Context, c fsm.Command) (fsm.Result, error) {
 	return api.Traced(p.core.Session).Do(ctx, "", c)
 }
 
-// find returns the member with this name or server ID.
-func find(v fsm.View, nameOrID string) (fsm.Member, error) {
+// memberCalled returns the member with this name or server ID.
+func memberCalled(v fsm.View, nameOrID string) (fsm.Member, error) {
 	var found []fsm.Member
 	for _, m := range v.Members() {
 		if m.ID == nameOrID {
@@ -85,7 +85,7 @@ func (p *Peer) handOver(to string) (func(ctx context.Context) error, error) {
 			return nil
 		}, nil
 	}
-	m, err := find(p.core.Store.View(), to)
+	m, err := memberCalled(p.core.Store.View(), to)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (p *Peer) Remove(ctx context.Context, peer string, force bool) error {
 	case former != nil:
 		return p.removeFormer(ctx, *former, force)
 	}
-	m, err := find(v, peer)
+	m, err := memberCalled(v, peer)
 	if err != nil {
 		return err
 	}

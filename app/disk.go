@@ -57,5 +57,5 @@ func (p *Peer) diskMetrics(r *prometheus.Registry) {
 	gauge("disk_free_bytes", "Free space on the disk of the data directory.", func(s ballast.State) float64 { return float64(s.Free) })
 	gauge("disk_size_bytes", "Size of the disk of the data directory.", func(s ballast.State) float64 { return float64(s.Size) })
 	gauge("disk_ballast_bytes", "Space held back for when that disk is full.", func(s ballast.State) float64 { return float64(s.Ballast) })
-	gauge("disk_full", "1 while the log takes no entries because that disk is full.", func(s ballast.State) float64 { return one(s.Dropped) })
+	gauge("disk_full", "1 while the log takes no entries because that disk is full.", func(s ballast.State) float64 { return boolValue(s.Dropped) })
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
@@ -73,7 +74,7 @@ func (p *Peer) addGate(f *doctor.Facts) {
 	f.Filter.Driver = p.driver()
 	if g := p.core.gate; g != nil {
 		lists, _ := g.Lists.State()
-		f.Filter.Problem = text(lists.Err)
+		f.Filter.Problem = api.ErrorText(lists.Err)
 		if lists.Drift > 0 && time.Since(lists.Drifted) < driftShown {
 			f.Filter.Drift = lists.Drift
 		}
@@ -87,7 +88,7 @@ func (p *Peer) addGate(f *doctor.Facts) {
 	for _, s := range servers {
 		f.DHCP.Answers = append(f.DHCP.Answers, doctor.Server{Address: s.Address.String(), MAC: s.MAC})
 	}
-	f.DHCP.SelfTest = text(err)
+	f.DHCP.SelfTest = api.ErrorText(err)
 }
 
 // listStands says whether Ironic's ports were listed, how old that list is in

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
@@ -77,7 +78,7 @@ func (p *Peer) routes(ctx context.Context) []doctor.Route {
 			return // it does not say where; an older peer's API
 		}
 		work.Go(func() {
-			r.Error = text(ask())
+			r.Error = api.ErrorText(ask())
 			mu.Lock()
 			defer mu.Unlock()
 			out = append(out, r)
@@ -109,10 +110,10 @@ func (p *Peer) services(ctx context.Context) []doctor.Service {
 		limited, cancel := context.WithTimeout(ctx, serviceLimit)
 		defer cancel()
 		version, err := p.ironic.Version(limited)
-		out = append(out, doctor.Service{What: "Ironic", Section: "ironic", Version: version, Error: text(err)})
+		out = append(out, doctor.Service{What: "Ironic", Section: "ironic", Version: version, Error: api.ErrorText(err)})
 	}
 	if p.keeperNow().tokens != nil {
-		out = append(out, doctor.Service{What: "Keystone", Section: "keystone", Error: text(p.keystoneAway())})
+		out = append(out, doctor.Service{What: "Keystone", Section: "keystone", Error: api.ErrorText(p.keystoneAway())})
 	}
 	return append(out, p.ha.services()...)
 }
@@ -136,7 +137,7 @@ func (p *Peer) rights(ctx context.Context) []doctor.Rights {
 		}
 		work.Go(func() {
 			missing, err := asked.Missing(limited)
-			out[i].Missing, out[i].Error = missing, text(err)
+			out[i].Missing, out[i].Error = missing, api.ErrorText(err)
 		})
 	}
 	work.Wait()

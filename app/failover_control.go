@@ -101,7 +101,7 @@ func verdictOf(v fsm.View, d failover.Verdict) api.KubeNode {
 		HeldForDead: d.Suspect, Act: d.Act, Would: d.Would, Why: d.Why,
 	}
 	if n.ChangedMillis != 0 {
-		out.Changed = moment(time.UnixMilli(n.ChangedMillis))
+		out.Changed = api.TimeText(time.UnixMilli(n.ChangedMillis))
 	}
 	if d.Remediation != nil {
 		r := api.RemediationOf(v, *d.Remediation)
@@ -129,7 +129,7 @@ func (k kubeHere) Simulate(ctx context.Context, cluster, node, mode string) (api
 			out.Devices = append(out.Devices, device.Name())
 		}
 	}
-	out.Problem = text(k.survey(ctx, watch.cluster(name), settings, &out))
+	out.Problem = api.ErrorText(k.survey(ctx, watch.cluster(name), settings, &out))
 	return out, nil
 }
 
@@ -255,7 +255,7 @@ func (k kubeHere) recorded(cluster, node string) (string, error) {
 func ask(ctx context.Context, d failover.Device, m failover.Machine) api.DevicePower {
 	began := time.Now()
 	power, err := d.Power(ctx, m)
-	row := api.DevicePower{Device: d.Name(), Power: power.String(), Error: text(err), TookMS: time.Since(began).Milliseconds()}
+	row := api.DevicePower{Device: d.Name(), Power: power.String(), Error: api.ErrorText(err), TookMS: time.Since(began).Milliseconds()}
 	if err == nil {
 		row.Note = failover.Uncompared(d, m)
 	}

@@ -156,10 +156,10 @@ func (k *kubeCollector) Collect(out chan<- prometheus.Metric) {
 	for s := fsm.RemIntent; s <= fsm.RemStuck; s++ {
 		gauge(k.remediations, float64(states[s]), s.String())
 	}
-	gauge(k.paused, one(len(v.FailoverPauses()) > 0))
+	gauge(k.paused, boolValue(len(v.FailoverPauses()) > 0))
 	faults := k.core.kube.Prober.Faults()
 	for _, c := range k.core.kube.made.Clusters {
-		gauge(k.mute, one(faults[c.Name()] != ""), c.Name())
+		gauge(k.mute, boolValue(faults[c.Name()] != ""), c.Name())
 		k.judged(gauge, c.Name())
 	}
 }
@@ -170,7 +170,7 @@ func (k *kubeCollector) judged(gauge func(*prometheus.Desc, float64, ...string),
 	if !leads {
 		return
 	}
-	gauge(k.answers, one(w.API.Answers), name)
+	gauge(k.answers, boolValue(w.API.Answers), name)
 	oldest, well, dead, open := 0.0, 0, 0, 0
 	for _, d := range k.core.kube.Controller.Verdicts(name) {
 		oldest = max(oldest, d.LeaseAge.Seconds())

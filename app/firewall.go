@@ -40,17 +40,9 @@ func (p *Peer) Firewall() api.Firewall {
 		for _, s := range servers {
 			out.Bypass = append(out.Bypass, api.DHCPServer{Address: s.Address.String(), MAC: s.MAC})
 		}
-		out.SelfTest = text(err)
+		out.SelfTest = api.ErrorText(err)
 	}
 	return out
-}
-
-// text is what an error says, "" for none.
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 // policy is what the configuration says now about who may boot.
@@ -84,7 +76,7 @@ func (p *Peer) door(v fsm.View) api.Door {
 	s := p.core.gate.Guard.Status()
 	out.Model = p.driver() == model
 	out.Open, out.Why, out.Token, out.Swaps, out.Lapses = s.Open, s.Why, s.Token, s.Swaps, s.Lapses
-	out.Since = moment(s.Since)
+	out.Since = api.TimeText(s.Since)
 	if _, led := p.core.Store.Leader(); !led && !s.Open {
 		out.Why = noQuorum
 		if unfit := p.core.Fitness.Fit(); errors.Is(unfit, leader.ErrHung) {
@@ -101,17 +93,9 @@ const noQuorum = "no quorum: without a leader every door stays shut"
 func recorded(v fsm.View, d fsm.Door) api.Recorded {
 	out := api.Recorded{Token: d.OpenBy, Unknown: d.Unknown}
 	if !d.OpenBy.IsZero() {
-		out.Peer, out.Since = nameOf(v, d.Peer), moment(time.UnixMilli(d.Wall))
+		out.Peer, out.Since = nameOf(v, d.Peer), api.TimeText(time.UnixMilli(d.Wall))
 	}
 	return out
-}
-
-// moment shows a time to people, "" for none.
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 func (p *Peer) floating(v fsm.View) api.FloatingIP {
@@ -129,9 +113,9 @@ func (g *gate) rules(v fsm.View, policy firewall.Policy) api.Rules {
 	s, _ := g.Lists.State()
 	out := api.Rules{
 		Wanted: counts(firewall.Count(v, !s.Token.IsZero(), policy)), Actual: counts(s.Counts),
-		AsOf: moment(s.Compared), Drift: s.Drift, Index: s.Index,
+		AsOf: api.TimeText(s.Compared), Drift: s.Drift, Index: s.Index,
 	}
-	out.Equal, out.Problem = s.Err == nil && out.Wanted == out.Actual, text(s.Err)
+	out.Equal, out.Problem = s.Err == nil && out.Wanted == out.Actual, api.ErrorText(s.Err)
 	return out
 }
 
@@ -142,10 +126,10 @@ func counts(c firewall.Counts) api.RuleCounts {
 func (p *Peer) portList(v fsm.View) api.PortList {
 	out := api.PortList{Ports: v.PortCount()}
 	if pull, ok := v.Pull(); ok {
-		out.Complete, out.Listed, out.AgeMS = true, moment(time.UnixMilli(pull.Wall)), p.listAge(v).Milliseconds()
+		out.Complete, out.Listed, out.AgeMS = true, api.TimeText(time.UnixMilli(pull.Wall)), p.listAge(v).Milliseconds()
 	}
 	if p.core.gate != nil {
-		out.Problem = text(p.core.gate.Pull.Err())
+		out.Problem = api.ErrorText(p.core.gate.Pull.Err())
 	}
 	return out
 }

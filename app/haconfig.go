@@ -100,7 +100,7 @@ func (f *componentFigures) observe(cluster, result string, took time.Duration) {
 func (c haCluster) answers() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: "haconfig_api_server_answers",
 		Help: "1 while the API server of a cluster answers this peer; components of one that does not are refused here.", ConstLabels: prometheus.Labels{"cluster": c.name}},
-		func() float64 { return one(c.kube.Ready() == nil) })
+		func() float64 { return boolValue(c.kube.Ready() == nil) })
 }
 
 // openComponents is what the configuration makes of it: nothing at all while it is
@@ -190,7 +190,7 @@ func (c haParts) warnings() (out []api.Warning) {
 // services say to doctor which API servers answer this peer.
 func (c haParts) services() (out []doctor.Service) {
 	for _, of := range c.clusters {
-		out = append(out, doctor.Service{What: "the API server of " + of.name, Section: "haconfig", Error: text(of.kube.Silent())})
+		out = append(out, doctor.Service{What: "the API server of " + of.name, Section: "haconfig", Error: api.ErrorText(of.kube.Silent())})
 	}
 	return out
 }

@@ -148,7 +148,7 @@ func (h *hostEvents) returned(f hostFacts) {
 	}
 	h.report(fsm.EventReport{
 		Topic: fsm.TopicLeadership, Action: "contact-lost", Millis: h.silent.UnixMilli(), Fields: map[string]string{"for": took.String()},
-		Text: fmt.Sprintf("%s heard of no leader for %v, from %s on.", h.name, took, moment(h.silent)),
+		Text: fmt.Sprintf("%s heard of no leader for %v, from %s on.", h.name, took, api.TimeText(h.silent)),
 	})
 }
 
@@ -162,7 +162,7 @@ func (h *hostEvents) tellClosings(f hostFacts) {
 			h.told = c.token
 			h.report(fsm.EventReport{
 				Topic: fsm.TopicPXE, Action: "closed-alone", Millis: c.at.UnixMilli(), Fields: map[string]string{"token": c.token.String(), "reason": c.why},
-				Text: fmt.Sprintf("%s closed its PXE service by itself at %s: %s.", h.name, moment(c.at), c.why),
+				Text: fmt.Sprintf("%s closed its PXE service by itself at %s: %s.", h.name, api.TimeText(c.at), c.why),
 			})
 		}
 		return true

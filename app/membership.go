@@ -21,7 +21,7 @@ func (p *Peer) member(nameOrID string) (fsm.Member, error) {
 	if nameOrID == "" {
 		nameOrID = p.id.ID
 	}
-	return find(p.core.Store.View(), nameOrID)
+	return memberCalled(p.core.Store.View(), nameOrID)
 }
 
 // Exclude implements api.Membership.

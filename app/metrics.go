@@ -22,10 +22,10 @@ func (p *Peer) register() {
 	r.MustRegister(info)
 	store := p.core.Store
 	gauge("raft_leader", "1 while this peer leads with all its duties, by its own belief.", func() float64 {
-		return one(!p.core.Runner.Token().IsZero())
+		return boolValue(!p.core.Runner.Token().IsZero())
 	})
 	gauge("leader_fit", "1 while this peer may lead, as far as its disk, its clock, its filter and Ironic are concerned.", func() float64 {
-		return one(p.core.Fitness.Fit() == nil)
+		return boolValue(p.core.Fitness.Fit() == nil)
 	})
 	gauge("clock_skew_seconds", "How far this peer's wall clock is off the median of all peers, ahead or behind; 0 while that is not known.", func() float64 {
 		return p.core.clockSkew().Seconds()
@@ -48,7 +48,7 @@ func (p *Peer) register() {
 	gauge("introspection_workers_busy", "Requests that this peer works on.", func() float64 { return float64(p.core.inspect.Workers.Busy()) })
 	gauge("relay_pending", "Documents of ramdisks that Ironic has not taken yet, in the whole cluster.", func() float64 { return float64(store.View().RelaysPending()) })
 	gauge("relay_failed", "Documents that Ironic did not take, of those that are kept.", func() float64 { return float64(store.View().RelaysFailed()) })
-	gauge("ironic_reachable", "1 while this peer reaches Ironic.", func() float64 { return one(p.core.Health.Err() == nil) })
+	gauge("ironic_reachable", "1 while this peer reaches Ironic.", func() float64 { return boolValue(p.core.Health.Err() == nil) })
 	gauge("cert_expiry_timestamp_seconds", "When this peer's certificate ends, Unix time.", func() float64 {
 		return float64(p.renewal.Credentials().Leaf.NotAfter.Unix())
 	})
@@ -62,7 +62,7 @@ func (p *Peer) register() {
 	p.kubeMetrics(r)
 }
 
-func one(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -67,7 +67,7 @@ func (h doorHealth) warnings() []api.Warning {
 	if h.lists.Drift > 0 && time.Since(h.lists.Drifted) < driftShown {
 		add("drift", "find the program that changes them, for instance 'nft flush ruleset' in a boot script",
 			"another program changed the rules of the PXE filter, at %s (%d since this peer started); they were rebuilt, closed, and until then this host may have answered every machine",
-			moment(h.lists.Drifted), h.lists.Drift)
+			api.TimeText(h.lists.Drifted), h.lists.Drift)
 	}
 	because := ""
 	if h.listing != nil {
@@ -134,14 +134,14 @@ func (p *Peer) doorMetrics(r *prometheus.Registry) {
 		}
 		return s
 	}
-	gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return one(p.filter.Driver != host.Noop) })
-	gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return one(p.address != nil) })
-	gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return one(guard().ConflictMAC != "") })
-	gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return one(guard().Open) })
-	gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return one(guard().Held) })
+	gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return boolValue(p.filter.Driver != host.Noop) })
+	gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return boolValue(p.address != nil) })
+	gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return boolValue(guard().ConflictMAC != "") })
+	gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return boolValue(guard().Open) })
+	gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return boolValue(guard().Held) })
 	counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })
 	counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.", func() float64 { return float64(guard().Lapses) })
-	gauge("firewall_in_step", "1 while the rules of this host are as they should be.", func() float64 { return one(p.core.filterErr() == nil) })
+	gauge("firewall_in_step", "1 while the rules of this host are as they should be.", func() float64 { return boolValue(p.core.filterErr() == nil) })
 	counter("firewall_drift_total", "How often somebody else changed the rules of this host.", func() float64 { return float64(lists().Drift) })
 	gauge("firewall_allowed_macs", "MACs on the whitelist of this host.", func() float64 { return float64(lists().Allow) })
 	gauge("firewall_denied_macs", "MACs on the blacklist of this host.", func() float64 { return float64(lists().Deny) })

@@ -42,7 +42,7 @@ func (p *Peer) Safe(ctx context.Context, peer string) (api.Verdict, error) {
 	}
 	var v api.Verdict
 	if err := json.Unmarshal(body, &v); err != nil {
-		return v, fmt.Errorf("the answer of %s cannot be read: %w", to.Name, err)
+		return v, fmt.Errorf("decode response from %s: %w", to.Name, err)
 	}
 	return v, nil
 }
@@ -88,7 +88,7 @@ func (p *Peer) unwilling(v fsm.View, id string) string {
 	case flags.Observer:
 		return "an observer"
 	case id == p.id.ID:
-		return text(p.core.Fitness.Fit())
+		return api.ErrorText(p.core.Fitness.Fit())
 	case !lives:
 		return "no session in the log"
 	}

@@ -71,7 +71,7 @@ func (p *Peer) basics(h contactView) api.Status {
 	if l, ok := store.Leader(); ok {
 		s.Leader = p.nameOf(v, l.ID)
 		if lead := v.Leadership(); lead.Peer == l.ID { // else its first entry is yet to come
-			s.LeaderSince = moment(p.opts.Wall().Add(-v.Now().Sub(lead.At)))
+			s.LeaderSince = api.TimeText(p.opts.Wall().Add(-v.Now().Sub(lead.At)))
 		}
 	}
 	if err := p.core.Fitness.Fit(); err != nil {
@@ -135,7 +135,7 @@ func (p *Peer) checks() []api.HealthCheck {
 	if p.core.Session.ID().IsZero() {
 		session.Err = errNoSession
 	}
-	disk := api.HealthCheck{Name: "disk", Note: text(p.ballast.Unfit())}
+	disk := api.HealthCheck{Name: "disk", Note: api.ErrorText(p.ballast.Unfit())}
 	if stuck := p.core.Store.Writing(); stuck > p.core.Watchdog.Limit() {
 		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
 	}
