@@ -91,7 +91,7 @@ func detectionOptions() []Option {
 		{Key: "failover.lease_age", Change: AtReload, Extent: AllHosts, Default: "17s", rule: between(time.Second, time.Hour), field: func(c *Config) any { return &c.Failover.Detection.LeaseAge },
 			Help: "For how long a kube node must not have renewed its Lease to be suspected, when most peers get no answer from its kubelet either. Kubelets renew every 10s."},
 		{Key: "failover.hold", Change: AtReload, Extent: AllHosts, Default: "2s", rule: between(0, 5*time.Minute), field: func(c *Config) any { return &c.Failover.Detection.Hold },
-			Help: "How long all of that must last before anything is done."},
+			Help: "For how long most peers must get no answer from its kubelet before anything is done; that time runs while the Lease grows old."},
 		{Key: "failover.not_ready_after", Change: AtReload, Extent: AllHosts, Default: "5m", rule: between(0, 24*time.Hour), field: func(c *Config) any { return &c.Failover.Detection.NotReadyAfter },
 			Help: "For how long a kube node must not be Ready to be suspected, whatever Lease and kubelet say. 0s: never."},
 		{Key: "failover.probe_interval", Change: AtRestart, Extent: AllHosts, Default: "2s", rule: between(200*time.Millisecond, time.Minute), field: func(c *Config) any { return &c.Failover.Detection.ProbeInterval },

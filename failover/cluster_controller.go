@@ -83,10 +83,28 @@ func (s *clusterController) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		s.round(ctx)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !s.await(ctx, tick.C) {
 			return
+		}
+	}
+}
+
+// await waits for the next round: the tick, or the moment at which a kube node may be a
+// suspect, and then for the API server's word that its Lease has become that old. It
+// reports whether ctx goes on.
+func (s *clusterController) await(ctx context.Context, tick <-chan time.Time) bool {
+	due := time.NewTimer(s.judge.Due())
+	defer due.Stop()
+	for {
+		select {
+		case <-due.C:
+			s.tracker.Ask()
+		case <-s.tracker.Answered():
+			return true
+		case <-tick:
+			return true
+		case <-ctx.Done():
+			return false
 		}
 	}
 }

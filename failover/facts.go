@@ -34,8 +34,10 @@ type nodeFacts struct {
 	silent   int // votes
 	answers  int
 	voters   int
-	lasting  time.Duration // how long all signs have been there together
-	devices  []string      // that can switch it off, in their order
+	// unheardFor is how long a majority has not heard its kubelet, lasting for how long
+	// it could have been a suspect for what has to last; each of them for hold.
+	unheardFor, lasting time.Duration
+	devices             []string // that can switch it off, in their order
 	// remediation is the one that is open, nil if none.
 	remediation *fsm.Remediation
 }
@@ -117,6 +119,30 @@ func (f *facts) overdue(n *nodeFacts) bool {
 		return n.Renewed < 0
 	}
 	return false
+}
+
+// noneDue is a time within which there is another look anyway.
+const noneDue = time.Hour
+
+// due returns after what time the first kube node that no majority hears will be a
+// suspect if nothing changes, once the API server has answered a question of then.
+func (f *facts) due() time.Duration {
+	first := noneDue
+	if !f.api.Answers || !f.synced {
+		return first
+	}
+	d := f.settings.Detection
+	for _, n := range f.nodes {
+		silence := d.Hold - n.unheardFor
+		switch {
+		case !n.unheard() || n.remediation != nil:
+		case !f.overdue(n) && n.Leased:
+			first = min(first, max(silence, d.LeaseAge-n.LeaseAge-f.api.Asked))
+		case f.overdue(n) && silence > 0:
+			first = min(first, silence)
+		}
+	}
+	return first
 }
 
 // unheard reports whether a majority of the voters does not hear a kubelet.

@@ -30,17 +30,32 @@ type Judge struct {
 	o JudgeOptions
 
 	mu       sync.Mutex
-	since    map[string]time.Time // by UID: when all signs came together
+	since    map[sign]time.Time // when each that is there was seen first
 	verdicts []Verdict
+	due      time.Duration    // as Due returns it
 	storm    fsm.HoldFailover // to be proposed; without a reason none
 }
+
+// sign is one that has to last for the hold time, of one kube node.
+type sign struct {
+	uid  string
+	kind signKind
+}
+
+type signKind uint8
+
+const (
+	signUnheard  signKind = 0 // a majority of the peers does not hear its kubelet
+	signNotReady signKind = 1 // Kubernetes has given it up for long
+)
 
 // Verdict is the judgement on one kube node.
 type Verdict struct {
 	Node                    fsm.KubeNode
 	LeaseAge                time.Duration // since its Lease was seen to change
 	Silent, Answers, Voters int           // peers that do not hear its kubelet, do, and all
-	// Suspect says that all signs have lasted for the hold time.
+	// Suspect says that all signs are there, and that the peers' silence, or Kubernetes'
+	// own word, has lasted for the hold time.
 	Suspect bool
 	// Act says that a remediation is to begin now. It is never set while one is
 	// open.
@@ -57,7 +72,9 @@ type Verdict struct {
 const nothing = "nothing"
 
 // NewJudge returns a judge that has not looked yet.
-func NewJudge(o JudgeOptions) *Judge { return &Judge{o: o, since: make(map[string]time.Time)} }
+func NewJudge(o JudgeOptions) *Judge {
+	return &Judge{o: o, due: noneDue, since: make(map[sign]time.Time)}
+}
 
 // Look judges every kube node, by name. The hold time is counted from one look to
 // the next, so it is to be called twice a second. A kube node that may be acted on
@@ -77,8 +94,7 @@ func (j *Judge) Look() []Verdict {
 		}
 		verdicts = append(verdicts, verdict)
 	}
-	j.storm = f.storm()
-	j.verdicts = verdicts
+	j.storm, j.due, j.verdicts = f.storm(), f.due(), verdicts
 	return slices.Clone(verdicts)
 }
 
@@ -87,6 +103,14 @@ func (j *Judge) Verdicts() []Verdict {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.verdicts)
+}
+
+// Due returns after what time the first kube node may become a suspect without any
+// news, as of the newest look; a long time if none may.
+func (j *Judge) Due() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.due
 }
 
 // Storm returns the command that begins or prolongs the time in which nothing is
@@ -193,21 +217,36 @@ func MachineOf(cluster string, n Node) Machine {
 	return Machine{Cluster: cluster, Node: n.Name, SystemUUID: n.SystemUUID, ProviderID: n.ProviderID, Addresses: n.Addresses}
 }
 
-// last notes for how long the signs have lasted and reports whether there are any.
+// last notes for how long the signs have lasted and reports whether all of some kube
+// node are there. What the peers do not hear counts from when a majority did not, while
+// the Lease grows older: its age is a time that has lasted already. Nothing lasts through
+// a look at which the API server did not answer.
 func (j *Judge) last(f *facts) (some bool) {
-	now := time.Now()
-	alive := j.since
-	j.since = make(map[string]time.Time, len(alive))
-	for _, n := range f.nodes {
-		suspect, _, _ := f.signs(n)
-		if !suspect {
-			continue
-		}
-		since, known := alive[n.UID]
+	now, before := time.Now(), j.since
+	j.since = make(map[sign]time.Time, len(before))
+	lasts := func(s sign) time.Duration {
+		since, known := before[s]
 		if !known {
 			since = now
 		}
-		j.since[n.UID], n.lasting, some = since, now.Sub(since), true
+		j.since[s] = since
+		return now.Sub(since)
+	}
+	for _, n := range f.nodes {
+		if !f.api.Answers || !f.synced {
+			continue
+		}
+		if n.unheard() {
+			n.unheardFor = lasts(sign{n.UID, signUnheard})
+		}
+		if f.notReadyLong(n) {
+			n.lasting = lasts(sign{n.UID, signNotReady})
+		}
+		suspect, quick, _ := f.signs(n)
+		if quick {
+			n.lasting = max(n.lasting, n.unheardFor)
+		}
+		some = some || suspect
 	}
 	return some
 }

@@ -32,6 +32,9 @@ const (
 // ages begin again, for no kubelet could renew meanwhile. All methods may be called
 // concurrently.
 type Tracker struct {
+	wanted chan struct{} // 1: somebody wants an answer now; never closed
+	came   chan struct{} // 1: it came; never closed
+
 	mu     sync.Mutex
 	synced bool
 	nodes  map[string]*trackedNode  // by name
@@ -65,7 +68,10 @@ var _ Seen = (*Tracker)(nil)
 
 // NewTracker returns a tracker that has seen nothing.
 func NewTracker() *Tracker {
-	return &Tracker{nodes: make(map[string]*trackedNode), leases: make(map[string]*trackedLease)}
+	return &Tracker{
+		wanted: make(chan struct{}, 1), came: make(chan struct{}, 1),
+		nodes: make(map[string]*trackedNode), leases: make(map[string]*trackedLease),
+	}
 }
 
 // Run watches the cluster and asks its API server for signs of life, until ctx
@@ -83,11 +89,25 @@ func (t *Tracker) Run(ctx context.Context, w Watcher) error {
 	return nil
 }
 
-// ask asks every second, and at once after an answer that took longer.
+// Ask makes the tracker ask the API server now: ages count up to an answer.
+func (t *Tracker) Ask() { notify(t.wanted) }
+
+// Answered receives when a question that Ask wanted was answered, or was not in time.
+func (t *Tracker) Answered() <-chan struct{} { return t.came }
+
+// notify tells one waiter of what it need not be told twice.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// ask asks every second, when Ask wants it, and at once after an answer that took longer.
 func (t *Tracker) ask(ctx context.Context, w Watcher) {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
-	for {
+	for wanted := false; ; {
 		sent := time.Now()
 		limited, cancel := context.WithTimeout(ctx, askLimit)
 		err := w.Answers(limited)
@@ -96,8 +116,14 @@ func (t *Tracker) ask(ctx context.Context, w Watcher) {
 			return
 		}
 		t.answered(sent, time.Now(), err)
+		if wanted {
+			notify(t.came)
+		}
 		select {
 		case <-tick.C:
+			wanted = false
+		case <-t.wanted:
+			wanted = true
 		case <-ctx.Done():
 			return
 		}
@@ -217,6 +243,7 @@ type APIState struct {
 	Answers bool
 	Why     string        // it does not
 	Silence time.Duration // since the newest good answer; 0 while it answers
+	Asked   time.Duration // since the newest question with a good answer was sent: up to then ages count
 	// Back is since when it has answered again after a silence; negative if it was
 	// never silent.
 	Back time.Duration
@@ -264,7 +291,7 @@ func (t *Tracker) Look() Watched {
 }
 
 func (a *trackedAPI) state(now time.Time) APIState {
-	s := APIState{Answers: true, Back: -1}
+	s := APIState{Answers: true, Back: -1, Asked: now.Sub(a.good)}
 	switch {
 	case a.good.IsZero():
 		s.Answers, s.Why = false, cmp.Or(a.why, "it has not been asked yet")

@@ -7,7 +7,44 @@ const judgeUnit = "./failover"
 // judgeMutants hold living kube nodes for dead, or act although a guard rail
 // forbids it.
 func judgeMutants() []Mutant {
-	return slices.Concat(ageMutants(), guardRailMutants())
+	return slices.Concat(ageMutants(), holdMutants(), guardRailMutants())
+}
+
+// holdMutants let the hold time begin too early, or wait for what is no news.
+func holdMutants() []Mutant {
+	const beside, after = "^TestHoldRunsBesideTheLease$", "^TestHoldBeginsAgainAfterASilence$"
+	return []Mutant{
+		{
+			Name: "hold-counts-from-the-age-of-the-lease", Promise: "failover", File: "failover/judge.go",
+			Old:     "		if n.unheard() {\n",
+			New:     "		if n.unheard() && f.overdue(n) {\n",
+			Package: judgeUnit, Run: beside, Assertion: "hold-beside: a suspect",
+		},
+		{
+			Name: "an-answer-does-not-end-a-silence", Promise: "failover", File: "failover/judge.go",
+			Old:     "	j.since = make(map[sign]time.Time, len(before))\n",
+			New:     "	j.since = before\n",
+			Package: judgeUnit, Run: beside, Assertion: "hold-beside: a suspect",
+		},
+		{
+			Name: "peers-are-silent-while-the-api-server-is", Promise: "failover", File: "failover/judge.go",
+			Old:     "		if !f.api.Answers || !f.synced {\n			continue\n",
+			New:     "		if !f.synced {\n			continue\n",
+			Package: judgeUnit, Run: after, Assertion: "hold-silence:",
+		},
+		{
+			Name: "silence-alone-is-enough", Promise: "failover", File: "failover/reasons.go",
+			Old:     "	case f.overdue(n) && n.unheard():\n",
+			New:     "	case (f.overdue(n) || n.unheardFor > f.settings.Detection.LeaseAge) && n.unheard():\n",
+			Package: judgeUnit, Run: "^TestRenewalEndsALongSilence$", Assertion: "hold-renewed:",
+		},
+		{
+			Name: "the-intent-waits-for-a-tick", Promise: "failover", File: "failover/cluster_controller.go",
+			Old:     "		case <-due.C:\n			s.tracker.Ask()\n",
+			New:     "		case <-due.C:\n",
+			Package: judgeUnit, Run: "^TestIntentComesWhenTheLeaseIsOldEnough$", Assertion: "intent-on-time:",
+		},
+	}
 }
 
 // ageMutants count what is no sign of death.

@@ -113,18 +113,27 @@ func (k *KubeSite) awaitWatched() {
 // works.
 func (k *KubeSite) kill(cut bool) *death {
 	k.c.T.Helper()
-	var fit []string
+	fit := k.awaitSteadfast()
+	time.Sleep(time.Duration(k.c.rng.Int64N(int64(kubeRenew)))) // in a bubble
+	return k.die(k.nodes[fit[k.c.rng.IntN(len(fit))]], cut)
+}
+
+// awaitSteadfast waits until some kube nodes may die, and names them.
+func (k *KubeSite) awaitSteadfast() (fit []string) {
+	k.c.T.Helper()
 	k.c.Until(settledWithin, "some kube nodes have been well for long enough", func() bool {
 		time.Sleep(time.Second) // in a bubble
 		var well int
 		fit, well = k.steadfast()
 		return len(fit) > 0 && well > kubeNodes*2/3
 	})
-	time.Sleep(time.Duration(k.c.rng.Int64N(int64(kubeRenew)))) // in a bubble
-	d := &death{node: fit[k.c.rng.IntN(len(fit))], at: time.Now()}
+	return fit
+}
+
+// die takes the power of a kube node now, or cuts it off while it works.
+func (k *KubeSite) die(n *kubeNode, cut bool) *death {
+	d := &death{node: n.Name, uid: n.UID, at: time.Now()}
 	k.with(func() {
-		n := k.nodes[d.node]
-		d.uid = n.UID
 		for name := range n.runs {
 			d.pods = append(d.pods, name)
 		}
