@@ -4,11 +4,12 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"html/template"
+	"html"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
+	"strings"
 )
 
 //go:embed assets
@@ -16,8 +17,8 @@ var embedded embed.FS
 
 // assets are the files of the page, read once.
 type assets struct {
-	index   *template.Template
-	files   map[string][]byte // by name
+	index   string            // the page itself, with the marks that index fills in
+	files   map[string][]byte // the others, by name
 	version string            // of all of them together
 }
 
@@ -40,9 +41,7 @@ func openAssets() (*assets, error) {
 		a.files[entry.Name()] = text
 	}
 	a.version = hex.EncodeToString(all.Sum(nil)[:6])
-	if a.index, err = template.New(nameOfIndex).Parse(string(a.files[nameOfIndex])); err != nil {
-		return nil, err
-	}
+	a.index = string(a.files[nameOfIndex])
 	delete(a.files, nameOfIndex)
 	return a, nil
 }
@@ -61,12 +60,14 @@ func contentType(name string) string {
 	return mime.TypeByExtension(path.Ext(name))
 }
 
-// index answers with the page itself.
+// index answers with the page itself. Its marks stand in quoted attributes only, where
+// escaping is enough. No package of templates fills them in (docs/design.md#kept).
 func (p *Page) index(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
-	data := struct{ Version, Strategy, Peer string }{p.assets.version, p.o.Strategy, p.o.Peer}
-	if err := p.assets.index.Execute(w, data); err != nil {
+	fill := strings.NewReplacer("{{version}}", html.EscapeString(p.assets.version),
+		"{{strategy}}", html.EscapeString(p.o.Strategy), "{{peer}}", html.EscapeString(p.o.Peer))
+	if _, err := fill.WriteString(w, p.assets.index); err != nil {
 		p.o.Logger.DebugContext(r.Context(), "send the page failed", "err", err)
 	}
 }

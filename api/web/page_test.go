@@ -240,9 +240,24 @@ func TestPageAndItsHeaders(t *testing.T) {
 	}
 }
 
-// TestIndexEscapes: names in the page are text.
+// TestIndexEscapes: names in the page are text. Its marks stand between quotes, which
+// escaping does not let them leave, and each is filled in.
 func TestIndexEscapes(t *testing.T) {
 	s := open(t, "noauth")
+	marks := regexp.MustCompile(`\{\{|\}\}`).FindAllString(s.assets.index, -1)
+	quoted := regexp.MustCompile(`="[^"{}]*\{\{[a-z]+\}\}[^"{}]*"`).FindAllString(s.assets.index, -1)
+	if len(quoted) == 0 || len(marks) != 2*len(quoted) {
+		t.Errorf("%d halves of marks and %d marks in quotes: a mark stands outside of an attribute, or two in one", len(marks), len(quoted))
+	}
+	page := (&visitor{t: t, at: s}).do("GET", "/ui/", "").Body.String()
+	for _, want := range []string{`data-strategy="noauth"`, `data-peer="h2"`, `data-version="` + s.assets.version + `"`, `src="static/` + s.assets.version + `/app.js"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if strings.Contains(page, "{{") {
+		t.Errorf("a mark is not filled in: %s", page)
+	}
 	hostile := s.peer(t, `"><script>alert(1)</script>`, api.NoAuth(), "noauth")
 	w := (&visitor{t: t, at: hostile}).do("GET", "/ui/", "")
 	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "<script>alert") {

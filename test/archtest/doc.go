@@ -41,6 +41,7 @@ func Rules() []Rule {
 	return []Rule{
 		{"imports", "imports point downward only (docs/design.md#packages)", checkImports},
 		{"drivers", "only trivet-import has database drivers in it (docs/design.md#kept)", checkDrivers},
+		{"templates", "no method is called by a name that the linker does not know (docs/design.md#kept)", checkTemplates},
 		{"raft", "only raftstore, test/simtest and test/attacktest know hashicorp/raft (docs/design.md#packages)", checkRaft},
 		{"harness", "test harnesses stay out of the product (docs/design.md#packages)", checkHarness},
 		{"doc", "every package and exported name is documented (docs/design.md#packages)", checkDocs},

@@ -49,6 +49,11 @@ var importFixtures = []fixture{
 	{"cli to the reader", "drivers", "cli/data/x.go", importing(ours + "inspector/inspectordb"), []int{3}},
 	{"trivet-import to a driver", "drivers", "inspector/trivet-import/x.go", importing("database/sql"), []int{3}},
 
+	{"test", "templates", "api/web/x_test.go", importing("text/template"), nil},
+	{"harness", "templates", "packaging/x.go", importing("text/template"), nil},
+	{"text", "templates", "cli/x.go", importing("text/template"), []int{3}},
+	{"page", "templates", "api/web/x.go", importing("html/template"), []int{3}},
+
 	{"test", "harness", "raftstore/leader/x_test.go", importing(ours + "test/simtest"), nil},
 	{"other harness", "harness", "test/labtest/x.go", importing(ours + "test/simtest"), nil},
 	{"product", "harness", "raftstore/leader/x.go", importing(ours + "test/simtest"), []int{3}},

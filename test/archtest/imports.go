@@ -83,6 +83,22 @@ func checkDrivers(tree *Tree, report *Report) {
 	}
 }
 
+// checkTemplates keeps the packages of templates out of the daemon: they look methods up
+// by names from text, so that the linker has to keep every exported method of every type
+// that is converted to an interface, 6 MB.
+func checkTemplates(tree *Tree, report *Report) {
+	for _, file := range tree.Files {
+		if file.Test() || harness(file.Package()) {
+			continue
+		}
+		for _, spec := range file.Syntax.Imports {
+			if target := importPath(spec); target == "text/template" || target == "html/template" {
+				report.Addf(file, spec.Pos(), "%s makes the linker keep every method: fill in the text with package strings, and escape with package html", target)
+			}
+		}
+	}
+}
+
 // checkHarness keeps harnesses out of the product: only tests and other
 // harnesses import them.
 func checkHarness(tree *Tree, report *Report) {

@@ -6,6 +6,12 @@ func pageMutants() []Mutant {
 	const session, forward, unit = "api/web/session.go", "api/web/forward.go", "./api/web"
 	return []Mutant{
 		{
+			Name: "page-names-are-markup", Promise: "page", File: "api/web/assets.go",
+			Old:     `html.EscapeString(p.o.Peer)`,
+			New:     `p.o.Peer`,
+			Package: unit, Run: "^TestIndexEscapes$", Assertion: "<script>alert",
+		},
+		{
 			Name: "page-without-csrf-token", Promise: "page", File: session,
 			Old:     "if !hmac.Equal([]byte(r.Header.Get(csrfHeader)), []byte(want)) {",
 			New:     "if false && !hmac.Equal([]byte(r.Header.Get(csrfHeader)), []byte(want)) {",
