@@ -13,7 +13,6 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // Values of telling the others of a new address.
@@ -89,17 +88,6 @@ func (p *Peer) announce(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// formerAddress returns where the others still look for a peer, by the raft
-// configuration that it knows, "" if that is where it is.
-func formerAddress(servers []raftstore.Server, id datadir.Identity) string {
-	for _, srv := range servers {
-		if _, address, ok := strings.Cut(srv.Address, "@"); ok && srv.ID == id.ID && address != id.Address {
-			return address
-		}
-	}
-	return ""
 }
 
 var errNobodyToTell = errors.New("no other member took it")

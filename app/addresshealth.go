@@ -15,26 +15,29 @@ import (
 // IP: status and probes answer from memory.
 const addressEvery = 2 * time.Second
 
-// addressHealth is what keeps this host from carrying the floating IP.
-type addressHealth struct {
+// FloatingIP is what keeps this host from carrying the floating IP.
+type FloatingIP struct {
 	found atomic.Pointer[[]doctor.Finding]
 }
 
-// problems returns what was found last; none before the first look.
-func (h *addressHealth) problems() []doctor.Finding {
-	if found := h.found.Load(); found != nil {
+// problems returns what was found last; none before the first look, and of nil.
+func (f *FloatingIP) problems() []doctor.Finding {
+	if f == nil {
+		return nil
+	}
+	if found := f.found.Load(); found != nil {
 		return *found
 	}
 	return nil
 }
 
-// run looks every addressEvery until ctx ends.
-func (h *addressHealth) run(ctx context.Context, conf func() config.Config) {
+// Run looks every addressEvery until ctx ends.
+func (f *FloatingIP) Run(ctx context.Context, conf func() config.Config) {
 	tick := time.NewTicker(addressEvery)
 	defer tick.Stop()
 	for {
 		found := FloatingProblems(conf())
-		h.found.Store(&found)
+		f.found.Store(&found)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -44,10 +47,10 @@ func (h *addressHealth) run(ctx context.Context, conf func() config.Config) {
 }
 
 // check is the line of readyz where a floating IP is configured.
-func (h *addressHealth) check() api.HealthCheck {
+func (f *FloatingIP) check() api.HealthCheck {
 	c := api.HealthCheck{Name: "floating ip"}
-	for _, f := range h.problems() {
-		c.Warning = errors.Join(c.Warning, errors.New(f.Text))
+	for _, p := range f.problems() {
+		c.Warning = errors.Join(c.Warning, errors.New(p.Text))
 	}
 	return c
 }

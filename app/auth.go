@@ -88,7 +88,7 @@ func (p *Peer) keystoneAway() error {
 func (p *Peer) authMetrics(r *prometheus.Registry) {
 	r.MustRegister(whereAsked{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "trivet", Name: "keystone_up", Help: "1 unless Keystone did not answer this peer's last question, within five minutes.",
-	}, func() float64 { return boolValue(p.keystoneAway() == nil) }), p})
+	}, func() float64 { return BoolValue(p.keystoneAway() == nil) }), p})
 }
 
 // whereAsked shows a figure while Keystone is asked.

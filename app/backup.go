@@ -308,6 +308,6 @@ func (b *backups) metrics(r prometheus.Registerer) {
 	gauge("backup_failing", "1 while the newest attempt at a backup failed.", func() float64 {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return boolValue(b.err != nil)
+		return BoolValue(b.err != nil)
 	})
 }

@@ -136,7 +136,7 @@ func (p *Peer) metricsText() ([]byte, error) {
 		return nil, err
 	}
 	w := page{header: make(http.Header)}
-	promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(&w, req)
+	promhttp.HandlerFor(p.figures, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(&w, req)
 	if w.code >= http.StatusBadRequest {
 		return nil, fmt.Errorf("%d: %s", w.code, w.Bytes())
 	}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // recoverAfter is for how long a majority must have been silent before status
@@ -33,7 +35,7 @@ func clusterWarnings(s api.Status, former string) []api.Warning {
 	case s.Quorum.Voters < wantedVoters:
 		add("few_voters", "join more peers: 'trivet token create'", "%d voter: nothing may die", s.Quorum.Voters)
 	case s.Quorum.CanLose == 0:
-		missing := listed(namesWhere(s, func(p api.Peer) bool { return p.Voter && !p.Live }))
+		missing := joinNames(namesWhere(s, func(p api.Peer) bool { return p.Voter && !p.Live }))
 		add("no_margin", fmt.Sprintf("bring %s back, or replace it: 'trivet remove', then join", missing),
 			"no further voter may be lost: %s does not answer", missing)
 	}
@@ -93,13 +95,24 @@ func withoutLeader(s api.Status, former string) (text, remedy string) {
 		return fmt.Sprintf("the address of this host has changed, and the other peers still look for it at %s; %s", former, votes),
 			"if the others' addresses have changed, too: give one host its old address back until the others have told it theirs ('A host with another address' in docs/peers.md); " + peersCheck
 	case s.Quorum.Voters-len(long) < s.Quorum.Need:
-		return votes + "; " + listed(long) + " silent for more than a minute",
-			"bring " + listed(long) + " back; for a majority lost for ever see 'trivet recover --help'"
+		return votes + "; " + joinNames(long) + " silent for more than a minute",
+			"bring " + joinNames(long) + " back; for a majority lost for ever see 'trivet recover --help'"
 	case len(silent) == others:
-		return "no other voter answers this host; " + votes, peersCheck + "; do the peers on " + listed(silent) + " run?"
+		return "no other voter answers this host; " + votes, peersCheck + "; do the peers on " + joinNames(silent) + " run?"
 	default:
-		return votes, "bring " + listed(silent) + " back; " + peersCheck
+		return votes, "bring " + joinNames(silent) + " back; " + peersCheck
 	}
+}
+
+// formerAddress returns where the others still look for a peer, by the raft
+// configuration that it knows, "" if that is where it is.
+func formerAddress(servers []raftstore.Server, id datadir.Identity) string {
+	for _, srv := range servers {
+		if _, address, ok := strings.Cut(srv.Address, "@"); ok && srv.ID == id.ID && address != id.Address {
+			return address
+		}
+	}
+	return ""
 }
 
 func namesWhere(s api.Status, of func(api.Peer) bool) (names []string) {
@@ -111,8 +124,8 @@ func namesWhere(s api.Status, of func(api.Peer) bool) (names []string) {
 	return names
 }
 
-// listed joins names as a sentence does.
-func listed(names []string) string {
+// joinNames joins names as a sentence does.
+func joinNames(names []string) string {
 	switch n := len(names); n {
 	case 0:
 		return "the missing peers"

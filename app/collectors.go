@@ -9,30 +9,30 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
-// counted is what is counted while it happens, and the registry that shows it
+// Figures are what is counted while it happens, and the registry that shows it
 // with all that is read when it is scraped.
-type counted struct {
-	registry  *prometheus.Registry
+type Figures struct {
+	*prometheus.Registry
 	commits   prometheus.Histogram
 	requests  *prometheus.HistogramVec // call, code
-	throttled prometheus.Counter
+	Throttled prometheus.Counter
 	logins    *prometheus.CounterVec // result
 	elections *prometheus.CounterVec // answer
 }
 
-func newCounted() counted {
-	return counted{
-		registry: prometheus.NewRegistry(),
+// NewFigures returns figures that count from 0, in a registry of their own.
+func NewFigures() *Figures {
+	return &Figures{
+		Registry: prometheus.NewRegistry(),
 		commits: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "trivet", Name: "raft_commit_seconds",
 			Help:    "How long the leader's probe of each second took to be committed and applied, or was waited for. The leader has it.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "trivet", Name: "api_request_seconds",
 			Help:    "How long the inspector's API took to answer, by what was asked (callback of a ramdisk, or request) and by the code of the answer.",
 			Buckets: []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}}, []string{"call", "code"}),
-		throttled: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "trivet", Name: "api_callbacks_throttled_total",
+		Throttled: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "trivet", Name: "api_callbacks_throttled_total",
 			Help: "Callbacks that were told to come again, since their source sends more than one may."}),
 		logins: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "page_logins_total",
 			Help: "Logins at the page that were judged, by their result (ok or refused)."}, []string{"result"}),
@@ -40,8 +40,8 @@ func newCounted() counted {
 	}
 }
 
-// loggedIn counts a login at the page.
-func (f counted) loggedIn(ok bool) {
+// LoggedIn counts a login at the page.
+func (f *Figures) LoggedIn(ok bool) {
 	if ok {
 		f.logins.WithLabelValues("ok").Inc()
 		return
@@ -49,9 +49,32 @@ func (f counted) loggedIn(ok bool) {
 	f.logins.WithLabelValues("refused").Inc()
 }
 
-// timed measures what is asked of the inspector's API. Health and figures are
+// Committed notes how long a write of the leader took.
+func (f *Figures) Committed(took time.Duration) { f.commits.Observe(took.Seconds()) }
+
+// newElectorAnswers counts what the endpoints answered.
+func newElectorAnswers() *prometheus.CounterVec {
+	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "elector_answers_total",
+		Help: "Answers of this peer's leader endpoints: named with a leader's name, none without one."}, []string{"answer"})
+	for _, named := range []bool{true, false} {
+		answers.WithLabelValues(answerLabel(named)) // so that each is there from the start
+	}
+	return answers
+}
+
+func answerLabel(named bool) string {
+	if named {
+		return "named"
+	}
+	return "none"
+}
+
+// Answered counts an answer of a leader endpoint.
+func (f *Figures) Answered(named bool) { f.elections.WithLabelValues(answerLabel(named)).Inc() }
+
+// Timed measures what is asked of the inspector's API. Health and figures are
 // not: monitoring would drown out the callers.
-func (f counted) timed(next http.Handler) http.Handler {
+func (f *Figures) Timed(next http.Handler) http.Handler {
 	of := func(call string) http.Handler {
 		return promhttp.InstrumentHandlerDuration(f.requests.MustCurryWith(prometheus.Labels{"call": call}), next)
 	}
@@ -127,12 +150,4 @@ func (c *nodeCollector) Collect(out chan<- prometheus.Metric) {
 			gauge(c.recent, s, n.recent[s])
 		}
 	}
-}
-
-// clockSkew is how far this peer's wall clock is off the median of all peers, 0
-// while that is not known.
-func (c *Core) clockSkew() time.Duration {
-	v := c.Store.View()
-	skew, _ := leader.Skew(v.Sessions(), v.Leadership().At, c.Store.ID())
-	return skew
 }

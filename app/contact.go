@@ -113,5 +113,5 @@ func (c *contacts) who(id string) slog.Attr {
 		leader, _ := c.store.Leader()
 		id = leader.ID
 	}
-	return slog.String("peer", nameOf(c.store.View(), id))
+	return slog.String("peer", NameIn(c.store.View(), id))
 }

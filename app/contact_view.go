@@ -11,22 +11,23 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// contactView is who is heard at a moment, with the names of the members.
-type contactView struct {
+// ContactView is who is heard at a moment, with the names of the members.
+type ContactView struct {
 	cluster.Hearing
 	view fsm.View
 	self string // server ID
 }
 
-func (p *Peer) hearing(v fsm.View) contactView {
-	return contactView{p.core.Contacts.Hearing(), v, p.id.ID}
+// Hearing returns who is heard at this moment.
+func (c *Members) Hearing(v fsm.View) ContactView {
+	return ContactView{c.Contacts.Hearing(), v, c.Self.ID}
 }
 
 // live reports whether a peer counts as live.
-func (h contactView) live(id string) bool { return h.Of(id).Live }
+func (h ContactView) live(id string) bool { return h.Of(id).Live }
 
 // contact shows how a peer is heard.
-func (h contactView) contact(id string, wall time.Time) api.Contact {
+func (h ContactView) contact(id string, wall time.Time) api.Contact {
 	heard := h.Of(id)
 	out := api.Contact{Live: heard.Live, ContactMS: heard.Silent.Milliseconds(), NeverHeard: heard.Never, Unreachable: heard.Away}
 	if !heard.Live && !heard.Never {
@@ -35,10 +36,10 @@ func (h contactView) contact(id string, wall time.Time) api.Contact {
 	return out
 }
 
-// quorum counts votes.
-func (p *Peer) quorum(h contactView) api.Quorum {
+// Quorum counts votes.
+func (c *Members) Quorum(h ContactView) api.Quorum {
 	var q api.Quorum
-	for _, srv := range p.core.Store.Servers() {
+	for _, srv := range c.Log.Servers() {
 		if !srv.Voter {
 			continue
 		}
@@ -52,19 +53,16 @@ func (p *Peer) quorum(h contactView) api.Quorum {
 	return q
 }
 
-// Peers implements api.Local.
-func (p *Peer) Peers() []api.Peer { return p.peers(p.hearing(p.core.Store.View())) }
-
-// peers returns the servers of raft, and the members that are none yet, by name.
-func (p *Peer) peers(h contactView) []api.Peer {
-	v, wall := h.view, p.opts.Wall()
-	leading, _ := p.core.Store.Leader()
-	gossip := p.gossip.States()
+// Peers returns the servers of raft, and the members that are none yet, by name.
+func (c *Members) Peers(h ContactView, wall time.Time) []api.Peer {
+	v := h.view
+	leading, _ := c.Log.Leader()
+	gossip := c.Gossip()
 	out := []api.Peer{}
 	add := func(id, address string, voter bool) {
 		heard := h.Of(id)
 		row := api.Peer{
-			ID: id, Name: p.nameOf(v, id), Address: address, Voter: voter, Leader: id == leading.ID, Self: id == p.id.ID,
+			ID: id, Name: c.Name(v, id), Address: address, Voter: voter, Leader: id == leading.ID, Self: id == c.Self.ID,
 			Contact: h.contact(id, wall), Lag: -1, Gossip: cmp.Or(gossip[id], "unknown"),
 		}
 		if heard.Matched {
@@ -80,7 +78,7 @@ func (p *Peer) peers(h contactView) []api.Peer {
 		out = append(out, row)
 	}
 	known := make(map[string]bool)
-	for _, srv := range p.core.Store.Servers() {
+	for _, srv := range c.Log.Servers() {
 		known[srv.ID] = true
 		add(srv.ID, srv.Address, srv.Voter)
 	}
@@ -91,4 +89,13 @@ func (p *Peer) peers(h contactView) []api.Peer {
 	}
 	slices.SortFunc(out, func(a, b api.Peer) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
 	return out
+}
+
+// Stale is for how long this peer has heard of no leader.
+func (c *Members) Stale() time.Duration {
+	stats := c.Log.Stats()
+	if _, ok := c.Log.Leader(); ok || stats.LastContact.IsZero() {
+		return 0
+	}
+	return time.Since(stats.LastContact)
 }

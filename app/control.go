@@ -118,7 +118,7 @@ func (p *Peer) Remove(ctx context.Context, peer string, force bool) error {
 	if err != nil {
 		return err
 	}
-	former, err := formerCalled(v, peer)
+	former, err := FormerCalled(v, peer)
 	switch {
 	case err != nil:
 		return err

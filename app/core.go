@@ -193,14 +193,7 @@ func (o CoreOptions) unfinished() []fsm.Unfinished {
 	return o.Introspection.Unfinished
 }
 
-// ironicAway is a reason not to lead: the leader's sweeps need Ironic, and
-// another peer reaches it.
-func (c *Core) ironicAway() error {
-	if c.Health == nil || !ironicElsewhere(c.Store.View(), c.Store.ID()) {
-		return nil
-	}
-	return c.Health.Lasting()
-}
+func (c *Core) ironicAway() error { return IronicAway(c.Health, c.Store.View(), c.Store.ID()) }
 
 // closeDoor shuts what a crashed process may have left. That it cannot is no
 // reason to stay down: the kernel shuts by itself, and this peer never opens.

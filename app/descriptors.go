@@ -13,7 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/internal/logs"
 )
 
-// Times of descriptors.
+// Times of Descriptors.
 const (
 	descriptorCheck = time.Second
 	// descriptorHold is for how long after a failure a peer should not lead: as
@@ -21,10 +21,10 @@ const (
 	descriptorHold = 10 * time.Second
 )
 
-// descriptors knows whether this process can open files and accept connections. A
+// Descriptors knows whether this process can open files and accept connections. A
 // leader that cannot would keep its followers, whose connections are open, and
 // serve nobody. Methods may be called concurrently.
-type descriptors struct {
+type Descriptors struct {
 	open func() error // takes a descriptor and gives it back
 	log  *slog.Logger
 
@@ -33,8 +33,9 @@ type descriptors struct {
 	err error
 }
 
-func newDescriptors(log *slog.Logger) *descriptors {
-	return &descriptors{log: logs.Limit(log), open: func() error {
+// NewDescriptors reports failures to log.
+func NewDescriptors(log *slog.Logger) *Descriptors {
+	return &Descriptors{log: logs.Limit(log), open: func() error {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			return err
@@ -43,12 +44,12 @@ func newDescriptors(log *slog.Logger) *descriptors {
 	}}
 }
 
-// run looks until ctx ends.
-func (d *descriptors) run(ctx context.Context) {
+// Run looks until ctx ends.
+func (d *Descriptors) Run(ctx context.Context) {
 	tick := time.NewTicker(descriptorCheck)
 	defer tick.Stop()
 	for {
-		d.note(d.open())
+		d.Note(d.open())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -57,9 +58,9 @@ func (d *descriptors) run(ctx context.Context) {
 	}
 }
 
-// note hears of an attempt to open or to accept. Errors other than a lack of
+// Note hears of an attempt to open or to accept. Errors other than a lack of
 // descriptors or of memory for them say nothing about this process.
-func (d *descriptors) note(err error) {
+func (d *Descriptors) Note(err error) {
 	for _, lack := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM} {
 		if !errors.Is(err, lack) {
 			continue
@@ -72,20 +73,12 @@ func (d *descriptors) note(err error) {
 	}
 }
 
-// unfit returns why this peer should not lead, nil if it may.
-func (d *descriptors) unfit() error {
+// Unfit returns why this peer should not lead, nil if it may.
+func (d *Descriptors) Unfit() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if age := time.Since(d.at); d.err != nil && age < descriptorHold {
 		return fmt.Errorf("it could not open a file or accept a connection %v ago: %w", age.Round(time.Second), d.err)
 	}
 	return nil
-}
-
-// unfit joins the reasons that lie below the core.
-func (p *Peer) unfit() error {
-	if err := p.ballast.Unfit(); err != nil {
-		return err
-	}
-	return p.files.unfit()
 }

@@ -3,29 +3,9 @@ package app
 import (
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
-	"github.com/trivet-ha/trivet/raftstore/host"
 )
-
-// openLog opens the peer's log behind a ballast. To open it may need the space
-// that the ballast holds.
-func (p *Peer) openLog() (raftstore.Storage, error) {
-	dir := p.opts.Dir
-	p.ballast = ballast.New(dir.PeerDir(), p.opts.Logger)
-	st, err := host.Open(dir.RaftDir())
-	if ballast.Full(err) {
-		p.ballast.Drop()
-		st, err = host.Open(dir.RaftDir())
-	}
-	if err != nil {
-		return raftstore.Storage{}, err
-	}
-	return p.ballast.Guard(st), nil
-}
 
 // diskWarnings are what is wrong with the disk of the data directory.
 func diskWarnings(s ballast.State) []api.Warning {
@@ -48,14 +28,10 @@ func diskWarnings(s ballast.State) []api.Warning {
 
 func mebibytes(n uint64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// diskMetrics adds the figures of the data directory's disk.
-func (p *Peer) diskMetrics(r *prometheus.Registry) {
-	gauge := func(name, help string, value func(ballast.State) float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: name, Help: help},
-			func() float64 { return value(p.ballast.State()) }))
-	}
-	gauge("disk_free_bytes", "Free space on the disk of the data directory.", func(s ballast.State) float64 { return float64(s.Free) })
-	gauge("disk_size_bytes", "Size of the disk of the data directory.", func(s ballast.State) float64 { return float64(s.Size) })
-	gauge("disk_ballast_bytes", "Space held back for when that disk is full.", func(s ballast.State) float64 { return float64(s.Ballast) })
-	gauge("disk_full", "1 while the log takes no entries because that disk is full.", func(s ballast.State) float64 { return boolValue(s.Dropped) })
+// registerDisk adds the figures of the data directory's disk.
+func registerDisk(r registry, b *ballast.Ballast) {
+	r.gauge("disk_free_bytes", "Free space on the disk of the data directory.", func() float64 { return float64(b.State().Free) })
+	r.gauge("disk_size_bytes", "Size of the disk of the data directory.", func() float64 { return float64(b.State().Size) })
+	r.gauge("disk_ballast_bytes", "Space held back for when that disk is full.", func() float64 { return float64(b.State().Ballast) })
+	r.gauge("disk_full", "1 while the log takes no entries because that disk is full.", func() float64 { return BoolValue(b.State().Dropped) })
 }

@@ -48,7 +48,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	f.Leads = role.Leader
 	p.addGate(&f)
 	p.addConfigured(&f)
-	p.addHealth(&f, health)
+	p.self.AddHealth(&f, health)
 	measures(&f, p.config())
 	return f
 }
@@ -81,10 +81,10 @@ func (p *Peer) addGate(f *doctor.Facts) {
 		f.Address.Conflict = g.Guard.Status().ConflictMAC
 		f.Filter.Listed, f.Filter.AgeMS, f.Filter.Old = p.listStands(v, p.config().Firewall.SyncPeriod)
 	}
-	if p.probe == nil {
+	if p.self.Door.Probe == nil {
 		return
 	}
-	servers, err := p.probe.Found()
+	servers, err := p.self.Door.Probe.Found()
 	for _, s := range servers {
 		f.DHCP.Answers = append(f.DHCP.Answers, doctor.Server{Address: s.Address.String(), MAC: s.MAC})
 	}
@@ -108,7 +108,7 @@ func OfflineFacts(ctx context.Context, c config.Config, wall func() time.Time) d
 	f.Offline = true
 	measures(&f, c)
 	if _, credentials, err := datadir.Peek(c.DataDir); err == nil { // else no peer lives here, which is told
-		f.Certificates = append(f.Certificates, certificatesOf(credentials)...)
+		f.Certificates = append(f.Certificates, Certificates(credentials)...)
 	}
 	return f
 }

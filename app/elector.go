@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/internal/httpserver"
@@ -31,27 +29,10 @@ func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
 func (p *Peer) electing() Electing {
 	conf := p.opts.Config.Elector
 	e := Electing{Now: lease.Boottime}
-	for _, one := range conf.Elections() {
-		e.Elections = append(e.Elections, elector.ElectionSource{Lease: one.Lease, Identities: conf.Called()})
+	for _, election := range conf.Elections() {
+		e.Elections = append(e.Elections, elector.ElectionSource{Lease: election.Lease, Identities: conf.Called()})
 	}
 	return e
-}
-
-// newElectorAnswers counts what the endpoints answered.
-func newElectorAnswers() *prometheus.CounterVec {
-	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "elector_answers_total",
-		Help: "Answers of this peer's leader endpoints: named with a leader's name, none without one."}, []string{"answer"})
-	for _, named := range []bool{true, false} {
-		answers.WithLabelValues(answerLabel(named)) // so that each is there from the start
-	}
-	return answers
-}
-
-func answerLabel(named bool) string {
-	if named {
-		return "named"
-	}
-	return "none"
 }
 
 // serveElections opens an endpoint for each election.
@@ -68,7 +49,7 @@ func (p *Peer) serveElections(ctx context.Context) error {
 
 func (p *Peer) electionServer(name string, election *elector.Election) *httpserver.Server {
 	return elector.NewEndpoint(elector.EndpointOptions{
-		Election: name, Source: election, Now: lease.Boottime, Admission: p.doorway.admission, Failed: p.files.note, Logger: p.opts.Logger,
-		Answered: func(named bool) { p.elections.WithLabelValues(answerLabel(named)).Inc() },
+		Election: name, Source: election, Now: lease.Boottime, Admission: p.doorway.admission, Failed: p.files.Note, Logger: p.opts.Logger,
+		Answered: p.figures.Answered,
 	}).Server(api.Identified)
 }

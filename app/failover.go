@@ -40,7 +40,7 @@ func (p *Peer) openKube(context.Context) error {
 	if err != nil {
 		return err
 	}
-	figures := newKubeFigures()
+	figures := NewKubeFigures()
 	made := &Failover{Settings: settings, Name: p.id.Name, Fences: noFences{}, Finder: &failover.SystemFinder{}}
 	if conf.Mode == config.FailoverSafe {
 		fences, err := p.openFences(conf)
@@ -48,7 +48,7 @@ func (p *Peer) openKube(context.Context) error {
 			return err
 		}
 		p.opened.addFunc("fences", fences.Close)
-		made.Fences = countedFences{fences, figures}
+		made.Fences = figures.CountFences(fences)
 	}
 	for _, c := range conf.Clusters() {
 		opened, err := kube.Open(kube.Options{
@@ -62,7 +62,7 @@ func (p *Peer) openKube(context.Context) error {
 	}
 	kubelets := failover.NewKubelets(conf.Detection.ProbeTimeout)
 	p.opened.addFunc("kubelets", kubelets.Close)
-	made.KubeletProber = countedProber{kubelets, figures}
+	made.KubeletProber = figures.CountProbes(kubelets)
 	p.kube.made, p.kube.figures = made, figures
 	return nil
 }
@@ -81,7 +81,7 @@ func (p *Peer) openFences(conf config.Failover) (*fence.List, error) {
 // value is failover that is off.
 type kubeParts struct {
 	made    *Failover // nil: off
-	figures *kubeFigures
+	figures *KubeFigures
 }
 
 // noFences is mode noobaa's: nothing is fenced.

@@ -91,7 +91,7 @@ func wantRefusals(t *testing.T, k kubeHere) {
 // wantFigures looks at what the leader's registry has of a healthy cluster.
 func wantFigures(t *testing.T, peer *Peer) {
 	t.Helper()
-	families, err := peer.registry.Gather()
+	families, err := peer.figures.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

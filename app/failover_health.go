@@ -9,16 +9,26 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// kubeWarnings are what is wrong with failover, as this peer knows.
-func (p *Peer) kubeWarnings(v fsm.View) []api.Warning {
-	k := p.core.kube
+// Kube is failover on this peer; nil: it is off. Methods may be called concurrently.
+type Kube struct {
+	Log        *raftstore.Store
+	Mode       failover.Mode
+	Clusters   []failover.Cluster
+	Controller *failover.Controller
+	Prober     *failover.Prober
+	Figures    *KubeFigures
+}
+
+// warnings are what is wrong with failover, as this peer knows.
+func (k *Kube) warnings(v fsm.View) []api.Warning {
 	if k == nil {
 		return nil
 	}
-	h := kubeHealth{mode: k.made.Settings.Mode, pauses: v.FailoverPauses(), open: v.Remediations(), faults: k.Prober.Faults(), silent: make(map[string]string)}
-	for _, c := range k.made.Clusters {
+	h := kubeHealth{mode: k.Mode, pauses: v.FailoverPauses(), open: v.Remediations(), faults: k.Prober.Faults(), silent: make(map[string]string)}
+	for _, c := range k.Clusters {
 		if w, leads := k.Controller.Watched(c.Name()); leads && !w.API.Answers {
 			h.silent[c.Name()] = cmp.Or(w.API.Why, "it was not asked yet")
 		}
@@ -60,23 +70,28 @@ func (h kubeHealth) warnings() []api.Warning {
 	return out
 }
 
-// kubeNote is failover's line of readyz, in a few words. Whatever it says,
+// note is failover's line of readyz, in a few words. Whatever it says,
 // requests are served: it never makes a peer unready.
-func (p *Peer) kubeNote() string {
-	k := p.core.kube
+func (k *Kube) note() string {
 	if k == nil {
 		return "off"
 	}
-	v, stuck := p.core.Store.View(), 0
-	open := v.Remediations()
-	for _, r := range open {
-		if r.State == fsm.RemStuck {
-			stuck++
-		}
-	}
-	note := fmt.Sprintf("mode %s; %d remediations open, %d of them stuck", k.made.Settings.Mode, len(open), stuck)
-	if len(v.FailoverPauses()) > 0 {
+	c := k.counts(k.Log.View())
+	note := fmt.Sprintf("mode %s; %d remediations open, %d of them stuck", c.Mode, c.Open, c.Stuck)
+	if c.Paused {
 		note += "; paused"
 	}
 	return note
+}
+
+// counts are nil where failover is off.
+func (k *Kube) counts(v fsm.View) *api.FailoverCounts {
+	if k == nil {
+		return nil
+	}
+	out := &api.FailoverCounts{Mode: string(k.Mode), Paused: len(v.FailoverPauses()) > 0}
+	open := v.Remediations()
+	out.Open = len(open)
+	out.Stuck = len(slices.DeleteFunc(open, func(r fsm.Remediation) bool { return r.State != fsm.RemStuck }))
+	return out
 }

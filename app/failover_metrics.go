@@ -9,14 +9,15 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// kubeFigures count what failover does outside.
-type kubeFigures struct {
+// KubeFigures count what failover does outside.
+type KubeFigures struct {
 	fences *prometheus.CounterVec // device, call, result
 	probes *prometheus.CounterVec // result
 }
 
-func newKubeFigures() *kubeFigures {
-	f := &kubeFigures{
+// NewKubeFigures returns figures that count from 0.
+func NewKubeFigures() *KubeFigures {
+	f := &KubeFigures{
 		fences: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "failover_fence_calls_total",
 			Help: "Calls to fence devices: status, off or on, and whether they were answered (ok) or failed."}, []string{"device", "call", "result"}),
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "failover_probes_total",
@@ -38,10 +39,20 @@ func heardText(h failover.Heard) string {
 	return "nothing"
 }
 
+// CountProbes returns p with its answers counted.
+func (f *KubeFigures) CountProbes(p failover.KubeletProber) failover.KubeletProber {
+	return countedProber{p, f}
+}
+
+// CountFences returns fences with the calls to their devices counted.
+func (f *KubeFigures) CountFences(fences failover.Fences) failover.Fences {
+	return countedFences{fences, f}
+}
+
 // countedProber counts what kubelets answer.
 type countedProber struct {
 	failover.KubeletProber
-	figures *kubeFigures
+	figures *KubeFigures
 }
 
 // Knock implements failover.KubeletProber.
@@ -54,7 +65,7 @@ func (k countedProber) Knock(ctx context.Context, target string) failover.Heard 
 // countedFences counts the calls to each device.
 type countedFences struct {
 	failover.Fences
-	figures *kubeFigures
+	figures *KubeFigures
 }
 
 // For implements failover.Fences.
@@ -69,7 +80,7 @@ func (f countedFences) For(m failover.Machine) []failover.Device {
 
 type countedDevice struct {
 	failover.Device
-	figures *kubeFigures
+	figures *KubeFigures
 }
 
 func (d countedDevice) count(call string, err error) {
@@ -109,14 +120,14 @@ func (d countedDevice) Uncompared(m failover.Machine) string {
 	return "a device of its type knows none"
 }
 
-// kubeMetrics adds the figures of failover, unless it is off. What is in the log
+// register adds the figures of failover, unless it is off. What is in the log
 // is the same on all peers; what is judged only the leader has.
-func (p *Peer) kubeMetrics(r *prometheus.Registry) {
-	if p.core.kube == nil {
+func (k *Kube) register(r registry) {
+	if k == nil {
 		return
 	}
-	r.MustRegister(p.kube.figures.fences, p.kube.figures.probes, &kubeCollector{
-		core:         p.core,
+	r.MustRegister(k.Figures.fences, k.Figures.probes, &kubeCollector{
+		kube:         k,
 		remediations: kubeDesc("remediations", "Remediations that the log keeps, by state; recovered and cancelled have ended within 30 days.", "state"),
 		paused:       kubeDesc("paused", "1 while an operator has paused failover, in one cluster or in all."),
 		nodes:        kubeDesc("kube_nodes", "Kube nodes by verdict: well, held_for_dead, in_remediation. The leader has it.", "cluster", "verdict"),
@@ -132,7 +143,7 @@ func kubeDesc(name, help string, labels ...string) *prometheus.Desc {
 
 // kubeCollector reads the figures when they are asked for.
 type kubeCollector struct {
-	core                                              *Core
+	kube                                              *Kube
 	remediations, paused, nodes, lease, answers, mute *prometheus.Desc
 }
 
@@ -148,7 +159,7 @@ func (k *kubeCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	v := k.core.Store.View()
+	v := k.kube.Log.View()
 	states := make(map[fsm.RemediationState]int)
 	for _, r := range v.RemediationHistory(0) {
 		states[r.State]++
@@ -156,23 +167,23 @@ func (k *kubeCollector) Collect(out chan<- prometheus.Metric) {
 	for s := fsm.RemIntent; s <= fsm.RemStuck; s++ {
 		gauge(k.remediations, float64(states[s]), s.String())
 	}
-	gauge(k.paused, boolValue(len(v.FailoverPauses()) > 0))
-	faults := k.core.kube.Prober.Faults()
-	for _, c := range k.core.kube.made.Clusters {
-		gauge(k.mute, boolValue(faults[c.Name()] != ""), c.Name())
+	gauge(k.paused, BoolValue(len(v.FailoverPauses()) > 0))
+	faults := k.kube.Prober.Faults()
+	for _, c := range k.kube.Clusters {
+		gauge(k.mute, BoolValue(faults[c.Name()] != ""), c.Name())
 		k.judged(gauge, c.Name())
 	}
 }
 
 // judged are the figures of a cluster that its leader has.
 func (k *kubeCollector) judged(gauge func(*prometheus.Desc, float64, ...string), name string) {
-	w, leads := k.core.kube.Controller.Watched(name)
+	w, leads := k.kube.Controller.Watched(name)
 	if !leads {
 		return
 	}
-	gauge(k.answers, boolValue(w.API.Answers), name)
+	gauge(k.answers, BoolValue(w.API.Answers), name)
 	oldest, well, dead, open := 0.0, 0, 0, 0
-	for _, d := range k.core.kube.Controller.Verdicts(name) {
+	for _, d := range k.kube.Controller.Verdicts(name) {
 		oldest = max(oldest, d.LeaseAge.Seconds())
 		switch {
 		case d.Remediation != nil:

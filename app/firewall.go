@@ -1,16 +1,14 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/probe"
@@ -18,25 +16,35 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
-// askLimit bounds the wait for what another peer says of itself, unless the
-// caller does.
-const askLimit = 2 * time.Second
+// ModelDriver is the driver of a filter that no kernel has.
+const ModelDriver = "model"
 
-// model is the driver of Options.Kernel.
-const model = "model"
+// Door is the PXE filter and the floating IP of this host. Methods may be called
+// concurrently.
+type Door struct {
+	Members *Members
+	Fitness *leader.Fitness
+	Guard   *firewall.Guard // nil, like Lists and Pull, where the host has neither filter nor address
+	Lists   *firewall.Lists
+	Pull    *firewall.Pull
+	Driver  string // host.Noop: nothing is filtered
+	Address string // the floating IP; "": there is none
+	Probe   *probe.Probe
+	Config  func() config.Config
+}
 
 // Firewall implements api.Filter.
-func (p *Peer) Firewall() api.Firewall {
-	v := p.core.Store.View()
+func (d *Door) Firewall() api.Firewall {
+	v := d.Members.Log.View()
 	out := api.Firewall{
-		Peer: p.id.Name, ID: p.id.ID, Role: p.role(), Driver: p.driver(), Interface: p.opts.Config.Firewall.Interface,
-		Door: p.door(v), Address: p.floating(v), Ports: p.portList(v),
+		Peer: d.Members.Self.Name, ID: d.Members.Self.ID, Role: d.Members.Role(), Driver: d.Driver, Interface: d.Config().Firewall.Interface,
+		Door: d.pass(v), Address: d.floating(v), Ports: d.portList(v),
 	}
-	if p.core.gate != nil {
-		out.Rules = p.core.gate.rules(v, p.policy())
+	if d.Guard != nil {
+		out.Rules = d.rules(v)
 	}
-	if p.probe != nil {
-		servers, err := p.probe.Found()
+	if d.Probe != nil {
+		servers, err := d.Probe.Found()
 		for _, s := range servers {
 			out.Bypass = append(out.Bypass, api.DHCPServer{Address: s.Address.String(), MAC: s.MAC})
 		}
@@ -46,40 +54,22 @@ func (p *Peer) Firewall() api.Firewall {
 }
 
 // policy is what the configuration says now about who may boot.
-func (p *Peer) policy() firewall.Policy { return firewall.PolicyOf(p.config()) }
+func (d *Door) policy() firewall.Policy { return firewall.PolicyOf(d.Config()) }
 
-func (p *Peer) role() string { return strings.ToLower(p.core.Store.Stats().Role) }
-
-// driver names the one in use, also where "auto" is configured.
-func (p *Peer) driver() string {
-	if p.core.gate == nil {
-		return host.Noop
-	}
-	return p.core.gate.made.Driver
-}
-
-// newProbe returns the test of the other hosts' filters, nil where nothing is
-// filtered, and where a model has no network.
-func (p *Peer) newProbe() *probe.Probe {
-	if p.driver() == host.Noop || p.driver() == model {
-		return nil
-	}
-	return probe.New(probe.Options{Interface: p.core.gate.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
-}
-
-func (p *Peer) door(v fsm.View) api.Door {
-	out := api.Door{Recorded: recorded(v, v.PassDoor())}
-	if p.core.gate == nil {
+// pass is the PXE service.
+func (d *Door) pass(v fsm.View) api.Door {
+	out := api.Door{Recorded: recordedDoor(v, v.PassDoor())}
+	if d.Guard == nil {
 		out.Why = "this peer guards no door"
 		return out
 	}
-	s := p.core.gate.Guard.Status()
-	out.Model = p.driver() == model
+	s := d.Guard.Status()
+	out.Model = d.Driver == ModelDriver
 	out.Open, out.Why, out.Token, out.Swaps, out.Lapses = s.Open, s.Why, s.Token, s.Swaps, s.Lapses
 	out.Since = api.TimeText(s.Since)
-	if _, led := p.core.Store.Leader(); !led && !s.Open {
+	if _, led := d.Members.Log.Leader(); !led && !s.Open {
 		out.Why = noQuorum
-		if unfit := p.core.Fitness.Fit(); errors.Is(unfit, leader.ErrHung) {
+		if unfit := d.Fitness.Fit(); errors.Is(unfit, leader.ErrHung) {
 			out.Why = unfit.Error() // it keeps silent meanwhile; the others may well have a leader
 		}
 	}
@@ -89,93 +79,92 @@ func (p *Peer) door(v fsm.View) api.Door {
 // noQuorum is why every door is shut when nobody leads.
 const noQuorum = "no quorum: without a leader every door stays shut"
 
-// recorded translates what the log knows of a door.
-func recorded(v fsm.View, d fsm.Door) api.Recorded {
+// recordedDoor translates what the log knows of a door.
+func recordedDoor(v fsm.View, d fsm.Door) api.Recorded {
 	out := api.Recorded{Token: d.OpenBy, Unknown: d.Unknown}
 	if !d.OpenBy.IsZero() {
-		out.Peer, out.Since = nameOf(v, d.Peer), api.TimeText(time.UnixMilli(d.Wall))
+		out.Peer, out.Since = NameIn(v, d.Peer), api.TimeText(time.UnixMilli(d.Wall))
 	}
 	return out
 }
 
-func (p *Peer) floating(v fsm.View) api.FloatingIP {
-	out := api.FloatingIP{Recorded: recorded(v, v.AddressDoor())}
-	if p.core.gate == nil || p.core.gate.made.Address == nil {
+func (d *Door) floating(v fsm.View) api.FloatingIP {
+	out := api.FloatingIP{Recorded: recordedDoor(v, v.AddressDoor())}
+	if d.Guard == nil || d.Address == "" {
 		return out
 	}
-	s := p.core.gate.Guard.Status()
-	out.Address, out.Held, out.Why, out.Conflict = p.core.gate.made.AddressText, s.Held, s.AddressWhy, s.ConflictMAC
+	s := d.Guard.Status()
+	out.Address, out.Held, out.Why, out.Conflict = d.Address, s.Held, s.AddressWhy, s.ConflictMAC
 	return out
 }
 
 // rules compares the kernel's lists with the state.
-func (g *gate) rules(v fsm.View, policy firewall.Policy) api.Rules {
-	s, _ := g.Lists.State()
+func (d *Door) rules(v fsm.View) api.Rules {
+	s, _ := d.Lists.State()
 	out := api.Rules{
-		Wanted: counts(firewall.Count(v, !s.Token.IsZero(), policy)), Actual: counts(s.Counts),
+		Wanted: ruleCounts(firewall.Count(v, !s.Token.IsZero(), d.policy())), Actual: ruleCounts(s.Counts),
 		AsOf: api.TimeText(s.Compared), Drift: s.Drift, Index: s.Index,
 	}
 	out.Equal, out.Problem = s.Err == nil && out.Wanted == out.Actual, api.ErrorText(s.Err)
 	return out
 }
 
-func counts(c firewall.Counts) api.RuleCounts {
+func ruleCounts(c firewall.Counts) api.RuleCounts {
 	return api.RuleCounts{Allow: c.Allow, Deny: c.Deny, Pass: c.Pass}
 }
 
-func (p *Peer) portList(v fsm.View) api.PortList {
+func (d *Door) portList(v fsm.View) api.PortList {
 	out := api.PortList{Ports: v.PortCount()}
 	if pull, ok := v.Pull(); ok {
-		out.Complete, out.Listed, out.AgeMS = true, api.TimeText(time.UnixMilli(pull.Wall)), p.listAge(v).Milliseconds()
+		out.Complete, out.Listed, out.AgeMS = true, api.TimeText(time.UnixMilli(pull.Wall)), d.ListAge(v).Milliseconds()
 	}
-	if p.core.gate != nil {
-		out.Problem = api.ErrorText(p.core.gate.Pull.Err())
+	if d.Guard != nil {
+		out.Problem = api.ErrorText(d.Pull.Err())
 	}
 	return out
 }
 
-// listAge is how old the newest complete list of Ironic's ports is, 0 if there
+// ListAge is how old the newest complete list of Ironic's ports is, 0 if there
 // is none. Cluster time stands still without a leader; that is added.
-func (p *Peer) listAge(v fsm.View) time.Duration {
+func (d *Door) ListAge(v fsm.View) time.Duration {
 	pull, ok := v.Pull()
 	if !ok {
 		return 0
 	}
-	return v.Now().Sub(pull.At) + p.stale(p.core.Store.Stats())
+	return v.Now().Sub(pull.At) + d.Members.Stale()
 }
 
 // Explain implements api.Filter.
-func (p *Peer) Explain(mac string) (api.Explanation, error) {
-	x, err := firewall.Explain(p.core.Store.View(), p.hostState(), mac)
+func (d *Door) Explain(mac string) (api.Explanation, error) {
+	x, err := firewall.Explain(d.Members.Log.View(), d.hostState(), mac)
 	if err != nil {
 		return api.Explanation{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
 	}
-	out := api.Explanation{Peer: p.id.Name, ID: p.id.ID, Role: p.role(), MAC: x.MAC, Verdict: string(x.Verdict), Why: x.Why}
+	out := api.Explanation{Peer: d.Members.Self.Name, ID: d.Members.Self.ID, Role: d.Members.Role(), MAC: x.MAC, Verdict: string(x.Verdict), Why: x.Why}
 	for _, s := range x.Steps {
 		out.Steps = append(out.Steps, api.Step{Rule: string(s.Rule), Verdict: string(s.Verdict), Reached: s.Reached, Text: s.Text})
 	}
 	return out, nil
 }
 
-func (p *Peer) hostState() firewall.HostState {
-	if p.driver() == host.Noop {
+func (d *Door) hostState() firewall.HostState {
+	if d.Driver == host.Noop {
 		return firewall.HostState{Unfiltered: true}
 	}
-	g := p.core.gate
-	lists, _ := g.Lists.State()
-	down := silent(g.made.Interface)
-	if g.made.Driver == model {
+	lists, _ := d.Lists.State()
+	down := interfaceDown(d.Config().Firewall.Interface)
+	if d.Driver == ModelDriver {
 		down = nil // it has no interface
 	}
 	return firewall.HostState{
-		Interface: g.made.Interface, InterfaceErr: down,
-		Relays: firewall.Match(p.opts.Config.Firewall.Match).Relays(), Policy: p.policy(), Lists: lists, Guard: g.Guard.Status(),
-		Files: g.made.Driver == host.Dnsmasq,
+		Interface: d.Config().Firewall.Interface, InterfaceErr: down,
+		Relays: firewall.Match(d.Config().Firewall.Match).Relays(), Policy: d.policy(), Lists: lists, Guard: d.Guard.Status(),
+		Files: d.Driver == host.Dnsmasq,
 	}
 }
 
-// silent says why nothing arrives on an interface, nil if it may.
-func silent(name string) error {
+// interfaceDown says why nothing arrives on an interface, nil if it may.
+func interfaceDown(name string) error {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
 		return fmt.Errorf("this host has no such interface: %w", err)
@@ -184,24 +173,4 @@ func silent(name string) error {
 		return fmt.Errorf("it is down; set it up: 'ip link set %s up'", name)
 	}
 	return nil
-}
-
-// Ask implements api.Others.
-func (p *Peer) Ask(ctx context.Context, path string) []api.Answer {
-	if _, bounded := ctx.Deadline(); !bounded {
-		limited, cancel := context.WithTimeout(ctx, askLimit)
-		defer cancel()
-		ctx = limited
-	}
-	others := p.others(p.core.Store.View())
-	out := make([]api.Answer, len(others)) // a cluster has few members
-	var asked sync.WaitGroup
-	for i, m := range others {
-		asked.Go(func() {
-			body, err := p.forward.Ask(ctx, m, path)
-			out[i] = api.Answer{Name: m.Name, ID: m.ID, Body: body, Err: err}
-		})
-	}
-	asked.Wait()
-	return out
 }

@@ -66,13 +66,13 @@ func TestFormerMembersAreWarnedOf(t *testing.T) {
 func TestFormerMemberIsCalled(t *testing.T) {
 	v := foundedAnew(t)
 	for name, want := range map[string]string{"h2": "b", "b": "b", "c": "c", "h1": "", "d": "", "h9": ""} {
-		f, err := formerCalled(v, name)
+		f, err := FormerCalled(v, name)
 		if err != nil || (f == nil) != (want == "") || f != nil && f.ID != want {
 			t.Errorf("%s: %v, %v; want %q", name, f, err, want)
 		}
 	}
 	var refused *api.Error
-	if f, err := formerCalled(v, "h3"); !errors.As(err, &refused) || refused.Code != api.CodeConflict || !strings.Contains(fmt.Sprint(err), "former member c at") {
+	if f, err := FormerCalled(v, "h3"); !errors.As(err, &refused) || refused.Code != api.CodeConflict || !strings.Contains(fmt.Sprint(err), "former member c at") {
 		t.Errorf("h3: %v, %v", f, err)
 	}
 }

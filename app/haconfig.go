@@ -100,7 +100,7 @@ func (f *componentFigures) observe(cluster, result string, took time.Duration) {
 func (c haCluster) answers() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: "haconfig_api_server_answers",
 		Help: "1 while the API server of a cluster answers this peer; components of one that does not are refused here.", ConstLabels: prometheus.Labels{"cluster": c.name}},
-		func() float64 { return boolValue(c.kube.Ready() == nil) })
+		func() float64 { return BoolValue(c.kube.Ready() == nil) })
 }
 
 // openComponents is what the configuration makes of it: nothing at all while it is
@@ -248,14 +248,14 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.registry.MustRegister(c.figures.reviews, c.figures.seconds)
+	p.figures.MustRegister(c.figures.reviews, c.figures.seconds)
 	issued := &api.Issued{
 		Peer: p.id.ID, Names: append(p.serverNames(), p.serviceNames()...), View: c.log.View,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	}
 	var served []haconfig.Served
 	for _, of := range c.clusters {
-		p.registry.MustRegister(of.answers())
+		p.figures.MustRegister(of.answers())
 		served = append(served, haconfig.Served{Name: of.name, Cluster: of.kube, Conventions: conventions(conf, of.name)})
 	}
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{

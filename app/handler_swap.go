@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/api/web"
@@ -33,16 +32,16 @@ func (d *doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // newFront makes all that this peer answers on api.listen.
 func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
-	health := api.Health{Checks: p.checks, Metrics: p.registry, Admission: p.doorway.admission, Proxies: networks(conf.API.TrustedProxies), Healthcheck: conf.API.Healthcheck}
+	health := api.Health{Checks: p.self.Checks, Metrics: p.figures, Admission: p.doorway.admission, Proxies: networks(conf.API.TrustedProxies), Healthcheck: conf.API.Healthcheck}
 	inspector := p.inspectorAPI(conf, k)
-	public := p.timed(api.Public(health, inspector))
+	public := p.figures.Timed(api.Public(health, inspector))
 	if !conf.API.UI {
 		return &front{k, public}, nil
 	}
 	control := p.control(p.examiner)
 	page, err := web.New(web.Options{
 		Public: public, Control: control.Handler(), Guard: inspector, Admission: p.doorway.admission, Proxies: inspector.Proxies,
-		Logins: api.NewLogins(inspector.Proxies, p.loggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy, Peer: p.id.Name,
+		Logins: api.NewLogins(inspector.Proxies, p.figures.LoggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy, Peer: p.id.Name,
 		View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: control,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	})
@@ -68,9 +67,9 @@ func withPage(page, public http.Handler) http.Handler {
 func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 	served := &api.Inspector{
 		Service: p.core.Service, Auth: k.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
-		StaleFor:  func() time.Duration { return p.stale(p.core.Store.Stats()) },
+		StaleFor:  p.self.Members.Stale,
 		Logs:      p.core.Service.Logs,
-		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.throttled.Inc},
+		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.figures.Throttled.Inc},
 		Proxies:   networks(conf.API.TrustedProxies),
 		Admission: p.doorway.admission,
 		Names:     p.names,

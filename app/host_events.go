@@ -34,10 +34,10 @@ type hostFacts struct {
 	view    fsm.View
 }
 
-// hostEvents reports what happens on a host and has no command: changed rules,
+// HostEvents reports what happens on a host and has no command: changed rules,
 // warnings, and what the peer did while it had no quorum. It belongs to one
 // goroutine.
-type hostEvents struct {
+type HostEvents struct {
 	name     string
 	facts    func() hostFacts
 	warnings func() []api.Warning
@@ -60,25 +60,27 @@ type closing struct {
 	why   string
 }
 
-func (p *Peer) hostEvents() *hostEvents {
-	return &hostEvents{
-		name: p.id.Name, facts: p.hostFacts, report: p.recorder.Report, raised: make(map[string]api.Warning),
-		warnings: func() []api.Warning { return p.hostWarnings(p.core.Store.View()) },
+// Events returns the events of this peer's host, which report takes.
+func (s *Self) Events(report func(fsm.EventReport)) *HostEvents {
+	return &HostEvents{
+		name: s.Members.Self.Name, facts: s.hostFacts, report: report, raised: make(map[string]api.Warning),
+		warnings: func() []api.Warning { return s.hostWarnings(s.Members.Log.View()) },
 	}
 }
 
-func (p *Peer) hostFacts() hostFacts {
-	_, led := p.core.Store.Leader()
-	f := hostFacts{now: p.opts.Wall(), led: led && !p.core.Session.ID().IsZero(), view: p.core.Store.View()}
-	if g := p.core.gate; g != nil {
-		f.guard = g.Guard.Status()
-		lists, _ := g.Lists.State()
+func (s *Self) hostFacts() hostFacts {
+	_, led := s.Members.Log.Leader()
+	f := hostFacts{now: s.Wall(), led: led && !s.Session.ID().IsZero(), view: s.Members.Log.View()}
+	if s.Door.Guard != nil {
+		f.guard = s.Door.Guard.Status()
+		lists := s.Door.listState()
 		f.drift, f.drifted = lists.Drift, lists.Drifted
 	}
 	return f
 }
 
-func (h *hostEvents) run(ctx context.Context) {
+// Run reports until ctx ends.
+func (h *HostEvents) Run(ctx context.Context) {
 	tick := time.NewTicker(hostLook)
 	defer tick.Stop()
 	for {
@@ -97,7 +99,7 @@ func (h *hostEvents) run(ctx context.Context) {
 }
 
 // look compares the host with what it was at the last look.
-func (h *hostEvents) look(f hostFacts) {
+func (h *HostEvents) look(f hostFacts) {
 	if !f.guard.Open && !h.open.IsZero() {
 		h.closed = append(h.closed[max(0, len(h.closed)-maxClosings+1):], closing{h.open, f.guard.Since, f.guard.Why})
 	}
@@ -129,7 +131,7 @@ func (h *hostEvents) look(f hostFacts) {
 
 // reopened forgets a closing that lasted for a moment, or tells that one that was told
 // is over. The first opening of a leadership is in the log.
-func (h *hostEvents) reopened(g firewall.GuardStatus) {
+func (h *HostEvents) reopened(g firewall.GuardStatus) {
 	h.closed = slices.DeleteFunc(h.closed, func(c closing) bool { return c.token == g.Token })
 	if h.told == g.Token && !g.Token.IsZero() {
 		h.told = 0
@@ -141,7 +143,7 @@ func (h *hostEvents) reopened(g firewall.GuardStatus) {
 }
 
 // returned tells that this peer heard of no leader for a while.
-func (h *hostEvents) returned(f hostFacts) {
+func (h *HostEvents) returned(f hostFacts) {
 	took := f.now.Sub(h.silent).Round(time.Second)
 	if took < silenceTold {
 		return
@@ -153,7 +155,7 @@ func (h *hostEvents) returned(f hostFacts) {
 }
 
 // tellClosings tells of the PXE services that were closed here without an entry.
-func (h *hostEvents) tellClosings(f hostFacts) {
+func (h *HostEvents) tellClosings(f hostFacts) {
 	h.closed = slices.DeleteFunc(h.closed, func(c closing) bool {
 		if f.view.PassDoor().OpenBy == c.token && f.now.Sub(c.at) < silenceTold {
 			return false // its entry may be under way
@@ -183,7 +185,7 @@ func closedInLog(v fsm.View, token fencing.Token) bool {
 }
 
 // survey tells which warnings of this host are new, and which are over.
-func (h *hostEvents) survey(now time.Time, warnings []api.Warning) {
+func (h *HostEvents) survey(now time.Time, warnings []api.Warning) {
 	present := make(map[string]api.Warning, len(warnings))
 	for _, w := range warnings {
 		present[w.Code] = w

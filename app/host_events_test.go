@@ -16,7 +16,7 @@ import (
 type hostStory struct {
 	t     *testing.T
 	state *fsm.State
-	host  *hostEvents
+	host  *HostEvents
 	now   time.Time
 	told  []fsm.EventReport
 }
@@ -31,7 +31,7 @@ func newHostStory(t *testing.T) *hostStory {
 		t.Fatal(err)
 	}
 	s := &hostStory{t: t, state: state, now: time.UnixMilli(1_700_000_000_000)}
-	s.host = &hostEvents{name: "h1", raised: make(map[string]api.Warning), report: func(e fsm.EventReport) {
+	s.host = &HostEvents{name: "h1", raised: make(map[string]api.Warning), report: func(e fsm.EventReport) {
 		if err := e.Validate(); err != nil {
 			t.Errorf("event %q cannot be recorded: %v", e.Text, err)
 		}

@@ -24,22 +24,22 @@ type hostReport struct {
 // without them.
 const reportBytes = 64 << 10
 
-// reporter keeps this peer's report for as long as several probes of one interval
-// may share it.
-type reporter struct {
+// report is what this peer reports about its host, JSON, for as long as several probes
+// of one interval may share it.
+type report struct {
 	mu   sync.Mutex
 	made time.Time
 	text json.RawMessage
 }
 
-// report returns what this peer reports about its host, JSON.
-func (p *Peer) report() json.RawMessage {
-	p.reporter.mu.Lock()
-	defer p.reporter.mu.Unlock()
-	if now := time.Now(); now.Sub(p.reporter.made) > cluster.ContactEvery/2 {
-		p.reporter.made, p.reporter.text = now, encodeReport(p.hostReport(p.core.Store.View()))
+// Report returns what this peer tells others about its host, JSON.
+func (s *Self) Report() json.RawMessage {
+	s.report.mu.Lock()
+	defer s.report.mu.Unlock()
+	if now := time.Now(); now.Sub(s.report.made) > cluster.ContactEvery/2 {
+		s.report.made, s.report.text = now, encodeReport(s.hostReport(s.Members.Log.View()))
 	}
-	return p.reporter.text
+	return s.report.text
 }
 
 func encodeReport(r hostReport) json.RawMessage {
@@ -54,26 +54,26 @@ func encodeReport(r hostReport) json.RawMessage {
 	return text
 }
 
-func (p *Peer) hostReport(v fsm.View) hostReport {
-	return hostReport{Guarded: p.filter.Driver != host.Noop, Door: p.door(v), Address: p.floating(v), Warnings: p.hostWarnings(v)}
+func (s *Self) hostReport(v fsm.View) hostReport {
+	return hostReport{Guarded: s.Door.Driver != host.Noop, Door: s.Door.pass(v), Address: s.Door.floating(v), Warnings: s.hostWarnings(v)}
 }
 
 // hostWarnings are what is wrong on this host, as far as this peer knows.
-func (p *Peer) hostWarnings(v fsm.View) []api.Warning {
-	all := slices.Concat(p.peerWarnings(v), p.keyWarnings(v), p.backups.warnings(), p.doorWarnings(v), floatingWarnings(p.carries.problems()),
-		p.kubeWarnings(v), p.ha.warnings(), p.configWarnings(), diskWarnings(p.ballast.State()))
+func (s *Self) hostWarnings(v fsm.View) []api.Warning {
+	all := slices.Concat(s.peerWarnings(v), s.More.Keys(v), s.More.Backups(), s.Door.warnings(v), floatingWarnings(s.Address.problems()),
+		s.Kube.warnings(v), s.More.Components(), s.More.Configuration(), diskWarnings(s.Ballast.State()))
 	for i := range all {
-		all[i].Hosts = []string{p.id.Name}
+		all[i].Hosts = []string{s.Members.Self.Name}
 	}
 	return all
 }
 
 // reports returns the host reports of all members that answer, this peer's among
 // them, by server ID.
-func (p *Peer) reports(v fsm.View) map[string]hostReport {
-	out := map[string]hostReport{p.id.ID: p.hostReport(v)}
+func (s *Self) reports(v fsm.View) map[string]hostReport {
+	out := map[string]hostReport{s.Members.Self.ID: s.hostReport(v)}
 	for _, m := range v.Members() {
-		text, ok := p.core.Contacts.Answers(m.ID)
+		text, ok := s.Members.Contacts.Answers(m.ID)
 		var r hostReport
 		if ok && len(text) > 0 && json.Unmarshal(text, &r) == nil {
 			out[m.ID] = r

@@ -1,42 +1,14 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
-
-// maintained says whether an operator has put this peer into maintenance.
-func (c *Core) maintained() bool { return c.Store.View().MemberFlags(c.Store.ID()).Maintenance }
-
-// followMaintenance lets the workers claim nothing while this peer is in
-// maintenance; what they have begun they end.
-func (c *Core) followMaintenance(ctx context.Context) {
-	rests := false
-	for {
-		_, changed := c.Store.Changed()
-		if now := c.maintained(); now != rests {
-			rests = now
-			c.log.Info("maintenance changed", "maintenance", now)
-			c.inspect.Workers.Pause(now)
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// abdicate lets go of a leadership that this peer must not have and that nobody
-// took from it.
-func (c *Core) abdicate(ctx context.Context) {
-	c.Fitness.Yield()
-	c.Store.Abdicate(ctx)
-}
 
 // errMaintenance tells a balancer to send its callers elsewhere. The peer would
 // serve them; whoever says maintenance is about to stop it, and a balancer that
@@ -44,16 +16,16 @@ func (c *Core) abdicate(ctx context.Context) {
 var errMaintenance = errors.New("this peer is in maintenance: it serves, but send callers to others")
 
 // maintenanceCheck is the line of readyz.
-func (p *Peer) maintenanceCheck() api.HealthCheck {
+func (s *Self) maintenanceCheck() api.HealthCheck {
 	c := api.HealthCheck{Name: "maintenance"}
-	if p.core.maintained() {
+	if s.Members.Log.View().MemberFlags(s.Members.Self.ID).Maintenance {
 		c.Err = errMaintenance
 	}
 	return c
 }
 
 // memberFlagWarnings tell of what operators decided and might have forgotten.
-func memberFlagWarnings(h contactView) []api.Warning {
+func memberFlagWarnings(h ContactView) []api.Warning {
 	var resting, may []string
 	v := h.view
 	for _, m := range v.Voters() {
@@ -83,9 +55,17 @@ func memberFlagWarnings(h contactView) []api.Warning {
 
 // clocks are the sessions by whose clocks this peer's is judged: those of voters,
 // and an observer's own.
-func (p *Peer) clocks(v fsm.View) []fsm.Session {
-	if v.MemberFlags(p.id.ID).Observer {
+func (s *Self) clocks(v fsm.View) []fsm.Session {
+	if v.MemberFlags(s.Members.Self.ID).Observer {
 		return v.Sessions()
 	}
 	return v.VoterSessions()
+}
+
+// clockSkew is how far this peer's wall clock is off the median of all peers, 0
+// while that is not known.
+func (s *Self) clockSkew() time.Duration {
+	v := s.Members.Log.View()
+	skew, _ := leader.Skew(v.Sessions(), v.Leadership().At, s.Members.Self.ID)
+	return skew
 }

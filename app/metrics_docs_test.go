@@ -62,7 +62,7 @@ func TestMetricsPage(t *testing.T) {
 		t.Skip("it starts a peer")
 	}
 	peer := figuresPeer(t)
-	families, err := peer.registry.Gather()
+	families, err := peer.figures.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestMetricsPage(t *testing.T) {
 		}
 		rows[row[1]] = row[0]
 	}
-	all := registered(t, peer.registry, families)
+	all := registered(t, peer.figures.Registry, families)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if want := all[name]; rows[name] != want {
 			t.Errorf("docs/metrics.md: write this row of %s (there is: %q), in the section it belongs to:\n%s", name, rows[name], want)

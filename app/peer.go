@@ -18,9 +18,9 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/firewall/floatingip"
 	"github.com/trivet-ha/trivet/firewall/host"
-	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
@@ -75,7 +75,6 @@ type Peer struct {
 	gossip   *cluster.Gossip
 	events   *events.Hub
 	recorder *events.Reporter
-	probe    *probe.Probe // nil where nothing is filtered
 	filter   host.Filter
 	address  *floatingip.Address // nil: there is none
 	api      net.Listener
@@ -83,16 +82,16 @@ type Peer struct {
 	*configured
 	doorway  doorway
 	line     *cluster.Line
-	reporter reporter
-	carries  addressHealth // the floating IP
-	counted
+	figures  *Figures
+	carries  *FloatingIP // nil: there is none
+	self     *Self
 	kube     kubeParts
 	ha       haParts
 	ballast  *ballast.Ballast
 	examiner *examiner
 	backups  *backups
 	servers  []*httpserver.Server
-	files    *descriptors
+	files    *Descriptors
 	opened   closers
 	running  sync.WaitGroup
 	ended    chan error    // capacity 1: the first reason
@@ -114,9 +113,16 @@ func New(ctx context.Context, o Options) (*Peer, error) {
 // newPeer returns a peer of which nothing is open.
 func newPeer(o Options) *Peer {
 	return &Peer{
-		opts: o, configured: newConfigured(o.Config), counted: newCounted(), files: newDescriptors(o.Logger), doorway: doorway{admission: admission.NewController()},
+		opts: o, configured: newConfigured(o.Config), figures: NewFigures(), files: NewDescriptors(o.Logger), doorway: doorway{admission: admission.NewController()},
 		ended: make(chan error, 1), gone: make(chan struct{}),
 	}
+}
+
+// measures adds what follows from the configuration and the size of the disk.
+func measures(f *doctor.Facts, c config.Config) {
+	space := ballast.Space{Free: f.Disk.Free, Size: f.Disk.Size}
+	f.Disk.Low, f.Disk.Floor = space.Low(), space.Floor()
+	f.Disk.HeartbeatUS = timing(c.Raft.Timing).Heartbeat.Microseconds()
 }
 
 // timing translates raft.timing.

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -113,6 +115,15 @@ func (g *gate) stop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopLimit)
 	defer cancel()
 	g.Guard.Stop(ctx)
+}
+
+// door is the filter and the floating IP of this host as others see them.
+func (c *Core) door(members *Members, conf func() config.Config) *Door {
+	d := &Door{Members: members, Fitness: c.Fitness, Driver: host.Noop, Config: conf}
+	if g := c.gate; g != nil {
+		d.Guard, d.Lists, d.Pull, d.Driver, d.Address = g.Guard, g.Lists, g.Pull, g.made.Driver, g.made.AddressText
+	}
+	return d
 }
 
 // yield shuts the door for the rest of this leadership and lets the next leader

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/host"
@@ -35,23 +33,19 @@ type doorHealth struct {
 	address  string
 	pxe      string         // the interface on which machines boot
 	bypasses []probe.Server // no rule stops them
-	policy   firewall.Policy
 }
 
-// doorWarnings are what is wrong with this host's filter and address.
-func (p *Peer) doorWarnings(v fsm.View) []api.Warning {
-	g := p.core.gate
-	if g == nil {
+// warnings are what is wrong with this host's filter and address.
+func (d *Door) warnings(v fsm.View) []api.Warning {
+	if d.Guard == nil {
 		return nil
 	}
 	h := doorHealth{
-		guard: g.Guard.Status(), age: p.listAge(v), period: p.config().Firewall.SyncPeriod,
-		address: g.made.AddressText, pxe: g.made.Interface, bypasses: p.bypasses(),
-		policy: p.policy(),
+		guard: d.Guard.Status(), age: d.ListAge(v), period: d.Config().Firewall.SyncPeriod,
+		address: d.Address, pxe: d.Config().Firewall.Interface, bypasses: d.bypasses(), listing: d.Pull.Err(),
 	}
-	h.lists, _ = g.Lists.State()
+	h.lists, _ = d.Lists.State()
 	_, h.listed = v.Pull()
-	h.listing = g.Pull.Err()
 	return h.warnings()
 }
 
@@ -96,57 +90,46 @@ func (h doorHealth) warnings() []api.Warning {
 
 // bypasses are the DHCP servers that no rule stops. That there was no test is
 // in 'trivet firewall show'.
-func (p *Peer) bypasses() []probe.Server {
-	if p.probe == nil {
+func (d *Door) bypasses() []probe.Server {
+	if d.Probe == nil {
 		return nil
 	}
-	servers, _ := p.probe.Found()
+	servers, _ := d.Probe.Found()
 	return servers
 }
 
-// filterErr says why this host's filter is not as it should be.
-func (c *Core) filterErr() error {
-	if c.gate == nil {
-		return nil
+// err says why this host's filter is not as it should be.
+func (d *Door) err() error { return d.listState().Err }
+
+func (d *Door) listState() (s firewall.ListState) {
+	if d.Guard != nil {
+		s, _ = d.Lists.State()
 	}
-	lists, _ := c.gate.Lists.State()
-	return lists.Err
+	return s
 }
 
-// doorMetrics adds the figures of door, address and lists. Summed over all
+// register adds the figures of door, address and lists. Summed over all
 // hosts, neither the door's gauge nor the address's is more than 1.
-func (p *Peer) doorMetrics(r *prometheus.Registry) {
-	gauge := func(name, help string, value func() float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: name, Help: help}, value))
-	}
-	counter := func(name, help string, value func() float64) {
-		r.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "trivet", Name: name, Help: help}, value))
-	}
+func (d *Door) register(r registry) {
 	guard := func() (s firewall.GuardStatus) {
-		if p.core.gate != nil {
-			s = p.core.gate.Guard.Status()
+		if d.Guard != nil {
+			s = d.Guard.Status()
 		}
 		return s
 	}
-	lists := func() (s firewall.ListState) {
-		if p.core.gate != nil {
-			s, _ = p.core.gate.Lists.State()
-		}
-		return s
-	}
-	gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return boolValue(p.filter.Driver != host.Noop) })
-	gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return boolValue(p.address != nil) })
-	gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return boolValue(guard().ConflictMAC != "") })
-	gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return boolValue(guard().Open) })
-	gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return boolValue(guard().Held) })
-	counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })
-	counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.", func() float64 { return float64(guard().Lapses) })
-	gauge("firewall_in_step", "1 while the rules of this host are as they should be.", func() float64 { return boolValue(p.core.filterErr() == nil) })
-	counter("firewall_drift_total", "How often somebody else changed the rules of this host.", func() float64 { return float64(lists().Drift) })
-	gauge("firewall_allowed_macs", "MACs on the whitelist of this host.", func() float64 { return float64(lists().Allow) })
-	gauge("firewall_denied_macs", "MACs on the blacklist of this host.", func() float64 { return float64(lists().Deny) })
-	gauge("firewall_port_list_age_seconds", "Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
-		return p.listAge(p.core.Store.View()).Seconds()
+	r.gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return BoolValue(d.Driver != host.Noop) })
+	r.gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return BoolValue(d.Address != "") })
+	r.gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return BoolValue(guard().ConflictMAC != "") })
+	r.gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return BoolValue(guard().Open) })
+	r.gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return BoolValue(guard().Held) })
+	r.counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })
+	r.counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.", func() float64 { return float64(guard().Lapses) })
+	r.gauge("firewall_in_step", "1 while the rules of this host are as they should be.", func() float64 { return BoolValue(d.err() == nil) })
+	r.counter("firewall_drift_total", "How often somebody else changed the rules of this host.", func() float64 { return float64(d.listState().Drift) })
+	r.gauge("firewall_allowed_macs", "MACs on the whitelist of this host.", func() float64 { return float64(d.listState().Allow) })
+	r.gauge("firewall_denied_macs", "MACs on the blacklist of this host.", func() float64 { return float64(d.listState().Deny) })
+	r.gauge("firewall_port_list_age_seconds", "Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
+		return d.ListAge(d.Members.Log.View()).Seconds()
 	})
-	gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.", func() float64 { return float64(len(p.bypasses())) })
+	r.gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.", func() float64 { return float64(len(d.bypasses())) })
 }

@@ -30,7 +30,7 @@ type Kernel interface {
 // kernel's sockets; the rules stay, shut.
 func (p *Peer) startFilter(context.Context) error {
 	if k := p.opts.Kernel; k != nil {
-		p.filter = host.Filter{Chains: k, Lease: k, Driver: model}
+		p.filter = host.Filter{Chains: k, Lease: k, Driver: ModelDriver}
 		return nil
 	}
 	made := host.New(p.opts.Config.Firewall, p.opts.Logger)
@@ -61,7 +61,7 @@ func (p *Peer) startAddress(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.address = address
+	p.address, p.carries = address, new(FloatingIP)
 	return nil
 }
 

@@ -15,12 +15,12 @@ import (
 // answerLimit is how long a peer may take to prove that it lives.
 const answerLimit = time.Second
 
-// strands refuses, with the arithmetic, if the voters other than id do not
+// Strands refuses, with the arithmetic, if the voters other than id do not
 // answer in a majority at this moment; nobody needs an observer. The log refuses likewise when it applies
 // the removal, but it learns of a death only when the session ends, up to 10 s
 // later: long enough for one host to die and another to leave.
-func (p *Peer) strands(ctx context.Context, id string) error {
-	v := p.core.Store.View()
+func (c *Members) Strands(ctx context.Context, id string) error {
+	v := c.Log.View()
 	if v.MemberFlags(id).Observer {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (p *Peer) strands(ctx context.Context, id string) error {
 			rest = append(rest, m)
 		}
 	}
-	silent := p.silent(ctx, rest)
+	silent := c.Silent(ctx, rest)
 	if need := len(rest)/2 + 1; len(rest) > 0 && len(rest)-len(silent) < need {
 		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf(
 			"without it %d members remain, of which %d answer (not %s), and a majority of them is %d: they could not go on",
@@ -39,20 +39,20 @@ func (p *Peer) strands(ctx context.Context, id string) error {
 	return nil
 }
 
-// silent returns the names of the members that do not answer, as themselves, on
+// Silent returns the names of the members that do not answer, as themselves, on
 // their peers' port.
-func (p *Peer) silent(ctx context.Context, members []fsm.Member) []string {
+func (c *Members) Silent(ctx context.Context, members []fsm.Member) []string {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	lives := make([]bool, len(members))
 	var asking sync.WaitGroup
 	for i, m := range members {
 		asking.Go(func() {
-			if m.ID == p.id.ID {
+			if m.ID == c.Self.ID {
 				lives[i] = true
 				return
 			}
-			if conn, err := p.port.DialPeer(ctx, m.ID, m.Address); err == nil {
+			if conn, err := c.Dial(ctx, m.ID, m.Address); err == nil {
 				lives[i] = conn.Close() == nil
 			}
 		})

@@ -61,7 +61,7 @@ func (p *Peer) publicServer(h http.Handler, conf *tls.Config) httpserver.Options
 	}
 	proxies := func() []netip.Prefix { return networks(p.config().API.TrustedProxies) }
 	h = api.Identified(api.Visited(p.doorway.admission, proxies, h))
-	return httpserver.Options{Handler: h, Limits: limits, TLS: conf, Trusted: p.trusted, Begin: begin, Failed: p.files.note, Logger: p.opts.Logger}
+	return httpserver.Options{Handler: h, Limits: limits, TLS: conf, Trusted: p.trusted, Begin: begin, Failed: p.files.Note, Logger: p.opts.Logger}
 }
 
 // trusted reports whether an address is a proxy's that the configuration names: it

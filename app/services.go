@@ -2,7 +2,6 @@ package app
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
@@ -28,7 +27,7 @@ func pxeService(v fsm.View, lead fsm.Member, reports map[string]hostReport) api.
 	case lead.ID == "":
 		out.Why = noQuorum
 	case !recorded.OpenBy.IsZero() && !heard:
-		out.Why = nameOf(v, recorded.Peer) + ", which does not answer, may have opened it; its kernel closes it by itself"
+		out.Why = NameIn(v, recorded.Peer) + ", which does not answer, may have opened it; its kernel closes it by itself"
 	case reports[lead.ID].Door.Why != "":
 		out.Why = lead.Name + ", the leader: " + reports[lead.ID].Door.Why
 	default:
@@ -80,25 +79,4 @@ func introspections(v fsm.View) map[string]int {
 		}
 	}
 	return out
-}
-
-// failoverCounts are nil where failover is off.
-func (p *Peer) failoverCounts(v fsm.View) *api.FailoverCounts {
-	k := p.core.kube
-	if k == nil {
-		return nil
-	}
-	out := &api.FailoverCounts{Mode: string(k.made.Settings.Mode), Paused: len(v.FailoverPauses()) > 0}
-	open := v.Remediations()
-	out.Open = len(open)
-	out.Stuck = len(slices.DeleteFunc(open, func(r fsm.Remediation) bool { return r.State != fsm.RemStuck }))
-	return out
-}
-
-// leaseCounts are nil where no leases are granted.
-func (p *Peer) leaseCounts(v fsm.View) *api.LeaseCounts {
-	if !p.opts.Config.Lease.Enabled {
-		return nil
-	}
-	return &api.LeaseCounts{Known: v.LeaseCount(), Held: v.LeasesHeld()}
 }

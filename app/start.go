@@ -2,10 +2,10 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"syscall"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -14,12 +14,15 @@ import (
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
+	firewallhost "github.com/trivet-ha/trivet/firewall/host"
+	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/blackbox"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
 
@@ -195,9 +198,55 @@ func (p *Peer) startCore(ctx context.Context) error {
 		return fmt.Errorf("the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
 			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation)
 	}
-	p.probe = p.newProbe()
 	p.backups = p.newBackups()
+	p.self = p.newSelf()
 	return nil
+}
+
+// newSelf puts together what this peer knows of itself.
+func (p *Peer) newSelf() *Self {
+	core := p.core
+	members := &Members{
+		Self: p.id, Log: core.Store, Recorded: p.recorded, Contacts: core.Contacts, Dial: p.port.DialPeer,
+		Gossip: func() map[string]string { return p.gossip.States() }, // it is opened later
+	}
+	s := &Self{
+		Facts:   Facts{Binary: p.opts.Binary, Directory: p.opts.Dir.Path(), Lends: p.opts.Config.Lease.Enabled},
+		Members: members, Door: core.door(members, p.config), Address: p.carries, Session: core.Session, Fitness: core.Fitness, Watchdog: core.Watchdog,
+		Ironic: core.Health, Ballast: p.ballast, Renewal: p.renewal, Wall: p.opts.Wall, KeystoneAway: p.keystoneAway,
+		More: Warnings{Keys: p.keyWarnings, Backups: p.backups.warnings, Components: p.ha.warnings, Configuration: p.configWarnings},
+	}
+	if k := core.kube; k != nil {
+		s.Kube = &Kube{Log: core.Store, Mode: k.made.Settings.Mode, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
+	}
+	if g := core.gate; g != nil && s.Door.Driver != firewallhost.Noop && s.Door.Driver != ModelDriver { // a model has no network
+		s.Door.Probe = probe.New(probe.Options{Interface: g.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
+	}
+	return s
+}
+
+// openLog opens the peer's log behind a ballast. To open it may need the space
+// that the ballast holds.
+func (p *Peer) openLog() (raftstore.Storage, error) {
+	dir := p.opts.Dir
+	p.ballast = ballast.New(dir.PeerDir(), p.opts.Logger)
+	st, err := host.Open(dir.RaftDir())
+	if ballast.Full(err) {
+		p.ballast.Drop()
+		st, err = host.Open(dir.RaftDir())
+	}
+	if err != nil {
+		return raftstore.Storage{}, err
+	}
+	return p.ballast.Guard(st), nil
+}
+
+// unfit joins the reasons that lie below the core.
+func (p *Peer) unfit() error {
+	if err := p.ballast.Unfit(); err != nil {
+		return err
+	}
+	return p.files.Unfit()
 }
 
 func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
@@ -221,9 +270,9 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Random:        o.Random,
 		Leader:        p.forward,
 		Prober:        p.line,
-		About:         p.report,
+		About:         func() json.RawMessage { return p.self.Report() },
 		Returned:      p.port.Redial,
-		Probed:        func(took time.Duration) { p.commits.Observe(took.Seconds()) },
+		Probed:        p.figures.Committed,
 		Exit:          o.Exit,
 		Removed:       p.removed,
 		RolledBack:    p.rolledBack,
@@ -264,7 +313,9 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 	}
 	p.opened.add(partAPI, p.closeServers) // of this and the following steps
 	p.api = ln
-	p.register()
+	p.self.Register(p.figures, func() bool { return !p.core.Runner.Token().IsZero() }, p.core.inspect.Workers.Busy)
+	p.backups.metrics(p.figures)
+	p.authMetrics(p.figures.Registry)
 	f, err := p.newFront(p.config(), p.keeper)
 	if err != nil {
 		return err
@@ -282,7 +333,7 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 	}
 	p.start(ln, httpserver.New(httpserver.Options{
 		Handler: p.control(p.examiner).Handler(), Limits: socketLimits(), ConnContext: api.SocketContext,
-		Failed: p.files.note, Logger: p.opts.Logger,
+		Failed: p.files.Note, Logger: p.opts.Logger,
 	}))
 	return nil
 }
@@ -296,10 +347,10 @@ func (p *Peer) run(keys cluster.Ring) {
 	p.running.Go(func() { p.access.Run(ctx) })
 	p.running.Go(func() { p.gossip.Run(ctx) })
 	p.running.Go(func() { p.ballast.Run(ctx) })
-	p.running.Go(func() { p.files.run(ctx) })
+	p.running.Go(func() { p.files.Run(ctx) })
 	p.running.Go(func() { p.backups.Run(ctx) })
 	p.running.Go(func() { p.recorder.Run(ctx) })
-	p.running.Go(func() { p.hostEvents().run(ctx) })
+	p.running.Go(func() { p.self.Events(p.recorder.Report).Run(ctx) })
 	p.running.Go(func() { ring.Run(ctx) })
 	p.running.Go(func() {
 		if p.access.RolledBack() == nil { // else it may be a copy of the disk of a host that runs
@@ -309,10 +360,10 @@ func (p *Peer) run(keys cluster.Ring) {
 	if p.filter.Run != nil {
 		p.running.Go(func() { p.filter.Run(ctx) })
 	}
-	if p.probe != nil {
-		p.running.Go(func() { p.probe.Run(ctx) })
+	if probe := p.self.Door.Probe; probe != nil {
+		p.running.Go(func() { probe.Run(ctx) })
 	}
-	if p.address != nil {
-		p.running.Go(func() { p.carries.run(ctx, p.config) })
+	if p.carries != nil {
+		p.running.Go(func() { p.carries.Run(ctx, p.config) })
 	}
 }

@@ -52,6 +52,6 @@ func (c *warningCollector) Collect(out chan<- prometheus.Metric) {
 		now[w.Code] = true
 	}
 	for _, code := range warningCodes() {
-		out <- prometheus.MustNewConstMetric(c.shown, prometheus.GaugeValue, boolValue(now[code]), code)
+		out <- prometheus.MustNewConstMetric(c.shown, prometheus.GaugeValue, BoolValue(now[code]), code)
 	}
 }

@@ -22,7 +22,7 @@ var leftOnPages = map[string]int{
 var leftInCode = map[string]int{
 	"api":                           3,
 	"api/events":                    1,
-	"app":                           69,
+	"app":                           67,
 	"app/datadir":                   3,
 	"cli/cluster":                   9,
 	"cli/daemon":                    6,

@@ -66,14 +66,14 @@ func nameMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "ids-until-the-log-is-applied", Promise: "status", File: "app/members.go",
-			Old:     "	if m, ok := p.recorded[id]; ok {\n",
-			New:     "	if m, ok := p.recorded[id]; ok && id == \"\" {\n",
+			Old:     "	if m, ok := c.Recorded[id]; ok {\n",
+			New:     "	if m, ok := c.Recorded[id]; ok && id == \"\" {\n",
 			Package: "./app", Run: "^TestNamesBeforeTheLogIsApplied$", Assertion: "names-on-the-disk: status shows",
 		},
 		{
 			Name: "doctor-knows-no-host-until-the-log-is-applied", Promise: "status", File: "app/members.go",
-			Old:     "ok && !member && srv.ID != p.id.ID {",
-			New:     "ok && !member && srv.ID == p.id.ID {",
+			Old:     "ok && !member && srv.ID != c.Self.ID {",
+			New:     "ok && !member && srv.ID == c.Self.ID {",
 			Package: "./app", Run: "^TestNamesBeforeTheLogIsApplied$", Assertion: "names-on-the-disk: doctor asks",
 		},
 	}

@@ -374,9 +374,9 @@ func sweepMutants() []Mutant {
 		{
 			Name:      "leadership-goes-round",
 			Promise:   "7",
-			File:      "app/core.go",
-			Old:       "return c.Health.Lasting()",
-			New:       "return c.Health.Err()",
+			File:      "app/ironic_health.go",
+			Old:       "return ironic.Lasting()",
+			New:       "return ironic.Err()",
 			Package:   "./test/simtest",
 			Run:       "^TestIronicAway$",
 			Assertion: "leadership went round",
