@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/internal/keystone"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
@@ -88,7 +89,7 @@ func (p *Peer) keystoneAway() error {
 func (p *Peer) authMetrics(r *prometheus.Registry) {
 	r.MustRegister(whereAsked{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "trivet", Name: "keystone_up", Help: "1 unless Keystone did not answer this peer's last question, within five minutes.",
-	}, func() float64 { return BoolValue(p.keystoneAway() == nil) }), p})
+	}, func() float64 { return health.BoolValue(p.keystoneAway() == nil) }), p})
 }
 
 // whereAsked shows a figure while Keystone is asked.

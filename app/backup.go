@@ -19,6 +19,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/logs"
@@ -308,6 +309,6 @@ func (b *backups) metrics(r prometheus.Registerer) {
 	gauge("backup_failing", "1 while the newest attempt at a backup failed.", func() float64 {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return BoolValue(b.err != nil)
+		return health.BoolValue(b.err != nil)
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
@@ -123,7 +124,7 @@ func summarise(v fsm.View) summary {
 			"kube_nodes": v.KubeNodesKnown(), "join_tokens": len(v.JoinTokens()), "operators": len(v.Operators()),
 		},
 	}
-	for state, count := range countNodes(v).states {
+	for state, count := range health.NodesByState(v) {
 		s.Nodes[state.String()] = count
 	}
 	return s

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -113,5 +114,5 @@ func (c *contacts) who(id string) slog.Attr {
 		leader, _ := c.store.Leader()
 		id = leader.ID
 	}
-	return slog.String("peer", NameIn(c.store.View(), id))
+	return slog.String("peer", health.NameIn(c.store.View(), id))
 }

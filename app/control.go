@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -118,7 +119,7 @@ func (p *Peer) Remove(ctx context.Context, peer string, force bool) error {
 	if err != nil {
 		return err
 	}
-	former, err := FormerCalled(v, peer)
+	former, err := health.FormerCalled(v, peer)
 	switch {
 	case err != nil:
 		return err

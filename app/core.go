@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
@@ -193,7 +194,7 @@ func (o CoreOptions) unfinished() []fsm.Unfinished {
 	return o.Introspection.Unfinished
 }
 
-func (c *Core) ironicAway() error { return IronicAway(c.Health, c.Store.View(), c.Store.ID()) }
+func (c *Core) ironicAway() error { return health.IronicAway(c.Health, c.Store.View(), c.Store.ID()) }
 
 // closeDoor shuts what a crashed process may have left. That it cannot is no
 // reason to stay down: the kernel shuts by itself, and this peer never opens.

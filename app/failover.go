@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/failover"
@@ -40,7 +41,7 @@ func (p *Peer) openKube(context.Context) error {
 	if err != nil {
 		return err
 	}
-	figures := NewKubeFigures()
+	figures := health.NewKubeFigures()
 	made := &Failover{Settings: settings, Name: p.id.Name, Fences: noFences{}, Finder: &failover.SystemFinder{}}
 	if conf.Mode == config.FailoverSafe {
 		fences, err := p.openFences(conf)
@@ -81,7 +82,7 @@ func (p *Peer) openFences(conf config.Failover) (*fence.List, error) {
 // value is failover that is off.
 type kubeParts struct {
 	made    *Failover // nil: off
-	figures *KubeFigures
+	figures *health.KubeFigures
 }
 
 // noFences is mode noobaa's: nothing is fenced.

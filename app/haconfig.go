@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
@@ -100,7 +101,7 @@ func (f *componentFigures) observe(cluster, result string, took time.Duration) {
 func (c haCluster) answers() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: "haconfig_api_server_answers",
 		Help: "1 while the API server of a cluster answers this peer; components of one that does not are refused here.", ConstLabels: prometheus.Labels{"cluster": c.name}},
-		func() float64 { return BoolValue(c.kube.Ready() == nil) })
+		func() float64 { return health.BoolValue(c.kube.Ready() == nil) })
 }
 
 // openComponents is what the configuration makes of it: nothing at all while it is

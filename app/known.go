@@ -2,9 +2,9 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -27,9 +27,9 @@ func (p *Peer) nameOf(v fsm.View, id string) string { return p.self.Members.Name
 
 func (p *Peer) others(v fsm.View) []fsm.Member { return p.self.Members.Others(v) }
 
-func (p *Peer) hearing(v fsm.View) ContactView { return p.self.Members.Hearing(v) }
+func (p *Peer) hearing(v fsm.View) health.ContactView { return p.self.Members.Hearing(v) }
 
-func (p *Peer) quorum(h ContactView) api.Quorum { return p.self.Members.Quorum(h) }
+func (p *Peer) quorum(h health.ContactView) api.Quorum { return p.self.Members.Quorum(h) }
 
 func (p *Peer) strands(ctx context.Context, id string) error { return p.self.Members.Strands(ctx, id) }
 
@@ -37,13 +37,9 @@ func (p *Peer) silent(ctx context.Context, members []fsm.Member) []string {
 	return p.self.Members.Silent(ctx, members)
 }
 
-func (p *Peer) driver() string { return p.self.Door.Driver }
-
-func (p *Peer) listAge(v fsm.View) time.Duration { return p.self.Door.ListAge(v) }
-
 // health is what doctor asks of this peer and of those that it needs.
 func (p *Peer) health(ctx context.Context) doctor.Health {
-	r := &Reach{
+	r := &health.Reach{
 		Members: p.self.Members, Binary: p.opts.Binary, Greet: p.forward.Greet, Ping: p.gossip.Ping, Ironic: p.ironic.Version,
 		Keystone: func() (bool, error) { return p.keeperNow().tokens != nil, p.keystoneAway() }, Components: p.ha.services,
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // ListenError says that nothing can listen on the address, or path, of an option.
@@ -79,6 +80,9 @@ func private(_, _ string, raw syscall.RawConn) error {
 	return errors.Join(err, set)
 }
 
+// socketLimit bounds the question whether a process listens on the socket.
+const socketLimit = time.Second
+
 // removeStale removes a socket on which no process listens.
 func removeStale(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
@@ -91,7 +95,7 @@ func removeStale(ctx context.Context, path string) error {
 	if info.Mode().Type() != fs.ModeSocket {
 		return ErrNotSocket
 	}
-	d := net.Dialer{Timeout: answerLimit}
+	d := net.Dialer{Timeout: socketLimit}
 	conn, err := d.DialContext(ctx, "unix", path)
 	switch {
 	case err == nil:

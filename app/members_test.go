@@ -62,7 +62,7 @@ func namesOthers(t *testing.T, peer *Peer) {
 	t.Helper()
 	nothing := fsm.New().View()
 	var names []string
-	for _, row := range peer.self.Members.Peers(ContactView{peer.core.Contacts.Hearing(), nothing, peer.id.ID}, time.Now()) {
+	for _, row := range peer.self.Members.Peers(peer.self.Members.Hearing(nothing), time.Now()) {
 		names = append(names, row.Name)
 	}
 	if want := []string{"h1", "h2", "h3"}; !slices.Equal(names, want) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
@@ -82,16 +83,16 @@ type Peer struct {
 	*configured
 	doorway  doorway
 	line     *cluster.Line
-	figures  *Figures
-	carries  *FloatingIP // nil: there is none
-	self     *Self
+	figures  *health.Figures
+	carries  *health.FloatingIP // nil: there is none
+	self     *health.Self
 	kube     kubeParts
 	ha       haParts
 	ballast  *ballast.Ballast
 	examiner *examiner
 	backups  *backups
 	servers  []*httpserver.Server
-	files    *Descriptors
+	files    *health.Descriptors
 	opened   closers
 	running  sync.WaitGroup
 	ended    chan error    // capacity 1: the first reason
@@ -113,7 +114,7 @@ func New(ctx context.Context, o Options) (*Peer, error) {
 // newPeer returns a peer of which nothing is open.
 func newPeer(o Options) *Peer {
 	return &Peer{
-		opts: o, configured: newConfigured(o.Config), figures: NewFigures(), files: NewDescriptors(o.Logger), doorway: doorway{admission: admission.NewController()},
+		opts: o, configured: newConfigured(o.Config), figures: health.NewFigures(), files: health.NewDescriptors(o.Logger), doorway: doorway{admission: admission.NewController()},
 		ended: make(chan error, 1), gone: make(chan struct{}),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/host"
@@ -118,8 +119,8 @@ func (g *gate) stop(ctx context.Context) {
 }
 
 // door is the filter and the floating IP of this host as others see them.
-func (c *Core) door(members *Members, conf func() config.Config) *Door {
-	d := &Door{Members: members, Fitness: c.Fitness, Driver: host.Noop, Config: conf}
+func (c *Core) door(members *health.Members, conf func() config.Config) *health.Door {
+	d := &health.Door{Members: members, Fitness: c.Fitness, Driver: host.Noop, Config: conf}
 	if g := c.gate; g != nil {
 		d.Guard, d.Lists, d.Pull, d.Driver, d.Address = g.Guard, g.Lists, g.Pull, g.made.Driver, g.made.AddressText
 	}

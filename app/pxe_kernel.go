@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/floatingip"
 	"github.com/trivet-ha/trivet/firewall/host"
@@ -30,7 +31,7 @@ type Kernel interface {
 // kernel's sockets; the rules stay, shut.
 func (p *Peer) startFilter(context.Context) error {
 	if k := p.opts.Kernel; k != nil {
-		p.filter = host.Filter{Chains: k, Lease: k, Driver: ModelDriver}
+		p.filter = host.Filter{Chains: k, Lease: k, Driver: health.ModelDriver}
 		return nil
 	}
 	made := host.New(p.opts.Config.Firewall, p.opts.Logger)
@@ -61,7 +62,7 @@ func (p *Peer) startAddress(context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.address, p.carries = address, new(FloatingIP)
+	p.address, p.carries = address, new(health.FloatingIP)
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	firewallhost "github.com/trivet-ha/trivet/firewall/host"
@@ -204,22 +205,22 @@ func (p *Peer) startCore(ctx context.Context) error {
 }
 
 // newSelf puts together what this peer knows of itself.
-func (p *Peer) newSelf() *Self {
+func (p *Peer) newSelf() *health.Self {
 	core := p.core
-	members := &Members{
+	members := &health.Members{
 		Self: p.id, Log: core.Store, Recorded: p.recorded, Contacts: core.Contacts, Dial: p.port.DialPeer,
 		Gossip: func() map[string]string { return p.gossip.States() }, // it is opened later
 	}
-	s := &Self{
-		Facts:   Facts{Binary: p.opts.Binary, Directory: p.opts.Dir.Path(), Lends: p.opts.Config.Lease.Enabled},
+	s := &health.Self{
+		Facts:   health.Facts{Binary: p.opts.Binary, Directory: p.opts.Dir.Path(), Lends: p.opts.Config.Lease.Enabled},
 		Members: members, Door: core.door(members, p.config), Address: p.carries, Session: core.Session, Fitness: core.Fitness, Watchdog: core.Watchdog,
 		Ironic: core.Health, Ballast: p.ballast, Renewal: p.renewal, Wall: p.opts.Wall, KeystoneAway: p.keystoneAway,
-		More: Warnings{Keys: p.keyWarnings, Backups: p.backups.warnings, Components: p.ha.warnings, Configuration: p.configWarnings},
+		More: health.Warnings{Keys: p.keyWarnings, Backups: p.backups.warnings, Components: p.ha.warnings, Configuration: p.configWarnings},
 	}
 	if k := core.kube; k != nil {
-		s.Kube = &Kube{Log: core.Store, Mode: k.made.Settings.Mode, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
+		s.Kube = &health.Kube{Log: core.Store, Mode: k.made.Settings.Mode, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
 	}
-	if g := core.gate; g != nil && s.Door.Driver != firewallhost.Noop && s.Door.Driver != ModelDriver { // a model has no network
+	if g := core.gate; g != nil && s.Door.Driver != firewallhost.Noop && s.Door.Driver != health.ModelDriver { // a model has no network
 		s.Door.Probe = probe.New(probe.Options{Interface: g.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
 	}
 	return s

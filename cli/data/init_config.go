@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cli/local"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
@@ -197,7 +197,7 @@ func sayServe(t *term.Terminal, set *options.Set, conf config.Config) {
 			t.Warn("before '%s': firewall.interface: %s is down; 'ip link set %s up', and in this host's network configuration", next, link.Name, link.Name)
 		}
 	}
-	for _, problem := range app.FloatingProblems(conf) {
+	for _, problem := range health.FloatingProblems(conf) {
 		t.Warn("before '%s': %s", next, problem.Text)
 	}
 	t.Say("next, here: '%s'", next)

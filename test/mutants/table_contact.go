@@ -47,10 +47,10 @@ func contactMutants() []Mutant {
 			Package: unit, Run: "^TestRedial$", Assertion: "redial: a connection of before the silence",
 		},
 		{
-			Name: "recover-is-named-too-early", Promise: "7", File: "app/clusterhealth.go",
+			Name: "recover-is-named-too-early", Promise: "7", File: "app/health/cluster.go",
 			Old:     "if p.ContactMS >= recoverAfter.Milliseconds() {",
 			New:     "if p.ContactMS > 0 {",
-			Package: "./app", Run: "^TestClusterWarnings$", Assertion: "recover-too-early",
+			Package: "./app/health", Run: "^TestClusterWarnings$", Assertion: "recover-too-early",
 		},
 		{
 			Name: "readyz-calls-what-is-wrong-ok", Promise: "7", File: "api/health.go",
@@ -65,13 +65,13 @@ func contactMutants() []Mutant {
 func nameMutants() []Mutant {
 	return []Mutant{
 		{
-			Name: "ids-until-the-log-is-applied", Promise: "status", File: "app/members.go",
+			Name: "ids-until-the-log-is-applied", Promise: "status", File: "app/health/members.go",
 			Old:     "	if m, ok := c.Recorded[id]; ok {\n",
 			New:     "	if m, ok := c.Recorded[id]; ok && id == \"\" {\n",
 			Package: "./app", Run: "^TestNamesBeforeTheLogIsApplied$", Assertion: "names-on-the-disk: status shows",
 		},
 		{
-			Name: "doctor-knows-no-host-until-the-log-is-applied", Promise: "status", File: "app/members.go",
+			Name: "doctor-knows-no-host-until-the-log-is-applied", Promise: "status", File: "app/health/members.go",
 			Old:     "ok && !member && srv.ID != c.Self.ID {",
 			New:     "ok && !member && srv.ID == c.Self.ID {",
 			Package: "./app", Run: "^TestNamesBeforeTheLogIsApplied$", Assertion: "names-on-the-disk: doctor asks",

@@ -53,10 +53,10 @@ func eventMutants() []Mutant {
 			Package: "./api", Run: "^TestAuditAsEvents$", Assertion: "audit-events: told of callers who proved nothing",
 		},
 		{
-			Name: "closing-without-a-quorum-has-a-later-time", Promise: "events", File: "app/host_events.go",
+			Name: "closing-without-a-quorum-has-a-later-time", Promise: "events", File: "app/health/events.go",
 			Old:     "Action: \"closed-alone\", Millis: c.at.UnixMilli(),",
 			New:     "Action: \"closed-alone\", Millis: f.now.UnixMilli(),",
-			Package: "./app", Run: "^TestClosingWithoutAQuorumIsTold$", Assertion: "is told to have happened at",
+			Package: "./app/health", Run: "^TestClosingWithoutAQuorumIsTold$", Assertion: "is told to have happened at",
 		},
 		{
 			Name: "readers-see-the-audit", Promise: "access", File: "api/events/event.go",

@@ -41,10 +41,10 @@ func httpMutants() []Mutant {
 			Package: server, Run: "^TestLastDescriptorsAreNotForCallers$", Assertion: "descriptors-spare:",
 		},
 		{
-			Name: "leads-without-descriptors", Promise: "10", File: "app/descriptors.go",
+			Name: "leads-without-descriptors", Promise: "10", File: "app/health/descriptors.go",
 			Old:     "		if !errors.Is(err, lack) {",
 			New:     "		if !errors.Is(err, lack) || lack != syscall.ENOMEM {",
-			Package: "./app", Run: "^TestDescriptors$", Assertion: "descriptors-unfit:",
+			Package: "./app/health", Run: "^TestDescriptors$", Assertion: "descriptors-unfit:",
 		},
 		{
 			Name: "stalled-documents-keep-others-out", Promise: "10", File: "internal/httpserver/admission/memory.go",

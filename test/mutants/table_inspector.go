@@ -374,7 +374,7 @@ func sweepMutants() []Mutant {
 		{
 			Name:      "leadership-goes-round",
 			Promise:   "7",
-			File:      "app/ironic_health.go",
+			File:      "app/health/ironic.go",
 			Old:       "return ironic.Lasting()",
 			New:       "return ironic.Err()",
 			Package:   "./test/simtest",

@@ -1,0 +1,151 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// recoverAfter is for how long a majority must have been silent before status
+// mentions 'trivet recover', which may lose what only the silent peers know.
+const recoverAfter = time.Minute
+
+// clusterWarnings are what is wrong with the cluster as a whole, as this peer
+// knows it. former is where the others still look for this peer, if it has
+// another address now.
+func clusterWarnings(s api.Status, former string) []api.Warning {
+	out := silentWarnings(s)
+	add := func(code, remedy, format string, args ...any) {
+		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	switch {
+	case s.Leader == "":
+		text, remedy := withoutLeader(s, former)
+		add("no_leader", remedy, "no leader: %s", text)
+	case s.Quorum.Voters == 2:
+		add("two_voters", "join a third peer: 'trivet token create'", "two voters are worse than one: the cluster stops when either dies")
+	case s.Quorum.Voters < wantedVoters:
+		add("few_voters", "join more peers: 'trivet token create'", "%d voter: nothing may die", s.Quorum.Voters)
+	case s.Quorum.CanLose == 0:
+		missing := joinNames(namesWhere(s, func(p api.Peer) bool { return p.Voter && !p.Live }))
+		add("no_margin", fmt.Sprintf("bring %s back, or replace it: 'trivet remove', then join", missing),
+			"no further voter may be lost: %s does not answer", missing)
+	}
+	return out
+}
+
+// silentWarnings name the peers that do not answer.
+func silentWarnings(s api.Status) (out []api.Warning) {
+	for _, p := range s.Peers {
+		if p.Live || p.Self && s.Leader == "" {
+			continue
+		}
+		out = append(out, api.Warning{
+			Code: "peer_silent", Hosts: []string{p.Name}, Text: fmt.Sprintf("%s %s", p.Name, silence(p.Contact)),
+			Remedy: fmt.Sprintf("on %s: 'systemctl status trivet'; does the network between the hosts work? 'trivet doctor --check peers'", p.Name),
+		})
+	}
+	return out
+}
+
+// silence says for how long a peer was not heard.
+func silence(c api.Contact) string {
+	age := time.Duration(c.ContactMS) * time.Millisecond
+	if c.NeverHeard {
+		return fmt.Sprintf("not heard since this peer started %v ago", age.Round(time.Second))
+	}
+	if age < 10*time.Second {
+		return fmt.Sprintf("silent for %.1f s", age.Seconds())
+	}
+	return fmt.Sprintf("silent for %v", age.Round(time.Second))
+}
+
+// withoutLeader says why there is no leader, as far as this peer can know, and
+// what to do.
+func withoutLeader(s api.Status, former string) (text, remedy string) {
+	const peersCheck = "'trivet doctor --check peers'"
+	var silent, long []string
+	others := 0
+	for _, p := range s.Peers {
+		if !p.Voter || p.Self {
+			continue
+		}
+		others++
+		if p.Live {
+			continue
+		}
+		silent = append(silent, p.Name)
+		if p.ContactMS >= recoverAfter.Milliseconds() {
+			long = append(long, p.Name)
+		}
+	}
+	votes := fmt.Sprintf("%d of %d voters answer, %d are needed", s.Quorum.Live, s.Quorum.Voters, s.Quorum.Need)
+	switch {
+	case s.Quorum.Live >= s.Quorum.Need:
+		return "an election is under way; " + votes, "wait some seconds; if it lasts, 'trivet doctor' and the log of each peer: 'journalctl -u trivet'"
+	case former != "":
+		return fmt.Sprintf("the address of this host has changed, and the other peers still look for it at %s; %s", former, votes),
+			"if the others' addresses have changed, too: give one host its old address back until the others have told it theirs ('A host with another address' in docs/peers.md); " + peersCheck
+	case s.Quorum.Voters-len(long) < s.Quorum.Need:
+		return votes + "; " + joinNames(long) + " silent for more than a minute",
+			"bring " + joinNames(long) + " back; for a majority lost for ever see 'trivet recover --help'"
+	case len(silent) == others:
+		return "no other voter answers this host; " + votes, peersCheck + "; do the peers on " + joinNames(silent) + " run?"
+	default:
+		return votes, "bring " + joinNames(silent) + " back; " + peersCheck
+	}
+}
+
+// formerAddress returns where the others still look for a peer, by the raft
+// configuration that it knows, "" if that is where it is.
+func formerAddress(servers []raftstore.Server, id datadir.Identity) string {
+	for _, srv := range servers {
+		if _, address, ok := strings.Cut(srv.Address, "@"); ok && srv.ID == id.ID && address != id.Address {
+			return address
+		}
+	}
+	return ""
+}
+
+func namesWhere(s api.Status, of func(api.Peer) bool) (names []string) {
+	for _, p := range s.Peers {
+		if of(p) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// joinNames joins names as a sentence does.
+func joinNames(names []string) string {
+	switch n := len(names); n {
+	case 0:
+		return "the missing peers"
+	case 1:
+		return names[0]
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}
+
+func byName(members []fsm.Member) []fsm.Member {
+	slices.SortFunc(members, func(a, b fsm.Member) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+	return members
+}
+
+// suspicionWarnings tell of an implausible list of Ironic's nodes.
+func suspicionWarnings(v fsm.View) []api.Warning {
+	suspicion, ok := inspector.SuspicionOf(v)
+	if !ok {
+		return nil
+	}
+	return []api.Warning{{Code: "sync_suspicion", Text: "no node is deleted: " + suspicion.Reason, Remedy: "if that is right: 'trivet node sync --confirm'"}}
+}

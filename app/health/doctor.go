@@ -1,0 +1,185 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/doctor/host"
+	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore/leader"
+)
+
+// Bounds of what a peer asks others for doctor; host.Limit is another.
+const (
+	routeLimit   = 3 * time.Second // one port of one peer
+	serviceLimit = 5 * time.Second // Ironic, or the rights in one cluster
+)
+
+// Reach is what a peer finds out for doctor of those that it needs.
+type Reach struct {
+	Members  *Members
+	Binary   string                                        // version of the build
+	Greet    func(ctx context.Context, m fsm.Member) error // on its peers' port
+	Ping     func(ctx context.Context, m fsm.Member) error // by gossip
+	Ironic   func(ctx context.Context) (version string, err error)
+	Clusters []failover.Cluster
+	// Keystone says whether it is asked, and why it does not answer.
+	Keystone func() (asked bool, away error)
+	// Components are the API servers of haconfig's clusters.
+	Components func() []doctor.Service
+}
+
+// Health asks all of them. It takes at most serviceLimit.
+func (r *Reach) Health(ctx context.Context) doctor.Health {
+	var h doctor.Health
+	var work sync.WaitGroup
+	work.Go(func() { h.Routes = r.routes(ctx) })
+	work.Go(func() { h.Services = r.services(ctx) })
+	work.Go(func() { h.Rights = r.rights(ctx) })
+	h.Limits = host.Limits("/")
+	h.Build = r.build(r.Members.Log.View())
+	work.Wait()
+	return h
+}
+
+// AddHealth adds to what was gathered of the host what its peer knows.
+func (s *Self) AddHealth(f *doctor.Facts, h doctor.Health) {
+	v := s.Members.Log.View()
+	if skew, known := leader.Skew(v.Sessions(), v.Leadership().At, s.Members.Self.ID); known {
+		f.Clock.SkewMS, f.Clock.SkewLimitMS = skew.Milliseconds(), leader.MaxSkew.Milliseconds()
+	}
+	space, w := s.Ballast.State(), s.Ballast.Writes()
+	f.Disk.Peer, f.Disk.Ballast, f.Disk.Dropped = true, space.Ballast, space.Dropped
+	f.Disk.Log = doctor.Writes{Count: w.Count, MedianUS: w.Median.Microseconds(), MostUS: w.Most.Microseconds()}
+	f.Certificates = append(f.Certificates, Certificates(s.Renewal.Credentials())...)
+	f.Limits, f.Routes, f.Services, f.Rights, f.Build = h.Limits, h.Routes, h.Services, h.Rights, h.Build
+}
+
+// AddTo adds to what was gathered of the host what the peer knows of its filter and
+// address.
+func (d *Door) AddTo(f *doctor.Facts) {
+	f.Filter.Driver = d.Driver
+	if d.Guard != nil {
+		v, lists := d.Members.Log.View(), d.listState()
+		f.Filter.Problem = api.ErrorText(lists.Err)
+		if lists.Drift > 0 && time.Since(lists.Drifted) < driftShown {
+			f.Filter.Drift = lists.Drift
+		}
+		f.Address.Conflict = d.Guard.Status().ConflictMAC
+		age := d.listAge(v)
+		_, f.Filter.Listed = v.Pull()
+		f.Filter.AgeMS, f.Filter.Old = age.Milliseconds(), oldList(age, d.Config().Firewall.SyncPeriod)
+	}
+	if d.Probe == nil {
+		return
+	}
+	servers, err := d.Probe.Found()
+	for _, s := range servers {
+		f.DHCP.Answers = append(f.DHCP.Answers, doctor.Server{Address: s.Address.String(), MAC: s.MAC})
+	}
+	f.DHCP.SelfTest = api.ErrorText(err)
+}
+
+// Certificates are those of a peer, for doctor.
+func Certificates(c *pki.Credentials) []doctor.Certificate {
+	return []doctor.Certificate{
+		{What: "the peer's certificate", NotBefore: c.Leaf.NotBefore.Unix(), NotAfter: c.Leaf.NotAfter.Unix(), RenewAt: pki.RenewAt(c.Leaf).Unix()},
+		{What: "the CA of the cluster", NotBefore: c.CA.NotBefore.Unix(), NotAfter: c.CA.NotAfter.Unix()},
+	}
+}
+
+// routes tries every port of every other peer, with a connection of its own: what
+// is established passes firewalls that let nothing new pass.
+func (r *Reach) routes(ctx context.Context) []doctor.Route {
+	ctx, cancel := context.WithTimeout(ctx, routeLimit)
+	defer cancel()
+	var mu sync.Mutex
+	var out []doctor.Route
+	var work sync.WaitGroup
+	try := func(r doctor.Route, ask func() error) {
+		if _, _, err := net.SplitHostPort(r.Address); err != nil {
+			return // it does not say where; an older peer's API
+		}
+		work.Go(func() {
+			r.Error = api.ErrorText(ask())
+			mu.Lock()
+			defer mu.Unlock()
+			out = append(out, r)
+		})
+	}
+	for _, m := range r.Members.Others(r.Members.Log.View()) { // few
+		try(doctor.Route{To: m.Name, What: "peers", Protocol: "tcp", Address: m.Address}, func() error { return r.Greet(ctx, m) })
+		try(doctor.Route{To: m.Name, What: "gossip", Protocol: "tcp", Address: m.Gossip}, func() error { return cluster.Knock(ctx, m.Gossip) })
+		try(doctor.Route{To: m.Name, What: "gossip", Protocol: "udp", Address: m.Gossip}, func() error { return r.Ping(ctx, m) })
+		if !onlyLocal(m.API) {
+			try(doctor.Route{To: m.Name, What: "the API", Protocol: "tcp", Address: m.API}, func() error { return cluster.Knock(ctx, m.API) })
+		}
+	}
+	work.Wait()
+	return out
+}
+
+// onlyLocal reports whether an address is for its own host alone.
+func onlyLocal(address string) bool {
+	name, _, err := net.SplitHostPort(address)
+	return err == nil && (name == "localhost" || net.ParseIP(name).IsLoopback())
+}
+
+// services asks Ironic something that it tells only whom it knows, and repeats
+// what became of asking Keystone and the API servers of haconfig's clusters.
+func (r *Reach) services(ctx context.Context) []doctor.Service {
+	var out []doctor.Service
+	limited, cancel := context.WithTimeout(ctx, serviceLimit)
+	defer cancel()
+	version, err := r.Ironic(limited)
+	out = append(out, doctor.Service{What: "Ironic", Section: "ironic", Version: version, Error: api.ErrorText(err)})
+	if asked, away := r.Keystone(); asked {
+		out = append(out, doctor.Service{What: "Keystone", Section: "keystone", Error: api.ErrorText(away)})
+	}
+	return append(out, r.Components()...)
+}
+
+// rights asks each Kubernetes cluster what this peer may do there.
+func (r *Reach) rights(ctx context.Context) []doctor.Rights {
+	limited, cancel := context.WithTimeout(ctx, serviceLimit)
+	defer cancel()
+	out := make([]doctor.Rights, len(r.Clusters)) // as many as are configured
+	var work sync.WaitGroup
+	for i, c := range r.Clusters {
+		out[i].Cluster = c.Name()
+		asked, ok := c.(interface {
+			Missing(ctx context.Context) ([]string, error)
+		})
+		if !ok {
+			continue
+		}
+		work.Go(func() {
+			missing, err := asked.Missing(limited)
+			out[i].Missing, out[i].Error = missing, api.ErrorText(err)
+		})
+	}
+	work.Wait()
+	return out
+}
+
+// build says what this peer runs, and who keeps the cluster from using it all.
+func (r *Reach) build(v fsm.View) doctor.Build {
+	b := doctor.Build{Binary: r.Binary, Log: int(fsm.Version), InUse: int(v.ClusterVersion())}
+	if b.InUse >= b.Log {
+		return b
+	}
+	for _, m := range v.Members() {
+		if int(m.Version) < b.Log {
+			b.HeldBy = append(b.HeldBy, cmp.Or(m.Name, m.ID))
+		}
+	}
+	return b
+}

@@ -1,0 +1,176 @@
+package health
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/host"
+	"github.com/trivet-ha/trivet/firewall/probe"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore/leader"
+)
+
+// ModelDriver is the driver of a filter that no kernel has.
+const ModelDriver = "model"
+
+// Door is the PXE filter and the floating IP of this host. Methods may be called
+// concurrently.
+type Door struct {
+	Members *Members
+	Fitness *leader.Fitness
+	Guard   *firewall.Guard // nil, like Lists and Pull, where the host has neither filter nor address
+	Lists   *firewall.Lists
+	Pull    *firewall.Pull
+	Driver  string // host.Noop: nothing is filtered
+	Address string // the floating IP; "": there is none
+	Probe   *probe.Probe
+	Config  func() config.Config
+}
+
+// Firewall implements api.Filter.
+func (d *Door) Firewall() api.Firewall {
+	v := d.Members.Log.View()
+	out := api.Firewall{
+		Peer: d.Members.Self.Name, ID: d.Members.Self.ID, Role: d.Members.Role(), Driver: d.Driver, Interface: d.Config().Firewall.Interface,
+		Door: d.pass(v), Address: d.floating(v), Ports: d.portList(v),
+	}
+	if d.Guard != nil {
+		out.Rules = d.rules(v)
+	}
+	if d.Probe != nil {
+		servers, err := d.Probe.Found()
+		for _, s := range servers {
+			out.Bypass = append(out.Bypass, api.DHCPServer{Address: s.Address.String(), MAC: s.MAC})
+		}
+		out.SelfTest = api.ErrorText(err)
+	}
+	return out
+}
+
+// policy is what the configuration says now about who may boot.
+func (d *Door) policy() firewall.Policy { return firewall.PolicyOf(d.Config()) }
+
+// pass is the PXE service.
+func (d *Door) pass(v fsm.View) api.Door {
+	out := api.Door{Recorded: recordedDoor(v, v.PassDoor())}
+	if d.Guard == nil {
+		out.Why = "this peer guards no door"
+		return out
+	}
+	s := d.Guard.Status()
+	out.Model = d.Driver == ModelDriver
+	out.Open, out.Why, out.Token, out.Swaps, out.Lapses = s.Open, s.Why, s.Token, s.Swaps, s.Lapses
+	out.Since = api.TimeText(s.Since)
+	if _, led := d.Members.Log.Leader(); !led && !s.Open {
+		out.Why = noQuorum
+		if unfit := d.Fitness.Fit(); errors.Is(unfit, leader.ErrHung) {
+			out.Why = unfit.Error() // it keeps silent meanwhile; the others may well have a leader
+		}
+	}
+	return out
+}
+
+// noQuorum is why every door is shut without a leader.
+const noQuorum = "no quorum: without a leader every door stays shut"
+
+// recordedDoor translates what the log knows of a door.
+func recordedDoor(v fsm.View, d fsm.Door) api.Recorded {
+	out := api.Recorded{Token: d.OpenBy, Unknown: d.Unknown}
+	if !d.OpenBy.IsZero() {
+		out.Peer, out.Since = NameIn(v, d.Peer), api.TimeText(time.UnixMilli(d.Wall))
+	}
+	return out
+}
+
+func (d *Door) floating(v fsm.View) api.FloatingIP {
+	out := api.FloatingIP{Recorded: recordedDoor(v, v.AddressDoor())}
+	if d.Guard == nil || d.Address == "" {
+		return out
+	}
+	s := d.Guard.Status()
+	out.Address, out.Held, out.Why, out.Conflict = d.Address, s.Held, s.AddressWhy, s.ConflictMAC
+	return out
+}
+
+// rules compares the kernel's lists with the state.
+func (d *Door) rules(v fsm.View) api.Rules {
+	s, _ := d.Lists.State()
+	out := api.Rules{
+		Wanted: ruleCounts(firewall.Count(v, !s.Token.IsZero(), d.policy())), Actual: ruleCounts(s.Counts),
+		AsOf: api.TimeText(s.Compared), Drift: s.Drift, Index: s.Index,
+	}
+	out.Equal, out.Problem = s.Err == nil && out.Wanted == out.Actual, api.ErrorText(s.Err)
+	return out
+}
+
+func ruleCounts(c firewall.Counts) api.RuleCounts {
+	return api.RuleCounts{Allow: c.Allow, Deny: c.Deny, Pass: c.Pass}
+}
+
+func (d *Door) portList(v fsm.View) api.PortList {
+	out := api.PortList{Ports: v.PortCount()}
+	if pull, ok := v.Pull(); ok {
+		out.Complete, out.Listed, out.AgeMS = true, api.TimeText(time.UnixMilli(pull.Wall)), d.listAge(v).Milliseconds()
+	}
+	if d.Guard != nil {
+		out.Problem = api.ErrorText(d.Pull.Err())
+	}
+	return out
+}
+
+// listAge is how old the newest complete list of Ironic's ports is, 0 if there
+// is none. Cluster time stands still without a leader; that is added.
+func (d *Door) listAge(v fsm.View) time.Duration {
+	pull, ok := v.Pull()
+	if !ok {
+		return 0
+	}
+	return v.Now().Sub(pull.At) + d.Members.Stale()
+}
+
+// Explain implements api.Filter.
+func (d *Door) Explain(mac string) (api.Explanation, error) {
+	x, err := firewall.Explain(d.Members.Log.View(), d.hostState(), mac)
+	if err != nil {
+		return api.Explanation{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
+	}
+	out := api.Explanation{Peer: d.Members.Self.Name, ID: d.Members.Self.ID, Role: d.Members.Role(), MAC: x.MAC, Verdict: string(x.Verdict), Why: x.Why}
+	for _, s := range x.Steps {
+		out.Steps = append(out.Steps, api.Step{Rule: string(s.Rule), Verdict: string(s.Verdict), Reached: s.Reached, Text: s.Text})
+	}
+	return out, nil
+}
+
+func (d *Door) hostState() firewall.HostState {
+	if d.Driver == host.Noop {
+		return firewall.HostState{Unfiltered: true}
+	}
+	lists, _ := d.Lists.State()
+	down := interfaceDown(d.Config().Firewall.Interface)
+	if d.Driver == ModelDriver {
+		down = nil // it has no interface
+	}
+	return firewall.HostState{
+		Interface: d.Config().Firewall.Interface, InterfaceErr: down,
+		Relays: firewall.Match(d.Config().Firewall.Match).Relays(), Policy: d.policy(), Lists: lists, Guard: d.Guard.Status(),
+		Files: d.Driver == host.Dnsmasq,
+	}
+}
+
+// interfaceDown says why nothing arrives on an interface, nil if it may.
+func interfaceDown(name string) error {
+	link, err := net.InterfaceByName(name)
+	if err != nil {
+		return fmt.Errorf("this host has no such interface: %w", err)
+	}
+	if link.Flags&net.FlagUp == 0 {
+		return fmt.Errorf("it is down; set it up: 'ip link set %s up'", name)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package health
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/host"
+	"github.com/trivet-ha/trivet/firewall/probe"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+const (
+	// oldPeriods is after how many periods without a new list of Ironic's ports an
+	// operator should look, but never before oldLeast: ages are counted in
+	// cluster time, which goes on with the entries of the log.
+	oldPeriods = 3
+	oldLeast   = 15 * time.Second
+	// driftShown is for how long a change of the rules by another program is worth
+	// a warning; the counter keeps it.
+	driftShown = time.Hour
+)
+
+// doorHealth is what the warnings of this host's filter and address are made of.
+type doorHealth struct {
+	lists    firewall.ListState
+	guard    firewall.GuardStatus
+	listed   bool          // Ironic's ports, completely, at least once
+	listing  error         // why they could not be listed last; known on the leader alone
+	age      time.Duration // of that list
+	period   time.Duration // firewall.sync_period
+	address  string
+	pxe      string         // the interface on which machines boot
+	bypasses []probe.Server // no rule stops them
+}
+
+// warnings are what is wrong with this host's filter and address.
+func (d *Door) warnings(v fsm.View) []api.Warning {
+	if d.Guard == nil {
+		return nil
+	}
+	h := doorHealth{
+		guard: d.Guard.Status(), age: d.listAge(v), period: d.Config().Firewall.SyncPeriod,
+		address: d.Address, pxe: d.Config().Firewall.Interface, bypasses: d.bypasses(), listing: d.Pull.Err(),
+	}
+	h.lists, _ = d.Lists.State()
+	_, h.listed = v.Pull()
+	return h.warnings()
+}
+
+// oldList reports whether an operator should see why the list of Ironic's ports is so old.
+func oldList(age, period time.Duration) bool {
+	return period > 0 && age > max(oldPeriods*period, oldLeast)
+}
+
+func (h doorHealth) warnings() []api.Warning {
+	var out []api.Warning
+	add := func(code, remedy, format string, args ...any) {
+		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	if h.lists.Err != nil {
+		add("rules_not_programmed", "see 'firewall' in the configuration and the log of this peer; no door opens here meanwhile",
+			"the PXE filter of this host is not as it should be: %v", h.lists.Err)
+	}
+	if h.lists.Drift > 0 && time.Since(h.lists.Drifted) < driftShown {
+		add("drift", "find the program that changes them, for instance 'nft flush ruleset' in a boot script",
+			"another program changed the rules of the PXE filter, at %s (%d since this peer started); they were rebuilt, closed, and until then this host may have answered every machine",
+			api.TimeText(h.lists.Drifted), h.lists.Drift)
+	}
+	because := ""
+	if h.listing != nil {
+		because = fmt.Sprintf(": %v", h.listing)
+	}
+	switch {
+	case !h.listed:
+		add("no_port_list", "see 'ironic' in the configuration; the PXE service of no host opens before", "Ironic's ports were never listed completely%s", because)
+	case oldList(h.age, h.period):
+		add("old_port_list", "see whether Ironic answers the leader; the PXE filter stays as it is meanwhile",
+			"the list of Ironic's ports is %v old%s", h.age.Round(time.Second), because)
+	}
+	switch {
+	case h.guard.ConflictMAC != "" && h.guard.Held:
+		add("address_conflict", "find that machine and take the address from it",
+			"%s claims the floating IP %s, which this host has; neighbours follow whoever announced it last, and this host announces it again every 10 s", h.guard.ConflictMAC, h.address)
+	case h.guard.ConflictMAC != "":
+		add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)
+	}
+	for _, s := range h.bypasses {
+		add("dhcp_bypass", "'trivet doctor --check raw-dhcp' says whose it is: on a peer's host firewall.interface is not where packets arrive, or it reads raw sockets, as ISC dhcpd and Kea do (use dnsmasq, or Kea with dhcp-socket-type udp); else take it off that network",
+			"DHCP server %s (%s) answers on %s what every host denies: machines boot past the PXE filter", s.Address, s.MAC, h.pxe)
+	}
+	return out
+}
+
+// bypasses are the DHCP servers that no rule stops. That there was no test is
+// in 'trivet firewall show'.
+func (d *Door) bypasses() []probe.Server {
+	if d.Probe == nil {
+		return nil
+	}
+	servers, _ := d.Probe.Found()
+	return servers
+}
+
+// err says why this host's filter is not as it should be.
+func (d *Door) err() error { return d.listState().Err }
+
+func (d *Door) listState() (s firewall.ListState) {
+	if d.Guard != nil {
+		s, _ = d.Lists.State()
+	}
+	return s
+}
+
+// register adds the figures of door, address and lists. Summed over all
+// hosts, neither the door's gauge nor the address's is more than 1.
+func (d *Door) register(r registry) {
+	guard := func() (s firewall.GuardStatus) {
+		if d.Guard != nil {
+			s = d.Guard.Status()
+		}
+		return s
+	}
+	r.gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return BoolValue(d.Driver != host.Noop) })
+	r.gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return BoolValue(d.Address != "") })
+	r.gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return BoolValue(guard().ConflictMAC != "") })
+	r.gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return BoolValue(guard().Open) })
+	r.gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return BoolValue(guard().Held) })
+	r.counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })
+	r.counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.", func() float64 { return float64(guard().Lapses) })
+	r.gauge("firewall_in_step", "1 while the rules of this host are as they should be.", func() float64 { return BoolValue(d.err() == nil) })
+	r.counter("firewall_drift_total", "How often somebody else changed the rules of this host.", func() float64 { return float64(d.listState().Drift) })
+	r.gauge("firewall_allowed_macs", "MACs on the whitelist of this host.", func() float64 { return float64(d.listState().Allow) })
+	r.gauge("firewall_denied_macs", "MACs on the blacklist of this host.", func() float64 { return float64(d.listState().Deny) })
+	r.gauge("firewall_port_list_age_seconds", "Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
+		return d.listAge(d.Members.Log.View()).Seconds()
+	})
+	r.gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.", func() float64 { return float64(len(d.bypasses())) })
+}

@@ -1,0 +1,41 @@
+package health
+
+import (
+	"strings"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/doctor/host"
+)
+
+// FloatingProblems are what is wrong with the floating IP of this configuration
+// on this host: its interface or its address. It asks the kernel.
+func FloatingProblems(conf config.Config) []doctor.Finding {
+	if conf.FloatingIP.Address == "" {
+		return nil
+	}
+	links, err := host.Links()
+	if err != nil {
+		return nil // doctor reports that the interfaces cannot be listed
+	}
+	_ = host.ReadARPIgnore("/proc", conf.FloatingIP.Interface, links) // doctor reports that it cannot be read
+	return doctor.FloatingProblems(doctor.Plan{FloatingIP: conf.FloatingIP.Address, FloatingInterface: conf.FloatingIP.Interface}, links)
+}
+
+// floatingWarnings are the same for status.
+func floatingWarnings(problems []doctor.Finding) []api.Warning {
+	var out []api.Warning
+	for _, f := range problems {
+		var people []string
+		for _, line := range f.Remedy {
+			people = append(people, strings.TrimPrefix(line, "# "))
+		}
+		severity := "" // as the code has it
+		if f.Severity != doctor.Error {
+			severity = api.SeverityAdvice // it may be meant so
+		}
+		out = append(out, api.Warning{Code: "floating_ip", Severity: severity, Text: f.Text, Remedy: strings.ReplaceAll(strings.Join(people, "; "), ":; ", ": ")})
+	}
+	return out
+}

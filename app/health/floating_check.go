@@ -1,0 +1,56 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
+)
+
+// addressEvery is how often a peer looks whether its host could carry the floating
+// IP: status and probes answer from memory.
+const addressEvery = 2 * time.Second
+
+// FloatingIP is what keeps this host from carrying the floating IP.
+type FloatingIP struct {
+	found atomic.Pointer[[]doctor.Finding]
+}
+
+// problems returns what was found last; none before the first look, and of nil.
+func (f *FloatingIP) problems() []doctor.Finding {
+	if f == nil {
+		return nil
+	}
+	if found := f.found.Load(); found != nil {
+		return *found
+	}
+	return nil
+}
+
+// Run looks every addressEvery until ctx ends.
+func (f *FloatingIP) Run(ctx context.Context, conf func() config.Config) {
+	tick := time.NewTicker(addressEvery)
+	defer tick.Stop()
+	for {
+		found := FloatingProblems(conf())
+		f.found.Store(&found)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// check is the line of readyz where a floating IP is configured.
+func (f *FloatingIP) check() api.HealthCheck {
+	c := api.HealthCheck{Name: "floating ip"}
+	for _, p := range f.problems() {
+		c.Warning = errors.Join(c.Warning, errors.New(p.Text))
+	}
+	return c
+}

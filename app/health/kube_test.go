@@ -1,0 +1,124 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+func TestFailoverThatIsOffSaysNothing(t *testing.T) {
+	var off *Kube
+	if off.warnings(fsm.View{}) != nil || off.note() != "off" || off.counts(fsm.View{}) != nil {
+		t.Error("it is there")
+	}
+	r := registry{prometheus.NewRegistry()}
+	off.register(r)
+	if got, err := r.Gather(); err != nil || len(got) > 0 {
+		t.Errorf("figures %v: %v", got, err)
+	}
+}
+
+func TestWarningsOfFailover(t *testing.T) {
+	stuck := fsm.Remediation{Cluster: "prod", Node: "w1", State: fsm.RemStuck, Steps: []fsm.RemediationStep{{Reason: "no device answers"}}}
+	under := fsm.Remediation{Cluster: "prod", Node: "w2", State: fsm.RemFencing, Steps: []fsm.RemediationStep{{}}}
+	for _, test := range []struct {
+		name string
+		h    kubeHealth
+		want []string // "code: part of the text"
+	}{
+		{"well", kubeHealth{mode: failover.ModeSafe, open: []fsm.Remediation{under}}, nil},
+		{"unfenced", kubeHealth{mode: failover.ModeNooBaa}, []string{"failover_unfenced: noobaa"}},
+		{"stuck", kubeHealth{mode: failover.ModeSafe, open: []fsm.Remediation{under, stuck}}, []string{"failover_stuck: prod/w1 is stuck: no device answers"}},
+		{"paused", kubeHealth{pauses: []fsm.FailoverPause{{By: "ann"}, {Cluster: "prod"}}}, []string{"failover_paused: all clusters by ann", "failover_paused: prod by an operator"}},
+		{"blind", kubeHealth{faults: map[string]string{"b": "x", "a": "y"}, silent: map[string]string{"c": "refused"}},
+			[]string{"failover_no_vote: kubelets of a: y", "failover_no_vote: kubelets of b: x", "failover_api_silent: c does not answer: refused"}},
+	} {
+		got := test.h.warnings()
+		if len(got) != len(test.want) {
+			t.Errorf("%s: %+v", test.name, got)
+			continue
+		}
+		for i, want := range test.want {
+			code, part, _ := strings.Cut(want, ": ")
+			if got[i].Code != code || !strings.Contains(got[i].Text, part) || got[i].Remedy == "" {
+				t.Errorf("%s: %+v, want %s", test.name, got[i], want)
+			}
+		}
+	}
+}
+
+func TestCallsAreCounted(t *testing.T) {
+	f := NewKubeFigures()
+	d := countedFences{someFences{power: failover.PowerOn}, f}.For(failover.Machine{})[0]
+	broken := countedFences{someFences{err: errors.New("no answer")}, f}.For(failover.Machine{})[0]
+	ctx := t.Context()
+	if power, err := d.Power(ctx, failover.Machine{}); power != failover.PowerOn || err != nil {
+		t.Error(power, err)
+	}
+	if err := errors.Join(d.Off(ctx, failover.Machine{}), d.On(ctx, failover.Machine{})); err != nil {
+		t.Error(err)
+	}
+	if err := broken.Off(ctx, failover.Machine{}); err == nil {
+		t.Error("the error is lost")
+	}
+	for _, heard := range []failover.Heard{failover.HeardAlive, failover.HeardNothing, failover.HeardNothing} {
+		f.CountProbes(hearing(heard)).Knock(ctx, "")
+	}
+	r := prometheus.NewRegistry()
+	r.MustRegister(f.fences, f.probes)
+	want := map[string]float64{
+		"bmc status ok": 1, "bmc off ok": 1, "bmc off failed": 1, "bmc on ok": 1, "alive": 1, "nothing": 2, "own_fault": 0,
+	}
+	if got := countersOf(t, r); !maps.Equal(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
+	}
+}
+
+// countersOf reads the counters of a registry: "device call result" → value.
+func countersOf(t *testing.T, r *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string]float64)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := make(map[string]string)
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			out[strings.TrimSpace(labels["device"]+" "+labels["call"]+" "+labels["result"])] = m.GetCounter().GetValue()
+		}
+	}
+	return out
+}
+
+// hearing is a Knocker that always hears the same.
+type hearing failover.Heard
+
+func (h hearing) Knock(context.Context, string) failover.Heard { return failover.Heard(h) }
+
+// someFences has one device for every machine.
+type someFences struct {
+	power failover.Power
+	err   error
+}
+
+func (f someFences) For(failover.Machine) []failover.Device { return []failover.Device{oneDevice{f}} }
+
+type oneDevice struct{ someFences }
+
+func (d oneDevice) Name() string { return "bmc" }
+func (d oneDevice) Power(context.Context, failover.Machine) (failover.Power, error) {
+	return d.power, d.err
+}
+func (d oneDevice) Off(context.Context, failover.Machine) error { return d.err }
+func (d oneDevice) On(context.Context, failover.Machine) error  { return d.err }

@@ -1,0 +1,200 @@
+package health
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/raftstore/ballast"
+	"github.com/trivet-ha/trivet/raftstore/leader"
+)
+
+// wantedVoters is what the design calls a cluster: one may die.
+const wantedVoters = 3
+
+// Facts are what this peer says of itself that never changes.
+type Facts struct {
+	Binary    string // version of the build
+	Directory string
+	Lends     bool // leases are granted
+}
+
+// Self is what a peer knows of itself and of its host. Methods may be called
+// concurrently; none asks another peer, and none blocks.
+type Self struct {
+	Facts    Facts
+	Members  *Members
+	Door     *Door
+	Kube     *Kube       // nil: failover is off
+	Address  *FloatingIP // nil: there is none
+	Session  *cluster.Session
+	Fitness  *leader.Fitness
+	Watchdog *leader.Watchdog
+	Ironic   *inspector.IronicHealth
+	Ballast  *ballast.Ballast
+	Renewal  *cluster.Renewal
+	Wall     func() time.Time
+	// KeystoneAway tells why Keystone does not say who callers are; nil where it does,
+	// or is not asked.
+	KeystoneAway func() error
+	More         Warnings
+
+	report report
+}
+
+// Warnings are those of this host whose reason other parts of the peer know.
+type Warnings struct {
+	Keys          func(fsm.View) []api.Warning
+	Backups       func() []api.Warning
+	Components    func() []api.Warning
+	Configuration func() []api.Warning
+}
+
+// Status implements api.Local.
+func (s *Self) Status() api.Status {
+	v := s.Members.Log.View()
+	h := s.Members.Hearing(v)
+	out := s.basics(h)
+	out.Peers, out.HeardBy, out.AsOfMS = s.Members.Peers(h, s.Wall()), s.Members.Name(v, h.By), h.Age.Milliseconds()
+	reports := s.reports(v)
+	out.Door = reports[s.Members.Self.ID].Door
+	lead, _ := s.Members.Log.Leader()
+	leads := fsm.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
+	out.PXE, out.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)
+	out.Introspections, out.Failover = introspections(v), s.Kube.counts(v)
+	if s.Facts.Lends {
+		out.Leases = &api.LeaseCounts{Known: v.LeaseCount(), Held: v.LeasesHeld()}
+	}
+	out.Warnings = slices.Concat(clusterWarnings(out, formerAddress(s.Members.Log.Servers(), s.Members.Self)), suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), leaseTableWarnings(tableUsages(v)), merged(v, s.Members.Self.ID, reports))
+	out.Health = rated(out.Leader, out.Warnings)
+	return out
+}
+
+// Peers implements api.Local.
+func (s *Self) Peers() []api.Peer {
+	return s.Members.Peers(s.Members.Hearing(s.Members.Log.View()), s.Wall())
+}
+
+// quorum counts votes at this moment.
+func (s *Self) quorum() api.Quorum { return s.Members.Quorum(s.Members.Hearing(s.Members.Log.View())) }
+
+// ownWarnings are those of the cluster and of this host: what this peer's figures
+// show. Another host's are in the figures of that one.
+func (s *Self) ownWarnings() []api.Warning {
+	return slices.DeleteFunc(s.Status().Warnings, func(w api.Warning) bool {
+		return len(w.Hosts) > 0 && w.Code != "peer_silent" && !slices.Contains(w.Hosts, s.Members.Self.Name)
+	})
+}
+
+// rated gives each warning its severity and returns the health that follows.
+func rated(leader string, warnings []api.Warning) string {
+	health := api.Healthy
+	for i, w := range warnings {
+		switch {
+		case w.Severity == api.SeverityAdvice: // for a reason of its own
+		case degrades(w.Code):
+			warnings[i].Severity, health = api.SeverityDegraded, api.Degraded
+		default:
+			warnings[i].Severity = api.SeverityAdvice
+		}
+	}
+	if leader == "" {
+		return api.NoLeader
+	}
+	return health
+}
+
+// basics are what this peer knows of itself and of its leader.
+func (s *Self) basics(h ContactView) api.Status {
+	self, store, v := s.Members.Self, s.Members.Log, h.view
+	stats := store.Stats()
+	out := api.Status{
+		Name: self.Name, ID: self.ID, Cluster: self.Cluster, Version: s.Facts.Binary, Role: strings.ToLower(stats.Role),
+		Token: v.Leadership().Token, Term: stats.Term, Index: v.Index(), Directory: s.Facts.Directory,
+		Quorum: s.Members.Quorum(h), StaleMS: s.Members.Stale().Milliseconds(), Refuses: api.ErrorText(s.Fitness.Fit()),
+	}
+	if l, ok := store.Leader(); ok {
+		out.Leader = s.Members.Name(v, l.ID)
+		if lead := v.Leadership(); lead.Peer == l.ID { // else its first entry is yet to come
+			out.LeaderSince = api.TimeText(s.Wall().Add(-v.Now().Sub(lead.At)))
+		}
+	}
+	flags := v.MemberFlags(self.ID)
+	out.Observer, out.Maintenance = flags.Observer, flags.Maintenance
+	out.Quorum.HasWrite = out.Leader != "" && out.Quorum.Live >= out.Quorum.Need
+	out.Ready = out.Leader != "" && !s.Session.ID().IsZero()
+	return out
+}
+
+// peerWarnings are what is wrong with this peer itself.
+func (s *Self) peerWarnings(v fsm.View) []api.Warning {
+	var out []api.Warning
+	add := func(code, remedy, format string, args ...any) {
+		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	if unfit := s.Fitness.Fit(); unfit != nil && s.Fitness.Barred() == nil {
+		add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %v", unfit)
+	}
+	if away := s.Ironic.Err(); away != nil {
+		add("ironic_away", "write the right ironic.endpoint, or see why it does not answer this host: 'trivet doctor --check services'", "%v; requests that need it wait here", away)
+	}
+	if away := s.KeystoneAway(); away != nil {
+		add("keystone_away", "see 'api.keystone' in the configuration and whether Keystone answers from this host",
+			"Keystone did not say who a caller is: %v; who is not known here yet gets 503", away)
+	}
+	if skew, _ := leader.Skew(s.clocks(v), v.Leadership().At, s.Members.Self.ID); skew.Abs() > leader.MaxSkew/2 {
+		add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
+	}
+	h := s.Members.Hearing(v)
+	for _, m := range byName(v.Members()) {
+		if heard := h.Of(m.ID); heard.Live && heard.Away {
+			add("peer_unreachable", "'trivet doctor --check peers' says what does not get through", "%s answers %s, but not this host", m.Name, s.Members.Name(v, h.By))
+		}
+	}
+	return out
+}
+
+var (
+	errNoLeaderKnown = errors.New("no leader is known")
+	errNoSession     = errors.New("this peer has no session in the log")
+)
+
+// Checks are the lines of readyz.
+func (s *Self) Checks() []api.HealthCheck {
+	led := api.HealthCheck{Name: "leader"}
+	if _, ok := s.Members.Log.Leader(); !ok {
+		led.Err = errNoLeaderKnown
+	}
+	session := api.HealthCheck{Name: "session"}
+	if s.Session.ID().IsZero() {
+		session.Err = errNoSession
+	}
+	disk := api.HealthCheck{Name: "disk", Note: api.ErrorText(s.Ballast.Unfit())}
+	if stuck := s.Members.Log.Writing(); stuck > s.Watchdog.Limit() {
+		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
+	}
+	checks := []api.HealthCheck{led, session, s.maintenanceCheck(), disk, s.ironicCheck(), {Name: "firewall", Err: s.Door.err()}}
+	if s.Address != nil {
+		checks = append(checks, s.Address.check())
+	}
+	return append(checks, api.HealthCheck{Name: "failover", Note: s.Kube.note()})
+}
+
+// ironicCheck is the line of readyz about Ironic. Where no peer reaches it, none is
+// better than this one: a balancer that drained them all would help no caller.
+func (s *Self) ironicCheck() api.HealthCheck {
+	c := api.HealthCheck{Name: "ironic", Err: IronicAway(s.Ironic, s.Members.Log.View(), s.Members.Self.ID)}
+	if away := s.Ironic.Err(); away != nil && c.Err == nil {
+		c.Warning = fmt.Errorf("%w; requests that need it wait here", away)
+		if !ironicElsewhere(s.Members.Log.View(), s.Members.Self.ID) {
+			c.Warning = fmt.Errorf("%w, and no other peer reaches it; requests that need it wait", away)
+		}
+	}
+	return c
+}

@@ -1,0 +1,40 @@
+package health
+
+import (
+	"fmt"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// tableUsage is one table that other programs fill: leases, values, group members. Entries stay,
+// free leases above all, and the table fills unnoticed.
+type tableUsage struct {
+	name, what string
+	used, most int
+	remedy     string
+}
+
+func tableUsages(v fsm.View) []tableUsage {
+	return []tableUsage{
+		{"leases", "leases, free ones with them", v.LeaseCount(), fsm.MaxLeases, "have free ones forgotten: 'trivet lease list', 'trivet lease forget NAME'"},
+		{"values", "values", v.ValueCount(), fsm.MaxValues, "find who writes them and have some deleted: GET and DELETE /v1/kv"},
+		{"group_members", "members of groups", v.GroupMemberCount(), fsm.MaxGroupMembers, "find who joins so often: GET /v1/groups/COMPONENT"},
+		{"value_bytes", "bytes of values", v.ValueBytes(), fsm.MaxValueBytes, "find who writes them and have some deleted: GET and DELETE /v1/kv"},
+	}
+}
+
+// nearFull reports whether more than four fifths of a table are in use.
+func (l tableUsage) nearFull() bool { return 5*l.used > 4*l.most }
+
+func leaseTableWarnings(tables []tableUsage) (out []api.Warning) {
+	for _, l := range tables {
+		if l.nearFull() {
+			out = append(out, api.Warning{
+				Code: "lease_table_near_full", Remedy: l.remedy,
+				Text: fmt.Sprintf("there are %d %s, of %d that may be: at the last one programs are refused", l.used, l.what, l.most),
+			})
+		}
+	}
+	return out
+}

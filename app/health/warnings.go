@@ -1,0 +1,57 @@
+package health
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// warningCodes are those that status may show. A test compares them with the
+// source.
+func warningCodes() []string {
+	return []string{
+		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_not_yet_valid", "certificate_old", "clock_skew",
+		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_no_vote", "failover_paused",
+		"failover_stuck", "failover_unfenced", "few_voters", "floating_ip", "former_member", "former_silent", "gossip_rotation", "haconfig_api_silent", "haconfig_not_kept", "ironic_away", "keystone_away",
+		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list", "old_port_list", "peer_silent",
+		"peer_unreachable", "refuses_to_lead", "restart_needed", "rules_not_programmed", "single_peer_may_lead", "sync_suspicion", "two_voters",
+	}
+}
+
+// degrades reports whether status counts as degraded while it shows this warning:
+// something is broken, or one more loss would break it. The others are advice: a
+// decision of an operator, or something that is to be done some day.
+func degrades(code string) bool {
+	switch code {
+	case "address_conflict", "certificate_expired", "certificate_not_yet_valid", "clock_skew", "dhcp_bypass", "disk_full", "failover_api_silent", "failover_no_vote",
+		"failover_stuck", "floating_ip", "former_silent", "haconfig_api_silent", "ironic_away", "keystone_away", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list",
+		"old_port_list", "peer_silent", "peer_unreachable", "refuses_to_lead", "rules_not_programmed", "single_peer_may_lead", "sync_suspicion":
+		return true
+	}
+	return false
+}
+
+// warningCollector shows as figures what status warns of.
+type warningCollector struct {
+	warnings func() []api.Warning
+	shown    *prometheus.Desc
+}
+
+func newWarningCollector(warnings func() []api.Warning) *warningCollector {
+	return &warningCollector{warnings, prometheus.NewDesc("trivet_warnings", "1 while 'trivet status' shows this warning of the cluster or of this host.", []string{"warning"}, nil)}
+}
+
+// Describe implements prometheus.Collector.
+func (c *warningCollector) Describe(out chan<- *prometheus.Desc) { out <- c.shown }
+
+// Collect implements prometheus.Collector. Every warning is there, so that no
+// alert waits for a series that was never seen.
+func (c *warningCollector) Collect(out chan<- prometheus.Metric) {
+	now := make(map[string]bool)
+	for _, w := range c.warnings() {
+		now[w.Code] = true
+	}
+	for _, code := range warningCodes() {
+		out <- prometheus.MustNewConstMetric(c.shown, prometheus.GaugeValue, BoolValue(now[code]), code)
+	}
+}
