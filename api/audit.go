@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
@@ -181,10 +182,10 @@ func (m *call) event(request, method, path string, status int) fsm.EventReport {
 }
 
 // bounded cuts what a caller wrote, at the edge of a character.
-func bounded(text string) string { return cut(text, maxAuditText) }
+func bounded(text string) string { return Cut(text, maxAuditText) }
 
-// cut is bounded with a bound of its own, in bytes.
-func cut(text string, most int) string {
+// Cut is bounded with a bound of its own, in bytes.
+func Cut(text string, most int) string {
 	if len(text) <= most {
 		return strings.ToValidUTF8(text, "?")
 	}
@@ -223,6 +224,11 @@ func nameOf(a netip.Addr) string {
 	return a.String()
 }
 
+// Doer commits commands exactly once.
+type Doer interface {
+	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
+}
+
 // traced is a Doer that notes what was committed for a call.
 type traced struct{ Doer }
 
@@ -245,4 +251,19 @@ func note(ctx context.Context, entry fencing.Token) {
 	if made := callOf(ctx); made != nil {
 		made.committed.Store(uint64(entry))
 	}
+}
+
+// tracedTaker is a Taker that notes what was committed for a call.
+type tracedTaker struct{ inspector.Taker }
+
+// TracedTaker is Traced for callbacks that are begun where they came in.
+func TracedTaker(t inspector.Taker) inspector.Taker { return tracedTaker{t} }
+
+// Take implements inspector.Taker.
+func (t tracedTaker) Take(ctx context.Context, c inspector.Callback) (fsm.Queued, bool) {
+	queued, ok := t.Taker.Take(ctx, c)
+	if ok {
+		note(ctx, queued.Request)
+	}
+	return queued, ok
 }

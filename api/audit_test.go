@@ -4,15 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -202,75 +196,4 @@ func TestAPanicIsTold(t *testing.T) {
 	if told := auditLines(t, log); len(told) != 1 || told[0].Status != 500 {
 		t.Errorf("%+v", told)
 	}
-}
-
-// TestEveryOperationIsTold is the same for the control interface, on a real
-// socket: the kernel says who it is.
-func TestEveryOperationIsTold(t *testing.T) {
-	log := new(bytes.Buffer)
-	c := &Control{Do: doing{res: fsm.Result{Token: 5}}, Logger: slog.New(slog.NewJSONHandler(log, nil))}
-	path := filepath.Join(t.TempDir(), "s")
-	ln, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewUnstartedServer(Identified(recovering(c.Handler())))
-	srv.Listener.Close()
-	srv.Listener, srv.Config.ConnContext = ln, SocketContext
-	srv.Start()
-	defer srv.Close()
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}}
-	defer client.CloseIdleConnections()
-	who := fmt.Sprintf("uid %d (process %d)", os.Getuid(), os.Getpid())
-	ask := func(method, path string) []auditLine {
-		log.Reset()
-		r, err := http.NewRequest(method, "http://trivet"+path, strings.NewReader(`{"value":"v"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return auditLines(t, log)
-	}
-	changes := 0
-	for _, r := range c.routes().Routes() {
-		path := strings.NewReplacer(":peer", "h2", ":id", "x", ":key", "k", ":name", "ann", ":mac", "aa").Replace(r.Path)
-		told := ask(r.Method, path)
-		if r.Method == http.MethodGet && r.Path != pathSnapshot {
-			if len(told) != 0 {
-				t.Errorf("%s %s left %+v", r.Method, path, told)
-			}
-			continue
-		}
-		changes++
-		if len(told) != 1 || told[0].API != "control" || told[0].Who != who || told[0].From != "socket" || told[0].Method != r.Method || told[0].Path != path || told[0].Request == "" {
-			t.Errorf("%s %s left %+v", r.Method, path, told)
-		}
-	}
-	if changes < 10 {
-		t.Errorf("%d operations change something", changes)
-	}
-	if told := ask("PUT", "/v1/settings/k"); len(told) != 1 || told[0].Status != 200 || told[0].Index != 5 {
-		t.Errorf("%+v", told)
-	}
-	if told := ask("POST", "/v1/nothing"); len(told) != 0 {
-		t.Errorf("what is no operation left %+v", told)
-	}
-}
-
-// recovering answers for the parts that this test's Control lacks.
-func recovering(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if recover() != nil {
-				w.WriteHeader(http.StatusInternalServerError)
-			}
-		}()
-		h.ServeHTTP(w, r)
-	})
 }

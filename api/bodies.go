@@ -17,7 +17,7 @@ import (
 // Bounds of the documents that ramdisks send. How long one may take to come in is
 // for the server to bound (httpserver.Limits).
 const (
-	maxDocument   = 8 << 20              // bytes of one
+	MaxDocument   = 8 << 20              // bytes of one
 	maxDocuments  = 96 << 20             // bytes of all that are held at once
 	maxLarge      = maxDocuments * 3 / 4 // bytes of those above maxSmall: the rest is for small ones
 	maxSmall      = 256 << 10            // bytes of an ordinary document
@@ -63,17 +63,17 @@ func (b bodies) readOf(c echo.Context, source netip.Prefix) (body []byte, releas
 // fill takes a body in.
 func (b bodies) fill(c echo.Context, source netip.Prefix) (body []byte, release func(), err error) {
 	r := c.Request()
-	if r.ContentLength > maxDocument {
+	if r.ContentLength > MaxDocument {
 		return nil, func() {}, tooLarge(r)
 	}
 	room := b.Enter(source, func() {
 		// Wakes the reader; a connection that is closed has woken it.
 		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Unix(1, 0))
 	})
-	body, err = room.Fill(http.MaxBytesReader(c.Response(), r.Body, maxDocument), r.ContentLength, maxDocument)
+	body, err = room.Fill(http.MaxBytesReader(c.Response(), r.Body, MaxDocument), r.ContentLength, MaxDocument)
 	room.Settle()
 	if err != nil {
-		return nil, room.Release, bodyError(r, err)
+		return nil, room.Release, BodyError(r, err)
 	}
 	return body, room.Release, nil
 }
@@ -101,15 +101,15 @@ func tooLarge(r *http.Request) error {
 	if r.Header.Get("Expect") == "" {
 		_, err := io.CopyN(io.Discard, r.Body, maxThrownAway)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (8 MiB) and ended early: %v", maxDocument, err)
+			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (8 MiB) and ended early: %v", MaxDocument, err)
 		}
 	}
-	return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (8 MiB)", maxDocument)
+	return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (8 MiB)", MaxDocument)
 }
 
-// bodyError makes an answer of a body that did not come in. One that is slow
+// BodyError makes an answer of a body that did not come in. One that is slow
 // may be sent again; a ramdisk takes 4xx for final.
-func bodyError(r *http.Request, err error) error {
+func BodyError(r *http.Request, err error) error {
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):

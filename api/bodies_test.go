@@ -54,12 +54,12 @@ func TestBodiesOfCallbacks(t *testing.T) {
 		{"empty", 0, false, 200},
 		{"30 KB", 30_000, false, 200},
 		{"30 KB in chunks", 30_000, true, 200},
-		{"just not too large", maxDocument, false, 200},
-		{"just not too large, in chunks", maxDocument, true, 200},
-		{"one byte too large", maxDocument + 1, false, 413},
-		{"one byte too large, in chunks", maxDocument + 1, true, 413},
-		{"twice as large", 2 * maxDocument, false, 413},
-		{"twice as large, in chunks", 2 * maxDocument, true, 413},
+		{"just not too large", MaxDocument, false, 200},
+		{"just not too large, in chunks", MaxDocument, true, 200},
+		{"one byte too large", MaxDocument + 1, false, 413},
+		{"one byte too large, in chunks", MaxDocument + 1, true, 413},
+		{"twice as large", 2 * MaxDocument, false, 413},
+		{"twice as large, in chunks", 2 * MaxDocument, true, 413},
 	} {
 		f.bodies = nil
 		text := strings.Repeat("x", c.size)
@@ -205,7 +205,7 @@ func (l *one) Addr() net.Addr { return &net.TCPAddr{} }
 // held is free again.
 func TestAllBodiesTogetherAreBounded(t *testing.T) {
 	b := newBodies()
-	full := make([]func(), 0, maxDocuments/maxDocument)
+	full := make([]func(), 0, maxDocuments/MaxDocument)
 	read := func(size int) (release func(), err error) {
 		r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))
 		_, release, err = b.read(echo.New().NewContext(r, httptest.NewRecorder()))
@@ -214,10 +214,10 @@ func TestAllBodiesTogetherAreBounded(t *testing.T) {
 	var err error
 	for err == nil {
 		var release func()
-		release, err = read(maxDocument)
+		release, err = read(MaxDocument)
 		full = append(full, release)
 	}
-	if status(err) != 503 || b.Held() > maxDocuments+2*maxDocument {
+	if status(err) != 503 || b.Held() > maxDocuments+2*MaxDocument {
 		t.Errorf("%v with %d bytes held", err, b.Held())
 	}
 	for _, release := range full {

@@ -95,12 +95,12 @@ func visitors(n int) (out []netip.Prefix) {
 // TestStalledDocumentsKeepNoOthersOut: those of the source that holds the most end
 // for others, the oldest first, and what is held stays within the bound.
 func TestStalledDocumentsKeepNoOthersOut(t *testing.T) {
-	for _, size := range []int{100_000, 1 << 20, maxDocument} {
+	for _, size := range []int{100_000, 1 << 20, MaxDocument} {
 		synctest.Test(t, func(t *testing.T) {
 			f := &flood{b: newBodies(), refused: make(chan error, 1000)}
 			from := visitors(4)
-			f.stall(from[0], 8, maxDocument)
-			f.stall(from[1], 8, maxDocument)
+			f.stall(from[0], 8, MaxDocument)
+			f.stall(from[1], 8, MaxDocument)
 			f.stall(from[2], 100, maxSmall)
 			began := len(f.refused)
 			for range 4 {
@@ -114,7 +114,7 @@ func TestStalledDocumentsKeepNoOthersOut(t *testing.T) {
 				}
 			}
 			synctest.Wait()
-			if size == maxDocument && len(f.refused) == began {
+			if size == MaxDocument && len(f.refused) == began {
 				t.Error("body-room: no stalled document gave way")
 			}
 			for len(f.refused) > 0 {
@@ -135,13 +135,13 @@ func TestRoomForSmallDocuments(t *testing.T) {
 	b := newBodies()
 	taken := 0
 	for _, from := range visitors(3) {
-		for range maxDocuments / maxDocument {
-			if b.Enter(from, nil).Take(maxDocument+1) == nil {
+		for range maxDocuments / MaxDocument {
+			if b.Enter(from, nil).Take(MaxDocument+1) == nil {
 				taken++
 			}
 		}
 	}
-	if held := b.Held(); held > maxLarge || held < maxLarge-2*maxDocument {
+	if held := b.Held(); held > maxLarge || held < maxLarge-2*MaxDocument {
 		t.Errorf("body-reserve: %d large documents hold %d bytes", taken, held)
 	}
 	f := &flood{b: b}
@@ -159,7 +159,7 @@ const answersOfSource = 16 << 20
 
 // TestUnreadAnswersAreBounded: documents that callers do not take are few at once.
 func TestUnreadAnswersAreBounded(t *testing.T) {
-	srv := httptest.NewServer(public(&fake{data: make([]byte, maxDocument)}, NoAuth()))
+	srv := httptest.NewServer(public(&fake{data: make([]byte, MaxDocument)}, NoAuth()))
 	var callers []net.Conn
 	defer func() {
 		for _, c := range callers {
@@ -170,7 +170,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		srv.Close()
 	}()
 	answered := make(map[int]int)
-	for range answersOfSource/maxDocument + 3 {
+	for range answersOfSource/MaxDocument + 3 {
 		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		}
 		answered[resp.StatusCode]++
 	}
-	if answered[200] != answersOfSource/maxDocument || answered[503] != 3 {
-		t.Errorf("answers-room: %v of callers who take no document, want %d times 200", answered, answersOfSource/maxDocument)
+	if answered[200] != answersOfSource/MaxDocument || answered[503] != 3 {
+		t.Errorf("answers-room: %v of callers who take no document, want %d times 200", answered, answersOfSource/MaxDocument)
 	}
 }

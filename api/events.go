@@ -64,10 +64,10 @@ func (i *Inspector) still(r *http.Request, as Role) bool {
 	return who.Role >= as
 }
 
-// events answers operators, who may see everything. Their certificates are judged with
-// their connections.
-func (c *Control) events(ctx echo.Context) error {
-	return serveEvents(ctx, c.Events, audience{admin: true, still: func() bool { return true }})
+// OperatorEvents answers operators, who may see everything. Their certificates are judged
+// with their connections.
+func OperatorEvents(ctx echo.Context, source EventSource) error {
+	return serveEvents(ctx, source, audience{admin: true, still: func() bool { return true }})
 }
 
 // audience is who reads events.

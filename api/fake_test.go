@@ -158,3 +158,11 @@ func (b *benched) Status(context.Context, string, inspector.Reading) (fsm.Record
 func (b *benched) List(context.Context, inspector.Page, inspector.Reading) ([]fsm.Record, error) {
 	return b.records, nil
 }
+
+// doing answers every command the same way.
+type doing struct {
+	res fsm.Result
+	err error
+}
+
+func (d doing) Do(context.Context, string, fsm.Command) (fsm.Result, error) { return d.res, d.err }

@@ -58,7 +58,7 @@ func (h Health) answers(path string) bool {
 
 // Handler returns /livez, /readyz, /healthz, /healthcheck and /metrics.
 func (h Health) Handler() http.Handler {
-	e := newEcho()
+	e := NewEcho()
 	if h.Admission == nil {
 		h.Admission = admission.NewController()
 	}
@@ -121,4 +121,18 @@ func (h Health) ready(ctx echo.Context) error {
 		return ctx.String(status, "ok\n")
 	}
 	return ctx.String(status, text.String())
+}
+
+// Public returns everything that a peer answers on api.listen: health, and the
+// inspector's API for all other paths. Serve it as it is: a mux in front of it
+// would answer some paths itself.
+func Public(h Health, i *Inspector) http.Handler {
+	health, introspection := h.Handler(), i.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if h.answers(r.URL.Path) {
+			health.ServeHTTP(w, r)
+			return
+		}
+		introspection.ServeHTTP(w, r)
+	})
 }

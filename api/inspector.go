@@ -117,7 +117,7 @@ func (i *Inspector) Handler() http.Handler {
 	if i.Admission == nil {
 		i.Admission = admission.NewController()
 	}
-	e := newEcho()
+	e := NewEcho()
 	e.HTTPErrorHandler = i.render
 	e.Pre(i.front)
 	strangers := newUnproved(i.Logger)
@@ -399,5 +399,27 @@ func (i *Inspector) data(processed bool) echo.HandlerFunc {
 			return err
 		}
 		return reply(c, http.StatusOK, jsonType, document)
+	}
+}
+
+// reapply has a node's data processed again: what the body brings, or what is
+// stored.
+func (i *Inspector) reapply(documents bodies) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ref, err := nodeRef(c)
+		if err != nil {
+			return err
+		}
+		body, release, err := documents.read(c)
+		defer release()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		if err := i.Service.Reapply(ctx, ref, body); err != nil {
+			return err
+		}
+		return accepted(c)
 	}
 }

@@ -36,7 +36,7 @@ func TestReapply(t *testing.T) {
 		}
 	}
 	f.err = nil
-	if w := answer(t, h, "POST", path, strings.Repeat(" ", maxDocument+1)); w.Code != http.StatusRequestEntityTooLarge {
+	if w := answer(t, h, "POST", path, strings.Repeat(" ", MaxDocument+1)); w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	if w := answer(t, h, "POST", "/v1/introspection/a%2Fb/data/unprocessed", ""); w.Code != http.StatusNotFound {

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
 
@@ -19,7 +22,12 @@ const globalRequest = "req-0b0a4a3e-5f7c-4c55-8d3b-5d0a7a8f0d11"
 // TestEveryAnswerNamesItsRequest asks every interface for what there is, what
 // there is not, and what it refuses.
 func TestEveryAnswerNamesItsRequest(t *testing.T) {
-	control := (&Control{Logger: slog.New(slog.DiscardHandler), Local: quiet{}}).Handler()
+	front := Front{
+		Class: func(string, string) admission.Class { return admission.Operator }, Told: func(echo.Context) bool { return true },
+		Admission: admission.NewController(), Logger: slog.New(slog.DiscardHandler),
+	}.Echo()
+	front.GET("/v1/status", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
+	control := Identified(front)
 	for name, h := range map[string]http.Handler{"public": public(&fake{}, testAuth(t)), "control": control} {
 		for _, path := range []string{"/", "/v1", "/v1/introspection", "/v1//introspection", "/v1/rules", "/v9", "/nothing/at/all", "/livez", "/readyz", "/healthz", "/healthcheck", "/metrics", "/v1/status", pathOpenAPI} {
 			for _, method := range []string{"GET", "HEAD", "POST", "PATCH", "OPTIONS"} {
@@ -32,11 +40,6 @@ func TestEveryAnswerNamesItsRequest(t *testing.T) {
 		}
 	}
 }
-
-// quiet answers status with nothing.
-type quiet struct{ Local }
-
-func (quiet) Status() Status { return Status{} }
 
 func TestRequestIDsAreValidated(t *testing.T) {
 	for _, c := range []struct{ own, global, wantOwn, wantGlobal string }{

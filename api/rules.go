@@ -15,9 +15,9 @@ import (
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
-// maxRuleBody is the greatest length of a rule as it is sent, in bytes. What is
+// MaxRuleBody is the greatest length of a rule as it is sent, in bytes. What is
 // stored of it must be shorter still.
-const maxRuleBody = 1 << 20
+const MaxRuleBody = 1 << 20
 
 // RuleReader knows the rules.
 type RuleReader interface {
@@ -67,8 +67,8 @@ func (i *Inspector) createRule(documents bodies) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		if len(body) > maxRuleBody {
-			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (1 MiB)", maxRuleBody)
+		if len(body) > MaxRuleBody {
+			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (1 MiB)", MaxRuleBody)
 		}
 		definition, err := rules.Parse(body)
 		if err != nil {

@@ -151,7 +151,7 @@ func TestRulesOverHTTP(t *testing.T) {
 		{"POST", "/v1/rules", `[1]`, nil, 400, errorBody("Invalid data: expected a JSON object, got list")},
 		{"POST", "/v1/rules", `{"conditions":[{"op":"matches","field":"a"}]}`, nil, 400, errorBody("Invalid parameters for operator matches: missing required parameter(s): value")},
 		{"POST", "/v1/rules", `{"uuid":"no"}`, nil, 400, errorBody("Invalid UUID value")},
-		{"POST", "/v1/rules", `{"x":"` + strings.Repeat("x", maxRuleBody) + `"}`, nil, 413, errorBody("The body has more than 1048576 bytes (1 MiB)")},
+		{"POST", "/v1/rules", `{"x":"` + strings.Repeat("x", MaxRuleBody) + `"}`, nil, 413, errorBody("The body has more than 1048576 bytes (1 MiB)")},
 		{"PUT", "/v1/rules", ``, nil, 405, errorBody("405 Method Not Allowed: The method is not allowed for the requested URL.")},
 	} {
 		w := send(h, c.method, c.path, c.body, c.headers...)

@@ -140,7 +140,7 @@ func TestOneSourceCannotHoldAllMemory(t *testing.T) {
 	b := newBodies()
 	from := visitors(2)
 	read := func(of netip.Prefix) (func(), error) {
-		r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, maxDocument))
+		r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, MaxDocument))
 		_, release, err := b.readOf(echo.New().NewContext(r, httptest.NewRecorder()), of)
 		return release, err
 	}
@@ -151,7 +151,7 @@ func TestOneSourceCannotHoldAllMemory(t *testing.T) {
 		release, err = read(from[0])
 		held = append(held, release)
 	}
-	if status(err) != 503 || b.Held() > maxDocuments/2+2*maxDocument {
+	if status(err) != 503 || b.Held() > maxDocuments/2+2*MaxDocument {
 		t.Errorf("%v, %d bytes held", err, b.Held())
 	}
 	release, err := read(from[1])

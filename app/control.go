@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
@@ -16,8 +17,8 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
-func (p *Peer) control(d api.Doctor) *api.Control {
-	c := &api.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Membership: p, Safety: p, Keys: p, Trust: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Drill: p, Bundler: p, Names: p.names, Events: p.events, Admission: p.doorway.admission, Report: p.recorder.Report, Logger: p.opts.Logger}
+func (p *Peer) control(d admin.Doctor) *admin.Control {
+	c := &admin.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Membership: p, Safety: p, Keys: p, Trust: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Drill: p, Bundler: p, Names: p.names, Events: p.events, Admission: p.doorway.admission, Report: p.recorder.Report, Logger: p.opts.Logger}
 	if p.core.Service != nil {
 		c.Import = p.core.Service
 	}
@@ -52,7 +53,7 @@ func memberCalled(v fsm.View, nameOrID string) (fsm.Member, error) {
 	}
 }
 
-// Transfer implements api.Admin. Only the leader can; others say who leads.
+// Transfer implements admin.Admin. Only the leader can; others say who leads.
 func (p *Peer) Transfer(ctx context.Context, to string) (string, error) {
 	store := p.core.Store
 	if role, _ := store.Role(); !role.Leader {
@@ -113,7 +114,7 @@ func (p *Peer) awaitLeader(ctx context.Context, ok func(id string) bool) error {
 	}
 }
 
-// Remove implements api.Admin.
+// Remove implements admin.Admin.
 func (p *Peer) Remove(ctx context.Context, peer string, force bool) error {
 	v, err := p.core.Store.Read(ctx)
 	if err != nil {
@@ -165,7 +166,7 @@ func (p *Peer) inRaft(id string) bool {
 	return false
 }
 
-// Leave implements api.Admin: hand leadership on, be removed, and stop. The
+// Leave implements admin.Admin: hand leadership on, be removed, and stop. The
 // log refuses (with the arithmetic) if the rest could not go on. Where the leader
 // says meanwhile, or has said before, that this peer is no member, it has left:
 // the answer does not wait for a log that no longer answers this peer.
@@ -263,24 +264,24 @@ func (p *Peer) rest(ctx context.Context, force bool) (resume func(), err error) 
 	return resume, nil
 }
 
-// NewJoinToken implements api.Keys.
-func (p *Peer) NewJoinToken(ctx context.Context, ttl time.Duration) (api.Token, error) {
+// NewJoinToken implements admin.Keys.
+func (p *Peer) NewJoinToken(ctx context.Context, ttl time.Duration) (admin.Token, error) {
 	t, err := pki.NewJoinToken(pki.HashCA(p.renewal.Credentials().CA), p.opts.Wall().Add(ttl), p.opts.Random)
 	if err != nil {
-		return api.Token{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
+		return admin.Token{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
 	}
 	res, err := p.do(ctx, fsm.AddJoinToken{ID: t.ID, Hash: t.SecretHash(), TTL: ttl})
 	if err == nil {
 		err = res.Err()
 	}
 	if err != nil {
-		return api.Token{}, err
+		return admin.Token{}, err
 	}
-	return api.Token{ID: t.ID, ExpiresIn: ttl.String(), Secret: t.String()}, nil
+	return admin.Token{ID: t.ID, ExpiresIn: ttl.String(), Secret: t.String()}, nil
 }
 
-// IssueOperator implements api.Keys. The key is made here and not kept.
-func (p *Peer) IssueOperator(ctx context.Context, name string) (out api.Credentials, err error) {
+// IssueOperator implements admin.Keys. The key is made here and not kept.
+func (p *Peer) IssueOperator(ctx context.Context, name string) (out admin.Credentials, err error) {
 	v, err := p.core.Store.Read(ctx)
 	if err != nil {
 		return out, err
@@ -306,5 +307,5 @@ func (p *Peer) IssueOperator(ctx context.Context, name string) (out api.Credenti
 	if err != nil {
 		return out, err
 	}
-	return api.Credentials{Name: name, CA: string(ca.CertPEM()), Cert: string(cert), Key: string(text)}, nil
+	return admin.Credentials{Name: name, CA: string(ca.CertPEM()), Cert: string(cert), Key: string(text)}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -33,7 +34,7 @@ const (
 
 var errDrill = errors.New("an operator practises the loss of the leader ('trivet drill failover --kill')")
 
-// Strike implements api.Drill.
+// Strike implements admin.Drill.
 func (p *Peer) Strike(ctx context.Context, kill bool) error {
 	if role, _ := p.core.Store.Role(); !role.Leader {
 		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead any more", Hint: "leadership moved meanwhile; repeat the drill"}
@@ -47,13 +48,13 @@ func (p *Peer) Strike(ctx context.Context, kill bool) error {
 	return err
 }
 
-// Drill implements api.Drill.
-func (p *Peer) Drill(ctx context.Context, o api.DrillOrder) (api.DrillReport, error) {
+// Drill implements admin.Drill.
+func (p *Peer) Drill(ctx context.Context, o admin.DrillOrder) (admin.DrillReport, error) {
 	old, err := p.mayDrill(o)
 	if err != nil {
-		return api.DrillReport{}, err
+		return admin.DrillReport{}, err
 	}
-	r := api.DrillReport{Kind: "transfer", OldLeader: old.Name}
+	r := admin.DrillReport{Kind: "transfer", OldLeader: old.Name}
 	looking, bound := drillHandedOn, drillHandedBound
 	if o.Kill {
 		r.Kind, looking, bound = "kill", drillKilled, drillKilledBound
@@ -91,12 +92,12 @@ func (p *Peer) Drill(ctx context.Context, o api.DrillOrder) (api.DrillReport, er
 	if l, known := p.core.Store.Leader(); known {
 		r.NewLeader = p.nameOf(p.core.Store.View(), l.ID)
 	}
-	r.OK = !slices.ContainsFunc(r.Rows, func(row api.DrillRow) bool { return !row.OK })
+	r.OK = !slices.ContainsFunc(r.Rows, func(row admin.DrillRow) bool { return !row.OK })
 	return r, nil
 }
 
 // mayDrill returns the leader, or why nothing is practised now.
-func (p *Peer) mayDrill(o api.DrillOrder) (fsm.Member, error) {
+func (p *Peer) mayDrill(o admin.DrillOrder) (fsm.Member, error) {
 	conflict := func(hint, format string, args ...any) error {
 		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf(format, args...), Hint: hint}
 	}
@@ -129,7 +130,7 @@ func (p *Peer) strike(ctx context.Context, old fsm.Member, kill bool) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, tookLimit+askLimit)
 	defer cancel()
-	path := api.PathPeerDrill
+	path := admin.PathPeerDrill
 	if kill {
 		path += "?kill=1"
 	}
@@ -139,7 +140,7 @@ func (p *Peer) strike(ctx context.Context, old fsm.Member, kill bool) error {
 // look is what one peer saw, or why that is not known.
 type look struct {
 	name, id string
-	seen     api.Outlook
+	seen     admin.Outlook
 	err      error
 }
 
@@ -151,7 +152,7 @@ func (p *Peer) lookAll(ctx context.Context, d time.Duration) []look {
 	var work sync.WaitGroup
 	work.Go(func() { own.seen = p.Look(limited, d) })
 	var out []look
-	for _, a := range p.Ask(limited, api.PathPeerDrill+"?for="+d.String()) {
+	for _, a := range p.Ask(limited, admin.PathPeerDrill+"?for="+d.String()) {
 		l := look{name: a.Name, id: a.ID, err: a.Err}
 		if l.err == nil {
 			l.err = json.Unmarshal(a.Body, &l.seen)
@@ -163,15 +164,15 @@ func (p *Peer) lookAll(ctx context.Context, d time.Duration) []look {
 }
 
 // drillRows judges what was seen.
-func (p *Peer) drillRows(seen []look, old fsm.Member, struck, bound time.Duration) (rows []api.DrillRow) {
+func (p *Peer) drillRows(seen []look, old fsm.Member, struck, bound time.Duration) (rows []admin.DrillRow) {
 	row := func(what, from string, ms int64) {
-		rows = append(rows, api.DrillRow{What: what, From: from, LongestMS: ms, BoundMS: bound.Milliseconds(), OK: ms <= bound.Milliseconds()})
+		rows = append(rows, admin.DrillRow{What: what, From: from, LongestMS: ms, BoundMS: bound.Milliseconds(), OK: ms <= bound.Milliseconds()})
 	}
-	doors, guards, looked := []api.Span{{FromMS: 0, ToMS: struck.Milliseconds()}}, false, int64(0)
+	doors, guards, looked := []admin.Span{{FromMS: 0, ToMS: struck.Milliseconds()}}, false, int64(0)
 	for _, l := range seen {
 		if l.err != nil {
 			// Who was killed tells nothing; of anybody else something is wanted.
-			rows = append(rows, api.DrillRow{What: "API", From: l.name, BoundMS: bound.Milliseconds(), OK: l.id == old.ID, Note: l.err.Error()})
+			rows = append(rows, admin.DrillRow{What: "API", From: l.name, BoundMS: bound.Milliseconds(), OK: l.id == old.ID, Note: l.err.Error()})
 			continue
 		}
 		row("API", l.name, l.seen.APIMS)
@@ -189,8 +190,8 @@ func (p *Peer) drillRows(seen []look, old fsm.Member, struck, bound time.Duratio
 
 // gapOf returns the longest time, from the first span to the end, that no span
 // covers.
-func gapOf(spans []api.Span, end int64) (gap int64) {
-	slices.SortFunc(spans, func(a, b api.Span) int { return int(a.FromMS - b.FromMS) })
+func gapOf(spans []admin.Span, end int64) (gap int64) {
+	slices.SortFunc(spans, func(a, b admin.Span) int { return int(a.FromMS - b.FromMS) })
 	covered := spans[0].ToMS
 	for _, s := range spans[1:] {
 		gap = max(gap, s.FromMS-covered)
@@ -200,9 +201,9 @@ func gapOf(spans []api.Span, end int64) (gap int64) {
 }
 
 // awaitReturn waits until one more may be lost again.
-func (p *Peer) awaitReturn(ctx context.Context, struck time.Time, r *api.DrillReport) api.DrillRow {
+func (p *Peer) awaitReturn(ctx context.Context, struck time.Time, r *admin.DrillReport) admin.DrillRow {
 	const pause = 50 * time.Millisecond
-	row := api.DrillRow{What: "return", From: p.id.Name, BoundMS: drillReturn.Milliseconds()}
+	row := admin.DrillRow{What: "return", From: p.id.Name, BoundMS: drillReturn.Milliseconds()}
 	for {
 		q, took := p.quorum(p.hearing(p.core.Store.View())), time.Since(struck)
 		row.LongestMS = took.Milliseconds()

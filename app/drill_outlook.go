@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 )
 
 // How a peer looks on: so often it asks, and for so long it waits for one answer.
@@ -15,13 +15,13 @@ const (
 	lookTimeout = 200 * time.Millisecond
 )
 
-// Look implements api.Drill: three questions are asked again and again, each by
+// Look implements admin.Drill: three questions are asked again and again, each by
 // itself, so that one that hangs delays no other.
-func (p *Peer) Look(ctx context.Context, d time.Duration) api.Outlook {
+func (p *Peer) Look(ctx context.Context, d time.Duration) admin.Outlook {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	began := time.Now()
-	out := api.Outlook{Guards: p.core.gate != nil, Door: []api.Span{}}
+	out := admin.Outlook{Guards: p.core.gate != nil, Door: []admin.Span{}}
 	conf := p.opts.Config
 	out.HasFloat = p.core.gate != nil && p.core.gate.made.Address != nil
 	var work sync.WaitGroup
@@ -85,15 +85,15 @@ func longestVain(ctx context.Context, ask func(ctx context.Context) error) (long
 }
 
 // doorOpen returns when this host's door was open, since began.
-func (p *Peer) doorOpen(ctx context.Context, began time.Time) []api.Span {
-	spans := []api.Span{}
+func (p *Peer) doorOpen(ctx context.Context, began time.Time) []admin.Span {
+	spans := []admin.Span{}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for open := false; p.core.gate != nil; {
 		now := time.Since(began).Milliseconds()
 		is := p.core.gate.Guard.Status().Open
 		if is && !open {
-			spans = append(spans, api.Span{FromMS: now})
+			spans = append(spans, admin.Span{FromMS: now})
 		}
 		if open {
 			spans[len(spans)-1].ToMS = now

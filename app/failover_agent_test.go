@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -26,12 +27,12 @@ func TestOperatorsReachFailover(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 
-	s, err := k.Simulate(t.Context(), api.AnyCluster, "w1", "")
+	s, err := k.Simulate(t.Context(), admin.AnyCluster, "w1", "")
 	if err != nil || s.Cluster != "prod" || s.Peer != "h1" || s.Problem != "" || len(s.Devices) != 1 || s.Devices[0] != "bmc" ||
 		len(s.Delete) != 1 || s.Delete[0] != "default/db-0" || len(s.Keep) != 1 || s.Keep[0].Pod != "default/proxy" {
 		t.Errorf("%+v %v", s, err)
 	}
-	if b, err := k.Simulate(t.Context(), api.AnyCluster, "w1", "noobaa"); err != nil || b.Mode != "noobaa" || !b.Would || len(b.Devices) != 0 || len(b.Delete) != 0 || len(b.Keep) != 2 || !strings.Contains(b.Problem, "failover.noobaa_namespace") {
+	if b, err := k.Simulate(t.Context(), admin.AnyCluster, "w1", "noobaa"); err != nil || b.Mode != "noobaa" || !b.Would || len(b.Devices) != 0 || len(b.Delete) != 0 || len(b.Keep) != 2 || !strings.Contains(b.Problem, "failover.noobaa_namespace") {
 		t.Errorf("simulate-mode: %+v %v", b, err)
 	}
 	if s.Would || len(s.Why) == 0 {
@@ -41,7 +42,7 @@ func TestOperatorsReachFailover(t *testing.T) {
 
 	testPower(t, k)
 	wantFigures(t, peer)
-	body, self, err := peer.AskLeader(t.Context(), api.PathPeerFailover)
+	body, self, err := peer.AskLeader(t.Context(), admin.PathPeerFailover)
 	if body != nil || !self || err != nil {
 		t.Errorf("the leader asks itself: %q %v %v", body, self, err)
 	}
@@ -51,18 +52,18 @@ func TestOperatorsReachFailover(t *testing.T) {
 // testPower asks for the machine's power and switches it by hand.
 func testPower(t *testing.T, k kubeHere) {
 	t.Helper()
-	power := func(order *api.PowerOrder) api.DevicePower {
+	power := func(order *admin.PowerOrder) admin.DevicePower {
 		t.Helper()
-		out, err := k.Power(t.Context(), api.AnyCluster, "w1", order)
+		out, err := k.Power(t.Context(), admin.AnyCluster, "w1", order)
 		if err != nil || out.Peer != "h1" || out.Cluster != "prod" || out.Note != "" || len(out.Devices) != 1 {
 			t.Fatalf("%+v %v", out, err)
 		}
 		return out.Devices[0]
 	}
 	for _, step := range []struct {
-		order *api.PowerOrder
+		order *admin.PowerOrder
 		power string
-	}{{nil, "on"}, {&api.PowerOrder{Power: "off"}, "off"}, {nil, "off"}, {&api.PowerOrder{Power: "on", Device: "bmc"}, "on"}, {nil, "on"}} {
+	}{{nil, "on"}, {&admin.PowerOrder{Power: "off"}, "off"}, {nil, "off"}, {&admin.PowerOrder{Power: "on", Device: "bmc"}, "on"}, {nil, "on"}} {
 		got := power(step.order)
 		if got.Power != step.power || got.Error != "" || step.order != nil && got.Done != step.power {
 			t.Errorf("%+v: %+v", step.order, got)
@@ -75,14 +76,14 @@ func wantRefusals(t *testing.T, k kubeHere) {
 	t.Helper()
 	for name, ask := range map[string]func() error{
 		"no such kube node":   func() error { _, err := k.Power(t.Context(), "prod", "w9", nil); return err },
-		"no cluster knows it": func() error { _, err := k.Power(t.Context(), api.AnyCluster, "w9", nil); return err },
+		"no cluster knows it": func() error { _, err := k.Power(t.Context(), admin.AnyCluster, "w9", nil); return err },
 		"no such cluster":     func() error { _, err := k.Power(t.Context(), "test", "w1", nil); return err },
 		"no device of that name": func() error {
-			_, err := k.Power(t.Context(), "prod", "w1", &api.PowerOrder{Power: "off", Device: "x"})
+			_, err := k.Power(t.Context(), "prod", "w1", &admin.PowerOrder{Power: "off", Device: "x"})
 			return err
 		},
 		"no such cluster to judge":  func() error { _, err := k.Simulate(t.Context(), "test", "w1", ""); return err },
-		"no such kube node at once": func() error { _, err := k.Simulate(t.Context(), api.AnyCluster, "", ""); return err },
+		"no such kube node at once": func() error { _, err := k.Simulate(t.Context(), admin.AnyCluster, "", ""); return err },
 	} {
 		t.Run(name, func(t *testing.T) { wantCode(t, api.CodeNotFound, ask) })
 	}
@@ -136,9 +137,9 @@ func TestAMachineInRemediationIsNotSwitched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, order := range []string{api.PowerOff, api.PowerOn} {
+	for _, order := range []string{admin.PowerOff, admin.PowerOn} {
 		wantCode(t, api.CodeConflict, func() error {
-			out, err := k.Power(t.Context(), "prod", "w1", &api.PowerOrder{Power: order})
+			out, err := k.Power(t.Context(), "prod", "w1", &admin.PowerOrder{Power: order})
 			if len(out.Devices) > 0 {
 				t.Errorf("switched %s: %+v", order, out)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -30,15 +31,15 @@ const (
 type kubeHere struct{ peer *Peer }
 
 // kubeControl is what operators reach of failover through this peer.
-func (p *Peer) kubeControl() api.KubeControl {
-	out := api.KubeControl{Leading: p, Wall: p.opts.Wall}
+func (p *Peer) kubeControl() admin.KubeControl {
+	out := admin.KubeControl{Leading: p, Wall: p.opts.Wall}
 	if p.core.kube != nil {
 		out.Here = kubeHere{p}
 	}
 	return out
 }
 
-// AskLeader implements api.Leading.
+// AskLeader implements admin.Leading.
 func (p *Peer) AskLeader(ctx context.Context, path string) (body []byte, self bool, err error) {
 	l, known := p.core.Store.Leader()
 	switch {
@@ -57,19 +58,19 @@ func (p *Peer) AskLeader(ctx context.Context, path string) (body []byte, self bo
 	return body, false, nil
 }
 
-// Failover implements api.Kube.
-func (k kubeHere) Failover(context.Context) (api.Failover, error) {
+// Failover implements admin.Kube.
+func (k kubeHere) Failover(context.Context) (admin.Failover, error) {
 	core, s := k.peer.core, k.peer.core.kube.Controller.Settings()
 	v := core.Store.View()
-	out := api.Failover{
-		Leader: k.peer.id.Name, Mode: string(s.Mode), DryRun: s.DryRun, Pauses: api.PausesOf(v), Clusters: []api.KubeCluster{}, Nodes: []api.KubeNode{},
+	out := admin.Failover{
+		Leader: k.peer.id.Name, Mode: string(s.Mode), DryRun: s.DryRun, Pauses: admin.PausesOf(v), Clusters: []admin.KubeCluster{}, Nodes: []admin.KubeNode{},
 	}
 	for _, c := range core.kube.made.Clusters {
 		w, leads := core.kube.Controller.Watched(c.Name())
 		if !leads {
 			return out, notWatching()
 		}
-		out.Clusters = append(out.Clusters, api.KubeCluster{Name: c.Name(), Nodes: len(w.Nodes), Synced: w.Synced, Problem: clusterProblem(v, c.Name(), w)})
+		out.Clusters = append(out.Clusters, admin.KubeCluster{Name: c.Name(), Nodes: len(w.Nodes), Synced: w.Synced, Problem: clusterProblem(v, c.Name(), w)})
 		for _, d := range core.kube.Controller.Verdicts(c.Name()) {
 			out.Nodes = append(out.Nodes, verdictOf(v, d))
 		}
@@ -93,37 +94,37 @@ func clusterProblem(v fsm.View, name string, w failover.Watched) string {
 	return ""
 }
 
-func verdictOf(v fsm.View, d failover.Verdict) api.KubeNode {
+func verdictOf(v fsm.View, d failover.Verdict) admin.KubeNode {
 	n := d.Node
-	out := api.KubeNode{
+	out := admin.KubeNode{
 		Cluster: n.Cluster, Name: n.Name, UID: n.UID, BootID: n.BootID, Ready: n.Ready.String(), ControlPlane: n.ControlPlane, Kubelet: n.Probe,
-		LeaseAgeMS: d.LeaseAge.Milliseconds(), Silent: d.Silent, Answers: d.Answers, Voters: d.Voters,
+		LeaseAgeMS: d.LeaseAge.Milliseconds(), Votes: admin.Votes{Silent: d.Silent, Answers: d.Answers, Voters: d.Voters},
 		HeldForDead: d.Suspect, Act: d.Act, Would: d.Would, Why: d.Why,
 	}
 	if n.ChangedMillis != 0 {
 		out.Changed = api.TimeText(time.UnixMilli(n.ChangedMillis))
 	}
 	if d.Remediation != nil {
-		r := api.RemediationOf(v, *d.Remediation)
+		r := admin.RemediationOf(v, *d.Remediation)
 		out.Remediation = &r
 	}
 	return out
 }
 
-// Simulate implements api.Kube.
-func (k kubeHere) Simulate(ctx context.Context, cluster, node, mode string) (api.Simulation, error) {
+// Simulate implements admin.Kube.
+func (k kubeHere) Simulate(ctx context.Context, cluster, node, mode string) (admin.Simulation, error) {
 	watch := k.peer.core.kube
 	name, n, err := k.watched(cluster, node)
 	if err != nil {
-		return api.Simulation{}, err
+		return admin.Simulation{}, err
 	}
 	settings := watch.Controller.Settings()
 	settings.Mode = cmp.Or(failover.Mode(mode), settings.Mode)
 	d, err := watch.Controller.Simulate(name, node, settings.Mode)
 	if err != nil {
-		return api.Simulation{}, err
+		return admin.Simulation{}, err
 	}
-	out := api.Simulation{Cluster: name, Node: node, Peer: k.peer.id.Name, Mode: string(settings.Mode), Would: d.Act, Why: d.Why, Devices: []string{}, Delete: []string{}}
+	out := admin.Simulation{Cluster: name, Node: node, Peer: k.peer.id.Name, Mode: string(settings.Mode), Would: d.Act, Why: d.Why, Devices: []string{}, Delete: []string{}}
 	if settings.Mode == failover.ModeSafe {
 		for _, device := range watch.made.Fences.For(failover.MachineOf(name, n)) {
 			out.Devices = append(out.Devices, device.Name())
@@ -134,7 +135,7 @@ func (k kubeHere) Simulate(ctx context.Context, cluster, node, mode string) (api
 }
 
 // survey lists what would be moved.
-func (k kubeHere) survey(ctx context.Context, c failover.Cluster, settings failover.Settings, out *api.Simulation) error {
+func (k kubeHere) survey(ctx context.Context, c failover.Cluster, settings failover.Settings, out *admin.Simulation) error {
 	pods, err := c.Pods(ctx, out.Node)
 	if err != nil {
 		return fmt.Errorf("list its pods: %w", err)
@@ -147,7 +148,7 @@ func (k kubeHere) survey(ctx context.Context, c failover.Cluster, settings failo
 			settings.NooBaa.Namespace = p.Namespace
 		}
 		if why := settings.Keeps(p); why != "" {
-			out.Keep = append(out.Keep, api.Kept{Pod: name, Why: why})
+			out.Keep = append(out.Keep, admin.Kept{Pod: name, Why: why})
 			continue
 		}
 		moved = append(moved, p)
@@ -173,7 +174,7 @@ func (k kubeHere) watched(cluster, node string) (name string, n failover.Node, e
 	watch := k.peer.core.kube
 	var found []string
 	for _, c := range watch.made.Clusters {
-		if cluster != api.AnyCluster && cluster != c.Name() {
+		if cluster != admin.AnyCluster && cluster != c.Name() {
 			continue
 		}
 		w, leads := watch.Controller.Watched(c.Name())
@@ -201,13 +202,13 @@ func onlyOne(node string, clusters []string) error {
 	return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("clusters %v have a kube node called %q", clusters, node), Hint: "write CLUSTER/NODE"}
 }
 
-// Power implements api.Kube.
-func (k kubeHere) Power(ctx context.Context, cluster, node string, order *api.PowerOrder) (api.FencePower, error) {
+// Power implements admin.Kube.
+func (k kubeHere) Power(ctx context.Context, cluster, node string, order *admin.PowerOrder) (admin.FencePower, error) {
 	name, err := k.recorded(cluster, node)
 	if err != nil {
-		return api.FencePower{}, err
+		return admin.FencePower{}, err
 	}
-	out := api.FencePower{Peer: k.peer.id.Name, ID: k.peer.id.ID, Cluster: name, Node: node, Devices: []api.DevicePower{}}
+	out := admin.FencePower{Peer: k.peer.id.Name, ID: k.peer.id.ID, Cluster: name, Node: node, Devices: []admin.DevicePower{}}
 	m := failover.Machine{Cluster: name, Node: node}
 	limited, cancel := context.WithTimeout(ctx, nodeLimit)
 	n, err := k.peer.core.kube.cluster(name).Node(limited, node)
@@ -225,7 +226,7 @@ func (k kubeHere) Power(ctx context.Context, cluster, node string, order *api.Po
 		return k.order(ctx, out, m, devices, *order)
 	}
 	m.AskOnly = true
-	out.Devices = make([]api.DevicePower, len(devices))
+	out.Devices = make([]admin.DevicePower, len(devices))
 	var asked sync.WaitGroup
 	for i, d := range devices {
 		asked.Go(func() { out.Devices[i] = ask(ctx, d, m) })
@@ -242,7 +243,7 @@ func (k kubeHere) recorded(cluster, node string) (string, error) {
 		if cluster == c.Name() {
 			return cluster, nil // whether there is such a kube node the API server says
 		}
-		if cluster == api.AnyCluster && slices.ContainsFunc(v.KubeNodes(c.Name()), func(n fsm.KubeNode) bool { return n.Name == node }) {
+		if cluster == admin.AnyCluster && slices.ContainsFunc(v.KubeNodes(c.Name()), func(n fsm.KubeNode) bool { return n.Name == node }) {
 			found = append(found, c.Name())
 		}
 	}
@@ -252,10 +253,10 @@ func (k kubeHere) recorded(cluster, node string) (string, error) {
 	return found[0], nil
 }
 
-func ask(ctx context.Context, d failover.Device, m failover.Machine) api.DevicePower {
+func ask(ctx context.Context, d failover.Device, m failover.Machine) admin.DevicePower {
 	began := time.Now()
 	power, err := d.Power(ctx, m)
-	row := api.DevicePower{Device: d.Name(), Power: power.String(), Error: api.ErrorText(err), TookMS: time.Since(began).Milliseconds()}
+	row := admin.DevicePower{Device: d.Name(), Power: power.String(), Error: api.ErrorText(err), TookMS: time.Since(began).Milliseconds()}
 	if err == nil {
 		row.Note = failover.Uncompared(d, m)
 	}
@@ -264,7 +265,7 @@ func ask(ctx context.Context, d failover.Device, m failover.Machine) api.DeviceP
 
 // order switches a machine by hand, unless a remediation has it in hand: that
 // would take what it proved from under it.
-func (k kubeHere) order(ctx context.Context, out api.FencePower, m failover.Machine, devices []failover.Device, o api.PowerOrder) (api.FencePower, error) {
+func (k kubeHere) order(ctx context.Context, out admin.FencePower, m failover.Machine, devices []failover.Device, o admin.PowerOrder) (admin.FencePower, error) {
 	for _, r := range k.peer.core.Store.View().Remediations() {
 		if r.Cluster == m.Cluster && r.Node == m.Node {
 			return out, &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("remediation %v of %s is open (%v)", r.Intent, m.Node, r.State),
@@ -277,13 +278,13 @@ func (k kubeHere) order(ctx context.Context, out api.FencePower, m failover.Mach
 	}
 	d, began := devices[at], time.Now()
 	command, want := d.On, failover.PowerOn
-	if o.Power == api.PowerOff {
+	if o.Power == admin.PowerOff {
 		command, want = d.Off, failover.PowerOff
 	} else {
 		m.AskOnly = true // to ask must not switch it off again
 	}
 	k.peer.opts.Logger.Warn("operator switches machine", "kube_cluster", m.Cluster, "kube_node", m.Node, "power", o.Power, "device", d.Name())
-	row := api.DevicePower{Device: d.Name(), Power: failover.PowerUnknown.String()}
+	row := admin.DevicePower{Device: d.Name(), Power: failover.PowerUnknown.String()}
 	if err := command(ctx, m); err != nil {
 		row.Error = err.Error()
 	} else {
@@ -297,7 +298,7 @@ func (k kubeHere) order(ctx context.Context, out api.FencePower, m failover.Mach
 
 // await looks at a machine until it is as it was ordered to be, or for
 // switchLimit.
-func await(ctx context.Context, d failover.Device, m failover.Machine, want failover.Power) api.DevicePower {
+func await(ctx context.Context, d failover.Device, m failover.Machine, want failover.Power) admin.DevicePower {
 	ctx, cancel := context.WithTimeout(ctx, switchLimit)
 	defer cancel()
 	for {

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/msgcheck"
@@ -137,9 +137,9 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 }
 
 // judged waits until the leader has judged w1.
-func judged(t *testing.T, k kubeHere) api.Failover {
+func judged(t *testing.T, k kubeHere) admin.Failover {
 	t.Helper()
-	var last api.Failover
+	var last admin.Failover
 	testwait.Within(t, testwait.Limit, "the leader judges w1", func() (err error) {
 		if last, err = k.Failover(t.Context()); err == nil && len(last.Nodes) == 1 && last.Clusters[0].Synced && last.Clusters[0].Problem == "" && last.Nodes[0].UID == "u1" {
 			if _, recorded := k.peer.core.Store.View().KubeNode("prod", "u1"); recorded {

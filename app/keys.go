@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
@@ -31,7 +32,7 @@ func (p *Peer) newRing(now cluster.Ring) *cluster.RingFollower {
 	})
 }
 
-// RotateGossip implements api.Trust.
+// RotateGossip implements admin.Trust.
 func (p *Peer) RotateGossip(ctx context.Context) error {
 	key := make([]byte, fsm.GossipKeySize)
 	if _, err := io.ReadFull(p.opts.Random, key); err != nil {
@@ -44,15 +45,15 @@ func (p *Peer) RotateGossip(ctx context.Context) error {
 	return err
 }
 
-// Certificates implements api.Trust: what the peers show at this moment.
-func (p *Peer) Certificates(ctx context.Context) []api.Certificate {
+// Certificates implements admin.Trust: what the peers show at this moment.
+func (p *Peer) Certificates(ctx context.Context) []admin.Certificate {
 	v := p.core.Store.View()
 	members := v.Members()
-	out := make([]api.Certificate, len(members))
+	out := make([]admin.Certificate, len(members))
 	var asked sync.WaitGroup
 	for i, m := range members { // at most fsm.MaxMembers
 		asked.Go(func() {
-			out[i] = api.Certificate{Role: "peer", Name: m.Name}
+			out[i] = admin.Certificate{Role: "peer", Name: m.Name}
 			leaf, err := p.renewal.Credentials().Leaf, error(nil)
 			if m.ID != p.id.ID {
 				leaf, err = p.forward.Certificate(ctx, cluster.ServerAddress(m.ID, m.Address))
@@ -65,7 +66,7 @@ func (p *Peer) Certificates(ctx context.Context) []api.Certificate {
 		})
 	}
 	asked.Wait()
-	ca := api.Certificate{Role: "ca", Name: p.id.Cluster}
+	ca := admin.Certificate{Role: "ca", Name: p.id.Cluster}
 	p.describe(&ca, p.renewal.Credentials().CA)
 	out = append(out, ca)
 	for _, o := range v.Operators() {
@@ -74,7 +75,7 @@ func (p *Peer) Certificates(ctx context.Context) []api.Certificate {
 	return out
 }
 
-func (p *Peer) describe(row *api.Certificate, c *x509.Certificate) {
+func (p *Peer) describe(row *admin.Certificate, c *x509.Certificate) {
 	row.NotBefore, row.NotAfter = c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339)
 	switch now := p.opts.Wall(); {
 	case now.After(c.NotAfter):
@@ -89,8 +90,8 @@ func (p *Peer) describe(row *api.Certificate, c *x509.Certificate) {
 }
 
 // operatorRow shows all certificates of an operator as one.
-func operatorRow(o fsm.Operator) api.Certificate {
-	row := api.Certificate{Role: "operator", Name: o.Name, NotAfter: unixTime(o.Ends)}
+func operatorRow(o fsm.Operator) admin.Certificate {
+	row := admin.Certificate{Role: "operator", Name: o.Name, NotAfter: unixTime(o.Ends)}
 	if o.Issued > 0 {
 		row.NotBefore = unixTime(o.Issued)
 	}
@@ -102,9 +103,9 @@ func operatorRow(o fsm.Operator) api.Certificate {
 
 func unixTime(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
 
-// Renew implements api.Trust.
-func (p *Peer) Renew() (api.Certificate, error) {
-	row := api.Certificate{Role: "peer", Name: p.id.Name}
+// Renew implements admin.Trust.
+func (p *Peer) Renew() (admin.Certificate, error) {
+	row := admin.Certificate{Role: "peer", Name: p.id.Name}
 	if err := p.renewal.Renew(); err != nil {
 		return row, err
 	}
@@ -112,7 +113,7 @@ func (p *Peer) Renew() (api.Certificate, error) {
 	return row, nil
 }
 
-// RevokeOperator implements api.Keys.
+// RevokeOperator implements admin.Keys.
 func (p *Peer) RevokeOperator(ctx context.Context, name string) error {
 	if err := pki.OperatorIdentity(p.id.Cluster, name).Validate(); err != nil {
 		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}

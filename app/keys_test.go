@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
@@ -42,7 +42,7 @@ func TestCertificatesAreWarnedOf(t *testing.T) {
 		for _, w := range p.keyWarnings(fsm.New().View()) {
 			code = w.Code
 		}
-		var row api.Certificate
+		var row admin.Certificate
 		p.describe(&row, cred.Leaf)
 		if code != c.code || row.Problem != c.problem {
 			t.Errorf("%v after its issue: warning %q, problem %q; want %q, %q", c.after, code, row.Problem, c.code, c.problem)

@@ -11,16 +11,16 @@ import (
 
 // What the control interface asks of this peer's own knowledge.
 
-// Status implements api.Local.
+// Status implements admin.Local.
 func (p *Peer) Status() api.Status { return p.self.Status() }
 
-// Peers implements api.Local.
+// Peers implements admin.Local.
 func (p *Peer) Peers() []api.Peer { return p.self.Peers() }
 
-// Firewall implements api.Filter.
+// Firewall implements admin.Filter.
 func (p *Peer) Firewall() api.Firewall { return p.self.Door.Firewall() }
 
-// Explain implements api.Filter.
+// Explain implements admin.Filter.
 func (p *Peer) Explain(mac string) (api.Explanation, error) { return p.self.Door.Explain(mac) }
 
 func (p *Peer) nameOf(v fsm.View, id string) string { return p.self.Members.Name(v, id) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -24,7 +25,7 @@ func (p *Peer) member(nameOrID string) (fsm.Member, error) {
 	return memberCalled(p.core.Store.View(), nameOrID)
 }
 
-// Exclude implements api.Membership.
+// Exclude implements admin.Membership.
 func (p *Peer) Exclude(ctx context.Context, peer string, from fsm.Exclusion, on, force bool) error {
 	m, err := p.member(peer)
 	if err != nil {
@@ -102,8 +103,8 @@ func (p *Peer) settled(ctx context.Context) bool {
 	return err == nil
 }
 
-// Move implements api.Membership.
-func (p *Peer) Move(ctx context.Context, peer string, to api.Address) error {
+// Move implements admin.Membership.
+func (p *Peer) Move(ctx context.Context, peer string, to admin.Address) error {
 	m, err := p.member(peer)
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func (p *Peer) Move(ctx context.Context, peer string, to api.Address) error {
 	})
 }
 
-// Dead implements api.Membership.
+// Dead implements admin.Membership.
 func (p *Peer) Dead(ctx context.Context, peer string) error {
 	m, err := p.member(peer)
 	if err != nil {

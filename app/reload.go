@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 )
@@ -42,21 +43,21 @@ func (c *configured) config() config.Config { return *c.conf.Load() }
 // nothing. Each part is replaced in one step; what has begun ends by what it
 // began with. The answer names what has changed, and what has to wait for the
 // next start. A refusal is an *api.Error. It may be called concurrently.
-func (p *Peer) Reload(context.Context) (api.Reloaded, error) {
+func (p *Peer) Reload(context.Context) (admin.Reloaded, error) {
 	p.configured.mu.Lock()
 	defer p.configured.mu.Unlock()
 	if p.opts.Load == nil {
-		return api.Reloaded{}, &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer has no configuration that could be read again", Hint: "restart it"}
+		return admin.Reloaded{}, &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer has no configuration that could be read again", Hint: "restart it"}
 	}
 	now := p.config()
 	next, err := p.opts.Load()
 	if err != nil {
-		return api.Reloaded{}, p.refuseConfig(err)
+		return admin.Reloaded{}, p.refuseConfig(err)
 	}
 	r := now.Renew(next)
 	parts, err := p.prepare(now, r.Config)
 	if err != nil {
-		return api.Reloaded{}, p.refuseConfig(err)
+		return admin.Reloaded{}, p.refuseConfig(err)
 	}
 	for _, put := range parts {
 		put()
@@ -80,12 +81,12 @@ func (p *Peer) refuseConfig(why error) error {
 }
 
 // reloaded tells what a reload came to, and logs it.
-func (p *Peer) reloaded(r config.Renewal) api.Reloaded {
+func (p *Peer) reloaded(r config.Renewal) admin.Reloaded {
 	log := p.opts.Logger
 	for _, key := range r.Restart {
 		log.Warn("configuration change needs a restart", "key", key)
 	}
-	out := api.Reloaded{Applied: slices.Concat([]string{}, r.Applied), Restart: slices.Concat([]string{}, r.Restart)}
+	out := admin.Reloaded{Applied: slices.Concat([]string{}, r.Applied), Restart: slices.Concat([]string{}, r.Restart)}
 	for _, problem := range r.Together {
 		log.Warn("reload configuration failed next to keys that need a restart, keeping the current one", "err", problem.String())
 		out.Together = append(out.Together, problem.String())

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/msgcheck"
@@ -74,7 +75,7 @@ func (r *reloadable) load() (config.Config, error) {
 }
 
 // set changes keys and reloads.
-func (r *reloadable) set(keysAndValues ...string) (api.Reloaded, error) {
+func (r *reloadable) set(keysAndValues ...string) (admin.Reloaded, error) {
 	r.mu.Lock()
 	for i := 0; i+1 < len(keysAndValues); i += 2 {
 		r.flags[keysAndValues[i]] = keysAndValues[i+1]

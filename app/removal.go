@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -24,7 +25,7 @@ func (p *Peer) refuseLiving(ctx context.Context, m fsm.Member) error {
 }
 
 // livingRefusal is the refusal, with the arithmetic of the voters.
-func livingRefusal(v api.Verdict) *api.Error {
+func livingRefusal(v admin.Verdict) *api.Error {
 	rest := "it has no vote, so the majority stays as it is"
 	if v.Votes && v.Voters > 1 {
 		left, need := v.Voters-1, (v.Voters-1)/2+1

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -16,31 +17,31 @@ import (
 // safeLimit bounds the question what the cluster can lose: a script waits for it.
 const safeLimit = time.Second
 
-// Safe implements api.Safety. Only a leader that has just proved that it leads
+// Safe implements admin.Safety. Only a leader that has just proved that it leads
 // knows; everybody else asks it.
-func (p *Peer) Safe(ctx context.Context, peer string) (api.Verdict, error) {
+func (p *Peer) Safe(ctx context.Context, peer string) (admin.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, safeLimit)
 	defer cancel()
 	m, err := p.member(peer)
 	if err != nil {
-		return api.Verdict{}, err
+		return admin.Verdict{}, err
 	}
 	l, known := p.core.Store.Leader()
 	if !known {
-		return api.Verdict{}, fmt.Errorf("nothing is known for sure: %w", raftstore.ErrNoLeader)
+		return admin.Verdict{}, fmt.Errorf("nothing is known for sure: %w", raftstore.ErrNoLeader)
 	}
 	if l.ID == p.id.ID {
 		return p.judge(ctx, m)
 	}
 	to, ok := p.core.Store.View().Member(l.ID)
 	if !ok {
-		return api.Verdict{}, fmt.Errorf("the leader is no member here yet: %w", raftstore.ErrNoLeader)
+		return admin.Verdict{}, fmt.Errorf("the leader is no member here yet: %w", raftstore.ErrNoLeader)
 	}
-	body, err := p.forward.Ask(ctx, to, api.PathPeerSafe+"?peer="+url.QueryEscape(m.ID))
+	body, err := p.forward.Ask(ctx, to, admin.PathPeerSafe+"?peer="+url.QueryEscape(m.ID))
 	if err != nil {
-		return api.Verdict{}, fmt.Errorf("%w: %w", raftstore.ErrNoLeader, err)
+		return admin.Verdict{}, fmt.Errorf("%w: %w", raftstore.ErrNoLeader, err)
 	}
-	var v api.Verdict
+	var v admin.Verdict
 	if err := json.Unmarshal(body, &v); err != nil {
 		return v, fmt.Errorf("decode response from %s: %w", to.Name, err)
 	}
@@ -48,14 +49,14 @@ func (p *Peer) Safe(ctx context.Context, peer string) (api.Verdict, error) {
 }
 
 // judge is the leader's answer.
-func (p *Peer) judge(ctx context.Context, m fsm.Member) (api.Verdict, error) {
+func (p *Peer) judge(ctx context.Context, m fsm.Member) (admin.Verdict, error) {
 	store := p.core.Store
 	if _, err := store.ConfirmedIndex(ctx); err != nil {
-		return api.Verdict{}, fmt.Errorf("leadership cannot be proved: %w", err)
+		return admin.Verdict{}, fmt.Errorf("leadership cannot be proved: %w", err)
 	}
 	servers, last, err := store.Progress()
 	if err != nil {
-		return api.Verdict{}, err
+		return admin.Verdict{}, err
 	}
 	v := store.View()
 	var voters []leader.Voter
@@ -71,7 +72,7 @@ func (p *Peer) judge(ctx context.Context, m fsm.Member) (api.Verdict, error) {
 		}
 	}
 	safe := leader.Judge(voters, m.ID)
-	return api.Verdict{
+	return admin.Verdict{
 		Peer: m.Name, Live: live, Votes: votes, Safe: len(safe.Reasons) == 0, CanLose: safe.CanLose, Voters: len(voters), Able: safe.Able, Need: safe.Need,
 		Leader: p.id.Name, Reasons: safe.Reasons, Sentence: safe.Sentence(m.Name),
 	}, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
@@ -85,7 +86,7 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 	routes.Joiners(cluster.PathJoin, joins)
 	routes.Joiners(cluster.PathObserve, joins)
 	routes.Joiners(cluster.PathRejoin, cluster.NewReadmission(joins))
-	lending, kube := cluster.AnswerHandler(p.core.AnswerLending), api.KubeHandler(p.kubeControl().Here)
+	lending, kube := cluster.AnswerHandler(p.core.AnswerLending), admin.KubeHandler(p.kubeControl().Here)
 	for _, r := range []struct {
 		class   admission.Class
 		pattern string
@@ -96,14 +97,14 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 		{admission.Operator, "POST " + cluster.PathMove, cluster.MoveHandler(p.core.Session)},
 		{admission.Operator, "POST " + leaderrpc.PathStep, lending},
 		{admission.Stream, "POST " + leaderrpc.PathAwaitEnd, lending},
-		{admission.Dear, "GET " + api.PathPeerSafe, api.SafeHandler(p)},
-		{admission.Dear, "GET " + api.PathPeerFirewall, api.FilterHandler(p)},
-		{admission.Dear, "GET " + api.PathPeerFirewall + "/", api.FilterHandler(p)},
-		{admission.Dear, "GET " + api.PathPeerDoctor, api.DoctorHandler(p.examiner)},
-		{admission.Stream, "GET " + api.PathPeerDrill, api.DrillHandler(p)}, // it looks on for a while
-		{admission.Operator, "POST " + api.PathPeerDrill, api.DrillHandler(p)},
-		{admission.Dear, "GET " + api.PathPeerFailover, kube},
-		{admission.Dear, "GET " + api.PathPeerFailover + "/", kube},
+		{admission.Dear, "GET " + admin.PathPeerSafe, admin.SafeHandler(p)},
+		{admission.Dear, "GET " + admin.PathPeerFirewall, admin.FilterHandler(p)},
+		{admission.Dear, "GET " + admin.PathPeerFirewall + "/", admin.FilterHandler(p)},
+		{admission.Dear, "GET " + admin.PathPeerDoctor, admin.DoctorHandler(p.examiner)},
+		{admission.Stream, "GET " + admin.PathPeerDrill, admin.DrillHandler(p)}, // it looks on for a while
+		{admission.Operator, "POST " + admin.PathPeerDrill, admin.DrillHandler(p)},
+		{admission.Dear, "GET " + admin.PathPeerFailover, kube},
+		{admission.Dear, "GET " + admin.PathPeerFailover + "/", kube},
 	} {
 		routes.Members(r.class, r.pattern, r.handler)
 	}

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
@@ -39,7 +39,7 @@ func careless(t *testing.T, socket string) {
 	s := planted()
 	body := `{"name": "h1", "leader": "h1", "token": "57", "text": "` + s[0] + `", "driver_info": {"ipmi_password": "` + s[1] + `"}, "kubeconfig": "token: ` + s[2] + `\n",
 "why": "ask https://trivet:` + s[3] + `@ironic.example/v1 passwd=` + s[5] + `", "ca_key": "-----BEGIN EC PRIVATE KEY-----\n` + s[4] + `\n-----END EC PRIVATE KEY-----"}`
-	hosts, err := json.Marshal(api.HostFiles{
+	hosts, err := json.Marshal(admin.HostFiles{
 		Peer: "h1", Files: []supportbundle.File{{Name: "log.txt", Text: "token=57 careless " + body}, {Name: "metrics.txt", Error: "password=" + s[5]}},
 	})
 	if err != nil {

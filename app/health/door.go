@@ -33,7 +33,7 @@ type Door struct {
 	Config  func() config.Config
 }
 
-// Firewall implements api.Filter.
+// Firewall implements admin.Filter.
 func (d *Door) Firewall() api.Firewall {
 	v := d.Members.Log.View()
 	out := api.Firewall{
@@ -134,7 +134,7 @@ func (d *Door) listAge(v fsm.View) time.Duration {
 	return v.Now().Sub(pull.At) + d.Members.Stale()
 }
 
-// Explain implements api.Filter.
+// Explain implements admin.Filter.
 func (d *Door) Explain(mac string) (api.Explanation, error) {
 	x, err := firewall.Explain(d.Members.Log.View(), d.hostState(), mac)
 	if err != nil {

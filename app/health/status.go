@@ -56,7 +56,7 @@ type Warnings struct {
 	Configuration func() []api.Warning
 }
 
-// Status implements api.Local.
+// Status implements admin.Local.
 func (s *Self) Status() api.Status {
 	v := s.Members.Log.View()
 	h := s.Members.Hearing(v)
@@ -76,7 +76,7 @@ func (s *Self) Status() api.Status {
 	return out
 }
 
-// Peers implements api.Local.
+// Peers implements admin.Local.
 func (s *Self) Peers() []api.Peer {
 	return s.Members.Peers(s.Members.Hearing(s.Members.Log.View()), s.Wall())
 }

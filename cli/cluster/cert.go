@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cli/local"
 	"github.com/trivet-ha/trivet/cli/options"
@@ -19,7 +19,7 @@ func Cert(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 }
 
 func certIssue(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[api.Credentials]{
+	return term.Verb[admin.Credentials]{
 		Use:   "issue-operator NAME",
 		Short: "Issue a certificate with which an operator may control the cluster through the peers' port",
 		Long: "Issue a certificate with which an operator may control the cluster through the peers' port, as through the socket.\n" +
@@ -27,7 +27,7 @@ func certIssue(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"It is good for 90 days, for every command that takes --peer and --operator-cert. 'trivet cert revoke-operator' ends it before.",
 		Example: "  (umask 077; trivet cert issue-operator ann > ann.pem)\n  trivet status --peer h1 --operator-cert ann.pem",
 		Method:  "POST", Path: "/v1/operators/{NAME}",
-		Show: func(made api.Credentials, _ []string) error {
+		Show: func(made admin.Credentials, _ []string) error {
 			return t.Show(made, func() error {
 				_, err := fmt.Fprint(t.Out, made.Cert, made.CA, made.Key)
 				return err

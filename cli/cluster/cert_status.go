@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cli/local"
 	"github.com/trivet-ha/trivet/cli/options"
@@ -25,7 +25,7 @@ func certStatus(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Comma
 	}
 	c.Flags().BoolVar(&offline, "offline", false, "read the data directory of this host alone")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		var rows []api.Certificate
+		var rows []admin.Certificate
 		err := term.ErrNoPeerHere
 		if !offline {
 			err = peer.Call(c.Context(), "GET", "/v1/certificates", nil, &rows)
@@ -52,19 +52,19 @@ func certStatus(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Comma
 	return c
 }
 
-func showCertificates(t *term.Terminal, rows []api.Certificate) error {
+func showCertificates(t *term.Terminal, rows []admin.Certificate) error {
 	type row struct {
 		Key                                 string `col:"name"`
 		Certificate, ValidUntil, ForAnother string
 		Since                               string `col:"wide"`
 		VoidUpTo, Problem                   string
 	}
-	return t.Show(rows, term.Each(rows, func(c api.Certificate) row {
+	return t.Show(rows, term.Each(rows, func(c admin.Certificate) row {
 		return row{c.Name, certificateOf(c), c.NotAfter, left(t, c.NotAfter), c.NotBefore, c.RevokedUpTo, c.Problem}
 	}))
 }
 
-func certificateOf(c api.Certificate) string {
+func certificateOf(c admin.Certificate) string {
 	if c.Role == "ca" {
 		return "CA of cluster " + c.Name
 	}
@@ -81,7 +81,7 @@ func left(t *term.Terminal, moment string) string {
 }
 
 // certificatesHere reads the data directory.
-func certificatesHere(set *options.Set) ([]api.Certificate, error) {
+func certificatesHere(set *options.Set) ([]admin.Certificate, error) {
 	conf, err := set.Load()
 	if err != nil {
 		return nil, err
@@ -90,17 +90,17 @@ func certificatesHere(set *options.Set) ([]api.Certificate, error) {
 	if err != nil {
 		return nil, local.DirError(err)
 	}
-	row := func(role, name string, from, to time.Time) api.Certificate {
-		return api.Certificate{Role: role, Name: name, NotBefore: from.UTC().Format(time.RFC3339), NotAfter: to.UTC().Format(time.RFC3339)}
+	row := func(role, name string, from, to time.Time) admin.Certificate {
+		return admin.Certificate{Role: role, Name: name, NotBefore: from.UTC().Format(time.RFC3339), NotAfter: to.UTC().Format(time.RFC3339)}
 	}
-	return []api.Certificate{
+	return []admin.Certificate{
 		row("peer", id.Name, cred.Leaf.NotBefore, cred.Leaf.NotAfter),
 		row("ca", id.Cluster, cred.CA.NotBefore, cred.CA.NotAfter),
 	}, nil
 }
 
 func certRenew(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[api.Certificate]{
+	return term.Verb[admin.Certificate]{
 		Use:   "renew",
 		Short: "Give this peer a new key and certificate at once",
 		Long: "Give the peer of this host, or of --peer, a new key and certificate at once, also without a leader or a quorum. Peers do so by themselves in time,\n" +
@@ -108,9 +108,9 @@ func certRenew(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"stays good until it ends: only 'trivet remove' shuts its owner out.",
 		Example: "trivet cert renew",
 		Method:  "POST", Path: "/v1/certificates/renewal",
-		Show: func(made api.Certificate, _ []string) error {
+		Show: func(made admin.Certificate, _ []string) error {
 			t.Say("new connections use the new certificate")
-			return showCertificates(t, []api.Certificate{made})
+			return showCertificates(t, []admin.Certificate{made})
 		},
 	}.Command(peer)
 }

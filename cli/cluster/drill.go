@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
@@ -18,7 +19,7 @@ func Drill(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 func drillFailoverCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var order api.DrillOrder
+	var order admin.DrillOrder
 	var yes bool
 	c := &cobra.Command{
 		Use:   "failover",
@@ -42,7 +43,7 @@ func drillFailoverCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
 	return c
 }
 
-func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order api.DrillOrder, yes bool) error {
+func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order admin.DrillOrder, yes bool) error {
 	var s api.Status
 	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return err
@@ -51,8 +52,8 @@ func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order api.Dril
 		return err
 	}
 	t.Say("all peers look on; in a second %s loses leadership", term.Dash(s.Leader))
-	var r api.DrillReport
-	if err := peer.Within(api.DrillLimit).Call(ctx, "POST", "/v1/drill", order, &r); err != nil {
+	var r admin.DrillReport
+	if err := peer.Within(admin.DrillLimit).Call(ctx, "POST", "/v1/drill", order, &r); err != nil {
 		return err
 	}
 	if err := printDrill(t, r); err != nil {
@@ -65,7 +66,7 @@ func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order api.Dril
 }
 
 // consentToDrill asks whoever is there.
-func consentToDrill(t *term.Terminal, order api.DrillOrder, leader string, yes bool) error {
+func consentToDrill(t *term.Terminal, order admin.DrillOrder, leader string, yes bool) error {
 	switch {
 	case yes:
 		return nil
@@ -82,27 +83,27 @@ func consentToDrill(t *term.Terminal, order api.DrillOrder, leader string, yes b
 	return nil
 }
 
-func printDrill(t *term.Terminal, r api.DrillReport) error {
+func printDrill(t *term.Terminal, r admin.DrillReport) error {
 	return t.Show(r, func() error {
 		t.Say("%s led, %s leads now", r.OldLeader, term.Dash(r.NewLeader))
 		type row struct {
 			What, SeenFrom, LongestGone, Bound, Verdict string
 			Note                                        string `col:"wide"`
 		}
-		return t.Show(r.Rows, term.Each(r.Rows, func(r api.DrillRow) row {
+		return t.Show(r.Rows, term.Each(r.Rows, func(r admin.DrillRow) row {
 			return row{r.What, r.From, drillGone(r), fmt.Sprintf("%d ms", r.BoundMS), drillVerdict(r), r.Note}
 		}))
 	})
 }
 
-func drillGone(row api.DrillRow) string {
+func drillGone(row admin.DrillRow) string {
 	if row.Note != "" && row.LongestMS == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%d ms", row.LongestMS)
 }
 
-func drillVerdict(row api.DrillRow) string {
+func drillVerdict(row admin.DrillRow) string {
 	switch {
 	case !row.OK:
 		return "TOO LONG"

@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // FailoverSafe is 'trivet failover-safe'.
 func FailoverSafe(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[api.Verdict]{
+	return term.Verb[admin.Verdict]{
 		Use:   "failover-safe [PEER]",
 		Short: "Say whether a peer may be stopped now, for scripts",
 		Long: "Say in one sentence how many voters the cluster can lose, and whether a peer, by name or ID, may be stopped now; without one this peer.\n" +
@@ -19,7 +19,7 @@ func FailoverSafe(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"The exit code is 0 if it is safe, 4 if it is not, 5 if no leader says so in time.",
 		Example: "trivet failover-safe && systemctl restart trivet\ntrivet failover-safe h2",
 		Method:  "GET", Path: "/v1/safe?peer={PEER}",
-		Show: func(v api.Verdict, _ []string) error {
+		Show: func(v admin.Verdict, _ []string) error {
 			err := t.Show(v, func() error {
 				if v.Safe {
 					t.Say("%s", v.Sentence)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -43,13 +43,13 @@ func Gossip(t *term.Terminal, peer term.Peer) *cobra.Command {
 		},
 	}
 	rotate.Flags().BoolVar(&noWait, "no-wait", false, "return once it has begun")
-	status := term.Verb[api.GossipKeys]{
+	status := term.Verb[admin.GossipKeys]{
 		Use:     "status",
 		Short:   "Show how far a rotation of the gossip key has come",
 		Long:    "Show how far a rotation of the gossip key has come, and for whom it waits. 'settled' is the end of one.",
 		Example: "trivet gossip status",
 		Method:  "GET", Path: "/v1/gossip", Stale: true,
-		Show: func(now api.GossipKeys, _ []string) error {
+		Show: func(now admin.GossipKeys, _ []string) error {
 			return t.Show(now, struct {
 				Stage              string
 				Confirmed, Missing []string
@@ -68,7 +68,7 @@ func awaitRotation(ctx context.Context, t *term.Terminal, peer term.Peer) error 
 	defer tick.Stop()
 	last := ""
 	for {
-		var now api.GossipKeys
+		var now admin.GossipKeys
 		err := peer.Call(ctx, "GET", "/v1/gossip", nil, &now)
 		switch {
 		case err == nil && now.Stage == settled:

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cli/local"
 	"github.com/trivet-ha/trivet/cli/options"
@@ -39,7 +40,7 @@ func leave(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.S
 	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return leaveStopped(t, set, err)
 	}
-	err := peer.Within(term.ShapeLimit).Call(ctx, "POST", "/v1/leave", api.Leave{Force: force}, nil)
+	err := peer.Within(term.ShapeLimit).Call(ctx, "POST", "/v1/leave", admin.Leave{Force: force}, nil)
 	switch {
 	case errors.Is(err, term.ErrNoPeerHere): // it has stopped since it was asked for its status
 		return leaveStopped(t, set, err)

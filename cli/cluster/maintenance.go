@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
@@ -28,7 +29,7 @@ func maintenance(t *term.Terminal, peer term.Peer, use, example, short, long str
 		c.Flags().BoolVar(&force, "force", false, "although nobody else could lead")
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := exclude(c.Context(), peer, "/v1/maintenance", api.Exclusion{Peer: term.OnlyArg(args), On: on, Force: force})
+		name, err := exclude(c.Context(), peer, "/v1/maintenance", admin.Exclusion{Peer: term.OnlyArg(args), On: on, Force: force})
 		if err != nil {
 			return err
 		}
@@ -43,7 +44,7 @@ func maintenance(t *term.Terminal, peer term.Peer, use, example, short, long str
 }
 
 // exclude decides something of a peer and returns its name.
-func exclude(ctx context.Context, peer term.Peer, path string, in api.Exclusion) (name string, err error) {
+func exclude(ctx context.Context, peer term.Peer, path string, in admin.Exclusion) (name string, err error) {
 	if name = in.Peer; name == "" {
 		var s api.Status
 		if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
@@ -64,7 +65,7 @@ func membersPromote(t *term.Terminal, peer term.Peer) *cobra.Command {
 	}
 	c.Flags().BoolVar(&force, "force", false, "although it does not live; returns without waiting for its vote")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := exclude(c.Context(), peer, "/v1/observer", api.Exclusion{Peer: args[0], Force: force})
+		name, err := exclude(c.Context(), peer, "/v1/observer", admin.Exclusion{Peer: args[0], Force: force})
 		if err == nil {
 			t.Say("%s votes", name)
 		}
@@ -84,7 +85,7 @@ func membersDemote(t *term.Terminal, peer term.Peer) *cobra.Command {
 	}
 	c.Flags().BoolVar(&force, "force", false, "although the rest cannot go on without more peers")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := exclude(c.Context(), peer, "/v1/observer", api.Exclusion{Peer: args[0], On: true, Force: force})
+		name, err := exclude(c.Context(), peer, "/v1/observer", admin.Exclusion{Peer: args[0], On: true, Force: force})
 		if err == nil {
 			t.Say("%s is an observer", name)
 		}

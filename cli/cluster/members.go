@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
 // Members is 'trivet members'.
 func Members(t *term.Terminal, peer term.Peer) *cobra.Command {
-	c := term.Verb[[]api.Member]{
+	c := term.Verb[[]admin.Member]{
 		Use:   "members",
 		Short: "List the members of the cluster: role, live or silent since when, version, address",
 		Long: "List the members of the cluster, as the log has them: every peer that joined and did not leave, live or not. " +
@@ -22,13 +23,13 @@ func Members(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"The answer is the cluster's and needs a leader; with --stale it is what this peer knows.",
 		Example: "trivet members\ntrivet members --stale -o wide",
 		Method:  "GET", Path: "/v1/members", Stale: true,
-		Show: func(all []api.Member, _ []string) error {
+		Show: func(all []admin.Member, _ []string) error {
 			mark := t.Style()
 			type row struct {
 				Name, Role, State, Version, Address string
 				Joined, LogVersion, ID, Gossip, API string `col:"wide"`
 			}
-			return t.Show(all, term.Each(all, func(m api.Member) row {
+			return t.Show(all, term.Each(all, func(m admin.Member) row {
 				return row{m.Name, memberRole(m), mark.BadIf(!m.Live, memberState(m)), m.Binary, m.Address, m.Joined, fmt.Sprint(m.Version), m.ID, m.Gossip, m.API}
 			}))
 		},
@@ -79,7 +80,7 @@ func Role(r api.Peer) string {
 	return text
 }
 
-func memberRole(m api.Member) string {
+func memberRole(m admin.Member) string {
 	return Role(api.Peer{Leader: m.Leader, Voter: m.Voter, Observer: m.Observer, Maintenance: m.Maintenance})
 }
 
@@ -94,7 +95,7 @@ func state(c api.Contact) string {
 	return fmt.Sprintf("silent for %v", age(c.ContactMS))
 }
 
-func memberState(m api.Member) string {
+func memberState(m admin.Member) string {
 	if !m.Live && !m.NeverHeard {
 		return fmt.Sprintf("silent since %s (%v)", m.SilentSince, age(m.ContactMS))
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/url"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
@@ -18,8 +18,8 @@ func removeAndInvite(ctx context.Context, t *term.Terminal, peer term.Peer, name
 	if err != nil {
 		return err
 	}
-	var token api.Token
-	if err := peer.Call(ctx, "POST", "/v1/tokens", api.NewToken{}, &token); err != nil {
+	var token admin.Token
+	if err := peer.Call(ctx, "POST", "/v1/tokens", admin.NewToken{}, &token); err != nil {
 		return err
 	}
 	path := "/v1/members/" + url.PathEscape(old.ID)
@@ -43,7 +43,7 @@ func removeAndInvite(ctx context.Context, t *term.Terminal, peer term.Peer, name
 	})
 }
 
-func asObserver(old api.Member) string {
+func asObserver(old admin.Member) string {
 	if old.Observer {
 		return " --observer"
 	}
@@ -51,10 +51,10 @@ func asObserver(old api.Member) string {
 }
 
 // memberCalled returns the one member with this name or ID.
-func memberCalled(ctx context.Context, peer term.Peer, name string) (api.Member, error) {
-	var rows, found []api.Member
+func memberCalled(ctx context.Context, peer term.Peer, name string) (admin.Member, error) {
+	var rows, found []admin.Member
 	if err := peer.Call(ctx, "GET", "/v1/members", nil, &rows); err != nil {
-		return api.Member{}, err
+		return admin.Member{}, err
 	}
 	for _, m := range rows {
 		if m.ID == name {
@@ -68,8 +68,8 @@ func memberCalled(ctx context.Context, peer term.Peer, name string) (api.Member,
 	case 1:
 		return found[0], nil
 	case 0:
-		return api.Member{}, term.Fail(term.ExitNotFound, "see 'trivet members'", "no member is called %q", name)
+		return admin.Member{}, term.Fail(term.ExitNotFound, "see 'trivet members'", "no member is called %q", name)
 	default:
-		return api.Member{}, term.Fail(term.ExitConflict, "name it by its ID; see 'trivet members -o wide'", "%d members are called %q", len(found), name)
+		return admin.Member{}, term.Fail(term.ExitConflict, "name it by its ID; see 'trivet members -o wide'", "%d members are called %q", len(found), name)
 	}
 }

@@ -3,12 +3,12 @@ package cluster
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
 func membersSetAddress(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var to api.Address
+	var to admin.Address
 	c := term.Verb[term.None]{
 		Use:   "set-address PEER HOST:PORT",
 		Short: "Tell the cluster where a peer is dialled from now on",

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
@@ -24,7 +25,7 @@ func tokenCreate(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"knows whom it talks to, and is good for any number of hosts until it ends or is revoked. Only the hash of its secret is kept.",
 		Example: "trivet token create\ntrivet token create --ttl 1h",
 	}
-	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long it is good for")
+	c.Flags().DurationVar(&ttl, "ttl", admin.DefaultTokenTTL, "how long it is good for")
 	c.RunE = func(c *cobra.Command, _ []string) error { return makeToken(c.Context(), t, peer, "/v1/tokens", ttl) }
 	return c
 }
@@ -38,7 +39,7 @@ func tokenRotate(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"If the new one cannot be made, none is left; run it again.",
 		Example: "trivet token rotate",
 	}
-	c.Flags().DurationVar(&ttl, "ttl", api.DefaultTokenTTL, "how long the new one is good for")
+	c.Flags().DurationVar(&ttl, "ttl", admin.DefaultTokenTTL, "how long the new one is good for")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return makeToken(c.Context(), t, peer, "/v1/tokens/rotation", ttl)
 	}
@@ -46,8 +47,8 @@ func tokenRotate(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 func makeToken(ctx context.Context, t *term.Terminal, peer term.Peer, path string, ttl time.Duration) error {
-	var made api.Token
-	if err := peer.Call(ctx, "POST", path, api.NewToken{TTL: ttl.String()}, &made); err != nil {
+	var made admin.Token
+	if err := peer.Call(ctx, "POST", path, admin.NewToken{TTL: ttl.String()}, &made); err != nil {
 		return err
 	}
 	return t.Show(made, func() error {
@@ -67,7 +68,7 @@ func ownAddress(ctx context.Context, peer term.Peer) (string, error) {
 	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return "", err
 	}
-	var members []api.Member
+	var members []admin.Member
 	if err := peer.Call(ctx, "GET", term.Stale("/v1/members", true), nil, &members); err != nil {
 		return "", err
 	}
@@ -80,15 +81,15 @@ func ownAddress(ctx context.Context, peer term.Peer) (string, error) {
 }
 
 func tokenList(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[[]api.Token]{
+	return term.Verb[[]admin.Token]{
 		Use:     "list",
 		Short:   "List the join tokens that are good; secrets are not kept",
 		Long:    "List the join tokens that are good, with the time they are good for. Their secrets are not kept and cannot be shown again.",
 		Example: "trivet token list",
 		Method:  "GET", Path: "/v1/tokens", Stale: true,
-		Show: func(tokens []api.Token, _ []string) error {
+		Show: func(tokens []admin.Token, _ []string) error {
 			type row struct{ ID, ExpiresIn string }
-			return t.Show(tokens, term.Each(tokens, func(t api.Token) row { return row{t.ID, t.ExpiresIn} }))
+			return t.Show(tokens, term.Each(tokens, func(t admin.Token) row { return row{t.ID, t.ExpiresIn} }))
 		},
 	}.Command(peer)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
@@ -105,7 +105,7 @@ func otherServers(ctx context.Context, set *options.Set) (servers []string) {
 	if err != nil || set.Port != "" {
 		return nil
 	}
-	var members []api.Member
+	var members []admin.Member
 	if err := term.OnSocket(local.Socket).Call(ctx, "GET", "/v1/members?stale=1", nil, &members); err != nil {
 		return nil
 	}

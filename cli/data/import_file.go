@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
@@ -39,7 +39,7 @@ type exportLine struct {
 
 // exportedRecord is a record, and the body that the peer is sent of it.
 type exportedRecord struct {
-	api.ImportedRecord
+	admin.ImportedRecord
 	Unreadable string `json:"unreadable"` // why its data could not be exported
 
 	body []byte

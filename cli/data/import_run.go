@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -191,7 +192,7 @@ func (t *takeover) record(ctx context.Context, r exportedRecord, check bool) err
 // send asks the peer to import something. While nobody leads it is tried again,
 // which is safe: what was done is not done twice. What the peer cannot take over
 // is a refusal and no error.
-func (t *takeover) send(ctx context.Context, path string, body []byte, check bool) (out api.ImportResult, refusal string, err error) {
+func (t *takeover) send(ctx context.Context, path string, body []byte, check bool) (out admin.ImportResult, refusal string, err error) {
 	if check {
 		path += "?check=1"
 	}
@@ -215,7 +216,7 @@ func (t *takeover) send(ctx context.Context, path string, body []byte, check boo
 	}
 }
 
-func (t *takeover) post(ctx context.Context, path string, body []byte, out *api.ImportResult) error {
+func (t *takeover) post(ctx context.Context, path string, body []byte, out *admin.ImportResult) error {
 	ctx, cancel := context.WithTimeout(ctx, t.peer.Limit)
 	defer cancel()
 	resp, err := t.peer.Do(ctx, http.MethodPost, path, bytes.NewReader(body))
@@ -246,7 +247,7 @@ func (t *takeover) refuse(count *importCount, kind, id, reason string) {
 }
 
 // add counts what the peer did.
-func (c *importCount) add(out api.ImportResult) {
+func (c *importCount) add(out admin.ImportResult) {
 	if out.Created {
 		c.New++
 	} else {
@@ -255,7 +256,7 @@ func (c *importCount) add(out api.ImportResult) {
 }
 
 // warn tells once what the peer's configuration will do to what is imported.
-func (t *takeover) warn(out api.ImportResult) {
+func (t *takeover) warn(out admin.ImportResult) {
 	if t.warned {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cli/local"
 	"github.com/trivet-ha/trivet/cli/options"
@@ -120,8 +120,8 @@ func foundAgain(ctx context.Context, t *term.Terminal, set *options.Set, conf co
 		t.Say("for the command that others join with: 'trivet token create'")
 		return nil
 	}
-	var made api.Token
-	if err := term.OnSocket(conf.Socket).Call(ctx, "POST", "/v1/tokens", api.NewToken{}, &made); err != nil {
+	var made admin.Token
+	if err := term.OnSocket(conf.Socket).Call(ctx, "POST", "/v1/tokens", admin.NewToken{}, &made); err != nil {
 		return term.Fail(term.ExitConflict, "start the peer ('trivet serve') and run 'trivet token create'",
 			"%s is a peer already, and its first join token is not kept: %w", id.Name, err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
 )
@@ -23,12 +23,12 @@ func Debug(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 }
 
 func fsmCheck(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[api.Check]{
+	return term.Verb[admin.Check]{
 		Use:     "check",
 		Short:   "Verify the invariants and print the hash, which is equal on all peers at one index",
 		Example: "trivet debug fsm check",
 		Method:  "GET", Path: "/v1/debug/check",
-		Show: func(out api.Check, _ []string) error {
+		Show: func(out admin.Check, _ []string) error {
 			err := t.Show(out, func() error {
 				_, err := fmt.Fprintf(t.Out, "index  %d\nhash   %s\n", out.Index, out.Hash)
 				return err
@@ -63,23 +63,23 @@ func fsmDump(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 func settingGet(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[api.Setting]{
+	return term.Verb[admin.Setting]{
 		Use: "get KEY", Short: "Print a setting's value", Example: "trivet debug setting get greeting",
 		Method: "GET", Path: "/v1/settings/{KEY}", Stale: true,
-		Show: func(s api.Setting, _ []string) error { return printSetting(t, s, s.Value) },
+		Show: func(s admin.Setting, _ []string) error { return printSetting(t, s, s.Value) },
 	}.Command(peer)
 }
 
 func settingPut(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[api.Setting]{
+	return term.Verb[admin.Setting]{
 		Use: "put KEY VALUE", Short: "Store a setting and print the token of the write", Example: "trivet debug setting put greeting hello",
 		Method: "PUT", Path: "/v1/settings/{KEY}",
-		Input: func(args []string) any { return api.Setting{Value: args[1]} },
-		Show:  func(s api.Setting, _ []string) error { return printSetting(t, s, s.Token.String()) },
+		Input: func(args []string) any { return admin.Setting{Value: args[1]} },
+		Show:  func(s admin.Setting, _ []string) error { return printSetting(t, s, s.Token.String()) },
 	}.Command(peer)
 }
 
-func printSetting(t *term.Terminal, s api.Setting, short string) error {
+func printSetting(t *term.Terminal, s admin.Setting, short string) error {
 	return t.Show(s, func() error {
 		_, err := fmt.Fprintln(t.Out, short)
 		return err
@@ -94,12 +94,12 @@ func settingDelete(peer term.Peer) *cobra.Command {
 }
 
 func settingList(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[[]api.Setting]{
+	return term.Verb[[]admin.Setting]{
 		Use: "list", Short: "List the settings", Example: "trivet debug setting list",
 		Method: "GET", Path: "/v1/settings", Stale: true,
-		Show: func(all []api.Setting, _ []string) error {
+		Show: func(all []admin.Setting, _ []string) error {
 			type row struct{ Key, Value string }
-			return t.Show(all, term.Each(all, func(s api.Setting) row { return row{s.Key, s.Value} }))
+			return t.Show(all, term.Each(all, func(s admin.Setting) row { return row{s.Key, s.Value} }))
 		},
 	}.Command(peer)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/local"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
@@ -140,7 +140,7 @@ func bundleDoctor(ctx context.Context, t *term.Terminal, peer term.Peer, set *op
 // bundlePeer are the files of the peer that is asked, in a folder by its name; none
 // where it does not answer.
 func bundlePeer(ctx context.Context, peer term.Peer, redactor *supportbundle.Redactor) ([]supportbundle.Folder, error) {
-	var host api.HostFiles
+	var host admin.HostFiles
 	if err := peer.Within(bundleWaits).Call(ctx, http.MethodGet, "/v1/debug/bundle", nil, &host); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -45,19 +45,19 @@ func failoverList(t *term.Terminal, peer term.Peer) *cobra.Command {
 	}
 }
 
-func failover(ctx context.Context, peer term.Peer) (f api.Failover, err error) {
+func failover(ctx context.Context, peer term.Peer) (f admin.Failover, err error) {
 	err = peer.Call(ctx, "GET", "/v1/failover", nil, &f)
 	return f, err
 }
 
-func printFailover(t *term.Terminal, f api.Failover) error {
+func printFailover(t *term.Terminal, f admin.Failover) error {
 	return t.Show(f, func() error {
 		type row struct {
 			Key                                                       string `col:"name"`
 			Cluster, Node, Ready, Lease, Silent, State, Would, WhyNot string
 			ControlPlane, Kubelet, Changed, Boot, UID                 string `col:"wide"`
 		}
-		err := t.Show(f.Nodes, term.Each(f.Nodes, func(n api.KubeNode) row {
+		err := t.Show(f.Nodes, term.Each(f.Nodes, func(n admin.KubeNode) row {
 			return row{kubeName(n), n.Cluster, n.Name, n.Ready, leaseText(n), votesText(n), stateText(n.Remediation), n.Would, whyText(t, n.Why), term.YesNo(n.ControlPlane), n.Kubelet, n.Changed, n.BootID, n.UID}
 		}))
 		if err != nil || t.Format == "name" {
@@ -70,17 +70,17 @@ func printFailover(t *term.Terminal, f api.Failover) error {
 	})
 }
 
-func kubeName(n api.KubeNode) string { return n.Cluster + "/" + n.Name }
+func kubeName(n admin.KubeNode) string { return n.Cluster + "/" + n.Name }
 
 // leaseText rounds to what is of use beside a bound of seconds.
-func leaseText(n api.KubeNode) string {
+func leaseText(n admin.KubeNode) string {
 	return (time.Duration(n.LeaseAgeMS) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
 // votesText says how many voters get no answer, of those who may vote.
-func votesText(n api.KubeNode) string { return fmt.Sprintf("%d of %d", n.Silent, n.Voters) }
+func votesText(n admin.KubeNode) string { return fmt.Sprintf("%d of %d", n.Silent, n.Voters) }
 
-func stateText(r *api.Remediation) string {
+func stateText(r *admin.Remediation) string {
 	if r == nil {
 		return "-"
 	}
@@ -99,7 +99,7 @@ func whyText(t *term.Terminal, why []string) string {
 }
 
 // failoverRemarks are what concerns more than one kube node.
-func failoverRemarks(f api.Failover) []string {
+func failoverRemarks(f admin.Failover) []string {
 	mode := f.Mode
 	if f.DryRun {
 		mode += ", dry run: nothing is done"
@@ -122,7 +122,7 @@ func failoverRemarks(f api.Failover) []string {
 	return out
 }
 
-func pauseText(pause api.FailoverPause) string {
+func pauseText(pause admin.FailoverPause) string {
 	of, until := "all clusters", "until it is resumed"
 	if pause.Cluster != "" {
 		of = "cluster " + pause.Cluster
@@ -168,13 +168,13 @@ func splitNode(text string) (cluster, name string) {
 	if cluster, name, found := strings.Cut(text, "/"); found {
 		return cluster, name
 	}
-	return api.AnyCluster, text
+	return admin.AnyCluster, text
 }
 
-func pickNode(nodes []api.KubeNode, cluster, name string) (api.KubeNode, error) {
-	var found []api.KubeNode
+func pickNode(nodes []admin.KubeNode, cluster, name string) (admin.KubeNode, error) {
+	var found []admin.KubeNode
 	for _, n := range nodes {
-		if n.Name == name && (cluster == api.AnyCluster || n.Cluster == cluster) {
+		if n.Name == name && (cluster == admin.AnyCluster || n.Cluster == cluster) {
 			found = append(found, n)
 		}
 	}
@@ -182,20 +182,20 @@ func pickNode(nodes []api.KubeNode, cluster, name string) (api.KubeNode, error) 
 	case 1:
 		return found[0], nil
 	case 0:
-		return api.KubeNode{}, term.Fail(term.ExitNotFound, "see 'trivet failover list'", "no kube node is called %q", name)
+		return admin.KubeNode{}, term.Fail(term.ExitNotFound, "see 'trivet failover list'", "no kube node is called %q", name)
 	default:
-		return api.KubeNode{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover list'", "%d clusters have a kube node called %q", len(found), name)
+		return admin.KubeNode{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover list'", "%d clusters have a kube node called %q", len(found), name)
 	}
 }
 
-func ofNode(all []api.Remediation, cluster, name string) []api.Remediation {
-	return slices.DeleteFunc(slices.Clone(all), func(r api.Remediation) bool {
-		return r.Node != name || cluster != api.AnyCluster && r.Cluster != cluster
+func ofNode(all []admin.Remediation, cluster, name string) []admin.Remediation {
+	return slices.DeleteFunc(slices.Clone(all), func(r admin.Remediation) bool {
+		return r.Node != name || cluster != admin.AnyCluster && r.Cluster != cluster
 	})
 }
 
 // remediations are those that are kept, the newest first; limit 0: all.
-func remediations(ctx context.Context, peer term.Peer, limit int, stale bool) (rows []api.Remediation, err error) {
+func remediations(ctx context.Context, peer term.Peer, limit int, stale bool) (rows []admin.Remediation, err error) {
 	query := url.Values{}
 	if limit > 0 {
 		query.Set("limit", fmt.Sprint(limit))
@@ -207,10 +207,10 @@ func remediations(ctx context.Context, peer term.Peer, limit int, stale bool) (r
 	return rows, err
 }
 
-func printKubeNode(t *term.Terminal, n api.KubeNode, done []api.Remediation) error {
+func printKubeNode(t *term.Terminal, n admin.KubeNode, done []admin.Remediation) error {
 	all := struct {
-		Node         api.KubeNode      `json:"node"`
-		Remediations []api.Remediation `json:"remediations"`
+		Node         admin.KubeNode      `json:"node"`
+		Remediations []admin.Remediation `json:"remediations"`
 	}{n, done}
 	return t.Show(all, term.Text{Names: []string{kubeName(n)}, Print: func() error {
 		line := func(title, text string) { fmt.Fprintf(t.Out, "%-9s %s\n", title, term.Printable(text)) }
@@ -234,7 +234,7 @@ func printKubeNode(t *term.Terminal, n api.KubeNode, done []api.Remediation) err
 	}})
 }
 
-func printRemediation(t *term.Terminal, r api.Remediation) {
+func printRemediation(t *term.Terminal, r admin.Remediation) {
 	fmt.Fprintf(t.Out, "remediation %v: %s since %s\n", r.ID, r.State, r.Since)
 	for _, s := range r.Steps {
 		fmt.Fprintf(t.Out, "  %s  %-9s %s: %s\n", s.At, s.State, term.Dash(s.Peer), term.Dash(term.Printable(s.Reason)))
@@ -246,7 +246,7 @@ func printRemediation(t *term.Terminal, r api.Remediation) {
 
 // keptOff reports whether a machine that is switched on by hand is switched off again:
 // what it had is being given away.
-func keptOff(r api.Remediation) bool {
+func keptOff(r admin.Remediation) bool {
 	return r.Open && slices.Contains([]string{fsm.RemOff.String(), fsm.RemTainted.String(), fsm.RemDeleted.String()}, r.State)
 }
 
@@ -286,12 +286,12 @@ func failoverHistory(t *term.Terminal, peer term.Peer) *cobra.Command {
 	return c
 }
 
-func printHistory(t *term.Terminal, rows []api.Remediation) error {
+func printHistory(t *term.Terminal, rows []admin.Remediation) error {
 	type row struct {
 		ID, Cluster, Node, State, Began, Since, Device, Reason string
 		Offs, Boot, UID                                        string `col:"wide"`
 	}
-	return t.Show(rows, term.Each(rows, func(r api.Remediation) row {
+	return t.Show(rows, term.Each(rows, func(r admin.Remediation) row {
 		return row{r.ID.String(), r.Cluster, r.Node, r.State, r.Began, r.Since, r.Device, term.Printable(r.Reason), fmt.Sprint(r.Attempts), r.BootID, r.UID}
 	}))
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
@@ -25,7 +25,7 @@ func operator(t *term.Terminal) string {
 }
 
 func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var in api.PauseOrder
+	var in admin.PauseOrder
 	var length time.Duration
 	c := &cobra.Command{
 		Use:   "pause",
@@ -45,7 +45,7 @@ func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
 			in.For = length.String()
 		}
 		in.By = operator(t)
-		var now []api.FailoverPause
+		var now []admin.FailoverPause
 		if err := peer.Call(c.Context(), "POST", "/v1/failover/pause", in, &now); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func pausedText(cluster string, length time.Duration) string {
 }
 
 func failoverResume(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var in api.PauseOrder
+	var in admin.PauseOrder
 	c := &cobra.Command{
 		Use:     "resume",
 		Short:   "End a pause",
@@ -78,7 +78,7 @@ func failoverResume(t *term.Terminal, peer term.Peer) *cobra.Command {
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		in.By = operator(t)
-		var left []api.FailoverPause
+		var left []admin.FailoverPause
 		if err := peer.Call(c.Context(), "POST", "/v1/failover/resume", in, &left); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func failoverResume(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 // printPauses shows those that are in force.
-func printPauses(t *term.Terminal, rows []api.FailoverPause) error {
+func printPauses(t *term.Terminal, rows []admin.FailoverPause) error {
 	if len(rows) == 0 && (t.Format == "table" || t.Format == "wide") {
 		t.Say("nothing is paused")
 		return nil
@@ -97,13 +97,13 @@ func printPauses(t *term.Terminal, rows []api.FailoverPause) error {
 		Key                                string `col:"name"`
 		Cluster, By, Since, EndsIn, Reason string
 	}
-	return t.Show(rows, term.Each(rows, func(r api.FailoverPause) row {
+	return t.Show(rows, term.Each(rows, func(r admin.FailoverPause) row {
 		return row{r.Cluster, cmp.Or(r.Cluster, "(all)"), term.Printable(r.By), r.Since, r.EndsIn, term.Printable(r.Reason)}
 	}))
 }
 
 func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var in api.ReleaseOrder
+	var in admin.ReleaseOrder
 	c := &cobra.Command{
 		Use:   "release NODE",
 		Short: "Let a remediation that is stuck go on, or end it",
@@ -124,7 +124,7 @@ func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var now api.Remediation
+		var now admin.Remediation
 		if err := peer.Call(c.Context(), "POST", fmt.Sprintf("/v1/failover/remediations/%v/release", open.ID), in, &now); err != nil {
 			return err
 		}
@@ -134,13 +134,13 @@ func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
 	return c
 }
 
-func openRemediation(ctx context.Context, peer term.Peer, node string) (api.Remediation, error) {
+func openRemediation(ctx context.Context, peer term.Peer, node string) (admin.Remediation, error) {
 	cluster, name := splitNode(node)
 	all, err := remediations(ctx, peer, 0, false)
 	if err != nil {
-		return api.Remediation{}, err
+		return admin.Remediation{}, err
 	}
-	var open []api.Remediation
+	var open []admin.Remediation
 	for _, r := range ofNode(all, cluster, name) {
 		if r.Open {
 			open = append(open, r)
@@ -150,9 +150,9 @@ func openRemediation(ctx context.Context, peer term.Peer, node string) (api.Reme
 	case 1:
 		return open[0], nil
 	case 0:
-		return api.Remediation{}, term.Fail(term.ExitNotFound, "see 'trivet failover history'", "no remediation of %s is open", node)
+		return admin.Remediation{}, term.Fail(term.ExitNotFound, "see 'trivet failover history'", "no remediation of %s is open", node)
 	default:
-		return api.Remediation{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'", "%d remediations of %s are open", len(open), node)
+		return admin.Remediation{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'", "%d remediations of %s are open", len(open), node)
 	}
 }
 
@@ -173,7 +173,7 @@ func failoverSimulate(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"The exit code is 0 where it would be remediated and 4 where something forbids it.",
 		Example: "trivet failover simulate worker-1\ntrivet failover simulate worker-1 --mode noobaa",
 		RunE: func(c *cobra.Command, args []string) error {
-			var s api.Simulation
+			var s admin.Simulation
 			path := nodePath("simulation", args[0])
 			if mode != "" {
 				path += "?" + url.Values{"mode": {mode}}.Encode()
@@ -195,7 +195,7 @@ func failoverSimulate(t *term.Terminal, peer term.Peer) *cobra.Command {
 	return c
 }
 
-func printSimulation(t *term.Terminal, s api.Simulation) error {
+func printSimulation(t *term.Terminal, s admin.Simulation) error {
 	return t.Show(s, term.Text{Names: s.Delete, Print: func() error {
 		fmt.Fprintf(t.Out, "if %s/%s died now, %s would, in mode %s\n", s.Cluster, s.Node, s.Peer, s.Mode)
 		step := 0
@@ -269,7 +269,7 @@ func failoverTestFence(t *term.Terminal, peer term.Peer) *cobra.Command {
 		if f.device != "" || f.confirm != "" {
 			return term.Usage("--device and --confirm: with --off or --on alone")
 		}
-		var rows []api.FencePower
+		var rows []admin.FencePower
 		if err := peer.Within(fenceLimit).Call(c.Context(), "GET", term.OnAll(nodePath("power", args[0]), !f.local), nil, &rows); err != nil {
 			return err
 		}
@@ -280,18 +280,18 @@ func failoverTestFence(t *term.Terminal, peer term.Peer) *cobra.Command {
 
 func switchPower(ctx context.Context, t *term.Terminal, peer term.Peer, node string, f fenceFlags) error {
 	_, name := splitNode(node)
-	order := api.PowerOrder{Power: api.PowerOn, Device: f.device, Confirm: name}
+	order := admin.PowerOrder{Power: admin.PowerOn, Device: f.device, Confirm: name}
 	if f.off {
-		order.Power = api.PowerOff
+		order.Power = admin.PowerOff
 	}
 	if err := meant(t, node, name, order.Power, f.confirm); err != nil {
 		return err
 	}
-	var row api.FencePower
+	var row admin.FencePower
 	if err := peer.Within(fenceLimit).Call(ctx, "POST", nodePath("power", node), order, &row); err != nil {
 		return err
 	}
-	return printPower(t, []api.FencePower{row})
+	return printPower(t, []admin.FencePower{row})
 }
 
 // meant makes sure that somebody means this machine.
@@ -314,21 +314,21 @@ func meant(t *term.Terminal, node, name, power, confirmed string) error {
 // powerRow is what one device says to one peer.
 type powerRow struct {
 	peer string
-	api.DevicePower
+	admin.DevicePower
 }
 
-func printPower(t *term.Terminal, rows []api.FencePower) error {
+func printPower(t *term.Terminal, rows []admin.FencePower) error {
 	if err := t.Show(rows, func() error { return printDevices(t, rows) }); err != nil {
 		return err
 	}
 	return brokenFence(rows)
 }
 
-func printDevices(t *term.Terminal, rows []api.FencePower) error {
+func printDevices(t *term.Terminal, rows []admin.FencePower) error {
 	var cells []powerRow
 	for _, r := range rows {
 		if r.Error != "" {
-			cells = append(cells, powerRow{r.Peer, api.DevicePower{Device: "-", Power: "-", Error: r.Error}})
+			cells = append(cells, powerRow{r.Peer, admin.DevicePower{Device: "-", Power: "-", Error: r.Error}})
 		}
 		for _, d := range r.Devices {
 			cells = append(cells, powerRow{r.Peer, d})
@@ -358,7 +358,7 @@ func printDevices(t *term.Terminal, rows []api.FencePower) error {
 }
 
 // brokenFence is how the command ends where not every device answers.
-func brokenFence(rows []api.FencePower) error {
+func brokenFence(rows []admin.FencePower) error {
 	bad, all := 0, 0
 	for _, r := range rows {
 		if r.Error != "" {

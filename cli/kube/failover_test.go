@@ -14,20 +14,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
-func judged() api.Failover {
-	return api.Failover{
+func judged() admin.Failover {
+	return admin.Failover{
 		Leader: "h1", Mode: "safe",
-		Clusters: []api.KubeCluster{{Name: "prod", Nodes: 3, Synced: true}, {Name: "test", Problem: "the API server has not answered for 12s"}},
-		Pauses:   []api.FailoverPause{{Cluster: "test", By: "ann (uid 0)", Reason: "new switches", EndsIn: "1h0m0s"}, {By: "bob"}},
-		Nodes: []api.KubeNode{
-			{Cluster: "prod", Name: "w1", UID: "u1", Ready: "True", LeaseAgeMS: 3_240, Answers: 3, Voters: 3, Would: "nothing", Why: []string{"it is alive"}, Kubelet: "10.0.0.1:10250"},
-			{Cluster: "prod", Name: "w2", UID: "u2", Ready: "Unknown", LeaseAgeMS: 61_000, Silent: 2, Voters: 3, Would: "continue", Remediation: &api.Remediation{State: "fencing"}},
-			{Cluster: "prod", Name: "w3", UID: "u3", Ready: "True", LeaseAgeMS: 18_000, Silent: 3, Voters: 3, Would: "power it off", Why: []string{"2 of 3 unhealthy", "paused\x1b[2J"}},
-			{Cluster: "test", Name: "w1", UID: "u4", Ready: "True", Voters: 3, Would: "nothing", Why: []string{"the API server is silent"}},
+		Clusters: []admin.KubeCluster{{Name: "prod", Nodes: 3, Synced: true}, {Name: "test", Problem: "the API server has not answered for 12s"}},
+		Pauses:   []admin.FailoverPause{{Cluster: "test", By: "ann (uid 0)", Reason: "new switches", EndsIn: "1h0m0s"}, {By: "bob"}},
+		Nodes: []admin.KubeNode{
+			{Cluster: "prod", Name: "w1", UID: "u1", Ready: "True", LeaseAgeMS: 3_240, Votes: admin.Votes{Answers: 3, Voters: 3}, Would: "nothing", Why: []string{"it is alive"}, Kubelet: "10.0.0.1:10250"},
+			{Cluster: "prod", Name: "w2", UID: "u2", Ready: "Unknown", LeaseAgeMS: 61_000, Votes: admin.Votes{Silent: 2, Voters: 3}, Would: "continue", Remediation: &admin.Remediation{State: "fencing"}},
+			{Cluster: "prod", Name: "w3", UID: "u3", Ready: "True", LeaseAgeMS: 18_000, Votes: admin.Votes{Silent: 3, Voters: 3}, Would: "power it off", Why: []string{"2 of 3 unhealthy", "paused\x1b[2J"}},
+			{Cluster: "test", Name: "w1", UID: "u4", Ready: "True", Votes: admin.Votes{Voters: 3}, Would: "nothing", Why: []string{"the API server is silent"}},
 		},
 	}
 }
@@ -77,8 +78,8 @@ func TestKubeNodeIsPicked(t *testing.T) {
 	}
 }
 
-func remediation(id uint64, node, state string, open bool) api.Remediation {
-	var r api.Remediation
+func remediation(id uint64, node, state string, open bool) admin.Remediation {
+	var r admin.Remediation
 	text := `{"id":"` + string(rune('0'+id)) + `","cluster":"prod","node":"` + node + `","state":"` + state + `","began_at":"2026-01-02T03:04:05.000Z","since":"2026-01-02T03:04:06.000Z",` +
 		`"reason":"silent","steps":[{"state":"intent","token":"7","at":"2026-01-02T03:04:05.000Z","peer":"h1","reason":"silent"},{"state":"fencing","token":"8","at":"2026-01-02T03:04:06.000Z","peer":"h1"}]}`
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -90,7 +91,7 @@ func remediation(id uint64, node, state string, open bool) api.Remediation {
 
 func TestKubeNodeIsShownWithItsSteps(t *testing.T) {
 	got := printed(t, "table", func(on *term.Terminal) error {
-		return printKubeNode(on, judged().Nodes[2], []api.Remediation{remediation(7, "w3", "fencing", true)})
+		return printKubeNode(on, judged().Nodes[2], []admin.Remediation{remediation(7, "w3", "fencing", true)})
 	})
 	want := `
 node      prod/w3
@@ -111,8 +112,8 @@ remediation 7: fencing since 2026-01-02T03:04:06.000Z
 }
 
 func TestSimulationIsNumbered(t *testing.T) {
-	s := api.Simulation{Cluster: "prod", Node: "w1", Peer: "h1", Mode: "safe", Would: true, Devices: []string{"bmc", "ipmi"}, Delete: []string{"a/x", "b/y"},
-		Keep: []api.Kept{{Pod: "kube-system/proxy", Why: "a DaemonSet's"}}, Volumes: []string{"v1"}, Budgets: []string{"a/pdb"}}
+	s := admin.Simulation{Cluster: "prod", Node: "w1", Peer: "h1", Mode: "safe", Would: true, Devices: []string{"bmc", "ipmi"}, Delete: []string{"a/x", "b/y"},
+		Keep: []admin.Kept{{Pod: "kube-system/proxy", Why: "a DaemonSet's"}}, Volumes: []string{"v1"}, Budgets: []string{"a/pdb"}}
 	got := printed(t, "table", func(on *term.Terminal) error { return printSimulation(on, s) })
 	want := `
 if prod/w1 died now, h1 would, in mode safe
@@ -208,16 +209,16 @@ func failoverRun(t *testing.T, peer *fakePeer, args ...string) (code int, out, t
 func TestFailoverCommands(t *testing.T) {
 	answers := map[string]any{
 		"GET /v1/failover":                           judged(),
-		"GET /v1/failover/remediations":              []api.Remediation{remediation(9, "w2", "stuck", true), remediation(7, "w2", "recovered", false), remediation(5, "w1", "cancelled", false)},
+		"GET /v1/failover/remediations":              []admin.Remediation{remediation(9, "w2", "stuck", true), remediation(7, "w2", "recovered", false), remediation(5, "w1", "cancelled", false)},
 		"POST /v1/failover/remediations/9/release":   remediation(9, "w2", "fencing", true),
-		"POST /v1/failover/pause":                    []api.FailoverPause{{Cluster: "prod", By: "ann", EndsIn: "2h0m0s"}},
-		"POST /v1/failover/resume":                   []api.FailoverPause{},
-		"GET /v1/failover/simulation/-/w1":           api.Simulation{Cluster: "prod", Node: "w1", Why: []string{"paused"}},
-		"GET /v1/failover/simulation/prod/w2":        api.Simulation{Cluster: "prod", Node: "w2", Would: true},
-		"GET /v1/failover/power/-/w1":                []api.FencePower{{Peer: "h1", Devices: []api.DevicePower{{Device: "bmc", Power: "on", TookMS: 90}}}},
-		"GET /v1/failover/power/-/w2":                []api.FencePower{{Peer: "h1", Devices: []api.DevicePower{{Device: "bmc", Power: "unknown", Error: "timeout"}}}, {Peer: "h2", Error: "away"}},
-		"GET /v1/failover/power/-/w3":                []api.FencePower{{Peer: "h1"}},
-		"POST /v1/failover/power/prod/w1":            api.FencePower{Peer: "h1", Devices: []api.DevicePower{{Device: "bmc", Power: "off", Done: "off"}}},
+		"POST /v1/failover/pause":                    []admin.FailoverPause{{Cluster: "prod", By: "ann", EndsIn: "2h0m0s"}},
+		"POST /v1/failover/resume":                   []admin.FailoverPause{},
+		"GET /v1/failover/simulation/-/w1":           admin.Simulation{Cluster: "prod", Node: "w1", Why: []string{"paused"}},
+		"GET /v1/failover/simulation/prod/w2":        admin.Simulation{Cluster: "prod", Node: "w2", Would: true},
+		"GET /v1/failover/power/-/w1":                []admin.FencePower{{Peer: "h1", Devices: []admin.DevicePower{{Device: "bmc", Power: "on", TookMS: 90}}}},
+		"GET /v1/failover/power/-/w2":                []admin.FencePower{{Peer: "h1", Devices: []admin.DevicePower{{Device: "bmc", Power: "unknown", Error: "timeout"}}}, {Peer: "h2", Error: "away"}},
+		"GET /v1/failover/power/-/w3":                []admin.FencePower{{Peer: "h1"}},
+		"POST /v1/failover/power/prod/w1":            admin.FencePower{Peer: "h1", Devices: []admin.DevicePower{{Device: "bmc", Power: "off", Done: "off"}}},
 		"POST /v1/failover/power/prod/refused-by-it": &api.Error{Status: 409, Code: api.CodeConflict, Message: "no"},
 	}
 	for _, test := range []struct {

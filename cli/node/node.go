@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
@@ -30,7 +30,7 @@ func Node(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 func syncNodes(ctx context.Context, t *term.Terminal, peer term.Peer, confirm bool) error {
-	var now api.Sync
+	var now admin.Sync
 	if err := peer.Call(ctx, "GET", "/v1/nodes/sync", nil, &now); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func syncNodes(ctx context.Context, t *term.Terminal, peer term.Peer, confirm bo
 		return term.Fail(term.ExitConflict, "see 'trivet node sync'", "there is nothing to confirm")
 	}
 	if confirm {
-		if err := peer.Call(ctx, "PUT", "/v1/nodes/sync", api.Sync{Digest: now.Digest}, nil); err != nil {
+		if err := peer.Call(ctx, "PUT", "/v1/nodes/sync", admin.Sync{Digest: now.Digest}, nil); err != nil {
 			return err
 		}
 		t.Say("%d nodes will be deleted at the next round, unless Ironic lists them by then", now.Missing)
@@ -51,7 +51,7 @@ func syncNodes(ctx context.Context, t *term.Terminal, peer term.Peer, confirm bo
 }
 
 // syncText says in words how the synchronisation stands.
-func syncText(s api.Sync) string {
+func syncText(s admin.Sync) string {
 	switch {
 	case !s.Suspected:
 		return "Ironic's list of nodes is believed"

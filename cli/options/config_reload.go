@@ -3,13 +3,13 @@ package options
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
 
 func configReload(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[api.Reloaded]{
+	return term.Verb[admin.Reloaded]{
 		Use:   "reload",
 		Short: "Let the peer on this host read its configuration again",
 		Long: "Let the peer on this host read its configuration again: the file, variables and flags with which it was started.\n" +
@@ -19,7 +19,7 @@ func configReload(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"'systemctl reload trivet' does the same.",
 		Example: "  trivet config check && trivet config reload",
 		Method:  "POST", Path: "/v1/config/reload", Limit: term.ShapeLimit,
-		Show: func(done api.Reloaded, _ []string) error {
+		Show: func(done admin.Reloaded, _ []string) error {
 			return printReloaded(t, done)
 		},
 	}.Command(peer)
@@ -31,7 +31,7 @@ type reloadedKey struct {
 	Counts string `json:"counts"` // now, or after a restart
 }
 
-func printReloaded(t *term.Terminal, done api.Reloaded) error {
+func printReloaded(t *term.Terminal, done admin.Reloaded) error {
 	var rows []reloadedKey
 	for _, key := range done.Applied {
 		rows = append(rows, reloadedKey{key, "now"})

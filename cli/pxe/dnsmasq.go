@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
@@ -318,7 +319,7 @@ func subnets(addresses []netip.Prefix) []netip.Prefix {
 }
 
 // company is who this peer is and who else there is.
-func company(ctx context.Context, peer term.Peer) (name string, members []api.Member, err error) {
+func company(ctx context.Context, peer term.Peer) (name string, members []admin.Member, err error) {
 	var s api.Status
 	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return "", nil, err

@@ -13,9 +13,10 @@ var makers = map[string][]string{
 }
 
 // classed are the files that serve routes and give each a class. Their golden files
-// list the classes: api/testdata/classes.txt, app/testdata/classes.txt.
+// list the classes: testdata/classes.txt of api, app and
+// app/admin.
 var classed = []string{
-	"api/control.go", "api/web/page.go", "cluster/port.go", "cluster/routes.go", // API, page, peers' port
+	"api/front.go", "api/web/page.go", "cluster/port.go", "cluster/routes.go", // API, page, peers' port
 	"app/start.go", "app/haconfig.go", "lease/elector/endpoint.go", // servers, whose handlers admit
 	"internal/httpserver/server.go",
 }

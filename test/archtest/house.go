@@ -16,7 +16,7 @@ import (
 var house = [][]string{
 	{"."},
 	{"cli", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe", "cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
-	{"app/health"},
+	{"app/admin", "app/health"},
 	{"api", "haconfig", "app/datadir"},
 	{"lease", "failover", "inspector", "api/events", "firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},

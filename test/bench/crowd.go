@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/dev/machine"
 	"github.com/trivet-ha/trivet/app/dev/simironic"
 )
@@ -161,8 +161,8 @@ func (c *crowd) urls(path string) (out []string) {
 func (c *crowd) populate(ctx context.Context) error {
 	at := time.Now().Add(-time.Hour)
 	for range crowdRecords {
-		r := api.ImportedRecord{UUID: uuid.NewString(), State: "finished", StartedAt: &at, FinishedAt: &at, Processed: json.RawMessage(`{"inventory":{}}`)}
-		if err := c.cluster[0].ask(ctx, http.MethodPost, "/v1/import/records", r, new(api.ImportResult)); err != nil {
+		r := admin.ImportedRecord{UUID: uuid.NewString(), State: "finished", StartedAt: &at, FinishedAt: &at, Processed: json.RawMessage(`{"inventory":{}}`)}
+		if err := c.cluster[0].ask(ctx, http.MethodPost, "/v1/import/records", r, new(admin.ImportResult)); err != nil {
 			return fmt.Errorf("import a record: %w", err)
 		}
 	}

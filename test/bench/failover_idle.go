@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 )
 
 // What peers look after that have nothing to do.
@@ -109,7 +109,7 @@ func (s *kubeSite) awaitWell(ctx context.Context) error {
 		return nil
 	}
 	well := func() error {
-		var f api.Failover
+		var f admin.Failover
 		if err := s.fleet[0].ask(ctx, http.MethodGet, "/v1/failover", nil, &f); err != nil {
 			return err
 		}

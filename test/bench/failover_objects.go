@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 )
 
 // outOfService is the taint by which Kubernetes is told that a machine is off.
@@ -37,7 +37,7 @@ func (r *race) afterOff(ctx context.Context, l *lane, victim string, began, read
 // loggedOff returns when the log had that a machine is off that lost its power after
 // a moment.
 func (r *race) loggedOff(ctx context.Context, victim string, began time.Time) (time.Time, error) {
-	var all []api.Remediation
+	var all []admin.Remediation
 	if err := r.fleet[0].ask(ctx, http.MethodGet, "/v1/failover/remediations", nil, &all); err != nil {
 		return time.Time{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
@@ -166,8 +167,8 @@ func (p *process) ask(ctx context.Context, method, path string, in, out any) err
 
 // put writes a setting; the token says where in the log it went.
 func (p *process) put(ctx context.Context) (fencing.Token, error) {
-	var out api.Setting
-	err := p.ask(ctx, http.MethodPut, "/v1/settings/bench", api.Setting{Value: time.Now().String()}, &out)
+	var out admin.Setting
+	err := p.ask(ctx, http.MethodPut, "/v1/settings/bench", admin.Setting{Value: time.Now().String()}, &out)
 	return out.Token, err
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 )
@@ -113,11 +113,11 @@ func newPatients(t *testing.T) *patientLab {
 // is established stays. It returns that port's address.
 func (l *patientLab) cut(from, through, to *Peer) (address, port string) {
 	l.t.Helper()
-	var members []api.Member
+	var members []admin.Member
 	if err := json.Unmarshal([]byte(through.Must("members", "-o", "json", through.On())), &members); err != nil {
 		l.t.Fatal(err)
 	}
-	i := slices.IndexFunc(members, func(m api.Member) bool { return m.Name == to.Name })
+	i := slices.IndexFunc(members, func(m admin.Member) bool { return m.Name == to.Name })
 	host, port, err := net.SplitHostPort(members[i].Address)
 	if err != nil {
 		l.t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 )
 
 // listPath is how the leader asks for all nodes.
@@ -92,7 +92,7 @@ func (s *SiteLab) onlyKnown(machines []Machine) error {
 // if it is "".
 func (s *SiteLab) suspects(reason string) error {
 	for _, p := range s.Running() {
-		var now api.Sync
+		var now admin.Sync
 		if err := p.Call("GET", "/v1/nodes/sync", nil, &now); err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -66,7 +66,7 @@ func (g *gateLab) drills(p, old *Peer, kind string, kinds ...string) {
 		words = append(words, "--kill")
 	}
 	got := p.Trivet(words...)
-	var r api.DrillReport
+	var r admin.DrillReport
 	if err := json.Unmarshal([]byte(got.Out), &r); err != nil {
 		g.t.Fatalf("drill %s: exit %d: %v\n%s%s", kind, got.Code, err, got.Out, got.Err)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/failover"
 )
 
@@ -143,29 +143,29 @@ func (s *kubeSite) anyPeer() *Peer {
 }
 
 // list is what 'trivet failover list' prints; empty while nobody leads.
-func (s *kubeSite) list() (f api.Failover) {
+func (s *kubeSite) list() (f admin.Failover) {
 	_ = s.anyPeer().Call("GET", "/v1/failover", nil, &f) // who waits asks again
 	return f
 }
 
 // node is what the leader thinks of a kube node.
-func (s *kubeSite) node(name string) (api.KubeNode, error) {
+func (s *kubeSite) node(name string) (admin.KubeNode, error) {
 	f := s.list()
-	if i := slices.IndexFunc(f.Nodes, func(n api.KubeNode) bool { return n.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(f.Nodes, func(n admin.KubeNode) bool { return n.Name == name }); i >= 0 {
 		return f.Nodes[i], nil
 	}
-	return api.KubeNode{}, fmt.Errorf("%s is not listed: %+v", name, f)
+	return admin.KubeNode{}, fmt.Errorf("%s is not listed: %+v", name, f)
 }
 
 // remediations are those of all kube nodes, the newest first.
-func (s *kubeSite) remediations() (all []api.Remediation) {
+func (s *kubeSite) remediations() (all []admin.Remediation) {
 	_ = s.anyPeer().Call("GET", "/v1/failover/remediations?stale=1", nil, &all) // who waits asks again
 	return all
 }
 
 // newest is the newest remediation of a kube node that began after others.
-func (s *kubeSite) newest(node string, after int) (m api.Remediation, ok bool) {
-	all := slices.DeleteFunc(s.remediations(), func(m api.Remediation) bool { return m.Node != node })
+func (s *kubeSite) newest(node string, after int) (m admin.Remediation, ok bool) {
+	all := slices.DeleteFunc(s.remediations(), func(m admin.Remediation) bool { return m.Node != node })
 	if len(all) <= after {
 		return m, false
 	}
@@ -174,17 +174,17 @@ func (s *kubeSite) newest(node string, after int) (m api.Remediation, ok bool) {
 
 // known counts the remediations of a kube node.
 func (s *kubeSite) known(node string) int {
-	return len(slices.DeleteFunc(s.remediations(), func(m api.Remediation) bool { return m.Node != node }))
+	return len(slices.DeleteFunc(s.remediations(), func(m admin.Remediation) bool { return m.Node != node }))
 }
 
 // passed reports whether a remediation has been in a state.
-func passed(m api.Remediation, state string) bool {
-	return slices.ContainsFunc(m.Steps, func(step api.RemediationStep) bool { return step.State == state })
+func passed(m admin.Remediation, state string) bool {
+	return slices.ContainsFunc(m.Steps, func(step admin.RemediationStep) bool { return step.State == state })
 }
 
 // awaitStep waits until the remediation of a kube node that comes after those that
 // are known has been in a state.
-func (s *kubeSite) awaitStep(node string, known int, state string) (m api.Remediation) {
+func (s *kubeSite) awaitStep(node string, known int, state string) (m admin.Remediation) {
 	s.t.Helper()
 	s.Eventually(kubeLimit, node+" is "+state, func() error {
 		var ok bool
@@ -241,7 +241,7 @@ func (s *kubeSite) calm() {
 			return fmt.Errorf("marks are left:\n%s", marked)
 		}
 		for _, n := range f.Nodes {
-			var d api.Simulation
+			var d admin.Simulation
 			if err := s.anyPeer().Call("GET", "/v1/failover/simulation/"+kubeName+"/"+n.Name, nil, &d); err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ func (s *kubeSite) moved(app, from string, pods int) {
 
 // recovered waits until the newest remediation of a kube node has ended well, with
 // no mark left.
-func (s *kubeSite) recovered(node string, known int) api.Remediation {
+func (s *kubeSite) recovered(node string, known int) admin.Remediation {
 	s.t.Helper()
 	m := s.awaitStep(node, known, "recovered")
 	s.Eventually(kubeLimit, node+" has no marks", func() error {
@@ -297,7 +297,7 @@ func (s *kubeSite) uids(app string) string {
 }
 
 // steps are the states of a remediation in their order, each once in a row.
-func steps(m api.Remediation) string {
+func steps(m admin.Remediation) string {
 	var all []string
 	for _, step := range m.Steps {
 		all = append(all, step.State)

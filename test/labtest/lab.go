@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 )
 
 // BinaryEnv names the variable with the path of the binary under test; the
@@ -235,9 +236,9 @@ func (l *Lab) WaitSame() uint64 {
 	l.t.Helper()
 	var index uint64
 	l.Eventually(electLimit, "equal states", func() error {
-		var first api.Check
+		var first admin.Check
 		for i, p := range l.Running() {
-			var c api.Check
+			var c admin.Check
 			if err := p.Call("GET", "/v1/debug/check", nil, &c); err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 )
 
 // TestLeave takes a follower out, then the leader; the last but one cannot go.
@@ -119,7 +119,7 @@ func TestRejoin(t *testing.T) {
 		}
 		seen[s.ID] = true
 	}
-	var members []api.Member
+	var members []admin.Member
 	if err := l.Peers[0].Call("GET", "/v1/members", nil, &members); err != nil || len(members) != 3 {
 		t.Fatalf("%d members (%v), want 3", len(members), err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 )
 
 // callLimit bounds one call of the control interface; a peer waits up to 7 s
@@ -288,12 +289,12 @@ func (p *Peer) Status() (s api.Status, err error) { return s, p.Call("GET", "/v1
 
 // Put stores a setting; nil means that it was acknowledged.
 func (p *Peer) Put(key, value string) error {
-	return p.Call("PUT", "/v1/settings/"+key, api.Setting{Value: value}, nil)
+	return p.Call("PUT", "/v1/settings/"+key, admin.Setting{Value: value}, nil)
 }
 
 // Get reads a setting, linearizably.
 func (p *Peer) Get(key string) (string, error) {
-	var s api.Setting
+	var s admin.Setting
 	err := p.Call("GET", "/v1/settings/"+key, nil, &s)
 	return s.Value, err
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 )
 
 // TestRecover loses two of three for ever and goes on with the third. When one
@@ -127,7 +127,7 @@ func TestSnapshotRestore(t *testing.T) {
 	if v, err := founder.Get("later"); err == nil {
 		t.Errorf("later = %q is still there", v)
 	}
-	var tokens []api.Token
+	var tokens []admin.Token
 	if err := founder.Call("GET", "/v1/tokens", nil, &tokens); err != nil || len(tokens) > 0 {
 		t.Errorf("%d join tokens survived (%v)", len(tokens), err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/dev/simironic"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -61,7 +61,7 @@ func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
 	testwait.Elapse(t, time.Until(began.Add(down)), "Ironic stays away")
 	ironic.start()
 	l.Eventually(90*time.Second, "Ironic has every callback", func() error {
-		var relays []api.Relay
+		var relays []admin.Relay
 		if err := l.Peers[0].Call("GET", "/v1/relays", nil, &relays); err != nil {
 			return err
 		}

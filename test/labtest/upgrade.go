@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/dev/machine"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -218,7 +218,7 @@ func (r *rolling) safe() {
 // versions returns what the members are known to run, and the least log version.
 func (r *rolling) versions() (text string, least int) {
 	r.t.Helper()
-	var members []api.Member
+	var members []admin.Member
 	err := r.Anywhere(electLimit, "list members", func(p *Peer) error { return p.Call("GET", "/v1/members", nil, &members) })
 	if err != nil {
 		r.t.Fatal(err)

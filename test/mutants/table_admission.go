@@ -268,10 +268,10 @@ func turnMutants() []Mutant {
 			Package: "./cluster", Run: "^TestUnknownTokensCostNoEntry$", Assertion: "unknown-pace:",
 		},
 		{
-			Name: "each-caller-computes-the-status", Promise: "10", File: "api/control.go",
-			Old:     "		if !controlCaller(ctx).Source.IsValid() {\n",
+			Name: "each-caller-computes-the-status", Promise: "10", File: "app/admin/control.go",
+			Old:     "		if api.OnSocket(ctx) {\n",
 			New:     "		if shared != nil {\n",
-			Package: "./api", Run: "^TestTheStatusIsSharedByAllWhoAsk$", Assertion: "status-shared:",
+			Package: "./app/admin", Run: "^TestTheStatusIsSharedByAllWhoAsk$", Assertion: "status-shared:",
 		},
 	}
 }

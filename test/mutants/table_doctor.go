@@ -39,10 +39,10 @@ func doctorMutants() []Mutant {
 		{
 			Name:      "doctor-takes-silence-for-health",
 			Promise:   "doctor",
-			File:      "api/doctor.go",
+			File:      "app/admin/doctor.go",
 			Old:       "row = doctor.Facts{Error: a.Err.Error()}",
 			New:       "row = doctor.Facts{}",
-			Package:   "./api",
+			Package:   "./app/admin",
 			Run:       "^TestDoctorAsksEveryPeer$",
 			Assertion: "all:",
 		},

@@ -6,16 +6,16 @@ func kubeControlMutants() []Mutant {
 	const appUnit = "./app"
 	return []Mutant{
 		{
-			Name: "power-without-confirmation", Promise: "failover", File: "api/failover.go",
+			Name: "power-without-confirmation", Promise: "failover", File: "app/admin/failover.go",
 			Old:     "	case in.Confirm != node:\n",
 			New:     "	case in.Confirm == \"\":\n",
-			Package: apiUnit, Run: "^TestPowerIsSwitchedOnlyInSoManyWords$", Assertion: `{"power":"off","confirm":"w2"}: <nil>`,
+			Package: "./app/admin", Run: "^TestPowerIsSwitchedOnlyInSoManyWords$", Assertion: `{"power":"off","confirm":"w2"}: <nil>`,
 		},
 		{
-			Name: "leader-not-asked", Promise: "failover", File: "api/failover.go",
+			Name: "leader-not-asked", Promise: "failover", File: "app/admin/failover.go",
 			Old:     "	case self:\n",
 			New:     "	case self || err == nil:\n",
-			Package: apiUnit, Run: "^TestOnlyTheLeaderJudges$", Assertion: "another leads: ",
+			Package: "./app/admin", Run: "^TestOnlyTheLeaderJudges$", Assertion: "another leads: ",
 		},
 		{
 			Name: "power-during-remediation", Promise: "failover", File: "app/failover_control.go",

@@ -1,0 +1,223 @@
+package admin
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+)
+
+// maxHistory bounds what is listed at once; the log keeps no more.
+const maxHistory = fsm.MaxRemediations
+
+// remediations lists what was done, the newest first; ?limit=N of them.
+func (c *Control) remediations(ctx echo.Context) error {
+	limit := maxHistory
+	if text := ctx.QueryParam("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxHistory {
+			return invalid("limit: it is a number from 1 to %d, not %q", maxHistory, text)
+		}
+		limit = n
+	}
+	v, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	out := []Remediation{}
+	for _, r := range v.RemediationHistory(limit) {
+		out = append(out, RemediationOf(v, r))
+	}
+	return ctx.JSON(http.StatusOK, out)
+}
+
+func (c *Control) remediation(ctx echo.Context) error {
+	id, err := remediationID(ctx)
+	if err != nil {
+		return err
+	}
+	v, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := remediationIn(v, id)
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusOK, out)
+}
+
+func remediationID(ctx echo.Context) (fencing.Token, error) {
+	text := ctx.Param("id")
+	id, err := fencing.ParseToken(text)
+	if err != nil {
+		return 0, invalid("%q is not the number of a remediation", cut(text))
+	}
+	return id, nil
+}
+
+func remediationIn(v fsm.View, id fencing.Token) (Remediation, error) {
+	r, ok := v.Remediation(id)
+	if !ok {
+		return Remediation{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: "there is no remediation " + id.String(), Hint: "see 'trivet failover history'"}
+	}
+	return RemediationOf(v, r), nil
+}
+
+// RemediationOf shows a remediation of the log. Its times are wall clocks as
+// the peers told them, and peers have the names that v knows.
+func RemediationOf(v fsm.View, r fsm.Remediation) Remediation {
+	out := Remediation{
+		ID: r.Intent, Cluster: r.Cluster, Node: r.Node, UID: r.UID, BootID: r.BootID, ControlPlane: r.ControlPlane,
+		State: r.State.String(), Open: !r.State.Ended(), Device: r.Device, Attempts: r.Attempts, WasOff: r.WasOff,
+		Steps: make([]RemediationStep, 0, len(r.Steps)),
+	}
+	for i, s := range r.Steps {
+		out.Steps = append(out.Steps, RemediationStep{
+			State: s.State.String(), Token: s.Token, At: stepTime(s.Millis), Peer: memberName(v, s.Peer), Operator: s.Operator, Device: s.Device, Reason: s.Reason,
+		})
+		if i == 0 {
+			out.Began = stepTime(s.Millis)
+		}
+		if i == 0 || s.State != r.Steps[i-1].State {
+			out.Since = stepTime(s.Millis)
+		}
+		if s.Reason != "" {
+			out.Reason = s.Reason
+		}
+	}
+	return out
+}
+
+// memberName is what people call a peer; one that left keeps its ID, and an
+// operator has no other name.
+func memberName(v fsm.View, id string) string {
+	if m, ok := v.Member(id); ok {
+		return m.Name
+	}
+	return id
+}
+
+// stepTime shows when a step was taken: they may be milliseconds apart.
+func stepTime(unixMillis int64) string {
+	if unixMillis == 0 {
+		return ""
+	}
+	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+// pause stops failover from beginning anything. The answer is what is paused
+// then.
+func (c *Control) pause(ctx echo.Context) error {
+	in, err := pauseOrder(ctx)
+	if err != nil {
+		return err
+	}
+	length := time.Duration(0)
+	if in.For != "" {
+		if length, err = time.ParseDuration(in.For); err != nil || length <= 0 {
+			return invalid("for: %q is not a duration above 0; write it as in 2h", cut(in.For))
+		}
+	}
+	return c.changePause(ctx, fsm.PauseFailover{Cluster: in.Cluster, Paused: true, For: length, By: operatorOf(ctx, in.By), Reason: in.Reason, Millis: c.wallMillis()})
+}
+
+// resume ends a pause. That there is none is no error.
+func (c *Control) resume(ctx echo.Context) error {
+	in, err := pauseOrder(ctx)
+	if err != nil {
+		return err
+	}
+	if in.For != "" {
+		return invalid("for: what is resumed is not paused for a while")
+	}
+	return c.changePause(ctx, fsm.PauseFailover{Cluster: in.Cluster, By: operatorOf(ctx, in.By), Reason: in.Reason, Millis: c.wallMillis()})
+}
+
+func pauseOrder(ctx echo.Context) (in PauseOrder, err error) {
+	return in, body(ctx, &in)
+}
+
+func (c *Control) changePause(ctx echo.Context, order fsm.PauseFailover) error {
+	if _, err := c.do(ctx, order); err != nil {
+		return err
+	}
+	v, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusOK, PausesOf(v))
+}
+
+// PausesOf are the pauses that are in force, that of all clusters first.
+func PausesOf(v fsm.View) []FailoverPause {
+	out := []FailoverPause{}
+	for _, p := range v.FailoverPauses() {
+		row := FailoverPause{Cluster: p.Cluster, By: p.By, Reason: p.Reason, Since: wallTime(p.Millis)}
+		if p.Until != 0 {
+			row.EndsIn = max(p.Until.Sub(v.Now()), 0).Round(time.Second).String()
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// release lets a remediation that is stuck go on, or ends it.
+func (c *Control) release(ctx echo.Context) error {
+	id, err := remediationID(ctx)
+	if err != nil {
+		return err
+	}
+	var in ReleaseOrder
+	if err := body(ctx, &in); err != nil {
+		return err
+	}
+	order := fsm.ReleaseRemediation{Intent: id, To: fsm.RemFencing, By: operatorOf(ctx, in.By), Reason: in.Reason, Millis: c.wallMillis()}
+	switch in.To {
+	case fsm.RemFencing.String():
+	case fsm.RemCancelled.String():
+		order.To = fsm.RemCancelled
+	default:
+		return invalid("to: it is %v or %v, not %q", fsm.RemFencing, fsm.RemCancelled, cut(in.To))
+	}
+	if _, err := c.do(ctx, order); err != nil {
+		return err
+	}
+	v, err := c.read(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := remediationIn(v, id)
+	if err != nil {
+		return err
+	}
+	return ctx.JSON(http.StatusOK, out)
+}
+
+// cut bounds what a refusal repeats of what its caller wrote.
+func cut(text string) string { return api.Cut(text, 200) }
+
+// maxOperatorName bounds what a caller says of itself, in bytes; the log takes a
+// little more.
+const maxOperatorName = 100
+
+// operatorOf names who asks: what the connection proves, after what they say.
+func operatorOf(ctx echo.Context, said string) string {
+	who := api.Cut(api.CallerName(ctx.Request().Context()), maxOperatorName)
+	if said == "" {
+		return who
+	}
+	return api.Cut(said, maxOperatorName) + " (" + who + ")"
+}
+
+func (c *Control) wallMillis() int64 {
+	if c.Kube.Wall == nil {
+		return 0
+	}
+	return c.Kube.Wall().UnixMilli()
+}

@@ -1,0 +1,45 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/api"
+)
+
+// saveSnapshot streams the state. The stream carries its own checksum, so that its
+// reader notices a cut one.
+func (c *Control) saveSnapshot(ctx echo.Context) error {
+	w := &lazyWriter{ctx: ctx}
+	err := c.Snapshots.Save(ctx.Request().Context(), w)
+	if err != nil && w.begun {
+		return errors.Join(http.ErrAbortHandler, err)
+	}
+	return err
+}
+
+// lazyWriter sends the status with the first byte, so that an error before it
+// is still an answer.
+type lazyWriter struct {
+	ctx   echo.Context
+	begun bool
+}
+
+// Write implements io.Writer.
+func (w *lazyWriter) Write(b []byte) (int, error) {
+	if !w.begun {
+		w.begun = true
+		w.ctx.Response().Header().Set(echo.HeaderContentType, echo.MIMEOctetStream)
+		w.ctx.Response().WriteHeader(http.StatusOK)
+	}
+	return w.ctx.Response().Write(b)
+}
+
+// restoreGone answers scripts of earlier versions, which replaced the state of a
+// running cluster.
+func restoreGone(echo.Context) error {
+	return &api.Error{Status: http.StatusGone, Code: api.CodeConflict, Message: "a snapshot is not restored into a running cluster any more",
+		Hint: "on every host 'systemctl stop trivet', on one 'trivet snapshot restore FILE' and 'systemctl start trivet', on the others 'trivet rejoin'; see docs/recovery.md"}
+}

@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/inspector"
+)
+
+// states is a log without peers: it applies what it is given.
+type states struct {
+	t     *testing.T
+	state *fsm.State
+	next  uint64
+}
+
+func newStates(t *testing.T) *states {
+	t.Helper()
+	state, err := fsm.Founded(fsm.Found{
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
+		Member: fsm.Member{ID: "a", Name: "a", Address: "a:7350", Version: fsm.Version},
+	}, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &states{t: t, state: state, next: 2}
+}
+
+func (s *states) Read(context.Context) (fsm.View, error) { return s.state.View(), nil }
+func (s *states) View() fsm.View                         { return s.state.View() }
+
+func (s *states) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, error) {
+	s.t.Helper()
+	data, err := fsm.Encode(fsm.Header{}, c)
+	if err != nil {
+		return fsm.Result{}, err
+	}
+	res := s.state.Apply(fsm.Entry{Index: s.next, Term: 1, Data: data})
+	s.next++
+	return res, nil
+}
+
+func TestOnlyTheListThatWasShownIsConfirmed(t *testing.T) {
+	log := newStates(t)
+	control := (&Control{Log: log, Do: log, Logger: slog.New(slog.DiscardHandler)}).Handler()
+	call := func(method, body string) (int, Sync) {
+		w := httptest.NewRecorder()
+		control.ServeHTTP(w, httptest.NewRequest(method, "/v1/nodes/sync", strings.NewReader(body)))
+		var out Sync
+		if w.Code == http.StatusOK {
+			if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return w.Code, out
+	}
+	if code, now := call("GET", ""); code != 200 || now.Suspected {
+		t.Errorf("without a suspicion: %d %+v", code, now)
+	}
+	if code, _ := call("PUT", `{"digest":""}`); code != http.StatusConflict {
+		t.Errorf("a confirmation of nothing: %d", code)
+	}
+	if _, err := log.Do(context.Background(), "", fsm.PutSetting{Key: inspector.SettingSync,
+		Value: `{"reason":"Ironic's list lacks 36 of the 40 nodes","missing":36,"known":40,"digest":"d1","since":7}`}); err != nil {
+		t.Fatal(err)
+	}
+	if _, now := call("GET", ""); !now.Suspected || now.Missing != 36 || now.Known != 40 || now.Digest != "d1" || now.Confirmed {
+		t.Errorf("the suspicion shows as %+v", now)
+	}
+	if code, _ := call("PUT", `{"digest":"d2"}`); code != http.StatusConflict {
+		t.Errorf("a confirmation of another list: %d", code)
+	}
+	if code, _ := call("PUT", `{"digest":"d1"}`); code != http.StatusNoContent {
+		t.Errorf("the confirmation: %d", code)
+	}
+	if _, now := call("GET", ""); !now.Confirmed {
+		t.Errorf("after the confirmation: %+v", now)
+	}
+}
