@@ -34,7 +34,7 @@ var every = []string{"go.mod", "app/", "raftstore/", "fsm/", "cluster/"}
 
 // targets is the table of tier 2, in the order in which they run.
 func targets() []target {
-	return []target{
+	return append([]target{
 		{
 			name: "e2e-process", about: "programs as processes: scripts of the command line, lease run, attacks, quick start, demo",
 			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/simtest/", "test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
@@ -86,6 +86,12 @@ func targets() []target {
 			needs: []string{"python3-tooz", "python3-testtools", "python3-fixtures", "ironic-inspector"},
 			steps: []step{{command: []string{"make", "tooz"}}},
 		},
+	}, longTargets()...)
+}
+
+// longTargets are those that judge more than the tests of one folder.
+func longTargets() []target {
+	return []target{
 		{
 			name: "mutants", about: "rows of the table of mutants whose file or package changed",
 			paths: nil, // the rows that a change touches are chosen by the command itself
