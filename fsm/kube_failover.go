@@ -50,6 +50,12 @@ const (
 	maxOperator = 253
 )
 
+// kubeTables are the kube nodes, and the zones of namespaces.
+type kubeTables struct {
+	failover failover
+	zones    table[ZoneChoice] // by UID of the namespace
+}
+
 // failover holds what the log knows of the clusters whose kube nodes are watched.
 type failover struct {
 	nodes        table[KubeNode]      // cluster, UID

@@ -29,6 +29,13 @@ var leaseDomain = domain{
 	},
 }
 
+// leaseTables are what the cluster lends, and what holders keep and form under it.
+type leaseTables struct {
+	leases table[Lease] // by name
+	values valueStore
+	groups groups
+}
+
 // Bounds of leases. What is safe for the timing of a cluster may be narrower; the
 // code that accepts a lease from outside checks that.
 const (

@@ -61,6 +61,14 @@ func (m Member) validate() error {
 	return nil
 }
 
+// memberTables are the members, and what is handed out to them and to operators.
+type memberTables struct {
+	peers     peers
+	joins     table[JoinToken] // by ID
+	gossip    gossip
+	operators table[Operator] // those who were given certificates, by name
+}
+
 // peers holds the members and their sessions.
 type peers struct {
 	members   table[Member]        // by ID

@@ -121,6 +121,15 @@ func validNode(node string) error {
 	return nil
 }
 
+// nodeTables are the nodes, the work on them, and what arrives about them.
+type nodeTables struct {
+	nodes    nodes
+	queue    queue
+	throttle throttle
+	rules    rules
+	relays   relays
+}
+
 // nodes holds the records and the orders in which they are asked for.
 type nodes struct {
 	records     table[Record]    // by node

@@ -50,6 +50,12 @@ type Door struct {
 // may open it at once.
 func (d Door) Shut() bool { return d.OpenBy.IsZero() && !d.Unknown }
 
+// pxeTables are who may boot, and which host lets them.
+type pxeTables struct {
+	ports ports
+	doors doors
+}
+
 // doors are all there are.
 type doors struct {
 	Pass    Door `cbor:"1,keyasint"`

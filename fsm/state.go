@@ -14,28 +14,16 @@ type data struct {
 	cluster  cluster
 	position position
 	lead     Leadership
-	peers    peers
-	joins    table[JoinToken] // by ID
-	settings table[Setting]   // by key
+	settings table[Setting] // by key
 	requests requests
-	leases   table[Lease] // by name
-	values   valueStore
-	groups   groups
-	nodes    nodes
-	queue    queue
 	blobs    table[Blob] // by hash
-	throttle throttle
-	ports    ports
-	doors    doors
-	rules    rules
-	relays   relays
-	failover failover
-	gossip   gossip
 	events   eventRing
-	// operators are those who were given certificates, by name.
-	operators table[Operator]
-	zones     table[ZoneChoice] // by UID of the namespace
-	due       table[none]       // what ends by itself, in the order of time; see expiry.go
+	due      table[none] // what ends by itself, in the order of time; see expiry.go
+	memberTables
+	leaseTables
+	nodeTables
+	pxeTables
+	kubeTables
 }
 
 // position says up to where the log is applied.
@@ -49,23 +37,15 @@ type position struct {
 // New returns the state before the first entry.
 func New() *State {
 	return &State{&data{
-		peers:     newPeers(),
-		joins:     newTable[JoinToken](),
-		settings:  newTable[Setting](),
-		requests:  newRequests(),
-		leases:    newTable[Lease](),
-		values:    newValueStore(),
-		groups:    newGroups(),
-		nodes:     newNodes(),
-		queue:     newQueue(),
-		blobs:     newTable[Blob](),
-		ports:     newPorts(),
-		rules:     newRules(),
-		relays:    newRelays(),
-		failover:  newFailover(),
-		operators: newTable[Operator](),
-		zones:     newTable[ZoneChoice](),
-		due:       newTable[none](),
+		settings:     newTable[Setting](),
+		requests:     newRequests(),
+		blobs:        newTable[Blob](),
+		due:          newTable[none](),
+		memberTables: memberTables{peers: newPeers(), joins: newTable[JoinToken](), operators: newTable[Operator]()},
+		leaseTables:  leaseTables{leases: newTable[Lease](), values: newValueStore(), groups: newGroups()},
+		nodeTables:   nodeTables{nodes: newNodes(), queue: newQueue(), rules: newRules(), relays: newRelays()},
+		pxeTables:    pxeTables{ports: newPorts()},
+		kubeTables:   kubeTables{failover: newFailover(), zones: newTable[ZoneChoice]()},
 	}}
 }
 
