@@ -1,0 +1,122 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
+)
+
+// How long TestGateIsSteady looks on, and which values it tries in the place of the
+// defaults.
+const (
+	steadyForEnv    = "TRIVET_STEADY_FOR"    // such as 30m; 20 s if it is not set
+	steadyTimingEnv = "TRIVET_STEADY_TIMING" // raft.timing
+	steadyLeaseEnv  = "TRIVET_STEADY_LEASE"  // firewall.lease
+)
+
+// busyLoops is how many on each processor want to run all the time.
+const busyLoops = 2
+
+// TestGateIsSteady looks on while nothing happens but that the machine is busy: two
+// loops on each processor, and a writer that waits for the disk after each write. How
+// often a peer was elected meanwhile, and how often the kernel ended the PXE lease before
+// it was renewed, says whether raft.timing and firewall.lease are too short.
+func TestGateIsSteady(t *testing.T) {
+	t.Parallel()
+	lookFor, machines := 20*time.Second, 3
+	if text := os.Getenv(steadyForEnv); text != "" {
+		var err error
+		if lookFor, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("%s: %v", steadyForEnv, err)
+		}
+		machines = siteMachines
+	}
+	var env []string
+	for name, value := range map[string]string{"TRIVET_RAFT_TIMING": os.Getenv(steadyTimingEnv), "TRIVET_FIREWALL_LEASE": os.Getenv(steadyLeaseEnv)} {
+		if value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	g := gateKind{machines: machines, env: env}.build(t, "nftables")
+	g.Introspect(g.machines[:1])
+	g.allowed = g.boot(t, g.machines[0])
+	leader := g.settled()
+	g.busy(t)
+	before := g.troubles(t, leader)
+	testwait.Elapse(t, lookFor, "look on")
+	after := g.troubles(t, g.settled())
+	testenv.Figure(t, g.figure("busy elections"), float64(after.term-before.term), "", testenv.AtMost(0))
+	testenv.Figure(t, g.figure("busy lapses"), float64(after.lapses-before.lapses), "", testenv.AtMost(0))
+	t.Logf("in %v next to %d loops a processor (%v): term %d to %d, %d lapses", lookFor, busyLoops, env, before.term, after.term, after.lapses-before.lapses)
+}
+
+// troubles are what a leader counts of its own troubles. Of another leader the lapses are
+// another host's.
+type troubles struct{ term, lapses uint64 }
+
+func (g *gateLab) troubles(t *testing.T, leader *Peer) troubles {
+	t.Helper()
+	status, err := leader.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	filter, err := leader.filter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return troubles{term: status.Term, lapses: filter.Door.Lapses}
+}
+
+// busy keeps the processors and the disk busy until the test ends.
+func (g *gateLab) busy(t *testing.T) {
+	t.Helper()
+	for range busyLoops * runtime.NumCPU() {
+		loop, err := launch(g.client.inside("sh", "-c", "while :; do :; done"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := loop.end(syscall.SIGKILL, 5*time.Second); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	f, err := os.Create(filepath.Join(g.dir, "busy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		block := make([]byte, 4096)
+		for {
+			select {
+			case <-end:
+				ended <- f.Close()
+				return
+			default:
+			}
+			if _, err := f.WriteAt(block, 0); err != nil {
+				ended <- err
+				return
+			}
+			if err := f.Sync(); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(end)
+		if err := <-ended; err != nil {
+			t.Errorf("the writer next to it: %v", err)
+		}
+	})
+}
