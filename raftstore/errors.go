@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -58,26 +59,44 @@ func appendError(err error) error {
 	}
 }
 
-// slot takes one of the bounded places for work that Close waits for.
-func (s *Store) slot() error {
+// slots are places for goroutines that wait for raft. Close waits for all of them.
+type slots struct {
+	taken   chan struct{} // one of its capacity per goroutine
+	closing atomic.Bool
+}
+
+// take takes one of the bounded places.
+func (s *slots) take() error {
 	if s.closing.Load() {
 		return ErrClosed
 	}
 	select {
-	case s.inFlight <- struct{}{}:
+	case s.taken <- struct{}{}:
 		return nil
 	default:
 		return ErrBusy
 	}
 }
 
-func (s *Store) free() { <-s.inFlight }
+func (s *slots) free() { <-s.taken }
+
+// drain waits until every slot is free: raft forgets the futures that still wait
+// in its queue when it shuts down, and their goroutines would wait for ever.
+func (s *slots) drain(ctx context.Context) {
+	for range cap(s.taken) {
+		select {
+		case s.taken <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // await starts a raft request in a slot and waits for its answer under the
 // caller's own deadline: a future may never end while the disk hangs. The slot
 // is free again when raft has answered.
-func (s *Store) await(ctx context.Context, start func() raft.Future) error {
-	if err := s.slot(); err != nil {
+func (s *slots) await(ctx context.Context, start func() raft.Future) error {
+	if err := s.take(); err != nil {
 		return err
 	}
 	return settle(ctx, start(), s.free)

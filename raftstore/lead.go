@@ -66,7 +66,7 @@ func (s *Store) barrier(ctx context.Context) error {
 	if s.raft.State() != raft.Leader {
 		return ErrNotLeader
 	}
-	return s.await(ctx, func() raft.Future { return s.raft.Barrier(s.enqueueTimeout(ctx)) })
+	return s.slots.await(ctx, func() raft.Future { return s.raft.Barrier(enqueueTimeout(ctx)) })
 }
 
 // Token returns the fencing token of this leadership.
@@ -112,7 +112,7 @@ func (l *Leadership) Confirm(ctx context.Context, t0 time.Time) error {
 		if err := l.leads(); err != nil {
 			return err
 		}
-		others, need := l.store.quorum()
+		others, need := l.quorum()
 		got, changed := l.store.net.acks.Count(others, l.term, t0, mark)
 		if got >= need {
 			return l.leads()
@@ -131,15 +131,15 @@ func (l *Leadership) Confirm(ctx context.Context, t0 time.Time) error {
 
 // quorum returns the other voters of the latest configuration and how many of
 // them make a majority together with this peer, which counts only as a voter.
-func (s *Store) quorum() (others []raft.ServerID, need int) {
+func (l *Leadership) quorum() (others []raft.ServerID, need int) {
 	voters := 0
 	self := 0
-	for _, srv := range s.raft.GetConfiguration().Configuration().Servers {
+	for _, srv := range l.store.raft.GetConfiguration().Configuration().Servers {
 		if srv.Suffrage != raft.Voter {
 			continue
 		}
 		voters++
-		if srv.ID == raft.ServerID(s.opts.ID) {
+		if srv.ID == raft.ServerID(l.store.opts.ID) {
 			self = 1
 			continue
 		}
@@ -158,7 +158,7 @@ func (s *Store) heartbeats() {
 		case <-s.life.Done():
 			return
 		}
-		if err := s.await(s.life, func() raft.Future { return s.raft.VerifyLeader() }); err != nil {
+		if err := s.slots.await(s.life, func() raft.Future { return s.raft.VerifyLeader() }); err != nil {
 			s.opts.Logger.Debug("request immediate heartbeats failed", "err", err)
 		}
 	}

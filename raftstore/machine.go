@@ -1,6 +1,7 @@
 package raftstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,11 +22,48 @@ type published struct {
 	next chan struct{} // closed by the publisher of the next state
 }
 
+// views are the states that readers see, one after the other. Its methods may be called
+// concurrently, publish by one goroutine.
+type views struct{ current atomic.Pointer[published] }
+
+func (p *views) publish(v fsm.View) {
+	old := p.current.Swap(&published{view: v, next: make(chan struct{})})
+	if old != nil {
+		close(old.next)
+	}
+}
+
+// View returns the state as this peer has applied it: a stale read. It never
+// blocks and never fails.
+func (p *views) View() fsm.View { return p.current.Load().view }
+
+// Changed returns the present view and a channel that is closed as soon as a
+// newer one is published.
+func (p *views) Changed() (fsm.View, <-chan struct{}) {
+	now := p.current.Load()
+	return now.view, now.next
+}
+
+// Wait returns the first view in which cond holds, or the cause of ctx's end.
+func (p *views) Wait(ctx context.Context, cond func(fsm.View) bool) (fsm.View, error) {
+	for {
+		v, next := p.Changed()
+		if cond(v) {
+			return v, nil
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return v, context.Cause(ctx)
+		}
+	}
+}
+
 // machine adapts fsm.State to raft. Raft calls Apply, ApplyBatch, Snapshot and
 // Restore from one goroutine; everybody else reads the published view.
 type machine struct {
+	*views
 	state   *fsm.State
-	current atomic.Pointer[published]
 	fatal   func(error)
 	halted  bool
 	unread  error         // why a snapshot was not taken: a newer binary wrote it
@@ -35,14 +73,9 @@ type machine struct {
 var _ raft.BatchingFSM = (*machine)(nil)
 
 func newMachine(fatal func(error)) *machine {
-	m := &machine{state: fsm.New(), fatal: fatal, release: make(chan struct{})}
-	m.current.Store(&published{view: m.state.View(), next: make(chan struct{})})
+	m := &machine{views: &views{}, state: fsm.New(), fatal: fatal, release: make(chan struct{})}
+	m.publish(m.state.View())
 	return m
-}
-
-func (m *machine) publish() {
-	old := m.current.Swap(&published{view: m.state.View(), next: make(chan struct{})})
-	close(old.next)
 }
 
 // Apply implements raft.FSM.
@@ -56,7 +89,7 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 		results[i] = m.apply(l)
 	}
 	if !m.halted {
-		m.publish()
+		m.publish(m.state.View())
 	}
 	return results
 }
@@ -78,7 +111,7 @@ func (m *machine) apply(l *raft.Log) any {
 // halt keeps promise 8: tell main, and never return to raft while the process
 // lives. To skip the entry would let this peer's state part from the others'.
 func (m *machine) halt(why error) {
-	m.publish() // what came before the entry is good
+	m.publish(m.state.View()) // what came before the entry is good
 	m.halted = true
 	m.fatal(why)
 	<-m.release
@@ -109,7 +142,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 		return fmt.Errorf("restore snapshot: %w", err)
 	}
 	m.state = state
-	m.publish()
+	m.publish(m.state.View())
 	return nil
 }
 

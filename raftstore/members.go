@@ -23,7 +23,7 @@ func (s *Store) Servers() []Server {
 // other changes it is made on the leader, else ErrNotLeader.
 func (s *Store) AddNonvoter(ctx context.Context, id, address string) error {
 	return s.change(ctx, func() raft.Future {
-		return s.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, s.enqueueTimeout(ctx))
+		return s.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, enqueueTimeout(ctx))
 	})
 }
 
@@ -31,7 +31,7 @@ func (s *Store) AddNonvoter(ctx context.Context, id, address string) error {
 // address, as AddNonvoter does of one that has none.
 func (s *Store) AddVoter(ctx context.Context, id, address string) error {
 	return s.change(ctx, func() raft.Future {
-		return s.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, s.enqueueTimeout(ctx))
+		return s.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(address), 0, enqueueTimeout(ctx))
 	})
 }
 
@@ -40,7 +40,7 @@ func (s *Store) AddVoter(ctx context.Context, id, address string) error {
 // over.
 func (s *Store) Demote(ctx context.Context, id string) error {
 	return s.change(ctx, func() raft.Future {
-		return s.raft.DemoteVoter(raft.ServerID(id), 0, s.enqueueTimeout(ctx))
+		return s.raft.DemoteVoter(raft.ServerID(id), 0, enqueueTimeout(ctx))
 	})
 }
 
@@ -48,7 +48,7 @@ func (s *Store) Demote(ctx context.Context, id string) error {
 // steps down; its caller transfers leadership first instead.
 func (s *Store) Remove(ctx context.Context, id string) error {
 	return s.change(ctx, func() raft.Future {
-		return s.raft.RemoveServer(raft.ServerID(id), 0, s.enqueueTimeout(ctx))
+		return s.raft.RemoveServer(raft.ServerID(id), 0, enqueueTimeout(ctx))
 	})
 }
 
@@ -59,7 +59,7 @@ func (s *Store) change(ctx context.Context, start func() raft.Future) error {
 	if l == nil {
 		return ErrNotLeader
 	}
-	if err := s.await(ctx, start); err != nil {
+	if err := s.slots.await(ctx, start); err != nil {
 		return err
 	}
 	res, err := l.Propose(ctx, fsm.Probe{})
@@ -80,7 +80,7 @@ func (s *Store) Transfer(ctx context.Context, to Server) error {
 	term, id := s.raft.CurrentTerm(), raft.ServerID(to.ID)
 	err := s.transfers.Check(term, id)
 	if err == nil {
-		err = s.await(ctx, func() raft.Future {
+		err = s.slots.await(ctx, func() raft.Future {
 			return s.transfers.Begun(term, id, s.raft.LeadershipTransferToServer(id, raft.ServerAddress(to.Address)))
 		})
 	}

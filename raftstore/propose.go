@@ -15,7 +15,7 @@ import (
 // enqueueLimit bounds how long a command waits for raft's main loop to take it.
 const enqueueLimit = 5 * time.Second
 
-func (s *Store) enqueueTimeout(ctx context.Context) time.Duration {
+func enqueueTimeout(ctx context.Context) time.Duration {
 	if at, ok := ctx.Deadline(); ok {
 		return max(min(time.Until(at), enqueueLimit), time.Millisecond)
 	}
@@ -125,8 +125,8 @@ func (s *Store) append(ctx context.Context, l *Leadership, h fsm.Header, c fsm.C
 		return fsm.Result{}, err
 	}
 	var f raft.ApplyFuture
-	err = s.await(ctx, func() raft.Future {
-		f = s.raft.Apply(data, s.enqueueTimeout(ctx))
+	err = s.slots.await(ctx, func() raft.Future {
+		f = s.raft.Apply(data, enqueueTimeout(ctx))
 		return f
 	})
 	if err != nil {

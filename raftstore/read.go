@@ -76,9 +76,9 @@ func newReads(l *Leadership) *batcher.Batcher[struct{}, uint64] {
 // answerReads proves once for all; Close waits for the slot.
 func (l *Leadership) answerReads(ctx context.Context, reads []*batcher.Call[struct{}, uint64]) {
 	var index uint64
-	err := l.store.slot()
+	err := l.store.slots.take()
 	if err == nil {
-		defer l.store.free()
+		defer l.store.slots.free()
 		index, err = l.confirmIndex(ctx)
 	}
 	for _, r := range reads {
@@ -88,7 +88,7 @@ func (l *Leadership) answerReads(ctx context.Context, reads []*batcher.Call[stru
 
 func (l *Leadership) confirmIndex(ctx context.Context) (uint64, error) {
 	t0 := time.Now()
-	index := l.store.decided()
+	index := l.decided()
 	ctx, cancel := context.WithTimeout(ctx, proofLimit)
 	defer cancel()
 	return index, l.Confirm(ctx, t0)
@@ -100,4 +100,6 @@ func (l *Leadership) confirmIndex(ctx context.Context) (uint64, error) {
 // it to a client already while this peer is busy applying it. The commit index may be
 // that of an entry which no machine sees, and would then be waited for in vain: the
 // newest command comes before it, or another one is on its way.
-func (s *Store) decided() uint64 { return min(s.raft.CommitIndex(), s.log.command.Load()) }
+func (l *Leadership) decided() uint64 {
+	return min(l.store.raft.CommitIndex(), l.store.log.command.Load())
+}

@@ -24,7 +24,9 @@ func (busyMachine) Restore(io.ReadCloser) error         { return nil }
 // still busy applying. Entries that no machine sees are not waited for.
 func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
 	machine := busyMachine{make(chan struct{})}
-	s := &Store{machine: newMachine(func(err error) { t.Error(err) }), log: &timedLog{LogStore: raft.NewInmemStore()}}
+	own := newMachine(func(err error) { t.Error(err) })
+	s := &Store{machine: own, views: own.views, log: &timedLog{LogStore: raft.NewInmemStore()}}
+	l := &Leadership{store: s}
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.LogOutput = "a", io.Discard
 	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
@@ -50,7 +52,7 @@ func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
 		return s.log.command.Load() != 0 && s.raft.CommitIndex() >= s.log.command.Load()
 	})
 	command := s.raft.CommitIndex()
-	if got := s.decided(); got != command {
+	if got := l.decided(); got != command {
 		t.Errorf("read-covers-what-is-committed: readers wait for entry %d, and %d is committed", got, command)
 	}
 	close(machine.let)
@@ -60,7 +62,7 @@ func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
 	if err := s.raft.AddNonvoter("b", "nowhere", 0, 0).Error(); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.decided(); got != command || s.raft.CommitIndex() <= command {
+	if got := l.decided(); got != command || s.raft.CommitIndex() <= command {
 		t.Errorf("readers wait for entry %d, which no machine sees; the newest command is %d", got, command)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore/backwards"
 	"github.com/trivet-ha/trivet/raftstore/logbridge"
@@ -21,6 +20,7 @@ import (
 // Store is one peer's end of the replicated log. All its methods may be called
 // concurrently.
 type Store struct {
+	*views
 	opts    Options
 	raft    *raft.Raft
 	machine *machine
@@ -29,8 +29,7 @@ type Store struct {
 	roles   *roleKeeper
 
 	leading   atomic.Pointer[Leadership] // nil: no Lead of ours is in force
-	inFlight  chan struct{}              // a slot per goroutine that waits for raft
-	closing   atomic.Bool
+	slots     slots
 	pulse     chan struct{} // capacity 1: a proof waits for heartbeats
 	transfers transfer.Attempts
 
@@ -45,16 +44,17 @@ type Store struct {
 func Open(opts Options) (s *Store, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s = &Store{
-		opts:     opts,
-		machine:  newMachine(opts.Fatal),
-		net:      newProvingTransport(opts.Transport, opts.Storage),
-		log:      &timedLog{LogStore: opts.Storage.Log},
-		roles:    newRoleKeeper(),
-		inFlight: make(chan struct{}, maxInFlight),
-		pulse:    make(chan struct{}, 1),
-		life:     ctx,
-		stop:     stop,
+		opts:    opts,
+		machine: newMachine(opts.Fatal),
+		net:     newProvingTransport(opts.Transport, opts.Storage),
+		log:     &timedLog{LogStore: opts.Storage.Log},
+		roles:   newRoleKeeper(),
+		slots:   slots{taken: make(chan struct{}, maxInFlight)},
+		pulse:   make(chan struct{}, 1),
+		life:    ctx,
+		stop:    stop,
 	}
+	s.views = s.machine.views
 	defer func() {
 		if r := recover(); r != nil { // bbolt panics on a damaged page
 			err = &CorruptError{Path: "the log", Err: fmt.Errorf("%v", r)}
@@ -74,7 +74,7 @@ func Open(opts Options) (s *Store, err error) {
 	if err != nil {
 		return s, fmt.Errorf("open log cache: %w", err)
 	}
-	s.raft, err = raft.NewRaft(s.config(), s.machine, cache, s.net.terms, opts.Storage.Snapshots, s.net)
+	s.raft, err = raft.NewRaft(raftConfig(opts, s.roles.notify, func() []string { return s.View().MemberNames() }), s.machine, cache, s.net.terms, opts.Storage.Snapshots, s.net)
 	if err != nil && s.machine.unread != nil { // raft says only that none will do
 		return s, s.machine.unread
 	}
@@ -87,21 +87,21 @@ func Open(opts Options) (s *Store, err error) {
 	return s, nil
 }
 
-func (s *Store) config() *raft.Config {
+func raftConfig(opts Options, notify chan<- bool, names func() []string) *raft.Config {
 	c := raft.DefaultConfig()
-	c.LocalID = raft.ServerID(s.opts.ID)
-	c.HeartbeatTimeout = s.opts.Timing.Heartbeat
-	c.ElectionTimeout = s.opts.Timing.Election
-	c.LeaderLeaseTimeout = s.opts.Timing.Lease
-	c.CommitTimeout = s.opts.Timing.Commit
+	c.LocalID = raft.ServerID(opts.ID)
+	c.HeartbeatTimeout = opts.Timing.Heartbeat
+	c.ElectionTimeout = opts.Timing.Election
+	c.LeaderLeaseTimeout = opts.Timing.Lease
+	c.CommitTimeout = opts.Timing.Commit
 	c.MaxAppendEntries = maxAppendEntries
 	c.BatchApplyCh = true
 	c.TrailingLogs = trailingLogs
 	c.ShutdownOnRemove = false // the app decides, from the leader's answer
-	c.NotifyCh = s.roles.notify
+	c.NotifyCh = notify
 	c.NoLegacyTelemetry = true
 	// A dead peer is logged by name; what raft adds, four times a second, is the error.
-	c.Logger = logbridge.New(logs.LimitAt(s.opts.Logger, logs.Pace{Every: logs.Every, Most: 24 * time.Hour}), func() []string { return s.View().MemberNames() })
+	c.Logger = logbridge.New(logs.LimitAt(opts.Logger, logs.Pace{Every: logs.Every, Most: 24 * time.Hour}), names)
 	// raft counts entries; the app counts bytes and calls Snapshot.
 	c.SnapshotInterval = 24 * time.Hour
 	c.SnapshotThreshold = 1 << 62
@@ -111,12 +111,12 @@ func (s *Store) config() *raft.Config {
 // Close stops raft and waits for it; without transferring leadership, see
 // Transfer. A disk that hangs is waited for until ctx ends.
 func (s *Store) Close(ctx context.Context) error {
-	if s.closing.Swap(true) {
+	if s.slots.closing.Swap(true) {
 		return ErrClosed
 	}
 	s.stop()
 	close(s.machine.release)
-	s.drain(ctx)
+	s.slots.drain(ctx)
 	err := settle(ctx, s.raft.Shutdown(), func() {})
 	s.done.Wait()
 	if err != nil {
@@ -128,46 +128,8 @@ func (s *Store) Close(ctx context.Context) error {
 	return s.opts.Storage.Close()
 }
 
-// drain waits until every slot is free: raft forgets the futures that still wait
-// in its queue when it shuts down, and their goroutines would wait for ever.
-func (s *Store) drain(ctx context.Context) {
-	for range cap(s.inFlight) {
-		select {
-		case s.inFlight <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // ID returns this peer's server ID.
 func (s *Store) ID() string { return s.opts.ID }
-
-// View returns the state as this peer has applied it: a stale read. It never
-// blocks and never fails.
-func (s *Store) View() fsm.View { return s.machine.current.Load().view }
-
-// Changed returns the present view and a channel that is closed as soon as a
-// newer one is published.
-func (s *Store) Changed() (fsm.View, <-chan struct{}) {
-	p := s.machine.current.Load()
-	return p.view, p.next
-}
-
-// Wait returns the first view in which cond holds, or the cause of ctx's end.
-func (s *Store) Wait(ctx context.Context, cond func(fsm.View) bool) (fsm.View, error) {
-	for {
-		v, next := s.Changed()
-		if cond(v) {
-			return v, nil
-		}
-		select {
-		case <-next:
-		case <-ctx.Done():
-			return v, context.Cause(ctx)
-		}
-	}
-}
 
 // Leader returns the server this peer believes to lead; ok is false if it
 // knows none. It is a hint for forwarding and display, never proof.

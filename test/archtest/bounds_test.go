@@ -27,7 +27,6 @@ var overBounds = map[string]map[string]int{
 		"api.Inspector":   49,
 		"fsm.data":        47,
 		"failover.remedy": 44,
-		"raftstore.Store": 41,
 	},
 	"fields": {
 		"app.Peer":        35,

@@ -119,7 +119,7 @@ func proofOfDoorMutants() []Mutant {
 `,
 			New: `	mark := l.store.net.acks.Mark()
 	if ctx != nil {
-		return l.store.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
+		return l.store.slots.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
 	}
 `,
 			Package:   gateSim,

@@ -17,18 +17,18 @@ func logMutants() []Mutant {
 			Name:    "acknowledged-before-commit",
 			Promise: "1",
 			File:    "raftstore/propose.go",
-			Old: `	err = s.await(ctx, func() raft.Future {
-		f = s.raft.Apply(data, s.enqueueTimeout(ctx))
+			Old: `	err = s.slots.await(ctx, func() raft.Future {
+		f = s.raft.Apply(data, enqueueTimeout(ctx))
 		return f
 	})
 `,
-			New: `	f = s.raft.Apply(data, s.enqueueTimeout(ctx))
+			New: `	f = s.raft.Apply(data, enqueueTimeout(ctx))
 	wait := func() raft.Future { return f }
 	if _, write := c.(fsm.PutSetting); write && h.Token.IsZero() {
-		go func() { _ = s.await(s.life, wait) }()
+		go func() { _ = s.slots.await(s.life, wait) }()
 		return fsm.Result{}, nil
 	}
-	err = s.await(ctx, wait)
+	err = s.slots.await(ctx, wait)
 `,
 			Package:   "./test/simtest",
 			Run:       "^TestLosses$",
