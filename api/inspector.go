@@ -108,7 +108,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/abort", post: i.abort},
 		{path: "/v1/introspection/:node/data", cost: admission.Dear, get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false), post: i.reapply(documents)},
-	}, i.ruleResources(documents), i.leaseResources(documents), i.nodeResources(), i.eventResources(), more)
+	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(), i.eventResources(), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux

@@ -48,27 +48,34 @@ var _ Lending = (*lease.Service)(nil)
 // maxLeaseBody is the greatest length of what is said about a lease, in bytes.
 const maxLeaseBody = 16 << 10
 
-// leaseResources are the paths of docs/contract.md#leases, leases and what hangs on them. Who
-// may not change introspections may change none of it.
+// lendingAPI answers the paths of docs/contract.md#leases, leases and what hangs on them.
+type lendingAPI struct {
+	lending   Lending
+	documents bodies
+	reading   func(echo.Context) lease.Reading // how fresh an answer must be
+}
+
+// leaseResources are those paths. Who may not change introspections may change none of it.
 func (i *Inspector) leaseResources(documents bodies) []resource {
 	if i.Lending == nil {
 		return nil
 	}
+	l := lendingAPI{i.Lending, documents, func(c echo.Context) lease.Reading { return i.reading(c) == inspector.Stale }}
 	return []resource{
-		{path: "/v1/leases", reader: true, cost: admission.Dear, get: i.leaseErrors(i.listLeases)},
-		{path: "/v1/leases/:lease", reader: true, cost: admission.Read, get: i.leaseErrors(i.showLease), put: i.leaseErrors(i.acquireLease(documents)), remove: i.leaseErrors(i.releaseLease(documents))},
-		{path: "/v1/leases/:lease/renew", post: i.leaseErrors(i.renewLease(documents))},
-		{path: "/v1/kv", cost: admission.Dear, get: i.leaseErrors(i.listValues)},
-		{path: "/v1/kv/:key", cost: admission.Read, get: i.leaseErrors(i.showValue), put: i.leaseErrors(i.putValue(documents)), remove: i.leaseErrors(i.removeValue)},
-		{path: "/v1/groups/:component", reader: true, cost: admission.Dear, get: i.leaseErrors(i.showGroup)},
-		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Read, get: i.leaseErrors(i.showOwner)},
-		{path: "/v1/groups/:component/members/:member", put: i.leaseErrors(i.joinGroup(documents)), remove: i.leaseErrors(i.leaveGroup(documents))},
+		{path: "/v1/leases", reader: true, cost: admission.Dear, get: leaseErrors(l.listLeases)},
+		{path: "/v1/leases/:lease", reader: true, cost: admission.Read, get: leaseErrors(l.showLease), put: leaseErrors(l.acquireLease), remove: leaseErrors(l.releaseLease)},
+		{path: "/v1/leases/:lease/renew", post: leaseErrors(l.renewLease)},
+		{path: "/v1/kv", cost: admission.Dear, get: leaseErrors(l.listValues)},
+		{path: "/v1/kv/:key", cost: admission.Read, get: leaseErrors(l.showValue), put: leaseErrors(l.putValue), remove: leaseErrors(l.removeValue)},
+		{path: "/v1/groups/:component", reader: true, cost: admission.Dear, get: leaseErrors(l.showGroup)},
+		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Read, get: leaseErrors(l.showOwner)},
+		{path: "/v1/groups/:component/members/:member", put: leaseErrors(l.changeMember(l.lending.Join)), remove: leaseErrors(l.changeMember(l.lending.Leave))},
 	}
 }
 
 // leaseErrors gives the refusals of h the statuses of docs/contract.md#leases. One that names who is
 // in the way says so in its body.
-func (i *Inspector) leaseErrors(h echo.HandlerFunc) echo.HandlerFunc {
+func leaseErrors(h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := h(c)
 		var held *lease.Held
@@ -119,19 +126,14 @@ func appendAsked(b []byte, n *nameless) []byte {
 	return append(appendText(b, n.request), '}')
 }
 
-// leaseReading says how fresh the answer must be.
-func (i *Inspector) leaseReading(c echo.Context) lease.Reading {
-	return lease.Reading(i.reading(c) == inspector.Stale)
-}
-
-func (i *Inspector) listLeases(c echo.Context) error {
+func (l lendingAPI) listLeases(c echo.Context) error {
 	limit, err := pageLimit(query(c))
 	if err != nil {
 		return err
 	}
 	ctx, cancel := limited(c)
 	defer cancel()
-	all, err := i.Lending.List(ctx, query(c).Get("marker"), i.leaseReading(c))
+	all, err := l.lending.List(ctx, query(c).Get("marker"), l.reading(c))
 	if err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func (i *Inspector) listLeases(c echo.Context) error {
 
 // showLease reads a lease, or with wait= waits until it is not the one whose token
 // after= names; free=1 says that this one is known to be over.
-func (i *Inspector) showLease(c echo.Context) error {
+func (l lendingAPI) showLease(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
 	wait, err := waitOf(query(c))
@@ -157,9 +159,9 @@ func (i *Inspector) showLease(c echo.Context) error {
 		if err := waits(ctx, admission.Stream); err != nil {
 			return err
 		}
-		g, err = i.Lending.Watch(ctx, c.Param("lease"), known, wait)
+		g, err = l.lending.Watch(ctx, c.Param("lease"), known, wait)
 	} else {
-		g, err = i.Lending.Get(ctx, c.Param("lease"), i.leaseReading(c))
+		g, err = l.lending.Get(ctx, c.Param("lease"), l.reading(c))
 	}
 	if err != nil {
 		return err
@@ -177,34 +179,32 @@ type acquisition struct {
 	Metadata string `json:"metadata"`
 }
 
-func (i *Inspector) acquireLease(documents bodies) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		var a acquisition
-		if err := readJSON(c, documents, &a); err != nil {
-			return err
-		}
-		if a.Request == "" {
-			a.Request = uuid.NewString() // a caller without an answer learns it from the error
-		}
-		ctx, cancel := limited(c)
-		defer cancel()
-		if a.Wait > 0 { // for another holder, and in no place of those who change something
-			if err := waits(ctx, admission.Stream); err != nil {
-				return named(err, a.Request)
-			}
-		}
-		g, repeated, err := i.Lending.Acquire(ctx, lease.Acquisition{
-			Name: c.Param("lease"), Holder: a.Holder, TTL: millis(a.TTL), Wait: millis(a.Wait),
-			Request: a.Request, Takeover: a.Takeover, Metadata: a.Metadata,
-		})
-		if err != nil {
+func (l lendingAPI) acquireLease(c echo.Context) error {
+	var a acquisition
+	if err := readJSON(c, l.documents, &a); err != nil {
+		return err
+	}
+	if a.Request == "" {
+		a.Request = uuid.NewString() // a caller without an answer learns it from the error
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	if a.Wait > 0 { // for another holder, and in no place of those who change something
+		if err := waits(ctx, admission.Stream); err != nil {
 			return named(err, a.Request)
 		}
-		if repeated {
-			return replyGrant(c, http.StatusOK, g)
-		}
-		return replyGrant(c, http.StatusCreated, g)
 	}
+	g, repeated, err := l.lending.Acquire(ctx, lease.Acquisition{
+		Name: c.Param("lease"), Holder: a.Holder, TTL: millis(a.TTL), Wait: millis(a.Wait),
+		Request: a.Request, Takeover: a.Takeover, Metadata: a.Metadata,
+	})
+	if err != nil {
+		return named(err, a.Request)
+	}
+	if repeated {
+		return replyGrant(c, http.StatusOK, g)
+	}
+	return replyGrant(c, http.StatusCreated, g)
 }
 
 // maxMillis keeps what a client says within what a Duration holds; what is allowed
@@ -235,54 +235,50 @@ func (t *token) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-func (i *Inspector) renewLease(documents bodies) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		var h shownLease
-		if err := readJSON(c, documents, &h); err != nil {
-			return err
-		}
-		ctx, cancel := limited(c)
-		defer cancel()
-		g, err := i.Lending.Renew(ctx, c.Param("lease"), h.Holder, fencing.Token(h.Token))
-		if err != nil {
-			return err
-		}
-		hush(c) // the audit knows who acquired it; ten thousand holders that live on would fill the log
-		return replyGrant(c, http.StatusOK, g)
+func (l lendingAPI) renewLease(c echo.Context) error {
+	var h shownLease
+	if err := readJSON(c, l.documents, &h); err != nil {
+		return err
 	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	g, err := l.lending.Renew(ctx, c.Param("lease"), h.Holder, fencing.Token(h.Token))
+	if err != nil {
+		return err
+	}
+	hush(c) // the audit knows who acquired it; ten thousand holders that live on would fill the log
+	return replyGrant(c, http.StatusOK, g)
 }
 
 // releaseLease ends a grant that its holder shows, in the body or, for clients that
 // send none with DELETE, in the query. With record=1 it removes the record of a
 // free one.
-func (i *Inspector) releaseLease(documents bodies) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		ctx, cancel := limited(c)
-		defer cancel()
-		q := query(c)
-		if q.Get("record") == "1" {
-			if err := i.Lending.Delete(ctx, c.Param("lease")); err != nil {
-				return err
-			}
-			return reply(c, http.StatusNoContent, plainType, nil)
-		}
-		h := shownLease{Holder: q.Get("holder")}
-		if q.Has("token") {
-			t, err := tokenOf("token", q.Get("token"), true)
-			if err != nil {
-				return err
-			}
-			h.Token = token(t)
-		} else if err := readJSON(c, documents, &h); err != nil {
+func (l lendingAPI) releaseLease(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	q := query(c)
+	if q.Get("record") == "1" {
+		if err := l.lending.Delete(ctx, c.Param("lease")); err != nil {
 			return err
 		}
-		entry, err := i.Lending.Release(ctx, c.Param("lease"), h.Holder, fencing.Token(h.Token))
+		return reply(c, http.StatusNoContent, plainType, nil)
+	}
+	h := shownLease{Holder: q.Get("holder")}
+	if q.Has("token") {
+		t, err := tokenOf("token", q.Get("token"), true)
 		if err != nil {
 			return err
 		}
-		note(ctx, entry) // it is not this call's alone
-		return reply(c, http.StatusNoContent, plainType, nil)
+		h.Token = token(t)
+	} else if err := readJSON(c, l.documents, &h); err != nil {
+		return err
 	}
+	entry, err := l.lending.Release(ctx, c.Param("lease"), h.Holder, fencing.Token(h.Token))
+	if err != nil {
+		return err
+	}
+	note(ctx, entry) // it is not this call's alone
+	return reply(c, http.StatusNoContent, plainType, nil)
 }
 
 // readJSON reads a small body into v. Names that v does not have are ignored.

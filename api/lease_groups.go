@@ -47,17 +47,9 @@ func readMember(c echo.Context, documents bodies) (fsm.GroupMember, error) {
 	}, err
 }
 
-func (i *Inspector) joinGroup(documents bodies) echo.HandlerFunc {
-	return changeMember(documents, func(ctx context.Context, m fsm.GroupMember) error { return i.Lending.Join(ctx, m) })
-}
-
-func (i *Inspector) leaveGroup(documents bodies) echo.HandlerFunc {
-	return changeMember(documents, func(ctx context.Context, m fsm.GroupMember) error { return i.Lending.Leave(ctx, m) })
-}
-
-func changeMember(documents bodies, change func(context.Context, fsm.GroupMember) error) echo.HandlerFunc {
+func (l lendingAPI) changeMember(change func(context.Context, fsm.GroupMember) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		m, err := readMember(c, documents)
+		m, err := readMember(c, l.documents)
 		if err != nil {
 			return err
 		}
@@ -72,7 +64,7 @@ func changeMember(documents bodies, change func(context.Context, fsm.GroupMember
 
 // showGroup lists who is there, or with wait= and If-None-Match waits until it is
 // not who the caller knows. The tag is that of all pages.
-func (i *Inspector) showGroup(c echo.Context) error {
+func (l lendingAPI) showGroup(c echo.Context) error {
 	q := query(c)
 	limit, err := pageLimit(q)
 	if err != nil {
@@ -86,7 +78,7 @@ func (i *Inspector) showGroup(c echo.Context) error {
 	defer cancel()
 	component := c.Param("component")
 	if wait == 0 {
-		g, err := i.Lending.Group(ctx, component, i.leaseReading(c))
+		g, err := l.lending.Group(ctx, component, l.reading(c))
 		if err != nil {
 			return err
 		}
@@ -95,7 +87,7 @@ func (i *Inspector) showGroup(c echo.Context) error {
 	if err := waits(ctx, admission.Stream); err != nil {
 		return err
 	}
-	g, err := i.Lending.WatchGroup(ctx, component, unquoted(c.Request().Header.Get("If-None-Match")), wait)
+	g, err := l.lending.WatchGroup(ctx, component, unquoted(c.Request().Header.Get("If-None-Match")), wait)
 	if err != nil {
 		return err
 	}
@@ -128,14 +120,14 @@ func unquoted(tag string) string {
 
 // showOwner names the member that a key belongs to, and the index of the log at
 // which that was so.
-func (i *Inspector) showOwner(c echo.Context) error {
+func (l lendingAPI) showOwner(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
 	component, key := c.Param("component"), query(c).Get("key")
 	if key == "" {
 		return refuse(http.StatusBadRequest, badRequest+"key is needed: whose owner is asked for")
 	}
-	g, err := i.Lending.Group(ctx, component, i.leaseReading(c))
+	g, err := l.lending.Group(ctx, component, l.reading(c))
 	if err != nil {
 		return err
 	}

@@ -58,41 +58,39 @@ func conditionOf(h http.Header) (when fsm.Condition, err error) {
 	return when, err
 }
 
-func (i *Inspector) putValue(documents bodies) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		when, err := conditionOf(c.Request().Header)
-		if err != nil {
-			return err
-		}
-		body, release, err := documents.read(c)
-		defer release()
-		if err != nil {
-			return err
-		}
-		if len(body) > fsm.MaxValue {
-			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (64 KiB)", fsm.MaxValue)
-		}
-		ctx, cancel := limited(c)
-		defer cancel()
-		key, request := c.Param("key"), query(c).Get("request_id")
-		version, err := i.Lending.Put(ctx, key, body, when, request)
-		if err != nil {
-			return named(err, request)
-		}
-		c.Response().Header().Set("ETag", quoted(version))
-		answer := appendText([]byte(`{"key":`), key)
-		return replyJSON(c, http.StatusOK, append(append(append(answer, `,"version":"`...), version.String()...), `"}`...))
+func (l lendingAPI) putValue(c echo.Context) error {
+	when, err := conditionOf(c.Request().Header)
+	if err != nil {
+		return err
 	}
+	body, release, err := l.documents.read(c)
+	defer release()
+	if err != nil {
+		return err
+	}
+	if len(body) > fsm.MaxValue {
+		return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (64 KiB)", fsm.MaxValue)
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	key, request := c.Param("key"), query(c).Get("request_id")
+	version, err := l.lending.Put(ctx, key, body, when, request)
+	if err != nil {
+		return named(err, request)
+	}
+	c.Response().Header().Set("ETag", quoted(version))
+	answer := appendText([]byte(`{"key":`), key)
+	return replyJSON(c, http.StatusOK, append(append(append(answer, `,"version":"`...), version.String()...), `"}`...))
 }
 
-func (i *Inspector) removeValue(c echo.Context) error {
+func (l lendingAPI) removeValue(c echo.Context) error {
 	when, err := conditionOf(c.Request().Header)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := limited(c)
 	defer cancel()
-	if err := i.Lending.Remove(ctx, c.Param("key"), when); err != nil {
+	if err := l.lending.Remove(ctx, c.Param("key"), when); err != nil {
 		return err
 	}
 	return reply(c, http.StatusNoContent, plainType, nil)
@@ -101,10 +99,10 @@ func (i *Inspector) removeValue(c echo.Context) error {
 // octetType is the type of a value, whose format only its writer knows.
 var octetType = []string{"application/octet-stream"}
 
-func (i *Inspector) showValue(c echo.Context) error {
+func (l lendingAPI) showValue(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
-	v, err := i.Lending.Value(ctx, c.Param("key"), i.leaseReading(c))
+	v, err := l.lending.Value(ctx, c.Param("key"), l.reading(c))
 	if err != nil {
 		return err
 	}
@@ -117,7 +115,7 @@ func (i *Inspector) showValue(c echo.Context) error {
 	return reply(c, http.StatusOK, octetType, v.Data)
 }
 
-func (i *Inspector) listValues(c echo.Context) error {
+func (l lendingAPI) listValues(c echo.Context) error {
 	q := query(c)
 	limit, err := pageLimit(q)
 	if err != nil {
@@ -125,7 +123,7 @@ func (i *Inspector) listValues(c echo.Context) error {
 	}
 	ctx, cancel := limited(c)
 	defer cancel()
-	all, err := i.Lending.Values(ctx, q.Get("prefix"), q.Get("marker"), i.leaseReading(c))
+	all, err := l.lending.Values(ctx, q.Get("prefix"), q.Get("marker"), l.reading(c))
 	if err != nil {
 		return err
 	}

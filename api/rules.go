@@ -34,17 +34,24 @@ type RuleWriter interface {
 	DeleteRules(ctx context.Context) error
 }
 
-func (i *Inspector) ruleResources(documents bodies) []resource {
+// rulesAPI answers the paths of the rules.
+type rulesAPI struct {
+	rules     Service
+	documents bodies
+	reading   func(echo.Context) inspector.Reading // how fresh an answer must be
+}
+
+func (a rulesAPI) resources() []resource {
 	return []resource{
-		{path: "/v1/rules", cost: admission.Dear, get: i.listRules, post: i.createRule(documents), remove: i.deleteRules},
-		{path: "/v1/rules/:rule", cost: admission.Read, get: i.showRule, remove: i.deleteRule},
+		{path: "/v1/rules", cost: admission.Dear, get: a.listRules, post: a.createRule, remove: a.deleteRules},
+		{path: "/v1/rules/:rule", cost: admission.Read, get: a.showRule, remove: a.deleteRule},
 	}
 }
 
-func (i *Inspector) listRules(c echo.Context) error {
+func (a rulesAPI) listRules(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
-	all, err := i.Service.Rules(ctx, i.reading(c))
+	all, err := a.rules.Rules(ctx, a.reading(c))
 	if err != nil {
 		return err
 	}
@@ -60,28 +67,26 @@ func (i *Inspector) listRules(c echo.Context) error {
 	return replyJSON(c, http.StatusOK, append(body, "]}"...))
 }
 
-func (i *Inspector) createRule(documents bodies) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		body, release, err := documents.read(c)
-		defer release()
-		if err != nil {
-			return err
-		}
-		if len(body) > MaxRuleBody {
-			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (1 MiB)", MaxRuleBody)
-		}
-		definition, err := rules.Parse(body)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := limited(c)
-		defer cancel()
-		rule, err := i.Service.CreateRule(ctx, definition.UUID, definition.Body)
-		if err != nil {
-			return err
-		}
-		return replyRule(c, createdStatus(c.Request().Header), rule)
+func (a rulesAPI) createRule(c echo.Context) error {
+	body, release, err := a.documents.read(c)
+	defer release()
+	if err != nil {
+		return err
 	}
+	if len(body) > MaxRuleBody {
+		return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (1 MiB)", MaxRuleBody)
+	}
+	definition, err := rules.Parse(body)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	rule, err := a.rules.CreateRule(ctx, definition.UUID, definition.Body)
+	if err != nil {
+		return err
+	}
+	return replyRule(c, createdStatus(c.Request().Header), rule)
 }
 
 // createdStatus is what the creation of a rule is answered with: the one thing
@@ -95,29 +100,29 @@ func createdStatus(h http.Header) int {
 	return http.StatusCreated
 }
 
-func (i *Inspector) showRule(c echo.Context) error {
+func (a rulesAPI) showRule(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
-	rule, err := i.Service.Rule(ctx, c.Param("rule"), i.reading(c))
+	rule, err := a.rules.Rule(ctx, c.Param("rule"), a.reading(c))
 	if err != nil {
 		return err
 	}
 	return replyRule(c, http.StatusOK, rule)
 }
 
-func (i *Inspector) deleteRule(c echo.Context) error {
+func (a rulesAPI) deleteRule(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
-	if err := i.Service.DeleteRule(ctx, c.Param("rule")); err != nil {
+	if err := a.rules.DeleteRule(ctx, c.Param("rule")); err != nil {
 		return err
 	}
 	return reply(c, http.StatusNoContent, plainType, nil)
 }
 
-func (i *Inspector) deleteRules(c echo.Context) error {
+func (a rulesAPI) deleteRules(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
-	if err := i.Service.DeleteRules(ctx); err != nil {
+	if err := a.rules.DeleteRules(ctx); err != nil {
 		return err
 	}
 	return reply(c, http.StatusNoContent, plainType, nil)

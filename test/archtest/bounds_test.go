@@ -24,7 +24,6 @@ var overBounds = map[string]map[string]int{
 		"fsm.View":        138,
 		"fsm.txn":         81,
 		"api.Control":     65,
-		"api.Inspector":   49,
 		"fsm.data":        47,
 		"failover.remedy": 44,
 	},

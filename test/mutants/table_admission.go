@@ -135,8 +135,8 @@ func listMutants() []Mutant {
 		},
 		{
 			Name: "those-who-await-a-lease-keep-others-from-changes", Promise: "10", File: "api/lease.go",
-			Old:     "		if a.Wait > 0 {",
-			New:     "		if a.Wait < 0 {",
+			Old:     "	if a.Wait > 0 {",
+			New:     "	if a.Wait < 0 {",
 			Package: api, Run: "^TestThoseWhoWaitForLeasesHoldNoPlace$", Assertion: "lease-waits:",
 		},
 	}
