@@ -15,12 +15,7 @@ type Facts struct {
 	Error string `json:"error,omitempty"` // why there are none; the rest is empty then
 	// Leads: its peer led when it looked.
 	Leads bool `json:"leads,omitempty"`
-	// Offline: no peer runs there. What only a peer knows is missing.
-	Offline bool `json:"offline,omitempty"`
-	// Absent says why no peer is there to be started, "" where one is; Join says how
-	// to make the host a peer.
-	Absent string `json:"absent,omitempty"`
-	Join   string `json:"join,omitempty"`
+	Presence
 
 	Plan    Plan      `json:"plan"`
 	Links   []Link    `json:"links,omitempty"`
@@ -33,6 +28,16 @@ type Facts struct {
 	// Configured are the options that peers do not have in common.
 	Configured []Configured `json:"configured,omitempty"`
 	Gaps       []Gap        `json:"gaps,omitempty"`
+}
+
+// Presence says whether a peer runs on the host.
+type Presence struct {
+	// Offline: no peer runs there. What only a peer knows is missing.
+	Offline bool `json:"offline,omitempty"`
+	// Absent says why no peer is there to be started, "" where one is; Join says how
+	// to make the host a peer.
+	Absent string `json:"absent,omitempty"`
+	Join   string `json:"join,omitempty"`
 }
 
 // Plan is what the configuration of a peer says.
