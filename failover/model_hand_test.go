@@ -244,6 +244,8 @@ const (
 	bothCannot   = "both cannot" // nor does the second
 	deviceLate   = "late"        // takes the command, and 5 s to obey
 	deviceBlinks = "blinks"      // says off once too early
+	// deviceLiesLate lies, and takes 3 s for each answer.
+	deviceLiesLate = "lies late"
 )
 
 // Name implements Device.
@@ -258,6 +260,8 @@ func (b bmc) fails(ctx context.Context) error {
 	case fault == deviceHangs && b.name == "bmc":
 		pause(ctx, 20*time.Second)
 		return fmt.Errorf("no answer: %w", context.DeadlineExceeded)
+	case fault == deviceLiesLate:
+		pause(ctx, 3*time.Second)
 	}
 	return nil
 }
@@ -271,7 +275,7 @@ func (b bmc) Power(ctx context.Context, m Machine) (p Power, err error) {
 		c := b.h.w.pcs[b.node]
 		off := !c.on
 		switch {
-		case c.fault == deviceLies && c.offs > 0:
+		case (c.fault == deviceLies || c.fault == deviceLiesLate) && c.offs > 0:
 			off = true
 		case c.fault == deviceBlinks && len(c.reads) == 0:
 			off = true
@@ -300,7 +304,7 @@ func (b bmc) Off(ctx context.Context, _ Machine) error {
 		c.reads = nil
 		b.h.w.note(b.h, "off", b.node, "")
 		switch c.fault {
-		case deviceLies:
+		case deviceLies, deviceLiesLate:
 		case deviceLate, deviceBlinks:
 			b.h.w.bg.Go(func() {
 				b.h.w.pass(5 * time.Second)

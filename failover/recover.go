@@ -15,57 +15,54 @@ const lingering = 10 * time.Minute
 // recover is the turn of a Node that has lost everything: it waits until the
 // machine is back, for as long as that takes.
 func (r *remedy) recover(ctx context.Context, m fsm.Remediation) error {
-	if !r.present(m) {
-		if _, err := r.node(ctx, m); err != nil {
+	if !r.target.present(m) {
+		if _, err := r.target.read(ctx, m); err != nil {
 			return r.lost(ctx, m, err)
 		}
 		return wait(lookAgain) // the watch is behind
 	}
-	if alive := r.renewed(m, 0); alive == "" || !r.judge.Returned(m.UID) {
+	if alive := r.signs.renewed(m, 0); alive == "" || !r.judge.Returned(m.UID) {
 		r.healthy = time.Time{}
-		return r.powerOn(ctx, m)
+		if err := r.target.powerOn(ctx, m); err != nil {
+			return r.lost(ctx, m, err)
+		}
+		return wait(lookAgain)
 	}
-	n, err := r.node(ctx, m)
+	n, err := r.target.read(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
 	return r.back(ctx, m, n)
 }
 
-// present reports whether the watch still shows the Node of a remediation.
-func (r *remedy) present(m fsm.Remediation) bool {
-	return slices.ContainsFunc(r.tracker.Look().Nodes, func(w WatchedNode) bool { return w.UID == m.UID })
-}
-
 // powerOn switches the machine on again, once under a leadership, if the operator
-// wants that. One that cannot be switched on stays off.
-func (r *remedy) powerOn(ctx context.Context, m fsm.Remediation) error {
-	if !r.settings().Remedy.PowerOn || r.switched {
-		return wait(lookAgain)
+// wants that. One that cannot be switched on stays off; an error is that of read.
+func (t *target) powerOn(ctx context.Context, m fsm.Remediation) error {
+	if !t.settings().Remedy.PowerOn || t.switched {
+		return nil
 	}
-	if _, err := r.node(ctx, m); err != nil {
-		return r.lost(ctx, m, err)
+	if _, err := t.read(ctx, m); err != nil {
+		return err
 	}
-	r.switched = true
-	for _, d := range r.o.Fences.For(r.machine) {
-		if d.Name() != m.Device {
-			continue
-		}
-		limited, cancel := context.WithTimeout(ctx, fenceLimit)
-		asked := r.machine
-		asked.AskOnly = true // an operator may have just switched it on
-		p, err := d.Power(limited, asked)
-		cancel()
-		if err == nil && p == PowerOff {
-			err = r.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return d.On(ctx, r.machine) })
-		}
-		if err != nil {
-			r.log.Warn("power on machine failed", "kube_node", m.Node, "device", d.Name(), "power", p, "err", err)
-			continue
-		}
-		r.log.Info("machine powered on", "kube_node", m.Node, "device", d.Name(), "power", p)
+	t.switched = true
+	d, configured := t.device(m.Device)
+	if !configured {
+		return nil
 	}
-	return wait(lookAgain)
+	limited, cancel := context.WithTimeout(ctx, fenceLimit)
+	asked := t.machine
+	asked.AskOnly = true // an operator may have just switched it on
+	p, err := d.Power(limited, asked)
+	cancel()
+	if err == nil && p == PowerOff {
+		err = t.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return d.On(ctx, t.machine) })
+	}
+	if err != nil {
+		t.log.Warn("power on machine failed", "kube_node", m.Node, "device", d.Name(), "power", p, "err", err)
+		return nil
+	}
+	t.log.Info("machine powered on", "kube_node", m.Node, "device", d.Name(), "power", p)
+	return nil
 }
 
 // comeBack is what remains for a node that is Ready under a new boot ID: when it
@@ -79,7 +76,7 @@ func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error 
 		return wait(min(lookAgain, r.settings().Guard.HealthyDelay-back))
 	}
 	if m.State != fsm.RemDetached && wasTainted(m) && back < lingering {
-		names, err := r.attachments(ctx, m.Node)
+		names, err := r.target.attachments(ctx)
 		if err != nil {
 			return err
 		}
@@ -130,15 +127,15 @@ func isOurs(t Taint) bool { return t.Key == TaintCordon || t == outOfService() }
 // that a founding found open, is left to an operator, however long that takes.
 func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
 	due := time.Since(r.since) >= stuckRetry
-	if !due && r.present(m) && !r.judge.Returned(m.UID) {
+	if !due && r.target.present(m) && !r.judge.Returned(m.UID) {
 		r.healthy = time.Time{}
 		return wait(lookAgain)
 	}
-	n, err := r.node(ctx, m)
+	n, err := r.target.read(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
-	if r.judge.Returned(m.UID) && (!m.WasOff || n.BootID != r.boot) {
+	if r.judge.Returned(m.UID) && (!m.WasOff || n.BootID != r.target.boot) {
 		return r.back(ctx, m, n)
 	}
 	r.healthy = time.Time{}
@@ -149,7 +146,7 @@ func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
 	case !due:
 		return wait(lookAgain)
 	}
-	devices := r.o.Fences.For(r.machine)
+	devices := r.target.devices()
 	if len(devices) == 0 {
 		r.since = time.Now()
 		return r.stuck(ctx, m, noDevice)
@@ -159,11 +156,11 @@ func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
 
 // tidy takes the marks of a remediation away that was cancelled. What fails is left
 // to the sweep.
-func (r *remedy) tidy(ctx context.Context, m fsm.Remediation) {
+func (t *target) tidy(ctx context.Context, m fsm.Remediation) {
 	if m.State != fsm.RemCancelled {
 		return
 	}
-	if err := r.mend(ctx, m.Node); err != nil && ctx.Err() == nil {
-		r.log.Info("remove taints of cancelled remediation failed; the next sweep retries", "kube_node", m.Node, "err", err)
+	if err := t.mend(ctx, m.Node); err != nil && ctx.Err() == nil {
+		t.log.Info("remove taints of cancelled remediation failed; the next sweep retries", "kube_node", m.Node, "err", err)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	// maxConflicts is how often in a row another client may write first.
 	maxConflicts = 50
 	// lookAgain is how often a remediation that waits looks at the state and at the
-	// signs of life. It costs no request.
+	// signs of life, unless the log shows news of them. It costs no request.
 	lookAgain = time.Second
 )
 
@@ -33,28 +33,19 @@ const (
 // leader that got no further, or lost the answer.
 type remedy struct {
 	*clusterController
-	intent fencing.Token
-	state  fsm.RemediationState // of the newest turn; 0 before the first
-	since  time.Time            // when this leadership met it
-	tries  int                  // failures in a row since then
-
-	power    escalation
-	boot     string    // boot ID as of the newest proof that the machine was off
-	sure     time.Time // of that proof: what the kubelet does later contradicts it
-	machine  Machine   // as it was read last
-	known    bool      // the Node was read under this leadership
-	kubelet  string    // of the Node as it was read last
-	hears    time.Time // since when peers hear it though it was read off; zero if none does
-	deleted  int       // pods, under this leadership
-	fewest   int       // pods that were left in this state at least; 0 before the first look
-	progress time.Time // when they became fewer
-	idle     time.Duration
-	healthy  time.Time // since when it has been back; zero if it is not
-	switched bool      // power-on was tried
+	intent  fencing.Token
+	state   fsm.RemediationState // of the newest turn; 0 before the first
+	since   time.Time            // when this leadership met it
+	tries   int                  // failures in a row since then
+	target  target
+	signs   lifeSigns
+	power   escalation
+	pods    evacuation
+	healthy time.Time // since when it has been back; zero if it is not
 }
 
 func newRemedy(s *clusterController, intent fencing.Token) *remedy {
-	return &remedy{clusterController: s, intent: intent}
+	return &remedy{clusterController: s, intent: intent, target: target{clusterController: s}, signs: lifeSigns{clusterController: s}}
 }
 
 // wait is the outcome of a turn that has nothing to do for a while. It is no
@@ -72,7 +63,7 @@ func (r *remedy) run(ctx context.Context) {
 			return
 		}
 		if m.State.Ended() {
-			r.tidy(ctx, m)
+			r.target.tidy(ctx, m)
 			return
 		}
 		r.enter(m)
@@ -89,22 +80,15 @@ func (r *remedy) enter(m fsm.Remediation) {
 		return
 	}
 	first := r.state == 0
-	r.state, r.since, r.tries, r.healthy, r.fewest = m.State, time.Now(), 0, time.Time{}, 0
-	r.power.failed, r.hears = nil, time.Time{}
-	switch {
-	case m.State != fsm.RemFencing:
-		r.power.announced, r.power.off = false, false
-	case first:
-		r.power.last = m.Device // go on with the device at which an earlier leader was
-	default:
-		r.power.last = ""
-	}
+	r.state, r.since, r.tries, r.healthy = m.State, time.Now(), 0, time.Time{}
+	r.pods.fewest, r.signs.hears = 0, time.Time{}
+	r.power.enter(m, first)
 	if first {
-		r.boot = m.BootID
-		r.machine = Machine{Cluster: m.Cluster, Node: m.Node, SystemUUID: m.SystemUUID}
+		r.target.boot = m.BootID
+		r.target.machine = Machine{Cluster: m.Cluster, Node: m.Node, SystemUUID: m.SystemUUID}
 	}
-	if m.WasOff && r.sure.IsZero() {
-		r.sure = r.began // an earlier leader saw it off; any change that this one saw contradicts that
+	if m.WasOff && r.signs.sure.IsZero() {
+		r.signs.sure = r.began // an earlier leader saw it off; any change that this one saw contradicts that
 	}
 }
 
@@ -115,7 +99,7 @@ func (r *remedy) turn(ctx context.Context, v fsm.View, m fsm.Remediation) error 
 			return err
 		}
 	}
-	if _, paused := v.FailoverPause(m.Cluster); takesPower(m.State) && (paused || !r.looked(m)) {
+	if _, paused := v.FailoverPause(m.Cluster); takesPower(m.State) && (paused || !r.signs.looked(m)) {
 		return wait(lookAgain)
 	}
 	switch m.State {
@@ -182,15 +166,19 @@ func (r *remedy) settle(ctx context.Context, m fsm.Remediation, err error) time.
 	return r.settle(ctx, m, r.stuck(ctx, m, fmt.Sprintf("after %d tries: %v", r.tries, err)))
 }
 
-// rest waits, but not longer than the state stays as it is: an operator may
-// release what is stuck. It reports whether ctx goes on.
+// rest waits, but not longer than the state and the votes stay as they are: an operator
+// may release what is stuck, and a peer take back what it heard. It reports whether ctx
+// goes on.
 func (r *remedy) rest(ctx context.Context, m fsm.Remediation, d time.Duration) bool {
+	v, _ := r.o.Log.Changed()
+	_, heard, _ := v.KubeVotes(m.Cluster, m.UID)
 	for end := time.Now().Add(d); time.Until(end) > 0; {
-		if !pause(ctx, min(lookAgain, time.Until(end))) {
+		if !pause(ctx, min(againSoon, time.Until(end))) {
 			return false
 		}
 		v, _ := r.o.Log.Changed()
-		if now, ok := v.Remediation(m.Intent); !ok || now.State != m.State {
+		_, hear, _ := v.KubeVotes(m.Cluster, m.UID)
+		if now, ok := v.Remediation(m.Intent); !ok || now.State != m.State || hear != heard {
 			return true
 		}
 	}
@@ -206,7 +194,7 @@ func (r *remedy) move(ctx context.Context, m fsm.Remediation, to fsm.Remediation
 	switch {
 	case err == nil:
 		r.log.Info("remediation advanced", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "device", device, "reason", reason)
-		r.announceState(ctx, m, to, reason)
+		r.target.announceState(ctx, m, to, reason)
 		return nil
 	case errors.Is(err, fsm.IllegalTransition), errors.Is(err, fsm.Invalid):
 		r.log.Error("record remediation step refused", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
@@ -215,23 +203,6 @@ func (r *remedy) move(ctx context.Context, m fsm.Remediation, to fsm.Remediation
 	// The state is read again: it may have moved, by us or by another leader.
 	r.log.Info("record remediation step: outcome unknown", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
 	return wait(againSoon)
-}
-
-// announceState writes the Events that people look for.
-func (r *remedy) announceState(ctx context.Context, m fsm.Remediation, to fsm.RemediationState, reason string) {
-	n := Node{Name: m.Node, UID: m.UID}
-	switch to {
-	case fsm.RemCordoned:
-		r.tell(ctx, n, "Warning", "FailoverBegun", "held for dead: "+m.Steps[0].Reason)
-	case fsm.RemOff:
-		r.tell(ctx, n, "Warning", "FailoverOff", reason)
-	case fsm.RemDeleted:
-		r.tell(ctx, n, "Normal", "FailoverDeleted", reason)
-	case fsm.RemRecovered, fsm.RemCancelled:
-		r.tell(ctx, n, "Normal", "FailoverEnded", to.String()+": "+reason)
-	case fsm.RemStuck:
-		r.tell(ctx, n, "Warning", "FailoverStuck", reason)
-	}
 }
 
 // stuck says that the remediation cannot go on, and why. It is tried again after
@@ -263,34 +234,6 @@ func contradicted(m fsm.Remediation) bool {
 }
 
 func lastReason(m fsm.Remediation) string { return m.Steps[len(m.Steps)-1].Reason }
-
-// Errors of node.
-var (
-	errDeleted  = errors.New("the Node was deleted")
-	errReplaced = errors.New("the Node was deleted, and another one has its name")
-)
-
-// node reads the Node of the remediation again. It fails with errDeleted or
-// errReplaced when that one does not exist any more.
-func (r *remedy) node(ctx context.Context, m fsm.Remediation) (Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)
-	defer cancel()
-	n, err := r.cluster.Node(ctx, m.Node)
-	switch {
-	case errors.Is(err, ErrGone):
-		return Node{}, errDeleted
-	case err != nil:
-		return Node{}, fmt.Errorf("read the Node: %w", err)
-	case n.UID != m.UID:
-		return Node{}, errReplaced
-	}
-	r.tracker.Read(n)
-	r.machine, r.kubelet, r.known = MachineOf(m.Cluster, n), n.Kubelet, true
-	if m.SystemUUID != "" {
-		r.machine.SystemUUID = m.SystemUUID // of the machine that died
-	}
-	return n, nil
-}
 
 // lost ends the remediation of a Node that does not exist any more; any other
 // error it returns. A Node that has taken the name over is not touched.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -18,10 +19,12 @@ const (
 	// offWithin is how long a machine may take to be off after its device took the
 	// command; a BMC that waits for its power supply takes some seconds.
 	offWithin = 30 * time.Second
-	// powerEvery is how often its power is read meanwhile.
+	// powerFirst and powerEvery are the first and the longest pause between two readings
+	// of its power meanwhile; each is one and a half times the one before.
+	powerFirst = 100 * time.Millisecond
 	powerEvery = 500 * time.Millisecond
-	// confirmInterval is kept between the two readings that count: one alone may be
-	// the dark half of a power cycle.
+	// confirmInterval is kept between the answer of the first reading that counts and the
+	// question of the second: one alone may be the dark half of a power cycle.
 	confirmInterval = time.Second
 )
 
@@ -41,10 +44,25 @@ const noDevice = "no fence device is configured for it"
 
 // escalation is where the list of devices is at.
 type escalation struct {
-	announced bool     // the command to last is in the log and was not given yet
-	off       bool     // last was read off twice after its newest command
-	last      string   // device that was announced last; "" before the first
-	failed    []string // what the devices before it said
+	announced bool      // the command to last is in the log and was not given yet
+	off       bool      // last was read off twice after its newest command
+	read      time.Time // when the newest reading of those was answered
+	last      string    // device that was announced last; "" before the first
+	failed    []string  // what the devices before it said
+}
+
+// enter notes that the state is another one, and whether it is the first of this
+// leadership.
+func (e *escalation) enter(m fsm.Remediation, first bool) {
+	e.failed = nil
+	switch {
+	case m.State != fsm.RemFencing:
+		e.announced, e.off = false, false
+	case first:
+		e.last = m.Device // go on with the device at which an earlier leader was
+	default:
+		e.last = ""
+	}
 }
 
 // cordon is the turn of an intent: it keeps new pods away, if the finding still
@@ -54,7 +72,7 @@ func (r *remedy) cordon(ctx context.Context, m fsm.Remediation) error {
 	if done || err != nil {
 		return err
 	}
-	if _, err := r.keepCordon(ctx, m, n); err != nil {
+	if _, err := r.target.keepCordon(ctx, m, n); err != nil {
 		return err
 	}
 	return r.move(ctx, m, fsm.RemCordoned, "", "")
@@ -63,7 +81,7 @@ func (r *remedy) cordon(ctx context.Context, m fsm.Remediation) error {
 // recheck looks again before anything is done. done says that the remediation was
 // cancelled, or could not be.
 func (r *remedy) recheck(ctx context.Context, m fsm.Remediation) (n Node, done bool, err error) {
-	n, err = r.node(ctx, m)
+	n, err = r.target.read(ctx, m)
 	if err != nil {
 		return Node{}, true, r.lost(ctx, m, err)
 	}
@@ -73,39 +91,10 @@ func (r *remedy) recheck(ctx context.Context, m fsm.Remediation) (n Node, done b
 	if w := r.tracker.Look(); !w.Synced || !w.API.Answers {
 		return n, true, wait(lookAgain)
 	}
-	if suspect, why := r.judge.Still(m.UID); !suspect && !r.stands(m, n) {
+	if suspect, why := r.judge.Still(m.UID); !suspect && !r.signs.stands(m, n) {
 		return n, true, r.move(ctx, m, fsm.RemCancelled, "", why)
 	}
 	return n, false, nil
-}
-
-// stands reports whether a kube node has not been Ready for long, as the log has
-// it: a new leader may have counted for a moment only.
-func (r *remedy) stands(m fsm.Remediation, n Node) bool {
-	v, _ := r.o.Log.Changed()
-	k, known := v.KubeNode(m.Cluster, m.UID)
-	after := r.settings().Detection.NotReadyAfter
-	return known && after > 0 && n.Ready != fsm.KubeTrue && k.Ready != fsm.KubeTrue && v.Now().Sub(k.Changed) >= after
-}
-
-func cordonOf(m fsm.Remediation) Taint {
-	return Taint{Key: TaintCordon, Value: m.Intent.String(), Effect: "NoSchedule"}
-}
-
-// keepCordon makes sure that our cordon is there. One of an earlier remediation
-// gives way: taints are one per key and effect.
-func (r *remedy) keepCordon(ctx context.Context, m fsm.Remediation, n Node) (Node, error) {
-	want := cordonOf(m)
-	if slices.Contains(n.Taints, want) {
-		return n, nil
-	}
-	var old []Taint
-	for _, t := range n.Taints {
-		if t.Key == TaintCordon {
-			old = append(old, t)
-		}
-	}
-	return r.mark(ctx, n, Change{Add: []Taint{want}, Remove: old}, "cordon the Node")
 }
 
 // mark changes a Node as it was read, under the token of this leadership.
@@ -127,7 +116,7 @@ func (r *remedy) announceFirst(ctx context.Context, m fsm.Remediation) error {
 	if _, done, err := r.recheck(ctx, m); done || err != nil {
 		return err
 	}
-	devices := r.o.Fences.For(r.machine)
+	devices := r.target.devices()
 	if len(devices) == 0 {
 		return r.stuck(ctx, m, noDevice)
 	}
@@ -152,27 +141,24 @@ func withState(m fsm.Remediation, s fsm.RemediationState) fsm.Remediation {
 // fence is the turn of a node whose power is being taken: one command to one
 // device, and the proof that it worked; or the announcement of the next one.
 func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
-	n, err := r.node(ctx, m)
+	n, err := r.target.look(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
-	}
-	if err := r.heartbeat(ctx, m.Node); err != nil {
-		return err
 	}
 	// Once it was read off, what it showed before says nothing; believe looks at what
 	// came after.
 	if !r.power.off && r.judge.Well(m.UID) {
 		return r.back(ctx, m, n)
 	}
-	if _, err := r.keepCordon(ctx, m, n); err != nil {
+	if _, err := r.target.keepCordon(ctx, m, n); err != nil {
 		return err
 	}
-	devices := r.o.Fences.For(r.machine)
+	devices := r.target.devices()
 	if len(devices) == 0 {
 		return r.stuck(ctx, m, noDevice)
 	}
 	if r.power.off {
-		return r.believe(ctx, m)
+		return r.believeLater(ctx, m)
 	}
 	at := max(0, slices.IndexFunc(devices, func(d Device) bool { return d.Name() == r.power.last }))
 	d := devices[at]
@@ -180,11 +166,11 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 		return r.announce(ctx, m, d.Name(), "again")
 	}
 	r.power.announced = false
-	err = r.takePower(ctx, d)
+	seen, err := r.target.takePower(ctx, m, d)
 	var unproven errUnproven
 	switch {
 	case err == nil:
-		return r.readOff(ctx, m)
+		return r.readOff(ctx, m, seen)
 	case ctx.Err() != nil, errors.As(err, &unproven):
 		return err // no command was sent, or this leadership is over
 	}
@@ -196,30 +182,63 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 	return r.stuck(ctx, m, why)
 }
 
+// sighting is what was seen of a machine while its device read it off twice.
+type sighting struct {
+	at    time.Time // when the second reading was answered
+	heard Heard     // what its kubelet said
+	node  Node
+	err   error // of the look at the storage
+}
+
 // takePower gives one command and waits until the machine was read off twice.
-func (r *remedy) takePower(ctx context.Context, d Device) error {
-	r.log.Warn("powering off machine", "kube_node", r.machine.Node, "device", d.Name())
-	err := r.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error { return d.Off(ctx, r.machine) })
+func (t *target) takePower(ctx context.Context, m fsm.Remediation, d Device) (sighting, error) {
+	t.log.Warn("powering off machine", "kube_node", t.machine.Node, "device", d.Name())
+	err := t.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error { return d.Off(ctx, t.machine) })
 	if err != nil {
-		return err
+		return sighting{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, offWithin)
+	limited, cancel := context.WithTimeout(ctx, offWithin)
 	defer cancel()
-	var first time.Time // of the readings that said off without a break
-	for {
-		p, err := d.Power(ctx, r.machine)
-		switch {
-		case err != nil || p != PowerOff:
-			first = time.Time{}
-		case first.IsZero():
-			first = time.Now()
-		case time.Since(first) >= confirmInterval:
-			return nil
+	for every := powerFirst; ; every = min(every*3/2, powerEvery) {
+		p, err := d.Power(limited, t.machine)
+		if err == nil && p == PowerOff {
+			var s sighting
+			if s, p, err = t.confirmOff(ctx, limited, m, d); err == nil && p == PowerOff {
+				return s, nil
+			}
 		}
-		if !pause(ctx, powerEvery) {
-			return fmt.Errorf("%w: %v after the command its power is read as %v%s", ctx.Err(), offWithin, p, andWhy(err))
+		if !pause(limited, every) {
+			return sighting{}, fmt.Errorf("%w: %v after the command its power is read as %v%s", limited.Err(), offWithin, p, andWhy(err))
 		}
 	}
+}
+
+// confirmOff reads a second time that a machine is off. What depends on neither reading
+// overlaps with them: its kubelet is asked between the two, and the storage is read next
+// to the second. If that one takes longer than its kubelet may, the silence of the
+// kubelet is old by then, and it is asked again. limited bounds the readings.
+func (t *target) confirmOff(ctx, limited context.Context, m fsm.Remediation, d Device) (s sighting, p Power, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	answer := t.knocking(ctx, knockLimit)
+	if !pause(limited, confirmInterval) {
+		return s, PowerOff, limited.Err()
+	}
+	sent, machine := time.Now(), t.machine
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		p, err = d.Power(limited, machine)
+		s.at = time.Now()
+	})
+	s.node, s.err = t.look(ctx, m)
+	reading.Wait()
+	if err != nil || p != PowerOff {
+		return s, p, err
+	}
+	if s.heard = answer(); !s.heard.On() && s.at.Sub(sent) > knockLimit {
+		s.heard = t.knocking(ctx, knockLimit)()
+	}
+	return s, p, nil
 }
 
 func andWhy(err error) string {
@@ -229,22 +248,29 @@ func andWhy(err error) string {
 	return " (" + err.Error() + ")"
 }
 
-// readOff notes what the cluster shows of a machine that its device has just said
-// off of, twice. What the machine does from now on contradicts the device.
-func (r *remedy) readOff(ctx context.Context, m fsm.Remediation) error {
-	if err := r.heartbeat(ctx, m.Node); err != nil {
-		return err
+// readOff notes what was seen of a machine that its device has just said off of, twice.
+// What the machine does from now on contradicts the device.
+func (r *remedy) readOff(ctx context.Context, m fsm.Remediation, seen sighting) error {
+	if seen.err != nil {
+		return r.lost(ctx, m, seen.err)
 	}
-	n, err := r.node(ctx, m)
-	if err != nil {
-		return r.lost(ctx, m, err)
-	}
-	r.power.off, r.boot, r.sure, r.hears = true, n.BootID, time.Now(), time.Time{}
-	if !r.silent(m) {
+	r.power.off, r.power.read, r.target.boot = true, seen.at, seen.node.BootID
+	r.signs.sure, r.signs.hears = time.Now(), time.Time{}
+	if !r.signs.silent(m) {
 		r.log.Info("machine read off; waiting until its Lease was not renewed for failover.lease_age",
 			"kube_node", m.Node, "device", m.Device)
 	}
-	return r.believe(ctx, m)
+	return r.believe(ctx, m, seen.heard)
+}
+
+// believeLater looks again at a machine that was read off and could not be believed to be
+// off then.
+func (r *remedy) believeLater(ctx context.Context, m fsm.Remediation) error {
+	answer := r.target.knocking(ctx, knockLimit)
+	if err := r.heartbeat(ctx, m.Node); err != nil {
+		return err
+	}
+	return r.believe(ctx, m, answer())
 }
 
 // believe compares what the device says with what the machine itself says, and
@@ -254,27 +280,21 @@ func (r *remedy) readOff(ctx context.Context, m fsm.Remediation) error {
 //
 // The wait is not in the log. Another leader reads the power again and counts from
 // its own first look at the Lease, which can only make the wait longer.
-func (r *remedy) believe(ctx context.Context, m fsm.Remediation) error {
-	if err := r.heartbeat(ctx, m.Node); err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx, knockLimit)
-	heard := r.knock(limited)
-	cancel()
-	alive, err := r.life(m, heard, lateRenewal)
+func (r *remedy) believe(ctx context.Context, m fsm.Remediation, heard Heard) error {
+	alive, err := r.signs.life(m, heard, lateRenewal)
 	switch {
 	case err != nil:
 		return err
 	case alive != "":
 		return r.stuck(ctx, m, fmt.Sprintf("%sdevice %s says off, and %s", contradiction, m.Device, alive))
 	}
-	switch waited := time.Since(r.sure); {
-	case !r.silent(m) && waited > believeLimit:
+	switch waited := time.Since(r.signs.sure); {
+	case !r.signs.silent(m) && waited > believeLimit:
 		return r.stuck(ctx, m, fmt.Sprintf("device %s says off, and for %v the watch of Leases did not show that its Lease is silent", m.Device, rounded(waited)))
-	case !r.silent(m):
+	case !r.signs.silent(m):
 		return wait(lookAgain)
-	case waited > batchLife: // the readings are old; it may have been switched on since
-		r.sure = time.Now()
+	case time.Since(r.power.read) > batchLife: // it may have been switched on since
+		r.signs.sure = time.Now()
 		if _, err := r.prove(ctx, m, nil); err != nil {
 			var idle wait
 			r.power.off = errors.As(err, &idle)
@@ -282,8 +302,8 @@ func (r *remedy) believe(ctx context.Context, m fsm.Remediation) error {
 		}
 	}
 	reason := fmt.Sprintf("device %s says off, twice; nothing answers, and its Lease is silent", m.Device)
-	for _, d := range r.o.Fences.For(r.machine) {
-		if why := Uncompared(d, r.machine); d.Name() == m.Device && why != "" {
+	if d, configured := r.target.device(m.Device); configured {
+		if why := Uncompared(d, r.target.machine); why != "" {
 			reason += "; " + why
 		}
 	}
@@ -295,7 +315,7 @@ func (r *remedy) back(ctx context.Context, m fsm.Remediation, n Node) error {
 	switch {
 	case !m.WasOff:
 		return r.move(ctx, m, fsm.RemCancelled, "", "it is back: it is Ready, and its Lease is renewed")
-	case n.BootID != r.boot:
+	case n.BootID != r.target.boot:
 		return r.comeBack(ctx, m, n)
 	}
 	return r.stuck(ctx, m, contradiction+"it was off, and is back without having booted")

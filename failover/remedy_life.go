@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// knockLimit bounds the question to the kubelet after the second reading of the
-	// power, and proofLimit the one that goes along with each later reading: there it
+	// knockLimit bounds the question to the kubelet between the two readings of the
+	// power that count, and proofLimit the one that goes along with each later reading: there it
 	// must not delay the work that waits. A living kubelet answers at once; one that
 	// does not is left to the probes of the peers.
 	knockLimit = time.Second
@@ -24,6 +24,14 @@ const (
 	lateRenewal = 2 * time.Second
 )
 
+// lifeSigns are those of one machine as one leadership knows them. They belong to one
+// goroutine.
+type lifeSigns struct {
+	*clusterController
+	sure  time.Time // of the newest proof that it was off: what the kubelet does later contradicts it
+	hears time.Time // since when peers hear it though it was read off; zero if none does
+}
+
 // life returns the sign of life that a machine gave although its device says off, ""
 // if it gave none. heard is what its kubelet just said, and renewals count that came
 // later than late after the machine was off.
@@ -31,25 +39,25 @@ const (
 // Only what has changed is a sign: a Node shows Ready for up to 55 s after its machine
 // lost power, and a peer needs some questions until it takes back that it hears a
 // kubelet. Peers are waited for that long, and nothing is done meanwhile.
-func (r *remedy) life(m fsm.Remediation, heard Heard, late time.Duration) (string, error) {
+func (l *lifeSigns) life(m fsm.Remediation, heard Heard, late time.Duration) (string, error) {
 	if heard.On() {
 		return "its kubelet answers", nil
 	}
-	if renewed := r.renewed(m, late); renewed != "" {
+	if renewed := l.renewed(m, late); renewed != "" {
 		return renewed, nil
 	}
-	v, _ := r.o.Log.Changed()
+	v, _ := l.o.Log.Changed()
 	if k, _ := v.KubeNode(m.Cluster, m.UID); k.Ready == fsm.KubeTrue && k.Changed > offSince(m) {
 		return "it became Ready since", nil
 	}
 	_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
-	switch p := r.settings().Probe; {
+	switch p := l.settings().Probe; {
 	case answers == 0:
-		r.hears = time.Time{}
-	case r.hears.IsZero():
-		r.hears = time.Now()
+		l.hears = time.Time{}
+	case l.hears.IsZero():
+		l.hears = time.Now()
 		return "", wait(lookAgain)
-	case time.Since(r.hears) > time.Duration(p.Misses+1)*(p.Interval+p.Timeout):
+	case time.Since(l.hears) > time.Duration(p.Misses+1)*(p.Interval+p.Timeout):
 		return fmt.Sprintf("%d of %d peers hear its kubelet", answers, voters), nil
 	default:
 		return "", wait(lookAgain)
@@ -71,41 +79,21 @@ func offSince(m fsm.Remediation) fsm.Time {
 	return math.MaxInt64
 }
 
-// knock asks the kubelet of the Node as it was read last, until ctx ends.
-func (r *remedy) knock(ctx context.Context) Heard {
-	if r.kubelet == "" {
-		return HeardNothing
-	}
-	return r.o.KubeletProber.Knock(ctx, r.kubelet)
-}
-
-// knocking asks the kubelet in parallel with other work and returns what waits for
-// its answer.
-func (r *remedy) knocking(ctx context.Context) (answer func() Heard) {
-	limited, cancel := context.WithTimeout(ctx, proofLimit)
-	heard := make(chan Heard, 1) // never closed; the goroutine sends once
-	r.workers.Go(func() {
-		defer cancel()
-		heard <- r.knock(limited)
-	})
-	return func() Heard { return <-heard }
-}
-
 // looked reports whether this leader knows whether a machine lives: it saw its Lease
 // change not longer than lease_age ago, or not change for that long while the API
 // server answered. Earlier leaders may have found it dead long ago.
-func (r *remedy) looked(m fsm.Remediation) bool {
-	w, age := r.tracker.Look(), r.settings().Detection.LeaseAge
+func (l *lifeSigns) looked(m fsm.Remediation) bool {
+	w, age := l.tracker.Look(), l.settings().Detection.LeaseAge
 	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
 	gone := w.Synced && w.API.Answers && i < 0 // which the storage has to confirm
-	return gone || i >= 0 && w.Nodes[i].Renewed >= 0 && w.Nodes[i].Renewed < age || r.silent(m)
+	return gone || i >= 0 && w.Nodes[i].Renewed >= 0 && w.Nodes[i].Renewed < age || l.silent(m)
 }
 
 // silent reports whether this leader saw the Lease of a Node unchanged for
 // lease_age, while the API server answered. What an earlier leader saw, and what
 // Ready says, does not count here.
-func (r *remedy) silent(m fsm.Remediation) bool {
-	w, age := r.tracker.Look(), r.settings().Detection.LeaseAge
+func (l *lifeSigns) silent(m fsm.Remediation) bool {
+	w, age := l.tracker.Look(), l.settings().Detection.LeaseAge
 	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
 	switch {
 	case i < 0 || !w.API.Answers:
@@ -113,19 +101,28 @@ func (r *remedy) silent(m fsm.Remediation) bool {
 	case w.Nodes[i].Leased:
 		return w.Nodes[i].LeaseAge >= age
 	}
-	watching := time.Since(r.began) >= age && time.Since(r.sure) >= age
+	watching := time.Since(l.began) >= age && time.Since(l.sure) >= age
 	return watching && (w.API.Back < 0 || w.API.Back >= age) // a kubelet that lives makes a Lease
 }
 
 // renewed returns a sentence if the Lease was seen to change later than a time after
 // the machine was off.
-func (r *remedy) renewed(m fsm.Remediation, after time.Duration) string {
-	for _, w := range r.tracker.Look().Nodes {
-		if w.UID == m.UID && w.Renewed >= 0 && time.Since(r.sure)-w.Renewed > after {
+func (l *lifeSigns) renewed(m fsm.Remediation, after time.Duration) string {
+	for _, w := range l.tracker.Look().Nodes {
+		if w.UID == m.UID && w.Renewed >= 0 && time.Since(l.sure)-w.Renewed > after {
 			return fmt.Sprintf("its Lease was renewed %v ago", rounded(w.Renewed))
 		}
 	}
 	return ""
+}
+
+// stands reports whether a kube node has not been Ready for long, as the log has
+// it: a new leader may have counted for a moment only.
+func (l *lifeSigns) stands(m fsm.Remediation, n Node) bool {
+	v, _ := l.o.Log.Changed()
+	k, known := v.KubeNode(m.Cluster, m.UID)
+	after := l.settings().Detection.NotReadyAfter
+	return known && after > 0 && n.Ready != fsm.KubeTrue && k.Ready != fsm.KubeTrue && v.Now().Sub(k.Changed) >= after
 }
 
 // heartbeat reads a Lease from the storage and tells the tracker: the watch may be
@@ -153,7 +150,7 @@ func (r *remedy) readmit(ctx context.Context, m fsm.Remediation) error {
 	if !slices.ContainsFunc(r.tracker.Look().Nodes, watched) {
 		return nil
 	}
-	n, err := r.node(ctx, m)
+	n, err := r.target.read(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}

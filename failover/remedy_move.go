@@ -54,18 +54,18 @@ func (e errAwake) Error() string { return e.why }
 // waits until this leader saw the Lease silent for lease_age: what an earlier one
 // saw may be over, and after a silence of the API server it is not known.
 func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(context.Context) error) (proof, error) {
-	if !r.known { // else the device's answer could be compared with nothing but a name
-		if _, err := r.node(ctx, m); err != nil && !errors.Is(err, errDeleted) {
+	if !r.target.known { // else the device's answer could be compared with nothing but a name
+		if _, err := r.target.read(ctx, m); err != nil && !errors.Is(err, errDeleted) {
 			return proof{}, err
 		}
 	}
-	i := slices.IndexFunc(r.o.Fences.For(r.machine), func(d Device) bool { return d.Name() == m.Device })
-	if i < 0 {
+	d, configured := r.target.device(m.Device)
+	if !configured {
 		return proof{}, errAwake{why: fmt.Sprintf("device %s, which took its power, is not configured any more", m.Device)}
 	}
-	answer := r.knocking(ctx)
+	answer := r.target.knocking(ctx, proofLimit)
 	limited, cancel := context.WithTimeout(ctx, fenceLimit)
-	power, err := r.o.Fences.For(r.machine)[i].Power(limited, r.machine)
+	power, err := d.Power(limited, r.target.machine)
 	cancel()
 	switch {
 	case err != nil:
@@ -79,25 +79,22 @@ func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(cont
 			return proof{}, err
 		}
 	}
-	if err := r.heartbeat(ctx, m.Node); err != nil {
-		return proof{}, err
-	}
-	p.node, err = r.node(ctx, m)
+	p.node, err = r.target.look(ctx, m)
 	switch {
 	case errors.Is(err, errDeleted):
 		p.gone = true
 	case err != nil:
 		return proof{}, err
-	case p.node.BootID != r.boot:
+	case p.node.BootID != r.target.boot:
 		return proof{}, errAwake{why: "it has booted since it was off"}
 	}
-	alive, err := r.life(m, answer(), 0)
+	alive, err := r.signs.life(m, answer(), 0)
 	switch {
 	case err != nil:
 		return proof{}, err
 	case alive != "":
 		return proof{}, errContradicted{alive}
-	case !p.gone && !r.silent(m):
+	case !p.gone && !r.signs.silent(m):
 		return proof{}, wait(lookAgain)
 	}
 	return p, nil
@@ -117,7 +114,7 @@ func (r *remedy) deaf(ctx context.Context, err error) error {
 	if r.tries++; r.tries > r.settings().Remedy.Retries {
 		return errAwake{why: err.Error()}
 	}
-	r.log.Warn("fence device does not answer", "kube_node", r.machine.Node, "tries", r.tries, "err", err)
+	r.log.Warn("fence device does not answer", "kube_node", r.target.machine.Node, "tries", r.tries, "err", err)
 	return wait(r.settings().Remedy.RetryInterval)
 }
 
@@ -139,26 +136,15 @@ func (r *remedy) unproven(ctx context.Context, m fsm.Remediation, err error) err
 	}
 	switch {
 	case r.judge.Well(m.UID):
-		n, err := r.node(ctx, m)
+		n, err := r.target.read(ctx, m)
 		if err != nil {
 			return r.lost(ctx, m, err)
 		}
 		return r.back(ctx, m, n)
-	case !r.looked(m):
+	case !r.signs.looked(m):
 		return wait(lookAgain)
 	}
 	return r.move(ctx, m, fsm.RemFencing, "", awake.why)
-}
-
-// outOfService is our taint; taken reports whether a Node has it, from us or from
-// another program, to which it then belongs.
-func outOfService() Taint {
-	return Taint{Key: TaintOutOfService, Value: OutOfServiceValue, Effect: "NoExecute"}
-}
-
-func taken(n Node) bool {
-	want := outOfService()
-	return slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == want.Key && t.Effect == want.Effect })
 }
 
 // taint is the turn of a machine that is off: Kubernetes may let go of its volumes.
@@ -170,21 +156,10 @@ func (r *remedy) taint(ctx context.Context, m fsm.Remediation) error {
 	if p.gone {
 		return r.move(ctx, m, fsm.RemTainted, "", errDeleted.Error()+": there is nothing to taint")
 	}
-	if err := r.keepTaint(ctx, m, p.node); err != nil {
+	if err := r.target.keepTaint(ctx, m, p.node); err != nil {
 		return err
 	}
 	return r.move(ctx, m, fsm.RemTainted, "", "")
-}
-
-// keepTaint makes sure that both taints are there; another program's write may have
-// lost them.
-func (r *remedy) keepTaint(ctx context.Context, m fsm.Remediation, n Node) error {
-	n, err := r.keepCordon(ctx, m, n)
-	if err != nil || taken(n) {
-		return err
-	}
-	_, err = r.mark(ctx, n, Change{Add: []Taint{outOfService()}}, "taint the Node out of service")
-	return err
 }
 
 // empty is the turn of a tainted Node: its pods are deleted until none is left.
@@ -196,7 +171,7 @@ func (r *remedy) empty(ctx context.Context, m fsm.Remediation) error {
 	case len(left) > 0:
 		return r.linger(ctx, m, left)
 	}
-	return r.move(ctx, m, fsm.RemDeleted, "", fmt.Sprintf("%d pods deleted under this leadership, none is left", r.deleted))
+	return r.move(ctx, m, fsm.RemDeleted, "", fmt.Sprintf("%d pods deleted under this leadership, none is left", r.pods.deleted))
 }
 
 // batch deletes pods on the strength of one proof and returns that and the pods that
@@ -204,7 +179,7 @@ func (r *remedy) empty(ctx context.Context, m fsm.Remediation) error {
 // one that only its finalizers keep is not deleted again.
 func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (left []Pod, p proof, err error) {
 	p, err = r.prove(ctx, m, func(ctx context.Context) (err error) {
-		left, err = r.pods(ctx, m.Node)
+		left, err = r.podsOf(ctx, m.Node)
 		return err
 	})
 	if err != nil {
@@ -215,7 +190,7 @@ func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (left []Pod, p pr
 		return left, p, nil
 	}
 	if !p.gone {
-		if err := r.keepTaint(ctx, m, p.node); err != nil {
+		if err := r.target.keepTaint(ctx, m, p.node); err != nil {
 			return nil, p, err
 		}
 	}
@@ -230,20 +205,28 @@ func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (left []Pod, p pr
 		case err != nil:
 			return nil, p, err
 		}
-		r.deleted++
+		r.pods.deleted++
 	}
 	return left, p, nil
 }
 
+// evacuation is how far the deletion of pods has come under one leadership.
+type evacuation struct {
+	deleted  int       // pods
+	fewest   int       // pods that were left in this state at least; 0 before the first look
+	progress time.Time // when they became fewer
+	idle     time.Duration
+}
+
 // linger decides when to look again at a Node on which pods are left: at once while
-// they become fewer, else after a pause that grows. Pods that stay for podLimit, as
-// a finalizer or another writer wants it, are named to the operator.
-func (r *remedy) linger(ctx context.Context, m fsm.Remediation, left []Pod) error {
-	if r.fewest == 0 || len(left) < r.fewest {
-		r.fewest, r.progress, r.idle = len(left), time.Now(), 0
-		return nil
+// they become fewer, else after a pause that grows. Of pods that stay for podLimit, as
+// a finalizer or another writer wants it, it says for the operator which they are.
+func (e *evacuation) linger(left []Pod) (idle time.Duration, stuck string) {
+	if e.fewest == 0 || len(left) < e.fewest {
+		e.fewest, e.progress, e.idle = len(left), time.Now(), 0
+		return 0, ""
 	}
-	if stood := time.Since(r.progress); stood > podLimit {
+	if stood := time.Since(e.progress); stood > podLimit {
 		names := make([]string, 0, len(left))
 		held := 0
 		for _, p := range left {
@@ -252,10 +235,21 @@ func (r *remedy) linger(ctx context.Context, m fsm.Remediation, left []Pod) erro
 				held++
 			}
 		}
-		return r.stuck(ctx, m, fmt.Sprintf("%d pods are left since %v, %d of them held by finalizers alone: %s", len(left), rounded(stood), held, listed(names)))
+		return 0, fmt.Sprintf("%d pods are left since %v, %d of them held by finalizers alone: %s", len(left), rounded(stood), held, listed(names))
 	}
-	r.idle = min(max(detachFirst, r.idle*3/2), proveEvery)
-	return wait(r.idle)
+	e.idle = min(max(detachFirst, e.idle*3/2), proveEvery)
+	return e.idle, ""
+}
+
+// linger waits for pods that are left.
+func (r *remedy) linger(ctx context.Context, m fsm.Remediation, left []Pod) error {
+	switch idle, stuck := r.pods.linger(left); {
+	case stuck != "":
+		return r.stuck(ctx, m, stuck)
+	case idle > 0:
+		return wait(idle)
+	}
+	return nil
 }
 
 // deletePod deletes a pod as it was read. One that is gone is what we want.
@@ -272,8 +266,8 @@ func (s *clusterController) deletePod(ctx context.Context, p Pod) error {
 	return err
 }
 
-// pods lists the pods of a Node that are ours to delete.
-func (s *clusterController) pods(ctx context.Context, node string) ([]Pod, error) {
+// podsOf lists the pods of a Node that are ours to delete.
+func (s *clusterController) podsOf(ctx context.Context, node string) ([]Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	defer cancel()
 	all, err := s.cluster.Pods(ctx, node)
@@ -311,7 +305,7 @@ func (r *remedy) detach(ctx context.Context, m fsm.Remediation) error {
 			}
 			proven = p.at
 		}
-		names, err := r.attachments(ctx, m.Node)
+		names, err := r.target.attachments(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -325,15 +319,4 @@ func (r *remedy) detach(ctx context.Context, m fsm.Remediation) error {
 		}
 		pauseNow = min(pauseNow*3/2, detachLast)
 	}
-}
-
-// attachments names the volumes that are attached to a Node.
-func (r *remedy) attachments(ctx context.Context, node string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)
-	defer cancel()
-	names, err := r.cluster.Attachments(ctx, node)
-	if err != nil {
-		return nil, fmt.Errorf("list the volume attachments: %w", err)
-	}
-	return names, nil
 }

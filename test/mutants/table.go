@@ -55,7 +55,7 @@ func table() []Mutant {
 		ramdiskMutants(),
 		formerNodeMutants(),
 		safeguardMutants(),
-		offMutants(), returningMutants(), reopenedMutants(), endedMutants(), ownPeerMutants(), whichMachineMutants(),
+		offMutants(), overlapMutants(), returningMutants(), reopenedMutants(), endedMutants(), ownPeerMutants(), whichMachineMutants(),
 		clockMutants(),
 		renewalMutants(),
 		rollbackMutants(),

@@ -43,8 +43,8 @@ func offMutants() []Mutant {
 		},
 		{
 			Name: "power-not-read-again-after-the-wait", Promise: "failover", File: fence,
-			Old:     "	case waited > batchLife: //",
-			New:     "	case waited > believeLimit: //",
+			Old:     "	case time.Since(r.power.read) > batchLife: //",
+			New:     "	case time.Since(r.power.read) > believeLimit: //",
 			Package: unit, Run: "^TestBadDays$/^it_is_switched_on_while_its_Lease", Assertion: "violation: off was logged of n1, which has had power for",
 		},
 		{
@@ -55,9 +55,59 @@ func offMutants() []Mutant {
 		},
 		{
 			Name: "renewals-after-off-are-ignored", Promise: "failover", File: life,
-			Old:     "	if renewed := r.renewed(m, late); renewed != \"\" {\n",
-			New:     "	if renewed := r.renewed(m, time.Hour); renewed != \"\" {\n",
+			Old:     "	if renewed := l.renewed(m, late); renewed != \"\" {\n",
+			New:     "	if renewed := l.renewed(m, time.Hour); renewed != \"\" {\n",
 			Package: unit, Run: "^TestBadDays$/^it_hung_while_it_was_read_off", Assertion: "it is still not so that n1 is stuck",
+		},
+	}
+}
+
+// overlapMutants take a sign that is older than what it is put next to, or wait for what
+// they need not.
+func overlapMutants() []Mutant {
+	const unit, fence = "./failover", "failover/remedy_fence.go"
+	return []Mutant{
+		{
+			Name: "a-late-answer-is-put-next-to-an-old-silence", Promise: "6", File: fence,
+			Old:     "s.at.Sub(sent) > knockLimit {\n",
+			New:     "s.at.Sub(sent) > believeLimit {\n",
+			Package: unit, Run: "^TestDeviceThatAnswersLate$", Assertion: "violation: off was logged of n1, whose kubelet runs",
+		},
+		{
+			Name: "the-kubelet-between-the-readings-is-not-heard", Promise: "6", File: fence,
+			Old:     "	if s.heard = answer(); ",
+			New:     "	if _ = answer(); ",
+			Package: unit, Run: "^TestBadDays$/^the_device_lies", Assertion: "violation: off was logged of n1, whose kubelet runs",
+		},
+		{
+			Name: "the-second-reading-is-not-looked-at", Promise: "6", File: fence,
+			Old:     "m, d); err == nil && p == PowerOff {\n",
+			New:     "m, d); err == nil {\n",
+			Package: unit, Run: "^TestBadDays$/^the_device_says_off_once", Assertion: "violation: off was logged of n1 after",
+		},
+		{
+			Name: "a-renewal-next-to-the-readings-is-missed", Promise: "6", File: "failover/target.go",
+			Old:     "	reading.Go(func() { lease = t.heartbeat(ctx, m.Node) })\n",
+			New:     "	reading.Go(func() { lease = ctx.Err() })\n",
+			Package: unit, Run: "^TestFencingOverlaps$", Assertion: "\"get lease\", want 1",
+		},
+		{
+			Name: "a-deaf-device-confirms", Promise: "6", File: fence,
+			Old:     "	case time.Since(r.power.read) > batchLife: //",
+			New:     "	case waited > batchLife: //",
+			Package: unit, Run: "^TestDeafDeviceConfirmsNothing$", Assertion: "violation: off was logged of n1",
+		},
+		{
+			Name: "the-kubelet-is-asked-after-the-readings", Promise: "failover", File: fence,
+			Old:     "	answer := t.knocking(ctx, knockLimit)\n	if !pause(limited, confirmInterval) {\n		return s, PowerOff, limited.Err()\n	}\n",
+			New:     "	if !pause(limited, confirmInterval) {\n		return s, PowerOff, limited.Err()\n	}\n	answer := t.knocking(ctx, knockLimit)\n",
+			Package: unit, Run: "^TestFencingOverlaps$", Assertion: "overlap: off was logged",
+		},
+		{
+			Name: "a-vote-is-seen-at-the-next-tick", Promise: "failover", File: "failover/remedy.go",
+			Old:     " || hear != heard {\n",
+			New:     " || hear < heard-99 {\n",
+			Package: unit, Run: "^TestVoteEndsTheWait$", Assertion: "vote-ends-wait:",
 		},
 	}
 }
@@ -68,14 +118,14 @@ func returningMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "a-new-leader-takes-a-lease-for-silent", Promise: "6", File: "failover/remedy_move.go",
-			Old:     "	case !p.gone && !r.silent(m):\n",
-			New:     "	case !p.gone && !r.silent(m) && r.tries > 99:\n",
+			Old:     "	case !p.gone && !r.signs.silent(m):\n",
+			New:     "	case !p.gone && !r.signs.silent(m) && r.tries > 99:\n",
 			Package: unit, Run: "^TestMachineThatIsHeardAgainKeepsItsPods$/^its_Lease_to_off_0s$", Assertion: "returning: 1 pods of a machine that is heard were deleted",
 		},
 		{
 			Name: "a-kubelet-that-answers-again-is-not-asked", Promise: "6", File: "failover/remedy_move.go",
-			Old:     "	alive, err := r.life(m, answer(), 0)\n",
-			New:     "	_ = answer\n	alive, err := r.life(m, HeardNothing, 0)\n",
+			Old:     "	alive, err := r.signs.life(m, answer(), 0)\n",
+			New:     "	_ = answer\n	alive, err := r.signs.life(m, HeardNothing, 0)\n",
 			Package: unit, Run: "^TestMachineThatIsHeardAgainKeepsItsPods$/^its_kernel_to_off_30s$", Assertion: "violation: deleted pod s-1 while n1 runs it",
 		},
 		{
@@ -161,7 +211,7 @@ func endedMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "back-without-a-boot-has-recovered", Promise: "6", File: "failover/remedy_fence.go",
-			Old:     "	case n.BootID != r.boot:\n		return r.comeBack(ctx, m, n)\n	}\n",
+			Old:     "	case n.BootID != r.target.boot:\n		return r.comeBack(ctx, m, n)\n	}\n",
 			New:     "	default:\n		return r.comeBack(ctx, m, n)\n	}\n",
 			Package: "./failover", Run: "^TestBackWithoutABootIsNoRecovery$", Assertion: "no-boot: ",
 		},
@@ -230,8 +280,8 @@ func podMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "proof-without-the-boot-id", Promise: "failover", File: move,
-			Old:     "	case p.node.BootID != r.boot:\n",
-			New:     "	case p.node.BootID != r.boot && p.node.UID != m.UID:\n",
+			Old:     "	case p.node.BootID != r.target.boot:\n",
+			New:     "	case p.node.BootID != r.target.boot && p.node.UID != m.UID:\n",
 			Package: unit, Run: "^TestBootIDEndsAProof$/^between", Assertion: "boot-id: pods of a machine that had booted were deleted",
 		},
 		{
@@ -242,9 +292,9 @@ func podMutants() []Mutant {
 		},
 		{
 			Name: "pods-listed-before-the-power-is-read", Promise: "failover", File: move,
-			Old: "	limited, cancel := context.WithTimeout(ctx, fenceLimit)\n	power, err := r.o.Fences.For(r.machine)[i]",
+			Old: "	limited, cancel := context.WithTimeout(ctx, fenceLimit)\n	power, err := d.Power(",
 			New: "	if between != nil {\n		if err := between(ctx); err != nil {\n			return proof{}, err\n		}\n		between = nil\n	}\n" +
-				"	limited, cancel := context.WithTimeout(ctx, fenceLimit)\n	power, err := r.o.Fences.For(r.machine)[i]",
+				"	limited, cancel := context.WithTimeout(ctx, fenceLimit)\n	power, err := d.Power(",
 			Package: unit, Run: "^TestPodsAreDeletedOnAFreshProof$", Assertion: "fresh-proof: a pod was deleted as it was listed before",
 		},
 		{
@@ -267,8 +317,8 @@ func podMutants() []Mutant {
 		},
 		{
 			Name: "no-pause-while-pods-are-left", Promise: "failover", File: move,
-			Old:     "	return wait(r.idle)\n",
-			New:     "	return nil\n",
+			Old:     "		return wait(idle)\n",
+			New:     "		return nil\n",
 			Package: unit, Run: "^TestPodsThatFinalizersHold$", Assertion: "finalizers: the power was read",
 		},
 		{

@@ -7,14 +7,14 @@ func remedyMutants() []Mutant {
 	return []Mutant{
 		{
 			Name: "no-fencing", Promise: "failover", File: fence,
-			Old:     "	err = r.takePower(ctx, d)\n",
-			New:     "	err = nil\n",
+			Old:     "	seen, err := r.target.takePower(ctx, m, d)\n",
+			New:     "	seen, err := sighting{at: time.Now(), node: n}, error(nil)\n",
 			Package: unit, Run: "^TestPowerLossMovesTheWork$", Assertion: "violation: off was logged of n1 without a power-off command",
 		},
 		{
 			Name: "no-second-look-at-off", Promise: "failover", File: fence,
-			Old:     "			first = time.Now()\n",
-			New:     "			return nil\n",
+			Old:     "			if s, p, err = t.confirmOff(ctx, limited, m, d); err == nil && p == PowerOff {\n",
+			New:     "			s.at = time.Now()\n			if s.node, err = t.look(ctx, m); err == nil {\n",
 			Package: unit, Run: "^TestPowerLossMovesTheWork$", Assertion: "violation: off was logged of n1 after 1 looks at it",
 		},
 		{
@@ -32,7 +32,7 @@ func remedyMutants() []Mutant {
 		{
 			Name: "no-look-before-the-cordon", Promise: "failover", File: fence,
 			Old:     "	n, done, err := r.recheck(ctx, m)\n",
-			New:     "	n, err := r.node(ctx, m)\n	done := false\n",
+			New:     "	n, err := r.target.read(ctx, m)\n	done := false\n",
 			Package: unit, Run: "^TestBadDays$/^its_network_is_back_at_the_moment", Assertion: "a kube node that was back was acted on",
 		},
 		{
@@ -55,8 +55,8 @@ func remedyMutants() []Mutant {
 		},
 		{
 			Name: "a-pause-holds-nothing", Promise: "failover", File: "failover/remedy.go",
-			Old:     "takesPower(m.State) && (paused || !r.looked(m)) {\n",
-			New:     "takesPower(m.State) && (paused && m.State.Ended() || !r.looked(m)) {\n",
+			Old:     "takesPower(m.State) && (paused || !r.signs.looked(m)) {\n",
+			New:     "takesPower(m.State) && (paused && m.State.Ended() || !r.signs.looked(m)) {\n",
 			Package: unit, Run: "^TestBadDays$/^a_pause_holds", Assertion: "its power was taken during a pause",
 		},
 		{

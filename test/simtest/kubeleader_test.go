@@ -13,15 +13,16 @@ import (
 // TestFailoverTakes measures, in virtual time, how long the work of a machine is
 // down that loses power while nothing else goes wrong, under the settings that are
 // shipped and with a BMC that needs a second. The power goes at a phase of the Lease
-// that a source of its own draws, so that two revisions meet the same schedule: 20 s for
-// nine of ten and 16 s for half of them, of which 2.5 s after `off` is in the log
-// (work-moves).
+// that a source of its own draws, so that two revisions meet the same schedule: 22 s for
+// nine of ten and 17 s for half of them, of which 2.5 s after `off` is in the log
+// (work-moves). docs/failover.md#how-long has what was measured; the bounds leave room
+// for requests that take their time.
 func TestFailoverTakes(t *testing.T) {
 	t.Parallel()
-	const half, whole, rest = 16 * time.Second, 20 * time.Second, 2500 * time.Millisecond
-	wanted := 4 // one in each quarter of a period; more say more of the slowest
+	const half, whole, rest = 17 * time.Second, 22 * time.Second, 2500 * time.Millisecond
+	wanted, percent := 4, 50 // one in each quarter of a period; few say little of the slowest
 	if thorough() {
-		wanted = 100
+		wanted, percent = 100, 90
 	}
 	settings := shipped()
 	settings.Guard.NodeRate = wanted // so many deaths of so few machines within an hour are of this test alone
@@ -37,8 +38,8 @@ func TestFailoverTakes(t *testing.T) {
 		}
 		t.Log(&figures)
 		middle, _ := figures.percentile(50)
-		if slow, slowRest := figures.percentile(90); middle > half || slow > whole || slowRest > rest {
-			t.Errorf("work-moves: half took up to %v, nine of ten %v, and %v after `off`; %v, %v and %v are promised", middle, slow, slowRest, half, whole, rest)
+		if slow, slowRest := figures.percentile(percent); middle > half || slow > whole || slowRest > rest {
+			t.Errorf("work-moves: half took up to %v, %d%% %v, and %v after `off`; %v, %v and %v are promised", middle, percent, slow, slowRest, half, whole, rest)
 		}
 	})
 }
