@@ -182,8 +182,8 @@ func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
 	return r.stuck(ctx, m, why)
 }
 
-// sighting is what was seen of a machine while its device read it off twice.
-type sighting struct {
+// evidence is what was seen of a machine while its device read it off twice.
+type evidence struct {
 	at    time.Time // when the second reading was answered
 	heard Heard     // what its kubelet said
 	node  Node
@@ -191,24 +191,24 @@ type sighting struct {
 }
 
 // takePower gives one command and waits until the machine was read off twice.
-func (t *target) takePower(ctx context.Context, m fsm.Remediation, d Device) (sighting, error) {
+func (t *target) takePower(ctx context.Context, m fsm.Remediation, d Device) (evidence, error) {
 	t.log.Warn("powering off machine", "kube_node", t.machine.Node, "device", d.Name())
 	err := t.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error { return d.Off(ctx, t.machine) })
 	if err != nil {
-		return sighting{}, err
+		return evidence{}, err
 	}
 	limited, cancel := context.WithTimeout(ctx, offWithin)
 	defer cancel()
 	for every := powerFirst; ; every = min(every*3/2, powerEvery) {
 		p, err := d.Power(limited, t.machine)
 		if err == nil && p == PowerOff {
-			var s sighting
+			var s evidence
 			if s, p, err = t.confirmOff(ctx, limited, m, d); err == nil && p == PowerOff {
 				return s, nil
 			}
 		}
 		if !pause(limited, every) {
-			return sighting{}, fmt.Errorf("%w: %v after the command its power is read as %v%s", limited.Err(), offWithin, p, andWhy(err))
+			return evidence{}, fmt.Errorf("%w: %v after the command its power is read as %v%s", limited.Err(), offWithin, p, andWhy(err))
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (t *target) takePower(ctx context.Context, m fsm.Remediation, d Device) (si
 // overlaps with them: its kubelet is asked between the two, and the storage is read next
 // to the second. If that one takes longer than its kubelet may, the silence of the
 // kubelet is old by then, and it is asked again. limited bounds the readings.
-func (t *target) confirmOff(ctx, limited context.Context, m fsm.Remediation, d Device) (s sighting, p Power, err error) {
+func (t *target) confirmOff(ctx, limited context.Context, m fsm.Remediation, d Device) (s evidence, p Power, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answer := t.knocking(ctx, knockLimit)
@@ -250,7 +250,7 @@ func andWhy(err error) string {
 
 // readOff notes what was seen of a machine that its device has just said off of, twice.
 // What the machine does from now on contradicts the device.
-func (r *remedy) readOff(ctx context.Context, m fsm.Remediation, seen sighting) error {
+func (r *remedy) readOff(ctx context.Context, m fsm.Remediation, seen evidence) error {
 	if seen.err != nil {
 		return r.lost(ctx, m, seen.err)
 	}

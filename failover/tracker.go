@@ -32,7 +32,7 @@ const (
 // ages begin again, for no kubelet could renew meanwhile. All methods may be called
 // concurrently.
 type Tracker struct {
-	wanted chan struct{} // 1: somebody wants an answer now; never closed
+	wanted chan struct{} // 1: Ask wants an answer now; never closed
 	came   chan struct{} // 1: it came; never closed
 
 	mu     sync.Mutex

@@ -8,7 +8,7 @@ func remedyMutants() []Mutant {
 		{
 			Name: "no-fencing", Promise: "failover", File: fence,
 			Old:     "	seen, err := r.target.takePower(ctx, m, d)\n",
-			New:     "	seen, err := sighting{at: time.Now(), node: n}, error(nil)\n",
+			New:     "	seen, err := evidence{at: time.Now(), node: n}, error(nil)\n",
 			Package: unit, Run: "^TestPowerLossMovesTheWork$", Assertion: "violation: off was logged of n1 without a power-off command",
 		},
 		{
