@@ -159,7 +159,7 @@ pictures: ## Renew docs/ui.png, the picture of the page, with a headless Chromiu
 	TRIVET_UI_PICTURES="$$dir" go test -tags e2e -count=1 -timeout 5m -run '^TestPicture$$' ./test/uitest && cp "$$dir/ui.png" docs/ui.png
 
 .PHONY: package
-package: ## Build dist/: .deb and .rpm for amd64 and arm64, the driver of Tooz, bills of materials, checksums
+package: ## Build dist/: .deb and .rpm for amd64 and arm64, the driver of Tooz, bills of materials, checksums (needs xz)
 	go run ./packaging -out dist
 
 .PHONY: clean

@@ -204,7 +204,10 @@ func (r *release) pack(ctx context.Context, arch, format string) error {
 	}
 	_, err = r.output(ctx, env, "go", "tool", "-modfile=tools/nfpm.mod", "nfpm", "package",
 		"--config", config, "--packager", format, "--target", r.out+string(filepath.Separator))
-	return err
+	if err != nil || format != "deb" {
+		return err
+	}
+	return r.repack(ctx, filepath.Join(r.out, fmt.Sprintf("trivet_%s_%s.deb", packageVersion(r.version), arch)), arch)
 }
 
 // tooz makes the wheel of the driver of Tooz, and its Debian package.

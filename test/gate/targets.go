@@ -74,7 +74,7 @@ func targets() []target {
 		{
 			name: "e2e-package", about: "packages on Debian hosts: install, pages of the documentation, likely mistakes",
 			paths: []string{"go.mod", "packaging/", "contrib/ansible/", "docs/", "README.md", "cli/", "config/", "doctor/", "test/labtest/"},
-			needs: append([]string{"systemd-analyze", "systemd-nspawn", "mmdebstrap", "rpm", "lintian", "rpmlint", "promtool", "dpkg-parsechangelog", "ansible-playbook"}, labNeeds...), root: true,
+			needs: append([]string{"systemd-analyze", "systemd-nspawn", "mmdebstrap", "rpm", "lintian", "rpmlint", "promtool", "dpkg-parsechangelog", "ansible-playbook", "xz"}, labNeeds...), root: true,
 			steps: []step{
 				{tests: []string{"./packaging/..."}},
 				{tests: []string{"-parallel", "4", "-run", labTests["e2e-package"], "./test/labtest"}},

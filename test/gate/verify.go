@@ -18,7 +18,7 @@ const reports = "dist/verify"
 // debian names the package that brings a program, where the name is another.
 var debian = map[string]string{
 	"ip": "iproute2", "nft": "nftables", "dhcpd": "isc-dhcp-server", "mkfs.ext4": "e2fsprogs", "fsfreeze": "util-linux", "losetup": "mount", "iptables-legacy": "iptables",
-	"systemd-analyze": "systemd", "systemd-nspawn": "systemd-container", "dnsmasq": "dnsmasq-base", "promtool": "prometheus",
+	"systemd-analyze": "systemd", "systemd-nspawn": "systemd-container", "dnsmasq": "dnsmasq-base", "promtool": "prometheus", "xz": "xz-utils",
 	"dpkg-parsechangelog": "dpkg-dev", "openstack-inventory": "python3-openstacksdk", "fence_ipmilan": "fence-agents", "ipmi_sim": "openipmi", "ansible-playbook": "ansible-core", "etcd": "etcd-server",
 }
 

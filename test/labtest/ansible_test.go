@@ -28,7 +28,7 @@ const (
 // again without a change, and to another version while machines are introspected.
 func TestAnsible(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "ansible-playbook")
+	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz", "ansible-playbook")
 	deb := buildPackage(t)
 	ironic := StartIronic(t, 100)
 	machines := ironic.Enroll(0, 20)

@@ -16,7 +16,7 @@ import (
 // introspects, as docs/install.md says, and then through what hosts go through.
 func TestThreePackagedHosts(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb")
+	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
 	deb := buildPackage(t)
 	ironic := StartIronic(t, 100)
 	machines := ironic.Enroll(0, 1)

@@ -23,7 +23,7 @@ const quickPages = "install|migrate|operate|peers|pxe|api|failover|lease|metrics
 // hosts again, and once more as README.md has it.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb")
+	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
 	usual := quickPages
 	if longDays() {
 		usual = "."
