@@ -56,39 +56,30 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// billOf reads Go binaries and returns their bill of materials as JSON: a function
-// of the binaries, the first of which is the product, the version that it says of
-// itself, the licences of what is in them, and the time.
-func billOf(paths []string, version string, modules []linked, at time.Time) ([]byte, error) {
-	b := bill{Format: "CycloneDX", Spec: "1.6", Version: 1}
-	libraries := make(map[string]bool) // by their references
-	for i, path := range paths {
-		info, err := buildinfo.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read build information: %w", err)
-		}
-		sum, err := sumOf(path)
+// billOf reads a Go binary and returns its bill of materials as JSON: a function
+// of the binary, the version that it says of itself, the licences of what is in it,
+// and the time.
+func billOf(path, version string, modules []linked, at time.Time) ([]byte, error) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read build information: %w", err)
+	}
+	sum, err := sumOf(path)
+	if err != nil {
+		return nil, err
+	}
+	b := bill{
+		Format: "CycloneDX", Spec: "1.6", Version: 1,
+		Serial:     "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(info.Main.Path+"@"+sum)).String(),
+		Metadata:   metadata{Timestamp: at.Format(time.RFC3339), Component: application(info, filepath.Base(path), version, sum)},
+		Components: []component{standardLibrary(info.GoVersion)},
+	}
+	for _, m := range info.Deps {
+		c, err := library(m)
 		if err != nil {
 			return nil, err
 		}
-		c := application(info, filepath.Base(path), version, sum)
-		if i == 0 {
-			b.Serial = "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(info.Main.Path+"@"+sum)).String()
-			b.Metadata = metadata{Timestamp: at.Format(time.RFC3339), Component: c}
-			b.Components = append(b.Components, standardLibrary(info.GoVersion))
-		} else {
-			b.Components = append(b.Components, c)
-		}
-		for _, m := range info.Deps {
-			c, err := library(m)
-			if err != nil {
-				return nil, err
-			}
-			if !libraries[c.Ref] {
-				libraries[c.Ref] = true
-				b.Components = append(b.Components, c)
-			}
-		}
+		b.Components = append(b.Components, c)
 	}
 	if err := b.license(modules); err != nil {
 		return nil, err

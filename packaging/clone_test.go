@@ -39,7 +39,7 @@ func TestCloneWithoutTags(t *testing.T) {
 	if err := errors.Join(r.date(ctx), r.binaries(ctx, runtime.GOARCH)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.identify(ctx, r.path(runtime.GOARCH, "trivet"), r.path(runtime.GOARCH, "trivet-import")); err != nil {
+	if err := r.identify(ctx); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile("CHANGELOG.md")

@@ -10,5 +10,5 @@
 //
 // Next to the program is what it packs: units and other files of the host in
 // files/, the scripts that the package managers run in deb/ and rpm/, and
-// nfpm.yaml, which says where each goes.
+// nfpm.yaml, import.yaml and tooz.yaml, which say where each goes.
 package main

@@ -26,7 +26,7 @@ const (
 // TestPackages builds the packages twice, and takes them through the life they
 // have on a host: installed, configured, upgraded, removed, purged.
 func TestPackages(t *testing.T) {
-	labtest.NeedRoot(t, "mmdebstrap", "systemd-nspawn", "nsenter", "rpm", "lintian", "rpmlint")
+	labtest.NeedRoot(t, "mmdebstrap", "systemd-nspawn", "nsenter", "rpm", "lintian", "rpmlint", "xz")
 	t.Chdir("..")
 	dist := buildTwice(t)
 	root := labtest.DebianRoot(t)
@@ -34,7 +34,8 @@ func TestPackages(t *testing.T) {
 	t.Run("documents", func(t *testing.T) { documents(t, dist) })
 	t.Run("chroot", func(t *testing.T) { inChroot(t, root, find(t, dist, "trivet_*.deb")) })
 	t.Run("systemd", func(t *testing.T) { onHost(t, root, find(t, dist, "trivet_*.deb")) })
-	t.Run("rpm", func(t *testing.T) { inRPMRoot(t, root, find(t, dist, "*.rpm")) })
+	t.Run("rpm", func(t *testing.T) { inRPMRoot(t, root, find(t, dist, "trivet-[0-9]*.rpm")) })
+	t.Run("trivet-import", func(t *testing.T) { importer(t, root, dist) })
 }
 
 // buildTwice builds one architecture twice and demands equal bytes.
@@ -117,7 +118,7 @@ func place(t *testing.T, dir, path string) string {
 // documents looks into both packages for what people read offline: the pages, a
 // changelog, the licences of all that is linked in, and the bill of materials.
 func documents(t *testing.T, dist string) {
-	deb, rpm := find(t, dist, "trivet_*.deb"), find(t, dist, "*.rpm")
+	deb, rpm := find(t, dist, "trivet_*.deb"), find(t, dist, "trivet-[0-9]*.rpm")
 	says(t, command(t, "dpkg-deb", "-c", deb), "./usr/share/doc/trivet/runbook.md", "./usr/share/doc/trivet/introduction.md",
 		"./usr/share/doc/trivet/changelog.gz", "./usr/share/doc/trivet/third-party-licences.gz", "./usr/share/doc/trivet/trivet.cdx.json")
 	says(t, command(t, "rpm", "-qpl", rpm), "/usr/share/doc/trivet/runbook.md", "/usr/share/doc/trivet/CHANGELOG.md",
@@ -130,9 +131,34 @@ func documents(t *testing.T, dist string) {
 }
 
 func lint(t *testing.T, dist string) {
-	t.Log(command(t, "lintian", "--allow-root", "--fail-on", "error,warning", find(t, dist, "trivet_*.deb")))
-	t.Log(command(t, "lintian", "--allow-root", "--fail-on", "error,warning", find(t, dist, "python3-tooz-trivet_*.deb")))
-	t.Log(command(t, "rpmlint", "--config", "packaging/rpm/rpmlint.toml", find(t, dist, "*.rpm")))
+	for _, deb := range []string{"trivet_*.deb", "trivet-import_*.deb", "python3-tooz-trivet_*.deb"} {
+		t.Log(command(t, "lintian", "--allow-root", "--fail-on", "error,warning", find(t, dist, deb)))
+	}
+	for _, rpm := range []string{"trivet-[0-9]*.rpm", "trivet-import-*.rpm"} {
+		t.Log(command(t, "rpmlint", "--config", "packaging/rpm/rpmlint.toml", find(t, dist, rpm)))
+	}
+}
+
+// importer installs the packages of trivet-import on hosts without Trivet, where they
+// work and leave nothing.
+func importer(t *testing.T, root, dist string) {
+	dir := labtest.Overlay(t, root)
+	path := place(t, dir, find(t, dist, "trivet-import_*.deb"))
+	before := tree(t, dir)
+	command(t, "chroot", dir, "dpkg", "-i", path)
+	says(t, command(t, "chroot", dir, "trivet-import", "--help"), "Usage: trivet-import URL > FILE")
+	says(t, command(t, "chroot", dir, "ls", "/usr/share/doc/trivet-import"), "migrate.md", "third-party-licences.gz", "trivet-import.cdx.json")
+	command(t, "chroot", dir, "dpkg", "-P", "trivet-import")
+	leftNothing(t, dir, before)
+
+	rpm := func(args ...string) string {
+		return command(t, append([]string{"rpm", "--root", dir, "--dbpath", "/var/lib/rpm"}, args...)...)
+	}
+	rpm("--initdb")
+	rpm("-ivh", "--nodeps", find(t, dist, "trivet-import-*.rpm"))
+	says(t, command(t, "chroot", dir, "trivet-import", "--help"), "Usage: trivet-import URL > FILE")
+	rpm("-e", "trivet-import")
+	leftNothing(t, dir, before)
 }
 
 // inChroot installs where no systemd runs, as whoever builds an image does.

@@ -17,7 +17,7 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// linked is a module that the binaries contain, with the texts of its licence.
+// linked is a module that a program contains, with the texts of its licence.
 type linked struct {
 	path, version string
 	spdx          string   // an SPDX expression
@@ -32,26 +32,20 @@ const minCoverage = 75
 // its root.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-.].*)?$`)
 
-// linkedModules finds the modules in binaries, the standard library among them,
+// linkedModules finds the modules in a binary, the standard library among them,
 // and their licences in the module cache. A module whose licence is not known is
 // an error: nothing is shipped without its licence.
-func (r *release) linkedModules(ctx context.Context, binaries ...string) ([]linked, error) {
+func (r *release) linkedModules(ctx context.Context, binary string) ([]linked, error) {
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return nil, fmt.Errorf("read build information: %w", err)
+	}
 	words := []string{"mod", "download", "-json"}
-	var version string
-	for _, binary := range binaries {
-		info, err := buildinfo.ReadFile(binary)
-		if err != nil {
-			return nil, fmt.Errorf("read build information: %w", err)
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
 		}
-		version = info.GoVersion
-		for _, m := range info.Deps {
-			if m.Replace != nil {
-				m = m.Replace
-			}
-			if module := m.Path + "@" + m.Version; !slices.Contains(words, module) {
-				words = append(words, module)
-			}
-		}
+		words = append(words, m.Path+"@"+m.Version)
 	}
 	out, err := r.output(ctx, nil, "go", words...)
 	if err != nil {
@@ -61,7 +55,7 @@ func (r *release) linkedModules(ctx context.Context, binaries ...string) ([]link
 	if err != nil {
 		return nil, err
 	}
-	std, err := licensed("std", strings.TrimPrefix(version, "go"), strings.TrimSpace(string(root)))
+	std, err := licensed("std", strings.TrimPrefix(info.GoVersion, "go"), strings.TrimSpace(string(root)))
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +119,11 @@ func identify(text []byte) (ids []string) {
 	return ids
 }
 
-// thirdParty writes one document with the licences of all modules. A text that
-// several modules have stands there once.
-func thirdParty(modules []linked) []byte {
+// thirdParty writes one document with the licences of all modules in a program. A text
+// that several modules have stands there once.
+func thirdParty(name string, modules []linked) []byte {
 	var b strings.Builder
-	b.WriteString("Third-party licences\n\nThe programs trivet and trivet-import are linked statically with these Go modules. The texts follow.\n\n")
+	fmt.Fprintf(&b, "Third-party licences\n\nThe program %s is linked statically with these Go modules. The texts follow.\n\n", name)
 	owners := make(map[string][]string)
 	var texts []string // in the order of their first owners
 	for _, m := range modules {

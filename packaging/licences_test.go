@@ -40,11 +40,11 @@ func TestLicensed(t *testing.T) {
 }
 
 func TestThirdParty(t *testing.T) {
-	text := string(thirdParty([]linked{
+	text := string(thirdParty("trivet", []linked{
 		{"example.com/a", "v1.0.0", "MIT", []string{"text one\n"}},
 		{"example.com/b", "v1.1.0", "MIT AND ISC", []string{"text one\n", "text two\r\n"}},
 	}))
-	for _, part := range []string{"  example.com/b v1.1.0: MIT AND ISC\n", "---\nexample.com/a v1.0.0\nexample.com/b v1.1.0\n\ntext one\n", "---\nexample.com/b v1.1.0\n\ntext two\n"} {
+	for _, part := range []string{"The program trivet is linked", "  example.com/b v1.1.0: MIT AND ISC\n", "---\nexample.com/a v1.0.0\nexample.com/b v1.1.0\n\ntext one\n", "---\nexample.com/b v1.1.0\n\ntext two\n"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}

@@ -16,7 +16,20 @@ import (
 )
 
 // maxPackage bounds a .deb, in bytes: it crosses slow management networks.
-const maxPackage = 20 << 20
+const maxPackage = 10e6
+
+// bounded refuses a file that is larger than most, in bytes.
+func bounded(path string, most int64) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("measure what was built: %w", err)
+	}
+	if info.Size() > most {
+		return fmt.Errorf("%s has %d bytes, and %d are allowed: 'go tool nm -size -sort size' on a build with symbols shows what a new dependency costs",
+			filepath.Base(path), info.Size(), most)
+	}
+	return nil
+}
 
 func main() {
 	out := flag.String("out", "dist", "directory for the results; those of an earlier build are removed")
@@ -110,26 +123,36 @@ func (r *release) build(ctx context.Context, arches []string) error {
 	if err := r.binaries(ctx, runtime.GOARCH); err != nil {
 		return err
 	}
-	if err := r.identify(ctx, r.path(runtime.GOARCH, "trivet"), r.path(runtime.GOARCH, "trivet-import")); err != nil {
+	if err := r.identify(ctx); err != nil {
 		return err
 	}
-	if err := r.documents(ctx, r.path(runtime.GOARCH, "trivet")); err != nil {
+	if err := r.documents(ctx, r.path(runtime.GOARCH, trivet)); err != nil {
 		return err
 	}
 	for _, arch := range arches {
-		if err := r.bill(arch); err != nil {
+		if err := r.packAll(ctx, arch); err != nil {
 			return err
-		}
-		for _, format := range []string{"deb", "rpm"} {
-			if err := r.pack(ctx, arch, format); err != nil {
-				return err
-			}
 		}
 	}
 	if err := r.tooz(ctx); err != nil {
 		return err
 	}
 	return writeSums(r.out)
+}
+
+// packAll makes the packages of an architecture.
+func (r *release) packAll(ctx context.Context, arch string) error {
+	for _, p := range programs() {
+		if err := r.bill(p.name, arch); err != nil {
+			return err
+		}
+		for _, format := range []string{"deb", "rpm"} {
+			if err := r.pack(ctx, p, arch, format); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // list names what was built and how large it is, and refuses what is too large.
@@ -144,8 +167,10 @@ func (r *release) list(w io.Writer) error {
 			return fmt.Errorf("list -out: %w", err)
 		}
 		fmt.Fprintf(w, "%10d  %s\n", info.Size(), filepath.Join(r.out, e.Name()))
-		if filepath.Ext(e.Name()) == ".deb" && info.Size() > maxPackage {
-			return fmt.Errorf("%s has %d bytes, and %d are allowed: see what a new dependency costs", e.Name(), info.Size(), maxPackage)
+		if filepath.Ext(e.Name()) == ".deb" {
+			if err := bounded(filepath.Join(r.out, e.Name()), maxPackage); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

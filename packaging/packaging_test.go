@@ -67,11 +67,11 @@ func TestBill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := billOf([]string{self, self}, "v0.1.0+dev", modules, at)
+	text, err := billOf(self, "v0.1.0+dev", modules, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := billOf([]string{self, self}, "v0.1.0+dev", modules, at)
+	again, err := billOf(self, "v0.1.0+dev", modules, at)
 	if err != nil || !bytes.Equal(text, again) {
 		t.Errorf("a second bill of the same binary differs (%v)", err)
 	}
@@ -84,9 +84,6 @@ func TestBill(t *testing.T) {
 	}
 	refs := make(map[string]bool)
 	for _, c := range b.Components {
-		if c.Type == "application" && c.Name == filepath.Base(self) {
-			continue
-		}
 		if len(c.Licenses) != 1 || c.Licenses[0].Expression == "" {
 			t.Errorf("no licence of %s", c.Name)
 		}
@@ -98,7 +95,7 @@ func TestBill(t *testing.T) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(b.Components, func(c component) bool { return c.Name == name })
 	}
-	if _, err := billOf([]string{self, self}, "v0.1.0", modules[1:], at); err == nil || !strings.Contains(err.Error(), "no licence of "+modules[0].path) {
+	if _, err := billOf(self, "v0.1.0", modules[1:], at); err == nil || !strings.Contains(err.Error(), "no licence of "+modules[0].path) {
 		t.Errorf("a bill with a module whose licence is not known: %v", err)
 	}
 	if got := b.Metadata.Component; got.Version != "v0.1.0+dev" || got.Licenses[0].Expression != "Apache-2.0" {
@@ -130,6 +127,23 @@ func TestSums(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "notes" {
 		t.Errorf("an earlier build, and nothing else, should have gone: %v (%v)", left, err)
+	}
+}
+
+// TestBounded: what is larger than it may be is refused by its name.
+func TestBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trivet")
+	if err := os.WriteFile(path, []byte("abcd"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := bounded(path, 4); err != nil {
+		t.Errorf("4 of 4 bytes: %v", err)
+	}
+	if err := bounded(path, 3); err == nil || !strings.Contains(err.Error(), "trivet has 4 bytes, and 3 are allowed") {
+		t.Errorf("4 of 3 bytes: %v", err)
+	}
+	if err := bounded(path+"-import", 3); err == nil {
+		t.Error("a file that is not there is small enough")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -15,11 +16,11 @@ import (
 
 // release is one run of the program.
 type release struct {
-	out, work string    // directories: results, and everything else
-	env       []string  // of the programs that it runs
-	at        time.Time // of everything in it
-	version   string    // as the binary says, "v0.1.0"
-	modules   []linked  // in the binaries; both architectures have the same
+	out, work string              // directories: results, and everything else
+	env       []string            // of the programs that it runs
+	at        time.Time           // of everything in it
+	version   string              // as the binary says, "v0.1.0"
+	modules   map[string][]linked // in each program, by its name; both architectures have the same
 }
 
 // path is a place in the working directory.
@@ -71,43 +72,66 @@ func (r *release) date(ctx context.Context) error {
 	return nil
 }
 
-// programs are what the packages have in /usr/bin, by their packages.
-func programs() map[string]string {
-	return map[string]string{"trivet": ".", "trivet-import": "./inspector/trivet-import"}
+// program has a package of its own, in both formats.
+type program struct {
+	name   string // in /usr/bin, and of the package
+	source string // its package of Go
+	config string // what nfpm reads, in this directory
+	most   int64  // bytes of its binary
+}
+
+// trivet is the program that knows the version.
+const trivet = "trivet"
+
+// programs are all of them. A peer's memory begins with its binary, so that its size is
+// bounded: a method that is looked up by name, deep in a library, makes the linker keep
+// every method, which adds a sixth (docs/design.md#kept).
+func programs() []program {
+	return []program{
+		{trivet, ".", "nfpm.yaml", 42e6},
+		{"trivet-import", "./inspector/trivet-import", "import.yaml", 42e6},
+	}
 }
 
 // binaries builds the programs for an architecture, once.
 func (r *release) binaries(ctx context.Context, arch string) error {
-	for name, pkg := range programs() {
-		if err := r.binary(ctx, arch, name, pkg); err != nil {
+	for _, p := range programs() {
+		if err := r.binary(ctx, arch, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *release) binary(ctx context.Context, arch, name, pkg string) error {
-	path := r.path(arch, name)
+func (r *release) binary(ctx context.Context, arch string, p program) error {
+	path := r.path(arch, p.name)
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
 	// buildvcs: the version names the commit. A traceback needs neither symbols nor
 	// DWARF; both would double the package.
-	_, err := r.output(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch},
-		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, pkg)
-	return err
+	if _, err := r.output(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch},
+		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", path, p.source); err != nil {
+		return err
+	}
+	return bounded(path, p.most)
 }
 
 // identify learns from the binaries that run here which version they are, and what
 // is linked into them.
-func (r *release) identify(ctx context.Context, trivet, importer string) error {
-	out, err := r.output(ctx, nil, trivet, "version", "-o", "name")
+func (r *release) identify(ctx context.Context) error {
+	out, err := r.output(ctx, nil, r.path(runtime.GOARCH, trivet), "version", "-o", "name")
 	if err != nil {
 		return err
 	}
 	r.version = strings.TrimSpace(string(out))
-	r.modules, err = r.linkedModules(ctx, trivet, importer)
-	return err
+	r.modules = make(map[string][]linked)
+	for _, p := range programs() {
+		if r.modules[p.name], err = r.linkedModules(ctx, r.path(runtime.GOARCH, p.name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // documents makes what the binary says of itself: pages, completions, and the
@@ -146,8 +170,10 @@ func (r *release) documents(ctx context.Context, trivet string) error {
 	if err := writePages(".", filepath.Join(dir, "pages")); err != nil {
 		return err
 	}
-	if err := writeCompressed(filepath.Join(dir, "third-party-licences.gz"), thirdParty(r.modules)); err != nil {
-		return err
+	for name, modules := range r.modules {
+		if err := writeCompressed(r.licences(name), thirdParty(name, modules)); err != nil {
+			return err
+		}
 	}
 	return r.changelogs(dir)
 }
@@ -173,18 +199,23 @@ func (r *release) changelogs(dir string) error {
 	return writeCompressed(filepath.Join(dir, "changelog.gz"), []byte(debianChangelog(sections, version, r.at)))
 }
 
+// licences is where the licences of what a program contains lie.
+func (r *release) licences(name string) string {
+	return r.path("doc", name+"-licences.gz")
+}
+
 // nfpmConfig writes what nfpm reads for a format and returns the path. Only rpm
 // has the changelog in it, because nfpm would give the .deb one of the name that
 // packages with a Debian revision have; and nfpm takes no variable for its path.
-func (r *release) nfpmConfig(format string) (string, error) {
-	text, err := os.ReadFile("packaging/nfpm.yaml")
+func (r *release) nfpmConfig(p program, format string) (string, error) {
+	text, err := os.ReadFile(filepath.Join("packaging", p.config))
 	if err != nil {
 		return "", fmt.Errorf("configure nfpm: %w", err)
 	}
 	if format == "rpm" {
 		text = fmt.Appendf(text, "\nchangelog: %q\n", r.path("changelog.yaml"))
 	}
-	path := r.path("nfpm-" + format + ".yaml")
+	path := r.path(p.name + "-" + format + ".yaml")
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		return "", fmt.Errorf("configure nfpm: %w", err)
 	}
@@ -192,22 +223,23 @@ func (r *release) nfpmConfig(format string) (string, error) {
 }
 
 // pack makes one package.
-func (r *release) pack(ctx context.Context, arch, format string) error {
-	config, err := r.nfpmConfig(format)
+func (r *release) pack(ctx context.Context, p program, arch, format string) error {
+	config, err := r.nfpmConfig(p, format)
 	if err != nil {
 		return err
 	}
 	env := []string{
 		"CGO_ENABLED=0", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.at.Unix(), 10),
 		"PACKAGE_ARCH=" + arch, "PACKAGE_VERSION=" + packageVersion(r.version),
-		"PACKAGE_BINARIES=" + r.path(arch), "PACKAGE_DOC=" + r.path("doc"), "PACKAGE_BILL=" + r.billPath(arch),
+		"PACKAGE_BINARIES=" + r.path(arch), "PACKAGE_DOC=" + r.path("doc"),
+		"PACKAGE_BILL=" + r.billPath(p.name, arch), "PACKAGE_LICENCES=" + r.licences(p.name),
 	}
 	_, err = r.output(ctx, env, "go", "tool", "-modfile=tools/nfpm.mod", "nfpm", "package",
 		"--config", config, "--packager", format, "--target", r.out+string(filepath.Separator))
 	if err != nil || format != "deb" {
 		return err
 	}
-	return r.repack(ctx, filepath.Join(r.out, fmt.Sprintf("trivet_%s_%s.deb", packageVersion(r.version), arch)), arch)
+	return r.repack(ctx, filepath.Join(r.out, fmt.Sprintf("%s_%s_%s.deb", p.name, packageVersion(r.version), arch)), arch)
 }
 
 // tooz makes the wheel of the driver of Tooz, and its Debian package.
@@ -231,19 +263,19 @@ func (r *release) tooz(ctx context.Context) error {
 	return err
 }
 
-// billPath is where the bill of materials of an architecture's binaries lies.
-func (r *release) billPath(arch string) string {
-	return filepath.Join(r.out, fmt.Sprintf("trivet_%s_linux_%s.cdx.json", packageVersion(r.version), arch))
+// billPath is where the bill of materials of a program lies.
+func (r *release) billPath(name, arch string) string {
+	return filepath.Join(r.out, fmt.Sprintf("%s_%s_linux_%s.cdx.json", name, packageVersion(r.version), arch))
 }
 
-// bill writes what the binaries of an architecture are made of.
-func (r *release) bill(arch string) error {
-	text, err := billOf([]string{r.path(arch, "trivet"), r.path(arch, "trivet-import")}, r.version, r.modules, r.at)
+// bill writes what a program is made of.
+func (r *release) bill(name, arch string) error {
+	text, err := billOf(r.path(arch, name), r.version, r.modules[name], r.at)
 	if err == nil {
-		err = os.WriteFile(r.billPath(arch), text, 0o644)
+		err = os.WriteFile(r.billPath(name, arch), text, 0o644)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write bill of materials of %s", arch), err)
+		return errors.Join(fmt.Errorf("write bill of materials of %s for %s", name, arch), err)
 	}
 	return nil
 }

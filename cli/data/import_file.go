@@ -48,7 +48,7 @@ type exportedRecord struct {
 // openExport reads the header. It does not name the file in errors of a name that is
 // a URL, which may hold a password.
 func openExport(name string) (*export, error) {
-	const hint = "write it: trivet-import URL > FILE"
+	const hint = "write it: trivet-import URL > FILE (a package of its own has the program)"
 	if strings.Contains(name, "://") {
 		return nil, term.Fail(term.ExitUsage, hint+"; then name FILE here", "a file of trivet-import is wanted here, not the URL of a database")
 	}
