@@ -8,14 +8,14 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// announceLater is when a new holder announces itself again after the first
-// time, and announceEvery how often after that (docs/design.md#address).
+// A new holder announces the address at once, again after announceSecond and
+// announceThird, and from then on every announceEvery (docs/design.md#address).
 const (
 	announceSecond = time.Second
 	announceThird  = 3 * time.Second
 	announceEvery  = 10 * time.Second
-	// conflictReport is after how long a conflict is worth a warning; it is
-	// looked at again every conflictEvery.
+	// While another host answers for the address, the guard asks again every
+	// conflictEvery, and warns once the conflict has lasted for conflictReport.
 	conflictEvery  = 200 * time.Millisecond
 	conflictReport = 3 * time.Second
 )
@@ -75,12 +75,12 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 // soon.
 func (w *watch) wakeIn(left time.Duration) { w.left = min(w.left, left) }
 
-// contested says who else answers for the address, "" if nobody does. Somebody
-// who is not one of us: our own have let go by now.
+// contested says which other host answers for the address, "" if none does. That
+// host is no peer: every peer has removed the address by now.
 func (w *watch) contested(ctx context.Context) string {
 	mac, err := w.g.o.Address.Conflict(ctx)
 	if err != nil {
-		return fmt.Sprintf("whether somebody else has it is not known: %v", err)
+		return fmt.Sprintf("cannot tell whether another host has it: %v", err)
 	}
 	if mac == "" {
 		w.conflict = time.Time{}

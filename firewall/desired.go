@@ -7,15 +7,15 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// TestMAC is denied on every host, whatever Ironic knows: a DISCOVER from it
-// that gets an answer has found a DHCP server that no rule stops. It is a
+// TestMAC is denied on every host, even if Ironic had a port with it: a DISCOVER
+// from it that gets an answer has found a DHCP server that no rule stops. It is a
 // locally administered address.
 const TestMAC = "02:74:72:69:76:74"
 
 // Policy is what the configuration says about who may boot.
 type Policy struct {
 	DenyUnknown bool // drop what neither list names
-	Discovery   bool // machines that nobody knows are enrolled
+	Discovery   bool // machines that Ironic does not know are enrolled
 }
 
 // PolicyOf reads the policy from the configuration.
@@ -25,8 +25,8 @@ func PolicyOf(c config.Config) Policy {
 
 // Desired returns the rules a host should have (HA specification, firewall
 // decomposition): the blacklist on every host, the whitelist and the pass rule
-// on the leader alone. While nothing is under introspection and nothing is to be
-// discovered nobody has a reason to boot, and the leader has neither.
+// on the leader alone. While no node is introspected and discovery is off, no
+// machine has a reason to boot, and the leader has neither.
 func Desired(v fsm.View, leads bool, p Policy) Ruleset {
 	r := Ruleset{Deny: denied(v)}
 	if leads {

@@ -20,8 +20,8 @@ const (
 	VerdictDrop   Verdict = "drop"
 	// VerdictNext leaves it to the next rule; no explanation ends with it.
 	VerdictNext Verdict = "next"
-	// VerdictUnknown says that the host's rules are not as they should be, so
-	// that nobody can tell.
+	// VerdictUnknown says that the host's rules are not as they should be, so the
+	// verdict of the kernel is not known.
 	VerdictUnknown Verdict = "unknown"
 )
 
@@ -58,7 +58,7 @@ type Explanation struct {
 	Why     string // the text of the step that decided
 }
 
-// HostState is what Explain has to know of a host, beside the state.
+// HostState is what Explain needs of a host in addition to the replicated state.
 type HostState struct {
 	Interface string
 	// InterfaceErr says why nothing arrives on the interface; nil if it may.
@@ -83,9 +83,9 @@ func ParseMAC(s string) (string, error) {
 	return mac.String(), nil
 }
 
-// Explain says what becomes of the requests of a machine on a host. It asks
-// nobody. What is not in the state or in h it does not know: a server that is
-// down, a cable, a filter of somebody else. It fails only if mac is none.
+// Explain says what becomes of the requests of a machine on a host. It reads the
+// state and h alone and sends nothing, so it does not see a server that is down, a
+// cable, or the filter of another program. It fails only if mac is not a MAC.
 func Explain(v fsm.View, h HostState, mac string) (Explanation, error) {
 	mac, err := ParseMAC(mac)
 	if err != nil {
@@ -133,12 +133,12 @@ func (x *Explanation) meetInterface(h HostState) {
 	x.step(RuleInterface, VerdictNext, "requests to UDP %s that arrive on %s are filtered; nothing else is%s", strings.Join(ports, ", "), h.Interface, more)
 }
 
-// doubtText says why nobody can tell what the kernel does.
+// doubtText says why the verdict of the kernel is not known.
 func doubtText(err error) string {
 	if errors.Is(err, ErrForeign) {
-		return fmt.Sprintf("until they are rebuilt nobody can tell what gets through: %v", err)
+		return fmt.Sprintf("until the rules are rebuilt, what gets through is not known: %v", err)
 	}
-	return fmt.Sprintf("the rules of this host are not programmed, nobody can tell what gets through: %v", err)
+	return fmt.Sprintf("the rules of this host are not programmed, what gets through is not known: %v", err)
 }
 
 func (x *Explanation) meetLease(v fsm.View, g GuardStatus) {
@@ -155,7 +155,7 @@ func Recorded(v fsm.View, d fsm.Door) string {
 	case d.Unknown && d.OpenBy.IsZero():
 		return "who may have it open is not known since a restore or recovery"
 	case d.OpenBy.IsZero():
-		return "nobody is recorded as having it open"
+		return "no peer is recorded as having it open"
 	}
 	name := d.Peer
 	if m, ok := v.Member(d.Peer); ok {
@@ -285,6 +285,6 @@ func (x *Explanation) meetPass(v fsm.View, h HostState) {
 	case passes(v, h.Policy):
 		x.step(RulePass, VerdictDrop, "the pass rule is taken out; it is on its way back into the kernel")
 	default:
-		x.step(RulePass, VerdictDrop, "the pass rule is taken out: no node is introspected, so that nobody has a reason to boot")
+		x.step(RulePass, VerdictDrop, "the pass rule is taken out: no node is introspected, so no machine has a reason to boot")
 	}
 }

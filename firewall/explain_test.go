@@ -141,7 +141,7 @@ func TestLeaderExplainsItsLists(t *testing.T) {
 func TestPassRuleIsExplained(t *testing.T) {
 	b := newFakeStore(t)
 	b.explained(b.leading(), stranger, VerdictDrop, RulePass, map[Rule]string{
-		RuleBlacklist: "its ports were never listed completely", RulePass: "nobody has a reason to boot",
+		RuleBlacklist: "its ports were never listed completely", RulePass: "no machine has a reason to boot",
 	})
 	denies := b.leading()
 	denies.Policy.DenyUnknown = true
@@ -168,7 +168,7 @@ func TestShutDoorIsExplained(t *testing.T) {
 	b.lists()
 	b.introspects(explainedNode, booting)
 	b.explained(b.following(), booting, VerdictDrop, RuleLease, map[Rule]string{
-		RuleLease:     "not in force here, so that nothing gets through: this peer does not lead; nobody is recorded",
+		RuleLease:     "not in force here, so that nothing gets through: this peer does not lead; no peer is recorded",
 		RuleWhitelist: "empty here, only the leader has one; there node " + explainedNode + " is introspected",
 		RulePass:      "only the leader has a pass rule",
 	})
@@ -185,7 +185,7 @@ func TestShutDoorIsExplained(t *testing.T) {
 	}
 }
 
-// While the kernel's rules are not those of the state, nobody can tell.
+// While the kernel's rules are not those of the state, the verdict is not known.
 func TestDoubtfulRulesAreNotExplainedAway(t *testing.T) {
 	b := newFakeStore(t)
 	b.lists()
@@ -194,7 +194,7 @@ func TestDoubtfulRulesAreNotExplainedAway(t *testing.T) {
 		want string
 	}{
 		{errNotYet, "are not programmed"},
-		{fmt.Errorf("%w: the table is gone", ErrForeign), "until they are rebuilt"},
+		{fmt.Errorf("%w: the table is gone", ErrForeign), "until the rules are rebuilt"},
 	} {
 		h := b.leading()
 		h.Lists.Err = c.err

@@ -27,11 +27,12 @@ const (
 	addressEvery = 300 * time.Millisecond
 	// shutLimit bounds one attempt to shut; the kernel shuts by itself soon.
 	shutLimit = 500 * time.Millisecond
-	// again is the pause while the door is shut: after something went wrong, or
-	// until whatever it waits for is there.
+	// again is the pause while the door is shut: after a failure, or until what the
+	// door waits for is there.
 	again = 50 * time.Millisecond
-	// rebuildLimit is how long a leader whose rules somebody flushed waits for
-	// them to be rebuilt, before it hands leadership on without a word.
+	// rebuildLimit is how long a leader whose rules another program flushed waits
+	// for them to be rebuilt, before it hands leadership on without recording that
+	// it closed.
 	rebuildLimit = time.Second
 )
 
@@ -43,7 +44,8 @@ type Address interface {
 	Remove(ctx context.Context) error
 	// Announce tells the neighbours who has it now.
 	Announce(ctx context.Context) error
-	// Conflict says which MAC answers for the address beside us, "" if none.
+	// Conflict returns the MAC of another host that answers for the address, "" if
+	// there is none.
 	Conflict(ctx context.Context) (mac string, err error)
 	// Contested asks and listens for some seconds, while this host has the
 	// address, and returns the MAC of another host that claims it, "" if none
@@ -66,10 +68,10 @@ type GuardOptions struct {
 	Logger       *slog.Logger
 }
 
-// Guard is the one that may open: the leader's last duty. It proves leadership,
+// Guard opens the PXE service: the leader's last duty. It proves leadership,
 // swaps the lease, and closes on every doubt. One goroutine does it all, so that
 // a process stopped anywhere wakes up with an element that has ended. Between
-// two leaderships nobody touches the lease.
+// two leaderships no goroutine touches the lease.
 type Guard struct {
 	o       GuardOptions
 	failing *slog.Logger // of what fails at each round
@@ -77,15 +79,15 @@ type Guard struct {
 	mu          sync.Mutex
 	status      GuardStatus
 	stop        chan struct{} // closed to make the guard close for good
-	stopped     chan struct{} // closed when it has
-	stoppedOnce sync.Once     // closes retired
+	stopped     chan struct{} // closed when it has closed for good
+	stoppedOnce sync.Once     // closes stopped
 	running     bool
 	handOver    *handOver // of the present leadership; nil before the first
 }
 
-// handOver is how one leadership is told to make way for the next.
+// handOver is how Yield makes one leadership close before the next one opens.
 type handOver struct {
-	asked, done chan struct{} // each closed once
+	asked, done chan struct{} // each closed once: by Yield, and when it has closed
 	once        sync.Once     // closes asked
 }
 
@@ -148,7 +150,7 @@ func (g *Guard) end() {
 	defer g.mu.Unlock()
 	g.running = false
 	g.status.Token = 0
-	g.status.ConflictMAC = "" // a peer that does not lead asks nobody
+	g.status.ConflictMAC = "" // a peer that does not lead looks for no conflict
 }
 
 // Stop closes for good and, if this peer's leadership had opened, records that in
@@ -173,8 +175,9 @@ func (g *Guard) Stop(ctx context.Context) {
 }
 
 // Yield is Stop for the present leadership alone, before it is handed on. A
-// leadership that yielded opens no more: if nobody takes it, this peer has to
-// lead anew. It returns when all is said, or with ctx.
+// leadership that yielded opens no more: if no other peer takes over, this peer
+// opens again only in its next leadership. It returns when the log has the record
+// that the service is closed, or with ctx.
 func (g *Guard) Yield(ctx context.Context) {
 	g.mu.Lock()
 	running, h := g.running, g.handOver
@@ -206,7 +209,7 @@ type watch struct {
 	drift    int  // of the lists, when this leadership first found them right
 	counted  bool // drift is set
 	announce announcements
-	conflict time.Time     // since when somebody else has the address
+	conflict time.Time     // since when another host has the address
 	rivals   rivals        // for the address while it is held
 	left     time.Duration // at most, until the next turn
 }
@@ -227,7 +230,7 @@ func (w *watch) run(ctx context.Context) error {
 			w.close(err.Error())
 			if errors.Is(err, ErrForeign) {
 				w.resign(ctx)
-				return err // hands leadership on, to a host whose rules nobody touched
+				return err // hands leadership on, to a host whose rules are intact
 			}
 			w.g.failing.Warn("hold PXE service open failed, retrying", "err", err)
 		}
@@ -240,8 +243,8 @@ func (w *watch) run(ctx context.Context) error {
 }
 
 // rest waits for the next turn. A shut door waits for any change of the lists;
-// while it is open they change all the time, and what counts is that somebody
-// else was at them.
+// while it is open they change all the time, and only a change by another program
+// counts.
 func (w *watch) rest(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -340,7 +343,8 @@ func (w *watch) arm(ctx context.Context, l time.Duration) error {
 	return nil
 }
 
-// swap opens the door or keeps it open. What had ended is opened anew next time.
+// swap opens the door or keeps it open. A lease that had ended is opened again in
+// the next turn.
 func (w *watch) swap(ctx context.Context, l time.Duration) error {
 	verb := w.g.o.Lease.Hold
 	if !w.open {
@@ -443,16 +447,16 @@ func (w *watch) close(why string) (closed bool) {
 	return w.drop(why) && shut
 }
 
-// resign is for a leader whose rules somebody else was at. Once they are
-// rebuilt and read back it says in the log that it is shut, so that the next
-// leader need not wait.
+// resign is for a leader whose rules another program changed. Once they are
+// rebuilt and read back it records in the log that the door is shut, so that the
+// next leader need not wait.
 func (w *watch) resign(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rebuildLimit)
 	defer cancel()
 	for {
 		lists, changed := w.g.o.Lists.State()
 		if lists.Err == nil && lists.Drift != w.drift {
-			w.recordClosed(ctx, w.close("somebody was at the rules"))
+			w.recordClosed(ctx, w.close("another program changed the rules"))
 			return
 		}
 		select {
@@ -490,7 +494,7 @@ func (w *watch) recordClosed(ctx context.Context, closed bool) {
 	}
 	errs := make([]error, len(commands))
 	var said sync.WaitGroup
-	for i, record := range commands { // at once: nobody has a door until both are said
+	for i, record := range commands { // both at once: PXE is closed on every host until both are recorded
 		said.Go(func() { _, errs[i] = w.record(ctx, record) })
 	}
 	said.Wait()

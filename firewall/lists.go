@@ -29,7 +29,7 @@ type Lists struct {
 	chains Chains
 	log    Log
 	policy Policy // belongs to Run
-	// foreign yields when somebody may have touched our rules; nil if the
+	// foreign yields when another program may have changed our rules; nil if the
 	// driver cannot know.
 	foreign <-chan struct{}
 	logger  *slog.Logger
@@ -50,7 +50,7 @@ type ListState struct {
 	// Compared is when the kernel's rules were last read back and found equal.
 	Compared time.Time
 	Err      error     // why they are not as they should be; nil if they are
-	Drift    int       // how often they were found changed by somebody, or lost
+	Drift    int       // how often they were found changed by another program, or lost
 	Drifted  time.Time // when they were last
 	Counts             // of what is programmed, or was read back since
 }
@@ -197,8 +197,8 @@ func (l *Lists) round(ctx context.Context, v fsm.View, token fencing.Token, now 
 			return l.change(ctx, v, now, c)
 		}
 		if ok {
-			// Somebody waits for the door of this leadership, and long lists
-			// take a while to write, above all those of iptables.
+			// Machines wait for this leadership to open, and long lists take a
+			// while to write, above all those of iptables.
 			if next, err := l.turn(ctx, v, token, now, c); err == nil || ctx.Err() != nil {
 				return next, err
 			}

@@ -81,8 +81,8 @@ func (r *rivals) leave() {
 func (r *rivals) wait() { r.work.Wait() }
 
 // defend deals with another host that claims the address, "" if there is none.
-// Neighbours follow whoever announced itself last: this host does so again, with
-// the proof of the next turn, which comes at once.
+// Neighbours follow the host that announced itself last: this host does so again,
+// with the proof of the next turn, which comes at once.
 func (w *watch) defend(mac string) {
 	known := w.g.Status().ConflictMAC
 	w.g.note(func(s *GuardStatus) { s.ConflictMAC = mac })

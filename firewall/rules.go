@@ -105,7 +105,7 @@ type Chains interface {
 	// nothing, when the chains are not as Replace left them.
 	Change(ctx context.Context, c Change) error
 	// Read returns the rules as the kernel has them. It fails with ErrForeign
-	// when a part is missing or was changed by somebody.
+	// when a part is missing or was changed by another program.
 	Read(ctx context.Context) (Ruleset, error)
 }
 
@@ -128,8 +128,8 @@ type Lease interface {
 var (
 	// ErrLapsed says that what was to be swapped had ended: nothing was opened.
 	ErrLapsed = errors.New("the lease had lapsed")
-	// ErrForeign says that somebody else changed or removed our rules.
-	ErrForeign = errors.New("somebody changed the rules of the PXE filter")
+	// ErrForeign says that another program changed or removed our rules.
+	ErrForeign = errors.New("another program changed the rules of the PXE filter")
 	// ErrMisplaced says that the rules keep everything out on another interface than
 	// the configured one, whose packets they would not see.
 	ErrMisplaced = errors.New("firewall.interface is not where packets arrive")

@@ -33,7 +33,7 @@ func firewalls() []api.Firewall {
 			Peer: "h2", Role: "follower", Driver: "iptables",
 			Door:    api.Door{Why: "this peer does not lead", Recorded: recorded},
 			Address: api.FloatingIP{Address: "192.0.2.1", Why: "this peer does not lead", Conflict: "52:54:00:00:00:09"},
-			Rules:   api.Rules{Wanted: api.RuleCounts{Deny: 40}, Actual: api.RuleCounts{Deny: 7}, Problem: "somebody changed them", Drift: 1},
+			Rules:   api.Rules{Wanted: api.RuleCounts{Deny: 40}, Actual: api.RuleCounts{Deny: 7}, Problem: "another program changed them", Drift: 1},
 			Ports:   api.PortList{Problem: "no answer"},
 			Bypass:  []api.DHCPServer{{Address: "192.0.2.5", MAC: "52:54:00:00:00:0a"}}, SelfTest: "pxe is down",
 		},
@@ -52,7 +52,7 @@ recorded  h1 has the door open since 2026-01-02T03:04:05Z, under token 57
 h2        door shut: this peer does not lead
 h2        floating IP not held: this peer does not lead
 h2        floating IP answered by 52:54:00:00:00:09
-h2        rules: somebody changed them
+h2        rules: another program changed them
 h2        Ironic's ports: no answer
 h2        DHCP server 192.0.2.5 (52:54:00:00:00:0a) answers what every host denies
 h2        test of the other hosts: pxe is down
@@ -68,7 +68,7 @@ h3        says nothing: ask h3: connection refused
 
 func TestRecordedDoorIsShownFromWhoeverAnswers(t *testing.T) {
 	for want, door := range map[string]api.Door{
-		"nobody has the door open":   {},
+		"no peer has the door open":  {},
 		"is not known since":         {Recorded: api.Recorded{Unknown: true}},
 		"h1 has the door open since": {Recorded: api.Recorded{Peer: "h1", Token: 9}},
 	} {

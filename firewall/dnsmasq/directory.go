@@ -27,8 +27,8 @@ const (
 	fileMode = 0o644
 )
 
-// directory is the one that dnsmasq watches: the very directory, whatever has
-// its name by now. Its methods are for one goroutine.
+// directory is the one that dnsmasq watches: that inode, even if another directory
+// has its name by now. Its methods are for one goroutine.
 type directory struct {
 	path   string
 	root   *os.Root

@@ -27,8 +27,8 @@
 // into the directory, within milliseconds, and takes the newest word on a MAC. Of
 // a file that is removed, emptied or made unreadable it keeps the last word. A
 // MAC that leaves both lists therefore keeps its file, with the verdict of an
-// unknown machine, which is rewritten when that changes. Prepare purges: before
-// dnsmasq starts, nobody else and never later. What is removed under a running
+// unknown machine, which is rewritten when that changes. Only Prepare removes
+// files, and only before dnsmasq starts: a file that is removed under a running
 // dnsmasq is gone from the directory, not from its memory.
 //
 // For the same reason a directory that is not there is not made but by Prepare:
@@ -40,8 +40,8 @@
 // There is no commit over several files, so their order is one in which no
 // moment lets through what neither before nor after may pass: the pass rule is
 // taken out first and put in last, and denials go before permissions. dnsmasq
-// keeps that order. A draft is written beside its file, under a name that
-// dnsmasq passes over, and moved: half a denial would be a permission.
+// keeps that order. A draft is written in the same directory, under a name that
+// dnsmasq passes over, and renamed: half a denial would be a permission.
 //
 // Nothing is synced to the disk. The directory does not outlive a boot: it is
 // best in memory (firewall.dhcp_hostsdir is in /run), and Prepare empties any.

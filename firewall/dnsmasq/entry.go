@@ -14,8 +14,8 @@ const (
 	// names that begin with a dot.
 	draft = ".draft"
 
-	// everybody matches any address of six bytes; whatever matches more
-	// closely goes before it.
+	// everybody matches any address of six bytes; dnsmasq prefers a line that
+	// matches more closely.
 	everybody = "*:*:*:*:*:*"
 	ignored   = ",ignore"
 	heading   = "# trivet: "

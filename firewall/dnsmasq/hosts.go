@@ -24,7 +24,7 @@ type Hosts struct {
 	sure bool
 	pass bool
 	// marks are of all MACs that dnsmasq may have heard of from us, also of
-	// those whose files somebody removed.
+	// those whose files another program removed.
 	marks map[string]mark
 }
 
@@ -142,8 +142,9 @@ func (h *Hosts) Replace(ctx context.Context, r firewall.Ruleset) error {
 	return nil
 }
 
-// survey reads what is in the directory, whatever it says, and remembers whose
-// files they are. It fails where dnsmasq would not see what is written.
+// survey reads all files of the directory, also those with a foreign text, and
+// remembers which MACs they are of. It fails where dnsmasq would not see what is
+// written.
 func (h *Hosts) survey(ctx context.Context) (map[string]string, error) {
 	if err := h.settle(); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func (h *Hosts) survey(ctx context.Context) (map[string]string, error) {
 			return nil, err
 		}
 		text, err := h.dir.read(name)
-		if err != nil && !errors.Is(err, firewall.ErrForeign) { // what is foreign is written anew
+		if err != nil && !errors.Is(err, firewall.ErrForeign) { // a foreign text is overwritten
 			return nil, err
 		}
 		now[name] = text
@@ -175,19 +176,19 @@ func (h *Hosts) survey(ctx context.Context) (map[string]string, error) {
 	return now, nil
 }
 
-// settle turns to a new directory of the same name, which has to be prepared:
-// whoever restarts dnsmasq sees to that.
+// settle turns to a new directory of the same name, if there is one. The unit of
+// dnsmasq prepares it at each start.
 func (h *Hosts) settle() error {
 	err := h.dir.current()
 	if !errors.Is(err, firewall.ErrForeign) {
 		return err
 	}
-	anew, openErr := open(h.dir.path, h.ledger)
+	fresh, openErr := open(h.dir.path, h.ledger)
 	if openErr != nil {
 		return openErr
 	}
 	old := h.dir
-	h.dir, h.marks = anew, make(map[string]mark)
+	h.dir, h.marks = fresh, make(map[string]mark)
 	return old.close()
 }
 

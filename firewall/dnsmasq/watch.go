@@ -20,8 +20,9 @@ const (
 	// watchAgain is the pause before a directory that went away is looked for
 	// again.
 	watchAgain = time.Second
-	// lookEvery is how often it is seen that the directory is still the one of
-	// its name: the kernel tells of its end when nobody has it open any more.
+	// lookEvery is how often the watch checks that the directory is still the one
+	// of its name: the kernel reports its removal only when no process has it open
+	// any more.
 	lookEvery = time.Second
 	// watchBuffer is how many bytes of events are read at once.
 	watchBuffer = 64 << 10
@@ -29,8 +30,8 @@ const (
 	telling = unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE | unix.IN_ATTRIB
 )
 
-// Watch tells when somebody else may have touched the files: the kernel tells at
-// once, as it tells dnsmasq. What we write does not count.
+// Watch notifies when another program may have changed the files: the kernel
+// reports that at once, as it does to dnsmasq. Our own writes do not count.
 type Watch struct {
 	path    string
 	ledger  *ledger
@@ -74,7 +75,7 @@ func (w *Watch) Run(ctx context.Context) {
 			}
 			err = w.subscribe()
 		}
-		w.tell() // whatever happened meanwhile
+		w.tell() // there may have been changes meanwhile
 	}
 }
 
@@ -135,8 +136,8 @@ func event(b []byte) (mask uint32, name string, size int) {
 	return binary.NativeEndian.Uint32(b[4:]), strings.TrimRight(string(b[unix.SizeofInotifyEvent:size]), "\x00"), size
 }
 
-// counts reports whether an event is somebody else's doing that dnsmasq may
-// notice, or that nobody knows what happened.
+// counts reports whether an event is a change by another program that dnsmasq may
+// notice, or says that the kernel lost events.
 func (w *Watch) counts(mask uint32, name string) bool {
 	switch {
 	case mask&unix.IN_Q_OVERFLOW != 0:
@@ -159,7 +160,7 @@ func (w *Watch) tell() {
 // watch, by name. Its methods may be called concurrently.
 type ledger struct {
 	mu  sync.Mutex
-	own map[string]int // nil while nobody watches
+	own map[string]int // nil while no watch runs
 }
 
 // begin forgets everything, and counts from now on.

@@ -14,11 +14,11 @@ import (
 )
 
 var (
-	// ErrForeign says that this host has the address in a form that is never
-	// written here, so that it is somebody else's and stays.
-	ErrForeign = errors.New("the floating address is configured on this host by somebody else")
+	// ErrForeign says that this host has the address in a form that trivet never
+	// writes, so that it belongs to another program and stays.
+	ErrForeign = errors.New("another program configured the floating IP on this host")
 	// ErrNotHeld says that there is nothing to announce.
-	ErrNotHeld = errors.New("this host does not have the floating address")
+	ErrNotHeld = errors.New("this host does not have the floating IP")
 )
 
 // maxValid bounds the life of an address: the longer it lives, the longer a
@@ -58,8 +58,8 @@ func New(conf config.FloatingIP) (*Address, error) {
 // that is stopped right behind this last look writes when it goes on, so the
 // caller looks at the clock again, and calls Remove if it was too late.
 //
-// Remove has to have succeeded once before: Put gives an address of somebody
-// else, if it finds one on the interface, the same short life.
+// Remove has to have succeeded once before: Put gives an address that another
+// program set on the interface the same short life.
 func (a *Address) Put(ctx context.Context, valid time.Duration) error {
 	if valid < time.Second || valid > maxValid || valid%time.Second != 0 {
 		return fmt.Errorf("floating address for %v: the kernel counts whole seconds, and here from 1 to %d", valid, maxValid/time.Second)
@@ -102,10 +102,10 @@ func (a *Address) entry(index int, valid time.Duration) *netlink.Addr {
 	return e
 }
 
-// Remove takes the address from every interface of this host, whoever put it
-// there: a process that crashed, or another program that carries addresses in
-// the same way. It reads back, and succeeds only if the host does not have the
-// address. Removing what is not there is a success.
+// Remove takes the address from every interface of this host, also where a process
+// that crashed put it there, or another program that carries addresses in the same
+// way. It reads back, and succeeds only if the host does not have the address.
+// Removing what is not there is a success.
 //
 // What looks like the host's own address, one with a shorter mask, a partner,
 // or a preferred life that ends, as DHCP gives, is left alone: the error is

@@ -44,8 +44,8 @@ func announcements(ip netip.Addr, own mac) [][]byte {
 	return [][]byte{advertisement(ip, own)}
 }
 
-// probe asks who has ip, on behalf of nobody: the asker's address is left out,
-// so that no neighbour learns anything from it (RFC 5227 §2.1.1, RFC 4862 §5.4.2).
+// probe asks who has ip. It leaves out the sender's address, so that no neighbour
+// learns anything from it (RFC 5227 §2.1.1, RFC 4862 §5.4.2).
 func probe(ip netip.Addr, own mac) []byte {
 	if ip.Is4() {
 		return arp{op: arpRequest, sender: own, senderIP: netip.IPv4Unspecified(), targetIP: ip}.frame()
@@ -53,8 +53,8 @@ func probe(ip netip.Addr, own mac) []byte {
 	return solicitation(ip, own)
 }
 
-// claimant reads a frame for somebody who says that ip is his: with any ARP
-// packet sent from it, or with a neighbour advertisement.
+// claimant returns the MAC of the host that claims ip in this frame: with any ARP
+// packet sent from ip, or with a neighbour advertisement.
 func claimant(ip netip.Addr, frame []byte) (who mac, ok bool) {
 	if ip.Is4() {
 		return arpSender(ip, frame)
@@ -182,7 +182,7 @@ func advertiser(ip netip.Addr, frame []byte) (who mac, ok bool) {
 }
 
 // claims is the kernel's part of claimant. A busy link would otherwise fill the
-// socket with what nobody here wants to read, and the one answer could be lost.
+// socket with frames that are of no use here, and the one answer could be lost.
 func claims(ip netip.Addr) ([]bpf.RawInstruction, error) {
 	if ip.Is4() {
 		return filter(field{atARPSenderIP, ip.AsSlice()})

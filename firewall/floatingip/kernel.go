@@ -15,7 +15,7 @@ import (
 
 // kernelLimit bounds the wait for one answer of the kernel. No timeout covers
 // its work, which it does while the request is handed over, and which waits for
-// whoever else is changing the host's network.
+// other programs that change the host's network.
 const kernelLimit = time.Second
 
 // maxDumps bounds how often a list is asked for that changed while it was read.

@@ -21,9 +21,9 @@ const (
 // the end of a wait the clock may be seen first, and the answer behind it.
 const lastLook = 5 * time.Millisecond
 
-// Announce tells the neighbours that the address is to be found here, in every
-// form that they may heed. What this host does not have it announces to nobody:
-// the error is ErrNotHeld. It takes 5 to 25 ms, most of it to close the socket.
+// Announce announces to the neighbours that this host has the address, in every
+// form that they may heed. A host that does not have it announces nothing: the
+// error is ErrNotHeld. It takes 5 to 25 ms, most of it to close the socket.
 func (a *Address) Announce(ctx context.Context) error {
 	k, err := openKernel(ctx)
 	if err != nil {
@@ -56,9 +56,9 @@ func (a *Address) Announce(ctx context.Context) error {
 
 // Conflict asks the neighbours for the address, three times within wait, at
 // most ten seconds, and returns the MAC of the first that is not of this host
-// and claims it, or "" when nobody did. The question leaves no trace with the
-// neighbours. If ctx ends before, the silence proves nothing, and the error is
-// its own.
+// and claims it, or "" if no host did. The question leaves no trace with the
+// neighbours. If ctx ends before, the silence proves nothing, and Conflict returns
+// the error of ctx.
 func (a *Address) Conflict(ctx context.Context, wait time.Duration) (holder string, err error) {
 	if wait <= 0 || wait > maxWait {
 		return "", fmt.Errorf("probe for %s: a wait of %v is not within %v", a.ip, wait, maxWait)
@@ -88,8 +88,8 @@ func (a *Address) Conflict(ctx context.Context, wait time.Duration) (holder stri
 	return holder, nil
 }
 
-// search looks for somebody else who has the address. A host with two
-// interfaces on one link answers itself: its own MACs do not count.
+// search looks for another host that has the address. A host with two interfaces
+// on one link answers itself: its own MACs do not count.
 type search struct {
 	ip     netip.Addr
 	own    map[mac]bool

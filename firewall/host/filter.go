@@ -34,9 +34,9 @@ const (
 type Filter struct {
 	Chains  firewall.Chains
 	Lease   firewall.Lease
-	Foreign <-chan struct{}           // somebody may have touched the rules; nil: not known
+	Foreign <-chan struct{}           // another program may have changed the rules; nil: not known
 	Driver  string                    // that is in use, for display
-	Run     func(ctx context.Context) // watches for others' doings; nil: nothing to run
+	Run     func(ctx context.Context) // watches for changes by other programs; nil: nothing to run
 	close   []func() error
 	place   netif.Place // of the interface that it was made for
 }
@@ -224,9 +224,9 @@ func underLease(ctx context.Context, f Filter, gaze watcher, layout firewall.Lay
 	return f, nil
 }
 
-// leased are another driver's lists on a host whose lease is in nf_tables: a
-// table more to read back and to build. Lists let through what they are told
-// to, so the lease comes first.
+// leased are another driver's lists on a host whose lease is in nf_tables: one
+// more table to read back and to build. The lists let through what they name, so
+// the lease comes first.
 type leased struct {
 	firewall.Chains
 	table leaseTable
@@ -258,7 +258,7 @@ func (l leased) Read(ctx context.Context) (firewall.Ruleset, error) {
 	return r, err
 }
 
-// watcher tells when somebody may have touched our rules.
+// watcher notifies when another program may have changed our rules.
 type watcher interface {
 	Changed() <-chan struct{}
 	Run(ctx context.Context)

@@ -34,7 +34,7 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 		return sealNftables(ctx, layout)
 	case "iptables":
 		return sealIptables(ctx, layout)
-	case Dnsmasq: // the lease first: it holds at once, and whatever the files say
+	case Dnsmasq: // the lease first: it holds at once, and does not depend on the files
 		return errors.Join(sealNftables(ctx, layout, nftables.LeaseOnly()), sealFiles(ctx, c.Firewall.DHCPHostsDir))
 	}
 	// auto: what the peer takes, or its door would stay shut for good by rules

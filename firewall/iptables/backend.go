@@ -163,7 +163,7 @@ func choose(ctx context.Context, only Backend) (chosen tools, leftover []tools, 
 
 // survey is what stands in a back end before anything is done.
 type survey struct {
-	decides bool // INPUT has rules of somebody else, or a policy
+	decides bool // INPUT has rules of another program, or a policy
 	ours    bool
 }
 

@@ -25,7 +25,7 @@ const (
 	giveUp = time.Second
 	// maxOutput bounds what iptables-save may print, in bytes: 400,000 rules.
 	maxOutput = 32 << 20
-	// maxComplaint bounds what is kept of an error message, in bytes.
+	// maxComplaint is how many bytes of an error message are kept.
 	maxComplaint = 4 << 10
 )
 

@@ -12,15 +12,15 @@
 //	-A TRIVET-DENY-0 -m mac --mac-source 52:54:00:00:00:11 -j DROP
 //
 // The same stands in ip6tables, where the kernel has IPv6. Chains and lists are
-// one commit of iptables-restore per family; nobody ever sees half of one. Two
-// families are two commits: a driver that fails between them no longer knows its
-// rules, and refuses to change them until they are replaced.
+// one commit of iptables-restore per family, and no packet ever meets half of one.
+// Two families are two commits: a driver that fails between them no longer knows
+// its rules, and refuses to change them until they are replaced.
 //
 // # The lease
 //
-// It is not part of these chains, which let through what they are told to; it
-// must be there, shut, before they are told anything. It is the compare-and-swap
-// of package nftables, in a table that holds nothing else; what either drops is
+// It is not part of these chains, which let through what their lists name; it must
+// be there, shut, before the first list is written. It is the compare-and-swap of
+// package nftables, in a table that holds nothing else; what either drops is
 // dropped. A kernel without nf_tables has no lease, so a peer there refuses to
 // open: the matches recent and time cannot be swapped conditionally.
 //
@@ -39,9 +39,9 @@
 //
 // A packet is compared with one MAC after the other, about 0.1 ms for 10,000. A
 // program that insists on the first place in INPUT (Calico does) and this driver
-// take it from each other by turns; package nftables has a hook of its own. A
-// match on the client's address inside DHCP (firewall.match: chaddr) is not to
-// be had. ipset is not used: sets of MACs are missing from too many kernels.
+// take it from each other by turns; package nftables has a hook of its own.
+// iptables cannot match the client's address inside DHCP (firewall.match: chaddr).
+// ipset is not used: sets of MACs are missing from too many kernels.
 //
 // A relay comes as one machine that no list knows; the table of the lease drops
 // what relays pass on. A machine behind a router that renews a lease, which no

@@ -88,8 +88,8 @@ func missed(err error) string {
 	return ""
 }
 
-// cause is what lies behind the message of a command, and the remedy; "" if
-// nobody thought of it.
+// cause returns what lies behind the message of a command, and the remedy; "" if
+// the message is not one of the known ones.
 func cause(said string) string {
 	has := func(parts ...string) bool {
 		for _, p := range parts {
@@ -105,9 +105,9 @@ func cause(said string) string {
 	case has("holding the xtables lock"):
 		holder := lockHolder()
 		if holder == "" {
-			holder = "another program, which has let go of it meanwhile"
+			holder = "another program, which has released it since"
 		}
-		return "the xtables lock was not to be had; it is held by " + holder
+		return "the xtables lock was held by " + holder
 	case has("Couldn't load match", "Couldn't load target"):
 		return firstLine(said) + ": an extension of iptables is not installed; install the whole package iptables"
 	case has("Failed to initialize nft"):
@@ -171,8 +171,8 @@ func permitted() bool {
 	return !found || err != nil || effective&(1<<netAdmin) != 0
 }
 
-// lockHolder names who holds the lock of the legacy back end, "" if nobody is
-// seen to.
+// lockHolder names the process that holds the lock of the legacy back end, "" if
+// none is found.
 func lockHolder() string {
 	path := os.Getenv("XTABLES_LOCKFILE") // as iptables has it
 	if path == "" {

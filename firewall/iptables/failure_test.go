@@ -13,7 +13,7 @@ func TestReasons(t *testing.T) {
 	for _, c := range []struct{ said, input, want string }{
 		{"Fatal: can't open lock file /run/xtables.lock: Permission denied\n", "", "CAP_NET_ADMIN"},
 		{"iptables-nft-restore v1.8.9 (nf_tables): Could not fetch rule set generation id: Permission denied (you must be root)\n", "", "CAP_NET_ADMIN"},
-		{"Another app is currently holding the xtables lock. Stopped waiting after 1s.\n", "", "the xtables lock was not to be had"},
+		{"Another app is currently holding the xtables lock. Stopped waiting after 1s.\n", "", "the xtables lock was held by"},
 		{"iptables-restore v1.8.9 (legacy): Couldn't load match `recent':No such file or directory\n\nError occurred at line: 2\n", "", "install the whole package iptables"},
 		{"iptables v1.8.9 (legacy): can't initialize iptables table `filter': Table does not exist (do you need to insmod?)\n", "", "iptable_filter"},
 		{"iptables-nft: Failed to initialize nft: Protocol not supported\n", "", "load the module nf_tables"},

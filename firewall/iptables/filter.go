@@ -9,8 +9,8 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 )
 
-// manyMACs is how many MACs iptables can be asked to look through for each
-// packet before somebody should be told.
+// manyMACs is the number of MACs above which a log line warns, since iptables
+// compares each packet with all of them.
 const manyMACs = 2000
 
 // Filter are our chains in the kernel of one host. One goroutine at a time may
@@ -147,7 +147,8 @@ func (f *Filter) Change(ctx context.Context, c firewall.Change) error {
 }
 
 // Read implements firewall.Chains. Both families must hold the same. They are
-// read at once: while long lists are read back somebody waits for the door.
+// read at the same time, since machines wait for the door while long lists are
+// read back.
 func (f *Filter) Read(ctx context.Context) (firewall.Ruleset, error) {
 	ends := make([]func() (table, error), len(f.tools.families))
 	for i, family := range f.tools.families {

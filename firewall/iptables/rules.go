@@ -52,8 +52,8 @@ func gate(pass bool) []string {
 	return []string{"-j " + allowChain, "-j " + denyChain, "-j " + last}
 }
 
-// build is the commit that makes our chains hold r, whatever was in them. The
-// jump is not part of it.
+// build is the commit that makes our chains hold r and nothing else. The jump is
+// not part of it.
 func (r rules) build() string {
 	lines := slices.Concat([]string{declare(gateChain)}, r.allow.declare(), r.deny.declare())
 	for _, rule := range gate(r.pass) {
@@ -63,12 +63,12 @@ func (r rules) build() string {
 }
 
 // maxInline bounds a change that is made rule by rule, in MACs: each that is
-// removed is compared with those of its part, 1 to 3 ms. What changes more is
-// built anew.
+// removed is compared with those of its part, 1 to 3 ms. For a larger change all
+// chains are rebuilt.
 const maxInline = 32
 
 // edit is the commit that makes a small change, and the rules after it; not ok
-// if the chains have to be built anew. Text is empty if nothing changes. The
+// if the chains have to be rebuilt. Text is empty if nothing changes. The
 // commit fails where jump and chains are not as they were built: each line that
 // begins with -C looks for a rule.
 func (r rules) edit(c firewall.Change, jump string) (text string, next rules, ok bool) {

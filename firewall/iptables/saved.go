@@ -63,13 +63,13 @@ func target(rule string) string {
 	return ""
 }
 
-// harmless reports whether no packet of ours can match a rule of somebody else:
-// it wants another protocol or another interface.
+// harmless reports whether no packet of ours can match a rule of another program,
+// since it wants another protocol or another interface.
 func harmless(rule string, l firewall.Layout) bool {
 	words := strings.Fields(rule)
 	for i := 0; i+1 < len(words); i += 2 {
 		if words[i] == "!" {
-			i++ // everything but this: whatever it is, ours may be among it
+			i++ // everything but this value: ours may be among it
 			continue
 		}
 		value := words[i+1]

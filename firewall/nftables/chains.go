@@ -36,8 +36,8 @@ func (f *Filter) Chains() *Chains { return &Chains{filter: f, socket: f.socket()
 // Close closes the socket. The rules stay.
 func (c *Chains) Close() error { return c.socket.close() }
 
-// Replace implements firewall.Chains. It builds anew, and closed, what is
-// missing or not ours. What the kernel made of it is for Read to say.
+// Replace implements firewall.Chains. It rebuilds, closed, what is missing or not
+// ours. Read says what the kernel made of it.
 func (c *Chains) Replace(ctx context.Context, r firewall.Ruleset) error {
 	if err := c.able(); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (c *Chains) lists(d firewall.Change) (changes []netlink.Message, err error)
 	return changes, nil
 }
 
-// swap commits what draft makes of what it sees, if nobody else commits in
+// swap commits what draft makes of what it sees, if no other program commits in
 // between, and keeps the edition that this leaves.
 func (c *Chains) swap(ctx context.Context, draft func(sight) (changes []netlink.Message, edition uint32, err error)) error {
 	for range tries {

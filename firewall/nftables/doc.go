@@ -30,15 +30,15 @@
 //		}
 //	}
 //
-// Chains and rules never change once they are built; all that changes is
-// elements of sets. So whoever reads the table back knows what it must look
-// like to the last expression, and anything else is somebody's doing.
+// Chains and rules never change once they are built; only elements of sets do. So
+// the driver that reads the table back knows what it must look like to the last
+// expression, and a difference is a change by another program.
 //
 // # Relays
 //
 // A relay's frames say nothing about the machine behind it. What relays pass on
 // is dropped below the lease and above the lists, which would take it for one
-// machine that nobody knows; with firewall.match: chaddr the lists permit by
+// unknown machine; with firewall.match: chaddr the lists permit by
 // chaddr instead, over IPv4, and only DHCPv6, which has none, is dropped. A frame
 // that no relay sent denies then, too (addAddresses has these rules). What no relay touched may still come through a router: a lease is renewed by
 // unicast. Over IPv4 that is denied by chaddr in either case; one renewed over
@@ -60,9 +60,9 @@
 // transaction, and nothing of it is written. Two things stand on that. The
 // lease is swapped for itself, so that a process that slept cannot open the
 // door (docs/design.md#pxe-lease). And a change of the lists swaps their edition, so that it
-// never adds to lists that somebody emptied or rebuilt meanwhile. Where a
-// decision rests on what was read, the transaction also carries the ruleset's
-// generation, and the kernel refuses it if anybody committed in between.
+// never adds to lists that were emptied or rebuilt meanwhile. Where a decision
+// rests on what was read, the transaction also carries the ruleset's generation,
+// and the kernel refuses it if any program committed in between.
 //
 // # Changes by other programs
 //

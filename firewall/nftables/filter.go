@@ -22,8 +22,8 @@ const Table = "trivet_pxe"
 // meanwhile. Each takes some milliseconds at most; others commit far less often.
 const tries = 10
 
-// maxLife bounds what a lease may be taken for; longer is a mistake, or
-// somebody's element. The configuration allows 1.5 s.
+// maxLife is the longest life of a lease's element; a longer one is a mistake, or an
+// element of another program. The configuration allows 1.5 s.
 const maxLife = time.Minute
 
 // Filter is our table in the kernel of one host. It holds no socket itself; its
@@ -113,14 +113,14 @@ func (f *Filter) Remove(ctx context.Context) (err error) {
 }
 
 // shut empties these sets, the lease among them, and reads back that they are
-// empty. What is missing or not ours is built anew, all sets empty.
+// empty. What is missing or not ours is rebuilt with all sets empty.
 func (f *Filter) shut(ctx context.Context, s *socket, names ...string) error {
 	var flush []netlink.Message
 	for _, name := range names {
 		flush = append(flush, f.empty(name))
 	}
 	for range tries {
-		// Whatever the rest looks like: the lease goes first.
+		// The lease goes first: the rest may be damaged.
 		if err := s.commit(ctx, 0, flush...); err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("end the lease: %w", err)
 		}
@@ -140,7 +140,7 @@ func (f *Filter) shut(ctx context.Context, s *socket, names ...string) error {
 	return fmt.Errorf("%w: it does not stay shut; another program writes to table inet %s", firewall.ErrForeign, f.table)
 }
 
-// Mend builds the table anew, all sets empty, unless it is ours: then nothing
+// Mend rebuilds the table with all sets empty, unless it is ours: then nothing
 // changes, and a lease goes on.
 func (f *Filter) Mend(ctx context.Context) (err error) {
 	s := f.socket()

@@ -63,8 +63,8 @@ func (l *Lease) Hold(ctx context.Context, d time.Duration) error {
 	return l.lapsed(ctx, err)
 }
 
-// Shut implements firewall.Lease. Where rules are not ours any more, the table
-// is built anew, closed, with empty lists.
+// Shut implements firewall.Lease. Where rules are not ours any more, the table is
+// rebuilt, closed, with empty lists.
 func (l *Lease) Shut(ctx context.Context) error {
 	return l.filter.shut(ctx, l.socket, setLease, setArm)
 }

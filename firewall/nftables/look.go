@@ -106,8 +106,9 @@ func (f *Filter) glance(ctx context.Context, s *socket, names []string) (seen si
 	return seen, nil
 }
 
-// endless names the set that somebody gave an element for good: with it the
-// lease would not end by itself, or could be swapped from at any time.
+// endless names the set to which another program added an element without a
+// timeout: with it the lease would not end by itself, or could be swapped from at
+// any time.
 func endless(elements map[string][]element) string {
 	for _, name := range []string{setLease, setArm} {
 		for _, e := range elements[name] {

@@ -109,9 +109,9 @@ func (k *skeleton) addHeadless(iface string) {
 }
 
 // addRelays drops what relays pass on and no list could tell apart: the frame is
-// the relay's, which nobody knows, so that the pass rule would let in whatever
-// is behind it. A message too short to hold the field is none that a server
-// answers.
+// the relay's, which no list knows, so that the pass rule would let in every
+// machine behind it. No server answers a message that is too short to hold the
+// field.
 func (k *skeleton) addRelays(m firewall.Match) {
 	if m != firewall.MatchChaddr {
 		k.add(chainGate, over(unix.NFPROTO_IPV4), load(relayAgent), not(make([]byte, 4)), verdict(expr.VerdictDrop, ""))

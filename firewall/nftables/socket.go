@@ -23,7 +23,7 @@ const (
 )
 
 // errStale says that the ruleset changed after it was read; nothing was written.
-var errStale = errors.New("somebody else changed the ruleset at the same time")
+var errStale = errors.New("another program changed the ruleset at the same time")
 
 // socket is a netlink socket that lasts. It is dialled when it is needed and
 // closed after any failure, because an answer that is still under way would be

@@ -17,13 +17,13 @@ import (
 const (
 	// watchBuffer is how many bytes of notifications may wait.
 	watchBuffer = 1 << 20
-	// watchAgain is the pause before a watch that broke off is begun anew.
+	// watchAgain is the pause before a watch that broke off begins again.
 	watchAgain = time.Second
 )
 
-// Watch tells when somebody else may have touched our table, by the kernel's
-// notifications. Our own transactions do not count, unless they made the table
-// anew and so emptied the lists.
+// Watch notifies when another program may have changed our table, by the kernel's
+// notifications. Our own transactions do not count, unless they rebuilt the table
+// and so emptied the lists.
 type Watch struct {
 	filter  *Filter
 	log     *slog.Logger
@@ -66,7 +66,7 @@ func (w *Watch) Run(ctx context.Context) {
 			}
 		}
 		w.touched = false
-		w.tell() // nobody knows what happened meanwhile
+		w.tell() // there may have been changes meanwhile
 	}
 }
 
@@ -143,8 +143,8 @@ func (w *Watch) counts(m netlink.Message, kind int) (bool, error) {
 	if err != nil || table != w.filter.table {
 		return false, err
 	}
-	anew := kind == unix.NFT_MSG_NEWTABLE || kind == unix.NFT_MSG_DELTABLE
-	return anew || !w.filter.ports.has(m.Header.PID), nil
+	rebuilt := kind == unix.NFT_MSG_NEWTABLE || kind == unix.NFT_MSG_DELTABLE
+	return rebuilt || !w.filter.ports.has(m.Header.PID), nil
 }
 
 func (w *Watch) tell() {

@@ -65,7 +65,7 @@ const (
 	discoverType     = 1
 )
 
-// class is what PXE ROMs call themselves; proxies of PXE answer nobody else.
+// class is the vendor class of PXE ROMs; PXE proxies answer no other clients.
 const class = "PXEClient:Arch:00000:UNDI:002001"
 
 // discover is a DHCPDISCOVER of a machine, from its MAC to everybody.
@@ -106,9 +106,9 @@ func datagram(message []byte) []byte {
 	return append(ip, udp...)
 }
 
-// offer reads a frame for an answer to the request with this xid. Whatever kind
-// of answer it is, there is a server. Checksums are not looked at: between
-// virtual interfaces the sender leaves them to hardware that is never met.
+// offer reads a frame for an answer to the request with this xid. An answer of any
+// kind shows that there is a server. Checksums are not compared: between virtual
+// interfaces the sender leaves them to hardware that no frame passes.
 func offer(frame []byte, mac net.HardwareAddr, xid uint32) (s Server, ok bool) {
 	message, source, ok := reply(frame)
 	if !ok || message[0] != bootReply || binary.BigEndian.Uint32(message[atXID:]) != xid ||
@@ -161,7 +161,7 @@ func identifier(message []byte) (at netip.Addr, ok bool) {
 }
 
 // answers is the kernel's part of offer: a busy network would otherwise fill the
-// socket with what nobody here reads.
+// socket with frames that are of no use here.
 func answers(xid uint32) ([]bpf.RawInstruction, error) {
 	return bpf.Assemble([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: atProtocol, Size: 1},

@@ -146,7 +146,7 @@ dhcp-ignore-clid
 	four, six := s.count()
 	fmt.Fprintf(b, "dhcp-lease-max=%d\n", four+six)
 	if s.HostsDir != "" {
-		fmt.Fprintf(b, "\n# Who may boot: the PXE filter rewrites these files, and nobody else does.\ndhcp-hostsdir=%s\n", s.HostsDir)
+		fmt.Fprintf(b, "\n# Who may boot: only the PXE filter writes these files.\ndhcp-hostsdir=%s\n", s.HostsDir)
 	}
 }
 
@@ -187,7 +187,7 @@ func (s Server) writeLoaders(b *strings.Builder) {
 		"dhcp-boot=tag:ipxe," + ScriptName + "\n" +
 		// The leader may change between the offer and the request, which names the
 		// old one: iPXE is not to leave seconds between them.
-		"# It is told that there is no proxy DHCP server to wait for.\n" +
+		"# This option tells iPXE not to wait for a proxy DHCP server.\n" +
 		"dhcp-option=tag:ipxe,encap:175,176,1b\n")
 	for _, l := range Loaders() {
 		if slices.Contains(s.Without, l.File) {

@@ -133,7 +133,7 @@ func TestScript(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*Boot){
-		"no URL":               func(b *Boot) { b.Callback = "192.0.2.1:5050" },
+		"invalid callback URL":               func(b *Boot) { b.Callback = "192.0.2.1:5050" },
 		"cannot stand":         func(b *Boot) { b.Kernel = "a b" },
 		`"" cannot stand`:      func(b *Boot) { b.Ramdisk = "" },
 		"kernel arguments":     func(b *Boot) { b.Arguments = "x || shell" },

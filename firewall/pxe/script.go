@@ -17,8 +17,8 @@ type Boot struct {
 }
 
 // bootTries bounds how often iPXE tries to fetch what it boots, 5 s apart. Then
-// the machine begins anew: the host that answered it may be gone, and another
-// one answers now.
+// the machine starts over: the host that answered it may be gone, and another one
+// answers now.
 const bootTries = 4
 
 // Script is the iPXE script, signed (see Sign). It refuses words that iPXE would
@@ -26,7 +26,7 @@ const bootTries = 4
 func (b Boot) Script() (string, error) {
 	u, err := url.Parse(b.Callback)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("%q is no URL for the ramdisk to call; it is http://HOST:PORT/v1/continue", b.Callback)
+		return "", fmt.Errorf("invalid callback URL %q: want http://HOST:PORT/v1/continue", b.Callback)
 	}
 	for _, word := range []string{b.Callback, b.Kernel, b.Ramdisk} {
 		if word == "" || strings.ContainsAny(word, " \t\r\n$#|&") {
@@ -41,8 +41,8 @@ func (b Boot) Script() (string, error) {
 		words = append(words, b.Arguments)
 	}
 	return Sign(fmt.Sprintf(`#!ipxe
-# The inspection ramdisk: it looks at the machine and tells the floating IP,
-# whoever of the peers has it then.
+# The inspection ramdisk: it inspects the machine and sends the result to the
+# floating IP, which the leading peer has.
 set tries:int32 0
 :again
 imgfree

@@ -46,8 +46,8 @@ func Open(index int, etherType uint16, filter []bpf.RawInstruction) (Socket, err
 	return s, nil
 }
 
-// attach makes the kernel throw away what nobody wants to read: on a busy
-// network it would fill the socket, and the one answer could be lost.
+// attach makes the kernel drop frames that the program does not match: on a busy
+// network they would fill the socket, and the one answer could be lost.
 func attach(fd int, program []bpf.RawInstruction) error {
 	if len(program) == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (s Socket) Listen(ctx context.Context, wait time.Duration, heard func(frame
 		return err
 	}
 	// Registered behind the deadline, so that it is never put off by it. The one
-	// error there is says that the socket is closed, and then nobody reads.
+	// error there is says that the socket is closed, and then no read is under way.
 	stop := context.AfterFunc(ctx, func() { _ = s.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	frame := make([]byte, MaxFrame)

@@ -150,7 +150,7 @@ func (h Host) filled(name string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Size() > 0
 }
 
-// ours reports whether trivet wrote the file, and no one changed it since.
+// ours reports whether trivet wrote the file, and it is unchanged since.
 func (c content) ours() bool {
 	_, intact := pxe.Check(c.text)
 	return intact

@@ -126,7 +126,7 @@ func TestInstallRefuses(t *testing.T) {
 		"old dnsmasq":   {func(s *site, _ *Plan) { s.fail["dnsmasq"] = "dnsmasq: bad option at line 26" }, "2.81 or newer): dnsmasq --test", nil},
 		"no directory":  {func(s *site, _ *Plan) { os.RemoveAll(filepath.Join(s.root, "etc/dnsmasq.d")) }, "list /etc/dnsmasq.d", nil},
 		"no pool":       {func(_ *site, p *Plan) { p.Server.Pools = nil }, "no address is left", nil},
-		"no callback":   {func(_ *site, p *Plan) { p.Boot.Callback = "x" }, "no URL", nil},
+		"no callback":   {func(_ *site, p *Plan) { p.Boot.Callback = "x" }, "invalid callback URL", nil},
 		"foreign file":  {func(s *site, _ *Plan) { s.put(pxe.ConfFile, "port=0\n") }, "not written by trivet: /etc/dnsmasq.d/trivet.conf", nil},
 		"foreign files": {func(s *site, _ *Plan) { s.put(pxe.ConfFile, "a"); s.put("/srv/tftp/trivet.ipxe", "b") }, "/etc/dnsmasq.d/trivet.conf, /srv/tftp/trivet.ipxe", nil},
 		"no room to save": {func(s *site, p *Plan) {

@@ -56,7 +56,7 @@ func (w *work) mkdir(name string) error {
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
 		w.undoing("remove directory "+dir, func(context.Context) error { return os.Remove(w.h.path(dir)) })
-		if err := os.Chmod(w.h.path(dir), 0o755); err != nil { // dnsmasq reads it as another user, whatever the umask
+		if err := os.Chmod(w.h.path(dir), 0o755); err != nil { // dnsmasq reads it as another user, under any umask
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
 		w.did("made", dir, "")
