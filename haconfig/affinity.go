@@ -8,7 +8,7 @@ import (
 )
 
 // affinity pins a pod to the zones, where the namespace asks for it: in each term
-// that it must meet, and else in one of its own. A term of ours beside theirs would
+// that it must meet, and else in one of its own. A term of ours next to theirs would
 // mean "or".
 func (p *patch) affinity(raw []byte, by policy) error {
 	if len(by.zones) == 0 || !by.tolerance.said && !by.pinned {

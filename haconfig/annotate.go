@@ -50,9 +50,9 @@ type AnnotatorOptions struct {
 
 // Annotate returns the chore that has namespaces as their rules say. Zones are
 // chosen once: the log has them before the namespace does, and the next leader
-// writes what it finds there. Values that somebody else wrote are never
-// replaced, but for a list of zones, which is taken for chosen: it is added to if
-// it is too short for a new tolerance, and else it counts.
+// writes what it finds there. Values that another client wrote are never replaced.
+// A list of zones that another client wrote counts as the leader's choice: it is
+// extended if it is too short for a new tolerance, and else used as it is.
 func Annotate(o AnnotatorOptions) func(leader.Authority) Chore {
 	return func(a leader.Authority) Chore {
 		return Chore{"annotations of namespaces", annotateEvery, (&annotator{AnnotatorOptions: o, authority: a}).round}
@@ -248,8 +248,8 @@ func (a *annotator) chosen(ctx context.Context, n Namespace, r Rule, has []strin
 	case len(has) == 0, slices.Equal(has, before.Zones), mark.is(a.Names.Zones(), n.Annotations[a.Names.Zones()]):
 		return before.Zones, nil
 	case len(has) < t.Zones():
-		return nil, fmt.Errorf("somebody else wrote the zones %s, and tolerance of %v needs %d: add some, or remove the annotation", strings.Join(has, ", "), t, t.Zones())
-	default: // somebody has decided otherwise
+		return nil, fmt.Errorf("another client wrote the zones %s, and tolerance of %v needs %d: add some, or remove the annotation", strings.Join(has, ", "), t, t.Zones())
+	default: // another client chose other zones
 		c.Zones = has
 	}
 	return a.commit(ctx, c)

@@ -283,7 +283,7 @@ func TestNothingIsHalfDone(t *testing.T) {
 	a.add("well")
 	a.all["later"].Annotations[appliedKey] = `{"token":"18446744073709551615","values":{}}`
 	err := a.round(a.log.lead())
-	for _, want := range []string{"namespace few: tolerance of zone needs 3 zones, and there are 2 (a, b)", "namespace foreign: somebody else wrote", "namespace later: a later leader"} {
+	for _, want := range []string{"namespace few: tolerance of zone needs 3 zones, and there are 2 (a, b)", "namespace foreign: another client wrote", "namespace later: a later leader"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("fewer-than-three: %v, want %s", err, want)
 		}

@@ -40,9 +40,10 @@ type Budgets interface {
 const managed, managedBy = "app.kubernetes.io/managed-by", "trivet-haconfig"
 
 // Guard returns the chore that gives components their disruption budgets: each that
-// the webhook is asked about and has a type, by its label or a rule, has one, as long
-// as nobody else's is for its pods. Two for one pod would keep it from being evicted
-// at all. A component of one replica may be evicted, too: one pod may go at a time.
+// the webhook is asked about and has a type, by its label or a rule, has one, unless
+// another client made one for its pods. Two for one pod would keep it from being
+// evicted at all. A component of one replica may be evicted, too: one pod may go at a
+// time.
 func Guard(b Budgets, c Conventions, log *slog.Logger) func(leader.Authority) Chore {
 	return func(leader.Authority) Chore {
 		return Chore{"disruption budgets", budgetsEvery, func(ctx context.Context, write Write) error {

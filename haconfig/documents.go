@@ -15,9 +15,10 @@ import (
 const maxManifests = 100_000
 
 // ReadManifests reads documents of YAML or JSON, and lists of objects in them. A
-// document that advice does not depend on is passed over, whatever is in it. One
-// that cannot be read does not keep the others from it: the error joins one for
-// each, which names the object, or the line where it has no name.
+// document that advice does not depend on is skipped, even if its content is invalid.
+// A document that cannot be read does not stop the others from being read: the
+// returned error joins one for each, which names the object, or the line where it has
+// no name.
 func (i *Inventory) ReadManifests(r io.Reader) error {
 	file := bufio.NewReader(r)
 	var wrong []error

@@ -62,8 +62,8 @@ type Slices interface {
 
 // Prober asks a peer's webhook whether it can answer.
 type Prober interface {
-	// Probe returns nil if it can, ErrNobody if nobody listens there, and else what
-	// is wrong. It returns soon after ctx has ended.
+	// Probe returns nil if it can, ErrRefused if no process listens there, and else
+	// what is wrong. It returns soon after ctx has ended.
 	Probe(ctx context.Context, address string) error
 }
 
@@ -95,7 +95,7 @@ type KeeperOptions struct {
 	Slices    Slices
 	Endpoints Endpoints
 	Prober    Prober
-	// More makes what else the leader does for components, anew for each leadership.
+	// More makes the other chores of the leader, new ones for each leadership.
 	More   []func(leader.Authority) Chore
 	Logger *slog.Logger
 }
@@ -108,8 +108,8 @@ type Chore struct {
 	Do func(ctx context.Context, write Write) error
 }
 
-// Write runs a call that changes something outside, while leadership is proven
-// anew all the time.
+// Write runs a call that changes something outside, while leadership is proven again
+// and again.
 type Write func(ctx context.Context, call func(context.Context) error) error
 
 // Keeper is the leader's duty that keeps in one cluster what the webhook needs: the

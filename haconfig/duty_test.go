@@ -136,8 +136,8 @@ func TestEndpointsFollowThePeers(t *testing.T) {
 	all := []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}
 	round("at first", 1, all...)
 	round("nothing has changed", 1, all...)
-	k.alive["192.0.2.2:9443"] = ErrNobody
-	round("nobody listens", 2, "192.0.2.1", "192.0.2.3")
+	k.alive["192.0.2.2:9443"] = ErrRefused
+	round("connection refused", 2, "192.0.2.1", "192.0.2.3")
 	k.alive["192.0.2.3:9443"] = silent
 	round("one is silent", 2, "192.0.2.1", "192.0.2.3")
 	round("and again", 3, "192.0.2.1")
@@ -149,13 +149,13 @@ func TestEndpointsFollowThePeers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	round("somebody else wrote it", 5, all...)
-	k.alive = map[string]error{"192.0.2.1:9443": ErrNobody, "192.0.2.2:9443": ErrNobody, "192.0.2.3:9443": silent}
+	round("another client wrote it", 5, all...)
+	k.alive = map[string]error{"192.0.2.1:9443": ErrRefused, "192.0.2.2:9443": ErrRefused, "192.0.2.3:9443": silent}
 	_ = r.keep(t.Context(), write) // the last one is only silent
 	if err := r.keep(t.Context(), write); err == nil || len(k.endpoints.Addresses) == 0 {
 		t.Errorf("none answers: %+v %v", k.endpoints, err)
 	}
-	k.alive = map[string]error{"192.0.2.1:9443": ErrNobody}
+	k.alive = map[string]error{"192.0.2.1:9443": ErrRefused}
 	k.puts = 0
 	r.last = nil
 	if err := r.keep(t.Context(), proven(tenure{over: errors.New("another leads")})); err == nil || k.puts != 0 {
@@ -178,7 +178,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("it answers: %v", err)
 	}
 	s.err = errors.New("silent")
-	if err := p.Probe(t.Context(), address); err == nil || errors.Is(err, ErrNobody) || !strings.Contains(err.Error(), "silent") {
+	if err := p.Probe(t.Context(), address); err == nil || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "silent") {
 		t.Errorf("it cannot answer: %v", err)
 	}
 	other := NewHTTPProber(peersOf{ca: "none"}, "here")
@@ -186,8 +186,8 @@ func TestProbe(t *testing.T) {
 		t.Error("trusted without a CA")
 	}
 	server.Close()
-	if err := p.Probe(t.Context(), testenv.RefusingAddress(t)); !errors.Is(err, ErrNobody) {
-		t.Errorf("nobody listens: %v", err)
+	if err := p.Probe(t.Context(), testenv.RefusingAddress(t)); !errors.Is(err, ErrRefused) {
+		t.Errorf("connection refused: %v", err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A dead peer is out within two seconds: nobody listens at its port, which shows at
+// A dead peer is out within two seconds: its port refuses connections, which shows at
 // the next probe, or its host is silent, which shows after two.
 const (
 	probeEvery   = 250 * time.Millisecond
@@ -17,13 +17,13 @@ const (
 	// misses in a row make a peer that is silent count as dead. One that refuses
 	// connections is dead at once.
 	misses = 2
-	// reread is after how many rounds the EndpointSlice is looked at though nothing has
-	// changed: somebody else may have written it.
+	// reread is after how many rounds the EndpointSlice is read though nothing has
+	// changed: another client may have written it.
 	reread = 8
 )
 
-// ErrNobody says that nobody listens at a peer's webhook.
-var ErrNobody = errors.New("nobody listens")
+// ErrRefused says that no process listens at the port of a peer's webhook.
+var ErrRefused = errors.New("connection refused")
 
 // roll is which peers answer. It belongs to one leadership.
 type roll struct {
@@ -82,7 +82,7 @@ func (r *roll) probe(ctx context.Context) ([]string, error) {
 		switch err := said[i]; {
 		case err == nil:
 			r.missed[host] = 0
-		case errors.Is(err, ErrNobody):
+		case errors.Is(err, ErrRefused):
 			r.missed[host] = misses
 		default:
 			r.missed[host]++

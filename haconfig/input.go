@@ -83,7 +83,7 @@ const (
 type policy struct {
 	tolerance tolerance
 	zones     []string // sorted, none twice, none empty
-	pinned    bool     // to the zones, whatever the tolerance
+	pinned    bool     // to the zones, with any tolerance
 }
 
 func (c Conventions) policyOf(annotations map[string]string) policy {
@@ -108,8 +108,7 @@ func (c Conventions) zones(list string) []string {
 	return slices.Compact(zones)
 }
 
-// isTrue reads a boolean as Go writes it; whatever else there is counts as not
-// set.
+// isTrue reads a boolean as Go writes it; any other text counts as not set.
 func isTrue(text string) bool {
 	value, err := strconv.ParseBool(text)
 	return err == nil && value

@@ -165,7 +165,7 @@ func (i *Inventory) considered(of Component, n Names, unknown bool) (bool, error
 // Advise judges everything in the inventory, in its order. What cannot be judged
 // is left out: the error joins one for each such object, which it names. nodes is how many kube
 // nodes there are. A namespace that is not in it has the annotations of fallback,
-// and is considered; fallback nil means that there is none beside those in it.
+// and is considered; fallback nil means that only the namespaces in it exist.
 func (i *Inventory) Advise(c Conventions, nodes int, fallback map[string]string) (all []Advice, err error) {
 	var wrong []error
 	for _, of := range i.objects {

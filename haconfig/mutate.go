@@ -21,7 +21,7 @@ type Object struct {
 // Verdict is what Mutate decides about an object that it does not refuse.
 type Verdict struct {
 	Patch   []Operation // nil: it is as it should be
-	Message string      // for whoever asked; "" for none
+	Message string      // for the client of the API server; "" for none
 }
 
 // Refusal is why an object is not admitted.
@@ -50,7 +50,7 @@ var (
 
 // Mutate decides what is to be changed of an object. Objects of kinds that are not
 // known stay as they are, with a message. Every error is a *Refusal. Applied to its
-// own outcome it changes nothing, whatever the object.
+// own outcome it changes nothing.
 func (c Conventions) Mutate(o Object, s Surroundings) (Verdict, error) {
 	switch o.GroupKind() {
 	case kindDeployment, kindStatefulSet:

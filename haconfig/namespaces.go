@@ -55,8 +55,8 @@ type Written struct {
 }
 
 // applied is what was written of a namespace, and under which token. It is an
-// annotation of the namespace itself, written with the rest: what is still as it
-// stands there is ours, whatever else is somebody's.
+// annotation of the namespace itself, written with the rest: a value that is still
+// the same as there is ours, any other is another client's.
 type applied struct {
 	Token  fencing.Token     `json:"token"`
 	Values map[string]string `json:"values"` // by the key of the label or annotation
@@ -87,7 +87,7 @@ type wish struct {
 	key   string
 	label bool
 	value *string // nil: none of ours
-	any   bool    // somebody else's value was taken into account, and may be replaced
+	any   bool    // another client's value was taken into account, and may be replaced
 }
 
 // wishes are all keys of a namespace, but for the zones.
@@ -104,8 +104,8 @@ func (r Rule) wishes(n Names) []wish {
 }
 
 // plan returns what is to be written so that a namespace is as wished, and whether
-// anything is. A value that somebody else wrote and that is another is an error, and
-// nothing is written then: a namespace is as its rule says, or left alone.
+// anything is. A different value that another client wrote is an error, and nothing
+// is written then: a namespace is as its rule says, or left alone.
 func plan(n Namespace, wishes []wish, token fencing.Token) (w Written, differs bool, err error) {
 	before, err := appliedTo(n)
 	if err != nil {
@@ -129,11 +129,11 @@ func plan(n Namespace, wishes []wish, token fencing.Token) (w Written, differs b
 			delete(after.Values, wish.key)
 		case wish.value == nil || there && has == *wish.value: // nothing is ours to do
 			if _, was := after.Values[wish.key]; was && !ours {
-				delete(after.Values, wish.key) // somebody has decided since
+				delete(after.Values, wish.key) // another client has changed it since
 				differs = true
 			}
 		case there && !ours && !wish.any:
-			return Written{}, false, fmt.Errorf("somebody else wrote %s=%q, and its rule says %q: remove it there, or change haconfig.namespaces", wish.key, has, *wish.value)
+			return Written{}, false, fmt.Errorf("another client wrote %s=%q, and its rule says %q: remove it there, or change haconfig.namespaces", wish.key, has, *wish.value)
 		default:
 			to[wish.key], differs = wish.value, true
 			after.Values[wish.key] = *wish.value

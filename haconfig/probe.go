@@ -48,7 +48,7 @@ func (p *HTTPProber) Probe(ctx context.Context, address string) error {
 	}
 	answer, err := client.Do(r)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%s: %w", address, ErrNobody)
+		return fmt.Errorf("%s: %w", address, ErrRefused)
 	}
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ type Workloads interface {
 
 // Retrigger returns the chore that has the webhook asked again about what was
 // admitted when there was one kube node and now are several, or the other way. The
-// first round of each leadership always looks: nobody knows what was before.
+// first round of each leadership always looks: the number before it is not known.
 func Retrigger(w Workloads) func(leader.Authority) Chore {
 	return func(leader.Authority) Chore { return retriggering(w) }
 }

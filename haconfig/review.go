@@ -34,7 +34,7 @@ func ReviewPath(cluster string) string { return PathMutate + "/" + cluster }
 // HealthPath is where a peer says whether it can answer for a cluster.
 func HealthPath(cluster string) string { return PathHealthz + "/" + cluster }
 
-// Bounds of what is asked of one peer.
+// Bounds of the admission reviews of one peer.
 const (
 	// maxReview is what a review may have, in bytes: an object and what it was
 	// before, of 3 MiB each, which is the most an API server takes.
@@ -59,7 +59,8 @@ func Routes() map[string]admission.Class {
 // Cluster is what is asked about objects' surroundings.
 type Cluster interface {
 	// Surroundings reads what there is about a namespace. Its error is shown to
-	// whoever asks for admission. It returns before ctx has ended, or soon after.
+	// the client that asks for admission. It returns before ctx has ended, or soon
+	// after.
 	Surroundings(ctx context.Context, namespace string) (Surroundings, error)
 	// Ready says why the cluster cannot be asked now, nil if it can. It does not
 	// block.
@@ -90,8 +91,8 @@ type HandlerOptions struct {
 	// gives: an answer that says why is better than none.
 	Timeout   time.Duration
 	Admission *admission.Controller // nil: one of its own
-	// Observe is told of every review, and of which cluster it was: "" if its path
-	// names none that is served.
+	// Observe is called for every review, with its cluster: "" if its path names none
+	// that is served.
 	Observe func(cluster, result string, took time.Duration)
 	Logger  *slog.Logger
 }
@@ -145,7 +146,7 @@ func below(root, path string) (name string, is bool) {
 }
 
 // served is the cluster of a name, or the only one without a name. With several a
-// path without a name is nobody's: one cluster's objects must not get the settings of
+// path without a name is refused: one cluster's objects must not get the settings of
 // another's namespaces.
 func (h *Handler) served(name string) (Served, error) {
 	if name == "" && len(h.o.Clusters) == 1 {

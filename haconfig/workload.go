@@ -19,8 +19,8 @@ type workload struct {
 	has                 []string // paths of the objects above the pod's fields that there are
 }
 
-// podShape is a pod's specification of which some is kept as it was sent, for that
-// is written anew: fields in it that are not known here stay.
+// podShape is a pod's specification. The parts that a patch replaces are kept as they
+// were sent, so that fields in them that are not known here stay.
 type podShape struct {
 	corev1.PodSpec `json:",inline"`
 
@@ -49,7 +49,7 @@ func (w workload) component(c Conventions, o Object) component {
 	return out
 }
 
-// decodeWorkload reads an object; whatever it has must be of its type.
+// decodeWorkload reads an object; each field that it has must be of its type.
 func decodeWorkload(o Object) (workload, error) {
 	var s shape
 	if err := decode(o.Raw, &s); err != nil {

@@ -18,11 +18,12 @@ import (
 	"github.com/trivet-ha/trivet/haconfig"
 )
 
-// maxAutoscalers is how many a namespace may have. More is an error: nobody may
-// take a part for the whole.
+// maxAutoscalers is how many a namespace may have. More is an error, since a part
+// must not be taken for the whole.
 const maxAutoscalers = 5_000
 
-// How the API server is asked when nobody else does, and when it counts as silent.
+// How often the API server is asked when no other request goes to it, and when it
+// counts as silent.
 const (
 	askEvery    = 2 * time.Second
 	silentAfter = 10 * time.Second

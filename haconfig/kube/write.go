@@ -17,7 +17,8 @@ import (
 	"github.com/trivet-ha/trivet/haconfig"
 )
 
-// managedBy marks what is kept by us, so that no controller of Kubernetes does.
+// managedBy marks the objects that Trivet manages, so that no controller of
+// Kubernetes does.
 const managedBy = "trivet"
 
 // Registration implements haconfig.Registry.
