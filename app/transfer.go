@@ -22,7 +22,7 @@ func (c *Core) HandOn(ctx context.Context, hand func(ctx context.Context) error)
 		err = c.taken(ctx, role.Change)
 	}
 	if err != nil {
-		c.Runner.Anew()
+		c.Runner.Restart()
 	}
 	return err
 }

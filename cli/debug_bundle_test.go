@@ -133,7 +133,7 @@ func TestABundleHoldsNoSecret(t *testing.T) {
 	if !strings.Contains(files["members.json"], `"token": "57"`) || !strings.Contains(files["h1/log.txt"], "token=57 ") {
 		t.Errorf("a fencing token is no secret:\n%s\n%s", files["members.json"], files["h1/log.txt"])
 	}
-	for _, want := range []string{"relays.json              not to be had: ", "h1/metrics.txt           not to be had: password=(redacted)"} {
+	for _, want := range []string{"relays.json              missing: ", "h1/metrics.txt           missing: password=(redacted)"} {
 		if !strings.Contains(files["INDEX"], want) {
 			t.Errorf("INDEX does not say %q:\n%s", want, files["INDEX"])
 		}
@@ -145,7 +145,7 @@ func TestABundleHoldsNoSecret(t *testing.T) {
 
 func TestABundleOfAHostWithoutAPeer(t *testing.T) {
 	files := gather(t, t.TempDir())
-	if !strings.Contains(files["INDEX"], "peer                     not to be had: no peer is running here") || !strings.Contains(files["findings.json"], "no peer runs on this host") {
+	if !strings.Contains(files["INDEX"], "peer                     missing: no peer is running here") || !strings.Contains(files["findings.json"], "no peer runs on this host") {
 		t.Errorf("%s\n%s", files["INDEX"], files["findings.json"])
 	}
 }

@@ -22,7 +22,7 @@ const (
 
 // ErrStillOld says that a former member runs, in the incarnation that was left
 // behind. It has seen this peer's certificate and ends by itself.
-var ErrStillOld = errors.New("its peer runs in the earlier incarnation and was told to stop")
+var ErrStillOld = errors.New("its peer runs in the earlier incarnation and now stops by itself")
 
 // ErrRival says that a former member runs in this incarnation and did not get there
 // through this cluster: it was founded again on two hosts at once.

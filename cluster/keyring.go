@@ -48,7 +48,7 @@ func ParseRing(text []byte) (r Ring, err error) {
 		return Ring{Keys: [][]byte{text}}, nil
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return r, errors.New("neither a gossip key of 16, 24 or 32 bytes nor a list of them") // the error would quote the key
+		return r, errors.New("gossip key must be 16, 24 or 32 bytes, or a list of such keys") // the error would quote the key
 	}
 	if len(r.Keys) == 0 || len(r.Keys) > maxRing {
 		return r, fmt.Errorf("%d gossip keys, 1 to %d are meant", len(r.Keys), maxRing)

@@ -121,10 +121,10 @@ func IdentityOf(cert *x509.Certificate) (Identity, error) {
 	case "api":
 		id.Role, id.Peer = RoleAPI, name
 	default:
-		return Identity{}, fmt.Errorf("certificate names nobody of a cluster: %q", u)
+		return Identity{}, fmt.Errorf("certificate names no identity of a cluster: %q", u)
 	}
 	if err := id.Validate(); err != nil {
-		return Identity{}, fmt.Errorf("certificate of nobody: %w", err)
+		return Identity{}, fmt.Errorf("certificate with an invalid identity: %w", err)
 	}
 	if *u != *id.URI() { // one spelling for each identity, so nothing can hide in another
 		return Identity{}, fmt.Errorf("certificate spells its identity oddly: %q", u)

@@ -44,7 +44,7 @@ func (s *Session[T]) Get(ctx context.Context) (*T, error) {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("somebody else's login goes on: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("wait for another request's login: %w", context.Cause(ctx))
 	}
 	if kept := s.current.Load(); kept != nil {
 		return kept, nil

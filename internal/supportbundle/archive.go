@@ -48,7 +48,7 @@ func Archive(w io.Writer, root, title string, wall time.Time, folders []Folder) 
 				f.Error = fmt.Sprintf("all would have more than %d bytes", MaxArchive)
 			}
 			if f.Error != "" {
-				fmt.Fprintf(&index, "%-24s not to be had: %s\n", name, strings.Join(strings.Fields(f.Error), " "))
+				fmt.Fprintf(&index, "%-24s missing: %s\n", name, strings.Join(strings.Fields(f.Error), " "))
 				continue
 			}
 			fmt.Fprintf(&index, "%-24s %d bytes\n", name, len(f.Text))

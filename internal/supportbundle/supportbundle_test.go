@@ -130,7 +130,7 @@ func TestArchive(t *testing.T) {
 		}
 		got += h.Name + ": " + string(text) + "\n"
 	}
-	want := "trivet-bundle/INDEX: title\na.txt                    3 bytes\n.._h_1/_                 3 bytes\n.._h_1/gone              not to be had: no answer\n\ntrivet-bundle/a.txt: one\ntrivet-bundle/.._h_1/_: two\n"
+	want := "trivet-bundle/INDEX: title\na.txt                    3 bytes\n.._h_1/_                 3 bytes\n.._h_1/gone              missing: no answer\n\ntrivet-bundle/a.txt: one\ntrivet-bundle/.._h_1/_: two\n"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

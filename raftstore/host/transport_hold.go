@@ -19,7 +19,7 @@ const absentPoll = 50 * time.Millisecond
 
 // errUnwanted ends a held request whose sender leads no more, or whose peer has
 // left the configuration. Nothing was sent.
-var errUnwanted = errors.New("nobody replicates to this peer any more")
+var errUnwanted = errors.New("this leader no longer replicates to that peer")
 
 // Replicator tells what raft on this peer is up to; *raftstore.Store is one.
 type Replicator interface {

@@ -39,7 +39,7 @@ var (
 	errRoleChanged = errors.New("raft gave leadership to another or took it away")
 	errReplaced    = errors.New("the state names another leadership: it was restored")
 	errUnfit       = errors.New("this peer is not fit to lead")
-	errAnew        = errors.New("nobody took the leadership that was handed on; this peer leads anew")
+	errRestarted   = errors.New("no peer took the leadership that was handed on; this peer begins a new one")
 )
 
 // Options are the parts of a Runner.
@@ -125,13 +125,13 @@ func (r *Runner) Token() fencing.Token {
 	return r.tenure.authority.Token()
 }
 
-// Anew ends the present leadership, if there is one, and begins another in the same
+// Restart ends the present leadership, if there is one, and begins another in the same
 // term: promises under the old token do not bind the new one.
-func (r *Runner) Anew() {
+func (r *Runner) Restart() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.end != nil {
-		r.end(errAnew)
+		r.end(errRestarted)
 	}
 }
 
@@ -176,7 +176,7 @@ func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
 
 // moved tells that leadership went elsewhere, and nothing is wrong with this peer.
 func moved(err error) bool {
-	return errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, errAnew) || errors.Is(err, context.Canceled)
+	return errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, errRestarted) || errors.Is(err, context.Canceled)
 }
 
 // endWithRole cancels a leadership at raft's next notice.

@@ -58,7 +58,7 @@ func Judge(voters []Voter, id string) Safety {
 		s.Reasons = append(s.Reasons, fmt.Sprintf("of %d voters %d would be left and %d are needed%s", len(voters), rest.able, s.Need, because(rest.wrong)))
 	}
 	if rest.willing == 0 && rest.able > 0 {
-		s.Reasons = append(s.Reasons, "nobody would lead"+because(rest.refusals))
+		s.Reasons = append(s.Reasons, "none of them would lead"+because(rest.refusals))
 	}
 	return s
 }

@@ -24,7 +24,7 @@ func TestJudge(t *testing.T) {
 		{"another is dead", []Voter{good("a"), good("b"), silent("c")}, "b", 0, "1 would be left and 2 are needed: c does not answer"},
 		{"it is the dead one", []Voter{good("a"), good("b"), silent("c")}, "c", 0, ""},
 		{"another lags", []Voter{good("a"), good("b"), behind("c")}, "b", 0, "c is 1025 entries behind"},
-		{"all others rest", []Voter{good("a"), rests("b"), rests("c")}, "a", 0, "nobody would lead: b would not (in maintenance), c would not"},
+		{"all others rest", []Voter{good("a"), rests("b"), rests("c")}, "a", 0, "none of them would lead: b would not (in maintenance), c would not"},
 		{"of those that rest one may go", []Voter{good("a"), rests("b"), rests("c")}, "b", 0, ""},
 		{"one of three rests", []Voter{good("a"), good("b"), rests("c")}, "a", 1, ""},
 		{"two voters", []Voter{good("a"), good("b")}, "a", 0, "1 would be left and 2 are needed"},

@@ -129,10 +129,10 @@ func NewController() *Controller {
 	return c
 }
 
-// Connect waits for the turn of a source's connection that begins and costs so much:
-// whoever opens connections without end waits before work is done for them. Those of
-// known sources, as members' hosts, do not wait in line with others. Its errors are those
-// of Line.Enter.
+// Connect waits for the turn of a source's new connection, which costs so much: a
+// source that opens connections without end waits before work is done for them. Those
+// of known sources, as members' hosts, do not wait in line with others. Its errors are
+// those of Line.Enter.
 func (c *Controller) Connect(ctx context.Context, source netip.Prefix, known bool, cost time.Duration) error {
 	lane := 0
 	if known {

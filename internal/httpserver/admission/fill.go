@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// firstPiece is the room that a body gets before anything of it came, whatever is
-// announced.
+// firstPiece is the room that a body gets before its first byte came. It does not
+// depend on the announced length.
 const firstPiece = 64 << 10
 
 // errLong is of a body that in must have refused.
@@ -34,7 +34,7 @@ func (r *Room) Fill(in io.Reader, announced, most int64) ([]byte, error) {
 		n, err := in.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if r.Lost() {
-			return nil, ErrBusy // whatever err is: it comes of that
+			return nil, ErrBusy // err, if any, comes of that
 		}
 		if errors.Is(err, io.EOF) {
 			return body, nil

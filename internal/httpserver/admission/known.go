@@ -14,8 +14,8 @@ type sources[V any] struct {
 	swept time.Time
 }
 
-// find returns what is kept of a source, the zero V for a new one, and nil where there
-// is no room. What is over goes now and then.
+// find returns the record of a source, the zero V for a new one, and nil where there
+// is no room. It removes outdated records now and then.
 func (s *sources[V]) find(source netip.Prefix, now time.Time) *V {
 	if v, ok := s.of[source]; ok {
 		return v

@@ -51,8 +51,8 @@ type Room struct {
 
 // Enter returns a room without bytes, for a source or, if that is the zero Prefix, for
 // a caller with a share of its own. When the room is lost, its bytes are another's
-// and lose is called once, under a lock: it wakes whatever fills the room. A nil lose
-// makes a room that is never lost. The caller releases the room.
+// and lose is called once, under a lock: it wakes the goroutine that fills the room. A
+// nil lose makes a room that is never lost. The caller releases the room.
 func (m *Memory) Enter(source netip.Prefix, lose func()) *Room {
 	m.mu.Lock()
 	defer m.mu.Unlock()

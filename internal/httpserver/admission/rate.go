@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds of what is kept of sources.
+// Bounds of the records of sources.
 const (
 	maxSources = 4096             // those beyond share what one may, or are not known
 	sweepEvery = 10 * time.Second // sources of which nothing matters any more are forgotten

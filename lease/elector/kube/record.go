@@ -62,14 +62,14 @@ func (o object) token() (fencing.Token, error) {
 	}
 	token, err := fencing.ParseToken(text)
 	if err != nil {
-		return 0, fmt.Errorf("annotation %s: %.40q is no token: remove it if nobody else leads: %w", failover.AnnotationToken, text, err)
+		return 0, fmt.Errorf("annotation %s: %.40q is not a fencing token: remove the annotation if no other peer leads: %w", failover.AnnotationToken, text, err)
 	}
 	return token, nil
 }
 
-// mayWrite compares the token in place with ours. anew tells that ours is another
+// mayWrite compares the token in place with ours. changed says that ours is another
 // grant than the one that was written.
-func (o object) mayWrite(w elector.Claim) (anew bool, err error) {
+func (o object) mayWrite(w elector.Claim) (changed bool, err error) {
 	there, err := o.token()
 	if err == nil && there > w.Token {
 		err = fmt.Errorf("%w: its token is %v, ours %v", ErrNewer, there, w.Token)
@@ -110,9 +110,9 @@ func leasePatch(there *object, w elector.Claim, ttl time.Duration, renewed time.
 	if there == nil {
 		return p, nil
 	}
-	anew, err := there.mayWrite(w)
+	changed, err := there.mayWrite(w)
 	spec.Transitions = there.Spec.Transitions
-	if anew {
+	if changed {
 		spec.Transitions = next(spec.Transitions)
 	} else {
 		spec.Acquired = there.Spec.Acquired
@@ -127,14 +127,14 @@ func endpointsPatch(there *object, w elector.Claim, ttl time.Duration, renewed t
 	record := oldRecord{Holder: w.Name, Duration: seconds(ttl), Acquired: now, Renewed: now}
 	p := newPatch(there, w)
 	if there != nil {
-		anew, err := there.mayWrite(w)
+		changed, err := there.mayWrite(w)
 		if err != nil {
 			return p, err
 		}
 		var old oldRecord
 		if text := there.Metadata.Annotations[AnnotationLeader]; json.Unmarshal([]byte(text), &old) == nil { // else it begins again
 			record.Transitions = old.Transitions
-			if anew {
+			if changed {
 				record.Transitions = next(old.Transitions)
 			} else {
 				record.Acquired = old.Acquired
