@@ -137,7 +137,7 @@ type Processing struct {
 	AlwaysStoreRamdiskLogs    bool
 }
 
-// Discovery is how a machine that nobody knows is enrolled in Ironic.
+// Discovery is how an unknown machine is enrolled in Ironic.
 type Discovery struct {
 	EnrollNodeDriver         string
 	EnabledBMCAddressVersion []string // "4" and "6", or one of them
@@ -224,7 +224,7 @@ func (c Config) Origin(key string) Origin {
 // Warnings are values that were accepted but deserve a second look.
 func (c Config) Warnings() Problems { return slices.Clone(c.warnings) }
 
-// Redacted is a copy without secrets, for whatever leaves the host.
+// Redacted is a copy without secrets, for every copy that leaves the host.
 func (c Config) Redacted() Config {
 	c.origins = maps.Clone(c.origins)
 	c.warnings = slices.Clone(c.warnings)

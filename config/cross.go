@@ -72,8 +72,8 @@ func (r *review) checkIronic() {
 	}
 }
 
-// portConflicts finds two listeners on one TCP port of the same address. Port 0
-// is whatever is free.
+// portConflicts finds two listeners on one TCP port of the same address. Port 0 means
+// any free port.
 func (r *review) portConflicts() {
 	keys := []string{"api.listen", "cluster.listen", "gossip.listen"}
 	addresses := []string{r.API.Listen, r.Cluster.Listen, r.Gossip.Listen}
@@ -142,8 +142,8 @@ func inTheClear(text string) bool {
 	return err == nil && u.Scheme == "http" && !loopbackHost(u.Hostname())
 }
 
-// settleIronic leaves the endpoint to Keystone's catalogue where nobody wrote
-// one.
+// settleIronic leaves the endpoint to Keystone's catalogue unless the configuration
+// sets one.
 func (c *Config) settleIronic() {
 	if c.Ironic.AuthType == "keystone" && c.Origin("ironic.endpoint").Kind == FromDefault {
 		c.Ironic.Endpoint = ""

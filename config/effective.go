@@ -19,8 +19,8 @@ func (c Config) Effective() []Setting {
 	return settings
 }
 
-// Secrets lists the values that must not be shown, in the clear, for whoever has to
-// look for them in what others may read.
+// Secrets lists the values that must not be shown, in the clear, for code that
+// removes them from texts that others may read.
 func (c Config) Secrets() []string {
 	var values []string
 	for _, o := range table {

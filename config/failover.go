@@ -52,7 +52,7 @@ func share() rule {
 	}}
 }
 
-// checkFailover finds what is missing to move anybody's work.
+// checkFailover finds settings that failover needs and that are missing.
 func (r *review) checkFailover() {
 	f := r.Failover
 	r.checkClusterNames("failover", f.Clusters())

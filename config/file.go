@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxProblems bounds what is said about one file: nobody mends more at a time,
-// and each unknown key is compared with every known one.
+// maxProblems bounds the problems that are reported of one file: an operator mends no
+// more at a time, and each unknown key is compared with every known one.
 const maxProblems = 100
 
 // fileReader walks the YAML of one file. It works on nodes rather than on
@@ -46,8 +46,8 @@ func (r *fileReader) read(text []byte) {
 	}
 }
 
-// Document parses a file that holds one YAML document, for whoever walks it by
-// its nodes, which know their lines. The root is nil if the file is empty, or
+// Document parses a file that holds one YAML document, for callers that walk its
+// nodes, which know their lines. The root is nil if the file is empty, or
 // holds nothing but comments, or cannot be parsed; what there is of a file with
 // problems may still be walked, to tell all of them.
 func Document(name string, text []byte) (root *yaml.Node, problems Problems) {

@@ -84,8 +84,8 @@ func (c *Config) placeLogin() {
 	}
 }
 
-// aliasConflicts finds options that were set under both of their names, in
-// whatever sources: which one counts would be a guess.
+// aliasConflicts finds options that were set under both of their names, in one source
+// or in several: which one counts would be a guess.
 func aliasConflicts(layers [][]setting) Problems {
 	written := make(map[string]setting)
 	for _, layer := range layers {

@@ -6,14 +6,14 @@ import (
 	"encoding/binary"
 )
 
-// markLabel keeps these marks apart from whatever else a secret is used for.
+// markLabel separates these marks from other uses of the same secret.
 const markLabel = "trivet configuration 1\x00"
 
 // Marks returns a short mark of the value of every option that has to be the
 // same on all peers: key → mark. Peers that have equal values and the same
-// secret have equal marks, and nobody without the secret learns a value from its
-// mark, not even by trying all that are likely. 64 bits let two values of one
-// key have the same mark once in 2^64 pairs.
+// secret have equal marks. A mark does not reveal its value without the secret, not
+// even to a reader who tries all likely values. 64 bits let two values of one key
+// have the same mark once in 2^64 pairs.
 func (c Config) Marks(secret []byte) map[string]uint64 {
 	keyed := sha256.Sum256(append([]byte(markLabel), secret...))
 	marks := make(map[string]uint64)

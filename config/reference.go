@@ -28,9 +28,9 @@ Each key says when a new value counts:
 
 And on how many hosts its value is the same:
 
-- **equal on all peers**: ` + "`trivet doctor --check config`" + ` compares it, and names the peers and keys that differ. What peers tell each other for that is a mark of
-  each value that nobody outside the cluster can guess it from.
-- **may differ**: whoever joins takes it over from the peer that admits it, unless it is written there; a host may need another.
+- **equal on all peers**: ` + "`trivet doctor --check config`" + ` compares it, and names the peers and keys that differ. For that, peers send each other a mark of
+  each value; without the cluster's secret the value cannot be guessed from it.
+- **may differ**: a joining peer copies it from the peer that admits it, unless its own file sets it; a host may need another.
 - **own of each host**: it is about one host alone.
 
 <a id="retries"></a>

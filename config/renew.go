@@ -84,7 +84,7 @@ func (c *Config) moveOrigin(key string, next Config) {
 	delete(c.origins, key)
 }
 
-// copied shares nothing with c that anybody changes.
+// copied returns a copy that shares no mutable part with c.
 func (c Config) copied() Config {
 	c.origins = maps.Clone(c.origins)
 	if c.origins == nil {

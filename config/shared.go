@@ -4,7 +4,7 @@ import "strings"
 
 // Shared returns what stands in this peer's file and should be the same on every
 // peer: key → value as in a variable, secrets in the clear. What came from the
-// environment or a flag is somebody's exception and stays here.
+// environment or a flag is an exception of this host and stays here.
 func (c Config) Shared() map[string]string {
 	shared := make(map[string]string)
 	for _, o := range table {
@@ -24,8 +24,8 @@ func (o Option) plainText(c *Config) string {
 	return o.text(c)
 }
 
-// Adopt returns those of another peer's shared values that nobody set here, and
-// the keys that this version does not know.
+// Adopt returns those of another peer's shared values that are not set here, and the
+// keys that this version does not know.
 func (c Config) Adopt(shared map[string]string) (values map[string]string, unknown []string) {
 	values = make(map[string]string)
 	for key, value := range shared {

@@ -89,7 +89,7 @@ func isIdentity(item string) bool {
 func (r *review) checkElector() {
 	for _, e := range r.Elector.Elections() {
 		if e.Lease != "" && !r.Lease.Enabled {
-			r.note("elector.listen", fmt.Sprintf("nobody can hold %s: the API lends no leases", e.Name), "write lease.enabled: true")
+			r.note("elector.listen", fmt.Sprintf("no candidate can hold %s: the API lends no leases", e.Name), "write lease.enabled: true")
 		}
 	}
 	seen := make(map[string]bool)

@@ -93,7 +93,7 @@ func detectionOptions() []Option {
 		{Key: "failover.hold", Change: AtReload, Extent: AllHosts, Default: "2s", rule: between(0, 5*time.Minute), field: func(c *Config) any { return &c.Failover.Detection.Hold },
 			Help: "For how long most peers must get no answer from its kubelet before anything is done; that time runs while the Lease grows old."},
 		{Key: "failover.not_ready_after", Change: AtReload, Extent: AllHosts, Default: "5m", rule: between(0, 24*time.Hour), field: func(c *Config) any { return &c.Failover.Detection.NotReadyAfter },
-			Help: "For how long a kube node must not be Ready to be suspected, whatever Lease and kubelet say. 0s: never."},
+			Help: "A kube node that is not Ready for so long is suspected even if its Lease is renewed and its kubelet answers. 0s: never."},
 		{Key: "failover.probe_interval", Change: AtRestart, Extent: AllHosts, Default: "2s", rule: between(200*time.Millisecond, time.Minute), field: func(c *Config) any { return &c.Failover.Detection.ProbeInterval },
 			Help: "How often every peer asks each kubelet for a sign of life."},
 		{Key: "failover.probe_timeout", Change: AtRestart, Extent: AllHosts, Default: "2s", rule: between(100*time.Millisecond, 30*time.Second), field: func(c *Config) any { return &c.Failover.Detection.ProbeTimeout },

@@ -66,7 +66,7 @@ func haconfigOptions() []Option {
 		{Key: "haconfig.components", Change: AtRestart, Extent: AllHosts, rule: pairs(componentRuleForm, isComponentRule), field: func(c *Config) any { return &c.HAConfig.Components },
 			Help: "What components are that have no label type: controller, server, or observability, of which there is one replica. The first rule counts whose words all fit, as in 'namespace=monitoring label=app.kubernetes.io/name=prometheus type=observability'."},
 		{Key: "haconfig.disruption_budgets", Change: AtRestart, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.HAConfig.Budgets },
-			Help: "Whether the leader gives each component that has a label type, or a rule of haconfig.components, a PodDisruptionBudget that lets one pod go at a time, where nobody else has made one."},
+			Help: "Whether the leader gives each component that has a label type, or a rule of haconfig.components, a PodDisruptionBudget that lets one pod go at a time, unless another client has made one."},
 	}
 }
 

@@ -66,7 +66,7 @@ func clientTLSOptions(section, whose string, of func(*Config) *ClientTLS) []Opti
 		{Key: section + "key_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &of(c).KeyFile },
 			Help: "Its private key (PEM)."},
 		{Key: section + "insecure_skip_verify", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &of(c).InsecureSkipVerify },
-			Help: "Whether certificates are not checked: then whoever is in between reads the password. For trials alone."},
+			Help: "Whether certificates are not checked: then an attacker in between reads the password. For trials alone."},
 	}
 }
 
@@ -97,7 +97,7 @@ func (r *review) checkAPIKeystone() {
 		r.note("api.keystone.password", "api.auth_strategy keystone needs it", "write it, or api.keystone.password_file")
 	}
 	if len(k.AdminRoles) == 0 {
-		r.note("api.keystone.admin_roles", "nobody could change anything", "write a role, as admin or system:admin")
+		r.note("api.keystone.admin_roles", "without a role no user could change anything", "write a role, as admin or system:admin")
 	}
 }
 

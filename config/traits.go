@@ -29,8 +29,8 @@ type Extent uint8
 const (
 	// OneHost: it is about one host, and no example for others.
 	OneHost Extent = iota + 1
-	// MostHosts: whoever joins takes it over from the peer that admits it, and a
-	// host may need another: a path, the name of an interface, a limit of its own.
+	// MostHosts: a joining peer copies it from the peer that admits it, and a host may
+	// need another: a path, the name of an interface, a limit of its own.
 	MostHosts
 	// AllHosts: what the cluster does would depend on who leads or who answers if
 	// it were not the same. Peers compare it; see [Config.Marks].

@@ -216,8 +216,8 @@ func (c *converter) hostsDir(driver name) {
 	c.lose(at, loss{Changed, "is carried over, and Trivet's units may write to /run/trivet-hosts alone", "allow it by ReadWritePaths= in drop-ins for trivet and trivet-firewall, or take it out and " + do})
 }
 
-// strangers carries over what becomes of machines that nobody knows. Those that
-// are kept out stay out: under deny_unknown_macs discovery never worked.
+// strangers converts the settings for unknown machines. Those that are kept out stay
+// out: under deny_unknown_macs discovery never worked.
 func (c *converter) strangers() {
 	deny, hook := name{"pxe_filter", "deny_unknown_macs"}, name{"processing", "node_not_found_hook"}
 	text, _ := c.get(deny)

@@ -229,7 +229,7 @@ func head(file string, values map[string]string) []byte {
 	fmt.Fprintf(&b, "# Written by 'trivet import inspector-conf' from %q.\n", file)
 	b.WriteString("# What is not here has its default: 'trivet config template' lists it all.\n")
 	if values["ironic.password"] != "" || values["api.keystone.password"] != "" {
-		b.WriteString("# It holds a password: let nobody read it but root and the user trivet.\n")
+		b.WriteString("# It holds a password: only root and the user trivet may read it.\n")
 	}
 	return []byte(b.String())
 }

@@ -91,7 +91,7 @@ type Group uint8
 // The groups, in the order in which an operator should read them.
 const (
 	Lost      Group = iota // Trivet does not do it
-	Changed                // Trivet does it in another way, or the operator has to write it anew
+	Changed                // Trivet does it in another way, or the operator has to write it again
 	NotNeeded              // Trivet works without it
 )
 
