@@ -39,7 +39,7 @@ func (f Facts) age(c Certificate) []Finding {
 	case c.RenewAt > 0 && now > (c.RenewAt+c.NotAfter)/2:
 		return []Finding{found(Warning, f, remedy, "%s ends on %s and should have been renewed on %s", c.What, day(c.NotAfter), day(c.RenewAt))}
 	case c.RenewAt == 0 && time.Duration(c.NotAfter-now)*time.Second < expiryWarning:
-		return []Finding{found(Warning, f, remedy, "%s ends on %s and nobody renews it by itself", c.What, day(c.NotAfter))}
+		return []Finding{found(Warning, f, remedy, "%s ends on %s and is not renewed automatically", c.What, day(c.NotAfter))}
 	}
 	return nil
 }

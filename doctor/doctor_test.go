@@ -107,7 +107,7 @@ func filterFaults() []fault {
 		{"old list", func(h []Facts) { h[0].Filter.AgeMS, h[0].Filter.Old = 600_000, true }, "warning filter h1: the list of Ironic's ports is 10m0s old", "trivet status"},
 		{"lists that dnsmasq does not read", func(h []Facts) {
 			h[0].Plan.Driver, h[0].Plan.HostsDir, h[0].DHCP.Conf.Files = "dnsmasq", "/run/trivet-hosts", []string{"/etc/dnsmasq.conf"}
-		}, "error filter h1: firewall.driver is dnsmasq, and dnsmasq is not told to read /run/trivet-hosts", "dhcp-hostsdir=/run/trivet-hosts"},
+		}, "error filter h1: firewall.driver is dnsmasq, and dnsmasq is not configured to read /run/trivet-hosts", "dhcp-hostsdir=/run/trivet-hosts"},
 		{"other driver", func(h []Facts) { h[2].Filter.Driver = "iptables" }, "info filter h3: its driver is iptables, that of h1 nftables", ""},
 	}
 }

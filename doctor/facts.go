@@ -156,15 +156,15 @@ type File struct {
 type Filter struct {
 	Driver  string `json:"driver,omitempty"`  // in use
 	Problem string `json:"problem,omitempty"` // why its rules are not as they should be
-	Drift   int    `json:"drift,omitempty"`   // how often somebody else changed them, of late
+	Drift   int    `json:"drift,omitempty"`   // how often another program changed them, of late
 	Listed  bool   `json:"listed,omitempty"`  // Ironic's ports were listed completely
 	AgeMS   int64  `json:"age_ms,omitempty"`  // of that list
 	Old     bool   `json:"old,omitempty"`     // it is older than it should be
 	// Rules of Trivet's that are in the kernel.
 	NftTable       bool `json:"nft_table,omitempty"`
 	IptablesChains bool `json:"iptables_chains,omitempty"`
-	// Rules of anybody's, by the part of the kernel that has them. A packet has
-	// to pass both, and no tool lists more than one.
+	// Whether there are rules of any program, by the part of the kernel that has
+	// them. A packet has to pass both, and no tool lists more than one.
 	LegacyRules bool `json:"legacy_rules,omitempty"` // of iptables-legacy
 	NftRules    bool `json:"nft_rules,omitempty"`    // of iptables-nft
 }

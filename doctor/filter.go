@@ -31,13 +31,13 @@ func judgeFilter(hosts []Facts) []Finding {
 	return out
 }
 
-// unfiltered finds a DHCP server that answers whoever asks.
+// unfiltered finds a DHCP server that answers every machine.
 func (f Facts) unfiltered() []Finding {
 	if f.Plan.Driver != noop || !f.DHCP.Listening {
 		return nil
 	}
 	return []Finding{found(Error, f, []string{"# in trivet.yaml:", "firewall: {driver: auto, interface: " + f.Plan.Interface + "}", "systemctl restart trivet"},
-		"a DHCP server listens on this host and firewall.driver is noop: it answers beside those of the other hosts")}
+		"a DHCP server listens on this host and firewall.driver is noop: it answers at the same time as those of the other hosts")}
 }
 
 // unread finds a dnsmasq that does not look at the files of driver dnsmasq.
@@ -47,7 +47,7 @@ func (f Facts) unread() []Finding {
 		return nil
 	}
 	return []Finding{found(Error, f, []string{"# in " + conf.Files[len(conf.Files)-1] + ":", "dhcp-hostsdir=" + f.Plan.HostsDir, "systemctl restart dnsmasq"},
-		"firewall.driver is dnsmasq, and dnsmasq is not told to read %s: it answers whoever asks while this host leads", f.Plan.HostsDir)}
+		"firewall.driver is dnsmasq, and dnsmasq is not configured to read %s: it answers every machine while this host leads", f.Plan.HostsDir)}
 }
 
 // leftovers finds rules of a driver that is not in use.

@@ -93,7 +93,7 @@ func serviceFaults() []fault {
 		{"ended", func(h []Facts) { h[0].Certificates[0].NotAfter = h[0].Clock.Now - day }, "error certificates h1: the peer's certificate has ended on 2026-11-21", "trivet cert --help"},
 		{"not yet", func(h []Facts) { h[0].Certificates[0].NotBefore = h[0].Clock.Now + day }, "error certificates h1: the peer's certificate begins on 2026-11-23", "trivet cert --help"},
 		{"not renewed", func(h []Facts) { h[0].Certificates[0].RenewAt = h[0].Clock.Now - 40*day }, "warning certificates h1: the peer's certificate ends on 2026-12-21 and should have been renewed", "journalctl"},
-		{"ends soon", func(h []Facts) { h[0].Certificates[1].NotAfter = h[0].Clock.Now + 20*day }, "warning certificates h1: the API's certificate ends on 2026-12-12 and nobody renews it", "/etc/trivet/api.pem"},
+		{"ends soon", func(h []Facts) { h[0].Certificates[1].NotAfter = h[0].Clock.Now + 20*day }, "warning certificates h1: the API's certificate ends on 2026-12-12 and is not renewed automatically", "/etc/trivet/api.pem"},
 		{"unreadable", func(h []Facts) { h[0].Certificates[1].Error = "no such file" }, "error certificates h1: the API's certificate cannot be read: no such file", "/etc/trivet/api.pem"},
 	}
 }

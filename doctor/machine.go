@@ -95,7 +95,7 @@ type Certificate struct {
 	File      string `json:"file,omitempty"` // "": Trivet keeps it
 	NotBefore int64  `json:"not_before"`     // Unix seconds
 	NotAfter  int64  `json:"not_after"`
-	// RenewAt is when the peer itself makes a new one; 0: somebody has to.
+	// RenewAt is when the peer itself makes a new one; 0: an operator has to.
 	RenewAt int64  `json:"renew_at,omitempty"`
 	Error   string `json:"error,omitempty"` // why it cannot be read
 }

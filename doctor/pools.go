@@ -101,7 +101,7 @@ func (f Facts) twice() []Finding {
 	return out
 }
 
-// taken finds addresses in a pool that belong to somebody.
+// taken finds addresses in a pool that belong to a host or the floating IP.
 func (f Facts) taken(r dnsmasq.Range) []Finding {
 	var out []Finding
 	say := func(whose string, a netip.Addr) {

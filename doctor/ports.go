@@ -11,8 +11,8 @@ func portsCheck() Check {
 	return Check{"ports", "Ports of peers that another peer cannot reach: the peers' port, gossip, the API; cuts in one direction with that direction.", judgePorts}
 }
 
-// judgePorts takes the view of each peer of each other. A peer that nobody
-// reaches and that says nothing is told by the check of the peers.
+// judgePorts compares how each peer reaches each other. A peer that no other reaches
+// and that sends no facts is reported by the check of the peers.
 func judgePorts(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
@@ -20,7 +20,7 @@ func judgePorts(hosts []Facts) []Finding {
 			if r.Error == "" {
 				continue
 			}
-			if slices.ContainsFunc(out, func(o Finding) bool { return o.Peer == r.To && strings.HasPrefix(o.Text, nobody(r)) }) {
+			if slices.ContainsFunc(out, func(o Finding) bool { return o.Peer == r.To && strings.HasPrefix(o.Text, unreached(r)) }) {
 				continue // said for all
 			}
 			out = append(out, cut(hosts, f, r)...)
@@ -42,7 +42,7 @@ func (r Route) port() string {
 	return port
 }
 
-func nobody(r Route) string { return "no other peer reaches its " + r.service() }
+func unreached(r Route) string { return "no other peer reaches its " + r.service() }
 
 // cut judges one route that is broken: who else reaches that port, and whether
 // the other direction works.
@@ -75,7 +75,7 @@ func cut(hosts []Facts, from Facts, r Route) []Finding {
 	case silent:
 		return nil // its peer does not run, which is told
 	case len(others) > 0:
-		return []Finding{found(Error, there, remedy, "%s%s: %s", nobody(r), back, r.Error)}
+		return []Finding{found(Error, there, remedy, "%s%s: %s", unreached(r), back, r.Error)}
 	}
 	return []Finding{found(Error, there, remedy, "%s does not reach its %s%s: a firewall here: %s", from.Peer, r.service(), back, r.Error)}
 }

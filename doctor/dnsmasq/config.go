@@ -78,7 +78,7 @@ func joined(prefix netip.Prefix, low netip.Addr) netip.Addr {
 	return netip.AddrFrom16(network)
 }
 
-// Boot is a file that machines are told to boot.
+// Boot is a file that dnsmasq has machines boot.
 type Boot struct {
 	Place
 	Name   string `json:"name"`             // in the TFTP root, or a URL

@@ -56,7 +56,7 @@ func appendNew(orders []order, o order) []order {
 	return append(orders, o)
 }
 
-// bootURL is where a machine finds what it is told to boot.
+// bootURL is the URL of the file that a machine boots.
 func (g *gathering) bootURL(b dnsmasq.Boot) (string, error) {
 	if strings.Contains(b.Name, "://") {
 		return b.Name, nil

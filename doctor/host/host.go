@@ -13,7 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 )
 
-// Limit bounds one gathering. Whoever waits for it waits a little longer.
+// Limit bounds one gathering. A caller waits a little longer.
 const Limit = 8 * time.Second
 
 // Options are what gathering needs to know.

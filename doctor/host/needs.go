@@ -12,7 +12,7 @@ import (
 type need struct {
 	doctor.Need
 	cast string  // unicast, broadcast or multicast
-	from []Other // who must get through; none: anybody
+	from []Other // hosts whose packets must get through; none: every host
 }
 
 // needs are what this host must let in: DHCP and TFTP where machines boot, the

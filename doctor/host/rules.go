@@ -92,8 +92,8 @@ func flavours(family string) []string {
 	return []string{base + "-save"}
 }
 
-// list runs a command. That it is not installed is no gap: then nobody keeps
-// rules with it.
+// list runs a command. That it is not installed is no gap: then no program on this
+// host has rules by it.
 func (g *gathering) list(ctx context.Context, name string, args ...string) ([]byte, error) {
 	path, err := find(name)
 	if err != nil {
