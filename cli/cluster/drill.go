@@ -65,13 +65,13 @@ func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order admin.Dr
 	return nil
 }
 
-// consentToDrill asks whoever is there.
+// consentToDrill asks the operator at the terminal, unless --yes was given.
 func consentToDrill(t *term.Terminal, order admin.DrillOrder, leader string, yes bool) error {
 	switch {
 	case yes:
 		return nil
 	case !term.IsTerminal(t.In):
-		return term.Fail(term.ExitUsage, "'trivet drill failover --yes'", "drill: leadership is about to move, and nobody is here to ask")
+		return term.Fail(term.ExitUsage, "'trivet drill failover --yes'", "drill: it moves leadership, and standard input is not a terminal to confirm that")
 	}
 	what := "hand leadership on"
 	if order.Kill {

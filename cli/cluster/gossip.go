@@ -29,7 +29,7 @@ func Gossip(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Short: "Replace the key under which peers gossip, on all of them",
 		Long: "Replace the key under which peers gossip: the new one is made here and goes through the log. All peers accept it, then all speak under it, then\n" +
 			"none accepts the old one any more; each step waits for the peers that live. A peer that is down takes the new key over when it is back.\n" +
-			"Whoever leads carries it on, so it does not matter what becomes of this command, of the peer that was asked, or of the leader.",
+			"The leader carries it on, and so does the next leader: it completes even if this command, the peer that was asked, or the leader ends.",
 		Example: "trivet gossip rotate-key",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := peer.Call(c.Context(), "POST", "/v1/gossip/rotation", nil, nil); err != nil {

@@ -98,7 +98,7 @@ func tokenRevoke(t *term.Terminal, peer term.Peer) *cobra.Command {
 	return term.Verb[term.None]{
 		Use:     "revoke ID",
 		Short:   "End a join token before its time",
-		Long:    "End a join token before its time. Whoever joined with it stays; 'trivet remove' takes a peer out.",
+		Long:    "End a join token before its time. Peers that joined with it stay; 'trivet remove' removes a peer.",
 		Example: "trivet token revoke 3f9c0a1b",
 		Method:  "DELETE", Path: "/v1/tokens/{ID}",
 		Show: t.Said("token %s is void"),

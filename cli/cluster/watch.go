@@ -187,7 +187,7 @@ func printEvents(t *term.Terminal, all []client.Event) error {
 	return nil
 }
 
-// marked is an event's sentence, in colour where somebody should look.
+// marked is an event's sentence, in colour where an operator should look.
 func marked(s term.Style, e client.Event) string {
 	text := term.Printable(e.Text)
 	switch e.Action {

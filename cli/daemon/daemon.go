@@ -73,12 +73,12 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 }
 
-// reload reads the configuration again, beside the signs of life: a file may lie
-// on a disk that hangs. The peer logs what comes of it.
+// reload reads the configuration again, in a goroutine of its own, so that the signs
+// of life go on where a file lies on a disk that hangs. The peer logs the result.
 func (d *daemon) reload(ctx context.Context, n *notifier) {
 	n.reloading()
-	go func() { // nobody waits for it at the end: it may hang as long as that disk
-		// A refusal is in the log and in the status; there is nobody here to tell.
+	go func() { // not waited for at the end: it may hang as long as that disk
+		// A refusal is in the log and in the status.
 		_, _ = d.peer.Reload(ctx)
 		d.reloads <- struct{}{}
 	}()
@@ -148,7 +148,7 @@ func (d *daemon) depart(how string) {
 func (d *daemon) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, local.StopLimit)
 	defer cancel()
-	done := make(chan error, 1) // one answer; nobody may be left to take it
+	done := make(chan error, 1) // one answer; the receiver may have given up by then
 	go func() { done <- d.peer.Stop(ctx) }()
 	for {
 		select {

@@ -71,7 +71,7 @@ func checkDev(o dev.Options) error {
 	return nil
 }
 
-// runSite runs the site until it is done or somebody ends it.
+// runSite runs the site until it is done or a signal ends it.
 func runSite(ctx context.Context, t *term.Terminal, o dev.Options) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

@@ -15,7 +15,7 @@ import (
 // statusEvery is how often systemd is told how the peer stands.
 const statusEvery = 5 * time.Second
 
-// notifier speaks to systemd; without it, to nobody.
+// notifier speaks to systemd; without systemd it does nothing.
 type notifier struct {
 	peer     *app.Peer
 	log      *slog.Logger

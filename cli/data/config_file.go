@@ -29,7 +29,7 @@ type draft struct {
 	why  error       // it is not to be written; nil: it may be
 }
 
-// errNoFile is the why of /dev/null and its like: somebody wants no file.
+// errNoFile is why /dev/null and the like are not written: the operator wants no file.
 var errNoFile = errors.New("it is no regular file")
 
 // openDraft reads the file that was named, or the usual one. Unlike everywhere

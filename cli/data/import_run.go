@@ -189,9 +189,9 @@ func (t *takeover) record(ctx context.Context, r exportedRecord, check bool) err
 	return nil
 }
 
-// send asks the peer to import something. While nobody leads it is tried again,
-// which is safe: what was done is not done twice. What the peer cannot take over
-// is a refusal and no error.
+// send asks the peer to import something. While there is no leader it tries again,
+// which is safe: an import that was done is not done twice. What the peer cannot take
+// over is a refusal and no error.
 func (t *takeover) send(ctx context.Context, path string, body []byte, check bool) (out admin.ImportResult, refusal string, err error) {
 	if check {
 		path += "?check=1"

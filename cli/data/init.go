@@ -27,8 +27,8 @@ func Init(t *term.Terminal, set *options.Set) *cobra.Command {
 			"Standard output is the command to run on the other hosts, which hands the token over in a here-document, since ps shows arguments; with -q the\n" +
 			"token alone. Where a peer lives already nothing changes.\n\n" +
 			"The configuration file (--config) is completed: options given as flags are written into it, and unless it says who may use the API,\n" +
-			"http_basic with one user, " + firstUser + ", whose password is shown once and whose hash is kept beside the file. What stands in the file\n" +
-			"stays as it is. --config /dev/null writes none. Run by root, whatever is made belongs to the user of the service.",
+			"http_basic with one user, " + firstUser + ", whose password is shown once and whose hash is kept next to the file. What stands in the file\n" +
+			"stays as it is. --config /dev/null writes none. Run by root, all files that it makes belong to the user of the service.",
 		Example: "  trivet init --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385",
 	}
 	set.Flags(c)
@@ -56,7 +56,7 @@ func found(ctx context.Context, t *term.Terminal, set *options.Set) (err error) 
 		return err
 	}
 	defer dir.Close()
-	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, whatever happens
+	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
 	if conf, err = settle(t, set, file, conf, plan); err != nil {
 		return err
 	}

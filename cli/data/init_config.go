@@ -22,14 +22,14 @@ import (
 
 const (
 	firstUser     = "admin"    // of the API
-	usersName     = "htpasswd" // beside the configuration
+	usersName     = "htpasswd" // next to the configuration
 	passwordBytes = 15         // 120 bits, 24 letters and digits
 
 	keyAuth  = "api.auth_strategy"
 	keyUsers = "api.http_basic_auth_user_file"
 )
 
-// login is the user that init made; the password is known to nobody else.
+// login is the user that init made; the password is stored nowhere.
 type login struct{ name, password string }
 
 // settlement is what is to be written so that this host can serve.
@@ -42,7 +42,7 @@ type settlement struct {
 }
 
 // settleFirst plans for the first peer: the flags that were given, and a user
-// with a password of its own where the API would let nobody or everybody in.
+// with a new password where the API would let in no user, or every client.
 func settleFirst(t *term.Terminal, set *options.Set, f *draft, conf config.Config) (*settlement, error) {
 	s := &settlement{values: givenFlags(t, set, f, conf)}
 	s.withhold(f)
@@ -60,7 +60,7 @@ func settleFirst(t *term.Terminal, set *options.Set, f *draft, conf config.Confi
 }
 
 // settleJoiner plans for another peer: the flags that were given, and what the
-// peer that let it in has and nobody wrote here.
+// peer that let it in has and the file of this host does not set.
 func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Config, shared cluster.Shared) *settlement {
 	s := &settlement{values: givenFlags(t, set, f, conf)}
 	adopted, unknown := conf.Adopt(shared.Settings)
@@ -71,7 +71,7 @@ func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Conf
 		delete(adopted, keyAuth) // decided with the users
 	}
 	if len(shared.Users) > 0 && conf.Origin(keyAuth).Kind == config.FromDefault {
-		conf.API.AuthStrategy = "" // noauth on loopback was nobody's choice
+		conf.API.AuthStrategy = "" // noauth on loopback is a default, not the operator's choice
 	}
 	for key, value := range adopted {
 		s.values[key] = value
@@ -146,7 +146,7 @@ func saveUsers(t *term.Terminal, s *settlement) error {
 	} else if s.values[keyUsers] != "" {
 		t.Say("%s: was there and was kept", s.path)
 	}
-	if s.login != nil { // also with -q: nobody can say it later
+	if s.login != nil { // also with -q: no command can show it later
 		fmt.Fprintf(t.Err, "trivet: user %s of the API has the password %s, shown this once; a new one: 'htpasswd -B %s %s' on every peer\n",
 			s.login.name, s.login.password, s.path, s.login.name)
 	}
@@ -154,7 +154,7 @@ func saveUsers(t *term.Terminal, s *settlement) error {
 }
 
 // makeRoom makes the directory of the usual file, where no package did. Its mode
-// does not depend on the umask of whoever is root: the service must get in.
+// does not depend on root's umask: the service must get in.
 func (f *draft) makeRoom() error {
 	const everybodyEnters = 0o755
 	dir := filepath.Dir(f.path)

@@ -38,8 +38,8 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 		Long: "Make this host a peer of the cluster that answers at HOST:PORT (7350 if no port is given), which is any peer of it.\n" +
 			"The cluster is recognised by the token before anything secret leaves this host. Where a peer of that cluster lives already nothing changes.\n\n" +
 			"The configuration file (--config) is completed: options given as flags are written into it, and what the file of the peer at HOST says of the\n" +
-			"cluster and nobody wrote here, with the users of the API. What stands in the file stays as it is. --config /dev/null writes none.\n" +
-			"Run by root, whatever is made belongs to the user of the service.\n\n" +
+			"cluster and this file does not, with the users of the API. What stands in the file stays as it is. --config /dev/null writes none.\n" +
+			"Run by root, all files that it makes belong to the user of the service.\n\n" +
 			"The token comes from --token-file (- is standard input), $TRIVET_TOKEN or --token. Every user of this host sees arguments in ps, and so the token of\n" +
 			"--token; it is for hosts without other users.",
 		Example: "trivet join 192.0.2.1 --token-file token\ntrivet join h1:7350 --token-file - < token",
@@ -104,7 +104,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 		return err
 	}
 	defer dir.Close()
-	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, whatever happens
+	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
 	host := hostOf(t, conf)
 	host.Observer = observer
 	made, err := host.Join(ctx, dir, hostport, token)
@@ -128,9 +128,9 @@ func joinedUnsettled(err error) error {
 	return term.Fail(term.ExitOf(err), "this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
 }
 
-// passing tells the failures that may pass by themselves: nobody is there yet, there
-// is no leader, or the session of the dead peer whose place this one takes has not
-// ended.
+// passing reports whether a failure may pass by itself: no peer listens there yet,
+// there is no leader, or the session of the dead peer whose place this one takes has
+// not ended.
 func passing(err error) bool {
 	var refused *cluster.JoinError
 	return errors.Is(err, syscall.ECONNREFUSED) ||
@@ -184,7 +184,7 @@ func joinError(hostport string, err error) error {
 	case errors.As(err, &address):
 		return addressError(err)
 	case errors.Is(err, pki.ErrCAHash):
-		return term.Fail(term.ExitNotAuthorised, "the token is of another cluster, or somebody is in between; the secret was not sent. Compare HOST:PORT with where the token was made", "%w", err)
+		return term.Fail(term.ExitNotAuthorised, "the token is of another cluster, or another host answers in its place; the secret was not sent. Compare HOST:PORT with the host that made the token", "%w", err)
 	case errors.As(err, &validity):
 		return term.Fail(term.ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -106,7 +106,7 @@ func dryRecovery(ctx context.Context, t *term.Terminal, host datadir.Host, plan 
 	return preview(t, host, plan)
 }
 
-// askTwice makes sure that somebody means it: by two flags or two answers.
+// askTwice has the operator confirm: by two flags or two answers.
 func askTwice(t *term.Terminal, plan *datadir.Refounding, yes consent) error {
 	name := plan.Self.Name
 	if yes.lost && yes.confirm == name {
@@ -117,7 +117,7 @@ func askTwice(t *term.Terminal, plan *datadir.Refounding, yes consent) error {
 	}
 	if !term.IsTerminal(t.In) {
 		return term.Fail(term.ExitUsage, fmt.Sprintf("look first: 'trivet recover --dry-run'; then 'trivet recover --lost NAME,NAME', or for all others '--yes-i-lost-the-majority --confirm %s'", name),
-			"recover: this cannot be undone, and nobody is here to ask")
+			"recover: this cannot be undone, and standard input is not a terminal to confirm it")
 	}
 	fmt.Fprintf(t.Err, "This peer, %s, will be the only one of cluster %s. Gone are: %s.\n", name, plan.Self.Cluster, lostNames(plan))
 	const question = "If none of them runs or will ever be started again, type: " + lostForEver + "\n> "

@@ -79,7 +79,7 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 		return err
 	}
 	defer dir.Close()
-	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, whatever happens
+	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
 	if err := dir.RoomFor(size); err != nil {
 		return local.DirError(err)
 	}

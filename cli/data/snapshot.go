@@ -20,7 +20,7 @@ func Snapshot(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command
 	save := &cobra.Command{
 		Use:   "save FILE",
 		Short: "Write the whole state to a file; it holds the cluster's keys",
-		Long: "Write the whole state of the cluster to a file, as a backup. It holds the cluster's keys: whoever has it can make peers.\n" +
+		Long: "Write the whole state of the cluster to a file, as a backup. It holds the cluster's keys: any holder of the file can make peers.\n" +
 			"It needs a leader. 'trivet snapshot verify' says whether a file can be restored. Backups by the clock: 'backup' in the configuration.",
 		Example: "trivet snapshot save /var/backups/trivet.snapshot",
 		RunE:    func(c *cobra.Command, args []string) error { return saveSnapshot(c.Context(), t, peer, args[0]) },

@@ -1,5 +1,5 @@
-// Package debug is the verbs that look for what is wrong, for an operator or for
-// whoever helps.
+// Package debug is the verbs that look for what is wrong, for an operator or for the
+// support that helps one.
 package debug
 
 import (

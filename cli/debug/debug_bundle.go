@@ -41,10 +41,10 @@ func bundleCommand(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Co
 	var f bundleFlags
 	c := &cobra.Command{
 		Use:   "bundle",
-		Short: "Gather what somebody needs who helps, in one file without secrets",
-		Long: "Gather what somebody needs who helps, in one tar.gz without secrets: of this host's peer version, configuration in force, status,\n" +
+		Short: "Gather what support needs, in one file without secrets",
+		Long: "Gather what support needs, in one tar.gz without secrets: of this host's peer version, configuration in force, status,\n" +
 			"peers, PXE filter, state in figures, metrics, goroutines and the newest lines of its log; members, relays, the filters of all hosts, and what doctor\n" +
-			"finds on them. What could not be had, and why, is in its INDEX. It needs no quorum; where no peer runs it holds what this host alone can tell.\n" +
+			"finds on them. What is missing, and why, is in its INDEX. It needs no quorum; where no peer runs it holds what this host alone can tell.\n" +
 			"Make one on each host that matters, or name its peer with --peer.",
 		Example: "  trivet debug bundle\n  trivet debug bundle -f /tmp/night.tar.gz --mac 52:54:00:ab:00:01\n" +
 			"  trivet debug bundle --peer h2 --operator-cert op.pem",
@@ -91,7 +91,7 @@ func bundle(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.
 func configured(set *options.Set) []string {
 	conf, err := set.Peruse()
 	if err != nil {
-		return nil // that is told beside the configuration
+		return nil // the entry of the configuration has this error
 	}
 	return conf.Secrets()
 }

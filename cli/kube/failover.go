@@ -72,7 +72,7 @@ func printFailover(t *term.Terminal, f admin.Failover) error {
 
 func kubeName(n admin.KubeNode) string { return n.Cluster + "/" + n.Name }
 
-// leaseText rounds to what is of use beside a bound of seconds.
+// leaseText rounds to what is of use next to a bound of seconds.
 func leaseText(n admin.KubeNode) string {
 	return (time.Duration(n.LeaseAgeMS) * time.Millisecond).Round(100 * time.Millisecond).String()
 }

@@ -16,7 +16,7 @@ func failoverManifest(t *term.Terminal) *cobra.Command {
 		Use:   "manifest",
 		Short: "Print the rights that failover needs in a cluster, to be applied with kubectl",
 		Long: "Print what an operator applies to a cluster so that failover may do there what it needs, and nothing else: a service account, its\n" +
-			"rights, and a token for a kubeconfig; or with --in-cluster an example of peers that run there as pods. It asks nobody.",
+			"rights, and a token for a kubeconfig; or with --in-cluster an example of peers that run there as pods. It asks no peer and no API server.",
 		Example: "  trivet failover manifest | kubectl apply -f -",
 	}
 	c.Flags().StringVar(&o.Namespace, "namespace", "trivet", "where the service account lives")

@@ -249,7 +249,7 @@ func failoverTestFence(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Use:   "test-fence NODE",
 		Short: "Ask the fence devices of a kube node whether its machine is on; with --off, switch it off",
 		Long: "Ask every fence device of a kube node, from every peer, whether its machine is on: each peer may lead when it has to be switched off.\n" +
-			"With --off or --on this peer switches it, and nothing else happens: no pod is deleted. Whoever sits at a terminal is asked for the\n" +
+			"With --off or --on this peer switches it, and nothing else happens: no pod is deleted. At a terminal it asks for the\n" +
 			"name of the kube node; a script writes --confirm NODE. The exit code is 1 where a device fails.",
 		Example: "trivet failover test-fence worker-1\ntrivet failover test-fence worker-1 --off --confirm worker-1",
 	}
@@ -294,7 +294,7 @@ func switchPower(ctx context.Context, t *term.Terminal, peer term.Peer, node str
 	return printPower(t, []admin.FencePower{row})
 }
 
-// meant makes sure that somebody means this machine.
+// meant has the operator confirm that this machine is meant.
 func meant(t *term.Terminal, node, name, power, confirmed string) error {
 	hint := fmt.Sprintf("'trivet failover test-fence %s --%s --confirm %s'", node, power, name)
 	switch {
@@ -303,7 +303,7 @@ func meant(t *term.Terminal, node, name, power, confirmed string) error {
 	case confirmed != "":
 		return term.Usage("--confirm %s: the kube node is called %s", confirmed, name)
 	case !term.IsTerminal(t.In):
-		return term.Fail(term.ExitUsage, hint, "test-fence: nobody is here to ask whether %s shall be switched %s", name, power)
+		return term.Fail(term.ExitUsage, hint, "test-fence: standard input is not a terminal to confirm that %s shall be switched %s", name, power)
 	}
 	if !t.Ask(fmt.Sprintf("The machine of %s will be switched %s. Type the name of the kube node: ", node, power), name) {
 		return term.Fail(term.ExitUsage, "nothing was changed", "test-fence: that was not the name of the kube node")

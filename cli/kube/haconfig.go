@@ -34,7 +34,7 @@ func haconfigManifest(t *term.Terminal) *cobra.Command {
 		Short: "Print the registration of the webhook and the rights it needs, to be applied with kubectl",
 		Long: "Print what an operator applies to a cluster so that its API server asks the peers about components, and the peers may do there what\n" +
 			"that needs, and nothing else: the MutatingWebhookConfiguration, a service account, its rights and a token for a kubeconfig; with\n" +
-			"--via endpoints a Service whose EndpointSlice the leader keeps. It asks nobody; the flags say what haconfig in trivet.yaml says. Where\n" +
+			"--via endpoints a Service whose EndpointSlice the leader keeps. It asks no API server; the flags say what haconfig in trivet.yaml says. Where\n" +
 			"haconfig has several clusters, each needs the manifest with its own name: the peers know by the path which cluster asks.",
 		Example: "  trivet haconfig manifest --cluster prod --via floating-ip --address 192.0.2.10 | kubectl apply -f -\n" +
 			"  trivet haconfig manifest --cluster prod --via endpoints | kubectl apply -f -",

@@ -81,8 +81,8 @@ func haconfigLint(t *term.Terminal) *cobra.Command {
 		Long: "Read manifests (YAML or JSON) and say for each Deployment and StatefulSet, and each autoscaler, what the webhook would change, and\n" +
 			"what would not survive the loss of a host even then: a single replica, nothing that spreads it, no disruption budget, a volume\n" +
 			"of one host. Namespaces, budgets and autoscalers in the same file count; a namespace that is not in it is taken for one that\n" +
-			"is considered. It asks nobody. Documents of other kinds are passed over, whatever is in them. What cannot be read does not keep the\n" +
-			"rest from being judged; it is named, and the exit code is 2 then.\n" + adviceExit,
+			"is considered. It asks no API server. Documents of other kinds are skipped. A document that cannot be read is named, the\n" +
+			"rest is judged, and the exit code is 2 then.\n" + adviceExit,
 		Example: "  trivet haconfig lint deployment.yaml\n  helm template . | trivet haconfig lint - --tolerance zone --zones a,b,c -o json",
 	}
 	f.add(c)

@@ -57,12 +57,12 @@ func Elector(t *term.Terminal, newLog func() *slog.Logger) *cobra.Command {
 	var f electorFlags
 	c := &cobra.Command{
 		Use:   "elector --election NAME",
-		Short: "Stand for election beside another program, and tell it who leads",
+		Short: "Stand for election for another program, and tell it who leads",
 		Long: "Hold the lease elector.NAMESPACE.NAME of the cluster, and answer {\"name\": WHO HAS IT} over HTTP on every path: what the sidecar leader-elector\n" +
 			"did with an Endpoints object, and with its flags, so that the arguments of a container stay as they are. The lease is asked for at the APIs of\n" +
 			"--server, or $TRIVET_SERVER, whose lease.enabled is set.\n\n" +
 			"Its own id it names until a third of --ttl before the cluster may give the lease to another, counted from before it was asked for; \"\" when\n" +
-			"nobody can be vouched for. INT and TERM give the lease back. Flags of leader-elector that are about Kubernetes' API or its log are taken, and not\n" +
+			"the leader is not known. INT and TERM give the lease back. Flags of leader-elector that are about Kubernetes' API or its log are taken, and not\n" +
 			"used unless there is --mirror.\n\n" +
 			"--mirror shows the election in Kubernetes, for programs that read it there: in the Lease NAME, in the annotation of the Endpoints NAME, or both.",
 		Example: "  trivet elector --server http://h1:5050,http://h2:5050,http://h3:5050 \\\n    --election kuryr-controller --election-namespace kube-system --ttl 5s --http 0.0.0.0:16401",
@@ -212,7 +212,7 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), electorDrain)
 		defer cancel()
 		err := srv.Shutdown(limited)
-		if err != nil { // somebody holds on
+		if err != nil { // a client keeps its connection open
 			err = srv.Close()
 		}
 		serving.Wait()

@@ -23,7 +23,7 @@ func Lease(t *term.Terminal) *cobra.Command {
 	c := term.Group("lease", "Leases with fencing tokens, for other programs",
 		run(t, f), acquire(t, f), renew(t, f), release(f), list(t, f), show(t, f), forget(f), policy(t), guard())
 	c.Long = "Leases with fencing tokens, for other programs, through the API of any peer whose lease.enabled is set. " +
-		"One holder has a lease at a time; the token rises with every grant, so that whatever the holder changes can refuse one that was held before."
+		"One holder has a lease at a time; the token rises with every grant, so that a resource that the holder changes can refuse an earlier holder."
 	c.PersistentFlags().AddFlagSet(flags)
 	return c
 }
@@ -47,7 +47,7 @@ func acquire(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		Use:   "acquire NAME",
 		Short: "Acquire a lease that is free, and print its token",
 		Long: "Acquire a lease that is free, and print it; -q prints the token alone. It ends by itself after --ttl: " +
-			"renew it before, and stop what you do under it when you cannot. Exit code 4: somebody else has it.",
+			"renew it before, and stop what you do under it when you cannot. Exit code 4: another holder has it.",
 		Example: "trivet lease acquire backup --holder h1 --ttl 30s",
 		Ask: func(ctx context.Context, web *client.Client, args []string) (client.Lease, error) {
 			return web.AcquireLease(ctx, args[0], l)
@@ -57,7 +57,7 @@ func acquire(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	holderFlag(c, &l.Holder)
 	c.Flags().DurationVar(&l.TTL, "ttl", 30*time.Second, "how long it lasts unless it is renewed; at most 24h")
 	c.Flags().DurationVar(&l.Wait, "wait", 0, "how long to wait while another has it; at most 30s")
-	c.Flags().BoolVar(&l.Takeover, "takeover", false, "have a new token although this holder has the lease, and fence whatever acts under the old one")
+	c.Flags().BoolVar(&l.Takeover, "takeover", false, "have a new token although this holder has the lease, and fence all that acts under the old one")
 	c.Flags().StringVar(&l.Metadata, "metadata", "", "a text that is kept with it")
 	c.Flags().StringVar(&l.Request, "request-id", "", "name of this acquisition: the same again is the same grant")
 	return c
@@ -112,8 +112,8 @@ func release(f *servers.Flags) *cobra.Command {
 func forget(f *servers.Flags) *cobra.Command {
 	return f.EachOf(&cobra.Command{
 		Use:     "forget NAME…",
-		Short:   "Remove what is kept of free leases",
-		Long:    "Remove what is kept of free leases. Tokens never come twice, so that nothing is lost with them.",
+		Short:   "Remove the records of free leases",
+		Long:    "Remove the records of free leases. Tokens never come twice, so that nothing is lost with them.",
 		Example: "trivet lease forget backup",
 	}, (*client.Client).ForgetLease)
 }

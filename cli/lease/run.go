@@ -31,11 +31,11 @@ func run(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		Use:   "run NAME -- COMMAND ARGUMENT…",
 		Short: "Run a program while this host holds a lease, and end it when it does not",
 		Long: "Acquire a lease, run a program while it is renewed, and release it when the program has ended with all it started.\n\n" +
-			"A guard, a small process beside this one, ends the program when the lease was not renewed in time: TERM a margin before the end that the\n" +
-			"cluster knows, KILL half a margin later, to its process group and whatever left that. It does so too when this process is stopped or killed,\n" +
+			"A guard, a second small process, ends the program when the lease was not renewed in time: TERM a margin before the end that the\n" +
+			"cluster knows, KILL half a margin later, to its process group and to processes that left that. It does so too when this process is stopped or killed,\n" +
 			"and after the machine has slept. A lease that is lost to another, by a takeover, is KILL at once. Run the program in the foreground: what it\n" +
 			"leaves behind is killed when it ends.\n\n" +
-			"In the program's environment are TRIVET_FENCING_TOKEN, to be sent with whatever it changes, and TRIVET_LEASE_DEADLINE: until when the lease was\n" +
+			"In the program's environment are TRIVET_FENCING_TOKEN, to be sent with each change it makes, and TRIVET_LEASE_DEADLINE: until when the lease was\n" +
 			"held at the start, in seconds since boot as /proc/uptime counts them.\n\n" +
 			"INT, TERM, HUP, QUIT, USR1, USR2, ALRM, WINCH and CONT are forwarded to the program's group. The exit code is the program's own, 128+n when\n" +
 			"signal n ended it, 127 or 126 when it cannot be started; 75 when it was ended because of the lease; 4 when another holds that, after --wait;\n" +
@@ -59,7 +59,7 @@ func run(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	c.Flags().DurationVar(&r.lease.TTL, "ttl", 15*time.Second, "how long it lasts unless it is renewed, every third of that; at most 24h")
 	c.Flags().DurationVar(&r.lease.Margin, "margin", 0, "how long before its end the program is asked to end; a tenth to a half of --ttl (default a third)")
 	c.Flags().StringVar(&wait, "wait", wait, "how long to wait while another has it, or 'forever'")
-	c.Flags().BoolVar(&r.lease.Takeover, "takeover", false, "do not wait for the end of a lease that this holder has: have a new token, which fences whatever acts under the old one")
+	c.Flags().BoolVar(&r.lease.Takeover, "takeover", false, "do not wait for the end of a lease that this holder has: have a new token, which fences all that acts under the old one")
 	c.Flags().StringVar(&r.lease.Metadata, "metadata", "", "a text that is kept with it")
 	return c
 }
@@ -114,7 +114,7 @@ func runUnderLease(c *cobra.Command, t *term.Terminal, f *servers.Flags, r runFl
 // guardName is the word by which a guard is started.
 const guardName = "guard"
 
-// guard is what 'lease run' starts beside itself, with files that nobody else
+// guard is the process that 'lease run' starts, with open files that only its parent
 // can give it.
 func guard() *cobra.Command {
 	return &cobra.Command{

@@ -58,7 +58,7 @@ func WriteWhole(path string, write func(*os.File) error) error {
 }
 
 // Replace puts a file in its place. What was there keeps its owner; a secret goes to
-// the group of the service, or to nobody else.
+// the group of the service, or to no group.
 func Replace(path string, text []byte, mode fs.FileMode, was fs.FileInfo) error {
 	return WriteWhole(path, func(f *os.File) error {
 		if _, err := f.Write(text); err != nil {
@@ -108,8 +108,8 @@ func HandOver(path string) error {
 	if !ok {
 		return nil
 	}
-	// os.Root follows no link out of the directory, which may be somebody's who
-	// is not to be trusted with root's powers.
+	// os.Root follows no link out of the directory, which may belong to a user who must
+	// not get root's powers.
 	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
 		if err == nil {
 			err = give(root, name, who)

@@ -17,8 +17,8 @@ import (
 	"github.com/trivet-ha/trivet/client"
 )
 
-// What is told of an interface: its own fields, and those that the hook
-// lldp_basic reads from the switch it is plugged into. The names are those of
+// Fields of an interface: its own, and those that the hook lldp_basic reads from the
+// switch it is plugged into. The names are those of
 // 'baremetal introspection interface'.
 const (
 	FieldInterface = "interface"

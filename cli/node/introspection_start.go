@@ -33,7 +33,7 @@ func introspectionStart(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		Long: "Start the introspections of nodes; - reads nodes from standard input. What became of each is printed on standard output.\n" +
 			"Where the answer to a start was lost, the node is looked at before it is repeated: a machine is not switched on twice.\n" +
 			"With --wait the exit code is 0 only if all introspections finished well; with --check-errors as well, only those that did not are printed\n" +
-			"if there are any. Whatever ends the command, the introspections go on.",
+			"if there are any. The introspections go on when the command is ended.",
 		Example: "trivet introspection start node-1 node-2\nopenstack baremetal node list -f value -c UUID | trivet introspection start --wait -",
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "stay until every introspection ended")
@@ -233,7 +233,7 @@ func (b *board) lookThrough(ctx context.Context, web *client.Client, pending []i
 	return slices.DeleteFunc(pending, func(i int) bool { return shown[i] }), nil
 }
 
-// leave notes why nobody waits any longer for the nodes that are not done: the
+// leave notes why the command no longer waits for the nodes that are not done: the
 // end of ctx, or err.
 func (b *board) leave(ctx context.Context, err error) {
 	if err == nil {

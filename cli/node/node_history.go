@@ -149,7 +149,7 @@ func errorHint(node, reason string) string {
 	case strings.HasPrefix(reason, "Introspection timeout"):
 		return "the machine did not call in time: 'trivet firewall explain " + node + "' says whether it may boot; look at its console; then 'trivet introspection start " + node + "'"
 	case strings.HasPrefix(reason, "Canceled by operator"):
-		return "an operator aborted it; 'trivet introspection start " + node + "' begins anew"
+		return "an operator aborted it; 'trivet introspection start " + node + "' begins again"
 	case strings.Contains(reason, "was given up") || strings.Contains(reason, "déjà vu"):
 		return "workers ended while they processed it: 'journalctl -u trivet' on the peers that are named; keep the data with 'trivet introspection data save --unprocessed " + node + "'"
 	}

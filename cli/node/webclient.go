@@ -11,10 +11,10 @@ import (
 // callsAtOnce is how many questions are under way together; more of them wait.
 const callsAtOnce = 16
 
-// forEach calls do for 0 … n-1, callsAtOnce at a time, and waits for all. Once
-// a do came to nothing because no server answered anybody anything meanwhile,
-// it ends the context of the others with that error as the cause: a thousand
-// nodes do not wait for a dead cluster a thousand times.
+// forEach calls do for 0 … n-1, callsAtOnce at a time, and waits for all. Once a do
+// fails and no server has answered any of the others meanwhile, forEach ends the
+// context of the others with that error as the cause: a thousand nodes do not wait for
+// a dead cluster a thousand times.
 func forEach(ctx context.Context, web *client.Client, n int, do func(ctx context.Context, i int) error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)

@@ -210,7 +210,7 @@ func (s *Set) LoadAgain(first config.Config) func() (config.Config, error) {
 	}
 	return func() (config.Config, error) {
 		if name, _, err := s.ConfigFile(); err == nil && name == "" && was != "" {
-			return config.Config{}, fmt.Errorf("%s: it is gone, and this peer was started with what stood in it", was)
+			return config.Config{}, fmt.Errorf("%s was deleted; the running peer still uses its previous content", was)
 		}
 		c, err := s.servable(s.Peruse())
 		var said *term.Failure

@@ -87,7 +87,7 @@ func heldText(f api.Firewall) string {
 	}
 }
 
-// rulesWrong is said of rules that somebody else changed, or that the kernel
+// rulesWrong is shown for rules that another program changed, or that the kernel
 // refused.
 const rulesWrong = "wrong"
 
@@ -144,7 +144,7 @@ func recordedText(rows []api.Firewall) string {
 		case r.Unknown:
 			return "who has the door open is not known since a restore or recovery"
 		}
-		return "nobody has the door open"
+		return "no peer has the door open"
 	}
 	return ""
 }
@@ -301,8 +301,8 @@ func firewallClose(t *term.Terminal, set *options.Set) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "close",
 		Short: "Shut this host's door from the configuration alone, before or after the peer runs",
-		Long: "Install the PXE filter of this host, shut, without asking anybody: no peer, no log, no network. For a unit that runs before\n" +
-			"the DHCP server starts, and after the peer has ended. Whatever let a machine through is gone when it returns. A peer that\n" +
+		Long: "Install the PXE filter of this host, shut, without a peer, a log or the network. For a unit that runs before\n" +
+			"the DHCP server starts, and after the peer has ended. No rule lets a machine through when it returns. A peer that\n" +
 			"runs and leads opens the door again by itself: stop it first.\n\n" +
 			"With firewall.driver dnsmasq the files that dnsmasq may have read are rewritten, so that it ignores every machine. With --purge\n" +
 			"they are removed, and the directory is made if need be: at boot, before dnsmasq starts. A dnsmasq that runs does not notice what\n" +

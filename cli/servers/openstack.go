@@ -13,8 +13,8 @@ import (
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
-// tokenSource returns who gives a token of Keystone where a peer asks for one:
-// the flag, or the variables that every client of OpenStack reads. nil: nobody.
+// tokenSource returns the source of a Keystone token where a peer asks for one: the
+// flag, or the variables that every client of OpenStack reads; nil if neither is set.
 func (f *Flags) tokenSource() (func(context.Context) (string, error), error) {
 	if token := cmp.Or(f.token, f.term.Variable("OS_TOKEN", "")); token != "" {
 		return func(context.Context) (string, error) { return token, nil }, nil

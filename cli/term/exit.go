@@ -104,7 +104,7 @@ func exitOfCode(code string) int {
 	case api.CodeNoLeader:
 		return ExitNoLeader
 	case api.CodeTableFull:
-		return ExitFailed // not 4, which says of a lease that somebody else works under it
+		return ExitFailed // not 4, which says of a lease that another holder works under it
 	case api.CodeOutcomeUnknown:
 		return ExitOutcomeUnknown
 	case api.CodeNotAuthorised:
@@ -207,8 +207,8 @@ func Failures(errs []error) error {
 	return &Failure{Code: ExitOf(errs[0]), Err: errors.Join(shown...), Hint: HintOf(errs[0])}
 }
 
-// ProgramEnded is the end of a program that ran for us: it has said itself whatever
-// there is to say.
+// ProgramEnded is the end of a program that ran for us: it has written its own
+// messages, so none is added.
 type ProgramEnded struct{ Code int }
 
 // Error implements error.

@@ -47,7 +47,7 @@ func OnPort(hostport, certificate string, wall func() time.Time) Peer {
 	return Peer{AnswerLimit, func() way { return w }}
 }
 
-// readOperator reads certificate, CA and key. Whoever can read the file has the
+// readOperator reads certificate, CA and key. A reader of the file controls the
 // cluster, so one that everybody can read is refused.
 func readOperator(path string) (*pki.Credentials, error) {
 	if path == "" {

@@ -52,7 +52,7 @@ func (t *Terminal) Show(v, table any) error {
 	return t.Table(table)
 }
 
-// Table prints a slice of structs as Show does, whatever the format.
+// Table prints a slice of structs as Show does, as a table in every format.
 func (t *Terminal) Table(rows any) error {
 	of := reflect.ValueOf(rows)
 	var g Grid

@@ -89,7 +89,7 @@ func (t *Terminal) Input(name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// IsTerminal says whether somebody sits at the other end of in.
+// IsTerminal says whether in is a terminal.
 func IsTerminal(in any) bool {
 	f, ok := in.(*os.File)
 	if !ok {

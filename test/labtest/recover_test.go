@@ -40,8 +40,8 @@ func TestRecover(t *testing.T) {
 	refuse(4, "runs", "recover", "--yes-i-lost-the-majority", "--confirm", "a")
 	back.Kill9()
 	refuse(4, "2 of 3 voters are not named lost, and a majority of them is 2", "recover", "--lost", "c")
-	refuse(2, "nobody is here to ask", "recover")
-	refuse(2, "nobody is here to ask", "recover", "--yes-i-lost-the-majority")
+	refuse(2, "standard input is not a terminal", "recover")
+	refuse(2, "standard input is not a terminal", "recover", "--yes-i-lost-the-majority")
 	refuse(2, "this peer is called a", "recover", "--yes-i-lost-the-majority", "--confirm", "b")
 	if out := survivor.Must("recover", "--dry-run", survivor.Flags()); !strings.Contains(out, "b (") || !strings.Contains(out, "c (") {
 		t.Fatalf("the dry run does not name the lost:\n%s", out)
