@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// sumsFile holds the checksums of everything beside it, for 'sha256sum -c'.
+// sumsFile holds the checksums of the other files in its directory, for
+// 'sha256sum -c'.
 const sumsFile = "SHA256SUMS"
 
 // compress replaces a file by its compressed form.

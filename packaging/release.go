@@ -28,8 +28,8 @@ func (r *release) path(words ...string) string {
 	return filepath.Join(append([]string{r.work}, words...)...)
 }
 
-// cleanEnv is an environment in which a build depends on nothing that somebody
-// happened to set.
+// cleanEnv is an environment in which a build does not depend on variables of the
+// user.
 func cleanEnv(env []string) []string {
 	var clean []string
 	for _, entry := range env {
