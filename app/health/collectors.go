@@ -33,7 +33,7 @@ func NewFigures() *Figures {
 			Help:    "How long the inspector's API took to answer, by what was asked (callback of a ramdisk, or request) and by the code of the answer.",
 			Buckets: []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}}, []string{"call", "code"}),
 		Throttled: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "trivet", Name: "api_callbacks_throttled_total",
-			Help: "Callbacks that were told to come again, since their source sends more than one may."}),
+			Help: "Callbacks that were refused with 503, since their source sends more than one may."}),
 		logins: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "page_logins_total",
 			Help: "Logins at the page that were judged, by their result (ok or refused)."}, []string{"result"}),
 		elections: newElectorAnswers(),

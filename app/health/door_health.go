@@ -130,7 +130,7 @@ func (d *Door) register(r registry) {
 	r.counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })
 	r.counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.", func() float64 { return float64(guard().Lapses) })
 	r.gauge("firewall_in_step", "1 while the rules of this host are as they should be.", func() float64 { return BoolValue(d.err() == nil) })
-	r.counter("firewall_drift_total", "How often somebody else changed the rules of this host.", func() float64 { return float64(d.listState().Drift) })
+	r.counter("firewall_drift_total", "How often another program changed the rules of this host.", func() float64 { return float64(d.listState().Drift) })
 	r.gauge("firewall_allowed_macs", "MACs on the whitelist of this host.", func() float64 { return float64(d.listState().Allow) })
 	r.gauge("firewall_denied_macs", "MACs on the blacklist of this host.", func() float64 { return float64(d.listState().Deny) })
 	r.gauge("firewall_port_list_age_seconds", "Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
