@@ -51,11 +51,11 @@ func ParseRing(text []byte) (r Ring, err error) {
 		return r, errors.New("gossip key must be 16, 24 or 32 bytes, or a list of such keys") // the error would quote the key
 	}
 	if len(r.Keys) == 0 || len(r.Keys) > maxRing {
-		return r, fmt.Errorf("%d gossip keys, 1 to %d are meant", len(r.Keys), maxRing)
+		return r, fmt.Errorf("list has %d gossip keys, want 1 to %d", len(r.Keys), maxRing)
 	}
 	for _, key := range r.Keys {
 		if !isKeySize(len(key)) {
-			return r, fmt.Errorf("a gossip key of %d bytes", len(key))
+			return r, fmt.Errorf("gossip key has %d bytes, want 16, 24 or 32", len(key))
 		}
 	}
 	return r, nil

@@ -84,7 +84,7 @@ func (s Server) check() error {
 	}
 	for _, text := range s.LoaderURLs {
 		if u, err := url.Parse(text); err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("%q is no URL of a directory with the loaders; it is http://HOST/DIRECTORY", text)
+			return fmt.Errorf("invalid loader URL %q: want http://HOST/DIRECTORY", text)
 		}
 	}
 	for i, text := range slices.Concat([]string{s.Interface, s.Root, s.HostsDir}, s.LoaderURLs) {

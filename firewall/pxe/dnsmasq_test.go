@@ -104,7 +104,7 @@ func TestConfigRefuses(t *testing.T) {
 		"no address is left":       func(s *Server) { s.Pools = nil },
 		"is in no subnet of lo":    func(s *Server) { s.Addresses = s.Addresses[1:] },
 		"a lease of 1s":            func(s *Server) { s.Lease = time.Second },
-		"no URL of a directory":    func(s *Server) { s.LoaderURLs = []string{"192.0.2.5/boot"} },
+		"invalid loader URL":       func(s *Server) { s.LoaderURLs = []string{"192.0.2.5/boot"} },
 		"cannot be written":        func(s *Server) { s.Root = "/srv/tf tp" },
 		`"" cannot be written`:     func(s *Server) { s.Interface = "" },
 		`"a,b" cannot be written`:  func(s *Server) { s.Interface = "a,b" },
@@ -133,7 +133,7 @@ func TestScript(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*Boot){
-		"invalid callback URL":               func(b *Boot) { b.Callback = "192.0.2.1:5050" },
+		"invalid callback URL": func(b *Boot) { b.Callback = "192.0.2.1:5050" },
 		"cannot stand":         func(b *Boot) { b.Kernel = "a b" },
 		`"" cannot stand`:      func(b *Boot) { b.Ramdisk = "" },
 		"kernel arguments":     func(b *Boot) { b.Arguments = "x || shell" },
