@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net"
 	"slices"
 	"strings"
@@ -62,24 +63,32 @@ func (o Options) present(key string, a config.Address, was string) string {
 	return now
 }
 
-// announce tells the others where this peer is dialled until its own state says
+// announcer makes a new address of this peer known.
+type announcer struct {
+	id      datadir.Identity
+	core    *Core
+	forward *cluster.Forwarder
+	log     *slog.Logger
+}
+
+// run tells the others where this peer is dialled until its own state says
 // the same: while it does not, the leader dials elsewhere, and this peer hears
 // of no leader that it could ask.
-func (p *Peer) announce(ctx context.Context) {
+func (a announcer) run(ctx context.Context) {
 	var said time.Time
 	began := time.Now()
 	for {
-		m, known := p.core.Store.View().Member(p.id.ID)
-		if known && m.Address == p.id.Address && m.Gossip == p.id.Gossip {
+		m, known := a.core.Store.View().Member(a.id.ID)
+		if known && m.Address == a.id.Address && m.Gossip == a.id.Gossip {
 			return
 		}
 		// A peer whose log has not caught up cannot know where it was; that it is
 		// dialled elsewhere may be why nobody reaches it.
-		if _, led := p.core.Store.Leader(); known || !led && time.Since(began) > announceWait {
-			err := p.advertise(ctx)
+		if _, led := a.core.Store.Leader(); known || !led && time.Since(began) > announceWait {
+			err := a.advertise(ctx)
 			if err != nil && known && time.Since(said) > announceSay {
 				said = time.Now()
-				p.opts.Logger.Warn("advertise new address pending, retrying", "from", m.Address, "to", p.id.Address, "err", err)
+				a.log.Warn("advertise new address pending, retrying", "from", m.Address, "to", a.id.Address, "err", err)
 			}
 		}
 		select {
@@ -96,7 +105,7 @@ var errNobodyToTell = errors.New("no other member took it")
 // of the others that takes it. Who they are the log's configuration says: of a peer
 // that was started anew and hears of no leader, the state is that of its snapshot,
 // which may know nobody.
-func (p *Peer) advertise(ctx context.Context) error {
+func (a announcer) advertise(ctx context.Context) error {
 	errs := []error{errNobodyToTell}
 	try := func(do func(context.Context) error) bool {
 		limited, cancel := context.WithTimeout(ctx, announceLimit)
@@ -105,9 +114,9 @@ func (p *Peer) advertise(ctx context.Context) error {
 		errs = append(errs, err)
 		return err == nil
 	}
-	move := fsm.MoveMember{Peer: p.id.ID, Address: p.id.Address, Gossip: p.id.Gossip}
-	if !p.core.Session.ID().IsZero() && try(func(ctx context.Context) error {
-		res, err := p.core.Session.Do(ctx, "", move)
+	move := fsm.MoveMember{Peer: a.id.ID, Address: a.id.Address, Gossip: a.id.Gossip}
+	if !a.core.Session.ID().IsZero() && try(func(ctx context.Context) error {
+		res, err := a.core.Session.Do(ctx, "", move)
 		return errors.Join(err, res.Err())
 	}) {
 		return nil
@@ -116,10 +125,10 @@ func (p *Peer) advertise(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, srv := range p.core.Store.Servers() {
+	for _, srv := range a.core.Store.Servers() {
 		_, address, ok := strings.Cut(srv.Address, "@")
 		m := fsm.Member{ID: srv.ID, Name: srv.ID, Address: address}
-		if ok && srv.ID != p.id.ID && try(func(ctx context.Context) error { return p.forward.Tell(ctx, m, cluster.PathMove, words) }) {
+		if ok && srv.ID != a.id.ID && try(func(ctx context.Context) error { return a.forward.Tell(ctx, m, cluster.PathMove, words) }) {
 			return nil
 		}
 	}

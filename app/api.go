@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -26,8 +27,8 @@ func networks(texts []string) []netip.Prefix {
 
 // openTLS returns how the API is served, nil for in the clear. Files are read
 // at once; a certificate of the cluster's CA is made when somebody comes.
-func (p *Peer) openTLS() (*tls.Config, error) {
-	conf, log := p.opts.Config.API.TLS, p.opts.Logger
+func (o Options) openTLS(id datadir.Identity, view func() fsm.View) (*tls.Config, error) {
+	conf, log := o.Config.API.TLS, o.Logger
 	switch conf.Certificate {
 	case config.TLSFiles:
 		files, err := api.OpenCertificateFiles(conf.CertFile, conf.KeyFile, log)
@@ -37,8 +38,7 @@ func (p *Peer) openTLS() (*tls.Config, error) {
 		return api.TLS(files.Get), nil
 	case config.TLSCluster:
 		issued := &api.Issued{
-			Peer: p.id.ID, Names: p.serverNames(), View: func() fsm.View { return p.core.Store.View() },
-			Wall: p.opts.Wall, Random: p.opts.Random, Logger: log,
+			Peer: id.ID, Names: serverNames(o.Config, id), View: view, Wall: o.Wall, Random: o.Random, Logger: log,
 		}
 		return api.TLS(issued.Get), nil
 	}
@@ -47,13 +47,12 @@ func (p *Peer) openTLS() (*tls.Config, error) {
 
 // serverNames are the names and addresses by which clients may call this peer's
 // API, none twice.
-func (p *Peer) serverNames() []string {
-	conf := p.opts.Config
-	names := []string{p.id.Name, "localhost", "127.0.0.1", "::1", conf.FloatingIP.Address}
+func serverNames(conf config.Config, id datadir.Identity) []string {
+	names := []string{id.Name, "localhost", "127.0.0.1", "::1", conf.FloatingIP.Address}
 	if host, err := os.Hostname(); err == nil {
 		names = append(names, host)
 	}
-	for _, address := range []string{p.id.Address, conf.API.Listen} {
+	for _, address := range []string{id.Address, conf.API.Listen} {
 		if host, _, err := net.SplitHostPort(address); err == nil {
 			names = append(names, host)
 		}

@@ -20,8 +20,8 @@ func TestServerNames(t *testing.T) {
 	c.API.Listen = "[2001:db8::7]:5050"
 	c.FloatingIP.Address = "192.0.2.10"
 	c.API.TLS.Names = []string{"api.example.org", "h1"}
-	p := &Peer{opts: Options{Config: c}, id: datadir.Identity{Name: "h1", Address: "192.0.2.1:7350"}}
-	got := p.serverNames()
+	id := datadir.Identity{Name: "h1", Address: "192.0.2.1:7350"}
+	got := serverNames(c, id)
 	for _, want := range []string{"h1", "localhost", "127.0.0.1", "::1", "192.0.2.10", "192.0.2.1", "2001:db8::7", "api.example.org"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is not among %q", want, got)
@@ -32,8 +32,8 @@ func TestServerNames(t *testing.T) {
 		t.Errorf("a name is there twice: %q", got)
 	}
 	for _, listen := range []string{":5050", "0.0.0.0:5050", "[::]:5050"} {
-		p.opts.Config.API.Listen = listen
-		for _, name := range p.serverNames() {
+		c.API.Listen = listen
+		for _, name := range serverNames(c, id) {
 			if ip := net.ParseIP(name); name == "" || ip != nil && ip.IsUnspecified() {
 				t.Errorf("%s: a certificate for %q", listen, name)
 			}

@@ -21,16 +21,16 @@ type keeper struct {
 
 // openAuth returns who may use the API. Files are read at once; nobody is asked
 // anything yet.
-func (p *Peer) openAuth(conf config.API) (keeper, error) {
+func (o Options) openAuth(conf config.API) (keeper, error) {
 	switch conf.AuthStrategy {
 	case "http_basic":
-		auth, err := api.NewBasicAuth(conf.HTTPBasicAuthUserFile, conf.HTTPBasicReaders, p.opts.Wall, p.opts.Random, p.opts.Logger)
+		auth, err := api.NewBasicAuth(conf.HTTPBasicAuthUserFile, conf.HTTPBasicReaders, o.Wall, o.Random, o.Logger)
 		if err != nil {
 			return keeper{}, fmt.Errorf("api.http_basic_auth_user_file: %w", err)
 		}
 		return keeper{auth: auth}, nil
 	case config.StrategyKeystone:
-		return p.openKeystone(conf.Keystone)
+		return o.openKeystone(conf.Keystone)
 	case "noauth":
 		return keeper{auth: api.NoAuth()}, nil
 	}
@@ -38,10 +38,10 @@ func (p *Peer) openAuth(conf config.API) (keeper, error) {
 }
 
 // openKeystone makes what asks Keystone about callers.
-func (p *Peer) openKeystone(conf config.APIKeystone) (keeper, error) {
+func (o Options) openKeystone(conf config.APIKeystone) (keeper, error) {
 	secure, err := servicecreds.OpenTLS(servicecreds.Files{
 		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify, Section: "api.keystone",
-	}, p.opts.Logger)
+	}, o.Logger)
 	if err != nil {
 		return keeper{}, err
 	}
@@ -49,11 +49,11 @@ func (p *Peer) openKeystone(conf config.APIKeystone) (keeper, error) {
 	examiner, err := keystone.NewExaminer(keystone.Account{
 		URL: conf.AuthURL, User: conf.Username, UserDomain: conf.UserDomain, Project: conf.Project, ProjectDomain: conf.ProjectDomain,
 		Password: servicecreds.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile, Option: "api.keystone.password_file"},
-	}, transport, p.opts.Wall)
+	}, transport, o.Wall)
 	if err != nil {
 		return keeper{}, err
 	}
-	tokens, err := api.NewKeystoneAuth(conf, examiner, p.opts.Wall, p.opts.Random, p.opts.Logger)
+	tokens, err := api.NewKeystoneAuth(conf, examiner, o.Wall, o.Random, o.Logger)
 	if err != nil {
 		return keeper{}, err
 	}
@@ -67,46 +67,40 @@ func (k keeper) hangUp() {
 	}
 }
 
-// keeperNow returns who decides now.
-func (p *Peer) keeperNow() keeper {
-	if f := p.doorway.now.Load(); f != nil {
+// keeper returns what decides now.
+func (d *doorway) keeper() keeper {
+	if f := d.now.Load(); f != nil {
 		return f.keeper
 	}
-	return p.keeper
+	return d.first
 }
 
 // keystoneAway tells why Keystone does not say who callers are; nil where it
 // does, or is not asked.
-func (p *Peer) keystoneAway() error {
-	if tokens := p.keeperNow().tokens; tokens != nil {
+func (d *doorway) keystoneAway() error {
+	if tokens := d.keeper().tokens; tokens != nil {
 		return tokens.Away()
 	}
 	return nil
 }
 
-// authMetrics adds a figure where Keystone is asked, and nothing elsewhere: a
+// register adds a figure where Keystone is asked, and nothing elsewhere: a
 // constant 1 would pass for an answer.
-func (p *Peer) authMetrics(r *prometheus.Registry) {
+func (d *doorway) register(r prometheus.Registerer) {
 	r.MustRegister(whereAsked{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "trivet", Name: "keystone_up", Help: "1 unless Keystone did not answer this peer's last question, within five minutes.",
-	}, func() float64 { return health.BoolValue(p.keystoneAway() == nil) }), p})
+	}, func() float64 { return health.BoolValue(d.keystoneAway() == nil) }), d})
 }
 
 // whereAsked shows a figure while Keystone is asked.
 type whereAsked struct {
 	prometheus.Collector
-	peer *Peer
+	doorway *doorway
 }
 
 // Collect implements prometheus.Collector.
 func (w whereAsked) Collect(to chan<- prometheus.Metric) {
-	if w.peer.keeperNow().tokens != nil {
+	if w.doorway.keeper().tokens != nil {
 		w.Collector.Collect(to)
 	}
-}
-
-// hangUp ends the connections to other services that carry nothing.
-func (p *Peer) hangUp() {
-	p.ironic.Close()
-	p.keeperNow().hangUp()
 }

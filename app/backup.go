@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/app/health"
@@ -70,9 +68,9 @@ type backup struct {
 	index uint64    // of the log
 }
 
-func (p *Peer) newBackups() *backups {
+func newBackups(o Options, peer datadir.Identity, view func() fsm.View) *backups {
 	return &backups{
-		conf: p.opts.Config.Backup, peer: p.id, view: p.core.Store.View, wall: p.opts.Wall, log: p.opts.Logger, failing: logs.Limit(p.opts.Logger), began: p.opts.Wall(),
+		conf: o.Config.Backup, peer: peer, view: view, wall: o.Wall, log: o.Logger, failing: logs.Limit(o.Logger), began: o.Wall(),
 		free: func(path string) (uint64, error) {
 			space, err := ballast.Look(path)
 			return space.Free, err
@@ -298,15 +296,12 @@ func (b *backups) warnings() []api.Warning {
 }
 
 // metrics registers figures where backups are configured.
-func (b *backups) metrics(r prometheus.Registerer) {
+func (b *backups) metrics(r *health.Figures) {
 	if b.conf.Directory == "" {
 		return
 	}
-	gauge := func(name, help string, value func() float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: name, Help: help}, value))
-	}
-	gauge("backup_age_seconds", "How old this peer's newest backup is; since its start while there is none.", func() float64 { return b.age().Seconds() })
-	gauge("backup_failing", "1 while the newest attempt at a backup failed.", func() float64 {
+	r.Gauge("backup_age_seconds", "How old this peer's newest backup is; since its start while there is none.", func() float64 { return b.age().Seconds() })
+	r.Gauge("backup_failing", "1 while the newest attempt at a backup failed.", func() float64 {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return health.BoolValue(b.err != nil)

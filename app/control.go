@@ -18,7 +18,7 @@ import (
 )
 
 func (p *Peer) control(d admin.Doctor) *admin.Control {
-	c := &admin.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Membership: p, Safety: p, Keys: p, Trust: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Drill: p, Bundler: p, Names: p.names, Events: p.events, Admission: p.doorway.admission, Report: p.recorder.Report, Logger: p.opts.Logger}
+	c := &admin.Control{Local: p, Log: p.core.Store, Do: p.core.Session, Admin: p, Membership: p, Safety: p, Keys: p, Trust: p, Snapshots: p.core, Filter: p, Others: p, Doctor: d, Kube: p.kubeControl(), Reloader: p, Drill: p, Bundler: p, Names: p.names, Events: p.events, Admission: p.serving.admission, Report: p.recorder.Report, Logger: p.opts.Logger}
 	if p.core.Service != nil {
 		c.Import = p.core.Service
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/client/lease"
-	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/lease/elector"
 )
 
@@ -26,8 +26,7 @@ func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
 }
 
 // electing translates the configuration.
-func (p *Peer) electing() Electing {
-	conf := p.opts.Config.Elector
+func electing(conf config.Elector) Electing {
 	e := Electing{Now: lease.Boottime}
 	for _, election := range conf.Elections() {
 		e.Elections = append(e.Elections, elector.ElectionSource{Lease: election.Lease, Identities: conf.Called()})
@@ -37,19 +36,16 @@ func (p *Peer) electing() Electing {
 
 // serveElections opens an endpoint for each election.
 func (p *Peer) serveElections(ctx context.Context) error {
-	for n, one := range p.opts.Config.Elector.Elections() {
-		ln, err := listen(ctx, "elector.listen", one.Listen)
+	for n, conf := range p.opts.Config.Elector.Elections() {
+		ln, err := listen(ctx, "elector.listen", conf.Listen)
 		if err != nil {
 			return err
 		}
-		p.start(elector.Timed(ln, lease.Boottime), p.electionServer(one.Name, p.core.Elector.Elections()[n]))
+		endpoint := elector.NewEndpoint(elector.EndpointOptions{
+			Election: conf.Name, Source: p.core.Elector.Elections()[n], Now: lease.Boottime, Admission: p.serving.admission, Failed: p.serving.files.Note, Logger: p.opts.Logger,
+			Answered: p.figures.Answered,
+		})
+		p.serving.start(elector.Timed(ln, lease.Boottime), endpoint.Server(api.Identified))
 	}
 	return nil
-}
-
-func (p *Peer) electionServer(name string, election *elector.Election) *httpserver.Server {
-	return elector.NewEndpoint(elector.EndpointOptions{
-		Election: name, Source: election, Now: lease.Boottime, Admission: p.doorway.admission, Failed: p.files.Note, Logger: p.opts.Logger,
-		Answered: p.figures.Answered,
-	}).Server(api.Identified)
 }

@@ -30,10 +30,10 @@ type Failover struct {
 	Finder        failover.Finder
 }
 
-// openKube is what the configuration makes of a Failover: nothing at all while
+// openFailover is what the configuration makes of a Failover: nothing at all while
 // failover is off. It reads files and talks to nobody.
-func (p *Peer) openKube(context.Context) error {
-	conf := p.opts.Config.Failover
+func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, opened *closers) error {
+	conf := o.Config.Failover
 	if conf.Mode == config.FailoverOff {
 		return nil
 	}
@@ -42,47 +42,47 @@ func (p *Peer) openKube(context.Context) error {
 		return err
 	}
 	figures := health.NewKubeFigures()
-	made := &Failover{Settings: settings, Name: p.id.Name, Fences: noFences{}, Finder: &failover.SystemFinder{}}
+	made := &Failover{Settings: settings, Name: peer, Fences: noFences{}, Finder: &failover.SystemFinder{}}
 	if conf.Mode == config.FailoverSafe {
-		fences, err := p.openFences(conf)
+		fences, err := openFences(conf, ironic, o.Logger)
 		if err != nil {
 			return err
 		}
-		p.opened.addFunc("fences", fences.Close)
+		opened.addFunc("fences", fences.Close)
 		made.Fences = figures.CountFences(fences)
 	}
 	for _, c := range conf.Clusters() {
-		opened, err := kube.Open(kube.Options{
-			Name: c.Name, Kubeconfig: c.Kubeconfig, Timeout: conf.Timeout, Peer: p.id.Name, Wall: p.opts.Wall, Logger: p.opts.Logger,
+		cluster, err := kube.Open(kube.Options{
+			Name: c.Name, Kubeconfig: c.Kubeconfig, Timeout: conf.Timeout, Peer: peer, Wall: o.Wall, Logger: o.Logger,
 		})
 		if err != nil {
 			return fmt.Errorf("failover: %w", err)
 		}
-		p.opened.addFunc("failover cluster "+c.Name, opened.Close)
-		made.Clusters = append(made.Clusters, opened)
+		opened.addFunc("failover cluster "+c.Name, cluster.Close)
+		made.Clusters = append(made.Clusters, cluster)
 	}
 	kubelets := failover.NewKubelets(conf.Detection.ProbeTimeout)
-	p.opened.addFunc("kubelets", kubelets.Close)
+	opened.addFunc("kubelets", kubelets.Close)
 	made.KubeletProber = figures.CountProbes(kubelets)
-	p.kube.made, p.kube.figures = made, figures
+	k.failover, k.figures = made, figures
 	return nil
 }
 
-func (p *Peer) openFences(conf config.Failover) (*fence.List, error) {
+func openFences(conf config.Failover, ironic fence.Ironic, log *slog.Logger) (*fence.List, error) {
 	var names []string
 	for _, c := range conf.Clusters() {
 		names = append(names, c.Name)
 	}
 	return fence.Open(conf.FenceFile, fence.Options{
-		Clusters: names, Ironic: p.ironic, Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: p.opts.Logger,
+		Clusters: names, Ironic: ironic, Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: log,
 	})
 }
 
-// kubeParts are the parts of a Peer for kube nodes, besides its Core. The zero
-// value is failover that is off.
-type kubeParts struct {
-	made    *Failover // nil: off
-	figures *health.KubeFigures
+// kubernetes are the parts of a Peer for Kubernetes, besides its Core.
+type kubernetes struct {
+	failover   *Failover // nil: it is off
+	figures    *health.KubeFigures
+	components haParts
 }
 
 // noFences is mode noobaa's: nothing is fenced.

@@ -15,15 +15,15 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 	conf := config.Default()
 	conf.Failover.Kubeconfigs = []string{"prod=/nowhere/kubeconfig"}
 	conf.Failover.FenceFile = "/nowhere/fence.yaml"
-	p := &Peer{opts: Options{Config: conf, Logger: slog.New(slog.DiscardHandler)}, core: new(Core)}
-	if err := p.openKube(t.Context()); err != nil || p.kube.made != nil || len(p.opened.all) > 0 {
+	p := &Peer{opts: Options{Config: conf, Logger: slog.New(slog.DiscardHandler)}, core: new(Core), opened: new(closers)}
+	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err != nil || p.kube.failover != nil || len(p.opened.all) > 0 {
 		t.Errorf("opened %+v: %v", p.kube, err)
 	}
 	if p.kubeControl().Here != nil {
 		t.Error("it is there")
 	}
 	p.opts.Config.Failover.Mode = config.FailoverSafe
-	if err := p.openKube(t.Context()); err == nil || !strings.Contains(err.Error(), "failover.fence_file") {
+	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err == nil || !strings.Contains(err.Error(), "failover.fence_file") {
 		t.Errorf("no such file: %v", err)
 	}
 }

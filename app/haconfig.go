@@ -106,10 +106,10 @@ func (c haCluster) answers() prometheus.Collector {
 
 // openComponents is what the configuration makes of it: nothing at all while it is
 // off. It reads files and talks to nobody.
-func (p *Peer) openComponents(context.Context) error {
-	conf := p.opts.Config.HAConfig
+func openComponents(o Options, closing *closers) (haParts, error) {
+	conf := o.Config.HAConfig
 	if !conf.On() {
-		return nil
+		return haParts{}, nil
 	}
 	var annotated []string
 	for _, c := range conf.Clusters() {
@@ -120,29 +120,28 @@ func (p *Peer) openComponents(context.Context) error {
 	parts := haParts{log: &lateLog{}, figures: newComponentFigures(conf.Clusters())}
 	census := haconfig.NewCensus(annotated...)
 	for _, c := range conf.Clusters() {
-		opened, err := p.openComponentsOf(c, parts.log, census)
+		opened, err := openComponentsOf(c, o, parts.log, census, closing)
 		if err != nil {
-			return fmt.Errorf("haconfig: cluster %s: %w", c.Name, err)
+			return haParts{}, fmt.Errorf("haconfig: cluster %s: %w", c.Name, err)
 		}
 		parts.clusters = append(parts.clusters, opened)
 	}
-	p.ha = parts
-	return nil
+	return parts, nil
 }
 
 // openComponentsOf opens one cluster, and makes what the leader does in it.
-func (p *Peer) openComponentsOf(c config.KubeCluster, log *lateLog, census *haconfig.Census) (haCluster, error) {
-	conf := p.opts.Config.HAConfig
-	names, logger := haconfig.Names{Prefix: conf.Prefix}, p.opts.Logger.With("cluster", c.Name)
+func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *haconfig.Census, opened *closers) (haCluster, error) {
+	conf := o.Config.HAConfig
+	names, logger := haconfig.Names{Prefix: conf.Prefix}, o.Logger.With("cluster", c.Name)
 	cluster, err := hakube.Open(hakube.Options{Kubeconfig: c.Kubeconfig, Names: names, Now: time.Now})
 	if err != nil {
 		return haCluster{}, err
 	}
-	p.opened.addFunc("haconfig cluster "+c.Name, cluster.Close)
+	opened.addFunc("haconfig cluster "+c.Name, cluster.Close)
 	prober := haconfig.NewHTTPProber(log, c.Name)
-	p.opened.addFunc("haconfig prober of "+c.Name, prober.Close)
+	opened.addFunc("haconfig prober of "+c.Name, prober.Close)
 	keep := haconfig.KeeperOptions{
-		Cluster: c.Name, Alone: len(conf.Clusters()) == 1, Peers: log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: p.opts.Logger,
+		Cluster: c.Name, Alone: len(conf.Clusters()) == 1, Peers: log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: o.Logger,
 		More: []func(leader.Authority) haconfig.Chore{haconfig.Retrigger(cluster)},
 	}
 	if rules := namespaceRules(conf, c.Name); len(rules) > 0 {
@@ -239,7 +238,7 @@ func conventions(conf config.HAConfig, cluster string) haconfig.Conventions {
 // serveComponents opens the webhook's port. The certificate is made by this peer
 // itself, from the CA in its state, so that it needs no other peer.
 func (p *Peer) serveComponents(ctx context.Context) error {
-	c := p.ha
+	c := p.kube.components
 	if len(c.clusters) == 0 {
 		return nil
 	}
@@ -251,7 +250,7 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	}
 	p.figures.MustRegister(c.figures.reviews, c.figures.seconds)
 	issued := &api.Issued{
-		Peer: p.id.ID, Names: append(p.serverNames(), p.serviceNames()...), View: c.log.View,
+		Peer: p.id.ID, Names: append(serverNames(p.opts.Config, p.id), serviceNames(conf)...), View: c.log.View,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	}
 	var served []haconfig.Served
@@ -260,20 +259,19 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 		served = append(served, haconfig.Served{Name: of.name, Cluster: of.kube, Conventions: conventions(conf, of.name)})
 	}
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
-		Clusters: served, Timeout: reviewTimeout, Admission: p.doorway.admission, Observe: c.figures.observe, Logger: p.opts.Logger,
+		Clusters: served, Timeout: reviewTimeout, Admission: p.serving.admission, Observe: c.figures.observe, Logger: p.opts.Logger,
 	})
-	p.start(ln, httpserver.New(p.publicServer(reviews, api.TLS(issued.Get))))
+	p.serving.start(ln, httpserver.New(p.serving.public(reviews, api.TLS(issued.Get))))
 	run, stop := context.WithCancel(context.Background())
 	p.opened.addFunc("haconfig caches", stop)
 	for _, of := range c.clusters {
-		p.running.Go(func() { of.kube.Run(run) })
+		p.serving.running.Go(func() { of.kube.Run(run) })
 	}
 	return nil
 }
 
 // serviceNames are the names by which the API server calls a Service.
-func (p *Peer) serviceNames() []string {
-	conf := p.opts.Config.HAConfig
+func serviceNames(conf config.HAConfig) []string {
 	name := conf.Service + "." + conf.Namespace
 	return []string{name, name + ".svc", name + ".svc.cluster.local"}
 }

@@ -22,6 +22,7 @@ type front struct {
 // of a peer share its admission, which outlives a front.
 type doorway struct {
 	now       atomic.Pointer[front]
+	first     keeper // while there is no front
 	admission *admission.Controller
 }
 
@@ -32,7 +33,7 @@ func (d *doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // newFront makes all that this peer answers on api.listen.
 func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
-	health := api.Health{Checks: p.self.Checks, Metrics: p.figures, Admission: p.doorway.admission, Proxies: networks(conf.API.TrustedProxies), Healthcheck: conf.API.Healthcheck}
+	health := api.Health{Checks: p.self.Checks, Metrics: p.figures, Admission: p.serving.admission, Proxies: networks(conf.API.TrustedProxies), Healthcheck: conf.API.Healthcheck}
 	inspector := p.inspectorAPI(conf, k)
 	public := p.figures.Timed(api.Public(health, inspector))
 	if !conf.API.UI {
@@ -40,7 +41,7 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 	}
 	control := p.control(p.examiner)
 	page, err := web.New(web.Options{
-		Public: public, Control: control.Handler(), Guard: inspector, Admission: p.doorway.admission, Proxies: inspector.Proxies,
+		Public: public, Control: control.Handler(), Guard: inspector, Admission: p.serving.admission, Proxies: inspector.Proxies,
 		Logins: api.NewLogins(inspector.Proxies, p.figures.LoggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy, Peer: p.id.Name,
 		View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: control,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
@@ -71,7 +72,7 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Logs:      p.core.Service.Logs,
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.figures.Throttled.Inc},
 		Proxies:   networks(conf.API.TrustedProxies),
-		Admission: p.doorway.admission,
+		Admission: p.serving.admission,
 		Names:     p.names,
 		Events:    p.events,
 		Report:    p.recorder.Report,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/ironic"
@@ -16,11 +17,11 @@ type inspections struct {
 	interfaces []string
 }
 
-// inspections returns what lets machines boot besides introspections here, nil
+// inspectionsOf returns what lets machines boot besides introspections here, nil
 // if nothing does.
-func (p *Peer) inspections() firewall.Inspections {
-	if of := p.opts.Config.Firewall.InspectInterfaces; len(of) > 0 {
-		return inspections{p.ironic, of}
+func inspectionsOf(conf config.Config, client *ironic.Client) firewall.Inspections {
+	if of := conf.Firewall.InspectInterfaces; len(of) > 0 {
+		return inspections{client, of}
 	}
 	return nil
 }

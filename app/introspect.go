@@ -1,12 +1,14 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
 	"net"
 	"runtime"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
@@ -41,7 +43,6 @@ type inspection struct {
 	ironic     *ironic.Client
 	names      *inspector.Names
 	settings   inspector.Settings // at first
-	keeper     keeper             // at first
 	tls        *tls.Config        // nil: the API is served in the clear
 	notes      *blackbox.Box
 	unfinished []fsm.Unfinished
@@ -49,7 +50,7 @@ type inspection struct {
 
 // openSettings makes what a section of the configuration names: hooks, with the
 // files they read, and where logs are kept.
-func (p *Peer) openSettings(conf config.Inspection) (s inspector.Settings, err error) {
+func (o Options) openSettings(conf config.Inspection) (s inspector.Settings, err error) {
 	s.Config = conf
 	if s.Hooks, err = hooks.New(conf); err != nil {
 		return s, err
@@ -57,15 +58,40 @@ func (p *Peer) openSettings(conf config.Inspection) (s inspector.Settings, err e
 	if conf.Processing.RamdiskLogsDir == "" {
 		return s, nil
 	}
-	s.Logs, err = ramdisklogs.Open(conf.Processing, p.opts.Wall)
+	s.Logs, err = ramdisklogs.Open(conf.Processing, o.Wall)
 	return s, err
 }
 
-// introspection are the parts of this peer that introspect.
-func (p *Peer) introspection() *Introspection {
+func (in *inspection) openSettings(o Options) (err error) {
+	in.settings, err = o.openSettings(o.Config.Inspection)
+	return err
+}
+
+// openIronic talks to nobody: Ironic may be away for a while.
+func (in *inspection) openIronic(o Options) (err error) {
+	if in.ironic, err = ironic.New(o.Config.Ironic, o.Logger); err != nil {
+		return err
+	}
+	in.names = inspector.NewNames(in.ironic, o.Wall)
+	return nil
+}
+
+// openNotes reads what the workers of the last process left.
+func (in *inspection) openNotes(dir *datadir.Dir, opened *closers) error {
+	notes, unfinished, err := blackbox.Open(dir.NotesFile())
+	if err != nil {
+		return err
+	}
+	in.notes, in.unfinished = notes, unfinished
+	opened.add("worker notes", func(context.Context) error { return notes.Close() })
+	return nil
+}
+
+// options are the parts of this peer that introspect.
+func (in *inspection) options(peer string) *Introspection {
 	return &Introspection{
-		Config: p.settings.Config, Name: p.id.Name, Ironic: p.ironic, Resolver: net.DefaultResolver, Hooks: p.settings.Hooks,
-		Logs: p.settings.Logs, Notes: p.notes, Memory: p.notes, Unfinished: p.unfinished, Inband: p.ironic,
+		Config: in.settings.Config, Name: peer, Ironic: in.ironic, Resolver: net.DefaultResolver, Hooks: in.settings.Hooks,
+		Logs: in.settings.Logs, Notes: in.notes, Memory: in.notes, Unfinished: in.unfinished, Inband: in.ironic,
 	}
 }
 

@@ -37,7 +37,7 @@ func TestCertificatesAreWarnedOf(t *testing.T) {
 		{31 * day, "certificate_expired", "it has ended"},
 	} {
 		wall := func() time.Time { return issued.Add(c.after) }
-		p := &Peer{opts: Options{Wall: wall}, renewal: cluster.NewRenewal(cred, nil, nil, wall, nil, slog.New(slog.DiscardHandler))}
+		p := &Peer{opts: Options{Wall: wall}, links: links{renewal: cluster.NewRenewal(cred, nil, nil, wall, nil, slog.New(slog.DiscardHandler))}}
 		code := ""
 		for _, w := range p.keyWarnings(fsm.New().View()) {
 			code = w.Code

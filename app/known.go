@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
@@ -41,10 +44,34 @@ func (p *Peer) silent(ctx context.Context, members []fsm.Member) []string {
 func (p *Peer) health(ctx context.Context) doctor.Health {
 	r := &health.Reach{
 		Members: p.self.Members, Binary: p.opts.Binary, Greet: p.forward.Greet, Ping: p.gossip.Ping, Ironic: p.ironic.Version,
-		Keystone: func() (bool, error) { return p.keeperNow().tokens != nil, p.keystoneAway() }, Components: p.ha.services,
+		Keystone: func() (bool, error) { return p.serving.keeper().tokens != nil, p.serving.keystoneAway() }, Components: p.kube.components.services,
 	}
-	if p.kube.made != nil {
-		r.Clusters = p.kube.made.Clusters
+	if p.kube.failover != nil {
+		r.Clusters = p.kube.failover.Clusters
 	}
 	return r.Health(ctx)
+}
+
+// askLimit bounds the wait for what another peer says of itself, unless the
+// caller does.
+const askLimit = 2 * time.Second
+
+// Ask implements admin.Others.
+func (p *Peer) Ask(ctx context.Context, path string) []admin.Answer {
+	if _, bounded := ctx.Deadline(); !bounded {
+		limited, cancel := context.WithTimeout(ctx, askLimit)
+		defer cancel()
+		ctx = limited
+	}
+	others := p.others(p.core.Store.View())
+	out := make([]admin.Answer, len(others)) // a cluster has few members
+	var asked sync.WaitGroup
+	for i, m := range others {
+		asked.Go(func() {
+			body, err := p.forward.Ask(ctx, m, path)
+			out[i] = admin.Answer{Name: m.Name, ID: m.ID, Body: body, Err: err}
+		})
+	}
+	asked.Wait()
+	return out
 }

@@ -7,24 +7,17 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
-	"github.com/trivet-ha/trivet/firewall/floatingip"
-	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
-	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 )
@@ -63,42 +56,42 @@ type Options struct {
 	Limits *httpserver.Limits
 }
 
-// Peer is one running peer.
+// Peer is one running peer: what it was made from, and its parts.
 type Peer struct {
-	opts     Options
-	id       datadir.Identity
-	recorded map[string]fsm.Member // by server ID; of the log as it was at the start
-	renewal  *cluster.Renewal
-	forward  *cluster.Forwarder
-	access   *cluster.Access
-	port     *cluster.Port
-	core     *Core
-	gossip   *cluster.Gossip
-	events   *events.Hub
-	recorder *events.Reporter
-	filter   host.Filter
-	address  *floatingip.Address // nil: there is none
-	api      net.Listener
+	opts Options
+	id   datadir.Identity
+	core *Core
+	self *health.Self
 	inspection
 	*configured
-	doorway  doorway
-	line     *cluster.Line
 	figures  *health.Figures
-	carries  *health.FloatingIP // nil: there is none
-	self     *health.Self
-	kube     kubeParts
-	ha       haParts
-	ballast  *ballast.Ballast
+	links    // to other peers
+	memory   // on its disk
+	pxe      pxeParts
+	kube     kubernetes
+	serving  *serving
 	examiner *examiner
+	opened   *closers
+	*ending
+}
+
+// links connect a peer with the others.
+type links struct {
+	renewal *cluster.Renewal
+	access  *cluster.Access
+	port    *cluster.Port
+	forward *cluster.Forwarder
+	line    *cluster.Line
+	gossip  *cluster.Gossip
+}
+
+// memory is what a peer has on its disk, and tells of it.
+type memory struct {
+	recorded map[string]fsm.Member // by server ID; of the log as it was at the start
+	ballast  *ballast.Ballast
 	backups  *backups
-	servers  []*httpserver.Server
-	files    *health.Descriptors
-	opened   closers
-	running  sync.WaitGroup
-	ended    chan error    // capacity 1: the first reason
-	gone     chan struct{} // closed when the leader said that this peer is no member
-	once     sync.Once     // of gone
-	leaving  atomic.Bool   // its own removal was proposed and not refused
+	events   *events.Hub
+	recorder *events.Reporter
 }
 
 // New opens everything that a peer needs and starts it. When a step fails, what
@@ -113,9 +106,9 @@ func New(ctx context.Context, o Options) (*Peer, error) {
 
 // newPeer returns a peer of which nothing is open.
 func newPeer(o Options) *Peer {
+	conf := newConfigured(o.Config)
 	return &Peer{
-		opts: o, configured: newConfigured(o.Config), figures: health.NewFigures(), files: health.NewDescriptors(o.Logger), doorway: doorway{admission: admission.NewController()},
-		ended: make(chan error, 1), gone: make(chan struct{}),
+		opts: o, configured: conf, figures: health.NewFigures(), serving: newServing(o, conf.config), opened: new(closers), ending: newEnding(o.Logger),
 	}
 }
 
@@ -158,84 +151,6 @@ func advertisedAPI(c config.Config, id datadir.Identity) string {
 	return net.JoinHostPort(host, port)
 }
 
-// seeds are the gossip addresses of the other members; before the log has
-// arrived, those the cluster named at the join.
-func (p *Peer) seeds() []string {
-	var out []string
-	for _, m := range p.core.Store.View().Members() {
-		if m.ID != p.id.ID && m.Gossip != "" {
-			out = append(out, m.Gossip)
-		}
-	}
-	if out == nil {
-		return p.id.Seeds
-	}
-	return out
-}
-
-// gossipHosts are the addresses of the members, this one among them: a host
-// speaks from any of its own.
-func (p *Peer) gossipHosts() []string {
-	var out []string
-	for _, m := range p.core.Store.View().Members() {
-		out = append(out, m.Gossip, m.Address, m.API)
-	}
-	if out == nil {
-		return append(p.access.JoinedAddresses(), p.id.Seeds...)
-	}
-	// A former member's stream is answered with this incarnation, and merged by neither.
-	for _, f := range p.core.Store.View().FormerMembers() {
-		out = append(out, f.Gossip, f.Address)
-	}
-	return out
-}
-
-// refused hears of every certificate that this peer's end of a connection did
-// not accept.
-func (p *Peer) refused(err error) {
-	var inc *pki.IncarnationError
-	if errors.As(err, &inc) && inc.Theirs > inc.Ours {
-		p.end(fmt.Errorf("%w: %w", ErrSuperseded, err))
-		return
-	}
-	p.opts.Logger.Debug("peer certificate refused", "err", err)
-}
-
-// end asks whoever runs this peer to stop it; the first reason counts.
-func (p *Peer) end(why error) {
-	select {
-	case p.ended <- why:
-	default:
-	}
-}
-
-// removed hears, from the leader, that this peer is no member any more. The
-// answer to a leave may be overtaken by that, or lost.
-func (p *Peer) removed() {
-	p.once.Do(func() { close(p.gone) })
-	if p.leaving.Load() {
-		p.end(ErrLeft)
-		return
-	}
-	p.end(ErrRemoved)
-}
-
-// rolledBack hears that the disk holds less than this peer had acknowledged.
-func (p *Peer) rolledBack(err error) { p.end(fmt.Errorf("%w: %w", ErrRolledBack, err)) }
-
-// Ended yields why this peer must stop, once, if it finds a reason itself.
-func (p *Peer) Ended() <-chan error { return p.ended }
-
-// start answers on ln until closeServers.
-func (p *Peer) start(ln net.Listener, srv *httpserver.Server) {
-	p.servers = append(p.servers, srv)
-	p.running.Go(func() {
-		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-			p.opts.Logger.Error("serve listener failed", "address", ln.Addr(), "err", err)
-		}
-	})
-}
-
 // Identity returns who this peer is.
 func (p *Peer) Identity() datadir.Identity { return p.id }
 
@@ -243,7 +158,7 @@ func (p *Peer) Identity() datadir.Identity { return p.id }
 func (p *Peer) Core() *Core { return p.core }
 
 // APIAddr returns the address the API is bound to.
-func (p *Peer) APIAddr() net.Addr { return p.api.Addr() }
+func (p *Peer) APIAddr() net.Addr { return p.serving.api.Addr() }
 
 // Ready returns once this peer can serve linearizable reads, or ctx ends.
 func (p *Peer) Ready(ctx context.Context) error {

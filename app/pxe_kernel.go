@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/health"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/floatingip"
 	"github.com/trivet-ha/trivet/firewall/host"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 const (
@@ -27,17 +29,23 @@ type Kernel interface {
 	firewall.Lease
 }
 
-// startFilter makes what the gate needs of the kernel. Its end lets go of the
+// pxeParts are the parts of a Peer that decide about its host's PXE service.
+type pxeParts struct {
+	filter  host.Filter
+	address *floatingip.Address // nil: there is none
+	carries *health.FloatingIP  // nil likewise
+}
+
+// openFilter makes what the gate needs of the kernel. Its end lets go of the
 // kernel's sockets; the rules stay, shut.
-func (p *Peer) startFilter(context.Context) error {
-	if k := p.opts.Kernel; k != nil {
+func (p *pxeParts) openFilter(o Options, opened *closers) {
+	if k := o.Kernel; k != nil {
 		p.filter = host.Filter{Chains: k, Lease: k, Driver: health.ModelDriver}
-		return nil
+		return
 	}
-	made := host.New(p.opts.Config.Firewall, p.opts.Logger)
-	p.opened.add("PXE filter", func(context.Context) error { return made.Close() })
+	made := host.New(o.Config.Firewall, o.Logger)
+	opened.add("PXE filter", func(context.Context) error { return made.Close() })
 	p.filter = made
-	return nil
 }
 
 // floating is the floating IP as the guard sees it.
@@ -53,12 +61,11 @@ func (f floating) Contested(ctx context.Context) (mac string, err error) {
 	return f.Address.Conflict(ctx, contestWait)
 }
 
-func (p *Peer) startAddress(context.Context) error {
-	conf := p.opts.Config
-	if conf.FloatingIP.Address == "" {
+func (p *pxeParts) openAddress(conf config.FloatingIP) error {
+	if conf.Address == "" {
 		return nil
 	}
-	address, err := floatingip.New(conf.FloatingIP)
+	address, err := floatingip.New(conf)
 	if err != nil {
 		return err
 	}
@@ -66,18 +73,17 @@ func (p *Peer) startAddress(context.Context) error {
 	return nil
 }
 
-// gateOptions are the parts of this peer's gate; nil if there is neither a
-// filter nor an address.
-func (p *Peer) gateOptions() *Gate {
-	conf := p.opts.Config
+// gate are the parts of this peer's gate; nil if there is neither a filter nor an
+// address.
+func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
 	if p.filter.Driver == host.Noop && p.address == nil {
 		return nil
 	}
 	g := &Gate{
-		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign, Ports: portLister{p.ironic}, Policy: firewall.PolicyOf(conf),
+		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign, Ports: portLister{ironic}, Policy: firewall.PolicyOf(conf),
 		Driver: p.filter.Driver, Interface: conf.Firewall.Interface,
 		Length: conf.Firewall.Lease, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
-		Inspections: p.inspections(),
+		Inspections: inspectionsOf(conf, ironic),
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address

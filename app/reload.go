@@ -138,7 +138,7 @@ func (keys sections) has(names ...string) bool {
 }
 
 func (p *Peer) prepareInspection(next config.Config) (put func(), err error) {
-	settings, err := p.openSettings(next.Inspection)
+	settings, err := p.opts.openSettings(next.Inspection)
 	if err != nil {
 		return nil, err
 	}
@@ -148,10 +148,10 @@ func (p *Peer) prepareInspection(next config.Config) (put func(), err error) {
 // prepareFront makes the API anew. Who decides about callers stays who he is
 // unless section api was touched: he remembers whom he knows.
 func (p *Peer) prepareFront(next config.Config, auth bool) (put func(), err error) {
-	old := p.keeperNow()
+	old := p.serving.keeper()
 	k := old
 	if auth {
-		if k, err = p.openAuth(next.API); err != nil {
+		if k, err = p.opts.openAuth(next.API); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +160,7 @@ func (p *Peer) prepareFront(next config.Config, auth bool) (put func(), err erro
 		return nil, err
 	}
 	return func() {
-		p.doorway.now.Store(f)
+		p.serving.now.Store(f)
 		if auth {
 			old.hangUp()
 		}

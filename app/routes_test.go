@@ -18,7 +18,7 @@ import (
 // and the elector against a list that a reader of a change sees; those of the API are in
 // package api. UPDATE_GOLDEN=1 writes the list.
 func TestEachRouteHasAClass(t *testing.T) {
-	p := &Peer{core: &Core{}, doorway: doorway{admission: admission.NewController()}}
+	p := &Peer{core: &Core{}, serving: &serving{doorway: &doorway{admission: admission.NewController()}}}
 	p.opts.Logger = slog.New(slog.DiscardHandler)
 	var all []string
 	for server, routes := range map[string]map[string]admission.Class{

@@ -3,13 +3,20 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/lease/leaderrpc"
@@ -43,46 +50,82 @@ func socketLimits() httpserver.Limits {
 	}
 }
 
-// publicServer are the parts of a server that others may reach. Every answer names
-// its request.
-func (p *Peer) publicServer(h http.Handler, conf *tls.Config) httpserver.Options {
-	limits := APILimits()
-	if p.opts.Limits != nil {
-		limits = *p.opts.Limits
+// serving is what answers on this peer's listeners, but for the peers' port.
+type serving struct {
+	*doorway
+	limits  httpserver.Limits // of public servers
+	config  func() config.Config
+	files   *health.Descriptors
+	log     *slog.Logger
+	api     net.Listener
+	servers []*httpserver.Server
+	running sync.WaitGroup // and all other goroutines of the peer
+}
+
+func newServing(o Options, conf func() config.Config) *serving {
+	s := &serving{doorway: &doorway{admission: admission.NewController()}, limits: APILimits(), config: conf, files: health.NewDescriptors(o.Logger), log: o.Logger}
+	if o.Limits != nil {
+		s.limits = *o.Limits
 	}
+	return s
+}
+
+// public are the parts of a server that others may reach. Every answer names
+// its request.
+func (s *serving) public(h http.Handler, conf *tls.Config) httpserver.Options {
 	cost := admission.InClear
 	if conf != nil {
 		cost = admission.ByTLS
 	}
 	begin := func(ctx context.Context, from netip.Addr) error {
-		if p.trusted(from) {
+		if s.trusted(from) {
 			return nil // it calls for many
 		}
-		return p.doorway.admission.Connect(ctx, admission.SourceOf(from), false, cost)
+		return s.admission.Connect(ctx, admission.SourceOf(from), false, cost)
 	}
-	proxies := func() []netip.Prefix { return networks(p.config().API.TrustedProxies) }
-	h = api.Identified(api.Visited(p.doorway.admission, proxies, h))
-	return httpserver.Options{Handler: h, Limits: limits, TLS: conf, Trusted: p.trusted, Begin: begin, Failed: p.files.Note, Logger: p.opts.Logger}
+	h = api.Identified(api.Visited(s.admission, s.proxies, h))
+	return httpserver.Options{Handler: h, Limits: s.limits, TLS: conf, Trusted: s.trusted, Begin: begin, Failed: s.files.Note, Logger: s.log}
 }
+
+func (s *serving) proxies() []netip.Prefix { return networks(s.config().API.TrustedProxies) }
 
 // trusted reports whether an address is a proxy's that the configuration names: it
 // calls for many.
-func (p *Peer) trusted(address netip.Addr) bool {
-	for _, n := range networks(p.config().API.TrustedProxies) {
-		if n.Contains(address) {
-			return true
+func (s *serving) trusted(address netip.Addr) bool {
+	return slices.ContainsFunc(s.proxies(), func(n netip.Prefix) bool { return n.Contains(address) })
+}
+
+// start answers on ln until close.
+func (s *serving) start(ln net.Listener, srv *httpserver.Server) {
+	s.servers = append(s.servers, srv)
+	s.running.Go(func() {
+		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("serve listener failed", "address", ln.Addr(), "err", err)
+		}
+	})
+}
+
+// close takes no more calls. Answers under way may still be written, that of a leave
+// above all.
+func (s *serving) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	var errs []error
+	for _, srv := range s.servers {
+		if srv.Shutdown(ctx) != nil { // a caller holds its connection
+			errs = append(errs, srv.Close())
 		}
 	}
-	return false
+	return errors.Join(errs...)
 }
 
 // peerRoutes are what this peer answers on the peers' port. What an operator asks
 // through another peer is dear; what lasts is a stream; by all else the other peer and
 // the log live.
 func (p *Peer) peerRoutes() *cluster.Routes {
-	store, by := p.core.Store, p.doorway.admission
+	store, by := p.core.Store, p.serving.admission
 	routes := cluster.NewRoutes(store, by)
-	joins := cluster.NewAdmission(by, p.core.Session, store, p.opts.Wall, p.opts.Random, p.opts.Logger, p.shared)
+	joins := cluster.NewAdmission(by, p.core.Session, store, p.opts.Wall, p.opts.Random, p.opts.Logger, func() (cluster.Shared, error) { return shared(p.config()) })
 	routes.Joiners(cluster.PathJoin, joins)
 	routes.Joiners(cluster.PathObserve, joins)
 	routes.Joiners(cluster.PathRejoin, cluster.NewReadmission(joins))

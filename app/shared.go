@@ -7,12 +7,12 @@ import (
 	"os"
 
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
 )
 
 // shared is what a joiner that this peer admits is to have as this peer does:
 // what its file says of the cluster, and the users of the API as they are now.
-func (p *Peer) shared() (cluster.Shared, error) {
-	conf := p.config()
+func shared(conf config.Config) (cluster.Shared, error) {
 	s := cluster.Shared{Settings: conf.Shared()}
 	if conf.API.AuthStrategy != "http_basic" {
 		return s, nil

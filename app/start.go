@@ -18,9 +18,6 @@ import (
 	firewallhost "github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/inspector/blackbox"
-	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
@@ -70,33 +67,37 @@ func StartParts() []string {
 // steps are what New does, in order.
 func (p *Peer) steps() []step {
 	var secrets datadir.Secrets
+	o := p.opts
+	do := func(open func() error) func(context.Context) error {
+		return func(context.Context) error { return open() }
+	}
 	return []step{
-		{part: "identity", open: func(context.Context) error { return p.loadIdentity(&secrets) }},
-		{part: "inspection settings", open: p.startSettings, named: true},
-		{part: "API users", open: p.startAuth, named: true},
-		{part: "API certificate", open: p.startTLS, named: true},
-		{part: "Ironic client", open: p.startIronic, named: true},
-		{part: "worker notes", open: p.startNotes},
-		{part: "PXE filter", open: p.startFilter},
-		{part: "floating IP", open: p.startAddress, named: true},
-		{part: "failover", open: p.openKube, named: true},
-		{part: "haconfig", open: p.openComponents, named: true},
+		{part: "identity", open: do(func() error { return p.loadIdentity(&secrets) })},
+		{part: "inspection settings", open: do(func() error { return p.inspection.openSettings(o) }), named: true},
+		{part: "API users", open: do(func() (err error) { p.serving.first, err = o.openAuth(o.Config.API); return err }), named: true},
+		{part: "API certificate", open: do(func() (err error) { p.tls, err = o.openTLS(p.id, p.view); return err }), named: true},
+		{part: "Ironic client", open: do(func() error { return p.inspection.openIronic(o) }), named: true},
+		{part: "worker notes", open: do(func() error { return p.inspection.openNotes(o.Dir, p.opened) })},
+		{part: "PXE filter", open: do(func() error { p.pxe.openFilter(o, p.opened); return nil })},
+		{part: "floating IP", open: do(func() error { return p.pxe.openAddress(o.Config.FloatingIP) }), named: true},
+		{part: "failover", open: do(func() error { return p.kube.openFailover(o, p.id.Name, p.ironic, p.opened) }), named: true},
+		{part: "haconfig", open: do(func() (err error) { p.kube.components, err = openComponents(o, p.opened); return err }), named: true},
 		{part: partPort, open: func(ctx context.Context) error { return p.startPort(ctx, secrets) }},
 		{part: partLog, open: p.startCore},
-		{part: partGossip, open: func(context.Context) error { return p.startGossip(secrets.Ring) }},
+		{part: partGossip, open: do(func() error { return p.startGossip(secrets.Ring) })},
 		{part: "peers' requests", open: p.servePeers},
 		{part: partAPI, open: p.serveAPI},
 		{part: "webhook", open: p.serveComponents},
 		{part: "elections", open: p.serveElections},
 		{part: "socket", open: p.serveSocket},
-		{part: "background work", open: func(context.Context) error { p.run(secrets.Ring); return nil }},
+		{part: "background work", open: do(func() error { p.run(secrets.Ring); return nil })},
 	}
 }
 
 // open opens the parts. Goroutines use what they were started with until they
 // end; running waits for them when everything has been told to stop.
 func (p *Peer) open(ctx context.Context, steps []step) error {
-	p.opened.addFunc("goroutines", p.running.Wait)
+	p.opened.addFunc("goroutines", p.serving.running.Wait)
 	for _, s := range steps {
 		err := s.open(ctx)
 		if err == nil {
@@ -120,46 +121,13 @@ func (p *Peer) loadIdentity(secrets *datadir.Secrets) error {
 	return err
 }
 
-func (p *Peer) startSettings(context.Context) (err error) {
-	p.settings, err = p.openSettings(p.opts.Config.Inspection)
-	return err
-}
-
-func (p *Peer) startAuth(context.Context) (err error) {
-	p.keeper, err = p.openAuth(p.opts.Config.API)
-	return err
-}
-
-func (p *Peer) startTLS(context.Context) (err error) {
-	p.tls, err = p.openTLS()
-	return err
-}
-
-// startIronic talks to nobody: Ironic may be away for a while.
-func (p *Peer) startIronic(context.Context) (err error) {
-	if p.ironic, err = ironic.New(p.opts.Config.Ironic, p.opts.Logger); err != nil {
-		return err
-	}
-	p.names = inspector.NewNames(p.ironic, p.opts.Wall)
-	return nil
-}
-
-// startNotes reads what the workers of the last process left.
-func (p *Peer) startNotes(context.Context) error {
-	notes, unfinished, err := blackbox.Open(p.opts.Dir.NotesFile())
-	if err != nil {
-		return err
-	}
-	p.notes, p.unfinished = notes, unfinished
-	p.opened.add("worker notes", func(context.Context) error { return notes.Close() })
-	return nil
-}
+// view is the present state of the log, which is opened later than its readers.
+func (p *Peer) view() fsm.View { return p.core.Store.View() }
 
 // startPort binds the peers' port; servePeers answers on it.
 func (p *Peer) startPort(ctx context.Context, secrets datadir.Secrets) error {
 	o := p.opts
-	view := func() fsm.View { return p.core.Store.View() } // of the log, which is opened later
-	p.renewal = cluster.NewRenewal(secrets.Credentials, view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
+	p.renewal = cluster.NewRenewal(secrets.Credentials, p.view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
 	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Tolerance: pki.PeerTolerance, Refused: p.refused}
 	p.access = cluster.NewAccess(end, p.id.Known, o.Logger)
 	port, err := cluster.NewPort(ctx, o.Config.Cluster.Listen, p.access)
@@ -188,7 +156,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 	}
 	p.opened.addFunc("probes", p.line.Close) // after the log, whose core sends them
 	p.opened.add(partLog, core.Close)
-	p.opened.addFunc("connections", func() { p.forward.Close(); p.hangUp() }) // before the log: requests under way end
+	p.opened.addFunc("connections", func() { p.forward.Close(); p.ironic.Close(); p.serving.keeper().hangUp() }) // before the log: requests under way end
 	p.core = core
 	p.events = events.NewHub(core.Store)
 	p.recorder = events.NewReporter(events.ReporterOptions{Do: core.Session, View: core.Store.View, Wall: p.opts.Wall, Logger: p.opts.Logger})
@@ -199,7 +167,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 		return fmt.Errorf("the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
 			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation)
 	}
-	p.backups = p.newBackups()
+	p.backups = newBackups(p.opts, p.id, p.view)
 	p.self = p.newSelf()
 	return nil
 }
@@ -213,9 +181,9 @@ func (p *Peer) newSelf() *health.Self {
 	}
 	s := &health.Self{
 		Facts:   health.Facts{Binary: p.opts.Binary, Directory: p.opts.Dir.Path(), Lends: p.opts.Config.Lease.Enabled},
-		Members: members, Door: core.door(members, p.config), Address: p.carries, Session: core.Session, Fitness: core.Fitness, Watchdog: core.Watchdog,
-		Ironic: core.Health, Ballast: p.ballast, Renewal: p.renewal, Wall: p.opts.Wall, KeystoneAway: p.keystoneAway,
-		More: health.Warnings{Keys: p.keyWarnings, Backups: p.backups.warnings, Components: p.ha.warnings, Configuration: p.configWarnings},
+		Members: members, Door: core.door(members, p.config), Address: p.pxe.carries, Session: core.Session, Fitness: core.Fitness, Watchdog: core.Watchdog,
+		Ironic: core.Health, Ballast: p.ballast, Renewal: p.renewal, Wall: p.opts.Wall, KeystoneAway: p.serving.keystoneAway,
+		More: health.Warnings{Keys: p.keyWarnings, Backups: p.backups.warnings, Components: p.kube.components.warnings, Configuration: p.configWarnings},
 	}
 	if k := core.kube; k != nil {
 		s.Kube = &health.Kube{Log: core.Store, Mode: k.made.Settings.Mode, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
@@ -247,7 +215,7 @@ func (p *Peer) unfit() error {
 	if err := p.ballast.Unfit(); err != nil {
 		return err
 	}
-	return p.files.Unfit()
+	return p.serving.files.Unfit()
 }
 
 func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
@@ -260,12 +228,12 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 			Fatal: func(err error) { p.end(fmt.Errorf("%w: %w", ErrUnknown, err)) },
 		},
 		Self:          cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
-		Introspection: p.introspection(),
-		Gate:          p.gateOptions(),
-		Failover:      p.kube.made,
-		Electing:      p.electing(),
+		Introspection: p.inspection.options(p.id.Name),
+		Gate:          p.pxe.gate(o.Config, p.ironic),
+		Failover:      p.kube.failover,
+		Electing:      electing(o.Config.Elector),
 		Former:        p.access,
-		Duties:        p.ha.duties(),
+		Duties:        p.kube.components.duties(),
 		Unfit:         p.unfit,
 		Wall:          o.Wall,
 		Random:        o.Random,
@@ -286,7 +254,7 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 	gossip, err := cluster.NewGossip(cluster.GossipOptions{
 		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
 		Listen: listen, Advertise: p.id.Gossip, Ring: ring,
-		Seeds: p.seeds, Hosts: p.gossipHosts, Proven: p.access.PeerAt, Newer: func(uint64) { p.end(ErrSuperseded) }, Logger: p.opts.Logger,
+		Seeds: func() []string { return seeds(p.view(), p.id) }, Hosts: func() []string { return gossipHosts(p.view(), p.access, p.id) }, Proven: p.access.PeerAt, Newer: func(uint64) { p.end(ErrSuperseded) }, Logger: p.opts.Logger,
 	})
 	var number syscall.Errno
 	if errors.As(err, &number) {
@@ -303,7 +271,7 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 // servePeers answers on the peers' port.
 func (p *Peer) servePeers(context.Context) error {
 	p.examiner = p.newExaminer()
-	return p.port.Serve(p.peerRoutes(), p.doorway.admission, p.opts.Logger)
+	return p.port.Serve(p.peerRoutes(), p.serving.admission, p.opts.Logger)
 }
 
 // serveAPI opens the API to callers.
@@ -312,17 +280,20 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.opened.add(partAPI, p.closeServers) // of this and the following steps
-	p.api = ln
+	p.opened.add(partAPI, func(ctx context.Context) error { // of this and the following steps
+		p.events.Close() // streams would last for longer than drainLimit
+		return p.serving.close(ctx)
+	})
+	p.serving.api = ln
 	p.self.Register(p.figures, func() bool { return !p.core.Runner.Token().IsZero() }, p.core.inspect.Workers.Busy)
 	p.backups.metrics(p.figures)
-	p.authMetrics(p.figures.Registry)
-	f, err := p.newFront(p.config(), p.keeper)
+	p.serving.register(p.figures)
+	f, err := p.newFront(p.config(), p.serving.first)
 	if err != nil {
 		return err
 	}
-	p.doorway.now.Store(f)
-	p.start(ln, httpserver.New(p.publicServer(&p.doorway, p.tls)))
+	p.serving.now.Store(f)
+	p.serving.start(ln, httpserver.New(p.serving.public(p.serving.doorway, p.tls)))
 	return nil
 }
 
@@ -332,9 +303,9 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.start(ln, httpserver.New(httpserver.Options{
+	p.serving.start(ln, httpserver.New(httpserver.Options{
 		Handler: p.control(p.examiner).Handler(), Limits: socketLimits(), ConnContext: api.SocketContext,
-		Failed: p.files.Note, Logger: p.opts.Logger,
+		Failed: p.serving.files.Note, Logger: p.opts.Logger,
 	}))
 	return nil
 }
@@ -343,28 +314,60 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 func (p *Peer) run(keys cluster.Ring) {
 	ctx, stop := context.WithCancel(context.Background())
 	p.opened.addFunc("background work", stop)
-	ring := p.newRing(keys)
-	p.running.Go(func() { p.renewal.Run(ctx) })
-	p.running.Go(func() { p.access.Run(ctx) })
-	p.running.Go(func() { p.gossip.Run(ctx) })
-	p.running.Go(func() { p.ballast.Run(ctx) })
-	p.running.Go(func() { p.files.Run(ctx) })
-	p.running.Go(func() { p.backups.Run(ctx) })
-	p.running.Go(func() { p.recorder.Run(ctx) })
-	p.running.Go(func() { p.self.Events(p.recorder.Report).Run(ctx) })
-	p.running.Go(func() { ring.Run(ctx) })
-	p.running.Go(func() {
+	ring, running := p.newRing(keys), &p.serving.running
+	running.Go(func() { p.renewal.Run(ctx) })
+	running.Go(func() { p.access.Run(ctx) })
+	running.Go(func() { p.gossip.Run(ctx) })
+	running.Go(func() { p.ballast.Run(ctx) })
+	running.Go(func() { p.serving.files.Run(ctx) })
+	running.Go(func() { p.backups.Run(ctx) })
+	running.Go(func() { p.recorder.Run(ctx) })
+	running.Go(func() { p.self.Events(p.recorder.Report).Run(ctx) })
+	running.Go(func() { ring.Run(ctx) })
+	running.Go(func() {
 		if p.access.RolledBack() == nil { // else it may be a copy of the disk of a host that runs
-			p.announce(ctx)
+			announcer{p.id, p.core, p.forward, p.opts.Logger}.run(ctx)
 		}
 	})
-	if p.filter.Run != nil {
-		p.running.Go(func() { p.filter.Run(ctx) })
+	if p.pxe.filter.Run != nil {
+		running.Go(func() { p.pxe.filter.Run(ctx) })
 	}
 	if probe := p.self.Door.Probe; probe != nil {
-		p.running.Go(func() { probe.Run(ctx) })
+		running.Go(func() { probe.Run(ctx) })
 	}
-	if p.carries != nil {
-		p.running.Go(func() { p.carries.Run(ctx, p.config) })
+	if p.pxe.carries != nil {
+		running.Go(func() { p.pxe.carries.Run(ctx, p.config) })
 	}
+}
+
+// seeds are the gossip addresses of the other members; before the log has
+// arrived, those the cluster named at the join.
+func seeds(v fsm.View, self datadir.Identity) []string {
+	var out []string
+	for _, m := range v.Members() {
+		if m.ID != self.ID && m.Gossip != "" {
+			out = append(out, m.Gossip)
+		}
+	}
+	if out == nil {
+		return self.Seeds
+	}
+	return out
+}
+
+// gossipHosts are the addresses of the members, this one among them: a host
+// speaks from any of its own.
+func gossipHosts(v fsm.View, access *cluster.Access, self datadir.Identity) []string {
+	var out []string
+	for _, m := range v.Members() {
+		out = append(out, m.Gossip, m.Address, m.API)
+	}
+	if out == nil {
+		return append(access.JoinedAddresses(), self.Seeds...)
+	}
+	// A former member's stream is answered with this incarnation, and merged by neither.
+	for _, f := range v.FormerMembers() {
+		out = append(out, f.Gossip, f.Address)
+	}
+	return out
 }

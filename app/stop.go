@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -73,7 +72,7 @@ func (p *Peer) Kill(ctx context.Context) error {
 	if err := p.port.Close(); err != nil {
 		p.warnClose(partPort, err)
 	}
-	for _, s := range p.servers {
+	for _, s := range p.serving.servers {
 		if err := s.Close(); err != nil {
 			p.warnClose(partAPI, err)
 		}
@@ -94,19 +93,4 @@ func (p *Peer) closeParts(ctx context.Context) error {
 		p.warnClose(part, err)
 	})
 	return unclosed
-}
-
-// closeServers takes no more calls. Answers under way may still be written,
-// that of a leave above all.
-func (p *Peer) closeServers(ctx context.Context) error {
-	p.events.Close() // streams would last for longer than drainLimit
-	ctx, cancel := context.WithTimeout(ctx, drainLimit)
-	defer cancel()
-	var errs []error
-	for _, s := range p.servers {
-		if s.Shutdown(ctx) != nil { // a caller holds its connection
-			errs = append(errs, s.Close())
-		}
-	}
-	return errors.Join(errs...)
 }

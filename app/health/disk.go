@@ -29,9 +29,9 @@ func diskWarnings(s ballast.State) []api.Warning {
 func mebibytes(n uint64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
 // registerDisk adds the figures of the data directory's disk.
-func registerDisk(r registry, b *ballast.Ballast) {
-	r.gauge("disk_free_bytes", "Free space on the disk of the data directory.", func() float64 { return float64(b.State().Free) })
-	r.gauge("disk_size_bytes", "Size of the disk of the data directory.", func() float64 { return float64(b.State().Size) })
-	r.gauge("disk_ballast_bytes", "Space held back for when that disk is full.", func() float64 { return float64(b.State().Ballast) })
-	r.gauge("disk_full", "1 while the log takes no entries because that disk is full.", func() float64 { return BoolValue(b.State().Dropped) })
+func registerDisk(f *Figures, b *ballast.Ballast) {
+	f.Gauge("disk_free_bytes", "Free space on the disk of the data directory.", func() float64 { return float64(b.State().Free) })
+	f.Gauge("disk_size_bytes", "Size of the disk of the data directory.", func() float64 { return float64(b.State().Size) })
+	f.Gauge("disk_ballast_bytes", "Space held back for when that disk is full.", func() float64 { return float64(b.State().Ballast) })
+	f.Gauge("disk_full", "1 while the log takes no entries because that disk is full.", func() float64 { return BoolValue(b.State().Dropped) })
 }

@@ -115,26 +115,26 @@ func (d *Door) listState() (s firewall.ListState) {
 
 // register adds the figures of door, address and lists. Summed over all
 // hosts, neither the door's gauge nor the address's is more than 1.
-func (d *Door) register(r registry) {
+func (d *Door) register(f *Figures) {
 	guard := func() (s firewall.GuardStatus) {
 		if d.Guard != nil {
 			s = d.Guard.Status()
 		}
 		return s
 	}
-	r.gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return BoolValue(d.Driver != host.Noop) })
-	r.gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return BoolValue(d.Address != "") })
-	r.gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return BoolValue(guard().ConflictMAC != "") })
-	r.gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return BoolValue(guard().Open) })
-	r.gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return BoolValue(guard().Held) })
-	r.counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })
-	r.counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.", func() float64 { return float64(guard().Lapses) })
-	r.gauge("firewall_in_step", "1 while the rules of this host are as they should be.", func() float64 { return BoolValue(d.err() == nil) })
-	r.counter("firewall_drift_total", "How often another program changed the rules of this host.", func() float64 { return float64(d.listState().Drift) })
-	r.gauge("firewall_allowed_macs", "MACs on the whitelist of this host.", func() float64 { return float64(d.listState().Allow) })
-	r.gauge("firewall_denied_macs", "MACs on the blacklist of this host.", func() float64 { return float64(d.listState().Deny) })
-	r.gauge("firewall_port_list_age_seconds", "Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
+	f.Gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return BoolValue(d.Driver != host.Noop) })
+	f.Gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return BoolValue(d.Address != "") })
+	f.Gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return BoolValue(guard().ConflictMAC != "") })
+	f.Gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return BoolValue(guard().Open) })
+	f.Gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return BoolValue(guard().Held) })
+	f.counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })
+	f.counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.", func() float64 { return float64(guard().Lapses) })
+	f.Gauge("firewall_in_step", "1 while the rules of this host are as they should be.", func() float64 { return BoolValue(d.err() == nil) })
+	f.counter("firewall_drift_total", "How often another program changed the rules of this host.", func() float64 { return float64(d.listState().Drift) })
+	f.Gauge("firewall_allowed_macs", "MACs on the whitelist of this host.", func() float64 { return float64(d.listState().Allow) })
+	f.Gauge("firewall_denied_macs", "MACs on the blacklist of this host.", func() float64 { return float64(d.listState().Deny) })
+	f.Gauge("firewall_port_list_age_seconds", "Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
 		return d.listAge(d.Members.Log.View()).Seconds()
 	})
-	r.gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.", func() float64 { return float64(len(d.bypasses())) })
+	f.Gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.", func() float64 { return float64(len(d.bypasses())) })
 }

@@ -70,8 +70,8 @@ func (h kubeHealth) warnings() []api.Warning {
 	return out
 }
 
-// note is failover's line of readyz, in a few words. All the same
-// requests are served: it never makes a peer unready.
+// note is failover's line of readyz, in a few words. It never makes a peer unready:
+// requests are served in any case.
 func (k *Kube) note() string {
 	if k == nil {
 		return "off"

@@ -122,11 +122,11 @@ func (d countedDevice) Uncompared(m failover.Machine) string {
 
 // register adds the figures of failover, unless it is off. What is in the log
 // is the same on all peers; what is judged only the leader has.
-func (k *Kube) register(r registry) {
+func (k *Kube) register(f *Figures) {
 	if k == nil {
 		return
 	}
-	r.MustRegister(k.Figures.fences, k.Figures.probes, &kubeCollector{
+	f.MustRegister(k.Figures.fences, k.Figures.probes, &kubeCollector{
 		kube:         k,
 		remediations: kubeDesc("remediations", "Remediations that the log keeps, by state; recovered and cancelled have ended within 30 days.", "state"),
 		paused:       kubeDesc("paused", "1 while an operator has paused failover, in one cluster or in all."),

@@ -18,7 +18,7 @@ func TestFailoverThatIsOffSaysNothing(t *testing.T) {
 	if off.warnings(fsm.View{}) != nil || off.note() != "off" || off.counts(fsm.View{}) != nil {
 		t.Error("it is there")
 	}
-	r := registry{prometheus.NewRegistry()}
+	r := &Figures{Registry: prometheus.NewRegistry()}
 	off.register(r)
 	if got, err := r.Gather(); err != nil || len(got) > 0 {
 		t.Errorf("figures %v: %v", got, err)
