@@ -40,9 +40,8 @@ const (
 
 // CoreOptions are the parts of a Core.
 type CoreOptions struct {
-	Raft   raftstore.Options
+	Raft   raftstore.Options // whose clock and logger are those of all parts
 	Self   cluster.Self
-	Wall   func() time.Time
 	Random io.Reader
 	// Introspection, if set, makes the peer introspect nodes.
 	Introspection *Introspection
@@ -59,22 +58,26 @@ type CoreOptions struct {
 	Prober   cluster.Prober
 	About    func() json.RawMessage
 	Returned func(id string, failed time.Time)
-	// Unfit, if set, is one more reason not to lead; it must not block.
-	Unfit func() error
 	// Former finds out about the members before a founding; nil: nobody asks,
 	// and no door opens while there are any.
 	Former cluster.FormerAsker
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
-	// Probed, if set, is told on the leader, each second, how long a write took.
-	Probed func(took time.Duration)
+	Owner  Owner
+}
+
+// Owner is the process that runs a Core.
+type Owner struct {
 	// Exit ends the process at once.
 	Exit func(code int, why error)
-	// Removed is told that the cluster does not know this peer any more, and
+	// Removed hears that the cluster does not know this peer any more, and
 	// RolledBack that its disk holds less than the peer had acknowledged.
 	Removed    func()
 	RolledBack func(error)
-	Logger     *slog.Logger
+	// Unfit, if set, is one more reason not to lead; it must not block.
+	Unfit func() error
+	// Probed, if set, hears on the leader, each second, how long a write took.
+	Probed func(took time.Duration)
 }
 
 // Core is one peer without sockets and files: the log, this peer's session,
@@ -97,11 +100,20 @@ type Core struct {
 	// Elector knows who leads; nil without CoreOptions.Electing.
 	Elector *elector.Witness
 
+	effects
+	running
+	log *slog.Logger
+}
+
+// effects are the parts of a Core that reach outside.
+type effects struct {
 	inspect *introspector
 	gate    *gate      // nil without CoreOptions.Gate
 	kube    *kubeWatch // nil without CoreOptions.Failover
-	log     *slog.Logger
-	wall    func() time.Time
+}
+
+// running are the goroutines of a Core.
+type running struct {
 	stopRun context.CancelFunc // ends the leader loop
 	stopAll context.CancelFunc // ends session and fitness
 	runner  sync.WaitGroup
@@ -120,35 +132,35 @@ func StartCore(o CoreOptions) (*Core, error) {
 	}
 	patient := host.Patient(o.Raft.Transport)
 	o.Raft.Transport = patient
-	o.Raft.Storage.Log = truncation.Watch(o.Raft.Storage.Log, func(err error) { o.Exit(leader.ExitLostLeadership, err) })
+	o.Raft.Storage.Log = truncation.Watch(o.Raft.Storage.Log, func(err error) { o.Owner.Exit(leader.ExitLostLeadership, err) })
 	store, err := raftstore.Open(o.Raft)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	patient.Follow(store)
-	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store), log: o.Logger, wall: o.Wall}
+	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store), log: o.Raft.Logger}
 	if o.Introspection != nil {
-		c.Health = inspector.NewIronicHealth(o.Introspection.Ironic, o.Logger)
+		c.Health = inspector.NewIronicHealth(o.Introspection.Ironic, o.Raft.Logger)
 	}
-	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Logger, c.ironicAway, c.gateUnfit, o.unfit)
-	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Exit, o.Logger)
-	c.Watchdog.Probed = o.Probed
+	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Raft.Logger, c.ironicAway, c.gateUnfit, o.unfit)
+	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Owner.Exit, o.Raft.Logger)
+	c.Watchdog.Probed = o.Owner.Probed
 	c.Session = cluster.NewSession(cluster.SessionOptions{
-		Log: store, Self: o.Self, Wall: o.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Removed, Outdated: o.Raft.Fatal,
-		Stored: c.Stored, RolledBack: o.RolledBack, Logger: o.Logger,
+		Log: store, Self: o.Self, Wall: o.Raft.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Owner.Removed, Outdated: o.Raft.Fatal,
+		Stored: c.Stored, RolledBack: o.Owner.RolledBack, Logger: o.Raft.Logger,
 		NoIronic: func() bool { return c.Health != nil && !c.Health.Proven() }, Unfinished: o.unfinished(),
 	})
 	if o.Prober != nil {
 		c.Contacts = cluster.NewContacts(cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Host: o.About, Returned: o.Returned})
 	}
 	c.Lending = newLending(o, store, api.Traced(c.Session))
-	members := cluster.NewMembership(store, o.Self.Peer, o.Logger)
-	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run), leader.NewRotation(store.View, o.Logger)}
+	members := cluster.NewMembership(store, o.Self.Peer, o.Raft.Logger)
+	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run), leader.NewRotation(store.View, o.Raft.Logger)}
 	if o.Former != nil {
-		duties = append(duties, formers{cluster.NewFormers(store.View, o.Former, o.Logger)})
+		duties = append(duties, formers{cluster.NewFormers(store.View, o.Former, o.Raft.Logger)})
 	}
 	if o.Introspection != nil {
-		c.inspect, err = newIntrospector(*o.Introspection, c.Health, store, c.Session, o.Logger)
+		c.inspect, err = newIntrospector(*o.Introspection, c.Health, store, c.Session, o.Raft.Logger)
 		if err != nil {
 			return nil, errors.Join(err, store.Close(context.Background()))
 		}
@@ -157,11 +169,11 @@ func StartCore(o CoreOptions) (*Core, error) {
 	}
 	duties = append(duties, o.Duties...)
 	if o.Failover != nil {
-		c.kube = newKubeWatch(*o.Failover, o.Self, store, c.Session, o.Wall, o.Logger)
+		c.kube = newKubeWatch(*o.Failover, o.Self, store, c.Session, o.Raft.Wall, o.Raft.Logger)
 		duties = append(duties, c.kube.duties()...)
 	}
 	if o.Gate != nil {
-		c.gate = newGate(*o.Gate, store, o.Logger)
+		c.gate = newGate(*o.Gate, store, o.Raft.Logger)
 		duties = append(duties, c.gate.duties()...)
 	}
 	c.Runner = leader.NewRunner(leader.Options{
@@ -173,18 +185,18 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Yield:    c.yield,
 		StepDown: c.stepDown,
 		Abdicate: c.abdicate,
-		Exit:     o.Exit,
-		Logger:   o.Logger,
+		Exit:     o.Owner.Exit,
+		Logger:   o.Raft.Logger,
 	})
-	c.run(orphan{o.Self.Peer, store, o.Raft.Forward.ReadIndex}, o.Removed)
+	c.run(orphan{o.Self.Peer, store, o.Raft.Forward.ReadIndex}, o.Owner.Removed)
 	return c, nil
 }
 
 func (o CoreOptions) unfit() error {
-	if o.Unfit == nil {
+	if o.Owner.Unfit == nil {
 		return nil
 	}
-	return o.Unfit()
+	return o.Owner.Unfit()
 }
 
 func (o CoreOptions) unfinished() []fsm.Unfinished {
@@ -204,9 +216,9 @@ func closeDoor(o CoreOptions) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), gateGrace)
 	defer cancel()
-	guard := firewall.NewGuard(firewall.GuardOptions{Lease: o.Gate.Lease, Address: o.Gate.Address, Logger: o.Logger})
+	guard := firewall.NewGuard(firewall.GuardOptions{Lease: o.Gate.Lease, Address: o.Gate.Address, Logger: o.Raft.Logger})
 	if err := guard.CloseAtStart(ctx); err != nil {
-		o.Logger.Error("close PXE service of an earlier process failed", "err", err)
+		o.Raft.Logger.Error("close PXE service of an earlier process failed", "err", err)
 	}
 }
 

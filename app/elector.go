@@ -21,7 +21,7 @@ func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
 		return nil
 	}
 	return elector.NewWitness(elector.WitnessOptions{
-		Log: log, Elections: o.Electing.Elections, Bound: o.Raft.Timing.Election, Now: o.Electing.Now, Logger: o.Logger,
+		Log: log, Elections: o.Electing.Elections, Bound: o.Raft.Timing.Election, Now: o.Electing.Now, Logger: o.Raft.Logger,
 	})
 }
 

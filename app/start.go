@@ -234,18 +234,12 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Electing:      electing(o.Config.Elector),
 		Former:        p.access,
 		Duties:        p.kube.components.duties(),
-		Unfit:         p.unfit,
-		Wall:          o.Wall,
+		Owner:         Owner{Exit: o.Exit, Removed: p.removed, RolledBack: p.rolledBack, Unfit: p.unfit, Probed: p.figures.Committed},
 		Random:        o.Random,
 		Leader:        p.forward,
 		Prober:        p.line,
 		About:         func() json.RawMessage { return p.self.Report() },
 		Returned:      p.port.Redial,
-		Probed:        p.figures.Committed,
-		Exit:          o.Exit,
-		Removed:       p.removed,
-		RolledBack:    p.rolledBack,
-		Logger:        o.Logger,
 	}
 }
 

@@ -91,7 +91,6 @@ func (p *Peer) Start() error {
 			Fatal:     func(err error) { p.c.Fatal(p, err) },
 		},
 		Self:   cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim"},
-		Wall:   p.wall,
 		Random: source{p.c.rng},
 		Duties: p.c.duties(p, proc),
 
@@ -102,10 +101,11 @@ func (p *Peer) Start() error {
 		Prober:        p.prober(),
 		Former:        formerAsker{p},
 		Electing:      app.Electing{Elections: p.c.Elections, Now: p.sinceBoot},
-		Exit:          func(code int, why error) { p.exit(proc, code, why) },
-		Removed:       p.removed,
-		RolledBack:    func(err error) { p.c.RolledBack(p, err) },
-		Logger:        log,
+		Owner: app.Owner{
+			Exit:       func(code int, why error) { p.exit(proc, code, why) },
+			Removed:    p.removed,
+			RolledBack: func(err error) { p.c.RolledBack(p, err) },
+		},
 	})
 	if err != nil {
 		proc.port.sever()
