@@ -353,22 +353,17 @@ func (i *Inspector) status(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	i.nameLogs(c, rec)
+	if i.Logs != nil {
+		if kept, ok := i.Logs(rec); ok {
+			c.Response().Header().Set(headerLogs, kept.String())
+		}
+	}
 	return replyJSON(c, http.StatusOK, appendStatus(make([]byte, 0, statusSize), rec, rootOf(c.Request())))
 }
 
 // headerLogs of a status names the peer that keeps the ramdisk's logs, and the
 // file: the body has the seven keys of the contract and no others.
 const headerLogs = "X-Trivet-Ramdisk-Logs"
-
-func (i *Inspector) nameLogs(c echo.Context, rec fsm.Record) {
-	if i.Logs == nil {
-		return
-	}
-	if kept, ok := i.Logs(rec); ok {
-		c.Response().Header().Set(headerLogs, kept.String())
-	}
-}
 
 func (i *Inspector) list(c echo.Context) error {
 	page, err := parsePage(query(c), i.MaxLimit)

@@ -142,26 +142,18 @@ func inTheClear(text string) bool {
 	return err == nil && u.Scheme == "http" && !loopbackHost(u.Hostname())
 }
 
-// settleIronic leaves the endpoint to Keystone's catalogue unless the configuration
-// sets one.
-func (c *Config) settleIronic() {
+// settle gives three options the defaults that depend on others. The API has one on
+// loopback alone (docs/design.md#auth); Keystone's catalogue knows the endpoint; dnsmasq
+// compares the client's address inside DHCP and nothing else.
+func (c *Config) settle() {
+	if c.API.AuthStrategy == "" && loopback(c.API.Listen) {
+		c.API.AuthStrategy = "noauth"
+	}
 	if c.Ironic.AuthType == "keystone" && c.Origin("ironic.endpoint").Kind == FromDefault {
 		c.Ironic.Endpoint = ""
 	}
-}
-
-// settleMatch is about dnsmasq, which compares the client's address inside DHCP
-// and nothing else.
-func (c *Config) settleMatch() {
 	if c.Firewall.Driver == "dnsmasq" && c.Origin("firewall.match").Kind == FromDefault {
 		c.Firewall.Match = "chaddr"
-	}
-}
-
-// settleAuth gives the API its one default, on loopback (docs/design.md#auth).
-func (c *Config) settleAuth() {
-	if c.API.AuthStrategy == "" && loopback(c.API.Listen) {
-		c.API.AuthStrategy = "noauth"
 	}
 }
 

@@ -70,9 +70,7 @@ func assemble(layers [][]setting, host string) (Config, error) {
 		}
 	}
 	c.placeLogin()
-	c.settleAuth()
-	c.settleIronic()
-	c.settleMatch()
+	c.settle()
 	return c, nil
 }
 

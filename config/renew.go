@@ -38,7 +38,11 @@ func (c Config) Renew(next Config) Renewal {
 			r.Applied = append(r.Applied, o.Key)
 			o.set(&r.Config, o.value(&next))
 		}
-		r.Config.moveOrigin(o.Key, next)
+		if at, written := next.origins[o.Key]; written {
+			r.Config.origins[o.Key] = at
+		} else {
+			delete(r.Config.origins, o.Key)
+		}
 	}
 	r.Config.placeLogin()
 	r.Config.warnings = r.Config.secondLook()
@@ -73,15 +77,6 @@ func Differing(a, b Config) []string {
 		}
 	}
 	return keys
-}
-
-// moveOrigin takes over from next where the value of a key stands.
-func (c *Config) moveOrigin(key string, next Config) {
-	if at, written := next.origins[key]; written {
-		c.origins[key] = at
-		return
-	}
-	delete(c.origins, key)
 }
 
 // copied returns a copy that shares no mutable part with c.

@@ -96,7 +96,11 @@ func foreign(packer *fsm.Packer, f Foreign) (c fsm.ImportRecord, err error) {
 	}
 	base, err := document.Parse([]byte(emptyDocument))
 	if err == nil && f.Unprocessed != nil {
-		base, c.Unprocessed, err = packUnprocessed(packer, f.Unprocessed)
+		if base, err = document.Parse(f.Unprocessed); err != nil {
+			return c, refuse(http.StatusBadRequest, "its unprocessed data: %v", err)
+		}
+		c.Unprocessed, err = packer.Pack(base.JSON())
+		err = tooLarge(err)
 	}
 	if err != nil {
 		return c, err
@@ -117,15 +121,6 @@ func unixMicros(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMicro()
-}
-
-func packUnprocessed(packer *fsm.Packer, raw []byte) (*Document, fsm.Packed, error) {
-	data, err := document.Parse(raw)
-	if err != nil {
-		return nil, fsm.Packed{}, refuse(http.StatusBadRequest, "its unprocessed data: %v", err)
-	}
-	packed, err := packer.Pack(data.JSON())
-	return data, packed, tooLarge(err)
 }
 
 // packProcessed packs a processed document as the changes to the one it was made

@@ -37,10 +37,6 @@ func (s *Service) Get(ctx context.Context, name string, r Reading) (Grant, error
 	if err != nil {
 		return Grant{}, err
 	}
-	return leaseIn(v, name)
-}
-
-func leaseIn(v fsm.View, name string) (Grant, error) {
 	l, ok := v.Lease(name)
 	if !ok {
 		return Grant{}, notFound("lease %s does not exist", name)

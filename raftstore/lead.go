@@ -44,7 +44,10 @@ func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (*Leadership, error) {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
 	l := &Leadership{store: s, clock: s.View().Now(), clockAt: time.Now()}
-	l.reads = newReads(l)
+	// Readers that wait together share one proof, which begins after the last has come.
+	l.reads = batcher.New(batcher.Options[struct{}, uint64]{
+		Send: l.answerReads, Context: s.life, Parallel: 1, MaxCalls: maxReaders, MaxWaiting: maxReaders,
+	})
 	res, err := s.append(ctx, l, fsm.Header{}, lead)
 	if err = cmp.Or(err, res.Err(), res.Decode(&l.led)); err != nil {
 		return nil, fmt.Errorf("commit lead: %w", err)

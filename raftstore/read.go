@@ -65,14 +65,6 @@ const (
 	maxReaders = 1 << 16
 )
 
-// newReads returns the reads of a leadership: readers that wait together share one
-// proof, which begins after the last of them has come.
-func newReads(l *Leadership) *batcher.Batcher[struct{}, uint64] {
-	return batcher.New(batcher.Options[struct{}, uint64]{
-		Send: l.answerReads, Context: l.store.life, Parallel: 1, MaxCalls: maxReaders, MaxWaiting: maxReaders,
-	})
-}
-
 // answerReads proves once for all; Close waits for the slot.
 func (l *Leadership) answerReads(ctx context.Context, reads []*batcher.Call[struct{}, uint64]) {
 	var index uint64
