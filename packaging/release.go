@@ -89,7 +89,7 @@ const trivet = "trivet"
 func programs() []program {
 	return []program{
 		{trivet, ".", "nfpm.yaml", 42e6},
-		{"trivet-import", "./inspector/trivet-import", "import.yaml", 42e6},
+		{"trivet-import", "./inspector/trivet-import", "import.yaml", 16e6},
 	}
 }
 
