@@ -115,19 +115,15 @@ type summary struct {
 }
 
 func summarise(v fsm.View) summary {
-	s := summary{
+	return summary{
 		Index: v.Index(), Time: v.Now().String(), Cluster: v.ClusterID(), Incarnation: v.Incarnation(), Version: v.ClusterVersion(), Lead: v.Leadership(),
 		Members: v.Members(), MemberFlags: v.AllMemberFlags(), Sessions: v.Sessions(), Pass: v.PassDoor(), Address: v.AddressDoor(), Claims: v.Claims(),
-		Nodes: make(map[string]int),
+		Nodes: health.Introspections(v),
 		Counts: map[string]int{
 			"queue": v.QueueLength(), "ports": v.PortCount(), "rules": v.RuleCount(), "relays_pending": v.RelaysPending(), "leases": len(v.Leases()),
 			"kube_nodes": v.KubeNodesKnown(), "join_tokens": len(v.JoinTokens()), "operators": len(v.Operators()),
 		},
 	}
-	for state, count := range health.NodesByState(v) {
-		s.Nodes[state.String()] = count
-	}
-	return s
 }
 
 // metricsText is what a scrape would get.

@@ -22,21 +22,18 @@ const recoverAfter = time.Minute
 // knows it. former is where the others still look for this peer, if it has
 // another address now.
 func clusterWarnings(s api.Status, former string) []api.Warning {
-	out := silentWarnings(s)
-	add := func(code, remedy, format string, args ...any) {
-		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
-	}
+	out := warningList(silentWarnings(s))
 	switch {
 	case s.Leader == "":
 		text, remedy := withoutLeader(s, former)
-		add("no_leader", remedy, "no leader: %s", text)
+		out.add("no_leader", remedy, "no leader: %s", text)
 	case s.Quorum.Voters == 2:
-		add("two_voters", "join a third peer: 'trivet token create'", "two voters are worse than one: the cluster stops when either dies")
+		out.add("two_voters", "join a third peer: 'trivet token create'", "two voters are worse than one: the cluster stops when either dies")
 	case s.Quorum.Voters < wantedVoters:
-		add("few_voters", "join more peers: 'trivet token create'", "%d voter: nothing may die", s.Quorum.Voters)
+		out.add("few_voters", "join more peers: 'trivet token create'", "%d voter: nothing may die", s.Quorum.Voters)
 	case s.Quorum.CanLose == 0:
 		missing := joinNames(namesWhere(s, func(p api.Peer) bool { return p.Voter && !p.Live }))
-		add("no_margin", fmt.Sprintf("bring %s back, or replace it: 'trivet remove', then join", missing),
+		out.add("no_margin", fmt.Sprintf("bring %s back, or replace it: 'trivet remove', then join", missing),
 			"no further voter may be lost: %s does not answer", missing)
 	}
 	return out

@@ -115,9 +115,6 @@ func countNodes(v fsm.View) countedNodes {
 	return out
 }
 
-// NodesByState counts all records by the state of their introspection.
-func NodesByState(v fsm.View) map[fsm.NodeState]int { return countNodes(v).states }
-
 // nodeCollector reads the figures of introspections when they are asked for.
 type nodeCollector struct {
 	view           func() fsm.View

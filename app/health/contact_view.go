@@ -15,13 +15,10 @@ import (
 type ContactView struct {
 	cluster.Hearing
 	view fsm.View
-	self string // server ID
 }
 
 // Hearing returns who is heard at this moment.
-func (c *Members) Hearing(v fsm.View) ContactView {
-	return ContactView{c.Contacts.Hearing(), v, c.Self.ID}
-}
+func (c *Members) Hearing(v fsm.View) ContactView { return ContactView{c.Contacts.Hearing(), v} }
 
 // live reports whether a peer counts as live.
 func (h ContactView) live(id string) bool { return h.Of(id).Live }

@@ -55,16 +55,13 @@ func oldList(age, period time.Duration) bool {
 }
 
 func (h doorHealth) warnings() []api.Warning {
-	var out []api.Warning
-	add := func(code, remedy, format string, args ...any) {
-		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
-	}
+	var out warningList
 	if h.lists.Err != nil {
-		add("rules_not_programmed", "see 'firewall' in the configuration and the log of this peer; no door opens here meanwhile",
+		out.add("rules_not_programmed", "see 'firewall' in the configuration and the log of this peer; no door opens here meanwhile",
 			"the PXE filter of this host is not as it should be: %v", h.lists.Err)
 	}
 	if h.lists.Drift > 0 && time.Since(h.lists.Drifted) < driftShown {
-		add("drift", "find the program that changes them, for instance 'nft flush ruleset' in a boot script",
+		out.add("drift", "find the program that changes them, for instance 'nft flush ruleset' in a boot script",
 			"another program changed the rules of the PXE filter, at %s (%d since this peer started); they were rebuilt, closed, and until then this host may have answered every machine",
 			api.TimeText(h.lists.Drifted), h.lists.Drift)
 	}
@@ -74,20 +71,20 @@ func (h doorHealth) warnings() []api.Warning {
 	}
 	switch {
 	case !h.listed:
-		add("no_port_list", "see 'ironic' in the configuration; the PXE service of no host opens before", "Ironic's ports were never listed completely%s", because)
+		out.add("no_port_list", "see 'ironic' in the configuration; the PXE service of no host opens before", "Ironic's ports were never listed completely%s", because)
 	case oldList(h.age, h.period):
-		add("old_port_list", "see whether Ironic answers the leader; the PXE filter stays as it is meanwhile",
+		out.add("old_port_list", "see whether Ironic answers the leader; the PXE filter stays as it is meanwhile",
 			"the list of Ironic's ports is %v old%s", h.age.Round(time.Second), because)
 	}
 	switch {
 	case h.guard.ConflictMAC != "" && h.guard.Held:
-		add("address_conflict", "find that machine and take the address from it",
+		out.add("address_conflict", "find that machine and take the address from it",
 			"%s claims the floating IP %s, which this host has; neighbours follow whoever announced it last, and this host announces it again every 10 s", h.guard.ConflictMAC, h.address)
 	case h.guard.ConflictMAC != "":
-		add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)
+		out.add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)
 	}
 	for _, s := range h.bypasses {
-		add("dhcp_bypass", "'trivet doctor --check raw-dhcp' says whose it is: on a peer's host firewall.interface is not where packets arrive, or it reads raw sockets, as ISC dhcpd and Kea do (use dnsmasq, or Kea with dhcp-socket-type udp); else take it off that network",
+		out.add("dhcp_bypass", "'trivet doctor --check raw-dhcp' says whose it is: on a peer's host firewall.interface is not where packets arrive, or it reads raw sockets, as ISC dhcpd and Kea do (use dnsmasq, or Kea with dhcp-socket-type udp); else take it off that network",
 			"DHCP server %s (%s) answers on %s what every host denies: machines boot past the PXE filter", s.Address, s.MAC, h.pxe)
 	}
 	return out

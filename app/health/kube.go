@@ -46,26 +46,23 @@ type kubeHealth struct {
 }
 
 func (h kubeHealth) warnings() []api.Warning {
-	var out []api.Warning
-	add := func(code, remedy, format string, args ...any) {
-		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
-	}
+	var out warningList
 	if h.mode == failover.ModeNooBaa {
-		add("failover_unfenced", "set failover.mode to safe, and failover.fence_file", "failover.mode is noobaa: pods are deleted while their machine may still run them; one pod may run twice")
+		out.add("failover_unfenced", "set failover.mode to safe, and failover.fence_file", "failover.mode is noobaa: pods are deleted while their machine may still run them; one pod may run twice")
 	}
 	for _, r := range h.open {
 		if r.State == fsm.RemStuck {
-			add("failover_stuck", "see 'trivet failover show "+r.Node+"'; then 'trivet failover release'", "the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
+			out.add("failover_stuck", "see 'trivet failover show "+r.Node+"'; then 'trivet failover release'", "the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
 		}
 	}
 	for _, pause := range h.pauses {
-		add("failover_paused", "'trivet failover resume', if nobody needs that any more", "failover is paused in %s by %s", cmp.Or(pause.Cluster, "all clusters"), cmp.Or(pause.By, "an operator"))
+		out.add("failover_paused", "'trivet failover resume', if nobody needs that any more", "failover is paused in %s by %s", cmp.Or(pause.Cluster, "all clusters"), cmp.Or(pause.By, "an operator"))
 	}
 	for _, c := range slices.Sorted(maps.Keys(h.faults)) {
-		add("failover_no_vote", "see whether this host reaches the kube nodes' port 10250", "this peer has no opinion of the kubelets of %s: %s", c, h.faults[c])
+		out.add("failover_no_vote", "see whether this host reaches the kube nodes' port 10250", "this peer has no opinion of the kubelets of %s: %s", c, h.faults[c])
 	}
 	for _, c := range slices.Sorted(maps.Keys(h.silent)) {
-		add("failover_api_silent", "see whether it answers from this host; no kube node is held for dead meanwhile", "the API server of %s does not answer: %s", c, h.silent[c])
+		out.add("failover_api_silent", "see whether it answers from this host; no kube node is held for dead meanwhile", "the API server of %s does not answer: %s", c, h.silent[c])
 	}
 	return out
 }

@@ -69,14 +69,11 @@ func addressHolder(v fsm.View, lead fsm.Member, reports map[string]hostReport) *
 	return out
 }
 
-// introspections counts nodes by the state of their introspection.
-func introspections(v fsm.View) map[string]int {
+// Introspections counts nodes by the state of their introspection.
+func Introspections(v fsm.View) map[string]int {
 	out := make(map[string]int)
-	counts := countNodes(v)
-	for state := fsm.NodeStarting; state <= fsm.NodeAborting; state++ {
-		if n := counts.states[state]; n > 0 {
-			out[state.String()] = n
-		}
+	for state, n := range countNodes(v).states { // order-free: another map
+		out[state.String()] = n
 	}
 	return out
 }

@@ -67,7 +67,7 @@ func (s *Self) Status() api.Status {
 	lead, _ := s.Members.Log.Leader()
 	leads := fsm.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
 	out.PXE, out.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)
-	out.Introspections, out.Failover = introspections(v), s.Kube.counts(v)
+	out.Introspections, out.Failover = Introspections(v), s.Kube.counts(v)
 	if s.Facts.Lends {
 		out.Leases = &api.LeaseCounts{Known: v.LeaseCount(), Held: v.LeasesHeld()}
 	}
@@ -134,27 +134,24 @@ func (s *Self) basics(h ContactView) api.Status {
 
 // peerWarnings are what is wrong with this peer itself.
 func (s *Self) peerWarnings(v fsm.View) []api.Warning {
-	var out []api.Warning
-	add := func(code, remedy, format string, args ...any) {
-		out = append(out, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
-	}
+	var out warningList
 	if unfit := s.Fitness.Fit(); unfit != nil && s.Fitness.Barred() == nil {
-		add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %v", unfit)
+		out.add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %v", unfit)
 	}
 	if away := s.Ironic.Err(); away != nil {
-		add("ironic_away", "write the right ironic.endpoint, or see why it does not answer this host: 'trivet doctor --check services'", "%v; requests that need it wait here", away)
+		out.add("ironic_away", "write the right ironic.endpoint, or see why it does not answer this host: 'trivet doctor --check services'", "%v; requests that need it wait here", away)
 	}
 	if away := s.KeystoneAway(); away != nil {
-		add("keystone_away", "see 'api.keystone' in the configuration and whether Keystone answers from this host",
+		out.add("keystone_away", "see 'api.keystone' in the configuration and whether Keystone answers from this host",
 			"Keystone did not say who a caller is: %v; who is not known here yet gets 503", away)
 	}
 	if skew, _ := leader.Skew(s.clocks(v), v.Leadership().At, s.Members.Self.ID); skew.Abs() > leader.MaxSkew/2 {
-		add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
+		out.add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
 	}
 	h := s.Members.Hearing(v)
 	for _, m := range byName(v.Members()) {
 		if heard := h.Of(m.ID); heard.Live && heard.Away {
-			add("peer_unreachable", "'trivet doctor --check peers' says what does not get through", "%s answers %s, but not this host", m.Name, s.Members.Name(v, h.By))
+			out.add("peer_unreachable", "'trivet doctor --check peers' says what does not get through", "%s answers %s, but not this host", m.Name, s.Members.Name(v, h.By))
 		}
 	}
 	return out

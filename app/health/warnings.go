@@ -1,10 +1,19 @@
 package health
 
 import (
+	"fmt"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/api"
 )
+
+// warningList grows by one warning after the other.
+type warningList []api.Warning
+
+func (l *warningList) add(code, remedy, format string, args ...any) {
+	*l = append(*l, api.Warning{Code: code, Text: fmt.Sprintf(format, args...), Remedy: remedy})
+}
 
 // warningCodes are those that status may show. A test compares them with the
 // source.

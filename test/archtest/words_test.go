@@ -22,7 +22,7 @@ var leftOnPages = map[string]int{
 var leftInCode = map[string]int{
 	"api":                           3,
 	"api/events":                    1,
-	"app":                           48,
+	"app":                           47,
 	"app/health":                    6, // texts of warnings and metrics
 	"app/datadir":                   3,
 	"cli/cluster":                   9,
