@@ -141,6 +141,22 @@ func TestDeviceThatAnswersLate(t *testing.T) {
 	})
 }
 
+// The machine runs on in the dark half of what its device says, and neither peers nor the
+// API server hear it: the second reading alone tells that it is on.
+func TestSecondReadingDecides(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.watchRules()
+		w.with(func() { w.trouble.operator = true })
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.fault("n1", deviceBlinks)
+		w.with(func() { w.pcs["n1"].hidden, w.pcs["n1"].cut = true, true })
+		w.comesTo("n1", fsm.RemDetached)
+		w.with(func() { w.pcs["n1"].hidden, w.pcs["n1"].cut = false, false })
+		w.recovers()
+	})
+}
+
 // A device that does not answer when the power is to be read again, after the wait for a
 // silent Lease, has confirmed nothing: the machine was switched on meanwhile.
 func TestDeafDeviceConfirmsNothing(t *testing.T) {

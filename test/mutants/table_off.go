@@ -77,13 +77,13 @@ func overlapMutants() []Mutant {
 			Name: "the-kubelet-between-the-readings-is-not-heard", Promise: "6", File: fence,
 			Old:     "	if s.heard = answer(); ",
 			New:     "	if _ = answer(); ",
-			Package: unit, Run: "^TestBadDays$/^the_device_lies", Assertion: "violation: off was logged of n1, whose kubelet runs",
+			Package: unit, Run: "^TestBadDays$/^its_kubelet_hangs,_its_kernel_answers$", Assertion: "fencing off stuck\", want \"fencing stuck\"",
 		},
 		{
 			Name: "the-second-reading-is-not-looked-at", Promise: "6", File: fence,
 			Old:     "m, d); err == nil && p == PowerOff {\n",
 			New:     "m, d); err == nil {\n",
-			Package: unit, Run: "^TestBadDays$/^the_device_says_off_once", Assertion: "violation: off was logged of n1 after",
+			Package: unit, Run: "^TestSecondReadingDecides$", Assertion: "violation: off was logged of n1 after",
 		},
 		{
 			Name: "a-renewal-next-to-the-readings-is-missed", Promise: "6", File: "failover/target.go",
