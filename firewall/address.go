@@ -20,6 +20,23 @@ const (
 	conflictReport = 3 * time.Second
 )
 
+// Address is the floating IP. One goroutine calls it, but for Contested.
+type Address interface {
+	// Put adds the address for valid, or extends its life.
+	Put(ctx context.Context, valid time.Duration) error
+	// Remove takes it away and reads back that it is gone.
+	Remove(ctx context.Context) error
+	// Announce tells the neighbours who has it now.
+	Announce(ctx context.Context) error
+	// Conflict returns the MAC of another host that answers for the address, "" if
+	// there is none.
+	Conflict(ctx context.Context) (mac string, err error)
+	// Contested asks and listens for some seconds, while this host has the
+	// address, and returns the MAC of another host that claims it, "" if none
+	// did. Another goroutine may call it at the same time as the rest.
+	Contested(ctx context.Context) (mac string, err error)
+}
+
 // announcements is when the next one is due.
 type announcements struct {
 	taken time.Time

@@ -3,6 +3,7 @@
 package labtest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -115,8 +116,8 @@ func (g *gateLab) busy(t *testing.T) {
 	}()
 	t.Cleanup(func() {
 		close(end)
-		if err := <-ended; err != nil {
-			t.Errorf("the writer next to it: %v", err)
+		if err, wait := testwait.Take(5*time.Second, ended, "the writer next to it ends"); errors.Join(err, wait) != nil {
+			t.Errorf("the writer next to it: %v", errors.Join(err, wait))
 		}
 	})
 }
