@@ -34,7 +34,7 @@ func proofMutants() []Mutant {
 `,
 			New: `	mark := l.store.net.acks.Mark()
 	if ctx != nil {
-		return l.store.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
+		return l.store.slots.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
 	}
 `,
 			Package:   "./test/simtest",
@@ -49,7 +49,7 @@ func proofMutants() []Mutant {
 `,
 			New: `	mark := l.store.net.acks.Mark()
 	if ctx != nil {
-		return l.store.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
+		return l.store.slots.await(ctx, func() raft.Future { return l.store.raft.VerifyLeader() })
 	}
 `,
 			Package:   "./test/simtest",
