@@ -120,7 +120,7 @@ func returningMutants() []Mutant {
 			Name: "a-new-leader-takes-a-lease-for-silent", Promise: "6", File: "failover/remedy_move.go",
 			Old:     "	case !p.gone && !r.signs.silent(m):\n",
 			New:     "	case !p.gone && !r.signs.silent(m) && r.tries > 99:\n",
-			Package: unit, Run: "^TestMachineThatIsHeardAgainKeepsItsPods$/^its_Lease_to_off_0s$", Assertion: "returning: 1 pods of a machine that is heard were deleted",
+			Package: unit, Run: "^TestMachineThatIsHeardAgainKeepsItsPods$/^its_Lease_alone", Assertion: "pods of a machine that is heard were deleted",
 		},
 		{
 			Name: "a-kubelet-that-answers-again-is-not-asked", Promise: "6", File: "failover/remedy_move.go",
@@ -282,7 +282,7 @@ func podMutants() []Mutant {
 			Name: "proof-without-the-boot-id", Promise: "failover", File: move,
 			Old:     "	case p.node.BootID != r.target.boot:\n",
 			New:     "	case p.node.BootID != r.target.boot && p.node.UID != m.UID:\n",
-			Package: unit, Run: "^TestBootIDEndsAProof$/^between", Assertion: "boot-id: pods of a machine that had booted were deleted",
+			Package: unit, Run: "^TestBootIDEndsAProof$/^between", Assertion: "boot-id: a machine that had booted was not fenced again",
 		},
 		{
 			Name: "recheck-without-the-boot-id", Promise: "failover", File: fence,
