@@ -74,7 +74,7 @@ func rejoinMutants() []Mutant {
 			Promise:   "7",
 			File:      "fsm/refound.go",
 			Old:       "		d.keepFormer(r.Former, before)\n",
-			New:       "		d.keepFormer((View{&data{peers: before}}).MayRun(r.Survivor), before)\n",
+			New:       "		d.keepFormer((View{&data{memberTables: memberTables{peers: before}}}).MayRun(r.Survivor), before)\n",
 			Package:   "./fsm",
 			Run:       "^TestFoundingAnewRecordsFormerMembers$",
 			Assertion: "want refused",
