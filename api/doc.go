@@ -1,6 +1,6 @@
 // Package api serves HTTP: the REST API of ironic-inspector with health and
-// metrics, and the control interface of one peer on its unix socket and, for
-// operators with a certificate, on the peers' port.
+// metrics. It has the front that the control interface of package app/admin
+// stands behind, too: access, audit, admission, and errors as answers.
 //
 // Handlers translate between HTTP and small interfaces that their consumers
 // implement; they decide nothing. translate turns every error into a status and a

@@ -31,7 +31,8 @@ const BundledLog = bundledLog
 // errNotKept says why there is no log.
 var errNotKept = errors.New("whoever started this peer keeps no lines of its log; see the journal")
 
-// Bundle implements api.Bundler.
+// Bundle gathers what this peer knows of itself for support, without secrets. It does
+// not block and needs no quorum.
 func (p *Peer) Bundle() []supportbundle.File {
 	files := supportbundle.NewFiles(supportbundle.NewRedactor(p.secrets()...))
 	kernel, err := os.ReadFile("/proc/version")
@@ -39,10 +40,10 @@ func (p *Peer) Bundle() []supportbundle.File {
 		kernel = []byte(err.Error())
 	}
 	files.Add("version.txt", bundledFile, fmt.Appendf(nil, "trivet %s, log version %d, %s, %s/%s\n%s", p.opts.Binary, fsm.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, kernel), nil)
-	files.Add("config.txt", bundledFile, p.configText(), nil)
+	files.Add("config.txt", bundledFile, p.conf.Text(), nil)
 	files.JSON("status.json", bundledFile, p.Status(), nil)
-	files.JSON("peers.json", bundledFile, p.Peers(), nil)
-	files.JSON("firewall.json", bundledFile, p.Firewall(), nil)
+	files.JSON("peers.json", bundledFile, p.self.Peers(), nil)
+	files.JSON("firewall.json", bundledFile, p.self.Door.Firewall(), nil)
 	files.JSON("state.json", bundledFile, summarise(p.core.Store.View()), nil)
 	metrics, err := p.metricsText()
 	files.Add("metrics.txt", bundledFile, metrics, err)
@@ -56,22 +57,10 @@ func (p *Peer) Bundle() []supportbundle.File {
 	return files.List()
 }
 
-// configText is the configuration in force, without secrets, and what waits.
-func (p *Peer) configText() []byte {
-	var out bytes.Buffer
-	for _, s := range p.config().Effective() {
-		fmt.Fprintf(&out, "%s: %s  # %v\n", s.Key, s.Value, s.Origin)
-	}
-	if left := p.left.Load(); left != nil {
-		fmt.Fprintf(&out, "# waits for a restart: %v; refused: %v\n", left.restart, left.refused)
-	}
-	return out.Bytes()
-}
-
 // secrets are what nobody may find in a bundle, as far as this peer knows it:
 // passwords of the configuration, and the cluster's keys.
 func (p *Peer) secrets() []string {
-	conf, keys := p.config(), p.core.Store.View().Secrets()
+	conf, keys := p.conf.Current(), p.core.Store.View().Secrets()
 	out := append(conf.Secrets(), string(keys.CAKey), string(keys.GossipKey))
 	for _, key := range p.core.Store.View().GossipKeys() {
 		out = append(out, string(key))

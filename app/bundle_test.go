@@ -27,14 +27,14 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 	r.mu.Lock()
 	r.flags["ironic.password"], r.flags["ironic.username"] = "quiet word of ironic", "trivet"
 	r.flags["api.keystone.password_file"] = file
-	conf := r.config()
+	conf := r.conf.Current()
 	r.mu.Unlock()
 	next, err := r.load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	next.DataDir = conf.DataDir
-	r.conf.Store(&next)
+	r.conf.Conf.Store(&next)
 
 	keys := r.Core().Store.View().Secrets()
 	token, err := pki.NewJoinToken(pki.HashCA(r.renewal.Credentials().CA), r.opts.Wall().Add(datadir.FirstTokenTTL), r.opts.Random)

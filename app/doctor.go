@@ -24,9 +24,10 @@ type examiner struct {
 	turn chan struct{} // holds one: whose turn it is
 }
 
-func (p *Peer) newExaminer() *examiner { return &examiner{p, make(chan struct{}, 1)} }
+func newExaminer(p *Peer) *examiner { return &examiner{p, make(chan struct{}, 1)} }
 
-// Facts implements api.Doctor.
+// Facts returns what this host knows of itself, within bounded time and without a
+// quorum.
 func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	p := e.peer
 	select {
@@ -38,7 +39,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	held := p.holds() // an address that moves meanwhile is nobody's fault
 	var known doctor.Health
 	var work sync.WaitGroup
-	work.Go(func() { known = p.health(ctx) })
+	work.Go(func() { known = e.health(ctx) })
 	f := host.Gather(ctx, p.hostOptions())
 	work.Wait()
 	f.Peer, f.ID = p.id.Name, p.id.ID
@@ -48,8 +49,21 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	p.self.Door.AddTo(&f)
 	p.addConfigured(&f)
 	p.self.AddHealth(&f, known)
-	measures(&f, p.config())
+	measures(&f, p.conf.Current())
 	return f
+}
+
+// health is what doctor asks of this peer and of those that it needs.
+func (e *examiner) health(ctx context.Context) doctor.Health {
+	p := e.peer
+	r := &health.Reach{
+		Members: p.self.Members, Binary: p.opts.Binary, Greet: p.forward.Greet, Ping: p.gossip.Ping, Ironic: p.ironic.Version,
+		Keystone: func() (bool, error) { return p.serving.keeper().tokens != nil, p.serving.keystoneAway() }, Components: p.kube.components.services,
+	}
+	if p.kube.failover != nil {
+		r.Clusters = p.kube.failover.Clusters
+	}
+	return r.Health(ctx)
 }
 
 func (p *Peer) holds() bool { return p.core.gate != nil && p.core.gate.Guard.Status().Held }
@@ -57,9 +71,9 @@ func (p *Peer) holds() bool { return p.core.gate != nil && p.core.gate.Guard.Sta
 // hostOptions say what is to be looked for on this peer's host.
 func (p *Peer) hostOptions() host.Options {
 	o := host.Options{
-		Config: p.config(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains, Now: p.opts.Wall,
+		Config: p.conf.Current(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains, Now: p.opts.Wall,
 	}
-	for _, m := range p.others(p.core.Store.View()) {
+	for _, m := range p.self.Members.Others(p.core.Store.View()) {
 		if at, err := netip.ParseAddrPort(m.Address); err == nil { // else it is a name
 			o.Others = append(o.Others, host.Other{Name: m.Name, Address: at.Addr()})
 		}

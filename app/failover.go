@@ -167,13 +167,3 @@ func (k *kubeWatch) run(ctx context.Context) {
 		k.Prober.Run(ctx)
 	}
 }
-
-// cluster finds one by its name, nil if there is none.
-func (k *kubeWatch) cluster(name string) failover.Cluster {
-	for _, c := range k.made.Clusters {
-		if c.Name() == name {
-			return c
-		}
-	}
-	return nil
-}

@@ -19,8 +19,8 @@ func TestOperatorsReachFailover(t *testing.T) {
 		t.Skip("it starts a peer")
 	}
 	peer := kubePeer(t, apiServer(t))
-	k := kubeHere{peer}
-	f := judged(t, k)
+	k := peer.Admin().Kube.Here
+	f := judged(t, peer)
 	n := f.Nodes[0]
 	if f.Leader != "h1" || f.Mode != "safe" || f.Clusters[0].Name != "prod" || f.Clusters[0].Nodes != 1 || n.Cluster != "prod" || n.Name != "w1" || n.Ready != "True" || n.BootID != "b1" ||
 		n.Act || len(n.Why) == 0 || n.Would == "" || n.Remediation != nil {
@@ -42,7 +42,7 @@ func TestOperatorsReachFailover(t *testing.T) {
 
 	testPower(t, k)
 	wantFigures(t, peer)
-	body, self, err := peer.AskLeader(t.Context(), admin.PathPeerFailover)
+	body, self, err := peer.Admin().Kube.AskLeader(t.Context(), admin.PathPeerFailover)
 	if body != nil || !self || err != nil {
 		t.Errorf("the leader asks itself: %q %v %v", body, self, err)
 	}
@@ -50,7 +50,7 @@ func TestOperatorsReachFailover(t *testing.T) {
 }
 
 // testPower asks for the machine's power and switches it by hand.
-func testPower(t *testing.T, k kubeHere) {
+func testPower(t *testing.T, k admin.Kube) {
 	t.Helper()
 	power := func(order *admin.PowerOrder) admin.DevicePower {
 		t.Helper()
@@ -72,7 +72,7 @@ func testPower(t *testing.T, k kubeHere) {
 }
 
 // wantRefusals asks for what is not there.
-func wantRefusals(t *testing.T, k kubeHere) {
+func wantRefusals(t *testing.T, k admin.Kube) {
 	t.Helper()
 	for name, ask := range map[string]func() error{
 		"no such kube node":   func() error { _, err := k.Power(t.Context(), "prod", "w9", nil); return err },
@@ -125,8 +125,8 @@ func TestAMachineInRemediationIsNotSwitched(t *testing.T) {
 		t.Skip("it starts a peer")
 	}
 	peer := kubePeer(t, apiServer(t), "failover.dry_run", "true") // so that nobody carries it out
-	k := kubeHere{peer}
-	if f := judged(t, k); !f.DryRun {
+	k := peer.Admin().Kube.Here
+	if f := judged(t, peer); !f.DryRun {
 		t.Errorf("a dry run is not told: %+v", f)
 	}
 	res, err := peer.core.Store.Propose(t.Context(), fsm.Header{Token: peer.core.Runner.Token()},

@@ -137,12 +137,12 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 }
 
 // judged waits until the leader has judged w1.
-func judged(t *testing.T, k kubeHere) admin.Failover {
+func judged(t *testing.T, peer *Peer) admin.Failover {
 	t.Helper()
 	var last admin.Failover
 	testwait.Within(t, testwait.Limit, "the leader judges w1", func() (err error) {
-		if last, err = k.Failover(t.Context()); err == nil && len(last.Nodes) == 1 && last.Clusters[0].Synced && last.Clusters[0].Problem == "" && last.Nodes[0].UID == "u1" {
-			if _, recorded := k.peer.core.Store.View().KubeNode("prod", "u1"); recorded {
+		if last, err = peer.Admin().Kube.Here.Failover(t.Context()); err == nil && len(last.Nodes) == 1 && last.Clusters[0].Synced && last.Clusters[0].Problem == "" && last.Nodes[0].UID == "u1" {
+			if _, recorded := peer.core.Store.View().KubeNode("prod", "u1"); recorded {
 				return nil
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/failover"
 )
@@ -15,11 +16,11 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 	conf := config.Default()
 	conf.Failover.Kubeconfigs = []string{"prod=/nowhere/kubeconfig"}
 	conf.Failover.FenceFile = "/nowhere/fence.yaml"
-	p := &Peer{opts: Options{Config: conf, Logger: slog.New(slog.DiscardHandler)}, core: new(Core), opened: new(closers)}
+	p := &Peer{opts: Options{Config: conf, Logger: slog.New(slog.DiscardHandler)}, core: new(Core), self: new(health.Self), serving: &serving{doorway: new(doorway)}, opened: new(closers)}
 	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err != nil || p.kube.failover != nil || len(p.opened.all) > 0 {
 		t.Errorf("opened %+v: %v", p.kube, err)
 	}
-	if p.kubeControl().Here != nil {
+	if p.newAdmin().Kube.Here != nil {
 		t.Error("it is there")
 	}
 	p.opts.Config.Failover.Mode = config.FailoverSafe

@@ -39,11 +39,10 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 	if !conf.API.UI {
 		return &front{k, public}, nil
 	}
-	control := p.control(p.examiner)
 	page, err := web.New(web.Options{
-		Public: public, Control: control.Handler(), Guard: inspector, Admission: p.serving.admission, Proxies: inspector.Proxies,
+		Public: public, Control: p.admin.Handler(), Guard: inspector, Admission: p.serving.admission, Proxies: inspector.Proxies,
 		Logins: api.NewLogins(inspector.Proxies, p.figures.LoggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy, Peer: p.id.Name,
-		View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: control,
+		View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: &p.admin.Host,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	})
 	if err != nil {

@@ -35,13 +35,13 @@ func TestLeaveOfAPeerThatWasRemoved(t *testing.T) {
 			}
 			peer.core.Store.Mute(true) // the log answers this peer no more
 			if c.before {
-				peer.removed()
+				peer.Removed()
 			}
 			left := make(chan error, 1)
-			go func() { left <- peer.Leave(ctx, true) }()
+			go func() { left <- peer.Admin().Membership.Leave(ctx, true) }()
 			if !c.before {
-				peer.leaving.Store(true) // as when its own removal is on its way
-				peer.removed()
+				peer.Proposed(true) // as when its own removal is on its way
+				peer.Removed()
 			}
 			if err := testwait.Receive(t, left, "the answer to the leave"); err != nil || !peer.Left() {
 				t.Errorf("left %v: %v", peer.Left(), err)

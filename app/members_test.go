@@ -45,7 +45,7 @@ func putMembers(t *testing.T, peer *Peer, members []fsm.Member) {
 		t.Fatal(err)
 	}
 	for _, c := range []fsm.Command{fsm.PutMember{Member: members[0]}, fsm.PutMember{Member: members[1]}, fsm.MoveMember{Peer: members[1].ID, Address: "127.0.0.3:1"}} {
-		if res, err := peer.do(ctx, c); err != nil || res.Code != fsm.OK {
+		if res, err := peer.core.Session.Do(ctx, "", c); err != nil || res.Code != fsm.OK {
 			t.Fatalf("%v: %+v, %v", fsm.KindOf(c), res, err)
 		}
 	}
@@ -69,7 +69,7 @@ func namesOthers(t *testing.T, peer *Peer) {
 		t.Errorf("names-on-the-disk: status shows %q, want %q", names, want)
 	}
 	var asked []string
-	for _, m := range peer.others(nothing) {
+	for _, m := range peer.self.Members.Others(nothing) {
 		asked = append(asked, m.Name+" at "+m.Address)
 	}
 	if want := []string{"h2 at 127.0.0.2:1", "h3 at 127.0.0.3:1"}; !slices.Equal(asked, want) {

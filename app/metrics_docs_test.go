@@ -42,7 +42,7 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 	peer := kubePeer(t, srv, "haconfig.kubeconfigs", "prod="+kubeconfig, "haconfig.listen", "127.0.0.1:0",
 		"api.auth_strategy", "keystone", "api.keystone.auth_url", "http://127.0.0.1:1/v3",
 		"api.keystone.username", "trivet", "api.keystone.password_file", secret, "backup.directory", t.TempDir())
-	judged(t, kubeHere{peer})
+	judged(t, peer)
 	for _, path := range []string{"/v1", "/v1/continue"} {
 		answer, err := http.Get(peer.APIURL() + path)
 		if err != nil {

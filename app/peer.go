@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api/events"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
@@ -22,12 +23,12 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 )
 
-// Why a peer ended by itself; see Peer.Ended.
+// Why a peer ended by itself; see admin.Ending.
 var (
-	ErrLeft       = errors.New("this peer has left the cluster; its log is gone")
-	ErrRemoved    = errors.New("this peer was removed from the cluster")
-	ErrSuperseded = errors.New("the cluster was founded again without this peer, by a restore or recovery: it lives in a higher incarnation")
-	ErrRolledBack = errors.New("this peer must not take part with this disk")
+	ErrLeft       = admin.ErrLeft
+	ErrRemoved    = admin.ErrRemoved
+	ErrSuperseded = admin.ErrSuperseded
+	ErrRolledBack = admin.ErrRolledBack
 	ErrUnknown    = errors.New("the log holds what this binary does not know")
 )
 
@@ -63,16 +64,16 @@ type Peer struct {
 	core *Core
 	self *health.Self
 	inspection
-	*configured
-	figures  *health.Figures
-	links    // to other peers
-	memory   // on its disk
-	pxe      pxeParts
-	kube     kubernetes
-	serving  *serving
-	examiner *examiner
-	opened   *closers
-	*ending
+	conf    *admin.Configuration
+	admin   *admin.Control
+	figures *health.Figures
+	links   // to other peers
+	memory  // on its disk
+	pxe     pxeParts
+	kube    kubernetes
+	serving *serving
+	opened  *closers
+	*admin.Ending
 }
 
 // links connect a peer with the others.
@@ -106,10 +107,13 @@ func New(ctx context.Context, o Options) (*Peer, error) {
 
 // newPeer returns a peer of which nothing is open.
 func newPeer(o Options) *Peer {
-	conf := newConfigured(o.Config)
-	return &Peer{
-		opts: o, configured: conf, figures: health.NewFigures(), serving: newServing(o, conf.config), opened: new(closers), ending: newEnding(o.Logger),
+	conf := &admin.Configuration{Load: o.Load, Logger: o.Logger}
+	conf.Conf.Store(&o.Config)
+	p := &Peer{
+		opts: o, conf: conf, figures: health.NewFigures(), serving: newServing(o, conf.Current), opened: new(closers), Ending: admin.NewEnding(o.Logger),
 	}
+	conf.Prepare = p.prepare
+	return p
 }
 
 // measures adds what follows from the configuration and the size of the disk.

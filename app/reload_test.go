@@ -81,7 +81,7 @@ func (r *reloadable) set(keysAndValues ...string) (admin.Reloaded, error) {
 		r.flags[keysAndValues[i]] = keysAndValues[i+1]
 	}
 	r.mu.Unlock()
-	return r.Reload(r.t.Context())
+	return r.Admin().Configuration.Reload()
 }
 
 // must is set where everything has to count at once.
@@ -166,7 +166,7 @@ func TestReloadTakesEffect(t *testing.T) {
 func TestReloadIsWhole(t *testing.T) {
 	r := newReloadable(t)
 	hooks := r.core.inspect.live.Now().Hooks
-	if _, err := r.set("inspection.workers", "9", "inspection.timeout", "nonsense"); err == nil || r.config().Inspection.Workers == 9 {
+	if _, err := r.set("inspection.workers", "9", "inspection.timeout", "nonsense"); err == nil || r.conf.Current().Inspection.Workers == 9 {
 		t.Errorf("a file with a mistake: %v", err)
 	}
 	if got := r.warns("config_refused"); !strings.Contains(got, "inspection.timeout") {
@@ -179,7 +179,7 @@ func TestReloadIsWhole(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	live := r.core.inspect.live.Now()
-	if live.Config.Workers == 9 || live.Config.Timeout == 300*time.Second || r.config().Inspection.Workers == 9 || &live.Hooks[0] != &hooks[0] {
+	if live.Config.Workers == 9 || live.Config.Timeout == 300*time.Second || r.conf.Current().Inspection.Workers == 9 || &live.Hooks[0] != &hooks[0] {
 		t.Errorf("half-applied: %d workers, timeout %v", live.Config.Workers, live.Config.Timeout)
 	}
 	got, err := r.set("api.auth_strategy", "noauth", "api.http_basic_auth_user_file", "", "raft.timing", "slow")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/lease/elector"
@@ -18,8 +19,9 @@ import (
 // and the elector against a list that a reader of a change sees; those of the API are in
 // package api. UPDATE_GOLDEN=1 writes the list.
 func TestEachRouteHasAClass(t *testing.T) {
-	p := &Peer{core: &Core{}, serving: &serving{doorway: &doorway{admission: admission.NewController()}}}
+	p := &Peer{core: &Core{}, self: new(health.Self), serving: &serving{doorway: &doorway{admission: admission.NewController()}}}
 	p.opts.Logger = slog.New(slog.DiscardHandler)
+	p.admin = p.newAdmin()
 	var all []string
 	for server, routes := range map[string]map[string]admission.Class{
 		"peers": p.peerRoutes().Classes(), "webhook": haconfig.Routes(), "elector": {"* /": elector.Class},

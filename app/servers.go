@@ -125,11 +125,11 @@ func (s *serving) close(ctx context.Context) error {
 func (p *Peer) peerRoutes() *cluster.Routes {
 	store, by := p.core.Store, p.serving.admission
 	routes := cluster.NewRoutes(store, by)
-	joins := cluster.NewAdmission(by, p.core.Session, store, p.opts.Wall, p.opts.Random, p.opts.Logger, func() (cluster.Shared, error) { return shared(p.config()) })
+	joins := cluster.NewAdmission(by, p.core.Session, store, p.opts.Wall, p.opts.Random, p.opts.Logger, func() (cluster.Shared, error) { return shared(p.conf.Current()) })
 	routes.Joiners(cluster.PathJoin, joins)
 	routes.Joiners(cluster.PathObserve, joins)
 	routes.Joiners(cluster.PathRejoin, cluster.NewReadmission(joins))
-	lending, kube := cluster.AnswerHandler(p.core.AnswerLending), admin.KubeHandler(p.kubeControl().Here)
+	lending := cluster.AnswerHandler(p.core.AnswerLending)
 	for _, r := range []struct {
 		class   admission.Class
 		pattern string
@@ -140,17 +140,13 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 		{admission.Operator, "POST " + cluster.PathMove, cluster.MoveHandler(p.core.Session)},
 		{admission.Operator, "POST " + leaderrpc.PathStep, lending},
 		{admission.Stream, "POST " + leaderrpc.PathAwaitEnd, lending},
-		{admission.Dear, "GET " + admin.PathPeerSafe, admin.SafeHandler(p)},
-		{admission.Dear, "GET " + admin.PathPeerFirewall, admin.FilterHandler(p)},
-		{admission.Dear, "GET " + admin.PathPeerFirewall + "/", admin.FilterHandler(p)},
-		{admission.Dear, "GET " + admin.PathPeerDoctor, admin.DoctorHandler(p.examiner)},
-		{admission.Stream, "GET " + admin.PathPeerDrill, admin.DrillHandler(p)}, // it looks on for a while
-		{admission.Operator, "POST " + admin.PathPeerDrill, admin.DrillHandler(p)},
-		{admission.Dear, "GET " + admin.PathPeerFailover, kube},
-		{admission.Dear, "GET " + admin.PathPeerFailover + "/", kube},
 	} {
 		routes.Members(r.class, r.pattern, r.handler)
 	}
-	routes.Operators("/v1/", api.Identified(p.control(p.examiner).Handler()))
+	peers := p.admin.PeerHandler()
+	for pattern, class := range admin.PeerRoutes() {
+		routes.Members(class, pattern, peers)
+	}
+	routes.Operators("/v1/", p.admin.Handler())
 	return routes
 }

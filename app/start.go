@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/api/events"
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
@@ -128,7 +129,7 @@ func (p *Peer) view() fsm.View { return p.core.Store.View() }
 func (p *Peer) startPort(ctx context.Context, secrets datadir.Secrets) error {
 	o := p.opts
 	p.renewal = cluster.NewRenewal(secrets.Credentials, p.view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
-	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Tolerance: pki.PeerTolerance, Refused: p.refused}
+	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Tolerance: pki.PeerTolerance, Refused: p.Refused}
 	p.access = cluster.NewAccess(end, p.id.Known, o.Logger)
 	port, err := cluster.NewPort(ctx, o.Config.Cluster.Listen, p.access)
 	if err != nil {
@@ -161,7 +162,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 	p.events = events.NewHub(core.Store)
 	p.recorder = events.NewReporter(events.ReporterOptions{Do: core.Session, View: core.Store.View, Wall: p.opts.Wall, Logger: p.opts.Logger})
 	p.opened.addFunc("events", p.events.Close)
-	p.access.Follow(core.Store, p.forward.Ask, cluster.Own{Stored: core.Stored, RolledBack: p.rolledBack})
+	p.access.Follow(core.Store, p.forward.Ask, cluster.Own{Stored: core.Stored, RolledBack: p.RolledBack})
 	v := core.Store.View()
 	if v.ClusterID() != "" && (v.ClusterID() != p.id.Cluster || v.Incarnation() != p.id.Incarnation) {
 		return fmt.Errorf("the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
@@ -176,14 +177,14 @@ func (p *Peer) startCore(ctx context.Context) error {
 func (p *Peer) newSelf() *health.Self {
 	core := p.core
 	members := &health.Members{
-		Self: p.id, Log: core.Store, Recorded: p.recorded, Contacts: core.Contacts, Dial: p.port.DialPeer,
+		Self: p.id, Log: core.Store, Recorded: p.recorded, Contacts: core.Contacts,
 		Gossip: func() map[string]string { return p.gossip.States() }, // it is opened later
 	}
 	s := &health.Self{
 		Facts:   health.Facts{Binary: p.opts.Binary, Directory: p.opts.Dir.Path(), Lends: p.opts.Config.Lease.Enabled},
-		Members: members, Door: core.door(members, p.config), Address: p.pxe.carries, Session: core.Session, Fitness: core.Fitness, Watchdog: core.Watchdog,
+		Members: members, Door: core.door(members, p.conf.Current), Address: p.pxe.carries, Session: core.Session, Fitness: core.Fitness, Watchdog: core.Watchdog,
 		Ironic: core.Health, Ballast: p.ballast, Renewal: p.renewal, Wall: p.opts.Wall, KeystoneAway: p.serving.keystoneAway,
-		More: health.Warnings{Keys: p.keyWarnings, Backups: p.backups.warnings, Components: p.kube.components.warnings, Configuration: p.configWarnings},
+		More: health.Warnings{Keys: func(v fsm.View) []api.Warning { return admin.KeyWarnings(v, p.renewal.Credentials(), p.opts.Wall()) }, Backups: p.backups.warnings, Components: p.kube.components.warnings, Configuration: p.conf.Warnings},
 	}
 	if k := core.kube; k != nil {
 		s.Kube = &health.Kube{Log: core.Store, Mode: k.made.Settings.Mode, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
@@ -225,7 +226,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Raft: raftstore.Options{
 			ID: p.id.ID, Storage: st, Transport: host.NewTransport(p.port, self, o.Logger), Forward: p.forward,
 			Timing: timing(o.Config.Raft.Timing), Logger: o.Logger, Wall: o.Wall,
-			Fatal: func(err error) { p.end(fmt.Errorf("%w: %w", ErrUnknown, err)) },
+			Fatal: func(err error) { p.End(fmt.Errorf("%w: %w", ErrUnknown, err)) },
 		},
 		Self:          cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
 		Introspection: p.inspection.options(p.id.Name),
@@ -234,7 +235,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Electing:      electing(o.Config.Elector),
 		Former:        p.access,
 		Duties:        p.kube.components.duties(),
-		Owner:         Owner{Exit: o.Exit, Removed: p.removed, RolledBack: p.rolledBack, Unfit: p.unfit, Probed: p.figures.Committed},
+		Owner:         Owner{Exit: o.Exit, Removed: p.Removed, RolledBack: p.RolledBack, Unfit: p.unfit, Probed: p.figures.Committed},
 		Random:        o.Random,
 		Leader:        p.forward,
 		Prober:        p.line,
@@ -248,7 +249,7 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 	gossip, err := cluster.NewGossip(cluster.GossipOptions{
 		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
 		Listen: listen, Advertise: p.id.Gossip, Ring: ring,
-		Seeds: func() []string { return seeds(p.view(), p.id) }, Hosts: func() []string { return gossipHosts(p.view(), p.access, p.id) }, Proven: p.access.PeerAt, Newer: func(uint64) { p.end(ErrSuperseded) }, Logger: p.opts.Logger,
+		Seeds: func() []string { return seeds(p.view(), p.id) }, Hosts: func() []string { return gossipHosts(p.view(), p.access, p.id) }, Proven: p.access.PeerAt, Newer: func(uint64) { p.End(ErrSuperseded) }, Logger: p.opts.Logger,
 	})
 	var number syscall.Errno
 	if errors.As(err, &number) {
@@ -264,7 +265,7 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 
 // servePeers answers on the peers' port.
 func (p *Peer) servePeers(context.Context) error {
-	p.examiner = p.newExaminer()
+	p.admin = p.newAdmin()
 	return p.port.Serve(p.peerRoutes(), p.serving.admission, p.opts.Logger)
 }
 
@@ -282,7 +283,7 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 	p.self.Register(p.figures, func() bool { return !p.core.Runner.Token().IsZero() }, p.core.inspect.Workers.Busy)
 	p.backups.metrics(p.figures)
 	p.serving.register(p.figures)
-	f, err := p.newFront(p.config(), p.serving.first)
+	f, err := p.newFront(p.conf.Current(), p.serving.first)
 	if err != nil {
 		return err
 	}
@@ -298,7 +299,7 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 		return err
 	}
 	p.serving.start(ln, httpserver.New(httpserver.Options{
-		Handler: p.control(p.examiner).Handler(), Limits: socketLimits(), ConnContext: api.SocketContext,
+		Handler: p.admin.Handler(), Limits: socketLimits(), ConnContext: api.SocketContext,
 		Failed: p.serving.files.Note, Logger: p.opts.Logger,
 	}))
 	return nil
@@ -330,7 +331,7 @@ func (p *Peer) run(keys cluster.Ring) {
 		running.Go(func() { probe.Run(ctx) })
 	}
 	if p.pxe.carries != nil {
-		running.Go(func() { p.pxe.carries.Run(ctx, p.config) })
+		running.Go(func() { p.pxe.carries.Run(ctx, p.conf.Current) })
 	}
 }
 

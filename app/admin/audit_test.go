@@ -56,7 +56,7 @@ func auditLines(t testing.TB, log *bytes.Buffer) (out []auditLine) {
 // socket: the kernel says who it is.
 func TestEveryOperationIsTold(t *testing.T) {
 	log := new(bytes.Buffer)
-	c := &Control{Do: doing{res: fsm.Result{Token: 5}}, Logger: slog.New(slog.NewJSONHandler(log, nil))}
+	c := &Control{State: State{Do: doing{res: fsm.Result{Token: 5}}}, Logger: slog.New(slog.NewJSONHandler(log, nil))}
 	path := filepath.Join(t.TempDir(), "s")
 	ln, err := net.Listen("unix", path)
 	if err != nil {

@@ -30,7 +30,7 @@ func (d doing) Do(context.Context, string, fsm.Command) (fsm.Result, error) { re
 // ask sends one request to a control interface whose commands end as given.
 func ask(t *testing.T, d doing, method, path, body string) (*http.Response, api.ErrorBody) {
 	t.Helper()
-	c := &Control{Do: d, Logger: slog.New(slog.DiscardHandler)}
+	c := &Control{State: State{Do: d}, Logger: slog.New(slog.DiscardHandler)}
 	w := httptest.NewRecorder()
 	c.Handler().ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
 	resp := w.Result()
@@ -101,24 +101,16 @@ func TestBadBodiesAreNamed(t *testing.T) {
 	}
 }
 
-// asked counts how often the status was computed.
-type asked struct {
-	Local
-	times atomic.Int64
-}
-
-// Status implements Local.
-func (a *asked) Status() api.Status {
-	a.times.Add(1)
-	return api.Status{}
-}
-
 // The status is computed once a second for all who ask over the network, and anew for
 // each who asks on the socket.
 func TestTheStatusIsSharedByAllWhoAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		local := &asked{}
-		h := (&Control{Local: local, Logger: slog.New(slog.DiscardHandler)}).Handler()
+		var times atomic.Int64
+		status := func() api.Status {
+			times.Add(1)
+			return api.Status{}
+		}
+		h := (&Control{Host: Host{Status: status}, Logger: slog.New(slog.DiscardHandler)}).Handler()
 		get := func(from string) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/status", nil)
 			r.RemoteAddr = from
@@ -130,17 +122,17 @@ func TestTheStatusIsSharedByAllWhoAsk(t *testing.T) {
 		for range 100 {
 			get("192.0.2.1:1024")
 		}
-		if n := local.times.Load(); n != 1 {
+		if n := times.Load(); n != 1 {
 			t.Errorf("status-shared: 100 requests within a second computed it %d times", n)
 		}
 		get("@")
 		get("@")
-		if n := local.times.Load(); n != 3 {
+		if n := times.Load(); n != 3 {
 			t.Errorf("status-shared: two requests on the socket computed it %d times, want 2", n-1)
 		}
 		time.Sleep(time.Second) // in a bubble
 		get("192.0.2.1:1024")
-		if n := local.times.Load(); n != 4 {
+		if n := times.Load(); n != 4 {
 			t.Errorf("status-shared: a second later it was computed %d times, want 4", n)
 		}
 	})

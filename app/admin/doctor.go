@@ -4,23 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
-	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/doctor"
 )
-
-// Doctor gathers what this host knows of itself, within bounded time. It needs
-// no quorum.
-type Doctor interface {
-	Facts(ctx context.Context) doctor.Facts
-}
 
 // PathPeerDoctor is where peers ask each other for the facts of their hosts.
 const PathPeerDoctor = "/peer/v1/doctor"
@@ -29,30 +19,17 @@ const PathPeerDoctor = "/peer/v1/doctor"
 // takes, shorter than a command waits.
 const factsLimit = 12 * time.Second
 
-// DoctorHandler answers other peers. Let members through to it alone.
-func DoctorHandler(d Doctor) http.Handler {
-	e := api.NewEcho()
-	e.GET(PathPeerDoctor, func(ctx echo.Context) error {
-		return ctx.JSON(http.StatusOK, d.Facts(ctx.Request().Context()))
-	})
-	return e
-}
-
-func (c *Control) doctor(ctx echo.Context) error {
-	return ctx.JSON(http.StatusOK, c.Facts(ctx.Request().Context(), everywhere(ctx)))
-}
-
 // Facts returns what this host knows of itself, and with all what the other hosts
 // do, by name. It takes at most 12 s and needs no quorum.
-func (c *Control) Facts(ctx context.Context, all bool) []doctor.Facts {
+func (h *Host) Facts(ctx context.Context, all bool) []doctor.Facts {
 	limited, cancel := context.WithTimeout(ctx, factsLimit)
 	defer cancel()
 	var work sync.WaitGroup
 	var rows []doctor.Facts
 	if all {
-		work.Go(func() { rows = others(limited, c.Others) })
+		work.Go(func() { rows = others(limited, h.Ask) })
 	}
-	own := c.Doctor.Facts(limited)
+	own := h.Examine(limited)
 	work.Wait()
 	rows = append(rows, own)
 	slices.SortFunc(rows, func(a, b doctor.Facts) int { return strings.Compare(a.Peer, b.Peer) })
@@ -60,9 +37,9 @@ func (c *Control) Facts(ctx context.Context, all bool) []doctor.Facts {
 }
 
 // others are the facts of the other hosts; of one that says nothing, why.
-func others(ctx context.Context, all Others) []doctor.Facts {
+func others(ctx context.Context, ask func(context.Context, string) []Answer) []doctor.Facts {
 	var rows []doctor.Facts
-	for _, a := range all.Ask(ctx, PathPeerDoctor) {
+	for _, a := range ask(ctx, PathPeerDoctor) {
 		var row doctor.Facts
 		if a.Err == nil {
 			if err := json.Unmarshal(a.Body, &row); err != nil {

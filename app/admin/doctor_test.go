@@ -23,11 +23,9 @@ func (f fakeDoctor) Facts(ctx context.Context) doctor.Facts {
 
 // patients are three other peers: one that answers by the name it gives
 // itself, one that is silent and one that speaks nonsense.
-type patients struct{}
-
-func (patients) Ask(ctx context.Context, path string) []Answer {
+func patients(ctx context.Context, path string) []Answer {
 	w := httptest.NewRecorder()
-	DoctorHandler(fakeDoctor{"old-name"}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", path, nil))
+	(&Control{Host: Host{Examine: fakeDoctor{"old-name"}.Facts}}).PeerHandler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", path, nil))
 	return []Answer{
 		{Name: "h3", ID: "id-h3", Body: w.Body.Bytes()}, {Name: "h1", ID: "id-h1", Err: errors.New("ask h1: connection refused")},
 		{Name: "h4", ID: "id-h4", Body: []byte("<html>")},
@@ -36,7 +34,7 @@ func (patients) Ask(ctx context.Context, path string) []Answer {
 
 func TestDoctorAsksEveryPeer(t *testing.T) {
 	ask := func(path string) []doctor.Facts {
-		w := send((&Control{Doctor: fakeDoctor{"h2"}, Others: patients{}}).Handler(), "GET", path, "")
+		w := send((&Control{Host: Host{Examine: fakeDoctor{"h2"}.Facts, Ask: patients}}).Handler(), "GET", path, "")
 		var rows []doctor.Facts
 		if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || w.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s: %v", path, w.Code, w.Body, err)

@@ -64,44 +64,31 @@ type Outlook struct {
 }
 
 // Drill practises the loss of the leader.
-type Drill interface {
-	// Drill has leadership moved and returns what all peers saw of it.
-	Drill(ctx context.Context, o DrillOrder) (DrillReport, error)
-	// Look looks on for a while.
-	Look(ctx context.Context, d time.Duration) Outlook
-	// Strike gives this peer's leadership up, or ends its process.
-	Strike(ctx context.Context, kill bool) error
+type Drill struct {
+	*Here
+	Members *Membership
+	Quorum  func() api.Quorum
+	// Door reports whether this host's door is open; nil: it has none to guard.
+	Door     func() bool
+	HasFloat bool   // a floating IP is configured
+	Address  string // host:port of the API there; "": there is none
+	Exit     func(code int, why error)
 }
 
-// DrillHandler answers other peers. Let members through to it alone.
-func DrillHandler(d Drill) http.Handler {
-	e := api.NewEcho()
-	e.GET(PathPeerDrill, func(ctx echo.Context) error {
-		looking, err := time.ParseDuration(ctx.QueryParam("for"))
+func (d *Drill) routes(g *echo.Group) {
+	g.POST("/drill", serve(http.StatusOK, DrillLimit, func(ctx context.Context, _ echo.Context, in DrillOrder) (DrillReport, error) { return d.Run(ctx, in) }))
+}
+
+// peerRoutes answer other peers.
+func (d *Drill) peerRoutes(e *echo.Echo) {
+	e.GET(PathPeerDrill, serve(http.StatusOK, DrillLimit, func(ctx context.Context, c echo.Context, _ none) (Outlook, error) {
+		looking, err := time.ParseDuration(c.QueryParam("for"))
 		if err != nil || looking <= 0 || looking > watchMost {
-			return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: "for: a time of at most " + watchMost.String() + " is wanted"}
+			return Outlook{}, invalid("for: a time of at most %v is wanted", watchMost)
 		}
-		return ctx.JSON(http.StatusOK, d.Look(ctx.Request().Context(), looking))
-	})
-	e.POST(PathPeerDrill, func(ctx echo.Context) error {
-		if err := d.Strike(ctx.Request().Context(), ctx.QueryParam("kill") == "1"); err != nil {
-			return err
-		}
-		return ctx.JSON(http.StatusOK, struct{}{})
-	})
-	return e
-}
-
-func (c *Control) drill(ctx echo.Context) error {
-	var in DrillOrder
-	if err := body(ctx, &in); err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx.Request().Context(), DrillLimit)
-	defer cancel()
-	report, err := c.Drill.Drill(limited, in)
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, report)
+		return d.Look(ctx, looking), nil
+	}))
+	e.POST(PathPeerDrill, get(func(ctx context.Context, c echo.Context) (struct{}, error) {
+		return struct{}{}, d.Strike(ctx, c.QueryParam("kill") == "1")
+	}))
 }

@@ -20,13 +20,13 @@ type namedNode struct {
 
 // naming asks for the name of a node while the caller does something else; the
 // returned function waits for it. No node has no name.
-func (c *Control) naming(ctx context.Context, node string) (wait func() namedNode) {
+func (h *Host) naming(ctx context.Context, node string) (wait func() namedNode) {
 	n := namedNode{NodeName: inspector.NodeName{UUID: node}}
 	var asking sync.WaitGroup
 	if node != "" {
 		asking.Go(func() {
 			var found inspector.NodeName
-			if found, n.problem = c.Names.Of(ctx, node); n.problem == nil {
+			if found, n.problem = h.Names.Of(ctx, node); n.problem == nil {
 				n.Name = found.Name
 			}
 		})
@@ -39,13 +39,13 @@ func (c *Control) naming(ctx context.Context, node string) (wait func() namedNod
 
 // macsOf finds the node that a UUID or name means, and its MACs. A UUID needs no
 // Ironic; a name is Ironic's.
-func (c *Control) macsOf(ctx context.Context, ref string) (n namedNode, macs []string, err error) {
+func (h *Host) macsOf(ctx context.Context, ref string) (n namedNode, macs []string, err error) {
 	if id, bad := uuid.Parse(ref); bad == nil {
-		n = c.naming(ctx, id.String())()
-	} else if n.NodeName, err = c.Names.Of(ctx, ref); err != nil {
+		n = h.naming(ctx, id.String())()
+	} else if n.NodeName, err = h.Names.Of(ctx, ref); err != nil {
 		return n, nil, unnamed(err)
 	}
-	if macs = inspector.MACsOf(c.Log.View(), n.UUID); len(macs) == 0 {
+	if macs = inspector.MACsOf(h.View(), n.UUID); len(macs) == 0 {
 		return n, nil, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("no MAC of node %v is known: Ironic lists no port of it, and no introspection is under way", n.NodeName),
 			Hint: "name the machine by its MAC"}
 	}

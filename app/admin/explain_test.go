@@ -19,7 +19,7 @@ func explaining(t *testing.T, names api.Names, others *fakeOthers) http.Handler 
 	if res, err := log.DoAsLeader(ports); err != nil || res.Err() != nil {
 		t.Fatalf("%v, %v", res, err)
 	}
-	return (&Control{Filter: fakeFilter{"h2"}, Others: others, Log: log, Names: names}).Handler()
+	return (&Control{Host: filtering("h2", others, log.View, names)}).Handler()
 }
 
 // TestExplainTakesAnyName: a MAC, the UUID of a node, or its name.

@@ -29,18 +29,12 @@ type Kube interface {
 	Power(ctx context.Context, cluster, node string, order *PowerOrder) (FencePower, error)
 }
 
-// Leading finds the peer that leads.
-type Leading interface {
-	// AskLeader sends the leader a GET of a path on the peers' port and returns
-	// what it says. If this peer leads, nothing is sent and self is true.
-	AskLeader(ctx context.Context, path string) (body []byte, self bool, err error)
-}
-
 // KubeControl is what operators reach of failover through one peer.
 type KubeControl struct {
-	Here    Kube // nil: failover is off on this peer
-	Leading Leading
-	Wall    func() time.Time // for what people read in the log
+	Here Kube // nil: failover is off on this peer
+	// AskLeader and Ask are those of type Here.
+	AskLeader func(ctx context.Context, path string) (body []byte, self bool, err error)
+	Ask       func(ctx context.Context, path string) []Answer
 }
 
 // AnyCluster stands where the name of a kube node says enough.
@@ -114,53 +108,43 @@ func errNoKube() error {
 }
 
 // here is failover on this peer.
-func (c *Control) here() Kube {
-	if c.Kube.Here == nil {
+func (k *KubeControl) here() Kube {
+	if k.Here == nil {
 		return noKube{}
 	}
-	return c.Kube.Here
+	return k.Here
 }
 
-// KubeHandler answers other peers; k is nil where failover is off. Let members
-// through to it alone.
-func KubeHandler(k Kube) http.Handler {
-	if k == nil {
-		k = noKube{}
-	}
-	e := api.NewEcho()
-	e.GET(PathPeerFailover, func(ctx echo.Context) error {
-		out, err := k.Failover(ctx.Request().Context())
-		return tell(ctx, out, err)
+// peerRoutes answer other peers.
+func (k *KubeControl) peerRoutes(e *echo.Echo) {
+	e.GET(PathPeerFailover, func(c echo.Context) error {
+		out, err := k.here().Failover(c.Request().Context())
+		return tell(c, out, err)
 	})
-	e.GET(PathPeerFailover+pathSimulation+ofNode, func(ctx echo.Context) error {
-		out, err := k.Simulate(ctx.Request().Context(), ctx.Param("cluster"), ctx.Param("node"), ctx.QueryParam("mode"))
-		return tell(ctx, out, err)
+	e.GET(PathPeerFailover+pathSimulation+ofNode, func(c echo.Context) error {
+		out, err := k.here().Simulate(c.Request().Context(), c.Param("cluster"), c.Param("node"), c.QueryParam("mode"))
+		return tell(c, out, err)
 	})
-	e.GET(PathPeerFailover+pathPower+ofNode, func(ctx echo.Context) error {
-		out, err := k.Power(ctx.Request().Context(), ctx.Param("cluster"), ctx.Param("node"), nil)
-		return tell(ctx, out, err)
+	e.GET(PathPeerFailover+pathPower+ofNode, func(c echo.Context) error {
+		out, err := k.here().Power(c.Request().Context(), c.Param("cluster"), c.Param("node"), nil)
+		return tell(c, out, err)
 	})
-	return e
 }
 
-// kubeRoutes adds the operators' routes of failover.
-func (c *Control) kubeRoutes(g *echo.Group) {
-	g.GET("/failover", c.failover)
-	g.GET("/failover"+pathSimulation+ofNode, c.simulate)
-	g.GET("/failover"+pathPower+ofNode, c.power)
-	g.POST("/failover"+pathPower+ofNode, c.switchPower)
-	g.GET("/failover/remediations", c.remediations)
-	g.GET("/failover/remediations/:id", c.remediation)
-	g.POST("/failover/remediations/:id/release", c.release)
-	g.POST("/failover/pause", c.pause)
-	g.POST("/failover/resume", c.resume)
+func (k *KubeControl) routes(g *echo.Group) {
+	g.GET("/failover", get(func(ctx context.Context, _ echo.Context) (Failover, error) {
+		return fromLeader(ctx, k, PathPeerFailover, k.here().Failover)
+	}))
+	g.GET("/failover"+pathSimulation+ofNode, get(k.simulate))
+	g.GET("/failover"+pathPower+ofNode, serve(http.StatusOK, powerLimit, k.power))
+	g.POST("/failover"+pathPower+ofNode, serve(http.StatusOK, powerLimit, k.switchPower))
 }
 
 // fromLeader returns what the leader says, which may be this peer.
-func fromLeader[T any](ctx context.Context, l Leading, path string, own func(context.Context) (T, error)) (out T, err error) {
+func fromLeader[T any](ctx context.Context, k *KubeControl, path string, own func(context.Context) (T, error)) (out T, err error) {
 	limited, cancel := context.WithTimeout(ctx, judgeLimit)
 	defer cancel()
-	body, self, err := l.AskLeader(limited, path)
+	body, self, err := k.AskLeader(limited, path)
 	switch {
 	case err != nil:
 		return out, err
@@ -173,63 +157,45 @@ func fromLeader[T any](ctx context.Context, l Leading, path string, own func(con
 	return out, nil
 }
 
-func (c *Control) failover(ctx echo.Context) error {
-	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, PathPeerFailover, c.here().Failover)
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, out)
-}
-
 // below is a path about one kube node, for another peer.
 func below(ctx echo.Context, part string) string {
 	return PathPeerFailover + part + url.PathEscape(ctx.Param("cluster")) + "/" + url.PathEscape(ctx.Param("node"))
 }
 
-func (c *Control) simulate(ctx echo.Context) error {
-	mode, path := ctx.QueryParam("mode"), below(ctx, pathSimulation)
+func (k *KubeControl) simulate(ctx context.Context, c echo.Context) (out Simulation, err error) {
+	mode, path := c.QueryParam("mode"), below(c, pathSimulation)
 	if mode != "" && mode != "safe" && mode != "noobaa" {
-		return invalid("mode: it is safe or noobaa, not %q", mode)
+		return out, invalid("mode: it is safe or noobaa, not %q", mode)
 	}
 	if mode != "" {
 		path += "?mode=" + mode
 	}
-	out, err := fromLeader(ctx.Request().Context(), c.Kube.Leading, path, func(limited context.Context) (Simulation, error) {
-		return c.here().Simulate(limited, ctx.Param("cluster"), ctx.Param("node"), mode)
+	return fromLeader(ctx, k, path, func(limited context.Context) (Simulation, error) {
+		return k.here().Simulate(limited, c.Param("cluster"), c.Param("node"), mode)
 	})
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, out)
 }
 
 // power asks the fence devices, from every peer with ?all=1: each of them may
 // lead when a machine has to be switched off.
-func (c *Control) power(ctx echo.Context) error {
-	limited, cancel := context.WithTimeout(ctx.Request().Context(), powerLimit)
-	defer cancel()
+func (k *KubeControl) power(ctx context.Context, c echo.Context, _ none) ([]FencePower, error) {
 	others := make(chan []FencePower, 1)
 	go func() {
-		if !everywhere(ctx) {
+		if !everywhere(c) {
 			others <- nil
 			return
 		}
-		others <- c.powerElsewhere(limited, below(ctx, pathPower))
+		others <- k.powerElsewhere(ctx, below(c, pathPower))
 	}()
-	own, err := c.here().Power(limited, ctx.Param("cluster"), ctx.Param("node"), nil)
-	rows := <-others
-	if err != nil {
-		return err
-	}
-	rows = append(rows, own)
+	own, err := k.here().Power(ctx, c.Param("cluster"), c.Param("node"), nil)
+	rows := append(<-others, own)
 	slices.SortFunc(rows, func(a, b FencePower) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
-	return ctx.JSON(http.StatusOK, rows)
+	return rows, err
 }
 
 // powerElsewhere is what the devices say to the other peers; of one that says
 // nothing, why.
-func (c *Control) powerElsewhere(ctx context.Context, path string) (rows []FencePower) {
-	for _, a := range c.Others.Ask(ctx, path) {
+func (k *KubeControl) powerElsewhere(ctx context.Context, path string) (rows []FencePower) {
+	for _, a := range k.Ask(ctx, path) {
 		var row FencePower
 		if a.Err == nil {
 			row, a.Err = hear[FencePower](a.Body)
@@ -245,27 +211,18 @@ func (c *Control) powerElsewhere(ctx context.Context, path string) (rows []Fence
 
 // switchPower does by hand what a remediation does; nothing but the machine is
 // touched, and nothing is deleted afterwards.
-func (c *Control) switchPower(ctx echo.Context) error {
-	var in PowerOrder
-	if err := body(ctx, &in); err != nil {
-		return err
-	}
-	node := ctx.Param("node")
+func (k *KubeControl) switchPower(ctx context.Context, c echo.Context, in PowerOrder) (out FencePower, err error) {
+	node := c.Param("node")
 	switch {
 	case in.Power != PowerOff && in.Power != PowerOn:
-		return invalid("power: it is off or on, not %q", in.Power)
+		return out, invalid("power: it is off or on, not %q", in.Power)
 	case in.Confirm != node:
-		return invalid("confirm: it must repeat the name of the kube node, %q", node)
+		return out, invalid("confirm: it must repeat the name of the kube node, %q", node)
 	}
-	limited, cancel := context.WithTimeout(ctx.Request().Context(), powerLimit)
-	defer cancel()
-	out, err := c.here().Power(limited, ctx.Param("cluster"), node, &in)
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, out)
+	return k.here().Power(ctx, c.Param("cluster"), node, &in)
 }
 
-func invalid(format string, args ...any) error {
+// invalid is the refusal of what a caller wrote.
+func invalid(format string, args ...any) *api.Error {
 	return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: fmt.Sprintf(format, args...)}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -16,40 +17,32 @@ import (
 const maxHistory = fsm.MaxRemediations
 
 // remediations lists what was done, the newest first; ?limit=N of them.
-func (c *Control) remediations(ctx echo.Context) error {
+func remediations(v fsm.View, c echo.Context) ([]Remediation, error) {
 	limit := maxHistory
-	if text := ctx.QueryParam("limit"); text != "" {
+	if text := c.QueryParam("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxHistory {
-			return invalid("limit: it is a number from 1 to %d, not %q", maxHistory, text)
+			return nil, invalid("limit: it is a number from 1 to %d, not %q", maxHistory, text)
 		}
 		limit = n
-	}
-	v, err := c.read(ctx)
-	if err != nil {
-		return err
 	}
 	out := []Remediation{}
 	for _, r := range v.RemediationHistory(limit) {
 		out = append(out, RemediationOf(v, r))
 	}
-	return ctx.JSON(http.StatusOK, out)
+	return out, nil
 }
 
-func (c *Control) remediation(ctx echo.Context) error {
-	id, err := remediationID(ctx)
+func remediation(v fsm.View, c echo.Context) (Remediation, error) {
+	id, err := remediationID(c)
 	if err != nil {
-		return err
+		return Remediation{}, err
 	}
-	v, err := c.read(ctx)
-	if err != nil {
-		return err
+	r, ok := v.Remediation(id)
+	if !ok {
+		return Remediation{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: "there is no remediation " + id.String(), Hint: "see 'trivet failover history'"}
 	}
-	out, err := remediationIn(v, id)
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, out)
+	return RemediationOf(v, r), nil
 }
 
 func remediationID(ctx echo.Context) (fencing.Token, error) {
@@ -59,14 +52,6 @@ func remediationID(ctx echo.Context) (fencing.Token, error) {
 		return 0, invalid("%q is not the number of a remediation", cut(text))
 	}
 	return id, nil
-}
-
-func remediationIn(v fsm.View, id fencing.Token) (Remediation, error) {
-	r, ok := v.Remediation(id)
-	if !ok {
-		return Remediation{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: "there is no remediation " + id.String(), Hint: "see 'trivet failover history'"}
-	}
-	return RemediationOf(v, r), nil
 }
 
 // RemediationOf shows a remediation of the log. Its times are wall clocks as
@@ -113,45 +98,34 @@ func stepTime(unixMillis int64) string {
 
 // pause stops failover from beginning anything. The answer is what is paused
 // then.
-func (c *Control) pause(ctx echo.Context) error {
-	in, err := pauseOrder(ctx)
-	if err != nil {
-		return err
-	}
+func (s *State) pause(_ context.Context, c echo.Context, in PauseOrder) (_ []FailoverPause, err error) {
 	length := time.Duration(0)
 	if in.For != "" {
 		if length, err = time.ParseDuration(in.For); err != nil || length <= 0 {
-			return invalid("for: %q is not a duration above 0; write it as in 2h", cut(in.For))
+			return nil, invalid("for: %q is not a duration above 0; write it as in 2h", cut(in.For))
 		}
 	}
-	return c.changePause(ctx, fsm.PauseFailover{Cluster: in.Cluster, Paused: true, For: length, By: operatorOf(ctx, in.By), Reason: in.Reason, Millis: c.wallMillis()})
+	return s.changePause(c, in, fsm.PauseFailover{Paused: true, For: length})
 }
 
 // resume ends a pause. That there is none is no error.
-func (c *Control) resume(ctx echo.Context) error {
-	in, err := pauseOrder(ctx)
-	if err != nil {
-		return err
-	}
+func (s *State) resume(_ context.Context, c echo.Context, in PauseOrder) ([]FailoverPause, error) {
 	if in.For != "" {
-		return invalid("for: what is resumed is not paused for a while")
+		return nil, invalid("for: what is resumed is not paused for a while")
 	}
-	return c.changePause(ctx, fsm.PauseFailover{Cluster: in.Cluster, By: operatorOf(ctx, in.By), Reason: in.Reason, Millis: c.wallMillis()})
+	return s.changePause(c, in, fsm.PauseFailover{})
 }
 
-func pauseOrder(ctx echo.Context) (in PauseOrder, err error) {
-	return in, body(ctx, &in)
-}
-
-func (c *Control) changePause(ctx echo.Context, order fsm.PauseFailover) error {
-	if _, err := c.do(ctx, order); err != nil {
-		return err
+func (s *State) changePause(c echo.Context, in PauseOrder, order fsm.PauseFailover) ([]FailoverPause, error) {
+	order.Cluster, order.By, order.Reason, order.Millis = in.Cluster, operatorOf(c, in.By), in.Reason, s.wallMillis()
+	if _, err := s.do(c, order); err != nil {
+		return nil, err
 	}
-	v, err := c.read(ctx)
+	v, err := s.read(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return ctx.JSON(http.StatusOK, PausesOf(v))
+	return PausesOf(v), nil
 }
 
 // PausesOf are the pauses that are in force, that of all clusters first.
@@ -168,35 +142,27 @@ func PausesOf(v fsm.View) []FailoverPause {
 }
 
 // release lets a remediation that is stuck go on, or ends it.
-func (c *Control) release(ctx echo.Context) error {
-	id, err := remediationID(ctx)
+func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Remediation, error) {
+	id, err := remediationID(c)
 	if err != nil {
-		return err
+		return Remediation{}, err
 	}
-	var in ReleaseOrder
-	if err := body(ctx, &in); err != nil {
-		return err
-	}
-	order := fsm.ReleaseRemediation{Intent: id, To: fsm.RemFencing, By: operatorOf(ctx, in.By), Reason: in.Reason, Millis: c.wallMillis()}
+	order := fsm.ReleaseRemediation{Intent: id, To: fsm.RemFencing, By: operatorOf(c, in.By), Reason: in.Reason, Millis: s.wallMillis()}
 	switch in.To {
 	case fsm.RemFencing.String():
 	case fsm.RemCancelled.String():
 		order.To = fsm.RemCancelled
 	default:
-		return invalid("to: it is %v or %v, not %q", fsm.RemFencing, fsm.RemCancelled, cut(in.To))
+		return Remediation{}, invalid("to: it is %v or %v, not %q", fsm.RemFencing, fsm.RemCancelled, cut(in.To))
 	}
-	if _, err := c.do(ctx, order); err != nil {
-		return err
+	if _, err := s.do(c, order); err != nil {
+		return Remediation{}, err
 	}
-	v, err := c.read(ctx)
+	v, err := s.read(c)
 	if err != nil {
-		return err
+		return Remediation{}, err
 	}
-	out, err := remediationIn(v, id)
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, out)
+	return remediation(v, c)
 }
 
 // cut bounds what a refusal repeats of what its caller wrote.
@@ -215,9 +181,9 @@ func operatorOf(ctx echo.Context, said string) string {
 	return api.Cut(said, maxOperatorName) + " (" + who + ")"
 }
 
-func (c *Control) wallMillis() int64 {
-	if c.Kube.Wall == nil {
+func (s *State) wallMillis() int64 {
+	if s.Wall == nil {
 		return 0
 	}
-	return c.Kube.Wall().UnixMilli()
+	return s.Wall().UnixMilli()
 }

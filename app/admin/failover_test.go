@@ -53,7 +53,7 @@ func (l fakeLeading) AskLeader(_ context.Context, path string) ([]byte, bool, er
 		return nil, l.err == nil, l.err
 	}
 	w := httptest.NewRecorder()
-	KubeHandler(l.to).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	(&Control{Kube: KubeControl{Here: l.to}}).PeerHandler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	return w.Body.Bytes(), false, nil
 }
 
@@ -84,11 +84,11 @@ func TestOnlyTheLeaderJudges(t *testing.T) {
 		want string // the peer that answers
 		code string // of the refusal
 	}{
-		"this peer leads":                   {KubeControl{Here: own, Leading: fakeLeading{}}, "h2", ""},
-		"another leads":                     {KubeControl{Here: own, Leading: fakeLeading{to: leads}}, "h1", ""},
-		"another leads, and it is off here": {KubeControl{Leading: fakeLeading{to: leads}}, "h1", ""},
-		"this peer leads, and it is off":    {KubeControl{Leading: fakeLeading{}}, "", api.CodeOff},
-		"nobody leads":                      {KubeControl{Here: own, Leading: fakeLeading{err: &api.Error{Status: 503, Code: api.CodeNoLeader, Message: "no leader"}}}, "", api.CodeNoLeader},
+		"this peer leads":                   {KubeControl{Here: own, AskLeader: fakeLeading{}.AskLeader}, "h2", ""},
+		"another leads":                     {KubeControl{Here: own, AskLeader: fakeLeading{to: leads}.AskLeader}, "h1", ""},
+		"another leads, and it is off here": {KubeControl{AskLeader: fakeLeading{to: leads}.AskLeader}, "h1", ""},
+		"this peer leads, and it is off":    {KubeControl{AskLeader: fakeLeading{}.AskLeader}, "", api.CodeOff},
+		"nobody leads":                      {KubeControl{Here: own, AskLeader: fakeLeading{err: &api.Error{Status: 503, Code: api.CodeNoLeader, Message: "no leader"}}.AskLeader}, "", api.CodeNoLeader},
 	} {
 		c := &Control{Kube: test.kube}
 		f, refused := kubeAnswer[Failover](t, c, "GET", "/v1/failover", "")
@@ -107,7 +107,7 @@ func TestOnlyTheLeaderJudges(t *testing.T) {
 
 // A refusal keeps its meaning on the way through another peer.
 func TestTheLeadersRefusalArrives(t *testing.T) {
-	c := &Control{Kube: KubeControl{Leading: fakeLeading{to: &fakeKube{name: "h1"}}}}
+	c := &Control{Kube: KubeControl{AskLeader: fakeLeading{to: &fakeKube{name: "h1"}}.AskLeader}}
 	if s, refused := kubeAnswer[Simulation](t, c, "GET", "/v1/failover/simulation/prod/w1?mode=noobaa", ""); refused != nil || s.Mode != "noobaa" {
 		t.Errorf("simulate-mode: %+v %v", s, refused)
 	}
@@ -124,17 +124,15 @@ func TestTheLeadersRefusalArrives(t *testing.T) {
 }
 
 // fencedPeers are two other peers: one that answers and one that is silent.
-type fencedPeers struct{}
-
-func (fencedPeers) Ask(_ context.Context, path string) []Answer {
+func fencedPeers(_ context.Context, path string) []Answer {
 	w := httptest.NewRecorder()
-	KubeHandler(&fakeKube{name: "old-name"}).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	(&Control{Kube: KubeControl{Here: &fakeKube{name: "old-name"}}}).PeerHandler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	return []Answer{{Name: "h3", ID: "id-h3", Body: w.Body.Bytes()}, {Name: "h1", ID: "id-h1", Err: errors.New("ask h1: connection refused")}}
 }
 
 func TestEveryPeerAsksTheFences(t *testing.T) {
 	own := &fakeKube{name: "h2"}
-	c := &Control{Kube: KubeControl{Here: own}, Others: fencedPeers{}}
+	c := &Control{Kube: KubeControl{Here: own, Ask: fencedPeers}}
 	if rows, refused := kubeAnswer[[]FencePower](t, c, "GET", "/v1/failover/power/prod/w1", ""); refused != nil || len(rows) != 1 || rows[0].Peer != "h2" {
 		t.Errorf("alone: %+v %v", rows, refused)
 	}
@@ -196,7 +194,7 @@ func (s *states) duty(token fencing.Token, c fsm.Command) fencing.Token {
 func kubeLog(t *testing.T) (*states, *Control) {
 	t.Helper()
 	log := newStates(t)
-	return log, &Control{Log: log, Do: log, Kube: KubeControl{Wall: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}}
+	return log, &Control{State: State{Log: log, Do: log, Wall: func() time.Time { return time.UnixMilli(1_700_000_000_123) }}}
 }
 
 func TestPauseIsInTheLog(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -29,6 +30,16 @@ func (f fakeFilter) Explain(mac string) (api.Explanation, error) {
 	return api.Explanation{Peer: f.name, ID: "id-" + f.name, MAC: address.String(), Verdict: "drop", Steps: []api.Step{{Rule: "lease", Verdict: "drop", Reached: true}}}, nil
 }
 
+// filtering is the host of a peer with a fakeFilter.
+func filtering(name string, others *fakeOthers, view func() fsm.View, names api.Names) Host {
+	return Host{Firewall: fakeFilter{name}.Firewall, Explain: fakeFilter{name}.Explain, Ask: others.Ask, View: view, Names: names}
+}
+
+// peersOf is what a peer answers others.
+func peersOf(name string) http.Handler {
+	return (&Control{Host: filtering(name, nil, nil, nil)}).PeerHandler()
+}
+
 // fakeOthers answer through the handler that peers meet, unless wrong has what
 // they say instead.
 type fakeOthers struct {
@@ -43,7 +54,7 @@ func (f *fakeOthers) Ask(_ context.Context, path string) (out []Answer) {
 		a, bad := f.wrong[name]
 		if !bad {
 			w := httptest.NewRecorder()
-			FilterHandler(fakeFilter{name}).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+			peersOf(name).ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 			a.Body = w.Body.Bytes()
 		}
 		a.Name, a.ID = name, "id-"+name
@@ -54,7 +65,7 @@ func (f *fakeOthers) Ask(_ context.Context, path string) (out []Answer) {
 
 func firewallRows[T any](t *testing.T, others *fakeOthers, path string) []T {
 	t.Helper()
-	w := send((&Control{Filter: fakeFilter{"h2"}, Others: others, Log: memlog.New(t)}).Handler(), "GET", path, "")
+	w := send((&Control{Host: filtering("h2", others, memlog.New(t).View, nil)}).Handler(), "GET", path, "")
 	var rows []T
 	if err := json.Unmarshal(w.Body.Bytes(), &rows); err != nil || w.Code != http.StatusOK {
 		t.Fatalf("%s: %d %s: %v", path, w.Code, w.Body, err)
@@ -103,11 +114,11 @@ func TestEveryPeerExplainsOneMAC(t *testing.T) {
 			t.Errorf("%s explains %q", row.Peer, row.MAC)
 		}
 	}
-	w := send((&Control{Filter: fakeFilter{"h2"}, Others: others}).Handler(), "GET", "/v1/firewall/explain/no:mac?all=1", "")
+	w := send((&Control{Host: filtering("h2", others, nil, nil)}).Handler(), "GET", "/v1/firewall/explain/no:mac?all=1", "")
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"code":"invalid"`) {
 		t.Errorf("what is no MAC: %d %s", w.Code, w.Body)
 	}
-	if w := send(FilterHandler(fakeFilter{"h2"}), "GET", PathPeerFirewall+"/explain/no:mac", ""); w.Code != http.StatusBadRequest {
+	if w := send(peersOf("h2"), "GET", PathPeerFirewall+"/explain/no:mac", ""); w.Code != http.StatusBadRequest {
 		t.Errorf("what is no MAC, from a peer: %d", w.Code)
 	}
 }

@@ -57,7 +57,7 @@ func checking(ctx echo.Context) bool { return ctx.QueryParam("check") == "1" }
 // importer returns a refusal where nothing is introspected.
 func (c *Control) importer() (Importer, error) {
 	if c.Import == nil {
-		return nil, &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not introspect"}
+		return nil, conflict("", "this peer does not introspect")
 	}
 	return c.Import, nil
 }

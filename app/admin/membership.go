@@ -1,12 +1,16 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -43,24 +47,6 @@ type Leave struct {
 // PathPeerSafe is where a peer asks the leader what the cluster can lose.
 const PathPeerSafe = "/peer/v1/safe"
 
-// Membership changes what members of the cluster are for, and where they are. A
-// peer is named by name or server ID; "" is the one that answers.
-type Membership interface {
-	// Exclude relieves a peer of leading (maintenance) or of voting, or gives it
-	// back; it returns when raft has followed.
-	Exclude(ctx context.Context, peer string, from fsm.Exclusion, on, force bool) error
-	// Move changes where a peer is dialled.
-	Move(ctx context.Context, peer string, to Address) error
-	// Dead refuses unless a peer seems to be dead from here and in the log.
-	Dead(ctx context.Context, peer string) error
-}
-
-// Safety judges what the cluster can lose.
-type Safety interface {
-	// Safe asks the leader whether a peer may be stopped now.
-	Safe(ctx context.Context, peer string) (Verdict, error)
-}
-
 // Verdict says what the cluster can lose at this moment, as its leader has
 // proved, and whether one peer may be stopped.
 type Verdict struct {
@@ -91,52 +77,63 @@ type Address struct {
 	API     string `json:"api_address,omitempty"`    // host:port; "": as it was
 }
 
-func (c *Control) shapeRoutes(g *echo.Group) {
-	g.PUT("/maintenance", c.exclude(fsm.FromLeading))
-	g.PUT("/observer", c.exclude(fsm.FromVoting))
-	g.PUT("/members/:peer/address", c.moveMember)
-	g.GET("/safe", c.safe)
+// Membership changes what members of the cluster are for, where they are, and who is
+// one. A peer is named by name or server ID; "" is the one that answers.
+type Membership struct {
+	*Here
+	*Ending
+	Port   *cluster.Port
+	Access *cluster.Access
+	Fit    func() error // why this peer would not lead
+	Lift   func()       // ends this peer's own maintenance at once
+	// HandOn gives leadership away, as hand does; Rest lets the workers end.
+	HandOn func(ctx context.Context, hand func(context.Context) error) error
+	Rest   func(ctx context.Context) (resume func(), err error)
 }
 
-func (c *Control) exclude(from fsm.Exclusion) echo.HandlerFunc {
-	return func(ctx echo.Context) error {
-		var in Exclusion
-		if err := body(ctx, &in); err != nil {
-			return err
+func (m *Membership) routes(g *echo.Group) {
+	g.DELETE("/members/:peer", act(func(ctx context.Context, c echo.Context, _ none) error {
+		if c.QueryParam("dead") == "1" {
+			if err := m.Dead(ctx, c.Param("peer")); err != nil {
+				return err
+			}
 		}
-		limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
-		defer cancel()
-		if err := c.Membership.Exclude(limited, in.Peer, from, in.On, in.Force); err != nil {
-			return err
-		}
-		return ctx.NoContent(http.StatusNoContent)
-	}
+		return m.Remove(ctx, c.Param("peer"), c.QueryParam("force") == "1")
+	}))
+	g.PUT("/members/:peer/address", act(func(ctx context.Context, c echo.Context, in Address) error { return m.Move(ctx, c.Param("peer"), in) }))
+	g.POST("/leave", act(func(ctx context.Context, _ echo.Context, in Leave) error { return m.Leave(ctx, in.Force) }))
+	g.POST("/transfer", serve(http.StatusOK, adminLimit, func(ctx context.Context, _ echo.Context, in Transfer) (Transfer, error) {
+		to, err := m.Transfer(ctx, in.To)
+		return Transfer{To: to}, err
+	}))
+	g.PUT("/maintenance", act(func(ctx context.Context, _ echo.Context, in Exclusion) error {
+		return m.Exclude(ctx, in.Peer, fsm.FromLeading, in.On, in.Force)
+	}))
+	g.PUT("/observer", act(func(ctx context.Context, _ echo.Context, in Exclusion) error {
+		return m.Exclude(ctx, in.Peer, fsm.FromVoting, in.On, in.Force)
+	}))
+	g.GET("/safe", get(m.safe))
 }
 
-func (c *Control) moveMember(ctx echo.Context) error {
-	var in Address
-	if err := body(ctx, &in); err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
-	defer cancel()
-	if err := c.Membership.Move(limited, ctx.Param("peer"), in); err != nil {
-		return err
-	}
-	return ctx.NoContent(http.StatusNoContent)
+func (m *Membership) safe(ctx context.Context, c echo.Context) (Verdict, error) {
+	return m.Safe(ctx, c.QueryParam("peer"))
 }
 
-func (c *Control) safe(ctx echo.Context) error {
-	v, err := c.Safety.Safe(ctx.Request().Context(), ctx.QueryParam("peer"))
-	if err != nil {
-		return err
+func (c *Control) members(v fsm.View, _ echo.Context) ([]Member, error) {
+	out := []Member{}
+	rows := make(map[string]api.Peer)
+	for _, row := range c.Host.Peers() {
+		rows[row.ID] = row
 	}
-	return ctx.JSON(http.StatusOK, v)
-}
-
-// SafeHandler answers other peers what Control answers on GET /v1/safe.
-func SafeHandler(s Safety) http.Handler {
-	e := api.NewEcho()
-	e.GET(PathPeerSafe, (&Control{Safety: s}).safe)
-	return e
+	for _, m := range v.Members() {
+		flags, row := v.MemberFlags(m.ID), rows[m.ID]
+		out = append(out, Member{
+			Voter: row.Voter, Leader: row.Leader, Contact: row.Contact,
+			Name: m.Name, ID: m.ID, Address: m.Address, Gossip: m.Gossip, API: m.API,
+			Version: m.Version, Binary: m.Binary, Joined: wallTime(m.JoinedWall),
+			Observer: flags.Observer, Maintenance: flags.Maintenance, MaintenanceSince: wallTime(flags.MaintenanceWall),
+		})
+	}
+	slices.SortFunc(out, func(a, b Member) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+	return out, nil
 }

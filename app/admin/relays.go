@@ -1,10 +1,9 @@
 package admin
 
 import (
-	"net/http"
-
 	"github.com/labstack/echo/v4"
 
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -21,11 +20,7 @@ type Relay struct {
 }
 
 // relays lists them, the newest first.
-func (c *Control) relays(ctx echo.Context) error {
-	v, err := c.read(ctx)
-	if err != nil {
-		return err
-	}
+func relays(v fsm.View, _ echo.Context) ([]Relay, error) {
 	out := []Relay{}
 	for r := range v.Relays() {
 		out = append(out, Relay{
@@ -33,5 +28,5 @@ func (c *Control) relays(ctx echo.Context) error {
 			Accepted: wallTime(r.AcceptedMillis), Ended: wallTime(r.EndedMillis), Document: r.Document.String(),
 		})
 	}
-	return ctx.JSON(http.StatusOK, out)
+	return out, nil
 }

@@ -31,7 +31,7 @@ func TestRelaysAreListed(t *testing.T) {
 	}
 	state.Apply(fsm.Entry{Index: 2, Term: 1, Data: data})
 	w := httptest.NewRecorder()
-	(&Control{Log: reading{state.View()}, Logger: slog.New(slog.DiscardHandler)}).Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/relays", nil))
+	(&Control{State: State{Log: reading{state.View()}}, Logger: slog.New(slog.DiscardHandler)}).Handler().ServeHTTP(w, httptest.NewRequest("GET", "/v1/relays", nil))
 	want := `"node":"` + node + `","state":"taken","tries":1,"accepted":"2023-11-14T22:13:20Z","ended":"2023-11-14T22:13:20Z"`
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("%d %s, want %s", w.Code, w.Body, want)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -18,45 +19,23 @@ type Setting struct {
 	Token fencing.Token `json:"token,omitempty"` // of the write, in an answer to one
 }
 
-func (c *Control) settings(ctx echo.Context) error {
-	v, err := c.read(ctx)
-	if err != nil {
-		return err
-	}
+func settings(v fsm.View, _ echo.Context) ([]Setting, error) {
 	out := []Setting{}
-	for _, s := range v.Settings() {
-		out = append(out, Setting{Key: s.Key, Value: s.Value})
+	for _, one := range v.Settings() {
+		out = append(out, Setting{Key: one.Key, Value: one.Value})
 	}
-	return ctx.JSON(http.StatusOK, out)
+	return out, nil
 }
 
-func (c *Control) setting(ctx echo.Context) error {
-	v, err := c.read(ctx)
-	if err != nil {
-		return err
-	}
-	s, ok := v.Setting(ctx.Param("key"))
+func setting(v fsm.View, c echo.Context) (Setting, error) {
+	one, ok := v.Setting(c.Param("key"))
 	if !ok {
-		return &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("setting %q does not exist", ctx.Param("key"))}
+		return Setting{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("setting %q does not exist", c.Param("key"))}
 	}
-	return ctx.JSON(http.StatusOK, Setting{Key: s.Key, Value: s.Value})
+	return Setting{Key: one.Key, Value: one.Value}, nil
 }
 
-func (c *Control) putSetting(ctx echo.Context) error {
-	var in Setting
-	if err := body(ctx, &in); err != nil {
-		return err
-	}
-	res, err := c.do(ctx, fsm.PutSetting{Key: ctx.Param("key"), Value: in.Value})
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, Setting{Key: ctx.Param("key"), Value: in.Value, Token: res.Token})
-}
-
-func (c *Control) deleteSetting(ctx echo.Context) error {
-	if _, err := c.do(ctx, fsm.DeleteSetting{Key: ctx.Param("key")}); err != nil {
-		return err
-	}
-	return ctx.NoContent(http.StatusNoContent)
+func (s *State) putSetting(_ context.Context, c echo.Context, in Setting) (Setting, error) {
+	res, err := s.do(c, fsm.PutSetting{Key: c.Param("key"), Value: in.Value})
+	return Setting{Key: c.Param("key"), Value: in.Value, Token: res.Token}, err
 }

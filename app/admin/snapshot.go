@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -9,12 +10,19 @@ import (
 	"github.com/trivet-ha/trivet/api"
 )
 
-// saveSnapshot streams the state. The stream carries its own checksum, so that its
-// reader notices a cut one.
-func (c *Control) saveSnapshot(ctx echo.Context) error {
-	w := &lazyWriter{ctx: ctx}
-	err := c.Snapshots.Save(ctx.Request().Context(), w)
-	if err != nil && w.begun {
+// saveSnapshot streams a linearizable copy of the state. It carries its own checksum, so
+// that its reader notices a cut one.
+func (s *State) saveSnapshot(c echo.Context) error {
+	v, err := s.Log.Read(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	w := &lazyWriter{ctx: c}
+	if _, err = v.WriteTo(w); err == nil {
+		return nil
+	}
+	err = fmt.Errorf("write snapshot: %w", err)
+	if w.begun {
 		return errors.Join(http.ErrAbortHandler, err)
 	}
 	return err

@@ -1,11 +1,10 @@
 package admin
 
 import (
-	"net/http"
+	"context"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 )
@@ -21,40 +20,25 @@ type Sync struct {
 	Confirmed bool   `json:"confirmed"` // the leader acts on it at its next round
 }
 
-func (c *Control) sync(ctx echo.Context) error {
-	v, err := c.read(ctx)
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, syncOf(v))
-}
-
-func syncOf(v fsm.View) Sync {
+func syncOf(v fsm.View, _ echo.Context) (Sync, error) {
 	s, ok := inspector.SuspicionOf(v)
 	confirmed, _ := v.Setting(inspector.SettingSyncConfirmed)
 	return Sync{
 		Suspected: ok, Reason: s.Reason, Missing: s.Missing, Known: s.Known, Digest: s.Digest,
 		Confirmed: s.Digest != "" && confirmed.Value == s.Digest,
-	}
+	}, nil
 }
 
 // confirmSync lets the leader believe the list that misses just the nodes that
 // the caller was shown.
-func (c *Control) confirmSync(ctx echo.Context) error {
-	var in Sync
-	if err := body(ctx, &in); err != nil {
-		return err
-	}
-	v, err := c.Log.Read(ctx.Request().Context())
+func (s *State) confirmSync(ctx context.Context, c echo.Context, in Sync) error {
+	v, err := s.Log.Read(ctx)
 	if err != nil {
 		return err
 	}
-	if now := syncOf(v); in.Digest == "" || now.Digest != in.Digest {
-		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict,
-			Message: "Ironic's list is not the one that was shown, or cannot be confirmed", Hint: "look again: 'trivet node sync'"}
+	if now, _ := syncOf(v, c); in.Digest == "" || now.Digest != in.Digest {
+		return conflict("look again: 'trivet node sync'", "Ironic's list is not the one that was shown, or cannot be confirmed")
 	}
-	if _, err := c.do(ctx, fsm.PutSetting{Key: inspector.SettingSyncConfirmed, Value: in.Digest}); err != nil {
-		return err
-	}
-	return ctx.NoContent(http.StatusNoContent)
+	_, err = s.do(c, fsm.PutSetting{Key: inspector.SettingSyncConfirmed, Value: in.Digest})
+	return err
 }

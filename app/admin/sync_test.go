@@ -49,7 +49,7 @@ func (s *states) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, err
 
 func TestOnlyTheListThatWasShownIsConfirmed(t *testing.T) {
 	log := newStates(t)
-	control := (&Control{Log: log, Do: log, Logger: slog.New(slog.DiscardHandler)}).Handler()
+	control := (&Control{State: State{Log: log, Do: log}, Logger: slog.New(slog.DiscardHandler)}).Handler()
 	call := func(method, body string) (int, Sync) {
 		w := httptest.NewRecorder()
 		control.ServeHTTP(w, httptest.NewRequest(method, "/v1/nodes/sync", strings.NewReader(body)))

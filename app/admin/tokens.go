@@ -1,16 +1,12 @@
 package admin
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -29,68 +25,51 @@ type NewToken struct {
 // DefaultTokenTTL is how long a join token is good for by default.
 const DefaultTokenTTL = 24 * time.Hour
 
-func (c *Control) tokens(ctx echo.Context) error {
-	v, err := c.read(ctx)
-	if err != nil {
-		return err
-	}
+func tokens(v fsm.View, _ echo.Context) ([]Token, error) {
 	out := []Token{}
 	for _, t := range v.JoinTokens() {
 		out = append(out, Token{ID: t.ID, ExpiresIn: t.Expires.Sub(v.Now()).Round(time.Second).String()})
 	}
-	return ctx.JSON(http.StatusOK, out)
+	return out, nil
 }
 
-func (c *Control) newToken(ctx echo.Context) error {
-	ttl, err := tokenTTL(ctx)
-	if err != nil {
-		return err
+// ttl is how long the token asked for is to be good.
+func (n NewToken) ttl() (time.Duration, error) {
+	if n.TTL == "" {
+		return DefaultTokenTTL, nil
 	}
-	t, err := c.Keys.NewJoinToken(ctx.Request().Context(), ttl)
+	ttl, err := time.ParseDuration(n.TTL)
 	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusCreated, t)
-}
-
-// tokenTTL reads how long the token asked for is to be good.
-func tokenTTL(ctx echo.Context) (time.Duration, error) {
-	var in NewToken
-	if err := body(ctx, &in); err != nil || in.TTL == "" {
-		return DefaultTokenTTL, err
-	}
-	ttl, err := time.ParseDuration(in.TTL)
-	if err != nil {
-		return 0, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: fmt.Sprintf("ttl: %v", err), Hint: "write a duration such as 30m or 24h"}
+		refused := invalid("ttl: %v", err)
+		refused.Hint = "write a duration such as 30m or 24h"
+		return 0, refused
 	}
 	return ttl, nil
 }
 
-func (c *Control) revokeToken(ctx echo.Context) error {
-	if _, err := c.do(ctx, fsm.RevokeJoinToken{ID: ctx.Param("id")}); err != nil {
-		return err
+// newToken makes a token.
+func (k *Keys) newToken(ctx context.Context, _ echo.Context, in NewToken) (Token, error) {
+	ttl, err := in.ttl()
+	if err != nil {
+		return Token{}, err
 	}
-	return ctx.NoContent(http.StatusNoContent)
+	return k.NewJoinToken(ctx, ttl)
 }
 
-// decodeStrict reads one JSON value and nothing after it; an empty body is an
-// empty object.
-func decodeStrict(r io.Reader, into any) error {
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if errors.Is(err, io.EOF) {
-		return nil
+// rotateTokens voids every join token, then makes one: should that fail, none
+// is left, which is the safe half.
+func (k *Keys) rotateTokens(ctx context.Context, c echo.Context, in NewToken) (Token, error) {
+	if _, err := in.ttl(); err != nil {
+		return Token{}, err
 	}
-	if err == nil && d.More() {
-		err = errors.New("something follows the object")
-	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return &api.Error{Status: http.StatusRequestEntityTooLarge, Code: api.CodeInvalid, Message: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
-	}
+	v, err := k.Store.Read(ctx)
 	if err != nil {
-		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: fmt.Sprintf("the body is not the JSON object expected: %v", err)}
+		return Token{}, err
 	}
-	return nil
+	for _, t := range v.JoinTokens() { // at most fsm.MaxJoinTokens
+		if err := k.commit(ctx, fsm.RevokeJoinToken{ID: t.ID}); err != nil && !errors.Is(err, fsm.NotFound) {
+			return Token{}, err
+		}
+	}
+	return k.newToken(ctx, c, in)
 }

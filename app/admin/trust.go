@@ -7,7 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -17,16 +17,6 @@ type Credentials struct {
 	CA   string `json:"ca"`
 	Cert string `json:"cert"`
 	Key  string `json:"key"`
-}
-
-// Trust is what the peers trust each other by.
-type Trust interface {
-	// RotateGossip begins a rotation of the gossip key.
-	RotateGossip(ctx context.Context) error
-	// Certificates asks every peer for the one it shows.
-	Certificates(ctx context.Context) []Certificate
-	// Renew gives this peer a new certificate at once.
-	Renew() (Certificate, error)
 }
 
 // Certificate is one certificate in use, or those of one operator.
@@ -46,45 +36,27 @@ type GossipKeys struct {
 	Missing   []string `json:"missing"` // of those that live
 }
 
-func (c *Control) trustRoutes(g *echo.Group) {
-	g.GET("/certificates", c.certificates)
-	g.POST("/certificates/renewal", c.renewCertificate)
-	g.DELETE("/operators/:name", c.revokeOperator)
-	g.GET("/gossip", c.gossip)
-	g.POST("/gossip/rotation", c.rotateGossip)
-	g.POST("/tokens/rotation", c.rotateTokens)
+// Keys makes credentials and tokens, and renews what the peers trust each other by.
+type Keys struct {
+	*Here
+	Renewal *cluster.Renewal
 }
 
-func (c *Control) certificates(ctx echo.Context) error {
-	limited, cancel := context.WithTimeout(ctx.Request().Context(), factsLimit)
-	defer cancel()
-	return ctx.JSON(http.StatusOK, c.Trust.Certificates(limited))
+func (k *Keys) routes(g *echo.Group) {
+	g.POST("/tokens", serve(http.StatusCreated, adminLimit, k.newToken))
+	g.POST("/tokens/rotation", serve(http.StatusCreated, adminLimit, k.rotateTokens))
+	g.POST("/operators/:name", serve(http.StatusCreated, adminLimit, func(ctx context.Context, c echo.Context, _ none) (Credentials, error) {
+		return k.IssueOperator(ctx, c.Param("name"))
+	}))
+	g.DELETE("/operators/:name", act(func(ctx context.Context, c echo.Context, _ none) error { return k.RevokeOperator(ctx, c.Param("name")) }))
+	g.GET("/certificates", serve(http.StatusOK, factsLimit, func(ctx context.Context, _ echo.Context, _ none) ([]Certificate, error) {
+		return k.Certificates(ctx), nil
+	}))
+	g.POST("/certificates/renewal", get(func(context.Context, echo.Context) (Certificate, error) { return k.Renew() }))
+	g.POST("/gossip/rotation", serve(http.StatusAccepted, adminLimit, func(ctx context.Context, _ echo.Context, _ none) (none, error) { return none{}, k.RotateGossip(ctx) }))
 }
 
-func (c *Control) renewCertificate(ctx echo.Context) error {
-	made, err := c.Trust.Renew()
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, made)
-}
-
-func (c *Control) revokeOperator(ctx echo.Context) error {
-	if err := c.Keys.RevokeOperator(ctx.Request().Context(), ctx.Param("name")); err != nil {
-		return err
-	}
-	return ctx.NoContent(http.StatusNoContent)
-}
-
-func (c *Control) gossip(ctx echo.Context) error {
-	v, err := c.read(ctx)
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusOK, gossipKeys(v))
-}
-
-func gossipKeys(v fsm.View) GossipKeys {
+func gossipKeys(v fsm.View, _ echo.Context) (GossipKeys, error) {
 	now := v.GossipRotation()
 	out := GossipKeys{Stage: now.Stage.String(), Confirmed: []string{}, Missing: v.GossipMissing()}
 	for _, m := range v.Members() {
@@ -95,41 +67,5 @@ func gossipKeys(v fsm.View) GossipKeys {
 	if out.Missing == nil {
 		out.Missing = []string{}
 	}
-	return out
-}
-
-func (c *Control) rotateGossip(ctx echo.Context) error {
-	if err := c.Trust.RotateGossip(ctx.Request().Context()); err != nil {
-		return err
-	}
-	return ctx.NoContent(http.StatusAccepted)
-}
-
-// rotateTokens voids every join token, then makes one: should that fail, none
-// is left, which is the safe half.
-func (c *Control) rotateTokens(ctx echo.Context) error {
-	ttl, err := tokenTTL(ctx)
-	if err != nil {
-		return err
-	}
-	limited, cancel := context.WithTimeout(ctx.Request().Context(), adminLimit)
-	defer cancel()
-	v, err := c.Log.Read(limited)
-	if err != nil {
-		return err
-	}
-	for _, t := range v.JoinTokens() { // at most fsm.MaxJoinTokens
-		res, err := api.Traced(c.Do).Do(limited, "", fsm.RevokeJoinToken{ID: t.ID})
-		if err != nil {
-			return err
-		}
-		if err := res.Err(); err != nil && res.Code != fsm.NotFound {
-			return err
-		}
-	}
-	made, err := c.Keys.NewJoinToken(limited, ttl)
-	if err != nil {
-		return err
-	}
-	return ctx.JSON(http.StatusCreated, made)
+	return out, nil
 }

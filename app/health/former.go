@@ -2,8 +2,6 @@ package health
 
 import (
 	"fmt"
-	"net/http"
-	"slices"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
@@ -24,24 +22,4 @@ func formerWarnings(v fsm.View) (out []api.Warning) {
 		}
 	}
 	return out
-}
-
-// FormerCalled returns the former member with this ID or name, nil if there is none.
-// Where a member has the name, too, only the ID tells them apart.
-func FormerCalled(v fsm.View, peer string) (*fsm.FormerMember, error) {
-	var found *fsm.FormerMember
-	for _, f := range v.FormerMembers() {
-		if f.Became != "" || f.ID != peer && f.Name != peer {
-			continue
-		}
-		named := func(m fsm.Member) bool { return m.Name == peer }
-		if f.ID != peer && (found != nil || slices.ContainsFunc(v.Members(), named)) {
-			return nil, &api.Error{
-				Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("several hosts are called %s: one of them is former member %s at %s", peer, f.ID, f.Address),
-				Hint: "name it by its ID; members have theirs in 'trivet members -o wide'",
-			}
-		}
-		found = &f
-	}
-	return found, nil
 }

@@ -1,8 +1,6 @@
 package health
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -59,20 +57,5 @@ func TestFormerMembersAreWarnedOf(t *testing.T) {
 	}
 	if rated("h1", got) != api.Degraded {
 		t.Error("a closed PXE service does not degrade")
-	}
-}
-
-// A former member is removed by its name, or by its ID where a member has the name.
-func TestFormerMemberIsCalled(t *testing.T) {
-	v := foundedAnew(t)
-	for name, want := range map[string]string{"h2": "b", "b": "b", "c": "c", "h1": "", "d": "", "h9": ""} {
-		f, err := FormerCalled(v, name)
-		if err != nil || (f == nil) != (want == "") || f != nil && f.ID != want {
-			t.Errorf("%s: %v, %v; want %q", name, f, err, want)
-		}
-	}
-	var refused *api.Error
-	if f, err := FormerCalled(v, "h3"); !errors.As(err, &refused) || refused.Code != api.CodeConflict || !strings.Contains(fmt.Sprint(err), "former member c at") {
-		t.Errorf("h3: %v, %v", f, err)
 	}
 }

@@ -1,8 +1,6 @@
 package health
 
 import (
-	"context"
-	"net"
 	"slices"
 	"strings"
 
@@ -20,8 +18,6 @@ type Members struct {
 	Recorded map[string]fsm.Member // by server ID; of the log as it was at the start
 	Contacts *cluster.Contacts
 	Gossip   func() map[string]string // by server ID: the state of its gossip
-	// Dial connects to a member's port and proves that it is that member.
-	Dial func(ctx context.Context, id, address string) (net.Conn, error)
 }
 
 // NameIn returns the name of a member as a state knows it, else its server ID.

@@ -44,9 +44,9 @@ func (s *Self) Register(f *Figures, leads func() bool, busy func() int) {
 	f.Gauge("leader_token", "Fencing token of the newest leadership this peer knows.", func() float64 {
 		return float64(store.View().Leadership().Token)
 	})
-	f.Gauge("quorum_voters", "Voters of the cluster.", func() float64 { return float64(s.quorum().Voters) })
-	f.Gauge("quorum_live_voters", "Voters that live, as far as this peer knows.", func() float64 { return float64(s.quorum().Live) })
-	f.Gauge("quorum_can_lose", "Further voters that may die before writes stop.", func() float64 { return float64(s.quorum().CanLose) })
+	f.Gauge("quorum_voters", "Voters of the cluster.", func() float64 { return float64(s.Quorum().Voters) })
+	f.Gauge("quorum_live_voters", "Voters that live, as far as this peer knows.", func() float64 { return float64(s.Quorum().Live) })
+	f.Gauge("quorum_can_lose", "Further voters that may die before writes stop.", func() float64 { return float64(s.Quorum().CanLose) })
 	f.Gauge("introspection_nodes", "Nodes with a record of their introspection.", func() float64 { return float64(store.View().Nodes()) })
 	f.Gauge("introspection_queue_length", "Requests that wait for a worker or are worked on, in the whole cluster.", func() float64 {
 		return float64(store.View().QueueLength())

@@ -81,8 +81,8 @@ func (s *Self) Peers() []api.Peer {
 	return s.Members.Peers(s.Members.Hearing(s.Members.Log.View()), s.Wall())
 }
 
-// quorum counts votes at this moment.
-func (s *Self) quorum() api.Quorum { return s.Members.Quorum(s.Members.Hearing(s.Members.Log.View())) }
+// Quorum counts votes at this moment.
+func (s *Self) Quorum() api.Quorum { return s.Members.Quorum(s.Members.Hearing(s.Members.Log.View())) }
 
 // ownWarnings are those of the cluster and of this host: what this peer's figures
 // show. Another host's are in the figures of that one.

@@ -79,7 +79,7 @@ func (d *daemon) reload(ctx context.Context, n *notifier) {
 	n.reloading()
 	go func() { // not waited for at the end: it may hang as long as that disk
 		// A refusal is in the log and in the status.
-		_, _ = d.peer.Reload(ctx)
+		_, _ = d.peer.Admin().Configuration.Reload()
 		d.reloads <- struct{}{}
 	}()
 }

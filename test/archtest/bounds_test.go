@@ -20,22 +20,19 @@ const (
 // with what it names, and goes when the bound is kept; there are no new ones.
 var overBounds = map[string]map[string]int{
 	"methods": {
-		"app/admin.Control": 62,
-		"app.Peer":          106,
-		"fsm.View":          138,
-		"fsm.txn":           81,
-		"fsm.data":          47,
+		"app.Peer": 46,
+		"fsm.View": 138,
+		"fsm.txn":  81,
+		"fsm.data": 47,
 	},
 	"fields": {
-		"app/admin.Control": 22,
-		"api.Status":        28,
-		"config.Config":     20, // a field a section of the file: a group would lengthen each path and mean nothing
-		"fsm.Record":        16, // a field a key of the log; grouped ones would still be read one by one
+		"api.Status":    28,
+		"config.Config": 20, // a field a section of the file: a group would lengthen each path and mean nothing
+		"fsm.Record":    16, // a field a key of the log; grouped ones would still be read one by one
 	},
 	"files": {
 		"fsm":          82,
 		"test/mutants": 70,
-		"app":          43,
 		"test/labtest": 53,
 	},
 }

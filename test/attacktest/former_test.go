@@ -237,7 +237,7 @@ func TestWhoMayNotRejoin(t *testing.T) {
 
 	removed := newThief(t, hosts[1].cred)
 	hosts[1].stop()
-	if err := founder.peer.Remove(ctx, "h2", true); err != nil {
+	if err := founder.peer.Admin().Membership.Remove(ctx, "h2", true); err != nil {
 		t.Fatal(err)
 	}
 	hosts[1].stolen(t, founder, removed, http.StatusBadRequest) // a certificate of this incarnation

@@ -93,7 +93,7 @@ func (h *host) joins(member *host) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
 	defer cancel()
-	made, err := member.peer.NewJoinToken(ctx, time.Hour)
+	made, err := member.peer.Admin().Keys.NewJoinToken(ctx, time.Hour)
 	if err != nil {
 		h.t.Fatal(err)
 	}

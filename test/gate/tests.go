@@ -35,7 +35,7 @@ var slow = []string{"test/simtest", "cli", "app", "fsm", "inspector", "cluster",
 
 // raced lists the packages with goroutines of their own, and those below them. Their
 // tests run under the race detector, too.
-var raced = []string{"raftstore/...", "cluster", "firewall", "lease/...", "client/lease", "api/events", "api", "app", "internal/httpserver"}
+var raced = []string{"raftstore/...", "cluster", "firewall", "lease/...", "client/lease", "api/events", "api", "app", "app/admin", "app/health", "internal/httpserver"}
 
 // racedSimulation is the part of the simulation that runs under the race detector; the
 // whole takes too long there.

@@ -268,7 +268,7 @@ func turnMutants() []Mutant {
 			Package: "./cluster", Run: "^TestUnknownTokensCostNoEntry$", Assertion: "unknown-pace:",
 		},
 		{
-			Name: "each-caller-computes-the-status", Promise: "10", File: "app/admin/control.go",
+			Name: "each-caller-computes-the-status", Promise: "10", File: "app/admin/host.go",
 			Old:     "		if api.OnSocket(ctx) {\n",
 			New:     "		if shared != nil {\n",
 			Package: "./app/admin", Run: "^TestTheStatusIsSharedByAllWhoAsk$", Assertion: "status-shared:",

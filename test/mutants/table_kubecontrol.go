@@ -18,7 +18,7 @@ func kubeControlMutants() []Mutant {
 			Package: "./app/admin", Run: "^TestOnlyTheLeaderJudges$", Assertion: "another leads: ",
 		},
 		{
-			Name: "power-during-remediation", Promise: "failover", File: "app/failover_control.go",
+			Name: "power-during-remediation", Promise: "failover", File: "app/admin/kube_nodes.go",
 			Old:     "		if r.Cluster == m.Cluster && r.Node == m.Node {\n",
 			New:     "		if r.Cluster == m.Cluster && r.Node == m.SystemUUID {\n",
 			Package: appUnit, Run: "^TestAMachineInRemediationIsNotSwitched$", Assertion: "switched off: ",

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -32,7 +33,7 @@ func TestRestoreVoidsWhatWasGranted(t *testing.T) {
 		do(fsm.AddJoinToken{ID: "old", Hash: [32]byte{9}, TTL: time.Hour})
 
 		var snapshot bytes.Buffer
-		c.must(c.AwaitLeader(successionLimit).Core().Save(ctx, &snapshot))
+		c.must(saveSnapshot(ctx, c.AwaitLeader(successionLimit).Core(), &snapshot))
 		do(fsm.PutSetting{Key: "lost", Value: "yes"})
 		highest := c.loseAll()
 
@@ -124,4 +125,14 @@ func (c *Cluster) voided(v fsm.View, highest, lease, session fencing.Token) {
 	if err := v.Check(); err != nil {
 		c.Oracle.broken("check-clean: %v", err)
 	}
+}
+
+// saveSnapshot writes a linearizable copy of the state.
+func saveSnapshot(ctx context.Context, core *app.Core, to io.Writer) error {
+	v, err := core.Store.Read(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = v.WriteTo(to)
+	return err
 }

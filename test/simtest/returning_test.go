@@ -249,7 +249,7 @@ func (r *returning) makeBackup() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var to bytes.Buffer
-	if err := r.c.AwaitLeader(successionLimit).Core().Save(ctx, &to); err != nil {
+	if err := saveSnapshot(ctx, r.c.AwaitLeader(successionLimit).Core(), &to); err != nil {
 		r.c.T.Fatal(err)
 	}
 	r.backup = to.Bytes()

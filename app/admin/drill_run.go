@@ -1,17 +1,15 @@
-package app
+package admin
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -28,33 +26,35 @@ const (
 	drillReturn      = 30 * time.Second
 	drillNoticed     = 2 * time.Second // by then every peer has noticed that one was killed
 	drillSlack       = 2 * time.Second // on top of a look, for its answer
+	// drillTold is how long a leader may take to hand leadership on.
+	drillTold = 2 * time.Second
 	// drillBreath is what a leader that is about to end has left to say so.
 	drillBreath = 50 * time.Millisecond
 )
 
 var errDrill = errors.New("an operator practises the loss of the leader ('trivet drill failover --kill')")
 
-// Strike implements admin.Drill.
-func (p *Peer) Strike(ctx context.Context, kill bool) error {
-	if role, _ := p.core.Store.Role(); !role.Leader {
-		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead any more", Hint: "leadership moved meanwhile; repeat the drill"}
+// Strike gives this peer's leadership up, or ends its process.
+func (d *Drill) Strike(ctx context.Context, kill bool) error {
+	if role, _ := d.Store.Role(); !role.Leader {
+		return conflict("leadership moved meanwhile; repeat the drill", "this peer does not lead any more")
 	}
-	p.opts.Logger.Warn("drill takes leadership away", "kill", kill)
+	d.Logger.Warn("drill takes leadership away", "kill", kill)
 	if kill {
-		time.AfterFunc(drillBreath, func() { p.opts.Exit(leader.ExitLostLeadership, errDrill) }) // the unit starts it again
+		time.AfterFunc(drillBreath, func() { d.Exit(leader.ExitLostLeadership, errDrill) }) // the unit starts it again
 		return nil
 	}
-	_, err := p.Transfer(ctx, "")
+	_, err := d.Members.Transfer(ctx, "")
 	return err
 }
 
-// Drill implements admin.Drill.
-func (p *Peer) Drill(ctx context.Context, o admin.DrillOrder) (admin.DrillReport, error) {
-	old, err := p.mayDrill(o)
+// Run has leadership moved and returns what all peers saw of it.
+func (d *Drill) Run(ctx context.Context, o DrillOrder) (DrillReport, error) {
+	old, err := d.mayDrill(o)
 	if err != nil {
-		return admin.DrillReport{}, err
+		return DrillReport{}, err
 	}
-	r := admin.DrillReport{Kind: "transfer", OldLeader: old.Name}
+	r := DrillReport{Kind: "transfer", OldLeader: old.Name}
 	looking, bound := drillHandedOn, drillHandedBound
 	if o.Kill {
 		r.Kind, looking, bound = "kill", drillKilled, drillKilledBound
@@ -66,17 +66,17 @@ func (p *Peer) Drill(ctx context.Context, o admin.DrillOrder) (admin.DrillReport
 	var at time.Duration // when the leader was struck
 	timer := time.AfterFunc(drillSettle, func() {
 		at = time.Since(began)
-		err := ctx.Err() // whoever went away wants nothing struck
+		err := ctx.Err() // a caller that went away wants nothing struck
 		if err == nil {
-			err = p.strike(ctx, old, o.Kill)
+			err = d.strike(ctx, old, o.Kill)
 		}
 		if err != nil {
-			cancel() // nobody needs to look on
+			cancel() // no peer needs to look on
 		}
 		struck <- err
 	})
 	defer timer.Stop()
-	seen := p.lookAll(ctx, looking)
+	seen := d.lookAll(ctx, looking)
 	select {
 	case err = <-struck:
 	case <-ctx.Done():
@@ -85,24 +85,21 @@ func (p *Peer) Drill(ctx context.Context, o admin.DrillOrder) (admin.DrillReport
 	if err != nil {
 		return r, err
 	}
-	r.Rows = p.drillRows(seen, old, at, bound)
+	r.Rows = d.drillRows(seen, old, at, bound)
 	if o.Kill {
-		r.Rows = append(r.Rows, p.awaitReturn(ctx, began.Add(at), &r))
+		r.Rows = append(r.Rows, d.awaitReturn(ctx, began.Add(at), &r))
 	}
-	if l, known := p.core.Store.Leader(); known {
-		r.NewLeader = p.nameOf(p.core.Store.View(), l.ID)
+	if l, known := d.Store.Leader(); known {
+		r.NewLeader = d.NameOf(d.Store.View(), l.ID)
 	}
-	r.OK = !slices.ContainsFunc(r.Rows, func(row admin.DrillRow) bool { return !row.OK })
+	r.OK = !slices.ContainsFunc(r.Rows, func(row DrillRow) bool { return !row.OK })
 	return r, nil
 }
 
 // mayDrill returns the leader, or why nothing is practised now.
-func (p *Peer) mayDrill(o admin.DrillOrder) (fsm.Member, error) {
-	conflict := func(hint, format string, args ...any) error {
-		return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf(format, args...), Hint: hint}
-	}
-	s, v := p.Status(), p.core.Store.View()
-	l, known := p.core.Store.Leader()
+func (d *Drill) mayDrill(o DrillOrder) (fsm.Member, error) {
+	q, v := d.Quorum(), d.Store.View()
+	l, known := d.Store.Leader()
 	m, member := v.Member(l.ID)
 	busy := 0
 	for rec := range v.Records() {
@@ -113,46 +110,46 @@ func (p *Peer) mayDrill(o admin.DrillOrder) (fsm.Member, error) {
 	switch {
 	case !known || !member:
 		return m, &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader, Message: "no leader is known: this is no drill", Hint: "see 'trivet status'"}
-	case s.Quorum.CanLose < 1:
-		return m, conflict("see 'trivet status'; repeat it when one more may be lost", "%d of %d voters live, %d are needed: none may be lost", s.Quorum.Live, s.Quorum.Voters, s.Quorum.Need)
+	case q.CanLose < 1:
+		return m, conflict("see 'trivet status'; repeat it when one more may be lost", "%d of %d voters live, %d are needed: none may be lost", q.Live, q.Voters, q.Need)
 	case busy > 0 && !o.WithIntrospections:
 		return m, conflict("wait for their end, or say --with-introspections: none of them should fail", "%d introspections are under way", busy)
-	case o.Kill && m.ID == p.id.ID:
-		return m, conflict("run it on another host", "this peer leads, and whoever is killed cannot measure")
+	case o.Kill && m.ID == d.Self.ID:
+		return m, conflict("run it on another host", "this peer leads, and a peer that is killed cannot measure")
 	}
 	return m, nil
 }
 
 // strike takes leadership from who has it.
-func (p *Peer) strike(ctx context.Context, old fsm.Member, kill bool) error {
-	if old.ID == p.id.ID {
-		return p.Strike(ctx, kill)
+func (d *Drill) strike(ctx context.Context, old fsm.Member, kill bool) error {
+	if old.ID == d.Self.ID {
+		return d.Strike(ctx, kill)
 	}
-	limited, cancel := context.WithTimeout(ctx, tookLimit+askLimit)
+	limited, cancel := context.WithTimeout(ctx, drillTold+askLimit)
 	defer cancel()
-	path := admin.PathPeerDrill
+	path := PathPeerDrill
 	if kill {
 		path += "?kill=1"
 	}
-	return p.forward.Tell(limited, old, path, nil)
+	return d.Forward.Tell(limited, old, path, nil)
 }
 
 // look is what one peer saw, or why that is not known.
 type look struct {
 	name, id string
-	seen     admin.Outlook
+	seen     Outlook
 	err      error
 }
 
 // lookAll has all peers look on at once.
-func (p *Peer) lookAll(ctx context.Context, d time.Duration) []look {
-	limited, cancel := context.WithTimeout(ctx, d+drillSlack)
+func (d *Drill) lookAll(ctx context.Context, looking time.Duration) []look {
+	limited, cancel := context.WithTimeout(ctx, looking+drillSlack)
 	defer cancel()
-	own := look{name: p.id.Name, id: p.id.ID}
+	own := look{name: d.Self.Name, id: d.Self.ID}
 	var work sync.WaitGroup
-	work.Go(func() { own.seen = p.Look(limited, d) })
+	work.Go(func() { own.seen = d.Look(limited, looking) })
 	var out []look
-	for _, a := range p.Ask(limited, admin.PathPeerDrill+"?for="+d.String()) {
+	for _, a := range d.Ask(limited, PathPeerDrill+"?for="+looking.String()) {
 		l := look{name: a.Name, id: a.ID, err: a.Err}
 		if l.err == nil {
 			l.err = json.Unmarshal(a.Body, &l.seen)
@@ -164,15 +161,15 @@ func (p *Peer) lookAll(ctx context.Context, d time.Duration) []look {
 }
 
 // drillRows judges what was seen.
-func (p *Peer) drillRows(seen []look, old fsm.Member, struck, bound time.Duration) (rows []admin.DrillRow) {
+func (d *Drill) drillRows(seen []look, old fsm.Member, struck, bound time.Duration) (rows []DrillRow) {
 	row := func(what, from string, ms int64) {
-		rows = append(rows, admin.DrillRow{What: what, From: from, LongestMS: ms, BoundMS: bound.Milliseconds(), OK: ms <= bound.Milliseconds()})
+		rows = append(rows, DrillRow{What: what, From: from, LongestMS: ms, BoundMS: bound.Milliseconds(), OK: ms <= bound.Milliseconds()})
 	}
-	doors, guards, looked := []admin.Span{{FromMS: 0, ToMS: struck.Milliseconds()}}, false, int64(0)
+	doors, guards, looked := []Span{{FromMS: 0, ToMS: struck.Milliseconds()}}, false, int64(0)
 	for _, l := range seen {
 		if l.err != nil {
-			// Who was killed tells nothing; of anybody else something is wanted.
-			rows = append(rows, admin.DrillRow{What: "API", From: l.name, BoundMS: bound.Milliseconds(), OK: l.id == old.ID, Note: l.err.Error()})
+			// The peer that was killed tells nothing; each other one has to answer.
+			rows = append(rows, DrillRow{What: "API", From: l.name, BoundMS: bound.Milliseconds(), OK: l.id == old.ID, Note: l.err.Error()})
 			continue
 		}
 		row("API", l.name, l.seen.APIMS)
@@ -190,8 +187,8 @@ func (p *Peer) drillRows(seen []look, old fsm.Member, struck, bound time.Duratio
 
 // gapOf returns the longest time, from the first span to the end, that no span
 // covers.
-func gapOf(spans []admin.Span, end int64) (gap int64) {
-	slices.SortFunc(spans, func(a, b admin.Span) int { return int(a.FromMS - b.FromMS) })
+func gapOf(spans []Span, end int64) (gap int64) {
+	slices.SortFunc(spans, func(a, b Span) int { return int(a.FromMS - b.FromMS) })
 	covered := spans[0].ToMS
 	for _, s := range spans[1:] {
 		gap = max(gap, s.FromMS-covered)
@@ -201,11 +198,11 @@ func gapOf(spans []admin.Span, end int64) (gap int64) {
 }
 
 // awaitReturn waits until one more may be lost again.
-func (p *Peer) awaitReturn(ctx context.Context, struck time.Time, r *admin.DrillReport) admin.DrillRow {
+func (d *Drill) awaitReturn(ctx context.Context, struck time.Time, r *DrillReport) DrillRow {
 	const pause = 50 * time.Millisecond
-	row := admin.DrillRow{What: "return", From: p.id.Name, BoundMS: drillReturn.Milliseconds()}
+	row := DrillRow{What: "return", From: d.Self.Name, BoundMS: drillReturn.Milliseconds()}
 	for {
-		q, took := p.quorum(p.hearing(p.core.Store.View())), time.Since(struck)
+		q, took := d.Quorum(), time.Since(struck)
 		row.LongestMS = took.Milliseconds()
 		if q.CanLose > 0 && took > drillNoticed { // before that a peer that was just killed may still count as live
 			row.OK, r.ReturnedMS = true, row.LongestMS

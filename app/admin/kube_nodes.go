@@ -1,4 +1,4 @@
-package app
+package admin
 
 import (
 	"cmp"
@@ -11,10 +11,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
 )
 
 const (
@@ -27,51 +25,27 @@ const (
 	switchLook = time.Second
 )
 
-// kubeHere is failover as this peer sees it.
-type kubeHere struct{ peer *Peer }
-
-// kubeControl is what operators reach of failover through this peer.
-func (p *Peer) kubeControl() admin.KubeControl {
-	out := admin.KubeControl{Leading: p, Wall: p.opts.Wall}
-	if p.core.kube != nil {
-		out.Here = kubeHere{p}
-	}
-	return out
+// KubeNodes is failover as this peer sees it. It implements Kube.
+type KubeNodes struct {
+	*Here
+	Controller *failover.Controller
+	Clusters   []failover.Cluster
+	Fences     failover.Fences
 }
 
-// AskLeader implements admin.Leading.
-func (p *Peer) AskLeader(ctx context.Context, path string) (body []byte, self bool, err error) {
-	l, known := p.core.Store.Leader()
-	switch {
-	case !known:
-		return nil, false, fmt.Errorf("ask the leader: %w", raftstore.ErrNoLeader)
-	case l.ID == p.id.ID:
-		return nil, true, nil
+// Failover implements Kube.
+func (k *KubeNodes) Failover(context.Context) (Failover, error) {
+	s, v := k.Controller.Settings(), k.Store.View()
+	out := Failover{
+		Leader: k.Self.Name, Mode: string(s.Mode), DryRun: s.DryRun, Pauses: PausesOf(v), Clusters: []KubeCluster{}, Nodes: []KubeNode{},
 	}
-	m, known := p.core.Store.View().Member(l.ID)
-	if !known {
-		return nil, false, fmt.Errorf("ask the leader: %w", raftstore.ErrNoLeader)
-	}
-	if body, err = p.forward.Ask(ctx, m, path); err != nil {
-		return nil, false, &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader, Message: err.Error(), Hint: "ask again: leadership may be moving; see 'trivet status'"}
-	}
-	return body, false, nil
-}
-
-// Failover implements admin.Kube.
-func (k kubeHere) Failover(context.Context) (admin.Failover, error) {
-	core, s := k.peer.core, k.peer.core.kube.Controller.Settings()
-	v := core.Store.View()
-	out := admin.Failover{
-		Leader: k.peer.id.Name, Mode: string(s.Mode), DryRun: s.DryRun, Pauses: admin.PausesOf(v), Clusters: []admin.KubeCluster{}, Nodes: []admin.KubeNode{},
-	}
-	for _, c := range core.kube.made.Clusters {
-		w, leads := core.kube.Controller.Watched(c.Name())
+	for _, c := range k.Clusters {
+		w, leads := k.Controller.Watched(c.Name())
 		if !leads {
 			return out, notWatching()
 		}
-		out.Clusters = append(out.Clusters, admin.KubeCluster{Name: c.Name(), Nodes: len(w.Nodes), Synced: w.Synced, Problem: clusterProblem(v, c.Name(), w)})
-		for _, d := range core.kube.Controller.Verdicts(c.Name()) {
+		out.Clusters = append(out.Clusters, KubeCluster{Name: c.Name(), Nodes: len(w.Nodes), Synced: w.Synced, Problem: clusterProblem(v, c.Name(), w)})
+		for _, d := range k.Controller.Verdicts(c.Name()) {
 			out.Nodes = append(out.Nodes, verdictOf(v, d))
 		}
 	}
@@ -94,48 +68,44 @@ func clusterProblem(v fsm.View, name string, w failover.Watched) string {
 	return ""
 }
 
-func verdictOf(v fsm.View, d failover.Verdict) admin.KubeNode {
+func verdictOf(v fsm.View, d failover.Verdict) KubeNode {
 	n := d.Node
-	out := admin.KubeNode{
-		Cluster: n.Cluster, Name: n.Name, UID: n.UID, BootID: n.BootID, Ready: n.Ready.String(), ControlPlane: n.ControlPlane, Kubelet: n.Probe,
-		LeaseAgeMS: d.LeaseAge.Milliseconds(), Votes: admin.Votes{Silent: d.Silent, Answers: d.Answers, Voters: d.Voters},
+	out := KubeNode{
+		Cluster: n.Cluster, Name: n.Name, UID: n.UID, BootID: n.BootID, Ready: n.Ready.String(), ControlPlane: n.ControlPlane, Kubelet: n.Probe, Changed: wallTime(n.ChangedMillis),
+		LeaseAgeMS: d.LeaseAge.Milliseconds(), Votes: Votes{Silent: d.Silent, Answers: d.Answers, Voters: d.Voters},
 		HeldForDead: d.Suspect, Act: d.Act, Would: d.Would, Why: d.Why,
 	}
-	if n.ChangedMillis != 0 {
-		out.Changed = api.TimeText(time.UnixMilli(n.ChangedMillis))
-	}
 	if d.Remediation != nil {
-		r := admin.RemediationOf(v, *d.Remediation)
+		r := RemediationOf(v, *d.Remediation)
 		out.Remediation = &r
 	}
 	return out
 }
 
-// Simulate implements admin.Kube.
-func (k kubeHere) Simulate(ctx context.Context, cluster, node, mode string) (admin.Simulation, error) {
-	watch := k.peer.core.kube
+// Simulate implements Kube.
+func (k *KubeNodes) Simulate(ctx context.Context, cluster, node, mode string) (Simulation, error) {
 	name, n, err := k.watched(cluster, node)
 	if err != nil {
-		return admin.Simulation{}, err
+		return Simulation{}, err
 	}
-	settings := watch.Controller.Settings()
+	settings := k.Controller.Settings()
 	settings.Mode = cmp.Or(failover.Mode(mode), settings.Mode)
-	d, err := watch.Controller.Simulate(name, node, settings.Mode)
+	d, err := k.Controller.Simulate(name, node, settings.Mode)
 	if err != nil {
-		return admin.Simulation{}, err
+		return Simulation{}, err
 	}
-	out := admin.Simulation{Cluster: name, Node: node, Peer: k.peer.id.Name, Mode: string(settings.Mode), Would: d.Act, Why: d.Why, Devices: []string{}, Delete: []string{}}
+	out := Simulation{Cluster: name, Node: node, Peer: k.Self.Name, Mode: string(settings.Mode), Would: d.Act, Why: d.Why, Devices: []string{}, Delete: []string{}}
 	if settings.Mode == failover.ModeSafe {
-		for _, device := range watch.made.Fences.For(failover.MachineOf(name, n)) {
+		for _, device := range k.Fences.For(failover.MachineOf(name, n)) {
 			out.Devices = append(out.Devices, device.Name())
 		}
 	}
-	out.Problem = api.ErrorText(k.survey(ctx, watch.cluster(name), settings, &out))
+	out.Problem = api.ErrorText(k.survey(ctx, k.cluster(name), settings, &out))
 	return out, nil
 }
 
 // survey lists what would be moved.
-func (k kubeHere) survey(ctx context.Context, c failover.Cluster, settings failover.Settings, out *admin.Simulation) error {
+func (k *KubeNodes) survey(ctx context.Context, c failover.Cluster, settings failover.Settings, out *Simulation) error {
 	pods, err := c.Pods(ctx, out.Node)
 	if err != nil {
 		return fmt.Errorf("list its pods: %w", err)
@@ -148,7 +118,7 @@ func (k kubeHere) survey(ctx context.Context, c failover.Cluster, settings failo
 			settings.NooBaa.Namespace = p.Namespace
 		}
 		if why := settings.Keeps(p); why != "" {
-			out.Keep = append(out.Keep, admin.Kept{Pod: name, Why: why})
+			out.Keep = append(out.Keep, Kept{Pod: name, Why: why})
 			continue
 		}
 		moved = append(moved, p)
@@ -170,14 +140,13 @@ func (k kubeHere) survey(ctx context.Context, c failover.Cluster, settings failo
 }
 
 // watched finds a kube node that the leader sees.
-func (k kubeHere) watched(cluster, node string) (name string, n failover.Node, err error) {
-	watch := k.peer.core.kube
+func (k *KubeNodes) watched(cluster, node string) (name string, n failover.Node, err error) {
 	var found []string
-	for _, c := range watch.made.Clusters {
-		if cluster != admin.AnyCluster && cluster != c.Name() {
+	for _, c := range k.Clusters {
+		if cluster != AnyCluster && cluster != c.Name() {
 			continue
 		}
-		w, leads := watch.Controller.Watched(c.Name())
+		w, leads := k.Controller.Watched(c.Name())
 		if !leads {
 			return "", n, notWatching()
 		}
@@ -199,19 +168,19 @@ func onlyOne(node string, clusters []string) error {
 	case 0:
 		return &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("no kube node is called %q", node), Hint: "see 'trivet failover list'"}
 	}
-	return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("clusters %v have a kube node called %q", clusters, node), Hint: "write CLUSTER/NODE"}
+	return conflict("write CLUSTER/NODE", "clusters %v have a kube node called %q", clusters, node)
 }
 
-// Power implements admin.Kube.
-func (k kubeHere) Power(ctx context.Context, cluster, node string, order *admin.PowerOrder) (admin.FencePower, error) {
+// Power implements Kube.
+func (k *KubeNodes) Power(ctx context.Context, cluster, node string, order *PowerOrder) (FencePower, error) {
 	name, err := k.recorded(cluster, node)
 	if err != nil {
-		return admin.FencePower{}, err
+		return FencePower{}, err
 	}
-	out := admin.FencePower{Peer: k.peer.id.Name, ID: k.peer.id.ID, Cluster: name, Node: node, Devices: []admin.DevicePower{}}
+	out := FencePower{Peer: k.Self.Name, ID: k.Self.ID, Cluster: name, Node: node, Devices: []DevicePower{}}
 	m := failover.Machine{Cluster: name, Node: node}
 	limited, cancel := context.WithTimeout(ctx, nodeLimit)
-	n, err := k.peer.core.kube.cluster(name).Node(limited, node)
+	n, err := k.cluster(name).Node(limited, node)
 	cancel()
 	switch {
 	case errors.Is(err, failover.ErrGone):
@@ -221,29 +190,29 @@ func (k kubeHere) Power(ctx context.Context, cluster, node string, order *admin.
 	default:
 		m = failover.MachineOf(name, n)
 	}
-	devices := k.peer.core.kube.made.Fences.For(m)
+	devices := k.Fences.For(m)
 	if order != nil {
 		return k.order(ctx, out, m, devices, *order)
 	}
 	m.AskOnly = true
-	out.Devices = make([]admin.DevicePower, len(devices))
+	out.Devices = make([]DevicePower, len(devices))
 	var asked sync.WaitGroup
 	for i, d := range devices {
-		asked.Go(func() { out.Devices[i] = ask(ctx, d, m) })
+		asked.Go(func() { out.Devices[i] = askPower(ctx, d, m) })
 	}
 	asked.Wait()
 	return out, nil
 }
 
 // recorded finds the cluster of a kube node, also on a peer that watches none.
-func (k kubeHere) recorded(cluster, node string) (string, error) {
-	v, watch := k.peer.core.Store.View(), k.peer.core.kube
+func (k *KubeNodes) recorded(cluster, node string) (string, error) {
+	v := k.Store.View()
 	var found []string
-	for _, c := range watch.made.Clusters {
+	for _, c := range k.Clusters {
 		if cluster == c.Name() {
 			return cluster, nil // whether there is such a kube node the API server says
 		}
-		if cluster == admin.AnyCluster && slices.ContainsFunc(v.KubeNodes(c.Name()), func(n fsm.KubeNode) bool { return n.Name == node }) {
+		if cluster == AnyCluster && slices.ContainsFunc(v.KubeNodes(c.Name()), func(n fsm.KubeNode) bool { return n.Name == node }) {
 			found = append(found, c.Name())
 		}
 	}
@@ -253,10 +222,10 @@ func (k kubeHere) recorded(cluster, node string) (string, error) {
 	return found[0], nil
 }
 
-func ask(ctx context.Context, d failover.Device, m failover.Machine) admin.DevicePower {
+func askPower(ctx context.Context, d failover.Device, m failover.Machine) DevicePower {
 	began := time.Now()
 	power, err := d.Power(ctx, m)
-	row := admin.DevicePower{Device: d.Name(), Power: power.String(), Error: api.ErrorText(err), TookMS: time.Since(began).Milliseconds()}
+	row := DevicePower{Device: d.Name(), Power: power.String(), Error: api.ErrorText(err), TookMS: time.Since(began).Milliseconds()}
 	if err == nil {
 		row.Note = failover.Uncompared(d, m)
 	}
@@ -265,11 +234,10 @@ func ask(ctx context.Context, d failover.Device, m failover.Machine) admin.Devic
 
 // order switches a machine by hand, unless a remediation has it in hand: that
 // would take what it proved from under it.
-func (k kubeHere) order(ctx context.Context, out admin.FencePower, m failover.Machine, devices []failover.Device, o admin.PowerOrder) (admin.FencePower, error) {
-	for _, r := range k.peer.core.Store.View().Remediations() {
+func (k *KubeNodes) order(ctx context.Context, out FencePower, m failover.Machine, devices []failover.Device, o PowerOrder) (FencePower, error) {
+	for _, r := range k.Store.View().Remediations() {
 		if r.Cluster == m.Cluster && r.Node == m.Node {
-			return out, &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf("remediation %v of %s is open (%v)", r.Intent, m.Node, r.State),
-				Hint: "wait until it has ended, or 'trivet failover release' it if it is stuck"}
+			return out, conflict("wait until it has ended, or 'trivet failover release' it if it is stuck", "remediation %v of %s is open (%v)", r.Intent, m.Node, r.State)
 		}
 	}
 	at := slices.IndexFunc(devices, func(d failover.Device) bool { return o.Device == "" || d.Name() == o.Device })
@@ -278,17 +246,17 @@ func (k kubeHere) order(ctx context.Context, out admin.FencePower, m failover.Ma
 	}
 	d, began := devices[at], time.Now()
 	command, want := d.On, failover.PowerOn
-	if o.Power == admin.PowerOff {
+	if o.Power == PowerOff {
 		command, want = d.Off, failover.PowerOff
 	} else {
 		m.AskOnly = true // to ask must not switch it off again
 	}
-	k.peer.opts.Logger.Warn("operator switches machine", "kube_cluster", m.Cluster, "kube_node", m.Node, "power", o.Power, "device", d.Name())
-	row := admin.DevicePower{Device: d.Name(), Power: failover.PowerUnknown.String()}
+	k.Logger.Warn("operator switches machine", "kube_cluster", m.Cluster, "kube_node", m.Node, "power", o.Power, "device", d.Name())
+	row := DevicePower{Device: d.Name(), Power: failover.PowerUnknown.String()}
 	if err := command(ctx, m); err != nil {
 		row.Error = err.Error()
 	} else {
-		row = await(ctx, d, m, want)
+		row = awaitPower(ctx, d, m, want)
 		row.Done = o.Power
 	}
 	row.TookMS = time.Since(began).Milliseconds()
@@ -296,13 +264,13 @@ func (k kubeHere) order(ctx context.Context, out admin.FencePower, m failover.Ma
 	return out, nil
 }
 
-// await looks at a machine until it is as it was ordered to be, or for
+// awaitPower looks at a machine until it is as it was ordered to be, or for
 // switchLimit.
-func await(ctx context.Context, d failover.Device, m failover.Machine, want failover.Power) admin.DevicePower {
+func awaitPower(ctx context.Context, d failover.Device, m failover.Machine, want failover.Power) DevicePower {
 	ctx, cancel := context.WithTimeout(ctx, switchLimit)
 	defer cancel()
 	for {
-		row := ask(ctx, d, m)
+		row := askPower(ctx, d, m)
 		if row.Power == want.String() {
 			return row
 		}
@@ -313,4 +281,14 @@ func await(ctx context.Context, d failover.Device, m failover.Machine, want fail
 			return row
 		}
 	}
+}
+
+// cluster finds one by its name, nil if there is none.
+func (k *KubeNodes) cluster(name string) failover.Cluster {
+	for _, c := range k.Clusters {
+		if c.Name() == name {
+			return c
+		}
+	}
+	return nil
 }

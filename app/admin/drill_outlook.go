@@ -1,12 +1,10 @@
-package app
+package admin
 
 import (
 	"context"
 	"net"
 	"sync"
 	"time"
-
-	"github.com/trivet-ha/trivet/app/admin"
 )
 
 // How a peer looks on: so often it asks, and for so long it waits for one answer.
@@ -15,35 +13,33 @@ const (
 	lookTimeout = 200 * time.Millisecond
 )
 
-// Look implements admin.Drill: three questions are asked again and again, each by
+// Look looks on for a while: three questions are asked again and again, each by
 // itself, so that one that hangs delays no other.
-func (p *Peer) Look(ctx context.Context, d time.Duration) admin.Outlook {
-	ctx, cancel := context.WithTimeout(ctx, d)
+func (d *Drill) Look(ctx context.Context, looking time.Duration) Outlook {
+	ctx, cancel := context.WithTimeout(ctx, looking)
 	defer cancel()
 	began := time.Now()
-	out := admin.Outlook{Guards: p.core.gate != nil, Door: []admin.Span{}}
-	conf := p.opts.Config
-	out.HasFloat = p.core.gate != nil && p.core.gate.made.Address != nil
+	out := Outlook{Guards: d.Door != nil, Door: []Span{}}
+	out.HasFloat = d.HasFloat
 	var work sync.WaitGroup
 	work.Go(func() {
 		out.APIMS = longestVain(ctx, func(ctx context.Context) error {
-			_, err := p.core.Store.Read(ctx)
+			_, err := d.Store.Read(ctx)
 			return err
 		}).Milliseconds()
 	})
-	if _, port, err := net.SplitHostPort(conf.API.Listen); out.HasFloat && err == nil {
-		at := net.JoinHostPort(conf.FloatingIP.Address, port)
+	if d.Address != "" {
 		work.Go(func() {
-			out.AddressMS = longestVain(ctx, func(ctx context.Context) error { return connects(ctx, at) }).Milliseconds()
+			out.AddressMS = longestVain(ctx, func(ctx context.Context) error { return connects(ctx, d.Address) }).Milliseconds()
 		})
 	}
-	work.Go(func() { out.Door = p.doorOpen(ctx, began) })
+	work.Go(func() { out.Door = d.doorOpen(ctx, began) })
 	work.Wait()
 	out.LookedMS = time.Since(began).Milliseconds()
 	return out
 }
 
-// connects reports whether somebody takes connections there.
+// connects reports whether a host takes connections there.
 func connects(ctx context.Context, at string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", at)
@@ -85,15 +81,15 @@ func longestVain(ctx context.Context, ask func(ctx context.Context) error) (long
 }
 
 // doorOpen returns when this host's door was open, since began.
-func (p *Peer) doorOpen(ctx context.Context, began time.Time) []admin.Span {
-	spans := []admin.Span{}
+func (d *Drill) doorOpen(ctx context.Context, began time.Time) []Span {
+	spans := []Span{}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	for open := false; p.core.gate != nil; {
+	for open := false; d.Door != nil; {
 		now := time.Since(began).Milliseconds()
-		is := p.core.gate.Guard.Status().Open
+		is := d.Door()
 		if is && !open {
-			spans = append(spans, admin.Span{FromMS: now})
+			spans = append(spans, Span{FromMS: now})
 		}
 		if open {
 			spans[len(spans)-1].ToMS = now

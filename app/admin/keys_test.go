@@ -1,4 +1,4 @@
-package app
+package admin
 
 import (
 	"crypto/rand"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
@@ -37,13 +36,13 @@ func TestCertificatesAreWarnedOf(t *testing.T) {
 		{31 * day, "certificate_expired", "it has ended"},
 	} {
 		wall := func() time.Time { return issued.Add(c.after) }
-		p := &Peer{opts: Options{Wall: wall}, links: links{renewal: cluster.NewRenewal(cred, nil, nil, wall, nil, slog.New(slog.DiscardHandler))}}
+		renewal := cluster.NewRenewal(cred, nil, nil, wall, nil, slog.New(slog.DiscardHandler))
 		code := ""
-		for _, w := range p.keyWarnings(fsm.New().View()) {
+		for _, w := range KeyWarnings(fsm.New().View(), renewal.Credentials(), wall()) {
 			code = w.Code
 		}
-		var row admin.Certificate
-		p.describe(&row, cred.Leaf)
+		var row Certificate
+		(&Keys{Here: &Here{Wall: wall}}).describe(&row, cred.Leaf)
 		if code != c.code || row.Problem != c.problem {
 			t.Errorf("%v after its issue: warning %q, problem %q; want %q, %q", c.after, code, row.Problem, c.code, c.problem)
 		}

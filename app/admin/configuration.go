@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+)
+
+// Configuration is the configuration of a peer, which may be read again.
+type Configuration struct {
+	Conf atomic.Pointer[config.Config] // in force; what it points to never changes
+	Load func() (config.Config, error) // nil: there is none that could be read again
+	// Prepare makes everything that another configuration needs and the one in force has
+	// not, and returns what puts it into its place, which cannot fail.
+	Prepare func(now, next config.Config) (parts []func(), err error)
+	Logger  *slog.Logger
+
+	left atomic.Pointer[unapplied] // since the newest attempt to reload; nil before the first
+	mu   sync.Mutex                // one reload at a time
+}
+
+// Current is the configuration in force.
+func (c *Configuration) Current() config.Config { return *c.Conf.Load() }
+
+func (c *Configuration) routes(g *echo.Group) {
+	g.POST("/config/reload", get(func(context.Context, echo.Context) (Reloaded, error) { return c.Reload() }))
+}
+
+// Reloaded is what became of a configuration that was read again: the keys whose
+// values have changed since the last time.
+type Reloaded struct {
+	Applied []string `json:"applied"` // they count now
+	// Restart are the keys that count from the next start of this peer. They stay
+	// here, and in the peer's status, until then, or until they are changed back.
+	Restart  []string `json:"restart"`
+	Together []string `json:"together,omitempty"` // why none is applied although some could be
+	Warnings []string `json:"warnings,omitempty"` // what deserves a second look
+}
+
+// unapplied is what stands in the configuration's sources and does not count.
+type unapplied struct {
+	restart []string // keys that wait for the next start
+	refused error    // why the sources were not taken at all
+}
+
+// Reload reads the configuration again. What a running peer can change is
+// changed: everything that may fail is made first, next to what is in force, and
+// then put in its place, so that a configuration that will not do changes
+// nothing. Each part is replaced in one step; what has begun ends by what it
+// began with. The answer names what has changed, and what has to wait for the
+// next start. A refusal is an *api.Error. It may be called concurrently.
+func (c *Configuration) Reload() (Reloaded, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Load == nil {
+		return Reloaded{}, conflict("restart it", "this peer has no configuration that could be read again")
+	}
+	now := c.Current()
+	next, err := c.Load()
+	if err != nil {
+		return Reloaded{}, c.refuse(err)
+	}
+	r := now.Renew(next)
+	parts, err := c.Prepare(now, r.Config)
+	if err != nil {
+		return Reloaded{}, c.refuse(err)
+	}
+	for _, put := range parts {
+		put()
+	}
+	c.Conf.Store(&r.Config)
+	c.left.Store(&unapplied{restart: r.Restart})
+	return c.reloaded(r), nil
+}
+
+// refuse keeps why nothing was changed, for the status, and tells it.
+func (c *Configuration) refuse(why error) error {
+	left := unapplied{refused: why}
+	if before := c.left.Load(); before != nil {
+		left.restart = before.restart
+	}
+	c.left.Store(&left)
+	for line := range strings.SplitSeq(why.Error(), "\n") {
+		c.Logger.Error("reload configuration failed, keeping the current one", "err", line)
+	}
+	return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: why.Error(), Hint: "nothing was changed; mend what is named and look again with 'trivet config check'"}
+}
+
+// reloaded tells what a reload came to, and logs it.
+func (c *Configuration) reloaded(r config.Renewal) Reloaded {
+	log := c.Logger
+	for _, key := range r.Restart {
+		log.Warn("configuration change needs a restart", "key", key)
+	}
+	out := Reloaded{Applied: slices.Concat([]string{}, r.Applied), Restart: slices.Concat([]string{}, r.Restart)}
+	for _, problem := range r.Together {
+		log.Warn("reload configuration failed next to keys that need a restart, keeping the current one", "err", problem.String())
+		out.Together = append(out.Together, problem.String())
+	}
+	for _, w := range r.Config.Warnings() {
+		out.Warnings = append(out.Warnings, w.String())
+	}
+	log.Info("configuration reloaded", "applied", r.Applied, "needs_restart", r.Restart)
+	return out
+}
+
+// Warnings are what stands in the configuration and does not count.
+func (c *Configuration) Warnings() []api.Warning {
+	left := c.left.Load()
+	if left == nil {
+		return nil
+	}
+	var out []api.Warning
+	if why := left.refused; why != nil {
+		first, more, _ := strings.Cut(why.Error(), "\n")
+		if n := strings.Count(more, "\n") + 1; more != "" {
+			first += fmt.Sprintf(" (and %d more)", n)
+		}
+		out = append(out, api.Warning{Code: "config_refused", Text: "the configuration was read again and will not do, so nothing was changed: " + first,
+			Remedy: "mend what 'trivet config check' names, then 'systemctl reload trivet'"})
+	}
+	if keys := left.restart; len(keys) > 0 {
+		out = append(out, api.Warning{Code: "restart_needed", Text: "changed in the configuration, and counts from the next start of this peer: " + strings.Join(keys, ", "),
+			Remedy: "'systemctl restart trivet', when 'trivet status' says that one peer may be lost; or change it back"})
+	}
+	return out
+}
+
+// Text is the configuration in force, without secrets, and what waits.
+func (c *Configuration) Text() []byte {
+	var out bytes.Buffer
+	for _, s := range c.Conf.Load().Effective() {
+		fmt.Fprintf(&out, "%s: %s  # %v\n", s.Key, s.Value, s.Origin)
+	}
+	if left := c.left.Load(); left != nil {
+		fmt.Fprintf(&out, "# waits for a restart: %v; refused: %v\n", left.restart, left.refused)
+	}
+	return out.Bytes()
+}

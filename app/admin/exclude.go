@@ -1,0 +1,140 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+)
+
+// followEvery is how often a verb looks whether raft has followed the members.
+const followEvery = 50 * time.Millisecond
+
+// Exclude relieves a peer of leading (maintenance) or of voting, or gives it back; it
+// returns when raft has followed.
+func (m *Membership) Exclude(ctx context.Context, peer string, from fsm.Exclusion, on, force bool) error {
+	of, err := m.member(peer)
+	if err != nil {
+		return err
+	}
+	if on && from == fsm.FromVoting && !force {
+		if err := m.strands(ctx, of.ID); err != nil {
+			return err
+		}
+	}
+	if err := m.exclude(ctx, fsm.Exclude{Peer: of.ID, From: from, On: on, Force: force}); err != nil {
+		return err
+	}
+	if force {
+		return nil // there may be no peer to follow
+	}
+	return m.awaitMembership(ctx, func() bool { return m.followed(of.ID, from, on) })
+}
+
+// exclude commits the decision. That this peer's own maintenance is over counts
+// here at once: where every voter that lives is in maintenance no peer leads, and
+// its end can be in the log only when this peer does.
+func (m *Membership) exclude(ctx context.Context, c fsm.Exclude) error {
+	lifted := c.From == fsm.FromLeading && !c.On && c.Peer == m.Self.ID
+	if lifted {
+		m.Lift()
+	}
+	for {
+		err := m.commit(ctx, c)
+		waits := errors.Is(err, raftstore.ErrNoLeader) || errors.Is(err, raftstore.ErrNotLeader) || errors.Is(err, cluster.ErrNoSession)
+		if err == nil || !lifted || !waits || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// followed says whether leadership and votes are as was decided.
+func (m *Membership) followed(id string, from fsm.Exclusion, on bool) bool {
+	if from == fsm.FromLeading {
+		l, known := m.Store.Leader()
+		return !on || known && l.ID != id
+	}
+	for _, srv := range m.Store.Servers() {
+		if srv.ID == id {
+			return srv.Voter == !on
+		}
+	}
+	return false
+}
+
+// awaitMembership waits until raft has followed. What this peer sees of raft's
+// configuration need not be committed: the next leader may not know of it, and a
+// vote that an operator counts on would not be there.
+func (m *Membership) awaitMembership(ctx context.Context, done func() bool) error {
+	for !done() || !m.settled(ctx) || !done() {
+		select {
+		case <-time.After(followEvery):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: it is decided, raft has yet to follow; see 'trivet peers'", raftstore.ErrOutcomeUnknown)
+		}
+	}
+	return nil
+}
+
+// settled reports whether what this peer saw of raft's configuration before is
+// committed, or is not seen any more: an entry that came later is applied here.
+func (m *Membership) settled(ctx context.Context) bool {
+	if err := m.commit(ctx, fsm.Probe{}); err != nil {
+		return false // no peer leads, or none follows: that is what is waited for
+	}
+	_, err := m.Store.Read(ctx)
+	return err == nil
+}
+
+// Move changes where a peer is dialled.
+func (m *Membership) Move(ctx context.Context, peer string, to Address) error {
+	of, err := m.member(peer)
+	if err != nil {
+		return err
+	}
+	c := fsm.MoveMember{Peer: of.ID, Address: to.Cluster, Gossip: to.Gossip, API: to.API}
+	if err := c.Validate(); err != nil {
+		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error(), Hint: "write HOST:PORT, as the other peers dial it"}
+	}
+	if err := m.commit(ctx, c); err != nil {
+		return err
+	}
+	want := cluster.ServerAddress(of.ID, to.Cluster)
+	return m.awaitMembership(ctx, func() bool {
+		for _, srv := range m.Store.Servers() {
+			if srv.ID == of.ID {
+				return srv.Address == want
+			}
+		}
+		return false
+	})
+}
+
+// Dead refuses unless a peer seems to be dead from here and in the log.
+func (m *Membership) Dead(ctx context.Context, peer string) error {
+	of, err := m.member(peer)
+	if err != nil {
+		return err
+	}
+	alive := ""
+	switch v := m.Store.View(); {
+	case of.ID == m.Self.ID:
+		alive = "it is the peer you are talking to"
+	case len(m.silent(ctx, []fsm.Member{of})) == 0:
+		alive = "it answers at " + of.Address
+	default:
+		if s, ok := v.SessionOf(of.ID); ok {
+			alive = fmt.Sprintf("its session in the log lives for up to %v more", s.Expires.Sub(v.Now()).Round(time.Second))
+		}
+	}
+	if alive == "" {
+		return nil
+	}
+	return conflict("on a peer that lives: 'trivet leave'; of one that just died the session ends within 10 s; --force replaces it all the same", "%s is not dead: %s", of.Name, alive)
+}

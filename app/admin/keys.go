@@ -1,0 +1,188 @@
+package admin
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/cluster/pki"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// caWarning is how long before the end of the cluster's CA it is said: time to
+// plan a cluster that is founded again. Nothing renews a CA.
+const caWarning = 365 * 24 * time.Hour
+
+// renewalLate is how long after its time a renewal is waited for in silence.
+const renewalLate = 24 * time.Hour
+
+// RotateGossip begins a rotation of the gossip key.
+func (k *Keys) RotateGossip(ctx context.Context) error {
+	key := make([]byte, fsm.GossipKeySize)
+	if _, err := io.ReadFull(k.Random, key); err != nil {
+		return fmt.Errorf("make a gossip key: %w", err)
+	}
+	return k.commit(ctx, fsm.RotateGossipKey{Key: key})
+}
+
+// Certificates asks every peer for the one that it shows at this moment.
+func (k *Keys) Certificates(ctx context.Context) []Certificate {
+	v := k.Store.View()
+	members := v.Members()
+	out := make([]Certificate, len(members))
+	var asked sync.WaitGroup
+	for i, m := range members { // at most fsm.MaxMembers
+		asked.Go(func() {
+			out[i] = Certificate{Role: "peer", Name: m.Name}
+			leaf, err := k.Renewal.Credentials().Leaf, error(nil)
+			if m.ID != k.Self.ID {
+				leaf, err = k.Forward.Certificate(ctx, cluster.ServerAddress(m.ID, m.Address))
+			}
+			if err != nil {
+				out[i].Problem = err.Error()
+				return
+			}
+			k.describe(&out[i], leaf)
+		})
+	}
+	asked.Wait()
+	ca := Certificate{Role: "ca", Name: k.Self.Cluster}
+	k.describe(&ca, k.Renewal.Credentials().CA)
+	out = append(out, ca)
+	for _, o := range v.Operators() {
+		out = append(out, operatorRow(o))
+	}
+	return out
+}
+
+func (k *Keys) describe(row *Certificate, c *x509.Certificate) {
+	row.NotBefore, row.NotAfter = c.NotBefore.UTC().Format(time.RFC3339), c.NotAfter.UTC().Format(time.RFC3339)
+	switch now := k.Wall(); {
+	case now.After(c.NotAfter):
+		row.Problem = "it has ended"
+	case now.Before(c.NotBefore):
+		row.Problem = "it is not valid yet"
+	case !c.IsCA && now.After(pki.RenewAt(c).Add(renewalLate)):
+		row.Problem = "its renewal is overdue"
+	case c.IsCA && now.After(c.NotAfter.Add(-caWarning)):
+		row.Problem = "it ends within a year, and nothing renews it"
+	}
+}
+
+// operatorRow shows all certificates of an operator as one.
+func operatorRow(o fsm.Operator) Certificate {
+	row := Certificate{Role: "operator", Name: o.Name, NotAfter: unixTime(o.Ends)}
+	if o.Issued > 0 {
+		row.NotBefore = unixTime(o.Issued)
+	}
+	if o.Revoked > 0 {
+		row.RevokedUpTo = unixTime(o.Revoked)
+	}
+	return row
+}
+
+func unixTime(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
+
+// Renew gives this peer a new certificate at once.
+func (k *Keys) Renew() (Certificate, error) {
+	row := Certificate{Role: "peer", Name: k.Self.Name}
+	if err := k.Renewal.Renew(); err != nil {
+		return row, err
+	}
+	k.describe(&row, k.Renewal.Credentials().Leaf)
+	return row, nil
+}
+
+// RevokeOperator voids all that was issued to this name up to now.
+func (k *Keys) RevokeOperator(ctx context.Context, name string) error {
+	if err := pki.OperatorIdentity(k.Self.Cluster, name).Validate(); err != nil {
+		return invalid("%v", err)
+	}
+	now := k.Wall()
+	return k.commit(ctx, fsm.RevokeOperator{Name: name, UpTo: now.Unix(), Ends: now.Add(pki.MaxTTL).Unix()})
+}
+
+// noteOperator tells the log of a certificate before its owner has it. Peers
+// that know no such note keep no operator from being issued one.
+func (k *Keys) noteOperator(ctx context.Context, v fsm.View, name string, cert []byte) error {
+	if v.Admits(fsm.NoteOperator{}) != nil {
+		return nil
+	}
+	leaf, err := pki.ParseCertificate(cert)
+	if err != nil {
+		return err
+	}
+	return k.commit(ctx, fsm.NoteOperator{Name: name, Issued: pki.IssuedAt(leaf).Unix(), Ends: leaf.NotAfter.Unix()})
+}
+
+// KeyWarnings are what an operator must know of certificates and keys, of a peer that
+// shows own.
+func KeyWarnings(v fsm.View, own *pki.Credentials, now time.Time) (out []api.Warning) {
+	switch {
+	case now.Before(own.Leaf.NotBefore):
+		out = append(out, api.Warning{Code: "certificate_not_yet_valid", Text: fmt.Sprintf("this peer's certificate is valid from %s only: the clock was ahead when it was made, or is behind now", own.Leaf.NotBefore.UTC().Format(time.DateOnly)),
+			Remedy: "compare 'date' on all hosts; 'trivet cert renew' says why it was not renewed"})
+	case now.After(own.Leaf.NotAfter):
+		out = append(out, api.Warning{Code: "certificate_expired", Text: "this peer's certificate has expired",
+			Remedy: "'trivet cert renew' says why it was not renewed"})
+	case now.After(pki.RenewAt(own.Leaf).Add(renewalLate)):
+		out = append(out, api.Warning{Code: "certificate_old", Text: fmt.Sprintf("this peer's certificate should have been renewed; it ends on %s", own.Leaf.NotAfter.UTC().Format(time.DateOnly)),
+			Remedy: "'trivet cert renew' says why it was not"})
+	}
+	if now.After(own.CA.NotAfter.Add(-caWarning)) {
+		out = append(out, api.Warning{Code: "ca_ends", Text: fmt.Sprintf("the cluster's CA ends on %s, and no certificate outlives it", own.CA.NotAfter.UTC().Format(time.DateOnly)),
+			Remedy: "found the cluster again in time: docs/security.md, 'Another CA'"})
+	}
+	if r := v.GossipRotation(); r.Stage != fsm.GossipSettled && v.Now() > r.Since.Add(2*fsm.GossipStepTimeout) {
+		out = append(out, api.Warning{Code: "gossip_rotation", Text: fmt.Sprintf("the rotation of the gossip key stands at '%v' since %v", r.Stage, v.Now().Sub(r.Since).Round(time.Second)),
+			Remedy: "it goes on by itself under a leader; see 'trivet gossip status'"})
+	}
+	return out
+}
+
+// NewJoinToken makes a token that is good for ttl.
+func (k *Keys) NewJoinToken(ctx context.Context, ttl time.Duration) (Token, error) {
+	t, err := pki.NewJoinToken(pki.HashCA(k.Renewal.Credentials().CA), k.Wall().Add(ttl), k.Random)
+	if err != nil {
+		return Token{}, invalid("%v", err)
+	}
+	if err := k.commit(ctx, fsm.AddJoinToken{ID: t.ID, Hash: t.SecretHash(), TTL: ttl}); err != nil {
+		return Token{}, err
+	}
+	return Token{ID: t.ID, ExpiresIn: ttl.String(), Secret: t.String()}, nil
+}
+
+// IssueOperator makes a certificate of an operator. The key is made here and not kept.
+func (k *Keys) IssueOperator(ctx context.Context, name string) (out Credentials, err error) {
+	v, err := k.Store.Read(ctx)
+	if err != nil {
+		return out, err
+	}
+	ca, err := pki.ParseCA(v.Secrets().CACert, v.Secrets().CAKey)
+	if err != nil {
+		return out, fmt.Errorf("the cluster's CA: %w", err)
+	}
+	key, err := pki.NewKey(k.Random)
+	if err != nil {
+		return out, err
+	}
+	cert, err := ca.Sign(k.Random, k.Wall(), pki.Order{
+		Identity: pki.OperatorIdentity(v.ClusterID(), name), PublicKey: &key.PublicKey, TTL: pki.OperatorTTL,
+	})
+	if err != nil {
+		return out, invalid("%v", err)
+	}
+	if err := k.noteOperator(ctx, v, name, cert); err != nil {
+		return out, err
+	}
+	text, err := pki.EncodeKey(key)
+	if err != nil {
+		return out, err
+	}
+	return Credentials{Name: name, CA: string(ca.CertPEM()), Cert: string(cert), Key: string(text)}, nil
+}

@@ -1,0 +1,202 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/leader"
+)
+
+// Transfer moves leadership to a name or ID, "" for the best voter, and returns who
+// leads then. Only the leader can; others say who leads.
+func (m *Membership) Transfer(ctx context.Context, to string) (string, error) {
+	store := m.Store
+	if role, _ := store.Role(); !role.Leader {
+		hint := "no leader is known; see 'trivet status'"
+		if l, ok := store.Leader(); ok {
+			hint = fmt.Sprintf("run it on %s, which leads", m.NameOf(store.View(), l.ID))
+		}
+		return "", &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead", Hint: hint}
+	}
+	hand, err := m.handOver(to)
+	if err == nil {
+		err = m.HandOn(ctx, hand)
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := m.awaitLeader(ctx, func(id string) bool { return id != m.Self.ID }); err != nil {
+		return "", err
+	}
+	l, _ := store.Leader()
+	return m.NameOf(store.View(), l.ID), nil
+}
+
+// handOver returns how leadership is given to a member, "" for the best voter.
+func (m *Membership) handOver(to string) (func(ctx context.Context) error, error) {
+	if to == "" {
+		return func(ctx context.Context) error {
+			if err := leader.StepDown(ctx, m.Store, m.Self.ID); err != nil {
+				return conflict("see 'trivet peers'", "%v", err)
+			}
+			return nil
+		}, nil
+	}
+	next, err := memberCalled(m.Store.View(), to)
+	if err != nil {
+		return nil, err
+	}
+	for _, srv := range m.Store.Servers() {
+		if srv.ID == next.ID && srv.Voter && srv.ID != m.Self.ID {
+			return func(ctx context.Context) error { return m.Store.Transfer(ctx, srv) }, nil
+		}
+	}
+	return nil, conflict("see 'trivet peers'", "%s is no other voter", next.Name)
+}
+
+// awaitLeader waits until a leader of which ok holds is known here.
+func (m *Membership) awaitLeader(ctx context.Context, ok func(id string) bool) error {
+	const pause = 20 * time.Millisecond
+	for {
+		if l, known := m.Store.Leader(); known && ok(l.ID) {
+			return nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: the new leader is not known yet", raftstore.ErrOutcomeUnknown)
+		}
+	}
+}
+
+// Remove takes another peer, by name or ID, out of the cluster.
+func (m *Membership) Remove(ctx context.Context, peer string, force bool) error {
+	v, err := m.Store.Read(ctx)
+	if err != nil {
+		return err
+	}
+	former, err := formerCalled(v, peer)
+	switch {
+	case err != nil:
+		return err
+	case former != nil:
+		return m.removeFormer(ctx, *former, force)
+	}
+	gone, err := memberCalled(v, peer)
+	if err != nil {
+		return err
+	}
+	if gone.ID == m.Self.ID {
+		return conflict("run 'trivet leave' here, or 'trivet remove' on another peer", "this is the peer you are talking to")
+	}
+	if !force {
+		if err := m.refuseLiving(ctx, gone); err != nil {
+			return err
+		}
+		if err := m.strands(ctx, gone.ID); err != nil {
+			return err
+		}
+	}
+	return m.removeMember(ctx, gone.ID, force)
+}
+
+// removeMember takes a peer out of the table and waits until raft has followed.
+func (m *Membership) removeMember(ctx context.Context, id string, force bool) error {
+	if err := m.commit(ctx, fsm.RemoveMember{ID: id, Force: force}); err != nil {
+		return err
+	}
+	return m.awaitMembership(ctx, func() bool { return !m.inRaft(id) })
+}
+
+func (m *Membership) inRaft(id string) bool {
+	for _, srv := range m.Store.Servers() {
+		if srv.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Leave takes this peer out of the cluster for good: hand leadership on, be removed, and
+// stop. The log refuses (with the arithmetic) if the rest could not go on. Where the leader
+// says meanwhile, or has said before, that this peer is no member, it has left:
+// the answer does not wait for a log that no longer answers this peer.
+func (m *Membership) Leave(ctx context.Context, force bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer cancel()
+	watch.Go(func() {
+		select {
+		case <-m.gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	err := m.leave(ctx, force)
+	if err != nil && m.isGone() {
+		m.Proposed(true)
+		err = nil
+	}
+	if err == nil {
+		m.End(ErrLeft)
+	}
+	return err
+}
+
+func (m *Membership) leave(ctx context.Context, force bool) error {
+	if !force {
+		if err := m.strands(ctx, m.Self.ID); err != nil {
+			return err
+		}
+	}
+	if role, _ := m.Store.Role(); role.Leader {
+		hand, err := m.handOver("")
+		if err == nil {
+			err = m.HandOn(ctx, hand)
+		}
+		if err != nil {
+			return conflict("a cluster cannot lose its last living voter; to end it, remove its data directories", "this peer leads and cannot hand leadership on: %v", err)
+		}
+		if err := m.awaitLeader(ctx, func(id string) bool { return id != m.Self.ID }); err != nil {
+			return err
+		}
+	}
+	resume, err := m.rest(ctx, force)
+	if err != nil {
+		return err
+	}
+	m.Proposed(true)
+	if err := m.commit(ctx, fsm.RemoveMember{ID: m.Self.ID, Force: force}); err != nil {
+		resume()
+		m.Proposed(errors.Is(err, raftstore.ErrOutcomeUnknown))
+		return err
+	}
+	return nil
+}
+
+// restLimit is how long a peer that leaves waits for its workers: the others
+// would have to fail what these are processing.
+const restLimit = 15 * time.Second
+
+// rest lets the workers end before this peer is taken out; with force it does
+// not wait for more than that.
+func (m *Membership) rest(ctx context.Context, force bool) (resume func(), err error) {
+	limited, cancel := context.WithTimeout(ctx, restLimit)
+	defer cancel()
+	resume, err = m.Rest(limited)
+	if err != nil && !force {
+		return nil, conflict("try again when they have ended, or use --force: what they are processing then ends in error", "this peer cannot leave yet: %v", err)
+	}
+	if err != nil {
+		return func() {}, nil
+	}
+	return resume, nil
+}

@@ -1,0 +1,65 @@
+package admin
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// answerLimit is how long a peer may take to prove that it lives.
+const answerLimit = time.Second
+
+// strands refuses, with the arithmetic, if the voters other than id do not
+// answer in a majority at this moment; an observer has no vote. The log refuses
+// likewise when it applies the removal, but it learns of a death only when the session
+// ends, up to 10 s later: long enough for one host to die and another to leave.
+func (m *Membership) strands(ctx context.Context, id string) error {
+	v := m.Store.View()
+	if v.MemberFlags(id).Observer {
+		return nil
+	}
+	var rest []fsm.Member
+	for _, other := range v.Voters() {
+		if other.ID != id {
+			rest = append(rest, other)
+		}
+	}
+	silent := m.silent(ctx, rest)
+	if need := len(rest)/2 + 1; len(rest) > 0 && len(rest)-len(silent) < need {
+		return conflict("",
+			"without it %d members remain, of which %d answer (not %s), and a majority of them is %d: they could not go on",
+			len(rest), len(rest)-len(silent), strings.Join(silent, ", "), need)
+	}
+	return nil
+}
+
+// silent returns the names of the members that do not answer, as themselves, on
+// their peers' port.
+func (m *Membership) silent(ctx context.Context, members []fsm.Member) []string {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	lives := make([]bool, len(members))
+	var asking sync.WaitGroup
+	for i, other := range members {
+		asking.Go(func() {
+			if other.ID == m.Self.ID {
+				lives[i] = true
+				return
+			}
+			if conn, err := m.Port.DialPeer(ctx, other.ID, other.Address); err == nil {
+				lives[i] = conn.Close() == nil
+			}
+		})
+	}
+	asking.Wait()
+	var out []string
+	for i, other := range members {
+		if !lives[i] {
+			out = append(out, other.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/fsm"
+)
+
+// Log reads the replicated state.
+type Log interface {
+	Read(ctx context.Context) (fsm.View, error) // linearizable
+	View() fsm.View                             // as this peer has applied it
+}
+
+// State is the replicated state, as operators see and change it.
+type State struct {
+	Log   Log
+	Do    api.Doer
+	Wall  func() time.Time     // for what people read in the log
+	Stale func() time.Duration // for how long this peer has heard of no leader
+}
+
+func (s *State) routes(g *echo.Group) {
+	g.GET("/tokens", see(s, tokens))
+	g.DELETE("/tokens/:id", s.remove(func(c echo.Context) fsm.Command { return fsm.RevokeJoinToken{ID: c.Param("id")} }))
+	g.GET("/settings", see(s, settings))
+	g.GET("/settings/:key", see(s, setting))
+	g.PUT("/settings/:key", serve(http.StatusOK, adminLimit, s.putSetting))
+	g.DELETE("/settings/:key", s.remove(func(c echo.Context) fsm.Command { return fsm.DeleteSetting{Key: c.Param("key")} }))
+	g.GET("/nodes/sync", see(s, syncOf))
+	g.PUT("/nodes/sync", act(s.confirmSync))
+	g.GET("/relays", see(s, relays))
+	g.GET("/gossip", see(s, gossipKeys))
+	g.GET("/failover/remediations", see(s, remediations))
+	g.GET("/failover/remediations/:id", see(s, remediation))
+	g.POST("/failover/remediations/:id/release", serve(http.StatusOK, adminLimit, s.release))
+	g.POST("/failover/pause", serve(http.StatusOK, adminLimit, s.pause))
+	g.POST("/failover/resume", serve(http.StatusOK, adminLimit, s.resume))
+	g.GET("/snapshot", s.saveSnapshot)
+	g.PUT("/snapshot", restoreGone)
+	g.GET("/debug/check", get(s.check))
+	g.GET("/debug/dump", s.dump)
+}
+
+// read returns a linearizable view, or with ?stale=1 this peer's own.
+func (s *State) read(c echo.Context) (fsm.View, error) {
+	if c.QueryParam("stale") == "1" {
+		c.Response().Header().Set("X-Stale-For", fmt.Sprint(s.Stale().Milliseconds()))
+		return s.Log.View(), nil
+	}
+	limited, cancel := context.WithTimeout(c.Request().Context(), adminLimit/4)
+	defer cancel()
+	return s.Log.Read(limited)
+}
+
+// see makes a handler that answers with what f finds in the state.
+func see[O any](s *State, f func(v fsm.View, c echo.Context) (O, error)) echo.HandlerFunc {
+	return get(func(_ context.Context, c echo.Context) (out O, err error) {
+		v, err := s.read(c)
+		if err != nil {
+			return out, err
+		}
+		return f(v, c)
+	})
+}
+
+// clientSpace keeps the request IDs of this interface apart from others'.
+const clientSpace = "control/"
+
+// do commits a command for the caller and returns its result or refusal.
+func (s *State) do(c echo.Context, cmd fsm.Command) (fsm.Result, error) {
+	client := c.Request().Header.Get(echo.HeaderXRequestID)
+	if client != "" {
+		client = clientSpace + client
+	}
+	if len(client) > fsm.MaxClient {
+		return fsm.Result{}, invalid("X-Request-Id: at most %d bytes", fsm.MaxClient-len(clientSpace))
+	}
+	res, err := api.Traced(s.Do).Do(c.Request().Context(), client, cmd)
+	if err != nil {
+		return res, err
+	}
+	return res, res.Err()
+}
+
+// remove makes a handler that commits what the path names.
+func (s *State) remove(command func(echo.Context) fsm.Command) echo.HandlerFunc {
+	return act(func(_ context.Context, c echo.Context, _ none) error {
+		_, err := s.do(c, command(c))
+		return err
+	})
+}
+
+// wallTime shows a moment for people; the log's own clock is not one.
+func wallTime(unixMillis int64) string {
+	if unixMillis == 0 {
+		return ""
+	}
+	return time.UnixMilli(unixMillis).UTC().Format(time.RFC3339)
+}
+
+// Check is the answer of the invariant check.
+type Check struct {
+	OK      bool   `json:"ok"`
+	Problem string `json:"problem,omitempty"`
+	Index   uint64 `json:"applied_index"`
+	Hash    string `json:"hash"`
+	Version int    `json:"cluster_version"`
+}
+
+func (s *State) check(context.Context, echo.Context) (Check, error) {
+	v := s.Log.View()
+	out := Check{OK: true, Index: v.Index(), Hash: fmt.Sprintf("%x", v.Hash()), Version: v.ClusterVersion()}
+	if err := v.Check(); err != nil {
+		out.OK, out.Problem = false, err.Error()
+	}
+	return out, nil
+}
+
+func (s *State) dump(c echo.Context) error {
+	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	return s.Log.View().Dump(c.Response())
+}
