@@ -6,6 +6,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/config"
 )
 
 // Admin is what operators reach of this peer.
@@ -24,13 +25,15 @@ func (p *Peer) newAdmin() *admin.Control {
 	membership := &admin.Membership{
 		Here: here, Ending: p.Ending, Port: p.port, Access: p.access, Fit: core.Fitness.Fit, Lift: core.Fitness.Lift, HandOn: core.HandOn, Rest: core.Rest,
 	}
+	drill := &admin.Drill{Here: here, Members: membership, Exit: o.Exit, Quorum: p.self.Quorum}
+	core.gate.lookOn(drill, o.Config)
 	c := &admin.Control{
 		State: admin.State{Log: core.Store, Do: core.Session, Wall: o.Wall, Stale: members.Stale},
 		Host: admin.Host{
-			Status: p.self.Status, Peers: p.self.Peers, Firewall: p.self.Door.Firewall, Explain: p.self.Door.Explain, Examine: newExaminer(p).Facts, Bundle: p.Bundle,
-			View: p.view, Names: p.names, Ask: here.Ask,
+			Status: p.self.Status, Peers: p.self.Peers, Firewall: p.self.Door.Firewall, Explain: p.self.Door.Explain, Examine: newExaminer(p).Facts,
+			Bundle: bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, p.view}.files, View: p.view, Names: p.names, Ask: here.Ask,
 		},
-		Membership: membership, Keys: &admin.Keys{Here: here, Renewal: p.renewal}, Drill: p.newDrill(membership), Configuration: p.conf,
+		Membership: membership, Keys: &admin.Keys{Here: here, Renewal: p.renewal}, Drill: drill, Configuration: p.conf,
 		Kube:   admin.KubeControl{AskLeader: here.AskLeader, Ask: here.Ask},
 		Events: p.events, Admission: p.serving.admission, Report: p.recorder.Report, Logger: o.Logger,
 	}
@@ -43,28 +46,22 @@ func (p *Peer) newAdmin() *admin.Control {
 	return c
 }
 
-func (p *Peer) newDrill(members *admin.Membership) *admin.Drill {
-	conf := p.opts.Config
-	d := &admin.Drill{
-		Here: members.Here, Members: members, Exit: p.opts.Exit,
-		Quorum: p.self.Quorum,
-	}
-	g := p.core.gate
+// lookOn says what a drill looks at on this host: nothing where it filters nothing.
+func (g *gate) lookOn(d *admin.Drill, conf config.Config) {
 	if g == nil {
-		return d
+		return
 	}
 	d.Door, d.HasFloat = func() bool { return g.Guard.Status().Open }, g.made.Address != nil
 	if _, port, err := net.SplitHostPort(conf.API.Listen); d.HasFloat && err == nil {
 		d.Address = net.JoinHostPort(conf.FloatingIP.Address, port)
 	}
-	return d
 }
 
 // newRing makes the follower of the gossip keys. They are on the disk before
 // they are used.
-func (p *Peer) newRing(now cluster.Ring) *cluster.RingFollower {
+func (l *links) newRing(o Options, core *Core, now cluster.Ring) *cluster.RingFollower {
 	return cluster.NewRingFollower(cluster.RingOptions{
-		Peer: p.id.ID, Now: now, View: p.core.Store.View, Do: p.core.Session,
-		Put: []func(cluster.Ring) error{p.opts.Dir.SaveRing, p.gossip.SetRing}, Logger: p.opts.Logger,
+		Peer: core.Store.ID(), Now: now, View: core.Store.View, Do: core.Session,
+		Put: []func(cluster.Ring) error{o.Dir.SaveRing, l.gossip.SetRing}, Logger: o.Logger,
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
@@ -31,38 +32,48 @@ const BundledLog = bundledLog
 // errNotKept says why there is no log.
 var errNotKept = errors.New("whoever started this peer keeps no lines of its log; see the journal")
 
-// Bundle gathers what this peer knows of itself for support, without secrets. It does
-// not block and needs no quorum.
-func (p *Peer) Bundle() []supportbundle.File {
-	files := supportbundle.NewFiles(supportbundle.NewRedactor(p.secrets()...))
+// bundler gathers what a peer knows of itself for support. Methods may be called
+// concurrently.
+type bundler struct {
+	binary  string // version of the build
+	recent  func() string
+	conf    *admin.Configuration
+	self    *health.Self
+	figures *health.Figures
+	view    func() fsm.View
+}
+
+// files returns it without secrets. It does not block and needs no quorum.
+func (b bundler) files() []supportbundle.File {
+	files := supportbundle.NewFiles(supportbundle.NewRedactor(b.secrets()...))
 	kernel, err := os.ReadFile("/proc/version")
 	if err != nil {
 		kernel = []byte(err.Error())
 	}
-	files.Add("version.txt", bundledFile, fmt.Appendf(nil, "trivet %s, log version %d, %s, %s/%s\n%s", p.opts.Binary, fsm.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, kernel), nil)
-	files.Add("config.txt", bundledFile, p.conf.Text(), nil)
-	files.JSON("status.json", bundledFile, p.Status(), nil)
-	files.JSON("peers.json", bundledFile, p.self.Peers(), nil)
-	files.JSON("firewall.json", bundledFile, p.self.Door.Firewall(), nil)
-	files.JSON("state.json", bundledFile, summarise(p.core.Store.View()), nil)
-	metrics, err := p.metricsText()
+	files.Add("version.txt", bundledFile, fmt.Appendf(nil, "trivet %s, log version %d, %s, %s/%s\n%s", b.binary, fsm.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, kernel), nil)
+	files.Add("config.txt", bundledFile, b.conf.Text(), nil)
+	files.JSON("status.json", bundledFile, b.self.Status(), nil)
+	files.JSON("peers.json", bundledFile, b.self.Peers(), nil)
+	files.JSON("firewall.json", bundledFile, b.self.Door.Firewall(), nil)
+	files.JSON("state.json", bundledFile, summarise(b.view()), nil)
+	metrics, err := b.metricsText()
 	files.Add("metrics.txt", bundledFile, metrics, err)
 	stacks := make([]byte, bundledDump)
 	files.Add("goroutines.txt", bundledDump, stacks[:runtime.Stack(stacks, true)], nil)
-	if p.opts.Recent == nil {
+	if b.recent == nil {
 		files.Add("log.txt", bundledLog, nil, errNotKept)
 	} else {
-		files.Add("log.txt", bundledLog+passwordSize, []byte(p.opts.Recent()), nil)
+		files.Add("log.txt", bundledLog+passwordSize, []byte(b.recent()), nil)
 	}
 	return files.List()
 }
 
 // secrets are what nobody may find in a bundle, as far as this peer knows it:
 // passwords of the configuration, and the cluster's keys.
-func (p *Peer) secrets() []string {
-	conf, keys := p.conf.Current(), p.core.Store.View().Secrets()
+func (b bundler) secrets() []string {
+	conf, keys := b.conf.Current(), b.view().Secrets()
 	out := append(conf.Secrets(), string(keys.CAKey), string(keys.GossipKey))
-	for _, key := range p.core.Store.View().GossipKeys() {
+	for _, key := range b.view().GossipKeys() {
 		out = append(out, string(key))
 	}
 	for _, s := range conf.Effective() {
@@ -116,13 +127,13 @@ func summarise(v fsm.View) summary {
 }
 
 // metricsText is what a scrape would get.
-func (p *Peer) metricsText() ([]byte, error) {
+func (b bundler) metricsText() ([]byte, error) {
 	req, err := http.NewRequest(http.MethodGet, "/metrics", nil)
 	if err != nil {
 		return nil, err
 	}
 	w := page{header: make(http.Header)}
-	promhttp.HandlerFor(p.figures, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(&w, req)
+	promhttp.HandlerFor(b.figures, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(&w, req)
 	if w.code >= http.StatusBadRequest {
 		return nil, fmt.Errorf("%d: %s", w.code, w.Bytes())
 	}

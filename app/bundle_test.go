@@ -59,10 +59,10 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 	}
 	planted = append(planted, body, token.String())
 	fmt.Fprintf(&lines, "level=INFO msg=careless key=%q\nhalf=%s\n", keys.CAKey, body)
-	r.opts.Recent = lines.String
+	r.recent = lines.String()
 
 	seen := make(map[string]string)
-	for _, f := range r.Bundle() {
+	for _, f := range r.Admin().Host.Bundle() {
 		if f.Error != "" {
 			t.Errorf("%s: %s", f.Name, f.Error)
 		}

@@ -36,18 +36,18 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	case <-ctx.Done():
 		return doctor.Facts{Peer: p.id.Name, ID: p.id.ID, Error: "others are asking for the same, and this took too long"}
 	}
-	held := p.holds() // an address that moves meanwhile is nobody's fault
+	held := p.core.gate.holds() // an address that moves meanwhile is nobody's fault
 	var known doctor.Health
 	var work sync.WaitGroup
 	work.Go(func() { known = e.health(ctx) })
-	f := host.Gather(ctx, p.hostOptions())
+	f := host.Gather(ctx, e.hostOptions())
 	work.Wait()
 	f.Peer, f.ID = p.id.Name, p.id.ID
-	f.Address.Held = held || p.holds()
+	f.Address.Held = held || p.core.gate.holds()
 	role, _ := p.core.Store.Role()
 	f.Leads = role.Leader
 	p.self.Door.AddTo(&f)
-	p.addConfigured(&f)
+	addConfigured(&f, p.conf.Current(), p.view().Secrets().CAKey)
 	p.self.AddHealth(&f, known)
 	measures(&f, p.conf.Current())
 	return f
@@ -66,10 +66,12 @@ func (e *examiner) health(ctx context.Context) doctor.Health {
 	return r.Health(ctx)
 }
 
-func (p *Peer) holds() bool { return p.core.gate != nil && p.core.gate.Guard.Status().Held }
+// holds reports whether this host has the floating IP.
+func (g *gate) holds() bool { return g != nil && g.Guard.Status().Held }
 
 // hostOptions say what is to be looked for on this peer's host.
-func (p *Peer) hostOptions() host.Options {
+func (e *examiner) hostOptions() host.Options {
+	p := e.peer
 	o := host.Options{
 		Config: p.conf.Current(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains, Now: p.opts.Wall,
 	}

@@ -11,9 +11,8 @@ import (
 
 // addConfigured adds how this peer is configured where all have to be alike, with
 // marks by which doctor compares secrets without reading them.
-func (p *Peer) addConfigured(f *doctor.Facts) {
-	conf := p.conf.Current()
-	marks := conf.Marks(p.core.Store.View().Secrets().CAKey)
+func addConfigured(f *doctor.Facts, conf config.Config, key []byte) {
+	marks := conf.Marks(key)
 	for _, key := range slices.Sorted(maps.Keys(marks)) {
 		o, known := config.Lookup(key)
 		if !known {

@@ -18,11 +18,11 @@ func (p *Peer) prepare(now, next config.Config) (parts []func(), err error) {
 		make    func(next config.Config) (put func(), err error)
 	}{
 		{changed.has("ironic"), func(c config.Config) (func(), error) { return p.ironic.Prepare(c.Ironic) }},
-		{changed.has("inspection"), p.prepareInspection},
+		{changed.has("inspection"), func(c config.Config) (func(), error) { return p.core.inspect.prepare(p.opts, c) }},
 		{changed.has("api", "inspection"), func(c config.Config) (func(), error) { return p.prepareFront(c, changed.has("api")) }},
-		{changed.has("firewall", "inspection"), p.prepareGate},
-		{changed.has("failover"), p.prepareFailover},
-		{changed.has("log"), p.prepareLog},
+		{changed.has("firewall", "inspection"), p.core.gate.prepare},
+		{changed.has("failover"), p.core.kube.prepare},
+		{changed.has("log"), p.opts.prepareLog},
 	} {
 		if !part.touched {
 			continue
@@ -47,12 +47,12 @@ func (keys sections) has(names ...string) bool {
 	})
 }
 
-func (p *Peer) prepareInspection(next config.Config) (put func(), err error) {
-	settings, err := p.opts.openSettings(next.Inspection)
+func (in *introspector) prepare(o Options, next config.Config) (put func(), err error) {
+	settings, err := o.openSettings(next.Inspection)
 	if err != nil {
 		return nil, err
 	}
-	return func() { p.core.inspect.live.Set(settings) }, nil
+	return func() { in.live.Set(settings) }, nil
 }
 
 // prepareFront makes the API anew. Who decides about callers stays who he is
@@ -77,8 +77,7 @@ func (p *Peer) prepareFront(next config.Config, auth bool) (put func(), err erro
 	}, nil
 }
 
-func (p *Peer) prepareGate(next config.Config) (put func(), err error) {
-	g := p.core.gate
+func (g *gate) prepare(next config.Config) (put func(), err error) {
 	if g == nil {
 		return func() {}, nil
 	}
@@ -89,20 +88,20 @@ func (p *Peer) prepareGate(next config.Config) (put func(), err error) {
 	}, nil
 }
 
-func (p *Peer) prepareFailover(next config.Config) (put func(), err error) {
-	if p.core.kube == nil {
+func (k *kubeWatch) prepare(next config.Config) (put func(), err error) {
+	if k == nil {
 		return func() {}, nil
 	}
 	settings, err := kubeSettings(next.Failover)
 	if err != nil {
 		return nil, err
 	}
-	return func() { p.core.kube.Controller.Renew(settings) }, nil
+	return func() { k.Controller.Renew(settings) }, nil
 }
 
-func (p *Peer) prepareLog(next config.Config) (put func(), err error) {
-	if p.opts.Log == nil {
+func (o Options) prepareLog(next config.Config) (put func(), err error) {
+	if o.Log == nil {
 		return func() {}, nil
 	}
-	return func() { p.opts.Log(next.Log) }, nil
+	return func() { o.Log(next.Log) }, nil
 }

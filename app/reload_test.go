@@ -31,6 +31,8 @@ type reloadable struct {
 	mu    sync.Mutex
 	flags map[string]string
 	log   atomic.Pointer[config.Log]
+
+	recent string // what its log holds
 }
 
 func newReloadable(t *testing.T) *reloadable {
@@ -54,7 +56,7 @@ func newReloadable(t *testing.T) *reloadable {
 	}
 	r.Peer, err = New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
 		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) },
-		Load: r.load, Log: func(c config.Log) { r.log.Store(&c) }})
+		Load: r.load, Log: func(c config.Log) { r.log.Store(&c) }, Recent: func() string { return r.recent }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +158,7 @@ func TestReloadTakesEffect(t *testing.T) {
 		t.Errorf("not-reloaded: the log is %+v", got)
 	}
 	r.must("doctor.dnsmasq_conf", "/elsewhere")
-	if got := r.hostOptions().Config.Doctor.DnsmasqConf; !slices.Equal(got, []string{"/elsewhere"}) {
+	if got := newExaminer(r.Peer).hostOptions().Config.Doctor.DnsmasqConf; !slices.Equal(got, []string{"/elsewhere"}) {
 		t.Errorf("not-reloaded: doctor looks at %s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,7 +74,7 @@ func (p *Peer) steps() []step {
 		return func(context.Context) error { return open() }
 	}
 	return []step{
-		{part: "identity", open: do(func() error { return p.loadIdentity(&secrets) })},
+		{part: "identity", open: do(func() (err error) { p.id, secrets, err = o.identity(); return err })},
 		{part: "inspection settings", open: do(func() error { return p.inspection.openSettings(o) }), named: true},
 		{part: "API users", open: do(func() (err error) { p.serving.first, err = o.openAuth(o.Config.API); return err }), named: true},
 		{part: "API certificate", open: do(func() (err error) { p.tls, err = o.openTLS(p.id, p.view); return err }), named: true},
@@ -106,20 +107,20 @@ func (p *Peer) open(ctx context.Context, steps []step) error {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
 		defer cancel()
-		p.opened.close(ctx, p.warnClose)
+		p.opened.close(ctx, p.opts.warnClose)
 		return &StartError{Part: s.part, Named: s.named, Err: err}
 	}
 	return nil
 }
 
-func (p *Peer) loadIdentity(secrets *datadir.Secrets) error {
-	id, found, err := p.opts.Dir.Load()
+// identity returns who this peer is, with the addresses that it has now.
+func (o Options) identity() (datadir.Identity, datadir.Secrets, error) {
+	id, secrets, err := o.Dir.Load()
 	if err != nil {
-		return err
+		return id, secrets, err
 	}
-	*secrets = found
-	p.id, err = p.opts.moved(id)
-	return err
+	id, err = o.moved(id)
+	return id, secrets, err
 }
 
 // view is the present state of the log, which is opened later than its readers.
@@ -141,7 +142,7 @@ func (p *Peer) startPort(ctx context.Context, secrets datadir.Secrets) error {
 }
 
 func (p *Peer) startCore(ctx context.Context) error {
-	st, err := p.openLog()
+	st, err := p.memory.openLog(p.opts)
 	if err != nil {
 		return err
 	}
@@ -197,31 +198,24 @@ func (p *Peer) newSelf() *health.Self {
 
 // openLog opens the peer's log behind a ballast. To open it may need the space
 // that the ballast holds.
-func (p *Peer) openLog() (raftstore.Storage, error) {
-	dir := p.opts.Dir
-	p.ballast = ballast.New(dir.PeerDir(), p.opts.Logger)
+func (m *memory) openLog(o Options) (raftstore.Storage, error) {
+	dir := o.Dir
+	m.ballast = ballast.New(dir.PeerDir(), o.Logger)
 	st, err := host.Open(dir.RaftDir())
 	if ballast.Full(err) {
-		p.ballast.Drop()
+		m.ballast.Drop()
 		st, err = host.Open(dir.RaftDir())
 	}
 	if err != nil {
 		return raftstore.Storage{}, err
 	}
-	return p.ballast.Guard(st), nil
-}
-
-// unfit joins the reasons that lie below the core.
-func (p *Peer) unfit() error {
-	if err := p.ballast.Unfit(); err != nil {
-		return err
-	}
-	return p.serving.files.Unfit()
+	return m.ballast.Guard(st), nil
 }
 
 func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 	o := p.opts
 	self := cluster.ServerAddress(p.id.ID, p.id.Address)
+	unfit := func() error { return cmp.Or(p.ballast.Unfit(), p.serving.files.Unfit()) } // what lies below the core
 	return CoreOptions{
 		Raft: raftstore.Options{
 			ID: p.id.ID, Storage: st, Transport: host.NewTransport(p.port, self, o.Logger), Forward: p.forward,
@@ -235,7 +229,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Electing:      electing(o.Config.Elector),
 		Former:        p.access,
 		Duties:        p.kube.components.duties(),
-		Owner:         Owner{Exit: o.Exit, Removed: p.Removed, RolledBack: p.RolledBack, Unfit: p.unfit, Probed: p.figures.Committed},
+		Owner:         Owner{Exit: o.Exit, Removed: p.Removed, RolledBack: p.RolledBack, Unfit: unfit, Probed: p.figures.Committed},
 		Random:        o.Random,
 		Leader:        p.forward,
 		Prober:        p.line,
@@ -309,7 +303,7 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 func (p *Peer) run(keys cluster.Ring) {
 	ctx, stop := context.WithCancel(context.Background())
 	p.opened.addFunc("background work", stop)
-	ring, running := p.newRing(keys), &p.serving.running
+	ring, running := p.links.newRing(p.opts, p.core, keys), &p.serving.running
 	running.Go(func() { p.renewal.Run(ctx) })
 	running.Go(func() { p.access.Run(ctx) })
 	running.Go(func() { p.gossip.Run(ctx) })

@@ -43,8 +43,8 @@ func (c *closers) close(ctx context.Context, failed func(part string, err error)
 	}
 }
 
-func (p *Peer) warnClose(part string, err error) {
-	p.opts.Logger.Warn("close failed", "part", part, "err", err)
+func (o Options) warnClose(part string, err error) {
+	o.Logger.Warn("close failed", "part", part, "err", err)
 }
 
 // Stop ends the peer in the order of docs/design.md#stop: duties (the gate first),
@@ -70,15 +70,15 @@ func (p *Peer) Stop(ctx context.Context) error {
 func (p *Peer) Kill(ctx context.Context) error {
 	p.core.Store.Mute(true)
 	if err := p.port.Close(); err != nil {
-		p.warnClose(partPort, err)
+		p.opts.warnClose(partPort, err)
 	}
 	for _, s := range p.serving.servers {
 		if err := s.Close(); err != nil {
-			p.warnClose(partAPI, err)
+			p.opts.warnClose(partAPI, err)
 		}
 	}
 	if err := p.gossip.Drop(); err != nil {
-		p.warnClose(partGossip, err)
+		p.opts.warnClose(partGossip, err)
 	}
 	return p.closeParts(ctx)
 }
@@ -90,7 +90,7 @@ func (p *Peer) closeParts(ctx context.Context) error {
 			unclosed = fmt.Errorf("close the log: %w", err)
 			return
 		}
-		p.warnClose(part, err)
+		p.opts.warnClose(part, err)
 	})
 	return unclosed
 }

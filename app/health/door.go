@@ -33,7 +33,7 @@ type Door struct {
 	Config  func() config.Config
 }
 
-// Firewall implements admin.Filter.
+// Firewall is how the PXE filter of this host stands.
 func (d *Door) Firewall() api.Firewall {
 	v := d.Members.Log.View()
 	out := api.Firewall{
@@ -134,7 +134,7 @@ func (d *Door) listAge(v fsm.View) time.Duration {
 	return v.Now().Sub(pull.At) + d.Members.Stale()
 }
 
-// Explain implements admin.Filter.
+// Explain says what becomes of the requests of a machine.
 func (d *Door) Explain(mac string) (api.Explanation, error) {
 	x, err := firewall.Explain(d.Members.Log.View(), d.hostState(), mac)
 	if err != nil {

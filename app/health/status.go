@@ -56,7 +56,7 @@ type Warnings struct {
 	Configuration func() []api.Warning
 }
 
-// Status implements admin.Local.
+// Status is what this peer says of itself.
 func (s *Self) Status() api.Status {
 	v := s.Members.Log.View()
 	h := s.Members.Hearing(v)
@@ -76,7 +76,7 @@ func (s *Self) Status() api.Status {
 	return out
 }
 
-// Peers implements admin.Local.
+// Peers are the servers of raft, and the members that are none yet.
 func (s *Self) Peers() []api.Peer {
 	return s.Members.Peers(s.Members.Hearing(s.Members.Log.View()), s.Wall())
 }
