@@ -21,7 +21,7 @@ func TestPromisesNameTestsAndMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests, tables := testsOf(tree), mutantTables(tree)
+	tests, tables := testsOf(tree), mutantTables(t, root)
 	rows := 0
 	for _, line := range strings.Split(string(text), "\n") {
 		cells := strings.Split(line, "|")
@@ -45,9 +45,9 @@ func TestPromisesNameTestsAndMutants(t *testing.T) {
 // the table.
 func checkMutants(t *testing.T, promise, cell string, tables map[string]string) {
 	t.Helper()
-	for _, file := range regexp.MustCompile(`table_?\w*\.go`).FindAllString(cell, -1) {
+	for _, file := range regexp.MustCompile(`\w+\.diff`).FindAllString(cell, -1) {
 		if tables[file] == "" {
-			t.Errorf("the row %q names test/mutants/%s, which does not exist", strings.TrimSpace(promise), file)
+			t.Errorf("the row %q names test/mutants/rows/%s, which does not exist", strings.TrimSpace(promise), file)
 		}
 	}
 	if strings.Contains(cell, "see ") {
@@ -56,7 +56,7 @@ func checkMutants(t *testing.T, promise, cell string, tables map[string]string) 
 	for name := range strings.SplitSeq(strings.TrimSpace(cell), ", ") {
 		found := name == ""
 		for _, source := range tables {
-			found = found || strings.Contains(source, `"`+name+`"`)
+			found = found || strings.Contains(source, "mutant: "+name+"\n")
 		}
 		if !found {
 			t.Errorf("the row %q names the mutant %q, which is in no table", strings.TrimSpace(promise), name)
@@ -75,13 +75,20 @@ func testsOf(tree *Tree) (names []string) {
 	return names
 }
 
-// mutantTables are the sources of the tables of mutants, by their file names.
-func mutantTables(tree *Tree) map[string]string {
+// mutantTables are the files of rows of mutants, by their names.
+func mutantTables(t *testing.T, root string) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "test/mutants/rows/*.diff"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	tables := make(map[string]string)
-	for _, file := range tree.Files {
-		if file.Package() == "test/mutants" && !file.Test() && strings.HasPrefix(filepath.Base(file.Path), "table") {
-			tables[filepath.Base(file.Path)] = string(file.Source)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
+		tables[filepath.Base(file)] = string(text)
 	}
 	return tables
 }

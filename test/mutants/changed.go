@@ -3,16 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"go/parser"
 	"go/scanner"
 	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -117,26 +116,39 @@ func tokens(source []byte) (out []string) {
 }
 
 // affected returns the mutants whose file changed, whose test's package has a file
-// that changed, or whose row stands in a table file that changed.
-func affected(root string, mutants []Mutant, changed []string) ([]Mutant, error) {
-	packages, tables := make(map[string]bool), ""
+// that changed, or whose row is not the one that the table had before.
+func affected(mutants, before []Mutant, changed []string) (out []Mutant) {
+	packages := make(map[string]bool)
 	for _, file := range changed {
 		dir, _, _ := strings.Cut(path.Dir(file), "/testdata")
 		packages[dir] = true
-		if ok, _ := path.Match("test/mutants/table*.go", file); !ok {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read the rows of a table that changed: %w", err)
-		}
-		tables += string(text)
 	}
-	var out []Mutant
 	for _, m := range mutants {
-		if slices.Contains(changed, m.File) || packages[path.Clean(m.Package)] || strings.Contains(tables, fmt.Sprintf("%q", m.Name)) {
+		same := slices.ContainsFunc(before, func(b Mutant) bool { return reflect.DeepEqual(b, m) })
+		if !same || slices.Contains(changed, m.File) || packages[path.Clean(m.Package)] {
 			out = append(out, m)
 		}
 	}
-	return out, nil
+	return out
+}
+
+// rowsAt returns the rows that the table had at a commit; none where it had no files
+// of rows.
+func rowsAt(ctx context.Context, root, base string) (rows []Mutant, err error) {
+	files, err := gitList(ctx, root, "ls-tree", "--name-only", "-z", "--end-of-options", base, "test/mutants/rows/")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := git(ctx, root, "show", base+":./"+file)
+		if err != nil {
+			return nil, err
+		}
+		more, err := parseRows(file, text)
+		if err != nil {
+			return nil, fmt.Errorf("at %s: %w", base, err)
+		}
+		rows = append(rows, more...)
+	}
+	return rows, nil
 }

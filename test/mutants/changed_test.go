@@ -1,8 +1,6 @@
 package main
 
 import (
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -27,37 +25,23 @@ func TestAffected(t *testing.T) {
 		{"its test data", []string{"inspector/testdata/old/rules.json"}, []string{"own-package"}},
 		{"a package below it", []string{"inspector/ramdisklogs/logs.go"}, nil},
 		{"several", []string{"test/simtest/world.go", "raftstore/leader/lead.go"}, []string{"own-file", "token-not-compared"}},
-		{"a table that is gone", []string{"test/mutants/table_gone.go"}, nil},
 	}
 	for _, c := range cases {
-		got, err := affected(t.TempDir(), rows, c.changed)
-		if err != nil || !slices.Equal(names(got), c.want) {
-			t.Errorf("%s: %v (%v), want %v", c.name, names(got), err, c.want)
+		if got := names(affected(rows, rows, c.changed)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-// TestAffectedByTheirTable: a change of a table file has its rows judged, each of them
-// and no other.
-func TestAffectedByTheirTable(t *testing.T) {
-	files, err := filepath.Glob("table*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := make(map[string][]string) // table files by name of the row
-	for _, file := range files {
-		rows, err := affected("../..", table(), []string{path.Join("test/mutants", file)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range rows {
-			in[m.Name] = append(in[m.Name], file)
-		}
-	}
-	for _, m := range table() {
-		if len(in[m.Name]) != 1 {
-			t.Errorf("%s: its row is found in %d tables, not in one: %v", m.Name, len(in[m.Name]), in[m.Name])
-		}
+// TestAffectedByTheirRow: a row that is new or was written anew is judged, and no other
+// of its file.
+func TestAffectedByTheirRow(t *testing.T) {
+	before := []Mutant{caughtRow()}
+	renewed, added := caughtRow(), caughtRow()
+	renewed.Assertion = "the gate stood open"
+	added.Name = "added"
+	if got := affected([]Mutant{caughtRow(), renewed, added}, before, []string{"test/mutants/rows/gate.diff"}); !slices.Equal(names(got), []string{renewed.Name, "added"}) {
+		t.Errorf("%v", names(got))
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 // TestTableCompiles type-checks every mutant of the table: one that does not compile
 // proves nothing, and is found when it is judged, which few changes do.
 func TestTableCompiles(t *testing.T) {
-	c, err := newCompiler("../..", table())
+	c, err := newCompiler("../..", theTable(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range table() {
+	for _, m := range theTable(t) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel() // one at a time on each processor
 			if err := c.check(m); err != nil {

@@ -1,14 +1,13 @@
 // Command mutants proves that the tests of the promises can fail: it breaks
-// the product on purpose, one line of a table at a time, and demands that the
-// named test fails and says why in the expected words.
+// the product on purpose, one row of a table at a time (rows/*.diff), and demands that
+// the named test fails and says why in the expected words.
 //
 //	go run ./test/mutants [-run REGEXP] [-part K/N] [-changed COMMIT] [-tested] [-list] [-timeout D]
 //
-// Run it from the root of the module. The source is never changed: a mutated
-// copy goes to a temporary directory and reaches the compiler as a go build
-// overlay. It exits 0 when every mutant was caught, 1 when one survived or
-// could not be judged, 2 on wrong usage. With -changed it judges the rows that a
-// change since the commit touches, and exits 0 where it touches none.
+// Run it from the root of the module. The source is never changed: a mutated copy is
+// compiled in a temporary directory. It exits 0 when every mutant was caught, 1 when one
+// survived or could not be judged, 2 on wrong usage. With -changed it judges the rows
+// that a change since the commit touches, and exits 0 where it touches none.
 //
 //	go run ./test/mutants -sample N [-seed S] [-of DIR,DIR] [-own] [-list] [-timeout D]
 //
@@ -36,7 +35,12 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	code := run(ctx, os.Args[1:], ".", table(), os.Stdout, os.Stderr)
+	mutants, err := table()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+	code := run(ctx, os.Args[1:], ".", mutants, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -48,7 +52,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	flags.SetOutput(stderr)
 	pattern := flags.String("run", "", "judge only the mutants whose name matches this `regexp`")
 	part := flags.String("part", "0/1", "judge only the `K/N`th part: every Nth mutant, from the Kth on")
-	base := flags.String("changed", "", "judge only the mutants whose file, test's package or table file changed between this `commit` and the working tree")
+	base := flags.String("changed", "", "judge only the mutants whose file, test's package or row changed between this `commit` and the working tree")
 	tested := flags.Bool("tested", false, "the tests have just passed here as they are: see none of them pass again without its mutants")
 	list := flags.Bool("list", false, "print the mutants and judge none")
 	timeout := flags.Duration("timeout", 5*time.Minute, "bound of one test run")
@@ -92,7 +96,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 			fmt.Fprintln(stderr, "error: -changed:", err)
 			return 2
 		}
-		fmt.Fprintf(stdout, "%d of %d mutants to judge: their file, package or table changed since %s\n", len(mutants), all, *base)
+		fmt.Fprintf(stdout, "%d of %d mutants to judge: their file, package or row changed since %s\n", len(mutants), all, *base)
 		if len(mutants) == 0 {
 			return 0
 		}
@@ -110,7 +114,11 @@ func changedSince(ctx context.Context, root, base string, mutants []Mutant) ([]M
 	if err != nil {
 		return nil, err
 	}
-	return affected(root, mutants, files)
+	before, err := rowsAt(ctx, root, base)
+	if err != nil {
+		return nil, err
+	}
+	return affected(mutants, before, files), nil
 }
 
 // choose returns the mutants of one part whose names match a pattern.

@@ -10,7 +10,7 @@ import (
 // long before the mutants themselves are run.
 func TestTableFitsTheSource(t *testing.T) {
 	names := make(map[string]bool)
-	for _, m := range table() {
+	for _, m := range theTable(t) {
 		if names[m.Name] {
 			t.Errorf("%s: the name is used twice", m.Name)
 		}
@@ -29,6 +29,15 @@ func TestTableFitsTheSource(t *testing.T) {
 			t.Errorf("%s: %v", m.Name, err)
 		}
 	}
+}
+
+func theTable(t *testing.T) []Mutant {
+	t.Helper()
+	mutants, err := table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mutants
 }
 
 // caughtRow is a mutant of the fixture that its test notices; cases vary it.

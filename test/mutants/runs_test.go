@@ -13,7 +13,7 @@ import (
 func TestRunsNameTests(t *testing.T) {
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	tests := make(map[string][]string) // by package
-	for _, m := range table() {
+	for _, m := range theTable(t) {
 		names, read := tests[m.Package]
 		if !read {
 			files, err := filepath.Glob(filepath.Join("../..", m.Package, "*_test.go"))
@@ -73,7 +73,7 @@ func matches(pattern *regexp.Regexp, names []string) bool {
 // TestAssertionsNameFiles fails when a row waits for the name of a file that is gone.
 func TestAssertionsNameFiles(t *testing.T) {
 	file := regexp.MustCompile(`\w+_test\.go`)
-	for _, m := range table() {
+	for _, m := range theTable(t) {
 		for _, name := range file.FindAllString(m.Assertion, -1) {
 			if found, err := filepath.Glob(filepath.Join("../..", m.Package, name)); err != nil || len(found) == 0 {
 				t.Errorf("%s: %s has no %s (%v)", m.Name, m.Package, name, err)
