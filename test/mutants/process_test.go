@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -125,15 +126,28 @@ func TestChangedSinceACommit(t *testing.T) {
 	}
 	git("init", "-q")
 	git("commit", "-q", "--allow-empty", "-m", "nothing")
+	m := caughtRow()
+	text := fmt.Sprintf("mutant: %s\npromise: %s\nfile: %s\ntest: %s %s\nsays: %s\n-%s\n+%s\n", m.Name, m.Promise, m.File, m.Package, m.Run, m.Assertion, m.Old, m.New)
+	mutants, err := parseRows("gate.diff", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
 	judge := func(wanted string, want int) {
 		t.Helper()
 		var out, errs bytes.Buffer
-		code := run(t.Context(), []string{"-changed=HEAD", "-list"}, root, []Mutant{caughtRow()}, &out, &errs)
+		code := run(t.Context(), []string{"-changed=HEAD", "-list"}, root, mutants, &out, &errs)
 		if code != want || !strings.Contains(out.String()+errs.String(), wanted) {
 			t.Errorf("exit %d, want %d with %q in:\n%s%s", code, want, wanted, &out, &errs)
 		}
 	}
 	judge("1 of 1 mutants to judge", 0)
+	row := filepath.Join(root, "test/mutants/rows")
+	if err := os.MkdirAll(row, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(row, "gate.diff"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	git("add", ".")
 	git("commit", "-q", "-m", "all")
 	judge("0 of 1 mutants to judge", 0)
