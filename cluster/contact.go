@@ -23,6 +23,9 @@ const (
 	// silent to the leader after SilentAfter, and every peer has heard of that one
 	// interval later.
 	ContactEvery = 400 * time.Millisecond
+	// stoppedAfter is how long Run may not have run before the process counts as having
+	// been stopped: less than SilentAfter by more than the age of a contact in time.
+	stoppedAfter = 2 * ContactEvery
 	// contactLimit bounds one probe.
 	contactLimit = time.Second
 )
@@ -80,6 +83,7 @@ type Contacts struct {
 
 	mu      sync.Mutex
 	awake   time.Time // when Run last ran: it does not while the process is stopped
+	resumed time.Time // when Run went on after a stop; zero: there was none
 	own     map[string]probed
 	leading fencing.Token        // of the newest leadership of this peer that was seen
 	before  map[string]time.Time // when each peer was heard before that leadership
@@ -143,7 +147,8 @@ func (c *Contacts) tick(members map[string]bool) {
 	all, _, err := c.opts.Log.Progress()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.awake = time.Now()
+	now := time.Now()
+	c.resumed, c.awake = c.resumedAt(now), now
 	maps.DeleteFunc(c.own, func(id string, _ probed) bool { return !members[id] })
 	if err == nil && all != nil {
 		c.begun(c.opts.Log.View().Leadership().Token)
@@ -232,11 +237,24 @@ func (c *Contacts) led(now time.Time) (rows []Contact, ok bool) {
 	for _, p := range all {
 		row := Contact{ID: p.ID, Matched: p.Matched > 0, Behind: last - min(p.Matched, last)}
 		if p.ID != c.opts.Self {
-			row.SilentMS = c.silence(now, later(now.Add(-p.Silent), c.before[p.ID]))
+			heard := later(now.Add(-p.Silent), c.before[p.ID])
+			if !heard.Before(c.started) { // else it was not heard at all
+				heard = later(heard, c.resumedAt(now))
+			}
+			row.SilentMS = c.silence(now, heard)
 		}
 		rows = append(rows, row)
 	}
 	return rows, true
+}
+
+// resumedAt returns when this process went on after it was stopped: no peer could be
+// heard before. The caller holds the lock.
+func (c *Contacts) resumedAt(now time.Time) time.Time {
+	if now.Sub(c.awake) > stoppedAfter { // Run has not noticed yet
+		return now
+	}
+	return c.resumed
 }
 
 // silence returns for how many milliseconds a peer has been silent, -1 for one

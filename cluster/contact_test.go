@@ -196,6 +196,41 @@ func TestStoppedProcessSaysHowOld(t *testing.T) {
 	})
 }
 
+// TestStoppedLeaderReportsNoSilence: a leader that was stopped for a little more than
+// SilentAfter still leads. It reports no peer as silent that it could not hear then, and
+// each that it does not hear afterwards.
+func TestStoppedLeaderReportsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRoom(t)
+		r.leader = "h1"
+		members := map[string]bool{"h2": true, "h3": true}
+		c := NewContacts(ContactOptions{Self: "h1", Log: r, Prober: r})
+		time.Sleep(ContactEvery / 2) // in a bubble
+		c.tick(members)
+		heard := time.Now()
+		live := func(when string, want bool) {
+			t.Helper()
+			r.set(func() { r.silent = map[string]time.Duration{"h2": time.Since(heard), "h3": time.Since(heard)} })
+			for _, id := range []string{"h2", "h3"} {
+				if got := c.Hearing().Of(id); got.Live != want {
+					t.Errorf("stopped-leader: %s %s is %+v, want live %v", when, id, got, want)
+				}
+			}
+		}
+		time.Sleep(SilentAfter + ContactEvery/2) // in a bubble: nothing runs
+		live("as it goes on", true)
+		c.tick(members)
+		time.Sleep(ContactEvery / 2) // in a bubble
+		c.tick(members)
+		live("soon after", true)
+		for range 5 {
+			time.Sleep(ContactEvery / 2) // in a bubble
+			c.tick(members)
+		}
+		live("a second after", false)
+	})
+}
+
 // TestReturnIsTold: once, with the end of the last probe that failed.
 func TestReturnIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
