@@ -15,7 +15,7 @@ func (p *Peer) Admin() *admin.Control { return p.admin }
 // Status is what this peer says of itself. It asks no other peer and never blocks.
 func (p *Peer) Status() api.Status { return p.self.Status() }
 
-// newAdmin makes it.
+// newAdmin gives each part of the operators' interface what it needs of this peer.
 func (p *Peer) newAdmin() *admin.Control {
 	core, o, members := p.core, p.opts, p.self.Members
 	here := &admin.Here{

@@ -36,7 +36,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	case <-ctx.Done():
 		return doctor.Facts{Peer: p.id.Name, ID: p.id.ID, Error: "others are asking for the same, and this took too long"}
 	}
-	held := p.core.gate.holds() // an address that moves meanwhile is nobody's fault
+	held := p.core.gate.holds() // an address may move meanwhile, which is no fault
 	var known doctor.Health
 	var work sync.WaitGroup
 	work.Go(func() { known = e.health(ctx) })

@@ -67,7 +67,7 @@ func (in *inspection) openSettings(o Options) (err error) {
 	return err
 }
 
-// openIronic talks to nobody: Ironic may be away for a while.
+// openIronic sends no request: Ironic may be away for a while.
 func (in *inspection) openIronic(o Options) (err error) {
 	if in.ironic, err = ironic.New(o.Config.Ironic, o.Logger); err != nil {
 		return err
