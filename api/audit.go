@@ -48,8 +48,8 @@ const auditMessage = "audit"
 
 // Who a caller is when no name was proved.
 const (
-	whoAnybody = "anybody" // no proof was asked for
-	whoNobody  = "nobody"  // proof was asked for and not given
+	whoAnonymous       = "anonymous"       // the API asks for no credentials
+	whoUnauthenticated = "unauthenticated" // it does, and the request had none that are good
 )
 
 // maxAuditText bounds what a caller writes into the log, in bytes.
@@ -208,7 +208,7 @@ func requestKeys(ctx context.Context) (keys []any) {
 // publicCall begins the audit of a request to the public API. A caller of a
 // protected resource counts as unknown until it has proved who it is.
 func publicCall(r *http.Request, proxies []netip.Prefix) *call {
-	made := &call{api: "public", caller: Caller{Name: whoAnybody}}
+	made := &call{api: "public", caller: Caller{Name: whoAnonymous}}
 	sender, connected := senderOf(r, proxies)
 	made.sender, made.source = nameOf(sender), admission.SourceOf(sender)
 	if sender != connected {

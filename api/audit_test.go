@@ -101,7 +101,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 		{"a refusal", asAdmin, "admin", "admin", refuse(400, "no"), 400},
 		{"a fault", asAdmin, "admin", "admin", io.ErrUnexpectedEOF, 500},
 		{"a reader", asReader, "ann", "reader", nil, 403},
-		{"a stranger", "", "nobody", "", nil, 401},
+		{"a stranger", "", "unauthenticated", "", nil, 401},
 	} {
 		f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}"), err: c.err}
 		i, log := auditedAPI(f, readerAuth(t, slog.New(slog.DiscardHandler)))
@@ -120,7 +120,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 				}
 				want := auditLine{API: "public", Who: c.who, Role: c.role, From: "192.0.2.1", Method: method, Path: path, Request: "req-1", Status: w.Code}
 				if r.public {
-					want.Who, want.Role = whoAnybody, ""
+					want.Who, want.Role = whoAnonymous, ""
 				}
 				if len(told) == 1 {
 					want.Index = told[0].Index
@@ -146,7 +146,7 @@ func TestTheAuditNamesTheEntry(t *testing.T) {
 	for _, path := range []string{statusPath, statusPath + "/abort", statusPath + "/data/unprocessed", "/v1/continue"} {
 		log.Reset()
 		answer(t, h, "POST", path, "{}")
-		if told := auditLines(t, log); len(told) != 1 || told[0].Index != 4711 || told[0].Who != whoAnybody {
+		if told := auditLines(t, log); len(told) != 1 || told[0].Index != 4711 || told[0].Who != whoAnonymous {
 			t.Errorf("%s: %+v", path, told)
 		}
 	}

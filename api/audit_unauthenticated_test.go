@@ -70,7 +70,7 @@ func TestUnauthenticatedRequestsDoNotFillTheLog(t *testing.T) {
 	if counts["admin 127.0.0.2"] != users {
 		t.Errorf("%d requests of the user left %d lines", users, counts["admin 127.0.0.2"])
 	}
-	if n := counts["nobody 127.0.0.2"] + counts["nobody 127.0.0.3"]; n == 0 || n > 2*unprovedPerSource {
+	if n := counts["unauthenticated 127.0.0.2"] + counts["unauthenticated 127.0.0.3"]; n == 0 || n > 2*unprovedPerSource {
 		t.Errorf("fills-the-log: %d requests without credentials left %d lines, want at most %d", connections*each, n, 2*unprovedPerSource)
 	}
 }

@@ -41,7 +41,7 @@ type noAuth struct{}
 
 func (noAuth) WellFormed(*http.Request) error { return nil }
 func (noAuth) Identify(*http.Request, netip.Addr) (Caller, error) {
-	return Caller{Name: whoAnybody, Role: RoleAdmin}, nil
+	return Caller{Name: whoAnonymous, Role: RoleAdmin}, nil
 }
 
 // Bounds of the work on passwords. bcrypt is slow on purpose: guesses must not take

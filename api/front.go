@@ -68,7 +68,7 @@ func controlCall(r *http.Request) *call {
 	if made, ok := r.Context().Value(pageKey{}).(*call); ok {
 		return made
 	}
-	made := &call{api: "control", caller: Caller{Name: whoNobody}, sender: "socket"}
+	made := &call{api: "control", caller: Caller{Name: whoUnauthenticated}, sender: "socket"}
 	if who, ok := r.Context().Value(processKey{}).(string); ok {
 		made.caller.Name, made.proved = who, true
 		return made
@@ -142,5 +142,5 @@ func CallerName(ctx context.Context) string {
 	if made := callOf(ctx); made != nil {
 		return made.caller.Name
 	}
-	return whoNobody
+	return whoUnauthenticated
 }

@@ -165,7 +165,7 @@ func (i *Inspector) protected(need Role, h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		made := callOf(c.Request().Context())
 		if made != nil {
-			made.caller = Caller{Name: whoNobody}
+			made.caller = Caller{Name: whoUnauthenticated}
 		}
 		caller, proved, err := i.Caller(c.Request())
 		if err != nil {

@@ -206,7 +206,7 @@ func TestAuditNamesTheHolder(t *testing.T) {
 		}
 	}
 	for _, nobody := range who[1:] {
-		if nobody["who"] != whoNobody || nobody["id"] != nil {
+		if nobody["who"] != whoUnauthenticated || nobody["id"] != nil {
 			t.Errorf("whose token is not good is %v", nobody)
 		}
 	}

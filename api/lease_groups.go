@@ -133,7 +133,7 @@ func (l lendingAPI) showOwner(c echo.Context) error {
 	}
 	owner, ok := g.Owner(key)
 	if !ok {
-		return refuse(http.StatusNotFound, "Nobody is there of %s", component)
+		return refuse(http.StatusNotFound, "Component %s has no member", component)
 	}
 	body := append(strconv.AppendUint([]byte(`{"index":`), g.Index, 10), `,"owner":`...)
 	return replyJSON(c, http.StatusOK, append(appendMember(body, owner), '}'))

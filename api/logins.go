@@ -33,7 +33,7 @@ func (l *Logins) Note(r *http.Request, who Caller, proved bool, err error) {
 	made.api, made.caller, made.proved = "page", who, proved
 	status := http.StatusNoContent
 	if err != nil {
-		made.caller, status = Caller{Name: whoNobody}, translate(err).Status
+		made.caller, status = Caller{Name: whoUnauthenticated}, translate(err).Status
 	}
 	var said *inspector.Refusal
 	if err == nil || errors.As(err, &said) && status == http.StatusUnauthorized {

@@ -21,7 +21,7 @@ const (
 	announceEvery = time.Second
 	announceWait  = 3 * time.Second // for a leader, before a peer that knows nothing yet tells
 	announceLimit = 3 * time.Second // one peer that is told
-	announceSay   = time.Minute     // between two warnings that nobody took it
+	announceSay   = time.Minute     // between two warnings that no peer accepted it
 )
 
 // moved returns the identity with the addresses that the configuration and this
@@ -54,7 +54,7 @@ func (o Options) present(key string, a config.Address, was string) string {
 		return datadir.Host{Config: o.Config}.OnlyAddress("")
 	})
 	if _, port, _ := net.SplitHostPort(now); err == nil && port == "0" {
-		return was // whatever is free: it was noted when it was known
+		return was // any free port: it was noted when it was known
 	}
 	if err != nil {
 		o.Logger.Warn("find own address failed, keeping the current one", "address", was, "err", err)
@@ -82,8 +82,8 @@ func (a announcer) run(ctx context.Context) {
 		if known && m.Address == a.id.Address && m.Gossip == a.id.Gossip {
 			return
 		}
-		// A peer whose log has not caught up cannot know where it was; that it is
-		// dialled elsewhere may be why nobody reaches it.
+		// A peer whose log has not caught up cannot know its recorded address; a
+		// wrong one may be why no leader reaches it.
 		if _, led := a.core.Store.Leader(); known || !led && time.Since(began) > announceWait {
 			err := a.advertise(ctx)
 			if err != nil && known && time.Since(said) > announceSay {
@@ -99,14 +99,14 @@ func (a announcer) run(ctx context.Context) {
 	}
 }
 
-var errNobodyToTell = errors.New("no other member took it")
+var errNotAdvertised = errors.New("no other member took it")
 
-// advertise says the new address to the log, if this peer reaches it, or to the first
-// of the others that takes it. Who they are the log's configuration says: of a peer
-// that was started anew and hears of no leader, the state is that of its snapshot,
-// which may know nobody.
+// advertise writes the new address to the log, if this peer reaches a leader, or hands it
+// to the first other member that takes it. The members are those of raft's
+// configuration: a peer that has restarted and hears of no leader has the state of its
+// snapshot, which may list no member.
 func (a announcer) advertise(ctx context.Context) error {
-	errs := []error{errNobodyToTell}
+	errs := []error{errNotAdvertised}
 	try := func(do func(context.Context) error) bool {
 		limited, cancel := context.WithTimeout(ctx, announceLimit)
 		defer cancel()

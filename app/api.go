@@ -26,7 +26,7 @@ func networks(texts []string) []netip.Prefix {
 }
 
 // openTLS returns how the API is served, nil for in the clear. Files are read
-// at once; a certificate of the cluster's CA is made when somebody comes.
+// at once; a certificate of the cluster's CA is made for the first connection.
 func (o Options) openTLS(id datadir.Identity, view func() fsm.View) (*tls.Config, error) {
 	conf, log := o.Config.API.TLS, o.Logger
 	switch conf.Certificate {

@@ -15,12 +15,12 @@ import (
 // keeper decides who may use the API.
 type keeper struct {
 	auth      api.Auth
-	transport *keystone.Transport // nil: nobody is asked
+	transport *keystone.Transport // nil: the strategy is not keystone
 	tokens    *api.KeystoneAuth   // that is auth; nil like transport
 }
 
-// openAuth returns who may use the API. Files are read at once; nobody is asked
-// anything yet.
+// openAuth returns who may use the API. It reads files at once and sends nothing to
+// Keystone yet.
 func (o Options) openAuth(conf config.API) (keeper, error) {
 	switch conf.AuthStrategy {
 	case "http_basic":

@@ -30,7 +30,7 @@ const (
 const BundledLog = bundledLog
 
 // errNotKept says why there is no log.
-var errNotKept = errors.New("whoever started this peer keeps no lines of its log; see the journal")
+var errNotKept = errors.New("the program that runs this peer keeps no lines of its log; see the journal")
 
 // bundler gathers what a peer knows of itself for support. Methods may be called
 // concurrently.
@@ -68,7 +68,7 @@ func (b bundler) files() []supportbundle.File {
 	return files.List()
 }
 
-// secrets are what nobody may find in a bundle, as far as this peer knows it:
+// secrets are what a bundle must not contain, as far as this peer knows it:
 // passwords of the configuration, and the cluster's keys.
 func (b bundler) secrets() []string {
 	conf, keys := b.conf.Current(), b.view().Secrets()
@@ -140,7 +140,7 @@ func (b bundler) metricsText() ([]byte, error) {
 	return w.Bytes(), nil
 }
 
-// page is an answer that nobody sent for.
+// page collects the answer of a handler that is called without a connection.
 type page struct {
 	bytes.Buffer
 	header http.Header

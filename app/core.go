@@ -58,8 +58,8 @@ type CoreOptions struct {
 	Prober   cluster.Prober
 	About    func() json.RawMessage
 	Returned func(id string, failed time.Time)
-	// Former finds out about the members before a founding; nil: nobody asks,
-	// and no door opens while there are any.
+	// Former asks the members of before a founding; nil: they are not asked, and
+	// PXE service stays closed while there are any.
 	Former cluster.FormerAsker
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
@@ -364,7 +364,7 @@ func (c *Core) Stop(ctx context.Context) error {
 	return c.Close(ctx)
 }
 
-// Close stops without handing anything on, in whatever state the peer is.
+// Close stops without handing leadership on, in any state of the peer.
 func (c *Core) Close(ctx context.Context) error {
 	c.Fitness.Stop()
 	c.Lending.Close()

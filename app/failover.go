@@ -20,7 +20,7 @@ import (
 )
 
 // Failover is what a peer needs to move the work of dead kube nodes, besides the
-// log. Whoever made it closes what it holds when the Core has ended.
+// log. Its maker closes what it holds when the Core has ended.
 type Failover struct {
 	Settings      failover.Settings
 	Name          string // this peer's, for texts
@@ -31,7 +31,7 @@ type Failover struct {
 }
 
 // openFailover is what the configuration makes of a Failover: nothing at all while
-// failover is off. It reads files and talks to nobody.
+// failover is off. It reads files and opens no connection.
 func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, opened *closers) error {
 	conf := o.Config.Failover
 	if conf.Mode == config.FailoverOff {
@@ -163,7 +163,7 @@ func (k *kubeWatch) duties() []leader.Duty { return []leader.Duty{k.Controller} 
 
 // run is what every peer does for them.
 func (k *kubeWatch) run(ctx context.Context) {
-	if k.made.Settings.Mode == failover.ModeSafe { // mode noobaa asks nobody but the API server
+	if k.made.Settings.Mode == failover.ModeSafe { // mode noobaa asks the API server alone
 		k.Prober.Run(ctx)
 	}
 }

@@ -44,7 +44,7 @@ type haCluster struct {
 	keeper *haconfig.Keeper
 }
 
-// lateLog is the state of a log that is opened later than whoever reads it. Until
+// lateLog is the state of a log that is opened later than its readers. Until
 // then it is that of a peer without one.
 type lateLog struct {
 	store atomic.Pointer[raftstore.Store]
@@ -105,7 +105,7 @@ func (c haCluster) answers() prometheus.Collector {
 }
 
 // openComponents is what the configuration makes of it: nothing at all while it is
-// off. It reads files and talks to nobody.
+// off. It reads files and opens no connection.
 func openComponents(o Options, closing *closers) (haParts, error) {
 	conf := o.Config.HAConfig
 	if !conf.On() {

@@ -35,8 +35,8 @@ func (i inspections) Inspected(ctx context.Context) ([]string, error) {
 	return nodes, err
 }
 
-// MACs implements firewall.Inspections. An address that is no MAC is nobody's on
-// this network, as in the blacklist.
+// MACs implements firewall.Inspections. An address that is no MAC is left
+// out, as in the blacklist: the filter matches Ethernet frames.
 func (i inspections) MACs(ctx context.Context, node string) ([]string, error) {
 	addresses, err := i.ironic.Addresses(ctx, node)
 	if errors.Is(err, inspector.ErrNoNode) {

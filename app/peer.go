@@ -51,7 +51,7 @@ type Options struct {
 	// hosts; nil: the kernel's own, by firewall.driver.
 	Kernel Kernel
 	// Recent returns the newest lines of the log, the oldest first, for a bundle;
-	// nil: nobody keeps them.
+	// nil: none are kept.
 	Recent func() string
 	// Limits are those of the API's server, and of the webhook's; nil: APILimits.
 	Limits *httpserver.Limits

@@ -9,7 +9,7 @@ import (
 )
 
 // portLister lists Ironic's ports for the blacklist. A port whose address is no
-// MAC (InfiniBand's are longer) is nobody's on this network.
+// MAC (InfiniBand's are longer) is left out: the filter matches Ethernet frames.
 type portLister struct{ ironic *ironic.Client }
 
 // AllPorts implements firewall.PortLister.

@@ -29,9 +29,9 @@ const (
 type Gate struct {
 	Chains  firewall.Chains
 	Lease   firewall.Lease
-	Foreign <-chan struct{} // somebody may have touched our rules; nil: not known
+	Foreign <-chan struct{} // another program may have changed our rules; nil: not watched
 	Ports   firewall.PortLister
-	// Inspections are those of Ironic itself; nil: they let nobody boot.
+	// Inspections are those of Ironic itself; nil: they let no machine boot.
 	Inspections firewall.Inspections
 	Policy      firewall.Policy
 	// Driver and Interface are what the chains are made with, for display.
@@ -92,8 +92,8 @@ func (d guarding) Name() string { return d.name }
 // Run implements leader.Duty.
 func (d guarding) Run(ctx context.Context, a leader.Authority) error { return d.run(ctx, a) }
 
-// unfit is a reason not to lead: a leader that cannot open is the outage that
-// nobody sees.
+// unfit is a reason not to lead: under a leader that cannot open, no machine boots,
+// and the cluster looks healthy.
 func (g *gate) unfit() error {
 	state, _ := g.Lists.State()
 	g.mu.Lock()

@@ -55,8 +55,8 @@ func (in *introspector) prepare(o Options, next config.Config) (put func(), err 
 	return func() { in.live.Set(settings) }, nil
 }
 
-// prepareFront makes the API anew. Who decides about callers stays who he is
-// unless section api was touched: he remembers whom he knows.
+// prepareFront makes the API again. Its Auth stays unless section api was touched,
+// because it remembers the credentials that it has examined.
 func (p *Peer) prepareFront(next config.Config, auth bool) (put func(), err error) {
 	old := p.serving.keeper()
 	k := old

@@ -62,8 +62,8 @@ func (p *Peer) Stop(ctx context.Context) error {
 }
 
 // Kill ends the peer as the death of its process would, for those who practise
-// failure in one process: nothing is handed on, no session is ended, nobody is
-// told. First the peer is made mute and deaf, so that a leader commits nothing
+// failure in one process: leadership is not handed on, the session is not ended,
+// no peer is notified. First the peer is made mute and deaf, so that a leader commits nothing
 // more on the way down; then everything is closed. The data directory stays as a
 // dead process leaves it, locked by the caller, and a new peer can be started
 // on it. Called once, in the place of Stop. Errors are those of Stop.

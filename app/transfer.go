@@ -10,10 +10,10 @@ import (
 // for votes at once, so it has them within an election, or never.
 const tookLimit = 2 * time.Second
 
-// HandOn gives leadership away on purpose: the door shuts first and says so in
-// the log, so that the next leader opens at once, where it would else wait for
-// as long as a door may be open. hand asks raft for it. If nobody takes it, this
-// peer leads anew, by another token, and opens again.
+// HandOn gives leadership away on purpose: PXE service closes first and the log
+// says so, so that the next leader opens at once instead of waiting for as long as
+// it may be open. hand asks raft for the transfer. If no peer takes leadership, this
+// one leads again, by another token, and opens again.
 func (c *Core) HandOn(ctx context.Context, hand func(ctx context.Context) error) error {
 	role, _ := c.Store.Role()
 	c.yield(ctx)

@@ -129,11 +129,11 @@ func (r *review) lookAtServices() {
 	case !asked && k.AuthURL != "":
 		r.note("api.keystone.auth_url", "is not used: api.auth_strategy is "+r.API.AuthStrategy, "write api.auth_strategy: keystone, or remove the section")
 	case asked && inTheClear(k.AuthURL):
-		r.note("api.keystone.auth_url", "the password and everybody's tokens go over the network unencrypted", "use https")
+		r.note("api.keystone.auth_url", "the password and all callers' tokens go over the network unencrypted", "use https")
 	}
 	for section, conf := range r.clientTLS() {
 		if conf.InsecureSkipVerify {
-			r.note(section+"insecure_skip_verify", "NO CERTIFICATE IS CHECKED: whoever is in between reads the password and answers in the service's place", "write "+section+"ca_file instead")
+			r.note(section+"insecure_skip_verify", "NO CERTIFICATE IS CHECKED: a host on the path reads the password and can answer in the service's place", "write "+section+"ca_file instead")
 		}
 	}
 }

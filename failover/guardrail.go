@@ -140,7 +140,7 @@ func byPlannedWork(f *facts, n *nodeFacts) string {
 	if !n.Unschedulable || f.notReadyLong(n) {
 		return ""
 	}
-	const planned = "somebody has cordoned it, so it may be restarted on purpose"
+	const planned = "it is cordoned, so it may be restarted on purpose"
 	if f.settings.Detection.NotReadyAfter == 0 {
 		return planned
 	}
@@ -174,7 +174,7 @@ func byNoDevice(_ *facts, n *nodeFacts) string {
 	if len(n.devices) > 0 {
 		return ""
 	}
-	return "no fence device is configured for it (failover.fence_file), so nobody can prove that it is off"
+	return "no fence device is configured for it (failover.fence_file), so no peer can prove that it is off"
 }
 
 func byDryRun(f *facts, _ *nodeFacts) string {

@@ -78,7 +78,7 @@ func nodeRailCases() map[string]railCase {
 		},
 		"planned": {
 			func(_ *facts, n *nodeFacts) { n.Unschedulable = true },
-			"somebody has cordoned it, so it may be restarted on purpose; then only Ready counts, after 5m0s (failover.not_ready_after)",
+			"it is cordoned, so it may be restarted on purpose; then only Ready counts, after 5m0s (failover.not_ready_after)",
 		},
 		"node-rate": {
 			func(f *facts, n *nodeFacts) {
@@ -96,7 +96,7 @@ func nodeRailCases() map[string]railCase {
 		},
 		"no-device": {
 			func(_ *facts, n *nodeFacts) { n.devices = nil },
-			"no fence device is configured for it (failover.fence_file), so nobody can prove that it is off",
+			"no fence device is configured for it (failover.fence_file), so no peer can prove that it is off",
 		},
 		"dry-run": {func(f *facts, _ *nodeFacts) { f.settings.DryRun = true }, "this is a dry run (failover.dry_run)"},
 	}
@@ -187,7 +187,7 @@ func TestSilenceIsNoSuspicion(t *testing.T) {
 	}
 	f = factsOf()
 	f.api = APIState{Why: "connection refused", Silence: 12 * time.Second, Back: -1}
-	const says = "the API server of prod is silent for 12s (connection refused): nobody can renew a Lease, so no age counts"
+	const says = "the API server of prod is silent for 12s (connection refused): no kubelet can renew its Lease, so no age counts"
 	if v := f.judge(f.nodes[0]); v.Suspect || v.Why[0] != says || byAPISilence(f, f.nodes[0]) != says {
 		t.Errorf("while the API server is silent: %+v", v)
 	}
@@ -265,7 +265,7 @@ func TestSigns(t *testing.T) {
 		},
 		{"half is no majority", func(_ *facts, n *nodeFacts) { n.silent, n.voters = 2, 4 }, false, "it takes 3"},
 		{"nobody votes", func(_ *facts, n *nodeFacts) { n.silent, n.answers = 0, 0 }, false, "no peer has an opinion of its kubelet"},
-		{"nobody can ask", func(_ *facts, n *nodeFacts) { n.silent, n.answers, n.Kubelet = 0, 0, "" }, false, "nobody knows where its kubelet listens"},
+		{"nobody can ask", func(_ *facts, n *nodeFacts) { n.silent, n.answers, n.Kubelet = 0, 0, "" }, false, "no peer knows where its kubelet listens"},
 		{
 			"the Lease changes", func(_ *facts, n *nodeFacts) { n.LeaseAge = 16 * time.Second }, false,
 			"3 of 3 peers do not hear its kubelet, but its Lease is 16s old; it is held for dead from 17s on (failover.lease_age)",

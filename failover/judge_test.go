@@ -118,7 +118,7 @@ func TestStalledAPIServer(t *testing.T) {
 			c.kube.stall(30 * time.Second)
 			time.Sleep(5 * time.Second)
 			for _, v := range s.verdicts() {
-				if c.tracker.Look().API.Back < 0 || !strings.Contains(v.Why[0], "Ready") && !strings.Contains(v.Why[0], "all ages began anew") {
+				if c.tracker.Look().API.Back < 0 || !strings.Contains(v.Why[0], "Ready") && !strings.Contains(v.Why[0], "all ages count from then") {
 					t.Errorf("after the stall, of %s: %v", v.Node.Name, v.Why)
 				}
 			}

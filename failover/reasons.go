@@ -30,7 +30,7 @@ func (f *facts) apiSilent() string {
 	if f.api.Silence == 0 {
 		return fmt.Sprintf("the API server of %s has not answered yet (%s)", f.cluster, f.api.Why)
 	}
-	return fmt.Sprintf("the API server of %s is silent for %v (%s): nobody can renew a Lease, so no age counts", f.cluster, rounded(f.api.Silence), f.api.Why)
+	return fmt.Sprintf("the API server of %s is silent for %v (%s): no kubelet can renew its Lease, so no age counts", f.cluster, rounded(f.api.Silence), f.api.Why)
 }
 
 // alive says why a kube node is not held for dead.
@@ -46,7 +46,7 @@ func (f *facts) alive(n *nodeFacts) string {
 	case n.Ready != fsm.KubeTrue:
 		return fmt.Sprintf("Ready is %v for %v; held for dead from %v on (failover.not_ready_after)", n.Ready, rounded(n.NotReady), d.NotReadyAfter)
 	case f.api.Back >= 0 && f.api.Back < d.LeaseAge:
-		return fmt.Sprintf("the API server answers again for %v: all ages began anew", rounded(f.api.Back))
+		return fmt.Sprintf("the API server answers again for %v: all ages count from then", rounded(f.api.Back))
 	}
 	return fmt.Sprintf("it is Ready, %s, and %s", f.leaseText(n), n.votesText())
 }
@@ -70,7 +70,7 @@ func (f *facts) leaseText(n *nodeFacts) string {
 func (n *nodeFacts) votesText() string {
 	switch {
 	case n.silent+n.answers == 0 && n.Kubelet == "":
-		return "nobody knows where its kubelet listens"
+		return "no peer knows where its kubelet listens"
 	case n.silent+n.answers == 0:
 		return "no peer has an opinion of its kubelet"
 	case n.silent == 0:

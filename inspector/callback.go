@@ -257,6 +257,6 @@ func overtaken(v fsm.View, node string) error {
 	case rec.State == fsm.NodeFinished:
 		return refuse(http.StatusBadRequest, "Node processing already finished with error: None")
 	default:
-		return refuse(http.StatusBadRequest, "The introspection of node %s was started anew meanwhile", node)
+		return refuse(http.StatusBadRequest, "The introspection of node %s was started again meanwhile", node)
 	}
 }

@@ -116,7 +116,7 @@ func nodeSentence(e fsm.ClusterEvent) string {
 		if e.Fields["cause"] == fsm.EventAdopt.String() {
 			return fmt.Sprintf("Node %s called while it carries a workload, and its data is expected", e.Node)
 		}
-		return fmt.Sprintf("Node %s was told to boot; its ramdisk is expected", e.Node)
+		return fmt.Sprintf("Node %s boots; its ramdisk is expected", e.Node)
 	case fsm.NodeProcessing.String():
 		return fmt.Sprintf("The data of node %s arrived and is processed%s", e.Node, on)
 	case fsm.NodeFinished.String():

@@ -48,7 +48,7 @@ func TestLoginsAreTold(t *testing.T) {
 		v.logIn("root", "wrong")
 	}
 	v.logIn("root", "secret")
-	refused, told := strings.Count(s.audit.String(), "who=nobody"), strings.Count(s.audit.String(), "who=root")
+	refused, told := strings.Count(s.audit.String(), "who=unauthenticated"), strings.Count(s.audit.String(), "who=root")
 	if refused == 0 || refused > 20 || told != 1 {
 		t.Errorf("login-audit: %d lines of 100 refused logins, %d of a good one", refused, told)
 	}

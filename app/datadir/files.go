@@ -23,8 +23,8 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
-// replaceFile writes beside the old file and renames: a reader sees the old
-// content or the new, also after a crash.
+// replaceFile writes a new file next to the old one and renames it: a reader sees the
+// old content or the new, also after a crash.
 func replaceFile(path string, data []byte) error {
 	tmp := path + ".new"
 	if err := writeFile(tmp, data); err != nil {

@@ -13,12 +13,12 @@ import (
 )
 
 // CorruptError names the part of a data directory that cannot be read; New,
-// Recover and whatever opens the log return it.
+// Recover and all else that opens the log return it.
 type CorruptError = raftstore.CorruptError
 
-// Peek reads who lives in the data directory at root, also while another
-// process has it locked: for commands that only want to know. It creates
-// nothing. ErrNoPeer says that nobody does.
+// Peek reads the identity of the peer in the data directory at root, also while
+// another process has it locked: for commands that change nothing. It creates
+// nothing. ErrNoPeer says that there is no peer in it.
 func Peek(root string) (Identity, *pki.Credentials, error) {
 	folder, err := livingFolder(root)
 	if err != nil {

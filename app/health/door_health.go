@@ -79,7 +79,7 @@ func (h doorHealth) warnings() []api.Warning {
 	switch {
 	case h.guard.ConflictMAC != "" && h.guard.Held:
 		out.add("address_conflict", "find that machine and take the address from it",
-			"%s claims the floating IP %s, which this host has; neighbours follow whoever announced it last, and this host announces it again every 10 s", h.guard.ConflictMAC, h.address)
+			"%s claims the floating IP %s, which this host has; neighbours follow the last announcement, and this host announces it again every 10 s", h.guard.ConflictMAC, h.address)
 	case h.guard.ConflictMAC != "":
 		out.add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)
 	}

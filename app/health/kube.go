@@ -56,7 +56,7 @@ func (h kubeHealth) warnings() []api.Warning {
 		}
 	}
 	for _, pause := range h.pauses {
-		out.add("failover_paused", "'trivet failover resume', if nobody needs that any more", "failover is paused in %s by %s", cmp.Or(pause.Cluster, "all clusters"), cmp.Or(pause.By, "an operator"))
+		out.add("failover_paused", "'trivet failover resume', if the reason for the pause is over", "failover is paused in %s by %s", cmp.Or(pause.Cluster, "all clusters"), cmp.Or(pause.By, "an operator"))
 	}
 	for _, c := range slices.Sorted(maps.Keys(h.faults)) {
 		out.add("failover_no_vote", "see whether this host reaches the kube nodes' port 10250", "this peer has no opinion of the kubelets of %s: %s", c, h.faults[c])

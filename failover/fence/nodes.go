@@ -72,7 +72,7 @@ func wrongURL(text string, insecure bool) (what, do string) {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return "is no URL", like
 	case u.Scheme == "http" && !insecure:
-		return "would send the password in the clear", "write https, or insecure_skip_verify: true if nobody listens"
+		return "would send the password in the clear", "write https, or insecure_skip_verify: true on a network that only you can read"
 	case u.User != nil:
 		return "holds a user", "write username and password_file instead"
 	case u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") == "":

@@ -104,7 +104,7 @@ func brokenKinds() []broken {
 			"f.yaml:4: devices[a].insecure_skip_verify: is not a truth value; write true or false, without quotes",
 			"f.yaml:5: devices[a].ca_file: is not an absolute path; begin it with /",
 			"f.yaml:7: devices[a].nodes.w1: is no URL; write it as https://BMC/redfish/v1/Systems/1",
-			"f.yaml:8: devices[a].nodes.w2: would send the password in the clear; write https, or insecure_skip_verify: true if nobody listens",
+			"f.yaml:8: devices[a].nodes.w2: would send the password in the clear; write https, or insecure_skip_verify: true on a network that only you can read",
 			"f.yaml:9: devices[a].nodes.w3: holds a user; write username and password_file instead",
 			"f.yaml:10: devices[a].nodes.w4: is not the URL of a machine; write it as https://BMC/redfish/v1/Systems/1",
 			"f.yaml:12: devices[a].nodes.w6: is the same machine as that of w5 on line 11; write its own",

@@ -149,7 +149,7 @@ func harden(conf *rest.Config) {
 	conf.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
 	if conf.ExecProvider != nil {
 		conf.ExecProvider.StdinUnavailable = true
-		conf.ExecProvider.StdinUnavailableMessage = "nobody is there to answer a daemon"
+		conf.ExecProvider.StdinUnavailableMessage = "a daemon has no terminal"
 	}
 }
 

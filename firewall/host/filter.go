@@ -207,7 +207,7 @@ func underLease(ctx context.Context, f Filter, gaze watcher, layout firewall.Lay
 		return Filter{}, err
 	}
 	if err := nft.Supported(ctx); err != nil {
-		return Filter{}, fmt.Errorf("keep the lease of the PXE pass rule, which needs nf_tables with every firewall.Driver: %w", err)
+		return Filter{}, fmt.Errorf("keep the lease of the PXE pass rule, which needs nf_tables with every firewall.driver: %w", err)
 	}
 	// Who flushes nf_tables flushes what iptables keeps there, too.
 	watch, err := nft.Watch(log)
@@ -243,7 +243,7 @@ type leaseTable interface {
 // Replace implements firewall.Chains.
 func (l leased) Replace(ctx context.Context, r firewall.Ruleset) error {
 	if err := l.table.Mend(ctx); err != nil {
-		return fmt.Errorf("build the table of the Lease: %w", err)
+		return fmt.Errorf("build the table of the lease: %w", err)
 	}
 	return l.Chains.Replace(ctx, r)
 }

@@ -44,7 +44,7 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 		return sealNftables(ctx, layout)
 	}
 	if err := sealIptables(ctx, layout); err != nil {
-		return errors.Join(fmt.Errorf("firewall.Driver: nftables: %w", lacks), err)
+		return errors.Join(fmt.Errorf("firewall.driver: nftables: %w", lacks), err)
 	}
 	return nil
 }

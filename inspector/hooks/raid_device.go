@@ -124,7 +124,7 @@ func keptSerials(kept any) (map[string]bool, error) {
 	fields, _ := kept.(map[string]any)
 	list, ok := fields["serials"].([]any)
 	if !ok {
-		return nil, inspector.Failed("extra.block_devices of the node: expected an object with serials, got %s; remove it to begin anew", clipped(python(document.Repr, kept)))
+		return nil, inspector.Failed("extra.block_devices of the node: expected an object with serials, got %s; remove it to begin again", clipped(python(document.Repr, kept)))
 	}
 	serials := make(map[string]bool, len(list))
 	for _, serial := range list {

@@ -88,7 +88,7 @@ func (e *Engine) rules(v fsm.View, log *slog.Logger) []rule {
 		for stored := range v.Rules() {
 			r, err := load(stored.Body)
 			if err != nil {
-				r.unusable = inspector.Failed("Rule %s cannot be used by this version of Trivet: %v. Create it anew without that, and delete this one", stored.UUID, err)
+				r.unusable = inspector.Failed("Rule %s cannot be used by this version of Trivet: %v. Create a rule without that, and delete this one", stored.UUID, err)
 				log.Warn("rule cannot be used by this version; introspections of the nodes in its scope fail", "rule", stored.UUID, "err", err)
 			}
 			if r.name == "" {
