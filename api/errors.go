@@ -13,7 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Codes of refusals, shared by the API's bodies and the command line's exit
@@ -69,11 +69,11 @@ func translate(err error) *Error {
 		return &Error{Status: he.Code, Message: message(he), Code: codeOf(he.Code)}
 	case errors.As(err, &fe):
 		return refusal(fe)
-	case errors.Is(err, raftstore.ErrOutcomeUnknown):
+	case errors.Is(err, logerr.ErrOutcomeUnknown):
 		return &Error{Status: http.StatusServiceUnavailable, Message: err.Error(), Code: CodeOutcomeUnknown,
 			Hint: "read before you repeat it, or repeat it with the same request ID"}
-	case errors.Is(err, raftstore.ErrNoLeader), errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrBusy),
-		errors.Is(err, raftstore.ErrClosed), errors.Is(err, raftstore.ErrMuted), errors.Is(err, cluster.ErrNoSession),
+	case errors.Is(err, logerr.ErrNoLeader), errors.Is(err, logerr.ErrNotLeader), errors.Is(err, logerr.ErrBusy),
+		errors.Is(err, logerr.ErrClosed), errors.Is(err, logerr.ErrMuted), errors.Is(err, cluster.ErrNoSession),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &Error{Status: http.StatusServiceUnavailable, Message: err.Error(), Code: CodeNoLeader,
 			Hint: "see 'trivet status' on each host; nothing was changed"}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 func TestInbandInspection(t *testing.T) {
@@ -36,7 +36,7 @@ func TestInbandInspectionRefusesAsIronicDoes(t *testing.T) {
 		body   string
 	}{
 		{&inspector.Refusal{Status: 404, Message: `no "node"`}, 404, `{"error_message":"{\"faultstring\":\"no \\\"node\\\"\",\"faultcode\":\"Client\",\"debuginfo\":null}"}`},
-		{raftstore.ErrNoLeader, 503, `\"faultcode\":\"Server\"`},
+		{logerr.ErrNoLeader, 503, `\"faultcode\":\"Server\"`},
 		{errors.New("the disk is blue"), 500, `\"faultstring\":\"Internal server error\"`},
 	} {
 		w := answer(t, public(&fake{err: c.err}, NoAuth()), "POST", pathInbandInspection, `{}`)

@@ -15,7 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 const statusPath = "/v1/introspection/" + node
@@ -163,12 +163,12 @@ func TestErrorsOfTheService(t *testing.T) {
 		{"transition", &fsm.Error{Code: fsm.IllegalTransition, Message: "Can not transition"}, 400, "Can not transition"},
 		{"not found", &fsm.Error{Code: fsm.NotFound, Message: "gone"}, 404, "gone"},
 		{"queue full", &fsm.Error{Code: fsm.QueueFull, Message: "full"}, 503, "full"},
-		{"no leader", raftstore.ErrNoLeader, 503, ""},
-		{"not the leader", raftstore.ErrNotLeader, 503, ""},
-		{"busy", raftstore.ErrBusy, 503, ""},
-		{"closing", raftstore.ErrClosed, 503, ""},
-		{"muted", raftstore.ErrMuted, 503, ""},
-		{"unknown", fmt.Errorf("x: %w", raftstore.ErrOutcomeUnknown), 503, ""},
+		{"no leader", logerr.ErrNoLeader, 503, ""},
+		{"not the leader", logerr.ErrNotLeader, 503, ""},
+		{"busy", logerr.ErrBusy, 503, ""},
+		{"closing", logerr.ErrClosed, 503, ""},
+		{"muted", logerr.ErrMuted, 503, ""},
+		{"unknown", fmt.Errorf("x: %w", logerr.ErrOutcomeUnknown), 503, ""},
 		{"no session", cluster.ErrNoSession, 503, ""},
 		{"too late", context.DeadlineExceeded, 503, ""},
 		{"gone away", context.Canceled, 503, ""},

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 const (
@@ -161,7 +161,7 @@ func lineRead(l *lending) {
 	if s := l.read(w); s.Remaining != 60_000 || s.Token != token || w.Header().Get("X-Stale-For") != "" {
 		l.Errorf("%+v %v", s, w.Header())
 	}
-	l.log.Fail(raftstore.ErrNoLeader)
+	l.log.Fail(logerr.ErrNoLeader)
 	l.ask(503, "GET", dbLease, "")
 	l.ask(503, "GET", "/v1/leases", "")
 	for _, path := range []string{dbLease, "/v1/leases", "/v1/kv", "/v1/groups/web"} {
@@ -195,7 +195,7 @@ func lineWatched(l *lending) {
 	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&after="+token, "")); s.Holder != "two" || time.Since(began) != time.Second {
 		l.Errorf("a change before the watch began: %+v after %v", s, time.Since(began))
 	}
-	l.log.Fail(raftstore.ErrNoLeader)
+	l.log.Fail(logerr.ErrNoLeader)
 	l.ask(503, "GET", dbLease+"?wait=30s&after="+l.read(l.ask(200, "GET", dbLease+"?stale=1", "")).Token, "")
 }
 
@@ -268,7 +268,7 @@ func lineTokensRise(l *lending) {
 
 func lineNoQuorum(l *lending) {
 	token := l.acquired("one")
-	l.log.Fail(raftstore.ErrNoLeader)
+	l.log.Fail(logerr.ErrNoLeader)
 	member := `{"lease":"db","token":"` + token + `"}`
 	for _, w := range []*httptest.ResponseRecorder{
 		l.ask(503, "PUT", dbLease, `{"holder":"two",`+asMinute+`}`),
@@ -293,7 +293,7 @@ func lineNoQuorum(l *lending) {
 }
 
 func lineUnknown(l *lending) {
-	l.log.Fail(raftstore.ErrOutcomeUnknown)
+	l.log.Fail(logerr.ErrOutcomeUnknown)
 	s := l.read(l.ask(503, "PUT", dbLease, `{"holder":"one",`+asMinute+`}`))
 	if s.Request == "" {
 		l.Fatal("no request is named")

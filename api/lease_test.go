@@ -16,7 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/lease"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -107,7 +107,7 @@ func TestLeaseContract(t *testing.T) {
 	if list := l.ask(200, "GET", "/v1/leases?stale=1", "").Body.String(); !strings.Contains(list, `"name":"db"`) {
 		t.Errorf("list: %s", list)
 	}
-	l.log.Fail(raftstore.ErrNoLeader)
+	l.log.Fail(logerr.ErrNoLeader)
 	for _, w := range []*httptest.ResponseRecorder{
 		l.ask(503, "GET", db, ""), l.ask(503, "PUT", db, `{"holder":"x",`+minute+`}`),
 		l.ask(503, "POST", db+"/renew", `{"holder":"one","token":"1"}`), l.ask(503, "DELETE", db, `{"holder":"one","token":"1"}`),

@@ -24,6 +24,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
 	"github.com/trivet-ha/trivet/raftstore/leader"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/raftstore/truncation"
 )
 
@@ -373,7 +374,7 @@ func (c *Core) Close(ctx context.Context) error {
 	c.tasks.Wait()
 	c.rest.Wait()
 	err := c.Store.Close(ctx)
-	if errors.Is(err, raftstore.ErrClosed) {
+	if errors.Is(err, logerr.ErrClosed) {
 		return nil
 	}
 	return err

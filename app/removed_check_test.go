@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // lostLog is the log of a peer that hears of a leader until a moment.
@@ -32,11 +33,11 @@ func TestRemovedPeerWithoutALeaderLearnsIt(t *testing.T) {
 		answers map[string]error
 		removed time.Duration // at the latest; 0: never
 	}{
-		"the leader says so":           {0, map[string]error{"h2": raftstore.ErrNotLeader, "h3": notMember}, orphanWait + orphanLook},
+		"the leader says so":           {0, map[string]error{"h2": logerr.ErrNotLeader, "h3": notMember}, orphanWait + orphanLook},
 		"the first does not answer":    {0, map[string]error{"h3": notMember}, orphanWait + orphanLook + orphanLimit},
 		"the leader was heard at last": {time.Minute, map[string]error{"h2": notMember}, time.Minute + orphanWait + orphanLook},
-		"others lead no more":          {0, map[string]error{"h2": raftstore.ErrNotLeader, "h3": raftstore.ErrNoLeader}, 0},
-		"it is a member":               {0, map[string]error{"h2": nil, "h3": raftstore.ErrNotLeader}, 0},
+		"others lead no more":          {0, map[string]error{"h2": logerr.ErrNotLeader, "h3": logerr.ErrNoLeader}, 0},
+		"it is a member":               {0, map[string]error{"h2": nil, "h3": logerr.ErrNotLeader}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

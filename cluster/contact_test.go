@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 var errMute = errors.New("no answer")
@@ -58,7 +59,7 @@ func (r *room) Progress() (all []raftstore.Progress, last uint64, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.leader != "h1" {
-		return nil, 0, raftstore.ErrNotLeader
+		return nil, 0, logerr.ErrNotLeader
 	}
 	all = []raftstore.Progress{{Server: raftstore.Server{ID: "h1", Voter: true}, Matched: 50}}
 	for _, id := range []string{"h2", "h3"} {

@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/batcher"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Paths between peers.
@@ -85,7 +86,7 @@ var errDial = errors.New("dial")
 func (f *Forwarder) link(address string) (*link, error) {
 	id, hostport, ok := strings.Cut(address, "@")
 	if !ok {
-		return nil, fmt.Errorf("%w: server address %q is not ID@host:port", raftstore.ErrNoLeader, address)
+		return nil, fmt.Errorf("%w: server address %q is not ID@host:port", logerr.ErrNoLeader, address)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,9 +153,9 @@ func (f *Forwarder) Propose(ctx context.Context, leader raftstore.Server, payloa
 func unsent(err error) error {
 	switch {
 	case errors.Is(err, batcher.ErrWithdrawn), errors.Is(err, batcher.ErrFull):
-		return fmt.Errorf("%w: the leader was not asked: %w", raftstore.ErrBusy, err)
+		return fmt.Errorf("%w: the leader was not asked: %w", logerr.ErrBusy, err)
 	case errors.Is(err, batcher.ErrClosed):
-		return fmt.Errorf("%w: this peer stops", raftstore.ErrNoLeader)
+		return fmt.Errorf("%w: this peer stops", logerr.ErrNoLeader)
 	}
 	return err
 }
@@ -170,10 +171,10 @@ func (f *Forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uin
 	switch {
 	case err == nil:
 		return index, nil
-	case ctx.Err() != nil, errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrNoLeader), errors.Is(err, raftstore.ErrBusy):
+	case ctx.Err() != nil, errors.Is(err, logerr.ErrNotLeader), errors.Is(err, logerr.ErrNoLeader), errors.Is(err, logerr.ErrBusy):
 		return 0, err
 	default: // the connection of a leader that just died, for one
-		return 0, fmt.Errorf("%w: %w", raftstore.ErrNoLeader, err)
+		return 0, fmt.Errorf("%w: %w", logerr.ErrNoLeader, err)
 	}
 }
 
@@ -184,7 +185,7 @@ func (l *link) call(ctx context.Context, method, path string, payload []byte) ([
 	}
 	resp, err := l.transport.RoundTrip(req)
 	if err != nil && errors.Is(err, errDial) {
-		return nil, fmt.Errorf("%w: the leader cannot be reached: %w", raftstore.ErrNoLeader, err)
+		return nil, fmt.Errorf("%w: the leader cannot be reached: %w", logerr.ErrNoLeader, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask the leader: %w", err)
@@ -208,9 +209,9 @@ func answerError(status int, body []byte) error {
 	case http.StatusOK:
 		return nil
 	case statusNotLeader:
-		return fmt.Errorf("%w: %s", raftstore.ErrNotLeader, body)
+		return fmt.Errorf("%w: %s", logerr.ErrNotLeader, body)
 	case statusBusy:
-		return fmt.Errorf("%w: %s", raftstore.ErrBusy, body)
+		return fmt.Errorf("%w: %s", logerr.ErrBusy, body)
 	case http.StatusForbidden:
 		return fmt.Errorf("%w: %s", ErrNotMember, body)
 	default:
@@ -249,9 +250,9 @@ func statusOf(err error) int {
 	switch {
 	case err == nil:
 		return http.StatusOK
-	case errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrClosed):
+	case errors.Is(err, logerr.ErrNotLeader), errors.Is(err, logerr.ErrClosed):
 		return statusNotLeader
-	case errors.Is(err, raftstore.ErrBusy):
+	case errors.Is(err, logerr.ErrBusy):
 		return statusBusy
 	default:
 		return http.StatusInternalServerError
@@ -285,7 +286,7 @@ func membersOnly(log Served, next http.Handler) http.Handler {
 		case member:
 			next.ServeHTTP(w, r)
 		case now.Index() < index:
-			reply(w, nil, fmt.Errorf("%w: this peer has yet to apply what is committed", raftstore.ErrBusy))
+			reply(w, nil, fmt.Errorf("%w: this peer has yet to apply what is committed", logerr.ErrBusy))
 		default:
 			http.Error(w, "peer "+id.Peer+" was removed from the cluster", http.StatusForbidden)
 		}

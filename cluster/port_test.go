@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 const clusterID = "5f0c1f3e-0000-4000-8000-000000000001"
@@ -32,14 +33,14 @@ type served struct {
 
 func (s *served) ServeProposal(context.Context, []byte) ([]byte, error) {
 	if !s.leads {
-		return nil, raftstore.ErrNotLeader
+		return nil, logerr.ErrNotLeader
 	}
 	return s.answer, nil
 }
 
 func (s *served) ConfirmedIndex(context.Context) (uint64, error) {
 	if !s.leads {
-		return 0, raftstore.ErrNotLeader
+		return 0, logerr.ErrNotLeader
 	}
 	if s.confirming != nil {
 		s.confirming()
@@ -155,7 +156,7 @@ func TestForwardedCommandReachesTheLeader(t *testing.T) {
 		t.Errorf("read index is %d, %v", got, err)
 	}
 	log.leads = false
-	if _, err := forward.Propose(t.Context(), leader, []byte("x")); !errors.Is(err, raftstore.ErrNotLeader) {
+	if _, err := forward.Propose(t.Context(), leader, []byte("x")); !errors.Is(err, logerr.ErrNotLeader) {
 		t.Errorf("a follower answered %v, want ErrNotLeader", err)
 	}
 }
@@ -168,10 +169,10 @@ func TestLeaderDiesOverAQuestion(t *testing.T) {
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
-	if _, err := forward.ReadIndex(t.Context(), leader); !errors.Is(err, raftstore.ErrNoLeader) {
+	if _, err := forward.ReadIndex(t.Context(), leader); !errors.Is(err, logerr.ErrNoLeader) {
 		t.Errorf("a read: %v, want ErrNoLeader", err)
 	}
-	if _, err := forward.Propose(t.Context(), leader, []byte("x")); err == nil || errors.Is(err, raftstore.ErrNoLeader) {
+	if _, err := forward.Propose(t.Context(), leader, []byte("x")); err == nil || errors.Is(err, logerr.ErrNoLeader) {
 		t.Errorf("a command: %v, want nothing that says it was not appended", err)
 	}
 }
@@ -184,7 +185,7 @@ func TestForwarderDemandsTheLeadersID(t *testing.T) {
 	defer forward.Close()
 	_, err := forward.Propose(t.Context(), raftstore.Server{ID: "h9", Address: ServerAddress("h9", addr)}, []byte("x"))
 	var wrong *pki.WrongPeerError
-	if !errors.As(err, &wrong) || !errors.Is(err, raftstore.ErrNoLeader) {
+	if !errors.As(err, &wrong) || !errors.Is(err, logerr.ErrNoLeader) {
 		t.Errorf("got %v, want a wrong peer, and that nothing was appended", err)
 	}
 }
@@ -198,7 +199,7 @@ func TestOnlyTheLeaderTellsAPeerThatItIsRemoved(t *testing.T) {
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "gone", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
-	if _, err := forward.Propose(t.Context(), leader, nil); errors.Is(err, ErrNotMember) || !errors.Is(err, raftstore.ErrNotLeader) {
+	if _, err := forward.Propose(t.Context(), leader, nil); errors.Is(err, ErrNotMember) || !errors.Is(err, logerr.ErrNotLeader) {
 		t.Errorf("a follower answered %v, want ErrNotLeader", err)
 	}
 	log.leads = true
@@ -225,7 +226,7 @@ func TestJoinerIsNotTakenForARemovedPeer(t *testing.T) {
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "late", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
-	if _, err := forward.Propose(t.Context(), leader, nil); !errors.Is(err, raftstore.ErrBusy) {
+	if _, err := forward.Propose(t.Context(), leader, nil); !errors.Is(err, logerr.ErrBusy) {
 		t.Errorf("joiner-is-not-removed: the entry is not applied: %v", err)
 	}
 	log.confirming = func() { log.view = admit() }

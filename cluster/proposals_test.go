@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 func TestProposalsAreFramed(t *testing.T) {
@@ -29,13 +29,13 @@ func TestProposalsAreFramed(t *testing.T) {
 func TestResultsAreFramed(t *testing.T) {
 	var whole []byte
 	whole = appendResult(whole, []byte("done"), nil)
-	whole = appendResult(whole, nil, raftstore.ErrBusy)
-	whole = appendResult(whole, nil, raftstore.ErrNotLeader)
+	whole = appendResult(whole, nil, logerr.ErrBusy)
+	whole = appendResult(whole, nil, logerr.ErrNotLeader)
 	whole = appendResult(whole, nil, errors.New("something else"))
 	for n := range len(whole) + 1 {
 		calls := []*proposal{{}, {}, {}, {}}
 		decodeResults(whole[:n], calls)
-		for i, want := range []error{nil, raftstore.ErrBusy, raftstore.ErrNotLeader} {
+		for i, want := range []error{nil, logerr.ErrBusy, logerr.ErrNotLeader} {
 			got := calls[i].Err
 			if errors.Is(got, errFraming) { // cut off: unknown
 				continue

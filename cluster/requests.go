@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // maxOutstanding bounds the requests of one peer that wait for their answer.
@@ -44,7 +44,7 @@ func (r *requests) begin(now fsm.Time) (id, answered fsm.RequestID, done func(),
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.waiting) >= maxOutstanding {
-		return id, answered, nil, raftstore.ErrBusy
+		return id, answered, nil, logerr.ErrBusy
 	}
 	id = fsm.NextRequestID(r.last, now, noise)
 	r.last = id

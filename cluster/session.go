@@ -13,7 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/logs"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Values of a session (docs/design.md#sessions, docs/design.md#guard).
@@ -234,7 +234,7 @@ func (s *Session) Deadline() time.Time {
 // Do commits c exactly once, through whichever peer leads. It waits up to 7 s
 // for a leader and repeats under one request ID after a lost answer. client is
 // the caller's own request ID, "" if it gave none. Errors: ErrNoSession,
-// raftstore.ErrNoLeader and ErrBusy (nothing happened), ErrOutcomeUnknown.
+// logerr.ErrNoLeader and ErrBusy (nothing happened), ErrOutcomeUnknown.
 func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
 	// Also before a leader is asked: one of an older version cannot read it, and
 	// the caller would not learn the outcome of the request.
@@ -250,7 +250,7 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 		if err == nil && res.Code != fsm.SessionEnded {
 			return res, nil
 		}
-		if errors.Is(err, raftstore.ErrOutcomeUnknown) {
+		if errors.Is(err, logerr.ErrOutcomeUnknown) {
 			return fsm.Result{}, err
 		}
 		if err != nil && !again(err) {
@@ -267,24 +267,21 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 	}
 }
 
-// ErrSessionOver says that a session has ended, and with it what was held in it.
-var ErrSessionOver = errors.New("the session is over")
-
 // DoIn commits c exactly once in the given session of this peer, repeating
 // under one request ID for as long as there is no leader: what a worker must
-// know of its own steps. Errors: ErrSessionOver, or the cause of ctx's end, and
+// know of its own steps. Errors: fsm.SessionEnded, or the cause of ctx's end, and
 // then the outcome is unknown.
 func (s *Session) DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (fsm.Result, error) {
 	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
 		if s.ID() != session {
-			return fsm.Result{}, ErrSessionOver
+			return fsm.Result{}, fsm.SessionEnded
 		}
 		res, err := s.attemptIn(ctx, session, "", c)
 		switch {
 		case err == nil && res.Code == fsm.SessionEnded:
-			return fsm.Result{}, ErrSessionOver
-		case errors.Is(err, raftstore.ErrOutcomeUnknown) && ctx.Err() == nil:
-			return fsm.Result{}, fmt.Errorf("%w: %w", ErrSessionOver, err) // else it would be asked for again
+			return fsm.Result{}, fsm.SessionEnded
+		case errors.Is(err, logerr.ErrOutcomeUnknown) && ctx.Err() == nil:
+			return fsm.Result{}, fmt.Errorf("%w: %w", fsm.SessionEnded, err) // else it would be asked for again
 		case err == nil || !again(err):
 			return res, err
 		}
@@ -298,8 +295,8 @@ func (s *Session) DoIn(ctx context.Context, session fencing.Token, c fsm.Command
 
 // again tells the errors after which nothing was appended.
 func again(err error) bool {
-	return errors.Is(err, raftstore.ErrNotLeader) || errors.Is(err, raftstore.ErrNoLeader) ||
-		errors.Is(err, raftstore.ErrBusy) || errors.Is(err, ErrNoSession)
+	return errors.Is(err, logerr.ErrNotLeader) || errors.Is(err, logerr.ErrNoLeader) ||
+		errors.Is(err, logerr.ErrBusy) || errors.Is(err, ErrNoSession)
 }
 
 // attempt commits c under one request ID of the present session, repeating
@@ -329,7 +326,7 @@ func (s *Session) attemptIn(ctx context.Context, id fencing.Token, client string
 			return fsm.Result{}, unknown
 		case err == nil:
 			return res, nil
-		case errors.Is(err, raftstore.ErrOutcomeUnknown):
+		case errors.Is(err, logerr.ErrOutcomeUnknown):
 			unknown = err
 		case unknown == nil:
 			return fsm.Result{}, err // nothing happened; Do decides

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // scriptedLog answers proposals as the test says and applies what it accepts.
@@ -71,7 +71,7 @@ func (l *scriptedLog) Propose(_ context.Context, h fsm.Header, c fsm.Command) (f
 	res := l.state.Apply(fsm.Entry{Index: l.index, Term: 1, Data: data})
 	if l.lose && !h.Request.IsZero() {
 		l.lose = false
-		return fsm.Result{}, raftstore.ErrOutcomeUnknown
+		return fsm.Result{}, logerr.ErrOutcomeUnknown
 	}
 	return res, nil
 }
@@ -116,7 +116,7 @@ func TestRefusedProposalsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newScriptedLog(t)
 		withSession(t, log, func(s *Session) {
-			log.script = []error{raftstore.ErrNoLeader, raftstore.ErrNotLeader, raftstore.ErrBusy, nil}
+			log.script = []error{logerr.ErrNoLeader, logerr.ErrNotLeader, logerr.ErrBusy, nil}
 			res, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
 			if err != nil || res.Code != fsm.OK {
 				t.Errorf("got %+v, %v", res, err)
@@ -129,10 +129,10 @@ func TestWithoutALeaderTheCallerIsToldAfterTheHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newScriptedLog(t)
 		withSession(t, log, func(s *Session) {
-			log.script = slices.Repeat([]error{raftstore.ErrNoLeader}, 1000)
+			log.script = slices.Repeat([]error{logerr.ErrNoLeader}, 1000)
 			began := time.Now()
 			_, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
-			if !errors.Is(err, raftstore.ErrNoLeader) {
+			if !errors.Is(err, logerr.ErrNoLeader) {
 				t.Errorf("got %v, want ErrNoLeader", err)
 			}
 			if took := time.Since(began); took < leaderHold || took > leaderHold+time.Second {
@@ -146,9 +146,9 @@ func TestOutcomeThatIsNeverLearntIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newScriptedLog(t)
 		withSession(t, log, func(s *Session) {
-			log.script = slices.Repeat([]error{raftstore.ErrOutcomeUnknown}, 1000)
+			log.script = slices.Repeat([]error{logerr.ErrOutcomeUnknown}, 1000)
 			_, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
-			if !errors.Is(err, raftstore.ErrOutcomeUnknown) {
+			if !errors.Is(err, logerr.ErrOutcomeUnknown) {
 				t.Errorf("got %v, want ErrOutcomeUnknown", err)
 			}
 		})
@@ -161,11 +161,11 @@ func TestUnknownOutcomeIsNotRepeatedInAnotherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newScriptedLog(t)
 		withSession(t, log, func(s *Session) {
-			log.script = []error{raftstore.ErrOutcomeUnknown}
+			log.script = []error{logerr.ErrOutcomeUnknown}
 			old := s.ID()
 			log.apply(t, fsm.EndSession{Session: old})
 			_, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
-			if !errors.Is(err, raftstore.ErrOutcomeUnknown) {
+			if !errors.Is(err, logerr.ErrOutcomeUnknown) {
 				t.Errorf("got %v, want ErrOutcomeUnknown", err)
 			}
 			for _, h := range log.seen {
@@ -233,12 +233,12 @@ func TestDoInASession(t *testing.T) {
 		end    bool // the session, before the call
 		want   error
 	}{
-		{"no leader for a minute", slices.Repeat([]error{raftstore.ErrNoLeader}, 1200), false, nil},
-		{"lost answers", slices.Repeat([]error{raftstore.ErrOutcomeUnknown}, 1200), false, nil},
-		{"ended", nil, true, ErrSessionOver},
-		{"ended, no leader at first", []error{raftstore.ErrNoLeader}, true, ErrSessionOver},
-		{"ended after a lost answer", []error{raftstore.ErrOutcomeUnknown}, true, ErrSessionOver},
-		{"closed", []error{raftstore.ErrClosed}, false, raftstore.ErrClosed},
+		{"no leader for a minute", slices.Repeat([]error{logerr.ErrNoLeader}, 1200), false, nil},
+		{"lost answers", slices.Repeat([]error{logerr.ErrOutcomeUnknown}, 1200), false, nil},
+		{"ended", nil, true, fsm.SessionEnded},
+		{"ended, no leader at first", []error{logerr.ErrNoLeader}, true, fsm.SessionEnded},
+		{"ended after a lost answer", []error{logerr.ErrOutcomeUnknown}, true, fsm.SessionEnded},
+		{"closed", []error{logerr.ErrClosed}, false, logerr.ErrClosed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestDoInASession(t *testing.T) {
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
-					log.script = slices.Repeat([]error{raftstore.ErrNoLeader}, 1000)
+					log.script = slices.Repeat([]error{logerr.ErrNoLeader}, 1000)
 					began := time.Now()
 					if _, err := s.DoIn(ctx, s.ID(), fsm.PutSetting{Key: "k", Value: "v"}); err == nil || time.Since(began) > time.Second {
 						t.Errorf("its context ended: %v after %v", err, time.Since(began))
@@ -294,7 +294,7 @@ func TestRemovedPeerIsToldAtItsSession(t *testing.T) {
 	}{
 		"the leader's port refuses": {"h1", fmt.Errorf("%w: peer h1 was removed", ErrNotMember), true},
 		"the log refuses":           {"gone", nil, true},
-		"nobody leads":              {"h1", raftstore.ErrNoLeader, false},
+		"nobody leads":              {"h1", logerr.ErrNoLeader, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := newScriptedLog(t)

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // fakeLog is a cluster's log without raft: what is written is applied at once.
@@ -245,17 +244,17 @@ func (s *fakeSession) DoIn(ctx context.Context, session fencing.Token, c fsm.Com
 	case ctx.Err() != nil:
 		return fsm.Result{}, ctx.Err()
 	case s.ID() != session:
-		return fsm.Result{}, cluster.ErrSessionOver
+		return fsm.Result{}, fsm.SessionEnded
 	}
 	res, err := s.raftLog.write(fsm.Header{Session: session}, c)
 	if err == nil && res.Code == fsm.SessionEnded {
-		return fsm.Result{}, cluster.ErrSessionOver
+		return fsm.Result{}, fsm.SessionEnded
 	}
 	select {
 	case <-time.After(s.raftLog.late(c)): // in a bubble
 		return res, err
 	case <-ctx.Done():
-		return fsm.Result{}, fmt.Errorf("%w: %w", raftstore.ErrOutcomeUnknown, ctx.Err())
+		return fsm.Result{}, fmt.Errorf("%w: %w", logerr.ErrOutcomeUnknown, ctx.Err())
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // succeeds posts a document where Ironic's own ramdisks do, and wants 202 for a
@@ -84,10 +84,10 @@ func TestContinueInspectionIsRefused(t *testing.T) {
 func TestContinueInspectionWithoutQuorum(t *testing.T) {
 	for _, mode := range []string{config.ContinueNative, config.ContinueRelay} {
 		inRig(t, func(o *rig) {
-			o.raftLog.leaderless(raftstore.ErrNoLeader)
+			o.raftLog.leaderless(logerr.ErrNoLeader)
 			o.conf.ContinueInspection = mode
 			_, err := o.service().ContinueInspection(o.ctx, InbandCall{Body: []byte(callback(macA, ""))})
-			if !errors.Is(err, raftstore.ErrNoLeader) {
+			if !errors.Is(err, logerr.ErrNoLeader) {
 				t.Errorf("5xx-without-quorum: %s: %v", mode, err)
 			}
 		})

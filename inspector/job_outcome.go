@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -65,7 +64,7 @@ func (o *outcome) commit(c fsm.Command) (fsm.Result, error) {
 	for {
 		res, err := o.pool.o.Session.DoIn(ctx, o.claim.Session, c)
 		switch {
-		case errors.Is(err, cluster.ErrSessionOver), err != nil && ctx.Err() != nil:
+		case errors.Is(err, fsm.SessionEnded), err != nil && ctx.Err() != nil:
 			return res, fmt.Errorf("%w: %w", errClaimLost, err)
 		case err != nil:
 			return res, err

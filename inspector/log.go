@@ -7,7 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Log reads the replicated state.
@@ -58,7 +58,7 @@ func view(ctx context.Context, log Log, r Reading) (fsm.View, error) {
 	defer cancel()
 	for {
 		v, err := log.Read(ctx)
-		if !errors.Is(err, raftstore.ErrNoLeader) && !errors.Is(err, raftstore.ErrNotLeader) {
+		if !errors.Is(err, logerr.ErrNoLeader) && !errors.Is(err, logerr.ErrNotLeader) {
 			return v, err
 		}
 		select {

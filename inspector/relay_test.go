@@ -15,8 +15,8 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // otherIronic is an Ironic that waits for callbacks itself.
@@ -214,7 +214,7 @@ func TestRelaySurvivesItsLeader(t *testing.T) {
 		o.succeeds(s, callback(macA, ""), nodeA)
 		o.raftLog.meets = func(c fsm.Command) error {
 			if _, settles := c.(fsm.SettleRelay); settles {
-				return raftstore.ErrNotLeader
+				return logerr.ErrNotLeader
 			}
 			return nil
 		}

@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // refusedWith wants a refusal of the contract.
@@ -211,7 +210,7 @@ func TestReadsWaitForALeader(t *testing.T) {
 	inRig(t, func(o *rig) {
 		s := o.service()
 		o.boots(nodeA, macA)
-		for _, why := range []error{raftstore.ErrNoLeader, raftstore.ErrNotLeader} {
+		for _, why := range []error{logerr.ErrNoLeader, logerr.ErrNotLeader} {
 			o.raftLog.leaderless(fmt.Errorf("x: %w", why))
 			elected := time.AfterFunc(3*time.Second, func() { o.raftLog.leaderless(nil) })
 			began := time.Now()
@@ -223,20 +222,20 @@ func TestReadsWaitForALeader(t *testing.T) {
 			}
 			elected.Stop()
 		}
-		o.raftLog.leaderless(raftstore.ErrNoLeader)
+		o.raftLog.leaderless(logerr.ErrNoLeader)
 		began := time.Now()
-		if _, err := s.List(o.ctx, Page{Limit: 1}, Linearizable); !errors.Is(err, raftstore.ErrNoLeader) || time.Since(began) > readLimit {
+		if _, err := s.List(o.ctx, Page{Limit: 1}, Linearizable); !errors.Is(err, logerr.ErrNoLeader) || time.Since(began) > readLimit {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if _, err := s.Data(o.ctx, nodeA, true, Linearizable); !errors.Is(err, raftstore.ErrNoLeader) {
+		if _, err := s.Data(o.ctx, nodeA, true, Linearizable); !errors.Is(err, logerr.ErrNoLeader) {
 			t.Error(err)
 		}
 		if rec, err := s.Status(o.ctx, nodeA, Stale); err != nil || rec.State != fsm.NodeWaiting {
 			t.Errorf("stale: %+v, %v", rec, err)
 		}
-		o.raftLog.leaderless(raftstore.ErrBusy)
+		o.raftLog.leaderless(logerr.ErrBusy)
 		began = time.Now()
-		if _, err := s.Status(o.ctx, nodeA, Linearizable); !errors.Is(err, raftstore.ErrBusy) || time.Since(began) > 0 {
+		if _, err := s.Status(o.ctx, nodeA, Linearizable); !errors.Is(err, logerr.ErrBusy) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
@@ -244,7 +243,7 @@ func TestReadsWaitForALeader(t *testing.T) {
 
 // What the log says instead of an answer goes through as it is.
 func TestErrorsOfTheLogGoThrough(t *testing.T) {
-	for _, why := range []error{raftstore.ErrNoLeader, raftstore.ErrBusy, raftstore.ErrOutcomeUnknown, cluster.ErrNoSession, context.DeadlineExceeded} {
+	for _, why := range []error{logerr.ErrNoLeader, logerr.ErrBusy, logerr.ErrOutcomeUnknown, logerr.ErrMuted, context.DeadlineExceeded} {
 		inRig(t, func(o *rig) {
 			s := o.service()
 			o.boots(nodeA, macA)

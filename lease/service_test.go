@@ -12,7 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/lease"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -247,14 +247,14 @@ func TestRenewalsShareAnEntry(t *testing.T) {
 		if took := r.log.Entries() - before; took > holders/50 {
 			r.Errorf("%d renewals took %d entries", holders, took)
 		}
-		r.log.Fail(raftstore.ErrNoLeader)
-		if _, err := r.Renew(r.Context(), "l1", "one", tokens[1]); !errors.Is(err, raftstore.ErrNoLeader) {
+		r.log.Fail(logerr.ErrNoLeader)
+		if _, err := r.Renew(r.Context(), "l1", "one", tokens[1]); !errors.Is(err, logerr.ErrNoLeader) {
 			r.Errorf("without a leader: %v", err)
 		}
 		r.log.Fail(nil)
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
-		if _, err := r.Renew(ctx, "l1", "one", tokens[1]); !errors.Is(err, raftstore.ErrOutcomeUnknown) {
+		if _, err := r.Renew(ctx, "l1", "one", tokens[1]); !errors.Is(err, logerr.ErrOutcomeUnknown) {
 			r.Errorf("of a caller that went away: %v", err)
 		}
 	})
@@ -288,8 +288,8 @@ func TestWatchTellsOfChanges(t *testing.T) {
 		r.is(err, fsm.Invalid)
 		_, err = r.Get(r.Context(), "nobody", lease.Linearizable)
 		r.is(err, fsm.NotFound)
-		r.log.Fail(raftstore.ErrNoLeader)
-		if _, err := r.Get(r.Context(), "db", lease.Linearizable); !errors.Is(err, raftstore.ErrNoLeader) {
+		r.log.Fail(logerr.ErrNoLeader)
+		if _, err := r.Get(r.Context(), "db", lease.Linearizable); !errors.Is(err, logerr.ErrNoLeader) {
 			r.Errorf("without a quorum: %v", err)
 		}
 		if old, err := r.Get(r.Context(), "db", lease.Stale); err != nil || old.Token <= g.Token {

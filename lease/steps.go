@@ -8,8 +8,8 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/batcher"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Renewals are in no hurry, and entries are what they cost: where they are committed,
@@ -31,7 +31,7 @@ type Leader interface {
 	// Elsewhere reports whether there is such a peer now.
 	Elsewhere() bool
 	// Step has steps committed together with those of other peers. Errors:
-	// raftstore.ErrNotLeader, ErrNoLeader and ErrBusy say that nothing happened.
+	// logerr.ErrNotLeader, ErrNoLeader and ErrBusy say that nothing happened.
 	Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error)
 	// AwaitEnd returns nil when a lease is not held under the token any more. The
 	// leader is the first to know.
@@ -46,11 +46,11 @@ func (alone) Elsewhere() bool { return false }
 
 // Step implements Leader.
 func (alone) Step(context.Context, []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
-	return nil, raftstore.ErrNotLeader
+	return nil, logerr.ErrNotLeader
 }
 
 // AwaitEnd implements Leader.
-func (alone) AwaitEnd(context.Context, string, fencing.Token) error { return raftstore.ErrNotLeader }
+func (alone) AwaitEnd(context.Context, string, fencing.Token) error { return logerr.ErrNotLeader }
 
 // stepBatcher commits the steps of many holders in few log entries.
 type stepBatcher = batcher.Batcher[fsm.LeaseStep, fsm.LeaseStepped]
@@ -107,9 +107,9 @@ func doSteps(ctx context.Context, in *stepBatcher, steps ...fsm.LeaseStep) ([]fs
 	said, err := in.DoAll(ctx, steps...)
 	switch {
 	case errors.Is(err, batcher.ErrFull), errors.Is(err, batcher.ErrClosed):
-		return nil, fmt.Errorf("%w: %w", raftstore.ErrBusy, err)
+		return nil, fmt.Errorf("%w: %w", logerr.ErrBusy, err)
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		return nil, fmt.Errorf("%w: %w", raftstore.ErrOutcomeUnknown, err)
+		return nil, fmt.Errorf("%w: %w", logerr.ErrOutcomeUnknown, err)
 	}
 	return said, err
 }
@@ -146,7 +146,7 @@ func (c *stepCommitter) take(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.
 	if err == nil {
 		return said, nil
 	}
-	perhaps := !errors.Is(err, raftstore.ErrNotLeader) && !errors.Is(err, raftstore.ErrNoLeader) && !errors.Is(err, raftstore.ErrBusy)
+	perhaps := !errors.Is(err, logerr.ErrNotLeader) && !errors.Is(err, logerr.ErrNoLeader) && !errors.Is(err, logerr.ErrBusy)
 	if said, err = c.propose(ctx, steps); err == nil && perhaps {
 		doubt(steps, said)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/lease"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -38,7 +38,7 @@ type refusing struct{ t *testing.T }
 
 func (r refusing) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, error) {
 	r.t.Errorf("%T was proposed beside the leader", c)
-	return fsm.Result{}, raftstore.ErrBusy
+	return fsm.Result{}, logerr.ErrBusy
 }
 
 // slow is a Doer whose entries take as long as a disk does.
@@ -106,7 +106,7 @@ type lostLeader struct {
 }
 
 func (l lostLeader) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
-	if !errors.Is(l.err, raftstore.ErrNotLeader) {
+	if !errors.Is(l.err, logerr.ErrNotLeader) {
 		if _, err := l.Service.Step(ctx, steps); err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func TestLeaderIsLostWithTheAnswer(t *testing.T) {
 		if err != nil || now.Holder != "two" {
 			r.Errorf("%+v, %v", now, err)
 		}
-		leader.err, leader.then = raftstore.ErrNotLeader, func() {}
+		leader.err, leader.then = logerr.ErrNotLeader, func() {}
 		_, err = s.Release(r.Context(), "db", "one", g.Token) // it was asked once
 		r.held(err, "two", now.Token)
 	})
@@ -189,7 +189,7 @@ func TestCloseEndsWhatWaits(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := s.Release(t.Context(), "db", "one", fencing.Token(1)); !errors.Is(err, raftstore.ErrBusy) {
+		if _, err := s.Release(t.Context(), "db", "one", fencing.Token(1)); !errors.Is(err, logerr.ErrBusy) {
 			t.Error(err)
 		}
 	})

@@ -7,25 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
-)
 
-var (
-	// ErrNotLeader says that this peer does not lead: nothing was appended,
-	// the caller may try again, here or elsewhere.
-	ErrNotLeader = errors.New("this peer is not the leader")
-	// ErrNoLeader says that no leader is known: nothing was appended.
-	ErrNoLeader = errors.New("no leader: fewer than a majority of voters can be reached, or an election is under way")
-	// ErrOutcomeUnknown says that a command was handed to the log and its end
-	// was not learnt. It may be committed now, later or never; only the same
-	// request ID may be tried again.
-	ErrOutcomeUnknown = errors.New("outcome unknown: the command may or may not be committed")
-	// ErrBusy says that too many commands wait already: nothing was appended.
-	ErrBusy = errors.New("too many commands are waiting for the log")
-	// ErrClosed says that the store was closed.
-	ErrClosed = errors.New("the log is closed")
-	// ErrMuted says that this peer's transport refuses to send, because its
-	// disk hangs or because it refuses to lead (docs/design.md#watchdog).
-	ErrMuted = errors.New("muted: this peer does not act as a leader")
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // CorruptError names the part of the data directory that cannot be read.
@@ -51,11 +34,11 @@ func appendError(err error) error {
 		return nil
 	case errors.Is(err, raft.ErrNotLeader),
 		errors.Is(err, raft.ErrLeadershipTransferInProgress):
-		return fmt.Errorf("%w (%v)", ErrNotLeader, err)
+		return fmt.Errorf("%w (%v)", logerr.ErrNotLeader, err)
 	case errors.Is(err, raft.ErrEnqueueTimeout):
-		return fmt.Errorf("%w (%v)", ErrBusy, err)
+		return fmt.Errorf("%w (%v)", logerr.ErrBusy, err)
 	default:
-		return fmt.Errorf("%w (%v)", ErrOutcomeUnknown, err)
+		return fmt.Errorf("%w (%v)", logerr.ErrOutcomeUnknown, err)
 	}
 }
 
@@ -68,13 +51,13 @@ type slots struct {
 // take takes one of the bounded places.
 func (s *slots) take() error {
 	if s.closing.Load() {
-		return ErrClosed
+		return logerr.ErrClosed
 	}
 	select {
 	case s.taken <- struct{}{}:
 		return nil
 	default:
-		return ErrBusy
+		return logerr.ErrBusy
 	}
 }
 
@@ -114,6 +97,6 @@ func settle(ctx context.Context, f raft.Future, answered func()) error {
 	case err := <-done:
 		return appendError(err)
 	case <-ctx.Done():
-		return fmt.Errorf("%w (%v)", ErrOutcomeUnknown, context.Cause(ctx))
+		return fmt.Errorf("%w (%v)", logerr.ErrOutcomeUnknown, context.Cause(ctx))
 	}
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/raftstore/batcher"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // errLeadershipEnded is the answer of a handle whose term is over.
-var errLeadershipEnded = fmt.Errorf("%w: this leadership has ended", ErrNotLeader)
+var errLeadershipEnded = fmt.Errorf("%w: this leadership has ended", logerr.ErrNotLeader)
 
 // Leadership is one tenure of this peer: the term of one committed Lead entry.
 // Everything a leader proves or proposes goes through the handle, so that a
@@ -67,7 +68,7 @@ func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (*Leadership, error) {
 // barrier waits until all that was committed before is applied here.
 func (s *Store) barrier(ctx context.Context) error {
 	if s.raft.State() != raft.Leader {
-		return ErrNotLeader
+		return logerr.ErrNotLeader
 	}
 	return s.slots.await(ctx, func() raft.Future { return s.raft.Barrier(enqueueTimeout(ctx)) })
 }

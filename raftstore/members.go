@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Servers returns the latest raft configuration this peer knows: on the leader
@@ -20,7 +21,7 @@ func (s *Store) Servers() []Server {
 }
 
 // AddNonvoter adds a server that receives the log and has no vote. Like the
-// other changes it is made on the leader, else ErrNotLeader.
+// other changes it is made on the leader, else logerr.ErrNotLeader.
 func (s *Store) AddNonvoter(ctx context.Context, id, address string) error {
 	return s.change(ctx, func() raft.Future {
 		return s.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, enqueueTimeout(ctx))
@@ -57,7 +58,7 @@ func (s *Store) Remove(ctx context.Context, id string) error {
 func (s *Store) change(ctx context.Context, start func() raft.Future) error {
 	l := s.leading.Load()
 	if l == nil {
-		return ErrNotLeader
+		return logerr.ErrNotLeader
 	}
 	if err := s.slots.await(ctx, start); err != nil {
 		return err

@@ -66,12 +66,12 @@ type Transport interface {
 // made concurrently; payloads and answers are opaque to it.
 type Forwarder interface {
 	// Propose hands an encoded proposal to Store.ServeProposal of the leader.
-	// An error that wraps ErrNotLeader, ErrNoLeader or ErrBusy promises that
+	// An error that wraps logerr.ErrNotLeader, logerr.ErrNoLeader or logerr.ErrBusy promises that
 	// nothing was appended; any other error means that the outcome is unknown.
 	Propose(ctx context.Context, leader Server, payload []byte) ([]byte, error)
 	// ReadIndex asks Store.ConfirmedIndex of the leader. A question changes
 	// nothing, answered or not: every failure but the end of ctx wraps
-	// ErrNotLeader, ErrNoLeader or ErrBusy.
+	// logerr.ErrNotLeader, logerr.ErrNoLeader or logerr.ErrBusy.
 	ReadIndex(ctx context.Context, leader Server) (uint64, error)
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Progress is how well one server follows this leader.
@@ -19,11 +21,11 @@ type Progress struct {
 
 // Progress returns how well each server of the configuration follows, this
 // peer included, and the last index of the log here. Only a leader knows:
-// ErrNotLeader. That it leads still is for Confirm to prove.
+// logerr.ErrNotLeader. That it leads still is for Confirm to prove.
 func (s *Store) Progress() (all []Progress, last uint64, err error) {
 	l := s.leading.Load()
 	if l == nil {
-		return nil, 0, ErrNotLeader
+		return nil, 0, logerr.ErrNotLeader
 	}
 	last = s.raft.LastIndex()
 	for _, srv := range s.Servers() {

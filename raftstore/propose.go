@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // enqueueLimit bounds how long a command waits for raft's main loop to take it.
@@ -24,8 +25,8 @@ func enqueueTimeout(ctx context.Context) time.Duration {
 
 // Propose commits one command and returns what applying it gave. A follower
 // asks the leader. h names session, request and client; time and token are
-// filled in on the leader. Errors: ErrNotLeader, ErrNoLeader, ErrBusy (nothing
-// was appended), ErrOutcomeUnknown, or a refusal of the command itself.
+// filled in on the leader. Errors: logerr.ErrNotLeader, logerr.ErrNoLeader, logerr.ErrBusy (nothing
+// was appended), logerr.ErrOutcomeUnknown, or a refusal of the command itself.
 func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {
 	if l := s.leading.Load(); l != nil {
 		return s.append(ctx, l, h, c)
@@ -51,20 +52,20 @@ func (s *Store) Propose(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.R
 	}
 	var res fsm.Result
 	if err := cbor.Unmarshal(answer, &res); err != nil {
-		return fsm.Result{}, fmt.Errorf("%w: the leader's answer: %v", ErrOutcomeUnknown, err)
+		return fsm.Result{}, fmt.Errorf("%w: the leader's answer: %v", logerr.ErrOutcomeUnknown, err)
 	}
 	return res, nil
 }
 
-// Elsewhere returns the leader, if it is another peer. Errors: ErrNoLeader, or
-// ErrNotLeader where this peer is to ask itself.
+// Elsewhere returns the leader, if it is another peer. Errors: logerr.ErrNoLeader, or
+// logerr.ErrNotLeader where this peer is to ask itself.
 func (s *Store) Elsewhere() (Server, error) {
 	leader, ok := s.Leader()
 	switch {
 	case !ok:
-		return leader, ErrNoLeader
+		return leader, logerr.ErrNoLeader
 	case leader.ID == s.opts.ID:
-		return leader, fmt.Errorf("%w yet: it was elected and is still establishing", ErrNotLeader)
+		return leader, fmt.Errorf("%w yet: it was elected and is still establishing", logerr.ErrNotLeader)
 	default:
 		return leader, nil
 	}
@@ -86,10 +87,10 @@ func (s *Store) WhileLeads(ctx context.Context) (limited context.Context, stop f
 // forwardError keeps the promise of Forwarder: only these three say that
 // nothing was appended.
 func forwardError(err error) error {
-	if errors.Is(err, ErrNotLeader) || errors.Is(err, ErrNoLeader) || errors.Is(err, ErrBusy) {
+	if errors.Is(err, logerr.ErrNotLeader) || errors.Is(err, logerr.ErrNoLeader) || errors.Is(err, logerr.ErrBusy) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	return fmt.Errorf("%w: %w", logerr.ErrOutcomeUnknown, err)
 }
 
 // ServeProposal commits what a follower forwarded and returns the encoded
@@ -102,7 +103,7 @@ func (s *Store) ServeProposal(ctx context.Context, payload []byte) ([]byte, erro
 	}
 	l := s.leading.Load()
 	if l == nil || !h.Token.IsZero() {
-		return nil, ErrNotLeader
+		return nil, logerr.ErrNotLeader
 	}
 	res, err := s.append(ctx, l, h, c)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *Store) append(ctx context.Context, l *Leadership, h fsm.Header, c fsm.C
 	}
 	res, ok := f.Response().(fsm.Result)
 	if !ok {
-		return fsm.Result{}, fmt.Errorf("%w (raft gave no result)", ErrOutcomeUnknown)
+		return fsm.Result{}, fmt.Errorf("%w (raft gave no result)", logerr.ErrOutcomeUnknown)
 	}
 	return res, nil
 }

@@ -8,11 +8,12 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore/batcher"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Read returns a linearizable view: it holds every command that was
 // acknowledged, anywhere, before the call. Readers that wait together share
-// one proof. Errors: ErrNotLeader, ErrNoLeader, or the end of ctx.
+// one proof. Errors: logerr.ErrNotLeader, logerr.ErrNoLeader, or the end of ctx.
 func (s *Store) Read(ctx context.Context) (fsm.View, error) {
 	index, err := s.readIndex(ctx)
 	if err != nil {
@@ -46,14 +47,14 @@ func (s *Store) readIndex(ctx context.Context) (uint64, error) {
 func (s *Store) ConfirmedIndex(ctx context.Context) (uint64, error) {
 	l := s.leading.Load()
 	if l == nil || !l.ready.Load() {
-		return 0, ErrNotLeader
+		return 0, logerr.ErrNotLeader
 	}
 	index, err := l.reads.Do(ctx, struct{}{})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return 0, context.Cause(ctx)
 	case errors.Is(err, batcher.ErrFull):
-		return 0, fmt.Errorf("%w: %w", ErrBusy, err)
+		return 0, fmt.Errorf("%w: %w", logerr.ErrBusy, err)
 	}
 	return index, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore/backwards"
 	"github.com/trivet-ha/trivet/raftstore/logbridge"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/raftstore/termguard"
 	"github.com/trivet-ha/trivet/raftstore/transfer"
 )
@@ -112,7 +113,7 @@ func raftConfig(opts Options, notify chan<- bool, names func() []string) *raft.C
 // Transfer. A disk that hangs is waited for until ctx ends.
 func (s *Store) Close(ctx context.Context) error {
 	if s.slots.closing.Swap(true) {
-		return ErrClosed
+		return logerr.ErrClosed
 	}
 	s.stop()
 	close(s.machine.release)

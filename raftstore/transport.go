@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/acks"
 	"github.com/trivet-ha/trivet/raftstore/aftersnapshot"
 	"github.com/trivet-ha/trivet/raftstore/backwards"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/raftstore/termguard"
 )
 
@@ -64,7 +65,7 @@ func (t *provingTransport) relay() {
 		select {
 		case rpc := <-in:
 			if _, ok := rpc.Command.(*raft.TimeoutNowRequest); ok && t.silent() {
-				rpc.Respond(nil, ErrMuted)
+				rpc.Respond(nil, logerr.ErrMuted)
 				continue
 			}
 			if t.self.Answer(rpc) {
@@ -105,7 +106,7 @@ func (t *provingTransport) silent() bool { return t.dumb() || t.refusing.Load() 
 // answers with that one.
 func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if t.dumb() {
-		return ErrMuted
+		return logerr.ErrMuted
 	}
 	sent := t.acks.Sending(req.Term)
 	if err := t.Transport.AppendEntries(id, to, req, resp); err != nil {
@@ -129,7 +130,7 @@ func (t *provingTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddre
 // InstallSnapshot implements raft.Transport.
 func (t *provingTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	if t.dumb() {
-		return ErrMuted
+		return logerr.ErrMuted
 	}
 	return t.Transport.InstallSnapshot(id, to, req, resp, data)
 }
@@ -137,7 +138,7 @@ func (t *provingTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddre
 // RequestVote implements raft.Transport.
 func (t *provingTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	if t.silent() {
-		return ErrMuted
+		return logerr.ErrMuted
 	}
 	return t.Transport.RequestVote(id, to, req, resp)
 }
@@ -145,7 +146,7 @@ func (t *provingTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, 
 // RequestPreVote implements raft.WithPreVote.
 func (t *provingTransport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	if t.silent() {
-		return ErrMuted
+		return logerr.ErrMuted
 	}
 	return t.Transport.RequestPreVote(id, to, req, resp)
 }

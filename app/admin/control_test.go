@@ -16,7 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // doing answers every command the same way.
@@ -52,12 +52,12 @@ func TestRefusalsHaveTheirStatus(t *testing.T) {
 		status int
 		code   string
 	}{
-		{"no leader", doing{err: raftstore.ErrNoLeader}, 503, api.CodeNoLeader},
-		{"not the leader", doing{err: fmt.Errorf("x: %w", raftstore.ErrNotLeader)}, 503, api.CodeNoLeader},
-		{"busy", doing{err: raftstore.ErrBusy}, 503, api.CodeNoLeader},
-		{"closing", doing{err: raftstore.ErrClosed}, 503, api.CodeNoLeader},
-		{"too late", doing{err: errors.Join(raftstore.ErrNoLeader, context.DeadlineExceeded)}, 503, api.CodeNoLeader},
-		{"outcome unknown", doing{err: raftstore.ErrOutcomeUnknown}, 503, api.CodeOutcomeUnknown},
+		{"no leader", doing{err: logerr.ErrNoLeader}, 503, api.CodeNoLeader},
+		{"not the leader", doing{err: fmt.Errorf("x: %w", logerr.ErrNotLeader)}, 503, api.CodeNoLeader},
+		{"busy", doing{err: logerr.ErrBusy}, 503, api.CodeNoLeader},
+		{"closing", doing{err: logerr.ErrClosed}, 503, api.CodeNoLeader},
+		{"too late", doing{err: errors.Join(logerr.ErrNoLeader, context.DeadlineExceeded)}, 503, api.CodeNoLeader},
+		{"outcome unknown", doing{err: logerr.ErrOutcomeUnknown}, 503, api.CodeOutcomeUnknown},
 		{"table full", doing{res: fsm.Result{Code: fsm.TableFull}}, 507, api.CodeTableFull},
 		{"result forgotten", doing{res: fsm.Result{Code: fsm.OutcomeUnknown}}, 503, api.CodeOutcomeUnknown},
 		{"not found", doing{res: fsm.Result{Code: fsm.NotFound, Message: "gone"}}, 404, api.CodeNotFound},

@@ -10,7 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // followEvery is how often a verb looks whether raft has followed the members.
@@ -47,7 +47,7 @@ func (m *Membership) exclude(ctx context.Context, c fsm.Exclude) error {
 	}
 	for {
 		err := m.commit(ctx, c)
-		waits := errors.Is(err, raftstore.ErrNoLeader) || errors.Is(err, raftstore.ErrNotLeader) || errors.Is(err, cluster.ErrNoSession)
+		waits := errors.Is(err, logerr.ErrNoLeader) || errors.Is(err, logerr.ErrNotLeader) || errors.Is(err, cluster.ErrNoSession)
 		if err == nil || !lifted || !waits || ctx.Err() != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (m *Membership) awaitMembership(ctx context.Context, done func() bool) erro
 		select {
 		case <-time.After(followEvery):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: it is decided, raft has yet to follow; see 'trivet peers'", raftstore.ErrOutcomeUnknown)
+			return fmt.Errorf("%w: it is decided, raft has yet to follow; see 'trivet peers'", logerr.ErrOutcomeUnknown)
 		}
 	}
 	return nil

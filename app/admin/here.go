@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // askLimit bounds the wait for what another peer says of itself, unless the
@@ -110,7 +111,7 @@ func (h *Here) AskLeader(ctx context.Context, path string) (body []byte, self bo
 	}
 	m, member := h.Store.View().Member(l.ID)
 	if !known || !member {
-		return nil, false, fmt.Errorf("ask the leader: %w", raftstore.ErrNoLeader)
+		return nil, false, fmt.Errorf("ask the leader: %w", logerr.ErrNoLeader)
 	}
 	if body, err = h.Forward.Ask(ctx, m, path); err != nil {
 		return nil, false, &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader, Message: err.Error(), Hint: "ask again: leadership may be moving; see 'trivet status'"}

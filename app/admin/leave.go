@@ -10,8 +10,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Transfer moves leadership to a name or ID, "" for the best voter, and returns who
@@ -71,7 +71,7 @@ func (m *Membership) awaitLeader(ctx context.Context, ok func(id string) bool) e
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return fmt.Errorf("%w: the new leader is not known yet", raftstore.ErrOutcomeUnknown)
+			return fmt.Errorf("%w: the new leader is not known yet", logerr.ErrOutcomeUnknown)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 	m.Proposed(true)
 	if err := m.commit(ctx, fsm.RemoveMember{ID: m.Self.ID, Force: force}); err != nil {
 		resume()
-		m.Proposed(errors.Is(err, raftstore.ErrOutcomeUnknown))
+		m.Proposed(errors.Is(err, logerr.ErrOutcomeUnknown))
 		return err
 	}
 	return nil

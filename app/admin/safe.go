@@ -9,8 +9,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // safeLimit bounds the question what the cluster can lose: a script waits for it.
@@ -27,18 +27,18 @@ func (m *Membership) Safe(ctx context.Context, peer string) (Verdict, error) {
 	}
 	l, known := m.Store.Leader()
 	if !known {
-		return Verdict{}, fmt.Errorf("nothing is known for sure: %w", raftstore.ErrNoLeader)
+		return Verdict{}, fmt.Errorf("nothing is known for sure: %w", logerr.ErrNoLeader)
 	}
 	if l.ID == m.Self.ID {
 		return m.judge(ctx, of)
 	}
 	to, ok := m.Store.View().Member(l.ID)
 	if !ok {
-		return Verdict{}, fmt.Errorf("the leader is no member here yet: %w", raftstore.ErrNoLeader)
+		return Verdict{}, fmt.Errorf("the leader is no member here yet: %w", logerr.ErrNoLeader)
 	}
 	body, err := m.Forward.Ask(ctx, to, PathPeerSafe+"?peer="+url.QueryEscape(of.ID))
 	if err != nil {
-		return Verdict{}, fmt.Errorf("%w: %w", raftstore.ErrNoLeader, err)
+		return Verdict{}, fmt.Errorf("%w: %w", logerr.ErrNoLeader, err)
 	}
 	var v Verdict
 	if err := json.Unmarshal(body, &v); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/lease"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Paths of the questions on the peers' port.
@@ -22,8 +22,8 @@ const (
 // Only a leader answers: steps would else go from peer to peer. A caller that awaits
 // an end gets its answer when ctx, the longest wait, or the lease is over.
 func Answer(ctx context.Context, log Log, here *lease.Service, path string, question []byte) ([]byte, error) {
-	if _, err := log.Elsewhere(); !errors.Is(err, raftstore.ErrNotLeader) {
-		return nil, fmt.Errorf("%w: it is asked about leases", raftstore.ErrNotLeader)
+	if _, err := log.Elsewhere(); !errors.Is(err, logerr.ErrNotLeader) {
+		return nil, fmt.Errorf("%w: it is asked about leases", logerr.ErrNotLeader)
 	}
 	switch path {
 	case PathStep:

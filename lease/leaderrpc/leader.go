@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 const (
@@ -23,8 +24,8 @@ const (
 
 // Log tells who leads.
 type Log interface {
-	// Elsewhere returns the leader, or raftstore.ErrNotLeader where this peer leads
-	// itself, or raftstore.ErrNoLeader.
+	// Elsewhere returns the leader, or logerr.ErrNotLeader where this peer leads
+	// itself, or logerr.ErrNoLeader.
 	Elsewhere() (raftstore.Server, error)
 	// WhileLeads returns a context that ends when another leader is heard of.
 	WhileLeads(ctx context.Context) (limited context.Context, stop func())
@@ -64,19 +65,19 @@ func (l *Leader) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseSt
 	}
 	var said []fsm.LeaseStepped
 	if err := cbor.Unmarshal(answer, &said); err != nil {
-		return nil, fmt.Errorf("%w: the leader's answer: %w", raftstore.ErrOutcomeUnknown, err)
+		return nil, fmt.Errorf("%w: the leader's answer: %w", logerr.ErrOutcomeUnknown, err)
 	}
 	return said, nil
 }
 
 // AwaitEnd implements lease.Leader. Of more leases than it may ask about at once it
-// fails with raftstore.ErrBusy.
+// fails with logerr.ErrBusy.
 func (l *Leader) AwaitEnd(ctx context.Context, name string, token fencing.Token) error {
 	select {
 	case l.awaited <- struct{}{}:
 		defer func() { <-l.awaited }()
 	default:
-		return raftstore.ErrBusy
+		return logerr.ErrBusy
 	}
 	_, err := l.question(ctx, PathAwaitEnd, fsm.LeaseStep{Name: name, Token: token})
 	return err

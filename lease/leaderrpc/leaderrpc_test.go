@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/lease/leaderrpc"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -21,7 +22,7 @@ type site struct {
 	log     *memlog.Log
 	leads   *lease.Service
 	asks    *leaderrpc.Leader
-	answer  error           // of the leader's role, raftstore.ErrNotLeader while it leads
+	answer  error           // of the leader's role, logerr.ErrNotLeader while it leads
 	leading context.Context // ends when the follower hears of another leader
 	over    context.CancelCauseFunc
 	mute    bool // the leader answers nobody
@@ -30,7 +31,7 @@ type site struct {
 func open(t *testing.T, test func(s *site)) {
 	synctest.Test(t, func(t *testing.T) {
 		log := memlog.New(t)
-		s := &site{T: t, log: log, leads: lease.New(lease.Options{Log: log, Do: log}), answer: raftstore.ErrNotLeader}
+		s := &site{T: t, log: log, leads: lease.New(lease.Options{Log: log, Do: log}), answer: logerr.ErrNotLeader}
 		defer s.leads.Close()
 		s.leading, s.over = context.WithCancelCause(t.Context())
 		s.asks = leaderrpc.NewLeader(follower{s}, s)
@@ -105,7 +106,7 @@ func TestWhoLeadsIsAsked(t *testing.T) {
 		if !leaderrpc.NewLeader(follower{s}, s).Elsewhere() {
 			t.Error("leads-elsewhere: a follower believes that it leads")
 		}
-		s.answer = raftstore.ErrNotLeader
+		s.answer = logerr.ErrNotLeader
 		if leaderrpc.NewLeader(leader{s}, s).Elsewhere() {
 			t.Error("leads-elsewhere: a leader looks for another")
 		}
@@ -116,12 +117,12 @@ func TestWhoLeadsIsAsked(t *testing.T) {
 func TestOnlyALeaderAnswers(t *testing.T) {
 	open(t, func(s *site) {
 		g := s.acquire("a")
-		for _, role := range []error{nil, raftstore.ErrNoLeader} {
+		for _, role := range []error{nil, logerr.ErrNoLeader} {
 			s.answer = role
-			if _, err := s.asks.Step(s.Context(), []fsm.LeaseStep{{Name: "a", Holder: "one", Token: g.Token}}); !errors.Is(err, raftstore.ErrNotLeader) {
+			if _, err := s.asks.Step(s.Context(), []fsm.LeaseStep{{Name: "a", Holder: "one", Token: g.Token}}); !errors.Is(err, logerr.ErrNotLeader) {
 				t.Errorf("%v: %v", role, err)
 			}
-			if err := s.asks.AwaitEnd(s.Context(), "a", g.Token); !errors.Is(err, raftstore.ErrNotLeader) {
+			if err := s.asks.AwaitEnd(s.Context(), "a", g.Token); !errors.Is(err, logerr.ErrNotLeader) {
 				t.Errorf("%v: %v", role, err)
 			}
 		}
@@ -161,7 +162,7 @@ func TestEndsAreAwaitedInBounds(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := s.asks.AwaitEnd(s.Context(), "a", g.Token); !errors.Is(err, raftstore.ErrBusy) {
+		if err := s.asks.AwaitEnd(s.Context(), "a", g.Token); !errors.Is(err, logerr.ErrBusy) {
 			t.Errorf("one more: %v", err)
 		}
 		if _, err := s.leads.Release(s.Context(), "a", "one", g.Token); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Rules of the disk watchdog (docs/design.md#watchdog).
@@ -119,10 +120,10 @@ func (w *Watchdog) probe(ctx context.Context, a Authority) {
 		_, err := a.Propose(limited, fsm.Probe{})
 		cancel()
 		// Refused, not hung: a transfer is running and raft's loop is alive.
-		if err == nil || errors.Is(err, raftstore.ErrNotLeader) {
+		if err == nil || errors.Is(err, logerr.ErrNotLeader) {
 			w.note(time.Now())
 		}
-		if w.Probed != nil && ctx.Err() == nil && !errors.Is(err, raftstore.ErrNotLeader) {
+		if w.Probed != nil && ctx.Err() == nil && !errors.Is(err, logerr.ErrNotLeader) {
 			w.Probed(time.Since(began))
 		}
 		select {

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // hangingDisk is a disk whose write began at a moment of the test's choosing.
@@ -173,7 +174,7 @@ func TestProbesThatAreNotCommittedEndTheLeadership(t *testing.T) {
 		ends   bool
 	}{
 		"committed":             {func(context.Context) error { return nil }, false, false},
-		"refused in a transfer": {func(context.Context) error { return raftstore.ErrNotLeader }, false, false},
+		"refused in a transfer": {func(context.Context) error { return logerr.ErrNotLeader }, false, false},
 		"waits for followers":   {hangs, false, true},
 		"waits for its disk":    {hangs, true, true},
 		"fails at once":         {func(context.Context) error { return errors.New("input/output error") }, false, true},

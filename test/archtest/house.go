@@ -40,7 +40,7 @@ var children = []string{
 var parts = []string{
 	"app/dev/machine", "app/dev/simironic", "inspector/document", "inspector/lldp", "inspector/inspectordb",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
-	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/termguard", "raftstore/transfer", "raftstore/truncation",
+	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/logerr", "raftstore/termguard", "raftstore/transfer", "raftstore/truncation",
 	"fsm/fencing", "internal/httpserver/admission", "internal/logs", "internal/servicecreds", "internal/supportbundle",
 }
 
@@ -54,6 +54,7 @@ var exceptions = []exception{
 	{"inspector/ironic", "raftstore", "effects know nothing of Raft; declare the interface you need"},
 	{"failover/kube", "raftstore", "effects know nothing of Raft; declare the interface you need"},
 	{"failover/fence", "raftstore", "effects know nothing of Raft; declare the interface you need"},
+	{"inspector", "cluster", "declare the interface you need; raftstore/logerr has the errors of the log"},
 	{"haconfig", "raftstore", "admission needs no log; declare the interface you need"},
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // A leadership that has ended proposes nothing more, though raft still leads in its
@@ -24,7 +25,7 @@ func TestEndedLeadershipProposesNothing(t *testing.T) {
 		before := b.stores[first].View().Index()
 		l.End()
 		_, err := l.Propose(ctx, fsm.Probe{})
-		if now := b.stores[first].View().Index(); !errors.Is(err, raftstore.ErrNotLeader) || now != before {
+		if now := b.stores[first].View().Index(); !errors.Is(err, logerr.ErrNotLeader) || now != before {
 			t.Errorf("ended-leadership: it proposed: %v, and the log went from %d to %d", err, before, now)
 		}
 		if role, _ := b.stores[first].Role(); !role.Leader {

@@ -13,7 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Load writes through all peers at once and knows what was acknowledged.
@@ -218,7 +218,7 @@ func (c *Cluster) lame(now *Peer, old fencing.Token) {
 	defer cancel()
 	res, err := core.Store.Propose(ctx, fsm.Header{Token: old}, fsm.PutSetting{Key: "lame", Value: old.String()})
 	switch {
-	case errors.Is(err, raftstore.ErrNotLeader), errors.Is(err, raftstore.ErrNoLeader), errors.Is(err, raftstore.ErrOutcomeUnknown), errors.Is(err, raftstore.ErrBusy):
+	case errors.Is(err, logerr.ErrNotLeader), errors.Is(err, logerr.ErrNoLeader), errors.Is(err, logerr.ErrOutcomeUnknown), errors.Is(err, logerr.ErrBusy):
 	case err != nil:
 		c.Oracle.broken("stale-token: %s: %v", now.Name, err)
 	case res.Code == fsm.OK:

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // Peer is one simulated host: its disk, name and wall clock outlive its
@@ -204,7 +205,7 @@ func (f forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uint
 		return s.ConfirmedIndex(ctx)
 	})
 	if errors.Is(err, cluster.ErrNotMember) {
-		err = fmt.Errorf("%w: %w", raftstore.ErrNoLeader, err) // as cluster.Forwarder
+		err = fmt.Errorf("%w: %w", logerr.ErrNoLeader, err) // as cluster.Forwarder
 	}
 	return index, err
 }
@@ -216,7 +217,7 @@ func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path 
 		if core := to.Core(); core != nil {
 			return core.AnswerLending(ctx, path, question)
 		}
-		return nil, raftstore.ErrClosed
+		return nil, logerr.ErrClosed
 	})
 }
 
@@ -228,7 +229,7 @@ func ask[T any](ctx context.Context, from *Peer, leader raftstore.Server, fn fun
 		var zero T
 		core := to.Core()
 		if core == nil {
-			return zero, raftstore.ErrClosed
+			return zero, logerr.ErrClosed
 		}
 		if _, removed := core.Store.View().Removed(from.Name); removed {
 			return zero, cluster.ErrNotMember

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
 // TestForwardedTokenIsRefused forwards commands that carry a fencing token, the
@@ -26,7 +27,7 @@ func TestForwardedTokenIsRefused(t *testing.T) {
 			return err
 		}
 		token := lead.Core().Runner.Token()
-		if err := forward(fsm.Header{Token: token}); !errors.Is(err, raftstore.ErrNotLeader) {
+		if err := forward(fsm.Header{Token: token}); !errors.Is(err, logerr.ErrNotLeader) {
 			t.Errorf("forwarded-token: a command under the leader's token %v: %v, want ErrNotLeader", token, err)
 		}
 		if _, put := lead.Core().Store.View().Setting("forwarded"); put {
