@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of telling the others of a new address.
@@ -91,9 +92,7 @@ func (a announcer) run(ctx context.Context) {
 				a.log.Warn("advertise new address pending, retrying", "from", m.Address, "to", a.id.Address, "err", err)
 			}
 		}
-		select {
-		case <-time.After(announceEvery):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, announceEvery) {
 			return
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 )
 
@@ -89,9 +90,7 @@ func (b *backups) Run(ctx context.Context) {
 			b.failing.Error("take backup failed, retrying", "retry_in", backupRetry, "err", err)
 			wait = backupRetry
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, wait) {
 			return
 		}
 	}

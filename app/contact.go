@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -45,15 +46,8 @@ type absence struct {
 
 // run watches until ctx ends.
 func (c *contacts) run(ctx context.Context) {
-	tick := time.NewTicker(contactCheck)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			c.look(time.Now())
-		case <-ctx.Done():
-			return
-		}
+	for range pace.After(ctx, contactCheck) {
+		c.look(time.Now())
 	}
 }
 

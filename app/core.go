@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/lease/leaderrpc"
@@ -264,14 +265,7 @@ func (c *Core) run(lost orphan, removed func()) {
 
 func (c *Core) snapshotBySize(ctx context.Context) {
 	failing := logs.Limit(c.log)
-	tick := time.NewTicker(sizeCheck)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range pace.After(ctx, sizeCheck) {
 		if c.Store.Stats().LogBytes < snapshotBytes {
 			continue
 		}
@@ -328,9 +322,7 @@ func (c *Core) Rest(ctx context.Context) (resume func(), err error) {
 	workers := c.inspect.Workers
 	workers.Pause(true)
 	for held := c.held(); !workers.Idle() || held > 0; held = c.held() {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, pause) {
 			workers.Pause(c.maintained())
 			return nil, fmt.Errorf("its workers hold %d nodes still: %w", held, context.Cause(ctx))
 		}

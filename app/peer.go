@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 )
@@ -177,9 +178,7 @@ func (p *Peer) Ready(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, pause) {
 			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
 		}
 	}

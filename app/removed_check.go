@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -38,15 +39,8 @@ type electors interface {
 // run calls removed, once, when a server says that this peer is no member, and
 // returns then or with ctx.
 func (o orphan) run(ctx context.Context, removed func()) {
-	tick := time.NewTicker(orphanLook)
-	defer tick.Stop()
 	heard := time.Now()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range pace.After(ctx, orphanLook) {
 		if _, led := o.log.Leader(); led {
 			heard = time.Now()
 		}

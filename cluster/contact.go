@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -105,12 +106,10 @@ func NewContacts(o ContactOptions) *Contacts {
 // Run probes every other member until ctx ends, each in a goroutine of its own: a
 // peer that hangs delays no probe of another. It returns when all have ended.
 func (c *Contacts) Run(ctx context.Context) {
-	tick := time.NewTicker(ContactEvery / 2)
-	defer tick.Stop()
 	probing := make(map[string]context.CancelFunc) // by server ID; as many as there are members
 	var work sync.WaitGroup
 	defer work.Wait()
-	for {
+	for range pace.Every(ctx, ContactEvery/2) {
 		members := make(map[string]bool)
 		for _, m := range c.opts.Log.View().Members() {
 			if m.ID == c.opts.Self {
@@ -130,14 +129,9 @@ func (c *Contacts) Run(ctx context.Context) {
 			}
 		}
 		c.tick(members)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			for _, stop := range probing { // order-free: ctx has ended them all
-				stop()
-			}
-			return
-		}
+	}
+	for _, stop := range probing { // order-free: ctx has ended them all
+		stop()
 	}
 }
 
@@ -157,16 +151,9 @@ func (c *Contacts) tick(members map[string]bool) {
 
 // follow probes one member until ctx ends.
 func (c *Contacts) follow(ctx context.Context, id string) {
-	tick := time.NewTicker(ContactEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, ContactEvery) {
 		if m, ok := c.opts.Log.View().Member(id); ok { // its address may be another now
 			c.probe(ctx, m)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

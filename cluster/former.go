@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of asking former members.
@@ -116,16 +117,10 @@ func NewFormers(view func() fsm.View, ask FormerAsker, log *slog.Logger) *Former
 
 // Run works until ctx, the leadership, ends.
 func (f *Formers) Run(ctx context.Context, log FormerLog) error {
-	tick := time.NewTicker(formerEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, formerEvery) {
 		f.round(ctx, log)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
 	}
+	return nil
 }
 
 // round asks every former member at once: there are at most fsm.MaxFormer.

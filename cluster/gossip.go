@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of gossip. It is for display and for finding a higher incarnation;
@@ -168,17 +169,10 @@ func splitPort(hostport string) (string, int, error) {
 
 // Run looks for members that gossip does not see, until ctx ends.
 func (g *Gossip) Run(ctx context.Context) {
-	tick := time.NewTicker(rejoinEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, rejoinEvery) {
 		g.net.resolve(ctx)
 		if seeds := g.opts.Seeds(); len(seeds) > g.list.NumMembers()-1 {
 			g.join(ctx, seeds)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

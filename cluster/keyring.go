@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of the gossip keys of one peer.
@@ -99,19 +100,13 @@ func NewRingFollower(o RingOptions) *RingFollower { return &RingFollower{o: o, h
 
 // Run follows the log until ctx ends. What fails is tried again.
 func (f *RingFollower) Run(ctx context.Context) {
-	tick := time.NewTicker(ringLook)
-	defer tick.Stop()
-	for failing := false; ; {
+	failing := false
+	for range pace.Every(ctx, ringLook) {
 		err := f.step(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
 			f.o.Logger.Warn("install gossip keys failed, retrying", "err", err)
 		}
 		failing = err != nil
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

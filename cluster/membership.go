@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -61,18 +62,12 @@ func NewMembership(conf Configuration, self string, log *slog.Logger) *Membershi
 // Run works until ctx, the leadership, ends. A change that fails is tried again.
 func (m *Membership) Run(ctx context.Context) error {
 	m.since = make(map[string]time.Time)
-	tick := time.NewTicker(reconcileEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, reconcileEvery) {
 		if err := m.reconcile(ctx); err != nil && ctx.Err() == nil {
 			m.failing.Warn("change membership failed, retrying", "err", err)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
 	}
+	return nil
 }
 
 // reconcile makes at most one change: raft takes them one at a time anyway,

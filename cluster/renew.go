@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // renewCheck is how often a certificate is compared with the clock, which may be
@@ -52,9 +53,7 @@ func (r *Renewal) Run(ctx context.Context) {
 		if err := r.step(); err != nil {
 			r.log.Warn("renew peer certificate failed, keeping the current one", "not_after", r.Credentials().Leaf.NotAfter, "err", err)
 		}
-		select {
-		case <-time.After(renewCheck):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, renewCheck) {
 			return
 		}
 	}

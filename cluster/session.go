@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -108,10 +109,7 @@ func (s *Session) Run(ctx context.Context) {
 			s.failing.Debug("open or renew session failed, retrying", "err", err)
 			wait = reopenWait
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
+		pace.Wait(ctx, wait)
 	}
 }
 
@@ -259,9 +257,7 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 		if err != nil {
 			last = err
 		}
-		select {
-		case <-time.After(wait):
-		case <-hold.Done():
+		if !pace.Wait(hold, wait) {
 			return fsm.Result{}, errors.Join(last, context.Cause(hold)) // never nil, also without a last error
 		}
 	}
@@ -285,9 +281,7 @@ func (s *Session) DoIn(ctx context.Context, session fencing.Token, c fsm.Command
 		case err == nil || !again(err):
 			return res, err
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, wait) {
 			return fsm.Result{}, errors.Join(err, context.Cause(ctx))
 		}
 	}
@@ -331,9 +325,7 @@ func (s *Session) attemptIn(ctx context.Context, id fencing.Token, client string
 		case unknown == nil:
 			return fsm.Result{}, err // nothing happened; Do decides
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, wait) {
 			return fsm.Result{}, unknown
 		}
 	}

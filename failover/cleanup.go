@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // sweepEvery is how often the leader looks for marks without an owner: of a leader
@@ -18,7 +19,7 @@ const sweepEvery = time.Minute
 // sweep mends until ctx ends, at first when everything was seen.
 func (s *clusterController) sweep(ctx context.Context) {
 	for !s.tracker.Look().Synced {
-		if !pause(ctx, roundEvery) {
+		if !pace.Wait(ctx, roundEvery) {
 			return
 		}
 	}
@@ -31,7 +32,7 @@ func (s *clusterController) sweep(ctx context.Context) {
 				s.failing.Warn("remove unneeded taints failed, retrying", "kube_node", w.Name, "retry_in", sweepEvery, "err", err)
 			}
 		}
-		if !pause(ctx, sweepEvery) {
+		if !pace.Wait(ctx, sweepEvery) {
 			return
 		}
 	}

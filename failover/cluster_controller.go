@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -121,7 +122,7 @@ func (s *clusterController) watch(ctx context.Context) {
 			return
 		}
 		s.failing.Error("watch kube nodes failed, retrying; nothing fails over there", "err", err, "retry_in", watchAgain)
-		if !pause(ctx, watchAgain) {
+		if !pace.Wait(ctx, watchAgain) {
 			return
 		}
 	}
@@ -361,16 +362,4 @@ func (s *clusterController) tell(ctx context.Context, n Node, typ, reason, messa
 		defer s.mu.Unlock()
 		s.telling--
 	})
-}
-
-// pause waits and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

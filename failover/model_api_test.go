@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Name implements Cluster.
@@ -33,7 +34,7 @@ func (h *hand) Watch(ctx context.Context, seen Seen, synced func()) error {
 		if first {
 			synced()
 		}
-		if !pause(ctx, modelTick) {
+		if !pace.Wait(ctx, modelTick) {
 			return nil
 		}
 	}
@@ -89,7 +90,7 @@ func (h *hand) serving(ctx context.Context, verb string) error {
 	h.w.with(func() { t = h.w.trouble })
 	switch {
 	case t.silent:
-		pause(ctx, 3*time.Second)
+		pace.Wait(ctx, 3*time.Second)
 		return fmt.Errorf("%s: no answer: %w", verb, context.DeadlineExceeded)
 	case verb != "" && t.forbidden == verb:
 		return fmt.Errorf("%w: cannot %s", ErrForbidden, verb)
@@ -182,7 +183,7 @@ func (h *hand) Pods(ctx context.Context, node string) (pods []Pod, err error) {
 func (h *hand) DeletePod(ctx context.Context, p Pod) error {
 	var slow time.Duration
 	h.w.with(func() { slow = h.w.trouble.slowDelete })
-	pause(ctx, slow)
+	pace.Wait(ctx, slow)
 	return h.ask(ctx, "delete pod", func() error {
 		have := h.w.pods[p.Name]
 		switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -126,7 +127,7 @@ func (h *hand) do(ctx context.Context, what string, deed func() error) error {
 			return err
 		}
 	}
-	pause(context.Background(), 3*time.Millisecond)
+	pace.Wait(context.Background(), 3*time.Millisecond)
 	var err error
 	h.w.with(func() { err = deed() })
 	if now && (h.how == killAfter || h.how == pauseAfter) {
@@ -137,7 +138,7 @@ func (h *hand) do(ctx context.Context, what string, deed func() error) error {
 	if err == nil {
 		h.w.happened(what)
 	}
-	pause(context.Background(), 3*time.Millisecond)
+	pace.Wait(context.Background(), 3*time.Millisecond)
 	h.stands()
 	if ctx.Err() != nil && err == nil && h.how <= killAfter {
 		return ctx.Err()
@@ -190,7 +191,7 @@ func (h *hand) Propose(ctx context.Context, c fsm.Command) (res fsm.Result, err 
 		err = h.do(ctx, "to "+step.To.String(), commit)
 	default:
 		h.stands()
-		pause(ctx, time.Millisecond)
+		pace.Wait(ctx, time.Millisecond)
 		err = commit()
 	}
 	return res, err
@@ -200,7 +201,7 @@ func (h *hand) Propose(ctx context.Context, c fsm.Command) (res fsm.Result, err 
 func (h *hand) Confirm(ctx context.Context, _ time.Time) error {
 	h.stands()
 	leads := h.w.ledger.view().Leadership().Token == h.token
-	pause(ctx, 2*time.Millisecond)
+	pace.Wait(ctx, 2*time.Millisecond)
 	h.stands()
 	if !leads {
 		return errors.New("another peer leads")
@@ -258,10 +259,10 @@ func (b bmc) fails(ctx context.Context) error {
 	case fault == bothCannot, fault == deviceCannot && b.name == "bmc":
 		return errors.New("not supported in present state")
 	case fault == deviceHangs && b.name == "bmc":
-		pause(ctx, 20*time.Second)
+		pace.Wait(ctx, 20*time.Second)
 		return fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 	case fault == deviceLiesLate:
-		pause(ctx, 3*time.Second)
+		pace.Wait(ctx, 3*time.Second)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // modelPeers are the peers that vote.
@@ -93,7 +94,7 @@ func (l *ledger) must(c fsm.Command) fsm.Result {
 func (l *ledger) live(ctx context.Context, w *world) {
 	silent := make(map[string]time.Time) // by UID
 	said := make(map[string]bool)        // by UID: silent
-	for tick := 0; pause(ctx, time.Second); tick++ {
+	for tick := 0; pace.Wait(ctx, time.Second); tick++ {
 		if tick%4 == 0 {
 			for _, s := range l.sessions {
 				l.do(fsm.Header{}, fsm.RenewSession{Session: s})

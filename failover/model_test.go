@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of the model; they are those of the real thing where it has any.
@@ -220,7 +221,7 @@ func (w *world) touchPod(p *apiPod) {
 
 // live lets the machines and the controllers work until ctx ends.
 func (w *world) live(ctx context.Context) {
-	for tick := 0; pause(ctx, modelTick); tick++ {
+	for tick := 0; pace.Wait(ctx, modelTick); tick++ {
 		w.mu.Lock()
 		for _, p := range w.machines() {
 			w.kubelet(p)
@@ -479,7 +480,7 @@ func (w *world) cutPower(names ...string) {
 }
 
 // pass lets time go on.
-func (w *world) pass(d time.Duration) { pause(context.Background(), d) }
+func (w *world) pass(d time.Duration) { pace.Wait(context.Background(), d) }
 
 // until waits for something to become true.
 func (w *world) until(what string, limit time.Duration, is func() bool) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of the compatible mode.
@@ -152,7 +153,7 @@ func (s *clusterController) noobaa(ctx context.Context) {
 				continue
 			}
 		}
-		if !pause(ctx, noobaaIdle) {
+		if !pace.Wait(ctx, noobaaIdle) {
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -69,7 +70,7 @@ func (p *peerHosts) run(ctx context.Context, log Log) {
 	for {
 		v, _ := log.Changed()
 		p.find(ctx, v)
-		if !pause(ctx, findEvery) {
+		if !pace.Wait(ctx, findEvery) {
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Bounds of what a peer does to have an opinion.
@@ -88,12 +89,7 @@ func (p *Prober) Run(ctx context.Context) {
 	defer knocking.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for {
-		select {
-		case <-time.After(gather):
-		case <-ctx.Done():
-			return
-		}
+	for pace.Wait(ctx, gather) {
 		v, changed := p.o.Log.Changed()
 		p.follow(ctx, &knocking, v)
 		p.vote(ctx, v)
@@ -151,12 +147,7 @@ func (p *Prober) follow(ctx context.Context, knocking *sync.WaitGroup, v fsm.Vie
 // the interval that belongs to it, so that they do not all come at once.
 func (p *Prober) ask(ctx context.Context, k kubelet, state *probed) {
 	next := time.Now().Add(phase(k, p.o.Probe.Interval))
-	for {
-		select {
-		case <-time.After(time.Until(next)):
-		case <-ctx.Done():
-			return
-		}
+	for pace.Wait(ctx, time.Until(next)) {
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -173,7 +174,7 @@ func (r *remedy) rest(ctx context.Context, m fsm.Remediation, d time.Duration) b
 	v, _ := r.o.Log.Changed()
 	_, heard, _ := v.KubeVotes(m.Cluster, m.UID)
 	for end := time.Now().Add(d); time.Until(end) > 0; {
-		if !pause(ctx, min(againSoon, time.Until(end))) {
+		if !pace.Wait(ctx, min(againSoon, time.Until(end))) {
 			return false
 		}
 		v, _ := r.o.Log.Changed()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -207,7 +208,7 @@ func (t *target) takePower(ctx context.Context, m fsm.Remediation, d Device) (ev
 				return s, nil
 			}
 		}
-		if !pause(limited, every) {
+		if !pace.Wait(limited, every) {
 			return evidence{}, fmt.Errorf("%w: %v after the command its power is read as %v%s", limited.Err(), offWithin, p, andWhy(err))
 		}
 	}
@@ -221,7 +222,7 @@ func (t *target) confirmOff(ctx, limited context.Context, m fsm.Remediation, d D
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answer := t.knocking(ctx, knockLimit)
-	if !pause(limited, confirmInterval) {
+	if !pace.Wait(limited, confirmInterval) {
 		return s, PowerOff, limited.Err()
 	}
 	sent, machine := time.Now(), t.machine

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -314,7 +315,7 @@ func (r *remedy) detach(ctx context.Context, m fsm.Remediation) error {
 		case time.Since(r.since) > detachLimit:
 			return r.stuck(ctx, m, fmt.Sprintf("volumes are still attached after %v: %s", detachLimit, strings.Join(names, ", ")))
 		}
-		if !pause(ctx, pauseNow) {
+		if !pace.Wait(ctx, pauseNow) {
 			return ctx.Err()
 		}
 		pauseNow = min(pauseNow*3/2, detachLast)

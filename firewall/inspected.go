@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Bounds of the look at what Ironic inspects.
@@ -53,9 +54,7 @@ func NewFollow(ironic Inspections, log Log, logger *slog.Logger) *Follow {
 func (f *Follow) Run(ctx context.Context, a Authority) error {
 	f.looks, f.seen = 0, make(map[string]bool)
 	failed := false
-	tick := time.NewTicker(inspectedEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, inspectedEvery) {
 		err := f.once(ctx, a)
 		if ctx.Err() != nil {
 			return nil
@@ -71,12 +70,8 @@ func (f *Follow) Run(ctx context.Context, a Authority) error {
 			<-ctx.Done() // nothing is left to take back
 			return nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
 	}
+	return nil
 }
 
 // once looks and commits the difference.

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // defendEvery is how often at most the floating IP is defended against another
@@ -41,7 +43,7 @@ func (r *rivals) listen(a Address, failing *slog.Logger) {
 				r.tell(ctx, mac)
 			}
 			if err != nil || mac != "" {
-				idle(ctx, defendEvery)
+				pace.Wait(ctx, defendEvery)
 			}
 		}
 	})
@@ -51,16 +53,6 @@ func (r *rivals) listen(a Address, failing *slog.Logger) {
 func (r *rivals) tell(ctx context.Context, mac string) {
 	select {
 	case r.heard <- mac:
-	case <-ctx.Done():
-	}
-}
-
-// idle returns after d, or with ctx.
-func idle(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -186,11 +187,9 @@ func proven(a leader.Authority) Write {
 
 // again does a chore until ctx ends.
 func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
-	tick := time.NewTicker(c.Every)
-	defer tick.Stop()
 	defer k.note(c.Name, "")
 	var said string
-	for {
+	for range pace.Every(ctx, c.Every) {
 		err := c.Do(ctx, write)
 		switch {
 		case ctx.Err() != nil:
@@ -203,11 +202,6 @@ func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
 			said = ""
 			k.note(c.Name, "")
 			k.o.Logger.Info("webhook registration, annotations or budgets reconciled again", "object", c.Name)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

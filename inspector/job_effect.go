@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of what stands between a worker and the world.
@@ -45,9 +46,7 @@ func (e *effects) allowed(ctx context.Context) error {
 		if !errors.Is(err, errLate) || time.Since(began) >= renewalLimit {
 			return err
 		}
-		select {
-		case <-time.After(renewalPoll):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, renewalPoll) {
 			return err
 		}
 	}
@@ -194,12 +193,8 @@ func (e *effects) ironicBack(ctx context.Context) bool {
 func (e *effects) pause(ctx context.Context, d time.Duration) error {
 	e.pool.release()
 	defer e.pool.acquire()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !pace.Wait(ctx, d) {
 		return ctx.Err()
 	}
+	return nil
 }

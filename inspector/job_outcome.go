@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // outcome writes into the log what becomes of a request.
@@ -73,10 +73,7 @@ func (o *outcome) commit(c fsm.Command) (fsm.Result, error) {
 		case res.Code != fsm.TableFull:
 			return res, res.Err()
 		}
-		select {
-		case <-time.After(turnWait):
-		case <-ctx.Done():
-		}
+		pace.Wait(ctx, turnWait)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -61,9 +62,7 @@ func view(ctx context.Context, log Log, r Reading) (fsm.View, error) {
 		if !errors.Is(err, logerr.ErrNoLeader) && !errors.Is(err, logerr.ErrNotLeader) {
 			return v, err
 		}
-		select {
-		case <-time.After(readPause):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, readPause) {
 			return fsm.View{}, err
 		}
 	}

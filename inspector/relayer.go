@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -55,9 +56,7 @@ func (r *Relayer) Run(ctx context.Context, a leader.Authority) error {
 	for {
 		_, changed := r.Log.Changed()
 		work.look(ctx)
-		select { // a busy log is looked at ten times a second
-		case <-time.After(relayPause):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, relayPause) {
 			return nil
 		}
 		if r.Log.View().RelaysPending() > 0 {

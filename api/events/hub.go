@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Bounds of a hub.
@@ -131,12 +132,10 @@ func (h *Hub) follow(ctx context.Context, previous <-chan struct{}, done chan<- 
 		view, changed := h.log.Changed()
 		if view.LastEvent().Compare(h.position()) > 0 {
 			h.hand(ctx, view)
-			select {
-			case <-time.After(Pace):
-				continue
-			case <-ctx.Done():
+			if !pace.Wait(ctx, Pace) {
 				return
 			}
+			continue
 		}
 		select {
 		case <-changed:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Bounds of a reporter: 64 events a second at most, in one entry.
@@ -108,9 +109,7 @@ func (r *Reporter) Run(ctx context.Context) {
 			return
 		}
 		for r.pending() {
-			select {
-			case <-time.After(ReportEvery):
-			case <-ctx.Done():
+			if !pace.Wait(ctx, ReportEvery) {
 				return
 			}
 			r.send(ctx)

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // How a peer looks on: so often it asks, and for so long it waits for one answer.
@@ -53,9 +55,7 @@ func connects(ctx context.Context, at string) error {
 // that was in vain to the next answer.
 func longestVain(ctx context.Context, ask func(ctx context.Context) error) (longest time.Duration) {
 	var since time.Time
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, lookEvery) {
 		began := time.Now()
 		limited, cancel := context.WithTimeout(ctx, lookTimeout)
 		err := ask(limited)
@@ -72,20 +72,18 @@ func longestVain(ctx context.Context, ask func(ctx context.Context) error) (long
 		if err == nil {
 			since = time.Time{}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return longest
-		}
 	}
+	return longest
 }
 
 // doorOpen returns when this host's door was open, since began.
 func (d *Drill) doorOpen(ctx context.Context, began time.Time) []Span {
 	spans := []Span{}
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for open := false; d.Door != nil; {
+	if d.Door == nil {
+		return spans
+	}
+	open := false
+	for range pace.Every(ctx, lookEvery) {
 		now := time.Since(began).Milliseconds()
 		is := d.Door()
 		if is && !open {
@@ -95,11 +93,6 @@ func (d *Drill) doorOpen(ctx context.Context, began time.Time) []Span {
 			spans[len(spans)-1].ToMS = now
 		}
 		open = is
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return spans
-		}
 	}
 	return spans
 }

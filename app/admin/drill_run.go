@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -212,9 +213,6 @@ func (d *Drill) awaitReturn(ctx context.Context, struck time.Time, r *DrillRepor
 			row.Note = "the peer that was killed has not come back: 'systemctl status trivet' there"
 			return row
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		pace.Wait(ctx, pause)
 	}
 }

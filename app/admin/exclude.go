@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -73,9 +74,7 @@ func (m *Membership) followed(id string, from fsm.Exclusion, on bool) bool {
 // vote that an operator counts on would not be there.
 func (m *Membership) awaitMembership(ctx context.Context, done func() bool) error {
 	for !done() || !m.settled(ctx) || !done() {
-		select {
-		case <-time.After(followEvery):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, followEvery) {
 			return fmt.Errorf("%w: it is decided, raft has yet to follow; see 'trivet peers'", logerr.ErrOutcomeUnknown)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -274,9 +275,7 @@ func awaitPower(ctx context.Context, d failover.Device, m failover.Machine, want
 		if row.Power == want.String() {
 			return row
 		}
-		select {
-		case <-time.After(switchLook):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, switchLook) {
 			row.Error = cmp.Or(row.Error, fmt.Sprintf("the command was taken, and after %v it says %s", switchLimit, row.Power))
 			return row
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -68,9 +69,7 @@ func (m *Membership) awaitLeader(ctx context.Context, ok func(id string) bool) e
 		if l, known := m.Store.Leader(); known && ok(l.ID) {
 			return nil
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, pause) {
 			return fmt.Errorf("%w: the new leader is not known yet", logerr.ErrOutcomeUnknown)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -26,14 +27,7 @@ func (t *trio) strikes(ctx context.Context, every, lasting time.Duration) {
 		return
 	}
 	began := time.Now()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range pace.After(ctx, every) {
 		if lasting > 0 && time.Since(began) >= lasting {
 			return
 		}

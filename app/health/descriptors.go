@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Times of Descriptors.
@@ -46,15 +47,8 @@ func NewDescriptors(log *slog.Logger) *Descriptors {
 
 // Run looks until ctx ends.
 func (d *Descriptors) Run(ctx context.Context) {
-	tick := time.NewTicker(descriptorCheck)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, descriptorCheck) {
 		d.Note(d.open())
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

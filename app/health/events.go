@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -81,14 +82,7 @@ func (s *Self) hostFacts() hostFacts {
 
 // Run reports until ctx ends.
 func (h *HostEvents) Run(ctx context.Context) {
-	tick := time.NewTicker(hostLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range pace.After(ctx, hostLook) {
 		f := h.facts()
 		h.look(f)
 		if f.now.Sub(h.surveyed).Abs() >= hostSurvey {

@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // addressEvery is how often a peer looks whether its host could carry the floating
@@ -33,16 +34,9 @@ func (f *FloatingIP) problems() []doctor.Finding {
 
 // Run looks every addressEvery until ctx ends.
 func (f *FloatingIP) Run(ctx context.Context, conf func() config.Config) {
-	tick := time.NewTicker(addressEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, addressEvery) {
 		found := FloatingProblems(conf())
 		f.found.Store(&found)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Waiting for a rotation: it has three steps, each of which waits for the log's
@@ -64,10 +65,8 @@ func Gossip(t *term.Terminal, peer term.Peer) *cobra.Command {
 func awaitRotation(ctx context.Context, t *term.Terminal, peer term.Peer) error {
 	ctx, cancel := context.WithTimeout(ctx, rotationLimit)
 	defer cancel()
-	tick := time.NewTicker(rotationLook)
-	defer tick.Stop()
 	last := ""
-	for {
+	for range pace.Every(ctx, rotationLook) {
 		var now admin.GossipKeys
 		err := peer.Call(ctx, "GET", "/v1/gossip", nil, &now)
 		switch {
@@ -78,10 +77,6 @@ func awaitRotation(ctx context.Context, t *term.Terminal, peer term.Peer) error 
 			t.Say("%s: waits for %s", now.Stage, term.Dash(strings.Join(now.Missing, ", ")))
 			last = now.Stage
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return term.Fail(term.ExitOutcomeUnknown, "it goes on by itself: 'trivet gossip status'", "the rotation has not ended within %v", rotationLimit)
-		}
 	}
+	return term.Fail(term.ExitOutcomeUnknown, "it goes on by itself: 'trivet gossip status'", "the rotation has not ended within %v", rotationLimit)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/local"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // goneLimit bounds the wait for the daemon that has left: it stops and wipes.
@@ -135,9 +136,7 @@ func awaitGone(ctx context.Context, path string) (remains, error) {
 		if !errors.Is(err, datadir.ErrLocked) {
 			return peerUnseen, nil
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, pause) {
 			return peerUnseen, term.Fail(term.ExitFailed, "see its log; the peer is no member any more", "this peer has left, but has not stopped within %v", goneLimit)
 		}
 	}

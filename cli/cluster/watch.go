@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/client"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -138,10 +139,7 @@ func follow(ctx context.Context, t *term.Terminal, web *client.Client, q client.
 				t.Warn("no peer answers; asking again: %s", term.Printable(err.Error()))
 			}
 			away = true
-			select {
-			case <-time.After(watchPause):
-			case <-ctx.Done():
-			}
+			pace.Wait(ctx, watchPause)
 			continue
 		case away:
 			t.Say("a peer answers again; no event was missed")

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Bounds of an import.
@@ -208,9 +209,7 @@ func (t *takeover) send(ctx context.Context, path string, body []byte, check boo
 		if said.Code != api.CodeNoLeader && said.Code != api.CodeOutcomeUnknown || time.Now().After(end) {
 			return out, "", err
 		}
-		select {
-		case <-time.After(importPause):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, importPause) {
 			return out, "", context.Cause(ctx)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // ErrUnsupported says that the device can never do what was asked.
@@ -164,7 +165,7 @@ func (d *device) call(ctx context.Context, m failover.Machine, act string, try f
 		if final || tries > d.limits.Retries || ctx.Err() != nil {
 			return fail(tries, do, err)
 		}
-		if !pause(ctx, d.limits.Interval) {
+		if !pace.Wait(ctx, d.limits.Interval) {
 			return fail(tries, do, err)
 		}
 	}
@@ -179,16 +180,4 @@ func (d *device) try(ctx context.Context, to address, try func(context.Context, 
 		return late // the caller's context has not ended, and must not seem to
 	}
 	return err
-}
-
-// pause waits; false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

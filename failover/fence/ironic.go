@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // What Ironic calls power. Only the hard way off is ever asked for: what it calls
@@ -145,7 +146,7 @@ func (i throughIronic) settled(ctx context.Context, uuid string) (memory, error)
 			return last, nil
 		case err != nil, m.doing == "":
 			return m, err
-		case !pause(ctx, lookAtIronic):
+		case !pace.Wait(ctx, lookAtIronic):
 			return m, nil
 		}
 		last = m

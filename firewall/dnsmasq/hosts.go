@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 var _ firewall.Chains = (*Hosts)(nil)
@@ -213,10 +213,7 @@ func around(shut, open []file, f file, opens bool) (_, _ []file) {
 func (h *Hosts) writeAll(ctx context.Context, shut, open []file) error {
 	for i, f := range slices.Concat(shut, open) {
 		if i > 0 && i%burst == 0 {
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
-			}
+			pace.Wait(ctx, pause)
 		}
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("%d of %d files are written: %w", i, len(shut)+len(open), err)

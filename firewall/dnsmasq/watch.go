@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -68,9 +69,7 @@ func (w *Watch) Run(ctx context.Context) {
 		w.log.Warn("watch dnsmasq files failed, retrying", "err", err)
 		w.tell()
 		for err != nil {
-			select {
-			case <-time.After(watchAgain):
-			case <-ctx.Done():
+			if !pace.Wait(ctx, watchAgain) {
 				return
 			}
 			err = w.subscribe()

@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/netif"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -86,14 +87,7 @@ func (l *remadeFilter) runMade(ctx context.Context, made Filter) {
 // awaitMove returns when the place is another one, or with ctx.
 func (l *remadeFilter) awaitMove(ctx context.Context, was netif.Place) {
 	failing := logs.Limit(l.log)
-	tick := time.NewTicker(placeEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range pace.After(ctx, placeEvery) {
 		now, err := l.look(was.Index)
 		if err != nil {
 			failing.Warn("look at the interface of the PXE filter failed, retrying", "err", err)
@@ -109,9 +103,7 @@ func (l *remadeFilter) awaitMove(ctx context.Context, was netif.Place) {
 // await makes the filter as often as it takes, or until ctx ends.
 func (l *remadeFilter) await(ctx context.Context) {
 	for pause := retryFirst; ; pause = min(2*pause, lateEvery) {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !pace.Wait(ctx, pause) {
 			return
 		}
 		if l.remake() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Bounds of the watch.
@@ -42,12 +43,7 @@ func (w *Watch) Changed() <-chan struct{} { return w.changed }
 // Run looks until ctx ends. One goroutine calls it, once.
 func (w *Watch) Run(ctx context.Context) {
 	pause := glanceEvery
-	for {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
+	for pace.Wait(ctx, pause) {
 		began := time.Now()
 		w.look(ctx)
 		pause = restAfter(time.Since(began))

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Bounds of the watch.
@@ -57,23 +58,16 @@ func (w *Watch) Run(ctx context.Context) {
 			return
 		}
 		if !errors.Is(err, unix.ENOBUFS) {
-			pause(ctx)
+			pace.Wait(ctx, watchAgain)
 		}
 		for err != nil && ctx.Err() == nil {
 			w.log.Warn("watch PXE filter failed, retrying", "err", err)
 			if err = w.subscribe(); err != nil {
-				pause(ctx)
+				pace.Wait(ctx, watchAgain)
 			}
 		}
 		w.touched = false
 		w.tell() // there may have been changes meanwhile
-	}
-}
-
-func pause(ctx context.Context) {
-	select {
-	case <-time.After(watchAgain):
-	case <-ctx.Done():
 	}
 }
 

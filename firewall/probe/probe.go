@@ -18,6 +18,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of the test.
@@ -64,19 +65,12 @@ func (p *Probe) Found() ([]Server, error) {
 // Run tests at once and then every minute, until ctx ends. What it finds or
 // fails at is logged when it changes.
 func (p *Probe) Run(ctx context.Context) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, every) {
 		servers, err := p.Test(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		p.note(servers, err)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // maxAutoscalers is how many a namespace may have. More is an error, since a part
@@ -31,15 +32,8 @@ const (
 
 // Run asks now and then, so that Ready knows, until ctx ends.
 func (c *Cluster) Run(ctx context.Context) {
-	tick := time.NewTicker(askEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, askEvery) {
 		_, _ = c.Nodes(ctx) // Ready tells
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

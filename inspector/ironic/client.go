@@ -20,6 +20,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
@@ -164,11 +165,7 @@ func (l *line) do(ctx context.Context, k call) ([]byte, error) {
 			}
 			return nil, err
 		}
-		pause := time.NewTimer(l.interval)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !pace.Wait(ctx, l.interval) {
 			return nil, ended(ctx, k.name(), err)
 		}
 	}

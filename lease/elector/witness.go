@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Log is the replicated state.
@@ -64,10 +65,8 @@ func (w *Witness) Elections() []*Election { return w.elections }
 
 // Run asks until ctx ends. It is called once.
 func (w *Witness) Run(ctx context.Context) {
-	tick := time.NewTicker(w.o.Bound / asksPerBound)
-	defer tick.Stop()
 	knows := true
-	for {
+	for range pace.Every(ctx, w.o.Bound/asksPerBound) {
 		err := w.ask(ctx)
 		if ctx.Err() != nil {
 			return
@@ -75,11 +74,6 @@ func (w *Witness) Run(ctx context.Context) {
 		if knows != (err == nil) {
 			knows = err == nil
 			w.o.Logger.Debug("knowledge of the leader has changed", "known", knows, "err", err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

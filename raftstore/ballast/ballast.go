@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Sizes in bytes. On a file system so small that they are a large part of it,
@@ -123,15 +125,8 @@ func (b *Ballast) Unfit() error {
 
 // Run lays the ballast and watches the free space until ctx ends.
 func (b *Ballast) Run(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, lookEvery) {
 		b.watch()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

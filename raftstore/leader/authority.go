@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Authority is what a duty acts under: the fencing token of one leadership and
@@ -61,14 +62,7 @@ func Confirmed(ctx context.Context, a Authority, d time.Duration) (context.Conte
 // reconfirm renews the proof three times per d and cancels when the newest one
 // is d old. It ends with ctx.
 func reconfirm(ctx context.Context, cancel context.CancelCauseFunc, a Authority, proven time.Time, d time.Duration) {
-	tick := time.NewTicker(d / 3)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range pace.After(ctx, d/3) {
 		t0 := time.Now()
 		if err := confirmWithin(ctx, a, t0, time.Until(proven.Add(d))); err != nil {
 			cancel(fmt.Errorf("authority not confirmed within %v: %w", d, err))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -168,15 +169,8 @@ func (f *Fitness) Stop() {
 
 // Run keeps raft informed until ctx ends.
 func (f *Fitness) Run(ctx context.Context) {
-	tick := time.NewTicker(fitnessCheck)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, fitnessCheck) {
 		f.update()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

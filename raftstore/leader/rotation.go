@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of the rotation of the gossip key.
@@ -34,18 +35,12 @@ func (*Rotation) Name() string { return "gossip keys" }
 
 // Run implements Duty. A step that fails is tried again.
 func (r *Rotation) Run(ctx context.Context, a Authority) error {
-	tick := time.NewTicker(rotationLook)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, rotationLook) {
 		if err := r.step(ctx, a); err != nil && ctx.Err() == nil {
 			r.failing.Warn("advance gossip key rotation failed, retrying", "err", err)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
 	}
+	return nil
 }
 
 // step takes the next step once every peer that lives has confirmed the present

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -95,26 +96,18 @@ func (w *Watchdog) Run(ctx context.Context, a Authority) error {
 	}()
 	defer func() { stop(); <-done }()
 
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
+	for range pace.After(ctx, watchEvery) {
 		if age := w.Age(); age > w.limit {
 			w.trip()
 			return fmt.Errorf("%w: no probe committed for %v", ErrHung, age.Round(time.Millisecond))
 		}
 	}
+	return nil
 }
 
 // probe commits one probe a second, under a deadline of its own.
 func (w *Watchdog) probe(ctx context.Context, a Authority) {
-	tick := time.NewTicker(probeEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, probeEvery) {
 		limited, cancel := context.WithTimeout(ctx, w.limit)
 		began := time.Now()
 		_, err := a.Propose(limited, fsm.Probe{})
@@ -125,11 +118,6 @@ func (w *Watchdog) probe(ctx context.Context, a Authority) {
 		}
 		if w.Probed != nil && ctx.Err() == nil && !errors.Is(err, logerr.ErrNotLeader) {
 			w.Probed(time.Since(began))
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }
@@ -193,15 +181,8 @@ func (w *Watchdog) stuckFor() time.Duration {
 
 // Guard watches this peer's own disk until ctx ends.
 func (w *Watchdog) Guard(ctx context.Context) {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
+	for range pace.Every(ctx, watchEvery) {
 		w.guard()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

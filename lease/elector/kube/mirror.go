@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	failoverkube "github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/lease/elector"
 )
 
@@ -66,9 +67,8 @@ func (m *Mirror) Close() { utilnet.CloseIdleConnectionsFor(m.http.Transport) }
 // Run writes what mine says, as long as it says anything, until ctx ends. It logs once
 // that it fails, and once that it works again.
 func (m *Mirror) Run(ctx context.Context, mine func() elector.Claim) {
-	tick := time.NewTicker(m.o.TTL / writes)
-	defer tick.Stop()
-	for failing := false; ; {
+	failing := false
+	for range pace.Every(ctx, m.o.TTL/writes) {
 		if w := mine().At(m.o.Now()); w.Name != "" {
 			err := m.Write(ctx, w)
 			if (err != nil) != failing && ctx.Err() == nil {
@@ -78,11 +78,6 @@ func (m *Mirror) Run(ctx context.Context, mine func() elector.Claim) {
 					m.o.Logger.Info("Kubernetes leader record is current again", "name", m.o.Name)
 				}
 			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }

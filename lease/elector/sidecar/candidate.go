@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/lease/elector"
 )
 
@@ -113,7 +114,7 @@ func (c *Candidate) Run(ctx context.Context) error {
 		default:
 			c.failing.Warn("acquire lease failed, retrying", "lease", c.o.Lease, "err", err)
 		}
-		wait(ctx, c.o.TTL/retries)
+		pace.Wait(ctx, c.o.TTL/retries)
 	}
 	return nil
 }
@@ -150,7 +151,7 @@ func (c *Candidate) look(ctx context.Context) {
 		if c.waiting() {
 			c.read(ctx)
 		}
-		wait(ctx, c.o.TTL/retries)
+		pace.Wait(ctx, c.o.TTL/retries)
 	}
 }
 
@@ -186,14 +187,4 @@ func (c *Candidate) read(ctx context.Context) {
 func refusal(err error) bool {
 	var no *api.Error
 	return errors.As(err, &no) && slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}, no.Status)
-}
-
-// wait returns after d, or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
