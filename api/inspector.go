@@ -259,22 +259,35 @@ func options(allow string) echo.HandlerFunc {
 }
 
 func versions(c echo.Context) error {
-	return replyJSON(c, http.StatusOK, fmt.Appendf(nil,
-		`{"versions":[{"id":"%s","links":[{"href":"%s/v1","rel":"self"}],"status":"CURRENT"}]}`, maximumVersion, rootOf(c.Request())))
+	type version struct {
+		ID     string  `json:"id"`
+		Links  [1]link `json:"links"`
+		Status string  `json:"status"`
+	}
+	return replyValue(c, http.StatusOK, map[string]any{"versions": [1]version{{maximumVersion, selfLink(rootOf(c.Request()) + "/v1"), "CURRENT"}}})
 }
+
+// link is a link to a resource, as the contract has it.
+type link struct {
+	Href string `json:"href"`
+	Rel  string `json:"rel"`
+}
+
+// selfLink is how a resource says where it is.
+func selfLink(href string) [1]link { return [1]link{{href, "self"}} }
 
 // resources lists the parts of the API. Clients look for the rules here before
 // they use them.
 func resources(c echo.Context) error {
-	root := rootOf(c.Request())
-	body := []byte(`{"resources":[`)
-	for n, name := range [...]string{"continue", "introspection", "rules"} {
-		if n > 0 {
-			body = append(body, ',')
-		}
-		body = fmt.Appendf(body, `{"links":[{"href":"%s/v1/%s","rel":"self"}],"name":"%s"}`, root, name, name)
+	type part struct {
+		Links [1]link `json:"links"`
+		Name  string  `json:"name"`
 	}
-	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+	var parts []part
+	for _, name := range []string{"continue", "introspection", "rules"} {
+		parts = append(parts, part{selfLink(rootOf(c.Request()) + "/v1/" + name), name})
+	}
+	return replyValue(c, http.StatusOK, map[string]any{"resources": parts})
 }
 
 // limited returns the context in which a request is worked on.
@@ -328,7 +341,7 @@ func (i *Inspector) callback(callers *callbackRates, documents bodies) echo.Hand
 		if err != nil {
 			return err
 		}
-		return replyJSON(c, http.StatusOK, append(appendText([]byte(`{"uuid":`), node), '}'))
+		return replyValue(c, http.StatusOK, map[string]any{"uuid": node})
 	})
 }
 

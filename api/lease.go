@@ -82,26 +82,28 @@ func leaseErrors(h echo.HandlerFunc) echo.HandlerFunc {
 		var asked *nameless
 		switch {
 		case errors.As(err, &held):
-			return replyJSON(c, http.StatusConflict, appendHeld(nil, held))
+			return replyValue(c, http.StatusConflict, map[string]any{
+				"error": errorText{Message: held.Error()}, "holder": held.Holder, "remaining_ms": held.Remaining.Milliseconds(), "token": held.Token,
+			})
 		case errors.As(err, &asked):
 			c.Response().Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
-			return replyJSON(c, http.StatusServiceUnavailable, appendAsked(nil, asked))
+			return replyValue(c, http.StatusServiceUnavailable, map[string]any{"error": errorText{Message: asked.Error()}, "request_id": asked.request})
 		case errors.Is(err, fsm.Expired):
 			return refuse(http.StatusGone, "%v", err)
 		case errors.Is(err, fsm.Fenced):
 			return refuse(http.StatusPreconditionFailed, "%v", err)
 		case errors.Is(err, fsm.TableFull):
-			return replyJSON(c, http.StatusInsufficientStorage, appendFull(nil, err))
+			// The code tells it from the refusal of a proxy whose disk is full.
+			return replyValue(c, http.StatusInsufficientStorage, map[string]any{"error": errorText{CodeTableFull, err.Error()}})
 		}
 		return err
 	}
 }
 
-// appendFull writes a refusal for want of room. Its code tells it from that of a proxy,
-// whose disk is full.
-func appendFull(b []byte, err error) []byte {
-	b = append(append(append(b, `{"error":{"code":"`...), CodeTableFull...), `","message":`...)
-	return append(appendText(b, err.Error()), "}}"...)
+// errorText is what a refusal says.
+type errorText struct {
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message"`
 }
 
 // nameless is a request that has no answer yet: the same again under its ID gets it.
@@ -121,11 +123,6 @@ func named(err error, request string) error {
 	return &nameless{err, request}
 }
 
-func appendAsked(b []byte, n *nameless) []byte {
-	b = append(appendText(append(b, `{"error":{"message":`...), n.Error()), `},"request_id":`...)
-	return append(appendText(b, n.request), '}')
-}
-
 func (l lendingAPI) listLeases(c echo.Context) error {
 	limit, err := pageLimit(query(c))
 	if err != nil {
@@ -137,8 +134,11 @@ func (l lendingAPI) listLeases(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, more := appendPage([]byte(`{"leases":`), all, limit, appendGrant)
-	return replyJSON(c, http.StatusOK, append(strconv.AppendBool(append(body, `,"more":`...), more), '}'))
+	page, more, err := pageOf(all, limit, shownGrant)
+	if err != nil {
+		return err
+	}
+	return replyValue(c, http.StatusOK, map[string]any{"leases": page, "more": more})
 }
 
 // showLease reads a lease, or with wait= waits until it is not the one whose token
@@ -324,27 +324,22 @@ func tokenOf(what, text string, needed bool) (fencing.Token, error) {
 
 func replyGrant(c echo.Context, status int, g lease.Grant) error {
 	c.Response().Header().Set("ETag", quoted(g.Token))
-	return replyJSON(c, status, appendGrant(nil, g))
+	return replyValue(c, status, shownGrant(g))
 }
 
 func quoted(t fencing.Token) string { return `"` + t.String() + `"` }
 
-// appendGrant writes a lease. Times are whole milliseconds, rounded down: who counts
-// on what remains counts on less.
-func appendGrant(b []byte, g lease.Grant) []byte {
-	b = appendText(append(b, `{"holder":`...), g.Holder)
-	b = appendText(append(b, `,"metadata":`...), g.Metadata)
-	b = appendText(append(b, `,"name":`...), g.Name)
-	b = strconv.AppendInt(append(b, `,"remaining_ms":`...), g.Remaining.Milliseconds(), 10)
-	b = append(append(append(b, `,"token":"`...), g.Token.String()...), '"')
-	b = strconv.AppendInt(append(b, `,"ttl_ms":`...), g.TTL.Milliseconds(), 10)
-	return append(b, '}')
+// listedGrant is a lease as answers show it. Times are whole milliseconds, rounded down:
+// a holder that counts on what remains counts on less.
+type listedGrant struct {
+	Holder    string        `json:"holder"`
+	Metadata  string        `json:"metadata"`
+	Name      string        `json:"name"`
+	Remaining int64         `json:"remaining_ms"`
+	Token     fencing.Token `json:"token"`
+	TTL       int64         `json:"ttl_ms"`
 }
 
-// appendHeld writes a refusal that names who has the lease.
-func appendHeld(b []byte, h *lease.Held) []byte {
-	b = append(appendText(append(b, `{"error":{"message":`...), h.Error()), '}')
-	b = appendText(append(b, `,"holder":`...), h.Holder)
-	b = strconv.AppendInt(append(b, `,"remaining_ms":`...), h.Remaining.Milliseconds(), 10)
-	return append(append(append(b, `,"token":"`...), h.Token.String()...), `"}`...)
+func shownGrant(g lease.Grant) listedGrant {
+	return listedGrant{Holder: g.Holder, Metadata: g.Metadata, Name: g.Name, Remaining: g.Remaining.Milliseconds(), Token: g.Token, TTL: g.TTL.Milliseconds()}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -82,7 +81,11 @@ func (l lendingAPI) showGroup(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		return replyJSON(c, http.StatusOK, groupPage(c, g, limit))
+		body, err := groupPage(c, g, limit)
+		if err != nil {
+			return err
+		}
+		return reply(c, http.StatusOK, jsonType, body)
 	}
 	if err := waits(ctx, admission.Stream); err != nil {
 		return err
@@ -92,23 +95,24 @@ func (l lendingAPI) showGroup(c echo.Context) error {
 		return err
 	}
 	var body []byte
-	err = alongside(ctx, admission.Dear, func() error {
-		body = groupPage(c, g, limit)
-		return nil
+	err = alongside(ctx, admission.Dear, func() (err error) {
+		body, err = groupPage(c, g, limit)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	return replyJSON(c, http.StatusOK, body)
+	return reply(c, http.StatusOK, jsonType, body)
 }
 
 // groupPage writes the page that a request asks for, and its tag.
-func groupPage(c echo.Context, g lease.Group, limit int) []byte {
+func groupPage(c echo.Context, g lease.Group, limit int) ([]byte, error) {
 	c.Response().Header().Set("ETag", `"`+g.Tag()+`"`)
-	body := append(appendText([]byte(`{"component":`), c.Param("component")), `,"index":`...)
-	body = append(strconv.AppendUint(body, g.Index, 10), `,"members":`...)
-	body, more := appendPage(body, slices.Values(g.After(query(c).Get("marker"))), limit, appendMember)
-	return append(strconv.AppendBool(append(body, `,"more":`...), more), '}')
+	page, more, err := pageOf(slices.Values(g.After(query(c).Get("marker"))), limit, shownMember)
+	if err != nil {
+		return nil, err
+	}
+	return encode(map[string]any{"component": c.Param("component"), "index": g.Index, "members": page, "more": more})
 }
 
 func unquoted(tag string) string {
@@ -135,13 +139,17 @@ func (l lendingAPI) showOwner(c echo.Context) error {
 	if !ok {
 		return refuse(http.StatusNotFound, "Component %s has no member", component)
 	}
-	body := append(strconv.AppendUint([]byte(`{"index":`), g.Index, 10), `,"owner":`...)
-	return replyJSON(c, http.StatusOK, append(appendMember(body, owner), '}'))
+	return replyValue(c, http.StatusOK, map[string]any{"index": g.Index, "owner": shownMember(owner)})
 }
 
-func appendMember(b []byte, m fsm.GroupMember) []byte {
-	b = appendText(append(b, `{"id":`...), m.ID)
-	b = appendText(append(b, `,"lease":`...), m.Lease)
-	b = appendText(append(b, `,"metadata":`...), m.Metadata)
-	return append(append(append(b, `,"token":"`...), m.Token.String()...), `"}`...)
+// listedMember is a member of a group as answers show it.
+type listedMember struct {
+	ID       string        `json:"id"`
+	Lease    string        `json:"lease"`
+	Metadata string        `json:"metadata"`
+	Token    fencing.Token `json:"token"`
+}
+
+func shownMember(m fsm.GroupMember) listedMember {
+	return listedMember{ID: m.ID, Lease: m.Lease, Metadata: m.Metadata, Token: m.Token}
 }

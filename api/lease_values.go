@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -79,8 +78,7 @@ func (l lendingAPI) putValue(c echo.Context) error {
 		return named(err, request)
 	}
 	c.Response().Header().Set("ETag", quoted(version))
-	answer := appendText([]byte(`{"key":`), key)
-	return replyJSON(c, http.StatusOK, append(append(append(answer, `,"version":"`...), version.String()...), `"}`...))
+	return replyValue(c, http.StatusOK, map[string]any{"key": key, "version": version})
 }
 
 func (l lendingAPI) removeValue(c echo.Context) error {
@@ -127,15 +125,21 @@ func (l lendingAPI) listValues(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, more := appendPage(nil, all, limit, appendListed)
-	body := append(strconv.AppendBool([]byte(`{"more":`), more), `,"values":`...)
-	return replyJSON(c, http.StatusOK, append(append(body, page...), '}'))
+	page, more, err := pageOf(all, limit, shownValue)
+	if err != nil {
+		return err
+	}
+	return replyValue(c, http.StatusOK, map[string]any{"more": more, "values": page})
 }
 
-// appendListed writes a value without its data.
-func appendListed(b []byte, v fsm.Value) []byte {
-	b = strconv.AppendInt(append(b, `{"bytes":`...), int64(len(v.Data)), 10)
-	b = appendText(append(b, `,"key":`...), v.Key)
-	b = appendText(append(b, `,"lease":`...), v.Lease)
-	return append(append(append(b, `,"version":"`...), v.Version.String()...), `"}`...)
+// listedValue is a value without its data, as lists show it.
+type listedValue struct {
+	Bytes   int           `json:"bytes"`
+	Key     string        `json:"key"`
+	Lease   string        `json:"lease"`
+	Version fencing.Token `json:"version"`
+}
+
+func shownValue(v fsm.Value) listedValue {
+	return listedValue{Bytes: len(v.Data), Key: v.Key, Lease: v.Lease, Version: v.Version}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/labstack/echo/v4"
 
@@ -47,7 +48,7 @@ func (i *Inspector) nodes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return replyValue(c, nodeList{Nodes: append([]inspector.NodeName{}, all...)})
+	return replyValue(c, http.StatusOK, nodeList{Nodes: append([]inspector.NodeName{}, all...)})
 }
 
 func (i *Inspector) node(c echo.Context) error {
@@ -61,5 +62,5 @@ func (i *Inspector) node(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return replyValue(c, one)
+	return replyValue(c, http.StatusOK, one)
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -26,20 +28,18 @@ func pageLimit(q url.Values) (int, error) {
 	return min(limit, maxPage), nil
 }
 
-// appendPage writes what comes first, as an array, and reports whether there is more.
-func appendPage[T any](b []byte, all iter.Seq[T], limit int, write func([]byte, T) []byte) (page []byte, more bool) {
-	b = append(b, '[')
-	begin, n := len(b), 0
+// pageOf encodes what comes first, as shown shows it, and reports whether there is more.
+func pageOf[T, S any](all iter.Seq[T], limit int, shown func(T) S) (page []json.RawMessage, more bool, err error) {
+	page, length := []json.RawMessage{}, 0
 	for one := range all {
-		if n == limit || len(b)-begin >= maxPageBytes {
-			more = true
-			break
+		if len(page) == limit || length >= maxPageBytes {
+			return page, true, nil
 		}
-		if n > 0 {
-			b = append(b, ',')
+		text, err := encode(shown(one))
+		if err != nil {
+			return nil, false, fmt.Errorf("encode an entry of a page: %w", err)
 		}
-		b = write(b, one)
-		n++
+		page, length = append(page, text), length+len(text)
 	}
-	return append(b, ']'), more
+	return page, false, nil
 }

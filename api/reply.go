@@ -44,13 +44,23 @@ func replyJSON(c echo.Context, status int, value []byte) error {
 	return reply(c, status, jsonType, append(value, '\n'))
 }
 
-// replyValue sends what encodes to JSON.
-func replyValue(c echo.Context, value any) error {
-	body, err := json.Marshal(value)
+// replyValue sends what encodes to JSON. Maps are sent with their keys in order.
+func replyValue(c echo.Context, status int, value any) error {
+	body, err := encode(value)
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	return replyJSON(c, http.StatusOK, body)
+	return reply(c, status, jsonType, body)
+}
+
+// encode writes a JSON value and the newline that ends it on the wire. Like the original
+// it escapes nothing for HTML.
+func encode(value any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(value)
+	return out.Bytes(), err
 }
 
 // refuse is a refusal in the contract's words.
@@ -179,13 +189,11 @@ func appendText(b []byte, s string) []byte {
 		b = append(b, s...)
 		return append(b, '"')
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
+	text, err := encode(s)
+	if err != nil {
 		return strconv.AppendQuoteToASCII(b, "unprintable") // a string always encodes
 	}
-	return append(b, bytes.TrimRight(out.Bytes(), "\n")...)
+	return append(b, bytes.TrimRight(text, "\n")...)
 }
 
 func isPlain(b byte) bool { return ' ' <= b && b <= '~' && b != '"' && b != '\\' }

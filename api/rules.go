@@ -55,16 +55,16 @@ func (a rulesAPI) listRules(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body := []byte(`{"rules":[`)
-	for n, rule := range all {
-		if n > 0 {
-			body = append(body, ',')
-		}
-		if body, err = appendRule(body, rule, prefixOf(c.Request()), false); err != nil {
+	list := make([]shownRule, 0, len(all))
+	for _, rule := range all {
+		shown, err := decodeRule(rule, prefixOf(c.Request()))
+		if err != nil {
 			return err
 		}
+		shown.Actions, shown.Conditions = nil, nil // as lists show it
+		list = append(list, shown)
 	}
-	return replyJSON(c, http.StatusOK, append(body, "]}"...))
+	return replyValue(c, http.StatusOK, map[string]any{"rules": list})
 }
 
 func (a rulesAPI) createRule(c echo.Context) error {
@@ -133,28 +133,27 @@ func (a rulesAPI) deleteRules(c echo.Context) error {
 var plainType = []string{"text/plain; charset=utf-8"}
 
 func replyRule(c echo.Context, status int, rule fsm.Rule) error {
-	body, err := appendRule(nil, rule, prefixOf(c.Request()), true)
+	shown, err := decodeRule(rule, prefixOf(c.Request()))
 	if err != nil {
 		return err
 	}
-	return replyJSON(c, status, body)
+	return replyValue(c, status, shown)
 }
 
-// appendRule writes a rule, whole or as lists show it, its names in order. Its
-// link has no host.
-func appendRule(b []byte, rule fsm.Rule, prefix string, whole bool) ([]byte, error) {
-	var stored struct{ Actions, Conditions, Description, Scope json.RawMessage }
-	if err := json.Unmarshal(rule.Body, &stored); err != nil {
-		return nil, fmt.Errorf("rule %s: %w", rule.UUID, err)
+// shownRule is a rule as answers show it, its names in order.
+type shownRule struct {
+	Actions     json.RawMessage `json:"actions,omitempty"`
+	Conditions  json.RawMessage `json:"conditions,omitempty"`
+	Description json.RawMessage `json:"description"`
+	Links       [1]link         `json:"links"` // without a host
+	Scope       json.RawMessage `json:"scope"`
+	UUID        string          `json:"uuid"`
+}
+
+func decodeRule(rule fsm.Rule, prefix string) (shown shownRule, err error) {
+	if err := json.Unmarshal(rule.Body, &shown); err != nil {
+		return shown, fmt.Errorf("rule %s: %w", rule.UUID, err)
 	}
-	b = append(b, '{')
-	if whole {
-		b = append(append(append(b, `"actions":`...), stored.Actions...), ',')
-		b = append(append(append(b, `"conditions":`...), stored.Conditions...), ',')
-	}
-	b = append(append(append(b, `"description":`...), stored.Description...), ',')
-	b = appendText(append(b, `"links":[{"href":`...), prefix+"/v1/rules/"+rule.UUID)
-	b = append(append(append(b, `,"rel":"self"}],"scope":`...), stored.Scope...), ',')
-	b = appendText(append(b, `"uuid":`...), rule.UUID)
-	return append(b, '}'), nil
+	shown.UUID, shown.Links = rule.UUID, selfLink(prefix+"/v1/rules/"+rule.UUID)
+	return shown, nil
 }
