@@ -6,10 +6,6 @@ import (
 	"strings"
 )
 
-func addressCheck() Check {
-	return Check{"floating-ip", "A floating IP that a host cannot take, or that something else takes: its interface, the address, another machine, another program of the host.", judgeAddress}
-}
-
 func judgeAddress(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {

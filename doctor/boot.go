@@ -9,10 +9,6 @@ import (
 	"strings"
 )
 
-func bootCheck() Check {
-	return Check{"boot", "Boot loaders, script, kernel or ramdisk that cannot be fetched, and a ramdisk that would report to one host alone.", judgeBoot}
-}
-
 func judgeBoot(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {

@@ -2,10 +2,6 @@ package doctor
 
 import "strings"
 
-func buildsCheck() Check {
-	return Check{"versions", "Peers that run different versions, and who holds the version of the log back.", judgeBuilds}
-}
-
 func judgeBuilds(hosts []Facts) []Finding {
 	var out []Finding
 	var first *Facts

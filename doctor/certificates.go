@@ -2,10 +2,6 @@ package doctor
 
 import "time"
 
-func certificatesCheck() Check {
-	return Check{"certificates", "Certificates that end, have ended, or were not renewed: of peers, their CA, the API.", judgeCertificates}
-}
-
 // expiryWarning is when an operator should see to a certificate that does not renew by
 // itself: an order may take weeks.
 const expiryWarning = 30 * 24 * time.Hour

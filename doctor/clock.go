@@ -2,10 +2,6 @@ package doctor
 
 import "time"
 
-func clockCheck() Check {
-	return Check{"clock", "Wall clocks that differ between hosts, and a clock that nothing keeps right.", judgeClock}
-}
-
 func judgeClock(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {

@@ -20,10 +20,6 @@ type Configured struct {
 
 const checkConfig = "config"
 
-func configCheck() Check {
-	return Check{checkConfig, "Options that have to be equal on all peers and are not: which host, and which line.", judgeConfig}
-}
-
 // setting is an option on one host.
 type setting struct {
 	host Facts

@@ -9,10 +9,6 @@ import (
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 )
 
-func dhcpCheck() Check {
-	return Check{"dhcp", "A host on which no DHCP server would answer: nothing listens, dnsmasq is stopped, not enabled, or serves another interface.", judgeDHCP}
-}
-
 // unitDnsmasq is dnsmasq's service on every distribution that packages it.
 const unitDnsmasq = "dnsmasq.service"
 

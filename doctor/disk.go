@@ -2,10 +2,6 @@ package doctor
 
 import "time"
 
-func diskCheck() Check {
-	return Check{"disk", "The disk of the data directory: space, ballast, and how long it takes to have a write.", judgeDisk}
-}
-
 // fewInodes is how many files must fit still: a snapshot takes a few.
 const fewInodes = 100
 

@@ -7,10 +7,6 @@ import (
 	"time"
 )
 
-func filterCheck() Check {
-	return Check{"filter", "The PXE filter itself: none where DHCP is served, its interface, rules of the other driver, drift, an old list of ports.", judgeFilter}
-}
-
 // noop is the driver that filters nothing.
 const noop = "noop"
 

@@ -57,8 +57,23 @@ type Check struct {
 // Checks returns all checks, in the order in which people should mend things.
 func Checks() []Check {
 	return []Check{
-		peersCheck(), configCheck(), filterCheck(), dhcpCheck(), poolsCheck(), rawCheck(), inputCheck(), addressCheck(), bootCheck(),
-		portsCheck(), diskCheck(), clockCheck(), limitsCheck(), servicesCheck(), rightsCheck(), certificatesCheck(), buildsCheck(),
+		{checkPeers, "A peer that does not run or does not answer.", judgePeers},
+		{checkConfig, "Options that have to be equal on all peers and are not: which host, and which line.", judgeConfig},
+		{"filter", "The PXE filter itself: none where DHCP is served, its interface, rules of the other driver, drift, an old list of ports.", judgeFilter},
+		{"dhcp", "A host on which no DHCP server would answer: nothing listens, dnsmasq is stopped, not enabled, or serves another interface.", judgeDHCP},
+		{"pools", "Pools of DHCP that overlap between hosts, hold an address that is taken, or lie outside their subnet.", judgePools},
+		{"raw-dhcp", "DHCP servers that read raw sockets, which no rule of a firewall stops: machines boot past the filter.", judgeRaw},
+		{"input", "Firewalls of the hosts (firewalld, ufw, nftables, iptables) that drop DHCP, TFTP, the API or other peers.", judgeInput},
+		{"floating-ip", "A floating IP that a host cannot take, or that something else takes: its interface, the address, another machine, another program of the host.", judgeAddress},
+		{"boot", "Boot loaders, script, kernel or ramdisk that cannot be fetched, and a ramdisk that would report to one host alone.", judgeBoot},
+		{"ports", "Ports of peers that another peer cannot reach: the peers' port, gossip, the API; cuts in one direction with that direction.", judgePorts},
+		{"disk", "The disk of the data directory: space, ballast, and how long it takes to have a write.", judgeDisk},
+		{"clock", "Wall clocks that differ between hosts, and a clock that nothing keeps right.", judgeClock},
+		{"limits", "Limits of the peer's unit that are too small: memory, processor, threads, open files.", judgeLimits},
+		{"services", "Ironic, Keystone and the API servers of haconfig: reached from every host, with credentials that are taken, and of one version.", judgeServices},
+		{"kubernetes", "Rights that failover lacks in a Kubernetes cluster, of those that 'trivet failover manifest' gives.", judgeRights},
+		{"certificates", "Certificates that end, have ended, or were not renewed: of peers, their CA, the API.", judgeCertificates},
+		{"versions", "Peers that run different versions, and who holds the version of the log back.", judgeBuilds},
 	}
 }
 

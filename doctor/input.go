@@ -9,10 +9,6 @@ import (
 	"github.com/trivet-ha/trivet/doctor/inputrules"
 )
 
-func inputCheck() Check {
-	return Check{"input", "Firewalls of the hosts (firewalld, ufw, nftables, iptables) that drop DHCP, TFTP, the API or other peers.", judgeInput}
-}
-
 // judgeInput makes one finding of all that the same rules of one host drop on
 // one interface.
 func judgeInput(hosts []Facts) []Finding {

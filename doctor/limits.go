@@ -2,10 +2,6 @@ package doctor
 
 import "fmt"
 
-func limitsCheck() Check {
-	return Check{"limits", "Limits of the peer's unit that are too small: memory, processor, threads, open files.", judgeLimits}
-}
-
 // What a peer needs at least, and which part of a limit is too near to it, in
 // percent.
 const (

@@ -2,10 +2,6 @@ package doctor
 
 const checkPeers = "peers"
 
-func peersCheck() Check {
-	return Check{checkPeers, "A peer that does not run or does not answer.", judgePeers}
-}
-
 func judgePeers(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {

@@ -8,10 +8,6 @@ import (
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 )
 
-func poolsCheck() Check {
-	return Check{"pools", "Pools of DHCP that overlap between hosts, hold an address that is taken, or lie outside their subnet.", judgePools}
-}
-
 // judgePools compares what dnsmasq gives away on the network on which machines
 // boot, or to relays. What it does elsewhere is no business of ours.
 func judgePools(hosts []Facts) []Finding {

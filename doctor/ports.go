@@ -7,10 +7,6 @@ import (
 	"strings"
 )
 
-func portsCheck() Check {
-	return Check{"ports", "Ports of peers that another peer cannot reach: the peers' port, gossip, the API; cuts in one direction with that direction.", judgePorts}
-}
-
 // judgePorts compares how each peer reaches each other. A peer that no other reaches
 // and that sends no facts is reported by the check of the peers.
 func judgePorts(hosts []Facts) []Finding {

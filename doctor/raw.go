@@ -7,10 +7,6 @@ import (
 	"strings"
 )
 
-func rawCheck() Check {
-	return Check{"raw-dhcp", "DHCP servers that read raw sockets, which no rule of a firewall stops: machines boot past the filter.", judgeRaw}
-}
-
 func judgeRaw(hosts []Facts) []Finding {
 	out := judgeAnswers(hosts)
 	for _, f := range hosts {

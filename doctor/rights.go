@@ -2,10 +2,6 @@ package doctor
 
 import "strings"
 
-func rightsCheck() Check {
-	return Check{"kubernetes", "Rights that failover lacks in a Kubernetes cluster, of those that 'trivet failover manifest' gives.", judgeRights}
-}
-
 func judgeRights(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {

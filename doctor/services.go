@@ -5,10 +5,6 @@ import (
 	"strings"
 )
 
-func servicesCheck() Check {
-	return Check{"services", "Ironic, Keystone and the API servers of haconfig: reached from every host, with credentials that are taken, and of one version.", judgeServices}
-}
-
 func judgeServices(hosts []Facts) []Finding {
 	var out []Finding
 	versions := make(map[string]Facts) // where a version was seen first, by what
