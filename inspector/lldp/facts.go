@@ -47,7 +47,7 @@ const (
 // them. The zero value is empty. It is not safe for concurrent use.
 type Facts struct{ list []fact }
 
-// fact is a name and a value that appendValue knows.
+// fact is a name and its value.
 type fact struct {
 	name  string
 	value any
@@ -55,8 +55,8 @@ type fact struct {
 
 // vlan is a VLAN of the port with its name, which may be empty.
 type vlan struct {
-	name string
-	id   uint16
+	Name string `json:"name"`
+	ID   uint16 `json:"id"`
 }
 
 // Add reads the value of one TLV. Of a fact that is told twice the first
