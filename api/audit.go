@@ -8,15 +8,14 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
-	"strings"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/excerpt"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
@@ -182,19 +181,7 @@ func (m *call) event(request, method, path string, status int) fsm.EventReport {
 }
 
 // bounded cuts what a caller wrote, at the edge of a character.
-func bounded(text string) string { return Cut(text, maxAuditText) }
-
-// Cut is bounded with a bound of its own, in bytes.
-func Cut(text string, most int) string {
-	if len(text) <= most {
-		return strings.ToValidUTF8(text, "?")
-	}
-	end := most
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return strings.ToValidUTF8(text[:end], "?") + "…"
-}
+func bounded(text string) string { return excerpt.Of(text, maxAuditText) }
 
 // requestKeys returns the keys of the request that ctx belongs to. The audit has them
 // with any handler of the log.

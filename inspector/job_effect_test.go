@@ -161,7 +161,7 @@ func TestClip(t *testing.T) {
 	long := strings.Repeat("ä", errorMaximum)
 	for text, want := range map[string]string{
 		"": "failed without a reason", "a\xffb": "a?b", "short": "short",
-		long: long[:errorMaximum] + "…", "x" + long: "x" + long[:errorMaximum-2] + "…",
+		long: long[:errorMaximum-4] + "…", "x" + long: "x" + long[:errorMaximum-4] + "…",
 	} {
 		if got := clip(text); got != want {
 			t.Errorf("%d bytes became %d, want %d", len(text), len(got), len(want))

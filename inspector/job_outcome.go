@@ -1,13 +1,14 @@
 package inspector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/internal/excerpt"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -117,14 +118,7 @@ func (o *outcome) keep() fsm.Hash {
 
 // clip shortens a foreign text for the log.
 func clip(text string) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) > errorMaximum {
-		text = strings.ToValidUTF8(text[:errorMaximum], "") + "…"
-	}
-	if text == "" {
-		return "failed without a reason"
-	}
-	return text
+	return excerpt.Of(cmp.Or(text, "failed without a reason"), errorMaximum)
 }
 
 // note leaves word of what this worker is about to do, in the log if there is no

@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/excerpt"
 )
 
 // Bounds of the table of machines.
@@ -197,7 +198,7 @@ func tableOf(v fsm.View, names []inspector.NodeName, byBMC map[string]bool, want
 
 func rowOf(rec fsm.Record, name string) machine {
 	return machine{
-		UUID: rec.Node, Name: name, State: rec.State.String(), Error: clip(rec.Error), BMC: rec.Attributes.BMC,
+		UUID: rec.Node, Name: name, State: rec.State.String(), Error: excerpt.Of(rec.Error, maxShown), BMC: rec.Attributes.BMC,
 		Started: moment(rec.StartedMillis), Finished: moment(rec.FinishedMillis), MACs: rec.Attributes.MACs,
 		started: rec.StartedMillis, finished: rec.FinishedMillis,
 	}
@@ -208,14 +209,6 @@ func moment(unixMillis int64) string {
 		return ""
 	}
 	return time.UnixMilli(unixMillis).UTC().Format("2006-01-02T15:04:05.000Z07:00")
-}
-
-// clip bounds an error for the table; the drawer has all of it.
-func clip(text string) string {
-	if len(text) <= maxShown {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxShown], "") + "…"
 }
 
 // macsLike finds the nodes with a port in Ironic whose MAC contains text.

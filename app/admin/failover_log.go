@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/excerpt"
 )
 
 // maxHistory bounds what is listed at once; the log keeps no more.
@@ -166,7 +167,7 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 }
 
 // cut bounds what a refusal repeats of what its caller wrote.
-func cut(text string) string { return api.Cut(text, 200) }
+func cut(text string) string { return excerpt.Of(text, 200) }
 
 // maxOperatorName bounds what a caller says of itself, in bytes; the log takes a
 // little more.
@@ -174,11 +175,11 @@ const maxOperatorName = 100
 
 // operatorOf names who asks: what the connection proves, after what they say.
 func operatorOf(ctx echo.Context, said string) string {
-	who := api.Cut(api.CallerName(ctx.Request().Context()), maxOperatorName)
+	who := excerpt.Of(api.CallerName(ctx.Request().Context()), maxOperatorName)
 	if said == "" {
 		return who
 	}
-	return api.Cut(said, maxOperatorName) + " (" + who + ")"
+	return excerpt.Of(said, maxOperatorName) + " (" + who + ")"
 }
 
 func (s *State) wallMillis() int64 {

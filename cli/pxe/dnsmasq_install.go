@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -16,6 +15,7 @@ import (
 	hostfacts "github.com/trivet-ha/trivet/doctor/host"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
+	"github.com/trivet-ha/trivet/internal/program"
 )
 
 // installBoot makes this host the boot server that was computed.
@@ -79,9 +79,9 @@ func bootHost(on *install.Host) (install.Host, error) {
 // runCommand runs a command of the system, in English. dnsmasq lies where PATH may
 // not look.
 func runCommand(ctx context.Context, name string, args ...string) (string, error) {
-	path, err := exec.LookPath(name)
+	path, err := program.Find(name)
 	if err != nil {
-		path = filepath.Join("/usr/sbin", name)
+		return "", err
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,14 +12,11 @@ import (
 
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/inputrules"
+	"github.com/trivet-ha/trivet/internal/program"
 )
 
-// Bounds of one command that lists rules.
-const (
-	commandLimit = 3 * time.Second
-	giveUp       = 500 * time.Millisecond // after its end, for its output
-	maxOutput    = 32 << 20               // bytes: 400,000 rules
-)
+// commandLimit bounds one command that lists rules.
+const commandLimit = 3 * time.Second
 
 // rules asks every packet filter of this host for its rules, and judges by them
 // what the host needs.
@@ -86,7 +81,7 @@ func hasOwn(t inputrules.Table, prefix string) bool {
 func flavours(family string) []string {
 	base := map[string]string{"ip": "iptables", "ip6": "ip6tables"}[family]
 	out := []string{base + "-nft-save", base + "-legacy-save"}
-	if slices.ContainsFunc(out, func(name string) bool { _, err := find(name); return err == nil }) {
+	if slices.ContainsFunc(out, func(name string) bool { _, err := program.Find(name); return err == nil }) {
 		return out
 	}
 	return []string{base + "-save"}
@@ -95,7 +90,7 @@ func flavours(family string) []string {
 // list runs a command. That it is not installed is no gap: then no program on this
 // host has rules by it.
 func (g *gathering) list(ctx context.Context, name string, args ...string) ([]byte, error) {
-	path, err := find(name)
+	path, err := program.Find(name)
 	if err != nil {
 		return nil, err
 	}
@@ -106,56 +101,17 @@ func (g *gathering) list(ctx context.Context, name string, args ...string) ([]by
 	return text, err
 }
 
-// find returns the path of a command, also where PATH has no sbin.
-func find(name string) (string, error) {
-	if path, err := exec.LookPath(name); err == nil {
-		return path, nil
-	}
-	for _, dir := range []string{"/usr/sbin", "/sbin"} {
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
-}
-
-// limited keeps the beginning of what is written to it, and reads on.
-type limited struct {
-	kept bytes.Buffer // not embedded: io.Copy would read into it without bound
-	most int
-	over bool
-}
-
-// Write implements io.Writer; it never fails.
-func (l *limited) Write(p []byte) (int, error) {
-	room := min(len(p), l.most-l.kept.Len())
-	l.over = l.over || room < len(p)
-	l.kept.Write(p[:room])
-	return len(p), nil
-}
-
-// run executes a command to its end, which comes after commandLimit at the
-// latest.
+// run executes a command to its end.
 func run(ctx context.Context, path string, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, commandLimit)
-	defer cancel()
-	out, complaint := &limited{most: maxOutput}, &limited{most: 1 << 10}
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Stdout, cmd.Stderr = out, complaint
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.WaitDelay = giveUp
-	name := filepath.Base(path)
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%s: not done within %v", name, commandLimit)
-		}
-		why, _, _ := strings.Cut(strings.TrimSpace(complaint.kept.String()), "\n")
+	said, err := program.Run(ctx, commandLimit, path, args...)
+	switch name := filepath.Base(path); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("%s: not done within %v", name, commandLimit)
+	case err != nil:
+		why, _, _ := strings.Cut(strings.TrimSpace(said.Complaint), "\n")
 		return nil, fmt.Errorf("%s: %w: %s", name, err, why)
 	}
-	if out.over {
-		return nil, errors.New(name + " printed more than any host's rules should take")
-	}
-	return out.kept.Bytes(), nil
+	return said.Output, nil
 }
 
 // blocked are the needs that some table surely drops.

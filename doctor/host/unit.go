@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/internal/program"
 )
 
 // unit asks systemd for dnsmasq's service. A host without systemd has none; what
 // systemd does not tell is a gap.
 func (g *gathering) unit(ctx context.Context) {
-	path, err := find("systemctl")
+	path, err := program.Find("systemctl")
 	if err != nil || g.o.Config.Firewall.Driver == "noop" {
 		return
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/internal/program"
 )
 
 // pipesLinger is how long the output of a program may stay open after its end: a
@@ -18,28 +20,28 @@ const pipesLinger = time.Second
 
 // runProgram runs a program to its end, without arguments, and kills it with all
 // that it started when ctx ends. A program that a signal killed is an error.
-func runProgram(ctx context.Context, program string, input []byte) (result, error) {
-	var out, moans bounded
-	cmd := exec.Command(program)
+func runProgram(ctx context.Context, path string, input []byte) (result, error) {
+	out, moans := &program.Kept{Most: maxSaid}, &program.Kept{Most: maxSaid}
+	cmd := exec.Command(path)
 	// Agents are Python programs that warn of their own age before they say what is
 	// wrong.
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "PYTHONWARNINGS=ignore"}
 	cmd.Dir = "/"
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &moans
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, moans
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = pipesLinger
 	if err := cmd.Start(); err != nil {
 		return result{}, hopeless("install it on every peer", "start the program: %w", err)
 	}
 	waited := waitInGroup(ctx, cmd)
-	r := result{code: cmd.ProcessState.ExitCode(), said: out.kept.String(), moaned: moans.kept.String()}
+	r := result{code: cmd.ProcessState.ExitCode(), said: out.String(), moaned: moans.String()}
 	switch {
 	case ctx.Err() != nil:
-		return r, fmt.Errorf("%s was killed: %w", program, context.Cause(ctx))
+		return r, fmt.Errorf("%s was killed: %w", path, context.Cause(ctx))
 	case r.code < 0:
-		return r, fmt.Errorf("%s: %w", program, waited)
+		return r, fmt.Errorf("%s: %w", path, waited)
 	case waited != nil && !isExit(waited) && !errors.Is(waited, exec.ErrWaitDelay) && !errors.Is(waited, syscall.EPIPE):
-		return r, fmt.Errorf("input and output of %s: %w", program, waited)
+		return r, fmt.Errorf("input and output of %s: %w", path, waited)
 	}
 	return r, nil
 }
@@ -70,13 +72,4 @@ func waitInGroup(ctx context.Context, cmd *exec.Cmd) error {
 func isExit(err error) bool {
 	var e *exec.ExitError
 	return errors.As(err, &e)
-}
-
-// bounded keeps the beginning of what is written to it.
-type bounded struct{ kept bytes.Buffer }
-
-// Write implements io.Writer.
-func (b *bounded) Write(p []byte) (int, error) {
-	b.kept.Write(p[:min(len(p), maxSaid-b.kept.Len())])
-	return len(p), nil
 }

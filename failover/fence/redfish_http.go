@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/excerpt"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
@@ -156,9 +157,5 @@ func refused(call string, resp *http.Response, raw []byte) *refusal {
 
 // shorten makes one line of a foreign text.
 func shorten(text string) string {
-	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
-	}
-	return text
+	return excerpt.Of(strings.Join(strings.Fields(text), " "), maxMessage)
 }

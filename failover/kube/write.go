@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/excerpt"
 )
 
 // Most that an Event may have, in bytes; Kubernetes refuses longer ones.
@@ -149,24 +149,11 @@ func (c *Cluster) Tell(ctx context.Context, n failover.Node, typ, reason, messag
 	event := corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: "trivet-", Namespace: eventNamespace},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: types.UID(n.UID)},
-		Type:           typ, Reason: cut(reason, maxReason), Message: cut(message, maxMessage),
+		Type:           typ, Reason: excerpt.Of(reason, maxReason), Message: excerpt.Of(message, maxMessage),
 		Source:         corev1.EventSource{Component: "trivet", Host: c.peer},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		ReportingController: ours + "failover", ReportingInstance: c.peer,
 	}
 	err := c.core.Post().Namespace(eventNamespace).Resource("events").Body(&event).MaxRetries(0).Do(ctx).Error()
 	return ask{verb: "create", resource: "events"}.failed(ctx, err)
-}
-
-// cut shortens a text to at most limit bytes, between characters.
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	const end = "…"
-	limit -= len(end)
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + end
 }

@@ -1,16 +1,15 @@
 package iptables
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/program"
 )
 
 // Bounds of one command.
@@ -21,28 +20,7 @@ const (
 	// lockWait is how long it waits for the lock that all programs share which
 	// change rules of the legacy back end.
 	lockWait = 3 * time.Second
-	// giveUp is how long after its end its output is waited for.
-	giveUp = time.Second
-	// maxOutput bounds what iptables-save may print, in bytes: 400,000 rules.
-	maxOutput = 32 << 20
-	// maxComplaint is how many bytes of an error message are kept.
-	maxComplaint = 4 << 10
 )
-
-// bounded keeps the beginning of what is written to it, and reads on.
-type bounded struct {
-	kept  bytes.Buffer // not embedded: io.Copy would read into it without bound
-	limit int
-	over  bool
-}
-
-// Write implements io.Writer; it never fails.
-func (b *bounded) Write(p []byte) (int, error) {
-	room := min(len(p), b.limit-b.kept.Len())
-	b.over = b.over || room < len(p)
-	b.kept.Write(p[:room])
-	return len(p), nil
-}
 
 // run executes one command of iptables to its end and returns what it printed.
 // It runs where the caller's thread is: in its network namespace.
@@ -52,30 +30,13 @@ func run(ctx context.Context, text, path string, args ...string) ([]byte, error)
 
 // begin starts what run executes; end, which must be called, waits for it.
 func begin(ctx context.Context, text, path string, args ...string) (end func() ([]byte, error)) {
-	limited, cancel := context.WithTimeout(ctx, commandLimit)
-	out, complaint := &bounded{limit: maxOutput}, &bounded{limit: maxComplaint}
-	cmd := exec.CommandContext(limited, path, args...)
-	cmd.Stdin = strings.NewReader(text)
-	cmd.Stdout, cmd.Stderr = out, complaint
-	cmd.Env = append(os.Environ(), "LC_ALL=C") // messages are read
-	cmd.WaitDelay = giveUp
-	started := cmd.Start()
+	wait := program.Start(ctx, commandLimit, text, path, args...)
 	return func() ([]byte, error) {
-		defer cancel()
-		err := started
-		if err == nil {
-			err = cmd.Wait()
-		}
+		said, err := wait()
 		if err != nil {
-			if limited.Err() != nil {
-				err = fmt.Errorf("%w: %w", limited.Err(), err)
-			}
-			return nil, newFailure(filepath.Base(path), text, complaint.kept.String(), err)
+			return nil, newFailure(filepath.Base(path), text, said.Complaint, err)
 		}
-		if out.over {
-			return nil, fmt.Errorf("%s printed more than %d bytes, which no host's rules should take", filepath.Base(path), maxOutput)
-		}
-		return out.kept.Bytes(), nil
+		return said.Output, nil
 	}
 }
 
@@ -85,18 +46,9 @@ func wait() []string { return []string{"-w", strconv.Itoa(int(lockWait / time.Se
 
 // find returns the path of a command.
 func find(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path, nil
-	}
-	// Not everybody's PATH has them.
-	for _, dir := range []string{"/usr/sbin", "/sbin"} {
-		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
-			return path, nil
-		}
-	}
+	path, err := program.Find(name)
 	if errors.Is(err, exec.ErrNotFound) {
 		return "", fmt.Errorf("%s: not found; install the package iptables", name)
 	}
-	return "", fmt.Errorf("%s: %w", name, err)
+	return path, err
 }

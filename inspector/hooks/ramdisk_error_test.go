@@ -18,8 +18,8 @@ func TestRamdiskError(t *testing.T) {
 		{"text", `{"error": "disk on \"fire\"\n"}`, "Ramdisk reported error: disk on \"fire\"\n"},
 		{"number", `{"error": 5}`, "Ramdisk reported error: 5"},
 		{"object", `{"error": {"code": 5}}`, `Ramdisk reported error: {"code": 5}`},
-		{"long", `{"error": "` + long + `"}`, "Ramdisk reported error: " + strings.Repeat("é", maxText/2) + "..."},
-		{"odd", `{"error": "x` + long + `"}`, "Ramdisk reported error: x" + strings.Repeat("é", maxText/2-1) + "..."},
+		{"long", `{"error": "` + long + `"}`, "Ramdisk reported error: " + strings.Repeat("é", maxText/2-2) + "…"},
+		{"odd", `{"error": "x` + long + `"}`, "Ramdisk reported error: x" + strings.Repeat("é", maxText/2-2) + "…"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

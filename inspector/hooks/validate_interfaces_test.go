@@ -130,7 +130,7 @@ func TestTheRefusalOfManyInterfacesIsBounded(t *testing.T) {
 		list = append(list, fmt.Sprintf(`{"name": "eth%d", "mac_address": "52:54:00:00:%02x:%02x"}`, i, i>>8, i&255))
 	}
 	err := validateInterfaces{add: "active"}.Before(t.Context(), parsed(t, `{"inventory": {"interfaces": [`+strings.Join(list, ",")+`]}}`))
-	if err == nil || len(err.Error()) > maxText+100 || !strings.HasSuffix(err.Error(), "...") {
+	if err == nil || len(err.Error()) > maxText+100 || !strings.HasSuffix(err.Error(), "…") {
 		t.Errorf("%v", err)
 	}
 }

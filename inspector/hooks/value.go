@@ -3,10 +3,10 @@ package hooks
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/internal/excerpt"
 )
 
 // maxText bounds, in bytes, what a message repeats of a ramdisk's data: it is
@@ -138,14 +138,5 @@ func withDisks(d *inspector.Document, inventory object) (object, error) {
 	return inventory, d.Set(inventory.where, inventory.value.Raw())
 }
 
-// clipped cuts text after maxText bytes, between two characters.
-func clipped(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	end := maxText
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
-}
+// clipped is what a message repeats of a text.
+func clipped(text string) string { return excerpt.Of(text, maxText) }

@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/excerpt"
 )
 
 // maxMessage bounds a foreign sentence in an error, in bytes; text without a
@@ -111,17 +111,7 @@ func sentence(body []byte) string {
 }
 
 // cut bounds a message and makes it text.
-func cut(text string) string {
-	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
-	if len(text) <= maxMessage {
-		return text
-	}
-	end := maxMessage
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
-}
+func cut(text string) string { return excerpt.Of(strings.TrimSpace(text), maxMessage) }
 
 // ended is a call whose caller's context ended. It keeps what the last try met,
 // which may be why the caller gave up.
