@@ -14,9 +14,8 @@ const (
 	announceSecond = time.Second
 	announceThird  = 3 * time.Second
 	announceEvery  = 10 * time.Second
-	// While another host answers for the address, the guard asks again every
-	// conflictEvery, and warns once the conflict has lasted for conflictReport.
-	conflictEvery  = 200 * time.Millisecond
+	// While another host answers for the address, the guard asks again at each turn, and
+	// warns once the conflict has lasted for conflictReport.
 	conflictReport = 3 * time.Second
 )
 

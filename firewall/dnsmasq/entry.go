@@ -92,29 +92,3 @@ func changed(name string) error {
 func passedOver(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#")
 }
-
-// isMAC says whether s is a MAC in lower case with colons. Anything else would
-// be another file, or another line for dnsmasq.
-func isMAC(s string) bool {
-	if len(s) != len("52:54:00:00:00:01") {
-		return false
-	}
-	for i := range len(s) {
-		hex := '0' <= s[i] && s[i] <= '9' || 'a' <= s[i] && s[i] <= 'f'
-		if i%3 == 2 && s[i] != ':' || i%3 != 2 && !hex {
-			return false
-		}
-	}
-	return true
-}
-
-func checkMACs(lists ...[]string) error {
-	for _, macs := range lists {
-		for _, mac := range macs {
-			if !isMAC(mac) {
-				return fmt.Errorf("%.80q is not a MAC in lower case with colons; nothing was programmed", mac)
-			}
-		}
-	}
-	return nil
-}

@@ -94,7 +94,7 @@ func (h *Hosts) Seal(ctx context.Context) error {
 }
 
 // ours reports whether a name is one that we would give.
-func ours(name string) bool { return name == unknownFile || isMAC(name) }
+func ours(name string) bool { return name == unknownFile || firewall.IsMAC(name) }
 
 func foreign(name string) error {
 	return fmt.Errorf("%w: %.80q in firewall.dhcp_hostsdir is none of its files: remove it, and restart dnsmasq, which remembers it", firewall.ErrForeign, name)
@@ -107,7 +107,7 @@ type file struct{ name, text string }
 // bursts; one that ctx ends is gone on with by the next. Files of others stay,
 // for Read to find.
 func (h *Hosts) Replace(ctx context.Context, r firewall.Ruleset) error {
-	if err := checkMACs(r.Allow, r.Deny); err != nil {
+	if err := firewall.CheckMACs(r.Allow, r.Deny); err != nil {
 		return err
 	}
 	h.sure = false
@@ -231,7 +231,7 @@ var errUnknown = errors.New("the files are not known since a failure or the star
 // Change implements firewall.Chains. The pass rule is in the files of all MACs
 // that left the lists, too, so that a change of it costs as many.
 func (h *Hosts) Change(ctx context.Context, c firewall.Change) error {
-	if err := checkMACs(c.Allow, c.Unallow, c.Deny, c.Undeny); err != nil {
+	if err := firewall.CheckMACs(c.Allow, c.Unallow, c.Deny, c.Undeny); err != nil {
 		return err
 	}
 	if !h.sure {
@@ -338,7 +338,7 @@ func (h *Hosts) Read(ctx context.Context) (r firewall.Ruleset, err error) {
 		switch {
 		case name == unknownFile:
 			continue
-		case !isMAC(name):
+		case !firewall.IsMAC(name):
 			return r, foreign(name)
 		case ctx.Err() != nil:
 			return r, ctx.Err()

@@ -119,7 +119,7 @@ var errUnknown = errors.New("the rules are not known since a failure or the star
 // Change implements firewall.Chains. A change that is not small replaces the
 // rules.
 func (f *Filter) Change(ctx context.Context, c firewall.Change) error {
-	if err := checkMACs(c.Allow, c.Unallow, c.Deny, c.Undeny); err != nil {
+	if err := firewall.CheckMACs(c.Allow, c.Unallow, c.Deny, c.Undeny); err != nil {
 		return err
 	}
 	if f.known == nil {

@@ -75,18 +75,3 @@ func script(name string, lines []string) string {
 
 // declare is the line that makes or empties a chain.
 func declare(chain string) string { return ":" + chain + " - [0:0]" }
-
-// isMAC says whether s is a MAC in lower case with colons. Any other text in a rule
-// could be a rule of its own.
-func isMAC(s string) bool {
-	if len(s) != len("52:54:00:00:00:01") {
-		return false
-	}
-	for i := range len(s) {
-		hex := '0' <= s[i] && s[i] <= '9' || 'a' <= s[i] && s[i] <= 'f'
-		if i%3 == 2 && s[i] != ':' || i%3 != 2 && !hex {
-			return false
-		}
-	}
-	return true
-}

@@ -15,7 +15,7 @@ type rules struct {
 
 // newRules lays out a ruleset in chains.
 func newRules(r firewall.Ruleset) (rules, error) {
-	if err := checkMACs(r.Allow, r.Deny); err != nil {
+	if err := firewall.CheckMACs(r.Allow, r.Deny); err != nil {
 		return rules{}, err
 	}
 	return rules{allow: newList(allowChain, accept, r.Allow), deny: newList(denyChain, drop, r.Deny), pass: r.Pass}, nil
@@ -26,17 +26,6 @@ const (
 	accept = "ACCEPT"
 	drop   = "DROP"
 )
-
-func checkMACs(lists ...[]string) error {
-	for _, macs := range lists {
-		for _, mac := range macs {
-			if !isMAC(mac) {
-				return fmt.Errorf("%.80q is not a MAC in lower case with colons; nothing was programmed", mac)
-			}
-		}
-	}
-	return nil
-}
 
 // ruleset is the same without chains.
 func (r rules) ruleset() firewall.Ruleset {

@@ -13,6 +13,12 @@ import (
 // it waits for its data, and before and after.
 var inspectStates = [...]string{"inspect wait", "inspecting"}
 
+// inspectedNode is a node in one of these states.
+type inspectedNode struct {
+	UUID      string `json:"uuid"`
+	Interface string `json:"inspect_interface"`
+}
+
 // Inspected lists the nodes that Ironic inspects by one of the inspect interfaces
 // named: all of them, or an error. A node that goes from one state to the other
 // meanwhile is there once.
@@ -20,49 +26,17 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 	var nodes []string
 	seen := make(map[string]bool)
 	for _, state := range inspectStates {
-		listed, err := c.now.Load().inState(ctx, state, interfaces)
+		path := "nodes?provision_state=" + url.QueryEscape(state) + "&fields=uuid,inspect_interface"
+		listed, err := listNodes(ctx, c.now.Load(), path, func(n inspectedNode) string { return n.UUID })
 		if err != nil {
 			return nil, err
 		}
-		for _, node := range listed {
-			if !seen[node] {
-				nodes = append(nodes, node)
-			}
-			seen[node] = true
-		}
-	}
-	return nodes, nil
-}
-
-func (l *line) inState(ctx context.Context, state string, interfaces []string) ([]string, error) {
-	var nodes []string
-	k := call{method: http.MethodGet, path: "nodes?provision_state=" + url.QueryEscape(state) + "&fields=uuid,inspect_interface", limit: maxPage}
-	err := l.pages(ctx, k, func(raw []byte) (next string, err error) {
-		var page struct {
-			Nodes *[]struct {
-				UUID      string `json:"uuid"`
-				Interface string `json:"inspect_interface"`
-			} `json:"nodes"`
-			Next string `json:"next"`
-		}
-		if err := decode(k, raw, &page); err != nil {
-			return "", err
-		}
-		if page.Nodes == nil {
-			return "", garbled(k.name(), "Ironic's answer has no list of nodes")
-		}
-		for _, n := range *page.Nodes {
-			if n.UUID == "" {
-				return "", garbled(k.name(), "Ironic's list has a node without a uuid")
-			}
-			if slices.Contains(interfaces, n.Interface) {
+		for _, n := range listed {
+			if slices.Contains(interfaces, n.Interface) && !seen[n.UUID] {
 				nodes = append(nodes, n.UUID)
+				seen[n.UUID] = true
 			}
 		}
-		return page.Next, nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	return nodes, nil
 }

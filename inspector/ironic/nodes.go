@@ -116,7 +116,7 @@ func fieldOf(n *inspector.Node, name []byte) any {
 
 // NodeIDs implements inspector.NodeClient.
 func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
-	nodes, err := c.now.Load().listNodes(ctx, "nodes?fields=uuid")
+	nodes, err := listNodes(ctx, c.now.Load(), "nodes?fields=uuid", nodeID)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
 
 // NodeNames implements inspector.NameClient.
 func (c *Client) NodeNames(ctx context.Context) ([]inspector.NodeName, error) {
-	nodes, err := c.now.Load().listNodes(ctx, "nodes?fields=uuid,name")
+	nodes, err := listNodes(ctx, c.now.Load(), "nodes?fields=uuid,name", nodeID)
 	if err != nil {
 		return nil, err
 	}
@@ -142,16 +142,19 @@ func (c *Client) NodeNames(ctx context.Context) ([]inspector.NodeName, error) {
 
 // NodesWithBMC implements inspector.Discoverer.
 func (c *Client) NodesWithBMC(ctx context.Context) ([]inspector.Node, error) {
-	return c.now.Load().listNodes(ctx, "nodes?fields=uuid,provision_state,driver_info")
+	return listNodes(ctx, c.now.Load(), "nodes?fields=uuid,provision_state,driver_info", nodeID)
 }
 
-func (l *line) listNodes(ctx context.Context, path string) ([]inspector.Node, error) {
-	var nodes []inspector.Node
+func nodeID(n inspector.Node) string { return n.UUID }
+
+// listNodes lists the nodes that path asks for, all of them or an error.
+func listNodes[N any](ctx context.Context, l *line, path string, id func(N) string) ([]N, error) {
+	var nodes []N
 	k := call{method: http.MethodGet, path: path, limit: maxPage}
 	err := l.pages(ctx, k, func(raw []byte) (next string, err error) {
 		var page struct {
-			Nodes *[]inspector.Node `json:"nodes"`
-			Next  string            `json:"next"`
+			Nodes *[]N   `json:"nodes"`
+			Next  string `json:"next"`
 		}
 		if err := decode(k, raw, &page); err != nil {
 			return "", err
@@ -160,7 +163,7 @@ func (l *line) listNodes(ctx context.Context, path string) ([]inspector.Node, er
 			return "", garbled(k.name(), "Ironic's answer has no list of nodes")
 		}
 		for _, n := range *page.Nodes {
-			if n.UUID == "" {
+			if id(n) == "" {
 				return "", garbled(k.name(), "Ironic's list has a node without a uuid")
 			}
 			nodes = append(nodes, n)

@@ -41,7 +41,6 @@ var values = []struct{ pkg, name, expr, words string }{
 	{"firewall", "addressLife", "time.Second", "life 1 s, renewed 300 ms, proof 200 ms"},
 	{"firewall", "addressEvery", "300 * time.Millisecond", "life 1 s, renewed 300 ms, proof 200 ms"},
 	{"firewall", "freshAddress", "200 * time.Millisecond", "life 1 s, renewed 300 ms, proof 200 ms"},
-	{"firewall", "conflictEvery", "200 * time.Millisecond", "retries every 200 ms"},
 	{"inspector", "answerLimit", "25 * time.Second", "within 25 s"},
 	{"inspector", "freshFor", "time.Second", "at most 1 s old"},
 	{"inspector", "HookLimit", "5 * time.Minute", "hook 5 min"},
