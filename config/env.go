@@ -56,7 +56,7 @@ func otherEnv(name string) bool {
 
 func unknownEnv(where Origin, known []string) Problem {
 	p := Problem{Where: where, What: "no option has this variable", Do: "unset it"}
-	if near := nearest(where.Name, append(known, OtherEnv()...)); near != "" && !strings.HasSuffix(near, "_") {
+	if near := Nearest(where.Name, append(known, OtherEnv()...)); near != "" && !strings.HasSuffix(near, "_") {
 		p.Do = fmt.Sprintf("did you mean %s?", near)
 	}
 	return p

@@ -227,14 +227,14 @@ func unknownKey(key string) *fault {
 			names = append(names, n)
 		}
 	}
-	near := nearest(name, names)
+	near := Nearest(name, names)
 	switch {
 	case near != "":
 		f.do = fmt.Sprintf("did you mean %s?", join(section, near))
 	case len(elsewhere) > 0:
 		f.do = fmt.Sprintf("did you mean %s?", strings.Join(elsewhere, " or "))
-	case nearest(key, keys) != "":
-		f.do = fmt.Sprintf("did you mean %s?", nearest(key, keys))
+	case Nearest(key, keys) != "":
+		f.do = fmt.Sprintf("did you mean %s?", Nearest(key, keys))
 	default:
 		f.do = "remove it"
 	}

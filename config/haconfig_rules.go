@@ -32,11 +32,6 @@ func (h HAConfig) Rules(cluster string) []NamespaceRule {
 
 const namespaceRuleForm = "rules: cluster=CLUSTER name=NAME label=KEY=VALUE tolerance=… zones=A+B+C pinning=… consider=…"
 
-func isNamespaceRule(item string) bool {
-	_, err := parseNamespaceRule(item)
-	return err == nil
-}
-
 // parseNamespaceRule reads words with spaces between. Zones are joined by '+': items
 // of a list in a variable have commas between.
 func parseNamespaceRule(item string) (NamespaceRule, error) {
@@ -158,11 +153,6 @@ func (h HAConfig) ComponentRules(cluster string) []ComponentRule {
 		}
 	}
 	return out
-}
-
-func isComponentRule(item string) bool {
-	_, err := ParseComponentRule(item)
-	return err == nil
 }
 
 // ParseComponentRule reads an item of haconfig.components.

@@ -29,7 +29,7 @@ func TestNamespaceRules(t *testing.T) {
 		"", "zones=a", "name=", "name=a name=b", "name=A", "name=-a", "name=a*b", "label=x", "label==x", "name=a tolerance=host zones=a",
 		"name=a tolerance=node zones=", "name=a pinning=true zones=", "name=a tolerance=node consider=false", "name=a cluster=", "name=a cluster=A", "name=a zones=a+a", "name=a zones=a+-b", "name=a zones=a/b", "name=a pinning=yes zones=a", "name=a consider=1", "name=a other=b", "name=a b",
 	} {
-		if isNamespaceRule(item) {
+		if parsed(parseNamespaceRule)(item) {
 			t.Errorf("%q is a rule", item)
 		}
 	}
@@ -82,7 +82,7 @@ func TestRulesOfACluster(t *testing.T) {
 		}
 	}
 	for _, item := range []string{"", "type=server", "name=a", "name=a type=", "name=a type=other", "name=A type=server", "namespace=a*b type=server", "label=a type=server", "name=a name=b type=server", "name=a zones=a type=server"} {
-		if isComponentRule(item) {
+		if parsed(ParseComponentRule)(item) {
 			t.Errorf("%q is a rule", item)
 		}
 	}

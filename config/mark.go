@@ -27,9 +27,3 @@ func (c Config) Marks(secret []byte) map[string]uint64 {
 	}
 	return marks
 }
-
-// SectionOf returns the section in which a key stands, "" for the top.
-func SectionOf(key string) string {
-	section, _ := split(key)
-	return section
-}

@@ -1,13 +1,9 @@
 package config
 
-// Nearest returns the candidate that was probably meant by word, "" when none is
-// close enough.
-func Nearest(word string, candidates []string) string { return nearest(word, candidates) }
-
-// nearest returns the candidate that differs from word by the fewest
+// Nearest returns the candidate that differs from word by the fewest
 // insertions, deletions, changes and swaps of neighbours; "" when none is close
 // enough to be what was meant.
-func nearest(word string, candidates []string) string {
+func Nearest(word string, candidates []string) string {
 	if len(word) > 128 { // bounds the work; no candidate is near that long
 		return ""
 	}

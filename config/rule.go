@@ -93,7 +93,7 @@ func oneOf(words ...string) rule {
 			return nil
 		}
 		f := &fault{fmt.Sprintf("%q is not known", v), "one of " + text}
-		if near := nearest(v.(string), words); near != "" {
+		if near := Nearest(v.(string), words); near != "" {
 			f.do = fmt.Sprintf("did you mean %q? One of %s", near, text)
 		}
 		return f

@@ -7,6 +7,14 @@ import (
 	"strings"
 )
 
+// parsed accepts the items that parse takes.
+func parsed[T any](parse func(string) (T, error)) func(item string) bool {
+	return func(item string) bool {
+		_, err := parse(item)
+		return err == nil
+	}
+}
+
 // pairs is a list whose items all have the form that is written out.
 func pairs(form string, is func(item string) bool) rule {
 	return rule{text: "list of " + form, check: func(v any) *fault {

@@ -57,7 +57,7 @@ func apiOptions() []Option {
 			Help: "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host are not counted. Further ones get 503 with Retry-After. 0: no limit."},
 		{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "500", rule: number(1, 100_000), field: func(c *Config) any { return &c.API.CallbackBurst },
 			Help: "How many callbacks one source may send at once: all machines behind one NAT that boot together, and some of them twice."},
-		{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts, rule: pairs("networks, as 192.0.2.0/24", isNetwork), field: func(c *Config) any { return &c.API.TrustedProxies },
+		{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts, rule: pairs("networks, as 192.0.2.0/24", parsed(netip.ParsePrefix)), field: func(c *Config) any { return &c.API.TrustedProxies },
 			Help: "Where proxies stand whose X-Forwarded-For says who sent a request; its last entry counts. Without any, a request comes from the address that connected."},
 
 		{Key: "api.tls.certificate", Change: AtRestart, Extent: AllHosts, Default: TLSOff, rule: oneOf(TLSOff, TLSFiles, TLSCluster), field: func(c *Config) any { return &c.API.TLS.Certificate },
@@ -74,11 +74,6 @@ func apiOptions() []Option {
 // isUserName accepts what can stand before the colon of a line of the file.
 func isUserName(item string) bool {
 	return item != "" && len(item) <= 255 && !strings.ContainsAny(item, ":") && !strings.HasPrefix(item, "#")
-}
-
-func isNetwork(item string) bool {
-	_, err := netip.ParsePrefix(item)
-	return err == nil
 }
 
 // isServerName accepts what a certificate can be for.

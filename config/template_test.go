@@ -144,8 +144,8 @@ func TestDurationsReadBack(t *testing.T) {
 func TestNearest(t *testing.T) {
 	words := []string{"listen", "advertise", "timeout", "a"}
 	for word, want := range map[string]string{"lisen": "listen", "litsen": "listen", "timout": "timeout", "advertised": "advertise", "x": "", "": "", "qqqqqqq": "", strings.Repeat("l", 200): ""} {
-		if got := nearest(word, words); got != want {
-			t.Errorf("nearest(%q) is %q, want %q", word, got, want)
+		if got := Nearest(word, words); got != want {
+			t.Errorf("Nearest(%q) is %q, want %q", word, got, want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -70,7 +70,6 @@ const (
 	BootPXE      = "pxe"
 	PowerReboot  = "rebooting"
 	PowerOff     = "power off"
-	stateOn      = "power on"
 	stateActive  = "active"
 	stateRescue  = "rescue"
 	errorMaximum = 4 << 10 // bytes of a foreign error text that are kept

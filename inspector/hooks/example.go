@@ -3,7 +3,6 @@ package hooks
 import (
 	"context"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -12,8 +11,6 @@ import (
 type example struct{}
 
 var _ inspector.After = example{}
-
-func newExample(config.Inspection) (inspector.Hook, error) { return example{}, nil }
 
 // Name implements inspector.Hook.
 func (example) Name() string { return "example" }

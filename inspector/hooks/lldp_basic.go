@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 	"github.com/trivet-ha/trivet/inspector/lldp"
@@ -16,8 +15,6 @@ import (
 type lldpBasic struct{}
 
 var _ inspector.After = lldpBasic{}
-
-func newLLDPBasic(config.Inspection) (inspector.Hook, error) { return lldpBasic{}, nil }
 
 // Name implements inspector.Hook.
 func (lldpBasic) Name() string { return "lldp_basic" }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -19,8 +18,6 @@ var (
 	_ inspector.Before = raidDevice{}
 	_ inspector.After  = raidDevice{}
 )
-
-func newRAIDDevice(config.Inspection) (inspector.Hook, error) { return raidDevice{}, nil }
 
 // Name implements inspector.Hook.
 func (raidDevice) Name() string { return "raid_device" }

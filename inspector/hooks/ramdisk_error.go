@@ -3,7 +3,6 @@ package hooks
 import (
 	"context"
 
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -11,8 +10,6 @@ import (
 type ramdiskError struct{}
 
 var _ inspector.Before = ramdiskError{}
-
-func newRamdiskError(config.Inspection) (inspector.Hook, error) { return ramdiskError{}, nil }
 
 // Name implements inspector.Hook.
 func (ramdiskError) Name() string { return "ramdisk_error" }
