@@ -104,8 +104,8 @@ func (i *Inspector) resources() []resource {
 		{path: pathOpenAPI, public: true, cost: admission.Stranger, get: openAPI()},
 		{path: "/v1/continue", public: true, change: admission.Callback, post: i.callback(callers, documents)},
 		{path: "/v1/introspection", reader: true, cost: admission.Dear, get: i.list},
-		{path: "/v1/introspection/:node", reader: true, cost: admission.Read, get: i.status, post: i.start},
-		{path: "/v1/introspection/:node/abort", post: i.abort},
+		{path: "/v1/introspection/:node", reader: true, cost: admission.Read, get: onNode(i.status), post: onNode(i.start)},
+		{path: "/v1/introspection/:node/abort", post: onNode(i.abort)},
 		{path: "/v1/introspection/:node/data", cost: admission.Dear, get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false), post: i.reapply(documents)},
 	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(), i.eventResources(), more)
@@ -295,30 +295,31 @@ func limited(c echo.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Request().Context(), requestLimit)
 }
 
-func (i *Inspector) start(c echo.Context) error {
+// onNode is a handler of a path that names a node, by UUID or name.
+func onNode(h func(ctx context.Context, c echo.Context, ref string) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ref, err := nodeRef(c)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := limited(c)
+		defer cancel()
+		return h(ctx, c, ref)
+	}
+}
+
+func (i *Inspector) start(ctx context.Context, c echo.Context, ref string) error {
 	manageBoot, err := manageBoot(query(c))
 	if err != nil {
 		return err
 	}
-	ref, err := nodeRef(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := limited(c)
-	defer cancel()
 	if err := i.Service.Start(ctx, ref, manageBoot); err != nil {
 		return err
 	}
 	return accepted(c)
 }
 
-func (i *Inspector) abort(c echo.Context) error {
-	ref, err := nodeRef(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := limited(c)
-	defer cancel()
+func (i *Inspector) abort(ctx context.Context, c echo.Context, ref string) error {
 	if err := i.Service.Abort(ctx, ref); err != nil {
 		return err
 	}
@@ -355,13 +356,7 @@ func (i *Inspector) reading(c echo.Context) inspector.Reading {
 	return inspector.Stale
 }
 
-func (i *Inspector) status(c echo.Context) error {
-	ref, err := nodeRef(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := limited(c)
-	defer cancel()
+func (i *Inspector) status(ctx context.Context, c echo.Context, ref string) error {
 	rec, err := i.Service.Status(ctx, ref, i.reading(c))
 	if err != nil {
 		return err
@@ -395,19 +390,13 @@ func (i *Inspector) list(c echo.Context) error {
 // data answers with a document as it is stored, without the newline that ends
 // every other body.
 func (i *Inspector) data(processed bool) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		ref, err := nodeRef(c)
-		if err != nil {
-			return err
-		}
-		ctx, cancel := limited(c)
-		defer cancel()
+	return onNode(func(ctx context.Context, c echo.Context, ref string) error {
 		document, err := i.Service.Data(ctx, ref, processed, i.reading(c))
 		if err != nil {
 			return err
 		}
 		return reply(c, http.StatusOK, jsonType, document)
-	}
+	})
 }
 
 // reapply has a node's data processed again: what the body brings, or what is

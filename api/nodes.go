@@ -37,7 +37,7 @@ func (i *Inspector) nodeResources() []resource {
 	}
 	return []resource{
 		{path: pathNodes, reader: true, cost: admission.Read, get: i.nodes},
-		{path: pathNode, reader: true, cost: admission.Read, get: i.node},
+		{path: pathNode, reader: true, cost: admission.Read, get: onNode(i.node)},
 	}
 }
 
@@ -51,13 +51,7 @@ func (i *Inspector) nodes(c echo.Context) error {
 	return replyValue(c, http.StatusOK, nodeList{Nodes: append([]inspector.NodeName{}, all...)})
 }
 
-func (i *Inspector) node(c echo.Context) error {
-	ref, err := nodeRef(c)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := limited(c)
-	defer cancel()
+func (i *Inspector) node(ctx context.Context, c echo.Context, ref string) error {
 	one, err := i.Names.Of(ctx, ref)
 	if err != nil {
 		return err
