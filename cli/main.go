@@ -49,7 +49,7 @@ type program struct {
 }
 
 func (p *program) run(ctx context.Context, args []string) int {
-	p.Version = buildVersion()
+	p.Version = thisBuild().Version
 	root := p.root()
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		completion{p.peer}.completeArguments(root) // it is most of the work, and cobra keeps it for ever

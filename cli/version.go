@@ -74,9 +74,6 @@ func versionOf(info *debug.BuildInfo, release string, released bool) string {
 	return release + "+" + strings.Join(more, ".")
 }
 
-// buildVersion is what this peer tells the others.
-func buildVersion() string { return thisBuild().Version }
-
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",

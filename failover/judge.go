@@ -284,14 +284,9 @@ func (f *facts) weigh(n *nodeFacts, v *Verdict, why string) {
 	}
 	v.Act = len(v.Why) == 0
 	if dry {
-		v.Would = n.remedyText()
+		v.Would = fmt.Sprintf("cordon, power off (%s), taint, delete its pods, wait for its volumes", strings.Join(n.devices, ", then "))
 	}
 	v.Why = append(v.Why, why)
-}
-
-// remedyText says what is done to a dead kube node.
-func (n *nodeFacts) remedyText() string {
-	return fmt.Sprintf("cordon, power off (%s), taint, delete its pods, wait for its volumes", strings.Join(n.devices, ", then "))
 }
 
 // shown is a kube node as it is now, with what the log adds.

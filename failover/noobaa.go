@@ -54,12 +54,10 @@ func (e *edges) Node(n Node) {
 	ready := n.Ready == fsm.KubeTrue
 	was, known := e.ready[n.UID]
 	e.ready[n.UID] = ready
-	if edge := known && was || !known && !e.synced; edge && !ready && e.wanted(n) {
-		e.put(edgeOf(n.Name))
+	if left := known && was || !known && !e.synced; left && !ready && e.wanted(n) {
+		e.put(edge{node: n.Name, due: time.Now()})
 	}
 }
-
-func edgeOf(node string) edge { return edge{node: node, due: time.Now()} }
 
 func (e *edges) put(one edge) {
 	if !slices.ContainsFunc(e.queue, func(q edge) bool { return q.node == one.node }) {

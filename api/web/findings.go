@@ -30,10 +30,6 @@ type findings struct {
 	Examined string           `json:"examined_at"`
 }
 
-func newExamination(f Facts, now func() time.Time) *examination {
-	return &examination{facts: f, now: now}
-}
-
 func (e *examination) read(ctx context.Context) (findings, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -43,8 +43,6 @@ type directory struct {
 	problem string    // why the newest question had no answer
 }
 
-func newDirectory(n Names, now func() time.Time) *directory { return &directory{names: n, now: now} }
-
 // read returns all nodes, and why the list may be old. One caller at a time asks
 // Ironic; the others take what there is.
 func (d *directory) read(ctx context.Context) (list []inspector.NodeName, problem string) {

@@ -94,7 +94,7 @@ func New(o Options) (*Page, error) {
 	if o.Admission == nil {
 		o.Admission = admission.NewController()
 	}
-	p := &Page{o: o, tables: admission.NewShared[string, machineList](tablesFor, tablesMost), book: book, assets: a, routes: http.NewServeMux(), nodes: newDirectory(o.Names, o.Wall), findings: newExamination(o.Facts, o.Wall)}
+	p := &Page{o: o, tables: admission.NewShared[string, machineList](tablesFor, tablesMost), book: book, assets: a, routes: http.NewServeMux(), nodes: &directory{names: o.Names, now: o.Wall}, findings: &examination{facts: o.Facts, now: o.Wall}}
 	for _, r := range p.own() {
 		p.handle(r)
 	}

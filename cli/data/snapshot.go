@@ -54,7 +54,7 @@ func saveSnapshot(ctx context.Context, t *term.Terminal, peer term.Peer, path st
 	defer resp.Body.Close()
 	var state *fsm.State
 	err = local.WriteWhole(path, func(f *os.File) (err error) {
-		state, err = copyVerified(f, resp.Body)
+		state, err = fsm.Read(io.TeeReader(resp.Body, f)) // a file that exists is whole
 		return err
 	})
 	if err != nil {
@@ -62,12 +62,6 @@ func saveSnapshot(ctx context.Context, t *term.Terminal, peer term.Peer, path st
 	}
 	t.Say("the state up to log index %d is in %s; it holds the cluster's keys, keep it safe", state.View().Index(), path)
 	return nil
-}
-
-// copyVerified writes what it reads and reads what it writes: a file that
-// exists is whole.
-func copyVerified(w io.Writer, r io.Reader) (*fsm.State, error) {
-	return fsm.Read(io.TeeReader(r, w))
 }
 
 // openSnapshot reads and verifies a file and returns it, rewound.
