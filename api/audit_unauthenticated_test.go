@@ -34,45 +34,46 @@ func (b *lockedBuffer) lines(t testing.TB) []auditLine {
 // Requests without credentials leave few lines, however many they are, and each
 // request of a user who logged in has its own.
 func TestUnauthenticatedRequestsDoNotFillTheLog(t *testing.T) {
-	log := new(lockedBuffer)
-	auth := testAuth(t)
-	s := openSite(t, auth)
-	s.server.Config.Handler = (&Inspector{Service: &fake{}, Auth: auth, MaxLimit: 1, Logger: slog.New(slog.NewJSONHandler(log, nil))}).Handler()
-	post := func(c *http.Client, prove func(*http.Request)) int {
-		return s.ask(c, func(r *http.Request) {
-			r.Method, r.URL.Path = "POST", statusPath
+	synctest.Test(t, func(t *testing.T) { // a minute's worth of lines is left at once
+		log := new(lockedBuffer)
+		h := (&Inspector{Service: &fake{}, Auth: testAuth(t), MaxLimit: 1, Logger: slog.New(slog.NewJSONHandler(log, nil))}).Handler()
+		post := func(from string, prove func(*http.Request)) int {
+			r := httptest.NewRequest("POST", statusPath, nil)
+			r.RemoteAddr = from + ":1024"
 			prove(r)
-		})
-	}
-	const connections, each, users = 8, 300, 30
-	var all sync.WaitGroup
-	for n := range connections {
-		c := s.client([]string{"127.0.0.2", "127.0.0.3"}[n%2])
-		all.Go(func() {
-			for range each {
-				if code := post(c, func(*http.Request) {}); code != 401 {
-					t.Errorf("without credentials: %d", code)
-				}
-			}
-		})
-	}
-	user := s.client("127.0.0.2")
-	for range users {
-		if code := post(user, func(r *http.Request) { r.SetBasicAuth("admin", "secret") }); code != 202 {
-			t.Errorf("with credentials: %d", code)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w.Code
 		}
-	}
-	all.Wait()
-	counts := make(map[string]int)
-	for _, l := range log.lines(t) {
-		counts[l.Who+" "+l.From]++
-	}
-	if counts["admin 127.0.0.2"] != users {
-		t.Errorf("%d requests of the user left %d lines", users, counts["admin 127.0.0.2"])
-	}
-	if n := counts["unauthenticated 127.0.0.2"] + counts["unauthenticated 127.0.0.3"]; n == 0 || n > 2*unprovedPerSource {
-		t.Errorf("fills-the-log: %d requests without credentials left %d lines, want at most %d", connections*each, n, 2*unprovedPerSource)
-	}
+		const connections, each, users = 8, 300, 30
+		var all sync.WaitGroup
+		for n := range connections {
+			from := []string{"127.0.0.2", "127.0.0.3"}[n%2]
+			all.Go(func() {
+				for range each {
+					if code := post(from, func(*http.Request) {}); code != 401 {
+						t.Errorf("without credentials: %d", code)
+					}
+				}
+			})
+		}
+		for range users {
+			if code := post("127.0.0.2", func(r *http.Request) { r.SetBasicAuth("admin", "secret") }); code != 202 {
+				t.Errorf("with credentials: %d", code)
+			}
+		}
+		all.Wait()
+		counts := make(map[string]int)
+		for _, l := range log.lines(t) {
+			counts[l.Who+" "+l.From]++
+		}
+		if counts["admin 127.0.0.2"] != users {
+			t.Errorf("%d requests of the user left %d lines", users, counts["admin 127.0.0.2"])
+		}
+		if n := counts["unauthenticated 127.0.0.2"] + counts["unauthenticated 127.0.0.3"]; n == 0 || n > 2*unprovedPerSource {
+			t.Errorf("fills-the-log: %d requests without credentials left %d lines, want at most %d", connections*each, n, 2*unprovedPerSource)
+		}
+	})
 }
 
 // What got no line is counted by source, in a line a minute; the table is bounded.
