@@ -56,7 +56,7 @@ func (r *Relayer) Run(ctx context.Context, a leader.Authority) error {
 	for {
 		_, changed := r.Log.Changed()
 		work.look(ctx)
-		if !pace.Wait(ctx, relayPause) {
+		if !pace.Wait(ctx, relayPause) { // a busy log is looked at ten times a second
 			return nil
 		}
 		if r.Log.View().RelaysPending() > 0 {
