@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"sync/atomic"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
 // Bounds of a file of users.
@@ -57,29 +58,11 @@ func (u *users) of(now os.FileInfo) bool {
 // readUsers reads a file of lines `name:hash`. Empty lines and those that begin
 // with # say nothing.
 func readUsers(path string) (*users, error) {
-	info, text, err := readSmall(path)
+	text, info, err := smallfile.Read(path, maxSmallFile)
 	if err != nil {
 		return nil, fmt.Errorf("users of the API: %w", err)
 	}
 	return parseUsers(path, info, text)
-}
-
-// readSmall reads a file that has no business being large, and says which one
-// it was.
-func readSmall(path string) (info os.FileInfo, text []byte, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, err
-	}
-	text, err = io.ReadAll(io.LimitReader(f, maxSmallFile+1))
-	if err == nil && len(text) > maxSmallFile {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxSmallFile)
-	}
-	return info, text, err
 }
 
 // parseUsers collects every line that is wrong, not the first alone.

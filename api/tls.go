@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
 // Certificates gives each handshake with a client of the API its certificate;
@@ -90,7 +92,7 @@ func (f *CertificateFiles) read() error {
 	var text [2][]byte
 	var errs [2]error
 	for n, path := range [...]string{f.cert, f.key} {
-		seen[n], text[n], errs[n] = readSmall(path)
+		text[n], seen[n], errs[n] = smallfile.Read(path, maxSmallFile)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
 // maxDocument bounds the data of a node that is sent: the API takes no more.
@@ -61,7 +62,7 @@ func readDocument(t *term.Terminal, file string, args []string) ([]byte, error) 
 // readInput reads a file, or standard input for -, of no more than limit bytes.
 func readInput(t *term.Terminal, file string, limit int64) ([]byte, error) {
 	if file != "-" {
-		text, _, err := servers.ReadFile(file, limit)
+		text, _, err := smallfile.Read(file, limit)
 		return text, err
 	}
 	text, err := io.ReadAll(io.LimitReader(t.In, limit+1))

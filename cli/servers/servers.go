@@ -6,9 +6,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
 const (
@@ -92,11 +90,11 @@ func (f *Flags) Reader(stale bool) (*client.Client, error) {
 
 // readCredentials reads user and password from a file of one line.
 func (f *Flags) readCredentials(path string) (user, password string, err error) {
-	text, mode, err := ReadFile(path, maxCredentials)
+	text, info, err := smallfile.Read(path, maxCredentials)
 	if err != nil {
 		return "", "", term.Usage("--credentials: %w", err)
 	}
-	if mode.IsRegular() && mode.Perm()&term.ReadableByAll != 0 {
+	if mode := info.Mode(); mode.IsRegular() && mode.Perm()&term.ReadableByAll != 0 {
 		f.term.Warn("%s: everybody on this host can read it; 'chmod 600 %s' keeps the password yours", path, path)
 	}
 	line, more, _ := strings.Cut(string(text), "\n")
@@ -107,31 +105,13 @@ func (f *Flags) readCredentials(path string) (user, password string, err error) 
 	return user, password, nil
 }
 
-// ReadFile reads a file that has no business being longer than limit bytes.
-func ReadFile(path string, limit int64) ([]byte, os.FileMode, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("%s: longer than %d bytes", path, limit)
-	}
-	return text, info.Mode(), err
-}
-
 // trust returns whom to trust: those in a file of certificates, or nil for the
 // system's.
 func trust(cacert string) (*tls.Config, error) {
 	if cacert == "" {
 		return nil, nil
 	}
-	pem, _, err := ReadFile(cacert, maxCACert)
+	pem, _, err := smallfile.Read(cacert, maxCACert)
 	if err != nil {
 		return nil, term.Usage("--cacert: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
 // Bounds of what is read.
@@ -28,15 +30,7 @@ func read(name string, most int64) (text []byte, err error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no file", name)
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	text, err = io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, most)
-	}
+	text, _, err = smallfile.Read(name, most)
 	return text, err
 }
 

@@ -2,17 +2,15 @@ package fence
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
+	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
 // Options of a List.
@@ -44,7 +42,7 @@ var _ failover.Fences = (*List)(nil)
 // What is wrong with the file is a config.Problems, with all there is to say. The
 // caller closes the list.
 func Open(file string, o Options) (*List, error) {
-	text, err := readFile(file)
+	text, _, err := smallfile.Read(file, config.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("failover.fence_file: %w", err)
 	}
@@ -91,15 +89,6 @@ func (l *List) Close() {
 	for _, c := range l.clients {
 		c.CloseIdleConnections()
 	}
-}
-
-func readFile(name string) (text []byte, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return io.ReadAll(io.LimitReader(f, config.MaxFile+1)) // one byte more shows that the file is too long
 }
 
 // mishap is what is wrong with this host rather than with the file's text.

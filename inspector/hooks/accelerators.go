@@ -2,16 +2,14 @@ package hooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
 // maxDeviceFile bounds, in bytes, the file of known accelerators.
@@ -47,16 +45,9 @@ func builtIn() map[pciID]map[string]any {
 // readDevices reads a file in the original's form: a list pci_devices whose
 // items have a vendor_id, a device_id, and what else Ironic shall be told.
 func readDevices(path string) (map[pciID]map[string]any, error) {
-	file, err := os.Open(path)
+	raw, _, err := smallfile.Read(path, maxDeviceFile)
 	if err != nil {
 		return nil, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(file, maxDeviceFile+1))
-	if err := errors.Join(err, file.Close()); err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	if len(raw) > maxDeviceFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", path, maxDeviceFile)
 	}
 	var content struct {
 		Devices []map[string]any `yaml:"pci_devices"`
