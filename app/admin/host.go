@@ -43,6 +43,7 @@ func (h *Host) routes(g *echo.Group) {
 	g.GET("/doctor", get(func(ctx context.Context, c echo.Context) ([]doctor.Facts, error) {
 		return h.Facts(ctx, everywhere(c)), nil
 	}))
+	g.GET("/debug/profile", profile)
 	g.GET("/debug/bundle", get(func(context.Context, echo.Context) (HostFiles, error) {
 		return HostFiles{Peer: h.Status().Name, Files: h.Bundle()}, nil
 	}))

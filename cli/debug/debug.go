@@ -17,7 +17,7 @@ import (
 // Debug is 'trivet debug'.
 func Debug(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 	return term.Group("debug", "Look into this peer",
-		bundleCommand(t, peer, set),
+		bundleCommand(t, peer, set), profileCommand(t, peer),
 		term.Group("fsm", "The replicated state, as this peer has applied it", fsmCheck(t, peer), fsmDump(t, peer)),
 		term.Group("setting", "Replicated settings", settingGet(t, peer), settingPut(t, peer), settingDelete(peer), settingList(t, peer)))
 }

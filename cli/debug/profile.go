@@ -1,0 +1,47 @@
+package debug
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/cli/term"
+)
+
+// profileAnswer is what a profile may take beyond the time that it is taken for.
+const profileAnswer = 10 * time.Second
+
+func profileCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
+	took := admin.ProfileTime
+	c := &cobra.Command{
+		Use:   "profile KIND",
+		Short: "Write a profile of this host's peer, for 'go tool pprof'",
+		Long: "Write a profile of this host's peer to standard output, for 'go tool pprof':\n" +
+			"where processor time goes from now on (cpu), where memory was taken that is in\n" +
+			"use (heap) or ever was (allocs), or where its goroutines stand (goroutine).",
+		Example:   "trivet debug profile cpu --seconds 30 > cpu.pprof",
+		Args:      cobra.ExactArgs(1),
+		ValidArgs: admin.Profiles(),
+	}
+	seconds := c.Flags().Int("seconds", int(took.Seconds()), "how long the processor is looked at, 1 to 60")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		took = time.Duration(*seconds) * time.Second
+		query := url.Values{"kind": args, "seconds": {fmt.Sprint(*seconds)}}
+		resp, err := peer.Within(took+profileAnswer).Do(c.Context(), http.MethodGet, "/v1/debug/profile?"+query.Encode(), nil)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if _, err := io.Copy(t.Out, resp.Body); err != nil {
+			return fmt.Errorf("read the %s profile: %w", strings.Join(args, ""), err)
+		}
+		return nil
+	}
+	return c
+}
