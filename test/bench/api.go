@@ -286,7 +286,7 @@ func (s *apiSite) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.bench.Report.Add("api.memory_mb", max(first, later), "MB", AtMost(250),
+	s.bench.Report.Add("api.memory_mb", max(first, later), "MB", AtMost(150),
 		fmt.Sprintf("%d nodes of %d KB; the three peers when the last was finished: %s; %v later: %s", s.bench.Nodes, s.rack.bytes/s.bench.Nodes>>10, raw, settle, rawLater))
 	return nil
 }

@@ -56,8 +56,8 @@ func measureLosses(ctx context.Context, b *Bench) (err error) {
 	if err != nil {
 		return err
 	}
-	b.Report.Add("failure.sigkill_next_write_p50", killed.P50().Seconds(), "s", AtMost(1.3), killed.String())
-	b.Report.Add("failure.sigkill_next_write_max", killed.Max().Seconds(), "s", AtMost(2), killed.String())
+	b.Report.Add("failure.sigkill_next_write_p50", killed.P50().Seconds(), "s", AtMost(0.8), killed.String())
+	b.Report.Add("failure.sigkill_next_write_max", killed.Max().Seconds(), "s", AtMost(1), killed.String())
 	stopped, err := losses(ctx, b, cluster, syscall.SIGTERM)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func measureMemory(ctx context.Context, b *Bench) error {
 	if err != nil {
 		return err
 	}
-	b.Report.Add("memory.idle_rss_anon", most, "MB", AtMost(60), "the three peers: "+raw)
+	b.Report.Add("memory.idle_rss_anon", most, "MB", AtMost(20), "the three peers: "+raw)
 	return nil
 }
 
