@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/client/lease"
@@ -12,7 +13,24 @@ import (
 // Electing is what a Core answers about.
 type Electing struct {
 	Elections []elector.ElectionSource
-	Now       elector.Clock
+	// Bound is how old a proof may be: a name is said for so long, and a new one is held
+	// back for so long. It must be the same on all peers, also while they are upgraded
+	// one after the other.
+	Bound time.Duration
+	Now   elector.Clock
+}
+
+// proofBound is Electing.Bound for a raft.timing. It does not follow the election
+// clocks: v0.1.0 has the same values.
+func proofBound(timing string) time.Duration {
+	switch timing {
+	case "fast":
+		return 300 * time.Millisecond
+	case "slow":
+		return time.Second
+	default:
+		return 500 * time.Millisecond
+	}
 }
 
 // newWitness is nil where there is nothing to answer about.
@@ -21,15 +39,15 @@ func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
 		return nil
 	}
 	return elector.NewWitness(elector.WitnessOptions{
-		Log: log, Elections: o.Electing.Elections, Bound: o.Raft.Timing.Election, Now: o.Electing.Now, Logger: o.Raft.Logger,
+		Log: log, Elections: o.Electing.Elections, Bound: o.Electing.Bound, Now: o.Electing.Now, Logger: o.Raft.Logger,
 	})
 }
 
 // electing translates the configuration.
-func electing(conf config.Elector) Electing {
-	e := Electing{Now: lease.Boottime}
-	for _, election := range conf.Elections() {
-		e.Elections = append(e.Elections, elector.ElectionSource{Lease: election.Lease, Identities: conf.Called()})
+func electing(conf config.Config) Electing {
+	e := Electing{Bound: proofBound(conf.Raft.Timing), Now: lease.Boottime}
+	for _, election := range conf.Elector.Elections() {
+		e.Elections = append(e.Elections, elector.ElectionSource{Lease: election.Lease, Identities: conf.Elector.Called()})
 	}
 	return e
 }

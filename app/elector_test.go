@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -44,7 +44,15 @@ func TestPeerAnswersWhoLeads(t *testing.T) {
 	if s := said(addresses[1]); s.Name != "" || s.Election != "lease:db" {
 		t.Errorf("%+v", s)
 	}
-	if raftstore.Normal().Election != 500*time.Millisecond {
-		t.Error("docs/elector.md says how long a name is said")
+}
+
+// TestProofsOutliveAnUpgrade: while hosts are upgraded one after the other, those of
+// v0.1.0 say a name for as long as their election clocks were, and the others hold a new
+// name back for as long.
+func TestProofsOutliveAnUpgrade(t *testing.T) {
+	for timing, ms := range map[string]time.Duration{"fast": 300, "normal": 500, "slow": 1000} {
+		if got := electing(config.Config{Raft: config.Raft{Timing: timing}}).Bound; got != ms*time.Millisecond {
+			t.Errorf("%s: a name is said for %v, not for %d ms", timing, got, ms)
+		}
 	}
 }

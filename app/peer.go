@@ -22,6 +22,7 @@ import (
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // Why a peer ended by itself; see admin.Ending.
@@ -121,16 +122,17 @@ func newPeer(o Options) *Peer {
 func measures(f *doctor.Facts, c config.Config) {
 	space := ballast.Space{Free: f.Disk.Free, Size: f.Disk.Size}
 	f.Disk.Low, f.Disk.Floor = space.Low(), space.Floor()
-	f.Disk.HeartbeatUS = timing(c.Raft.Timing).Heartbeat.Microseconds()
+	clocks := timing(c.Raft.Timing)
+	f.Disk.HeartbeatUS, f.Disk.HungUS = clocks.Heartbeat.Microseconds(), leader.HungAfter(clocks).Microseconds()
 }
 
 // timing translates raft.timing.
 func timing(name string) raftstore.Timing {
 	switch name {
 	case "fast":
-		return raftstore.Normal().Scale(0.6)
+		return raftstore.Fast()
 	case "slow":
-		return raftstore.Normal().Scale(2)
+		return raftstore.Slow()
 	default:
 		return raftstore.Normal()
 	}

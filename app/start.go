@@ -226,7 +226,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Introspection: p.inspection.options(p.id.Name),
 		Gate:          p.pxe.gate(o.Config, p.ironic),
 		Failover:      p.kube.failover,
-		Electing:      electing(o.Config.Elector),
+		Electing:      electing(o.Config),
 		Former:        p.access,
 		Duties:        p.kube.components.duties(),
 		Owner:         Owner{Exit: o.Exit, Removed: p.Removed, RolledBack: p.RolledBack, Unfit: unfit, Probed: p.figures.Committed},

@@ -37,7 +37,7 @@ gossip: {listen: ":7351", advertise: ""}
 ironic: {endpoint: "http://127.0.0.1:6385", auth_type: none, retries: 5, retry_interval: 1s, timeout: 30s}
 inspection: {timeout: 900s, clean_up_period: 30s, introspection_delay: 0s, workers: 0, can_manage_boot: true, store_data: true, api_max_limit: 1000,
   processing: {processing_hooks: [ramdisk_error, root_disk_selection, scheduler, validate_interfaces, capabilities, pci_devices], add_ports: pxe, keep_ports: all, overwrite_existing: true, node_not_found_hook: ""}}
-firewall: {driver: auto, interface: br-pxe, sync_period: 15s, deny_unknown_macs: false, lease: 1s, match: ether}
+firewall: {driver: auto, interface: br-pxe, sync_period: 15s, deny_unknown_macs: false, lease: 400ms, match: ether}
 floating_ip: {address: "", interface: ""}
 raft: {timing: normal, log_store: bolt}
 failover: {} # and lease, elector, haconfig: each off until configured

@@ -47,8 +47,8 @@ func (f Facts) slow(what string, w Writes) []Finding {
 		return []Finding{found(Error, f, remedy, "its disk takes %v for one write (%s), longer than a heartbeat, %v: it cannot lead", median, what, micros(beat))}
 	case w.MedianUS > beat/4:
 		return []Finding{found(Warning, f, remedy, "its disk takes %v for one write (%s); a heartbeat is %v", median, what, micros(beat))}
-	case w.MostUS > 4*beat:
-		return []Finding{found(Warning, f, remedy, "its disk once took %v for one write (%s); a leader gives up at %v", most, what, micros(4*beat))}
+	case f.Disk.HungUS > 0 && w.MostUS > f.Disk.HungUS:
+		return []Finding{found(Warning, f, remedy, "its disk once took %v for one write (%s); a leader gives up at %v", most, what, micros(f.Disk.HungUS))}
 	}
 	return nil
 }

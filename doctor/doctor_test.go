@@ -45,7 +45,7 @@ func healthy() []Facts {
 					{URL: "tftp://192.0.2.1/ironic-agent.kernel", Kind: "kernel", Named: "tftp://192.0.2.1/trivet.ipxe", Size: 8 << 20},
 				},
 			},
-			Filter: Filter{Driver: "nftables", Listed: true, AgeMS: 9000, NftTable: true},
+			Filter: Filter{Driver: "nftables", Listed: true, AgeMS: 9000, NftTable: true, Renewed: 600_000, Lapsed: 3, LeaseMS: 400},
 			Health: well(i),
 		})
 	}
@@ -103,6 +103,8 @@ func filterFaults() []fault {
 			"error filter h1: interface pxe, on which machines boot, is a port of br0: the PXE filter does not see what arrives there", "interface=br0"},
 		{"wrong rules", func(h []Facts) { h[0].Filter.Problem = "no such table" }, "error filter h1: the PXE filter is not as it should be, so no door opens here: no such table", "journalctl -u trivet"},
 		{"drift", func(h []Facts) { h[0].Filter.Drift = 3 }, "warning filter h1: another program changed the rules of the PXE filter, 3 times", "journalctl -u trivet"},
+		{"lapses", func(h []Facts) { h[0].Filter.Renewed, h[0].Filter.Lapsed, h[0].Filter.LeaseMS = 27_000, 3, 400 },
+			"warning filter h1: the kernel ended the lease of its PXE service 3 times before it was renewed, next to 27000 renewals", "firewall: {lease: 1s}"},
 		{"never listed", func(h []Facts) { h[0].Filter.Listed = false }, "error filter h1: Ironic's ports were never listed completely", "trivet status"},
 		{"old list", func(h []Facts) { h[0].Filter.AgeMS, h[0].Filter.Old = 600_000, true }, "warning filter h1: the list of Ironic's ports is 10m0s old", "trivet status"},
 		{"lists that dnsmasq does not read", func(h []Facts) {

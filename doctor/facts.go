@@ -157,9 +157,12 @@ type Filter struct {
 	Driver  string `json:"driver,omitempty"`  // in use
 	Problem string `json:"problem,omitempty"` // why its rules are not as they should be
 	Drift   int    `json:"drift,omitempty"`   // how often another program changed them, of late
-	Listed  bool   `json:"listed,omitempty"`  // Ironic's ports were listed completely
-	AgeMS   int64  `json:"age_ms,omitempty"`  // of that list
-	Old     bool   `json:"old,omitempty"`     // it is older than it should be
+	Renewed uint64 `json:"renewed,omitempty"` // how often the lease was, since the peer's start
+	Lapsed  uint64 `json:"lapsed,omitempty"`  // how often the kernel ended the lease before that
+	LeaseMS int64  `json:"lease_ms,omitempty"`
+	Listed  bool   `json:"listed,omitempty"` // Ironic's ports were listed completely
+	AgeMS   int64  `json:"age_ms,omitempty"` // of that list
+	Old     bool   `json:"old,omitempty"`    // it is older than it should be
 	// Rules of Trivet's that are in the kernel.
 	NftTable       bool `json:"nft_table,omitempty"`
 	IptablesChains bool `json:"iptables_chains,omitempty"`

@@ -98,6 +98,7 @@ func (f Facts) programmed() []Finding {
 		out = append(out, found(Warning, f, []string{"# find the program that changes them; the log names it if the kernel tells:", "journalctl -u trivet | grep -i filter"},
 			"another program changed the rules of the PXE filter, %d times since this peer started; they were rebuilt, closed, and until then this host may have answered every machine", f.Filter.Drift))
 	}
+	out = append(out, f.lapses()...)
 	age := time.Duration(f.Filter.AgeMS) * time.Millisecond
 	switch {
 	case !f.Filter.Listed:
@@ -107,6 +108,29 @@ func (f Facts) programmed() []Finding {
 			"the list of Ironic's ports is %v old: a machine that is new or gone since is filtered as before", age.Round(time.Second)))
 	}
 	return out
+}
+
+// A lease that ends too soon this often is too short for its host. The first few may be
+// the start of a host that is busy; of an hour's renewals with the default, the share
+// leaves three.
+const (
+	fewLapses  = 3
+	lapseShare = 10_000
+)
+
+// longLease is firewall.lease for hosts or networks for which the default is too short.
+const longLease = time.Second
+
+// lapses finds a lease that is too short for this host.
+func (f Facts) lapses() []Finding {
+	if f.Filter.Lapsed < fewLapses || f.Filter.Lapsed < f.Filter.Renewed/lapseShare {
+		return nil
+	}
+	remedy := []string{"# relieve this host, or hand leadership to another one:", "trivet transfer"}
+	if time.Duration(f.Filter.LeaseMS)*time.Millisecond < longLease {
+		remedy = append(remedy, "# if all hosts are like this one, in trivet.yaml on each of them:", fmt.Sprintf("firewall: {lease: %v}", longLease), "raft: {timing: slow}", "systemctl restart trivet")
+	}
+	return []Finding{found(Warning, f, remedy, "the kernel ended the lease of its PXE service %d times before it was renewed, next to %d renewals: machines had short gaps", f.Filter.Lapsed, f.Filter.Renewed)}
 }
 
 // differs tells what is not the same as on the first host; it may be meant so.

@@ -15,7 +15,7 @@ func well(i int) Health {
 	h := Health{
 		Clock: Clock{Now: now, Asked: true, Synchronised: true, SkewMS: 40, SkewLimitMS: 5000},
 		Disk: Disk{Path: "/var/lib/trivet", Size: 100 << 30, Free: 50 << 30, Low: 512 << 20, Floor: 64 << 20, Inodes: 1000, InodesFree: 900,
-			Ballast: 16 << 20, Peer: true, HeartbeatUS: 500_000, Probe: Writes{10, 2_000, 9_000}, Log: Writes{200, 2_000, 300_000}},
+			Ballast: 16 << 20, Peer: true, HeartbeatUS: 300_000, HungUS: 2_000_000, Probe: Writes{10, 2_000, 9_000}, Log: Writes{200, 2_000, 1_300_000}},
 		Limits:   Limits{Group: "/system.slice/trivet.service", Memory: 2 << 30, MemoryUsed: 100 << 20, Tasks: 4096, TasksUsed: 20, MilliCPU: 2000, Files: 65536, FilesUsed: 80},
 		Services: []Service{{What: "Ironic", Section: "ironic", Version: "1.82"}, {What: "Keystone", Section: "api.keystone"}},
 		Rights:   []Rights{{Cluster: "prod"}},
@@ -61,9 +61,9 @@ func diskFaults() []fault {
 		{"low", func(h []Facts) { h[0].Disk.Free = 500 << 20 }, "warning disk h1: the disk of /var/lib/trivet has 500 MiB free of 102400", "df -h /var/lib/trivet"},
 		{"no inodes", func(h []Facts) { h[0].Disk.InodesFree = 3 }, "warning disk h1: the file system of /var/lib/trivet takes only 3 more files", "df -i /var/lib/trivet"},
 		{"no ballast", func(h []Facts) { h[0].Disk.Ballast = 0 }, "warning disk h1: there is no ballast in /var/lib/trivet", "ballast"},
-		{"slow", func(h []Facts) { h[0].Disk.Probe.MedianUS = 130_000 }, "warning disk h1: its disk takes 130ms for one write (one small file", "iostat -x 1 5"},
-		{"too slow", func(h []Facts) { h[0].Disk.Log.MedianUS = 600_000 }, "error disk h1: its disk takes 600ms for one write (the log, of late), longer than a heartbeat, 500ms", "iostat -x 1 5"},
-		{"hung once", func(h []Facts) { h[0].Disk.Log.MostUS = 2_100_000 }, "warning disk h1: its disk once took 2.1s for one write", "iostat -x 1 5"},
+		{"slow", func(h []Facts) { h[0].Disk.Probe.MedianUS = 80_000 }, "warning disk h1: its disk takes 80ms for one write (one small file", "iostat -x 1 5"},
+		{"too slow", func(h []Facts) { h[0].Disk.Log.MedianUS = 600_000 }, "error disk h1: its disk takes 600ms for one write (the log, of late), longer than a heartbeat, 300ms", "iostat -x 1 5"},
+		{"hung once", func(h []Facts) { h[0].Disk.Log.MostUS = 2_100_000 }, "warning disk h1: its disk once took 2.1s for one write (the log, of late); a leader gives up at 2s", "iostat -x 1 5"},
 	}
 }
 

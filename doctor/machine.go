@@ -43,6 +43,8 @@ type Disk struct {
 	Log   Writes `json:"log"`   // of the peer's log, of late
 	// HeartbeatUS is what election clocks are made of; see raft.timing.
 	HeartbeatUS int64 `json:"heartbeat_us,omitempty"`
+	// HungUS is how long a leader waits for its disk before it gives up.
+	HungUS int64 `json:"hung_us,omitempty"`
 }
 
 // Writes are how long some writes took, each until the disk had it.

@@ -73,7 +73,9 @@ func (d *Door) AddTo(f *doctor.Facts) {
 		if lists.Drift > 0 && time.Since(lists.Drifted) < driftShown {
 			f.Filter.Drift = lists.Drift
 		}
-		f.Address.Conflict = d.Guard.Status().ConflictMAC
+		guard := d.Guard.Status()
+		f.Filter.Renewed, f.Filter.Lapsed, f.Filter.LeaseMS = guard.Swaps, guard.Lapses, d.Config().Firewall.Lease.Milliseconds()
+		f.Address.Conflict = guard.ConflictMAC
 		age := d.listAge(v)
 		_, f.Filter.Listed = v.Pull()
 		f.Filter.AgeMS, f.Filter.Old = age.Milliseconds(), oldList(age, d.Config().Firewall.SyncPeriod)

@@ -4,7 +4,7 @@
 //
 // Callers act on the answer, so it follows three rules.
 //
-//   - A name was confirmed by a quorum, and may be given for one election timeout
+//   - A name was confirmed by a quorum, and may be given for a time (WitnessOptions.Bound)
 //     from *before* the quorum was asked, on a clock that counts while the machine
 //     sleeps. Afterwards the name is "".
 //   - A follower asks the leader for the index of a linearizable read, which the
@@ -12,10 +12,10 @@
 //     state as of that index.
 //   - A new name is not given before every earlier name is over. A leader may be
 //     elected the moment after its predecessor was confirmed; a peer that sees a new
-//     token waits one election timeout from then. So of all names that are given at one
+//     token waits so long from then. So of all names that are given at one
 //     moment, by any peers, no two differ.
 //
-// The third rule costs one election timeout after each change of leader.
+// The third rule costs this time after each change of leader.
 //
 // An answer is compared with the clock again in the moment in which its bytes go to
 // the kernel. A process that is stopped while it answers, and continued later, breaks

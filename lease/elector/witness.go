@@ -39,7 +39,7 @@ const clockRates = 50
 type WitnessOptions struct {
 	Log       Log
 	Elections []ElectionSource
-	// Bound is how old a proof may be: the election timeout.
+	// Bound is how old a proof may be. It is the same at every peer.
 	Bound  time.Duration
 	Now    Clock
 	Logger *slog.Logger

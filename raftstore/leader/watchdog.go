@@ -56,9 +56,13 @@ type Watchdog struct {
 	stuck     time.Duration // of the write under way, as far as this process ran meanwhile
 }
 
+// HungAfter is how long a leader waits for its own writes before it gives up, with these
+// election clocks.
+func HungAfter(t raftstore.Timing) time.Duration { return max(2*time.Second, 4*t.Heartbeat) }
+
 // NewWatchdog returns the watchdog for these election clocks.
 func NewWatchdog(disk Disk, t raftstore.Timing, hung func(now bool), exit func(int, error), log *slog.Logger) *Watchdog {
-	return &Watchdog{disk: disk, limit: max(2*time.Second, 4*t.Heartbeat), hung: hung, exit: exit, log: log}
+	return &Watchdog{disk: disk, limit: HungAfter(t), hung: hung, exit: exit, log: log}
 }
 
 // Name implements Duty.

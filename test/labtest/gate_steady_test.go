@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,6 +22,7 @@ const (
 	steadyForEnv    = "TRIVET_STEADY_FOR"    // such as 30m; 20 s if it is not set
 	steadyTimingEnv = "TRIVET_STEADY_TIMING" // raft.timing
 	steadyLeaseEnv  = "TRIVET_STEADY_LEASE"  // firewall.lease
+	steadySyncEnv   = "TRIVET_STEADY_SYNC"   // how much longer the peers wait for the disk, such as 20ms; it needs strace
 )
 
 // busyLoops is how many on each processor want to run all the time.
@@ -40,13 +42,18 @@ func TestGateIsSteady(t *testing.T) {
 		}
 		machines = siteMachines
 	}
-	var env []string
+	env := []string{"TRIVET_INSPECTION_TIMEOUT=24h"} // the door is open as long as a machine waits
 	for name, value := range map[string]string{"TRIVET_RAFT_TIMING": os.Getenv(steadyTimingEnv), "TRIVET_FIREWALL_LEASE": os.Getenv(steadyLeaseEnv)} {
 		if value != "" {
 			env = append(env, name+"="+value)
 		}
 	}
-	g := gateKind{machines: machines, env: env}.build(t, "nftables")
+	kind := gateKind{machines: machines, env: env}
+	if text := os.Getenv(steadySyncEnv); text != "" {
+		slow := slowSync(t, text)
+		kind.furnish = func(p *Peer) { p.Binary = slow }
+	}
+	g := kind.build(t, "nftables")
 	g.Introspect(g.machines[:1])
 	g.allowed = g.boot(t, g.machines[0])
 	leader := g.settled()
@@ -57,6 +64,23 @@ func TestGateIsSteady(t *testing.T) {
 	testenv.Figure(t, g.figure("busy elections"), float64(after.term-before.term), "", testenv.AtMost(0))
 	testenv.Figure(t, g.figure("busy lapses"), float64(after.lapses-before.lapses), "", testenv.AtMost(0))
 	t.Logf("in %v next to %d loops a processor (%v): term %d to %d, %d lapses", lookFor, busyLoops, env, before.term, after.term, after.lapses-before.lapses)
+}
+
+// slowSync makes a program that is the binary under test, whose every sync of a file
+// takes so much longer. strace is not the peer's parent, so that signals reach the peer.
+func slowSync(t *testing.T, text string) string {
+	t.Helper()
+	longer, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("%s: %v", steadySyncEnv, err)
+	}
+	path := filepath.Join(t.TempDir(), "trivet")
+	script := fmt.Sprintf("#!/bin/sh\nexec strace -D -f -qqq --seccomp-bpf -e trace=fsync,fdatasync -e inject=fsync,fdatasync:delay_exit=%d -o /dev/null %s \"$@\"\n",
+		longer.Microseconds(), os.Getenv(BinaryEnv))
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // troubles are what a leader counts of its own troubles. Of another leader the lapses are

@@ -12,7 +12,7 @@ import (
 )
 
 // doorLease is firewall.lease in the simulation: its default.
-const doorLease = time.Second
+const doorLease = 400 * time.Millisecond
 
 // GuardDoors gives every host of the cluster a door and an address to guard;
 // call it before the first Start of a peer.

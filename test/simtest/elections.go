@@ -12,6 +12,9 @@ import (
 	"github.com/trivet-ha/trivet/lease/elector"
 )
 
+// electorBound is how long a name is said: that of raft.timing normal.
+const electorBound = 500 * time.Millisecond
+
 // clockRate is by how much the clocks of two hosts differ in rate, in parts of a
 // million: what time daemons allow themselves.
 const clockRate = 500

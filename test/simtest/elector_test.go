@@ -67,7 +67,7 @@ func TestElectorOfAPartitionedLeaderNamesNobody(t *testing.T) {
 						worst = time.Since(began)
 					}
 					// What was on its way when the network broke may have arrived.
-					if s.Name == leader.Name && time.Since(began) > c.Timing.Election+20*time.Millisecond {
+					if s.Name == leader.Name && time.Since(began) > electorBound+20*time.Millisecond {
 						t.Fatalf("elector-deadline: a leader that was cut off names itself after %v", time.Since(began))
 					}
 					time.Sleep(time.Millisecond)
@@ -91,7 +91,7 @@ func TestElectorOfAFollowerNamesTheNewLeader(t *testing.T) {
 				switch {
 				case err != nil:
 					t.Fatal(err)
-				case s.Name == old.Name && time.Since(began) > c.Timing.Election+20*time.Millisecond:
+				case s.Name == old.Name && time.Since(began) > electorBound+20*time.Millisecond:
 					t.Fatalf("elector-confirmed: %s names the leader that was cut off after %v", p.Name, time.Since(began))
 				case s.Name != "" && s.Name != old.Name:
 					names[p.Name] = s.Name
@@ -172,7 +172,7 @@ func TestElectorThatWasStoppedNeverNamesItself(t *testing.T) {
 				})
 			}
 			ask() // waits until it continues
-			time.Sleep(c.Timing.Election + time.Duration(seed)*700*time.Millisecond)
+			time.Sleep(electorBound + time.Duration(seed)*700*time.Millisecond)
 			ask()
 			lasted := c.Leader() != nil // whom the others have elected meanwhile
 			leader.Resume()
@@ -186,7 +186,7 @@ func TestElectorThatWasStoppedNeverNamesItself(t *testing.T) {
 				if s.Name == leader.Name && lasted {
 					t.Errorf("elector-stopped: seed %d: it names itself, and another leads", seed)
 				}
-				if s.Name == leader.Name && s.AgeMs >= c.Timing.Election.Milliseconds() {
+				if s.Name == leader.Name && s.AgeMs >= electorBound.Milliseconds() {
 					t.Errorf("elector-stopped: seed %d: it names itself by a proof of before it was stopped", seed)
 				}
 			}
@@ -231,7 +231,7 @@ func (c *Cluster) askAlways(p *Peer, n int, h *heard, done <-chan struct{}) {
 		if s, err := p.elects(n); err == nil {
 			h.note(p.Name, s)
 			if n == ofRaft {
-				c.Oracle.named(p.Name, s, c.Timing.Election)
+				c.Oracle.named(p.Name, s, electorBound)
 			}
 		}
 		if !sleeps(done, 7*time.Millisecond) {

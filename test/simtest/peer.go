@@ -101,7 +101,7 @@ func (p *Peer) Start() error {
 		Leader:        forwarder{p},
 		Prober:        p.prober(),
 		Former:        formerAsker{p},
-		Electing:      app.Electing{Elections: p.c.Elections, Now: p.sinceBoot},
+		Electing:      app.Electing{Elections: p.c.Elections, Bound: electorBound, Now: p.sinceBoot},
 		Owner: app.Owner{
 			Exit:       func(code int, why error) { p.exit(proc, code, why) },
 			Removed:    p.removed,
