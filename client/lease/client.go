@@ -36,7 +36,8 @@ type Options struct {
 	// Name of the lease, and who holds it: at most 256 bytes that no other program
 	// calls itself.
 	Name, Holder string
-	// TTL is how long the lease lasts unless it is renewed: 2 s to a day.
+	// TTL is how long the lease lasts unless it is renewed: up to a day, and at least
+	// 1.2 s, or what the peers' raft.timing asks for.
 	TTL time.Duration
 	// Margin is how long before its end the lease counts as over here. It must cover
 	// what clocks differ in over a ttl, and the time that the program needs to stop.

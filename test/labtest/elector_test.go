@@ -297,7 +297,7 @@ func (s *electorSite) sidecars() {
 	s.Eventually(electLimit, "one is elected again", func() error { return s.named("one", one.address) })
 	s.t.Logf("two was ended; one was elected %v later", time.Since(ended).Round(time.Millisecond))
 	refused := s.Peers[0].Trivet("elector", "--election=y", "--id=z", "--ttl=1s", "--server=http://"+s.Peers[0].API)
-	if refused.Code != 2 || !strings.Contains(refused.Err, "2s") {
+	if refused.Code != 2 || !strings.Contains(refused.Err, "1.2s") {
 		s.t.Error("a ttl that is not safe: exit ", refused.Code, refused.Err)
 	}
 }
