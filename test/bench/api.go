@@ -140,6 +140,8 @@ func (s *apiSite) each(ctx context.Context, post func(c *webConn, n int) (int, e
 	var next, busy atomic.Int64
 	next.Store(-1)
 	before, began := s.usage(ctx), time.Now()
+	profiled := s.fleet.profile(ctx, s.bench, state)
+	defer func() { err = errors.Join(err, profiled()) }()
 	err = s.crowd(ctx, func(ctx context.Context, c *webConn) error {
 		for n := int(next.Add(1)); n < s.bench.Nodes && ctx.Err() == nil; n = int(next.Add(1)) {
 			refused, err := insist(ctx, func() (int, error) { return post(c, n) }, want)
@@ -299,9 +301,13 @@ func (s *apiSite) statuses(ctx context.Context) error {
 	var raw string // of the last round
 	for round := range statusRounds {
 		before := s.usage(ctx)
+		profiled := s.fleet.profile(ctx, s.bench, "status")
 		rate, err := askForStatus(ctx, s.addresses(), apiClients, s.rack.machines, uint64(round))
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := profiled(); err != nil {
+			return err
 		}
 		rates, raw = append(rates, rate), s.usage(ctx).since(before).each(int(rate*statusTime.Seconds()), before.at)
 		if s.original == nil {

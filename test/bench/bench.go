@@ -30,6 +30,7 @@ type Bench struct {
 	Cut       time.Duration
 	Routes    *regexp.Regexp // of area crowd
 	Least     time.Duration  // of each of its attacks
+	Profiles  string         // directory for profiles of peers at work; empty: none
 
 	binary string // of trivet; empty until it is built
 	stderr io.Writer

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -47,6 +50,45 @@ func newFleet(ctx context.Context, binary, root string, settings map[string]stri
 		s, err := f[0].status(ctx)
 		return err == nil && s.Quorum.Voters == size && s.Quorum.Live == size
 	})
+}
+
+// profileTime is how long the processor time of peers at work is looked at, after a
+// second in which the work gets under way.
+const profileTime = 2 * time.Second
+
+// profile begins a profile of each peer, if profiles are wanted; wait returns when they
+// are written.
+func (f fleet) profile(ctx context.Context, b *Bench, work string) (wait func() error) {
+	if b.Profiles == "" {
+		return func() error { return nil }
+	}
+	failed := make([]error, len(f))
+	var all sync.WaitGroup
+	for i, p := range f {
+		all.Go(func() {
+			if failed[i] = pause(ctx, time.Second); failed[i] == nil {
+				failed[i] = p.profile(ctx, filepath.Join(b.Profiles, work+"-"+p.name+".pprof"))
+			}
+		})
+	}
+	return func() error {
+		all.Wait()
+		return errors.Join(failed...)
+	}
+}
+
+// profile writes a profile of the peer's processor time.
+func (p *process) profile(ctx context.Context, path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("profile of %s: %w", p.name, err)
+	}
+	cmd := exec.CommandContext(ctx, p.binary, "debug", "profile", "cpu", "--seconds", fmt.Sprint(int(profileTime.Seconds())))
+	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, f, os.Stderr
+	if err := errors.Join(cmd.Run(), f.Close()); err != nil {
+		return fmt.Errorf("profile of %s: %w", p.name, err)
+	}
+	return nil
 }
 
 // roles asks who leads and returns that peer and the others.

@@ -91,6 +91,7 @@ func (s *leaseSite) pairs(ctx context.Context) (err error) {
 	}{{pair: ours}, {pair: etcd.pair}, {pair: locks}}
 	var ratios []float64
 	for round := -1; round < leaseRounds; round++ {
+		profiled := s.fleet.profile(ctx, s.bench, "pairs")
 		for i := range sides {
 			rate, err := writeFor(ctx, loadClients, leaseTime, sides[i].pair)
 			if err != nil {
@@ -99,6 +100,9 @@ func (s *leaseSite) pairs(ctx context.Context) (err error) {
 			if round >= 0 { // the first warms all of them up
 				sides[i].rates = append(sides[i].rates, rate)
 			}
+		}
+		if err := profiled(); err != nil {
+			return err
 		}
 		if round >= 0 {
 			ratios = append(ratios, sides[0].rates[round]/sides[1].rates[round])

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime/pprof"
 	"strings"
@@ -22,19 +23,19 @@ import (
 
 // options are the flags.
 type options struct {
-	area    string
-	out     string
-	dir     string
-	binary  string
-	trials  int
-	nodes   int
-	offs    int
-	cut     time.Duration
-	profile string
-	bare    string
-	attack  bool
-	least   time.Duration
-	routes  string
+	area     string
+	out      string
+	dir      string
+	binary   string
+	trials   int
+	nodes    int
+	offs     int
+	cut      time.Duration
+	profiles string
+	bare     string
+	attack   bool
+	least    time.Duration
+	routes   string
 
 	revision string // to compare with; empty: none
 	turns    int
@@ -73,7 +74,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.DurationVar(&o.cut, "cut", 8*time.Minute, "when area failover gives up waiting for a pod")
 	flags.StringVar(&o.routes, "routes", "", "ask only for routes of area crowd whose names match this regular expression, as GET /metrics does")
 	flags.DurationVar(&o.least, "least", 5*time.Second, "how long each attack of area crowd lasts at the least")
-	flags.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process, which runs the peers of area log")
+	flags.StringVar(&o.profiles, "profiles", "", "write CPU profiles into this directory: of this process, which runs the peers of area log, and of the peers of areas api and lease at work")
 	flags.BoolVar(&o.attack, "attack", false, "measure nothing, and be an attacker of area crowd, as standard input says")
 	flags.StringVar(&o.bare, "bare", "", "measure nothing, and be the bare server of area haconfig at this address")
 	short := flags.Bool("short", false, "see only that every area runs: one trial, few nodes and attacks; the figures mean nothing")
@@ -119,8 +120,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if o.bare != "" {
 		return serveBare(ctx, o.bare)
 	}
-	if o.profile != "" {
-		stop, err := startProfile(o.profile)
+	if o.profiles != "" {
+		stop, err := startProfile(o.profiles)
 		if err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func measure(ctx context.Context, o options, work string, report *Report, stderr
 	if err != nil {
 		return fmt.Errorf("-routes: %w", err)
 	}
-	bench := &Bench{Report: report, Dir: work, Routes: routes, Least: o.least, Trials: o.trials, Nodes: o.nodes, PowerOffs: o.offs, Cut: o.cut, binary: o.binary, stderr: stderr}
+	bench := &Bench{Report: report, Dir: work, Routes: routes, Least: o.least, Trials: o.trials, Nodes: o.nodes, PowerOffs: o.offs, Cut: o.cut, Profiles: o.profiles, binary: o.binary, stderr: stderr}
 	var failed []error
 	known := false
 	for _, a := range areas() {
@@ -171,8 +172,12 @@ func measure(ctx context.Context, o options, work string, report *Report, stderr
 	return errors.Join(failed...)
 }
 
-func startProfile(path string) (stop func() error, err error) {
-	f, err := os.Create(path)
+// startProfile begins a profile of this process in a directory, which it makes.
+func startProfile(dir string) (stop func() error, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("profile: %w", err)
+	}
+	f, err := os.Create(filepath.Join(dir, "bench.pprof"))
 	if err != nil {
 		return nil, fmt.Errorf("profile: %w", err)
 	}
