@@ -23,13 +23,14 @@ type Bench struct {
 	Report *Report
 	Dir    string // removed at the end; on a real disk
 	Trials int    // of everything that kills or stops leaders
-	Nodes  int    // of area api
+	Nodes  int    // of area api; ten times as many in area growth
 	// PowerOffs is how often a machine loses its power, Cut when waiting for a pod is
 	// given up.
 	PowerOffs int
 	Cut       time.Duration
 	Routes    *regexp.Regexp // of area crowd
 	Least     time.Duration  // of each of its attacks
+	Out       string         // file of the results; plots stand next to it
 	Profiles  string         // directory for profiles of peers at work; empty: none
 
 	binary string // of trivet; empty until it is built

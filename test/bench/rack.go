@@ -61,7 +61,7 @@ func hardware(dice *rand.Rand, n int) machine.Machine {
 	binary.BigEndian.PutUint64(id[:8], dice.Uint64())
 	binary.BigEndian.PutUint64(id[8:], dice.Uint64())
 	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4
-	m := machine.Machine{UUID: id.String(), BMC: fmt.Sprintf("198.18.%d.%d", n/250, 1+n%250)}
+	m := machine.Machine{UUID: id.String(), BMC: fmt.Sprintf("198.%d.%d.%d", 18+n/62_500, n/250%250, 1+n%250)}
 	for nic := range nics {
 		m.MACs = append(m.MACs, fmt.Sprintf("52:54:%02x:%02x:%02x:%02x", nic, n>>16, n>>8&0xff, n&0xff))
 	}
