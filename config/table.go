@@ -14,7 +14,7 @@ type Section struct {
 }
 
 // MaxFirewallLease is the longest firewall.lease. A new leader waits 2 × lease +
-// 250 ms before it opens; below 5 s in all with 1.3 s for the election leaves this
+// 250 ms before it opens; below 5 s in all with 1 s for the election leaves this
 // (docs/design.md#values).
 const MaxFirewallLease = 1500 * time.Millisecond
 
