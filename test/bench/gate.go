@@ -315,7 +315,7 @@ func (g *gateSite) doors(ctx context.Context, driver string) error {
 	for i, kind := range kinds {
 		s := f.sample(kind.name + ".door")
 		half, most := rows[2*i], rows[2*i+1]
-		g.bench.Report.Add(half.name, s.P50().Seconds(), half.unit, half.goal, fmt.Sprintf("%v; two hosts offered at once: %d times; %s", s, f.sum("door.overlaps"), busy))
+		g.bench.Report.Add(half.name, s.P50().Seconds(), half.unit, half.goal, fmt.Sprintf("%v; two hosts offered at once: %d times; handed over once more: %d times; %s", s, f.sum("door.overlaps"), f.sum("door.again"), busy))
 		g.bench.Report.Add(most.name, s.Max().Seconds(), most.unit, most.goal, "the longest of these")
 	}
 	return nil

@@ -234,6 +234,7 @@ func (g *gateLab) measure(f figures, what string, do, undo func(*Peer)) {
 		f.add(what+"."+name, h.gap)
 		f.add(what+"."+name+".lasted", max(0, lastBy(a.since(began), old).Sub(began)))
 		f[name+".overlaps"] = append(f[name+".overlaps"], float64(h.overlap))
+		f[name+".again"] = append(f[name+".again"], float64(h.again))
 	}
 }
 

@@ -257,11 +257,14 @@ func TestVerdicts(t *testing.T) {
 		all  []asked
 		want handOver
 	}{
-		"clean":         {at(one, none, none, two, two), handOver{to: 2, gap: 3 * askEvery}},
-		"nobody":        {at(one, none, none), handOver{}},
-		"at once both":  {at(one, []int{1, 2}, two), handOver{to: 2, gap: askEvery, overlap: 1}},
-		"old afterward": {at(one, two, two, one), handOver{to: 2, gap: askEvery, overlap: 1, late: 2 * askEvery}},
-		"a third":       {at(one, two, three), handOver{to: 2, gap: askEvery, overlap: 1, late: askEvery}},
+		"clean":           {at(one, none, none, two, two), handOver{to: 2, gap: 3 * askEvery}},
+		"nobody":          {at(one, none, none), handOver{}},
+		"at once both":    {at(one, []int{1, 2}, two), handOver{to: 2, gap: askEvery, overlap: 1}},
+		"old afterward":   {at(one, two, two, one), handOver{to: 2, gap: askEvery, overlap: 1, late: 2 * askEvery}},
+		"a third":         {at(one, two, three), handOver{to: 2, gap: askEvery, overlap: 1, late: askEvery}},
+		"again":           {at(one, none, two, none, three, three), handOver{to: 2, gap: 2 * askEvery, again: 1}},
+		"the second, too": {at(one, none, two, none, three, two), handOver{to: 2, gap: 2 * askEvery, again: 1, overlap: 1, late: 3 * askEvery}},
+		"and back":        {at(one, none, two, none, one), handOver{to: 2, gap: 2 * askEvery, overlap: 1, late: 2 * askEvery}},
 	} {
 		if got := judge(c.all, 1); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

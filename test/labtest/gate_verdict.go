@@ -14,6 +14,7 @@ type handOver struct {
 	gap     time.Duration // without an answer, from the last of the old host to the first of the new
 	late    time.Duration // from the first answer of the new host to the last of the old
 	overlap int           // times that the old host answered from then on, or another beside the new
+	again   int           // hand-overs from the new host on, each after a time without an answer
 }
 
 func (h handOver) String() string {
@@ -21,26 +22,37 @@ func (h handOver) String() string {
 	if h.overlap > 0 {
 		text += fmt.Sprintf(", %d OVERLAPS in %v", h.overlap, h.late.Round(time.Millisecond))
 	}
+	if h.again > 0 {
+		text += fmt.Sprintf(", and %d more hand-overs", h.again)
+	}
 	return text
 }
 
 // judge reads what was asked around a hand-over from the old host.
 func judge(all []asked, old int) (h handOver) {
 	var last, first time.Time
+	before := []int{old} // hosts that have answered and were succeeded
+	current, quiet := 0, false
 	for _, one := range all {
 		other := slices.IndexFunc(one.by, func(host int) bool { return host != old })
 		if h.to == 0 && other >= 0 {
 			h.to, first = one.by[other], one.sent
+			current = h.to
 		}
 		for _, host := range one.by {
 			switch {
 			case h.to == 0:
 				last = one.sent
-			case host != h.to:
+			case host == current:
+			case quiet && len(one.by) == 1 && !slices.Contains(before, host):
+				before, current = append(before, current), host
+				h.again++
+			default:
 				h.overlap++
 				h.late = one.sent.Sub(first)
 			}
 		}
+		quiet = len(one.by) == 0
 	}
 	if !last.IsZero() && h.to != 0 {
 		h.gap = first.Sub(last)
