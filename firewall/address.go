@@ -8,16 +8,9 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// A new holder announces the address at once, again after announceSecond and
-// announceThird, and from then on every announceEvery (docs/design.md#address).
-const (
-	announceSecond = time.Second
-	announceThird  = 3 * time.Second
-	announceEvery  = 10 * time.Second
-	// While another host answers for the address, the guard asks again at each turn, and
-	// warns once the conflict has lasted for conflictReport.
-	conflictReport = 3 * time.Second
-)
+// While another host answers for the address, the guard asks again at each turn, and
+// warns once the conflict has lasted for conflictReport.
+const conflictReport = 3 * time.Second
 
 // Address is the floating IP. One goroutine calls it, but for Contested.
 type Address interface {
@@ -34,28 +27,6 @@ type Address interface {
 	// address, and returns the MAC of another host that claims it, "" if none
 	// did. Another goroutine may call it at the same time as the rest.
 	Contested(ctx context.Context) (mac string, err error)
-}
-
-// announcements is when the next one is due.
-type announcements struct {
-	taken time.Time
-	next  time.Time
-}
-
-// due reports whether to announce now, and plans the next time.
-func (a *announcements) due(now time.Time) bool {
-	if now.Before(a.next) {
-		return false
-	}
-	switch since := now.Sub(a.taken); {
-	case since < announceSecond:
-		a.next = a.taken.Add(announceSecond)
-	case since < announceThird:
-		a.next = a.taken.Add(announceThird)
-	default:
-		a.next = now.Add(announceEvery)
-	}
-	return true
 }
 
 // addressReady says why the address must not be taken yet, "" if it may be.

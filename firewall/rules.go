@@ -48,10 +48,6 @@ type Layout struct {
 	Match     Match
 }
 
-// Gated are the UDP ports that the door closes: DHCP, DHCPv6, and the PXE boot
-// server. TFTP and HTTP are not gated, so that a boot under way finishes.
-func Gated() []uint16 { return []uint16{67, 547, 4011} }
-
 // Ruleset is what lies below the lease: Allow is consulted first, then Deny, and
 // what neither list names is let through if Pass is set, else dropped. A MAC may
 // be on both. Lists are sorted, in lower case, without repeats, and must not be

@@ -2,6 +2,13 @@ package haconfig
 
 import "strings"
 
+// Kinds of components that the tables tell apart. Any other text of the label is
+// that of a server.
+const (
+	controller = "controller"
+	server     = "server"
+)
+
 // ComponentRule says what components are that have no label type. Everything that it
 // names must fit.
 type ComponentRule struct {

@@ -6,6 +6,23 @@ import (
 	"strconv"
 )
 
+// replicaTable is how many replicas a component has, by what its namespace says of
+// failures: nothing, the empty text, or anything.
+var replicaTable = map[string][columns]int32{
+	//          absent, empty, some
+	controller: {2, 1, 2},
+	server:     {2, 2, 2},
+}
+
+// tableReplicas looks a component up.
+func tableReplicas(kind string, t tolerance) int32 {
+	row, known := replicaTable[kind]
+	if !known {
+		row = replicaTable[server]
+	}
+	return row[t.column()]
+}
+
 // component is an object as the table of replicas sees it.
 type component struct {
 	kind     string // "": not for the table
