@@ -201,9 +201,17 @@ func (p *Peer) newSelf() *health.Self {
 func (m *memory) openLog(o Options) (raftstore.Storage, error) {
 	dir := o.Dir
 	m.ballast = ballast.New(dir.PeerDir(), o.Logger)
-	st, err := host.Open(dir.RaftDir())
+	open := host.Open
+	if o.Config.Raft.LogStore == "wal" {
+		open = host.OpenWAL
+	}
+	st, err := open(dir.RaftDir())
 	if ballast.Full(err) {
 		m.ballast.Drop()
+		st, err = open(dir.RaftDir())
+	}
+	if ballast.Full(err) && o.Config.Raft.LogStore == "wal" {
+		o.Logger.Warn("open write-ahead log failed: disk full, writing to bolt until the next start", "err", err)
 		st, err = host.Open(dir.RaftDir())
 	}
 	if err != nil {

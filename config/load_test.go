@@ -151,10 +151,10 @@ func nested(o Option, value string) []byte {
 func otherValue(t *testing.T, o Option) string {
 	t.Helper()
 	candidates := []string{"true", "false", "7", "640", "2s", "1200ms", "scheduler,example", "/etc/x/y", "h9", "ha.example.org/", "zones", "endpoints", "127.0.0.1:9999",
-		"http://h9:6385", "192.0.2.9", "fast", "noauth", "http_basic", "enroll", "active", "present", "noop", "chaddr", "bolt", "raft",
+		"http://h9:6385", "192.0.2.9", "fast", "noauth", "http_basic", "enroll", "active", "present", "noop", "chaddr", "wal", "raft",
 		"6,4", "8086:1572:x710", "10.1.0.0/16:leaf1", "10.1.0.0/16", "cluster", "native", "safe", "prod=/etc/x", "25%", "warn", "json", "90m", "name=a* zones=b", "name=a* type=server"}
 	for _, candidate := range candidates {
-		if _, f := o.parse(candidate); f == nil && (candidate != o.Default || o.Key == "raft.log_store") {
+		if _, f := o.parse(candidate); f == nil && candidate != o.Default {
 			return candidate
 		}
 	}

@@ -51,7 +51,7 @@ var typeProblems = []problemCase{
 	{"list of numbers", "inspection:\n  processing:\n    processing_hooks:\n      - 5\n", nil, []string{"trivet.yaml:4: inspection.processing.processing_hooks: the item on line 4 is not text"}},
 	{"hook twice", "inspection: {processing: {processing_hooks: [a, b, a]}}\n", nil, []string{`trivet.yaml:1: inspection.processing.processing_hooks: "a" stands in the list twice`}},
 	{"misspelt word", "raft: {timing: fsat}\n", nil, []string{`trivet.yaml:1: raft.timing: "fsat" is not known; did you mean "fast"? One of fast, normal, slow`}},
-	{"other log store", "raft: {log_store: wal}\n", nil, []string{`trivet.yaml:1: raft.log_store: "wal" is not known; one of bolt`}},
+	{"other log store", "raft: {log_store: sqlite}\n", nil, []string{`trivet.yaml:1: raft.log_store: "sqlite" is not known; one of bolt, wal`}},
 }
 
 // The syntaxProblems are about what stands where.

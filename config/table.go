@@ -234,8 +234,8 @@ func effectOptions() []Option {
 
 		{Key: "raft.timing", Change: AtRestart, Extent: AllHosts, Default: "normal", rule: oneOf("fast", "normal", "slow"), field: func(c *Config) any { return &c.Raft.Timing },
 			Help: "How soon a silent leader is replaced: 200 ms (fast), 300 ms (normal) or 1 s (slow) of silence, up to twice that, and the election. The same on all peers; slow for hosts far apart or short of CPU, fast for hosts that do nothing else."},
-		{Key: "raft.log_store", Change: AtRestart, Extent: MostHosts, Default: "bolt", rule: oneOf("bolt"), field: func(c *Config) any { return &c.Raft.LogStore },
-			Help: "How the log is kept on disk."},
+		{Key: "raft.log_store", Change: AtRestart, Extent: MostHosts, Default: "bolt", rule: oneOf("bolt", "wal"), field: func(c *Config) any { return &c.Raft.LogStore },
+			Help: "How entries of the log reach the disk: at once in bolt, or first in a write-ahead log of 4 MiB, which waits for the disk once instead of twice."},
 	}
 }
 

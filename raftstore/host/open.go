@@ -19,6 +19,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/wal"
 )
 
 // logFile is the name of the log inside the peer's raft directory.
@@ -36,17 +37,45 @@ const lockWait = 2 * time.Second
 // bolt without its freelist on disk: with it, a small write costs megabytes
 // after one burst (measured 2.2 MB for 200 bytes). It is never opened with
 // NoSync: an acknowledged write is on two disks.
+//
+// What a write-ahead log holds is carried over to bolt first, and its files are
+// removed: there is one log, whichever way it was written.
 func Open(dir string) (raftstore.Storage, error) {
-	path := filepath.Join(dir, logFile)
-	bolt, err := openBolt(path)
+	return open(dir, func(bolt *raftboltdb.BoltStore) (raft.LogStore, func() error, error) {
+		return bolt, bolt.Close, wal.Settle(dir, bolt)
+	})
+}
+
+// OpenWAL is Open with a write-ahead log in front of bolt, see package wal. It
+// continues one that is there.
+func OpenWAL(dir string) (raftstore.Storage, error) {
+	return open(dir, func(bolt *raftboltdb.BoltStore) (raft.LogStore, func() error, error) {
+		log, err := wal.Open(dir, bolt)
+		if err != nil {
+			return nil, nil, err
+		}
+		return log, func() error { return errors.Join(log.Close(), bolt.Close()) }, nil
+	})
+}
+
+// open opens bolt, what front makes of it, and the snapshots.
+func open(dir string, front func(*raftboltdb.BoltStore) (raft.LogStore, func() error, error)) (raftstore.Storage, error) {
+	bolt, err := openBolt(filepath.Join(dir, logFile))
 	if err != nil {
 		return raftstore.Storage{}, err
 	}
+	log, closeLog, err := front(bolt)
+	if errors.Is(err, wal.ErrDamaged) {
+		err = &raftstore.CorruptError{Path: filepath.Join(dir, wal.Files), Err: err}
+	}
+	if err != nil {
+		return raftstore.Storage{}, errors.Join(err, bolt.Close())
+	}
 	snaps, err := raft.NewFileSnapshotStore(dir, keepSnapshots, io.Discard)
 	if err != nil {
-		return raftstore.Storage{}, errors.Join(fmt.Errorf("open snapshots below %s: %w", dir, err), bolt.Close())
+		return raftstore.Storage{}, errors.Join(fmt.Errorf("open snapshots below %s: %w", dir, err), closeLog())
 	}
-	return raftstore.Storage{Log: bolt, Stable: bolt, Snapshots: snaps, Close: bolt.Close}, nil
+	return raftstore.Storage{Log: log, Stable: bolt, Snapshots: snaps, Close: closeLog}, nil
 }
 
 func openBolt(path string) (b *raftboltdb.BoltStore, err error) {

@@ -15,7 +15,13 @@ import (
 // TestDamagedLogIsNamed damages a log of some pages in many ways: whatever is
 // found is a CorruptError, and nothing crashes.
 func TestDamagedLogIsNamed(t *testing.T) {
-	whole := someLog(t)
+	for way, open := range ways {
+		t.Run(way, func(t *testing.T) { damagedLogIsNamed(t, open) })
+	}
+}
+
+func damagedLogIsNamed(t *testing.T, open func(string) (raftstore.Storage, error)) {
+	whole := someLog(t, open)
 	pages := len(whole) / os.Getpagesize()
 	cases := map[string]func([]byte) []byte{
 		"cut to a third": func(b []byte) []byte { return b[:len(b)/3] },
@@ -24,7 +30,7 @@ func TestDamagedLogIsNamed(t *testing.T) {
 	}
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := openWith(t, change(bytes.Clone(whole)))
+			err := openWith(t, open, change(bytes.Clone(whole)))
 			var corrupt *raftstore.CorruptError
 			if !errors.As(err, &corrupt) || filepath.Base(corrupt.Path) != logFile {
 				t.Fatalf("open: %v, want a CorruptError that names %s", err, logFile)
@@ -37,7 +43,7 @@ func TestDamagedLogIsNamed(t *testing.T) {
 		for i := range os.Getpagesize() {
 			text[page*os.Getpagesize()+i] ^= 0x5a
 		}
-		err := openWith(t, text)
+		err := openWith(t, open, text)
 		var corrupt *raftstore.CorruptError
 		if err != nil && !errors.As(err, &corrupt) {
 			t.Errorf("page %d: %v, want a CorruptError or none", page, err)
@@ -52,10 +58,10 @@ func TestDamagedLogIsNamed(t *testing.T) {
 }
 
 // someLog returns the file of a log that holds branch and leaf pages.
-func someLog(t *testing.T) []byte {
+func someLog(t *testing.T, open func(string) (raftstore.Storage, error)) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	st, err := Open(dir)
+	st, err := open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +80,13 @@ func someLog(t *testing.T) []byte {
 	return text
 }
 
-func openWith(t *testing.T, text []byte) error {
+func openWith(t *testing.T, open func(string) (raftstore.Storage, error), text []byte) error {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, logFile), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	st, err := Open(dir)
+	st, err := open(dir)
 	if err != nil {
 		return err
 	}
@@ -90,18 +96,24 @@ func openWith(t *testing.T, text []byte) error {
 // TestOpenClosesTheLogWhenSnapshotsFail opens a log whose snapshots cannot be
 // read, and again when they can: the file of the log is not locked any more.
 func TestOpenClosesTheLogWhenSnapshotsFail(t *testing.T) {
+	for way, open := range ways {
+		t.Run(way, func(t *testing.T) { closesTheLogWhenSnapshotsFail(t, open) })
+	}
+}
+
+func closesTheLogWhenSnapshotsFail(t *testing.T, open func(string) (raftstore.Storage, error)) {
 	dir := t.TempDir()
 	inTheWay := filepath.Join(dir, "snapshots")
 	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); err == nil {
+	if _, err := open(dir); err == nil {
 		t.Fatal("a file in the place of the snapshots was accepted")
 	}
 	if err := os.Remove(inTheWay); err != nil {
 		t.Fatal(err)
 	}
-	st, err := Open(dir)
+	st, err := open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

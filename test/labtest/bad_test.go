@@ -163,9 +163,13 @@ func TestReadOnlyDirectory(t *testing.T) {
 
 // TestFullDirectory fills the disk of the leader, then of a newcomer.
 func TestFullDirectory(t *testing.T) {
-	t.Parallel()
 	NeedRoot(t, "mount", "umount")
+	eachLogStore(t, fullDirectory)
+}
+
+func fullDirectory(t *testing.T, store string) {
 	l := New(t)
+	l.keepLogs(store)
 	small := l.Add("small")
 	small.Tmpfs("24k")
 	small.expect(t, 1, "no space left on device", "init", small.Flags())

@@ -11,13 +11,14 @@ import (
 // TestAllKilledAtOnce kills three peers under load and starts them again, in
 // every order, sometimes with a pause that makes the first two elect without
 // the last.
-func TestAllKilledAtOnce(t *testing.T) {
-	t.Parallel()
+func TestAllKilledAtOnce(t *testing.T) { eachLogStore(t, allKilledAtOnce) }
+
+func allKilledAtOnce(t *testing.T, store string) {
 	orders := [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}, {0, 2, 1}, {1, 0, 2}, {2, 0, 1}}
 	if testing.Short() {
 		orders = orders[:2]
 	}
-	l := Three(t)
+	l := threeWith(t, store)
 	for i, order := range orders {
 		load := l.Write(6)
 		l.Eventually(electLimit, "a few hundred writes", func() error { return atLeast(load.Acked(), 300) })
@@ -57,13 +58,14 @@ func atLeast(got, want int64) error {
 }
 
 // TestLeaderKilled kills the leader under load, again and again.
-func TestLeaderKilled(t *testing.T) {
-	t.Parallel()
+func TestLeaderKilled(t *testing.T) { eachLogStore(t, leadersKilled) }
+
+func leadersKilled(t *testing.T, store string) {
 	rounds := 5
 	if testing.Short() {
 		rounds = 2
 	}
-	l := Three(t)
+	l := threeWith(t, store)
 	load := l.Write(6)
 	for range rounds {
 		leader := l.WaitLeader()

@@ -18,9 +18,13 @@ import (
 // it goes on by itself when there is space again. TestFullDirectory has elections
 // and a crash meanwhile.
 func TestFullDisk(t *testing.T) {
-	t.Parallel()
 	NeedRoot(t, "mkfs.ext4", "mount", "umount")
+	eachLogStore(t, fullDisk)
+}
+
+func fullDisk(t *testing.T, store string) {
 	l := New(t)
+	l.keepLogs(store)
 	full := l.Add("a")
 	full.Ext4()
 	full.Must("init", full.Flags())

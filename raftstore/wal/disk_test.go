@@ -1,0 +1,165 @@
+package wal
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+// testSize makes files of few batches.
+const testSize = 4096
+
+// sector is what a disk writes wholly or not at all.
+const sector = 512
+
+var errKilled = errors.New("the process was killed")
+
+// disk is what outlives a process: two files with a cache in front of them, and the
+// log behind. Its operations are counted; it may die at one, or let some fail.
+type disk struct {
+	mu     sync.Mutex
+	rand   *rand.Rand
+	files  [2]*file
+	behind *raft.InmemStore
+
+	left  int     // operations until the process is killed; below 0: it is not
+	fails float64 // share of the operations that fail
+	fault error   // what they fail with
+}
+
+func newDisk(seed uint64) *disk {
+	d := &disk{rand: rand.New(rand.NewPCG(seed, 0)), behind: raft.NewInmemStore(), left: -1}
+	for n := range d.files {
+		d.files[n] = &file{d: d, stored: make([]byte, testSize), cached: make([]byte, testSize), dirty: make(map[int]bool)}
+	}
+	return d
+}
+
+// op counts an operation, which is done unless there is an error.
+func (d *disk) op() error {
+	if d.left == 0 {
+		return errKilled
+	}
+	if d.left > 0 {
+		d.left--
+	}
+	if d.fails > 0 && d.rand.Float64() < d.fails {
+		return d.fault
+	}
+	return nil
+}
+
+// crash takes the power away: of what was not waited for, each sector is stored or not.
+func (d *disk) crash() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, f := range d.files {
+		for at := 0; at < testSize; at += sector {
+			if f.dirty[at] && d.rand.IntN(2) == 0 {
+				copy(f.stored[at:at+sector], f.cached[at:])
+			}
+		}
+		copy(f.cached, f.stored)
+		clear(f.dirty)
+	}
+	d.left = -1
+}
+
+func (d *disk) both() [2]File { return [2]File{d.files[0], d.files[1]} }
+
+// file is one file.
+type file struct {
+	d              *disk
+	stored, cached []byte
+	dirty          map[int]bool // sectors, by where they begin
+}
+
+func (f *file) ReadAt(p []byte, at int64) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return copy(p, f.cached[at:]), nil
+}
+
+// WriteAt writes all, or fails and has written some.
+func (f *file) WriteAt(p []byte, at int64) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.left == 0 {
+		return 0, errKilled
+	}
+	err := f.d.op()
+	if err != nil {
+		p = p[:f.d.rand.IntN(len(p)+1)]
+	}
+	n := copy(f.cached[at:], p)
+	for s := int(at) / sector * sector; s < int(at)+n; s += sector {
+		f.dirty[s] = true
+	}
+	return n, err
+}
+
+// Sync stores all, or fails and has stored some.
+func (f *file) Sync() error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.left == 0 {
+		return errKilled
+	}
+	err := f.d.op()
+	for at := range f.dirty {
+		if err == nil || f.d.rand.IntN(2) == 0 {
+			copy(f.stored[at:at+sector], f.cached[at:])
+		}
+	}
+	if err == nil {
+		clear(f.dirty)
+	}
+	return err
+}
+
+func (f *file) Close() error { return nil }
+
+// behind is the log behind: what it does is stored wholly or not at all.
+type behind struct {
+	*raft.InmemStore
+	d *disk
+}
+
+func (b behind) do(change func() error) error {
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	if err := b.d.op(); err != nil {
+		return err
+	}
+	return change()
+}
+
+func (b behind) StoreLogs(es []*raft.Log) error {
+	return b.do(func() error { return b.InmemStore.StoreLogs(es) })
+}
+
+func (b behind) DeleteRange(first, last uint64) error {
+	return b.do(func() error { return b.InmemStore.DeleteRange(first, last) })
+}
+
+func (b behind) SetUint64(key []byte, v uint64) error {
+	return b.do(func() error { return b.InmemStore.SetUint64(key, v) })
+}
+
+func (d *disk) open(t *testing.T) *Log {
+	t.Helper()
+	l, err := open(behind{d.behind, d}, d.both(), testSize)
+	if err != nil {
+		t.Fatalf("acknowledged-entry-lost: %v", err)
+	}
+	return l
+}
+
+// kill ends the process of a log, which leaves what it was doing.
+func kill(l *Log) {
+	close(l.quit)
+	l.done.Wait()
+}
