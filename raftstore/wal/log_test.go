@@ -222,7 +222,7 @@ func TestDamageIsFound(t *testing.T) {
 			got := slices.Concat(o.entries, w.entries)
 			for i, e := range got {
 				if e.Index != uint64(i+1) || e.Term != 1 || !bytes.Equal(e.Data, bytes.Repeat([]byte{byte(e.Index)}, 100)) {
-					t.Fatalf("file %d, byte %d: entry %d differs: %v", n, at, i+1, e)
+					t.Fatalf("damage-not-found: file %d, byte %d: entry %d is %v", n, at, i+1, e)
 				}
 			}
 			switch missing := older + newer - len(got); {

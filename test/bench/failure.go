@@ -84,7 +84,7 @@ func measureRestart(ctx context.Context, b *Bench) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := newTrio(ctx, dir)
+	cluster, err := newTrio(ctx, dir, "bolt")
 	if err != nil {
 		return err
 	}

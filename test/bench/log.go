@@ -34,30 +34,56 @@ func logArea() Area {
 	}
 }
 
-func measureLog(ctx context.Context, b *Bench) error {
-	dir, err := b.Folder("log")
-	if err != nil {
-		return err
-	}
-	cluster, err := newTrio(ctx, dir)
-	if err != nil {
-		return err
-	}
-	err = errors.Join(measureLatency(ctx, b, cluster), measureLoad(ctx, b, cluster, dir))
-	return errors.Join(err, cluster.close(ctx))
+// stored is a cluster whose logs are kept in one of the stores.
+type stored struct {
+	store  string
+	suffix string // of the names of its rows
+	*trio
+
+	writes        Sample
+	rates         []float64
+	followerRates []float64
+	ratios        []float64 // to etcd's rate in the same round
 }
 
-func measureLatency(ctx context.Context, b *Bench, cluster *trio) error {
+func measureLog(ctx context.Context, b *Bench) (err error) {
+	clusters := []*stored{{store: "bolt"}, {store: "wal", suffix: "_wal"}}
+	for _, c := range clusters {
+		if c.trio, err = newStored(ctx, b, c.store); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.close(ctx)) }()
+	}
+	if err := measureLatency(ctx, b, clusters); err != nil {
+		return err
+	}
+	dir, err := b.Folder("etcd")
+	if err != nil {
+		return err
+	}
+	return measureLoad(ctx, b, clusters, dir)
+}
+
+func newStored(ctx context.Context, b *Bench, store string) (*trio, error) {
+	dir, err := b.Folder("log-" + store)
+	if err != nil {
+		return nil, err
+	}
+	return newTrio(ctx, dir, store)
+}
+
+func measureLatency(ctx context.Context, b *Bench, clusters []*stored) error {
 	probe, err := newDiskProbe(b.Dir)
 	if err != nil {
 		return err
 	}
 	defer probe.close()
-	write := trivetWriter(cluster.leader())
-	if _, err := writeFor(ctx, 1, warmUp, write); err != nil {
-		return err
+	for _, c := range clusters {
+		if _, err := writeFor(ctx, 1, warmUp, trivetWriter(c.leader())); err != nil {
+			return err
+		}
 	}
-	var writes, pairs Sample
+	var pairs Sample
 	for range latencyRounds {
 		for range latencyBlock {
 			took, err := probe.pair()
@@ -66,56 +92,76 @@ func measureLatency(ctx context.Context, b *Bench, cluster *trio) error {
 			}
 			pairs = append(pairs, took)
 		}
-		for range latencyBlock {
-			began := time.Now()
-			if err := write(ctx, 0); err != nil {
-				return err
+		for _, c := range clusters {
+			write := trivetWriter(c.leader())
+			for range latencyBlock {
+				began := time.Now()
+				if err := write(ctx, 0); err != nil {
+					return err
+				}
+				c.writes = append(c.writes, time.Since(began))
 			}
-			writes = append(writes, time.Since(began))
 		}
 	}
-	b.Report.Add("log.write_p50_ratio", ratio(writes.P50(), pairs.P50()), "x", AtMost(3),
-		fmt.Sprintf("write %v; two fdatasyncs %v", writes, pairs))
+	for _, c := range clusters {
+		b.Report.Add("log.write_p50_ratio"+c.suffix, ratio(c.writes.P50(), pairs.P50()), "x", AtMost(map[string]float64{"bolt": 3.5, "wal": 2}[c.store]),
+			fmt.Sprintf("%s: write %v; two fdatasyncs %v", c.store, c.writes, pairs))
+	}
 	return nil
 }
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
 // measureLoad compares 64 clients with etcd's.
-func measureLoad(ctx context.Context, b *Bench, cluster *trio, dir string) (err error) {
+func measureLoad(ctx context.Context, b *Bench, clusters []*stored, dir string) (err error) {
 	const name, unit = "log.writes_64_ratio", "x"
-	goal := AtLeast(1.5)
+	goal := func(c *stored) Goal { return AtLeast(map[string]float64{"bolt": 1.8, "wal": 2.5}[c.store]) }
 	etcd, err := newEtcd(ctx, dir)
 	if errors.Is(err, errNoEtcd) {
-		b.Report.Skip(name, unit, goal, err.Error())
+		for _, c := range clusters {
+			b.Report.Skip(name+c.suffix, unit, goal(c), err.Error())
+		}
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, etcd.close()) }()
-	sides := []struct {
-		write writer
-		rates []float64
-	}{{write: trivetWriter(cluster.leader())}, {write: etcd.put}, {write: trivetWriter(cluster.follower().peer)}}
-	var ratios []float64
-	for round := -1; round < loadRounds; round++ {
-		for i := range sides {
-			rate, err := writeFor(ctx, loadClients, loadTime, sides[i].write)
-			if err != nil {
-				return err
-			}
-			if round >= 0 { // the first warms both up
-				sides[i].rates = append(sides[i].rates, rate)
-			}
+	var etcdRates []float64
+	for round := -1; round < loadRounds; round++ { // the first warms all up
+		rate, err := writeFor(ctx, loadClients, loadTime, etcd.put)
+		if err != nil {
+			return err
 		}
 		if round >= 0 {
-			ratios = append(ratios, sides[0].rates[round]/sides[1].rates[round])
+			etcdRates = append(etcdRates, rate)
+		}
+		for _, c := range clusters {
+			if err := c.load(ctx, rate, round >= 0); err != nil {
+				return err
+			}
 		}
 	}
-	b.Report.Add(name, median(ratios), unit, goal, fmt.Sprintf(
-		"medians of %d rounds: on the leader %.0f/s, forwarded by a follower %.0f/s, etcd %s %.0f/s",
-		loadRounds, median(sides[0].rates), median(sides[2].rates), etcd.version, median(sides[1].rates)))
+	for _, c := range clusters {
+		b.Report.Add(name+c.suffix, median(c.ratios), unit, goal(c), fmt.Sprintf(
+			"%s, medians of %d rounds: on the leader %.0f/s, forwarded by a follower %.0f/s, etcd %s %.0f/s",
+			c.store, loadRounds, median(c.rates), median(c.followerRates), etcd.version, median(etcdRates)))
+	}
+	return nil
+}
+
+// load writes with all clients on the leader, then through a follower. etcd is
+// etcd's rate in this round.
+func (c *stored) load(ctx context.Context, etcd float64, counts bool) error {
+	rate, err := writeFor(ctx, loadClients, loadTime, trivetWriter(c.leader()))
+	if err != nil {
+		return err
+	}
+	through, err := writeFor(ctx, loadClients, loadTime, trivetWriter(c.follower().peer))
+	if err != nil || !counts {
+		return err
+	}
+	c.rates, c.followerRates, c.ratios = append(c.rates, rate), append(c.followerRates, through), append(c.ratios, rate/etcd)
 	return nil
 }
 

@@ -40,8 +40,9 @@ type slot struct {
 	log  *slog.Logger
 }
 
-// newTrio founds a cluster below root and waits until all three vote.
-func newTrio(ctx context.Context, root string) (t *trio, err error) {
+// newTrio founds a cluster below root whose peers keep their logs in this
+// raft.log_store, and waits until all three vote.
+func newTrio(ctx context.Context, root, store string) (t *trio, err error) {
 	f, err := os.Create(filepath.Join(root, "peers.log"))
 	if err != nil {
 		return nil, fmt.Errorf("log of the peers: %w", err)
@@ -55,7 +56,7 @@ func newTrio(ctx context.Context, root string) (t *trio, err error) {
 	ctx, cancel := context.WithTimeout(ctx, formLimit)
 	defer cancel()
 	for i := range t.peers {
-		if t.peers[i], err = newSlot(root, i, f); err != nil {
+		if t.peers[i], err = newSlot(root, store, i, f); err != nil {
 			return t, err
 		}
 	}
@@ -78,7 +79,7 @@ func newTrio(ctx context.Context, root string) (t *trio, err error) {
 	return t, t.awaitVoters(ctx)
 }
 
-func newSlot(root string, i int, log *os.File) (*slot, error) {
+func newSlot(root, store string, i int, log *os.File) (*slot, error) {
 	ports, err := freePorts(2)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func newSlot(root string, i int, log *os.File) (*slot, error) {
 	c.DataDir = filepath.Join(root, c.Name)
 	c.Socket = filepath.Join(root, c.Name+".sock")
 	c.API.Listen, c.API.AuthStrategy = "127.0.0.1:0", "noauth"
-	c.Firewall.Driver = "noop"
+	c.Firewall.Driver, c.Raft.LogStore = "noop", store
 	c.Cluster.Listen, c.Gossip.Listen = ports[0], ports[1]
 	dir, err := datadir.Open(c.DataDir)
 	if err != nil {
