@@ -17,6 +17,9 @@ const fileSize = 2 << 20
 // Files is how the names of the files match.
 const Files = "wal-?"
 
+// unfinished ends the name of a file that is not laid out yet.
+const unfinished = ".new"
+
 func path(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("wal-%d", n)) }
 
 // Open continues the write-ahead log in dir, or begins one, in front of a log. The
@@ -48,6 +51,9 @@ func Settle(dir string, behind Behind) error {
 	if err != nil {
 		return err
 	}
+	if files == [2]File{none{}, none{}} {
+		return nil
+	}
 	_, older, newer, err := rest(behind, files, fileSize)
 	for _, r := range []found{older, newer} {
 		if err == nil && r.generation != 0 {
@@ -61,19 +67,12 @@ func Settle(dir string, behind Behind) error {
 }
 
 func remove(dir string) error {
-	gone := 0
 	for n := range 2 {
-		err := os.Remove(path(dir, n))
-		if errors.Is(err, fs.ErrNotExist) {
-			gone++
-			continue
+		for _, path := range []string{path(dir, n), path(dir, n) + unfinished} {
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("remove the write-ahead log: %w", err)
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("remove the write-ahead log: %w", err)
-		}
-	}
-	if gone == 2 {
-		return nil
 	}
 	return syncFolder(dir)
 }
@@ -136,7 +135,7 @@ func create(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	made := path + ".new"
+	made := path + unfinished
 	f, err := os.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("create the write-ahead log: %w", err)
@@ -157,7 +156,7 @@ func create(path string) error {
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("create the write-ahead log: %w", err)
+		return fmt.Errorf("sync %s: %w", dir, err)
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("sync %s: %w", dir, err)
