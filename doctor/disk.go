@@ -39,7 +39,7 @@ func (f Facts) space() []Finding {
 // writes take that long is about to be deposed by its own watchdog.
 func (f Facts) slow(what string, w Writes) []Finding {
 	beat := f.Disk.HeartbeatUS
-	remedy := []string{"# see what else writes there:", "iostat -x 1 5", "# give the data directory a disk of its own, with a write cache that survives power loss; or write raft.timing: slow on every host"}
+	remedy := []string{"# see what else writes there:", "iostat -x 1 5", "# give the data directory a disk of its own, with a write cache that survives power loss; or write raft.log_store: wal, which waits for it once instead of twice, or raft.timing: slow on every host"}
 	median, most := micros(w.MedianUS).Round(time.Millisecond), micros(w.MostUS).Round(time.Millisecond)
 	switch {
 	case w.Count == 0 || beat == 0:

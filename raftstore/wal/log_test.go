@@ -158,7 +158,7 @@ func (f *life) die(what string, power, settled bool) {
 	f.t.Fatalf("acknowledged-entry-lost: %s: %s (%d other states)", what, f.is.differs(log), len(f.might))
 }
 
-// seeds is how many histories are made; 20,000 were, once, for ten minutes.
+// seeds is how many histories are made; 6,000 others were made when this was written.
 const seeds = 60
 
 // TestNothingAcknowledgedIsLost kills the process, or takes the power away, at an
