@@ -2,12 +2,15 @@ package app
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/trivet-ha/trivet/app/datadir"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // A log is opened only under an identity of its own cluster and incarnation: the two
@@ -43,5 +46,34 @@ func TestLogOfAnotherIncarnationIsNotOpened(t *testing.T) {
 		if !strings.Contains(err.Error(), "the log is of cluster") {
 			t.Errorf("log-of-another: %s: %v", what, err)
 		}
+	}
+}
+
+// TestLogStoreIsChangedByARestart starts a peer with either raft.log_store in turn: it
+// goes on with the log that it has.
+func TestLogStoreIsChangedByARestart(t *testing.T) {
+	s := newStartable(t)
+	var last uint64
+	for _, store := range []string{"wal", "bolt", "wal"} {
+		s.o.Config.Raft.LogStore = store
+		peer, err := New(t.Context(), s.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
+		err = peer.Ready(ctx)
+		now := peer.core.Store.View().Index()
+		if err := errors.Join(err, peer.Stop(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if now <= last {
+			t.Errorf("log-store-changed: with %s the log ends at %d, and ended at %d", store, now, last)
+		}
+		_, err = os.Stat(filepath.Join(s.data.RaftDir(), "wal-0"))
+		if there := err == nil; there != (store == "wal") {
+			t.Errorf("log-store-changed: the write-ahead log with %s: %v", store, err)
+		}
+		last = now
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -75,6 +76,7 @@ func (s state) differs(l raft.LogStore) string {
 type life struct {
 	t    *testing.T
 	d    *disk
+	rand *rand.Rand // its own: the disk's is used while entries are carried over
 	l    *Log
 	term uint64
 	is   state
@@ -96,12 +98,12 @@ func (f *life) change(after state, err error) bool {
 func (f *life) store(first uint64, n, most int) bool {
 	es := make([]*raft.Log, n)
 	for i := range es {
-		es[i] = &raft.Log{Index: first + uint64(i), Term: f.term, Type: raft.LogType(f.d.rand.IntN(3)), Data: make([]byte, f.d.rand.IntN(most+1)), Extensions: []byte("four")}
+		es[i] = &raft.Log{Index: first + uint64(i), Term: f.term, Type: raft.LogType(f.rand.IntN(3)), Data: make([]byte, f.rand.IntN(most+1)), Extensions: []byte("four")}
 		for j := range es[i].Data {
-			es[i].Data[j] = byte(f.d.rand.Uint32())
+			es[i].Data[j] = byte(f.rand.Uint32())
 		}
-		if f.d.rand.IntN(2) == 0 {
-			es[i].AppendedAt = time.Unix(1_700_000_000, int64(f.d.rand.IntN(1e9)))
+		if f.rand.IntN(2) == 0 {
+			es[i].AppendedAt = time.Unix(1_700_000_000, int64(f.rand.IntN(1e9)))
 		}
 	}
 	return f.change(f.is.with(es), f.l.StoreLogs(es))
@@ -114,20 +116,20 @@ func (f *life) remove(first, last uint64) bool {
 // act does what raft does at random, as raft does it.
 func (f *life) act() bool {
 	last := f.is.last()
-	switch n := f.d.rand.IntN(20); {
+	switch n := f.rand.IntN(20); {
 	case n == 0 && len(f.is) > 2: // a new leader's entries differ
 		f.term++
-		from := last - uint64(f.d.rand.IntN(min(len(f.is)-1, 20)))
+		from := last - uint64(f.rand.IntN(min(len(f.is)-1, 20)))
 		return f.remove(from, last) && f.store(from, 2, 200)
 	case n == 1 && len(f.is) > 3: // a snapshot
 		first := slices.Min(slices.Collect(maps.Keys(f.is)))
-		return f.remove(first, first+uint64(f.d.rand.IntN(len(f.is)-1)))
-	case n == 2 && f.d.rand.IntN(5) == 0 && len(f.is) > 0: // a snapshot of the leader, far ahead
+		return f.remove(first, first+uint64(f.rand.IntN(len(f.is)-1)))
+	case n == 2 && f.rand.IntN(5) == 0 && len(f.is) > 0: // a snapshot of the leader, far ahead
 		return f.remove(1, last) && f.store(last+100, 1, 10)
 	case n == 3:
 		return f.store(last+1, 3, 3000) // often larger than a file
 	}
-	return f.store(last+1, 1+f.d.rand.IntN(3), 300)
+	return f.store(last+1, 1+f.rand.IntN(3), 300)
 }
 
 // die ends the process, opens the log again in one of the two ways, and compares.
@@ -166,11 +168,11 @@ const seeds = 60
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	for seed := range uint64(seeds) {
 		d := newDisk(seed)
-		f := &life{t: t, d: d, l: d.open(t), term: 1, is: state{}}
+		f := &life{t: t, d: d, rand: rand.New(rand.NewPCG(seed, 1)), l: d.open(t), term: 1, is: state{}}
 		for death := range 12 {
 			d.mu.Lock()
-			d.left = d.rand.IntN(60)
-			if d.rand.IntN(3) == 0 {
+			d.left = f.rand.IntN(60)
+			if f.rand.IntN(3) == 0 {
 				d.fails, d.fault = 0.1, syscall.ENOSPC
 			}
 			d.mu.Unlock()
@@ -179,7 +181,7 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 					t.Fatalf("acknowledged-entry-lost: seed %d, death %d, before it: %s", seed, death, diff)
 				}
 			}
-			f.die(fmt.Sprintf("seed %d, death %d", seed, death), d.rand.IntN(4) > 0, d.rand.IntN(3) == 0)
+			f.die(fmt.Sprintf("seed %d, death %d", seed, death), f.rand.IntN(4) > 0, f.rand.IntN(3) == 0)
 		}
 		kill(f.l)
 	}
