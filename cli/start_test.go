@@ -67,6 +67,7 @@ var failedStarts = []failedStart{
 	{"haconfig", "the kubeconfig is missing", term.ExitFailed, func(h *startHost) func() { return h.set("TRIVET_HACONFIG_KUBECONFIGS", "prod="+h.path("nothing")) }},
 	{"cluster port", "it is taken", term.ExitFailed, func(h *startHost) func() { return h.take("tcp", h.cluster) }},
 	{"log", "it is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/raft/log.db", strings.Repeat("x", 1<<16)) }},
+	{"log", "its write-ahead log is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/raft/wal-0", "x") }},
 	{"log", "its snapshots are no directory", term.ExitFailed, func(h *startHost) func() {
 		h.check(os.Rename(h.path("d/peer/raft/snapshots"), h.path("snapshots")))
 		heal := h.replace("d/peer/raft/snapshots", "")

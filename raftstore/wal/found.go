@@ -11,7 +11,7 @@ import (
 
 // ErrDamaged says that the files lost entries that were acknowledged, or are not
 // of the same time as the log behind them.
-var ErrDamaged = errors.New("the write-ahead log is damaged")
+var ErrDamaged = errors.New("acknowledged entries are missing")
 
 // found is what a file holds of one generation that is not carried over yet.
 type found struct {
