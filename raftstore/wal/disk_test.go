@@ -2,6 +2,7 @@ package wal
 
 import (
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -23,7 +24,7 @@ type disk struct {
 	mu     sync.Mutex
 	rand   *rand.Rand
 	files  [2]*file
-	behind *raft.InmemStore
+	behind *stored
 
 	left  int     // operations until the process is killed; below 0: it is not
 	fails float64 // share of the operations that fail
@@ -31,7 +32,7 @@ type disk struct {
 }
 
 func newDisk(seed uint64) *disk {
-	d := &disk{rand: rand.New(rand.NewPCG(seed, 0)), behind: raft.NewInmemStore(), left: -1}
+	d := &disk{rand: rand.New(rand.NewPCG(seed, 0)), behind: newStored(), left: -1}
 	for n := range d.files {
 		d.files[n] = &file{d: d, stored: make([]byte, testSize), cached: make([]byte, testSize), dirty: make(map[int]bool)}
 	}
@@ -122,31 +123,88 @@ func (f *file) Sync() error {
 
 func (f *file) Close() error { return nil }
 
+// stored is what the log behind has on the disk. As in bolt, there may be gaps.
+type stored struct {
+	mu   sync.Mutex
+	logs map[uint64]raft.Log
+	keys map[string]uint64
+}
+
+func newStored() *stored {
+	return &stored{logs: make(map[uint64]raft.Log), keys: make(map[string]uint64)}
+}
+
+func (s *stored) edge(better func(a, b uint64) bool) (edge uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for index := range s.logs {
+		if edge == 0 || better(index, edge) {
+			edge = index
+		}
+	}
+	return edge, nil
+}
+
+func (s *stored) FirstIndex() (uint64, error) { return s.edge(func(a, b uint64) bool { return a < b }) }
+func (s *stored) LastIndex() (uint64, error)  { return s.edge(func(a, b uint64) bool { return a > b }) }
+
+func (s *stored) GetLog(index uint64, to *raft.Log) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.logs[index]
+	if !ok {
+		return raft.ErrLogNotFound
+	}
+	*to = e
+	return nil
+}
+
+func (s *stored) GetUint64(key []byte) (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.keys[string(key)]
+	if !ok {
+		return 0, errors.New(notFound)
+	}
+	return v, nil
+}
+
 // behind is the log behind: what it does is stored wholly or not at all.
 type behind struct {
-	*raft.InmemStore
+	*stored
 	d *disk
 }
 
-func (b behind) do(change func() error) error {
+func (b behind) do(change func()) error {
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
 	if err := b.d.op(); err != nil {
 		return err
 	}
-	return change()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
+	return nil
 }
 
+func (b behind) StoreLog(e *raft.Log) error { return b.StoreLogs([]*raft.Log{e}) }
+
 func (b behind) StoreLogs(es []*raft.Log) error {
-	return b.do(func() error { return b.InmemStore.StoreLogs(es) })
+	return b.do(func() {
+		for _, e := range es {
+			b.logs[e.Index] = *e
+		}
+	})
 }
 
 func (b behind) DeleteRange(first, last uint64) error {
-	return b.do(func() error { return b.InmemStore.DeleteRange(first, last) })
+	return b.do(func() {
+		maps.DeleteFunc(b.logs, func(index uint64, _ raft.Log) bool { return index >= first && index <= last })
+	})
 }
 
 func (b behind) SetUint64(key []byte, v uint64) error {
-	return b.do(func() error { return b.InmemStore.SetUint64(key, v) })
+	return b.do(func() { b.keys[string(key)] = v })
 }
 
 func (d *disk) open(t *testing.T) *Log {

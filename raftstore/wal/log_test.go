@@ -119,15 +119,18 @@ func (f *life) act() bool {
 	switch n := f.rand.IntN(20); {
 	case n == 0 && len(f.is) > 2: // a new leader's entries differ
 		f.term++
-		from := last - uint64(f.rand.IntN(min(len(f.is)-1, 20)))
+		indexes := slices.Sorted(maps.Keys(f.is))
+		from := indexes[len(indexes)-1-f.rand.IntN(min(len(f.is)-1, 20))]
 		return f.remove(from, last) && f.store(from, 2, 200)
 	case n == 1 && len(f.is) > 3: // a snapshot
-		first := slices.Min(slices.Collect(maps.Keys(f.is)))
-		return f.remove(first, first+uint64(f.rand.IntN(len(f.is)-1)))
+		indexes := slices.Sorted(maps.Keys(f.is))
+		return f.remove(indexes[0], indexes[f.rand.IntN(len(indexes)-1)])
 	case n == 2 && f.rand.IntN(5) == 0 && len(f.is) > 0: // a snapshot of the leader, far ahead
 		return f.remove(1, last) && f.store(last+100, 1, 10)
 	case n == 3:
 		return f.store(last+1, 3, 3000) // often larger than a file
+	case n == 4 && f.rand.IntN(3) == 0: // the same, where old entries may stay
+		return f.store(last+100, 2, 100)
 	}
 	return f.store(last+1, 1+f.rand.IntN(3), 300)
 }
@@ -147,7 +150,7 @@ func (f *life) die(what string, power, settled bool) {
 		if err := f.l.carryAll(); err != nil {
 			f.t.Fatal(err)
 		}
-		log = f.d.behind
+		log = behind{f.d.behind, f.d}
 	} else {
 		log = f.l
 	}
@@ -265,7 +268,7 @@ func TestFilesOfAnotherTimeAreRefused(t *testing.T) {
 		}
 	}
 	kill(l)
-	if _, _, _, err := rest(behind{raft.NewInmemStore(), d}, d.both(), testSize); !errors.Is(err, ErrDamaged) {
+	if _, _, _, err := rest(behind{newStored(), d}, d.both(), testSize); !errors.Is(err, ErrDamaged) {
 		t.Errorf("of an older log behind: %v", err)
 	}
 }
@@ -343,4 +346,18 @@ func TestReadersSeeWhatIsAcknowledged(t *testing.T) {
 	if last, err := d.behind.LastIndex(); last != 2000 || err != nil {
 		t.Errorf("after an orderly end the log behind has %d entries: %v", last, err)
 	}
+}
+
+// FuzzEntries reads bodies that nobody wrote.
+func FuzzEntries(f *testing.F) {
+	f.Add(body([]*raft.Log{{Index: 1, Data: []byte("data"), Extensions: []byte("four")}, {Index: 2}})[headerLen:])
+	f.Fuzz(func(t *testing.T, text []byte) {
+		es, err := entries(text)
+		if err != nil {
+			return
+		}
+		if again := body(es)[headerLen:]; !bytes.Equal(again, text) {
+			t.Errorf("%x is read, and written as %x", text, again)
+		}
+	})
 }
