@@ -29,6 +29,7 @@ type disk struct {
 	left  int     // operations until the process is killed; below 0: it is not
 	fails float64 // share of the operations that fail
 	fault error   // what they fail with
+	late  error   // what a sync fails with that has stored all
 }
 
 func newDisk(seed uint64) *disk {
@@ -109,9 +110,9 @@ func (f *file) Sync() error {
 	if f.d.left == 0 {
 		return errKilled
 	}
-	err := f.d.op()
+	err := errors.Join(f.d.op(), f.d.late)
 	for at := range f.dirty {
-		if err == nil || f.d.rand.IntN(2) == 0 {
+		if err == nil || f.d.late != nil || f.d.rand.IntN(2) == 0 {
 			copy(f.stored[at:at+sector], f.cached[at:])
 		}
 	}

@@ -15,5 +15,5 @@
 //
 // A batch that a crash cut short is the last one: nothing was acknowledged after it. An intact
 // batch of the same generation behind a damaged one says that the disk lost something that was
-// acknowledged, and the log is not opened.
+// acknowledged, and the log is not opened. Where this comes from: docs/design.md#wal.
 package wal

@@ -302,6 +302,40 @@ func TestLogTakesEntriesAgain(t *testing.T) {
 	}
 }
 
+// TestFailedWriteIsNotFoundBehindADeletion: an entry whose write failed is on the disk
+// all the same, and the entries before it, which bolt has, are deleted.
+func TestFailedWriteIsNotFoundBehindADeletion(t *testing.T) {
+	d := newDisk(1)
+	l := d.open(t)
+	s := state{}
+	store := func(index uint64) error {
+		es := []*raft.Log{{Index: index, Term: 1, Data: make([]byte, 100)}}
+		err := l.StoreLogs(es)
+		if err == nil {
+			s = s.with(es)
+		}
+		return err
+	}
+	if err := errors.Join(store(1), store(2), store(3), l.carryAll()); err != nil {
+		t.Fatal(err)
+	}
+	d.late = syscall.EIO
+	if err := store(4); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	d.late = nil
+	if err := l.DeleteRange(2, 3); err != nil {
+		t.Fatal(err)
+	}
+	kill(l)
+	d.crash()
+	l = d.open(t)
+	if diff := s.without(2, 3).differs(l); diff != "" {
+		t.Errorf("hole-in-the-log: %s", diff)
+	}
+	kill(l)
+}
+
 // TestReadersSeeWhatIsAcknowledged reads while entries are written and carried over.
 func TestReadersSeeWhatIsAcknowledged(t *testing.T) {
 	d := newDisk(1)
