@@ -92,12 +92,17 @@ type Ballast struct {
 
 // New returns the ballast of a folder, which must exist. Nothing is written
 // before Run.
-func New(dir string, log *slog.Logger) *Ballast {
-	b := &Ballast{dir: dir, log: log, look: Look}
+func New(dir string, log *slog.Logger) *Ballast { return begin(dir, log, Look) }
+
+func begin(dir string, log *slog.Logger, look func(path string) (Space, error)) *Ballast {
+	b := &Ballast{dir: dir, log: log, look: look}
 	if info, err := os.Stat(b.path()); err == nil {
 		b.state.Ballast = info.Size()
 	}
 	b.state.Space, b.state.Err = b.look(dir)
+	// A process before this one dropped it, and the disk is still full: to find that out
+	// with a write may end this one, see package truncation.
+	b.state.Dropped = b.state.Err == nil && b.state.Ballast == 0 && b.state.Free < b.state.ballast()
 	return b
 }
 

@@ -158,6 +158,23 @@ func TestAFullDiskIsOutlived(t *testing.T) {
 	}
 }
 
+// TestAFullDiskIsKnownFromTheStart: the process before dropped the ballast and ended.
+func TestAFullDiskIsKnownFromTheStart(t *testing.T) {
+	for free, full := range map[uint64]bool{0: true, 8<<20/mostPart - 1: true, 8 << 20 / mostPart: false} {
+		d := &disk{InmemStore: raft.NewInmemStore(), space: Space{Free: free, Size: 8 << 20}}
+		d.room.Store(1 << 30)
+		b := begin(t.TempDir(), slog.New(slog.DiscardHandler), func(string) (Space, error) { return d.space, nil })
+		err := b.Guard(raftstore.Storage{Log: d, Stable: d}).Log.StoreLog(&raft.Log{Index: 1, Term: 1})
+		if errors.Is(err, ErrFull) != full || err != nil && !full {
+			t.Errorf("full-from-the-start: with %d bytes free: %v", free, err)
+		}
+		d.space.Free = 4 << 20
+		if b.watch(); b.State().Dropped || b.State().Ballast == 0 {
+			t.Errorf("with space again: %+v", b.State())
+		}
+	}
+}
+
 // TestTheFirstToMeetAFullDiskIsATerm: the ballast is dropped for it, and it is
 // written at once.
 func TestTheFirstToMeetAFullDiskIsATerm(t *testing.T) {
