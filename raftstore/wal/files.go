@@ -45,7 +45,7 @@ func Open(dir string, behind Behind) (*Log, error) {
 }
 
 // Settle carries over what a write-ahead log in dir holds, if there is one, and
-// removes it: what is asked of the log behind is right then without it.
+// removes it: the log behind is complete then.
 func Settle(dir string, behind Behind) error {
 	files, err := openFiles(dir)
 	if err != nil {

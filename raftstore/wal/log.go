@@ -45,21 +45,24 @@ type Log struct {
 	quit chan struct{} // closed by Close
 	done sync.WaitGroup
 
-	// The locks are taken in this order. What changes the log holds writing, with it
-	// the fields of the file that is written.
-	writing sync.Mutex
-	batches uint64 // of generation
-	before  uint64 // batches of generation-1 when generation began, 0 if all was carried over
-	end     int64
-	broken  bool // a write failed: what the file holds behind end is not known
-
-	carrying sync.Mutex // while entries are carried over
+	// The locks are taken in this order.
+	writing  sync.Mutex // what changes the log
+	at       place      // guarded by writing
+	carrying sync.Mutex // what carries entries over
 
 	held       sync.RWMutex
 	generation uint64      // changes while writing is held, too
 	older      []*raft.Log // of generation-1, not carried over yet
 	newer      []*raft.Log // of generation
 	by         map[uint64]*raft.Log
+}
+
+// place is where the next batch goes, in the file of the present generation.
+type place struct {
+	batches uint64 // of the generation
+	before  uint64 // batches of the generation before, when this one began; 0 if all was carried over
+	end     int64
+	broken  bool // a write failed: what the file holds behind end is not known
 }
 
 // open continues what the files hold.
@@ -73,7 +76,7 @@ func open(behind Behind, files [2]File, size int64) (*Log, error) {
 	}
 	l := &Log{
 		behind: behind, files: files, size: size, by: make(map[uint64]*raft.Log), kick: make(chan struct{}, 1), quit: make(chan struct{}),
-		generation: max(newer.generation, carried+1), batches: newer.batches, before: newer.before, end: newer.end, older: older.entries, newer: newer.entries,
+		generation: max(newer.generation, carried+1), at: place{batches: newer.batches, before: newer.before, end: newer.end}, older: older.entries, newer: newer.entries,
 	}
 	for _, e := range slices.Concat(older.entries, newer.entries) {
 		l.by[e.Index] = e
@@ -125,7 +128,7 @@ func (l *Log) StoreLogs(es []*raft.Log) error {
 	defer l.writing.Unlock()
 	out := body(es)
 	large := int64(len(out)) > l.size-align
-	if l.broken || large {
+	if l.at.broken || large {
 		if err := l.carryAll(); err != nil {
 			return err
 		}
@@ -133,27 +136,27 @@ func (l *Log) StoreLogs(es []*raft.Log) error {
 	if large {
 		return l.behind.StoreLogs(es)
 	}
-	if l.end+int64(len(out))+align > l.size {
+	if l.at.end+int64(len(out))+align > l.size {
 		if err := l.turn(); err != nil {
 			return err
 		}
 	}
-	return l.write(es, head(out, l.generation, l.batches, l.before))
+	return l.write(es, head(out, l.generation, l.at.batches, l.at.before))
 }
 
 // write appends a batch. writing is held.
 func (l *Log) write(es []*raft.Log, out []byte) error {
 	file := l.files[l.generation%2]
-	_, err := file.WriteAt(out, l.end)
+	_, err := file.WriteAt(out, l.at.end)
 	if err == nil {
 		err = file.Sync()
 	}
 	if err != nil {
-		l.broken = true
+		l.at.broken = true
 		return fmt.Errorf("write-ahead log: %w", err)
 	}
-	l.end += int64(len(out))
-	l.batches++
+	l.at.end += int64(len(out))
+	l.at.batches++
 	l.held.Lock()
 	defer l.held.Unlock()
 	for _, e := range es {
@@ -171,7 +174,7 @@ func (l *Log) turn() error {
 	}
 	l.held.Lock()
 	l.older = l.newer
-	l.next(l.batches)
+	l.next(l.at.batches)
 	l.held.Unlock()
 	select {
 	case l.kick <- struct{}{}:
@@ -184,7 +187,7 @@ func (l *Log) turn() error {
 func (l *Log) next(before uint64) {
 	l.generation++
 	l.newer = nil
-	l.batches, l.before, l.end, l.broken = 0, before, 0, false
+	l.at = place{before: before}
 }
 
 // carryOlder carries over the generation before the present one.
@@ -215,7 +218,7 @@ func (l *Log) carryAll() error {
 	l.held.RLock()
 	es := l.newer
 	l.held.RUnlock()
-	if len(es) == 0 && !l.broken {
+	if len(es) == 0 && !l.at.broken {
 		return nil
 	}
 	l.carrying.Lock()
@@ -265,7 +268,7 @@ func carry(behind Behind, es []*raft.Log, generation uint64) error {
 func (l *Log) DeleteRange(first, last uint64) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if begin := l.begin(); l.broken || begin != 0 && last >= begin {
+	if begin := l.begin(); l.at.broken || begin != 0 && last >= begin {
 		if err := l.carryAll(); err != nil {
 			return err
 		}

@@ -202,7 +202,7 @@ func filled(t *testing.T) (d *disk, older, newer int) {
 	t.Helper()
 	d = newDisk(1)
 	l := &Log{behind: behind{d.behind, d}, files: d.both(), size: testSize, kick: make(chan struct{}, 1), by: map[uint64]*raft.Log{}, generation: 1}
-	for index := uint64(1); l.generation == 1 || l.end < testSize/2; index++ {
+	for index := uint64(1); l.generation == 1 || l.at.end < testSize/2; index++ {
 		if err := l.StoreLog(&raft.Log{Index: index, Term: 1, Data: bytes.Repeat([]byte{byte(index)}, 100)}); err != nil {
 			t.Fatal(err)
 		}
