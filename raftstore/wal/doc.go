@@ -3,7 +3,7 @@
 // bolt waits for the disk twice for each write, and writes about five pages of its tree. Here
 // the entries are appended to a file that was laid out before, with one wait, and acknowledged;
 // bolt gets them later, many in one transaction. bolt stays the log: the files hold only what it
-// does not have yet, at most two files' worth, and whoever opens the log adds that first. So a peer
+// does not have yet, at most two files' worth, and each opening of the log adds that first. So a peer
 // changes between the two ways by a restart, and there is no second log to convert or to confuse
 // with the first.
 //
