@@ -57,7 +57,7 @@ func Settle(dir string, behind Behind) error {
 	_, older, newer, err := rest(behind, files, fileSize)
 	for _, r := range []found{older, newer} {
 		if err == nil && r.generation != 0 {
-			err = carry(behind, r.entries, r.generation)
+			err = carry(behind, r.entries, r.generation, fileSize)
 		}
 	}
 	if err := errors.Join(err, closeFiles(files)); err != nil {

@@ -15,9 +15,9 @@ const keyCarried = "TrivetWALCarried"
 // notFound is how every stable store of raft says that a key has no value.
 const notFound = "not found"
 
-// chunk bounds one transaction in which entries are carried over, in bytes: a term
-// or a vote waits for it.
-const chunk = 256 << 10
+// chunks is in how many transactions a file is carried over, since a term or a vote
+// waits for each. Where a write waits for all of them it is one, which is over sooner.
+const chunks = 8
 
 // Behind is the log that the entries are carried over to.
 type Behind interface {
@@ -92,7 +92,7 @@ func (l *Log) run() {
 		select {
 		case <-l.kick:
 			// What fails is tried again by the write that needs the file, which returns the error.
-			_ = l.carryOlder()
+			_ = l.carryOlder(l.size / chunks)
 		case <-l.quit:
 			return
 		}
@@ -169,7 +169,7 @@ func (l *Log) write(es []*raft.Log, out []byte) error {
 
 // turn begins the next generation, in the other file. writing is held.
 func (l *Log) turn() error {
-	if err := l.carryOlder(); err != nil {
+	if err := l.carryOlder(l.size); err != nil {
 		return err
 	}
 	l.held.Lock()
@@ -190,8 +190,9 @@ func (l *Log) next(before uint64) {
 	l.at = place{before: before}
 }
 
-// carryOlder carries over the generation before the present one.
-func (l *Log) carryOlder() error {
+// carryOlder carries over the generation before the present one, at most so many bytes
+// in a transaction.
+func (l *Log) carryOlder(most int64) error {
 	l.carrying.Lock()
 	defer l.carrying.Unlock()
 	l.held.RLock()
@@ -200,7 +201,7 @@ func (l *Log) carryOlder() error {
 	if len(es) == 0 {
 		return nil
 	}
-	if err := carry(l.behind, es, generation); err != nil {
+	if err := carry(l.behind, es, generation, most); err != nil {
 		return err
 	}
 	l.held.Lock()
@@ -212,7 +213,7 @@ func (l *Log) carryOlder() error {
 
 // carryAll carries over all that is not yet, and begins a generation. writing is held.
 func (l *Log) carryAll() error {
-	if err := l.carryOlder(); err != nil {
+	if err := l.carryOlder(l.size); err != nil {
 		return err
 	}
 	l.held.RLock()
@@ -224,7 +225,7 @@ func (l *Log) carryAll() error {
 	l.carrying.Lock()
 	defer l.carrying.Unlock()
 	// Also of a generation of which nothing was acknowledged: what failed must not be found.
-	if err := carry(l.behind, es, l.generation); err != nil {
+	if err := carry(l.behind, es, l.generation, l.size); err != nil {
 		return err
 	}
 	l.held.Lock()
@@ -244,11 +245,11 @@ func (l *Log) forget(es []*raft.Log) {
 }
 
 // carry writes the entries of a generation to the log behind, then that it has them.
-func carry(behind Behind, es []*raft.Log, generation uint64) error {
+func carry(behind Behind, es []*raft.Log, generation uint64, most int64) error {
 	for len(es) > 0 {
-		n, size := 0, 0
-		for n < len(es) && (n == 0 || size+len(es[n].Data) <= chunk) {
-			size += len(es[n].Data) + entryLen
+		n, size := 0, int64(0)
+		for n < len(es) && (n == 0 || size < most) {
+			size += int64(entryLen + len(es[n].Data))
 			n++
 		}
 		if err := behind.StoreLogs(es[:n]); err != nil {
