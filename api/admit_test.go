@@ -23,6 +23,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -207,7 +208,7 @@ func TestRefusedChangesOfAReaderDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, reported := new(lockedBuffer), 0
 		logger := slog.New(slog.NewJSONHandler(log, nil))
-		h := (&Inspector{Service: &fake{}, Auth: new(ephemeral), MaxLimit: 1, Logger: logger, Report: func(fsm.EventReport) { reported++ }}).Handler()
+		h := (&Inspector{Service: &fake{}, Auth: new(ephemeral), MaxLimit: 1, Logger: logger, Report: func(eventring.Report) { reported++ }}).Handler()
 		for range 5000 {
 			r := httptest.NewRequest("POST", statusPath, http.NoBody)
 			r.RemoteAddr = "192.0.2.1:1"

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/excerpt"
@@ -87,7 +88,7 @@ func hush(c echo.Context) {
 // audited tells a call that may change something. logger must not be nil; strangers
 // may be: then each call is logged. report, unless it is nil, has the calls of proved
 // callers recorded as events.
-func audited(logger *slog.Logger, strangers *unproved, report func(fsm.EventReport), begin func(*http.Request) *call) echo.MiddlewareFunc {
+func audited(logger *slog.Logger, strangers *unproved, report func(eventring.Report), begin func(*http.Request) *call) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
@@ -163,7 +164,7 @@ func (m *call) tell(logger *slog.Logger, method, path string, status int) {
 
 // event is what the audit tells, as an event: of callers who proved who they are alone,
 // since each costs a part of an entry.
-func (m *call) event(request, method, path string, status int) fsm.EventReport {
+func (m *call) event(request, method, path string, status int) eventring.Report {
 	who, from := bounded(m.caller.Name), bounded(m.sender)
 	fields := map[string]string{
 		"api": m.api, "who": who, "from": from, "method": method, "path": bounded(path), "status": strconv.Itoa(status), "request_id": bounded(request),
@@ -174,8 +175,8 @@ func (m *call) event(request, method, path string, status int) fsm.EventReport {
 	if index := m.committed.Load(); index != 0 {
 		fields["token"] = strconv.FormatUint(index, 10)
 	}
-	return fsm.EventReport{
-		Topic: fsm.TopicAudit, Action: "call", Fields: fields,
+	return eventring.Report{
+		Topic: eventring.TopicAudit, Action: "call", Fields: fields,
 		Text: fmt.Sprintf("%s asked for %s %s, from %s, and was answered %d.", who, method, bounded(path), from, status),
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -123,9 +124,9 @@ func newestEvents(c echo.Context, source EventSource, q question, shared *admiss
 func parseQuestion(values url.Values, admin bool) (question, error) {
 	q := question{after: values.Get("after"), filter: events.Filter{Admin: admin, Node: strings.ToLower(values.Get("node"))}, limit: usualEvents}
 	for _, name := range strings.FieldsFunc(strings.Join(values["kind"], ","), func(r rune) bool { return r == ',' }) {
-		topic, ok := fsm.ParseTopic(name)
+		topic, ok := eventring.ParseTopic(name)
 		if !ok {
-			return q, refuse(http.StatusBadRequest, "%s is no kind of events; there are %s", bounded(name), strings.Join(fsm.TopicNames(), ", "))
+			return q, refuse(http.StatusBadRequest, "%s is no kind of events; there are %s", bounded(name), strings.Join(eventring.TopicNames(), ", "))
 		}
 		q.filter.Topics = append(q.filter.Topics, topic)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -77,11 +78,11 @@ func (l *eventLog) commit(h fsm.Header, c fsm.Command) fencing.Token {
 }
 
 // report commits one event for each text.
-func (l *eventLog) report(topic fsm.Topic, texts ...string) {
+func (l *eventLog) report(topic eventring.Topic, texts ...string) {
 	l.t.Helper()
 	var c fsm.ReportEvents
 	for _, text := range texts {
-		c.Reports = append(c.Reports, fsm.EventReport{Topic: topic, Action: "seen", Text: text})
+		c.Reports = append(c.Reports, eventring.Report{Topic: topic, Action: "seen", Text: text})
 	}
 	l.commit(fsm.Header{Session: l.session}, c)
 }
@@ -129,8 +130,8 @@ func TestEventsAsJSON(t *testing.T) {
 	defer hub.Close()
 	h := eventAPI(t, hub)
 	begin := l.last()
-	l.report(fsm.TopicWarning, "One.", "Two.", "Three.")
-	l.report(fsm.TopicAudit, "Ann called.")
+	l.report(eventring.TopicWarning, "One.", "Two.", "Three.")
+	l.report(eventring.TopicAudit, "Ann called.")
 	for _, c := range []struct{ who, query, want string }{
 		{asReader, "?after=" + begin, "[One. Two. Three.]"},
 		{asAdmin, "?after=" + begin, "[One. Two. Three. Ann called.]"},
@@ -170,7 +171,7 @@ func TestEventsWait(t *testing.T) {
 		answered <- page
 	}()
 	testwait.Until(t, "the call follows the events", func() bool { return hub.Readers() == 1 })
-	l.report(fsm.TopicWarning, "It came.")
+	l.report(eventring.TopicWarning, "It came.")
 	if page := testwait.Receive(t, answered, "the event"); fmt.Sprint(sentences(page)) != "[It came.]" {
 		t.Errorf("the page has %q", sentences(page))
 	}
@@ -277,7 +278,7 @@ func TestEventStream(t *testing.T) {
 	url := listen(t, eventAPI(t, hub), streamLimits()) + "/v1/events"
 	s := openStream(t.Context(), t, url, "")
 	testwait.Until(t, "the stream is read", func() bool { return hub.Readers() == 1 })
-	l.report(fsm.TopicFilter, "One\n<b>.", "Two.")
+	l.report(eventring.TopicFilter, "One\n<b>.", "Two.")
 	var seen []map[string]string
 	for range 2 {
 		seen = append(seen, s.next())
@@ -286,7 +287,7 @@ func TestEventStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	testwait.Until(t, "the reader has left", func() bool { return hub.Readers() == 0 })
-	l.report(fsm.TopicFilter, "Three.")
+	l.report(eventring.TopicFilter, "Three.")
 	seen = append(seen, openStream(t.Context(), t, url, seen[1]["id"]).next())
 	for n, want := range []string{"One\n<b>.", "Two.", "Three."} {
 		var e events.Event
@@ -312,12 +313,12 @@ func TestSlowStreamEnds(t *testing.T) {
 	openStream(ctx, t, url+"?after="+begin, "") // and does not read
 	many := make([]string, fsm.MaxEventReports)
 	for i := range many {
-		many[i] = strings.Repeat("x", fsm.MaxEventText)
+		many[i] = strings.Repeat("x", eventring.MaxText)
 	}
 	for gone := false; !gone; {
-		l.report(fsm.TopicFilter, many...)
+		l.report(eventring.TopicFilter, many...)
 		v, _ := l.Changed()
-		id, err := fsm.ParseEventID(begin)
+		id, err := eventring.ParseID(begin)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,8 +342,8 @@ func TestSlowStreamEnds(t *testing.T) {
 // TestAuditAsEvents: what a caller with good credentials asks to change is an event,
 // also when it is refused; a call without credentials is none.
 func TestAuditAsEvents(t *testing.T) {
-	var told []fsm.EventReport
-	report := func(e fsm.EventReport) { told = append(told, e) }
+	var told []eventring.Report
+	report := func(e eventring.Report) { told = append(told, e) }
 	log := slog.New(slog.DiscardHandler)
 	noDelay := func() time.Duration { return 0 }
 	known := (&Inspector{Service: &fake{}, Auth: readerAuth(t, log), MaxLimit: 1, Report: report, Logger: log, StaleFor: noDelay}).Handler()
@@ -366,7 +367,7 @@ func TestAuditAsEvents(t *testing.T) {
 		t.Fatalf("audit-events: told is %+v", told)
 	}
 	for n, who := range []string{"admin", "ann"} {
-		if err := told[n].Validate(); err != nil || told[n].Topic != fsm.TopicAudit || !strings.HasPrefix(told[n].Text, who+" asked for POST "+statusPath) {
+		if err := told[n].Validate(); err != nil || told[n].Topic != eventring.TopicAudit || !strings.HasPrefix(told[n].Text, who+" asked for POST "+statusPath) {
 			t.Errorf("audit-events: %+v: %v", told[n], err)
 		}
 	}

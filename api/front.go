@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -88,8 +88,8 @@ type Front struct {
 	Class     func(method, path string) admission.Class
 	Told      func(echo.Context) bool // the audit has a line for the call
 	Admission *admission.Controller
-	Report    func(fsm.EventReport) // records the audit as events; nil: it is not recorded
-	Logger    *slog.Logger          // of the audit
+	Report    func(eventring.Report) // records the audit as events; nil: it is not recorded
+	Logger    *slog.Logger           // of the audit
 }
 
 // Echo returns a server without routes behind f.

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -61,7 +62,7 @@ type Inspector struct {
 	Lending   Lending                                     // nil: there are no such paths
 	Names     Names                                       // nil: there are no such paths
 	Events    EventSource                                 // nil: there is no such path
-	Report    func(fsm.EventReport)                       // records the audit as events; nil: it is not recorded
+	Report    func(eventring.Report)                      // records the audit as events; nil: it is not recorded
 	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
 	Admission *admission.Controller                       // nil: one of its own
 	Logger    *slog.Logger

@@ -8,16 +8,16 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/lease"
 )
 
 // GroupKeeper knows who is there of a component.
 type GroupKeeper interface {
-	Join(ctx context.Context, m fsm.GroupMember) error
-	Leave(ctx context.Context, m fsm.GroupMember) error
+	Join(ctx context.Context, m leases.GroupMember) error
+	Leave(ctx context.Context, m leases.GroupMember) error
 	Group(ctx context.Context, component string, r lease.Reading) (lease.Group, error)
 	WatchGroup(ctx context.Context, component, tag string, wait time.Duration) (lease.Group, error)
 }
@@ -31,7 +31,7 @@ type membership struct {
 
 // readMember reads it from the body or, for clients that send none with DELETE, from
 // the query.
-func readMember(c echo.Context, documents bodies) (fsm.GroupMember, error) {
+func readMember(c echo.Context, documents bodies) (leases.GroupMember, error) {
 	var m membership
 	var err error
 	if q := query(c); q.Has("token") {
@@ -41,12 +41,12 @@ func readMember(c echo.Context, documents bodies) (fsm.GroupMember, error) {
 	} else {
 		err = readJSON(c, documents, &m)
 	}
-	return fsm.GroupMember{
+	return leases.GroupMember{
 		Component: c.Param("component"), ID: c.Param("member"), Lease: m.Lease, Token: fencing.Token(m.Token), Metadata: m.Metadata,
 	}, err
 }
 
-func (l lendingAPI) changeMember(change func(context.Context, fsm.GroupMember) error) echo.HandlerFunc {
+func (l lendingAPI) changeMember(change func(context.Context, leases.GroupMember) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		m, err := readMember(c, l.documents)
 		if err != nil {
@@ -150,6 +150,6 @@ type listedMember struct {
 	Token    fencing.Token `json:"token"`
 }
 
-func shownMember(m fsm.GroupMember) listedMember {
+func shownMember(m leases.GroupMember) listedMember {
 	return listedMember{ID: m.ID, Lease: m.Lease, Metadata: m.Metadata, Token: m.Token}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
@@ -147,7 +147,7 @@ func TestLeaseRequestsAreChecked(t *testing.T) {
 		}
 	}
 	l.ask(413, "PUT", db, `{"holder":"`+strings.Repeat("h", maxLeaseBody)+`"}`)
-	l.ask(413, "PUT", "/v1/kv/k", strings.Repeat("v", fsm.MaxValue+1), "If-None-Match", "*")
+	l.ask(413, "PUT", "/v1/kv/k", strings.Repeat("v", leases.MaxValue+1), "If-None-Match", "*")
 	if n := l.log.Entries(); n > 0 {
 		t.Errorf("%d of them reached the log", n)
 	}

@@ -8,17 +8,17 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/lease"
 )
 
 // ValueKeeper keeps what other programs write under their leases.
 type ValueKeeper interface {
-	Put(ctx context.Context, key string, data []byte, when fsm.Condition, request string) (fencing.Token, error)
-	Remove(ctx context.Context, key string, when fsm.Condition) error
-	Value(ctx context.Context, key string, r lease.Reading) (fsm.Value, error)
-	Values(ctx context.Context, prefix, after string, r lease.Reading) (iter.Seq[fsm.Value], error)
+	Put(ctx context.Context, key string, data []byte, when leases.Condition, request string) (fencing.Token, error)
+	Remove(ctx context.Context, key string, when leases.Condition) error
+	Value(ctx context.Context, key string, r lease.Reading) (leases.Value, error)
+	Values(ctx context.Context, prefix, after string, r lease.Reading) (iter.Seq[leases.Value], error)
 }
 
 // headerFencing names the lease and the token that a write is made under, as
@@ -27,7 +27,7 @@ const headerFencing = "Fencing-Token"
 
 // conditionOf reads what must hold for a write: the headers Fencing-Token, If-Match
 // with a version, or If-None-Match: * for what must not exist.
-func conditionOf(h http.Header) (when fsm.Condition, err error) {
+func conditionOf(h http.Header) (when leases.Condition, err error) {
 	if text := h.Get(headerFencing); text != "" {
 		name, number, ok := strings.Cut(text, ":")
 		if !ok {
@@ -67,8 +67,8 @@ func (l lendingAPI) putValue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(body) > fsm.MaxValue {
-		return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (64 KiB)", fsm.MaxValue)
+	if len(body) > leases.MaxValue {
+		return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (64 KiB)", leases.MaxValue)
 	}
 	ctx, cancel := limited(c)
 	defer cancel()
@@ -140,6 +140,6 @@ type listedValue struct {
 	Version fencing.Token `json:"version"`
 }
 
-func shownValue(v fsm.Value) listedValue {
+func shownValue(v leases.Value) listedValue {
 	return listedValue{Bytes: len(v.Data), Key: v.Key, Lease: v.Lease, Version: v.Version}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/blackbox"
 	"github.com/trivet-ha/trivet/inspector/hooks"
@@ -109,7 +110,7 @@ type introspector struct {
 
 // newIntrospector wires the front door, the workers and the sweeps to a log.
 func newIntrospector(o Introspection, health *inspector.IronicHealth, store *raftstore.Store, session inspectorSession, log *slog.Logger) (*introspector, error) {
-	packer, err := fsm.NewPacker(runtime.NumCPU())
+	packer, err := blobs.NewPacker(runtime.NumCPU())
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -46,7 +47,7 @@ func (r *requests) begin(now fsm.Time) (id, answered fsm.RequestID, done func(),
 	if len(r.waiting) >= maxOutstanding {
 		return id, answered, nil, logerr.ErrBusy
 	}
-	id = fsm.NextRequestID(r.last, now, noise)
+	id = entry.NextRequestID(r.last, now, noise)
 	r.last = id
 	r.waiting[id] = struct{}{}
 	r.order = append(r.order, id)

@@ -27,7 +27,7 @@ func TestAcceptedValuesReadBack(t *testing.T) {
 		attempt.from(r.state, r.index+1, Header{Time: 1, WallMillis: 2}, c)
 	}
 	if kinds := len(attempt.accepted); kinds < 35 { // the others hold only IDs and tokens
-		t.Errorf("odd values were accepted in %d of %d kinds of commands: the test attacks too little", kinds, len(rows))
+		t.Errorf("odd values were accepted in %d of %d kinds of commands: the test attacks too little", kinds, len(verbs))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -18,7 +20,7 @@ func BenchmarkApply(b *testing.B) {
 			s := r.must(OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				id := NextRequestID(RequestID{}, Time(i)*Time(time.Microsecond), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
+				id := entry.NextRequestID(RequestID{}, Time(i)*Time(time.Microsecond), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
 				r.apply(b, Header{Session: s, Request: id, Answered: id}, PutSetting{Key: "k", Value: "v"})
 			}
 		})
@@ -53,7 +55,7 @@ func BenchmarkCallback(b *testing.B) {
 // apply commits one entry without checking the invariants.
 func (r *rig) apply(b testing.TB, h Header, c Command) Result {
 	r.index++
-	res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: entry(b, h, c)})
+	res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: encoded(b, h, c)})
 	if res.Code != OK {
 		b.Fatal(res.Message)
 	}
@@ -77,7 +79,7 @@ func (r *rig) work(b testing.TB, session fencing.Token, steps ...Advance) {
 }
 
 // process takes a waiting node to its end.
-func (r *rig) process(b testing.TB, node string, doc Packed) {
+func (r *rig) process(b testing.TB, node string, doc blobs.Packed) {
 	s := r.apply(b, Header{}, OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 	r.apply(b, Header{}, Enqueue{Node: node, Event: EventProcess, Document: doc})
 	r.work(b, s, Advance{Event: EventProcess, Unprocessed: doc.Hash}, Advance{Event: EventFinish, Consume: true})
@@ -88,7 +90,7 @@ func (r *rig) process(b testing.TB, node string, doc Packed) {
 func inventory(size int) []byte {
 	var out bytes.Buffer
 	for i := 0; out.Len() < size; i++ {
-		sum := HashOf([]byte(fmt.Sprint(i)))
+		sum := blobs.HashOf([]byte(fmt.Sprint(i)))
 		fmt.Fprintf(&out, `{"name":"eth%d","mac_address":"52:54:00:%02x:%02x:%02x","ipv4_address":"10.%d.%d.%d","has_carrier":true,"lldp":[[1,"04%x"],[2,"%x"]],"vendor":"0x8086","client_id":null},`,
 			i, sum[0], sum[1], sum[2], sum[3], sum[4], sum[5], sum[6:12], sum[12:20])
 	}
@@ -97,7 +99,7 @@ func inventory(size int) []byte {
 
 func BenchmarkPack(b *testing.B) {
 	document := inventory(30_000)
-	packer, err := NewPacker(1)
+	packer, err := blobs.NewPacker(1)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,9 +119,9 @@ func BenchmarkPack(b *testing.B) {
 			b.ReportMetric(float64(len(packed.Data)), "packed-bytes")
 		})
 	}
-	blob := Blob{Hash: packed.Hash, Data: packed.Data}
+	blob := blobs.Blob{Hash: packed.Hash, Data: packed.Data}
 	run("packer", func() error { _, err := packer.Pack(document); return err })
-	run("one", func() error { _, err := Pack(document); return err })
+	run("one", func() error { _, err := blobs.Pack(document); return err })
 	run("unpack packer", func() error { _, err := packer.Unpack(blob); return err })
 	run("unpack one", func() error { _, err := blob.Document(); return err })
 }

@@ -7,34 +7,20 @@ func corruptLists(v View) corruptions {
 	record, _ := v.Record(nodeA)
 	mac := record.Attributes.MACs[0]
 	return corruptions{
-		"port under another key":         func(d *data) { d.ports.byID.put([]byte("x"), first) },
+		"port under another key":         func(d *data) { d.ports.byID.Put([]byte("x"), first) },
 		"port against the rules":         func(d *data) { d.ports.put(Port{ID: "x", MAC: macN(8)}, 0) },
-		"port missing of the blacklist":  func(d *data) { d.ports.denied.remove(first.MAC, first.ID, 0) },
-		"denied for nobody":              func(d *data) { d.ports.denied.add(macN(8), "ghost", 0) },
-		"denied are counted wrongly":     func(d *data) { d.ports.denied.count++ },
+		"port missing of the blacklist":  func(d *data) { d.ports.denied.Remove(first.MAC, first.ID, 0) },
+		"denied for nobody":              func(d *data) { d.ports.denied.Add(macN(8), "ghost", 0) },
 		"pull by nobody":                 func(d *data) { d.ports.pull.Token = 0 },
-		"pull of a leadership to come":   func(d *data) { d.ports.pull.Token = d.position.Floor + 1 },
-		"pull of the future":             func(d *data) { d.ports.pull.At = d.position.Now + 1 },
+		"pull of a leadership to come":   func(d *data) { d.ports.pull.Token = d.shared.Position.Floor + 1 },
+		"pull of the future":             func(d *data) { d.ports.pull.At = d.shared.Position.Now + 1 },
 		"pull of more than fits":         func(d *data) { d.ports.pull.Ports = MaxPorts + 1 },
-		"record missing of whitelist":    func(d *data) { d.nodes.whitelist.remove(mac, nodeA, 0) },
-		"allowed for nobody":             func(d *data) { d.nodes.whitelist.add(macN(8), nodeB, 0) },
-		"allowed after the end":          func(d *data) { d.nodes.whitelist.add(macN(8), nodeN(9), 0) },
-		"inspected missing of whitelist": func(d *data) { d.nodes.inspected.put([]byte(nodeA), Inspected{Node: nodeA, MACs: []string{macN(8)}}) },
-		"inspected under another name":   func(d *data) { d.nodes.inspected.put([]byte(nodeA), Inspected{Node: nodeB}) },
-		"allowed are counted wrongly":    func(d *data) { d.nodes.whitelist.count-- },
+		"record missing of whitelist":    func(d *data) { d.nodes.whitelist.Remove(mac, nodeA, 0) },
+		"allowed for nobody":             func(d *data) { d.nodes.whitelist.Add(macN(8), nodeB, 0) },
+		"allowed after the end":          func(d *data) { d.nodes.whitelist.Add(macN(8), nodeN(9), 0) },
+		"inspected missing of whitelist": func(d *data) { d.nodes.inspected.Put([]byte(nodeA), Inspected{Node: nodeA, MACs: []string{macN(8)}}) },
+		"inspected under another name":   func(d *data) { d.nodes.inspected.Put([]byte(nodeA), Inspected{Node: nodeB}) },
 		"booting are counted wrongly":    func(d *data) { d.nodes.booting = 0 },
-		"changes of the future":          func(d *data) { d.ports.denied.changed.note(d.position.Index+1, macN(1)) },
-		"changes out of order":           func(d *data) { d.nodes.whitelist.changed.note(2, macN(1)) },
-		"changes are counted wrongly":    func(d *data) { d.ports.denied.changed.count++ },
-		"changes since the future":       func(d *data) { d.ports.denied.changed = feed{since: d.position.Index + 1} },
-		"changes from before the memory": func(d *data) { d.ports.denied.changed.since = d.position.Index },
-		"more changes than are kept": func(d *data) {
-			f := &d.ports.denied.changed
-			for range maxFeed {
-				f.note(d.position.Index, macN(1))
-				f.count = 1
-			}
-		},
 	}
 }
 
@@ -45,9 +31,9 @@ func corruptDoors() corruptions {
 		"no address":                func(d *data) { d.doors.Address = d.doors.Pass },
 	}
 	for name, corrupt := range map[string]func(d *Door, of *data){
-		"of a leadership to come":      func(d *Door, of *data) { d.OpenBy = of.position.Floor + 1 },
-		"shut by a leadership to come": func(d *Door, of *data) { d.ClosedBy = of.position.Floor + 1 },
-		"opened later":                 func(d *Door, of *data) { d.Since = of.position.Now + 1 },
+		"of a leadership to come":      func(d *Door, of *data) { d.OpenBy = of.shared.Position.Floor + 1 },
+		"shut by a leadership to come": func(d *Door, of *data) { d.ClosedBy = of.shared.Position.Floor + 1 },
+		"opened later":                 func(d *Door, of *data) { d.Since = of.shared.Position.Now + 1 },
 		"with a wait below zero":       func(d *Door, _ *data) { d.Wait = -1 },
 		"with a long wait":             func(d *Door, _ *data) { d.Wait = MaxWait + time.Second },
 		"open and unknown":             func(d *Door, _ *data) { d.Unknown = true },

@@ -14,7 +14,8 @@
 // Every change of the state is a Command: a struct with a Validate method, which Encode
 // writes and Decode reads. What the log, snapshots, Check and Dump know of a subject is a
 // domain, a value at the head of the subject's file: its commands with their numbers, its
-// tables, its invariants and what ends by itself. The commands, by subject:
+// tables, its invariants and what ends by itself. Domains that stand apart are packages
+// below this one: leases. The commands of this package, by subject:
 //
 //   - cluster and leadership: Found, Lead, Probe
 //   - peers: OpenSession, RenewSession, EndSession, PutMember, RemoveMember, MoveMember,
@@ -27,13 +28,12 @@
 //     AddressTaken, AddressReleased
 //   - failover: PutKubeNodes, VoteKubeNodes, BeginRemediation, StepRemediation,
 //     ReleaseRemediation, PauseFailover, HoldFailover
-//   - leases, values, groups: GrantLease, RenewLease, ReleaseLease, DeleteLease, StepLeases,
-//     PutValue, DeleteValue, JoinGroup, LeaveGroup
 //   - events that no other command tells: ReportEvents
 //   - keys and settings: PutSetting, DeleteSetting, RotateGossipKey, ConfirmGossipKeys,
 //     AdvanceGossipKeys, NoteOperator, RevokeOperator, ChooseZones
 //
-// A View has the reading side of each. Refound and Adopt are no commands: they rewrite a
+// A View has the reading side of each, that of the packages as their Tables have it.
+// Refound and Adopt are no commands: they rewrite a
 // snapshot when a cluster is founded again (docs/design.md#founding).
 //
 // DESIGN.md explains the flow of an entry, the decisions, and what was rejected.

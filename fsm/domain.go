@@ -1,23 +1,24 @@
 package fsm
 
-import "slices"
+import (
+	"slices"
+	"strings"
 
-// domain is one part of the state, such as leases: what the log, snapshots, Check, Dump
-// and deadlines know of it. Its value stands at the head of the domain's file: a new
-// command changes that file and is named in doc.go; a new table has a tag in sectionOrder.
-type domain struct {
-	verbs    []row
-	sections []section
-	check    func(*data, *problems) // its invariants; nil: it has none of its own
-	ends     []ending
-}
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/leases"
+)
+
+// domain is one part of the state, such as leases. Its value stands at the head of the
+// domain's file or package: a new command changes that file and is named in the package's
+// comment; a new table has a tag in sectionOrder.
+type domain = entry.Domain[*txn]
 
 // domains is all of the state. What is not here is not replicated.
 var domains = [...]domain{
 	clusterDomain, leadershipDomain,
 	memberDomain, memberFlagsDomain, removedDomain, progressDomain, formerDomain, sessionDomain, joinTokenDomain,
 	settingDomain, requestDomain,
-	leaseDomain, valueDomain, groupDomain,
+	entry.In(leases.Domain, (*txn).inLeases),
 	nodeDomain, inspectedDomain, throttleDomain, queueDomain, documentDomain,
 	portDomain, doorDomain, ruleDomain, relayDomain,
 	kubeNodeDomain, kubeVoteDomain, remediationDomain, failoverDomain, zoneDomain,
@@ -30,4 +31,32 @@ func of[T any](parts func(domain) []T) (all []T) {
 		all = append(all, parts(d)...)
 	}
 	return slices.Clip(all)
+}
+
+// verbs is the registry of kinds.
+var verbs = of(func(d domain) []entry.Verb[*txn] { return d.Verbs })
+
+// endings is all that ends by itself.
+var endings = of(func(d domain) []entry.Ending[*txn] { return d.Ends })
+
+// sectionOrder are the tags in the order of a snapshot and of the hash, which peers of
+// all versions share. A new one is added at its end.
+const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZE"
+
+// sections is all of the state, in that order.
+var sections = func() []entry.Section[*txn] {
+	all := of(func(d domain) []entry.Section[*txn] { return d.Sections })
+	slices.SortFunc(all, func(a, b entry.Section[*txn]) int {
+		return strings.IndexByte(sectionOrder, a.Tag) - strings.IndexByte(sectionOrder, b.Tag)
+	})
+	return all
+}()
+
+func sectionOf(tag byte) (entry.Section[*txn], bool) {
+	for i := range sections {
+		if sections[i].Tag == tag {
+			return sections[i], true
+		}
+	}
+	return entry.Section[*txn]{}, false
 }

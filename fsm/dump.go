@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 // redacted stands where a secret is.
@@ -22,12 +23,13 @@ func (v View) Dump(w io.Writer) error {
 	hash := v.Hash()
 	var all bytes.Buffer
 	fmt.Fprintf(&all, `{"hash":%q`, hex.EncodeToString(hash[:]))
+	t := v.data.txn()
 	for _, s := range sections {
-		text, err := json.Marshal(s.show(v))
+		text, err := json.Marshal(s.Show(t))
 		if err != nil {
-			return fmt.Errorf("dump state: table %s: %w", s.name, err)
+			return fmt.Errorf("dump state: table %s: %w", s.Name, err)
 		}
-		fmt.Fprintf(&all, ",%q:%s", strings.ReplaceAll(s.name, " ", "_"), text)
+		fmt.Fprintf(&all, ",%q:%s", strings.ReplaceAll(s.Name, " ", "_"), text)
 	}
 	all.WriteString("}\n")
 	var indented bytes.Buffer
@@ -50,10 +52,11 @@ type dumpedCluster struct {
 	Version     int    `json:"version"`
 }
 
-func shownCluster(v View) any {
+func shownCluster(t *txn) any {
+	c := t.Cluster
 	return dumpedCluster{
-		ID: v.ClusterID(), CACert: string(v.CACert()), CAKey: redacted, GossipKey: redacted,
-		Incarnation: v.Incarnation(), Base: v.Base(), Version: v.ClusterVersion(),
+		ID: c.ID, CACert: string(c.CACert), CAKey: redacted, GossipKey: redacted,
+		Incarnation: c.Incarnation, Base: c.Base, Version: max(t.Version, 1),
 	}
 }
 
@@ -64,17 +67,9 @@ type dumpedPosition struct {
 	Floor fencing.Token `json:"token_floor"`
 }
 
-func shownPosition(v View) any {
-	return dumpedPosition{Index: v.Index(), Term: v.Term(), Now: v.Now().String(), Floor: v.Floor()}
-}
-
-type dumpedJoin struct {
-	ID      string `json:"id"`
-	Expires string `json:"expires"`
-}
-
-func shownJoinTokens(v View) any {
-	return dumpEach(v.d.joins, func(j JoinToken) dumpedJoin { return dumpedJoin{ID: j.ID, Expires: j.Expires.String()} })
+func shownPosition(t *txn) any {
+	p := t.Position
+	return dumpedPosition{Index: p.Index, Term: p.Term, Now: p.Now.String(), Floor: p.Floor}
 }
 
 type dumpedRequest struct {
@@ -85,87 +80,8 @@ type dumpedRequest struct {
 	Token   fencing.Token `json:"token"`
 }
 
-func shownRequests(v View) any {
-	return dumpEach(v.d.requests.byID, func(o outcome) dumpedRequest {
+func shownRequests(t *txn) any {
+	return table.Map(t.requests.byID, func(o outcome) dumpedRequest {
 		return dumpedRequest{ID: o.ID, Session: o.Session, Kind: o.Kind, Code: o.Result.Code.String(), Token: o.Result.Token}
 	})
-}
-
-type dumpedBlob struct {
-	Hash  Hash `json:"hash"`
-	Bytes int  `json:"compressed_bytes"`
-	Refs  int  `json:"references"`
-}
-
-func shownDocuments(v View) any {
-	return dumpEach(v.d.blobs, func(b Blob) dumpedBlob { return dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs} })
-}
-
-// dumpedValue leaves out what others keep here: it is theirs to show.
-type dumpedValue struct {
-	Key     string        `json:"key"`
-	Version fencing.Token `json:"version"`
-	Lease   string        `json:"lease,omitempty"`
-	Bytes   int           `json:"bytes"`
-}
-
-func shownValues(v View) any {
-	return dumpEach(v.d.values.byKey, func(value Value) dumpedValue {
-		return dumpedValue{Key: value.Key, Version: value.Version, Lease: value.Lease, Bytes: len(value.Data)}
-	})
-}
-
-// dumpedRule leaves the body out: a rule may set a password.
-type dumpedRule struct {
-	UUID    string        `json:"uuid"`
-	Created fencing.Token `json:"created"`
-	Bytes   int           `json:"bytes"`
-}
-
-func shownRules(v View) any {
-	return dumpEach(v.d.rules.inOrder, func(r Rule) dumpedRule {
-		return dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)}
-	})
-}
-
-func shownThrottle(v View) any { return map[string]string{"next_turn": v.d.throttle.Next.String()} }
-
-func shownDoors(v View) any {
-	return map[string]Door{"pass_rule": v.PassDoor(), "floating_ip": v.AddressDoor()}
-}
-
-func shownGossip(v View) any { return v.GossipRotation() }
-
-// dumpedEvents shows of the ring how much it holds, and its newest events.
-type dumpedEvents struct {
-	Count     int            `json:"count"`
-	Bytes     int            `json:"bytes"`
-	Forgotten string         `json:"newest_dropped,omitempty"`
-	Newest    []ClusterEvent `json:"newest"` // newest first, at most dumpedNewest
-}
-
-const dumpedNewest = 100
-
-func shownEvents(v View) any {
-	var out dumpedEvents
-	out.Count, out.Bytes = v.EventCount()
-	if id := v.ForgottenEvent(); !id.IsZero() {
-		out.Forgotten = id.String()
-	}
-	for e := range v.NewestEvents() {
-		if len(out.Newest) == dumpedNewest {
-			break
-		}
-		out.Newest = append(out.Newest, e.Decode())
-	}
-	return out
-}
-
-// dumpEach makes of each record of a table what is shown of it.
-func dumpEach[T, S any](records table[T], show func(T) S) []S {
-	out := make([]S, 0, records.size())
-	for _, r := range records.all() {
-		out = append(out, show(r))
-	}
-	return out
 }

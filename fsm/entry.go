@@ -3,9 +3,9 @@ package fsm
 import (
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
-	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/codec"
 )
 
 // Version is the log version of this binary: the newest kinds, fields and
@@ -15,12 +15,8 @@ const Version = 2
 
 // Bounds of an entry (docs/design.md#log).
 const (
-	// MaxBlob is the greatest compressed document.
-	MaxBlob = 2 << 20
 	// MaxEntry is the greatest encoded entry: a document and what goes with it.
-	MaxEntry = MaxBlob + 64<<10
-	// MaxClient is the greatest length of a client's own request ID, in bytes.
-	MaxClient = 128
+	MaxEntry = blobs.MaxBlob + 64<<10
 )
 
 // formatV1 is the only envelope so far: format byte, kind byte, header, body.
@@ -35,41 +31,6 @@ type Entry struct {
 	Data        []byte // see Encode
 }
 
-// Header is in every entry. The leader fills in Time and WallMillis.
-type Header struct {
-	Time       Time          `cbor:"1,keyasint,omitempty"`
-	WallMillis int64         `cbor:"2,keyasint,omitempty"` // the leader's wall clock, Unix ms; for display
-	Token      fencing.Token `cbor:"3,keyasint,omitempty"` // of the duty that proposes; zero: not a duty
-	Session    fencing.Token `cbor:"4,keyasint,omitempty"` // of the peer that proposes; zero: none needed
-	// Request makes the command happen at most once. It needs a Session.
-	Request RequestID `cbor:"5,keyasint,omitzero"`
-	// Answered says that results of this session below it may be forgotten.
-	Answered RequestID `cbor:"6,keyasint,omitzero"`
-	// Client is the caller's own request ID, opaque, at most MaxClient bytes. The
-	// first request that carries it is executed; later ones, also of other
-	// sessions, get its result for 10 minutes. All clients share one name space:
-	// the code that accepts such IDs puts their owner in front.
-	Client string `cbor:"7,keyasint,omitempty"`
-}
-
-func (h Header) validate() error {
-	switch {
-	case h.Time < 0 || h.Time > MaxTime || h.WallMillis < 0:
-		return errors.New("time is out of range")
-	case len(h.Client) > MaxClient || !utf8.ValidString(h.Client):
-		return fmt.Errorf("client's request ID is longer than %d bytes or not UTF-8", MaxClient)
-	case h.Request.IsZero() && (!h.Answered.IsZero() || h.Client != ""):
-		return errors.New("answered or client without a request")
-	case h.Request.IsZero():
-		return nil
-	case h.Session.IsZero():
-		return errors.New("a request needs a session")
-	case h.Request.Less(h.Answered):
-		return errors.New("the request is below what is answered already")
-	}
-	return h.Request.validate()
-}
-
 // Encode validates a command fully and returns the entry's data: what Encode
 // accepts, Apply on any peer of the same version can read. A refusal is an
 // *Error with code Invalid.
@@ -77,20 +38,20 @@ func Encode(h Header, c Command) ([]byte, error) {
 	if c == nil {
 		return nil, &Error{Code: Invalid, Message: "no command"}
 	}
-	row, known := rowOf(c)
+	verb, known := verbOf(c)
 	if !known {
 		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("%T is not a command of the log", c)}
 	}
-	if err := errors.Join(h.validate(), c.Validate()); err != nil {
-		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("%s: %v", row.name, err)}
+	if err := errors.Join(h.Validate(), c.Validate()); err != nil {
+		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("%s: %v", verb.Name, err)}
 	}
-	if row.kind.Ignorable() && h != (Header{Time: h.Time, WallMillis: h.WallMillis}) {
-		return nil, &Error{Code: Invalid, Message: row.name + ": peers that skip it could not keep its result"}
+	if Kind(verb.Kind).Ignorable() && h != (Header{Time: h.Time, WallMillis: h.WallMillis}) {
+		return nil, &Error{Code: Invalid, Message: verb.Name + ": peers that skip it could not keep its result"}
 	}
-	data := append([]byte{formatV1, byte(row.kind)}, marshal(h)...)
-	data = append(data, marshal(c)...)
+	data := append([]byte{formatV1, verb.Kind}, codec.Marshal(h)...)
+	data = append(data, codec.Marshal(c)...)
 	if len(data) > MaxEntry {
-		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("%s: %d bytes are more than an entry may have (%d)", row.name, len(data), MaxEntry)}
+		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("%s: %d bytes are more than an entry may have (%d)", verb.Name, len(data), MaxEntry)}
 	}
 	return data, nil
 }
@@ -103,11 +64,11 @@ func Decode(data []byte) (Header, Command, error) {
 	if err != nil {
 		return Header{}, nil, err
 	}
-	row, known := lookup(kind)
+	verb, known := lookup(kind)
 	if !known {
 		return Header{}, nil, &UnknownEntryError{Format: formatV1, Kind: kind}
 	}
-	c, err := row.decode(body)
+	c, err := verb.Decode(body)
 	if err == nil {
 		err = c.Validate()
 	}
@@ -127,9 +88,9 @@ func open(data []byte) (Header, Kind, []byte, error) {
 		return Header{}, 0, nil, &UnknownEntryError{Format: format, Kind: kind}
 	}
 	var h Header
-	body, err := decMode.UnmarshalFirst(data[envelope:], &h)
+	body, err := codec.UnmarshalFirst(data[envelope:], &h)
 	if err == nil {
-		err = h.validate()
+		err = h.Validate()
 	}
 	if err != nil {
 		return Header{}, 0, nil, &UnknownEntryError{Format: format, Kind: kind, Err: fmt.Errorf("header: %w", err)}

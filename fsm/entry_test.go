@@ -9,8 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
+
+// zstdFrame begins every zstd frame.
+var zstdFrame = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
 // samples holds one valid command of every kind.
 func samples(t testing.TB) []Command {
@@ -24,8 +32,8 @@ func samples(t testing.TB) []Command {
 		FormerHeard{ID: "former"}, Rejoin{Former: "former", Member: rejoining("former", "new"), Key: [32]byte{1}},
 		AddJoinToken{ID: "j", Hash: [32]byte{1}, TTL: time.Hour}, RevokeJoinToken{ID: "j"}, UseJoinToken{Hash: [32]byte{1}, Member: member("b")},
 		PutSetting{Key: "k", Value: "v"}, DeleteSetting{Key: "k"},
-		GrantLease{Name: "l", Holder: "h", TTL: time.Minute}, RenewLease{Name: "l", Holder: "h", Token: 4},
-		ReleaseLease{Name: "l", Holder: "h", Token: 4}, DeleteLease{Name: "l"},
+		leases.Grant{Name: "l", Holder: "h", TTL: time.Minute}, leases.Renew{Name: "l", Holder: "h", Token: 4},
+		leases.Release{Name: "l", Holder: "h", Token: 4}, leases.Delete{Name: "l"},
 		StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Minute, Attributes: Attributes{MACs: []string{"52:54:00:00:00:01"}}},
 		Enqueue{Node: nodeA, Event: EventProcess, Document: doc}, TakeCallback{Node: nodeA, Document: doc, Keep: true, Hook: "scheduler or later"}, Decline{Claim: Hold{Request: 3, Token: 4}, Hook: "scheduler"}, ClaimRequests{Requests: []fencing.Token{3, 4}},
 		Advance{Claim: held, Event: EventWait, Attributes: &Attributes{}},
@@ -50,20 +58,20 @@ func samples(t testing.TB) []Command {
 		RotateGossipKey{Key: bytes.Repeat([]byte{3}, GossipKeySize)}, ConfirmGossipKeys{Peer: "p", Changed: 3}, AdvanceGossipKeys{Changed: 3},
 		NoteOperator{Name: "ann", Issued: 1, Ends: 2}, RevokeOperator{Name: "ann", UpTo: 1, Ends: 2},
 		ChooseZones{UID: "uid-1", Namespace: "shop", Tolerance: ToleratesZone, Zones: []string{"a", "b", "c"}, Replaces: 3}, ChooseZones{UID: "uid-1", Namespace: "shop", Replaces: 3},
-		StepLeases{Steps: []LeaseStep{{Name: "l", Holder: "h", Token: 4, Release: true}}},
-		PutValue{Key: "k", Data: []byte("v"), If: Condition{Lease: "l", Token: 4}}, DeleteValue{Key: "k", If: Condition{Compare: true, Version: 5}},
-		JoinGroup{Component: "c", ID: "i", Lease: "l", Token: 4, Metadata: "m"}, LeaveGroup{Component: "c", ID: "i", Lease: "l", Token: 4},
-		ReportEvents{Reports: []EventReport{{Topic: TopicWarning, Action: "raised", Millis: 5, Node: nodeA, Text: "A text.", Fields: map[string]string{"code": "c"}}}},
+		leases.Steps{Steps: []leases.Step{{Name: "l", Holder: "h", Token: 4, Release: true}}},
+		leases.PutValue{Key: "k", Data: []byte("v"), If: leases.Condition{Lease: "l", Token: 4}}, leases.DeleteValue{Key: "k", If: leases.Condition{Compare: true, Version: 5}},
+		leases.JoinGroup{Component: "c", ID: "i", Lease: "l", Token: 4, Metadata: "m"}, leases.LeaveGroup{Component: "c", ID: "i", Lease: "l", Token: 4},
+		ReportEvents{Reports: []eventring.Report{{Topic: eventring.TopicWarning, Action: "raised", Millis: 5, Node: nodeA, Text: "A text.", Fields: map[string]string{"code": "c"}}}},
 	}
 }
 
 func TestEveryKindSurvivesTheLog(t *testing.T) {
-	h := Header{Time: 5, WallMillis: 6, Token: 7, Session: 8, Request: MintRequestID(9, 1, [8]byte{1}), Client: "c"}
+	h := Header{Time: 5, WallMillis: 6, Token: 7, Session: 8, Request: entry.MintRequestID(9, 1, [8]byte{1}), Client: "c"}
 	h.Answered = h.Request
 	seen := map[Kind]bool{}
 	for _, c := range samples(t) {
 		seen[KindOf(c)] = true
-		header, command, err := Decode(entry(t, h, c))
+		header, command, err := Decode(encoded(t, h, c))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,22 +79,23 @@ func TestEveryKindSurvivesTheLog(t *testing.T) {
 			t.Errorf("%+v came back as %+v under %+v", c, command, header)
 		}
 	}
-	for _, row := range rows {
-		if !seen[row.kind] {
-			t.Errorf("%s has no sample", row.name)
+	for _, verb := range verbs {
+		kind := Kind(verb.Kind)
+		if !seen[kind] {
+			t.Errorf("%s has no sample", verb.Name)
 		}
-		if first, _ := lookup(row.kind); first.name != row.name {
-			t.Errorf("%s and %s have one number", row.name, first.name)
+		if first, _ := lookup(kind); first.Name != verb.Name {
+			t.Errorf("%s and %s have one number", verb.Name, first.Name)
 		}
-		if row.kind.Since() < 1 || row.kind.Since() > Version {
-			t.Errorf("%s came with version %d", row.name, row.kind.Since())
+		if kind.Since() < 1 || kind.Since() > Version {
+			t.Errorf("%s came with version %d", verb.Name, kind.Since())
 		}
 	}
 }
 
 func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
-	id := MintRequestID(5, 0, [8]byte{})
-	higher := MintRequestID(5, 1, [8]byte{})
+	id := entry.MintRequestID(5, 0, [8]byte{})
+	higher := entry.MintRequestID(5, 1, [8]byte{})
 	long := strings.Repeat("x", 5000)
 	good := pack(t, "x")
 	bad := []proposal{
@@ -98,7 +107,7 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{Answered: id}, Probe{}},
 		{Header{Session: 1, Request: id, Answered: higher}, Probe{}},
 		{Header{Session: 1, Request: RequestID{1}}, Probe{}},
-		{Header{Session: 1, Request: id, Client: strings.Repeat("c", MaxClient+1)}, Probe{}},
+		{Header{Session: 1, Request: id, Client: strings.Repeat("c", entry.MaxClient+1)}, Probe{}},
 		{Header{Session: 1, Request: id, Client: "\xff"}, Probe{}},
 		{Header{}, Lead{Peer: "a"}}, {Header{}, Lead{Boot: "a"}}, {Header{}, Lead{Peer: "a b", Boot: "b"}},
 		{Header{}, OpenSession{Peer: "a", Boot: "b"}},
@@ -115,9 +124,9 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, AddJoinToken{ID: "j", Hash: [32]byte{1}, TTL: 366 * 24 * time.Hour}},
 		{Header{}, PutSetting{}}, {Header{}, PutSetting{Key: "K"}}, {Header{}, PutSetting{Key: "k", Value: long}},
 		{Header{}, PutSetting{Key: strings.Repeat("k", 65)}}, {Header{}, DeleteSetting{Key: "a/b"}},
-		{Header{}, GrantLease{Name: "l", Holder: "h"}}, {Header{}, GrantLease{Name: "-l", Holder: "h", TTL: time.Minute}},
-		{Header{}, GrantLease{Name: "l", TTL: time.Minute}}, {Header{}, GrantLease{Name: "l", Holder: "h", TTL: 25 * time.Hour}},
-		{Header{}, RenewLease{Name: "L", Holder: "h"}}, {Header{}, DeleteLease{}},
+		{Header{}, leases.Grant{Name: "l", Holder: "h"}}, {Header{}, leases.Grant{Name: "-l", Holder: "h", TTL: time.Minute}},
+		{Header{}, leases.Grant{Name: "l", TTL: time.Minute}}, {Header{}, leases.Grant{Name: "l", Holder: "h", TTL: 25 * time.Hour}},
+		{Header{}, leases.Renew{Name: "L", Holder: "h"}}, {Header{}, leases.Delete{}},
 		{Header{}, StartIntrospection{Node: "x", Event: EventStart, Timeout: 1}},
 		{Header{}, StartIntrospection{Node: "ABCDEF00-1111-4111-8111-111111111111", Event: EventStart, Timeout: 1}},
 		{Header{}, StartIntrospection{Node: nodeA, Event: EventAbort, Timeout: 1}}, {Header{}, StartIntrospection{Node: nodeA, Event: EventStart}},
@@ -139,7 +148,7 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, PutPorts{Ports: []Port{{ID: "x", MAC: "52:54:00:00:00:0A", Node: nodeA}}}}, {Header{}, PutPorts{Ports: []Port{{ID: "x", MAC: macN(1), Node: "x"}}}},
 		{Header{}, stranger{}},
 	}
-	for _, p := range []Packed{{Hash: Hash{1}}, {Data: zstdMagic}, {Hash: Hash{1}, Data: []byte("plain")}, {Hash: Hash{1}, Data: append(bytes.Clone(zstdMagic), make([]byte, MaxBlob)...)}} {
+	for _, p := range []blobs.Packed{{Hash: blobs.Hash{1}}, {Data: zstdFrame}, {Hash: blobs.Hash{1}, Data: []byte("plain")}, {Hash: blobs.Hash{1}, Data: append(bytes.Clone(zstdFrame), make([]byte, blobs.MaxBlob)...)}} {
 		for _, c := range []Command{Enqueue{Node: nodeA, Event: EventProcess, Document: p}, Advance{Event: EventWait, Processed: p}, Mark{Hook: "h", Processed: p},
 			ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, Unprocessed: p}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, Processed: p}} {
 			bad = append(bad, proposal{Header{}, c})
@@ -181,8 +190,8 @@ func (stranger) Validate() error { return nil }
 
 // Promise 8.
 func TestUnknownEntriesStopThePeer(t *testing.T) {
-	good := entry(t, Header{Time: Time(time.Minute)}, PutSetting{Key: "k", Value: "v"})
-	header := good[envelope : len(good)-len(marshal(PutSetting{Key: "k", Value: "v"}))]
+	good := encoded(t, Header{Time: Time(time.Minute)}, PutSetting{Key: "k", Value: "v"})
+	header := good[envelope : len(good)-len(codec.Marshal(PutSetting{Key: "k", Value: "v"}))]
 	with := func(kind byte, body []byte) []byte {
 		return append(append([]byte{formatV1, kind}, header...), body...)
 	}
@@ -200,7 +209,7 @@ func TestUnknownEntriesStopThePeer(t *testing.T) {
 		"no body":                     with(byte(KindOf(PutSetting{})), nil),
 		"two bodies":                  append(bytes.Clone(good), 0xa0),
 		"a field of a newer binary":   with(byte(KindOf(PutSetting{})), newerField),
-		"a body against the rules":    with(byte(KindOf(PutSetting{})), marshal(PutSetting{Key: "NOT ALLOWED"})),
+		"a body against the rules":    with(byte(KindOf(PutSetting{})), codec.Marshal(PutSetting{Key: "NOT ALLOWED"})),
 		"too long":                    append(bytes.Clone(good), make([]byte, MaxEntry)...),
 	}
 	for name, data := range cases {
@@ -224,7 +233,7 @@ func TestUnknownEntriesStopThePeer(t *testing.T) {
 func TestIgnorableUnknownKindsOnlyLetTimePass(t *testing.T) {
 	r := newRig(t)
 	r.session("a")
-	data := entry(t, Header{Time: r.now.Add(SessionTTL)}, Probe{})
+	data := encoded(t, Header{Time: r.now.Add(SessionTTL)}, Probe{})
 	data[1] = 0xfe
 	if res := r.raw(data); res.Code != OK || res.Token != fencing.Token(r.index) {
 		t.Errorf("result %+v", res)
@@ -236,7 +245,7 @@ func TestIgnorableUnknownKindsOnlyLetTimePass(t *testing.T) {
 
 func TestEntriesComeInOrder(t *testing.T) {
 	r := newRig(t)
-	data := entry(t, Header{}, Probe{})
+	data := encoded(t, Header{}, Probe{})
 	before := r.view().Hash()
 	for _, index := range []uint64{0, 1} {
 		if res := r.state.Apply(Entry{Index: index, Term: 2, Data: data}); res.Code != UnknownEntry {
@@ -257,15 +266,15 @@ func TestTimeDoesNotWrapAround(t *testing.T) {
 		t.Errorf("before the beginning is %v", got)
 	}
 	r := newRig(t)
-	r.now = MaxTime
+	r.now = entry.MaxTime
 	r.session("a")
-	if _, err := Encode(Header{Time: MaxTime + 1}, Probe{}); err == nil {
+	if _, err := Encode(Header{Time: entry.MaxTime + 1}, Probe{}); err == nil {
 		t.Error("an entry may leave no room for deadlines")
 	}
 }
 
 func TestResultsAndErrorsNameTheirCode(t *testing.T) {
-	err := refuse(Conflict, "x %d", 1).Err()
+	err := entry.Refuse(Conflict, "x %d", 1).Err()
 	var e *Error
 	if !errors.Is(err, Conflict) || errors.Is(err, NotFound) || !errors.As(err, &e) || e.Message != "x 1" {
 		t.Errorf("error %#v", err)

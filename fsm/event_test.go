@@ -10,21 +10,21 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // events returns all events of a state, decoded.
-func events(v View) (out []ClusterEvent) {
-	for e := range v.EventsAfter(EventID{}) {
+func events(v View) (out []eventring.Event) {
+	for e := range v.EventsAfter(eventring.ID{}) {
 		out = append(out, e.Decode())
 	}
 	return out
 }
 
 // told returns an event in one line for comparison, without its ID and time.
-func told(e ClusterEvent) string {
+func told(e eventring.Event) string {
 	parts := []string{e.Topic.String(), e.Action}
 	for _, name := range []string{"peer", "node"} {
 		if value := map[string]string{"peer": e.Peer, "node": e.Node}[name]; value != "" {
@@ -135,11 +135,11 @@ func workEventCases() map[string]eventCase {
 			"introspection deleted node=" + nodeA + " state=error",
 		}},
 		"leases": {func(r *rig) {
-			one := r.must(GrantLease{Name: "l", Holder: "h", TTL: time.Minute}).Token
-			r.must(RenewLease{Name: "l", Holder: "h", Token: one}) // no event
-			two := r.must(GrantLease{Name: "l", Holder: "h", TTL: time.Minute, Takeover: true}).Token
-			r.must(StepLeases{Steps: []LeaseStep{{Name: "l", Holder: "h", Token: two, Release: true}}})
-			r.must(GrantLease{Name: "l", Holder: "i", TTL: time.Minute})
+			one := r.must(leases.Grant{Name: "l", Holder: "h", TTL: time.Minute}).Token
+			r.must(leases.Renew{Name: "l", Holder: "h", Token: one}) // no event
+			two := r.must(leases.Grant{Name: "l", Holder: "h", TTL: time.Minute, Takeover: true}).Token
+			r.must(leases.Steps{Steps: []leases.Step{{Name: "l", Holder: "h", Token: two, Release: true}}})
+			r.must(leases.Grant{Name: "l", Holder: "i", TTL: time.Minute})
 			r.pass(time.Minute)
 			r.must(Probe{})
 		}, []string{
@@ -160,10 +160,10 @@ func workEventCases() map[string]eventCase {
 		}},
 		"reports": {func(r *rig) {
 			s := r.session("a")
-			r.mustAs(Header{Session: s}, ReportEvents{Reports: []EventReport{
-				{Topic: TopicFilter, Action: "drifted", Text: "One."}, {Topic: TopicAudit, Action: "call", Text: "Two.", Fields: map[string]string{"who": "ann"}},
+			r.mustAs(Header{Session: s}, ReportEvents{Reports: []eventring.Report{
+				{Topic: eventring.TopicFilter, Action: "drifted", Text: "One."}, {Topic: eventring.TopicAudit, Action: "call", Text: "Two.", Fields: map[string]string{"who": "ann"}},
 			}})
-			r.refused(SessionEnded, Header{}, ReportEvents{Reports: []EventReport{{Topic: TopicFilter, Action: "drifted", Text: "One."}}})
+			r.refused(SessionEnded, Header{}, ReportEvents{Reports: []eventring.Report{{Topic: eventring.TopicFilter, Action: "drifted", Text: "One."}}})
 		}, []string{
 			"member connected peer=host-a", "filter drifted peer=host-a", "audit call peer=host-a who=ann",
 		}},
@@ -198,7 +198,7 @@ func TestEventsOfRemediations(t *testing.T) {
 	r.busyFailover(r.session("a"))
 	actions := map[string]bool{}
 	for _, e := range events(r.view()) {
-		if e.Topic == TopicRemediation {
+		if e.Topic == eventring.TopicRemediation {
 			actions[e.Action] = true
 			if e.Fields["kube_node"] == "" || e.Fields["intent"] == "" {
 				t.Errorf("event %v of a remediation does not name the kube node and the intent: %v", e.ID, e.Fields)
@@ -215,11 +215,11 @@ func TestEventsOfRemediations(t *testing.T) {
 // Several events of one entry are numbered, also where the first ended by itself.
 func TestEventsOfOneEntry(t *testing.T) {
 	r := newRig(t)
-	r.must(GrantLease{Name: "l", Holder: "h", TTL: time.Second})
-	r.must(GrantLease{Name: "k", Holder: "h", TTL: time.Second})
+	r.must(leases.Grant{Name: "l", Holder: "h", TTL: time.Second})
+	r.must(leases.Grant{Name: "k", Holder: "h", TTL: time.Second})
 	r.pass(time.Second)
 	seen := r.view().LastEvent()
-	r.must(GrantLease{Name: "l", Holder: "i", TTL: time.Second})
+	r.must(leases.Grant{Name: "l", Holder: "i", TTL: time.Second})
 	var ids []string
 	for e := range r.view().EventsAfter(seen) {
 		ids = append(ids, e.ID().String())
@@ -229,13 +229,13 @@ func TestEventsOfOneEntry(t *testing.T) {
 		t.Errorf("the events are %v, want %v", ids, want)
 	}
 	for _, id := range ids {
-		back, err := ParseEventID(id)
+		back, err := eventring.ParseID(id)
 		if err != nil || back.String() != id {
 			t.Errorf("%s is read as %v: %v", id, back, err)
 		}
 	}
 	for _, id := range []string{"", "1-2", "1-2-3-4", "1-2-x", "-1-2-3", "1-2-4294967296", "1.5-2-3"} {
-		if back, err := ParseEventID(id); err == nil {
+		if back, err := eventring.ParseID(id); err == nil {
 			t.Errorf("%q is read as %v", id, back)
 		}
 	}
@@ -261,100 +261,16 @@ func TestEventsNeedTheLogVersion(t *testing.T) {
 	}
 }
 
-// The ring drops whole segments, oldest first, and says up to where. It is the same
-// on a peer that read a snapshot in between.
-func TestEventRingIsBounded(t *testing.T) {
-	for name, c := range map[string]struct{ events, body int }{
-		"by number": {MaxEvents + 3*eventsPerSegment, 100},
-		"by bytes":  {MaxEventBytes/7000 + 3*eventsPerSegment, 7000},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := &data{}
-			body := bytes.Repeat([]byte{1}, c.body)
-			kept := *d
-			for i := range c.events {
-				d.events.add(storedEvent{ID: EventID{Index: uint64(i + 1)}, topic: TopicLease, body: body})
-				if i == c.events/2 {
-					kept = *d
-				}
-			}
-			first, last := EventID{}, EventID{}
-			for e := range d.events.after(EventID{}) {
-				if first.IsZero() {
-					first = e.ID
-				}
-				last = e.ID
-			}
-			count, size := View{d}.EventCount()
-			switch {
-			case count > MaxEvents || size > MaxEventBytes:
-				t.Errorf("%d events of %d bytes are kept", count, size)
-			case count < MaxEvents-2*eventsPerSegment && size < MaxEventBytes-2*eventsPerSegment*maxEventBody:
-				t.Errorf("only %d events of %d bytes are kept", count, size)
-			case last.Index != uint64(c.events) || first.Index != d.events.forgotten.Index+1 || int(last.Index-first.Index)+1 != count:
-				t.Errorf("%d events, the first is %v, the last %v, forgotten is %v", count, first, last, d.events.forgotten)
-			}
-			if last, _ := kept.events.last(); last.ID.Index != uint64(c.events/2)+1 {
-				t.Errorf("an older copy of the ring ends with event %v", last.ID)
-			}
-		})
-	}
-}
-
-// TestEventRingAsAList compares the ring with a list of all events, through
-// snapshots, and with copies that went on differently.
-func TestEventRingAsAList(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var all []EventID
-		ring := eventRing{}
-		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
-			for range rapid.IntRange(0, 3*eventsPerSegment).Draw(t, "events") {
-				id := EventID{Incarnation: 1, Index: uint64(len(all)/2 + 1), Seq: uint32(len(all) % 2)}
-				if last, ok := ring.last(); ok && rapid.Bool().Draw(t, "new incarnation") && last.ID.Seq == 1 && rapid.IntRange(0, 40).Draw(t, "seldom") == 0 {
-					id.Incarnation++
-				}
-				if n := len(all); n > 0 {
-					id.Incarnation = max(id.Incarnation, all[n-1].Incarnation)
-				}
-				fork := ring
-				fork.add(storedEvent{ID: id, body: []byte("another history")})
-				ring.add(storedEvent{ID: id, body: []byte{0xA0}}) // must not change the fork, nor be changed by it
-				if last, _ := fork.last(); string(last.body) != "another history" {
-					t.Fatalf("event %v of a copy was overwritten", id)
-				}
-				all = append(all, id)
-			}
-			after := EventID{Incarnation: rapid.Uint64Range(0, 3).Draw(t, "incarnation"), Index: rapid.Uint64Range(0, uint64(len(all)+2)).Draw(t, "index"), Seq: rapid.Uint32Range(0, 2).Draw(t, "seq")}
-			var want, got, reversed []EventID
-			for _, id := range all {
-				if id.Compare(after) > 0 {
-					want = append(want, id)
-				}
-			}
-			for e := range ring.after(after) {
-				got = append(got, e.ID)
-			}
-			for e := range ring.before() {
-				reversed = append(reversed, e.ID)
-			}
-			slices.Reverse(reversed)
-			if !slices.Equal(got, want) || !slices.Equal(reversed, all) {
-				t.Fatalf("after %v: %v, want %v; backwards %v", after, got, want, reversed)
-			}
-		}
-	})
-}
-
 // A snapshot holds the ring with what was dropped, and one without events is read:
 // that of an older version.
 func TestEventsInSnapshots(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
-	reports := make([]EventReport, MaxEventReports)
+	reports := make([]eventring.Report, MaxEventReports)
 	for i := range reports {
-		reports[i] = EventReport{Topic: TopicWarning, Action: "raised", Text: strings.Repeat("x", MaxEventText)}
+		reports[i] = eventring.Report{Topic: eventring.TopicWarning, Action: "raised", Text: strings.Repeat("x", eventring.MaxText)}
 	}
-	data := entry(t, Header{Session: s}, ReportEvents{Reports: reports})
+	data := encoded(t, Header{Session: s}, ReportEvents{Reports: reports})
 	for r.view().ForgottenEvent().IsZero() {
 		r.index++
 		if res := r.state.Apply(Entry{Index: r.index, Term: r.term, Data: data}); res.Code != OK {
@@ -368,7 +284,7 @@ func TestEventsInSnapshots(t *testing.T) {
 	if back.View().ForgottenEvent() != r.view().ForgottenEvent() {
 		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().ForgottenEvent(), r.view().ForgottenEvent())
 	}
-	for range 2 * eventsPerSegment {
+	for range 2 * 64 {
 		r.index++
 		e := Entry{Index: r.index, Term: r.term, Data: data}
 		r.state.Apply(e)
@@ -404,7 +320,10 @@ func TestEventsOutliveAFounding(t *testing.T) {
 
 // A later founding may go on from a backup, at a lower index than the history before.
 func TestEventIDsOfALaterFoundingAreLater(t *testing.T) {
-	sorted := []EventID{{}, {1, 9, 3}, {1, 10, 0}, {1, 10, 1}, {2, 3, 0}, {2, 10, 0}, {3, 1, 0}}
+	id := func(incarnation, index uint64, seq uint32) eventring.ID {
+		return eventring.ID{Incarnation: incarnation, Index: index, Seq: seq}
+	}
+	sorted := []eventring.ID{{}, id(1, 9, 3), id(1, 10, 0), id(1, 10, 1), id(2, 3, 0), id(2, 10, 0), id(3, 1, 0)}
 	for i, id := range sorted {
 		for j, other := range sorted {
 			if got := id.Compare(other); got != cmp.Compare(i, j) {
@@ -421,27 +340,27 @@ func TestFoundingRenamesWhatMayNotHaveBeenCommitted(t *testing.T) {
 		r := newRig(t)
 		for i := range 160 {
 			r.must(PutMember{Member: member(fmt.Sprint("m", i%MaxMembers/2))})
-			r.must(PutValue{Key: fmt.Sprintf("k%03d", i), If: Condition{Compare: true}})
+			r.must(leases.PutValue{Key: fmt.Sprintf("k%03d", i), If: leases.Condition{Compare: true}})
 			r.must(CreateRule{UUID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Body: []byte("{}")})
 		}
 		before := r.view()
 		certain := r.index - tail
 		r.refound(Refound{Index: r.index, Uncommitted: tail, UnixMillis: r.wall, NewIncarnation: true, Survivor: "a"})
 		after := r.view()
-		events := slices.Collect(after.d.events.after(EventID{}))
-		for i, was := range slices.Collect(before.d.events.after(EventID{})) {
-			want := was.ID
+		events := slices.Collect(after.EventsAfter(eventring.ID{}))
+		for i, was := range slices.Collect(before.EventsAfter(eventring.ID{})) {
+			want := was.ID()
 			if want.Index > certain {
 				want.Incarnation = after.Incarnation()
 			}
-			if events[i].ID != want || was.ID.Incarnation != before.Incarnation() {
-				t.Errorf("renamed-tail: with %d entries not proven, event %v is %v now, want %v", tail, was.ID, events[i].ID, want)
+			if events[i].ID() != want || was.ID().Incarnation != before.Incarnation() {
+				t.Errorf("renamed-tail: with %d entries not proven, event %v is %v now, want %v", tail, was.ID(), events[i].ID(), want)
 			}
 		}
-		for key, was := range before.d.values.byKey.all() {
-			is, _ := after.d.values.byKey.get(key)
+		for was := range before.Values("") {
+			is, _ := after.Value(was.Key)
 			if fresh := was.Version > fencing.At(before.Base(), certain); fresh != (is.Version != was.Version) || fresh && is.Version <= fencing.Token(before.Base()+before.Index()) {
-				t.Errorf("renamed-tail: with %d entries not proven, %s had version %v and has %v", tail, key, was.Version, is.Version)
+				t.Errorf("renamed-tail: with %d entries not proven, %s had version %v and has %v", tail, was.Key, was.Version, is.Version)
 			}
 		}
 	}

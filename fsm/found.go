@@ -6,27 +6,17 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
 )
 
 var clusterDomain = domain{
-	verbs: []row{
-		verb(3, "found", applyFound),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(3, "found", applyFound),
 	},
-	sections: []section{
-		single('C', "cluster", func(d *data) *cluster { return &d.cluster }).shown(shownCluster),
+	Sections: []entry.Section[*txn]{
+		entry.Single('C', "cluster", func(t *txn) *entry.Cluster { return &t.Cluster }).Shown(shownCluster),
 	},
-}
-
-// cluster is what the cluster is. CAKey and GossipKey are secrets: they are
-// replicated, and left out of every dump.
-type cluster struct {
-	ID        string `cbor:"1,keyasint,omitempty"` // UUID
-	CACert    []byte `cbor:"2,keyasint,omitempty"` // PEM
-	CAKey     []byte `cbor:"3,keyasint,omitempty"` // PEM
-	GossipKey []byte `cbor:"4,keyasint,omitempty"`
-	// Incarnation is raised by recovery; peers of a lower one are refused.
-	Incarnation uint64 `cbor:"5,keyasint,omitempty"`
-	Base        uint64 `cbor:"6,keyasint,omitempty"` // of tokens (docs/design.md#founding)
 }
 
 // Secrets are what only peers of the cluster may hold. Never log, dump or
@@ -60,15 +50,15 @@ type Found struct {
 // Validate implements Command.
 func (c Found) Validate() error {
 	if id, err := uuid.Parse(c.ClusterID); err != nil || id.String() != c.ClusterID {
-		return invalid("cluster ID %q is not a UUID in lower case", c.ClusterID)
+		return fmt.Errorf("cluster ID %q is not a UUID in lower case", c.ClusterID)
 	}
 	for _, pem := range [][]byte{c.CACert, c.CAKey} {
 		if !bytes.HasPrefix(pem, []byte("-----BEGIN ")) || len(pem) > maxPEM {
-			return invalid("CA certificate or key is not PEM of at most %d bytes", maxPEM)
+			return fmt.Errorf("CA certificate or key is not PEM of at most %d bytes", maxPEM)
 		}
 	}
 	if n := len(c.GossipKey); n != 16 && n != 24 && n != 32 {
-		return invalid("gossip key has %d bytes, not 16, 24 or 32", n)
+		return fmt.Errorf("gossip key has %d bytes, not 16, 24 or 32", n)
 	}
 	if c.Join != (AddJoinToken{}) {
 		if err := c.Join.Validate(); err != nil {
@@ -79,18 +69,18 @@ func (c Found) Validate() error {
 }
 
 func applyFound(t *txn, c Found) Result {
-	if t.cluster.ID != "" {
-		return refuse(Conflict, "the cluster was founded already, as %s", t.cluster.ID)
+	if t.Cluster.ID != "" {
+		return entry.Refuse(Conflict, "the cluster was founded already, as %s", t.Cluster.ID)
 	}
-	t.cluster.ID, t.cluster.Incarnation = c.ClusterID, 1
-	t.cluster.CACert, t.cluster.CAKey, t.cluster.GossipKey = c.CACert, c.CAKey, c.GossipKey
+	t.Cluster.ID, t.Cluster.Incarnation = c.ClusterID, 1
+	t.Cluster.CACert, t.Cluster.CAKey, t.Cluster.GossipKey = c.CACert, c.CAKey, c.GossipKey
 	if res := t.admitMember(c.Member); res.Code != OK {
 		return res
 	}
 	if c.Join != (AddJoinToken{}) {
 		return applyAddJoinToken(t, c.Join)
 	}
-	return done()
+	return entry.Done()
 }
 
 // Founded returns the state of a new cluster as if Found were the entry at

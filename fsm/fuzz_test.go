@@ -5,13 +5,15 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // Whatever stands in the log, Decode ends with a command that Encode accepts
 // or with an UnknownEntryError, and Apply keeps the invariants.
 func FuzzDecode(f *testing.F) {
 	for _, c := range samples(f) {
-		f.Add(entry(f, Header{Time: 1, WallMillis: 2}, c))
+		f.Add(encoded(f, Header{Time: 1, WallMillis: 2}, c))
 	}
 	f.Add([]byte{formatV1, 0xfe, 0xa0})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -33,9 +35,9 @@ func FuzzDecode(f *testing.F) {
 		if err := state.View().Check(); err != nil {
 			// Check reads documents, which Apply does not: a wrong one is
 			// found when it is read, and is no contradiction of the tables.
-			p := &problems{}
-			checkTables(state.now, p)
-			if p.err() != nil {
+			p := &valid.Problems{}
+			checkTables(state.now.txn(), p)
+			if p.Err() != nil {
 				t.Fatal(err)
 			}
 		}
@@ -78,12 +80,12 @@ func FuzzReadRecords(f *testing.F) {
 			return
 		}
 		d := *New().now
-		if err := section.load(&d, record[5:]); err != nil {
+		if err := section.Load(d.txn(), record[5:]); err != nil {
 			return
 		}
-		p := &problems{}
-		checkTables(&d, p)
-		if p.err() == nil {
+		p := &valid.Problems{}
+		checkTables(d.txn(), p)
+		if p.Err() == nil {
 			View{&d}.Hash()
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -106,7 +108,7 @@ func (r *rig) refused(want Code, h Header, c Command) Result {
 	if res.Code != want {
 		r.t.Fatalf("%v: %v (%s), want %v", KindOf(c), res.Code, res.Message, want)
 	}
-	before.position = r.state.now.position
+	before.shared.Position = r.state.now.shared.Position
 	if h.Request.IsZero() && (View{&before}).Hash() != r.view().Hash() {
 		r.t.Errorf("%v was refused and changed the state", KindOf(c))
 	}
@@ -133,11 +135,11 @@ func (r *rig) session(peer string) fencing.Token {
 // request mints the next request ID at the present cluster time.
 func (r *rig) request() RequestID {
 	r.seq++
-	return MintRequestID(r.now, r.seq, [8]byte{7})
+	return entry.MintRequestID(r.now, r.seq, [8]byte{7})
 }
 
 // entry encodes a command without a header of its own.
-func entry(t testing.TB, h Header, c Command) []byte {
+func encoded(t testing.TB, h Header, c Command) []byte {
 	t.Helper()
 	data, err := Encode(h, c)
 	if err != nil {
@@ -155,4 +157,13 @@ func (r *rig) older(id string, version int) {
 	}
 	m.Version = version
 	r.must(PutMember{Member: m})
+}
+
+// load puts a record into the table of a tag, as a snapshot does.
+func load(t testing.TB, d *data, tag byte, record any) {
+	t.Helper()
+	section, _ := sectionOf(tag)
+	if err := section.Load(d.txn(), codec.Marshal(record)); err != nil {
+		t.Fatal(err)
+	}
 }

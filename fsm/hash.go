@@ -7,7 +7,7 @@ import "crypto/sha256"
 // as much as writing a snapshot without compression.
 func (v View) Hash() [32]byte {
 	sum := sha256.New()
-	for record := range v.d.records() {
+	for record := range v.data.records() {
 		sum.Write(record) // a hash never fails
 	}
 	return [32]byte(sum.Sum(nil))

@@ -2,38 +2,48 @@ package fsm
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var failoverDomain = domain{
-	verbs: []row{
-		verb(104, "pause failover", applyPauseFailover).from(2),
-		verb(106, "hold failover", applyHoldFailover).byLeader().from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(104, "pause failover", applyPauseFailover).From(2),
+		entry.NewVerb(106, "hold failover", applyHoldFailover).ByLeader().From(2),
 	},
-	sections: []section{
-		many('p', "pauses", func(d *data) table[FailoverPause] { return d.failover.pauses }, func(d *data, p FailoverPause) { d.putPause(p) }),
-		many('h', "holds", func(d *data) table[FailoverHold] { return d.failover.holds }, func(d *data, h FailoverHold) { d.putHold(h) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('p', "pauses", func(d *txn) table.Of[FailoverPause] { return d.failover.pauses }, func(d *txn, p FailoverPause) { d.putPause(p) }),
+		entry.Many('h', "holds", func(d *txn) table.Of[FailoverHold] { return d.failover.holds }, func(d *txn, h FailoverHold) { d.putHold(h) }),
 	},
-	check: checkPauses,
-	ends: []ending{
-		{duePause, func(t *txn, id []byte) { t.failover.pauses.drop(id) }, func(d *data, expect expectation) {
-			for key, f := range d.failover.pauses.all() {
+	Check: checkPauses,
+	Ends: []entry.Ending[*txn]{
+		{Class: duePause, End: func(t *txn, id []byte) { t.failover.pauses.Drop(id) }, Due: func(d *txn, expect entry.Expectation) {
+			for key, f := range d.failover.pauses.All() {
 				if f.Until != 0 {
 					expect(f.Until, key)
 				}
 			}
 		}},
-		{dueHold, func(t *txn, id []byte) { t.failover.holds.drop(id) }, func(d *data, expect expectation) {
-			for key, h := range d.failover.holds.all() {
+		{Class: dueHold, End: func(t *txn, id []byte) { t.failover.holds.Drop(id) }, Due: func(d *txn, expect entry.Expectation) {
+			for key, h := range d.failover.holds.All() {
 				expect(h.Until, key)
 			}
 		}},
 	},
 }
+
+// Classes of deadlines: what ends a pause, and a hold.
+const (
+	duePause entry.Class = 'p'
+	dueHold  entry.Class = 'h'
+)
 
 // Bounds of pauses and holds of failover.
 const (
@@ -53,27 +63,27 @@ const (
 // kubeTables are the kube nodes, and the zones of namespaces.
 type kubeTables struct {
 	failover failover
-	zones    table[ZoneChoice] // by UID of the namespace
+	zones    table.Of[ZoneChoice] // by UID of the namespace
 }
 
 // failover holds what the log knows of the clusters whose kube nodes are watched.
 type failover struct {
-	nodes        table[KubeNode]      // cluster, UID
-	votes        table[KubeBallot]    // cluster, UID, session
-	votesOf      table[none]          // session, cluster, UID
-	remediations table[Remediation]   // intent
-	open         table[fencing.Token] // cluster, UID: the intent of the one that is open
-	openName     table[fencing.Token] // cluster, name: the same
-	ended        table[none]          // end of retention, intent
-	pauses       table[FailoverPause] // cluster; "" is all
-	holds        table[FailoverHold]  // cluster
+	nodes        table.Of[KubeNode]      // cluster, UID
+	votes        table.Of[KubeBallot]    // cluster, UID, session
+	votesOf      table.Of[table.None]    // session, cluster, UID
+	remediations table.Of[Remediation]   // intent
+	open         table.Of[fencing.Token] // cluster, UID: the intent of the one that is open
+	openName     table.Of[fencing.Token] // cluster, name: the same
+	ended        table.Of[table.None]    // end of retention, intent
+	pauses       table.Of[FailoverPause] // cluster; "" is all
+	holds        table.Of[FailoverHold]  // cluster
 }
 
 func newFailover() failover {
 	return failover{
-		nodes: newTable[KubeNode](), votes: newTable[KubeBallot](), votesOf: newTable[none](),
-		remediations: newTable[Remediation](), open: newTable[fencing.Token](), openName: newTable[fencing.Token](), ended: newTable[none](),
-		pauses: newTable[FailoverPause](), holds: newTable[FailoverHold](),
+		nodes: table.New[KubeNode](), votes: table.New[KubeBallot](), votesOf: table.New[table.None](),
+		remediations: table.New[Remediation](), open: table.New[fencing.Token](), openName: table.New[fencing.Token](), ended: table.New[table.None](),
+		pauses: table.New[FailoverPause](), holds: table.New[FailoverHold](),
 	}
 }
 
@@ -92,7 +102,7 @@ func FailoverReason(text string) string {
 	return text[:at] + more
 }
 
-func validReason(reason string) error { return validText("reason", reason, 0, MaxFailoverReason) }
+func validReason(reason string) error { return valid.Text("reason", reason, 0, MaxFailoverReason) }
 
 // FailoverPause says that an operator wants no remediation to begin.
 type FailoverPause struct {
@@ -118,54 +128,54 @@ type PauseFailover struct {
 // Validate implements Command.
 func (c PauseFailover) Validate() error {
 	if c.For < 0 || c.For > MaxFailoverPause {
-		return invalid("a pause lasts up to %v, or until it is resumed, not %v", MaxFailoverPause, c.For)
+		return fmt.Errorf("a pause lasts up to %v, or until it is resumed, not %v", MaxFailoverPause, c.For)
 	}
 	if !c.Paused && c.For != 0 {
-		return invalid("what is resumed is not paused for %v", c.For)
+		return fmt.Errorf("what is resumed is not paused for %v", c.For)
 	}
 	if c.Cluster != "" {
 		if err := validKubeCluster(c.Cluster); err != nil {
 			return err
 		}
 	}
-	return errors.Join(validText("operator", c.By, 0, maxOperator), validReason(c.Reason), validMillis(c.Millis))
+	return errors.Join(valid.Text("operator", c.By, 0, maxOperator), validReason(c.Reason), valid.Millis(c.Millis))
 }
 
 func applyPauseFailover(t *txn, c PauseFailover) Result {
 	t.dropPause(c.Cluster)
 	if !c.Paused {
-		return done()
+		return entry.Done()
 	}
-	if c.Cluster != "" && t.failover.pauses.size() >= MaxFailoverClusters {
-		return refuse(TableFull, "%d clusters are paused, which is the most; pause all of them at once", MaxFailoverClusters)
+	if c.Cluster != "" && t.failover.pauses.Size() >= MaxFailoverClusters {
+		return entry.Refuse(TableFull, "%d clusters are paused, which is the most; pause all of them at once", MaxFailoverClusters)
 	}
-	p := FailoverPause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: t.now(), Millis: c.Millis}
+	p := FailoverPause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: t.Now(), Millis: c.Millis}
 	if c.For > 0 {
-		p.Until = t.now().Add(c.For)
+		p.Until = t.Now().Add(c.For)
 	}
 	t.putPause(p)
-	return done()
+	return entry.Done()
 }
 
 func (d *data) putPause(p FailoverPause) {
-	d.failover.pauses.put([]byte(p.Cluster), p)
+	d.failover.pauses.Put([]byte(p.Cluster), p)
 	if p.Until != 0 {
-		d.arm(p.Until, duePause, []byte(p.Cluster))
+		d.shared.Arm(p.Until, duePause, []byte(p.Cluster))
 	}
 }
 
 func (d *data) dropPause(cluster string) {
-	p, _ := d.failover.pauses.get([]byte(cluster))
-	d.failover.pauses.drop([]byte(cluster))
-	d.disarm(p.Until, duePause, []byte(cluster))
+	p, _ := d.failover.pauses.Get([]byte(cluster))
+	d.failover.pauses.Drop([]byte(cluster))
+	d.shared.Disarm(p.Until, duePause, []byte(cluster))
 }
 
 // paused returns the pause that a cluster is under: that of all before its own.
 func (d *data) paused(cluster string) (FailoverPause, bool) {
-	if p, ok := d.failover.pauses.get(nil); ok {
+	if p, ok := d.failover.pauses.Get(nil); ok {
 		return p, true
 	}
-	return d.failover.pauses.get([]byte(cluster))
+	return d.failover.pauses.Get([]byte(cluster))
 }
 
 // FailoverHold says that too many kube nodes of a cluster were down at once, and
@@ -188,39 +198,39 @@ type HoldFailover struct {
 // Validate implements Command.
 func (c HoldFailover) Validate() error {
 	if c.For <= 0 || c.For > MaxFailoverHold {
-		return invalid("a hold lasts up to %v, not %v", MaxFailoverHold, c.For)
+		return fmt.Errorf("a hold lasts up to %v, not %v", MaxFailoverHold, c.For)
 	}
 	return errors.Join(validKubeCluster(c.Cluster), validReason(c.Reason))
 }
 
 func applyHoldFailover(t *txn, c HoldFailover) Result {
-	h, held := t.failover.holds.get([]byte(c.Cluster))
+	h, held := t.failover.holds.Get([]byte(c.Cluster))
 	switch {
-	case !held && t.failover.holds.size() >= MaxFailoverClusters:
-		return refuse(TableFull, "%d clusters are held, which is the most", MaxFailoverClusters)
+	case !held && t.failover.holds.Size() >= MaxFailoverClusters:
+		return entry.Refuse(TableFull, "%d clusters are held, which is the most", MaxFailoverClusters)
 	case !held:
-		h = FailoverHold{Cluster: c.Cluster, Since: t.now()}
+		h = FailoverHold{Cluster: c.Cluster, Since: t.Now()}
 	}
-	t.disarm(h.Until, dueHold, []byte(c.Cluster))
-	h.Until, h.Reason = max(h.Until, t.now().Add(c.For)), c.Reason
+	t.Disarm(h.Until, dueHold, []byte(c.Cluster))
+	h.Until, h.Reason = max(h.Until, t.Now().Add(c.For)), c.Reason
 	t.putHold(h)
-	return done()
+	return entry.Done()
 }
 
 func (d *data) putHold(h FailoverHold) {
-	d.failover.holds.put([]byte(h.Cluster), h)
-	d.arm(h.Until, dueHold, []byte(h.Cluster))
+	d.failover.holds.Put([]byte(h.Cluster), h)
+	d.shared.Arm(h.Until, dueHold, []byte(h.Cluster))
 }
 
 // adoptPauses keeps what an operator of the running cluster has paused: to
 // restore a snapshot is no order to switch machines off. What does not fit
 // becomes a pause of all.
 func (d *data) adoptPauses(current *data) {
-	for _, p := range current.failover.pauses.all() {
-		if old, ok := d.failover.pauses.get([]byte(p.Cluster)); ok && (old.Until == 0 || p.Until != 0 && p.Until < old.Until) {
+	for _, p := range current.failover.pauses.All() {
+		if old, ok := d.failover.pauses.Get([]byte(p.Cluster)); ok && (old.Until == 0 || p.Until != 0 && p.Until < old.Until) {
 			continue
-		} else if !ok && p.Cluster != "" && d.failover.pauses.size() >= MaxFailoverClusters {
-			p = FailoverPause{By: "trivet", Reason: "a restore met more paused clusters than fit", Since: d.position.Now, Millis: p.Millis}
+		} else if !ok && p.Cluster != "" && d.failover.pauses.Size() >= MaxFailoverClusters {
+			p = FailoverPause{By: "trivet", Reason: "a restore met more paused clusters than fit", Since: d.shared.Position.Now, Millis: p.Millis}
 		}
 		d.dropPause(p.Cluster)
 		d.putPause(p)
@@ -230,20 +240,20 @@ func (d *data) adoptPauses(current *data) {
 // dropOverdueFailover ends what is over, after a leap of cluster time that no
 // entry made.
 func (d *data) dropOverdueFailover() {
-	now := d.position.Now
-	for _, p := range d.failover.pauses.all() {
+	now := d.shared.Position.Now
+	for _, p := range d.failover.pauses.All() {
 		if p.Until != 0 && p.Until <= now {
 			d.dropPause(p.Cluster)
 		}
 	}
-	for key, h := range d.failover.holds.all() {
+	for key, h := range d.failover.holds.All() {
 		if h.Until <= now {
-			d.failover.holds.drop(key)
-			d.disarm(h.Until, dueHold, key)
+			d.failover.holds.Drop(key)
+			d.shared.Disarm(h.Until, dueHold, key)
 		}
 	}
-	for key := range d.failover.ended.all() {
-		if r, _ := d.failover.remediations.get(tokenKey(tailToken(key))); r.Expires <= now {
+	for key := range d.failover.ended.All() {
+		if r, _ := d.failover.remediations.Get(table.TokenKey(table.TailToken(key))); r.Expires <= now {
 			d.dropRemediation(r)
 		}
 	}

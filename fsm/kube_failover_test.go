@@ -120,7 +120,7 @@ func TestKubeNodesAreBounded(t *testing.T) {
 		for i := range atOnce {
 			some = append(some, kubeNode(from+i))
 		}
-		if res := r.state.Apply(Entry{Index: r.index + 1, Term: r.term, Data: entry(t, r.leader(), PutKubeNodes{Cluster: "k", Nodes: some})}); res.Code != OK {
+		if res := r.state.Apply(Entry{Index: r.index + 1, Term: r.term, Data: encoded(t, r.leader(), PutKubeNodes{Cluster: "k", Nodes: some})}); res.Code != OK {
 			t.Fatal(res)
 		}
 		r.index++ // the invariants are looked at below, once

@@ -2,18 +2,22 @@ package fsm
 
 import (
 	"errors"
-	"unicode/utf8"
+	"fmt"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var kubeNodeDomain = domain{
-	verbs: []row{
-		verb(100, "put kube nodes", applyPutKubeNodes).byLeader().from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(100, "put kube nodes", applyPutKubeNodes).ByLeader().From(2),
 	},
-	sections: []section{
-		many('K', "kube nodes", func(d *data) table[KubeNode] { return d.failover.nodes },
-			func(d *data, n KubeNode) { d.failover.nodes.put(kubeKey(n.Cluster, n.UID), n) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('K', "kube nodes", func(d *txn) table.Of[KubeNode] { return d.failover.nodes },
+			func(d *txn, n KubeNode) { d.failover.nodes.Put(kubeKey(n.Cluster, n.UID), n) }),
 	},
-	check: checkKubeNodes,
+	Check: checkKubeNodes,
 }
 
 // Bounds of kube nodes.
@@ -52,45 +56,31 @@ type KubeNode struct {
 // that one node cannot keep all others out.
 func (n KubeNode) Validate() error {
 	if n.Ready < KubeTrue || n.Ready > KubeUnknown {
-		return invalid("kube node %q: readiness %d is none", n.Name, n.Ready)
+		return fmt.Errorf("kube node %q: readiness %d is none", n.Name, n.Ready)
 	}
 	if err := validUID(n.UID); err != nil {
 		return err
 	}
-	return errors.Join(validText("name of a kube node", n.Name, 1, maxKubeName), validText("boot ID", n.BootID, 0, maxKubeBoot), validAddress(n.Probe))
+	return errors.Join(valid.Text("name of a kube node", n.Name, 1, maxKubeName), valid.Text("boot ID", n.BootID, 0, maxKubeBoot), valid.Address(n.Probe))
 }
 
 // SystemUUID makes the UUID of a machine fit for the log; one that is no text of at most
 // maxSystemUUID bytes is left out, and then nothing is compared with it.
 func SystemUUID(text string) string {
-	if validText("UUID of a machine", text, 0, maxSystemUUID) != nil {
+	if valid.Text("UUID of a machine", text, 0, maxSystemUUID) != nil {
 		return ""
 	}
 	return text
 }
 
 func validUID(uid string) error {
-	if err := within("UID", uid, 1, maxKubeUID); err != nil {
+	if err := valid.Length("UID", uid, 1, maxKubeUID); err != nil {
 		return err
 	}
-	return only("UID", uid, func(b byte) bool { return '!' <= b && b <= '~' })
+	return valid.Chars("UID", uid, func(b byte) bool { return '!' <= b && b <= '~' })
 }
 
-func validKubeCluster(name string) error { return validID("name of a Kubernetes cluster", name) }
-
-// validText checks a foreign text. CBOR holds UTF-8 alone, and a NUL would end a
-// part of a key.
-func validText(what, text string, least, most int) error {
-	if !utf8.ValidString(text) {
-		return invalid("%s is not UTF-8", what)
-	}
-	for i := range len(text) {
-		if text[i] == 0 {
-			return invalid("%s has a NUL", what)
-		}
-	}
-	return within(what, text, least, most)
-}
+func validKubeCluster(name string) error { return valid.ID("name of a Kubernetes cluster", name) }
 
 // PutKubeNodes records what has changed of the kube nodes of a cluster. A duty's
 // command. What Nodes say of Changed counts for nothing.
@@ -105,15 +95,15 @@ type PutKubeNodes struct {
 func (c PutKubeNodes) Validate() error {
 	n := len(c.Nodes) + len(c.Remove)
 	if n == 0 || n > MaxKubeNodeChanges {
-		return invalid("%d kube nodes are put and removed, allowed are 1 to %d", n, MaxKubeNodeChanges)
+		return fmt.Errorf("%d kube nodes are put and removed, allowed are 1 to %d", n, MaxKubeNodeChanges)
 	}
-	if err := errors.Join(validKubeCluster(c.Cluster), validMillis(c.Millis)); err != nil {
+	if err := errors.Join(validKubeCluster(c.Cluster), valid.Millis(c.Millis)); err != nil {
 		return err
 	}
 	seen := make(map[string]bool, n)
 	for _, node := range c.Nodes {
 		if node.Cluster != "" && node.Cluster != c.Cluster {
-			return invalid("kube node %q is of cluster %q, not of %q", node.Name, node.Cluster, c.Cluster)
+			return fmt.Errorf("kube node %q is of cluster %q, not of %q", node.Name, node.Cluster, c.Cluster)
 		}
 		if err := node.Validate(); err != nil {
 			return err
@@ -132,13 +122,6 @@ func (c PutKubeNodes) Validate() error {
 	return nil
 }
 
-func validMillis(millis int64) error {
-	if millis < 0 {
-		return errors.New("a wall clock before 1970")
-	}
-	return nil
-}
-
 func applyPutKubeNodes(t *txn, c PutKubeNodes) Result {
 	for _, uid := range c.Remove {
 		t.dropKubeNode(c.Cluster, uid)
@@ -147,28 +130,28 @@ func applyPutKubeNodes(t *txn, c PutKubeNodes) Result {
 		n.Cluster = c.Cluster
 		t.putKubeNode(n, c.Millis)
 	}
-	if t.failover.nodes.size() > MaxKubeNodes {
-		return refuse(TableFull, "the clusters have more than %d kube nodes together, which is the most", MaxKubeNodes)
+	if t.failover.nodes.Size() > MaxKubeNodes {
+		return entry.Refuse(TableFull, "the clusters have more than %d kube nodes together, which is the most", MaxKubeNodes)
 	}
-	return done()
+	return entry.Done()
 }
 
 func (t *txn) putKubeNode(n KubeNode, millis int64) {
 	key := kubeKey(n.Cluster, n.UID)
-	old, known := t.failover.nodes.get(key)
+	old, known := t.failover.nodes.Get(key)
 	if known && old.Ready == n.Ready && old.BootID == n.BootID {
 		n.Changed, n.ChangedMillis = old.Changed, old.ChangedMillis
 	} else {
-		n.Changed, n.ChangedMillis = t.now(), millis
+		n.Changed, n.ChangedMillis = t.Now(), millis
 	}
-	t.failover.nodes.put(key, n)
+	t.failover.nodes.Put(key, n)
 }
 
 // dropKubeNode forgets a kube node and what peers said of it. A remediation of it
 // goes on.
 func (t *txn) dropKubeNode(cluster, uid string) {
-	for _, b := range t.failover.votes.under(ballotPrefix(cluster, uid)) {
+	for _, b := range t.failover.votes.Under(ballotPrefix(cluster, uid)) {
 		t.failover.dropBallot(b)
 	}
-	t.failover.nodes.drop(kubeKey(cluster, uid))
+	t.failover.nodes.Drop(kubeKey(cluster, uid))
 }

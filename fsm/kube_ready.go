@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/trivet-ha/trivet/fsm/codec"
+
 // KubeReady is what a kube node's condition Ready says. The numbers are part of
 // the log.
 type KubeReady uint8
@@ -14,7 +16,7 @@ const (
 var kubeReadies = [...]string{"", "True", "False", "Unknown"}
 
 // String returns the value as Kubernetes writes it.
-func (r KubeReady) String() string { return nameOf(kubeReadies[:], "readiness", uint8(r)) }
+func (r KubeReady) String() string { return codec.NameOf(kubeReadies[:], "readiness", uint8(r)) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (r KubeReady) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

@@ -4,22 +4,25 @@ import (
 	"slices"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 var remediationDomain = domain{
-	verbs: []row{
-		verb(102, "begin remediation", applyBeginRemediation).byLeader().from(2),
-		verb(103, "step remediation", applyStepRemediation).byLeader().from(2),
-		verb(105, "release remediation", applyReleaseRemediation).from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(102, "begin remediation", applyBeginRemediation).ByLeader().From(2),
+		entry.NewVerb(103, "step remediation", applyStepRemediation).ByLeader().From(2),
+		entry.NewVerb(105, "release remediation", applyReleaseRemediation).From(2),
 	},
-	sections: []section{
-		many('R', "remediations", func(d *data) table[Remediation] { return d.failover.remediations }, func(d *data, r Remediation) { d.putRemediation(r) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('R', "remediations", func(d *txn) table.Of[Remediation] { return d.failover.remediations }, func(d *txn, r Remediation) { d.putRemediation(r) }),
 	},
-	check: checkRemediations,
-	ends: []ending{
-		{dueRemediation, func(t *txn, id []byte) { t.expireRemediation(tailToken(id)) }, func(d *data, expect expectation) {
-			for key, r := range d.failover.remediations.all() {
+	Check: checkRemediations,
+	Ends: []entry.Ending[*txn]{
+		{Class: dueRemediation, End: func(t *txn, id []byte) { t.expireRemediation(table.TailToken(id)) }, Due: func(d *txn, expect entry.Expectation) {
+			for key, r := range d.failover.remediations.All() {
 				if r.State.Ended() {
 					expect(r.Expires, key)
 				}
@@ -27,6 +30,9 @@ var remediationDomain = domain{
 		}},
 	},
 }
+
+// dueRemediation is the class of the deadlines that end the time that a remediation is kept.
+const dueRemediation entry.Class = 'm'
 
 // Bounds of remediations.
 const (
@@ -66,7 +72,7 @@ var remediationStates = [...]string{"", "intent", "cordoned", "fencing", "off", 
 
 // String returns the state in a word.
 func (s RemediationState) String() string {
-	return nameOf(remediationStates[:], "remediation state", uint8(s))
+	return codec.NameOf(remediationStates[:], "remediation state", uint8(s))
 }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -189,53 +195,55 @@ func (r Remediation) stepped(s RemediationStep) Remediation {
 // putRemediation files a remediation, or a newer version of it.
 func (d *data) putRemediation(r Remediation) {
 	f := &d.failover
-	f.remediations.put(tokenKey(r.Intent), r)
+	f.remediations.Put(table.TokenKey(r.Intent), r)
 	if !r.State.Ended() {
-		f.open.put(kubeKey(r.Cluster, r.UID), r.Intent)
-		f.openName.put(kubeKey(r.Cluster, r.Node), r.Intent)
+		f.open.Put(kubeKey(r.Cluster, r.UID), r.Intent)
+		f.openName.Put(kubeKey(r.Cluster, r.Node), r.Intent)
 		return
 	}
 	f.close(r)
-	f.ended.put(r.endedKey(), none{})
-	d.arm(r.Expires, dueRemediation, tokenKey(r.Intent))
+	f.ended.Put(r.endedKey(), table.None{})
+	d.shared.Arm(r.Expires, dueRemediation, table.TokenKey(r.Intent))
 }
 
 // close takes a remediation out of those that are open.
 func (f *failover) close(r Remediation) {
 	for _, index := range []struct {
-		of  *table[fencing.Token]
+		of  *table.Of[fencing.Token]
 		key []byte
 	}{{&f.open, kubeKey(r.Cluster, r.UID)}, {&f.openName, kubeKey(r.Cluster, r.Node)}} {
-		if intent, ok := index.of.get(index.key); ok && intent == r.Intent {
-			index.of.drop(index.key)
+		if intent, ok := index.of.Get(index.key); ok && intent == r.Intent {
+			index.of.Drop(index.key)
 		}
 	}
 }
 
-func (r Remediation) endedKey() []byte { return longKey(uint64(r.Expires), tokenKey(r.Intent)) }
+func (r Remediation) endedKey() []byte {
+	return table.LongKey(uint64(r.Expires), table.TokenKey(r.Intent))
+}
 
 // dropRemediation forgets one that has ended.
 func (d *data) dropRemediation(r Remediation) {
-	d.failover.remediations.drop(tokenKey(r.Intent))
-	d.failover.ended.drop(r.endedKey())
-	d.disarm(r.Expires, dueRemediation, tokenKey(r.Intent))
+	d.failover.remediations.Drop(table.TokenKey(r.Intent))
+	d.failover.ended.Drop(r.endedKey())
+	d.shared.Disarm(r.Expires, dueRemediation, table.TokenKey(r.Intent))
 }
 
 // expireRemediation ends the time that one is kept.
 func (t *txn) expireRemediation(intent fencing.Token) {
-	if r, ok := t.failover.remediations.get(tokenKey(intent)); ok {
+	if r, ok := t.failover.remediations.Get(table.TokenKey(intent)); ok {
 		t.dropRemediation(r)
 	}
 }
 
 // roomForRemediation drops those that ended first until one more fits.
 func (t *txn) roomForRemediation() bool {
-	for t.failover.remediations.size() >= MaxRemediations {
-		key, _, ok := t.failover.ended.first()
+	for t.failover.remediations.Size() >= MaxRemediations {
+		key, _, ok := t.failover.ended.First()
 		if !ok {
 			return false
 		}
-		t.expireRemediation(tailToken(key))
+		t.expireRemediation(table.TailToken(key))
 	}
 	return true
 }
@@ -248,12 +256,12 @@ const HeldByFounding = "the cluster was founded again, from a state that may be 
 // holdRemediations leaves what is open to an operator: the machine may have been back
 // at work for long.
 func (d *data) holdRemediations(millis int64) {
-	for _, r := range d.failover.remediations.all() {
+	for _, r := range d.failover.remediations.All() {
 		if r.State.Ended() {
 			continue
 		}
 		d.putRemediation(r.stepped(RemediationStep{
-			State: RemStuck, Token: d.granted(), At: d.position.Now, Millis: max(millis, 0), Reason: HeldByFounding,
+			State: RemStuck, Token: d.shared.Granted(), At: d.shared.Position.Now, Millis: max(millis, 0), Reason: HeldByFounding,
 		}))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 // The expectation stands in wantRemediations, in another shape than the table.
@@ -238,7 +239,7 @@ func TestRemediationsAreBounded(t *testing.T) {
 	r := leading(t)
 	commit := func(c Command) Result { // without the invariants, which are looked at in between
 		r.index++
-		return r.state.Apply(Entry{Index: r.index, Term: r.term, Data: entry(t, r.leader(), c)})
+		return r.state.Apply(Entry{Index: r.index, Term: r.term, Data: encoded(t, r.leader(), c)})
 	}
 	var intents []fencing.Token
 	for i := range MaxRemediations {
@@ -334,33 +335,38 @@ func corruptKubeNodes(v View) corruptions {
 		return func(d *data) {
 			n := node
 			f(&n)
-			d.failover.nodes.put(kubeKey(node.Cluster, node.UID), n)
+			d.failover.nodes.Put(kubeKey(node.Cluster, node.UID), n)
 		}
 	}
 	return corruptions{
 		"kube node under another key": changeNode(func(n *KubeNode) { n.UID = "x" }),
 		"kube node against the rules": changeNode(func(n *KubeNode) { n.Ready = 0 }),
 		"kube node of no cluster": func(d *data) {
-			d.failover.nodes.put(kubeKey("", node.UID), KubeNode{UID: node.UID, Name: "x", Ready: 1})
+			d.failover.nodes.Put(kubeKey("", node.UID), KubeNode{UID: node.UID, Name: "x", Ready: 1})
 		},
 		"kube node that changes later": changeNode(func(n *KubeNode) { n.Changed = v.Now() + 1 }),
-		"vote under another key":       func(d *data) { d.failover.votes.put([]byte("x"), vote) },
-		"vote missing of its session":  func(d *data) { d.failover.votesOf.drop(vote.sessionKey()) },
+		"vote under another key":       func(d *data) { d.failover.votes.Put([]byte("x"), vote) },
+		"vote missing of its session":  func(d *data) { d.failover.votesOf.Drop(vote.sessionKey()) },
 		"vote of a session that is over": func(d *data) {
 			b := vote
 			b.Session = 1
 			d.failover.putBallot(b)
 		},
-		"vote on nobody":          func(d *data) { d.failover.nodes.drop(kubeKey(node.Cluster, node.UID)) },
+		"vote on nobody":          func(d *data) { d.failover.nodes.Drop(kubeKey(node.Cluster, node.UID)) },
 		"vote of the future":      func(d *data) { b := vote; b.Since = v.Now() + 1; d.failover.putBallot(b) },
-		"pause under another key": func(d *data) { d.failover.pauses.put([]byte("x"), pause) },
-		"pause without deadline":  func(d *data) { d.disarm(pause.Until, duePause, []byte(pause.Cluster)) },
-		"pause of the future":     func(d *data) { p := pause; p.Since = v.Now() + 1; d.failover.pauses.put([]byte(p.Cluster), p) },
-		"pause against the rules": func(d *data) { p := pause; p.By = "\xff"; d.failover.pauses.put([]byte(p.Cluster), p) },
+		"pause under another key": func(d *data) { d.failover.pauses.Put([]byte("x"), pause) },
+		"pause without deadline":  func(d *data) { d.shared.Disarm(pause.Until, duePause, []byte(pause.Cluster)) },
+		"pause of the future":     func(d *data) { p := pause; p.Since = v.Now() + 1; d.failover.pauses.Put([]byte(p.Cluster), p) },
+		"pause against the rules": func(d *data) { p := pause; p.By = "\xff"; d.failover.pauses.Put([]byte(p.Cluster), p) },
 		"pause that is too long":  func(d *data) { d.dropPause("l"); p := pause; p.Until = 1 << 60; d.putPause(p) },
-		"hold without deadline":   func(d *data) { d.disarm(hold.Until, dueHold, []byte("k")) },
-		"hold under another key":  func(d *data) { h := hold; h.Cluster = "x"; d.failover.holds.put([]byte("k"), h) },
-		"hold that is too long":   func(d *data) { d.disarm(hold.Until, dueHold, []byte("k")); h := hold; h.Until = 1 << 60; d.putHold(h) },
+		"hold without deadline":   func(d *data) { d.shared.Disarm(hold.Until, dueHold, []byte("k")) },
+		"hold under another key":  func(d *data) { h := hold; h.Cluster = "x"; d.failover.holds.Put([]byte("k"), h) },
+		"hold that is too long": func(d *data) {
+			d.shared.Disarm(hold.Until, dueHold, []byte("k"))
+			h := hold
+			h.Until = 1 << 60
+			d.putHold(h)
+		},
 	}
 }
 
@@ -371,17 +377,17 @@ func corruptRemediations(v View) corruptions {
 		return func(d *data) {
 			r.Steps = slices.Clone(r.Steps)
 			f(&r)
-			d.failover.remediations.put(tokenKey(r.Intent), r)
+			d.failover.remediations.Put(table.TokenKey(r.Intent), r)
 		}
 	}
 	return corruptions{
-		"remediation under another key":  func(d *data) { d.failover.remediations.put(tokenKey(2), ended) },
-		"open remediation not by UID":    func(d *data) { d.failover.open.drop(kubeKey(open.Cluster, open.UID)) },
-		"open remediation not by name":   func(d *data) { d.failover.openName.drop(kubeKey(open.Cluster, open.Node)) },
-		"two remediations of a name":     func(d *data) { d.failover.openName.put(kubeKey(open.Cluster, open.Node), ended.Intent) },
-		"ended remediation that is open": func(d *data) { d.failover.open.put(kubeKey(ended.Cluster, ended.UID), ended.Intent) },
-		"ended remediation not ended":    func(d *data) { d.failover.ended.drop(ended.endedKey()) },
-		"remediation kept for ever":      func(d *data) { d.disarm(ended.Expires, dueRemediation, tokenKey(ended.Intent)) },
+		"remediation under another key":  func(d *data) { d.failover.remediations.Put(table.TokenKey(2), ended) },
+		"open remediation not by UID":    func(d *data) { d.failover.open.Drop(kubeKey(open.Cluster, open.UID)) },
+		"open remediation not by name":   func(d *data) { d.failover.openName.Drop(kubeKey(open.Cluster, open.Node)) },
+		"two remediations of a name":     func(d *data) { d.failover.openName.Put(kubeKey(open.Cluster, open.Node), ended.Intent) },
+		"ended remediation that is open": func(d *data) { d.failover.open.Put(kubeKey(ended.Cluster, ended.UID), ended.Intent) },
+		"ended remediation not ended":    func(d *data) { d.failover.ended.Drop(ended.endedKey()) },
+		"remediation kept for ever":      func(d *data) { d.shared.Disarm(ended.Expires, dueRemediation, table.TokenKey(ended.Intent)) },
 		"remediation in no state":        change(open, func(r *Remediation) { r.State = 0 }),
 		"remediation of nobody":          change(open, func(r *Remediation) { r.Node = "" }),
 		"remediation never off":          change(open, func(r *Remediation) { r.WasOff = false }),

@@ -3,8 +3,12 @@ package fsm
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // BeginRemediation begins to act on a kube node, before anything is done. A duty's
@@ -26,39 +30,39 @@ type BeginRemediation struct {
 // Validate implements Command.
 func (c BeginRemediation) Validate() error {
 	if c.Reason == "" {
-		return invalid("a remediation needs a reason")
+		return errors.New("a remediation needs a reason")
 	}
-	if err := errors.Join(validKubeCluster(c.Cluster), validText("name of a kube node", c.Node, 1, maxKubeName)); err != nil {
+	if err := errors.Join(validKubeCluster(c.Cluster), valid.Text("name of a kube node", c.Node, 1, maxKubeName)); err != nil {
 		return err
 	}
-	return errors.Join(validUID(c.UID), validText("boot ID", c.BootID, 0, maxKubeBoot),
-		validText("UUID of a machine", c.SystemUUID, 0, maxSystemUUID), validStep(c.Peer, c.Reason, c.Millis))
+	return errors.Join(validUID(c.UID), valid.Text("boot ID", c.BootID, 0, maxKubeBoot),
+		valid.Text("UUID of a machine", c.SystemUUID, 0, maxSystemUUID), validStep(c.Peer, c.Reason, c.Millis))
 }
 
 func validStep(who, reason string, millis int64) error {
-	return errors.Join(validText("peer", who, 0, maxOperator), validReason(reason), validMillis(millis))
+	return errors.Join(valid.Text("peer", who, 0, maxOperator), validReason(reason), valid.Millis(millis))
 }
 
 func applyBeginRemediation(t *txn, c BeginRemediation) Result {
-	intent, open := t.failover.open.get(kubeKey(c.Cluster, c.UID))
+	intent, open := t.failover.open.Get(kubeKey(c.Cluster, c.UID))
 	if !open {
-		intent, open = t.failover.openName.get(kubeKey(c.Cluster, c.Node))
+		intent, open = t.failover.openName.Get(kubeKey(c.Cluster, c.Node))
 	}
 	pause, paused := t.paused(c.Cluster)
 	switch {
 	case open:
-		return refuse(Conflict, "remediation %v of kube node %s is open", intent, c.Node)
+		return entry.Refuse(Conflict, "remediation %v of kube node %s is open", intent, c.Node)
 	case paused:
-		return refuse(Refused, "failover is paused by %s: %s", cmp.Or(pause.By, "an operator"), cmp.Or(pause.Reason, "no reason given"))
+		return entry.Refuse(Refused, "failover is paused by %s: %s", cmp.Or(pause.By, "an operator"), cmp.Or(pause.Reason, "no reason given"))
 	case !t.roomForRemediation():
-		return refuse(TableFull, "%d remediations are open, which is the most", MaxRemediations)
+		return entry.Refuse(TableFull, "%d remediations are open, which is the most", MaxRemediations)
 	}
 	r := Remediation{
-		Intent: t.token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane, Began: t.now(),
+		Intent: t.Token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane, Began: t.Now(),
 		SystemUUID: c.SystemUUID,
 	}
-	t.step(r, RemediationStep{State: RemIntent, Token: t.token, At: t.now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
-	return done()
+	t.step(r, RemediationStep{State: RemIntent, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
+	return entry.Done()
 }
 
 // StepRemediation takes a remediation to its next state. A duty's command. It ends
@@ -78,30 +82,30 @@ type StepRemediation struct {
 // Validate implements Command.
 func (c StepRemediation) Validate() error {
 	if !c.From.known() || !c.To.known() {
-		return invalid("a step from state %d to state %d of a remediation", c.From, c.To)
+		return fmt.Errorf("a step from state %d to state %d of a remediation", c.From, c.To)
 	}
 	if c.Device != "" && c.To != RemFencing {
-		return invalid("a step to %v tells a device nothing", c.To)
+		return fmt.Errorf("a step to %v tells a device nothing", c.To)
 	}
-	return errors.Join(validText("device", c.Device, 0, maxDevice), validStep(c.Peer, c.Reason, c.Millis))
+	return errors.Join(valid.Text("device", c.Device, 0, maxDevice), validStep(c.Peer, c.Reason, c.Millis))
 }
 
 func applyStepRemediation(t *txn, c StepRemediation) Result {
-	r, ok := t.failover.remediations.get(tokenKey(c.Intent))
+	r, ok := t.failover.remediations.Get(table.TokenKey(c.Intent))
 	switch {
 	case !ok:
 		return noRemediation(c.Intent)
 	case r.State != c.From:
-		return refuse(Conflict, "remediation %v of kube node %s is %v, not %v", c.Intent, r.Node, r.State, c.From)
+		return entry.Refuse(Conflict, "remediation %v of kube node %s is %v, not %v", c.Intent, r.Node, r.State, c.From)
 	case !r.May(c.To):
-		return refuse(IllegalTransition, "remediation %v of kube node %s cannot go from %v to %v%s", c.Intent, r.Node, r.State, c.To, r.past())
+		return entry.Refuse(IllegalTransition, "remediation %v of kube node %s cannot go from %v to %v%s", c.Intent, r.Node, r.State, c.To, r.past())
 	}
-	t.step(r, RemediationStep{State: c.To, Token: t.token, At: t.now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
-	return done()
+	t.step(r, RemediationStep{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
+	return entry.Done()
 }
 
 func noRemediation(intent fencing.Token) Result {
-	return refuse(NotFound, "there is no remediation %v", intent)
+	return entry.Refuse(NotFound, "there is no remediation %v", intent)
 }
 
 // past tells what of the past decides which states may follow.
@@ -119,7 +123,7 @@ func (r Remediation) past() string {
 func (t *txn) step(r Remediation, s RemediationStep) {
 	r = r.stepped(s)
 	if r.State.Ended() {
-		r.Expires = t.now().Add(RemediationKeep)
+		r.Expires = t.Now().Add(RemediationKeep)
 	}
 	t.putRemediation(r)
 	t.recordRemediation(r, s)
@@ -139,19 +143,19 @@ type ReleaseRemediation struct {
 // Validate implements Command.
 func (c ReleaseRemediation) Validate() error {
 	if c.To != RemFencing && c.To != RemCancelled {
-		return invalid("an operator releases a remediation to fencing or cancelled, not to %v", c.To)
+		return fmt.Errorf("an operator releases a remediation to fencing or cancelled, not to %v", c.To)
 	}
 	return validStep(c.By, c.Reason, c.Millis)
 }
 
 func applyReleaseRemediation(t *txn, c ReleaseRemediation) Result {
-	r, ok := t.failover.remediations.get(tokenKey(c.Intent))
+	r, ok := t.failover.remediations.Get(table.TokenKey(c.Intent))
 	switch {
 	case !ok:
 		return noRemediation(c.Intent)
 	case r.State != RemStuck:
-		return refuse(Conflict, "remediation %v of kube node %s is %v, not stuck", c.Intent, r.Node, r.State)
+		return entry.Refuse(Conflict, "remediation %v of kube node %s is %v, not stuck", c.Intent, r.Node, r.State)
 	}
-	t.step(r, RemediationStep{State: c.To, Token: t.token, At: t.now(), Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
-	return done()
+	t.step(r, RemediationStep{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
+	return entry.Done()
 }

@@ -2,18 +2,22 @@ package fsm
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var kubeVoteDomain = domain{
-	verbs: []row{
-		verb(101, "vote on kube nodes", applyVoteKubeNodes).from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(101, "vote on kube nodes", applyVoteKubeNodes).From(2),
 	},
-	sections: []section{
-		many('v', "votes", func(d *data) table[KubeBallot] { return d.failover.votes }, func(d *data, b KubeBallot) { d.failover.putBallot(b) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('v', "votes", func(d *txn) table.Of[KubeBallot] { return d.failover.votes }, func(d *txn, b KubeBallot) { d.failover.putBallot(b) }),
 	},
-	check: checkBallots,
+	Check: checkBallots,
 }
 
 // MaxKubeVotes is the most that one VoteKubeNodes casts and withdraws.
@@ -50,12 +54,12 @@ type VoteKubeNodes struct {
 func (c VoteKubeNodes) Validate() error {
 	n := len(c.Votes) + len(c.Withdraw)
 	if n == 0 || n > MaxKubeVotes {
-		return invalid("%d votes are cast and withdrawn, allowed are 1 to %d", n, MaxKubeVotes)
+		return fmt.Errorf("%d votes are cast and withdrawn, allowed are 1 to %d", n, MaxKubeVotes)
 	}
 	if c.Session.IsZero() {
-		return invalid("no session")
+		return errors.New("no session")
 	}
-	if err := errors.Join(validKubeCluster(c.Cluster), validMillis(c.Millis)); err != nil {
+	if err := errors.Join(validKubeCluster(c.Cluster), valid.Millis(c.Millis)); err != nil {
 		return err
 	}
 	seen := make(map[string]bool, n)
@@ -81,48 +85,48 @@ func applyVoteKubeNodes(t *txn, c VoteKubeNodes) Result {
 	_, live := t.peers.memberSession(c.Session)
 	switch {
 	case !live:
-		return refuse(SessionEnded, "session %v has ended, and its votes with it", c.Session)
-	case !t.header.Session.IsZero() && t.header.Session != c.Session:
-		return refuse(Refused, "session %v does not vote for session %v", t.header.Session, c.Session)
+		return entry.Refuse(SessionEnded, "session %v has ended, and its votes with it", c.Session)
+	case !t.Header.Session.IsZero() && t.Header.Session != c.Session:
+		return entry.Refuse(Refused, "session %v does not vote for session %v", t.Header.Session, c.Session)
 	}
 	for _, uid := range c.Withdraw {
-		if b, ok := t.failover.votes.get(ballotKey(c.Cluster, uid, c.Session)); ok {
+		if b, ok := t.failover.votes.Get(ballotKey(c.Cluster, uid, c.Session)); ok {
 			t.failover.dropBallot(b)
 		}
 	}
 	for _, v := range c.Votes {
 		t.vote(c, v)
 	}
-	return done()
+	return entry.Done()
 }
 
 // vote stores one vote. An opinion that is told again is as old as it was.
 func (t *txn) vote(c VoteKubeNodes, v KubeVote) {
-	if !t.failover.nodes.has(kubeKey(c.Cluster, v.UID)) {
+	if !t.failover.nodes.Has(kubeKey(c.Cluster, v.UID)) {
 		return
 	}
-	b := KubeBallot{Cluster: c.Cluster, UID: v.UID, Session: c.Session, Silent: v.Silent, Since: t.now(), Millis: c.Millis}
-	if old, ok := t.failover.votes.get(b.key()); !ok || old.Silent != b.Silent {
+	b := KubeBallot{Cluster: c.Cluster, UID: v.UID, Session: c.Session, Silent: v.Silent, Since: t.Now(), Millis: c.Millis}
+	if old, ok := t.failover.votes.Get(b.key()); !ok || old.Silent != b.Silent {
 		t.failover.putBallot(b)
 	}
 }
 
 // dropVotesOf ends the votes of a session.
 func (t *txn) dropVotesOf(session fencing.Token) {
-	for key := range t.failover.votesOf.under(tokenKey(session)) {
-		b, _ := t.failover.votes.get(t.failover.ballotAt(key))
+	for key := range t.failover.votesOf.Under(table.TokenKey(session)) {
+		b, _ := t.failover.votes.Get(t.failover.ballotAt(key))
 		t.failover.dropBallot(b)
 	}
 }
 
 func (f *failover) putBallot(b KubeBallot) {
-	f.votes.put(b.key(), b)
-	f.votesOf.put(b.sessionKey(), none{})
+	f.votes.Put(b.key(), b)
+	f.votesOf.Put(b.sessionKey(), table.None{})
 }
 
 func (f *failover) dropBallot(b KubeBallot) {
-	f.votes.drop(b.key())
-	f.votesOf.drop(b.sessionKey())
+	f.votes.Drop(b.key())
+	f.votesOf.Drop(b.sessionKey())
 }
 
 // ballotAt turns a key of votesOf into one of votes.
@@ -133,7 +137,9 @@ func (failover) ballotAt(key []byte) []byte {
 
 func (b KubeBallot) key() []byte { return ballotKey(b.Cluster, b.UID, b.Session) }
 
-func (b KubeBallot) sessionKey() []byte { return longKey(uint64(b.Session), kubeKey(b.Cluster, b.UID)) }
+func (b KubeBallot) sessionKey() []byte {
+	return table.LongKey(uint64(b.Session), kubeKey(b.Cluster, b.UID))
+}
 
 // kubeKey orders by a cluster, then by a UID or a name. Neither has a NUL.
 func kubeKey(cluster, id string) []byte {
@@ -143,5 +149,5 @@ func kubeKey(cluster, id string) []byte {
 func ballotPrefix(cluster, uid string) []byte { return append(kubeKey(cluster, uid), 0) }
 
 func ballotKey(cluster, uid string, session fencing.Token) []byte {
-	return append(ballotPrefix(cluster, uid), tokenKey(session)...)
+	return append(ballotPrefix(cluster, uid), table.TokenKey(session)...)
 }

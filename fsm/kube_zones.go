@@ -1,20 +1,26 @@
 package fsm
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var zoneDomain = domain{
-	verbs: []row{
-		verb(119, "choose zones", applyChooseZones).byLeader().from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(119, "choose zones", applyChooseZones).ByLeader().From(2),
 	},
-	sections: []section{
-		many('Z', "zones", func(d *data) table[ZoneChoice] { return d.zones },
-			func(d *data, c ZoneChoice) { d.zones.put([]byte(c.UID), c) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('Z', "zones", func(d *txn) table.Of[ZoneChoice] { return d.zones },
+			func(d *txn, c ZoneChoice) { d.zones.Put([]byte(c.UID), c) }),
 	},
-	check: checkZones,
+	Check: checkZones,
 }
 
 // Bounds of zones that are chosen.
@@ -45,7 +51,7 @@ const (
 var tolerances = [...]string{"", "nothing", "host", "zone"}
 
 // String returns what is survived.
-func (t Tolerance) String() string { return nameOf(tolerances[:], "tolerance", uint8(t)) }
+func (t Tolerance) String() string { return codec.NameOf(tolerances[:], "tolerance", uint8(t)) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (t Tolerance) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
@@ -81,17 +87,17 @@ type ChooseZones struct {
 
 // Validate implements Command.
 func (c ChooseZones) Validate() error {
-	if err := validID("UID of a namespace", c.UID); err != nil {
+	if err := valid.ID("UID of a namespace", c.UID); err != nil {
 		return err
 	}
-	if err := within("namespace", c.Namespace, 1, maxNamespace); err != nil {
+	if err := valid.Length("namespace", c.Namespace, 1, maxNamespace); err != nil {
 		return err
 	}
 	if len(c.Zones) > 0 {
 		return validChoice(c.Tolerance, c.Zones)
 	}
 	if c.Tolerance != 0 || c.Replaces.IsZero() {
-		return invalid("a choice that is forgotten names the one that it is, and no tolerance")
+		return errors.New("a choice that is forgotten names the one that it is, and no tolerance")
 	}
 	return nil
 }
@@ -99,51 +105,51 @@ func (c ChooseZones) Validate() error {
 // validChoice checks that zones are written in one way, and that there are enough.
 func validChoice(t Tolerance, zones []string) error {
 	if t < ToleratesNothing || t > ToleratesZone {
-		return invalid("a tolerance is of nothing, a host or a zone, not %d", uint8(t))
+		return fmt.Errorf("a tolerance is of nothing, a host or a zone, not %d", uint8(t))
 	}
 	if n := len(zones); n < t.Zones() || n > MaxZones {
-		return invalid("%d zones, allowed are %d to %d for tolerance of %v", n, t.Zones(), MaxZones, t)
+		return fmt.Errorf("%d zones, allowed are %d to %d for tolerance of %v", n, t.Zones(), MaxZones, t)
 	}
 	for i, name := range zones {
-		if err := within("zone", name, 1, maxZoneName); err != nil {
+		if err := valid.Length("zone", name, 1, maxZoneName); err != nil {
 			return err
 		}
 		if i > 0 && zones[i-1] >= name {
-			return invalid("zone %q does not come after %q", name, zones[i-1])
+			return fmt.Errorf("zone %q does not come after %q", name, zones[i-1])
 		}
 	}
 	return nil
 }
 
 func applyChooseZones(t *txn, c ChooseZones) Result {
-	old, known := t.zones.get([]byte(c.UID))
+	old, known := t.zones.Get([]byte(c.UID))
 	switch {
 	case old.Chosen != c.Replaces:
-		return refuse(Conflict, "the zones of namespace %s were chosen by %v, not by %v", c.Namespace, old.Chosen, c.Replaces)
+		return entry.Refuse(Conflict, "the zones of namespace %s were chosen by %v, not by %v", c.Namespace, old.Chosen, c.Replaces)
 	case len(c.Zones) == 0:
-		t.zones.drop([]byte(c.UID))
-		return done()
-	case !known && t.zones.size() >= MaxZoneChoices:
-		return refuse(TableFull, "zones are chosen for %d namespaces, which is the most", MaxZoneChoices)
+		t.zones.Drop([]byte(c.UID))
+		return entry.Done()
+	case !known && t.zones.Size() >= MaxZoneChoices:
+		return entry.Refuse(TableFull, "zones are chosen for %d namespaces, which is the most", MaxZoneChoices)
 	}
-	choice := ZoneChoice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: slices.Clone(c.Zones), Chosen: t.token}
-	t.zones.put([]byte(c.UID), choice)
-	return answer(choice)
+	choice := ZoneChoice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: slices.Clone(c.Zones), Chosen: t.Token}
+	t.zones.Put([]byte(c.UID), choice)
+	return entry.Answer(choice)
 }
 
 // ZoneChoice returns the zones chosen for the namespace of this UID.
-func (v View) ZoneChoice(uid string) (ZoneChoice, bool) { return v.d.zones.get([]byte(uid)) }
+func (v View) ZoneChoice(uid string) (ZoneChoice, bool) { return v.data.zones.Get([]byte(uid)) }
 
 // ZoneChoices returns all that were chosen, in the order of UIDs.
-func (v View) ZoneChoices() []ZoneChoice { return values(v.d.zones.all()) }
+func (v View) ZoneChoices() []ZoneChoice { return table.List(v.data.zones.All()) }
 
-func checkZones(d *data, p *problems) {
-	p.want(d.zones.size() <= MaxZoneChoices, "zones are chosen for %d namespaces", d.zones.size())
-	for key, c := range d.zones.all() {
-		p.want(string(key) == c.UID, "the zones of namespace %s are filed under %q", c.UID, key)
-		p.want(!c.Chosen.IsZero() && c.Chosen <= d.granted(), "the zones of namespace %s were chosen by no entry: %v", c.Namespace, c.Chosen)
+func checkZones(d *txn, p *valid.Problems) {
+	p.Want(d.zones.Size() <= MaxZoneChoices, "zones are chosen for %d namespaces", d.zones.Size())
+	for key, c := range d.zones.All() {
+		p.Want(string(key) == c.UID, "the zones of namespace %s are filed under %q", c.UID, key)
+		p.Want(!c.Chosen.IsZero() && c.Chosen <= d.shared.Granted(), "the zones of namespace %s were chosen by no entry: %v", c.Namespace, c.Chosen)
 		if err := validChoice(c.Tolerance, c.Zones); err != nil {
-			p.addf("zones of namespace %s: %v", c.Namespace, err)
+			p.Addf("zones of namespace %s: %v", c.Namespace, err)
 		}
 	}
 }

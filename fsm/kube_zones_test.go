@@ -88,7 +88,7 @@ func TestChoicesThatAreNone(t *testing.T) {
 // A snapshot in which too few zones were chosen is refused.
 func TestSnapshotOfTooFewZones(t *testing.T) {
 	r := busy(t)
-	r.state.now.zones.put([]byte("uid-x"), ZoneChoice{UID: "uid-x", Namespace: "x", Tolerance: ToleratesZone, Zones: []string{"a"}, Chosen: 1})
+	r.state.now.zones.Put([]byte("uid-x"), ZoneChoice{UID: "uid-x", Namespace: "x", Tolerance: ToleratesZone, Zones: []string{"a"}, Chosen: 1})
 	var written bytes.Buffer
 	if _, err := r.view().write(&written); err != nil {
 		t.Fatal(err)

@@ -1,17 +1,20 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fsm/fencing"
+import (
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+)
 
 var leadershipDomain = domain{
-	verbs: []row{
-		verb(1, "lead", applyLead),
-		verb(2, "probe", applyProbe),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(1, "lead", applyLead),
+		entry.NewVerb(2, "probe", applyProbe),
 	},
-	sections: []section{
-		single('P', "position", func(d *data) *position { return &d.position }).shown(shownPosition),
-		single('L', "leadership", func(d *data) *Leadership { return &d.lead }),
+	Sections: []entry.Section[*txn]{
+		entry.Single('P', "position", func(t *txn) *entry.Position { return &t.Position }).Shown(shownPosition),
+		entry.Single('L', "leadership", func(d *txn) *Leadership { return &d.lead }),
 	},
-	check: checkPosition,
+	Check: checkPosition,
 }
 
 // Leadership is the present leadership as the log knows it. The zero value
@@ -45,17 +48,17 @@ type Led struct {
 func (c Lead) Validate() error { return validBoot(c.Peer, c.Boot, c.Version) }
 
 func applyLead(t *txn, c Lead) Result {
-	if t.token <= t.position.Floor {
+	if t.Token <= t.Position.Floor {
 		// Cannot be unless a founding did not raise base: a token must never be
 		// granted twice.
-		return refuse(Refused, "token %v was granted before (the floor is %v): the base was not raised", t.token, t.position.Floor)
+		return entry.Refuse(Refused, "token %v was granted before (the floor is %v): the base was not raised", t.Token, t.Position.Floor)
 	}
-	t.position.Floor = t.token
+	t.Position.Floor = t.Token
 	before := t.lead
-	t.lead = Leadership{Token: t.token, Peer: c.Peer, Boot: c.Boot, Term: t.term, Index: t.position.Index, At: t.now()}
+	t.lead = Leadership{Token: t.Token, Peer: c.Peer, Boot: c.Boot, Term: t.Term, Index: t.Position.Index, At: t.Now()}
 	t.recordLead(before)
 	t.unhearAll()
-	return answer(Led(t.doors))
+	return entry.Answer(Led(t.doors))
 }
 
 // Probe changes nothing. The leader commits it to see that its disk and a
@@ -65,4 +68,4 @@ type Probe struct{}
 // Validate implements Command.
 func (Probe) Validate() error { return nil }
 
-func applyProbe(*txn, Probe) Result { return done() }
+func applyProbe(*txn, Probe) Result { return entry.Done() }

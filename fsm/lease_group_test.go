@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // joined makes a member of component by a lease of its own name.
 func (r *rig) joined(component, id string) fencing.Token {
 	r.t.Helper()
-	token := r.must(GrantLease{Name: id, Holder: "host", TTL: 10 * time.Second}).Token
-	r.must(JoinGroup{Component: component, ID: id, Lease: id, Token: token})
+	token := r.must(leases.Grant{Name: id, Holder: "host", TTL: 10 * time.Second}).Token
+	r.must(leases.JoinGroup{Component: component, ID: id, Lease: id, Token: token})
 	return token
 }
 
@@ -34,16 +35,16 @@ func TestGroupIsOfThoseWhoHoldTheirLeases(t *testing.T) {
 	r.joined("web-2", "c") // the name begins alike
 	r.wantGroup("web", "a", "b")
 	r.pass(6 * time.Second)
-	r.must(RenewLease{Name: "a", Holder: "host", Token: a})
+	r.must(leases.Renew{Name: "a", Holder: "host", Token: a})
 	r.pass(5 * time.Second)
 	r.must(Probe{})
 	r.wantGroup("web", "a") // b's lease is over
-	r.refused(Fenced, Header{}, JoinGroup{Component: "web", ID: "b", Lease: "b", Token: b})
-	taken := r.must(GrantLease{Name: "a", Holder: "host", TTL: 10 * time.Second, Takeover: true}).Token
+	r.refused(Fenced, Header{}, leases.JoinGroup{Component: "web", ID: "b", Lease: "b", Token: b})
+	taken := r.must(leases.Grant{Name: "a", Holder: "host", TTL: 10 * time.Second, Takeover: true}).Token
 	r.wantGroup("web") // whoever took it over joins for itself
-	r.must(JoinGroup{Component: "web", ID: "a", Lease: "a", Token: taken})
-	r.must(JoinGroup{Component: "db", ID: "a", Lease: "a", Token: taken, Metadata: "m"})
-	r.must(ReleaseLease{Name: "a", Holder: "host", Token: taken})
+	r.must(leases.JoinGroup{Component: "web", ID: "a", Lease: "a", Token: taken})
+	r.must(leases.JoinGroup{Component: "db", ID: "a", Lease: "a", Token: taken, Metadata: "m"})
+	r.must(leases.Release{Name: "a", Holder: "host", Token: taken})
 	r.wantGroup("web")
 	r.wantGroup("db")
 }
@@ -54,13 +55,13 @@ func TestGroupsThatHaveNotChanged(t *testing.T) {
 	r := newRig(t)
 	a := r.joined("web", "a")
 	before := r.view()
-	r.must(RenewLease{Name: "a", Holder: "host", Token: a})
-	r.must(GrantLease{Name: "b", Holder: "host", TTL: time.Minute})
-	r.refused(Fenced, Header{}, JoinGroup{Component: "web", ID: "b", Lease: "b", Token: a})
+	r.must(leases.Renew{Name: "a", Holder: "host", Token: a})
+	r.must(leases.Grant{Name: "b", Holder: "host", TTL: time.Minute})
+	r.refused(Fenced, Header{}, leases.JoinGroup{Component: "web", ID: "b", Lease: "b", Token: a})
 	if !r.view().SameGroups(before) {
 		t.Error("they are taken to have changed")
 	}
-	r.must(JoinGroup{Component: "web", ID: "a", Lease: "a", Token: a, Metadata: "new"})
+	r.must(leases.JoinGroup{Component: "web", ID: "a", Lease: "a", Token: a, Metadata: "new"})
 	if r.view().SameGroups(before) {
 		t.Error("another text of a member is no change")
 	}
@@ -75,17 +76,17 @@ func TestGroupsThatHaveNotChanged(t *testing.T) {
 func TestGroupIDBelongsToOneLease(t *testing.T) {
 	r := newRig(t)
 	a := r.joined("web", "a")
-	b := r.must(GrantLease{Name: "b", Holder: "host", TTL: time.Minute}).Token
-	r.refused(Conflict, Header{}, JoinGroup{Component: "web", ID: "a", Lease: "b", Token: b})
-	r.must(JoinGroup{Component: "web", ID: "a", Lease: "a", Token: a, Metadata: "new"})
+	b := r.must(leases.Grant{Name: "b", Holder: "host", TTL: time.Minute}).Token
+	r.refused(Conflict, Header{}, leases.JoinGroup{Component: "web", ID: "a", Lease: "b", Token: b})
+	r.must(leases.JoinGroup{Component: "web", ID: "a", Lease: "a", Token: a, Metadata: "new"})
 	if m := r.view().Group("web")[0]; m.Metadata != "new" {
 		t.Errorf("metadata is %q", m.Metadata)
 	}
-	r.refused(Conflict, Header{}, LeaveGroup{Component: "web", ID: "a", Lease: "b", Token: b})
-	r.refused(Conflict, Header{}, LeaveGroup{Component: "web", ID: "a", Lease: "a", Token: a + 1000})
-	r.must(LeaveGroup{Component: "web", ID: "a", Lease: "a", Token: a})
-	r.must(LeaveGroup{Component: "web", ID: "a", Lease: "a", Token: a})
-	r.must(JoinGroup{Component: "web", ID: "a", Lease: "b", Token: b})
+	r.refused(Conflict, Header{}, leases.LeaveGroup{Component: "web", ID: "a", Lease: "b", Token: b})
+	r.refused(Conflict, Header{}, leases.LeaveGroup{Component: "web", ID: "a", Lease: "a", Token: a + 1000})
+	r.must(leases.LeaveGroup{Component: "web", ID: "a", Lease: "a", Token: a})
+	r.must(leases.LeaveGroup{Component: "web", ID: "a", Lease: "a", Token: a})
+	r.must(leases.JoinGroup{Component: "web", ID: "a", Lease: "b", Token: b})
 	r.pass(11 * time.Second)
 	r.must(Probe{})
 	r.wantGroup("web", "a") // the end of a's old lease is no business of b's
@@ -93,16 +94,16 @@ func TestGroupIDBelongsToOneLease(t *testing.T) {
 
 func TestManyLeasesStepInOneEntry(t *testing.T) {
 	r := newRig(t)
-	a := r.must(GrantLease{Name: "a", Holder: "host", TTL: 10 * time.Second}).Token
-	b := r.must(GrantLease{Name: "b", Holder: "host", TTL: 5 * time.Second}).Token
+	a := r.must(leases.Grant{Name: "a", Holder: "host", TTL: 10 * time.Second}).Token
+	b := r.must(leases.Grant{Name: "b", Holder: "host", TTL: 5 * time.Second}).Token
 	r.pass(5 * time.Second)
-	res := r.must(StepLeases{Steps: []LeaseStep{
+	res := r.must(leases.Steps{Steps: []leases.Step{
 		{Name: "b", Holder: "host", Token: b}, {Name: "a", Holder: "host", Token: a},
 		{Name: "a", Holder: "thief", Token: a}, {Name: "c", Holder: "host", Token: a},
 		{Name: "a", Holder: "thief", Token: a, Release: true}, {Name: "a", Holder: "host", Token: a, Release: true},
 		{Name: "a", Holder: "host", Token: a, Release: true}, {Name: "a", Holder: "host", Token: a},
 	}})
-	var got []LeaseStepped
+	var got []leases.Stepped
 	if err := res.Decode(&got); err != nil || len(got) != 8 {
 		t.Fatalf("%v, %+v", err, got)
 	}
@@ -125,7 +126,7 @@ func TestManyLeasesStepInOneEntry(t *testing.T) {
 func TestRefoundEndsGroupsAndKeepsValues(t *testing.T) {
 	r := newRig(t)
 	token := r.joined("web", "a")
-	v := stored(t, r.must(put("k", "x", Condition{Lease: "a", Token: token})))
+	v := stored(t, r.must(put("k", "x", leases.Condition{Lease: "a", Token: token})))
 	if err := r.state.Refound(Refound{Index: r.index, UnixMillis: r.wall}); err != nil {
 		t.Fatal(err)
 	}
@@ -136,6 +137,6 @@ func TestRefoundEndsGroupsAndKeepsValues(t *testing.T) {
 	if kept, ok := r.view().Value("k"); !ok || kept.Version != v.Version {
 		t.Errorf("kept %+v, %v", kept, ok)
 	}
-	r.must(GrantLease{Name: "a", Holder: "host", TTL: time.Minute, Takeover: true})
-	r.refused(Fenced, Header{}, put("k", "y", Condition{Lease: "a", Token: token}))
+	r.must(leases.Grant{Name: "a", Holder: "host", TTL: time.Minute, Takeover: true})
+	r.refused(Fenced, Header{}, put("k", "y", leases.Condition{Lease: "a", Token: token}))
 }

@@ -1,16 +1,17 @@
 package fsm
 
 import (
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"testing"
 	"time"
 )
 
 // leased is a cluster that was founded again while alice held a lease for an hour.
-func leased(t *testing.T) (r *rig, old Lease) {
+func leased(t *testing.T) (r *rig, old leases.Lease) {
 	t.Helper()
 	r = newRig(t)
-	r.must(GrantLease{Name: "free", Holder: "carol", TTL: time.Second})
-	r.mustAs(Header{Session: r.session("a"), Request: r.request(), Client: "request"}, GrantLease{Name: "db", Holder: "alice", TTL: time.Hour})
+	r.must(leases.Grant{Name: "free", Holder: "carol", TTL: time.Second})
+	r.mustAs(Header{Session: r.session("a"), Request: r.request(), Client: "request"}, leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour})
 	r.pass(time.Minute)
 	r.must(PutSetting{Key: "k"})
 	old, _ = r.view().Lease("db")
@@ -26,37 +27,37 @@ func TestFoundingLeavesNoTwoHolders(t *testing.T) {
 	if _, ok := r.view().Lease("free"); ok {
 		t.Error("the record of a free lease is kept")
 	}
-	if res := r.do(Header{}, GrantLease{Name: "db", Holder: "bob", TTL: time.Minute}); res.Code != Conflict {
+	if res := r.do(Header{}, leases.Grant{Name: "db", Holder: "bob", TTL: time.Minute}); res.Code != Conflict {
 		t.Fatalf("two-holders: granted to another at once: %+v", res)
 	}
-	r.refused(Expired, Header{}, RenewLease{Name: "db", Holder: "alice", Token: old.Token})
-	r.refused(Fenced, Header{}, PutValue{Key: "k", If: Condition{Lease: "db", Token: old.Token}})
-	r.refused(Fenced, Header{}, JoinGroup{Component: "c", ID: "x", Lease: "db", Token: old.Token})
-	r.refused(Conflict, Header{Session: r.session("a"), Request: r.request(), Client: "request"}, GrantLease{Name: "db", Holder: "alice", TTL: time.Hour})
+	r.refused(Expired, Header{}, leases.Renew{Name: "db", Holder: "alice", Token: old.Token})
+	r.refused(Fenced, Header{}, leases.PutValue{Key: "k", If: leases.Condition{Lease: "db", Token: old.Token}})
+	r.refused(Fenced, Header{}, leases.JoinGroup{Component: "c", ID: "x", Lease: "db", Token: old.Token})
+	r.refused(Conflict, Header{Session: r.session("a"), Request: r.request(), Client: "request"}, leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour})
 	r.pass(59*time.Minute - 1)
-	if res := r.do(Header{}, GrantLease{Name: "db", Holder: "bob", TTL: time.Minute}); res.Code != Conflict {
+	if res := r.do(Header{}, leases.Grant{Name: "db", Holder: "bob", TTL: time.Minute}); res.Code != Conflict {
 		t.Errorf("two-holders: granted to another before its old end: %+v", res)
 	}
 	r.pass(1)
-	if token := r.must(GrantLease{Name: "db", Holder: "bob", TTL: time.Minute}).Token; token <= old.Token {
+	if token := r.must(leases.Grant{Name: "db", Holder: "bob", TTL: time.Minute}).Token; token <= old.Token {
 		t.Errorf("token %v after %v", token, old.Token)
 	}
-	r.must(PutValue{Key: "k", If: Condition{Lease: "db", Token: r.view().Leases()[0].Token}})
+	r.must(leases.PutValue{Key: "k", If: leases.Condition{Lease: "db", Token: r.view().Leases()[0].Token}})
 }
 
 // Its holder need not wait: it may take the lease over, or say that it has ended.
 func TestHolderEndsItsVoidLease(t *testing.T) {
-	for name, release := range map[string]func(Lease) Command{
-		"release": func(l Lease) Command { return ReleaseLease{Name: l.Name, Holder: l.Holder, Token: l.Token} },
-		"step": func(l Lease) Command {
-			return StepLeases{Steps: []LeaseStep{{Name: l.Name, Holder: l.Holder, Token: l.Token, Release: true}}}
+	for name, release := range map[string]func(leases.Lease) Command{
+		"release": func(l leases.Lease) Command { return leases.Release{Name: l.Name, Holder: l.Holder, Token: l.Token} },
+		"step": func(l leases.Lease) Command {
+			return leases.Steps{Steps: []leases.Step{{Name: l.Name, Holder: l.Holder, Token: l.Token, Release: true}}}
 		},
 		"takeover": nil,
 	} {
 		r, old := leased(t)
 		if release == nil {
-			token := r.must(GrantLease{Name: "db", Holder: "alice", TTL: time.Minute, Takeover: true}).Token
-			r.must(RenewLease{Name: "db", Holder: "alice", Token: token})
+			token := r.must(leases.Grant{Name: "db", Holder: "alice", TTL: time.Minute, Takeover: true}).Token
+			r.must(leases.Renew{Name: "db", Holder: "alice", Token: token})
 			continue
 		}
 		other := old
@@ -69,7 +70,7 @@ func TestHolderEndsItsVoidLease(t *testing.T) {
 			t.Errorf("two-holders: %s by another ended it", name)
 		}
 		r.must(release(old))
-		r.must(GrantLease{Name: "db", Holder: "bob", TTL: time.Minute})
+		r.must(leases.Grant{Name: "db", Holder: "bob", TTL: time.Minute})
 	}
 }
 
@@ -85,7 +86,7 @@ func TestRestoreLeavesNoTwoHolders(t *testing.T) {
 		{file, "both", time.Hour}, {file, "file", time.Hour}, {file, "over", time.Minute},
 		{local, "both", 3 * time.Hour}, {local, "local", 2 * time.Hour},
 	} {
-		of.r.must(GrantLease{Name: of.name, Holder: "alice", TTL: of.ttl})
+		of.r.must(leases.Grant{Name: of.name, Holder: "alice", TTL: of.ttl})
 	}
 	local.pass(10 * time.Minute)
 	local.must(PutSetting{Key: "k"})
@@ -93,15 +94,15 @@ func TestRestoreLeavesNoTwoHolders(t *testing.T) {
 	file.index = max(file.index, local.index)
 	file.now = local.now
 	file.refound(Refound{Index: file.index, NewIncarnation: true, Survivor: "a"})
-	file.must(GrantLease{Name: "over", Holder: "bob", TTL: time.Minute})
+	file.must(leases.Grant{Name: "over", Holder: "bob", TTL: time.Minute})
 	for _, name := range []string{"both", "file", "local"} {
-		if res := file.do(Header{}, GrantLease{Name: name, Holder: "bob", TTL: time.Minute}); res.Code != Conflict {
+		if res := file.do(Header{}, leases.Grant{Name: name, Holder: "bob", TTL: time.Minute}); res.Code != Conflict {
 			t.Errorf("two-holders: %s: %+v", name, res)
 		}
 	}
 	file.pass(time.Hour)
-	file.must(GrantLease{Name: "file", Holder: "bob", TTL: time.Minute})
-	if res := file.do(Header{}, GrantLease{Name: "both", Holder: "bob", TTL: time.Minute}); res.Code != Conflict {
+	file.must(leases.Grant{Name: "file", Holder: "bob", TTL: time.Minute})
+	if res := file.do(Header{}, leases.Grant{Name: "both", Holder: "bob", TTL: time.Minute}); res.Code != Conflict {
 		t.Errorf("two-holders: both, at the end that the backup knows: %+v", res)
 	}
 }

@@ -1,16 +1,25 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fsm/fencing"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
 
 var memberDomain = domain{
-	verbs: []row{
-		verb(20, "put member", applyPutMember),
-		verb(21, "remove member", applyRemoveMember),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(20, "put member", applyPutMember),
+		entry.NewVerb(21, "remove member", applyRemoveMember),
 	},
-	sections: []section{
-		many('m', "members", func(d *data) table[Member] { return d.peers.members }, func(d *data, m Member) { d.peers.putMember(m) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('m', "members", func(d *txn) table.Of[Member] { return d.peers.members }, func(d *txn, m Member) { d.putMember(m) }),
 	},
-	check: checkMembers,
+	Check: checkMembers,
 }
 
 // Bounds of the member table.
@@ -18,8 +27,9 @@ const (
 	// MaxMembers is the greatest number of members, voting or not.
 	MaxMembers = 64
 
-	maxName   = 253
-	maxBinary = 128
+	maxName    = 253
+	maxBinary  = 128
+	maxVersion = 1 << 20
 )
 
 // Member is a peer that belongs to the cluster. The raft configuration follows
@@ -38,23 +48,23 @@ type Member struct {
 }
 
 func (m Member) validate() error {
-	if err := validID("server ID", m.ID); err != nil {
+	if err := valid.ID("server ID", m.ID); err != nil {
 		return err
 	}
 	if m.Version < 1 || m.Version > maxVersion {
-		return invalid("log version %d is out of range", m.Version)
+		return fmt.Errorf("log version %d is out of range", m.Version)
 	}
-	if err := within("name", m.Name, 1, maxName); err != nil {
+	if err := valid.Length("name", m.Name, 1, maxName); err != nil {
 		return err
 	}
-	if err := within("binary version", m.Binary, 0, maxBinary); err != nil {
+	if err := valid.Length("binary version", m.Binary, 0, maxBinary); err != nil {
 		return err
 	}
 	if m.Address == "" {
-		return invalid("no address")
+		return errors.New("no address")
 	}
 	for _, address := range []string{m.Address, m.Gossip, m.API} {
-		if err := validAddress(address); err != nil {
+		if err := valid.Address(address); err != nil {
 			return err
 		}
 	}
@@ -64,59 +74,54 @@ func (m Member) validate() error {
 // memberTables are the members, and what is handed out to them and to operators.
 type memberTables struct {
 	peers     peers
-	joins     table[JoinToken] // by ID
+	joins     table.Of[JoinToken] // by ID
 	gossip    gossip
-	operators table[Operator] // those who were given certificates, by name
+	operators table.Of[Operator] // those who were given certificates, by name
 }
 
 // peers holds the members and their sessions.
 type peers struct {
-	members   table[Member]        // by ID
-	sessions  table[Session]       // by ID
-	sessionOf table[fencing.Token] // by server ID; each peer has at most one
-	flags     table[MemberFlags]   // by server ID; see member_flags.go
-	removed   table[RemovedPeer]   // by server ID; see member_removed.go
-	progress  table[Progress]      // by server ID
-	former    table[FormerMember]  // by server ID; see member_former.go
-	version   int                  // least of the members'; derived
+	members   table.Of[Member]        // by ID
+	sessions  table.Of[Session]       // by ID
+	sessionOf table.Of[fencing.Token] // by server ID; each peer has at most one
+	flags     table.Of[MemberFlags]   // by server ID; see member_flags.go
+	removed   table.Of[RemovedPeer]   // by server ID; see member_removed.go
+	progress  table.Of[Progress]      // by server ID
+	former    table.Of[FormerMember]  // by server ID; see member_former.go
 }
 
 func newPeers() peers {
 	return peers{
-		members: newTable[Member](), sessions: newTable[Session](), sessionOf: newTable[fencing.Token](), flags: newTable[MemberFlags](),
-		removed: newTable[RemovedPeer](), progress: newTable[Progress](), former: newTable[FormerMember](),
+		members: table.New[Member](), sessions: table.New[Session](), sessionOf: table.New[fencing.Token](), flags: table.New[MemberFlags](),
+		removed: table.New[RemovedPeer](), progress: table.New[Progress](), former: table.New[FormerMember](),
 	}
 }
 
-// version2 reports whether every member knows log version 2: the tables and rules
-// that came with it. A member that does not would not read them.
-func (p *peers) version2() bool { return p.version >= 2 }
-
 // putMember and dropMember keep the cluster's version: the least of all.
-func (p *peers) putMember(m Member) {
-	p.members.put([]byte(m.ID), m)
-	p.version = p.leastVersion()
+func (d *data) putMember(m Member) {
+	d.peers.members.Put([]byte(m.ID), m)
+	d.shared.Version = d.peers.leastVersion()
 }
 
-func (p *peers) dropMember(id string, at fencing.Token) {
-	m, _ := p.members.get([]byte(id))
-	p.members.drop([]byte(id))
-	p.flags.drop([]byte(id))
-	p.progress.drop([]byte(id))
-	p.version = p.leastVersion()
-	p.remember(m, at)
+func (d *data) dropMember(id string, at fencing.Token) {
+	m, _ := d.peers.members.Get([]byte(id))
+	d.peers.members.Drop([]byte(id))
+	d.peers.flags.Drop([]byte(id))
+	d.peers.progress.Drop([]byte(id))
+	d.shared.Version = d.peers.leastVersion()
+	d.remove(m, at)
 }
 
 // memberSession returns a session that is not over, and false if it is, or if its
 // peer was removed meanwhile: such a session only holds claims.
 func (p *peers) memberSession(id fencing.Token) (Session, bool) {
-	s, ok := p.sessions.get(tokenKey(id))
-	return s, ok && p.members.has([]byte(s.Peer))
+	s, ok := p.sessions.Get(table.TokenKey(id))
+	return s, ok && p.members.Has([]byte(s.Peer))
 }
 
 func (p *peers) leastVersion() int {
 	least := 0
-	for _, m := range p.members.all() {
+	for _, m := range p.members.All() {
 		if least == 0 || m.Version < least {
 			least = m.Version
 		}
@@ -136,24 +141,24 @@ func applyPutMember(t *txn, c PutMember) Result { return t.admitMember(c.Member)
 
 // admitMember stores a member. A newcomer must know all that the log may hold.
 func (t *txn) admitMember(m Member) Result {
-	old, known := t.peers.members.get([]byte(m.ID))
+	old, known := t.peers.members.Get([]byte(m.ID))
 	switch {
-	case t.peers.removed.has([]byte(m.ID)):
-		return refuse(Conflict, "server ID %s is that of a removed peer and never used again: join the host anew", m.ID)
-	case !known && t.peers.members.size() >= MaxMembers:
-		return refuse(Refused, "the cluster has %d members, which is the most; remove one", MaxMembers)
-	case !known && m.Version < t.peers.version:
-		return refuse(Refused, "peer %s knows log version %d, the cluster uses %d: upgrade trivet on it", m.Name, m.Version, t.peers.version)
+	case t.peers.removed.Has([]byte(m.ID)):
+		return entry.Refuse(Conflict, "server ID %s is that of a removed peer and never used again: join the host anew", m.ID)
+	case !known && t.peers.members.Size() >= MaxMembers:
+		return entry.Refuse(Refused, "the cluster has %d members, which is the most; remove one", MaxMembers)
+	case !known && m.Version < t.Version:
+		return entry.Refuse(Refused, "peer %s knows log version %d, the cluster uses %d: upgrade trivet on it", m.Name, m.Version, t.Version)
 	case m.JoinedWall == 0 && known:
 		m.JoinedWall = old.JoinedWall
 	case m.JoinedWall == 0:
-		m.JoinedWall = t.header.WallMillis
+		m.JoinedWall = t.Header.WallMillis
 	}
-	t.peers.putMember(m)
+	t.putMember(m)
 	if !known {
-		t.recordMember(ActionJoined, m.ID, "address", m.Address)
+		t.recordMember(eventring.ActionJoined, m.ID, "address", m.Address)
 	}
-	return done()
+	return entry.Done()
 }
 
 // RemoveMember removes a member and ends its session. The last one stays. The
@@ -166,36 +171,36 @@ type RemoveMember struct {
 }
 
 // Validate implements Command.
-func (c RemoveMember) Validate() error { return validID("server ID", c.ID) }
+func (c RemoveMember) Validate() error { return valid.ID("server ID", c.ID) }
 
 func applyRemoveMember(t *txn, c RemoveMember) Result {
 	if t.forgetFormer(func(f FormerMember) bool { return f.ID == c.ID }) {
-		return done()
+		return entry.Done()
 	}
-	if !t.peers.members.has([]byte(c.ID)) {
-		return refuse(NotFound, "peer %s is not a member of this cluster", c.ID)
+	if !t.peers.members.Has([]byte(c.ID)) {
+		return entry.Refuse(NotFound, "peer %s is not a member of this cluster", c.ID)
 	}
-	if t.peers.members.size() == 1 {
-		return refuse(Refused, "peer %s is the last member", c.ID)
+	if t.peers.members.Size() == 1 {
+		return entry.Refuse(Refused, "peer %s is the last member", c.ID)
 	}
 	others := t.electorate(c.ID)
 	if others.voters == 0 {
-		return refuse(Refused, "peer %s is the last voter: the others are observers; promote one first", c.ID)
+		return entry.Refuse(Refused, "peer %s is the last voter: the others are observers; promote one first", c.ID)
 	}
 	if res := t.stranded(c.ID, others); res.Code != OK && !c.Force {
 		return res
 	}
 	t.discharge(c.ID)
-	return done()
+	return entry.Done()
 }
 
 // stranded refuses, with the arithmetic, if the voters other than id could not form
 // a majority among themselves now. No majority needs an observer.
 func (t *txn) stranded(id string, others electorate) Result {
 	if need := others.need(); others.live < need && !t.peers.memberFlags(id).Observer {
-		return refuse(Refused, "without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)
+		return entry.Refuse(Refused, "without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)
 	}
-	return done()
+	return entry.Done()
 }
 
 // discharge drops a member and records its removal. A host that rejoined as it may
@@ -203,13 +208,13 @@ func (t *txn) stranded(id string, others electorate) Result {
 // records removals: a removed peer that is cut off acts on them until the session's
 // deadline, and no other peer may have them before. Nothing else uses the session.
 func (t *txn) discharge(id string) {
-	if session, ok := t.peers.sessionOf.get([]byte(id)); ok {
+	if session, ok := t.peers.sessionOf.Get([]byte(id)); ok {
 		t.dropVotesOf(session)
-		if !t.peers.version2() || !t.holdsClaim(session) {
+		if !t.Version2() || !t.holdsClaim(session) {
 			t.endSession(session)
 		}
 	}
-	t.recordMember(ActionRemoved, id)
-	t.peers.dropMember(id, t.token)
+	t.recordMember(eventring.ActionRemoved, id)
+	t.dropMember(id, t.Token)
 	t.forgetFormer(func(f FormerMember) bool { return f.Became == id })
 }

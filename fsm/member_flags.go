@@ -1,18 +1,28 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fsm/fencing"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
 
 var memberFlagsDomain = domain{
-	verbs: []row{
-		verb(110, "exclude", applyExclude).from(2),
-		verb(111, "observe", applyObserve).from(2),
-		verb(112, "move member", applyMoveMember).from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(110, "exclude", applyExclude).From(2),
+		entry.NewVerb(111, "observe", applyObserve).From(2),
+		entry.NewVerb(112, "move member", applyMoveMember).From(2),
 	},
-	sections: []section{
-		many('S', "member flags", func(d *data) table[MemberFlags] { return d.peers.flags },
-			func(d *data, s MemberFlags) { d.peers.flags.put([]byte(s.Peer), s) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('S', "member flags", func(d *txn) table.Of[MemberFlags] { return d.peers.flags },
+			func(d *txn, s MemberFlags) { d.peers.flags.Put([]byte(s.Peer), s) }),
 	},
-	check: checkMemberFlags,
+	Check: checkMemberFlags,
 }
 
 // Exclusion is a work of members that an operator may relieve one of. The
@@ -31,7 +41,7 @@ const (
 var exclusions = [...]string{"", "leading", "voting"}
 
 // String returns what the member is relieved of.
-func (e Exclusion) String() string { return nameOf(exclusions[:], "exclusion", uint8(e)) }
+func (e Exclusion) String() string { return codec.NameOf(exclusions[:], "exclusion", uint8(e)) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (e Exclusion) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
@@ -74,15 +84,15 @@ func (s MemberFlags) has(e Exclusion) bool {
 // putMemberFlags stores what was decided of a member.
 func (p *peers) putMemberFlags(s MemberFlags) {
 	if s.IsZero() {
-		p.flags.drop([]byte(s.Peer))
+		p.flags.Drop([]byte(s.Peer))
 		return
 	}
-	p.flags.put([]byte(s.Peer), s)
+	p.flags.Put([]byte(s.Peer), s)
 }
 
 // memberFlags returns what was decided of a member, the zero value if nothing was.
 func (p *peers) memberFlags(id string) MemberFlags {
-	s, ok := p.flags.get([]byte(id))
+	s, ok := p.flags.Get([]byte(id))
 	if !ok {
 		return MemberFlags{Peer: id}
 	}
@@ -102,59 +112,59 @@ type Exclude struct {
 // Validate implements Command.
 func (c Exclude) Validate() error {
 	if c.From != FromLeading && c.From != FromVoting {
-		return invalid("a member is excluded from leading or from voting, not from %d", uint8(c.From))
+		return fmt.Errorf("a member is excluded from leading or from voting, not from %d", uint8(c.From))
 	}
-	return validID("server ID", c.Peer)
+	return valid.ID("server ID", c.Peer)
 }
 
 func applyExclude(t *txn, c Exclude) Result {
-	if !t.peers.members.has([]byte(c.Peer)) {
-		return refuse(NotFound, "peer %s is not a member of this cluster", c.Peer)
+	if !t.peers.members.Has([]byte(c.Peer)) {
+		return entry.Refuse(NotFound, "peer %s is not a member of this cluster", c.Peer)
 	}
 	old := t.peers.memberFlags(c.Peer)
 	if old.has(c.From) == c.On {
-		return done() // as old as it was
+		return entry.Done() // as old as it was
 	}
 	if res := t.mayExclude(c); res.Code != OK {
 		return res
 	}
-	t.peers.putMemberFlags(old.with(c.From, c.On, t.header.WallMillis))
+	t.peers.putMemberFlags(old.with(c.From, c.On, t.Header.WallMillis))
 	t.recordMember(exclusionAction(c), c.Peer)
-	return done()
+	return entry.Done()
 }
 
 // exclusionAction is the action of the event that an Exclude is recorded as.
 func exclusionAction(c Exclude) string {
 	switch {
 	case c.From == FromLeading && c.On:
-		return ActionMaintenanceBegan
+		return eventring.ActionMaintenanceBegan
 	case c.From == FromLeading:
-		return ActionMaintenanceEnded
+		return eventring.ActionMaintenanceEnded
 	case c.On:
-		return ActionDemoted
+		return eventring.ActionDemoted
 	}
-	return ActionPromoted
+	return eventring.ActionPromoted
 }
 
 func (t *txn) mayExclude(c Exclude) Result {
 	others := t.electorate(c.Peer)
 	switch {
 	case c.On && c.From == FromVoting && others.voters == 0:
-		return refuse(Refused, "peer %s is the last voter", c.Peer)
+		return entry.Refuse(Refused, "peer %s is the last voter", c.Peer)
 	case c.Force:
-		return done()
-	case !c.On && c.From == FromVoting && !t.peers.sessionOf.has([]byte(c.Peer)):
-		return refuse(Refused, "peer %s does not live: as a voter it would raise the majority that the others need from %d to %d; start it first", c.Peer, others.need(), (others.voters+1)/2+1)
+		return entry.Done()
+	case !c.On && c.From == FromVoting && !t.peers.sessionOf.Has([]byte(c.Peer)):
+		return entry.Refuse(Refused, "peer %s does not live: as a voter it would raise the majority that the others need from %d to %d; start it first", c.Peer, others.need(), (others.voters+1)/2+1)
 	case !c.On || c.From == FromLeading && t.peers.memberFlags(c.Peer).Observer: // an observer leads in no case
-		return done()
+		return entry.Done()
 	}
 	if need := others.need(); c.From == FromVoting && others.live < need {
-		return refuse(Refused, "without its vote %d voters remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)
+		return entry.Refuse(Refused, "without its vote %d voters remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)
 	}
 	if others.candidates == 0 {
-		return refuse(Refused, "nobody else could lead: of %d other voters %d live, and none of those may lead and is willing to", others.voters, others.live)
+		return entry.Refuse(Refused, "nobody else could lead: of %d other voters %d live, and none of those may lead and is willing to", others.voters, others.live)
 	}
-	return done()
+	return entry.Done()
 }
 
 // electorate counts voters: members that are no observers.
@@ -168,18 +178,18 @@ func (e electorate) need() int { return e.voters/2 + 1 }
 
 // electorate counts the voters other than the member named.
 func (d *data) electorate(without string) (e electorate) {
-	for _, m := range d.peers.members.all() {
+	for _, m := range d.peers.members.All() {
 		flags := d.peers.memberFlags(m.ID)
 		if m.ID == without || flags.Observer {
 			continue
 		}
 		e.voters++
-		id, live := d.peers.sessionOf.get([]byte(m.ID))
+		id, live := d.peers.sessionOf.Get([]byte(m.ID))
 		if !live {
 			continue
 		}
 		e.live++
-		if s, _ := d.peers.sessions.get(tokenKey(id)); s.Refuses == "" && !flags.Maintenance {
+		if s, _ := d.peers.sessions.Get(table.TokenKey(id)); s.Refuses == "" && !flags.Maintenance {
 			e.candidates++
 		}
 	}
@@ -202,9 +212,9 @@ func applyObserve(t *txn, c Observe) Result {
 	}
 	t.peers.putMemberFlags(t.peers.memberFlags(c.Member.ID).with(FromVoting, true, 0))
 	if t.electorate("").voters == 0 {
-		return refuse(Refused, "the only voter has this name or address: an observer cannot take its place")
+		return entry.Refuse(Refused, "the only voter has this name or address: an observer cannot take its place")
 	}
-	return done()
+	return entry.Done()
 }
 
 // MoveMember says where a member is from now on. What is empty stays as it is. Two
@@ -219,24 +229,24 @@ type MoveMember struct {
 // Validate implements Command.
 func (c MoveMember) Validate() error {
 	if c.Address == "" {
-		return invalid("no address")
+		return errors.New("no address")
 	}
 	for _, address := range []string{c.Address, c.Gossip, c.API} {
-		if err := validAddress(address); err != nil {
+		if err := valid.Address(address); err != nil {
 			return err
 		}
 	}
-	return validID("server ID", c.Peer)
+	return valid.ID("server ID", c.Peer)
 }
 
 func applyMoveMember(t *txn, c MoveMember) Result {
-	m, ok := t.peers.members.get([]byte(c.Peer))
+	m, ok := t.peers.members.Get([]byte(c.Peer))
 	if !ok {
-		return refuse(NotFound, "peer %s is not a member of this cluster", c.Peer)
+		return entry.Refuse(NotFound, "peer %s is not a member of this cluster", c.Peer)
 	}
-	for _, other := range t.peers.members.all() {
+	for _, other := range t.peers.members.All() {
 		if other.ID != m.ID && (other.Address == c.Address || c.Gossip != "" && other.Gossip == c.Gossip) {
-			return refuse(Conflict, "peer %s (%s) has the address %s: move or remove that one first", other.ID, other.Name, c.Address)
+			return entry.Refuse(Conflict, "peer %s (%s) has the address %s: move or remove that one first", other.ID, other.Name, c.Address)
 		}
 	}
 	m.Address = c.Address
@@ -246,17 +256,17 @@ func applyMoveMember(t *txn, c MoveMember) Result {
 	if c.API != "" {
 		m.API = c.API
 	}
-	t.peers.putMember(m)
-	t.recordMember(ActionMoved, m.ID, "address", m.Address)
-	return done()
+	t.putMember(m)
+	t.recordMember(eventring.ActionMoved, m.ID, "address", m.Address)
+	return entry.Done()
 }
 
 // MemberFlags returns what was decided of a member; the zero value but for its
 // Peer if nothing was.
-func (v View) MemberFlags(id string) MemberFlags { return v.d.peers.memberFlags(id) }
+func (v View) MemberFlags(id string) MemberFlags { return v.data.peers.memberFlags(id) }
 
 // AllMemberFlags returns all that was decided, in the order of server IDs.
-func (v View) AllMemberFlags() []MemberFlags { return values(v.d.peers.flags.all()) }
+func (v View) AllMemberFlags() []MemberFlags { return table.List(v.data.peers.flags.All()) }
 
 // Voters returns the members that vote, or are about to, in the order of their
 // IDs: all but observers.
@@ -273,7 +283,7 @@ func (v View) Voters() []Member {
 // VoterSessions returns the live sessions of voters, oldest first: observers
 // count in no median and no majority.
 func (v View) VoterSessions() []Session {
-	if v.d.peers.flags.size() == 0 {
+	if v.data.peers.flags.Size() == 0 {
 		return v.Sessions()
 	}
 	var out []Session
@@ -285,21 +295,21 @@ func (v View) VoterSessions() []Session {
 	return out
 }
 
-func checkMemberFlags(d *data, p *problems) {
-	for key, s := range d.peers.flags.all() {
-		p.want(string(key) == s.Peer, "what was decided of %s is filed under %q", s.Peer, key)
-		p.want(d.peers.members.has(key), "something was decided of %s, which is not a member", s.Peer)
-		p.want(!s.IsZero(), "flags of %s that say nothing", s.Peer)
-		p.want(s.MaintenanceWall == 0 || s.Maintenance, "%s is not in maintenance, but since %d", s.Peer, s.MaintenanceWall)
+func checkMemberFlags(d *txn, p *valid.Problems) {
+	for key, s := range d.peers.flags.All() {
+		p.Want(string(key) == s.Peer, "what was decided of %s is filed under %q", s.Peer, key)
+		p.Want(d.peers.members.Has(key), "something was decided of %s, which is not a member", s.Peer)
+		p.Want(!s.IsZero(), "flags of %s that say nothing", s.Peer)
+		p.Want(s.MaintenanceWall == 0 || s.Maintenance, "%s is not in maintenance, but since %d", s.Peer, s.MaintenanceWall)
 	}
-	if d.cluster.ID != "" && d.peers.members.size() > 0 {
-		p.want(d.electorate("").voters > 0, "a founded cluster has no voter")
+	if d.shared.Cluster.ID != "" && d.peers.members.Size() > 0 {
+		p.Want(d.electorate("").voters > 0, "a founded cluster has no voter")
 	}
 }
 
 // observes says whether a session is an observer's.
 func (v View) observes(session fencing.Token) bool {
-	if v.d.peers.flags.size() == 0 {
+	if v.data.peers.flags.Size() == 0 {
 		return false
 	}
 	s, _ := v.Session(session)
@@ -308,8 +318,8 @@ func (v View) observes(session fencing.Token) bool {
 
 // voters counts the members that are no observers.
 func (p *peers) voters() int {
-	n := p.members.size()
-	for _, s := range p.flags.all() {
+	n := p.members.Size()
+	for _, s := range p.flags.All() {
 		if s.Observer {
 			n--
 		}

@@ -1,23 +1,27 @@
 package fsm
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var formerDomain = domain{
-	verbs: []row{
-		verb(22, "former heard", applyFormerHeard).byLeader().from(2),
-		verb(23, "rejoin", applyRejoin).from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(22, "former heard", applyFormerHeard).ByLeader().From(2),
+		entry.NewVerb(23, "rejoin", applyRejoin).From(2),
 	},
-	sections: []section{
-		many('f', "former members", func(d *data) table[FormerMember] { return d.peers.former },
-			func(d *data, f FormerMember) { d.peers.former.put([]byte(f.ID), f) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('f', "former members", func(d *txn) table.Of[FormerMember] { return d.peers.former },
+			func(d *txn, f FormerMember) { d.peers.former.Put([]byte(f.ID), f) }),
 	},
-	check: checkFormer,
+	Check: checkFormer,
 }
 
 // MaxFormer bounds the former members: the members of two histories, that of a
@@ -102,19 +106,19 @@ type FormerHeard struct {
 }
 
 // Validate implements Command.
-func (c FormerHeard) Validate() error { return validID("server ID", c.ID) }
+func (c FormerHeard) Validate() error { return valid.ID("server ID", c.ID) }
 
 func applyFormerHeard(t *txn, c FormerHeard) Result {
-	f, ok := t.peers.former.get([]byte(c.ID))
+	f, ok := t.peers.former.Get([]byte(c.ID))
 	if !ok {
-		return refuse(NotFound, "peer %s is not a former member that is waited for", c.ID)
+		return entry.Refuse(NotFound, "peer %s is not a former member that is waited for", c.ID)
 	}
 	if c.Running {
 		t.unhear(f)
 	} else {
 		t.hear(f)
 	}
-	return done()
+	return entry.Done()
 }
 
 // hear records that a former member was heard. What its kernel keeps open it may
@@ -124,8 +128,8 @@ func (t *txn) hear(f FormerMember) {
 		return
 	}
 	f.Heard = true
-	t.peers.former.put([]byte(f.ID), f)
-	t.doors.heard(t.now())
+	t.peers.former.Put([]byte(f.ID), f)
+	t.doors.heard(t.Now())
 }
 
 // unhear takes back that a former member was heard. What the present leadership has
@@ -133,7 +137,7 @@ func (t *txn) hear(f FormerMember) {
 // make it stop sooner.
 func (t *txn) unhear(f FormerMember) {
 	f.Heard = false
-	t.peers.former.put([]byte(f.ID), f)
+	t.peers.former.Put([]byte(f.ID), f)
 	t.doors.doubtFormer(t.lead.Token)
 }
 
@@ -141,7 +145,7 @@ func (t *txn) unhear(f FormerMember) {
 // that was admitted again counts too until its new peer has opened a session: if its
 // host died before the answer was on its disk, the old peer may have been started.
 func (t *txn) unhearAll() {
-	for _, f := range t.peers.former.all() { // at most MaxFormer
+	for _, f := range t.peers.former.All() { // at most MaxFormer
 		t.unhear(f)
 	}
 }
@@ -160,30 +164,30 @@ type Rejoin struct {
 // Validate implements Command.
 func (c Rejoin) Validate() error {
 	if c.Key == [32]byte{} {
-		return invalid("no hash of the new public key")
+		return errors.New("no hash of the new public key")
 	}
-	if err := validID("server ID", c.Former); err != nil {
+	if err := valid.ID("server ID", c.Former); err != nil {
 		return err
 	}
 	return c.Member.validate()
 }
 
 func applyRejoin(t *txn, c Rejoin) Result {
-	f, ok := t.peers.former.get([]byte(c.Former))
+	f, ok := t.peers.former.Get([]byte(c.Former))
 	switch {
 	case !ok:
-		return refuse(Refused, "peer %s may not rejoin: it was named lost, was removed, or has rejoined", c.Former)
+		return entry.Refuse(Refused, "peer %s may not rejoin: it was named lost, was removed, or has rejoined", c.Former)
 	case f.Became == c.Member.ID && f.Key == c.Key:
 		t.hear(f)
-		return done()
+		return entry.Done()
 	case f.Became != "":
-		return refuse(Conflict, "peer %s has rejoined as %s, with another key", c.Former, f.Became)
+		return entry.Refuse(Conflict, "peer %s has rejoined as %s, with another key", c.Former, f.Became)
 	case c.Member.Name != f.Name || !slices.Contains(f.Addresses(), c.Member.Address):
-		return refuse(Refused, "peer %s was %s at %s and rejoins as that, not as %s at %s", c.Former, f.Name, f.Address, c.Member.Name, c.Member.Address)
+		return entry.Refuse(Refused, "peer %s was %s at %s and rejoins as that, not as %s at %s", c.Former, f.Name, f.Address, c.Member.Name, c.Member.Address)
 	}
-	for _, m := range t.peers.members.all() {
+	for _, m := range t.peers.members.All() {
 		if m.ID == c.Member.ID || m.Name == f.Name || m.Address == c.Member.Address {
-			return refuse(Conflict, "peer %s (%s at %s) has this ID, name or address", m.ID, m.Name, m.Address)
+			return entry.Refuse(Conflict, "peer %s (%s at %s) has this ID, name or address", m.ID, m.Name, m.Address)
 		}
 	}
 	if res := t.admitMember(c.Member); res.Code != OK {
@@ -194,17 +198,17 @@ func applyRejoin(t *txn, c Rejoin) Result {
 	}
 	t.hear(f)
 	f.Heard, f.Became, f.Key = true, c.Member.ID, c.Key
-	t.peers.former.put([]byte(f.ID), f)
-	return done()
+	t.peers.former.Put([]byte(f.ID), f)
+	return entry.Done()
 }
 
 // forgetFormer drops the former members that match: they were named lost, or have
 // rejoined. Their IDs stay those of removed peers. It reports whether there were any.
 func (t *txn) forgetFormer(match func(FormerMember) bool) (found bool) {
-	for key, f := range t.peers.former.all() { // at most MaxFormer
+	for key, f := range t.peers.former.All() { // at most MaxFormer
 		if match(f) {
 			t.hear(f)
-			t.peers.former.drop(key)
+			t.peers.former.Drop(key)
 			found = true
 		}
 	}
@@ -218,15 +222,15 @@ func (t *txn) forgetFormer(match func(FormerMember) bool) (found bool) {
 // one. The name alone says nothing: another host may take it over while the one that
 // had it runs on.
 func (t *txn) displaceFormers(m Member) {
-	for key, f := range t.peers.former.all() { // at most MaxFormer
+	for key, f := range t.peers.former.All() { // at most MaxFormer
 		rest := f.without(m.Address)
 		switch {
 		case rest == f:
 		case rest.Address == "" || f.Name == m.Name:
 			t.hear(f)
-			t.peers.former.drop(key)
+			t.peers.former.Drop(key)
 		default:
-			t.peers.former.put(key, rest)
+			t.peers.former.Put(key, rest)
 		}
 	}
 }
@@ -234,10 +238,10 @@ func (t *txn) displaceFormers(m Member) {
 // unsettleFormer takes back that a former member rejoined as a member whose place a
 // joiner takes before its first session: the old peer may still run.
 func (t *txn) unsettleFormer(became string) {
-	for key, f := range t.peers.former.all() { // at most MaxFormer
+	for key, f := range t.peers.former.All() { // at most MaxFormer
 		if f.Became == became {
 			f.Became, f.Key = "", [32]byte{}
-			t.peers.former.put(key, f)
+			t.peers.former.Put(key, f)
 		}
 	}
 }
@@ -267,7 +271,7 @@ func (d *doors) doubtFormer(token fencing.Token) {
 // awaited returns the names of former members that were not heard, "" if all were.
 func (p *peers) awaited() string {
 	var names []string
-	for _, f := range p.former.all() { // at most MaxFormer
+	for _, f := range p.former.All() { // at most MaxFormer
 		if !f.Heard {
 			names = append(names, f.String())
 		}
@@ -278,14 +282,14 @@ func (p *peers) awaited() string {
 // keepFormer makes these the former members of a new history, and no others. All
 // are removed peers, and those that were removed before stay so.
 func (d *data) keepFormer(all []FormerMember, before peers) {
-	d.peers.former = newTable[FormerMember]()
+	d.peers.former = table.New[FormerMember]()
 	for _, f := range all {
-		removed, waited := before.removed.has([]byte(f.ID)), before.former.has([]byte(f.ID))
+		removed, waited := before.removed.Has([]byte(f.ID)), before.former.Has([]byte(f.ID))
 		if removed && !waited {
 			continue
 		}
-		d.peers.remember(Member{ID: f.ID, Name: f.Name}, d.granted())
-		d.peers.former.put([]byte(f.ID), FormerMember{ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Observer: f.Observer, Second: f.Second})
+		d.remove(Member{ID: f.ID, Name: f.Name}, d.shared.Granted())
+		d.peers.former.Put([]byte(f.ID), FormerMember{ID: f.ID, Name: f.Name, Address: f.Address, Gossip: f.Gossip, Observer: f.Observer, Second: f.Second})
 	}
 }
 
@@ -310,16 +314,16 @@ func (r Refound) checkFormers() error {
 }
 
 // FormerMembers returns the former members, in the order of their IDs.
-func (v View) FormerMembers() []FormerMember { return values(v.d.peers.former.all()) }
+func (v View) FormerMembers() []FormerMember { return table.List(v.data.peers.former.All()) }
 
 // FormerMember returns the record of a former member, by its server ID.
 func (v View) FormerMember(id string) (FormerMember, bool) {
-	return v.d.peers.former.get([]byte(id))
+	return v.data.peers.former.Get([]byte(id))
 }
 
 // AwaitedFormers names the former members that were not heard under the present
 // leadership, "" if there are none: while there are, no door opens.
-func (v View) AwaitedFormers() string { return v.d.peers.awaited() }
+func (v View) AwaitedFormers() string { return v.data.peers.awaited() }
 
 // MayRun returns the peers of this history, other than one, that may run or be
 // started: its members, and former members that have not rejoined. It is what
@@ -328,7 +332,7 @@ func (v View) MayRun(except string) []FormerMember {
 	var out []FormerMember
 	for _, m := range v.Members() {
 		if m.ID != except {
-			f, _ := v.d.mayRun(m.ID)
+			f, _ := v.data.mayRun(m.ID)
 			out = append(out, f)
 		}
 	}
@@ -343,22 +347,22 @@ func (v View) MayRun(except string) []FormerMember {
 
 // mayRun returns what MayRun says of one peer; ok is false if it is not among them.
 func (d *data) mayRun(id string) (f FormerMember, ok bool) {
-	if m, member := d.peers.members.get([]byte(id)); member {
+	if m, member := d.peers.members.Get([]byte(id)); member {
 		return FormerMember{ID: m.ID, Name: m.Name, Address: m.Address, Gossip: m.Gossip, Observer: d.peers.memberFlags(id).Observer}, true
 	}
-	f, ok = d.peers.former.get([]byte(id))
+	f, ok = d.peers.former.Get([]byte(id))
 	return f, ok && f.Became == ""
 }
 
-func checkFormer(d *data, p *problems) {
-	p.want(d.peers.former.size() <= MaxFormer, "%d former members", d.peers.former.size())
-	for key, f := range d.peers.former.all() {
-		p.want(string(key) == f.ID, "former member %s is filed under %q", f.ID, key)
+func checkFormer(d *txn, p *valid.Problems) {
+	p.Want(d.peers.former.Size() <= MaxFormer, "%d former members", d.peers.former.Size())
+	for key, f := range d.peers.former.All() {
+		p.Want(string(key) == f.ID, "former member %s is filed under %q", f.ID, key)
 		if err := f.validate(); err != nil {
-			p.addf("former member %s: %v", f.ID, err)
+			p.Addf("former member %s: %v", f.ID, err)
 		}
-		p.want(d.peers.removed.has(key), "former member %s is not recorded as removed", f.ID)
-		p.want((f.Became == "") == (f.Key == [32]byte{}), "former member %s became %q with key %x", f.ID, f.Became, f.Key)
-		p.want(f.Became == "" || d.peers.members.has([]byte(f.Became)), "former member %s became %s, which is not a member", f.ID, f.Became)
+		p.Want(d.peers.removed.Has(key), "former member %s is not recorded as removed", f.ID)
+		p.Want((f.Became == "") == (f.Key == [32]byte{}), "former member %s became %q with key %x", f.ID, f.Became, f.Key)
+		p.Want(f.Became == "" || d.peers.members.Has([]byte(f.Became)), "former member %s became %s, which is not a member", f.ID, f.Became)
 	}
 }

@@ -28,8 +28,8 @@ func (r *rig) formerMember(id string) {
 	d := *r.state.now
 	f := formerOf(id)
 	f.Heard = true
-	d.peers.removed.put([]byte(id), RemovedPeer{ID: id, Name: f.Name, At: 1})
-	d.peers.former.put([]byte(id), f)
+	d.peers.removed.Put([]byte(id), RemovedPeer{ID: id, Name: f.Name, At: 1})
+	d.peers.former.Put([]byte(id), f)
 	r.state.now = &d
 }
 
@@ -261,9 +261,9 @@ func TestFormerMembersStay(t *testing.T) {
 		t.Errorf("after a restore: %+v", got)
 	}
 	d := *r.state.now
-	for i := range MaxRemoved - d.peers.removed.size() {
+	for i := range MaxRemoved - d.peers.removed.Size() {
 		id := fmt.Sprintf("gone-%04d", i)
-		d.peers.removed.put([]byte(id), RemovedPeer{ID: id, At: d.granted()})
+		d.peers.removed.Put([]byte(id), RemovedPeer{ID: id, At: d.shared.Granted()})
 	}
 	r.state.now = &d
 	r.must(PutMember{Member: member("e")})
@@ -277,18 +277,18 @@ func TestFormerMembersStay(t *testing.T) {
 
 func corruptFormer() corruptions {
 	return corruptions{
-		"former member under another key":    func(d *data) { d.peers.former.put([]byte("removed"), formerOf("y")) },
-		"former member without address":      func(d *data) { d.peers.former.put([]byte("removed"), FormerMember{ID: "removed", Name: "x"}) },
-		"former member that was not removed": func(d *data) { d.peers.former.put([]byte("x"), formerOf("x")) },
+		"former member under another key":    func(d *data) { d.peers.former.Put([]byte("removed"), formerOf("y")) },
+		"former member without address":      func(d *data) { d.peers.former.Put([]byte("removed"), FormerMember{ID: "removed", Name: "x"}) },
+		"former member that was not removed": func(d *data) { d.peers.former.Put([]byte("x"), formerOf("x")) },
 		"former member that became nobody": func(d *data) {
 			f := formerOf("removed")
 			f.Heard, f.Became, f.Key = true, "nobody", [32]byte{1}
-			d.peers.former.put([]byte("removed"), f)
+			d.peers.former.Put([]byte("removed"), f)
 		},
 		"former member that became one without a key": func(d *data) {
 			f := formerOf("removed")
 			f.Heard, f.Became = true, "a"
-			d.peers.former.put([]byte("removed"), f)
+			d.peers.former.Put([]byte("removed"), f)
 		},
 	}
 }

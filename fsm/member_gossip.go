@@ -2,23 +2,28 @@ package fsm
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var gossipDomain = domain{
-	verbs: []row{
-		verb(114, "rotate gossip key", applyRotateGossipKey).from(2),
-		verb(115, "confirm gossip keys", applyConfirmGossipKeys).from(2),
-		verb(116, "advance gossip keys", applyAdvanceGossipKeys).byLeader().from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(114, "rotate gossip key", applyRotateGossipKey).From(2),
+		entry.NewVerb(115, "confirm gossip keys", applyConfirmGossipKeys).From(2),
+		entry.NewVerb(116, "advance gossip keys", applyAdvanceGossipKeys).ByLeader().From(2),
 	},
-	sections: []section{
-		seldom('G', "gossip keys", func(d *data) *gossip { return &d.gossip }).shown(shownGossip),
+	Sections: []entry.Section[*txn]{
+		entry.Seldom('G', "gossip keys", func(d *txn) *gossip { return &d.gossip }).Shown(shownGossip),
 	},
-	check: checkGossip,
+	Check: checkGossip,
 }
 
 // GossipKeySize is the size of a gossip key that is rotated in, in bytes: AES-256.
@@ -46,7 +51,7 @@ const (
 var gossipStages = [...]string{"settled", "adding", "using", "dropping"}
 
 // String returns the stage in a word.
-func (s GossipStage) String() string { return nameOf(gossipStages[:], "gossip stage", uint8(s)) }
+func (s GossipStage) String() string { return codec.NameOf(gossipStages[:], "gossip stage", uint8(s)) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (s GossipStage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -83,20 +88,20 @@ type RotateGossipKey struct {
 // Validate implements Command.
 func (c RotateGossipKey) Validate() error {
 	if len(c.Key) != GossipKeySize {
-		return invalid("gossip key has %d bytes, not %d", len(c.Key), GossipKeySize)
+		return fmt.Errorf("gossip key has %d bytes, not %d", len(c.Key), GossipKeySize)
 	}
 	return nil
 }
 
 func applyRotateGossipKey(t *txn, c RotateGossipKey) Result {
 	if t.gossip.Stage != GossipSettled {
-		return refuse(Conflict, "a rotation of the gossip key is under way, at '%v' for %v", t.gossip.Stage, t.now().Sub(t.gossip.Since))
+		return entry.Refuse(Conflict, "a rotation of the gossip key is under way, at '%v' for %v", t.gossip.Stage, t.Now().Sub(t.gossip.Since))
 	}
-	if bytes.Equal(c.Key, t.cluster.GossipKey) {
-		return refuse(Conflict, "that is the gossip key already")
+	if bytes.Equal(c.Key, t.Cluster.GossipKey) {
+		return entry.Refuse(Conflict, "that is the gossip key already")
 	}
-	t.gossip = gossip{Stage: GossipAdding, Other: c.Key, Changed: t.token, Since: t.now()}
-	return done()
+	t.gossip = gossip{Stage: GossipAdding, Other: c.Key, Changed: t.Token, Since: t.Now()}
+	return entry.Done()
 }
 
 // ConfirmGossipKeys is the word of a member that it has the present keys, and
@@ -109,26 +114,26 @@ type ConfirmGossipKeys struct {
 // Validate implements Command.
 func (c ConfirmGossipKeys) Validate() error {
 	if c.Changed.IsZero() {
-		return invalid("no token of the keys")
+		return errors.New("no token of the keys")
 	}
-	return validID("server ID", c.Peer)
+	return valid.ID("server ID", c.Peer)
 }
 
 func applyConfirmGossipKeys(t *txn, c ConfirmGossipKeys) Result {
-	if !t.peers.members.has([]byte(c.Peer)) {
-		return refuse(NotFound, "peer %s is not a member of this cluster", c.Peer)
+	if !t.peers.members.Has([]byte(c.Peer)) {
+		return entry.Refuse(NotFound, "peer %s is not a member of this cluster", c.Peer)
 	}
 	if t.gossip.Stage == GossipSettled || t.gossip.Changed != c.Changed {
-		return refuse(Conflict, "the gossip keys of token %v are not those that are waited for", c.Changed)
+		return entry.Refuse(Conflict, "the gossip keys of token %v are not those that are waited for", c.Changed)
 	}
 	var confirmed []string // of members alone, which bounds it
-	for _, m := range t.peers.members.all() {
+	for _, m := range t.peers.members.All() {
 		if m.ID == c.Peer || slices.Contains(t.gossip.Confirmed, m.ID) {
 			confirmed = append(confirmed, m.ID)
 		}
 	}
 	t.gossip.Confirmed = confirmed
-	return done()
+	return entry.Done()
 }
 
 // AdvanceGossipKeys takes the next step of a rotation. It is refused while a
@@ -140,7 +145,7 @@ type AdvanceGossipKeys struct {
 // Validate implements Command.
 func (c AdvanceGossipKeys) Validate() error {
 	if c.Changed.IsZero() {
-		return invalid("no token of the keys")
+		return errors.New("no token of the keys")
 	}
 	return nil
 }
@@ -148,20 +153,20 @@ func (c AdvanceGossipKeys) Validate() error {
 func applyAdvanceGossipKeys(t *txn, c AdvanceGossipKeys) Result {
 	g := t.gossip
 	if g.Stage == GossipSettled || g.Changed != c.Changed {
-		return refuse(Conflict, "the gossip keys of token %v are not those that are waited for", c.Changed)
+		return entry.Refuse(Conflict, "the gossip keys of token %v are not those that are waited for", c.Changed)
 	}
-	if missing := t.gossipMissing(); len(missing) > 0 && t.now() < g.Since.Add(GossipStepTimeout) {
-		return refuse(Refused, "peers that live have not got the gossip keys of stage '%v' yet: %s", g.Stage, strings.Join(missing, ", "))
+	if missing := t.gossipMissing(); len(missing) > 0 && t.Now() < g.Since.Add(GossipStepTimeout) {
+		return entry.Refuse(Refused, "peers that live have not got the gossip keys of stage '%v' yet: %s", g.Stage, strings.Join(missing, ", "))
 	}
-	next := gossip{Stage: g.Stage + 1, Changed: t.token, Since: t.now()}
+	next := gossip{Stage: g.Stage + 1, Changed: t.Token, Since: t.Now()}
 	switch g.Stage {
 	case GossipAdding:
-		next.Other, t.cluster.GossipKey = t.cluster.GossipKey, g.Other
+		next.Other, t.Cluster.GossipKey = t.Cluster.GossipKey, g.Other
 	case GossipDropping:
 		next.Stage, next.Changed = GossipSettled, g.Changed // the keys are the same
 	}
 	t.gossip = next
-	return done()
+	return entry.Done()
 }
 
 // gossipMissing names the members that live and have not confirmed the stage.
@@ -169,8 +174,8 @@ func (d *data) gossipMissing() (names []string) {
 	if d.gossip.Stage == GossipSettled {
 		return nil
 	}
-	for _, m := range d.peers.members.all() {
-		if d.peers.sessionOf.has([]byte(m.ID)) && !slices.Contains(d.gossip.Confirmed, m.ID) {
+	for _, m := range d.peers.members.All() {
+		if d.peers.sessionOf.Has([]byte(m.ID)) && !slices.Contains(d.gossip.Confirmed, m.ID) {
 			names = append(names, m.Name)
 		}
 	}
@@ -178,33 +183,37 @@ func (d *data) gossipMissing() (names []string) {
 }
 
 // GossipRotation returns how the rotation of the gossip key stands.
-func (v View) GossipRotation() GossipRotation {
-	g := v.d.gossip
+func (v View) GossipRotation() GossipRotation { return v.data.gossip.rotation() }
+
+// rotation leaves the keys out.
+func (g gossip) rotation() GossipRotation {
 	return GossipRotation{Stage: g.Stage, Changed: g.Changed, Since: g.Since, Confirmed: slices.Clone(g.Confirmed)}
 }
 
 // GossipMissing names the members that live and have not got the keys of the
 // present stage.
-func (v View) GossipMissing() []string { return v.d.gossipMissing() }
+func (v View) GossipMissing() []string { return v.data.gossipMissing() }
 
 // GossipKeys returns the keys that a peer accepts, first the one it speaks
 // under. They are secrets.
 func (v View) GossipKeys() [][]byte {
-	keys := [][]byte{v.d.cluster.GossipKey}
-	if other := v.d.gossip.Other; other != nil {
+	keys := [][]byte{v.data.shared.Cluster.GossipKey}
+	if other := v.data.gossip.Other; other != nil {
 		keys = append(keys, other)
 	}
 	return keys
 }
 
-func checkGossip(d *data, p *problems) {
+func checkGossip(d *txn, p *valid.Problems) {
 	g := d.gossip
-	p.want(g.Stage <= GossipDropping, "an unknown %v", g.Stage)
-	p.want((len(g.Other) > 0) == (g.Stage == GossipAdding || g.Stage == GossipUsing), "at stage '%v' of the gossip keys there are %d bytes of another one", g.Stage, len(g.Other))
-	p.want(len(g.Other) == 0 || !bytes.Equal(g.Other, d.cluster.GossipKey), "the other gossip key is the one in use")
-	p.want(g.Stage == GossipSettled || !g.Changed.IsZero(), "a stage '%v' of the gossip keys that no entry began", g.Stage)
-	p.want(g.Stage != GossipSettled || len(g.Confirmed) == 0, "keys that nobody waits for are confirmed by %v", g.Confirmed)
-	p.want(g.Changed <= d.granted() && g.Since >= 0 && g.Since <= d.position.Now, "the gossip keys were changed by token %v at %v, which is to come", g.Changed, g.Since)
-	p.want(slices.IsSorted(g.Confirmed) && len(slices.Compact(slices.Clone(g.Confirmed))) == len(g.Confirmed) && len(g.Confirmed) <= MaxMembers,
+	p.Want(g.Stage <= GossipDropping, "an unknown %v", g.Stage)
+	p.Want((len(g.Other) > 0) == (g.Stage == GossipAdding || g.Stage == GossipUsing), "at stage '%v' of the gossip keys there are %d bytes of another one", g.Stage, len(g.Other))
+	p.Want(len(g.Other) == 0 || !bytes.Equal(g.Other, d.shared.Cluster.GossipKey), "the other gossip key is the one in use")
+	p.Want(g.Stage == GossipSettled || !g.Changed.IsZero(), "a stage '%v' of the gossip keys that no entry began", g.Stage)
+	p.Want(g.Stage != GossipSettled || len(g.Confirmed) == 0, "keys that nobody waits for are confirmed by %v", g.Confirmed)
+	p.Want(g.Changed <= d.shared.Granted() && g.Since >= 0 && g.Since <= d.shared.Position.Now, "the gossip keys were changed by token %v at %v, which is to come", g.Changed, g.Since)
+	p.Want(slices.IsSorted(g.Confirmed) && len(slices.Compact(slices.Clone(g.Confirmed))) == len(g.Confirmed) && len(g.Confirmed) <= MaxMembers,
 		"the gossip keys are confirmed by %v", g.Confirmed)
 }
+
+func shownGossip(t *txn) any { return t.gossip.rotation() }

@@ -101,7 +101,7 @@ func TestTheLaterHistoryHasTheKeys(t *testing.T) {
 	local.must(RevokeOperator{Name: "bob", UpTo: 1, Ends: 2})
 	local.must(RevokeOperator{Name: "both", UpTo: 3, Ends: 9})
 	for _, later := range []bool{false, true} {
-		restored, want := &State{backup.d}, keyring(file.view())
+		restored, want := &State{backup.data}, keyring(file.view())
 		if later {
 			want = keyring(local.view())
 			local.index += 10

@@ -1,25 +1,36 @@
 package fsm
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
 
 var joinTokenDomain = domain{
-	verbs: []row{
-		verb(30, "add join token", applyAddJoinToken),
-		verb(31, "revoke join token", applyRevokeJoinToken),
-		verb(32, "use join token", applyUseJoinToken),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(30, "add join token", applyAddJoinToken),
+		entry.NewVerb(31, "revoke join token", applyRevokeJoinToken),
+		entry.NewVerb(32, "use join token", applyUseJoinToken),
 	},
-	sections: []section{
-		many('j', "join tokens", func(d *data) table[JoinToken] { return d.joins }, loadJoinToken).shown(shownJoinTokens),
+	Sections: []entry.Section[*txn]{
+		entry.Many('j', "join tokens", func(d *txn) table.Of[JoinToken] { return d.joins }, loadJoinToken).Shown(shownJoinTokens),
 	},
-	check: checkJoinTokens,
-	ends: []ending{
-		{dueJoin, func(t *txn, id []byte) { t.joins.drop(id) }, func(d *data, expect expectation) {
-			for key, j := range d.joins.all() {
+	Check: checkJoinTokens,
+	Ends: []entry.Ending[*txn]{
+		{Class: dueJoin, End: func(t *txn, id []byte) { t.joins.Drop(id) }, Due: func(d *txn, expect entry.Expectation) {
+			for key, j := range d.joins.All() {
 				expect(j.Expires, key)
 			}
 		}},
 	},
 }
+
+// dueJoin is the class of the deadlines that end a join token.
+const dueJoin entry.Class = 'j'
 
 // Bounds of join tokens.
 const (
@@ -51,25 +62,25 @@ type AddJoinToken struct {
 // Validate implements Command.
 func (c AddJoinToken) Validate() error {
 	if c.Hash == [32]byte{} {
-		return invalid("no hash of the secret")
+		return errors.New("no hash of the secret")
 	}
 	if c.TTL < MinJoinTTL || c.TTL > MaxJoinTTL {
-		return invalid("a join token lasts %v to %v, not %v", MinJoinTTL, MaxJoinTTL, c.TTL)
+		return fmt.Errorf("a join token lasts %v to %v, not %v", MinJoinTTL, MaxJoinTTL, c.TTL)
 	}
-	return validID("token ID", c.ID)
+	return valid.ID("token ID", c.ID)
 }
 
 func applyAddJoinToken(t *txn, c AddJoinToken) Result {
-	if t.joins.has([]byte(c.ID)) {
-		return refuse(Conflict, "join token %s exists already", c.ID)
+	if t.joins.Has([]byte(c.ID)) {
+		return entry.Refuse(Conflict, "join token %s exists already", c.ID)
 	}
-	if t.joins.size() >= MaxJoinTokens {
-		return refuse(Refused, "%d join tokens exist, which is the most; revoke one", MaxJoinTokens)
+	if t.joins.Size() >= MaxJoinTokens {
+		return entry.Refuse(Refused, "%d join tokens exist, which is the most; revoke one", MaxJoinTokens)
 	}
-	j := JoinToken{ID: c.ID, Hash: c.Hash, Expires: t.now().Add(c.TTL), CreatedWall: t.header.WallMillis}
-	t.joins.put([]byte(j.ID), j)
-	t.arm(j.Expires, dueJoin, []byte(j.ID))
-	return done()
+	j := JoinToken{ID: c.ID, Hash: c.Hash, Expires: t.Now().Add(c.TTL), CreatedWall: t.Header.WallMillis}
+	t.joins.Put([]byte(j.ID), j)
+	t.Arm(j.Expires, dueJoin, []byte(j.ID))
+	return entry.Done()
 }
 
 // RevokeJoinToken ends a join token before its time.
@@ -78,16 +89,16 @@ type RevokeJoinToken struct {
 }
 
 // Validate implements Command.
-func (c RevokeJoinToken) Validate() error { return validID("token ID", c.ID) }
+func (c RevokeJoinToken) Validate() error { return valid.ID("token ID", c.ID) }
 
 func applyRevokeJoinToken(t *txn, c RevokeJoinToken) Result {
-	j, ok := t.joins.get([]byte(c.ID))
+	j, ok := t.joins.Get([]byte(c.ID))
 	if !ok {
-		return refuse(NotFound, "join token %s does not exist; it may have expired", c.ID)
+		return entry.Refuse(NotFound, "join token %s does not exist; it may have expired", c.ID)
 	}
-	t.joins.drop([]byte(j.ID))
-	t.disarm(j.Expires, dueJoin, []byte(j.ID))
-	return done()
+	t.joins.Drop([]byte(j.ID))
+	t.Disarm(j.Expires, dueJoin, []byte(j.ID))
+	return entry.Done()
 }
 
 // UseJoinToken admits a member if the token is valid at the moment the command
@@ -102,12 +113,12 @@ type UseJoinToken struct {
 func (c UseJoinToken) Validate() error { return c.Member.validate() }
 
 func applyUseJoinToken(t *txn, c UseJoinToken) Result {
-	for _, j := range t.joins.all() { // at most MaxJoinTokens
+	for _, j := range t.joins.All() { // at most MaxJoinTokens
 		if j.Hash == c.Hash {
 			return t.succeed(c.Member)
 		}
 	}
-	return refuse(Expired, "the join token is not known: it expired, was revoked, or is of another cluster")
+	return entry.Refuse(Expired, "the join token is not known: it expired, was revoked, or is of another cluster")
 }
 
 // succeed admits a member in the place of one that has its name or address and
@@ -115,12 +126,12 @@ func applyUseJoinToken(t *txn, c UseJoinToken) Result {
 // of that address is displaced.
 func (t *txn) succeed(m Member) Result {
 	t.displaceFormers(m)
-	for _, old := range t.peers.members.all() {
+	for _, old := range t.peers.members.All() {
 		if old.ID == m.ID || old.Name != m.Name && old.Address != m.Address {
 			continue
 		}
-		if t.peers.sessionOf.has([]byte(old.ID)) {
-			return refuse(Conflict, "peer %s (%s at %s) lives and has this name or address; stop it first, its session ends %v later", old.ID, old.Name, old.Address, SessionTTL)
+		if t.peers.sessionOf.Has([]byte(old.ID)) {
+			return entry.Refuse(Conflict, "peer %s (%s at %s) lives and has this name or address; stop it first, its session ends %v later", old.ID, old.Name, old.Address, SessionTTL)
 		}
 		t.unsettleFormer(old.ID)
 		t.discharge(old.ID)
@@ -129,13 +140,22 @@ func (t *txn) succeed(m Member) Result {
 }
 
 // loadJoinToken restores one join token from a snapshot.
-func loadJoinToken(d *data, j JoinToken) {
-	d.joins.put([]byte(j.ID), j)
-	d.arm(j.Expires, dueJoin, []byte(j.ID))
+func loadJoinToken(d *txn, j JoinToken) {
+	d.joins.Put([]byte(j.ID), j)
+	d.shared.Arm(j.Expires, dueJoin, []byte(j.ID))
 }
 
-func checkJoinTokens(d *data, p *problems) {
-	for key, j := range d.joins.all() {
-		p.want(string(key) == j.ID, "join token %s is filed under %q", j.ID, key)
+func checkJoinTokens(d *txn, p *valid.Problems) {
+	for key, j := range d.joins.All() {
+		p.Want(string(key) == j.ID, "join token %s is filed under %q", j.ID, key)
 	}
+}
+
+type dumpedJoin struct {
+	ID      string `json:"id"`
+	Expires string `json:"expires"`
+}
+
+func shownJoinTokens(t *txn) any {
+	return table.Map(t.joins, func(j JoinToken) dumpedJoin { return dumpedJoin{ID: j.ID, Expires: j.Expires.String()} })
 }

@@ -1,16 +1,23 @@
 package fsm
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
 
 var operatorDomain = domain{
-	verbs: []row{
-		verb(117, "note operator", applyNoteOperator).from(2),
-		verb(118, "revoke operator", applyRevokeOperator).from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(117, "note operator", applyNoteOperator).From(2),
+		entry.NewVerb(118, "revoke operator", applyRevokeOperator).From(2),
 	},
-	sections: []section{
-		many('O', "operators", func(d *data) table[Operator] { return d.operators }, func(d *data, o Operator) { d.operators.put([]byte(o.Name), o) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('O', "operators", func(d *txn) table.Of[Operator] { return d.operators }, func(d *txn, o Operator) { d.operators.Put([]byte(o.Name), o) }),
 	},
-	check: checkOperators,
+	Check: checkOperators,
 }
 
 // MaxOperators bounds the operators that are remembered.
@@ -40,33 +47,33 @@ type NoteOperator struct {
 // Validate implements Command.
 func (c NoteOperator) Validate() error {
 	if c.Issued <= 0 || c.Ends <= c.Issued {
-		return invalid("a certificate issued at %d that ends at %d", c.Issued, c.Ends)
+		return fmt.Errorf("a certificate issued at %d that ends at %d", c.Issued, c.Ends)
 	}
-	return within("operator", c.Name, 1, maxOperatorName)
+	return valid.Length("operator", c.Name, 1, maxOperatorName)
 }
 
 func applyNoteOperator(t *txn, c NoteOperator) Result {
-	o, known := t.operators.get([]byte(c.Name))
+	o, known := t.operators.Get([]byte(c.Name))
 	if !known && !t.roomForOperator() {
-		return refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
+		return entry.Refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
 	}
 	if c.Issued <= o.Revoked {
-		return refuse(Conflict, "certificates of operator %s that were issued up to %s are revoked: try again after that", c.Name, time.Unix(o.Revoked, 0).UTC().Format(time.RFC3339))
+		return entry.Refuse(Conflict, "certificates of operator %s that were issued up to %s are revoked: try again after that", c.Name, time.Unix(o.Revoked, 0).UTC().Format(time.RFC3339))
 	}
 	o.Name, o.Issued, o.Ends = c.Name, max(o.Issued, c.Issued), max(o.Ends, c.Ends)
-	t.operators.put([]byte(o.Name), o)
-	return done()
+	t.operators.Put([]byte(o.Name), o)
+	return entry.Done()
 }
 
 // roomForOperator forgets an operator all of whose certificates have ended, if
 // there are too many.
 func (t *txn) roomForOperator() bool {
-	if t.operators.size() < MaxOperators {
+	if t.operators.Size() < MaxOperators {
 		return true
 	}
-	for key, o := range t.operators.all() {
-		if o.Ends < t.header.WallMillis/1000 {
-			t.operators.drop(key)
+	for key, o := range t.operators.All() {
+		if o.Ends < t.Header.WallMillis/1000 {
+			t.operators.Drop(key)
 			return true
 		}
 	}
@@ -85,53 +92,53 @@ type RevokeOperator struct {
 // Validate implements Command.
 func (c RevokeOperator) Validate() error {
 	if c.UpTo <= 0 || c.Ends <= c.UpTo {
-		return invalid("certificates up to %d that end at %d", c.UpTo, c.Ends)
+		return fmt.Errorf("certificates up to %d that end at %d", c.UpTo, c.Ends)
 	}
-	return within("operator", c.Name, 1, maxOperatorName)
+	return valid.Length("operator", c.Name, 1, maxOperatorName)
 }
 
 func applyRevokeOperator(t *txn, c RevokeOperator) Result {
-	o, known := t.operators.get([]byte(c.Name))
+	o, known := t.operators.Get([]byte(c.Name))
 	if !known && !t.roomForOperator() {
-		return refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
+		return entry.Refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
 	}
 	// Up to the newest that the log knows of, too: the clock of the peer that revokes
 	// may be behind that of the one that issued.
 	o.Name, o.Revoked, o.Ends = c.Name, max(o.Revoked, c.UpTo, o.Issued), max(o.Ends, c.Ends)
-	t.operators.put([]byte(o.Name), o)
-	return done()
+	t.operators.Put([]byte(o.Name), o)
+	return entry.Done()
 }
 
 // adoptOperators joins what two histories know of operators. If they are too
 // many, records without a revocation are left out first: such a record only
 // serves to list certificates.
-func (d *data) adoptOperators(others table[Operator]) {
+func (d *data) adoptOperators(others table.Of[Operator]) {
 	mine := d.operators
-	d.operators = newTable[Operator]()
+	d.operators = table.New[Operator]()
 	for _, revoked := range []bool{true, false} {
-		for _, known := range []table[Operator]{mine, others} {
-			for key, o := range known.all() {
-				was, merged := d.operators.get(key)
-				if !merged && ((o.Revoked != 0) != revoked || d.operators.size() >= MaxOperators) {
+		for _, known := range []table.Of[Operator]{mine, others} {
+			for key, o := range known.All() {
+				was, merged := d.operators.Get(key)
+				if !merged && ((o.Revoked != 0) != revoked || d.operators.Size() >= MaxOperators) {
 					continue
 				}
 				o.Issued, o.Ends, o.Revoked = max(o.Issued, was.Issued), max(o.Ends, was.Ends), max(o.Revoked, was.Revoked)
-				d.operators.put(key, o)
+				d.operators.Put(key, o)
 			}
 		}
 	}
 }
 
 // Operator returns what the log knows of an operator.
-func (v View) Operator(name string) (Operator, bool) { return v.d.operators.get([]byte(name)) }
+func (v View) Operator(name string) (Operator, bool) { return v.data.operators.Get([]byte(name)) }
 
 // Operators returns all that the log knows, in the order of names.
-func (v View) Operators() []Operator { return values(v.d.operators.all()) }
+func (v View) Operators() []Operator { return table.List(v.data.operators.All()) }
 
-func checkOperators(d *data, p *problems) {
-	p.want(d.operators.size() <= MaxOperators, "%d operators", d.operators.size())
-	for key, o := range d.operators.all() {
-		p.want(string(key) == o.Name && o.Name != "", "operator %s is filed under %q", o.Name, key)
-		p.want(o.Ends > max(o.Issued, o.Revoked), "certificates of operator %s end before they were issued", o.Name)
+func checkOperators(d *txn, p *valid.Problems) {
+	p.Want(d.operators.Size() <= MaxOperators, "%d operators", d.operators.Size())
+	for key, o := range d.operators.All() {
+		p.Want(string(key) == o.Name && o.Name != "", "operator %s is filed under %q", o.Name, key)
+		p.Want(o.Ends > max(o.Issued, o.Revoked), "certificates of operator %s end before they were issued", o.Name)
 	}
 }

@@ -1,13 +1,18 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fsm/fencing"
+import (
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
 
 var progressDomain = domain{
-	sections: []section{
-		many('A', "progress", func(d *data) table[Progress] { return d.peers.progress },
-			func(d *data, p Progress) { d.peers.progress.put([]byte(p.Peer), p) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('A', "progress", func(d *txn) table.Of[Progress] { return d.peers.progress },
+			func(d *txn, p Progress) { d.peers.progress.Put([]byte(p.Peer), p) }),
 	},
-	check: checkProgress,
+	Check: checkProgress,
 }
 
 // Progress is up to where a member has ever said that it had applied the log. The
@@ -26,31 +31,31 @@ type Opened struct {
 
 // advance records the index that a member reports.
 func (t *txn) advance(peer string, applied uint64) {
-	token := fencing.At(t.cluster.Base, min(applied, t.position.Index))
-	if old, _ := t.peers.progress.get([]byte(peer)); !t.peers.version2() || applied == 0 || token <= old.Token {
+	token := fencing.At(t.Cluster.Base, min(applied, t.Position.Index))
+	if old, _ := t.peers.progress.Get([]byte(peer)); !t.Version2() || applied == 0 || token <= old.Token {
 		return
 	}
-	t.peers.progress.put([]byte(peer), Progress{Peer: peer, Token: token})
+	t.peers.progress.Put([]byte(peer), Progress{Peer: peer, Token: token})
 }
 
 // opened is the result of OpenSession.
 func (t *txn) opened(peer string) Result {
-	if !t.peers.version2() {
-		return done()
+	if !t.Version2() {
+		return entry.Done()
 	}
-	return answer(Opened{Applied: View{d: t.data}.Progress(peer)})
+	return entry.Answer(Opened{Applied: View{t.data}.Progress(peer)})
 }
 
 // Progress returns up to where a member has ever said that it had applied the
 // log; zero: it has said nothing.
 func (v View) Progress(peer string) fencing.Token {
-	p, _ := v.d.peers.progress.get([]byte(peer))
+	p, _ := v.data.peers.progress.Get([]byte(peer))
 	return p.Token
 }
 
-func checkProgress(d *data, p *problems) {
-	for key, one := range d.peers.progress.all() {
-		p.want(string(key) == one.Peer, "the progress of %s is filed under %q", one.Peer, key)
-		p.want(!one.Token.IsZero() && one.Token <= d.granted(), "peer %s has applied token %v, which is to come", one.Peer, one.Token)
+func checkProgress(d *txn, p *valid.Problems) {
+	for key, one := range d.peers.progress.All() {
+		p.Want(string(key) == one.Peer, "the progress of %s is filed under %q", one.Peer, key)
+		p.Want(!one.Token.IsZero() && one.Token <= d.shared.Granted(), "peer %s has applied token %v, which is to come", one.Peer, one.Token)
 	}
 }

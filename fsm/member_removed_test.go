@@ -127,9 +127,9 @@ func TestTooManyRemovalsForgetTheOldest(t *testing.T) {
 	d := *r.state.now
 	for i := range MaxRemoved {
 		id := fmt.Sprintf("gone-%04d", MaxRemoved-i)
-		d.peers.removed.put([]byte(id), RemovedPeer{ID: id, At: 1})
+		d.peers.removed.Put([]byte(id), RemovedPeer{ID: id, At: 1})
 	}
-	d.position.Now = Time(time.Second)
+	d.shared.Position.Now = Time(time.Second)
 	r.state.now = &d
 	r.must(PutMember{Member: member("b")})
 	r.must(RemoveMember{ID: "b", Force: true})

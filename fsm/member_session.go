@@ -1,30 +1,39 @@
 package fsm
 
 import (
+	"errors"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var sessionDomain = domain{
-	verbs: []row{
-		verb(10, "open session", applyOpenSession),
-		verb(11, "renew session", applyRenewSession),
-		verb(12, "end session", applyEndSession),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(10, "open session", applyOpenSession),
+		entry.NewVerb(11, "renew session", applyRenewSession),
+		entry.NewVerb(12, "end session", applyEndSession),
 	},
-	sections: []section{
-		many('s', "sessions", func(d *data) table[Session] { return d.peers.sessions }, loadSession),
+	Sections: []entry.Section[*txn]{
+		entry.Many('s', "sessions", func(d *txn) table.Of[Session] { return d.peers.sessions }, loadSession),
 	},
-	check: checkSessions,
-	ends: []ending{
-		{dueSession, (*txn).sessionEnds, func(d *data, expect expectation) {
-			for key, s := range d.peers.sessions.all() {
+	Check: checkSessions,
+	Ends: []entry.Ending[*txn]{
+		{Class: dueSession, End: (*txn).sessionEnds, Due: func(d *txn, expect entry.Expectation) {
+			for key, s := range d.peers.sessions.All() {
 				expect(s.Expires, key)
 			}
 		}},
 	},
 }
+
+// dueSession is the class of the deadlines that end a session.
+const dueSession entry.Class = 's'
 
 // SessionTTL is how long a session lasts after its newest renewal, in cluster
 // time (docs/design.md#sessions).
@@ -32,6 +41,8 @@ const SessionTTL = 10 * time.Second
 
 // maxRefusal bounds the text of why a peer does not want to lead.
 const maxRefusal = 4096
+
+const maxBoot = 64 // bytes of a boot ID
 
 // Session is a peer's presence in the log. It ends when its ttl ran out in
 // cluster time, when its peer opens another, or when the peer is removed;
@@ -89,12 +100,22 @@ type Unfinished struct {
 // Validate says why a note cannot go into the log.
 func (u Unfinished) Validate() error {
 	if u.Request.IsZero() {
-		return invalid("no request")
+		return errors.New("no request")
 	}
 	if !utf8.ValidString(u.Hook) {
-		return invalid("the name of a hook is not UTF-8")
+		return errors.New("the name of a hook is not UTF-8")
 	}
-	return within("hook", u.Hook, 1, MaxHook)
+	return valid.Length("hook", u.Hook, 1, MaxHook)
+}
+
+func validBoot(peer, boot string, version int) error {
+	if err := valid.ID("server ID", peer); err != nil {
+		return err
+	}
+	if version < 0 || version > maxVersion {
+		return fmt.Errorf("log version %d is out of range", version)
+	}
+	return valid.Length("boot ID", boot, 1, maxBoot)
 }
 
 // Validate implements Command.
@@ -103,57 +124,57 @@ func (c OpenSession) Validate() error {
 		return err
 	}
 	if c.Version < 1 {
-		return invalid("no log version")
+		return errors.New("no log version")
 	}
-	if err := within("API address", c.API, 0, maxAddress); err != nil {
+	if err := valid.Length("API address", c.API, 0, valid.MaxAddress); err != nil {
 		return err
 	}
 	if len(c.Unfinished) > MaxUnfinished {
-		return invalid("%d notes of unfinished requests, allowed are %d", len(c.Unfinished), MaxUnfinished)
+		return fmt.Errorf("%d notes of unfinished requests, allowed are %d", len(c.Unfinished), MaxUnfinished)
 	}
 	for _, u := range c.Unfinished {
 		if err := u.Validate(); err != nil {
 			return err
 		}
 	}
-	return within("binary version", c.Binary, 0, maxBinary)
+	return valid.Length("binary version", c.Binary, 0, maxBinary)
 }
 
 func applyOpenSession(t *txn, c OpenSession) Result {
-	m, ok := t.peers.members.get([]byte(c.Peer))
+	m, ok := t.peers.members.Get([]byte(c.Peer))
 	if !ok {
-		return refuse(Refused, "peer %s is not a member of this cluster", c.Peer)
+		return entry.Refuse(Refused, "peer %s is not a member of this cluster", c.Peer)
 	}
-	if at := t.peers.version; c.Version < at {
-		return refuse(Outdated, "peer %s knows log version %d, and the log of this cluster is of version %d: upgrade trivet on this host", m.Name, c.Version, at)
+	if at := t.Version; c.Version < at {
+		return entry.Refuse(Outdated, "peer %s knows log version %d, and the log of this cluster is of version %d: upgrade trivet on this host", m.Name, c.Version, at)
 	}
 	restarted := ""
-	if old, ok := t.peers.sessionOf.get([]byte(c.Peer)); ok {
+	if old, ok := t.peers.sessionOf.Get([]byte(c.Peer)); ok {
 		t.learn(old, c.Unfinished)
 		t.endSession(old)
 		restarted = "true"
 	}
 	s := Session{
-		ID: t.token, Peer: c.Peer, Boot: c.Boot, Version: c.Version, Binary: c.Binary, API: c.API,
-		Opened: t.now(), WallMillis: c.WallMillis, SkewMillis: t.skew(c.WallMillis), Behind: t.position.Index,
+		ID: t.Token, Peer: c.Peer, Boot: c.Boot, Version: c.Version, Binary: c.Binary, API: c.API,
+		Opened: t.Now(), WallMillis: c.WallMillis, SkewMillis: t.skew(c.WallMillis), Behind: t.Position.Index,
 	}
-	t.peers.sessionOf.put([]byte(c.Peer), s.ID)
+	t.peers.sessionOf.Put([]byte(c.Peer), s.ID)
 	t.extend(s)
 	m.Version, m.Binary = c.Version, c.Binary
 	if c.API != "" {
 		m.API = c.API
 	}
-	t.peers.putMember(m)
+	t.putMember(m)
 	t.forgetFormer(func(f FormerMember) bool { return f.Became == m.ID }) // it has its answer
-	t.recordMember(ActionConnected, c.Peer, "binary", c.Binary, "restarted", restarted)
+	t.recordMember(eventring.ActionConnected, c.Peer, "binary", c.Binary, "restarted", restarted)
 	return t.opened(c.Peer)
 }
 
 // learn notes what a session that is over was doing for its requests.
 func (t *txn) learn(session fencing.Token, all []Unfinished) {
 	for _, u := range all {
-		if c, ok := t.queue.claims.get(tokenKey(u.Request)); ok && c.Session == session {
-			r, _ := t.queue.requests.get(tokenKey(u.Request))
+		if c, ok := t.queue.claims.Get(table.TokenKey(u.Request)); ok && c.Session == session {
+			r, _ := t.queue.requests.Get(table.TokenKey(u.Request))
 			t.queue.noteHook(r, u.Hook)
 		}
 	}
@@ -162,18 +183,18 @@ func (t *txn) learn(session fencing.Token, all []Unfinished) {
 // skew is how far a peer's wall clock is ahead of the leader's. The command's
 // way to the leader makes it look a little slow.
 func (t *txn) skew(wall int64) int64 {
-	if wall == 0 || t.header.WallMillis == 0 {
+	if wall == 0 || t.Header.WallMillis == 0 {
 		return 0
 	}
-	return wall - t.header.WallMillis
+	return wall - t.Header.WallMillis
 }
 
 // extend stores a session with a full ttl from now.
 func (t *txn) extend(s Session) {
-	t.disarm(s.Expires, dueSession, tokenKey(s.ID))
-	s.Expires = t.now().Add(SessionTTL)
-	t.arm(s.Expires, dueSession, tokenKey(s.ID))
-	t.peers.sessions.put(tokenKey(s.ID), s)
+	t.Disarm(s.Expires, dueSession, table.TokenKey(s.ID))
+	s.Expires = t.Now().Add(SessionTTL)
+	t.Arm(s.Expires, dueSession, table.TokenKey(s.ID))
+	t.peers.sessions.Put(table.TokenKey(s.ID), s)
 }
 
 // RenewSession extends a session by its ttl and brings news of its peer.
@@ -188,22 +209,22 @@ type RenewSession struct {
 // Validate implements Command.
 func (c RenewSession) Validate() error {
 	if c.Session.IsZero() {
-		return invalid("no session")
+		return errors.New("no session")
 	}
-	return within("refusal to lead", c.Refuses, 0, maxRefusal)
+	return valid.Length("refusal to lead", c.Refuses, 0, maxRefusal)
 }
 
 func applyRenewSession(t *txn, c RenewSession) Result {
 	s, ok := t.peers.memberSession(c.Session)
 	if !ok {
-		return refuse(SessionEnded, "session %v has ended", c.Session)
+		return entry.Refuse(SessionEnded, "session %v has ended", c.Session)
 	}
 	s.Applied, s.WallMillis, s.SkewMillis, s.Refuses = c.Applied, c.WallMillis, t.skew(c.WallMillis), c.Refuses
 	s.NoIronic = c.NoIronic
-	s.Behind = t.position.Index - min(c.Applied, t.position.Index)
+	s.Behind = t.Position.Index - min(c.Applied, t.Position.Index)
 	t.extend(s)
 	t.advance(s.Peer, c.Applied)
-	return done()
+	return entry.Done()
 }
 
 // EndSession ends a session before its ttl: its peer stops. Ending one that is
@@ -215,51 +236,51 @@ type EndSession struct {
 // Validate implements Command.
 func (c EndSession) Validate() error {
 	if c.Session.IsZero() {
-		return invalid("no session")
+		return errors.New("no session")
 	}
 	return nil
 }
 
 func applyEndSession(t *txn, c EndSession) Result {
-	if s, ok := t.peers.sessions.get(tokenKey(c.Session)); ok {
-		t.recordMember(ActionStopped, s.Peer)
+	if s, ok := t.peers.sessions.Get(table.TokenKey(c.Session)); ok {
+		t.recordMember(eventring.ActionStopped, s.Peer)
 	}
 	t.endSession(c.Session)
-	return done()
+	return entry.Done()
 }
 
 // endSession takes away all that lives in a session: claims, results, votes.
 func (t *txn) endSession(id fencing.Token) {
-	s, ok := t.peers.sessions.get(tokenKey(id))
+	s, ok := t.peers.sessions.Get(table.TokenKey(id))
 	if !ok {
 		return
 	}
-	t.disarm(s.Expires, dueSession, tokenKey(id))
-	t.peers.sessions.drop(tokenKey(id))
-	t.peers.sessionOf.drop([]byte(s.Peer))
+	t.Disarm(s.Expires, dueSession, table.TokenKey(id))
+	t.peers.sessions.Drop(table.TokenKey(id))
+	t.peers.sessionOf.Drop([]byte(s.Peer))
 	t.requests.dropSession(id)
 	t.loseAll(id)
 	t.dropVotesOf(id)
 }
 
 // loadSession restores one session from a snapshot.
-func loadSession(d *data, s Session) {
-	d.peers.sessions.put(tokenKey(s.ID), s)
-	d.peers.sessionOf.put([]byte(s.Peer), s.ID)
-	d.arm(s.Expires, dueSession, tokenKey(s.ID))
+func loadSession(d *txn, s Session) {
+	d.peers.sessions.Put(table.TokenKey(s.ID), s)
+	d.peers.sessionOf.Put([]byte(s.Peer), s.ID)
+	d.shared.Arm(s.Expires, dueSession, table.TokenKey(s.ID))
 }
 
 // sessionEnds ends the session of a peer that was not heard for its whole time.
 func (t *txn) sessionEnds(id []byte) {
-	if s, ok := t.peers.sessions.get(id); ok && t.peers.members.has([]byte(s.Peer)) {
-		t.recordMember(ActionLost, s.Peer)
+	if s, ok := t.peers.sessions.Get(id); ok && t.peers.members.Has([]byte(s.Peer)) {
+		t.recordMember(eventring.ActionLost, s.Peer)
 	}
-	t.endSession(tailToken(id))
+	t.endSession(table.TailToken(id))
 }
 
-func checkSessions(d *data, p *problems) {
-	p.want(d.peers.sessionOf.size() == d.peers.sessions.size(), "%d sessions belong to %d peers", d.peers.sessions.size(), d.peers.sessionOf.size())
-	for key, s := range d.peers.sessions.all() {
+func checkSessions(d *txn, p *valid.Problems) {
+	p.Want(d.peers.sessionOf.Size() == d.peers.sessions.Size(), "%d sessions belong to %d peers", d.peers.sessions.Size(), d.peers.sessionOf.Size())
+	for key, s := range d.peers.sessions.All() {
 		checkSession(d, p, key, s)
 	}
 }

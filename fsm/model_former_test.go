@@ -25,8 +25,8 @@ func (m *machine) beginsWithFormers() {
 	for _, s := range []*State{m.state, m.twin} {
 		d := *s.now
 		for id, f := range formers {
-			d.peers.removed.put([]byte(id), RemovedPeer{ID: id, Name: "host-" + id})
-			d.peers.former.put([]byte(id), FormerMember{ID: id, Name: "host-" + id, Address: f.address, Observer: id == "f2"})
+			d.peers.removed.Put([]byte(id), RemovedPeer{ID: id, Name: "host-" + id})
+			d.peers.former.Put([]byte(id), FormerMember{ID: id, Name: "host-" + id, Address: f.address, Observer: id == "f2"})
 		}
 		d.doors = d.doors.doubt(doors{})
 		s.now = &d

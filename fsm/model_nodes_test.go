@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -81,9 +82,11 @@ func (m *model) imports(c ImportRecord) Code {
 	n := m.nodes[c.Node]
 	if n != nil {
 		other := *n
-		other.Started, other.Finished, other.Begun, other.Unprocessed, other.Processed = made.Started, made.Finished, made.Begun, Hash{}, Hash{}
+		other.Started, other.Finished, other.Begun, other.Unprocessed, other.Processed = made.Started, made.Finished, made.Begun, blobs.Hash{}, blobs.Hash{}
 		other.Delivered, other.Deadline = Delivery{}, 0
-		lacks := func(has, brought Hash) bool { return has == (Hash{}) || brought == (Hash{}) || has == brought }
+		lacks := func(has, brought blobs.Hash) bool {
+			return has == (blobs.Hash{}) || brought == (blobs.Hash{}) || has == brought
+		}
 		if !reflect.DeepEqual(other, made) || !lacks(n.Unprocessed, c.Unprocessed.Hash) || !lacks(n.Processed, c.Processed.Hash) {
 			return Conflict
 		}
@@ -139,7 +142,7 @@ func (m *model) mark(c Mark) Code {
 	if r == nil {
 		return ClaimLost
 	}
-	if c.Answer == (Answer{}) && c.Processed.Hash == (Hash{}) && c.Unprocessed == (Hash{}) {
+	if c.Answer == (Answer{}) && c.Processed.Hash == (blobs.Hash{}) && c.Unprocessed == (blobs.Hash{}) {
 		return OK
 	}
 	n := m.nodes[r.node]
@@ -148,7 +151,7 @@ func (m *model) mark(c Mark) Code {
 		return IllegalTransition
 	case c.Answer != (Answer{}) && n.Delivered.Request != r.seq:
 		return Refused
-	case c.Unprocessed != (Hash{}) && !m.documents()[c.Unprocessed]:
+	case c.Unprocessed != (blobs.Hash{}) && !m.documents()[c.Unprocessed]:
 		return NotFound
 	}
 	m.save(n, c.Unprocessed, c.Processed)
@@ -158,11 +161,11 @@ func (m *model) mark(c Mark) Code {
 	return OK
 }
 
-func (m *model) save(n *Record, unprocessed Hash, processed Packed) {
-	if unprocessed != (Hash{}) {
+func (m *model) save(n *Record, unprocessed blobs.Hash, processed blobs.Packed) {
+	if unprocessed != (blobs.Hash{}) {
 		n.Unprocessed = unprocessed
 	}
-	if processed.Hash != (Hash{}) {
+	if processed.Hash != (blobs.Hash{}) {
 		n.Processed = processed.Hash
 	}
 }
@@ -222,7 +225,7 @@ func (m *model) advance(c Advance) Code {
 		return Refused
 	case c.Answer != (Answer{}) && r.event != EventProcess:
 		return Refused
-	case c.Unprocessed != (Hash{}) && !m.documents()[c.Unprocessed]:
+	case c.Unprocessed != (blobs.Hash{}) && !m.documents()[c.Unprocessed]:
 		return NotFound
 	}
 	m.save(n, c.Unprocessed, c.Processed)
@@ -265,7 +268,7 @@ func (m *model) settle(n *Record, r *modelRequest, c Advance, next NodeState) {
 // end finishes a record; a callback that was not answered yet is answered.
 func (m *model) end(n *Record, state NodeState, a Answer) {
 	n.State, n.Error, n.Finished, n.FinishedMillis, n.FinishedBeyond, n.Attributes = state, a.Message, m.now, max(m.wall, 1), 0, Attributes{}
-	if n.Delivered.Document != (Hash{}) && n.Delivered.Answer.Status == 0 {
+	if n.Delivered.Document != (blobs.Hash{}) && n.Delivered.Answer.Status == 0 {
 		n.Delivered.Answer = a
 	}
 }
@@ -284,7 +287,7 @@ func (m *model) ended() []*Record {
 	return out
 }
 
-func (m *model) deliveredTo(document Hash) []string {
+func (m *model) deliveredTo(document blobs.Hash) []string {
 	var out []string
 	for _, n := range m.nodes {
 		if n.Delivered.Document == document {

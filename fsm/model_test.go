@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // model is the state again, naively: maps and slices, no index, no sharing,
@@ -22,7 +24,7 @@ type model struct {
 	flags    modelFlags
 	sessions map[fencing.Token]*modelSession
 	settings map[string]string
-	leases   map[string]*Lease
+	leases   map[string]*leases.Lease
 	results  map[RequestID]*modelResult
 	nodes    map[string]*Record
 	queue    []*modelRequest
@@ -55,7 +57,7 @@ type modelRequest struct {
 	seq      fencing.Token
 	node     string
 	event    Event
-	document Hash
+	document blobs.Hash
 	attempts int
 	claim    fencing.Token
 	session  fencing.Token
@@ -66,7 +68,7 @@ func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim}
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": Version}, removed: map[string]bool{}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), flags: newModelFlags(), keys: newModelKeys(), zoned: modelZones{},
+		leases: map[string]*leases.Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), flags: newModelFlags(), keys: newModelKeys(), zoned: modelZones{},
 	}
 }
 
@@ -149,7 +151,7 @@ func (m *model) expire() {
 	}
 	for _, l := range m.leases {
 		if l.Holder != "" && l.Expires <= m.now {
-			*l = Lease{Name: l.Name, Token: l.Token}
+			*l = leases.Lease{Name: l.Name, Token: l.Token}
 		}
 	}
 	m.expireFailover()
@@ -165,8 +167,8 @@ func (m *model) sweep() {
 }
 
 // documents are those that something refers to: no others are stored.
-func (m *model) documents() map[Hash]bool {
-	refs := map[Hash]bool{}
+func (m *model) documents() map[blobs.Hash]bool {
+	refs := map[blobs.Hash]bool{}
 	for _, n := range m.nodes {
 		refs[n.Unprocessed], refs[n.Processed] = true, true
 	}
@@ -176,7 +178,7 @@ func (m *model) documents() map[Hash]bool {
 	for _, r := range m.kept() {
 		refs[r.Document] = true
 	}
-	delete(refs, Hash{})
+	delete(refs, blobs.Hash{})
 	return refs
 }
 
@@ -278,7 +280,7 @@ func (m *model) execute(c Command) Code {
 		return m.operates(c)
 	case OpenSession, RenewSession, EndSession, RemoveMember:
 		return m.peer(c)
-	case GrantLease, RenewLease, ReleaseLease, DeleteLease:
+	case leases.Grant, leases.Renew, leases.Release, leases.Delete:
 		return m.lease(c)
 	case CreateRule, DeleteRule, DeleteRules:
 		return m.rule(c)
@@ -387,31 +389,31 @@ func (m *model) endSessionOf(peer string) {
 
 func (m *model) lease(c Command) Code {
 	switch c := c.(type) {
-	case GrantLease:
+	case leases.Grant:
 		old := m.leases[c.Name]
 		switch {
 		case old == nil || old.Holder == "", old.Holder == c.Holder && c.Takeover && (old.Client == "" || old.Client != m.header.Client):
-			m.leases[c.Name] = &Lease{Name: c.Name, Holder: c.Holder, Token: m.token(), TTL: c.TTL, Expires: m.now.Add(c.TTL), Client: m.header.Client}
+			m.leases[c.Name] = &leases.Lease{Name: c.Name, Holder: c.Holder, Token: m.token(), TTL: c.TTL, Expires: m.now.Add(c.TTL), Client: m.header.Client}
 		case old.Holder == c.Holder && old.Client != "" && old.Client == m.header.Client:
 		default:
 			return Conflict
 		}
-	case RenewLease:
+	case leases.Renew:
 		l, code := m.own(c.Name, c.Holder, c.Token)
 		if code == OK {
 			l.Expires = m.now.Add(l.TTL)
 		}
 		return code
-	case ReleaseLease:
+	case leases.Release:
 		l, code := m.own(c.Name, c.Holder, c.Token)
 		if code == Expired && l.Token == c.Token {
 			return OK
 		}
 		if code == OK {
-			*l = Lease{Name: l.Name, Token: l.Token}
+			*l = leases.Lease{Name: l.Name, Token: l.Token}
 		}
 		return code
-	case DeleteLease:
+	case leases.Delete:
 		if m.leases[c.Name] == nil {
 			return NotFound
 		}
@@ -423,7 +425,7 @@ func (m *model) lease(c Command) Code {
 	return OK
 }
 
-func (m *model) own(name, holder string, token fencing.Token) (*Lease, Code) {
+func (m *model) own(name, holder string, token fencing.Token) (*leases.Lease, Code) {
 	l := m.leases[name]
 	switch {
 	case l == nil:

@@ -1,6 +1,13 @@
 package fsm
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
 
 // Texts of the contract for ends that carry no reason of their own.
 const (
@@ -16,9 +23,9 @@ type Advance struct {
 	Error string `cbor:"3,keyasint,omitempty"` // why, for events that end in error
 	// Attributes, if present, replace the record's. So do the documents:
 	// Unprocessed names one that is stored, the request's; Processed is new.
-	Attributes  *Attributes `cbor:"4,keyasint,omitempty"`
-	Unprocessed Hash        `cbor:"5,keyasint,omitzero"`
-	Processed   Packed      `cbor:"6,keyasint,omitzero"`
+	Attributes  *Attributes  `cbor:"4,keyasint,omitempty"`
+	Unprocessed blobs.Hash   `cbor:"5,keyasint,omitzero"`
+	Processed   blobs.Packed `cbor:"6,keyasint,omitzero"`
 	// Consume ends the request and its claim as well.
 	Consume bool `cbor:"7,keyasint,omitempty"`
 	// Hook is what the worker is about to do next, as in Mark. It is lost on a
@@ -43,23 +50,23 @@ func (c Advance) Validate() error {
 	case EventStart, EventWait, EventProcess, EventFinish, EventAbort, EventAbortEnd, EventTimeout, EventReapply:
 	case EventError:
 		if c.Error == "" {
-			return invalid("an error without a reason")
+			return errors.New("an error without a reason")
 		}
 	default:
-		return invalid("event %v does not come from a worker", c.Event)
+		return fmt.Errorf("event %v does not come from a worker", c.Event)
 	}
 	if c.Attributes != nil {
 		if err := c.Attributes.validate(); err != nil {
 			return err
 		}
 	}
-	if err := within("error", c.Error, 0, maxErrorText); err != nil {
+	if err := valid.Length("error", c.Error, 0, maxErrorText); err != nil {
 		return err
 	}
-	if err := within("hook", c.Hook, 0, MaxHook); err != nil {
+	if err := valid.Length("hook", c.Hook, 0, MaxHook); err != nil {
 		return err
 	}
-	return errors.Join(c.Processed.validate(), c.Answer.validate())
+	return errors.Join(c.Processed.Validate(), c.Answer.validate())
 }
 
 func applyAdvance(t *txn, c Advance) Result {
@@ -67,16 +74,16 @@ func applyAdvance(t *txn, c Advance) Result {
 	if !ok {
 		return lost(c.Claim)
 	}
-	rec, _ := t.nodes.records.get([]byte(claim.Node))
+	rec, _ := t.nodes.records.Get([]byte(claim.Node))
 	out := Transition(rec.State, c.Event, FromQueue)
 	switch {
-	case out.Verdict != Move, r.Sequence < rec.Begun, c.Event == EventTimeout && rec.Deadline.After(t.now()):
+	case out.Verdict != Move, r.Sequence < rec.Begun, c.Event == EventTimeout && rec.Deadline.After(t.Now()):
 		return illegal(rec.State, c.Event)
 	case c.Event.asked() && c.Event != r.Event:
-		return refuse(Refused, "the claimed request is '%v', not '%v'", r.Event, c.Event)
+		return entry.Refuse(Refused, "the claimed request is '%v', not '%v'", r.Event, c.Event)
 	case !c.Answer.IsZero() && r.Event != EventProcess:
-		return refuse(Refused, "the claimed request is '%v', which nobody waits for an answer of", r.Event)
-	case !t.stored(c.Unprocessed):
+		return entry.Refuse(Refused, "the claimed request is '%v', which nobody waits for an answer of", r.Event)
+	case !t.blobs.Stored(c.Unprocessed):
 		return notStored(c.Unprocessed)
 	}
 	next := t.advanced(rec, r, c, out.Next)
@@ -89,7 +96,7 @@ func applyAdvance(t *txn, c Advance) Result {
 	case c.Hook != "":
 		t.queue.noteHook(r, c.Hook)
 	}
-	return answer(Advanced{From: rec.State, To: out.Next})
+	return entry.Answer(Advanced{From: rec.State, To: out.Next})
 }
 
 // asked reports whether the event is what a request asks for, rather than the
@@ -110,8 +117,8 @@ func (t *txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) R
 	if next == NodeStarting && !from.Active() {
 		// The specification's Inspect of an ended introspection. Its deadline
 		// is as far away as it was at first.
-		rec.Deadline = t.now().Add(rec.Deadline.Sub(rec.Started))
-		rec.Started, rec.StartedMillis, rec.StartedBeyond = t.now(), t.header.WallMillis, 0
+		rec.Deadline = t.Now().Add(rec.Deadline.Sub(rec.Started))
+		rec.Started, rec.StartedMillis, rec.StartedBeyond = t.Now(), t.Header.WallMillis, 0
 		rec.Finished, rec.FinishedMillis, rec.FinishedBeyond, rec.Error = 0, 0, 0, ""
 	}
 	return t.move(rec, c.Event, next, t.reason(c, r, from))

@@ -3,6 +3,11 @@ package fsm
 import (
 	"errors"
 	"unicode/utf8"
+
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // TakeCallback is Enqueue of a callback by a peer that has looked at it and has a
@@ -11,8 +16,8 @@ import (
 // has begun, all in this entry. Else the callback is queued for any worker, or
 // joined, as by Enqueue. Its Value is a Taken.
 type TakeCallback struct {
-	Node     string `cbor:"1,keyasint"`
-	Document Packed `cbor:"2,keyasint"`
+	Node     string       `cbor:"1,keyasint"`
+	Document blobs.Packed `cbor:"2,keyasint"`
 	// Keep makes the document the record's Unprocessed. Hook is that of Advance.
 	Keep bool   `cbor:"3,keyasint,omitempty"`
 	Hook string `cbor:"4,keyasint,omitempty"`
@@ -37,13 +42,13 @@ func (c TakeCallback) enqueue() Enqueue {
 }
 
 func applyTakeCallback(t *txn, c TakeCallback) Result {
-	s, live := t.peers.sessions.get(tokenKey(t.header.Session))
+	s, live := t.peers.sessions.Get(table.TokenKey(t.Header.Session))
 	if !live {
-		return refuse(SessionEnded, "a claim needs a live session, %v is none", t.header.Session)
+		return entry.Refuse(SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
 	}
-	rec, _ := t.nodes.records.get([]byte(c.Node))
+	rec, _ := t.nodes.records.Get([]byte(c.Node))
 	if t.expects(rec, c.Document.Hash) {
-		return answer(t.take(s, rec, c))
+		return entry.Answer(t.take(s, rec, c))
 	}
 	res := applyEnqueue(t, c.enqueue())
 	if res.Code != OK {
@@ -53,32 +58,32 @@ func applyTakeCallback(t *txn, c TakeCallback) Result {
 	if err := res.Decode(&taken.Queued); err != nil {
 		panic(err) // it was encoded just now
 	}
-	return answer(taken)
+	return entry.Answer(taken)
 }
 
 // expects reports whether a node waits for a callback, this one was not met
 // before, and nothing else is to be done to the node first.
-func (t *txn) expects(rec Record, document Hash) bool {
-	return Transition(rec.State, EventProcess, FromQueue) == to(NodeProcessing) && rec.Deadline.After(t.now()) &&
-		rec.Delivered.Document != document && t.queue.head(rec.Node).IsZero() && t.queue.requests.size() < MaxQueue
+func (t *txn) expects(rec Record, document blobs.Hash) bool {
+	return Transition(rec.State, EventProcess, FromQueue) == to(NodeProcessing) && rec.Deadline.After(t.Now()) &&
+		rec.Delivered.Document != document && t.queue.head(rec.Node).IsZero() && t.queue.requests.Size() < MaxQueue
 }
 
 // take queues a callback that is claimed, and begins its processing.
 func (t *txn) take(s Session, rec Record, c TakeCallback) Taken {
 	r := t.requested(rec.Node, EventProcess, c.Document.Hash)
-	claim := r.claimed(s, t.token, t.now())
+	claim := r.claimed(s, t.Token, t.Now())
 	r.Hook = c.Hook
-	t.ref(r.Document, c.Document)
-	t.queue.requests.put(tokenKey(r.Sequence), r)
-	t.queue.byNode.put(nodeKey(r.Node, r.Sequence), none{})
-	t.queue.claims.put(tokenKey(r.Sequence), claim)
-	t.queue.claimOf.put([]byte(r.Node), r.Sequence)
+	t.blobs.Ref(r.Document, c.Document)
+	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
+	t.queue.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
+	t.queue.claims.Put(table.TokenKey(r.Sequence), claim)
+	t.queue.claimOf.Put([]byte(r.Node), r.Sequence)
 	begin := Advance{Event: EventProcess}
 	if c.Keep {
 		begin.Unprocessed = r.Document
 	}
 	next := t.advanced(rec, r, begin, NodeProcessing)
-	t.putRecord(next, Packed{})
+	t.putRecord(next, blobs.Packed{})
 	t.recordStep(rec, next, EventProcess, t.nameOf(s.Peer))
 	return Taken{Queued: Queued{Request: r.Sequence}, Claimed: &ClaimedRequest{Claim: claim, Request: r}}
 }
@@ -103,13 +108,13 @@ func applyDecline(t *txn, c Decline) Result {
 		t.queue.noteHook(r, c.Hook)
 	}
 	t.lose(claim)
-	return done()
+	return entry.Done()
 }
 
 // validHook accepts the name of a hook, or none.
 func validHook(hook string) error {
 	if !utf8.ValidString(hook) {
-		return invalid("the name of a hook is not UTF-8")
+		return errors.New("the name of a hook is not UTF-8")
 	}
-	return within("hook", hook, 0, MaxHook)
+	return valid.Length("hook", hook, 0, MaxHook)
 }

@@ -1,6 +1,13 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fsm/fencing"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
 
 // Statuses that the state machine itself gives a callback.
 const (
@@ -11,7 +18,7 @@ const (
 // Delivery is one callback: its document, the request that brought it, and
 // what it is answered.
 type Delivery struct {
-	Document Hash          `cbor:"1,keyasint,omitzero"`
+	Document blobs.Hash    `cbor:"1,keyasint,omitzero"`
 	Request  fencing.Token `cbor:"2,keyasint,omitempty"` // sequence in the queue
 	// Answer is known before the callback is answered, so that a repeat gets
 	// the same; it is never changed once it is known.
@@ -48,11 +55,11 @@ func (a Answer) validate() error {
 	case a.IsZero():
 		return nil
 	case a.Status == statusOK && a.Message != "":
-		return invalid("an answer of status 200 carries a message")
+		return errors.New("an answer of status 200 carries a message")
 	case a.Status != statusOK && (a.Status < 400 || a.Status > 599):
-		return invalid("a callback is answered 200 or 400 to 599, not %d", a.Status)
+		return fmt.Errorf("a callback is answered 200 or 400 to 599, not %d", a.Status)
 	case a.Status != statusOK && a.Message == "":
-		return invalid("an answer of status %d without a message", a.Status)
+		return fmt.Errorf("an answer of status %d without a message", a.Status)
 	}
-	return within("answer", a.Message, 0, maxErrorText)
+	return valid.Length("answer", a.Message, 0, maxErrorText)
 }

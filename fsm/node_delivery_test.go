@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -118,7 +119,7 @@ func TestCallbackRefusedBeforeItsProcessingIsDelivered(t *testing.T) {
 func TestRepeatIsFoundByItsDocument(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
-	doc := HashOf([]byte("doc"))
+	doc := blobs.HashOf([]byte("doc"))
 	r.processing(s, nodeA, "doc")
 	r.processing(s, nodeB, "doc") // a ramdisk that knows nothing of its machine
 	if got := r.view().NodesByDelivery(doc); !slices.Equal(got, []string{nodeA, nodeB}) {
@@ -138,7 +139,7 @@ func TestRepeatIsFoundByItsDocument(t *testing.T) {
 	if got := r.view().NodesByDelivery(doc); got != nil {
 		t.Errorf("when gone: %v", got)
 	}
-	if got := r.view().NodesByDelivery(Hash{}); got != nil {
+	if got := r.view().NodesByDelivery(blobs.Hash{}); got != nil {
 		t.Errorf("of no document: %v", got)
 	}
 }

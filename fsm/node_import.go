@@ -2,7 +2,13 @@ package fsm
 
 import (
 	"errors"
+	"fmt"
 	"unicode/utf8"
+
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // microsInMilli is how many microseconds a millisecond has.
@@ -26,8 +32,8 @@ type ImportRecord struct {
 	FinishedMicros int64 `cbor:"6,keyasint"`
 	// The documents are those of Record; without an Unprocessed one, Processed is
 	// the changes to an empty document.
-	Unprocessed Packed `cbor:"7,keyasint,omitzero"`
-	Processed   Packed `cbor:"8,keyasint,omitzero"`
+	Unprocessed blobs.Packed `cbor:"7,keyasint,omitzero"`
+	Processed   blobs.Packed `cbor:"8,keyasint,omitzero"`
 }
 
 // Imported tells what ImportRecord did.
@@ -40,17 +46,17 @@ type Imported struct {
 func (c ImportRecord) Validate() error {
 	switch {
 	case c.State != NodeFinished && c.State != NodeError:
-		return invalid("an introspection that is %v has not ended", c.State)
+		return fmt.Errorf("an introspection that is %v has not ended", c.State)
 	case (c.State == NodeError) != (c.Error != ""):
-		return invalid("an introspection is %v with the error %q", c.State, c.Error)
+		return fmt.Errorf("an introspection is %v with the error %q", c.State, c.Error)
 	case !utf8.ValidString(c.Error):
-		return invalid("the error is not UTF-8")
+		return errors.New("the error is not UTF-8")
 	case c.StartedMicros < 0 || c.StartedMicros > maxImportedMicros:
-		return invalid("the start is out of range: %d Unix microseconds", c.StartedMicros)
+		return fmt.Errorf("the start is out of range: %d Unix microseconds", c.StartedMicros)
 	case c.FinishedMicros < microsInMilli || c.FinishedMicros > maxImportedMicros:
-		return invalid("the end is out of range: %d Unix microseconds", c.FinishedMicros)
+		return fmt.Errorf("the end is out of range: %d Unix microseconds", c.FinishedMicros)
 	}
-	return errors.Join(validNode(c.Node), within("error", c.Error, 0, maxErrorText), c.Unprocessed.validate(), c.Processed.validate())
+	return errors.Join(valid.Node(c.Node), valid.Length("error", c.Error, 0, maxErrorText), c.Unprocessed.Validate(), c.Processed.Validate())
 }
 
 func applyImportRecord(t *txn, c ImportRecord) Result {
@@ -60,9 +66,9 @@ func applyImportRecord(t *txn, c ImportRecord) Result {
 	}
 	if did.Created {
 		rec = c.record()
-		rec.Started, rec.Finished, rec.Begun = t.now(), t.now(), t.token
-		t.putRecord(rec, Packed{})
-		t.recordNode(ActionImported, rec.Node, rec.State.String(), t.proposer())
+		rec.Started, rec.Finished, rec.Begun = t.Now(), t.Now(), t.Token
+		t.putRecord(rec, blobs.Packed{})
+		t.recordNode(eventring.ActionImported, rec.Node, rec.State.String(), t.proposer())
 	}
 	if rec.Unprocessed.IsZero() && !c.Unprocessed.IsZero() {
 		rec.Unprocessed = c.Unprocessed.Hash
@@ -72,32 +78,32 @@ func applyImportRecord(t *txn, c ImportRecord) Result {
 		rec.Processed = c.Processed.Hash
 		t.putRecord(rec, c.Processed)
 	}
-	return answer(did)
+	return entry.Answer(did)
 }
 
 // imports finds the record of the command's node and says what the command would
 // do to it.
 func (d *data) imports(c ImportRecord) (rec Record, did Imported, refused Result) {
-	rec, known := d.nodes.records.get([]byte(c.Node))
+	rec, known := d.nodes.records.Get([]byte(c.Node))
 	switch {
 	case known && !c.tells(rec):
-		return rec, did, refuse(Conflict, "node %s has a record of another introspection here, which is %v", c.Node, rec.State)
-	case !known && d.nodes.records.size() >= MaxNodes:
-		return rec, did, refuse(TableFull, "%d nodes are recorded, which is the most", MaxNodes)
+		return rec, did, entry.Refuse(Conflict, "node %s has a record of another introspection here, which is %v", c.Node, rec.State)
+	case !known && d.nodes.records.Size() >= MaxNodes:
+		return rec, did, entry.Refuse(TableFull, "%d nodes are recorded, which is the most", MaxNodes)
 	}
 	did.Created = !known
-	for _, pair := range [...][2]Hash{{rec.Unprocessed, c.Unprocessed.Hash}, {rec.Processed, c.Processed.Hash}} {
+	for _, pair := range [...][2]blobs.Hash{{rec.Unprocessed, c.Unprocessed.Hash}, {rec.Processed, c.Processed.Hash}} {
 		if pair[0].IsZero() && !pair[1].IsZero() {
 			did.Documents++
 		}
 	}
-	return rec, did, done()
+	return rec, did, entry.Done()
 }
 
 // Imports tells what an ImportRecord would do if it were applied now, or the
 // *Error that it would be refused with.
 func (v View) Imports(c ImportRecord) (Imported, error) {
-	_, did, refused := v.d.imports(c)
+	_, did, refused := v.data.imports(c)
 	return did, refused.Err()
 }
 
@@ -121,4 +127,4 @@ func (c ImportRecord) tells(old Record) bool {
 }
 
 // compatible reports whether one document is missing or both are the same.
-func compatible(a, b Hash) bool { return a.IsZero() || b.IsZero() || a == b }
+func compatible(a, b blobs.Hash) bool { return a.IsZero() || b.IsZero() || a == b }

@@ -2,9 +2,15 @@ package fsm
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // Queued is the Value of StartIntrospection and Enqueue.
@@ -31,12 +37,12 @@ type StartIntrospection struct {
 // Validate implements Command.
 func (c StartIntrospection) Validate() error {
 	if c.Event != EventStart && c.Event != EventEnroll && c.Event != EventAdopt {
-		return invalid("event %v does not start an introspection", c.Event)
+		return fmt.Errorf("event %v does not start an introspection", c.Event)
 	}
 	if err := validTimeout(c.Timeout); err != nil {
 		return err
 	}
-	if err := validNode(c.Node); err != nil {
+	if err := valid.Node(c.Node); err != nil {
 		return err
 	}
 	return c.Attributes.validate()
@@ -44,32 +50,32 @@ func (c StartIntrospection) Validate() error {
 
 func validTimeout(d time.Duration) error {
 	if d <= 0 || d > MaxIntrospection {
-		return invalid("an introspection may take up to %v, not %v", MaxIntrospection, d)
+		return fmt.Errorf("an introspection may take up to %v, not %v", MaxIntrospection, d)
 	}
 	return nil
 }
 
 func applyStartIntrospection(t *txn, c StartIntrospection) Result {
-	old, known := t.nodes.records.get([]byte(c.Node))
+	old, known := t.nodes.records.Get([]byte(c.Node))
 	out := Transition(old.State, c.Event, FromAPI)
 	switch {
 	case out.Verdict != Move:
 		return illegal(old.State, c.Event)
-	case !known && t.nodes.records.size() >= MaxNodes:
-		return refuse(TableFull, "%d nodes are recorded, which is the most", MaxNodes)
-	case c.Event == EventStart && t.queue.requests.size() >= MaxQueue:
-		return refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
+	case !known && t.nodes.records.Size() >= MaxNodes:
+		return entry.Refuse(TableFull, "%d nodes are recorded, which is the most", MaxNodes)
+	case c.Event == EventStart && t.queue.requests.Size() >= MaxQueue:
+		return entry.Refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
 	}
 	rec := Record{
-		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot, StartedMillis: t.header.WallMillis,
-		Started: t.now(), Deadline: t.now().Add(c.Timeout), Attributes: c.Attributes, Begun: t.token,
+		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot, StartedMillis: t.Header.WallMillis,
+		Started: t.Now(), Deadline: t.Now().Add(c.Timeout), Attributes: c.Attributes, Begun: t.Token,
 	}
-	t.putRecord(rec, Packed{})
+	t.putRecord(rec, blobs.Packed{})
 	t.recordStep(old, rec, c.Event, t.proposer())
 	if c.Event != EventStart {
-		return answer(Queued{})
+		return entry.Answer(Queued{})
 	}
-	return answer(Queued{Request: t.enqueue(c.Node, c.Event, Packed{}).Sequence})
+	return entry.Answer(Queued{Request: t.enqueue(c.Node, c.Event, blobs.Packed{}).Sequence})
 }
 
 // Enqueue asks for something to be done to a node that has a record. Its Value
@@ -80,7 +86,7 @@ type Enqueue struct {
 	Event Event  `cbor:"2,keyasint"` // process, abort, reapply, timeout or delete
 	// Document is what a process works on, and what a reapply works on in the
 	// place of the stored one.
-	Document Packed        `cbor:"3,keyasint,omitzero"`
+	Document blobs.Packed  `cbor:"3,keyasint,omitzero"`
 	Timeout  time.Duration `cbor:"4,keyasint,omitempty"` // of a reapply, until its deadline
 }
 
@@ -89,7 +95,7 @@ func (c Enqueue) Validate() error {
 	switch c.Event {
 	case EventProcess:
 		if c.Document.IsZero() {
-			return invalid("a callback without a document")
+			return errors.New("a callback without a document")
 		}
 	case EventReapply:
 		if err := validTimeout(c.Timeout); err != nil {
@@ -97,42 +103,42 @@ func (c Enqueue) Validate() error {
 		}
 	case EventAbort, EventTimeout, EventDelete:
 		if !c.Document.IsZero() {
-			return invalid("event %v takes no document", c.Event)
+			return fmt.Errorf("event %v takes no document", c.Event)
 		}
 	default:
-		return invalid("event %v is not for the queue", c.Event)
+		return fmt.Errorf("event %v is not for the queue", c.Event)
 	}
-	return errors.Join(validNode(c.Node), c.Document.validate())
+	return errors.Join(valid.Node(c.Node), c.Document.Validate())
 }
 
 func applyEnqueue(t *txn, c Enqueue) Result {
-	rec, known := t.nodes.records.get([]byte(c.Node))
+	rec, known := t.nodes.records.Get([]byte(c.Node))
 	if !known {
-		return refuse(NotFound, "Could not find node %s in cache", c.Node)
+		return entry.Refuse(NotFound, "Could not find node %s in cache", c.Node)
 	}
 	if joined, ok := t.joined(rec, c); ok {
-		return answer(Queued{Request: joined, Joined: true})
+		return entry.Answer(Queued{Request: joined, Joined: true})
 	}
 	out := Transition(rec.State, c.Event, FromAPI)
-	_, claimed := t.queue.claimOf.get([]byte(c.Node))
+	_, claimed := t.queue.claimOf.Get([]byte(c.Node))
 	switch {
 	case out.Verdict == Locked, claimed && (c.Event == EventAbort || c.Event == EventReapply):
-		return refuse(Conflict, "node %s is locked by what runs for it; retry later", c.Node)
+		return entry.Refuse(Conflict, "node %s is locked by what runs for it; retry later", c.Node)
 	case out.Verdict == Refuse:
 		return illegal(rec.State, c.Event)
 	case out.Verdict == Ignore:
-		return answer(Queued{})
-	case c.Event == EventTimeout && rec.Deadline.After(t.now()):
-		return refuse(Refused, "the introspection of node %s has until %v", c.Node, rec.Deadline)
-	case t.queue.requests.size() >= MaxQueue:
-		return refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
+		return entry.Answer(Queued{})
+	case c.Event == EventTimeout && rec.Deadline.After(t.Now()):
+		return entry.Refuse(Refused, "the introspection of node %s has until %v", c.Node, rec.Deadline)
+	case t.queue.requests.Size() >= MaxQueue:
+		return entry.Refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
 	}
 	if out.Verdict == Move {
 		next := t.accepted(rec, c, out.Next)
-		t.putRecord(next, Packed{})
+		t.putRecord(next, blobs.Packed{})
 		t.recordStep(rec, next, c.Event, t.proposer())
 	}
-	return answer(Queued{Request: t.enqueue(c.Node, c.Event, c.Document).Sequence})
+	return entry.Answer(Queued{Request: t.enqueue(c.Node, c.Event, c.Document).Sequence})
 }
 
 // joined finds the request that asks for the same: a repeated callback, and a
@@ -152,8 +158,8 @@ func (t *txn) joined(rec Record, c Enqueue) (fencing.Token, bool) {
 func (t *txn) accepted(rec Record, c Enqueue, next NodeState) Record {
 	rec = t.move(rec, c.Event, next, "")
 	if next == NodeReapplying {
-		rec.Started, rec.StartedMillis, rec.StartedBeyond = t.now(), t.header.WallMillis, 0
-		rec.Deadline = t.now().Add(c.Timeout)
+		rec.Started, rec.StartedMillis, rec.StartedBeyond = t.Now(), t.Header.WallMillis, 0
+		rec.Deadline = t.Now().Add(c.Timeout)
 	}
 	return rec
 }
@@ -167,29 +173,29 @@ type DeleteNode struct {
 }
 
 // Validate implements Command.
-func (c DeleteNode) Validate() error { return validNode(c.Node) }
+func (c DeleteNode) Validate() error { return valid.Node(c.Node) }
 
 func applyDeleteNode(t *txn, c DeleteNode) Result {
-	rec, known := t.nodes.records.get([]byte(c.Node))
+	rec, known := t.nodes.records.Get([]byte(c.Node))
 	claim, r, held := t.held(c.Claim)
 	switch {
 	case !c.Claim.IsZero() && (!held || claim.Node != c.Node):
 		return lost(c.Claim)
 	case !known:
-		return refuse(NotFound, "Could not find node %s in cache", c.Node)
+		return entry.Refuse(NotFound, "Could not find node %s in cache", c.Node)
 	case held && r.Sequence < rec.Begun:
 		return illegal(rec.State, EventDelete) // what it was found by is history
-	case !held && (rec.State.Active() || t.queue.claimOf.has([]byte(c.Node))):
-		return refuse(Conflict, "node %s is %v or locked; delete it through the queue", c.Node, rec.State)
+	case !held && (rec.State.Active() || t.queue.claimOf.Has([]byte(c.Node))):
+		return entry.Refuse(Conflict, "node %s is %v or locked; delete it through the queue", c.Node, rec.State)
 	}
 	if held {
 		t.queue.dropClaim(claim)
 	}
-	for key := range t.queue.byNode.under([]byte(c.Node)) {
-		r, _ := t.queue.requests.get(tokenKey(tailToken(key)))
+	for key := range t.queue.byNode.Under([]byte(c.Node)) {
+		r, _ := t.queue.requests.Get(table.TokenKey(table.TailToken(key)))
 		t.dequeue(r)
 	}
 	t.dropRecord(c.Node)
-	t.recordNode(ActionDeleted, c.Node, rec.State.String(), t.proposer())
-	return done()
+	t.recordNode(eventring.ActionDeleted, c.Node, rec.State.String(), t.proposer())
+	return entry.Done()
 }

@@ -5,21 +5,24 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 var queueDomain = domain{
-	verbs: []row{
-		verb(62, "claim requests", applyClaimRequests),
-		verb(64, "mark", applyMark),
-		verb(65, "consume", applyConsume),
-		verb(66, "release", applyRelease),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(62, "claim requests", applyClaimRequests),
+		entry.NewVerb(64, "mark", applyMark),
+		entry.NewVerb(65, "consume", applyConsume),
+		entry.NewVerb(66, "release", applyRelease),
 	},
-	sections: []section{
-		many('q', "queue", func(d *data) table[QueuedRequest] { return d.queue.requests }, loadRequest),
-		many('c', "claims", func(d *data) table[Claim] { return d.queue.claims }, loadClaim),
+	Sections: []entry.Section[*txn]{
+		entry.Many('q', "queue", func(d *txn) table.Of[QueuedRequest] { return d.queue.requests }, loadRequest),
+		entry.Many('c', "claims", func(d *txn) table.Of[Claim] { return d.queue.claims }, loadClaim),
 	},
-	check: checkQueue,
+	Check: checkQueue,
 }
 
 // Bounds of the queue (docs/design.md#workers).
@@ -39,7 +42,7 @@ type QueuedRequest struct {
 	Sequence fencing.Token `cbor:"1,keyasint"` // token of the entry that queued it
 	Node     string        `cbor:"2,keyasint"`
 	Event    Event         `cbor:"3,keyasint"`
-	Document Hash          `cbor:"4,keyasint,omitzero"` // what came with it
+	Document blobs.Hash    `cbor:"4,keyasint,omitzero"` // what came with it
 	// Attempts counts the claims so far, Peers names who made them, and Hook
 	// is the last thing that one of them was at.
 	Attempts int           `cbor:"5,keyasint,omitempty"`
@@ -75,44 +78,44 @@ func (c Claim) Hold() Hold { return Hold{Request: c.Request, Token: c.Token} }
 
 // queue holds the requests and who works on them.
 type queue struct {
-	requests table[QueuedRequest] // by sequence
-	byNode   table[none]          // node, sequence
-	ready    table[none]          // sequence: the first request of every node, where that is free
-	claims   table[Claim]         // by request
-	claimOf  table[fencing.Token] // request, by node
+	requests table.Of[QueuedRequest] // by sequence
+	byNode   table.Of[table.None]    // node, sequence
+	ready    table.Of[table.None]    // sequence: the first request of every node, where that is free
+	claims   table.Of[Claim]         // by request
+	claimOf  table.Of[fencing.Token] // request, by node
 }
 
 func newQueue() queue {
 	return queue{
-		requests: newTable[QueuedRequest](), byNode: newTable[none](), ready: newTable[none](),
-		claims: newTable[Claim](), claimOf: newTable[fencing.Token](),
+		requests: table.New[QueuedRequest](), byNode: table.New[table.None](), ready: table.New[table.None](),
+		claims: table.New[Claim](), claimOf: table.New[fencing.Token](),
 	}
 }
 
 // head returns the sequence of a node's first request, zero if it has none.
 func (q *queue) head(node string) fencing.Token {
-	for key := range q.byNode.under([]byte(node)) {
-		return tailToken(key)
+	for key := range q.byNode.Under([]byte(node)) {
+		return table.TailToken(key)
 	}
 	return 0
 }
 
 // offer makes a node's first request ready unless the node is claimed.
 func (q *queue) offer(node string) {
-	if head := q.head(node); !head.IsZero() && !q.claimOf.has([]byte(node)) {
-		q.ready.put(tokenKey(head), none{})
+	if head := q.head(node); !head.IsZero() && !q.claimOf.Has([]byte(node)) {
+		q.ready.Put(table.TokenKey(head), table.None{})
 	}
 }
 
 func (q *queue) putClaim(c Claim) {
-	q.ready.drop(tokenKey(c.Request))
-	q.claims.put(tokenKey(c.Request), c)
-	q.claimOf.put([]byte(c.Node), c.Request)
+	q.ready.Drop(table.TokenKey(c.Request))
+	q.claims.Put(table.TokenKey(c.Request), c)
+	q.claimOf.Put([]byte(c.Node), c.Request)
 }
 
 // claim finds a live claim by its name.
 func (q *queue) claim(h Hold) (Claim, bool) {
-	c, ok := q.claims.get(tokenKey(h.Request))
+	c, ok := q.claims.Get(table.TokenKey(h.Request))
 	if !ok || c.Token != h.Token {
 		return Claim{}, false
 	}
@@ -122,18 +125,18 @@ func (q *queue) claim(h Hold) (Claim, bool) {
 // noteHook stores what is about to be done for a request.
 func (q *queue) noteHook(r QueuedRequest, hook string) {
 	r.Hook = hook
-	q.requests.put(tokenKey(r.Sequence), r)
+	q.requests.Put(table.TokenKey(r.Sequence), r)
 }
 
 func (q *queue) dropClaim(c Claim) {
-	q.claims.drop(tokenKey(c.Request))
-	q.claimOf.drop([]byte(c.Node))
+	q.claims.Drop(table.TokenKey(c.Request))
+	q.claimOf.Drop([]byte(c.Node))
 }
 
 // pending finds a request of a node that already asks for the same.
-func (q *queue) pending(node string, event Event, document Hash) (QueuedRequest, bool) {
-	for key := range q.byNode.under([]byte(node)) {
-		r, _ := q.requests.get(tokenKey(tailToken(key)))
+func (q *queue) pending(node string, event Event, document blobs.Hash) (QueuedRequest, bool) {
+	for key := range q.byNode.Under([]byte(node)) {
+		r, _ := q.requests.Get(table.TokenKey(table.TailToken(key)))
 		if r.Event == event && r.Document == document {
 			return r, true
 		}
@@ -142,41 +145,41 @@ func (q *queue) pending(node string, event Event, document Hash) (QueuedRequest,
 }
 
 // requested is a request that this entry makes.
-func (t *txn) requested(node string, event Event, document Hash) QueuedRequest {
+func (t *txn) requested(node string, event Event, document blobs.Hash) QueuedRequest {
 	return QueuedRequest{
-		Sequence: t.token, Node: node, Event: event, Document: document,
-		Queued: t.now(), Wall: t.header.WallMillis,
+		Sequence: t.Token, Node: node, Event: event, Document: document,
+		Queued: t.Now(), Wall: t.Header.WallMillis,
 	}
 }
 
 // enqueue adds a request for a node under this entry's token, with the document
 // that the entry brings for it.
-func (t *txn) enqueue(node string, event Event, document Packed) QueuedRequest {
+func (t *txn) enqueue(node string, event Event, document blobs.Packed) QueuedRequest {
 	r := t.requested(node, event, document.Hash)
-	t.ref(document.Hash, document)
-	t.queue.requests.put(tokenKey(r.Sequence), r)
-	t.queue.byNode.put(nodeKey(node, r.Sequence), none{})
+	t.blobs.Ref(document.Hash, document)
+	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
+	t.queue.byNode.Put(table.NameKey(node, r.Sequence), table.None{})
 	t.queue.offer(node)
 	return r
 }
 
 // dequeue removes a request that no worker holds any more.
 func (d *data) dequeue(r QueuedRequest) {
-	d.queue.requests.drop(tokenKey(r.Sequence))
-	d.queue.byNode.drop(nodeKey(r.Node, r.Sequence))
-	d.queue.ready.drop(tokenKey(r.Sequence))
-	d.unref(r.Document)
+	d.queue.requests.Drop(table.TokenKey(r.Sequence))
+	d.queue.byNode.Drop(table.NameKey(r.Node, r.Sequence))
+	d.queue.ready.Drop(table.TokenKey(r.Sequence))
+	d.blobs.Unref(r.Document)
 	d.queue.offer(r.Node)
 }
 
 // giveBack frees a claimed request in good order: the attempt does not count,
 // since nothing was left half done.
 func (d *data) giveBack(c Claim) {
-	r, _ := d.queue.requests.get(tokenKey(c.Request))
+	r, _ := d.queue.requests.Get(table.TokenKey(c.Request))
 	r.Claim = 0
 	r.Attempts--
 	r.Peers = slices.Clone(r.Peers[:len(r.Peers)-1])
-	d.queue.requests.put(tokenKey(r.Sequence), r)
+	d.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	d.queue.dropClaim(c)
 	d.queue.offer(c.Node)
 }
@@ -184,24 +187,24 @@ func (d *data) giveBack(c Claim) {
 // lose frees a request whose claim ended with its session. After the last
 // attempt the node ends in error instead.
 func (t *txn) lose(c Claim) {
-	r, _ := t.queue.requests.get(tokenKey(c.Request))
+	r, _ := t.queue.requests.Get(table.TokenKey(c.Request))
 	t.queue.dropClaim(c)
 	if r.Attempts >= MaxAttempts {
 		t.giveUp(r)
 		return
 	}
 	r.Claim = 0
-	t.queue.requests.put(tokenKey(r.Sequence), r)
+	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	t.queue.offer(c.Node)
 }
 
 // giveUp ends a request that killed its workers, and its node's introspection
 // with it unless that is over already.
 func (t *txn) giveUp(r QueuedRequest) {
-	rec, _ := t.nodes.records.get([]byte(r.Node))
+	rec, _ := t.nodes.records.Get([]byte(r.Node))
 	if out := Transition(rec.State, EventGiveUp, FromQueue); out.Verdict == Move && r.Sequence >= rec.Begun {
 		next := t.move(rec, EventGiveUp, out.Next, t.obituary(r, "was given up"))
-		t.putRecord(next, Packed{})
+		t.putRecord(next, blobs.Packed{})
 		t.recordStep(rec, next, EventGiveUp, "")
 	}
 	t.dequeue(r)
@@ -211,7 +214,7 @@ func (t *txn) giveUp(r QueuedRequest) {
 func (t *txn) obituary(r QueuedRequest, fate string) string {
 	names := slices.Clone(r.Peers)
 	for i, id := range names {
-		if m, ok := t.peers.members.get([]byte(id)); ok { // else it was removed meanwhile
+		if m, ok := t.peers.members.Get([]byte(id)); ok { // else it was removed meanwhile
 			names[i] = m.Name
 		}
 	}
@@ -224,7 +227,7 @@ func (t *txn) obituary(r QueuedRequest, fate string) string {
 
 // holdsClaim reports whether a session holds a claim.
 func (d *data) holdsClaim(session fencing.Token) bool {
-	for _, c := range d.queue.claims.all() { // as many as there are workers
+	for _, c := range d.queue.claims.All() { // as many as there are workers
 		if c.Session == session {
 			return true
 		}
@@ -235,7 +238,7 @@ func (d *data) holdsClaim(session fencing.Token) bool {
 // loseAll frees what a session that is over held. It looks at all claims: they
 // are as many as there are workers, and sessions end seldom.
 func (t *txn) loseAll(session fencing.Token) {
-	for _, c := range t.queue.claims.all() {
+	for _, c := range t.queue.claims.All() {
 		if c.Session == session {
 			t.lose(c)
 		}
@@ -245,24 +248,24 @@ func (t *txn) loseAll(session fencing.Token) {
 // held finds a live claim. A worker that names a session names its own.
 func (t *txn) held(h Hold) (Claim, QueuedRequest, bool) {
 	c, ok := t.queue.claim(h)
-	if !ok || !t.header.Session.IsZero() && t.header.Session != c.Session {
+	if !ok || !t.Header.Session.IsZero() && t.Header.Session != c.Session {
 		return Claim{}, QueuedRequest{}, false
 	}
-	r, _ := t.queue.requests.get(tokenKey(c.Request))
+	r, _ := t.queue.requests.Get(table.TokenKey(c.Request))
 	return c, r, true
 }
 
 func lost(h Hold) Result {
-	return refuse(ClaimLost, "claim %v of request %v is over: it was given back, or its session ended", h.Token, h.Request)
+	return entry.Refuse(ClaimLost, "claim %v of request %v is over: it was given back, or its session ended", h.Token, h.Request)
 }
 
 // loadRequest and loadClaim restore the queue from a snapshot, requests first.
-func loadRequest(d *data, r QueuedRequest) {
-	d.queue.requests.put(tokenKey(r.Sequence), r)
-	d.queue.byNode.put(nodeKey(r.Node, r.Sequence), none{})
+func loadRequest(d *txn, r QueuedRequest) {
+	d.queue.requests.Put(table.TokenKey(r.Sequence), r)
+	d.queue.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
 	if d.queue.head(r.Node) == r.Sequence {
-		d.queue.ready.put(tokenKey(r.Sequence), none{})
+		d.queue.ready.Put(table.TokenKey(r.Sequence), table.None{})
 	}
 }
 
-func loadClaim(d *data, c Claim) { d.queue.putClaim(c) }
+func loadClaim(d *txn, c Claim) { d.queue.putClaim(c) }

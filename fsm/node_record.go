@@ -2,28 +2,32 @@ package fsm
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/macset"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var nodeDomain = domain{
-	verbs: []row{
-		verb(60, "start introspection", applyStartIntrospection),
-		verb(61, "enqueue", applyEnqueue),
-		verb(63, "advance", applyAdvance),
-		verb(67, "delete node", applyDeleteNode),
-		verb(69, "take callback", applyTakeCallback).from(2),
-		verb(75, "decline", applyDecline).from(2),
-		verb(76, "import record", applyImportRecord).from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(60, "start introspection", applyStartIntrospection),
+		entry.NewVerb(61, "enqueue", applyEnqueue),
+		entry.NewVerb(63, "advance", applyAdvance),
+		entry.NewVerb(67, "delete node", applyDeleteNode),
+		entry.NewVerb(69, "take callback", applyTakeCallback).From(2),
+		entry.NewVerb(75, "decline", applyDecline).From(2),
+		entry.NewVerb(76, "import record", applyImportRecord).From(2),
 	},
-	sections: []section{
-		many('n', "nodes", func(d *data) table[Record] { return d.nodes.records }, loadRecord),
+	Sections: []entry.Section[*txn]{
+		entry.Many('n', "nodes", func(d *txn) table.Of[Record] { return d.nodes.records }, loadRecord),
 	},
-	check: checkNodes,
+	Check: checkNodes,
 }
 
 // Bounds of records.
@@ -55,8 +59,8 @@ type Record struct {
 	// Attributes identify the node's callback; they vanish with its end.
 	Attributes Attributes `cbor:"9,keyasint"`
 	// Unprocessed is the callback's document, Processed what became of it.
-	Unprocessed Hash `cbor:"10,keyasint,omitzero"`
-	Processed   Hash `cbor:"11,keyasint,omitzero"`
+	Unprocessed blobs.Hash `cbor:"10,keyasint,omitzero"`
+	Processed   blobs.Hash `cbor:"11,keyasint,omitzero"`
 	// Delivered is the callback whose processing began, or that was refused: a
 	// repeat joins it (promise 5). Once the record has ended it has an answer.
 	Delivered Delivery `cbor:"12,keyasint,omitzero"`
@@ -81,42 +85,17 @@ type Attributes struct {
 
 func (a Attributes) validate() error {
 	if len(a.MACs) > maxAttributes || len(a.BMC) > maxAttributes {
-		return invalid("more than %d MACs or BMC addresses", maxAttributes)
+		return fmt.Errorf("more than %d MACs or BMC addresses", maxAttributes)
 	}
 	for i, mac := range a.MACs {
-		if !isMAC(mac) || slices.Contains(a.MACs[:i], mac) {
-			return invalid("%q is not a MAC in lower case, or is there twice", mac)
+		if !valid.MAC(mac) || slices.Contains(a.MACs[:i], mac) {
+			return fmt.Errorf("%q is not a MAC in lower case, or is there twice", mac)
 		}
 	}
 	for i, address := range a.BMC {
-		if within("", address, 2, maxIP) != nil || only("", address, isAddress) != nil || slices.Contains(a.BMC[:i], address) {
-			return invalid("%q is not an IP address, or is there twice", address)
+		if valid.Length("", address, 2, maxIP) != nil || valid.Chars("", address, valid.IPChar) != nil || slices.Contains(a.BMC[:i], address) {
+			return fmt.Errorf("%q is not an IP address, or is there twice", address)
 		}
-	}
-	return nil
-}
-
-// isMAC reports whether s is six bytes in lower case with colons.
-func isMAC(s string) bool {
-	if len(s) != 17 {
-		return false
-	}
-	for i := range len(s) {
-		if i%3 == 2 && s[i] != ':' || i%3 != 2 && !isHex(s[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func isHex(b byte) bool { return '0' <= b && b <= '9' || 'a' <= b && b <= 'f' }
-
-func isAddress(b byte) bool { return isHex(b) || b == '.' || b == ':' }
-
-// validNode accepts a UUID as Ironic writes it, so that a node has one name.
-func validNode(node string) error {
-	if id, err := uuid.Parse(node); err != nil || id.String() != node {
-		return invalid("node %q is not a UUID in lower case", node)
 	}
 	return nil
 }
@@ -132,21 +111,21 @@ type nodeTables struct {
 
 // nodes holds the records and the orders in which they are asked for.
 type nodes struct {
-	records     table[Record]    // by node
-	byStart     table[none]      // StartedMillis, node: lists, newest first
-	byDeadline  table[none]      // Deadline, node; active ones only
-	byEnd       table[none]      // Finished, node; those not active
-	byAttribute table[none]      // see attributeKey
-	byDelivery  table[none]      // Delivered.Document, node
-	inspected   table[Inspected] // by node
-	whitelist   macSet           // MACs of nodes that are expected to boot, owned by nodes and by byIronic
-	booting     int              // how many of those nodes have records; some have no MAC
+	records     table.Of[Record]     // by node
+	byStart     table.Of[table.None] // StartedMillis, node: lists, newest first
+	byDeadline  table.Of[table.None] // Deadline, node; active ones only
+	byEnd       table.Of[table.None] // Finished, node; those not active
+	byAttribute table.Of[table.None] // see attributeKey
+	byDelivery  table.Of[table.None] // Delivered.Document, node
+	inspected   table.Of[Inspected]  // by node
+	whitelist   macset.Set           // MACs of nodes that are expected to boot, owned by nodes and by byIronic
+	booting     int                  // how many of those nodes have records; some have no MAC
 }
 
 func newNodes() nodes {
 	return nodes{
-		records: newTable[Record](), byStart: newTable[none](), byDeadline: newTable[none](), byEnd: newTable[none](),
-		byAttribute: newTable[none](), byDelivery: newTable[none](), inspected: newTable[Inspected](), whitelist: newMACSet(),
+		records: table.New[Record](), byStart: table.New[table.None](), byDeadline: table.New[table.None](), byEnd: table.New[table.None](),
+		byAttribute: table.New[table.None](), byDelivery: table.New[table.None](), inspected: table.New[Inspected](), whitelist: macset.New(),
 	}
 }
 
@@ -162,11 +141,11 @@ func attributeKey(kind byte, value, node string) []byte {
 	return append(append(key, 0), node...)
 }
 
-func (r Record) startKey() []byte { return longKey(uint64(r.StartedMillis), r.Node) }
+func (r Record) startKey() []byte { return table.LongKey(uint64(r.StartedMillis), r.Node) }
 
-func (r Record) deadlineKey() []byte { return longKey(uint64(r.Deadline), r.Node) }
+func (r Record) deadlineKey() []byte { return table.LongKey(uint64(r.Deadline), r.Node) }
 
-func (r Record) endKey() []byte { return longKey(uint64(r.Finished), r.Node) }
+func (r Record) endKey() []byte { return table.LongKey(uint64(r.Finished), r.Node) }
 
 // deliveryKey is nil for a record without a delivery.
 func (r Record) deliveryKey() []byte {
@@ -191,23 +170,23 @@ func (r Record) attributeKeys() [][]byte {
 // Record is none. Most steps of an introspection change few of its places.
 func (n *nodes) reindex(old, r Record) {
 	before, after := old.places(), r.places()
-	for i, order := range [len(places{})]*table[none]{&n.byStart, &n.byDeadline, &n.byEnd, &n.byDelivery} {
+	for i, order := range [len(places{})]*table.Of[table.None]{&n.byStart, &n.byDeadline, &n.byEnd, &n.byDelivery} {
 		if before[i] == after[i] {
 			continue
 		}
 		if before[i].taken {
-			order.drop(before[i].key(old.Node))
+			order.Drop(before[i].key(old.Node))
 		}
 		if after[i].taken {
-			order.put(after[i].key(r.Node), none{})
+			order.Put(after[i].key(r.Node), table.None{})
 		}
 	}
 	if old.Attributes.equal(r.Attributes) {
 		return
 	}
-	n.byAttribute.dropAll(old.attributeKeys())
+	n.byAttribute.DropAll(old.attributeKeys())
 	for _, key := range r.attributeKeys() {
-		n.byAttribute.put(key, none{})
+		n.byAttribute.Put(key, table.None{})
 	}
 }
 
@@ -216,13 +195,13 @@ func (n *nodes) reindex(old, r Record) {
 type place struct {
 	taken    bool
 	number   int64
-	document Hash
+	document blobs.Hash
 }
 
 // key returns the key of a node's place.
 func (p place) key(node string) []byte {
 	if p.document.IsZero() {
-		return longKey(uint64(p.number), node)
+		return table.LongKey(uint64(p.number), node)
 	}
 	return append(append(make([]byte, 0, len(p.document)+len(node)), p.document[:]...), node...)
 }
@@ -251,50 +230,50 @@ func (a Attributes) equal(b Attributes) bool {
 
 // putRecord stores a record in the place of an older one, with the document
 // that this entry brings if the record refers to that.
-func (d *data) putRecord(r Record, brought Packed) {
-	old, _ := d.nodes.records.get([]byte(r.Node))
-	d.nodes.records.put([]byte(r.Node), r)
+func (d *data) putRecord(r Record, brought blobs.Packed) {
+	old, _ := d.nodes.records.Get([]byte(r.Node))
+	d.nodes.records.Put([]byte(r.Node), r)
 	d.replaced(old, r, brought)
 }
 
 // dropRecord removes a record, if there is one, and lets its documents go.
 func (d *data) dropRecord(node string) {
-	if old, ok := d.nodes.records.get([]byte(node)); ok {
-		d.nodes.records.drop([]byte(node))
-		d.replaced(old, Record{}, Packed{})
+	if old, ok := d.nodes.records.Get([]byte(node)); ok {
+		d.nodes.records.Drop([]byte(node))
+		d.replaced(old, Record{}, blobs.Packed{})
 	}
 }
 
 // replaced keeps everything that follows from the records when one takes the
 // place of another; the zero Record is none. Documents are counted before they
 // are let go, so that one that changes its place stays.
-func (d *data) replaced(old, r Record, brought Packed) {
-	were, are := [...]Hash{old.Unprocessed, old.Processed}, [...]Hash{r.Unprocessed, r.Processed}
+func (d *data) replaced(old, r Record, brought blobs.Packed) {
+	were, are := [...]blobs.Hash{old.Unprocessed, old.Processed}, [...]blobs.Hash{r.Unprocessed, r.Processed}
 	for i := range are {
 		if are[i] != were[i] {
-			d.ref(are[i], brought)
+			d.blobs.Ref(are[i], brought)
 		}
 	}
 	for i := range were {
 		if were[i] != are[i] {
-			d.unref(were[i])
+			d.blobs.Unref(were[i])
 		}
 	}
 	d.nodes.reindex(old, r)
-	d.nodes.allow(old, r, d.position.Index)
+	d.nodes.allow(old, r, d.shared.Position.Index)
 }
 
 // loadRecord restores one record from a snapshot, whose blobs know their
 // references.
-func loadRecord(d *data, r Record) {
-	d.nodes.records.put([]byte(r.Node), r)
+func loadRecord(d *txn, r Record) {
+	d.nodes.records.Put([]byte(r.Node), r)
 	d.nodes.reindex(Record{}, r)
 	d.nodes.allow(Record{}, r, 0)
 }
 
 // saved returns the record with the documents that are given in the place of
 // its own.
-func (r Record) saved(unprocessed Hash, processed Packed) Record {
+func (r Record) saved(unprocessed blobs.Hash, processed blobs.Packed) Record {
 	if !unprocessed.IsZero() {
 		r.Unprocessed = unprocessed
 	}
@@ -325,14 +304,14 @@ func (t *txn) move(r Record, event Event, next NodeState, why string) Record {
 // has none yet.
 func (t *txn) ended(r Record, why string, a Answer) Record {
 	r.Error = why
-	r.Finished, r.FinishedMillis, r.FinishedBeyond = t.now(), t.wall(), 0
+	r.Finished, r.FinishedMillis, r.FinishedBeyond = t.Now(), t.Wall(), 0
 	r.Attributes = Attributes{}
 	r.Delivered = r.Delivered.answered(a)
 	return r
 }
 
 // wall is the leader's wall clock, never the 0 that stands for unfinished.
-func (t *txn) wall() int64 { return max(t.header.WallMillis, 1) }
+func (t *txn) wall() int64 { return max(t.Header.WallMillis, 1) }
 
 // nodeOf reads the node that an attribute's key ends with.
 func nodeOf(key []byte) string { return string(key[bytes.IndexByte(key, 0)+1:]) }

@@ -1,24 +1,28 @@
 package fsm
 
 import (
+	"fmt"
 	"iter"
 
-	"github.com/benbjohnson/immutable"
 	"github.com/google/uuid"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var ruleDomain = domain{
-	verbs: []row{
-		verb(80, "create rule", applyCreateRule).from(2),
-		verb(81, "delete rule", applyDeleteRule).from(2),
-		verb(82, "delete rules", applyDeleteRules).from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(80, "create rule", applyCreateRule).From(2),
+		entry.NewVerb(81, "delete rule", applyDeleteRule).From(2),
+		entry.NewVerb(82, "delete rules", applyDeleteRules).From(2),
 	},
-	sections: []section{
-		many('u', "rules", func(d *data) table[Rule] { return d.rules.inOrder }, func(d *data, r Rule) { d.rules.put(r) }).shown(shownRules),
+	Sections: []entry.Section[*txn]{
+		entry.Many('u', "rules", func(d *txn) table.Of[Rule] { return d.rules.inOrder }, func(d *txn, r Rule) { d.rules.put(r) }).Shown(shownRules),
 	},
-	check: checkRules,
+	Check: checkRules,
 }
 
 // Bounds of rules.
@@ -47,7 +51,7 @@ func (r Rule) validate() error {
 		return err
 	}
 	if len(r.Body) == 0 || len(r.Body) > MaxRule {
-		return invalid("rule %s has a body of %d bytes, allowed are 1 to %d", r.UUID, len(r.Body), MaxRule)
+		return fmt.Errorf("rule %s has a body of %d bytes, allowed are 1 to %d", r.UUID, len(r.Body), MaxRule)
 	}
 	return nil
 }
@@ -55,38 +59,38 @@ func (r Rule) validate() error {
 // validRuleID accepts every spelling of a UUID.
 func validRuleID(id string) error {
 	if _, err := uuid.Parse(id); err != nil {
-		return invalid("rule %q is not a UUID", id)
+		return fmt.Errorf("rule %q is not a UUID", id)
 	}
 	return nil
 }
 
 // rules holds the rules in their order and finds them by UUID.
 type rules struct {
-	inOrder table[Rule]
-	byUUID  table[fencing.Token] // to inOrder
-	bytes   int                  // of all bodies
+	inOrder table.Of[Rule]
+	byUUID  table.Of[fencing.Token] // to inOrder
+	bytes   int                     // of all bodies
 }
 
-func newRules() rules { return rules{inOrder: newTable[Rule](), byUUID: newTable[fencing.Token]()} }
+func newRules() rules { return rules{inOrder: table.New[Rule](), byUUID: table.New[fencing.Token]()} }
 
 func (r *rules) put(rule Rule) {
-	r.inOrder.put(tokenKey(rule.Created), rule)
-	r.byUUID.put([]byte(rule.UUID), rule.Created)
+	r.inOrder.Put(table.TokenKey(rule.Created), rule)
+	r.byUUID.Put([]byte(rule.UUID), rule.Created)
 	r.bytes += len(rule.Body)
 }
 
 func (r *rules) drop(rule Rule) {
-	r.inOrder.drop(tokenKey(rule.Created))
-	r.byUUID.drop([]byte(rule.UUID))
+	r.inOrder.Drop(table.TokenKey(rule.Created))
+	r.byUUID.Drop([]byte(rule.UUID))
 	r.bytes -= len(rule.Body)
 }
 
 func (r rules) get(id string) (Rule, bool) {
-	created, ok := r.byUUID.get([]byte(id))
+	created, ok := r.byUUID.Get([]byte(id))
 	if !ok {
 		return Rule{}, false
 	}
-	return r.inOrder.get(tokenKey(created))
+	return r.inOrder.Get(table.TokenKey(created))
 }
 
 // CreateRule adds a rule behind all others. Its Value is the Rule as stored.
@@ -100,17 +104,17 @@ func (c CreateRule) Validate() error { return Rule{UUID: c.UUID, Body: c.Body}.v
 
 func applyCreateRule(t *txn, c CreateRule) Result {
 	switch {
-	case t.rules.byUUID.has([]byte(c.UUID)):
-		return refuse(Conflict, "Rule with UUID %s already exists", c.UUID) // the contract's words
-	case t.rules.inOrder.size() >= MaxRules:
-		return refuse(Refused, "%d rules exist, which is the most; delete one", MaxRules)
+	case t.rules.byUUID.Has([]byte(c.UUID)):
+		return entry.Refuse(Conflict, "Rule with UUID %s already exists", c.UUID) // the contract's words
+	case t.rules.inOrder.Size() >= MaxRules:
+		return entry.Refuse(Refused, "%d rules exist, which is the most; delete one", MaxRules)
 	case t.rules.bytes+len(c.Body) > MaxRuleBytes:
-		return refuse(Refused, "the rules would have more than %d bytes together; delete one", MaxRuleBytes)
+		return entry.Refuse(Refused, "the rules would have more than %d bytes together; delete one", MaxRuleBytes)
 	}
-	rule := Rule{UUID: c.UUID, Created: t.token, Body: c.Body}
+	rule := Rule{UUID: c.UUID, Created: t.Token, Body: c.Body}
 	t.rules.put(rule)
-	t.recordRule(ActionCreated, c.UUID, 0)
-	return answer(rule)
+	t.recordRule(eventring.ActionCreated, c.UUID, 0)
+	return entry.Answer(rule)
 }
 
 // DeleteRule removes a rule.
@@ -124,11 +128,11 @@ func (c DeleteRule) Validate() error { return validRuleID(c.UUID) }
 func applyDeleteRule(t *txn, c DeleteRule) Result {
 	rule, ok := t.rules.get(c.UUID)
 	if !ok {
-		return refuse(NotFound, "Rule %s was not found", c.UUID) // the contract's words
+		return entry.Refuse(NotFound, "Rule %s was not found", c.UUID) // the contract's words
 	}
 	t.rules.drop(rule)
-	t.recordRule(ActionDeleted, c.UUID, 0)
-	return done()
+	t.recordRule(eventring.ActionDeleted, c.UUID, 0)
+	return entry.Done()
 }
 
 // DeleteRules removes all rules, if there are any.
@@ -138,26 +142,26 @@ type DeleteRules struct{}
 func (DeleteRules) Validate() error { return nil }
 
 func applyDeleteRules(t *txn, _ DeleteRules) Result {
-	if n := t.rules.inOrder.size(); n > 0 {
-		t.recordRule(ActionAllDeleted, "", n)
+	if n := t.rules.inOrder.Size(); n > 0 {
+		t.recordRule(eventring.ActionAllDeleted, "", n)
 	}
 	t.rules = newRules()
-	return done()
+	return entry.Done()
 }
 
 // RulesVersion stands for what rules there are: two views with equal versions
 // have the same rules. It may be compared, and keeps nothing else alive.
 type RulesVersion struct {
-	tree *immutable.SortedMap[[]byte, *Rule]
+	rules table.Of[Rule]
 }
 
 // RulesVersion returns the version of the view's rules.
-func (v View) RulesVersion() RulesVersion { return RulesVersion{v.d.rules.inOrder.tree} }
+func (v View) RulesVersion() RulesVersion { return RulesVersion{v.data.rules.inOrder} }
 
 // Rules iterates over the rules, oldest first.
 func (v View) Rules() iter.Seq[Rule] {
 	return func(yield func(Rule) bool) {
-		for _, rule := range v.d.rules.inOrder.all() {
+		for _, rule := range v.data.rules.inOrder.All() {
 			if !yield(rule) {
 				return
 			}
@@ -166,23 +170,36 @@ func (v View) Rules() iter.Seq[Rule] {
 }
 
 // RuleCount returns how many rules there are.
-func (v View) RuleCount() int { return v.d.rules.inOrder.size() }
+func (v View) RuleCount() int { return v.data.rules.inOrder.Size() }
 
 // Rule returns a rule by its UUID, spelled as when it was created.
-func (v View) Rule(id string) (Rule, bool) { return v.d.rules.get(id) }
+func (v View) Rule(id string) (Rule, bool) { return v.data.rules.get(id) }
 
-func checkRules(d *data, p *problems) {
-	p.want(d.rules.inOrder.size() <= MaxRules && d.rules.bytes <= MaxRuleBytes, "%d rules of %d bytes", d.rules.inOrder.size(), d.rules.bytes)
-	p.want(d.rules.byUUID.size() == d.rules.inOrder.size(), "%d rules have %d UUIDs", d.rules.inOrder.size(), d.rules.byUUID.size())
+func checkRules(d *txn, p *valid.Problems) {
+	p.Want(d.rules.inOrder.Size() <= MaxRules && d.rules.bytes <= MaxRuleBytes, "%d rules of %d bytes", d.rules.inOrder.Size(), d.rules.bytes)
+	p.Want(d.rules.byUUID.Size() == d.rules.inOrder.Size(), "%d rules have %d UUIDs", d.rules.inOrder.Size(), d.rules.byUUID.Size())
 	bytes := 0
-	for key, rule := range d.rules.inOrder.all() {
+	for key, rule := range d.rules.inOrder.All() {
 		bytes += len(rule.Body)
-		p.want(string(key) == string(tokenKey(rule.Created)) && rule.Created <= d.granted(), "rule %s of entry %v is filed under %x", rule.UUID, rule.Created, key)
-		created, _ := d.rules.byUUID.get([]byte(rule.UUID))
-		p.want(created == rule.Created, "rule %s was created by %v and %v", rule.UUID, rule.Created, created)
+		p.Want(string(key) == string(table.TokenKey(rule.Created)) && rule.Created <= d.shared.Granted(), "rule %s of entry %v is filed under %x", rule.UUID, rule.Created, key)
+		created, _ := d.rules.byUUID.Get([]byte(rule.UUID))
+		p.Want(created == rule.Created, "rule %s was created by %v and %v", rule.UUID, rule.Created, created)
 		if err := rule.validate(); err != nil {
-			p.addf("%v", err)
+			p.Addf("%v", err)
 		}
 	}
-	p.want(d.rules.bytes == bytes, "the rules have %d bytes, counted are %d", bytes, d.rules.bytes)
+	p.Want(d.rules.bytes == bytes, "the rules have %d bytes, counted are %d", bytes, d.rules.bytes)
+}
+
+// dumpedRule leaves the body out: a rule may set a password.
+type dumpedRule struct {
+	UUID    string        `json:"uuid"`
+	Created fencing.Token `json:"created"`
+	Bytes   int           `json:"bytes"`
+}
+
+func shownRules(t *txn) any {
+	return table.Map(t.rules.inOrder, func(r Rule) dumpedRule {
+		return dumpedRule{UUID: r.UUID, Created: r.Created, Bytes: len(r.Body)}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 func TestRules(t *testing.T) {
@@ -62,7 +63,7 @@ func TestRulesAreBounded(t *testing.T) {
 	index := uint64(1)
 	create := func(body string) Result { // without the check after each entry: there are many
 		index++
-		return state.Apply(Entry{Index: index, Term: 1, Data: entry(t, Header{}, CreateRule{UUID: fmt.Sprintf("%032x", index), Body: []byte(body)})})
+		return state.Apply(Entry{Index: index, Term: 1, Data: encoded(t, Header{}, CreateRule{UUID: fmt.Sprintf("%032x", index), Body: []byte(body)})})
 	}
 	for range MaxRules {
 		if res := create("{}"); res.Code != OK {
@@ -73,7 +74,7 @@ func TestRulesAreBounded(t *testing.T) {
 		t.Errorf("one more: %+v", res)
 	}
 	index++
-	state.Apply(Entry{Index: index, Term: 1, Data: entry(t, Header{}, DeleteRules{})})
+	state.Apply(Entry{Index: index, Term: 1, Data: encoded(t, Header{}, DeleteRules{})})
 	large := strings.Repeat("x", MaxRule)
 	for range MaxRuleBytes / MaxRule {
 		if res := create(large); res.Code != OK {
@@ -143,11 +144,11 @@ func ofRules(t *rapid.T) Command {
 func corruptRules(v View) corruptions {
 	first, _ := v.Rule(nodeB)
 	return corruptions{
-		"rule under another key":       func(d *data) { d.rules.inOrder.put(tokenKey(2), first) },
-		"rule from the future":         func(d *data) { d.rules.put(Rule{UUID: nodeN(7), Created: d.granted() + 1, Body: []byte("{}")}) },
-		"rule missing of UUIDs":        func(d *data) { d.rules.byUUID.drop([]byte(nodeB)) },
-		"UUID of another rule":         func(d *data) { d.rules.byUUID.put([]byte(nodeB), 2) },
-		"UUID of no rule":              func(d *data) { d.rules.byUUID.put([]byte(nodeN(7)), 2) },
+		"rule under another key":       func(d *data) { d.rules.inOrder.Put(table.TokenKey(2), first) },
+		"rule from the future":         func(d *data) { d.rules.put(Rule{UUID: nodeN(7), Created: d.shared.Granted() + 1, Body: []byte("{}")}) },
+		"rule missing of UUIDs":        func(d *data) { d.rules.byUUID.Drop([]byte(nodeB)) },
+		"UUID of another rule":         func(d *data) { d.rules.byUUID.Put([]byte(nodeB), 2) },
+		"UUID of no rule":              func(d *data) { d.rules.byUUID.Put([]byte(nodeN(7)), 2) },
 		"rule without a body":          func(d *data) { d.rules.put(Rule{UUID: nodeN(7), Created: 3}) },
 		"bytes of rules counted wrong": func(d *data) { d.rules.bytes++ },
 	}

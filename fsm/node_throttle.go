@@ -1,13 +1,18 @@
 package fsm
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+)
 
 var throttleDomain = domain{
-	verbs: []row{
-		verb(68, "take turn", applyTakeTurn),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(68, "take turn", applyTakeTurn),
 	},
-	sections: []section{
-		single('T', "throttle", func(d *data) *throttle { return &d.throttle }).shown(shownThrottle),
+	Sections: []entry.Section[*txn]{
+		entry.Single('T', "throttle", func(d *txn) *throttle { return &d.throttle }).Shown(shownThrottle),
 	},
 }
 
@@ -38,7 +43,7 @@ type Turn struct {
 // Validate implements Command.
 func (c TakeTurn) Validate() error {
 	if c.Gap <= 0 || c.Gap > MaxGap {
-		return invalid("two turns lie up to %v apart, not %v", MaxGap, c.Gap)
+		return fmt.Errorf("two turns lie up to %v apart, not %v", MaxGap, c.Gap)
 	}
 	return nil
 }
@@ -48,10 +53,12 @@ func applyTakeTurn(t *txn, c TakeTurn) Result {
 	if !ok {
 		return lost(c.Claim)
 	}
-	at := max(t.now(), t.throttle.Next)
-	if rec, _ := t.nodes.records.get([]byte(claim.Node)); !at.Before(rec.Deadline) {
-		return refuse(Refused, "the next turn comes in %v, after the introspection of node %s has timed out", at.Sub(t.now()), claim.Node)
+	at := max(t.Now(), t.throttle.Next)
+	if rec, _ := t.nodes.records.Get([]byte(claim.Node)); !at.Before(rec.Deadline) {
+		return entry.Refuse(Refused, "the next turn comes in %v, after the introspection of node %s has timed out", at.Sub(t.Now()), claim.Node)
 	}
 	t.throttle.Next = at.Add(c.Gap)
-	return answer(Turn{Wait: at.Sub(t.now())})
+	return entry.Answer(Turn{Wait: at.Sub(t.Now())})
 }
+
+func shownThrottle(t *txn) any { return map[string]string{"next_turn": t.throttle.Next.String()} }

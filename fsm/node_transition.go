@@ -1,6 +1,9 @@
 package fsm
 
-import "fmt"
+import (
+	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/entry"
+)
 
 // NodeState is where a node's introspection stands. The numbers are part of
 // the log and never change.
@@ -23,7 +26,7 @@ const (
 var stateNames = [...]string{"absent", "starting", "waiting", "processing", "finished", "error", "reapplying", "enrolling", "aborting"}
 
 // String returns the state as the API names it.
-func (s NodeState) String() string { return nameOf(stateNames[:], "state", uint8(s)) }
+func (s NodeState) String() string { return codec.NameOf(stateNames[:], "state", uint8(s)) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (s NodeState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -67,17 +70,10 @@ const (
 var eventNames = [...]string{"", "start", "wait", "process", "finish", "error", "abort", "abort_end", "timeout", "reapply", "enroll", "adopt", "give_up", "delete"}
 
 // String returns the event as the API names it.
-func (e Event) String() string { return nameOf(eventNames[:], "event", uint8(e)) }
+func (e Event) String() string { return codec.NameOf(eventNames[:], "event", uint8(e)) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (e Event) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
-
-func nameOf(names []string, what string, n uint8) string {
-	if int(n) < len(names) && names[n] != "" {
-		return names[n]
-	}
-	return fmt.Sprintf("%s %d", what, n)
-}
 
 // Origin says which column of the table decides.
 type Origin uint8
@@ -128,7 +124,7 @@ func Transition(state NodeState, event Event, origin Origin) Outcome {
 
 // illegal is the contract's sentence for a refused event.
 func illegal(state NodeState, event Event) Result {
-	return refuse(IllegalTransition, "Can not transition from state '%v' on event '%v' (no defined transition)", state, event)
+	return entry.Refuse(IllegalTransition, "Can not transition from state '%v' on event '%v' (no defined transition)", state, event)
 }
 
 // Cells of the table.

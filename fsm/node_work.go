@@ -2,9 +2,14 @@ package fsm
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // MaxClaims is how many requests one entry may claim.
@@ -32,33 +37,33 @@ type ClaimedRequest struct {
 // Validate implements Command.
 func (c ClaimRequests) Validate() error {
 	if n := len(c.Requests); n < 1 || n > MaxClaims {
-		return invalid("%d requests are to be claimed, allowed are 1 to %d", n, MaxClaims)
+		return fmt.Errorf("%d requests are to be claimed, allowed are 1 to %d", n, MaxClaims)
 	}
 	return nil
 }
 
 func applyClaimRequests(t *txn, c ClaimRequests) Result {
-	s, ok := t.peers.sessions.get(tokenKey(t.header.Session))
+	s, ok := t.peers.sessions.Get(table.TokenKey(t.Header.Session))
 	if !ok {
-		return refuse(SessionEnded, "a claim needs a live session, %v is none", t.header.Session)
+		return entry.Refuse(SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
 	}
 	var got Claimed
 	for _, sequence := range c.Requests {
-		if t.queue.ready.has(tokenKey(sequence)) {
+		if t.queue.ready.Has(table.TokenKey(sequence)) {
 			got.Claims = append(got.Claims, t.claim(s, sequence))
 		}
 	}
 	if len(got.Claims) == 0 {
-		return refuse(NotFound, "none of the %d requests waits for a worker", len(c.Requests))
+		return entry.Refuse(NotFound, "none of the %d requests waits for a worker", len(c.Requests))
 	}
-	return answer(got)
+	return entry.Answer(got)
 }
 
 // claim gives a ready request to a session.
 func (t *txn) claim(s Session, sequence fencing.Token) ClaimedRequest {
-	r, _ := t.queue.requests.get(tokenKey(sequence))
-	c := r.claimed(s, t.token, t.now())
-	t.queue.requests.put(tokenKey(r.Sequence), r)
+	r, _ := t.queue.requests.Get(table.TokenKey(sequence))
+	c := r.claimed(s, t.Token, t.Now())
+	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	t.queue.putClaim(c)
 	return ClaimedRequest{Claim: c, Request: r}
 }
@@ -81,8 +86,8 @@ type Mark struct {
 	// that is known already stays.
 	Answer Answer `cbor:"3,keyasint,omitzero"`
 	// Processed and Unprocessed are those of Advance.
-	Processed   Packed `cbor:"4,keyasint,omitzero"`
-	Unprocessed Hash   `cbor:"5,keyasint,omitzero"`
+	Processed   blobs.Packed `cbor:"4,keyasint,omitzero"`
+	Unprocessed blobs.Hash   `cbor:"5,keyasint,omitzero"`
 }
 
 // Validate implements Command.
@@ -91,7 +96,7 @@ func (c Mark) Validate() error {
 	if c.saves() {
 		least = 0
 	}
-	return errors.Join(within("hook", c.Hook, least, MaxHook), c.Answer.validate(), c.Processed.validate())
+	return errors.Join(valid.Length("hook", c.Hook, least, MaxHook), c.Answer.validate(), c.Processed.Validate())
 }
 
 // saves reports whether the mark is more than a note.
@@ -105,7 +110,7 @@ func applyMark(t *txn, c Mark) Result {
 		return lost(c.Claim)
 	}
 	if c.saves() {
-		rec, _ := t.nodes.records.get([]byte(claim.Node))
+		rec, _ := t.nodes.records.Get([]byte(claim.Node))
 		if res := t.saveMark(rec, r, c); res.Code != OK {
 			return res
 		}
@@ -113,22 +118,22 @@ func applyMark(t *txn, c Mark) Result {
 	if c.Hook != "" {
 		t.queue.noteHook(r, c.Hook)
 	}
-	return done()
+	return entry.Done()
 }
 
 func (t *txn) saveMark(rec Record, r QueuedRequest, c Mark) Result {
 	switch {
 	case !rec.State.Active() || r.Sequence < rec.Begun:
-		return refuse(IllegalTransition, "the introspection of node %s that request %v belongs to is over", rec.Node, r.Sequence)
+		return entry.Refuse(IllegalTransition, "the introspection of node %s that request %v belongs to is over", rec.Node, r.Sequence)
 	case !c.Answer.IsZero() && rec.Delivered.Request != r.Sequence:
-		return refuse(Refused, "request %v is not the callback that is processed", r.Sequence)
-	case !t.stored(c.Unprocessed):
+		return entry.Refuse(Refused, "request %v is not the callback that is processed", r.Sequence)
+	case !t.blobs.Stored(c.Unprocessed):
 		return notStored(c.Unprocessed)
 	}
 	rec = rec.saved(c.Unprocessed, c.Processed)
 	rec.Delivered = rec.Delivered.answered(c.Answer)
 	t.putRecord(rec, c.Processed)
-	return done()
+	return entry.Done()
 }
 
 // Consume ends a request that was dealt with, and its claim.
@@ -146,7 +151,7 @@ func applyConsume(t *txn, c Consume) Result {
 	}
 	t.queue.dropClaim(claim)
 	t.dequeue(r)
-	return done()
+	return entry.Done()
 }
 
 // Release gives a claimed request back undone, for any worker to claim. It is
@@ -164,5 +169,5 @@ func applyRelease(t *txn, c Release) Result {
 		return lost(c.Claim)
 	}
 	t.giveBack(claim)
-	return done()
+	return entry.Done()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -53,9 +54,9 @@ func (r *rig) claims(session fencing.Token, requests ...fencing.Token) []Claimed
 	return got.Claims
 }
 
-func pack(t testing.TB, document string) Packed {
+func pack(t testing.TB, document string) blobs.Packed {
 	t.Helper()
-	p, err := Pack([]byte(document))
+	p, err := blobs.Pack([]byte(document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +442,7 @@ func TestQueueIsBounded(t *testing.T) {
 	for i := range MaxQueue {
 		r.index++
 		c := StartIntrospection{Node: nodeN(i), Event: EventStart, Timeout: time.Minute}
-		if res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: entry(t, Header{}, c)}); res.Code != OK {
+		if res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: encoded(t, Header{}, c)}); res.Code != OK {
 			t.Fatalf("node %d: %v", i, res.Message)
 		}
 	}

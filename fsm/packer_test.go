@@ -11,18 +11,21 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
 )
 
 func TestDocumentIsThereWhileSomethingRefersToIt(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
-	stored := func(p Packed, refs int) {
+	stored := func(p blobs.Packed, refs int) {
 		t.Helper()
 		b, ok := r.view().Blob(p.Hash)
 		if b.Refs != refs || ok != (refs > 0) {
 			t.Errorf("document %v: %d references, stored %v; want %d", p.Hash, b.Refs, ok, refs)
 		}
-		if text, err := b.Document(); ok && (err != nil || HashOf(text) != p.Hash) {
+		if text, err := b.Document(); ok && (err != nil || blobs.HashOf(text) != p.Hash) {
 			t.Errorf("document %q, %v", text, err)
 		}
 	}
@@ -59,24 +62,24 @@ func TestDocumentIsThereWhileSomethingRefersToIt(t *testing.T) {
 }
 
 func TestPackerRefusesWhatDoesNotFit(t *testing.T) {
-	noise := make([]byte, 0, MaxBlob+1<<16)
-	for i := 0; len(noise) < MaxBlob+1<<15; i++ {
+	noise := make([]byte, 0, blobs.MaxBlob+1<<16)
+	for i := 0; len(noise) < blobs.MaxBlob+1<<15; i++ {
 		sum := sha256.Sum256([]byte(fmt.Sprint(i)))
 		noise = append(noise, sum[:]...)
 	}
-	for name, document := range map[string][]byte{"nothing": nil, "too long": make([]byte, MaxDocument+1), "not compressible": noise} {
-		if p, err := Pack(document); !errors.Is(err, Invalid) || !p.IsZero() {
+	for name, document := range map[string][]byte{"nothing": nil, "too long": make([]byte, blobs.MaxDocument+1), "not compressible": noise} {
+		if p, err := blobs.Pack(document); !errors.Is(err, Invalid) || !p.IsZero() {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	p, err := Pack(make([]byte, MaxDocument))
+	p, err := blobs.Pack(make([]byte, blobs.MaxDocument))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := (Blob{Hash: p.Hash, Data: p.Data}).Document(); err != nil || len(text) != MaxDocument {
+	if text, err := (blobs.Blob{Hash: p.Hash, Data: p.Data}).Document(); err != nil || len(text) != blobs.MaxDocument {
 		t.Errorf("the greatest document came back with %d bytes, %v", len(text), err)
 	}
-	if _, err := NewPacker(0); err == nil {
+	if _, err := blobs.NewPacker(0); err == nil {
 		t.Error("a packer for no document at once")
 	}
 }
@@ -86,16 +89,16 @@ func TestUnpackRefusesWhatIsNotTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packer, err := NewPacker(1)
+	packer, err := blobs.NewPacker(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bomb := enc.EncodeAll(make([]byte, MaxDocument+1), nil)
+	bomb := enc.EncodeAll(make([]byte, blobs.MaxDocument+1), nil)
 	good := pack(t, "doc")
-	for name, b := range map[string]Blob{
-		"another document": {Hash: HashOf([]byte("x")), Data: good.Data},
+	for name, b := range map[string]blobs.Blob{
+		"another document": {Hash: blobs.HashOf([]byte("x")), Data: good.Data},
 		"cut":              {Hash: good.Hash, Data: good.Data[:len(good.Data)-1]},
-		"more than fits":   {Hash: HashOf(make([]byte, MaxDocument+1)), Data: bomb},
+		"more than fits":   {Hash: blobs.HashOf(make([]byte, blobs.MaxDocument+1)), Data: bomb},
 	} {
 		if text, err := packer.Unpack(b); err == nil {
 			t.Errorf("%s was unpacked to %d bytes", name, len(text))
@@ -104,7 +107,7 @@ func TestUnpackRefusesWhatIsNotTheDocument(t *testing.T) {
 }
 
 func TestPackerServesMany(t *testing.T) {
-	packer, err := NewPacker(2)
+	packer, err := blobs.NewPacker(2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +121,7 @@ func TestPackerServesMany(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if text, err := packer.Unpack(Blob{Hash: p.Hash, Data: p.Data}); err != nil || !bytes.Equal(text, document) {
+				if text, err := packer.Unpack(blobs.Blob{Hash: p.Hash, Data: p.Data}); err != nil || !bytes.Equal(text, document) {
 					t.Errorf("document %d of %d came back as %.20q, %v", j, i, text, err)
 				}
 			}
@@ -130,7 +133,7 @@ func TestPackerServesMany(t *testing.T) {
 // What the bounds of its parts allow must fit in an entry, or a worker could
 // not save its work.
 func TestGreatestCommandsFitInAnEntry(t *testing.T) {
-	doc := Packed{Hash: Hash{1}, Data: append(bytes.Clone(zstdMagic), make([]byte, MaxBlob-len(zstdMagic))...)}
+	doc := blobs.Packed{Hash: blobs.Hash{1}, Data: append(bytes.Clone(zstdFrame), make([]byte, blobs.MaxBlob-len(zstdFrame))...)}
 	text := strings.Repeat("x", maxErrorText)
 	var attributes Attributes
 	for i := range maxAttributes {
@@ -138,8 +141,8 @@ func TestGreatestCommandsFitInAnEntry(t *testing.T) {
 		attributes.BMC = append(attributes.BMC, fmt.Sprintf("%064x", i))
 	}
 	held, hook := Hold{Request: 1 << 60, Token: 1 << 60}, strings.Repeat("h", MaxHook)
-	id := MintRequestID(1<<60, 1, [8]byte{})
-	h := Header{Time: 1 << 60, WallMillis: 1 << 60, Token: 1 << 60, Session: 1 << 60, Request: id, Answered: id, Client: strings.Repeat("c", MaxClient)}
+	id := entry.MintRequestID(1<<60, 1, [8]byte{})
+	h := Header{Time: 1 << 60, WallMillis: 1 << 60, Token: 1 << 60, Session: 1 << 60, Request: id, Answered: id, Client: strings.Repeat("c", entry.MaxClient)}
 	for _, c := range []Command{
 		Advance{Claim: held, Event: EventError, Error: text, Attributes: &attributes, Unprocessed: doc.Hash, Processed: doc, Consume: true, Hook: hook, Answer: Answer{500, text}},
 		Mark{Claim: held, Hook: hook, Answer: Answer{500, text}, Processed: doc, Unprocessed: doc.Hash},

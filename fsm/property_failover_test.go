@@ -168,7 +168,7 @@ func (m *machine) month(t *rapid.T) {
 
 // rewound puts an earlier state in place of the present one, as a restore does.
 func (m *machine) rewound(t *rapid.T) {
-	then := &State{rapid.SampledFrom(m.past).Draw(t, "then").d}
+	then := &State{rapid.SampledFrom(m.past).Draw(t, "then").data}
 	now := m.state.View()
 	then.Adopt(now)
 	if err := then.Refound(Refound{Index: now.Index() + 1, NewIncarnation: true, Survivor: "founder", Self: member("founder")}); err != nil {
@@ -185,7 +185,7 @@ func (m *machine) rewound(t *rapid.T) {
 			}
 		}
 	}
-	if v.d.failover.votes.size() > 0 {
+	if v.data.failover.votes.Size() > 0 {
 		t.Fatalf("votes outlive all sessions:\n%s", viewFailoverText(v))
 	}
 }

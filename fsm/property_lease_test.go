@@ -11,15 +11,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // leaseModel is a naive model of leases and of what hangs on them: maps, and every
 // question asked anew.
 type leaseModel struct {
 	now    Time
-	leases map[string]Lease
-	values map[string]Value
-	joined map[string]GroupMember // by component/ID
+	leases map[string]leases.Lease
+	values map[string]leases.Value
+	joined map[string]leases.GroupMember // by component/ID
 }
 
 func (m *leaseModel) held(name string, token fencing.Token) bool {
@@ -31,24 +32,24 @@ func (m *leaseModel) held(name string, token fencing.Token) bool {
 func (m *leaseModel) settle() {
 	for name, l := range m.leases {
 		if l.Holder != "" && l.Expires <= m.now {
-			m.leases[name] = Lease{Name: name, Token: l.Token}
+			m.leases[name] = leases.Lease{Name: name, Token: l.Token}
 		}
 	}
-	maps.DeleteFunc(m.joined, func(_ string, g GroupMember) bool { return !m.held(g.Lease, g.Token) })
+	maps.DeleteFunc(m.joined, func(_ string, g leases.GroupMember) bool { return !m.held(g.Lease, g.Token) })
 }
 
-func (m *leaseModel) allows(c Condition, key string) bool {
+func (m *leaseModel) allows(c leases.Condition, key string) bool {
 	return (c.Lease == "" || m.held(c.Lease, c.Token)) && (!c.Compare || m.values[key].Version == c.Version)
 }
 
 // step returns whether a step of a holder succeeds.
-func (m *leaseModel) step(c LeaseStep) bool {
+func (m *leaseModel) step(c leases.Step) bool {
 	l := m.leases[c.Name]
 	switch {
 	case c.Release && l.Holder == "" && c.Token <= l.Token && l.Name != "":
 		return true
 	case c.Release && l.Token == c.Token && l.Holder == c.Holder:
-		l = Lease{Name: c.Name, Token: c.Token}
+		l = leases.Lease{Name: c.Name, Token: c.Token}
 	case !c.Release && m.held(c.Name, c.Token) && l.Holder == c.Holder:
 		l.Expires = m.now.Add(l.TTL)
 	default:
@@ -63,37 +64,37 @@ func (m *leaseModel) apply(c Command, token fencing.Token) bool {
 	m.settle()
 	defer m.settle()
 	switch c := c.(type) {
-	case GrantLease:
+	case leases.Grant:
 		if l := m.leases[c.Name]; l.Holder != "" && (l.Holder != c.Holder || !c.Takeover) {
 			return false
 		}
-		m.leases[c.Name] = Lease{Name: c.Name, Holder: c.Holder, Token: token, TTL: c.TTL, Expires: m.now.Add(c.TTL)}
-	case StepLeases:
+		m.leases[c.Name] = leases.Lease{Name: c.Name, Holder: c.Holder, Token: token, TTL: c.TTL, Expires: m.now.Add(c.TTL)}
+	case leases.Steps:
 		for _, s := range c.Steps {
 			m.step(s)
 		}
-	case ReleaseLease:
+	case leases.Release:
 		if m.leases[c.Name].Token != c.Token {
 			return false
 		}
-		return m.step(LeaseStep{Name: c.Name, Holder: c.Holder, Token: c.Token, Release: true})
-	case PutValue:
+		return m.step(leases.Step{Name: c.Name, Holder: c.Holder, Token: c.Token, Release: true})
+	case leases.PutValue:
 		if !m.allows(c.If, c.Key) {
 			return false
 		}
-		m.values[c.Key] = Value{Key: c.Key, Data: c.Data, Version: token, Lease: c.If.Lease, Token: c.If.Token}
-	case DeleteValue:
+		m.values[c.Key] = leases.Value{Key: c.Key, Data: c.Data, Version: token, Lease: c.If.Lease, Token: c.If.Token}
+	case leases.DeleteValue:
 		if _, ok := m.values[c.Key]; !ok || !m.allows(c.If, c.Key) {
 			return false
 		}
 		delete(m.values, c.Key)
-	case JoinGroup:
+	case leases.JoinGroup:
 		at := c.Component + "/" + c.ID
 		if old, ok := m.joined[at]; !m.held(c.Lease, c.Token) || ok && old.Lease != c.Lease {
 			return false
 		}
-		m.joined[at] = GroupMember(c)
-	case LeaveGroup:
+		m.joined[at] = leases.GroupMember(c)
+	case leases.LeaveGroup:
 		at := c.Component + "/" + c.ID
 		if old, ok := m.joined[at]; ok && (old.Lease != c.Lease || old.Token != c.Token) {
 			return false
@@ -148,12 +149,12 @@ func (d leaseDraws) token(of fencing.Token) fencing.Token {
 	return rapid.SampledFrom([]fencing.Token{max(of, 1), max(of, 1), anything}).Draw(d.t, "token")
 }
 
-func (d leaseDraws) step() LeaseStep {
+func (d leaseDraws) step() leases.Step {
 	name := d.one("a", "b")
-	return LeaseStep{Name: name, Holder: d.one("one", "two"), Token: d.token(d.model.leases[name].Token), Release: rapid.Bool().Draw(d.t, "release")}
+	return leases.Step{Name: name, Holder: d.one("one", "two"), Token: d.token(d.model.leases[name].Token), Release: rapid.Bool().Draw(d.t, "release")}
 }
 
-func (d leaseDraws) condition(key string) (c Condition) {
+func (d leaseDraws) condition(key string) (c leases.Condition) {
 	how := rapid.IntRange(0, 2).Draw(d.t, "condition")
 	if how != 1 {
 		c.Lease = d.one("a", "b")
@@ -173,19 +174,19 @@ func (d leaseDraws) command() Command {
 	token := d.token(d.model.leases[lease].Token)
 	switch rapid.IntRange(0, 9).Draw(d.t, "verb") {
 	case 0, 1:
-		return GrantLease{Name: lease, Holder: d.one("one", "two"), TTL: 5 * time.Second, Takeover: rapid.Bool().Draw(d.t, "takeover")}
+		return leases.Grant{Name: lease, Holder: d.one("one", "two"), TTL: 5 * time.Second, Takeover: rapid.Bool().Draw(d.t, "takeover")}
 	case 2:
-		return ReleaseLease{Name: lease, Holder: d.one("one", "two"), Token: token}
+		return leases.Release{Name: lease, Holder: d.one("one", "two"), Token: token}
 	case 3, 4:
-		return StepLeases{Steps: []LeaseStep{d.step(), d.step()}}
+		return leases.Steps{Steps: []leases.Step{d.step(), d.step()}}
 	case 5, 6:
-		return PutValue{Key: key, Data: []byte(d.one("x", "y")), If: d.condition(key)}
+		return leases.PutValue{Key: key, Data: []byte(d.one("x", "y")), If: d.condition(key)}
 	case 7:
-		return DeleteValue{Key: key, If: d.condition(key)}
+		return leases.DeleteValue{Key: key, If: d.condition(key)}
 	case 8:
-		return LeaveGroup{Component: d.one("web", "db"), ID: d.one("i", "j"), Lease: lease, Token: token}
+		return leases.LeaveGroup{Component: d.one("web", "db"), ID: d.one("i", "j"), Lease: lease, Token: token}
 	}
-	return JoinGroup{Component: d.one("web", "db"), ID: d.one("i", "j"), Lease: lease, Token: token, Metadata: d.one("m", "n")}
+	return leases.JoinGroup{Component: d.one("web", "db"), ID: d.one("i", "j"), Lease: lease, Token: token, Metadata: d.one("m", "n")}
 }
 
 // TestLeaseProperty compares leases, values and groups with the naive model, entry
@@ -193,7 +194,7 @@ func (d leaseDraws) command() Command {
 func TestLeaseProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRig(t)
-		model := &leaseModel{leases: map[string]Lease{}, values: map[string]Value{}, joined: map[string]GroupMember{}}
+		model := &leaseModel{leases: map[string]leases.Lease{}, values: map[string]leases.Value{}, joined: map[string]leases.GroupMember{}}
 		for range rapid.IntRange(1, 60).Draw(rt, "entries") {
 			r.pass(rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Second}).Draw(rt, "pass"))
 			model.now = r.now

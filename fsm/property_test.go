@@ -10,7 +10,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // machine drives a state, its naive model, and a twin that goes through
@@ -21,7 +24,7 @@ type machine struct {
 	now         Time
 	last        RequestID
 	history     []proposal
-	docs        []Packed
+	docs        []blobs.Packed
 	past        []View // of the state, before every entry
 }
 
@@ -42,7 +45,7 @@ func newMachine(t *rapid.T) *machine {
 		*s = state
 	}
 	for i := range 3 {
-		doc, err := Pack([]byte{byte(i)})
+		doc, err := blobs.Pack([]byte{byte(i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,8 +141,8 @@ func (m *machine) claims(t *rapid.T) Command {
 	return c
 }
 
-func (m *machine) document(t *rapid.T) Packed {
-	return rapid.SampledFrom(append(m.docs, Packed{})).Draw(t, "document")
+func (m *machine) document(t *rapid.T) blobs.Packed {
+	return rapid.SampledFrom(append(m.docs, blobs.Packed{})).Draw(t, "document")
 }
 
 func answerOf(t *rapid.T) Answer {
@@ -192,7 +195,7 @@ func (m *machine) command(t *rapid.T) Command {
 	case 12:
 		return Mark{Claim: m.claim(t), Hook: "h", Answer: answerOf(t), Processed: m.document(t), Unprocessed: m.document(t).Hash}
 	case 13:
-		return GrantLease{Name: name, Holder: holder, TTL: 5 * time.Second, Takeover: yes}
+		return leases.Grant{Name: name, Holder: holder, TTL: 5 * time.Second, Takeover: yes}
 	case 14:
 		return m.ofLease(t, name, holder)
 	case 15:
@@ -275,11 +278,11 @@ func (m *machine) ofLease(t *rapid.T, name, holder string) Command {
 	token := m.anyToken(t, live)
 	switch rapid.IntRange(0, 2).Draw(t, "act") {
 	case 0:
-		return RenewLease{Name: name, Holder: holder, Token: token}
+		return leases.Renew{Name: name, Holder: holder, Token: token}
 	case 1:
-		return ReleaseLease{Name: name, Holder: holder, Token: token}
+		return leases.Release{Name: name, Holder: holder, Token: token}
 	}
-	return DeleteLease{Name: name}
+	return leases.Delete{Name: name}
 }
 
 // request draws the header of a request: a new ID, sometimes with an answered
@@ -289,7 +292,7 @@ func (m *machine) request(t *rapid.T) Header {
 	if rapid.IntRange(0, 3).Draw(t, "plain") == 0 {
 		return h
 	}
-	m.last = NextRequestID(m.last, m.now, [8]byte{})
+	m.last = entry.NextRequestID(m.last, m.now, [8]byte{})
 	h.Request = m.last
 	if rapid.Bool().Draw(t, "answers") {
 		h.Answered = h.Request
@@ -384,7 +387,7 @@ func (m *machine) work(t *rapid.T) {
 // step is what comes next for a claimed request.
 func (m *machine) step(t *rapid.T, r *modelRequest) Command {
 	rec := m.model.nodes[r.node]
-	save := rapid.SampledFrom([]Hash{{}, r.document}).Draw(t, "save")
+	save := rapid.SampledFrom([]blobs.Hash{{}, r.document}).Draw(t, "save")
 	hold := r.hold()
 	switch {
 	case r.event == EventDelete:

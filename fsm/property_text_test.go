@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/trivet-ha/trivet/fsm/blobs"
 )
 
 // viewText and (*model).text say the same in the same words.
@@ -24,16 +26,16 @@ func viewText(v View) string {
 	for _, l := range v.Leases() {
 		fmt.Fprintf(&b, "lease %s %s %v %v\n", l.Name, l.Holder, l.Token, l.Expires)
 	}
-	for _, o := range v.d.requests.byID.all() {
+	for _, o := range v.data.requests.byID.All() {
 		fmt.Fprintf(&b, "result %v %v %s %v\n", o.ID, o.Session, o.Client, o.Result.Code)
 	}
-	for _, r := range v.d.nodes.records.all() {
+	for _, r := range v.data.nodes.records.All() {
 		b.WriteString(recordText(r))
 	}
 	for r := range v.Queue() {
 		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.Sequence, r.Node, r.Event, r.Attempts, r.Claim)
 	}
-	for _, d := range v.d.blobs.all() {
+	for d := range v.data.blobs.All() {
 		fmt.Fprintf(&b, "document %v of %v\n", d.Hash, v.NodesByDelivery(d.Hash))
 	}
 	for r := range v.Ready() {
@@ -42,7 +44,7 @@ func viewText(v View) string {
 	for r := range v.EndedBefore(v.Now() + 1) {
 		fmt.Fprintf(&b, "ended %v %s\n", r.Finished, r.Node)
 	}
-	fmt.Fprintf(&b, "claimable %d, next turn %v\n", v.Claimable(), v.d.throttle.Next)
+	fmt.Fprintf(&b, "claimable %d, next turn %v\n", v.Claimable(), v.data.throttle.Next)
 	for rule := range v.Rules() {
 		fmt.Fprintf(&b, "rule %s %s\n", rule.UUID, rule.Body)
 	}
@@ -87,7 +89,7 @@ func (m *model) text() string {
 	for _, r := range m.queue {
 		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.seq, r.node, r.event, r.attempts, r.claim)
 	}
-	for _, h := range slices.SortedFunc(maps.Keys(m.documents()), func(a, b Hash) int { return bytes.Compare(a[:], b[:]) }) {
+	for _, h := range slices.SortedFunc(maps.Keys(m.documents()), func(a, b blobs.Hash) int { return bytes.Compare(a[:], b[:]) }) {
 		fmt.Fprintf(&b, "document %v of %v\n", h, m.deliveredTo(h))
 	}
 	for _, r := range m.ready() {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+
+	"github.com/trivet-ha/trivet/fsm/macset"
 )
 
 // changed asks the blacklist's feed.
@@ -47,21 +49,21 @@ func TestFeedIsBounded(t *testing.T) {
 	r.leads("a")
 	begin := r.index
 	h := Header{Token: r.view().Leadership().Token}
-	for n := range maxFeed {
+	for n := range macset.MaxChanges {
 		r.apply(t, h, PutPorts{Ports: portsN(n, 1)})
 	}
-	if macs, ok := r.view().PortsChangedSince(begin); !ok || len(macs) != maxFeed {
+	if macs, ok := r.view().PortsChangedSince(begin); !ok || len(macs) != macset.MaxChanges {
 		t.Errorf("%d changes are told, %v", len(macs), ok)
 	}
-	r.apply(t, h, PutPorts{Ports: portsN(maxFeed, 1)})
-	oldest := begin + maxFeed/2 // the first half is forgotten
+	r.apply(t, h, PutPorts{Ports: portsN(macset.MaxChanges, 1)})
+	oldest := begin + macset.MaxChanges/2 // the first half is forgotten
 	r.changed(oldest-1, false)
-	if macs, ok := r.view().PortsChangedSince(oldest); !ok || len(macs) != maxFeed/2+1 || slices.Contains(macs, macN(maxFeed/2-1)) {
+	if macs, ok := r.view().PortsChangedSince(oldest); !ok || len(macs) != macset.MaxChanges/2+1 || slices.Contains(macs, macN(macset.MaxChanges/2-1)) {
 		t.Errorf("%d changes are told, %v", len(macs), ok)
 	}
 	// An entry that fills one half and begins the next is told as a whole, or
 	// not at all.
-	for n := range maxFeed/2 - 1 - MaxPortChanges/2 {
+	for n := range macset.MaxChanges/2 - 1 - MaxPortChanges/2 {
 		r.apply(t, h, PutPorts{Ports: portsN(10_000+n, 1)})
 	}
 	r.apply(t, h, PutPorts{Ports: portsN(20_000, MaxPortChanges)})
@@ -69,16 +71,15 @@ func TestFeedIsBounded(t *testing.T) {
 	if macs, ok := r.view().PortsChangedSince(big - 1); !ok || len(macs) != MaxPortChanges {
 		t.Errorf("%d changes of one entry are told, %v", len(macs), ok)
 	}
-	for r.state.now.ports.denied.changed.since < big {
+	for told := true; told; _, told = r.view().PortsChangedSince(big - 1) {
 		r.apply(t, h, PutPorts{Ports: portsN(30_000+int(r.index), 1)})
 	}
 	r.changed(big-1, false)
 	if macs, ok := r.view().PortsChangedSince(big); !ok || len(macs) != int(r.index-big) {
 		t.Errorf("%d changes by %d entries are told, %v", len(macs), r.index-big, ok)
 	}
-	p := &problems{}
-	if checkTables(r.view().d, p); p.err() != nil {
-		t.Error(p.err())
+	if err := r.view().Check(); err != nil {
+		t.Error(err)
 	}
 }
 

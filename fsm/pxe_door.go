@@ -1,22 +1,26 @@
 package fsm
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var doorDomain = domain{
-	verbs: []row{
-		verb(71, "pass open", applyPassOpen).byLeader(),
-		verb(72, "pass closed", applyPassClosed).byLeader(),
-		verb(73, "address taken", applyAddressTaken).byLeader(),
-		verb(74, "address released", applyAddressReleased).byLeader(),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(71, "pass open", applyPassOpen).ByLeader(),
+		entry.NewVerb(72, "pass closed", applyPassClosed).ByLeader(),
+		entry.NewVerb(73, "address taken", applyAddressTaken).ByLeader(),
+		entry.NewVerb(74, "address released", applyAddressReleased).ByLeader(),
 	},
-	sections: []section{
-		single('D', "doors", func(d *data) *doors { return &d.doors }).shown(shownDoors),
+	Sections: []entry.Section[*txn]{
+		entry.Single('D', "doors", func(d *txn) *doors { return &d.doors }).Shown(shownDoors),
 	},
-	check: checkDoors,
+	Check: checkDoors,
 }
 
 // MaxWait is the longest that a leadership may wait for another's door.
@@ -95,13 +99,13 @@ func (c PassOpen) Validate() error { return validWait(c.Wait) }
 
 func validWait(d time.Duration) error {
 	if d < 0 || d > MaxWait {
-		return invalid("a leadership waits up to %v for another's door, not %v", MaxWait, d)
+		return fmt.Errorf("a leadership waits up to %v for another's door, not %v", MaxWait, d)
 	}
 	return nil
 }
 
 func applyPassOpen(t *txn, c PassOpen) Result {
-	return t.openDoor(TopicPXE, &t.doors.Pass, "the pass rule", Door{Wait: c.Wait})
+	return t.openDoor(eventring.TopicPXE, &t.doors.Pass, "the pass rule", Door{Wait: c.Wait})
 }
 
 // PassClosed says that the present leadership shut the pass rule, or never opened
@@ -113,7 +117,7 @@ type PassClosed struct{}
 func (PassClosed) Validate() error { return nil }
 
 func applyPassClosed(t *txn, _ PassClosed) Result {
-	return t.shutDoor(TopicPXE, ActionClosed, &t.doors.Pass)
+	return t.shutDoor(eventring.TopicPXE, eventring.ActionClosed, &t.doors.Pass)
 }
 
 // AddressTaken is to the floating IP what PassOpen is to the pass rule. One
@@ -125,17 +129,17 @@ type AddressTaken struct {
 
 // Validate implements Command.
 func (c AddressTaken) Validate() error {
-	if err := within("address", c.Address, 2, maxIP); err != nil {
+	if err := valid.Length("address", c.Address, 2, maxIP); err != nil {
 		return err
 	}
-	if err := only("address", c.Address, func(b byte) bool { return isAddress(b) || 'A' <= b && b <= 'F' }); err != nil {
+	if err := valid.Chars("address", c.Address, func(b byte) bool { return valid.IPChar(b) || 'A' <= b && b <= 'F' }); err != nil {
 		return err
 	}
 	return validWait(c.Wait)
 }
 
 func applyAddressTaken(t *txn, c AddressTaken) Result {
-	return t.openDoor(TopicFloatingIP, &t.doors.Address, "the floating IP", Door{Wait: c.Wait, Address: c.Address})
+	return t.openDoor(eventring.TopicFloatingIP, &t.doors.Address, "the floating IP", Door{Wait: c.Wait, Address: c.Address})
 }
 
 // AddressReleased is to the floating IP what PassClosed is to the pass rule.
@@ -145,59 +149,63 @@ type AddressReleased struct{}
 func (AddressReleased) Validate() error { return nil }
 
 func applyAddressReleased(t *txn, _ AddressReleased) Result {
-	return t.shutDoor(TopicFloatingIP, ActionReleased, &t.doors.Address)
+	return t.shutDoor(eventring.TopicFloatingIP, eventring.ActionReleased, &t.doors.Address)
 }
 
 // openDoor records that the present leadership opens a door, if it may. next
 // brings what the command says.
-func (t *txn) openDoor(topic Topic, d *Door, what string, next Door) Result {
-	token := t.header.Token
+func (t *txn) openDoor(topic eventring.Topic, d *Door, what string, next Door) Result {
+	token := t.Header.Token
 	wait := max(next.Wait, d.Wait)
-	left := t.lead.At.Add(wait).Sub(t.now())
+	left := t.lead.At.Add(wait).Sub(t.Now())
 	if d.Unknown {
-		left = max(t.lead.At, d.Since).Add(wait).Sub(t.now())
+		left = max(t.lead.At, d.Since).Add(wait).Sub(t.Now())
 	}
 	awaited := t.peers.awaited()
 	switch {
 	case d.ClosedBy == token:
-		return refuse(Refused, "leadership %v has shut %s for good; commit a new Lead to open it again", token, what)
+		return entry.Refuse(Refused, "leadership %v has shut %s for good; commit a new Lead to open it again", token, what)
 	case awaited != "":
-		return refuse(Refused, "%s may still have %s open: not heard by the present leader since the cluster was founded again; stop the peer there and run 'trivet rejoin', or name a host that is lost with 'trivet remove'", awaited, what)
+		return entry.Refuse(Refused, "%s may still have %s open: not heard by the present leader since the cluster was founded again; stop the peer there and run 'trivet rejoin', or name a host that is lost with 'trivet remove'", awaited, what)
 	case d.Unknown && left > 0:
-		return refuse(Refused, "who has %s open is not known since a restore or recovery; wait another %v", what, left)
+		return entry.Refuse(Refused, "who has %s open is not known since a restore or recovery; wait another %v", what, left)
 	case !d.Shut() && d.OpenBy != token && left > 0:
-		return refuse(Refused, "peer %s may have %s open under token %v; wait another %v", d.Peer, what, d.OpenBy, left)
+		return entry.Refuse(Refused, "peer %s may have %s open under token %v; wait another %v", d.Peer, what, d.OpenBy, left)
 	case d.OpenBy == token:
 		if d.Address != next.Address {
 			d.Address = next.Address
-			t.recordDoor(topic, ActionTaken, *d)
+			t.recordDoor(topic, eventring.ActionTaken, *d)
 		}
 		d.Wait = wait // an earlier configuration's may still be in force
-		return done()
+		return entry.Done()
 	case !d.OpenBy.IsZero():
-		t.recordDoor(topic, ActionLapsed, *d)
+		t.recordDoor(topic, eventring.ActionLapsed, *d)
 	}
 	next.OpenBy, next.Peer, next.ClosedBy = token, t.lead.Peer, d.ClosedBy
-	next.Since, next.Wall = t.now(), t.header.WallMillis
+	next.Since, next.Wall = t.Now(), t.Header.WallMillis
 	*d = next
 	t.recordDoor(topic, opening(topic), next)
-	return done()
+	return entry.Done()
 }
 
 // opening is the action of the event that a door was opened.
-func opening(topic Topic) string {
-	if topic == TopicPXE {
-		return ActionOpened
+func opening(topic eventring.Topic) string {
+	if topic == eventring.TopicPXE {
+		return eventring.ActionOpened
 	}
-	return ActionTaken
+	return eventring.ActionTaken
 }
 
 // shutDoor records that the present leadership opens a door no more.
-func (t *txn) shutDoor(topic Topic, action string, d *Door) Result {
-	if d.OpenBy == t.header.Token {
+func (t *txn) shutDoor(topic eventring.Topic, action string, d *Door) Result {
+	if d.OpenBy == t.Header.Token {
 		t.recordDoor(topic, action, *d)
 		*d = Door{}
 	}
-	d.ClosedBy = t.header.Token
-	return done()
+	d.ClosedBy = t.Header.Token
+	return entry.Done()
+}
+
+func shownDoors(t *txn) any {
+	return map[string]Door{"pass_rule": t.doors.Pass, "floating_ip": t.doors.Address}
 }

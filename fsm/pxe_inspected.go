@@ -2,16 +2,21 @@ package fsm
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var inspectedDomain = domain{
-	verbs: []row{
-		verb(77, "put inspected", applyPutInspected).byLeader().from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(77, "put inspected", applyPutInspected).ByLeader().From(2),
 	},
-	sections: []section{
-		many('y', "inspected", func(d *data) table[Inspected] { return d.nodes.inspected }, func(d *data, i Inspected) { d.nodes.inspect(i, true, 0) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('y', "inspected", func(d *txn) table.Of[Inspected] { return d.nodes.inspected }, func(d *txn, i Inspected) { d.nodes.inspect(i, true, 0) }),
 	},
 }
 
@@ -32,17 +37,17 @@ type Inspected struct {
 
 func (i Inspected) validate() error {
 	if len(i.MACs) > MaxInspectedMACs {
-		return invalid("node %s has %d MACs, at most %d are kept", i.Node, len(i.MACs), MaxInspectedMACs)
+		return fmt.Errorf("node %s has %d MACs, at most %d are kept", i.Node, len(i.MACs), MaxInspectedMACs)
 	}
 	for n, mac := range i.MACs {
-		if !isMAC(mac) {
-			return invalid("node %s: %q is not a MAC in lower case", i.Node, mac)
+		if !valid.MAC(mac) {
+			return fmt.Errorf("node %s: %q is not a MAC in lower case", i.Node, mac)
 		}
 		if n > 0 && i.MACs[n-1] >= mac {
-			return invalid("node %s: the MACs are not sorted, or %s is there twice", i.Node, mac)
+			return fmt.Errorf("node %s: the MACs are not sorted, or %s is there twice", i.Node, mac)
 		}
 	}
-	return validNode(i.Node)
+	return valid.Node(i.Node)
 }
 
 // byIronic makes the owner of a MAC on the whitelist of a node that Ironic
@@ -63,7 +68,7 @@ type PutInspected struct {
 func (c PutInspected) Validate() error {
 	n := len(c.Nodes) + len(c.Remove)
 	if n == 0 || n > MaxInspectedChanges {
-		return invalid("%d nodes are put and removed, allowed are 1 to %d", n, MaxInspectedChanges)
+		return fmt.Errorf("%d nodes are put and removed, allowed are 1 to %d", n, MaxInspectedChanges)
 	}
 	seen := make(map[string]bool, n)
 	for _, i := range c.Nodes {
@@ -73,7 +78,7 @@ func (c PutInspected) Validate() error {
 		seen[i.Node] = true
 	}
 	for _, node := range c.Remove {
-		if err := validNode(node); err != nil {
+		if err := valid.Node(node); err != nil {
 			return err
 		}
 		seen[node] = true
@@ -86,48 +91,48 @@ func (c PutInspected) Validate() error {
 
 func applyPutInspected(t *txn, c PutInspected) Result {
 	for _, node := range c.Remove {
-		t.nodes.inspect(Inspected{Node: node}, false, t.position.Index)
+		t.nodes.inspect(Inspected{Node: node}, false, t.Position.Index)
 	}
 	for _, i := range c.Nodes {
-		t.nodes.inspect(i, true, t.position.Index)
+		t.nodes.inspect(i, true, t.Position.Index)
 	}
-	if t.nodes.inspected.size() > MaxNodes {
-		return refuse(TableFull, "Ironic inspects more than %d nodes, which is the most", MaxNodes)
+	if t.nodes.inspected.Size() > MaxNodes {
+		return entry.Refuse(TableFull, "Ironic inspects more than %d nodes, which is the most", MaxNodes)
 	}
-	return done()
+	return entry.Done()
 }
 
 // inspect records whether Ironic inspects a node, by the entry at index.
 func (n *nodes) inspect(now Inspected, does bool, index uint64) {
 	key := []byte(now.Node)
-	before, _ := n.inspected.get(key)
+	before, _ := n.inspected.Get(key)
 	for _, mac := range before.MACs {
 		if !slices.Contains(now.MACs, mac) {
-			n.whitelist.remove(mac, byIronic(now.Node), index)
+			n.whitelist.Remove(mac, byIronic(now.Node), index)
 		}
 	}
 	for _, mac := range now.MACs {
 		if !slices.Contains(before.MACs, mac) {
-			n.whitelist.add(mac, byIronic(now.Node), index)
+			n.whitelist.Add(mac, byIronic(now.Node), index)
 		}
 	}
 	if does {
-		n.inspected.put(key, now)
+		n.inspected.Put(key, now)
 		return
 	}
-	n.inspected.drop(key)
+	n.inspected.Drop(key)
 }
 
 // Inspected returns what is recorded of a node that Ironic itself inspects; ok is
 // false if it does not.
 func (v View) Inspected(node string) (i Inspected, ok bool) {
-	return v.d.nodes.inspected.get([]byte(node))
+	return v.data.nodes.inspected.Get([]byte(node))
 }
 
 // InspectedNodes returns the nodes that Ironic itself inspects, in order.
 func (v View) InspectedNodes() []Inspected {
-	out := make([]Inspected, 0, v.d.nodes.inspected.size())
-	for _, i := range v.d.nodes.inspected.all() {
+	out := make([]Inspected, 0, v.data.nodes.inspected.Size())
+	for _, i := range v.data.nodes.inspected.All() {
 		out = append(out, i)
 	}
 	return out
@@ -137,7 +142,7 @@ func (v View) InspectedNodes() []Inspected {
 // order.
 func (v View) InspectedByMAC(mac string) []string {
 	var nodes []string
-	for owner := range v.d.nodes.whitelist.owners(mac) {
+	for owner := range v.data.nodes.whitelist.Owners(mac) {
 		if node, does := strings.CutPrefix(owner, ironicMark); does {
 			nodes = append(nodes, node)
 		}
@@ -145,16 +150,16 @@ func (v View) InspectedByMAC(mac string) []string {
 	return nodes
 }
 
-func checkInspected(d *data, p *problems) (macs int) {
-	p.want(d.nodes.inspected.size() <= MaxNodes, "Ironic inspects %d nodes", d.nodes.inspected.size())
-	for key, i := range d.nodes.inspected.all() {
-		p.want(string(key) == i.Node, "node %s, which Ironic inspects, is filed under %q", i.Node, key)
+func checkInspected(d *txn, p *valid.Problems) (macs int) {
+	p.Want(d.nodes.inspected.Size() <= MaxNodes, "Ironic inspects %d nodes", d.nodes.inspected.Size())
+	for key, i := range d.nodes.inspected.All() {
+		p.Want(string(key) == i.Node, "node %s, which Ironic inspects, is filed under %q", i.Node, key)
 		if err := i.validate(); err != nil {
-			p.addf("%v", err)
+			p.Addf("%v", err)
 		}
 		macs += len(i.MACs)
 		for _, mac := range i.MACs {
-			p.want(d.nodes.whitelist.entries.has(macSetKey(mac, byIronic(i.Node))), "node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
+			p.Want(d.nodes.whitelist.Keeps(mac, byIronic(i.Node)), "node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
 		}
 	}
 	return macs

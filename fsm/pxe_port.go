@@ -2,19 +2,24 @@ package fsm
 
 import (
 	"errors"
+	"fmt"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/macset"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var portDomain = domain{
-	verbs: []row{
-		verb(70, "put ports", applyPutPorts).byLeader(),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(70, "put ports", applyPutPorts).ByLeader(),
 	},
-	sections: []section{
-		many('i', "ports", func(d *data) table[Port] { return d.ports.byID }, loadPort),
-		single('I', "pull", func(d *data) *Pull { return &d.ports.pull }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('i', "ports", func(d *txn) table.Of[Port] { return d.ports.byID }, loadPort),
+		entry.Single('I', "pull", func(d *txn) *Pull { return &d.ports.pull }),
 	},
-	check: checkPorts,
+	Check: checkPorts,
 }
 
 // Bounds of the ports.
@@ -34,13 +39,13 @@ type Port struct {
 }
 
 func (p Port) validate() error {
-	if err := validID("port ID", p.ID); err != nil {
+	if err := valid.ID("port ID", p.ID); err != nil {
 		return err
 	}
-	if !isMAC(p.MAC) {
-		return invalid("port %s: %q is not a MAC in lower case", p.ID, p.MAC)
+	if !valid.MAC(p.MAC) {
+		return fmt.Errorf("port %s: %q is not a MAC in lower case", p.ID, p.MAC)
 	}
-	return validNode(p.Node)
+	return valid.Node(p.Node)
 }
 
 // Pull is one complete reading of Ironic's ports. The zero value means that
@@ -54,38 +59,38 @@ type Pull struct {
 
 // ports holds what Ironic knows.
 type ports struct {
-	byID   table[Port]
-	denied macSet // the blacklist: MACs, owned by ports
-	pull   Pull   // the newest complete one
+	byID   table.Of[Port]
+	denied macset.Set // the blacklist: MACs, owned by ports
+	pull   Pull       // the newest complete one
 }
 
-func newPorts() ports { return ports{byID: newTable[Port](), denied: newMACSet()} }
+func newPorts() ports { return ports{byID: table.New[Port](), denied: macset.New()} }
 
 // put stores a port by the entry at index, in the place of one of its ID.
 func (p *ports) put(port Port, index uint64) {
-	old, known := p.byID.get([]byte(port.ID))
+	old, known := p.byID.Get([]byte(port.ID))
 	if known && old == port {
 		return
 	}
 	if known && old.MAC != port.MAC {
-		p.denied.remove(old.MAC, old.ID, index)
+		p.denied.Remove(old.MAC, old.ID, index)
 	}
-	p.byID.put([]byte(port.ID), port)
-	p.denied.add(port.MAC, port.ID, index)
+	p.byID.Put([]byte(port.ID), port)
+	p.denied.Add(port.MAC, port.ID, index)
 }
 
 // remove removes a port by the entry at index, if there is one of that ID.
 func (p *ports) remove(id string, index uint64) {
-	old, known := p.byID.get([]byte(id))
+	old, known := p.byID.Get([]byte(id))
 	if !known {
 		return
 	}
-	p.byID.drop([]byte(id))
-	p.denied.remove(old.MAC, id, index)
+	p.byID.Drop([]byte(id))
+	p.denied.Remove(old.MAC, id, index)
 }
 
 // loadPort restores one port from a snapshot.
-func loadPort(d *data, p Port) { d.ports.put(p, 0) }
+func loadPort(d *txn, p Port) { d.ports.put(p, 0) }
 
 // PutPorts tells the difference between the ports that are recorded and those
 // that Ironic has: a duty's command. The same again changes nothing. A pull
@@ -103,10 +108,10 @@ type PutPorts struct {
 func (c PutPorts) Validate() error {
 	n := len(c.Ports) + len(c.Remove)
 	if n > MaxPortChanges {
-		return invalid("%d ports are put and removed, at most %d fit into an entry; use several", n, MaxPortChanges)
+		return fmt.Errorf("%d ports are put and removed, at most %d fit into an entry; use several", n, MaxPortChanges)
 	}
 	if n == 0 && !c.Complete {
-		return invalid("no port is put or removed, and no pull is complete")
+		return errors.New("no port is put or removed, and no pull is complete")
 	}
 	seen := make(map[string]bool, n)
 	for _, p := range c.Ports {
@@ -116,7 +121,7 @@ func (c PutPorts) Validate() error {
 		seen[p.ID] = true
 	}
 	for _, id := range c.Remove {
-		if err := validID("port ID", id); err != nil {
+		if err := valid.ID("port ID", id); err != nil {
 			return err
 		}
 		seen[id] = true
@@ -129,17 +134,17 @@ func (c PutPorts) Validate() error {
 
 func applyPutPorts(t *txn, c PutPorts) Result {
 	for _, id := range c.Remove {
-		t.ports.remove(id, t.position.Index)
+		t.ports.remove(id, t.Position.Index)
 	}
 	for _, p := range c.Ports {
-		t.ports.put(p, t.position.Index)
+		t.ports.put(p, t.Position.Index)
 	}
-	n := t.ports.byID.size()
+	n := t.ports.byID.Size()
 	if n > MaxPorts {
-		return refuse(TableFull, "Ironic has more than %d ports, which is the most", MaxPorts)
+		return entry.Refuse(TableFull, "Ironic has more than %d ports, which is the most", MaxPorts)
 	}
 	if c.Complete {
-		t.ports.pull = Pull{Token: t.header.Token, At: t.now(), Wall: t.header.WallMillis, Ports: n}
+		t.ports.pull = Pull{Token: t.Header.Token, At: t.Now(), Wall: t.Header.WallMillis, Ports: n}
 	}
-	return done()
+	return entry.Done()
 }

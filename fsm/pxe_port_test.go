@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/benbjohnson/immutable"
 )
 
 // macN returns a MAC by its number.
@@ -64,7 +62,7 @@ func TestPortsAgainChangeNothing(t *testing.T) {
 	r.asLeader(put)
 	before := *r.state.now
 	r.asLeader(put)
-	before.position = r.state.now.position
+	before.shared.Position = r.state.now.shared.Position
 	if (View{&before}).Hash() != r.view().Hash() {
 		t.Error("the same again changed the state")
 	}
@@ -127,11 +125,9 @@ func fullOfPorts(t *testing.T, n int) *rig {
 	t.Helper()
 	r := newRig(t)
 	r.leads("a")
-	fill := immutable.NewSortedMapBuilder[[]byte, *Port](byBytes{})
 	for i := range n {
-		fill.Set(fmt.Appendf(nil, "filler-%06d", i), &Port{})
+		r.state.now.ports.byID.Put(fmt.Appendf(nil, "filler-%06d", i), Port{})
 	}
-	r.state.now.ports.byID = table[Port]{fill.Map()}
 	return r
 }
 
@@ -139,10 +135,10 @@ func TestPortsAreBounded(t *testing.T) {
 	r := fullOfPorts(t, MaxPorts-1)
 	h := Header{Token: r.view().Leadership().Token}
 	r.apply(t, h, PutPorts{Ports: portsN(1, 1)})
-	before := r.view().d.ports
+	before := r.view().data.ports
 	r.index++
-	res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: entry(t, h, PutPorts{Ports: portsN(2, 1), Complete: true})})
-	if res.Code != TableFull || r.view().d.ports != before {
+	res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: encoded(t, h, PutPorts{Ports: portsN(2, 1), Complete: true})})
+	if res.Code != TableFull || r.view().data.ports != before {
 		t.Errorf("one port too many: %v, %d ports", res.Code, r.view().PortCount())
 	}
 	if macs, ok := r.view().PortsChangedSince(r.index - 1); !ok || len(macs) != 0 {

@@ -31,12 +31,12 @@ func (n *nodes) allow(before, after Record, index uint64) {
 	}
 	for _, mac := range lost {
 		if !slices.Contains(won, mac) {
-			n.whitelist.remove(mac, before.Node, index)
+			n.whitelist.Remove(mac, before.Node, index)
 		}
 	}
 	for _, mac := range won {
 		if !slices.Contains(lost, mac) {
-			n.whitelist.add(mac, after.Node, index)
+			n.whitelist.Add(mac, after.Node, index)
 		}
 	}
 }

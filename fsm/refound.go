@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -78,16 +79,16 @@ func (s *State) Refound(r Refound) error {
 		return err
 	}
 	d.revokeAll()
-	certain := d.position.Index - min(r.Uncommitted, d.position.Index)
-	known := fencing.At(d.cluster.Base, certain)
-	d.cluster.Base = first - r.Index
-	d.position.Index = r.Index
-	d.values.renumber(known, d.granted())
+	certain := d.shared.Position.Index - min(r.Uncommitted, d.shared.Position.Index)
+	known := fencing.At(d.shared.Cluster.Base, certain)
+	d.shared.Cluster.Base = first - r.Index
+	d.shared.Position.Index = r.Index
+	d.txn().inLeases().Renumber(known, d.shared.Granted())
 	if r.NewIncarnation {
-		d.cluster.Incarnation = max(d.cluster.Incarnation+1, uint64(max(r.UnixMillis, 0)))
-		d.events.renumber(certain, d.cluster.Incarnation)
+		d.shared.Cluster.Incarnation = max(d.shared.Cluster.Incarnation+1, uint64(max(r.UnixMillis, 0)))
+		d.shared.Events.Renumber(certain, d.shared.Cluster.Incarnation)
 	} else {
-		d.events = eventRing{} // their IDs could come again
+		d.shared.Events = eventring.Ring{} // their IDs could come again
 	}
 	if r.Survivor != "" {
 		before := d.peers
@@ -104,17 +105,17 @@ func (s *State) Refound(r Refound) error {
 // admitSurvivor makes the survivor a member, if it is none.
 func (d *data) admitSurvivor(r Refound) error {
 	switch {
-	case r.Survivor == "" || d.peers.members.has([]byte(r.Survivor)):
+	case r.Survivor == "" || d.peers.members.Has([]byte(r.Survivor)):
 		return nil
 	case r.Self.ID != r.Survivor:
 		return &Error{Code: NotFound, Message: fmt.Sprintf("peer %s is not a member of this cluster", r.Survivor)}
-	case d.peers.removed.has([]byte(r.Survivor)):
+	case d.peers.removed.Has([]byte(r.Survivor)):
 		return &Error{Code: Conflict, Message: fmt.Sprintf("server ID %s is that of a removed peer and never used again", r.Survivor)}
 	}
 	if err := r.Self.validate(); err != nil {
 		return err
 	}
-	d.peers.putMember(r.Self)
+	d.putMember(r.Self)
 	return nil
 }
 
@@ -125,7 +126,7 @@ func (d *data) firstToken(r Refound) (uint64, error) {
 		at := time.UnixMilli(r.UnixMillis).UTC().Format(time.RFC3339)
 		return 0, &Error{Code: Refused, Message: fmt.Sprintf("the clock of this host says %s: set it; fencing tokens begin at the clock and never fall again", at)}
 	}
-	known, ok := sum(d.cluster.Base, max(r.Index, d.position.Index), unseenEntries)
+	known, ok := sum(d.shared.Cluster.Base, max(r.Index, d.shared.Position.Index), unseenEntries)
 	if !ok {
 		return 0, &Error{Code: Refused, Message: "the tokens of 64 bits are used up"}
 	}
@@ -146,23 +147,18 @@ func sum(terms ...uint64) (total uint64, ok bool) {
 // revokeAll takes away everything that was granted.
 func (d *data) revokeAll() {
 	d.lead = Leadership{}
-	for _, c := range d.queue.claims.all() {
+	for _, c := range d.queue.claims.All() {
 		d.giveBack(c) // before their sessions end: no worker failed
 	}
-	t := &txn{data: d}
-	for _, session := range d.peers.sessions.all() {
+	t := d.txn()
+	for _, session := range d.peers.sessions.All() {
 		t.endSession(session.ID)
 	}
-	for _, j := range d.joins.all() {
-		d.joins.drop([]byte(j.ID))
-		d.disarm(j.Expires, dueJoin, []byte(j.ID))
+	for _, j := range d.joins.All() {
+		d.joins.Drop([]byte(j.ID))
+		d.shared.Disarm(j.Expires, dueJoin, []byte(j.ID))
 	}
-	held := d.leases
-	d.leases, d.groups = newTable[Lease](), newGroups()
-	for _, l := range held.all() {
-		d.disarm(l.Expires, dueLease, []byte(l.Name))
-		d.voidLease(l)
-	}
+	t.inLeases().Revoke()
 	d.requests = newRequests()
 	d.throttle = throttle{}
 	d.doubtRelays()
@@ -170,54 +166,27 @@ func (d *data) revokeAll() {
 	d.doors = d.doors.doubt(doors{})
 }
 
-// voidLease keeps a lease from others until its end, since its holder, which does
-// not learn of the founding, acts until then. Of two grants that two histories know
-// the one that ends later counts.
-func (d *data) voidLease(l Lease) {
-	old, known := d.leases.get([]byte(l.Name))
-	if l.Holder == "" || !d.peers.version2() || known && old.Expires >= l.Expires || !known && d.leases.size() >= MaxLeases {
-		return
-	}
-	d.disarm(old.Expires, dueLease, []byte(l.Name))
-	l.Void, l.Client = true, ""
-	loadLease(d, l)
-}
-
-// adoptLeases adds those of another history, and drops what is over by the later of
-// both clocks.
-func (d *data) adoptLeases(l *data) {
-	for _, other := range l.leases.all() {
-		d.voidLease(other)
-	}
-	for key, lease := range d.leases.all() {
-		if lease.Expires <= d.position.Now {
-			d.disarm(lease.Expires, dueLease, key)
-			d.leases.drop(key)
-		}
-	}
-}
-
 // keepMember leaves one member, which votes and leads against any earlier decision
 // about it: there is no other. The rest are recorded as removed. With former
 // members the state is one that only this version reads, so it is the survivor's.
 func (d *data) keepMember(survivor string, formers bool) {
-	d.peers.flags.drop([]byte(survivor))
-	if m, _ := d.peers.members.get([]byte(survivor)); formers {
+	d.peers.flags.Drop([]byte(survivor))
+	if m, _ := d.peers.members.Get([]byte(survivor)); formers {
 		m.Version = max(m.Version, Version)
-		d.peers.putMember(m)
+		d.putMember(m)
 	}
-	for _, m := range d.peers.members.all() {
+	for _, m := range d.peers.members.All() {
 		if m.ID != survivor {
-			d.peers.dropMember(m.ID, d.granted())
+			d.dropMember(m.ID, d.shared.Granted())
 		}
 	}
 }
 
 // capSettings keeps the indices of settings within the new history.
 func (d *data) capSettings() {
-	for key, s := range d.settings.all() {
-		s.Index = min(s.Index, d.position.Index)
-		d.settings.put(key, s)
+	for key, s := range d.settings.All() {
+		s.Index = min(s.Index, d.shared.Position.Index)
+		d.settings.Put(key, s)
 	}
 }
 
@@ -229,22 +198,22 @@ func (d *data) capSettings() {
 // keys. Refound must follow.
 func (s *State) Adopt(local View) {
 	next := *s.now
-	d, l := &next, local.d
+	d, l := &next, local.data
 	d.revokeAll()
-	granted, incarnation := max(d.granted(), l.granted()), max(d.cluster.Incarnation, l.cluster.Incarnation)
-	if d.cluster.ID == l.cluster.ID {
+	granted, incarnation := max(d.shared.Granted(), l.shared.Granted()), max(d.shared.Cluster.Incarnation, l.shared.Cluster.Incarnation)
+	if d.shared.Cluster.ID == l.shared.Cluster.ID {
 		d.adoptRights(l)
 	} else {
-		d.cluster, d.gossip, d.operators = l.cluster, l.gossip, l.operators
+		d.shared.Cluster, d.gossip, d.operators = l.shared.Cluster, l.gossip, l.operators
 	}
-	d.position.Index = max(d.position.Index, l.position.Index)
-	d.cluster.Base = uint64(granted) - d.position.Index
-	d.cluster.Incarnation = incarnation
-	d.position.Now = max(d.position.Now, l.position.Now)
-	d.position.Floor = max(d.position.Floor, l.position.Floor)
-	d.position.Term = max(d.position.Term, l.position.Term)
+	d.shared.Position.Index = max(d.shared.Position.Index, l.shared.Position.Index)
+	d.shared.Cluster.Base = uint64(granted) - d.shared.Position.Index
+	d.shared.Cluster.Incarnation = incarnation
+	d.shared.Position.Now = max(d.shared.Position.Now, l.shared.Position.Now)
+	d.shared.Position.Floor = max(d.shared.Position.Floor, l.shared.Position.Floor)
+	d.shared.Position.Term = max(d.shared.Position.Term, l.shared.Position.Term)
 	d.doors = d.doors.doubt(l.doors)
-	d.adoptLeases(l)
+	d.txn().inLeases().Adopt(l.leaseTables)
 	d.adoptPauses(l)
 	d.dropOverdueRelays()
 	d.dropOverdueFailover()
@@ -255,33 +224,39 @@ func (s *State) Adopt(local View) {
 // has voided, and takes the gossip keys of the later one: an earlier key may have
 // been replaced because it leaked.
 func (d *data) adoptRights(l *data) {
-	if l.granted() > d.granted() {
-		d.gossip, d.cluster.GossipKey = l.gossip, l.cluster.GossipKey
+	if l.shared.Granted() > d.shared.Granted() {
+		d.gossip, d.shared.Cluster.GossipKey = l.gossip, l.shared.Cluster.GossipKey
 	}
 	d.adoptOperators(l.operators)
 	former := make(map[string]FormerMember) // of the local history, with the addresses of both
-	for key, f := range l.peers.former.all() {
+	for key, f := range l.peers.former.All() {
 		if other, known := d.mayRun(f.ID); known {
 			f = f.With(other)
 		}
 		former[string(key)] = f
 	}
-	for key := range d.peers.former.all() { // that the local history has settled since
-		if l.peers.removed.has(key) && !l.peers.former.has(key) {
-			d.peers.former.drop(key)
+	for key := range d.peers.former.All() { // that the local history has settled since
+		if l.peers.removed.Has(key) && !l.peers.former.Has(key) {
+			d.peers.former.Drop(key)
 		}
 	}
-	for key, r := range l.peers.removed.all() {
-		if d.peers.removed.size() >= MaxRemoved {
-			d.peers.removed.drop([]byte(d.peers.oldestRemoval()))
+	for key, r := range l.peers.removed.All() {
+		if d.peers.removed.Size() >= MaxRemoved {
+			d.peers.removed.Drop([]byte(d.peers.oldestRemoval()))
 		}
-		d.peers.members.drop(key)
-		d.peers.flags.drop(key)
-		d.peers.progress.drop(key)
-		d.peers.removed.put(key, r)
+		d.peers.members.Drop(key)
+		d.peers.flags.Drop(key)
+		d.peers.progress.Drop(key)
+		d.peers.removed.Put(key, r)
 	}
-	for key := range l.peers.former.all() { // else Refound takes one for a peer that was named lost
-		d.peers.former.put(key, former[string(key)])
+	for key := range l.peers.former.All() { // else Refound takes one for a peer that was named lost
+		d.peers.former.Put(key, former[string(key)])
 	}
-	d.peers.version = d.peers.leastVersion()
+	d.shared.Version = d.peers.leastVersion()
+}
+
+// forgetChanges begins the memory of what changed in lists again with the present state.
+func (d *data) forgetChanges() {
+	d.ports.denied.ForgetChanges(d.shared.Position.Index)
+	d.nodes.whitelist.ForgetChanges(d.shared.Position.Index)
 }

@@ -50,8 +50,8 @@ func (f *foundings) pass(t *rapid.T) {
 
 // grown returns the state after some entries more that change nothing.
 func grown(v View, entries uint64) *State {
-	next := *v.d
-	next.position.Index += entries
+	next := *v.data
+	next.shared.Position.Index += entries
 	return &State{&next}
 }
 
@@ -65,7 +65,7 @@ func (f *foundings) any(t *rapid.T, label string) (*history, View) {
 // that has a log or on one that has none.
 func (f *foundings) found(t *rapid.T) {
 	parent, file := f.any(t, "file")
-	next := &history{founded: f.now, worst: parent.worst, depth: parent.depth + 1, state: &State{file.d}}
+	next := &history{founded: f.now, worst: parent.worst, depth: parent.depth + 1, state: &State{file.data}}
 	known := []*history{parent}
 	views := []View{file}
 	index := file.Index()
@@ -81,12 +81,12 @@ func (f *foundings) found(t *rapid.T) {
 	if err := next.state.Refound(Refound{Index: index, UnixMillis: year2026.Add(f.now + lie).UnixMilli(), NewIncarnation: true}); err != nil {
 		t.Fatalf("tokens-rise-through-foundings: no token is left for a founding at %v: %v", f.now, err)
 	}
-	first := next.state.now.granted() + 1
+	first := next.state.now.shared.Granted() + 1
 	f.aboveKnown(t, first, known, views)
 	for _, h := range f.histories {
 		wanted := h.worst - lie + time.Duration(h.depth)*promisedApart
-		if apart := f.now - h.founded; apart-apart/50 > wanted && first <= h.state.now.granted() {
-			t.Fatalf("tokens-rise-through-foundings: the first token is %d, a history founded %v earlier has granted %v", first, apart, h.state.now.granted())
+		if apart := f.now - h.founded; apart-apart/50 > wanted && first <= h.state.now.shared.Granted() {
+			t.Fatalf("tokens-rise-through-foundings: the first token is %d, a history founded %v earlier has granted %v", first, apart, h.state.now.shared.Granted())
 		}
 	}
 	if first > 1<<53 {
@@ -98,11 +98,11 @@ func (f *foundings) found(t *rapid.T) {
 // aboveKnown demands what holds whatever the clocks say.
 func (f *foundings) aboveKnown(t *rapid.T, first fencing.Token, known []*history, views []View) {
 	for i, v := range views {
-		if first <= v.d.granted() {
-			t.Fatalf("tokens-rise-through-foundings: the first token is %d, the founder knew of %v", first, v.d.granted())
+		if first <= v.data.shared.Granted() {
+			t.Fatalf("tokens-rise-through-foundings: the first token is %d, the founder knew of %v", first, v.data.shared.Granted())
 		}
-		latest := known[i].state.now.granted()
-		if latest-v.d.granted() <= promisedUnseen && first <= latest {
+		latest := known[i].state.now.shared.Granted()
+		if latest-v.data.shared.Granted() <= promisedUnseen && first <= latest {
 			t.Fatalf("tokens-rise-through-foundings: the first token is %d, %v was granted after what the founder knew", first, latest)
 		}
 	}
@@ -111,7 +111,7 @@ func (f *foundings) aboveKnown(t *rapid.T, first fencing.Token, known []*history
 func TestTokensRiseThroughFoundings(t *testing.T) {
 	start := newRig(t).view()
 	rapid.Check(t, func(t *rapid.T) {
-		f := &foundings{histories: []*history{{state: &State{start.d}}}}
+		f := &foundings{histories: []*history{{state: &State{start.data}}}}
 		f.pass(t)
 		t.Repeat(map[string]func(*rapid.T){"pass": f.pass, "found": f.found})
 	})
@@ -131,7 +131,7 @@ func TestAnOlderBackupIsAboveARecovery(t *testing.T) {
 	if err := backup.Refound(Refound{Index: backup.View().Index(), UnixMillis: at.Add(time.Hour).UnixMilli(), NewIncarnation: true}); err != nil {
 		t.Fatal(err)
 	}
-	if first, last := backup.now.granted()+1, grown(recovered.View(), 3600*promisedRate).now.granted(); first <= last {
+	if first, last := backup.now.shared.Granted()+1, grown(recovered.View(), 3600*promisedRate).now.shared.Granted(); first <= last {
 		t.Errorf("tokens-rise-through-foundings: the restored cluster begins with %d, the recovered one has granted %d", first, last)
 	}
 }

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"math"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func TestRefoundRaisesEveryTokenAndTakesAllGrants(t *testing.T) {
 			if v.Base() < before.Base()+1<<28 || v.Base()+500 < uint64(max(millis, 0))*1024 || v.Index() != 500 || v.Incarnation() != max(before.Incarnation()+1, uint64(max(millis, 0))) {
 				t.Errorf("base %d, index %d, incarnation %d", v.Base(), v.Index(), v.Incarnation())
 			}
-			if !v.Leadership().Token.IsZero() || len(v.Sessions()) != 0 || len(v.Claims()) != 0 || !onlyVoid(v.Leases()) || len(v.JoinTokens()) != 0 || v.Requests() != 0 || v.d.throttle.Next != 0 {
+			if !v.Leadership().Token.IsZero() || len(v.Sessions()) != 0 || len(v.Claims()) != 0 || !onlyVoid(v.Leases()) || len(v.JoinTokens()) != 0 || v.Requests() != 0 || v.data.throttle.Next != 0 {
 				t.Error("something granted is left")
 			}
 			if v.Floor() != before.Floor() || v.Now() != before.Now() || len(v.Members()) != len(before.Members()) {
@@ -45,8 +46,8 @@ func TestRefoundRaisesEveryTokenAndTakesAllGrants(t *testing.T) {
 	}
 }
 
-func onlyVoid(all []Lease) bool {
-	return !slices.ContainsFunc(all, func(l Lease) bool { return !l.Void || l.Holder == "" })
+func onlyVoid(all []leases.Lease) bool {
+	return !slices.ContainsFunc(all, func(l leases.Lease) bool { return !l.Void || l.Holder == "" })
 }
 
 func TestRefoundTokensNeverReturn(t *testing.T) {
@@ -71,8 +72,8 @@ func TestRefoundTokensNeverReturn(t *testing.T) {
 func TestLeadBelowTheFloorIsRefused(t *testing.T) {
 	r := busy(t)
 	next := *r.state.now
-	next.position.Floor = next.granted() + 10
-	res := (&State{&next}).Apply(Entry{Index: r.index + 1, Term: 3, Data: entry(t, Header{}, Lead{Peer: "a", Boot: "c"})})
+	next.shared.Position.Floor = next.shared.Granted() + 10
+	res := (&State{&next}).Apply(Entry{Index: r.index + 1, Term: 3, Data: encoded(t, Header{}, Lead{Peer: "a", Boot: "c"})})
 	if res.Code != Refused {
 		t.Errorf("a token was granted twice: %+v", res)
 	}

@@ -4,22 +4,26 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 var relayDomain = domain{
-	verbs: []row{
-		verb(90, "accept relay", applyAcceptRelay).from(2),
-		verb(91, "try relay", applyTryRelay).byLeader().from(2),
-		verb(92, "settle relay", applySettleRelay).byLeader().from(2),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(90, "accept relay", applyAcceptRelay).From(2),
+		entry.NewVerb(91, "try relay", applyTryRelay).ByLeader().From(2),
+		entry.NewVerb(92, "settle relay", applySettleRelay).ByLeader().From(2),
 	},
-	sections: []section{
-		many('x', "relays", func(d *data) table[Relay] { return d.relays.bySequence }, func(d *data, r Relay) { d.indexRelay(r) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('x', "relays", func(d *txn) table.Of[Relay] { return d.relays.bySequence }, func(d *txn, r Relay) { d.indexRelay(r) }),
 	},
-	check: checkRelays,
-	ends: []ending{
-		{dueRelay, func(t *txn, id []byte) { t.expireRelay(tailToken(id)) }, func(d *data, expect expectation) {
-			for key, r := range d.relays.bySequence.all() {
+	Check: checkRelays,
+	Ends: []entry.Ending[*txn]{
+		{Class: dueRelay, End: func(t *txn, id []byte) { t.expireRelay(table.TailToken(id)) }, Due: func(d *txn, expect entry.Expectation) {
+			for key, r := range d.relays.bySequence.All() {
 				if r.State != RelayPending {
 					expect(r.Expires, key)
 				}
@@ -27,6 +31,9 @@ var relayDomain = domain{
 		}},
 	},
 }
+
+// dueRelay is the class of the deadlines that end the time that a relay is kept.
+const dueRelay entry.Class = 'r'
 
 // Bounds of relays.
 const (
@@ -63,7 +70,7 @@ const (
 var relayStates = [...]string{"", "pending", "taken", "failed"}
 
 // String returns the state in words.
-func (s RelayState) String() string { return nameOf(relayStates[:], "relay state", uint8(s)) }
+func (s RelayState) String() string { return codec.NameOf(relayStates[:], "relay state", uint8(s)) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (s RelayState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -86,7 +93,7 @@ const (
 type Relay struct {
 	Sequence fencing.Token `cbor:"1,keyasint"`           // token of the entry that accepted it
 	Node     string        `cbor:"2,keyasint,omitempty"` // the node that the sender named; "" if not known
-	Document Hash          `cbor:"3,keyasint"`
+	Document blobs.Hash    `cbor:"3,keyasint"`
 	State    RelayState    `cbor:"4,keyasint"`
 	// Tries counts the attempts. Open says that the last one has begun and is not
 	// settled, Doubt that the answer to an earlier one was lost.
@@ -110,37 +117,37 @@ type Relay struct {
 
 // relays holds the documents that are handed on.
 type relays struct {
-	bySequence table[Relay]
-	pending    table[none]     // sequence
-	byDocument table[none]     // document, sequence
-	byNode     table[none]     // node, sequence; those whose node is known
-	ended      table[none]     // share, sequence; see relay_capacity.go
-	used       table[relayUse] // by share; a document counts as often as it is handed on
+	bySequence table.Of[Relay]
+	pending    table.Of[table.None] // sequence
+	byDocument table.Of[table.None] // document, sequence
+	byNode     table.Of[table.None] // node, sequence; those whose node is known
+	ended      table.Of[table.None] // share, sequence; see relay_capacity.go
+	used       table.Of[relayUse]   // by share; a document counts as often as it is handed on
 }
 
 func newRelays() relays {
 	return relays{
-		bySequence: newTable[Relay](), pending: newTable[none](), byDocument: newTable[none](), byNode: newTable[none](),
-		ended: newTable[none](), used: newTable[relayUse](),
+		bySequence: table.New[Relay](), pending: table.New[table.None](), byDocument: table.New[table.None](), byNode: table.New[table.None](),
+		ended: table.New[table.None](), used: table.New[relayUse](),
 	}
 }
 
 func (r Relay) documentKey() []byte {
-	return append(append(make([]byte, 0, len(r.Document)+8), r.Document[:]...), tokenKey(r.Sequence)...)
+	return append(append(make([]byte, 0, len(r.Document)+8), r.Document[:]...), table.TokenKey(r.Sequence)...)
 }
 
 // index files a relay in the orders; its document is stored.
 func (d *data) indexRelay(r Relay) {
-	key := tokenKey(r.Sequence)
-	d.relays.bySequence.put(key, r)
-	d.relays.byDocument.put(r.documentKey(), none{})
+	key := table.TokenKey(r.Sequence)
+	d.relays.bySequence.Put(key, r)
+	d.relays.byDocument.Put(r.documentKey(), table.None{})
 	if r.Node != "" {
-		d.relays.byNode.put(nodeKey(r.Node, r.Sequence), none{})
+		d.relays.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
 	}
 	if r.State == RelayPending {
-		d.relays.pending.put(key, none{})
+		d.relays.pending.Put(key, table.None{})
 	} else {
-		d.arm(r.Expires, dueRelay, key)
+		d.shared.Arm(r.Expires, dueRelay, key)
 	}
 	d.countRelay(r, true)
 }
@@ -148,33 +155,33 @@ func (d *data) indexRelay(r Relay) {
 // dropRelay removes a relay and lets its document go. Its deadline is out of the
 // table, or goes with it.
 func (d *data) dropRelay(r Relay) {
-	key := tokenKey(r.Sequence)
+	key := table.TokenKey(r.Sequence)
 	d.countRelay(r, false)
-	d.relays.bySequence.drop(key)
-	d.relays.byDocument.drop(r.documentKey())
-	d.relays.byNode.drop(nodeKey(r.Node, r.Sequence))
-	d.relays.pending.drop(key)
-	d.disarm(r.Expires, dueRelay, key)
-	d.unref(r.Document)
+	d.relays.bySequence.Drop(key)
+	d.relays.byDocument.Drop(r.documentKey())
+	d.relays.byNode.Drop(table.NameKey(r.Node, r.Sequence))
+	d.relays.pending.Drop(key)
+	d.shared.Disarm(r.Expires, dueRelay, key)
+	d.blobs.Unref(r.Document)
 }
 
 // expireRelay ends the time that a document is kept.
 func (t *txn) expireRelay(sequence fencing.Token) {
-	if r, ok := t.relays.bySequence.get(tokenKey(sequence)); ok {
+	if r, ok := t.relays.bySequence.Get(table.TokenKey(sequence)); ok {
 		t.dropRelay(r)
 	}
 }
 
 // repeated finds the relay that a document repeats.
-func (d *data) repeated(document Hash, now Time) (Relay, bool) {
+func (d *data) repeated(document blobs.Hash, now Time) (Relay, bool) {
 	r, ok := d.newestRelay(d.relays.byDocument, document[:])
 	return r, ok && (r.State == RelayPending || now.Sub(r.Accepted) < RelayRepeat)
 }
 
 // newestRelay returns the last relay under a prefix of an order.
-func (d *data) newestRelay(order table[none], prefix []byte) (newest Relay, ok bool) {
-	for key := range order.under(prefix) {
-		newest, ok = d.relays.bySequence.get(tokenKey(tailToken(key)))
+func (d *data) newestRelay(order table.Of[table.None], prefix []byte) (newest Relay, ok bool) {
+	for key := range order.Under(prefix) {
+		newest, ok = d.relays.bySequence.Get(table.TokenKey(table.TailToken(key)))
 	}
 	return newest, ok
 }
@@ -182,40 +189,40 @@ func (d *data) newestRelay(order table[none], prefix []byte) (newest Relay, ok b
 // endRelay ends a relay that is kept for so long.
 func (t *txn) endRelay(r Relay, state RelayState, reason string, keep time.Duration) Relay {
 	r.State, r.Open, r.Reason = state, false, reason
-	r.Expires, r.EndedMillis = t.now().Add(cmp.Or(keep, MaxRelayKeep)), t.wall()
+	r.Expires, r.EndedMillis = t.Now().Add(cmp.Or(keep, MaxRelayKeep)), t.Wall()
 	return r
 }
 
 // putRelay stores a relay in the place of an older version of it.
 func (t *txn) putRelay(r Relay) {
-	key := tokenKey(r.Sequence)
-	if old, _ := t.relays.bySequence.get(key); old.State != r.State || old.Node != r.Node {
+	key := table.TokenKey(r.Sequence)
+	if old, _ := t.relays.bySequence.Get(key); old.State != r.State || old.Node != r.Node {
 		t.countRelay(old, false)
 		t.countRelay(r, true)
 	}
-	t.relays.bySequence.put(key, r)
+	t.relays.bySequence.Put(key, r)
 	if r.State != RelayPending {
-		t.relays.pending.drop(key)
-		t.arm(r.Expires, dueRelay, key)
+		t.relays.pending.Drop(key)
+		t.Arm(r.Expires, dueRelay, key)
 	}
 }
 
 // doubtRelays forgets what became of attempts: in the history that was cut off
 // there may have been more of them.
 func (d *data) doubtRelays() {
-	for key := range d.relays.pending.all() {
-		r, _ := d.relays.bySequence.get(key)
+	for key := range d.relays.pending.All() {
+		r, _ := d.relays.bySequence.Get(key)
 		r.Doubt = r.Doubt || r.Open
 		r.Open = true
-		d.relays.bySequence.put(key, r)
+		d.relays.bySequence.Put(key, r)
 	}
 }
 
 // dropOverdueRelays ends the time of those that are kept no longer, after a leap
 // of cluster time that no entry made.
 func (d *data) dropOverdueRelays() {
-	for _, r := range d.relays.bySequence.all() {
-		if r.State != RelayPending && r.Expires <= d.position.Now {
+	for _, r := range d.relays.bySequence.All() {
+		if r.State != RelayPending && r.Expires <= d.shared.Position.Now {
 			d.dropRelay(r)
 		}
 	}

@@ -1,6 +1,11 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fsm/fencing"
+import (
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+)
 
 // Shares of the room for relays. Any client that reaches the API's port may post
 // documents, so no single source, and no number of sources that name no known node,
@@ -59,33 +64,33 @@ func (r Relay) shares() []relayShare {
 
 // member is the key of a relay among those of the share that have ended.
 func (s relayShare) member(sequence fencing.Token) []byte {
-	return append([]byte(s.key), tokenKey(sequence)...)
+	return append([]byte(s.key), table.TokenKey(sequence)...)
 }
 
 // countRelay adds a relay to its shares, or takes it away; its document is
 // stored.
 func (d *data) countRelay(r Relay, in bool) {
-	blob, _ := d.blobs.get(r.Document[:])
+	blob, _ := d.blobs.Get(r.Document)
 	documents, bytes := 1, len(blob.Data)
 	if !in {
 		documents, bytes = -documents, -bytes
 	}
 	for _, s := range r.shares() {
-		use, _ := d.relays.used.get([]byte(s.key))
+		use, _ := d.relays.used.Get([]byte(s.key))
 		use.all.add(documents, bytes)
 		switch {
 		case r.State == RelayPending:
 			use.pending.add(documents, bytes)
 		case in:
-			d.relays.ended.put(s.member(r.Sequence), none{})
+			d.relays.ended.Put(s.member(r.Sequence), table.None{})
 		default:
-			d.relays.ended.drop(s.member(r.Sequence))
+			d.relays.ended.Drop(s.member(r.Sequence))
 		}
 		if use.all.documents == 0 {
-			d.relays.used.drop([]byte(s.key))
+			d.relays.used.Drop([]byte(s.key))
 			continue
 		}
-		d.relays.used.put([]byte(s.key), use)
+		d.relays.used.Put([]byte(s.key), use)
 	}
 }
 
@@ -93,33 +98,33 @@ func (d *data) countRelay(r Relay, in bool) {
 // ended went. bytes is what its document takes.
 func (d *data) relayRoom(r Relay, bytes int) Result {
 	for _, s := range r.shares() {
-		use, _ := d.relays.used.get([]byte(s.key))
+		use, _ := d.relays.used.Get([]byte(s.key))
 		pending := use.pending
 		if use.pending.add(1, bytes); use.pending.exceeds(s.most) {
-			return refuse(QueueFull, "%d documents (%d MiB) of %s wait for Ironic, at most %d (%d MiB) may; try again later",
+			return entry.Refuse(QueueFull, "%d documents (%d MiB) of %s wait for Ironic, at most %d (%d MiB) may; try again later",
 				pending.documents, pending.bytes>>20, s.name, s.most.documents, s.most.bytes>>20)
 		}
 	}
-	return done()
+	return entry.Done()
 }
 
 // makeRoom drops the oldest ended relays of each share until one more fits;
 // relayRoom has said that it will.
 func (t *txn) makeRoom(r Relay, bytes int) {
 	for _, s := range r.shares() {
-		for key := range t.relays.ended.under([]byte(s.key)) {
-			use, _ := t.relays.used.get([]byte(s.key))
+		for key := range t.relays.ended.Under([]byte(s.key)) {
+			use, _ := t.relays.used.Get([]byte(s.key))
 			if use.all.add(1, bytes); !use.all.exceeds(s.most) {
 				break
 			}
-			t.expireRelay(tailToken(key))
+			t.expireRelay(table.TailToken(key))
 		}
 	}
 }
 
 // relayBytes is what a document takes: perhaps it is stored as another peer
 // packed it.
-func (d *data) relayBytes(document Packed) int {
-	stored, _ := d.blobs.get(document.Hash[:])
+func (d *data) relayBytes(document blobs.Packed) int {
+	stored, _ := d.blobs.Get(document.Hash)
 	return max(len(document.Data), len(stored.Data))
 }

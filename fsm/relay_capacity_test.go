@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -15,7 +16,7 @@ type relayFlood struct {
 	state  *State
 	index  uint64
 	token  fencing.Token
-	packer *Packer
+	packer *blobs.Packer
 	noise  *rand.ChaCha8 // which does not compress
 }
 
@@ -25,7 +26,7 @@ func newRelayFlood(t *testing.T) *relayFlood {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packer, err := NewPacker(1)
+	packer, err := blobs.NewPacker(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func newRelayFlood(t *testing.T) *relayFlood {
 func (f *relayFlood) do(h Header, c Command) Result {
 	f.t.Helper()
 	f.index++
-	return f.state.Apply(Entry{Index: f.index, Term: 1, Data: entry(f.t, h, c)})
+	return f.state.Apply(Entry{Index: f.index, Term: 1, Data: encoded(f.t, h, c)})
 }
 
 // send accepts a document of so many bytes, each another one. The view must say

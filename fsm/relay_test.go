@@ -10,7 +10,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 // relayed accepts a document that is to be handed on, for a minute.
@@ -347,20 +349,20 @@ func corruptRelays(v View) corruptions {
 	change := func(r Relay, f func(*Relay)) func(*data) {
 		return func(d *data) {
 			f(&r)
-			d.relays.bySequence.put(tokenKey(r.Sequence), r)
+			d.relays.bySequence.Put(table.TokenKey(r.Sequence), r)
 		}
 	}
 	return corruptions{
-		"relay under another key":          func(d *data) { d.relays.bySequence.put(tokenKey(2), pending) },
-		"relay missing of its document":    func(d *data) { d.relays.byDocument.drop(pending.documentKey()) },
-		"relay missing of its node":        func(d *data) { d.relays.byNode.drop(nodeKey(pending.Node, pending.Sequence)) },
-		"pending relay not pending":        func(d *data) { d.relays.pending.drop(tokenKey(pending.Sequence)) },
-		"ended relay not ended":            func(d *data) { d.relays.ended.drop(taken.shares()[0].member(taken.Sequence)) },
-		"ended relay in a foreign share":   func(d *data) { d.relays.ended.put(relayShare{key: "unknown"}.member(taken.Sequence), none{}) },
-		"ended relay kept for ever":        func(d *data) { d.disarm(taken.Expires, dueRelay, tokenKey(taken.Sequence)) },
-		"bytes of relays counted wrong":    func(d *data) { d.relays.used.put([]byte("all"), relayUse{}) },
-		"share of no relay":                func(d *data) { d.relays.used.put([]byte("unknown"), relayUse{all: relaySum{1, 1}}) },
-		"document of a relay gone":         func(d *data) { d.blobs.drop(pending.Document[:]) },
+		"relay under another key":          func(d *data) { d.relays.bySequence.Put(table.TokenKey(2), pending) },
+		"relay missing of its document":    func(d *data) { d.relays.byDocument.Drop(pending.documentKey()) },
+		"relay missing of its node":        func(d *data) { d.relays.byNode.Drop(table.NameKey(pending.Node, pending.Sequence)) },
+		"pending relay not pending":        func(d *data) { d.relays.pending.Drop(table.TokenKey(pending.Sequence)) },
+		"ended relay not ended":            func(d *data) { d.relays.ended.Drop(taken.shares()[0].member(taken.Sequence)) },
+		"ended relay in a foreign share":   func(d *data) { d.relays.ended.Put(relayShare{key: "unknown"}.member(taken.Sequence), table.None{}) },
+		"ended relay kept for ever":        func(d *data) { d.shared.Disarm(taken.Expires, dueRelay, table.TokenKey(taken.Sequence)) },
+		"bytes of relays counted wrong":    func(d *data) { d.relays.used.Put([]byte("all"), relayUse{}) },
+		"share of no relay":                func(d *data) { d.relays.used.Put([]byte("unknown"), relayUse{all: relaySum{1, 1}}) },
+		"document of a relay gone":         func(d *data) { d.blobs.Unref(pending.Document) },
 		"relay in no state":                change(pending, func(r *Relay) { r.State = 0 }),
 		"relay of no node's name":          change(pending, func(r *Relay) { r.Node = "x" }),
 		"pending relay that ended":         change(pending, func(r *Relay) { r.EndedMillis = 1 }),
@@ -377,7 +379,7 @@ func TestRelaysAreValidated(t *testing.T) {
 		AcceptRelay{Timeout: 1}, AcceptRelay{Node: "x", Document: good, Timeout: 1}, AcceptRelay{Document: good},
 		AcceptRelay{Document: good, Timeout: 1, Keep: MaxRelayKeep + 1}, AcceptRelay{Document: good, Timeout: 1, Tried: OutcomeRefused},
 		AcceptRelay{Document: good, Timeout: 1, Source: strings.Repeat("x", maxRelaySource+1)}, AcceptRelay{Document: good, Timeout: 1, Source: "a b"},
-		AcceptRelay{Document: Packed{Hash: Hash{1}, Data: []byte("plain")}, Timeout: 1},
+		AcceptRelay{Document: blobs.Packed{Hash: blobs.Hash{1}, Data: []byte("plain")}, Timeout: 1},
 		SettleRelay{}, SettleRelay{Outcome: OutcomeGiveUp + 1, Reason: "x"}, SettleRelay{Outcome: OutcomeLost},
 		SettleRelay{Outcome: OutcomeLost, Reason: long}, SettleRelay{Outcome: OutcomeTaken, Keep: -1}, SettleRelay{Outcome: OutcomeTaken, Node: "x"},
 	} {

@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // AcceptRelay stores a document that is to be handed on to Ironic. The same
@@ -13,7 +17,7 @@ import (
 // Relayed.
 type AcceptRelay struct {
 	Node     string        `cbor:"1,keyasint,omitempty"` // "" if not known
-	Document Packed        `cbor:"2,keyasint"`
+	Document blobs.Packed  `cbor:"2,keyasint"`
 	Timeout  time.Duration `cbor:"3,keyasint"`           // for how long it is tried
 	Keep     time.Duration `cbor:"4,keyasint,omitempty"` // and kept after; 0: as long as may be
 	// Tried is how an attempt ended that preceded the acceptance: 0 if there was
@@ -34,34 +38,34 @@ type Relayed struct {
 // Validate implements Command.
 func (c AcceptRelay) Validate() error {
 	if c.Node != "" {
-		if err := validNode(c.Node); err != nil {
+		if err := valid.Node(c.Node); err != nil {
 			return err
 		}
 	}
 	if c.Tried != 0 && c.Tried != OutcomeTaken && c.Tried != OutcomeLost {
-		return invalid("outcome %d does not precede an acceptance", c.Tried)
+		return fmt.Errorf("outcome %d does not precede an acceptance", c.Tried)
 	}
 	if c.Document.IsZero() {
-		return invalid("no document")
+		return errors.New("no document")
 	}
-	return errors.Join(c.Document.validate(), validTimeout(c.Timeout), validKeep(c.Keep),
-		within("source", c.Source, 0, maxRelaySource), only("source", c.Source, func(b byte) bool { return b > ' ' && b < 0x7f }))
+	return errors.Join(c.Document.Validate(), validTimeout(c.Timeout), validKeep(c.Keep),
+		valid.Length("source", c.Source, 0, maxRelaySource), valid.Chars("source", c.Source, func(b byte) bool { return b > ' ' && b < 0x7f }))
 }
 
 func validKeep(keep time.Duration) error {
 	if keep < 0 || keep > MaxRelayKeep {
-		return invalid("a document is kept for 0 to %v, not %v", MaxRelayKeep, keep)
+		return fmt.Errorf("a document is kept for 0 to %v, not %v", MaxRelayKeep, keep)
 	}
 	return nil
 }
 
 func applyAcceptRelay(t *txn, c AcceptRelay) Result {
-	if r, ok := t.repeated(c.Document.Hash, t.now()); ok {
-		return answer(Relayed{Sequence: r.Sequence, Node: r.Node, Joined: true})
+	if r, ok := t.repeated(c.Document.Hash, t.Now()); ok {
+		return entry.Answer(Relayed{Sequence: r.Sequence, Node: r.Node, Joined: true})
 	}
 	r := Relay{
-		Sequence: t.token, Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: RelayPending, Doubt: c.Tried == OutcomeLost,
-		Accepted: t.now(), Deadline: t.now().Add(c.Timeout), AcceptedMillis: t.wall(),
+		Sequence: t.Token, Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: RelayPending, Doubt: c.Tried == OutcomeLost,
+		Accepted: t.Now(), Deadline: t.Now().Add(c.Timeout), AcceptedMillis: t.Wall(),
 	}
 	bytes := t.relayBytes(c.Document)
 	if res := t.relayRoom(r, bytes); res.Code != OK {
@@ -74,9 +78,9 @@ func applyAcceptRelay(t *txn, c AcceptRelay) Result {
 	if c.Tried == OutcomeTaken {
 		r = t.endRelay(r, RelayTaken, "", c.Keep)
 	}
-	t.ref(c.Document.Hash, c.Document)
+	t.blobs.Ref(c.Document.Hash, c.Document)
 	t.indexRelay(r)
-	return answer(Relayed{Sequence: r.Sequence, Node: r.Node})
+	return entry.Answer(Relayed{Sequence: r.Sequence, Node: r.Node})
 }
 
 // TryRelay says that an attempt begins, before its first byte is sent: the next
@@ -90,18 +94,18 @@ type TryRelay struct {
 func (TryRelay) Validate() error { return nil }
 
 func applyTryRelay(t *txn, c TryRelay) Result {
-	r, ok := t.relays.bySequence.get(tokenKey(c.Sequence))
+	r, ok := t.relays.bySequence.Get(table.TokenKey(c.Sequence))
 	switch {
 	case !ok:
-		return refuse(NotFound, "there is no relay %v", c.Sequence)
+		return entry.Refuse(NotFound, "there is no relay %v", c.Sequence)
 	case r.State != RelayPending:
-		return refuse(Conflict, "relay %v is %v", c.Sequence, r.State)
+		return entry.Refuse(Conflict, "relay %v is %v", c.Sequence, r.State)
 	}
 	r.Doubt = r.Doubt || r.Open
 	r.Open = true
 	r.Tries++
 	t.putRelay(r)
-	return answer(r)
+	return entry.Answer(r)
 }
 
 // SettleRelay says how an attempt ended. A duty's command. Its Value is the Relay.
@@ -118,34 +122,34 @@ type SettleRelay struct {
 // Validate implements Command.
 func (c SettleRelay) Validate() error {
 	if c.Outcome < OutcomeTaken || c.Outcome > OutcomeGiveUp {
-		return invalid("outcome %d of a relay is none", c.Outcome)
+		return fmt.Errorf("outcome %d of a relay is none", c.Outcome)
 	}
 	if c.Outcome != OutcomeTaken && c.Reason == "" {
-		return invalid("a relay that is not taken has a reason")
+		return errors.New("a relay that is not taken has a reason")
 	}
 	if c.Node != "" {
-		if err := validNode(c.Node); err != nil {
+		if err := valid.Node(c.Node); err != nil {
 			return err
 		}
 	}
-	return errors.Join(within("reason", c.Reason, 0, maxRelayReason), validKeep(c.Keep))
+	return errors.Join(valid.Length("reason", c.Reason, 0, maxRelayReason), validKeep(c.Keep))
 }
 
 func applySettleRelay(t *txn, c SettleRelay) Result {
-	r, ok := t.relays.bySequence.get(tokenKey(c.Sequence))
+	r, ok := t.relays.bySequence.Get(table.TokenKey(c.Sequence))
 	switch {
 	case !ok:
-		return refuse(NotFound, "there is no relay %v", c.Sequence)
+		return entry.Refuse(NotFound, "there is no relay %v", c.Sequence)
 	case r.State != RelayPending, r.Tries != c.Try, !r.Open && c.Outcome != OutcomeGiveUp:
-		return refuse(Conflict, "attempt %d of relay %v is settled", c.Try, c.Sequence)
+		return entry.Refuse(Conflict, "attempt %d of relay %v is settled", c.Try, c.Sequence)
 	}
 	if r.Node == "" && c.Node != "" {
 		r.Node = c.Node
-		t.relays.byNode.put(nodeKey(r.Node, r.Sequence), none{})
+		t.relays.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
 	}
 	r = t.settled(r, c)
 	t.putRelay(r)
-	return answer(r)
+	return entry.Answer(r)
 }
 
 // settled is what the end of an attempt makes of a relay. That Ironic waits for
@@ -170,9 +174,9 @@ func (t *txn) settled(r Relay, c SettleRelay) Relay {
 			return t.endRelay(r, RelayTaken, "the answer was lost, and Ironic waits for it no more: "+c.Reason, c.Keep)
 		}
 		if r.Absent == 0 {
-			r.Absent = max(t.now(), 1)
+			r.Absent = max(t.Now(), 1)
 		}
-		if t.now().Sub(r.Absent) >= RelayAbsentTimeout {
+		if t.Now().Sub(r.Absent) >= RelayAbsentTimeout {
 			return t.endRelay(r, RelayFailed, c.Reason, c.Keep)
 		}
 	}

@@ -3,14 +3,16 @@ package fsm
 import (
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 var requestDomain = domain{
-	sections: []section{
-		many('r', "requests", func(d *data) table[outcome] { return d.requests.byID }, func(d *data, o outcome) { d.requests.put(o) }).shown(shownRequests),
+	Sections: []entry.Section[*txn]{
+		entry.Many('r', "requests", func(d *txn) table.Of[outcome] { return d.requests.byID }, func(d *txn, o outcome) { d.requests.put(o) }).Shown(shownRequests),
 	},
-	check: checkRequests,
+	Check: checkRequests,
 }
 
 // Bounds of the request table (docs/design.md#requests).
@@ -39,22 +41,22 @@ type outcome struct {
 
 // requests is the request table: results by ID, whose order is that of age.
 type requests struct {
-	byID      table[outcome]
-	bySession table[none]      // session, ID: for what a session lets go
-	byClient  table[RequestID] // the first request of a client's ID
+	byID      table.Of[outcome]
+	bySession table.Of[table.None] // session, ID: for what a session lets go
+	byClient  table.Of[RequestID]  // the first request of a client's ID
 }
 
 func newRequests() requests {
-	return requests{byID: newTable[outcome](), bySession: newTable[none](), byClient: newTable[RequestID]()}
+	return requests{byID: table.New[outcome](), bySession: table.New[table.None](), byClient: table.New[RequestID]()}
 }
 
 func (r *requests) put(o outcome) {
-	r.byID.put(o.ID[:], o)
+	r.byID.Put(o.ID[:], o)
 	if !o.Session.IsZero() {
-		r.bySession.put(pairKey(o.Session, o.ID[:]...), none{})
+		r.bySession.Put(table.PairKey(o.Session, o.ID[:]...), table.None{})
 	}
 	if o.Client != "" {
-		r.byClient.put([]byte(o.Client), o.ID)
+		r.byClient.Put([]byte(o.Client), o.ID)
 	}
 }
 
@@ -63,13 +65,13 @@ func (r *requests) put(o outcome) {
 func (r *requests) releaseBelow(session fencing.Token, bound RequestID) {
 	var ids, ofSession [][]byte
 	var named []outcome
-	for key := range r.bySession.under(tokenKey(session)) {
+	for key := range r.bySession.Under(table.TokenKey(session)) {
 		id := key[8:]
 		if !RequestID(id).Less(bound) {
 			break
 		}
 		ofSession = append(ofSession, key)
-		if o, _ := r.byID.get(id); o.Client != "" {
+		if o, _ := r.byID.Get(id); o.Client != "" {
 			o.Session = 0
 			named = append(named, o)
 		} else {
@@ -79,10 +81,10 @@ func (r *requests) releaseBelow(session fencing.Token, bound RequestID) {
 	if len(ofSession) == 0 {
 		return
 	}
-	r.bySession.dropAll(ofSession)
-	r.byID.dropAll(ids)
+	r.bySession.DropAll(ofSession)
+	r.byID.DropAll(ids)
 	for _, o := range named {
-		r.byID.put(o.ID[:], o)
+		r.byID.Put(o.ID[:], o)
 	}
 }
 
@@ -101,20 +103,20 @@ func tooOld(id RequestID, now Time) bool { return id.Time().Add(Retention) < now
 // forget drops what is too old. It looks at no more than one result besides.
 func (t *txn) forget() {
 	var ids, ofSession, ofClient [][]byte
-	for id, o := range t.requests.byID.all() {
-		if !tooOld(o.ID, t.now()) {
+	for id, o := range t.requests.byID.All() {
+		if !tooOld(o.ID, t.Now()) {
 			break
 		}
 		ids = append(ids, id)
-		ofSession = append(ofSession, pairKey(o.Session, id...))
+		ofSession = append(ofSession, table.PairKey(o.Session, id...))
 		ofClient = append(ofClient, []byte(o.Client))
 	}
 	if len(ids) == 0 {
 		return
 	}
-	t.requests.byID.dropAll(ids)
-	t.requests.bySession.dropAll(ofSession)
-	t.requests.byClient.dropAll(ofClient)
+	t.requests.byID.DropAll(ids)
+	t.requests.bySession.DropAll(ofSession)
+	t.requests.byClient.DropAll(ofClient)
 }
 
 // crowdOut lets go of the oldest result that is kept for a client's ID alone.
@@ -122,14 +124,14 @@ func (t *txn) forget() {
 // peer from doing anything until the oldest is ten minutes old. What a session waits
 // for stays: no other peer can tell its outcome.
 func (t *txn) crowdOut() bool {
-	if !t.peers.version2() {
+	if !t.Version2() {
 		return false
 	}
 	looked := 0
-	for id, o := range t.requests.byID.all() {
+	for id, o := range t.requests.byID.All() {
 		if o.Session.IsZero() {
-			t.requests.byID.drop(id)
-			t.requests.byClient.drop([]byte(o.Client))
+			t.requests.byID.Drop(id)
+			t.requests.byClient.Drop([]byte(o.Client))
 			return true
 		}
 		if looked++; looked == crowdLook {
@@ -142,31 +144,31 @@ func (t *txn) crowdOut() bool {
 // join decides, before anything is executed, whether a session's command may
 // be: over means that res is the answer already (docs/design.md#requests).
 func (t *txn) join(kind Kind) (res Result, over bool) {
-	h := t.header
+	h := t.Header
 	s, live := t.peers.memberSession(h.Session)
 	if !live {
-		return refuse(SessionEnded, "session %v has ended", h.Session), true
+		return entry.Refuse(SessionEnded, "session %v has ended", h.Session), true
 	}
 	if h.Request.IsZero() {
 		return Result{}, false
 	}
 	if s.Answered.Less(h.Answered) {
 		s.Answered = h.Answered
-		t.peers.sessions.put(tokenKey(s.ID), s)
+		t.peers.sessions.Put(table.TokenKey(s.ID), s)
 		t.requests.releaseBelow(s.ID, s.Answered)
 	}
-	if o, known := t.requests.byID.get(h.Request[:]); known {
+	if o, known := t.requests.byID.Get(h.Request[:]); known {
 		res = repeat(o, kind)
 		res.Retried = res.Repeated && o.Client == h.Client // else it had joined another's
 		return res, true
 	}
 	switch {
-	case tooOld(h.Request, t.now()), h.Request.Less(s.Answered):
-		return refuse(OutcomeUnknown, "the result of request %v is forgotten; read before you repeat it", h.Request), true
-	case h.Request.Time().After(t.now().Add(Retention)):
-		return refuse(Invalid, "request %v comes from the future", h.Request), true
-	case t.requests.byID.size() >= MaxRequests && !t.crowdOut():
-		return refuse(TableFull, "the table of requests is full: %d results wait to be collected; try again later, none is kept for more than %v", MaxRequests, Retention), true
+	case tooOld(h.Request, t.Now()), h.Request.Less(s.Answered):
+		return entry.Refuse(OutcomeUnknown, "the result of request %v is forgotten; read before you repeat it", h.Request), true
+	case h.Request.Time().After(t.Now().Add(Retention)):
+		return entry.Refuse(Invalid, "request %v comes from the future", h.Request), true
+	case t.requests.byID.Size() >= MaxRequests && !t.crowdOut():
+		return entry.Refuse(TableFull, "the table of requests is full: %d results wait to be collected; try again later, none is kept for more than %v", MaxRequests, Retention), true
 	}
 	return t.joinClient(kind)
 }
@@ -175,13 +177,13 @@ func (t *txn) join(kind Kind) (res Result, over bool) {
 // is kept under the new ID as well: that request has its answer now, also when
 // the first is forgotten.
 func (t *txn) joinClient(kind Kind) (res Result, over bool) {
-	first, known := t.requests.byClient.get([]byte(t.header.Client))
-	if t.header.Client == "" || !known {
+	first, known := t.requests.byClient.Get([]byte(t.Header.Client))
+	if t.Header.Client == "" || !known {
 		return Result{}, false
 	}
-	o, _ := t.requests.byID.get(first[:])
+	o, _ := t.requests.byID.Get(first[:])
 	if o.Kind == kind {
-		t.requests.put(outcome{ID: t.header.Request, Session: t.header.Session, Kind: kind, Result: o.Result})
+		t.requests.put(outcome{ID: t.Header.Request, Session: t.Header.Session, Kind: kind, Result: o.Result})
 	}
 	return repeat(o, kind), true
 }
@@ -189,7 +191,7 @@ func (t *txn) joinClient(kind Kind) (res Result, over bool) {
 // repeat is the first result again, unless the ID is used for something else.
 func repeat(o outcome, kind Kind) Result {
 	if o.Kind != kind {
-		return refuse(Conflict, "the request ID was used before, for another command (%v)", o.Kind)
+		return entry.Refuse(Conflict, "the request ID was used before, for another command (%v)", o.Kind)
 	}
 	res := o.Result
 	res.Repeated = true
@@ -199,18 +201,18 @@ func repeat(o outcome, kind Kind) Result {
 // remember keeps the result of a request that was executed just now. One that ended
 // its own session, by removing its peer, has no session left to collect it.
 func (t *txn) remember(kind Kind, res Result) {
-	h := t.header
+	h := t.Header
 	if h.Request.IsZero() {
 		return
 	}
 	session := h.Session
-	if !t.peers.sessions.has(tokenKey(session)) {
+	if !t.peers.sessions.Has(table.TokenKey(session)) {
 		session = 0
 	}
 	client := h.Client
 	// When room was made, the same request is decided again. For the session it is
 	// kept: under that request it happens at most once.
-	if res.Code == TableFull && t.peers.version2() {
+	if res.Code == TableFull && t.Version2() {
 		client = ""
 	}
 	if session.IsZero() && client == "" {

@@ -6,8 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
+
+// lastSeq is the greatest sequence number of a millisecond.
+const lastSeq = 1<<12 - 1
 
 func TestRepeatedRequestGetsTheFirstResult(t *testing.T) {
 	r := newRig(t)
@@ -88,7 +94,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 	if fresh.Repeated {
 		t.Error("the client's ID outlived retention")
 	}
-	future := MintRequestID(r.now.Add(Retention+time.Second), 0, [8]byte{})
+	future := entry.MintRequestID(r.now.Add(Retention+time.Second), 0, [8]byte{})
 	if res := r.do(Header{Session: s, Request: future}, Probe{}); res.Code != Invalid {
 		t.Errorf("a request from the future: %v", res.Code)
 	}
@@ -144,10 +150,10 @@ func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
 
 // fill puts so many results into the table that it is full.
 func fill(requests *requests, s fencing.Token, now Time) {
-	for i := requests.byID.size(); i < MaxRequests; i++ {
-		id := MintRequestID(now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
-		requests.byID.put(id[:], outcome{ID: id, Session: s, Kind: KindOf(Probe{}), Result: Result{Token: 1}})
-		requests.bySession.put(pairKey(s, id[:]...), none{})
+	for i := requests.byID.Size(); i < MaxRequests; i++ {
+		id := entry.MintRequestID(now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
+		requests.byID.Put(id[:], outcome{ID: id, Session: s, Kind: KindOf(Probe{}), Result: Result{Token: 1}})
+		requests.bySession.Put(table.PairKey(s, id[:]...), table.None{})
 	}
 }
 
@@ -162,9 +168,9 @@ func TestFullTableRefusesAndDrains(t *testing.T) {
 	apply := func(h Header, c Command) Result { // without the check of 200,000 records
 		full.index++
 		h.Time = full.now
-		return full.state.Apply(Entry{Index: full.index, Term: 2, Data: entry(t, h, c)})
+		return full.state.Apply(Entry{Index: full.index, Term: 2, Data: encoded(t, h, c)})
 	}
-	late := MintRequestID(r.now, maxSeq, [8]byte{0xff})
+	late := entry.MintRequestID(r.now, lastSeq, [8]byte{0xff})
 	if res := apply(Header{Session: s, Request: late}, PutSetting{Key: "k", Value: "2"}); res.Code != TableFull {
 		t.Errorf("a full table: %v", res.Code)
 	}
@@ -193,24 +199,24 @@ func TestClientsAreCrowdedOutOfAFullTable(t *testing.T) {
 	waits := Header{Session: s, Request: r.request()}
 	r.mustAs(waits, PutSetting{Key: "waits", Value: "1"})
 	next := *r.state.now
-	for i := next.requests.byID.size(); i < MaxRequests; i++ {
-		id := MintRequestID(r.now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
-		next.requests.put(outcome{ID: id, Client: fmt.Sprint("program-", i), Kind: KindOf(GrantLease{}), Result: Result{Token: 1}})
+	for i := next.requests.byID.Size(); i < MaxRequests; i++ {
+		id := entry.MintRequestID(r.now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
+		next.requests.put(outcome{ID: id, Client: fmt.Sprint("program-", i), Kind: KindOf(leases.Grant{}), Result: Result{Token: 1}})
 	}
 	full := &rig{t: t, state: &State{&next}, index: r.index, term: r.term, now: r.now, wall: r.wall, seq: 5000}
 	apply := func(h Header, c Command) Result { // without the check of 200,000 records
 		full.index++
 		h.Time = full.now
-		return full.state.Apply(Entry{Index: full.index, Term: 2, Data: entry(t, h, c)})
+		return full.state.Apply(Entry{Index: full.index, Term: 2, Data: encoded(t, h, c)})
 	}
-	next.peers.version = 1
-	last := MintRequestID(r.now, maxSeq, [8]byte{0xff})
+	next.shared.Version = 1
+	last := entry.MintRequestID(r.now, lastSeq, [8]byte{0xff})
 	if res := apply(Header{Session: s, Request: last}, Probe{}); res.Code != TableFull {
 		t.Errorf("in a cluster of which a member does not know it: %v", res.Code)
 	}
-	full.state.now.peers.version = 2
+	full.state.now.shared.Version = 2
 	var oldest string
-	for _, o := range full.state.now.requests.byID.all() {
+	for _, o := range full.state.now.requests.byID.All() {
 		if o.Session.IsZero() {
 			oldest = o.Client
 			break
@@ -219,7 +225,7 @@ func TestClientsAreCrowdedOutOfAFullTable(t *testing.T) {
 	if res := apply(Header{Session: s, Request: last}, Probe{}); res.Code != OK {
 		t.Errorf("a peer's own request: %v", res.Code)
 	}
-	if full.state.now.requests.byClient.has([]byte(oldest)) {
+	if full.state.now.requests.byClient.Has([]byte(oldest)) {
 		t.Errorf("%s, the oldest, is kept", oldest)
 	}
 	if res := apply(waits, PutSetting{Key: "waits", Value: "1"}); !res.Repeated {
@@ -233,15 +239,15 @@ func TestClientsAreCrowdedOutOfAFullTable(t *testing.T) {
 func TestRequestIDsRiseInTheOrderOfMinting(t *testing.T) {
 	var last RequestID
 	now := Time(time.Hour)
-	for i := range 3 * maxSeq {
+	for i := range 3 * lastSeq {
 		if i%1000 == 0 {
 			now = now.Add(-time.Second) // a view that is behind
 		}
-		next := NextRequestID(last, now, [8]byte{byte(255 - i%256)})
+		next := entry.NextRequestID(last, now, [8]byte{byte(255 - i%256)})
 		if !last.Less(next) {
 			t.Fatalf("%v follows %v", next, last)
 		}
-		if err := next.validate(); err != nil {
+		if err := next.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		last = next
@@ -249,12 +255,12 @@ func TestRequestIDsRiseInTheOrderOfMinting(t *testing.T) {
 	if drift := last.Time().Sub(Time(time.Hour)); drift > 5*time.Millisecond {
 		t.Errorf("IDs ran %v ahead", drift)
 	}
-	back, err := ParseRequestID(last.String())
+	back, err := entry.ParseRequestID(last.String())
 	if err != nil || back != last {
 		t.Errorf("%v reads back as %v, %v", last, back, err)
 	}
 	for _, bad := range []string{"", "x", "00000000-0000-0000-0000-000000000000", fmt.Sprintf("urn:uuid:%v", last)} {
-		if _, err := ParseRequestID(bad); err == nil {
+		if _, err := entry.ParseRequestID(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
@@ -289,24 +295,24 @@ func TestFullIsDecidedAnew(t *testing.T) {
 		r := newRig(t)
 		s := r.session("a")
 		next := *r.state.now
-		next.peers.version = version
+		next.shared.Version = version
 		for i := range 10_000 { // the most leases there may be
 			name := fmt.Sprintf("free-%d", i)
-			next.leases.put([]byte(name), Lease{Name: name, Token: 1})
+			load(t, &next, 'e', leases.Lease{Name: name, Token: 1})
 		}
 		full := &rig{t: t, state: &State{&next}, index: r.index, term: r.term, now: r.now, wall: r.wall, seq: 5000}
 		apply := func(h Header, c Command) Result { // without the check: no member has the older version
 			full.index++
 			h.Time = full.now
-			return full.state.Apply(Entry{Index: full.index, Term: 2, Data: entry(t, h, c)})
+			return full.state.Apply(Entry{Index: full.index, Term: 2, Data: encoded(t, h, c)})
 		}
-		grant := GrantLease{Name: "db", Holder: "one", TTL: time.Minute}
+		grant := leases.Grant{Name: "db", Holder: "one", TTL: time.Minute}
 		first := Header{Session: s, Request: full.request(), Client: "program-1"}
 		refused := apply(first, grant)
 		if refused.Code != TableFull || strings.Contains(refused.Message, "forget") != anew {
 			t.Errorf("version %d, no room: %v, %q", version, refused.Code, refused.Message)
 		}
-		if res := apply(Header{}, DeleteLease{Name: "free-7"}); res.Code != OK {
+		if res := apply(Header{}, leases.Delete{Name: "free-7"}); res.Code != OK {
 			t.Fatalf("make room: %v", res.Err())
 		}
 		if res := apply(first, grant); res.Code != TableFull || !res.Repeated || res.Message != refused.Message {

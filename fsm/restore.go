@@ -13,6 +13,8 @@ import (
 	"math"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // Read reads what WriteTo wrote, to the end of r. Every truncation and every
@@ -51,13 +53,13 @@ func read(sum *summedReader) (*State, error) {
 		return nil, err
 	}
 	sum.ended = false // its length is right, also where other checks fail
-	if s.now.position.Index != index {
+	if s.now.shared.Position.Index != index {
 		return nil, damaged(errors.New("its head and its content name different indices"))
 	}
 	s.now.forgetChanges()
-	p := &problems{}
-	checkTables(s.now, p)
-	if err := p.err(); err != nil {
+	p := &valid.Problems{}
+	checkTables(s.now.txn(), p)
+	if err := p.Err(); err != nil {
 		return nil, &SnapshotError{Reason: "the snapshot contradicts itself", Err: err}
 	}
 	return s, nil
@@ -119,8 +121,8 @@ func readRecords(r io.Reader, d *data) (count uint64, err error) {
 		if !known {
 			return count, damaged(fmt.Errorf("a record of the unknown table %q", head[0]))
 		}
-		if err := section.load(d, body); err != nil {
-			return count, damaged(fmt.Errorf("table %s: %w", section.name, err))
+		if err := section.Load(d.txn(), body); err != nil {
+			return count, damaged(fmt.Errorf("table %s: %w", section.Name, err))
 		}
 		count++
 	}

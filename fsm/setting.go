@@ -1,15 +1,21 @@
 package fsm
 
+import (
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
+
 var settingDomain = domain{
-	verbs: []row{
-		verb(40, "put setting", applyPutSetting),
-		verb(41, "delete setting", applyDeleteSetting),
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(40, "put setting", applyPutSetting),
+		entry.NewVerb(41, "delete setting", applyDeleteSetting),
 	},
-	sections: []section{
-		many('k', "settings", func(d *data) table[Setting] { return d.settings },
-			func(d *data, s Setting) { d.settings.put([]byte(s.Key), s) }),
+	Sections: []entry.Section[*txn]{
+		entry.Many('k', "settings", func(d *txn) table.Of[Setting] { return d.settings },
+			func(d *txn, s Setting) { d.settings.Put([]byte(s.Key), s) }),
 	},
-	check: checkSettings,
+	Check: checkSettings,
 }
 
 // Bounds of settings.
@@ -40,25 +46,25 @@ func (c PutSetting) Validate() error {
 	if err := validSettingKey(c.Key); err != nil {
 		return err
 	}
-	return within("value", c.Value, 0, maxSettingValue)
+	return valid.Length("value", c.Value, 0, maxSettingValue)
 }
 
 func validSettingKey(key string) error {
-	if err := within("key", key, 1, maxSettingKey); err != nil {
+	if err := valid.Length("key", key, 1, maxSettingKey); err != nil {
 		return err
 	}
-	return only("key", key, func(b byte) bool {
+	return valid.Chars("key", key, func(b byte) bool {
 		return 'a' <= b && b <= 'z' || '0' <= b && b <= '9' || b == '.' || b == '_' || b == '-'
 	})
 }
 
 func applyPutSetting(t *txn, c PutSetting) Result {
-	if !t.settings.has([]byte(c.Key)) && t.settings.size() >= MaxSettings {
-		return refuse(Refused, "%d settings exist, which is the most; delete one", MaxSettings)
+	if !t.settings.Has([]byte(c.Key)) && t.settings.Size() >= MaxSettings {
+		return entry.Refuse(Refused, "%d settings exist, which is the most; delete one", MaxSettings)
 	}
-	s := Setting{Key: c.Key, Value: c.Value, Index: t.position.Index}
-	t.settings.put([]byte(c.Key), s)
-	return answer(s)
+	s := Setting{Key: c.Key, Value: c.Value, Index: t.Position.Index}
+	t.settings.Put([]byte(c.Key), s)
+	return entry.Answer(s)
 }
 
 // DeleteSetting removes a setting.
@@ -70,15 +76,15 @@ type DeleteSetting struct {
 func (c DeleteSetting) Validate() error { return validSettingKey(c.Key) }
 
 func applyDeleteSetting(t *txn, c DeleteSetting) Result {
-	if !t.settings.has([]byte(c.Key)) {
-		return refuse(NotFound, "setting %s does not exist", c.Key)
+	if !t.settings.Has([]byte(c.Key)) {
+		return entry.Refuse(NotFound, "setting %s does not exist", c.Key)
 	}
-	t.settings.drop([]byte(c.Key))
-	return done()
+	t.settings.Drop([]byte(c.Key))
+	return entry.Done()
 }
 
-func checkSettings(d *data, p *problems) {
-	for key, s := range d.settings.all() {
-		p.want(string(key) == s.Key && s.Index <= d.position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
+func checkSettings(d *txn, p *valid.Problems) {
+	for key, s := range d.settings.All() {
+		p.Want(string(key) == s.Key && s.Index <= d.shared.Position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
 	}
 }

@@ -101,7 +101,7 @@ func (v View) writeRecords(w io.Writer) (count uint64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("compress: %w", err)
 	}
-	for record := range v.d.records() {
+	for record := range v.data.records() {
 		if _, err := enc.Write(record); err != nil {
 			return count, errors.Join(err, enc.Close())
 		}

@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // busy makes a state with something in every table.
@@ -23,12 +26,12 @@ func busy(t testing.TB) *rig {
 	a, b := r.session("a"), r.session("b")
 	r.must(PutSetting{Key: "k", Value: "v"})
 	r.must(RenewSession{Session: b, Applied: r.index})
-	held := r.must(GrantLease{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"}).Token
-	r.must(JoinGroup{Component: "web", ID: "i", Lease: "held", Token: held})
-	r.must(put("k", "v", Condition{Lease: "held", Token: held}))
-	r.must(put("k:2", "v", Condition{Compare: true}))
-	token := r.must(GrantLease{Name: "free", Holder: "h", TTL: time.Hour}).Token
-	r.must(ReleaseLease{Name: "free", Holder: "h", Token: token})
+	held := r.must(leases.Grant{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"}).Token
+	r.must(leases.JoinGroup{Component: "web", ID: "i", Lease: "held", Token: held})
+	r.must(put("k", "v", leases.Condition{Lease: "held", Token: held}))
+	r.must(put("k:2", "v", leases.Condition{Compare: true}))
+	token := r.must(leases.Grant{Name: "free", Holder: "h", TTL: time.Hour}).Token
+	r.must(leases.Release{Name: "free", Holder: "h", Token: token})
 	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, PutSetting{Key: "k2"})
 	r.mustAs(Header{Session: b, Request: r.request()}, Probe{})
 	r.must(Advance{Claim: r.processing(a, nodeN(9), "earlier").Claim.Hold(), Event: EventFinish, Consume: true})
@@ -100,7 +103,7 @@ func TestSnapshotRestoresTheSameState(t *testing.T) {
 			if got, want := back.View().Claimable(), r.view().Claimable(); got != want {
 				t.Errorf("%d claimable, want %d", got, want)
 			}
-			if got, want := back.now.due.size(), r.state.now.due.size(); got != want {
+			if got, want := back.now.shared.Deadlines(), r.state.now.shared.Deadlines(); got != want {
 				t.Errorf("%d deadlines, want %d", got, want)
 			}
 			if got, want := back.View().ClusterVersion(), r.view().ClusterVersion(); got != want {
@@ -129,14 +132,14 @@ func TestEveryTableIsInTheHash(t *testing.T) {
 		t.Errorf("%d tables, and %d tags in sectionOrder", len(sections), len(sectionOrder))
 	}
 	for i, s := range sections {
-		if i < len(sectionOrder) && s.tag != sectionOrder[i] {
-			t.Errorf("table %s is number %d, which sectionOrder has for %q", s.name, i, sectionOrder[i])
+		if i < len(sectionOrder) && s.Tag != sectionOrder[i] {
+			t.Errorf("table %s is number %d, which sectionOrder has for %q", s.Name, i, sectionOrder[i])
 		}
-		if !seen[s.tag] {
-			t.Errorf("table %s has no record in the busy state", s.name)
+		if !seen[s.Tag] {
+			t.Errorf("table %s has no record in the busy state", s.Name)
 		}
-		if first, _ := sectionOf(s.tag); first.name != s.name {
-			t.Errorf("tables %s and %s share a tag", s.name, first.name)
+		if first, _ := sectionOf(s.Tag); first.Name != s.Name {
+			t.Errorf("tables %s and %s share a tag", s.Name, first.Name)
 		}
 	}
 }
@@ -258,9 +261,9 @@ func (l *limited) Write(p []byte) (int, error) {
 
 func TestDumpShowsNoSecret(t *testing.T) {
 	r := busy(t)
-	r.must(AddJoinToken{ID: "second", Hash: HashOf([]byte("secret")), TTL: time.Hour})
+	r.must(AddJoinToken{ID: "second", Hash: blobs.HashOf([]byte("secret")), TTL: time.Hour})
 	out := dumpText(t, r.view())
-	for _, secret := range []string{"topsecret", "PRIVATE", "a5a5", "b7b7", "t7e3t7e3", "pKWlpaW", HashOf([]byte("secret")).String(), `"Hash"`} {
+	for _, secret := range []string{"topsecret", "PRIVATE", "a5a5", "b7b7", "t7e3t7e3", "pKWlpaW", blobs.HashOf([]byte("secret")).String(), `"Hash"`} {
 		if strings.Contains(out, secret) {
 			t.Errorf("the dump shows %q", secret)
 		}
@@ -282,7 +285,7 @@ func TestDumpShowsNoSecret(t *testing.T) {
 func TestContradictoryStateIsNotWritten(t *testing.T) {
 	state := busy(t).state
 	broken := *state.now
-	broken.position.Index = 0 // below the entries that granted its tokens
+	broken.shared.Position.Index = 0 // below the entries that granted its tokens
 	var out bytes.Buffer
 	_, err := View{&broken}.WriteTo(&out)
 	var refused *SnapshotError

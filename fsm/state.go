@@ -1,24 +1,30 @@
 package fsm
 
 import (
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 // State is the replicated state. It belongs to one goroutine; what others
 // read are its views.
 type State struct{ now *data }
 
+// Parts of the state whose domains are packages of their own. A View has the methods of each.
+type (
+	leaseTables = leases.Tables
+)
+
 // data is one version of everything. A published data never changes: Apply
 // works on a copy, whose tables share what did not change.
 type data struct {
-	cluster  cluster
-	position position
+	shared   entry.State
 	lead     Leadership
-	settings table[Setting] // by key
+	settings table.Of[Setting] // by key
 	requests requests
-	blobs    table[Blob] // by hash
-	events   eventRing
-	due      table[none] // what ends by itself, in the order of time; see expiry.go
+	blobs    blobs.Store
 	memberTables
 	leaseTables
 	nodeTables
@@ -26,26 +32,18 @@ type data struct {
 	kubeTables
 }
 
-// position says up to where the log is applied.
-type position struct {
-	Index uint64        `cbor:"1,keyasint,omitempty"` // of the last applied entry
-	Term  uint64        `cbor:"2,keyasint,omitempty"` // of the same
-	Now   Time          `cbor:"3,keyasint,omitempty"` // cluster time
-	Floor fencing.Token `cbor:"4,keyasint,omitempty"` // the greatest token a Lead was ever granted
-}
-
 // New returns the state before the first entry.
 func New() *State {
 	return &State{&data{
-		settings:     newTable[Setting](),
+		shared:       entry.NewState(),
+		settings:     table.New[Setting](),
 		requests:     newRequests(),
-		blobs:        newTable[Blob](),
-		due:          newTable[none](),
-		memberTables: memberTables{peers: newPeers(), joins: newTable[JoinToken](), operators: newTable[Operator]()},
-		leaseTables:  leaseTables{leases: newTable[Lease](), values: newValueStore(), groups: newGroups()},
+		blobs:        blobs.NewStore(),
+		memberTables: memberTables{peers: newPeers(), joins: table.New[JoinToken](), operators: table.New[Operator]()},
+		leaseTables:  leases.New(),
 		nodeTables:   nodeTables{nodes: newNodes(), queue: newQueue(), rules: newRules(), relays: newRelays()},
 		pxeTables:    pxeTables{ports: newPorts()},
-		kubeTables:   kubeTables{failover: newFailover(), zones: newTable[ZoneChoice]()},
+		kubeTables:   kubeTables{failover: newFailover(), zones: table.New[ZoneChoice]()},
 	}}
 }
 
@@ -68,25 +66,29 @@ func (s *State) Apply(e Entry) Result {
 // txn is one entry at work on the copy it will become.
 type txn struct {
 	*data
-	header Header
-	token  fencing.Token // of this entry: what it grants, it grants under this
-	term   uint64
+	entry.Txn
 }
 
+// inLeases is the entry at work on leases.
+func (t *txn) inLeases() leases.Txn { return leases.Txn{Txn: &t.Txn, Tables: &t.leaseTables} }
+
+// txn returns what works on the tables outside of an entry.
+func (d *data) txn() *txn { return &txn{data: d, Txn: entry.Txn{State: &d.shared}} }
+
 func (d *data) apply(e Entry) Result {
-	if e.Index <= d.position.Index {
-		return refuse(UnknownEntry, "entry %d follows entry %d: the log and the state do not belong together", e.Index, d.position.Index)
+	if e.Index <= d.shared.Position.Index {
+		return entry.Refuse(UnknownEntry, "entry %d follows entry %d: the log and the state do not belong together", e.Index, d.shared.Position.Index)
 	}
 	h, c, err := Decode(e.Data)
 	if err != nil && !skippable(e.Data, &h) {
-		return refuse(UnknownEntry, "%v", err)
+		return entry.Refuse(UnknownEntry, "%v", err)
 	}
-	t := &txn{data: d, header: h, token: fencing.At(d.cluster.Base, e.Index), term: e.Term}
-	d.position.Index, d.position.Term = e.Index, e.Term
-	d.position.Now = max(d.position.Now, h.Time)
+	t := &txn{data: d, Txn: entry.Txn{State: &d.shared, Header: h, Token: fencing.At(d.shared.Cluster.Base, e.Index), Term: e.Term}}
+	d.shared.Position.Index, d.shared.Position.Term = e.Index, e.Term
+	d.shared.Position.Now = max(d.shared.Position.Now, h.Time)
 	t.expire()
 	if c == nil {
-		return Result{Token: t.token}
+		return Result{Token: t.Token}
 	}
 	return t.admit(c)
 }
@@ -108,26 +110,32 @@ func skippable(data []byte, h *Header) bool {
 // admit executes a command unless its duty, its session or its request ID
 // forbids it.
 func (t *txn) admit(c Command) Result {
-	if tok := t.header.Token; !tok.IsZero() && tok != t.lead.Token {
-		return refuse(StaleToken, "token %v is not of the present leadership, whose token is %v", tok, t.lead.Token)
+	if tok := t.Header.Token; !tok.IsZero() && tok != t.lead.Token {
+		return entry.Refuse(StaleToken, "token %v is not of the present leadership, whose token is %v", tok, t.lead.Token)
 	}
-	row, _ := rowOf(c)
-	if !t.header.Session.IsZero() {
-		if res, over := t.join(row.kind); over {
+	verb, _ := verbOf(c)
+	if !t.Header.Session.IsZero() {
+		if res, over := t.join(Kind(verb.Kind)); over {
 			return res
 		}
 	}
 	before := *t.data
-	res := row.apply(t, c)
+	res := t.execute(verb, c)
 	if res.Code != OK {
 		*t.data = before // a refusal changes nothing
 	}
 	if res.Token.IsZero() {
-		res.Token = t.token
+		res.Token = t.Token
 	}
-	t.remember(row.kind, res)
+	t.remember(Kind(verb.Kind), res)
 	return res
 }
 
-// now is the cluster time of this entry.
-func (t *txn) now() Time { return t.position.Now }
+// execute carries out a command. A duty's token that got here is the present leadership's:
+// admit has compared it.
+func (t *txn) execute(verb entry.Verb[*txn], c Command) Result {
+	if verb.Leaders && t.Header.Token.IsZero() {
+		return entry.Refuse(Refused, "'%s' is for the leader's duties alone and must carry its token", verb.Name)
+	}
+	return verb.Apply(t, c)
+}

@@ -4,14 +4,16 @@ import (
 	"encoding/binary"
 	"iter"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 // Record returns the introspection of a node.
-func (v View) Record(node string) (Record, bool) { return v.d.nodes.records.get([]byte(node)) }
+func (v View) Record(node string) (Record, bool) { return v.data.nodes.records.Get([]byte(node)) }
 
 // Nodes returns how many nodes have a record.
-func (v View) Nodes() int { return v.d.nodes.records.size() }
+func (v View) Nodes() int { return v.data.nodes.records.Size() }
 
 // Records iterates over all records, newest first: by (StartedMillis, Node)
 // descending, as the API lists them.
@@ -23,8 +25,8 @@ func (v View) RecordsAfter(marker Record) iter.Seq[Record] { return v.newest(mar
 
 func (v View) newest(bound []byte) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		for key := range v.d.nodes.byStart.descending(bound) {
-			r, _ := v.d.nodes.records.get(key[8:])
+		for key := range v.data.nodes.byStart.Descending(bound) {
+			r, _ := v.data.nodes.records.Get(key[8:])
 			if !yield(r) {
 				return
 			}
@@ -36,11 +38,11 @@ func (v View) newest(bound []byte) iter.Seq[Record] {
 // time, the longest overdue first. It costs what it yields.
 func (v View) Overdue() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		for key := range v.d.nodes.byDeadline.all() {
+		for key := range v.data.nodes.byDeadline.All() {
 			if Time(binary.BigEndian.Uint64(key)) > v.Now() {
 				return
 			}
-			r, _ := v.d.nodes.records.get(key[8:])
+			r, _ := v.data.nodes.records.Get(key[8:])
 			if !yield(r) {
 				return
 			}
@@ -53,11 +55,11 @@ func (v View) Overdue() iter.Seq[Record] {
 // not among them. It costs what it yields.
 func (v View) EndedBefore(t Time) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		for key := range v.d.nodes.byEnd.all() {
+		for key := range v.data.nodes.byEnd.All() {
 			if Time(binary.BigEndian.Uint64(key)) >= t {
 				return
 			}
-			r, _ := v.d.nodes.records.get(key[8:])
+			r, _ := v.data.nodes.records.Get(key[8:])
 			if !yield(r) {
 				return
 			}
@@ -68,9 +70,9 @@ func (v View) EndedBefore(t Time) iter.Seq[Record] {
 // NodesByDelivery returns the nodes whose record's Delivered has the document,
 // in the order of their names: a callback that is repeated after its node
 // ended, when nothing else leads to it, is found by this.
-func (v View) NodesByDelivery(document Hash) []string {
+func (v View) NodesByDelivery(document blobs.Hash) []string {
 	var nodes []string
-	for key := range v.d.nodes.byDelivery.under(document[:]) {
+	for key := range v.data.nodes.byDelivery.Under(document[:]) {
 		nodes = append(nodes, string(key[len(document):]))
 	}
 	return nodes
@@ -84,7 +86,7 @@ func (v View) NodesByBMC(address string) []string { return v.nodesBy(attributeBM
 
 func (v View) nodesBy(kind byte, value string) []string {
 	var nodes []string
-	for key := range v.d.nodes.byAttribute.under(attributeKey(kind, value, "")) {
+	for key := range v.data.nodes.byAttribute.Under(attributeKey(kind, value, "")) {
 		nodes = append(nodes, nodeOf(key))
 	}
 	return nodes
@@ -92,13 +94,13 @@ func (v View) nodesBy(kind byte, value string) []string {
 
 // QueuedRequest returns a request that is queued or claimed.
 func (v View) QueuedRequest(sequence fencing.Token) (QueuedRequest, bool) {
-	return v.d.queue.requests.get(tokenKey(sequence))
+	return v.data.queue.requests.Get(table.TokenKey(sequence))
 }
 
 // Queue iterates over the requests, oldest first.
 func (v View) Queue() iter.Seq[QueuedRequest] {
 	return func(yield func(QueuedRequest) bool) {
-		for _, r := range v.d.queue.requests.all() {
+		for _, r := range v.data.queue.requests.All() {
 			if !yield(r) {
 				return
 			}
@@ -109,8 +111,8 @@ func (v View) Queue() iter.Seq[QueuedRequest] {
 // QueueOf returns the requests of one node in the order they will be done.
 func (v View) QueueOf(node string) []QueuedRequest {
 	var out []QueuedRequest
-	for key := range v.d.queue.byNode.under([]byte(node)) {
-		if r, ok := v.QueuedRequest(tailToken(key)); ok {
+	for key := range v.data.queue.byNode.Under([]byte(node)) {
+		if r, ok := v.QueuedRequest(table.TailToken(key)); ok {
 			out = append(out, r)
 		}
 	}
@@ -118,14 +120,14 @@ func (v View) QueueOf(node string) []QueuedRequest {
 }
 
 // QueueLength returns how many requests are queued or claimed.
-func (v View) QueueLength() int { return v.d.queue.requests.size() }
+func (v View) QueueLength() int { return v.data.queue.requests.Size() }
 
 // Ready iterates over the requests that could be claimed now, at most one a
 // node, oldest first. It costs what it yields.
 func (v View) Ready() iter.Seq[QueuedRequest] {
 	return func(yield func(QueuedRequest) bool) {
-		for key := range v.d.queue.ready.all() {
-			r, _ := v.d.queue.requests.get(key)
+		for key := range v.data.queue.ready.All() {
+			r, _ := v.data.queue.requests.Get(key)
 			if !yield(r) {
 				return
 			}
@@ -134,28 +136,22 @@ func (v View) Ready() iter.Seq[QueuedRequest] {
 }
 
 // Claimable returns how many requests Ready yields.
-func (v View) Claimable() int { return v.d.queue.ready.size() }
+func (v View) Claimable() int { return v.data.queue.ready.Size() }
 
 // Claim returns a claim that is still held.
-func (v View) Claim(h Hold) (Claim, bool) { return v.d.queue.claim(h) }
+func (v View) Claim(h Hold) (Claim, bool) { return v.data.queue.claim(h) }
 
 // ClaimOf returns the claim of a node.
 func (v View) ClaimOf(node string) (Claim, bool) {
-	request, ok := v.d.queue.claimOf.get([]byte(node))
+	request, ok := v.data.queue.claimOf.Get([]byte(node))
 	if !ok {
 		return Claim{}, false
 	}
-	return v.d.queue.claims.get(tokenKey(request))
+	return v.data.queue.claims.Get(table.TokenKey(request))
 }
 
 // Claims returns the live claims in the order of their requests.
-func (v View) Claims() []Claim { return values(v.d.queue.claims.all()) }
+func (v View) Claims() []Claim { return table.List(v.data.queue.claims.All()) }
 
 // Blob returns a stored document.
-func (v View) Blob(hash Hash) (Blob, bool) { return v.d.blobs.get(hash[:]) }
-
-// Lease returns a lease, also one that is free.
-func (v View) Lease(name string) (Lease, bool) { return v.d.leases.get([]byte(name)) }
-
-// Leases returns all leases in the order of their names.
-func (v View) Leases() []Lease { return values(v.d.leases.all()) }
+func (v View) Blob(hash blobs.Hash) (blobs.Blob, bool) { return v.data.blobs.Get(hash) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -14,25 +15,25 @@ import (
 type Suspects interface {
 	// Examine notes that a document is examined. It is false for a suspect, for
 	// one that is being examined already, and where no note can be left.
-	Examine(document fsm.Hash) bool
+	Examine(document blobs.Hash) bool
 	// Clear ends what Examine began.
-	Clear(document fsm.Hash)
+	Clear(document blobs.Hash)
 }
 
 // Memory is what a host remembers of documents.
 type Memory interface {
 	Suspects
 	// At notes which hook looks at a document that is being examined.
-	At(document fsm.Hash, hook string)
+	At(document blobs.Hash, hook string)
 	// Suspect reports whether a document is a suspect, and at which hook the
 	// process ended, "" if it had come to none.
-	Suspect(document fsm.Hash) (hook string, yes bool)
+	Suspect(document blobs.Hash) (hook string, yes bool)
 }
 
 // Callback is a ramdisk's data, and the node that it was found to come from.
 type Callback struct {
 	Node   string
-	Packed fsm.Packed
+	Packed blobs.Packed
 	Data   *Document // of Packed; the worker that takes the callback may change it
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 )
 
 // memory is what a host remembers.
@@ -14,9 +15,9 @@ type memory struct {
 	suspect string // the hook at which every document ended a process; "": none did
 }
 
-func (m *memory) At(fsm.Hash, string) {}
+func (m *memory) At(blobs.Hash, string) {}
 
-func (m *memory) Suspect(fsm.Hash) (string, bool) { return m.suspect, m.suspect != "" }
+func (m *memory) Suspect(blobs.Hash) (string, bool) { return m.suspect, m.suspect != "" }
 
 // remembering lets a pool take callbacks while f runs.
 func (o *rig) remembering(m *memory, f func(s *Service)) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/inspector/document"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
@@ -26,7 +27,7 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 	var keeper LogKeeper
 	var logs RamdiskLogs
 	var request fencing.Token
-	var hash fsm.Hash
+	var hash blobs.Hash
 	err = computing(ctx, body, func() error {
 		data, err := document.Receive(body)
 		if err != nil {
@@ -76,7 +77,7 @@ func computing(ctx context.Context, body []byte, work func() error) error {
 
 // deliver commits a callback for the node that it belongs to, or finds the
 // earlier delivery that it repeats.
-func (s *Service) deliver(ctx context.Context, data *Document, m Machine, document fsm.Packed) (node string, request fencing.Token, err error) {
+func (s *Service) deliver(ctx context.Context, data *Document, m Machine, document blobs.Packed) (node string, request fencing.Token, err error) {
 	for range findTries {
 		var v fsm.View
 		if v, err = view(ctx, s.o.Log, Linearizable); err != nil {
@@ -110,7 +111,7 @@ func (s *Service) deliver(ctx context.Context, data *Document, m Machine, docume
 // matches is the document compared with those of ended introspections; of these
 // the newest delivery counts. Where several active nodes match, only one that
 // has this very document already can be meant.
-func firstDelivery(v fsm.View, document fsm.Hash, active string, lookUp error) (first fsm.Record, ok bool) {
+func firstDelivery(v fsm.View, document blobs.Hash, active string, lookUp error) (first fsm.Record, ok bool) {
 	var unknown *unknownError
 	for _, node := range v.NodesByDelivery(document) {
 		rec, _ := v.Record(node)
@@ -215,7 +216,7 @@ func tooLarge(err error) error {
 }
 
 // delivered waits for the end of a callback and returns what it was answered.
-func (s *Service) delivered(ctx context.Context, node string, request fencing.Token, document fsm.Hash) error {
+func (s *Service) delivered(ctx context.Context, node string, request fencing.Token, document blobs.Hash) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	v, err := s.o.Notifier.Wait(ctx, func(v fsm.View) bool {
@@ -235,7 +236,7 @@ func (s *Service) delivered(ctx context.Context, node string, request fencing.To
 }
 
 // answerOf finds the answer to a document that a node delivered.
-func answerOf(v fsm.View, node string, document fsm.Hash) (fsm.Answer, bool) {
+func answerOf(v fsm.View, node string, document blobs.Hash) (fsm.Answer, bool) {
 	rec, ok := v.Record(node)
 	if !ok || rec.Delivered.Document != document {
 		return fsm.Answer{}, false

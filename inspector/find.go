@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 )
 
 // Values of the search for a callback's node.
@@ -25,7 +26,7 @@ const (
 type caller struct {
 	data     *Document
 	machine  Machine
-	document fsm.Hash
+	document blobs.Hash
 }
 
 // finder finds the node that a ramdisk's data belongs to, and makes a record where no
@@ -81,7 +82,7 @@ var errStale = errors.New("the state has changed since it was looked at")
 // unfound refuses a callback whose node is not found: what hooks object to comes
 // first, as in the original. No request counts the processes that die of the
 // data, so that hooks do not look at a suspect here.
-func (f *finder) unfound(ctx context.Context, data *Document, document fsm.Hash, line string) error {
+func (f *finder) unfound(ctx context.Context, data *Document, document blobs.Hash, line string) error {
 	lines := []string{line}
 	if f.o.Suspects != nil && f.o.Suspects.Examine(document) {
 		defer f.o.Suspects.Clear(document)
@@ -150,7 +151,7 @@ func bounded(a fsm.Attributes) fsm.Attributes {
 
 // discover makes a record for an unknown machine; a worker makes the node, before
 // the data is processed.
-func (f *finder) discover(ctx context.Context, v fsm.View, data *Document, document fsm.Hash) (node string, err error) {
+func (f *finder) discover(ctx context.Context, v fsm.View, data *Document, document blobs.Hash) (node string, err error) {
 	all := MachineOf(data)
 	m, err := f.machines.match(ctx, all)
 	if err != nil {

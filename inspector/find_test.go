@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 )
 
 // carefree suspects nothing, unless it is told to.
 type carefree struct{ suspects bool }
 
-func (c *carefree) Examine(fsm.Hash) bool { return !c.suspects }
+func (c *carefree) Examine(blobs.Hash) bool { return !c.suspects }
 
-func (*carefree) Clear(fsm.Hash) {}
+func (*carefree) Clear(blobs.Hash) {}
 
 // Who is unknown learns also what the hooks have against the data; not from a
 // peer that may have died of them.

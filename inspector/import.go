@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -70,9 +71,9 @@ func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Impo
 // one.
 func importParts(ctx context.Context, do Doer, c fsm.ImportRecord) error {
 	parts := []fsm.ImportRecord{c}
-	if len(c.Unprocessed.Data)+len(c.Processed.Data) > fsm.MaxBlob {
+	if len(c.Unprocessed.Data)+len(c.Processed.Data) > blobs.MaxBlob {
 		first, second := c, c
-		first.Processed, second.Unprocessed = fsm.Packed{}, fsm.Packed{}
+		first.Processed, second.Unprocessed = blobs.Packed{}, blobs.Packed{}
 		parts = []fsm.ImportRecord{first, second}
 	}
 	for _, part := range parts {
@@ -89,7 +90,7 @@ func importParts(ctx context.Context, do Doer, c fsm.ImportRecord) error {
 
 // foreign makes the command of a record, with its documents packed as this
 // cluster stores them.
-func foreign(packer *fsm.Packer, f Foreign) (c fsm.ImportRecord, err error) {
+func foreign(packer *blobs.Packer, f Foreign) (c fsm.ImportRecord, err error) {
 	c = fsm.ImportRecord{
 		Node: f.Node, State: f.State, ManageBoot: f.ManageBoot, Error: f.Error,
 		StartedMicros: unixMicros(f.Started), FinishedMicros: unixMicros(f.Finished),
@@ -125,7 +126,7 @@ func unixMicros(t time.Time) int64 {
 
 // packProcessed packs a processed document as the changes to the one it was made
 // from.
-func packProcessed(packer *fsm.Packer, base *Document, raw []byte) (packed fsm.Packed, err error) {
+func packProcessed(packer *blobs.Packer, base *Document, raw []byte) (packed blobs.Packed, err error) {
 	data, err := document.Parse(raw)
 	if err != nil {
 		return packed, refuse(http.StatusBadRequest, "its processed data: %v", err)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/internal/excerpt"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -22,7 +23,7 @@ type outcome struct {
 	// the power-off, may be done by any worker.
 	answered bool
 	// processed is what the data became, once the hooks are through with it.
-	processed fsm.Packed
+	processed blobs.Packed
 }
 
 // settle writes down how a request that was not done ended.
@@ -109,9 +110,9 @@ func (o *outcome) fail(status int, text string) error {
 }
 
 // keep names the callback's document if it is to be stored.
-func (o *outcome) keep() fsm.Hash {
+func (o *outcome) keep() blobs.Hash {
 	if !o.by.Config.StoreData {
-		return fsm.Hash{}
+		return blobs.Hash{}
 	}
 	return o.request.Document
 }

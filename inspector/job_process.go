@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -80,7 +81,7 @@ func (a assignment) lostEverywhere(v fsm.View) string {
 }
 
 // document reads a stored document.
-func (j *job) document(v fsm.View, hash fsm.Hash) (*Document, error) {
+func (j *job) document(v fsm.View, hash blobs.Hash) (*Document, error) {
 	raw, err := load(j.pool.o.Packer, v, hash)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -68,7 +69,7 @@ func (j *job) reapplied(v fsm.View, rec fsm.Record) (*Document, error) {
 
 // rebased makes the changes that turn a new document into the processed one that
 // is stored: until this request succeeds that one is still what GET data shows.
-func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed fsm.Packed, err error) {
+func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed blobs.Packed, err error) {
 	raw, err := original(j.pool.o.Packer, v, rec)
 	if err != nil {
 		return packed, err

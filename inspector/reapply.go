@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -54,7 +55,7 @@ func admits(log Log, e fsm.Event) error {
 }
 
 // replacement packs the document of a body, zero if there is none.
-func (s *Service) replacement(body []byte) (packed fsm.Packed, err error) {
+func (s *Service) replacement(body []byte) (packed blobs.Packed, err error) {
 	if len(body) == 0 {
 		return packed, nil
 	}

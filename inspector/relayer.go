@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
@@ -40,7 +41,7 @@ type Relayer struct {
 	Log    Log
 	Inband InbandAPI
 	Health *IronicHealth
-	Packer *fsm.Packer
+	Packer *blobs.Packer
 	Logger *slog.Logger
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -113,7 +114,7 @@ func pythonBool(b bool) string {
 }
 
 // load reads a stored document.
-func load(packer *fsm.Packer, v fsm.View, hash fsm.Hash) ([]byte, error) {
+func load(packer *blobs.Packer, v fsm.View, hash blobs.Hash) ([]byte, error) {
 	blob, ok := v.Blob(hash)
 	if !ok {
 		return nil, fmt.Errorf("document %v is not in the state", hash)
@@ -126,7 +127,7 @@ func load(packer *fsm.Packer, v fsm.View, hash fsm.Hash) ([]byte, error) {
 const emptyDocument = "{}"
 
 // original reads the document that the processed data of a record was made from.
-func original(packer *fsm.Packer, v fsm.View, rec fsm.Record) ([]byte, error) {
+func original(packer *blobs.Packer, v fsm.View, rec fsm.Record) ([]byte, error) {
 	if rec.Unprocessed.IsZero() {
 		return []byte(emptyDocument), nil
 	}
@@ -134,7 +135,7 @@ func original(packer *fsm.Packer, v fsm.View, rec fsm.Record) ([]byte, error) {
 }
 
 // overlaid makes the processed document of the one it came from.
-func overlaid(packer *fsm.Packer, v fsm.View, text []byte, changes fsm.Hash) ([]byte, error) {
+func overlaid(packer *blobs.Packer, v fsm.View, text []byte, changes blobs.Hash) ([]byte, error) {
 	data, err := document.Parse(text)
 	if err != nil {
 		return nil, err

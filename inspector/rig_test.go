@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -214,7 +215,7 @@ type rig struct {
 	conf     config.Inspection
 	notifier *Notifier
 	health   *IronicHealth
-	packer   *fsm.Packer
+	packer   *blobs.Packer
 	hooks    []Hook
 	logs     LogKeeper
 	rules    Rules
@@ -258,7 +259,7 @@ func inRig(t *testing.T, f func(o *rig)) {
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer stop()
-		packer, err := fsm.NewPacker(1)
+		packer, err := blobs.NewPacker(1)
 		if err != nil {
 			t.Fatal(err)
 		}

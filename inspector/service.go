@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
 
@@ -33,7 +34,7 @@ type ServiceOptions struct {
 	Ironic   Ironic
 	Resolver Resolver // of BMC names
 	Suspects Suspects // nil: they do not
-	Packer   *fsm.Packer
+	Packer   *blobs.Packer
 	Taker    Taker // nil: all callbacks go through the queue
 	Logger   *slog.Logger
 

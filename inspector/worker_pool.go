@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -32,7 +33,7 @@ type WorkerPoolOptions struct {
 	Resolver Resolver
 	Health   *IronicHealth
 	Rules    Rules // nil: none
-	Packer   *fsm.Packer
+	Packer   *blobs.Packer
 	Notes    Notes
 	// Memory lets callbacks be taken where they come in; nil: none is.
 	Memory Memory

@@ -10,22 +10,23 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // Group is who is there of a component, as of an index of the log.
 type Group struct {
-	Members []fsm.GroupMember // in the order of their IDs
+	Members []leases.GroupMember // in the order of their IDs
 	Index   uint64
 }
 
 // Join makes an instance one of its component, for as long as its lease is held.
-func (s *Service) Join(ctx context.Context, m fsm.GroupMember) error {
-	return s.do(ctx, fsm.JoinGroup(m))
+func (s *Service) Join(ctx context.Context, m leases.GroupMember) error {
+	return s.do(ctx, leases.JoinGroup(m))
 }
 
 // Leave takes an instance out of its component.
-func (s *Service) Leave(ctx context.Context, m fsm.GroupMember) error {
-	return s.do(ctx, fsm.LeaveGroup{Component: m.Component, ID: m.ID, Lease: m.Lease, Token: m.Token})
+func (s *Service) Leave(ctx context.Context, m leases.GroupMember) error {
+	return s.do(ctx, leases.LeaveGroup{Component: m.Component, ID: m.ID, Lease: m.Lease, Token: m.Token})
 }
 
 // Group returns the live members of a component; an empty group is no error.
@@ -68,7 +69,7 @@ func otherThan(component, tag string) func(fsm.View) bool {
 }
 
 // After returns the members whose IDs come after another ID.
-func (g Group) After(id string) []fsm.GroupMember {
+func (g Group) After(id string) []leases.GroupMember {
 	at := sort.Search(len(g.Members), func(n int) bool { return g.Members[n].ID > id })
 	return g.Members[at:]
 }
@@ -89,8 +90,8 @@ func (g Group) Tag() string {
 // Owner returns the member that a key belongs to: the one whose weight for the key
 // is the greatest (rendezvous hashing, Thaler and Ravishankar 1998). When a member
 // comes or goes, only keys of its own move.
-func (g Group) Owner(key string) (fsm.GroupMember, bool) {
-	var owner fsm.GroupMember
+func (g Group) Owner(key string) (leases.GroupMember, bool) {
+	var owner leases.GroupMember
 	var most uint64
 	for _, m := range g.Members {
 		if w := weight(m.ID, key); w >= most {

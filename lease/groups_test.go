@@ -9,12 +9,13 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/lease"
 )
 
 func groupOf(ids ...string) (g lease.Group) {
 	for _, id := range ids {
-		g.Members = append(g.Members, fsm.GroupMember{ID: id, Lease: id, Token: 1})
+		g.Members = append(g.Members, leases.GroupMember{ID: id, Lease: id, Token: 1})
 	}
 	return g
 }
@@ -64,7 +65,7 @@ func TestOwnersStayTheSame(t *testing.T) {
 func TestGroupIsWatched(t *testing.T) {
 	lend(t, func(r *rig) {
 		g := r.acquire(lease.Acquisition{Name: "i", Holder: "one"})
-		m := fsm.GroupMember{Component: "web", ID: "i", Lease: "i", Token: g.Token}
+		m := leases.GroupMember{Component: "web", ID: "i", Lease: "i", Token: g.Token}
 		if err := r.Join(r.Context(), m); err != nil {
 			r.Fatal(err)
 		}
@@ -99,14 +100,14 @@ func TestGroupIsWatched(t *testing.T) {
 		if none, err := r.WatchGroup(r.Context(), "web", one.Tag(), 10*time.Second); err != nil || len(none.Members) != 0 || time.Since(began) > 4*time.Second {
 			r.Errorf("%+v after %v, %v", none, time.Since(began), err)
 		}
-		r.is(r.Join(r.Context(), fsm.GroupMember{Component: "web", ID: "i", Lease: "i", Token: g.Token + 100}), fsm.Fenced)
+		r.is(r.Join(r.Context(), leases.GroupMember{Component: "web", ID: "i", Lease: "i", Token: g.Token + 100}), fsm.Fenced)
 	})
 }
 
 func TestValuesAreKept(t *testing.T) {
 	lend(t, func(r *rig) {
 		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one"})
-		under := fsm.Condition{Lease: "db", Token: g.Token}
+		under := leases.Condition{Lease: "db", Token: g.Token}
 		first, err := r.Put(r.Context(), "disk", []byte("a"), under, "1")
 		if err != nil {
 			r.Fatal(err)
@@ -121,11 +122,11 @@ func TestValuesAreKept(t *testing.T) {
 		_, err = r.Put(r.Context(), "disk", []byte("b"), under, "2")
 		r.is(err, fsm.Fenced)
 		r.is(r.Remove(r.Context(), "disk", under), fsm.Fenced)
-		if err := r.Remove(r.Context(), "disk", fsm.Condition{Compare: true, Version: first}); err != nil {
+		if err := r.Remove(r.Context(), "disk", leases.Condition{Compare: true, Version: first}); err != nil {
 			r.Error(err)
 		}
 		for n := range 1001 {
-			if _, err := r.Put(r.Context(), fmt.Sprintf("k:%04d", n), nil, fsm.Condition{Compare: true}, ""); err != nil {
+			if _, err := r.Put(r.Context(), fmt.Sprintf("k:%04d", n), nil, leases.Condition{Compare: true}, ""); err != nil {
 				r.Fatal(err)
 			}
 		}
@@ -149,7 +150,7 @@ func TestAnotherWriteIsAnother(t *testing.T) {
 		for _, holder := range []string{"one", "two"} {
 			g := r.acquire(lease.Acquisition{Name: "db", Holder: holder})
 			for _, data := range []string{"a", "b"} {
-				v, err := r.Put(r.Context(), "disk", []byte(data), fsm.Condition{Lease: "db", Token: g.Token}, "1")
+				v, err := r.Put(r.Context(), "disk", []byte(data), leases.Condition{Lease: "db", Token: g.Token}, "1")
 				if err != nil || v <= last {
 					r.Errorf("%s writes %s: version %v, %v, and the last was %v", holder, data, v, err, last)
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // Log is the replicated state as this peer sees it.
@@ -132,14 +133,14 @@ func (s *Service) Acquire(ctx context.Context, a Acquisition) (g Grant, repeated
 }
 
 func (s *Service) check(a Acquisition) error {
-	least := max(s.o.MinTTL, fsm.MinLeaseTTL)
-	if a.TTL < least || a.TTL > fsm.MaxLeaseTTL {
-		return invalid("ttl_ms: a lease lasts %v to %v here, not %v", least, fsm.MaxLeaseTTL, a.TTL)
+	least := max(s.o.MinTTL, leases.MinTTL)
+	if a.TTL < least || a.TTL > leases.MaxTTL {
+		return invalid("ttl_ms: a lease lasts %v to %v here, not %v", least, leases.MaxTTL, a.TTL)
 	}
 	if a.Wait < 0 || a.Wait > MaxWait {
 		return invalid("wait_ms: an acquisition waits 0 to %v, not %v", MaxWait, a.Wait)
 	}
-	return valid(fsm.GrantLease{Name: a.Name, Holder: a.Holder, TTL: a.TTL, Metadata: a.Metadata})
+	return valid(leases.Grant{Name: a.Name, Holder: a.Holder, TTL: a.TTL, Metadata: a.Metadata})
 }
 
 // try asks once. Each try is a request of its own, so that the refusal of the first
@@ -150,11 +151,11 @@ func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, e
 	if a.Request != "" {
 		client = requestID("acquire", a.Name, a.Holder, a.Request, fmt.Sprint(a.Takeover, n))
 	}
-	res, err := s.o.Do.Do(ctx, client, fsm.GrantLease{Name: a.Name, Holder: a.Holder, TTL: a.TTL, Metadata: a.Metadata, Takeover: a.Takeover})
+	res, err := s.o.Do.Do(ctx, client, leases.Grant{Name: a.Name, Holder: a.Holder, TTL: a.TTL, Metadata: a.Metadata, Takeover: a.Takeover})
 	if err != nil {
 		return Grant{}, false, err
 	}
-	var said fsm.LeaseAnswer
+	var said leases.Answer
 	switch {
 	case res.Code == fsm.Conflict:
 		if err := res.Decode(&said); err != nil {
@@ -213,7 +214,7 @@ func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration)
 // Renew extends a lease by its ttl. It fails with fsm.Expired when the lease is
 // over, which is never revived, and with *Held when another grant holds it.
 func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.Token) (Grant, error) {
-	g, _, err := step(ctx, s.steps.renewals, fsm.LeaseStep{Name: name, Holder: holder, Token: token})
+	g, _, err := step(ctx, s.steps.renewals, leases.Step{Name: name, Holder: holder, Token: token})
 	if l, _ := s.o.Log.View().Lease(name); err == nil && l.Token == token {
 		g.Metadata = l.Metadata // as it was granted: no renewal changes it
 	}
@@ -223,12 +224,12 @@ func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.
 // Release ends a grant before its time, and returns the index of the entry that did. Of
 // one that is over it is a success; that another grant holds the lease is a *Held.
 func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token, err error) {
-	_, entry, err = step(ctx, s.steps.releases, fsm.LeaseStep{Name: name, Holder: holder, Token: token, Release: true})
+	_, entry, err = step(ctx, s.steps.releases, leases.Step{Name: name, Holder: holder, Token: token, Release: true})
 	return entry, err
 }
 
 // step has one step committed.
-func step(ctx context.Context, in *stepBatcher, st fsm.LeaseStep) (g Grant, entry fencing.Token, err error) {
+func step(ctx context.Context, in *stepBatcher, st leases.Step) (g Grant, entry fencing.Token, err error) {
 	if err := st.Validate(); err != nil {
 		return Grant{}, 0, invalid("%v", err)
 	}
@@ -247,7 +248,7 @@ func step(ctx context.Context, in *stepBatcher, st fsm.LeaseStep) (g Grant, entr
 
 // Delete removes the record of a free lease: an administrator's tidying.
 func (s *Service) Delete(ctx context.Context, name string) error {
-	return s.do(ctx, fsm.DeleteLease{Name: name})
+	return s.do(ctx, leases.Delete{Name: name})
 }
 
 // do commits a command that answers with nothing but its success.
@@ -263,7 +264,7 @@ func (s *Service) do(ctx context.Context, c fsm.Command) error {
 }
 
 // grantOf is a lease at a moment of cluster time.
-func grantOf(l fsm.Lease, now fsm.Time) Grant {
+func grantOf(l leases.Lease, now fsm.Time) Grant {
 	return Grant{Name: l.Name, Holder: l.Holder, Token: l.Token, TTL: l.TTL, Remaining: max(0, l.Remaining(now)), Metadata: l.Metadata}
 }
 

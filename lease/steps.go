@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/raftstore/batcher"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -32,7 +33,7 @@ type Leader interface {
 	Elsewhere() bool
 	// Step has steps committed together with those of other peers. Errors:
 	// logerr.ErrNotLeader, ErrNoLeader and ErrBusy say that nothing happened.
-	Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error)
+	Step(ctx context.Context, steps []leases.Step) ([]leases.Stepped, error)
 	// AwaitEnd returns nil when a lease is not held under the token any more. The
 	// leader is the first to know.
 	AwaitEnd(ctx context.Context, name string, token fencing.Token) error
@@ -45,7 +46,7 @@ type alone struct{}
 func (alone) Elsewhere() bool { return false }
 
 // Step implements Leader.
-func (alone) Step(context.Context, []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+func (alone) Step(context.Context, []leases.Step) ([]leases.Stepped, error) {
 	return nil, logerr.ErrNotLeader
 }
 
@@ -53,7 +54,7 @@ func (alone) Step(context.Context, []fsm.LeaseStep) ([]fsm.LeaseStepped, error) 
 func (alone) AwaitEnd(context.Context, string, fencing.Token) error { return logerr.ErrNotLeader }
 
 // stepBatcher commits the steps of many holders in few log entries.
-type stepBatcher = batcher.Batcher[fsm.LeaseStep, fsm.LeaseStepped]
+type stepBatcher = batcher.Batcher[leases.Step, leases.Stepped]
 
 // stepCommitter commits renewals and releases, by way of the leader.
 type stepCommitter struct {
@@ -68,8 +69,8 @@ type stepCommitter struct {
 // well, so that they do not wait here, too.
 func newStepCommitter(of Options) *stepCommitter {
 	c := &stepCommitter{leader: of.Leader, do: of.Do}
-	o := batcher.Options[fsm.LeaseStep, fsm.LeaseStepped]{
-		Send: c.send, Parallel: releasesAtOnce, MaxCalls: fsm.MaxLeaseSteps, MaxWaiting: maxWaiting, Detached: true,
+	o := batcher.Options[leases.Step, leases.Stepped]{
+		Send: c.send, Parallel: releasesAtOnce, MaxCalls: leases.MaxSteps, MaxWaiting: maxWaiting, Detached: true,
 	}
 	c.releases = batcher.New(o)
 	o.Parallel, o.Enough = 1, renewalsEnough
@@ -84,8 +85,8 @@ func newStepCommitter(of Options) *stepCommitter {
 }
 
 // send gives each step of a batch its outcome.
-func (c *stepCommitter) send(ctx context.Context, calls []*batcher.Call[fsm.LeaseStep, fsm.LeaseStepped]) {
-	steps := make([]fsm.LeaseStep, 0, len(calls))
+func (c *stepCommitter) send(ctx context.Context, calls []*batcher.Call[leases.Step, leases.Stepped]) {
+	steps := make([]leases.Step, 0, len(calls))
 	for _, call := range calls {
 		steps = append(steps, call.Request)
 	}
@@ -103,7 +104,7 @@ func (c *stepCommitter) send(ctx context.Context, calls []*batcher.Call[fsm.Leas
 }
 
 // doSteps returns what became of each step. When ctx ends first the outcome is unknown.
-func doSteps(ctx context.Context, in *stepBatcher, steps ...fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+func doSteps(ctx context.Context, in *stepBatcher, steps ...leases.Step) ([]leases.Stepped, error) {
 	said, err := in.DoAll(ctx, steps...)
 	switch {
 	case errors.Is(err, batcher.ErrFull), errors.Is(err, batcher.ErrClosed):
@@ -116,7 +117,7 @@ func doSteps(ctx context.Context, in *stepBatcher, steps ...fsm.LeaseStep) ([]fs
 
 // Step commits what another peer's holders want of their leases, together with what
 // this peer's do. No batch is of both kinds.
-func (s *Service) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+func (s *Service) Step(ctx context.Context, steps []leases.Step) ([]leases.Stepped, error) {
 	if len(steps) > 0 && steps[0].Release {
 		return doSteps(ctx, s.steps.releases, steps...)
 	}
@@ -141,7 +142,7 @@ func over(name string, token fencing.Token) func(fsm.View) bool {
 // take has a batch committed by the leader, among those of other peers, or here. What
 // may have happened without an answer is asked for again: a lease that is renewed
 // twice lasts the longer, which its holder does not count on.
-func (c *stepCommitter) take(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+func (c *stepCommitter) take(ctx context.Context, steps []leases.Step) ([]leases.Stepped, error) {
 	said, err := c.leader.Step(ctx, steps)
 	if err == nil {
 		return said, nil
@@ -155,7 +156,7 @@ func (c *stepCommitter) take(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.
 
 // doubt makes unknown what became of releases that fail the second time: the first may
 // have ended the lease, and what is there now came after.
-func doubt(steps []fsm.LeaseStep, said []fsm.LeaseStepped) {
+func doubt(steps []leases.Step, said []leases.Stepped) {
 	for n := range min(len(steps), len(said)) {
 		if steps[n].Release && said[n].Code != fsm.OK {
 			said[n].Code = fsm.OutcomeUnknown
@@ -164,14 +165,14 @@ func doubt(steps []fsm.LeaseStep, said []fsm.LeaseStepped) {
 	}
 }
 
-func (c *stepCommitter) propose(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
-	res, err := c.do.Do(ctx, "", fsm.StepLeases{Steps: steps})
+func (c *stepCommitter) propose(ctx context.Context, steps []leases.Step) ([]leases.Stepped, error) {
+	res, err := c.do.Do(ctx, "", leases.Steps{Steps: steps})
 	if err != nil {
 		return nil, err
 	}
 	if err := res.Err(); err != nil {
 		return nil, err
 	}
-	var said []fsm.LeaseStepped
+	var said []leases.Stepped
 	return said, res.Decode(&said)
 }

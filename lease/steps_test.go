@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/test/memlog"
@@ -105,7 +106,7 @@ type lostLeader struct {
 	err  error
 }
 
-func (l lostLeader) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+func (l lostLeader) Step(ctx context.Context, steps []leases.Step) ([]leases.Stepped, error) {
 	if !errors.Is(l.err, logerr.ErrNotLeader) {
 		if _, err := l.Service.Step(ctx, steps); err != nil {
 			return nil, err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 )
 
 // Event is one event as the API tells it.
@@ -23,7 +23,7 @@ type Event struct {
 }
 
 // Of returns an event of the log as the API tells it.
-func Of(e fsm.ClusterEvent) Event {
+func Of(e eventring.Event) Event {
 	return Event{
 		ID: e.ID.String(), Index: e.ID.Index, Seq: e.ID.Seq, Time: time.UnixMilli(e.Millis).UTC().Format(time.RFC3339Nano),
 		Kind: e.Topic.String(), Action: e.Action, Peer: e.Peer, Node: e.Node, Text: sentence(e), Fields: e.Fields,
@@ -33,15 +33,15 @@ func Of(e fsm.ClusterEvent) Event {
 // Rendered is an event in its two forms on the wire. It is shared by all readers and
 // never changes.
 type Rendered struct {
-	ID    fsm.EventID
-	topic fsm.Topic
+	ID    eventring.ID
+	topic eventring.Topic
 	node  string
 	JSON  []byte
 	Frame []byte // as a server-sent event, with the empty line that ends it
 }
 
 // render encodes an event once for all readers.
-func render(stored fsm.StoredEvent) *Rendered {
+func render(stored eventring.Stored) *Rendered {
 	e := stored.Decode()
 	text, err := json.Marshal(Of(e))
 	if err != nil { // strings and numbers always encode
@@ -66,16 +66,16 @@ type Reset struct {
 // Filter says which events a reader wants. The zero Filter wants all but those that
 // only administrators see.
 type Filter struct {
-	Topics []fsm.Topic // none: all
-	Node   string      // UUID; "": all
-	Admin  bool        // the reader may see everything
+	Topics []eventring.Topic // none: all
+	Node   string            // UUID; "": all
+	Admin  bool              // the reader may see everything
 }
 
 // adminOnly reports whether only administrators may see a topic: the audit of calls,
 // and rules, which the API itself shows to administrators only.
-func adminOnly(t fsm.Topic) bool { return t == fsm.TopicAudit || t == fsm.TopicRule }
+func adminOnly(t eventring.Topic) bool { return t == eventring.TopicAudit || t == eventring.TopicRule }
 
-func (f Filter) wantsTopic(t fsm.Topic) bool {
+func (f Filter) wantsTopic(t eventring.Topic) bool {
 	if adminOnly(t) && !f.Admin {
 		return false
 	}
@@ -93,6 +93,6 @@ func (f Filter) wants(r *Rendered) bool {
 }
 
 // maybe reports whether an event may pass, without decoding it.
-func (f Filter) maybe(e fsm.StoredEvent) bool {
+func (f Filter) maybe(e eventring.Stored) bool {
 	return f.wantsTopic(e.Topic()) && (f.Node == "" || e.Mentions(f.Node))
 }

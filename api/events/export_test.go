@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 )
 
 // HandLate hands out a view as a follower does that was ended after it had looked
@@ -15,7 +16,7 @@ func (h *Hub) HandLate(view fsm.View) {
 }
 
 // Held returns how many rendered events are kept, and up to where.
-func (h *Hub) Held() (n int, through fsm.EventID) {
+func (h *Hub) Held() (n int, through eventring.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.recent), h.through

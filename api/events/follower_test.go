@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 )
 
 // slowLog is a ledger that lets a follower wait with what it has read.
@@ -37,7 +38,7 @@ func TestDeadFollowerKeepsNothing(t *testing.T) {
 		synctest.Wait()
 		goOn := make(chan struct{})
 		l.hold <- goOn // in a bubble
-		l.report(fsm.TopicFilter, "Read by a follower that ends.")
+		l.report(eventring.TopicFilter, "Read by a follower that ends.")
 		synctest.Wait()
 		r.Close()
 		close(goOn)
@@ -55,9 +56,9 @@ func TestDeadFollowerHandsNothingOut(t *testing.T) {
 		l := newLedger(t)
 		h := events.NewHub(l)
 		defer h.Close()
-		l.report(fsm.TopicFilter, "Old.")
+		l.report(eventring.TopicFilter, "Old.")
 		old := l.view()
-		l.report(fsm.TopicFilter, "Newer.")
+		l.report(eventring.TopicFilter, "Newer.")
 		r := open(t, h, events.FromNow, events.Filter{})
 		defer r.Close()
 		synctest.Wait()
@@ -66,7 +67,7 @@ func TestDeadFollowerHandsNothingOut(t *testing.T) {
 		if n, through := h.Held(); n != 0 || through != before {
 			t.Errorf("dead-follower: it left %d events, up to %v; before, %v was handed out", n, through, before)
 		}
-		l.report(fsm.TopicFilter, "New.")
+		l.report(eventring.TopicFilter, "New.")
 		wantTexts(t, "after a dead follower", next(t, r, time.Minute), "New.")
 	})
 }

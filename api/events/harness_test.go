@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -67,11 +68,11 @@ func (l *ledger) commit(h fsm.Header, c fsm.Command) fencing.Token {
 }
 
 // report commits events about a topic, one for each text.
-func (l *ledger) report(topic fsm.Topic, texts ...string) {
+func (l *ledger) report(topic eventring.Topic, texts ...string) {
 	l.t.Helper()
 	var c fsm.ReportEvents
 	for _, text := range texts {
-		c.Reports = append(c.Reports, fsm.EventReport{Topic: topic, Action: "seen", Text: text})
+		c.Reports = append(c.Reports, eventring.Report{Topic: topic, Action: "seen", Text: text})
 	}
 	l.commit(fsm.Header{Session: l.session}, c)
 }

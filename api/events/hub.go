@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -57,8 +58,8 @@ type Hub struct {
 	stop    context.CancelFunc // ends the follower; nil while there is none
 	done    chan struct{}      // closed by the follower when it has ended
 	recent  []*Rendered        // the newest events after base, oldest first; its elements never change
-	base    fsm.EventID
-	through fsm.EventID   // recent reaches up to here
+	base    eventring.ID
+	through eventring.ID  // recent reaches up to here
 	news    chan struct{} // closed when recent grows, and replaced
 }
 
@@ -145,7 +146,7 @@ func (h *Hub) follow(ctx context.Context, previous <-chan struct{}, done chan<- 
 	}
 }
 
-func (h *Hub) position() fsm.EventID {
+func (h *Hub) position() eventring.ID {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.through
@@ -187,7 +188,7 @@ func (h *Hub) hand(ctx context.Context, view fsm.View) {
 
 // since returns the rendered events after a position. ok is false if the position
 // is further back. news is closed when there are more.
-func (h *Hub) since(id fsm.EventID) (found []*Rendered, news <-chan struct{}, ok bool) {
+func (h *Hub) since(id eventring.ID) (found []*Rendered, news <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if id.Compare(h.base) < 0 {

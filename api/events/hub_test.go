@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 )
 
 const node = "00000000-0000-4000-8000-000002000000"
@@ -66,14 +67,14 @@ func TestReaderFollows(t *testing.T) {
 		defer r.Close()
 		synctest.Wait()
 		began := time.Now()
-		l.report(fsm.TopicFilter, "One.", "Two.")
+		l.report(eventring.TopicFilter, "One.", "Two.")
 		b := next(t, r, time.Minute)
 		wantTexts(t, "the first", b, "One.", "Two.")
 		if took := time.Since(began); took != 0 {
 			t.Errorf("the first events took %v", took)
 		}
-		l.report(fsm.TopicFilter, "Three.")
-		l.report(fsm.TopicAudit, "Four.")
+		l.report(eventring.TopicFilter, "Three.")
+		l.report(eventring.TopicAudit, "Four.")
 		wantTexts(t, "the next", next(t, r, time.Minute), "Three.", "Four.")
 		if took := time.Since(began); took != events.Pace {
 			t.Errorf("the next events took %v, want %v", took, events.Pace)
@@ -91,9 +92,9 @@ func TestReadersBeginAnywhere(t *testing.T) {
 		l := newLedger(t)
 		h := events.NewHub(l)
 		defer h.Close()
-		var ids []fsm.EventID
+		var ids []eventring.ID
 		for i := range 30 {
-			l.report(fsm.TopicFilter, fmt.Sprintf("%d.", 2*i), fmt.Sprintf("%d.", 2*i+1))
+			l.report(eventring.TopicFilter, fmt.Sprintf("%d.", 2*i), fmt.Sprintf("%d.", 2*i+1))
 			ids = append(ids, l.view().LastEvent())
 		}
 		for name, after := range map[string]string{"an ID": ids[9].String(), "an index": fmt.Sprint(ids[9].Index)} {
@@ -104,7 +105,7 @@ func TestReadersBeginAnywhere(t *testing.T) {
 			}
 			r.Close()
 		}
-		r := open(t, h, events.FromFirst, events.Filter{Topics: []fsm.Topic{fsm.TopicMember}})
+		r := open(t, h, events.FromFirst, events.Filter{Topics: []eventring.Topic{eventring.TopicMember}})
 		wantTexts(t, "from the first, of members", next(t, r, 0), "h1 joined the cluster, at h1:7350.", "h1 is connected.")
 		r.Close()
 		for _, bad := range []string{"-1", "x", "1-2", "1.5"} {
@@ -125,11 +126,11 @@ func TestReaderOfAPeerThatLags(t *testing.T) {
 		l := newLedger(t)
 		h := events.NewHub(l)
 		defer h.Close()
-		ahead := fsm.EventID{Incarnation: 1, Index: l.view().Index() + 2, Seq: 0}
+		ahead := eventring.ID{Incarnation: 1, Index: l.view().Index() + 2, Seq: 0}
 		r := open(t, h, ahead.String(), events.Filter{})
 		defer r.Close()
-		l.report(fsm.TopicFilter, "Seen elsewhere.")
-		l.report(fsm.TopicFilter, "Seen elsewhere, too.", "New.")
+		l.report(eventring.TopicFilter, "Seen elsewhere.")
+		l.report(eventring.TopicFilter, "Seen elsewhere, too.", "New.")
 		wantTexts(t, "at the peer that lags", next(t, r, time.Minute), "New.")
 		if _, err := h.Open("2-1-0", events.Filter{}); !errors.Is(err, events.ErrOtherHistory) {
 			t.Errorf("a position of a later founding: %v", err)
@@ -150,9 +151,9 @@ func TestReset(t *testing.T) {
 		for l.view().ForgottenEvent().Compare(early) <= 0 {
 			var many []string
 			for range fsm.MaxEventReports {
-				many = append(many, strings.Repeat("x", fsm.MaxEventText))
+				many = append(many, strings.Repeat("x", eventring.MaxText))
 			}
-			l.report(fsm.TopicFilter, many...)
+			l.report(eventring.TopicFilter, many...)
 		}
 		synctest.Wait()
 		for what, r := range map[string]*events.Reader{"a slow reader": slow, "one that comes back": open(t, h, early.String(), events.Filter{})} {
@@ -178,7 +179,7 @@ func TestReset(t *testing.T) {
 func TestResetAfterAFounding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(t)
-		l.report(fsm.TopicFilter, "Before.")
+		l.report(eventring.TopicFilter, "Before.")
 		known := l.view().LastEvent()
 		l.refound(0)
 		h := events.NewHub(l)
@@ -202,15 +203,15 @@ func TestResetAfterAFounding(t *testing.T) {
 func TestResetWhereATailIsNotProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(t)
-		l.report(fsm.TopicFilter, "Before.")
+		l.report(eventring.TopicFilter, "Before.")
 		proven := l.view().LastEvent()
-		l.report(fsm.TopicFilter, "Perhaps here alone.")
-		l.report(fsm.TopicFilter, "Perhaps here alone, too.")
+		l.report(eventring.TopicFilter, "Perhaps here alone.")
+		l.report(eventring.TopicFilter, "Perhaps here alone, too.")
 		tail := l.view().LastEvent()
 		l.refound(2)
 		h := events.NewHub(l)
 		defer h.Close()
-		for _, at := range []fsm.EventID{tail, {Incarnation: tail.Incarnation, Index: tail.Index - 1}} {
+		for _, at := range []eventring.ID{tail, {Incarnation: tail.Incarnation, Index: tail.Index - 1}} {
 			r := open(t, h, at.String(), events.Filter{})
 			if b := next(t, r, 0); b.Reset == nil || !strings.Contains(b.Reset.Reason, "founded again") {
 				t.Errorf("tail-not-proven: at %v, where others may have read another event, reset is %+v", at, b.Reset)
@@ -230,9 +231,9 @@ func TestResetWhereATailIsNotProven(t *testing.T) {
 func TestIndexFromBeforeAFounding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(t)
-		l.report(fsm.TopicFilter, "Seen.")
+		l.report(eventring.TopicFilter, "Seen.")
 		seen := l.view().Index()
-		l.report(fsm.TopicFilter, "Not seen.")
+		l.report(eventring.TopicFilter, "Not seen.")
 		l.refound(0)
 		h := events.NewHub(l)
 		defer h.Close()
@@ -241,11 +242,11 @@ func TestIndexFromBeforeAFounding(t *testing.T) {
 		r.Close()
 		r = open(t, h, fmt.Sprint(l.view().Index()+1), events.Filter{}) // of a peer that is ahead
 		defer r.Close()
-		l.report(fsm.TopicFilter, "Seen there.")
-		l.report(fsm.TopicFilter, "New.")
+		l.report(eventring.TopicFilter, "Seen there.")
+		l.report(eventring.TopicFilter, "New.")
 		wantTexts(t, "index-of-before: ahead of this peer", next(t, r, time.Minute), "New.")
 		for l.view().ForgottenEvent().Index <= seen {
-			l.report(fsm.TopicFilter, slices.Repeat([]string{strings.Repeat("x", fsm.MaxEventText)}, fsm.MaxEventReports)...)
+			l.report(eventring.TopicFilter, slices.Repeat([]string{strings.Repeat("x", eventring.MaxText)}, fsm.MaxEventReports)...)
 		}
 		old := open(t, h, fmt.Sprint(seen), events.Filter{})
 		defer old.Close()
@@ -262,10 +263,10 @@ func TestFilters(t *testing.T) {
 		h := events.NewHub(l)
 		defer h.Close()
 		begin := l.view().LastEvent().String()
-		l.report(fsm.TopicAudit, "Ann called.")
+		l.report(eventring.TopicAudit, "Ann called.")
 		l.commit(fsm.Header{}, fsm.CreateRule{UUID: node, Body: []byte("{}")})
 		l.commit(fsm.Header{Session: l.session}, fsm.StartIntrospection{Node: node, Event: fsm.EventStart, Timeout: time.Hour})
-		l.report(fsm.TopicWarning, "About "+node+".")
+		l.report(eventring.TopicWarning, "About "+node+".")
 		began, rule := "Introspection of node "+node+" began.", "Introspection rule "+node+" was created."
 		for name, c := range map[string]struct {
 			filter events.Filter
@@ -273,9 +274,9 @@ func TestFilters(t *testing.T) {
 		}{
 			"a reader":             {events.Filter{}, []string{began, "About " + node + "."}},
 			"an administrator":     {events.Filter{Admin: true}, []string{"Ann called.", rule, began, "About " + node + "."}},
-			"a reader asks for it": {events.Filter{Topics: []fsm.Topic{fsm.TopicAudit}}, nil},
+			"a reader asks for it": {events.Filter{Topics: []eventring.Topic{eventring.TopicAudit}}, nil},
 			"a node":               {events.Filter{Admin: true, Node: node}, []string{began}},
-			"two kinds":            {events.Filter{Admin: true, Topics: []fsm.Topic{fsm.TopicRule, fsm.TopicWarning}}, []string{rule, "About " + node + "."}},
+			"two kinds":            {events.Filter{Admin: true, Topics: []eventring.Topic{eventring.TopicRule, eventring.TopicWarning}}, []string{rule, "About " + node + "."}},
 		} {
 			r := open(t, h, begin, c.filter)
 			wantTexts(t, name, next(t, r, 0), c.want...)
@@ -341,7 +342,7 @@ func TestEveryReaderSeesEveryEventOnce(t *testing.T) {
 			for k := range 10 {
 				some = append(some, fmt.Sprintf("%d.", n+k))
 			}
-			l.report(fsm.TopicFilter, some...)
+			l.report(eventring.TopicFilter, some...)
 			time.Sleep(3 * time.Millisecond) // in a bubble
 		}
 		for range readers {

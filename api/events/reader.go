@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 )
 
 // Reader follows the events of one peer from a position on. It belongs to one
@@ -17,15 +18,15 @@ import (
 type Reader struct {
 	hub    *Hub
 	filter Filter
-	at     fsm.EventID // of the newest event that was given or left out by the filter
-	reset  *Reset      // is told with the next batch
+	at     eventring.ID // of the newest event that was given or left out by the filter
+	reset  *Reset       // is told with the next batch
 }
 
 // Batch is what a reader is given at once.
 type Batch struct {
 	Reset  *Reset // before the events; nil mostly
 	Events []*Rendered
-	Last   fsm.EventID // the position after them
+	Last   eventring.ID // the position after them
 }
 
 // Bytes returns how long the events are on the wire.
@@ -45,27 +46,27 @@ const (
 // Position reads where a reader wants to go on: the ID of an event, the index of a
 // log entry of this history, FromFirst or FromNow. Only an ID shows that it is of a
 // history that was cut off.
-func Position(v fsm.View, after string) (fsm.EventID, error) {
+func Position(v fsm.View, after string) (eventring.ID, error) {
 	switch {
 	case after == FromNow:
 		return v.LastEvent(), nil
 	case !strings.Contains(after, "-"):
 		index, err := strconv.ParseUint(after, 10, 64)
 		if err != nil {
-			return fsm.EventID{}, fmt.Errorf("position %q is neither an event ID nor an index", after)
+			return eventring.ID{}, fmt.Errorf("position %q is neither an event ID nor an index", after)
 		}
 		if index == 0 {
-			return fsm.EventID{}, nil
+			return eventring.ID{}, nil
 		}
 		return atIndex(v, index), nil
 	}
-	return fsm.ParseEventID(after)
+	return eventring.ParseID(after)
 }
 
 // atIndex returns the position after a log entry: that of the newest event up to it,
 // which a founding may have left in an earlier incarnation.
-func atIndex(v fsm.View, index uint64) fsm.EventID {
-	end := fsm.EventID{Incarnation: v.Incarnation(), Index: index, Seq: math.MaxUint32}
+func atIndex(v fsm.View, index uint64) eventring.ID {
+	end := eventring.ID{Incarnation: v.Incarnation(), Index: index, Seq: math.MaxUint32}
 	if end.Compare(v.LastEvent()) >= 0 {
 		return end
 	}
@@ -77,7 +78,7 @@ func atIndex(v fsm.View, index uint64) fsm.EventID {
 	if forgotten := v.ForgottenEvent(); forgotten.Index <= index {
 		return forgotten
 	}
-	return fsm.EventID{Index: index} // before all that is kept
+	return eventring.ID{Index: index} // before all that is kept
 }
 
 // Open begins to read after a position. The caller closes the reader. Its errors are
@@ -118,7 +119,7 @@ func (r *Reader) enterHistory(v fsm.View) {
 
 // holds reports whether a history has an event of this ID, or had it last before
 // those that it holds.
-func holds(v fsm.View, id fsm.EventID) bool {
+func holds(v fsm.View, id eventring.ID) bool {
 	if id == v.ForgottenEvent() {
 		return true
 	}

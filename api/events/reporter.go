@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -48,7 +49,7 @@ type Reporter struct {
 	failing *slog.Logger
 
 	mu      sync.Mutex
-	waiting []fsm.EventReport
+	waiting []eventring.Report
 	left    int           // events that there was no room for
 	wake    chan struct{} // capacity 1
 }
@@ -61,15 +62,15 @@ func NewReporter(o ReporterOptions) *Reporter {
 // Report has an event recorded as soon as that can be. It never blocks. Texts are cut
 // to what an event may have; Millis is now unless it is set. It may be called
 // concurrently.
-func (r *Reporter) Report(e fsm.EventReport) {
+func (r *Reporter) Report(e eventring.Report) {
 	if e.Millis == 0 {
 		e.Millis = r.o.Wall().UnixMilli()
 	}
-	e.Text = fsm.EventText(e.Text)
+	e.Text = eventring.Text(e.Text)
 	cut := make(map[string]string, len(e.Fields))
 	for name, value := range e.Fields { // order-free: into a map
 		if value != "" {
-			cut[name] = fsm.EventText(value)
+			cut[name] = eventring.Text(value)
 		}
 	}
 	e.Fields = cut
@@ -79,7 +80,7 @@ func (r *Reporter) Report(e fsm.EventReport) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) >= MaxWaiting || e.Topic == fsm.TopicAudit && r.audits() >= maxAudits {
+	if len(r.waiting) >= MaxWaiting || e.Topic == eventring.TopicAudit && r.audits() >= maxAudits {
 		r.left++
 		return
 	}
@@ -93,7 +94,7 @@ func (r *Reporter) Report(e fsm.EventReport) {
 // audits counts the events of the audit that wait; the caller holds the lock.
 func (r *Reporter) audits() (n int) {
 	for _, e := range r.waiting {
-		if e.Topic == fsm.TopicAudit {
+		if e.Topic == eventring.TopicAudit {
 			n++
 		}
 	}
@@ -147,13 +148,13 @@ func (r *Reporter) send(ctx context.Context) {
 
 // next returns the oldest reports, and one with the number of those that there was no
 // room for.
-func (r *Reporter) next() (batch []fsm.EventReport, left int) {
+func (r *Reporter) next() (batch []eventring.Report, left int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	batch = slices.Clone(r.waiting[:min(len(r.waiting), fsm.MaxEventReports-1)])
 	if r.left > 0 {
-		batch = append(batch, fsm.EventReport{
-			Topic: fsm.TopicWarning, Action: "left-out", Millis: r.o.Wall().UnixMilli(),
+		batch = append(batch, eventring.Report{
+			Topic: eventring.TopicWarning, Action: "left-out", Millis: r.o.Wall().UnixMilli(),
 			Text: fmt.Sprintf("%d events of this host were left out: there were more than can be recorded.", r.left),
 		})
 	}

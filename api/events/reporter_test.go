@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 )
 
@@ -34,8 +35,8 @@ func newReporter(t *testing.T, d *doer) *events.Reporter {
 	return events.NewReporter(events.ReporterOptions{Do: d, View: d.l.view, Wall: time.Now, Logger: msgcheck.Logger(t)})
 }
 
-func warn(text string) fsm.EventReport {
-	return fsm.EventReport{Topic: fsm.TopicWarning, Action: "raised", Text: text}
+func warn(text string) eventring.Report {
+	return eventring.Report{Topic: eventring.TopicWarning, Action: "raised", Text: text}
 }
 
 // What a host without a quorum saw is recorded when it is back, with the time it
@@ -63,7 +64,7 @@ func TestReportsWaitForALeader(t *testing.T) {
 		begin := d.l.view().LastEvent()
 		time.Sleep(10 * events.ReportEvery) // in a bubble
 		synctest.Wait()
-		var all []fsm.ClusterEvent
+		var all []eventring.Event
 		for e := range d.l.view().EventsAfter(begin) {
 			all = append(all, e.Decode())
 		}
@@ -96,7 +97,7 @@ func TestAuditsLeaveRoomForWarnings(t *testing.T) {
 		go r.Run(ctx)
 		begin := d.l.view().LastEvent()
 		for range 10_000 {
-			r.Report(fsm.EventReport{Topic: fsm.TopicAudit, Action: "call", Text: "Ann called."})
+			r.Report(eventring.Report{Topic: eventring.TopicAudit, Action: "call", Text: "Ann called."})
 		}
 		r.Report(warn("The disk is full."))
 		time.Sleep(10 * events.ReportEvery) // in a bubble
@@ -121,7 +122,7 @@ func TestReportsAreBounded(t *testing.T) {
 		defer stop()
 		go r.Run(ctx)
 		for range 10_000 {
-			r.Report(warn(strings.Repeat("ä", fsm.MaxEventText)))
+			r.Report(warn(strings.Repeat("ä", eventring.MaxText)))
 			time.Sleep(time.Millisecond) // in a bubble
 		}
 		synctest.Wait()

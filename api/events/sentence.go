@@ -5,31 +5,32 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 )
 
 // sentence says in plain English what happened. Events that peers report bring their
 // sentence; those of an action that this binary does not know get a plain one.
-func sentence(e fsm.ClusterEvent) string {
+func sentence(e eventring.Event) string {
 	if e.Text != "" {
 		return e.Text
 	}
 	text := ""
 	switch e.Topic {
-	case fsm.TopicLeadership:
+	case eventring.TopicLeadership:
 		text = leadershipSentence(e)
-	case fsm.TopicPXE:
+	case eventring.TopicPXE:
 		text = pxeSentence(e)
-	case fsm.TopicFloatingIP:
+	case eventring.TopicFloatingIP:
 		text = addressSentence(e)
-	case fsm.TopicMember:
+	case eventring.TopicMember:
 		text = memberSentence(e)
-	case fsm.TopicIntrospection:
+	case eventring.TopicIntrospection:
 		text = nodeSentence(e)
-	case fsm.TopicLease:
+	case eventring.TopicLease:
 		text = leaseSentence(e)
-	case fsm.TopicRemediation:
+	case eventring.TopicRemediation:
 		text = remediationSentence(e)
-	case fsm.TopicRule:
+	case eventring.TopicRule:
 		text = ruleSentence(e)
 	}
 	if text == "" {
@@ -38,7 +39,7 @@ func sentence(e fsm.ClusterEvent) string {
 	return text + "."
 }
 
-func leadershipSentence(e fsm.ClusterEvent) string {
+func leadershipSentence(e eventring.Event) string {
 	switch previous := e.Fields["previous"]; previous {
 	case "":
 		return fmt.Sprintf("%s became the leader", e.Peer)
@@ -49,62 +50,62 @@ func leadershipSentence(e fsm.ClusterEvent) string {
 	}
 }
 
-func pxeSentence(e fsm.ClusterEvent) string {
+func pxeSentence(e eventring.Event) string {
 	switch e.Action {
-	case fsm.ActionOpened:
+	case eventring.ActionOpened:
 		return fmt.Sprintf("%s opened the PXE service: machines can boot from this host", e.Peer)
-	case fsm.ActionClosed:
+	case eventring.ActionClosed:
 		return fmt.Sprintf("%s closed the PXE service", e.Peer)
-	case fsm.ActionLapsed:
+	case eventring.ActionLapsed:
 		return fmt.Sprintf("The PXE service of %s is over: that peer was lost, and its kernel closed it when the lease ran out", e.Peer)
 	}
 	return ""
 }
 
-func addressSentence(e fsm.ClusterEvent) string {
+func addressSentence(e eventring.Event) string {
 	address := e.Fields["address"]
 	switch e.Action {
-	case fsm.ActionTaken:
+	case eventring.ActionTaken:
 		return fmt.Sprintf("%s took the floating IP %s", e.Peer, address)
-	case fsm.ActionReleased:
+	case eventring.ActionReleased:
 		return fmt.Sprintf("%s released the floating IP %s", e.Peer, address)
-	case fsm.ActionLapsed:
+	case eventring.ActionLapsed:
 		return fmt.Sprintf("%s does not have the floating IP %s any more: that peer was lost, and its time ran out", e.Peer, address)
 	}
 	return ""
 }
 
-func memberSentence(e fsm.ClusterEvent) string {
+func memberSentence(e eventring.Event) string {
 	switch e.Action {
-	case fsm.ActionJoined:
+	case eventring.ActionJoined:
 		return fmt.Sprintf("%s joined the cluster, at %s", e.Peer, e.Fields["address"])
-	case fsm.ActionRemoved:
+	case eventring.ActionRemoved:
 		return fmt.Sprintf("%s was removed from the cluster", e.Peer)
-	case fsm.ActionConnected:
+	case eventring.ActionConnected:
 		if e.Fields["restarted"] != "" {
 			return fmt.Sprintf("%s was restarted and is connected again", e.Peer)
 		}
 		return fmt.Sprintf("%s is connected", e.Peer)
-	case fsm.ActionStopped:
+	case eventring.ActionStopped:
 		return fmt.Sprintf("%s was stopped", e.Peer)
-	case fsm.ActionLost:
+	case eventring.ActionLost:
 		return fmt.Sprintf("%s was lost: its session was not renewed for %v", e.Peer, fsm.SessionTTL)
-	case fsm.ActionMoved:
+	case eventring.ActionMoved:
 		return fmt.Sprintf("%s has the address %s now", e.Peer, e.Fields["address"])
-	case fsm.ActionMaintenanceBegan:
+	case eventring.ActionMaintenanceBegan:
 		return fmt.Sprintf("Maintenance of %s began: it does not lead", e.Peer)
-	case fsm.ActionMaintenanceEnded:
+	case eventring.ActionMaintenanceEnded:
 		return fmt.Sprintf("Maintenance of %s ended", e.Peer)
-	case fsm.ActionDemoted:
+	case eventring.ActionDemoted:
 		return fmt.Sprintf("%s is an observer now: it does not vote", e.Peer)
-	case fsm.ActionPromoted:
+	case eventring.ActionPromoted:
 		return fmt.Sprintf("%s votes now", e.Peer)
 	}
 	return ""
 }
 
 // nodeSentence says what happened to a node's introspection.
-func nodeSentence(e fsm.ClusterEvent) string {
+func nodeSentence(e eventring.Event) string {
 	on := ""
 	if e.Peer != "" {
 		on = " on " + e.Peer
@@ -129,30 +130,30 @@ func nodeSentence(e fsm.ClusterEvent) string {
 		return fmt.Sprintf("Node %s was discovered and is enrolled", e.Node)
 	case fsm.NodeAborting.String():
 		return fmt.Sprintf("Introspection of node %s is being aborted", e.Node)
-	case fsm.ActionDeleted:
+	case eventring.ActionDeleted:
 		return fmt.Sprintf("The introspection record of node %s was deleted", e.Node)
-	case fsm.ActionImported:
+	case eventring.ActionImported:
 		return fmt.Sprintf("The introspection record of node %s was imported", e.Node)
 	}
 	return ""
 }
 
-func leaseSentence(e fsm.ClusterEvent) string {
+func leaseSentence(e eventring.Event) string {
 	name, holder := e.Fields["lease"], e.Fields["holder"]
 	switch e.Action {
-	case fsm.ActionGranted:
+	case eventring.ActionGranted:
 		return fmt.Sprintf("Lease %s was granted to %s", name, holder)
-	case fsm.ActionTakenOver:
+	case eventring.ActionTakenOver:
 		return fmt.Sprintf("Lease %s was taken over by %s, which held it before", name, holder)
-	case fsm.ActionReleased:
+	case eventring.ActionReleased:
 		return fmt.Sprintf("%s released lease %s", holder, name)
-	case fsm.ActionExpired:
+	case eventring.ActionExpired:
 		return fmt.Sprintf("Lease %s of %s expired", name, holder)
 	}
 	return ""
 }
 
-func remediationSentence(e fsm.ClusterEvent) string {
+func remediationSentence(e eventring.Event) string {
 	text := fmt.Sprintf("Remediation of kube node %s: %s", e.Fields["kube_node"], e.Action)
 	if e.Action == fsm.RemIntent.String() {
 		text = fmt.Sprintf("Remediation of kube node %s began", e.Fields["kube_node"])
@@ -166,13 +167,13 @@ func remediationSentence(e fsm.ClusterEvent) string {
 	return text
 }
 
-func ruleSentence(e fsm.ClusterEvent) string {
+func ruleSentence(e eventring.Event) string {
 	switch e.Action {
-	case fsm.ActionCreated:
+	case eventring.ActionCreated:
 		return fmt.Sprintf("Introspection rule %s was created", e.Fields["rule"])
-	case fsm.ActionDeleted:
+	case eventring.ActionDeleted:
 		return fmt.Sprintf("Introspection rule %s was deleted", e.Fields["rule"])
-	case fsm.ActionAllDeleted:
+	case eventring.ActionAllDeleted:
 		return fmt.Sprintf("All %s introspection rules were deleted", e.Fields["count"])
 	}
 	return ""

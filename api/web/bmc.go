@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -18,19 +19,19 @@ const maxUnpacked = 32 << 20
 // while the introspection is under way; afterwards the address is in the document,
 // which is read once.
 type addressBook struct {
-	packer *fsm.Packer
+	packer *blobs.Packer
 	logger *slog.Logger
 
-	mu   sync.Mutex          // held during a search
-	told map[fsm.Hash]string // by document; "": it has none
+	mu   sync.Mutex            // held during a search
+	told map[blobs.Hash]string // by document; "": it has none
 }
 
 func newAddressBook(logger *slog.Logger) (*addressBook, error) {
-	packer, err := fsm.NewPacker(1)
+	packer, err := blobs.NewPacker(1)
 	if err != nil {
 		return nil, err
 	}
-	return &addressBook{packer: packer, logger: logger, told: make(map[fsm.Hash]string)}, nil
+	return &addressBook{packer: packer, logger: logger, told: make(map[blobs.Hash]string)}, nil
 }
 
 // search finds the nodes whose BMC address contains text, in lower case; left counts
@@ -75,7 +76,7 @@ func (b *addressBook) search(v fsm.View, text string) (found map[string]bool, le
 	return found, left
 }
 
-func (b *addressBook) document(v fsm.View, hash fsm.Hash) ([]byte, error) {
+func (b *addressBook) document(v fsm.View, hash blobs.Hash) ([]byte, error) {
 	blob, ok := v.Blob(hash)
 	if !ok {
 		return nil, fmt.Errorf("document %v is not in the state", hash)

@@ -25,6 +25,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
@@ -284,7 +285,7 @@ func enrolled(t *testing.T) *site {
 		if n < 10 {
 			rec.State, rec.Error = fsm.NodeError, fmt.Sprintf("%d "+strings.Repeat("é", 400), n)
 		}
-		packed, err := fsm.Pack(fmt.Appendf(nil, `{"inventory": {"bmc_address": "198.18.7.%d"}, "n": %d}`, n, n))
+		packed, err := blobs.Pack(fmt.Appendf(nil, `{"inventory": {"bmc_address": "198.18.7.%d"}, "n": %d}`, n, n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +413,7 @@ func TestBMCAddresses(t *testing.T) {
 	large := strings.Repeat("x", 6<<20)
 	const documents = 8 // the bound is met with six
 	for n := range documents {
-		packed, err := fsm.Pack(fmt.Appendf(nil, `{"inventory": {"bmc_address": "198.18.7.%d"}, "n": %q}`, n, large))
+		packed, err := blobs.Pack(fmt.Appendf(nil, `{"inventory": {"bmc_address": "198.18.7.%d"}, "n": %q}`, n, large))
 		if err != nil {
 			t.Fatal(err)
 		}

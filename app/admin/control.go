@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -23,9 +23,9 @@ type Control struct {
 	Kube          KubeControl
 	Import        Importer // nil: nothing is introspected
 	Events        api.EventSource
-	Admission     *admission.Controller // nil: one of its own
-	Report        func(fsm.EventReport) // records the audit as events; nil: it is not recorded
-	Logger        *slog.Logger          // of the audit
+	Admission     *admission.Controller  // nil: one of its own
+	Report        func(eventring.Report) // records the audit as events; nil: it is not recorded
+	Logger        *slog.Logger           // of the audit
 }
 
 const (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 )
 
 // TestRelaysAreListed with what Ironic said.
@@ -21,7 +22,7 @@ func TestRelaysAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, err := fsm.Pack([]byte("{}"))
+	document, err := blobs.Pack([]byte("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/entry"
 )
 
 // Log reads the replicated state.
@@ -79,8 +80,8 @@ func (s *State) do(c echo.Context, cmd fsm.Command) (fsm.Result, error) {
 	if client != "" {
 		client = clientSpace + client
 	}
-	if len(client) > fsm.MaxClient {
-		return fsm.Result{}, invalid("X-Request-Id: at most %d bytes", fsm.MaxClient-len(clientSpace))
+	if len(client) > entry.MaxClient {
+		return fsm.Result{}, invalid("X-Request-Id: at most %d bytes", entry.MaxClient-len(clientSpace))
 	}
 	res, err := api.Traced(s.Do).Do(c.Request().Context(), client, cmd)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -42,7 +43,7 @@ type HostEvents struct {
 	name     string
 	facts    func() hostFacts
 	warnings func() []api.Warning
-	report   func(fsm.EventReport)
+	report   func(eventring.Report)
 
 	open     fencing.Token // of the leadership under which the PXE service was open at the last look
 	closed   []closing
@@ -62,7 +63,7 @@ type closing struct {
 }
 
 // Events returns the events of this peer's host, which report takes.
-func (s *Self) Events(report func(fsm.EventReport)) *HostEvents {
+func (s *Self) Events(report func(eventring.Report)) *HostEvents {
 	return &HostEvents{
 		name: s.Members.Self.Name, facts: s.hostFacts, report: report, raised: make(map[string]api.Warning),
 		warnings: func() []api.Warning { return s.hostWarnings(s.Members.Log.View()) },
@@ -105,8 +106,8 @@ func (h *HostEvents) look(f hostFacts) {
 		h.open = f.guard.Token
 	}
 	if f.drift > h.drift {
-		h.report(fsm.EventReport{
-			Topic: fsm.TopicFilter, Action: "drifted", Millis: f.drifted.UnixMilli(),
+		h.report(eventring.Report{
+			Topic: eventring.TopicFilter, Action: "drifted", Millis: f.drifted.UnixMilli(),
 			Text: fmt.Sprintf("Another program changed the rules of the PXE filter on %s; they were rebuilt, closed.", h.name),
 		})
 	}
@@ -129,8 +130,8 @@ func (h *HostEvents) reopened(g firewall.GuardStatus) {
 	h.closed = slices.DeleteFunc(h.closed, func(c closing) bool { return c.token == g.Token })
 	if h.told == g.Token && !g.Token.IsZero() {
 		h.told = 0
-		h.report(fsm.EventReport{
-			Topic: fsm.TopicPXE, Action: "opened-again", Millis: g.Since.UnixMilli(), Fields: map[string]string{"token": g.Token.String()},
+		h.report(eventring.Report{
+			Topic: eventring.TopicPXE, Action: "opened-again", Millis: g.Since.UnixMilli(), Fields: map[string]string{"token": g.Token.String()},
 			Text: fmt.Sprintf("%s opened its PXE service again.", h.name),
 		})
 	}
@@ -142,8 +143,8 @@ func (h *HostEvents) returned(f hostFacts) {
 	if took < silenceTold {
 		return
 	}
-	h.report(fsm.EventReport{
-		Topic: fsm.TopicLeadership, Action: "contact-lost", Millis: h.silent.UnixMilli(), Fields: map[string]string{"for": took.String()},
+	h.report(eventring.Report{
+		Topic: eventring.TopicLeadership, Action: "contact-lost", Millis: h.silent.UnixMilli(), Fields: map[string]string{"for": took.String()},
 		Text: fmt.Sprintf("%s heard of no leader for %v, from %s on.", h.name, took, api.TimeText(h.silent)),
 	})
 }
@@ -156,8 +157,8 @@ func (h *HostEvents) tellClosings(f hostFacts) {
 		}
 		if !closedInLog(f.view, c.token) {
 			h.told = c.token
-			h.report(fsm.EventReport{
-				Topic: fsm.TopicPXE, Action: "closed-alone", Millis: c.at.UnixMilli(), Fields: map[string]string{"token": c.token.String(), "reason": c.why},
+			h.report(eventring.Report{
+				Topic: eventring.TopicPXE, Action: "closed-alone", Millis: c.at.UnixMilli(), Fields: map[string]string{"token": c.token.String(), "reason": c.why},
 				Text: fmt.Sprintf("%s closed its PXE service by itself at %s: %s.", h.name, api.TimeText(c.at), c.why),
 			})
 		}
@@ -168,11 +169,11 @@ func (h *HostEvents) tellClosings(f hostFacts) {
 // closedInLog reports whether an event tells that a leadership closed its PXE service.
 func closedInLog(v fsm.View, token fencing.Token) bool {
 	for stored := range v.NewestEvents() {
-		if stored.Topic() != fsm.TopicPXE {
+		if stored.Topic() != eventring.TopicPXE {
 			continue
 		}
-		if e := stored.Decode(); e.Fields["token"] == token.String() && e.Action != fsm.ActionLapsed {
-			return e.Action == fsm.ActionClosed
+		if e := stored.Decode(); e.Fields["token"] == token.String() && e.Action != eventring.ActionLapsed {
+			return e.Action == eventring.ActionClosed
 		}
 	}
 	return false
@@ -184,16 +185,16 @@ func (h *HostEvents) survey(now time.Time, warnings []api.Warning) {
 	for _, w := range warnings {
 		present[w.Code] = w
 		if _, known := h.raised[w.Code]; !known {
-			h.report(fsm.EventReport{
-				Topic: fsm.TopicWarning, Action: "raised", Millis: now.UnixMilli(), Fields: map[string]string{"code": w.Code, "remedy": w.Remedy},
+			h.report(eventring.Report{
+				Topic: eventring.TopicWarning, Action: "raised", Millis: now.UnixMilli(), Fields: map[string]string{"code": w.Code, "remedy": w.Remedy},
 				Text: fmt.Sprintf("%s warns (%s): %s.", h.name, w.Code, w.Text),
 			})
 		}
 	}
 	for code := range h.raised {
 		if _, still := present[code]; !still {
-			h.report(fsm.EventReport{
-				Topic: fsm.TopicWarning, Action: "cleared", Millis: now.UnixMilli(), Fields: map[string]string{"code": code},
+			h.report(eventring.Report{
+				Topic: eventring.TopicWarning, Action: "cleared", Millis: now.UnixMilli(), Fields: map[string]string{"code": code},
 				Text: fmt.Sprintf("%s does not warn of %s any more.", h.name, code),
 			})
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -18,7 +19,7 @@ type hostStory struct {
 	state *fsm.State
 	host  *HostEvents
 	now   time.Time
-	told  []fsm.EventReport
+	told  []eventring.Report
 }
 
 func newHostStory(t *testing.T) *hostStory {
@@ -31,7 +32,7 @@ func newHostStory(t *testing.T) *hostStory {
 		t.Fatal(err)
 	}
 	s := &hostStory{t: t, state: state, now: time.UnixMilli(1_700_000_000_000)}
-	s.host = &HostEvents{name: "h1", raised: make(map[string]api.Warning), report: func(e fsm.EventReport) {
+	s.host = &HostEvents{name: "h1", raised: make(map[string]api.Warning), report: func(e eventring.Report) {
 		if err := e.Validate(); err != nil {
 			t.Errorf("event %q cannot be recorded: %v", e.Text, err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // tableUsage is one table that other programs fill: leases, values, group members. Entries stay,
@@ -17,10 +18,10 @@ type tableUsage struct {
 
 func tableUsages(v fsm.View) []tableUsage {
 	return []tableUsage{
-		{"leases", "leases, free ones with them", v.LeaseCount(), fsm.MaxLeases, "have free ones forgotten: 'trivet lease list', 'trivet lease forget NAME'"},
-		{"values", "values", v.ValueCount(), fsm.MaxValues, "find who writes them and have some deleted: GET and DELETE /v1/kv"},
-		{"group_members", "members of groups", v.GroupMemberCount(), fsm.MaxGroupMembers, "find who joins so often: GET /v1/groups/COMPONENT"},
-		{"value_bytes", "bytes of values", v.ValueBytes(), fsm.MaxValueBytes, "find who writes them and have some deleted: GET and DELETE /v1/kv"},
+		{"leases", "leases, free ones with them", v.LeaseCount(), leases.MaxLeases, "have free ones forgotten: 'trivet lease list', 'trivet lease forget NAME'"},
+		{"values", "values", v.ValueCount(), leases.MaxValues, "find who writes them and have some deleted: GET and DELETE /v1/kv"},
+		{"group_members", "members of groups", v.GroupMemberCount(), leases.MaxGroupMembers, "find who joins so often: GET /v1/groups/COMPONENT"},
+		{"value_bytes", "bytes of values", v.ValueBytes(), leases.MaxValueBytes, "find who writes them and have some deleted: GET and DELETE /v1/kv"},
 	}
 }
 

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // TestLeaseTablesNearFull: beyond four fifths of its bound each warns, by its own name.
 func TestLeaseTablesNearFull(t *testing.T) {
-	bounds := map[string]int{"leases": fsm.MaxLeases, "values": fsm.MaxValues, "group_members": fsm.MaxGroupMembers, "value_bytes": fsm.MaxValueBytes}
+	bounds := map[string]int{"leases": leases.MaxLeases, "values": leases.MaxValues, "group_members": leases.MaxGroupMembers, "value_bytes": leases.MaxValueBytes}
 	empty := tableUsages(fsm.New().View())
 	if len(empty) != len(bounds) || len(leaseTableWarnings(empty)) != 0 {
 		t.Errorf("an empty cluster: %+v, %v", empty, leaseTableWarnings(empty))

@@ -18,7 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -58,7 +58,7 @@ func Watch(t *term.Terminal, set *options.Set) *cobra.Command {
 	c.Flags().StringSliceVar(&f.kinds, "kind", nil, "only events of these kinds, such as leadership,pxe,introspection")
 	c.Flags().IntVarP(&f.lines, "lines", "n", usualEventLines, "how many of the newest events come first")
 	c.Flags().BoolVar(&f.once, "once", false, "print the newest events and end")
-	term.Complete(c, "kind", fsm.TopicNames()...)
+	term.Complete(c, "kind", eventring.TopicNames()...)
 	c.RunE = func(c *cobra.Command, _ []string) error { return watch(t, set, c, f) }
 	return c
 }

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -36,11 +37,11 @@ type Box struct {
 
 	// suspects are the documents that the last process was examining, and at
 	// which hook.
-	suspects map[fsm.Hash]string
+	suspects map[blobs.Hash]string
 
 	mu       sync.Mutex
 	slots    map[fencing.Token]int // of requests under way
-	examined map[fsm.Hash]int      // slots of documents
+	examined map[blobs.Hash]int    // slots of documents
 	free     []int
 }
 
@@ -57,7 +58,7 @@ func Open(path string) (*Box, []fsm.Unfinished, error) {
 		return nil, nil, fmt.Errorf("open the workers' notes: %w", err)
 	}
 	b := &Box{file: file, sums: crc32.MakeTable(crc32.Castagnoli), slots: make(map[fencing.Token]int),
-		examined: make(map[fsm.Hash]int), suspects: make(map[fsm.Hash]string)}
+		examined: make(map[blobs.Hash]int), suspects: make(map[blobs.Hash]string)}
 	for n := places - 1; n >= 0; n-- {
 		b.free = append(b.free, n)
 	}
@@ -78,8 +79,8 @@ func (b *Box) left() (left []fsm.Unfinished, err error) {
 		u := fsm.Unfinished{Request: request, Hook: name}
 		switch {
 		case !ok:
-		case request.IsZero() && len(name) >= len(fsm.Hash{}):
-			b.suspects[fsm.Hash([]byte(name))] = name[len(fsm.Hash{}):]
+		case request.IsZero() && len(name) >= len(blobs.Hash{}):
+			b.suspects[blobs.Hash([]byte(name))] = name[len(blobs.Hash{}):]
 		case u.Validate() == nil:
 			left = append(left, u)
 		}
@@ -147,7 +148,7 @@ func (b *Box) take() (slot int, ok bool) {
 // Examine notes that a document is examined, which belongs to no request yet.
 // It is false for a document that the last process was examining when it ended,
 // for one that is being examined already, and where no note can be left.
-func (b *Box) Examine(document fsm.Hash) bool {
+func (b *Box) Examine(document blobs.Hash) bool {
 	slot, ok := b.reserve(document)
 	if !ok {
 		return false
@@ -161,7 +162,7 @@ func (b *Box) Examine(document fsm.Hash) bool {
 
 // At notes which hook looks at a document that is being examined. A note that
 // cannot be written leaves the one before.
-func (b *Box) At(document fsm.Hash, hook string) {
+func (b *Box) At(document blobs.Hash, hook string) {
 	b.mu.Lock()
 	slot, ok := b.examined[document]
 	b.mu.Unlock()
@@ -172,12 +173,12 @@ func (b *Box) At(document fsm.Hash, hook string) {
 
 // Suspect reports whether the last process was examining a document when it
 // ended, and at which hook, "" if it had come to none.
-func (b *Box) Suspect(document fsm.Hash) (hook string, yes bool) {
+func (b *Box) Suspect(document blobs.Hash) (hook string, yes bool) {
 	hook, yes = b.suspects[document]
 	return hook, yes
 }
 
-func (b *Box) reserve(document fsm.Hash) (slot int, ok bool) {
+func (b *Box) reserve(document blobs.Hash) (slot int, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, under := b.examined[document]
@@ -192,7 +193,7 @@ func (b *Box) reserve(document fsm.Hash) (slot int, ok bool) {
 
 // Clear ends what Examine began. What stays in the file until its place is taken
 // makes a suspect of a document that is none, which is only slower.
-func (b *Box) Clear(document fsm.Hash) {
+func (b *Box) Clear(document blobs.Hash) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if slot, ok := b.examined[document]; ok {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -99,8 +100,8 @@ func TestDamagedNotesAreLeftOut(t *testing.T) {
 func TestNextProcessKnowsTheSuspects(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes")
 	b, _ := open(t, path)
-	fine, deadly, early := fsm.HashOf([]byte("fine")), fsm.HashOf([]byte("deadly")), fsm.HashOf([]byte("early"))
-	for _, document := range []fsm.Hash{fine, deadly, early} {
+	fine, deadly, early := blobs.HashOf([]byte("fine")), blobs.HashOf([]byte("deadly")), blobs.HashOf([]byte("early"))
+	for _, document := range []blobs.Hash{fine, deadly, early} {
 		if !b.Examine(document) {
 			t.Fatalf("%v is not examined", document)
 		}
@@ -116,12 +117,12 @@ func TestNextProcessKnowsTheSuspects(t *testing.T) {
 	if !slices.Equal(left, []fsm.Unfinished{{Request: 7, Hook: "scheduler"}}) {
 		t.Errorf("left: %v", left)
 	}
-	for document, want := range map[fsm.Hash]string{deadly: strings.Repeat("h", fsm.MaxHook), early: ""} {
+	for document, want := range map[blobs.Hash]string{deadly: strings.Repeat("h", fsm.MaxHook), early: ""} {
 		if hook, yes := next.Suspect(document); !yes || hook != want || next.Examine(document) {
 			t.Errorf("suspect %v at %q, want %q", yes, hook, want)
 		}
 	}
-	if _, yes := next.Suspect(fine); yes || !next.Examine(fine) || !next.Examine(fsm.HashOf([]byte("new"))) {
+	if _, yes := next.Suspect(fine); yes || !next.Examine(fine) || !next.Examine(blobs.HashOf([]byte("new"))) {
 		t.Error("an innocent document is not examined")
 	}
 }
@@ -129,11 +130,11 @@ func TestNextProcessKnowsTheSuspects(t *testing.T) {
 func TestExaminedDocumentsAreBounded(t *testing.T) {
 	b, _ := open(t, filepath.Join(t.TempDir(), "notes"))
 	for n := range fsm.MaxUnfinished {
-		if !b.Examine(fsm.HashOf([]byte{byte(n), byte(n >> 8)})) {
+		if !b.Examine(blobs.HashOf([]byte{byte(n), byte(n >> 8)})) {
 			t.Fatalf("document %d is not examined", n)
 		}
 	}
-	if b.Examine(fsm.HashOf([]byte("one more"))) || b.Note(1, "scheduler") == nil {
+	if b.Examine(blobs.HashOf([]byte("one more"))) || b.Note(1, "scheduler") == nil {
 		t.Error("a full box took a note")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
@@ -185,7 +186,7 @@ func TestHolderOfALeaseIsNamed(t *testing.T) {
 	watch(t, func(r *rig) {
 		time.Sleep(3 * bound)
 		r.named(1, "")
-		first := r.do(fsm.GrantLease{Name: "db", Holder: "one", TTL: 10 * time.Second}).Token
+		first := r.do(leases.Grant{Name: "db", Holder: "one", TTL: 10 * time.Second}).Token
 		granted := r.now()
 		time.Sleep(2 * bound)
 		r.named(1, "one")
@@ -201,12 +202,12 @@ func TestHolderOfALeaseIsNamed(t *testing.T) {
 		}
 		time.Sleep(11 * time.Millisecond)
 		r.named(1, "")
-		again := r.do(fsm.GrantLease{Name: "db", Holder: "one", TTL: 10 * time.Second}).Token
+		again := r.do(leases.Grant{Name: "db", Holder: "one", TTL: 10 * time.Second}).Token
 		time.Sleep(bound)
 		r.named(1, "") // another grant, as if another's
 		time.Sleep(bound)
 		r.named(1, "one")
-		r.do(fsm.ReleaseLease{Name: "db", Holder: "one", Token: again})
+		r.do(leases.Release{Name: "db", Holder: "one", Token: again})
 		time.Sleep(bound/4 + time.Millisecond)
 		r.named(1, "")
 	})

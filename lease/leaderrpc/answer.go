@@ -7,7 +7,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -27,7 +27,7 @@ func Answer(ctx context.Context, log Log, here *lease.Service, path string, ques
 	}
 	switch path {
 	case PathStep:
-		var c fsm.StepLeases
+		var c leases.Steps
 		if err := cbor.Unmarshal(question, &c.Steps); err != nil {
 			return nil, fmt.Errorf("steps of leases: %w", err)
 		}
@@ -40,7 +40,7 @@ func Answer(ctx context.Context, log Log, here *lease.Service, path string, ques
 		}
 		return cbor.Marshal(said)
 	case PathAwaitEnd:
-		var s fsm.LeaseStep
+		var s leases.Step
 		if err := cbor.Unmarshal(question, &s); err != nil {
 			return nil, fmt.Errorf("a lease that is awaited: %w", err)
 		}

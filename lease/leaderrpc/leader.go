@@ -7,8 +7,8 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -56,14 +56,14 @@ func (l *Leader) Elsewhere() bool {
 }
 
 // Step implements lease.Leader.
-func (l *Leader) Step(ctx context.Context, steps []fsm.LeaseStep) ([]fsm.LeaseStepped, error) {
+func (l *Leader) Step(ctx context.Context, steps []leases.Step) ([]leases.Stepped, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	answer, err := l.question(ctx, PathStep, steps)
 	if err != nil {
 		return nil, err
 	}
-	var said []fsm.LeaseStepped
+	var said []leases.Stepped
 	if err := cbor.Unmarshal(answer, &said); err != nil {
 		return nil, fmt.Errorf("%w: the leader's answer: %w", logerr.ErrOutcomeUnknown, err)
 	}
@@ -79,7 +79,7 @@ func (l *Leader) AwaitEnd(ctx context.Context, name string, token fencing.Token)
 	default:
 		return logerr.ErrBusy
 	}
-	_, err := l.question(ctx, PathAwaitEnd, fsm.LeaseStep{Name: name, Token: token})
+	_, err := l.question(ctx, PathAwaitEnd, leases.Step{Name: name, Token: token})
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/lease/leaderrpc"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -79,13 +80,13 @@ func (s *site) acquire(name string) lease.Grant {
 func TestStepsAreTakenByTheLeader(t *testing.T) {
 	open(t, func(s *site) {
 		a, b := s.acquire("a"), s.acquire("b")
-		said, err := s.asks.Step(s.Context(), []fsm.LeaseStep{
+		said, err := s.asks.Step(s.Context(), []leases.Step{
 			{Name: "a", Holder: "one", Token: a.Token}, {Name: "b", Holder: "two", Token: b.Token}, {Name: "c", Holder: "one", Token: 1},
 		})
 		if err != nil || len(said) != 3 || said[0].Code != fsm.OK || said[0].Lease.Token != a.Token || said[1].Code != fsm.Conflict || said[2].Code != fsm.NotFound {
 			t.Errorf("%+v, %v", said, err)
 		}
-		for what, steps := range map[string][]fsm.LeaseStep{"none": {}, "of no name": {{Holder: "one"}}, "too many": make([]fsm.LeaseStep, fsm.MaxLeaseSteps+1)} {
+		for what, steps := range map[string][]leases.Step{"none": {}, "of no name": {{Holder: "one"}}, "too many": make([]leases.Step, leases.MaxSteps+1)} {
 			if _, err := s.asks.Step(s.Context(), steps); err == nil {
 				t.Errorf("steps, %s: accepted", what)
 			}
@@ -119,7 +120,7 @@ func TestOnlyALeaderAnswers(t *testing.T) {
 		g := s.acquire("a")
 		for _, role := range []error{nil, logerr.ErrNoLeader} {
 			s.answer = role
-			if _, err := s.asks.Step(s.Context(), []fsm.LeaseStep{{Name: "a", Holder: "one", Token: g.Token}}); !errors.Is(err, logerr.ErrNotLeader) {
+			if _, err := s.asks.Step(s.Context(), []leases.Step{{Name: "a", Holder: "one", Token: g.Token}}); !errors.Is(err, logerr.ErrNotLeader) {
 				t.Errorf("%v: %v", role, err)
 			}
 			if err := s.asks.AwaitEnd(s.Context(), "a", g.Token); !errors.Is(err, logerr.ErrNotLeader) {
@@ -133,7 +134,7 @@ func TestOnlyALeaderAnswers(t *testing.T) {
 func TestLeaderThatHangs(t *testing.T) {
 	open(t, func(s *site) {
 		s.mute = true
-		step := []fsm.LeaseStep{{Name: "a", Holder: "one", Token: 1}}
+		step := []leases.Step{{Name: "a", Holder: "one", Token: 1}}
 		began := time.Now()
 		if _, err := s.asks.Step(s.Context(), step); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))

@@ -21,7 +21,11 @@ var house = [][]string{
 	{"lease", "failover", "inspector", "api/events", "firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
 	{"raftstore"},
-	{"fsm", "config", "client", "internal"},
+	{"fsm"},
+	{"fsm/leases", "fsm/blobs"},
+	{"fsm/entry"},
+	{"fsm/eventring", "fsm/macset"},
+	{"fsm/table", "fsm/codec", "fsm/valid", "fsm/fencing", "config", "client", "internal"},
 }
 
 // children are the adapters and parts that live under the package whose
@@ -41,7 +45,7 @@ var parts = []string{
 	"app/dev/machine", "app/dev/simironic", "inspector/document", "inspector/lldp", "inspector/inspectordb",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/logerr", "raftstore/termguard", "raftstore/transfer", "raftstore/truncation", "raftstore/wal",
-	"fsm/fencing", "internal/httpserver/admission", "internal/excerpt", "internal/logs", "internal/pace", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",
+	"internal/httpserver/admission", "internal/excerpt", "internal/logs", "internal/pace", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",
 }
 
 // exception narrows the picture: importer, or anything below it, may not

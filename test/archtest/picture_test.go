@@ -74,35 +74,40 @@ func TestReadmeIsNarrow(t *testing.T) {
 }
 
 // TestStateNamesItsCommands: the package comment of fsm, which groups the commands
-// by subject, names every one of them.
+// by subject, and those of the packages below it name every command of theirs.
 func TestStateNamesItsCommands(t *testing.T) {
 	tree, err := wholeTree()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var comment string
-	var commands []string
+	comments := make(map[string]string)
+	commands := make(map[string][]string)
+	count := 0
 	for _, file := range tree.Files {
-		if file.Package() != "fsm" || file.Test() {
+		pkg := file.Package()
+		if !within(pkg, "fsm") || file.Test() {
 			continue
 		}
-		comment += file.Syntax.Doc.Text()
+		comments[pkg] += file.Syntax.Doc.Text()
 		for _, decl := range file.Syntax.Decls {
 			fn, ok := decl.(*ast.FuncDecl)
 			if !ok || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "apply") || fn.Type.Params.NumFields() != 2 {
 				continue
 			}
 			if command, ok := fn.Type.Params.List[len(fn.Type.Params.List)-1].Type.(*ast.Ident); ok {
-				commands = append(commands, command.Name)
+				commands[pkg] = append(commands[pkg], command.Name)
+				count++
 			}
 		}
 	}
-	if len(commands) < 50 {
-		t.Fatalf("found %d commands", len(commands))
+	if count < 50 {
+		t.Fatalf("found %d commands", count)
 	}
-	for _, command := range commands {
-		if !regexp.MustCompile(`\b` + command + `\b`).MatchString(comment) {
-			t.Errorf("the comment of package fsm does not name the command %s", command)
+	for pkg, names := range commands {
+		for _, command := range names {
+			if !regexp.MustCompile(`\b` + command + `\b`).MatchString(comments[pkg]) {
+				t.Errorf("the comment of package %s does not name the command %s", pkg, command)
+			}
 		}
 	}
 }

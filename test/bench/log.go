@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -186,7 +187,7 @@ func settingKey(n int) string { return fmt.Sprintf("bench.%02d", n) }
 // overhead is what an encoded command of the bench has besides its value.
 func overhead(session fencing.Token) int {
 	now := fsm.Time(time.Minute)
-	id := fsm.NextRequestID(fsm.RequestID{}, now, [8]byte{1, 2, 3, 4, 5, 6, 7, 8})
+	id := entry.NextRequestID(fsm.RequestID{}, now, [8]byte{1, 2, 3, 4, 5, 6, 7, 8})
 	h := fsm.Header{Time: now, WallMillis: time.Now().UnixMilli(), Session: session, Request: id, Answered: id}
 	const value = "a length of more than 23 bytes takes two bytes to encode"
 	data, err := fsm.Encode(h, fsm.PutSetting{Key: settingKey(0), Value: value})

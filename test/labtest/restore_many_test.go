@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -40,7 +41,7 @@ func grown(t *testing.T, file string, machines int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packer, err := fsm.NewPacker(1)
+	packer, err := blobs.NewPacker(1)
 	if err != nil {
 		t.Fatal(err)
 	}

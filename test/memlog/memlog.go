@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/entry"
 )
 
 // Log is the state and its clock: cluster time is the time since it was founded. It
@@ -79,7 +80,7 @@ func (l *Log) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result,
 		if err != nil {
 			return fsm.Result{}, err
 		}
-		l.last = fsm.NextRequestID(l.last, h.Time, [8]byte{})
+		l.last = entry.NextRequestID(l.last, h.Time, [8]byte{})
 		h.Session, h.Request, h.Client = opened.Token, l.last, client
 	}
 	l.entries++

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -244,13 +245,13 @@ func (c *Cluster) askAlways(p *Peer, n int, h *heard, done <-chan struct{}) {
 func (c *Cluster) borrowAlways(done <-chan struct{}) {
 	for n := 0; ; n++ {
 		holder := fmt.Sprintf("program-%d", n)
-		c.anywhere(n, fsm.GrantLease{Name: electedLease, Holder: holder, TTL: 4 * time.Second})
+		c.anywhere(n, leases.Grant{Name: electedLease, Holder: holder, TTL: 4 * time.Second})
 		if !sleeps(done, 2*time.Second) {
 			return
 		}
 		if core := c.Peers[n%len(c.Peers)].Core(); core != nil {
 			l, _ := core.Store.View().Lease(electedLease)
-			c.anywhere(n, fsm.ReleaseLease{Name: electedLease, Holder: l.Holder, Token: l.Token})
+			c.anywhere(n, leases.Release{Name: electedLease, Holder: l.Holder, Token: l.Token})
 		}
 		if n%3 == 0 && !sleeps(done, time.Second) {
 			return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 )
 
 // TestEventsReachEveryClientOnce follows the events at all peers, across many changes of
@@ -80,7 +81,7 @@ func followThroughLosses(c *Cluster, losses, readers, atLeast int) {
 	recorded, made := 0, int(reports.made.Load())
 	for e := range view.EventsAfter(begin) {
 		want = append(want, e.ID().String())
-		if e.Topic() == fsm.TopicFilter {
+		if e.Topic() == eventring.TopicFilter {
 			recorded++
 		}
 	}
@@ -136,8 +137,8 @@ func (r *reporting) run(ctx context.Context) {
 			continue
 		}
 		limited, cancel := context.WithTimeout(ctx, time.Second)
-		report := fsm.EventReport{Topic: fsm.TopicFilter, Action: "seen", Text: fmt.Sprintf("Report %d.", i)}
-		res, err := core.Session.Do(limited, "", fsm.ReportEvents{Reports: slices.Repeat([]fsm.EventReport{report}, r.each)})
+		report := eventring.Report{Topic: eventring.TopicFilter, Action: "seen", Text: fmt.Sprintf("Report %d.", i)}
+		res, err := core.Session.Do(limited, "", fsm.ReportEvents{Reports: slices.Repeat([]eventring.Report{report}, r.each)})
 		cancel()
 		if err == nil && res.Code == fsm.OK {
 			r.made.Add(int64(r.each))

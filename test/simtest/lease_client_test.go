@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/lease"
 )
 
@@ -154,7 +155,7 @@ func (in leaseCall) ask(ctx context.Context, s *lease.Service) (out told, err er
 		_, err := s.Release(ctx, in.lease, in.holder, in.token)
 		return answered(told{}, err)
 	case verbWrite:
-		v, err := s.Put(ctx, valueUnder(in.lease), []byte(in.data), fsm.Condition{Lease: in.lease, Token: in.token}, in.data)
+		v, err := s.Put(ctx, valueUnder(in.lease), []byte(in.data), leases.Condition{Lease: in.lease, Token: in.token}, in.data)
 		return answered(told{token: v}, err)
 	case verbRead:
 		v, err := s.Value(ctx, valueUnder(in.lease), lease.Linearizable)

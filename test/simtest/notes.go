@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -18,7 +19,7 @@ type notebook struct {
 	notes   map[fencing.Token]string
 	// examined are the documents that the present process examines, and at which
 	// hook; suspects, those that the earlier ones did when they ended.
-	examined, suspects map[fsm.Hash]string
+	examined, suspects map[blobs.Hash]string
 }
 
 // notes are those of one process.
@@ -46,10 +47,10 @@ func (b *notebook) begin() (*notes, []fsm.Unfinished) {
 	b.process++
 	b.notes = make(map[fencing.Token]string)
 	if b.suspects == nil {
-		b.suspects = make(map[fsm.Hash]string)
+		b.suspects = make(map[blobs.Hash]string)
 	}
 	maps.Copy(b.suspects, b.examined)
-	b.examined = make(map[fsm.Hash]string)
+	b.examined = make(map[blobs.Hash]string)
 	return &notes{b, b.process}, left
 }
 
@@ -73,7 +74,7 @@ func (n *notes) Forget(request fencing.Token) {
 }
 
 // examines reports whether the present process examines a document.
-func (b *notebook) examines(document fsm.Hash) bool {
+func (b *notebook) examines(document blobs.Hash) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, yes := b.examined[document]
@@ -81,7 +82,7 @@ func (b *notebook) examines(document fsm.Hash) bool {
 }
 
 // Examine implements inspector.Memory.
-func (n *notes) Examine(document fsm.Hash) bool {
+func (n *notes) Examine(document blobs.Hash) bool {
 	n.book.mu.Lock()
 	defer n.book.mu.Unlock()
 	_, suspect := n.book.suspects[document]
@@ -94,7 +95,7 @@ func (n *notes) Examine(document fsm.Hash) bool {
 }
 
 // At implements inspector.Memory.
-func (n *notes) At(document fsm.Hash, hook string) {
+func (n *notes) At(document blobs.Hash, hook string) {
 	n.book.mu.Lock()
 	defer n.book.mu.Unlock()
 	if n.process == n.book.process {
@@ -103,7 +104,7 @@ func (n *notes) At(document fsm.Hash, hook string) {
 }
 
 // Clear implements inspector.Memory.
-func (n *notes) Clear(document fsm.Hash) {
+func (n *notes) Clear(document blobs.Hash) {
 	n.book.mu.Lock()
 	defer n.book.mu.Unlock()
 	if n.process == n.book.process {
@@ -112,7 +113,7 @@ func (n *notes) Clear(document fsm.Hash) {
 }
 
 // Suspect implements inspector.Memory.
-func (n *notes) Suspect(document fsm.Hash) (hook string, yes bool) {
+func (n *notes) Suspect(document blobs.Hash) (hook string, yes bool) {
 	n.book.mu.Lock()
 	defer n.book.mu.Unlock()
 	hook, yes = n.book.suspects[document]

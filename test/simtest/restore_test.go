@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
@@ -29,7 +30,7 @@ func TestRestoreVoidsWhatWasGranted(t *testing.T) {
 			return res
 		}
 		do(fsm.PutSetting{Key: "kept", Value: "yes"})
-		lease := do(fsm.GrantLease{Name: "db", Holder: "alice", TTL: time.Hour})
+		lease := do(leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour})
 		do(fsm.AddJoinToken{ID: "old", Hash: [32]byte{9}, TTL: time.Hour})
 
 		var snapshot bytes.Buffer
@@ -50,12 +51,12 @@ func TestRestoreVoidsWhatWasGranted(t *testing.T) {
 		if _, ok := v.Setting("lost"); ok {
 			t.Error("what came after the snapshot is still there")
 		}
-		early, err := c.AwaitLeader(successionLimit).Core().Session.Do(ctx, "", fsm.GrantLease{Name: "db", Holder: "bob", TTL: time.Hour})
+		early, err := c.AwaitLeader(successionLimit).Core().Session.Do(ctx, "", leases.Grant{Name: "db", Holder: "bob", TTL: time.Hour})
 		c.must(err)
 		if early.Code != fsm.Conflict {
 			c.Oracle.broken("two-holders: another got a lease that its holder from before the restore may act under: %+v", early)
 		}
-		next := do(fsm.GrantLease{Name: "db", Holder: "alice", TTL: time.Hour, Takeover: true})
+		next := do(leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour, Takeover: true})
 		if next.Token <= lease.Token || next.Token <= highest {
 			c.Oracle.broken("token-rises-through-restore: a lease got token %v, %v and %v were granted before", next.Token, lease.Token, highest)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -123,14 +124,14 @@ func (l portLister) Run(ctx context.Context, a leader.Authority) error {
 // judgeRelays compares what became of all callbacks with what Ironic has.
 func (s *Site) judgeRelays() (accepted int) {
 	v, _ := s.c.newest()
-	kept := make(map[fsm.Hash][]fsm.Relay)
+	kept := make(map[blobs.Hash][]fsm.Relay)
 	for r := range v.Relays() {
 		kept[r.Document] = append(kept[r.Document], r)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for node, e := range s.expects {
-		relays := kept[fsm.HashOf(e.document)]
+		relays := kept[blobs.HashOf(e.document)]
 		if e.accepted {
 			accepted++
 		}

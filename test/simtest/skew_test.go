@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // deadline is something that was granted and the earliest moment, by a clock
@@ -45,7 +46,7 @@ func (c *Cluster) grant(i int) (out []deadline) {
 	session := c.Peers[i%len(c.Peers)].Core().Session
 	for _, cmd := range []fsm.Command{
 		fsm.AddJoinToken{ID: fmt.Sprintf("token-%d", i), Hash: [32]byte{byte(i), 1}, TTL: ttl},
-		fsm.GrantLease{Name: fmt.Sprintf("lease-%d", i), Holder: "x", TTL: ttl},
+		leases.Grant{Name: fmt.Sprintf("lease-%d", i), Holder: "x", TTL: ttl},
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 		before := time.Now()
@@ -55,7 +56,7 @@ func (c *Cluster) grant(i int) (out []deadline) {
 			continue // refused or unknown: nothing was promised
 		}
 		name := fmt.Sprintf("token-%d", i)
-		if _, ok := cmd.(fsm.GrantLease); ok {
+		if _, ok := cmd.(leases.Grant); ok {
 			name = fmt.Sprintf("lease-%d", i)
 		}
 		out = append(out, deadline{name, before.Add(ttl)})

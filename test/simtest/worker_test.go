@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -80,7 +81,7 @@ func claimsOf(c *Cluster, p *Peer) (held []fsm.Claim) {
 type poison struct {
 	mac    string
 	before bool
-	struck chan fsm.Hash // it was met; whoever takes from here kills the process
+	struck chan blobs.Hash // it was met; whoever takes from here kills the process
 }
 
 // Name implements inspector.Hook.
@@ -91,7 +92,7 @@ func (p *poison) strike(ctx context.Context, data *inspector.Document, here bool
 	if !here || !strings.Contains(string(raw), p.mac) {
 		return nil
 	}
-	p.struck <- fsm.HashOf(raw) // in a bubble
+	p.struck <- blobs.HashOf(raw) // in a bubble
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -121,7 +122,7 @@ func TestPoisonedDocument(t *testing.T) {
 			SimulateSite(t, 3, 210, func(c *Cluster) *Site {
 				conf := quick()
 				conf.Timeout = 10 * time.Minute
-				hook.struck = make(chan fsm.Hash)
+				hook.struck = make(chan blobs.Hash)
 				s := NewSite(c, 3, conf, patcher{}, hook) // the log knows only where it began
 				if how.queued {
 					s.forgetful()
@@ -205,7 +206,7 @@ func (s *Site) dieOf(hook *poison, node string) (deaths map[string]int, beside m
 
 // workerOf returns the peer that works on a node's document: it examines that,
 // or holds the claim.
-func workerOf(c *Cluster, node string, document fsm.Hash) *Peer {
+func workerOf(c *Cluster, node string, document blobs.Hash) *Peer {
 	for _, p := range c.Peers {
 		if p.notes.examines(document) {
 			return p

@@ -1,4 +1,4 @@
-package fsm
+package entry
 
 import (
 	"bytes"
@@ -85,15 +85,15 @@ func ParseRequestID(s string) (RequestID, error) {
 	if err != nil {
 		return RequestID{}, fmt.Errorf("request ID %q is not a UUID: %w", s, err)
 	}
-	if err := RequestID(id).validate(); err != nil {
+	if err := RequestID(id).Validate(); err != nil {
 		return RequestID{}, err
 	}
 	return RequestID(id), nil
 }
 
-// validate accepts version 7 and the RFC's variant only, whose order is that
+// Validate accepts version 7 and the RFC's variant only, whose order is that
 // of time.
-func (id RequestID) validate() error {
+func (id RequestID) Validate() error {
 	if id[6]>>4 != 7 || id[8]>>6 != 2 || id.millis() > maxMillis {
 		return fmt.Errorf("request ID %s is not a UUID of version 7 within cluster time", id)
 	}

@@ -1,4 +1,6 @@
-package fsm
+// Package codec writes and reads everything replicated: entries and the records of
+// snapshots.
+package codec
 
 import (
 	"errors"
@@ -7,7 +9,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// The codec of everything replicated: core deterministic CBOR, read strictly.
+// Core deterministic CBOR, read strictly.
 // A field this binary does not know is an error, since to drop it silently
 // would let this peer's state part from the others' (promise 8).
 var (
@@ -32,9 +34,9 @@ func mustMode[M any](m M, err error) M {
 	return m
 }
 
-// marshal encodes a value of this package. Its types hold nothing that cannot
+// Marshal encodes a value of this package. Its types hold nothing that cannot
 // be encoded, so a failure is a fault of the program, not of its input.
-func marshal(v any) []byte {
+func Marshal(v any) []byte {
 	data, err := encMode.Marshal(v)
 	if err != nil {
 		panic(fmt.Errorf("fsm: encode %T: %w", v, err))
@@ -42,10 +44,23 @@ func marshal(v any) []byte {
 	return data
 }
 
-// unmarshal reads exactly one value into v.
-func unmarshal(data []byte, v any) error {
+// Unmarshal reads exactly one value into v.
+func Unmarshal(data []byte, v any) error {
 	if len(data) == 0 {
 		return errors.New("nothing to decode")
 	}
 	return decMode.Unmarshal(data, v)
+}
+
+// UnmarshalFirst reads one value into v and returns what follows it.
+func UnmarshalFirst(data []byte, v any) (rest []byte, err error) {
+	return decMode.UnmarshalFirst(data, v)
+}
+
+// NameOf returns the word for a number of the log; one that is not known is shown as it is.
+func NameOf(names []string, what string, n uint8) string {
+	if int(n) < len(names) && names[n] != "" {
+		return names[n]
+	}
+	return fmt.Sprintf("%s %d", what, n)
 }

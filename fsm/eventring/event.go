@@ -1,22 +1,27 @@
-package fsm
+// Package eventring keeps the newest events of the cluster: what happened, derived from
+// the commands of the log or reported by a peer.
+package eventring
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/trivet-ha/trivet/fsm/codec"
 )
 
 // Bounds of one event. What does not fit is cut: the log line, the record or the
 // remediation that the event is about has the whole text.
 const (
-	// MaxEventText is the greatest length of a text or of a field's value, in bytes.
-	MaxEventText = 512
-	// MaxEventFields is the greatest number of fields.
-	MaxEventFields = 12
+	// MaxText is the greatest length of a text or of a field's value, in bytes.
+	MaxText = 512
+	// MaxFields is the greatest number of fields.
+	MaxFields = 12
 
-	maxEventWord = 32 // an action, or the name of a field
+	maxWord = 32 // an action, or the name of a field
 )
 
 // Topic is what an event is about. The numbers are part of the log.
@@ -41,7 +46,7 @@ const (
 var topicNames = [...]string{"", "leadership", "pxe", "floating-ip", "member", "introspection", "lease", "remediation", "rule", "filter", "warning", "audit"}
 
 // String returns the topic as the API names it.
-func (t Topic) String() string { return nameOf(topicNames[:], "topic", uint8(t)) }
+func (t Topic) String() string { return codec.NameOf(topicNames[:], "topic", uint8(t)) }
 
 // MarshalText implements encoding.TextMarshaler.
 func (t Topic) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
@@ -61,49 +66,49 @@ func ParseTopic(name string) (Topic, bool) {
 // TopicNames returns the names of all topics, in the order of their numbers.
 func TopicNames() []string { return append([]string(nil), topicNames[1:]...) }
 
-// EventID is an event's place in the history of the cluster: all events have
+// ID is an event's place in the history of the cluster: all events have
 // different ones, and a later event a greater one. It is the same on every peer.
-type EventID struct {
+type ID struct {
 	Incarnation uint64 // of the cluster
 	Index       uint64 // of the log entry that the event was derived from
 	Seq         uint32 // within that entry, from 0 on
 }
 
 // IsZero reports whether the ID is that of no event.
-func (id EventID) IsZero() bool { return id == EventID{} }
+func (id ID) IsZero() bool { return id == ID{} }
 
 // Compare orders IDs, as cmp.Compare does.
-func (id EventID) Compare(other EventID) int {
+func (id ID) Compare(other ID) int {
 	return cmp.Or(cmp.Compare(id.Incarnation, other.Incarnation), cmp.Compare(id.Index, other.Index), cmp.Compare(id.Seq, other.Seq))
 }
 
 // String returns incarnation, index and number within the entry, with dashes.
-func (id EventID) String() string {
+func (id ID) String() string {
 	return fmt.Sprintf("%d-%d-%d", id.Incarnation, id.Index, id.Seq)
 }
 
-// ParseEventID reads what String wrote.
-func ParseEventID(text string) (EventID, error) {
+// ParseID reads what String wrote.
+func ParseID(text string) (ID, error) {
 	parts := strings.Split(text, "-")
 	if len(parts) != 3 {
-		return EventID{}, fmt.Errorf("event ID %q is not INCARNATION-INDEX-NUMBER", text)
+		return ID{}, fmt.Errorf("event ID %q is not INCARNATION-INDEX-NUMBER", text)
 	}
 	var numbers [3]uint64
 	for i, bits := range [...]int{64, 64, 32} {
 		n, err := strconv.ParseUint(parts[i], 10, bits)
 		if err != nil {
-			return EventID{}, fmt.Errorf("event ID %q is not INCARNATION-INDEX-NUMBER", text)
+			return ID{}, fmt.Errorf("event ID %q is not INCARNATION-INDEX-NUMBER", text)
 		}
 		numbers[i] = n
 	}
-	return EventID{Incarnation: numbers[0], Index: numbers[1], Seq: uint32(numbers[2])}, nil
+	return ID{Incarnation: numbers[0], Index: numbers[1], Seq: uint32(numbers[2])}, nil
 }
 
-// ClusterEvent says that something happened to the cluster or to a node. It holds
+// Event says that something happened to the cluster or to a node. It holds
 // facts; the sentence is made by its readers, so that it may change without a new
 // log version. An event that a peer reported brings its sentence as Text.
-type ClusterEvent struct {
-	ID     EventID           `cbor:"-"`
+type Event struct {
+	ID     ID                `cbor:"-"`
 	Topic  Topic             `cbor:"1,keyasint"`
 	Millis int64             `cbor:"2,keyasint,omitempty"` // wall clock when it happened, Unix ms
 	Action string            `cbor:"3,keyasint"`           // what happened, in one word
@@ -113,49 +118,60 @@ type ClusterEvent struct {
 	Fields map[string]string `cbor:"7,keyasint,omitempty"` // must not be changed
 }
 
-// storedEvent is an event as the ring and snapshots hold it.
-type storedEvent struct {
-	ID    EventID
+// Stored is an event in the ring that is not decoded yet: to look at its ID and
+// topic costs nothing.
+type Stored struct {
+	id    ID
 	topic Topic
 	body  []byte // CBOR of the ClusterEvent; never changes
 }
 
-// writtenEvent is a stored event's form in a snapshot.
-type writtenEvent struct {
+// ID returns the event's ID.
+func (e Stored) ID() ID { return e.id }
+
+// Topic returns what the event is about.
+func (e Stored) Topic() Topic { return e.topic }
+
+// Mentions reports whether the encoded event contains a text, such as a node's
+// UUID. It may say yes where the text stands in another field.
+func (e Stored) Mentions(text string) bool { return bytes.Contains(e.body, []byte(text)) }
+
+// Decode returns the event. The ring holds nothing that cannot be read: what a snapshot
+// brought was read once, when it was loaded.
+func (e Stored) Decode() Event {
+	var out Event
+	if err := codec.Unmarshal(e.body, &out); err != nil {
+		panic(fmt.Errorf("fsm: event %v cannot be read: %w", e.id, err))
+	}
+	out.ID = e.id
+	return out
+}
+
+// written is a stored event's form in a snapshot.
+type written struct {
 	Incarnation uint64 `cbor:"1,keyasint,omitempty"`
 	Index       uint64 `cbor:"2,keyasint"`
 	Seq         uint32 `cbor:"3,keyasint,omitempty"`
 	Body        []byte `cbor:"4,keyasint,omitempty"` // none: an event that was dropped
 }
 
-func (e storedEvent) written() writtenEvent {
-	return writtenEvent{Incarnation: e.ID.Incarnation, Index: e.ID.Index, Seq: e.ID.Seq, Body: e.body}
+func (e Stored) written() written {
+	return written{Incarnation: e.id.Incarnation, Index: e.id.Index, Seq: e.id.Seq, Body: e.body}
 }
 
-func (w writtenEvent) id() EventID {
-	return EventID{Incarnation: w.Incarnation, Index: w.Index, Seq: w.Seq}
+func (w written) id() ID {
+	return ID{Incarnation: w.Incarnation, Index: w.Index, Seq: w.Seq}
 }
 
-// event decodes a stored event. The ring holds nothing that cannot be read: what
-// a snapshot brought was read once, when it was loaded.
-func (e storedEvent) event() ClusterEvent {
-	var out ClusterEvent
-	if err := unmarshal(e.body, &out); err != nil {
-		panic(fmt.Errorf("fsm: event %v cannot be read: %w", e.ID, err))
-	}
-	out.ID = e.ID
-	return out
-}
-
-// EventText makes a text fit for an event: it is cut to MaxEventText bytes, and
+// Text makes a text fit for an event: it is cut to MaxEventText bytes, and
 // what is not UTF-8 in it is replaced.
-func EventText(text string) string {
+func Text(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= MaxEventText {
+	if len(text) <= MaxText {
 		return text
 	}
 	const more = "…"
-	at := MaxEventText - len(more)
+	at := MaxText - len(more)
 	for !utf8.RuneStart(text[at]) {
 		at--
 	}

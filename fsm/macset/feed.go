@@ -1,10 +1,14 @@
-package fsm
+package macset
 
-import "slices"
+import (
+	"slices"
 
-// maxFeed is how many changes a feed remembers at the most, each of one MAC in
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
+
+// MaxChanges is how many changes a feed remembers at the most, each of one MAC in
 // one entry; it remembers at least half as many.
-const maxFeed = 4096
+const MaxChanges = 4096
 
 // feed remembers which MACs joined or left a list lately, so that a driver that
 // programs the list need not compare all of it. It is for readers alone: nothing
@@ -33,7 +37,7 @@ func (f *feed) note(index uint64, mac string) {
 	if index <= f.since {
 		return
 	}
-	if f.count == maxFeed/2 {
+	if f.count == MaxChanges/2 {
 		if f.older != nil {
 			f.since = f.older.index
 		}
@@ -58,8 +62,16 @@ func (f feed) after(index, last uint64) (macs []string, ok bool) {
 	return slices.Compact(macs), true
 }
 
-// forgetChanges begins the feeds again with the present state.
-func (d *data) forgetChanges() {
-	d.ports.denied.changed = feed{since: d.position.Index}
-	d.nodes.whitelist.changed = feed{since: d.position.Index}
+// check verifies that a list's changes are in order and within bounds.
+func (f feed) check(p *valid.Problems, name string, last uint64) {
+	p.Want(f.since <= last, "changes of the %s are remembered from %d on, after the last entry", name, f.since)
+	for i, half := range [...]*change{f.newer, f.older} {
+		n := 0
+		for c := half; c != nil; c = c.before {
+			p.Want(f.since <= c.index && c.index <= last, "a change of the %s by entry %d is told before one by %d", name, c.index, last)
+			last = c.index
+			n++
+		}
+		p.Want(n <= MaxChanges/2 && (i > 0 || n == f.count), "half %d of the changes of the %s has %d, counted are %d", i, name, n, f.count)
+	}
 }

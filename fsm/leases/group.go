@@ -1,19 +1,13 @@
-package fsm
+package leases
 
 import (
-	"github.com/trivet-ha/trivet/fsm/fencing"
-)
+	"fmt"
 
-var groupDomain = domain{
-	verbs: []row{
-		verb(123, "join group", applyJoinGroup).from(2),
-		verb(124, "leave group", applyLeaveGroup).from(2),
-	},
-	sections: []section{
-		many('g', "groups", func(d *data) table[GroupMember] { return d.groups.members }, func(d *data, m GroupMember) { d.groups.put(m) }),
-	},
-	check: checkGroups,
-}
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
 
 // MaxGroupMembers is the greatest number of members of all groups together.
 const MaxGroupMembers = 10_000
@@ -30,12 +24,12 @@ type GroupMember struct {
 
 // groups holds the members and finds those that a lease keeps there.
 type groups struct {
-	members table[GroupMember] // by component and ID
-	byLease table[none]        // lease, component and ID
+	members table.Of[GroupMember] // by component and ID
+	byLease table.Of[table.None]  // lease, component and ID
 }
 
 func newGroups() groups {
-	return groups{members: newTable[GroupMember](), byLease: newTable[none]()}
+	return groups{members: table.New[GroupMember](), byLease: table.New[table.None]()}
 }
 
 // pathKey joins texts that hold no zero byte, so that what begins with the first
@@ -53,14 +47,14 @@ func pathKey(parts ...string) []byte {
 
 func (g *groups) put(m GroupMember) {
 	g.drop(m.Component, m.ID)
-	g.members.put(pathKey(m.Component, m.ID), m)
-	g.byLease.put(pathKey(m.Lease, m.Component, m.ID), none{})
+	g.members.Put(pathKey(m.Component, m.ID), m)
+	g.byLease.Put(pathKey(m.Lease, m.Component, m.ID), table.None{})
 }
 
 func (g *groups) drop(component, id string) {
-	if old, ok := g.members.get(pathKey(component, id)); ok {
-		g.members.drop(pathKey(component, id))
-		g.byLease.drop(pathKey(old.Lease, component, id))
+	if old, ok := g.members.Get(pathKey(component, id)); ok {
+		g.members.Drop(pathKey(component, id))
+		g.byLease.Drop(pathKey(old.Lease, component, id))
 	}
 }
 
@@ -68,13 +62,13 @@ func (g *groups) drop(component, id string) {
 func (g *groups) leave(lease string) {
 	prefix := pathKey(lease, "")
 	var ended [][]byte
-	for key := range g.byLease.under(prefix) {
+	for key := range g.byLease.Under(prefix) {
 		ended = append(ended, key)
 	}
 	for _, key := range ended {
-		g.members.drop(key[len(prefix):])
+		g.members.Drop(key[len(prefix):])
 	}
-	g.byLease.dropAll(ended)
+	g.byLease.DropAll(ended)
 }
 
 // JoinGroup makes an instance one of its component, for as long as it holds the
@@ -96,31 +90,31 @@ func (c JoinGroup) Validate() error {
 	if err := validLeaseName(c.Lease); err != nil {
 		return err
 	}
-	return within("metadata", c.Metadata, 0, maxMetadata)
+	return valid.Length("metadata", c.Metadata, 0, maxMetadata)
 }
 
 // validGroupMember accepts components of DNS kind, and IDs that stand in a URL's
 // path as they are.
 func validGroupMember(component, id string) error {
 	if err := validLeaseName(component); err != nil {
-		return invalid("component: %w", err)
+		return fmt.Errorf("component: %w", err)
 	}
-	return validID("member ID", id)
+	return valid.ID("member ID", id)
 }
 
-func applyJoinGroup(t *txn, c JoinGroup) Result {
+func applyJoinGroup(t Txn, c JoinGroup) entry.Result {
 	if res := t.holds(guard{c.Lease, c.Token}); res != nil {
 		return *res
 	}
-	old, known := t.groups.members.get(pathKey(c.Component, c.ID))
+	old, known := t.groups.members.Get(pathKey(c.Component, c.ID))
 	switch {
 	case known && old.Lease != c.Lease:
-		return refuse(Conflict, "%s is a member of %s by lease %s already", c.ID, c.Component, old.Lease)
-	case !known && t.groups.members.size() >= MaxGroupMembers:
-		return refuse(TableFull, "the groups have %d members, which is the most; have one leave", MaxGroupMembers)
+		return entry.Refuse(entry.Conflict, "%s is a member of %s by lease %s already", c.ID, c.Component, old.Lease)
+	case !known && t.groups.members.Size() >= MaxGroupMembers:
+		return entry.Refuse(entry.TableFull, "the groups have %d members, which is the most; have one leave", MaxGroupMembers)
 	}
 	t.groups.put(GroupMember(c))
-	return done()
+	return entry.Done()
 }
 
 // LeaveGroup takes an instance out of its component. The same again is a success.
@@ -139,26 +133,24 @@ func (c LeaveGroup) Validate() error {
 	return validLeaseName(c.Lease)
 }
 
-func applyLeaveGroup(t *txn, c LeaveGroup) Result {
-	m, known := t.groups.members.get(pathKey(c.Component, c.ID))
+func applyLeaveGroup(t Txn, c LeaveGroup) entry.Result {
+	m, known := t.groups.members.Get(pathKey(c.Component, c.ID))
 	if !known {
-		return done()
+		return entry.Done()
 	}
 	if m.Lease != c.Lease || m.Token != c.Token {
-		return refuse(Conflict, "%s is a member of %s by lease %s and token %v", c.ID, c.Component, m.Lease, m.Token)
+		return entry.Refuse(entry.Conflict, "%s is a member of %s by lease %s and token %v", c.ID, c.Component, m.Lease, m.Token)
 	}
 	t.groups.drop(c.Component, c.ID)
-	return done()
+	return entry.Done()
 }
 
-// SameGroups says that no group has changed since an earlier view. It may fail to say so
-// of views before and after a snapshot.
-func (v View) SameGroups(earlier View) bool {
-	return v.d.groups.members.tree == earlier.d.groups.members.tree
-}
+// SameGroups says that no group has changed between two states. It may fail to say so of
+// states before and after a snapshot.
+func SameGroups(a, b *Tables) bool { return a.groups.members.Same(b.groups.members) }
 
 // Group returns the members of a component that are there, in the order of their
 // IDs.
-func (v View) Group(component string) []GroupMember {
-	return values(v.d.groups.members.under(pathKey(component, "")))
+func (s *Tables) Group(component string) []GroupMember {
+	return table.List(s.groups.members.Under(pathKey(component, "")))
 }

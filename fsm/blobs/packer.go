@@ -1,14 +1,22 @@
-package fsm
+package blobs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
 )
 
-// MaxDocument is the greatest document before compression (docs/design.md#log).
-const MaxDocument = 8 << 20
+// Bounds of a document (docs/design.md#log).
+const (
+	// MaxDocument is the greatest document before compression.
+	MaxDocument = 8 << 20
+	// MaxBlob is the greatest compressed document.
+	MaxBlob = 2 << 20
+)
 
 // Packed is a document on its way into the state: compressed by the peer that
 // received it. It travels with the command that first refers to it, and is
@@ -33,17 +41,17 @@ func (p Packed) IsZero() bool { return p.Hash.IsZero() && len(p.Data) == 0 }
 // zstdMagic begins every zstd frame.
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// validate does not decompress: the reader of the document finds a fault.
-func (p Packed) validate() error {
+// Validate does not decompress: the reader of the document finds a fault.
+func (p Packed) Validate() error {
 	switch {
 	case p.IsZero():
 		return nil
 	case p.Hash.IsZero():
-		return invalid("no hash of the document")
+		return errors.New("no hash of the document")
 	case len(p.Data) > MaxBlob:
-		return invalid("the document has %d bytes compressed, more than %d", len(p.Data), MaxBlob)
+		return fmt.Errorf("the document has %d bytes compressed, more than %d", len(p.Data), MaxBlob)
 	case !bytes.HasPrefix(p.Data, zstdMagic):
-		return invalid("the document is not a zstd frame")
+		return errors.New("the document is not a zstd frame")
 	}
 	return nil
 }
@@ -101,12 +109,12 @@ func newDecoder(parallel int) (*zstd.Decoder, error) {
 // *Error with code Invalid.
 func (p *Packer) Pack(document []byte) (Packed, error) {
 	if n := len(document); n == 0 || n > MaxDocument {
-		return Packed{}, &Error{Code: Invalid, Message: fmt.Sprintf("the document has %d bytes, allowed are 1 to %d", n, MaxDocument)}
+		return Packed{}, &entry.Error{Code: entry.Invalid, Message: fmt.Sprintf("the document has %d bytes, allowed are 1 to %d", n, MaxDocument)}
 	}
 	// Introspection data shrinks to a sixth; what does not grows the buffer.
 	out := Packed{Hash: HashOf(document), Data: p.enc.EncodeAll(document, make([]byte, 0, len(document)/4+64))}
-	if err := out.validate(); err != nil {
-		return Packed{}, &Error{Code: Invalid, Message: err.Error()}
+	if err := out.Validate(); err != nil {
+		return Packed{}, &entry.Error{Code: entry.Invalid, Message: err.Error()}
 	}
 	return out, nil
 }

@@ -1,9 +1,10 @@
-package fsm
+package entry
 
 import (
 	"errors"
 	"fmt"
 
+	"github.com/trivet-ha/trivet/fsm/codec"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -77,7 +78,7 @@ func (r Result) Decode(v any) error {
 	if len(r.Value) == 0 {
 		return errors.New("the result carries no value")
 	}
-	if err := unmarshal(r.Value, v); err != nil {
+	if err := codec.Unmarshal(r.Value, v); err != nil {
 		return fmt.Errorf("decode result: %w", err)
 	}
 	return nil
@@ -100,13 +101,13 @@ func (e *Error) Error() string {
 // Unwrap returns the code, so that errors.Is finds it.
 func (e *Error) Unwrap() error { return e.Code }
 
-// refuse is the one way for a command to fail.
-func refuse(c Code, format string, args ...any) Result {
+// Refuse is the one way for a command to fail.
+func Refuse(c Code, format string, args ...any) Result {
 	return Result{Code: c, Message: fmt.Sprintf(format, args...)}
 }
 
-// done is a success without an answer of its own.
-func done() Result { return Result{} }
+// Done is a success without an answer of its own.
+func Done() Result { return Result{} }
 
-// answer is a success that carries v.
-func answer(v any) Result { return Result{Value: marshal(v)} }
+// Answer is a success that carries v.
+func Answer(v any) Result { return Result{Value: codec.Marshal(v)} }

@@ -1,21 +1,15 @@
-package fsm
+package leases
 
 import (
+	"errors"
+	"fmt"
 	"iter"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
-
-var valueDomain = domain{
-	verbs: []row{
-		verb(121, "put value", applyPutValue).from(2),
-		verb(122, "delete value", applyDeleteValue).from(2),
-	},
-	sections: []section{
-		many('V', "values", func(d *data) table[Value] { return d.values.byKey }, func(d *data, v Value) { d.values.put(v) }).shown(shownValues),
-	},
-	check: checkValues,
-}
 
 // Bounds of values.
 const (
@@ -45,31 +39,31 @@ type Value struct {
 
 // valueStore holds the values and counts their bytes.
 type valueStore struct {
-	byKey table[Value]
+	byKey table.Of[Value]
 	bytes int
 }
 
-func newValueStore() valueStore { return valueStore{byKey: newTable[Value]()} }
+func newValueStore() valueStore { return valueStore{byKey: table.New[Value]()} }
 
 func (s *valueStore) put(v Value) {
 	s.drop(v.Key)
-	s.byKey.put([]byte(v.Key), v)
+	s.byKey.Put([]byte(v.Key), v)
 	s.bytes += len(v.Data)
 }
 
 func (s *valueStore) drop(key string) {
-	if old, ok := s.byKey.get([]byte(key)); ok {
-		s.byKey.drop([]byte(key))
+	if old, ok := s.byKey.Get([]byte(key)); ok {
+		s.byKey.Drop([]byte(key))
 		s.bytes -= len(old.Data)
 	}
 }
 
 // renumber gives the values that were written after a token another version.
 func (s *valueStore) renumber(after, version fencing.Token) {
-	for key, v := range s.byKey.all() {
+	for key, v := range s.byKey.All() {
 		if v.Version > after {
 			v.Version = version
-			s.byKey.put(key, v)
+			s.byKey.Put(key, v)
 		}
 	}
 }
@@ -88,13 +82,13 @@ type Condition struct {
 func (c Condition) validate() error {
 	switch {
 	case c.Lease == "" && !c.Compare:
-		return invalid("a write names the lease it is made under, or the version it replaces")
+		return errors.New("a write names the lease it is made under, or the version it replaces")
 	case c.Lease == "" && c.Token != 0:
-		return invalid("token %v belongs to no lease", c.Token)
+		return fmt.Errorf("token %v belongs to no lease", c.Token)
 	case c.Lease != "" && c.Token.IsZero():
-		return invalid("lease %s without its token", c.Lease)
+		return fmt.Errorf("lease %s without its token", c.Lease)
 	case !c.Compare && c.Version != 0:
-		return invalid("version %v is not compared", c.Version)
+		return fmt.Errorf("version %v is not compared", c.Version)
 	case c.Lease != "":
 		return validLeaseName(c.Lease)
 	}
@@ -102,7 +96,7 @@ func (c Condition) validate() error {
 }
 
 // fails returns nil if the condition holds for a value, and else why not.
-func (t *txn) fails(c Condition, key string) *Result {
+func (t Txn) fails(c Condition, key string) *entry.Result {
 	if c.Lease != "" {
 		if res := t.holds(guard{c.Lease, c.Token}); res != nil {
 			return res
@@ -111,16 +105,16 @@ func (t *txn) fails(c Condition, key string) *Result {
 	if !c.Compare {
 		return nil
 	}
-	v, known := t.values.byKey.get([]byte(key))
+	v, known := t.values.byKey.Get([]byte(key))
 	if v.Version == c.Version {
 		return nil
 	}
-	res := refuse(Fenced, "%s has version %v, not %v", key, v.Version, c.Version)
+	res := entry.Refuse(entry.Fenced, "%s has version %v, not %v", key, v.Version, c.Version)
 	switch {
 	case !known:
-		res = refuse(Fenced, "%s does not exist", key)
+		res = entry.Refuse(entry.Fenced, "%s does not exist", key)
 	case c.Version == 0:
-		res = refuse(Fenced, "%s exists with version %v", key, v.Version)
+		res = entry.Refuse(entry.Fenced, "%s exists with version %v", key, v.Version)
 	}
 	return &res
 }
@@ -138,36 +132,36 @@ func (c PutValue) Validate() error {
 		return err
 	}
 	if len(c.Data) > MaxValue {
-		return invalid("value %s has %d bytes, allowed are %d", c.Key, len(c.Data), MaxValue)
+		return fmt.Errorf("value %s has %d bytes, allowed are %d", c.Key, len(c.Data), MaxValue)
 	}
 	return c.If.validate()
 }
 
 // validValueKey accepts what stands in one segment of a URL's path as it is.
 func validValueKey(key string) error {
-	if err := within("key", key, 1, maxValueKey); err != nil {
+	if err := valid.Length("key", key, 1, maxValueKey); err != nil {
 		return err
 	}
-	return only("key", key, func(b byte) bool {
+	return valid.Chars("key", key, func(b byte) bool {
 		return isAlnum(b) || 'A' <= b && b <= 'Z' || b == '-' || b == '.' || b == '_' || b == ':'
 	})
 }
 
-func applyPutValue(t *txn, c PutValue) Result {
+func applyPutValue(t Txn, c PutValue) entry.Result {
 	if res := t.fails(c.If, c.Key); res != nil {
 		return *res
 	}
-	old, known := t.values.byKey.get([]byte(c.Key))
+	old, known := t.values.byKey.Get([]byte(c.Key))
 	switch {
-	case !known && t.values.byKey.size() >= MaxValues:
-		return refuse(TableFull, "%d values exist, which is the most; delete one", MaxValues)
+	case !known && t.values.byKey.Size() >= MaxValues:
+		return entry.Refuse(entry.TableFull, "%d values exist, which is the most; delete one", MaxValues)
 	case t.values.bytes-len(old.Data)+len(c.Data) > MaxValueBytes:
-		return refuse(TableFull, "the values would have more than %d bytes together; delete one", MaxValueBytes)
+		return entry.Refuse(entry.TableFull, "the values would have more than %d bytes together; delete one", MaxValueBytes)
 	}
-	v := Value{Key: c.Key, Data: c.Data, Version: t.token, Lease: c.If.Lease, Token: c.If.Token}
+	v := Value{Key: c.Key, Data: c.Data, Version: t.Token, Lease: c.If.Lease, Token: c.If.Token}
 	t.values.put(v)
 	v.Data = nil
-	return answer(v)
+	return entry.Answer(v)
 }
 
 // DeleteValue removes a value.
@@ -184,26 +178,40 @@ func (c DeleteValue) Validate() error {
 	return c.If.validate()
 }
 
-func applyDeleteValue(t *txn, c DeleteValue) Result {
+func applyDeleteValue(t Txn, c DeleteValue) entry.Result {
 	if res := t.fails(c.If, c.Key); res != nil {
 		return *res
 	}
-	if !t.values.byKey.has([]byte(c.Key)) {
-		return refuse(NotFound, "%s does not exist", c.Key)
+	if !t.values.byKey.Has([]byte(c.Key)) {
+		return entry.Refuse(entry.NotFound, "%s does not exist", c.Key)
 	}
 	t.values.drop(c.Key)
-	return done()
+	return entry.Done()
 }
 
 // Value returns a value by its key.
-func (v View) Value(key string) (Value, bool) { return v.d.values.byKey.get([]byte(key)) }
+func (s *Tables) Value(key string) (Value, bool) { return s.values.byKey.Get([]byte(key)) }
 
 // Values iterates in order over the values whose keys begin with prefix.
-func (v View) Values(prefix string) iter.Seq[Value] {
-	return keyless(v.d.values.byKey.under([]byte(prefix)))
+func (s *Tables) Values(prefix string) iter.Seq[Value] {
+	return table.Values(s.values.byKey.Under([]byte(prefix)))
 }
 
 // ValuesAfter is Values for those whose keys come after another key.
-func (v View) ValuesAfter(prefix, after string) iter.Seq[Value] {
-	return keyless(v.d.values.byKey.underFrom([]byte(prefix), justAfter(after)))
+func (s *Tables) ValuesAfter(prefix, after string) iter.Seq[Value] {
+	return table.Values(s.values.byKey.UnderFrom([]byte(prefix), table.JustAfter(after)))
+}
+
+// dumpedValue leaves out what others keep here: it is theirs to show.
+type dumpedValue struct {
+	Key     string        `json:"key"`
+	Version fencing.Token `json:"version"`
+	Lease   string        `json:"lease,omitempty"`
+	Bytes   int           `json:"bytes"`
+}
+
+func shownValues(t Txn) any {
+	return table.Map(t.values.byKey, func(value Value) dumpedValue {
+		return dumpedValue{Key: value.Key, Version: value.Version, Lease: value.Lease, Bytes: len(value.Data)}
+	})
 }

@@ -1,0 +1,88 @@
+package fsm
+
+import (
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
+
+var eventDomain = domain{
+	Verbs: []entry.Verb[*txn]{
+		entry.NewVerb(125, "report events", applyReportEvents).From(2),
+	},
+	Sections: []entry.Section[*txn]{{
+		Tag: 'E', Name: "events",
+		Each: func(d *txn) iter.Seq[any] { return d.shared.Events.Written() },
+		Load: func(d *txn, record []byte) error { return d.shared.Events.Load(record) },
+		Show: shownEvents,
+	}},
+	Check: func(d *txn, p *valid.Problems) {
+		d.shared.Events.Check(p, eventring.ID{Incarnation: d.shared.Cluster.Incarnation, Index: d.shared.Position.Index, Seq: math.MaxUint32})
+	},
+}
+
+// MaxEventReports is how many events one entry may report.
+const MaxEventReports = 64
+
+// ReportEvents records events that no command causes: what a peer sees on its host
+// and what its API was asked. It needs a session; the events are of its peer. The
+// proposer bounds how many there are: see package events.
+type ReportEvents struct {
+	Reports []eventring.Report `cbor:"1,keyasint"` // 1 to MaxEventReports
+}
+
+// Validate implements Command.
+func (c ReportEvents) Validate() error {
+	if n := len(c.Reports); n < 1 || n > MaxEventReports {
+		return fmt.Errorf("%d events are reported, allowed are 1 to %d", n, MaxEventReports)
+	}
+	for _, r := range c.Reports {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func applyReportEvents(t *txn, c ReportEvents) Result {
+	s, ok := t.peers.sessions.Get(table.TokenKey(t.Header.Session))
+	if !ok {
+		return entry.Refuse(SessionEnded, "a report needs a live session, %v is none", t.Header.Session)
+	}
+	for _, r := range c.Reports {
+		t.Record(eventring.Event{
+			Topic: r.Topic, Action: r.Action, Millis: r.Millis, Peer: t.nameOf(s.Peer), Node: r.Node, Text: r.Text, Fields: r.Fields,
+		})
+	}
+	return entry.Done()
+}
+
+// dumpedEvents shows of the ring how much it holds, and its newest events.
+type dumpedEvents struct {
+	Count     int               `json:"count"`
+	Bytes     int               `json:"bytes"`
+	Forgotten string            `json:"newest_dropped,omitempty"`
+	Newest    []eventring.Event `json:"newest"` // newest first, at most dumpedNewest
+}
+
+const dumpedNewest = 100
+
+func shownEvents(t *txn) any {
+	var out dumpedEvents
+	out.Count, out.Bytes = t.Events.Size()
+	if id := t.Events.Forgotten(); !id.IsZero() {
+		out.Forgotten = id.String()
+	}
+	for e := range t.Events.Newest() {
+		if len(out.Newest) == dumpedNewest {
+			break
+		}
+		out.Newest = append(out.Newest, e.Decode())
+	}
+	return out
+}

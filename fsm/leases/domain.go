@@ -1,0 +1,68 @@
+// Package leases holds what the cluster lends to other programs, and what these keep and
+// form under it: leases, values, and groups of those who hold a lease.
+//
+// The commands: [Grant], [Renew], [Release], [Delete] and [Steps] of leases, [PutValue] and
+// [DeleteValue], [JoinGroup] and [LeaveGroup].
+package leases
+
+import (
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
+
+// Domain is all that the log, snapshots, Check and deadlines know of leases, values
+// and groups.
+var Domain = entry.Domain[Txn]{
+	Verbs: []entry.Verb[Txn]{
+		entry.NewVerb(50, "grant lease", applyGrant),
+		entry.NewVerb(51, "renew lease", applyRenew),
+		entry.NewVerb(52, "release lease", applyRelease),
+		entry.NewVerb(53, "delete lease", applyDelete),
+		entry.NewVerb(120, "step leases", applySteps).From(2),
+		entry.NewVerb(121, "put value", applyPutValue).From(2),
+		entry.NewVerb(122, "delete value", applyDeleteValue).From(2),
+		entry.NewVerb(123, "join group", applyJoinGroup).From(2),
+		entry.NewVerb(124, "leave group", applyLeaveGroup).From(2),
+	},
+	Sections: []entry.Section[Txn]{
+		entry.Many('e', "leases", func(t Txn) table.Of[Lease] { return t.leases }, loadLease),
+		entry.Many('V', "values", func(t Txn) table.Of[Value] { return t.values.byKey }, func(t Txn, v Value) { t.values.put(v) }).Shown(shownValues),
+		entry.Many('g', "groups", func(t Txn) table.Of[GroupMember] { return t.groups.members }, func(t Txn, m GroupMember) { t.groups.put(m) }),
+	},
+	Check: func(t Txn, p *valid.Problems) {
+		checkLeases(t, p)
+		checkValues(t, p)
+		checkGroups(t, p)
+	},
+	Ends: []entry.Ending[Txn]{
+		{Class: dueLease, End: func(t Txn, id []byte) { t.endLease(string(id)) }, Due: func(t Txn, expect entry.Expectation) {
+			for key, l := range t.leases.All() {
+				if l.Holder != "" {
+					expect(l.Expires, key)
+				}
+			}
+		}},
+	},
+}
+
+// dueLease is the class of the deadlines that end a lease.
+const dueLease entry.Class = 'l'
+
+// Tables are what the cluster lends, and what holders keep and form under it.
+type Tables struct {
+	leases table.Of[Lease] // by name
+	values valueStore
+	groups groups
+}
+
+// New returns the tables before the first entry.
+func New() Tables {
+	return Tables{leases: table.New[Lease](), values: newValueStore(), groups: newGroups()}
+}
+
+// Txn is one entry at work on the tables of leases.
+type Txn struct {
+	*entry.Txn
+	*Tables
+}

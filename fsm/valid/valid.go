@@ -1,0 +1,146 @@
+// Package valid checks what may go into the log, and collects what contradicts itself in
+// the state.
+//
+// What it accepts is part of the format: a looser rule needs a new kind of entry
+// (fsm/DESIGN.md).
+package valid
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// Bounds of what names a peer.
+const (
+	maxID = 64
+	// MaxAddress is the greatest length of an address, in bytes.
+	MaxAddress = 260
+)
+
+// Length checks the length of a text in bytes.
+func Length(what, text string, least, most int) error {
+	if len(text) < least || len(text) > most {
+		return fmt.Errorf("%s has %d bytes, allowed are %d to %d", what, len(text), least, most)
+	}
+	return nil
+}
+
+// Chars checks that a text consists of the given class of characters.
+func Chars(what, text string, allowed func(byte) bool) error {
+	for i := range len(text) {
+		if !allowed(text[i]) {
+			return fmt.Errorf("%s %q has a character that is not allowed", what, text)
+		}
+	}
+	return nil
+}
+
+// ID accepts what may stand in a certificate, a path and a URL.
+func ID(what, id string) error {
+	if err := Length(what, id, 1, maxID); err != nil {
+		return err
+	}
+	return Chars(what, id, func(b byte) bool {
+		return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '_' || b == '.'
+	})
+}
+
+// Address accepts host:port and nothing. Whether the host exists is not
+// for a state machine to ask.
+func Address(address string) error {
+	if address == "" {
+		return nil
+	}
+	i := strings.LastIndexByte(address, ':')
+	port, err := strconv.ParseUint(address[i+1:], 10, 16)
+	if i < 0 || err != nil || port == 0 || len(address) > MaxAddress || strings.ContainsAny(address, " /@") {
+		return fmt.Errorf("address %q is not host:port", address)
+	}
+	return nil
+}
+
+// Text checks a foreign text. CBOR holds UTF-8 alone, and a NUL would end a
+// part of a key.
+func Text(what, text string, least, most int) error {
+	if !utf8.ValidString(text) {
+		return fmt.Errorf("%s is not UTF-8", what)
+	}
+	for i := range len(text) {
+		if text[i] == 0 {
+			return fmt.Errorf("%s has a NUL", what)
+		}
+	}
+	return Length(what, text, least, most)
+}
+
+// Millis accepts a wall clock in Unix milliseconds, and 0 for none.
+func Millis(millis int64) error {
+	if millis < 0 {
+		return errors.New("a wall clock before 1970")
+	}
+	return nil
+}
+
+// MAC reports whether s is six bytes in lower case with colons.
+func MAC(s string) bool {
+	if len(s) != 17 {
+		return false
+	}
+	for i := range len(s) {
+		if i%3 == 2 && s[i] != ':' || i%3 != 2 && !isHex(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func isHex(b byte) bool { return '0' <= b && b <= '9' || 'a' <= b && b <= 'f' }
+
+// IPChar reports whether a byte may stand in an IP address in lower case.
+func IPChar(b byte) bool { return isHex(b) || b == '.' || b == ':' }
+
+// Node accepts a UUID as Ironic writes it, so that a node has one name.
+func Node(node string) error {
+	if id, err := uuid.Parse(node); err != nil || id.String() != node {
+		return fmt.Errorf("node %q is not a UUID in lower case", node)
+	}
+	return nil
+}
+
+// maxProblems bounds how many contradictions Check names.
+const maxProblems = 20
+
+// Problems collects contradictions.
+type Problems struct {
+	list []error
+	more int
+}
+
+// Addf notes a contradiction.
+func (p *Problems) Addf(format string, args ...any) {
+	if len(p.list) == maxProblems {
+		p.more++
+		return
+	}
+	p.list = append(p.list, fmt.Errorf(format, args...))
+}
+
+// Want notes a problem unless ok.
+func (p *Problems) Want(ok bool, format string, args ...any) {
+	if !ok {
+		p.Addf(format, args...)
+	}
+}
+
+// Err returns all that was noted as one error, nil if nothing was.
+func (p *Problems) Err() error {
+	if p.more > 0 {
+		p.list = append(p.list, fmt.Errorf("and %d more", p.more))
+	}
+	return errors.Join(p.list...)
+}
