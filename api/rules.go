@@ -9,7 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/rules"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
@@ -21,15 +21,15 @@ const MaxRuleBody = 1 << 20
 
 // RuleReader knows the rules.
 type RuleReader interface {
-	Rules(ctx context.Context, r inspector.Reading) ([]fsm.Rule, error)
-	Rule(ctx context.Context, id string, r inspector.Reading) (fsm.Rule, error)
+	Rules(ctx context.Context, r inspector.Reading) ([]ruleset.Rule, error)
+	Rule(ctx context.Context, id string, r inspector.Reading) (ruleset.Rule, error)
 }
 
 // RuleWriter changes the rules.
 type RuleWriter interface {
 	// CreateRule takes a body that package rules has checked, and mints a UUID if
 	// it is given none.
-	CreateRule(ctx context.Context, id string, body []byte) (fsm.Rule, error)
+	CreateRule(ctx context.Context, id string, body []byte) (ruleset.Rule, error)
 	DeleteRule(ctx context.Context, id string) error
 	DeleteRules(ctx context.Context) error
 }
@@ -132,7 +132,7 @@ func (a rulesAPI) deleteRules(c echo.Context) error {
 // changed.
 var plainType = []string{"text/plain; charset=utf-8"}
 
-func replyRule(c echo.Context, status int, rule fsm.Rule) error {
+func replyRule(c echo.Context, status int, rule ruleset.Rule) error {
 	shown, err := decodeRule(rule, prefixOf(c.Request()))
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ type shownRule struct {
 	UUID        string          `json:"uuid"`
 }
 
-func decodeRule(rule fsm.Rule, prefix string) (shown shownRule, err error) {
+func decodeRule(rule ruleset.Rule, prefix string) (shown shownRule, err error) {
 	if err := json.Unmarshal(rule.Body, &shown); err != nil {
 		return shown, fmt.Errorf("rule %s: %w", rule.UUID, err)
 	}

@@ -13,23 +13,26 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
 // anyRule is a body that creates a rule, and that everything else takes, too.
 const anyRule = `{"actions":[{"action":"fail","message":"boom"}]}`
 
-func (f *fake) Rules(context.Context, inspector.Reading) ([]fsm.Rule, error) { return nil, f.asked("") }
-
-func (f *fake) Rule(_ context.Context, id string, _ inspector.Reading) (fsm.Rule, error) {
-	return fsm.Rule{UUID: id, Body: []byte(anyRule[:len(anyRule)-1] + `,"conditions":[],"description":null,"scope":null}`)}, f.asked(id)
+func (f *fake) Rules(context.Context, inspector.Reading) ([]ruleset.Rule, error) {
+	return nil, f.asked("")
 }
 
-func (f *fake) CreateRule(_ context.Context, id string, body []byte) (fsm.Rule, error) {
+func (f *fake) Rule(_ context.Context, id string, _ inspector.Reading) (ruleset.Rule, error) {
+	return ruleset.Rule{UUID: id, Body: []byte(anyRule[:len(anyRule)-1] + `,"conditions":[],"description":null,"scope":null}`)}, f.asked(id)
+}
+
+func (f *fake) CreateRule(_ context.Context, id string, body []byte) (ruleset.Rule, error) {
 	if id == "" {
 		id = uuid.NewString()
 	}
-	return fsm.Rule{UUID: id, Body: body}, f.asked(id)
+	return ruleset.Rule{UUID: id, Body: body}, f.asked(id)
 }
 
 func (f *fake) DeleteRule(_ context.Context, id string) error { return f.asked(id) }
@@ -39,10 +42,10 @@ func (f *fake) DeleteRules(context.Context) error { return f.asked("") }
 // fakeRules is a fake that keeps rules as the state does.
 type fakeRules struct {
 	*fake
-	rules []fsm.Rule
+	rules []ruleset.Rule
 }
 
-func (b *fakeRules) Rules(context.Context, inspector.Reading) ([]fsm.Rule, error) {
+func (b *fakeRules) Rules(context.Context, inspector.Reading) ([]ruleset.Rule, error) {
 	return b.rules, nil
 }
 
@@ -55,16 +58,16 @@ func (b *fakeRules) at(id string) int {
 	return -1
 }
 
-func (b *fakeRules) Rule(_ context.Context, id string, _ inspector.Reading) (fsm.Rule, error) {
+func (b *fakeRules) Rule(_ context.Context, id string, _ inspector.Reading) (ruleset.Rule, error) {
 	if i := b.at(id); i >= 0 {
 		return b.rules[i], nil
 	}
-	return fsm.Rule{}, refuse(http.StatusNotFound, "Rule %s was not found", id)
+	return ruleset.Rule{}, refuse(http.StatusNotFound, "Rule %s was not found", id)
 }
 
-func (b *fakeRules) CreateRule(ctx context.Context, id string, body []byte) (fsm.Rule, error) {
+func (b *fakeRules) CreateRule(ctx context.Context, id string, body []byte) (ruleset.Rule, error) {
 	if b.at(id) >= 0 {
-		return fsm.Rule{}, &fsm.Error{Code: fsm.Conflict, Message: fmt.Sprintf("Rule with UUID %s already exists", id)}
+		return ruleset.Rule{}, &fsm.Error{Code: fsm.Conflict, Message: fmt.Sprintf("Rule with UUID %s already exists", id)}
 	}
 	r, err := b.fake.CreateRule(ctx, id, body)
 	b.rules = append(b.rules, r)

@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -130,7 +131,7 @@ func TestAMachineInRemediationIsNotSwitched(t *testing.T) {
 		t.Errorf("a dry run is not told: %+v", f)
 	}
 	res, err := peer.core.Store.Propose(t.Context(), fsm.Header{Token: peer.core.Runner.Token()},
-		fsm.BeginRemediation{Cluster: "prod", Node: "w1", UID: "u1", BootID: "b1", Reason: "silent", Millis: 1})
+		kubestate.BeginRemediation{Cluster: "prod", Node: "w1", UID: "u1", BootID: "b1", Reason: "silent", Millis: 1})
 	if err == nil {
 		err = res.Err()
 	}

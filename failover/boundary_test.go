@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // deedsOf returns what a leader does, deed by deed, from the intent until the kube
@@ -18,7 +19,7 @@ func deedsOf(t *testing.T, happens func(w *world)) (deeds []string) {
 		h := w.lead("h1", safe(), 0, 0)
 		w.pass(time.Minute)
 		happens(w)
-		w.until("it has recovered", 10*time.Minute, func() bool { return w.state("n1") == fsm.RemRecovered })
+		w.until("it has recovered", 10*time.Minute, func() bool { return w.state("n1") == kubestate.RemRecovered })
 		h.leave()
 		deeds = h.deeds
 	})
@@ -115,7 +116,7 @@ func (w *world) crosses(at int, how stop, happens func(w *world)) {
 	happens(w)
 	// One deed fewer than in the run that counted them is possible, when two timers end
 	// at the same moment: then the leader ends after its last deed.
-	w.until("the first leader met its fate", 10*time.Minute, func() bool { return first.killed() || w.state("n1") == fsm.RemRecovered })
+	w.until("the first leader met its fate", 10*time.Minute, func() bool { return first.killed() || w.state("n1") == kubestate.RemRecovered })
 	if !first.killed() {
 		first.end()
 	}
@@ -139,7 +140,7 @@ func (w *world) crosses(at int, how stop, happens func(w *world)) {
 	attempts := 0
 	for _, m := range all {
 		attempts += m.Attempts
-		if m.State != fsm.RemRecovered {
+		if m.State != kubestate.RemRecovered {
 			w.t.Errorf("it ended %v\n%s", m.State, w.story())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -63,18 +64,18 @@ func (s *clusterController) mend(ctx context.Context, name string) error {
 // a remediation that was cancelled before the machine was off never had any.
 func (s *clusterController) needless(v fsm.View, n Node) bool {
 	m, known := s.marker(v, n)
-	if known && m.State == fsm.RemCancelled && !m.WasOff {
+	if known && m.State == kubestate.RemCancelled && !m.WasOff {
 		return true
 	}
-	if n.Ready != fsm.KubeTrue || !s.judge.Returned(n.UID) {
+	if n.Ready != kubestate.ReadyTrue || !s.judge.Returned(n.UID) {
 		return false
 	}
-	return !known || m.State == fsm.RemCancelled || n.BootID != m.BootID
+	return !known || m.State == kubestate.RemCancelled || n.BootID != m.BootID
 }
 
 // marker returns the remediation that set the marks of a Node: the one that its
 // cordon names, else the newest that is known of it.
-func (s *clusterController) marker(v fsm.View, n Node) (fsm.Remediation, bool) {
+func (s *clusterController) marker(v fsm.View, n Node) (kubestate.Remediation, bool) {
 	for _, t := range n.Taints {
 		if t.Key != TaintCordon {
 			continue
@@ -90,5 +91,5 @@ func (s *clusterController) marker(v fsm.View, n Node) (fsm.Remediation, bool) {
 			return m, true
 		}
 	}
-	return fsm.Remediation{}, false
+	return kubestate.Remediation{}, false
 }

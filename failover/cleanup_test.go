@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // put puts taints on a Node, as somebody did.
@@ -39,7 +39,7 @@ func TestSweepTakesWhatIsLeft(t *testing.T) {
 			inWorld(t, 5, 5, func(w *world) {
 				w.put("n1", row.marks...)
 				if row.down {
-					w.with(func() { w.pcs["n1"].powerOff(); w.nodes["n1"].Ready = fsm.KubeUnknown })
+					w.with(func() { w.pcs["n1"].powerOff(); w.nodes["n1"].Ready = kubestate.ReadyUnknown })
 				}
 				s := safe()
 				s.Mode, s.Guard.MinHealthy = ModeSafe, Percent(100) // nothing is begun here
@@ -60,10 +60,10 @@ func TestSweepAfterACancelThatWasCutShort(t *testing.T) {
 		w.pass(time.Minute)
 		w.fault("n1", deviceHangs)
 		w.cut(true, "n1")
-		w.comesTo("n1", fsm.RemFencing)
+		w.comesTo("n1", kubestate.RemFencing)
 		w.after("to cancelled", h.end)
 		w.cut(false, "n1")
-		w.comesTo("n1", fsm.RemCancelled)
+		w.comesTo("n1", kubestate.RemCancelled)
 		h.leave()
 		if len(w.taints("n1")) == 0 {
 			t.Fatal("it took the cordon away in spite of its end")
@@ -80,9 +80,9 @@ func TestSweepAfterAnOperatorsCancel(t *testing.T) {
 		w.pass(time.Minute)
 		w.with(func() { w.trouble.forbidden = "delete pod" })
 		w.cutPower("n1")
-		w.comesTo("n1", fsm.RemStuck)
-		w.ledger.must(fsm.PauseFailover{Paused: true})
-		w.ledger.must(fsm.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: fsm.RemCancelled, By: "me"})
+		w.comesTo("n1", kubestate.RemStuck)
+		w.ledger.must(kubestate.PauseFailover{Paused: true})
+		w.ledger.must(kubestate.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: kubestate.RemCancelled, By: "me"})
 		w.pass(2 * time.Minute)
 		if len(w.taints("n1")) != 2 {
 			t.Errorf("a machine that is off lost its marks: %v", w.taints("n1"))

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // Errors of a Cluster, wrapped with what was asked. Any other error means that the
@@ -44,7 +44,7 @@ type Node struct {
 	Name, UID       string
 	BootID          string
 	ResourceVersion string
-	Ready           fsm.KubeReady // of the condition Ready; one that is missing is Unknown
+	Ready           kubestate.Ready // of the condition Ready; one that is missing is Unknown
 	ControlPlane    bool
 	Unschedulable   bool
 	Kubelet         string // host:port, "" if the Node does not say

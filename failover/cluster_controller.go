@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -176,9 +177,9 @@ func (s *clusterController) begin(ctx context.Context, d Verdict) {
 		s.refuse(d.Node.UID, err.Error())
 		return
 	}
-	err = s.record(ctx, fsm.BeginRemediation{
-		Cluster: s.cluster.Name(), Node: d.Node.Name, UID: d.Node.UID, BootID: d.Node.BootID, ControlPlane: d.Node.ControlPlane, SystemUUID: fsm.SystemUUID(now.SystemUUID),
-		Peer: s.o.Peer, Reason: fsm.FailoverReason(strings.Join(d.Why, "; ")), Millis: s.o.Wall().UnixMilli(),
+	err = s.record(ctx, kubestate.BeginRemediation{
+		Cluster: s.cluster.Name(), Node: d.Node.Name, UID: d.Node.UID, BootID: d.Node.BootID, ControlPlane: d.Node.ControlPlane, SystemUUID: kubestate.SystemUUID(now.SystemUUID),
+		Peer: s.o.Peer, Reason: kubestate.Reason(strings.Join(d.Why, "; ")), Millis: s.o.Wall().UnixMilli(),
 	})
 	if err != nil {
 		s.refuse(d.Node.UID, err.Error())
@@ -191,7 +192,7 @@ func (s *clusterController) begin(ctx context.Context, d Verdict) {
 // confirm reads the Node and its Lease from the storage, and fails with why the signs
 // against it do not hold: a watch that stands still must not make a dead machine of
 // one that is well.
-func (s *clusterController) confirm(ctx context.Context, n fsm.KubeNode) (now Node, err error) {
+func (s *clusterController) confirm(ctx context.Context, n kubestate.Node) (now Node, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(askLimit, s.settings().Remedy.Timeout))
 	defer cancel()
 	now, err = s.cluster.Node(ctx, n.Name)
@@ -209,8 +210,8 @@ func (s *clusterController) confirm(ctx context.Context, n fsm.KubeNode) (now No
 }
 
 // bearable returns why a second remediation would be one too many.
-func (s *clusterController) bearable(ctx context.Context, v fsm.View, n fsm.KubeNode) error {
-	open := slices.ContainsFunc(v.Remediations(), func(m fsm.Remediation) bool { return m.Cluster == s.cluster.Name() && m.UID != n.UID })
+func (s *clusterController) bearable(ctx context.Context, v fsm.View, n kubestate.Node) error {
+	open := slices.ContainsFunc(v.Remediations(), func(m kubestate.Remediation) bool { return m.Cluster == s.cluster.Name() && m.UID != n.UID })
 	if !open {
 		return nil
 	}

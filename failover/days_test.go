@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 type badDay struct {
@@ -20,7 +20,7 @@ type badDay struct {
 // fault sets what is wrong with a device.
 func (w *world) fault(node, fault string) { w.with(func() { w.pcs[node].fault = fault }) }
 
-func (w *world) comesTo(node string, s fsm.RemediationState) {
+func (w *world) comesTo(node string, s kubestate.State) {
 	w.t.Helper()
 	w.until(node+" is "+s.String(), 10*time.Minute, func() bool { return w.state(node) == s })
 }
@@ -43,7 +43,7 @@ func deviceDays() []badDay {
 		{name: "the device lies about a machine that is cut off", stays: true, path: "fencing stuck", happens: func(w *world) {
 			w.fault("n1", deviceLies)
 			w.cut(true, "n1")
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			w.pass(5 * time.Minute)
 		}, also: func(w *world) {
 			switch {
@@ -60,7 +60,7 @@ func deviceDays() []badDay {
 		{name: "what contradicted its device comes back", path: "fencing stuck cancelled", happens: func(w *world) {
 			w.fault("n1", deviceLies)
 			w.cut(true, "n1")
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			w.cut(false, "n1")
 		}},
 		{name: "the first device never answers", path: "fencing fencing off", happens: func(w *world) {
@@ -74,7 +74,7 @@ func deviceDays() []badDay {
 		{name: "no device works, then one does", path: "fencing fencing stuck fencing", happens: func(w *world) {
 			w.fault("n1", bothCannot)
 			w.cutPower("n1")
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			if last := lastReason(w.remediations("n1")[0]); !strings.Contains(last, "bmc: ") || !strings.Contains(last, "not supported in present state") || !strings.Contains(last, "pdu: ") {
 				w.t.Errorf("the reason is %q", last)
 			}
@@ -83,13 +83,13 @@ func deviceDays() []badDay {
 		{name: "the machine takes its time", path: straight, happens: func(w *world) {
 			w.fault("n1", deviceLate)
 			w.cut(true, "n1")
-			w.comesTo("n1", fsm.RemDetached)
+			w.comesTo("n1", kubestate.RemDetached)
 			w.cut(false, "n1")
 		}},
 		{name: "the device says off once too early", path: straight, happens: func(w *world) {
 			w.fault("n1", deviceBlinks)
 			w.cut(true, "n1")
-			w.comesTo("n1", fsm.RemDetached)
+			w.comesTo("n1", kubestate.RemDetached)
 			w.cut(false, "n1")
 		}},
 	}
@@ -99,13 +99,13 @@ func nodeDays() []badDay {
 	return []badDay{
 		{name: "cut off and alive", path: straight, happens: func(w *world) {
 			w.cut(true, "n1")
-			w.comesTo("n1", fsm.RemDetached)
+			w.comesTo("n1", kubestate.RemDetached)
 			w.cut(false, "n1")
 		}},
 		{name: "back while it is fenced", path: "fencing cancelled", happens: func(w *world) {
 			w.fault("n1", deviceHangs)
 			w.cut(true, "n1")
-			w.comesTo("n1", fsm.RemFencing)
+			w.comesTo("n1", kubestate.RemFencing)
 			w.cut(false, "n1")
 		}, also: func(w *world) {
 			if w.count("off", "n1") > 0 {
@@ -130,7 +130,7 @@ func nodeDays() []badDay {
 				w.pass(2 * modelTick)
 			})
 			w.cut(true, "n1")
-			w.comesTo("n1", fsm.RemCancelled)
+			w.comesTo("n1", kubestate.RemCancelled)
 		}, path: "intent cancelled", also: func(w *world) {
 			if w.count("add "+TaintCordon, "n1")+w.count("off", "n1") > 0 {
 				w.t.Errorf("a kube node that was back was acted on\n%s", w.story())
@@ -144,7 +144,7 @@ func powerDays() []badDay {
 		{name: "switched on after off was logged", path: "off fencing", happens: func(w *world) {
 			w.after("to off", func() { w.wake("n1") })
 			w.cutPower("n1")
-			w.comesTo("n1", fsm.RemDetached)
+			w.comesTo("n1", kubestate.RemDetached)
 		}},
 		{name: "switched on after the taint, before the deletions", path: "tainted fencing", happens: func(w *world) {
 			w.after("to tainted", func() {
@@ -152,7 +152,7 @@ func powerDays() []badDay {
 				w.pass(8 * time.Second)
 			})
 			w.cutPower("n1")
-			w.comesTo("n1", fsm.RemDetached)
+			w.comesTo("n1", kubestate.RemDetached)
 		}},
 		{name: "well again after the taint, before the deletions", path: "tainted recovered", happens: func(w *world) {
 			w.after("to tainted", func() {
@@ -160,7 +160,7 @@ func powerDays() []badDay {
 				w.pass(2 * time.Second) // the peers hear it again
 			})
 			w.cutPower("n1")
-			w.comesTo("n1", fsm.RemRecovered)
+			w.comesTo("n1", kubestate.RemRecovered)
 		}, also: func(w *world) {
 			if w.count("delete", "n1") > 0 {
 				w.t.Error("pods of a kube node that was well were deleted")
@@ -169,7 +169,7 @@ func powerDays() []badDay {
 		{name: "switched on between the list of pods and the deletion", happens: func(w *world) {
 			w.after("list pods", func() { w.wake("n1"); w.pass(2 * modelTick) })
 			w.cutPower("n1")
-			w.comesTo("n1", fsm.RemFencing)
+			w.comesTo("n1", kubestate.RemFencing)
 		}},
 		{name: "the pod is made anew between the list of pods and the deletion", path: straight, happens: func(w *world) {
 			w.after("list pods", func() {
@@ -195,7 +195,7 @@ func goneDays() []badDay {
 		{name: "the Node is deleted before it is off", path: "cancelled", happens: func(w *world) {
 			w.fault("n1", deviceHangs)
 			w.cutPower("n1")
-			w.comesTo("n1", fsm.RemFencing)
+			w.comesTo("n1", kubestate.RemFencing)
 			w.with(func() { delete(w.nodes, "n1") })
 			w.until("it has ended", 2*time.Minute, func() bool { return w.state("n1").Ended() })
 		}},
@@ -228,7 +228,7 @@ func clusterDays() []badDay {
 		{name: "two at once with an exhausted budget", happens: func(w *world) {
 			w.with(func() { w.trouble.exhausted = []string{"apps/web"} })
 			w.cutPower("n1", "n2")
-			w.until("one is detached", 2*time.Minute, func() bool { return w.state("n1") == fsm.RemDetached || w.state("n2") == fsm.RemDetached })
+			w.until("one is detached", 2*time.Minute, func() bool { return w.state("n1") == kubestate.RemDetached || w.state("n2") == kubestate.RemDetached })
 			if w.state("n1") != 0 && w.state("n2") != 0 {
 				w.t.Error("a budget that is exhausted did not keep the second one")
 			}
@@ -259,7 +259,7 @@ func apiDays() []badDay {
 		}},
 		{name: "the API server is silent while it is fenced", path: "fencing off tainted deleted detached recovered", happens: func(w *world) {
 			w.cutPower("n1")
-			w.comesTo("n1", fsm.RemFencing)
+			w.comesTo("n1", kubestate.RemFencing)
 			w.with(func() { w.trouble.silent = true })
 			w.pass(30 * time.Second)
 			w.with(func() { w.trouble.silent = false })
@@ -267,7 +267,7 @@ func apiDays() []badDay {
 		{name: "a verb is missing", path: "tainted stuck fencing off tainted deleted", happens: func(w *world) {
 			w.with(func() { w.trouble.forbidden = "delete pod" })
 			w.cutPower("n1")
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			if last := lastReason(w.remediations("n1")[0]); !strings.Contains(last, "cannot delete pod") {
 				w.t.Errorf("the reason does not name the verb: %q", last)
 			}
@@ -290,7 +290,7 @@ func operatorDays() []badDay {
 			theirs := Taint{TaintOutOfService, "nodeshutdown", "NoExecute"}
 			w.cutPower("n1")
 			w.with(func() { n := w.nodes["n1"]; n.Taints = append(n.Taints, theirs); w.touch(n) })
-			w.until("only theirs is left", 10*time.Minute, func() bool { return w.state("n1") == fsm.RemRecovered })
+			w.until("only theirs is left", 10*time.Minute, func() bool { return w.state("n1") == kubestate.RemRecovered })
 			w.with(func() {
 				if !slices.Equal(w.nodes["n1"].Taints, []Taint{theirs}) {
 					w.t.Errorf("the taints are %v", w.nodes["n1"].Taints)
@@ -305,15 +305,15 @@ func operatorDays() []badDay {
 		{name: "a pause holds a power-off", path: "cancelled", happens: func(w *world) {
 			w.fault("n1", deviceHangs)
 			w.cut(true, "n1")
-			w.comesTo("n1", fsm.RemFencing)
-			w.ledger.must(fsm.PauseFailover{Paused: true, By: "me"})
+			w.comesTo("n1", kubestate.RemFencing)
+			w.ledger.must(kubestate.PauseFailover{Paused: true, By: "me"})
 			w.pass(5 * time.Minute)
 			if w.count("off", "n1") > 0 {
 				w.t.Error("its power was taken during a pause")
 			}
 			w.cut(false, "n1")
 			w.pass(20 * time.Second)
-			w.ledger.must(fsm.PauseFailover{})
+			w.ledger.must(kubestate.PauseFailover{})
 		}},
 		{name: "a machine is switched on again", path: straight, settings: func(s *Settings) { s.Remedy.PowerOn = true }, happens: func(w *world) {
 			w.with(func() { w.trouble.operator = false })

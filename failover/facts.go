@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // facts are all that a judgement on one cluster rests on, as of one moment. The
@@ -17,11 +18,11 @@ type facts struct {
 	api      APIState
 	clock    fsm.Time // cluster time
 	nodes    []*nodeFacts
-	open     []fsm.Remediation // of this cluster
-	history  []fsm.Remediation // of this cluster, the newest first
-	pause    fsm.FailoverPause
+	open     []kubestate.Remediation // of this cluster
+	history  []kubestate.Remediation // of this cluster, the newest first
+	pause    kubestate.Pause
 	paused   bool
-	hold     fsm.FailoverHold
+	hold     kubestate.Hold
 	held     bool
 	peers    []peerFacts
 }
@@ -29,7 +30,7 @@ type facts struct {
 // nodeFacts are those of one kube node.
 type nodeFacts struct {
 	WatchedNode
-	record   fsm.KubeNode // as the log has it
+	record   kubestate.Node // as the log has it
 	recorded bool
 	silent   int // votes
 	answers  int
@@ -39,7 +40,7 @@ type nodeFacts struct {
 	unheardFor, lasting time.Duration
 	devices             []string // that can switch it off, in their order
 	// remediation is the one that is open, nil if none.
-	remediation *fsm.Remediation
+	remediation *kubestate.Remediation
 }
 
 // peerFacts are those of one peer of ours.
@@ -154,18 +155,18 @@ func (n *nodeFacts) heard() bool { return 2*n.answers > n.voters }
 // cutOff reports whether Kubernetes hears nothing of a kube node whose kubelet a
 // majority of the peers hears. One that says itself that it is not Ready is not cut
 // off.
-func (n *nodeFacts) cutOff() bool { return n.Ready == fsm.KubeUnknown && n.heard() }
+func (n *nodeFacts) cutOff() bool { return n.Ready == kubestate.ReadyUnknown && n.heard() }
 
 // notReadyLong reports whether Kubernetes itself has given a kube node up for long.
 func (f *facts) notReadyLong(n *nodeFacts) bool {
 	after := f.settings.Detection.NotReadyAfter
-	return after > 0 && n.Ready != fsm.KubeTrue && n.NotReady >= after
+	return after > 0 && n.Ready != kubestate.ReadyTrue && n.NotReady >= after
 }
 
 // unhealthy reports whether a kube node counts as unhealthy when it is asked how
 // many are. One sign is enough here: who doubts does nothing.
 func (f *facts) unhealthy(n *nodeFacts) bool {
-	return n.Ready != fsm.KubeTrue || f.overdue(n) || n.silent > n.answers || n.remediation != nil
+	return n.Ready != kubestate.ReadyTrue || f.overdue(n) || n.silent > n.answers || n.remediation != nil
 }
 
 // count returns the unhealthy kube nodes by name and how many there may be.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // hold makes pods on n1 that finalizers hold. By name they come before all others.
@@ -40,7 +40,7 @@ func TestPodsThatFinalizersHold(t *testing.T) {
 		w.pass(time.Minute)
 		w.hold(60)
 		w.cutPower("n1")
-		w.comesTo("n1", fsm.RemTainted)
+		w.comesTo("n1", kubestate.RemTainted)
 		before := len(h.done("read power"))
 		w.pass(110 * time.Second)
 		if n := w.count("delete", "n1"); n != 61 {
@@ -52,10 +52,10 @@ func TestPodsThatFinalizersHold(t *testing.T) {
 		if n := len(h.done("read power")) - before; n > 40 {
 			t.Errorf("finalizers: the power was read %d times in 110 s", n)
 		}
-		if s := w.state("n1"); s != fsm.RemTainted {
+		if s := w.state("n1"); s != kubestate.RemTainted {
 			t.Errorf("finalizers: it is %v while pods are left", s)
 		}
-		w.comesTo("n1", fsm.RemStuck)
+		w.comesTo("n1", kubestate.RemStuck)
 		if why := lastReason(w.remediations("n1")[0]); !strings.Contains(why, "60 pods") || !strings.Contains(why, modelSpace+"/held-000") {
 			t.Errorf("finalizers: the reason is %q", why)
 		}
@@ -76,7 +76,7 @@ func TestPodThatChangesAllTheTime(t *testing.T) {
 		w.pass(time.Minute)
 		w.with(func() { w.trouble.restless = "s-1" })
 		w.cutPower("n1")
-		w.comesTo("n1", fsm.RemTainted)
+		w.comesTo("n1", kubestate.RemTainted)
 		before := len(h.done("delete pod"))
 		w.pass(20 * time.Second)
 		if n := len(h.done("delete pod")) - before; n < 2 || n > 20 {

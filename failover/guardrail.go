@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // rail is one guard rail: a reason not to begin a remediation of a kube node, which
@@ -163,7 +163,7 @@ func byNodeRate(f *facts, n *nodeFacts) string {
 func byHealthyDelay(f *facts, n *nodeFacts) string {
 	delay := f.settings.Guard.HealthyDelay
 	for _, r := range f.history {
-		if ago := f.clock.Sub(r.Since); r.Node == n.Name && r.State == fsm.RemRecovered && ago < delay {
+		if ago := f.clock.Sub(r.Since); r.Node == n.Name && r.State == kubestate.RemRecovered && ago < delay {
 			return fmt.Sprintf("it recovered only %v ago; the next remediation may begin after %v (failover.healthy_delay)", rounded(ago), delay)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // byNumber forbids to act when too many are unhealthy together: then the fault is
@@ -87,7 +87,7 @@ func byEtcdQuorum(f *facts, n *nodeFacts) string {
 			continue
 		}
 		all++
-		if m.UID != n.UID && m.Ready == fsm.KubeTrue && !f.unhealthy(m) {
+		if m.UID != n.UID && m.Ready == kubestate.ReadyTrue && !f.unhealthy(m) {
 			others++
 		}
 	}

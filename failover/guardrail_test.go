@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // factsOf returns facts under which the first of five kube nodes, a worker, is
@@ -83,14 +84,14 @@ func nodeRailCases() map[string]railCase {
 		"node-rate": {
 			func(f *facts, n *nodeFacts) {
 				for i := range 3 {
-					f.history = append(f.history, fsm.Remediation{Node: n.Name, State: fsm.RemRecovered, Began: f.clock.Add(-time.Duration(i+2) * 10 * time.Minute), Since: f.clock.Add(-20 * time.Minute)})
+					f.history = append(f.history, kubestate.Remediation{Node: n.Name, State: kubestate.RemRecovered, Began: f.clock.Add(-time.Duration(i+2) * 10 * time.Minute), Since: f.clock.Add(-20 * time.Minute)})
 				}
 			},
 			"3 remediations of it began within the last hour, 3 may (failover.node_rate)",
 		},
 		"healthy-delay": {
 			func(f *facts, n *nodeFacts) {
-				f.history = []fsm.Remediation{{Node: n.Name, State: fsm.RemRecovered, Began: f.clock.Add(-10 * time.Minute), Since: f.clock.Add(-30 * time.Second)}}
+				f.history = []kubestate.Remediation{{Node: n.Name, State: kubestate.RemRecovered, Began: f.clock.Add(-10 * time.Minute), Since: f.clock.Add(-30 * time.Second)}}
 			},
 			"it recovered only 30s ago; the next remediation may begin after 1m0s (failover.healthy_delay)",
 		},
@@ -106,26 +107,26 @@ func clusterRailCases() map[string]railCase {
 	return map[string]railCase{
 		"paused": {
 			func(f *facts, _ *nodeFacts) {
-				f.paused, f.pause = true, fsm.FailoverPause{Cluster: "prod", By: "eve", Reason: "upgrade", Until: f.clock.Add(time.Minute)}
+				f.paused, f.pause = true, kubestate.Pause{Cluster: "prod", By: "eve", Reason: "upgrade", Until: f.clock.Add(time.Minute)}
 			},
 			"failover is paused for cluster prod by eve for another 1m0s: upgrade",
 		},
 		"most-silent": {
 			func(f *facts, _ *nodeFacts) {
-				f.nodes[1].silent, f.nodes[1].answers, f.nodes[2].Ready = 2, 1, fsm.KubeFalse
+				f.nodes[1].silent, f.nodes[1].answers, f.nodes[2].Ready = 2, 1, kubestate.ReadyFalse
 			},
 			"3 of 5 kube nodes are unhealthy together (n0, n1, n2), at most 2 may be (failover.min_healthy, failover.max_unhealthy): the fault may be elsewhere",
 		},
 		"storm": {
 			func(f *facts, _ *nodeFacts) {
-				f.held, f.hold = true, fsm.FailoverHold{Until: f.clock.Add(3 * time.Minute)}
+				f.held, f.hold = true, kubestate.Hold{Until: f.clock.Add(3 * time.Minute)}
 			},
 			"too many kube nodes were unhealthy together; nothing is begun for another 3m0s (failover.storm_cooldown)",
 		},
 		"cut-off": {
 			func(f *facts, n *nodeFacts) {
 				for _, m := range []*nodeFacts{n, f.nodes[1]} {
-					m.Ready, m.silent, m.answers = fsm.KubeUnknown, 1, 2
+					m.Ready, m.silent, m.answers = kubestate.ReadyUnknown, 1, 2
 					m.NotReady, m.LeaseAge = f.settings.Detection.NotReadyAfter, f.settings.Detection.NotReadyAfter
 				}
 			},
@@ -134,12 +135,12 @@ func clusterRailCases() map[string]railCase {
 		"control-plane": {
 			func(f *facts, _ *nodeFacts) {
 				f.isControlPlane(0, 1, 2, 3, 4)
-				f.open = []fsm.Remediation{{Node: "n4", UID: "uid-4", ControlPlane: true}}
+				f.open = []kubestate.Remediation{{Node: "n4", UID: "uid-4", ControlPlane: true}}
 			},
 			"a remediation of n4 is open, and of control-plane nodes there is one at a time",
 		},
 		"etcd-quorum": {
-			func(f *facts, _ *nodeFacts) { f.isControlPlane(0, 1, 2); f.nodes[1].Ready = fsm.KubeUnknown },
+			func(f *facts, _ *nodeFacts) { f.isControlPlane(0, 1, 2); f.nodes[1].Ready = kubestate.ReadyUnknown },
 			"without it 1 of 3 control-plane nodes are healthy, and etcd needs 2",
 		},
 		"own-quorum": {
@@ -201,7 +202,7 @@ func TestGuardRailsInDetail(t *testing.T) {
 	}{
 		{"two of five", func(f *facts, _ *nodeFacts) { f.nodes[1].die(f) }, true},
 		{"nodes in remediation are unhealthy", func(f *facts, _ *nodeFacts) {
-			f.nodes[1].remediation, f.nodes[2].remediation = &fsm.Remediation{}, &fsm.Remediation{}
+			f.nodes[1].remediation, f.nodes[2].remediation = &kubestate.Remediation{}, &kubestate.Remediation{}
 		}, false},
 		{"max_unhealthy alone", func(f *facts, _ *nodeFacts) {
 			f.settings.Guard.MinHealthy, f.settings.Guard.MaxUnhealthy = Share{}, Percent(39)
@@ -221,7 +222,7 @@ func TestGuardRailsInDetail(t *testing.T) {
 		{"the only control-plane node", func(f *facts, _ *nodeFacts) { f.isControlPlane(0) }, false},
 		{"a worker beside a control-plane node", func(f *facts, _ *nodeFacts) {
 			f.isControlPlane(4)
-			f.open = []fsm.Remediation{{Node: "n4", UID: "uid-4", ControlPlane: true}}
+			f.open = []kubestate.Remediation{{Node: "n4", UID: "uid-4", ControlPlane: true}}
 		}, true},
 		{"the host of the leader", func(_ *facts, n *nodeFacts) { n.Addresses = []string{"192.0.2.1"} }, false},
 		{"the host of a dead peer", func(f *facts, n *nodeFacts) { n.Addresses, f.peers[2].alive = []string{"192.0.2.3"}, false }, true},
@@ -230,11 +231,11 @@ func TestGuardRailsInDetail(t *testing.T) {
 			f.peers[1].alive, f.peers[2].alive = false, false
 		}, false},
 		{"cordoned and given up by Kubernetes", func(_ *facts, n *nodeFacts) {
-			n.Unschedulable, n.Ready, n.NotReady = true, fsm.KubeUnknown, 5*time.Minute
+			n.Unschedulable, n.Ready, n.NotReady = true, kubestate.ReadyUnknown, 5*time.Minute
 		}, true},
 		{"remedied long ago", func(f *facts, n *nodeFacts) {
 			for range 5 {
-				f.history = append(f.history, fsm.Remediation{Node: n.Name, State: fsm.RemRecovered, Began: f.clock.Add(-2 * time.Hour), Since: f.clock.Add(-2 * time.Hour)})
+				f.history = append(f.history, kubestate.Remediation{Node: n.Name, State: kubestate.RemRecovered, Began: f.clock.Add(-2 * time.Hour), Since: f.clock.Add(-2 * time.Hour)})
 			}
 		}, true},
 		{"mode noobaa", func(f *facts, _ *nodeFacts) { f.settings.Mode = ModeNooBaa }, false},
@@ -271,35 +272,35 @@ func TestSigns(t *testing.T) {
 			"3 of 3 peers do not hear its kubelet, but its Lease is 16s old; it is held for dead from 17s on (failover.lease_age)",
 		},
 		{"no Lease", func(_ *facts, n *nodeFacts) { n.Leased = false }, false, "it has no Lease"},
-		{"not Ready when this peer came", func(_ *facts, n *nodeFacts) { n.Late, n.LeaseAge, n.Ready = true, 0, fsm.KubeUnknown }, true, "it was not Ready then"},
+		{"not Ready when this peer came", func(_ *facts, n *nodeFacts) { n.Late, n.LeaseAge, n.Ready = true, 0, kubestate.ReadyUnknown }, true, "it was not Ready then"},
 		{
 			"in remediation when this peer came", func(_ *facts, n *nodeFacts) {
-				n.remediation, n.LeaseAge, n.Renewed = &fsm.Remediation{BootID: n.BootID}, 0, -1
+				n.remediation, n.LeaseAge, n.Renewed = &kubestate.Remediation{BootID: n.BootID}, 0, -1
 			}, true, "a remediation is open",
 		},
 		{
 			"in remediation, and it gave a sign of life", func(_ *facts, n *nodeFacts) {
-				n.remediation, n.LeaseAge, n.Renewed = &fsm.Remediation{BootID: n.BootID}, 0, time.Second
+				n.remediation, n.LeaseAge, n.Renewed = &kubestate.Remediation{BootID: n.BootID}, 0, time.Second
 			}, false, "its Lease is 0s old",
 		},
 		{
 			"in remediation, and it was started again", func(_ *facts, n *nodeFacts) {
-				n.remediation, n.LeaseAge, n.Renewed = &fsm.Remediation{BootID: "before"}, 0, -1
+				n.remediation, n.LeaseAge, n.Renewed = &kubestate.Remediation{BootID: "before"}, 0, -1
 			}, false, "its Lease is 0s old",
 		},
 		{
 			"given up by Kubernetes", func(_ *facts, n *nodeFacts) {
-				n.silent, n.Ready, n.NotReady = 0, fsm.KubeUnknown, 5*time.Minute
+				n.silent, n.Ready, n.NotReady = 0, kubestate.ReadyUnknown, 5*time.Minute
 			}, true, "Ready is Unknown for 5m0s (failover.not_ready_after is 5m0s)",
 		},
 		{
 			"not yet given up", func(_ *facts, n *nodeFacts) {
-				n.silent, n.LeaseAge, n.Ready, n.NotReady = 0, 0, fsm.KubeFalse, 4*time.Minute
+				n.silent, n.LeaseAge, n.Ready, n.NotReady = 0, 0, kubestate.ReadyFalse, 4*time.Minute
 			}, false, "Ready is False for 4m0s; held for dead from 5m0s on (failover.not_ready_after)",
 		},
 		{
 			"Ready alone never counts", func(f *facts, n *nodeFacts) {
-				f.settings.Detection.NotReadyAfter, n.silent, n.LeaseAge, n.Ready, n.NotReady = 0, 0, 0, fsm.KubeFalse, time.Hour
+				f.settings.Detection.NotReadyAfter, n.silent, n.LeaseAge, n.Ready, n.NotReady = 0, 0, 0, kubestate.ReadyFalse, time.Hour
 			}, false, "which alone never counts",
 		},
 	} {

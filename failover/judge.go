@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // JudgeOptions are the parts of a Judge.
@@ -32,8 +33,8 @@ type Judge struct {
 	mu       sync.Mutex
 	since    map[sign]time.Time // when each that is there was seen first
 	verdicts []Verdict
-	due      time.Duration    // as Due returns it
-	storm    fsm.HoldFailover // to be proposed; without a reason none
+	due      time.Duration          // as Due returns it
+	storm    kubestate.HoldFailover // to be proposed; without a reason none
 }
 
 // sign is one that has to last for the hold time, of one kube node.
@@ -51,7 +52,7 @@ const (
 
 // Verdict is the judgement on one kube node.
 type Verdict struct {
-	Node                    fsm.KubeNode
+	Node                    kubestate.Node
 	LeaseAge                time.Duration // since its Lease was seen to change
 	Silent, Answers, Voters int           // peers that do not hear its kubelet, do, and all
 	// Suspect says that all signs are there, and that the peers' silence, or Kubernetes'
@@ -65,7 +66,7 @@ type Verdict struct {
 	// Why has the reasons of Would: the one that decided first, then all others that
 	// would have decided the same.
 	Why         []string
-	Remediation *fsm.Remediation // the one that is open, nil if none
+	Remediation *kubestate.Remediation // the one that is open, nil if none
 }
 
 // nothing is the usual verdict.
@@ -115,7 +116,7 @@ func (j *Judge) Due() time.Duration {
 
 // Storm returns the command that begins or prolongs the time in which nothing is
 // begun, if the newest look found that it is needed.
-func (j *Judge) Storm() (c fsm.HoldFailover, needed bool) {
+func (j *Judge) Storm() (c kubestate.HoldFailover, needed bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.storm, j.storm.Reason != ""
@@ -153,7 +154,7 @@ func (j *Judge) Well(uid string) bool {
 }
 
 func (f *facts) well(n *nodeFacts) bool {
-	return f.api.Answers && n.Ready == fsm.KubeTrue && n.Renewed >= 0 && n.Renewed < f.settings.Detection.LeaseAge
+	return f.api.Answers && n.Ready == kubestate.ReadyTrue && n.Renewed >= 0 && n.Renewed < f.settings.Detection.LeaseAge
 }
 
 // Simulate says what would be done if a kube node, named, died now and all signs
@@ -200,7 +201,7 @@ func (j *Judge) deepen(f *facts, v fsm.View) {
 	}
 }
 
-func (f *facts) addRecorded(nodes []fsm.KubeNode) {
+func (f *facts) addRecorded(nodes []kubestate.Node) {
 	for _, r := range nodes {
 		if f.find(func(n *nodeFacts) bool { return n.Name == r.Name }) != nil {
 			continue
@@ -290,7 +291,7 @@ func (f *facts) weigh(n *nodeFacts, v *Verdict, why string) {
 }
 
 // shown is a kube node as it is now, with what the log adds.
-func (f *facts) shown(n *nodeFacts) fsm.KubeNode {
+func (f *facts) shown(n *nodeFacts) kubestate.Node {
 	k := recordOf(f.cluster, n.Node)
 	k.Changed, k.ChangedMillis = n.record.Changed, n.record.ChangedMillis
 	return k
@@ -298,8 +299,8 @@ func (f *facts) shown(n *nodeFacts) fsm.KubeNode {
 
 // begin counts a kube node as being remedied.
 func (f *facts) begin(n *nodeFacts) {
-	f.open = append(f.open, fsm.Remediation{
-		Cluster: f.cluster, Node: n.Name, UID: n.UID, BootID: n.BootID, ControlPlane: n.ControlPlane, State: fsm.RemIntent,
+	f.open = append(f.open, kubestate.Remediation{
+		Cluster: f.cluster, Node: n.Name, UID: n.UID, BootID: n.BootID, ControlPlane: n.ControlPlane, State: kubestate.RemIntent,
 	})
 }
 
@@ -335,16 +336,16 @@ const stormEvery = 30 * time.Second
 
 // storm returns the command that holds back while too many are unhealthy and for
 // the cool-down afterwards; without a reason none is needed.
-func (f *facts) storm() fsm.HoldFailover {
+func (f *facts) storm() kubestate.HoldFailover {
 	cool := f.settings.Guard.StormCooldown
 	names, allowed := f.count()
 	switch {
 	case f.settings.Mode != ModeSafe, cool <= 0, len(names) <= allowed:
-		return fsm.HoldFailover{}
+		return kubestate.HoldFailover{}
 	case !f.synced, byAPISilence(f, nil) != "", byAPIReturn(f, nil) != "":
-		return fsm.HoldFailover{} // what is seen now says nothing of the kube nodes
+		return kubestate.HoldFailover{} // what is seen now says nothing of the kube nodes
 	case f.held && f.hold.Until.Sub(f.clock) > cool-min(stormEvery, cool/2):
-		return fsm.HoldFailover{}
+		return kubestate.HoldFailover{}
 	}
-	return fsm.HoldFailover{Cluster: f.cluster, For: cool, Reason: fsm.FailoverReason(f.tooMany(names, allowed))}
+	return kubestate.HoldFailover{Cluster: f.cluster, For: cool, Reason: kubestate.Reason(f.tooMany(names, allowed))}
 }

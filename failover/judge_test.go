@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // suspects collects who was ever held for dead, and when first.
@@ -376,7 +377,7 @@ func TestNewLeaderMissesNoEdge(t *testing.T) {
 		for i := range 5 {
 			n := modelNodeNamed(i)
 			if i == 0 {
-				n.Ready = fsm.KubeUnknown
+				n.Ready = kubestate.ReadyUnknown
 			}
 			c.tracker.Node(n)
 			c.tracker.Renewed(n.Name, "first")
@@ -400,7 +401,7 @@ func TestStillAndReturned(t *testing.T) {
 		if still, why := c.judge.Still("uid-0"); !still || c.judge.Returned("uid-0") {
 			t.Errorf("dead: %s", why)
 		}
-		c.log.lead(fsm.BeginRemediation{Cluster: courtCluster, Node: "n0", UID: "uid-0", BootID: "boot-0", Reason: "dead"})
+		c.log.lead(kubestate.BeginRemediation{Cluster: courtCluster, Node: "n0", UID: "uid-0", BootID: "boot-0", Reason: "dead"})
 		if v := c.look("n0"); v.Act || v.Remediation == nil || v.Would != "its remediation goes on from intent" {
 			t.Errorf("with an open remediation: %+v", v)
 		}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // modelKube is a cluster whose kubelets renew their Leases and answer when they
@@ -32,7 +32,7 @@ type modelNode struct {
 func modelNodeNamed(i int) Node {
 	return Node{
 		Name: fmt.Sprintf("n%d", i), UID: fmt.Sprintf("uid-%d", i), BootID: fmt.Sprintf("boot-%d", i),
-		Ready: fsm.KubeTrue, Kubelet: fmt.Sprintf("10.0.0.%d:10250", i+1), Addresses: []string{fmt.Sprintf("10.0.0.%d", i+1)},
+		Ready: kubestate.ReadyTrue, Kubelet: fmt.Sprintf("10.0.0.%d:10250", i+1), Addresses: []string{fmt.Sprintf("10.0.0.%d", i+1)},
 	}
 }
 
@@ -95,9 +95,9 @@ func (m *modelKube) giveUp() {
 		return
 	}
 	for _, n := range m.nodes {
-		ready := fsm.KubeTrue
+		ready := kubestate.ReadyTrue
 		if time.Since(n.renewed) > graceOfKube {
-			ready = fsm.KubeUnknown
+			ready = kubestate.ReadyUnknown
 		}
 		if n.Ready != ready && m.seen != nil {
 			n.Ready = ready

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // The model of a cluster that is judged: kubelets renew every 10 s, Kubernetes
@@ -135,7 +136,7 @@ func (c *court) told(n int) {
 		node := modelNodeNamed(i)
 		c.tracker.Node(node)
 		c.tracker.Renewed(node.Name, "first")
-		c.log.lead(fsm.PutKubeNodes{Cluster: courtCluster, Nodes: []fsm.KubeNode{recordOf(courtCluster, node)}})
+		c.log.lead(kubestate.PutNodes{Cluster: courtCluster, Nodes: []kubestate.Node{recordOf(courtCluster, node)}})
 	}
 	c.tracker.allTold()
 }
@@ -198,7 +199,7 @@ func (p *courtPeer) sever(cut bool, targets ...string) {
 
 // says casts a vote by hand.
 func (p *courtPeer) says(uid string, silent bool) {
-	p.log.must(fsm.VoteKubeNodes{Session: p.ID(), Cluster: courtCluster, Votes: []fsm.KubeVote{{UID: uid, Silent: silent}}})
+	p.log.must(kubestate.VoteNodes{Session: p.ID(), Cluster: courtCluster, Votes: []kubestate.Vote{{UID: uid, Silent: silent}}})
 }
 
 // ID implements Voter.

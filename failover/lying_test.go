@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // lyingDays are those of a device that is mapped to another machine: it says off,
@@ -16,27 +16,27 @@ func lyingDays() []badDay {
 	return []badDay{
 		{name: "it renews its Lease, and its port is hidden", stays: true, path: "fencing stuck", happens: func(w *world) {
 			w.illAndHidden("n1")
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			w.pass(10 * time.Minute)
 		}, also: (*world).keptItsPods},
 		{name: "another leader takes over while the Lease is waited for", stays: true, path: "stuck", happens: func(w *world) {
 			w.illAndHidden("n1")
-			w.comesTo("n1", fsm.RemFencing)
+			w.comesTo("n1", kubestate.RemFencing)
 			w.until("it is read off", time.Minute, func() bool { return w.readOff("n1") })
 			w.pass(2 * time.Second)
 			w.handOver()
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			w.pass(10 * time.Minute)
 		}, also: (*world).keptItsPods},
 		{name: "another leader finds the contradiction in the log", stays: true, path: "fencing stuck", happens: func(w *world) {
 			w.illAndHidden("n1")
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			w.handOver()
 			w.pass(10 * time.Minute)
 		}, also: (*world).keptItsPods},
 		{name: "it was contradicted, then it falls silent", stays: true, path: "fencing stuck", happens: func(w *world) {
 			w.illAndHidden("n1")
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			w.cut(true, "n1")
 			w.with(func() { w.trouble.forbidden = "get node" }) // and other errors come in between
 			w.pass(3 * time.Minute)
@@ -45,24 +45,24 @@ func lyingDays() []badDay {
 		}, also: (*world).keptItsPods},
 		{name: "the watch of Leases stands still", stays: true, path: "fencing stuck", happens: func(w *world) {
 			w.illAndHidden("n1")
-			w.comesTo("n1", fsm.RemFencing)
+			w.comesTo("n1", kubestate.RemFencing)
 			w.with(func() { w.trouble.noLeases = true })
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			w.pass(10 * time.Minute)
 		}, also: (*world).keptItsPods},
 		{name: "it is switched on while its Lease is waited for", path: "fencing fencing", happens: func(w *world) {
 			w.with(func() { w.pcs["n1"].sick, w.pcs["n1"].hidden = true, true })
-			w.comesTo("n1", fsm.RemFencing)
+			w.comesTo("n1", kubestate.RemFencing)
 			w.until("it is read off", time.Minute, func() bool { return w.readOff("n1") })
 			w.pass(2 * time.Second)
 			w.with(func() { w.pcs["n1"].powerOn() })
-			w.comesTo("n1", fsm.RemDetached)
+			w.comesTo("n1", kubestate.RemDetached)
 			w.with(func() { w.pcs["n1"].sick, w.pcs["n1"].hidden = false, false })
 		}},
 		{name: "its kubelet hangs, its kernel answers", stays: true, path: "fencing stuck", happens: func(w *world) {
 			w.fault("n1", deviceLies)
 			w.with(func() { w.pcs["n1"].hung = true })
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			w.pass(10 * time.Minute)
 		}, also: (*world).keptItsPods},
 		{name: "it hung while it was read off, and goes on", stays: true, path: "fencing off stuck", happens: func(w *world) {
@@ -72,7 +72,7 @@ func lyingDays() []badDay {
 				w.with(func() { w.pcs["n1"].hung = false })
 				w.pass(5 * modelTick)
 			})
-			w.comesTo("n1", fsm.RemStuck)
+			w.comesTo("n1", kubestate.RemStuck)
 			w.pass(10 * time.Minute)
 		}, also: (*world).keptItsPods},
 	}
@@ -142,7 +142,7 @@ func (w *world) keptItsPods() {
 		w.t.Errorf("lying: a machine that lives lost its pods\n%s", w.story())
 	case w.count("off", "n1") != len(w.hands) && w.count("off", "n1") != 1:
 		w.t.Errorf("lying: a device that is contradicted was told %d times to switch off\n%s", w.count("off", "n1"), w.story())
-	case last.State != fsm.RemStuck || !strings.HasPrefix(lastReason(last), contradiction):
+	case last.State != kubestate.RemStuck || !strings.HasPrefix(lastReason(last), contradiction):
 		w.t.Errorf("lying: it is %v: %q", last.State, lastReason(last))
 	}
 }
@@ -166,7 +166,7 @@ func TestIllMachineIsFencedAfterItsLeaseIsSilent(t *testing.T) {
 			return !dark.IsZero()
 		})
 		w.with(func() { w.pcs["n1"].sick, w.pcs["n1"].hidden = false, false })
-		w.until("it is off in the log", time.Minute, func() bool { return w.state("n1") >= fsm.RemOff })
+		w.until("it is off in the log", time.Minute, func() bool { return w.state("n1") >= kubestate.RemOff })
 		off = time.Now()
 		const silence = 17 * time.Second // of the Lease, at most ten seconds old when power was taken
 		if waited := off.Sub(dark); waited < silence-modelRenew || waited > silence+5*time.Second {

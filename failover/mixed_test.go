@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // mixedRuns is how many worlds of mixed bad days are lived through, and whether
@@ -149,8 +149,8 @@ func (m *mixer) mend() {
 	})
 	m.w.pass(2 * time.Minute)
 	for _, r := range m.w.ledger.view().Remediations() {
-		if r.State == fsm.RemStuck {
-			m.w.ledger.must(fsm.ReleaseRemediation{Intent: r.Intent, To: fsm.RemFencing, By: "me"})
+		if r.State == kubestate.RemStuck {
+			m.w.ledger.must(kubestate.ReleaseRemediation{Intent: r.Intent, To: kubestate.RemFencing, By: "me"})
 		}
 	}
 	m.hands[len(m.hands)-1].steady()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -253,8 +254,8 @@ func (w *world) watchRules() {
 	w.ledger.mu.Lock()
 	defer w.ledger.mu.Unlock()
 	w.ledger.check = func(before, after fsm.View, c fsm.Command) {
-		step, ok := c.(fsm.StepRemediation)
-		if !ok || step.To != fsm.RemOff {
+		step, ok := c.(kubestate.StepRemediation)
+		if !ok || step.To != kubestate.RemOff {
 			return
 		}
 		m, _ := after.Remediation(step.Intent)

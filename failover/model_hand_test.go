@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -185,9 +186,9 @@ func (h *hand) Propose(ctx context.Context, c fsm.Command) (res fsm.Result, err 
 		return nil
 	}
 	switch step := c.(type) {
-	case fsm.BeginRemediation:
+	case kubestate.BeginRemediation:
 		err = h.do(ctx, "begin", commit)
-	case fsm.StepRemediation:
+	case kubestate.StepRemediation:
 		err = h.do(ctx, "to "+step.To.String(), commit)
 	default:
 		h.stands()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -114,24 +115,24 @@ func (l *ledger) live(ctx context.Context, w *world) {
 			}
 			said[k.UID] = now
 			for i, s := range l.sessions {
-				l.do(fsm.Header{Session: s}, fsm.VoteKubeNodes{Session: s, Cluster: "k", Votes: []fsm.KubeVote{{UID: k.UID, Silent: now || i < deaf}}})
+				l.do(fsm.Header{Session: s}, kubestate.VoteNodes{Session: s, Cluster: "k", Votes: []kubestate.Vote{{UID: k.UID, Silent: now || i < deaf}}})
 			}
 		}
 	}
 }
 
 // remediations returns all there ever were of a kube node, the oldest first.
-func (w *world) remediations(node string) (all []fsm.Remediation) {
+func (w *world) remediations(node string) (all []kubestate.Remediation) {
 	for _, m := range w.ledger.view().RemediationHistory(0) {
 		if m.Node == node {
-			all = append([]fsm.Remediation{m}, all...)
+			all = append([]kubestate.Remediation{m}, all...)
 		}
 	}
 	return all
 }
 
 // state is that of the newest remediation of a node, 0 if there was none.
-func (w *world) state(node string) fsm.RemediationState {
+func (w *world) state(node string) kubestate.State {
 	all := w.remediations(node)
 	if len(all) == 0 {
 		return 0
@@ -179,7 +180,7 @@ func (w *world) story() string {
 
 // reopen founds the log again with a remediation of a kube node that is open and has
 // come as far as a state.
-func (l *ledger) reopen(n Node, state fsm.RemediationState) {
+func (l *ledger) reopen(n Node, state kubestate.State) {
 	lead := l.must(fsm.Lead{Peer: "id-h1", Boot: "boot-of-the-backup"}).Token
 	do := func(c fsm.Command) fsm.Result {
 		res := l.do(fsm.Header{Token: lead}, c)
@@ -188,15 +189,15 @@ func (l *ledger) reopen(n Node, state fsm.RemediationState) {
 		}
 		return res
 	}
-	do(fsm.PutKubeNodes{Cluster: "k", Nodes: []fsm.KubeNode{recordOf("k", n)}})
-	intent := do(fsm.BeginRemediation{Cluster: "k", Node: n.Name, UID: n.UID, BootID: n.BootID, Reason: "it was dead then"}).Token
-	path := []fsm.RemediationState{fsm.RemIntent, fsm.RemCordoned, fsm.RemFencing, fsm.RemOff, fsm.RemTainted, fsm.RemDeleted, fsm.RemDetached}
-	if state == fsm.RemStuck {
-		path = []fsm.RemediationState{fsm.RemIntent, fsm.RemStuck}
+	do(kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{recordOf("k", n)}})
+	intent := do(kubestate.BeginRemediation{Cluster: "k", Node: n.Name, UID: n.UID, BootID: n.BootID, Reason: "it was dead then"}).Token
+	path := []kubestate.State{kubestate.RemIntent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached}
+	if state == kubestate.RemStuck {
+		path = []kubestate.State{kubestate.RemIntent, kubestate.RemStuck}
 	}
 	for i := 1; path[i-1] != state; i++ {
-		step := fsm.StepRemediation{Intent: intent, From: path[i-1], To: path[i]}
-		if step.To == fsm.RemFencing {
+		step := kubestate.StepRemediation{Intent: intent, From: path[i-1], To: path[i]}
+		if step.To == kubestate.RemFencing {
 			step.Device = "bmc"
 		}
 		do(step)

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -175,7 +175,7 @@ func newWorld(t *testing.T, nodes int, seed uint64) *world {
 func (w *world) register(p *pc) {
 	w.version++
 	w.nodes[p.name] = &apiNode{renewed: time.Now(), lease: 1, Node: Node{
-		Name: p.name, UID: fmt.Sprintf("uid-%s-%d", p.name, w.version), BootID: p.bootID(), Ready: fsm.KubeTrue, SystemUUID: "uuid-of-" + p.name,
+		Name: p.name, UID: fmt.Sprintf("uid-%s-%d", p.name, w.version), BootID: p.bootID(), Ready: kubestate.ReadyTrue, SystemUUID: "uuid-of-" + p.name,
 		Kubelet: p.name + ":10250", Created: time.Now(), Annotations: map[string]string{}, ResourceVersion: fmt.Sprint(w.version),
 	}}
 }
@@ -266,9 +266,9 @@ func (w *world) kubelet(p *pc) {
 	if !p.alive() || p.cut || w.trouble.silent || n == nil {
 		return
 	}
-	ready := fsm.KubeTrue
+	ready := kubestate.ReadyTrue
 	if p.sick {
-		ready = fsm.KubeFalse
+		ready = kubestate.ReadyFalse
 	}
 	if n.BootID != p.bootID() || n.Ready != ready {
 		n.BootID, n.Ready = p.bootID(), ready
@@ -317,8 +317,8 @@ func (w *world) podsOn(node string) (on []*apiPod) {
 // judgeNodes is the node controller.
 func (w *world) judgeNodes() {
 	for _, n := range w.nodes {
-		if time.Since(n.renewed) > modelGrace && n.Ready != fsm.KubeUnknown {
-			n.Ready = fsm.KubeUnknown
+		if time.Since(n.renewed) > modelGrace && n.Ready != kubestate.ReadyUnknown {
+			n.Ready = kubestate.ReadyUnknown
 			w.touch(n)
 		}
 	}
@@ -345,7 +345,7 @@ func (w *world) evict() {
 func (w *world) collect() {
 	for _, p := range w.pods {
 		n := w.nodes[p.Node]
-		if n == nil || p.Deleting && n.Ready != fsm.KubeTrue && taken(n.Node) {
+		if n == nil || p.Deleting && n.Ready != kubestate.ReadyTrue && taken(n.Node) {
 			w.remove(p)
 		}
 	}
@@ -370,7 +370,7 @@ func (w *world) schedule() {
 		}
 		var fit []string
 		for _, node := range w.names() {
-			if n := w.nodes[node]; n != nil && n.Ready == fsm.KubeTrue && len(n.Taints) == 0 {
+			if n := w.nodes[node]; n != nil && n.Ready == kubestate.ReadyTrue && len(n.Taints) == 0 {
 				fit = append(fit, node)
 			}
 		}
@@ -437,7 +437,7 @@ func (w *world) operate() {
 			continue
 		}
 		m, open := v.OpenRemediation("k", n.UID)
-		if open && m.State == fsm.RemDetached && v.Now().Sub(m.Since) > 5*time.Second {
+		if open && m.State == kubestate.RemDetached && v.Now().Sub(m.Since) > 5*time.Second {
 			p.powerOn()
 		}
 	}

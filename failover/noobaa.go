@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -51,7 +52,7 @@ func newEdges(settings func() Settings) *edges {
 func (e *edges) Node(n Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	ready := n.Ready == fsm.KubeTrue
+	ready := n.Ready == kubestate.ReadyTrue
 	was, known := e.ready[n.UID]
 	e.ready[n.UID] = ready
 	if left := known && was || !known && !e.synced; left && !ready && e.wanted(n) {

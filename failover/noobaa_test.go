@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 func compatible() Settings {
@@ -93,9 +93,9 @@ func TestNooBaaEdges(t *testing.T) {
 			w.with(func() { w.make("late", "n1") })
 			w.cutPower("n1")
 			w.pass(2 * time.Minute)
-			var ready fsm.KubeReady
+			var ready kubestate.Ready
 			w.with(func() { ready = w.nodes["n1"].Ready })
-			if ready != fsm.KubeUnknown || len(w.deletedOn("n1")) != before {
+			if ready != kubestate.ReadyUnknown || len(w.deletedOn("n1")) != before {
 				t.Errorf("not Ready to not Ready acted: %v", w.deletedOn("n1"))
 			}
 		})
@@ -104,14 +104,14 @@ func TestNooBaaEdges(t *testing.T) {
 		inNooBaa(t, 3, func(w *world, _ *Settings) { delete(w.nodes, "n3"); w.pcs["n3"].powerOff() }, func(w *world) {
 			w.with(func() {
 				w.register(w.pcs["n3"])
-				w.nodes["n3"].Ready = fsm.KubeFalse
+				w.nodes["n3"].Ready = kubestate.ReadyFalse
 				w.make("late", "n3")
 			})
 			w.nothingAt("n3")
 		})
 	})
 	t.Run("the scan at the start does", func(t *testing.T) {
-		inNooBaa(t, 3, func(w *world, _ *Settings) { w.pcs["n1"].powerOff(); w.nodes["n1"].Ready = fsm.KubeUnknown }, func(w *world) {
+		inNooBaa(t, 3, func(w *world, _ *Settings) { w.pcs["n1"].powerOff(); w.nodes["n1"].Ready = kubestate.ReadyUnknown }, func(w *world) {
 			w.actsAt("n1", 2)
 		})
 	})
@@ -211,11 +211,11 @@ func TestNooBaaFailures(t *testing.T) {
 	})
 	t.Run("a pause holds", func(t *testing.T) {
 		inNooBaa(t, 3, nil, func(w *world) {
-			w.ledger.must(fsm.PauseFailover{Paused: true})
+			w.ledger.must(kubestate.PauseFailover{Paused: true})
 			w.cutPower("n1")
 			w.pass(time.Minute)
 			w.nothingAt("n1")
-			w.ledger.must(fsm.PauseFailover{})
+			w.ledger.must(kubestate.PauseFailover{})
 			w.actsAt("n1", 2)
 		})
 	})

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // step returns when the newest remediation of a node came to a state.
-func (w *world) step(node string, s fsm.RemediationState) fsm.Time {
+func (w *world) step(node string, s kubestate.State) fsm.Time {
 	all := w.remediations(node)
 	for _, step := range all[len(all)-1].Steps {
 		if step.State == s {
@@ -29,9 +30,9 @@ func TestFencingOverlaps(t *testing.T) {
 		h := w.lead("h1", safe(), 0, 0)
 		w.pass(time.Minute)
 		w.cutPower("n1")
-		w.comesTo("n1", fsm.RemDetached)
+		w.comesTo("n1", kubestate.RemDetached)
 		const least, most = modelConfirm, modelConfirm + 300*time.Millisecond
-		if took := time.Duration(w.step("n1", fsm.RemOff) - w.step("n1", fsm.RemFencing)); took < least || took > most {
+		if took := time.Duration(w.step("n1", kubestate.RemOff) - w.step("n1", kubestate.RemFencing)); took < least || took > most {
 			t.Errorf("overlap: off was logged %v after the command was, want %v to %v", took, least, most)
 		}
 		h.mu.Lock()
@@ -83,11 +84,11 @@ func TestLeaderLostInTheOverlap(t *testing.T) {
 					return is
 				})
 				h.leave()
-				if s := w.state("n1"); s != fsm.RemFencing {
+				if s := w.state("n1"); s != kubestate.RemFencing {
 					t.Fatalf("overlap: the leader that was lost left it %v", s)
 				}
 				w.lead("h2", safe(), 0, 0)
-				w.comesTo("n1", fsm.RemStuck)
+				w.comesTo("n1", kubestate.RemStuck)
 				w.pass(time.Minute)
 				w.keptItsPods()
 			})
@@ -108,14 +109,14 @@ func TestLeaseRenewedBeforeTheCommand(t *testing.T) {
 		})
 		w.fault("n1", deviceLies)
 		w.with(func() { w.pcs["n1"].hidden, w.pcs["n1"].leaseless = true, true }) // looks dead to all
-		w.comesTo("n1", fsm.RemFencing)
+		w.comesTo("n1", kubestate.RemFencing)
 		w.until("it is read off", time.Minute, func() bool { return w.readOff("n1") })
 		w.pass(6 * time.Second)
-		if s := w.state("n1"); s != fsm.RemFencing {
+		if s := w.state("n1"); s != kubestate.RemFencing {
 			t.Errorf("renewed-before: it is %v though its Lease was renewed 6 s ago\n%s", s, w.story())
 		}
 		w.with(func() { w.pcs["n1"].leaseless = false })
-		w.comesTo("n1", fsm.RemStuck)
+		w.comesTo("n1", kubestate.RemStuck)
 		w.keptItsPods()
 	})
 }
@@ -135,7 +136,7 @@ func TestDeviceThatAnswersLate(t *testing.T) {
 		})
 		w.fault("n1", deviceLiesLate)
 		w.with(func() { w.pcs["n1"].hidden, w.pcs["n1"].cut = true, true })
-		w.comesTo("n1", fsm.RemStuck)
+		w.comesTo("n1", kubestate.RemStuck)
 		w.pass(time.Minute)
 		w.keptItsPods()
 	})
@@ -151,7 +152,7 @@ func TestSecondReadingDecides(t *testing.T) {
 		w.pass(time.Minute)
 		w.fault("n1", deviceBlinks)
 		w.with(func() { w.pcs["n1"].hidden, w.pcs["n1"].cut = true, true })
-		w.comesTo("n1", fsm.RemDetached)
+		w.comesTo("n1", kubestate.RemDetached)
 		w.with(func() { w.pcs["n1"].hidden, w.pcs["n1"].cut = false, false })
 		w.recovers()
 	})
@@ -166,7 +167,7 @@ func TestDeafDeviceConfirmsNothing(t *testing.T) {
 		w.lead("h1", safe(), 0, 0)
 		w.pass(time.Minute)
 		w.with(func() { w.pcs["n1"].sick, w.pcs["n1"].hidden = true, true })
-		w.comesTo("n1", fsm.RemFencing)
+		w.comesTo("n1", kubestate.RemFencing)
 		w.until("it is read off", time.Minute, func() bool { return w.readOff("n1") })
 		w.pass(2 * time.Second)
 		w.with(func() { w.pcs["n1"].powerOn() })
@@ -177,7 +178,7 @@ func TestDeafDeviceConfirmsNothing(t *testing.T) {
 				w.fault("n1", "")
 			})
 		})
-		w.comesTo("n1", fsm.RemDetached)
+		w.comesTo("n1", kubestate.RemDetached)
 		w.with(func() { w.pcs["n1"].sick, w.pcs["n1"].hidden = false, false })
 		w.recovers()
 	})
@@ -193,18 +194,18 @@ func TestVoteEndsTheWait(t *testing.T) {
 			uid := w.nodes["n1"].UID
 			says := func(silent bool) {
 				s := w.ledger.sessions[2]
-				w.ledger.do(fsm.Header{Session: s}, fsm.VoteKubeNodes{Session: s, Cluster: "k", Votes: []fsm.KubeVote{{UID: uid, Silent: silent}}})
+				w.ledger.do(fsm.Header{Session: s}, kubestate.VoteNodes{Session: s, Cluster: "k", Votes: []kubestate.Vote{{UID: uid, Silent: silent}}})
 			}
 			w.after("switch off", func() { says(false) })
 			w.cutPower("n1")
-			w.comesTo("n1", fsm.RemFencing)
+			w.comesTo("n1", kubestate.RemFencing)
 			w.until("it is read off", time.Minute, func() bool { return w.readOff("n1") })
 			w.pass(modelConfirm + 200*time.Millisecond + time.Duration(phase)*250*time.Millisecond)
 			said := fsm.Time(time.Since(w.ledger.began))
 			says(true)
-			w.comesTo("n1", fsm.RemDetached)
+			w.comesTo("n1", kubestate.RemDetached)
 			const most = knockLimit + 300*time.Millisecond
-			if took := time.Duration(w.step("n1", fsm.RemOff) - said); took > most {
+			if took := time.Duration(w.step("n1", kubestate.RemOff) - said); took > most {
 				t.Errorf("vote-ends-wait: off was logged %v after the last peer had taken back what it heard, want at most %v", took, most)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -254,7 +255,7 @@ func (p *Prober) vote(ctx context.Context, v fsm.View) {
 	}
 }
 
-func (p *Prober) cast(ctx context.Context, c fsm.VoteKubeNodes) error {
+func (p *Prober) cast(ctx context.Context, c kubestate.VoteNodes) error {
 	ctx, cancel := context.WithTimeout(ctx, voteLimit)
 	defer cancel()
 	res, err := p.o.Voter.Do(ctx, "", c)
@@ -266,12 +267,12 @@ func (p *Prober) cast(ctx context.Context, c fsm.VoteKubeNodes) error {
 
 // ballots returns the commands that make the votes of a session what its peer
 // thinks: changes only.
-func ballots(v fsm.View, session fencing.Token, cluster string, thought map[string]opinion) []fsm.VoteKubeNodes {
-	var out []fsm.VoteKubeNodes
-	var c *fsm.VoteKubeNodes
-	room := func() *fsm.VoteKubeNodes {
-		if c == nil || len(c.Votes)+len(c.Withdraw) == fsm.MaxKubeVotes {
-			out = append(out, fsm.VoteKubeNodes{Session: session, Cluster: cluster})
+func ballots(v fsm.View, session fencing.Token, cluster string, thought map[string]opinion) []kubestate.VoteNodes {
+	var out []kubestate.VoteNodes
+	var c *kubestate.VoteNodes
+	room := func() *kubestate.VoteNodes {
+		if c == nil || len(c.Votes)+len(c.Withdraw) == kubestate.MaxVotes {
+			out = append(out, kubestate.VoteNodes{Session: session, Cluster: cluster})
 			c = &out[len(out)-1]
 		}
 		return c
@@ -289,7 +290,7 @@ func ballots(v fsm.View, session fencing.Token, cluster string, thought map[stri
 		case think == noOpinion:
 			room().Withdraw = append(room().Withdraw, n.UID)
 		default:
-			room().Votes = append(room().Votes, fsm.KubeVote{UID: n.UID, Silent: think == silent})
+			room().Votes = append(room().Votes, kubestate.Vote{UID: n.UID, Silent: think == silent})
 		}
 	}
 	return out

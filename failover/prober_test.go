@@ -18,7 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -240,7 +240,7 @@ func TestProberVotes(t *testing.T) {
 		}
 		moved := recordOf(courtCluster, modelNodeNamed(0))
 		moved.Probe = ""
-		c.log.lead(fsm.PutKubeNodes{Cluster: courtCluster, Nodes: []fsm.KubeNode{moved}, Remove: []string{"uid-1"}})
+		c.log.lead(kubestate.PutNodes{Cluster: courtCluster, Nodes: []kubestate.Node{moved}, Remove: []string{"uid-1"}})
 		time.Sleep(3 * time.Second)
 		s.mu.Lock()
 		before := s.asked[first] + s.asked[modelNodeNamed(1).Kubelet]
@@ -274,7 +274,7 @@ func TestRecorder(t *testing.T) {
 			t.Errorf("before the list is read: %d recorded, %v", known(), err)
 		}
 		w.Synced = true
-		w.Nodes[3].Ready = fsm.KubeFalse // and never was Ready
+		w.Nodes[3].Ready = kubestate.ReadyFalse // and never was Ready
 		w.Nodes[4].BootID = strings.Repeat("x", 500)
 		err := record(w)
 		if known() != 448 || c.log.count()-before != 3 {
@@ -284,7 +284,7 @@ func TestRecorder(t *testing.T) {
 			t.Errorf("the one that does not fit is not named: %v", err)
 		}
 		w.Nodes[4].BootID = "boot"
-		w.Nodes[3].Ready, w.Nodes[5].Ready = fsm.KubeTrue, fsm.KubeFalse
+		w.Nodes[3].Ready, w.Nodes[5].Ready = kubestate.ReadyTrue, kubestate.ReadyFalse
 		w.Nodes = w.Nodes[:449]
 		if err := record(w); err != nil || known() != 449 || c.log.count()-before != 4 {
 			t.Errorf("%d recorded in %d entries, want 449 in 4: %v", known(), c.log.count()-before, err)

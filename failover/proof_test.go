@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // crowd puts more pods on n1, which the taint controller is slow to end.
@@ -63,8 +63,8 @@ func TestProofEndsInTheMiddleOfABatch(t *testing.T) {
 		w.with(func() { w.trouble.slowDelete = 1500 * time.Millisecond })
 		w.after("delete pod", func() { w.with(func() { w.pcs["n1"].powerOn() }) })
 		w.cutPower("n1")
-		w.comesTo("n1", fsm.RemTainted)
-		w.comesTo("n1", fsm.RemFencing)
+		w.comesTo("n1", kubestate.RemTainted)
+		w.comesTo("n1", kubestate.RemFencing)
 		w.with(func() { w.trouble.slowDelete, w.trouble.operator = 0, true })
 		w.recovers()
 	})
@@ -91,7 +91,7 @@ func TestBootIDEndsAProof(t *testing.T) {
 				all := w.remediations("n1")
 				return len(all) > 0 && (all[0].State.Ended() || all[0].WasOff)
 			})
-			if m := w.remediations("n1")[0]; m.State != fsm.RemCancelled || m.Attempts > 0 {
+			if m := w.remediations("n1")[0]; m.State != kubestate.RemCancelled || m.Attempts > 0 {
 				t.Errorf("boot-id: a machine that has booted since was acted on: %v after %d commands", m.State, m.Attempts)
 			}
 		})

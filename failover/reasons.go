@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // signs says whether a kube node is held for dead, and in a sentence why or why
@@ -41,9 +41,9 @@ func (f *facts) alive(n *nodeFacts) string {
 		return fmt.Sprintf("%s, but %s; it takes %d to hold it for dead", f.leaseText(n), n.votesText(), n.voters/2+1)
 	case n.unheard():
 		return fmt.Sprintf("%s, but %s; it is held for dead from %v on (failover.lease_age)", n.votesText(), f.leaseText(n), d.LeaseAge)
-	case n.Ready != fsm.KubeTrue && d.NotReadyAfter == 0:
+	case n.Ready != kubestate.ReadyTrue && d.NotReadyAfter == 0:
 		return fmt.Sprintf("Ready is %v for %v, which alone never counts (failover.not_ready_after is 0)", n.Ready, rounded(n.NotReady))
-	case n.Ready != fsm.KubeTrue:
+	case n.Ready != kubestate.ReadyTrue:
 		return fmt.Sprintf("Ready is %v for %v; held for dead from %v on (failover.not_ready_after)", n.Ready, rounded(n.NotReady), d.NotReadyAfter)
 	case f.api.Back >= 0 && f.api.Back < d.LeaseAge:
 		return fmt.Sprintf("the API server answers again for %v: all ages count from then", rounded(f.api.Back))

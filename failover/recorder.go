@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // Recorder writes into the log what the leader sees of the kube nodes of one
@@ -39,12 +40,12 @@ func (r Recorder) Record(ctx context.Context, p Proposer, v fsm.View, w Watched)
 }
 
 // changes compares. A Node that was never seen Ready stays out of the log.
-func (r Recorder) changes(v fsm.View, nodes []WatchedNode) (out []fsm.PutKubeNodes, unfit error) {
-	room := func() *fsm.PutKubeNodes {
-		if last := len(out) - 1; last >= 0 && len(out[last].Nodes)+len(out[last].Remove) < fsm.MaxKubeNodeChanges {
+func (r Recorder) changes(v fsm.View, nodes []WatchedNode) (out []kubestate.PutNodes, unfit error) {
+	room := func() *kubestate.PutNodes {
+		if last := len(out) - 1; last >= 0 && len(out[last].Nodes)+len(out[last].Remove) < kubestate.MaxNodeChanges {
 			return &out[last]
 		}
-		out = append(out, fsm.PutKubeNodes{Cluster: r.Cluster})
+		out = append(out, kubestate.PutNodes{Cluster: r.Cluster})
 		return &out[len(out)-1]
 	}
 	here := make(map[string]bool, len(nodes))
@@ -61,7 +62,7 @@ func (r Recorder) changes(v fsm.View, nodes []WatchedNode) (out []fsm.PutKubeNod
 		now := recordOf(r.Cluster, n.Node)
 		old, known := v.KubeNode(r.Cluster, n.UID)
 		now.Changed, now.ChangedMillis = old.Changed, old.ChangedMillis
-		if now == old || !known && n.Ready != fsm.KubeTrue {
+		if now == old || !known && n.Ready != kubestate.ReadyTrue {
 			continue
 		}
 		if err := now.Validate(); err != nil {
@@ -75,8 +76,8 @@ func (r Recorder) changes(v fsm.View, nodes []WatchedNode) (out []fsm.PutKubeNod
 }
 
 // recordOf is what the log holds of a Node.
-func recordOf(cluster string, n Node) fsm.KubeNode {
-	return fsm.KubeNode{
+func recordOf(cluster string, n Node) kubestate.Node {
+	return kubestate.Node{
 		Cluster: cluster, UID: n.UID, Name: n.Name, BootID: n.BootID, Ready: n.Ready, Probe: n.Kubelet, ControlPlane: n.ControlPlane,
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // lingering is how long a kube node that is back keeps its marks because volumes
@@ -14,7 +14,7 @@ const lingering = 10 * time.Minute
 
 // recover is the turn of a Node that has lost everything: it waits until the
 // machine is back, for as long as that takes.
-func (r *remedy) recover(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) recover(ctx context.Context, m kubestate.Remediation) error {
 	if !r.target.present(m) {
 		if _, err := r.target.read(ctx, m); err != nil {
 			return r.lost(ctx, m, err)
@@ -37,7 +37,7 @@ func (r *remedy) recover(ctx context.Context, m fsm.Remediation) error {
 
 // powerOn switches the machine on again, once under a leadership, if the operator
 // wants that. One that cannot be switched on stays off; an error is that of read.
-func (t *target) powerOn(ctx context.Context, m fsm.Remediation) error {
+func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	if !t.settings().Remedy.PowerOn || t.switched {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (t *target) powerOn(ctx context.Context, m fsm.Remediation) error {
 
 // comeBack is what remains for a node that is Ready under a new boot ID: when it
 // has been for long enough, and nothing of before is left, our marks go.
-func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error {
+func (r *remedy) comeBack(ctx context.Context, m kubestate.Remediation, n Node) error {
 	if r.healthy.IsZero() {
 		r.healthy = time.Now()
 	}
@@ -75,7 +75,7 @@ func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error 
 	if back < r.settings().Guard.HealthyDelay {
 		return wait(min(lookAgain, r.settings().Guard.HealthyDelay-back))
 	}
-	if m.State != fsm.RemDetached && wasTainted(m) && back < lingering {
+	if m.State != kubestate.RemDetached && wasTainted(m) && back < lingering {
 		names, err := r.target.attachments(ctx)
 		if err != nil {
 			return err
@@ -87,14 +87,14 @@ func (r *remedy) comeBack(ctx context.Context, m fsm.Remediation, n Node) error 
 	if err := r.unmark(ctx, n); err != nil {
 		return err
 	}
-	return r.move(ctx, m, fsm.RemRecovered, "", "it has booted and is well")
+	return r.move(ctx, m, kubestate.RemRecovered, "", "it has booted and is well")
 }
 
 // wasTainted reports whether the remediation set the taint with which Kubernetes
 // lets go of what the machine has. Before that, all that is attached to it is its
 // own.
-func wasTainted(m fsm.Remediation) bool {
-	return slices.ContainsFunc(m.Steps, func(s fsm.RemediationStep) bool { return s.State == fsm.RemTainted })
+func wasTainted(m kubestate.Remediation) bool {
+	return slices.ContainsFunc(m.Steps, func(s kubestate.Step) bool { return s.State == kubestate.RemTainted })
 }
 
 // unmark takes our taints away: first the one that keeps everything away, then the
@@ -125,7 +125,7 @@ func isOurs(t Taint) bool { return t.Key == TaintCordon || t == outOfService() }
 // unstick is the turn of one that could not go on: it ends if that is not needed
 // any more, and is tried again after a while. One that contradicted its device, or
 // that a founding found open, is left to an operator, however long that takes.
-func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) unstick(ctx context.Context, m kubestate.Remediation) error {
 	due := time.Since(r.since) >= stuckRetry
 	if !due && r.target.present(m) && !r.judge.Returned(m.UID) {
 		r.healthy = time.Time{}
@@ -156,8 +156,8 @@ func (r *remedy) unstick(ctx context.Context, m fsm.Remediation) error {
 
 // tidy takes the marks of a remediation away that was cancelled. What fails is left
 // to the sweep.
-func (t *target) tidy(ctx context.Context, m fsm.Remediation) {
-	if m.State != fsm.RemCancelled {
+func (t *target) tidy(ctx context.Context, m kubestate.Remediation) {
+	if m.State != kubestate.RemCancelled {
 		return
 	}
 	if err := t.mend(ctx, m.Node); err != nil && ctx.Err() == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -35,9 +36,9 @@ const (
 type remedy struct {
 	*clusterController
 	intent  fencing.Token
-	state   fsm.RemediationState // of the newest turn; 0 before the first
-	since   time.Time            // when this leadership met it
-	tries   int                  // failures in a row since then
+	state   kubestate.State // of the newest turn; 0 before the first
+	since   time.Time       // when this leadership met it
+	tries   int             // failures in a row since then
 	target  target
 	signs   lifeSigns
 	power   escalation
@@ -76,7 +77,7 @@ func (r *remedy) run(ctx context.Context) {
 }
 
 // enter notes that the state is another one.
-func (r *remedy) enter(m fsm.Remediation) {
+func (r *remedy) enter(m kubestate.Remediation) {
 	if r.state == m.State {
 		return
 	}
@@ -94,7 +95,7 @@ func (r *remedy) enter(m fsm.Remediation) {
 }
 
 // turn does what the state asks for.
-func (r *remedy) turn(ctx context.Context, v fsm.View, m fsm.Remediation) error {
+func (r *remedy) turn(ctx context.Context, v fsm.View, m kubestate.Remediation) error {
 	if contradicted(m) {
 		if err := r.readmit(ctx, m); err != nil {
 			return err
@@ -104,21 +105,21 @@ func (r *remedy) turn(ctx context.Context, v fsm.View, m fsm.Remediation) error 
 		return wait(lookAgain)
 	}
 	switch m.State {
-	case fsm.RemIntent:
+	case kubestate.RemIntent:
 		return r.cordon(ctx, m)
-	case fsm.RemCordoned:
+	case kubestate.RemCordoned:
 		return r.announceFirst(ctx, m)
-	case fsm.RemFencing:
+	case kubestate.RemFencing:
 		return r.fence(ctx, m)
-	case fsm.RemOff:
+	case kubestate.RemOff:
 		return r.taint(ctx, m)
-	case fsm.RemTainted:
+	case kubestate.RemTainted:
 		return r.empty(ctx, m)
-	case fsm.RemDeleted:
+	case kubestate.RemDeleted:
 		return r.detach(ctx, m)
-	case fsm.RemDetached:
+	case kubestate.RemDetached:
 		return r.recover(ctx, m)
-	case fsm.RemStuck:
+	case kubestate.RemStuck:
 		return r.unstick(ctx, m)
 	default:
 		return fmt.Errorf("remediation %v is %v, which this version does not know", m.Intent, m.State)
@@ -128,16 +129,16 @@ func (r *remedy) turn(ctx context.Context, v fsm.View, m fsm.Remediation) error 
 // takesPower reports whether a state leads to a power-off. A pause holds those and
 // no others: what is off already is safe to finish, and its work is down until
 // then.
-func takesPower(s fsm.RemediationState) bool {
+func takesPower(s kubestate.State) bool {
 	switch s {
-	case fsm.RemIntent, fsm.RemCordoned, fsm.RemFencing, fsm.RemStuck:
+	case kubestate.RemIntent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemStuck:
 		return true
 	}
 	return false
 }
 
 // settle decides what follows a turn: how long to wait, and whether it is stuck.
-func (r *remedy) settle(ctx context.Context, m fsm.Remediation, err error) time.Duration {
+func (r *remedy) settle(ctx context.Context, m kubestate.Remediation, err error) time.Duration {
 	var idle wait
 	var unproven errUnproven
 	again := r.settings().Remedy.RetryInterval
@@ -170,7 +171,7 @@ func (r *remedy) settle(ctx context.Context, m fsm.Remediation, err error) time.
 // rest waits, but not longer than the state and the votes stay as they are: an operator
 // may release what is stuck, and a peer take back what it heard. It reports whether ctx
 // goes on.
-func (r *remedy) rest(ctx context.Context, m fsm.Remediation, d time.Duration) bool {
+func (r *remedy) rest(ctx context.Context, m kubestate.Remediation, d time.Duration) bool {
 	v, _ := r.o.Log.Changed()
 	_, heard, _ := v.KubeVotes(m.Cluster, m.UID)
 	for end := time.Now().Add(d); time.Until(end) > 0; {
@@ -187,10 +188,10 @@ func (r *remedy) rest(ctx context.Context, m fsm.Remediation, d time.Duration) b
 }
 
 // move commits the next state. device announces a power-off command to it.
-func (r *remedy) move(ctx context.Context, m fsm.Remediation, to fsm.RemediationState, device, reason string) error {
-	err := r.record(ctx, fsm.StepRemediation{
+func (r *remedy) move(ctx context.Context, m kubestate.Remediation, to kubestate.State, device, reason string) error {
+	err := r.record(ctx, kubestate.StepRemediation{
 		Intent: m.Intent, From: m.State, To: to, Peer: r.o.Peer, Device: device,
-		Reason: fsm.FailoverReason(reason), Millis: r.o.Wall().UnixMilli(),
+		Reason: kubestate.Reason(reason), Millis: r.o.Wall().UnixMilli(),
 	})
 	switch {
 	case err == nil:
@@ -208,15 +209,15 @@ func (r *remedy) move(ctx context.Context, m fsm.Remediation, to fsm.Remediation
 
 // stuck says that the remediation cannot go on, and why. It is tried again after
 // stuckRetry; a reason that is new is noted.
-func (r *remedy) stuck(ctx context.Context, m fsm.Remediation, reason string) error {
-	if m.State == fsm.RemStuck && (forOperator(m) || lastReason(m) == fsm.FailoverReason(reason)) {
+func (r *remedy) stuck(ctx context.Context, m kubestate.Remediation, reason string) error {
+	if m.State == kubestate.RemStuck && (forOperator(m) || lastReason(m) == kubestate.Reason(reason)) {
 		return wait(stuckRetry)
 	}
 	r.log.Error("remediation is stuck and needs an operator", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "reason", reason)
-	if err := r.move(ctx, m, fsm.RemStuck, "", reason); err != nil {
+	if err := r.move(ctx, m, kubestate.RemStuck, "", reason); err != nil {
 		return err
 	}
-	if m.State == fsm.RemStuck {
+	if m.State == kubestate.RemStuck {
 		return wait(stuckRetry)
 	}
 	return nil
@@ -224,21 +225,21 @@ func (r *remedy) stuck(ctx context.Context, m fsm.Remediation, reason string) er
 
 // forOperator reports whether a remediation is stuck and not tried again before an
 // operator releases it. No other reason is noted over that one.
-func forOperator(m fsm.Remediation) bool {
-	return contradicted(m) || m.State == fsm.RemStuck && lastReason(m) == fsm.HeldByFounding
+func forOperator(m kubestate.Remediation) bool {
+	return contradicted(m) || m.State == kubestate.RemStuck && lastReason(m) == kubestate.HeldByFounding
 }
 
 // contradicted reports whether a remediation is stuck because its machine gave signs
 // of life though its device said off.
-func contradicted(m fsm.Remediation) bool {
-	return m.State == fsm.RemStuck && strings.HasPrefix(lastReason(m), contradiction)
+func contradicted(m kubestate.Remediation) bool {
+	return m.State == kubestate.RemStuck && strings.HasPrefix(lastReason(m), contradiction)
 }
 
-func lastReason(m fsm.Remediation) string { return m.Steps[len(m.Steps)-1].Reason }
+func lastReason(m kubestate.Remediation) string { return m.Steps[len(m.Steps)-1].Reason }
 
 // lost ends the remediation of a Node that does not exist any more; any other
 // error it returns. A Node that has taken the name over is not touched.
-func (r *remedy) lost(ctx context.Context, m fsm.Remediation, err error) error {
+func (r *remedy) lost(ctx context.Context, m kubestate.Remediation, err error) error {
 	if !errors.Is(err, errDeleted) && !errors.Is(err, errReplaced) {
 		return err
 	}
@@ -246,9 +247,9 @@ func (r *remedy) lost(ctx context.Context, m fsm.Remediation, err error) error {
 }
 
 // ending is how a remediation ends that needs nothing more.
-func ending(m fsm.Remediation) fsm.RemediationState {
+func ending(m kubestate.Remediation) kubestate.State {
 	if m.WasOff {
-		return fsm.RemRecovered
+		return kubestate.RemRecovered
 	}
-	return fsm.RemCancelled
+	return kubestate.RemCancelled
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -54,10 +54,10 @@ type escalation struct {
 
 // enter notes that the state is another one, and whether it is the first of this
 // leadership.
-func (e *escalation) enter(m fsm.Remediation, first bool) {
+func (e *escalation) enter(m kubestate.Remediation, first bool) {
 	e.failed = nil
 	switch {
-	case m.State != fsm.RemFencing:
+	case m.State != kubestate.RemFencing:
 		e.announced, e.off = false, false
 	case first:
 		e.last = m.Device // go on with the device at which an earlier leader was
@@ -68,7 +68,7 @@ func (e *escalation) enter(m fsm.Remediation, first bool) {
 
 // cordon is the turn of an intent: it keeps new pods away, if the finding still
 // holds.
-func (r *remedy) cordon(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) cordon(ctx context.Context, m kubestate.Remediation) error {
 	n, done, err := r.recheck(ctx, m)
 	if done || err != nil {
 		return err
@@ -76,24 +76,24 @@ func (r *remedy) cordon(ctx context.Context, m fsm.Remediation) error {
 	if _, err := r.target.keepCordon(ctx, m, n); err != nil {
 		return err
 	}
-	return r.move(ctx, m, fsm.RemCordoned, "", "")
+	return r.move(ctx, m, kubestate.RemCordoned, "", "")
 }
 
 // recheck looks again before anything is done. done says that the remediation was
 // cancelled, or could not be.
-func (r *remedy) recheck(ctx context.Context, m fsm.Remediation) (n Node, done bool, err error) {
+func (r *remedy) recheck(ctx context.Context, m kubestate.Remediation) (n Node, done bool, err error) {
 	n, err = r.target.read(ctx, m)
 	if err != nil {
 		return Node{}, true, r.lost(ctx, m, err)
 	}
 	if n.BootID != m.BootID {
-		return n, true, r.move(ctx, m, fsm.RemCancelled, "", "it has booted again")
+		return n, true, r.move(ctx, m, kubestate.RemCancelled, "", "it has booted again")
 	}
 	if w := r.tracker.Look(); !w.Synced || !w.API.Answers {
 		return n, true, wait(lookAgain)
 	}
 	if suspect, why := r.judge.Still(m.UID); !suspect && !r.signs.stands(m, n) {
-		return n, true, r.move(ctx, m, fsm.RemCancelled, "", why)
+		return n, true, r.move(ctx, m, kubestate.RemCancelled, "", why)
 	}
 	return n, false, nil
 }
@@ -113,7 +113,7 @@ func (s *clusterController) mark(ctx context.Context, as Node, c Change, what st
 
 // announceFirst is the turn of a cordoned node: the command to its first device
 // goes into the log before it is given.
-func (r *remedy) announceFirst(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) announceFirst(ctx context.Context, m kubestate.Remediation) error {
 	if _, done, err := r.recheck(ctx, m); done || err != nil {
 		return err
 	}
@@ -125,23 +125,23 @@ func (r *remedy) announceFirst(ctx context.Context, m fsm.Remediation) error {
 }
 
 // announce commits that a device is about to be told to take the power.
-func (r *remedy) announce(ctx context.Context, m fsm.Remediation, device, why string) error {
-	err := r.move(ctx, m, fsm.RemFencing, device, why)
+func (r *remedy) announce(ctx context.Context, m kubestate.Remediation, device, why string) error {
+	err := r.move(ctx, m, kubestate.RemFencing, device, why)
 	if err == nil {
-		r.enter(withState(m, fsm.RemFencing))
+		r.enter(withState(m, kubestate.RemFencing))
 		r.power.announced, r.power.off, r.power.last = true, false, device
 	}
 	return err
 }
 
-func withState(m fsm.Remediation, s fsm.RemediationState) fsm.Remediation {
+func withState(m kubestate.Remediation, s kubestate.State) kubestate.Remediation {
 	m.State = s
 	return m
 }
 
 // fence is the turn of a node whose power is being taken: one command to one
 // device, and the proof that it worked; or the announcement of the next one.
-func (r *remedy) fence(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) fence(ctx context.Context, m kubestate.Remediation) error {
 	n, err := r.target.look(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
@@ -192,7 +192,7 @@ type evidence struct {
 }
 
 // takePower gives one command and waits until the machine was read off twice.
-func (t *target) takePower(ctx context.Context, m fsm.Remediation, d Device) (evidence, error) {
+func (t *target) takePower(ctx context.Context, m kubestate.Remediation, d Device) (evidence, error) {
 	t.log.Warn("powering off machine", "kube_node", t.machine.Node, "device", d.Name())
 	err := t.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error { return d.Off(ctx, t.machine) })
 	if err != nil {
@@ -218,7 +218,7 @@ func (t *target) takePower(ctx context.Context, m fsm.Remediation, d Device) (ev
 // overlaps with them: its kubelet is asked between the two, and the storage is read next
 // to the second. If that one takes longer than its kubelet may, the silence of the
 // kubelet is old by then, and it is asked again. limited bounds the readings.
-func (t *target) confirmOff(ctx, limited context.Context, m fsm.Remediation, d Device) (s evidence, p Power, err error) {
+func (t *target) confirmOff(ctx, limited context.Context, m kubestate.Remediation, d Device) (s evidence, p Power, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answer := t.knocking(ctx, knockLimit)
@@ -251,7 +251,7 @@ func andWhy(err error) string {
 
 // readOff notes what was seen of a machine that its device has just said off of, twice.
 // What the machine does from now on contradicts the device.
-func (r *remedy) readOff(ctx context.Context, m fsm.Remediation, seen evidence) error {
+func (r *remedy) readOff(ctx context.Context, m kubestate.Remediation, seen evidence) error {
 	if seen.err != nil {
 		return r.lost(ctx, m, seen.err)
 	}
@@ -266,7 +266,7 @@ func (r *remedy) readOff(ctx context.Context, m fsm.Remediation, seen evidence) 
 
 // believeLater looks again at a machine that was read off and could not be believed to be
 // off then.
-func (r *remedy) believeLater(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) believeLater(ctx context.Context, m kubestate.Remediation) error {
 	answer := r.target.knocking(ctx, knockLimit)
 	if err := r.heartbeat(ctx, m.Node); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (r *remedy) believeLater(ctx context.Context, m fsm.Remediation) error {
 //
 // The wait is not in the log. Another leader reads the power again and counts from
 // its own first look at the Lease, which can only make the wait longer.
-func (r *remedy) believe(ctx context.Context, m fsm.Remediation, heard Heard) error {
+func (r *remedy) believe(ctx context.Context, m kubestate.Remediation, heard Heard) error {
 	alive, err := r.signs.life(m, heard, lateRenewal)
 	switch {
 	case err != nil:
@@ -308,14 +308,14 @@ func (r *remedy) believe(ctx context.Context, m fsm.Remediation, heard Heard) er
 			reason += "; " + why
 		}
 	}
-	return r.move(ctx, m, fsm.RemOff, "", reason)
+	return r.move(ctx, m, kubestate.RemOff, "", reason)
 }
 
 // back handles a node that is well although its power is to be taken.
-func (r *remedy) back(ctx context.Context, m fsm.Remediation, n Node) error {
+func (r *remedy) back(ctx context.Context, m kubestate.Remediation, n Node) error {
 	switch {
 	case !m.WasOff:
-		return r.move(ctx, m, fsm.RemCancelled, "", "it is back: it is Ready, and its Lease is renewed")
+		return r.move(ctx, m, kubestate.RemCancelled, "", "it is back: it is Ready, and its Lease is renewed")
 	case n.BootID != r.target.boot:
 		return r.comeBack(ctx, m, n)
 	}

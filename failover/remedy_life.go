@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 const (
@@ -39,7 +40,7 @@ type lifeSigns struct {
 // Only what has changed is a sign: a Node shows Ready for up to 55 s after its machine
 // lost power, and a peer needs some questions until it takes back that it hears a
 // kubelet. Peers are waited for that long, and nothing is done meanwhile.
-func (l *lifeSigns) life(m fsm.Remediation, heard Heard, late time.Duration) (string, error) {
+func (l *lifeSigns) life(m kubestate.Remediation, heard Heard, late time.Duration) (string, error) {
 	if heard.On() {
 		return "its kubelet answers", nil
 	}
@@ -47,7 +48,7 @@ func (l *lifeSigns) life(m fsm.Remediation, heard Heard, late time.Duration) (st
 		return renewed, nil
 	}
 	v, _ := l.o.Log.Changed()
-	if k, _ := v.KubeNode(m.Cluster, m.UID); k.Ready == fsm.KubeTrue && k.Changed > offSince(m) {
+	if k, _ := v.KubeNode(m.Cluster, m.UID); k.Ready == kubestate.ReadyTrue && k.Changed > offSince(m) {
 		return "it became Ready since", nil
 	}
 	_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
@@ -67,11 +68,11 @@ func (l *lifeSigns) life(m fsm.Remediation, heard Heard, late time.Duration) (st
 
 // offSince is the cluster time since when the log says that a machine is off; the end
 // of time while it does not.
-func offSince(m fsm.Remediation) fsm.Time {
+func offSince(m kubestate.Remediation) fsm.Time {
 	switch m.State {
-	case fsm.RemOff, fsm.RemTainted, fsm.RemDeleted, fsm.RemDetached:
+	case kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached:
 		for _, s := range slices.Backward(m.Steps) {
-			if s.State == fsm.RemOff {
+			if s.State == kubestate.RemOff {
 				return s.At
 			}
 		}
@@ -82,7 +83,7 @@ func offSince(m fsm.Remediation) fsm.Time {
 // looked reports whether this leader knows whether a machine lives: it saw its Lease
 // change not longer than lease_age ago, or not change for that long while the API
 // server answered. Earlier leaders may have found it dead long ago.
-func (l *lifeSigns) looked(m fsm.Remediation) bool {
+func (l *lifeSigns) looked(m kubestate.Remediation) bool {
 	w, age := l.tracker.Look(), l.settings().Detection.LeaseAge
 	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
 	gone := w.Synced && w.API.Answers && i < 0 // which the storage has to confirm
@@ -92,7 +93,7 @@ func (l *lifeSigns) looked(m fsm.Remediation) bool {
 // silent reports whether this leader saw the Lease of a Node unchanged for
 // lease_age, while the API server answered. What an earlier leader saw, and what
 // Ready says, does not count here.
-func (l *lifeSigns) silent(m fsm.Remediation) bool {
+func (l *lifeSigns) silent(m kubestate.Remediation) bool {
 	w, age := l.tracker.Look(), l.settings().Detection.LeaseAge
 	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
 	switch {
@@ -107,7 +108,7 @@ func (l *lifeSigns) silent(m fsm.Remediation) bool {
 
 // renewed returns a sentence if the Lease was seen to change later than a time after
 // the machine was off.
-func (l *lifeSigns) renewed(m fsm.Remediation, after time.Duration) string {
+func (l *lifeSigns) renewed(m kubestate.Remediation, after time.Duration) string {
 	for _, w := range l.tracker.Look().Nodes {
 		if w.UID == m.UID && w.Renewed >= 0 && time.Since(l.sure)-w.Renewed > after {
 			return fmt.Sprintf("its Lease was renewed %v ago", rounded(w.Renewed))
@@ -118,11 +119,11 @@ func (l *lifeSigns) renewed(m fsm.Remediation, after time.Duration) string {
 
 // stands reports whether a kube node has not been Ready for long, as the log has
 // it: a new leader may have counted for a moment only.
-func (l *lifeSigns) stands(m fsm.Remediation, n Node) bool {
+func (l *lifeSigns) stands(m kubestate.Remediation, n Node) bool {
 	v, _ := l.o.Log.Changed()
 	k, known := v.KubeNode(m.Cluster, m.UID)
 	after := l.settings().Detection.NotReadyAfter
-	return known && after > 0 && n.Ready != fsm.KubeTrue && k.Ready != fsm.KubeTrue && v.Now().Sub(k.Changed) >= after
+	return known && after > 0 && n.Ready != kubestate.ReadyTrue && k.Ready != kubestate.ReadyTrue && v.Now().Sub(k.Changed) >= after
 }
 
 // heartbeat reads a Lease from the storage and tells the tracker: the watch may be
@@ -144,7 +145,7 @@ func (s *clusterController) heartbeat(ctx context.Context, node string) error {
 // readmit takes our out-of-service taint from a machine that lives after all: while it
 // has it, Kubernetes itself deletes what a kubelet without the API server runs. The
 // cordon stays.
-func (r *remedy) readmit(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) readmit(ctx context.Context, m kubestate.Remediation) error {
 	ours := func(t Taint) bool { return t == outOfService() }
 	watched := func(w WatchedNode) bool { return w.UID == m.UID && slices.ContainsFunc(w.Taints, ours) }
 	if !slices.ContainsFunc(r.tracker.Look().Nodes, watched) {

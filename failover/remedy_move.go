@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -54,7 +54,7 @@ func (e errAwake) Error() string { return e.why }
 // that the Node is still the same, has not booted, and gives no sign of life. It
 // waits until this leader saw the Lease silent for lease_age: what an earlier one
 // saw may be over, and after a silence of the API server it is not known.
-func (r *remedy) prove(ctx context.Context, m fsm.Remediation, between func(context.Context) error) (proof, error) {
+func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between func(context.Context) error) (proof, error) {
 	if !r.target.known { // else the device's answer could be compared with nothing but a name
 		if _, err := r.target.read(ctx, m); err != nil && !errors.Is(err, errDeleted) {
 			return proof{}, err
@@ -122,7 +122,7 @@ func (r *remedy) deaf(ctx context.Context, err error) error {
 // unproven decides what follows a proof that failed. Nothing is done without one, and
 // the taint of a machine that has power is taken away: Kubernetes itself would go on
 // with it while this leader looks.
-func (r *remedy) unproven(ctx context.Context, m fsm.Remediation, err error) error {
+func (r *remedy) unproven(ctx context.Context, m kubestate.Remediation, err error) error {
 	var awake errAwake
 	var contradicted errContradicted
 	switch {
@@ -145,26 +145,26 @@ func (r *remedy) unproven(ctx context.Context, m fsm.Remediation, err error) err
 	case !r.signs.looked(m):
 		return wait(lookAgain)
 	}
-	return r.move(ctx, m, fsm.RemFencing, "", awake.why)
+	return r.move(ctx, m, kubestate.RemFencing, "", awake.why)
 }
 
 // taint is the turn of a machine that is off: Kubernetes may let go of its volumes.
-func (r *remedy) taint(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) taint(ctx context.Context, m kubestate.Remediation) error {
 	p, err := r.prove(ctx, m, nil)
 	if err != nil {
 		return r.unproven(ctx, m, err)
 	}
 	if p.gone {
-		return r.move(ctx, m, fsm.RemTainted, "", errDeleted.Error()+": there is nothing to taint")
+		return r.move(ctx, m, kubestate.RemTainted, "", errDeleted.Error()+": there is nothing to taint")
 	}
 	if err := r.target.keepTaint(ctx, m, p.node); err != nil {
 		return err
 	}
-	return r.move(ctx, m, fsm.RemTainted, "", "")
+	return r.move(ctx, m, kubestate.RemTainted, "", "")
 }
 
 // empty is the turn of a tainted Node: its pods are deleted until none is left.
-func (r *remedy) empty(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) empty(ctx context.Context, m kubestate.Remediation) error {
 	left, _, err := r.batch(ctx, m)
 	switch {
 	case err != nil:
@@ -172,13 +172,13 @@ func (r *remedy) empty(ctx context.Context, m fsm.Remediation) error {
 	case len(left) > 0:
 		return r.linger(ctx, m, left)
 	}
-	return r.move(ctx, m, fsm.RemDeleted, "", fmt.Sprintf("%d pods deleted under this leadership, none is left", r.pods.deleted))
+	return r.move(ctx, m, kubestate.RemDeleted, "", fmt.Sprintf("%d pods deleted under this leadership, none is left", r.pods.deleted))
 }
 
 // batch deletes pods on the strength of one proof and returns that and the pods that
 // there were. A pod that has changed since it was read is left to the next proof, and
 // one that only its finalizers keep is not deleted again.
-func (r *remedy) batch(ctx context.Context, m fsm.Remediation) (left []Pod, p proof, err error) {
+func (r *remedy) batch(ctx context.Context, m kubestate.Remediation) (left []Pod, p proof, err error) {
 	p, err = r.prove(ctx, m, func(ctx context.Context) (err error) {
 		left, err = r.podsOf(ctx, m.Node)
 		return err
@@ -243,7 +243,7 @@ func (e *evacuation) linger(left []Pod) (idle time.Duration, stuck string) {
 }
 
 // linger waits for pods that are left.
-func (r *remedy) linger(ctx context.Context, m fsm.Remediation, left []Pod) error {
+func (r *remedy) linger(ctx context.Context, m kubestate.Remediation, left []Pod) error {
 	switch idle, stuck := r.pods.linger(left); {
 	case stuck != "":
 		return r.stuck(ctx, m, stuck)
@@ -291,7 +291,7 @@ func (s *clusterController) eligible(pods []Pod) []Pod {
 
 // detach is the turn of a Node without pods: it lasts until none of its volumes is
 // attached. Pods that come late are deleted as the others were.
-func (r *remedy) detach(ctx context.Context, m fsm.Remediation) error {
+func (r *remedy) detach(ctx context.Context, m kubestate.Remediation) error {
 	pauseNow, proven := detachFirst, time.Time{}
 	for {
 		if time.Since(proven) >= proveEvery {
@@ -311,7 +311,7 @@ func (r *remedy) detach(ctx context.Context, m fsm.Remediation) error {
 		case err != nil:
 			return err
 		case len(names) == 0:
-			return r.move(ctx, m, fsm.RemDetached, "", "")
+			return r.move(ctx, m, kubestate.RemDetached, "", "")
 		case time.Since(r.since) > detachLimit:
 			return r.stuck(ctx, m, fmt.Sprintf("volumes are still attached after %v: %s", detachLimit, strings.Join(names, ", ")))
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 const straight = "intent cordoned fencing off tainted deleted detached recovered"
@@ -51,7 +51,7 @@ func TestPowerLossMovesTheWork(t *testing.T) {
 		began := time.Now()
 		w.until("the pod runs elsewhere", 30*time.Second, func() bool { return w.runs("s-1") != "" && w.runs("s-1") != "n1" })
 		t.Logf("it runs again %v after the power loss", time.Since(began))
-		w.until("it is detached", time.Minute, func() bool { return w.state("n1") == fsm.RemDetached })
+		w.until("it is detached", time.Minute, func() bool { return w.state("n1") == kubestate.RemDetached })
 		w.with(func() { w.pcs["n1"].powerOn() })
 		w.recovers()
 		if got := w.path("n1"); got != straight {
@@ -124,7 +124,7 @@ func TestEveryMissingVerb(t *testing.T) {
 				w.pass(time.Minute)
 				w.after("begin", func() { w.with(func() { w.trouble.forbidden = verb }) })
 				w.cutPower("n1")
-				w.comesTo("n1", fsm.RemStuck)
+				w.comesTo("n1", kubestate.RemStuck)
 				if why := lastReason(w.remediations("n1")[0]); !strings.Contains(why, "cannot "+verb) {
 					t.Errorf("the reason names no verb: %q", why)
 				}

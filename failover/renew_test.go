@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // A guard rail that is taken away while a kube node is dead lets its remediation
@@ -22,7 +22,7 @@ func TestGuardRailsAreReloaded(t *testing.T) {
 			t.Fatalf("%d remediations where all kube nodes must be healthy", n)
 		}
 		h.c.Renew(safe())
-		w.until("renewed-guard: a remediation begins", 10*time.Minute, func() bool { return w.state("n1") > fsm.RemFencing })
+		w.until("renewed-guard: a remediation begins", 10*time.Minute, func() bool { return w.state("n1") > kubestate.RemFencing })
 		w.until("it ends its deeds", 10*time.Minute, func() bool { return w.count("delete", "n1") > 0 })
 	})
 }

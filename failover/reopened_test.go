@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // A leader is lost in the middle of a remediation, and nobody leads for ten minutes.
@@ -55,7 +55,7 @@ func (w *world) leavesAlone(goOn func(), ends bool) {
 // A backup holds a remediation that was open. The machine has worked since, or is ill
 // by now: no command is given before an operator has released the remediation.
 func TestFoundingLeavesRemediationsToAnOperator(t *testing.T) {
-	for _, state := range []fsm.RemediationState{fsm.RemIntent, fsm.RemCordoned, fsm.RemFencing, fsm.RemOff, fsm.RemTainted, fsm.RemDeleted, fsm.RemDetached, fsm.RemStuck} {
+	for _, state := range []kubestate.State{kubestate.RemIntent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemStuck} {
 		for _, ill := range []bool{false, true} {
 			t.Run(state.String(), func(t *testing.T) {
 				inWorld(t, 5, 2, func(w *world) {
@@ -68,10 +68,10 @@ func TestFoundingLeavesRemediationsToAnOperator(t *testing.T) {
 					if !ill {
 						return
 					}
-					if m := w.remediations("n1")[0]; m.State != fsm.RemStuck || lastReason(m) != fsm.HeldByFounding {
+					if m := w.remediations("n1")[0]; m.State != kubestate.RemStuck || lastReason(m) != kubestate.HeldByFounding {
 						t.Fatalf("reopened: it is %v: %q", m.State, lastReason(m))
 					}
-					w.ledger.must(fsm.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: fsm.RemFencing, By: "me"})
+					w.ledger.must(kubestate.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: kubestate.RemFencing, By: "me"})
 					w.until("the operator's word counts", 10*time.Minute, func() bool { return w.count("off", "n1") > 0 })
 				})
 			})
@@ -93,10 +93,10 @@ func TestBackWithoutABootIsNoRecovery(t *testing.T) {
 		w.lead("h1", s, 0, 0)
 		w.pass(time.Minute)
 		w.vanish("n1")
-		w.comesTo("n1", fsm.RemDetached)
+		w.comesTo("n1", kubestate.RemDetached)
 		w.hear("n1", true, true)
 		w.pass(5 * time.Minute)
-		if m := w.remediations("n1")[0]; m.State != fsm.RemStuck || !contradicted(m) {
+		if m := w.remediations("n1")[0]; m.State != kubestate.RemStuck || !contradicted(m) {
 			t.Errorf("no-boot: a machine that never was off is %v: %q", m.State, lastReason(m))
 		}
 	})

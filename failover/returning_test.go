@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // vanish cuts a machine off from everything; its device says off of it since it was
@@ -49,7 +49,7 @@ func (w *world) contradictedInTime() {
 		w.t.Errorf("returning: %d pods of a machine that is heard were deleted\n%s", w.count("delete", "n1"), w.story())
 	case taint:
 		w.t.Errorf("returning: a machine that is heard stays out of service\n%s", w.story())
-	case last.State != fsm.RemStuck || !strings.HasPrefix(lastReason(last), contradiction):
+	case last.State != kubestate.RemStuck || !strings.HasPrefix(lastReason(last), contradiction):
 		w.t.Errorf("returning: it is %v: %q\n%s", last.State, lastReason(last), w.story())
 	}
 }
@@ -97,7 +97,7 @@ func (w *world) stuckOrEmptied(name string) {
 	w.t.Helper()
 	w.until(name+" is stuck or emptied", 10*time.Minute, func() bool {
 		state := w.state(name)
-		return state == fsm.RemStuck || state == fsm.RemDetached
+		return state == kubestate.RemStuck || state == kubestate.RemDetached
 	})
 }
 
@@ -110,7 +110,7 @@ func TestMachineThatPeersHearKeepsItsPods(t *testing.T) {
 		w.crowd(120)
 		w.after("to off", func() { w.hear("n1", false, true) })
 		w.vanish("n1")
-		w.comesTo("n1", fsm.RemStuck)
+		w.comesTo("n1", kubestate.RemStuck)
 		w.pass(5 * time.Minute)
 		w.contradictedInTime()
 	})
@@ -127,7 +127,7 @@ func TestPeersThatHearAMachineAreWaitedFor(t *testing.T) {
 		w.hear("n1", false, true)
 		w.pass(30 * time.Second)
 		w.lead("h2", safe(), 0, 0)
-		w.comesTo("n1", fsm.RemStuck)
+		w.comesTo("n1", kubestate.RemStuck)
 		w.pass(5 * time.Minute)
 		w.contradictedInTime()
 		if last := lastReason(w.remediations("n1")[0]); !strings.Contains(last, "1 of 3 peers hear its kubelet") {
@@ -148,7 +148,7 @@ func TestMachineThatBecomesReadyKeepsItsPods(t *testing.T) {
 		w.lead("h2", safe(), 0, 0)
 		w.pass(5 * time.Second)
 		w.hear("n1", true, false)
-		w.comesTo("n1", fsm.RemStuck)
+		w.comesTo("n1", kubestate.RemStuck)
 		w.pass(5 * time.Minute)
 		w.contradictedInTime()
 	})
@@ -164,15 +164,15 @@ func TestReadyThatHasNotChangedIsNoSign(t *testing.T) {
 		w.pass(time.Minute)
 		w.after("to off", first.end)
 		w.cutPower("n1")
-		w.comesTo("n1", fsm.RemOff)
+		w.comesTo("n1", kubestate.RemOff)
 		first.leave()
 		w.with(func() {
-			if w.nodes["n1"].Ready != fsm.KubeTrue {
+			if w.nodes["n1"].Ready != kubestate.ReadyTrue {
 				t.Fatal("Ready is not what it was")
 			}
 		})
 		w.lead("h2", safe(), 0, 0)
-		w.until("its pods are deleted", 25*time.Second, func() bool { return w.state("n1") >= fsm.RemDeleted })
+		w.until("its pods are deleted", 25*time.Second, func() bool { return w.state("n1") >= kubestate.RemDeleted })
 		w.recovers()
 		if got := w.path("n1"); got != straight {
 			t.Errorf("it went %s", got)
@@ -209,7 +209,7 @@ func TestMachineThatIsBackBeforeItsTaint(t *testing.T) {
 		w.pass(time.Minute)
 		w.after("to off", first.end)
 		w.cutPower("n1")
-		w.comesTo("n1", fsm.RemOff)
+		w.comesTo("n1", kubestate.RemOff)
 		first.leave()
 		w.wake("n1")
 		w.pass(time.Minute)
@@ -230,7 +230,7 @@ func TestMachineThatBootsAsItIsSwitchedOff(t *testing.T) {
 		w.pass(time.Minute)
 		w.after("to tainted", first.end)
 		w.cutPower("n1")
-		w.comesTo("n1", fsm.RemTainted)
+		w.comesTo("n1", kubestate.RemTainted)
 		first.leave()
 		w.with(func() {
 			w.pcs["n1"].powerOn()
@@ -239,7 +239,7 @@ func TestMachineThatBootsAsItIsSwitchedOff(t *testing.T) {
 		w.after("switch off", func() {
 			w.with(func() {
 				n := w.nodes["n1"]
-				n.BootID, n.Ready, n.renewed, n.lease = w.pcs["n1"].bootID(), fsm.KubeTrue, time.Now(), n.lease+1
+				n.BootID, n.Ready, n.renewed, n.lease = w.pcs["n1"].bootID(), kubestate.ReadyTrue, time.Now(), n.lease+1
 				w.touch(n)
 			})
 		})

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // target is the kube node of one remediation and its machine, under one leadership: it
@@ -31,7 +31,7 @@ var (
 
 // read reads the Node of the remediation again. It fails with errDeleted or
 // errReplaced when that one does not exist any more.
-func (t *target) read(ctx context.Context, m fsm.Remediation) (Node, error) {
+func (t *target) read(ctx context.Context, m kubestate.Remediation) (Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.settings().Remedy.Timeout)
 	defer cancel()
 	n, err := t.cluster.Node(ctx, m.Node)
@@ -52,7 +52,7 @@ func (t *target) read(ctx context.Context, m fsm.Remediation) (Node, error) {
 }
 
 // look reads the Node, and next to it the Lease for the tracker.
-func (t *target) look(ctx context.Context, m fsm.Remediation) (Node, error) {
+func (t *target) look(ctx context.Context, m kubestate.Remediation) (Node, error) {
 	var lease error
 	var reading sync.WaitGroup
 	reading.Go(func() { lease = t.heartbeat(ctx, m.Node) })
@@ -65,7 +65,7 @@ func (t *target) look(ctx context.Context, m fsm.Remediation) (Node, error) {
 }
 
 // present reports whether the watch still shows the Node of a remediation.
-func (t *target) present(m fsm.Remediation) bool {
+func (t *target) present(m kubestate.Remediation) bool {
 	return slices.ContainsFunc(t.tracker.Look().Nodes, func(w WatchedNode) bool { return w.UID == m.UID })
 }
 
@@ -98,13 +98,13 @@ func (t *target) knocking(ctx context.Context, limit time.Duration) (answer func
 	return func() Heard { return <-heard }
 }
 
-func cordonOf(m fsm.Remediation) Taint {
+func cordonOf(m kubestate.Remediation) Taint {
 	return Taint{Key: TaintCordon, Value: m.Intent.String(), Effect: "NoSchedule"}
 }
 
 // keepCordon makes sure that our cordon is there. One of an earlier remediation
 // gives way: taints are one per key and effect.
-func (t *target) keepCordon(ctx context.Context, m fsm.Remediation, n Node) (Node, error) {
+func (t *target) keepCordon(ctx context.Context, m kubestate.Remediation, n Node) (Node, error) {
 	want := cordonOf(m)
 	if slices.Contains(n.Taints, want) {
 		return n, nil
@@ -131,7 +131,7 @@ func taken(n Node) bool {
 
 // keepTaint makes sure that both taints are there; another program's write may have
 // lost them.
-func (t *target) keepTaint(ctx context.Context, m fsm.Remediation, n Node) error {
+func (t *target) keepTaint(ctx context.Context, m kubestate.Remediation, n Node) error {
 	n, err := t.keepCordon(ctx, m, n)
 	if err != nil || taken(n) {
 		return err
@@ -152,18 +152,18 @@ func (t *target) attachments(ctx context.Context) ([]string, error) {
 }
 
 // announceState writes the Events that people look for.
-func (t *target) announceState(ctx context.Context, m fsm.Remediation, to fsm.RemediationState, reason string) {
+func (t *target) announceState(ctx context.Context, m kubestate.Remediation, to kubestate.State, reason string) {
 	n := Node{Name: m.Node, UID: m.UID}
 	switch to {
-	case fsm.RemCordoned:
+	case kubestate.RemCordoned:
 		t.tell(ctx, n, "Warning", "FailoverBegun", "held for dead: "+m.Steps[0].Reason)
-	case fsm.RemOff:
+	case kubestate.RemOff:
 		t.tell(ctx, n, "Warning", "FailoverOff", reason)
-	case fsm.RemDeleted:
+	case kubestate.RemDeleted:
 		t.tell(ctx, n, "Normal", "FailoverDeleted", reason)
-	case fsm.RemRecovered, fsm.RemCancelled:
+	case kubestate.RemRecovered, kubestate.RemCancelled:
 		t.tell(ctx, n, "Normal", "FailoverEnded", to.String()+": "+reason)
-	case fsm.RemStuck:
+	case kubestate.RemStuck:
 		t.tell(ctx, n, "Warning", "FailoverStuck", reason)
 	}
 }

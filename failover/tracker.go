@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // Bounds of the requests to an API server.
@@ -178,11 +178,11 @@ func (t *Tracker) Node(n Node) {
 		known = false
 	}
 	if !known {
-		k = &trackedNode{seen: now, first: !t.synced, late: !t.synced && n.Ready != fsm.KubeTrue}
+		k = &trackedNode{seen: now, first: !t.synced, late: !t.synced && n.Ready != kubestate.ReadyTrue}
 		t.nodes[n.Name] = k
 	}
 	switch {
-	case n.Ready == fsm.KubeTrue:
+	case n.Ready == kubestate.ReadyTrue:
 		k.notReady, k.late = time.Time{}, false
 	case k.notReady.IsZero():
 		k.notReady = now
@@ -196,7 +196,7 @@ func (t *Tracker) Read(n Node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k, known := t.nodes[n.Name]
-	if !known || k.node.UID != n.UID || n.Ready != fsm.KubeTrue {
+	if !known || k.node.UID != n.UID || n.Ready != kubestate.ReadyTrue {
 		return
 	}
 	k.node.Ready, k.notReady, k.late = n.Ready, time.Time{}, false

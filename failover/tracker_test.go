@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // tracked is a tracker that knows one node, with an API server that answers.
@@ -104,7 +104,7 @@ func TestTrackerNotReady(t *testing.T) {
 		tr := NewTracker()
 		tr.answered(time.Now(), time.Now(), nil)
 		down := modelNodeNamed(0)
-		down.Ready = fsm.KubeUnknown
+		down.Ready = kubestate.ReadyUnknown
 		tr.Node(down)
 		tr.allTold()
 		asked(tr, 5*time.Second)

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,10 +23,6 @@ func TestCheckFindsContradictions(t *testing.T) {
 	maps.Copy(all, corruptNodes(t, v))
 	maps.Copy(all, corruptLists(v))
 	maps.Copy(all, corruptDoors())
-	maps.Copy(all, corruptRules(v))
-	maps.Copy(all, corruptRelays(v))
-	maps.Copy(all, corruptKubeNodes(v))
-	maps.Copy(all, corruptRemediations(v))
 	for name, corrupt := range all {
 		t.Run(name, func(t *testing.T) {
 			bad := *v.data
@@ -102,6 +99,7 @@ func corruptNodes(t *testing.T, v View) corruptions {
 	head, _ := v.QueuedRequest(claim.Request)
 	blob, _ := v.Blob(record.Unprocessed)
 	ended, _ := v.Record(nodeN(9))
+	relayed := slices.Collect(v.Relays())[0]
 	return corruptions{
 		"record missing of starts":       func(d *data) { d.nodes.byStart.Drop(record.startKey()) },
 		"record missing of deadlines":    func(d *data) { d.nodes.byDeadline.Drop(record.deadlineKey()) },
@@ -134,6 +132,7 @@ func corruptNodes(t *testing.T, v View) corruptions {
 		"claim with another token":       func(d *data) { c := claim; c.Token++; d.queue.claims.Put(table.TokenKey(c.Request), c) },
 		"claim missing of its node":      func(d *data) { d.queue.claimOf.Drop([]byte(nodeA)) },
 		"document counted wrongly":       func(d *data) { d.blobs.Ref(blob.Hash, blobs.Packed{}) },
+		"document of a relay missing":    func(d *data) { d.blobs.Unref(relayed.Document) },
 		"document missing":               func(d *data) { d.blobs.Unref(blob.Hash) },
 		"document of nobody":             func(d *data) { p := pack(t, "of nobody"); d.blobs.Load(blobs.Blob{Hash: p.Hash, Data: p.Data}) },
 		"document with another content":  func(d *data) { b := blob; b.Data = pack(t, "other").Data; d.blobs.Load(b) },

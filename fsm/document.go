@@ -59,7 +59,7 @@ func checkDocuments(d *txn, p *valid.Problems) {
 	for _, r := range d.queue.requests.All() {
 		refs[r.Document]++
 	}
-	for _, r := range d.relays.bySequence.All() {
+	for r := range d.Relays() {
 		refs[r.Document]++
 	}
 	d.blobs.Check(p, refs)

@@ -5,7 +5,11 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/relays"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
+	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
 // domain is one part of the state, such as leases. Its value stands at the head of the
@@ -20,8 +24,8 @@ var domains = [...]domain{
 	settingDomain, requestDomain,
 	entry.In(leases.Domain, (*txn).inLeases),
 	nodeDomain, inspectedDomain, throttleDomain, queueDomain, documentDomain,
-	portDomain, doorDomain, ruleDomain, relayDomain,
-	kubeNodeDomain, kubeVoteDomain, remediationDomain, failoverDomain, zoneDomain,
+	portDomain, doorDomain, entry.In(ruleset.Domain, (*txn).inRules), entry.In(relays.Domain, (*txn).inRelays),
+	entry.In(kubestate.Domain, (*txn).inKube), entry.In(zones.Domain, (*txn).inZones),
 	gossipDomain, operatorDomain, eventDomain,
 }
 

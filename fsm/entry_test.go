@@ -14,7 +14,11 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/relays"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
+	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
 // zstdFrame begins every zstd frame.
@@ -44,20 +48,20 @@ func samples(t testing.TB) []Command {
 		PutInspected{Nodes: []Inspected{{Node: nodeA, MACs: []string{"52:54:00:00:00:01", "52:54:00:00:00:02"}}}, Remove: []string{nodeB}},
 		PassOpen{Wait: time.Second}, PassClosed{}, AddressTaken{Address: "2001:db8::1", Wait: time.Second}, AddressReleased{},
 		ImportRecord{Node: nodeA, State: NodeError, ManageBoot: true, Error: "x", StartedMicros: 1_600_000_000_123_456, FinishedMicros: 1_600_000_001_000_000, Unprocessed: doc, Processed: doc},
-		CreateRule{UUID: nodeA, Body: []byte(`{}`)}, DeleteRule{UUID: nodeA}, DeleteRules{},
-		AcceptRelay{Node: nodeA, Document: doc, Timeout: time.Minute, Keep: time.Hour, Tried: OutcomeLost, Source: "192.0.2.1/32"}, TryRelay{Sequence: 3},
-		SettleRelay{Sequence: 3, Try: 1, Outcome: OutcomeAgain, Reason: "no route", Keep: time.Hour},
-		PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(1)}, Remove: []string{"gone"}, Millis: 5},
-		VoteKubeNodes{Session: 3, Cluster: "k", Votes: []KubeVote{{UID: "uid-1", Silent: true}, {UID: "uid-2"}}, Withdraw: []string{"uid-3"}, Millis: 5},
-		BeginRemediation{Cluster: "k", Node: "worker-1", UID: "uid-1", BootID: "b", ControlPlane: true, Peer: "a", Reason: "silent", Millis: 5},
-		StepRemediation{Intent: 3, From: RemCordoned, To: RemFencing, Peer: "a", Reason: "off with it", Device: "bmc", Millis: 5},
-		PauseFailover{Cluster: "k", Paused: true, For: time.Hour, By: "op", Reason: "works", Millis: 5},
-		ReleaseRemediation{Intent: 3, To: RemCancelled, By: "op", Reason: "seen", Millis: 5}, HoldFailover{Cluster: "k", For: time.Minute, Reason: "storm"},
+		ruleset.Create{UUID: nodeA, Body: []byte(`{}`)}, ruleset.Delete{UUID: nodeA}, ruleset.DeleteAll{},
+		relays.Accept{Node: nodeA, Document: doc, Timeout: time.Minute, Keep: time.Hour, Tried: relays.OutcomeLost, Source: "192.0.2.1/32"}, relays.Try{Sequence: 3},
+		relays.Settle{Sequence: 3, Try: 1, Outcome: relays.OutcomeAgain, Reason: "no route", Keep: time.Hour},
+		kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1)}, Remove: []string{"gone"}, Millis: 5},
+		kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: []kubestate.Vote{{UID: "uid-1", Silent: true}, {UID: "uid-2"}}, Withdraw: []string{"uid-3"}, Millis: 5},
+		kubestate.BeginRemediation{Cluster: "k", Node: "worker-1", UID: "uid-1", BootID: "b", ControlPlane: true, Peer: "a", Reason: "silent", Millis: 5},
+		kubestate.StepRemediation{Intent: 3, From: kubestate.RemCordoned, To: kubestate.RemFencing, Peer: "a", Reason: "off with it", Device: "bmc", Millis: 5},
+		kubestate.PauseFailover{Cluster: "k", Paused: true, For: time.Hour, By: "op", Reason: "works", Millis: 5},
+		kubestate.ReleaseRemediation{Intent: 3, To: kubestate.RemCancelled, By: "op", Reason: "seen", Millis: 5}, kubestate.HoldFailover{Cluster: "k", For: time.Minute, Reason: "storm"},
 		Exclude{Peer: "b", From: FromVoting, On: true, Force: true}, Observe{Hash: [32]byte{1}, Member: member("b")},
 		MoveMember{Peer: "b", Address: "h:1", Gossip: "h:2", API: "h:3"},
 		RotateGossipKey{Key: bytes.Repeat([]byte{3}, GossipKeySize)}, ConfirmGossipKeys{Peer: "p", Changed: 3}, AdvanceGossipKeys{Changed: 3},
 		NoteOperator{Name: "ann", Issued: 1, Ends: 2}, RevokeOperator{Name: "ann", UpTo: 1, Ends: 2},
-		ChooseZones{UID: "uid-1", Namespace: "shop", Tolerance: ToleratesZone, Zones: []string{"a", "b", "c"}, Replaces: 3}, ChooseZones{UID: "uid-1", Namespace: "shop", Replaces: 3},
+		zones.Choose{UID: "uid-1", Namespace: "shop", Tolerance: zones.ToleratesZone, Zones: []string{"a", "b", "c"}, Replaces: 3}, zones.Choose{UID: "uid-1", Namespace: "shop", Replaces: 3},
 		leases.Steps{Steps: []leases.Step{{Name: "l", Holder: "h", Token: 4, Release: true}}},
 		leases.PutValue{Key: "k", Data: []byte("v"), If: leases.Condition{Lease: "l", Token: 4}}, leases.DeleteValue{Key: "k", If: leases.Condition{Compare: true, Version: 5}},
 		leases.JoinGroup{Component: "c", ID: "i", Lease: "l", Token: 4, Metadata: "m"}, leases.LeaveGroup{Component: "c", ID: "i", Lease: "l", Token: 4},

@@ -56,7 +56,7 @@ func applyReportEvents(t *txn, c ReportEvents) Result {
 	}
 	for _, r := range c.Reports {
 		t.Record(eventring.Event{
-			Topic: r.Topic, Action: r.Action, Millis: r.Millis, Peer: t.nameOf(s.Peer), Node: r.Node, Text: r.Text, Fields: r.Fields,
+			Topic: r.Topic, Action: r.Action, Millis: r.Millis, Peer: t.NameOf(s.Peer), Node: r.Node, Text: r.Text, Fields: r.Fields,
 		})
 	}
 	return entry.Done()

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
 // events returns all events of a state, decoded.
@@ -150,11 +151,11 @@ func workEventCases() map[string]eventCase {
 			"lease expired holder=i lease=l ttl=1m0s",
 		}},
 		"rules": {func(r *rig) {
-			r.must(CreateRule{UUID: nodeA, Body: []byte("{}")})
-			r.must(DeleteRule{UUID: nodeA})
-			r.must(DeleteRules{}) // there are none
-			r.must(CreateRule{UUID: nodeB, Body: []byte("{}")})
-			r.must(DeleteRules{})
+			r.must(ruleset.Create{UUID: nodeA, Body: []byte("{}")})
+			r.must(ruleset.Delete{UUID: nodeA})
+			r.must(ruleset.DeleteAll{}) // there are none
+			r.must(ruleset.Create{UUID: nodeB, Body: []byte("{}")})
+			r.must(ruleset.DeleteAll{})
 		}, []string{
 			"rule created rule=" + nodeA, "rule deleted rule=" + nodeA, "rule created rule=" + nodeB, "rule all-deleted count=1",
 		}},
@@ -341,7 +342,7 @@ func TestFoundingRenamesWhatMayNotHaveBeenCommitted(t *testing.T) {
 		for i := range 160 {
 			r.must(PutMember{Member: member(fmt.Sprint("m", i%MaxMembers/2))})
 			r.must(leases.PutValue{Key: fmt.Sprintf("k%03d", i), If: leases.Condition{Compare: true}})
-			r.must(CreateRule{UUID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Body: []byte("{}")})
+			r.must(ruleset.Create{UUID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Body: []byte("{}")})
 		}
 		before := r.view()
 		certain := r.index - tail
@@ -371,7 +372,7 @@ func TestRefusedCommandsMakeNoEvents(t *testing.T) {
 	r := newRig(t)
 	r.must(Lead{Peer: "a", Boot: "1"})
 	last := r.view().LastEvent()
-	r.refused(NotFound, Header{}, DeleteRule{UUID: nodeA})
+	r.refused(NotFound, Header{}, ruleset.Delete{UUID: nodeA})
 	r.refused(StaleToken, Header{Token: 1}, PassOpen{})
 	r.refused(Refused, Header{}, Observe{Hash: [32]byte{1}, Member: Member{ID: "z", Name: "host-a", Address: "a.example:7350", Version: Version}})
 	if got := r.view().LastEvent(); got != last {

@@ -9,27 +9,28 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
-func kubeNode(n int) KubeNode {
-	return KubeNode{UID: fmt.Sprintf("uid-%d", n), Name: fmt.Sprintf("worker-%d", n), BootID: "boot-1", Ready: KubeTrue, Probe: fmt.Sprintf("192.0.2.%d:10250", n%250+1)}
+func kubeNode(n int) kubestate.Node {
+	return kubestate.Node{UID: fmt.Sprintf("uid-%d", n), Name: fmt.Sprintf("worker-%d", n), BootID: "boot-1", Ready: kubestate.ReadyTrue, Probe: fmt.Sprintf("192.0.2.%d:10250", n%250+1)}
 }
 
 // kubeNodes puts some kube nodes of a cluster.
-func (r *rig) kubeNodes(cluster string, nodes ...KubeNode) {
+func (r *rig) kubeNodes(cluster string, nodes ...kubestate.Node) {
 	r.t.Helper()
-	r.asLeader(PutKubeNodes{Cluster: cluster, Nodes: nodes, Millis: r.wall})
+	r.asLeader(kubestate.PutNodes{Cluster: cluster, Nodes: nodes, Millis: r.wall})
 }
 
 // voted lets a session vote on a kube node of the cluster "k".
 func (r *rig) voted(session fencing.Token, n int, silent bool) {
 	r.t.Helper()
-	r.must(VoteKubeNodes{Session: session, Cluster: "k", Votes: []KubeVote{{UID: kubeNode(n).UID, Silent: silent}}, Millis: r.wall})
+	r.must(kubestate.VoteNodes{Session: session, Cluster: "k", Votes: []kubestate.Vote{{UID: kubeNode(n).UID, Silent: silent}}, Millis: r.wall})
 }
 
-func beginning(n int) BeginRemediation {
+func beginning(n int) kubestate.BeginRemediation {
 	node := kubeNode(n)
-	return BeginRemediation{Cluster: "k", Node: node.Name, UID: node.UID, BootID: node.BootID, Peer: "a", Reason: "silent", Millis: 7}
+	return kubestate.BeginRemediation{Cluster: "k", Node: node.Name, UID: node.UID, BootID: node.BootID, Peer: "a", Reason: "silent", Millis: 7}
 }
 
 // begun begins a remediation of a kube node of the cluster "k".
@@ -39,21 +40,21 @@ func (r *rig) begun(n int) fencing.Token {
 }
 
 // stepping makes the step to a state from wherever the remediation is.
-func (r *rig) stepping(intent fencing.Token, to RemediationState) StepRemediation {
+func (r *rig) stepping(intent fencing.Token, to kubestate.State) kubestate.StepRemediation {
 	r.t.Helper()
 	now, ok := r.view().Remediation(intent)
 	if !ok {
 		r.t.Fatalf("there is no remediation %v", intent)
 	}
-	c := StepRemediation{Intent: intent, From: now.State, To: to, Peer: "a", Reason: "to " + to.String(), Millis: 8}
-	if to == RemFencing {
+	c := kubestate.StepRemediation{Intent: intent, From: now.State, To: to, Peer: "a", Reason: "to " + to.String(), Millis: 8}
+	if to == kubestate.RemFencing {
 		c.Device = "bmc"
 	}
 	return c
 }
 
 // walk takes a remediation through states and returns it.
-func (r *rig) walk(intent fencing.Token, states ...RemediationState) Remediation {
+func (r *rig) walk(intent fencing.Token, states ...kubestate.State) kubestate.Remediation {
 	r.t.Helper()
 	for _, to := range states {
 		r.asLeader(r.stepping(intent, to))
@@ -72,11 +73,11 @@ func (r *rig) busyFailover(session fencing.Token) {
 	r.kubeNodes("l", kubeNode(1))
 	r.voted(session, 1, true)
 	r.voted(session, 2, false)
-	r.walk(r.begun(1), RemCordoned, RemFencing, RemOff, RemTainted)
-	r.walk(r.begun(2), RemCordoned, RemFencing, RemOff, RemTainted, RemDeleted, RemDetached, RemRecovered)
-	r.asLeader(HoldFailover{Cluster: "k", For: time.Hour, Reason: "storm"})
-	r.must(PauseFailover{Cluster: "l", Paused: true, For: time.Hour, By: "op", Reason: "works", Millis: 9})
-	r.must(PauseFailover{Paused: true, By: "op"})
+	r.walk(r.begun(1), kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted)
+	r.walk(r.begun(2), kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemRecovered)
+	r.asLeader(kubestate.HoldFailover{Cluster: "k", For: time.Hour, Reason: "storm"})
+	r.must(kubestate.PauseFailover{Cluster: "l", Paused: true, For: time.Hour, By: "op", Reason: "works", Millis: 9})
+	r.must(kubestate.PauseFailover{Paused: true, By: "op"})
 }
 
 // A leader knows which edge the one before it saw last.
@@ -91,7 +92,7 @@ func TestKubeNodesRememberWhenTheyChanged(t *testing.T) {
 	if n, ok := r.view().KubeNode("k", same.UID); !ok || n.Changed != 0 || n.Probe != same.Probe || !n.ControlPlane || n.Cluster != "k" {
 		t.Errorf("kube-changed: nothing that counts has changed: %+v", n)
 	}
-	for i, change := range []func(*KubeNode){func(n *KubeNode) { n.Ready = KubeUnknown }, func(n *KubeNode) { n.BootID = "boot-2" }} {
+	for i, change := range []func(*kubestate.Node){func(n *kubestate.Node) { n.Ready = kubestate.ReadyUnknown }, func(n *kubestate.Node) { n.BootID = "boot-2" }} {
 		r.pass(time.Second)
 		change(&same)
 		r.kubeNodes("k", same)
@@ -106,7 +107,7 @@ func TestKubeNodesRememberWhenTheyChanged(t *testing.T) {
 	if nodes := v.KubeNodes("k"); len(nodes) != 2 || nodes[0].UID != "uid-1" || nodes[1].UID != "uid-2" {
 		t.Errorf("kube nodes %+v", nodes)
 	}
-	r.asLeader(PutKubeNodes{Cluster: "k", Remove: []string{"uid-1", "uid-2", "never"}})
+	r.asLeader(kubestate.PutNodes{Cluster: "k", Remove: []string{"uid-1", "uid-2", "never"}})
 	if v := r.view(); len(v.KubeNodes("k")) != 0 || !slices.Equal(v.KubeClusters(), []string{"l"}) {
 		t.Errorf("after their removal: %v, %v", v.KubeNodes("k"), v.KubeClusters())
 	}
@@ -116,17 +117,17 @@ func TestKubeNodesAreBounded(t *testing.T) {
 	r := leading(t)
 	const most, atOnce = 5_000, 200
 	for from := 0; from < most; from += atOnce {
-		var some []KubeNode
+		var some []kubestate.Node
 		for i := range atOnce {
 			some = append(some, kubeNode(from+i))
 		}
-		if res := r.state.Apply(Entry{Index: r.index + 1, Term: r.term, Data: encoded(t, r.leader(), PutKubeNodes{Cluster: "k", Nodes: some})}); res.Code != OK {
+		if res := r.state.Apply(Entry{Index: r.index + 1, Term: r.term, Data: encoded(t, r.leader(), kubestate.PutNodes{Cluster: "k", Nodes: some})}); res.Code != OK {
 			t.Fatal(res)
 		}
 		r.index++ // the invariants are looked at below, once
 	}
-	r.refused(TableFull, r.leader(), PutKubeNodes{Cluster: "l", Nodes: []KubeNode{kubeNode(1)}})
-	r.asLeader(PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(most)}, Remove: []string{"uid-0"}})
+	r.refused(TableFull, r.leader(), kubestate.PutNodes{Cluster: "l", Nodes: []kubestate.Node{kubeNode(1)}})
+	r.asLeader(kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(most)}, Remove: []string{"uid-0"}})
 }
 
 // Votes are of live sessions on known kube nodes and end with both.
@@ -154,17 +155,17 @@ func TestVotesEndWithTheirSessions(t *testing.T) {
 	}
 	r.voted(b, 1, false)
 	want("another opinion", 1, 1, 1)
-	r.must(VoteKubeNodes{Session: b, Cluster: "k", Withdraw: []string{"uid-1", "uid-9"}})
+	r.must(kubestate.VoteNodes{Session: b, Cluster: "k", Withdraw: []string{"uid-1", "uid-9"}})
 	want("no opinion", 1, 1, 0)
 	r.must(EndSession{Session: a})
 	want("a session has ended", 1, 0, 0)
 	want("a session has ended", 2, 0, 1)
-	r.asLeader(PutKubeNodes{Cluster: "k", Remove: []string{"uid-2"}})
+	r.asLeader(kubestate.PutNodes{Cluster: "k", Remove: []string{"uid-2"}})
 	r.kubeNodes("k", kubeNode(2))
 	want("a kube node has ended", 2, 0, 0)
 	r.voted(b, 2, true)
 	r.pass(SessionTTL)
-	r.refused(SessionEnded, Header{}, VoteKubeNodes{Session: b, Cluster: "k", Votes: []KubeVote{{UID: "uid-1", Silent: true}}})
+	r.refused(SessionEnded, Header{}, kubestate.VoteNodes{Session: b, Cluster: "k", Votes: []kubestate.Vote{{UID: "uid-1", Silent: true}}})
 	want("a session is over by itself", 2, 0, 0)
 }
 
@@ -184,13 +185,13 @@ func TestVotesAreAsOldAsTheOpinion(t *testing.T) {
 	if of := r.view().KubeBallots("k", "uid-1"); len(of) != 1 || of[0].Since != r.now {
 		t.Errorf("%+v, changed at %v", of, r.now)
 	}
-	r.refused(Refused, Header{Session: b}, VoteKubeNodes{Session: a, Cluster: "k", Votes: []KubeVote{{UID: "uid-1", Silent: true}}})
+	r.refused(Refused, Header{Session: b}, kubestate.VoteNodes{Session: a, Cluster: "k", Votes: []kubestate.Vote{{UID: "uid-1", Silent: true}}})
 }
 
 // A pause is of one cluster or of all; it ends when it is over or resumed.
 func TestPausesEnd(t *testing.T) {
 	r := leading(t)
-	pause := PauseFailover{Cluster: "k", Paused: true, For: time.Minute, By: "op", Reason: "works", Millis: 3}
+	pause := kubestate.PauseFailover{Cluster: "k", Paused: true, For: time.Minute, By: "op", Reason: "works", Millis: 3}
 	r.must(pause)
 	r.refused(Refused, r.leader(), beginning(1))
 	if p, paused := r.view().FailoverPause("k"); !paused || p.By != "op" || p.Reason != "works" || p.Until != r.now.Add(time.Minute) || p.Millis != 3 {
@@ -206,13 +207,13 @@ func TestPausesEnd(t *testing.T) {
 	r.refused(Refused, r.leader(), beginning(1))
 	r.pass(1)
 	r.begun(1)
-	r.must(PauseFailover{Paused: true})
-	r.pass(MaxFailoverPause * 2)
+	r.must(kubestate.PauseFailover{Paused: true})
+	r.pass(kubestate.MaxPause * 2)
 	r.refused(Refused, r.leader(), beginning(2))
-	r.must(PauseFailover{Cluster: "k"})
+	r.must(kubestate.PauseFailover{Cluster: "k"})
 	r.refused(Refused, r.leader(), beginning(2))
-	r.must(PauseFailover{})
-	r.must(PauseFailover{})
+	r.must(kubestate.PauseFailover{})
+	r.must(kubestate.PauseFailover{})
 	r.begun(2)
 	if got := r.view().FailoverPauses(); len(got) != 0 {
 		t.Errorf("%+v", got)
@@ -223,37 +224,37 @@ func TestPausesEnd(t *testing.T) {
 func TestPausesStopNothingThatHasBegun(t *testing.T) {
 	r := leading(t)
 	intent := r.begun(1)
-	r.must(PauseFailover{Paused: true})
-	r.walk(intent, RemCordoned, RemFencing, RemOff)
+	r.must(kubestate.PauseFailover{Paused: true})
+	r.walk(intent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff)
 }
 
 func TestPausesAndHoldsAreBounded(t *testing.T) {
 	r := leading(t)
-	for i := range MaxFailoverClusters {
-		r.must(PauseFailover{Cluster: fmt.Sprint("c", i), Paused: true})
-		r.asLeader(HoldFailover{Cluster: fmt.Sprint("c", i), For: time.Minute})
+	for i := range kubestate.MaxClusters {
+		r.must(kubestate.PauseFailover{Cluster: fmt.Sprint("c", i), Paused: true})
+		r.asLeader(kubestate.HoldFailover{Cluster: fmt.Sprint("c", i), For: time.Minute})
 	}
-	r.refused(TableFull, Header{}, PauseFailover{Cluster: "x", Paused: true})
-	r.refused(TableFull, r.leader(), HoldFailover{Cluster: "x", For: time.Minute})
-	r.must(PauseFailover{Cluster: "c1", Paused: true, For: time.Minute})
-	r.asLeader(HoldFailover{Cluster: "c1", For: time.Minute})
-	r.must(PauseFailover{Paused: true})
+	r.refused(TableFull, Header{}, kubestate.PauseFailover{Cluster: "x", Paused: true})
+	r.refused(TableFull, r.leader(), kubestate.HoldFailover{Cluster: "x", For: time.Minute})
+	r.must(kubestate.PauseFailover{Cluster: "c1", Paused: true, For: time.Minute})
+	r.asLeader(kubestate.HoldFailover{Cluster: "c1", For: time.Minute})
+	r.must(kubestate.PauseFailover{Paused: true})
 	r.pass(time.Minute)
 	r.must(Probe{})
-	r.must(PauseFailover{})
-	r.must(PauseFailover{Cluster: "x", Paused: true})
+	r.must(kubestate.PauseFailover{})
+	r.must(kubestate.PauseFailover{Cluster: "x", Paused: true})
 }
 
 func TestHoldsGrowAndEnd(t *testing.T) {
 	r := leading(t)
 	began := r.now
-	r.asLeader(HoldFailover{Cluster: "k", For: time.Minute, Reason: "three of five"})
+	r.asLeader(kubestate.HoldFailover{Cluster: "k", For: time.Minute, Reason: "three of five"})
 	r.pass(10 * time.Second)
-	r.asLeader(HoldFailover{Cluster: "k", For: time.Second, Reason: "less"})
+	r.asLeader(kubestate.HoldFailover{Cluster: "k", For: time.Second, Reason: "less"})
 	if h, held := r.view().FailoverHold("k"); !held || h.Until != began.Add(time.Minute) || h.Since != began || h.Reason != "less" {
 		t.Errorf("failover-held: made shorter: %+v", h)
 	}
-	r.asLeader(HoldFailover{Cluster: "k", For: time.Minute})
+	r.asLeader(kubestate.HoldFailover{Cluster: "k", For: time.Minute})
 	r.pass(time.Minute - 1)
 	r.must(Probe{})
 	if h, held := r.view().FailoverHold("k"); !held || h.Since != began {
@@ -269,51 +270,51 @@ func TestHoldsGrowAndEnd(t *testing.T) {
 func TestReasonsAreCut(t *testing.T) {
 	for text, want := range map[string]string{
 		"as it is": "as it is", "": "", "a\x00b\xffc": "a\uFFFDb\uFFFDc",
-		strings.Repeat("x", MaxFailoverReason):   strings.Repeat("x", MaxFailoverReason),
-		strings.Repeat("x", MaxFailoverReason+1): strings.Repeat("x", MaxFailoverReason-3) + "…",
-		strings.Repeat("ä", MaxFailoverReason):   strings.Repeat("ä", MaxFailoverReason/2-2) + "…",
+		strings.Repeat("x", kubestate.MaxReason):   strings.Repeat("x", kubestate.MaxReason),
+		strings.Repeat("x", kubestate.MaxReason+1): strings.Repeat("x", kubestate.MaxReason-3) + "…",
+		strings.Repeat("ä", kubestate.MaxReason):   strings.Repeat("ä", kubestate.MaxReason/2-2) + "…",
 	} {
-		got := FailoverReason(text)
-		if err := validReason(got); got != want || err != nil {
+		got := kubestate.Reason(text)
+		if err := (kubestate.HoldFailover{Cluster: "k", For: 1, Reason: got}).Validate(); got != want || err != nil {
 			t.Errorf("%q became %q: %v", text, got, err)
 		}
 	}
 }
 
 func TestFailoverIsValidated(t *testing.T) {
-	long := strings.Repeat("x", MaxFailoverReason+1)
-	node := func(change func(*KubeNode)) Command {
+	long := strings.Repeat("x", kubestate.MaxReason+1)
+	node := func(change func(*kubestate.Node)) Command {
 		n := kubeNode(1)
 		change(&n)
-		return PutKubeNodes{Cluster: "k", Nodes: []KubeNode{n}}
+		return kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{n}}
 	}
-	begin := func(change func(*BeginRemediation)) Command {
+	begin := func(change func(*kubestate.BeginRemediation)) Command {
 		c := beginning(1)
 		change(&c)
 		return c
 	}
 	for _, c := range []Command{
-		PutKubeNodes{Cluster: "k"}, PutKubeNodes{Nodes: []KubeNode{kubeNode(1)}}, PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(1), kubeNode(1)}},
-		PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(1)}, Remove: []string{"uid-1"}}, PutKubeNodes{Cluster: "k", Remove: []string{""}},
-		PutKubeNodes{Cluster: "k", Remove: make([]string, MaxKubeNodeChanges+1)}, PutKubeNodes{Cluster: "k", Remove: []string{"x"}, Millis: -1},
-		node(func(n *KubeNode) { n.UID = "a b" }), node(func(n *KubeNode) { n.UID = strings.Repeat("u", maxKubeUID+1) }), node(func(n *KubeNode) { n.UID = "a\x00" }),
-		node(func(n *KubeNode) { n.Name = "" }), node(func(n *KubeNode) { n.Name = "a\x00b" }), node(func(n *KubeNode) { n.BootID = "\xff" }),
-		node(func(n *KubeNode) { n.BootID = long }), node(func(n *KubeNode) { n.Probe = "host" }), node(func(n *KubeNode) { n.Ready = 0 }),
-		node(func(n *KubeNode) { n.Ready = 4 }), node(func(n *KubeNode) { n.Cluster = "l" }),
-		VoteKubeNodes{Session: 3, Cluster: "k"}, VoteKubeNodes{Cluster: "k", Withdraw: []string{"u"}}, VoteKubeNodes{Session: 3, Withdraw: []string{"u"}},
-		VoteKubeNodes{Session: 3, Cluster: "k", Votes: []KubeVote{{UID: "u"}, {UID: "u", Silent: true}}}, VoteKubeNodes{Session: 3, Cluster: "k", Votes: []KubeVote{{}}},
-		VoteKubeNodes{Session: 3, Cluster: "k", Votes: make([]KubeVote, MaxKubeVotes+1)}, VoteKubeNodes{Session: 3, Cluster: "k", Withdraw: []string{""}},
-		VoteKubeNodes{Session: 3, Cluster: "k", Withdraw: []string{"u"}, Millis: -1},
-		begin(func(c *BeginRemediation) { c.Cluster = "a/b" }), begin(func(c *BeginRemediation) { c.Node = "" }), begin(func(c *BeginRemediation) { c.UID = "" }),
-		begin(func(c *BeginRemediation) { c.BootID = long }), begin(func(c *BeginRemediation) { c.Reason = "" }), begin(func(c *BeginRemediation) { c.Reason = long }),
-		begin(func(c *BeginRemediation) { c.Peer = long }), begin(func(c *BeginRemediation) { c.Millis = -1 }),
-		StepRemediation{Intent: 3, To: RemOff}, StepRemediation{Intent: 3, From: RemOff}, StepRemediation{Intent: 3, From: RemOff, To: RemStuck + 1},
-		StepRemediation{Intent: 3, From: RemFencing, To: RemOff, Device: "bmc"}, StepRemediation{Intent: 3, From: RemFencing, To: RemFencing, Device: long},
-		StepRemediation{Intent: 3, From: RemFencing, To: RemStuck, Reason: long}, StepRemediation{Intent: 3, From: RemFencing, To: RemStuck, Reason: "\xff"},
-		PauseFailover{Paused: true, For: -1}, PauseFailover{Paused: true, For: MaxFailoverPause + 1}, PauseFailover{For: 1}, PauseFailover{Cluster: "a b", Paused: true},
-		PauseFailover{Paused: true, By: long}, PauseFailover{Paused: true, Reason: long}, PauseFailover{Millis: -1},
-		ReleaseRemediation{Intent: 3, To: RemRecovered}, ReleaseRemediation{Intent: 3}, ReleaseRemediation{Intent: 3, To: RemFencing, Reason: long},
-		HoldFailover{Cluster: "k"}, HoldFailover{For: 1}, HoldFailover{Cluster: "k", For: MaxFailoverHold + 1}, HoldFailover{Cluster: "k", For: 1, Reason: long},
+		kubestate.PutNodes{Cluster: "k"}, kubestate.PutNodes{Nodes: []kubestate.Node{kubeNode(1)}}, kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1), kubeNode(1)}},
+		kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1)}, Remove: []string{"uid-1"}}, kubestate.PutNodes{Cluster: "k", Remove: []string{""}},
+		kubestate.PutNodes{Cluster: "k", Remove: make([]string, kubestate.MaxNodeChanges+1)}, kubestate.PutNodes{Cluster: "k", Remove: []string{"x"}, Millis: -1},
+		node(func(n *kubestate.Node) { n.UID = "a b" }), node(func(n *kubestate.Node) { n.UID = strings.Repeat("u", 129) }), node(func(n *kubestate.Node) { n.UID = "a\x00" }),
+		node(func(n *kubestate.Node) { n.Name = "" }), node(func(n *kubestate.Node) { n.Name = "a\x00b" }), node(func(n *kubestate.Node) { n.BootID = "\xff" }),
+		node(func(n *kubestate.Node) { n.BootID = long }), node(func(n *kubestate.Node) { n.Probe = "host" }), node(func(n *kubestate.Node) { n.Ready = 0 }),
+		node(func(n *kubestate.Node) { n.Ready = 4 }), node(func(n *kubestate.Node) { n.Cluster = "l" }),
+		kubestate.VoteNodes{Session: 3, Cluster: "k"}, kubestate.VoteNodes{Cluster: "k", Withdraw: []string{"u"}}, kubestate.VoteNodes{Session: 3, Withdraw: []string{"u"}},
+		kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: []kubestate.Vote{{UID: "u"}, {UID: "u", Silent: true}}}, kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: []kubestate.Vote{{}}},
+		kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: make([]kubestate.Vote, kubestate.MaxVotes+1)}, kubestate.VoteNodes{Session: 3, Cluster: "k", Withdraw: []string{""}},
+		kubestate.VoteNodes{Session: 3, Cluster: "k", Withdraw: []string{"u"}, Millis: -1},
+		begin(func(c *kubestate.BeginRemediation) { c.Cluster = "a/b" }), begin(func(c *kubestate.BeginRemediation) { c.Node = "" }), begin(func(c *kubestate.BeginRemediation) { c.UID = "" }),
+		begin(func(c *kubestate.BeginRemediation) { c.BootID = long }), begin(func(c *kubestate.BeginRemediation) { c.Reason = "" }), begin(func(c *kubestate.BeginRemediation) { c.Reason = long }),
+		begin(func(c *kubestate.BeginRemediation) { c.Peer = long }), begin(func(c *kubestate.BeginRemediation) { c.Millis = -1 }),
+		kubestate.StepRemediation{Intent: 3, To: kubestate.RemOff}, kubestate.StepRemediation{Intent: 3, From: kubestate.RemOff}, kubestate.StepRemediation{Intent: 3, From: kubestate.RemOff, To: kubestate.RemStuck + 1},
+		kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemOff, Device: "bmc"}, kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemFencing, Device: long},
+		kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemStuck, Reason: long}, kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemStuck, Reason: "\xff"},
+		kubestate.PauseFailover{Paused: true, For: -1}, kubestate.PauseFailover{Paused: true, For: kubestate.MaxPause + 1}, kubestate.PauseFailover{For: 1}, kubestate.PauseFailover{Cluster: "a b", Paused: true},
+		kubestate.PauseFailover{Paused: true, By: long}, kubestate.PauseFailover{Paused: true, Reason: long}, kubestate.PauseFailover{Millis: -1},
+		kubestate.ReleaseRemediation{Intent: 3, To: kubestate.RemRecovered}, kubestate.ReleaseRemediation{Intent: 3}, kubestate.ReleaseRemediation{Intent: 3, To: kubestate.RemFencing, Reason: long},
+		kubestate.HoldFailover{Cluster: "k"}, kubestate.HoldFailover{For: 1}, kubestate.HoldFailover{Cluster: "k", For: kubestate.MaxHold + 1}, kubestate.HoldFailover{Cluster: "k", For: 1, Reason: long},
 	} {
 		if _, err := Encode(Header{}, c); !errors.Is(err, Invalid) {
 			t.Errorf("%+v: %v", c, err)
@@ -326,7 +327,7 @@ func TestFailoverIsForTheLeader(t *testing.T) {
 	r := leading(t)
 	intent := r.begun(1)
 	for _, c := range []Command{
-		PutKubeNodes{Cluster: "k", Nodes: []KubeNode{kubeNode(1)}}, beginning(2), StepRemediation{Intent: intent, From: RemIntent, To: RemCordoned}, HoldFailover{Cluster: "k", For: 1},
+		kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1)}}, beginning(2), kubestate.StepRemediation{Intent: intent, From: kubestate.RemIntent, To: kubestate.RemCordoned}, kubestate.HoldFailover{Cluster: "k", For: 1},
 	} {
 		r.refused(Refused, Header{}, c)
 		r.refused(StaleToken, Header{Token: 1}, c)
@@ -340,13 +341,13 @@ func TestTextsOfKubeNodesAreBounded(t *testing.T) {
 	node := kubeNode(1)
 	for length, refused := range map[int]bool{253: false, 254: true} {
 		node.Name = strings.Repeat("n", length)
-		if err := (PutKubeNodes{Cluster: "k", Nodes: []KubeNode{node}}).Validate(); (err != nil) != refused {
+		if err := (kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{node}}).Validate(); (err != nil) != refused {
 			t.Errorf("bounded-texts: a name of %d characters: %v", length, err)
 		}
 	}
-	intent := r.walk(r.begun(1), RemCordoned).Intent
+	intent := r.walk(r.begun(1), kubestate.RemCordoned).Intent
 	for length, refused := range map[int]bool{128: false, 129: true} {
-		c := StepRemediation{Intent: intent, From: RemCordoned, To: RemFencing, Peer: "a", Reason: "off", Device: strings.Repeat("d", length)}
+		c := kubestate.StepRemediation{Intent: intent, From: kubestate.RemCordoned, To: kubestate.RemFencing, Peer: "a", Reason: "off", Device: strings.Repeat("d", length)}
 		if err := c.Validate(); (err != nil) != refused {
 			t.Errorf("bounded-texts: a device of %d characters: %v", length, err)
 		}

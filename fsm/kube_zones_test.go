@@ -12,13 +12,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
 // Zones are chosen once: another choice names the one that it replaces.
 func TestZonesAreChosenOnce(t *testing.T) {
 	r := three(t)
-	shop := func(replaces fencing.Token, zones ...string) ChooseZones {
-		return ChooseZones{UID: "uid-shop", Namespace: "shop", Tolerance: ToleratesHost, Zones: zones, Replaces: replaces}
+	shop := func(replaces fencing.Token, in ...string) zones.Choose {
+		return zones.Choose{UID: "uid-shop", Namespace: "shop", Tolerance: zones.ToleratesHost, Zones: in, Replaces: replaces}
 	}
 	lead := func() Header { return Header{Token: r.view().Leadership().Token} }
 	r.must(Lead{Peer: "a", Boot: "b"})
@@ -37,50 +38,50 @@ func TestZonesAreChosenOnce(t *testing.T) {
 	if c, ok := r.view().ZoneChoice("uid-shop"); !ok || !slices.Equal(c.Zones, []string{"a"}) || c.Chosen != first {
 		t.Errorf("%+v", c)
 	}
-	var answered ZoneChoice
+	var answered zones.Choice
 	if err := r.mustAs(lead(), shop(first, "a", "b")).Decode(&answered); err != nil || len(answered.Zones) != 2 || answered.Chosen == first {
 		t.Errorf("%+v %v", answered, err)
 	}
-	if res := r.do(lead(), ChooseZones{UID: "uid-shop", Namespace: "shop", Replaces: first}); res.Code != Conflict {
+	if res := r.do(lead(), zones.Choose{UID: "uid-shop", Namespace: "shop", Replaces: first}); res.Code != Conflict {
 		t.Errorf("another choice was forgotten: %v", res.Code)
 	}
 	var dump bytes.Buffer
 	if err := r.view().Dump(&dump); err != nil || !strings.Contains(dump.String(), `"uid-shop"`) {
 		t.Errorf("the dump lacks it: %v", err)
 	}
-	r.mustAs(lead(), ChooseZones{UID: "uid-shop", Namespace: "shop", Replaces: answered.Chosen})
+	r.mustAs(lead(), zones.Choose{UID: "uid-shop", Namespace: "shop", Replaces: answered.Chosen})
 	if all := r.view().ZoneChoices(); len(all) != 0 {
 		t.Errorf("%+v", all)
 	}
 	r.older("b", 1)
-	if err := r.view().Admits(ChooseZones{}); err == nil || !strings.Contains(err.Error(), "upgrade") {
+	if err := r.view().Admits(zones.Choose{}); err == nil || !strings.Contains(err.Error(), "upgrade") {
 		t.Errorf("admitted beside a peer of version 1: %v", err)
 	}
 }
 
 func TestChoicesThatAreNone(t *testing.T) {
-	many := make([]string, MaxZones+1)
+	many := make([]string, zones.MaxZones+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("z%03d", i)
 	}
-	for name, c := range map[string]ChooseZones{
-		"without a namespace":         {UID: "u", Tolerance: ToleratesHost, Zones: []string{"a"}},
-		"without a UID":               {Namespace: "n", Tolerance: ToleratesHost, Zones: []string{"a"}},
+	for name, c := range map[string]zones.Choose{
+		"without a namespace":         {UID: "u", Tolerance: zones.ToleratesHost, Zones: []string{"a"}},
+		"without a UID":               {Namespace: "n", Tolerance: zones.ToleratesHost, Zones: []string{"a"}},
 		"without a tolerance":         {UID: "u", Namespace: "n", Zones: []string{"a"}},
 		"of a tolerance that is none": {UID: "u", Namespace: "n", Tolerance: 4, Zones: []string{"a"}},
-		"of two zones to survive one": {UID: "u", Namespace: "n", Tolerance: ToleratesZone, Zones: []string{"a", "b"}},
-		"out of order":                {UID: "u", Namespace: "n", Tolerance: ToleratesHost, Zones: []string{"b", "a"}},
-		"a zone twice":                {UID: "u", Namespace: "n", Tolerance: ToleratesHost, Zones: []string{"a", "a"}},
-		"a zone without a name":       {UID: "u", Namespace: "n", Tolerance: ToleratesHost, Zones: []string{""}},
-		"too many":                    {UID: "u", Namespace: "n", Tolerance: ToleratesHost, Zones: many},
+		"of two zones to survive one": {UID: "u", Namespace: "n", Tolerance: zones.ToleratesZone, Zones: []string{"a", "b"}},
+		"out of order":                {UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Zones: []string{"b", "a"}},
+		"a zone twice":                {UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Zones: []string{"a", "a"}},
+		"a zone without a name":       {UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Zones: []string{""}},
+		"too many":                    {UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Zones: many},
 		"nothing, for what":           {UID: "u", Namespace: "n"},
-		"nothing, with a tolerance":   {UID: "u", Namespace: "n", Tolerance: ToleratesHost, Replaces: 3},
+		"nothing, with a tolerance":   {UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Replaces: 3},
 	} {
 		if err := c.Validate(); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if err := (ChooseZones{UID: "u", Namespace: "n", Tolerance: ToleratesHost, Zones: many[1:]}).Validate(); err != nil {
+	if err := (zones.Choose{UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Zones: many[1:]}).Validate(); err != nil {
 		t.Error(err)
 	}
 }
@@ -88,7 +89,7 @@ func TestChoicesThatAreNone(t *testing.T) {
 // A snapshot in which too few zones were chosen is refused.
 func TestSnapshotOfTooFewZones(t *testing.T) {
 	r := busy(t)
-	r.state.now.zones.Put([]byte("uid-x"), ZoneChoice{UID: "uid-x", Namespace: "x", Tolerance: ToleratesZone, Zones: []string{"a"}, Chosen: 1})
+	load(t, r.state.now, 'Z', zones.Choice{UID: "uid-x", Namespace: "x", Tolerance: zones.ToleratesZone, Zones: []string{"a"}, Chosen: 1})
 	var written bytes.Buffer
 	if _, err := r.view().write(&written); err != nil {
 		t.Fatal(err)
@@ -100,9 +101,9 @@ func TestSnapshotOfTooFewZones(t *testing.T) {
 }
 
 // modelZones are the choices, naively, by UID.
-type modelZones map[string]ZoneChoice
+type modelZones map[string]zones.Choice
 
-func (m *model) zones(c ChooseZones) Code {
+func (m *model) zones(c zones.Choose) Code {
 	switch {
 	case m.header.Token == 0:
 		return Refused
@@ -112,18 +113,18 @@ func (m *model) zones(c ChooseZones) Code {
 		delete(m.zoned, c.UID)
 		return OK
 	}
-	m.zoned[c.UID] = ZoneChoice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: c.Zones, Chosen: m.token()}
+	m.zoned[c.UID] = zones.Choice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: c.Zones, Chosen: m.token()}
 	return OK
 }
 
-func (m modelZones) all() (all []ZoneChoice) {
+func (m modelZones) all() (all []zones.Choice) {
 	for _, uid := range slices.Sorted(maps.Keys(m)) {
 		all = append(all, m[uid])
 	}
 	return all
 }
 
-func zonesText(all []ZoneChoice) string {
+func zonesText(all []zones.Choice) string {
 	var b strings.Builder
 	for _, c := range all {
 		fmt.Fprintf(&b, "zones %+v\n", c)
@@ -133,7 +134,7 @@ func zonesText(all []ZoneChoice) string {
 
 // ofZones draws a choice, mostly of whoever leads and of what it replaces.
 func (m *machine) ofZones(t *rapid.T) {
-	c := ChooseZones{UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Namespace: "n", Tolerance: Tolerance(rapid.IntRange(1, 3).Draw(t, "tolerance"))}
+	c := zones.Choose{UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Namespace: "n", Tolerance: zones.Tolerance(rapid.IntRange(1, 3).Draw(t, "tolerance"))}
 	c.Zones = []string{"a", "b", "c", "d"}[:rapid.IntRange(c.Tolerance.Zones(), 4).Draw(t, "zones")]
 	c.Replaces = m.zoned(t, c.UID)
 	if !c.Replaces.IsZero() && rapid.IntRange(0, 3).Draw(t, "gone") == 0 {

@@ -1,7 +1,10 @@
 package fsm
 
 import (
+	"strconv"
+
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -69,3 +72,13 @@ type Probe struct{}
 func (Probe) Validate() error { return nil }
 
 func applyProbe(*txn, Probe) Result { return entry.Done() }
+
+// recordLead records that a leadership began.
+func (t *txn) recordLead(before Leadership) {
+	previous := ""
+	if before.Peer != "" {
+		previous = t.NameOf(before.Peer)
+	}
+	t.Record(eventring.Event{Topic: eventring.TopicLeadership, Action: eventring.ActionAcquired, Peer: t.NameOf(t.lead.Peer), Fields: eventring.Fields(
+		"previous", previous, "term", strconv.FormatUint(t.lead.Term, 10), "token", t.lead.Token.String())})
+}

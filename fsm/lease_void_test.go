@@ -1,9 +1,10 @@
 package fsm
 
 import (
-	"github.com/trivet-ha/trivet/fsm/leases"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 // leased is a cluster that was founded again while alice held a lease for an hour.

@@ -209,7 +209,7 @@ func (t *txn) stranded(id string, others electorate) Result {
 // deadline, and no other peer may have them before. Nothing else uses the session.
 func (t *txn) discharge(id string) {
 	if session, ok := t.peers.sessionOf.Get([]byte(id)); ok {
-		t.dropVotesOf(session)
+		t.inKube().DropVotesOf(session)
 		if !t.Version2() || !t.holdsClaim(session) {
 			t.endSession(session)
 		}
@@ -217,4 +217,9 @@ func (t *txn) discharge(id string) {
 	t.recordMember(eventring.ActionRemoved, id)
 	t.dropMember(id, t.Token)
 	t.forgetFormer(func(f FormerMember) bool { return f.Became == id })
+}
+
+// recordMember records an event about a member.
+func (t *txn) recordMember(action, id string, pairs ...string) {
+	t.Record(eventring.Event{Topic: eventring.TopicMember, Action: action, Peer: t.NameOf(id), Fields: eventring.Fields(pairs...)})
 }

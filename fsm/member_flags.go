@@ -326,3 +326,20 @@ func (p *peers) voters() int {
 	}
 	return n
 }
+
+// KubeVotes counts what live peers say of a kube node: it is silent, it answers.
+// A peer without an opinion is neither. Voters are all members but observers,
+// those included that are down or have yet to be promoted: a majority is of
+// these. An observer's opinion counts for nothing.
+func (v View) KubeVotes(cluster, uid string) (silent, answers, voters int) {
+	for _, b := range v.KubeBallots(cluster, uid) {
+		switch {
+		case v.observes(b.Session):
+		case b.Silent:
+			silent++
+		default:
+			answers++
+		}
+	}
+	return silent, answers, v.data.peers.voters()
+}

@@ -260,7 +260,7 @@ func (t *txn) endSession(id fencing.Token) {
 	t.peers.sessionOf.Drop([]byte(s.Peer))
 	t.requests.dropSession(id)
 	t.loseAll(id)
-	t.dropVotesOf(id)
+	t.inKube().DropVotesOf(id)
 }
 
 // loadSession restores one session from a snapshot.
@@ -283,4 +283,16 @@ func checkSessions(d *txn, p *valid.Problems) {
 	for key, s := range d.peers.sessions.All() {
 		checkSession(d, p, key, s)
 	}
+}
+
+// PeerOf implements entry.Peers.
+func (t *txn) PeerOf(session fencing.Token) (server string, live bool) {
+	s, live := t.peers.sessions.Get(table.TokenKey(session))
+	return s.Peer, live
+}
+
+// MemberName implements entry.Peers.
+func (t *txn) MemberName(server string) (name string, member bool) {
+	m, member := t.peers.members.Get([]byte(server))
+	return m.Name, member
 }

@@ -8,49 +8,50 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // modelFailover is failover again, naively.
 type modelFailover struct {
-	nodes  map[[2]string]KubeNode // cluster, UID
-	votes  []KubeBallot
-	all    []*Remediation // in the order of their begin, with every step
-	pauses map[string]FailoverPause
-	holds  map[string]FailoverHold
+	nodes  map[[2]string]kubestate.Node // cluster, UID
+	votes  []kubestate.Ballot
+	all    []*kubestate.Remediation // in the order of their begin, with every step
+	pauses map[string]kubestate.Pause
+	holds  map[string]kubestate.Hold
 }
 
 func newModelFailover() modelFailover {
-	return modelFailover{nodes: map[[2]string]KubeNode{}, pauses: map[string]FailoverPause{}, holds: map[string]FailoverHold{}}
+	return modelFailover{nodes: map[[2]string]kubestate.Node{}, pauses: map[string]kubestate.Pause{}, holds: map[string]kubestate.Hold{}}
 }
 
 // expireFailover ends what is over.
 func (m *model) expireFailover() {
 	f := &m.failing
-	maps.DeleteFunc(f.pauses, func(_ string, p FailoverPause) bool { return p.Until != 0 && p.Until <= m.now })
-	maps.DeleteFunc(f.holds, func(_ string, h FailoverHold) bool { return h.Until <= m.now })
-	f.all = slices.DeleteFunc(f.all, func(r *Remediation) bool { return r.State.Ended() && r.Expires <= m.now })
+	maps.DeleteFunc(f.pauses, func(_ string, p kubestate.Pause) bool { return p.Until != 0 && p.Until <= m.now })
+	maps.DeleteFunc(f.holds, func(_ string, h kubestate.Hold) bool { return h.Until <= m.now })
+	f.all = slices.DeleteFunc(f.all, func(r *kubestate.Remediation) bool { return r.State.Ended() && r.Expires <= m.now })
 }
 
 func (m *model) fails(c Command) Code {
 	f := &m.failing
 	switch c := c.(type) {
-	case VoteKubeNodes:
+	case kubestate.VoteNodes:
 		return m.votes(c)
-	case PauseFailover:
+	case kubestate.PauseFailover:
 		delete(f.pauses, c.Cluster)
 		if c.Paused {
-			f.pauses[c.Cluster] = FailoverPause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: m.now, Until: after(m.now, c.For), Millis: c.Millis}
+			f.pauses[c.Cluster] = kubestate.Pause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: m.now, Until: after(m.now, c.For), Millis: c.Millis}
 		}
 		return OK
-	case ReleaseRemediation:
+	case kubestate.ReleaseRemediation:
 		r := m.remediation(c.Intent)
 		if r == nil {
 			return NotFound
 		}
-		if r.State != RemStuck {
+		if r.State != kubestate.RemStuck {
 			return Conflict
 		}
-		m.stepTo(r, RemediationStep{State: c.To, Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
+		m.stepTo(r, kubestate.Step{State: c.To, Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
 		return OK
 	}
 	if m.header.Token == 0 {
@@ -63,16 +64,16 @@ func (m *model) fails(c Command) Code {
 func (m *model) failsOver(c Command) Code {
 	f := &m.failing
 	switch c := c.(type) {
-	case PutKubeNodes:
+	case kubestate.PutNodes:
 		m.putKubeNodes(c)
-	case HoldFailover:
+	case kubestate.HoldFailover:
 		h, ok := f.holds[c.Cluster]
 		if !ok {
-			h = FailoverHold{Cluster: c.Cluster, Since: m.now}
+			h = kubestate.Hold{Cluster: c.Cluster, Since: m.now}
 		}
 		h.Until, h.Reason = max(h.Until, m.now.Add(c.For)), c.Reason
 		f.holds[c.Cluster] = h
-	case BeginRemediation:
+	case kubestate.BeginRemediation:
 		for _, r := range f.all {
 			if !r.State.Ended() && r.Cluster == c.Cluster && (r.UID == c.UID || r.Node == c.Node) {
 				return Conflict
@@ -83,10 +84,10 @@ func (m *model) failsOver(c Command) Code {
 				return Refused
 			}
 		}
-		r := &Remediation{Intent: m.token(), Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, SystemUUID: c.SystemUUID, Began: m.now}
+		r := &kubestate.Remediation{Intent: m.token(), Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, SystemUUID: c.SystemUUID, Began: m.now}
 		f.all = append(f.all, r)
-		m.stepTo(r, RemediationStep{State: RemIntent, Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
-	case StepRemediation:
+		m.stepTo(r, kubestate.Step{State: kubestate.RemIntent, Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
+	case kubestate.StepRemediation:
 		r := m.remediation(c.Intent)
 		switch {
 		case r == nil:
@@ -96,7 +97,7 @@ func (m *model) failsOver(c Command) Code {
 		case !modelMay(r, c.To):
 			return IllegalTransition
 		}
-		m.stepTo(r, RemediationStep{State: c.To, Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
+		m.stepTo(r, kubestate.Step{State: c.To, Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
 	}
 	return OK
 }
@@ -108,10 +109,10 @@ func after[D ~int64](now Time, d D) Time {
 	return now + Time(d)
 }
 
-func (m *model) putKubeNodes(c PutKubeNodes) {
+func (m *model) putKubeNodes(c kubestate.PutNodes) {
 	for _, uid := range c.Remove {
 		delete(m.failing.nodes, [2]string{c.Cluster, uid})
-		m.failing.votes = slices.DeleteFunc(m.failing.votes, func(b KubeBallot) bool { return b.Cluster == c.Cluster && b.UID == uid })
+		m.failing.votes = slices.DeleteFunc(m.failing.votes, func(b kubestate.Ballot) bool { return b.Cluster == c.Cluster && b.UID == uid })
 	}
 	for _, n := range c.Nodes {
 		n.Cluster, n.Changed, n.ChangedMillis = c.Cluster, m.now, c.Millis
@@ -122,15 +123,15 @@ func (m *model) putKubeNodes(c PutKubeNodes) {
 	}
 }
 
-func (m *model) votes(c VoteKubeNodes) Code {
+func (m *model) votes(c kubestate.VoteNodes) Code {
 	if m.memberSession(c.Session) == nil {
 		return SessionEnded
 	}
 	if m.header.Session != 0 && m.header.Session != c.Session {
 		return Refused
 	}
-	of := func(uid string) func(KubeBallot) bool {
-		return func(b KubeBallot) bool { return b.Cluster == c.Cluster && b.UID == uid && b.Session == c.Session }
+	of := func(uid string) func(kubestate.Ballot) bool {
+		return func(b kubestate.Ballot) bool { return b.Cluster == c.Cluster && b.UID == uid && b.Session == c.Session }
 	}
 	f := &m.failing
 	for _, uid := range c.Withdraw {
@@ -146,12 +147,12 @@ func (m *model) votes(c VoteKubeNodes) Code {
 			}
 			f.votes = slices.Delete(f.votes, i, i+1)
 		}
-		f.votes = append(f.votes, KubeBallot{Cluster: c.Cluster, UID: v.UID, Session: c.Session, Silent: v.Silent, Since: m.now, Millis: c.Millis})
+		f.votes = append(f.votes, kubestate.Ballot{Cluster: c.Cluster, UID: v.UID, Session: c.Session, Silent: v.Silent, Since: m.now, Millis: c.Millis})
 	}
 	return OK
 }
 
-func (m *model) remediation(intent fencing.Token) *Remediation {
+func (m *model) remediation(intent fencing.Token) *kubestate.Remediation {
 	for _, r := range m.failing.all {
 		if r.Intent == intent {
 			return r
@@ -176,7 +177,7 @@ cancelled   -      -        -       -   -       -       -        -         -    
 stuck       -      -        x       -   -       -       -        x         a         x`
 
 // remediationCell returns the cell for two states.
-func remediationCell(from, to RemediationState) string {
+func remediationCell(from, to kubestate.State) string {
 	lines := strings.Split(strings.TrimSpace(wantRemediations), "\n")
 	column := slices.Index(strings.Fields(lines[0]), to.String())
 	for _, line := range lines[1:] {
@@ -187,8 +188,8 @@ func remediationCell(from, to RemediationState) string {
 	return ""
 }
 
-func modelMay(r *Remediation, to RemediationState) bool {
-	wasOff := slices.ContainsFunc(r.Steps, func(s RemediationStep) bool { return s.State == RemOff })
+func modelMay(r *kubestate.Remediation, to kubestate.State) bool {
+	wasOff := slices.ContainsFunc(r.Steps, func(s kubestate.Step) bool { return s.State == kubestate.RemOff })
 	switch remediationCell(r.State, to) {
 	case "x":
 		return true
@@ -197,25 +198,25 @@ func modelMay(r *Remediation, to RemediationState) bool {
 	case "a":
 		return !wasOff
 	case "d":
-		return slices.ContainsFunc(r.Steps, func(s RemediationStep) bool { return s.Device != "" })
+		return slices.ContainsFunc(r.Steps, func(s kubestate.Step) bool { return s.Device != "" })
 	}
 	return false
 }
 
-func (m *model) stepTo(r *Remediation, s RemediationStep) {
+func (m *model) stepTo(r *kubestate.Remediation, s kubestate.Step) {
 	s.Token, s.At = m.token(), m.now
 	if r.State != s.State {
 		r.State, r.Since = s.State, m.now
 	}
 	r.Steps = append(r.Steps, s)
 	if s.State.Ended() {
-		r.Expires = m.now.Add(RemediationKeep)
+		r.Expires = m.now.Add(kubestate.Keep)
 	}
 }
 
 // keptSteps are those of all steps that are not forgotten.
-func keptSteps(steps []RemediationStep) []RemediationStep {
-	if len(steps) <= MaxRemediationSteps {
+func keptSteps(steps []kubestate.Step) []kubestate.Step {
+	if len(steps) <= kubestate.MaxSteps {
 		return steps
 	}
 	return slices.Concat(steps[:16], steps[len(steps)-48:])
@@ -237,7 +238,7 @@ func (m *model) failoverText() string {
 		}
 		fmt.Fprintf(&b, "kube node %+v, votes %d %d of %d\n", f.nodes[key], silent, answers, m.voters())
 	}
-	votes := slices.SortedFunc(slices.Values(f.votes), func(a, b KubeBallot) int {
+	votes := slices.SortedFunc(slices.Values(f.votes), func(a, b kubestate.Ballot) int {
 		return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.UID, b.UID))
 	})
 	for _, v := range votes {
@@ -247,13 +248,13 @@ func (m *model) failoverText() string {
 		kept := *r
 		kept.Steps = keptSteps(r.Steps)
 		for _, s := range r.Steps {
-			kept.WasOff = kept.WasOff || s.State == RemOff
+			kept.WasOff = kept.WasOff || s.State == kubestate.RemOff
 			if s.Device != "" {
 				kept.Attempts++
 				kept.Device = s.Device
 			}
 		}
-		fmt.Fprintf(&b, "remediation %+v, open %v\n", kept, r.State != RemRecovered && r.State != RemCancelled)
+		fmt.Fprintf(&b, "remediation %+v, open %v\n", kept, r.State != kubestate.RemRecovered && r.State != kubestate.RemCancelled)
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(f.pauses)) {
 		fmt.Fprintf(&b, "pause %+v\n", f.pauses[cluster])
@@ -282,7 +283,7 @@ func viewFailoverText(v View) string {
 	open := v.Remediations()
 	for _, r := range slices.Backward(v.RemediationHistory(0)) {
 		own, found := v.OpenRemediation(r.Cluster, r.UID)
-		listed := slices.ContainsFunc(open, func(o Remediation) bool { return o.Intent == r.Intent })
+		listed := slices.ContainsFunc(open, func(o kubestate.Remediation) bool { return o.Intent == r.Intent })
 		fmt.Fprintf(&b, "remediation %+v, open %v\n", r, found && own.Intent == r.Intent && listed)
 	}
 	for _, p := range v.FailoverPauses() {

@@ -8,7 +8,11 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/relays"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
+	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
 // model is the state again, naively: maps and slices, no index, no sharing,
@@ -30,8 +34,8 @@ type model struct {
 	queue    []*modelRequest
 	turn     Time // the next one
 	gated    modelGate
-	rules    []CreateRule
-	relays   []*Relay
+	rules    []ruleset.Create
+	relays   []*relays.Relay
 	failing  modelFailover
 	keys     modelKeys
 	zoned    modelZones
@@ -199,7 +203,7 @@ func (m *model) endSession(id fencing.Token) {
 }
 
 func (m *model) dropVotesOf(session fencing.Token) {
-	m.failing.votes = slices.DeleteFunc(m.failing.votes, func(b KubeBallot) bool { return b.Session == session })
+	m.failing.votes = slices.DeleteFunc(m.failing.votes, func(b kubestate.Ballot) bool { return b.Session == session })
 }
 
 // lose frees a request that its worker was lost with.
@@ -272,7 +276,7 @@ func (m *model) execute(c Command) Code {
 		return m.stands(c)
 	case RotateGossipKey, ConfirmGossipKeys, AdvanceGossipKeys:
 		return m.rotates(c)
-	case ChooseZones:
+	case zones.Choose:
 		return m.zones(c)
 	case FormerHeard, Rejoin:
 		return m.former(c)
@@ -282,13 +286,13 @@ func (m *model) execute(c Command) Code {
 		return m.peer(c)
 	case leases.Grant, leases.Renew, leases.Release, leases.Delete:
 		return m.lease(c)
-	case CreateRule, DeleteRule, DeleteRules:
+	case ruleset.Create, ruleset.Delete, ruleset.DeleteAll:
 		return m.rule(c)
-	case AcceptRelay, TryRelay, SettleRelay:
+	case relays.Accept, relays.Try, relays.Settle:
 		return m.relay(c)
 	case PutPorts, PutInspected, PassOpen, PassClosed, AddressTaken, AddressReleased:
 		return m.gate(c)
-	case PutKubeNodes, VoteKubeNodes, BeginRemediation, StepRemediation, PauseFailover, ReleaseRemediation, HoldFailover:
+	case kubestate.PutNodes, kubestate.VoteNodes, kubestate.BeginRemediation, kubestate.StepRemediation, kubestate.PauseFailover, kubestate.ReleaseRemediation, kubestate.HoldFailover:
 		return m.fails(c)
 	default:
 		return m.introspect(c)

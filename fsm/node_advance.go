@@ -88,7 +88,7 @@ func applyAdvance(t *txn, c Advance) Result {
 	}
 	next := t.advanced(rec, r, c, out.Next)
 	t.putRecord(next, c.Processed)
-	t.recordStep(rec, next, c.Event, t.nameOf(claim.Peer))
+	t.recordStep(rec, next, c.Event, t.NameOf(claim.Peer))
 	switch {
 	case c.Consume:
 		t.queue.dropClaim(claim)

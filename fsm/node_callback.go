@@ -84,7 +84,7 @@ func (t *txn) take(s Session, rec Record, c TakeCallback) Taken {
 	}
 	next := t.advanced(rec, r, begin, NodeProcessing)
 	t.putRecord(next, blobs.Packed{})
-	t.recordStep(rec, next, EventProcess, t.nameOf(s.Peer))
+	t.recordStep(rec, next, EventProcess, t.NameOf(s.Peer))
 	return Taken{Queued: Queued{Request: r.Sequence}, Claimed: &ClaimedRequest{Claim: claim, Request: r}}
 }
 

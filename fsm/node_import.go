@@ -68,7 +68,7 @@ func applyImportRecord(t *txn, c ImportRecord) Result {
 		rec = c.record()
 		rec.Started, rec.Finished, rec.Begun = t.Now(), t.Now(), t.Token
 		t.putRecord(rec, blobs.Packed{})
-		t.recordNode(eventring.ActionImported, rec.Node, rec.State.String(), t.proposer())
+		t.recordNode(eventring.ActionImported, rec.Node, rec.State.String(), t.Proposer())
 	}
 	if rec.Unprocessed.IsZero() && !c.Unprocessed.IsZero() {
 		rec.Unprocessed = c.Unprocessed.Hash

@@ -71,7 +71,7 @@ func applyStartIntrospection(t *txn, c StartIntrospection) Result {
 		Started: t.Now(), Deadline: t.Now().Add(c.Timeout), Attributes: c.Attributes, Begun: t.Token,
 	}
 	t.putRecord(rec, blobs.Packed{})
-	t.recordStep(old, rec, c.Event, t.proposer())
+	t.recordStep(old, rec, c.Event, t.Proposer())
 	if c.Event != EventStart {
 		return entry.Answer(Queued{})
 	}
@@ -136,7 +136,7 @@ func applyEnqueue(t *txn, c Enqueue) Result {
 	if out.Verdict == Move {
 		next := t.accepted(rec, c, out.Next)
 		t.putRecord(next, blobs.Packed{})
-		t.recordStep(rec, next, c.Event, t.proposer())
+		t.recordStep(rec, next, c.Event, t.Proposer())
 	}
 	return entry.Answer(Queued{Request: t.enqueue(c.Node, c.Event, c.Document).Sequence})
 }
@@ -196,6 +196,6 @@ func applyDeleteNode(t *txn, c DeleteNode) Result {
 		t.dequeue(r)
 	}
 	t.dropRecord(c.Node)
-	t.recordNode(eventring.ActionDeleted, c.Node, rec.State.String(), t.proposer())
+	t.recordNode(eventring.ActionDeleted, c.Node, rec.State.String(), t.Proposer())
 	return entry.Done()
 }

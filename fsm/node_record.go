@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/macset"
 	"github.com/trivet-ha/trivet/fsm/table"
@@ -105,8 +106,6 @@ type nodeTables struct {
 	nodes    nodes
 	queue    queue
 	throttle throttle
-	rules    rules
-	relays   relays
 }
 
 // nodes holds the records and the orders in which they are asked for.
@@ -315,3 +314,26 @@ func (t *txn) wall() int64 { return max(t.Header.WallMillis, 1) }
 
 // nodeOf reads the node that an attribute's key ends with.
 func nodeOf(key []byte) string { return string(key[bytes.IndexByte(key, 0)+1:]) }
+
+// recordStep tells how a node's record changed, what caused it, and which peer did
+// it. The text of an error is cut; the record has the whole.
+func (t *txn) recordStep(old, r Record, cause Event, peer string) {
+	if old.State == r.State && old.Error == r.Error && old.Finished == r.Finished && cause != EventStart && cause != EventReapply {
+		return
+	}
+	from := ""
+	if old.State != NodeAbsent {
+		from = old.State.String()
+	}
+	why := ""
+	if r.State == NodeError {
+		why = r.Error
+	}
+	t.Record(eventring.Event{Topic: eventring.TopicIntrospection, Action: r.State.String(), Peer: peer, Node: r.Node,
+		Fields: eventring.Fields("cause", cause.String(), "from", from, "error", why)})
+}
+
+// recordNode records an event about a node's record as a whole.
+func (t *txn) recordNode(action, node, state, peer string) {
+	t.Record(eventring.Event{Topic: eventring.TopicIntrospection, Action: action, Peer: peer, Node: node, Fields: eventring.Fields("state", state)})
+}

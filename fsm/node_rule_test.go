@@ -10,13 +10,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
 func TestRules(t *testing.T) {
 	r := newRig(t)
-	var stored Rule
-	if err := r.must(CreateRule{UUID: nodeB, Body: []byte(`{"a":1}`)}).Decode(&stored); err != nil {
+	var stored ruleset.Rule
+	if err := r.must(ruleset.Create{UUID: nodeB, Body: []byte(`{"a":1}`)}).Decode(&stored); err != nil {
 		t.Fatal(err)
 	}
 	if got, ok := r.view().Rule(nodeB); !ok || got.Created != fencing.At(r.view().Base(), r.index) || string(got.Body) != `{"a":1}` || stored.UUID != nodeB || stored.Created != got.Created {
@@ -24,25 +24,25 @@ func TestRules(t *testing.T) {
 	}
 	version := r.view().RulesVersion()
 	r.must(Probe{})
-	r.refused(Conflict, Header{}, CreateRule{UUID: nodeB, Body: []byte(`{}`)})
-	r.refused(NotFound, Header{}, DeleteRule{UUID: nodeA})
+	r.refused(Conflict, Header{}, ruleset.Create{UUID: nodeB, Body: []byte(`{}`)})
+	r.refused(NotFound, Header{}, ruleset.Delete{UUID: nodeA})
 	if r.view().RulesVersion() != version {
 		t.Error("the version changed and the rules did not")
 	}
-	r.must(CreateRule{UUID: nodeA, Body: []byte(`{}`)})
+	r.must(ruleset.Create{UUID: nodeA, Body: []byte(`{}`)})
 	if got := ruleIDs(r.view()); !slices.Equal(got, []string{nodeB, nodeA}) || r.view().RuleCount() != 2 {
 		t.Errorf("order %v", got)
 	}
 	if r.view().RulesVersion() == version {
 		t.Error("the rules changed and the version did not")
 	}
-	r.must(DeleteRule{UUID: nodeB})
-	r.must(CreateRule{UUID: nodeB, Body: []byte(`{}`)})
+	r.must(ruleset.Delete{UUID: nodeB})
+	r.must(ruleset.Create{UUID: nodeB, Body: []byte(`{}`)})
 	if got := ruleIDs(r.view()); !slices.Equal(got, []string{nodeA, nodeB}) {
 		t.Errorf("order after a rule was created anew: %v", got)
 	}
-	r.must(DeleteRules{})
-	r.must(DeleteRules{})
+	r.must(ruleset.DeleteAll{})
+	r.must(ruleset.DeleteAll{})
 	if r.view().RuleCount() != 0 {
 		t.Error("rules are left")
 	}
@@ -63,9 +63,9 @@ func TestRulesAreBounded(t *testing.T) {
 	index := uint64(1)
 	create := func(body string) Result { // without the check after each entry: there are many
 		index++
-		return state.Apply(Entry{Index: index, Term: 1, Data: encoded(t, Header{}, CreateRule{UUID: fmt.Sprintf("%032x", index), Body: []byte(body)})})
+		return state.Apply(Entry{Index: index, Term: 1, Data: encoded(t, Header{}, ruleset.Create{UUID: fmt.Sprintf("%032x", index), Body: []byte(body)})})
 	}
-	for range MaxRules {
+	for range ruleset.MaxRules {
 		if res := create("{}"); res.Code != OK {
 			t.Fatal(res.Message)
 		}
@@ -74,9 +74,9 @@ func TestRulesAreBounded(t *testing.T) {
 		t.Errorf("one more: %+v", res)
 	}
 	index++
-	state.Apply(Entry{Index: index, Term: 1, Data: encoded(t, Header{}, DeleteRules{})})
-	large := strings.Repeat("x", MaxRule)
-	for range MaxRuleBytes / MaxRule {
+	state.Apply(Entry{Index: index, Term: 1, Data: encoded(t, Header{}, ruleset.DeleteAll{})})
+	large := strings.Repeat("x", ruleset.MaxRule)
+	for range ruleset.MaxBytes / ruleset.MaxRule {
 		if res := create(large); res.Code != OK {
 			t.Fatal(res.Message)
 		}
@@ -88,8 +88,8 @@ func TestRulesAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	for name, c := range map[string]Command{
-		"no UUID": CreateRule{UUID: "x", Body: []byte("{}")}, "no body": CreateRule{UUID: nodeA}, "too large": CreateRule{UUID: nodeA, Body: []byte(large + "x")},
-		"delete by no UUID": DeleteRule{UUID: ""},
+		"no UUID": ruleset.Create{UUID: "x", Body: []byte("{}")}, "no body": ruleset.Create{UUID: nodeA}, "too large": ruleset.Create{UUID: nodeA, Body: []byte(large + "x")},
+		"delete by no UUID": ruleset.Delete{UUID: ""},
 	} {
 		if c.Validate() == nil {
 			t.Errorf("%s is valid", name)
@@ -100,7 +100,7 @@ func TestRulesAreBounded(t *testing.T) {
 // Bodies may hold passwords, and are not shown.
 func TestDumpLeavesBodiesOfRulesOut(t *testing.T) {
 	r := newRig(t)
-	r.must(CreateRule{UUID: nodeA, Body: []byte(`{"password":"hunter2"}`)})
+	r.must(ruleset.Create{UUID: nodeA, Body: []byte(`{"password":"hunter2"}`)})
 	if text := dumpText(t, r.view()); strings.Contains(text, "hunter2") || !strings.Contains(text, nodeA) {
 		t.Error(text)
 	}
@@ -109,21 +109,21 @@ func TestDumpLeavesBodiesOfRulesOut(t *testing.T) {
 // rule is what the model makes of the rules.
 func (m *model) rule(c Command) Code {
 	at := func(id string) int {
-		return slices.IndexFunc(m.rules, func(r CreateRule) bool { return r.UUID == id })
+		return slices.IndexFunc(m.rules, func(r ruleset.Create) bool { return r.UUID == id })
 	}
 	switch c := c.(type) {
-	case CreateRule:
+	case ruleset.Create:
 		if at(c.UUID) >= 0 {
 			return Conflict
 		}
 		m.rules = append(m.rules, c)
-	case DeleteRule:
+	case ruleset.Delete:
 		i := at(c.UUID)
 		if i < 0 {
 			return NotFound
 		}
 		m.rules = slices.Delete(m.rules, i, i+1)
-	case DeleteRules:
+	case ruleset.DeleteAll:
 		m.rules = nil
 	}
 	return OK
@@ -133,23 +133,10 @@ func (m *model) rule(c Command) Code {
 func ofRules(t *rapid.T) Command {
 	switch id := node(t); rapid.IntRange(0, 4).Draw(t, "of rules") {
 	case 0:
-		return DeleteRules{}
+		return ruleset.DeleteAll{}
 	case 1:
-		return DeleteRule{UUID: id}
+		return ruleset.Delete{UUID: id}
 	default:
-		return CreateRule{UUID: id, Body: []byte(rapid.SampledFrom([]string{"{}", "[]"}).Draw(t, "body"))}
-	}
-}
-
-func corruptRules(v View) corruptions {
-	first, _ := v.Rule(nodeB)
-	return corruptions{
-		"rule under another key":       func(d *data) { d.rules.inOrder.Put(table.TokenKey(2), first) },
-		"rule from the future":         func(d *data) { d.rules.put(Rule{UUID: nodeN(7), Created: d.shared.Granted() + 1, Body: []byte("{}")}) },
-		"rule missing of UUIDs":        func(d *data) { d.rules.byUUID.Drop([]byte(nodeB)) },
-		"UUID of another rule":         func(d *data) { d.rules.byUUID.Put([]byte(nodeB), 2) },
-		"UUID of no rule":              func(d *data) { d.rules.byUUID.Put([]byte(nodeN(7)), 2) },
-		"rule without a body":          func(d *data) { d.rules.put(Rule{UUID: nodeN(7), Created: 3}) },
-		"bytes of rules counted wrong": func(d *data) { d.rules.bytes++ },
+		return ruleset.Create{UUID: id, Body: []byte(rapid.SampledFrom([]string{"{}", "[]"}).Draw(t, "body"))}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 func kubeCluster(t *rapid.T) string { return rapid.SampledFrom([]string{"k", "l"}).Draw(t, "cluster") }
@@ -19,7 +20,7 @@ func kubeUID(t *rapid.T) string { return rapid.SampledFrom([]string{"u1", "u2", 
 func kubeName(t *rapid.T) string { return rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "name") }
 
 // remediationOf draws one that is open, one that has ended, or none.
-func (m *machine) remediationOf(t *rapid.T) (intent fencing.Token, state RemediationState) {
+func (m *machine) remediationOf(t *rapid.T) (intent fencing.Token, state kubestate.State) {
 	var open, all []fencing.Token
 	for _, r := range m.model.failing.all {
 		all = append(all, r.Intent)
@@ -31,15 +32,15 @@ func (m *machine) remediationOf(t *rapid.T) (intent fencing.Token, state Remedia
 	if r := m.model.remediation(intent); r != nil {
 		return intent, r.State
 	}
-	return intent, RemIntent
+	return intent, kubestate.RemIntent
 }
 
-func remediationState(t *rapid.T) RemediationState {
-	return RemediationState(rapid.IntRange(int(RemIntent), int(RemStuck)).Draw(t, "state"))
+func remediationState(t *rapid.T) kubestate.State {
+	return kubestate.State(rapid.IntRange(int(kubestate.RemIntent), int(kubestate.RemStuck)).Draw(t, "state"))
 }
 
-func deviceFor(t *rapid.T, to RemediationState) string {
-	if to != RemFencing {
+func deviceFor(t *rapid.T, to kubestate.State) string {
+	if to != kubestate.RemFencing {
 		return ""
 	}
 	return rapid.SampledFrom([]string{"bmc", "bmc", "ipmi", ""}).Draw(t, "device")
@@ -49,13 +50,13 @@ func deviceFor(t *rapid.T, to RemediationState) string {
 func (m *machine) ofFailover(t *rapid.T) Command {
 	switch rapid.IntRange(0, 7).Draw(t, "act") {
 	case 0, 1:
-		c := PutKubeNodes{Cluster: kubeCluster(t), Millis: 7}
+		c := kubestate.PutNodes{Cluster: kubeCluster(t), Millis: 7}
 		for _, uid := range []string{"u1", "u2", "u3"} {
 			switch rapid.IntRange(0, 3).Draw(t, uid) {
 			case 0, 1:
-				c.Nodes = append(c.Nodes, KubeNode{
+				c.Nodes = append(c.Nodes, kubestate.Node{
 					UID: uid, Name: kubeName(t), BootID: rapid.SampledFrom([]string{"b1", "b2"}).Draw(t, "boot"),
-					Ready: KubeReady(rapid.IntRange(int(KubeTrue), int(KubeUnknown)).Draw(t, "ready")),
+					Ready: kubestate.Ready(rapid.IntRange(int(kubestate.ReadyTrue), int(kubestate.ReadyUnknown)).Draw(t, "ready")),
 				})
 			case 2:
 				c.Remove = append(c.Remove, uid)
@@ -66,31 +67,31 @@ func (m *machine) ofFailover(t *rapid.T) Command {
 		}
 		return c
 	case 2, 3:
-		return BeginRemediation{Cluster: kubeCluster(t), Node: kubeName(t), UID: kubeUID(t), BootID: "b1", Peer: "a", Reason: "silent", Millis: 8}
+		return kubestate.BeginRemediation{Cluster: kubeCluster(t), Node: kubeName(t), UID: kubeUID(t), BootID: "b1", Peer: "a", Reason: "silent", Millis: 8}
 	case 4:
-		return HoldFailover{Cluster: kubeCluster(t), For: rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second}).Draw(t, "for"), Reason: "storm"}
+		return kubestate.HoldFailover{Cluster: kubeCluster(t), For: rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second}).Draw(t, "for"), Reason: "storm"}
 	}
 	intent, from := m.remediationOf(t)
 	to := remediationState(t)
 	if rapid.IntRange(0, 9).Draw(t, "elsewhere") == 0 {
 		from = remediationState(t)
 	}
-	return StepRemediation{Intent: intent, From: from, To: to, Peer: "a", Reason: "because", Device: deviceFor(t, to), Millis: 9}
+	return kubestate.StepRemediation{Intent: intent, From: from, To: to, Peer: "a", Reason: "because", Device: deviceFor(t, to), Millis: 9}
 }
 
 // vote draws what peers say.
 func (m *machine) vote(t *rapid.T) Command {
-	c := VoteKubeNodes{Session: m.session(t), Cluster: kubeCluster(t), Millis: 10}
+	c := kubestate.VoteNodes{Session: m.session(t), Cluster: kubeCluster(t), Millis: 10}
 	for _, uid := range []string{"u1", "u2", "u3", "u4"} {
 		switch rapid.IntRange(0, 3).Draw(t, uid) {
 		case 0, 1:
-			c.Votes = append(c.Votes, KubeVote{UID: uid, Silent: rapid.Bool().Draw(t, "silent")})
+			c.Votes = append(c.Votes, kubestate.Vote{UID: uid, Silent: rapid.Bool().Draw(t, "silent")})
 		case 2:
 			c.Withdraw = append(c.Withdraw, uid)
 		}
 	}
 	if len(c.Votes)+len(c.Withdraw) == 0 {
-		c.Votes = []KubeVote{{UID: "u1"}}
+		c.Votes = []kubestate.Vote{{UID: "u1"}}
 	}
 	return c
 }
@@ -99,9 +100,9 @@ func (m *machine) vote(t *rapid.T) Command {
 func (m *machine) operate(t *rapid.T) Command {
 	if rapid.Bool().Draw(t, "release") {
 		intent, _ := m.remediationOf(t)
-		return ReleaseRemediation{Intent: intent, To: rapid.SampledFrom([]RemediationState{RemFencing, RemCancelled}).Draw(t, "to"), By: "op", Reason: "seen", Millis: 11}
+		return kubestate.ReleaseRemediation{Intent: intent, To: rapid.SampledFrom([]kubestate.State{kubestate.RemFencing, kubestate.RemCancelled}).Draw(t, "to"), By: "op", Reason: "seen", Millis: 11}
 	}
-	c := PauseFailover{Cluster: rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "which"), By: "op", Reason: "works", Millis: 12}
+	c := kubestate.PauseFailover{Cluster: rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "which"), By: "op", Reason: "works", Millis: 12}
 	if c.Paused = rapid.IntRange(0, 2).Draw(t, "pause") == 0; c.Paused {
 		c.For = rapid.SampledFrom([]time.Duration{0, time.Second, 5 * time.Second}).Draw(t, "for")
 	}
@@ -115,7 +116,7 @@ func (m *machine) failover(t *rapid.T) {
 		m.duty(t, m.ofFailover(t))
 	case who < 7 && len(m.model.sessions) > 0:
 		c := m.vote(t)
-		m.commit(t, Header{Session: rapid.SampledFrom([]fencing.Token{0, c.(VoteKubeNodes).Session, m.session(t)}).Draw(t, "as")}, c)
+		m.commit(t, Header{Session: rapid.SampledFrom([]fencing.Token{0, c.(kubestate.VoteNodes).Session, m.session(t)}).Draw(t, "as")}, c)
 	case len(m.model.sessions) > 0:
 		m.commit(t, m.request(t), m.operate(t))
 	default:
@@ -147,21 +148,21 @@ func (m *machine) remedy(t *rapid.T) {
 		if r == nil || r.State.Ended() {
 			return
 		}
-		var next []RemediationState
-		for to := RemIntent; to <= RemStuck; to++ {
+		var next []kubestate.State
+		for to := kubestate.RemIntent; to <= kubestate.RemStuck; to++ {
 			if modelMay(r, to) {
 				next = append(next, to)
 			}
 		}
 		to := rapid.SampledFrom(slices.Concat(next, next[:1])).Draw(t, "next")
-		m.duty(t, StepRemediation{Intent: intent, From: r.State, To: to, Peer: "b", Reason: fmt.Sprint("to ", to), Device: deviceFor(t, to)})
+		m.duty(t, kubestate.StepRemediation{Intent: intent, From: r.State, To: to, Peer: "b", Reason: fmt.Sprint("to ", to), Device: deviceFor(t, to)})
 	}
 }
 
 // month lets so much time pass that ended remediations are forgotten.
 func (m *machine) month(t *rapid.T) {
 	if rapid.IntRange(0, 19).Draw(t, "rarely") == 0 {
-		m.now = m.now.Add(RemediationKeep / 2)
+		m.now = m.now.Add(kubestate.Keep / 2)
 		m.commit(t, Header{}, Probe{})
 	}
 }
@@ -185,8 +186,12 @@ func (m *machine) rewound(t *rapid.T) {
 			}
 		}
 	}
-	if v.data.failover.votes.Size() > 0 {
-		t.Fatalf("votes outlive all sessions:\n%s", viewFailoverText(v))
+	for _, cluster := range v.KubeClusters() {
+		for _, n := range v.KubeNodes(cluster) {
+			if len(v.KubeBallots(cluster, n.UID)) > 0 {
+				t.Fatalf("votes outlive all sessions:\n%s", viewFailoverText(v))
+			}
+		}
 	}
 }
 

@@ -209,3 +209,8 @@ func (t *txn) shutDoor(topic eventring.Topic, action string, d *Door) Result {
 func shownDoors(t *txn) any {
 	return map[string]Door{"pass_rule": t.doors.Pass, "floating_ip": t.doors.Address}
 }
+
+// recordDoor tells of a door that its peer opened or shut, or whose time ran out.
+func (t *txn) recordDoor(topic eventring.Topic, action string, d Door) {
+	t.Record(eventring.Event{Topic: topic, Action: action, Peer: t.NameOf(d.Peer), Fields: eventring.Fields("address", d.Address, "token", d.OpenBy.String())})
+}

@@ -96,7 +96,7 @@ func (s *State) Refound(r Refound) error {
 		d.keepFormer(r.Former, before)
 	}
 	d.capSettings()
-	d.holdRemediations(r.UnixMillis)
+	d.txn().inKube().HoldRemediations(r.UnixMillis)
 	d.forgetChanges() // they are numbered by the old history
 	s.now = d
 	return nil
@@ -161,7 +161,7 @@ func (d *data) revokeAll() {
 	t.inLeases().Revoke()
 	d.requests = newRequests()
 	d.throttle = throttle{}
-	d.doubtRelays()
+	t.inRelays().Doubt()
 	d.ports.pull = Pull{} // the ports may be of long ago
 	d.doors = d.doors.doubt(doors{})
 }
@@ -214,9 +214,9 @@ func (s *State) Adopt(local View) {
 	d.shared.Position.Term = max(d.shared.Position.Term, l.shared.Position.Term)
 	d.doors = d.doors.doubt(l.doors)
 	d.txn().inLeases().Adopt(l.leaseTables)
-	d.adoptPauses(l)
-	d.dropOverdueRelays()
-	d.dropOverdueFailover()
+	d.txn().inKube().Adopt(l.kubeTables)
+	d.txn().inRelays().DropOverdue()
+	d.txn().inKube().DropOverdue()
 	s.now = d
 }
 

@@ -2,12 +2,13 @@ package fsm
 
 import (
 	"bytes"
-	"github.com/trivet-ha/trivet/fsm/leases"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
 func TestRefoundRaisesEveryTokenAndTakesAllGrants(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/relays"
 )
 
 // relayFlood applies entries without the check after each: there are many.
@@ -53,7 +54,7 @@ func (f *relayFlood) send(source, node string, bytes int) Result {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	accept := AcceptRelay{Source: source, Node: node, Document: doc, Timeout: time.Minute}
+	accept := relays.Accept{Source: source, Node: node, Document: doc, Timeout: time.Minute}
 	foreseen := f.state.View().RelayRoom(accept)
 	res := f.do(Header{}, accept)
 	if fmt.Sprint(foreseen) != fmt.Sprint(res.Err()) {
@@ -70,7 +71,7 @@ func (f *relayFlood) fill(source, node string, bytes int) (accepted []fencing.To
 		if res.Code == QueueFull {
 			return accepted
 		}
-		if len(accepted) > MaxRelays {
+		if len(accepted) > relays.MaxRelays {
 			f.t.Fatalf("%d documents of %s are accepted", len(accepted), source)
 		}
 		accepted = append(accepted, relayedOf(f.t, res).Sequence)
@@ -81,8 +82,8 @@ func (f *relayFlood) fill(source, node string, bytes int) (accepted []fencing.To
 func (f *relayFlood) take(sequences ...fencing.Token) {
 	f.t.Helper()
 	for _, sequence := range sequences {
-		f.do(Header{Token: f.token}, TryRelay{Sequence: sequence})
-		if res := f.do(Header{Token: f.token}, SettleRelay{Sequence: sequence, Try: 1, Outcome: OutcomeTaken}); res.Code != OK {
+		f.do(Header{Token: f.token}, relays.Try{Sequence: sequence})
+		if res := f.do(Header{Token: f.token}, relays.Settle{Sequence: sequence, Try: 1, Outcome: relays.OutcomeTaken}); res.Code != OK {
 			f.t.Fatal(res)
 		}
 	}
@@ -100,17 +101,17 @@ func (f *relayFlood) check() {
 func TestRelaysOfASourceAreBounded(t *testing.T) {
 	const large = 2<<20 - 4<<10
 	f := newRelayFlood(t)
-	if n := len(f.fill("192.0.2.1/32", "", large)) * large; n > MaxRelayBytesOfSource || n < MaxRelayBytesOfSource*3/4 {
+	if n := len(f.fill("192.0.2.1/32", "", large)) * large; n > relays.MaxBytesOfSource || n < relays.MaxBytesOfSource*3/4 {
 		t.Errorf("source-share: one source has %d MiB", n>>20)
 	}
-	if n := len(f.fill("192.0.2.2/32", "", 8)); n != MaxRelaysOfSource {
+	if n := len(f.fill("192.0.2.2/32", "", 8)); n != relays.MaxOfSource {
 		t.Errorf("source-share: one source has %d documents", n)
 	}
 	all := 0
 	for i := range 20 {
 		all += len(f.fill(fmt.Sprintf("2001:db8:%d::/64", i), "", large)) * large
 	}
-	if all += MaxRelayBytesOfSource; all > MaxRelayBytesUnknown+large {
+	if all += relays.MaxBytesOfSource; all > relays.MaxBytesUnknown+large {
 		t.Errorf("reserved-room: documents of unknown nodes take %d MiB", all>>20)
 	}
 	if res := f.send("192.0.2.3/32", nodeA, large); res.Code != OK {
@@ -123,7 +124,7 @@ func TestRelaysOfASourceAreBounded(t *testing.T) {
 func TestRelaysOfANodeAreBounded(t *testing.T) {
 	f := newRelayFlood(t)
 	small := f.fill("192.0.2.1/32", nodeA, 8)
-	if len(small) != MaxRelaysOfNode {
+	if len(small) != relays.MaxOfNode {
 		t.Errorf("node-share: %d documents of one node", len(small))
 	}
 	f.take(small...)

@@ -12,16 +12,16 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/relays"
 )
 
 // relayed accepts a document that is to be handed on, for a minute.
-func (r *rig) relayed(node, document string) Relayed {
+func (r *rig) relayed(node, document string) relays.Relayed {
 	r.t.Helper()
-	return relayedOf(r.t, r.must(AcceptRelay{Node: node, Document: pack(r.t, document), Timeout: time.Minute, Keep: time.Hour}))
+	return relayedOf(r.t, r.must(relays.Accept{Node: node, Document: pack(r.t, document), Timeout: time.Minute, Keep: time.Hour}))
 }
 
-func relayedOf(t testing.TB, res Result) (out Relayed) {
+func relayedOf(t testing.TB, res Result) (out relays.Relayed) {
 	t.Helper()
 	if err := res.Decode(&out); err != nil {
 		t.Fatal(err)
@@ -30,19 +30,19 @@ func relayedOf(t testing.TB, res Result) (out Relayed) {
 }
 
 // tried begins an attempt.
-func (r *rig) tried(of Relayed) (out Relay) {
+func (r *rig) tried(of relays.Relayed) (out relays.Relay) {
 	r.t.Helper()
-	if err := r.asLeader(TryRelay{Sequence: of.Sequence}).Decode(&out); err != nil {
+	if err := r.asLeader(relays.Try{Sequence: of.Sequence}).Decode(&out); err != nil {
 		r.t.Fatal(err)
 	}
 	return out
 }
 
 // settled ends the last attempt.
-func (r *rig) settled(of Relayed, outcome RelayOutcome) (out Relay) {
+func (r *rig) settled(of relays.Relayed, outcome relays.Outcome) (out relays.Relay) {
 	r.t.Helper()
 	now, _ := r.view().Relay(of.Sequence)
-	if err := r.asLeader(SettleRelay{Sequence: of.Sequence, Try: now.Tries, Outcome: outcome, Reason: "because", Keep: time.Hour}).Decode(&out); err != nil {
+	if err := r.asLeader(relays.Settle{Sequence: of.Sequence, Try: now.Tries, Outcome: outcome, Reason: "because", Keep: time.Hour}).Decode(&out); err != nil {
 		r.t.Fatal(err)
 	}
 	return out
@@ -58,18 +58,18 @@ func leading(t testing.TB) *rig {
 func TestRelayOutcomes(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		outcomes []RelayOutcome // 0: the leader dies before it settles
-		state    RelayState
+		outcomes []relays.Outcome // 0: the leader dies before it settles
+		state    relays.State
 	}{
-		{"taken", []RelayOutcome{OutcomeTaken}, RelayTaken},
-		{"refused", []RelayOutcome{OutcomeRefused}, RelayFailed},
-		{"not awaited yet", []RelayOutcome{OutcomeAbsent}, RelayPending},
-		{"not reached", []RelayOutcome{OutcomeAgain, OutcomeAgain, OutcomeAbsent}, RelayPending},
-		{"taken after all", []RelayOutcome{OutcomeAgain, OutcomeLost, OutcomeTaken}, RelayTaken},
-		{"absent after a lost answer", []RelayOutcome{OutcomeLost, OutcomeAbsent}, RelayTaken},
-		{"absent after a lost answer and another word", []RelayOutcome{OutcomeLost, OutcomeAgain, OutcomeAbsent}, RelayTaken},
-		{"absent after a leader that died", []RelayOutcome{0, OutcomeAbsent}, RelayTaken},
-		{"refused after a leader that died", []RelayOutcome{0, OutcomeRefused}, RelayFailed},
+		{"taken", []relays.Outcome{relays.OutcomeTaken}, relays.Taken},
+		{"refused", []relays.Outcome{relays.OutcomeRefused}, relays.Failed},
+		{"not awaited yet", []relays.Outcome{relays.OutcomeAbsent}, relays.Pending},
+		{"not reached", []relays.Outcome{relays.OutcomeAgain, relays.OutcomeAgain, relays.OutcomeAbsent}, relays.Pending},
+		{"taken after all", []relays.Outcome{relays.OutcomeAgain, relays.OutcomeLost, relays.OutcomeTaken}, relays.Taken},
+		{"absent after a lost answer", []relays.Outcome{relays.OutcomeLost, relays.OutcomeAbsent}, relays.Taken},
+		{"absent after a lost answer and another word", []relays.Outcome{relays.OutcomeLost, relays.OutcomeAgain, relays.OutcomeAbsent}, relays.Taken},
+		{"absent after a leader that died", []relays.Outcome{0, relays.OutcomeAbsent}, relays.Taken},
+		{"refused after a leader that died", []relays.Outcome{0, relays.OutcomeRefused}, relays.Failed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := leading(t)
@@ -84,7 +84,7 @@ func TestRelayOutcomes(t *testing.T) {
 			if got.State != c.state || got.Tries != len(c.outcomes) {
 				t.Errorf("%+v, want %v", got, c.state)
 			}
-			if pending := r.view().RelaysPending(); (pending == 1) != (c.state == RelayPending) {
+			if pending := r.view().RelaysPending(); (pending == 1) != (c.state == relays.Pending) {
 				t.Errorf("%d are pending", pending)
 			}
 		})
@@ -97,20 +97,20 @@ func TestRelayAbsentTimeout(t *testing.T) {
 	of := r.relayed(nodeA, "d")
 	for range 2 { // the time between is counted from the first 404 of a row
 		r.tried(of)
-		r.settled(of, OutcomeAbsent)
-		r.pass(RelayAbsentTimeout - time.Second)
+		r.settled(of, relays.OutcomeAbsent)
+		r.pass(relays.AbsentTimeout - time.Second)
 		r.tried(of)
-		if got := r.settled(of, OutcomeAbsent); got.State != RelayPending {
+		if got := r.settled(of, relays.OutcomeAbsent); got.State != relays.Pending {
 			t.Fatalf("%+v", got)
 		}
 		r.tried(of)
-		r.settled(of, OutcomeAgain)
+		r.settled(of, relays.OutcomeAgain)
 	}
 	r.tried(of)
-	r.settled(of, OutcomeAbsent)
-	r.pass(RelayAbsentTimeout)
+	r.settled(of, relays.OutcomeAbsent)
+	r.pass(relays.AbsentTimeout)
 	r.tried(of)
-	if got := r.settled(of, OutcomeAbsent); got.State != RelayFailed || got.Reason != "because" {
+	if got := r.settled(of, relays.OutcomeAbsent); got.State != relays.Failed || got.Reason != "because" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -120,20 +120,20 @@ func TestRelaySettlesItsOwnAttempt(t *testing.T) {
 	r := leading(t)
 	of := r.relayed("", "d")
 	token := r.view().Leadership().Token
-	r.refused(Conflict, Header{Token: token}, SettleRelay{Sequence: of.Sequence, Outcome: OutcomeTaken})
+	r.refused(Conflict, Header{Token: token}, relays.Settle{Sequence: of.Sequence, Outcome: relays.OutcomeTaken})
 	r.tried(of)
 	r.tried(of)
-	r.refused(Conflict, Header{Token: token}, SettleRelay{Sequence: of.Sequence, Try: 1, Outcome: OutcomeRefused, Reason: "x"})
-	r.settled(of, OutcomeAgain)
-	r.refused(Conflict, Header{Token: token}, SettleRelay{Sequence: of.Sequence, Try: 2, Outcome: OutcomeTaken})
-	r.refused(NotFound, Header{Token: token}, TryRelay{Sequence: 1})
-	r.refused(NotFound, Header{Token: token}, SettleRelay{Sequence: 1, Outcome: OutcomeTaken})
-	r.refused(Refused, Header{}, TryRelay{Sequence: of.Sequence})
-	got := r.settled(of, OutcomeGiveUp)
-	if got.State != RelayFailed || !strings.Contains(got.Reason, "did not take it in time; last: because") {
+	r.refused(Conflict, Header{Token: token}, relays.Settle{Sequence: of.Sequence, Try: 1, Outcome: relays.OutcomeRefused, Reason: "x"})
+	r.settled(of, relays.OutcomeAgain)
+	r.refused(Conflict, Header{Token: token}, relays.Settle{Sequence: of.Sequence, Try: 2, Outcome: relays.OutcomeTaken})
+	r.refused(NotFound, Header{Token: token}, relays.Try{Sequence: 1})
+	r.refused(NotFound, Header{Token: token}, relays.Settle{Sequence: 1, Outcome: relays.OutcomeTaken})
+	r.refused(Refused, Header{}, relays.Try{Sequence: of.Sequence})
+	got := r.settled(of, relays.OutcomeGiveUp)
+	if got.State != relays.Failed || !strings.Contains(got.Reason, "did not take it in time; last: because") {
 		t.Errorf("%+v", got)
 	}
-	r.refused(Conflict, Header{Token: token}, TryRelay{Sequence: of.Sequence})
+	r.refused(Conflict, Header{Token: token}, relays.Try{Sequence: of.Sequence})
 }
 
 // A document that comes again is the same one for a while; later it is of
@@ -146,14 +146,14 @@ func TestRelayRepeats(t *testing.T) {
 		t.Errorf("while it is pending: %+v", again)
 	}
 	r.tried(first)
-	r.settled(first, OutcomeTaken)
+	r.settled(first, relays.OutcomeTaken)
 	second := r.relayed(nodeA, "d")
 	if second.Joined {
 		t.Errorf("long after its acceptance: %+v", second)
 	}
 	r.tried(second)
-	r.settled(second, OutcomeTaken)
-	r.pass(RelayRepeat - time.Second)
+	r.settled(second, relays.OutcomeTaken)
+	r.pass(relays.Repeat - time.Second)
 	if again := r.relayed(nodeA, "d"); !again.Joined || again.Sequence != second.Sequence {
 		t.Errorf("within a minute: %+v", again)
 	}
@@ -170,13 +170,13 @@ func TestRelayRepeats(t *testing.T) {
 // Whoever accepted it may have tried before.
 func TestRelayAcceptedAfterAnAttempt(t *testing.T) {
 	r := leading(t)
-	lost := relayedOf(t, r.must(AcceptRelay{Document: pack(t, "lost"), Timeout: time.Minute, Tried: OutcomeLost}))
-	taken := relayedOf(t, r.must(AcceptRelay{Node: nodeA, Document: pack(t, "taken"), Timeout: time.Minute, Tried: OutcomeTaken}))
-	if got, _ := r.view().Relay(taken.Sequence); got.State != RelayTaken || got.Tries != 1 {
+	lost := relayedOf(t, r.must(relays.Accept{Document: pack(t, "lost"), Timeout: time.Minute, Tried: relays.OutcomeLost}))
+	taken := relayedOf(t, r.must(relays.Accept{Node: nodeA, Document: pack(t, "taken"), Timeout: time.Minute, Tried: relays.OutcomeTaken}))
+	if got, _ := r.view().Relay(taken.Sequence); got.State != relays.Taken || got.Tries != 1 {
 		t.Errorf("%+v", got)
 	}
 	r.tried(lost)
-	if got := r.settled(lost, OutcomeAbsent); got.State != RelayTaken {
+	if got := r.settled(lost, relays.OutcomeAbsent); got.State != relays.Taken {
 		t.Errorf("%+v", got)
 	}
 }
@@ -190,7 +190,7 @@ func TestRefoundDoubtsRelays(t *testing.T) {
 	}
 	r.must(Lead{Peer: "a", Boot: "b"})
 	r.tried(of)
-	if got := r.settled(of, OutcomeAbsent); got.State != RelayTaken {
+	if got := r.settled(of, relays.OutcomeAbsent); got.State != relays.Taken {
 		t.Errorf("%+v", got)
 	}
 }
@@ -206,7 +206,7 @@ func TestNodesByPort(t *testing.T) {
 }
 
 // kept is what the model has of relays whose time is not over, the newest first.
-func (m *model) kept() (kept []Relay) {
+func (m *model) kept() (kept []relays.Relay) {
 	for _, r := range slices.Backward(m.relays) {
 		if r.Expires == 0 || r.Expires > m.now {
 			kept = append(kept, *r)
@@ -217,26 +217,26 @@ func (m *model) kept() (kept []Relay) {
 
 // relay is what the model makes of a command about relays.
 func (m *model) relay(c Command) Code {
-	if c, ok := c.(AcceptRelay); ok {
+	if c, ok := c.(relays.Accept); ok {
 		m.accept(c)
 		return OK
 	}
 	var sequence fencing.Token
-	settle, settles := c.(SettleRelay)
+	settle, settles := c.(relays.Settle)
 	if settles {
 		sequence = settle.Sequence
 	} else {
-		sequence = c.(TryRelay).Sequence
+		sequence = c.(relays.Try).Sequence
 	}
 	if m.header.Token == 0 {
 		return Refused
 	}
-	i := slices.IndexFunc(m.relays, func(r *Relay) bool { return r.Sequence == sequence && (r.Expires == 0 || r.Expires > m.now) })
+	i := slices.IndexFunc(m.relays, func(r *relays.Relay) bool { return r.Sequence == sequence && (r.Expires == 0 || r.Expires > m.now) })
 	if i < 0 {
 		return NotFound
 	}
 	r := m.relays[i]
-	if r.State != RelayPending || settles && (settle.Try != r.Tries || !r.Open && settle.Outcome != OutcomeGiveUp) {
+	if r.State != relays.Pending || settles && (settle.Try != r.Tries || !r.Open && settle.Outcome != relays.OutcomeGiveUp) {
 		return Conflict
 	}
 	if settles {
@@ -247,62 +247,62 @@ func (m *model) relay(c Command) Code {
 	return OK
 }
 
-func (m *model) accept(c AcceptRelay) {
+func (m *model) accept(c relays.Accept) {
 	for _, r := range m.kept() {
-		if r.Document == c.Document.Hash && (r.State == RelayPending || m.now < r.Accepted.Add(RelayRepeat)) {
+		if r.Document == c.Document.Hash && (r.State == relays.Pending || m.now < r.Accepted.Add(relays.Repeat)) {
 			return
 		}
 	}
-	r := &Relay{
-		Sequence: m.token(), Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: RelayPending, Doubt: c.Tried == OutcomeLost,
+	r := &relays.Relay{
+		Sequence: m.token(), Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: relays.Pending, Doubt: c.Tried == relays.OutcomeLost,
 		Accepted: m.now, Deadline: m.now.Add(c.Timeout), AcceptedMillis: m.wall,
 	}
 	if c.Tried != 0 {
 		r.Tries = 1
 	}
-	if c.Tried == OutcomeTaken {
-		m.endRelay(r, RelayTaken, c.Keep)
+	if c.Tried == relays.OutcomeTaken {
+		m.endRelay(r, relays.Taken, c.Keep)
 	}
 	m.relays = append(m.relays, r)
 }
 
-func (m *model) settleRelay(r *Relay, c SettleRelay) {
+func (m *model) settleRelay(r *relays.Relay, c relays.Settle) {
 	r.Open = false
-	if c.Outcome != OutcomeAbsent && c.Outcome != OutcomeGiveUp {
+	if c.Outcome != relays.OutcomeAbsent && c.Outcome != relays.OutcomeGiveUp {
 		r.Absent = 0
 	}
 	if r.Node == "" {
 		r.Node = c.Node
 	}
 	switch c.Outcome {
-	case OutcomeTaken:
-		m.endRelay(r, RelayTaken, c.Keep)
-	case OutcomeRefused, OutcomeGiveUp:
-		m.endRelay(r, RelayFailed, c.Keep)
-	case OutcomeLost:
+	case relays.OutcomeTaken:
+		m.endRelay(r, relays.Taken, c.Keep)
+	case relays.OutcomeRefused, relays.OutcomeGiveUp:
+		m.endRelay(r, relays.Failed, c.Keep)
+	case relays.OutcomeLost:
 		r.Doubt = true
-	case OutcomeAbsent:
+	case relays.OutcomeAbsent:
 		if r.Doubt {
-			m.endRelay(r, RelayTaken, c.Keep)
+			m.endRelay(r, relays.Taken, c.Keep)
 			return
 		}
 		if r.Absent == 0 {
 			r.Absent = max(m.now, 1)
 		}
-		if m.now >= r.Absent.Add(RelayAbsentTimeout) {
-			m.endRelay(r, RelayFailed, c.Keep)
+		if m.now >= r.Absent.Add(relays.AbsentTimeout) {
+			m.endRelay(r, relays.Failed, c.Keep)
 		}
 	}
 }
 
-func (m *model) endRelay(r *Relay, state RelayState, keep time.Duration) {
+func (m *model) endRelay(r *relays.Relay, state relays.State, keep time.Duration) {
 	if keep == 0 {
-		keep = MaxRelayKeep
+		keep = relays.MaxKeep
 	}
 	r.State, r.Open, r.Expires, r.EndedMillis = state, false, m.now.Add(keep), m.wall
 }
 
-func relaysText(relays []Relay) string {
+func relaysText(relays []relays.Relay) string {
 	var b strings.Builder
 	for _, r := range relays {
 		fmt.Fprintf(&b, "relay %v of %q from %q %v %v, %d tries, open %v, doubt %v, %v until %v, absent %v, kept until %v, %d–%d\n", r.Sequence, r.Node, r.Source, r.Document, r.State,
@@ -313,11 +313,11 @@ func relaysText(relays []Relay) string {
 
 // accepts draws a document that is to be handed on.
 func (m *machine) accepts(t *rapid.T) Command {
-	return AcceptRelay{
+	return relays.Accept{
 		Node:   rapid.SampledFrom([]string{"", nodeA, nodeB}).Draw(t, "of"),
 		Source: rapid.SampledFrom([]string{"", "192.0.2.1/32", "192.0.2.10/32"}).Draw(t, "source"), Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Timeout: time.Minute,
 		Keep:  rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "keep"),
-		Tried: rapid.SampledFrom([]RelayOutcome{0, 0, 0, OutcomeTaken, OutcomeLost}).Draw(t, "tried"),
+		Tried: rapid.SampledFrom([]relays.Outcome{0, 0, 0, relays.OutcomeTaken, relays.OutcomeLost}).Draw(t, "tried"),
 	}
 }
 
@@ -328,60 +328,24 @@ func (m *machine) ofRelay(t *rapid.T) Command {
 	}
 	r := rapid.SampledFrom(m.model.relays).Draw(t, "relay")
 	if rapid.Bool().Draw(t, "try") {
-		return TryRelay{Sequence: r.Sequence}
+		return relays.Try{Sequence: r.Sequence}
 	}
-	return SettleRelay{
+	return relays.Settle{
 		Sequence: r.Sequence, Try: r.Tries - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "back"), Reason: "because", Keep: 5 * time.Second,
 		Node:    rapid.SampledFrom([]string{"", nodeB}).Draw(t, "of"),
-		Outcome: RelayOutcome(rapid.IntRange(int(OutcomeTaken), int(OutcomeGiveUp)).Draw(t, "outcome")),
-	}
-}
-
-func corruptRelays(v View) corruptions {
-	var taken, pending Relay
-	for r := range v.Relays() {
-		if r.State == RelayPending {
-			pending = r
-		} else {
-			taken = r
-		}
-	}
-	change := func(r Relay, f func(*Relay)) func(*data) {
-		return func(d *data) {
-			f(&r)
-			d.relays.bySequence.Put(table.TokenKey(r.Sequence), r)
-		}
-	}
-	return corruptions{
-		"relay under another key":          func(d *data) { d.relays.bySequence.Put(table.TokenKey(2), pending) },
-		"relay missing of its document":    func(d *data) { d.relays.byDocument.Drop(pending.documentKey()) },
-		"relay missing of its node":        func(d *data) { d.relays.byNode.Drop(table.NameKey(pending.Node, pending.Sequence)) },
-		"pending relay not pending":        func(d *data) { d.relays.pending.Drop(table.TokenKey(pending.Sequence)) },
-		"ended relay not ended":            func(d *data) { d.relays.ended.Drop(taken.shares()[0].member(taken.Sequence)) },
-		"ended relay in a foreign share":   func(d *data) { d.relays.ended.Put(relayShare{key: "unknown"}.member(taken.Sequence), table.None{}) },
-		"ended relay kept for ever":        func(d *data) { d.shared.Disarm(taken.Expires, dueRelay, table.TokenKey(taken.Sequence)) },
-		"bytes of relays counted wrong":    func(d *data) { d.relays.used.Put([]byte("all"), relayUse{}) },
-		"share of no relay":                func(d *data) { d.relays.used.Put([]byte("unknown"), relayUse{all: relaySum{1, 1}}) },
-		"document of a relay gone":         func(d *data) { d.blobs.Unref(pending.Document) },
-		"relay in no state":                change(pending, func(r *Relay) { r.State = 0 }),
-		"relay of no node's name":          change(pending, func(r *Relay) { r.Node = "x" }),
-		"pending relay that ended":         change(pending, func(r *Relay) { r.EndedMillis = 1 }),
-		"relay accepted in the future":     change(pending, func(r *Relay) { r.Accepted = v.Now() + 1 }),
-		"ended relay with an open attempt": change(taken, func(r *Relay) { r.Open = true }),
-		"failed relay without a reason":    change(taken, func(r *Relay) { r.State, r.Reason = RelayFailed, "" }),
-		"relay that never ended":           change(taken, func(r *Relay) { r.EndedMillis = 0 }),
+		Outcome: relays.Outcome(rapid.IntRange(int(relays.OutcomeTaken), int(relays.OutcomeGiveUp)).Draw(t, "outcome")),
 	}
 }
 
 func TestRelaysAreValidated(t *testing.T) {
-	long, good := strings.Repeat("x", maxRelayReason+1), pack(t, "x")
+	long, good := strings.Repeat("x", 5<<10+1), pack(t, "x")
 	for _, c := range []Command{
-		AcceptRelay{Timeout: 1}, AcceptRelay{Node: "x", Document: good, Timeout: 1}, AcceptRelay{Document: good},
-		AcceptRelay{Document: good, Timeout: 1, Keep: MaxRelayKeep + 1}, AcceptRelay{Document: good, Timeout: 1, Tried: OutcomeRefused},
-		AcceptRelay{Document: good, Timeout: 1, Source: strings.Repeat("x", maxRelaySource+1)}, AcceptRelay{Document: good, Timeout: 1, Source: "a b"},
-		AcceptRelay{Document: blobs.Packed{Hash: blobs.Hash{1}, Data: []byte("plain")}, Timeout: 1},
-		SettleRelay{}, SettleRelay{Outcome: OutcomeGiveUp + 1, Reason: "x"}, SettleRelay{Outcome: OutcomeLost},
-		SettleRelay{Outcome: OutcomeLost, Reason: long}, SettleRelay{Outcome: OutcomeTaken, Keep: -1}, SettleRelay{Outcome: OutcomeTaken, Node: "x"},
+		relays.Accept{Timeout: 1}, relays.Accept{Node: "x", Document: good, Timeout: 1}, relays.Accept{Document: good},
+		relays.Accept{Document: good, Timeout: 1, Keep: relays.MaxKeep + 1}, relays.Accept{Document: good, Timeout: 1, Tried: relays.OutcomeRefused},
+		relays.Accept{Document: good, Timeout: 1, Source: strings.Repeat("x", 65)}, relays.Accept{Document: good, Timeout: 1, Source: "a b"},
+		relays.Accept{Document: blobs.Packed{Hash: blobs.Hash{1}, Data: []byte("plain")}, Timeout: 1},
+		relays.Settle{}, relays.Settle{Outcome: relays.OutcomeGiveUp + 1, Reason: "x"}, relays.Settle{Outcome: relays.OutcomeLost},
+		relays.Settle{Outcome: relays.OutcomeLost, Reason: long}, relays.Settle{Outcome: relays.OutcomeTaken, Keep: -1}, relays.Settle{Outcome: relays.OutcomeTaken, Node: "x"},
 	} {
 		if _, err := Encode(Header{}, c); !errors.Is(err, Invalid) {
 			t.Errorf("%+v: %v", c, err)

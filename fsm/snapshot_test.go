@@ -16,6 +16,9 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/relays"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
+	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
 // busy makes a state with something in every table.
@@ -50,10 +53,10 @@ func busy(t testing.TB) *rig {
 	r.asLeader(PutPorts{Ports: []Port{port("p1", 1), port("p2", 2), port("p3", 2), port("p4", 4)}, Complete: true})
 	r.asLeader(PutPorts{Remove: []string{"p4"}})
 	r.asLeader(PutInspected{Nodes: []Inspected{{Node: nodeB, MACs: []string{macN(7), macN(8)}}}})
-	r.must(CreateRule{UUID: nodeB, Body: []byte(`{"actions":[]}`)})
-	r.must(CreateRule{UUID: nodeA, Body: []byte(`{"actions":[1]}`)})
+	r.must(ruleset.Create{UUID: nodeB, Body: []byte(`{"actions":[]}`)})
+	r.must(ruleset.Create{UUID: nodeA, Body: []byte(`{"actions":[1]}`)})
 	r.relayed(nodeA, "waits for Ironic")
-	r.asLeader(SettleRelay{Sequence: r.tried(r.relayed(nodeB, "taken")).Sequence, Try: 1, Outcome: OutcomeTaken, Keep: time.Hour})
+	r.asLeader(relays.Settle{Sequence: r.tried(r.relayed(nodeB, "taken")).Sequence, Try: 1, Outcome: relays.OutcomeTaken, Keep: time.Hour})
 	r.busyFailover(a)
 	r.must(RotateGossipKey{Key: bytes.Repeat([]byte{0xB7}, GossipKeySize)})
 	r.must(ConfirmGossipKeys{Peer: "b", Changed: r.view().GossipRotation().Changed})
@@ -63,7 +66,7 @@ func busy(t testing.TB) *rig {
 	r.must(PutMember{Member: member("removed")})
 	r.must(RemoveMember{ID: "removed", Force: true})
 	r.formerMember("former")
-	r.asLeader(ChooseZones{UID: "uid-shop", Namespace: "shop", Tolerance: ToleratesHost, Zones: []string{"b"}})
+	r.asLeader(zones.Choose{UID: "uid-shop", Namespace: "shop", Tolerance: zones.ToleratesHost, Zones: []string{"b"}})
 	r.pass(time.Second)
 	r.must(Probe{})
 	return r

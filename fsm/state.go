@@ -4,8 +4,12 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/relays"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
 // State is the replicated state. It belongs to one goroutine; what others
@@ -15,6 +19,10 @@ type State struct{ now *data }
 // Parts of the state whose domains are packages of their own. A View has the methods of each.
 type (
 	leaseTables = leases.Tables
+	kubeTables  = kubestate.Tables
+	zoneTables  = zones.Tables
+	relayTables = relays.Tables
+	ruleTables  = ruleset.Tables
 )
 
 // data is one version of everything. A published data never changes: Apply
@@ -30,6 +38,9 @@ type data struct {
 	nodeTables
 	pxeTables
 	kubeTables
+	zoneTables
+	relayTables
+	ruleTables
 }
 
 // New returns the state before the first entry.
@@ -41,9 +52,12 @@ func New() *State {
 		blobs:        blobs.NewStore(),
 		memberTables: memberTables{peers: newPeers(), joins: table.New[JoinToken](), operators: table.New[Operator]()},
 		leaseTables:  leases.New(),
-		nodeTables:   nodeTables{nodes: newNodes(), queue: newQueue(), rules: newRules(), relays: newRelays()},
+		nodeTables:   nodeTables{nodes: newNodes(), queue: newQueue()},
 		pxeTables:    pxeTables{ports: newPorts()},
-		kubeTables:   kubeTables{failover: newFailover(), zones: table.New[ZoneChoice]()},
+		kubeTables:   kubestate.New(),
+		zoneTables:   zones.New(),
+		relayTables:  relays.New(),
+		ruleTables:   ruleset.New(),
 	}}
 }
 
@@ -72,8 +86,23 @@ type txn struct {
 // inLeases is the entry at work on leases.
 func (t *txn) inLeases() leases.Txn { return leases.Txn{Txn: &t.Txn, Tables: &t.leaseTables} }
 
+// inKube is the entry at work on kube nodes; the others below are the same for other parts.
+func (t *txn) inKube() kubestate.Txn { return kubestate.Txn{Txn: &t.Txn, Tables: &t.kubeTables} }
+
+func (t *txn) inZones() zones.Txn { return zones.Txn{Txn: &t.Txn, Tables: &t.zoneTables} }
+
+func (t *txn) inRules() ruleset.Txn { return ruleset.Txn{Txn: &t.Txn, Tables: &t.ruleTables} }
+
+func (t *txn) inRelays() relays.Txn {
+	return relays.Txn{Txn: &t.Txn, Tables: &t.relayTables, Blobs: &t.blobs}
+}
+
 // txn returns what works on the tables outside of an entry.
-func (d *data) txn() *txn { return &txn{data: d, Txn: entry.Txn{State: &d.shared}} }
+func (d *data) txn() *txn {
+	t := &txn{data: d, Txn: entry.Txn{State: &d.shared}}
+	t.Peers = t
+	return t
+}
 
 func (d *data) apply(e Entry) Result {
 	if e.Index <= d.shared.Position.Index {
@@ -83,7 +112,8 @@ func (d *data) apply(e Entry) Result {
 	if err != nil && !skippable(e.Data, &h) {
 		return entry.Refuse(UnknownEntry, "%v", err)
 	}
-	t := &txn{data: d, Txn: entry.Txn{State: &d.shared, Header: h, Token: fencing.At(d.shared.Cluster.Base, e.Index), Term: e.Term}}
+	t := d.txn()
+	t.Header, t.Token, t.Term = h, fencing.At(d.shared.Cluster.Base, e.Index), e.Term
 	d.shared.Position.Index, d.shared.Position.Term = e.Index, e.Term
 	d.shared.Position.Now = max(d.shared.Position.Now, h.Time)
 	t.expire()

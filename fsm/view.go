@@ -4,15 +4,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 // View is one immutable state. It is a reference: copying it costs nothing and
 // any number of goroutines may read it. Get one from [State.View]; the zero
-// View holds nothing and must not be used. It has the methods of [leases.Tables] as well.
+// View holds nothing and must not be used. It has the methods of [leases.Tables],
+// [kubestate.Tables], [zones.Tables], [relays.Tables] and [ruleset.Tables] as well.
 type View struct{ *data }
 
 // Index returns the index of the last applied entry; entries that are no
@@ -153,3 +156,12 @@ func (v View) Requests() int { return v.data.requests.byID.Size() }
 func (v View) SameGroups(earlier View) bool {
 	return leases.SameGroups(&v.leaseTables, &earlier.leaseTables)
 }
+
+// RelayRepeated finds the relay that a document repeats, were it accepted now.
+func (v View) RelayRepeated(document blobs.Hash) (relays.Relay, bool) {
+	return v.data.txn().inRelays().Repeated(document)
+}
+
+// RelayRoom returns why there is no room for a document, nil if there is. A
+// refusal that the state foresees needs no entry of the log.
+func (v View) RelayRoom(c relays.Accept) error { return v.data.txn().inRelays().Room(c).Err() }

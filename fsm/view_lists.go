@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -93,3 +94,15 @@ func (v View) AllowedChangedSince(index uint64) (macs []string, ok bool) {
 // no MAC is known, or one that Ironic itself inspects. Reapplying stored data
 // boots nothing and does not count.
 func (v View) Introspecting() bool { return v.data.nodes.booting+v.data.nodes.inspected.Size() > 0 }
+
+// NodesByPort returns the nodes that have a port with a MAC, each once, as of
+// the newest pull of Ironic's ports.
+func (v View) NodesByPort(mac string) []string {
+	var nodes []string
+	for id := range v.data.ports.denied.Owners(mac) {
+		if port, ok := v.data.ports.byID.Get([]byte(id)); ok && !slices.Contains(nodes, port.Node) {
+			nodes = append(nodes, port.Node)
+		}
+	}
+	return nodes
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/zones"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -110,7 +111,7 @@ func (a *annotator) sweep(ctx context.Context) (failed []error) {
 		if !a.Census.gone(a.authority.Token(), c.UID) {
 			continue
 		}
-		if _, err := a.commit(ctx, fsm.ChooseZones{UID: c.UID, Namespace: c.Namespace, Replaces: c.Chosen}); err != nil {
+		if _, err := a.commit(ctx, zones.Choose{UID: c.UID, Namespace: c.Namespace, Replaces: c.Chosen}); err != nil {
 			failed = append(failed, fmt.Errorf("namespace %s, which is gone: %w", c.Namespace, err))
 		}
 	}
@@ -226,7 +227,7 @@ func (a *annotator) candidates(ctx context.Context, r Rule) ([]string, error) {
 func (a *annotator) chosen(ctx context.Context, n Namespace, r Rule, has []string, volumes *volumeZones) ([]string, error) {
 	t := r.tolerance()
 	before, known := a.View().ZoneChoice(n.UID)
-	c := fsm.ChooseZones{UID: n.UID, Namespace: n.Name, Tolerance: t, Replaces: before.Chosen}
+	c := zones.Choose{UID: n.UID, Namespace: n.Name, Tolerance: t, Replaces: before.Chosen}
 	switch mark, err := appliedTo(n); {
 	case err != nil:
 		return nil, err
@@ -256,7 +257,7 @@ func (a *annotator) chosen(ctx context.Context, n Namespace, r Rule, has []strin
 }
 
 // commit puts a choice into the log and returns it.
-func (a *annotator) commit(ctx context.Context, c fsm.ChooseZones) ([]string, error) {
+func (a *annotator) commit(ctx context.Context, c zones.Choose) ([]string, error) {
 	if err := a.View().Admits(c); err != nil {
 		return nil, err
 	}

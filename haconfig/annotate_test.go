@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
 // history is a log with its state.
@@ -333,7 +334,7 @@ func TestRuleIsTakenBack(t *testing.T) {
 func TestZonesAreSpread(t *testing.T) {
 	count := map[string]int{}
 	for n := range 300 {
-		got, err := choose(fmt.Sprintf("uid-%d", n), fsm.ToleratesHost, nil, nil, []string{"a", "b", "c"})
+		got, err := choose(fmt.Sprintf("uid-%d", n), zones.ToleratesHost, nil, nil, []string{"a", "b", "c"})
 		if err != nil || len(got) != 1 {
 			t.Fatal(got, err)
 		}

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
 // Namespace is one of a cluster, as it was read.
@@ -39,14 +39,14 @@ func (r Rule) fits(n Namespace) bool {
 }
 
 // tolerance is the rule's, in the words of the log.
-func (r Rule) tolerance() fsm.Tolerance {
+func (r Rule) tolerance() zones.Tolerance {
 	switch *r.Tolerance {
 	case "":
-		return fsm.ToleratesNothing
+		return zones.ToleratesNothing
 	case zone:
-		return fsm.ToleratesZone
+		return zones.ToleratesZone
 	}
-	return fsm.ToleratesHost
+	return zones.ToleratesHost
 }
 
 // Written are labels and annotations as they shall be; nil: gone.
@@ -174,7 +174,7 @@ func order(uid string, zones []string) []string {
 
 // choose returns the zones of a namespace: those that it has, those of its volumes,
 // which do not move, and as many of the list as are missing.
-func choose(uid string, t fsm.Tolerance, has, volumes, list []string) ([]string, error) {
+func choose(uid string, t zones.Tolerance, has, volumes, list []string) ([]string, error) {
 	zones := distinct(append(slices.Clone(has), volumes...))
 	for _, name := range order(uid, list) {
 		if len(zones) >= t.Zones() {

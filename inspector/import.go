@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -153,8 +154,8 @@ func (s *Service) ImportRule(ctx context.Context, id string, body []byte, check 
 		}
 		return Import{}, nil
 	}
-	if len(body) > fsm.MaxRule {
-		return Import{}, refuse(http.StatusBadRequest, "it has %d bytes, allowed are %d", len(body), fsm.MaxRule)
+	if len(body) > ruleset.MaxRule {
+		return Import{}, refuse(http.StatusBadRequest, "it has %d bytes, allowed are %d", len(body), ruleset.MaxRule)
 	}
 	if !check {
 		_, err = s.CreateRule(ctx, id, body)

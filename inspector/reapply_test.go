@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
 // ends brings node A to finished by a callback with more members.
@@ -232,7 +233,7 @@ func TestRulesComeLast(t *testing.T) {
 			}
 			return fails
 		})
-		o.raftLog.must(fsm.CreateRule{UUID: nodeB, Body: []byte("{}")})
+		o.raftLog.must(ruleset.Create{UUID: nodeB, Body: []byte("{}")})
 		o.work(func(*WorkerPool) {
 			o.ends(s, "")
 			o.shows(s, callback(macA, ""), callback(macA, `,"hook":1`))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/relays"
 )
 
 // How long a ramdisk waits for Ironic's own answer; its post ends after 30 s.
@@ -42,13 +43,13 @@ func (r *relayIntake) relay(ctx context.Context, c InbandCall, macs []string) (I
 	if err != nil {
 		return InbandAnswer{}, err
 	}
-	if v.Admits(fsm.AcceptRelay{}) != nil {
+	if v.Admits(relays.Accept{}) != nil {
 		return InbandAnswer{}, refuse(http.StatusServiceUnavailable, "A peer of the cluster does not know relays yet; upgrade it")
 	}
 	if r, ok := v.RelayRepeated(packed.Hash); ok {
 		return acceptedFor(r.Node)
 	}
-	accept := fsm.AcceptRelay{
+	accept := relays.Accept{
 		Document: packed, Source: c.Source, Timeout: r.o.Live.Config().Timeout, Keep: keepRelays(r.o.Live.Config()), Node: portOwner(v, macs),
 	}
 	if accept.Node != "" {
@@ -59,21 +60,21 @@ func (r *relayIntake) relay(ctx context.Context, c InbandCall, macs []string) (I
 
 // introduce asks Ironic for its answer to a document whose node is not known
 // here, and keeps the document unless Ironic refuses it.
-func (r *relayIntake) introduce(ctx context.Context, c InbandCall, accept fsm.AcceptRelay) (InbandAnswer, error) {
+func (r *relayIntake) introduce(ctx context.Context, c InbandCall, accept relays.Accept) (InbandAnswer, error) {
 	asking, cancel := context.WithTimeout(ctx, introduceLimit)
 	defer cancel()
 	answer, err := r.o.Inband.Continue(asking, c)
 	outcome, reason := outcomeOf(answer, err)
 	switch outcome {
-	case fsm.OutcomeRefused, fsm.OutcomeAbsent:
+	case relays.OutcomeRefused, relays.OutcomeAbsent:
 		return answer, nil
-	case fsm.OutcomeTaken:
+	case relays.OutcomeTaken:
 		accept.Tried, accept.Node = outcome, nodeIn(answer.Body)
 		if _, err := r.acceptRelay(ctx, accept); err != nil { // for the record alone
 			r.o.Logger.Warn("store relayed document failed", "node", accept.Node, "err", err)
 		}
 		return answer, nil
-	case fsm.OutcomeLost:
+	case relays.OutcomeLost:
 		accept.Tried = outcome
 	}
 	r.limited.Info("Ironic unreachable: callback of unknown node stored for relay", "source", accept.Source, "reason", reason)
@@ -82,7 +83,7 @@ func (r *relayIntake) introduce(ctx context.Context, c InbandCall, accept fsm.Ac
 
 // acceptRelay commits a document, if there is room for it. A refusal that is
 // known beforehand costs no entry of the log.
-func (r *relayIntake) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (InbandAnswer, error) {
+func (r *relayIntake) acceptRelay(ctx context.Context, c relays.Accept) (InbandAnswer, error) {
 	if err := r.o.Log.View().RelayRoom(c); err != nil {
 		r.limited.Warn("store callback for relay failed, answering 503", "source", c.Source, "node", c.Node, "err", err)
 		return InbandAnswer{}, err
@@ -91,7 +92,7 @@ func (r *relayIntake) acceptRelay(ctx context.Context, c fsm.AcceptRelay) (Inban
 	if err == nil {
 		err = res.Err()
 	}
-	var relayed fsm.Relayed
+	var relayed relays.Relayed
 	if err == nil {
 		err = res.Decode(&relayed)
 	}
@@ -139,31 +140,31 @@ func portOwner(v fsm.View, macs []string) (node string) {
 func keepRelays(conf config.Inspection) time.Duration {
 	switch {
 	case !conf.StoreData:
-		return fsm.RelayRepeat
+		return relays.Repeat
 	case conf.ReportExpiry == 0:
-		return fsm.MaxRelayKeep
+		return relays.MaxKeep
 	}
-	return min(max(conf.ReportExpiry, fsm.RelayRepeat), fsm.MaxRelayKeep)
+	return min(max(conf.ReportExpiry, relays.Repeat), relays.MaxKeep)
 }
 
 // outcomeOf says what an attempt to relay a document has led to. A server that
 // failed, or a proxy that lost its answer, may have taken it.
-func outcomeOf(answer InbandAnswer, err error) (outcome fsm.RelayOutcome, reason string) {
+func outcomeOf(answer InbandAnswer, err error) (outcome relays.Outcome, reason string) {
 	switch {
 	case errors.Is(err, ErrNotSent), errors.Is(err, ErrNotAllowed):
-		return fsm.OutcomeAgain, clip(err.Error())
+		return relays.OutcomeAgain, clip(err.Error())
 	case err != nil:
-		return fsm.OutcomeLost, clip(err.Error())
+		return relays.OutcomeLost, clip(err.Error())
 	case answer.Status/100 == 2:
-		return fsm.OutcomeTaken, ""
+		return relays.OutcomeTaken, ""
 	case answer.Status == http.StatusNotFound:
-		outcome = fsm.OutcomeAbsent
+		outcome = relays.OutcomeAbsent
 	case slices.Contains(final(), answer.Status):
-		outcome = fsm.OutcomeRefused
+		outcome = relays.OutcomeRefused
 	case answer.Status >= http.StatusInternalServerError && answer.Status != http.StatusServiceUnavailable:
-		outcome = fsm.OutcomeLost
+		outcome = relays.OutcomeLost
 	default:
-		outcome = fsm.OutcomeAgain
+		outcome = relays.OutcomeAgain
 	}
 	return outcome, clip(answer.Reason)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -131,7 +132,7 @@ func (o *rig) leads(f func()) {
 }
 
 // ends waits until nothing is pending and returns the newest relay.
-func (o *rig) settles(limit time.Duration) fsm.Relay {
+func (o *rig) settles(limit time.Duration) relays.Relay {
 	o.Helper()
 	ctx, cancel := context.WithTimeout(o.ctx, limit)
 	defer cancel()
@@ -142,7 +143,7 @@ func (o *rig) settles(limit time.Duration) fsm.Relay {
 	for r := range v.Relays() {
 		return r
 	}
-	return fsm.Relay{}
+	return relays.Relay{}
 }
 
 func TestRelay(t *testing.T) {
@@ -151,7 +152,7 @@ func TestRelay(t *testing.T) {
 		o.succeeds(s, body, nodeA)
 		o.succeeds(s, body, nodeA)
 		o.leads(func() {
-			if r := o.settles(time.Second); r.State != fsm.RelayTaken || r.Node != nodeA || r.Tries != 1 {
+			if r := o.settles(time.Second); r.State != relays.Taken || r.Node != nodeA || r.Tries != 1 {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -176,19 +177,19 @@ func TestRelayIsTriedAgain(t *testing.T) {
 		name  string
 		meets func(taken bool) (int, error)
 		long  time.Duration // it lasts so long
-		state fsm.RelayState
+		state relays.State
 		part  string // of the reason
 	}{
-		{"away", func(bool) (int, error) { return unsent() }, 5 * time.Minute, fsm.RelayTaken, ""},
-		{"locked", answers(409), time.Minute, fsm.RelayTaken, ""},
-		{"no conductor", answers(503), time.Minute, fsm.RelayTaken, ""},
-		{"a password that is wrong", answers(403), time.Minute, fsm.RelayTaken, ""},
-		{"the answer is lost", lostAnswer, 0, fsm.RelayTaken, "the answer was lost"},
-		{"a proxy fails after it was taken", func(taken bool) (int, error) { return map[bool]int{true: 502}[taken], nil }, 0, fsm.RelayTaken, "the answer was lost"},
-		{"not awaited for a moment", answers(404), 20 * time.Second, fsm.RelayTaken, ""},
-		{"not awaited", answers(404), time.Minute, fsm.RelayFailed, "because"},
-		{"refused", answers(400), 0, fsm.RelayFailed, "because"},
-		{"away for too long", func(bool) (int, error) { return unsent() }, time.Hour, fsm.RelayFailed, "not take it in time; last: connection refused"},
+		{"away", func(bool) (int, error) { return unsent() }, 5 * time.Minute, relays.Taken, ""},
+		{"locked", answers(409), time.Minute, relays.Taken, ""},
+		{"no conductor", answers(503), time.Minute, relays.Taken, ""},
+		{"a password that is wrong", answers(403), time.Minute, relays.Taken, ""},
+		{"the answer is lost", lostAnswer, 0, relays.Taken, "the answer was lost"},
+		{"a proxy fails after it was taken", func(taken bool) (int, error) { return map[bool]int{true: 502}[taken], nil }, 0, relays.Taken, "the answer was lost"},
+		{"not awaited for a moment", answers(404), 20 * time.Second, relays.Taken, ""},
+		{"not awaited", answers(404), time.Minute, relays.Failed, "because"},
+		{"refused", answers(400), 0, relays.Failed, "because"},
+		{"away for too long", func(bool) (int, error) { return unsent() }, time.Hour, relays.Failed, "not take it in time; last: connection refused"},
 	} {
 		inRelay(t, func(o *rig, s *Service, e *otherIronic) {
 			o.succeeds(s, callback(macA, ""), nodeA)
@@ -213,7 +214,7 @@ func TestRelaySurvivesItsLeader(t *testing.T) {
 	inRelay(t, func(o *rig, s *Service, e *otherIronic) {
 		o.succeeds(s, callback(macA, ""), nodeA)
 		o.raftLog.meets = func(c fsm.Command) error {
-			if _, settles := c.(fsm.SettleRelay); settles {
+			if _, settles := c.(relays.Settle); settles {
 				return logerr.ErrNotLeader
 			}
 			return nil
@@ -221,7 +222,7 @@ func TestRelaySurvivesItsLeader(t *testing.T) {
 		o.leads(func() { time.Sleep(500 * time.Millisecond) }) // in a bubble
 		o.raftLog.meets = func(fsm.Command) error { return nil }
 		o.leads(func() {
-			if r := o.settles(time.Minute); r.State != fsm.RelayTaken {
+			if r := o.settles(time.Minute); r.State != relays.Taken {
 				t.Errorf("relay-told: Ironic has it, and the log says %+v", r)
 			}
 		})
@@ -237,7 +238,7 @@ func TestRelayOfAnUnknownNode(t *testing.T) {
 		body := callback(macB, "")
 		o.succeeds(s, body, nodeB)
 		o.succeeds(s, body, nodeB)
-		if r := o.settles(time.Second); r.State != fsm.RelayTaken || r.Node != nodeB || e.sent() != 1 {
+		if r := o.settles(time.Second); r.State != relays.Taken || r.Node != nodeB || e.sent() != 1 {
 			t.Errorf("%+v after %d posts", r, e.sent())
 		}
 		got, err := s.ContinueInspection(o.ctx, InbandCall{Body: []byte(callback("52:54:00:00:00:0c", ""))})
@@ -259,7 +260,7 @@ func TestRelayOfAnUnknownNodeWhileIronicIsAway(t *testing.T) {
 			e.on(nil)
 			o.leads(func() {
 				r := o.settles(time.Minute)
-				if r.State != fsm.RelayTaken || name == "away" && r.Node != nodeB {
+				if r.State != relays.Taken || name == "away" && r.Node != nodeB {
 					t.Errorf("%s: %+v", name, r)
 				}
 			})
@@ -291,7 +292,7 @@ func TestRelayOfAFloodIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if accepted < 10 || accepted > fsm.MaxRelayBytesOfSource>>19 {
+		if accepted < 10 || accepted > relays.MaxBytesOfSource>>19 {
 			t.Errorf("source-share: %d of 130 documents of one source are accepted", accepted)
 		}
 		before := o.raftLog.truth().Index()

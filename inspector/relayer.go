@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -103,7 +104,7 @@ func (w *relaying) look(ctx context.Context) {
 		w.running.Go(func() {
 			pause := relayLast
 			if overdue {
-				w.settle(ctx, r, fsm.OutcomeGiveUp, lastWord(r, away), "")
+				w.settle(ctx, r, relays.OutcomeGiveUp, lastWord(r, away), "")
 			} else {
 				pause = w.attempt(ctx, r.Sequence)
 			}
@@ -113,7 +114,7 @@ func (w *relaying) look(ctx context.Context) {
 }
 
 // lastWord is why a document was not taken, as far as that is known.
-func lastWord(r fsm.Relay, away error) string {
+func lastWord(r relays.Relay, away error) string {
 	switch {
 	case r.Reason != "":
 		return clip(r.Reason)
@@ -156,7 +157,7 @@ func (w *relaying) forget(v fsm.View) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for sequence, now := range w.again {
-		if r, ok := v.Relay(sequence); !now.busy && (!ok || r.State != fsm.RelayPending) {
+		if r, ok := v.Relay(sequence); !now.busy && (!ok || r.State != relays.Pending) {
 			delete(w.again, sequence)
 		}
 	}
@@ -166,17 +167,17 @@ func (w *relaying) forget(v fsm.View) {
 // the one that grows.
 func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Duration {
 	begun := time.Now()
-	res, err := w.authority.Propose(ctx, fsm.TryRelay{Sequence: sequence})
+	res, err := w.authority.Propose(ctx, relays.Try{Sequence: sequence})
 	if err != nil || res.Code != fsm.OK {
 		return 0
 	}
-	var r fsm.Relay
+	var r relays.Relay
 	document, err := []byte(nil), res.Decode(&r)
 	if err == nil {
 		document, err = load(w.Packer, w.Log.View(), r.Document)
 	}
 	if err != nil {
-		w.settle(ctx, r, fsm.OutcomeAgain, clip(err.Error()), "")
+		w.settle(ctx, r, relays.OutcomeAgain, clip(err.Error()), "")
 		return 0
 	}
 	guarded := WithGuard(ctx, func() error {
@@ -199,19 +200,19 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 
 // settle commits how an attempt ended. One whose end is not committed counts as
 // one whose answer was lost.
-func (w *relaying) settle(ctx context.Context, r fsm.Relay, outcome fsm.RelayOutcome, reason, node string) {
-	res, err := w.authority.Propose(ctx, fsm.SettleRelay{
+func (w *relaying) settle(ctx context.Context, r relays.Relay, outcome relays.Outcome, reason, node string) {
+	res, err := w.authority.Propose(ctx, relays.Settle{
 		Sequence: r.Sequence, Try: r.Tries, Outcome: outcome, Reason: reason, Keep: keepRelays(w.Live.Config()), Node: node,
 	})
-	var now fsm.Relay
+	var now relays.Relay
 	if err != nil || res.Code != fsm.OK || res.Decode(&now) != nil {
 		return
 	}
 	log := w.Logger.With("relay", now.Sequence, "node", now.Node, "tries", now.Tries)
 	switch {
-	case now.State == fsm.RelayTaken:
+	case now.State == relays.Taken:
 		log.Info("relayed callback accepted by Ironic", "note", now.Reason)
-	case now.State == fsm.RelayFailed:
+	case now.State == relays.Failed:
 		log.Warn("relay callback to Ironic failed, keeping its data", "reason", now.Reason)
 	default:
 		w.failing.Info("relay callback to Ironic failed, retrying", "node", now.Node, "relay", now.Sequence, "tries", now.Tries, "reason", reason)

@@ -9,10 +9,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
 // Rules returns the rules, oldest first.
-func (s *Service) Rules(ctx context.Context, r Reading) ([]fsm.Rule, error) {
+func (s *Service) Rules(ctx context.Context, r Reading) ([]ruleset.Rule, error) {
 	v, err := view(ctx, s.o.Log, r)
 	if err != nil {
 		return nil, err
@@ -21,27 +22,27 @@ func (s *Service) Rules(ctx context.Context, r Reading) ([]fsm.Rule, error) {
 }
 
 // Rule returns a rule by its UUID, spelled as when it was created.
-func (s *Service) Rule(ctx context.Context, id string, r Reading) (fsm.Rule, error) {
+func (s *Service) Rule(ctx context.Context, id string, r Reading) (ruleset.Rule, error) {
 	v, err := view(ctx, s.o.Log, r)
 	if err != nil {
-		return fsm.Rule{}, err
+		return ruleset.Rule{}, err
 	}
 	rule, ok := v.Rule(id)
 	if !ok {
-		return fsm.Rule{}, noRule(id)
+		return ruleset.Rule{}, noRule(id)
 	}
 	return rule, nil
 }
 
 // CreateRule adds a rule whose body was checked; with id "" it gets a UUID.
-func (s *Service) CreateRule(ctx context.Context, id string, body []byte) (rule fsm.Rule, err error) {
-	if len(body) > fsm.MaxRule {
-		return rule, refuse(http.StatusBadRequest, "The rule has %d bytes, allowed are %d", len(body), fsm.MaxRule)
+func (s *Service) CreateRule(ctx context.Context, id string, body []byte) (rule ruleset.Rule, err error) {
+	if len(body) > ruleset.MaxRule {
+		return rule, refuse(http.StatusBadRequest, "The rule has %d bytes, allowed are %d", len(body), ruleset.MaxRule)
 	}
 	if id == "" {
 		id = uuid.NewString()
 	}
-	res, err := s.o.Do.Do(ctx, "", fsm.CreateRule{UUID: id, Body: body})
+	res, err := s.o.Do.Do(ctx, "", ruleset.Create{UUID: id, Body: body})
 	if err == nil {
 		err = res.Err()
 	}
@@ -53,7 +54,7 @@ func (s *Service) CreateRule(ctx context.Context, id string, body []byte) (rule 
 
 // DeleteRule removes a rule.
 func (s *Service) DeleteRule(ctx context.Context, id string) error {
-	command := fsm.DeleteRule{UUID: id}
+	command := ruleset.Delete{UUID: id}
 	if command.Validate() != nil {
 		return noRule(id) // no rule has such a UUID
 	}
@@ -69,7 +70,7 @@ func (s *Service) DeleteRule(ctx context.Context, id string) error {
 
 // DeleteRules removes all rules.
 func (s *Service) DeleteRules(ctx context.Context) error {
-	res, err := s.o.Do.Do(ctx, "", fsm.DeleteRules{})
+	res, err := s.o.Do.Do(ctx, "", ruleset.DeleteAll{})
 	if err != nil {
 		return err
 	}

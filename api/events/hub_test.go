@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
 const node = "00000000-0000-4000-8000-000002000000"
@@ -264,7 +265,7 @@ func TestFilters(t *testing.T) {
 		defer h.Close()
 		begin := l.view().LastEvent().String()
 		l.report(eventring.TopicAudit, "Ann called.")
-		l.commit(fsm.Header{}, fsm.CreateRule{UUID: node, Body: []byte("{}")})
+		l.commit(fsm.Header{}, ruleset.Create{UUID: node, Body: []byte("{}")})
 		l.commit(fsm.Header{Session: l.session}, fsm.StartIntrospection{Node: node, Event: fsm.EventStart, Timeout: time.Hour})
 		l.report(eventring.TopicWarning, "About "+node+".")
 		began, rule := "Introspection of node "+node+" began.", "Introspection rule "+node+" was created."

@@ -6,6 +6,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // sentence says in plain English what happened. Events that peers report bring their
@@ -155,7 +156,7 @@ func leaseSentence(e eventring.Event) string {
 
 func remediationSentence(e eventring.Event) string {
 	text := fmt.Sprintf("Remediation of kube node %s: %s", e.Fields["kube_node"], e.Action)
-	if e.Action == fsm.RemIntent.String() {
+	if e.Action == kubestate.RemIntent.String() {
 		text = fmt.Sprintf("Remediation of kube node %s began", e.Fields["kube_node"])
 	}
 	if device := e.Fields["device"]; device != "" {

@@ -11,11 +11,12 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/excerpt"
 )
 
 // maxHistory bounds what is listed at once; the log keeps no more.
-const maxHistory = fsm.MaxRemediations
+const maxHistory = kubestate.MaxRemediations
 
 // remediations lists what was done, the newest first; ?limit=N of them.
 func remediations(v fsm.View, c echo.Context) ([]Remediation, error) {
@@ -57,7 +58,7 @@ func remediationID(ctx echo.Context) (fencing.Token, error) {
 
 // RemediationOf shows a remediation of the log. Its times are wall clocks as
 // the peers told them, and peers have the names that v knows.
-func RemediationOf(v fsm.View, r fsm.Remediation) Remediation {
+func RemediationOf(v fsm.View, r kubestate.Remediation) Remediation {
 	out := Remediation{
 		ID: r.Intent, Cluster: r.Cluster, Node: r.Node, UID: r.UID, BootID: r.BootID, ControlPlane: r.ControlPlane,
 		State: r.State.String(), Open: !r.State.Ended(), Device: r.Device, Attempts: r.Attempts, WasOff: r.WasOff,
@@ -106,7 +107,7 @@ func (s *State) pause(_ context.Context, c echo.Context, in PauseOrder) (_ []Fai
 			return nil, invalid("for: %q is not a duration above 0; write it as in 2h", cut(in.For))
 		}
 	}
-	return s.changePause(c, in, fsm.PauseFailover{Paused: true, For: length})
+	return s.changePause(c, in, kubestate.PauseFailover{Paused: true, For: length})
 }
 
 // resume ends a pause. That there is none is no error.
@@ -114,10 +115,10 @@ func (s *State) resume(_ context.Context, c echo.Context, in PauseOrder) ([]Fail
 	if in.For != "" {
 		return nil, invalid("for: what is resumed is not paused for a while")
 	}
-	return s.changePause(c, in, fsm.PauseFailover{})
+	return s.changePause(c, in, kubestate.PauseFailover{})
 }
 
-func (s *State) changePause(c echo.Context, in PauseOrder, order fsm.PauseFailover) ([]FailoverPause, error) {
+func (s *State) changePause(c echo.Context, in PauseOrder, order kubestate.PauseFailover) ([]FailoverPause, error) {
 	order.Cluster, order.By, order.Reason, order.Millis = in.Cluster, operatorOf(c, in.By), in.Reason, s.wallMillis()
 	if _, err := s.do(c, order); err != nil {
 		return nil, err
@@ -148,13 +149,13 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 	if err != nil {
 		return Remediation{}, err
 	}
-	order := fsm.ReleaseRemediation{Intent: id, To: fsm.RemFencing, By: operatorOf(c, in.By), Reason: in.Reason, Millis: s.wallMillis()}
+	order := kubestate.ReleaseRemediation{Intent: id, To: kubestate.RemFencing, By: operatorOf(c, in.By), Reason: in.Reason, Millis: s.wallMillis()}
 	switch in.To {
-	case fsm.RemFencing.String():
-	case fsm.RemCancelled.String():
-		order.To = fsm.RemCancelled
+	case kubestate.RemFencing.String():
+	case kubestate.RemCancelled.String():
+		order.To = kubestate.RemCancelled
 	default:
-		return Remediation{}, invalid("to: it is %v or %v, not %q", fsm.RemFencing, fsm.RemCancelled, cut(in.To))
+		return Remediation{}, invalid("to: it is %v or %v, not %q", kubestate.RemFencing, kubestate.RemCancelled, cut(in.To))
 	}
 	if _, err := s.do(c, order); err != nil {
 		return Remediation{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // fakeKube is failover on one peer.
@@ -229,10 +230,10 @@ func TestRemediationsAreShownAndReleased(t *testing.T) {
 	log, c := kubeLog(t)
 	duty := log.lead()
 	begin := func(uid, name string) fencing.Token {
-		return log.duty(duty, fsm.BeginRemediation{Cluster: "prod", Node: name, UID: uid, BootID: "b1", Peer: "a", Reason: "silent", Millis: 1_700_000_000_001})
+		return log.duty(duty, kubestate.BeginRemediation{Cluster: "prod", Node: name, UID: uid, BootID: "b1", Peer: "a", Reason: "silent", Millis: 1_700_000_000_001})
 	}
 	first := begin("u1", "w1")
-	log.duty(duty, fsm.StepRemediation{Intent: first, From: fsm.RemIntent, To: fsm.RemStuck, Peer: "gone", Reason: "no device answers", Millis: 1_700_000_002_345})
+	log.duty(duty, kubestate.StepRemediation{Intent: first, From: kubestate.RemIntent, To: kubestate.RemStuck, Peer: "gone", Reason: "no device answers", Millis: 1_700_000_002_345})
 	second := begin("u2", "w2")
 
 	rows, refused := kubeAnswer[[]Remediation](t, c, "GET", "/v1/failover/remediations", "")

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -213,7 +214,7 @@ func (k *KubeNodes) recorded(cluster, node string) (string, error) {
 		if cluster == c.Name() {
 			return cluster, nil // whether there is such a kube node the API server says
 		}
-		if cluster == AnyCluster && slices.ContainsFunc(v.KubeNodes(c.Name()), func(n fsm.KubeNode) bool { return n.Name == node }) {
+		if cluster == AnyCluster && slices.ContainsFunc(v.KubeNodes(c.Name()), func(n kubestate.Node) bool { return n.Name == node }) {
 			found = append(found, c.Name())
 		}
 	}

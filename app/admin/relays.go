@@ -20,7 +20,7 @@ type Relay struct {
 }
 
 // relays lists them, the newest first.
-func relays(v fsm.View, _ echo.Context) ([]Relay, error) {
+func listRelays(v fsm.View, _ echo.Context) ([]Relay, error) {
 	out := []Relay{}
 	for r := range v.Relays() {
 		out = append(out, Relay{

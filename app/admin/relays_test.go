@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/relays"
 )
 
 // TestRelaysAreListed with what Ironic said.
@@ -26,7 +27,7 @@ func TestRelaysAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := fsm.Encode(fsm.Header{WallMillis: 1_700_000_000_000}, fsm.AcceptRelay{Node: node, Document: document, Timeout: time.Minute, Tried: fsm.OutcomeTaken})
+	data, err := fsm.Encode(fsm.Header{WallMillis: 1_700_000_000_000}, relays.Accept{Node: node, Document: document, Timeout: time.Minute, Tried: relays.OutcomeTaken})
 	if err != nil {
 		t.Fatal(err)
 	}

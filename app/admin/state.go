@@ -36,7 +36,7 @@ func (s *State) routes(g *echo.Group) {
 	g.DELETE("/settings/:key", s.remove(func(c echo.Context) fsm.Command { return fsm.DeleteSetting{Key: c.Param("key")} }))
 	g.GET("/nodes/sync", see(s, syncOf))
 	g.PUT("/nodes/sync", act(s.confirmSync))
-	g.GET("/relays", see(s, relays))
+	g.GET("/relays", see(s, listRelays))
 	g.GET("/gossip", see(s, gossipKeys))
 	g.GET("/failover/remediations", see(s, remediations))
 	g.GET("/failover/remediations/:id", see(s, remediation))

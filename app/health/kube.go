@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -39,8 +40,8 @@ func (k *Kube) warnings(v fsm.View) []api.Warning {
 // kubeHealth is what the warnings of failover are made of.
 type kubeHealth struct {
 	mode   failover.Mode
-	pauses []fsm.FailoverPause
-	open   []fsm.Remediation
+	pauses []kubestate.Pause
+	open   []kubestate.Remediation
 	faults map[string]string // by cluster: why this peer has no opinion
 	silent map[string]string // by cluster: why its API server does not answer the leader
 }
@@ -51,7 +52,7 @@ func (h kubeHealth) warnings() []api.Warning {
 		out.add("failover_unfenced", "set failover.mode to safe, and failover.fence_file", "failover.mode is noobaa: pods are deleted while their machine may still run them; one pod may run twice")
 	}
 	for _, r := range h.open {
-		if r.State == fsm.RemStuck {
+		if r.State == kubestate.RemStuck {
 			out.add("failover_stuck", "see 'trivet failover show "+r.Node+"'; then 'trivet failover release'", "the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
 		}
 	}
@@ -89,6 +90,6 @@ func (k *Kube) counts(v fsm.View) *api.FailoverCounts {
 	out := &api.FailoverCounts{Mode: string(k.Mode), Paused: len(v.FailoverPauses()) > 0}
 	open := v.Remediations()
 	out.Open = len(open)
-	out.Stuck = len(slices.DeleteFunc(open, func(r fsm.Remediation) bool { return r.State != fsm.RemStuck }))
+	out.Stuck = len(slices.DeleteFunc(open, func(r kubestate.Remediation) bool { return r.State != kubestate.RemStuck }))
 	return out
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // KubeFigures count what failover does outside.
@@ -160,11 +160,11 @@ func (k *kubeCollector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	v := k.kube.Log.View()
-	states := make(map[fsm.RemediationState]int)
+	states := make(map[kubestate.State]int)
 	for _, r := range v.RemediationHistory(0) {
 		states[r.State]++
 	}
-	for s := fsm.RemIntent; s <= fsm.RemStuck; s++ {
+	for s := kubestate.RemIntent; s <= kubestate.RemStuck; s++ {
 		gauge(k.remediations, float64(states[s]), s.String())
 	}
 	gauge(k.paused, BoolValue(len(v.FailoverPauses()) > 0))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 func TestFailoverThatIsOffSaysNothing(t *testing.T) {
@@ -26,17 +27,17 @@ func TestFailoverThatIsOffSaysNothing(t *testing.T) {
 }
 
 func TestWarningsOfFailover(t *testing.T) {
-	stuck := fsm.Remediation{Cluster: "prod", Node: "w1", State: fsm.RemStuck, Steps: []fsm.RemediationStep{{Reason: "no device answers"}}}
-	under := fsm.Remediation{Cluster: "prod", Node: "w2", State: fsm.RemFencing, Steps: []fsm.RemediationStep{{}}}
+	stuck := kubestate.Remediation{Cluster: "prod", Node: "w1", State: kubestate.RemStuck, Steps: []kubestate.Step{{Reason: "no device answers"}}}
+	under := kubestate.Remediation{Cluster: "prod", Node: "w2", State: kubestate.RemFencing, Steps: []kubestate.Step{{}}}
 	for _, test := range []struct {
 		name string
 		h    kubeHealth
 		want []string // "code: part of the text"
 	}{
-		{"well", kubeHealth{mode: failover.ModeSafe, open: []fsm.Remediation{under}}, nil},
+		{"well", kubeHealth{mode: failover.ModeSafe, open: []kubestate.Remediation{under}}, nil},
 		{"unfenced", kubeHealth{mode: failover.ModeNooBaa}, []string{"failover_unfenced: noobaa"}},
-		{"stuck", kubeHealth{mode: failover.ModeSafe, open: []fsm.Remediation{under, stuck}}, []string{"failover_stuck: prod/w1 is stuck: no device answers"}},
-		{"paused", kubeHealth{pauses: []fsm.FailoverPause{{By: "ann"}, {Cluster: "prod"}}}, []string{"failover_paused: all clusters by ann", "failover_paused: prod by an operator"}},
+		{"stuck", kubeHealth{mode: failover.ModeSafe, open: []kubestate.Remediation{under, stuck}}, []string{"failover_stuck: prod/w1 is stuck: no device answers"}},
+		{"paused", kubeHealth{pauses: []kubestate.Pause{{By: "ann"}, {Cluster: "prod"}}}, []string{"failover_paused: all clusters by ann", "failover_paused: prod by an operator"}},
 		{"blind", kubeHealth{faults: map[string]string{"b": "x", "a": "y"}, silent: map[string]string{"c": "refused"}},
 			[]string{"failover_no_vote: kubelets of a: y", "failover_no_vote: kubelets of b: x", "failover_api_silent: c does not answer: refused"}},
 	} {

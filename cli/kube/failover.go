@@ -13,7 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // historyShown is how many remediations 'trivet failover history' lists unless
@@ -247,7 +247,7 @@ func printRemediation(t *term.Terminal, r admin.Remediation) {
 // keptOff reports whether a machine that is switched on by hand is switched off again:
 // what it had is being given away.
 func keptOff(r admin.Remediation) bool {
-	return r.Open && slices.Contains([]string{fsm.RemOff.String(), fsm.RemTainted.String(), fsm.RemDeleted.String()}, r.State)
+	return r.Open && slices.Contains([]string{kubestate.RemOff.String(), kubestate.RemTainted.String(), kubestate.RemDeleted.String()}, r.State)
 }
 
 func failoverHistory(t *term.Terminal, peer term.Peer) *cobra.Command {

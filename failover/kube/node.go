@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // ours begins the names of our own annotations and taints.
@@ -46,19 +46,19 @@ func nodeOf(n *corev1.Node) failover.Node {
 	return node
 }
 
-func readyOf(conditions []corev1.NodeCondition) fsm.KubeReady {
+func readyOf(conditions []corev1.NodeCondition) kubestate.Ready {
 	for _, c := range conditions {
 		if c.Type != corev1.NodeReady {
 			continue
 		}
 		switch c.Status {
 		case corev1.ConditionTrue:
-			return fsm.KubeTrue
+			return kubestate.ReadyTrue
 		case corev1.ConditionFalse:
-			return fsm.KubeFalse
+			return kubestate.ReadyFalse
 		}
 	}
-	return fsm.KubeUnknown
+	return kubestate.ReadyUnknown
 }
 
 // kubeletOf returns where the kubelet says that it serves, "" where it does not.

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 func TestNode(t *testing.T) {
@@ -26,7 +26,7 @@ func TestNode(t *testing.T) {
 	if n.Status.Images != nil {
 		t.Error("images are kept")
 	}
-	if got.Kubelet != "[2001:db8::5]:10250" || got.Ready != fsm.KubeFalse || !got.ControlPlane || got.BootID != "boot" || got.SystemUUID != "system" {
+	if got.Kubelet != "[2001:db8::5]:10250" || got.Ready != kubestate.ReadyFalse || !got.ControlPlane || got.BootID != "boot" || got.SystemUUID != "system" {
 		t.Errorf("%+v", got)
 	}
 	if len(got.Addresses) != 3 {
@@ -39,7 +39,7 @@ func TestNode(t *testing.T) {
 
 func TestNodeSaysLittle(t *testing.T) {
 	got := nodeOf(node("worker-1", "u1", "7"))
-	if got.Ready != fsm.KubeUnknown || got.Kubelet != "" || got.ControlPlane {
+	if got.Ready != kubestate.ReadyUnknown || got.Kubelet != "" || got.ControlPlane {
 		t.Errorf("%+v", got)
 	}
 	old := node("cp", "u2", "7")

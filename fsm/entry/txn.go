@@ -96,6 +96,7 @@ type Txn struct {
 	Header Header
 	Token  fencing.Token // of this entry: what it grants, it grants under this
 	Term   uint64
+	Peers  Peers
 }
 
 // Wall is the leader's wall clock, never the 0 that stands for unfinished.
@@ -116,4 +117,41 @@ func (t *Txn) Record(e eventring.Event) {
 		e.Millis = t.Header.WallMillis
 	}
 	t.Events.Add(e)
+}
+
+// Peers is what domains ask about the peers of the cluster.
+type Peers interface {
+	// PeerOf returns the server ID of a session's peer; live is false if the session is
+	// over. That of a removed peer lives on while it holds claims.
+	PeerOf(session fencing.Token) (server string, live bool)
+	// MemberName returns the host name of a member, by its server ID.
+	MemberName(server string) (name string, member bool)
+}
+
+// NameOf returns the host name of a peer, by its server ID: who reads the event may
+// find no member of that ID any more.
+func (t *Txn) NameOf(server string) string {
+	if name, member := t.Peers.MemberName(server); member {
+		return name
+	}
+	return server
+}
+
+// Proposer returns the name of the peer whose session the entry carries, "" if it
+// carries none.
+func (t *Txn) Proposer() string {
+	if server, live := t.Peers.PeerOf(t.Header.Session); live {
+		return t.NameOf(server)
+	}
+	return ""
+}
+
+// MemberSession reports whether a session lives and is of a member.
+func (t *Txn) MemberSession(session fencing.Token) bool {
+	server, live := t.Peers.PeerOf(session)
+	if !live {
+		return false
+	}
+	_, member := t.Peers.MemberName(server)
+	return member
 }

@@ -1,46 +1,31 @@
 package leases
 
 import (
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
-	"github.com/trivet-ha/trivet/fsm/valid"
+	"github.com/trivet-ha/trivet/test/domaintest"
 )
-
-// commit applies a command, which has to succeed, as the next entry.
-func (t Txn) commit(tb testing.TB, c entry.Command) {
-	tb.Helper()
-	t.Position.Index++
-	t.Txn.Token = t.Granted()
-	for _, verb := range Domain.Verbs {
-		if verb.Type == reflect.TypeOf(c) {
-			if err := verb.Apply(t, c).Err(); err != nil {
-				tb.Fatalf("%s: %v", verb.Name, err)
-			}
-		}
-	}
-}
 
 // Check finds the contradictions that a fault of a verb could leave.
 func TestCheckFindsContradictions(t *testing.T) {
-	state, tables := entry.NewState(), New()
-	state.Version = 2
-	all := Txn{Txn: &entry.Txn{State: &state}, Tables: &tables}
-	all.commit(t, Grant{Name: "held", Holder: "h", TTL: time.Minute})
+	tables := New()
+	base := domaintest.NewTxn()
+	all := Txn{Txn: base, Tables: &tables}
+	commit := func(c entry.Command) {
+		t.Helper()
+		domaintest.Commit(t, Domain, base, all, c)
+	}
+	commit(Grant{Name: "held", Holder: "h", TTL: time.Minute})
 	lease, _ := all.Lease("held")
-	all.commit(t, Grant{Name: "free", Holder: "h", TTL: time.Minute})
-	all.commit(t, Release{Name: "free", Holder: "h", Token: all.Granted()})
-	all.commit(t, PutValue{Key: "k", Data: []byte("v"), If: Condition{Lease: "held", Token: lease.Token}})
-	all.commit(t, JoinGroup{Component: "web", ID: "i", Lease: "held", Token: lease.Token})
+	commit(Grant{Name: "free", Holder: "h", TTL: time.Minute})
+	commit(Release{Name: "free", Holder: "h", Token: all.Granted()})
+	commit(PutValue{Key: "k", Data: []byte("v"), If: Condition{Lease: "held", Token: lease.Token}})
+	commit(JoinGroup{Component: "web", ID: "i", Lease: "held", Token: lease.Token})
 	value, _ := all.Value("k")
 	instance := all.Group("web")[0]
-	check := func(tables *Tables) error {
-		p := &valid.Problems{}
-		Domain.Check(Txn{Txn: all.Txn, Tables: tables}, p)
-		return p.Err()
-	}
+	check := func(tables *Tables) error { return domaintest.Check(Domain, base, Txn{Txn: base, Tables: tables}) }
 	if err := check(&tables); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -21,8 +22,8 @@ type Engine struct {
 	limit time.Duration // decideLimit, but in tests
 
 	mu       sync.Mutex
-	version  fsm.RulesVersion // of compiled
-	compiled []rule           // shared, never changed
+	version  ruleset.Version // of compiled
+	compiled []rule          // shared, never changed
 }
 
 var _ inspector.Rules = (*Engine)(nil)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -124,7 +125,7 @@ func create(t testing.TB, state *fsm.State, rules ...string) {
 		if d.UUID == "" {
 			d.UUID = fmt.Sprintf("11111111-1111-4111-8111-%012d", index)
 		}
-		data, err := fsm.Encode(fsm.Header{}, fsm.CreateRule{UUID: d.UUID, Body: d.Body})
+		data, err := fsm.Encode(fsm.Header{}, ruleset.Create{UUID: d.UUID, Body: d.Body})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -412,7 +413,7 @@ func TestAStoredRuleThatCannotBeUsed(t *testing.T) {
 	} {
 		state := fsm.New()
 		create(t, state, `{`+setting("x")+`}`)
-		data, err := fsm.Encode(fsm.Header{}, fsm.CreateRule{UUID: nodeID, Body: []byte(body)})
+		data, err := fsm.Encode(fsm.Header{}, ruleset.Create{UUID: nodeID, Body: []byte(body)})
 		if err != nil {
 			t.Fatal(err)
 		}

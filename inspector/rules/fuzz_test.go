@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -34,7 +35,7 @@ func FuzzRule(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(d.Body) > fsm.MaxRule {
+		if len(d.Body) > ruleset.MaxRule {
 			return
 		}
 		r := newRoom(t, plainNode)
@@ -50,7 +51,7 @@ func FuzzRule(f *testing.F) {
 func stateOf(t testing.TB, d Definition) fsm.View {
 	t.Helper()
 	state := fsm.New()
-	data, err := fsm.Encode(fsm.Header{}, fsm.CreateRule{UUID: nodeID, Body: d.Body})
+	data, err := fsm.Encode(fsm.Header{}, ruleset.Create{UUID: nodeID, Body: d.Body})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/kube"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -114,7 +114,7 @@ func (s *kubeSeen) awaitReady(t testing.TB, name string, ready bool) failover.No
 	t.Helper()
 	var n failover.Node
 	eventually(t, kubeLimit, fmt.Sprintf("%s is told, ready %t", name, ready), func() error {
-		if n, _ = s.node(name); n.UID == "" || (n.Ready == fsm.KubeTrue) != ready {
+		if n, _ = s.node(name); n.UID == "" || (n.Ready == kubestate.ReadyTrue) != ready {
 			return fmt.Errorf("it is told as %q %v", n.UID, n.Ready)
 		}
 		return nil

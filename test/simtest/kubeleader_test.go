@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // TestFailoverTakes measures, in virtual time, how long the work of a machine is
@@ -147,7 +147,7 @@ func (k *KubeSite) sleepThrough(call string) {
 // have told it anything: it proves that it leads before it writes, and cannot
 // (proven).
 func TestWokenFailoverLeader(t *testing.T) {
-	for i, state := range []fsm.RemediationState{fsm.RemIntent, fsm.RemOff, fsm.RemTainted} {
+	for i, state := range []kubestate.State{kubestate.RemIntent, kubestate.RemOff, kubestate.RemTainted} {
 		t.Run(state.String(), func(t *testing.T) {
 			t.Parallel()
 			SimulateKube(t, kubeNodes, uint64(990+i), brisk(), func(_ *Cluster, k *KubeSite) {
@@ -172,7 +172,7 @@ func (k *KubeSite) hasten() {
 
 // wakeAt stops the leader at the last reading before the write that a state asks
 // for, and lets it go on under another's leadership.
-func (k *KubeSite) wakeAt(state fsm.RemediationState, d *death) {
+func (k *KubeSite) wakeAt(state kubestate.State, d *death) {
 	c := k.c
 	c.T.Helper()
 	var stopped atomic.Pointer[Peer]
@@ -224,7 +224,7 @@ func TestSwitchedOnMeanwhile(t *testing.T) {
 			again := func() bool { // the next leader looks for lease_age first
 				v, _ := c.newest()
 				m := v.RemediationHistory(0)[0]
-				return slices.ContainsFunc(m.Steps[5:], func(s fsm.RemediationStep) bool { return s.State == fsm.RemFencing })
+				return slices.ContainsFunc(m.Steps[5:], func(s kubestate.Step) bool { return s.State == kubestate.RemFencing })
 			}
 			for end := time.Now().Add(movedWithin); !again() && time.Now().Before(end); {
 				k.pass(time.Second, nil)

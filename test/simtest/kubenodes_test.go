@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 const (
@@ -216,7 +217,7 @@ func (k *KubeSite) pass(d time.Duration, all []*death) {
 func (k *KubeSite) repair() {
 	v, _ := k.c.newest()
 	for _, m := range v.Remediations() {
-		if m.State == fsm.RemDetached && v.Now().Sub(m.Since) > 5*time.Second {
+		if m.State == kubestate.RemDetached && v.Now().Sub(m.Since) > 5*time.Second {
 			k.with(func() {
 				if n := k.nodes[m.Node]; !n.on {
 					n.wake()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // What the model takes from Kubernetes and from machines.
@@ -149,7 +149,7 @@ func newKubeSite(c *Cluster, nodes int) *KubeSite {
 		name := fmt.Sprintf("worker-%02d", i+1)
 		phase := time.Duration(c.rng.Int64N(int64(kubeRenew)))
 		n := &kubeNode{on: true, boots: 1, runs: make(map[string]string), renewed: time.Now().Add(-phase), Node: failover.Node{
-			Name: name, UID: "uid-" + name, Ready: fsm.KubeTrue, Kubelet: name + ":10250", Created: time.Now(), Annotations: map[string]string{},
+			Name: name, UID: "uid-" + name, Ready: kubestate.ReadyTrue, Kubelet: name + ":10250", Created: time.Now(), Annotations: map[string]string{},
 		}}
 		n.BootID = n.bootID()
 		k.touch(&n.ResourceVersion)
@@ -252,8 +252,8 @@ func (k *KubeSite) kubelet(n *kubeNode) {
 	if k.stalled {
 		return
 	}
-	if boot := n.bootID(); n.BootID != boot || n.Ready != fsm.KubeTrue {
-		n.BootID, n.Ready, n.renewed = boot, fsm.KubeTrue, time.Time{}
+	if boot := n.bootID(); n.BootID != boot || n.Ready != kubestate.ReadyTrue {
+		n.BootID, n.Ready, n.renewed = boot, kubestate.ReadyTrue, time.Time{}
 		k.touch(&n.ResourceVersion)
 	}
 	if time.Since(n.renewed) >= kubeRenew {

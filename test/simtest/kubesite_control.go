@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 // control is one round of Kubernetes' own controllers.
 func (k *KubeSite) control() {
 	for _, name := range k.names {
-		if n := k.nodes[name]; n.Ready == fsm.KubeTrue && time.Since(n.renewed) > kubeGrace {
-			n.Ready = fsm.KubeUnknown
+		if n := k.nodes[name]; n.Ready == kubestate.ReadyTrue && time.Since(n.renewed) > kubeGrace {
+			n.Ready = kubestate.ReadyUnknown
 			k.touch(&n.ResourceVersion)
 		}
 	}
@@ -37,7 +37,7 @@ func (k *KubeSite) evict(p *kubePod, collects bool) {
 	switch {
 	case !outOfService(n.Node):
 	case p.Deleting:
-		if collects && n.Ready != fsm.KubeTrue {
+		if collects && n.Ready != kubestate.ReadyTrue {
 			delete(k.pods, p.Name)
 		}
 	case p.ends.IsZero():
@@ -57,7 +57,7 @@ func outOfService(n failover.Node) bool {
 func (k *KubeSite) schedule(name string) {
 	var fit []string
 	for _, node := range k.names {
-		if n := k.nodes[node]; n.Ready == fsm.KubeTrue && len(n.Taints) == 0 {
+		if n := k.nodes[node]; n.Ready == kubestate.ReadyTrue && len(n.Taints) == 0 {
 			fit = append(fit, node)
 		}
 	}

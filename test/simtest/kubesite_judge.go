@@ -5,6 +5,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 const (
@@ -48,7 +49,7 @@ func (k *KubeSite) judgeOff(w kubeWrite, n *kubeNode, v fsm.View) {
 		k.c.Oracle.broken("nothing-healthy-fenced: %s took the power of %s, which has been well for %v", w.peer, n.Name, time.Since(n.well))
 	}
 	m, open := v.OpenRemediation(kubeCluster, n.UID)
-	if (!open || m.State != fsm.RemFencing || m.Device != fenceName) && k.c.Oracle.deposed(w.token, time.Now()) == 0 {
+	if (!open || m.State != kubestate.RemFencing || m.Device != fenceName) && k.c.Oracle.deposed(w.token, time.Now()) == 0 {
 		k.c.Oracle.broken("order: %s took the power of %s unannounced: %v %v", w.peer, n.Name, open, m.State)
 	}
 }
@@ -80,7 +81,7 @@ func (k *KubeSite) judgeMark(w kubeWrite, n *kubeNode, c failover.Change, v fsm.
 		k.judgeLetGo(w, n, v)
 	}
 	m, open := v.OpenRemediation(kubeCluster, n.UID)
-	kept := open && m.State != fsm.RemStuck // by a remediation that goes on
+	kept := open && m.State != kubestate.RemStuck // by a remediation that goes on
 	gone := !n.away.IsZero() && time.Since(n.away) > goneFor && (!n.on || n.lies)
 	if outOfService(failover.Node{Taints: c.Remove}) && gone && kept {
 		k.c.Oracle.broken("order: %s took the taint from %s, which has been away for %v; its remediation is %v", w.peer, n.Name, time.Since(n.away), m.State)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
 const (
@@ -202,11 +203,11 @@ func (r *returning) attend() {
 		return
 	}
 	for _, m := range v.Remediations() {
-		if m.State != fsm.RemStuck || v.Now().Sub(m.Since) < lookedAt {
+		if m.State != kubestate.RemStuck || v.Now().Sub(m.Since) < lookedAt {
 			continue
 		}
 		last := m.Steps[len(m.Steps)-1].Reason
-		contradicted, to := strings.HasPrefix(last, "contradiction: "), fsm.RemFencing
+		contradicted, to := strings.HasPrefix(last, "contradiction: "), kubestate.RemFencing
 		if key := fmt.Sprint(m.Intent); contradicted && !r.seen[key] {
 			r.seen[key] = true
 			r.returns.contradictions++
@@ -217,11 +218,11 @@ func (r *returning) attend() {
 				n.startByHand()
 			}
 			if n.on {
-				to = fsm.RemCancelled
+				to = kubestate.RemCancelled
 			}
 		})
-		if contradicted || last == fsm.HeldByFounding {
-			r.command(fsm.ReleaseRemediation{Intent: m.Intent, To: to, By: "operator"})
+		if contradicted || last == kubestate.HeldByFounding {
+			r.command(kubestate.ReleaseRemediation{Intent: m.Intent, To: to, By: "operator"})
 		}
 	}
 }
@@ -290,7 +291,7 @@ func (r *returning) endTrouble() {
 		r.elapse(time.Second)
 		r.with(func() {
 			for _, name := range r.names {
-				if n := r.nodes[name]; !n.on && !slices.ContainsFunc(v.Remediations(), func(m fsm.Remediation) bool { return m.Node == name }) {
+				if n := r.nodes[name]; !n.on && !slices.ContainsFunc(v.Remediations(), func(m kubestate.Remediation) bool { return m.Node == name }) {
 					n.wake()
 				}
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -124,25 +125,25 @@ func (l portLister) Run(ctx context.Context, a leader.Authority) error {
 // judgeRelays compares what became of all callbacks with what Ironic has.
 func (s *Site) judgeRelays() (accepted int) {
 	v, _ := s.c.newest()
-	kept := make(map[blobs.Hash][]fsm.Relay)
+	kept := make(map[blobs.Hash][]relays.Relay)
 	for r := range v.Relays() {
 		kept[r.Document] = append(kept[r.Document], r)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for node, e := range s.expects {
-		relays := kept[blobs.HashOf(e.document)]
+		copies := kept[blobs.HashOf(e.document)]
 		if e.accepted {
 			accepted++
 		}
 		if e.accepted && e.taken != 1 {
-			s.c.Oracle.broken("relay-delivered: the callback of %s was accepted, and Ironic has it %d times: %+v", node, e.taken, relays)
+			s.c.Oracle.broken("relay-delivered: the callback of %s was accepted, and Ironic has it %d times: %+v", node, e.taken, copies)
 		}
-		if len(relays) > 1 {
-			s.c.Oracle.broken("relay-joined: the callback of %s is kept %d times: %+v", node, len(relays), relays)
+		if len(copies) > 1 {
+			s.c.Oracle.broken("relay-joined: the callback of %s is kept %d times: %+v", node, len(copies), copies)
 		}
-		for _, r := range relays {
-			if r.State != fsm.RelayTaken {
+		for _, r := range copies {
+			if r.State != relays.Taken {
 				s.c.Oracle.broken("relay-told: Ironic has the callback of %s, and the log says %+v", node, r)
 			}
 		}

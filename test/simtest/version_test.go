@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
 // TestOlderPeersAreNotToldWhatTheyDoNotKnow proposes a command that one member
@@ -22,7 +23,7 @@ func TestOlderPeersAreNotToldWhatTheyDoNotKnow(t *testing.T) {
 			t.Fatalf("%s is no member", old.Name)
 		}
 		known := m.Version
-		create := fsm.CreateRule{UUID: "11111111-2222-4333-8444-555555555555", Body: []byte(`{}`)}
+		create := ruleset.Create{UUID: "11111111-2222-4333-8444-555555555555", Body: []byte(`{}`)}
 		try := func(p *Peer, command fsm.Command) error {
 			ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 			defer cancel()

@@ -1,4 +1,7 @@
-package fsm
+// Package zones holds in which zones the components of namespaces of Kubernetes run.
+//
+// The command: [Choose].
+package zones
 
 import (
 	"errors"
@@ -12,21 +15,34 @@ import (
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
-var zoneDomain = domain{
-	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(119, "choose zones", applyChooseZones).ByLeader().From(2),
+// Domain is all that the log, snapshots and Check know of zones.
+var Domain = entry.Domain[Txn]{
+	Verbs: []entry.Verb[Txn]{
+		entry.NewVerb(119, "choose zones", applyChoose).ByLeader().From(2),
 	},
-	Sections: []entry.Section[*txn]{
-		entry.Many('Z', "zones", func(d *txn) table.Of[ZoneChoice] { return d.zones },
-			func(d *txn, c ZoneChoice) { d.zones.Put([]byte(c.UID), c) }),
+	Sections: []entry.Section[Txn]{
+		entry.Many('Z', "zones", func(t Txn) table.Of[Choice] { return t.byUID },
+			func(t Txn, c Choice) { t.byUID.Put([]byte(c.UID), c) }),
 	},
 	Check: checkZones,
 }
 
+// Tables are the choices by the UIDs of namespaces.
+type Tables struct{ byUID table.Of[Choice] }
+
+// New returns the tables before the first entry.
+func New() Tables { return Tables{table.New[Choice]()} }
+
+// Txn is one entry at work on the tables of zones.
+type Txn struct {
+	*entry.Txn
+	*Tables
+}
+
 // Bounds of zones that are chosen.
 const (
-	// MaxZoneChoices is the greatest number of namespaces for which zones are chosen.
-	MaxZoneChoices = 10_000
+	// MaxChoices is the greatest number of namespaces for which zones are chosen.
+	MaxChoices = 10_000
 	// MaxZones is the greatest number of zones of one namespace.
 	MaxZones = 64
 
@@ -64,9 +80,9 @@ func (t Tolerance) Zones() int {
 	return 1
 }
 
-// ZoneChoice is in which zones the components of a namespace of Kubernetes run. It
+// Choice is in which zones the components of a namespace of Kubernetes run. It
 // is chosen once: another leader would choose others, and volumes do not move.
-type ZoneChoice struct {
+type Choice struct {
 	UID       string        `cbor:"1,keyasint"` // of the namespace: one of the same name that is made again is another
 	Namespace string        `cbor:"2,keyasint"` // its name
 	Tolerance Tolerance     `cbor:"3,keyasint"`
@@ -74,10 +90,10 @@ type ZoneChoice struct {
 	Chosen    fencing.Token `cbor:"5,keyasint"` // of the entry
 }
 
-// ChooseZones puts a choice into the log before any peer acts on it. It replaces
+// Choose puts a choice into the log before any peer acts on it. It replaces
 // exactly the choice that it names: a leader that does not know of one chooses
 // none.
-type ChooseZones struct {
+type Choose struct {
 	UID       string        `cbor:"1,keyasint"`
 	Namespace string        `cbor:"2,keyasint"`
 	Tolerance Tolerance     `cbor:"3,keyasint,omitempty"`
@@ -86,7 +102,7 @@ type ChooseZones struct {
 }
 
 // Validate implements Command.
-func (c ChooseZones) Validate() error {
+func (c Choose) Validate() error {
 	if err := valid.ID("UID of a namespace", c.UID); err != nil {
 		return err
 	}
@@ -121,33 +137,33 @@ func validChoice(t Tolerance, zones []string) error {
 	return nil
 }
 
-func applyChooseZones(t *txn, c ChooseZones) Result {
-	old, known := t.zones.Get([]byte(c.UID))
+func applyChoose(t Txn, c Choose) entry.Result {
+	old, known := t.byUID.Get([]byte(c.UID))
 	switch {
 	case old.Chosen != c.Replaces:
-		return entry.Refuse(Conflict, "the zones of namespace %s were chosen by %v, not by %v", c.Namespace, old.Chosen, c.Replaces)
+		return entry.Refuse(entry.Conflict, "the zones of namespace %s were chosen by %v, not by %v", c.Namespace, old.Chosen, c.Replaces)
 	case len(c.Zones) == 0:
-		t.zones.Drop([]byte(c.UID))
+		t.byUID.Drop([]byte(c.UID))
 		return entry.Done()
-	case !known && t.zones.Size() >= MaxZoneChoices:
-		return entry.Refuse(TableFull, "zones are chosen for %d namespaces, which is the most", MaxZoneChoices)
+	case !known && t.byUID.Size() >= MaxChoices:
+		return entry.Refuse(entry.TableFull, "zones are chosen for %d namespaces, which is the most", MaxChoices)
 	}
-	choice := ZoneChoice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: slices.Clone(c.Zones), Chosen: t.Token}
-	t.zones.Put([]byte(c.UID), choice)
+	choice := Choice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: slices.Clone(c.Zones), Chosen: t.Token}
+	t.byUID.Put([]byte(c.UID), choice)
 	return entry.Answer(choice)
 }
 
-// ZoneChoice returns the zones chosen for the namespace of this UID.
-func (v View) ZoneChoice(uid string) (ZoneChoice, bool) { return v.data.zones.Get([]byte(uid)) }
+// Choice returns the zones chosen for the namespace of this UID.
+func (s *Tables) ZoneChoice(uid string) (Choice, bool) { return s.byUID.Get([]byte(uid)) }
 
 // ZoneChoices returns all that were chosen, in the order of UIDs.
-func (v View) ZoneChoices() []ZoneChoice { return table.List(v.data.zones.All()) }
+func (s *Tables) ZoneChoices() []Choice { return table.List(s.byUID.All()) }
 
-func checkZones(d *txn, p *valid.Problems) {
-	p.Want(d.zones.Size() <= MaxZoneChoices, "zones are chosen for %d namespaces", d.zones.Size())
-	for key, c := range d.zones.All() {
+func checkZones(t Txn, p *valid.Problems) {
+	p.Want(t.byUID.Size() <= MaxChoices, "zones are chosen for %d namespaces", t.byUID.Size())
+	for key, c := range t.byUID.All() {
 		p.Want(string(key) == c.UID, "the zones of namespace %s are filed under %q", c.UID, key)
-		p.Want(!c.Chosen.IsZero() && c.Chosen <= d.shared.Granted(), "the zones of namespace %s were chosen by no entry: %v", c.Namespace, c.Chosen)
+		p.Want(!c.Chosen.IsZero() && c.Chosen <= t.Granted(), "the zones of namespace %s were chosen by no entry: %v", c.Namespace, c.Chosen)
 		if err := validChoice(c.Tolerance, c.Zones); err != nil {
 			p.Addf("zones of namespace %s: %v", c.Namespace, err)
 		}

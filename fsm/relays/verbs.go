@@ -1,4 +1,4 @@
-package fsm
+package relays
 
 import (
 	"errors"
@@ -12,17 +12,17 @@ import (
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
-// AcceptRelay stores a document that is to be handed on to Ironic. The same
+// Accept stores a document that is to be handed on to Ironic. The same
 // document joins the one that is there, within RelayRepeat. Its Value is a
 // Relayed.
-type AcceptRelay struct {
+type Accept struct {
 	Node     string        `cbor:"1,keyasint,omitempty"` // "" if not known
 	Document blobs.Packed  `cbor:"2,keyasint"`
 	Timeout  time.Duration `cbor:"3,keyasint"`           // for how long it is tried
 	Keep     time.Duration `cbor:"4,keyasint,omitempty"` // and kept after; 0: as long as may be
 	// Tried is how an attempt ended that preceded the acceptance: 0 if there was
 	// none, OutcomeTaken, or OutcomeLost.
-	Tried RelayOutcome `cbor:"5,keyasint,omitempty"`
+	Tried Outcome `cbor:"5,keyasint,omitempty"`
 	// Source is the network that sent it, "" if that is not known. Each has a share
 	// of the room.
 	Source string `cbor:"6,keyasint,omitempty"`
@@ -36,7 +36,7 @@ type Relayed struct {
 }
 
 // Validate implements Command.
-func (c AcceptRelay) Validate() error {
+func (c Accept) Validate() error {
 	if c.Node != "" {
 		if err := valid.Node(c.Node); err != nil {
 			return err
@@ -48,27 +48,34 @@ func (c AcceptRelay) Validate() error {
 	if c.Document.IsZero() {
 		return errors.New("no document")
 	}
-	return errors.Join(c.Document.Validate(), validTimeout(c.Timeout), validKeep(c.Keep),
+	return errors.Join(c.Document.Validate(), validTry(c.Timeout), validKeep(c.Keep),
 		valid.Length("source", c.Source, 0, maxRelaySource), valid.Chars("source", c.Source, func(b byte) bool { return b > ' ' && b < 0x7f }))
 }
 
-func validKeep(keep time.Duration) error {
-	if keep < 0 || keep > MaxRelayKeep {
-		return fmt.Errorf("a document is kept for 0 to %v, not %v", MaxRelayKeep, keep)
+func validTry(d time.Duration) error {
+	if d <= 0 || d > MaxTime {
+		return fmt.Errorf("a document is tried for up to %v, not %v", MaxTime, d)
 	}
 	return nil
 }
 
-func applyAcceptRelay(t *txn, c AcceptRelay) Result {
-	if r, ok := t.repeated(c.Document.Hash, t.Now()); ok {
+func validKeep(keep time.Duration) error {
+	if keep < 0 || keep > MaxKeep {
+		return fmt.Errorf("a document is kept for 0 to %v, not %v", MaxKeep, keep)
+	}
+	return nil
+}
+
+func applyAccept(t Txn, c Accept) entry.Result {
+	if r, ok := t.Repeated(c.Document.Hash); ok {
 		return entry.Answer(Relayed{Sequence: r.Sequence, Node: r.Node, Joined: true})
 	}
 	r := Relay{
-		Sequence: t.Token, Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: RelayPending, Doubt: c.Tried == OutcomeLost,
+		Sequence: t.Token, Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: Pending, Doubt: c.Tried == OutcomeLost,
 		Accepted: t.Now(), Deadline: t.Now().Add(c.Timeout), AcceptedMillis: t.Wall(),
 	}
 	bytes := t.relayBytes(c.Document)
-	if res := t.relayRoom(r, bytes); res.Code != OK {
+	if res := t.relayRoom(r, bytes); res.Code != entry.OK {
 		return res
 	}
 	t.makeRoom(r, bytes)
@@ -76,30 +83,30 @@ func applyAcceptRelay(t *txn, c AcceptRelay) Result {
 		r.Tries = 1
 	}
 	if c.Tried == OutcomeTaken {
-		r = t.endRelay(r, RelayTaken, "", c.Keep)
+		r = t.endRelay(r, Taken, "", c.Keep)
 	}
-	t.blobs.Ref(c.Document.Hash, c.Document)
+	t.Blobs.Ref(c.Document.Hash, c.Document)
 	t.indexRelay(r)
 	return entry.Answer(Relayed{Sequence: r.Sequence, Node: r.Node})
 }
 
-// TryRelay says that an attempt begins, before its first byte is sent: the next
+// Try says that an attempt begins, before its first byte is sent: the next
 // leader knows then that Ironic may have the document. A duty's command. Its Value
 // is the Relay.
-type TryRelay struct {
+type Try struct {
 	Sequence fencing.Token `cbor:"1,keyasint"`
 }
 
 // Validate implements Command.
-func (TryRelay) Validate() error { return nil }
+func (Try) Validate() error { return nil }
 
-func applyTryRelay(t *txn, c TryRelay) Result {
-	r, ok := t.relays.bySequence.Get(table.TokenKey(c.Sequence))
+func applyTry(t Txn, c Try) entry.Result {
+	r, ok := t.bySequence.Get(table.TokenKey(c.Sequence))
 	switch {
 	case !ok:
-		return entry.Refuse(NotFound, "there is no relay %v", c.Sequence)
-	case r.State != RelayPending:
-		return entry.Refuse(Conflict, "relay %v is %v", c.Sequence, r.State)
+		return entry.Refuse(entry.NotFound, "there is no relay %v", c.Sequence)
+	case r.State != Pending:
+		return entry.Refuse(entry.Conflict, "relay %v is %v", c.Sequence, r.State)
 	}
 	r.Doubt = r.Doubt || r.Open
 	r.Open = true
@@ -108,11 +115,11 @@ func applyTryRelay(t *txn, c TryRelay) Result {
 	return entry.Answer(r)
 }
 
-// SettleRelay says how an attempt ended. A duty's command. Its Value is the Relay.
-type SettleRelay struct {
+// Settle says how an attempt ended. A duty's command. Its Value is the Relay.
+type Settle struct {
 	Sequence fencing.Token `cbor:"1,keyasint"`
 	Try      int           `cbor:"2,keyasint"` // the relay's Tries: no other attempt is settled
-	Outcome  RelayOutcome  `cbor:"3,keyasint"`
+	Outcome  Outcome       `cbor:"3,keyasint"`
 	Reason   string        `cbor:"4,keyasint,omitempty"`
 	Keep     time.Duration `cbor:"5,keyasint,omitempty"` // as in AcceptRelay
 	// Node is the node that Ironic names; it counts where none was known.
@@ -120,7 +127,7 @@ type SettleRelay struct {
 }
 
 // Validate implements Command.
-func (c SettleRelay) Validate() error {
+func (c Settle) Validate() error {
 	if c.Outcome < OutcomeTaken || c.Outcome > OutcomeGiveUp {
 		return fmt.Errorf("outcome %d of a relay is none", c.Outcome)
 	}
@@ -135,17 +142,17 @@ func (c SettleRelay) Validate() error {
 	return errors.Join(valid.Length("reason", c.Reason, 0, maxRelayReason), validKeep(c.Keep))
 }
 
-func applySettleRelay(t *txn, c SettleRelay) Result {
-	r, ok := t.relays.bySequence.Get(table.TokenKey(c.Sequence))
+func applySettle(t Txn, c Settle) entry.Result {
+	r, ok := t.bySequence.Get(table.TokenKey(c.Sequence))
 	switch {
 	case !ok:
-		return entry.Refuse(NotFound, "there is no relay %v", c.Sequence)
-	case r.State != RelayPending, r.Tries != c.Try, !r.Open && c.Outcome != OutcomeGiveUp:
-		return entry.Refuse(Conflict, "attempt %d of relay %v is settled", c.Try, c.Sequence)
+		return entry.Refuse(entry.NotFound, "there is no relay %v", c.Sequence)
+	case r.State != Pending, r.Tries != c.Try, !r.Open && c.Outcome != OutcomeGiveUp:
+		return entry.Refuse(entry.Conflict, "attempt %d of relay %v is settled", c.Try, c.Sequence)
 	}
 	if r.Node == "" && c.Node != "" {
 		r.Node = c.Node
-		t.relays.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
+		t.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
 	}
 	r = t.settled(r, c)
 	t.putRelay(r)
@@ -155,29 +162,29 @@ func applySettleRelay(t *txn, c SettleRelay) Result {
 // settled is what the end of an attempt makes of a relay. That Ironic waits for
 // no such document means that it has it, where the answer to an earlier attempt
 // was lost; else it may begin to wait, for a moment.
-func (t *txn) settled(r Relay, c SettleRelay) Relay {
+func (t Txn) settled(r Relay, c Settle) Relay {
 	r.Open, r.Reason = false, c.Reason
 	if c.Outcome != OutcomeAbsent && c.Outcome != OutcomeGiveUp {
 		r.Absent = 0
 	}
 	switch c.Outcome {
 	case OutcomeTaken:
-		return t.endRelay(r, RelayTaken, c.Reason, c.Keep)
+		return t.endRelay(r, Taken, c.Reason, c.Keep)
 	case OutcomeRefused:
-		return t.endRelay(r, RelayFailed, c.Reason, c.Keep)
+		return t.endRelay(r, Failed, c.Reason, c.Keep)
 	case OutcomeGiveUp:
-		return t.endRelay(r, RelayFailed, fmt.Sprintf("Ironic did not take it in time; last: %s", c.Reason), c.Keep)
+		return t.endRelay(r, Failed, fmt.Sprintf("Ironic did not take it in time; last: %s", c.Reason), c.Keep)
 	case OutcomeLost:
 		r.Doubt = true
 	case OutcomeAbsent:
 		if r.Doubt {
-			return t.endRelay(r, RelayTaken, "the answer was lost, and Ironic waits for it no more: "+c.Reason, c.Keep)
+			return t.endRelay(r, Taken, "the answer was lost, and Ironic waits for it no more: "+c.Reason, c.Keep)
 		}
 		if r.Absent == 0 {
 			r.Absent = max(t.Now(), 1)
 		}
-		if t.Now().Sub(r.Absent) >= RelayAbsentTimeout {
-			return t.endRelay(r, RelayFailed, c.Reason, c.Keep)
+		if t.Now().Sub(r.Absent) >= AbsentTimeout {
+			return t.endRelay(r, Failed, c.Reason, c.Keep)
 		}
 	}
 	return r

@@ -1,31 +1,19 @@
-package fsm
+package kubestate
 
 import (
 	"errors"
 	"fmt"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
-	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
-var kubeNodeDomain = domain{
-	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(100, "put kube nodes", applyPutKubeNodes).ByLeader().From(2),
-	},
-	Sections: []entry.Section[*txn]{
-		entry.Many('K', "kube nodes", func(d *txn) table.Of[KubeNode] { return d.failover.nodes },
-			func(d *txn, n KubeNode) { d.failover.nodes.Put(kubeKey(n.Cluster, n.UID), n) }),
-	},
-	Check: checkKubeNodes,
-}
-
 // Bounds of kube nodes.
 const (
-	// MaxKubeNodes is the greatest number of kube nodes of all clusters together.
-	MaxKubeNodes = 5_000
-	// MaxKubeNodeChanges is the most that one PutKubeNodes puts and removes.
-	MaxKubeNodeChanges = 200
+	// MaxNodes is the greatest number of kube nodes of all clusters together.
+	MaxNodes = 5_000
+	// MaxNodeChanges is the most that one PutKubeNodes puts and removes.
+	MaxNodeChanges = 200
 
 	maxKubeUID  = 128
 	maxKubeName = 253
@@ -34,28 +22,28 @@ const (
 	maxSystemUUID = 128
 )
 
-// KubeNode is a Kubernetes Node as a leader saw it last. The next leader compares
+// Node is a Kubernetes Node as a leader saw it last. The next leader compares
 // its own list with it, and every peer probes what it names.
-type KubeNode struct {
-	Cluster string    `cbor:"1,keyasint"` // what the configuration calls it
-	UID     string    `cbor:"2,keyasint"` // of the object: a node of the same name may be another
-	Name    string    `cbor:"3,keyasint"`
-	BootID  string    `cbor:"4,keyasint,omitempty"` // "" if not known
-	Ready   KubeReady `cbor:"5,keyasint"`
+type Node struct {
+	Cluster string `cbor:"1,keyasint"` // what the configuration calls it
+	UID     string `cbor:"2,keyasint"` // of the object: a node of the same name may be another
+	Name    string `cbor:"3,keyasint"`
+	BootID  string `cbor:"4,keyasint,omitempty"` // "" if not known
+	Ready   Ready  `cbor:"5,keyasint"`
 	// Probe is its kubelet, host:port; "" if not known: no peer probes it then.
 	Probe        string `cbor:"6,keyasint,omitempty"`
 	ControlPlane bool   `cbor:"7,keyasint,omitempty"`
 	// Changed is when Ready or BootID were last seen to differ, in cluster time, and
 	// ChangedMillis the wall clock then, Unix ms, for display. Apply sets both.
-	Changed       Time  `cbor:"8,keyasint,omitempty"`
-	ChangedMillis int64 `cbor:"9,keyasint,omitempty"`
+	Changed       entry.Time `cbor:"8,keyasint,omitempty"`
+	ChangedMillis int64      `cbor:"9,keyasint,omitempty"`
 }
 
 // Validate says why a kube node cannot go into the log. A kubelet writes some of
 // it: the code that reads it from Kubernetes leaves out what is refused here, so
 // that one node cannot keep all others out.
-func (n KubeNode) Validate() error {
-	if n.Ready < KubeTrue || n.Ready > KubeUnknown {
+func (n Node) Validate() error {
+	if n.Ready < ReadyTrue || n.Ready > ReadyUnknown {
 		return fmt.Errorf("kube node %q: readiness %d is none", n.Name, n.Ready)
 	}
 	if err := validUID(n.UID); err != nil {
@@ -82,20 +70,20 @@ func validUID(uid string) error {
 
 func validKubeCluster(name string) error { return valid.ID("name of a Kubernetes cluster", name) }
 
-// PutKubeNodes records what has changed of the kube nodes of a cluster. A duty's
+// PutNodes records what has changed of the kube nodes of a cluster. A duty's
 // command. What Nodes say of Changed counts for nothing.
-type PutKubeNodes struct {
-	Cluster string     `cbor:"1,keyasint"`
-	Nodes   []KubeNode `cbor:"2,keyasint,omitempty"`
-	Remove  []string   `cbor:"3,keyasint,omitempty"` // UIDs; one that is not known counts as removed
-	Millis  int64      `cbor:"4,keyasint,omitempty"` // wall clock, Unix ms
+type PutNodes struct {
+	Cluster string   `cbor:"1,keyasint"`
+	Nodes   []Node   `cbor:"2,keyasint,omitempty"`
+	Remove  []string `cbor:"3,keyasint,omitempty"` // UIDs; one that is not known counts as removed
+	Millis  int64    `cbor:"4,keyasint,omitempty"` // wall clock, Unix ms
 }
 
 // Validate implements Command.
-func (c PutKubeNodes) Validate() error {
+func (c PutNodes) Validate() error {
 	n := len(c.Nodes) + len(c.Remove)
-	if n == 0 || n > MaxKubeNodeChanges {
-		return fmt.Errorf("%d kube nodes are put and removed, allowed are 1 to %d", n, MaxKubeNodeChanges)
+	if n == 0 || n > MaxNodeChanges {
+		return fmt.Errorf("%d kube nodes are put and removed, allowed are 1 to %d", n, MaxNodeChanges)
 	}
 	if err := errors.Join(validKubeCluster(c.Cluster), valid.Millis(c.Millis)); err != nil {
 		return err
@@ -122,7 +110,7 @@ func (c PutKubeNodes) Validate() error {
 	return nil
 }
 
-func applyPutKubeNodes(t *txn, c PutKubeNodes) Result {
+func applyPutNodes(t Txn, c PutNodes) entry.Result {
 	for _, uid := range c.Remove {
 		t.dropKubeNode(c.Cluster, uid)
 	}
@@ -130,28 +118,28 @@ func applyPutKubeNodes(t *txn, c PutKubeNodes) Result {
 		n.Cluster = c.Cluster
 		t.putKubeNode(n, c.Millis)
 	}
-	if t.failover.nodes.Size() > MaxKubeNodes {
-		return entry.Refuse(TableFull, "the clusters have more than %d kube nodes together, which is the most", MaxKubeNodes)
+	if t.nodes.Size() > MaxNodes {
+		return entry.Refuse(entry.TableFull, "the clusters have more than %d kube nodes together, which is the most", MaxNodes)
 	}
 	return entry.Done()
 }
 
-func (t *txn) putKubeNode(n KubeNode, millis int64) {
+func (t Txn) putKubeNode(n Node, millis int64) {
 	key := kubeKey(n.Cluster, n.UID)
-	old, known := t.failover.nodes.Get(key)
+	old, known := t.nodes.Get(key)
 	if known && old.Ready == n.Ready && old.BootID == n.BootID {
 		n.Changed, n.ChangedMillis = old.Changed, old.ChangedMillis
 	} else {
 		n.Changed, n.ChangedMillis = t.Now(), millis
 	}
-	t.failover.nodes.Put(key, n)
+	t.nodes.Put(key, n)
 }
 
 // dropKubeNode forgets a kube node and what peers said of it. A remediation of it
 // goes on.
-func (t *txn) dropKubeNode(cluster, uid string) {
-	for _, b := range t.failover.votes.Under(ballotPrefix(cluster, uid)) {
-		t.failover.dropBallot(b)
+func (t Txn) dropKubeNode(cluster, uid string) {
+	for _, b := range t.votes.Under(ballotPrefix(cluster, uid)) {
+		t.dropBallot(b)
 	}
-	t.failover.nodes.Drop(kubeKey(cluster, uid))
+	t.nodes.Drop(kubeKey(cluster, uid))
 }

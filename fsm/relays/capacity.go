@@ -1,4 +1,4 @@
-package fsm
+package relays
 
 import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
@@ -11,19 +11,19 @@ import (
 // documents, so no single source, and no number of sources that name no known node,
 // may take the room of the machines that Ironic waits for.
 const (
-	// MaxRelaysOfSource and MaxRelayBytesOfSource bound what one source may have
+	// MaxOfSource and MaxRelayBytesOfSource bound what one source may have
 	// stored: an eighth.
-	MaxRelaysOfSource     = MaxRelays / 8
-	MaxRelayBytesOfSource = MaxRelayBytes / 8
-	// MaxRelaysUnknown and MaxRelayBytesUnknown bound the documents whose node is
+	MaxOfSource      = MaxRelays / 8
+	MaxBytesOfSource = MaxBytes / 8
+	// MaxUnknown and MaxRelayBytesUnknown bound the documents whose node is
 	// not known, of all sources: a half. The other half is reserved for nodes that
 	// Ironic's ports name.
-	MaxRelaysUnknown     = MaxRelays / 2
-	MaxRelayBytesUnknown = MaxRelayBytes / 2
-	// MaxRelaysOfNode and MaxRelayBytesOfNode bound the documents of one node: a
+	MaxUnknown      = MaxRelays / 2
+	MaxBytesUnknown = MaxBytes / 2
+	// MaxOfNode and MaxRelayBytesOfNode bound the documents of one node: a
 	// stranger may know the MAC of a machine.
-	MaxRelaysOfNode     = 16
-	MaxRelayBytesOfNode = 8 << 20
+	MaxOfNode      = 16
+	MaxBytesOfNode = 8 << 20
 
 	maxRelaySource = 64 // bytes of a source's name
 )
@@ -52,14 +52,14 @@ type relayUse struct{ all, pending relaySum }
 
 // shares returns the parts of the room that r takes.
 func (r Relay) shares() []relayShare {
-	shares := []relayShare{{"all", "all sources", relaySum{MaxRelays, MaxRelayBytes}}}
+	shares := []relayShare{{"all", "all sources", relaySum{MaxRelays, MaxBytes}}}
 	if r.Source != "" {
-		shares = append(shares, relayShare{"source " + r.Source + "\x00", r.Source, relaySum{MaxRelaysOfSource, MaxRelayBytesOfSource}})
+		shares = append(shares, relayShare{"source " + r.Source + "\x00", r.Source, relaySum{MaxOfSource, MaxBytesOfSource}})
 	}
 	if r.Node == "" {
-		return append(shares, relayShare{"unknown", "nodes that Ironic's ports do not name", relaySum{MaxRelaysUnknown, MaxRelayBytesUnknown}})
+		return append(shares, relayShare{"unknown", "nodes that Ironic's ports do not name", relaySum{MaxUnknown, MaxBytesUnknown}})
 	}
-	return append(shares, relayShare{"node " + r.Node, "node " + r.Node, relaySum{MaxRelaysOfNode, MaxRelayBytesOfNode}})
+	return append(shares, relayShare{"node " + r.Node, "node " + r.Node, relaySum{MaxOfNode, MaxBytesOfNode}})
 }
 
 // member is the key of a relay among those of the share that have ended.
@@ -69,39 +69,39 @@ func (s relayShare) member(sequence fencing.Token) []byte {
 
 // countRelay adds a relay to its shares, or takes it away; its document is
 // stored.
-func (d *data) countRelay(r Relay, in bool) {
-	blob, _ := d.blobs.Get(r.Document)
+func (t Txn) countRelay(r Relay, in bool) {
+	blob, _ := t.Blobs.Get(r.Document)
 	documents, bytes := 1, len(blob.Data)
 	if !in {
 		documents, bytes = -documents, -bytes
 	}
 	for _, s := range r.shares() {
-		use, _ := d.relays.used.Get([]byte(s.key))
+		use, _ := t.used.Get([]byte(s.key))
 		use.all.add(documents, bytes)
 		switch {
-		case r.State == RelayPending:
+		case r.State == Pending:
 			use.pending.add(documents, bytes)
 		case in:
-			d.relays.ended.Put(s.member(r.Sequence), table.None{})
+			t.ended.Put(s.member(r.Sequence), table.None{})
 		default:
-			d.relays.ended.Drop(s.member(r.Sequence))
+			t.ended.Drop(s.member(r.Sequence))
 		}
 		if use.all.documents == 0 {
-			d.relays.used.Drop([]byte(s.key))
+			t.used.Drop([]byte(s.key))
 			continue
 		}
-		d.relays.used.Put([]byte(s.key), use)
+		t.used.Put([]byte(s.key), use)
 	}
 }
 
 // relayRoom refuses a relay for which there is no room even if all that have
 // ended went. bytes is what its document takes.
-func (d *data) relayRoom(r Relay, bytes int) Result {
+func (t Txn) relayRoom(r Relay, bytes int) entry.Result {
 	for _, s := range r.shares() {
-		use, _ := d.relays.used.Get([]byte(s.key))
+		use, _ := t.used.Get([]byte(s.key))
 		pending := use.pending
 		if use.pending.add(1, bytes); use.pending.exceeds(s.most) {
-			return entry.Refuse(QueueFull, "%d documents (%d MiB) of %s wait for Ironic, at most %d (%d MiB) may; try again later",
+			return entry.Refuse(entry.QueueFull, "%d documents (%d MiB) of %s wait for Ironic, at most %d (%d MiB) may; try again later",
 				pending.documents, pending.bytes>>20, s.name, s.most.documents, s.most.bytes>>20)
 		}
 	}
@@ -110,10 +110,10 @@ func (d *data) relayRoom(r Relay, bytes int) Result {
 
 // makeRoom drops the oldest ended relays of each share until one more fits;
 // relayRoom has said that it will.
-func (t *txn) makeRoom(r Relay, bytes int) {
+func (t Txn) makeRoom(r Relay, bytes int) {
 	for _, s := range r.shares() {
-		for key := range t.relays.ended.Under([]byte(s.key)) {
-			use, _ := t.relays.used.Get([]byte(s.key))
+		for key := range t.ended.Under([]byte(s.key)) {
+			use, _ := t.used.Get([]byte(s.key))
 			if use.all.add(1, bytes); !use.all.exceeds(s.most) {
 				break
 			}
@@ -124,7 +124,12 @@ func (t *txn) makeRoom(r Relay, bytes int) {
 
 // relayBytes is what a document takes: perhaps it is stored as another peer
 // packed it.
-func (d *data) relayBytes(document blobs.Packed) int {
-	stored, _ := d.blobs.Get(document.Hash)
+func (t Txn) relayBytes(document blobs.Packed) int {
+	stored, _ := t.Blobs.Get(document.Hash)
 	return max(len(document.Data), len(stored.Data))
+}
+
+// Room returns why there is no room for a document.
+func (t Txn) Room(c Accept) entry.Result {
+	return t.relayRoom(Relay{Node: c.Node, Source: c.Source}, t.relayBytes(c.Document))
 }

@@ -1,4 +1,4 @@
-package fsm
+package kubestate
 
 import (
 	"cmp"
@@ -43,25 +43,25 @@ func validStep(who, reason string, millis int64) error {
 	return errors.Join(valid.Text("peer", who, 0, maxOperator), validReason(reason), valid.Millis(millis))
 }
 
-func applyBeginRemediation(t *txn, c BeginRemediation) Result {
-	intent, open := t.failover.open.Get(kubeKey(c.Cluster, c.UID))
+func applyBeginRemediation(t Txn, c BeginRemediation) entry.Result {
+	intent, open := t.open.Get(kubeKey(c.Cluster, c.UID))
 	if !open {
-		intent, open = t.failover.openName.Get(kubeKey(c.Cluster, c.Node))
+		intent, open = t.openName.Get(kubeKey(c.Cluster, c.Node))
 	}
 	pause, paused := t.paused(c.Cluster)
 	switch {
 	case open:
-		return entry.Refuse(Conflict, "remediation %v of kube node %s is open", intent, c.Node)
+		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is open", intent, c.Node)
 	case paused:
-		return entry.Refuse(Refused, "failover is paused by %s: %s", cmp.Or(pause.By, "an operator"), cmp.Or(pause.Reason, "no reason given"))
+		return entry.Refuse(entry.Refused, "failover is paused by %s: %s", cmp.Or(pause.By, "an operator"), cmp.Or(pause.Reason, "no reason given"))
 	case !t.roomForRemediation():
-		return entry.Refuse(TableFull, "%d remediations are open, which is the most", MaxRemediations)
+		return entry.Refuse(entry.TableFull, "%d remediations are open, which is the most", MaxRemediations)
 	}
 	r := Remediation{
 		Intent: t.Token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane, Began: t.Now(),
 		SystemUUID: c.SystemUUID,
 	}
-	t.step(r, RemediationStep{State: RemIntent, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
+	t.step(r, Step{State: RemIntent, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
 	return entry.Done()
 }
 
@@ -70,13 +70,13 @@ func applyBeginRemediation(t *txn, c BeginRemediation) Result {
 // To may not follow. From fencing or stuck to the same is a note. A step to fencing
 // that names a Device announces one power-off command to it, before it is given.
 type StepRemediation struct {
-	Intent fencing.Token    `cbor:"1,keyasint"`
-	From   RemediationState `cbor:"2,keyasint"`
-	To     RemediationState `cbor:"3,keyasint"`
-	Peer   string           `cbor:"4,keyasint,omitempty"`
-	Reason string           `cbor:"5,keyasint,omitempty"`
-	Device string           `cbor:"6,keyasint,omitempty"` // for To fencing alone
-	Millis int64            `cbor:"7,keyasint,omitempty"` // wall clock, Unix ms
+	Intent fencing.Token `cbor:"1,keyasint"`
+	From   State         `cbor:"2,keyasint"`
+	To     State         `cbor:"3,keyasint"`
+	Peer   string        `cbor:"4,keyasint,omitempty"`
+	Reason string        `cbor:"5,keyasint,omitempty"`
+	Device string        `cbor:"6,keyasint,omitempty"` // for To fencing alone
+	Millis int64         `cbor:"7,keyasint,omitempty"` // wall clock, Unix ms
 }
 
 // Validate implements Command.
@@ -90,22 +90,22 @@ func (c StepRemediation) Validate() error {
 	return errors.Join(valid.Text("device", c.Device, 0, maxDevice), validStep(c.Peer, c.Reason, c.Millis))
 }
 
-func applyStepRemediation(t *txn, c StepRemediation) Result {
-	r, ok := t.failover.remediations.Get(table.TokenKey(c.Intent))
+func applyStepRemediation(t Txn, c StepRemediation) entry.Result {
+	r, ok := t.remediations.Get(table.TokenKey(c.Intent))
 	switch {
 	case !ok:
 		return noRemediation(c.Intent)
 	case r.State != c.From:
-		return entry.Refuse(Conflict, "remediation %v of kube node %s is %v, not %v", c.Intent, r.Node, r.State, c.From)
+		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is %v, not %v", c.Intent, r.Node, r.State, c.From)
 	case !r.May(c.To):
-		return entry.Refuse(IllegalTransition, "remediation %v of kube node %s cannot go from %v to %v%s", c.Intent, r.Node, r.State, c.To, r.past())
+		return entry.Refuse(entry.IllegalTransition, "remediation %v of kube node %s cannot go from %v to %v%s", c.Intent, r.Node, r.State, c.To, r.past())
 	}
-	t.step(r, RemediationStep{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
+	t.step(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
 	return entry.Done()
 }
 
-func noRemediation(intent fencing.Token) Result {
-	return entry.Refuse(NotFound, "there is no remediation %v", intent)
+func noRemediation(intent fencing.Token) entry.Result {
+	return entry.Refuse(entry.NotFound, "there is no remediation %v", intent)
 }
 
 // past tells what of the past decides which states may follow.
@@ -120,10 +120,10 @@ func (r Remediation) past() string {
 }
 
 // step stores a remediation after a step, and notes its end.
-func (t *txn) step(r Remediation, s RemediationStep) {
+func (t Txn) step(r Remediation, s Step) {
 	r = r.stepped(s)
 	if r.State.Ended() {
-		r.Expires = t.Now().Add(RemediationKeep)
+		r.Expires = t.Now().Add(Keep)
 	}
 	t.putRemediation(r)
 	t.recordRemediation(r, s)
@@ -133,11 +133,11 @@ func (t *txn) step(r Remediation, s RemediationStep) {
 // fence again, or cancel, also where the machine was off, which is theirs to know.
 // It announces no power-off command.
 type ReleaseRemediation struct {
-	Intent fencing.Token    `cbor:"1,keyasint"`
-	To     RemediationState `cbor:"2,keyasint"` // fencing or cancelled
-	By     string           `cbor:"3,keyasint,omitempty"`
-	Reason string           `cbor:"4,keyasint,omitempty"`
-	Millis int64            `cbor:"5,keyasint,omitempty"` // wall clock, Unix ms
+	Intent fencing.Token `cbor:"1,keyasint"`
+	To     State         `cbor:"2,keyasint"` // fencing or cancelled
+	By     string        `cbor:"3,keyasint,omitempty"`
+	Reason string        `cbor:"4,keyasint,omitempty"`
+	Millis int64         `cbor:"5,keyasint,omitempty"` // wall clock, Unix ms
 }
 
 // Validate implements Command.
@@ -148,14 +148,14 @@ func (c ReleaseRemediation) Validate() error {
 	return validStep(c.By, c.Reason, c.Millis)
 }
 
-func applyReleaseRemediation(t *txn, c ReleaseRemediation) Result {
-	r, ok := t.failover.remediations.Get(table.TokenKey(c.Intent))
+func applyReleaseRemediation(t Txn, c ReleaseRemediation) entry.Result {
+	r, ok := t.remediations.Get(table.TokenKey(c.Intent))
 	switch {
 	case !ok:
 		return noRemediation(c.Intent)
 	case r.State != RemStuck:
-		return entry.Refuse(Conflict, "remediation %v of kube node %s is %v, not stuck", c.Intent, r.Node, r.State)
+		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is %v, not stuck", c.Intent, r.Node, r.State)
 	}
-	t.step(r, RemediationStep{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
+	t.step(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
 	return entry.Done()
 }

@@ -1,0 +1,96 @@
+// Package kubestate holds what the log knows of Kubernetes clusters: their nodes as a leader
+// saw them last, what peers say of each, and what is done about those that are down.
+//
+// The commands: [PutNodes] and [VoteNodes], [BeginRemediation], [StepRemediation] and
+// [ReleaseRemediation], [PauseFailover] and [HoldFailover].
+package kubestate
+
+import (
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
+
+// Domain is all that the log, snapshots, Check and deadlines know of kube nodes.
+var Domain = entry.Domain[Txn]{
+	Verbs: []entry.Verb[Txn]{
+		entry.NewVerb(100, "put kube nodes", applyPutNodes).ByLeader().From(2),
+		entry.NewVerb(101, "vote on kube nodes", applyVoteNodes).From(2),
+		entry.NewVerb(102, "begin remediation", applyBeginRemediation).ByLeader().From(2),
+		entry.NewVerb(103, "step remediation", applyStepRemediation).ByLeader().From(2),
+		entry.NewVerb(104, "pause failover", applyPauseFailover).From(2),
+		entry.NewVerb(105, "release remediation", applyReleaseRemediation).From(2),
+		entry.NewVerb(106, "hold failover", applyHoldFailover).ByLeader().From(2),
+	},
+	Sections: []entry.Section[Txn]{
+		entry.Many('K', "kube nodes", func(t Txn) table.Of[Node] { return t.nodes },
+			func(t Txn, n Node) { t.nodes.Put(kubeKey(n.Cluster, n.UID), n) }),
+		entry.Many('v', "votes", func(t Txn) table.Of[Ballot] { return t.votes }, func(t Txn, b Ballot) { t.putBallot(b) }),
+		entry.Many('R', "remediations", func(t Txn) table.Of[Remediation] { return t.remediations }, Txn.putRemediation),
+		entry.Many('p', "pauses", func(t Txn) table.Of[Pause] { return t.pauses }, Txn.putPause),
+		entry.Many('h', "holds", func(t Txn) table.Of[Hold] { return t.holds }, Txn.putHold),
+	},
+	Check: func(t Txn, p *valid.Problems) {
+		checkKubeNodes(t, p)
+		checkBallots(t, p)
+		checkRemediations(t, p)
+		checkPauses(t, p)
+	},
+	Ends: []entry.Ending[Txn]{
+		{Class: dueRemediation, End: func(t Txn, id []byte) { t.expireRemediation(table.TailToken(id)) }, Due: func(t Txn, expect entry.Expectation) {
+			for key, r := range t.remediations.All() {
+				if r.State.Ended() {
+					expect(r.Expires, key)
+				}
+			}
+		}},
+		{Class: duePause, End: func(t Txn, id []byte) { t.pauses.Drop(id) }, Due: func(t Txn, expect entry.Expectation) {
+			for key, f := range t.pauses.All() {
+				if f.Until != 0 {
+					expect(f.Until, key)
+				}
+			}
+		}},
+		{Class: dueHold, End: func(t Txn, id []byte) { t.holds.Drop(id) }, Due: func(t Txn, expect entry.Expectation) {
+			for key, h := range t.holds.All() {
+				expect(h.Until, key)
+			}
+		}},
+	},
+}
+
+// Classes of deadlines: what ends the time that a remediation is kept, a pause, and a hold.
+const (
+	dueRemediation entry.Class = 'm'
+	duePause       entry.Class = 'p'
+	dueHold        entry.Class = 'h'
+)
+
+// Tables hold what the log knows of the clusters whose kube nodes are watched.
+type Tables struct {
+	nodes        table.Of[Node]          // cluster, UID
+	votes        table.Of[Ballot]        // cluster, UID, session
+	votesOf      table.Of[table.None]    // session, cluster, UID
+	remediations table.Of[Remediation]   // intent
+	open         table.Of[fencing.Token] // cluster, UID: the intent of the one that is open
+	openName     table.Of[fencing.Token] // cluster, name: the same
+	ended        table.Of[table.None]    // end of retention, intent
+	pauses       table.Of[Pause]         // cluster; "" is all
+	holds        table.Of[Hold]          // cluster
+}
+
+// New returns the tables before the first entry.
+func New() Tables {
+	return Tables{
+		nodes: table.New[Node](), votes: table.New[Ballot](), votesOf: table.New[table.None](),
+		remediations: table.New[Remediation](), open: table.New[fencing.Token](), openName: table.New[fencing.Token](), ended: table.New[table.None](),
+		pauses: table.New[Pause](), holds: table.New[Hold](),
+	}
+}
+
+// Txn is one entry at work on the tables of kube nodes.
+type Txn struct {
+	*entry.Txn
+	*Tables
+}

@@ -1,0 +1,55 @@
+package relays
+
+import (
+	"iter"
+
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+)
+
+// Relay returns a document that is handed on to Ironic, or was.
+func (s *Tables) Relay(sequence fencing.Token) (Relay, bool) {
+	return s.bySequence.Get(table.TokenKey(sequence))
+}
+
+// Relays iterates over all of them, the newest first.
+func (s *Tables) Relays() iter.Seq[Relay] {
+	return func(yield func(Relay) bool) {
+		for _, r := range s.bySequence.Descending(nil) {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// PendingRelays iterates over those that Ironic has not taken yet, the oldest
+// first. It costs what it yields.
+func (s *Tables) PendingRelays() iter.Seq[Relay] {
+	return func(yield func(Relay) bool) {
+		for key := range s.pending.All() {
+			r, _ := s.bySequence.Get(key)
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// RelaysPending returns how many those are.
+func (s *Tables) RelaysPending() int { return s.pending.Size() }
+
+// RelaysFailed returns how many of those that are kept Ironic did not take.
+func (s *Tables) RelaysFailed() (n int) {
+	for _, r := range s.bySequence.All() {
+		if r.State == Failed {
+			n++
+		}
+	}
+	return n
+}
+
+// RelayOf returns the newest relay of a node.
+func (s *Tables) RelayOf(node string) (Relay, bool) {
+	return s.newestRelay(s.byNode, []byte(node))
+}
