@@ -22,8 +22,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/trivet-ha/trivet/api/events"
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -113,7 +113,7 @@ func (leaderless) Current(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (l leaderless) List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]fsm.Record, error) {
+func (l leaderless) List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]introspection.Record, error) {
 	if r == inspector.Linearizable {
 		return nil, l.Current(ctx)
 	}

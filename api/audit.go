@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/excerpt"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
@@ -248,7 +249,7 @@ type tracedTaker struct{ inspector.Taker }
 func TracedTaker(t inspector.Taker) inspector.Taker { return tracedTaker{t} }
 
 // Take implements inspector.Taker.
-func (t tracedTaker) Take(ctx context.Context, c inspector.Callback) (fsm.Queued, bool) {
+func (t tracedTaker) Take(ctx context.Context, c inspector.Callback) (introspection.Queued, bool) {
 	queued, ok := t.Taker.Take(ctx, c)
 	if ok {
 		note(ctx, queued.Request)

@@ -4,20 +4,22 @@ import (
 	"context"
 	"testing"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
 var _ inspector.Taker = takes{}
 
 // takes takes every callback.
-type takes struct{ fsm.Queued }
+type takes struct{ introspection.Queued }
 
-func (t takes) Take(context.Context, inspector.Callback) (fsm.Queued, bool) { return t.Queued, true }
+func (t takes) Take(context.Context, inspector.Callback) (introspection.Queued, bool) {
+	return t.Queued, true
+}
 
 func TestTheAuditNamesTheEntryOfATakenCallback(t *testing.T) {
 	made := new(call)
-	if _, ok := TracedTaker(takes{fsm.Queued{Request: 12}}).Take(context.WithValue(t.Context(), callKey{}, made), inspector.Callback{}); !ok || made.committed.Load() != 12 {
+	if _, ok := TracedTaker(takes{introspection.Queued{Request: 12}}).Take(context.WithValue(t.Context(), callKey{}, made), inspector.Callback{}); !ok || made.committed.Load() != 12 {
 		t.Errorf("a callback that was taken at once: %d", made.committed.Load())
 	}
 }

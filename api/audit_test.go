@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // auditLine is one line of the audit.
@@ -56,7 +57,7 @@ func (c committing) commit(ctx context.Context, err error) error {
 	if err != nil {
 		return err
 	}
-	res, err := c.do.Do(ctx, "", fsm.Enqueue{Node: node})
+	res, err := c.do.Do(ctx, "", introspection.Enqueue{Node: node})
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 		{"a reader", asReader, "ann", "reader", nil, 403},
 		{"a stranger", "", "unauthenticated", "", nil, 401},
 	} {
-		f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}"), err: c.err}
+		f := &fake{records: []introspection.Record{underWay()}, data: []byte("{}"), err: c.err}
 		i, log := auditedAPI(f, readerAuth(t, slog.New(slog.DiscardHandler)))
 		h := i.Handler()
 		for _, r := range i.resources() {

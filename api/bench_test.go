@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // nothing is a writer of answers that nobody reads.
@@ -17,9 +17,9 @@ func (n nothing) Write(b []byte) (int, error) { return len(b), nil }
 func (n nothing) WriteHeader(int)             {}
 
 func benchmark(b *testing.B, auth Auth, records int, path string) {
-	f := &benched{records: make([]fsm.Record, records)}
+	f := &benched{records: make([]introspection.Record, records)}
 	for n := range f.records {
-		f.records[n] = fsm.Record{Node: node, State: fsm.NodeWaiting, StartedMillis: begun}
+		f.records[n] = introspection.Record{Node: node, State: introspection.NodeWaiting, Times: introspection.Times{StartedMillis: begun}}
 	}
 	i := &Inspector{Service: f, Auth: auth, MaxLimit: 1000, Logger: slog.New(slog.DiscardHandler)}
 	h := Public(Health{}, i)

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // A page that an operator looks at cannot act for that operator, over real HTTP.
 func TestPagesOfOtherSitesChangeNothing(t *testing.T) {
-	f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}")}
+	f := &fake{records: []introspection.Record{underWay()}, data: []byte("{}")}
 	for name, auth := range map[string]Auth{"noauth": NoAuth(), "http_basic": testAuth(t)} {
 		i := &Inspector{Service: f, Auth: auth, MaxLimit: 1, Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
 		server := httptest.NewServer(checked(t, i.Handler()))

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -20,13 +21,13 @@ import (
 const node = "00000000-0000-4000-8000-000002000000"
 
 // underWay is what is known of node while its ramdisk is awaited.
-func underWay() fsm.Record {
-	return fsm.Record{Node: node, State: fsm.NodeWaiting, StartedMillis: begun}
+func underWay() introspection.Record {
+	return introspection.Record{Node: node, State: introspection.NodeWaiting, Times: introspection.Times{StartedMillis: begun}}
 }
 
 // fake answers for a service and remembers what it was asked.
 type fake struct {
-	records []fsm.Record
+	records []introspection.Record
 	data    []byte
 	err     error  // of everything, if set
 	hook    func() // runs inside each call, if set
@@ -83,20 +84,20 @@ func (f *fake) ContinueInspection(_ context.Context, c inspector.InbandCall) (in
 	return inspector.InbandAnswer{Status: http.StatusAccepted, Body: []byte(`{"uuid":"` + node + `"}`)}, f.asked("")
 }
 
-func (f *fake) Status(_ context.Context, ref string, r inspector.Reading) (fsm.Record, error) {
+func (f *fake) Status(_ context.Context, ref string, r inspector.Reading) (introspection.Record, error) {
 	f.reading = append(f.reading, r)
 	if err := f.asked(ref); err != nil {
-		return fsm.Record{}, err
+		return introspection.Record{}, err
 	}
 	for _, rec := range f.records {
 		if rec.Node == ref {
 			return rec, nil
 		}
 	}
-	return fsm.Record{}, refuse(http.StatusNotFound, "Could not find node %s in cache", ref)
+	return introspection.Record{}, refuse(http.StatusNotFound, "Could not find node %s in cache", ref)
 }
 
-func (f *fake) List(_ context.Context, p inspector.Page, r inspector.Reading) ([]fsm.Record, error) {
+func (f *fake) List(_ context.Context, p inspector.Page, r inspector.Reading) ([]introspection.Record, error) {
 	f.reading = append(f.reading, r)
 	f.pages = append(f.pages, p)
 	return f.records, f.asked("")
@@ -148,14 +149,14 @@ func errorBody(message string) string {
 // benched answers at once and remembers nothing.
 type benched struct {
 	Service
-	records []fsm.Record
+	records []introspection.Record
 }
 
-func (b *benched) Status(context.Context, string, inspector.Reading) (fsm.Record, error) {
+func (b *benched) Status(context.Context, string, inspector.Reading) (introspection.Record, error) {
 	return b.records[0], nil
 }
 
-func (b *benched) List(context.Context, inspector.Page, inspector.Reading) ([]fsm.Record, error) {
+func (b *benched) List(context.Context, inspector.Page, inspector.Reading) ([]introspection.Record, error) {
 	return b.records, nil
 }
 

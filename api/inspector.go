@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -32,8 +33,8 @@ type Introspector interface {
 type Reports interface {
 	// Current waits until this peer's state has all that was committed before the call.
 	Current(ctx context.Context) error
-	Status(ctx context.Context, ref string, r inspector.Reading) (fsm.Record, error)
-	List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]fsm.Record, error)
+	Status(ctx context.Context, ref string, r inspector.Reading) (introspection.Record, error)
+	List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]introspection.Record, error)
 	// Data returns a JSON document.
 	Data(ctx context.Context, ref string, processed bool, r inspector.Reading) ([]byte, error)
 }
@@ -54,17 +55,17 @@ var _ Service = (*inspector.Service)(nil)
 type Inspector struct {
 	Service   Service
 	Auth      Auth
-	MaxLimit  int                                         // the longest page of a list, api_max_limit
-	StaleFor  func() time.Duration                        // since this peer last heard of a leader
-	Logs      func(fsm.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: not known
-	Callbacks CallbackLimit                               // the zero one limits nothing
-	Inband    InbandInspection                            // nil: there is no such path
-	Lending   Lending                                     // nil: there are no such paths
-	Names     Names                                       // nil: there are no such paths
-	Events    EventSource                                 // nil: there is no such path
-	Report    func(eventring.Report)                      // records the audit as events; nil: it is not recorded
-	Proxies   []netip.Prefix                              // who may say for whom it asks; may be empty
-	Admission *admission.Controller                       // nil: one of its own
+	MaxLimit  int                                                   // the longest page of a list, api_max_limit
+	StaleFor  func() time.Duration                                  // since this peer last heard of a leader
+	Logs      func(introspection.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: not known
+	Callbacks CallbackLimit                                         // the zero one limits nothing
+	Inband    InbandInspection                                      // nil: there is no such path
+	Lending   Lending                                               // nil: there are no such paths
+	Names     Names                                                 // nil: there are no such paths
+	Events    EventSource                                           // nil: there is no such path
+	Report    func(eventring.Report)                                // records the audit as events; nil: it is not recorded
+	Proxies   []netip.Prefix                                        // who may say for whom it asks; may be empty
+	Admission *admission.Controller                                 // nil: one of its own
 	Logger    *slog.Logger
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -27,19 +28,19 @@ func TestStatusObject(t *testing.T) {
 	const links = `"links":[{"href":"http://example.com/v1/introspection/` + node + `","rel":"self"}]`
 	for _, c := range []struct {
 		name string
-		rec  fsm.Record
+		rec  introspection.Record
 		want string
 	}{
-		{"waiting", fsm.Record{Node: node, State: fsm.NodeWaiting, StartedMillis: begun},
+		{"waiting", introspection.Record{Node: node, State: introspection.NodeWaiting, Times: introspection.Times{StartedMillis: begun}},
 			`{"error":null,"finished":false,"finished_at":null,` + links + `,"started_at":"2026-11-20T20:35:26.405000","state":"waiting","uuid":"` + node + `"}`},
-		{"finished, no fraction", fsm.Record{Node: node, State: fsm.NodeFinished, StartedMillis: begun - 405, FinishedMillis: begun + 60_000},
+		{"finished, no fraction", introspection.Record{Node: node, State: introspection.NodeFinished, Times: introspection.Times{StartedMillis: begun - 405, FinishedMillis: begun + 60_000}},
 			`{"error":null,"finished":true,"finished_at":"2026-11-20T20:36:26.405000",` + links + `,"started_at":"2026-11-20T20:35:26","state":"finished","uuid":"` + node + `"}`},
-		{"reapplying stays finished", fsm.Record{Node: node, State: fsm.NodeReapplying, StartedMillis: begun, FinishedMillis: begun},
+		{"reapplying stays finished", introspection.Record{Node: node, State: introspection.NodeReapplying, Times: introspection.Times{StartedMillis: begun, FinishedMillis: begun}},
 			`{"error":null,"finished":true,"finished_at":"2026-11-20T20:35:26.405000",` + links + `,"started_at":"2026-11-20T20:35:26.405000","state":"reapplying","uuid":"` + node + `"}`},
-		{"error with all that JSON escapes", fsm.Record{Node: node, State: fsm.NodeError, StartedMillis: begun, FinishedMillis: begun, Error: "a \"b\"\\ <é>\n"},
+		{"error with all that JSON escapes", introspection.Record{Node: node, State: introspection.NodeError, Times: introspection.Times{StartedMillis: begun, FinishedMillis: begun}, Error: "a \"b\"\\ <é>\n"},
 			`{"error":"a \"b\"\\ <é>\n","finished":true,"finished_at":"2026-11-20T20:35:26.405000",` + links + `,"started_at":"2026-11-20T20:35:26.405000","state":"error","uuid":"` + node + `"}`},
 	} {
-		h := public(&fake{records: []fsm.Record{c.rec}}, NoAuth())
+		h := public(&fake{records: []introspection.Record{c.rec}}, NoAuth())
 		w := answer(t, h, "GET", statusPath, "")
 		if w.Code != 200 || w.Body.String() != c.want+"\n" {
 			t.Errorf("%s:\n%d %s\nwant\n%s", c.name, w.Code, w.Body, c.want)
@@ -51,7 +52,7 @@ func TestStatusObject(t *testing.T) {
 }
 
 func TestBodiesAndHeaders(t *testing.T) {
-	f := &fake{records: []fsm.Record{underWay()}, data: []byte(`{"z":1,"a":{"b":[]}}`)}
+	f := &fake{records: []introspection.Record{underWay()}, data: []byte(`{"z":1,"a":{"b":[]}}`)}
 	h := public(f, NoAuth())
 	for _, c := range []struct {
 		method, path, body string
@@ -92,7 +93,7 @@ func TestBodiesAndHeaders(t *testing.T) {
 }
 
 func TestMethods(t *testing.T) {
-	h := public(&fake{records: []fsm.Record{underWay()}, data: []byte("{}")}, NoAuth())
+	h := public(&fake{records: []introspection.Record{underWay()}, data: []byte("{}")}, NoAuth())
 	for path, allow := range map[string]string{
 		"/": "GET, HEAD, OPTIONS", "/v1": "GET, HEAD, OPTIONS", "/v1/continue": "OPTIONS, POST",
 		"/v1/introspection": "GET, HEAD, OPTIONS", statusPath: "GET, HEAD, OPTIONS, POST",
@@ -130,7 +131,7 @@ func TestEmptySegmentsRedirect(t *testing.T) {
 }
 
 func TestReadings(t *testing.T) {
-	f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}")}
+	f := &fake{records: []introspection.Record{underWay()}, data: []byte("{}")}
 	h := public(f, NoAuth())
 	for _, path := range []string{statusPath, "/v1/introspection", statusPath + "/data", statusPath + "/data/unprocessed"} {
 		for query, want := range map[string]inspector.Reading{"": inspector.Linearizable, "?stale=0": inspector.Linearizable, "?stale=1": inspector.Stale} {

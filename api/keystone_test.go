@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/internal/keystone"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -109,7 +109,7 @@ func TestPolicyWithKeystone(t *testing.T) {
 	e := &examiner{holders: map[string]keystone.Holder{
 		"admin": holding("member", "Admin"), "reader": ofSystem(holding("reader")), "nobody": holding("member", "reader"),
 	}}
-	f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}")}
+	f := &fake{records: []introspection.Record{underWay()}, data: []byte("{}")}
 	h := public(f, keystoneAuth(t, e, nil))
 	for _, c := range []struct {
 		method, path string

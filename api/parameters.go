@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -136,14 +136,14 @@ func pythonString(s string) string {
 }
 
 // parseStates reads a comma list; a state is kept once.
-func parseStates(q url.Values) ([]fsm.NodeState, error) {
+func parseStates(q url.Values) ([]introspection.NodeState, error) {
 	if !q.Has("state") {
 		return nil, nil
 	}
-	var states []fsm.NodeState
+	var states []introspection.NodeState
 	var wrong []string
 	for name := range strings.SplitSeq(q.Get("state"), ",") {
-		state, ok := fsm.ParseNodeState(name)
+		state, ok := introspection.ParseNodeState(name)
 		switch {
 		case !ok:
 			wrong = append(wrong, name)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -27,9 +27,9 @@ func TestPages(t *testing.T) {
 		"unknown=1":                       {Limit: 1000},
 		"marker=" + strings.ToUpper(node): {Limit: 1000, Marker: node},
 		"marker=" + strings.ReplaceAll(node, "-", ""): {Limit: 1000, Marker: node},
-		"state=error": {Limit: 1000, States: []fsm.NodeState{fsm.NodeError}},
-		"state=aborting,enrolling,finished,reapplying":      {Limit: 1000, States: []fsm.NodeState{fsm.NodeAborting, fsm.NodeEnrolling, fsm.NodeFinished, fsm.NodeReapplying}},
-		"state=starting,waiting,processing,waiting&limit=3": {Limit: 3, States: []fsm.NodeState{fsm.NodeStarting, fsm.NodeWaiting, fsm.NodeProcessing}},
+		"state=error": {Limit: 1000, States: []introspection.NodeState{introspection.NodeError}},
+		"state=aborting,enrolling,finished,reapplying":      {Limit: 1000, States: []introspection.NodeState{introspection.NodeAborting, introspection.NodeEnrolling, introspection.NodeFinished, introspection.NodeReapplying}},
+		"state=starting,waiting,processing,waiting&limit=3": {Limit: 3, States: []introspection.NodeState{introspection.NodeStarting, introspection.NodeWaiting, introspection.NodeProcessing}},
 	} {
 		f := &fake{}
 		i := &Inspector{Service: f, Auth: NoAuth(), MaxLimit: 1000, Logger: slog.New(slog.DiscardHandler)}
@@ -233,7 +233,7 @@ func FuzzRequests(f *testing.F) {
 	f.Add("POST", "/v1/introspection/%2e%2e/abort", "manage_boot=;", "")
 	f.Add("OPTIONS", "//v1///", "stale=1", "latest")
 	f.Add("HEAD", "/v1/introspection/\x00/data/", "", "1.x")
-	service := &fake{records: []fsm.Record{underWay()}, data: []byte("{}")}
+	service := &fake{records: []introspection.Record{underWay()}, data: []byte("{}")}
 	h := public(service, NoAuth())
 	f.Fuzz(func(t *testing.T, method, path, query, version string) {
 		*service = fake{records: service.records, data: service.data}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -87,9 +87,9 @@ func TestHostileBodies(t *testing.T) {
 // contract's.
 func TestStatusNamesLogs(t *testing.T) {
 	rec := underWay()
-	f := &fake{records: []fsm.Record{rec}}
+	f := &fake{records: []introspection.Record{rec}}
 	for _, known := range []bool{false, true} {
-		i := &Inspector{Service: f, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler), Logs: func(fsm.Record) (inspector.KeptLogs, bool) {
+		i := &Inspector{Service: f, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler), Logs: func(introspection.Record) (inspector.KeptLogs, bool) {
 			return inspector.KeptLogs{Peer: "h2", Path: "/var/log/x.tar.gz"}, known
 		}}
 		got := answer(t, i.Handler(), "GET", "/v1/introspection/"+rec.Node, "").Header().Get("X-Trivet-Ramdisk-Logs")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -130,7 +130,7 @@ func (i *Inspector) lost(path string) string {
 }
 
 // appendList writes the answer to a list.
-func appendList(records []fsm.Record, root string) []byte {
+func appendList(records []introspection.Record, root string) []byte {
 	b := make([]byte, 0, 64+statusSize*len(records))
 	b = append(b, `{"introspection":[`...)
 	for n, rec := range records {
@@ -144,7 +144,7 @@ func appendList(records []fsm.Record, root string) []byte {
 
 // appendStatus writes a status object: always these seven keys, in order. By
 // hand, because this is what every client polls.
-func appendStatus(b []byte, rec fsm.Record, root string) []byte {
+func appendStatus(b []byte, rec introspection.Record, root string) []byte {
 	b = append(b, `{"error":`...)
 	if rec.Error == "" {
 		b = append(b, "null"...)

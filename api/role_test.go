@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 const (
@@ -34,7 +34,7 @@ func readerAuth(t testing.TB, logger *slog.Logger) *BasicAuth {
 // TestPolicy is the table of docs/contract.md#resources, who may do what: each path and
 // method, as a stranger, a reader and an admin.
 func TestPolicy(t *testing.T) {
-	f := &fake{records: []fsm.Record{underWay()}, data: []byte("{}")}
+	f := &fake{records: []introspection.Record{underWay()}, data: []byte("{}")}
 	h := public(f, readerAuth(t, slog.New(slog.DiscardHandler)))
 	for _, c := range []struct {
 		method, path             string

@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
@@ -201,7 +202,7 @@ func (o CoreOptions) unfit() error {
 	return o.Owner.Unfit()
 }
 
-func (o CoreOptions) unfinished() []fsm.Unfinished {
+func (o CoreOptions) unfinished() []introspection.Unfinished {
 	if o.Introspection == nil {
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/blackbox"
 	"github.com/trivet-ha/trivet/inspector/hooks"
@@ -36,7 +36,7 @@ type Introspection struct {
 	// the last one left.
 	Notes      inspector.Notes
 	Memory     inspector.Memory
-	Unfinished []fsm.Unfinished
+	Unfinished []introspection.Unfinished
 }
 
 // inspection are the parts of a Peer that introspect, besides its Core.
@@ -46,7 +46,7 @@ type inspection struct {
 	settings   inspector.Settings // at first
 	tls        *tls.Config        // nil: the API is served in the clear
 	notes      *blackbox.Box
-	unfinished []fsm.Unfinished
+	unfinished []introspection.Unfinished
 }
 
 // openSettings makes what a section of the configuration names: hooks, with the

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
@@ -62,7 +63,7 @@ type SessionOptions struct {
 	Refuses func() error
 	// Unfinished is what the last process of this peer left; the first session
 	// tells.
-	Unfinished []fsm.Unfinished
+	Unfinished []introspection.Unfinished
 	// NoIronic says whether this peer cannot reach Ironic.
 	NoIronic func() bool
 	// Removed is told, from the leader's own answer, that this peer is not a

@@ -108,8 +108,8 @@ func ironicOptions() []Option {
 	}, clientTLSOptions("ironic.", "Ironic's and Keystone's", func(c *Config) *ClientTLS { return &c.Ironic.TLS })...)
 }
 
-// Bounds that the log has for what these two become in it (fsm.MaxIntrospection
-// and fsm.MaxGap): beyond them no introspection could be started.
+// Bounds that the log has for what these two become in it (introspection.MaxTime
+// and introspection.MaxGap): beyond them no introspection could be started.
 const (
 	longestInspection = 7 * 24 * time.Hour
 	longestThrottle   = time.Hour

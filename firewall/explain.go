@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // Verdict is what a rule does with a packet, or all rules together.
@@ -216,7 +217,7 @@ func idleText(v fsm.View, mac string) string {
 		switch {
 		case !ok:
 			texts = append(texts, fmt.Sprintf("node %s was not introspected", node))
-		case rec.State == fsm.NodeReapplying:
+		case rec.State == introspection.NodeReapplying:
 			texts = append(texts, fmt.Sprintf("node %s has its stored data reapplied, which boots nothing", node))
 		case rec.State.Active():
 			texts = append(texts, fmt.Sprintf("node %s is introspected (%v), but this MAC was not saved for it", node, rec.State))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 const (
@@ -63,7 +64,7 @@ func (b *fakeStore) lists() {
 
 func (b *fakeStore) introspects(node string, macs ...string) {
 	b.t.Helper()
-	b.do(fsm.StartIntrospection{Node: node, Event: fsm.EventStart, Timeout: time.Hour, Attributes: fsm.Attributes{MACs: macs}})
+	b.do(introspection.Start{Node: node, Event: introspection.EventStart, Timeout: time.Hour, Attributes: introspection.Attributes{MACs: macs}})
 }
 
 // leading is the host of the leader, its door open and its rules in force.

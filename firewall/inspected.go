@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -77,7 +78,7 @@ func (f *Follow) Run(ctx context.Context, a Authority) error {
 // once looks and commits the difference.
 func (f *Follow) once(ctx context.Context, a Authority) error {
 	v, _ := f.log.Changed()
-	if v.Admits(fsm.PutInspected{}) != nil {
+	if v.Admits(introspection.PutInspected{}) != nil {
 		return nil // an older peer has never heard of it; the upgrade is under way
 	}
 	limited, cancel := context.WithTimeout(ctx, inspectedLimit)
@@ -87,7 +88,7 @@ func (f *Follow) once(ctx context.Context, a Authority) error {
 		return err
 	}
 	for len(put)+len(remove) > 0 {
-		c := fsm.PutInspected{Nodes: put[:min(len(put), inspectedChunk)], Remove: remove[:min(len(remove), inspectedChunk)]}
+		c := introspection.PutInspected{Nodes: put[:min(len(put), inspectedChunk)], Remove: remove[:min(len(remove), inspectedChunk)]}
 		put, remove = put[len(c.Nodes):], remove[len(c.Remove):]
 		res, err := a.Propose(limited, c)
 		if err == nil {
@@ -102,7 +103,7 @@ func (f *Follow) once(ctx context.Context, a Authority) error {
 
 // difference compares what Ironic inspects with the state. The ports of a node
 // are listed when it is met first, and every portsEvery looks.
-func (f *Follow) difference(ctx context.Context, v fsm.View) (put []fsm.Inspected, remove []string, err error) {
+func (f *Follow) difference(ctx context.Context, v fsm.View) (put []introspection.Inspected, remove []string, err error) {
 	var listed []string
 	if f.ironic != nil {
 		if listed, err = f.ironic.Inspected(ctx); err != nil {
@@ -124,9 +125,9 @@ func (f *Follow) difference(ctx context.Context, v fsm.View) (put []fsm.Inspecte
 		}
 		slices.Sort(macs)
 		macs = slices.Compact(macs)
-		macs = macs[:min(len(macs), fsm.MaxInspectedMACs)] // one machine boots from one of them
+		macs = macs[:min(len(macs), introspection.MaxInspectedMACs)] // one machine boots from one of them
 		if !known || !slices.Equal(old.MACs, macs) {
-			put = append(put, fsm.Inspected{Node: node, MACs: macs})
+			put = append(put, introspection.Inspected{Node: node, MACs: macs})
 		}
 	}
 	for _, old := range v.InspectedNodes() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // counted are rules that count how often they are replaced.
@@ -63,7 +64,7 @@ func TestLeadershipTurnsTheRulesWithoutABuild(t *testing.T) {
 			}
 		}
 		start := func(n int) {
-			do(fsm.StartIntrospection{Node: node(n), Event: fsm.EventStart, Timeout: time.Hour, Attributes: fsm.Attributes{MACs: []string{mac(n)}}})
+			do(introspection.Start{Node: node(n), Event: introspection.EventStart, Timeout: time.Hour, Attributes: introspection.Attributes{MACs: []string{mac(n)}}})
 		}
 		lead := func(token fencing.Token) {
 			t.Helper()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // BenchmarkEvents compares the entries of a whole introspection with and without
@@ -20,10 +22,10 @@ func BenchmarkEvents(b *testing.B) {
 			doc := pack(b, string(inventory(30_000)))
 			b.ReportAllocs()
 			for b.Loop() {
-				r.apply(b, Header{Session: s}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Hour})
-				r.work(b, s, Advance{Event: EventWait, Consume: true})
-				r.apply(b, Header{Session: s}, Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
-				r.work(b, s, Advance{Event: EventProcess, Unprocessed: doc.Hash}, Advance{Event: EventFinish, Processed: doc, Consume: true})
+				r.apply(b, Header{Session: s}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Hour})
+				r.work(b, s, introspection.Advance{Event: introspection.EventWait, Consume: true})
+				r.apply(b, Header{Session: s}, introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
+				r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash}, introspection.Advance{Event: introspection.EventFinish, Processed: doc, Consume: true})
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // BenchmarkApply measures one entry at sizes a hundred times apart: the cost
@@ -42,11 +43,11 @@ func BenchmarkCallback(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				b.StopTimer()
-				r.apply(b, Header{}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Hour})
-				r.work(b, s, Advance{Event: EventWait, Consume: true})
+				r.apply(b, Header{}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Hour})
+				r.work(b, s, introspection.Advance{Event: introspection.EventWait, Consume: true})
 				b.StartTimer()
-				r.apply(b, Header{}, Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
-				r.work(b, s, Advance{Event: EventProcess, Unprocessed: doc.Hash}, Advance{Event: EventFinish, Processed: doc, Consume: true})
+				r.apply(b, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
+				r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash}, introspection.Advance{Event: introspection.EventFinish, Processed: doc, Consume: true})
 			}
 		})
 	}
@@ -63,13 +64,13 @@ func (r *rig) apply(b testing.TB, h Header, c Command) Result {
 }
 
 // work claims the only request that is ready and does the steps.
-func (r *rig) work(b testing.TB, session fencing.Token, steps ...Advance) {
+func (r *rig) work(b testing.TB, session fencing.Token, steps ...introspection.Advance) {
 	var requests []fencing.Token
 	for q := range r.view().Ready() {
 		requests = append(requests, q.Sequence)
 	}
-	var got Claimed
-	if err := r.apply(b, Header{Session: session}, ClaimRequests{Requests: requests}).Decode(&got); err != nil {
+	var got introspection.Claimed
+	if err := r.apply(b, Header{Session: session}, introspection.ClaimRequests{Requests: requests}).Decode(&got); err != nil {
 		b.Fatal(err)
 	}
 	for _, step := range steps {
@@ -81,8 +82,8 @@ func (r *rig) work(b testing.TB, session fencing.Token, steps ...Advance) {
 // process takes a waiting node to its end.
 func (r *rig) process(b testing.TB, node string, doc blobs.Packed) {
 	s := r.apply(b, Header{}, OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
-	r.apply(b, Header{}, Enqueue{Node: node, Event: EventProcess, Document: doc})
-	r.work(b, s, Advance{Event: EventProcess, Unprocessed: doc.Hash}, Advance{Event: EventFinish, Consume: true})
+	r.apply(b, Header{}, introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: doc})
+	r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash}, introspection.Advance{Event: introspection.EventFinish, Consume: true})
 }
 
 // inventory makes a document of about so many bytes that looks like one of a
@@ -131,7 +132,7 @@ func sized(b testing.TB, nodes int) *rig {
 	r := newRig(b)
 	for i := range nodes {
 		mac := fmt.Sprintf("52:54:00:%02x:%02x:%02x", i>>16, i>>8&255, i&255)
-		r.apply(b, Header{}, StartIntrospection{Node: nodeN(i), Event: EventAdopt, Timeout: time.Hour, Attributes: Attributes{MACs: []string{mac}}})
+		r.apply(b, Header{}, introspection.Start{Node: nodeN(i), Event: introspection.EventAdopt, Timeout: time.Hour, Attributes: introspection.Attributes{MACs: []string{mac}}})
 	}
 	return r
 }

@@ -19,6 +19,5 @@ func checkTables(d *txn, p *valid.Problems) {
 			domain.Check(d, p)
 		}
 	}
-	checkWhitelist(d, p)
 	checkDue(d, p)
 }

@@ -4,23 +4,15 @@ import "time"
 
 func corruptLists(v View) corruptions {
 	first, _ := v.Port("p1")
-	record, _ := v.Record(nodeA)
-	mac := record.Attributes.MACs[0]
 	return corruptions{
-		"port under another key":         func(d *data) { d.ports.byID.Put([]byte("x"), first) },
-		"port against the rules":         func(d *data) { d.ports.put(Port{ID: "x", MAC: macN(8)}, 0) },
-		"port missing of the blacklist":  func(d *data) { d.ports.denied.Remove(first.MAC, first.ID, 0) },
-		"denied for nobody":              func(d *data) { d.ports.denied.Add(macN(8), "ghost", 0) },
-		"pull by nobody":                 func(d *data) { d.ports.pull.Token = 0 },
-		"pull of a leadership to come":   func(d *data) { d.ports.pull.Token = d.shared.Position.Floor + 1 },
-		"pull of the future":             func(d *data) { d.ports.pull.At = d.shared.Position.Now + 1 },
-		"pull of more than fits":         func(d *data) { d.ports.pull.Ports = MaxPorts + 1 },
-		"record missing of whitelist":    func(d *data) { d.nodes.whitelist.Remove(mac, nodeA, 0) },
-		"allowed for nobody":             func(d *data) { d.nodes.whitelist.Add(macN(8), nodeB, 0) },
-		"allowed after the end":          func(d *data) { d.nodes.whitelist.Add(macN(8), nodeN(9), 0) },
-		"inspected missing of whitelist": func(d *data) { d.nodes.inspected.Put([]byte(nodeA), Inspected{Node: nodeA, MACs: []string{macN(8)}}) },
-		"inspected under another name":   func(d *data) { d.nodes.inspected.Put([]byte(nodeA), Inspected{Node: nodeB}) },
-		"booting are counted wrongly":    func(d *data) { d.nodes.booting = 0 },
+		"port under another key":        func(d *data) { d.ports.byID.Put([]byte("x"), first) },
+		"port against the rules":        func(d *data) { d.ports.put(Port{ID: "x", MAC: macN(8)}, 0) },
+		"port missing of the blacklist": func(d *data) { d.ports.denied.Remove(first.MAC, first.ID, 0) },
+		"denied for nobody":             func(d *data) { d.ports.denied.Add(macN(8), "ghost", 0) },
+		"pull by nobody":                func(d *data) { d.ports.pull.Token = 0 },
+		"pull of a leadership to come":  func(d *data) { d.ports.pull.Token = d.shared.Position.Floor + 1 },
+		"pull of the future":            func(d *data) { d.ports.pull.At = d.shared.Position.Now + 1 },
+		"pull of more than fits":        func(d *data) { d.ports.pull.Ports = MaxPorts + 1 },
 	}
 }
 

@@ -20,7 +20,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 	v := busy(t).view()
 	all := corruptPeers(v)
 	maps.Copy(all, corruptFormer())
-	maps.Copy(all, corruptNodes(t, v))
+	maps.Copy(all, corruptDocuments(t, v))
 	maps.Copy(all, corruptLists(v))
 	maps.Copy(all, corruptDoors())
 	for name, corrupt := range all {
@@ -52,7 +52,6 @@ func corruptPeers(v View) corruptions {
 		"leadership without token":       func(d *data) { d.lead.Token = 0 },
 		"leadership that begins later":   func(d *data) { d.lead.At = d.shared.Position.Now + 1 },
 		"incarnation zero":               func(d *data) { d.shared.Cluster.Incarnation = 0 },
-		"turn before zero":               func(d *data) { d.throttle.Next = -1 },
 		"no members":                     func(d *data) { d.peers = newPeers() },
 		"cluster version":                func(d *data) { d.shared.Version++ },
 		"member under another name":      func(d *data) { d.peers.members.Put([]byte("x"), member("a")) },
@@ -93,57 +92,18 @@ func corruptPeers(v View) corruptions {
 	}
 }
 
-func corruptNodes(t *testing.T, v View) corruptions {
-	claim := v.Claims()[0]
+func corruptDocuments(t *testing.T, v View) corruptions {
 	record, _ := v.Record(nodeA)
-	head, _ := v.QueuedRequest(claim.Request)
 	blob, _ := v.Blob(record.Unprocessed)
-	ended, _ := v.Record(nodeN(9))
 	relayed := slices.Collect(v.Relays())[0]
 	return corruptions{
-		"record missing of starts":       func(d *data) { d.nodes.byStart.Drop(record.startKey()) },
-		"record missing of deadlines":    func(d *data) { d.nodes.byDeadline.Drop(record.deadlineKey()) },
-		"record missing of ends":         func(d *data) { d.nodes.byEnd.Drop(ended.endKey()) },
-		"end of an active record":        func(d *data) { d.nodes.byEnd.Put(record.endKey(), table.None{}) },
-		"record missing of deliveries":   func(d *data) { d.nodes.byDelivery.Drop(record.deliveryKey()) },
-		"delivery to nobody":             func(d *data) { d.nodes.byDelivery.Put(append(make([]byte, 32), nodeB...), table.None{}) },
-		"record missing of a MAC":        func(d *data) { d.nodes.byAttribute.Drop(record.attributeKeys()[1]) },
-		"MAC of nobody":                  func(d *data) { d.nodes.byAttribute.Put(attributeKey(attributeMAC, "x", nodeB), table.None{}) },
-		"record in no state":             func(d *data) { changeRecord(d, record, func(r *Record) { r.State = 77 }) },
-		"active record that is finished": func(d *data) { changeRecord(d, record, func(r *Record) { r.FinishedMillis = 1 }) },
-		"finished record that is not":    func(d *data) { changeRecord(d, record, func(r *Record) { r.State = NodeFinished }) },
-		"failed record without error":    func(d *data) { changeRecord(d, record, func(r *Record) { r.State, r.FinishedMillis = NodeError, 1 }) },
-		"record that ends in the future": func(d *data) { changeRecord(d, ended, func(r *Record) { r.Finished = d.shared.Position.Now + 1 }) },
-		"record that ends too early":     func(d *data) { changeRecord(d, ended, func(r *Record) { r.Finished = -1 }) },
-		"end of what is not finished":    func(d *data) { changeRecord(d, record, func(r *Record) { r.Finished = 1 }) },
-		"ended without an answer":        func(d *data) { changeRecord(d, ended, func(r *Record) { r.Delivered.Answer = Answer{} }) },
-		"answer that nobody can get":     func(d *data) { changeRecord(d, ended, func(r *Record) { r.Delivered.Answer.Status = 201 }) },
-		"answer to no callback":          func(d *data) { changeRecord(d, ended, func(r *Record) { r.Delivered.Document = blobs.Hash{} }) },
-		"callback of no request":         func(d *data) { changeRecord(d, ended, func(r *Record) { r.Delivered.Request = 0 }) },
-		"record begun by no entry":       func(d *data) { changeRecord(d, record, func(r *Record) { r.Begun = 1 << 60 }) },
-		"requests of no record":          func(d *data) { d.dropRecord(nodeB) },
-		"request missing of its node":    func(d *data) { d.queue.byNode.Drop(table.NameKey(nodeA, head.Sequence)) },
-		"request held by nobody":         func(d *data) { d.queue.dropClaim(claim); d.queue.offer(nodeA) },
-		"request free and claimed":       func(d *data) { q := head; q.Claim = 0; d.queue.requests.Put(table.TokenKey(q.Sequence), q) },
-		"request claimed too often":      func(d *data) { q := head; q.Attempts = 9; d.queue.requests.Put(table.TokenKey(q.Sequence), q) },
-		"request not ready":              func(d *data) { key, _, _ := d.queue.ready.First(); d.queue.ready.Drop(key) },
-		"request ready and claimed":      func(d *data) { d.queue.ready.Put(table.TokenKey(head.Sequence), table.None{}) },
-		"claim of no session":            func(d *data) { c := claim; c.Session = 1; d.queue.claims.Put(table.TokenKey(c.Request), c) },
-		"claim with another token":       func(d *data) { c := claim; c.Token++; d.queue.claims.Put(table.TokenKey(c.Request), c) },
-		"claim missing of its node":      func(d *data) { d.queue.claimOf.Drop([]byte(nodeA)) },
-		"document counted wrongly":       func(d *data) { d.blobs.Ref(blob.Hash, blobs.Packed{}) },
-		"document of a relay missing":    func(d *data) { d.blobs.Unref(relayed.Document) },
-		"document missing":               func(d *data) { d.blobs.Unref(blob.Hash) },
-		"document of nobody":             func(d *data) { p := pack(t, "of nobody"); d.blobs.Load(blobs.Blob{Hash: p.Hash, Data: p.Data}) },
-		"document with another content":  func(d *data) { b := blob; b.Data = pack(t, "other").Data; d.blobs.Load(b) },
-		"document that is no zstd":       func(d *data) { b := blob; b.Data = []byte("x"); d.blobs.Load(b) },
+		"document counted wrongly":      func(d *data) { d.blobs.Ref(blob.Hash, blobs.Packed{}) },
+		"document of a relay missing":   func(d *data) { d.blobs.Unref(relayed.Document) },
+		"document missing":              func(d *data) { d.blobs.Unref(blob.Hash) },
+		"document of nobody":            func(d *data) { p := pack(t, "of nobody"); d.blobs.Load(blobs.Blob{Hash: p.Hash, Data: p.Data}) },
+		"document with another content": func(d *data) { b := blob; b.Data = pack(t, "other").Data; d.blobs.Load(b) },
+		"document that is no zstd":      func(d *data) { b := blob; b.Data = []byte("x"); d.blobs.Load(b) },
 	}
-}
-
-// changeRecord changes a record and its indices alike.
-func changeRecord(d *data, r Record, change func(*Record)) {
-	change(&r)
-	d.putRecord(r, blobs.Packed{})
 }
 
 func TestCheckNamesNoMoreThanAFew(t *testing.T) {

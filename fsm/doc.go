@@ -15,23 +15,20 @@
 // writes and Decode reads. What the log, snapshots, Check and Dump know of a subject is a
 // domain, a value at the head of the subject's file: its commands with their numbers, its
 // tables, its invariants and what ends by itself. Domains that stand apart are packages
-// below this one: leases, kubestate, zones, relays and ruleset. The commands of this package,
-// by subject:
+// below this one, whose comments name their commands: introspection, leases, kubestate,
+// zones, relays and ruleset. The commands of this package, by subject:
 //
 //   - cluster and leadership: Found, Lead, Probe
 //   - peers: OpenSession, RenewSession, EndSession, PutMember, RemoveMember, MoveMember,
 //     Exclude, Observe, AddJoinToken, UseJoinToken, RevokeJoinToken, Rejoin, FormerHeard
-//   - introspection: StartIntrospection, Enqueue, ClaimRequests, Advance, Mark, Consume,
-//     Release, TakeCallback, Decline, TakeTurn, DeleteNode, ImportRecord
-//   - PXE filter and address: PutPorts, PutInspected, PassOpen, PassClosed,
-//     AddressTaken, AddressReleased
+//   - PXE filter and address: PutPorts, PassOpen, PassClosed, AddressTaken, AddressReleased
 //   - events that no other command tells: ReportEvents
 //   - keys and settings: PutSetting, DeleteSetting, RotateGossipKey, ConfirmGossipKeys,
 //     AdvanceGossipKeys, NoteOperator, RevokeOperator
 //
 // A View has the reading side of each, that of the packages as their Tables have it.
-// Refound and Adopt are no commands: they rewrite a
-// snapshot when a cluster is founded again (docs/design.md#founding).
+// Refound and Adopt are no commands: they rewrite a snapshot when a cluster is founded
+// again (docs/design.md#founding).
 //
 // DESIGN.md explains the flow of an entry, the decisions, and what was rejected.
 package fsm

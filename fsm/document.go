@@ -52,19 +52,15 @@ func shownDocuments(t *txn) any {
 // checkDocuments counts who refers to what.
 func checkDocuments(d *txn, p *valid.Problems) {
 	refs := make(map[blobs.Hash]int)
-	for _, r := range d.nodes.records.All() {
+	for r := range d.Records() {
 		refs[r.Unprocessed]++
 		refs[r.Processed]++
 	}
-	for _, r := range d.queue.requests.All() {
+	for r := range d.Queue() {
 		refs[r.Document]++
 	}
 	for r := range d.Relays() {
 		refs[r.Document]++
 	}
 	d.blobs.Check(p, refs)
-}
-
-func notStored(h blobs.Hash) Result {
-	return entry.Refuse(NotFound, "document %v is not stored: it went with the last that referred to it", h)
 }

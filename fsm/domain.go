@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/relays"
@@ -23,7 +24,7 @@ var domains = [...]domain{
 	memberDomain, memberFlagsDomain, removedDomain, progressDomain, formerDomain, sessionDomain, joinTokenDomain,
 	settingDomain, requestDomain,
 	entry.In(leases.Domain, (*txn).inLeases),
-	nodeDomain, inspectedDomain, throttleDomain, queueDomain, documentDomain,
+	entry.In(introspection.Domain, (*txn).inNodes), documentDomain,
 	portDomain, doorDomain, entry.In(ruleset.Domain, (*txn).inRules), entry.In(relays.Domain, (*txn).inRelays),
 	entry.In(kubestate.Domain, (*txn).inKube), entry.In(zones.Domain, (*txn).inZones),
 	gossipDomain, operatorDomain, eventDomain,

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/relays"
@@ -28,26 +29,26 @@ var zstdFrame = []byte{0x28, 0xb5, 0x2f, 0xfd}
 func samples(t testing.TB) []Command {
 	t.Helper()
 	doc := pack(t, `{"a":1}`)
-	held := Hold{Request: 3, Token: 4}
+	held := introspection.Hold{Request: 3, Token: 4}
 	return []Command{
 		Lead{Peer: "a", Boot: "b"}, Probe{}, founding(),
-		OpenSession{Peer: "a", Boot: "b", Version: 1, WallMillis: 5, Unfinished: []Unfinished{{Request: 1 << 60, Hook: "scheduler"}}}, RenewSession{Session: 3, Applied: 9}, EndSession{Session: 3},
+		OpenSession{Peer: "a", Boot: "b", Version: 1, WallMillis: 5, Unfinished: []introspection.Unfinished{{Request: 1 << 60, Hook: "scheduler"}}}, RenewSession{Session: 3, Applied: 9}, EndSession{Session: 3},
 		PutMember{Member: member("b")}, RemoveMember{ID: "b"},
 		FormerHeard{ID: "former"}, Rejoin{Former: "former", Member: rejoining("former", "new"), Key: [32]byte{1}},
 		AddJoinToken{ID: "j", Hash: [32]byte{1}, TTL: time.Hour}, RevokeJoinToken{ID: "j"}, UseJoinToken{Hash: [32]byte{1}, Member: member("b")},
 		PutSetting{Key: "k", Value: "v"}, DeleteSetting{Key: "k"},
 		leases.Grant{Name: "l", Holder: "h", TTL: time.Minute}, leases.Renew{Name: "l", Holder: "h", Token: 4},
 		leases.Release{Name: "l", Holder: "h", Token: 4}, leases.Delete{Name: "l"},
-		StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Minute, Attributes: Attributes{MACs: []string{"52:54:00:00:00:01"}}},
-		Enqueue{Node: nodeA, Event: EventProcess, Document: doc}, TakeCallback{Node: nodeA, Document: doc, Keep: true, Hook: "scheduler or later"}, Decline{Claim: Hold{Request: 3, Token: 4}, Hook: "scheduler"}, ClaimRequests{Requests: []fencing.Token{3, 4}},
-		Advance{Claim: held, Event: EventWait, Attributes: &Attributes{}},
-		Advance{Claim: held, Event: EventError, Error: "x", Processed: doc, Unprocessed: doc.Hash, Hook: "next", Answer: Answer{400, "x"}},
-		Mark{Claim: held, Hook: "scheduler"}, Mark{Claim: held, Processed: doc, Unprocessed: doc.Hash, Answer: Answer{Status: 200}},
-		Consume{Claim: held}, Release{Claim: held}, DeleteNode{Node: nodeA, Claim: held}, TakeTurn{Claim: held, Gap: time.Second},
+		introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Minute, Attributes: introspection.Attributes{MACs: []string{"52:54:00:00:00:01"}}},
+		introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc}, introspection.TakeCallback{Node: nodeA, Document: doc, Keep: true, Hook: "scheduler or later"}, introspection.Decline{Claim: introspection.Hold{Request: 3, Token: 4}, Hook: "scheduler"}, introspection.ClaimRequests{Requests: []fencing.Token{3, 4}},
+		introspection.Advance{Claim: held, Event: introspection.EventWait, Attributes: &introspection.Attributes{}},
+		introspection.Advance{Claim: held, Event: introspection.EventError, Error: "x", Processed: doc, Unprocessed: doc.Hash, Hook: "next", Answer: introspection.Answer{Status: 400, Message: "x"}},
+		introspection.Mark{Claim: held, Hook: "scheduler"}, introspection.Mark{Claim: held, Processed: doc, Unprocessed: doc.Hash, Answer: introspection.Answer{Status: 200}},
+		introspection.Consume{Claim: held}, introspection.Release{Claim: held}, introspection.DeleteNode{Node: nodeA, Claim: held}, introspection.TakeTurn{Claim: held, Gap: time.Second},
 		PutPorts{Ports: []Port{{ID: "p", MAC: "52:54:00:00:00:01", Node: nodeA}}, Remove: []string{"q"}, Complete: true},
-		PutInspected{Nodes: []Inspected{{Node: nodeA, MACs: []string{"52:54:00:00:00:01", "52:54:00:00:00:02"}}}, Remove: []string{nodeB}},
+		introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeA, MACs: []string{"52:54:00:00:00:01", "52:54:00:00:00:02"}}}, Remove: []string{nodeB}},
 		PassOpen{Wait: time.Second}, PassClosed{}, AddressTaken{Address: "2001:db8::1", Wait: time.Second}, AddressReleased{},
-		ImportRecord{Node: nodeA, State: NodeError, ManageBoot: true, Error: "x", StartedMicros: 1_600_000_000_123_456, FinishedMicros: 1_600_000_001_000_000, Unprocessed: doc, Processed: doc},
+		introspection.ImportRecord{Node: nodeA, State: introspection.NodeError, ManageBoot: true, Error: "x", StartedMicros: 1_600_000_000_123_456, FinishedMicros: 1_600_000_001_000_000, Unprocessed: doc, Processed: doc},
 		ruleset.Create{UUID: nodeA, Body: []byte(`{}`)}, ruleset.Delete{UUID: nodeA}, ruleset.DeleteAll{},
 		relays.Accept{Node: nodeA, Document: doc, Timeout: time.Minute, Keep: time.Hour, Tried: relays.OutcomeLost, Source: "192.0.2.1/32"}, relays.Try{Sequence: 3},
 		relays.Settle{Sequence: 3, Try: 1, Outcome: relays.OutcomeAgain, Reason: "no route", Keep: time.Hour},
@@ -115,9 +116,9 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{Session: 1, Request: id, Client: "\xff"}, Probe{}},
 		{Header{}, Lead{Peer: "a"}}, {Header{}, Lead{Boot: "a"}}, {Header{}, Lead{Peer: "a b", Boot: "b"}},
 		{Header{}, OpenSession{Peer: "a", Boot: "b"}},
-		{Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1, Unfinished: []Unfinished{{Hook: "scheduler"}}}},
-		{Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1, Unfinished: []Unfinished{{Request: 1, Hook: "\xff"}}}},
-		{Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1, Unfinished: make([]Unfinished, MaxUnfinished+1)}}, {Header{}, RenewSession{}}, {Header{}, EndSession{}},
+		{Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1, Unfinished: []introspection.Unfinished{{Hook: "scheduler"}}}},
+		{Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1, Unfinished: []introspection.Unfinished{{Request: 1, Hook: "\xff"}}}},
+		{Header{}, OpenSession{Peer: "a", Boot: "b", Version: 1, Unfinished: make([]introspection.Unfinished, MaxUnfinished+1)}}, {Header{}, RenewSession{}}, {Header{}, EndSession{}},
 		{Header{}, RenewSession{Session: 1, Refuses: long}},
 		{Header{}, PutMember{}}, {Header{}, PutMember{Member: Member{ID: "a", Name: "a", Address: "host", Version: 1}}},
 		{Header{}, PutMember{Member: Member{ID: "a", Name: "a", Address: "a@h:1", Version: 1}}},
@@ -131,19 +132,19 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, leases.Grant{Name: "l", Holder: "h"}}, {Header{}, leases.Grant{Name: "-l", Holder: "h", TTL: time.Minute}},
 		{Header{}, leases.Grant{Name: "l", TTL: time.Minute}}, {Header{}, leases.Grant{Name: "l", Holder: "h", TTL: 25 * time.Hour}},
 		{Header{}, leases.Renew{Name: "L", Holder: "h"}}, {Header{}, leases.Delete{}},
-		{Header{}, StartIntrospection{Node: "x", Event: EventStart, Timeout: 1}},
-		{Header{}, StartIntrospection{Node: "ABCDEF00-1111-4111-8111-111111111111", Event: EventStart, Timeout: 1}},
-		{Header{}, StartIntrospection{Node: nodeA, Event: EventAbort, Timeout: 1}}, {Header{}, StartIntrospection{Node: nodeA, Event: EventStart}},
-		{Header{}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: 1, Attributes: Attributes{MACs: []string{"52:54:00:00:00:0A"}}}},
-		{Header{}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: 1, Attributes: Attributes{BMC: []string{"::1", "::1"}}}},
-		{Header{}, Enqueue{Node: nodeA, Event: EventStart}}, {Header{}, Enqueue{Node: nodeA, Event: EventProcess}},
-		{Header{}, Enqueue{Node: nodeA, Event: EventAbort, Document: good}}, {Header{}, Enqueue{Node: nodeA, Event: EventReapply}},
-		{Header{}, Advance{Event: EventError}}, {Header{}, Advance{Event: EventGiveUp}}, {Header{}, Advance{Event: EventDelete}},
-		{Header{}, Advance{Event: EventError, Error: strings.Repeat(long, 4)}}, {Header{}, Advance{Event: EventWait, Attributes: &Attributes{MACs: []string{"x"}}}},
-		{Header{}, Advance{Event: EventWait, Hook: long}}, {Header{}, Mark{}}, {Header{}, Mark{Hook: long, Answer: Answer{Status: 200}}}, {Header{}, DeleteNode{}},
-		{Header{}, Decline{Hook: "\xff"}}, {Header{}, TakeCallback{Node: nodeA}}, {Header{}, TakeCallback{Node: nodeA, Document: good, Hook: "\xff"}},
-		{Header{}, ClaimRequests{}}, {Header{}, ClaimRequests{Requests: make([]fencing.Token, MaxClaims+1)}},
-		{Header{}, TakeTurn{}}, {Header{}, TakeTurn{Gap: MaxGap + 1}},
+		{Header{}, introspection.Start{Node: "x", Event: introspection.EventStart, Timeout: 1}},
+		{Header{}, introspection.Start{Node: "ABCDEF00-1111-4111-8111-111111111111", Event: introspection.EventStart, Timeout: 1}},
+		{Header{}, introspection.Start{Node: nodeA, Event: introspection.EventAbort, Timeout: 1}}, {Header{}, introspection.Start{Node: nodeA, Event: introspection.EventStart}},
+		{Header{}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: 1, Attributes: introspection.Attributes{MACs: []string{"52:54:00:00:00:0A"}}}},
+		{Header{}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: 1, Attributes: introspection.Attributes{BMC: []string{"::1", "::1"}}}},
+		{Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventStart}}, {Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess}},
+		{Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventAbort, Document: good}}, {Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply}},
+		{Header{}, introspection.Advance{Event: introspection.EventError}}, {Header{}, introspection.Advance{Event: introspection.EventGiveUp}}, {Header{}, introspection.Advance{Event: introspection.EventDelete}},
+		{Header{}, introspection.Advance{Event: introspection.EventError, Error: strings.Repeat(long, 4)}}, {Header{}, introspection.Advance{Event: introspection.EventWait, Attributes: &introspection.Attributes{MACs: []string{"x"}}}},
+		{Header{}, introspection.Advance{Event: introspection.EventWait, Hook: long}}, {Header{}, introspection.Mark{}}, {Header{}, introspection.Mark{Hook: long, Answer: introspection.Answer{Status: 200}}}, {Header{}, introspection.DeleteNode{}},
+		{Header{}, introspection.Decline{Hook: "\xff"}}, {Header{}, introspection.TakeCallback{Node: nodeA}}, {Header{}, introspection.TakeCallback{Node: nodeA, Document: good, Hook: "\xff"}},
+		{Header{}, introspection.ClaimRequests{}}, {Header{}, introspection.ClaimRequests{Requests: make([]fencing.Token, introspection.MaxClaims+1)}},
+		{Header{}, introspection.TakeTurn{}}, {Header{}, introspection.TakeTurn{Gap: introspection.MaxGap + 1}},
 		{Header{}, PassOpen{Wait: -1}}, {Header{}, PassOpen{Wait: MaxWait + 1}}, {Header{}, AddressTaken{}}, {Header{}, AddressTaken{Address: "192.0.2.1/24"}},
 		{Header{}, AddressTaken{Address: "fe80::1%eth0"}}, {Header{}, AddressTaken{Address: "192.0.2.1", Wait: MaxWait + 1}},
 		{Header{}, PutPorts{}}, {Header{}, PutPorts{Ports: portsN(0, MaxPortChanges), Remove: []string{"x"}}}, {Header{}, PutPorts{Remove: []string{""}}},
@@ -153,13 +154,13 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, stranger{}},
 	}
 	for _, p := range []blobs.Packed{{Hash: blobs.Hash{1}}, {Data: zstdFrame}, {Hash: blobs.Hash{1}, Data: []byte("plain")}, {Hash: blobs.Hash{1}, Data: append(bytes.Clone(zstdFrame), make([]byte, blobs.MaxBlob)...)}} {
-		for _, c := range []Command{Enqueue{Node: nodeA, Event: EventProcess, Document: p}, Advance{Event: EventWait, Processed: p}, Mark{Hook: "h", Processed: p},
-			ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, Unprocessed: p}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, Processed: p}} {
+		for _, c := range []Command{introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: p}, introspection.Advance{Event: introspection.EventWait, Processed: p}, introspection.Mark{Hook: "h", Processed: p},
+			introspection.ImportRecord{Node: nodeA, State: introspection.NodeFinished, FinishedMicros: 1000, Unprocessed: p}, introspection.ImportRecord{Node: nodeA, State: introspection.NodeFinished, FinishedMicros: 1000, Processed: p}} {
 			bad = append(bad, proposal{Header{}, c})
 		}
 	}
-	for _, a := range []Answer{{Message: "x"}, {Status: 200, Message: "x"}, {Status: 400}, {Status: 302, Message: "x"}, {Status: 600, Message: "x"}, {400, strings.Repeat(long, 4)}} {
-		bad = append(bad, proposal{Header{}, Advance{Event: EventWait, Answer: a}}, proposal{Header{}, Mark{Hook: "h", Answer: a}})
+	for _, a := range []introspection.Answer{{Message: "x"}, {Status: 200, Message: "x"}, {Status: 400}, {Status: 302, Message: "x"}, {Status: 600, Message: "x"}, {Status: 400, Message: strings.Repeat(long, 4)}} {
+		bad = append(bad, proposal{Header{}, introspection.Advance{Event: introspection.EventWait, Answer: a}}, proposal{Header{}, introspection.Mark{Hook: "h", Answer: a}})
 	}
 	for _, b := range append(bad, badImports()...) {
 		mustRefuse(t, b)
@@ -168,11 +169,11 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 
 func badImports() []proposal {
 	return []proposal{
-		{Header{}, ImportRecord{Node: "x", State: NodeFinished, FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeWaiting, FinishedMicros: 1000}},
-		{Header{}, ImportRecord{Node: nodeA, State: NodeError, FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeFinished, Error: "x", FinishedMicros: 1000}},
-		{Header{}, ImportRecord{Node: nodeA, State: NodeError, Error: "\xff", FinishedMicros: 1000}}, {Header{}, ImportRecord{Node: nodeA, State: NodeError, Error: strings.Repeat("x", maxErrorText+1), FinishedMicros: 1000}},
-		{Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 999}}, {Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: maxImportedMicros + 1}},
-		{Header{}, ImportRecord{Node: nodeA, State: NodeFinished, FinishedMicros: 1000, StartedMicros: -1}},
+		{Header{}, introspection.ImportRecord{Node: "x", State: introspection.NodeFinished, FinishedMicros: 1000}}, {Header{}, introspection.ImportRecord{Node: nodeA, State: introspection.NodeWaiting, FinishedMicros: 1000}},
+		{Header{}, introspection.ImportRecord{Node: nodeA, State: introspection.NodeError, FinishedMicros: 1000}}, {Header{}, introspection.ImportRecord{Node: nodeA, State: introspection.NodeFinished, Error: "x", FinishedMicros: 1000}},
+		{Header{}, introspection.ImportRecord{Node: nodeA, State: introspection.NodeError, Error: "\xff", FinishedMicros: 1000}}, {Header{}, introspection.ImportRecord{Node: nodeA, State: introspection.NodeError, Error: strings.Repeat("x", introspection.MaxErrorText+1), FinishedMicros: 1000}},
+		{Header{}, introspection.ImportRecord{Node: nodeA, State: introspection.NodeFinished, FinishedMicros: 999}}, {Header{}, introspection.ImportRecord{Node: nodeA, State: introspection.NodeFinished, FinishedMicros: 253_402_300_799_999_999 + 1}},
+		{Header{}, introspection.ImportRecord{Node: nodeA, State: introspection.NodeFinished, FinishedMicros: 1000, StartedMicros: -1}},
 	}
 }
 

@@ -55,7 +55,7 @@ func applyReportEvents(t *txn, c ReportEvents) Result {
 		return entry.Refuse(SessionEnded, "a report needs a live session, %v is none", t.Header.Session)
 	}
 	for _, r := range c.Reports {
-		t.Record(eventring.Event{
+		t.RecordEvent(eventring.Event{
 			Topic: r.Topic, Action: r.Action, Millis: r.Millis, Peer: t.NameOf(s.Peer), Node: r.Node, Text: r.Text, Fields: r.Fields,
 		})
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
@@ -119,14 +120,14 @@ func workEventCases() map[string]eventCase {
 	return map[string]eventCase{
 		"introspection": {func(r *rig) {
 			s := r.session("a")
-			r.mustAs(Header{Session: s}, StartIntrospection{Node: nodeA, Event: EventStart, Timeout: time.Hour})
-			r.work(r.t, s, Advance{Event: EventWait, Consume: true})
+			r.mustAs(Header{Session: s}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Hour})
+			r.work(r.t, s, introspection.Advance{Event: introspection.EventWait, Consume: true})
 			doc := pack(r.t, "document")
-			r.mustAs(Header{Session: s}, TakeCallback{Node: nodeA, Document: doc, Hook: "scheduler"})
+			r.mustAs(Header{Session: s}, introspection.TakeCallback{Node: nodeA, Document: doc, Hook: "scheduler"})
 			c := r.view().Claims()[0]
-			r.must(Mark{Claim: c.Hold(), Hook: "rules"})
-			r.must(Advance{Claim: c.Hold(), Event: EventError, Error: "no disk\xc2\xa0found", Consume: true})
-			r.must(DeleteNode{Node: nodeA})
+			r.must(introspection.Mark{Claim: c.Hold(), Hook: "rules"})
+			r.must(introspection.Advance{Claim: c.Hold(), Event: introspection.EventError, Error: "no disk\xc2\xa0found", Consume: true})
+			r.must(introspection.DeleteNode{Node: nodeA})
 		}, []string{
 			"member connected peer=host-a",
 			"introspection starting peer=host-a node=" + nodeA + " cause=start",

@@ -167,3 +167,10 @@ func load(t testing.TB, d *data, tag byte, record any) {
 		t.Fatal(err)
 	}
 }
+
+// nextTurn returns what Dump shows of the throttle.
+func nextTurn(v View) string {
+	section, _ := sectionOf('T')
+	shown, _ := section.Show(v.data.txn()).(map[string]string)
+	return shown["next_turn"]
+}

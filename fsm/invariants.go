@@ -8,7 +8,6 @@ import (
 
 func checkPosition(d *txn, p *valid.Problems) {
 	pos, lead := d.shared.Position, d.lead
-	p.Want(d.throttle.Next >= 0, "the next turn is at %v", d.throttle.Next)
 	p.Want(pos.Now >= 0, "cluster time is negative: %v", pos.Now)
 	p.Want(pos.Floor <= d.shared.Granted(), "the token floor %v is above the newest entry's token %v", pos.Floor, d.shared.Granted())
 	p.Want(0 <= lead.At && lead.At <= pos.Now, "leadership %v began at %v, now is %v", lead.Token, lead.At, pos.Now)

@@ -18,22 +18,6 @@ func checkPorts(d *txn, p *valid.Problems) {
 	p.Want(0 <= pull.At && pull.At <= d.shared.Position.Now && 0 <= pull.Ports && pull.Ports <= MaxPorts, "a pull of %d ports at %v", pull.Ports, pull.At)
 }
 
-// checkWhitelist compares the whitelist with the records and what Ironic inspects.
-func checkWhitelist(d *txn, p *valid.Problems) {
-	booting, macs := 0, 0
-	for _, r := range d.nodes.records.All() {
-		if r.boots() {
-			booting++
-		}
-		macs += len(r.allowed())
-		for _, mac := range r.allowed() {
-			p.Want(d.nodes.whitelist.Keeps(mac, r.Node), "node %s is missing from the whitelist under %s", r.Node, mac)
-		}
-	}
-	p.Want(d.nodes.booting == booting, "%d nodes are expected to boot, counted are %d", booting, d.nodes.booting)
-	d.nodes.whitelist.Check(p, "whitelist", macs+checkInspected(d, p), d.shared.Position.Index)
-}
-
 func checkDoors(d *txn, p *valid.Problems) {
 	p.Want(d.doors.Pass.Address == "", "the pass rule has the address %q", d.doors.Pass.Address)
 	p.Want((d.doors.Address.Address == "") == d.doors.Address.OpenBy.IsZero(), "the address %q is held by %v", d.doors.Address.Address, d.doors.Address.OpenBy)

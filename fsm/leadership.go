@@ -79,6 +79,6 @@ func (t *txn) recordLead(before Leadership) {
 	if before.Peer != "" {
 		previous = t.NameOf(before.Peer)
 	}
-	t.Record(eventring.Event{Topic: eventring.TopicLeadership, Action: eventring.ActionAcquired, Peer: t.NameOf(t.lead.Peer), Fields: eventring.Fields(
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicLeadership, Action: eventring.ActionAcquired, Peer: t.NameOf(t.lead.Peer), Fields: eventring.Fields(
 		"previous", previous, "term", strconv.FormatUint(t.lead.Term, 10), "token", t.lead.Token.String())})
 }

@@ -210,7 +210,7 @@ func (t *txn) stranded(id string, others electorate) Result {
 func (t *txn) discharge(id string) {
 	if session, ok := t.peers.sessionOf.Get([]byte(id)); ok {
 		t.inKube().DropVotesOf(session)
-		if !t.Version2() || !t.holdsClaim(session) {
+		if !t.Version2() || !t.inNodes().HoldsClaim(session) {
 			t.endSession(session)
 		}
 	}
@@ -221,5 +221,5 @@ func (t *txn) discharge(id string) {
 
 // recordMember records an event about a member.
 func (t *txn) recordMember(action, id string, pairs ...string) {
-	t.Record(eventring.Event{Topic: eventring.TopicMember, Action: action, Peer: t.NameOf(id), Fields: eventring.Fields(pairs...)})
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicMember, Action: action, Peer: t.NameOf(id), Fields: eventring.Fields(pairs...)})
 }

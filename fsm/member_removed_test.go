@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // A removed peer's server ID is recorded, however it was removed, and never
@@ -48,13 +49,13 @@ func TestRemovedPeerHoldsItsClaimsUntilItsSessionEnds(t *testing.T) {
 	}
 	r.refused(SessionEnded, Header{}, RenewSession{Session: b})
 	for next := range r.view().Ready() {
-		r.refused(SessionEnded, Header{Session: b}, ClaimRequests{Requests: []fencing.Token{next.Sequence}})
+		r.refused(SessionEnded, Header{Session: b}, introspection.ClaimRequests{Requests: []fencing.Token{next.Sequence}})
 	}
 	back, err := Read(bytes.NewReader(snapshot(t, r.view())))
 	if err != nil || back.View().Hash() != r.view().Hash() {
 		t.Errorf("the state is not read back: %v", err)
 	}
-	r.refused(SessionEnded, Header{Session: b}, Mark{Claim: held.Hold(), Hook: "scheduler"})
+	r.refused(SessionEnded, Header{Session: b}, introspection.Mark{Claim: held.Hold(), Hook: "scheduler"})
 	r.pass(SessionTTL / 2)
 	r.must(Probe{})
 	if c, ok := r.view().ClaimOf(nodeA); ok {

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
@@ -84,29 +84,11 @@ type OpenSession struct {
 	API        string `cbor:"5,keyasint,omitempty"` // host:port
 	WallMillis int64  `cbor:"6,keyasint,omitempty"`
 	// Unfinished is what the peer's last process left, if it was killed.
-	Unfinished []Unfinished `cbor:"7,keyasint,omitempty"` // at most MaxUnfinished
+	Unfinished []introspection.Unfinished `cbor:"7,keyasint,omitempty"` // at most MaxUnfinished
 }
 
 // MaxUnfinished is how many notes a peer brings along.
 const MaxUnfinished = 256
-
-// Unfinished says what a process was doing for a request when it ended. It
-// counts if the request is still claimed by the session of that process.
-type Unfinished struct {
-	Request fencing.Token `cbor:"1,keyasint"` // its sequence
-	Hook    string        `cbor:"2,keyasint"`
-}
-
-// Validate says why a note cannot go into the log.
-func (u Unfinished) Validate() error {
-	if u.Request.IsZero() {
-		return errors.New("no request")
-	}
-	if !utf8.ValidString(u.Hook) {
-		return errors.New("the name of a hook is not UTF-8")
-	}
-	return valid.Length("hook", u.Hook, 1, MaxHook)
-}
 
 func validBoot(peer, boot string, version int) error {
 	if err := valid.ID("server ID", peer); err != nil {
@@ -150,7 +132,7 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	}
 	restarted := ""
 	if old, ok := t.peers.sessionOf.Get([]byte(c.Peer)); ok {
-		t.learn(old, c.Unfinished)
+		t.inNodes().Learn(old, c.Unfinished)
 		t.endSession(old)
 		restarted = "true"
 	}
@@ -168,16 +150,6 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	t.forgetFormer(func(f FormerMember) bool { return f.Became == m.ID }) // it has its answer
 	t.recordMember(eventring.ActionConnected, c.Peer, "binary", c.Binary, "restarted", restarted)
 	return t.opened(c.Peer)
-}
-
-// learn notes what a session that is over was doing for its requests.
-func (t *txn) learn(session fencing.Token, all []Unfinished) {
-	for _, u := range all {
-		if c, ok := t.queue.claims.Get(table.TokenKey(u.Request)); ok && c.Session == session {
-			r, _ := t.queue.requests.Get(table.TokenKey(u.Request))
-			t.queue.noteHook(r, u.Hook)
-		}
-	}
 }
 
 // skew is how far a peer's wall clock is ahead of the leader's. The command's
@@ -259,7 +231,7 @@ func (t *txn) endSession(id fencing.Token) {
 	t.peers.sessions.Drop(table.TokenKey(id))
 	t.peers.sessionOf.Drop([]byte(s.Peer))
 	t.requests.dropSession(id)
-	t.loseAll(id)
+	t.inNodes().LoseAll(id)
 	t.inKube().DropVotesOf(id)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // modelGate is what decides who may boot: doors and lists.
@@ -55,7 +56,7 @@ func (m *model) gate(c Command) Code {
 		m.shutDoor(&g.pass)
 	case AddressReleased:
 		m.shutDoor(&g.address)
-	case PutInspected:
+	case introspection.PutInspected:
 		for _, i := range c.Nodes {
 			g.ironic[i.Node] = i.MACs
 		}
@@ -126,7 +127,7 @@ func (m *model) allowed() map[string]string {
 	}
 	for _, node := range slices.Backward(slices.Sorted(maps.Keys(m.nodes))) {
 		n := m.nodes[node]
-		if n.State == NodeFinished || n.State == NodeError || n.State == NodeReapplying {
+		if n.State == introspection.NodeFinished || n.State == introspection.NodeError || n.State == introspection.NodeReapplying {
 			continue
 		}
 		for _, mac := range n.Attributes.MACs {

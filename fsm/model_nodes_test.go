@@ -8,34 +8,35 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 func (m *model) introspect(c Command) Code {
 	switch c := c.(type) {
-	case StartIntrospection:
-		state := NodeAbsent
+	case introspection.Start:
+		state := introspection.NodeAbsent
 		if n := m.nodes[c.Node]; n != nil {
 			state = n.State
 		}
-		out := Transition(state, c.Event, FromAPI)
-		if out.Verdict != Move {
+		out := introspection.Transition(state, c.Event, introspection.FromAPI)
+		if out.Verdict != introspection.Move {
 			return IllegalTransition
 		}
-		m.nodes[c.Node] = &Record{Node: c.Node, State: out.Next, Started: m.now, Deadline: m.now.Add(c.Timeout), Begun: m.token(), Attributes: c.Attributes, StartedMillis: m.wall}
-		if c.Event == EventStart {
-			m.queue = append(m.queue, &modelRequest{seq: m.token(), node: c.Node, event: EventStart})
+		m.nodes[c.Node] = &introspection.Record{Node: c.Node, State: out.Next, Times: introspection.Times{Started: m.now, Deadline: m.now.Add(c.Timeout), StartedMillis: m.wall}, Begun: m.token(), Attributes: c.Attributes}
+		if c.Event == introspection.EventStart {
+			m.queue = append(m.queue, &modelRequest{seq: m.token(), node: c.Node, event: introspection.EventStart})
 		}
-	case Enqueue:
+	case introspection.Enqueue:
 		return m.enqueue(c)
-	case TakeCallback:
+	case introspection.TakeCallback:
 		return m.take(c)
-	case ClaimRequests:
+	case introspection.ClaimRequests:
 		return m.claim(c)
-	case Advance:
+	case introspection.Advance:
 		return m.advance(c)
-	case Mark:
+	case introspection.Mark:
 		return m.mark(c)
-	case TakeTurn:
+	case introspection.TakeTurn:
 		r := m.claimed(c.Claim)
 		if r == nil {
 			return ClaimLost
@@ -45,45 +46,48 @@ func (m *model) introspect(c Command) Code {
 			return Refused
 		}
 		m.turn = at.Add(c.Gap)
-	case Consume:
+	case introspection.Consume:
 		r := m.claimed(c.Claim)
 		if r == nil {
 			return ClaimLost
 		}
 		m.remove(r)
-	case Decline:
+	case introspection.Decline:
 		r := m.claimed(c.Claim)
 		if r == nil {
 			return ClaimLost
 		}
 		m.lose(r)
-	case Release:
+	case introspection.Release:
 		r := m.claimed(c.Claim)
 		if r == nil {
 			return ClaimLost
 		}
 		r.claim, r.session = 0, 0
 		r.attempts--
-	case DeleteNode:
+	case introspection.DeleteNode:
 		return m.deleteNode(c)
-	case ImportRecord:
+	case introspection.ImportRecord:
 		return m.imports(c)
 	}
 	return OK
 }
 
 // imports makes a record, or gives it documents that it lacks.
-func (m *model) imports(c ImportRecord) Code {
-	made := Record{
-		Node: c.Node, State: c.State, ManageBoot: c.ManageBoot, Error: c.Error, Started: m.now, Finished: m.now, Begun: m.token(),
-		StartedMillis: c.StartedMicros / 1000, StartedBeyond: uint16(c.StartedMicros % 1000),
-		FinishedMillis: c.FinishedMicros / 1000, FinishedBeyond: uint16(c.FinishedMicros % 1000),
+func (m *model) imports(c introspection.ImportRecord) Code {
+	made := introspection.Record{
+		Node: c.Node, State: c.State, ManageBoot: c.ManageBoot, Error: c.Error, Begun: m.token(),
+		Times: introspection.Times{
+			Started: m.now, Finished: m.now,
+			StartedMillis: c.StartedMicros / 1000, StartedBeyond: uint16(c.StartedMicros % 1000),
+			FinishedMillis: c.FinishedMicros / 1000, FinishedBeyond: uint16(c.FinishedMicros % 1000),
+		},
 	}
 	n := m.nodes[c.Node]
 	if n != nil {
 		other := *n
 		other.Started, other.Finished, other.Begun, other.Unprocessed, other.Processed = made.Started, made.Finished, made.Begun, blobs.Hash{}, blobs.Hash{}
-		other.Delivered, other.Deadline = Delivery{}, 0
+		other.Delivered, other.Deadline = introspection.Delivery{}, 0
 		lacks := func(has, brought blobs.Hash) bool {
 			return has == (blobs.Hash{}) || brought == (blobs.Hash{}) || has == brought
 		}
@@ -99,28 +103,28 @@ func (m *model) imports(c ImportRecord) Code {
 }
 
 // take is what three commands did before log version 2.
-func (m *model) take(c TakeCallback) Code {
+func (m *model) take(c introspection.TakeCallback) Code {
 	if m.sessions[m.header.Session] == nil {
 		return SessionEnded
 	}
 	alone := !slices.ContainsFunc(m.queue, func(r *modelRequest) bool { return r.node == c.Node })
-	if code := m.enqueue(Enqueue{Node: c.Node, Event: EventProcess, Document: c.Document}); code != OK {
+	if code := m.enqueue(introspection.Enqueue{Node: c.Node, Event: introspection.EventProcess, Document: c.Document}); code != OK {
 		return code
 	}
 	n := m.nodes[c.Node]
 	last := len(m.queue) - 1
-	if !alone || last < 0 || m.queue[last].seq != m.token() || n.State != NodeWaiting && n.State != NodeEnrolling || n.Deadline <= m.now {
+	if !alone || last < 0 || m.queue[last].seq != m.token() || n.State != introspection.NodeWaiting && n.State != introspection.NodeEnrolling || n.Deadline <= m.now {
 		return OK
 	}
-	m.claim(ClaimRequests{Requests: []fencing.Token{m.token()}})
-	begin := Advance{Claim: m.queue[last].hold(), Event: EventProcess}
+	m.claim(introspection.ClaimRequests{Requests: []fencing.Token{m.token()}})
+	begin := introspection.Advance{Claim: m.queue[last].hold(), Event: introspection.EventProcess}
 	if c.Keep {
 		begin.Unprocessed = c.Document.Hash
 	}
 	return m.advance(begin)
 }
 
-func (m *model) claim(c ClaimRequests) Code {
+func (m *model) claim(c introspection.ClaimRequests) Code {
 	if m.sessions[m.header.Session] == nil {
 		return SessionEnded
 	}
@@ -137,19 +141,19 @@ func (m *model) claim(c ClaimRequests) Code {
 	return code
 }
 
-func (m *model) mark(c Mark) Code {
+func (m *model) mark(c introspection.Mark) Code {
 	r := m.claimed(c.Claim)
 	if r == nil {
 		return ClaimLost
 	}
-	if c.Answer == (Answer{}) && c.Processed.Hash == (blobs.Hash{}) && c.Unprocessed == (blobs.Hash{}) {
+	if c.Answer == (introspection.Answer{}) && c.Processed.Hash == (blobs.Hash{}) && c.Unprocessed == (blobs.Hash{}) {
 		return OK
 	}
 	n := m.nodes[r.node]
 	switch {
-	case n.State == NodeFinished || n.State == NodeError || r.seq < n.Begun:
+	case n.State == introspection.NodeFinished || n.State == introspection.NodeError || r.seq < n.Begun:
 		return IllegalTransition
-	case c.Answer != (Answer{}) && n.Delivered.Request != r.seq:
+	case c.Answer != (introspection.Answer{}) && n.Delivered.Request != r.seq:
 		return Refused
 	case c.Unprocessed != (blobs.Hash{}) && !m.documents()[c.Unprocessed]:
 		return NotFound
@@ -161,7 +165,7 @@ func (m *model) mark(c Mark) Code {
 	return OK
 }
 
-func (m *model) save(n *Record, unprocessed blobs.Hash, processed blobs.Packed) {
+func (m *model) save(n *introspection.Record, unprocessed blobs.Hash, processed blobs.Packed) {
 	if unprocessed != (blobs.Hash{}) {
 		n.Unprocessed = unprocessed
 	}
@@ -170,13 +174,13 @@ func (m *model) save(n *Record, unprocessed blobs.Hash, processed blobs.Packed) 
 	}
 }
 
-func (m *model) enqueue(c Enqueue) Code {
+func (m *model) enqueue(c introspection.Enqueue) Code {
 	n := m.nodes[c.Node]
 	if n == nil {
 		return NotFound
 	}
-	if c.Event != EventAbort && c.Event != EventReapply {
-		if c.Event == EventProcess && n.Delivered.Document == c.Document.Hash {
+	if c.Event != introspection.EventAbort && c.Event != introspection.EventReapply {
+		if c.Event == introspection.EventProcess && n.Delivered.Document == c.Document.Hash {
 			return OK
 		}
 		// Only the first of those that ask for the same counts.
@@ -189,41 +193,41 @@ func (m *model) enqueue(c Enqueue) Code {
 			}
 		}
 	}
-	out := Transition(n.State, c.Event, FromAPI)
+	out := introspection.Transition(n.State, c.Event, introspection.FromAPI)
 	switch {
-	case out.Verdict == Locked, m.locked(c.Node) && (c.Event == EventAbort || c.Event == EventReapply):
+	case out.Verdict == introspection.Locked, m.locked(c.Node) && (c.Event == introspection.EventAbort || c.Event == introspection.EventReapply):
 		return Conflict
-	case out.Verdict == Refuse:
+	case out.Verdict == introspection.Refuse:
 		return IllegalTransition
-	case out.Verdict == Ignore:
+	case out.Verdict == introspection.Ignore:
 		return OK
-	case c.Event == EventTimeout && n.Deadline > m.now:
+	case c.Event == introspection.EventTimeout && n.Deadline > m.now:
 		return Refused
 	}
-	if out.Verdict == Move {
+	if out.Verdict == introspection.Move {
 		n.State = out.Next
 	}
-	if n.State == NodeReapplying && c.Event == EventReapply {
+	if n.State == introspection.NodeReapplying && c.Event == introspection.EventReapply {
 		n.Started, n.Deadline, n.StartedMillis, n.StartedBeyond = m.now, m.now.Add(c.Timeout), m.wall, 0
 	}
 	m.queue = append(m.queue, &modelRequest{seq: m.token(), node: c.Node, event: c.Event, document: c.Document.Hash})
 	return OK
 }
 
-func (m *model) advance(c Advance) Code {
+func (m *model) advance(c introspection.Advance) Code {
 	r := m.claimed(c.Claim)
 	if r == nil {
 		return ClaimLost
 	}
 	n := m.nodes[r.node]
-	out := Transition(n.State, c.Event, FromQueue)
-	asked := slices.Contains([]Event{EventStart, EventProcess, EventAbort, EventReapply, EventTimeout}, c.Event)
+	out := introspection.Transition(n.State, c.Event, introspection.FromQueue)
+	asked := slices.Contains([]introspection.Event{introspection.EventStart, introspection.EventProcess, introspection.EventAbort, introspection.EventReapply, introspection.EventTimeout}, c.Event)
 	switch {
-	case out.Verdict != Move || r.seq < n.Begun || c.Event == EventTimeout && n.Deadline > m.now:
+	case out.Verdict != introspection.Move || r.seq < n.Begun || c.Event == introspection.EventTimeout && n.Deadline > m.now:
 		return IllegalTransition
 	case asked && r.event != c.Event:
 		return Refused
-	case c.Answer != (Answer{}) && r.event != EventProcess:
+	case c.Answer != (introspection.Answer{}) && r.event != introspection.EventProcess:
 		return Refused
 	case c.Unprocessed != (blobs.Hash{}) && !m.documents()[c.Unprocessed]:
 		return NotFound
@@ -237,51 +241,51 @@ func (m *model) advance(c Advance) Code {
 }
 
 // settle gives a record its next state.
-func (m *model) settle(n *Record, r *modelRequest, c Advance, next NodeState) {
+func (m *model) settle(n *introspection.Record, r *modelRequest, c introspection.Advance, next introspection.NodeState) {
 	from := n.State
 	n.State = next
-	if c.Attributes != nil && next != NodeError && next != NodeFinished {
+	if c.Attributes != nil && next != introspection.NodeError && next != introspection.NodeFinished {
 		n.Attributes = *c.Attributes
 	}
-	if c.Answer != (Answer{}) || c.Event == EventProcess && next == NodeProcessing {
+	if c.Answer != (introspection.Answer{}) || c.Event == introspection.EventProcess && next == introspection.NodeProcessing {
 		if n.Delivered.Request != r.seq {
-			n.Delivered = Delivery{Document: r.document, Request: r.seq}
+			n.Delivered = introspection.Delivery{Document: r.document, Request: r.seq}
 		}
 		if n.Delivered.Answer.Status == 0 {
 			n.Delivered.Answer = c.Answer
 		}
 	}
-	if next == NodeStarting && (from == NodeError || from == NodeFinished) {
+	if next == introspection.NodeStarting && (from == introspection.NodeError || from == introspection.NodeFinished) {
 		timeout := n.Deadline.Sub(n.Started)
 		n.Started, n.Deadline, n.StartedMillis, n.StartedBeyond = m.now, m.now.Add(timeout), m.wall, 0
 		n.Finished, n.FinishedMillis, n.FinishedBeyond, n.Error = 0, 0, 0, ""
 	}
 	switch {
-	case next == NodeError && from == NodeError && c.Event != EventError:
-	case next == NodeError:
-		m.end(n, next, Answer{400, "failed"})
-	case next == NodeFinished:
-		m.end(n, next, Answer{Status: 200})
+	case next == introspection.NodeError && from == introspection.NodeError && c.Event != introspection.EventError:
+	case next == introspection.NodeError:
+		m.end(n, next, introspection.Answer{Status: 400, Message: "failed"})
+	case next == introspection.NodeFinished:
+		m.end(n, next, introspection.Answer{Status: 200})
 	}
 }
 
 // end finishes a record; a callback that was not answered yet is answered.
-func (m *model) end(n *Record, state NodeState, a Answer) {
-	n.State, n.Error, n.Finished, n.FinishedMillis, n.FinishedBeyond, n.Attributes = state, a.Message, m.now, max(m.wall, 1), 0, Attributes{}
+func (m *model) end(n *introspection.Record, state introspection.NodeState, a introspection.Answer) {
+	n.State, n.Error, n.Finished, n.FinishedMillis, n.FinishedBeyond, n.Attributes = state, a.Message, m.now, max(m.wall, 1), 0, introspection.Attributes{}
 	if n.Delivered.Document != (blobs.Hash{}) && n.Delivered.Answer.Status == 0 {
 		n.Delivered.Answer = a
 	}
 }
 
 // ended lists the records that are not active, the longest ended first.
-func (m *model) ended() []*Record {
-	var out []*Record
+func (m *model) ended() []*introspection.Record {
+	var out []*introspection.Record
 	for _, n := range m.nodes {
-		if n.State == NodeFinished || n.State == NodeError {
+		if n.State == introspection.NodeFinished || n.State == introspection.NodeError {
 			out = append(out, n)
 		}
 	}
-	slices.SortFunc(out, func(a, b *Record) int {
+	slices.SortFunc(out, func(a, b *introspection.Record) int {
 		return cmp.Or(cmp.Compare(a.Finished, b.Finished), strings.Compare(a.Node, b.Node))
 	})
 	return out
@@ -298,11 +302,11 @@ func (m *model) deliveredTo(document blobs.Hash) []string {
 	return out
 }
 
-func (m *model) deleteNode(c DeleteNode) Code {
+func (m *model) deleteNode(c introspection.DeleteNode) Code {
 	r := m.claimed(c.Claim)
 	n := m.nodes[c.Node]
 	switch {
-	case c.Claim != (Hold{}) && (r == nil || r.node != c.Node):
+	case c.Claim != (introspection.Hold{}) && (r == nil || r.node != c.Node):
 		return ClaimLost
 	case n == nil:
 		return NotFound

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/relays"
@@ -30,7 +31,7 @@ type model struct {
 	settings map[string]string
 	leases   map[string]*leases.Lease
 	results  map[RequestID]*modelResult
-	nodes    map[string]*Record
+	nodes    map[string]*introspection.Record
 	queue    []*modelRequest
 	turn     Time // the next one
 	gated    modelGate
@@ -60,19 +61,21 @@ type modelResult struct {
 type modelRequest struct {
 	seq      fencing.Token
 	node     string
-	event    Event
+	event    introspection.Event
 	document blobs.Hash
 	attempts int
 	claim    fencing.Token
 	session  fencing.Token
 }
 
-func (r *modelRequest) hold() Hold { return Hold{Request: r.seq, Token: r.claim} }
+func (r *modelRequest) hold() introspection.Hold {
+	return introspection.Hold{Request: r.seq, Token: r.claim}
+}
 
 func newModel() *model {
 	return &model{
 		index: 1, members: map[string]int{"a": Version}, removed: map[string]bool{}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*leases.Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*Record{}, gated: newModelGate(), failing: newModelFailover(), flags: newModelFlags(), keys: newModelKeys(), zoned: modelZones{},
+		leases: map[string]*leases.Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*introspection.Record{}, gated: newModelGate(), failing: newModelFailover(), flags: newModelFlags(), keys: newModelKeys(), zoned: modelZones{},
 	}
 }
 
@@ -209,10 +212,10 @@ func (m *model) dropVotesOf(session fencing.Token) {
 // lose frees a request that its worker was lost with.
 func (m *model) lose(r *modelRequest) {
 	r.claim, r.session = 0, 0
-	if r.attempts == MaxAttempts {
+	if r.attempts == introspection.MaxAttempts {
 		n := m.nodes[r.node]
 		if n.State.Active() && r.seq >= n.Begun {
-			m.end(n, NodeError, Answer{400, "gave up"})
+			m.end(n, introspection.NodeError, introspection.Answer{Status: 400, Message: "gave up"})
 		}
 		m.remove(r)
 	}
@@ -224,7 +227,7 @@ func (m *model) remove(r *modelRequest) {
 
 // claimed finds the request of a claim that is live and, if the header names a
 // session, its own.
-func (m *model) claimed(h Hold) *modelRequest {
+func (m *model) claimed(h introspection.Hold) *modelRequest {
 	for _, r := range m.queue {
 		if h.Token != 0 && r.hold() == h && (m.header.Session == 0 || m.header.Session == r.session) {
 			return r
@@ -290,7 +293,7 @@ func (m *model) execute(c Command) Code {
 		return m.rule(c)
 	case relays.Accept, relays.Try, relays.Settle:
 		return m.relay(c)
-	case PutPorts, PutInspected, PassOpen, PassClosed, AddressTaken, AddressReleased:
+	case PutPorts, introspection.PutInspected, PassOpen, PassClosed, AddressTaken, AddressReleased:
 		return m.gate(c)
 	case kubestate.PutNodes, kubestate.VoteNodes, kubestate.BeginRemediation, kubestate.StepRemediation, kubestate.PauseFailover, kubestate.ReleaseRemediation, kubestate.HoldFailover:
 		return m.fails(c)

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 func TestOneEntryClaimsSeveralRequests(t *testing.T) {
 	r := newRig(t)
 	a, b := r.session("a"), r.session("b")
 	first, second, third := r.start(nodeA), r.start(nodeB), r.start(nodeN(3))
-	behind := r.queued(r.must(Enqueue{Node: nodeA, Event: EventDelete})).Request
+	behind := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventDelete})).Request
 	var ready []fencing.Token
 	for q := range r.view().Ready() {
 		ready = append(ready, q.Sequence)
@@ -42,12 +43,12 @@ func TestOneEntryClaimsSeveralRequests(t *testing.T) {
 		t.Errorf("tokens of %+v and %+v", ours, theirs)
 	}
 	// A token says nothing without its request, nor the other way round.
-	mixed := Hold{Request: second, Token: ours[0].Claim.Token}
-	r.refused(ClaimLost, Header{}, Consume{Claim: mixed})
+	mixed := introspection.Hold{Request: second, Token: ours[0].Claim.Token}
+	r.refused(ClaimLost, Header{}, introspection.Consume{Claim: mixed})
 	if _, ok := r.view().Claim(mixed); ok {
 		t.Error("a claim that nobody holds was found")
 	}
-	r.must(Consume{Claim: ours[1].Claim.Hold()})
+	r.must(introspection.Consume{Claim: ours[1].Claim.Hold()})
 	if got := r.claim(b); got.Request.Sequence != behind {
 		t.Errorf("then %+v", got.Request)
 	}
@@ -62,11 +63,11 @@ func TestClaimThatIsNewIsAnotherHold(t *testing.T) {
 	s := r.session("a")
 	r.start(nodeA)
 	old := r.claim(s)
-	r.must(Release{Claim: old.Claim.Hold()})
+	r.must(introspection.Release{Claim: old.Claim.Hold()})
 	again := r.claim(s)
-	r.refused(ClaimLost, Header{Session: s}, Mark{Claim: old.Claim.Hold(), Hook: "zombie"})
-	r.refused(ClaimLost, Header{Session: s}, Advance{Claim: old.Claim.Hold(), Event: EventWait})
-	r.must(Advance{Claim: again.Claim.Hold(), Event: EventWait, Consume: true})
+	r.refused(ClaimLost, Header{Session: s}, introspection.Mark{Claim: old.Claim.Hold(), Hook: "zombie"})
+	r.refused(ClaimLost, Header{Session: s}, introspection.Advance{Claim: old.Claim.Hold(), Event: introspection.EventWait})
+	r.must(introspection.Advance{Claim: again.Claim.Hold(), Event: introspection.EventWait, Consume: true})
 }
 
 func TestTurnsAreSpacedOut(t *testing.T) {
@@ -76,8 +77,8 @@ func TestTurnsAreSpacedOut(t *testing.T) {
 	hold := r.claim(s).Claim.Hold()
 	turn := func(gap time.Duration) time.Duration {
 		t.Helper()
-		var got Turn
-		if err := r.must(TakeTurn{Claim: hold, Gap: gap}).Decode(&got); err != nil {
+		var got introspection.Turn
+		if err := r.must(introspection.TakeTurn{Claim: hold, Gap: gap}).Decode(&got); err != nil {
 			t.Fatal(err)
 		}
 		return got.Wait
@@ -96,7 +97,7 @@ func TestTurnsAreSpacedOut(t *testing.T) {
 	if got := turn(time.Second); got != 15*time.Second {
 		t.Errorf("four seconds later: after %v", got)
 	}
-	r.refused(ClaimLost, Header{}, TakeTurn{Claim: Hold{Request: hold.Request}, Gap: time.Second})
+	r.refused(ClaimLost, Header{}, introspection.TakeTurn{Claim: introspection.Hold{Request: hold.Request}, Gap: time.Second})
 	// An idle throttle saves nothing up.
 	r.pass(time.Hour)
 	r.start(nodeB)
@@ -116,7 +117,7 @@ func TestTurnsAfterTheDeadlineAreNotTaken(t *testing.T) {
 		r.start(nodeN(n)) // each has 15 minutes
 	}
 	for n := range 5 {
-		turn := TakeTurn{Claim: r.claim(s).Claim.Hold(), Gap: 5 * time.Minute}
+		turn := introspection.TakeTurn{Claim: r.claim(s).Claim.Hold(), Gap: 5 * time.Minute}
 		if n < 3 {
 			r.must(turn)
 		} else {
@@ -126,10 +127,10 @@ func TestTurnsAfterTheDeadlineAreNotTaken(t *testing.T) {
 	r.pass(14 * time.Minute)
 	s = r.session("a")
 	r.start(nodeA)
-	var got Turn
+	var got introspection.Turn
 	for next := range r.view().Ready() {
 		if next.Node == nodeA {
-			if err := r.must(TakeTurn{Claim: r.claims(s, next.Sequence)[0].Claim.Hold(), Gap: 5 * time.Minute}).Decode(&got); err != nil {
+			if err := r.must(introspection.TakeTurn{Claim: r.claims(s, next.Sequence)[0].Claim.Hold(), Gap: 5 * time.Minute}).Decode(&got); err != nil {
 				t.Fatal(err)
 			}
 		}

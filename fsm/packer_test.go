@@ -14,6 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 func TestDocumentIsThereWhileSomethingRefersToIt(t *testing.T) {
@@ -31,32 +32,32 @@ func TestDocumentIsThereWhileSomethingRefersToIt(t *testing.T) {
 	}
 	doc, done, other := pack(t, "doc"), pack(t, "done"), pack(t, "other")
 	r.waiting(s, nodeA)
-	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
 	stored(doc, 1)
-	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
 	stored(doc, 1) // the second joined
 	c := r.claim(s)
-	r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess, Unprocessed: doc.Hash, Processed: doc})
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess, Unprocessed: doc.Hash, Processed: doc})
 	stored(doc, 3)
-	r.refused(NotFound, Header{}, Mark{Claim: c.Claim.Hold(), Unprocessed: other.Hash, Processed: done})
-	r.refused(NotFound, Header{}, Advance{Claim: c.Claim.Hold(), Event: EventFinish, Unprocessed: other.Hash, Processed: done})
+	r.refused(NotFound, Header{}, introspection.Mark{Claim: c.Claim.Hold(), Unprocessed: other.Hash, Processed: done})
+	r.refused(NotFound, Header{}, introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Unprocessed: other.Hash, Processed: done})
 	stored(done, 0) // a refusal stores nothing
-	r.must(Mark{Claim: c.Claim.Hold(), Processed: done})
+	r.must(introspection.Mark{Claim: c.Claim.Hold(), Processed: done})
 	stored(doc, 2)
 	stored(done, 1)
-	r.must(Advance{Claim: c.Claim.Hold(), Event: EventFinish, Processed: other, Consume: true})
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Processed: other, Consume: true})
 	stored(doc, 1)
 	stored(done, 0)
 	stored(other, 1)
-	r.refused(IllegalTransition, Header{}, Enqueue{Node: nodeA, Event: EventProcess, Document: done})
+	r.refused(IllegalTransition, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: done})
 	stored(done, 0)
-	r.must(Enqueue{Node: nodeA, Event: EventReapply, Timeout: time.Minute, Document: done})
+	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Timeout: time.Minute, Document: done})
 	stored(done, 1)
 	c = r.claim(s)
-	r.must(Advance{Claim: c.Claim.Hold(), Event: EventFinish, Unprocessed: done.Hash, Consume: true})
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Unprocessed: done.Hash, Consume: true})
 	stored(doc, 0)
 	stored(done, 1)
-	r.must(DeleteNode{Node: nodeA})
+	r.must(introspection.DeleteNode{Node: nodeA})
 	stored(done, 0)
 	stored(other, 0)
 }
@@ -134,19 +135,19 @@ func TestPackerServesMany(t *testing.T) {
 // not save its work.
 func TestGreatestCommandsFitInAnEntry(t *testing.T) {
 	doc := blobs.Packed{Hash: blobs.Hash{1}, Data: append(bytes.Clone(zstdFrame), make([]byte, blobs.MaxBlob-len(zstdFrame))...)}
-	text := strings.Repeat("x", maxErrorText)
-	var attributes Attributes
-	for i := range maxAttributes {
+	text := strings.Repeat("x", introspection.MaxErrorText)
+	var attributes introspection.Attributes
+	for i := range introspection.MaxAttributes {
 		attributes.MACs = append(attributes.MACs, fmt.Sprintf("52:54:00:00:00:%02x", i))
 		attributes.BMC = append(attributes.BMC, fmt.Sprintf("%064x", i))
 	}
-	held, hook := Hold{Request: 1 << 60, Token: 1 << 60}, strings.Repeat("h", MaxHook)
+	held, hook := introspection.Hold{Request: 1 << 60, Token: 1 << 60}, strings.Repeat("h", introspection.MaxHook)
 	id := entry.MintRequestID(1<<60, 1, [8]byte{})
 	h := Header{Time: 1 << 60, WallMillis: 1 << 60, Token: 1 << 60, Session: 1 << 60, Request: id, Answered: id, Client: strings.Repeat("c", entry.MaxClient)}
 	for _, c := range []Command{
-		Advance{Claim: held, Event: EventError, Error: text, Attributes: &attributes, Unprocessed: doc.Hash, Processed: doc, Consume: true, Hook: hook, Answer: Answer{500, text}},
-		Mark{Claim: held, Hook: hook, Answer: Answer{500, text}, Processed: doc, Unprocessed: doc.Hash},
-		Enqueue{Node: nodeA, Event: EventReapply, Document: doc, Timeout: MaxIntrospection},
+		introspection.Advance{Claim: held, Event: introspection.EventError, Error: text, Attributes: &attributes, Unprocessed: doc.Hash, Processed: doc, Consume: true, Hook: hook, Answer: introspection.Answer{Status: 500, Message: text}},
+		introspection.Mark{Claim: held, Hook: hook, Answer: introspection.Answer{Status: 500, Message: text}, Processed: doc, Unprocessed: doc.Hash},
+		introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Document: doc, Timeout: introspection.MaxTime},
 	} {
 		if _, err := Encode(h, c); err != nil {
 			t.Errorf("%v: %v", KindOf(c), err)

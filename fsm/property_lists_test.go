@@ -8,12 +8,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 func mac(t *rapid.T) string { return macN(rapid.IntRange(1, 4).Draw(t, "mac")) }
 
-func attributes(t *rapid.T) Attributes {
-	var a Attributes
+func attributes(t *rapid.T) introspection.Attributes {
+	var a introspection.Attributes
 	for range rapid.IntRange(0, 2).Draw(t, "macs") {
 		if mac := mac(t); !slices.Contains(a.MACs, mac) {
 			a.MACs = append(a.MACs, mac)
@@ -54,8 +55,8 @@ func (m *machine) ofGate(t *rapid.T) Command {
 }
 
 // inspected draws what Ironic inspects and what no more.
-func inspected(t *rapid.T) PutInspected {
-	var c PutInspected
+func inspected(t *rapid.T) introspection.PutInspected {
+	var c introspection.PutInspected
 	for _, id := range []string{nodeA, nodeB} {
 		if rapid.Bool().Draw(t, "remove") {
 			c.Remove = append(c.Remove, id)
@@ -63,7 +64,7 @@ func inspected(t *rapid.T) PutInspected {
 		}
 		macs := attributes(t).MACs
 		slices.Sort(macs)
-		c.Nodes = append(c.Nodes, Inspected{Node: id, MACs: macs})
+		c.Nodes = append(c.Nodes, introspection.Inspected{Node: id, MACs: macs})
 	}
 	return c
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
 )
 
@@ -112,14 +113,14 @@ func (m *machine) anyToken(t *rapid.T, live []fencing.Token) fencing.Token {
 }
 
 // claim draws a claim that is held, or one that is not.
-func (m *machine) claim(t *rapid.T) Hold {
-	var live []Hold
+func (m *machine) claim(t *rapid.T) introspection.Hold {
+	var live []introspection.Hold
 	for _, r := range m.model.queue {
 		if r.claim != 0 {
 			live = append(live, r.hold())
 		}
 	}
-	stale := Hold{Request: m.sequence(t), Token: m.anyToken(t, []fencing.Token{m.model.token()})}
+	stale := introspection.Hold{Request: m.sequence(t), Token: m.anyToken(t, []fencing.Token{m.model.token()})}
 	return rapid.SampledFrom(append(append(live, live...), stale)).Draw(t, "hold")
 }
 
@@ -134,7 +135,7 @@ func (m *machine) sequence(t *rapid.T) fencing.Token {
 
 // claims names requests, sometimes one twice.
 func (m *machine) claims(t *rapid.T) Command {
-	var c ClaimRequests
+	var c introspection.ClaimRequests
 	for range rapid.IntRange(1, 4).Draw(t, "claims") {
 		c.Requests = append(c.Requests, m.sequence(t))
 	}
@@ -145,8 +146,8 @@ func (m *machine) document(t *rapid.T) blobs.Packed {
 	return rapid.SampledFrom(append(m.docs, blobs.Packed{})).Draw(t, "document")
 }
 
-func answerOf(t *rapid.T) Answer {
-	return rapid.SampledFrom([]Answer{{}, {}, {Status: 200}, {500, "x"}}).Draw(t, "answer")
+func answerOf(t *rapid.T) introspection.Answer {
+	return rapid.SampledFrom([]introspection.Answer{{}, {}, {Status: 200}, {Status: 500, Message: "x"}}).Draw(t, "answer")
 }
 
 func node(t *rapid.T) string { return rapid.SampledFrom([]string{nodeA, nodeB}).Draw(t, "node") }
@@ -155,7 +156,9 @@ func peer(t *rapid.T) string { return rapid.SampledFrom([]string{"a", "b", "c"})
 
 // command draws any command of the introspection, the leases or the settings.
 func (m *machine) command(t *rapid.T) Command {
-	event := func(events ...Event) Event { return rapid.SampledFrom(events).Draw(t, "event") }
+	event := func(events ...introspection.Event) introspection.Event {
+		return rapid.SampledFrom(events).Draw(t, "event")
+	}
 	name := rapid.SampledFrom([]string{"l1", "l2"}).Draw(t, "name")
 	holder := rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "holder")
 	yes := rapid.Bool().Draw(t, "flag")
@@ -168,32 +171,32 @@ func (m *machine) command(t *rapid.T) Command {
 	case 18:
 		return m.ofGate(t)
 	case 2:
-		return TakeCallback{Node: node(t), Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Keep: yes, Hook: "next"}
+		return introspection.TakeCallback{Node: node(t), Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Keep: yes, Hook: "next"}
 	case 0, 1:
-		return StartIntrospection{Node: node(t), Event: event(EventStart, EventStart, EventEnroll, EventAdopt), Timeout: modelTimeout, Attributes: attributes(t)}
+		return introspection.Start{Node: node(t), Event: event(introspection.EventStart, introspection.EventStart, introspection.EventEnroll, introspection.EventAdopt), Timeout: modelTimeout, Attributes: attributes(t)}
 	case 3:
-		return m.enqueue(t, event(EventProcess, EventProcess, EventAbort, EventReapply, EventTimeout, EventDelete))
+		return m.enqueue(t, event(introspection.EventProcess, introspection.EventProcess, introspection.EventAbort, introspection.EventReapply, introspection.EventTimeout, introspection.EventDelete))
 	case 4, 5:
 		return m.claims(t)
 	case 6, 7, 8:
 		return m.advance(t)
 	case 9:
-		return Consume{Claim: m.claim(t)}
+		return introspection.Consume{Claim: m.claim(t)}
 	case 10:
 		if yes {
-			return Decline{Claim: m.claim(t), Hook: "h"}
+			return introspection.Decline{Claim: m.claim(t), Hook: "h"}
 		}
-		return Release{Claim: m.claim(t)}
+		return introspection.Release{Claim: m.claim(t)}
 	case 11:
 		if yes {
-			return DeleteNode{Node: node(t)}
+			return introspection.DeleteNode{Node: node(t)}
 		}
 		if rapid.IntRange(0, 2).Draw(t, "import") > 0 {
 			return m.imports(t)
 		}
-		return DeleteNode{Node: node(t), Claim: m.claim(t)}
+		return introspection.DeleteNode{Node: node(t), Claim: m.claim(t)}
 	case 12:
-		return Mark{Claim: m.claim(t), Hook: "h", Answer: answerOf(t), Processed: m.document(t), Unprocessed: m.document(t).Hash}
+		return introspection.Mark{Claim: m.claim(t), Hook: "h", Answer: answerOf(t), Processed: m.document(t), Unprocessed: m.document(t).Hash}
 	case 13:
 		return leases.Grant{Name: name, Holder: holder, TTL: 5 * time.Second, Takeover: yes}
 	case 14:
@@ -201,7 +204,7 @@ func (m *machine) command(t *rapid.T) Command {
 	case 15:
 		return m.ofPeer(t)
 	case 16:
-		return TakeTurn{Claim: m.claim(t), Gap: rapid.SampledFrom([]time.Duration{1, 5 * time.Second}).Draw(t, "gap")}
+		return introspection.TakeTurn{Claim: m.claim(t), Gap: rapid.SampledFrom([]time.Duration{1, 5 * time.Second}).Draw(t, "gap")}
 	}
 	if yes {
 		return PutSetting{Key: name, Value: holder}
@@ -211,20 +214,20 @@ func (m *machine) command(t *rapid.T) Command {
 
 // imports draws a record of elsewhere; few, so that some are met again.
 func (m *machine) imports(t *rapid.T) Command {
-	c := ImportRecord{Node: node(t), State: NodeFinished, StartedMicros: 1_600_000_000_123_456, Unprocessed: m.document(t), Processed: m.document(t)}
+	c := introspection.ImportRecord{Node: node(t), State: introspection.NodeFinished, StartedMicros: 1_600_000_000_123_456, Unprocessed: m.document(t), Processed: m.document(t)}
 	c.FinishedMicros = rapid.SampledFrom([]int64{1_600_000_001_000_000, 1_600_000_001_000_001}).Draw(t, "finished")
 	if rapid.Bool().Draw(t, "failed") {
-		c.State, c.Error = NodeError, "failed"
+		c.State, c.Error = introspection.NodeError, "failed"
 	}
 	return c
 }
 
-func (m *machine) enqueue(t *rapid.T, event Event) Command {
-	c := Enqueue{Node: node(t), Event: event}
+func (m *machine) enqueue(t *rapid.T, event introspection.Event) Command {
+	c := introspection.Enqueue{Node: node(t), Event: event}
 	switch event {
-	case EventProcess:
+	case introspection.EventProcess:
 		c.Document = rapid.SampledFrom(m.docs).Draw(t, "document")
-	case EventReapply:
+	case introspection.EventReapply:
 		c.Timeout, c.Document = modelTimeout, m.document(t)
 	}
 	return c
@@ -232,10 +235,10 @@ func (m *machine) enqueue(t *rapid.T, event Event) Command {
 
 // advance draws what a worker would do: mostly its own request's event.
 func (m *machine) advance(t *rapid.T) Command {
-	c := Advance{Claim: m.claim(t), Error: "failed", Answer: answerOf(t), Consume: rapid.Bool().Draw(t, "consume")}
-	c.Event = rapid.SampledFrom([]Event{EventStart, EventWait, EventProcess, EventFinish, EventError, EventAbort, EventAbortEnd, EventTimeout, EventReapply}).Draw(t, "event")
+	c := introspection.Advance{Claim: m.claim(t), Error: "failed", Answer: answerOf(t), Consume: rapid.Bool().Draw(t, "consume")}
+	c.Event = rapid.SampledFrom([]introspection.Event{introspection.EventStart, introspection.EventWait, introspection.EventProcess, introspection.EventFinish, introspection.EventError, introspection.EventAbort, introspection.EventAbortEnd, introspection.EventTimeout, introspection.EventReapply}).Draw(t, "event")
 	for _, r := range m.model.queue {
-		if r.hold() == c.Claim && rapid.Bool().Draw(t, "own") && r.event != EventDelete {
+		if r.hold() == c.Claim && rapid.Bool().Draw(t, "own") && r.event != introspection.EventDelete {
 			c.Event = r.event
 		}
 	}
@@ -261,10 +264,10 @@ func (m *machine) ofPeer(t *rapid.T) Command {
 }
 
 // unfinished draws what a killed process may have left.
-func (m *machine) unfinished(t *rapid.T) (left []Unfinished) {
+func (m *machine) unfinished(t *rapid.T) (left []introspection.Unfinished) {
 	for range rapid.IntRange(0, 2).Draw(t, "unfinished") {
 		if request := m.sequence(t); !request.IsZero() {
-			left = append(left, Unfinished{Request: request, Hook: "h"})
+			left = append(left, introspection.Unfinished{Request: request, Hook: "h"})
 		}
 	}
 	return left
@@ -372,7 +375,7 @@ func (m *machine) work(t *rapid.T) {
 			if len(m.model.sessions) == 0 {
 				return
 			}
-			c := ClaimRequests{Requests: []fencing.Token{1}} // never a request
+			c := introspection.ClaimRequests{Requests: []fencing.Token{1}} // never a request
 			for _, r := range m.model.ready() {
 				c.Requests = append(c.Requests, r.seq)
 			}
@@ -390,32 +393,32 @@ func (m *machine) step(t *rapid.T, r *modelRequest) Command {
 	save := rapid.SampledFrom([]blobs.Hash{{}, r.document}).Draw(t, "save")
 	hold := r.hold()
 	switch {
-	case r.event == EventDelete:
-		return DeleteNode{Node: r.node, Claim: hold}
-	case rec.State == NodeStarting && r.event == EventStart:
-		return Advance{Claim: hold, Event: EventWait, Consume: true}
-	case rec.State == NodeProcessing && r.attempts == 1:
+	case r.event == introspection.EventDelete:
+		return introspection.DeleteNode{Node: r.node, Claim: hold}
+	case rec.State == introspection.NodeStarting && r.event == introspection.EventStart:
+		return introspection.Advance{Claim: hold, Event: introspection.EventWait, Consume: true}
+	case rec.State == introspection.NodeProcessing && r.attempts == 1:
 		if rec.Delivered.Answer.IsZero() && rapid.Bool().Draw(t, "answer first") {
-			return Mark{Claim: hold, Hook: "power off", Answer: Answer{Status: 200}, Processed: m.document(t)}
+			return introspection.Mark{Claim: hold, Hook: "power off", Answer: introspection.Answer{Status: 200}, Processed: m.document(t)}
 		}
-		return Advance{Claim: hold, Event: EventFinish, Processed: m.document(t), Consume: true}
-	case rec.State == NodeReapplying:
-		return Advance{Claim: hold, Event: EventFinish, Processed: m.document(t)}
-	case rec.State == NodeAborting:
-		return Advance{Claim: hold, Event: EventAbortEnd, Consume: true}
-	case r.event == rec.lastEvent():
-		return Consume{Claim: hold}
+		return introspection.Advance{Claim: hold, Event: introspection.EventFinish, Processed: m.document(t), Consume: true}
+	case rec.State == introspection.NodeReapplying:
+		return introspection.Advance{Claim: hold, Event: introspection.EventFinish, Processed: m.document(t)}
+	case rec.State == introspection.NodeAborting:
+		return introspection.Advance{Claim: hold, Event: introspection.EventAbortEnd, Consume: true}
+	case r.event == lastEvent(rec):
+		return introspection.Consume{Claim: hold}
 	}
-	return Advance{Claim: hold, Event: r.event, Unprocessed: save, Hook: "next"}
+	return introspection.Advance{Claim: hold, Event: r.event, Unprocessed: save, Hook: "next"}
 }
 
 // lastEvent is the request that is done with when a record is in its state.
-func (r *Record) lastEvent() Event {
+func lastEvent(r *introspection.Record) introspection.Event {
 	switch r.State {
-	case NodeWaiting:
-		return EventStart
-	case NodeFinished:
-		return EventProcess
+	case introspection.NodeWaiting:
+		return introspection.EventStart
+	case introspection.NodeFinished:
+		return introspection.EventProcess
 	}
 	return 0
 }
@@ -424,10 +427,10 @@ func (r *Record) lastEvent() Event {
 func (m *machine) call(t *rapid.T) {
 	doc := rapid.SampledFrom(m.docs).Draw(t, "document")
 	if len(m.model.sessions) > 0 && rapid.Bool().Draw(t, "taken") {
-		m.commit(t, Header{Session: m.session(t)}, TakeCallback{Node: node(t), Document: doc, Keep: rapid.Bool().Draw(t, "keep"), Hook: "next"})
+		m.commit(t, Header{Session: m.session(t)}, introspection.TakeCallback{Node: node(t), Document: doc, Keep: rapid.Bool().Draw(t, "keep"), Hook: "next"})
 		return
 	}
-	m.commit(t, Header{}, Enqueue{Node: node(t), Event: EventProcess, Document: doc})
+	m.commit(t, Header{}, introspection.Enqueue{Node: node(t), Event: introspection.EventProcess, Document: doc})
 }
 
 // again commits an earlier proposal once more: a repeat after a lost answer.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // viewText and (*model).text say the same in the same words.
@@ -29,7 +30,7 @@ func viewText(v View) string {
 	for _, o := range v.data.requests.byID.All() {
 		fmt.Fprintf(&b, "result %v %v %s %v\n", o.ID, o.Session, o.Client, o.Result.Code)
 	}
-	for _, r := range v.data.nodes.records.All() {
+	for _, r := range slices.SortedFunc(v.Records(), func(a, b introspection.Record) int { return strings.Compare(a.Node, b.Node) }) {
 		b.WriteString(recordText(r))
 	}
 	for r := range v.Queue() {
@@ -44,7 +45,7 @@ func viewText(v View) string {
 	for r := range v.EndedBefore(v.Now() + 1) {
 		fmt.Fprintf(&b, "ended %v %s\n", r.Finished, r.Node)
 	}
-	fmt.Fprintf(&b, "claimable %d, next turn %v\n", v.Claimable(), v.data.throttle.Next)
+	fmt.Fprintf(&b, "claimable %d, next turn %v\n", v.Claimable(), nextTurn(v))
 	for rule := range v.Rules() {
 		fmt.Fprintf(&b, "rule %s %s\n", rule.UUID, rule.Body)
 	}
@@ -56,7 +57,7 @@ func viewText(v View) string {
 	return b.String()
 }
 
-func recordText(r Record) string {
+func recordText(r introspection.Record) string {
 	return fmt.Sprintf("node %s %v failed %v, %d–%d, until %v, ended %v, %v %v, delivered %v by %v, answered %d, MACs %v\n", r.Node, r.State, r.Error != "",
 		r.StartedMillis, r.FinishedMillis, r.Deadline, r.Finished, r.Unprocessed, r.Processed,
 		r.Delivered.Document, r.Delivered.Request, r.Delivered.Answer.Status, r.Attributes.MACs)

@@ -129,7 +129,7 @@ type AddressTaken struct {
 
 // Validate implements Command.
 func (c AddressTaken) Validate() error {
-	if err := valid.Length("address", c.Address, 2, maxIP); err != nil {
+	if err := valid.Length("address", c.Address, 2, valid.MaxIP); err != nil {
 		return err
 	}
 	if err := valid.Chars("address", c.Address, func(b byte) bool { return valid.IPChar(b) || 'A' <= b && b <= 'F' }); err != nil {
@@ -212,5 +212,5 @@ func shownDoors(t *txn) any {
 
 // recordDoor tells of a door that its peer opened or shut, or whose time ran out.
 func (t *txn) recordDoor(topic eventring.Topic, action string, d Door) {
-	t.Record(eventring.Event{Topic: topic, Action: action, Peer: t.NameOf(d.Peer), Fields: eventring.Fields("address", d.Address, "token", d.OpenBy.String())})
+	t.RecordEvent(eventring.Event{Topic: topic, Action: action, Peer: t.NameOf(d.Peer), Fields: eventring.Fields("address", d.Address, "token", d.OpenBy.String())})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // way is one of the two doors, so that both are put to the same tests.
@@ -329,7 +330,7 @@ func TestAnotherAddressTakesTheFirstOnesPlace(t *testing.T) {
 // The kinds that only the leader may use are known by their rows.
 func TestDutiesKindsNeedAToken(t *testing.T) {
 	r := newRig(t)
-	duties := []Kind{KindOf(PutPorts{}), KindOf(PutInspected{}), KindOf(PassOpen{}), KindOf(PassClosed{}), KindOf(AddressTaken{}), KindOf(AddressReleased{})}
+	duties := []Kind{KindOf(PutPorts{}), KindOf(introspection.PutInspected{}), KindOf(PassOpen{}), KindOf(PassClosed{}), KindOf(AddressTaken{}), KindOf(AddressReleased{})}
 	for _, c := range samples(t) {
 		if !slices.Contains(duties, KindOf(c)) {
 			continue

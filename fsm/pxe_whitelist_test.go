@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // allows compares the whitelist with what is wanted: "MAC node", in order.
@@ -43,22 +44,22 @@ func TestWhitelistFollowsTheIntrospection(t *testing.T) {
 	r.allows() // no MAC is known yet
 	c := r.claim(s).Claim.Hold()
 	one, two := macN(1)+" "+nodeA, macN(2)+" "+nodeA
-	r.must(Advance{Claim: c, Event: EventStart, Attributes: &Attributes{MACs: []string{macN(2), macN(1)}}})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventStart, Attributes: &introspection.Attributes{MACs: []string{macN(2), macN(1)}}})
 	r.allows(one, two)
-	r.must(Advance{Claim: c, Event: EventWait, Consume: true})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventWait, Consume: true})
 	r.allows(one, two)
 	doc := pack(t, "x")
-	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
+	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
 	c = r.claim(s).Claim.Hold()
-	r.must(Advance{Claim: c, Event: EventProcess, Unprocessed: doc.Hash, Attributes: &Attributes{MACs: []string{macN(2), macN(4)}}})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventProcess, Unprocessed: doc.Hash, Attributes: &introspection.Attributes{MACs: []string{macN(2), macN(4)}}})
 	r.allows(two, macN(4)+" "+nodeA) // the ramdisk renews its address
-	r.must(Advance{Claim: c, Event: EventFinish, Consume: true})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventFinish, Consume: true})
 	r.allows()
 	r.introspects(false)
 	// Nothing boots while stored data is applied again, whatever is saved.
-	r.must(Enqueue{Node: nodeA, Event: EventReapply, Timeout: time.Minute})
+	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Timeout: time.Minute})
 	c = r.claim(s).Claim.Hold()
-	r.must(Advance{Claim: c, Event: EventReapply, Attributes: &Attributes{MACs: []string{macN(3)}}})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventReapply, Attributes: &introspection.Attributes{MACs: []string{macN(3)}}})
 	r.allows()
 	r.introspects(false)
 }
@@ -67,29 +68,29 @@ func TestWhitelistEndsWithEveryEnd(t *testing.T) {
 	line := macN(1) + " " + nodeA
 	cases := map[string]func(*rig, fencing.Token){
 		"error": func(r *rig, s fencing.Token) {
-			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventError, Error: "x"})
+			r.must(introspection.Advance{Claim: r.claim(s).Claim.Hold(), Event: introspection.EventError, Error: "x"})
 		},
 		"deletion": func(r *rig, s fencing.Token) {
-			r.must(Enqueue{Node: nodeA, Event: EventDelete})
-			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventWait, Consume: true})
-			r.must(DeleteNode{Node: nodeA, Claim: r.claim(s).Claim.Hold()})
+			r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventDelete})
+			r.must(introspection.Advance{Claim: r.claim(s).Claim.Hold(), Event: introspection.EventWait, Consume: true})
+			r.must(introspection.DeleteNode{Node: nodeA, Claim: r.claim(s).Claim.Hold()})
 		},
 		"abort": func(r *rig, s fencing.Token) {
-			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventWait, Consume: true})
-			r.must(Enqueue{Node: nodeA, Event: EventAbort})
+			r.must(introspection.Advance{Claim: r.claim(s).Claim.Hold(), Event: introspection.EventWait, Consume: true})
+			r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventAbort})
 			r.allows(line) // until the machine is off
 			r.introspects(true)
-			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventAbortEnd, Consume: true})
+			r.must(introspection.Advance{Claim: r.claim(s).Claim.Hold(), Event: introspection.EventAbortEnd, Consume: true})
 		},
 		"timeout": func(r *rig, s fencing.Token) {
-			r.must(Advance{Claim: r.claim(s).Claim.Hold(), Event: EventWait, Consume: true})
+			r.must(introspection.Advance{Claim: r.claim(s).Claim.Hold(), Event: introspection.EventWait, Consume: true})
 			r.pass(time.Hour)
-			r.must(Enqueue{Node: nodeA, Event: EventTimeout})
+			r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout})
 			r.allows(line)
-			r.must(Advance{Claim: r.claim(r.session("a")).Claim.Hold(), Event: EventTimeout, Consume: true})
+			r.must(introspection.Advance{Claim: r.claim(r.session("a")).Claim.Hold(), Event: introspection.EventTimeout, Consume: true})
 		},
 		"dead workers": func(r *rig, s fencing.Token) {
-			for range MaxAttempts {
+			for range introspection.MaxAttempts {
 				r.claim(s)
 				r.must(EndSession{Session: s})
 				s = r.session("a")
@@ -120,7 +121,7 @@ func TestAMACOfTwoNodesIsAllowedOnce(t *testing.T) {
 	r.start(nodeA, macN(1))
 	r.allows(macN(1) + " " + nodeA)
 	at := r.index
-	r.must(Advance{Claim: r.claims(s, r.view().QueueOf(nodeA)[0].Sequence)[0].Claim.Hold(), Event: EventError, Error: "x"})
+	r.must(introspection.Advance{Claim: r.claims(s, r.view().QueueOf(nodeA)[0].Sequence)[0].Claim.Hold(), Event: introspection.EventError, Error: "x"})
 	r.allows(macN(1) + " " + nodeB)
 	if macs, ok := r.view().AllowedChangedSince(at); !ok || len(macs) != 0 {
 		t.Errorf("it stayed on the list and is told as a change: %v", macs)
@@ -143,10 +144,10 @@ func TestEndedNodesKeepNoAttributes(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	r.waiting(s, nodeA, macN(1))
-	r.must(Enqueue{Node: nodeA, Event: EventAbort})
+	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventAbort})
 	c := r.claim(s).Claim.Hold()
-	r.must(Advance{Claim: c, Event: EventAbortEnd})
-	r.must(Advance{Claim: c, Event: EventAbort, Attributes: &Attributes{MACs: []string{macN(2)}}})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventAbortEnd})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventAbort, Attributes: &introspection.Attributes{MACs: []string{macN(2)}}})
 	r.allows()
 	if got := r.view().NodesByMAC(macN(2)); got != nil {
 		t.Errorf("found: %v", got)

@@ -147,10 +147,8 @@ func sum(terms ...uint64) (total uint64, ok bool) {
 // revokeAll takes away everything that was granted.
 func (d *data) revokeAll() {
 	d.lead = Leadership{}
-	for _, c := range d.queue.claims.All() {
-		d.giveBack(c) // before their sessions end: no worker failed
-	}
 	t := d.txn()
+	t.inNodes().Revoke() // before the sessions end: no worker failed
 	for _, session := range d.peers.sessions.All() {
 		t.endSession(session.ID)
 	}
@@ -160,7 +158,6 @@ func (d *data) revokeAll() {
 	}
 	t.inLeases().Revoke()
 	d.requests = newRequests()
-	d.throttle = throttle{}
 	t.inRelays().Doubt()
 	d.ports.pull = Pull{} // the ports may be of long ago
 	d.doors = d.doors.doubt(doors{})
@@ -258,5 +255,5 @@ func (d *data) adoptRights(l *data) {
 // forgetChanges begins the memory of what changed in lists again with the present state.
 func (d *data) forgetChanges() {
 	d.ports.denied.ForgetChanges(d.shared.Position.Index)
-	d.nodes.whitelist.ForgetChanges(d.shared.Position.Index)
+	d.txn().inNodes().ForgetChanges()
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
@@ -37,22 +38,22 @@ func busy(t testing.TB) *rig {
 	r.must(leases.Release{Name: "free", Holder: "h", Token: token})
 	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, PutSetting{Key: "k2"})
 	r.mustAs(Header{Session: b, Request: r.request()}, Probe{})
-	r.must(Advance{Claim: r.processing(a, nodeN(9), "earlier").Claim.Hold(), Event: EventFinish, Consume: true})
+	r.must(introspection.Advance{Claim: r.processing(a, nodeN(9), "earlier").Claim.Hold(), Event: introspection.EventFinish, Consume: true})
 	r.waiting(a, nodeA, "52:54:00:00:00:01", "52:54:00:00:00:02")
 	doc := pack(t, "document")
-	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: doc})
-	r.must(Enqueue{Node: nodeA, Event: EventProcess, Document: pack(t, "second")})
+	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
+	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "second")})
 	c := r.claim(b)
-	r.must(Advance{Claim: c.Claim.Hold(), Event: EventProcess, Unprocessed: doc.Hash})
-	r.must(Mark{Claim: c.Claim.Hold(), Hook: "scheduler"})
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess, Unprocessed: doc.Hash})
+	r.must(introspection.Mark{Claim: c.Claim.Hold(), Hook: "scheduler"})
 	r.start(nodeB)
-	r.must(TakeTurn{Claim: c.Claim.Hold(), Gap: time.Minute})
+	r.must(introspection.TakeTurn{Claim: c.Claim.Hold(), Gap: time.Minute})
 	r.asLeader(PassOpen{Wait: time.Second})
 	r.asLeader(AddressTaken{Address: "192.0.2.1", Wait: 2 * time.Second})
 	r.asLeader(AddressReleased{})
 	r.asLeader(PutPorts{Ports: []Port{port("p1", 1), port("p2", 2), port("p3", 2), port("p4", 4)}, Complete: true})
 	r.asLeader(PutPorts{Remove: []string{"p4"}})
-	r.asLeader(PutInspected{Nodes: []Inspected{{Node: nodeB, MACs: []string{macN(7), macN(8)}}}})
+	r.asLeader(introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeB, MACs: []string{macN(7), macN(8)}}}})
 	r.must(ruleset.Create{UUID: nodeB, Body: []byte(`{"actions":[]}`)})
 	r.must(ruleset.Create{UUID: nodeA, Body: []byte(`{"actions":[1]}`)})
 	r.relayed(nodeA, "waits for Ironic")

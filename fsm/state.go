@@ -4,6 +4,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/relays"
@@ -23,6 +24,7 @@ type (
 	zoneTables  = zones.Tables
 	relayTables = relays.Tables
 	ruleTables  = ruleset.Tables
+	nodeTables  = introspection.Tables
 )
 
 // data is one version of everything. A published data never changes: Apply
@@ -52,7 +54,7 @@ func New() *State {
 		blobs:        blobs.NewStore(),
 		memberTables: memberTables{peers: newPeers(), joins: table.New[JoinToken](), operators: table.New[Operator]()},
 		leaseTables:  leases.New(),
-		nodeTables:   nodeTables{nodes: newNodes(), queue: newQueue()},
+		nodeTables:   introspection.New(),
 		pxeTables:    pxeTables{ports: newPorts()},
 		kubeTables:   kubestate.New(),
 		zoneTables:   zones.New(),
@@ -92,6 +94,10 @@ func (t *txn) inKube() kubestate.Txn { return kubestate.Txn{Txn: &t.Txn, Tables:
 func (t *txn) inZones() zones.Txn { return zones.Txn{Txn: &t.Txn, Tables: &t.zoneTables} }
 
 func (t *txn) inRules() ruleset.Txn { return ruleset.Txn{Txn: &t.Txn, Tables: &t.ruleTables} }
+
+func (t *txn) inNodes() introspection.Txn {
+	return introspection.Txn{Txn: &t.Txn, Tables: &t.nodeTables, Blobs: &t.blobs}
+}
 
 func (t *txn) inRelays() relays.Txn {
 	return relays.Txn{Txn: &t.Txn, Tables: &t.relayTables, Blobs: &t.blobs}

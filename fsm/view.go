@@ -2,11 +2,13 @@ package fsm
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/table"
@@ -14,8 +16,8 @@ import (
 
 // View is one immutable state. It is a reference: copying it costs nothing and
 // any number of goroutines may read it. Get one from [State.View]; the zero
-// View holds nothing and must not be used. It has the methods of [leases.Tables],
-// [kubestate.Tables], [zones.Tables], [relays.Tables] and [ruleset.Tables] as well.
+// View holds nothing and must not be used. It has the methods of
+// [introspection.Tables], [leases.Tables], [kubestate.Tables], [zones.Tables], [relays.Tables] and [ruleset.Tables] as well.
 type View struct{ *data }
 
 // Index returns the index of the last applied entry; entries that are no
@@ -58,9 +60,9 @@ func (v View) Admits(c Command) error {
 // AdmitsEvent is Admits for the requests of workers. The log has known all events
 // from its first version on, but workers of the release that had no other claim a
 // request of one that came later, do nothing, and do not give it back.
-func (v View) AdmitsEvent(e Event) error {
+func (v View) AdmitsEvent(e introspection.Event) error {
 	switch e {
-	case EventReapply, EventEnroll, EventAdopt:
+	case introspection.EventReapply, introspection.EventEnroll, introspection.EventAdopt:
 		return v.needs(fmt.Sprintf("'%v'", e), 2)
 	default:
 		return nil
@@ -165,3 +167,16 @@ func (v View) RelayRepeated(document blobs.Hash) (relays.Relay, bool) {
 // RelayRoom returns why there is no room for a document, nil if there is. A
 // refusal that the state foresees needs no entry of the log.
 func (v View) RelayRoom(c relays.Accept) error { return v.data.txn().inRelays().Room(c).Err() }
+
+// Overdue iterates over the active records whose deadline is not after cluster
+// time, the longest overdue first. It costs what it yields.
+func (v View) Overdue() iter.Seq[introspection.Record] { return v.data.OverdueAt(v.Now()) }
+
+// AllowedChangedSince is for the whitelist what PortsChangedSince is for the
+// blacklist; ask Allowed.
+func (v View) AllowedChangedSince(index uint64) (macs []string, ok bool) {
+	return v.data.AllowedChanged(index, v.Index())
+}
+
+// Blob returns a stored document.
+func (v View) Blob(hash blobs.Hash) (blobs.Blob, bool) { return v.data.blobs.Get(hash) }

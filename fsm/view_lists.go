@@ -3,7 +3,6 @@ package fsm
 import (
 	"iter"
 	"slices"
-	"strings"
 )
 
 // Ports iterates over the ports that Ironic knows, in the order of their IDs.
@@ -63,37 +62,6 @@ func (v View) DeniedCount() int { return v.data.ports.denied.Size() }
 func (v View) PortsChangedSince(index uint64) (macs []string, ok bool) {
 	return v.data.ports.denied.ChangedSince(index, v.Index())
 }
-
-// AllowedMACs iterates over the whitelist, in order and each once, with the
-// node, the first of several, that the MAC belongs to: nodes under
-// introspection whose boot is expected, from the moment their MACs are saved to
-// their end in finished or error, and nodes that Ironic itself inspects.
-func (v View) AllowedMACs() iter.Seq2[string, string] {
-	return func(yield func(mac, node string) bool) {
-		for mac, owner := range v.data.nodes.whitelist.MACs() {
-			if !yield(mac, strings.TrimPrefix(owner, ironicMark)) {
-				return
-			}
-		}
-	}
-}
-
-// Allowed reports whether a MAC is on the whitelist.
-func (v View) Allowed(mac string) bool { return v.data.nodes.whitelist.Has(mac) }
-
-// AllowedCount returns how many MACs the whitelist has.
-func (v View) AllowedCount() int { return v.data.nodes.whitelist.Size() }
-
-// AllowedChangedSince is for the whitelist what PortsChangedSince is for the
-// blacklist; ask Allowed.
-func (v View) AllowedChangedSince(index uint64) (macs []string, ok bool) {
-	return v.data.nodes.whitelist.ChangedSince(index, v.Index())
-}
-
-// Introspecting reports whether any node is expected to boot, also one of which
-// no MAC is known, or one that Ironic itself inspects. Reapplying stored data
-// boots nothing and does not count.
-func (v View) Introspecting() bool { return v.data.nodes.booting+v.data.nodes.inspected.Size() > 0 }
 
 // NodesByPort returns the nodes that have a port with a MAC, each once, as of
 // the newest pull of Ironic's ports.

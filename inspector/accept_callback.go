@@ -8,6 +8,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // Suspects are documents that a process of this host was examining when it
@@ -41,7 +42,7 @@ type Callback struct {
 type Taker interface {
 	// Take reports false if the callback was not taken, for any reason, and is to
 	// be queued; that joins it if it was taken all the same.
-	Take(ctx context.Context, c Callback) (queued fsm.Queued, ok bool)
+	Take(ctx context.Context, c Callback) (queued introspection.Queued, ok bool)
 }
 
 var _ Taker = (*WorkerPool)(nil)
@@ -51,12 +52,12 @@ var _ Taker = (*WorkerPool)(nil)
 // to, Ironic answers and the node may be introspected. So one entry of the log
 // says what takes three otherwise, and the data is not unpacked and read again. A
 // document that kills this process does so once, see suspected.
-func (p *WorkerPool) Take(ctx context.Context, cb Callback) (queued fsm.Queued, ok bool) {
+func (p *WorkerPool) Take(ctx context.Context, cb Callback) (queued introspection.Queued, ok bool) {
 	v, session := p.o.Log.View(), p.o.Session.ID()
-	if p.o.Memory == nil || session.IsZero() || v.Admits(fsm.TakeCallback{}) != nil || p.o.Health.Err() != nil || !expected(v, cb.Node) {
+	if p.o.Memory == nil || session.IsZero() || v.Admits(introspection.TakeCallback{}) != nil || p.o.Health.Err() != nil || !expected(v, cb.Node) {
 		return queued, false
 	}
-	told := make(chan fsm.Taken, 1) // buffered, since the caller may be gone; closed when it was not taken
+	told := make(chan introspection.Taken, 1) // buffered, since the caller may be gone; closed when it was not taken
 	engaged := p.submit(ctx, func() {
 		j := p.begin(session, cb, told)
 		close(told)
@@ -79,7 +80,7 @@ func (p *WorkerPool) Take(ctx context.Context, cb Callback) (queued fsm.Queued, 
 // needs more than its data examined.
 func expected(v fsm.View, node string) bool {
 	rec, ok := v.Record(node)
-	return ok && rec.State == fsm.NodeWaiting && !overdue(v, rec)
+	return ok && rec.State == introspection.NodeWaiting && !overdue(v, rec)
 }
 
 // maxAdmitted is how many workers that become free go to callbacks that wait, one
@@ -157,14 +158,14 @@ func (p *WorkerPool) startWaiting() {
 // begin examines a callback and commits that its processing has begun, notifies the
 // waiting caller, and returns the job that is left to do, nil if there is none. A
 // commit whose outcome is unknown is one in a session that is over.
-func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.Taken) *job {
+func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- introspection.Taken) *job {
 	if !p.o.Memory.Examine(cb.Packed.Hash) {
 		return nil
 	}
 	defer p.o.Memory.Clear(cb.Packed.Hash)
-	j := p.job(fsm.ClaimedRequest{
-		Claim:   fsm.Claim{Node: cb.Node, Session: session},
-		Request: fsm.QueuedRequest{Node: cb.Node, Event: fsm.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
+	j := p.job(introspection.ClaimedRequest{
+		Claim:   introspection.Claim{Node: cb.Node, Session: session},
+		Request: introspection.QueuedRequest{Node: cb.Node, Event: introspection.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
 	})
 	defer func() { j.hooks.runner.goroutine.stop() }() // unless the job that carries on has it
 	task, ok := j.examine(WithGuard(p.stop.tasks, j.node.current), cb.Data)
@@ -173,11 +174,11 @@ func (p *WorkerPool) begin(session fencing.Token, cb Callback, told chan<- fsm.T
 	}
 	write, end := p.stop.commit()
 	defer end()
-	res, err := p.o.Session.DoIn(write, session, fsm.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.hooks.firstHook()})
+	res, err := p.o.Session.DoIn(write, session, introspection.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.hooks.firstHook()})
 	if err != nil || res.Code != fsm.OK {
 		return nil
 	}
-	var taken fsm.Taken
+	var taken introspection.Taken
 	if err := res.Decode(&taken); err != nil {
 		p.o.Logger.Error("decode outcome of callback failed", "node", cb.Node, "err", err)
 		return nil
@@ -212,7 +213,7 @@ func (j *job) examine(ctx context.Context, data *Document) (*Task, bool) {
 // examined the data: the log did not know of that and counts it now, as if the
 // process had been lost with a claim.
 func (j *job) suspected() (gone bool, err error) {
-	if j.pool.o.Memory == nil || j.pool.o.Log.View().Admits(fsm.Decline{}) != nil {
+	if j.pool.o.Memory == nil || j.pool.o.Log.View().Admits(introspection.Decline{}) != nil {
 		return false, nil
 	}
 	hook, yes := j.pool.o.Memory.Suspect(j.request.Document)
@@ -220,6 +221,6 @@ func (j *job) suspected() (gone bool, err error) {
 		return false, nil
 	}
 	j.log.Warn("previous process of this host ended while it examined the data; another peer processes it", "hook", hook)
-	_, err = j.out.commit(fsm.Decline{Claim: j.claim.Hold(), Hook: hook})
+	_, err = j.out.commit(introspection.Decline{Claim: j.claim.Hold(), Hook: hook})
 	return true, err
 }

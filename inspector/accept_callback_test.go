@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // memory is what a host remembers.
@@ -35,12 +36,12 @@ func TestACallbackIsBegunWhereItComesIn(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.remembering(&memory{}, func(s *Service) {
 			o.accept(nodeA, macA)
-			o.becomes(nodeA, fsm.NodeWaiting, time.Second)
+			o.becomes(nodeA, introspection.NodeWaiting, time.Second)
 			claims := o.raftLog.count(isClaim)
 			if node, err := s.Continue(o.ctx, []byte(callback(macA, ""))); node != nodeA || err != nil {
 				t.Fatalf("%s, %v", node, err)
 			}
-			o.becomes(nodeA, fsm.NodeFinished, time.Second)
+			o.becomes(nodeA, introspection.NodeFinished, time.Second)
 			if n := o.raftLog.count(isClaim) - claims; n != 0 {
 				t.Errorf("%d claims besides", n)
 			}
@@ -60,7 +61,7 @@ func TestACallbackWaitsForAWorker(t *testing.T) {
 		inRig(t, func(o *rig) {
 			o.remembering(&memory{}, func(s *Service) {
 				o.accept(nodeA, macA)
-				o.becomes(nodeA, fsm.NodeWaiting, time.Second)
+				o.becomes(nodeA, introspection.NodeWaiting, time.Second)
 				c, claims := s.o.Taker.(*WorkerPool), o.raftLog.count(isClaim)
 				for range c.size {
 					c.acquire()
@@ -73,7 +74,7 @@ func TestACallbackWaitsForAWorker(t *testing.T) {
 				if _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil {
 					t.Fatal(err)
 				}
-				o.becomes(nodeA, fsm.NodeFinished, time.Second)
+				o.becomes(nodeA, introspection.NodeFinished, time.Second)
 				if n := o.raftLog.count(isClaim) - claims; n != step.claimed {
 					t.Errorf("a worker free after %v: %d claims, want %d", step.busy, n, step.claimed)
 				}
@@ -108,14 +109,14 @@ func TestASuspectIsLeftToOthers(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.remembering(&memory{carefree: carefree{suspects: true}, suspect: "poison"}, func(s *Service) {
 			o.accept(nodeA, macA)
-			o.becomes(nodeA, fsm.NodeWaiting, time.Second)
+			o.becomes(nodeA, introspection.NodeWaiting, time.Second)
 			if _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err == nil {
 				t.Error("a suspect was processed")
 			}
-			if n := o.raftLog.count(func(c fsm.Command) bool { return fsm.KindOf(c) == fsm.KindOf(fsm.Decline{}) }); n != 1 {
+			if n := o.raftLog.count(func(c fsm.Command) bool { return fsm.KindOf(c) == fsm.KindOf(introspection.Decline{}) }); n != 1 {
 				t.Errorf("declined %d times", n)
 			}
-			o.becomes(nodeA, fsm.NodeError, time.Second) // no other peer is left
+			o.becomes(nodeA, introspection.NodeError, time.Second) // no other peer is left
 		})
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -91,7 +92,7 @@ func (s *Service) deliver(ctx context.Context, data *Document, m Machine, docume
 			return first.Node, first.Delivered.Request, nil
 		}
 		if node, err = s.finder.find(ctx, v, caller{data, m, document.Hash}, active, lookUp); err == nil {
-			var queued fsm.Queued
+			var queued introspection.Queued
 			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data.Clone()})
 			request = queued.Request
 		}
@@ -111,7 +112,7 @@ func (s *Service) deliver(ctx context.Context, data *Document, m Machine, docume
 // matches is the document compared with those of ended introspections; of these
 // the newest delivery counts. Where several active nodes match, only one that
 // has this very document already can be meant.
-func firstDelivery(v fsm.View, document blobs.Hash, active string, lookUp error) (first fsm.Record, ok bool) {
+func firstDelivery(v fsm.View, document blobs.Hash, active string, lookUp error) (first introspection.Record, ok bool) {
 	var unknown *unknownError
 	for _, node := range v.NodesByDelivery(document) {
 		rec, _ := v.Record(node)
@@ -131,7 +132,7 @@ const ownerLimit = 3 * time.Second
 // machine enrolled again, the answer of the former node would hide what became
 // of the present one. An Ironic that does not say changes nothing: then it is a
 // repeat.
-func (f *finder) sameMachine(ctx context.Context, v fsm.View, first fsm.Record, a fsm.Attributes) bool {
+func (f *finder) sameMachine(ctx context.Context, v fsm.View, first introspection.Record, a introspection.Attributes) bool {
 	if first.State.Active() {
 		return true
 	}
@@ -184,7 +185,7 @@ const takeLimit = 5 * time.Second
 
 // accept brings a callback into the log: begun by a worker of this peer, or in
 // the queue.
-func (s *Service) accept(ctx context.Context, c Callback) (queued fsm.Queued, err error) {
+func (s *Service) accept(ctx context.Context, c Callback) (queued introspection.Queued, err error) {
 	if s.o.Taker != nil {
 		taking, cancel := context.WithTimeout(ctx, takeLimit)
 		defer cancel()
@@ -192,7 +193,7 @@ func (s *Service) accept(ctx context.Context, c Callback) (queued fsm.Queued, er
 			return queued, nil
 		}
 	}
-	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: c.Node, Event: fsm.EventProcess, Document: c.Packed})
+	res, err := s.o.Do.Do(ctx, "", introspection.Enqueue{Node: c.Node, Event: introspection.EventProcess, Document: c.Packed})
 	if err != nil {
 		return queued, err
 	}
@@ -236,10 +237,10 @@ func (s *Service) delivered(ctx context.Context, node string, request fencing.To
 }
 
 // answerOf finds the answer to a document that a node delivered.
-func answerOf(v fsm.View, node string, document blobs.Hash) (fsm.Answer, bool) {
+func answerOf(v fsm.View, node string, document blobs.Hash) (introspection.Answer, bool) {
 	rec, ok := v.Record(node)
 	if !ok || rec.Delivered.Document != document {
-		return fsm.Answer{}, false
+		return introspection.Answer{}, false
 	}
 	return rec.Delivered.Answer, rec.Delivered.Answer.Status != 0
 }
@@ -251,11 +252,11 @@ func overtaken(v fsm.View, node string) error {
 	switch {
 	case !ok:
 		return refuse(http.StatusBadRequest, failuresHead+lookUpLine+"Could not find node %s in cache", node)
-	case rec.State == fsm.NodeError:
+	case rec.State == introspection.NodeError:
 		return refuse(http.StatusBadRequest, "Node processing already finished with error: %s", rec.Error)
-	case rec.State == fsm.NodeAborting:
+	case rec.State == introspection.NodeAborting:
 		return refuse(http.StatusBadRequest, "Node processing already finished with error: Canceled by operator")
-	case rec.State == fsm.NodeFinished:
+	case rec.State == introspection.NodeFinished:
 		return refuse(http.StatusBadRequest, "Node processing already finished with error: None")
 	default:
 		return refuse(http.StatusBadRequest, "The introspection of node %s was started again meanwhile", node)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // post delivers a document in a goroutine of its own.
@@ -38,7 +38,7 @@ func TestCallback(t *testing.T) {
 			if err != nil || node != nodeA {
 				t.Fatalf("%q, %v", node, err)
 			}
-			o.becomes(nodeA, fsm.NodeFinished, time.Second)
+			o.becomes(nodeA, introspection.NodeFinished, time.Second)
 			for range 2 { // a repeat, with other white space
 				if node, err := s.Continue(o.ctx, []byte(" "+body+"\n")); err != nil || node != nodeA {
 					t.Errorf("repeated: %q, %v", node, err)
@@ -74,7 +74,7 @@ func TestSameBytesOfAnotherNode(t *testing.T) {
 					if node, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil || node != enrolled {
 						t.Fatalf("%s: answered for %q, %v, want node %s", sent, node, err, enrolled)
 					}
-					o.becomes(enrolled, fsm.NodeFinished, time.Second)
+					o.becomes(enrolled, introspection.NodeFinished, time.Second)
 				}
 			}
 			o.boots(nodeB, macB) // waits for other bytes
@@ -97,7 +97,7 @@ func TestSameBytesOfADeletedNode(t *testing.T) {
 			if _, err := s.Continue(o.ctx, []byte(callback(macA, ""))); err != nil {
 				t.Fatal(err)
 			}
-			o.becomes(nodeA, fsm.NodeFinished, time.Second)
+			o.becomes(nodeA, introspection.NodeFinished, time.Second)
 			o.ironic.mu.Lock()
 			delete(o.ironic.nodes, nodeA)
 			o.ironic.mu.Unlock()
@@ -110,7 +110,7 @@ func TestSameBytesOfADeletedNode(t *testing.T) {
 			if err := s.Abort(o.ctx, nodeB); err != nil {
 				t.Fatal(err)
 			}
-			o.becomes(nodeB, fsm.NodeError, time.Second)
+			o.becomes(nodeB, introspection.NodeError, time.Second)
 			_, err := s.Continue(o.ctx, []byte(callback(macA, "")))
 			refusedWith(t, "former-node", err, 400, failuresHead+"Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['"+macA+"']}")
 		})
@@ -127,7 +127,7 @@ func TestSameBytesOfSeveralNodes(t *testing.T) {
 		o.work(func(*WorkerPool) {
 			o.boots(nodeA, macA)
 			first := o.post(s, callback(macA, ""))
-			o.becomes(nodeA, fsm.NodeProcessing, time.Second)
+			o.becomes(nodeA, introspection.NodeProcessing, time.Second)
 			o.boots(nodeB, macA)
 			repeated := o.post(s, callback(macA, ""))
 			_, err := s.Continue(o.ctx, []byte(callback(macA, `,"other":1`)))
@@ -156,7 +156,7 @@ func TestData(t *testing.T) {
 			if _, err := o.service().Continue(o.ctx, []byte(callback(macA, ""))); err != nil {
 				t.Error(err)
 			}
-			o.becomes(nodeA, fsm.NodeFinished, time.Second)
+			o.becomes(nodeA, introspection.NodeFinished, time.Second)
 		})
 		if rec, _ := o.raftLog.truth().Record(nodeA); !rec.Unprocessed.IsZero() || !rec.Processed.IsZero() {
 			t.Errorf("stored all the same: %+v", rec)
@@ -225,7 +225,7 @@ func TestOvertakenCallbacks(t *testing.T) {
 		}, "Node processing already finished with error: Canceled by operator"},
 		{"started anew", func(o *rig) { o.accept(nodeA, macA) }, "The introspection of node " + nodeA + " was started again meanwhile"},
 		{"deleted", func(o *rig) {
-			o.raftLog.must(fsm.DeleteNode{Node: nodeA, Claim: o.claims(fsm.Queued{Request: o.raftLog.truth().QueueOf(nodeA)[0].Sequence}).Hold()})
+			o.raftLog.must(introspection.DeleteNode{Node: nodeA, Claim: o.claims(introspection.Queued{Request: o.raftLog.truth().QueueOf(nodeA)[0].Sequence}).Hold()})
 		}, failuresHead + "Look up error: Could not find node " + nodeA + " in cache"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // Discovery makes a node of an unknown machine (docs/contract.md#discovery). It must not make
@@ -36,10 +37,10 @@ const discoveries = "8d7a4d3e-1f0b-5c52-9a35-6c1f2b0e7a41"
 // be; those that are shared with other machines make its UUID, which must not
 // depend on who came first, and identify no machine. One that cannot be told from
 // others is a *Problem.
-func discovered(data *Document, hooks []Hook, shared []string) (node string, a fsm.Attributes, err error) {
+func discovered(data *Document, hooks []Hook, shared []string) (node string, a introspection.Attributes, err error) {
 	m := MachineOf(data)
 	chosen := chosenMACs(data, hooks, m, shared)
-	a = fsm.Attributes{MACs: unshared(chosen, shared), BMC: m.BMC}
+	a = introspection.Attributes{MACs: unshared(chosen, shared), BMC: m.BMC}
 	if len(a.MACs) > maxDiscovered || len(a.BMC) > maxDiscovered {
 		return "", a, Failed("the data has more than %d MACs or BMC addresses", maxDiscovered)
 	}
@@ -114,7 +115,7 @@ func enrolled(node string, data *Document, conf config.Discovery) NewNode {
 
 // enroll creates the node of a discovered machine in Ironic, unless it is there
 // because a worker before this one was lost. A *Problem says why it must not be.
-func (j *job) enroll(ctx context.Context, v fsm.View, rec fsm.Record, data *Document) error {
+func (j *job) enroll(ctx context.Context, v fsm.View, rec introspection.Record, data *Document) error {
 	if rival := elder(v, rec); rival != "" {
 		return Failed("Node %s is being made of a machine with the same MACs or BMC address", rival)
 	}
@@ -151,7 +152,7 @@ func (j *job) enrollError(err error) error {
 // with a discovered machine, is not contradicted, and was there before it, "" if
 // there is none. Two documents of one machine that name different MACs make two
 // UUIDs, and the younger one yields.
-func elder(v fsm.View, rec fsm.Record) string {
+func elder(v fsm.View, rec introspection.Record) string {
 	var others []string
 	for _, mac := range rec.Attributes.MACs {
 		others = append(others, v.NodesByMAC(mac)...)

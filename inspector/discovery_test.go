@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -50,11 +51,11 @@ func TestDiscovery(t *testing.T) {
 			if again, err := s.Continue(o.ctx, []byte(body)); err != nil || again != node {
 				t.Errorf("repeated: %s, %v", again, err)
 			}
-			rec := o.becomes(node, fsm.NodeFinished, time.Second)
+			rec := o.becomes(node, introspection.NodeFinished, time.Second)
 			if rec.Error != "" || !rec.ManageBoot {
 				t.Errorf("%+v", rec)
 			}
-			o.becomes(node, fsm.NodeFinished, time.Second)
+			o.becomes(node, introspection.NodeFinished, time.Second)
 			if data, err := s.Data(o.ctx, node, true, Linearizable); err != nil || !strings.HasSuffix(string(data), `,"auto_discovered":true}`) {
 				t.Errorf("%s, %v", data, err)
 			}
@@ -114,7 +115,7 @@ func TestDiscoveredIdentity(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		if err := (fsm.StartIntrospection{Node: node, Event: fsm.EventEnroll, Timeout: time.Second, Attributes: a}).Validate(); err != nil {
+		if err := (introspection.Start{Node: node, Event: introspection.EventEnroll, Timeout: time.Second, Attributes: a}).Validate(); err != nil {
 			t.Errorf("the log does not take %s, %v: %v", node, a, err)
 		}
 		return node
@@ -219,7 +220,7 @@ func TestDiscoveryIsMetAgain(t *testing.T) {
 			}
 			other := o.raftLog.newSession("h2")
 			request := slices.Collect(v.Queue())[0]
-			claimed(t, other, fsm.Queued{Request: request.Sequence})
+			claimed(t, other, introspection.Queued{Request: request.Sequence})
 			if created {
 				if _, err := o.ironic.CreateNode(o.ctx, NewNode{UUID: request.Node}); err != nil {
 					t.Fatal(err)
@@ -231,7 +232,7 @@ func TestDiscoveryIsMetAgain(t *testing.T) {
 				if err := <-answered; err != nil {
 					t.Error(err)
 				}
-				o.becomes(request.Node, fsm.NodeFinished, time.Second)
+				o.becomes(request.Node, introspection.NodeFinished, time.Second)
 			})
 			if n := len(o.ironic.nodes); n != 3 {
 				t.Errorf("%d nodes, want the third", n)
@@ -277,7 +278,7 @@ func TestYoungerDiscoveryYields(t *testing.T) {
 // The synchronisation does not delete a machine that is about to get its node.
 func TestSyncLeavesEnrollingAlone(t *testing.T) {
 	inRig(t, func(o *rig) {
-		o.raftLog.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Hour})
+		o.raftLog.must(introspection.Start{Node: nodeB, Event: introspection.EventEnroll, Timeout: time.Hour})
 		o.accept(nodeA, macA)
 		if got := recorded(o.raftLog.truth()); !slices.Equal(got, []string{nodeA}) {
 			t.Errorf("%v", got)

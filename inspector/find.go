@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // Values of the search for a callback's node.
@@ -137,13 +138,13 @@ func (f *finder) adopt(ctx context.Context, v fsm.View, m Machine) (node string,
 	if !deployed(whole) {
 		return "", refuse(http.StatusBadRequest, "Node %s is not active, its provision state is %s", whole.UUID, whole.Provision)
 	}
-	return whole.UUID, f.record(ctx, v, fsm.StartIntrospection{
-		Node: whole.UUID, Event: fsm.EventAdopt, Timeout: f.o.Live.Config().Timeout, Attributes: fsm.Attributes{MACs: macs, BMC: m.BMC},
+	return whole.UUID, f.record(ctx, v, introspection.Start{
+		Node: whole.UUID, Event: introspection.EventAdopt, Timeout: f.o.Live.Config().Timeout, Attributes: introspection.Attributes{MACs: macs, BMC: m.BMC},
 	})
 }
 
 // bounded cuts attributes to what Ironic is asked for and a record takes.
-func bounded(a fsm.Attributes) fsm.Attributes {
+func bounded(a introspection.Attributes) introspection.Attributes {
 	a.MACs = a.MACs[:min(len(a.MACs), maxAttributes)]
 	a.BMC = a.BMC[:min(len(a.BMC), maxAttributes)]
 	return a
@@ -167,8 +168,8 @@ func (f *finder) discover(ctx context.Context, v fsm.View, data *Document, docum
 	if err != nil {
 		return "", unknownTo(err)
 	}
-	return node, f.record(ctx, v, fsm.StartIntrospection{
-		Node: node, Event: fsm.EventEnroll, ManageBoot: true, Timeout: f.o.Live.Config().Timeout, Attributes: a,
+	return node, f.record(ctx, v, introspection.Start{
+		Node: node, Event: introspection.EventEnroll, ManageBoot: true, Timeout: f.o.Live.Config().Timeout, Attributes: a,
 	})
 }
 
@@ -185,12 +186,12 @@ func unknownTo(err error) error {
 
 // record makes a record. One of an introspection that has ended gives way, as at
 // a start; one that has not was made by another peer a moment ago.
-func (f *finder) record(ctx context.Context, v fsm.View, start fsm.StartIntrospection) error {
+func (f *finder) record(ctx context.Context, v fsm.View, start introspection.Start) error {
 	if err := admits(f.o.Log, start.Event); err != nil {
 		return err
 	}
 	if rec, there := v.Record(start.Node); there && !rec.State.Active() {
-		res, err := f.o.Do.Do(ctx, "", fsm.DeleteNode{Node: start.Node})
+		res, err := f.o.Do.Do(ctx, "", introspection.DeleteNode{Node: start.Node})
 		if err != nil {
 			return err
 		}

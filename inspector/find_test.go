@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // carefree suspects nothing, unless it is told to.
@@ -69,7 +70,7 @@ func TestActiveNodeCalls(t *testing.T) {
 				if node, err := s.Continue(o.ctx, []byte(body)); err != nil || node != nodeA {
 					t.Fatalf("%s: %q, %v", body, node, err)
 				}
-				if rec := o.becomes(nodeA, fsm.NodeFinished, time.Second); rec.Error != "" || rec.ManageBoot {
+				if rec := o.becomes(nodeA, introspection.NodeFinished, time.Second); rec.Error != "" || rec.ManageBoot {
 					t.Errorf("%+v", rec)
 				}
 			}
@@ -93,7 +94,7 @@ func TestActiveNodeIsStarted(t *testing.T) {
 				if err := s.Start(o.ctx, nodeA, true); err != nil {
 					t.Fatal(err)
 				}
-				o.becomes(nodeA, fsm.NodeWaiting, time.Second)
+				o.becomes(nodeA, introspection.NodeWaiting, time.Second)
 				if err := end(); err != nil {
 					t.Error(err)
 				}

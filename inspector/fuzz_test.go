@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -42,7 +42,7 @@ func FuzzCallback(f *testing.F) {
 			t.Fatalf("found by nobody: %v", err)
 		}
 		if node, own, err := discovered(data, nil, nil); err == nil {
-			start := fsm.StartIntrospection{Node: node, Event: fsm.EventEnroll, Timeout: time.Hour, Attributes: own}
+			start := introspection.Start{Node: node, Event: introspection.EventEnroll, Timeout: time.Hour, Attributes: own}
 			if err := start.Validate(); err != nil {
 				t.Fatalf("%q: the log does not take %+v: %v", raw, start, err)
 			}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // hookRunner runs hooks for a worker, or for Service.
@@ -178,7 +178,7 @@ type hookWork struct {
 func (w *hookWork) before(ctx context.Context, data *Document) (failures []string, err error) {
 	return w.runner.objections(ctx, data, func(h Hook) error {
 		if w.request.Attempts > 1 {
-			return w.out.mark(fsm.Mark{Hook: h.Name()})
+			return w.out.mark(introspection.Mark{Hook: h.Name()})
 		}
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // hostile returns documents that nobody in good faith sends; most of them as
@@ -88,7 +89,7 @@ func TestHostileDocuments(t *testing.T) {
 		if after, _ := o.raftLog.truth().Record(nodeA); fmt.Sprint(after) != fmt.Sprint(before) || o.raftLog.truth().QueueLength() != 0 {
 			t.Errorf("%+v became %+v", before, after)
 		}
-		if n := o.raftLog.count(func(c fsm.Command) bool { return fsm.KindOf(c) == fsm.KindOf(fsm.Enqueue{}) }); n != 0 {
+		if n := o.raftLog.count(func(c fsm.Command) bool { return fsm.KindOf(c) == fsm.KindOf(introspection.Enqueue{}) }); n != 0 {
 			t.Errorf("%d requests were queued, index %d", n, index)
 		}
 	})
@@ -108,11 +109,11 @@ func TestOddDocumentsAreTaken(t *testing.T) {
 				`,"":1,"\u0000":2,"\ud800":3,"é":"\u00e9"`,
 			} {
 				o.accept(nodeA, macA) // the pool is there to boot it
-				o.becomes(nodeA, fsm.NodeWaiting, time.Second)
+				o.becomes(nodeA, introspection.NodeWaiting, time.Second)
 				if _, err := s.Continue(o.ctx, []byte(callback(macA, more))); err != nil {
 					t.Fatalf("%.50s: %v", more, err)
 				}
-				o.becomes(nodeA, fsm.NodeFinished, time.Second)
+				o.becomes(nodeA, introspection.NodeFinished, time.Second)
 				want := callback(macA, more)
 				if strings.HasPrefix(more, `,"logs"`) {
 					want = callback(macA, "")

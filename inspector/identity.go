@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -26,7 +26,7 @@ func ownMACs(macs []string) []string {
 
 // Machine is what a ramdisk's data say that tells its machine from others.
 type Machine struct {
-	fsm.Attributes
+	introspection.Attributes
 	// Inner are those of its MACs whose cards lead to its own BMC. They often have
 	// one MAC in all machines of a kind.
 	Inner []string
@@ -52,13 +52,13 @@ func (m *Machine) add(nic *document.Parts) {
 // if its BMC has another address and what it shares is weak. Either alone proves
 // nothing: Ironic may reach a BMC by a translated or an outdated address, and cards
 // are replaced.
-func contradicts(m Machine, known fsm.Attributes) bool {
+func contradicts(m Machine, known introspection.Attributes) bool {
 	return otherBMC(m.BMC, known.BMC) && m.weaklyHas(known.MACs)
 }
 
 // doubtful reports whether one of the two speaks against a match, and no address of
 // the BMC for it.
-func doubtful(m Machine, known fsm.Attributes) bool {
+func doubtful(m Machine, known introspection.Attributes) bool {
 	sameBMC := slices.ContainsFunc(known.BMC, func(address string) bool { return slices.Contains(m.BMC, address) })
 	return !sameBMC && otherBMC(m.BMC, known.BMC) != m.weaklyHas(known.MACs)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // common is the MAC of a network card that the BMC of every machine of a kind shows.
@@ -138,8 +139,8 @@ func TestStrangerWithACardInCommon(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inRig(t, func(o *rig) {
-				o.raftLog.must(fsm.StartIntrospection{
-					Node: nodeA, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: c.macs, BMC: c.bmc},
+				o.raftLog.must(introspection.Start{
+					Node: nodeA, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: introspection.Attributes{MACs: c.macs, BMC: c.bmc},
 				})
 				m := MachineOf(parsed(t, sibling(2, false)))
 				m.BMC = []string{c.newAddress}
@@ -174,7 +175,7 @@ func TestNodeKnownByACardInCommon(t *testing.T) {
 	} {
 		for bmc, known := range map[string]bool{"198.18.4.1": !inner, "198.18.4.2": true, "": true} {
 			inRig(t, func(o *rig) {
-				start := fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: []string{common}}}
+				start := introspection.Start{Node: nodeA, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: introspection.Attributes{MACs: []string{common}}}
 				if bmc != "" {
 					start.Attributes.BMC = []string{bmc}
 				}
@@ -252,8 +253,8 @@ func TestSerialNumberDecides(t *testing.T) {
 				for _, mac := range c.macs {
 					o.ironic.ports[nodeA] = append(o.ironic.ports[nodeA], Port{UUID: mac, Node: nodeA, Address: mac})
 				}
-				o.raftLog.must(fsm.StartIntrospection{
-					Node: nodeA, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: c.macs, BMC: c.bmc},
+				o.raftLog.must(introspection.Start{
+					Node: nodeA, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: introspection.Attributes{MACs: c.macs, BMC: c.bmc},
 				})
 				o.work(func(*WorkerPool) {
 					node, err := o.service().Continue(o.ctx, []byte(carded(card, c.more)))
@@ -337,7 +338,7 @@ func TestBMCWithAPort(t *testing.T) {
 				if err := s.Start(o.ctx, nodeB, true); err != nil {
 					t.Fatal(err)
 				}
-				o.becomes(nodeB, fsm.NodeWaiting, time.Minute)
+				o.becomes(nodeB, introspection.NodeWaiting, time.Minute)
 				if node, err := s.Continue(o.ctx, []byte(body)); err != nil || node != nodeB {
 					t.Errorf("one-node: %s was found as %s, %v", address, node, err)
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -18,9 +19,9 @@ import (
 // stored of it.
 type Foreign struct {
 	Node       string
-	State      fsm.NodeState // finished or error
-	Error      string        // of error
-	Started    time.Time     // zero: not known
+	State      introspection.NodeState // finished or error
+	Error      string                  // of error
+	Started    time.Time               // zero: not known
 	Finished   time.Time
 	ManageBoot bool
 	// The documents as JSON objects, nil where there is none.
@@ -56,7 +57,7 @@ func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Impo
 		return out, err
 	}
 	did, err := v.Imports(command)
-	if err == nil && !check && did != (fsm.Imported{}) {
+	if err == nil && !check && did != (introspection.Imported{}) {
 		err = importParts(ctx, s.o.Do, command)
 	}
 	var refused *fsm.Error
@@ -70,12 +71,12 @@ func (s *Service) ImportRecord(ctx context.Context, f Foreign, check bool) (Impo
 
 // importParts commits a record, in two entries if its documents do not fit into
 // one.
-func importParts(ctx context.Context, do Doer, c fsm.ImportRecord) error {
-	parts := []fsm.ImportRecord{c}
+func importParts(ctx context.Context, do Doer, c introspection.ImportRecord) error {
+	parts := []introspection.ImportRecord{c}
 	if len(c.Unprocessed.Data)+len(c.Processed.Data) > blobs.MaxBlob {
 		first, second := c, c
 		first.Processed, second.Unprocessed = blobs.Packed{}, blobs.Packed{}
-		parts = []fsm.ImportRecord{first, second}
+		parts = []introspection.ImportRecord{first, second}
 	}
 	for _, part := range parts {
 		res, err := do.Do(ctx, "", part)
@@ -91,8 +92,8 @@ func importParts(ctx context.Context, do Doer, c fsm.ImportRecord) error {
 
 // foreign makes the command of a record, with its documents packed as this
 // cluster stores them.
-func foreign(packer *blobs.Packer, f Foreign) (c fsm.ImportRecord, err error) {
-	c = fsm.ImportRecord{
+func foreign(packer *blobs.Packer, f Foreign) (c introspection.ImportRecord, err error) {
+	c = introspection.ImportRecord{
 		Node: f.Node, State: f.State, ManageBoot: f.ManageBoot, Error: f.Error,
 		StartedMicros: unixMicros(f.Started), FinishedMicros: unixMicros(f.Finished),
 	}

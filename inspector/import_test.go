@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // elsewhere is what an original left of node A.
 func elsewhere() Foreign {
 	start := time.Date(2026, 11, 20, 20, 35, 26, 405_493_000, time.UTC)
 	return Foreign{
-		Node: nodeA, State: fsm.NodeFinished, Started: start, Finished: start.Add(time.Minute), ManageBoot: true,
+		Node: nodeA, State: introspection.NodeFinished, Started: start, Finished: start.Add(time.Minute), ManageBoot: true,
 		Unprocessed: []byte(`{"inventory": {"a": 1.50}, "macs": ["x"], "spare": "<&>"}`),
 		Processed:   []byte(`{"inventory": {"a":1.50}, "macs": ["x", "y"], "local_gb": 10}`),
 	}
@@ -60,7 +60,7 @@ func TestImportedDataMayBeHalf(t *testing.T) {
 		_, err := s.Data(o.ctx, nodeA, false, Linearizable)
 		refusedWith(t, "unprocessed", err, 404, "Introspection data not found for node "+nodeA+", processed=False")
 		o.work(func(*WorkerPool) {
-			o.reapplies(s, `{"y":1}`, fsm.NodeFinished)
+			o.reapplies(s, `{"y":1}`, introspection.NodeFinished)
 			o.shows(s, `{"y":1}`, `{"y":1}`)
 		})
 	})
@@ -96,11 +96,11 @@ func TestWhatCannotBeImported(t *testing.T) {
 		s := o.service()
 		for name, change := range map[string]func(*Foreign){
 			"no UUID":          func(f *Foreign) { f.Node = "x" },
-			"not ended":        func(f *Foreign) { f.State = fsm.NodeWaiting },
+			"not ended":        func(f *Foreign) { f.State = introspection.NodeWaiting },
 			"no end":           func(f *Foreign) { f.Finished = time.Time{} },
 			"no object":        func(f *Foreign) { f.Unprocessed = []byte(`[]`) },
 			"no JSON":          func(f *Foreign) { f.Processed = []byte(`{"a": NaN}`) },
-			"long error":       func(f *Foreign) { f.State, f.Error = fsm.NodeError, strings.Repeat("x", 20<<10) },
+			"long error":       func(f *Foreign) { f.State, f.Error = introspection.NodeError, strings.Repeat("x", 20<<10) },
 			"does not shrink":  func(f *Foreign) { f.Unprocessed = []byte(`{"a":"` + noise(4<<20, 3) + `"}`) },
 			"error of success": func(f *Foreign) { f.Error = "x" },
 		} {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -33,7 +33,7 @@ func TestContinueInspectionNatively(t *testing.T) {
 		body := fmt.Sprintf(`{"inventory":{"interfaces":[{"mac_address":%q}],"boot":{"pxe_interface":%q},"bmc_address":null},"root_disk":null,"logs":"H4sI"}`, strings.ToUpper(macA), macA)
 		o.succeeds(s, body, nodeA) // nobody works: processing is not waited for
 		o.work(func(*WorkerPool) {
-			rec := o.becomes(nodeA, fsm.NodeFinished, time.Second)
+			rec := o.becomes(nodeA, introspection.NodeFinished, time.Second)
 			o.succeeds(s, " "+body, nodeA) // a repeat, when nothing else leads to the node any more
 			if again, _ := o.raftLog.truth().Record(nodeA); again.Delivered != rec.Delivered {
 				t.Errorf("the repeat was another delivery: %+v", again.Delivered)
@@ -69,8 +69,8 @@ func TestContinueInspectionIsRefused(t *testing.T) {
 	} {
 		inRig(t, func(o *rig) {
 			o.boots(nodeA, macA)
-			o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventAbort})
-			o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeError, time.Second) })
+			o.raftLog.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventAbort})
+			o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeError, time.Second) })
 			_, err := o.service().ContinueInspection(o.ctx, InbandCall{Body: []byte(c.body)})
 			var r *Refusal
 			if !errors.As(err, &r) || r.Status != c.status || !strings.Contains(r.Message, c.want) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // silent makes Ironic take questions and answer none from now on, for a while:
@@ -57,12 +58,12 @@ func TestSilentIronicIsWaitedFor(t *testing.T) {
 					o.work(func(*WorkerPool) {
 						v, err := o.notifier.Wait(o.ctx, func(v fsm.View) bool {
 							rec, _ := v.Record(nodeA)
-							return rec.State == fsm.NodeWaiting || rec.State == fsm.NodeError
+							return rec.State == introspection.NodeWaiting || rec.State == introspection.NodeError
 						})
 						if err != nil {
 							t.Fatal(err)
 						}
-						if rec, _ := v.Record(nodeA); rec.State != fsm.NodeWaiting {
+						if rec, _ := v.Record(nodeA); rec.State != introspection.NodeWaiting {
 							t.Errorf("silence-is-no-verdict: Ironic was silent for %v, a call lasts %v: %s", limit+longer, limit, rec.Error)
 						}
 					})
@@ -84,18 +85,18 @@ func TestSecondSilenceIsWaitedFor(t *testing.T) {
 			o.silent(limit+100*time.Millisecond, limit)
 			o.accept(nodeA, macA)
 			o.work(func(*WorkerPool) {
-				o.becomes(nodeA, fsm.NodeWaiting, time.Minute)
+				o.becomes(nodeA, introspection.NodeWaiting, time.Minute)
 				time.Sleep(10 * time.Second) // in a bubble
 				o.silent(limit+longer, limit)
 				o.accept(nodeB, macB)
 				v, err := o.notifier.Wait(o.ctx, func(v fsm.View) bool {
 					rec, _ := v.Record(nodeB)
-					return rec.State == fsm.NodeWaiting || rec.State == fsm.NodeError
+					return rec.State == introspection.NodeWaiting || rec.State == introspection.NodeError
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if rec, _ := v.Record(nodeB); rec.State != fsm.NodeWaiting {
+				if rec, _ := v.Record(nodeB); rec.State != introspection.NodeWaiting {
 					t.Errorf("silence-is-no-verdict: silent again for %v: %s", limit+longer, rec.Error)
 				}
 			})
@@ -121,8 +122,8 @@ func TestIronicSilentAboutOneNode(t *testing.T) {
 			o.accept(nodeA, macA)
 			o.accept(nodeB, macB)
 			o.work(func(*WorkerPool) {
-				o.becomes(nodeB, fsm.NodeWaiting, time.Second)
-				rec := o.becomes(nodeA, fsm.NodeError, 3*limit+10*time.Second)
+				o.becomes(nodeB, introspection.NodeWaiting, time.Second)
+				rec := o.becomes(nodeA, introspection.NodeError, 3*limit+10*time.Second)
 				if want := "Failed to set boot device to PXE: nothing came within"; !strings.HasPrefix(rec.Error, want) {
 					t.Errorf("%q, want %q", rec.Error, want)
 				}

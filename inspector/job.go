@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // textTimeout is the contract's error of an introspection whose time is over.
@@ -28,8 +29,8 @@ var (
 type assignment struct {
 	pool    *WorkerPool
 	by      Settings
-	claim   fsm.Claim
-	request fsm.QueuedRequest
+	claim   introspection.Claim
+	request introspection.QueuedRequest
 	log     *slog.Logger
 }
 
@@ -43,7 +44,7 @@ type job struct {
 	task  *Task // set if the callback was taken, which saved it
 }
 
-func (p *WorkerPool) job(claimed fsm.ClaimedRequest) *job {
+func (p *WorkerPool) job(claimed introspection.ClaimedRequest) *job {
 	a := assignment{pool: p, by: p.o.Live.Now(), claim: claimed.Claim, request: claimed.Request,
 		log: p.o.Logger.With("node", claimed.Claim.Node, "event", claimed.Request.Event.String(), "claim", claimed.Claim.Token)}
 	out := &outcome{assignment: a}
@@ -91,24 +92,24 @@ func (j *job) run(ctx context.Context) error {
 	if j.complete(rec) {
 		return j.resume(ctx)
 	}
-	if overdue(v, rec) && j.request.Event != fsm.EventTimeout && j.request.Event != fsm.EventDelete {
+	if overdue(v, rec) && j.request.Event != introspection.EventTimeout && j.request.Event != introspection.EventDelete {
 		return j.late(rec)
 	}
 	if j.task != nil {
 		return j.carryOn(ctx, rec, j.task)
 	}
 	switch j.request.Event {
-	case fsm.EventStart:
+	case introspection.EventStart:
 		return j.start(ctx, rec)
-	case fsm.EventProcess:
+	case introspection.EventProcess:
 		return j.process(ctx, v, rec)
-	case fsm.EventReapply:
+	case introspection.EventReapply:
 		return j.reapply(ctx, v, rec)
-	case fsm.EventAbort:
+	case introspection.EventAbort:
 		return j.abort(ctx, rec)
-	case fsm.EventTimeout:
-		return j.out.advance(fsm.Advance{Event: fsm.EventTimeout, Consume: true})
-	case fsm.EventDelete:
+	case introspection.EventTimeout:
+		return j.out.advance(introspection.Advance{Event: introspection.EventTimeout, Consume: true})
+	case introspection.EventDelete:
 		return j.remove(ctx)
 	default:
 		j.log.Error("request of an unknown kind dropped")
@@ -117,9 +118,9 @@ func (j *job) run(ctx context.Context) error {
 }
 
 // late ends a request whose time was over before a worker could begin it.
-func (j *job) late(rec fsm.Record) error {
-	if rec.State == fsm.NodeAborting {
-		return j.out.advance(fsm.Advance{Event: fsm.EventAbortEnd, Consume: true})
+func (j *job) late(rec introspection.Record) error {
+	if rec.State == introspection.NodeAborting {
+		return j.out.advance(introspection.Advance{Event: introspection.EventAbortEnd, Consume: true})
 	}
 	return j.out.fail(http.StatusBadRequest, textTimeout)
 }
@@ -127,9 +128,9 @@ func (j *job) late(rec fsm.Record) error {
 // abort carries out an accepted abort: the node is switched off if Trivet had
 // switched it on, and the introspection ends in error either way; that the node could
 // not be switched off is logged and changes nothing (docs/contract.md#callback).
-func (j *job) abort(ctx context.Context, rec fsm.Record) error {
-	if rec.State != fsm.NodeAborting {
-		return j.out.advance(fsm.Advance{Event: fsm.EventAbort, Consume: true})
+func (j *job) abort(ctx context.Context, rec introspection.Record) error {
+	if rec.State != introspection.NodeAborting {
+		return j.out.advance(introspection.Advance{Event: introspection.EventAbort, Consume: true})
 	}
 	if rec.ManageBoot {
 		err := j.node.off(ctx, &Task{Ironic: j.pool.o.Ironic})
@@ -140,7 +141,7 @@ func (j *job) abort(ctx context.Context, rec fsm.Record) error {
 			j.log.Warn("power off aborted node failed", "err", err)
 		}
 	}
-	return j.out.advance(fsm.Advance{Event: fsm.EventAbortEnd, Consume: true})
+	return j.out.advance(introspection.Advance{Event: introspection.EventAbortEnd, Consume: true})
 }
 
 // remove carries out the deletion of a node that Ironic no longer lists, once
@@ -152,7 +153,7 @@ func (j *job) remove(ctx context.Context) error {
 		j.log.Info("delete of node record skipped: Ironic does not confirm that the node is gone", "err", err)
 		return j.out.consume()
 	}
-	_, err = j.out.commit(fsm.DeleteNode{Node: j.claim.Node, Claim: j.claim.Hold()})
+	_, err = j.out.commit(introspection.DeleteNode{Node: j.claim.Node, Claim: j.claim.Hold()})
 	if errors.Is(err, errClaimLost) || err == nil {
 		return err
 	}

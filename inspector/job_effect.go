@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -107,7 +107,7 @@ func (e *effects) fit(ctx context.Context, t *Task) error {
 // admissible refuses a node that another user has. Stored data may be processed
 // again even then, as by the original: the node is not switched.
 func (e *effects) admissible(n Node) error {
-	if e.request.Event == fsm.EventReapply {
+	if e.request.Event == introspection.EventReapply {
 		return nil
 	}
 	return checkProvision(n, e.by.Config.Processing.PermitActiveIntrospection)

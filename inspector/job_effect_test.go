@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // A worker whose session was renewed too long ago holds its breath: when the
@@ -24,7 +25,7 @@ func TestLateRenewalIsWaitedFor(t *testing.T) {
 			})
 			return t.PatchNode(ctx)
 		}}}
-		if rec := o.processed(time.Minute); rec.State != fsm.NodeFinished {
+		if rec := o.processed(time.Minute); rec.State != introspection.NodeFinished {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
 		for _, at := range o.ironic.when("patch") {
@@ -57,7 +58,7 @@ func TestWorkerWithoutAClaimIsSilent(t *testing.T) {
 				}}}
 				o.boots(nodeA, macA)
 				o.calls(nodeA, macA, "")
-				var before fsm.Record
+				var before introspection.Record
 				o.work(func(*WorkerPool) {
 					time.Sleep(14 * time.Second) // in a bubble
 					before, _ = o.raftLog.truth().Record(nodeA)
@@ -113,7 +114,7 @@ func TestSynchronisedNodeIsDeletedWhenItIsGone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inRig(t, func(o *rig) {
 				o.boots(nodeA, macA)
-				o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventDelete})
+				o.raftLog.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventDelete})
 				o.ironic.met("node", c.meets)
 				o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 				if _, left := o.raftLog.truth().Record(nodeA); left != c.left || o.raftLog.truth().QueueLength() != 0 {
@@ -145,7 +146,7 @@ func TestAbortSwitchesOff(t *testing.T) {
 				}
 				c.before(o)
 				o.work(func(*WorkerPool) {
-					if rec := o.becomes(nodeA, fsm.NodeError, time.Second); rec.Error != "Canceled by operator" {
+					if rec := o.becomes(nodeA, introspection.NodeError, time.Second); rec.Error != "Canceled by operator" {
 						t.Errorf("%q", rec.Error)
 					}
 				})

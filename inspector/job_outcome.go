@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/internal/excerpt"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -34,7 +35,7 @@ func (o *outcome) settle(why error) error {
 		return errClaimLost
 	case (!o.saved || o.answered) && (errors.Is(why, errGiveBack) || halted(why)):
 		o.log.Info("request released", "reason", why)
-		_, err := o.commit(fsm.Release{Claim: o.claim.Hold()})
+		_, err := o.commit(introspection.Release{Claim: o.claim.Hold()})
 		return err
 	case halted(why):
 		return o.fail(http.StatusInternalServerError, fmt.Sprintf("interrupted: peer %s had to stop while it processed the data (%v); start the introspection again", o.pool.o.Peer, why))
@@ -52,7 +53,7 @@ func halted(err error) bool {
 
 // giveBack lets any worker do the request.
 func (o *outcome) giveBack() {
-	_, err := o.commit(fsm.Release{Claim: o.claim.Hold()})
+	_, err := o.commit(introspection.Release{Claim: o.claim.Hold()})
 	if err != nil && !errors.Is(err, errClaimLost) {
 		o.log.Error("release request failed; its claim ends with the session of this peer", "err", err)
 	}
@@ -81,13 +82,13 @@ func (o *outcome) commit(c fsm.Command) (fsm.Result, error) {
 
 // consume ends a request that needs nothing more.
 func (o *outcome) consume() error {
-	_, err := o.commit(fsm.Consume{Claim: o.claim.Hold()})
+	_, err := o.commit(introspection.Consume{Claim: o.claim.Hold()})
 	return err
 }
 
 // advance moves the node. A jammed state machine consumes the request, as the
 // specification says.
-func (o *outcome) advance(a fsm.Advance) error {
+func (o *outcome) advance(a introspection.Advance) error {
 	a.Claim = o.claim.Hold()
 	_, err := o.commit(a)
 	if errors.Is(err, fsm.IllegalTransition) {
@@ -99,10 +100,10 @@ func (o *outcome) advance(a fsm.Advance) error {
 
 // fail ends the introspection in error; a callback is answered with status.
 func (o *outcome) fail(status int, text string) error {
-	a := fsm.Advance{Event: fsm.EventError, Error: clip(text), Consume: true}
+	a := introspection.Advance{Event: introspection.EventError, Error: clip(text), Consume: true}
 	o.log.Warn("introspection failed", "reason", a.Error)
-	if o.request.Event == fsm.EventProcess {
-		a.Answer = fsm.Answer{Status: status, Message: a.Error}
+	if o.request.Event == introspection.EventProcess {
+		a.Answer = introspection.Answer{Status: status, Message: a.Error}
 		a.Unprocessed = o.keep()
 	}
 	a.Processed = o.processed // of a rule that failed
@@ -130,11 +131,11 @@ func (o *outcome) note(hook string) error {
 		return nil
 	}
 	o.log.Warn("write crash note to file failed, committing it to the log", "hook", hook, "err", err)
-	return o.mark(fsm.Mark{Hook: hook})
+	return o.mark(introspection.Mark{Hook: hook})
 }
 
 // mark notes in the log what this worker is about to do.
-func (o *outcome) mark(m fsm.Mark) error {
+func (o *outcome) mark(m introspection.Mark) error {
 	m.Claim = o.claim.Hold()
 	_, err := o.commit(m)
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -18,12 +19,12 @@ import (
 const hookPowerOff = "power off"
 
 // process carries out a callback in the order of docs/contract.md#callback.
-func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
+func (j *job) process(ctx context.Context, v fsm.View, rec introspection.Record) error {
 	switch rec.State {
-	case fsm.NodeProcessing:
+	case introspection.NodeProcessing:
 		// Déjà vu: the state machine ends the node in error and says why.
-		return j.out.advance(fsm.Advance{Event: fsm.EventProcess, Consume: true})
-	case fsm.NodeWaiting, fsm.NodeEnrolling:
+		return j.out.advance(introspection.Advance{Event: introspection.EventProcess, Consume: true})
+	case introspection.NodeWaiting, introspection.NodeEnrolling:
 	default:
 		return j.out.consume()
 	}
@@ -41,7 +42,7 @@ func (j *job) process(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	if err != nil {
 		return err
 	}
-	if rec.State == fsm.NodeEnrolling {
+	if rec.State == introspection.NodeEnrolling {
 		if err := j.enroll(ctx, v, rec, data); err != nil {
 			problem, ok := asProblem(err)
 			if !ok {
@@ -119,8 +120,8 @@ func (j *job) early(ctx context.Context, err error) error {
 // after saves `processing` and runs what every hook does with the node. Each
 // hook is noted before it runs: a request whose processing was saved is not done
 // a second time, so the first worker is the only witness.
-func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
-	begin := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventProcess, Unprocessed: j.out.keep(), Hook: j.hooks.firstHook()}
+func (j *job) after(ctx context.Context, rec introspection.Record, t *Task) error {
+	begin := introspection.Advance{Claim: j.claim.Hold(), Event: introspection.EventProcess, Unprocessed: j.out.keep(), Hook: j.hooks.firstHook()}
 	if _, err := j.out.commit(begin); errors.Is(err, fsm.IllegalTransition) {
 		j.log.Info("callback dropped: the introspection was restarted meanwhile", "err", err)
 		return j.out.consume()
@@ -132,7 +133,7 @@ func (j *job) after(ctx context.Context, rec fsm.Record, t *Task) error {
 }
 
 // carryOn does what follows once `processing` is saved.
-func (j *job) carryOn(ctx context.Context, rec fsm.Record, t *Task) error {
+func (j *job) carryOn(ctx context.Context, rec introspection.Record, t *Task) error {
 	defer j.pool.o.Notes.Forget(j.request.Sequence)
 	if err := j.hooks.apply(ctx, t); err != nil {
 		return j.failed(ctx, err)
@@ -149,7 +150,7 @@ func (j *job) failed(ctx context.Context, err error) error {
 		return err
 	case errors.As(err, &problem):
 		return j.out.fail(http.StatusBadRequest, problem.Text)
-	case j.request.Event == fsm.EventReapply: // no caller waits for it
+	case j.request.Event == introspection.EventReapply: // no caller waits for it
 		return j.out.fail(http.StatusInternalServerError, err.Error())
 	default:
 		return j.out.fail(http.StatusInternalServerError, fmt.Sprintf("Unexpected exception %s during processing: %v", class(err), err))
@@ -158,8 +159,8 @@ func (j *job) failed(ctx context.Context, err error) error {
 
 // finish stores the result, lets the callback be answered, switches the node
 // off and ends the introspection.
-func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
-	end := fsm.Advance{Event: fsm.EventFinish, Answer: fsm.Answer{Status: http.StatusOK}, Processed: j.out.processed, Consume: true}
+func (j *job) finish(ctx context.Context, rec introspection.Record, t *Task) error {
+	end := introspection.Advance{Event: introspection.EventFinish, Answer: introspection.Answer{Status: http.StatusOK}, Processed: j.out.processed, Consume: true}
 	if !rec.ManageBoot || !j.by.Config.Processing.PowerOff || t.Deployed() {
 		return j.out.advance(end)
 	}
@@ -167,7 +168,7 @@ func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
 		return err
 	}
 	// The ramdisk gets its answer before its machine is switched off.
-	if err := j.out.mark(fsm.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err != nil {
+	if err := j.out.mark(introspection.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err != nil {
 		return err
 	}
 	j.out.answered = true
@@ -177,8 +178,8 @@ func (j *job) finish(ctx context.Context, rec fsm.Record, t *Task) error {
 // complete reports whether the log holds the callback's success: hooks, rules
 // and data are done, and only the power-off of finish is left. Switching off is
 // idempotent, so unlike the rest of processing it may be done by another worker.
-func (j *job) complete(rec fsm.Record) bool {
-	return j.request.Event == fsm.EventProcess && rec.State == fsm.NodeProcessing &&
+func (j *job) complete(rec introspection.Record) bool {
+	return j.request.Event == introspection.EventProcess && rec.State == introspection.NodeProcessing &&
 		rec.Delivered.Request == j.request.Sequence && rec.Delivered.Answer.Status == http.StatusOK
 }
 
@@ -206,8 +207,8 @@ func (j *job) endWithPowerOff(ctx context.Context, t *Task) error {
 	case strings.EqualFold(t.Node().Provision, "enroll"):
 		j.log.Info("power off node failed; it has no power management yet", "err", err)
 	default:
-		return j.out.advance(fsm.Advance{Event: fsm.EventError, Consume: true,
+		return j.out.advance(introspection.Advance{Event: introspection.EventError, Consume: true,
 			Error: clip(fmt.Sprintf("Failed to power off node %s, check its power management configuration: %v", t.Node().UUID, err))})
 	}
-	return j.out.advance(fsm.Advance{Event: fsm.EventFinish, Consume: true})
+	return j.out.advance(introspection.Advance{Event: introspection.EventFinish, Consume: true})
 }

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // processed posts a callback of node A to this peer alone and returns how its
 // introspection ended.
-func (o *rig) processed(limit time.Duration) (rec fsm.Record) {
+func (o *rig) processed(limit time.Duration) (rec introspection.Record) {
 	o.Helper()
 	o.boots(nodeA, macA)
 	o.calls(nodeA, macA, "")
@@ -40,11 +41,11 @@ func TestAnswerBeforePowerOff(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.slowly(PowerOff, time.Second, func() {
 			rec, _ := o.raftLog.truth().Record(nodeA)
-			if rec.State != fsm.NodeProcessing || rec.Delivered.Answer.Status != 200 || rec.Processed.IsZero() {
+			if rec.State != introspection.NodeProcessing || rec.Delivered.Answer.Status != 200 || rec.Processed.IsZero() {
 				t.Errorf("switched off in %v, answered %+v", rec.State, rec.Delivered.Answer)
 			}
 		})
-		if rec := o.processed(time.Minute); rec.State != fsm.NodeFinished || rec.Error != "" {
+		if rec := o.processed(time.Minute); rec.State != introspection.NodeFinished || rec.Error != "" {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
 		if calls := fmt.Sprint(o.ironic.sent("")); calls != fmt.Sprint([]string{"node " + nodeA, PowerOff + " " + nodeA}) {
@@ -76,7 +77,7 @@ func TestNodeIsReadBeforeEachHook(t *testing.T) {
 					o.hooks = append(o.hooks, afterHook{"patches", patches})
 				}
 				rec := o.processed(time.Minute)
-				if !strings.HasPrefix(rec.Error, c.want) || (c.want == "") != (rec.State == fsm.NodeFinished) {
+				if !strings.HasPrefix(rec.Error, c.want) || (c.want == "") != (rec.State == introspection.NodeFinished) {
 					t.Errorf("%v: %q", rec.State, rec.Error)
 				}
 				if calls := append(o.ironic.sent(PowerOff), o.ironic.sent("patch")...); len(calls) > 0 {
@@ -95,7 +96,7 @@ func TestPatchIsAReading(t *testing.T) {
 			return t.PatchNode(ctx)
 		}
 		o.hooks = []Hook{afterHook{"one", slow}, afterHook{"two", slow}}
-		if rec := o.processed(time.Minute); rec.State != fsm.NodeFinished {
+		if rec := o.processed(time.Minute); rec.State != introspection.NodeFinished {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
 		if n := len(o.ironic.sent("node")); n != 1 {
@@ -151,7 +152,7 @@ func TestHooksFail(t *testing.T) {
 				o.conf.StoreData = true
 				o.hooks = []Hook{c.hook}
 				rec := o.processed(10 * time.Minute)
-				if rec.State != fsm.NodeError || rec.Error != c.want || rec.Delivered.Answer != (fsm.Answer{Status: c.status, Message: c.want}) {
+				if rec.State != introspection.NodeError || rec.Error != c.want || rec.Delivered.Answer != (introspection.Answer{Status: c.status, Message: c.want}) {
 					t.Errorf("%v: %q, answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
 				}
 				if rec.Unprocessed.IsZero() {
@@ -214,8 +215,8 @@ func TestCallbackIsGivenBack(t *testing.T) {
 		o.ironic.met("node", &IronicError{Status: 500, Message: "said Ironic"})
 		o.health = NewIronicHealth(o.ironic, o.log)
 		o.work(func(*WorkerPool) {
-			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
-			if rec.Delivered.Answer != (fsm.Answer{Status: 500, Message: "Failed to read the node from Ironic: said Ironic"}) {
+			rec := o.becomes(nodeA, introspection.NodeError, time.Second)
+			if rec.Delivered.Answer != (introspection.Answer{Status: 500, Message: "Failed to read the node from Ironic: said Ironic"}) {
 				t.Errorf("%+v", rec.Delivered.Answer)
 			}
 		})
@@ -240,14 +241,14 @@ func TestBegunCallbackWaitsForIronic(t *testing.T) {
 			go o.health.Run(ctx)
 			defer cancel()
 			time.AfterFunc(30*time.Second, func() {
-				o.raftLog.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Second})
+				o.raftLog.must(introspection.Start{Node: nodeB, Event: introspection.EventEnroll, Timeout: time.Second})
 			})
-			time.AfterFunc(40*time.Second, func() { o.raftLog.must(fsm.Enqueue{Node: nodeB, Event: fsm.EventTimeout}) })
+			time.AfterFunc(40*time.Second, func() { o.raftLog.must(introspection.Enqueue{Node: nodeB, Event: introspection.EventTimeout}) })
 			rec := o.processed(2 * time.Hour)
 			if rec.Error != want || rec.Delivered.Answer.Status != 200 {
 				t.Errorf("back after %v: %q, answered %+v", back, rec.Error, rec.Delivered.Answer)
 			}
-			if b, _ := o.raftLog.truth().Record(nodeB); b.State != fsm.NodeError || b.Finished >= rec.Finished {
+			if b, _ := o.raftLog.truth().Record(nodeB); b.State != introspection.NodeError || b.Finished >= rec.Finished {
 				t.Errorf("the worker was not free: %v ended at %v, the other at %v", b.State, b.Finished, rec.Finished)
 			}
 		})
@@ -276,11 +277,11 @@ func TestDejaVu(t *testing.T) {
 		o.hooks = []Hook{afterHook{"patches", patches}}
 		o.boots(nodeA, macA)
 		claim := o.claims(o.calls(nodeA, macA, ""))
-		o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess, Hook: "patches"})
+		o.raftLog.must(introspection.Advance{Claim: claim.Hold(), Event: introspection.EventProcess, Hook: "patches"})
 		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
 		o.member.open("id-h1")
 		o.work(func(*WorkerPool) {
-			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
+			rec := o.becomes(nodeA, introspection.NodeError, time.Second)
 			if !strings.Contains(rec.Error, "déjà vu") || !strings.Contains(rec.Error, "h1") || !strings.Contains(rec.Error, "patches") {
 				t.Errorf("%q", rec.Error)
 			}
@@ -298,11 +299,11 @@ func TestGivenUp(t *testing.T) {
 		o.boots(nodeA, macA)
 		q := o.calls(nodeA, macA, "")
 		claim := o.claims(q)
-		o.raftLog.must(fsm.Mark{Claim: claim.Hold(), Hook: "poison"})
+		o.raftLog.must(introspection.Mark{Claim: claim.Hold(), Hook: "poison"})
 		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
 		o.member.open("id-h1")
 		o.work(func(*WorkerPool) {
-			rec := o.becomes(nodeA, fsm.NodeError, time.Second)
+			rec := o.becomes(nodeA, introspection.NodeError, time.Second)
 			want := "given up: every peer that processed the data was lost (h1), the last at hook poison"
 			if rec.Error != want || rec.Delivered.Answer.Status != 500 {
 				t.Errorf("%q, answered %+v", rec.Error, rec.Delivered.Answer)
@@ -332,7 +333,7 @@ func TestHooksAreNotedBeforeTheyRun(t *testing.T) {
 				o.hooks = []Hook{afterHook{"first", look}, afterHook{"second", look}}
 				o.boots(nodeA, macA)
 				o.calls(nodeA, macA, "")
-				o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeFinished, time.Second) })
+				o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeFinished, time.Second) })
 				if want := []string{"first", "second"}; !slices.Equal(seen, want) {
 					t.Errorf("when the hooks ran, %q was noted, want %q", seen, want)
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -17,8 +18,8 @@ const reapplyHead = "Pre-processing failures detected reapplying introspection o
 // reapply processes a document again, in the order of docs/contract.md#starting. The
 // node's power is left alone. Each of its steps may be done twice, so a request that
 // is met again begins from the start.
-func (j *job) reapply(ctx context.Context, v fsm.View, rec fsm.Record) error {
-	if rec.State != fsm.NodeReapplying {
+func (j *job) reapply(ctx context.Context, v fsm.View, rec introspection.Record) error {
+	if rec.State != introspection.NodeReapplying {
 		return j.out.consume() // it is done: its acceptance had moved the node
 	}
 	if why := j.lostEverywhere(v); why != "" {
@@ -41,19 +42,19 @@ func (j *job) reapply(ctx context.Context, v fsm.View, rec fsm.Record) error {
 	if err := j.hooks.apply(ctx, t); err != nil {
 		return j.failed(ctx, err)
 	}
-	return j.out.advance(fsm.Advance{Event: fsm.EventFinish, Processed: j.out.processed, Consume: true})
+	return j.out.advance(introspection.Advance{Event: introspection.EventFinish, Processed: j.out.processed, Consume: true})
 }
 
 // reapplied returns the document to process: the one that came with the request,
 // which takes the place of the stored one first, or else that.
-func (j *job) reapplied(v fsm.View, rec fsm.Record) (*Document, error) {
+func (j *job) reapplied(v fsm.View, rec introspection.Record) (*Document, error) {
 	switch {
 	case j.request.Document.IsZero():
 		return j.document(v, rec.Unprocessed)
 	case !j.by.Config.StoreData, rec.Unprocessed == j.request.Document: // by who met the request before
 		return j.document(v, j.request.Document)
 	}
-	again := fsm.Advance{Claim: j.claim.Hold(), Event: fsm.EventReapply, Unprocessed: j.request.Document}
+	again := introspection.Advance{Claim: j.claim.Hold(), Event: introspection.EventReapply, Unprocessed: j.request.Document}
 	data, err := j.document(v, j.request.Document)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (j *job) reapplied(v fsm.View, rec fsm.Record) (*Document, error) {
 
 // rebased makes the changes that turn a new document into the processed one that
 // is stored: until this request succeeds that one is still what GET data shows.
-func (j *job) rebased(v fsm.View, rec fsm.Record, onto *Document) (packed blobs.Packed, err error) {
+func (j *job) rebased(v fsm.View, rec introspection.Record, onto *Document) (packed blobs.Packed, err error) {
 	raw, err := original(j.pool.o.Packer, v, rec)
 	if err != nil {
 		return packed, err

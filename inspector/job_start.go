@@ -9,12 +9,13 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // start carries out an accepted start: what the node will be known by is in the
 // log before the node is powered on, since the whitelist is made of it.
-func (j *job) start(ctx context.Context, rec fsm.Record) error {
-	if rec.State != fsm.NodeStarting {
+func (j *job) start(ctx context.Context, rec introspection.Record) error {
+	if rec.State != introspection.NodeStarting {
 		return j.out.consume() // carried out before: doing it again would reset a node that boots
 	}
 	text, err := j.boot(ctx, rec)
@@ -29,17 +30,17 @@ func (j *job) start(ctx context.Context, rec fsm.Record) error {
 
 // boot brings the node from starting to waiting, or returns the contract's text
 // for why it ends in error.
-func (j *job) boot(ctx context.Context, rec fsm.Record) (text string, err error) {
+func (j *job) boot(ctx context.Context, rec introspection.Record) (text string, err error) {
 	attributes, text, err := j.known(ctx, rec)
 	if err != nil || text != "" {
 		return text, err
 	}
-	wait := fsm.Advance{Event: fsm.EventWait, Attributes: &attributes, Consume: true}
+	wait := introspection.Advance{Event: introspection.EventWait, Attributes: &attributes, Consume: true}
 	if !rec.ManageBoot {
 		return "", j.out.advance(wait)
 	}
 	if !sameAttributes(attributes, rec.Attributes) {
-		if err := j.out.advance(fsm.Advance{Event: fsm.EventStart, Attributes: &attributes}); err != nil {
+		if err := j.out.advance(introspection.Advance{Event: introspection.EventStart, Attributes: &attributes}); err != nil {
 			return "", err
 		}
 	}
@@ -76,7 +77,7 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 }
 
 // known returns by what the callback will be recognised.
-func (j *job) known(ctx context.Context, rec fsm.Record) (a fsm.Attributes, text string, err error) {
+func (j *job) known(ctx context.Context, rec introspection.Record) (a introspection.Attributes, text string, err error) {
 	a = rec.Attributes
 	if len(a.MACs) == 0 {
 		ports, err := j.pool.o.Ironic.Ports(ctx, rec.Node)
@@ -92,7 +93,7 @@ func (j *job) known(ctx context.Context, rec fsm.Record) (a fsm.Attributes, text
 	return a, "", nil
 }
 
-func sameAttributes(a, b fsm.Attributes) bool {
+func sameAttributes(a, b introspection.Attributes) bool {
 	return slices.Equal(a.MACs, b.MACs) && slices.Equal(a.BMC, b.BMC)
 }
 
@@ -116,14 +117,14 @@ func (j *job) turn(ctx context.Context) (text string, err error) {
 	if gap == 0 {
 		return "", nil
 	}
-	res, err := j.out.commit(fsm.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
+	res, err := j.out.commit(introspection.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
 	if errors.Is(err, fsm.Refused) {
 		return "Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	var turn fsm.Turn
+	var turn introspection.Turn
 	if err := res.Decode(&turn); err != nil {
 		return "", err
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // slowly makes calls with a prefix take a while, and something happen meanwhile.
@@ -34,7 +34,7 @@ func takenBy(o *rig, node, state string) func() {
 func TestStartOfANode(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.accept(nodeA, macA)
-		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeWaiting, time.Second) })
 		want := fmt.Sprint([]string{"node " + nodeA, "boot pxe " + nodeA, PowerReboot + " " + nodeA})
 		if got := fmt.Sprint(o.ironic.sent("")); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -49,7 +49,7 @@ func TestNodeIsReadBeforeEachEffect(t *testing.T) {
 		o.slowly("boot", 5*time.Second, takenBy(o, nodeA, "active"))
 		o.accept(nodeA, macA)
 		o.work(func(*WorkerPool) {
-			rec := o.becomes(nodeA, fsm.NodeError, time.Minute)
+			rec := o.becomes(nodeA, introspection.NodeError, time.Minute)
 			if !strings.HasPrefix(rec.Error, `Invalid provision state for introspection: "active"`) {
 				t.Errorf("it ended with %q", rec.Error)
 			}
@@ -66,7 +66,7 @@ func TestStartThatTakesTooLong(t *testing.T) {
 		o.slowly("boot", o.conf.Timeout+time.Second, nothing)
 		o.accept(nodeA, macA)
 		o.work(func(*WorkerPool) {
-			if rec := o.becomes(nodeA, fsm.NodeError, o.conf.Timeout+time.Minute); rec.Error != textTimeout {
+			if rec := o.becomes(nodeA, introspection.NodeError, o.conf.Timeout+time.Minute); rec.Error != textTimeout {
 				t.Errorf("it ended with %q", rec.Error)
 			}
 		})
@@ -86,10 +86,10 @@ func TestStartFails(t *testing.T) {
 	} {
 		inRig(t, func(o *rig) {
 			o.ironic.met(c.call, said)
-			o.raftLog.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventStart, ManageBoot: true, Timeout: time.Minute,
-				Attributes: fsm.Attributes{BMC: []string{"198.18.0.1"}}})
+			o.raftLog.must(introspection.Start{Node: nodeA, Event: introspection.EventStart, ManageBoot: true, Timeout: time.Minute,
+				Attributes: introspection.Attributes{BMC: []string{"198.18.0.1"}}})
 			o.work(func(*WorkerPool) {
-				if rec := o.becomes(nodeA, fsm.NodeError, time.Minute); rec.Error != c.want {
+				if rec := o.becomes(nodeA, introspection.NodeError, time.Minute); rec.Error != c.want {
 					t.Errorf("%s: %q, want %q", c.call, rec.Error, c.want)
 				}
 			})
@@ -107,7 +107,7 @@ func TestStartFailsOtherwise(t *testing.T) {
 			o.ironic.met("node", err)
 			o.accept(nodeA, macA)
 			o.work(func(*WorkerPool) {
-				if rec := o.becomes(nodeA, fsm.NodeError, time.Minute); rec.Error != want {
+				if rec := o.becomes(nodeA, introspection.NodeError, time.Minute); rec.Error != want {
 					t.Errorf("%q, want %q", rec.Error, want)
 				}
 			})
@@ -120,8 +120,8 @@ func TestStartMetAgain(t *testing.T) {
 	inRig(t, func(o *rig) {
 		q := o.accept(nodeA, macA)
 		claim := o.claims(q)
-		o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventWait})
-		o.raftLog.must(fsm.Release{Claim: claim.Hold()})
+		o.raftLog.must(introspection.Advance{Claim: claim.Hold(), Event: introspection.EventWait})
+		o.raftLog.must(introspection.Release{Claim: claim.Hold()})
 		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
 		if v := o.raftLog.truth(); v.QueueLength() != 0 || len(o.ironic.sent("")) > 0 {
 			t.Errorf("%d requests, calls %v", v.QueueLength(), o.ironic.sent(""))
@@ -135,7 +135,7 @@ func TestRequestOfAnEarlierIntrospection(t *testing.T) {
 		o.boots(nodeA, macA)
 		o.calls(nodeA, macA, "")
 		o.accept(nodeA, macA)
-		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeWaiting, time.Second) })
 		if v := o.raftLog.truth(); v.QueueLength() != 0 || len(o.ironic.sent(PowerReboot)) != 1 {
 			t.Errorf("%d requests, calls %v", v.QueueLength(), o.ironic.sent(""))
 		}
@@ -161,7 +161,7 @@ func TestStartIsGivenBack(t *testing.T) {
 		o.ironic.answers()
 		other := NewIronicHealth(o.ironic, o.log)
 		o.health, o.member = other, o.raftLog.newSession("h2")
-		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeWaiting, time.Second) })
 	})
 }
 
@@ -177,8 +177,8 @@ func TestRequestsEndWithoutIronic(t *testing.T) {
 		o.boots(nodeB, macB)
 		q := o.calls(nodeB, macB, "")
 		o.work(func(*WorkerPool) {
-			o.becomes(nodeA, fsm.NodeError, 2*time.Minute)
-			rec := o.becomes(nodeB, fsm.NodeError, time.Minute)
+			o.becomes(nodeA, introspection.NodeError, 2*time.Minute)
+			rec := o.becomes(nodeB, introspection.NodeError, time.Minute)
 			if rec.Error != textTimeout || rec.Delivered.Request != q.Request || rec.Delivered.Answer.Status != 400 {
 				t.Errorf("%q, delivered %+v", rec.Error, rec.Delivered)
 			}
@@ -201,16 +201,16 @@ func TestThrottle(t *testing.T) {
 			late := 0
 			v := o.raftLog.truth()
 			for rec := range v.Records() {
-				if rec.State == fsm.NodeError && strings.Contains(rec.Error, "introspection_delay") {
+				if rec.State == introspection.NodeError && strings.Contains(rec.Error, "introspection_delay") {
 					late++
 				}
 			}
 			if late != 7 || len(v.Claims()) != 2 {
 				t.Errorf("%d of 10 have no turn within a minute of three, %d wait for theirs", late, len(v.Claims()))
 			}
-			o.raftLog.must(fsm.StartIntrospection{Node: nodeB, Event: fsm.EventEnroll, Timeout: time.Minute})
+			o.raftLog.must(introspection.Start{Node: nodeB, Event: introspection.EventEnroll, Timeout: time.Minute})
 			o.calls(nodeB, macB, "")
-			o.becomes(nodeB, fsm.NodeFinished, time.Second)
+			o.becomes(nodeB, introspection.NodeFinished, time.Second)
 			time.Sleep(time.Minute) // in a bubble
 			var at []time.Duration
 			for _, when := range o.ironic.when(PowerReboot) {
@@ -220,7 +220,7 @@ func TestThrottle(t *testing.T) {
 				t.Errorf("powered on after %v", at)
 			}
 			o.accept(nodeA, macA)
-			o.becomes(nodeA, fsm.NodeWaiting, 30*time.Second) // the burst is forgotten
+			o.becomes(nodeA, introspection.NodeWaiting, 30*time.Second) // the burst is forgotten
 		})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -21,7 +22,7 @@ const (
 type Finder interface {
 	NodesByMAC(mac string) []string
 	NodesByBMC(address string) []string
-	Record(node string) (fsm.Record, bool)
+	Record(node string) (introspection.Record, bool)
 }
 
 var _ Finder = fsm.View{}
@@ -128,7 +129,7 @@ func addAddress(addresses []string, text string) []string {
 }
 
 // unknownError says that no node under introspection fits the data.
-type unknownError struct{ attributes fsm.Attributes }
+type unknownError struct{ attributes introspection.Attributes }
 
 // Error implements error.
 func (e *unknownError) Error() string {
@@ -166,7 +167,7 @@ func LookUp(v Finder, m Machine) (node string, err error) {
 }
 
 // ambiguous says, in the contract's words, that several nodes match.
-func ambiguous(a fsm.Attributes, nodes []string) error {
+func ambiguous(a introspection.Attributes, nodes []string) error {
 	slices.Sort(nodes)
 	return Failed("Multiple nodes match the same number of attributes %s: %s", pythonAttributes(a), pythonList(nodes))
 }
@@ -185,7 +186,7 @@ func count(score map[string]int, find func(string) []string, values []string) {
 }
 
 // pythonAttributes writes attributes as the original does.
-func pythonAttributes(a fsm.Attributes) string {
+func pythonAttributes(a introspection.Attributes) string {
 	return "{'bmc_address': " + pythonList(a.BMC) + ", 'mac': " + pythonList(a.MACs) + "}"
 }
 

@@ -11,31 +11,31 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 func TestMachineOf(t *testing.T) {
 	tests := []struct {
 		name, text string
-		want       fsm.Attributes
+		want       introspection.Attributes
 	}{
-		{"nothing", `{}`, fsm.Attributes{}},
-		{"inventory of another shape", `{"inventory": [1]}`, fsm.Attributes{}},
-		{"interfaces of another shape", `{"inventory": {"interfaces": {"a": 1}, "bmc_address": 5}}`, fsm.Attributes{}},
+		{"nothing", `{}`, introspection.Attributes{}},
+		{"inventory of another shape", `{"inventory": [1]}`, introspection.Attributes{}},
+		{"interfaces of another shape", `{"inventory": {"interfaces": {"a": 1}, "bmc_address": 5}}`, introspection.Attributes{}},
 		{"all interfaces, also lo", `{"inventory": {"interfaces": [
 			{"name": "eth0", "mac_address": "52:54:00:0B:00:0a"}, {"name": "eth1", "mac_address": "52:54:00:0b:00:01"},
 			{"name": "eth2", "mac_address": "52:54:00:0b:00:0A"}, {"name": "lo", "mac_address": "00:00:00:00:00:00"}]}}`,
-			fsm.Attributes{MACs: []string{"52:54:00:0b:00:0a", "52:54:00:0b:00:01", "00:00:00:00:00:00"}}},
+			introspection.Attributes{MACs: []string{"52:54:00:0b:00:0a", "52:54:00:0b:00:01", "00:00:00:00:00:00"}}},
 		{"interfaces that are none", `{"inventory": {"interfaces": [null, 1, {"name": "eth0"}, {"name": "eth1", "mac_address": "zz"}, {"mac_address": "52:54:00:0b:00:01"},
 			{"name": "a", "mac_address": "52-54-00-0b-00-01"}, {"name": "a", "mac_address": null}, {"name": "", "mac_address": "52:54:00:0b:00:01"},
-			{"NAME": "a", "mac_address": "52:54:00:0b:00:01"}, {"name": "a", "mac_address": "52:54:00:0b:00:0g"}]}}`, fsm.Attributes{}},
-		{"BMC", `{"inventory": {"bmc_address": "198.18.0.1", "bmc_v6address": "2001:DB8::1"}, "ipmi_address": "198.18.0.2"}`, fsm.Attributes{BMC: []string{"198.18.0.1", "2001:db8::1"}}},
-		{"BMC that is absent", `{"inventory": {"bmc_address": "0.0.0.0", "bmc_v6address": "::/0"}}`, fsm.Attributes{}},
-		{"BMC that is empty", `{"inventory": {"bmc_address": "", "bmc_v6address": ""}}`, fsm.Attributes{}},
-		{"BMC that is no address", `{"inventory": {"bmc_address": "N/A", "bmc_v6address": "::"}}`, fsm.Attributes{}},
-		{"null hides the old key", `{"inventory": {"bmc_address": null}, "ipmi_address": "198.18.0.2", "ipmi_v6address": "fe80::1%eth0"}`, fsm.Attributes{BMC: []string{"fe80::1"}}},
-		{"old ramdisk", `{"ipmi_address": "198.18.0.2", "ipmi_v6address": "2001:db8::2"}`, fsm.Attributes{BMC: []string{"198.18.0.2", "2001:db8::2"}}},
-		{"twice the same", `{"inventory": {"bmc_address": "198.18.0.1", "bmc_v6address": "::ffff:198.18.0.1"}}`, fsm.Attributes{BMC: []string{"198.18.0.1"}}},
+			{"NAME": "a", "mac_address": "52:54:00:0b:00:01"}, {"name": "a", "mac_address": "52:54:00:0b:00:0g"}]}}`, introspection.Attributes{}},
+		{"BMC", `{"inventory": {"bmc_address": "198.18.0.1", "bmc_v6address": "2001:DB8::1"}, "ipmi_address": "198.18.0.2"}`, introspection.Attributes{BMC: []string{"198.18.0.1", "2001:db8::1"}}},
+		{"BMC that is absent", `{"inventory": {"bmc_address": "0.0.0.0", "bmc_v6address": "::/0"}}`, introspection.Attributes{}},
+		{"BMC that is empty", `{"inventory": {"bmc_address": "", "bmc_v6address": ""}}`, introspection.Attributes{}},
+		{"BMC that is no address", `{"inventory": {"bmc_address": "N/A", "bmc_v6address": "::"}}`, introspection.Attributes{}},
+		{"null hides the old key", `{"inventory": {"bmc_address": null}, "ipmi_address": "198.18.0.2", "ipmi_v6address": "fe80::1%eth0"}`, introspection.Attributes{BMC: []string{"fe80::1"}}},
+		{"old ramdisk", `{"ipmi_address": "198.18.0.2", "ipmi_v6address": "2001:db8::2"}`, introspection.Attributes{BMC: []string{"198.18.0.2", "2001:db8::2"}}},
+		{"twice the same", `{"inventory": {"bmc_address": "198.18.0.1", "bmc_v6address": "::ffff:198.18.0.1"}}`, introspection.Attributes{BMC: []string{"198.18.0.1"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ type found map[string][]string
 func (f found) NodesByMAC(mac string) []string     { return f[mac] }
 func (f found) NodesByBMC(address string) []string { return f[address] }
 
-func (found) Record(string) (rec fsm.Record, known bool) { return rec, false }
+func (found) Record(string) (rec introspection.Record, known bool) { return rec, false }
 
 func TestLookUp(t *testing.T) {
 	nodes := found{
@@ -85,7 +85,7 @@ func TestLookUp(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := LookUp(nodes, Machine{Attributes: fsm.Attributes{MACs: tt.macs, BMC: tt.bmc}})
+			got, err := LookUp(nodes, Machine{Attributes: introspection.Attributes{MACs: tt.macs, BMC: tt.bmc}})
 			if tt.problem == "" && (err != nil || got != tt.want) {
 				t.Errorf("got %q, %v, want %q", got, err, tt.want)
 			}
@@ -101,7 +101,7 @@ func TestLookUpTextIsBounded(t *testing.T) {
 	for i := range macs {
 		macs[i] = fmt.Sprintf("52:54:00:00:%02x:%02x", i>>8, i&255)
 	}
-	_, err := LookUp(found{}, Machine{Attributes: fsm.Attributes{MACs: macs}})
+	_, err := LookUp(found{}, Machine{Attributes: introspection.Attributes{MACs: macs}})
 	if err == nil || len(err.Error()) > 1000 || !strings.HasSuffix(err.Error(), ", ...]}") {
 		t.Errorf("%v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // nameQuestions is how many names of BMCs are resolved at once.
@@ -111,7 +111,7 @@ func (l *nodeLookup) match(ctx context.Context, of Machine) (m matches, err erro
 	m.macs = ports.macs
 	for _, mac := range macs {
 		for _, p := range ports.byMAC[mac] {
-			if p.Node == of.Other || contradicts(of, fsm.Attributes{MACs: ports.macs[p.Node], BMC: bmcs.addresses[p.Node]}) {
+			if p.Node == of.Other || contradicts(of, introspection.Attributes{MACs: ports.macs[p.Node], BMC: bmcs.addresses[p.Node]}) {
 				m.others = append(m.others, p)
 			} else {
 				m.ports = append(m.ports, p)

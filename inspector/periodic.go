@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -86,11 +87,11 @@ func (s *Sweeps) timeouts(ctx context.Context, a leader.Authority) error {
 		if done == maxSweep {
 			break
 		}
-		if asked(v, rec.Node, fsm.EventTimeout) {
+		if asked(v, rec.Node, introspection.EventTimeout) {
 			continue
 		}
 		done++
-		if err := propose(ctx, a, fsm.Enqueue{Node: rec.Node, Event: fsm.EventTimeout}); err != nil {
+		if err := propose(ctx, a, introspection.Enqueue{Node: rec.Node, Event: introspection.EventTimeout}); err != nil {
 			return err
 		}
 	}
@@ -98,7 +99,7 @@ func (s *Sweeps) timeouts(ctx context.Context, a leader.Authority) error {
 }
 
 // asked reports whether an event is queued for a node already.
-func asked(v fsm.View, node string, event fsm.Event) bool {
+func asked(v fsm.View, node string, event introspection.Event) bool {
 	for _, r := range v.QueueOf(node) {
 		if r.Event == event {
 			return true
@@ -120,7 +121,7 @@ func (s *Sweeps) expire(ctx context.Context, a leader.Authority) error {
 			break
 		}
 		done++
-		if err := propose(ctx, a, fsm.DeleteNode{Node: rec.Node}); err != nil {
+		if err := propose(ctx, a, introspection.DeleteNode{Node: rec.Node}); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -54,11 +55,11 @@ func TestTimeoutSweep(t *testing.T) {
 			t.Errorf("%d requests for one silent machine", n)
 		}
 		o.work(func(*WorkerPool) {
-			if rec := o.becomes(nodeA, fsm.NodeError, time.Second); rec.Error != textTimeout {
+			if rec := o.becomes(nodeA, introspection.NodeError, time.Second); rec.Error != textTimeout {
 				t.Errorf("%q", rec.Error)
 			}
 		})
-		if rec, _ := o.raftLog.truth().Record(nodeB); rec.State != fsm.NodeWaiting {
+		if rec, _ := o.raftLog.truth().Record(nodeB); rec.State != introspection.NodeWaiting {
 			t.Errorf("the other is %v", rec.State)
 		}
 		if calls := o.ironic.sent(""); len(calls) > 0 {
@@ -73,17 +74,17 @@ func TestTimeoutWhileTheNodeIsClaimed(t *testing.T) {
 		o.conf.Timeout = 10 * time.Second
 		o.boots(nodeA, macA)
 		claim := o.claims(o.calls(nodeA, macA, ""))
-		o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventProcess})
+		o.raftLog.must(introspection.Advance{Claim: claim.Hold(), Event: introspection.EventProcess})
 		time.Sleep(20 * time.Second) // in a bubble
 		o.sweep(o.sweeps().timeouts)
 		o.work(func(*WorkerPool) {
 			time.Sleep(time.Second) // in a bubble
-			if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeProcessing {
+			if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != introspection.NodeProcessing {
 				t.Errorf("it is %v under somebody else's claim", rec.State)
 			}
-			o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventFinish, Consume: true})
+			o.raftLog.must(introspection.Advance{Claim: claim.Hold(), Event: introspection.EventFinish, Consume: true})
 			time.Sleep(time.Second) // in a bubble
-			if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeFinished || o.raftLog.truth().QueueLength() != 0 {
+			if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != introspection.NodeFinished || o.raftLog.truth().QueueLength() != 0 {
 				t.Errorf("it became %v: %s", rec.State, rec.Error)
 			}
 		})
@@ -93,11 +94,11 @@ func TestTimeoutWhileTheNodeIsClaimed(t *testing.T) {
 func TestExpirySweep(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.conf.ReportExpiry = time.Hour
-		o.raftLog.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, Timeout: time.Second})
+		o.raftLog.must(introspection.Start{Node: nodeA, Event: introspection.EventAdopt, Timeout: time.Second})
 		o.boots(nodeB, macB)
 		time.Sleep(2 * time.Second) // in a bubble
-		o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
-		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeError, time.Second) })
+		o.raftLog.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout})
+		o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeError, time.Second) })
 		for i, want := range []int{2, 1, 1} {
 			o.sweep(o.sweeps().expire)
 			if n := o.raftLog.truth().Nodes(); n != want {
@@ -106,10 +107,10 @@ func TestExpirySweep(t *testing.T) {
 			time.Sleep(time.Hour + 5*time.Second) // in a bubble
 		}
 		o.conf.ReportExpiry = 0
-		o.raftLog.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventAdopt, Timeout: time.Second})
+		o.raftLog.must(introspection.Start{Node: nodeA, Event: introspection.EventAdopt, Timeout: time.Second})
 		time.Sleep(2 * time.Second) // in a bubble
-		o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
-		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeError, time.Second) })
+		o.raftLog.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout})
+		o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeError, time.Second) })
 		time.Sleep(24 * time.Hour) // in a bubble
 		o.sweep(o.sweeps().expire)
 		if n := o.raftLog.truth().Nodes(); n != 2 {
@@ -142,7 +143,7 @@ func TestPeriodicTask(t *testing.T) {
 func TestProposalsOfSweeps(t *testing.T) {
 	inRig(t, func(o *rig) {
 		for _, c := range []fsm.Command{
-			fsm.DeleteNode{Node: nodeA}, fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout},
+			introspection.DeleteNode{Node: nodeA}, introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout},
 		} {
 			if err := propose(o.ctx, tenure{o.raftLog}, c); err != nil {
 				t.Errorf("%T: %v", c, err)
@@ -150,7 +151,7 @@ func TestProposalsOfSweeps(t *testing.T) {
 		}
 		why := errors.New("no quorum")
 		o.raftLog.meets = func(fsm.Command) error { return why }
-		if err := propose(o.ctx, tenure{o.raftLog}, fsm.DeleteNode{Node: nodeA}); !errors.Is(err, why) {
+		if err := propose(o.ctx, tenure{o.raftLog}, introspection.DeleteNode{Node: nodeA}); !errors.Is(err, why) {
 			t.Error(err)
 		}
 	})
@@ -166,7 +167,7 @@ func (o *rig) stocked(n int) {
 	}
 	o.ironic.mu.Unlock()
 	for i := range n {
-		o.raftLog.must(fsm.StartIntrospection{Node: nodeN(i), Event: fsm.EventAdopt, Timeout: time.Hour})
+		o.raftLog.must(introspection.Start{Node: nodeN(i), Event: introspection.EventAdopt, Timeout: time.Hour})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -151,7 +152,7 @@ func logNotes(v fsm.View, node string) (notes []KeptLogs) {
 
 // Logs says where the logs of an introspection's ramdisk are kept, as far as
 // this peer knows.
-func (s *Service) Logs(rec fsm.Record) (KeptLogs, bool) {
+func (s *Service) Logs(rec introspection.Record) (KeptLogs, bool) {
 	for _, k := range logNotes(s.o.Log.View(), rec.Node) {
 		if k.Node == rec.Node && k.Begun == rec.Begun {
 			return k, true

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // cabinet is a LogKeeper.
@@ -93,11 +93,11 @@ func TestNotesOfLogsAreBounded(t *testing.T) {
 		s := o.service()
 		path := "/var/log/" + strings.Repeat("x", 200)
 		const nodes = 3000
-		var last fsm.Record
+		var last introspection.Record
 		for i := range nodes {
 			node := nodeN(i)
 			if i%100 == 0 || i > nodes-3 {
-				o.raftLog.must(fsm.StartIntrospection{Node: node, Event: fsm.EventAdopt, Timeout: time.Hour})
+				o.raftLog.must(introspection.Start{Node: node, Event: introspection.EventAdopt, Timeout: time.Hour})
 			}
 			if err := s.logs.note(o.ctx, node, path); err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -28,10 +29,10 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 			return err
 		}
 	}
-	if err := admits(s.o.Log, fsm.EventReapply); err != nil {
+	if err := admits(s.o.Log, introspection.EventReapply); err != nil {
 		return err
 	}
-	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventReapply, Document: document, Timeout: s.o.Live.Config().Timeout})
+	res, err := s.o.Do.Do(ctx, "", introspection.Enqueue{Node: node, Event: introspection.EventReapply, Document: document, Timeout: s.o.Live.Config().Timeout})
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 
 // admits refuses what the workers of a peer that is yet to be upgraded would claim
 // and not do. A client that repeats the request later finds the peer upgraded.
-func admits(log Log, e fsm.Event) error {
+func admits(log Log, e introspection.Event) error {
 	if err := log.View().AdmitsEvent(e); err != nil {
 		return refuse(http.StatusServiceUnavailable, "%v", err)
 	}

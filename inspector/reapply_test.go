@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
@@ -20,11 +21,11 @@ func (o *rig) ends(s *Service, more string) {
 	if _, err := s.Continue(o.ctx, []byte(callback(macA, more))); err != nil {
 		o.Fatal(err)
 	}
-	o.becomes(nodeA, fsm.NodeFinished, time.Second)
+	o.becomes(nodeA, introspection.NodeFinished, time.Second)
 }
 
 // reapplies asks for it and waits for the end.
-func (o *rig) reapplies(s *Service, body string, want fsm.NodeState) fsm.Record {
+func (o *rig) reapplies(s *Service, body string, want introspection.NodeState) introspection.Record {
 	o.Helper()
 	time.Sleep(time.Second) // in a bubble
 	asked := o.raftLog.truth().Now()
@@ -82,18 +83,18 @@ func TestReapply(t *testing.T) {
 			before, _ := o.raftLog.truth().Record(nodeA)
 			takenBy(o, nodeA, "active")() // whoever has the node by now
 			for _, body := range []string{"", "{}", ` { "logs" : "eA==" } `} {
-				rec := o.reapplies(s, body, fsm.NodeFinished)
+				rec := o.reapplies(s, body, introspection.NodeFinished)
 				if rec.StartedMillis <= before.StartedMillis || rec.FinishedMillis <= before.FinishedMillis {
 					t.Errorf("%q: started and finished %d, %d", body, rec.StartedMillis, rec.FinishedMillis)
 				}
 			}
 			o.shows(s, callback(macA, `,"z":1,"spare":2`), callback(macA, `,"z":1,"runs":4`))
-			rec := o.reapplies(s, `{"y":1.50,"bad":true,"logs":"eA=="}`, fsm.NodeError)
+			rec := o.reapplies(s, `{"y":1.50,"bad":true,"logs":"eA=="}`, introspection.NodeError)
 			if want := reapplyHead + "Preprocessing hook b: bad"; rec.Error != want {
 				t.Errorf("error %q, want %q", rec.Error, want)
 			}
 			o.shows(s, `{"y":1.50,"bad":true}`, callback(macA, `,"z":1,"runs":4`)) // the last that succeeded
-			o.reapplies(s, `{"y": 1.50, "spare":[]}`, fsm.NodeFinished)
+			o.reapplies(s, `{"y": 1.50, "spare":[]}`, introspection.NodeFinished)
 			o.shows(s, `{"y":1.50,"spare":[]}`, `{"y":1.50,"runs":5}`)
 			if n := len(o.ironic.sent(PowerOff)); n != switched {
 				t.Errorf("it was switched off %d times", n-switched)
@@ -111,7 +112,7 @@ func TestReapplyFails(t *testing.T) {
 		o.work(func(*WorkerPool) {
 			o.ends(s, "")
 			for _, why = range []error{Failed("no disk"), &IronicError{Status: 500, Message: "said Ironic"}} {
-				if rec := o.reapplies(s, "", fsm.NodeError); rec.Error != why.Error() || rec.Delivered.Answer.Status != 200 {
+				if rec := o.reapplies(s, "", introspection.NodeError); rec.Error != why.Error() || rec.Delivered.Answer.Status != 200 {
 					t.Errorf("%q, and the callback was answered %+v", rec.Error, rec.Delivered.Answer)
 				}
 			}
@@ -182,30 +183,30 @@ func TestReapplyIsMetAgain(t *testing.T) {
 		}
 		other := o.raftLog.newSession("h2")
 		q := o.raftLog.truth().QueueOf(nodeA)[0]
-		claim := claimed(t, other, fsm.Queued{Request: q.Sequence}).Claim
-		o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventReapply, Unprocessed: q.Document})
+		claim := claimed(t, other, introspection.Queued{Request: q.Sequence}).Claim
+		o.raftLog.must(introspection.Advance{Claim: claim.Hold(), Event: introspection.EventReapply, Unprocessed: q.Document})
 		o.raftLog.must(fsm.EndSession{Session: other.ID()})
 		other.open("id-h2") // it lives again
 		rec := o.reappliedHere()
-		if rec.State != fsm.NodeFinished || rec.Unprocessed != q.Document {
+		if rec.State != introspection.NodeFinished || rec.Unprocessed != q.Document {
 			t.Errorf("%+v", rec)
 		}
 		if err := s.Reapply(o.ctx, nodeA, nil); err != nil {
 			t.Fatal(err)
 		}
-		o.claims(fsm.Queued{Request: o.raftLog.truth().QueueOf(nodeA)[0].Sequence})
+		o.claims(introspection.Queued{Request: o.raftLog.truth().QueueOf(nodeA)[0].Sequence})
 		other.leave()
 		o.raftLog.must(fsm.EndSession{Session: other.ID()})
 		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
 		o.member.open("id-h1")
-		if rec := o.reappliedHere(); rec.State != fsm.NodeError || !strings.HasPrefix(rec.Error, "given up: every peer that processed the data was lost (h1)") {
+		if rec := o.reappliedHere(); rec.State != introspection.NodeError || !strings.HasPrefix(rec.Error, "given up: every peer that processed the data was lost (h1)") {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
 	})
 }
 
 // reappliedHere lets this peer work until node A has ended.
-func (o *rig) reappliedHere() (rec fsm.Record) {
+func (o *rig) reappliedHere() (rec introspection.Record) {
 	o.Helper()
 	o.work(func(*WorkerPool) {
 		v, err := o.notifier.Wait(o.ctx, func(v fsm.View) bool { rec, _ := v.Record(nodeA); return !rec.State.Active() })
@@ -238,7 +239,7 @@ func TestRulesComeLast(t *testing.T) {
 			o.ends(s, "")
 			o.shows(s, callback(macA, ""), callback(macA, `,"hook":1`))
 			fails = Failed("the rule says no")
-			if rec := o.reapplies(s, `{"b":1}`, fsm.NodeError); rec.Error != "the rule says no" {
+			if rec := o.reapplies(s, `{"b":1}`, introspection.NodeError); rec.Error != "the rule says no" {
 				t.Errorf("%q", rec.Error)
 			}
 			o.shows(s, `{"b":1}`, `{"b":1,"hook":1}`)
@@ -272,7 +273,7 @@ func TestReapplyWaitsForTheLastUpgrade(t *testing.T) {
 			}
 			m.Version = known
 			o.raftLog.must(fsm.PutMember{Member: m})
-			o.reapplies(s, "", fsm.NodeFinished)
+			o.reapplies(s, "", introspection.NodeFinished)
 		})
 	})
 }

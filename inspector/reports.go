@@ -9,29 +9,30 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // Page is one page of the list of introspections, newest first.
 type Page struct {
-	Limit  int             // greater than 0
-	Marker string          // UUID of the record before the page; "": from the newest
-	States []fsm.NodeState // only these; none: all
+	Limit  int                       // greater than 0
+	Marker string                    // UUID of the record before the page; "": from the newest
+	States []introspection.NodeState // only these; none: all
 }
 
 // Status returns the introspection of a node, known by UUID or name.
-func (s *Service) Status(ctx context.Context, ref string, r Reading) (fsm.Record, error) {
+func (s *Service) Status(ctx context.Context, ref string, r Reading) (introspection.Record, error) {
 	node, err := s.resolve(ctx, ref)
 	if err != nil {
-		return fsm.Record{}, err
+		return introspection.Record{}, err
 	}
 	v, err := view(ctx, s.o.Log, r)
 	if err != nil {
-		return fsm.Record{}, err
+		return introspection.Record{}, err
 	}
 	rec, ok := v.Record(node)
 	if !ok {
-		return fsm.Record{}, notInCache(ref)
+		return introspection.Record{}, notInCache(ref)
 	}
 	return rec, nil
 }
@@ -43,7 +44,7 @@ func (s *Service) Current(ctx context.Context) error {
 }
 
 // List returns one page.
-func (s *Service) List(ctx context.Context, p Page, r Reading) ([]fsm.Record, error) {
+func (s *Service) List(ctx context.Context, p Page, r Reading) ([]introspection.Record, error) {
 	v, err := view(ctx, s.o.Log, r)
 	if err != nil {
 		return nil, err
@@ -59,8 +60,8 @@ func (s *Service) List(ctx context.Context, p Page, r Reading) ([]fsm.Record, er
 	return p.take(records), nil
 }
 
-func (p Page) take(records iter.Seq[fsm.Record]) []fsm.Record {
-	out := []fsm.Record{}
+func (p Page) take(records iter.Seq[introspection.Record]) []introspection.Record {
+	out := []introspection.Record{}
 	for rec := range records {
 		if len(out) == p.Limit {
 			break
@@ -127,7 +128,7 @@ func load(packer *blobs.Packer, v fsm.View, hash blobs.Hash) ([]byte, error) {
 const emptyDocument = "{}"
 
 // original reads the document that the processed data of a record was made from.
-func original(packer *blobs.Packer, v fsm.View, rec fsm.Record) ([]byte, error) {
+func original(packer *blobs.Packer, v fsm.View, rec introspection.Record) ([]byte, error) {
 	if rec.Unprocessed.IsZero() {
 		return []byte(emptyDocument), nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // Two nodes and their MACs.
@@ -318,10 +319,10 @@ func (o *rig) work(f func(c *WorkerPool)) {
 }
 
 // accept queues the start of a node that is known by a MAC.
-func (o *rig) accept(node, mac string) fsm.Queued {
+func (o *rig) accept(node, mac string) introspection.Queued {
 	o.Helper()
-	return queued(o.T, o.raftLog.must(fsm.StartIntrospection{
-		Node: node, Event: fsm.EventStart, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: []string{mac}},
+	return queued(o.T, o.raftLog.must(introspection.Start{
+		Node: node, Event: introspection.EventStart, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: introspection.Attributes{MACs: []string{mac}},
 	}))
 }
 
@@ -332,19 +333,19 @@ func (o *rig) boots(node, mac string) {
 	was := o.raftLog.freeze(true)
 	defer o.raftLog.freeze(was)
 	claim := o.claims(o.accept(node, mac))
-	o.raftLog.must(fsm.Advance{Claim: claim.Hold(), Event: fsm.EventWait, Consume: true})
+	o.raftLog.must(introspection.Advance{Claim: claim.Hold(), Event: introspection.EventWait, Consume: true})
 }
 
 // claims claims a request for this peer.
-func (o *rig) claims(q fsm.Queued) fsm.Claim {
+func (o *rig) claims(q introspection.Queued) introspection.Claim {
 	o.Helper()
 	return claimed(o.T, o.member, q).Claim
 }
 
-func claimed(t *testing.T, s *fakeSession, q fsm.Queued) fsm.ClaimedRequest {
+func claimed(t *testing.T, s *fakeSession, q introspection.Queued) introspection.ClaimedRequest {
 	t.Helper()
-	res, err := s.DoIn(context.Background(), s.ID(), fsm.ClaimRequests{Requests: []fencing.Token{q.Request}})
-	var got fsm.Claimed
+	res, err := s.DoIn(context.Background(), s.ID(), introspection.ClaimRequests{Requests: []fencing.Token{q.Request}})
+	var got introspection.Claimed
 	if err == nil {
 		err = res.Err()
 	}
@@ -357,7 +358,7 @@ func claimed(t *testing.T, s *fakeSession, q fsm.Queued) fsm.ClaimedRequest {
 	return got.Claims[0]
 }
 
-func queued(t *testing.T, res fsm.Result) (q fsm.Queued) {
+func queued(t *testing.T, res fsm.Result) (q introspection.Queued) {
 	t.Helper()
 	if err := res.Decode(&q); err != nil {
 		t.Fatal(err)
@@ -366,13 +367,13 @@ func queued(t *testing.T, res fsm.Result) (q fsm.Queued) {
 }
 
 // calls queues a callback of the ramdisk with that MAC.
-func (o *rig) calls(node, mac, more string) fsm.Queued {
+func (o *rig) calls(node, mac, more string) introspection.Queued {
 	o.Helper()
 	packed, err := o.packer.Pack([]byte(callback(mac, more)))
 	if err != nil {
 		o.Fatal(err)
 	}
-	return queued(o.T, o.raftLog.must(fsm.Enqueue{Node: node, Event: fsm.EventProcess, Document: packed}))
+	return queued(o.T, o.raftLog.must(introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: packed}))
 }
 
 // callback is a ramdisk's document; more is further members of it.
@@ -381,7 +382,7 @@ func callback(mac, more string) string {
 }
 
 // becomes waits until a node is in a state, at most limit.
-func (o *rig) becomes(node string, want fsm.NodeState, limit time.Duration) fsm.Record {
+func (o *rig) becomes(node string, want introspection.NodeState, limit time.Duration) introspection.Record {
 	o.Helper()
 	ctx, cancel := context.WithTimeout(o.ctx, limit)
 	defer cancel()
@@ -462,9 +463,9 @@ func configDiscovery(versions []string) config.Discovery {
 func (o *rig) awaits(node, mac string) {
 	o.Helper()
 	if _, there := o.raftLog.truth().Record(node); there {
-		o.raftLog.must(fsm.DeleteNode{Node: node})
+		o.raftLog.must(introspection.DeleteNode{Node: node})
 	}
-	o.raftLog.must(fsm.StartIntrospection{
-		Node: node, Event: fsm.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: fsm.Attributes{MACs: []string{mac}},
+	o.raftLog.must(introspection.Start{
+		Node: node, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: introspection.Attributes{MACs: []string{mac}},
 	})
 }

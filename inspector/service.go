@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
 
@@ -111,7 +112,7 @@ func (s *Service) Abort(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	res, err := s.o.Do.Do(ctx, "", fsm.Enqueue{Node: node, Event: fsm.EventAbort})
+	res, err := s.o.Do.Do(ctx, "", introspection.Enqueue{Node: node, Event: introspection.EventAbort})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -34,7 +35,7 @@ func TestStartIsAccepted(t *testing.T) {
 		}
 		for node, mac := range map[string]string{nodeA: macA, nodeB: macB} {
 			rec, _ := o.raftLog.truth().Record(node)
-			if rec.State != fsm.NodeStarting || !rec.ManageBoot || !slices.Equal(rec.Attributes.MACs, []string{mac}) {
+			if rec.State != introspection.NodeStarting || !rec.ManageBoot || !slices.Equal(rec.Attributes.MACs, []string{mac}) {
 				t.Errorf("%+v", rec)
 			}
 			if d := rec.Deadline.Sub(rec.Started); d != o.conf.Timeout {
@@ -84,7 +85,7 @@ func TestStartIsRefused(t *testing.T) {
 // upper case has its record in lower case.
 func TestLongestTimesAreTaken(t *testing.T) {
 	inRig(t, func(o *rig) {
-		o.conf.Timeout, o.conf.RebootThrottle = fsm.MaxIntrospection, fsm.MaxGap
+		o.conf.Timeout, o.conf.RebootThrottle = introspection.MaxTime, introspection.MaxGap
 		bounds := make(map[string]string)
 		for _, option := range config.Options() {
 			bounds[option.Key] = option.Bounds()
@@ -101,7 +102,7 @@ func TestLongestTimesAreTaken(t *testing.T) {
 		}
 		o.work(func(*WorkerPool) {
 			for _, node := range []string{nodeA, nodeB} {
-				o.becomes(node, fsm.NodeWaiting, fsm.MaxGap+time.Minute)
+				o.becomes(node, introspection.NodeWaiting, introspection.MaxGap+time.Minute)
 			}
 		})
 		if got := o.ironic.sent(PowerReboot); len(got) != 2 {
@@ -135,7 +136,7 @@ func TestStartWithoutPorts(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.ironic.answers()
-		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeWaiting, time.Second) })
 		if v := o.raftLog.truth(); !slices.Equal(v.NodesByMAC(macA), []string{nodeA}) {
 			t.Error("the callback will not be recognised")
 		}
@@ -152,7 +153,7 @@ func TestStartWithoutManagedBoot(t *testing.T) {
 			if err := s.Start(o.ctx, nodeA, false); err != nil {
 				t.Error(err)
 			}
-			if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
+			if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != introspection.NodeWaiting {
 				t.Errorf("it was answered in %v", rec.State)
 			}
 			err := s.Start(o.ctx, nodeB, false)
@@ -183,13 +184,13 @@ func TestAbort(t *testing.T) {
 		q := o.calls(nodeB, macB, "")
 		claim := o.claims(q)
 		refusedWith(t, "claimed", s.Abort(o.ctx, "name-2"), 409, locked)
-		o.raftLog.must(fsm.Release{Claim: claim.Hold()})
+		o.raftLog.must(introspection.Release{Claim: claim.Hold()})
 		if err := s.Abort(o.ctx, nodeB); err != nil {
 			t.Errorf("waiting: %v", err)
 		}
 		refusedWith(t, "aborting", s.Abort(o.ctx, nodeB), 409, locked)
 		o.work(func(*WorkerPool) {
-			rec := o.becomes(nodeB, fsm.NodeError, time.Second)
+			rec := o.becomes(nodeB, introspection.NodeError, time.Second)
 			if rec.Error != "Canceled by operator" || len(o.ironic.sent(PowerOff+" "+nodeB)) != 1 {
 				t.Errorf("it ended with %q, %v", rec.Error, o.ironic.sent(PowerOff))
 			}
@@ -214,7 +215,7 @@ func TestReadsWaitForALeader(t *testing.T) {
 			o.raftLog.leaderless(fmt.Errorf("x: %w", why))
 			elected := time.AfterFunc(3*time.Second, func() { o.raftLog.leaderless(nil) })
 			began := time.Now()
-			if rec, err := s.Status(o.ctx, nodeA, Linearizable); err != nil || rec.State != fsm.NodeWaiting {
+			if rec, err := s.Status(o.ctx, nodeA, Linearizable); err != nil || rec.State != introspection.NodeWaiting {
 				t.Errorf("%v: %+v, %v", why, rec, err)
 			}
 			if took := time.Since(began); took < 3*time.Second || took > 3200*time.Millisecond {
@@ -230,7 +231,7 @@ func TestReadsWaitForALeader(t *testing.T) {
 		if _, err := s.Data(o.ctx, nodeA, true, Linearizable); !errors.Is(err, logerr.ErrNoLeader) {
 			t.Error(err)
 		}
-		if rec, err := s.Status(o.ctx, nodeA, Stale); err != nil || rec.State != fsm.NodeWaiting {
+		if rec, err := s.Status(o.ctx, nodeA, Stale); err != nil || rec.State != introspection.NodeWaiting {
 			t.Errorf("stale: %+v, %v", rec, err)
 		}
 		o.raftLog.leaderless(logerr.ErrBusy)
@@ -284,7 +285,7 @@ func TestList(t *testing.T) {
 			o.boots(nodeN(n), macA)
 			time.Sleep(time.Millisecond) // in a bubble
 		}
-		o.raftLog.must(fsm.StartIntrospection{Node: nodeN(1), Event: fsm.EventStart, Timeout: time.Minute})
+		o.raftLog.must(introspection.Start{Node: nodeN(1), Event: introspection.EventStart, Timeout: time.Minute})
 		list := func(p Page) (ns []string) {
 			t.Helper()
 			records, err := s.List(o.ctx, p, Linearizable)
@@ -302,8 +303,8 @@ func TestList(t *testing.T) {
 		}{
 			{Page{Limit: 10}, "1 4 3 2 0"}, {Page{Limit: 2}, "1 4"},
 			{Page{Limit: 2, Marker: nodeN(4)}, "3 2"}, {Page{Limit: 2, Marker: nodeN(0)}, ""},
-			{Page{Limit: 10, States: []fsm.NodeState{fsm.NodeStarting}}, "1"},
-			{Page{Limit: 1, Marker: nodeN(3), States: []fsm.NodeState{fsm.NodeWaiting, fsm.NodeError}}, "2"},
+			{Page{Limit: 10, States: []introspection.NodeState{introspection.NodeStarting}}, "1"},
+			{Page{Limit: 1, Marker: nodeN(3), States: []introspection.NodeState{introspection.NodeWaiting, introspection.NodeError}}, "2"},
 		} {
 			if got := strings.Join(list(c.page), " "); got != c.want {
 				t.Errorf("%+v: %s, want %s", c.page, got, c.want)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -40,11 +40,11 @@ func TestSettingsOfAJobDoNotChange(t *testing.T) {
 	inRig(t, func(o *rig) {
 		o.conf.StoreData, o.conf.Workers = true, 1
 		c := o.workers(o.member)
-		before := c.job(fsm.ClaimedRequest{})
+		before := c.job(introspection.ClaimedRequest{})
 		s := c.o.Live.Now()
 		s.Config.StoreData, s.Config.Workers = false, 5
 		c.o.Live.Set(s)
-		if after := c.job(fsm.ClaimedRequest{}); !before.by.Config.StoreData || after.by.Config.StoreData {
+		if after := c.job(introspection.ClaimedRequest{}); !before.by.Config.StoreData || after.by.Config.StoreData {
 			t.Errorf("data is stored by what was begun before: %t, after: %t; want true and false", before.by.Config.StoreData, after.by.Config.StoreData)
 		}
 		if free := c.resize(c.o.Live.Now().workers()); free != 5 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // startable are the provision states in which a node may be introspected
@@ -44,8 +45,8 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
-	res, err := s.o.Do.Do(ctx, "", fsm.StartIntrospection{
-		Node: node.UUID, Event: fsm.EventStart, ManageBoot: manageBoot, Timeout: s.o.Live.Config().Timeout, Attributes: attributes,
+	res, err := s.o.Do.Do(ctx, "", introspection.Start{
+		Node: node.UUID, Event: introspection.EventStart, ManageBoot: manageBoot, Timeout: s.o.Live.Config().Timeout, Attributes: attributes,
 	})
 	if err == nil {
 		err = res.Err()
@@ -53,7 +54,7 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 	if err != nil || manageBoot {
 		return illegal(err)
 	}
-	var queued fsm.Queued
+	var queued introspection.Queued
 	if err := res.Decode(&queued); err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) er
 // cannot be listed now are the worker's business, which tries harder. An address
 // of the BMC that cannot be read is a *Problem: the machine's callback might not
 // be found to be this node's, and with discovery another node be made of it.
-func (s *Service) attributes(ctx context.Context, node Node) (a fsm.Attributes, err error) {
+func (s *Service) attributes(ctx context.Context, node Node) (a introspection.Attributes, err error) {
 	bmc, err := BMCAddresses(ctx, s.o.Resolver, node, s.o.Live.Config().IPMIAddressFields)
 	if problem, ok := asProblem(err); ok {
 		return a, problem
@@ -113,8 +114,8 @@ const maxAttributes = 128
 
 // identified returns by what a node with these ports and BMC addresses will be
 // known.
-func identified(ports []Port, bmc []string) fsm.Attributes {
-	a := fsm.Attributes{BMC: bmc[:min(len(bmc), maxAttributes)]}
+func identified(ports []Port, bmc []string) introspection.Attributes {
+	a := introspection.Attributes{BMC: bmc[:min(len(bmc), maxAttributes)]}
 	for _, p := range ports {
 		if mac, ok := CanonicalMAC(p.Address); ok && OwnMAC(mac) && len(a.MACs) < maxAttributes {
 			a.MACs = addMAC(a.MACs, mac)
@@ -131,7 +132,7 @@ func (s *Service) started(ctx context.Context, node string, request fencing.Toke
 	if err != nil {
 		return refuse(http.StatusServiceUnavailable, "The introspection of node %s was accepted and has not begun within %v", node, answerLimit)
 	}
-	if rec, ok := v.Record(node); ok && rec.State == fsm.NodeError && rec.Begun == request {
+	if rec, ok := v.Record(node); ok && rec.State == introspection.NodeError && rec.Begun == request {
 		return refuse(http.StatusBadRequest, "%s", rec.Error)
 	}
 	return nil

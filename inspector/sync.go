@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -74,7 +75,7 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	}
 	now, later := missing[:min(len(missing), maxSweep)], missing[min(len(missing), maxSweep):]
 	for _, node := range now {
-		if err := propose(ctx, a, fsm.Enqueue{Node: node, Event: fsm.EventDelete}); err != nil {
+		if err := propose(ctx, a, introspection.Enqueue{Node: node, Event: introspection.EventDelete}); err != nil {
 			return err
 		}
 	}
@@ -102,7 +103,7 @@ func (s *Sweeps) gone(ctx context.Context, known, listed []string) bool {
 // unasked leaves out the nodes whose deletion is queued.
 func (s *Sweeps) unasked(nodes []string) []string {
 	v := s.Log.View()
-	return slices.DeleteFunc(nodes, func(node string) bool { return asked(v, node, fsm.EventDelete) })
+	return slices.DeleteFunc(nodes, func(node string) bool { return asked(v, node, introspection.EventDelete) })
 }
 
 // recorded lists the nodes with a record, in order, but for those of discovered
@@ -110,7 +111,7 @@ func (s *Sweeps) unasked(nodes []string) []string {
 func recorded(v fsm.View) []string {
 	nodes := make([]string, 0, v.Nodes())
 	for rec := range v.Records() {
-		if rec.State != fsm.NodeEnrolling {
+		if rec.State != introspection.NodeEnrolling {
 			nodes = append(nodes, rec.Node)
 		}
 	}

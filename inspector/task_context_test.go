@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // A peer that is lost between the answer to the ramdisk and Ironic's answer to
@@ -33,11 +34,11 @@ func TestPowerOffIsTakenOver(t *testing.T) {
 					return nil
 				})
 				o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-				if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeProcessing || rec.Delivered.Answer.Status != 200 {
+				if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != introspection.NodeProcessing || rec.Delivered.Answer.Status != 200 {
 					t.Fatalf("left in %v (%s), answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
 				}
 				o.member = o.raftLog.newSession("h2")
-				o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeFinished, 2*fsm.SessionTTL) })
+				o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeFinished, 2*fsm.SessionTTL) })
 				if n, off := len(o.ironic.sent("patch")), len(o.ironic.sent(PowerOff)); n != 1 || off != 1 {
 					t.Errorf("patched %d times, switched off %d times", n, off)
 				}
@@ -67,12 +68,12 @@ func TestPowerOffIsHandedOver(t *testing.T) {
 		if took := time.Since(stopped); took > time.Second {
 			t.Errorf("the pool stopped after %v", took)
 		}
-		if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeProcessing || len(o.raftLog.truth().Claims()) != 0 {
+		if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != introspection.NodeProcessing || len(o.raftLog.truth().Claims()) != 0 {
 			t.Errorf("left in %v (%s), claims %v", rec.State, rec.Error, o.raftLog.truth().Claims())
 		}
 		o.ironic.answers()
 		o.member, o.health = o.raftLog.newSession("h2"), NewIronicHealth(o.ironic, o.log)
-		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeFinished, 10*time.Second) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeFinished, 10*time.Second) })
 	})
 }
 
@@ -83,7 +84,7 @@ func TestPowerCallIsNotCut(t *testing.T) {
 		o.accept(nodeA, macA)
 		o.slowly(PowerReboot, stopGrace+callGrace/2, nothing)
 		o.work(func(*WorkerPool) { time.Sleep(time.Second / 2) }) // in a bubble
-		if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
+		if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != introspection.NodeWaiting {
 			t.Errorf("the start ended in %v: %s", rec.State, rec.Error)
 		}
 		o.work(func(*WorkerPool) { time.Sleep(time.Minute / 2) }) // in a bubble
@@ -131,13 +132,13 @@ func TestTurnIsNotWaitedForAtTheStop(t *testing.T) {
 		if took := time.Since(stopped); took > time.Second {
 			t.Errorf("the pool stopped after %v", took)
 		}
-		var states []fsm.NodeState
+		var states []introspection.NodeState
 		for _, node := range []string{nodeA, nodeB} {
 			rec, _ := o.raftLog.truth().Record(node)
 			states = append(states, rec.State)
 		}
 		slices.Sort(states)
-		if !slices.Equal(states, []fsm.NodeState{fsm.NodeStarting, fsm.NodeWaiting}) || len(o.raftLog.truth().Claims()) != 0 {
+		if !slices.Equal(states, []introspection.NodeState{introspection.NodeStarting, introspection.NodeWaiting}) || len(o.raftLog.truth().Claims()) != 0 {
 			t.Errorf("states %v, claims %v", states, o.raftLog.truth().Claims())
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // Values of a worker pool.
@@ -144,8 +145,8 @@ func (p *WorkerPool) pick(v fsm.View, free int) (wanted []fencing.Token, again t
 	}
 	now, sessions := time.Now(), v.Sessions()
 	seen := make(map[fencing.Token]seenRequest)
-	for r := range v.Ready() { // fsm.MaxQueue at most, and all of them where none may be claimed
-		if len(wanted) == min(free, fsm.MaxClaims) {
+	for r := range v.Ready() { // introspection.MaxQueue at most, and all of them where none may be claimed
+		if len(wanted) == min(free, introspection.MaxClaims) {
 			break
 		}
 		if !p.may(v, r, sessions) {
@@ -170,7 +171,7 @@ func (p *WorkerPool) pick(v fsm.View, free int) (wanted []fencing.Token, again t
 
 // turn reports whether a request is this peer's to claim first. The sequence is
 // mixed: those of requests that are queued in step would all be one peer's.
-func (p *WorkerPool) turn(r fsm.QueuedRequest, sessions []fsm.Session) bool {
+func (p *WorkerPool) turn(r introspection.QueuedRequest, sessions []fsm.Session) bool {
 	if len(sessions) == 0 {
 		return false
 	}
@@ -183,8 +184,8 @@ func (p *WorkerPool) turn(r fsm.QueuedRequest, sessions []fsm.Session) bool {
 // waits while Ironic cannot be reached from this peer, and a callback that this
 // peer was lost with before is left to those who have not met it, either until
 // its time is over.
-func (p *WorkerPool) may(v fsm.View, r fsm.QueuedRequest, sessions []fsm.Session) bool {
-	if r.Event == fsm.EventTimeout {
+func (p *WorkerPool) may(v fsm.View, r introspection.QueuedRequest, sessions []fsm.Session) bool {
+	if r.Event == introspection.EventTimeout {
 		return true
 	}
 	others := p.met(v, r) && unmet(r, sessions)
@@ -197,8 +198,8 @@ func (p *WorkerPool) may(v fsm.View, r fsm.QueuedRequest, sessions []fsm.Session
 
 // met reports whether a claim of this peer on a document was lost before: its
 // process may have died of the document.
-func (p *WorkerPool) met(v fsm.View, r fsm.QueuedRequest) bool {
-	if len(r.Peers) == 0 || r.Event != fsm.EventProcess && r.Event != fsm.EventReapply {
+func (p *WorkerPool) met(v fsm.View, r introspection.QueuedRequest) bool {
+	if len(r.Peers) == 0 || r.Event != introspection.EventProcess && r.Event != introspection.EventReapply {
 		return false
 	}
 	session, ok := v.Session(p.o.Session.ID())
@@ -206,11 +207,11 @@ func (p *WorkerPool) met(v fsm.View, r fsm.QueuedRequest) bool {
 }
 
 // unmet reports whether a living peer has not met a request yet.
-func unmet(r fsm.QueuedRequest, sessions []fsm.Session) bool {
+func unmet(r introspection.QueuedRequest, sessions []fsm.Session) bool {
 	return slices.ContainsFunc(sessions, func(s fsm.Session) bool { return !slices.Contains(r.Peers, s.Peer) })
 }
 
-func overdue(v fsm.View, rec fsm.Record) bool {
+func overdue(v fsm.View, rec introspection.Record) bool {
 	return rec.State.Active() && !rec.Deadline.After(v.Now())
 }
 
@@ -220,7 +221,7 @@ func overdue(v fsm.View, rec fsm.Record) bool {
 func (p *WorkerPool) claim(ctx context.Context, session fencing.Token, wanted []fencing.Token) error {
 	write, end := p.stop.commit()
 	defer end()
-	res, err := p.o.Session.DoIn(write, session, fsm.ClaimRequests{Requests: wanted})
+	res, err := p.o.Session.DoIn(write, session, introspection.ClaimRequests{Requests: wanted})
 	if err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ func (p *WorkerPool) claim(ctx context.Context, session fencing.Token, wanted []
 	} else if err != nil {
 		return nil
 	}
-	var got fsm.Claimed
+	var got introspection.Claimed
 	if err := res.Decode(&got); err != nil {
 		return err
 	}

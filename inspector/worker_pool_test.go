@@ -10,12 +10,13 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // node returns the UUID of the n-th of many nodes.
 func nodeN(n int) string { return fmt.Sprintf("33333333-3333-4333-8333-%012d", n) }
 
-func isClaim(c fsm.Command) bool { _, is := c.(fsm.ClaimRequests); return is }
+func isClaim(c fsm.Command) bool { _, is := c.(introspection.ClaimRequests); return is }
 
 // A claim whose answer comes after the pool was told to stop must not be left
 // behind: its peer lives on, and so does its session.
@@ -72,7 +73,7 @@ func TestClaimedOnceOnALaggingView(t *testing.T) {
 				t.Errorf("the same request was claimed %d times", n)
 			}
 			o.raftLog.freeze(false)
-			o.becomes(nodeA, fsm.NodeWaiting, time.Second)
+			o.becomes(nodeA, introspection.NodeWaiting, time.Second)
 		})
 	})
 }
@@ -149,17 +150,17 @@ func TestWithoutIronicOnlyEndsAreCarriedOut(t *testing.T) {
 		const many = 1100
 		for n := range many {
 			o.boots(nodeN(n), macA)
-			o.raftLog.must(fsm.Enqueue{Node: nodeN(n), Event: fsm.EventDelete})
+			o.raftLog.must(introspection.Enqueue{Node: nodeN(n), Event: introspection.EventDelete})
 		}
-		o.raftLog.must(fsm.StartIntrospection{Node: nodeA, Event: fsm.EventEnroll, Timeout: time.Second})
+		o.raftLog.must(introspection.Start{Node: nodeA, Event: introspection.EventEnroll, Timeout: time.Second})
 		o.ironic.met("ping", away())
 		if o.health.Check(o.ctx) == nil {
 			t.Fatal("Ironic is there")
 		}
 		o.work(func(*WorkerPool) {
 			time.Sleep(2 * time.Second) // in a bubble
-			o.raftLog.must(fsm.Enqueue{Node: nodeA, Event: fsm.EventTimeout})
-			o.becomes(nodeA, fsm.NodeError, 10*time.Second)
+			o.raftLog.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout})
+			o.becomes(nodeA, introspection.NodeError, 10*time.Second)
 			if n := o.raftLog.truth().QueueLength(); n != many {
 				t.Errorf("%d of %d requests that need Ironic wait for it", n, many)
 			}
@@ -228,7 +229,7 @@ func TestPoolInterruptsTasks(t *testing.T) {
 			t.Errorf("claims %v, start %+v", v.Claims(), r)
 		}
 		const want = "interrupted: peer h1 had to stop while it processed the data (context canceled); start the introspection again"
-		if rec, _ := v.Record(nodeB); rec.State != fsm.NodeError || rec.Error != want || rec.Delivered.Answer.Status != 500 {
+		if rec, _ := v.Record(nodeB); rec.State != introspection.NodeError || rec.Error != want || rec.Delivered.Answer.Status != 500 {
 			t.Errorf("the callback ended in %v: %q, answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
 		}
 	})
@@ -243,7 +244,7 @@ func TestPoolLetsTasksEnd(t *testing.T) {
 			return nil
 		})
 		o.work(func(*WorkerPool) { time.Sleep(500 * time.Millisecond) }) // in a bubble
-		if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != fsm.NodeWaiting {
+		if rec, _ := o.raftLog.truth().Record(nodeA); rec.State != introspection.NodeWaiting {
 			t.Errorf("the start ended in %v: %s", rec.State, rec.Error)
 		}
 	})
@@ -265,11 +266,11 @@ func TestPoolRests(t *testing.T) {
 			time.Sleep(10 * time.Second) // in a bubble
 			a, _ := o.raftLog.truth().Record(nodeA)
 			b, _ := o.raftLog.truth().Record(nodeB)
-			if !c.Idle() || a.State != fsm.NodeWaiting || b.State != fsm.NodeStarting || len(o.raftLog.truth().Claims()) > 0 {
+			if !c.Idle() || a.State != introspection.NodeWaiting || b.State != introspection.NodeStarting || len(o.raftLog.truth().Claims()) > 0 {
 				t.Errorf("at rest: idle %v, %v and %v, claims %v", c.Idle(), a.State, b.State, o.raftLog.truth().Claims())
 			}
 			c.Pause(false)
-			o.becomes(nodeB, fsm.NodeWaiting, o.conf.QueueGetTimeout+3*time.Second)
+			o.becomes(nodeB, introspection.NodeWaiting, o.conf.QueueGetTimeout+3*time.Second)
 		})
 	})
 }
@@ -284,7 +285,7 @@ func TestPoolIsNotIdleWhileItClaims(t *testing.T) {
 			if c.Pause(true); c.Idle() {
 				t.Error("it is idle and will have a claim")
 			}
-			o.becomes(nodeA, fsm.NodeWaiting, 10*time.Second)
+			o.becomes(nodeA, introspection.NodeWaiting, 10*time.Second)
 		})
 	})
 }
@@ -301,7 +302,7 @@ func TestClaimsAreTriedAgain(t *testing.T) {
 			return nil
 		}
 		began := time.Now()
-		o.work(func(*WorkerPool) { o.becomes(nodeA, fsm.NodeWaiting, time.Minute) })
+		o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeWaiting, time.Minute) })
 		if took := time.Since(began); tries < 6 || took < 5*turnWait || took > time.Second {
 			t.Errorf("%d tries in %v", tries, took)
 		}

@@ -49,7 +49,7 @@ type Options struct {
 	Leader Leader
 	// MinTTL is the shortest lease that is safe with the cluster's timing: three
 	// heartbeats and an election, so that a change of leader alone costs no holder
-	// its lease (docs/contract.md#lease-ttl). Never below fsm.MinLeaseTTL.
+	// its lease (docs/contract.md#lease-ttl). Never below leases.MinTTL.
 	MinTTL time.Duration
 }
 

@@ -1,5 +1,5 @@
 // Package events tells what happened to the cluster and to its nodes: it reads the
-// events that the replicated state records (fsm.ClusterEvent), gives each a sentence,
+// events that the replicated state records (eventring.Event), gives each a sentence,
 // and lets many readers follow them; and it reports to the log what no command
 // records.
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
@@ -266,7 +267,7 @@ func TestFilters(t *testing.T) {
 		begin := l.view().LastEvent().String()
 		l.report(eventring.TopicAudit, "Ann called.")
 		l.commit(fsm.Header{}, ruleset.Create{UUID: node, Body: []byte("{}")})
-		l.commit(fsm.Header{Session: l.session}, fsm.StartIntrospection{Node: node, Event: fsm.EventStart, Timeout: time.Hour})
+		l.commit(fsm.Header{Session: l.session}, introspection.Start{Node: node, Event: introspection.EventStart, Timeout: time.Hour})
 		l.report(eventring.TopicWarning, "About "+node+".")
 		began, rule := "Introspection of node "+node+" began.", "Introspection rule "+node+" was created."
 		for name, c := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
@@ -112,24 +113,24 @@ func nodeSentence(e eventring.Event) string {
 		on = " on " + e.Peer
 	}
 	switch e.Action {
-	case fsm.NodeStarting.String():
+	case introspection.NodeStarting.String():
 		return fmt.Sprintf("Introspection of node %s began", e.Node)
-	case fsm.NodeWaiting.String():
-		if e.Fields["cause"] == fsm.EventAdopt.String() {
+	case introspection.NodeWaiting.String():
+		if e.Fields["cause"] == introspection.EventAdopt.String() {
 			return fmt.Sprintf("Node %s called while it carries a workload, and its data is expected", e.Node)
 		}
 		return fmt.Sprintf("Node %s boots; its ramdisk is expected", e.Node)
-	case fsm.NodeProcessing.String():
+	case introspection.NodeProcessing.String():
 		return fmt.Sprintf("The data of node %s arrived and is processed%s", e.Node, on)
-	case fsm.NodeFinished.String():
+	case introspection.NodeFinished.String():
 		return fmt.Sprintf("Introspection of node %s finished", e.Node)
-	case fsm.NodeError.String():
+	case introspection.NodeError.String():
 		return fmt.Sprintf("Introspection of node %s failed: %s", e.Node, strings.TrimSuffix(e.Fields["error"], "."))
-	case fsm.NodeReapplying.String():
+	case introspection.NodeReapplying.String():
 		return fmt.Sprintf("The stored data of node %s is processed again", e.Node)
-	case fsm.NodeEnrolling.String():
+	case introspection.NodeEnrolling.String():
 		return fmt.Sprintf("Node %s was discovered and is enrolled", e.Node)
-	case fsm.NodeAborting.String():
+	case introspection.NodeAborting.String():
 		return fmt.Sprintf("Introspection of node %s is being aborted", e.Node)
 	case eventring.ActionDeleted:
 		return fmt.Sprintf("The introspection record of node %s was deleted", e.Node)

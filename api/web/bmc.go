@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -44,7 +45,7 @@ func (b *addressBook) search(v fsm.View, text string) (found map[string]bool, le
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.told) > fsm.MaxNodes { // most are of documents that are no more
+	if len(b.told) > introspection.MaxNodes { // most are of documents that are no more
 		clear(b.told)
 	}
 	found = make(map[string]bool)

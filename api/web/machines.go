@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/excerpt"
 )
@@ -120,7 +121,7 @@ func wantedOf(q url.Values) (w wanted, err error) {
 	}
 	w.desc = q.Get("desc") == "1"
 	if s := q.Get("page"); s != "" {
-		if w.page, err = strconv.Atoi(s); err != nil || w.page < 0 || w.page > fsm.MaxNodes {
+		if w.page, err = strconv.Atoi(s); err != nil || w.page < 0 || w.page > introspection.MaxNodes {
 			return w, invalid("page: it is a number from 0")
 		}
 	}
@@ -194,7 +195,7 @@ func tableOf(v fsm.View, names []inspector.NodeName, byBMC map[string]bool, want
 	return out
 }
 
-func rowOf(rec fsm.Record, name string) machine {
+func rowOf(rec introspection.Record, name string) machine {
 	return machine{
 		UUID: rec.Node, Name: name, State: rec.State.String(), Error: excerpt.Of(rec.Error, maxShown), BMC: rec.Attributes.BMC,
 		Started: moment(rec.StartedMillis), Finished: moment(rec.FinishedMillis), MACs: rec.Attributes.MACs,

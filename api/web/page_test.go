@@ -26,6 +26,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
@@ -281,9 +282,9 @@ func enrolled(t *testing.T) *site {
 		if n >= 100 {
 			continue // never introspected
 		}
-		rec := fsm.ImportRecord{Node: uuid, State: fsm.NodeFinished, StartedMicros: int64(1e15 + n*1e6), FinishedMicros: int64(2e15 - n*1e6)}
+		rec := introspection.ImportRecord{Node: uuid, State: introspection.NodeFinished, StartedMicros: int64(1e15 + n*1e6), FinishedMicros: int64(2e15 - n*1e6)}
 		if n < 10 {
-			rec.State, rec.Error = fsm.NodeError, fmt.Sprintf("%d "+strings.Repeat("é", 400), n)
+			rec.State, rec.Error = introspection.NodeError, fmt.Sprintf("%d "+strings.Repeat("é", 400), n)
 		}
 		packed, err := blobs.Pack(fmt.Appendf(nil, `{"inventory": {"bmc_address": "198.18.7.%d"}, "n": %d}`, n, n))
 		if err != nil {
@@ -417,7 +418,7 @@ func TestBMCAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.commit(t, fsm.ImportRecord{Node: fmt.Sprintf("00000000-0000-4000-8000-%012d", n), State: fsm.NodeFinished, FinishedMicros: 2e15, Unprocessed: packed})
+		s.commit(t, introspection.ImportRecord{Node: fmt.Sprintf("00000000-0000-4000-8000-%012d", n), State: introspection.NodeFinished, FinishedMicros: 2e15, Unprocessed: packed})
 	}
 	for round, want := range []int{documents - 6, 0} {
 		found, left := s.book.search(s.log.View(), "198.18.7.")

@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/rules"
 )
@@ -73,7 +73,7 @@ func (c *Control) importRecord(ctx echo.Context) error {
 	if err := decodeStrict(r, &in); err != nil {
 		return err
 	}
-	state, known := fsm.ParseNodeState(in.State)
+	state, known := introspection.ParseNodeState(in.State)
 	if !known {
 		return invalid("state %q is none", in.State)
 	}

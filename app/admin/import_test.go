@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -54,7 +54,7 @@ func TestImportsAreRead(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	f := to.records[0]
-	if f.Node != "u" || f.State != fsm.NodeError || f.Error != "e" || f.Started.UnixMicro()%1000 != 493 || !f.ManageBoot || f.Unprocessed != nil || string(f.Processed) != `{"b": "<", "a":1.50}` {
+	if f.Node != "u" || f.State != introspection.NodeError || f.Error != "e" || f.Started.UnixMicro()%1000 != 493 || !f.ManageBoot || f.Unprocessed != nil || string(f.Processed) != `{"b": "<", "a":1.50}` {
 		t.Errorf("%+v", f)
 	}
 	if w := send(control, "POST", pathImportRules+"?check=1", ruleToImport); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"kept":"x"`) || to.checks != 1 {

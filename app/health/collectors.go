@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // Figures are what is counted while it happens, and the registry that shows it
@@ -98,14 +99,14 @@ const recently = time.Hour
 
 // countedNodes are the records of a view.
 type countedNodes struct {
-	states map[fsm.NodeState]int
-	recent map[fsm.NodeState]int // of those that have ended, recently
+	states map[introspection.NodeState]int
+	recent map[introspection.NodeState]int // of those that have ended, recently
 }
 
 // countNodes goes through all records: some milliseconds for 10,000, at each
 // scrape.
 func countNodes(v fsm.View) countedNodes {
-	out := countedNodes{states: make(map[fsm.NodeState]int), recent: make(map[fsm.NodeState]int)}
+	out := countedNodes{states: make(map[introspection.NodeState]int), recent: make(map[introspection.NodeState]int)}
 	for r := range v.Records() {
 		out.states[r.State]++
 		if !r.State.Active() && v.Now().Sub(r.Finished) < recently {
@@ -141,10 +142,10 @@ func (c *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 // alert waits for a series that was never seen.
 func (c *nodeCollector) Collect(out chan<- prometheus.Metric) {
 	n := countNodes(c.view())
-	gauge := func(d *prometheus.Desc, s fsm.NodeState, count int) {
+	gauge := func(d *prometheus.Desc, s introspection.NodeState, count int) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(count), s.String())
 	}
-	for s := fsm.NodeStarting; s <= fsm.NodeAborting; s++ {
+	for s := introspection.NodeStarting; s <= introspection.NodeAborting; s++ {
 		gauge(c.states, s, n.states[s])
 		if !s.Active() {
 			gauge(c.recent, s, n.recent[s])

@@ -14,7 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -42,8 +42,8 @@ type takeover struct {
 
 // run checks everything and then, unless that is all that is wanted, writes.
 func (t *takeover) run(ctx context.Context) error {
-	if rules, records := t.source.Rules, t.source.Records; rules > ruleset.MaxRules || records > fsm.MaxNodes {
-		return term.Fail(term.ExitConflict, "nothing was changed; delete what is not needed", "the database has %d rules and %d records; a cluster has %d and %d at most", rules, records, ruleset.MaxRules, fsm.MaxNodes)
+	if rules, records := t.source.Rules, t.source.Records; rules > ruleset.MaxRules || records > introspection.MaxNodes {
+		return term.Fail(term.ExitConflict, "nothing was changed; delete what is not needed", "the database has %d rules and %d records; a cluster has %d and %d at most", rules, records, ruleset.MaxRules, introspection.MaxNodes)
 	}
 	if err := t.pass(ctx, true); err != nil {
 		return err

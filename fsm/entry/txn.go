@@ -102,10 +102,10 @@ type Txn struct {
 // Wall is the leader's wall clock, never the 0 that stands for unfinished.
 func (t *Txn) Wall() int64 { return max(t.Header.WallMillis, 1) }
 
-// Record appends an event to the ring. Nothing is recorded in a cluster that has an
+// RecordEvent appends an event to the ring. Nothing is recorded in a cluster that has an
 // older member, nor where no entry is applied: when a founding begins a new
 // history.
-func (t *Txn) Record(e eventring.Event) {
+func (t *Txn) RecordEvent(e eventring.Event) {
 	if !t.Version2() || t.Token.IsZero() {
 		return
 	}

@@ -250,5 +250,5 @@ func (t Txn) recordRemediation(r Remediation, s Step) {
 		e.Peer, by = "", s.Peer
 	}
 	e.Fields = eventring.Fields("cluster", r.Cluster, "kube_node", r.Node, "intent", r.Intent.String(), "device", s.Device, "reason", s.Reason, "by", by)
-	t.Record(e)
+	t.RecordEvent(e)
 }

@@ -278,5 +278,5 @@ func (t Txn) recordLease(action string, l Lease) {
 	if l.TTL > 0 {
 		ttl = l.TTL.String()
 	}
-	t.Record(eventring.Event{Topic: eventring.TopicLease, Action: action, Fields: eventring.Fields("lease", l.Name, "holder", l.Holder, "token", l.Token.String(), "ttl", ttl)})
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicLease, Action: action, Fields: eventring.Fields("lease", l.Name, "holder", l.Holder, "token", l.Token.String(), "ttl", ttl)})
 }

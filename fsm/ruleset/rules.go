@@ -223,5 +223,5 @@ func (t Txn) recordRule(action, id string, count int) {
 	if count > 0 {
 		total = fmt.Sprint(count)
 	}
-	t.Record(eventring.Event{Topic: eventring.TopicRule, Action: action, Peer: t.Proposer(), Fields: eventring.Fields("rule", id, "count", total)})
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicRule, Action: action, Peer: t.Proposer(), Fields: eventring.Fields("rule", id, "count", total)})
 }

@@ -20,6 +20,8 @@ const (
 	maxID = 64
 	// MaxAddress is the greatest length of an address, in bytes.
 	MaxAddress = 260
+	// MaxIP is the greatest length of an IP address as text, in bytes.
+	MaxIP = 64
 )
 
 // Length checks the length of a text in bytes.

@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // A record is a request's sequence, the length of a hook's name, the name, and
@@ -52,7 +53,7 @@ const places = fsm.MaxUnfinished
 // exist, and begins with an empty file. A record that cannot be read is left out.
 // What is returned is nowhere else: a process that dies before it has told leaves
 // the others with what the log says.
-func Open(path string) (*Box, []fsm.Unfinished, error) {
+func Open(path string) (*Box, []introspection.Unfinished, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the workers' notes: %w", err)
@@ -72,11 +73,11 @@ func Open(path string) (*Box, []fsm.Unfinished, error) {
 	return b, left, nil
 }
 
-func (b *Box) left() (left []fsm.Unfinished, err error) {
+func (b *Box) left() (left []introspection.Unfinished, err error) {
 	raw, err := io.ReadAll(io.LimitReader(b.file, places*recordSize))
 	for ; len(raw) >= recordSize; raw = raw[recordSize:] {
 		request, name, ok := b.decode(raw[:recordSize])
-		u := fsm.Unfinished{Request: request, Hook: name}
+		u := introspection.Unfinished{Request: request, Hook: name}
 		switch {
 		case !ok:
 		case request.IsZero() && len(name) >= len(blobs.Hash{}):
@@ -108,8 +109,8 @@ func (b *Box) encode(request fencing.Token, name string) []byte {
 // box is full, when the name is longer than fsm takes, or when the file cannot
 // be written.
 func (b *Box) Note(request fencing.Token, hook string) error {
-	if len(hook) > fsm.MaxHook {
-		return fmt.Errorf("the name of hook %.20s… has %d bytes, at most %d are noted", hook, len(hook), fsm.MaxHook)
+	if len(hook) > introspection.MaxHook {
+		return fmt.Errorf("the name of hook %.20s… has %d bytes, at most %d are noted", hook, len(hook), introspection.MaxHook)
 	}
 	slot, ok := b.slot(request)
 	if !ok {
@@ -166,7 +167,7 @@ func (b *Box) At(document blobs.Hash, hook string) {
 	b.mu.Lock()
 	slot, ok := b.examined[document]
 	b.mu.Unlock()
-	if ok && len(hook) <= fsm.MaxHook {
+	if ok && len(hook) <= introspection.MaxHook {
 		_ = b.write(slot, 0, string(document[:])+hook)
 	}
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
-func open(t *testing.T, path string) (*Box, []fsm.Unfinished) {
+func open(t *testing.T, path string) (*Box, []introspection.Unfinished) {
 	t.Helper()
 	b, left, err := Open(path)
 	if err != nil {
@@ -38,15 +39,15 @@ func TestNextProcessReadsTheNewestNotes(t *testing.T) {
 	}
 	note(t, b, 7, "scheduler")
 	note(t, b, 8, "lldp_basic")
-	note(t, b, 7, strings.Repeat("h", fsm.MaxHook))
+	note(t, b, 7, strings.Repeat("h", introspection.MaxHook))
 	// The process is killed: nothing is closed.
 	next, left := open(t, path)
-	want := []fsm.Unfinished{{Request: 7, Hook: strings.Repeat("h", fsm.MaxHook)}, {Request: 8, Hook: "lldp_basic"}}
+	want := []introspection.Unfinished{{Request: 7, Hook: strings.Repeat("h", introspection.MaxHook)}, {Request: 8, Hook: "lldp_basic"}}
 	if !slices.Equal(left, want) {
 		t.Errorf("left: %v, want %v", left, want)
 	}
 	note(t, next, 9, "scheduler")
-	if _, left := open(t, path); !slices.Equal(left, []fsm.Unfinished{{Request: 9, Hook: "scheduler"}}) {
+	if _, left := open(t, path); !slices.Equal(left, []introspection.Unfinished{{Request: 9, Hook: "scheduler"}}) {
 		t.Errorf("the process after that read %v", left)
 	}
 }
@@ -60,7 +61,7 @@ func TestBoxIsBounded(t *testing.T) {
 	if b.Note(fsm.MaxUnfinished+1, "one more") == nil {
 		t.Error("a full box took a note")
 	}
-	if b.Note(1, strings.Repeat("h", fsm.MaxHook+1)) == nil {
+	if b.Note(1, strings.Repeat("h", introspection.MaxHook+1)) == nil {
 		t.Error("a name that the log refuses was noted")
 	}
 	b.Forget(3)
@@ -90,7 +91,7 @@ func TestDamagedNotesAreLeftOut(t *testing.T) {
 	if err := os.WriteFile(path, raw[:len(raw)-1], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, left := open(t, path); !slices.Equal(left, []fsm.Unfinished{{Request: 1, Hook: "scheduler"}}) {
+	if _, left := open(t, path); !slices.Equal(left, []introspection.Unfinished{{Request: 1, Hook: "scheduler"}}) {
 		t.Errorf("left: %v, want only the first", left)
 	}
 }
@@ -110,14 +111,14 @@ func TestNextProcessKnowsTheSuspects(t *testing.T) {
 		t.Error("a document is examined twice at once")
 	}
 	b.At(deadly, "first")
-	b.At(deadly, strings.Repeat("h", fsm.MaxHook))
+	b.At(deadly, strings.Repeat("h", introspection.MaxHook))
 	b.Clear(fine)
 	note(t, b, 7, "scheduler") // in the place of the one that is fine
 	next, left := open(t, path)
-	if !slices.Equal(left, []fsm.Unfinished{{Request: 7, Hook: "scheduler"}}) {
+	if !slices.Equal(left, []introspection.Unfinished{{Request: 7, Hook: "scheduler"}}) {
 		t.Errorf("left: %v", left)
 	}
-	for document, want := range map[blobs.Hash]string{deadly: strings.Repeat("h", fsm.MaxHook), early: ""} {
+	for document, want := range map[blobs.Hash]string{deadly: strings.Repeat("h", introspection.MaxHook), early: ""} {
 		if hook, yes := next.Suspect(document); !yes || hook != want || next.Examine(document) {
 			t.Errorf("suspect %v at %q, want %q", yes, hook, want)
 		}

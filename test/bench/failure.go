@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // The restart of a follower.
@@ -128,9 +128,9 @@ func fill(ctx context.Context, cluster *trio) error {
 		if !more {
 			return errDone
 		}
-		res, err := session.Do(ctx, "", fsm.StartIntrospection{
-			Node: fmt.Sprintf("00000000-0000-4000-8000-%012x", i), Event: fsm.EventAdopt, Timeout: time.Hour,
-			Attributes: fsm.Attributes{MACs: []string{fmt.Sprintf("52:54:00:%02x:%02x:%02x", i>>16, i>>8&255, i&255)}},
+		res, err := session.Do(ctx, "", introspection.Start{
+			Node: fmt.Sprintf("00000000-0000-4000-8000-%012x", i), Event: introspection.EventAdopt, Timeout: time.Hour,
+			Attributes: introspection.Attributes{MACs: []string{fmt.Sprintf("52:54:00:%02x:%02x:%02x", i>>16, i>>8&255, i&255)}},
 		})
 		if err != nil {
 			return err

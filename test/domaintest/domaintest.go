@@ -18,9 +18,13 @@ const (
 
 type peers struct{}
 
-func (peers) PeerOf(session fencing.Token) (server string, live bool) { return Peer, session == Session }
+func (peers) PeerOf(session fencing.Token) (server string, live bool) {
+	return Peer, session == Session
+}
 
-func (peers) MemberName(server string) (name string, member bool) { return "host-" + server, server == Peer }
+func (peers) MemberName(server string) (name string, member bool) {
+	return "host-" + server, server == Peer
+}
 
 // NewTxn returns an entry at work on a state whose members know all log versions.
 func NewTxn() *entry.Txn {

@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -65,15 +66,15 @@ func grown(t *testing.T, file string, machines int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		apply(fsm.Header{}, fsm.StartIntrospection{Node: node, Event: fsm.EventAdopt, Timeout: time.Hour, Attributes: fsm.Attributes{MACs: []string{mac}}})
-		apply(fsm.Header{}, fsm.Enqueue{Node: node, Event: fsm.EventProcess, Document: doc})
-		var claimed fsm.Claimed
+		apply(fsm.Header{}, introspection.Start{Node: node, Event: introspection.EventAdopt, Timeout: time.Hour, Attributes: introspection.Attributes{MACs: []string{mac}}})
+		apply(fsm.Header{}, introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: doc})
+		var claimed introspection.Claimed
 		for q := range state.View().Ready() {
-			if err := apply(fsm.Header{Session: session}, fsm.ClaimRequests{Requests: []fencing.Token{q.Sequence}}).Decode(&claimed); err != nil {
+			if err := apply(fsm.Header{Session: session}, introspection.ClaimRequests{Requests: []fencing.Token{q.Sequence}}).Decode(&claimed); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, step := range []fsm.Advance{{Event: fsm.EventProcess, Unprocessed: doc.Hash}, {Event: fsm.EventFinish, Consume: true}} {
+		for _, step := range []introspection.Advance{{Event: introspection.EventProcess, Unprocessed: doc.Hash}, {Event: introspection.EventFinish, Consume: true}} {
 			step.Claim = claimed.Claims[0].Claim.Hold()
 			apply(fsm.Header{Session: session}, step)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -36,7 +36,7 @@ func TestDiscoverySurvives(t *testing.T) {
 				v, _ := c.newest()
 				finished := 0
 				for _, node := range made {
-					if rec, _ := v.Record(node); rec.State == fsm.NodeFinished {
+					if rec, _ := v.Record(node); rec.State == introspection.NodeFinished {
 						finished++
 					}
 				}
@@ -134,7 +134,7 @@ func (s *Site) checkReapplied(brought map[string]string) {
 	service := s.c.AwaitLeader(successionLimit).Core().Service
 	for _, node := range s.Nodes() {
 		rec, _ := v.Record(node)
-		if rec.State != fsm.NodeFinished {
+		if rec.State != introspection.NodeFinished {
 			s.c.T.Errorf("no-stuck: %s ended in %v: %s", node, rec.State, rec.Error)
 			continue
 		}

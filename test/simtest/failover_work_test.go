@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -37,7 +38,7 @@ func (s *Site) drawOut() {
 }
 
 // held tells which nodes a peer has claimed for an event.
-func (s *Site) held(p *Peer, event fsm.Event) map[string]bool {
+func (s *Site) held(p *Peer, event introspection.Event) map[string]bool {
 	nodes := make(map[string]bool)
 	v, _ := s.c.newest()
 	for _, claim := range claimsOf(s.c, p) {
@@ -59,13 +60,13 @@ func (s *Site) amidWork(p *Peer) (starting, processing map[string]bool) {
 		}
 	}
 	s.c.Until(time.Minute, p.Name+" is in the middle of its work", func() bool {
-		starting, processing = s.held(p, fsm.EventStart), s.held(p, fsm.EventProcess)
+		starting, processing = s.held(p, introspection.EventStart), s.held(p, introspection.EventProcess)
 		v, _ := s.c.newest()
-		counts := make(map[fsm.NodeState]int)
+		counts := make(map[introspection.NodeState]int)
 		for rec := range v.Records() {
 			counts[rec.State]++
 		}
-		return len(starting)+len(processing) > 0 && counts[fsm.NodeStarting] >= 2 && counts[fsm.NodeWaiting] >= 2 && counts[fsm.NodeProcessing] >= 2
+		return len(starting)+len(processing) > 0 && counts[introspection.NodeStarting] >= 2 && counts[introspection.NodeWaiting] >= 2 && counts[introspection.NodeProcessing] >= 2
 	})
 	return starting, processing
 }
@@ -79,7 +80,7 @@ func (s *Site) verdict(lost *Peer, starting, processing map[string]bool) {
 	failed := 0
 	for _, node := range s.Nodes() {
 		rec, _ := v.Record(node)
-		if rec.State != fsm.NodeFinished {
+		if rec.State != introspection.NodeFinished {
 			failed++
 			if !processing[node] || !strings.Contains(rec.Error, lost.Name) {
 				s.c.T.Errorf("%s ended in %v: %s (processed by the peer that was lost: %v)", node, rec.State, rec.Error, processing[node])
@@ -149,7 +150,11 @@ func TestLostAnswer(t *testing.T) {
 			if !s.begin(node) {
 				t.Fatalf("%s was not accepted", node)
 			}
-			c.Until(30*time.Second, "it waits", func() bool { v, _ := c.newest(); rec, _ := v.Record(node); return rec.State == fsm.NodeWaiting })
+			c.Until(30*time.Second, "it waits", func() bool {
+				v, _ := c.newest()
+				rec, _ := v.Record(node)
+				return rec.State == introspection.NodeWaiting
+			})
 			document := []byte(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"` + s.Machine(node).MAC + `"}]}}`)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			p := c.Peers[i%len(c.Peers)]
@@ -161,7 +166,7 @@ func TestLostAnswer(t *testing.T) {
 			c.Until(10*time.Second, "it was accepted", func() bool {
 				v, _ := c.newest()
 				rec, _ := v.Record(node)
-				return len(v.QueueOf(node)) > 0 || rec.State != fsm.NodeWaiting
+				return len(v.QueueOf(node)) > 0 || rec.State != introspection.NodeWaiting
 			})
 			worker, _ := workerAt(c, node)
 			if worker != p { // else its work is lost, which is another test's
@@ -171,7 +176,11 @@ func TestLostAnswer(t *testing.T) {
 			cancel()
 			<-lost
 			if i%2 == 0 { // no look-up finds a node that has finished
-				c.Until(time.Minute, "it finished", func() bool { v, _ := c.newest(); rec, _ := v.Record(node); return rec.State == fsm.NodeFinished })
+				c.Until(time.Minute, "it finished", func() bool {
+					v, _ := c.newest()
+					rec, _ := v.Record(node)
+					return rec.State == introspection.NodeFinished
+				})
 			}
 			other := c.Others(p)[0]
 			var got string
@@ -252,7 +261,7 @@ func TestKnownBeforePower(t *testing.T) {
 		s.awaitEnds(time.Minute, s.Nodes())
 		v, _ := c.newest()
 		for _, node := range s.Nodes() {
-			if rec, _ := v.Record(node); rec.State != fsm.NodeFinished {
+			if rec, _ := v.Record(node); rec.State != introspection.NodeFinished {
 				t.Errorf("%s ended in %v: %s", node, rec.State, rec.Error)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -110,7 +110,7 @@ func TestIntrospectionsSurvive(t *testing.T) {
 				v, _ := c.newest()
 				finished := 0
 				for _, node := range accepted {
-					if rec, _ := v.Record(node); rec.State == fsm.NodeFinished {
+					if rec, _ := v.Record(node); rec.State == introspection.NodeFinished {
 						finished++
 					}
 				}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // notebook is where the workers of one host's processes leave word; it outlives
@@ -36,14 +36,14 @@ func (b *notebook) end() {
 }
 
 // begin gives a new process its notes, and what the last one left.
-func (b *notebook) begin() (*notes, []fsm.Unfinished) {
+func (b *notebook) begin() (*notes, []introspection.Unfinished) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var left []fsm.Unfinished
+	var left []introspection.Unfinished
 	for request, hook := range b.notes {
-		left = append(left, fsm.Unfinished{Request: request, Hook: hook})
+		left = append(left, introspection.Unfinished{Request: request, Hook: hook})
 	}
-	slices.SortFunc(left, func(a, b fsm.Unfinished) int { return cmp.Compare(a.Request, b.Request) })
+	slices.SortFunc(left, func(a, b introspection.Unfinished) int { return cmp.Compare(a.Request, b.Request) })
 	b.process++
 	b.notes = make(map[fencing.Token]string)
 	if b.suspects == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // operators introspect the machines of a site again and again.
@@ -58,9 +58,9 @@ func (o *operators) attend(node string) {
 	}
 }
 
-func (o *operators) note(rec fsm.Record) {
+func (o *operators) note(rec introspection.Record) {
 	end := "finished"
-	if rec.State == fsm.NodeError {
+	if rec.State == introspection.NodeError {
 		words := strings.Fields(rec.Error)
 		end = strings.Join(words[:min(6, len(words))], " ")
 	}

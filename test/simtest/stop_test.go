@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -63,13 +63,13 @@ func TestOrderlyStopWithSlowIronic(t *testing.T) {
 			v, ok := c.newest()
 			processing := 0
 			for rec := range v.Records() {
-				if rec.State == fsm.NodeProcessing {
+				if rec.State == introspection.NodeProcessing {
 					processing++
 				}
 			}
 			return ok && processing == machines
 		})
-		if len(s.held(lead, fsm.EventProcess)) == 0 {
+		if len(s.held(lead, introspection.EventProcess)) == 0 {
 			t.Fatal("the leader processes no callback")
 		}
 		c.must(lead.Stop())
@@ -77,7 +77,7 @@ func TestOrderlyStopWithSlowIronic(t *testing.T) {
 		s.awaitEnds(2*time.Minute, s.Nodes())
 		v, _ := c.newest()
 		for _, node := range s.Nodes() {
-			if rec, _ := v.Record(node); rec.State != fsm.NodeFinished {
+			if rec, _ := v.Record(node); rec.State != introspection.NodeFinished {
 				t.Errorf("%s ended in %v: %s", node, rec.State, rec.Error)
 			}
 			if switched[node] != 2 { // on, off

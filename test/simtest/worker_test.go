@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -66,7 +67,7 @@ func (c *Cluster) working(turn int) *Peer {
 	return nil
 }
 
-func claimsOf(c *Cluster, p *Peer) (held []fsm.Claim) {
+func claimsOf(c *Cluster, p *Peer) (held []introspection.Claim) {
 	if v, ok := c.newest(); ok {
 		for _, claim := range v.Claims() {
 			if claim.Peer == p.Name {
@@ -151,7 +152,7 @@ func TestPoisonedDocument(t *testing.T) {
 						t.Errorf("the error does not name %s: %s", peer, rec.Error)
 					}
 				}
-				if rec.State != fsm.NodeError || !unheard && !strings.Contains(rec.Error, "at hook poison") {
+				if rec.State != introspection.NodeError || !unheard && !strings.Contains(rec.Error, "at hook poison") {
 					t.Errorf("the poisoned node ended in %v without naming the hook: %s", rec.State, rec.Error)
 				}
 				s.awaitEnds(12*time.Minute, s.Nodes())
@@ -160,7 +161,7 @@ func TestPoisonedDocument(t *testing.T) {
 					rec, _ := v.Record(node)
 					// Five tries of a ramdisk may all be at the peer that is gone.
 					missed := how.alive < len(c.Peers) && rec.Error == "Introspection timeout"
-					if rec.State == fsm.NodeError && !beside[node] && !missed {
+					if rec.State == introspection.NodeError && !beside[node] && !missed {
 						t.Errorf("%s shared the fate of the poisoned one: %s", node, rec.Error)
 					}
 				}
@@ -194,7 +195,7 @@ func (s *Site) dieOf(hook *poison, node string) (deaths map[string]int, beside m
 		case document := <-hook.struck:
 			victim := workerOf(s.c, node, document)
 			deaths[victim.Name]++
-			maps.Copy(beside, s.held(victim, fsm.EventProcess))
+			maps.Copy(beside, s.held(victim, introspection.EventProcess))
 			s.c.must(victim.Kill())
 			time.Sleep(2 * time.Second) // in a bubble: what a service manager takes
 			s.c.must(victim.Start())
@@ -242,7 +243,7 @@ func TestHookPanicsOrLoops(t *testing.T) {
 		}
 		for i, node := range s.Nodes() {
 			rec, _ := v.Record(node)
-			if !strings.HasPrefix(rec.Error, strings.SplitAfter(want[i], ": ")[0]) || (want[i] == "") != (rec.State == fsm.NodeFinished) {
+			if !strings.HasPrefix(rec.Error, strings.SplitAfter(want[i], ": ")[0]) || (want[i] == "") != (rec.State == introspection.NodeFinished) {
 				t.Errorf("machine %d ended in %v: %q, want %q", i, rec.State, rec.Error, want[i])
 			}
 		}
@@ -314,7 +315,7 @@ func TestIronicAway(t *testing.T) {
 		s.awaitEnds(90*time.Second, nodes)
 		v, _ := c.newest()
 		for _, node := range nodes {
-			if rec, _ := v.Record(node); rec.State != fsm.NodeFinished {
+			if rec, _ := v.Record(node); rec.State != introspection.NodeFinished {
 				t.Errorf("%s ended in %v: %s", node, rec.State, rec.Error)
 			}
 		}
@@ -376,7 +377,7 @@ func TestOrderlyStop(t *testing.T) {
 		s.awaitEnds(2*time.Minute, s.Nodes())
 		v, _ := c.newest()
 		for _, node := range s.Nodes() {
-			if rec, _ := v.Record(node); rec.State != fsm.NodeFinished {
+			if rec, _ := v.Record(node); rec.State != introspection.NodeFinished {
 				t.Errorf("%s ended in %v: %s", node, rec.State, rec.Error)
 			}
 		}

@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"github.com/trivet-ha/trivet/fsm/codec"
@@ -123,8 +123,8 @@ func Transition(state NodeState, event Event, origin Origin) Outcome {
 }
 
 // illegal is the contract's sentence for a refused event.
-func illegal(state NodeState, event Event) Result {
-	return entry.Refuse(IllegalTransition, "Can not transition from state '%v' on event '%v' (no defined transition)", state, event)
+func illegal(state NodeState, event Event) entry.Result {
+	return entry.Refuse(entry.IllegalTransition, "Can not transition from state '%v' on event '%v' (no defined transition)", state, event)
 }
 
 // Cells of the table.

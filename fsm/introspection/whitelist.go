@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import "slices"
 
@@ -40,3 +40,7 @@ func (n *nodes) allow(before, after Record, index uint64) {
 		}
 	}
 }
+
+// ForgetChanges begins the memory of what changed in the whitelist again with the present
+// state.
+func (t Txn) ForgetChanges() { t.nodes.whitelist.ForgetChanges(t.Position.Index) }

@@ -1,29 +1,18 @@
-package fsm
+package introspection
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
-
-var queueDomain = domain{
-	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(62, "claim requests", applyClaimRequests),
-		entry.NewVerb(64, "mark", applyMark),
-		entry.NewVerb(65, "consume", applyConsume),
-		entry.NewVerb(66, "release", applyRelease),
-	},
-	Sections: []entry.Section[*txn]{
-		entry.Many('q', "queue", func(d *txn) table.Of[QueuedRequest] { return d.queue.requests }, loadRequest),
-		entry.Many('c', "claims", func(d *txn) table.Of[Claim] { return d.queue.claims }, loadClaim),
-	},
-	Check: checkQueue,
-}
 
 // Bounds of the queue (docs/design.md#workers).
 const (
@@ -48,7 +37,7 @@ type QueuedRequest struct {
 	Attempts int           `cbor:"5,keyasint,omitempty"`
 	Peers    []string      `cbor:"6,keyasint,omitempty"`
 	Hook     string        `cbor:"7,keyasint,omitempty"`
-	Queued   Time          `cbor:"8,keyasint,omitempty"`
+	Queued   entry.Time    `cbor:"8,keyasint,omitempty"`
 	Wall     int64         `cbor:"9,keyasint,omitempty"`  // when it was queued, Unix ms; for display
 	Claim    fencing.Token `cbor:"10,keyasint,omitempty"` // token of the claim that holds it; zero: free
 }
@@ -70,7 +59,7 @@ type Claim struct {
 	Node    string        `cbor:"3,keyasint"`
 	Session fencing.Token `cbor:"4,keyasint"`
 	Peer    string        `cbor:"5,keyasint"` // server ID
-	Since   Time          `cbor:"6,keyasint,omitempty"`
+	Since   entry.Time    `cbor:"6,keyasint,omitempty"`
 }
 
 // Hold returns the claim's name.
@@ -145,7 +134,7 @@ func (q *queue) pending(node string, event Event, document blobs.Hash) (QueuedRe
 }
 
 // requested is a request that this entry makes.
-func (t *txn) requested(node string, event Event, document blobs.Hash) QueuedRequest {
+func (t Txn) requested(node string, event Event, document blobs.Hash) QueuedRequest {
 	return QueuedRequest{
 		Sequence: t.Token, Node: node, Event: event, Document: document,
 		Queued: t.Now(), Wall: t.Header.WallMillis,
@@ -154,9 +143,9 @@ func (t *txn) requested(node string, event Event, document blobs.Hash) QueuedReq
 
 // enqueue adds a request for a node under this entry's token, with the document
 // that the entry brings for it.
-func (t *txn) enqueue(node string, event Event, document blobs.Packed) QueuedRequest {
+func (t Txn) enqueue(node string, event Event, document blobs.Packed) QueuedRequest {
 	r := t.requested(node, event, document.Hash)
-	t.blobs.Ref(document.Hash, document)
+	t.Blobs.Ref(document.Hash, document)
 	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	t.queue.byNode.Put(table.NameKey(node, r.Sequence), table.None{})
 	t.queue.offer(node)
@@ -164,29 +153,29 @@ func (t *txn) enqueue(node string, event Event, document blobs.Packed) QueuedReq
 }
 
 // dequeue removes a request that no worker holds any more.
-func (d *data) dequeue(r QueuedRequest) {
-	d.queue.requests.Drop(table.TokenKey(r.Sequence))
-	d.queue.byNode.Drop(table.NameKey(r.Node, r.Sequence))
-	d.queue.ready.Drop(table.TokenKey(r.Sequence))
-	d.blobs.Unref(r.Document)
-	d.queue.offer(r.Node)
+func (t Txn) dequeue(r QueuedRequest) {
+	t.queue.requests.Drop(table.TokenKey(r.Sequence))
+	t.queue.byNode.Drop(table.NameKey(r.Node, r.Sequence))
+	t.queue.ready.Drop(table.TokenKey(r.Sequence))
+	t.Blobs.Unref(r.Document)
+	t.queue.offer(r.Node)
 }
 
 // giveBack frees a claimed request in good order: the attempt does not count,
 // since nothing was left half done.
-func (d *data) giveBack(c Claim) {
-	r, _ := d.queue.requests.Get(table.TokenKey(c.Request))
+func (t Txn) giveBack(c Claim) {
+	r, _ := t.queue.requests.Get(table.TokenKey(c.Request))
 	r.Claim = 0
 	r.Attempts--
 	r.Peers = slices.Clone(r.Peers[:len(r.Peers)-1])
-	d.queue.requests.Put(table.TokenKey(r.Sequence), r)
-	d.queue.dropClaim(c)
-	d.queue.offer(c.Node)
+	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
+	t.queue.dropClaim(c)
+	t.queue.offer(c.Node)
 }
 
 // lose frees a request whose claim ended with its session. After the last
 // attempt the node ends in error instead.
-func (t *txn) lose(c Claim) {
+func (t Txn) lose(c Claim) {
 	r, _ := t.queue.requests.Get(table.TokenKey(c.Request))
 	t.queue.dropClaim(c)
 	if r.Attempts >= MaxAttempts {
@@ -200,7 +189,7 @@ func (t *txn) lose(c Claim) {
 
 // giveUp ends a request that killed its workers, and its node's introspection
 // with it unless that is over already.
-func (t *txn) giveUp(r QueuedRequest) {
+func (t Txn) giveUp(r QueuedRequest) {
 	rec, _ := t.nodes.records.Get([]byte(r.Node))
 	if out := Transition(rec.State, EventGiveUp, FromQueue); out.Verdict == Move && r.Sequence >= rec.Begun {
 		next := t.move(rec, EventGiveUp, out.Next, t.obituary(r, "was given up"))
@@ -211,12 +200,10 @@ func (t *txn) giveUp(r QueuedRequest) {
 }
 
 // obituary says of a request what is known of those who tried.
-func (t *txn) obituary(r QueuedRequest, fate string) string {
+func (t Txn) obituary(r QueuedRequest, fate string) string {
 	names := slices.Clone(r.Peers)
 	for i, id := range names {
-		if m, ok := t.peers.members.Get([]byte(id)); ok { // else it was removed meanwhile
-			names[i] = m.Name
-		}
+		names[i] = t.NameOf(id) // its ID if it was removed meanwhile
 	}
 	hook := ""
 	if r.Hook != "" {
@@ -225,9 +212,9 @@ func (t *txn) obituary(r QueuedRequest, fate string) string {
 	return fmt.Sprintf("request '%v' %s after %d attempts by %s%s", r.Event, fate, r.Attempts, strings.Join(names, ", "), hook)
 }
 
-// holdsClaim reports whether a session holds a claim.
-func (d *data) holdsClaim(session fencing.Token) bool {
-	for _, c := range d.queue.claims.All() { // as many as there are workers
+// HoldsClaim reports whether a session holds a claim.
+func (t Txn) HoldsClaim(session fencing.Token) bool {
+	for _, c := range t.queue.claims.All() { // as many as there are workers
 		if c.Session == session {
 			return true
 		}
@@ -235,9 +222,9 @@ func (d *data) holdsClaim(session fencing.Token) bool {
 	return false
 }
 
-// loseAll frees what a session that is over held. It looks at all claims: they
+// LoseAll frees what a session that is over held. It looks at all claims: they
 // are as many as there are workers, and sessions end seldom.
-func (t *txn) loseAll(session fencing.Token) {
+func (t Txn) LoseAll(session fencing.Token) {
 	for _, c := range t.queue.claims.All() {
 		if c.Session == session {
 			t.lose(c)
@@ -246,7 +233,7 @@ func (t *txn) loseAll(session fencing.Token) {
 }
 
 // held finds a live claim. A worker that names a session names its own.
-func (t *txn) held(h Hold) (Claim, QueuedRequest, bool) {
+func (t Txn) held(h Hold) (Claim, QueuedRequest, bool) {
 	c, ok := t.queue.claim(h)
 	if !ok || !t.Header.Session.IsZero() && t.Header.Session != c.Session {
 		return Claim{}, QueuedRequest{}, false
@@ -255,17 +242,54 @@ func (t *txn) held(h Hold) (Claim, QueuedRequest, bool) {
 	return c, r, true
 }
 
-func lost(h Hold) Result {
-	return entry.Refuse(ClaimLost, "claim %v of request %v is over: it was given back, or its session ended", h.Token, h.Request)
+func lost(h Hold) entry.Result {
+	return entry.Refuse(entry.ClaimLost, "claim %v of request %v is over: it was given back, or its session ended", h.Token, h.Request)
 }
 
 // loadRequest and loadClaim restore the queue from a snapshot, requests first.
-func loadRequest(d *txn, r QueuedRequest) {
-	d.queue.requests.Put(table.TokenKey(r.Sequence), r)
-	d.queue.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
-	if d.queue.head(r.Node) == r.Sequence {
-		d.queue.ready.Put(table.TokenKey(r.Sequence), table.None{})
+func loadRequest(t Txn, r QueuedRequest) {
+	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
+	t.queue.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
+	if t.queue.head(r.Node) == r.Sequence {
+		t.queue.ready.Put(table.TokenKey(r.Sequence), table.None{})
 	}
 }
 
-func loadClaim(d *txn, c Claim) { d.queue.putClaim(c) }
+func loadClaim(t Txn, c Claim) { t.queue.putClaim(c) }
+
+// Unfinished says what a process was doing for a request when it ended. It
+// counts if the request is still claimed by the session of that process.
+type Unfinished struct {
+	Request fencing.Token `cbor:"1,keyasint"` // its sequence
+	Hook    string        `cbor:"2,keyasint"`
+}
+
+// Validate says why a note cannot go into the log.
+func (u Unfinished) Validate() error {
+	if u.Request.IsZero() {
+		return errors.New("no request")
+	}
+	if !utf8.ValidString(u.Hook) {
+		return errors.New("the name of a hook is not UTF-8")
+	}
+	return valid.Length("hook", u.Hook, 1, MaxHook)
+}
+
+// Learn notes what a session that is over was doing for its requests.
+func (t Txn) Learn(session fencing.Token, all []Unfinished) {
+	for _, u := range all {
+		if c, ok := t.queue.claims.Get(table.TokenKey(u.Request)); ok && c.Session == session {
+			r, _ := t.queue.requests.Get(table.TokenKey(u.Request))
+			t.queue.noteHook(r, u.Hook)
+		}
+	}
+}
+
+// Revoke gives all claims back, since no worker failed, and forgets the turns that were
+// taken: a founding begins a new history.
+func (t Txn) Revoke() {
+	for _, c := range t.queue.claims.All() {
+		t.giveBack(c)
+	}
+	t.throttle = throttle{}
+}

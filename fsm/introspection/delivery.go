@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"errors"
@@ -61,5 +61,5 @@ func (a Answer) validate() error {
 	case a.Status != statusOK && a.Message == "":
 		return fmt.Errorf("an answer of status %d without a message", a.Status)
 	}
-	return valid.Length("answer", a.Message, 0, maxErrorText)
+	return valid.Length("answer", a.Message, 0, MaxErrorText)
 }

@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"errors"
@@ -7,18 +7,8 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
-	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
-
-var inspectedDomain = domain{
-	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(77, "put inspected", applyPutInspected).ByLeader().From(2),
-	},
-	Sections: []entry.Section[*txn]{
-		entry.Many('y', "inspected", func(d *txn) table.Of[Inspected] { return d.nodes.inspected }, func(d *txn, i Inspected) { d.nodes.inspect(i, true, 0) }),
-	},
-}
 
 // Bounds of what Ironic inspects itself.
 const (
@@ -89,7 +79,7 @@ func (c PutInspected) Validate() error {
 	return nil
 }
 
-func applyPutInspected(t *txn, c PutInspected) Result {
+func applyPutInspected(t Txn, c PutInspected) entry.Result {
 	for _, node := range c.Remove {
 		t.nodes.inspect(Inspected{Node: node}, false, t.Position.Index)
 	}
@@ -97,7 +87,7 @@ func applyPutInspected(t *txn, c PutInspected) Result {
 		t.nodes.inspect(i, true, t.Position.Index)
 	}
 	if t.nodes.inspected.Size() > MaxNodes {
-		return entry.Refuse(TableFull, "Ironic inspects more than %d nodes, which is the most", MaxNodes)
+		return entry.Refuse(entry.TableFull, "Ironic inspects more than %d nodes, which is the most", MaxNodes)
 	}
 	return entry.Done()
 }
@@ -125,14 +115,14 @@ func (n *nodes) inspect(now Inspected, does bool, index uint64) {
 
 // Inspected returns what is recorded of a node that Ironic itself inspects; ok is
 // false if it does not.
-func (v View) Inspected(node string) (i Inspected, ok bool) {
-	return v.data.nodes.inspected.Get([]byte(node))
+func (s *Tables) Inspected(node string) (i Inspected, ok bool) {
+	return s.nodes.inspected.Get([]byte(node))
 }
 
 // InspectedNodes returns the nodes that Ironic itself inspects, in order.
-func (v View) InspectedNodes() []Inspected {
-	out := make([]Inspected, 0, v.data.nodes.inspected.Size())
-	for _, i := range v.data.nodes.inspected.All() {
+func (s *Tables) InspectedNodes() []Inspected {
+	out := make([]Inspected, 0, s.nodes.inspected.Size())
+	for _, i := range s.nodes.inspected.All() {
 		out = append(out, i)
 	}
 	return out
@@ -140,9 +130,9 @@ func (v View) InspectedNodes() []Inspected {
 
 // InspectedByMAC returns the nodes with a MAC that Ironic itself inspects, in
 // order.
-func (v View) InspectedByMAC(mac string) []string {
+func (s *Tables) InspectedByMAC(mac string) []string {
 	var nodes []string
-	for owner := range v.data.nodes.whitelist.Owners(mac) {
+	for owner := range s.nodes.whitelist.Owners(mac) {
 		if node, does := strings.CutPrefix(owner, ironicMark); does {
 			nodes = append(nodes, node)
 		}
@@ -150,16 +140,16 @@ func (v View) InspectedByMAC(mac string) []string {
 	return nodes
 }
 
-func checkInspected(d *txn, p *valid.Problems) (macs int) {
-	p.Want(d.nodes.inspected.Size() <= MaxNodes, "Ironic inspects %d nodes", d.nodes.inspected.Size())
-	for key, i := range d.nodes.inspected.All() {
+func checkInspected(t Txn, p *valid.Problems) (macs int) {
+	p.Want(t.nodes.inspected.Size() <= MaxNodes, "Ironic inspects %d nodes", t.nodes.inspected.Size())
+	for key, i := range t.nodes.inspected.All() {
 		p.Want(string(key) == i.Node, "node %s, which Ironic inspects, is filed under %q", i.Node, key)
 		if err := i.validate(); err != nil {
 			p.Addf("%v", err)
 		}
 		macs += len(i.MACs)
 		for _, mac := range i.MACs {
-			p.Want(d.nodes.whitelist.Keeps(mac, byIronic(i.Node)), "node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
+			p.Want(t.nodes.whitelist.Keeps(mac, byIronic(i.Node)), "node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
 		}
 	}
 	return macs

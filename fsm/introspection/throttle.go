@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"fmt"
@@ -7,21 +7,12 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 )
 
-var throttleDomain = domain{
-	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(68, "take turn", applyTakeTurn),
-	},
-	Sections: []entry.Section[*txn]{
-		entry.Single('T', "throttle", func(d *txn) *throttle { return &d.throttle }).Shown(shownThrottle),
-	},
-}
-
 // MaxGap is the longest time between two turns.
 const MaxGap = time.Hour
 
 // throttle spaces out the turns of all workers.
 type throttle struct {
-	Next Time `cbor:"1,keyasint,omitempty"` // when the next turn may be taken at the earliest
+	Next entry.Time `cbor:"1,keyasint,omitempty"` // when the next turn may be taken at the earliest
 }
 
 // TakeTurn reserves the next turn of the one throttle of the cluster, at least
@@ -48,17 +39,17 @@ func (c TakeTurn) Validate() error {
 	return nil
 }
 
-func applyTakeTurn(t *txn, c TakeTurn) Result {
+func applyTakeTurn(t Txn, c TakeTurn) entry.Result {
 	claim, _, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)
 	}
 	at := max(t.Now(), t.throttle.Next)
 	if rec, _ := t.nodes.records.Get([]byte(claim.Node)); !at.Before(rec.Deadline) {
-		return entry.Refuse(Refused, "the next turn comes in %v, after the introspection of node %s has timed out", at.Sub(t.Now()), claim.Node)
+		return entry.Refuse(entry.Refused, "the next turn comes in %v, after the introspection of node %s has timed out", at.Sub(t.Now()), claim.Node)
 	}
 	t.throttle.Next = at.Add(c.Gap)
 	return entry.Answer(Turn{Wait: at.Sub(t.Now())})
 }
 
-func shownThrottle(t *txn) any { return map[string]string{"next_turn": t.throttle.Next.String()} }
+func shownThrottle(t Txn) any { return map[string]string{"next_turn": t.throttle.Next.String()} }

@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"errors"
@@ -41,17 +41,17 @@ func (c TakeCallback) enqueue() Enqueue {
 	return Enqueue{Node: c.Node, Event: EventProcess, Document: c.Document}
 }
 
-func applyTakeCallback(t *txn, c TakeCallback) Result {
-	s, live := t.peers.sessions.Get(table.TokenKey(t.Header.Session))
+func applyTakeCallback(t Txn, c TakeCallback) entry.Result {
+	server, live := t.Peers.PeerOf(t.Header.Session)
 	if !live {
-		return entry.Refuse(SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
+		return entry.Refuse(entry.SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
 	}
 	rec, _ := t.nodes.records.Get([]byte(c.Node))
 	if t.expects(rec, c.Document.Hash) {
-		return entry.Answer(t.take(s, rec, c))
+		return entry.Answer(t.take(server, rec, c))
 	}
 	res := applyEnqueue(t, c.enqueue())
-	if res.Code != OK {
+	if res.Code != entry.OK {
 		return res
 	}
 	var taken Taken
@@ -63,17 +63,17 @@ func applyTakeCallback(t *txn, c TakeCallback) Result {
 
 // expects reports whether a node waits for a callback, this one was not met
 // before, and nothing else is to be done to the node first.
-func (t *txn) expects(rec Record, document blobs.Hash) bool {
+func (t Txn) expects(rec Record, document blobs.Hash) bool {
 	return Transition(rec.State, EventProcess, FromQueue) == to(NodeProcessing) && rec.Deadline.After(t.Now()) &&
 		rec.Delivered.Document != document && t.queue.head(rec.Node).IsZero() && t.queue.requests.Size() < MaxQueue
 }
 
 // take queues a callback that is claimed, and begins its processing.
-func (t *txn) take(s Session, rec Record, c TakeCallback) Taken {
+func (t Txn) take(server string, rec Record, c TakeCallback) Taken {
 	r := t.requested(rec.Node, EventProcess, c.Document.Hash)
-	claim := r.claimed(s, t.Token, t.Now())
+	claim := r.claimed(t.Header.Session, server, t.Token, t.Now())
 	r.Hook = c.Hook
-	t.blobs.Ref(r.Document, c.Document)
+	t.Blobs.Ref(r.Document, c.Document)
 	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	t.queue.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
 	t.queue.claims.Put(table.TokenKey(r.Sequence), claim)
@@ -84,7 +84,7 @@ func (t *txn) take(s Session, rec Record, c TakeCallback) Taken {
 	}
 	next := t.advanced(rec, r, begin, NodeProcessing)
 	t.putRecord(next, blobs.Packed{})
-	t.recordStep(rec, next, EventProcess, t.NameOf(s.Peer))
+	t.recordStep(rec, next, EventProcess, t.NameOf(server))
 	return Taken{Queued: Queued{Request: r.Sequence}, Claimed: &ClaimedRequest{Claim: claim, Request: r}}
 }
 
@@ -99,7 +99,7 @@ type Decline struct {
 // Validate implements Command.
 func (c Decline) Validate() error { return validHook(c.Hook) }
 
-func applyDecline(t *txn, c Decline) Result {
+func applyDecline(t Txn, c Decline) entry.Result {
 	claim, r, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)

@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"errors"
@@ -60,7 +60,7 @@ func (c Advance) Validate() error {
 			return err
 		}
 	}
-	if err := valid.Length("error", c.Error, 0, maxErrorText); err != nil {
+	if err := valid.Length("error", c.Error, 0, MaxErrorText); err != nil {
 		return err
 	}
 	if err := valid.Length("hook", c.Hook, 0, MaxHook); err != nil {
@@ -69,7 +69,7 @@ func (c Advance) Validate() error {
 	return errors.Join(c.Processed.Validate(), c.Answer.validate())
 }
 
-func applyAdvance(t *txn, c Advance) Result {
+func applyAdvance(t Txn, c Advance) entry.Result {
 	claim, r, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)
@@ -80,10 +80,10 @@ func applyAdvance(t *txn, c Advance) Result {
 	case out.Verdict != Move, r.Sequence < rec.Begun, c.Event == EventTimeout && rec.Deadline.After(t.Now()):
 		return illegal(rec.State, c.Event)
 	case c.Event.asked() && c.Event != r.Event:
-		return entry.Refuse(Refused, "the claimed request is '%v', not '%v'", r.Event, c.Event)
+		return entry.Refuse(entry.Refused, "the claimed request is '%v', not '%v'", r.Event, c.Event)
 	case !c.Answer.IsZero() && r.Event != EventProcess:
-		return entry.Refuse(Refused, "the claimed request is '%v', which nobody waits for an answer of", r.Event)
-	case !t.blobs.Stored(c.Unprocessed):
+		return entry.Refuse(entry.Refused, "the claimed request is '%v', which nobody waits for an answer of", r.Event)
+	case !t.Blobs.Stored(c.Unprocessed):
 		return notStored(c.Unprocessed)
 	}
 	next := t.advanced(rec, r, c, out.Next)
@@ -105,7 +105,7 @@ func (e Event) asked() bool {
 	return e == EventStart || e == EventProcess || e == EventAbort || e == EventReapply || e == EventTimeout
 }
 
-func (t *txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) Record {
+func (t Txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) Record {
 	from := rec.State
 	if c.Attributes != nil && next.Active() { // they vanish with the end
 		rec.Attributes = *c.Attributes
@@ -125,7 +125,7 @@ func (t *txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) R
 }
 
 // reason is the error that a record ends with.
-func (t *txn) reason(c Advance, r QueuedRequest, from NodeState) string {
+func (t Txn) reason(c Advance, r QueuedRequest, from NodeState) string {
 	switch {
 	case c.Error != "":
 		return c.Error

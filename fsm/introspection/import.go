@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"errors"
@@ -56,12 +56,12 @@ func (c ImportRecord) Validate() error {
 	case c.FinishedMicros < microsInMilli || c.FinishedMicros > maxImportedMicros:
 		return fmt.Errorf("the end is out of range: %d Unix microseconds", c.FinishedMicros)
 	}
-	return errors.Join(valid.Node(c.Node), valid.Length("error", c.Error, 0, maxErrorText), c.Unprocessed.Validate(), c.Processed.Validate())
+	return errors.Join(valid.Node(c.Node), valid.Length("error", c.Error, 0, MaxErrorText), c.Unprocessed.Validate(), c.Processed.Validate())
 }
 
-func applyImportRecord(t *txn, c ImportRecord) Result {
+func applyImportRecord(t Txn, c ImportRecord) entry.Result {
 	rec, did, refused := t.imports(c)
-	if refused.Code != OK {
+	if refused.Code != entry.OK {
 		return refused
 	}
 	if did.Created {
@@ -83,13 +83,13 @@ func applyImportRecord(t *txn, c ImportRecord) Result {
 
 // imports finds the record of the command's node and says what the command would
 // do to it.
-func (d *data) imports(c ImportRecord) (rec Record, did Imported, refused Result) {
-	rec, known := d.nodes.records.Get([]byte(c.Node))
+func (s *Tables) imports(c ImportRecord) (rec Record, did Imported, refused entry.Result) {
+	rec, known := s.nodes.records.Get([]byte(c.Node))
 	switch {
 	case known && !c.tells(rec):
-		return rec, did, entry.Refuse(Conflict, "node %s has a record of another introspection here, which is %v", c.Node, rec.State)
-	case !known && d.nodes.records.Size() >= MaxNodes:
-		return rec, did, entry.Refuse(TableFull, "%d nodes are recorded, which is the most", MaxNodes)
+		return rec, did, entry.Refuse(entry.Conflict, "node %s has a record of another introspection here, which is %v", c.Node, rec.State)
+	case !known && s.nodes.records.Size() >= MaxNodes:
+		return rec, did, entry.Refuse(entry.TableFull, "%d nodes are recorded, which is the most", MaxNodes)
 	}
 	did.Created = !known
 	for _, pair := range [...][2]blobs.Hash{{rec.Unprocessed, c.Unprocessed.Hash}, {rec.Processed, c.Processed.Hash}} {
@@ -102,8 +102,8 @@ func (d *data) imports(c ImportRecord) (rec Record, did Imported, refused Result
 
 // Imports tells what an ImportRecord would do if it were applied now, or the
 // *Error that it would be refused with.
-func (v View) Imports(c ImportRecord) (Imported, error) {
-	_, did, refused := v.data.imports(c)
+func (s *Tables) Imports(c ImportRecord) (Imported, error) {
+	_, did, refused := s.imports(c)
 	return did, refused.Err()
 }
 
@@ -111,8 +111,10 @@ func (v View) Imports(c ImportRecord) (Imported, error) {
 func (c ImportRecord) record() Record {
 	return Record{
 		Node: c.Node, State: c.State, ManageBoot: c.ManageBoot, Error: c.Error,
-		StartedMillis: c.StartedMicros / microsInMilli, StartedBeyond: uint16(c.StartedMicros % microsInMilli),
-		FinishedMillis: c.FinishedMicros / microsInMilli, FinishedBeyond: uint16(c.FinishedMicros % microsInMilli),
+		Times: Times{
+			StartedMillis: c.StartedMicros / microsInMilli, StartedBeyond: uint16(c.StartedMicros % microsInMilli),
+			FinishedMillis: c.FinishedMicros / microsInMilli, FinishedBeyond: uint16(c.FinishedMicros % microsInMilli),
+		},
 	}
 }
 

@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"errors"
@@ -23,10 +23,10 @@ type Queued struct {
 	Joined bool `cbor:"2,keyasint,omitempty"`
 }
 
-// StartIntrospection begins a node's introspection as the API does: the
+// Start begins a node's introspection as the API does: the
 // earlier record of the node goes, with its documents. EventStart queues the
 // work; EventEnroll and EventAdopt, of discovery, only make the record.
-type StartIntrospection struct {
+type Start struct {
 	Node       string        `cbor:"1,keyasint"`
 	Event      Event         `cbor:"2,keyasint"` // start, enroll or adopt
 	ManageBoot bool          `cbor:"3,keyasint,omitempty"`
@@ -35,7 +35,7 @@ type StartIntrospection struct {
 }
 
 // Validate implements Command.
-func (c StartIntrospection) Validate() error {
+func (c Start) Validate() error {
 	if c.Event != EventStart && c.Event != EventEnroll && c.Event != EventAdopt {
 		return fmt.Errorf("event %v does not start an introspection", c.Event)
 	}
@@ -49,26 +49,27 @@ func (c StartIntrospection) Validate() error {
 }
 
 func validTimeout(d time.Duration) error {
-	if d <= 0 || d > MaxIntrospection {
-		return fmt.Errorf("an introspection may take up to %v, not %v", MaxIntrospection, d)
+	if d <= 0 || d > MaxTime {
+		return fmt.Errorf("an introspection may take up to %v, not %v", MaxTime, d)
 	}
 	return nil
 }
 
-func applyStartIntrospection(t *txn, c StartIntrospection) Result {
+func applyStart(t Txn, c Start) entry.Result {
 	old, known := t.nodes.records.Get([]byte(c.Node))
 	out := Transition(old.State, c.Event, FromAPI)
 	switch {
 	case out.Verdict != Move:
 		return illegal(old.State, c.Event)
 	case !known && t.nodes.records.Size() >= MaxNodes:
-		return entry.Refuse(TableFull, "%d nodes are recorded, which is the most", MaxNodes)
+		return entry.Refuse(entry.TableFull, "%d nodes are recorded, which is the most", MaxNodes)
 	case c.Event == EventStart && t.queue.requests.Size() >= MaxQueue:
-		return entry.Refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
+		return entry.Refuse(entry.QueueFull, "%d requests are queued; try again later", MaxQueue)
 	}
 	rec := Record{
-		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot, StartedMillis: t.Header.WallMillis,
-		Started: t.Now(), Deadline: t.Now().Add(c.Timeout), Attributes: c.Attributes, Begun: t.Token,
+		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot,
+		Times:      Times{StartedMillis: t.Header.WallMillis, Started: t.Now(), Deadline: t.Now().Add(c.Timeout)},
+		Attributes: c.Attributes, Begun: t.Token,
 	}
 	t.putRecord(rec, blobs.Packed{})
 	t.recordStep(old, rec, c.Event, t.Proposer())
@@ -111,10 +112,10 @@ func (c Enqueue) Validate() error {
 	return errors.Join(valid.Node(c.Node), c.Document.Validate())
 }
 
-func applyEnqueue(t *txn, c Enqueue) Result {
+func applyEnqueue(t Txn, c Enqueue) entry.Result {
 	rec, known := t.nodes.records.Get([]byte(c.Node))
 	if !known {
-		return entry.Refuse(NotFound, "Could not find node %s in cache", c.Node)
+		return entry.Refuse(entry.NotFound, "Could not find node %s in cache", c.Node)
 	}
 	if joined, ok := t.joined(rec, c); ok {
 		return entry.Answer(Queued{Request: joined, Joined: true})
@@ -123,15 +124,15 @@ func applyEnqueue(t *txn, c Enqueue) Result {
 	_, claimed := t.queue.claimOf.Get([]byte(c.Node))
 	switch {
 	case out.Verdict == Locked, claimed && (c.Event == EventAbort || c.Event == EventReapply):
-		return entry.Refuse(Conflict, "node %s is locked by what runs for it; retry later", c.Node)
+		return entry.Refuse(entry.Conflict, "node %s is locked by what runs for it; retry later", c.Node)
 	case out.Verdict == Refuse:
 		return illegal(rec.State, c.Event)
 	case out.Verdict == Ignore:
 		return entry.Answer(Queued{})
 	case c.Event == EventTimeout && rec.Deadline.After(t.Now()):
-		return entry.Refuse(Refused, "the introspection of node %s has until %v", c.Node, rec.Deadline)
+		return entry.Refuse(entry.Refused, "the introspection of node %s has until %v", c.Node, rec.Deadline)
 	case t.queue.requests.Size() >= MaxQueue:
-		return entry.Refuse(QueueFull, "%d requests are queued; try again later", MaxQueue)
+		return entry.Refuse(entry.QueueFull, "%d requests are queued; try again later", MaxQueue)
 	}
 	if out.Verdict == Move {
 		next := t.accepted(rec, c, out.Next)
@@ -143,7 +144,7 @@ func applyEnqueue(t *txn, c Enqueue) Result {
 
 // joined finds the request that asks for the same: a repeated callback, and a
 // timeout or deletion that is queued already.
-func (t *txn) joined(rec Record, c Enqueue) (fencing.Token, bool) {
+func (t Txn) joined(rec Record, c Enqueue) (fencing.Token, bool) {
 	if c.Event != EventProcess && c.Event != EventTimeout && c.Event != EventDelete {
 		return 0, false
 	}
@@ -155,7 +156,7 @@ func (t *txn) joined(rec Record, c Enqueue) (fencing.Token, bool) {
 }
 
 // accepted moves a record when the request is accepted, before it is done.
-func (t *txn) accepted(rec Record, c Enqueue, next NodeState) Record {
+func (t Txn) accepted(rec Record, c Enqueue, next NodeState) Record {
 	rec = t.move(rec, c.Event, next, "")
 	if next == NodeReapplying {
 		rec.Started, rec.StartedMillis, rec.StartedBeyond = t.Now(), t.Header.WallMillis, 0
@@ -175,18 +176,18 @@ type DeleteNode struct {
 // Validate implements Command.
 func (c DeleteNode) Validate() error { return valid.Node(c.Node) }
 
-func applyDeleteNode(t *txn, c DeleteNode) Result {
+func applyDeleteNode(t Txn, c DeleteNode) entry.Result {
 	rec, known := t.nodes.records.Get([]byte(c.Node))
 	claim, r, held := t.held(c.Claim)
 	switch {
 	case !c.Claim.IsZero() && (!held || claim.Node != c.Node):
 		return lost(c.Claim)
 	case !known:
-		return entry.Refuse(NotFound, "Could not find node %s in cache", c.Node)
+		return entry.Refuse(entry.NotFound, "Could not find node %s in cache", c.Node)
 	case held && r.Sequence < rec.Begun:
 		return illegal(rec.State, EventDelete) // what it was found by is history
 	case !held && (rec.State.Active() || t.queue.claimOf.Has([]byte(c.Node))):
-		return entry.Refuse(Conflict, "node %s is %v or locked; delete it through the queue", c.Node, rec.State)
+		return entry.Refuse(entry.Conflict, "node %s is %v or locked; delete it through the queue", c.Node, rec.State)
 	}
 	if held {
 		t.queue.dropClaim(claim)

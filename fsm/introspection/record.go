@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"bytes"
@@ -15,32 +15,17 @@ import (
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
-var nodeDomain = domain{
-	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(60, "start introspection", applyStartIntrospection),
-		entry.NewVerb(61, "enqueue", applyEnqueue),
-		entry.NewVerb(63, "advance", applyAdvance),
-		entry.NewVerb(67, "delete node", applyDeleteNode),
-		entry.NewVerb(69, "take callback", applyTakeCallback).From(2),
-		entry.NewVerb(75, "decline", applyDecline).From(2),
-		entry.NewVerb(76, "import record", applyImportRecord).From(2),
-	},
-	Sections: []entry.Section[*txn]{
-		entry.Many('n', "nodes", func(d *txn) table.Of[Record] { return d.nodes.records }, loadRecord),
-	},
-	Check: checkNodes,
-}
-
 // Bounds of records.
 const (
 	// MaxNodes is the greatest number of records.
 	MaxNodes = 100_000
-	// MaxIntrospection is the longest time an introspection may be given.
-	MaxIntrospection = 7 * 24 * time.Hour
+	// MaxTime is the longest time an introspection may be given.
+	MaxTime = 7 * 24 * time.Hour
 
-	maxErrorText  = 16 << 10
-	maxAttributes = 128 // of each kind
-	maxIP         = 64  // an address as text
+	// MaxErrorText is the greatest length of an error or of an answer's message, in bytes.
+	MaxErrorText = 16 << 10
+	// MaxAttributes is the greatest number of MACs, and of BMC addresses.
+	MaxAttributes = 128
 )
 
 // Record is the introspection of one node.
@@ -50,13 +35,7 @@ type Record struct {
 	// ManageBoot says that Trivet set the boot device and the power.
 	ManageBoot bool   `cbor:"3,keyasint,omitempty"`
 	Error      string `cbor:"4,keyasint,omitempty"` // why, in NodeError
-	// Wall clocks, Unix ms; for display and the order of lists. FinishedMillis
-	// is 0 until the node is finished or failed; reapplying keeps it.
-	StartedMillis  int64 `cbor:"5,keyasint,omitempty"`
-	FinishedMillis int64 `cbor:"6,keyasint,omitempty"`
-	// Cluster times. Deadline counts while the state is active.
-	Started  Time `cbor:"7,keyasint,omitempty"`
-	Deadline Time `cbor:"8,keyasint,omitempty"`
+	Times
 	// Attributes identify the node's callback; they vanish with its end.
 	Attributes Attributes `cbor:"9,keyasint"`
 	// Unprocessed is the callback's document, Processed what became of it.
@@ -68,9 +47,21 @@ type Record struct {
 	// Begun is the token of the entry that made the record. Requests that were
 	// queued before it belong to an earlier introspection and move nothing.
 	Begun fencing.Token `cbor:"13,keyasint"`
+}
+
+// Times are when an introspection began and ended. In the log they stand among the keys of
+// its record.
+type Times struct {
+	// Wall clocks, Unix ms; for display and the order of lists. FinishedMillis
+	// is 0 until the node is finished or failed; reapplying keeps it.
+	StartedMillis  int64 `cbor:"5,keyasint,omitempty"`
+	FinishedMillis int64 `cbor:"6,keyasint,omitempty"`
+	// Cluster times. Deadline counts while the state is active.
+	Started  entry.Time `cbor:"7,keyasint,omitempty"`
+	Deadline entry.Time `cbor:"8,keyasint,omitempty"`
 	// Finished is the cluster time of FinishedMillis; of an imported record it is
 	// that of the import.
-	Finished Time `cbor:"14,keyasint,omitempty"`
+	Finished entry.Time `cbor:"14,keyasint,omitempty"`
 	// StartedBeyond and FinishedBeyond are the microseconds beyond the wall clocks'
 	// milliseconds: those of an imported record, 0 in all others. Lists are not
 	// ordered by them. Since log version 2.
@@ -85,8 +76,8 @@ type Attributes struct {
 }
 
 func (a Attributes) validate() error {
-	if len(a.MACs) > maxAttributes || len(a.BMC) > maxAttributes {
-		return fmt.Errorf("more than %d MACs or BMC addresses", maxAttributes)
+	if len(a.MACs) > MaxAttributes || len(a.BMC) > MaxAttributes {
+		return fmt.Errorf("more than %d MACs or BMC addresses", MaxAttributes)
 	}
 	for i, mac := range a.MACs {
 		if !valid.MAC(mac) || slices.Contains(a.MACs[:i], mac) {
@@ -94,18 +85,11 @@ func (a Attributes) validate() error {
 		}
 	}
 	for i, address := range a.BMC {
-		if valid.Length("", address, 2, maxIP) != nil || valid.Chars("", address, valid.IPChar) != nil || slices.Contains(a.BMC[:i], address) {
+		if valid.Length("", address, 2, valid.MaxIP) != nil || valid.Chars("", address, valid.IPChar) != nil || slices.Contains(a.BMC[:i], address) {
 			return fmt.Errorf("%q is not an IP address, or is there twice", address)
 		}
 	}
 	return nil
-}
-
-// nodeTables are the nodes, the work on them, and what arrives about them.
-type nodeTables struct {
-	nodes    nodes
-	queue    queue
-	throttle throttle
 }
 
 // nodes holds the records and the orders in which they are asked for.
@@ -229,45 +213,45 @@ func (a Attributes) equal(b Attributes) bool {
 
 // putRecord stores a record in the place of an older one, with the document
 // that this entry brings if the record refers to that.
-func (d *data) putRecord(r Record, brought blobs.Packed) {
-	old, _ := d.nodes.records.Get([]byte(r.Node))
-	d.nodes.records.Put([]byte(r.Node), r)
-	d.replaced(old, r, brought)
+func (t Txn) putRecord(r Record, brought blobs.Packed) {
+	old, _ := t.nodes.records.Get([]byte(r.Node))
+	t.nodes.records.Put([]byte(r.Node), r)
+	t.replaced(old, r, brought)
 }
 
 // dropRecord removes a record, if there is one, and lets its documents go.
-func (d *data) dropRecord(node string) {
-	if old, ok := d.nodes.records.Get([]byte(node)); ok {
-		d.nodes.records.Drop([]byte(node))
-		d.replaced(old, Record{}, blobs.Packed{})
+func (t Txn) dropRecord(node string) {
+	if old, ok := t.nodes.records.Get([]byte(node)); ok {
+		t.nodes.records.Drop([]byte(node))
+		t.replaced(old, Record{}, blobs.Packed{})
 	}
 }
 
 // replaced keeps everything that follows from the records when one takes the
 // place of another; the zero Record is none. Documents are counted before they
 // are let go, so that one that changes its place stays.
-func (d *data) replaced(old, r Record, brought blobs.Packed) {
+func (t Txn) replaced(old, r Record, brought blobs.Packed) {
 	were, are := [...]blobs.Hash{old.Unprocessed, old.Processed}, [...]blobs.Hash{r.Unprocessed, r.Processed}
 	for i := range are {
 		if are[i] != were[i] {
-			d.blobs.Ref(are[i], brought)
+			t.Blobs.Ref(are[i], brought)
 		}
 	}
 	for i := range were {
 		if were[i] != are[i] {
-			d.blobs.Unref(were[i])
+			t.Blobs.Unref(were[i])
 		}
 	}
-	d.nodes.reindex(old, r)
-	d.nodes.allow(old, r, d.shared.Position.Index)
+	t.nodes.reindex(old, r)
+	t.nodes.allow(old, r, t.Position.Index)
 }
 
 // loadRecord restores one record from a snapshot, whose blobs know their
 // references.
-func loadRecord(d *txn, r Record) {
-	d.nodes.records.Put([]byte(r.Node), r)
-	d.nodes.reindex(Record{}, r)
-	d.nodes.allow(Record{}, r, 0)
+func loadRecord(t Txn, r Record) {
+	t.nodes.records.Put([]byte(r.Node), r)
+	t.nodes.reindex(Record{}, r)
+	t.nodes.allow(Record{}, r, 0)
 }
 
 // saved returns the record with the documents that are given in the place of
@@ -285,7 +269,7 @@ func (r Record) saved(unprocessed blobs.Hash, processed blobs.Packed) Record {
 // move takes a record to its next state: what the event means for times, error,
 // attributes and the callback's answer happens in the same step (the original does it in two, so
 // that a node is seen finished and not finished).
-func (t *txn) move(r Record, event Event, next NodeState, why string) Record {
+func (t Txn) move(r Record, event Event, next NodeState, why string) Record {
 	from := r.State
 	r.State = next
 	switch {
@@ -301,7 +285,7 @@ func (t *txn) move(r Record, event Event, next NodeState, why string) Record {
 
 // ended is what every end does to a record. The answer is for a callback that
 // has none yet.
-func (t *txn) ended(r Record, why string, a Answer) Record {
+func (t Txn) ended(r Record, why string, a Answer) Record {
 	r.Error = why
 	r.Finished, r.FinishedMillis, r.FinishedBeyond = t.Now(), t.Wall(), 0
 	r.Attributes = Attributes{}
@@ -310,14 +294,14 @@ func (t *txn) ended(r Record, why string, a Answer) Record {
 }
 
 // wall is the leader's wall clock, never the 0 that stands for unfinished.
-func (t *txn) wall() int64 { return max(t.Header.WallMillis, 1) }
+func (t Txn) wall() int64 { return max(t.Header.WallMillis, 1) }
 
 // nodeOf reads the node that an attribute's key ends with.
 func nodeOf(key []byte) string { return string(key[bytes.IndexByte(key, 0)+1:]) }
 
 // recordStep tells how a node's record changed, what caused it, and which peer did
 // it. The text of an error is cut; the record has the whole.
-func (t *txn) recordStep(old, r Record, cause Event, peer string) {
+func (t Txn) recordStep(old, r Record, cause Event, peer string) {
 	if old.State == r.State && old.Error == r.Error && old.Finished == r.Finished && cause != EventStart && cause != EventReapply {
 		return
 	}
@@ -329,11 +313,11 @@ func (t *txn) recordStep(old, r Record, cause Event, peer string) {
 	if r.State == NodeError {
 		why = r.Error
 	}
-	t.Record(eventring.Event{Topic: eventring.TopicIntrospection, Action: r.State.String(), Peer: peer, Node: r.Node,
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicIntrospection, Action: r.State.String(), Peer: peer, Node: r.Node,
 		Fields: eventring.Fields("cause", cause.String(), "from", from, "error", why)})
 }
 
 // recordNode records an event about a node's record as a whole.
-func (t *txn) recordNode(action, node, state, peer string) {
-	t.Record(eventring.Event{Topic: eventring.TopicIntrospection, Action: action, Peer: peer, Node: node, Fields: eventring.Fields("state", state)})
+func (t Txn) recordNode(action, node, state, peer string) {
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicIntrospection, Action: action, Peer: peer, Node: node, Fields: eventring.Fields("state", state)})
 }

@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"errors"
@@ -42,38 +42,38 @@ func (c ClaimRequests) Validate() error {
 	return nil
 }
 
-func applyClaimRequests(t *txn, c ClaimRequests) Result {
-	s, ok := t.peers.sessions.Get(table.TokenKey(t.Header.Session))
-	if !ok {
-		return entry.Refuse(SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
+func applyClaimRequests(t Txn, c ClaimRequests) entry.Result {
+	server, live := t.Peers.PeerOf(t.Header.Session)
+	if !live {
+		return entry.Refuse(entry.SessionEnded, "a claim needs a live session, %v is none", t.Header.Session)
 	}
 	var got Claimed
 	for _, sequence := range c.Requests {
 		if t.queue.ready.Has(table.TokenKey(sequence)) {
-			got.Claims = append(got.Claims, t.claim(s, sequence))
+			got.Claims = append(got.Claims, t.claim(server, sequence))
 		}
 	}
 	if len(got.Claims) == 0 {
-		return entry.Refuse(NotFound, "none of the %d requests waits for a worker", len(c.Requests))
+		return entry.Refuse(entry.NotFound, "none of the %d requests waits for a worker", len(c.Requests))
 	}
 	return entry.Answer(got)
 }
 
-// claim gives a ready request to a session.
-func (t *txn) claim(s Session, sequence fencing.Token) ClaimedRequest {
+// claim gives a ready request to the session of a peer.
+func (t Txn) claim(server string, sequence fencing.Token) ClaimedRequest {
 	r, _ := t.queue.requests.Get(table.TokenKey(sequence))
-	c := r.claimed(s, t.Token, t.Now())
+	c := r.claimed(t.Header.Session, server, t.Token, t.Now())
 	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	t.queue.putClaim(c)
 	return ClaimedRequest{Claim: c, Request: r}
 }
 
 // claimed makes the request one that a session holds since an entry.
-func (r *QueuedRequest) claimed(s Session, entry fencing.Token, now Time) Claim {
+func (r *QueuedRequest) claimed(session fencing.Token, server string, entry fencing.Token, now entry.Time) Claim {
 	r.Claim = entry
 	r.Attempts++
-	r.Peers = append(slices.Clone(r.Peers), s.Peer)
-	return Claim{Request: r.Sequence, Token: entry, Node: r.Node, Session: s.ID, Peer: s.Peer, Since: now}
+	r.Peers = append(slices.Clone(r.Peers), server)
+	return Claim{Request: r.Sequence, Token: entry, Node: r.Node, Session: session, Peer: server, Since: now}
 }
 
 // Mark notes what a worker is about to do, so that a request that kills its
@@ -104,14 +104,14 @@ func (c Mark) saves() bool {
 	return !c.Answer.IsZero() || !c.Processed.IsZero() || !c.Unprocessed.IsZero()
 }
 
-func applyMark(t *txn, c Mark) Result {
+func applyMark(t Txn, c Mark) entry.Result {
 	claim, r, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)
 	}
 	if c.saves() {
 		rec, _ := t.nodes.records.Get([]byte(claim.Node))
-		if res := t.saveMark(rec, r, c); res.Code != OK {
+		if res := t.saveMark(rec, r, c); res.Code != entry.OK {
 			return res
 		}
 	}
@@ -121,13 +121,13 @@ func applyMark(t *txn, c Mark) Result {
 	return entry.Done()
 }
 
-func (t *txn) saveMark(rec Record, r QueuedRequest, c Mark) Result {
+func (t Txn) saveMark(rec Record, r QueuedRequest, c Mark) entry.Result {
 	switch {
 	case !rec.State.Active() || r.Sequence < rec.Begun:
-		return entry.Refuse(IllegalTransition, "the introspection of node %s that request %v belongs to is over", rec.Node, r.Sequence)
+		return entry.Refuse(entry.IllegalTransition, "the introspection of node %s that request %v belongs to is over", rec.Node, r.Sequence)
 	case !c.Answer.IsZero() && rec.Delivered.Request != r.Sequence:
-		return entry.Refuse(Refused, "request %v is not the callback that is processed", r.Sequence)
-	case !t.blobs.Stored(c.Unprocessed):
+		return entry.Refuse(entry.Refused, "request %v is not the callback that is processed", r.Sequence)
+	case !t.Blobs.Stored(c.Unprocessed):
 		return notStored(c.Unprocessed)
 	}
 	rec = rec.saved(c.Unprocessed, c.Processed)
@@ -144,7 +144,7 @@ type Consume struct {
 // Validate implements Command.
 func (Consume) Validate() error { return nil }
 
-func applyConsume(t *txn, c Consume) Result {
+func applyConsume(t Txn, c Consume) entry.Result {
 	claim, r, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)
@@ -163,11 +163,15 @@ type Release struct {
 // Validate implements Command.
 func (Release) Validate() error { return nil }
 
-func applyRelease(t *txn, c Release) Result {
+func applyRelease(t Txn, c Release) entry.Result {
 	claim, _, ok := t.held(c.Claim)
 	if !ok {
 		return lost(c.Claim)
 	}
 	t.giveBack(claim)
 	return entry.Done()
+}
+
+func notStored(h blobs.Hash) entry.Result {
+	return entry.Refuse(entry.NotFound, "document %v is not stored: it went with the last that referred to it", h)
 }

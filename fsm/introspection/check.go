@@ -1,4 +1,4 @@
-package fsm
+package introspection
 
 import (
 	"slices"
@@ -7,11 +7,11 @@ import (
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
-func checkNodes(d *txn, p *valid.Problems) {
+func checkNodes(t Txn, p *valid.Problems) {
 	active, attributes, delivered := 0, 0, 0
-	for key, r := range d.nodes.records.All() {
+	for key, r := range t.nodes.records.All() {
 		p.Want(string(key) == r.Node, "node %s is filed under %q", r.Node, key)
-		checkRecord(d, p, r)
+		checkRecord(t, p, r)
 		if r.State.Active() {
 			active++
 		}
@@ -20,7 +20,7 @@ func checkNodes(d *txn, p *valid.Problems) {
 			delivered++
 		}
 	}
-	n := d.nodes
+	n := t.nodes
 	p.Want(n.records.Size() <= MaxNodes, "%d records", n.records.Size())
 	p.Want(n.byStart.Size() == n.records.Size(), "%d records, %d in the order of starts", n.records.Size(), n.byStart.Size())
 	p.Want(n.byDeadline.Size() == active, "%d active records, %d in the order of deadlines", active, n.byDeadline.Size())
@@ -29,53 +29,53 @@ func checkNodes(d *txn, p *valid.Problems) {
 	p.Want(n.byAttribute.Size() == attributes, "%d attributes, %d in the index", attributes, n.byAttribute.Size())
 }
 
-func checkRecord(d *txn, p *valid.Problems, r Record) {
+func checkRecord(t Txn, p *valid.Problems, r Record) {
 	node := r.Node
 	p.Want(valid.Node(node) == nil, "%q is not a node", node)
 	p.Want(r.State > NodeAbsent && r.State <= NodeAborting, "node %s is in state %v", node, r.State)
-	p.Want(!r.Begun.IsZero() && r.Begun <= d.shared.Granted(), "node %s was begun by no entry: %v", node, r.Begun)
+	p.Want(!r.Begun.IsZero() && r.Begun <= t.Granted(), "node %s was begun by no entry: %v", node, r.Begun)
 	if r.State.Active() {
-		p.Want(d.nodes.byDeadline.Has(r.deadlineKey()), "node %s is missing from the deadlines", node)
+		p.Want(t.nodes.byDeadline.Has(r.deadlineKey()), "node %s is missing from the deadlines", node)
 		p.Want(r.FinishedMillis == 0 || r.State == NodeReapplying, "node %s is %v and finished", node, r.State)
 	} else {
 		p.Want(r.FinishedMillis != 0, "node %s is %v and not finished", node, r.State)
-		p.Want(d.nodes.byEnd.Has(r.endKey()), "node %s is missing from the ends", node)
+		p.Want(t.nodes.byEnd.Has(r.endKey()), "node %s is missing from the ends", node)
 		p.Want(len(r.attributeKeys()) == 0, "node %s is %v and can be looked up", node, r.State)
 	}
 	p.Want((r.State == NodeError) == (r.Error != "") || r.State == NodeReapplying, "node %s is %v with error %q", node, r.State, r.Error)
 	p.Want(r.StartedBeyond < microsInMilli && r.FinishedBeyond < microsInMilli, "node %s has %d and %d microseconds in a millisecond", node, r.StartedBeyond, r.FinishedBeyond)
 	p.Want(r.Attributes.validate() == nil, "node %s has attributes %v", node, r.Attributes)
-	p.Want(r.Finished >= 0 && r.Finished <= d.shared.Position.Now && (r.FinishedMillis != 0 || r.Finished == 0),
+	p.Want(r.Finished >= 0 && r.Finished <= t.Position.Now && (r.FinishedMillis != 0 || r.Finished == 0),
 		"node %s ended at %v, in Unix ms %d", node, r.Finished, r.FinishedMillis)
-	checkDelivery(d, p, r)
-	p.Want(d.nodes.byStart.Has(r.startKey()), "node %s is missing from the starts", node)
+	checkDelivery(t, p, r)
+	p.Want(t.nodes.byStart.Has(r.startKey()), "node %s is missing from the starts", node)
 	for _, key := range r.attributeKeys() {
-		p.Want(d.nodes.byAttribute.Has(key), "node %s is missing from the attribute %q", node, key)
+		p.Want(t.nodes.byAttribute.Has(key), "node %s is missing from the attribute %q", node, key)
 	}
 }
 
 // checkDelivery verifies a record's callback, and that its answer is known
 // when the introspection has ended (promise 5).
-func checkDelivery(d *txn, p *valid.Problems, r Record) {
+func checkDelivery(t Txn, p *valid.Problems, r Record) {
 	got, key := r.Delivered, r.deliveryKey()
 	p.Want(key != nil || got == Delivery{}, "node %s has a delivery of no document: %+v", r.Node, got)
 	p.Want(got.Answer.validate() == nil, "node %s has the answer %+v", r.Node, got.Answer)
 	if key == nil {
 		return
 	}
-	p.Want(d.nodes.byDelivery.Has(key), "node %s is missing from the deliveries", r.Node)
-	p.Want(!got.Request.IsZero() && got.Request <= d.shared.Granted(), "node %s was delivered to by no request: %v", r.Node, got.Request)
+	p.Want(t.nodes.byDelivery.Has(key), "node %s is missing from the deliveries", r.Node)
+	p.Want(!got.Request.IsZero() && got.Request <= t.Granted(), "node %s was delivered to by no request: %v", r.Node, got.Request)
 	p.Want(!got.Answer.IsZero() || r.FinishedMillis == 0, "node %s is %v and its callback has no answer", r.Node, r.State)
 }
 
-func checkQueue(d *txn, p *valid.Problems) {
-	checkClaims(d, p)
-	q := d.queue
+func checkQueue(t Txn, p *valid.Problems) {
+	checkClaims(t, p)
+	q := t.queue
 	ready := 0
 	for key, r := range q.requests.All() {
 		p.Want(string(key) == string(table.TokenKey(r.Sequence)), "request %v is filed under %x", r.Sequence, key)
-		p.Want(r.Sequence <= d.shared.Granted(), "request %v was queued by no entry", r.Sequence)
-		p.Want(d.nodes.records.Has([]byte(r.Node)), "request %v is for %s, which has no record", r.Sequence, r.Node)
+		p.Want(r.Sequence <= t.Granted(), "request %v was queued by no entry", r.Sequence)
+		p.Want(t.nodes.records.Has([]byte(r.Node)), "request %v is for %s, which has no record", r.Sequence, r.Node)
 		p.Want(q.byNode.Has(table.NameKey(r.Node, r.Sequence)), "request %v is missing from node %s", r.Sequence, r.Node)
 		p.Want(r.Attempts == len(r.Peers) && r.Attempts >= 0, "request %v was claimed %d times by %v", r.Sequence, r.Attempts, r.Peers)
 		if r.Claim.IsZero() {
@@ -95,17 +95,33 @@ func checkQueue(d *txn, p *valid.Problems) {
 	p.Want(q.ready.Size() == ready, "%d requests are ready, %d in the index", ready, q.ready.Size())
 }
 
-func checkClaims(d *txn, p *valid.Problems) {
-	q := d.queue
+func checkClaims(t Txn, p *valid.Problems) {
+	q := t.queue
 	for key, c := range q.claims.All() {
-		p.Want(string(key) == string(table.TokenKey(c.Request)) && c.Token <= d.shared.Granted(), "claim %v of request %v is filed under %x", c.Token, c.Request, key)
+		p.Want(string(key) == string(table.TokenKey(c.Request)) && c.Token <= t.Granted(), "claim %v of request %v is filed under %x", c.Token, c.Request, key)
 		of, _ := q.claimOf.Get([]byte(c.Node))
 		p.Want(of == c.Request, "node %s is claimed for %v and %v", c.Node, c.Request, of)
-		s, live := d.peers.sessions.Get(table.TokenKey(c.Session))
-		p.Want(live && s.Peer == c.Peer, "claim %v of %s lives in session %v of %s", c.Token, c.Peer, c.Session, s.Peer)
+		server, live := t.Peers.PeerOf(c.Session)
+		p.Want(live && server == c.Peer, "claim %v of %s lives in session %v of %s", c.Token, c.Peer, c.Session, server)
 		r, ok := q.requests.Get(table.TokenKey(c.Request))
 		p.Want(ok && r.Claim == c.Token && r.Node == c.Node && slices.Contains(r.Peers, c.Peer), "claim %v holds request %v, which says %v", c.Token, c.Request, r.Claim)
 		p.Want(q.head(c.Node) == c.Request, "claim %v holds %v, not the first request of its node", c.Token, c.Request)
 	}
 	p.Want(q.claimOf.Size() == q.claims.Size(), "%d claims, %d of nodes", q.claims.Size(), q.claimOf.Size())
+}
+
+// checkWhitelist compares the whitelist with the records and what Ironic inspects.
+func checkWhitelist(t Txn, p *valid.Problems) {
+	booting, macs := 0, 0
+	for _, r := range t.nodes.records.All() {
+		if r.boots() {
+			booting++
+		}
+		macs += len(r.allowed())
+		for _, mac := range r.allowed() {
+			p.Want(t.nodes.whitelist.Keeps(mac, r.Node), "node %s is missing from the whitelist under %s", r.Node, mac)
+		}
+	}
+	p.Want(t.nodes.booting == booting, "%d nodes are expected to boot, counted are %d", booting, t.nodes.booting)
+	t.nodes.whitelist.Check(p, "whitelist", macs+checkInspected(t, p), t.Position.Index)
 }
