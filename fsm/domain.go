@@ -23,10 +23,10 @@ var domains = [...]domain{
 	clusterDomain, leadershipDomain,
 	memberDomain, memberFlagsDomain, removedDomain, progressDomain, formerDomain, sessionDomain, joinTokenDomain,
 	settingDomain, requestDomain,
-	entry.In(leases.Domain, (*txn).inLeases),
-	entry.In(introspection.Domain, (*txn).inNodes), documentDomain,
-	portDomain, doorDomain, entry.In(ruleset.Domain, (*txn).inRules), entry.In(relays.Domain, (*txn).inRelays),
-	entry.In(kubestate.Domain, (*txn).inKube), entry.In(zones.Domain, (*txn).inZones),
+	entry.In(leases.Domain, leasesOf),
+	entry.In(introspection.Domain, nodesOf), documentDomain,
+	portDomain, doorDomain, entry.In(ruleset.Domain, rulesOf), entry.In(relays.Domain, relaysOf),
+	entry.In(kubestate.Domain, kubeOf), entry.In(zones.Domain, zonesOf),
 	gossipDomain, operatorDomain, eventDomain,
 }
 

@@ -209,8 +209,8 @@ func (t *txn) stranded(id string, others electorate) Result {
 // deadline, and no other peer may have them before. Nothing else uses the session.
 func (t *txn) discharge(id string) {
 	if session, ok := t.peers.sessionOf.Get([]byte(id)); ok {
-		t.inKube().DropVotesOf(session)
-		if !t.Version2() || !t.inNodes().HoldsClaim(session) {
+		kubeOf(t).DropVotesOf(session)
+		if !t.Version2() || !nodesOf(t).HoldsClaim(session) {
 			t.endSession(session)
 		}
 	}

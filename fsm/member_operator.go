@@ -54,7 +54,7 @@ func (c NoteOperator) Validate() error {
 
 func applyNoteOperator(t *txn, c NoteOperator) Result {
 	o, known := t.operators.Get([]byte(c.Name))
-	if !known && !t.roomForOperator() {
+	if !known && !roomForOperator(&t.operators, t.Header.WallMillis) {
 		return entry.Refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
 	}
 	if c.Issued <= o.Revoked {
@@ -67,13 +67,13 @@ func applyNoteOperator(t *txn, c NoteOperator) Result {
 
 // roomForOperator forgets an operator all of whose certificates have ended, if
 // there are too many.
-func (t *txn) roomForOperator() bool {
-	if t.operators.Size() < MaxOperators {
+func roomForOperator(operators *table.Of[Operator], wall int64) bool {
+	if operators.Size() < MaxOperators {
 		return true
 	}
-	for key, o := range t.operators.All() {
-		if o.Ends < t.Header.WallMillis/1000 {
-			t.operators.Drop(key)
+	for key, o := range operators.All() {
+		if o.Ends < wall/1000 {
+			operators.Drop(key)
 			return true
 		}
 	}
@@ -99,7 +99,7 @@ func (c RevokeOperator) Validate() error {
 
 func applyRevokeOperator(t *txn, c RevokeOperator) Result {
 	o, known := t.operators.Get([]byte(c.Name))
-	if !known && !t.roomForOperator() {
+	if !known && !roomForOperator(&t.operators, t.Header.WallMillis) {
 		return entry.Refuse(Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
 	}
 	// Up to the newest that the log knows of, too: the clock of the peer that revokes

@@ -38,14 +38,6 @@ func (t *txn) advance(peer string, applied uint64) {
 	t.peers.progress.Put([]byte(peer), Progress{Peer: peer, Token: token})
 }
 
-// opened is the result of OpenSession.
-func (t *txn) opened(peer string) Result {
-	if !t.Version2() {
-		return entry.Done()
-	}
-	return entry.Answer(Opened{Applied: View{t.data}.Progress(peer)})
-}
-
 // Progress returns up to where a member has ever said that it had applied the
 // log; zero: it has said nothing.
 func (v View) Progress(peer string) fencing.Token {

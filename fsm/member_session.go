@@ -132,13 +132,13 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	}
 	restarted := ""
 	if old, ok := t.peers.sessionOf.Get([]byte(c.Peer)); ok {
-		t.inNodes().Learn(old, c.Unfinished)
+		nodesOf(t).Learn(old, c.Unfinished)
 		t.endSession(old)
 		restarted = "true"
 	}
 	s := Session{
 		ID: t.Token, Peer: c.Peer, Boot: c.Boot, Version: c.Version, Binary: c.Binary, API: c.API,
-		Opened: t.Now(), WallMillis: c.WallMillis, SkewMillis: t.skew(c.WallMillis), Behind: t.Position.Index,
+		Opened: t.Now(), WallMillis: c.WallMillis, SkewMillis: skew(t.Header, c.WallMillis), Behind: t.Position.Index,
 	}
 	t.peers.sessionOf.Put([]byte(c.Peer), s.ID)
 	t.extend(s)
@@ -149,16 +149,19 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	t.putMember(m)
 	t.forgetFormer(func(f FormerMember) bool { return f.Became == m.ID }) // it has its answer
 	t.recordMember(eventring.ActionConnected, c.Peer, "binary", c.Binary, "restarted", restarted)
-	return t.opened(c.Peer)
+	if !t.Version2() {
+		return entry.Done()
+	}
+	return entry.Answer(Opened{Applied: View{t.data}.Progress(c.Peer)})
 }
 
 // skew is how far a peer's wall clock is ahead of the leader's. The command's
 // way to the leader makes it look a little slow.
-func (t *txn) skew(wall int64) int64 {
-	if wall == 0 || t.Header.WallMillis == 0 {
+func skew(h Header, wall int64) int64 {
+	if wall == 0 || h.WallMillis == 0 {
 		return 0
 	}
-	return wall - t.Header.WallMillis
+	return wall - h.WallMillis
 }
 
 // extend stores a session with a full ttl from now.
@@ -191,7 +194,7 @@ func applyRenewSession(t *txn, c RenewSession) Result {
 	if !ok {
 		return entry.Refuse(SessionEnded, "session %v has ended", c.Session)
 	}
-	s.Applied, s.WallMillis, s.SkewMillis, s.Refuses = c.Applied, c.WallMillis, t.skew(c.WallMillis), c.Refuses
+	s.Applied, s.WallMillis, s.SkewMillis, s.Refuses = c.Applied, c.WallMillis, skew(t.Header, c.WallMillis), c.Refuses
 	s.NoIronic = c.NoIronic
 	s.Behind = t.Position.Index - min(c.Applied, t.Position.Index)
 	t.extend(s)
@@ -231,8 +234,8 @@ func (t *txn) endSession(id fencing.Token) {
 	t.peers.sessions.Drop(table.TokenKey(id))
 	t.peers.sessionOf.Drop([]byte(s.Peer))
 	t.requests.dropSession(id)
-	t.inNodes().LoseAll(id)
-	t.inKube().DropVotesOf(id)
+	nodesOf(t).LoseAll(id)
+	kubeOf(t).DropVotesOf(id)
 }
 
 // loadSession restores one session from a snapshot.

@@ -83,7 +83,7 @@ func (s *State) Refound(r Refound) error {
 	known := fencing.At(d.shared.Cluster.Base, certain)
 	d.shared.Cluster.Base = first - r.Index
 	d.shared.Position.Index = r.Index
-	d.txn().inLeases().Renumber(known, d.shared.Granted())
+	leasesOf(d.txn()).Renumber(known, d.shared.Granted())
 	if r.NewIncarnation {
 		d.shared.Cluster.Incarnation = max(d.shared.Cluster.Incarnation+1, uint64(max(r.UnixMillis, 0)))
 		d.shared.Events.Renumber(certain, d.shared.Cluster.Incarnation)
@@ -96,7 +96,7 @@ func (s *State) Refound(r Refound) error {
 		d.keepFormer(r.Former, before)
 	}
 	d.capSettings()
-	d.txn().inKube().HoldRemediations(r.UnixMillis)
+	kubeOf(d.txn()).HoldRemediations(r.UnixMillis)
 	d.forgetChanges() // they are numbered by the old history
 	s.now = d
 	return nil
@@ -148,7 +148,7 @@ func sum(terms ...uint64) (total uint64, ok bool) {
 func (d *data) revokeAll() {
 	d.lead = Leadership{}
 	t := d.txn()
-	t.inNodes().Revoke() // before the sessions end: no worker failed
+	nodesOf(t).Revoke() // before the sessions end: no worker failed
 	for _, session := range d.peers.sessions.All() {
 		t.endSession(session.ID)
 	}
@@ -156,9 +156,9 @@ func (d *data) revokeAll() {
 		d.joins.Drop([]byte(j.ID))
 		d.shared.Disarm(j.Expires, dueJoin, []byte(j.ID))
 	}
-	t.inLeases().Revoke()
+	leasesOf(t).Revoke()
 	d.requests = newRequests()
-	t.inRelays().Doubt()
+	relaysOf(t).Doubt()
 	d.ports.pull = Pull{} // the ports may be of long ago
 	d.doors = d.doors.doubt(doors{})
 }
@@ -210,10 +210,10 @@ func (s *State) Adopt(local View) {
 	d.shared.Position.Floor = max(d.shared.Position.Floor, l.shared.Position.Floor)
 	d.shared.Position.Term = max(d.shared.Position.Term, l.shared.Position.Term)
 	d.doors = d.doors.doubt(l.doors)
-	d.txn().inLeases().Adopt(l.leaseTables)
-	d.txn().inKube().Adopt(l.kubeTables)
-	d.txn().inRelays().DropOverdue()
-	d.txn().inKube().DropOverdue()
+	leasesOf(d.txn()).Adopt(l.leaseTables)
+	kubeOf(d.txn()).Adopt(l.kubeTables)
+	relaysOf(d.txn()).DropOverdue()
+	kubeOf(d.txn()).DropOverdue()
 	s.now = d
 }
 
@@ -255,5 +255,5 @@ func (d *data) adoptRights(l *data) {
 // forgetChanges begins the memory of what changed in lists again with the present state.
 func (d *data) forgetChanges() {
 	d.ports.denied.ForgetChanges(d.shared.Position.Index)
-	d.txn().inNodes().ForgetChanges()
+	nodesOf(d.txn()).ForgetChanges()
 }

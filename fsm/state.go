@@ -17,16 +17,6 @@ import (
 // read are its views.
 type State struct{ now *data }
 
-// Parts of the state whose domains are packages of their own. A View has the methods of each.
-type (
-	leaseTables = leases.Tables
-	kubeTables  = kubestate.Tables
-	zoneTables  = zones.Tables
-	relayTables = relays.Tables
-	ruleTables  = ruleset.Tables
-	nodeTables  = introspection.Tables
-)
-
 // data is one version of everything. A published data never changes: Apply
 // works on a copy, whose tables share what did not change.
 type data struct {
@@ -83,24 +73,6 @@ func (s *State) Apply(e Entry) Result {
 type txn struct {
 	*data
 	entry.Txn
-}
-
-// inLeases is the entry at work on leases.
-func (t *txn) inLeases() leases.Txn { return leases.Txn{Txn: &t.Txn, Tables: &t.leaseTables} }
-
-// inKube is the entry at work on kube nodes; the others below are the same for other parts.
-func (t *txn) inKube() kubestate.Txn { return kubestate.Txn{Txn: &t.Txn, Tables: &t.kubeTables} }
-
-func (t *txn) inZones() zones.Txn { return zones.Txn{Txn: &t.Txn, Tables: &t.zoneTables} }
-
-func (t *txn) inRules() ruleset.Txn { return ruleset.Txn{Txn: &t.Txn, Tables: &t.ruleTables} }
-
-func (t *txn) inNodes() introspection.Txn {
-	return introspection.Txn{Txn: &t.Txn, Tables: &t.nodeTables, Blobs: &t.blobs}
-}
-
-func (t *txn) inRelays() relays.Txn {
-	return relays.Txn{Txn: &t.Txn, Tables: &t.relayTables, Blobs: &t.blobs}
 }
 
 // txn returns what works on the tables outside of an entry.

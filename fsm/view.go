@@ -17,7 +17,8 @@ import (
 // View is one immutable state. It is a reference: copying it costs nothing and
 // any number of goroutines may read it. Get one from [State.View]; the zero
 // View holds nothing and must not be used. It has the methods of
-// [introspection.Tables], [leases.Tables], [kubestate.Tables], [zones.Tables], [relays.Tables] and [ruleset.Tables] as well.
+// [introspection.Tables], [leases.Tables], [kubestate.Tables], [zones.Tables],
+// [relays.Tables] and [ruleset.Tables] as well.
 type View struct{ *data }
 
 // Index returns the index of the last applied entry; entries that are no
@@ -161,12 +162,12 @@ func (v View) SameGroups(earlier View) bool {
 
 // RelayRepeated finds the relay that a document repeats, were it accepted now.
 func (v View) RelayRepeated(document blobs.Hash) (relays.Relay, bool) {
-	return v.data.txn().inRelays().Repeated(document)
+	return relaysOf(v.data.txn()).Repeated(document)
 }
 
 // RelayRoom returns why there is no room for a document, nil if there is. A
 // refusal that the state foresees needs no entry of the log.
-func (v View) RelayRoom(c relays.Accept) error { return v.data.txn().inRelays().Room(c).Err() }
+func (v View) RelayRoom(c relays.Accept) error { return relaysOf(v.data.txn()).Room(c).Err() }
 
 // Overdue iterates over the active records whose deadline is not after cluster
 // time, the longest overdue first. It costs what it yields.

@@ -1,5 +1,6 @@
 // Package entry is what all entries of the log have in common: the header, the result of
-// a command, cluster time and the IDs of requests.
+// a command, cluster time and the IDs of requests; and what the domains of the state have
+// in common: [Domain] is one, and [Txn] is an entry at work on it.
 package entry
 
 import (

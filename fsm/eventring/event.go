@@ -123,7 +123,7 @@ type Event struct {
 type Stored struct {
 	id    ID
 	topic Topic
-	body  []byte // CBOR of the ClusterEvent; never changes
+	body  []byte // CBOR of the Event; never changes
 }
 
 // ID returns the event's ID.
@@ -163,7 +163,7 @@ func (w written) id() ID {
 	return ID{Incarnation: w.Incarnation, Index: w.Index, Seq: w.Seq}
 }
 
-// Text makes a text fit for an event: it is cut to MaxEventText bytes, and
+// Text makes a text fit for an event: it is cut to MaxText bytes, and
 // what is not UTF-8 in it is replaced.
 func Text(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")

@@ -14,8 +14,8 @@ type Report struct {
 	Action string            `cbor:"2,keyasint"`           // a word: a–z, 0–9, dash
 	Millis int64             `cbor:"3,keyasint,omitempty"` // wall clock when it happened, Unix ms; 0: that of the entry
 	Node   string            `cbor:"4,keyasint,omitempty"` // UUID, or none
-	Text   string            `cbor:"5,keyasint"`           // a sentence of up to MaxEventText bytes
-	Fields map[string]string `cbor:"6,keyasint,omitempty"` // up to MaxEventFields
+	Text   string            `cbor:"5,keyasint"`           // a sentence of up to MaxText bytes
+	Fields map[string]string `cbor:"6,keyasint,omitempty"` // up to MaxFields
 }
 
 // Validate says why a report cannot go into the log.

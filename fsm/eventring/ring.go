@@ -28,11 +28,11 @@ const (
 // never change; so it costs little to keep an old one.
 //
 // The segments are the same on all peers, since they follow from the events alone:
-// a segment is full with eventsPerSegment events, and the oldest is dropped as a
+// a segment is full with perSegment events, and the oldest is dropped as a
 // whole. So a ring that was read from a snapshot drops the same events as others.
 type Ring struct {
 	full  []*segment // oldest first
-	open  []Stored   // the newest, fewer than eventsPerSegment
+	open  []Stored   // the newest, fewer than perSegment
 	count int
 	bytes int // of all bodies
 	// dropped is the newest event that was dropped.

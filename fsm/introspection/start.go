@@ -13,7 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
-// Queued is the Value of StartIntrospection and Enqueue.
+// Queued is the Value of Start and Enqueue.
 type Queued struct {
 	// Request is the sequence of the request that does what was asked; zero if
 	// nothing needs to be done.

@@ -18,7 +18,7 @@ const MaxClaims = 64
 // ClaimRequests claims requests for the header's session, which it needs: those
 // that exist, are free and come first for their node, in the order named, one a
 // node. The others are skipped: another peer was faster. Its Value is a Claimed;
-// NotFound says that none could be claimed. [View.Ready] tells what to name.
+// NotFound says that none could be claimed. [Tables.Ready] tells what to name.
 type ClaimRequests struct {
 	Requests []fencing.Token `cbor:"1,keyasint"` // sequences, 1 to MaxClaims
 }

@@ -12,7 +12,7 @@ import (
 const (
 	// MaxNodes is the greatest number of kube nodes of all clusters together.
 	MaxNodes = 5_000
-	// MaxNodeChanges is the most that one PutKubeNodes puts and removes.
+	// MaxNodeChanges is the most that one PutNodes puts and removes.
 	MaxNodeChanges = 200
 
 	maxKubeUID  = 128

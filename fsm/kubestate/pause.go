@@ -27,7 +27,7 @@ const (
 	maxOperator = 253
 )
 
-// Reason makes a reason of a foreign text: it is cut to MaxFailoverReason
+// Reason makes a reason of a foreign text: it is cut to MaxReason
 // bytes, and what is no text in it is replaced.
 func Reason(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
@@ -59,7 +59,7 @@ type Pause struct {
 type PauseFailover struct {
 	Cluster string        `cbor:"1,keyasint,omitempty"` // "": the pause of all, and no other
 	Paused  bool          `cbor:"2,keyasint,omitempty"`
-	For     time.Duration `cbor:"3,keyasint,omitempty"` // at most MaxFailoverPause; 0: until it is resumed
+	For     time.Duration `cbor:"3,keyasint,omitempty"` // at most MaxPause; 0: until it is resumed
 	By      string        `cbor:"4,keyasint,omitempty"`
 	Reason  string        `cbor:"5,keyasint,omitempty"`
 	Millis  int64         `cbor:"6,keyasint,omitempty"` // wall clock, Unix ms
@@ -131,7 +131,7 @@ type Hold struct {
 // hold that is there shorter.
 type HoldFailover struct {
 	Cluster string        `cbor:"1,keyasint"`
-	For     time.Duration `cbor:"2,keyasint"` // at most MaxFailoverHold
+	For     time.Duration `cbor:"2,keyasint"` // at most MaxHold
 	Reason  string        `cbor:"3,keyasint,omitempty"`
 }
 

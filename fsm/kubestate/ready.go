@@ -6,7 +6,7 @@ import "github.com/trivet-ha/trivet/fsm/codec"
 // the log.
 type Ready uint8
 
-// The values of the condition; one that is missing is KubeUnknown.
+// The values of the condition; one that is missing is ReadyUnknown.
 const (
 	ReadyTrue    Ready = 1
 	ReadyFalse   Ready = 2

@@ -103,7 +103,7 @@ type Remediation struct {
 	// WasOff says that the machine was off at some time: what ran on it may run
 	// elsewhere since, and nothing makes that undone.
 	WasOff bool   `cbor:"10,keyasint,omitempty"`
-	Steps  []Step `cbor:"11,keyasint"` // at most MaxRemediationSteps
+	Steps  []Step `cbor:"11,keyasint"` // at most MaxSteps
 	// Cluster times: of its begin; of State; and until when it is kept, once it ended.
 	Began   entry.Time `cbor:"12,keyasint,omitempty"`
 	Since   entry.Time `cbor:"13,keyasint,omitempty"`

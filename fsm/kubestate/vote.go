@@ -10,7 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
-// MaxVotes is the most that one VoteKubeNodes casts and withdraws.
+// MaxVotes is the most that one VoteNodes casts and withdraws.
 const MaxVotes = 500
 
 // Vote is what a peer's probes say of one kube node.

@@ -16,7 +16,7 @@ import (
 const (
 	// MaxLeases is the greatest number of lease names.
 	MaxLeases = 10_000
-	// MinTTL and MaxLeaseTTL bound a ttl.
+	// MinTTL and MaxTTL bound a ttl.
 	MinTTL = time.Second
 	// MaxTTL is a day.
 	MaxTTL = 24 * time.Hour
@@ -55,7 +55,7 @@ func (l Lease) Remaining(now entry.Time) time.Duration {
 	return l.Expires.Sub(now)
 }
 
-// Answer is the Value of GrantLease and RenewLease, also of a Conflict:
+// Answer is the Value of Grant and Renew, also of a Conflict:
 // there it names the holder in the way.
 type Answer struct {
 	Holder    string        `cbor:"1,keyasint"`
@@ -210,7 +210,7 @@ func (l Lease) voidOf(holder string, token fencing.Token) bool {
 }
 
 // Release ends a grant before its time. The same again is a success. It is decided
-// as the first release decided it, whose peers may apply the same entry; LeaseStep is
+// as the first release decided it, whose peers may apply the same entry; Step is
 // what is proposed now.
 type Release struct {
 	Name   string        `cbor:"1,keyasint"`

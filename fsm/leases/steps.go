@@ -12,7 +12,7 @@ import (
 const MaxSteps = 1000
 
 // Step is what a holder wants of its lease: another ttl, or its end. It is
-// RenewLease or ReleaseLease without an entry of its own, but that the release of what
+// Renew or Release without an entry of its own, but that the release of what
 // is over is a success also for a grant before the last.
 type Step struct {
 	Name    string        `cbor:"1,keyasint"`
@@ -27,14 +27,14 @@ func (s Step) Validate() error { return validLease(s.Name, s.Holder) }
 // Steps renews and releases many leases in one entry, since log version 2: what
 // holders everywhere ask within a few milliseconds costs one commit. Grants cannot
 // share one, since the index of the entry is their token. Each step is decided for
-// itself, so the command as a whole succeeds. Its Value is []LeaseStepped, in the
+// itself, so the command as a whole succeeds. Its Value is []Stepped, in the
 // same order.
 type Steps struct {
 	Steps []Step `cbor:"1,keyasint"`
 }
 
-// Stepped is what became of one step: the lease, and of a refusal how RenewLease
-// or ReleaseLease alone would have ended.
+// Stepped is what became of one step: the lease, and of a refusal how Renew
+// or Release alone would have ended.
 type Stepped struct {
 	Code    entry.Code `cbor:"1,keyasint,omitempty"`
 	Message string     `cbor:"2,keyasint,omitempty"`

@@ -11,16 +11,16 @@ import (
 // documents, so no single source, and no number of sources that name no known node,
 // may take the room of the machines that Ironic waits for.
 const (
-	// MaxOfSource and MaxRelayBytesOfSource bound what one source may have
+	// MaxOfSource and MaxBytesOfSource bound what one source may have
 	// stored: an eighth.
 	MaxOfSource      = MaxRelays / 8
 	MaxBytesOfSource = MaxBytes / 8
-	// MaxUnknown and MaxRelayBytesUnknown bound the documents whose node is
+	// MaxUnknown and MaxBytesUnknown bound the documents whose node is
 	// not known, of all sources: a half. The other half is reserved for nodes that
 	// Ironic's ports name.
 	MaxUnknown      = MaxRelays / 2
 	MaxBytesUnknown = MaxBytes / 2
-	// MaxOfNode and MaxRelayBytesOfNode bound the documents of one node: a
+	// MaxOfNode and MaxBytesOfNode bound the documents of one node: a
 	// stranger may know the MAC of a machine.
 	MaxOfNode      = 16
 	MaxBytesOfNode = 8 << 20

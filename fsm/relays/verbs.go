@@ -13,7 +13,7 @@ import (
 )
 
 // Accept stores a document that is to be handed on to Ironic. The same
-// document joins the one that is there, within RelayRepeat. Its Value is a
+// document joins the one that is there, within Repeat. Its Value is a
 // Relayed.
 type Accept struct {
 	Node     string        `cbor:"1,keyasint,omitempty"` // "" if not known
@@ -121,7 +121,7 @@ type Settle struct {
 	Try      int           `cbor:"2,keyasint"` // the relay's Tries: no other attempt is settled
 	Outcome  Outcome       `cbor:"3,keyasint"`
 	Reason   string        `cbor:"4,keyasint,omitempty"`
-	Keep     time.Duration `cbor:"5,keyasint,omitempty"` // as in AcceptRelay
+	Keep     time.Duration `cbor:"5,keyasint,omitempty"` // as in Accept
 	// Node is the node that Ironic names; it counts where none was known.
 	Node string `cbor:"6,keyasint,omitempty"`
 }
