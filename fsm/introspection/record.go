@@ -293,9 +293,6 @@ func (t Txn) ended(r Record, why string, a Answer) Record {
 	return r
 }
 
-// wall is the leader's wall clock, never the 0 that stands for unfinished.
-func (t Txn) wall() int64 { return max(t.Header.WallMillis, 1) }
-
 // nodeOf reads the node that an attribute's key ends with.
 func nodeOf(key []byte) string { return string(key[bytes.IndexByte(key, 0)+1:]) }
 
