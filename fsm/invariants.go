@@ -58,7 +58,7 @@ func checkRequests(d *txn, p *valid.Problems) {
 	for key, o := range d.requests.byID.All() {
 		p.Want(string(key) == string(o.ID[:]), "result %v is filed under %x", o.ID, key)
 		p.Want(!tooOld(o.ID, d.shared.Position.Now), "result %v is too old at %v", o.ID, d.shared.Position.Now)
-		p.Want(!o.Session.IsZero() || o.Client != "", "nobody waits for result %v", o.ID)
+		p.Want(!o.Session.IsZero() || o.Client != "", "result %v is kept for no session and no client", o.ID)
 		p.Want(!o.Result.Repeated && !o.Result.Retried, "result %v is stored as a repeat", o.ID)
 		if !o.Session.IsZero() {
 			sessions++

@@ -13,7 +13,7 @@ func checkPorts(d *txn, p *valid.Problems) {
 	}
 	d.ports.denied.Check(p, "blacklist", d.ports.byID.Size(), d.shared.Position.Index)
 	pull := d.ports.pull
-	p.Want(!pull.Token.IsZero() || pull == Pull{}, "a pull by nobody: %+v", pull)
+	p.Want(!pull.Token.IsZero() || pull == Pull{}, "a pull under no token: %+v", pull)
 	p.Want(pull.Token <= d.shared.Position.Floor, "the pull is of leadership %v, which never was", pull.Token)
 	p.Want(0 <= pull.At && pull.At <= d.shared.Position.Now && 0 <= pull.Ports && pull.Ports <= MaxPorts, "a pull of %d ports at %v", pull.Ports, pull.At)
 }

@@ -210,7 +210,7 @@ func checkGossip(d *txn, p *valid.Problems) {
 	p.Want((len(g.Other) > 0) == (g.Stage == GossipAdding || g.Stage == GossipUsing), "at stage '%v' of the gossip keys there are %d bytes of another one", g.Stage, len(g.Other))
 	p.Want(len(g.Other) == 0 || !bytes.Equal(g.Other, d.shared.Cluster.GossipKey), "the other gossip key is the one in use")
 	p.Want(g.Stage == GossipSettled || !g.Changed.IsZero(), "a stage '%v' of the gossip keys that no entry began", g.Stage)
-	p.Want(g.Stage != GossipSettled || len(g.Confirmed) == 0, "keys that nobody waits for are confirmed by %v", g.Confirmed)
+	p.Want(g.Stage != GossipSettled || len(g.Confirmed) == 0, "keys that no rotation waits for are confirmed by %v", g.Confirmed)
 	p.Want(g.Changed <= d.shared.Granted() && g.Since >= 0 && g.Since <= d.shared.Position.Now, "the gossip keys were changed by token %v at %v, which is to come", g.Changed, g.Since)
 	p.Want(slices.IsSorted(g.Confirmed) && len(slices.Compact(slices.Clone(g.Confirmed))) == len(g.Confirmed) && len(g.Confirmed) <= MaxMembers,
 		"the gossip keys are confirmed by %v", g.Confirmed)

@@ -20,17 +20,13 @@ const (
 // with what it names, and goes when the bound is kept; there are no new ones.
 var overBounds = map[string]map[string]int{
 	"methods": {
-		"fsm.View": 138,
-		"fsm.txn":  81,
-		"fsm.data": 47,
+		"fsm.View": 74, // what all others read of the state, one method a question
 	},
 	"fields": {
 		"api.Status":    28, // a field a key of GET /v1/status, whose object is flat: scripts read it by these keys
 		"config.Config": 20, // a field a section of the file: a group would lengthen each path and mean nothing
-		"fsm.Record":    16, // a field a key of the log; grouped ones would still be read one by one
 	},
 	"files": {
-		"fsm":          82,
 		"test/labtest": 53,
 	},
 }
