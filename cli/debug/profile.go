@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,6 @@ import (
 const profileAnswer = 10 * time.Second
 
 func profileCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
-	took := admin.ProfileTime
 	c := &cobra.Command{
 		Use:   "profile KIND",
 		Short: "Write a profile of this host's peer, for 'go tool pprof'",
@@ -29,17 +27,16 @@ func profileCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: admin.Profiles(),
 	}
-	seconds := c.Flags().Int("seconds", int(took.Seconds()), "how long the processor is looked at, 1 to 60")
+	seconds := c.Flags().Int("seconds", int(admin.ProfileTime.Seconds()), "how long the processor is looked at, 1 to 60")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		took = time.Duration(*seconds) * time.Second
 		query := url.Values{"kind": args, "seconds": {fmt.Sprint(*seconds)}}
-		resp, err := peer.Within(took+profileAnswer).Do(c.Context(), http.MethodGet, "/v1/debug/profile?"+query.Encode(), nil)
+		resp, err := peer.Within(time.Duration(*seconds)*time.Second+profileAnswer).Do(c.Context(), http.MethodGet, "/v1/debug/profile?"+query.Encode(), nil)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
 		if _, err := io.Copy(t.Out, resp.Body); err != nil {
-			return fmt.Errorf("read the %s profile: %w", strings.Join(args, ""), err)
+			return fmt.Errorf("read the %s profile: %w", args[0], err)
 		}
 		return nil
 	}
