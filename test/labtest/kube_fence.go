@@ -4,6 +4,7 @@ package labtest
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,16 +40,17 @@ type kubeCall struct {
 	Device, Action, Machine, Came string
 }
 
+// fenceScript is the program of the devices.
+//
+//go:embed testdata/kubefence/fence
+var fenceScript string
+
 // newKubeFence makes the devices.
 func newKubeFence(k *Kube) *kubeFence {
 	k.t.Helper()
 	f := &kubeFence{t: k.t, dir: k.t.TempDir()}
-	script, err := os.ReadFile(filepath.Join("testdata", "kubefence", "fence"))
-	if err != nil {
-		k.t.Fatal(err)
-	}
 	control := strings.TrimPrefix(k.control, "http://")
-	writeProgram(f.t, f.path("fence"), strings.Replace(string(script), "dir=DIR control=CONTROL", fmt.Sprintf("dir=%s control=%s", f.dir, control), 1))
+	writeProgram(f.t, f.path("fence"), strings.Replace(fenceScript, "dir=DIR control=CONTROL", fmt.Sprintf("dir=%s control=%s", f.dir, control), 1))
 	f.write("calls", "")
 	var text strings.Builder
 	text.WriteString("devices:\n")
@@ -61,6 +63,12 @@ func newKubeFence(k *Kube) *kubeFence {
 	f.write("fence.yaml", text.String())
 	return f
 }
+
+// For returns the same devices for a subtest.
+func (f *kubeFence) For(t testing.TB) *kubeFence { return &kubeFence{t: t, dir: f.dir} }
+
+// File is the fence.yaml that lists the devices.
+func (f *kubeFence) File() string { return f.path("fence.yaml") }
 
 func (f *kubeFence) path(name string) string { return filepath.Join(f.dir, name) }
 

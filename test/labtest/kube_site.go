@@ -66,7 +66,7 @@ func newKubeSite(k *Kube, audit *kubeAudit, kubeconfig, settings, binary string)
 	k.t.Helper()
 	k.Kubectl("annotate", "nodes", "--all", failover.AnnotationToken+"-")
 	s := &kubeSite{Lab: New(k.t), kube: k, fence: newKubeFence(k), audit: audit, begun: audit.size()}
-	text := strings.NewReplacer("KUBECONFIG", kubeconfig, "FENCE", s.fence.path("fence.yaml")).Replace(settings)
+	text := strings.NewReplacer("KUBECONFIG", kubeconfig, "FENCE", s.fence.File()).Replace(settings)
 	s.furnish = func(p *Peer) {
 		p.Binary = cmp.Or(binary, p.Binary)
 		p.Config = filepath.Join(s.dir, p.Name+".yaml")
@@ -92,7 +92,7 @@ func (s *kubeSite) day(t *testing.T, name string, scenario func()) {
 
 // adopt makes another test the one that fails.
 func (s *kubeSite) adopt(t testing.TB) {
-	s.Lab.t, s.kube, s.fence.t = t, s.kube.For(t), t
+	s.Lab.t, s.kube, s.fence = t, s.kube.For(t), s.fence.For(t)
 	for _, p := range s.Peers {
 		p.t = t
 	}
