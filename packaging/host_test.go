@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // A host is slow where two cores are shared; a boot takes 2 s on an idle one.
@@ -26,7 +27,7 @@ const (
 // TestPackages builds the packages twice, and takes them through the life they
 // have on a host: installed, configured, upgraded, removed, purged.
 func TestPackages(t *testing.T) {
-	labtest.NeedRoot(t, "mmdebstrap", "systemd-nspawn", "nsenter", "rpm", "lintian", "rpmlint", "xz")
+	testenv.NeedRoot(t, "mmdebstrap", "systemd-nspawn", "nsenter", "rpm", "lintian", "rpmlint", "xz")
 	t.Chdir("..")
 	dist := buildTwice(t)
 	root := labtest.DebianRoot(t)

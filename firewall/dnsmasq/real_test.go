@@ -21,7 +21,6 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
-	"github.com/trivet-ha/trivet/test/netns"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -53,7 +52,7 @@ type served struct {
 // with a narrow umask. The thread of the test is on the host, and ends with it.
 func serve(t *testing.T) *served {
 	t.Helper()
-	netns.NeedRoot(t)
+	testenv.NeedRoot(t)
 	runtime.LockOSThread() // never unlocked
 	must(t, unix.Unshare(unix.CLONE_NEWNET))
 	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: near}, PeerName: far}))

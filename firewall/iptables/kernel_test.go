@@ -20,7 +20,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
-	"github.com/trivet-ha/trivet/test/labtest"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -38,7 +38,7 @@ const waitLimit = 10 * time.Second
 // onBoth runs a test on each back end, in a network namespace that it alone
 // has: the thread of the subtest is in it, and ends with it.
 func onBoth(t *testing.T, test func(t *testing.T, b Backend)) {
-	labtest.NeedRoot(t, "iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft")
+	testenv.NeedRoot(t, "iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft")
 	for _, b := range []Backend{Legacy, NFTable} {
 		t.Run(string(b), func(t *testing.T) {
 			namespace(t)
@@ -395,7 +395,7 @@ func BenchmarkChange(b *testing.B)  { benchmark(b, false) }
 // benchmark programs lists of some lengths, as a whole or by one MAC. It reports the
 // time of processors, that of the programs which it runs included, too.
 func benchmark(b *testing.B, whole bool) {
-	labtest.NeedRoot(b, "iptables-legacy", "iptables-nft")
+	testenv.NeedRoot(b, "iptables-legacy", "iptables-nft")
 	for _, backend := range []Backend{Legacy, NFTable} {
 		for _, n := range []int{100, 1000, 10_000} {
 			b.Run(fmt.Sprintf("%s/%d MACs", backend, n), func(b *testing.B) {

@@ -24,7 +24,7 @@ type Figures struct {
 	Harness     int    // lines of code of the largest harnesses, without their tests
 }
 
-// harnesses are the packages whose lines Figures.Harness counts.
+// harnesses are the packages whose lines Figures.Harness counts, with those below them.
 var harnesses = []string{"test/mutants", "test/labtest", "test/simtest"}
 
 // Size is the size of what a name stands for.
@@ -40,7 +40,7 @@ func Measure(tree *Tree) Figures {
 		if ships(file) {
 			m.file(file)
 		}
-		if !file.Test() && slices.Contains(harnesses, file.Package()) {
+		if !file.Test() && slices.ContainsFunc(harnesses, func(h string) bool { return within(file.Package(), h) }) {
 			m.out.Harness += m.lines(file)
 		}
 	}

@@ -32,18 +32,19 @@ func (p *pair) Once() {
 
 func (p *pair) twice() { p.Once(); p.twice() }
 `,
-		"fsm/a_test.go":          "package fsm\nfunc F() {}\n",
-		"test/x/x.go":            "package x\nfunc F() {}\n",
-		"test/simtest/x.go":      "package simtest\n\nimport \"os\"\n\nfunc F() {}\n",
-		"test/simtest/x_test.go": "package simtest\n\nfunc G() {}\n",
-		"app/dev/machine/dev.go": "package machine\nfunc F() {}\n",
+		"fsm/a_test.go":           "package fsm\nfunc F() {}\n",
+		"test/x/x.go":             "package x\nfunc F() {}\n",
+		"test/simtest/x.go":       "package simtest\n\nimport \"os\"\n\nfunc F() {}\n",
+		"test/simtest/x_test.go":  "package simtest\n\nfunc G() {}\n",
+		"test/simtest/below/x.go": "package below\n\nfunc F() {}\n",
+		"app/dev/machine/dev.go":  "package machine\nfunc F() {}\n",
 	} {
 		if err := tree.Add(name, []byte(source)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f := Measure(tree)
-	if f.Lines != 13 || !slices.Equal(f.Functions, []int{1, 6}) || f.CalledOnce != 1 || f.AvoidedHits != 1 || f.Harness != 2 {
+	if f.Lines != 13 || !slices.Equal(f.Functions, []int{1, 6}) || f.CalledOnce != 1 || f.AvoidedHits != 1 || f.Harness != 4 {
 		t.Errorf("%d lines, functions %v, %d called once, %d avoided words, %d lines of harness", f.Lines, f.Functions, f.CalledOnce, f.AvoidedHits, f.Harness)
 	}
 	for what, c := range map[string]struct {

@@ -15,6 +15,9 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -28,9 +31,9 @@ const (
 // again without a change, and to another version while machines are introspected.
 func TestAnsible(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz", "ansible-playbook")
+	testenv.NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz", "ansible-playbook")
 	deb := buildPackage(t)
-	ironic := StartIronic(t, 100)
+	ironic := openstack.StartIronic(t, 100)
 	machines := ironic.Enroll(0, 20)
 	p := newPackaged(t, ironic.Addr)
 	p.password = ansibleUser
@@ -58,7 +61,7 @@ func TestAnsible(t *testing.T) {
 }
 
 // upgrades has one host after the other upgraded while machines are introspected.
-func (a *playbooks) upgrades(ironic *Ironic, deb string, machines []Machine) {
+func (a *playbooks) upgrades(ironic *openstack.Ironic, deb string, machines []openstack.Machine) {
 	a.t.Helper()
 	p := a.lab
 	address := p.floating + ":5050"
@@ -215,7 +218,7 @@ func (a *playbooks) play(deb string, words ...string) played {
 	a.t.Helper()
 	said := a.run(a.inventory(deb), words...)
 	if said.err != nil {
-		a.t.Fatalf("ansible-playbook %v: %v\n%s", words, said.err, tail(said.text, 60))
+		a.t.Fatalf("ansible-playbook %v: %v\n%s", words, said.err, program.Tail(said.text, 60))
 	}
 	for what, secret := range map[string]string{"Ironic's password": ansibleSecret, "the password of a user": ansibleUser, "a hash": "$2", "a join token": "trivet1."} {
 		if strings.Contains(said.text, secret) {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // expect runs a command on p that must be refused: its exit code, the error it
@@ -146,7 +148,7 @@ func TestBadConfiguration(t *testing.T) {
 // TestReadOnlyDirectory needs root to mount, since root ignores modes.
 func TestReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "mount", "umount")
+	testenv.NeedRoot(t, "mount", "umount")
 	l := New(t)
 	p := l.Add("a")
 	p.Tmpfs("16m")
@@ -163,7 +165,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 
 // TestFullDirectory fills the disk of the leader, then of a newcomer.
 func TestFullDirectory(t *testing.T) {
-	NeedRoot(t, "mount", "umount")
+	testenv.NeedRoot(t, "mount", "umount")
 	eachLogStore(t, fullDirectory)
 }
 
@@ -209,7 +211,7 @@ func fullDirectory(t *testing.T, store string) {
 		l.Eventually(growLimit, "another leads again", another)
 	}
 	if !full.running() {
-		t.Fatalf("%s exited with %d: a full disk is no reason", full.Name, full.proc.code)
+		t.Fatalf("%s exited with %d: a full disk is no reason", full.Name, full.proc.Code)
 	}
 	full.Kill9()
 	full.Start()
@@ -229,7 +231,7 @@ func fullDirectory(t *testing.T, store string) {
 		return nil
 	})
 	if !full.running() {
-		t.Errorf("%s exited with %d", full.Name, full.proc.code)
+		t.Errorf("%s exited with %d", full.Name, full.proc.Code)
 	}
 }
 
@@ -326,7 +328,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 	a.expect(t, 2, "state.snap", "snapshot", "restore", file, a.On())
 	a.expect(t, 2, "state.snap", "snapshot", "inspect", file, a.On())
-	if err := a.Call("PUT", "/v1/snapshot", "no snapshot", nil); err == nil || err.(*Refusal).Status != 410 {
+	if err := a.Call("PUT", "/v1/snapshot", "no snapshot", nil); err == nil || err.(*httpapi.Refusal).Status != 410 {
 		t.Errorf("restore through the socket: %v, want 410", err)
 	}
 }
@@ -382,7 +384,7 @@ func TestWithoutQuorum(t *testing.T) {
 	}
 	for _, method := range []string{"PUT", "DELETE", "GET"} {
 		err := left.Call(method, "/v1/settings/k", map[string]string{"value": "v"}, nil)
-		if r, ok := err.(*Refusal); !ok || r.Status != 503 || r.RetryAfter == "" {
+		if r, ok := err.(*httpapi.Refusal); !ok || r.Status != 503 || r.RetryAfter == "" {
 			t.Errorf("%s without quorum: %v, want 503 with Retry-After", method, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -63,7 +64,7 @@ func balance(t *testing.T, l *Lab) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := freePort(t)
+	front := testenv.FreePort(t)
 	change := []string{"bind :5050", "bind " + front}
 	for i, p := range l.Peers {
 		change = append(change, fmt.Sprintf("192.0.2.%d:5050", i+1), p.API)
@@ -74,12 +75,12 @@ func balance(t *testing.T, l *Lab) string {
 	}
 	cmd := exec.Command("haproxy", "-db", "-f", file)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin"}
-	proc, err := launch(cmd)
+	proc, err := program.Start(cmd)
 	if err != nil {
 		t.Fatalf("it needs Debian's haproxy: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := proc.end(syscall.SIGKILL, electLimit); err != nil {
+		if err := proc.End(syscall.SIGKILL, electLimit); err != nil {
 			t.Error(err)
 		}
 	})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // Values of TestBatchGetsAddresses.
@@ -94,17 +95,17 @@ func startBatchServer(t *testing.T, h *Host, s pxe.Server) {
 		t.Fatal(err)
 	}
 	log := filepath.Join(dir, "log")
-	p, err := launch(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
+	p, err := program.Start(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
 		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.end(syscall.SIGTERM, 5*time.Second); err != nil {
+		if err := p.End(syscall.SIGTERM, 5*time.Second); err != nil {
 			t.Error(err)
 		}
 		if text, err := os.ReadFile(log); t.Failed() {
-			t.Logf("dnsmasq: %v\n%s", err, tail(string(text), 40))
+			t.Logf("dnsmasq: %v\n%s", err, program.Tail(string(text), 40))
 		}
 	})
 }

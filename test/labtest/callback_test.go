@@ -11,23 +11,27 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 )
 
 // lostAnswer cuts the answer of a callback and repeats it on the other peers:
 // each gives the first answer, and the data is applied once. So it is with data
 // that was refused.
-func lostAnswer(t *testing.T, ironic *Ironic) {
+func lostAnswer(t *testing.T, ironic *openstack.Ironic) {
 	s := NewHosts(t).Introspecting(ironic.Addr)
 	s.Trio()
 	machines := ironic.Enroll(0, 2)
 	s.Introspect(machines)
 	s.WaitState(endLimit, machines, "waiting")
-	front := NewTap(t, s.Peers[0].API)
+	front := wiretap.New(t, s.Peers[0].API)
 	door := front.Door("ramdisk", "127.0.0.1:0")
-	front.Inject(Fault{Path: "^/v1/continue$", Cut: Answer})
+	front.Inject(wiretap.Fault{Path: "^/v1/continue$", Cut: wiretap.Answer})
 
 	for _, c := range []struct {
-		machine Machine
+		machine openstack.Machine
 		body    []byte
 		status  int
 		state   string
@@ -35,12 +39,12 @@ func lostAnswer(t *testing.T, ironic *Ironic) {
 		{machines[0], machines[0].Inventory(), http.StatusOK, "finished"},
 		{machines[1], withError(t, machines[1].Inventory()), http.StatusBadRequest, "error"},
 	} {
-		if reply, err := ask(s.Peers[0].wire, door, "POST", "/v1/continue", nil, c.body); err == nil {
+		if reply, err := httpapi.Ask(s.Peers[0].wire, door, "POST", "/v1/continue", nil, c.body); err == nil {
 			t.Fatalf("the answer was not cut: %d %s", reply.Status, reply.Body)
 		}
-		var first Reply
+		var first httpapi.Reply
 		for i, p := range []*Peer{s.Peers[1], s.Peers[2], s.Peers[0]} {
-			var reply Reply
+			var reply httpapi.Reply
 			err := again(func() (err error) {
 				reply, err = p.settled("POST", "/v1/continue", c.body)
 				return err
@@ -54,7 +58,7 @@ func lostAnswer(t *testing.T, ironic *Ironic) {
 				t.Errorf("%s answers %s, another %s", p.Name, reply.Body, first.Body)
 			}
 		}
-		s.WaitState(endLimit, []Machine{c.machine}, c.state)
+		s.WaitState(endLimit, []openstack.Machine{c.machine}, c.state)
 	}
 	checkInventory(t, ironic, machines[:1])
 	s.patchedOnce(machines[:1])
@@ -62,7 +66,7 @@ func lostAnswer(t *testing.T, ironic *Ironic) {
 
 // patchedOnce wants every machine's node patched, and no patch sent twice: each
 // hook that has something to say sends its own.
-func (s *SiteLab) patchedOnce(machines []Machine) {
+func (s *SiteLab) patchedOnce(machines []openstack.Machine) {
 	s.t.Helper()
 	sent, nodes := make(map[string]int), make(map[string]bool)
 	for _, c := range s.Tap.Calls(time.Time{}, "PATCH", "^/v1/nodes/") {
@@ -112,7 +116,7 @@ func TestSameCallbackTwice(t *testing.T) {
 		batch := sim.machines[from : from+100]
 		s.Introspect(batch)
 		s.WaitState(endLimit, batch, "waiting")
-		err := parallel(len(batch), width, func(k int) error {
+		err := httpapi.Parallel(len(batch), width, func(k int) error {
 			m := batch[k]
 			return twice(s.Peers[k%3], s.Peers[(k+1)%3], m)
 		})
@@ -125,10 +129,10 @@ func TestSameCallbackTwice(t *testing.T) {
 }
 
 // twice posts a machine's inventory to two peers at once.
-func twice(a, b *Peer, m Machine) error {
+func twice(a, b *Peer, m openstack.Machine) error {
 	body := m.Inventory()
-	replies := make([]Reply, 2)
-	err := parallel(2, 2, func(k int) error {
+	replies := make([]httpapi.Reply, 2)
+	err := httpapi.Parallel(2, 2, func(k int) error {
 		return again(func() (err error) {
 			replies[k], err = []*Peer{a, b}[k].settled("POST", "/v1/continue", body)
 			return err
@@ -162,7 +166,7 @@ func TestStartedIsKnown(t *testing.T) {
 	before := make([]string, nodes) // when each was started last
 	began := time.Now()
 	for round := range rounds {
-		err := parallel(nodes, width, func(k int) (err error) {
+		err := httpapi.Parallel(nodes, width, func(k int) (err error) {
 			peers := slices.Concat(s.Peers[(round+k)%3:], s.Peers[:(round+k)%3])
 			before[k], err = known(peers, sim.machines[k], before[k])
 			return err
@@ -176,12 +180,12 @@ func TestStartedIsKnown(t *testing.T) {
 }
 
 // known starts a node on the first peer and wants the others to show it.
-func known(peers []*Peer, m Machine, before string) (started string, err error) {
+func known(peers []*Peer, m openstack.Machine, before string) (started string, err error) {
 	tries := 0
 	err = again(func() error {
 		tries++
 		err := peers[0].Introspect(m.UUID)
-		if refusal, ok := err.(*Refusal); ok && refusal.Status == http.StatusBadRequest && tries > 1 {
+		if refusal, ok := err.(*httpapi.Refusal); ok && refusal.Status == http.StatusBadRequest && tries > 1 {
 			return nil // the try before did it, and its answer was lost
 		}
 		return err
@@ -189,8 +193,8 @@ func known(peers []*Peer, m Machine, before string) (started string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("start %s on %s: %w", m.Name, peers[0].Name, err)
 	}
-	seen := make([]Report, len(peers)-1)
-	err = parallel(len(seen), len(seen), func(k int) (err error) {
+	seen := make([]openstack.Report, len(peers)-1)
+	err = httpapi.Parallel(len(seen), len(seen), func(k int) (err error) {
 		return again(func() error {
 			seen[k], err = peers[k+1].Report(m.UUID)
 			return err

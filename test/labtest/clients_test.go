@@ -17,11 +17,14 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetalintrospection/noauth"
 	"github.com/gophercloud/gophercloud/v2/openstack/baremetalintrospection/v1/introspection"
 	"github.com/gophercloud/gophercloud/v2/pagination"
+
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // gophercloudClient drives introspections with the client of gophercloud, every
 // call through the next peer.
-func gophercloudClient(t *testing.T, ironic *Ironic) {
+func gophercloudClient(t *testing.T, ironic *openstack.Ironic) {
 	s := New(t).Introspecting(ironic.Addr)
 	s.Trio()
 	machines := ironic.Enroll(0, 3)
@@ -58,7 +61,7 @@ func gophercloudClient(t *testing.T, ironic *Ironic) {
 	if got := g.status(ctx, machines[2]); got.Error != "Canceled by operator" || !got.Finished {
 		t.Errorf("after the abort: %+v", got)
 	}
-	missing := introspection.GetIntrospectionStatus(ctx, g.next(), MachineNumber(99).UUID).Err
+	missing := introspection.GetIntrospectionStatus(ctx, g.next(), openstack.MachineNumber(99).UUID).Err
 	if !gophercloud.ResponseCodeIs(missing, 404) {
 		t.Errorf("a node that nobody knows: %v", missing)
 	}
@@ -89,7 +92,7 @@ func (g *gophers) next() *gophercloud.ServiceClient {
 	return g.clients[g.turn%len(g.clients)]
 }
 
-func (g *gophers) status(ctx context.Context, m Machine) *introspection.Introspection {
+func (g *gophers) status(ctx context.Context, m openstack.Machine) *introspection.Introspection {
 	g.t.Helper()
 	got, err := introspection.GetIntrospectionStatus(ctx, g.next(), m.UUID).Extract()
 	if err != nil {
@@ -98,7 +101,7 @@ func (g *gophers) status(ctx context.Context, m Machine) *introspection.Introspe
 	return got
 }
 
-func (g *gophers) finished(ctx context.Context, m Machine) {
+func (g *gophers) finished(ctx context.Context, m openstack.Machine) {
 	g.t.Helper()
 	g.Eventually(endLimit, m.Name+" is finished", func() error {
 		got := g.status(ctx, m)
@@ -110,7 +113,7 @@ func (g *gophers) finished(ctx context.Context, m Machine) {
 }
 
 // listed wants one page with all the machines.
-func (g *gophers) listed(ctx context.Context, machines []Machine) {
+func (g *gophers) listed(ctx context.Context, machines []openstack.Machine) {
 	g.t.Helper()
 	seen := make(map[string]string)
 	pager := introspection.ListIntrospections(g.next(), introspection.ListIntrospectionsOpts{Limit: 10})
@@ -127,7 +130,7 @@ func (g *gophers) listed(ctx context.Context, machines []Machine) {
 }
 
 // data wants what the hooks made of the inventory.
-func (g *gophers) data(ctx context.Context, m Machine) {
+func (g *gophers) data(ctx context.Context, m openstack.Machine) {
 	g.t.Helper()
 	data, err := introspection.GetIntrospectionData(ctx, g.next(), m.UUID).Extract()
 	if err != nil {
@@ -144,7 +147,7 @@ func (g *gophers) data(ctx context.Context, m Machine) {
 var sdkScript string
 
 // openstackSDK drives introspections with Debian's openstacksdk.
-func openstackSDK(t *testing.T, ironic *Ironic) {
+func openstackSDK(t *testing.T, ironic *openstack.Ironic) {
 	installSDK(t)
 	s := New(t).Introspecting(ironic.Addr)
 	s.Trio()
@@ -161,7 +164,7 @@ func openstackSDK(t *testing.T, ironic *Ironic) {
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.HasSuffix(string(out), "all is well\n") {
-		t.Fatalf("the SDK: %v\n%s", err, tail(string(out), 30))
+		t.Fatalf("the SDK: %v\n%s", err, program.Tail(string(out), 30))
 	}
 	report := s.WaitState(endLimit, machines[1:], "error")[machines[1].UUID]
 	if report.Reason() != "Canceled by operator" {
@@ -173,6 +176,6 @@ func openstackSDK(t *testing.T, ironic *Ironic) {
 func installSDK(t testing.TB) {
 	t.Helper()
 	if _, err := os.Stat("/usr/lib/python3/dist-packages/openstack"); errors.Is(err, os.ErrNotExist) {
-		install(t, "openstacksdk", "python3-openstacksdk")
+		program.Install(t, "openstacksdk", "python3-openstacksdk")
 	}
 }

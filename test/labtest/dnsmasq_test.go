@@ -19,6 +19,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // Numbers of DHCPv6: what asks for what was offered, what gives it, who does,
@@ -113,17 +114,17 @@ func (p *Peer) serveBoot() {
 		p.t.Fatal(err)
 	}
 	log := filepath.Join(dir, "log")
-	server, err := launch(p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
+	server, err := program.Start(p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
 		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() {
-		if err := server.end(syscall.SIGTERM, 5*time.Second); err != nil {
+		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
 			p.t.Error(err)
 		}
 		if text, err := os.ReadFile(log); p.t.Failed() {
-			p.t.Logf("dnsmasq of %s: %v\n%s", p.Name, err, tail(string(text), 40))
+			p.t.Logf("dnsmasq of %s: %v\n%s", p.Name, err, program.Tail(string(text), 40))
 		}
 	})
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // patientLab is three hosts with DHCP by dnsmasq, as each peer writes it for
@@ -28,17 +30,17 @@ type patientLab struct {
 	*SiteLab
 	t        *testing.T
 	floating string
-	raw      *process // ISC dhcpd on the first host
+	raw      *program.Process // ISC dhcpd on the first host
 }
 
 // TestDoctorFindsWhatIsPlanted plants one fault of each kind, two of them on
 // every host, has them found by name, mends them all, and hears nothing more.
 func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "ip")
+	testenv.NeedRoot(t, "ip")
 	installGate(t)
-	if !installed("/usr/sbin/dhcpd") {
-		install(t, "a DHCP server that reads raw sockets", "isc-dhcp-server")
+	if !program.Installed("/usr/sbin/dhcpd") {
+		program.Install(t, "a DHCP server that reads raw sockets", "isc-dhcp-server")
 	}
 	l := newPatients(t)
 	alpha, bravo, charlie := l.Peers[0], l.Peers[1], l.Peers[2]
@@ -64,7 +66,7 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 	if out, err := charlie.Host.inside("nft", "delete", "table", "inet", "cut").CombinedOutput(); err != nil {
 		t.Fatalf("%v, of the way to %s: %s", err, address, out)
 	}
-	if err := l.raw.end(syscall.SIGTERM, 5*time.Second); err != nil {
+	if err := l.raw.End(syscall.SIGTERM, 5*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	l.serve(alpha)
@@ -165,13 +167,13 @@ func (l *patientLab) serveRaw(h *Host) {
 	conf, leases := filepath.Join(l.dir, "dhcpd.conf"), filepath.Join(l.dir, "dhcpd.leases")
 	l.write(conf, fmt.Sprintf("authoritative;\nping-check off;\nsubnet %s0 netmask 255.255.255.0 { range %s240 %s250; }\n", pxeNet, pxeNet, pxeNet))
 	l.write(leases, "")
-	server, err := launch(h.inside("/usr/sbin/dhcpd", "-4", "-f", "-q", "--no-pid", "-cf", conf, "-lf", leases, "-user", "root", "-group", "root", string(PXE)))
+	server, err := program.Start(h.inside("/usr/sbin/dhcpd", "-4", "-f", "-q", "--no-pid", "-cf", conf, "-lf", leases, "-user", "root", "-group", "root", string(PXE)))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.raw = server
 	l.t.Cleanup(func() {
-		if err := server.end(syscall.SIGKILL, 5*time.Second); err != nil {
+		if err := server.End(syscall.SIGKILL, 5*time.Second); err != nil {
 			l.t.Error(err)
 		}
 	})

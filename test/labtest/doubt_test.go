@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 )
 
 // listPath is how the leader asks for all nodes.
@@ -19,12 +22,12 @@ const listPath = `^/v1/nodes\?`
 // empty, or show a tenth of the nodes: nothing may be deleted, and every peer
 // shows the reason. One node that is really gone is forgotten; many are once an
 // operator confirms it.
-func doubtfulLists(t *testing.T, ironic *Ironic) {
+func doubtfulLists(t *testing.T, ironic *openstack.Ironic) {
 	s := NewHosts(t).Introspecting(ironic.Addr,
 		"TRIVET_INSPECTION_CLEAN_UP_PERIOD=500ms", "TRIVET_IRONIC_RETRIES=1", "TRIVET_IRONIC_RETRY_INTERVAL=50ms")
 	s.Trio()
 	machines := ironic.Enroll(0, 20)
-	err := parallel(len(machines), ironicWidth, func(k int) error {
+	err := httpapi.Parallel(len(machines), openstack.IronicWidth, func(k int) error {
 		return s.Peers[k%3].Introspect(machines[k].UUID + "?manage_boot=false")
 	})
 	if err != nil {
@@ -32,12 +35,12 @@ func doubtfulLists(t *testing.T, ironic *Ironic) {
 	}
 	tenth := fmt.Sprintf(`{"nodes":[{"uuid":%q},{"uuid":%q}]}`, machines[3].UUID, machines[7].UUID)
 	for _, c := range []struct {
-		fault  Fault
+		fault  wiretap.Fault
 		reason string
 	}{
-		{Fault{Path: listPath + ".*marker=", Status: http.StatusInternalServerError}, "could not be listed"},
-		{Fault{Path: listPath, Status: http.StatusOK, Answer: `{"nodes":[]}`}, "lists no nodes at all"},
-		{Fault{Path: listPath, Status: http.StatusOK, Answer: tenth}, "lacks 18 of the 20 nodes"},
+		{wiretap.Fault{Path: listPath + ".*marker=", Status: http.StatusInternalServerError}, "could not be listed"},
+		{wiretap.Fault{Path: listPath, Status: http.StatusOK, Answer: `{"nodes":[]}`}, "lists no nodes at all"},
+		{wiretap.Fault{Path: listPath, Status: http.StatusOK, Answer: tenth}, "lacks 18 of the 20 nodes"},
 	} {
 		fault := s.Tap.Inject(c.fault)
 		s.Eventually(endLimit, "the reason is shown: "+c.reason, func() error { return s.suspects(c.reason) })
@@ -70,17 +73,17 @@ func doubtfulLists(t *testing.T, ironic *Ironic) {
 }
 
 // forget deletes nodes in Ironic, unseen by the peers until all are gone.
-func (s *SiteLab) forget(ironic *Ironic, machines []Machine) {
+func (s *SiteLab) forget(ironic *openstack.Ironic, machines []openstack.Machine) {
 	s.t.Helper()
-	unseen := s.Tap.Inject(Fault{Path: listPath, Status: http.StatusInternalServerError})
+	unseen := s.Tap.Inject(wiretap.Fault{Path: listPath, Status: http.StatusInternalServerError})
 	defer unseen.Lift()
-	if err := parallel(len(machines), ironicWidth, func(k int) error { return ironic.delete(machines[k].UUID) }); err != nil {
+	if err := httpapi.Parallel(len(machines), openstack.IronicWidth, func(k int) error { return ironic.Delete(machines[k].UUID) }); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 // onlyKnown wants the peers to have records of these machines and no others.
-func (s *SiteLab) onlyKnown(machines []Machine) error {
+func (s *SiteLab) onlyKnown(machines []openstack.Machine) error {
 	n, all, err := s.InState(machines, "waiting")
 	if err == nil && (n != len(machines) || len(all) != n) {
 		err = fmt.Errorf("%d of %d are known, and %d others", n, len(machines), len(all)-n)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -38,7 +39,7 @@ func TestDrill(t *testing.T) {
 	restarted := make(chan struct{})
 	go func() { // as the unit does, whose RestartSec is a second: sooner it may lead again
 		defer close(restarted)
-		<-leader.proc.done
+		<-leader.proc.Done
 		testwait.Elapse(t, time.Second, "RestartSec")
 		leader.Spawn()
 	}()
@@ -47,11 +48,11 @@ func TestDrill(t *testing.T) {
 
 	other := g.Followers()[0]
 	other.signal(syscall.SIGKILL)
-	testwait.Receive(t, other.proc.done, "the killed peer ends")
+	testwait.Receive(t, other.proc.Done, "the killed peer ends")
 	g.Eventually(electLimit, "a drill is refused when none may be lost", func() error {
 		r := g.WaitLeader().Trivet("drill", "failover", "--yes", "--with-introspections", g.WaitLeader().On())
 		if r.Code != 4 || !strings.Contains(r.Err, "none may be lost") {
-			return &Refusal{Status: r.Code, Body: r.Err}
+			return &httpapi.Refusal{Status: r.Code, Body: r.Err}
 		}
 		return nil
 	})

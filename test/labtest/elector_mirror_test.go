@@ -13,12 +13,13 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/lease/elector/kube"
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 )
 
 // TestElectorMirror shows two leaders, one after the other, to a real API server.
 func TestElectorMirror(t *testing.T) {
 	t.Parallel()
-	k := StartKube(t, "--lite")
+	k := kubelab.Start(t, "--lite")
 	m, err := kube.Open(kube.Options{Kubeconfig: k.Kubeconfig(), Namespace: "default", Name: "x", Lease: true, Endpoints: true, TTL: 5 * time.Second,
 		Now: lease.Boottime, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

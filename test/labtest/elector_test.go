@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -55,8 +56,8 @@ func TestElector(t *testing.T) {
 	s := &electorSite{Lab: New(t), at: make(map[string]string), names: make(map[string]string),
 		ask: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
 	s.furnish = func(p *Peer) {
-		s.at[p.Name] = freePort(t)
-		p.Env = append(p.Env, "TRIVET_LEASE_ENABLED=true", "TRIVET_ELECTOR_LISTEN=raft="+s.at[p.Name]+",lease:elector.default.x="+freePort(t))
+		s.at[p.Name] = testenv.FreePort(t)
+		p.Env = append(p.Env, "TRIVET_LEASE_ENABLED=true", "TRIVET_ELECTOR_LISTEN=raft="+s.at[p.Name]+",lease:elector.default.x="+testenv.FreePort(t))
 	}
 	s.Trio("a", "b", "c")
 	s.agree()
@@ -236,14 +237,14 @@ func (s *electorSite) verdict() {
 
 // candidate is a sidecar.
 type candidate struct {
-	*process
+	*program.Process
 	id, address, log string
 }
 
 // stand starts a candidate, with the arguments that Kuryr's container has.
 func (s *electorSite) stand(id string) *candidate {
 	s.t.Helper()
-	c := &candidate{id: id, address: freePort(s.t), log: filepath.Join(s.dir, "elector-"+id+".log")}
+	c := &candidate{id: id, address: testenv.FreePort(s.t), log: filepath.Join(s.dir, "elector-"+id+".log")}
 	log, err := os.Create(c.log)
 	if err != nil {
 		s.t.Fatal(err)
@@ -256,11 +257,11 @@ func (s *electorSite) stand(id string) *candidate {
 	}
 	cmd.Env = append(cmd.Env, "TRIVET_SERVER="+strings.Join(servers, ","))
 	cmd.Stderr = log
-	if c.process, err = launch(cmd); err != nil {
+	if c.Process, err = program.Start(cmd); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() {
-		if err := c.end(syscall.SIGKILL, 5*time.Second); err != nil {
+		if err := c.End(syscall.SIGKILL, 5*time.Second); err != nil {
 			s.t.Error(err)
 		}
 		if text, err := os.ReadFile(c.log); err == nil && s.t.Failed() {
@@ -277,13 +278,13 @@ func (s *electorSite) sidecars() {
 	s.Eventually(electLimit, "one is elected", func() error { return s.named("one", one.address) })
 	two := s.stand("two")
 	s.Eventually(electLimit, "both name one", func() error { return s.named("one", one.address, two.address) })
-	if err := one.signal(syscall.SIGSTOP); err != nil {
+	if err := one.Signal(syscall.SIGSTOP); err != nil {
 		s.t.Fatal(err)
 	}
 	stopped := time.Now()
 	s.Eventually(electLimit, "two is elected", func() error { return s.named("two", two.address) })
 	s.t.Logf("one was stopped; two was elected %v later, the ttl is 3s", time.Since(stopped).Round(time.Millisecond))
-	if err := one.signal(syscall.SIGCONT); err != nil {
+	if err := one.Signal(syscall.SIGCONT); err != nil {
 		s.t.Fatal(err)
 	}
 	if said, err := s.says("one", one.address); err != nil || said.Name == "one" {
@@ -291,8 +292,8 @@ func (s *electorSite) sidecars() {
 	}
 	s.Eventually(electLimit, "both name two", func() error { return s.named("two", one.address, two.address) })
 	ended := time.Now()
-	if err := two.end(syscall.SIGTERM, 5*time.Second); err != nil || two.code != 0 {
-		s.t.Errorf("exit %d, %v", two.code, err)
+	if err := two.End(syscall.SIGTERM, 5*time.Second); err != nil || two.Code != 0 {
+		s.t.Errorf("exit %d, %v", two.Code, err)
 	}
 	s.Eventually(electLimit, "one is elected again", func() error { return s.named("one", one.address) })
 	s.t.Logf("two was ended; one was elected %v later", time.Since(ended).Round(time.Millisecond))

@@ -16,6 +16,8 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/fence"
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // bmcPassword is that of the simulated management controllers.
@@ -27,7 +29,7 @@ type ipmiBMC struct {
 	t    testing.TB
 	dir  string
 	addr string
-	proc *process
+	proc *program.Process
 }
 
 // chassisScript is what the simulator runs to ask and to switch. A machine whose
@@ -60,14 +62,14 @@ set_working_mc 0x20
 // startBMC starts a simulator whose machine is on.
 func startBMC(t testing.TB) *ipmiBMC {
 	t.Helper()
-	NeedRoot(t, "ipmi_sim", "ipmitool", "fence_ipmilan")
-	b := &ipmiBMC{t: t, dir: t.TempDir(), addr: freePort(t)}
+	testenv.NeedRoot(t, "ipmi_sim", "ipmitool", "fence_ipmilan")
+	b := &ipmiBMC{t: t, dir: t.TempDir(), addr: testenv.FreePort(t)}
 	host, port, err := net.SplitHostPort(b.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fill := strings.NewReplacer("DIR", b.dir, "HOST", host, "PORT", port, "PASSWORD", bmcPassword)
-	writeProgram(t, b.path("chassis"), fill.Replace(chassisScript))
+	program.Write(t, b.path("chassis"), fill.Replace(chassisScript))
 	b.write("lan.conf", fill.Replace(lanConfig))
 	b.write("bmc.emu", "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n")
 	b.write("power", "1\n")
@@ -104,7 +106,7 @@ func (b *ipmiBMC) start() {
 	defer log.Close()
 	cmd := exec.Command("ipmi_sim", "-c", b.path("lan.conf"), "-f", b.path("bmc.emu"), "-s", b.dir, "-n")
 	cmd.Stdout, cmd.Stderr = log, log
-	if b.proc, err = launch(cmd); err != nil {
+	if b.proc, err = program.Start(cmd); err != nil {
 		b.t.Fatal(err)
 	}
 	host, port, _ := strings.Cut(b.addr, ":")
@@ -118,7 +120,7 @@ func (b *ipmiBMC) start() {
 }
 
 func (b *ipmiBMC) stop() {
-	if err := b.proc.end(syscall.SIGKILL, 10*time.Second); err != nil {
+	if err := b.proc.End(syscall.SIGKILL, 10*time.Second); err != nil {
 		b.t.Errorf("end the BMC: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -79,7 +80,7 @@ func TestFenceIPMI(t *testing.T) {
 // to, and is killed.
 func TestFenceDummy(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "fence_dummy")
+	testenv.NeedRoot(t, "fence_dummy")
 	dir := t.TempDir()
 	list := openFences(t, fmt.Sprintf(`devices:
   - name: dummy
@@ -115,7 +116,7 @@ func TestFenceDummy(t *testing.T) {
 // name and MAC, fall silent, and come back.
 func TestFenceIronic(t *testing.T) {
 	t.Parallel()
-	i := StartIronic(t, 3)
+	i := openstack.StartIronic(t, 3)
 	machines := i.Enroll(0, 4)
 	client, err := ironic.New(config.Ironic{AuthType: "none", Endpoint: "http://" + i.Addr, Timeout: 5 * time.Second}, slog.New(slog.DiscardHandler))
 	if err != nil {

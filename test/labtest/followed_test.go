@@ -13,17 +13,18 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
 // ironicFollowed lets a real Ironic inspect by an inspector that is not ours, and
 // demands that the doors follow: a node's machine may boot from when Ironic
 // inspects it to when that is over, also when the leader dies meanwhile.
-func ironicFollowed(t *testing.T, ironic *Ironic) {
+func ironicFollowed(t *testing.T, ironic *openstack.Ironic) {
 	successor := newSuccessor(t)
 	ironic.Inspector.Aim(successor.addr)
 	machines := ironic.Enroll(0, 2)
 	for _, m := range machines {
-		ironic.inspectsByInspector(m)
+		inspectsByInspector(t, ironic, m)
 	}
 	l := NewHosts(t)
 	l.net.bridge(PXE)
@@ -36,8 +37,8 @@ func ironicFollowed(t *testing.T, ironic *Ironic) {
 	s.Trio()
 	s.follows(machines[0], "drop")
 
-	ironic.inspect(machines[0])
-	ironic.shows(machines[0], "inspect wait")
+	inspect(t, ironic, machines[0])
+	shows(t, ironic, machines[0], "inspect wait")
 	began := time.Now()
 	s.follows(machines[0], "accept")
 	t.Logf("its machine may boot %v after Ironic inspects", time.Since(began).Round(10*time.Millisecond))
@@ -47,14 +48,14 @@ func ironicFollowed(t *testing.T, ironic *Ironic) {
 	s.follows(machines[0], "accept")
 
 	successor.finish(machines[0])
-	ironic.shows(machines[0], "manageable")
+	shows(t, ironic, machines[0], "manageable")
 	began = time.Now()
 	s.follows(machines[0], "drop")
 	t.Logf("it may not %v after that is over", time.Since(began).Round(10*time.Millisecond))
 }
 
 // follows waits until the leader's rules end so for a machine.
-func (s *SiteLab) follows(m Machine, verdict string) {
+func (s *SiteLab) follows(m openstack.Machine, verdict string) {
 	s.t.Helper()
 	s.Eventually(growLimit, fmt.Sprintf("the door's word for %s is %s", m.Name, verdict), func() error {
 		leader, err := s.agreedLeader()
@@ -76,10 +77,10 @@ func (s *SiteLab) follows(m Machine, verdict string) {
 }
 
 // shows waits until Ironic has a node in a state.
-func (i *Ironic) shows(m Machine, state string) {
-	i.t.Helper()
-	eventually(i.t, endLimit, m.Name+" is "+state, func() error {
-		node, err := i.Node(m.UUID)
+func shows(t testing.TB, ironic *openstack.Ironic, m openstack.Machine, state string) {
+	t.Helper()
+	eventually(t, endLimit, m.Name+" is "+state, func() error {
+		node, err := ironic.Node(m.UUID)
 		if err == nil && node.Provision != state {
 			err = fmt.Errorf("it is %q", node.Provision)
 		}
@@ -104,7 +105,7 @@ func newSuccessor(t *testing.T) *successor {
 	return s
 }
 
-func (s *successor) finish(m Machine) {
+func (s *successor) finish(m openstack.Machine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended[m.UUID] = true

@@ -16,7 +16,7 @@ import (
 // frozenLeader returns a lab of three whose leader has its data directory on
 // an ext4 of its own.
 func frozenLeader(t *testing.T) (*Lab, *Peer) {
-	NeedRoot(t, "mount", "umount", "mkfs.ext4", "fsfreeze", "losetup")
+	testenv.NeedRoot(t, "mount", "umount", "mkfs.ext4", "fsfreeze", "losetup")
 	l := New(t)
 	p := l.Add("a")
 	p.Ext4()

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestFullDisk fills the disk of a peer that follows, then of the same as it
@@ -18,7 +20,7 @@ import (
 // it goes on by itself when there is space again. TestFullDirectory has elections
 // and a crash meanwhile.
 func TestFullDisk(t *testing.T) {
-	NeedRoot(t, "mkfs.ext4", "mount", "umount")
+	testenv.NeedRoot(t, "mkfs.ext4", "mount", "umount")
 	eachLogStore(t, fullDisk)
 }
 

@@ -22,6 +22,8 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -242,9 +244,9 @@ func (g *gateLab) measure(f figures, what string, do, undo func(*Peer)) {
 // an address on one of three hosts, when its master is killed, and stopped.
 func TestFiguresOfKeepalived(t *testing.T) {
 	f, trials := measured(t)
-	NeedRoot(t, "ip")
-	if !installed("/usr/sbin/keepalived") {
-		install(t, "keepalived", "keepalived")
+	testenv.NeedRoot(t, "ip")
+	if !program.Installed("/usr/sbin/keepalived") {
+		program.Install(t, "keepalived", "keepalived")
 	}
 	k := newVRRP(t)
 	for range trials {
@@ -260,13 +262,13 @@ type vrrp struct {
 	dir     string
 	address string
 	hosts   []*Host
-	daemons map[int]*process
+	daemons map[int]*program.Process
 	asker   *asker
 }
 
 func newVRRP(t *testing.T) *vrrp {
 	t.Helper()
-	v := &vrrp{t: t, net: NewNet(t), dir: t.TempDir(), daemons: make(map[int]*process)}
+	v := &vrrp{t: t, net: NewNet(t), dir: t.TempDir(), daemons: make(map[int]*program.Process)}
 	v.address = v.net.site(floatingHost)
 	for n := 1; n <= 3; n++ {
 		h := v.net.Host(n)
@@ -287,7 +289,7 @@ func (v *vrrp) start(h *Host) {
 	if err := os.WriteFile(file("conf"), []byte(text), 0o600); err != nil {
 		v.t.Fatal(err)
 	}
-	daemon, err := launch(h.inside("keepalived", "--dont-fork", "--vrrp", "--use-file="+file("conf"), "--pid="+file("pid"), "--vrrp_pid="+file("vrrp")))
+	daemon, err := program.Start(h.inside("keepalived", "--dont-fork", "--vrrp", "--use-file="+file("conf"), "--pid="+file("pid"), "--vrrp_pid="+file("vrrp")))
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -355,7 +357,7 @@ func (v *vrrp) undo(h *Host, s syscall.Signal) {
 		v.signal(h, syscall.SIGCONT)
 		return
 	}
-	if err := v.daemons[h.number].wait(growLimit); err != nil {
+	if err := v.daemons[h.number].Wait(growLimit); err != nil {
 		v.t.Fatal(err)
 	}
 	_ = h.inside("ip", "addr", "del", v.address+"/32", "dev", string(Site)).Run() // fails where it was not left

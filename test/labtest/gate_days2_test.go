@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -71,7 +73,7 @@ func (g *gateLab) forsaken() {
 	if os.Getenv("TRIVET_E2E_LONG") != "" {
 		away = time.Minute
 	}
-	fault := g.Tap.Inject(Fault{Cut: Request})
+	fault := g.Tap.Inject(wiretap.Fault{Cut: wiretap.Request})
 	began := time.Now()
 	follower.Kill9()
 	testwait.Elapse(g.t, 5*time.Second, "the follower stays dead")
@@ -131,7 +133,7 @@ func (p *Peer) warns(code, words string) error {
 // and the host of the hung disk says that it is so.
 func (g *gateLab) frozen() {
 	g.t.Helper()
-	NeedRoot(g.t, "mount", "umount", "mkfs.ext4", "fsfreeze", "losetup")
+	testenv.NeedRoot(g.t, "mount", "umount", "mkfs.ext4", "fsfreeze", "losetup")
 	leader := g.settled()
 	leader.ontoExt4()
 	g.WaitVoters(3)
@@ -254,7 +256,7 @@ func (p *Peer) backend() string {
 // as if it were a machine of its own.
 func (g *gateLab) legacy() {
 	g.t.Helper()
-	NeedRoot(g.t, "iptables-legacy")
+	testenv.NeedRoot(g.t, "iptables-legacy")
 	for _, p := range g.Peers {
 		sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "iptables-legacy", "-A", "INPUT", "-p", "icmp", "-j", "ACCEPT")
 		p.Stop()

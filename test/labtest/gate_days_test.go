@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/nftables"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // rebuildGoal is for how long a host whose rules somebody flushed is to offer to what
@@ -123,7 +124,7 @@ func (g *gateLab) unplugged() {
 	})
 	back := time.Now()
 	h.plug(PXE, h.pxe())
-	if err := g.dhcp[h].end(syscall.SIGTERM, 5*time.Second); err != nil {
+	if err := g.dhcp[h].End(syscall.SIGTERM, 5*time.Second); err != nil {
 		g.t.Fatal(err)
 	}
 	g.serveDHCP(h) // it was bound to the interface that is gone
@@ -225,7 +226,7 @@ func (g *gateLab) powerless(driver string) {
 	able := p.Binary
 	p.Binary = filepath.Join(g.dir, "powerless")
 	script := fmt.Sprintf("#!/bin/sh\nexec setpriv --bounding-set=-net_admin --inh-caps=-net_admin %s \"$@\"\n", able)
-	writeProgram(g.t, p.Binary, script)
+	program.Write(g.t, p.Binary, script)
 	r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface", string(PXE))
 	if r.Code == 0 || !strings.Contains(r.Err, "CAP_NET_ADMIN") {
 		g.t.Errorf("without the capability the command ends with %d and does not name it:\n%s", r.Code, r.Err)

@@ -16,6 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Limits of a gate.
@@ -43,14 +46,14 @@ const (
 // boot. A client on that LAN asks for offers, and for who has the floating IP.
 type gateLab struct {
 	*SiteLab
-	machines []Machine
+	machines []openstack.Machine
 	client   *Host
 	driver   string
 	longest  worst // times without an answer, and times that a host answered for too long
 	six      bool  // IPv6 is what is asked by
 	files    bool  // the lists are files for the DHCP servers
 	floating string
-	dhcp     map[*Host]*process
+	dhcp     map[*Host]*program.Process
 
 	// The machine that waits for its ramdisk, and one that Ironic knows and
 	// nobody introspects.
@@ -59,6 +62,16 @@ type gateLab struct {
 
 	right, all int // answers between hand-overs
 	pardoned   int // offers to what is denied, right after a flush
+}
+
+// installGate brings in a DHCP server, and what empties an nf_tables from the
+// outside.
+func installGate(t testing.TB) {
+	t.Helper()
+	if program.Installed("/usr/sbin/dnsmasq") && program.Installed("/usr/sbin/nft") && program.Installed("/usr/sbin/iptables") {
+		return
+	}
+	program.Install(t, "a DHCP server", "dnsmasq-base", "nftables", "iptables")
 }
 
 // newGate starts three peers whose filter is made by driver, and introspects
@@ -79,13 +92,13 @@ type gateKind struct {
 }
 
 func (k gateKind) build(t *testing.T, driver string) *gateLab {
-	NeedRoot(t, "ip")
+	testenv.NeedRoot(t, "ip")
 	installGate(t)
 	sim := newSimulated(t, k.machines)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
 	g := &gateLab{machines: sim.machines, driver: driver, longest: make(worst), six: k.six, files: driver == "dnsmasq",
-		floating: l.net.site(floatingHost), dhcp: make(map[*Host]*process)}
+		floating: l.net.site(floatingHost), dhcp: make(map[*Host]*program.Process)}
 	if k.six {
 		g.floating = fmt.Sprint(siteNet6, floatingHost)
 	}
@@ -153,7 +166,7 @@ func (g *gateLab) serveDHCP(h *Host) {
 	if g.files {
 		words = append(words, "--dhcp-hostsdir="+g.hostsDir(h))
 	}
-	server, err := launch(h.inside("dnsmasq", words...))
+	server, err := program.Start(h.inside("dnsmasq", words...))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -162,17 +175,17 @@ func (g *gateLab) serveDHCP(h *Host) {
 
 func (g *gateLab) endDHCP() {
 	for h, server := range g.dhcp {
-		if !server.running() {
-			g.t.Errorf("the DHCP server of host %d ended with %d", h.number, server.code)
+		if !server.Running() {
+			g.t.Errorf("the DHCP server of host %d ended with %d", h.number, server.Code)
 		}
-		if err := server.end(syscall.SIGTERM, 5*time.Second); err != nil {
+		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
 			g.t.Error(err)
 		}
 	}
 }
 
 // boot asks for an offer to a machine, by the lab's version of IP.
-func (g *gateLab) boot(t *testing.T, m Machine) *asker {
+func (g *gateLab) boot(t *testing.T, m openstack.Machine) *asker {
 	t.Helper()
 	if g.six {
 		return g.solicit(t, m)
@@ -181,7 +194,7 @@ func (g *gateLab) boot(t *testing.T, m Machine) *asker {
 }
 
 // discover asks for an offer of DHCP over IPv4.
-func (g *gateLab) discover(t *testing.T, m Machine) *asker {
+func (g *gateLab) discover(t *testing.T, m openstack.Machine) *asker {
 	t.Helper()
 	at := hardware(t, m.MAC)
 	return g.client.ask(t, "an offer to "+m.Name, PXE, unix.ETH_P_IP, discover{mac: at, family: uint32(at[5]) + 1})
@@ -189,7 +202,7 @@ func (g *gateLab) discover(t *testing.T, m Machine) *asker {
 
 // solicit asks for an offer of DHCPv6. Answers come to the machine's own
 // address, for which the client's kernel answers to neighbours.
-func (g *gateLab) solicit(t *testing.T, m Machine) *asker {
+func (g *gateLab) solicit(t *testing.T, m openstack.Machine) *asker {
 	t.Helper()
 	at := hardware(t, m.MAC)
 	g.net.ip(clientHost, "addr", "replace", linkLocal(at).String()+"/64", "dev", string(PXE), "nodad")

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
 // Numbers of DHCPv6 that only relays use, and where the options of their
@@ -50,7 +52,7 @@ func (f forward) answer(frame []byte) (n, bits, host int, ok bool) {
 }
 
 // relayed asks for an offer over IPv4 from behind a relay, which is the client.
-func (g *gateLab) relayed(t *testing.T, m Machine) *asker {
+func (g *gateLab) relayed(t *testing.T, m openstack.Machine) *asker {
 	t.Helper()
 	at := hardware(t, m.MAC)
 	r := &relay{mac: hardware(t, mac(PXE, clientHost)), from: net.ParseIP(g.client.pxe()), to: net.ParseIP(pxeNet + "255")}
@@ -58,21 +60,23 @@ func (g *gateLab) relayed(t *testing.T, m Machine) *asker {
 }
 
 // forwarded asks for the same over IPv6.
-func (g *gateLab) forwarded(t *testing.T, m Machine) *asker {
+func (g *gateLab) forwarded(t *testing.T, m openstack.Machine) *asker {
 	t.Helper()
 	q := forward{solicit{hardware(t, m.MAC)}, hardware(t, mac(PXE, clientHost)), netip.MustParseAddr(fmt.Sprint(pxeNet6, clientHost))}
 	return g.client.ask(t, "a relayed advertisement to "+m.Name, PXE, unix.ETH_P_IPV6, q)
 }
 
 // stranger is a machine that Ironic does not know.
-func stranger() Machine { return Machine{Name: "a stranger", MAC: "52:54:00:99:00:40"} }
+func stranger() openstack.Machine {
+	return openstack.Machine{Name: "a stranger", MAC: "52:54:00:99:00:40"}
+}
 
 // behindRelays are machines whose requests a relay passes on, over both versions
 // of IP: one that is introspected, one on the blacklist, and a stranger.
 type behindRelays []*asker
 
 func (g *gateLab) behindRelays(t *testing.T) (all behindRelays) {
-	for _, m := range []Machine{g.machines[0], g.machines[1], stranger()} {
+	for _, m := range []openstack.Machine{g.machines[0], g.machines[1], stranger()} {
 		all = append(all, g.relayed(t, m), g.forwarded(t, m))
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -112,12 +113,12 @@ func (g *gateLab) troubles(t *testing.T, leader *Peer) troubles {
 func (g *gateLab) busy(t *testing.T) {
 	t.Helper()
 	for range busyLoops * runtime.NumCPU() {
-		loop, err := launch(g.client.inside("sh", "-c", "while :; do :; done"))
+		loop, err := program.Start(g.client.inside("sh", "-c", "while :; do :; done"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := loop.end(syscall.SIGKILL, 5*time.Second); err != nil {
+			if err := loop.End(syscall.SIGKILL, 5*time.Second); err != nil {
 				t.Error(err)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -25,7 +26,7 @@ const addressEnd = time.Second + 300*time.Millisecond
 // is answered for as long as the design concedes.
 func TestStoppedBetweenProofAndWrite(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "ip")
+	testenv.NeedRoot(t, "ip")
 	s := StoppableBinary(t)
 	for _, driver := range []string{"nftables", "iptables"} {
 		t.Run(driver, func(t *testing.T) {

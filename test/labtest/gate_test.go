@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -73,7 +74,7 @@ func (g *gateLab) comesAndGoes(t *testing.T) {
 	g.silent(electLimit, offers)
 	fleet := g.Fleet(nil)
 	began := time.Now()
-	g.Introspect([]Machine{m}, g.Followers()[0])
+	g.Introspect([]openstack.Machine{m}, g.Followers()[0])
 	took := time.Since(began)
 	leader := g.WaitLeader().Host.number
 	g.Eventually(electLimit, "the leader's host offers", func() error { return atLeast(int64(steady(offers.since(began), leader)), 10) })
@@ -82,9 +83,9 @@ func (g *gateLab) comesAndGoes(t *testing.T) {
 	if first.to != leader || first.overlap > 0 {
 		t.Errorf("offers did not come from the leader's host %d alone: %v", leader, first)
 	}
-	fleet.Add(m.hardware())
+	fleet.Add(m.Hardware())
 	fleet.Power(m.UUID, "power on")
-	g.MustFinish(endLimit, []Machine{m})
+	g.MustFinish(endLimit, []openstack.Machine{m})
 	g.silent(electLimit, offers)
 }
 

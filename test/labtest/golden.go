@@ -16,6 +16,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -113,18 +116,18 @@ const settleLimit = 10 * time.Second
 // the next peer, so that each of them must know what another was told.
 type replay struct {
 	peers  []*Peer
-	ironic *Ironic
-	tap    *Tap
+	ironic *openstack.Ironic
+	tap    *wiretap.Tap
 	turn   int
-	known  map[string]string // what the original chose → what was chosen here
-	taken  map[string]Reply  // callback → its answer, where that was 200
+	known  map[string]string        // what the original chose → what was chosen here
+	taken  map[string]httpapi.Reply // callback → its answer, where that was 200
 	diffs  []string
 }
 
 // Replay plays a conversation against the peers and returns how it differs from
 // the recording, and how many answers were compared.
-func (g Golden) Replay(s *SiteLab, ironic *Ironic) (diffs []string, compared int) {
-	r := &replay{peers: s.Peers, ironic: ironic, tap: s.Tap, known: make(map[string]string), taken: make(map[string]Reply)}
+func (g Golden) Replay(s *SiteLab, ironic *openstack.Ironic) (diffs []string, compared int) {
+	r := &replay{peers: s.Peers, ironic: ironic, tap: s.Tap, known: make(map[string]string), taken: make(map[string]httpapi.Reply)}
 	defer s.Tap.Heal()
 	for _, raw := range g.lines {
 		line, err := r.decode(raw)
@@ -204,14 +207,14 @@ func (r *replay) until(limit time.Duration, compare func() []string) {
 }
 
 // send asks the next peer what the line asks.
-func (r *replay) send(line goldenLine) (*Peer, Reply, error) {
+func (r *replay) send(line goldenLine) (*Peer, httpapi.Reply, error) {
 	p := r.peers[r.turn%len(r.peers)]
 	r.turn++
 	body := []byte(line.Request.Body)
 	if line.Request.BodyRaw != nil {
 		body = []byte(*line.Request.BodyRaw)
 	}
-	reply, err := ask(p.wire, p.API, line.Request.Method, line.Request.Path, line.Request.Headers, body)
+	reply, err := httpapi.Ask(p.wire, p.API, line.Request.Method, line.Request.Path, line.Request.Headers, body)
 	return p, reply, err
 }
 
@@ -236,7 +239,7 @@ func (r *replay) answer(line goldenLine) {
 // before. To the original, whose answer to them was another, they are a stranger's
 // once the node has finished; here that is a promise: a ramdisk whose answer was
 // lost repeats its callback, and a refusal would be final to it.
-func (r *replay) repeats(line goldenLine, reply Reply) bool {
+func (r *replay) repeats(line goldenLine, reply httpapi.Reply) bool {
 	if line.Request.Method != http.MethodPost || line.Request.Path != "/v1/continue" {
 		return false
 	}
@@ -263,7 +266,7 @@ func (r *replay) trouble(faults []goldenFault) {
 		if answer == "" {
 			answer = `{"error_message": "{\"faultstring\": \"injected\", \"faultcode\": \"Server\", \"debuginfo\": null}"}`
 		}
-		r.tap.Inject(Fault{
+		r.tap.Inject(wiretap.Fault{
 			Method: f.Method, Path: f.Path, Times: times, Status: f.Status, Answer: answer,
 			Delay: time.Duration(f.Delay * float64(time.Second)),
 		})
@@ -278,7 +281,7 @@ func (r *replay) wait(line goldenLine) {
 		if err != nil {
 			return []string{fmt.Sprintf("asking %s: %v", p.Name, err)}
 		}
-		var got Report
+		var got openstack.Report
 		if err := json.Unmarshal(reply.Body, &got); err != nil {
 			return []string{err.Error()}
 		}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 )
 
 // GoldenProfile is the configuration under which a conversation was recorded,
@@ -148,9 +150,9 @@ func (g *goldenLab) forget() {
 	g.t.Helper()
 	err := g.Anywhere(electLimit, "delete the rules", func(p *Peer) error {
 		header := map[string]string{"Authorization": basic(goldenUser, goldenPassword)}
-		reply, err := ask(p.wire, p.API, "DELETE", "/v1/rules", header, nil)
+		reply, err := httpapi.Ask(p.wire, p.API, "DELETE", "/v1/rules", header, nil)
 		if err == nil && reply.Status >= 400 {
-			err = &Refusal{Status: reply.Status, Body: string(reply.Body)}
+			err = &httpapi.Refusal{Status: reply.Status, Body: string(reply.Body)}
 		}
 		return err
 	})

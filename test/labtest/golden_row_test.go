@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
 // goldenUUIDs begins the UUIDs of the recorded nodes, otherUUIDs those of the same
@@ -22,7 +25,7 @@ const goldenUUIDs, otherUUIDs = "00000000-0000-4000-8000-", "00000000-0000-4000-
 // under other UUIDs, as when nodes are deleted and enrolled again. The cluster
 // keeps the records, data and deliveries of all earlier ones. No answer may
 // differ from those of a fresh cluster.
-func goldenInARow(t *testing.T, ironic *Ironic) {
+func goldenInARow(t *testing.T, ironic *openstack.Ironic) {
 	g := newGoldenLab(New(t).Introspecting(ironic.Addr))
 	all := recordings(t)
 	g.configure(all[0].Profile)
@@ -65,7 +68,7 @@ func enrolledAgain(all []Golden) (out []Golden) {
 func (g *goldenLab) abort() {
 	g.t.Helper()
 	g.Eventually(endLimit, "no introspection is under way", func() error {
-		var list struct{ Introspection []Report }
+		var list struct{ Introspection []openstack.Report }
 		if err := g.call("GET", "/v1/introspection", &list); err != nil {
 			return err
 		}
@@ -81,9 +84,9 @@ func (g *goldenLab) abort() {
 // call asks the first peer as a user who may do everything.
 func (g *goldenLab) call(method, path string, out any) error {
 	p := g.Peers[0]
-	reply, err := ask(p.wire, p.API, method, path, map[string]string{"Authorization": basic(goldenUser, goldenPassword)}, nil)
+	reply, err := httpapi.Ask(p.wire, p.API, method, path, map[string]string{"Authorization": basic(goldenUser, goldenPassword)}, nil)
 	if err == nil && reply.Status >= http.StatusBadRequest {
-		err = &Refusal{Status: reply.Status, Body: string(reply.Body)}
+		err = &httpapi.Refusal{Status: reply.Status, Body: string(reply.Body)}
 	}
 	if err != nil || out == nil {
 		return err

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
 // golden replays every recording of the original through three peers, each
 // request through another, and wants no difference.
-func golden(t *testing.T, ironic *Ironic) {
+func golden(t *testing.T, ironic *openstack.Ironic) {
 	g := newGoldenLab(New(t).Introspecting(ironic.Addr))
 	for _, recorded := range recordings(t) {
 		g.configure(recorded.Profile)

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 )
 
 // decodeExact decodes JSON and keeps numbers as they were written.
@@ -24,7 +26,7 @@ func decodeExact(text []byte, out any) error {
 
 // compare holds an answer against the recorded one, and learns the UUIDs that
 // this server chose.
-func (r *replay) compare(line goldenLine, p *Peer, reply Reply) (diffs []string) {
+func (r *replay) compare(line goldenLine, p *Peer, reply httpapi.Reply) (diffs []string) {
 	want := line.Response
 	if reply.Status != want.Status {
 		diffs = append(diffs, fmt.Sprintf("status %d of %s, want %d: %s", reply.Status, p.Name, want.Status, reply.Body))
@@ -61,7 +63,7 @@ func (r *replay) compare(line goldenLine, p *Peer, reply Reply) (diffs []string)
 // mended looks whether an answer is what the original should have given where
 // it has a bug: the note names one status or two, or says "same", and the body
 // is always JSON with a message.
-func mended(line goldenLine, reply Reply) (diffs []string) {
+func mended(line goldenLine, reply httpapi.Reply) (diffs []string) {
 	allowed := regexp.MustCompile(`\b[2-5][0-9][0-9]\b`).FindAllString(line.UpstreamDefect, -1)
 	if len(allowed) == 0 {
 		allowed = []string{strconv.Itoa(line.Response.Status)}
@@ -78,7 +80,7 @@ func mended(line goldenLine, reply Reply) (diffs []string) {
 
 // compareHeaders compares those that were recorded. The length goes with the
 // body; the type's parameters are a matter of taste.
-func compareHeaders(line goldenLine, reply Reply) (diffs []string) {
+func compareHeaders(line goldenLine, reply httpapi.Reply) (diffs []string) {
 	for _, name := range slices.Sorted(maps.Keys(line.Response.Headers)) {
 		want, got := line.Response.Headers[name], reply.Header.Get(name)
 		switch {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 )
 
 // twoClusters are the settings of peers that serve a seed and a shoot.
@@ -45,8 +46,8 @@ spec:
 // one that asks at the path of the other can ask no more.
 func TestHAConfigOfTwoClusters(t *testing.T) {
 	t.Parallel()
-	seed, shoot := StartKube(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true"), StartKube(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true")
-	for k, annotations := range map[*Kube][]string{seed: {"zones=z2,z1", "failure-tolerance-type=zone"}, shoot: {"failure-tolerance-type="}} {
+	seed, shoot := kubelab.Start(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true"), kubelab.Start(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true")
+	for k, annotations := range map[*kubelab.Cluster][]string{seed: {"zones=z2,z1", "failure-tolerance-type=zone"}, shoot: {"failure-tolerance-type="}} {
 		for _, name := range []string{haNamespace, "haconfig-shop"} {
 			k.Kubectl("create", "namespace", name)
 		}
@@ -72,7 +73,7 @@ func (s *haSite) registerShoot(name string) {
 	s.t.Helper()
 	s.kube.Apply(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", "--via", "endpoints", "--port", s.port, "--cluster", name))
 	if name == "shoot" {
-		s.Eventually(kubeLimit, "the shoot's objects get its settings", func() error { return s.shootCreates() })
+		s.Eventually(kubelab.Limit, "the shoot's objects get its settings", func() error { return s.shootCreates() })
 	}
 }
 
@@ -86,11 +87,11 @@ func (s *haSite) shootCreates() error {
 }
 
 // ofItsOwn looks at zones, components without a label and budgets of each.
-func (s *haSite) ofItsOwn(t *testing.T, seed, shoot *Kube) {
+func (s *haSite) ofItsOwn(t *testing.T, seed, shoot *kubelab.Cluster) {
 	t.Helper()
 	zones := "{.metadata.annotations['" + strings.ReplaceAll(haconfig.DefaultPrefix, ".", `\.`) + "zones']}"
-	for k, want := range map[*Kube]struct{ zones, replicas, budgets string }{seed: {"z1,z2,z3", "3", ""}, shoot: {"a,b", "1", "trivet-deployment-prometheus 1;"}} {
-		s.Eventually(kubeLimit, "a namespace has the zones of its own cluster", func() error {
+	for k, want := range map[*kubelab.Cluster]struct{ zones, replicas, budgets string }{seed: {"z1,z2,z3", "3", ""}, shoot: {"a,b", "1", "trivet-deployment-prometheus 1;"}} {
+		s.Eventually(kubelab.Limit, "a namespace has the zones of its own cluster", func() error {
 			if got := k.Get(zones, "namespace/haconfig-shop"); got != want.zones {
 				return fmt.Errorf("%q, want %q", got, want.zones)
 			}
@@ -101,7 +102,7 @@ func (s *haSite) ofItsOwn(t *testing.T, seed, shoot *Kube) {
 		if got := k.Get("{.spec.replicas}", "deployment/prometheus", "-n", haNamespace); got != want.replicas {
 			t.Errorf("a component without a label has %s replicas, want %s", got, want.replicas)
 		}
-		s.Eventually(kubeLimit, "budgets", func() error {
+		s.Eventually(kubelab.Limit, "budgets", func() error {
 			if got := k.Get("{range .items[*]}{.metadata.name} {.spec.maxUnavailable};{end}", "pdb", "-n", haNamespace); got != want.budgets {
 				return fmt.Errorf("%q, want %q", got, want.budgets)
 			}
@@ -112,10 +113,10 @@ func (s *haSite) ofItsOwn(t *testing.T, seed, shoot *Kube) {
 
 // besideOneThatIsAway stops the shoot's API server under a stream of creations in the
 // seed.
-func (s *haSite) besideOneThatIsAway(t *testing.T, seed, shoot *Kube) {
+func (s *haSite) besideOneThatIsAway(t *testing.T, seed, shoot *kubelab.Cluster) {
 	t.Helper()
 	shoot.Component("kube-apiserver", "pause")
-	s.Eventually(kubeLimit, "status names the cluster that is away", func() error { return s.warns("haconfig_api_silent", "cluster shoot") })
+	s.Eventually(kubelab.Limit, "status names the cluster that is away", func() error { return s.warns("haconfig_api_silent", "cluster shoot") })
 	s.at(seed)
 	const n = 50
 	st := s.stream("beside", n, 50*time.Millisecond)
@@ -128,15 +129,15 @@ func (s *haSite) besideOneThatIsAway(t *testing.T, seed, shoot *Kube) {
 	}
 	shoot.Component("kube-apiserver", "resume")
 	s.at(shoot)
-	s.Eventually(kubeLimit, "the shoot is served again", s.shootCreates)
+	s.Eventually(kubelab.Limit, "the shoot is served again", s.shootCreates)
 }
 
 // atAnothersPath gives the shoot the registration of the seed.
-func (s *haSite) atAnothersPath(t *testing.T, shoot *Kube) {
+func (s *haSite) atAnothersPath(t *testing.T, shoot *kubelab.Cluster) {
 	t.Helper()
 	s.registerShoot("seed")
-	s.Eventually(kubeLimit, "status names the registration", func() error { return s.warns("haconfig_not_kept", "haconfig manifest --cluster shoot") })
-	s.Eventually(kubeLimit, "the CA is taken out", func() error {
+	s.Eventually(kubelab.Limit, "status names the registration", func() error { return s.warns("haconfig_not_kept", "haconfig manifest --cluster shoot") })
+	s.Eventually(kubelab.Limit, "the CA is taken out", func() error {
 		if got := shoot.Get("{.webhooks[0].clientConfig.caBundle}", "mutatingwebhookconfiguration/trivet-haconfig"); got != "" {
 			return errors.New("it is there")
 		}

@@ -25,6 +25,8 @@ import (
 
 	"github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -46,7 +48,7 @@ const haSettings = `haconfig:
 // haSite is three peers that answer a real API server about components.
 type haSite struct {
 	*Lab
-	kube *Kube
+	kube *kubelab.Cluster
 	api  *http.Client
 	url  string
 	port string // of the webhooks
@@ -55,11 +57,11 @@ type haSite struct {
 // newHASite starts the peers, each with an address of its own: an EndpointSlice
 // takes none of loopback's. Tests that run at the same time have networks of their own,
 // of three octets.
-func newHASite(t testing.TB, network, settings string, clusters ...*Kube) *haSite {
+func newHASite(t testing.TB, network, settings string, clusters ...*kubelab.Cluster) *haSite {
 	t.Helper()
-	NeedRoot(t, "ip")
+	testenv.NeedRoot(t, "ip")
 	s := &haSite{Lab: New(t)}
-	_, s.port, _ = net.SplitHostPort(freePort(t)) // it was made of both
+	_, s.port, _ = net.SplitHostPort(testenv.FreePort(t)) // it was made of both
 	s.at(clusters[0])
 	var words []string
 	for i, k := range clusters {
@@ -81,7 +83,7 @@ func newHASite(t testing.TB, network, settings string, clusters ...*Kube) *haSit
 }
 
 // at has what follows ask the API server of a cluster.
-func (s *haSite) at(k *Kube) {
+func (s *haSite) at(k *kubelab.Cluster) {
 	s.t.Helper()
 	conf, err := kube.RESTConfig(k.Kubeconfig())
 	if err != nil {
@@ -111,7 +113,7 @@ func (s *haSite) register(flags ...string) {
 	s.t.Helper()
 	s.kube.Apply(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", flags))
 	n := 0
-	s.Eventually(kubeLimit, "what is created is changed", func() error {
+	s.Eventually(kubelab.Limit, "what is created is changed", func() error {
 		n++
 		code, d, err := s.create(fmt.Sprintf("first-%d-%s", n, flags[1]))
 		if err == nil && (code != http.StatusCreated || !asItShould(d)) {
@@ -181,7 +183,7 @@ func (s *haSite) stream(prefix string, n int, pause time.Duration) *stream {
 // reached waits until a stream has tried so many.
 func (s *haSite) reached(st *stream, n int) {
 	s.t.Helper()
-	s.Eventually(10*kubeLimit, fmt.Sprintf("%d creations", n), func() error {
+	s.Eventually(10*kubelab.Limit, fmt.Sprintf("%d creations", n), func() error {
 		if tried := st.created.Load() + st.refused.Load() + st.unchanged.Load(); tried < int64(n) {
 			return fmt.Errorf("%d were tried", tried)
 		}

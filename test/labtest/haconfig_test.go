@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -62,7 +63,7 @@ spec: {minReplicas: 1, maxReplicas: 1, scaleTargetRef: {apiVersion: apps/v1, kin
 // few are refused.
 func TestHAConfig(t *testing.T) {
 	t.Parallel()
-	k := StartKube(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true")
+	k := kubelab.Start(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true")
 	k.Kubectl("create", "namespace", haNamespace)
 	k.Kubectl("label", "namespace", haNamespace, haconfig.DefaultPrefix+"consider=true")
 	k.Kubectl("annotate", "namespace", haNamespace, haconfig.DefaultPrefix+"zones=z2,z1", haconfig.DefaultPrefix+"failure-tolerance-type=zone")
@@ -106,7 +107,7 @@ const haForeign = `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: 
 func (s *haSite) zonesOf(t *testing.T) (zones string) {
 	t.Helper()
 	k := s.kube.For(t)
-	s.Eventually(kubeLimit, "a namespace has its zones", func() error {
+	s.Eventually(kubelab.Limit, "a namespace has its zones", func() error {
 		zones = k.Get("{.metadata.annotations['"+strings.ReplaceAll(haconfig.DefaultPrefix, ".", `\.`)+"zones']}", "namespace/haconfig-shop")
 		if strings.Count(zones, ",") != 2 {
 			return fmt.Errorf("it has %q", zones)
@@ -124,7 +125,7 @@ func (s *haSite) kept(t *testing.T, zones string) {
 		t.Errorf("the zones are %s, and were %s", now, zones)
 	}
 	k.Apply(strings.ReplaceAll(strings.ReplaceAll(haComponents, "PREFIX", haconfig.DefaultPrefix), "metadata: {name:", "metadata: {namespace: "+haNamespace+", name:"))
-	s.Eventually(kubeLimit, "budgets", func() error {
+	s.Eventually(kubelab.Limit, "budgets", func() error {
 		got := k.Get("{range .items[*]}{.metadata.name} {.spec.maxUnavailable} {.spec.unhealthyPodEvictionPolicy} {.metadata.ownerReferences[0].name};{end}", "pdb", "-n", haNamespace)
 		if want := "theirs   ;trivet-deployment-ctl 1 AlwaysAllow ctl;"; got != want {
 			return fmt.Errorf("%q, want %q", got, want)

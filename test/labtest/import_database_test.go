@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/inspector/inspectordb"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // TestTakeOver has a real ironic-inspector fill an SQLite database, takes it
@@ -25,8 +28,8 @@ import (
 // and a leader were killed in the middle.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
-	ironic := StartIronic(t, 1000)
-	o := StartOriginal(t, ironic, "")
+	ironic := openstack.StartIronic(t, 1000)
+	o := openstack.StartOriginal(t, ironic, "")
 	took := newTakeover(t, ironic, o)
 	took.isRefused()
 	took.equal(took.fill())
@@ -37,16 +40,16 @@ func TestTakeOver(t *testing.T) {
 // takeover is an original with some history, and the peers that take it over.
 type takeover struct {
 	*SiteLab
-	o        *Original
-	ironic   *Ironic
-	machines []Machine
+	o        *openstack.Original
+	ironic   *openstack.Ironic
+	machines []openstack.Machine
 	before   map[string]any // what the original answered, by path
 }
 
 // exported is a file with what the original's database holds now.
 func (s *takeover) exported() string {
 	s.t.Helper()
-	path := filepath.Join(s.o.dir, "export.jsonl")
+	path := filepath.Join(s.dir, "export.jsonl")
 	file, err := os.Create(path)
 	if err != nil {
 		s.t.Fatal(err)
@@ -57,7 +60,7 @@ func (s *takeover) exported() string {
 	return path
 }
 
-func newTakeover(t *testing.T, ironic *Ironic, o *Original) *takeover {
+func newTakeover(t *testing.T, ironic *openstack.Ironic, o *openstack.Original) *takeover {
 	s := New(t).Introspecting(ironic.Addr, "TRIVET_INSPECTION_REPORT_EXPIRY=0s", "TRIVET_INSPECTION_STORE_DATA=true")
 	s.Trio()
 	return &takeover{SiteLab: s, o: o, ironic: ironic, machines: ironic.Enroll(0, 8)}
@@ -100,14 +103,14 @@ func (s *takeover) fill() map[string]any {
 		s.o.WaitState(m, "finished")
 	}
 	failed := s.machines[6]
-	if reply, err := ask(s.o.wire, s.o.Addr, "POST", "/v1/continue", nil, s.broken(failed)); err != nil || reply.Status != http.StatusBadRequest {
+	if reply, err := s.o.Ask("POST", "/v1/continue", s.broken(failed)); err != nil || reply.Status != http.StatusBadRequest {
 		s.t.Errorf("a ramdisk's error is answered %d %s, %v", reply.Status, reply.Body, err)
 	}
 	s.o.WaitState(failed, "error")
 	s.o.Must("POST", "/v1/introspection/"+s.machines[7].UUID+"/abort", nil)
 	s.o.WaitState(s.machines[7], "error")
 	s.reapplied(s.machines[5])
-	s.before = s.answers(func(path string) (Reply, error) { return ask(s.o.wire, s.o.Addr, "GET", path, nil, nil) })
+	s.before = s.answers(func(path string) (httpapi.Reply, error) { return s.o.Ask("GET", path, nil) })
 	s.o.Stop()
 	return s.before
 }
@@ -115,7 +118,7 @@ func (s *takeover) fill() map[string]any {
 // reapplied waits until the data of a machine was worked on once more, which the
 // original begins some time after it accepted it, with a new start before it leaves
 // the old end.
-func (s *takeover) reapplied(m Machine) {
+func (s *takeover) reapplied(m openstack.Machine) {
 	s.t.Helper()
 	before := s.o.Report(m)
 	s.o.Must("POST", "/v1/introspection/"+m.UUID+"/data/unprocessed", nil)
@@ -130,7 +133,7 @@ func (s *takeover) reapplied(m Machine) {
 
 // broken is what the ramdisk of a machine posts that a rule lets fail. A ramdisk's
 // own error leaves the original waiting.
-func (s *takeover) broken(m Machine) []byte {
+func (s *takeover) broken(m openstack.Machine) []byte {
 	s.t.Helper()
 	var document map[string]json.RawMessage
 	err := json.Unmarshal(m.Inventory(), &document)
@@ -154,7 +157,7 @@ var takeoverRules = []string{
 }
 
 // answers collects what is answered about rules, states and data.
-func (s *takeover) answers(get func(path string) (Reply, error)) map[string]any {
+func (s *takeover) answers(get func(path string) (httpapi.Reply, error)) map[string]any {
 	s.t.Helper()
 	paths := []string{"/v1/rules", "/v1/introspection"}
 	for _, m := range s.machines {
@@ -228,7 +231,7 @@ func (s *takeover) equal(want map[string]any) {
 func (s *takeover) same(want map[string]any, but ...string) {
 	s.t.Helper()
 	for _, p := range s.Peers {
-		got := s.answers(func(path string) (Reply, error) { return p.Ask("GET", path, nil) })
+		got := s.answers(func(path string) (httpapi.Reply, error) { return p.Ask("GET", path, nil) })
 		for path := range want {
 			if !slices.Contains(but, path) && !reflect.DeepEqual(got[path], want[path]) {
 				s.t.Errorf("%s of %s: %v\nwas %v", path, p.Name, got[path], want[path])
@@ -282,7 +285,7 @@ func (s *takeover) killed() {
 
 // importRun is an import under way.
 type importRun struct {
-	*process
+	*program.Process
 	out, errw bytes.Buffer
 }
 
@@ -294,11 +297,11 @@ func (s *takeover) importing(p *Peer, least int) *importRun {
 	cmd := p.command(append([]string{"import", "inspector-db", s.exported(), "-o", "json"}, p.On()...)...)
 	cmd.Stdout, cmd.Stderr = &run.out, &run.errw
 	var err error
-	if run.process, err = launch(cmd); err != nil {
+	if run.Process, err = program.Start(cmd); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() {
-		if err := run.end(syscall.SIGKILL, 10*time.Second); err != nil {
+		if err := run.End(syscall.SIGKILL, 10*time.Second); err != nil {
 			s.t.Error(err)
 		}
 	})
@@ -308,8 +311,8 @@ func (s *takeover) importing(p *Peer, least int) *importRun {
 		}
 		return nil
 	})
-	if !run.running() {
-		s.t.Fatalf("the import ended with %d before anybody could be killed: %s", run.code, &run.errw)
+	if !run.Running() {
+		s.t.Fatalf("the import ended with %d before anybody could be killed: %s", run.Code, &run.errw)
 	}
 	return run
 }
@@ -317,7 +320,7 @@ func (s *takeover) importing(p *Peer, least int) *importRun {
 // dies kills an import in the middle.
 func (s *takeover) dies(p *Peer) {
 	s.t.Helper()
-	if err := s.importing(p, 50).end(syscall.SIGKILL, 10*time.Second); err != nil {
+	if err := s.importing(p, 50).End(syscall.SIGKILL, 10*time.Second); err != nil {
 		s.t.Fatal(err)
 	}
 	if n := s.counts(p); n > copies/2 {
@@ -332,8 +335,8 @@ func (s *takeover) survives(p, leader *Peer) (did imported) {
 	run := s.importing(p, 300)
 	leader.Kill9()
 	began := time.Now()
-	if err := run.wait(2 * endLimit); err != nil || run.code != 0 {
-		s.t.Fatalf("the import whose leader was killed: exit %d, %v\n%s", run.code, err, &run.errw)
+	if err := run.Wait(2 * endLimit); err != nil || run.Code != 0 {
+		s.t.Fatalf("the import whose leader was killed: exit %d, %v\n%s", run.Code, err, &run.errw)
 	}
 	s.t.Logf("the import ended %v after its leader was killed", time.Since(began).Round(time.Second))
 	if err := json.Unmarshal(run.out.Bytes(), &did); err != nil {
@@ -343,7 +346,7 @@ func (s *takeover) survives(p, leader *Peer) (did imported) {
 }
 
 // copied wants of the first, a middle and the last copy what its original has.
-func (s *takeover) copied(m Machine) {
+func (s *takeover) copied(m openstack.Machine) {
 	s.t.Helper()
 	for _, p := range s.Peers {
 		for _, k := range []int{1, copies / 2, copies} {
@@ -378,8 +381,8 @@ func TestTakeOverServers(t *testing.T) {
 	for _, database := range strings.Fields(named) {
 		scheme, _, _ := strings.Cut(database, ":")
 		t.Run(scheme, func(t *testing.T) {
-			ironic := StartIronic(t, 1000)
-			took := newTakeover(t, ironic, StartOriginal(t, ironic, database))
+			ironic := openstack.StartIronic(t, 1000)
+			took := newTakeover(t, ironic, openstack.StartOriginal(t, ironic, database))
 			took.isRefused()
 			took.equal(took.fill())
 			took.again()

@@ -8,32 +8,36 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 )
 
 // ironicInspects lets Ironic's own inspect interface work through the floating
 // IP: nodes are inspected and aborted, also when the leader dies between the
 // start and the question how it went. Ironic must notice nothing.
-func ironicInspects(t *testing.T, ironic *Ironic) {
+func ironicInspects(t *testing.T, ironic *openstack.Ironic) {
 	s := newFloating(t, ironic)
 	machines := ironic.Enroll(0, 5)
 	for _, m := range machines {
-		ironic.inspectsByInspector(m)
+		inspectsByInspector(t, ironic, m)
 	}
 	s.Fleet(machines[:1], s.floating)
 
-	ironic.inspect(machines[0])
+	inspect(t, ironic, machines[0])
 	s.manageable(ironic, machines[0])
-	ironic.inspect(machines[1])
+	inspect(t, ironic, machines[1])
 	s.WaitState(endLimit, machines[1:2], "waiting")
 	s.aborts(ironic, machines[1])
 
 	late := machines[2:]
 	for _, m := range late {
-		ironic.inspect(m)
+		inspect(t, ironic, m)
 	}
 	s.WaitState(endLimit, late, "waiting")
 	s.started(ironic, late)
-	polls := ironic.Inspector.Inject(Fault{Method: http.MethodGet, Path: "^/v1/introspection/", Hold: true})
+	polls := ironic.Inspector.Inject(wiretap.Fault{Method: http.MethodGet, Path: "^/v1/introspection/", Hold: true})
 	dead := s.WaitLeader()
 	dead.Kill9()
 	polls.Lift()
@@ -53,7 +57,7 @@ func ironicInspects(t *testing.T, ironic *Ironic) {
 
 // started waits until Ironic calls its starts done. openstacksdk reads what it
 // has just created, and takes a failure of that for one of the start.
-func (s *floatingLab) started(ironic *Ironic, machines []Machine) {
+func (s *floatingLab) started(ironic *openstack.Ironic, machines []openstack.Machine) {
 	s.t.Helper()
 	for _, m := range machines {
 		s.Eventually(endLimit, "Ironic has read the start of "+m.Name, func() error {
@@ -68,11 +72,11 @@ func (s *floatingLab) started(ironic *Ironic, machines []Machine) {
 }
 
 // callback posts what a machine's ramdisk found, as often as it takes.
-func (s *floatingLab) callback(m Machine) {
+func (s *floatingLab) callback(m openstack.Machine) {
 	s.t.Helper()
 	client := &http.Client{Timeout: fleetLimit}
 	s.Eventually(electLimit, "the data of "+m.Name+" is taken", func() error {
-		reply, err := ask(client, s.floating, "POST", "/v1/continue", nil, m.Inventory())
+		reply, err := httpapi.Ask(client, s.floating, "POST", "/v1/continue", nil, m.Inventory())
 		if err == nil && reply.Status != http.StatusOK {
 			err = fmt.Errorf("%d %s", reply.Status, reply.Body)
 		}
@@ -87,7 +91,7 @@ type floatingLab struct {
 }
 
 // newFloating starts one and aims Ironic at it.
-func newFloating(t *testing.T, ironic *Ironic) *floatingLab {
+func newFloating(t *testing.T, ironic *openstack.Ironic) *floatingLab {
 	l := NewHosts(t)
 	address := l.net.site(floatingHost)
 	s := &floatingLab{SiteLab: l.Introspecting(ironic.Addr, "TRIVET_FLOATING_IP_ADDRESS="+address, "TRIVET_FLOATING_IP_INTERFACE="+string(Site)), floating: address + ":5050"}
@@ -99,7 +103,7 @@ func newFloating(t *testing.T, ironic *Ironic) *floatingLab {
 	s.Trio()
 	ironic.Inspector.Aim(s.floating)
 	s.Eventually(electLimit, "an answer on the floating IP", func() error {
-		reply, err := ask(s.Peers[0].wire, s.floating, "GET", "/", nil, nil)
+		reply, err := httpapi.Ask(s.Peers[0].wire, s.floating, "GET", "/", nil, nil)
 		if err == nil && reply.Status != http.StatusOK {
 			err = fmt.Errorf("%d %s", reply.Status, reply.Body)
 		}
@@ -109,27 +113,30 @@ func newFloating(t *testing.T, ironic *Ironic) *floatingLab {
 }
 
 // inspectsByInspector makes Ironic leave a node's inspection to the inspector.
-func (i *Ironic) inspectsByInspector(m Machine) {
-	i.t.Helper()
+func inspectsByInspector(t testing.TB, ironic *openstack.Ironic, m openstack.Machine) {
+	t.Helper()
 	patch := []map[string]string{{"op": "add", "path": "/inspect_interface", "value": "inspector"}}
-	if err := i.Insist("PATCH", "/v1/nodes/"+m.UUID, patch); err != nil {
-		i.t.Fatalf("%s: %v", m.Name, err)
+	if err := ironic.Insist("PATCH", "/v1/nodes/"+m.UUID, patch); err != nil {
+		t.Fatalf("%s: %v", m.Name, err)
 	}
 }
 
 // inspect asks Ironic to inspect a node.
-func (i *Ironic) inspect(m Machine) { i.provision(m, "inspect") }
+func inspect(t testing.TB, ironic *openstack.Ironic, m openstack.Machine) {
+	t.Helper()
+	provision(t, ironic, m, "inspect")
+}
 
-func (i *Ironic) provision(m Machine, target string) {
-	i.t.Helper()
-	if err := i.Insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target}); err != nil {
-		i.t.Fatalf("%s: %s: %v", m.Name, target, err)
+func provision(t testing.TB, ironic *openstack.Ironic, m openstack.Machine, target string) {
+	t.Helper()
+	if err := ironic.Insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target}); err != nil {
+		t.Fatalf("%s: %s: %v", m.Name, target, err)
 	}
 }
 
 // manageable waits until Ironic has what the ramdisks found and calls the nodes
 // inspected.
-func (s *floatingLab) manageable(ironic *Ironic, machines ...Machine) {
+func (s *floatingLab) manageable(ironic *openstack.Ironic, machines ...openstack.Machine) {
 	s.t.Helper()
 	for _, m := range machines {
 		s.provisioned(ironic, m, "manageable")
@@ -147,7 +154,7 @@ func (s *floatingLab) manageable(ironic *Ironic, machines ...Machine) {
 
 // provisioned waits until Ironic shows a node inspected or failed, which it
 // does some time after the inspector.
-func (s *floatingLab) provisioned(ironic *Ironic, m Machine, state string) {
+func (s *floatingLab) provisioned(ironic *openstack.Ironic, m openstack.Machine, state string) {
 	s.t.Helper()
 	s.Eventually(endLimit, m.Name+" is "+state, func() error {
 		node, err := ironic.Node(m.UUID)
@@ -159,11 +166,11 @@ func (s *floatingLab) provisioned(ironic *Ironic, m Machine, state string) {
 }
 
 // aborts ends the inspection of a node through Ironic.
-func (s *floatingLab) aborts(ironic *Ironic, m Machine) {
+func (s *floatingLab) aborts(ironic *openstack.Ironic, m openstack.Machine) {
 	s.t.Helper()
-	ironic.provision(m, "abort")
+	provision(s.t, ironic, m, "abort")
 	s.provisioned(ironic, m, "inspect failed")
-	report := s.WaitState(endLimit, []Machine{m}, "error")[m.UUID]
+	report := s.WaitState(endLimit, []openstack.Machine{m}, "error")[m.UUID]
 	if report.Reason() != "Canceled by operator" {
 		s.t.Errorf("%s ended with %q", m.Name, report.Reason())
 	}

@@ -7,12 +7,16 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 )
 
 // unreachable takes Ironic away: first from two of the peers, then from all of
 // them. The one that reaches it does the work of all, whoever was asked; while
 // nobody does, requests wait and nobody stops.
-func unreachable(t *testing.T, ironic *Ironic) {
+func unreachable(t *testing.T, ironic *openstack.Ironic) {
 	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=3", "TRIVET_IRONIC_RETRY_INTERVAL=100ms", "TRIVET_IRONIC_TIMEOUT=3s")
 	s.Trio()
 	machines := ironic.Enroll(0, 9)
@@ -21,14 +25,14 @@ func unreachable(t *testing.T, ironic *Ironic) {
 	for _, p := range s.Peers {
 		if p != alone {
 			others = append(others, p)
-			s.Tap.Inject(Fault{Door: p.Name, Cut: Request})
+			s.Tap.Inject(wiretap.Fault{Door: p.Name, Cut: wiretap.Request})
 		}
 	}
 	for _, p := range others {
 		s.Eventually(endLimit, p.Name+" says that it is not ready, and why", func() error { return p.unready("Ironic cannot be reached") })
 	}
 	err := others[0].Introspect(machines[0].UUID)
-	if refusal, ok := err.(*Refusal); !ok || refusal.Status != http.StatusServiceUnavailable || refusal.RetryAfter == "" {
+	if refusal, ok := err.(*httpapi.Refusal); !ok || refusal.Status != http.StatusServiceUnavailable || refusal.RetryAfter == "" {
 		t.Errorf("a start where Ironic is away: %v, want 503 with Retry-After", err)
 	}
 	s.Introspect(machines[:3], others...)
@@ -42,7 +46,7 @@ func unreachable(t *testing.T, ironic *Ironic) {
 		return err
 	})
 	s.Tap.Heal()
-	all := s.Tap.Inject(Fault{Method: "PUT", Path: among(machines[3:], "/management"), Hold: true, Cut: Request})
+	all := s.Tap.Inject(wiretap.Fault{Method: "PUT", Path: among(machines[3:], "/management"), Hold: true, Cut: wiretap.Request})
 	s.Introspect(machines[3:])
 	s.Eventually(endLimit, "starts are under way", func() error { return atLeast(int64(all.Held()), 3) })
 	given := s.givenUp()
@@ -84,21 +88,21 @@ func (l *Lab) givenUp() (n int) {
 
 // badAnswers lets Ironic answer some calls with what it should not: what can be
 // tried again is, and the rest ends in error with Ironic's words.
-func badAnswers(t *testing.T, ironic *Ironic) {
+func badAnswers(t *testing.T, ironic *openstack.Ironic) {
 	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=2", "TRIVET_IRONIC_RETRY_INTERVAL=100ms", "TRIVET_IRONIC_TIMEOUT=4s")
 	s.Trio()
 	cases := []struct {
-		fault Fault
+		fault wiretap.Fault
 		end   string
 		says  string
 	}{
-		{Fault{Path: "/management/", Times: 2, Status: http.StatusConflict, Answer: fault("Node is locked by host labtest")}, "finished", ""},
-		{Fault{Path: "/states/power", Times: 2, Cut: Answer}, "finished", ""},
-		{Fault{Path: "/states/power", Times: 2, Hold: true, Cut: Request}, "finished", ""}, // given up by the caller
-		{Fault{Path: "/management/", Status: http.StatusInternalServerError, Answer: fault("the BMC is on fire")}, "error", "the BMC is on fire"},
-		{Fault{Path: "/states/power", Body: "rebooting", Status: http.StatusBadRequest, Answer: fault("no such thing")}, "error", "no such thing"},
-		{Fault{Method: "PATCH", Status: http.StatusOK, Answer: "<html>"}, "error", "Unexpected exception"},
-		{Fault{Path: "/states/power", Body: "power off", Status: http.StatusBadGateway, Answer: "<html>"}, "error", "Failed to power off node"},
+		{wiretap.Fault{Path: "/management/", Times: 2, Status: http.StatusConflict, Answer: fault("Node is locked by host labtest")}, "finished", ""},
+		{wiretap.Fault{Path: "/states/power", Times: 2, Cut: wiretap.Answer}, "finished", ""},
+		{wiretap.Fault{Path: "/states/power", Times: 2, Hold: true, Cut: wiretap.Request}, "finished", ""}, // given up by the caller
+		{wiretap.Fault{Path: "/management/", Status: http.StatusInternalServerError, Answer: fault("the BMC is on fire")}, "error", "the BMC is on fire"},
+		{wiretap.Fault{Path: "/states/power", Body: "rebooting", Status: http.StatusBadRequest, Answer: fault("no such thing")}, "error", "no such thing"},
+		{wiretap.Fault{Method: "PATCH", Status: http.StatusOK, Answer: "<html>"}, "error", "Unexpected exception"},
+		{wiretap.Fault{Path: "/states/power", Body: "power off", Status: http.StatusBadGateway, Answer: "<html>"}, "error", "Failed to power off node"},
 	}
 	machines := ironic.Enroll(0, len(cases))
 	for i, c := range cases {

@@ -2,13 +2,17 @@
 
 package labtest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+)
 
 // TestIronicItself tries the lab's own Ironic: nodes come and go, over pages,
 // also across a restart.
 func TestIronicItself(t *testing.T) {
 	t.Parallel()
-	i := StartIronic(t, 3)
+	i := openstack.StartIronic(t, 3)
 	machines := i.Enroll(0, 7)
 	i.Stop()
 	i.Start()

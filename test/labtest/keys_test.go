@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 )
 
 // rotationLimit is longer than the steps take where everybody lives, and
@@ -95,7 +96,7 @@ func (l *Lab) runningRefused() {
 	if r := leader.Trivet("snapshot", "restore", file, leader.Flags()); r.Code != 4 || !strings.Contains(r.Err, "trivet rejoin") {
 		l.t.Errorf("running-is-refused: exit %d, want 4\n%s", r.Code, r.Err)
 	}
-	var gone *Refusal
+	var gone *httpapi.Refusal
 	if err := leader.Call("PUT", "/v1/snapshot", "a snapshot", nil); !errors.As(err, &gone) || gone.Status != 410 {
 		l.t.Errorf("running-is-refused: %v, want 410", err)
 	}

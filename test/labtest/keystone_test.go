@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
 // tokenLife is long enough for a question or two on a busy machine, and short
@@ -26,12 +28,12 @@ func TestKeystone(t *testing.T) {
 	if os.Getenv("TRIVET_E2E_LONG") == "" {
 		t.Skip("it takes more than a minute: TRIVET_E2E_LONG=1")
 	}
-	k := StartKeystone(t)
+	k := openstack.StartKeystone(t)
 	k.People(map[string]string{"boss": "admin@metal", "watcher": "reader@", "ann": "reader@web"})
 	l := New(t)
 	p := l.Add("a")
 	secret := filepath.Join(l.dir, "password")
-	if err := os.WriteFile(secret, []byte(keystonePassword+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(secret, []byte(openstack.KeystonePassword+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.Env = []string{
@@ -66,7 +68,7 @@ func TestKeystone(t *testing.T) {
 
 	p.withoutKeystone(t, k)
 	old := p.untilExpired(t, k)
-	if strings.Contains(p.Log(), old) || strings.Contains(p.Log(), keystonePassword) {
+	if strings.Contains(p.Log(), old) || strings.Contains(p.Log(), openstack.KeystonePassword) {
 		t.Error("a token or a password is in the log")
 	}
 	if !strings.Contains(p.Log(), `audit.who=boss`) || !strings.Contains(p.Log(), `audit.scope="project Default/metal"`) {
@@ -76,7 +78,7 @@ func TestKeystone(t *testing.T) {
 
 // withoutKeystone stops it: whose token is known is served, all others are told
 // to come again.
-func (p *Peer) withoutKeystone(t *testing.T, k *Keystone) {
+func (p *Peer) withoutKeystone(t *testing.T, k *openstack.Keystone) {
 	t.Helper()
 	known, unknown := k.Token("boss", "metal"), k.Token("watcher", "")
 	p.wantStatus(t, "before Keystone stops", "GET", "/v1/introspection", known, 200)
@@ -109,14 +111,14 @@ func (p *Peer) tellsOfKeystone(t *testing.T, away bool) {
 }
 
 // untilExpired uses a token, which it returns, until it is no longer taken.
-func (p *Peer) untilExpired(t *testing.T, k *Keystone) string {
+func (p *Peer) untilExpired(t *testing.T, k *openstack.Keystone) string {
 	t.Helper()
 	before := time.Now()
 	old := k.Token("boss", "metal")
 	issued := time.Now()
 	p.wantStatus(t, "in time", "GET", "/v1/introspection", old, 200)
 	p.lab.Eventually(2*tokenLife, "the token expires", func() error {
-		reply, err := ask(p.wire, p.API, "GET", "/v1/introspection", map[string]string{"X-Auth-Token": old}, nil)
+		reply, err := httpapi.Ask(p.wire, p.API, "GET", "/v1/introspection", map[string]string{"X-Auth-Token": old}, nil)
 		if err == nil && reply.Status == http.StatusOK {
 			err = fmt.Errorf("it is taken after %v", time.Since(issued))
 		}
@@ -130,13 +132,13 @@ func (p *Peer) untilExpired(t *testing.T, k *Keystone) string {
 }
 
 // wantStatus asks the public API with a token, "" for none.
-func (p *Peer) wantStatus(t *testing.T, what, method, path, token string, want int) Reply {
+func (p *Peer) wantStatus(t *testing.T, what, method, path, token string, want int) httpapi.Reply {
 	t.Helper()
 	header := make(map[string]string)
 	if token != "" {
 		header["X-Auth-Token"] = token
 	}
-	reply, err := ask(p.wire, p.API, method, path, header, nil)
+	reply, err := httpapi.Ask(p.wire, p.API, method, path, header, nil)
 	if err != nil || reply.Status != want {
 		t.Errorf("%s: %d %s, %v; want %d", what, reply.Status, reply.Body, err, want)
 	}
@@ -145,9 +147,9 @@ func (p *Peer) wantStatus(t *testing.T, what, method, path, token string, want i
 
 // commandLine lists introspections as whoever sourced an openrc file does, and as
 // whoever did not.
-func (p *Peer) commandLine(t *testing.T, k *Keystone) {
+func (p *Peer) commandLine(t *testing.T, k *openstack.Keystone) {
 	t.Helper()
-	openrc := []string{"OS_AUTH_URL=" + k.URL(), "OS_USERNAME=boss", "OS_PASSWORD=" + keystonePassword, "OS_PROJECT_NAME=metal", "OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_ID=default"}
+	openrc := []string{"OS_AUTH_URL=" + k.URL(), "OS_USERNAME=boss", "OS_PASSWORD=" + openstack.KeystonePassword, "OS_PROJECT_NAME=metal", "OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_ID=default"}
 	for _, c := range []struct {
 		env  []string
 		code int

@@ -8,17 +8,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 )
 
 // leaderKilled kills the leader in the middle of twenty introspections: the tap
 // holds at least three nodes each in starting, waiting and processing.
-func leaderKilled(t *testing.T, ironic *Ironic) {
+func leaderKilled(t *testing.T, ironic *openstack.Ironic) {
 	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_INSPECTION_WORKERS=8")
 	s.Trio()
 	machines := ironic.Enroll(0, 20)
 	starting, processing, waiting := machines[:6], machines[6:12], machines[12:]
-	boots := s.Tap.Inject(Fault{Method: "PUT", Path: among(starting, "/states/power"), Body: "rebooting", Hold: true})
-	patches := s.Tap.Inject(Fault{Method: "PATCH", Path: among(processing, "$"), Hold: true})
+	boots := s.Tap.Inject(wiretap.Fault{Method: "PUT", Path: among(starting, "/states/power"), Body: "rebooting", Hold: true})
+	patches := s.Tap.Inject(wiretap.Fault{Method: "PATCH", Path: among(processing, "$"), Hold: true})
 	fleet := s.Fleet(slices.Concat(starting, processing))
 
 	s.Introspect(machines, s.Followers()[0])
@@ -42,12 +45,12 @@ func leaderKilled(t *testing.T, ironic *Ironic) {
 	patches.Lift()
 	leader.Start()
 	for _, m := range waiting {
-		fleet.Add(m.hardware())
+		fleet.Add(m.Hardware())
 		fleet.Power(m.UUID, "power on")
 	}
 
 	reports := s.WaitEnd(endLimit, machines)
-	var finished []Machine
+	var finished []openstack.Machine
 	for _, m := range machines {
 		r := reports[m.UUID]
 		switch {
@@ -71,7 +74,7 @@ func leaderKilled(t *testing.T, ironic *Ironic) {
 }
 
 // workedOn returns the nodes for which a peer sent a call of that method.
-func (s *SiteLab) workedOn(p *Peer, machines []Machine, method string) map[string]bool {
+func (s *SiteLab) workedOn(p *Peer, machines []openstack.Machine, method string) map[string]bool {
 	nodes := make(map[string]bool)
 	for _, c := range s.Tap.Calls(time.Time{}, method, among(machines, "")) {
 		if c.Door == p.Name {

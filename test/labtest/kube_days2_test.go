@@ -5,20 +5,21 @@ package labtest
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 )
 
 // flap has a kube node fall silent for less than it takes.
 func (s *kubeSite) flap() {
 	node, _ := s.victim()
 	before := len(s.remediations())
-	s.kube.Power(node, KubeFreeze)
+	s.kube.Power(node, kubelab.Freeze)
 	s.throughout(4*time.Second, before)
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	s.throughout(12*time.Second, before)
 }
 
@@ -37,14 +38,14 @@ func (s *kubeSite) twoAtOnce() {
 	first, known := s.victim()
 	second := s.others(first, 1)[0]
 	known2 := s.known(second)
-	s.kube.Power(first, KubeOff)
-	s.kube.Power(second, KubeOff)
+	s.kube.Power(first, kubelab.Off)
+	s.kube.Power(second, kubelab.Off)
 	s.moved("db", first, 3)
 	s.moved("db", second, 3)
 	s.awaitStep(first, known, "detached")
 	s.awaitStep(second, known2, "detached")
-	s.kube.Power(first, KubeOn)
-	s.kube.Power(second, KubeOn)
+	s.kube.Power(first, kubelab.On)
+	s.kube.Power(second, kubelab.On)
 	s.recovered(first, known)
 	s.recovered(second, known2)
 }
@@ -56,9 +57,9 @@ func (s *kubeSite) threeOfFive() {
 	dead := append(s.others(first, 2), first)
 	before := len(s.remediations())
 	for _, node := range dead {
-		s.kube.Power(node, KubeOff)
+		s.kube.Power(node, kubelab.Off)
 	}
-	s.Eventually(kubeLimit, "the list says why not", func() error {
+	s.Eventually(kubelab.Limit, "the list says why not", func() error {
 		for _, node := range dead {
 			n, err := s.node(node)
 			if err != nil {
@@ -72,7 +73,7 @@ func (s *kubeSite) threeOfFive() {
 	})
 	s.throughout(15*time.Second, before)
 	for _, node := range dead {
-		s.kube.Power(node, KubeOn)
+		s.kube.Power(node, kubelab.On)
 	}
 	s.throughout(10*time.Second, before)
 }
@@ -90,20 +91,20 @@ func (s *kubeSite) verbMissing() {
 	})
 	fewer := slices.Clone(rules)
 	fewer[at].Verbs = slices.DeleteFunc(slices.Clone(rules[at].Verbs), func(v string) bool { return v == "delete" })
-	s.kube.setRules(role, fewer)
-	defer s.kube.setRules(role, rules)
+	setRules(s.t, s.kube, role, fewer)
+	defer setRules(s.t, s.kube, role, rules)
 	node, known := s.victim()
-	s.kube.Power(node, KubeOff)
+	s.kube.Power(node, kubelab.Off)
 	m := s.awaitStep(node, known, "stuck")
 	if !strings.Contains(m.Reason, "let us delete pods") {
 		s.t.Errorf("it is stuck because: %s", m.Reason)
 	}
-	s.kube.setRules(role, rules)
+	setRules(s.t, s.kube, role, rules)
 	p := s.anyPeer()
 	p.Must("failover", "release", node, "--to", "fencing", p.On())
 	s.moved("db", node, 3)
 	s.awaitStep(node, known, "detached")
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	s.recovered(node, known)
 }
 
@@ -118,18 +119,18 @@ func (s *kubeSite) etcdPaused() {
 	s.calm()
 
 	node, known := s.victim()
-	calls := len(s.fence.calls(s.t))
+	calls := len(s.fence.Calls(s.t))
 	end := s.slowly("etcd", 400*time.Millisecond)
-	s.kube.Power(node, KubeOff)
+	s.kube.Power(node, kubelab.Off)
 	s.moved("db", node, 3)
 	s.awaitStep(node, known, "detached")
 	end()
-	for _, c := range s.fence.calls(s.t)[calls:] {
+	for _, c := range s.fence.Calls(s.t)[calls:] {
 		if c.Machine != node {
 			s.t.Errorf("a device was told %+v", c)
 		}
 	}
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	s.recovered(node, known)
 }
 
@@ -143,7 +144,7 @@ func (s *kubeSite) slowly(component string, half time.Duration) (end func()) {
 		tick := time.NewTicker(half)
 		defer tick.Stop()
 		for action := "pause"; failed == nil; {
-			failed = s.kube.call(http.MethodPost, "/components/"+component+"/"+action, nil)
+			failed = s.kube.TryComponent(component, action)
 			if action == "pause" {
 				action = "resume"
 			} else {
@@ -193,10 +194,10 @@ func (s *kubeSite) otherWriter() {
 			}
 		}
 	})
-	s.kube.Power(node, KubeOff)
+	s.kube.Power(node, kubelab.Off)
 	s.moved("db", node, 3)
 	s.awaitStep(node, known, "detached")
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	s.awaitStep(node, known, "recovered")
 	close(stop)
 	workers.Wait()
@@ -211,7 +212,7 @@ func (s *kubeSite) otherWriter() {
 // and another Node of its name is not touched.
 func (s *kubeSite) nodeDeleted() {
 	node, known := s.victim()
-	s.kube.Power(node, KubeOff)
+	s.kube.Power(node, kubelab.Off)
 	s.awaitStep(node, known, "off")
 	s.gone = append(s.gone, node)
 	s.kube.Kubectl("delete", "node", node)
@@ -220,8 +221,8 @@ func (s *kubeSite) nodeDeleted() {
 	if !strings.Contains(m.Reason, "the Node was deleted") {
 		s.t.Errorf("it ended because: %s", m.Reason)
 	}
-	s.kube.Power(node, KubeOn)
-	s.Eventually(kubeLimit, "it has a Node again", func() error {
+	s.kube.Power(node, kubelab.On)
+	s.Eventually(kubelab.Limit, "it has a Node again", func() error {
 		n, err := s.node(node)
 		if err == nil && (n.UID == m.UID || n.Ready != "True") {
 			err = fmt.Errorf("it is %+v", n)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -23,12 +24,12 @@ func longDays() bool { return os.Getenv("TRIVET_E2E_LONG") != "" }
 // delete.
 func TestKubeDays(t *testing.T) {
 	t.Parallel()
-	audit, flags := newKubeAudit(t)
-	k := StartKube(t, append(kubeBusy(), flags...)...)
+	audit, flags := kubelab.NewAudit(t)
+	k := kubelab.Start(t, append(kubeBusy(), flags...)...)
 	trusted := k.Trusted()
 	k.StatefulSet("db", 3)
 	t.Run("safe", func(t *testing.T) {
-		s := newKubeSite(k.For(t), audit, trusted, kubeSafe, "")
+		s := newKubeSite(t, k.For(t), audit, trusted, kubeSafe, "")
 		s.day(t, "power loss", s.powerLoss)
 		s.day(t, "API server stands still", s.apiPaused)
 		s.day(t, "devices hang and refuse", s.devicesFail)
@@ -66,11 +67,11 @@ func (s *kubeSite) victim() (node string, known int) {
 func (s *kubeSite) powerLoss() {
 	node, known := s.victim()
 	dead := time.Now()
-	s.kube.Power(node, KubeOff)
+	s.kube.Power(node, kubelab.Off)
 	s.moved("db", node, 3)
 	s.t.Logf("ready elsewhere %v after the power went", time.Since(dead).Round(10*time.Millisecond))
 	s.awaitStep(node, known, "detached")
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	m := s.recovered(node, known)
 	if steps(m) != wholly || m.Attempts != 1 {
 		s.t.Errorf("%s, %d commands", steps(m), m.Attempts)
@@ -85,7 +86,7 @@ func (s *kubeSite) says(node string) {
 	if out := p.Must("failover", "history", node, p.On()); !strings.Contains(out, "recovered") {
 		s.t.Errorf("the history says\n%s", out)
 	}
-	s.Eventually(kubeLimit, "Events tell what was done", func() error {
+	s.Eventually(kubelab.Limit, "Events tell what was done", func() error {
 		told := s.kube.Get("{.items[*].reason}", "events", "-n", "default", "--field-selector=involvedObject.name="+node)
 		for _, want := range []string{"FailoverBegun", "FailoverOff", "FailoverDeleted", "FailoverEnded"} {
 			if !strings.Contains(told, want) {
@@ -115,7 +116,7 @@ func (s *kubeSite) apiPaused() {
 // saysWhy waits until a reason is given for every kube node.
 func (s *kubeSite) saysWhy(reason string) {
 	s.t.Helper()
-	s.Eventually(kubeLimit, "the list says that "+reason, func() error {
+	s.Eventually(kubelab.Limit, "the list says that "+reason, func() error {
 		f := s.list()
 		for _, n := range f.Nodes {
 			if !strings.Contains(strings.Join(n.Why, "; "), reason) {
@@ -132,12 +133,12 @@ func (s *kubeSite) saysWhy(reason string) {
 // throughout looks for a while that nothing is begun and no command given.
 func (s *kubeSite) throughout(d time.Duration, remediations int) {
 	s.t.Helper()
-	calls := len(s.fence.calls(s.t))
+	calls := len(s.fence.Calls(s.t))
 	testwait.Every(s.t, 500*time.Millisecond, d, func() {
 		if n := len(s.remediations()); n > remediations {
 			s.t.Fatalf("%d remediations, before there were %d", n, remediations)
 		}
-		if now := s.fence.calls(s.t); len(now) > calls {
+		if now := s.fence.Calls(s.t); len(now) > calls {
 			s.t.Fatalf("a device was told %+v", now[calls:])
 		}
 	})
@@ -147,12 +148,12 @@ func (s *kubeSite) throughout(d time.Duration, remediations int) {
 // does it.
 func (s *kubeSite) devicesFail() {
 	node, known := s.victim()
-	s.fence.behave("first", kubeHangs)
-	s.fence.behave("second", kubeLacks)
-	s.kube.Power(node, KubeFreeze)
+	s.fence.Behave("first", kubelab.Hangs)
+	s.fence.Behave("second", kubelab.Lacks)
+	s.kube.Power(node, kubelab.Freeze)
 	s.moved("db", node, 3)
 	m := s.awaitStep(node, known, "off")
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	s.recovered(node, known)
 	told := fmt.Sprintf("%+v", m.Steps)
 	for _, want := range []string{"no answer within 8s", "not supported"} {
@@ -170,23 +171,23 @@ func (s *kubeSite) devicesFail() {
 func (s *kubeSite) deviceLies() {
 	node, known := s.victim()
 	pods := s.uids("db")
-	for _, device := range kubeDevices {
-		s.fence.behave(device, kubeLies)
+	for _, device := range kubelab.Devices {
+		s.fence.Behave(device, kubelab.Lies)
 	}
-	s.kube.Power(node, KubeNotReady)
+	s.kube.Power(node, kubelab.NotReady)
 	m := s.awaitStep(node, known, "stuck")
 	if m.WasOff || !strings.Contains(m.Reason, "contradiction: device first says off, and its kubelet answers") {
 		s.t.Errorf("it is stuck because: %s", m.Reason)
 	}
 	s.alarmed(node)
-	calls := len(s.fence.calls(s.t))
+	calls := len(s.fence.Calls(s.t))
 	s.throughout(5*time.Second, len(s.remediations()))
 	if now := s.uids("db"); now != pods {
 		s.t.Errorf("pods %s, before %s", now, pods)
 	}
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	m = s.awaitStep(node, known, "cancelled")
-	if now := s.fence.calls(s.t); len(now) != calls || passed(m, "off") || s.uids("db") != pods {
+	if now := s.fence.Calls(s.t); len(now) != calls || passed(m, "off") || s.uids("db") != pods {
 		s.t.Errorf("%s; the devices were told %+v", steps(m), now)
 	}
 }
@@ -194,7 +195,7 @@ func (s *kubeSite) deviceLies() {
 // alarmed waits until everybody who may look is told of one that is stuck.
 func (s *kubeSite) alarmed(node string) {
 	s.t.Helper()
-	s.Eventually(kubeLimit, "an alert tells of "+node, func() error {
+	s.Eventually(kubelab.Limit, "an alert tells of "+node, func() error {
 		out := s.anyPeer().Trivet("status", s.anyPeer().On()).Out // degraded is exit code 2
 		if !strings.Contains(out, node+" is stuck") {
 			return fmt.Errorf("status says\n%s", out)
@@ -211,13 +212,13 @@ func (s *kubeSite) alarmed(node string) {
 // asked, and its work stays.
 func (s *kubeSite) backDuringFencing() {
 	node, known := s.victim()
-	pods, calls := s.uids("db"), len(s.fence.calls(s.t))
-	s.fence.behave("first", kubeHangs)
-	s.kube.Power(node, KubeFreeze)
+	pods, calls := s.uids("db"), len(s.fence.Calls(s.t))
+	s.fence.Behave("first", kubelab.Hangs)
+	s.kube.Power(node, kubelab.Freeze)
 	s.awaitStep(node, known, "fencing")
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	m := s.awaitStep(node, known, "cancelled")
-	if told := s.fence.calls(s.t)[calls:]; passed(m, "off") || len(told) != 1 || told[0].Device != "first" {
+	if told := s.fence.Calls(s.t)[calls:]; passed(m, "off") || len(told) != 1 || told[0].Device != "first" {
 		s.t.Errorf("%s; the devices were told %+v", steps(m), told)
 	}
 	if now := s.uids("db"); now != pods {
@@ -231,8 +232,8 @@ func (s *kubeSite) backDuringFencing() {
 func (s *kubeSite) partition() {
 	node, known := s.victim()
 	cut := time.Now()
-	s.kube.Power(node, KubePartition)
-	s.Eventually(kubeLimit, "Kubernetes misses it", func() error {
+	s.kube.Power(node, kubelab.Partition)
+	s.Eventually(kubelab.Limit, "Kubernetes misses it", func() error {
 		if ready := s.kube.Get(`{.status.conditions[?(@.type=="Ready")].status}`, "node", node); ready != "Unknown" {
 			return fmt.Errorf("Ready is %s", ready)
 		}
@@ -246,18 +247,18 @@ func (s *kubeSite) partition() {
 		s.t.Errorf("it was begun because: %s", m.Steps[0].Reason)
 	}
 	s.moved("db", node, 3)
-	if state := s.kube.Nodes()[node].State; state != KubeOff {
+	if state := s.kube.Nodes()[node].State; state != kubelab.Off {
 		s.t.Errorf("it is %s", state)
 	}
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	s.recovered(node, known)
 }
 
 // frozen has a kubelet and its host stand still while the pods run on.
 func (s *kubeSite) frozen() {
 	node, known := s.victim()
-	s.kube.Power(node, KubeFreeze)
+	s.kube.Power(node, kubelab.Freeze)
 	s.moved("db", node, 3)
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	s.recovered(node, known)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 )
 
 // kubeLeader are three peers that can be stopped between any two steps.
@@ -18,8 +20,8 @@ type kubeLeader struct {
 
 // kubeLeaderDays kills the leader at each step of a remediation, and stops it there
 // and lets it go on when another has finished: it is completed, once in effect.
-func kubeLeaderDays(t *testing.T, k *Kube, audit *kubeAudit, trusted string, stops *Stoppable) {
-	s := kubeLeader{newKubeSite(k, audit, trusted, kubeSafe, stops.Binary), stops}
+func kubeLeaderDays(t *testing.T, k *kubelab.Cluster, audit *kubelab.Audit, trusted string, stops *Stoppable) {
+	s := kubeLeader{newKubeSite(t, k, audit, trusted, kubeSafe, stops.Binary), stops}
 	places := []string{afterStep + "intent", afterStep + "cordoned", afterStep + "fencing", beforeOff, afterStep + "off", afterStep + "tainted", afterStep + "deleted", afterStep + "detached"}
 	killed, late := places, append([]string{beforeMark, beforeDelete}, places...)
 	if !longDays() {
@@ -44,12 +46,12 @@ func kubeLeaderDays(t *testing.T, k *Kube, audit *kubeAudit, trusted string, sto
 func (s kubeLeader) stopped(place, clock string) (leader *Peer, node string, known int, from int64) {
 	s.t.Helper()
 	node, known = s.victim()
-	from = s.audit.size()
+	from = s.audit.Size()
 	for _, p := range s.Peers {
 		s.stops.ask(p, place, clock)
 	}
-	s.kube.Power(node, KubeOff)
-	s.Eventually(kubeLimit, "a leader stops at "+place, func() error {
+	s.kube.Power(node, kubelab.Off)
+	s.Eventually(kubelab.Limit, "a leader stops at "+place, func() error {
 		for _, p := range s.Peers {
 			if p.isStopped() {
 				leader = p
@@ -71,7 +73,7 @@ func (s kubeLeader) finish(node string, known int, from int64) {
 	s.t.Helper()
 	s.moved("db", node, 3)
 	s.awaitStep(node, known, "detached")
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	if m := s.recovered(node, known); steps(m) != wholly {
 		s.t.Errorf("%s: %+v", steps(m), m.Steps)
 	}
@@ -82,7 +84,7 @@ func (s kubeLeader) finish(node string, known int, from int64) {
 func (s kubeLeader) onceInEffect(node string, from int64) {
 	s.t.Helper()
 	tainted, untainted, out := 0, 0, false
-	for _, d := range s.audit.deeds(s.t, from) {
+	for _, d := range s.audit.Deeds(s.t, from) {
 		if d.Kind != "nodes" || d.Name != node || d.Code >= 300 || d.Out == out {
 			continue
 		}
@@ -113,7 +115,7 @@ func (s kubeLeader) killed(place string) {
 func (s kubeLeader) late(place string) {
 	leader, node, known, from := s.stopped(place, "")
 	s.finish(node, known, from)
-	pods, late := s.uids("db"), s.audit.size()
+	pods, late := s.uids("db"), s.audit.Size()
 	leader.Cont()
 	s.WaitVoters(3)
 	s.WaitSame()
@@ -121,7 +123,7 @@ func (s kubeLeader) late(place string) {
 		s.refusedLate(late)
 	}
 	s.throughout(5*time.Second, len(s.remediations()))
-	for _, d := range s.audit.deeds(s.t, late) {
+	for _, d := range s.audit.Deeds(s.t, late) {
 		if d.Code < 300 {
 			s.t.Errorf("it went on: %+v", d)
 		}
@@ -134,8 +136,8 @@ func (s kubeLeader) late(place string) {
 // refusedLate waits until the API server has refused a deletion that came late.
 func (s kubeLeader) refusedLate(from int64) {
 	s.t.Helper()
-	s.Eventually(kubeLimit, "the API server has refused the deletion", func() error {
-		for _, d := range s.audit.deeds(s.t, from) {
+	s.Eventually(kubelab.Limit, "the API server has refused the deletion", func() error {
+		for _, d := range s.audit.Deeds(s.t, from) {
 			if d.Verb == "delete" && (d.Code == 404 || d.Code == 409) {
 				s.t.Logf("the API server said %d to the late deletion of %s", d.Code, d.Name)
 				return nil
@@ -151,13 +153,13 @@ func (s kubeLeader) lateTaint() {
 	leader, node, known, from := s.stopped(afterStep+"off", "")
 	s.stops.ask(leader, beforeMark, "")
 	leader.Cont() // at once: its leadership lasts
-	leader.awaitStop(kubeLimit, beforeMark)
+	leader.awaitStop(kubelab.Limit, beforeMark)
 	s.finish(node, known, from)
-	late := s.audit.size()
+	late := s.audit.Size()
 	leader.Cont()
 	s.WaitVoters(3)
 	s.throughout(5*time.Second, len(s.remediations()))
-	for _, d := range s.audit.deeds(s.t, late) {
+	for _, d := range s.audit.Deeds(s.t, late) {
 		if d.Code < 300 {
 			s.t.Errorf("it went on: %+v", d)
 		}
@@ -168,12 +170,12 @@ func (s kubeLeader) lateTaint() {
 // before anything was deleted: the leader stands still meanwhile.
 func (s kubeLeader) poweredOn() {
 	leader, node, known, _ := s.stopped(afterStep+"off", "")
-	s.kube.Power(node, KubeOn)
+	s.kube.Power(node, kubelab.On)
 	leader.Cont()
-	s.Eventually(kubeLimit, "it has ended", func() error {
+	s.Eventually(kubelab.Limit, "it has ended", func() error {
 		m, _ := s.newest(node, known)
-		if m.State == "detached" && s.kube.Nodes()[node].State == KubeOff {
-			s.kube.Power(node, KubeOn) // its power was taken a second time, as is right
+		if m.State == "detached" && s.kube.Nodes()[node].State == kubelab.Off {
+			s.kube.Power(node, kubelab.On) // its power was taken a second time, as is right
 		}
 		if m.State != "recovered" {
 			return fmt.Errorf("it is %s: %s", m.State, m.Reason)

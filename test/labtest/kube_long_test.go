@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -47,12 +49,12 @@ func TestKubeMixed(t *testing.T) {
 			t.Fatalf("%s=%s: %v", mixedEnv, text, err)
 		}
 	}
-	audit, flags := newKubeAudit(t)
-	k := StartKube(t, append(kubeBusy(), flags...)...)
+	audit, flags := kubelab.NewAudit(t)
+	k := kubelab.Start(t, append(kubeBusy(), flags...)...)
 	trusted := k.Trusted()
 	k.StatefulSet("db", 3)
 	k.Deployment("web", 4)
-	s := newKubeSite(k, audit, trusted, kubeSafe, "")
+	s := newKubeSite(t, k, audit, trusted, kubeSafe, "")
 	for seed := first; seed < first+runs; seed++ {
 		s.day(t, "seed "+strconv.Itoa(seed), func() {
 			m := &mixer{kubeSite: s, rand: rand.New(rand.NewPCG(uint64(seed), 9))}
@@ -113,14 +115,14 @@ func (m *mixer) harm() {
 	switch m.rand.IntN(8) {
 	case 0, 1, 2:
 		node := fmt.Sprintf("node-%d", 1+m.rand.IntN(5))
-		to := []KubePower{KubeOff, KubeOff, KubeFreeze, KubePartition, KubeNotReady, KubeOn}[m.rand.IntN(6)]
+		to := []kubelab.Power{kubelab.Off, kubelab.Off, kubelab.Freeze, kubelab.Partition, kubelab.NotReady, kubelab.On}[m.rand.IntN(6)]
 		m.t.Logf("%s: %s", node, to)
 		m.kube.Power(node, to)
 	case 3, 4:
-		device := kubeDevices[m.rand.IntN(len(kubeDevices))]
-		mood := []kubeMood{kubeObeys, kubeObeys, kubeHangs, kubeLacks}[m.rand.IntN(4)]
+		device := kubelab.Devices[m.rand.IntN(len(kubelab.Devices))]
+		mood := []kubelab.Mood{kubelab.Obeys, kubelab.Obeys, kubelab.Hangs, kubelab.Lacks}[m.rand.IntN(4)]
 		m.t.Logf("device %s: %q", device, mood)
-		m.fence.behave(device, mood)
+		m.fence.Behave(device, mood)
 	case 5, 6:
 		m.hurtPeer()
 	default:
@@ -197,14 +199,14 @@ func (m *mixer) heal() {
 	m.mendKube()
 	m.mendPeer()
 	m.revive()
-	for _, device := range kubeDevices {
-		m.fence.behave(device, kubeObeys)
+	for _, device := range kubelab.Devices {
+		m.fence.Behave(device, kubelab.Obeys)
 	}
 	m.WaitVoters(3)
 	m.Eventually(5*time.Minute, "nothing is open", func() error {
 		for name, machine := range m.kube.Nodes() {
-			if machine.State != KubeOn && !m.fencing(name) {
-				m.kube.Power(name, KubeOn)
+			if machine.State != kubelab.On && !m.fencing(name) {
+				m.kube.Power(name, kubelab.On)
 			}
 		}
 		for _, r := range m.remediations() {
@@ -237,9 +239,9 @@ func TestKubeStarved(t *testing.T) {
 	if !longDays() {
 		t.Skip("it takes half an hour: TRIVET_E2E_LONG=1")
 	}
-	audit, flags := newKubeAudit(t)
-	k := StartKube(t, append([]string{"--nodes=5"}, flags...)...)
-	s := newKubeSite(k, audit, k.Trusted(), kubePatient, "")
+	audit, flags := kubelab.NewAudit(t)
+	k := kubelab.Start(t, append([]string{"--nodes=5"}, flags...)...)
+	s := newKubeSite(t, k, audit, k.Trusted(), kubePatient, "")
 	k.StatefulSet("db", 3)
 	s.Eventually(3*time.Minute, "all are looked after", func() error {
 		for _, n := range s.list().Nodes {
@@ -250,12 +252,12 @@ func TestKubeStarved(t *testing.T) {
 		return nil
 	})
 	for range 4 * runtime.NumCPU() {
-		hog, err := launch(exec.Command("sh", "-c", "while :; do :; done"))
+		hog, err := program.Start(exec.Command("sh", "-c", "while :; do :; done"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := hog.end(syscall.SIGKILL, 10*time.Second); err != nil {
+			if err := hog.End(syscall.SIGKILL, 10*time.Second); err != nil {
 				t.Error(err)
 			}
 		})
@@ -268,7 +270,7 @@ func TestKubeStarved(t *testing.T) {
 		if all := s.remediations(); len(all) > 0 {
 			t.Fatalf("begun was %+v", all)
 		}
-		if calls := s.fence.calls(t); len(calls) > 0 {
+		if calls := s.fence.Calls(t); len(calls) > 0 {
 			t.Fatalf("a device was told %+v", calls)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -37,13 +38,13 @@ type nooBaaLab struct {
 
 // kubeNooBaaDays holds the compatible mode against what NooBaa's own controller does,
 // line by line. Every kube node has one pod of each kind.
-func kubeNooBaaDays(t *testing.T, k *Kube, audit *kubeAudit, trusted string, stops *Stoppable) {
+func kubeNooBaaDays(t *testing.T, k *kubelab.Cluster, audit *kubelab.Audit, trusted string, stops *Stoppable) {
 	for _, name := range []string{"storage", "other"} {
 		k.Apply("{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}")
 	}
-	n := &nooBaaLab{kubeSite: newKubeSite(k, audit, trusted, kubeNooBaa, stops.Binary), stops: stops}
-	n.line(t, "Ready to Unknown acts; the database's pod, another label, another namespace do not count", func() { n.edge("node-1", KubeOff, "Unknown") })
-	n.line(t, "Ready to False acts", func() { n.edge("node-2", KubeNotReady, "False") })
+	n := &nooBaaLab{kubeSite: newKubeSite(t, k, audit, trusted, kubeNooBaa, stops.Binary), stops: stops}
+	n.line(t, "Ready to Unknown acts; the database's pod, another label, another namespace do not count", func() { n.edge("node-1", kubelab.Off, "Unknown") })
+	n.line(t, "Ready to False acts", func() { n.edge("node-2", kubelab.NotReady, "False") })
 	n.line(t, "not Ready to not Ready does not", n.noEdge)
 	n.line(t, "a Node made as not Ready does not, the scan at the start does", n.scan)
 	n.line(t, "a Node that is deleted does not", n.deleted)
@@ -61,7 +62,7 @@ func (n *nooBaaLab) line(t *testing.T, name string, scenario func()) {
 		defer n.tell(t)
 		n.healed()
 		scenario()
-		if calls := n.fence.calls(t); len(calls) > 0 {
+		if calls := n.fence.Calls(t); len(calls) > 0 {
 			t.Errorf("a device was told %+v", calls)
 		}
 	})
@@ -71,11 +72,11 @@ func (n *nooBaaLab) line(t *testing.T, name string, scenario func()) {
 func (n *nooBaaLab) healed() {
 	n.t.Helper()
 	for name := range n.kube.Nodes() {
-		n.kube.Power(name, KubeOn)
+		n.kube.Power(name, kubelab.On)
 	}
 	n.kube.Kubectl("delete", "pods", "--all", "-n", "storage", "--force", "--grace-period=0")
 	n.kube.Kubectl("delete", "pods", "--all", "-n", "other", "--force", "--grace-period=0")
-	n.Eventually(kubeLimit, "all kube nodes are Ready, and seen so", func() error {
+	n.Eventually(kubelab.Limit, "all kube nodes are Ready, and seen so", func() error {
 		f := n.list()
 		for _, k := range f.Nodes {
 			if k.Ready != "True" {
@@ -92,7 +93,7 @@ func (n *nooBaaLab) healed() {
 		pods.WriteString(podsOf(name))
 	}
 	n.kube.Apply(pods.String())
-	n.Eventually(kubeLimit, "the pods run", func() error {
+	n.Eventually(kubelab.Limit, "the pods run", func() error {
 		if got := strings.Count(n.kube.Get("{.items[*].status.phase}", "pods", "-n", "storage"), "Running"); got != 15 {
 			return fmt.Errorf("%d do", got)
 		}
@@ -138,7 +139,7 @@ func kept(node string) []string {
 func (n *nooBaaLab) released(nodes ...string) {
 	n.t.Helper()
 	for _, node := range nodes {
-		n.Eventually(kubeLimit, node+" keeps nothing of NooBaa's but the database", func() error {
+		n.Eventually(kubelab.Limit, node+" keeps nothing of NooBaa's but the database", func() error {
 			if left := n.left(node); !slices.Equal(left, kept(node)) {
 				return fmt.Errorf("left are %v", left)
 			}
@@ -160,7 +161,7 @@ func (n *nooBaaLab) untouched(node string, d time.Duration) {
 // ready waits until a Node's condition is so, also to the leader.
 func (n *nooBaaLab) ready(node, want string) {
 	n.t.Helper()
-	n.Eventually(kubeLimit, node+" is Ready: "+want, func() error {
+	n.Eventually(kubelab.Limit, node+" is Ready: "+want, func() error {
 		k, err := n.node(node)
 		if err == nil && k.Ready != want {
 			err = fmt.Errorf("it is %s", k.Ready)
@@ -169,16 +170,16 @@ func (n *nooBaaLab) ready(node, want string) {
 	})
 }
 
-func (n *nooBaaLab) edge(node string, to KubePower, ready string) {
+func (n *nooBaaLab) edge(node string, to kubelab.Power, ready string) {
 	n.kube.Power(node, to)
 	n.ready(node, ready)
 	n.released(node)
 }
 
 func (n *nooBaaLab) noEdge() {
-	n.edge("node-2", KubeNotReady, "False")
+	n.edge("node-2", kubelab.NotReady, "False")
 	n.kube.Apply(podOn("storage", "endpoint-node-2", "noobaa", "node-2"))
-	n.kube.Power("node-2", KubePartition)
+	n.kube.Power("node-2", kubelab.Partition)
 	n.ready("node-2", "Unknown")
 	n.untouched("node-2", 5*time.Second)
 }
@@ -197,24 +198,24 @@ func (n *nooBaaLab) scan() {
 }
 
 func (n *nooBaaLab) deleted() {
-	n.kube.Power("node-3", KubePartition) // or it would make its Node again at once
-	from := n.audit.size()
+	n.kube.Power("node-3", kubelab.Partition) // or it would make its Node again at once
+	from := n.audit.Size()
 	n.kube.Kubectl("delete", "node", "node-3")
-	n.Eventually(kubeLimit, "it is not listed any more", func() error {
+	n.Eventually(kubelab.Limit, "it is not listed any more", func() error {
 		if _, err := n.node("node-3"); err == nil {
 			return errors.New("it is")
 		}
 		return nil
 	})
 	n.untouched("node-3", 5*time.Second)
-	if d := n.audit.deeds(n.t, from); len(d) > 0 {
+	if d := n.audit.Deeds(n.t, from); len(d) > 0 {
 		n.t.Errorf("done was %+v", d)
 	}
 }
 
 func (n *nooBaaLab) unselected() {
 	n.kube.Kubectl("label", "node", "node-4", "spare=yes")
-	n.kube.Power("node-4", KubeNotReady)
+	n.kube.Power("node-4", kubelab.NotReady)
 	n.ready("node-4", "False")
 	n.untouched("node-4", 5*time.Second)
 	n.kube.Kubectl("label", "node", "node-4", "spare-")
@@ -234,26 +235,26 @@ func (n *nooBaaLab) again() {
 		}
 	}
 	n.kube.Apply(podOn("storage", "second-endpoint", "noobaa", "node-5"))
-	n.kube.setRules(role, fewer)
-	from := n.audit.size()
-	defer n.kube.setRules(role, rules)
-	n.kube.Power("node-5", KubeNotReady)
-	n.Eventually(kubeLimit, "a deletion was refused, twice", func() error {
-		refused := slices.DeleteFunc(n.audit.deeds(n.t, from), func(d kubeDeed) bool { return d.Code != 403 })
+	setRules(n.t, n.kube, role, fewer)
+	from := n.audit.Size()
+	defer setRules(n.t, n.kube, role, rules)
+	n.kube.Power("node-5", kubelab.NotReady)
+	n.Eventually(kubelab.Limit, "a deletion was refused, twice", func() error {
+		refused := slices.DeleteFunc(n.audit.Deeds(n.t, from), func(d kubelab.Deed) bool { return d.Code != 403 })
 		if len(refused) < 2 {
 			return fmt.Errorf("%d were", len(refused))
 		}
 		return nil
 	})
 	n.kube.Kubectl("delete", "pod", "-n", "storage", "second-endpoint", "--force", "--grace-period=0")
-	n.kube.setRules(role, rules)
+	setRules(n.t, n.kube, role, rules)
 	n.released("node-5")
 }
 
 func (n *nooBaaLab) threeAtOnce() {
 	dead := []string{"node-1", "node-3", "node-5"}
 	for _, node := range dead {
-		n.kube.Power(node, KubeNotReady)
+		n.kube.Power(node, kubelab.NotReady)
 	}
 	n.released(dead...)
 }
@@ -262,17 +263,17 @@ func (n *nooBaaLab) threeAtOnce() {
 // node comes back, and has pods of the same names when the first goes on.
 func (n *nooBaaLab) changed() {
 	leader := n.WaitLeader()
-	from := n.audit.size()
+	from := n.audit.Size()
 	n.stops.ask(leader, beforeDelete, "")
-	n.kube.Power("node-1", KubeNotReady)
-	leader.awaitStop(kubeLimit, beforeDelete)
+	n.kube.Power("node-1", kubelab.NotReady)
+	leader.awaitStop(kubelab.Limit, beforeDelete)
 	n.released("node-1")
-	n.kube.Power("node-1", KubeOn)
+	n.kube.Power("node-1", kubelab.On)
 	n.ready("node-1", "True")
 	n.kube.Apply(podOn("storage", "endpoint-node-1", "noobaa", "node-1"))
 	leader.Cont()
-	n.Eventually(kubeLimit, "the API server has refused the late deletion", func() error {
-		for _, d := range n.audit.deeds(n.t, from) {
+	n.Eventually(kubelab.Limit, "the API server has refused the late deletion", func() error {
+		for _, d := range n.audit.Deeds(n.t, from) {
 			if d.Verb == "delete" && (d.Code == 404 || d.Code == 409) {
 				return nil
 			}
@@ -282,7 +283,7 @@ func (n *nooBaaLab) changed() {
 	n.WaitVoters(3)
 	n.untouched("node-1", 3*time.Second)
 	deleted := make(map[string]int)
-	for _, d := range n.audit.deeds(n.t, from) {
+	for _, d := range n.audit.Deeds(n.t, from) {
 		if d.Verb == "delete" && d.Code < 300 {
 			deleted[d.UID]++
 		}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/trivet-ha/trivet/lease/kubepolicy"
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -29,7 +30,7 @@ import (
 // it, however they write and whenever they were stopped. Without the comparison
 // it stores some of them, so that the test would notice.
 func TestKubernetesComparesTokens(t *testing.T) {
-	k := StartKube(t, "--fast")
+	k := kubelab.Start(t, "--fast")
 	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig())
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,7 @@ func TestKubernetesComparesTokens(t *testing.T) {
 			t.Fatal("the comparison is not in the manifest")
 		}
 		k.Apply(blind)
-		eventually(t, kubeReadyLimit, "the policy compares nothing", func() error {
+		eventually(t, kubelab.ReadyLimit, "the policy compares nothing", func() error {
 			_, err := maps.Update(t.Context(), labelled("probe", "1"), meta.UpdateOptions{})
 			return err
 		})
@@ -89,7 +90,7 @@ func awaitPolicy(t *testing.T, maps dynamic.ResourceInterface) {
 	if _, err := maps.Create(t.Context(), labelled("probe", "2"), meta.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, kubeReadyLimit, "the policy is in force", func() error {
+	eventually(t, kubelab.ReadyLimit, "the policy is in force", func() error {
 		if _, err := maps.Update(t.Context(), labelled("probe", "2"), meta.UpdateOptions{}); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 )
 
 // kubeRule is one of a role, as kubectl shows it.
@@ -28,10 +29,10 @@ func (r kubeRule) String() string {
 
 // kubeRights takes the rights of the manifest away, verb by verb: each time
 // something fails, and the error names the verb and the resource.
-func kubeRights(t *testing.T, k *Kube, kubeconfig string) {
+func kubeRights(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	// What everybody may ask hides what we were given.
 	k.Kubectl("delete", "clusterrolebinding", "system:public-info-viewer", "system:discovery", "--ignore-not-found")
-	eventually(t, kubeLimit, "the manifest suffices", func() error { return useAll(t, kubeconfig) })
+	eventually(t, kubelab.Limit, "the manifest suffices", func() error { return useAll(t, kubeconfig) })
 	for _, role := range [][]string{{"clusterrole/trivet-failover"}, {"role/trivet-failover", "-n", "kube-node-lease"}, {"role/trivet-failover", "-n", "default"}} {
 		var rules []kubeRule
 		if err := json.Unmarshal([]byte(k.Get("{.rules}", role...)), &rules); err != nil {
@@ -39,25 +40,25 @@ func kubeRights(t *testing.T, k *Kube, kubeconfig string) {
 		}
 		for i, rule := range rules {
 			for _, verb := range rule.Verbs {
-				t.Run(verb+" "+rule.String(), func(t *testing.T) { k.For(t).without(role, rules, i, verb, kubeconfig) })
+				t.Run(verb+" "+rule.String(), func(t *testing.T) { without(t, k.For(t), role, rules, i, verb, kubeconfig) })
 			}
 		}
 	}
 }
 
 // without takes one verb away for a while.
-func (k *Kube) without(role []string, rules []kubeRule, at int, verb, kubeconfig string) {
-	k.t.Helper()
+func without(t *testing.T, k *kubelab.Cluster, role []string, rules []kubeRule, at int, verb, kubeconfig string) {
+	t.Helper()
 	fewer := slices.Clone(rules)
 	fewer[at].Verbs = slices.DeleteFunc(slices.Clone(rules[at].Verbs), func(v string) bool { return v == verb })
 	if len(fewer[at].Verbs) == 0 {
 		fewer = slices.Delete(fewer, at, at+1)
 	}
-	k.setRules(role, fewer)
-	defer k.setRules(role, rules)
+	setRules(t, k, role, fewer)
+	defer setRules(t, k, role, rules)
 	want := "let us " + verb + " " + strings.Join(append(rules[at].Resources, rules[at].NonResourceURLs...), "")
-	eventually(k.t, kubeLimit, "an error says "+want, func() error {
-		err := useAll(k.t, kubeconfig)
+	eventually(t, kubelab.Limit, "an error says "+want, func() error {
+		err := useAll(t, kubeconfig)
 		if !errors.Is(err, failover.ErrForbidden) || !strings.Contains(err.Error(), want) {
 			return fmt.Errorf("it says %v", err)
 		}
@@ -65,11 +66,11 @@ func (k *Kube) without(role []string, rules []kubeRule, at int, verb, kubeconfig
 	})
 }
 
-func (k *Kube) setRules(role []string, rules []kubeRule) {
-	k.t.Helper()
+func setRules(t testing.TB, k *kubelab.Cluster, role []string, rules []kubeRule) {
+	t.Helper()
 	text, err := json.Marshal(map[string]any{"rules": rules})
 	if err != nil {
-		k.t.Fatal(err)
+		t.Fatal(err)
 	}
 	k.Kubectl(append(append([]string{"patch"}, role...), "--type=merge", "-p", string(text))...)
 }
@@ -114,7 +115,7 @@ func markOnce(t testing.TB, c *kube.Cluster, n failover.Node) error {
 func followOnce(t testing.TB, c *kube.Cluster) error {
 	seen := watchKube(t, c)
 	var last error
-	eventually(t, kubeLimit, "all is told, or refused", func() error {
+	eventually(t, kubelab.Limit, "all is told, or refused", func() error {
 		last = c.Answers(t.Context())
 		if errors.Is(last, failover.ErrForbidden) {
 			return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 )
 
 // kubeName is what the cluster is called in the peers' files.
@@ -52,26 +53,26 @@ func kubeBusy() []string {
 // kubeSite is three peers that look after a cluster of Kubernetes.
 type kubeSite struct {
 	*Lab
-	kube  *Kube
-	fence *kubeFence
-	audit *kubeAudit
+	kube  *kubelab.Cluster
+	fence *kubelab.Fence
+	audit *kubelab.Audit
 	begun int64    // where the API server's record of this site begins
 	gone  []string // kube nodes whose Node was deleted
 }
 
 // newKubeSite starts the peers, with these settings, as the user that the manifest
 // makes. A cluster of peers before this one may have left its tokens: they are
-// taken away, as an operator would who founds a cluster anew.
-func newKubeSite(k *Kube, audit *kubeAudit, kubeconfig, settings, binary string) *kubeSite {
-	k.t.Helper()
+// taken away, as an operator would who founds a cluster again.
+func newKubeSite(t testing.TB, k *kubelab.Cluster, audit *kubelab.Audit, kubeconfig, settings, binary string) *kubeSite {
+	t.Helper()
 	k.Kubectl("annotate", "nodes", "--all", failover.AnnotationToken+"-")
-	s := &kubeSite{Lab: New(k.t), kube: k, fence: newKubeFence(k), audit: audit, begun: audit.size()}
+	s := &kubeSite{Lab: New(t), kube: k, fence: kubelab.NewFence(k), audit: audit, begun: audit.Size()}
 	text := strings.NewReplacer("KUBECONFIG", kubeconfig, "FENCE", s.fence.File()).Replace(settings)
 	s.furnish = func(p *Peer) {
 		p.Binary = cmp.Or(binary, p.Binary)
 		p.Config = filepath.Join(s.dir, p.Name+".yaml")
 		if err := os.WriteFile(p.Config, []byte(text), 0o600); err != nil {
-			k.t.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 	s.Trio("alpha", "bravo", "charlie")
@@ -112,10 +113,10 @@ func (s *kubeSite) tell(t *testing.T) {
 	for _, n := range s.list().Nodes {
 		t.Logf("%s: Ready %s, Lease %d ms, silent %d, answers %d, would %s, why %q", n.Name, n.Ready, n.LeaseAgeMS, n.Silent, n.Answers, n.Would, n.Why)
 	}
-	for _, c := range s.fence.calls(t) {
+	for _, c := range s.fence.Calls(t) {
 		t.Logf("%v %+v", c.At.Format(time.RFC3339Nano), c)
 	}
-	for _, d := range s.audit.deeds(t, s.begun) {
+	for _, d := range s.audit.Deeds(t, s.begun) {
 		t.Logf("%v %+v", d.Began.Format(time.RFC3339Nano), d)
 	}
 }
@@ -127,7 +128,7 @@ func (s *kubeSite) verdict() {
 	if v := s.kube.Violations(); len(v) != 0 {
 		s.t.Errorf("violations: %v", v)
 	}
-	for _, fault := range auditFaults(s.audit.deeds(s.t, s.begun), s.fence.calls(s.t), s.gone...) {
+	for _, fault := range kubelab.Faults(s.audit.Deeds(s.t, s.begun), s.fence.Calls(s.t), s.gone...) {
 		s.t.Error(fault)
 	}
 }
@@ -186,7 +187,7 @@ func passed(m admin.Remediation, state string) bool {
 // are known has been in a state.
 func (s *kubeSite) awaitStep(node string, known int, state string) (m admin.Remediation) {
 	s.t.Helper()
-	s.Eventually(kubeLimit, node+" is "+state, func() error {
+	s.Eventually(kubelab.Limit, node+" is "+state, func() error {
 		var ok bool
 		if m, ok = s.newest(node, known); !ok {
 			n, err := s.node(node)
@@ -203,12 +204,12 @@ func (s *kubeSite) awaitStep(node string, known int, state string) (m admin.Reme
 // mend takes away what an earlier scenario may have left.
 func (s *kubeSite) mend() {
 	s.t.Helper()
-	for _, device := range kubeDevices {
-		s.fence.behave(device, kubeObeys)
+	for _, device := range kubelab.Devices {
+		s.fence.Behave(device, kubelab.Obeys)
 	}
 	for name, machine := range s.kube.Nodes() {
-		if machine.State != KubeOn {
-			s.kube.Power(name, KubeOn)
+		if machine.State != kubelab.On {
+			s.kube.Power(name, kubelab.On)
 		}
 	}
 	for _, p := range s.Peers {
@@ -226,7 +227,7 @@ func (s *kubeSite) mend() {
 func (s *kubeSite) calm() {
 	s.t.Helper()
 	s.mend()
-	s.Eventually(kubeLimit, "all kube nodes are well and looked after", func() error {
+	s.Eventually(kubelab.Limit, "all kube nodes are well and looked after", func() error {
 		f := s.list()
 		if len(f.Nodes) < 5 {
 			return fmt.Errorf("%d kube nodes are listed", len(f.Nodes))
@@ -256,7 +257,7 @@ func (s *kubeSite) calm() {
 // moved waits until pods of a workload run elsewhere than on a kube node.
 func (s *kubeSite) moved(app, from string, pods int) {
 	s.t.Helper()
-	s.Eventually(kubeLimit, app+" runs elsewhere", func() error {
+	s.Eventually(kubelab.Limit, app+" runs elsewhere", func() error {
 		where := s.kube.Where(app)
 		for pod, node := range where {
 			if node == from {
@@ -275,7 +276,7 @@ func (s *kubeSite) moved(app, from string, pods int) {
 func (s *kubeSite) recovered(node string, known int) admin.Remediation {
 	s.t.Helper()
 	m := s.awaitStep(node, known, "recovered")
-	s.Eventually(kubeLimit, node+" has no marks", func() error {
+	s.Eventually(kubelab.Limit, node+" has no marks", func() error {
 		if taints := s.kube.Get("{.spec.taints[*].key}", "node", node); strings.Contains(taints, "trivet") || strings.Contains(taints, "out-of-service") {
 			return errors.New(taints)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -99,7 +100,7 @@ func watchKube(t testing.TB, c *kube.Cluster) *kubeSeen {
 // awaitSynced waits until everything was told that there is.
 func (s *kubeSeen) awaitSynced(t testing.TB) {
 	t.Helper()
-	eventually(t, kubeLimit, "all was told", func() error {
+	eventually(t, kubelab.Limit, "all was told", func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if !s.synced {
@@ -113,7 +114,7 @@ func (s *kubeSeen) awaitSynced(t testing.TB) {
 func (s *kubeSeen) awaitReady(t testing.TB, name string, ready bool) failover.Node {
 	t.Helper()
 	var n failover.Node
-	eventually(t, kubeLimit, fmt.Sprintf("%s is told, ready %t", name, ready), func() error {
+	eventually(t, kubelab.Limit, fmt.Sprintf("%s is told, ready %t", name, ready), func() error {
 		if n, _ = s.node(name); n.UID == "" || (n.Ready == kubestate.ReadyTrue) != ready {
 			return fmt.Errorf("it is told as %q %v", n.UID, n.Ready)
 		}
@@ -126,7 +127,7 @@ func (s *kubeSeen) awaitReady(t testing.TB, name string, ready bool) failover.No
 func (s *kubeSeen) awaitRenewals(t testing.TB, name string) {
 	t.Helper()
 	_, before := s.node(name)
-	eventually(t, kubeLimit, name+" renews its Lease", func() error {
+	eventually(t, kubelab.Limit, name+" renews its Lease", func() error {
 		if _, now := s.node(name); now < before+2 {
 			return fmt.Errorf("%d times since", now-before)
 		}
@@ -136,12 +137,12 @@ func (s *kubeSeen) awaitRenewals(t testing.TB, name string) {
 
 func awaitAnswers(t testing.TB, c *kube.Cluster) {
 	t.Helper()
-	eventually(t, kubeLimit, "the API server answers", func() error { return c.Answers(t.Context()) })
+	eventually(t, kubelab.Limit, "the API server answers", func() error { return c.Answers(t.Context()) })
 }
 
 func awaitSilence(t testing.TB, c *kube.Cluster) {
 	t.Helper()
-	eventually(t, kubeLimit, "the API server is silent", func() error {
+	eventually(t, kubelab.Limit, "the API server is silent", func() error {
 		if c.Answers(t.Context()) == nil {
 			return errors.New("it answers")
 		}
@@ -153,7 +154,7 @@ func awaitSilence(t testing.TB, c *kube.Cluster) {
 // manifest makes.
 func TestKube(t *testing.T) {
 	t.Parallel()
-	k := StartKube(t, "--fast", "--node-monitor-grace-period=10s") // with less a machine that is starved flaps
+	k := kubelab.Start(t, "--fast", "--node-monitor-grace-period=10s") // with less a machine that is starved flaps
 	trusted := k.Trusted()
 	t.Run("watch", func(t *testing.T) { kubeWatch(t, k.For(t), trusted) })
 	t.Run("marks", func(t *testing.T) { kubeMarks(t, k.For(t), trusted) })
@@ -164,7 +165,7 @@ func TestKube(t *testing.T) {
 	t.Run("rights", func(t *testing.T) { kubeRights(t, k.For(t), trusted) })
 }
 
-func kubeWatch(t *testing.T, k *Kube, kubeconfig string) {
+func kubeWatch(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	c := openKube(t, kubeconfig)
 	seen := watchKube(t, c)
 	seen.awaitSynced(t)
@@ -180,20 +181,20 @@ func kubeWatch(t *testing.T, k *Kube, kubeconfig string) {
 		t.Error(err)
 	}
 	before, _ := seen.node("node-2")
-	k.Power("node-2", KubeOff)
+	k.Power("node-2", kubelab.Off)
 	seen.awaitReady(t, "node-2", false)
 	_, renewals := seen.node("node-2")
 	seen.awaitRenewals(t, "node-1")
 	if _, now := seen.node("node-2"); now != renewals {
 		t.Errorf("a dead kubelet renewed its Lease %d times", now-renewals)
 	}
-	k.Power("node-2", KubeOn)
+	k.Power("node-2", kubelab.On)
 	if after := seen.awaitReady(t, "node-2", true); after.UID != before.UID || after.BootID == before.BootID {
 		t.Errorf("UID %s, then %s; boot ID %s, then %s", before.UID, after.UID, before.BootID, after.BootID)
 	}
 }
 
-func kubeMarks(t *testing.T, k *Kube, kubeconfig string) {
+func kubeMarks(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	c := openKube(t, kubeconfig)
 	ctx := t.Context()
 	read := func() failover.Node {
@@ -208,7 +209,7 @@ func kubeMarks(t *testing.T, k *Kube, kubeconfig string) {
 	// tried until it was not that.
 	mark := func(change failover.Change) (n failover.Node, err error) {
 		t.Helper()
-		eventually(t, kubeLimit, "no status came between", func() error {
+		eventually(t, kubelab.Limit, "no status came between", func() error {
 			if n, err = c.Mark(ctx, read(), change); errors.Is(err, failover.ErrConflict) && !strings.Contains(err.Error(), "greater token") {
 				return err
 			}
@@ -252,7 +253,7 @@ func kubeMarks(t *testing.T, k *Kube, kubeconfig string) {
 	}
 }
 
-func kubePods(t *testing.T, k *Kube, kubeconfig string) {
+func kubePods(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	c := openKube(t, kubeconfig)
 	ctx := t.Context()
 	k.StatefulSet("db", 3)
@@ -285,7 +286,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}`)
 	}
 	at := k.Where("db")["db-0"]
 	var pods []failover.Pod
-	eventually(t, kubeLimit, "the budgets are counted", func() error {
+	eventually(t, kubelab.Limit, "the budgets are counted", func() error {
 		var err error
 		if pods, err = c.Pods(ctx, at); err != nil {
 			return err
@@ -297,7 +298,7 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}`)
 		return err
 	})
 	pod := pods[slices.IndexFunc(pods, func(p failover.Pod) bool { return p.Name == "db-0" })]
-	k.Power(at, KubeOff)
+	k.Power(at, kubelab.Off)
 	left, err := c.Attachments(ctx, at)
 	if err != nil || len(left) == 0 {
 		t.Errorf("attachments %v, %v", left, err)
@@ -311,13 +312,13 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}`)
 	if err := c.DeletePod(ctx, other); !errors.Is(err, failover.ErrGone) {
 		t.Errorf("another UID: %v", err)
 	}
-	eventually(t, kubeLimit, "the pod is deleted as it is", func() error {
+	eventually(t, kubelab.Limit, "the pod is deleted as it is", func() error {
 		return c.DeletePod(ctx, newest(t, c, at, "db-0"))
 	})
 	if err := c.DeletePod(ctx, pod); !errors.Is(err, failover.ErrGone) {
 		t.Errorf("deleted again: %v", err)
 	}
-	k.Power(at, KubeOn)
+	k.Power(at, kubelab.On)
 	if v := k.Violations(); len(v) != 0 {
 		t.Errorf("violations: %v", v)
 	}
@@ -337,7 +338,7 @@ func newest(t *testing.T, c *kube.Cluster, node, name string) failover.Pod {
 	return pods[i]
 }
 
-func kubePaused(t *testing.T, k *Kube, kubeconfig string) {
+func kubePaused(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	c := openKube(t, kubeconfig)
 	seen := watchKube(t, c)
 	seen.awaitSynced(t)
@@ -355,25 +356,25 @@ func kubePaused(t *testing.T, k *Kube, kubeconfig string) {
 	seen.awaitRenewals(t, "node-1")
 }
 
-func kubeKilled(t *testing.T, k *Kube, kubeconfig string) {
+func kubeKilled(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	c := openKube(t, kubeconfig)
 	seen := watchKube(t, c)
 	seen.awaitSynced(t)
 	seen.awaitReady(t, "node-3", true)
 	k.Component("kube-apiserver", "kill")
 	awaitSilence(t, c)
-	k.Power("node-3", KubeOff)
+	k.Power("node-3", kubelab.Off)
 	k.Component("kube-apiserver", "start")
 	awaitAnswers(t, c)
 	seen.awaitReady(t, "node-3", false)
 	seen.awaitRenewals(t, "node-1")
-	k.Power("node-3", KubeOn)
+	k.Power("node-3", kubelab.On)
 	seen.awaitReady(t, "node-3", true)
 }
 
 // kubeExpired cuts the way to the API server, lets a Node go meanwhile, and starts
 // an API server that does not know any more what happened in between: 410 Gone.
-func kubeExpired(t *testing.T, k *Kube, kubeconfig string) {
+func kubeExpired(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	way := k.Way(kubeconfig)
 	c := openKube(t, way.Kubeconfig)
 	seen := watchKube(t, c)
@@ -381,7 +382,7 @@ func kubeExpired(t *testing.T, k *Kube, kubeconfig string) {
 	before, _ := seen.node("node-3")
 	way.Cut()
 	awaitSilence(t, c)
-	k.Power("node-3", KubePartition) // or it would make its Node again at once
+	k.Power("node-3", kubelab.Partition) // or it would make its Node again at once
 	k.Kubectl("delete", "node", "node-3")
 	k.Component("kube-apiserver", "kill")
 	k.Component("kube-apiserver", "start")
@@ -392,14 +393,14 @@ func kubeExpired(t *testing.T, k *Kube, kubeconfig string) {
 	}
 	way.Mend()
 	awaitAnswers(t, c)
-	eventually(t, kubeLimit, "the Node is told to be gone", func() error {
+	eventually(t, kubelab.Limit, "the Node is told to be gone", func() error {
 		if !seen.isGone(before.UID) {
 			return errors.New("it is not")
 		}
 		return nil
 	})
 	seen.awaitRenewals(t, "node-1")
-	k.Power("node-3", KubeOn)
+	k.Power("node-3", kubelab.On)
 	if after := seen.awaitReady(t, "node-3", true); after.UID == before.UID {
 		t.Error("the new Node has the old one's UID")
 	}

@@ -3,15 +3,19 @@
 package labtest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // BinaryEnv names the variable with the path of the binary under test; the
@@ -83,17 +87,12 @@ func (l *Lab) close() {
 	}
 	if l.t.Failed() {
 		for _, p := range l.Peers {
-			l.t.Logf("--- %s wrote (end of it):\n%s", p.Name, tail(p.Log(), 60))
+			l.t.Logf("--- %s wrote (end of it):\n%s", p.Name, program.Tail(p.Log(), 60))
 		}
 	}
 	if err := os.RemoveAll(l.dir); err != nil {
 		l.t.Errorf("clean up: %v", err)
 	}
-}
-
-func tail(text string, lines int) string {
-	all := strings.Split(text, "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
 // Add makes a peer that was neither founded nor joined yet.
@@ -106,13 +105,13 @@ func (l *Lab) Add(name string) *Peer {
 		Config: os.DevNull,
 	}
 	if l.net == nil {
-		p.API, p.Cluster, p.Gossip = freePort(l.t), freePort(l.t), freePort(l.t)
+		p.API, p.Cluster, p.Gossip = testenv.FreePort(l.t), testenv.FreePort(l.t), testenv.FreePort(l.t)
 	} else {
 		p.Host = l.net.Host(len(l.Peers) + 1)
 		p.API, p.Cluster, p.Gossip = p.Host.Site+":5050", p.Host.Peers+":7350", p.Host.Peers+":7351"
 		p.Env = []string{"TRIVET_API_AUTH_STRATEGY=noauth"} // off loopback one must be written
 	}
-	p.http, p.wire = socketClient(p.Socket), wireClient()
+	p.http, p.wire = socketClient(p.Socket), httpapi.Client()
 	if l.furnish != nil {
 		l.furnish(p)
 	}
@@ -144,6 +143,23 @@ func (l *Lab) Grow(name string) *Peer {
 func (l *Lab) Eventually(limit time.Duration, what string, check func() error) {
 	l.t.Helper()
 	eventually(l.t, limit, what, check)
+}
+
+// worthTelling is how long a wait must be to appear in the test's output, so
+// that one sees where the time goes.
+const worthTelling = 2 * time.Second
+
+// eventually polls until check returns nil, and fails the test with its last
+// error if it does not within limit.
+func eventually(t testing.TB, limit time.Duration, what string, check func() error) {
+	t.Helper()
+	began := time.Now()
+	if err := testwait.Poll(context.Background(), limit, what, check); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > worthTelling {
+		t.Logf("waited %v: %s", took.Round(100*time.Millisecond), what)
+	}
 }
 
 // Running lists the peers whose process runs and is not stopped.

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // The lease that two hosts contend for.
@@ -25,7 +27,7 @@ const (
 type lenderSite struct {
 	*Lab
 	file    string
-	runs    [2]*process
+	runs    [2]*program.Process
 	longest worst
 }
 
@@ -69,7 +71,7 @@ func (s *lenderSite) work(host int) {
 	script := `trap "" TERM; while :; do echo "$TRIVET_FENCING_TOKEN $1" >>"$0"; sleep 0.01; done`
 	cmd := p.Host.inside(p.Binary, "lease", "run", "mirror", "--holder", p.Name, "--ttl", runTTL.String(), "--wait", "forever", "--takeover",
 		"--server", strings.Join(servers, ","), "--", "sh", "-c", script, s.file, p.Name)
-	run, err := launch(cmd)
+	run, err := program.Start(cmd)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -92,7 +94,7 @@ func (s *lenderSite) turn(befall func(host int) (mend func())) {
 	s.t.Logf("%s under %d: the other worked %v later", holder, token, time.Since(began).Round(10*time.Millisecond))
 	mend()
 	mended := time.Now()
-	if err := s.runs[host].wait(runLimit); err != nil { // the program that it ran is over
+	if err := s.runs[host].Wait(runLimit); err != nil { // the program that it ran is over
 		s.t.Errorf("the runner of %s has not ended: %v", holder, err)
 	}
 	s.longest.took(s.t, "labtest.lease_run_ended", time.Since(mended), runTTL+5*time.Second)
@@ -106,12 +108,12 @@ func (s *lenderSite) cutOff(host int) (mend func()) {
 }
 
 func (s *lenderSite) stopRunner(host int) (mend func()) {
-	s.signal(s.runs[host].cmd.Process.Pid, syscall.SIGSTOP)
-	return func() { s.signal(s.runs[host].cmd.Process.Pid, syscall.SIGCONT) }
+	s.signal(s.runs[host].PID(), syscall.SIGSTOP)
+	return func() { s.signal(s.runs[host].PID(), syscall.SIGCONT) }
 }
 
 func (s *lenderSite) killRunner(host int) (mend func()) {
-	s.signal(s.runs[host].cmd.Process.Pid, syscall.SIGKILL)
+	s.signal(s.runs[host].PID(), syscall.SIGKILL)
 	return func() {}
 }
 
@@ -144,7 +146,7 @@ func (s *lenderSite) signal(pid int, sig syscall.Signal) {
 // guardOf finds the guard of a runner, 0 while that has none: it waits.
 func (s *lenderSite) guardOf(host int) (pid int) {
 	s.t.Helper()
-	runner := s.runs[host].cmd.Process.Pid
+	runner := s.runs[host].PID()
 	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", runner))
 	if err != nil {
 		s.t.Fatal(err)
@@ -210,11 +212,11 @@ func (s *lenderSite) verdict() {
 // end stops the runners, and waits for the guards, which end the programs.
 func (s *lenderSite) end() {
 	for host, r := range s.runs {
-		if r == nil || !r.running() {
+		if r == nil || !r.Running() {
 			continue
 		}
 		guard := s.guardOf(host)
-		if err := r.end(syscall.SIGKILL, runLimit); err != nil {
+		if err := r.End(syscall.SIGKILL, runLimit); err != nil {
 			s.t.Error(err)
 		}
 		s.Eventually(runLimit, "the guard has ended", func() error {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -288,7 +289,7 @@ func (m *mistakesSite) clockAhead() (path string) {
 		}
 	}
 	path = filepath.Join(dir, "trivet-ahead")
-	build := goTool("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, ".")
+	build := program.Go("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, ".")
 	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		m.t.Fatalf("build trivet with another clock: %v\n%s", err, out)

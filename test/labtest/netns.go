@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // Net is the network of a lab: hosts in network namespaces of their own, on
@@ -61,7 +63,7 @@ const nsPrefix = "trivet-lab-"
 // what a tester that died left behind goes first.
 func NewNet(t testing.TB) *Net {
 	t.Helper()
-	NeedRoot(t, "ip")
+	testenv.NeedRoot(t, "ip")
 	sweepDead(t)
 	n := claim(t)
 	t.Cleanup(n.close)

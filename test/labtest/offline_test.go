@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/nftables"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestDoorIsShutOffline shuts doors as the units do, without a peer: the rules
@@ -19,7 +20,7 @@ import (
 // harm.
 func TestDoorIsShutOffline(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "ip", "iptables", "iptables-save")
+	testenv.NeedRoot(t, "ip", "iptables", "iptables-save")
 	network := NewNet(t)
 	for n, c := range []struct {
 		driver   string

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -43,7 +44,7 @@ type guest struct {
 	dir   string   // its disk, and the socket of its monitor
 	log   string   // its console
 	lacks []string // modules that its kernel cannot load
-	qemu  *process
+	qemu  *program.Process
 }
 
 // newGuest lays the cables of guest i, makes its disk of what is in a directory,
@@ -89,7 +90,7 @@ func (g *guest) power() {
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), "TMPDIR="+g.dir) // of the copy of its root
-	if g.qemu, err = launch(cmd); err != nil {
+	if g.qemu, err = program.Start(cmd); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -98,8 +99,8 @@ func (g *guest) power() {
 func (g *guest) awake() {
 	g.t.Helper()
 	eventually(g.t, guestLimit, fmt.Sprintf("guest %d answers", g.at.number), func() error {
-		if !g.qemu.running() {
-			g.t.Fatalf("guest %d ended with %d", g.at.number, g.qemu.code)
+		if !g.qemu.Running() {
+			g.t.Fatalf("guest %d ended with %d", g.at.number, g.qemu.Code)
 		}
 		_, err := g.try("true")
 		return err
@@ -109,7 +110,7 @@ func (g *guest) awake() {
 // crash takes its power away.
 func (g *guest) crash() {
 	g.t.Helper()
-	if err := g.qemu.end(syscall.SIGKILL, 10*time.Second); err != nil {
+	if err := g.qemu.End(syscall.SIGKILL, 10*time.Second); err != nil {
 		g.t.Fatal(err)
 	}
 }

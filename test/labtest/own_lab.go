@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 )
 
 // ownLab is a gate whose three hosts are guests: the process of a Peer is its
@@ -61,7 +63,7 @@ func (k ownKind) build(t *testing.T, report *ownReport) *ownLab {
 // add makes a peer that is a guest, and its disk.
 func (o *ownLab) add(i int, name string, image ownImage, k ownKind) {
 	o.t.Helper()
-	p := &Peer{lab: o.Lab, t: o.t, Name: name, wire: wireClient()}
+	p := &Peer{lab: o.Lab, t: o.t, Name: name, wire: httpapi.Client()}
 	dir, from := filepath.Join(o.dir, name), filepath.Join(o.dir, name, "files")
 	if err := os.MkdirAll(from, 0o755); err != nil {
 		o.t.Fatal(err)

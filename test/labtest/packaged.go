@@ -18,6 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // Packaged is three hosts as an operator has them: each a Debian with systemd,
@@ -90,9 +93,9 @@ func buildPackage(t *testing.T) string {
 	if deb := os.Getenv(packageEnv); deb != "" {
 		return deb
 	}
-	defer alone(t, filepath.Join(os.TempDir(), "trivet-lab-package.lock"))() // who comes second finds it compiled
+	defer program.Lock(t, filepath.Join(os.TempDir(), "trivet-lab-package.lock"))() // who comes second finds it compiled
 	dir := t.TempDir()
-	build := goTool("run", "./packaging", "-arch", "amd64", "-out", dir)
+	build := program.Go("run", "./packaging", "-arch", "amd64", "-out", dir)
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the package: %v\n%s", err, out)
@@ -229,9 +232,9 @@ func (p *Packaged) leads(h *packagedHost) {
 }
 
 // call is a request of the API through the floating IP.
-func (p *Packaged) call(method, path string) (Reply, error) {
+func (p *Packaged) call(method, path string) (httpapi.Reply, error) {
 	header := map[string]string{"Authorization": basic("admin", p.password)}
-	return ask(&http.Client{Timeout: callLimit, Transport: &http.Transport{DisableKeepAlives: true}}, p.floating+":5050", method, path, header, nil)
+	return httpapi.Ask(&http.Client{Timeout: callLimit, Transport: &http.Transport{DisableKeepAlives: true}}, p.floating+":5050", method, path, header, nil)
 }
 
 // answers waits until the API answers through the floating IP.
@@ -247,16 +250,16 @@ func (p *Packaged) answers() {
 }
 
 // introspect has a machine introspected, through the floating IP alone.
-func (p *Packaged) introspect(ironic *Ironic, m Machine) {
+func (p *Packaged) introspect(ironic *openstack.Ironic, m openstack.Machine) {
 	p.t.Helper()
-	p.Fleet([]Machine{m}, p.floating+":5050")
+	p.Fleet([]openstack.Machine{m}, p.floating+":5050")
 	reply, err := p.call("POST", "/v1/introspection/"+m.UUID)
 	if err != nil || reply.Status != http.StatusAccepted {
 		p.t.Fatalf("start of an introspection: %d (%v) %s", reply.Status, err, reply.Body)
 	}
 	eventually(p.t, endLimit, m.Name+" is finished", func() error {
 		reply, err := p.call("GET", "/v1/introspection/"+m.UUID)
-		var r Report
+		var r openstack.Report
 		if err == nil {
 			err = json.Unmarshal(reply.Body, &r)
 		}

@@ -10,15 +10,18 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestThreePackagedHosts takes three hosts from nothing to a cluster that
 // introspects, as docs/install.md says, and then through what hosts go through.
 func TestThreePackagedHosts(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
+	testenv.NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
 	deb := buildPackage(t)
-	ironic := StartIronic(t, 100)
+	ironic := openstack.StartIronic(t, 100)
 	machines := ironic.Enroll(0, 1)
 	p := newPackaged(t, ironic.Addr)
 	p.found(deb)

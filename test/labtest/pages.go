@@ -21,6 +21,8 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/dev/machine"
 	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -61,12 +63,12 @@ func newPagesSite(t *testing.T, deb string) *pagesSite {
 	})
 	server := simironic.New(simironic.Options{OnPower: fleet.Power})
 	for n := 1; n <= pagesNodes; n++ {
-		m := MachineNumber(n)
+		m := openstack.MachineNumber(n)
 		m.MAC = fmt.Sprintf("52:54:00:ab:00:%02x", n) // as on the pages
 		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
 			t.Fatal(err)
 		}
-		fleet.Add(m.hardware())
+		fleet.Add(m.Hardware())
 	}
 	var listener net.Listener
 	err := p.plug(pagesIronic).enter(func() (err error) {
@@ -175,7 +177,7 @@ func (p *pagesSite) paste(page string, s step, name string) {
 	if bad != nil || code != s.exit {
 		p.t.Fatalf("%s:%d on %s ends with %d (%v), want %d\n%s\nIt said:\n%s\nThe host says:\n%s", page, s.line, name, code, bad, s.exit, script, out, h.Journal())
 	}
-	p.t.Logf("%s:%d on %s, %v:\n%s", page, s.line, name, time.Since(began).Round(10*time.Millisecond), tail(out, 30))
+	p.t.Logf("%s:%d on %s, %v:\n%s", page, s.line, name, time.Since(began).Round(10*time.Millisecond), program.Tail(out, 30))
 }
 
 // token makes a join token where a peer runs; to is the host that wants it.

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // pagesEnv names the variable with a regular expression of the pages to run
@@ -23,7 +25,7 @@ const quickPages = "install|migrate|operate|peers|pxe|api|failover|lease|metrics
 // hosts again, and once more as README.md has it.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
+	testenv.NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
 	usual := quickPages
 	if longDays() {
 		usual = "."

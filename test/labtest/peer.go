@@ -6,10 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -24,6 +21,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // callLimit bounds one call of the control interface; a peer waits up to 7 s
@@ -36,7 +35,7 @@ type Peer struct {
 	t     testing.TB
 	http  *http.Client // of its socket
 	wire  *http.Client // of its public API
-	proc  *process
+	proc  *program.Process
 	aside bool // Running leaves it out
 
 	Name   string
@@ -146,7 +145,7 @@ func (p *Peer) Start() {
 	p.Spawn()
 	p.lab.Eventually(electLimit, p.Name+" answers", func() error {
 		if !p.running() {
-			p.t.Fatalf("%s exited with %d instead of serving", p.Name, p.proc.code)
+			p.t.Fatalf("%s exited with %d instead of serving", p.Name, p.proc.Code)
 		}
 		_, err := p.Status()
 		return err
@@ -164,21 +163,21 @@ func (p *Peer) Spawn() {
 	cmd := p.command(append([]string{"serve"}, p.Flags()...)...)
 	cmd.Env = append(cmd.Env, p.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
-	if p.proc, err = launch(cmd); err != nil {
+	if p.proc, err = program.Start(cmd); err != nil {
 		p.t.Fatal(err)
 	}
 	p.aside = false
 }
 
-func (p *Peer) running() bool { return p.proc.running() }
+func (p *Peer) running() bool { return p.proc.Running() }
 
 // PID returns the process ID.
-func (p *Peer) PID() int { return p.proc.cmd.Process.Pid }
+func (p *Peer) PID() int { return p.proc.PID() }
 
 // signal sends s to the process, by its ID alone.
 func (p *Peer) signal(s syscall.Signal) {
 	p.t.Helper()
-	if err := p.proc.signal(s); err != nil {
+	if err := p.proc.Signal(s); err != nil {
 		p.t.Fatalf("signal %s: %v", p.Name, err)
 	}
 }
@@ -187,14 +186,14 @@ func (p *Peer) signal(s syscall.Signal) {
 func (p *Peer) Kill9() {
 	p.t.Helper()
 	p.signal(syscall.SIGKILL)
-	<-p.proc.done
+	<-p.proc.Done
 }
 
 // Pause stops the process at whatever instruction it is, and waits until it has.
 func (p *Peer) Pause() {
 	p.t.Helper()
 	p.signal(syscall.SIGSTOP)
-	eventually(p.t, electLimit, p.Name+" has stopped", p.proc.stopped)
+	eventually(p.t, electLimit, p.Name+" has stopped", p.proc.Stopped)
 	p.aside = true
 }
 
@@ -217,10 +216,10 @@ func (p *Peer) Stop() {
 // WaitExit waits until the process has ended by itself and returns its code.
 func (p *Peer) WaitExit(limit time.Duration) int {
 	p.t.Helper()
-	if err := p.proc.wait(limit); err != nil {
+	if err := p.proc.Wait(limit); err != nil {
 		p.t.Fatalf("%s: %v", p.Name, err)
 	}
-	return p.proc.code
+	return p.proc.Code
 }
 
 // reap kills what is left of the peer at the end of a test.
@@ -228,7 +227,7 @@ func (p *Peer) reap() {
 	if p.proc == nil {
 		return
 	}
-	if err := p.proc.end(syscall.SIGKILL, 10*time.Second); err != nil {
+	if err := p.proc.End(syscall.SIGKILL, 10*time.Second); err != nil {
 		p.t.Errorf("%s does not die: %v", p.Name, err)
 	}
 }
@@ -241,47 +240,9 @@ func socketClient(path string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16}, Timeout: callLimit}
 }
 
-// Refusal is an answer of 400 or above.
-type Refusal struct {
-	Status     int
-	RetryAfter string
-	Body       string
-}
-
-// Error implements error.
-func (r *Refusal) Error() string { return fmt.Sprintf("%d %s", r.Status, r.Body) }
-
-// Call speaks to the control interface. A refusal is a *Refusal.
+// Call speaks to the control interface. A refusal is an *httpapi.Refusal.
 func (p *Peer) Call(method, path string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(text)
-	}
-	req, err := http.NewRequest(method, "http://trivet"+path, body)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("X-Request-Id", uuid.NewString())
-	resp, err := p.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		return &Refusal{Status: resp.StatusCode, RetryAfter: resp.Header.Get("Retry-After"), Body: string(text)}
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(text, out)
+	return httpapi.Call(p.http, "trivet", method, path, map[string]string{"X-Request-Id": uuid.NewString()}, in, out)
 }
 
 // Status asks the peer how it stands.

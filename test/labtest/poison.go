@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // PoisonedBinary builds a trivet with one more hook, "poison", which ends the
@@ -45,7 +47,7 @@ func PoisonedBinary(t testing.TB) string {
 		}
 	}
 	binary := filepath.Join(dir, "trivet")
-	out, err := goTool("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "github.com/trivet-ha/trivet").CombinedOutput()
+	out, err := program.Go("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "github.com/trivet-ha/trivet").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build a poisoned trivet: %v\n%s", err, out)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -16,7 +18,7 @@ import (
 // every peer as a ramdisk does: no peer dies twice, and the node ends in error
 // with the name of the hook and of the peers. The peers are started again, as a
 // service manager would.
-func poison(t *testing.T, ironic *Ironic) {
+func poison(t *testing.T, ironic *openstack.Ironic) {
 	binary := PoisonedBinary(t)
 	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_INSPECTION_PROCESSING_PROCESSING_HOOKS=ramdisk_error,validate_interfaces,poison,scheduler")
 	plain := s.furnish
@@ -41,7 +43,7 @@ func poison(t *testing.T, ironic *Ironic) {
 		m := machines[i]
 		deaths := make(map[*Peer]int)
 		answered := s.feed(withKey(t, m.Inventory(), c.key, c.how))
-		reply := Reply{}
+		reply := httpapi.Reply{}
 		s.supervised(deaths, "the document is answered", func() error {
 			select {
 			case reply = <-answered:
@@ -50,7 +52,7 @@ func poison(t *testing.T, ironic *Ironic) {
 				return errors.New("not yet")
 			}
 		})
-		var r Report
+		var r openstack.Report
 		s.supervised(deaths, "the node has ended", func() (err error) {
 			if r, err = s.Running()[0].Report(m.UUID); err == nil && !r.Finished {
 				err = errors.New("it is " + r.State)
@@ -85,17 +87,17 @@ func poison(t *testing.T, ironic *Ironic) {
 
 // feed posts a document to one peer after the other until it is answered for
 // good, as a ramdisk does.
-func (s *SiteLab) feed(document []byte) <-chan Reply {
+func (s *SiteLab) feed(document []byte) <-chan httpapi.Reply {
 	var addrs []string
 	for _, p := range s.Peers {
 		addrs = append(addrs, p.API)
 	}
-	answered := make(chan Reply, 1)
-	client := wireClient()
+	answered := make(chan httpapi.Reply, 1)
+	client := httpapi.Client()
 	go func() {
 		for end := time.Now().Add(endLimit); time.Now().Before(end); {
 			for _, addr := range addrs {
-				if reply, err := ask(client, addr, "POST", "/v1/continue", nil, document); err == nil && reply.Status != http.StatusServiceUnavailable {
+				if reply, err := httpapi.Ask(client, addr, "POST", "/v1/continue", nil, document); err == nil && reply.Status != http.StatusServiceUnavailable {
 					answered <- reply
 					return
 				}

@@ -13,6 +13,9 @@ import (
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -32,9 +35,9 @@ func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
 	l.furnish = func(p *Peer) {
 		p.Env = append(p.Env, "TRIVET_IRONIC_ENDPOINT=http://"+ironic.addr, "TRIVET_FIREWALL_DRIVER=noop", "TRIVET_INSPECTION_CONTINUE_INSPECTION=relay")
 	}
-	var machines []Machine
+	var machines []openstack.Machine
 	for n := range nodes {
-		m := MachineNumber(n)
+		m := openstack.MachineNumber(n)
 		e := simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, State: "inspect wait"}
 		if n%2 == 0 { // of the others Ironic alone can tell whose callback it is
 			e.MACs = []string{m.MAC}
@@ -48,7 +51,7 @@ func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
 
 	ironic.stop()
 	began := time.Now()
-	for _, half := range [][]Machine{machines[:nodes/2], machines[nodes/2:]} {
+	for _, half := range [][]openstack.Machine{machines[:nodes/2], machines[nodes/2:]} {
 		l.deliver(half)
 		dead := l.WaitLeader()
 		dead.Kill9()
@@ -87,20 +90,20 @@ func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
 }
 
 // deliver posts the callbacks of machines until each is accepted.
-func (l *Lab) deliver(machines []Machine) {
+func (l *Lab) deliver(machines []openstack.Machine) {
 	l.t.Helper()
-	err := parallel(len(machines), 4, func(k int) error {
+	err := httpapi.Parallel(len(machines), 4, func(k int) error {
 		return l.Anywhere(electLimit, "the callback of "+machines[k].Name, func(p *Peer) error {
 			reply, err := p.Ask("POST", "/v1/continue_inspection", machines[k].Inventory())
 			if err != nil {
 				return err
 			}
 			if reply.Status != http.StatusAccepted {
-				return &Refusal{Status: reply.Status, Body: string(reply.Body)}
+				return &httpapi.Refusal{Status: reply.Status, Body: string(reply.Body)}
 			}
 			var named struct{ UUID *string }
 			if err := json.Unmarshal(reply.Body, &named); err != nil || named.UUID != nil && *named.UUID != machines[k].UUID {
-				return &Refusal{Status: reply.Status, Body: string(reply.Body)}
+				return &httpapi.Refusal{Status: reply.Status, Body: string(reply.Body)}
 			}
 			return nil
 		})
@@ -119,7 +122,7 @@ type fragile struct {
 }
 
 func newFragile(t *testing.T) *fragile {
-	f := &fragile{Server: simironic.New(simironic.Options{}), t: t, addr: freePort(t)}
+	f := &fragile{Server: simironic.New(simironic.Options{}), t: t, addr: testenv.FreePort(t)}
 	f.start()
 	t.Cleanup(func() {
 		f.stop()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -31,7 +32,7 @@ func lastRelease(t *testing.T) (binary, tag string) {
 		cache = t.TempDir()
 	}
 	binary = filepath.Join(cache, "trivet-test", "release-"+commit, "trivet")
-	if installed(binary) {
+	if program.Installed(binary) {
 		return binary, tag
 	}
 	tree := filepath.Join(t.TempDir(), "tree")

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -53,7 +55,7 @@ func needROMs(t testing.TB) {
 		{biosLoader, "package ipxe"}, {uefiLoader, "package ipxe"}, {"/usr/sbin/dnsmasq", "package dnsmasq-base"},
 		{tunnelDevice, "the kernel's module tun"},
 	} {
-		if !installed(need.file) {
+		if !program.Installed(need.file) {
 			missing = append(missing, need.file+" ("+need.from+")")
 		}
 	}
@@ -102,14 +104,14 @@ func uefiIPXE() firmware {
 type rom struct {
 	tap     string
 	net     *Net
-	proc    *process
+	proc    *program.Process
 	console console
 	on      time.Time // when it was switched on
 	led     int       // whose host led then
 }
 
 // powerOn switches a machine on.
-func (n *Net) powerOn(l Link, m Machine, f firmware) (*rom, error) {
+func (n *Net) powerOn(l Link, m openstack.Machine, f firmware) (*rom, error) {
 	cable := "vm" + strings.ReplaceAll(m.MAC[9:], ":", "") // of 15 characters at most
 	r := &rom{tap: cable, net: n}
 	for _, words := range [][]string{
@@ -129,7 +131,7 @@ func (n *Net) powerOn(l Link, m Machine, f firmware) (*rom, error) {
 	cmd := r.place().inside("nice", append([]string{"-n", "5"}, words...)...)
 	cmd.Stdout, cmd.Stderr = &r.console, &r.console
 	r.on = time.Now()
-	proc, err := launch(cmd)
+	proc, err := program.Start(cmd)
 	if err != nil {
 		return nil, errors.Join(err, r.unplug())
 	}
@@ -142,7 +144,7 @@ func (r *rom) place() *Host { return &Host{net: r.net} }
 
 // powerOff ends the machine as pulling its plug does.
 func (r *rom) powerOff() error {
-	return errors.Join(r.proc.end(syscall.SIGKILL, 10*time.Second), r.unplug())
+	return errors.Join(r.proc.End(syscall.SIGKILL, 10*time.Second), r.unplug())
 }
 
 func (r *rom) unplug() error {
@@ -158,8 +160,8 @@ func (r *rom) wait(limit time.Duration, done func() bool) error {
 	late := testwait.Poll(context.Background(), limit, "the machine's next step", func() error {
 		switch {
 		case done():
-		case !r.proc.running():
-			ended = fmt.Errorf("the machine ended with %d", r.proc.code)
+		case !r.proc.Running():
+			ended = fmt.Errorf("the machine ended with %d", r.proc.Code)
 		default:
 			return errors.New("it runs")
 		}

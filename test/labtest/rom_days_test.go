@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -56,7 +57,7 @@ func romHandOvers(t *testing.T, report *romReport, boots int, apart bool) {
 }
 
 // outlives boots a machine, kills the leader meanwhile, and mends that.
-func (l *romLab) outlives(report *romReport, k killing, m Machine) error {
+func (l *romLab) outlives(report *romReport, k killing, m openstack.Machine) error {
 	l.t.Helper()
 	leader := l.WaitLeader()
 	l.Eventually(growLimit, "the leader's host alone lets it through", func() error {
@@ -117,7 +118,7 @@ func (l *romLab) killAt(r *rom, k killing, leader *Peer, seen <-chan wireMessage
 	}
 	server := l.dhcp[leader.Host]
 	if k.lost {
-		err = server.signal(syscall.SIGSTOP)
+		err = server.Signal(syscall.SIGSTOP)
 	}
 	if k.seen != "" {
 		if _, err := testwait.Take(limit, seen, "the machine sends "+k.seen); err != nil {
@@ -125,11 +126,11 @@ func (l *romLab) killAt(r *rom, k killing, leader *Peer, seen <-chan wireMessage
 		}
 	}
 	died = time.Now()
-	err = errors.Join(err, leader.proc.signal(syscall.SIGKILL))
+	err = errors.Join(err, leader.proc.Signal(syscall.SIGKILL))
 	if k.lost {
-		err = errors.Join(err, server.end(syscall.SIGKILL, 5*time.Second))
+		err = errors.Join(err, server.End(syscall.SIGKILL, 5*time.Second))
 	}
-	return died, errors.Join(err, leader.proc.wait(5*time.Second))
+	return died, errors.Join(err, leader.proc.Wait(5*time.Second))
 }
 
 // mend brings back what a killing took.
@@ -172,10 +173,10 @@ func romUEFI(t *testing.T, report *romReport) {
 	l := romKind{machines: 5}.build(t)
 	l.Introspect(append(l.machines[:2:2], l.machines[4]))
 	// At once: each takes up its offer seconds later, and must have one of its own.
-	l.each(l.machines[:2], 2, func(m Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiNative()) })
-	l.each(l.machines[4:], 1, func(m Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiIPXE()) })
-	l.each(l.machines[2:3], 1, func(m Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiNative()) })
-	l.each(l.machines[3:4], 1, func(m Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiIPXE()) })
+	l.each(l.machines[:2], 2, func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiNative()) })
+	l.each(l.machines[4:], 1, func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiIPXE()) })
+	l.each(l.machines[2:3], 1, func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiNative()) })
+	l.each(l.machines[3:4], 1, func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiIPXE()) })
 }
 
 // romIPv6 does the same where the hosts have IPv6 alone; one machine asks for a
@@ -183,10 +184,18 @@ func romUEFI(t *testing.T, report *romReport) {
 func romIPv6(t *testing.T, report *romReport) {
 	l := romKind{machines: 4, six: true}.build(t)
 	l.Introspect(l.machines[:2])
-	l.each(l.machines[:1], 1, func(m Machine) error { return l.bootsFromLeader(report, "introspected, IPv6 alone", m, biosIPXE()) })
-	l.each(l.machines[1:2], 1, func(m Machine) error { return l.bootsFromLeader(report, "introspected, IPv6 alone", m, uefiNative()) })
-	l.each(l.machines[2:3], 1, func(m Machine) error { return l.getsNothing(report, "on the blacklist, IPv6 alone", m, biosIPXE()) })
-	l.each(l.machines[3:], 1, func(m Machine) error { return l.getsNothing(report, "on the blacklist, IPv6 alone", m, uefiSix()) })
+	l.each(l.machines[:1], 1, func(m openstack.Machine) error {
+		return l.bootsFromLeader(report, "introspected, IPv6 alone", m, biosIPXE())
+	})
+	l.each(l.machines[1:2], 1, func(m openstack.Machine) error {
+		return l.bootsFromLeader(report, "introspected, IPv6 alone", m, uefiNative())
+	})
+	l.each(l.machines[2:3], 1, func(m openstack.Machine) error {
+		return l.getsNothing(report, "on the blacklist, IPv6 alone", m, biosIPXE())
+	})
+	l.each(l.machines[3:], 1, func(m openstack.Machine) error {
+		return l.getsNothing(report, "on the blacklist, IPv6 alone", m, uefiSix())
+	})
 }
 
 // romRelayed boots machines behind a relay: all frames that the hosts see are
@@ -195,17 +204,17 @@ func romRelayed(t *testing.T, report *romReport, boots int) {
 	l := romKind{machines: 2 * boots, relayed: true}.build(t)
 	allowed, denied := l.machines[:boots], l.machines[boots:]
 	l.Introspect(allowed)
-	l.each(allowed, romWidth, func(m Machine) error {
+	l.each(allowed, romWidth, func(m openstack.Machine) error {
 		return errors.Join(l.bootsFromLeader(report, "introspected, behind a relay", m, biosIPXE()), l.cameByRelay(m))
 	})
-	l.each(denied, 2*romWidth, func(m Machine) error {
+	l.each(denied, 2*romWidth, func(m openstack.Machine) error {
 		return errors.Join(l.getsNothing(report, "on the blacklist, behind a relay", m, biosIPXE()), l.cameByRelay(m))
 	})
 }
 
 // cameByRelay wants the hosts to have seen what a machine asked in frames of the
 // relay alone, which name it.
-func (l *romLab) cameByRelay(m Machine) error {
+func (l *romLab) cameByRelay(m openstack.Machine) error {
 	frames := 0
 	for _, one := range l.wire.about(m.MAC, time.Time{}) {
 		if one.link != PXE || one.kind != "DISCOVER" {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -67,11 +69,11 @@ type romKind struct {
 type romLab struct {
 	*SiteLab
 	romKind
-	machines []Machine
+	machines []openstack.Machine
 	floating string // host:port
 	lan      Link   // of the machines
 	wire     wire
-	dhcp     map[*Host]*process
+	dhcp     map[*Host]*program.Process
 }
 
 func (k romKind) build(t *testing.T) *romLab {
@@ -88,7 +90,7 @@ func (k romKind) build(t *testing.T) *romLab {
 	if k.relayed {
 		env = append(env, "TRIVET_FIREWALL_MATCH=chaddr")
 	}
-	r := &romLab{romKind: k, machines: sim.machines, lan: PXE, dhcp: make(map[*Host]*process)}
+	r := &romLab{romKind: k, machines: sim.machines, lan: PXE, dhcp: make(map[*Host]*program.Process)}
 	r.floating = netip.AddrPortFrom(netip.MustParseAddr(address), 5050).String()
 	l.net.bridge(PXE)
 	r.SiteLab = l.Introspecting(sim.addr, append(env, "TRIVET_FIREWALL_INTERFACE="+string(PXE),
@@ -147,7 +149,7 @@ func (l *romLab) furnishBoot(p *Peer, floating string) {
 func (l *romLab) serveDHCP(p *Peer) {
 	l.t.Helper()
 	file := func(name string) string { return filepath.Join(l.root(p), name) }
-	server, err := launch(p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+file("dnsmasq.conf"), "--conf-file="+file("dnsmasq-far.conf"),
+	server, err := program.Start(p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+file("dnsmasq.conf"), "--conf-file="+file("dnsmasq-far.conf"),
 		"--user=root", "--group=root", "--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"), "--log-facility="+file("log")))
 	if err != nil {
 		l.t.Fatal(err)
@@ -157,16 +159,16 @@ func (l *romLab) serveDHCP(p *Peer) {
 
 func (l *romLab) endDHCP() {
 	for h, server := range l.dhcp {
-		if !server.running() {
-			l.t.Errorf("the DHCP server of host %d ended with %d", h.number, server.code)
+		if !server.Running() {
+			l.t.Errorf("the DHCP server of host %d ended with %d", h.number, server.Code)
 		}
-		if err := server.end(syscall.SIGTERM, 5*time.Second); err != nil {
+		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
 			l.t.Error(err)
 		}
 	}
 	for _, p := range l.Peers {
 		if log, err := os.ReadFile(filepath.Join(l.root(p), "log")); l.t.Failed() {
-			l.t.Logf("dnsmasq of %s: %v\n%s", p.Name, err, tail(string(log), 40))
+			l.t.Logf("dnsmasq of %s: %v\n%s", p.Name, err, program.Tail(string(log), 40))
 		}
 	}
 }
@@ -189,12 +191,12 @@ func (l *romLab) relay() {
 	if out, err := h.inside("sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward").CombinedOutput(); err != nil {
 		l.t.Fatalf("route: %v: %s", err, out)
 	}
-	server, err := launch(h.inside("dnsmasq", words...))
+	server, err := program.Start(h.inside("dnsmasq", words...))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() {
-		if err := server.end(syscall.SIGTERM, 5*time.Second); err != nil {
+		if err := server.End(syscall.SIGTERM, 5*time.Second); err != nil {
 			l.t.Error(err)
 		}
 	})
@@ -213,7 +215,7 @@ func (l *romLab) farPool(h *Host) string {
 
 // explains waits until every peer that answers says, of its own host, that the
 // machine boots from that host alone; 0 is none. It returns the leader's reason.
-func (l *romLab) explains(m Machine, host int) (why string, err error) {
+func (l *romLab) explains(m openstack.Machine, host int) (why string, err error) {
 	err = testwait.Poll(context.Background(), bootLimit, "every peer says from which host "+m.Name+" boots", func() (err error) {
 		why, err = l.explained(m, host)
 		return err
@@ -221,7 +223,7 @@ func (l *romLab) explains(m Machine, host int) (why string, err error) {
 	return why, err
 }
 
-func (l *romLab) explained(m Machine, host int) (why string, err error) {
+func (l *romLab) explained(m openstack.Machine, host int) (why string, err error) {
 	asked := l.Running()[0]
 	r := asked.Trivet("firewall", "explain", m.MAC, "-o", "json", asked.On())
 	var rows []api.Explanation

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
 // romScript looks at what the script of dnsmasq-config does in a ROM: it boots a
@@ -20,8 +21,8 @@ func romScript(t *testing.T, report *romReport) {
 	l := romKind{machines: 2, apart: true}.build(t) // what is booted here asks nobody
 	l.Introspect(l.machines)
 	l.kernels(func(h *Host) []byte { return tinyKernel(fmt.Sprint(saysHost, h.number, "\r\n"), "\r\n"+saysEnd+"\r\n") })
-	l.each(l.machines[:1], 1, func(m Machine) error { return l.bootsWithItsArguments(report, m) })
-	l.each(l.machines[1:], 1, func(m Machine) error { return l.beginsAnew(report, m) })
+	l.each(l.machines[:1], 1, func(m openstack.Machine) error { return l.bootsWithItsArguments(report, m) })
+	l.each(l.machines[1:], 1, func(m openstack.Machine) error { return l.beginsAnew(report, m) })
 }
 
 // kernels puts a kernel into the TFTP root of every host.
@@ -36,7 +37,7 @@ func (l *romLab) kernels(of func(*Host) []byte) {
 
 // bootsWithItsArguments boots a machine, whose kernel must be given all that the
 // script says.
-func (l *romLab) bootsWithItsArguments(report *romReport, m Machine) error {
+func (l *romLab) bootsWithItsArguments(report *romReport, m openstack.Machine) error {
 	text, err := os.ReadFile(filepath.Join(l.root(l.Peers[0]), pxe.ScriptName))
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func (l *romLab) bootsWithItsArguments(report *romReport, m Machine) error {
 
 // beginsAnew boots a machine whose kernel comes only after the script has given
 // up.
-func (l *romLab) beginsAnew(report *romReport, m Machine) error {
+func (l *romLab) beginsAnew(report *romReport, m openstack.Machine) error {
 	kernel := filepath.Join(l.root(l.WaitLeader()), standInName)
 	if err := os.Rename(kernel, kernel+".away"); err != nil {
 		return err

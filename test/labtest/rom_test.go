@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -55,18 +58,18 @@ func romLists(t *testing.T, report *romReport, boots int) {
 	allowed, denied, early, late := l.machines[:boots], l.machines[boots:2*boots], l.machines[2*boots:3*boots], l.machines[3*boots:]
 	l.refuses(denied[0])
 	l.Introspect(allowed)
-	l.each(allowed, romWidth, func(m Machine) error { return l.bootsFromLeader(report, "introspected", m, biosIPXE()) })
-	unknown := []Machine{MachineNumber(len(l.machines))}
-	l.each(unknown, 1, func(m Machine) error { return l.bootsFromLeader(report, "unknown to Ironic", m, biosIPXE()) })
-	l.each(denied, 2*romWidth, func(m Machine) error { return l.getsNothing(report, "on the blacklist", m, biosIPXE()) })
-	l.each(early[:(boots+1)/2], romWidth, func(m Machine) error {
+	l.each(allowed, romWidth, func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, biosIPXE()) })
+	unknown := []openstack.Machine{openstack.MachineNumber(len(l.machines))}
+	l.each(unknown, 1, func(m openstack.Machine) error { return l.bootsFromLeader(report, "unknown to Ironic", m, biosIPXE()) })
+	l.each(denied, 2*romWidth, func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, biosIPXE()) })
+	l.each(early[:(boots+1)/2], romWidth, func(m openstack.Machine) error {
 		l.refuses(m)
 		if err := l.Running()[0].Introspect(m.UUID); err != nil {
 			return err
 		}
 		return l.bootsFromLeader(report, "denied, introspected before it asks", m, biosIPXE())
 	})
-	l.each(late[:boots-boots/2], romWidth, func(m Machine) error {
+	l.each(late[:boots-boots/2], romWidth, func(m openstack.Machine) error {
 		asked := l.wire.await("DISCOVER", m.MAC)
 		started := make(chan error, 1)
 		go func() {
@@ -80,9 +83,9 @@ func romLists(t *testing.T, report *romReport, boots int) {
 }
 
 // each does something with every machine, so many at once.
-func (l *romLab) each(machines []Machine, width int, do func(Machine) error) {
+func (l *romLab) each(machines []openstack.Machine, width int, do func(openstack.Machine) error) {
 	l.t.Helper()
-	err := parallel(len(machines), width, func(k int) error {
+	err := httpapi.Parallel(len(machines), width, func(k int) error {
 		if err := do(machines[k]); err != nil {
 			return fmt.Errorf("%s: %w", machines[k].Name, err)
 		}
@@ -94,7 +97,7 @@ func (l *romLab) each(machines []Machine, width int, do func(Machine) error) {
 }
 
 // refuses wants every peer to say that a machine boots from no host.
-func (l *romLab) refuses(m Machine) {
+func (l *romLab) refuses(m openstack.Machine) {
 	l.t.Helper()
 	if why, err := l.explains(m, 0); err != nil || !strings.Contains(why, "blacklist") {
 		l.t.Errorf("%s is denied: %q, %v", m.Name, why, err)
@@ -102,7 +105,7 @@ func (l *romLab) refuses(m Machine) {
 }
 
 // on switches a machine on, while some peer leads.
-func (l *romLab) on(m Machine, f firmware) (*rom, error) {
+func (l *romLab) on(m openstack.Machine, f firmware) (*rom, error) {
 	led := l.leads()
 	r, err := l.net.powerOn(l.lan, m, f)
 	if err == nil {
@@ -126,7 +129,7 @@ func (l *romLab) leads() int {
 
 // bootsFromLeader switches a machine on, which must boot from the leader's host
 // at the first attempt.
-func (l *romLab) bootsFromLeader(report *romReport, scenario string, m Machine, f firmware) error {
+func (l *romLab) bootsFromLeader(report *romReport, scenario string, m openstack.Machine, f firmware) error {
 	return l.boots(report, scenario, m, f, func(r *rom, b romBoot) error {
 		if !l.apart && !r.console.says(saysFloating) {
 			return errors.New("the floating IP did not answer it")
@@ -144,7 +147,7 @@ func atOnce(b romBoot) error {
 }
 
 // boots switches a machine on that must boot; a verdict says how.
-func (l *romLab) boots(report *romReport, scenario string, m Machine, f firmware, verdict func(*rom, romBoot) error) error {
+func (l *romLab) boots(report *romReport, scenario string, m openstack.Machine, f firmware, verdict func(*rom, romBoot) error) error {
 	r, err := l.on(m, f)
 	if err != nil {
 		return err
@@ -154,7 +157,7 @@ func (l *romLab) boots(report *romReport, scenario string, m Machine, f firmware
 }
 
 // finishes waits until a machine that was switched on has booted, and reports.
-func (l *romLab) finishes(report *romReport, scenario string, r *rom, m Machine, f firmware, verdict func(*rom, romBoot) error) error {
+func (l *romLab) finishes(report *romReport, scenario string, r *rom, m openstack.Machine, f firmware, verdict func(*rom, romBoot) error) error {
 	err := r.wait(f.limit, func() bool { return r.ended(f) })
 	b := l.read(r, m, f, scenario)
 	if err == nil && !b.Booted {
@@ -171,7 +174,7 @@ func (l *romLab) finishes(report *romReport, scenario string, r *rom, m Machine,
 }
 
 // getsNothing switches a machine on that must not be answered.
-func (l *romLab) getsNothing(report *romReport, scenario string, m Machine, f firmware) error {
+func (l *romLab) getsNothing(report *romReport, scenario string, m openstack.Machine, f firmware) error {
 	r, err := l.on(m, f)
 	if err != nil {
 		return err
@@ -200,7 +203,7 @@ func (l *romLab) question() string {
 }
 
 // read gathers what became of a machine.
-func (l *romLab) read(r *rom, m Machine, f firmware, scenario string) romBoot {
+func (l *romLab) read(r *rom, m openstack.Machine, f firmware, scenario string) romBoot {
 	now := time.Now()
 	b := romBoot{Scenario: scenario, Machine: m.Name, Firmware: f.name, Led: r.led, Booted: r.console.says(saysEnd), Rounds: strings.Count(r.console.text(), f.begins)}
 	all := l.wire.about(m.MAC, r.on)
@@ -240,7 +243,7 @@ func exposure(all []wireMessage) time.Duration {
 }
 
 // told logs what a machine that failed had to say, and what passed the wire.
-func (l *romLab) told(r *rom, m Machine, err error) error {
+func (l *romLab) told(r *rom, m openstack.Machine, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -248,6 +251,6 @@ func (l *romLab) told(r *rom, m Machine, err error) error {
 	for _, one := range l.wire.about(m.MAC, r.on) {
 		lines = append(lines, fmt.Sprintf("%6.1f s %s %s from %s, server %v, relay %v", one.at.Sub(r.on).Seconds(), one.link, one.kind, one.source, one.server, one.relay))
 	}
-	l.t.Logf("%s wrote:\n%s\nand its wire saw:\n%s", m.Name, tail(r.console.text(), 40), strings.Join(lines, "\n"))
+	l.t.Logf("%s wrote:\n%s\nand its wire saw:\n%s", m.Name, program.Tail(r.console.text(), 40), strings.Join(lines, "\n"))
 	return err
 }

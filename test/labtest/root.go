@@ -8,27 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/trivet-ha/trivet/test/testenv"
 )
-
-// NeedRoot skips a test that mounts or installs, unless it runs as root and has
-// the commands; see Unable.
-func NeedRoot(t testing.TB, commands ...string) {
-	t.Helper()
-	reason := ""
-	if os.Geteuid() != 0 {
-		reason = "it needs root"
-	}
-	for _, c := range commands {
-		if _, err := exec.LookPath(c); err != nil {
-			reason = "it needs " + c
-		}
-	}
-	if reason != "" {
-		testenv.Missing(t, "%s", reason)
-	}
-}
 
 // sh runs a command that has to succeed.
 func sh(t testing.TB, words ...string) {

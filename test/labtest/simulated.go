@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
 // simulated is an Ironic in memory, for tests that need thousands of nodes.
 type simulated struct {
 	addr     string
-	machines []Machine
+	machines []openstack.Machine
 }
 
 func newSimulated(t *testing.T, nodes int) *simulated {
@@ -21,7 +22,7 @@ func newSimulated(t *testing.T, nodes int) *simulated {
 	server := simironic.New(simironic.Options{})
 	sim := &simulated{}
 	for n := range nodes {
-		m := MachineNumber(n)
+		m := openstack.MachineNumber(n)
 		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/dev/machine"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 )
 
 // endLimit is what a handful of introspections may take when nothing is in
@@ -25,7 +28,7 @@ const endLimit = 60 * time.Second
 // of its own in one tap.
 type SiteLab struct {
 	*Lab
-	Tap *Tap
+	Tap *wiretap.Tap
 }
 
 // fleetLimit is how long a simulated machine waits for the answer of one peer
@@ -36,7 +39,7 @@ const fleetLimit = 5 * time.Second
 // Introspecting puts a tap between the peers that l is going to have and the
 // Ironic at host:port. Every peer runs with env.
 func (l *Lab) Introspecting(ironic string, env ...string) *SiteLab {
-	s := &SiteLab{Lab: l, Tap: NewTap(l.t, ironic)}
+	s := &SiteLab{Lab: l, Tap: wiretap.New(l.t, ironic)}
 	host := "127.0.0.1"
 	if l.net != nil {
 		host = l.net.Gateway
@@ -70,7 +73,7 @@ func (s *SiteLab) Reconfigure(env ...string) {
 // Fleet returns simulated hardware of the machines. What the tap sees switched
 // on boots within a moment and posts its inventory to the addresses given,
 // host:port, or to the peers if there are none.
-func (s *SiteLab) Fleet(machines []Machine, callbacks ...string) *machine.Fleet {
+func (s *SiteLab) Fleet(machines []openstack.Machine, callbacks ...string) *machine.Fleet {
 	if len(callbacks) == 0 {
 		for _, p := range s.Peers {
 			callbacks = append(callbacks, p.API)
@@ -84,9 +87,9 @@ func (s *SiteLab) Fleet(machines []Machine, callbacks ...string) *machine.Fleet 
 		Client: &http.Client{Timeout: fleetLimit}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	for _, m := range machines {
-		fleet.Add(m.hardware())
+		fleet.Add(m.Hardware())
 	}
-	s.Tap.Watch(func(c Call) {
+	s.Tap.Watch(func(c wiretap.Call) {
 		if node, target := c.Power(); c.Status/100 == 2 {
 			fleet.Power(node, target)
 		}
@@ -98,21 +101,14 @@ func (s *SiteLab) Fleet(machines []Machine, callbacks ...string) *machine.Fleet 
 	return fleet
 }
 
-func (m Machine) hardware() machine.Machine {
-	return machine.Machine{UUID: m.UUID, MACs: []string{m.MAC}, BMC: m.BMC}
-}
-
-// Inventory is the document that boots of the machine post.
-func (m Machine) Inventory() []byte { return machine.Inventory(m.hardware()) }
-
 // Introspect starts every machine, through the peer that via names for it or
 // another if that one cannot.
-func (s *SiteLab) Introspect(machines []Machine, via ...*Peer) {
+func (s *SiteLab) Introspect(machines []openstack.Machine, via ...*Peer) {
 	s.t.Helper()
 	if len(via) == 0 {
 		via = s.Running()
 	}
-	err := parallel(len(machines), ironicWidth, func(k int) error {
+	err := httpapi.Parallel(len(machines), openstack.IronicWidth, func(k int) error {
 		first := via[k%len(via)]
 		err := first.Introspect(machines[k].UUID)
 		if retryable(err) {
@@ -127,13 +123,13 @@ func (s *SiteLab) Introspect(machines []Machine, via ...*Peer) {
 
 // InState returns how many of the machines are in a state, as a running peer
 // tells, and all their reports by UUID.
-func (s *SiteLab) InState(machines []Machine, states ...string) (n int, all map[string]Report, err error) {
-	var list []Report
+func (s *SiteLab) InState(machines []openstack.Machine, states ...string) (n int, all map[string]openstack.Report, err error) {
+	var list []openstack.Report
 	err = s.Anywhere(electLimit, "list introspections", func(p *Peer) (err error) {
 		list, err = p.Reports()
 		return err
 	})
-	all = make(map[string]Report, len(list))
+	all = make(map[string]openstack.Report, len(list))
 	for _, r := range list {
 		all[r.UUID] = r
 	}
@@ -146,9 +142,9 @@ func (s *SiteLab) InState(machines []Machine, states ...string) (n int, all map[
 }
 
 // WaitState waits until all the machines are in one of the states.
-func (s *SiteLab) WaitState(limit time.Duration, machines []Machine, states ...string) map[string]Report {
+func (s *SiteLab) WaitState(limit time.Duration, machines []openstack.Machine, states ...string) map[string]openstack.Report {
 	s.t.Helper()
-	var reports map[string]Report
+	var reports map[string]openstack.Report
 	s.Eventually(limit, fmt.Sprintf("%d nodes are %s", len(machines), strings.Join(states, " or ")), func() error {
 		n, all, err := s.InState(machines, states...)
 		if err == nil && n != len(machines) {
@@ -161,16 +157,16 @@ func (s *SiteLab) WaitState(limit time.Duration, machines []Machine, states ...s
 }
 
 // WaitEnd waits until all the machines are finished or in error.
-func (s *SiteLab) WaitEnd(limit time.Duration, machines []Machine) map[string]Report {
+func (s *SiteLab) WaitEnd(limit time.Duration, machines []openstack.Machine) map[string]openstack.Report {
 	s.t.Helper()
 	return s.WaitState(limit, machines, "finished", "error")
 }
 
 // MustFinish waits for the end of all and wants every one finished.
-func (s *SiteLab) MustFinish(limit time.Duration, machines []Machine) {
+func (s *SiteLab) MustFinish(limit time.Duration, machines []openstack.Machine) {
 	s.t.Helper()
 	for node, r := range s.WaitEnd(limit, machines) {
-		if r.State == "error" && slices.ContainsFunc(machines, func(m Machine) bool { return m.UUID == node }) {
+		if r.State == "error" && slices.ContainsFunc(machines, func(m openstack.Machine) bool { return m.UUID == node }) {
 			s.t.Errorf("node %s ended in error: %s", node, r.Reason())
 		}
 	}
@@ -180,7 +176,7 @@ func (s *SiteLab) MustFinish(limit time.Duration, machines []Machine) {
 func (p *Peer) named(text string) bool { return strings.Contains(text, p.Name) }
 
 // summary counts the states of the machines.
-func summary(machines []Machine, all map[string]Report) string {
+func summary(machines []openstack.Machine, all map[string]openstack.Report) string {
 	count := make(map[string]int)
 	for _, m := range machines {
 		count[all[m.UUID].State]++
@@ -189,7 +185,7 @@ func summary(machines []Machine, all map[string]Report) string {
 }
 
 // among is an expression for the paths of these machines in Ironic.
-func among(machines []Machine, rest string) string {
+func among(machines []openstack.Machine, rest string) string {
 	names := make([]string, len(machines))
 	for i, m := range machines {
 		names[i] = m.UUID
@@ -198,7 +194,7 @@ func among(machines []Machine, rest string) string {
 }
 
 // checkInventory looks whether Ironic shows what the machines' ramdisks found.
-func checkInventory(t *testing.T, ironic *Ironic, machines []Machine) {
+func checkInventory(t *testing.T, ironic *openstack.Ironic, machines []openstack.Machine) {
 	t.Helper()
 	for _, m := range machines {
 		node, err := ironic.Node(m.UUID)

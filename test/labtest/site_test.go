@@ -4,6 +4,8 @@ package labtest
 
 import (
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 )
 
 // TestIronic and TestIronicInTrouble are everything that needs a real Ironic: what
@@ -36,12 +38,12 @@ func TestIronicInTrouble(t *testing.T) {
 
 type ironicCase struct {
 	name string
-	run  func(*testing.T, *Ironic)
+	run  func(*testing.T, *openstack.Ironic)
 }
 
 func withIronic(t *testing.T, cases []ironicCase) {
 	t.Parallel()
-	ironic := StartIronic(t, 5)
+	ironic := openstack.StartIronic(t, 5)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			own := ironic.For(t)

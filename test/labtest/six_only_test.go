@@ -21,6 +21,8 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/dev/machine"
 	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -79,16 +81,16 @@ func TestWithoutIPv4(t *testing.T) {
 type sixLab struct {
 	*SiteLab
 	client   *Host
-	machines []Machine
+	machines []openstack.Machine
 	fleet    *machine.Fleet
 }
 
 func newSixLab(t *testing.T) *sixLab {
-	NeedRoot(t, "ip")
+	testenv.NeedRoot(t, "ip")
 	installGate(t)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	s := &sixLab{SiteLab: &SiteLab{Lab: l}, client: l.net.Host(clientHost), machines: []Machine{MachineNumber(0), MachineNumber(1)}}
+	s := &sixLab{SiteLab: &SiteLab{Lab: l}, client: l.net.Host(clientHost), machines: []openstack.Machine{openstack.MachineNumber(0), openstack.MachineNumber(1)}}
 	s.client.plug(PXE, s.client.pxe())
 	s.client.withoutIPv4()
 	ironic := s.serveIronic()
@@ -136,9 +138,9 @@ func (h *Host) dial(ctx context.Context, network, addr string) (conn net.Conn, e
 }
 
 // ask6 gets what is at a path, as a client on a host does.
-func ask6(h *Host, addr, path string) (Reply, error) {
+func ask6(h *Host, addr, path string) (httpapi.Reply, error) {
 	client := &http.Client{Transport: &http.Transport{DialContext: h.dial, DisableKeepAlives: true}, Timeout: time.Second}
-	return ask(client, addr, http.MethodGet, path, nil, nil)
+	return httpapi.Ask(client, addr, http.MethodGet, path, nil, nil)
 }
 
 // serveIronic starts a simulated Ironic on the client's host and returns its URL.
@@ -174,7 +176,7 @@ func (s *sixLab) boots(url string) {
 	})
 	s.t.Cleanup(s.fleet.Close)
 	for _, m := range s.machines {
-		s.fleet.Add(m.hardware())
+		s.fleet.Add(m.Hardware())
 	}
 }
 

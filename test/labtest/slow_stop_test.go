@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -36,11 +39,11 @@ func TestStopWhileIronicIsSlow(t *testing.T) {
 			s.WaitState(endLimit, sim.machines, "waiting")
 			s.powered(sim.machines, "rebooting", 1)
 			s.Tap.Forget()
-			s.Tap.Inject(Fault{Delay: slowCall})
+			s.Tap.Inject(wiretap.Fault{Delay: slowCall})
 			victim := c.victim(s)
 			answered := make(chan error, 1) // one value
 			go func() {
-				answered <- parallel(nodes, nodes, func(k int) error { return s.ramdisk(victim, sim.machines[k]) })
+				answered <- httpapi.Parallel(nodes, nodes, func(k int) error { return s.ramdisk(victim, sim.machines[k]) })
 			}()
 			s.Eventually(endLimit, "the victim processes all callbacks", func() error {
 				n, all, err := s.InState(sim.machines, "processing")
@@ -63,7 +66,7 @@ func TestStopWhileIronicIsSlow(t *testing.T) {
 }
 
 // powered wants so many calls for each machine that set its power to target.
-func (s *SiteLab) powered(machines []Machine, target string, want int) {
+func (s *SiteLab) powered(machines []openstack.Machine, target string, want int) {
 	s.t.Helper()
 	calls := s.Tap.PowerCalls(target)
 	for _, m := range machines {
@@ -75,7 +78,7 @@ func (s *SiteLab) powered(machines []Machine, target string, want int) {
 
 // ramdisk posts a machine's inventory to a peer and, as ramdisks do, to the
 // others when it gets no answer or is told to come again.
-func (s *SiteLab) ramdisk(first *Peer, m Machine) error {
+func (s *SiteLab) ramdisk(first *Peer, m openstack.Machine) error {
 	reply, err := first.settled(http.MethodPost, "/v1/continue", m.Inventory())
 	for _, p := range s.Peers {
 		if err == nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // TestMembersLive takes real peers through what an operator decides of them:
@@ -93,7 +94,7 @@ func (l *Lab) allMove(load *Load) {
 			return nil
 		})
 		p.Stop()
-		p.Cluster, p.Gossip = freePort(l.t), freePort(l.t)
+		p.Cluster, p.Gossip = testenv.FreePort(l.t), testenv.FreePort(l.t)
 		p.Start()
 		l.Eventually(growLimit, "the others dial "+p.Name+" where it is", func() error { return l.dialled(p) })
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // Stoppable is a trivet that stops itself where it is asked to, between the proof
@@ -150,7 +152,7 @@ func (s *Stoppable) build(t testing.TB, replace map[string]string) {
 	if err := os.WriteFile(path, overlay, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := goTool("build", "-overlay", path, "-ldflags", "-X github.com/trivet-ha/trivet/test/labstop.dir="+s.dir,
+	out, err := program.Go("build", "-overlay", path, "-ldflags", "-X github.com/trivet-ha/trivet/test/labstop.dir="+s.dir,
 		"-o", s.Binary, "github.com/trivet-ha/trivet").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build a trivet that can be stopped: %v\n%s", err, out)
@@ -162,7 +164,7 @@ func (s *Stoppable) without(p *Peer, part string) {
 	p.t.Helper()
 	p.Binary = filepath.Join(s.dir, p.Name+"-without-"+part)
 	script := fmt.Sprintf("#!/bin/sh\nLABSTOP_LACKS=%s exec %s \"$@\"\n", part, s.Binary)
-	writeProgram(p.t, p.Binary, script)
+	program.Write(p.t, p.Binary, script)
 }
 
 // stop has a peer stop itself at a place, with its wall clock turned back

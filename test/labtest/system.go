@@ -14,6 +14,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
 )
 
 // A host is slow where two cores are shared; a boot takes 2 s on an idle one.
@@ -31,7 +34,7 @@ type System struct {
 	t       testing.TB
 	name    string // of the container
 	options []string
-	nspawn  *process
+	nspawn  *program.Process
 	console *bytes.Buffer
 	init    string // process ID of its systemd
 }
@@ -40,7 +43,7 @@ type System struct {
 // every test. Nobody may write to it.
 func DebianRoot(t testing.TB) string {
 	t.Helper()
-	NeedRoot(t, "mmdebstrap")
+	testenv.NeedRoot(t, "mmdebstrap")
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = t.TempDir()
@@ -49,7 +52,7 @@ func DebianRoot(t testing.TB) string {
 	if err := os.MkdirAll(filepath.Dir(root), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	defer alone(t, root+".lock")()
+	defer program.Lock(t, root+".lock")()
 	if _, err := os.Stat(root); err == nil {
 		return root
 	}
@@ -90,7 +93,7 @@ func StartSystem(t testing.TB, root, hostname string) *System {
 
 func startSystem(t testing.TB, root, hostname, network string) *System {
 	t.Helper()
-	NeedRoot(t, "systemd-nspawn", "nsenter")
+	testenv.NeedRoot(t, "systemd-nspawn", "nsenter")
 	// Hosts of two tests may have the same hostname.
 	s := &System{t: t, Dir: Overlay(t, root), name: fmt.Sprintf("trivet-test-%s-%s", hostname, rand.Text())}
 	s.options = []string{"--quiet", "--directory=" + s.Dir, "--register=no", "--keep-unit", "--boot", "--machine=" + s.name,
@@ -111,7 +114,7 @@ func (s *System) boot() {
 	s.console = new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = s.console, s.console
 	var err error
-	if s.nspawn, err = launch(cmd); err != nil {
+	if s.nspawn, err = program.Start(cmd); err != nil {
 		s.t.Fatalf("start a container: %v", err)
 	}
 	eventually(s.t, systemLimit, s.name+" is up", func() error {
@@ -135,18 +138,18 @@ func (s *System) boot() {
 func (s *System) shut() {
 	s.t.Helper()
 	_, _ = s.Try("systemctl", "reboot") // its connection may be cut before it answers
-	if err := s.nspawn.wait(systemLimit); err != nil || s.nspawn.code != systemRebooted {
-		s.t.Fatalf("%s does not reboot: exit code %d (%v)\n%s", s.name, s.nspawn.code, err, s.console)
+	if err := s.nspawn.Wait(systemLimit); err != nil || s.nspawn.Code != systemRebooted {
+		s.t.Fatalf("%s does not reboot: exit code %d (%v)\n%s", s.name, s.nspawn.Code, err, s.console)
 	}
 	s.init = ""
 }
 
 func (s *System) end() {
-	if s.init != "" && s.nspawn.running() {
+	if s.init != "" && s.nspawn.Running() {
 		sh(s.t, "kill", "-9", s.init) // it ends with everything in it, and the container after it
 	}
 	if s.nspawn != nil {
-		if err := s.nspawn.wait(systemLimit); err != nil {
+		if err := s.nspawn.Wait(systemLimit); err != nil {
 			s.t.Error(err)
 		}
 		if s.t.Failed() {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -23,18 +25,18 @@ func TestTapItself(t *testing.T) {
 		fmt.Fprintf(w, "%s %s", r.Host, r.URL)
 	}))
 	defer server.Close()
-	tap := NewTap(t, strings.TrimPrefix(server.URL, "http://"))
+	tap := wiretap.New(t, strings.TrimPrefix(server.URL, "http://"))
 	a, b := tap.Door("a", "127.0.0.1:0"), tap.Door("b", "127.0.0.1:0")
 	client := &http.Client{Timeout: callLimit}
 	ask := func(door, method, path, body string) (int, string, error) {
-		reply, err := ask(client, door, method, path, nil, []byte(body))
+		reply, err := httpapi.Ask(client, door, method, path, nil, []byte(body))
 		return reply.Status, string(reply.Body), err
 	}
 
 	if code, text, err := ask(a, "GET", "/v1/x?y=1", ""); err != nil || code != 200 || text != a+" /v1/x?y=1" {
 		t.Errorf("passed on: %d %q (%v)", code, text, err)
 	}
-	status := tap.Inject(Fault{Door: "a", Method: "GET", Path: "^/v1/", Times: 1, Status: 418, Answer: "teapot"})
+	status := tap.Inject(wiretap.Fault{Door: "a", Method: "GET", Path: "^/v1/", Times: 1, Status: 418, Answer: "teapot"})
 	if code, _, err := ask(b, "GET", "/v1/x", ""); code != 200 {
 		t.Errorf("the other door: %d (%v)", code, err)
 	}
@@ -46,8 +48,8 @@ func TestTapItself(t *testing.T) {
 	}
 
 	before := served.Load()
-	tap.Inject(Fault{Path: "/request", Cut: Request})
-	tap.Inject(Fault{Path: "/answer", Cut: Answer})
+	tap.Inject(wiretap.Fault{Path: "/request", Cut: wiretap.Request})
+	tap.Inject(wiretap.Fault{Path: "/answer", Cut: wiretap.Answer})
 	if _, _, err := ask(a, "POST", "/request", "{}"); err == nil || served.Load() != before {
 		t.Errorf("a cut request: %v, served %d times", err, served.Load()-before)
 	}
@@ -56,7 +58,7 @@ func TestTapItself(t *testing.T) {
 	}
 
 	const node = "00000000-0000-4000-9000-000000000001"
-	hold := tap.Inject(Fault{Method: "PUT", Path: powerPath, Body: `"rebooting"`, Hold: true})
+	hold := tap.Inject(wiretap.Fault{Method: "PUT", Path: "/states/power$", Body: `"rebooting"`, Hold: true})
 	done := make(chan int, 1)
 	go func() {
 		code, _, _ := ask(b, "PUT", "/v1/nodes/"+node+"/states/power", `{"target":"rebooting"}`)

@@ -16,6 +16,9 @@ import (
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/dev/machine"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -41,9 +44,9 @@ type rolling struct {
 	excused []span
 
 	burst  int // machines in each state at each stop
-	stock  []Machine
-	ended  []Machine // they were introspected and have finished, or must
-	failed []Machine // an operator ended their introspection
+	stock  []openstack.Machine
+	ended  []openstack.Machine // they were introspected and have finished, or must
+	failed []openstack.Machine // an operator ended their introspection
 }
 
 // newRolling starts three peers of the last release, with so many machines in
@@ -78,7 +81,7 @@ func newRolling(t *testing.T, burst int) *rolling {
 }
 
 // take takes machines that nobody has introspected.
-func (r *rolling) take(n int) (taken []Machine) {
+func (r *rolling) take(n int) (taken []openstack.Machine) {
 	r.t.Helper()
 	if len(r.stock) < n {
 		r.t.Fatalf("%d machines are left of %d, %d are wanted", len(r.stock), len(r.machines), n)
@@ -88,9 +91,9 @@ func (r *rolling) take(n int) (taken []Machine) {
 }
 
 // lives lets machines boot that were switched on.
-func (r *rolling) lives(machines []Machine) {
+func (r *rolling) lives(machines []openstack.Machine) {
 	for _, m := range machines {
-		r.fleet.Add(m.hardware())
+		r.fleet.Add(m.Hardware())
 		r.fleet.Power(m.UUID, "power on")
 	}
 }
@@ -100,7 +103,7 @@ func (r *rolling) populate() {
 	r.t.Helper()
 	done, failed := r.take(5*r.burst), r.take(r.burst)
 	for _, m := range done {
-		r.fleet.Add(m.hardware())
+		r.fleet.Add(m.Hardware())
 	}
 	r.Introspect(done)
 	r.Introspect(failed)
@@ -122,11 +125,11 @@ func (r *rolling) amid(stop func()) {
 	r.t.Helper()
 	waiting, starting, processing := r.take(r.burst), r.take(r.burst), r.take(r.burst)
 	again := r.ended[:r.burst]
-	r.Introspect(append(append([]Machine(nil), waiting...), processing...))
-	r.WaitState(endLimit, append(append([]Machine(nil), waiting...), processing...), "waiting")
+	r.Introspect(append(append([]openstack.Machine(nil), waiting...), processing...))
+	r.WaitState(endLimit, append(append([]openstack.Machine(nil), waiting...), processing...), "waiting")
 
-	busy := r.Tap.Inject(Fault{Method: http.MethodPatch, Path: among(append(append([]Machine(nil), processing...), again...), ""), Hold: true})
-	slow := r.Tap.Inject(Fault{Method: http.MethodPut, Path: among(starting, "/states/power"), Hold: true})
+	busy := r.Tap.Inject(wiretap.Fault{Method: http.MethodPatch, Path: among(append(append([]openstack.Machine(nil), processing...), again...), ""), Hold: true})
+	slow := r.Tap.Inject(wiretap.Fault{Method: http.MethodPut, Path: among(starting, "/states/power"), Hold: true})
 	r.Introspect(starting)
 	if !r.reapply(again) {
 		again = nil
@@ -147,22 +150,22 @@ func (r *rolling) amid(stop func()) {
 	}()
 	stop()
 	for _, m := range starting {
-		r.fleet.Add(m.hardware())
+		r.fleet.Add(m.Hardware())
 	}
 	r.WaitState(2*endLimit, starting, "waiting", "processing", "finished")
-	r.lives(append(append([]Machine(nil), waiting...), starting...))
+	r.lives(append(append([]openstack.Machine(nil), waiting...), starting...))
 	r.ended = append(r.ended, append(append(waiting, starting...), processing...)...)
 	r.MustFinish(2*endLimit, r.ended)
 }
 
 // reapply processes the data of machines again. While a peer is a member that
 // cannot, all others refuse and name it, and it reports false.
-func (r *rolling) reapply(machines []Machine) bool {
+func (r *rolling) reapply(machines []openstack.Machine) bool {
 	r.t.Helper()
 	for k, m := range machines {
 		p := r.Peers[k%len(r.Peers)]
 		err := p.accepted("POST", "/v1/introspection/"+m.UUID+"/data/unprocessed", nil, nil)
-		var refusal *Refusal
+		var refusal *httpapi.Refusal
 		_, least := r.versions()
 		switch {
 		case err == nil && least < 2:

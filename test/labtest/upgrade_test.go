@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
 // TestUpgrade upgrades three hosts one after the other, as docs/upgrade.md says,
@@ -39,7 +41,7 @@ func (r *rolling) mixed() {
 	for _, p := range r.Peers {
 		r.pardoned(func() { r.lead(p) })
 		more := r.take(1)
-		r.fleet.Add(more[0].hardware())
+		r.fleet.Add(more[0].Hardware())
 		r.Introspect(more)
 		r.MustFinish(endLimit, more)
 		r.reapply(r.ended[:1])
@@ -67,8 +69,8 @@ func (r *rolling) back() {
 	old, _ := lastRelease(r.t.(*testing.T))
 	p.Binary = old
 	p.Spawn()
-	if code := p.WaitExit(electLimit); code != 8 || !strings.Contains(tail(p.Log(), 20), "upgrade trivet") {
-		r.t.Errorf("unknown-entry: the old binary on the new log exited with %d:\n%s", code, tail(p.Log(), 20))
+	if code := p.WaitExit(electLimit); code != 8 || !strings.Contains(program.Tail(p.Log(), 20), "upgrade trivet") {
+		r.t.Errorf("unknown-entry: the old binary on the new log exited with %d:\n%s", code, program.Tail(p.Log(), 20))
 	}
 	p.Binary = r.next
 	p.Start()

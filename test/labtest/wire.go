@@ -3,81 +3,19 @@
 package labtest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
-// wireLimit bounds one request of the public API: a peer waits up to 25 s for
-// the end of what it was asked.
-const wireLimit = 40 * time.Second
-
-// Reply is an answer of the public API.
-type Reply struct {
-	Status int
-	Header http.Header
-	Body   []byte
-}
-
-// Report is the status object of the wire contract.
-type Report struct {
-	UUID       string  `json:"uuid"`
-	State      string  `json:"state"`
-	Finished   bool    `json:"finished"`
-	Error      *string `json:"error"`
-	StartedAt  string  `json:"started_at"`
-	FinishedAt *string `json:"finished_at"`
-}
-
-// Reason returns the error, "" when there is none.
-func (r Report) Reason() string {
-	if r.Error == nil {
-		return ""
-	}
-	return *r.Error
-}
-
-// wireClient returns a client of the public API. It follows no redirect,
-// because answers are compared as they come.
-func wireClient() *http.Client {
-	return &http.Client{
-		Timeout:       wireLimit,
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 64},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
-// ask sends one request to the public API at addr, host:port.
-func ask(client *http.Client, addr, method, path string, header map[string]string, body []byte) (Reply, error) {
-	var in io.Reader
-	if body != nil {
-		in = bytes.NewReader(body)
-	}
-	req, err := http.NewRequest(method, "http://"+addr+path, in)
-	if err != nil {
-		return Reply{}, err
-	}
-	for name, value := range header {
-		req.Header.Set(name, value)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return Reply{}, err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return Reply{Status: resp.StatusCode, Header: resp.Header, Body: text}, err
-}
-
 // Ask sends one request to the peer's public API.
-func (p *Peer) Ask(method, path string, body []byte) (Reply, error) {
-	return ask(p.wire, p.API, method, path, nil, body)
+func (p *Peer) Ask(method, path string, body []byte) (httpapi.Reply, error) {
+	return httpapi.Ask(p.wire, p.API, method, path, nil, body)
 }
 
 // Introspect starts the introspection of a node. A refusal is a *Refusal.
@@ -91,15 +29,15 @@ func (p *Peer) Abort(node string) error {
 }
 
 // Report reads how the introspection of a node stands.
-func (p *Peer) Report(node string) (r Report, err error) {
+func (p *Peer) Report(node string) (r openstack.Report, err error) {
 	return r, p.accepted("GET", "/v1/introspection/"+node, nil, &r)
 }
 
 // Reports lists all that are kept, newest first.
-func (p *Peer) Reports() ([]Report, error) {
-	var all []Report
+func (p *Peer) Reports() ([]openstack.Report, error) {
+	var all []openstack.Report
 	for path := "/v1/introspection?limit=1000"; ; {
-		var page struct{ Introspection []Report }
+		var page struct{ Introspection []openstack.Report }
 		if err := p.accepted("GET", path, nil, &page); err != nil {
 			return nil, err
 		}
@@ -118,10 +56,10 @@ func (p *Peer) Continue(document []byte) (node string, err error) {
 }
 
 // settled is Ask; an answer that says to come back is a *Refusal.
-func (p *Peer) settled(method, path string, body []byte) (Reply, error) {
+func (p *Peer) settled(method, path string, body []byte) (httpapi.Reply, error) {
 	reply, err := p.Ask(method, path, body)
 	if err == nil && reply.Status == http.StatusServiceUnavailable {
-		err = &Refusal{Status: reply.Status, RetryAfter: reply.Header.Get("Retry-After"), Body: string(reply.Body)}
+		err = reply.Err()
 	}
 	return reply, err
 }
@@ -131,19 +69,13 @@ func (p *Peer) accepted(method, path string, body []byte, out any) error {
 	if err != nil {
 		return err
 	}
-	if reply.Status >= http.StatusBadRequest {
-		return &Refusal{Status: reply.Status, RetryAfter: reply.Header.Get("Retry-After"), Body: string(reply.Body)}
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(reply.Body, out)
+	return reply.Decode(out)
 }
 
 // retryable reports whether a client shall ask again, and somewhere else: no
 // answer came, or one that says to come back.
 func retryable(err error) bool {
-	var refusal *Refusal
+	var refusal *httpapi.Refusal
 	return err != nil && (!errors.As(err, &refusal) || refusal.Status == http.StatusServiceUnavailable)
 }
 

@@ -7,6 +7,9 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 )
 
 // midway is a follower that is in the middle of a start of some nodes and of
@@ -14,24 +17,24 @@ import (
 type midway struct {
 	*SiteLab
 	victim     *Peer
-	machines   []Machine // all there are
+	machines   []openstack.Machine // all there are
 	starting   map[string]bool
 	processing map[string]bool
-	reads      *Injected // of nodes that start: go on when lifted
-	patches    *Injected // of nodes whose data is processed: cut when lifted
+	reads      *wiretap.Injected // of nodes that start: go on when lifted
+	patches    *wiretap.Injected // of nodes whose data is processed: cut when lifted
 }
 
 // newMidway brings that about. Who works on a node is the peers' choice, so
 // nodes are started until the victim has got some.
-func newMidway(t *testing.T, ironic *Ironic) *midway {
+func newMidway(t *testing.T, ironic *openstack.Ironic) *midway {
 	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_INSPECTION_WORKERS=8")
 	s.Trio()
 	m := &midway{SiteLab: s, victim: s.Followers()[0], machines: ironic.Enroll(0, 12)}
 	first, second := m.machines[:6], m.machines[6:]
 	s.Fleet(m.machines)
-	m.patches = s.Tap.Inject(Fault{Door: m.victim.Name, Method: "PATCH", Path: among(first, "$"), Hold: true, Cut: Request})
+	m.patches = s.Tap.Inject(wiretap.Fault{Door: m.victim.Name, Method: "PATCH", Path: among(first, "$"), Hold: true, Cut: wiretap.Request})
 	m.processing = m.until(first, m.patches)
-	m.reads = s.Tap.Inject(Fault{Door: m.victim.Name, Method: "GET", Path: among(second, `(\?|$)`), Hold: true})
+	m.reads = s.Tap.Inject(wiretap.Fault{Door: m.victim.Name, Method: "GET", Path: among(second, `(\?|$)`), Hold: true})
 	m.starting = m.until(second, m.reads)
 	t.Logf("%s starts %d nodes and processes the data of %d", m.victim.Name, len(m.starting), len(m.processing))
 	return m
@@ -39,7 +42,7 @@ func newMidway(t *testing.T, ironic *Ironic) *midway {
 
 // until introspects the machines until the fault holds a call, while the others
 // finish. It returns the nodes whose calls are held.
-func (m *midway) until(machines []Machine, held *Injected) map[string]bool {
+func (m *midway) until(machines []openstack.Machine, held *wiretap.Injected) map[string]bool {
 	m.t.Helper()
 	const tries = 6 // each leaves the victim out with (2/3)^6
 	for range tries {
@@ -97,7 +100,7 @@ func (m *midway) silent(since, contact time.Time) {
 // pausedWorker stops the process of a worker in the middle of a start and of a
 // callback until its session is over. When it goes on it must leave Ironic alone:
 // the tap holds answers, so that it is not stopped between a check and its write.
-func pausedWorker(t *testing.T, ironic *Ironic) {
+func pausedWorker(t *testing.T, ironic *openstack.Ironic) {
 	m := newMidway(t, ironic)
 	m.victim.Pause()
 	m.reads.Lift()
@@ -112,7 +115,7 @@ func pausedWorker(t *testing.T, ironic *Ironic) {
 
 // partitionedWorker cuts a worker off from the other peers, but not from
 // Ironic. The others do its work, and it must find out by itself in time.
-func partitionedWorker(t *testing.T, ironic *Ironic) {
+func partitionedWorker(t *testing.T, ironic *openstack.Ironic) {
 	m := newMidway(t, ironic)
 	m.victim.Host.Cut(Peers)
 	m.victim.aside = true // it runs and answers, but knows nothing new
@@ -137,7 +140,7 @@ func partitionedWorker(t *testing.T, ironic *Ironic) {
 // stoppedWorker stops a worker as a service manager does, in the middle of a
 // start and of a callback: it ends in time and well, what it had not begun to
 // change is done elsewhere, and the rest is told.
-func stoppedWorker(t *testing.T, ironic *Ironic) {
+func stoppedWorker(t *testing.T, ironic *openstack.Ironic) {
 	m := newMidway(t, ironic)
 	began := time.Now()
 	m.victim.Stop()

@@ -16,16 +16,6 @@ import (
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
-// NeedRoot skips a test without root, or fails it where nothing may be skipped
-// (CI=true).
-func NeedRoot(t testing.TB) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	testenv.Missing(t, "it needs root")
-}
-
 // Host is a network namespace and the thread that lives in it: when the thread
 // ends, so does the namespace. Its methods but Try are for the goroutine of the
 // test.
@@ -38,7 +28,7 @@ type Host struct {
 // New returns a host without links but lo, which is up.
 func New(t testing.TB) *Host {
 	t.Helper()
-	NeedRoot(t)
+	testenv.NeedRoot(t)
 	h := &Host{t: t, jobs: make(chan func())}
 	ready := make(chan error)
 	go func() {

@@ -5,6 +5,7 @@ package testenv
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 )
@@ -19,6 +20,19 @@ func Missing(t testing.TB, format string, args ...any) {
 		t.Fatalf("skipped with CI=true, which allows no skips: "+format, args...)
 	}
 	t.Skipf(format, args...)
+}
+
+// NeedRoot is Missing unless the test runs as root and has the commands.
+func NeedRoot(t testing.TB, commands ...string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		Missing(t, "it needs root")
+	}
+	for _, c := range commands {
+		if _, err := exec.LookPath(c); err != nil {
+			Missing(t, "it needs %s", c)
+		}
+	}
 }
 
 // RefusingAddress returns a TCP address of the loopback interface that refuses

@@ -29,6 +29,15 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// TestNeedRoot: where a command is missing, root alone does not suffice.
+func TestNeedRoot(t *testing.T) {
+	t.Setenv("CI", "")
+	var got outcome
+	if NeedRoot(&got, "no-such-command"); !got.skipped {
+		t.Error("a test without its command runs")
+	}
+}
+
 func TestRefusingAddress(t *testing.T) {
 	at := RefusingAddress(t)
 	for range 3 {

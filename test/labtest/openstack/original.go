@@ -1,6 +1,6 @@
 //go:build e2e
 
-package labtest
+package openstack
 
 import (
 	_ "embed"
@@ -17,6 +17,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // Original is an unmodified ironic-inspector of Debian, in one process, that
@@ -26,7 +31,7 @@ type Original struct {
 	dir    string
 	ironic *Ironic
 	wire   *http.Client
-	proc   *process
+	proc   *program.Process
 
 	// Addr is host:port of its API, on loopback.
 	Addr string
@@ -34,19 +39,19 @@ type Original struct {
 	Database string
 }
 
-// StartOriginal installs ironic-inspector if need be and starts one beside an
+// StartOriginal installs ironic-inspector if need be and starts one next to an
 // Ironic, on a database of SQLAlchemy's URL; "" is an SQLite file of its own.
 func StartOriginal(t testing.TB, ironic *Ironic, database string) *Original {
 	t.Helper()
-	NeedRoot(t)
-	if !installed("/usr/bin/ironic-inspector") || !installed("/usr/bin/ironic-inspector-dbsync") {
-		install(t, "ironic-inspector", "python3-ironic-inspector")
+	testenv.NeedRoot(t)
+	if !program.Installed("/usr/bin/ironic-inspector") || !program.Installed("/usr/bin/ironic-inspector-dbsync") {
+		program.Install(t, "ironic-inspector", "python3-ironic-inspector")
 	}
 	dir, err := os.MkdirTemp("", "trivet-original-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &Original{t: t, dir: dir, ironic: ironic, wire: wireClient(), Addr: freePort(t), Database: database}
+	o := &Original{t: t, dir: dir, ironic: ironic, wire: httpapi.Client(), Addr: testenv.FreePort(t), Database: database}
 	if database == "" {
 		o.Database = "sqlite:///" + filepath.Join(dir, "inspector.sqlite")
 	}
@@ -55,7 +60,7 @@ func StartOriginal(t testing.TB, ironic *Ironic, database string) *Original {
 		t.Fatal(err)
 	}
 	if out, err := o.command("/usr/bin/ironic-inspector-dbsync", "--config-file", o.config(), "upgrade").CombinedOutput(); err != nil {
-		t.Fatalf("create the database of ironic-inspector: %v\n%s", err, tail(string(out), 20))
+		t.Fatalf("create the database of ironic-inspector: %v\n%s", err, program.Tail(string(out), 20))
 	}
 	o.Start()
 	return o
@@ -111,14 +116,14 @@ func (o *Original) Start() {
 	defer log.Close()
 	cmd := o.command("/usr/bin/ironic-inspector", "--config-file", o.config())
 	cmd.Stdout, cmd.Stderr = log, log
-	if o.proc, err = launch(cmd); err != nil {
+	if o.proc, err = program.Start(cmd); err != nil {
 		o.t.Fatalf("start ironic-inspector: %v", err)
 	}
-	eventually(o.t, readyLimit, "ironic-inspector is ready", func() error {
-		if !o.proc.running() {
-			o.t.Fatalf("ironic-inspector exited with %d:\n%s", o.proc.code, o.logs())
+	testwait.Within(o.t, readyLimit, "ironic-inspector is ready", func() error {
+		if !o.proc.Running() {
+			o.t.Fatalf("ironic-inspector exited with %d:\n%s", o.proc.Code, o.logs())
 		}
-		_, err := ask(o.wire, o.Addr, "GET", "/v1/introspection", nil, nil)
+		_, err := o.Ask("GET", "/v1/introspection", nil)
 		return err
 	})
 }
@@ -126,9 +131,14 @@ func (o *Original) Start() {
 // Stop ends the process; the database stays.
 func (o *Original) Stop() {
 	o.t.Helper()
-	if err := o.proc.end(syscall.SIGTERM, 20*time.Second); err != nil {
+	if err := o.proc.End(syscall.SIGTERM, 20*time.Second); err != nil {
 		o.t.Fatalf("stop ironic-inspector: %v", err)
 	}
+}
+
+// Ask sends one request.
+func (o *Original) Ask(method, path string, body []byte) (httpapi.Reply, error) {
+	return httpapi.Ask(o.wire, o.Addr, method, path, nil, body)
 }
 
 // Must sends a request that has to be answered with a status below 400.
@@ -141,7 +151,7 @@ func (o *Original) Must(method, path string, in any) []byte {
 			o.t.Fatal(err)
 		}
 	}
-	reply, err := ask(o.wire, o.Addr, method, path, nil, body)
+	reply, err := o.Ask(method, path, body)
 	if err != nil || reply.Status >= http.StatusBadRequest {
 		o.t.Fatalf("%s %s of ironic-inspector: %d %s, %v", method, path, reply.Status, reply.Body, err)
 	}
@@ -151,7 +161,7 @@ func (o *Original) Must(method, path string, in any) []byte {
 // copyScript gives a database more records than the original would make in a
 // minute.
 //
-//go:embed testdata/original/copy.py
+//go:embed testdata/copy.py
 var copyScript string
 
 // Copy gives the database copies of the record and the data of a machine, under
@@ -159,8 +169,26 @@ var copyScript string
 func (o *Original) Copy(m Machine, copies int) {
 	o.t.Helper()
 	if out, err := o.command("/usr/bin/python3", "-c", copyScript, o.Database, m.UUID, strconv.Itoa(copies)).CombinedOutput(); err != nil {
-		o.t.Fatalf("copy records: %v\n%s", err, tail(string(out), 20))
+		o.t.Fatalf("copy records: %v\n%s", err, program.Tail(string(out), 20))
 	}
+}
+
+// Report is the status object of the API.
+type Report struct {
+	UUID       string  `json:"uuid"`
+	State      string  `json:"state"`
+	Finished   bool    `json:"finished"`
+	Error      *string `json:"error"`
+	StartedAt  string  `json:"started_at"`
+	FinishedAt *string `json:"finished_at"`
+}
+
+// Reason returns the error, "" when there is none.
+func (r Report) Reason() string {
+	if r.Error == nil {
+		return ""
+	}
+	return *r.Error
 }
 
 // Report is what it says of the introspection of a machine.
@@ -175,7 +203,7 @@ func (o *Original) Report(m Machine) (r Report) {
 // WaitState waits until the introspection of a machine is in a state.
 func (o *Original) WaitState(m Machine, state string) {
 	o.t.Helper()
-	eventually(o.t, endLimit, m.Name+" is "+state, func() error {
+	testwait.Within(o.t, time.Minute, m.Name+" is "+state, func() error {
 		if r := o.Report(m); r.State != state {
 			return fmt.Errorf("it is %s: %s", r.State, r.Reason())
 		}
@@ -186,7 +214,7 @@ func (o *Original) WaitState(m Machine, state string) {
 func (o *Original) close() {
 	var err error
 	if o.proc != nil {
-		err = o.proc.end(syscall.SIGKILL, 10*time.Second)
+		err = o.proc.End(syscall.SIGKILL, 10*time.Second)
 	}
 	if o.t.Failed() {
 		o.t.Logf("--- ironic-inspector wrote (end of it):\n%s", o.logs())
@@ -200,7 +228,7 @@ func (o *Original) logs() string {
 	var out strings.Builder
 	for _, name := range []string{"stdout.log", "inspector.log"} {
 		if text, err := os.ReadFile(filepath.Join(o.dir, name)); err == nil { // it may have died before it wrote one
-			out.WriteString(tail(string(text), 30))
+			out.WriteString(program.Tail(string(text), 30))
 		}
 	}
 	return out.String()

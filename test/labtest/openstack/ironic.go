@@ -1,6 +1,8 @@
 //go:build e2e
 
-package labtest
+// Package openstack runs unmodified services of OpenStack, installed from Debian, on
+// loopback: Ironic, Keystone and the original ironic-inspector.
+package openstack
 
 import (
 	"errors"
@@ -14,10 +16,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/labtest/wiretap"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // readyLimit is what Ironic may take from its start to its first useful
-// answer: 5 s on an idle machine, several times that beside other tests.
+// answer: 5 s on an idle machine, several times that next to other tests.
 const readyLimit = 90 * time.Second
 
 // Ironic is an unmodified OpenStack Ironic, API and conductor in one process:
@@ -28,13 +35,13 @@ type Ironic struct {
 	t    testing.TB
 	dir  string
 	http *http.Client
-	proc *process
+	proc *program.Process
 
 	// Addr is host:port of its API, on loopback.
 	Addr string
 	// Inspector is on Ironic's way to the inspector that it asks to inspect; aim
 	// it at one.
-	Inspector *Tap
+	Inspector *wiretap.Tap
 	// PageSize is how many items a list shows at once.
 	PageSize int
 }
@@ -43,14 +50,16 @@ type Ironic struct {
 // come in pages of pageSize.
 func StartIronic(t testing.TB, pageSize int) *Ironic {
 	t.Helper()
-	NeedRoot(t)
-	installIronic(t)
+	testenv.NeedRoot(t)
+	if !program.Installed("/usr/bin/ironic") || !program.Installed("/usr/bin/ironic-dbsync") {
+		program.Install(t, "Ironic", "ironic-api", "ironic-conductor")
+	}
 	dir, err := os.MkdirTemp("", "trivet-ironic-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Ironic{t: t, dir: dir, Addr: freePort(t), PageSize: pageSize, http: &http.Client{Timeout: 30 * time.Second}}
-	i.Inspector = NewTap(t, "127.0.0.1:9") // nobody is there
+	i := &Ironic{t: t, dir: dir, Addr: testenv.FreePort(t), PageSize: pageSize, http: &http.Client{Timeout: 30 * time.Second}}
+	i.Inspector = wiretap.New(t, "127.0.0.1:9") // nothing listens there
 	t.Cleanup(i.close)
 	if err := os.Mkdir(i.path("policy"), 0o700); err != nil { // every file in it is read as a policy
 		t.Fatal(err)
@@ -149,7 +158,7 @@ func (i *Ironic) command(name string, args ...string) *exec.Cmd {
 func (i *Ironic) schema() {
 	i.t.Helper()
 	if out, err := i.command("/usr/bin/ironic-dbsync", "create_schema").CombinedOutput(); err != nil {
-		i.t.Fatalf("create Ironic's database: %v\n%s", err, tail(string(out), 20))
+		i.t.Fatalf("create Ironic's database: %v\n%s", err, program.Tail(string(out), 20))
 	}
 }
 
@@ -161,20 +170,20 @@ func (i *Ironic) Start() {
 		i.t.Fatal(err)
 	}
 	defer log.Close()
-	eventually(i.t, readyLimit, "Ironic's port is free", func() error { // of the one before, a child may end later
-		if !free(i.Addr) {
-			return fmt.Errorf("somebody listens at %s", i.Addr)
+	testwait.Within(i.t, readyLimit, "Ironic's port is free", func() error { // of the one before, a child may end later
+		if !testenv.Free(i.Addr) {
+			return fmt.Errorf("a process listens at %s", i.Addr)
 		}
 		return nil
 	})
 	cmd := i.command("/usr/bin/ironic")
 	cmd.Stdout, cmd.Stderr = log, log
-	if i.proc, err = launch(cmd); err != nil {
+	if i.proc, err = program.Start(cmd); err != nil {
 		i.t.Fatalf("start Ironic: %v", err)
 	}
-	eventually(i.t, readyLimit, "Ironic is ready", func() error {
-		if !i.proc.running() {
-			i.t.Fatalf("Ironic exited with %d:\n%s", i.proc.code, i.logs())
+	testwait.Within(i.t, readyLimit, "Ironic is ready", func() error {
+		if !i.proc.Running() {
+			i.t.Fatalf("Ironic exited with %d:\n%s", i.proc.Code, i.logs())
 		}
 		return i.ready()
 	})
@@ -196,7 +205,7 @@ func (i *Ironic) ready() error {
 // Stop ends the process; the database stays.
 func (i *Ironic) Stop() {
 	i.t.Helper()
-	if err := i.proc.end(syscall.SIGTERM, 10*time.Second); err != nil {
+	if err := i.proc.End(syscall.SIGTERM, 10*time.Second); err != nil {
 		i.t.Fatalf("stop Ironic: %v", err)
 	}
 }
@@ -204,7 +213,7 @@ func (i *Ironic) Stop() {
 // Pause makes Ironic fall silent with its connections open, Cont lets it go on.
 func (i *Ironic) Pause() {
 	i.t.Helper()
-	if err := i.proc.signal(syscall.SIGSTOP); err != nil {
+	if err := i.proc.Signal(syscall.SIGSTOP); err != nil {
 		i.t.Fatalf("pause Ironic: %v", err)
 	}
 }
@@ -212,14 +221,14 @@ func (i *Ironic) Pause() {
 // Cont ends a Pause.
 func (i *Ironic) Cont() {
 	i.t.Helper()
-	if err := i.proc.signal(syscall.SIGCONT); err != nil {
+	if err := i.proc.Signal(syscall.SIGCONT); err != nil {
 		i.t.Fatalf("continue Ironic: %v", err)
 	}
 }
 
 func (i *Ironic) close() {
 	if i.proc != nil {
-		if err := i.proc.end(syscall.SIGKILL, 10*time.Second); err != nil {
+		if err := i.proc.End(syscall.SIGKILL, 10*time.Second); err != nil {
 			i.t.Errorf("end Ironic: %v", err)
 		}
 	}
@@ -236,7 +245,7 @@ func (i *Ironic) logs() string {
 	var out strings.Builder
 	for _, name := range []string{"stdout.log", "ironic.log"} {
 		if text, err := os.ReadFile(i.path(name)); err == nil { // it may have died before it wrote one
-			out.WriteString(tail(string(text), 30))
+			out.WriteString(program.Tail(string(text), 30))
 		}
 	}
 	return out.String()

@@ -1,6 +1,9 @@
 //go:build e2e
 
-package labtest
+// Package kubelab runs real Kubernetes clusters for tests, whose kube nodes can lose
+// their power, and keeps what failover did to one: by the API server's audit log and
+// by the fence devices.
+package kubelab
 
 import (
 	"fmt"
@@ -13,68 +16,67 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
-// kubeEnv names the directory of kubelab: a real Kubernetes control plane and etcd
-// in one binary, with kubelets that can lose their power and a witness of what
-// they run. Its start.sh builds it, ten minutes on a fresh machine.
-const kubeEnv = "TRIVET_E2E_KUBE"
+// sourceEnv names the directory of what the lab is built from: a real Kubernetes
+// control plane and etcd in one binary, with kubelets that can lose their power and a
+// witness of what they run. Its start.sh builds it, ten minutes on a fresh machine.
+const sourceEnv = "TRIVET_E2E_KUBE"
 
 // Limits of a lab of Kubernetes on a machine with two cores that does other things
 // too.
 const (
-	kubeBuildLimit = 40 * time.Minute
-	kubeReadyLimit = 3 * time.Minute // 10 s on an idle machine
-	kubeLimit      = 90 * time.Second
+	buildLimit = 40 * time.Minute
+	// ReadyLimit is what a cluster may take to be ready, 10 s on an idle machine.
+	ReadyLimit = 3 * time.Minute
+	// Limit is what anything else may take.
+	Limit = 90 * time.Second
 )
 
-// Kube is a Kubernetes cluster on loopback. Its methods are for the goroutine of
+// Cluster is a Kubernetes cluster on loopback. Its methods are for the goroutine of
 // the test, but those of its control port (Nodes, Power, Component, Violations).
-type Kube struct {
+type Cluster struct {
 	t       testing.TB
 	dir     string
 	program string
 	control string // URL
-	proc    *process
+	proc    *program.Process
 }
 
-// StartKube builds the lab if need be and starts one for this test, with the flags
+// Start builds the lab if need be and starts one for this test, with the flags
 // of its command up: three kube nodes node-1 to node-3 unless they say otherwise.
-// It is skipped where there is none; see Unable.
-func StartKube(t testing.TB, flags ...string) *Kube {
+// It is skipped where there is none; see testenv.Missing.
+func Start(t testing.TB, flags ...string) *Cluster {
 	t.Helper()
-	source := kubeSource(t)
+	built := Build(t)
 	dir, err := os.MkdirTemp("", "trivet-kube-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &Kube{t: t, dir: dir, program: buildKube(t, source)}
+	k := &Cluster{t: t, dir: dir, program: built}
 	t.Cleanup(k.close)
 	k.start(flags)
 	return k
 }
 
-// kubeSource returns the directory of kubelab.
-func kubeSource(t testing.TB) string {
-	t.Helper()
-	source := os.Getenv(kubeEnv)
-	if source == "" {
-		testenv.Missing(t, "the test needs a Kubernetes control plane: set %s to the directory of kubelab", kubeEnv)
-	}
-	return source
-}
-
 // For returns the same cluster for a subtest.
-func (k *Kube) For(t testing.TB) *Kube {
+func (k *Cluster) For(t testing.TB) *Cluster {
 	same := *k
 	same.t = t
 	return &same
 }
 
-// buildKube returns the lab's program, which is kept for every test.
-func buildKube(t testing.TB, source string) string {
+// Build builds the lab's program unless it was built before, and returns its path.
+// The test is skipped where there is none; see testenv.Missing.
+func Build(t testing.TB) string {
 	t.Helper()
+	source := os.Getenv(sourceEnv)
+	if source == "" {
+		testenv.Missing(t, "the test needs a Kubernetes control plane: set %s to the directory of kubelab", sourceEnv)
+	}
 	base, err := os.UserCacheDir()
 	if err != nil {
 		base = t.TempDir()
@@ -83,25 +85,25 @@ func buildKube(t testing.TB, source string) string {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	defer alone(t, filepath.Join(cache, "lock"))()
+	defer program.Lock(t, filepath.Join(cache, "lock"))()
 	cmd := exec.Command(filepath.Join(source, "start.sh"), "build")
 	cmd.Env = append(os.Environ(), "KUBELAB_CACHE="+cache)
 	var said, log strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &log
-	p, err := launch(cmd)
+	p, err := program.Start(cmd)
 	if err != nil {
 		t.Fatalf("build kubelab: %v", err)
 	}
-	if err := p.wait(kubeBuildLimit); err != nil || p.code != 0 {
-		_ = p.end(syscall.SIGKILL, callLimit) // the error is told below
-		t.Fatalf("build kubelab: exit code %d (%v)\n%s", p.code, err, tail(log.String(), 20))
+	if err := p.Wait(buildLimit); err != nil || p.Code != 0 {
+		_ = p.End(syscall.SIGKILL, 10*time.Second) // the error is reported below
+		t.Fatalf("build kubelab: exit code %d (%v)\n%s", p.Code, err, program.Tail(log.String(), 20))
 	}
 	return strings.TrimSpace(said.String())
 }
 
-func (k *Kube) path(name string) string { return filepath.Join(k.dir, name) }
+func (k *Cluster) path(name string) string { return filepath.Join(k.dir, name) }
 
-func (k *Kube) start(flags []string) {
+func (k *Cluster) start(flags []string) {
 	k.t.Helper()
 	log, err := os.OpenFile(k.path("lab.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -110,12 +112,12 @@ func (k *Kube) start(flags []string) {
 	defer log.Close()
 	cmd := exec.Command(k.program, append([]string{"up", k.dir}, flags...)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	if k.proc, err = launch(cmd); err != nil {
+	if k.proc, err = program.Start(cmd); err != nil {
 		k.t.Fatalf("start kubelab: %v", err)
 	}
-	eventually(k.t, kubeReadyLimit, "Kubernetes is ready", func() error {
-		if !k.proc.running() {
-			k.t.Fatalf("kubelab exited with %d:\n%s", k.proc.code, k.logs())
+	testwait.Within(k.t, ReadyLimit, "Kubernetes is ready", func() error {
+		if !k.proc.Running() {
+			k.t.Fatalf("kubelab exited with %d:\n%s", k.proc.Code, k.logs())
 		}
 		_, err := os.Stat(k.path("ready")) // written last
 		return err
@@ -128,9 +130,9 @@ func (k *Kube) start(flags []string) {
 }
 
 // close stops the lab. Its components end with it, whatever happens.
-func (k *Kube) close() {
+func (k *Cluster) close() {
 	if k.proc != nil {
-		if err := k.proc.end(syscall.SIGTERM, 30*time.Second); err != nil {
+		if err := k.proc.End(syscall.SIGTERM, 30*time.Second); err != nil {
 			k.t.Errorf("end kubelab: %v", err)
 		}
 	}
@@ -142,20 +144,20 @@ func (k *Kube) close() {
 	}
 }
 
-func (k *Kube) logs() string {
+func (k *Cluster) logs() string {
 	text, err := os.ReadFile(k.path("lab.log"))
 	if err != nil {
 		return err.Error()
 	}
-	return tail(string(text), 30)
+	return program.Tail(string(text), 30)
 }
 
 // Kubeconfig is the administrator's.
-func (k *Kube) Kubeconfig() string { return k.path("kubeconfig") }
+func (k *Cluster) Kubeconfig() string { return k.path("kubeconfig") }
 
-// User makes a kubeconfig for anybody, such as system:serviceaccount:ns:name of
+// User makes a kubeconfig for a user, such as system:serviceaccount:ns:name of
 // the group system:serviceaccounts.
-func (k *Kube) User(name string, groups ...string) string {
+func (k *Cluster) User(name string, groups ...string) string {
 	k.t.Helper()
 	file := k.path("as-" + strings.NewReplacer(":", "-", "/", "-").Replace(name))
 	out, err := exec.Command(k.program, append([]string{"user", k.dir, file, name}, groups...)...).CombinedOutput()
@@ -166,14 +168,14 @@ func (k *Kube) User(name string, groups ...string) string {
 }
 
 // Trusted applies the manifest and makes the kubeconfig of whom it is for.
-func (k *Kube) Trusted() string {
+func (k *Cluster) Trusted() string {
 	k.t.Helper()
 	k.Apply(kube.Manifest(kube.ManifestOptions{}))
-	return k.User("system:serviceaccount:trivet:trivet-failover", "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated")
+	return k.User(user, "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated")
 }
 
 // Try runs kubectl as administrator with a standard input.
-func (k *Kube) Try(input string, words ...string) (string, error) {
+func (k *Cluster) Try(input string, words ...string) (string, error) {
 	cmd := exec.Command(k.program, append([]string{"kubectl", "--kubeconfig=" + k.Kubeconfig(), "--request-timeout=20s"}, words...)...)
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Env = append(os.Environ(), "HOME="+k.dir) // where it keeps its caches
@@ -185,7 +187,7 @@ func (k *Kube) Try(input string, words ...string) (string, error) {
 }
 
 // Kubectl is Try of a command that has to succeed.
-func (k *Kube) Kubectl(words ...string) string {
+func (k *Cluster) Kubectl(words ...string) string {
 	k.t.Helper()
 	out, err := k.Try("", words...)
 	if err != nil {
@@ -195,7 +197,7 @@ func (k *Kube) Kubectl(words ...string) string {
 }
 
 // Apply gives the cluster objects in YAML.
-func (k *Kube) Apply(text string) {
+func (k *Cluster) Apply(text string) {
 	k.t.Helper()
 	if _, err := k.Try(text, "apply", "-f", "-"); err != nil {
 		k.t.Fatal(err)
@@ -203,14 +205,14 @@ func (k *Kube) Apply(text string) {
 }
 
 // Get asks for a JSON path of objects.
-func (k *Kube) Get(path string, words ...string) string {
+func (k *Cluster) Get(path string, words ...string) string {
 	k.t.Helper()
 	return k.Kubectl(append(append([]string{"get"}, words...), "-o", "jsonpath="+path)...)
 }
 
 // StatefulSet makes one in the namespace default, each of whose pods has a volume
 // of its own that one node alone may write.
-func (k *Kube) StatefulSet(name string, replicas int) {
+func (k *Cluster) StatefulSet(name string, replicas int) {
 	k.t.Helper()
 	k.workload("StatefulSet", name, replicas, `
   serviceName: NAME
@@ -220,13 +222,13 @@ func (k *Kube) StatefulSet(name string, replicas int) {
 }
 
 // Deployment makes one in the namespace default.
-func (k *Kube) Deployment(name string, replicas int) {
+func (k *Cluster) Deployment(name string, replicas int) {
 	k.t.Helper()
 	k.workload("Deployment", name, replicas, "")
 }
 
 // workload makes pods that end at once, and waits until all of them run.
-func (k *Kube) workload(kind, name string, replicas int, more string) {
+func (k *Cluster) workload(kind, name string, replicas int, more string) {
 	k.t.Helper()
 	mounts := ""
 	if kind == "StatefulSet" {
@@ -245,7 +247,7 @@ spec:
       terminationGracePeriodSeconds: 1
       containers: [{name: c, image: none.example.org/none:1MOUNTS}]
 `))
-	eventually(k.t, kubeLimit, fmt.Sprintf("%d pods of %s run", replicas, name), func() error {
+	testwait.Within(k.t, Limit, fmt.Sprintf("%d pods of %s run", replicas, name), func() error {
 		if n := len(k.Where(name)); n != replicas {
 			return fmt.Errorf("%d do", n)
 		}
@@ -255,7 +257,7 @@ spec:
 
 // Where returns on which kube nodes the running pods of a workload are, by name. A
 // pod that is being deleted runs no longer.
-func (k *Kube) Where(app string) map[string]string {
+func (k *Cluster) Where(app string) map[string]string {
 	k.t.Helper()
 	where := map[string]string{}
 	out := k.Get(`{range .items[*]}{.metadata.name} {.spec.nodeName} {.status.phase} {.metadata.deletionTimestamp}{"\n"}{end}`, "pods", "-l", "app="+app)

@@ -1,12 +1,15 @@
 //go:build e2e
 
-package labtest
+// Package program runs the programs of a lab on this machine: it installs their Debian
+// packages, and starts and ends their processes.
+package program
 
 import (
 	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,36 +21,16 @@ import (
 // daemon; exit code 101 forbids it.
 const policyFile = "/usr/sbin/policy-rc.d"
 
-// installIronic brings in Ironic's Debian packages, about a minute on a fresh
-// machine. Where that cannot be, the test is skipped, or fails if nothing may
-// be skipped (CI=true).
-func installIronic(t testing.TB) {
-	t.Helper()
-	if installed("/usr/bin/ironic") && installed("/usr/bin/ironic-dbsync") {
-		return
-	}
-	install(t, "Ironic", "ironic-api", "ironic-conductor")
-}
-
-// installGate brings in a DHCP server, and what empties an nf_tables from the
-// outside.
-func installGate(t testing.TB) {
-	t.Helper()
-	if installed("/usr/sbin/dnsmasq") && installed("/usr/sbin/nft") && installed("/usr/sbin/iptables") {
-		return
-	}
-	install(t, "a DHCP server", "dnsmasq-base", "nftables", "iptables")
-}
-
 // installLock is held while packages are brought in.
 const installLock = "/run/trivet-lab-install.lock"
 
-// install brings in packages without starting what daemons they have. It waits
-// for another test that does.
-func install(t testing.TB, what string, packages ...string) {
+// Install brings in Debian packages without starting what daemons they have, about a
+// minute on a fresh machine. It waits for another test that does. Where it fails the
+// test is skipped, or fails if nothing may be skipped (CI=true).
+func Install(t testing.TB, what string, packages ...string) {
 	t.Helper()
-	NeedRoot(t, "apt-get")
-	defer alone(t, installLock)()
+	testenv.NeedRoot(t, "apt-get")
+	defer Lock(t, installLock)()
 	forbidden, err := forbidDaemons()
 	if err != nil {
 		t.Fatalf("keep daemons of %s from starting: %v", what, err)
@@ -63,13 +46,13 @@ func install(t testing.TB, what string, packages ...string) {
 		}
 	}
 	if err != nil {
-		testenv.Missing(t, "install %s: %v\n%s", what, err, tail(string(out), 20))
+		testenv.Missing(t, "install %s: %v\n%s", what, err, Tail(string(out), 20))
 	}
 }
 
-// alone waits until no other test, of whatever process, is in what path guards,
-// and returns what lets the next one in.
-func alone(t testing.TB, path string) (next func() error) {
+// Lock waits until no other test, of any process, is in what path guards, and
+// returns what lets the next one in.
+func Lock(t testing.TB, path string) (unlock func() error) {
 	t.Helper()
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
@@ -81,12 +64,13 @@ func alone(t testing.TB, path string) (next func() error) {
 	return lock.Close
 }
 
-func installed(path string) bool {
+// Installed reports whether there is a file at path.
+func Installed(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// forbidDaemons writes the policy, unless somebody has one already.
+// forbidDaemons writes the policy, unless there is one already.
 func forbidDaemons() (wrote bool, err error) {
 	file, err := os.OpenFile(policyFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if errors.Is(err, fs.ErrExist) {
@@ -105,4 +89,10 @@ func apt(args ...string) ([]byte, error) {
 	cmd := exec.Command("apt-get", append([]string{"-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"}, args...)...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	return cmd.CombinedOutput()
+}
+
+// Tail returns the last lines of what a program wrote.
+func Tail(text string, lines int) string {
+	all := strings.Split(text, "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

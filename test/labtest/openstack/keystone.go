@@ -1,6 +1,6 @@
 //go:build e2e
 
-package labtest
+package openstack
 
 import (
 	"context"
@@ -24,10 +24,13 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/users"
 
 	"github.com/trivet-ha/trivet/internal/keystone"
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
 )
 
-// keystonePassword is everybody's.
-const keystonePassword = "sesame"
+// KeystonePassword is every user's.
+const KeystonePassword = "sesame"
 
 // Keystone is an unmodified OpenStack Keystone on loopback: sqlite, Fernet
 // tokens of a life of its own, and the server that comes with it for trials.
@@ -35,7 +38,7 @@ type Keystone struct {
 	t    testing.TB
 	dir  string
 	addr string
-	proc *process
+	proc *program.Process
 
 	// Life is that of the tokens that the server issues from its next Start on.
 	Life time.Duration
@@ -46,22 +49,22 @@ type Keystone struct {
 // service.
 func StartKeystone(t testing.TB) *Keystone {
 	t.Helper()
-	NeedRoot(t)
-	if !installed("/usr/bin/keystone-manage") {
-		install(t, "Keystone", "python3-keystone")
+	testenv.NeedRoot(t)
+	if !program.Installed("/usr/bin/keystone-manage") {
+		program.Install(t, "Keystone", "python3-keystone")
 	}
 	dir, err := os.MkdirTemp("", "trivet-keystone-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &Keystone{t: t, dir: dir, addr: freePort(t), Life: time.Hour}
+	k := &Keystone{t: t, dir: dir, addr: testenv.FreePort(t), Life: time.Hour}
 	t.Cleanup(k.close)
 	k.makeKeys()
 	k.configure()
 	k.manage("db_sync")
-	k.manage("bootstrap", "--bootstrap-password", keystonePassword, "--bootstrap-public-url", k.URL(), "--bootstrap-region-id", "R1")
+	k.manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-public-url", k.URL(), "--bootstrap-region-id", "R1")
 	// The API cannot make roles on sqlite, where it waits for itself.
-	k.manage("bootstrap", "--bootstrap-password", keystonePassword, "--bootstrap-username", "trivet", "--bootstrap-project-name", "service", "--bootstrap-role-name", "service")
+	k.manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-username", "trivet", "--bootstrap-project-name", "service", "--bootstrap-role-name", "service")
 	k.Start()
 	return k
 }
@@ -119,7 +122,7 @@ func (k *Keystone) manage(args ...string) {
 	k.t.Helper()
 	cmd := k.command("/usr/bin/keystone-manage", append([]string{"--config-file", filepath.Join(k.dir, "keystone.conf")}, args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		k.t.Fatalf("keystone-manage %s: %v\n%s", args[0], err, tail(string(out), 20))
+		k.t.Fatalf("keystone-manage %s: %v\n%s", args[0], err, program.Tail(string(out), 20))
 	}
 }
 
@@ -135,13 +138,13 @@ func (k *Keystone) Start() {
 	defer log.Close()
 	cmd := k.command("/usr/bin/keystone-wsgi-public", "--host", host, "--port", port, "--", "--config-file", filepath.Join(k.dir, "keystone.conf"))
 	cmd.Stdout, cmd.Stderr = log, log
-	if k.proc, err = launch(cmd); err != nil {
+	if k.proc, err = program.Start(cmd); err != nil {
 		k.t.Fatal(err)
 	}
-	client := http.Client{Timeout: callLimit}
-	eventually(k.t, readyLimit, "Keystone answers", func() error {
-		if !k.proc.running() {
-			k.t.Fatalf("Keystone exited with %d:\n%s", k.proc.code, k.logs())
+	client := http.Client{Timeout: 10 * time.Second}
+	testwait.Within(k.t, readyLimit, "Keystone answers", func() error {
+		if !k.proc.Running() {
+			k.t.Fatalf("Keystone exited with %d:\n%s", k.proc.Code, k.logs())
 		}
 		resp, err := client.Get(k.URL())
 		if err != nil {
@@ -154,14 +157,14 @@ func (k *Keystone) Start() {
 // Stop ends the server; the database stays.
 func (k *Keystone) Stop() {
 	k.t.Helper()
-	if err := k.proc.end(syscall.SIGKILL, 10*time.Second); err != nil {
+	if err := k.proc.End(syscall.SIGKILL, 10*time.Second); err != nil {
 		k.t.Fatalf("stop Keystone: %v", err)
 	}
 }
 
 func (k *Keystone) close() {
 	if k.proc != nil {
-		if err := k.proc.end(syscall.SIGKILL, 10*time.Second); err != nil {
+		if err := k.proc.End(syscall.SIGKILL, 10*time.Second); err != nil {
 			k.t.Errorf("end Keystone: %v", err)
 		}
 	}
@@ -177,7 +180,7 @@ func (k *Keystone) logs() string {
 	var out strings.Builder
 	for _, name := range []string{"stdout.log", "keystone.log"} {
 		if text, err := os.ReadFile(filepath.Join(k.dir, name)); err == nil { // it may have died before it wrote one
-			out.WriteString(tail(string(text), 30))
+			out.WriteString(program.Tail(string(text), 30))
 		}
 	}
 	return out.String()
@@ -191,7 +194,7 @@ func (k *Keystone) Token(user, project string) string {
 		scope = tokens.Scope{ProjectName: project, DomainID: "default"}
 	}
 	grant, err := keystone.LogIn(k.t.Context(), http.DefaultTransport, k.URL(),
-		tokens.AuthOptions{Username: user, Password: keystonePassword, DomainID: "default", Scope: scope})
+		tokens.AuthOptions{Username: user, Password: KeystonePassword, DomainID: "default", Scope: scope})
 	if err != nil {
 		k.t.Fatalf("log in as %s: %v", user, err)
 	}
@@ -222,7 +225,7 @@ func (k *Keystone) People(grants map[string]string) {
 
 func (k *Keystone) person(ctx context.Context, identity *gophercloud.ServiceClient, name, grant string) error {
 	roleName, projectName, _ := strings.Cut(grant, "@")
-	user, err := users.Create(ctx, identity, users.CreateOpts{Name: name, Password: keystonePassword, DomainID: "default"}).Extract()
+	user, err := users.Create(ctx, identity, users.CreateOpts{Name: name, Password: KeystonePassword, DomainID: "default"}).Extract()
 	if err != nil {
 		return err
 	}

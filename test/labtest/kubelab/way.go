@@ -1,6 +1,6 @@
 //go:build e2e
 
-package labtest
+package kubelab
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// KubeCut is a way to the API server that can be cut.
-type KubeCut struct {
+// Way is a way to the API server that can be cut.
+type Way struct {
 	// Kubeconfig leads this way.
 	Kubeconfig string
 
@@ -24,7 +24,7 @@ type KubeCut struct {
 }
 
 // Way opens a way of its own to the API server for who has a kubeconfig.
-func (k *Kube) Way(kubeconfig string) *KubeCut {
+func (k *Cluster) Way(kubeconfig string) *Way {
 	k.t.Helper()
 	text, err := os.ReadFile(kubeconfig)
 	if err != nil {
@@ -34,7 +34,7 @@ func (k *Kube) Way(kubeconfig string) *KubeCut {
 	if found == nil {
 		k.t.Fatalf("%s names no server", kubeconfig)
 	}
-	c := &KubeCut{Kubeconfig: kubeconfig + "-way", server: string(found[1]), open: map[net.Conn]bool{}}
+	c := &Way{Kubeconfig: kubeconfig + "-way", server: string(found[1]), open: map[net.Conn]bool{}}
 	if c.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		k.t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func (k *Kube) Way(kubeconfig string) *KubeCut {
 }
 
 // serve relays connections until the listener is closed.
-func (c *KubeCut) serve() {
+func (c *Way) serve() {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	for {
@@ -65,7 +65,7 @@ func (c *KubeCut) serve() {
 	}
 }
 
-func (c *KubeCut) relay(near net.Conn) {
+func (c *Way) relay(near net.Conn) {
 	defer near.Close()
 	far, err := net.Dial("tcp", c.server)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *KubeCut) relay(near net.Conn) {
 	<-done
 }
 
-func (c *KubeCut) enter(near net.Conn) bool {
+func (c *Way) enter(near net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.cut {
@@ -96,14 +96,14 @@ func (c *KubeCut) enter(near net.Conn) bool {
 	return !c.cut
 }
 
-func (c *KubeCut) leave(near net.Conn) {
+func (c *Way) leave(near net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, near)
 }
 
 // Cut ends all connections and every new one at once.
-func (c *KubeCut) Cut() {
+func (c *Way) Cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut = true
@@ -113,7 +113,7 @@ func (c *KubeCut) Cut() {
 }
 
 // Mend ends a Cut.
-func (c *KubeCut) Mend() {
+func (c *Way) Mend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cut = false

@@ -1,6 +1,8 @@
 //go:build e2e
 
-package labtest
+// Package wiretap is a proxy that writes down what a server is asked, and spoils it
+// as a test says.
+package wiretap
 
 import (
 	"bytes"
@@ -51,9 +53,9 @@ type Call struct {
 	Status int  // answered to the caller; 0: nothing was
 }
 
-// NewTap returns a tap in front of the server at host:port, without a door. It
+// New returns a tap in front of the server at host:port, without a door. It
 // is closed when the test ends.
-func NewTap(t testing.TB, server string) *Tap {
+func New(t testing.TB, server string) *Tap {
 	tap := &Tap{t: t, pool: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second}}
 	tap.Aim(server)
 	tap.proxy = &httputil.ReverseProxy{
@@ -83,7 +85,7 @@ func (tap *Tap) Door(name, addr string) string {
 	}
 	door := &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tap.serve(name, w, r) }),
-		ReadHeaderTimeout: callLimit,
+		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
 	tap.mu.Lock()

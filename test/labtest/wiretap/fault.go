@@ -1,6 +1,6 @@
 //go:build e2e
 
-package labtest
+package wiretap
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 //go:build e2e
 
-package labtest
+package kubelab
 
 import (
 	"cmp"
@@ -17,11 +17,11 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 )
 
-// kubeUser is whom the manifest gives its rights.
-const kubeUser = "system:serviceaccount:trivet:trivet-failover"
+// user is whom the manifest gives its rights.
+const user = "system:serviceaccount:trivet:trivet-failover"
 
-// kubeAudit is the API server's own record of what failover wrote.
-type kubeAudit struct{ file string }
+// Audit is the API server's own record of what failover wrote.
+type Audit struct{ file string }
 
 // auditPolicy keeps what failover writes, with what became of it.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -34,20 +34,20 @@ rules:
 - level: None
 `
 
-// newKubeAudit returns a record, and the flags with which a lab keeps it.
-func newKubeAudit(t testing.TB) (a *kubeAudit, flags []string) {
+// NewAudit returns a record, and the flags with which a lab keeps it.
+func NewAudit(t testing.TB) (a *Audit, flags []string) {
 	t.Helper()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(auditPolicy, "USER", kubeUser)), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(auditPolicy, "USER", user)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a = &kubeAudit{file: filepath.Join(dir, "audit.log")}
+	a = &Audit{file: filepath.Join(dir, "audit.log")}
 	return a, []string{"--apiserver-arg=--audit-policy-file=" + policy, "--apiserver-arg=--audit-log-path=" + a.file}
 }
 
-// kubeDeed is one request that the API server has answered.
-type kubeDeed struct {
+// Deed is one request that the API server has answered.
+type Deed struct {
 	Began time.Time // the request came
 	Verb  string
 	Kind  string // pods, nodes
@@ -86,8 +86,8 @@ type auditEvent struct {
 	}
 }
 
-// size is where the record ends now.
-func (a *kubeAudit) size() int64 {
+// Size is where the record ends now.
+func (a *Audit) Size() int64 {
 	info, err := os.Stat(a.file)
 	if err != nil {
 		return 0 // nothing was written yet
@@ -95,9 +95,9 @@ func (a *kubeAudit) size() int64 {
 	return info.Size()
 }
 
-// deeds returns what was done since the record had a size, in the order of their
+// Deeds returns what was done since the record had a size, in the order of their
 // beginning.
-func (a *kubeAudit) deeds(t testing.TB, from int64) (all []kubeDeed) {
+func (a *Audit) Deeds(t testing.TB, from int64) (all []Deed) {
 	t.Helper()
 	text, err := os.ReadFile(a.file)
 	if os.IsNotExist(err) {
@@ -118,13 +118,13 @@ func (a *kubeAudit) deeds(t testing.TB, from int64) (all []kubeDeed) {
 			all = append(all, e.deed(t))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b kubeDeed) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Version, b.Version)) })
+	slices.SortStableFunc(all, func(a, b Deed) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Version, b.Version)) })
 	return all
 }
 
-func (e auditEvent) deed(t testing.TB) kubeDeed {
+func (e auditEvent) deed(t testing.TB) Deed {
 	t.Helper()
-	d := kubeDeed{
+	d := Deed{
 		Began: e.RequestReceivedTimestamp, Verb: e.Verb, Kind: e.ObjectRef.Resource, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
 		Bound: e.RequestObject.Preconditions.UID != "" && e.RequestObject.Preconditions.ResourceVersion != "",
 	}
@@ -154,9 +154,9 @@ func (e auditEvent) deed(t testing.TB) kubeDeed {
 	return d
 }
 
-// check says what was done in the wrong order, twice, or under an older token.
+// Faults says what was done in the wrong order, twice, or under an older token.
 // Power is what the devices did. Of a Node that is gone nothing can be tainted.
-func auditFaults(deeds []kubeDeed, power []kubeCall, gone ...string) (faults []string) {
+func Faults(deeds []Deed, power []FenceCall, gone ...string) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	tokens, out, deleted := make(map[string]uint64), make(map[string]bool), make(map[string]bool)
 	for _, d := range deeds {
@@ -194,7 +194,7 @@ func auditFaults(deeds []kubeDeed, power []kubeCall, gone ...string) (faults []s
 
 // isOffBefore reports whether the newest that a device did to a machine before a
 // time was to switch it off.
-func isOffBefore(power []kubeCall, machine string, at time.Time) (off bool) {
+func isOffBefore(power []FenceCall, machine string, at time.Time) (off bool) {
 	for _, c := range power {
 		if c.Machine == machine && c.Came == "obeyed" && c.At.Before(at) {
 			off = c.Action == "off"

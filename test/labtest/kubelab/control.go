@@ -1,6 +1,6 @@
 //go:build e2e
 
-package labtest
+package kubelab
 
 import (
 	"encoding/json"
@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// KubePower is what is done to a kube node of the lab. When it returns, a prober
+// Power is what is done to a kube node of the lab. When it returns, a prober
 // meets what it says.
-type KubePower string
+type Power string
 
 // What can be done to a kube node.
 const (
-	// KubeOn boots it if it was off, and mends it otherwise.
-	KubeOn KubePower = "on"
-	// KubeOff takes its power: it and its pods are dead, and it is silent.
-	KubeOff KubePower = "off"
-	// KubePartition cuts its way to the API server; its pods and its kubelet go on.
-	KubePartition KubePower = "partition"
-	// KubeFreeze makes its kubelet stand still; its pods run on.
-	KubeFreeze KubePower = "freeze"
-	// KubeNotReady makes it say that it is not ready.
-	KubeNotReady KubePower = "notready"
+	// On boots it if it was off, and mends it otherwise.
+	On Power = "on"
+	// Off takes its power: it and its pods are dead, and it is silent.
+	Off Power = "off"
+	// Partition cuts its way to the API server; its pods and its kubelet go on.
+	Partition Power = "partition"
+	// Freeze makes its kubelet stand still; its pods run on.
+	Freeze Power = "freeze"
+	// NotReady makes it say that it is not ready.
+	NotReady Power = "notready"
 )
 
-// KubeMachine is what is physically true of a kube node.
-type KubeMachine struct {
-	State   KubePower
+// Machine is what is physically true of a kube node.
+type Machine struct {
+	State   Power
 	Boot    int    // counts its boots
 	Address string // of its kubelet
 	Pods    []struct {
@@ -40,9 +40,9 @@ type KubeMachine struct {
 	}
 }
 
-// KubeViolation is a moment in which two live kube nodes ran the same pod or wrote
+// Violation is a moment in which two live kube nodes ran the same pod or wrote
 // to the same volume.
-type KubeViolation struct {
+type Violation struct {
 	Time       time.Time
 	Kind, What string
 	Nodes      [2]string
@@ -52,7 +52,7 @@ type KubeViolation struct {
 const maxControl = 4 << 20
 
 // call asks the lab's control port.
-func (k *Kube) call(method, path string, into any) error {
+func (k *Cluster) call(method, path string, into any) error {
 	req, err := http.NewRequest(method, k.control+path, nil)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (k *Kube) call(method, path string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-func (k *Kube) must(method, path string, into any) {
+func (k *Cluster) must(method, path string, into any) {
 	k.t.Helper()
 	if err := k.call(method, path, into); err != nil {
 		k.t.Fatal(err)
@@ -83,14 +83,14 @@ func (k *Kube) must(method, path string, into any) {
 }
 
 // Nodes returns all kube nodes.
-func (k *Kube) Nodes() (nodes map[string]KubeMachine) {
+func (k *Cluster) Nodes() (nodes map[string]Machine) {
 	k.t.Helper()
 	k.must(http.MethodGet, "/nodes", &nodes)
 	return nodes
 }
 
 // Power does something to a kube node.
-func (k *Kube) Power(node string, to KubePower) {
+func (k *Cluster) Power(node string, to Power) {
 	k.t.Helper()
 	if err := k.TryPower(node, to); err != nil {
 		k.t.Fatal(err)
@@ -98,19 +98,26 @@ func (k *Kube) Power(node string, to KubePower) {
 }
 
 // TryPower is Power for goroutines that are not the test's.
-func (k *Kube) TryPower(node string, to KubePower) error {
+func (k *Cluster) TryPower(node string, to Power) error {
 	return k.call(http.MethodPost, "/nodes/"+node+"/"+string(to), nil)
 }
 
 // Component kills, starts, pauses or resumes one: etcd, kube-apiserver,
 // kube-controller-manager or kube-scheduler.
-func (k *Kube) Component(name, action string) {
+func (k *Cluster) Component(name, action string) {
 	k.t.Helper()
-	k.must(http.MethodPost, "/components/"+name+"/"+action, nil)
+	if err := k.TryComponent(name, action); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// TryComponent is Component for goroutines that are not the test's.
+func (k *Cluster) TryComponent(name, action string) error {
+	return k.call(http.MethodPost, "/components/"+name+"/"+action, nil)
 }
 
 // Components returns the state of each.
-func (k *Kube) Components() (states map[string]string) {
+func (k *Cluster) Components() (states map[string]string) {
 	k.t.Helper()
 	k.must(http.MethodGet, "/components", &states)
 	return states
@@ -118,14 +125,14 @@ func (k *Kube) Components() (states map[string]string) {
 
 // Violations returns all moments of split brain so far. A test of failover ends
 // with none.
-func (k *Kube) Violations() (all []KubeViolation) {
+func (k *Cluster) Violations() (all []Violation) {
 	k.t.Helper()
 	k.must(http.MethodGet, "/violations", &all)
 	return all
 }
 
-// ForgetViolations begins anew.
-func (k *Kube) ForgetViolations() {
+// ForgetViolations begins a new list.
+func (k *Cluster) ForgetViolations() {
 	k.t.Helper()
 	k.must(http.MethodDelete, "/violations", nil)
 }

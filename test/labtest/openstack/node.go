@@ -1,26 +1,29 @@
 //go:build e2e
 
-package labtest
+package openstack
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/trivet-ha/trivet/app/dev/machine"
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
 // ironicVersion is the API version that the lab itself speaks with Ironic.
 const ironicVersion = "1.78"
 
-// ironicWidth is how many calls the lab makes at once: Ironic is one Python
+// IronicWidth is how many calls the lab makes at once: Ironic is one Python
 // process.
-const ironicWidth = 4
+const IronicWidth = 4
+
+// busyLimit is what a busy conductor may take.
+const busyLimit = 20 * time.Second
 
 // Machine is a node as a test means to enroll it. The numbers make up all of
 // it, so that what boots on it can be made up elsewhere.
@@ -41,6 +44,14 @@ func MachineNumber(n int) Machine {
 	}
 }
 
+// Hardware is the machine as it is simulated.
+func (m Machine) Hardware() machine.Machine {
+	return machine.Machine{UUID: m.UUID, MACs: []string{m.MAC}, BMC: m.BMC}
+}
+
+// Inventory is the document that boots of the machine post.
+func (m Machine) Inventory() []byte { return machine.Inventory(m.Hardware()) }
+
 // Node is what Ironic tells of one.
 type Node struct {
 	UUID       string         `json:"uuid"`
@@ -58,46 +69,18 @@ type Port struct {
 	PXEEnabled bool   `json:"pxe_enabled"`
 }
 
-// Call speaks to Ironic. An answer of 400 or above is a *Refusal.
+// Call speaks to Ironic. An answer of 400 or above is an *httpapi.Refusal.
 func (i *Ironic) Call(method, path string, in, out any) error {
-	var body io.Reader
-	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(text)
-	}
-	req, err := http.NewRequest(method, "http://"+i.Addr+path, body)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("X-OpenStack-Ironic-API-Version", ironicVersion)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := i.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode >= http.StatusBadRequest {
-		return &Refusal{Status: resp.StatusCode, Body: string(text)}
-	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(text, out)
+	header := map[string]string{"X-OpenStack-Ironic-API-Version": ironicVersion, "Content-Type": "application/json"}
+	return httpapi.Call(i.http, i.Addr, method, path, header, in, out)
 }
 
 // Insist is Call, again while the conductor holds the node or is busy.
 func (i *Ironic) Insist(method, path string, in any) error {
 	var final error // an answer that asking again does not change
-	return errors.Join(testwait.Poll(context.Background(), electLimit, "Ironic is not busy with "+path, func() error {
+	return errors.Join(testwait.Poll(context.Background(), busyLimit, "Ironic is not busy with "+path, func() error {
 		err := i.Call(method, path, in, nil)
-		var refusal *Refusal
+		var refusal *httpapi.Refusal
 		if errors.As(err, &refusal) && (refusal.Status == http.StatusConflict || refusal.Status == http.StatusServiceUnavailable) {
 			return err
 		}
@@ -114,11 +97,11 @@ func (i *Ironic) Enroll(first, n int) []Machine {
 	for k := range machines {
 		machines[k] = MachineNumber(first + k)
 	}
-	if err := parallel(n, ironicWidth, func(k int) error { return i.enroll(machines[k]) }); err != nil {
+	if err := httpapi.Parallel(n, IronicWidth, func(k int) error { return i.enroll(machines[k]) }); err != nil {
 		i.t.Fatalf("enroll %d nodes: %v", n, err)
 	}
 	for _, m := range machines {
-		eventually(i.t, electLimit, m.Name+" is manageable", func() error {
+		testwait.Within(i.t, busyLimit, m.Name+" is manageable", func() error {
 			node, err := i.Node(m.UUID)
 			if err == nil && node.Provision != "manageable" {
 				err = fmt.Errorf("it is %q", node.Provision)
@@ -179,14 +162,14 @@ func (i *Ironic) Wipe() {
 	if err != nil {
 		i.t.Fatalf("wipe Ironic: %v", err)
 	}
-	if err := parallel(len(ids), ironicWidth, func(k int) error { return i.delete(ids[k]) }); err != nil {
+	if err := httpapi.Parallel(len(ids), IronicWidth, func(k int) error { return i.Delete(ids[k]) }); err != nil {
 		i.t.Fatalf("wipe Ironic: %v", err)
 	}
 }
 
-// delete removes a node whatever it is doing: only one in maintenance can be
+// Delete removes a node in any state: only one in maintenance can be
 // deleted from every state.
-func (i *Ironic) delete(id string) error {
+func (i *Ironic) Delete(id string) error {
 	if err := i.Insist("PUT", "/v1/nodes/"+id+"/maintenance", map[string]string{}); err != nil {
 		return err
 	}
