@@ -245,7 +245,7 @@ func TestKnownForTheirTime(t *testing.T) {
 		time.Sleep(time.Minute - strangerFor)
 		try("Keystone is away, and it has ended", "short", 503, 1)
 		try("Keystone is away", "long", 0, 0)
-		try("Keystone is away, and nobody knows it", "new", 503, 1)
+		try("Keystone is away, and no peer knows it", "new", 503, 1)
 		try("that is not held against it", "new", 503, 1)
 		e.set(func() { e.err = nil; delete(e.holders, "short"); e.holders["new"] = holding("admin") })
 		try("Keystone is back", "new", 0, 1)

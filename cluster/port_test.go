@@ -274,7 +274,7 @@ func TestJoin(t *testing.T) {
 	}{
 		{"good", nil, f.token, 0, ""},
 		{"the same again, its first answer lost", nil, f.token, 0, ""},
-		{"a token nobody made", nil, unknown, http.StatusUnauthorized, "token is not known"},
+		{"a token that no peer made", nil, unknown, http.StatusUnauthorized, "token is not known"},
 		{"a token of another cluster", nil, other.token, 0, pki.ErrCAHash.Error()},
 		{"a clock that is far ahead", func(j *Joiner) { j.Wall = func() time.Time { return time.Now().Add(10 * time.Minute) } }, f.token, http.StatusBadRequest, "clock"},
 		{"a name that is none", func(j *Joiner) { j.Name = "h 2" }, f.token, http.StatusBadRequest, `name "h 2"`},

@@ -294,7 +294,7 @@ func TestRemovedPeerIsToldAtItsSession(t *testing.T) {
 	}{
 		"the leader's port refuses": {"h1", fmt.Errorf("%w: peer h1 was removed", ErrNotMember), true},
 		"the log refuses":           {"gone", nil, true},
-		"nobody leads":              {"h1", logerr.ErrNoLeader, false},
+		"no leader":                 {"h1", logerr.ErrNoLeader, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := newScriptedLog(t)

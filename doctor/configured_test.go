@@ -18,7 +18,7 @@ func TestConfigCheck(t *testing.T) {
 		hosts []Facts
 		want  []string // parts of the finding and its remedy; none: no finding
 	}{
-		"nobody differs":           {[]Facts{{Peer: "h1"}, {Peer: "h2"}}, nil},
+		"no peer differs":          {[]Facts{{Peer: "h1"}, {Peer: "h2"}}, nil},
 		"the others do not answer": {[]Facts{host("h1", "a", normal, "default", false)}, nil},
 		"a line of the file": {[]Facts{host("h1", "a", normal, "default", false), host("h2", "b", slow, "/etc/trivet/trivet.yaml:12", true), host("h3", "a", normal, "x.yaml:3", true)},
 			[]string{"h2", "raft.timing is slow here (/etc/trivet/trivet.yaml:12), and normal on h1, h3", "at /etc/trivet/trivet.yaml:12 write 'timing: normal'", "systemctl restart trivet"}},

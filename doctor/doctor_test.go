@@ -167,7 +167,7 @@ func inputFaults() []fault {
 
 func addressFaults() []fault {
 	return []fault{
-		{"somebody put it there", func(h []Facts) { h[0].Address.Present = []string{"pxe"} }, "error floating-ip h1: this host has the floating IP 192.0.2.200 on pxe, and its peer does not hold it: VRRP is spoken", "ip addr del 192.0.2.200/32 dev pxe"},
+		{"an operator put it there", func(h []Facts) { h[0].Address.Present = []string{"pxe"} }, "error floating-ip h1: this host has the floating IP 192.0.2.200 on pxe, and its peer does not hold it: VRRP is spoken", "ip addr del 192.0.2.200/32 dev pxe"},
 		{"another machine", func(h []Facts) { h[1].Address.Conflict = "52:54:00:00:00:99" }, "error floating-ip h2: 52:54:00:00:00:99 answers for the floating IP", "ip neigh show"},
 		{"no interface", func(h []Facts) { h[0].Plan.FloatingInterface = "eth9" },
 			"error floating-ip h1: floating_ip.interface: this host has no interface eth9: it cannot take the floating IP 192.0.2.200", "ip -brief link"},

@@ -273,7 +273,7 @@ func apiDays() []badDay {
 			}
 			w.with(func() { w.trouble.forbidden = "" })
 		}},
-		{name: "somebody's writer drops our taints", path: straight, happens: func(w *world) {
+		{name: "another writer drops our taints", path: straight, happens: func(w *world) {
 			w.with(func() { w.trouble.losesTaint = 2 })
 			w.cutPower("n1")
 		}, also: func(w *world) {
@@ -286,7 +286,7 @@ func apiDays() []badDay {
 
 func operatorDays() []badDay {
 	return []badDay{
-		{name: "out of service by somebody else", happens: func(w *world) {
+		{name: "out of service by an operator", happens: func(w *world) {
 			theirs := Taint{TaintOutOfService, "nodeshutdown", "NoExecute"}
 			w.cutPower("n1")
 			w.with(func() { n := w.nodes["n1"]; n.Taints = append(n.Taints, theirs); w.touch(n) })

@@ -265,8 +265,8 @@ func TestSigns(t *testing.T) {
 			"its Lease has not changed for 17s, but 1 of 3 peers do not hear its kubelet; it takes 2 to hold it for dead",
 		},
 		{"half is no majority", func(_ *facts, n *nodeFacts) { n.silent, n.voters = 2, 4 }, false, "it takes 3"},
-		{"nobody votes", func(_ *facts, n *nodeFacts) { n.silent, n.answers = 0, 0 }, false, "no peer has an opinion of its kubelet"},
-		{"nobody can ask", func(_ *facts, n *nodeFacts) { n.silent, n.answers, n.Kubelet = 0, 0, "" }, false, "no peer knows where its kubelet listens"},
+		{"no peer votes", func(_ *facts, n *nodeFacts) { n.silent, n.answers = 0, 0 }, false, "no peer has an opinion of its kubelet"},
+		{"no peer can ask", func(_ *facts, n *nodeFacts) { n.silent, n.answers, n.Kubelet = 0, 0, "" }, false, "no peer knows where its kubelet listens"},
 		{
 			"the Lease changes", func(_ *facts, n *nodeFacts) { n.LeaseAge = 16 * time.Second }, false,
 			"3 of 3 peers do not hear its kubelet, but its Lease is 16s old; it is held for dead from 17s on (failover.lease_age)",

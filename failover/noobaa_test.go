@@ -181,7 +181,7 @@ func TestNooBaaFailures(t *testing.T) {
 			w.actsAt("n1", 1)
 		})
 	})
-	t.Run("a pod made anew under the name is not deleted", func(t *testing.T) {
+	t.Run("a pod made again under the name is not deleted", func(t *testing.T) {
 		inNooBaa(t, 3, nil, func(w *world) {
 			w.after("list pods", func() {
 				w.with(func() { delete(w.pods, "s-1") })

@@ -8,8 +8,8 @@ func corruptLists(v View) corruptions {
 		"port under another key":        func(d *data) { d.ports.byID.Put([]byte("x"), first) },
 		"port against the rules":        func(d *data) { d.ports.put(Port{ID: "x", MAC: macN(8)}, 0) },
 		"port missing of the blacklist": func(d *data) { d.ports.denied.Remove(first.MAC, first.ID, 0) },
-		"denied for nobody":             func(d *data) { d.ports.denied.Add(macN(8), "ghost", 0) },
-		"pull by nobody":                func(d *data) { d.ports.pull.Token = 0 },
+		"denied for no node":            func(d *data) { d.ports.denied.Add(macN(8), "ghost", 0) },
+		"pull under no token":           func(d *data) { d.ports.pull.Token = 0 },
 		"pull of a leadership to come":  func(d *data) { d.ports.pull.Token = d.shared.Position.Floor + 1 },
 		"pull of the future":            func(d *data) { d.ports.pull.At = d.shared.Position.Now + 1 },
 		"pull of more than fits":        func(d *data) { d.ports.pull.Ports = MaxPorts + 1 },
@@ -19,7 +19,7 @@ func corruptLists(v View) corruptions {
 func corruptDoors() corruptions {
 	all := corruptions{
 		"pass rule with an address": func(d *data) { d.doors.Pass.Address = "192.0.2.1" },
-		"address of nobody":         func(d *data) { d.doors.Address.Address = "192.0.2.1" },
+		"address of no peer":        func(d *data) { d.doors.Address.Address = "192.0.2.1" },
 		"no address":                func(d *data) { d.doors.Address = d.doors.Pass },
 	}
 	for name, corrupt := range map[string]func(d *Door, of *data){

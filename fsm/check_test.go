@@ -48,7 +48,7 @@ func corruptPeers(v View) corruptions {
 		"floor from the future":          func(d *data) { d.shared.Position.Floor = d.shared.Granted() + 1 },
 		"leadership not of its index":    func(d *data) { d.lead.Index++ },
 		"leadership from the future":     func(d *data) { d.lead.Term = d.shared.Position.Term + 1 },
-		"leadership of nobody":           func(d *data) { d.lead.Peer = "" },
+		"leadership of no peer":          func(d *data) { d.lead.Peer = "" },
 		"leadership without token":       func(d *data) { d.lead.Token = 0 },
 		"leadership that begins later":   func(d *data) { d.lead.At = d.shared.Position.Now + 1 },
 		"incarnation zero":               func(d *data) { d.shared.Cluster.Incarnation = 0 },
@@ -83,7 +83,7 @@ func corruptPeers(v View) corruptions {
 			d.peers.sessions.Put(table.TokenKey(s.ID), s)
 		},
 		"result stored as a repeat": func(d *data) { o := result; o.Result.Repeated = true; d.requests.byID.Put(o.ID[:], o) },
-		"result nobody waits for":   func(d *data) { o := result; o.Session, o.Client = 0, ""; d.requests.byID.Put(o.ID[:], o) },
+		"result without a session":  func(d *data) { o := result; o.Session, o.Client = 0, ""; d.requests.byID.Put(o.ID[:], o) },
 		"result too old": func(d *data) {
 			d.requests.put(outcome{ID: entry.MintRequestID(0, 0, [8]byte{}), Client: "old"})
 			d.shared.Position.Now = Time(time.Hour)
@@ -100,7 +100,7 @@ func corruptDocuments(t *testing.T, v View) corruptions {
 		"document counted wrongly":      func(d *data) { d.blobs.Ref(blob.Hash, blobs.Packed{}) },
 		"document of a relay missing":   func(d *data) { d.blobs.Unref(relayed.Document) },
 		"document missing":              func(d *data) { d.blobs.Unref(blob.Hash) },
-		"document of nobody":            func(d *data) { p := pack(t, "of nobody"); d.blobs.Load(blobs.Blob{Hash: p.Hash, Data: p.Data}) },
+		"document of no record":         func(d *data) { p := pack(t, "of nobody"); d.blobs.Load(blobs.Blob{Hash: p.Hash, Data: p.Data}) },
 		"document with another content": func(d *data) { b := blob; b.Data = pack(t, "other").Data; d.blobs.Load(b) },
 		"document that is no zstd":      func(d *data) { b := blob; b.Data = []byte("x"); d.blobs.Load(b) },
 	}

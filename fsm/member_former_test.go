@@ -280,7 +280,7 @@ func corruptFormer() corruptions {
 		"former member under another key":    func(d *data) { d.peers.former.Put([]byte("removed"), formerOf("y")) },
 		"former member without address":      func(d *data) { d.peers.former.Put([]byte("removed"), FormerMember{ID: "removed", Name: "x"}) },
 		"former member that was not removed": func(d *data) { d.peers.former.Put([]byte("x"), formerOf("x")) },
-		"former member that became nobody": func(d *data) {
+		"former member that became an unknown one": func(d *data) {
 			f := formerOf("removed")
 			f.Heard, f.Became, f.Key = true, "nobody", [32]byte{1}
 			d.peers.former.Put([]byte("removed"), f)

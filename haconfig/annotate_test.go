@@ -441,7 +441,7 @@ func TestSystemZones(t *testing.T) {
 		"the pool with the most":       {slices.Concat(inZones("p", true, "a", "b"), inZones("q", true, "c", "d", "e")), "c,d,e"},
 		"two pools are not added":      {slices.Concat(inZones("p", true, "a"), inZones("q", true, "b")), "a"},
 		"of system components alone":   {slices.Concat(inZones("p", false, "a", "b", "c"), inZones("q", true, "b")), "b"},
-		"nobody says for what it is":   {slices.Concat(inZones("p", false, "a"), inZones("q", false, "b", "c")), "b,c"},
+		"no label says for what it is": {slices.Concat(inZones("p", false, "a"), inZones("q", false, "b", "c")), "b,c"},
 		"as many: the first by a name": {slices.Concat(inZones("q", true, "c", "d"), inZones("p", true, "a", "b")), "a,b"},
 	} {
 		if got := strings.Join(systemZones(row.places), ","); got != row.want {

@@ -124,7 +124,7 @@ func TestBudgets(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	f.budgets[0].Spec.UnhealthyPodEvictionPolicy = nil
-	f.round("somebody changed it", "put trivet-deployment-web")
+	f.round("an operator changed it", "put trivet-deployment-web")
 	foreign := policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: "n", ResourceVersion: "1"},
 		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "web"}}}}
 	f.budgets = append(f.budgets, foreign)

@@ -244,7 +244,7 @@ func TestRegistrationOfAnotherCluster(t *testing.T) {
 	}
 	round("of the seed", 0, "", true)
 	k.registration.Paths[0] = PathMutate
-	round("of nobody", 0, "", true)
+	round("of no cluster", 0, "", true)
 	k.registration.Paths[0] = ReviewPath("shoot")
 	round("its own", 1, "CA", false)
 	k.registration.Paths[0] = ReviewPath("seed")

@@ -223,7 +223,7 @@ func TestOvertakenCallbacks(t *testing.T) {
 				return nil
 			})
 		}, "Node processing already finished with error: Canceled by operator"},
-		{"started anew", func(o *rig) { o.accept(nodeA, macA) }, "The introspection of node " + nodeA + " was started again meanwhile"},
+		{"started again", func(o *rig) { o.accept(nodeA, macA) }, "The introspection of node " + nodeA + " was started again meanwhile"},
 		{"deleted", func(o *rig) {
 			o.raftLog.must(introspection.DeleteNode{Node: nodeA, Claim: o.claims(introspection.Queued{Request: o.raftLog.truth().QueueOf(nodeA)[0].Sequence}).Hold()})
 		}, failuresHead + "Look up error: Could not find node " + nodeA + " in cache"},

@@ -120,7 +120,7 @@ func TestAdoptionIsRefused(t *testing.T) {
 		{"available", callback(macB, ""), nil, 400, "Node " + nodeB + " is not active, its provision state is manageable"},
 		{"two nodes", `{"inventory":{"interfaces":[{"name":"a","mac_address":"` + macB + `"}],"bmc_address":"198.18.0.1"}}`, nil, 400,
 			"Ironic has several nodes with attributes {'bmc_address': ['198.18.0.1'], 'mac': ['" + macB + "']}: ['" + nodeA + "', '" + nodeB + "']"},
-		{"nobody", stranger(""), nil, 400,
+		{"no node", stranger(""), nil, 400,
 			failuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['" + strange + "', '" + noMAC + "']}"},
 		{"Ironic away", callback(macA, ""), func(o *rig) { o.ironic.met("list ports", away()) }, 503, "Ironic cannot be reached: connection refused"},
 	} {

@@ -64,7 +64,7 @@ func TestContinueInspectionIsRefused(t *testing.T) {
 		{"an interface without a MAC", `{"inventory":{"interfaces":[{}]}}`, 400, "item 0 has no mac_address"},
 		{"a MAC that is a number", `{"inventory":{"interfaces":[{"mac_address":1}]}}`, 400, "item 0 has no mac_address"},
 		{"no MAC that is one", `{"inventory":{"interfaces":[{"mac_address":"x"}],"bmc_address":""}}`, 400, nothing},
-		{"nobody", callback(macB, ""), 404, "Could not find a node for attributes"},
+		{"no node", callback(macB, ""), 404, "Could not find a node for attributes"},
 		{"a node that does not wait", callback(macA, ""), 404, "Could not find a node for attributes"},
 	} {
 		inRig(t, func(o *rig) {

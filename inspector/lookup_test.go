@@ -79,7 +79,7 @@ func TestLookUp(t *testing.T) {
 			"Multiple nodes match the same number of attributes {'bmc_address': [], 'mac': ['mac-a', 'mac-a2', 'mac-b']}: ['a', 'b']"},
 		{"MAC of one, BMC of another", []string{"mac-b"}, []string{"bmc-a"}, "",
 			"Multiple nodes match the same number of attributes {'bmc_address': ['bmc-a'], 'mac': ['mac-b']}: ['a', 'b']"},
-		{"nobody", []string{"mac-x"}, []string{"bmc-x", "bmc-y"}, "",
+		{"no node", []string{"mac-x"}, []string{"bmc-x", "bmc-y"}, "",
 			"Could not find a node for attributes {'bmc_address': ['bmc-x', 'bmc-y'], 'mac': ['mac-x']}"},
 		{"nothing to go by", nil, nil, "", "Could not find a node for attributes {'bmc_address': [], 'mac': []}"},
 	}

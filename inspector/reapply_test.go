@@ -137,7 +137,7 @@ func TestReapplyIsRefused(t *testing.T) {
 		{"null", nodeA, `null`, nil, 400, head + "NoneType"},
 		{"no JSON", nodeA, `{"a":`, nil, 400, head + "None"},
 		{"not UTF-8", nodeA, "{\"a\":\"\xff\"}", nil, 400, head + "None"},
-		{"nobody, before the store is looked at", "nobody", "", off, 404, "Node nobody was not found in Ironic"},
+		{"unknown node, before the store is read", "nobody", "", off, 404, "Node nobody was not found in Ironic"},
 		{"no store", nodeA, "", off, 400, noStore},
 		{"no store, nothing brought", nodeA, "{}", off, 400, noStore},
 		{"no store, unknown", unknown, "{}", off, 400, noStore},

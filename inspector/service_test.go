@@ -165,7 +165,7 @@ func TestStartWithoutManagedBoot(t *testing.T) {
 		}
 		began := time.Now()
 		err := s.Start(o.ctx, nodeA, false) // nobody works
-		refusedWith(t, "nobody works", err, 503, "The introspection of node "+nodeA+" was accepted and has not begun within 25s")
+		refusedWith(t, "no worker runs", err, 503, "The introspection of node "+nodeA+" was accepted and has not begun within 25s")
 		if took := time.Since(began); took > 26*time.Second {
 			t.Errorf("it took %v", took)
 		}

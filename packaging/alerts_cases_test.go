@@ -100,7 +100,7 @@ func doorCases() map[string]alertCase {
 		"two doors":     {quiet: "45s", at: "75s", fires: fires("TrivetTwoDoors", 1), series: map[string]string{on("h2", "trivet_pass_rule_open"): "1x40"}},
 		"two addresses": {quiet: "45s", at: "75s", fires: fires("TrivetTwoAddresses", 1), series: map[string]string{on("h2", "trivet_floating_ip_held"): "1x40"}},
 		"no door":       {quiet: "45s", at: "75s", fires: fires("TrivetNoDoor", 1), series: map[string]string{on("h1", "trivet_pass_rule_open"): "0x40"}},
-		"no door, and nobody wants one": {at: "10m", series: merged(everywhere("0x60", "trivet_introspections", `state="waiting"`), everywhere("0x60", "trivet_introspections", `state="starting"`),
+		"no door, and no machine wants one": {at: "10m", series: merged(everywhere("0x60", "trivet_introspections", `state="waiting"`), everywhere("0x60", "trivet_introspections", `state="starting"`),
 			map[string]string{on("h1", "trivet_pass_rule_open"): "0x60"})},
 		"no filter":            {at: "10m", series: merged(everywhere("0x60", "trivet_firewall_configured"), map[string]string{on("h1", "trivet_pass_rule_open"): "0x60"})},
 		"no address":           {quiet: "45s", at: "75s", fires: fires("TrivetNoAddress", 1), series: map[string]string{on("h1", "trivet_floating_ip_held"): "0x40"}},

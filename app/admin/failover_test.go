@@ -89,7 +89,7 @@ func TestOnlyTheLeaderJudges(t *testing.T) {
 		"another leads":                     {KubeControl{Here: own, AskLeader: fakeLeading{to: leads}.AskLeader}, "h1", ""},
 		"another leads, and it is off here": {KubeControl{AskLeader: fakeLeading{to: leads}.AskLeader}, "h1", ""},
 		"this peer leads, and it is off":    {KubeControl{AskLeader: fakeLeading{}.AskLeader}, "", api.CodeOff},
-		"nobody leads":                      {KubeControl{Here: own, AskLeader: fakeLeading{err: &api.Error{Status: 503, Code: api.CodeNoLeader, Message: "no leader"}}.AskLeader}, "", api.CodeNoLeader},
+		"no leader":                         {KubeControl{Here: own, AskLeader: fakeLeading{err: &api.Error{Status: 503, Code: api.CodeNoLeader, Message: "no leader"}}.AskLeader}, "", api.CodeNoLeader},
 	} {
 		c := &Control{Kube: test.kube}
 		f, refused := kubeAnswer[Failover](t, c, "GET", "/v1/failover", "")

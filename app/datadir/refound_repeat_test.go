@@ -46,7 +46,7 @@ func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
 		}{
 			"as it was given":   {lost, ""},
 			"all are lost":      {Loss{All: true}, ""},
-			"nobody is named":   {Loss{}, ""},
+			"no peer is named":  {Loss{}, ""},
 			"one more is lost":  {Loss{Names: append([]string{"h5"}, lost.Names...)}, ""},
 			"an unknown host":   {Loss{Names: []string{"h2", "h9"}}, "--lost h9: no other member"},
 			"this host is lost": {Loss{Names: []string{"h1"}}, "--lost h1: no other member"},

@@ -75,7 +75,7 @@ func TestStart(t *testing.T) {
 		{"answer lost, start lost", "", []string{"POST cut", "GET 404 {}", "POST 202 {}"}, ""},
 		{"second start lost", "1", []string{"POST cut", old, "POST 202 {}"}, ""},
 		{"second start taken", "1", []string{"POST cut", begun}, ""},
-		{"nobody knows at first", "", []string{"POST 503 {}", "GET 503 {}", "GET cut", "GET 503 {}", "GET 404 {}", "POST 202 {}"}, ""},
+		{"no answer at first", "", []string{"POST 503 {}", "GET 503 {}", "GET cut", "GET 503 {}", "GET 404 {}", "POST 202 {}"}, ""},
 		{"refused", "", []string{`POST 400 {"error":{"message":"wrong state"}}`}, "400 wrong state"},
 		{"status refused", "", []string{"POST cut", `GET 400 {"error":{"message":"no"}}`}, "400 no"},
 	} {

@@ -18,7 +18,7 @@ func TestWhatAJoinerWaitsFor(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{"nobody listens", syscall.ECONNREFUSED, true},
+		{"no process listens", syscall.ECONNREFUSED, true},
 		{"no leader", refused(http.StatusServiceUnavailable), true},
 		{"the dead peer's session", refused(http.StatusConflict), true},
 		{"wrong token", refused(http.StatusUnauthorized), false},

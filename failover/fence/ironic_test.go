@@ -92,7 +92,7 @@ func TestIronicPower(t *testing.T) {
 	}{
 		{"on", &fakeIronic{memory: memory{state: ironicOn}}, failover.PowerOn, ""},
 		{"going off", &fakeIronic{memory: memory{state: ironicOn, doing: ironicOff}}, failover.PowerUnknown, ""},
-		{"off, held by somebody", &fakeIronic{memory: memory{state: ironicOff, doing: "something else"}}, failover.PowerUnknown, ""},
+		{"off, held by another client", &fakeIronic{memory: memory{state: ironicOff, doing: "something else"}}, failover.PowerUnknown, ""},
 		{"off, and the machine is silent", &fakeIronic{memory: memory{state: ironicOff}, deaf: true}, failover.PowerUnknown, "BMC is silent"},
 		{"off, and it takes too long", &fakeIronic{memory: memory{state: ironicOff}, takes: time.Minute}, failover.PowerUnknown, ""},
 		{"never asked", &fakeIronic{}, failover.PowerUnknown, `no power state but ""`},

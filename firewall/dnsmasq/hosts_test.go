@@ -183,7 +183,7 @@ func TestForeign(t *testing.T) {
 		{"a link", func(dir string) error {
 			return errors.Join(os.Remove(filepath.Join(dir, denied)), os.Symlink("/etc/passwd", filepath.Join(dir, denied)))
 		}, false},
-		{"a file of somebody's", write("office", other+"\n"), true},
+		{"a file of another program", write("office", other+"\n"), true},
 		{"a MAC in upper case", write(strings.ToUpper("52:54:00:00:00:0a"), other+"\n"), true},
 		{"a directory", func(dir string) error { return os.Mkdir(filepath.Join(dir, "office"), 0o755) }, true},
 	} {

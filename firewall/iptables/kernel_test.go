@@ -270,7 +270,7 @@ func TestForeignHands(t *testing.T) {
 			{"the jump deleted", append([]string{"-D", input}, jump(layout, gateChain)...), true},
 			{"a rule before the jump", []string{"-I", input, "1", "-p", "udp", "-j", "ACCEPT"}, false},
 			{"a rule in the gate", []string{"-I", gateChain, "1", "-j", "ACCEPT"}, false},
-			{"a MAC of somebody else", []string{"-A", allowChain, "-m", "mac", "--mac-source", unknown, "-j", "ACCEPT"}, false},
+			{"a MAC of an unknown machine", []string{"-A", allowChain, "-m", "mac", "--mac-source", unknown, "-j", "ACCEPT"}, false},
 			{"another verdict", []string{"-R", denyChain, "1", "-m", "mac", "--mac-source", denied, "-j", "ACCEPT"}, true},
 		} {
 			must(t, f.Replace(ctx, rules))

@@ -273,11 +273,11 @@ func TestWatchTellsAtTheEndOfATransaction(t *testing.T) {
 		part netlink.Message
 		told bool
 	}{
-		"somebody's element":     {notice(f.put(setDeny, 0, make([]byte, 6))[0], stranger), true},
-		"our element":            {notice(f.put(setDeny, 0, make([]byte, 6))[0], own), false},
-		"our table anew":         {notice(addTable(Table), own), true},
-		"another table":          {notice(addTable("neighbour"), stranger), false},
-		"our name in another ip": {notice(other, stranger), false},
+		"another program's element": {notice(f.put(setDeny, 0, make([]byte, 6))[0], stranger), true},
+		"our element":               {notice(f.put(setDeny, 0, make([]byte, 6))[0], own), false},
+		"our table again":           {notice(addTable(Table), own), true},
+		"another table":             {notice(addTable("neighbour"), stranger), false},
+		"our name in another ip":    {notice(other, stranger), false},
 	} {
 		var said strings.Builder
 		w := &Watch{filter: f, log: slog.New(slog.NewTextHandler(&said, nil)), changed: make(chan struct{}, 1)}

@@ -40,12 +40,12 @@ func TestLocalLinkConnection(t *testing.T) {
 		want       []string
 	}{
 		{"as recorded", cabled(), labPorts(), false, []string{getPorts, patchEth0, patchEth1}},
-		{"set anew", cabled(), both(), false, []string{getPorts, patchEth0, patchEth1}},
+		{"set again", cabled(), both(), false, []string{getPorts, patchEth0, patchEth1}},
 		{"kept", cabled(), both(), true, []string{getPorts, `PATCH p0 []`, patchEth1}},
 		{"what is absent is set", cabled(), one(), true,
 			[]string{getPorts, `PATCH p0 [{"op":"add","path":"/local_link_connection/switch_id","value":"00:1b:54:aa:01:01"}]`, patchEth1}},
 		{"no ports", cabled(), nil, false, []string{getPorts}},
-		{"nobody listened", machine("", said("null"), ""), labPorts(), false, nil},
+		{"no packet was heard", machine("", said("null"), ""), labPorts(), false, nil},
 		{"nothing was heard", machine(said("[]"), "", ""), labPorts(), false, []string{getPorts, `PATCH p0 []`}},
 		{"of newer ramdisks", machine("", said("[]"), `, "lldp_raw": {"eth0": `+eth0LLDP+`}`), labPorts(), false, []string{getPorts, patchEth0, `PATCH p1 []`}},
 		{"lengths that lie", machine(said(`[[1, "0411"], [2, "05"], [1, "0800"], [4, "zz"]]`), "", ""), labPorts(), false, []string{getPorts, `PATCH p0 []`}},

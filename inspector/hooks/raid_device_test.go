@@ -61,7 +61,7 @@ func TestRAIDDeviceFails(t *testing.T) {
 		{"list for devices", `{"block_devices": []}`, nil, "block_devices: expected an object, got a list"},
 		{"text for serial numbers", `{"block_devices": {"serials": "a"}}`, nil, "block_devices.serials: expected a list, got text"},
 		{"list for a serial number", `{"block_devices": {"serials": [[]]}}`, nil, "block_devices.serials[0]: expected text, got a list"},
-		{"what somebody else left", one, map[string]any{"block_devices": "a"}, "extra.block_devices of the node: expected an object with serials, got 'a'; remove it to begin again"},
+		{"what another program left", one, map[string]any{"block_devices": "a"}, "extra.block_devices of the node: expected an object with serials, got 'a'; remove it to begin again"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestLocalGB(t *testing.T) {
 	}{
 		{"a disk", sda, nil, false, false, "999", "999"},
 		{"whole", sda, nil, false, true, "1000", "1000"},
-		{"anew", sda, map[string]any{"local_gb": "7"}, false, false, "999", "999"},
+		{"again", sda, map[string]any{"local_gb": "7"}, false, false, "999", "999"},
 		{"kept", sda, map[string]any{"local_gb": "7"}, true, false, "", "999"},
 		{"kept, but nothing was there", sda, map[string]any{"local_gb": ""}, true, false, "999", "999"},
 		{"no disk", `null`, nil, false, false, "0", "0"},

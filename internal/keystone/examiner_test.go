@@ -142,7 +142,7 @@ func TestKeystoneFails(t *testing.T) {
 		{"question fails", only("GET", 500, `{"error": {"message": "SUBJECT"}}`), "Keystone answered 500 Internal Server Error"},
 		{"question redirected", only("GET", 307, ""), "a redirect to http://elsewhere/"},
 		{"not JSON", only("GET", 200, "hello"), "invalid character"},
-		{"nobody's", only("GET", 200, `{"token": {}}`), "does not say who holds the token"},
+		{"no user's", only("GET", 200, `{"token": {}}`), "does not say who holds the token"},
 		{"without an end", only("GET", 200, `{"token": {"user": {"id": "u"}}}`), "does not say who holds the token or for how long"},
 	} {
 		e := examiner(t, &fake{tokens: map[string]string{"SUBJECT": about(t, nil)}, respond: c.respond})

@@ -24,7 +24,7 @@ func TestRequestsAreOfTheConnectionsPeer(t *testing.T) {
 		"entries":                       {&raft.AppendEntriesRequest{RPCHeader: honest}, true},
 		"entries of another":            {&raft.AppendEntriesRequest{RPCHeader: forged}, false},
 		"entries with another address":  {&raft.AppendEntriesRequest{RPCHeader: half}, false},
-		"entries of nobody":             {&raft.AppendEntriesRequest{Leader: []byte("c@127.0.0.1:3")}, false},
+		"entries of no member":          {&raft.AppendEntriesRequest{Leader: []byte("c@127.0.0.1:3")}, false},
 		"entries of two":                {&raft.AppendEntriesRequest{RPCHeader: honest, Leader: []byte("c@127.0.0.1:3")}, false},
 		"vote":                          {&raft.RequestVoteRequest{RPCHeader: honest, Candidate: []byte("a@127.0.0.1:1")}, true},
 		"vote for another":              {&raft.RequestVoteRequest{RPCHeader: forged}, false},

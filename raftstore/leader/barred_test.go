@@ -12,7 +12,7 @@ import (
 // A peer that must not lead begins no duty, whether or not somebody takes what
 // raft has given it, and however long nobody else leads.
 func TestBarredPeerBeginsNoDuty(t *testing.T) {
-	for name, handed := range map[string]bool{"handed on": true, "nobody takes it": false} {
+	for name, handed := range map[string]bool{"handed on": true, "no peer takes it": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &stage{log: newFakeLog(), barred: func() error { return ErrMaintenance }}

@@ -220,7 +220,7 @@ func TestLeaderThatCannotEstablishGivesUp(t *testing.T) {
 		want  string
 	}{
 		{"handed on", true, "step down"},
-		{"nobody takes it", false, "exit 75"},
+		{"no peer takes it", false, "exit 75"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

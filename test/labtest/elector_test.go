@@ -207,7 +207,7 @@ func (s *electorSite) alone() {
 		p.Kill9()
 	}
 	killed := time.Now()
-	s.Eventually(electLimit, "a peer alone names nobody", func() error { return s.named("", s.at[last.Name]) })
+	s.Eventually(electLimit, "a peer alone names no leader", func() error { return s.named("", s.at[last.Name]) })
 	testenv.Took(s.t, "labtest.elector_alone", time.Since(killed), 2*time.Second)
 	longest := make(worst)
 	for range 50 {

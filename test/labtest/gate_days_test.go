@@ -259,7 +259,7 @@ func TestVerdicts(t *testing.T) {
 		want handOver
 	}{
 		"clean":           {at(one, none, none, two, two), handOver{to: 2, gap: 3 * askEvery}},
-		"nobody":          {at(one, none, none), handOver{}},
+		"no host":         {at(one, none, none), handOver{}},
 		"at once both":    {at(one, []int{1, 2}, two), handOver{to: 2, gap: askEvery, overlap: 1}},
 		"old afterward":   {at(one, two, two, one), handOver{to: 2, gap: askEvery, overlap: 1, late: 2 * askEvery}},
 		"a third":         {at(one, two, three), handOver{to: 2, gap: askEvery, overlap: 1, late: askEvery}},

@@ -58,7 +58,7 @@ func TestKeystone(t *testing.T) {
 		p.wantStatus(t, c.who+" lists", "GET", "/v1/introspection", token, c.list)
 		p.wantStatus(t, c.who+" aborts", "POST", node+"/abort", token, c.change)
 	}
-	reply := p.wantStatus(t, "nobody", "GET", "/v1/introspection", "", 401)
+	reply := p.wantStatus(t, "no token", "GET", "/v1/introspection", "", 401)
 	if want := fmt.Sprintf("Keystone uri=%q", k.URL()); reply.Header.Get("Www-Authenticate") != want {
 		t.Errorf("challenge %q, want %q", reply.Header.Get("Www-Authenticate"), want)
 	}

@@ -176,7 +176,7 @@ func TestPlannedHandOver(t *testing.T) {
 		for range 10 {
 			c.awaitDoor()
 			old := c.Leader()
-			c.Until(doorLimit, "somebody to hand it to", func() bool { return leader.HasSuccessor(old.Core().Store, old.Name) })
+			c.Until(doorLimit, "a peer to hand it to", func() bool { return leader.HasSuccessor(old.Core().Store, old.Name) })
 			began := time.Now()
 			done := make(chan error, 1)
 			go func() { done <- old.Stop() }()
@@ -242,7 +242,7 @@ func TestForeignFlush(t *testing.T) {
 		for range 5 {
 			c.awaitDoor()
 			old := c.Leader()
-			c.Until(doorLimit, "somebody could take leadership over", func() bool {
+			c.Until(doorLimit, "a peer that could take leadership over", func() bool {
 				return leader.HasSuccessor(old.Core().Store, old.Name)
 			})
 			old.Kernel.Flush()

@@ -142,7 +142,7 @@ func TestCallbacks(t *testing.T) {
 			}
 			return 200, nil
 		}, "2s a, 2s b, 3s a, 3s b, 6s a", Stats{Boots: 1, Accepted: 1, Retries: 2}},
-		{"nobody is there", func(string, int) (int, error) { return 0, errDial },
+		{"no server is there", func(string, int) (int, error) { return 0, errDial },
 			"2s a, 2s b, 3s a, 3s b, 6s a, 6s b, 14s a, 14s b, 30s a, 30s b", Stats{Boots: 1, GaveUp: 1, Retries: 4}},
 		{"one hangs", func(host string, _ int) (int, error) {
 			if host == "a" {
