@@ -41,9 +41,9 @@ func TestServerNames(t *testing.T) {
 	}
 }
 
-// TestXForwardedForIsTrustedFromNobody has a user of the host name the addresses of
+// TestXForwardedForIsNotTrustedByDefault has a user of the host name the addresses of
 // others to the API of a peer with the defaults.
-func TestXForwardedForIsTrustedFromNobody(t *testing.T) {
+func TestXForwardedForIsNotTrustedByDefault(t *testing.T) {
 	h := (&api.Inspector{
 		Auth: api.NoAuth(), Logger: slog.New(slog.DiscardHandler), Callbacks: api.CallbackLimit{Rate: 1, Burst: 1},
 		Proxies: networks(config.Default().API.TrustedProxies),

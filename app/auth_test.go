@@ -66,8 +66,8 @@ func TestKeystoneAway(t *testing.T) {
 	}
 }
 
-// TestNobodyIsAsked: without Keystone there is no word of it.
-func TestNobodyIsAsked(t *testing.T) {
+// TestWithoutKeystoneNothingIsSaid: without Keystone there is no word of it.
+func TestWithoutKeystoneNothingIsSaid(t *testing.T) {
 	d := authDoorway(t, "noauth", "")
 	if err, all := d.keystoneAway(), figures(t, d); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", err, all)

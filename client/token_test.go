@@ -109,8 +109,8 @@ func TestTokenIsGivenToWhoAsks(t *testing.T) {
 	}
 }
 
-// TestTokenIsForNobodyElse keeps it from servers that want something else.
-func TestTokenIsForNobodyElse(t *testing.T) {
+// TestTokenIsForNoOtherServer keeps it from servers that want something else.
+func TestTokenIsForNoOtherServer(t *testing.T) {
 	for _, challenge := range []string{"", "Basic realm=x", "KeystoneX uri=y"} {
 		g, s := newGuarded(t, challenge), &source{}
 		_, err := clientOf(t, g, s).Status(t.Context(), "u")

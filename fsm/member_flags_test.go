@@ -23,7 +23,7 @@ func (r *rig) says(res Result, parts ...string) {
 	}
 }
 
-func TestMaintenanceLeavesSomebodyWhoCanLead(t *testing.T) {
+func TestMaintenanceLeavesAPeerThatCanLead(t *testing.T) {
 	r := three(t)
 	r.must(Exclude{Peer: "c", From: FromLeading, On: true})
 	began := r.view().MemberFlags("c").MaintenanceWall

@@ -19,7 +19,7 @@ func (b *Notifier) length() int {
 }
 
 // Whoever waits is woken, whatever happens between his look and his waiting.
-func TestBellMissesNobody(t *testing.T) {
+func TestBellMissesNoWaiter(t *testing.T) {
 	inRig(t, func(o *rig) {
 		const many = 200
 		var waiting sync.WaitGroup

@@ -73,7 +73,7 @@ func firewallRows[T any](t *testing.T, others *fakeOthers, path string) []T {
 	return rows
 }
 
-func TestFirewallOfThisPeerAsksNobody(t *testing.T) {
+func TestFirewallOfThisPeerAsksNoOther(t *testing.T) {
 	others := &fakeOthers{names: []string{"h1"}}
 	for _, path := range []string{"/v1/firewall", "/v1/firewall/explain/52:54:00:00:00:01"} {
 		if rows := firewallRows[api.Firewall](t, others, path); len(rows) != 1 || rows[0].Peer != "h2" || !rows[0].Self {

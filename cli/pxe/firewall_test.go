@@ -66,7 +66,7 @@ h3        says nothing: ask h3: connection refused
 	}
 }
 
-func TestRecordedDoorIsShownFromWhoeverAnswers(t *testing.T) {
+func TestRecordedDoorIsShownFromAPeerThatAnswers(t *testing.T) {
 	for want, door := range map[string]api.Door{
 		"no peer has the door open":  {},
 		"is not known since":         {Recorded: api.Recorded{Unknown: true}},

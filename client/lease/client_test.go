@@ -294,8 +294,8 @@ func TestReleased(t *testing.T) {
 	})
 }
 
-// TestReleaseThatNobodyHears tries for a ttl, not for ever.
-func TestReleaseThatNobodyHears(t *testing.T) {
+// TestReleaseThatNoServerHears tries for a ttl, not for ever.
+func TestReleaseThatNoServerHears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite()
 		h := s.hold(t, nil)

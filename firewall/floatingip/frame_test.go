@@ -162,7 +162,7 @@ func passes(t testing.TB, ip netip.Addr, frame []byte) bool {
 	return n > 0
 }
 
-func TestFilterKeepsOutWhatNobodyReads(t *testing.T) {
+func TestFilterKeepsOutWhatIsNotRead(t *testing.T) {
 	for name, frame := range map[string][]byte{
 		"ARP of another":                announcements(ipv4.Next(), ours)[0],
 		"an ARP probe":                  probe(ipv4, ours),

@@ -32,7 +32,7 @@ func whole(ip string) string {
 	return netip.PrefixFrom(addr, addr.BitLen()).String()
 }
 
-func TestKernelRemovesWhatNobodyRefreshes(t *testing.T) {
+func TestKernelRemovesWhatIsNotRefreshed(t *testing.T) {
 	families(t, func(t *testing.T, ip string) {
 		a := newSwitch(t).newHost(1).floats(ip)
 		const life = 2 * time.Second // a busy machine does not keep the test waiting for as long

@@ -267,7 +267,7 @@ func harms(h *host, f *Filter) map[string][]netlink.Message {
 	}
 }
 
-func TestWhatSomebodyChangedIsSeenAndMended(t *testing.T) {
+func TestWhatOthersChangedIsSeenAndMended(t *testing.T) {
 	h := newHost(t)
 	f := h.filter(firewall.MatchEther)
 	ctx := t.Context()

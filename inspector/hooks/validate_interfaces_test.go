@@ -108,7 +108,7 @@ func TestRefusedInterfaces(t *testing.T) {
 }
 
 // A MAC that cannot be one interface's own is no port.
-func TestMACsThatAreNobodysOwn(t *testing.T) {
+func TestMACsThatNoInterfaceOwns(t *testing.T) {
 	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01"}, {"name": "dummy0", "mac_address": "00:00:00:00:00:00"},
 		{"name": "team0", "mac_address": "01:00:5E:00:00:01"}, {"name": "b", "mac_address": "FF:ff:ff:ff:ff:ff"}]}}`)
 	if macs := (validateInterfaces{add: "all"}).Choose(d); len(macs) != 1 || macs[0] != "52:54:00:00:00:01" {

@@ -284,9 +284,9 @@ func TestNewSendsNothing(t *testing.T) {
 	}
 }
 
-// TestNamesOfNobody asks for what Ironic would take for a list, for another
+// TestNamesOfNoNode asks for what Ironic would take for a list, for another
 // place, or for no name.
-func TestNamesOfNobody(t *testing.T) {
+func TestNamesOfNoNode(t *testing.T) {
 	f := serve(t, answer{200, `{"nodes": []}`})
 	c := dial(t, conf(f.URL))
 	for _, ref := range []string{"", ".", "..", "detail", "states", "a/b", "a/states/power", "../ports", "a?b", "a b", "ä", "a%2fb", strings.Repeat("a", maxName+1)} {

@@ -142,7 +142,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoServerThere(t *testing.T) {
 	f := serve(t, answer{200, aNode})
 	f.Close()
 	c := dial(t, conf(f.URL))

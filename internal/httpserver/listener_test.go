@@ -157,8 +157,8 @@ func TestRequestsUnderWayAreNotCutForTheirOwnSource(t *testing.T) {
 	}
 }
 
-// TestFloodFromAFewSourcesKeepsNobodyOut: the source with the most loses.
-func TestFloodFromAFewSourcesKeepsNobodyOut(t *testing.T) {
+// TestFloodFromAFewSourcesKeepsNoClientOut: the source with the most loses.
+func TestFloodFromAFewSourcesKeepsNoClientOut(t *testing.T) {
 	s := start(t, Options{})
 	for n := range limits.Conns { // all that there is
 		s.call([]string{"127.0.0.2", "127.0.0.3"}[n%2]).ask()

@@ -46,8 +46,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestNobodyThere and a stranger's certificate are no answer of Keystone's.
-func TestNobodyThere(t *testing.T) {
+// TestNoServerThere and a stranger's certificate are no answer of Keystone's.
+func TestNoServerThere(t *testing.T) {
 	gone := "http://" + testenv.RefusingAddress(t)
 	stranger := httptest.NewUnstartedServer(http.NotFoundHandler())
 	stranger.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // handshakes that shall fail

@@ -50,9 +50,9 @@ func TestOneLoginForAll(t *testing.T) {
 	})
 }
 
-// TestWhoGivesUpFailsNobodyElse cancels the caller in whose context the login is
+// TestWhoGivesUpFailsNoOther cancels the caller in whose context the login is
 // made.
-func TestWhoGivesUpFailsNobodyElse(t *testing.T) {
+func TestWhoGivesUpFailsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSession(func(ctx context.Context) (*int, error) {
 			select {

@@ -108,9 +108,9 @@ func watch(t *testing.T, test func(r *rig)) {
 	})
 }
 
-// TestNobodyIsNamedBeforeEarlierNamesAreOver: a name that another peer may still say
+// TestNoLeaderIsNamedBeforeEarlierNamesAreOver: a name that another peer may still say
 // was confirmed before the new token was seen here.
-func TestNobodyIsNamedBeforeEarlierNamesAreOver(t *testing.T) {
+func TestNoLeaderIsNamedBeforeEarlierNamesAreOver(t *testing.T) {
 	watch(t, func(r *rig) {
 		r.named(0, "")
 		time.Sleep(bound)
@@ -157,8 +157,8 @@ func TestNameCountsFromBeforeTheQuestion(t *testing.T) {
 	})
 }
 
-// TestWithoutQuorumNobodyIsNamed: not later than a bound after the last confirmation.
-func TestWithoutQuorumNobodyIsNamed(t *testing.T) {
+// TestWithoutQuorumNoLeaderIsNamed: not later than a bound after the last confirmation.
+func TestWithoutQuorumNoLeaderIsNamed(t *testing.T) {
 	for name, fail := range map[string]func(r *rig){
 		"refused": func(r *rig) { r.log.Fail(errors.New("no quorum")) },
 		"silent":  func(r *rig) { r.log.take(time.Hour) },

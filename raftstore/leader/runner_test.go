@@ -315,7 +315,7 @@ func TestDutiesLearnWhyTheyEnd(t *testing.T) {
 	}
 }
 
-func TestUnfitPeerLeadsWhenNobodyElseWill(t *testing.T) {
+func TestUnfitPeerLeadsWhenNoOtherWill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{log: newFakeLog(), fit: func() error { return errors.New("its clock is wrong") }}
 		stop := s.run(t, s.duty("a", 0, nil))

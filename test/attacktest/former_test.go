@@ -171,7 +171,7 @@ func TestRejoinAmongOldPeersFails(t *testing.T) {
 
 // A former member's certificate commands nobody before its host rejoined, while it
 // rejoins, and after.
-func TestFormerCertificatesCommandNobody(t *testing.T) {
+func TestFormerCertificatesCommandNoPeer(t *testing.T) {
 	hosts := foundedAnew(t)
 	founder, former := hosts[0], hosts[2]
 	hosts[1].superseded()

@@ -29,7 +29,7 @@ const (
 
 // The credentials of a removed peer command nobody, by no protocol, also on
 // connections that were open before; nor do a member's own in another's name.
-func TestRemovedPeerCommandsNobody(t *testing.T) {
+func TestRemovedPeerCommandsNoPeer(t *testing.T) {
 	hosts := newCluster(t, 4)
 	members, gone := hosts[:3], hosts[3]
 	until(t, "every peer has the whole state", func() bool {

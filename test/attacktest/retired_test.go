@@ -31,7 +31,7 @@ func (h *host) refused(s *thief, whose string) {
 
 // A recovery leaves a cluster of one, in which the certificates of all others are
 // void, and stay void when the hosts join again under new identities.
-func TestPeersOfBeforeRecoveryCommandNobody(t *testing.T) {
+func TestPeersOfBeforeRecoveryCommandNoPeer(t *testing.T) {
 	hosts := newCluster(t, 3)
 	until(t, "every peer has the whole state", func() bool {
 		return !slices.ContainsFunc(hosts, func(h *host) bool { return len(h.view().Members()) != 3 })
@@ -68,7 +68,7 @@ func TestPeersOfBeforeRecoveryCommandNobody(t *testing.T) {
 
 // The certificate of a member that was away for longer than the year of grace is
 // no certificate any more, although the member was never removed.
-func TestExpiredMemberCommandsNobody(t *testing.T) {
+func TestExpiredMemberCommandsNoPeer(t *testing.T) {
 	h := newCluster(t, 1)[0]
 	old := newThief(t, h.cred) // the member's own: only the date will speak against it
 	if status, err := old.call(h, http.MethodGet, "/peer/v1/read-index"); err != nil || status != http.StatusOK {

@@ -50,7 +50,7 @@ func (c *Cluster) everybodySays(name string) {
 }
 
 // "leader partitioned away answers "" not later than ttl after the last quorum contact".
-func TestElectorOfAPartitionedLeaderNamesNobody(t *testing.T) {
+func TestElectorOfAPartitionedLeaderNamesNoLeader(t *testing.T) {
 	t.Parallel()
 	for i, how := range Losses()[:3] {
 		t.Run(how.Name, func(t *testing.T) {

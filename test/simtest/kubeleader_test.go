@@ -58,10 +58,10 @@ func (k *KubeSite) killAfterRenewal(phase time.Duration) *death {
 	return k.die(n, false)
 }
 
-// TestSilentAPIServerFencesNobody lets the API server be silent for half a minute,
+// TestSilentAPIServerFencesNoNode lets the API server be silent for half a minute,
 // again and again, while all machines are well and a leader is lost now and then:
 // no Lease can be renewed, and no power is taken.
-func TestSilentAPIServerFencesNobody(t *testing.T) {
+func TestSilentAPIServerFencesNoNode(t *testing.T) {
 	t.Parallel()
 	losses := Losses()
 	if !thorough() {
