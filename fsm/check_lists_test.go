@@ -34,6 +34,12 @@ func corruptDoors() corruptions {
 		"shut of a peer":               func(d *Door, _ *data) { *d = Door{Peer: "a"} },
 		"shut with a wait":             func(d *Door, _ *data) { *d = Door{Wait: 1} },
 		"shut since":                   func(d *Door, _ *data) { *d = Door{Since: 1} },
+		"shut with a place":            func(d *Door, _ *data) { *d = Door{Term: 1, Index: 1} },
+		"of a term to come":            func(d *Door, of *data) { d.Term = of.shared.Position.Term + 1 },
+		"of an index to come":          func(d *Door, of *data) { d.Index = of.shared.Position.Index + 1 },
+		"of an index alone":            func(d *Door, _ *data) { d.Term = 0 },
+		"of a term alone":              func(d *Door, _ *data) { d.Index = 0 },
+		"recorded with its Lead":       func(d *Door, of *data) { d.Index = of.lead.Index },
 	} {
 		all["pass rule "+name] = func(d *data) { corrupt(&d.doors.Pass, d) }
 		all["floating IP "+name] = func(d *data) {

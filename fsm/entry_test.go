@@ -47,7 +47,7 @@ func samples(t testing.TB) []Command {
 		introspection.Consume{Claim: held}, introspection.Release{Claim: held}, introspection.DeleteNode{Node: nodeA, Claim: held}, introspection.TakeTurn{Claim: held, Gap: time.Second},
 		PutPorts{Ports: []Port{{ID: "p", MAC: "52:54:00:00:00:01", Node: nodeA}}, Remove: []string{"q"}, Complete: true},
 		introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeA, MACs: []string{"52:54:00:00:00:01", "52:54:00:00:00:02"}}}, Remove: []string{nodeB}},
-		PassOpen{Wait: time.Second}, PassClosed{}, AddressTaken{Address: "2001:db8::1", Wait: time.Second}, AddressReleased{},
+		PassOpen{Wait: time.Second, Proven: 7}, PassClosed{}, AddressTaken{Address: "2001:db8::1", Wait: time.Second, Proven: 7}, AddressReleased{},
 		introspection.ImportRecord{Node: nodeA, State: introspection.NodeError, ManageBoot: true, Error: "x", StartedMicros: 1_600_000_000_123_456, FinishedMicros: 1_600_000_001_000_000, Unprocessed: doc, Processed: doc},
 		ruleset.Create{UUID: nodeA, Body: []byte(`{}`)}, ruleset.Delete{UUID: nodeA}, ruleset.DeleteAll{},
 		relays.Accept{Node: nodeA, Document: doc, Timeout: time.Minute, Keep: time.Hour, Tried: relays.OutcomeLost, Source: "192.0.2.1/32"}, relays.Try{Sequence: 3},

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/trivet-ha/trivet/fsm/valid"
+import (
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
 
 func checkPorts(d *txn, p *valid.Problems) {
 	p.Want(d.ports.byID.Size() <= MaxPorts, "%d ports", d.ports.byID.Size())
@@ -29,5 +32,11 @@ func checkDoors(d *txn, p *valid.Problems) {
 			continue
 		}
 		p.Want(!door.Unknown && door.Peer != "" && door.OpenBy != door.ClosedBy, "an open door: %+v", door)
+		if door.Term == 0 && door.Index == 0 {
+			continue // recorded while a member knew log version 1
+		}
+		pos := d.shared.Position
+		p.Want(0 < door.Term && door.Term <= pos.Term && door.Index <= pos.Index, "a door of a place in the log that is to come: %+v", door)
+		p.Want(fencing.At(d.shared.Cluster.Base, door.Index) > door.OpenBy, "a door recorded before its leadership: %+v", door)
 	}
 }

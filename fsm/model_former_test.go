@@ -131,7 +131,7 @@ func (m *model) unhears(f *modelFormer) {
 	f.heard = false
 	for _, d := range []*modelDoor{&m.gated.pass, &m.gated.address} {
 		if d.openBy == 0 || d.openBy != m.lead {
-			d.openBy, d.peer, d.address, d.unknown, d.since = 0, "", "", true, 0
+			d.openBy, d.peer, d.address, d.term, d.index, d.unknown, d.since = 0, "", "", 0, 0, true, 0
 			d.wait = max(d.wait, d.least)
 		}
 	}

@@ -12,7 +12,9 @@ import (
 
 // modelGate is what decides who may boot: doors and lists.
 type modelGate struct {
-	since   Time // of the leadership
+	since   Time   // of the leadership
+	led     uint64 // its term
+	term    uint64 // of the entry at work
 	peer    string
 	pass    modelDoor
 	address modelDoor
@@ -29,12 +31,15 @@ type modelDoor struct {
 	address string
 	shutBy  map[fencing.Token]bool // all there were
 	unknown bool
-	least   Time // of wait, while unknown
-	since   Time // of unknown: when the last former member was heard
+	least   Time   // of wait, while unknown
+	term    uint64 // in which it was recorded last, zero if that is not recorded
+	index   uint64 // likewise
+	since   Time   // of unknown: when the last former member was heard
 }
 
 func newModelGate() modelGate {
 	return modelGate{
+		term:    1,
 		pass:    modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(UnknownPassWait)},
 		address: modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(UnknownAddressWait)},
 		ports:   map[string]Port{}, ironic: map[string][]string{},
@@ -49,9 +54,9 @@ func (m *model) gate(c Command) Code {
 	g := &m.gated
 	switch c := c.(type) {
 	case PassOpen:
-		return m.openDoor(&g.pass, Time(c.Wait), "")
+		return m.openDoor(&g.pass, Time(c.Wait), "", c.Proven)
 	case AddressTaken:
-		return m.openDoor(&g.address, Time(c.Wait), c.Address)
+		return m.openDoor(&g.address, Time(c.Wait), c.Address, c.Proven)
 	case PassClosed:
 		m.shutDoor(&g.pass)
 	case AddressReleased:
@@ -77,26 +82,30 @@ func (m *model) gate(c Command) Code {
 	return OK
 }
 
-func (m *model) openDoor(d *modelDoor, wait Time, address string) Code {
+func (m *model) openDoor(d *modelDoor, wait Time, address string, proven fencing.Token) Code {
 	own := d.openBy == m.lead
+	aged := m.version() > 1 && !d.unknown && proven == d.openBy && d.term > 0 && m.gated.led > d.term
 	switch {
 	case d.shutBy[m.lead], m.awaits():
 		return Refused
 	case d.unknown && m.now < max(m.gated.since, d.since)+max(wait, d.wait):
 		return Refused
-	case d.openBy != 0 && !own && m.now < m.gated.since+max(wait, d.wait):
+	case d.openBy != 0 && !own && !aged && m.now < m.gated.since+max(wait, d.wait):
 		return Refused
 	case own:
 		wait = max(wait, d.wait)
 	}
 	d.openBy, d.peer, d.wait, d.address = m.lead, m.gated.peer, wait, address
 	d.unknown, d.since = false, 0
+	if d.term, d.index = 0, 0; m.version() > 1 {
+		d.term, d.index = m.gated.term, m.index
+	}
 	return OK
 }
 
 func (m *model) shutDoor(d *modelDoor) {
 	if d.openBy == m.lead {
-		d.openBy, d.peer, d.wait, d.address = 0, "", 0, ""
+		d.openBy, d.peer, d.wait, d.address, d.term, d.index = 0, "", 0, "", 0, 0
 	}
 	d.shutBy[m.lead] = true
 }
@@ -106,7 +115,7 @@ func (d modelDoor) text() string {
 	for token := range d.shutBy {
 		last = max(last, token)
 	}
-	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v\n", d.openBy, d.peer, d.wait, d.address, last, d.unknown, d.since)
+	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v, recorded at %d in term %d\n", d.openBy, d.peer, d.wait, d.address, last, d.unknown, d.since, d.index, d.term)
 }
 
 // denied and allowed are the two lists, with an owner.

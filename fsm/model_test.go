@@ -257,7 +257,7 @@ func (m *model) execute(c Command) Code {
 	switch c := c.(type) {
 	case Lead:
 		m.lead = m.token()
-		m.gated.since, m.gated.peer = m.now, c.Peer
+		m.gated.since, m.gated.peer, m.gated.led = m.now, c.Peer, m.gated.term
 		for _, f := range m.gated.former {
 			m.unhears(f)
 		}

@@ -71,7 +71,10 @@ func (m *machine) commit(t *rapid.T, h Header, c Command) {
 	m.history = append(m.history, proposal{h, c})
 	before := m.state.View()
 	m.past = append(m.past, before)
-	e := Entry{Index: before.Index() + 1, Term: 1, Data: data}
+	if KindOf(c) == KindOf(Lead{}) && rapid.Bool().Draw(t, "elected") { // else the same leader begins again
+		m.model.gated.term++
+	}
+	e := Entry{Index: before.Index() + 1, Term: m.model.gated.term, Data: data}
 	res, twin := m.state.Apply(e), m.twin.Apply(e)
 	code, repeated, token := m.model.apply(h, c)
 	what := fmt.Sprintf("entry %d, %v %+v under %+v", e.Index, KindOf(c), c, h)

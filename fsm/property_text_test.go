@@ -135,5 +135,5 @@ func doorText(d Door) string {
 	if d.Unknown {
 		since = d.Since
 	}
-	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v\n", d.OpenBy, d.Peer, Time(d.Wait), d.Address, d.ClosedBy, d.Unknown, since)
+	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v, recorded at %d in term %d\n", d.OpenBy, d.Peer, Time(d.Wait), d.Address, d.ClosedBy, d.Unknown, since, d.Index, d.Term)
 }

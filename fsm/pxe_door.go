@@ -48,6 +48,12 @@ type Door struct {
 	Wait time.Duration `cbor:"7,keyasint,omitempty"`
 	// Address is that of the floating IP's door.
 	Address string `cbor:"8,keyasint,omitempty"`
+	// Term and Index are those of the entry that recorded OpenBy last: by them a later
+	// leadership judges whether acknowledgements prove that OpenBy has ended
+	// (docs/design.md#pxe-age). Zero is not known: a cluster with a member of log
+	// version 1 records neither.
+	Term  uint64 `cbor:"9,keyasint,omitempty"`
+	Index uint64 `cbor:"10,keyasint,omitempty"`
 }
 
 // Shut reports whether no peer has the door open, so that a leadership which begins
@@ -68,11 +74,11 @@ type doors struct {
 
 // UnknownPassWait and UnknownAddressWait are the least Wait of a door that is not
 // known: a peer of an earlier history may have opened it after all that this log
-// saw, with the longest firewall.lease that a configuration may set. The package
-// firewall waits as long under that lease, for an address of IPv6.
+// saw, with the longest firewall.lease and firewall.freeze that a configuration may
+// set. The package firewall waits as long under these, for an address of IPv6.
 const (
-	UnknownPassWait    = 3250 * time.Millisecond
-	UnknownAddressWait = 4250 * time.Millisecond
+	UnknownPassWait    = 8250 * time.Millisecond
+	UnknownAddressWait = 9250 * time.Millisecond
 )
 
 // doubt is what remains of doors when a founding begins a new history: the log does
@@ -87,15 +93,29 @@ func (d doors) doubt(other doors) doors {
 // PassOpen says that the present leadership is about to open the pass rule: a
 // duty's command. It is refused while another leadership, or one that is not
 // known, may have it open, and for good once this one has sent a PassClosed.
-// The same again is a success.
+// The same again is a success, and renews Door.Term and Door.Index.
 type PassOpen struct {
 	// Wait is how long after its Lead this leadership opens at the earliest if
 	// another may have the door open, at most MaxWait. See also Door.Wait.
 	Wait time.Duration `cbor:"1,keyasint,omitempty"`
+	// Proven is the other leadership, if this one has proven that its kernel has shut
+	// the door, so that it need not wait for so long (docs/design.md#pxe-age). It
+	// needs log version 2.
+	Proven fencing.Token `cbor:"2,keyasint,omitempty"`
 }
 
 // Validate implements Command.
 func (c PassOpen) Validate() error { return validWait(c.Wait) }
+
+// since is the log version that a member must know to read the command.
+func (c PassOpen) since() int { return sinceProven(c.Proven) }
+
+func sinceProven(proven fencing.Token) int {
+	if proven.IsZero() {
+		return 1
+	}
+	return 2
+}
 
 func validWait(d time.Duration) error {
 	if d < 0 || d > MaxWait {
@@ -105,7 +125,7 @@ func validWait(d time.Duration) error {
 }
 
 func applyPassOpen(t *txn, c PassOpen) Result {
-	return t.openDoor(eventring.TopicPXE, &t.doors.Pass, "the pass rule", Door{Wait: c.Wait})
+	return t.openDoor(eventring.TopicPXE, &t.doors.Pass, "the pass rule", Door{Wait: c.Wait}, c.Proven)
 }
 
 // PassClosed says that the present leadership shut the pass rule, or never opened
@@ -125,6 +145,7 @@ func applyPassClosed(t *txn, _ PassClosed) Result {
 type AddressTaken struct {
 	Address string        `cbor:"1,keyasint"`           // IPv4 or IPv6, as configured; without a mask
 	Wait    time.Duration `cbor:"2,keyasint,omitempty"` // as in PassOpen
+	Proven  fencing.Token `cbor:"3,keyasint,omitempty"` // likewise
 }
 
 // Validate implements Command.
@@ -138,8 +159,11 @@ func (c AddressTaken) Validate() error {
 	return validWait(c.Wait)
 }
 
+// since is the log version that a member must know to read the command.
+func (c AddressTaken) since() int { return sinceProven(c.Proven) }
+
 func applyAddressTaken(t *txn, c AddressTaken) Result {
-	return t.openDoor(eventring.TopicFloatingIP, &t.doors.Address, "the floating IP", Door{Wait: c.Wait, Address: c.Address})
+	return t.openDoor(eventring.TopicFloatingIP, &t.doors.Address, "the floating IP", Door{Wait: c.Wait, Address: c.Address}, c.Proven)
 }
 
 // AddressReleased is to the floating IP what PassClosed is to the pass rule.
@@ -153,8 +177,9 @@ func applyAddressReleased(t *txn, _ AddressReleased) Result {
 }
 
 // openDoor records that the present leadership opens a door, if it may. next
-// brings what the command says.
-func (t *txn) openDoor(topic eventring.Topic, d *Door, what string, next Door) Result {
+// brings what the command says; proven is the leadership that has ended, as far as
+// this one has proof.
+func (t *txn) openDoor(topic eventring.Topic, d *Door, what string, next Door, proven fencing.Token) Result {
 	token := t.Header.Token
 	wait := max(next.Wait, d.Wait)
 	left := t.lead.At.Add(wait).Sub(t.Now())
@@ -169,7 +194,7 @@ func (t *txn) openDoor(topic eventring.Topic, d *Door, what string, next Door) R
 		return entry.Refuse(Refused, "%s may still have %s open: not heard by the present leader since the cluster was founded again; stop the peer there and run 'trivet rejoin', or name a host that is lost with 'trivet remove'", awaited, what)
 	case d.Unknown && left > 0:
 		return entry.Refuse(Refused, "who has %s open is not known since a restore or recovery; wait another %v", what, left)
-	case !d.Shut() && d.OpenBy != token && left > 0:
+	case !d.Shut() && d.OpenBy != token && left > 0 && !(t.Version2() && d.endedFor(t.lead, proven)):
 		return entry.Refuse(Refused, "peer %s may have %s open under token %v; wait another %v", d.Peer, what, d.OpenBy, left)
 	case d.OpenBy == token:
 		if d.Address != next.Address {
@@ -177,15 +202,32 @@ func (t *txn) openDoor(topic eventring.Topic, d *Door, what string, next Door) R
 			t.recordDoor(topic, eventring.ActionTaken, *d)
 		}
 		d.Wait = wait // an earlier configuration's may still be in force
+		d.record(t)
 		return entry.Done()
 	case !d.OpenBy.IsZero():
 		t.recordDoor(topic, eventring.ActionLapsed, *d)
 	}
 	next.OpenBy, next.Peer, next.ClosedBy = token, t.lead.Peer, d.ClosedBy
 	next.Since, next.Wall = t.Now(), t.Header.WallMillis
+	next.record(t)
 	*d = next
 	t.recordDoor(topic, opening(topic), next)
 	return entry.Done()
+}
+
+// endedFor reports whether a leadership may rely on its proof that another one, whose
+// door this is, has shut it. Acknowledgements tell of the leaders of earlier terms
+// alone, and of those that the log knows.
+func (d Door) endedFor(lead Leadership, proven fencing.Token) bool {
+	return !d.Unknown && d.OpenBy == proven && d.Term != 0 && d.Term < lead.Term
+}
+
+// record notes the place in the log of the entry at work, where every member reads it.
+func (d *Door) record(t *txn) {
+	d.Term, d.Index = 0, 0
+	if t.Version2() {
+		d.Term, d.Index = t.Term, t.Position.Index
+	}
 }
 
 // opening is the action of the event that a door was opened.

@@ -55,7 +55,11 @@ func (v View) Admits(c Command) error {
 	if !known || Kind(verb.Kind).Ignorable() {
 		return nil // Encode refuses what is no command of the log
 	}
-	return v.needs(fmt.Sprintf("'%s'", verb.Name), verb.Since)
+	since := verb.Since
+	if field, ok := c.(interface{ since() int }); ok {
+		since = max(since, field.since())
+	}
+	return v.needs(fmt.Sprintf("'%s'", verb.Name), since)
 }
 
 // AdmitsEvent is Admits for the requests of workers. The log has known all events
