@@ -136,6 +136,7 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 		handler http.Handler
 	}{
 		{admission.Read, "GET " + cluster.PathContact, cluster.ContactHandler(p.core.Contacts)},
+		{admission.Read, "GET " + cluster.PathAge, cluster.AgeHandler(store)},
 		{admission.Read, "GET " + cluster.PathRights, p.access.RightsHandler(store)},
 		{admission.Operator, "POST " + cluster.PathMove, cluster.MoveHandler(p.core.Session)},
 		{admission.Operator, "POST " + leaderrpc.PathStep, lending},

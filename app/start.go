@@ -227,7 +227,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 	return CoreOptions{
 		Raft: raftstore.Options{
 			ID: p.id.ID, Storage: st, Transport: host.NewTransport(p.port, self, o.Logger), Forward: p.forward,
-			Timing: timing(o.Config.Raft.Timing), Logger: o.Logger, Wall: o.Wall,
+			Timing: timing(o.Config.Raft.Timing), Logger: o.Logger, Wall: o.Wall, Monotonic: host.Monotonic,
 			Fatal: func(err error) { p.End(fmt.Errorf("%w: %w", ErrUnknown, err)) },
 		},
 		Self:          cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},

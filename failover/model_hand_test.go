@@ -210,6 +210,12 @@ func (h *hand) Confirm(ctx context.Context, _ time.Time) error {
 	return ctx.Err()
 }
 
+// Succeeds implements leader.Authority.
+func (*hand) Succeeds(uint64, uint64) (time.Time, bool) { return time.Time{}, false }
+
+// Configured implements leader.Authority.
+func (*hand) Configured() uint64 { return 0 }
+
 // Knock implements KubeletProber.
 func (h *hand) Knock(ctx context.Context, target string) (heard Heard) {
 	_ = h.do(ctx, "knock", func() error {

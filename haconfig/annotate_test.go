@@ -65,6 +65,12 @@ func (p *power) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
 // Confirm implements leader.Authority.
 func (p *power) Confirm(context.Context, time.Time) error { return p.over }
 
+// Succeeds implements leader.Authority.
+func (*power) Succeeds(uint64, uint64) (time.Time, bool) { return time.Time{}, false }
+
+// Configured implements leader.Authority.
+func (*power) Configured() uint64 { return 0 }
+
 // spaces are the namespaces of a cluster.
 type spaces struct {
 	all     map[string]*Namespace

@@ -45,6 +45,12 @@ func (tenure) Propose(context.Context, fsm.Command) (fsm.Result, error) {
 // Confirm implements leader.Authority.
 func (r tenure) Confirm(context.Context, time.Time) error { return r.over }
 
+// Succeeds implements leader.Authority.
+func (tenure) Succeeds(uint64, uint64) (time.Time, bool) { return time.Time{}, false }
+
+// Configured implements leader.Authority.
+func (tenure) Configured() uint64 { return 0 }
+
 // kubeSite is what the duties keep, in memory.
 type kubeSite struct {
 	registration Registration

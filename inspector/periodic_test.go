@@ -19,8 +19,10 @@ type tenure struct{ raftLog *fakeLog }
 
 var _ leader.Authority = tenure{}
 
-func (tenure) Token() fencing.Token                     { return 1 }
-func (tenure) Confirm(context.Context, time.Time) error { return nil }
+func (tenure) Token() fencing.Token                      { return 1 }
+func (tenure) Confirm(context.Context, time.Time) error  { return nil }
+func (tenure) Succeeds(uint64, uint64) (time.Time, bool) { return time.Time{}, false }
+func (tenure) Configured() uint64                        { return 0 }
 func (r tenure) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
 	return r.raftLog.write(fsm.Header{}, c)
 }

@@ -92,8 +92,10 @@ type crown struct {
 
 var _ leader.Authority = crown{}
 
-func (c crown) Token() fencing.Token                   { return c.token }
-func (crown) Confirm(context.Context, time.Time) error { return nil }
+func (c crown) Token() fencing.Token                    { return c.token }
+func (crown) Confirm(context.Context, time.Time) error  { return nil }
+func (crown) Succeeds(uint64, uint64) (time.Time, bool) { return time.Time{}, false }
+func (crown) Configured() uint64                        { return 0 }
 func (c crown) Propose(_ context.Context, cmd fsm.Command) (fsm.Result, error) {
 	return c.raftLog.write(fsm.Header{Token: c.token}, cmd)
 }

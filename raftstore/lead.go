@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/raftstore/acks"
 	"github.com/trivet-ha/trivet/raftstore/batcher"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -32,6 +33,7 @@ type Leadership struct {
 	clock   fsm.Time
 	clockAt time.Time
 
+	ages  *acks.Ages // see Succeeds
 	reads *batcher.Batcher[struct{}, uint64]
 	ready atomic.Bool // reads may be served
 	ended atomic.Bool
@@ -40,11 +42,19 @@ type Leadership struct {
 // Lead makes raft's leadership usable: a barrier, so that the state holds all
 // that earlier leaders committed, then the Lead entry, whose token fences
 // everything that follows. It fails when leadership ends meanwhile or ctx does.
-func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (*Leadership, error) {
+// Beside it the voters are asked about earlier leaders: see Leadership.Succeeds.
+func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (_ *Leadership, err error) {
+	ages := s.askVoters()
+	defer func() {
+		if err != nil {
+			ages.End()
+		}
+	}()
 	if err := s.barrier(ctx); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
 	l := &Leadership{store: s, clock: s.View().Now(), clockAt: time.Now()}
+	l.ages = ages
 	// Readers that wait together share one proof, which begins after the last has come.
 	l.reads = batcher.New(batcher.Options[struct{}, uint64]{
 		Send: l.answerReads, Context: s.life, Parallel: 1, MaxCalls: maxReaders, MaxWaiting: maxReaders,
@@ -86,6 +96,7 @@ func (l *Leadership) SetReady() { l.ready.Store(true) }
 // now on. It makes no raft call and does not block.
 func (l *Leadership) End() {
 	l.ended.Store(true)
+	l.ages.End()
 	l.store.leading.CompareAndSwap(l, nil)
 }
 
@@ -107,6 +118,8 @@ func (l *Leadership) leads() error {
 // Confirm proves that no later leader was elected before t0: a majority of the
 // voters acknowledged, in this handle's term, an AppendEntries that was sent
 // after t0, and this peer still leads in that term afterwards (docs/design.md#proof).
+// Its last step is the acknowledgement of this peer itself, which passes its gate as those
+// of the others have passed theirs.
 // VerifyLeader proves less: it counts answers to heartbeats that were sent
 // before the call, and those of non-voters. t0 is read from time.Now before
 // the call.
@@ -119,7 +132,7 @@ func (l *Leadership) Confirm(ctx context.Context, t0 time.Time) error {
 		others, need := l.quorum()
 		got, changed := l.store.net.acks.Count(others, l.term, t0, mark)
 		if got >= need {
-			return l.leads()
+			return l.acknowledge()
 		}
 		select {
 		case l.store.pulse <- struct{}{}:
@@ -131,6 +144,17 @@ func (l *Leadership) Confirm(ctx context.Context, t0 time.Time) error {
 			return fmt.Errorf("confirm leadership: %d of %d acknowledgements: %w", got, need, context.Cause(ctx))
 		}
 	}
+}
+
+// acknowledge is this peer's own acknowledgement, at the end of a proof.
+func (l *Leadership) acknowledge() error {
+	if err := l.leads(); err != nil {
+		return err
+	}
+	if err := l.store.net.gate.Pass(l.term); err != nil {
+		return fmt.Errorf("%w: %w", errLeadershipEnded, err)
+	}
+	return nil
 }
 
 // quorum returns the other voters of the latest configuration and how many of

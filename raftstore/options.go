@@ -58,8 +58,8 @@ type Transport interface {
 	raft.WithClose
 }
 
-// Forwarder carries what a follower must ask the leader. Both calls may be
-// made concurrently; payloads and answers are opaque to it.
+// Forwarder carries what a follower must ask the leader, and a new leader the voters. All
+// calls may be made concurrently; payloads and answers are opaque to it.
 type Forwarder interface {
 	// Propose hands an encoded proposal to Store.ServeProposal of the leader.
 	// An error that wraps logerr.ErrNotLeader, logerr.ErrNoLeader or logerr.ErrBusy promises that
@@ -69,6 +69,9 @@ type Forwarder interface {
 	// nothing, answered or not: every failure but the end of ctx wraps
 	// logerr.ErrNotLeader, logerr.ErrNoLeader or logerr.ErrBusy.
 	ReadIndex(ctx context.Context, leader Server) (uint64, error)
+	// Age asks Store.ServeAge of a voter, which has proved that it is that server. The
+	// answer is to this question and no earlier one.
+	Age(ctx context.Context, voter Server, term uint64) (time.Duration, error)
 }
 
 // Options are the parts a Store is made of.
@@ -81,6 +84,9 @@ type Options struct {
 	Logger    *slog.Logger
 	// Wall is the wall clock, for display alone (docs/design.md#time).
 	Wall func() time.Time
+	// Monotonic is a clock that nothing but the passing of time moves, from whatever
+	// beginning: host.Monotonic. Voters tell ages by it.
+	Monotonic func() time.Duration
 	// Fatal is told, once, of an entry this binary does not know. The log
 	// stands still from then on; main exits 8 (promise 8). It must not block.
 	Fatal func(error)

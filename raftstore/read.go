@@ -94,5 +94,5 @@ func (l *Leadership) confirmIndex(ctx context.Context) (uint64, error) {
 // that of an entry which no machine sees, and would then be waited for in vain: the
 // newest command comes before it, or another one is on its way.
 func (l *Leadership) decided() uint64 {
-	return min(l.store.raft.CommitIndex(), l.store.log.command.Load())
+	return min(l.store.raft.CommitIndex(), l.store.log.Command())
 }

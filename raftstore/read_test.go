@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/trivet-ha/trivet/raftstore/timedlog"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -25,7 +26,7 @@ func (busyMachine) Restore(io.ReadCloser) error         { return nil }
 func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
 	machine := busyMachine{make(chan struct{})}
 	own := newMachine(func(err error) { t.Error(err) })
-	s := &Store{machine: own, views: own.views, log: &timedLog{LogStore: raft.NewInmemStore()}}
+	s := &Store{machine: own, views: own.views, log: timedlog.New(raft.NewInmemStore())}
 	l := &Leadership{store: s}
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.LogOutput = "a", io.Discard
@@ -49,7 +50,7 @@ func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
 
 	applied := s.raft.Apply([]byte("command"), 0)
 	testwait.Until(t, "the command is committed", func() bool {
-		return s.log.command.Load() != 0 && s.raft.CommitIndex() >= s.log.command.Load()
+		return s.log.Command() != 0 && s.raft.CommitIndex() >= s.log.Command()
 	})
 	command := s.raft.CommitIndex()
 	if got := l.decided(); got != command {

@@ -10,11 +10,11 @@ import (
 
 // Snapshot writes the state next to the log and lets raft drop the log it covers.
 func (s *Store) Snapshot(ctx context.Context) error {
-	covered := s.log.bytesSinceSnapshot()
+	covered := s.log.Bytes()
 	err := s.slots.await(ctx, func() raft.Future { return s.raft.Snapshot() })
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return fmt.Errorf("take snapshot: %w", err)
 	}
-	s.log.snapshotTaken(covered)
+	s.log.SnapshotTaken(covered)
 	return nil
 }

@@ -11,10 +11,12 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/raftstore/acks"
 	"github.com/trivet-ha/trivet/raftstore/backwards"
 	"github.com/trivet-ha/trivet/raftstore/logbridge"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 	"github.com/trivet-ha/trivet/raftstore/termguard"
+	"github.com/trivet-ha/trivet/raftstore/timedlog"
 	"github.com/trivet-ha/trivet/raftstore/transfer"
 )
 
@@ -26,7 +28,7 @@ type Store struct {
 	raft    *raft.Raft
 	machine *machine
 	net     *provingTransport
-	log     *timedLog
+	log     *timedlog.Log
 	roles   *roleKeeper
 
 	leading   atomic.Pointer[Leadership] // nil: no Lead of ours is in force
@@ -47,8 +49,8 @@ func Open(opts Options) (s *Store, err error) {
 	s = &Store{
 		opts:    opts,
 		machine: newMachine(opts.Fatal),
-		net:     newProvingTransport(opts.Transport, opts.Storage),
-		log:     &timedLog{LogStore: opts.Storage.Log},
+		net:     newProvingTransport(opts.Transport, opts.Storage, acks.NewGate(opts.Monotonic)),
+		log:     timedlog.New(opts.Storage.Log),
 		roles:   newRoleKeeper(),
 		slots:   slots{taken: make(chan struct{}, maxInFlight)},
 		pulse:   make(chan struct{}, 1),
@@ -66,16 +68,20 @@ func Open(opts Options) (s *Store, err error) {
 			s = nil
 		}
 	}()
-	if s.net.terms, err = termguard.New(opts.Storage.Stable); err != nil {
+	if s.net.terms, err = termguard.New(opts.Storage.Stable, s.net.gate.Raise); err != nil {
 		return s, err
 	}
-	s.net.self = backwards.Follower{Applied: func() uint64 { return s.View().Index() }, Term: s.net.terms.Term, Failure: s.log.lastFailure}
+	s.net.self = backwards.Follower{Applied: func() uint64 { return s.View().Index() }, Term: s.net.terms.Term, Failure: s.log.Failure}
 	s.net.done.Go(s.net.relay)
+	snaps, err := s.log.Snapshots(opts.Storage.Snapshots)
+	if err != nil {
+		return s, &CorruptError{Path: "the snapshots", Err: err}
+	}
 	cache, err := raft.NewLogCache(logCacheEntries, s.log)
 	if err != nil {
 		return s, fmt.Errorf("open log cache: %w", err)
 	}
-	s.raft, err = raft.NewRaft(raftConfig(opts, s.roles.notify, func() []string { return s.View().MemberNames() }), s.machine, cache, s.net.terms, opts.Storage.Snapshots, s.net)
+	s.raft, err = raft.NewRaft(raftConfig(opts, s.roles.notify, func() []string { return s.View().MemberNames() }), s.machine, cache, s.net.terms, snaps, s.net)
 	if err != nil && s.machine.unread != nil { // raft says only that none will do
 		return s, s.machine.unread
 	}
@@ -157,16 +163,16 @@ func (s *Store) Stats() Stats {
 		LastIndex:   s.raft.LastIndex(),
 		Applied:     s.raft.AppliedIndex(),
 		LastContact: s.raft.LastContact(),
-		LogBytes:    s.log.bytesSinceSnapshot(),
+		LogBytes:    s.log.Bytes(),
 	}
 }
 
 // DiskFailure returns the newest failed log write and when it was; nil if none
 // failed since Open.
-func (s *Store) DiskFailure() (time.Time, error) { return s.log.lastFailure() }
+func (s *Store) DiskFailure() (time.Time, error) { return s.log.Failure() }
 
 // Writing returns for how long the present log write has been under way.
-func (s *Store) Writing() time.Duration { return s.log.writing() }
+func (s *Store) Writing() time.Duration { return s.log.Writing() }
 
 // Mute makes this peer's transport fail what a leader or a candidate sends, so
 // that the others elect although raft here still believes it leads.

@@ -14,12 +14,14 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/termguard"
 )
 
-// provingTransport stamps what it sends, so that Confirm can prove leadership,
+// provingTransport stamps what it sends, so that Confirm can prove leadership, and what it
+// acknowledges, so that a later leader learns when an earlier one can have proven it last,
 // and can be told to stop acting as a leader (mute) or as a candidate (refuse).
 // It overrides nothing else: pre-vote stays on through the embedded Transport.
 type provingTransport struct {
 	Transport
 	acks  *acks.Table
+	gate  *acks.Gate       // of what this peer acknowledges
 	terms *termguard.Guard // set before raft starts, as is self
 	self  backwards.Follower
 	log   raft.LogStore
@@ -37,12 +39,13 @@ type provingTransport struct {
 
 var _ raft.WithPreVote = (*provingTransport)(nil)
 
-func newProvingTransport(inner Transport, st Storage) *provingTransport {
+func newProvingTransport(inner Transport, st Storage, gate *acks.Gate) *provingTransport {
 	return &provingTransport{
 		Transport: inner,
 		log:       st.Log,
 		snaps:     st.Snapshots,
 		acks:      acks.New(),
+		gate:      gate,
 		consumer:  make(chan raft.RPC),
 		stop:      make(chan struct{}),
 	}
@@ -53,7 +56,7 @@ func (t *provingTransport) Consumer() <-chan raft.RPC { return t.consumer }
 
 // SetHeartbeatHandler implements raft.Transport.
 func (t *provingTransport) SetHeartbeatHandler(handle func(raft.RPC)) {
-	t.Transport.SetHeartbeatHandler(t.terms.Heartbeats(handle, t.consumer, t.stop))
+	t.Transport.SetHeartbeatHandler(t.gate.Heartbeats(t.terms.Heartbeats(handle, t.consumer, t.stop), t.stop))
 }
 
 // relay passes incoming requests on, but answers a TimeoutNow itself while
@@ -71,7 +74,7 @@ func (t *provingTransport) relay() {
 			if t.self.Answer(rpc) {
 				continue
 			}
-			rpc = t.self.Watch(rpc, t.stop)
+			rpc = t.gate.Watch(rpc, t.self.Amends(rpc), t.stop)
 			if req, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
 				rpc.Command = aftersnapshot.Mend(t.log, t.snaps, req)
 			}

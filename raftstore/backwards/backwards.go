@@ -51,27 +51,19 @@ func (f Follower) Answer(rpc raft.RPC) bool {
 	return true
 }
 
-// Watch returns the request so that a failure to store its entries is answered
-// with an error: the leader then tries the same again, later. stop ends the watch.
-func (f Follower) Watch(rpc raft.RPC, stop <-chan struct{}) raft.RPC {
+// Amends returns what makes an error of the answer to a request whose entries could not be
+// stored since this call: the leader then tries the same again, later. Of a request without
+// entries it is nil.
+func (f Follower) Amends(rpc raft.RPC) func(*raft.RPCResponse) {
 	req, ok := rpc.Command.(*raft.AppendEntriesRequest)
 	if !ok || len(req.Entries) == 0 {
-		return rpc
+		return nil
 	}
-	began, answers := time.Now(), make(chan raft.RPCResponse, 1)
-	watched := rpc
-	watched.RespChan = answers
-	go func() {
-		select {
-		case a := <-answers:
-			resp, ok := a.Response.(*raft.AppendEntriesResponse)
-			if at, err := f.Failure(); ok && a.Error == nil && !resp.Success && err != nil && !at.Before(began) {
-				a.Error = fmt.Errorf("store entries: %w", err)
-			}
-			rpc.RespChan <- a
-		case <-stop:
-			rpc.Respond(nil, raft.ErrTransportShutdown)
+	began := time.Now()
+	return func(a *raft.RPCResponse) {
+		resp, ok := a.Response.(*raft.AppendEntriesResponse)
+		if at, err := f.Failure(); ok && a.Error == nil && !resp.Success && err != nil && !at.Before(began) {
+			a.Error = fmt.Errorf("store entries: %w", err)
 		}
-	}()
-	return watched
+	}
 }

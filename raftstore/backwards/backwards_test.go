@@ -76,30 +76,15 @@ func TestFailureToStoreIsAnError(t *testing.T) {
 		{"a heartbeat", nil, false, -time.Second, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				answers, stop := make(chan raft.RPCResponse, 1), make(chan struct{})
-				defer close(stop)
-				f := follower(time.Now().Add(-c.before), syscall.ENOSPC)
-				rpc := f.Watch(raft.RPC{Command: &raft.AppendEntriesRequest{Entries: c.entries}, RespChan: answers}, stop)
-				time.Sleep(2 * time.Second)
-				rpc.Respond(&raft.AppendEntriesResponse{Success: c.success}, nil)
-				synctest.Wait()
-				if a := <-answers; errors.Is(a.Error, syscall.ENOSPC) != c.failed {
-					t.Errorf("answer %+v, %v", a.Response, a.Error)
-				}
-			})
+			f := follower(time.Now().Add(-c.before), syscall.ENOSPC)
+			amend := f.Amends(raft.RPC{Command: &raft.AppendEntriesRequest{Entries: c.entries}})
+			a := raft.RPCResponse{Response: &raft.AppendEntriesResponse{Success: c.success}}
+			if amend != nil {
+				amend(&a)
+			}
+			if errors.Is(a.Error, syscall.ENOSPC) != c.failed {
+				t.Errorf("answer %+v, %v", a.Response, a.Error)
+			}
 		})
 	}
-}
-
-// A store that closes answers what raft has left.
-func TestWatchEndsWithTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		answers, stop := make(chan raft.RPCResponse, 1), make(chan struct{})
-		follower(time.Time{}, nil).Watch(raft.RPC{Command: &raft.AppendEntriesRequest{Entries: []*raft.Log{{}}}, RespChan: answers}, stop)
-		close(stop)
-		if a := <-answers; !errors.Is(a.Error, raft.ErrTransportShutdown) {
-			t.Errorf("answer %v", a.Error)
-		}
-	})
 }

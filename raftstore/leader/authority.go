@@ -20,6 +20,18 @@ type Authority interface {
 	Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
 	// Confirm proves that no later leader was elected before t0.
 	Confirm(ctx context.Context, t0 time.Time) error
+	Succession
+}
+
+// Succession is what a leadership knows of those before it.
+type Succession interface {
+	// Succeeds says, of leaders of earlier terms, at what time by time.Now every proof of
+	// theirs had begun. doorTerm and doorIndex are those of the newest entry by which such
+	// a leader said that it does something. ok is false while, or where, that is not known:
+	// see raftstore.Leadership.
+	Succeeds(doorTerm, doorIndex uint64) (until time.Time, ok bool)
+	// Configured returns the index of the newest change of the configuration in the log.
+	Configured() uint64
 }
 
 // Duty is work that only the leader does.

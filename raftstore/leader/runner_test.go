@@ -83,6 +83,8 @@ func (r *fakeTenure) Propose(context.Context, fsm.Command) (fsm.Result, error) {
 	return fsm.Result{}, nil
 }
 func (r *fakeTenure) Confirm(context.Context, time.Time) error { return nil }
+func (*fakeTenure) Succeeds(uint64, uint64) (time.Time, bool)  { return time.Time{}, false }
+func (*fakeTenure) Configured() uint64                         { return 0 }
 func (r *fakeTenure) SetReady()                                { r.ready = true }
 func (r *fakeTenure) End()                                     { r.ended = true }
 

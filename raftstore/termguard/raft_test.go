@@ -93,7 +93,7 @@ func voteDuringHeartbeat(t *testing.T, guarded bool) (vote raft.RequestVoteRespo
 	var stable raft.StableStore = store
 	if guarded {
 		var err error
-		if net.guard, err = New(store); err != nil {
+		if net.guard, err = New(store, func(uint64) {}); err != nil {
 			t.Fatal(err)
 		}
 		stable = net.guard

@@ -41,15 +41,18 @@ type Guard struct {
 	// while the term rises.
 	heartbeats sync.RWMutex
 	term       atomic.Uint64 // the highest that raft has stored or is storing
+	raised     func(term uint64)
 
 	vote      sync.Mutex
 	votedIn   uint64
 	candidate []byte // nil: the vote of votedIn was not given yet
 }
 
-// New returns the guard of what inner holds.
-func New(inner raft.StableStore) (*Guard, error) {
-	g := &Guard{StableStore: inner}
+// New returns the guard of what inner holds. raised is told the highest term that inner
+// knows, of its own or of a vote, and then each higher one when inner has it, and not before:
+// what is said on the strength of it holds after a crash, too.
+func New(inner raft.StableStore, raised func(term uint64)) (*Guard, error) {
+	g := &Guard{StableStore: inner, raised: raised}
 	term, err := number(inner, keyTerm)
 	if err != nil {
 		return nil, err
@@ -62,6 +65,7 @@ func New(inner raft.StableStore) (*Guard, error) {
 	if err != nil && err.Error() != notFound {
 		return nil, fmt.Errorf("read %s: %w", keyCandidate, err)
 	}
+	raised(max(term, g.votedIn))
 	return g, nil
 }
 
@@ -108,7 +112,11 @@ func (g *Guard) raise(term uint64) error {
 	g.heartbeats.Lock() // until those that are being handled have ended
 	g.term.Store(term)
 	g.heartbeats.Unlock()
-	return g.StableStore.SetUint64([]byte(keyTerm), term)
+	if err := g.StableStore.SetUint64([]byte(keyTerm), term); err != nil {
+		return err
+	}
+	g.raised(term)
+	return nil
 }
 
 // beginVote notes the term that the next vote is of.

@@ -19,7 +19,7 @@ func newGuard(t *testing.T, term, votedIn uint64, candidate string) *Guard {
 	if err := store.Set([]byte(keyCandidate), []byte(candidate)); err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(store)
+	g, err := New(store, func(uint64) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ var children = []string{
 var parts = []string{
 	"app/dev/machine", "app/dev/simironic", "inspector/document", "inspector/lldp", "inspector/inspectordb",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
-	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/logerr", "raftstore/termguard", "raftstore/transfer", "raftstore/truncation", "raftstore/wal",
+	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/logerr", "raftstore/termguard", "raftstore/timedlog", "raftstore/transfer", "raftstore/truncation", "raftstore/wal",
 	"internal/httpserver/admission", "internal/excerpt", "internal/logs", "internal/pace", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",
 }
 

@@ -40,7 +40,7 @@ func (b *bare) open(p *Peer) *Store {
 	disk := p.Disk.Mount(gate)
 	store, err := raftstore.Open(raftstore.Options{
 		ID: p.Name, Storage: raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()},
-		Transport: port, Forward: forwarder{p}, Timing: b.Timing, Wall: p.wall,
+		Transport: port, Forward: forwarder{p}, Timing: b.Timing, Wall: p.wall, Monotonic: monotonic(),
 		Logger: b.logger(p, gate), Fatal: func(err error) { b.T.Error(err) },
 	})
 	b.must(err)

@@ -60,6 +60,12 @@ func (p *Peer) hostport() string {
 // wall is the host's clock on the wall.
 func (p *Peer) wall() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
 
+// monotonic returns a clock that begins now and that nothing moves but the passing of time.
+func monotonic() func() time.Duration {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
+}
+
 // SetSkew sets the host's wall clock wrong. Monotonic time is not touched.
 func (p *Peer) SetSkew(d time.Duration) { p.skew.Store(int64(d)) }
 
@@ -89,6 +95,7 @@ func (p *Peer) Start() error {
 			Timing:    p.c.Timing,
 			Logger:    log,
 			Wall:      p.wall,
+			Monotonic: monotonic(),
 			Fatal:     func(err error) { p.c.Fatal(p, err) },
 		},
 		Self:   cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim"},
@@ -210,6 +217,11 @@ func (f forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uint
 	return index, err
 }
 
+// Age implements raftstore.Forwarder.
+func (f forwarder) Age(ctx context.Context, voter raftstore.Server, term uint64) (time.Duration, error) {
+	return ask(ctx, f.from, voter, func(_ context.Context, s *raftstore.Store) (time.Duration, error) { return s.ServeAge(term) })
+}
+
 // AskLeader implements leaderrpc.Asker.
 func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path string, question []byte) ([]byte, error) {
 	to := f.from.c.Peer(leader.ID)
@@ -221,7 +233,7 @@ func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path 
 	})
 }
 
-// ask calls fn at a peer that may lead. A peer that has applied the removal of the
+// ask calls fn at another peer. A peer that has applied the removal of the
 // caller refuses it, as cluster.Access does.
 func ask[T any](ctx context.Context, from *Peer, leader raftstore.Server, fn func(context.Context, *raftstore.Store) (T, error)) (T, error) {
 	to := from.c.Peer(leader.ID)

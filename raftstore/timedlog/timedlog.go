@@ -1,4 +1,7 @@
-package raftstore
+// Package timedlog is raft's log as the rest of raftstore must know it: for how long a
+// write takes, how many bytes were written, whether an entry is as it was written, and
+// where the newest command and the newest configuration stand.
+package timedlog
 
 import (
 	"bytes"
@@ -14,28 +17,30 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// timedLog times every write, since a leader whose disk hangs stays leader for
+// Log times every write, since a leader whose disk hangs stays leader for
 // ever as far as raft is concerned: heartbeats never touch the disk
 // (hashicorp/raft issues 503, 612, 614). It also counts the bytes for the
-// snapshot trigger, and guards each entry with a checksum.
-type timedLog struct {
+// snapshot trigger, and guards each entry with a checksum. It may be used concurrently.
+type Log struct {
 	raft.LogStore
-	// command is the index of the newest command that was to be written. A
-	// follower's may since have been cut off; who leads has written one of its own.
 	command atomic.Uint64
 
-	mu      sync.Mutex
-	began   time.Time // zero: no write under way
-	bytes   uint64    // since the last snapshot
-	failed  time.Time // of the newest failed write
-	failure error
+	mu         sync.Mutex
+	began      time.Time // zero: no write under way
+	bytes      uint64    // since the last snapshot
+	failed     time.Time // of the newest failed write
+	failure    error
+	configured uint64 // see Configured
 }
 
+// New returns a log that is written to inner.
+func New(inner raft.LogStore) *Log { return &Log{LogStore: inner} }
+
 // StoreLog implements raft.LogStore.
-func (l *timedLog) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
+func (l *Log) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
 
 // StoreLogs implements raft.LogStore. Raft calls it from one goroutine.
-func (l *timedLog) StoreLogs(es []*raft.Log) error {
+func (l *Log) StoreLogs(es []*raft.Log) error {
 	var n uint64
 	for _, e := range es {
 		n += uint64(len(e.Data))
@@ -43,6 +48,7 @@ func (l *timedLog) StoreLogs(es []*raft.Log) error {
 		if e.Type == raft.LogCommand {
 			l.command.Store(e.Index)
 		}
+		l.seen(e)
 	}
 	l.begin()
 	err := l.LogStore.StoreLogs(es)
@@ -52,11 +58,12 @@ func (l *timedLog) StoreLogs(es []*raft.Log) error {
 
 // GetLog implements raft.LogStore. bolt does not notice a bit that flipped in a
 // value, and a peer that applied it would part from the others in silence; raft
-// reads every entry when it starts, and refuses to with this error.
-func (l *timedLog) GetLog(index uint64, e *raft.Log) error {
+// reads every entry behind its snapshot when it starts, and refuses to with this error.
+func (l *Log) GetLog(index uint64, e *raft.Log) error {
 	if err := l.LogStore.GetLog(index, e); err != nil {
 		return err
 	}
+	l.seen(e)
 	return VerifyEntry(e)
 }
 
@@ -76,13 +83,13 @@ func checksum(e *raft.Log) []byte {
 	return binary.BigEndian.AppendUint32(nil, sum)
 }
 
-func (l *timedLog) begin() {
+func (l *Log) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.began = time.Now()
 }
 
-func (l *timedLog) end(n uint64, err error) {
+func (l *Log) end(n uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.began = time.Time{}
@@ -93,8 +100,12 @@ func (l *timedLog) end(n uint64, err error) {
 	l.bytes += n
 }
 
-// writing returns for how long the present write has been under way, 0 if none is.
-func (l *timedLog) writing() time.Duration {
+// Command returns the index of the newest command that was to be written. A
+// follower's may since have been cut off; who leads has written one of its own.
+func (l *Log) Command() uint64 { return l.command.Load() }
+
+// Writing returns for how long the present write has been under way, 0 if none is.
+func (l *Log) Writing() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.began.IsZero() {
@@ -103,20 +114,22 @@ func (l *timedLog) writing() time.Duration {
 	return time.Since(l.began)
 }
 
-func (l *timedLog) lastFailure() (time.Time, error) {
+// Failure returns the newest failed write and when it was; nil: none failed.
+func (l *Log) Failure() (time.Time, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.failed, l.failure
 }
 
-func (l *timedLog) bytesSinceSnapshot() uint64 {
+// Bytes returns how many bytes were written since the last snapshot.
+func (l *Log) Bytes() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.bytes
 }
 
-// snapshotTaken forgets n bytes that the new snapshot covers.
-func (l *timedLog) snapshotTaken(n uint64) {
+// SnapshotTaken forgets n bytes that the new snapshot covers.
+func (l *Log) SnapshotTaken(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bytes -= min(n, l.bytes)

@@ -1,4 +1,4 @@
-package raftstore
+package timedlog
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 func TestDamagedEntryIsNoticed(t *testing.T) {
 	inner := raft.NewInmemStore()
-	log := &timedLog{LogStore: inner}
+	log := New(inner)
 	for name, damage := range map[string]func(*raft.Log){
 		"data": func(e *raft.Log) { e.Data = []byte("hellp") },
 		"type": func(e *raft.Log) { e.Type = raft.LogNoop },
