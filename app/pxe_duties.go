@@ -39,6 +39,7 @@ type Gate struct {
 	Interface string
 
 	Length  time.Duration // firewall.lease
+	Freeze  time.Duration // firewall.freeze
 	Sync    time.Duration // firewall.sync_period
 	Compare time.Duration // firewall.whitelist_poll_period
 
@@ -65,7 +66,7 @@ func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
 	return &gate{
 		made: o,
 		Guard: firewall.NewGuard(firewall.GuardOptions{
-			Lease: o.Lease, Lists: lists, Log: store, Length: o.Length, Logger: log,
+			Lease: o.Lease, Lists: lists, Log: store, Length: o.Length, Freeze: o.Freeze, Logger: log,
 			Address: o.Address, AddressText: o.AddressText, AddressSlack: o.AddressSlack,
 		}),
 		Lists:  lists,

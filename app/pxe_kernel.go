@@ -82,7 +82,7 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
 	g := &Gate{
 		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign, Ports: portLister{ironic}, Policy: firewall.PolicyOf(conf),
 		Driver: p.filter.Driver, Interface: conf.Firewall.Interface,
-		Length: conf.Firewall.Lease, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
+		Length: conf.Firewall.Lease, Freeze: conf.Firewall.Freeze, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
 		Inspections: inspectionsOf(conf, ironic),
 	}
 	if p.address != nil {

@@ -168,6 +168,7 @@ type Firewall struct {
 	DenyUnknownMACs     bool
 	InspectInterfaces   []string      // of Ironic, whose nodes may boot, too
 	Lease               time.Duration // at most MaxFirewallLease; L of docs/design.md#pxe-lease; D is twice this
+	Freeze              time.Duration // at most MaxFirewallFreeze
 	Match               string
 	DHCPHostsDir        string // of driver dnsmasq
 }

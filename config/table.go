@@ -18,6 +18,10 @@ type Section struct {
 // (docs/design.md#values).
 const MaxFirewallLease = 1500 * time.Millisecond
 
+// MaxFirewallFreeze is the longest firewall.freeze. A machine gives up DHCP after about
+// 7.5 s: with the shortest lease a hand-over stays below that (docs/design.md#values).
+const MaxFirewallFreeze = 5 * time.Second
+
 // Sections lists the sections in the order of the template. Those without
 // options are names that later versions fill; they may stand in the file, empty.
 func Sections() []Section {
@@ -220,6 +224,8 @@ func effectOptions() []Option {
 			Help: "Whether machines that Ironic does not know are kept out too."},
 		{Key: "firewall.lease", Change: AtRestart, Extent: AllHosts, Default: "400ms", rule: between(300*time.Millisecond, MaxFirewallLease), field: func(c *Config) any { return &c.Firewall.Lease },
 			Help: "Life of the kernel's permission to let PXE through. A host that died closes within twice this; the next one waits as long."},
+		{Key: "firewall.freeze", Change: AtRestart, Extent: AllHosts, Default: "0s", rule: between(0, MaxFirewallFreeze), field: func(c *Config) any { return &c.Firewall.Freeze },
+			Help: "For how long a hypervisor may freeze a peer's host, as while it moves the guest to another machine or takes a snapshot: after a leader was lost, the next one opens so much later. Clocks of a frozen guest stand still; docs/pxe.md. 0s on machines of their own."},
 		{Key: "firewall.match", Change: AtRestart, Extent: AllHosts, Default: "ether", rule: oneOf("ether", "chaddr"), field: func(c *Config) any { return &c.Firewall.Match },
 			Help: "Which address is filtered: the frame's source (ether), or the client's inside DHCPv4 (chaddr; a frame that no relay sent denies, too). Behind DHCP relays: chaddr; ether drops what they pass on, and DHCPv6 from relays is dropped always. chaddr needs driver nftables, or dnsmasq, which compares nothing else and takes it by itself."},
 		{Key: "firewall.dhcp_hostsdir", Change: AtRestart, Extent: MostHosts, Default: "/run/trivet-hosts", rule: absolutePath(maxText), field: func(c *Config) any { return &c.Firewall.DHCPHostsDir },

@@ -97,6 +97,7 @@ func filterFaults() []fault {
 			"warning filter h1: rules of driver nftables are in the kernel and firewall.driver is noop", "nft delete table inet trivet_pxe"},
 		{"both drivers", func(h []Facts) { h[0].Filter.IptablesChains = true },
 			"warning filter h1: rules of driver iptables are in the kernel and the driver is nftables", "systemctl restart trivet"},
+		{"a guest", func(h []Facts) { h[0].Clock.Hypervisor = "KVM" }, "info filter h1: this host is a guest of KVM, and firewall.freeze is 0s", "firewall: {freeze: 1s}"},
 		{"no interface", func(h []Facts) { h[0].Links = h[0].Links[:1] }, "error filter h1: this host has no interface pxe", "ip -brief link"},
 		{"down", func(h []Facts) { h[0].Links[1].Up = false }, "error filter h1: interface pxe, on which machines boot, is down", "ip link set pxe up"},
 		{"a port of a bridge", func(h []Facts) { h[0].Links[1].Master = "br0" },
@@ -375,6 +376,26 @@ func TestOneFaultTwoChecks(t *testing.T) {
 		findings := judge(t, hosts, checks...)
 		if len(findings) != 1 || findings[0].Severity != Error || len(checks) > 0 && findings[0].Check != checks[0] {
 			t.Errorf("checks %v: %+v", checks, findings)
+		}
+	}
+}
+
+// TestGuestsThatAreAllowedFor: with firewall.freeze, and where nothing is held open,
+// there is nothing to say about a hypervisor.
+func TestGuestsThatAreAllowedFor(t *testing.T) {
+	for name, plant := range map[string]func(p *Plan){
+		"freeze":  func(p *Plan) { p.FreezeMS = 1000 },
+		"nothing": func(p *Plan) { p.Driver, p.FloatingIP = noop, "" },
+	} {
+		hosts := healthy()
+		for i := range hosts {
+			hosts[i].Clock.Hypervisor = "KVM"
+			plant(&hosts[i].Plan)
+		}
+		for _, f := range judge(t, hosts, "filter") {
+			if strings.Contains(f.Text, "guest") {
+				t.Errorf("%s: %+v", name, f)
+			}
 		}
 	}
 }

@@ -46,6 +46,7 @@ type Plan struct {
 	HostsDir          string `json:"hosts_dir,omitempty"` // of driver dnsmasq
 	Match             string `json:"match,omitempty"`
 	Interface         string `json:"interface,omitempty"` // on which machines boot
+	FreezeMS          int64  `json:"freeze_ms,omitempty"` // firewall.freeze
 	FloatingIP        string `json:"floating_ip,omitempty"`
 	FloatingInterface string `json:"floating_interface,omitempty"`
 	APIPort           uint16 `json:"api_port,omitempty"`

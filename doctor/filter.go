@@ -16,6 +16,7 @@ func judgeFilter(hosts []Facts) []Finding {
 		out = append(out, f.unfiltered()...)
 		out = append(out, f.unread()...)
 		out = append(out, f.leftovers()...)
+		out = append(out, f.freezes()...)
 		if f.Plan.Driver != noop {
 			out = append(out, f.interfaces()...)
 		}
@@ -66,6 +67,15 @@ func (f Facts) leftovers() []Finding {
 			"this host has rules of iptables-legacy and of iptables-nft: a packet has to pass both, and neither tool lists the other's"))
 	}
 	return out
+}
+
+// freezes finds a guest of a hypervisor for whose pauses no new leader waits.
+func (f Facts) freezes() []Finding {
+	if f.Clock.Hypervisor == "" || f.Plan.FreezeMS > 0 || f.Plan.Driver == noop && f.Plan.FloatingIP == "" {
+		return nil
+	}
+	return []Finding{found(Info, f, []string{"# if the hypervisor may pause a host, in trivet.yaml on each of them, for as long as it may, 5s at most:", "firewall: {freeze: 1s}", "systemctl restart trivet"},
+		"this host is a guest of %s, and firewall.freeze is 0s: the clocks of a guest that is frozen stand still, so that a leader which was frozen may let PXE through next to the new one when it goes on, for less than two leases", f.Clock.Hypervisor)}
 }
 
 func (f Facts) interfaces() []Finding {

@@ -59,7 +59,7 @@ func Checks() []Check {
 	return []Check{
 		{checkPeers, "A peer that does not run or does not answer.", judgePeers},
 		{checkConfig, "Options that have to be equal on all peers and are not: which host, and which line.", judgeConfig},
-		{"filter", "The PXE filter itself: none where DHCP is served, its interface, rules of the other driver, drift, an old list of ports.", judgeFilter},
+		{"filter", "The PXE filter itself: none where DHCP is served, its interface, rules of the other driver, drift, an old list of ports, a guest whose hypervisor may freeze it.", judgeFilter},
 		{"dhcp", "A host on which no DHCP server would answer: nothing listens, dnsmasq is stopped, not enabled, or serves another interface.", judgeDHCP},
 		{"pools", "Pools of DHCP that overlap between hosts, hold an address that is taken, or lie outside their subnet.", judgePools},
 		{"raw-dhcp", "DHCP servers that read raw sockets, which no rule of a firewall stops: machines boot past the filter.", judgeRaw},

@@ -22,6 +22,9 @@ type Clock struct {
 	Synchronised bool  `json:"synchronised,omitempty"`
 	SkewMS       int64 `json:"skew_ms,omitempty"`       // off the median of all peers; what a peer knows
 	SkewLimitMS  int64 `json:"skew_limit_ms,omitempty"` // beyond which it does not lead
+	// Hypervisor is what the host is a guest of, "" where none is seen: all clocks of a
+	// guest that is frozen stand still.
+	Hypervisor string `json:"hypervisor,omitempty"`
 }
 
 // Disk is where a host keeps its data directory. Sizes are in bytes, times in

@@ -45,7 +45,8 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 		return why, nil
 	}
 	wait := w.g.o.addressWait()
-	if left := w.mustWait(v.AddressDoor(), wait); !w.taken && left > 0 {
+	left, proven := w.mustWait(v, v.AddressDoor(), wait)
+	if !w.taken && left > 0 {
 		w.wakeIn(left)
 		return fmt.Sprintf("another host may hold it for %v more", left.Round(time.Millisecond)), nil
 	}
@@ -53,7 +54,7 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 		return why, nil
 	}
 	if !w.taken {
-		w.taken, err = w.record(ctx, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: wait})
+		w.taken, err = w.record(ctx, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: wait, Proven: proven})
 	}
 	return "", err
 }
@@ -96,7 +97,7 @@ func (w *watch) put(ctx context.Context, t0 time.Time) error {
 	if err := w.g.o.Address.Put(limited, addressLife); err != nil {
 		return fmt.Errorf("put the floating IP: %w", err)
 	}
-	if late := time.Since(t0); late > 2*freshAddress {
+	if late := time.Since(t0); late > freshAddress {
 		w.drop("written too late after its proof")
 		return nil
 	}

@@ -14,8 +14,8 @@ func (w *watch) former(v fsm.View) (why string) {
 		return names + " not heard by this leader since the cluster was founded again by a restore or recovery"
 	}
 	for _, door := range [...]fsm.Door{v.PassDoor(), v.AddressDoor()} {
-		if door.Unknown && door.Since > w.heard {
-			w.heard, w.began = door.Since, time.Now()
+		if door.Unknown && door.Since > w.others.heard {
+			w.others = others{began: time.Now(), heard: door.Since}
 		}
 	}
 	return ""

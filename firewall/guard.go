@@ -48,7 +48,10 @@ type GuardOptions struct {
 	AddressText string
 	// AddressSlack is how much longer than D a new holder waits: LateIPv6 or nothing.
 	AddressSlack time.Duration
-	Logger       *slog.Logger
+	// Freeze is for how long a hypervisor may freeze the host of a holder, of which
+	// its clocks and its kernel's timers know nothing: a new holder waits longer by it.
+	Freeze time.Duration
+	Logger *slog.Logger
 }
 
 // Guard opens the PXE service: the leader's last duty. It proves leadership,
@@ -90,15 +93,18 @@ func (g *Guard) CloseAtStart(ctx context.Context) error {
 }
 
 // Run guards the door for one leadership, until ctx ends.
-func (g *Guard) Run(ctx context.Context, a Authority) error {
-	w := &watch{g: g, a: a, began: time.Now(), handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})}, rivals: newRivals()}
+func (g *Guard) Run(ctx context.Context, a Tenure) error {
+	w := &watch{g: g, a: a, others: others{began: time.Now()}, handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})}, rivals: newRivals()}
 	g.begin(a.Token(), w.handOver)
 	defer g.end()
 	g.o.Lists.Lead(a.Token())
 	defer g.follow()
 	defer w.rivals.wait()
+	defer w.rerecord.work.Wait()
+	running, cancel := context.WithCancel(ctx)
+	defer cancel() // after the door is shut
 	defer func() { w.close(ended(ctx)) }()
-	return w.run(ctx)
+	return w.run(running)
 }
 
 // ended says why PXE is closed after a leadership: that another peer leads, or what
@@ -177,12 +183,9 @@ func (g *Guard) Yield(ctx context.Context) {
 
 // watch is the guard's work under one leadership. It belongs to Run's goroutine.
 type watch struct {
-	g *Guard
-	a Authority
-	// began is after raft gave leadership, and after the last former member was
-	// heard: no door was proven for later.
-	began    time.Time
-	heard    fsm.Time // of the last former member, as far as began takes it into account
+	g        *Guard
+	a        Tenure
+	others   others
 	handOver *handOver
 
 	open     bool // the lease is in force, as far as we know
@@ -192,8 +195,9 @@ type watch struct {
 	drift    int  // of the lists, when this leadership first found them right
 	counted  bool // drift is set
 	announce announcements
-	conflict time.Time     // since when another host has the address
-	rivals   rivals        // for the address while it is held
+	conflict time.Time // since when another host has the address
+	rivals   rivals    // for the address while it is held
+	rerecord rerecords
 	left     time.Duration // at most, until the next turn
 }
 
@@ -260,6 +264,7 @@ func (w *watch) rest(ctx context.Context, pause time.Duration) {
 // began after what is swapped from was written. To open takes one of its own.
 func (w *watch) round(ctx context.Context) error {
 	w.left = addressEvery
+	w.recordAgain(ctx)
 	why, err := w.ready(ctx)
 	if err != nil {
 		return err
@@ -345,7 +350,7 @@ func (w *watch) swap(ctx context.Context, l time.Duration) error {
 		return fmt.Errorf("swap the lease: %w", err)
 	}
 	if !w.open {
-		w.g.o.Logger.Info("PXE service opened", "token", w.a.Token(), "after", time.Since(w.began).Round(time.Millisecond))
+		w.g.o.Logger.Info("PXE service opened", "token", w.a.Token(), "after", time.Since(w.others.began).Round(time.Millisecond))
 	}
 	w.open = true
 	w.g.note(func(s *GuardStatus) { s.Open, s.Why, s.LastHold = true, "", before; s.Swaps++ })
@@ -378,21 +383,13 @@ func (w *watch) ready(ctx context.Context) (why string, err error) {
 		return why, nil
 	}
 	wait := w.g.o.passWait()
-	if left := w.mustWait(v.PassDoor(), wait); left > 0 {
+	left, proven := w.mustWait(v, v.PassDoor(), wait)
+	if left > 0 {
 		w.wakeIn(left)
 		return fmt.Sprintf("another host may have it open for %v more", left.Round(time.Millisecond)), nil
 	}
-	w.recorded, err = w.record(ctx, fsm.PassOpen{Wait: wait})
+	w.recorded, err = w.record(ctx, fsm.PassOpen{Wait: wait, Proven: proven})
 	return "", err
-}
-
-// mustWait returns how long a door that another token may hold open must stay
-// shut here.
-func (w *watch) mustWait(d fsm.Door, wait time.Duration) time.Duration {
-	if d.Shut() || d.OpenBy == w.a.Token() {
-		return 0
-	}
-	return time.Until(w.began.Add(max(wait, d.Wait)))
 }
 
 // record commits what this token does: that it opens, before it does, and that

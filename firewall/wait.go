@@ -1,16 +1,53 @@
 package firewall
 
-import "time"
+import (
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+)
 
 // LateIPv6 is how much later than IPv4's a kernel removes an IPv6 address
 // (measured: up to 0.78 s).
 const LateIPv6 = time.Second
 
 // passWait is how long another host may have PXE open after its last proof.
-func (o GuardOptions) passWait() time.Duration { return 2*o.Length + margin }
+func (o GuardOptions) passWait() time.Duration { return 2*o.Length + margin + o.Freeze }
 
 // addressWait is how long another host may hold the address after its last proof:
 // it lives for as long as the kernel can count, however short the lease.
 func (o GuardOptions) addressWait() time.Duration {
-	return max(2*o.Length, freshAddress+addressLife) + margin + o.AddressSlack
+	return max(2*o.Length, freshAddress+addressLife) + margin + o.AddressSlack + o.Freeze
+}
+
+// others is from when on this leadership waits for doors of others.
+type others struct {
+	// began is after raft gave leadership, and after the last former member was
+	// heard: no door was proven for later.
+	began time.Time
+	heard fsm.Time // of the last former member, as far as began takes it into account
+}
+
+// mustWait returns how long a door that another token may hold open must stay shut
+// here, and that token if it may open earlier than the full wait, by the proof that
+// the other leadership has begun none since (docs/design.md#pxe-age).
+func (w *watch) mustWait(v fsm.View, d fsm.Door, wait time.Duration) (left time.Duration, proven fencing.Token) {
+	if d.Shut() || d.OpenBy == w.a.Token() {
+		return 0, 0
+	}
+	wait = max(wait, d.Wait)
+	left = time.Until(w.others.began.Add(wait))
+	if until, ok := w.succeeds(v, d); ok && left > 0 && until.Before(w.others.began) {
+		return time.Until(until.Add(wait)), d.OpenBy
+	}
+	return left, 0
+}
+
+// succeeds says from when on the leadership that a door is recorded for can have begun
+// no proof, if that is known and may be proposed.
+func (w *watch) succeeds(v fsm.View, d fsm.Door) (until time.Time, ok bool) {
+	if d.Term == 0 || v.Admits(fsm.PassOpen{Proven: d.OpenBy}) != nil { // an unknown door has no term
+		return time.Time{}, false
+	}
+	return w.a.Succeeds(d.Term, d.Index)
 }

@@ -216,10 +216,10 @@ func (t *txn) openDoor(topic eventring.Topic, d *Door, what string, next Door, p
 }
 
 // endedFor reports whether a leadership may rely on its proof that another one, whose
-// door this is, has shut it. Acknowledgements tell of the leaders of earlier terms
-// alone, and of those that the log knows.
+// door this is, has shut it: acknowledgements tell of leaders of earlier terms alone.
+// An unknown door has no term.
 func (d Door) endedFor(lead Leadership, proven fencing.Token) bool {
-	return !d.Unknown && d.OpenBy == proven && d.Term != 0 && d.Term < lead.Term
+	return d.OpenBy == proven && d.Term != 0 && d.Term < lead.Term
 }
 
 // record notes the place in the log of the entry at work, where every member reads it.

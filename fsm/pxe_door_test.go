@@ -15,6 +15,7 @@ import (
 type way struct {
 	name string
 	open func(wait time.Duration) Command
+	aged func(proven fencing.Token) Command // opens with proof that another has ended
 	shut Command
 	door func(View) Door
 	led  func(Led) Door
@@ -27,6 +28,7 @@ func ways() []way {
 		{
 			name: "pass rule",
 			open: func(wait time.Duration) Command { return PassOpen{Wait: wait} },
+			aged: func(proven fencing.Token) Command { return PassOpen{Wait: wait, Proven: proven} },
 			shut: PassClosed{},
 			door: View.PassDoor,
 			led:  func(l Led) Door { return l.Pass },
@@ -36,6 +38,9 @@ func ways() []way {
 		{
 			name: "floating IP",
 			open: func(wait time.Duration) Command { return AddressTaken{Address: "192.0.2.1", Wait: wait} },
+			aged: func(proven fencing.Token) Command {
+				return AddressTaken{Address: "192.0.2.1", Wait: wait, Proven: proven}
+			},
 			shut: AddressReleased{},
 			door: View.AddressDoor,
 			led:  func(l Led) Door { return l.Address },
@@ -145,6 +150,7 @@ func TestTheSameOpenedAgainIsASuccess(t *testing.T) {
 		before := w.door(r.view())
 		r.pass(time.Second)
 		r.asLeader(w.open(wait))
+		before.Index = r.index
 		if d := w.door(r.view()); d != before {
 			t.Errorf("%+v became %+v", before, d)
 		}
@@ -214,12 +220,12 @@ func TestOnlyTheLeaderMovesDoors(t *testing.T) {
 func TestAfterRefoundDoorsAreUnknown(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *rig, w way) {
 		r.leads("a")
-		r.asLeader(w.open(5 * time.Second))
+		r.asLeader(w.open(10 * time.Second))
 		if err := r.state.Refound(Refound{Index: 100, UnixMillis: 1}); err != nil {
 			t.Fatal(err)
 		}
 		r.index = 100
-		if d := w.door(r.view()); d != (Door{Unknown: true, Wait: 5 * time.Second}) || d.Shut() {
+		if d := w.door(r.view()); d != (Door{Unknown: true, Wait: 10 * time.Second}) || d.Shut() {
 			t.Errorf("refounded: %+v", d)
 		}
 		token, led := r.leads("b")
@@ -230,7 +236,7 @@ func TestAfterRefoundDoorsAreUnknown(t *testing.T) {
 		if res := r.refused(Refused, h, w.open(wait)); !strings.Contains(res.Message, "not known") {
 			t.Errorf("refused: %s", res.Message)
 		}
-		r.pass(5*time.Second - 1)
+		r.pass(10*time.Second - 1)
 		r.refused(Refused, h, w.open(wait))
 		r.pass(1)
 		r.asLeader(w.open(wait))
@@ -299,7 +305,7 @@ func TestAdoptedDoorsAreUnknown(t *testing.T) {
 	old, running := newRig(t), newRig(t)
 	old.leads("a")
 	old.asLeader(PassOpen{Wait: time.Second})
-	old.asLeader(AddressTaken{Address: "192.0.2.1", Wait: 9 * time.Second})
+	old.asLeader(AddressTaken{Address: "192.0.2.1", Wait: 12 * time.Second})
 	running.leads("a")
 	running.asLeader(PassOpen{Wait: 3 * time.Second})
 	running.asLeader(AddressTaken{Address: "192.0.2.1", Wait: 3 * time.Second})
@@ -311,7 +317,7 @@ func TestAdoptedDoorsAreUnknown(t *testing.T) {
 		t.Error(err)
 	}
 	pass, address := old.view().PassDoor(), old.view().AddressDoor()
-	if pass != (Door{Unknown: true, Wait: UnknownPassWait}) || address != (Door{Unknown: true, Wait: 9 * time.Second}) {
+	if pass != (Door{Unknown: true, Wait: UnknownPassWait}) || address != (Door{Unknown: true, Wait: 12 * time.Second}) {
 		t.Errorf("adopted: %+v, %+v", pass, address)
 	}
 }

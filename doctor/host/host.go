@@ -30,7 +30,7 @@ type Options struct {
 	// Now is the wall clock.
 	Now func() time.Time
 
-	proc string // where the kernel tells of itself; tests have their own
+	proc, sys string // where the kernel tells of itself; tests have their own
 }
 
 // Other is a peer on another host.
@@ -64,7 +64,7 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	if o.proc == "" {
-		o.proc = "/proc"
+		o.proc, o.sys = "/proc", "/sys"
 	}
 	g := &gathering{o: o}
 	c := o.Config
@@ -92,6 +92,7 @@ func plan(c config.Config) doctor.Plan {
 	p := doctor.Plan{
 		Driver: c.Firewall.Driver, HostsDir: c.Firewall.DHCPHostsDir, Match: c.Firewall.Match, Interface: c.Firewall.Interface,
 		FloatingIP: c.FloatingIP.Address, FloatingInterface: c.FloatingIP.Interface, APIScheme: "http",
+		FreezeMS: c.Firewall.Freeze.Milliseconds(),
 	}
 	if c.API.TLS.Certificate != config.TLSOff {
 		p.APIScheme = "https"

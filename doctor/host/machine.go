@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,11 +23,41 @@ import (
 func (g *gathering) clock() {
 	c := &g.facts.Clock
 	c.Now = g.o.Now().Unix()
+	c.Hypervisor = hypervisor(g.o.proc, g.o.sys)
 	var asked unix.Timex // no mode: nothing is set
 	if _, err := unix.Adjtimex(&asked); err != nil {
 		return
 	}
 	c.Asked, c.Synchronised = true, asked.Status&unix.STA_UNSYNC == 0
+}
+
+// hypervisor names what this host is a guest of, "" where nothing says that it is one:
+// by what its firmware says of the machine, or by the processor's flag, which the
+// packaged unit hides (ProcSubset=pid).
+func hypervisor(proc, sys string) string {
+	const most = 4 << 10 // bytes
+	for _, name := range []string{"sys_vendor", "product_name", "product_version", "bios_vendor"} {
+		text, err := read(filepath.Join(sys, "class/dmi/id", name), most)
+		if err != nil {
+			continue // a machine whose firmware does not say
+		}
+		for _, maker := range []string{"QEMU", "KVM", "VMware", "VirtualBox", "Xen", "Hyper-V", "Virtual Machine", "OpenStack", "Google Compute Engine", "BHYVE", "Parallels", "Bochs"} {
+			if strings.HasPrefix(string(text), maker) {
+				return maker
+			}
+		}
+	}
+	const mostProcessors = 4 << 20 // bytes
+	text, err := read(filepath.Join(proc, "cpuinfo"), mostProcessors)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if flags, ok := strings.CutPrefix(line, "flags"); ok && slices.Contains(strings.Fields(flags), "hypervisor") {
+			return "a hypervisor"
+		}
+	}
+	return ""
 }
 
 // The probe of the disk: so many writes, and no more when they took so long.

@@ -57,3 +57,23 @@ func TestCertificatesThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// TestGuestsAreKnownByTheirFirmwareOrProcessor: where neither tells, the host is taken
+// for a machine of its own.
+func TestGuestsAreKnownByTheirFirmwareOrProcessor(t *testing.T) {
+	for _, c := range []struct{ file, text, want string }{
+		{"sys/class/dmi/id/sys_vendor", "QEMU\n", "QEMU"},
+		{"sys/class/dmi/id/product_name", "VMware Virtual Platform\n", "VMware"},
+		{"sys/class/dmi/id/product_name", "Virtual Machine\n", "Virtual Machine"},
+		{"sys/class/dmi/id/sys_vendor", "Dell Inc.\n", ""},
+		{"proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lahf_lm\n", "a hypervisor"},
+		{"proc/cpuinfo", "processor\t: 0\nmodel name\t: hypervisor\nflags\t\t: fpu vme\n", ""},
+		{"elsewhere", "", ""},
+	} {
+		root := t.TempDir()
+		write(t, root, c.file, c.text)
+		if got := hypervisor(filepath.Join(root, "proc"), filepath.Join(root, "sys")); got != c.want {
+			t.Errorf("%s says %q: a guest of %q, want %q", c.file, c.text, got, c.want)
+		}
+	}
+}
