@@ -26,6 +26,10 @@ func (p lateProof) Confirm(context.Context, time.Time) error {
 	return nil
 }
 
+func (lateProof) Succeeds(uint64, uint64) (time.Time, bool) { return time.Time{}, false }
+
+func (lateProof) Configured() uint64 { return 0 }
+
 // Two seconds after a proof another peer may lead. What has not begun by then does not
 // begin.
 func TestNoWriteBeginsOnAnOldProof(t *testing.T) {

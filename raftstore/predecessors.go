@@ -15,7 +15,9 @@ import (
 func (s *Store) askVoters() *acks.Ages {
 	var voters []acks.Question
 	for _, srv := range s.Servers() {
-		ask := func(ctx context.Context, term uint64) (time.Duration, error) { return s.opts.Forward.Age(ctx, srv, term) }
+		ask := func(ctx context.Context, term uint64) (time.Duration, error) {
+			return s.opts.Forward.Age(ctx, srv, term)
+		}
 		if srv.ID == s.opts.ID {
 			ask = func(_ context.Context, term uint64) (time.Duration, error) { return s.ServeAge(term) }
 		}

@@ -18,9 +18,10 @@ const (
 // one: Gate.Age.
 type Question func(ctx context.Context, term uint64) (time.Duration, error)
 
-// Ages are what the voters of one configuration answer to one leadership. Whoever led before
-// proved that with a majority, of which at least one has answered where a majority has; it
-// acknowledged after the proof had begun, and before it answered. It may be used concurrently.
+// Ages are what the voters of one configuration answer to one leadership. Each proof of an
+// earlier leader rests on a majority; where a majority has answered, one voter belongs to
+// both. It acknowledged after the proof had begun, and before it answered. It may be used
+// concurrently.
 type Ages struct {
 	term   uint64
 	voters []Question
@@ -81,7 +82,7 @@ func (a *Ages) note(last time.Time) {
 
 // Until returns a time at which or before which every proof of a leader of a term below
 // this one had begun; ok is false while no majority of the voters has answered to this term.
-// Of all majorities that have answered, it is what the one says that was silent for longest.
+// It is what the majority with the greatest ages says, of which the smallest counts.
 func (a *Ages) Until(term uint64) (until time.Time, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

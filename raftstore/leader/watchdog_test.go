@@ -163,6 +163,10 @@ func (p probed) Propose(ctx context.Context, _ fsm.Command) (fsm.Result, error) 
 
 func (probed) Confirm(context.Context, time.Time) error { return nil }
 
+func (probed) Succeeds(uint64, uint64) (time.Time, bool) { return time.Time{}, false }
+
+func (probed) Configured() uint64 { return 0 }
+
 // The watchdog ends a leadership whose probes are not committed, within its limit,
 // and mutes this peer only if its own write is what hangs: else the other peers
 // would lose a leader that can hand leadership on.

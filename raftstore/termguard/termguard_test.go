@@ -1,6 +1,7 @@
 package termguard
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -49,6 +50,51 @@ func TestWhatTheGuardRefuses(t *testing.T) {
 	} {
 		if err := c.write(newGuard(t, 5, 5, "b")); (err != nil) != c.fails {
 			t.Errorf("guarded-term: %s: %v", c.name, err)
+		}
+	}
+}
+
+// brokenStore writes no term, and tells what was raised before a term was to be written.
+type brokenStore struct {
+	*raft.InmemStore
+	raised *uint64
+	before uint64
+	err    error
+}
+
+// SetUint64 implements raft.StableStore.
+func (s *brokenStore) SetUint64(key []byte, n uint64) error {
+	if string(key) != keyTerm {
+		return s.InmemStore.SetUint64(key, n)
+	}
+	if s.before = *s.raised; s.err != nil {
+		return s.err
+	}
+	return s.InmemStore.SetUint64(key, n)
+}
+
+// What is raised is on disk: the highest term or vote there at start, and each higher term
+// once it is written.
+func TestRaisedTermsAreOnDisk(t *testing.T) {
+	for _, c := range []struct{ term, votedIn, want uint64 }{{0, 0, 0}, {5, 3, 5}, {5, 6, 6}} {
+		var raised uint64
+		store := raft.NewInmemStore()
+		for key, n := range map[string]uint64{keyTerm: c.term, keyVotedIn: c.votedIn} {
+			if err := store.SetUint64([]byte(key), n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		disk := &brokenStore{InmemStore: store, raised: &raised}
+		g, err := New(disk, func(term uint64) { raised = term })
+		if err != nil || raised != c.want {
+			t.Errorf("raised-is-on-disk: with term %d and a vote in %d on disk the process begins at %d, %v", c.term, c.votedIn, raised, err)
+		}
+		if err := g.SetUint64([]byte(keyTerm), 8); err != nil || disk.before != c.want || raised != 8 {
+			t.Errorf("raised-is-on-disk: %d was raised before term 8 was written, %d after; %v", disk.before, raised, err)
+		}
+		disk.err = errors.New("no space")
+		if err := g.SetUint64([]byte(keyTerm), 9); err == nil || raised != 8 {
+			t.Errorf("raised-is-on-disk: term 9 was not written (%v), and %d is raised", err, raised)
 		}
 	}
 }
