@@ -11,9 +11,9 @@ import (
 )
 
 // What the state waits for a door that is not known is what a guard waits under the
-// longest lease that a configuration may set, for an IPv6 address.
+// longest lease and freeze that a configuration may set, for an IPv6 address.
 func TestUnknownDoorsAreThoseOfTheLongestLease(t *testing.T) {
-	longest := GuardOptions{Length: config.MaxFirewallLease, AddressSlack: LateIPv6}
+	longest := GuardOptions{Length: config.MaxFirewallLease, Freeze: config.MaxFirewallFreeze, AddressSlack: LateIPv6}
 	if longest.passWait() != fsm.UnknownPassWait || longest.addressWait() != fsm.UnknownAddressWait {
 		t.Errorf("longest-lease: a guard waits %v and %v, the state %v and %v", longest.passWait(), longest.addressWait(), fsm.UnknownPassWait, fsm.UnknownAddressWait)
 	}

@@ -93,7 +93,7 @@ func (g *Guard) CloseAtStart(ctx context.Context) error {
 }
 
 // Run guards the door for one leadership, until ctx ends.
-func (g *Guard) Run(ctx context.Context, a Tenure) error {
+func (g *Guard) Run(ctx context.Context, a Authority) error {
 	w := &watch{g: g, a: a, others: others{began: time.Now()}, handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})}, rivals: newRivals()}
 	g.begin(a.Token(), w.handOver)
 	defer g.end()
@@ -184,7 +184,7 @@ func (g *Guard) Yield(ctx context.Context) {
 // watch is the guard's work under one leadership. It belongs to Run's goroutine.
 type watch struct {
 	g        *Guard
-	a        Tenure
+	a        Authority
 	others   others
 	handOver *handOver
 

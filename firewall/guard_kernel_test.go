@@ -47,7 +47,7 @@ func TestLateAddressIsRemoved(t *testing.T) {
 		r := newRig(t)
 		r.kernel = func(what string) error {
 			if what == "put" {
-				time.Sleep(2*freshAddress + time.Millisecond) // in a bubble
+				time.Sleep(freshAddress + time.Millisecond) // in a bubble
 			}
 			return nil
 		}
@@ -64,7 +64,7 @@ func TestLateAddressIsRemoved(t *testing.T) {
 			t.Fatal("the address was never put: the case is not reached")
 		}
 		for _, at := range put {
-			if late := at + 2*freshAddress + time.Millisecond; !slices.Contains(removed, late) {
+			if late := at + freshAddress + time.Millisecond; !slices.Contains(removed, late) {
 				t.Errorf("late-address: put at %v, back at %v, and removed at %v", at, late, removed)
 			}
 		}

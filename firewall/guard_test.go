@@ -1,6 +1,7 @@
 package firewall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -38,6 +39,9 @@ type rig struct {
 	lease   time.Time
 	rival   chan string // who claims the address next; nil: nobody does
 	owner   string      // MAC of another host that answers for the address
+	freeze  time.Duration
+	term    uint64 // of entries; zero: each has a later one
+	elders  elders
 	// kernel, if set, is called after a shut, put or remove was noted; what it
 	// returns is the result of that call.
 	kernel func(what string) error
@@ -71,7 +75,7 @@ func (r *rig) apply(token fencing.Token, c fsm.Command) fsm.Result {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	res := r.state.Apply(fsm.Entry{Index: r.next, Term: r.next, Data: data})
+	res := r.state.Apply(fsm.Entry{Index: r.next, Term: cmp.Or(r.term, r.next), Data: data})
 	r.next++
 	close(r.changed)
 	r.changed = make(chan struct{})
@@ -114,6 +118,26 @@ func (r *rig) Confirm(_ context.Context, t0 time.Time) error {
 	confirm := r.confirm
 	r.mu.Unlock()
 	return confirm(t0)
+}
+
+// elders is what a majority says of the leaders before this one.
+type elders struct {
+	until      time.Time // the newest acknowledgement; zero: no majority answers
+	configured uint64
+}
+
+// Succeeds implements Succession as raftstore does.
+func (r *rig) Succeeds(doorTerm, doorIndex uint64) (until time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.elders
+	return e.until, !e.until.IsZero() && doorTerm < r.state.View().Leadership().Term && e.configured <= doorIndex
+}
+
+func (r *rig) Configured() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.elders.configured
 }
 
 func (r *rig) note(what string) {
@@ -241,7 +265,7 @@ func (r *rig) guard(d time.Duration, meanwhile func(g *Guard)) {
 	log := slog.New(slog.DiscardHandler)
 	lists := NewLists(&r.rules, r, Policy{Discovery: true}, 0, r.foreign, log)
 	g := NewGuard(GuardOptions{
-		Lease: r, Lists: lists, Log: r, Length: leaseLength, Address: address{r}, AddressText: "192.0.2.9", Logger: log,
+		Lease: r, Lists: lists, Log: r, Length: leaseLength, Freeze: r.freeze, Address: address{r}, AddressText: "192.0.2.9", Logger: log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup

@@ -21,24 +21,18 @@ type Authority interface {
 	Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
 	// Confirm proves that no later leader was elected before t0.
 	Confirm(ctx context.Context, t0 time.Time) error
+	Succession
 }
 
-// Succession is what one leadership knows of those before it. All methods may be called
-// concurrently, and return at once.
+// Succession is what one leadership knows of those before it. Its methods return at once.
 type Succession interface {
 	// Succeeds says of a leadership of an earlier term, whose door an entry of that
-	// term recorded at an index, from when on it can have begun no proof, on the
-	// clock of time.Now. ok is false where that is not known: the full wait applies.
+	// term recorded at an index, at what time by time.Now all its proofs had begun. ok
+	// is false while, or where, that is not known: then the full wait applies.
 	Succeeds(doorTerm, doorIndex uint64) (until time.Time, ok bool)
 	// Configured returns the index of the newest change of the members that this
 	// peer's log or snapshot holds.
 	Configured() uint64
-}
-
-// Tenure is a leadership as the guard uses it.
-type Tenure interface {
-	Authority
-	Succession
 }
 
 // covers reports whether a view contains the entry that a token belongs to.

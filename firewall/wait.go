@@ -29,8 +29,8 @@ type others struct {
 }
 
 // mustWait returns how long a door that another token may hold open must stay shut
-// here, and that token if it may open earlier than the full wait, by the proof that
-// the other leadership has begun none since (docs/design.md#pxe-age).
+// here, and that token if it may open earlier than after the full wait: no proof of
+// the other leadership has begun for long enough (docs/design.md#pxe-age).
 func (w *watch) mustWait(v fsm.View, d fsm.Door, wait time.Duration) (left time.Duration, proven fencing.Token) {
 	if d.Shut() || d.OpenBy == w.a.Token() {
 		return 0, 0
@@ -43,8 +43,8 @@ func (w *watch) mustWait(v fsm.View, d fsm.Door, wait time.Duration) (left time.
 	return left, 0
 }
 
-// succeeds says from when on the leadership that a door is recorded for can have begun
-// no proof, if that is known and may be proposed.
+// succeeds says at what time all proofs of the leadership that has a door recorded had
+// begun, if that is known and the log may be told.
 func (w *watch) succeeds(v fsm.View, d fsm.Door) (until time.Time, ok bool) {
 	if d.Term == 0 || v.Admits(fsm.PassOpen{Proven: d.OpenBy}) != nil { // an unknown door has no term
 		return time.Time{}, false
