@@ -91,6 +91,7 @@ func TestAskingIsBounded(t *testing.T) {
 		began := time.Now()
 		go a.Ask()
 		time.Sleep(2*askPause + 1) // in a bubble
+		synctest.Wait()
 		if _, ok := a.Until(7); !ok || asked != 3 {
 			t.Errorf("asked-again: no majority after %v, a voter was asked %d times", time.Since(began), asked)
 		}
