@@ -117,7 +117,6 @@ func TestGuardWaitsInFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
-				r.elders.configured = 1
 				if c.before != nil {
 					c.before(r)
 				}
