@@ -243,6 +243,9 @@ func (w *handOvers) call(to *modelVoter, command any, heartbeat bool) any {
 	}
 	select {
 	case a := <-answers:
+		if p.life.Err() != nil { // what the dead would say never left
+			return nil
+		}
 		if w.pause(); a.Error != nil || w.lost() {
 			return nil
 		}
@@ -339,7 +342,7 @@ func (p *modelProcess) prove(term uint64) {
 		return
 	}
 	p.w.pause()
-	if p.life.Err() == nil && p.gate.Pass(term) == nil {
+	if p.gate.Pass(term) == nil && p.life.Err() == nil {
 		p.w.proved(modelProof{term, t0})
 	}
 }

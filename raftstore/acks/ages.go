@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Values of asking voters for ages (docs/design.md#values).
+// Bounds of asking voters for ages.
 const (
 	agesLimit = 10 * time.Second      // all questions; after it the full wait is over as well
 	askLimit  = time.Second           // one question

@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 // that a handle can be used when a runner would have ended it long ago.
 type bare struct {
 	*Cluster
+	mu     sync.Mutex // of stores, which voters' answers read next to the test
 	stores map[string]*raftstore.Store
 	gates  map[string]*Gate
 	ports  map[string]*Transport
@@ -25,7 +27,7 @@ type bare struct {
 func simulateStores(t *testing.T, n int, seed uint64, f func(*testing.T, *bare)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bare{newCluster(t, n, seed), map[string]*raftstore.Store{}, map[string]*Gate{}, map[string]*Transport{}}
+		b := &bare{Cluster: newCluster(t, n, seed), stores: map[string]*raftstore.Store{}, gates: map[string]*Gate{}, ports: map[string]*Transport{}}
 		for _, p := range b.Peers {
 			b.open(p)
 		}
@@ -40,12 +42,30 @@ func (b *bare) open(p *Peer) *Store {
 	disk := p.Disk.Mount(gate)
 	store, err := raftstore.Open(raftstore.Options{
 		ID: p.Name, Storage: raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()},
-		Transport: port, Forward: forwarder{p}, Timing: b.Timing, Wall: p.wall, Monotonic: monotonic(),
+		Transport: port, Forward: bareForwarder{forwarder{p}, b}, Timing: b.Timing, Wall: p.wall, Monotonic: monotonic(),
 		Logger: b.logger(p, gate), Fatal: func(err error) { b.T.Error(err) },
 	})
 	b.must(err)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.stores[p.Name], b.gates[p.Name], b.ports[p.Name] = store, gate, port
 	return disk
+}
+
+// bareForwarder asks the stores of a bare cluster for ages.
+type bareForwarder struct {
+	forwarder
+	b *bare
+}
+
+// Age implements raftstore.Forwarder.
+func (f bareForwarder) Age(ctx context.Context, voter raftstore.Server, term uint64) (time.Duration, error) {
+	return Call(ctx, f.b.Net, f.from.Name, voter.ID, func(context.Context) (time.Duration, error) {
+		f.b.mu.Lock()
+		store := f.b.stores[voter.ID]
+		f.b.mu.Unlock()
+		return store.ServeAge(term)
+	})
 }
 
 func (b *bare) close() {
