@@ -74,7 +74,7 @@ func TestRemovedPeerCommandsNoPeer(t *testing.T) {
 			}
 		}
 		for path, method := range map[string]string{
-			"/peer/v1/read-index": http.MethodGet, "/peer/v1/proposals": http.MethodPost, "/peer/v1/join": http.MethodPost,
+			"/peer/v1/read-index": http.MethodGet, "/peer/v1/age": http.MethodGet, "/peer/v1/proposals": http.MethodPost, "/peer/v1/join": http.MethodPost,
 			"/peer/v1/rights/" + m.id.ID: http.MethodGet, "/v1/status": http.MethodGet,
 		} {
 			if status, err := late.call(m, method, path); err != nil || status != http.StatusForbidden {

@@ -19,7 +19,7 @@ func (h *host) refused(s *thief, whose string) {
 		h.t.Errorf("retired-commands-nobody: %s took %v from %s", h.Config.Name, taken, whose)
 	}
 	for path, method := range map[string]string{
-		"/peer/v1/read-index": http.MethodGet, "/peer/v1/proposals": http.MethodPost, "/v1/status": http.MethodGet,
+		"/peer/v1/read-index": http.MethodGet, "/peer/v1/age": http.MethodGet, "/peer/v1/proposals": http.MethodPost, "/v1/status": http.MethodGet,
 	} {
 		status, err := s.call(h, method, path)
 		if err == nil && status != http.StatusForbidden && status != http.StatusUnauthorized {
