@@ -44,7 +44,7 @@ type Leadership struct {
 // everything that follows. It fails when leadership ends meanwhile or ctx does.
 // Beside it the voters are asked about earlier leaders: see Leadership.Succeeds.
 func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (_ *Leadership, err error) {
-	ages := s.askVoters()
+	ages := askVoters(s)
 	defer func() {
 		if err != nil {
 			ages.End()
@@ -151,7 +151,7 @@ func (l *Leadership) acknowledge() error {
 	if err := l.leads(); err != nil {
 		return err
 	}
-	if err := l.store.net.gate.Pass(l.term); err != nil {
+	if err := l.store.gate.Pass(l.term); err != nil {
 		return fmt.Errorf("%w: %w", errLeadershipEnded, err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 // askVoters asks the voters, for the present term, how long ago they acknowledged a leader
 // of an earlier one. It does not wait for them.
-func (s *Store) askVoters() *acks.Ages {
+func askVoters(s *Store) *acks.Ages {
 	var voters []acks.Question
 	for _, srv := range s.Servers() {
 		ask := func(ctx context.Context, term uint64) (time.Duration, error) {
@@ -38,12 +38,15 @@ func (s *Store) askVoters() *acks.Ages {
 	return ages
 }
 
+// voter is this peer as one that acknowledges leaders.
+type voter struct{ gate *acks.Gate }
+
 // ServeAge returns how long ago this peer acknowledged a leader of a term below this one. It
 // acknowledges none any more. The caller has authenticated who asks, a new leader. Errors:
 // logerr.ErrBusy, if this peer is not in the term yet, or logerr.ErrNotLeader, if it is in a
 // newer one.
-func (s *Store) ServeAge(term uint64) (time.Duration, error) {
-	age, err := s.net.gate.Age(term)
+func (v voter) ServeAge(term uint64) (time.Duration, error) {
+	age, err := v.gate.Age(term)
 	switch {
 	case errors.Is(err, acks.ErrNotYet):
 		err = fmt.Errorf("%w: %w", logerr.ErrBusy, err)

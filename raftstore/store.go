@@ -24,6 +24,7 @@ import (
 // concurrently.
 type Store struct {
 	*views
+	voter
 	opts    Options
 	raft    *raft.Raft
 	machine *machine
@@ -46,10 +47,12 @@ type Store struct {
 // error everything it opened is closed; opts.Storage stays the caller's then.
 func Open(opts Options) (s *Store, err error) {
 	ctx, stop := context.WithCancel(context.Background())
+	voter := voter{acks.NewGate(opts.Monotonic)}
 	s = &Store{
+		voter:   voter,
 		opts:    opts,
 		machine: newMachine(opts.Fatal),
-		net:     newProvingTransport(opts.Transport, opts.Storage, acks.NewGate(opts.Monotonic)),
+		net:     newProvingTransport(opts.Transport, opts.Storage, voter.gate),
 		log:     timedlog.New(opts.Storage.Log),
 		roles:   newRoleKeeper(),
 		slots:   slots{taken: make(chan struct{}, maxInFlight)},
@@ -68,7 +71,7 @@ func Open(opts Options) (s *Store, err error) {
 			s = nil
 		}
 	}()
-	if s.net.terms, err = termguard.New(opts.Storage.Stable, s.net.gate.Raise); err != nil {
+	if s.net.terms, err = termguard.New(opts.Storage.Stable, s.gate.Raise); err != nil {
 		return s, err
 	}
 	s.net.self = backwards.Follower{Applied: func() uint64 { return s.View().Index() }, Term: s.net.terms.Term, Failure: s.log.Failure}

@@ -18,13 +18,13 @@ type Authority interface {
 	// Propose commits a command that carries the token; the state machine
 	// refuses it with fsm.StaleToken under a later leader.
 	Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
-	// Confirm proves that no later leader was elected before t0.
-	Confirm(ctx context.Context, t0 time.Time) error
-	Succession
+	Proof
 }
 
-// Succession is what a leadership knows of those before it.
-type Succession interface {
+// Proof is what a leadership can tell of later and of earlier ones.
+type Proof interface {
+	// Confirm proves that no later leader was elected before t0.
+	Confirm(ctx context.Context, t0 time.Time) error
 	// Succeeds says, of leaders of earlier terms, at what time by time.Now every proof of
 	// theirs had begun. doorTerm and doorIndex are those of the newest entry by which such
 	// a leader said that it does something. ok is false while, or where, that is not known:
