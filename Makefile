@@ -110,13 +110,14 @@ fuzz: ## Run every fuzz target for FUZZTIME (30s)
 	[ $$found = 1 ] || { echo "no fuzz target found" >&2; exit 1; }
 
 .PHONY: sim
-sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 schedules of faults that overlap, a day with a dead peer, 1,000 changes of leaders under the eyes of clients that follow events, 200 histories of leases, 240 mixed bad days of kube nodes, 120 deaths of them under whole peers, and 10,000 minutes of machines that leave, come back and lie (hours)
+sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 schedules of faults that overlap, a day with a dead peer, 1,000 changes of leaders under the eyes of clients that follow events, 200 histories of leases, 240 mixed bad days of kube nodes, 120 deaths of them under whole peers, 10,000 hand-overs by age, and 10,000 minutes of machines that leave, come back and lie (hours)
 	TRIVET_SIM_LOSSES=2000 go test -race -count=1 -timeout 10m -run Losses ./test/simtest/...
 	TRIVET_SIM_SCHEDULES=30 go test -count=1 -timeout 10m -run OverlappingFaults ./test/simtest
 	TRIVET_SIM_ABSENCE=24h go test -count=1 -timeout 15m -run LinesOfAnAbsence ./test/simtest
 	TRIVET_SIM_EVENTS=1000 TRIVET_SIM_EVENT_COUNT=100000 go test -count=1 -timeout 10m -run EventsReachEveryClientOnce ./test/simtest
 	TRIVET_SIM_LEASES=200 go test -count=1 -timeout 10m -run LeasesAreLinearizable ./test/simtest
 	TRIVET_SIM_FAILOVER=240 go test -count=1 -timeout 10m -run 'MixedBadDays|EveryBoundary' ./failover
+	TRIVET_SIM_AGES=10000 TRIVET_SIM_SEED=1000 go test -count=1 -timeout 2h -run HandOverByAge ./test/simtest
 	TRIVET_SIM_RETURNS=$(RETURNS) go test -count=1 -timeout 4h -run MachinesThatReturn ./test/simtest
 	TRIVET_SIM_KUBENODES=120 go test -count=1 -timeout 10m -run 'Failover(Survives|Takes|Leader)|SilentAPIServer|SwitchedOnMeanwhile' ./test/simtest
 

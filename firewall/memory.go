@@ -113,6 +113,18 @@ func (m *Memory) Lapse() {
 	m.lease = time.Time{}
 }
 
+// Froze makes what was in force at a time end later by d, as it does on a host that a
+// hypervisor froze then for so long.
+func (m *Memory) Froze(at time.Time, d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, end := range []*time.Time{&m.arm, &m.lease} {
+		if end.After(at) {
+			*end = end.Add(d)
+		}
+	}
+}
+
 // Until returns when the lease ends, or has ended by itself; zero after Shut.
 func (m *Memory) Until() time.Time {
 	m.mu.Lock()

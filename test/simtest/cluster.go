@@ -3,6 +3,7 @@ package simtest
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -91,6 +92,11 @@ func (c *Cluster) start() {
 func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	rng := NewRand(seed)
 	c := &Cluster{T: t, Net: NewNetwork(rng), Oracle: &Oracle{}, Timing: raftstore.Normal(), rng: rng}
+	c.Net.acknowledges = func(host string) {
+		if p, ok := c.hosts.Load(host); ok {
+			p.(*Peer).step("acknowledge")
+		}
+	}
 	c.Duties = func(*Peer) []leader.Duty { return nil }
 	c.Introspection = func(*Peer, *Gate) *app.Introspection { return nil }
 	c.Gate = func(*Peer, *Gate) *app.Gate { return nil }
@@ -333,6 +339,9 @@ func (d prover) Run(ctx context.Context, a leader.Authority) error {
 		d.proc.gate.Wait(ctx.Done())
 		if err == nil {
 			oracle.proved(d.peer.Name, term, t0)
+		}
+		if until, ok := a.Succeeds(0, math.MaxUint64); ok {
+			oracle.told(d.peer.Name, term, until)
 		}
 		select {
 		case <-time.After(proveEvery):

@@ -42,7 +42,7 @@ func (b *bare) open(p *Peer) *Store {
 	disk := p.Disk.Mount(gate)
 	store, err := raftstore.Open(raftstore.Options{
 		ID: p.Name, Storage: raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()},
-		Transport: port, Forward: bareForwarder{forwarder{p}, b}, Timing: b.Timing, Wall: p.wall, Monotonic: monotonic(),
+		Transport: port, Forward: bareForwarder{forwarder{p}, b}, Timing: b.Timing, Wall: p.wall, Monotonic: func() time.Duration { return time.Since(epoch) },
 		Logger: b.logger(p, gate), Fatal: func(err error) { b.T.Error(err) },
 	})
 	b.must(err)

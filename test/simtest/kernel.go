@@ -18,15 +18,23 @@ type Kernel struct {
 	host    string
 	filter  firewall.Memory
 	foreign chan struct{} // capacity 1: our rules may have been changed
+	// lease and freeze are firewall.lease and firewall.freeze of the host.
+	lease, freeze time.Duration
 
 	mu      sync.Mutex
 	address time.Time // when it ends; zero: not there
 	// conceded is until when the address may be here although another host has
 	// it: its write was stopped between the check and the kernel (docs/design.md#address).
 	conceded time.Time
-	// meet, if set, is called by the guard's goroutine right before it writes,
-	// with "arm", "swap" or "put", and with "swapped" right after a swap. A test
-	// stops the process there.
+	frozen   time.Time // since when a hypervisor keeps the host from running; zero: it runs
+	thawed   time.Time // when it did that last
+	busy     time.Time // until when calls of the guard wait
+	// meet, if set, is called at each step of the host's process: by the guard's
+	// goroutine right before it writes, with "arm", "swap" or "put", and with
+	// "swapped" right after a swap; with "stamp" when an acknowledgement is timed and
+	// "acknowledge" when it is about to leave; with "question" and "answer" before and
+	// after a new leader's question is answered. A test stops the process there; it
+	// must not wait in "stamp", under a lock of the process.
 	meet func(what string)
 }
 
@@ -39,23 +47,84 @@ const (
 
 // newKernel is the kernel of a host that has just booted.
 func newKernel(c *Cluster, host string) *Kernel {
-	k := &Kernel{c: c, host: host, foreign: make(chan struct{}, 1)}
+	k := &Kernel{c: c, host: host, foreign: make(chan struct{}, 1), lease: doorLease}
 	k.filter.Late = time.Duration(c.rng.Int64N(int64(maxLate)))
-	k.filter.Opened = func() { k.alone("door", (*Kernel).door) }
+	k.filter.Opened = func() {
+		k.alone("door", (*Kernel).door)
+		if v, known := c.newest(); known {
+			c.Oracle.doors.renewed(k.host, v)
+		}
+	}
 	return k
 }
 
-// door reports whether the lease is in force.
-func (k *Kernel) door(now time.Time) bool { return now.Before(k.filter.Until()) }
+// door reports whether the lease is in force, and the host runs.
+func (k *Kernel) door(now time.Time) bool {
+	until := k.filter.Until()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.frozen.IsZero() && now.Before(until)
+}
 
-// holds reports whether the address is on this host.
+// holds reports whether the address is on this host, and the host runs.
 func (k *Kernel) holds(now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return now.Before(k.address)
+	return k.frozen.IsZero() && now.Before(k.address)
 }
 
-// onWrite has f called before every write of the guard; nil ends that.
+// freezes reports whether a hypervisor may freeze the host now, and begins that: at most
+// once while anything that was written before can be in force. The process is stopped.
+func (k *Kernel) freezes() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.freeze == 0 || !k.frozen.IsZero() || time.Since(k.thawed) < 10*time.Second {
+		return false
+	}
+	k.frozen = time.Now()
+	return true
+}
+
+// thaw lets the host go on: its kernel's timers have stood still.
+func (k *Kernel) thaw() {
+	k.mu.Lock()
+	now, since := time.Now(), k.frozen
+	k.frozen, k.thawed = time.Time{}, now
+	for _, end := range []*time.Time{&k.address, &k.conceded} {
+		if end.After(since) {
+			*end = end.Add(now.Sub(since))
+		}
+	}
+	k.mu.Unlock()
+	k.filter.Froze(since, now.Sub(since))
+	if k.door(now) {
+		k.alone("door", (*Kernel).door)
+	}
+	if k.holds(now) && !k.concedes(now) {
+		k.alone("address", (*Kernel).holds)
+	}
+}
+
+// occupy makes every call of the guard wait for so long, as one does while another
+// program holds the kernel's lock.
+func (k *Kernel) occupy(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.busy = time.Now().Add(d)
+}
+
+// idle waits until calls go through.
+func (k *Kernel) idle(ctx context.Context) error {
+	k.mu.Lock()
+	wait := time.Until(k.busy)
+	k.mu.Unlock()
+	if wait <= 0 {
+		return nil
+	}
+	return sleep(ctx, wait)
+}
+
+// onWrite has f called at every step of the process, see meet; nil ends that.
 func (k *Kernel) onWrite(f func(what string)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,6 +200,9 @@ type kernelLease struct {
 // Arm implements firewall.Lease.
 func (l kernelLease) Arm(ctx context.Context, d time.Duration) error {
 	l.k.met("arm")
+	if err := l.k.idle(ctx); err != nil {
+		return err
+	}
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
 	}
@@ -149,6 +221,9 @@ func (l kernelLease) Hold(ctx context.Context, d time.Duration) error {
 
 func (l kernelLease) swap(ctx context.Context, d time.Duration, how func(context.Context, time.Duration) error) error {
 	l.k.met("swap")
+	if err := l.k.idle(ctx); err != nil {
+		return err
+	}
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
 	}
@@ -161,6 +236,9 @@ func (l kernelLease) swap(ctx context.Context, d time.Duration, how func(context
 
 // Shut implements firewall.Lease.
 func (l kernelLease) Shut(ctx context.Context) error {
+	if err := l.k.idle(ctx); err != nil {
+		return err
+	}
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
 	}
@@ -207,6 +285,9 @@ type kernelAddress struct {
 // is what the design concedes, and the oracle is told of.
 func (a kernelAddress) Put(ctx context.Context, d time.Duration) error {
 	a.k.met("put")
+	if err := a.k.idle(ctx); err != nil {
+		return err
+	}
 	stopped := a.gate.Paused()
 	if err := pass(context.Background(), a.gate); err != nil {
 		return err
@@ -229,6 +310,9 @@ func (a kernelAddress) Put(ctx context.Context, d time.Duration) error {
 
 // Remove implements firewall.Address.
 func (a kernelAddress) Remove(ctx context.Context) error {
+	if err := a.k.idle(ctx); err != nil {
+		return err
+	}
 	if err := pass(ctx, a.gate); err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type faultKind struct {
 const (
 	ofProcess = "process"
 	ofNetwork = "network"
+	ofStreams = "streams"
 	ofDisk    = "disk"
 	ofClock   = "clock"
 )
@@ -54,6 +55,13 @@ var faultKinds = map[string]faultKind{
 			n.c.Net.Mend(other.Name, p.Name)
 		}
 	}},
+	"cut-one-way": {resource: ofNetwork, link: true, strike: func(n *nemesis, p, other *Peer) func() {
+		n.c.Net.Cut(p.Name, other.Name)
+		return func() { n.c.Net.Mend(p.Name, other.Name) }
+	}},
+	"bare-majority":    {resource: "links", strike: (*nemesis).bareMajority},
+	"heartbeats-stall": {resource: ofStreams, strike: stalls(true)},
+	"entries-stall":    {resource: ofStreams, strike: stalls(false)},
 	"lossy": {resource: ofNetwork, link: true, strike: func(n *nemesis, p, other *Peer) func() {
 		bad := Quality{MinDelay: minDelay, MaxDelay: 50 * time.Millisecond, Drop: 0.1, Duplicate: 0.2}
 		n.c.Net.SetLink(p.Name, other.Name, bad)
@@ -69,6 +77,13 @@ var faultKinds = map[string]faultKind{
 	"pause-at-swap": {resource: ofProcess, strike: pauseAt("swap")},
 	"pause-swapped": {resource: ofProcess, strike: pauseAt("swapped")},
 	"pause-at-put":  {resource: ofProcess, strike: pauseAt("put")},
+	"pause-stamped": {resource: ofProcess, strike: pauseAt("stamp")},
+	"pause-at-ack":  {resource: ofProcess, strike: pauseAt("acknowledge")},
+	"pause-asked":   {resource: ofProcess, strike: pauseAt("question")},
+	"pause-at-age":  {resource: ofProcess, strike: pauseAt("answer")},
+	"cut-at-swap":   {resource: ofProcess, strike: (*nemesis).cutAtSwap},
+	"freeze":        {resource: ofProcess, strike: (*nemesis).freeze},
+	"kernel-busy":   {resource: "kernel", strike: (*nemesis).occupyKernel},
 	"disk-hangs":    {resource: ofDisk, strike: func(_ *nemesis, p, _ *Peer) func() { p.Disk.Hang(); return p.Disk.Thaw }},
 	"disk-full":     {resource: ofDisk, strike: func(_ *nemesis, p, _ *Peer) func() { p.Disk.Full(true); return func() { p.Disk.Full(false) } }},
 	"disk-slow":     {resource: ofDisk, strike: slowDisk},
@@ -138,7 +153,7 @@ func (n *nemesis) run(s Schedule) {
 // begin strikes, unless something of what the fault takes is taken already.
 func (n *nemesis) begin(f Fault) (undo func()) {
 	kind := faultKinds[f.Kind]
-	p := n.c.Leader()
+	p := n.leader()
 	if f.Host != leaderHost {
 		p = n.c.Peer(f.Host)
 	}
@@ -167,6 +182,18 @@ func (n *nemesis) begin(f Fault) (undo func()) {
 		end()
 		n.busy[resource] = false
 	}
+}
+
+// leader is the host that leads, be it the extra member; nil if none or more than one
+// seem to.
+func (n *nemesis) leader() *Peer {
+	p := n.c.Leader()
+	if p == nil && n.extra != nil {
+		if core := n.extra.Core(); core != nil && !n.extra.paused() && !core.Runner.Token().IsZero() {
+			return n.extra
+		}
+	}
+	return p
 }
 
 // restart starts processes that have ended. A start that fails, on a full disk for

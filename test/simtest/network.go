@@ -38,6 +38,12 @@ type Quality struct {
 
 type link struct{ from, to string }
 
+// stream is what leaves a host on connections of its own: heartbeats, or the entries.
+type stream struct {
+	from       string
+	heartbeats bool
+}
+
 // Network joins simulated hosts, which are named by an ID that outlives
 // restarts (a host name, rather than a raft server ID). Make it inside the
 // bubble that uses it. All methods may be called concurrently.
@@ -55,12 +61,16 @@ type Network struct {
 	cuts     map[link]bool
 	deaf     map[string]bool // nothing reaches these
 	dumb     map[string]bool // nothing leaves these
-	changed  chan struct{}   // closed and replaced whenever a cut is mended
+	stalls   map[stream]bool
+	changed  chan struct{} // closed and replaced whenever a cut is mended
 	ports    map[raft.ServerAddress]*Transport
 	newestAt map[string]*Transport // by host
 	// incarnations are those of hosts of which a cluster was founded again; see Found.
 	incarnations map[string]uint64
 	superseded   func(host string)
+	// acknowledges, if set before the first endpoint is made, hears that an answer to
+	// an AppendEntries of raft is about to leave a host.
+	acknowledges func(host string)
 }
 
 // NewNetwork returns a network without faults and with a delay of 0.1 to 0.5 ms.
@@ -73,6 +83,7 @@ func NewNetwork(rng *rand.Rand) *Network {
 		cuts:     make(map[link]bool),
 		deaf:     make(map[string]bool),
 		dumb:     make(map[string]bool),
+		stalls:   make(map[stream]bool),
 		changed:  make(chan struct{}),
 		ports:    make(map[raft.ServerAddress]*Transport),
 		newestAt: make(map[string]*Transport),
@@ -123,6 +134,12 @@ func (n *Network) IsolateOutbound(id string) {
 	n.rule(func() { n.dumb[id] = true })
 }
 
+// Stall holds the heartbeats, or else the entries, that a host sends, as connections do
+// that lose packets while others do not; or it ends that.
+func (n *Network) Stall(from string, heartbeats, on bool) {
+	n.rule(func() { n.stalls[stream{from, heartbeats}] = on })
+}
+
 // Heal mends every cut that touches one host.
 func (n *Network) Heal(id string) {
 	n.rule(func() {
@@ -147,7 +164,7 @@ func (n *Network) Reconnect(id string) {
 
 // HealAll mends every cut. Delays and losses stay.
 func (n *Network) HealAll() {
-	n.rule(func() { clear(n.cuts); clear(n.deaf); clear(n.dumb) })
+	n.rule(func() { clear(n.cuts); clear(n.deaf); clear(n.dumb); clear(n.stalls) })
 }
 
 // SetDelay sets the usual delay of one message.
@@ -203,6 +220,27 @@ func (n *Network) carry(ctx context.Context, from, to string) error {
 		return ErrReset
 	}
 	return n.meet(from, to)
+}
+
+// flows waits while the connections for a request are stalled, at most until ctx ends.
+func (n *Network) flows(ctx context.Context, from string, request any) error {
+	if _, ok := request.(*raft.AppendEntriesRequest); !ok {
+		return nil
+	}
+	s := stream{from, isHeartbeat(request)}
+	for {
+		n.mu.Lock()
+		stalled, mended := n.stalls[s], n.changed
+		n.mu.Unlock()
+		if !stalled {
+			return nil
+		}
+		select {
+		case <-mended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // blocked returns nil if the link works, else a channel closed at the next change.

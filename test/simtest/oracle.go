@@ -19,6 +19,8 @@ type Oracle struct {
 	proofs      []proof
 	leaderships []tokenOf
 	exits       []string
+	ages        []aged
+	doors       handOvers
 	histories   map[string]uint64 // incarnation by peer, of those founded again; see Found
 }
 
@@ -32,9 +34,19 @@ type election struct {
 
 // proof is one Confirm that succeeded.
 type proof struct {
-	peer string
-	term uint64
-	t0   time.Time
+	peer    string
+	history uint64
+	term    uint64
+	t0      time.Time
+}
+
+// aged is what a leader was told: every proof of a leader of an earlier term began at this
+// time or before.
+type aged struct {
+	peer    string
+	history uint64
+	term    uint64
+	until   time.Time
 }
 
 // tokenOf is one leadership that began, in the order of its beginning.
@@ -74,7 +86,7 @@ func (o *Oracle) Faults() []string {
 func (o *Oracle) foundedAgain() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.elections, o.proofs = nil, nil
+	o.elections, o.proofs, o.ages = nil, nil, nil
 }
 
 func (o *Oracle) elected(peer string, term uint64, at time.Time) {
@@ -87,7 +99,8 @@ func (o *Oracle) elected(peer string, term uint64, at time.Time) {
 // that no later leader was elected before t0.
 func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
 	o.mu.Lock()
-	o.proofs = append(o.proofs, proof{peer, term, t0})
+	o.proofs = append(o.proofs, proof{peer, o.histories[peer], term, t0})
+	late := o.later(o.ages, o.proofs[len(o.proofs)-1:])
 	var wrong *election
 	for i := range o.elections {
 		// Terms of another history say nothing: its peers are refused.
@@ -97,9 +110,45 @@ func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
 		}
 	}
 	o.mu.Unlock()
+	o.tooLate(late)
 	if wrong != nil {
 		o.broken("confirm-proves: %s (term %d) was told that no later leader was elected before %v, but %s was, in term %d, %v earlier",
 			peer, term, t0.Format("15:04:05.000"), wrong.peer, wrong.term, t0.Sub(wrong.at))
+	}
+}
+
+// told notes that the voters told peer, which leads in term, that every proof of an earlier
+// term had begun by a time. Proofs that were made already are compared at once, later ones
+// by proved.
+func (o *Oracle) told(peer string, term uint64, until time.Time) {
+	o.mu.Lock()
+	a := aged{peer, o.histories[peer], term, until}
+	if n := len(o.ages); n > 0 && o.ages[n-1] == a {
+		o.mu.Unlock()
+		return
+	}
+	o.ages = append(o.ages, a)
+	late := o.later(o.ages[len(o.ages)-1:], o.proofs)
+	o.mu.Unlock()
+	o.tooLate(late)
+}
+
+// later says which proof contradicts what a leader was told, "" if none does; the lock is held.
+func (o *Oracle) later(ages []aged, proofs []proof) string {
+	for _, a := range ages {
+		for _, p := range proofs {
+			if p.term < a.term && p.history == a.history && p.t0.After(a.until) {
+				return fmt.Sprintf("%s (term %d) was told that no older proof began after %v, and one of %s (term %d) began %v later",
+					a.peer, a.term, a.until.Format("15:04:05.000"), p.peer, p.term, p.t0.Sub(a.until))
+			}
+		}
+	}
+	return ""
+}
+
+func (o *Oracle) tooLate(late string) {
+	if late != "" {
+		o.broken("no-older-proof: %s", late)
 	}
 }
 

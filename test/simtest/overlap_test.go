@@ -108,6 +108,9 @@ func overlap(t *testing.T, peers int, seed uint64, s Schedule, all *overlapFigur
 	var kube *KubeSite
 	SimulateSite(t, peers, seed, func(c *Cluster) *Site {
 		GuardDoors(c, &PortTable{})
+		for i, p := range c.Peers {
+			p.Kernel.freeze = time.Duration(i) * 300 * time.Millisecond
+		}
 		c.Elections = []elector.ElectionSource{{}}
 		kube = attachKube(c, 6, brisk())
 		return NewSite(c, machines, quick(), patcher{})

@@ -60,10 +60,25 @@ func (p *Peer) hostport() string {
 // wall is the host's clock on the wall.
 func (p *Peer) wall() time.Time { return time.Now().Add(time.Duration(p.skew.Load())) }
 
-// monotonic returns a clock that begins now and that nothing moves but the passing of time.
-func monotonic() func() time.Duration {
-	began := time.Now()
-	return func() time.Duration { return time.Since(began) }
+// monotonic is the clock by which acknowledgements are timed.
+func (p *Peer) monotonic() time.Duration {
+	p.step("stamp")
+	return p.sinceBoot()
+}
+
+// step tells the test of a step of the process.
+func (p *Peer) step(what string) {
+	if p.Kernel != nil {
+		p.Kernel.met(what)
+	}
+}
+
+// stepOrStop is step, and waits while the process is stopped.
+func (p *Peer) stepOrStop(ctx context.Context, what string) {
+	p.step(what)
+	if proc := p.run.Load(); proc != nil {
+		proc.gate.Wait(ctx.Done())
+	}
 }
 
 // SetSkew sets the host's wall clock wrong. Monotonic time is not touched.
@@ -95,7 +110,7 @@ func (p *Peer) Start() error {
 			Timing:    p.c.Timing,
 			Logger:    log,
 			Wall:      p.wall,
-			Monotonic: monotonic(),
+			Monotonic: p.monotonic,
 			Fatal:     func(err error) { p.c.Fatal(p, err) },
 		},
 		Self:   cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim"},
@@ -219,7 +234,13 @@ func (f forwarder) ReadIndex(ctx context.Context, leader raftstore.Server) (uint
 
 // Age implements raftstore.Forwarder.
 func (f forwarder) Age(ctx context.Context, voter raftstore.Server, term uint64) (time.Duration, error) {
-	return ask(ctx, f.from, voter, func(_ context.Context, s *raftstore.Store) (time.Duration, error) { return s.ServeAge(term) })
+	return ask(ctx, f.from, voter, func(ctx context.Context, s *raftstore.Store) (time.Duration, error) {
+		to := f.from.c.Peer(voter.ID)
+		to.stepOrStop(ctx, "question")
+		age, err := s.ServeAge(term)
+		to.stepOrStop(ctx, "answer")
+		return age, err
+	})
 }
 
 // AskLeader implements leaderrpc.Asker.

@@ -141,7 +141,10 @@ func (t *Transport) exchange(to raft.ServerAddress, m *message) answer {
 	if peer == nil {
 		return answer{err: ErrRefused}
 	}
-	err := t.net.carry(m.ctx, t.id, peer.id)
+	err := t.net.flows(m.ctx, t.id, m.request)
+	if err == nil {
+		err = t.net.carry(m.ctx, t.id, peer.id)
+	}
 	if peer = t.net.at(to); err == nil && peer.ctx.Err() != nil {
 		err = ErrRefused
 	}
@@ -178,6 +181,9 @@ func (t *Transport) accept(m *message) {
 // own goroutine and ends when the answer has left, or with the process.
 func (t *Transport) serve(m *message) {
 	response, err := t.handle(m)
+	if _, ok := m.request.(*raft.AppendEntriesRequest); ok && t.net.acknowledges != nil {
+		t.net.acknowledges(t.id)
+	}
 	if !t.gate.Wait(t.ctx.Done()) {
 		return // the caller sees the connection break
 	}
