@@ -133,8 +133,8 @@ func lossSchedule(rng *rand.Rand, hosts []string) (s Schedule) {
 	if rng.IntN(3) == 0 {
 		add([]string{"transfer"}, loss-10*ms, loss+10*ms, ms, leaderHost)
 	}
-	if rng.IntN(5) == 0 {
-		add([]string{"join"}, loss-1000*ms, loss+500*ms, 2500*ms, leaderHost)
+	if rng.IntN(4) == 0 {
+		add([]string{"join", "observer"}, loss-1000*ms, loss+500*ms, 3000*ms, some())
 	}
 	add(lossOfLeader, loss, loss, 3000*ms, leaderHost)
 	if rng.IntN(2) == 0 {

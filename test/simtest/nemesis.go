@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
 )
 
 // nemesis carries out a schedule: it strikes whatever the last fault has left, and
@@ -93,7 +95,8 @@ var faultKinds = map[string]faultKind{
 	"snapshot":      {resource: "snapshot", strike: (*nemesis).snapshot},
 	"rules-flushed": {resource: "rules", strike: func(_ *nemesis, p, _ *Peer) func() { p.Kernel.Flush(); return func() {} }},
 	"join":          {resource: "membership", shared: true, strike: (*nemesis).join},
-	"maintenance":   {resource: "membership", shared: true, strike: (*nemesis).maintenance},
+	"maintenance":   {resource: "membership", shared: true, strike: excluded(fsm.FromLeading)},
+	"observer":      {resource: "membership", shared: true, strike: excluded(fsm.FromVoting)},
 	"gossip-key":    {resource: "gossip key", shared: true, strike: (*nemesis).rotateKey},
 	"node-dies":     {resource: "kube nodes", shared: true, strike: (*nemesis).killNode},
 	"node-cut":      {resource: "kube nodes", shared: true, strike: (*nemesis).cutNode},

@@ -135,15 +135,17 @@ func (n *nemesis) left() bool {
 	return !named
 }
 
-// maintenance keeps a member from leading.
-func (n *nemesis) maintenance(p, _ *Peer) (undo func()) {
-	over := make(chan struct{})
-	n.running.Go(func() {
-		n.commit(fsm.Exclude{Peer: p.Name, From: fsm.FromLeading, On: true})
-		<-over
-		n.commit(fsm.Exclude{Peer: p.Name, From: fsm.FromLeading, On: false})
-	})
-	return func() { close(over) }
+// excluded keeps a member from leading, or from voting, unless too few are left.
+func excluded(from fsm.Exclusion) func(*nemesis, *Peer, *Peer) func() {
+	return func(n *nemesis, p, _ *Peer) (undo func()) {
+		over := make(chan struct{})
+		n.running.Go(func() {
+			n.commit(fsm.Exclude{Peer: p.Name, From: from, On: true}, fsm.Refused)
+			<-over
+			n.commit(fsm.Exclude{Peer: p.Name, From: from, On: false}, fsm.NotFound)
+		})
+		return func() { close(over) }
+	}
 }
 
 // rotateKey begins a rotation of the gossip key; one that is under way is refused.
