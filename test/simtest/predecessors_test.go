@@ -9,8 +9,8 @@ import (
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// earlier is a leadership that proves itself again and again.
-type earlier struct {
+// formerLead is a leadership that proves itself again and again.
+type formerLead struct {
 	l           *raftstore.Leadership
 	term, index uint64 // of an entry of it
 	proven      []time.Time
@@ -19,9 +19,9 @@ type earlier struct {
 }
 
 // proving begins to prove the leadership of a peer, as often as it can.
-func (b *bare) proving(name string) *earlier {
+func (b *bare) proving(name string) *formerLead {
 	b.T.Helper()
-	e := &earlier{l: b.lead(name), term: b.stores[name].Stats().Term, index: b.stores[name].View().Index(), done: make(chan struct{})}
+	e := &formerLead{l: b.lead(name), term: b.stores[name].Stats().Term, index: b.stores[name].View().Index(), done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
 	go func() {
@@ -40,14 +40,14 @@ func (b *bare) proving(name string) *earlier {
 }
 
 // ended returns when each proof began that has succeeded.
-func (e *earlier) ended() []time.Time {
+func (e *formerLead) ended() []time.Time {
 	e.stop()
 	<-e.done // in a bubble
 	return e.proven
 }
 
 // succeeded leads with a peer and returns what the voters say of an earlier leadership.
-func (b *bare) succeeded(name string, e *earlier) (next *raftstore.Leadership, until time.Time) {
+func (b *bare) succeeded(name string, e *formerLead) (next *raftstore.Leadership, until time.Time) {
 	b.T.Helper()
 	next = b.lead(name)
 	b.Until(successionLimit, "a majority has answered", func() (ok bool) {
@@ -125,7 +125,7 @@ func TestLeaderAcknowledgesItself(t *testing.T) {
 				role, _ := b.stores[old.Name].Role()
 				return !role.Leader
 			})
-			time.Sleep(rpcTimeout) // in a bubble: what was sent is given up
+			time.Sleep(rpcTimeout + time.Second) // in a bubble: what was sent is given up
 			b.Net.Mend(old.Name, others[0].Name)
 			b.Net.Mend(others[0].Name, old.Name)
 			_, until := b.succeeded(b.elected(old.Name, others[0].Name), e)
