@@ -9,9 +9,9 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 )
 
-// handOvers are the hand-overs of the door that a cluster has seen: which host renewed its
+// renewals are the hand-overs of the door that a cluster has seen: which host renewed its
 // lease last, and how another one came to open.
-type handOvers struct {
+type renewals struct {
 	mu   sync.Mutex
 	host string    // that renewed last
 	at   time.Time // when
@@ -26,7 +26,7 @@ type handOverFigures struct {
 }
 
 // renewed notes that a lease came into force on a host, or was renewed.
-func (h *handOvers) renewed(host string, v fsm.View) {
+func (h *renewals) renewed(host string, v fsm.View) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now, door := time.Now(), v.PassDoor()
@@ -45,7 +45,7 @@ func (h *handOvers) renewed(host string, v fsm.View) {
 }
 
 // figures returns what was seen so far.
-func (h *handOvers) figures() handOverFigures {
+func (h *renewals) figures() handOverFigures {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return handOverFigures{slices.Clone(h.done.byAge), slices.Clone(h.done.inFull), slices.Clone(h.done.planned)}

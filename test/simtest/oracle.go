@@ -20,7 +20,7 @@ type Oracle struct {
 	leaderships []tokenOf
 	exits       []string
 	ages        []aged
-	doors       handOvers
+	doors       renewals
 	histories   map[string]uint64 // incarnation by peer, of those founded again; see Found
 }
 
