@@ -343,7 +343,7 @@ func TestGuardWaitsForAnotherDoor(t *testing.T) {
 				r := newRig(t)
 				before(r)
 				r.lead()
-				r.guard(5*time.Second, func(*Guard) {})
+				r.guard(12*time.Second, func(*Guard) {})
 				const wait = 2*leaseLength + margin
 				for _, what := range []string{"arm", "open", "put"} {
 					if at := r.times(what); len(at) == 0 || at[0] < wait {
