@@ -16,7 +16,7 @@ func judgeFilter(hosts []Facts) []Finding {
 		out = append(out, f.unfiltered()...)
 		out = append(out, f.unread()...)
 		out = append(out, f.leftovers()...)
-		out = append(out, f.freezes()...)
+		out = append(out, freezes(f)...)
 		if f.Plan.Driver != noop {
 			out = append(out, f.interfaces()...)
 		}
@@ -70,7 +70,7 @@ func (f Facts) leftovers() []Finding {
 }
 
 // freezes finds a guest of a hypervisor for whose pauses no new leader waits.
-func (f Facts) freezes() []Finding {
+func freezes(f Facts) []Finding {
 	if f.Clock.Hypervisor == "" || f.Plan.FreezeMS > 0 || f.Plan.Driver == noop && f.Plan.FloatingIP == "" {
 		return nil
 	}

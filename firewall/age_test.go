@@ -13,6 +13,26 @@ import (
 // fullWait is what these guards wait for a door and for the address, without freeze.
 const fullWait = 2*leaseLength + margin
 
+// elders is what a majority says of the leaders before this one.
+type elders struct {
+	until      time.Time // the newest acknowledgement; zero: no majority answers
+	configured uint64
+}
+
+// Succeeds implements Proof as raftstore does.
+func (r *rig) Succeeds(doorTerm, doorIndex uint64) (until time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.elders
+	return e.until, !e.until.IsZero() && doorTerm < r.state.View().Leadership().Term && e.configured <= doorIndex
+}
+
+func (r *rig) Configured() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.elders.configured
+}
+
 // another is a leadership before this one, which has both doors open and is lost.
 func (r *rig) another(wait time.Duration) fencing.Token {
 	r.t.Helper()

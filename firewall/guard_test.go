@@ -120,26 +120,6 @@ func (r *rig) Confirm(_ context.Context, t0 time.Time) error {
 	return confirm(t0)
 }
 
-// elders is what a majority says of the leaders before this one.
-type elders struct {
-	until      time.Time // the newest acknowledgement; zero: no majority answers
-	configured uint64
-}
-
-// Succeeds implements Succession as raftstore does.
-func (r *rig) Succeeds(doorTerm, doorIndex uint64) (until time.Time, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.elders
-	return e.until, !e.until.IsZero() && doorTerm < r.state.View().Leadership().Term && e.configured <= doorIndex
-}
-
-func (r *rig) Configured() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.elders.configured
-}
-
 func (r *rig) note(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,13 +19,13 @@ type Authority interface {
 	Token() fencing.Token
 	// Propose commits a command under the leadership's token.
 	Propose(ctx context.Context, c fsm.Command) (fsm.Result, error)
-	// Confirm proves that no later leader was elected before t0.
-	Confirm(ctx context.Context, t0 time.Time) error
-	Succession
+	Proof
 }
 
-// Succession is what one leadership knows of those before it. Its methods return at once.
-type Succession interface {
+// Proof is what one leadership can tell of later and of earlier ones.
+type Proof interface {
+	// Confirm proves that no later leader was elected before t0.
+	Confirm(ctx context.Context, t0 time.Time) error
 	// Succeeds says of a leadership of an earlier term, whose door an entry of that
 	// term recorded at an index, at what time by time.Now all its proofs had begun. ok
 	// is false while, or where, that is not known: then the full wait applies.
