@@ -46,8 +46,8 @@ func (h *history) lead() *power {
 type power struct {
 	h      *history
 	token  fencing.Token
-	over   error // of every proposal and proof
-	choice int   // proposals
+	tenure     // over: of every proposal and proof
+	choice int // proposals
 }
 
 // Token implements leader.Authority.
@@ -61,15 +61,6 @@ func (p *power) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
 	p.choice++
 	return p.h.commit(fsm.Header{Token: p.token}, c), nil
 }
-
-// Confirm implements leader.Authority.
-func (p *power) Confirm(context.Context, time.Time) error { return p.over }
-
-// Succeeds implements leader.Authority.
-func (*power) Succeeds(uint64, uint64) (time.Time, bool) { return time.Time{}, false }
-
-// Configured implements leader.Authority.
-func (*power) Configured() uint64 { return 0 }
 
 // spaces are the namespaces of a cluster.
 type spaces struct {

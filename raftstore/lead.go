@@ -42,7 +42,7 @@ type Leadership struct {
 // Lead makes raft's leadership usable: a barrier, so that the state holds all
 // that earlier leaders committed, then the Lead entry, whose token fences
 // everything that follows. It fails when leadership ends meanwhile or ctx does.
-// Beside it the voters are asked about earlier leaders: see Leadership.Succeeds.
+// Meanwhile the voters are asked about earlier leaders: see Leadership.Succeeds.
 func (s *Store) Lead(ctx context.Context, lead fsm.Lead) (_ *Leadership, err error) {
 	ages := askVoters(s)
 	defer func() {

@@ -84,7 +84,7 @@ type Options struct {
 	Logger    *slog.Logger
 	// Wall is the wall clock, for display alone (docs/design.md#time).
 	Wall func() time.Time
-	// Monotonic is a clock that nothing but the passing of time moves, from whatever
+	// Monotonic is a clock that nothing but the passing of time moves, since any
 	// beginning: host.Monotonic. Voters tell ages by it.
 	Monotonic func() time.Duration
 	// Fatal is told, once, of an entry this binary does not know. The log

@@ -41,8 +41,8 @@ func askVoters(s *Store) *acks.Ages {
 // voter is this peer as one that acknowledges leaders.
 type voter struct{ gate *acks.Gate }
 
-// ServeAge returns how long ago this peer acknowledged a leader of a term below this one. It
-// acknowledges none any more. The caller has authenticated who asks, a new leader. Errors:
+// ServeAge returns how long ago this peer acknowledged a leader of a term below this one,
+// for the last time. The caller has authenticated who asks, a new leader. Errors:
 // logerr.ErrBusy, if this peer is not in the term yet, or logerr.ErrNotLeader, if it is in a
 // newer one.
 func (v voter) ServeAge(term uint64) (time.Duration, error) {
