@@ -451,26 +451,6 @@ func TestGuardThatNeverOpenedSaysNothing(t *testing.T) {
 	})
 }
 
-// The address is written on a fresh proof or not at all: the kernel cannot tell
-// a late write from another.
-func TestAddressNeedsAFreshProof(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
-		r.confirm = func(time.Time) error {
-			time.Sleep(freshAddress + time.Millisecond) // in a bubble
-			return nil
-		}
-		r.lead()
-		r.guard(5*time.Second, func(*Guard) {})
-		if n := r.count("put"); n > 0 {
-			t.Errorf("fresh-proof: the address was put %d times on proofs older than %v", n, freshAddress)
-		}
-		if r.count("open") == 0 {
-			t.Error("a slow proof keeps the door shut")
-		}
-	})
-}
-
 // A guard whose process slept between proof and write finds that the element it
 // would swap has ended.
 func TestGuardStartsAnewAfterALapse(t *testing.T) {
