@@ -63,26 +63,28 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 // soon.
 func (w *watch) wakeIn(left time.Duration) { w.left = min(w.left, left) }
 
-// contested says which other host answers for the address, "" if none does. That
-// host is no peer: every peer has removed the address by now.
+// contested says which other host answers for the address, or that the answer is
+// awaited, "" if none does. That host is no peer: every peer has removed the address
+// by now.
 func (w *watch) contested(ctx context.Context) string {
-	mac, err := w.g.o.Address.Conflict(ctx)
-	if err != nil {
-		return fmt.Sprintf("cannot tell whether another host has it: %v", err)
+	found, ok := w.inquiry.take()
+	if !ok {
+		w.inquiry.begin(ctx, w.g.o.Address)
+		return w.inquiry.why
 	}
+	if found.err != nil {
+		return fmt.Sprintf("cannot tell whether another host has it: %v", found.err)
+	}
+	mac := found.mac
 	if mac == "" {
-		w.conflict = time.Time{}
 		w.g.note(func(s *GuardStatus) { s.ConflictMAC = "" })
 		return ""
 	}
-	if w.conflict.IsZero() {
-		w.conflict = time.Now()
-	}
-	if known := w.g.Status().ConflictMAC; time.Since(w.conflict) > conflictReport && known != mac {
+	if known := w.g.Status().ConflictMAC; w.inquiry.lasts() > conflictReport && known != mac {
 		w.g.o.Logger.Warn("floating IP conflict: another host answers ARP, not taking it", "address", w.g.o.AddressText, "mac", mac)
 		w.g.note(func(s *GuardStatus) { s.ConflictMAC = mac })
 	}
-	return "it is in use by " + mac
+	return w.inquiry.why
 }
 
 // put writes the address while the proof is young, and looks at the clock again

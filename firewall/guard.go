@@ -100,6 +100,7 @@ func (g *Guard) Run(ctx context.Context, a Authority) error {
 	g.o.Lists.Lead(a.Token())
 	defer g.follow()
 	defer w.rivals.wait()
+	defer w.inquiry.wait()
 	defer w.rerecord.work.Wait()
 	running, cancel := context.WithCancel(ctx)
 	defer cancel() // after the door is shut
@@ -195,8 +196,8 @@ type watch struct {
 	drift    int  // of the lists, when this leadership first found them right
 	counted  bool // drift is set
 	announce announcements
-	conflict time.Time // since when another host has the address
-	rivals   rivals    // for the address while it is held
+	inquiry  inquiry // for the address before it is taken
+	rivals   rivals  // for it while it is held
 	rerecord rerecords
 	left     time.Duration // at most, until the next turn
 }
@@ -249,6 +250,9 @@ func (w *watch) rest(ctx context.Context, pause time.Duration) {
 			return
 		case mac := <-w.rivals.heard:
 			w.defend(mac)
+			return
+		case f := <-w.inquiry.answer:
+			w.inquiry.heard(f)
 			return
 		case <-w.g.stop:
 			return

@@ -37,8 +37,9 @@ type rig struct {
 	propose func(c fsm.Command) error // nil: as the state says
 	arm     time.Time                 // until when
 	lease   time.Time
-	rival   chan string // who claims the address next; nil: nobody does
-	owner   string      // MAC of another host that answers for the address
+	rival   chan string   // who claims the address next; nil: nobody does
+	owner   string        // MAC of another host that answers for the address
+	silence time.Duration // that the neighbours are given to answer
 	freeze  time.Duration
 	term    uint64 // of entries; zero: each has a later one
 	elders  elders
@@ -181,11 +182,13 @@ func (r *rig) called(what string) error {
 
 // rules are chains that keep what they are given.
 type rules struct {
-	mu  sync.Mutex
-	now Ruleset
+	slow time.Duration // each Replace takes so long
+	mu   sync.Mutex
+	now  Ruleset
 }
 
 func (c *rules) Replace(_ context.Context, r Ruleset) error {
+	time.Sleep(c.slow) // in a bubble
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = r
@@ -222,6 +225,7 @@ func (a address) Announce(context.Context) error { a.r.note("announce"); return 
 
 // Conflict hears another host for as long as the rig has one.
 func (a address) Conflict(context.Context) (mac string, err error) {
+	time.Sleep(a.r.silence) // in a bubble
 	a.r.mu.Lock()
 	defer a.r.mu.Unlock()
 	return a.r.owner, nil
