@@ -127,8 +127,9 @@ func stopAt(p *Peer, what string) *atomic.Bool {
 }
 
 // lateBy is how long a write is held up in TestLateWrite: as long as it may be
-// without lapsing, so that the door shuts as late as it can.
-const lateBy = 600 * time.Millisecond
+// without lapsing, which is the lease less the time since its last renewal, so that the
+// door shuts as late as it can.
+const lateBy = doorLease * 3 / 5
 
 // TestLateWrite cuts the leader off at the moment when its proof is complete,
 // holds up its write, and stops its process right after: the door stays open
