@@ -149,8 +149,7 @@ func TestConfigurationThatChangedSinceIsNoSuccession(t *testing.T) {
 			b.Peers = append(b.Peers, extra)
 			b.open(extra)
 			b.must(b.stores[old.Name].AddNonvoter(ctx, extra.Name, extra.address()))
-			after := *before
-			after.index = b.stores[old.Name].View().Index()
+			after := &formerLead{term: before.term, index: b.stores[old.Name].View().Index()}
 			if known := before.l.Configured(); known <= before.index || known > after.index {
 				t.Errorf("newest-configuration: it is that of index %d, and was made after %d, before %d", known, before.index, after.index)
 			}
@@ -166,7 +165,7 @@ func TestConfigurationThatChangedSinceIsNoSuccession(t *testing.T) {
 				b.Net.Isolate(old.Name)
 			}
 			next := b.elected(names(voters)...)
-			l, until := b.succeeded(next, &after)
+			l, until := b.succeeded(next, after)
 			if _, ok := l.Succeeds(before.term, before.index); ok {
 				t.Error("changed-configuration: the voters' answers count although the configuration changed after the earlier leader's entry")
 			}
