@@ -298,7 +298,7 @@ func (g *gateSite) doors(ctx context.Context, driver string) error {
 	kinds := []struct {
 		name        string
 		median, max float64
-	}{{"kill", 1.6, 2.1}, {"stop", 1.6, 2.1}, {"planned", 0.2, 0.2}}
+	}{{"kill", 1.2, 1.6}, {"stop", 1.2, 1.6}, {"planned", 0.2, 0.2}}
 	var rows []row
 	for _, kind := range kinds {
 		rows = append(rows, row{fmt.Sprintf("gate.%s_%s_p50", driver, kind.name), "s", AtMost(kind.median)},
@@ -329,7 +329,7 @@ func (g *gateSite) addresses(ctx context.Context) error {
 	for _, kind := range []struct {
 		name          string
 		limit, limit6 float64
-	}{{"kill", 2.4, 3.4}, {"planned", 0.2, 0.2}} {
+	}{{"kill", 1.9, 2.9}, {"planned", 0.5, 0.5}} {
 		four := row{"gate.address_" + kind.name + "_max", "s", AtMost(kind.limit)}
 		if f := g.door["nftables"]; f == nil {
 			g.skip(errors.New("gate.nftables_"+kind.name+"_max was not measured"), four)
