@@ -63,7 +63,7 @@ func handOversByAge(t *testing.T, seed uint64, n int) (f handOverFigures) {
 	Simulate(t, peers, seed, func(c *Cluster) {
 		for _, p := range c.Peers {
 			p.Kernel.lease = []time.Duration{300, 400, 400, 700, 1500}[rng.IntN(5)] * time.Millisecond
-			p.Kernel.freeze = []time.Duration{0, 0, 200, 1000}[rng.IntN(4)] * time.Millisecond
+			p.Kernel.freeze = []time.Duration{0, 300, 1000, 1000}[rng.IntN(4)] * time.Millisecond
 		}
 		c.withDoors(&PortTable{})
 		c.settle(0)
@@ -100,10 +100,10 @@ func (c *Cluster) awaitHolder(work *nemesis) {
 var (
 	beforeLoss = []string{
 		"bare-majority", "bare-majority", "cut-one-way", "heartbeats-stall", "entries-stall", "lossy", "disk-slow", "disk-hangs",
-		"snapshot", "kernel-busy", "pause",
+		"snapshot", "kernel-busy", "kernel-busy", "pause",
 	}
 	lossOfLeader = []string{
-		"kill", "kill", "stop", "pause", "isolate", "mute", "deaf", "disk-hangs", "transfer", "freeze", "cut-at-swap", "cut-at-swap", "cut-at-swap",
+		"kill", "kill", "stop", "pause", "isolate", "mute", "deaf", "disk-hangs", "transfer", "freeze", "freeze", "freeze", "cut-at-swap", "cut-at-swap", "cut-at-swap",
 		"pause-at-arm", "pause-at-swap", "pause-swapped", "pause-at-put", "pause-stamped", "pause-at-ack",
 	}
 	afterLoss = []string{"kill", "kill", "pause-asked", "pause-at-age", "pause-stamped", "pause-at-ack", "cut-one-way", "mute", "lossy", "kernel-busy", "transfer", "disk-slow"}

@@ -113,15 +113,14 @@ func (k *Kernel) occupy(d time.Duration) {
 	k.busy = time.Now().Add(d)
 }
 
-// idle waits until calls go through.
-func (k *Kernel) idle(ctx context.Context) error {
+// await waits until calls go through, and reports whether it had to. No context ends
+// that: what the caller does not wait for happens all the same.
+func (k *Kernel) await() (waited bool) {
 	k.mu.Lock()
 	wait := time.Until(k.busy)
 	k.mu.Unlock()
-	if wait <= 0 {
-		return nil
-	}
-	return sleep(ctx, wait)
+	time.Sleep(wait) // in a bubble
+	return wait > 0
 }
 
 // onWrite has f called at every step of the process, see meet; nil ends that.
@@ -200,9 +199,7 @@ type kernelLease struct {
 // Arm implements firewall.Lease.
 func (l kernelLease) Arm(ctx context.Context, d time.Duration) error {
 	l.k.met("arm")
-	if err := l.k.idle(ctx); err != nil {
-		return err
-	}
+	l.k.await()
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
 	}
@@ -221,9 +218,7 @@ func (l kernelLease) Hold(ctx context.Context, d time.Duration) error {
 
 func (l kernelLease) swap(ctx context.Context, d time.Duration, how func(context.Context, time.Duration) error) error {
 	l.k.met("swap")
-	if err := l.k.idle(ctx); err != nil {
-		return err
-	}
+	l.k.await()
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
 	}
@@ -236,9 +231,7 @@ func (l kernelLease) swap(ctx context.Context, d time.Duration, how func(context
 
 // Shut implements firewall.Lease.
 func (l kernelLease) Shut(ctx context.Context) error {
-	if err := l.k.idle(ctx); err != nil {
-		return err
-	}
+	l.k.await()
 	if err := pass(context.Background(), l.gate); err != nil {
 		return err
 	}
@@ -285,19 +278,16 @@ type kernelAddress struct {
 // is what the design concedes, and the oracle is told of.
 func (a kernelAddress) Put(ctx context.Context, d time.Duration) error {
 	a.k.met("put")
-	if err := a.k.idle(ctx); err != nil {
-		return err
-	}
+	late := a.k.await()
 	stopped := a.gate.Paused()
 	if err := pass(context.Background(), a.gate); err != nil {
 		return err
 	}
-	if !stopped && ctx.Err() != nil {
+	if !stopped && !late && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	late := time.Duration(a.k.c.rng.Int64N(int64(maxLateAddress)))
 	a.k.mu.Lock()
-	a.k.address = time.Now().Add(d + late)
+	a.k.address = time.Now().Add(d + time.Duration(a.k.c.rng.Int64N(int64(maxLateAddress))))
 	if stopped {
 		a.k.conceded = a.k.address
 	}
@@ -310,9 +300,7 @@ func (a kernelAddress) Put(ctx context.Context, d time.Duration) error {
 
 // Remove implements firewall.Address.
 func (a kernelAddress) Remove(ctx context.Context) error {
-	if err := a.k.idle(ctx); err != nil {
-		return err
-	}
+	a.k.await()
 	if err := pass(ctx, a.gate); err != nil {
 		return err
 	}

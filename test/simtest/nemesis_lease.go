@@ -37,7 +37,7 @@ func (n *nemesis) cutAtSwap(p, _ *Peer) (undo func()) {
 	if proc == nil {
 		return nil
 	}
-	late := between(n.c.rng, 0, p.Kernel.lease*3/4)
+	late := between(n.c.rng, 0, p.Kernel.lease*2/3)
 	cut := []func(string){n.c.Net.Isolate, n.c.Net.IsolateOutbound, n.c.Net.IsolateInbound}[n.c.rng.IntN(3)]
 	var met atomic.Bool
 	p.Kernel.onWrite(func(what string) {
@@ -56,7 +56,9 @@ func (n *nemesis) cutAtSwap(p, _ *Peer) (undo func()) {
 	}
 }
 
-// freeze stops a host with its kernel, at most for as long as its firewall.freeze says.
+// freeze stops a host with its kernel, at most for as long as its firewall.freeze says. Its
+// process stands still until the fault is over: in a frozen guest it would take no time to
+// have passed, and the simulated one sees that it has.
 func (n *nemesis) freeze(p, _ *Peer) (undo func()) {
 	proc := p.run.Load()
 	if proc == nil {
@@ -67,14 +69,12 @@ func (n *nemesis) freeze(p, _ *Peer) (undo func()) {
 		return nil
 	}
 	var once sync.Once
-	thaw := func() {
-		once.Do(func() {
-			p.Kernel.thaw()
-			proc.gate.Resume()
-		})
-	}
+	thaw := func() { once.Do(p.Kernel.thaw) }
 	time.AfterFunc(p.Kernel.freeze, thaw)
-	return thaw
+	return func() {
+		thaw()
+		proc.gate.Resume()
+	}
 }
 
 // occupyKernel makes calls into a host's kernel wait for a while.
