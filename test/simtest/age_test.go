@@ -76,7 +76,7 @@ func handOversByAge(t *testing.T, seed uint64, n int) (f handOverFigures) {
 			s := lossSchedule(rng, hostNames(peers))
 			work.run(s)
 			if len(c.Oracle.Faults()) > 0 {
-				t.Logf("seed %d, schedule %d: %v\n%s", seed, plots, s, &c.diary)
+				t.Logf("seed %d, schedule %d: %v\n%s\n%s", seed, plots, s, c.describe(), &c.diary)
 			}
 			f = c.Oracle.doors.figures()
 		}
