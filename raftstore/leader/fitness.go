@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ var (
 // Host is what Fitness looks at on this peer.
 type Host interface {
 	View() fsm.View
+	Servers() []raftstore.Server
 	DiskFailure() (time.Time, error)
 	Leader() (raftstore.Server, bool)
 	Refuse(on bool)
@@ -126,12 +128,22 @@ func (f *Fitness) Barred() error {
 
 func (f *Fitness) barred(now time.Time) error {
 	switch flags := f.host.View().MemberFlags(f.peer); {
-	case flags.Observer:
+	case flags.Observer && f.replaceable():
 		return errObserver
 	case flags.Maintenance && !now.Before(f.lifted):
 		return ErrMaintenance
 	}
 	return nil
+}
+
+// replaceable reports whether another voter is no observer. The log counts members
+// that are to get their vote back: until one has it, which takes a leader, an observer
+// that holds the last vote leads on.
+func (f *Fitness) replaceable() bool {
+	view := f.host.View()
+	return slices.ContainsFunc(f.host.Servers(), func(s raftstore.Server) bool {
+		return s.Voter && s.ID != f.peer && !view.MemberFlags(s.ID).Observer
+	})
 }
 
 // Lift ends this peer's maintenance for LiftFor, on this peer alone: without a

@@ -21,6 +21,8 @@ type fakeHost struct {
 
 func (h *fakeHost) View() fsm.View { return h.view }
 
+func (h *fakeHost) Servers() []raftstore.Server { return nil }
+
 func (h *fakeHost) DiskFailure() (time.Time, error) {
 	if h.failed.IsZero() {
 		return time.Time{}, nil

@@ -172,6 +172,27 @@ func TestObserverIsCountedInNoMajority(t *testing.T) {
 	})
 }
 
+// TestHolderOfTheLastVoteIsDemoted: members that are no observers any more have no vote yet
+// when the leader, which has the only one, becomes an observer. It leads on until one has.
+func TestHolderOfTheLastVoteIsDemoted(t *testing.T) {
+	Simulate(t, 3, 61, func(c *Cluster) {
+		c.settle(0)
+		leader := c.AwaitLeader(successionLimit)
+		others := c.Others(leader)
+		c.exclude(others[0], fsm.FromVoting, true)
+		c.awaitVote(others[0], false)
+		c.exclude(others[0], fsm.FromVoting, false) // it votes in 2 s
+		c.exclude(others[1], fsm.FromVoting, true)
+		c.awaitVote(others[1], false)
+		c.exclude(leader, fsm.FromVoting, true)
+		c.AwaitLeader(successionLimit, leader)
+		c.awaitVote(leader, false)
+		c.exclude(others[1], fsm.FromVoting, false)
+		c.awaitVote(others[1], true)
+		c.Agree(successionLimit)
+	})
+}
+
 // TestLeaderIsDemoted: it hands leadership on, and only then its vote is taken.
 func TestLeaderIsDemoted(t *testing.T) {
 	Simulate(t, 4, 59, func(c *Cluster) {
