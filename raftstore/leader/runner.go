@@ -294,7 +294,7 @@ func (r *Runner) giveUp(ctx context.Context, role raftstore.Role, why error) {
 func (r *Runner) pass(ctx context.Context, role raftstore.Role) {
 	ctx, cancel := context.WithTimeout(ctx, giveUpLimit)
 	defer cancel()
-	for end := time.Now().Add(passFor); time.Now().Before(end); {
+	for end := time.Now().Add(passFor); ctx.Err() == nil && time.Now().Before(end); {
 		err := r.opts.StepDown(ctx)
 		if err == nil {
 			return // Run looks again, should the other not take it
