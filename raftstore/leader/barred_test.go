@@ -38,6 +38,25 @@ func TestBarredPeerBeginsNoDuty(t *testing.T) {
 	}
 }
 
+// A process that ends while it looks for a peer to hand on to stops looking.
+func TestHandingOnEndsWithTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &stage{log: newFakeLog(), barred: func() error { return errObserver }}
+		tries := 0
+		s.yield = func() error {
+			if tries++; tries == 100 {
+				t.Error("handing-on-ends: it was tried 100 times without a pause")
+				s.log.notice(false)
+			}
+			return errors.New("nobody is there")
+		}
+		stop := s.run(t, s.duty("a", 0, nil))
+		s.log.notice(true)
+		synctest.Wait()
+		stop()
+	})
+}
+
 // Maintenance that begins while the peer leads ends its duties.
 func TestMaintenanceEndsALeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -84,6 +84,31 @@ func handOversByAge(t *testing.T, seed uint64, n int) (f handOverFigures) {
 	return f
 }
 
+// TestFrozenHolder has a hypervisor freeze the leader's host for as long as firewall.freeze
+// allows for, and keeps its process from noticing: no other host opens, or takes the address,
+// while what its kernel holds is in force (one-door, one-address).
+func TestFrozenHolder(t *testing.T) {
+	t.Parallel()
+	Simulate(t, 3, 370, func(c *Cluster) {
+		for _, p := range c.Peers {
+			p.Kernel.freeze = time.Second
+		}
+		c.withDoors(&PortTable{})
+		work := newNemesis(c, nil)
+		for range 4 {
+			c.awaitHolder(work)
+			old := c.Leader()
+			resume := work.freeze(old, nil)
+			c.Until(doorLimit, "another host opens and takes the address", func() bool {
+				p := c.OpenDoor()
+				return p != nil && p != old && c.Holder() == p
+			})
+			resume()
+			time.Sleep(10 * time.Second) // in a bubble
+		}
+	})
+}
+
 // awaitHolder waits until every peer follows one leader, whose host lets PXE through and has
 // the address.
 func (c *Cluster) awaitHolder(work *nemesis) {
