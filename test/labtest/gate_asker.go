@@ -51,7 +51,7 @@ func (h *Host) ask(t testing.TB, name string, l Link, protocol uint16, q questio
 	stop := make(chan struct{})
 	var work sync.WaitGroup
 	work.Go(func() { a.send(stop) })
-	work.Go(a.read)
+	work.Go(func() { a.read(stop) })
 	t.Cleanup(func() {
 		close(stop)
 		if err := wire.Close(); err != nil {
@@ -113,7 +113,7 @@ func (a *asker) send(stop <-chan struct{}) {
 		a.list = append(a.list, asked{sent: time.Now()})
 		a.mu.Unlock()
 		if err := a.wire.Send(a.q.frame(n)); err != nil {
-			a.fail(err)
+			a.fail(err, stop)
 			return
 		}
 		select {
@@ -124,12 +124,12 @@ func (a *asker) send(stop <-chan struct{}) {
 	}
 }
 
-func (a *asker) read() {
+func (a *asker) read(stop <-chan struct{}) {
 	frame := make([]byte, rawsocket.MaxFrame)
 	for {
 		n, err := a.wire.Read(frame)
 		if err != nil {
-			a.fail(err)
+			a.fail(err, stop)
 			return
 		}
 		if at, bits, host, ok := a.q.answer(frame[:n]); ok {
@@ -138,10 +138,13 @@ func (a *asker) read() {
 	}
 }
 
-// fail keeps why no more is asked, unless the test ended it.
-func (a *asker) fail(err error) {
-	if errors.Is(err, os.ErrClosed) {
+// fail keeps why no more is asked, unless the test ended it: a socket that is closed
+// meanwhile fails in several ways.
+func (a *asker) fail(err error, stop <-chan struct{}) {
+	select {
+	case <-stop:
 		return
+	default:
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
