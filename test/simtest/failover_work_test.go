@@ -2,32 +2,31 @@ package simtest
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
 // drawOut makes the starts of a third of the machines, the processing of the
 // data of another and the boots of the rest take long enough for a peer to be
-// lost in the midst of them.
-func (s *Site) drawOut() {
+// lost in the midst of them, and returns which are which.
+func (s *Site) drawOut() (starts, processed, boots []string) {
 	const long = 20 * time.Second
 	nodes := s.Nodes()
 	third := len(nodes) / 3
+	starts, processed, boots = nodes[:third], nodes[third:2*third], nodes[2*third:]
 	slow := make(map[string]string) // call that takes long, by node
-	for i, node := range nodes {
-		switch i / third {
-		case 0:
-			slow[node] = "PUT boot_device"
-		case 1:
-			slow[node] = "PATCH node"
-		default:
-			s.Machine(node).Slow = long
-		}
+	for i := range third {
+		slow[starts[i]], slow[processed[i]] = "PUT boot_device", "PATCH node"
+	}
+	for _, node := range boots {
+		s.Machine(node).Slow = long
 	}
 	s.Trouble(func(_, call, node string) (time.Duration, error) {
 		if slow[node] == call {
@@ -35,38 +34,80 @@ func (s *Site) drawOut() {
 		}
 		return 0, nil
 	})
+	return starts, processed, boots
 }
 
-// held tells which nodes a peer has claimed for an event.
-func (s *Site) held(p *Peer, event introspection.Event) map[string]bool {
+// heldBy tells which nodes a session has claimed for an event.
+func heldBy(v fsm.View, session fencing.Token, event introspection.Event) map[string]bool {
 	nodes := make(map[string]bool)
-	v, _ := s.c.newest()
-	for _, claim := range claimsOf(s.c, p) {
-		if r, ok := v.QueuedRequest(claim.Request); ok && r.Event == event {
+	for _, claim := range v.Claims() {
+		if r, ok := v.QueuedRequest(claim.Request); ok && r.Event == event && claim.Session == session {
 			nodes[claim.Node] = true
 		}
 	}
 	return nodes
 }
 
-// amidWork starts all machines until a peer is in the middle of some of them,
-// and returns which.
-func (s *Site) amidWork(p *Peer) (starting, processing map[string]bool) {
+// amidWork starts all machines until a peer is in the middle of starting some and
+// of processing the data of others. Which peer gets a request is chance, so the
+// first of either kind is begun while the other peers rest.
+func (s *Site) amidWork(p *Peer) {
 	s.c.T.Helper()
-	s.drawOut()
-	for _, node := range s.Nodes() {
-		if !s.begin(node) {
-			s.c.T.Fatalf("%s was not accepted", node)
-		}
+	starts, processed, boots := s.drawOut()
+	holds := func(event introspection.Event) bool {
+		v, _ := s.c.newest()
+		return len(heldBy(v, p.Core().Session.ID(), event)) > 0
 	}
+	resume := s.c.rest(s.c.Others(p))
+	s.mustBegin(processed[:1])
+	s.c.Until(time.Minute, p.Name+" processes", func() bool { return holds(introspection.EventProcess) })
+	s.mustBegin(starts[:1])
+	s.c.Until(time.Minute, p.Name+" starts a machine", func() bool { return holds(introspection.EventStart) })
+	resume()
+	s.mustBegin(slices.Concat(starts[1:], processed[1:], boots))
 	s.c.Until(time.Minute, p.Name+" is in the middle of its work", func() bool {
-		starting, processing = s.held(p, introspection.EventStart), s.held(p, introspection.EventProcess)
 		v, _ := s.c.newest()
 		counts := make(map[introspection.NodeState]int)
 		for rec := range v.Records() {
 			counts[rec.State]++
 		}
-		return len(starting)+len(processing) > 0 && counts[introspection.NodeStarting] >= 2 && counts[introspection.NodeWaiting] >= 2 && counts[introspection.NodeProcessing] >= 2
+		return holds(introspection.EventStart) && holds(introspection.EventProcess) &&
+			counts[introspection.NodeStarting] >= 2 && counts[introspection.NodeWaiting] >= 2 && counts[introspection.NodeProcessing] >= 2
+	})
+}
+
+// rest lets the workers of peers begin nothing until resume is called.
+func (c *Cluster) rest(peers []*Peer) (resume func()) {
+	c.T.Helper()
+	var resumes []func()
+	for _, p := range peers {
+		ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+		on, err := p.Core().Rest(ctx)
+		cancel()
+		c.must(err)
+		resumes = append(resumes, on)
+	}
+	return func() {
+		for _, on := range resumes {
+			on()
+		}
+	}
+}
+
+// lostWith waits until the session of a peer that was lost is over and the others
+// have taken over, and returns what the session held at its end. When the peer was
+// struck it may have held less: what it had sent by then, a callback that it took
+// above all, is in the log only afterwards.
+func (s *Site) lostWith(session fencing.Token) (starting, processing map[string]bool) {
+	s.c.T.Helper()
+	s.c.Until(sleepPast+time.Minute, "no-stuck: the others take over", func() bool {
+		v, _ := s.c.newest()
+		held := slices.ContainsFunc(v.Claims(), func(claim introspection.Claim) bool { return claim.Session == session })
+		if _, live := v.Session(session); !live && !held {
+			return true
+		}
+		starting, processing = heldBy(v, session, introspection.EventStart), heldBy(v, session, introspection.EventProcess)
+		return false
 	})
 	return starting, processing
 }
@@ -120,10 +161,11 @@ func TestPeersLostAmidWork(t *testing.T) {
 					victim = c.Others(victim)[0]
 				}
 				c.Until(10*time.Second, "every peer has a session", func() bool { return len(victim.Core().Store.View().Sessions()) == 3 })
-				starting, processing := s.amidWork(victim)
+				s.amidWork(victim)
+				session, struck := victim.Core().Session.ID(), time.Now()
 				loss.strike(c, victim)
-				time.Sleep(sleepPast) // in a bubble
-				c.Until(time.Minute, "no-stuck: the others take over", func() bool { return len(claimsOf(c, victim)) == 0 })
+				starting, processing := s.lostWith(session)
+				time.Sleep(time.Until(struck.Add(sleepPast))) // in a bubble
 				loss.mend(c, victim)
 				c.revive()
 				s.Trouble(nil)

@@ -37,7 +37,13 @@ func quick() config.Inspection {
 // beginAll starts the introspection of every node.
 func (s *Site) beginAll() {
 	s.c.T.Helper()
-	for _, node := range s.Nodes() {
+	s.mustBegin(s.Nodes())
+}
+
+// mustBegin is begin for nodes that have to be accepted.
+func (s *Site) mustBegin(nodes []string) {
+	s.c.T.Helper()
+	for _, node := range nodes {
 		if !s.begin(node) {
 			s.c.T.Fatalf("%s was not accepted", node)
 		}

@@ -69,13 +69,14 @@ func TestOrderlyStopWithSlowIronic(t *testing.T) {
 			}
 			return ok && processing == machines
 		})
-		if len(s.held(lead, introspection.EventProcess)) == 0 {
+		v, _ := c.newest()
+		if len(heldBy(v, lead.Core().Session.ID(), introspection.EventProcess)) == 0 {
 			t.Fatal("the leader processes no callback")
 		}
 		c.must(lead.Stop())
 		c.must(lead.Start())
 		s.awaitEnds(2*time.Minute, s.Nodes())
-		v, _ := c.newest()
+		v, _ = c.newest()
 		for _, node := range s.Nodes() {
 			if rec, _ := v.Record(node); rec.State != introspection.NodeFinished {
 				t.Errorf("%s ended in %v: %s", node, rec.State, rec.Error)

@@ -195,10 +195,12 @@ func (s *Site) dieOf(hook *poison, node string) (deaths map[string]int, beside m
 		case document := <-hook.struck:
 			victim := workerOf(s.c, node, document)
 			deaths[victim.Name]++
-			maps.Copy(beside, s.held(victim, introspection.EventProcess))
+			session := victim.Core().Session.ID()
 			s.c.must(victim.Kill())
 			time.Sleep(2 * time.Second) // in a bubble: what a service manager takes
 			s.c.must(victim.Start())
+			_, processing := s.lostWith(session)
+			maps.Copy(beside, processing)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
