@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/trivet-ha/trivet/inspector"
@@ -70,6 +71,9 @@ var errNoAnswer = errors.New("no answer")
 // post delivers a document to peer after peer until one gives a final answer.
 func (s *Site) post(m *Machine, boot int, document []byte) error {
 	first := s.c.rng.IntN(len(s.c.Peers))
+	if m.Asks != nil {
+		first = slices.Index(s.c.Peers, m.Asks)
+	}
 	for try := range postTries {
 		if !s.booted(m, boot) {
 			return errNoAnswer

@@ -44,6 +44,7 @@ type Machine struct {
 	// Silent machines boot and never call back.
 	Silent bool
 	Slow   time.Duration // how much longer than others it boots
+	Asks   *Peer         // the peer that it posts to first; nil: any
 
 	power   string
 	boots   int // each is one power-on

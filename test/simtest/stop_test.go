@@ -50,6 +50,7 @@ func TestOrderlyStopWithSlowIronic(t *testing.T) {
 		return s
 	}, func(c *Cluster, s *Site) {
 		lead := c.AwaitLeader(successionLimit)
+		s.Machine(s.Nodes()[0]).Asks = lead
 		var beginning sync.WaitGroup
 		for _, node := range s.Nodes() { // at once, so that they are processed at once
 			beginning.Go(func() {
