@@ -47,6 +47,7 @@ type aged struct {
 	history uint64
 	term    uint64
 	until   time.Time
+	off     time.Duration // by how much clocks that differ in rate may have mistaken the age
 }
 
 // tokenOf is one leadership that began, in the order of its beginning.
@@ -122,8 +123,8 @@ func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
 // by proved.
 func (o *Oracle) told(peer string, term uint64, until time.Time) {
 	o.mu.Lock()
-	a := aged{peer, o.histories[peer], term, until}
-	if n := len(o.ages); n > 0 && o.ages[n-1] == a {
+	a := aged{peer, o.histories[peer], term, until, time.Since(until) / 1_000_000 * 2 * clockRate}
+	if n := len(o.ages); n > 0 && o.ages[n-1].term == term && o.ages[n-1].until.Equal(until) {
 		o.mu.Unlock()
 		return
 	}
@@ -137,7 +138,7 @@ func (o *Oracle) told(peer string, term uint64, until time.Time) {
 func (o *Oracle) later(ages []aged, proofs []proof) string {
 	for _, a := range ages {
 		for _, p := range proofs {
-			if p.term < a.term && p.history == a.history && p.t0.After(a.until) {
+			if p.term < a.term && p.history == a.history && p.t0.After(a.until.Add(a.off)) {
 				return fmt.Sprintf("%s (term %d) was told that no older proof began after %v, and one of %s (term %d) began %v later",
 					a.peer, a.term, a.until.Format("15:04:05.000"), p.peer, p.term, p.t0.Sub(a.until))
 			}
