@@ -13,18 +13,7 @@ import (
 // askVoters asks the voters, for the present term, how long ago they acknowledged a leader
 // of an earlier one. It does not wait for them.
 func askVoters(s *Store) *acks.Ages {
-	var voters []acks.Question
-	for _, srv := range s.Servers() {
-		ask := func(ctx context.Context, term uint64) (time.Duration, error) {
-			return s.opts.Forward.Age(ctx, srv, term)
-		}
-		if srv.ID == s.opts.ID {
-			ask = func(_ context.Context, term uint64) (time.Duration, error) { return s.ServeAge(term) }
-		}
-		if srv.Voter {
-			voters = append(voters, ask)
-		}
-	}
+	voters := questions(s, s.Servers())
 	ages := acks.NewAges(s.life, s.raft.CurrentTerm(), voters)
 	if err := s.slots.take(); err != nil { // Close waits for the slot
 		s.opts.Logger.Warn("ask the voters about earlier leaders failed: waiting in full", "err", err)
@@ -36,6 +25,22 @@ func askVoters(s *Store) *acks.Ages {
 		ages.Ask()
 	}()
 	return ages
+}
+
+// questions returns one for each voter. This peer asks itself, if it is one.
+func questions(s *Store, servers []Server) (voters []acks.Question) {
+	for _, srv := range servers {
+		ask := func(ctx context.Context, term uint64) (time.Duration, error) {
+			return s.opts.Forward.Age(ctx, srv, term)
+		}
+		if srv.ID == s.opts.ID {
+			ask = func(_ context.Context, term uint64) (time.Duration, error) { return s.ServeAge(term) }
+		}
+		if srv.Voter {
+			voters = append(voters, ask)
+		}
+	}
+	return voters
 }
 
 // voter is this peer as one that acknowledges leaders.
@@ -58,7 +63,7 @@ func (v voter) ServeAge(term uint64) (time.Duration, error) {
 
 // Succeeds returns a time at which or before which every proof by a leader of an earlier
 // term had begun, by the clock of time.Now: what such a leader does on the strength of a
-// proof ends a known time after it (docs/design.md#pxe). doorTerm and doorIndex are the term
+// proof ends a known time after it (docs/design.md#pxe-age). doorTerm and doorIndex are the term
 // and the index of the entry by which one of them said that it does something. ok is false
 // if that leader is no earlier one, if the configuration may have changed since, so that the
 // majorities need not share a voter, or until a majority of the voters has answered: ask again.

@@ -2,6 +2,7 @@ package raftstore
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +45,36 @@ func TestWhatALeadershipSucceeds(t *testing.T) {
 			}
 		}
 	})
+}
+
+// toldAge notes which other voters are asked.
+type toldAge struct {
+	Forwarder
+	asked *[]string
+}
+
+func (f toldAge) Age(_ context.Context, voter Server, _ uint64) (time.Duration, error) {
+	*f.asked = append(*f.asked, voter.ID)
+	return 0, nil
+}
+
+// Only voters are asked, and count: each proof has a majority of them. This peer asks
+// itself only if it is one.
+func TestOnlyVotersAreAsked(t *testing.T) {
+	for self, want := range map[string][]string{"a": {"b"}, "c": {"a", "b"}} {
+		var asked []string
+		s := &Store{opts: Options{ID: self, Forward: toldAge{asked: &asked}}}
+		s.voter = voter{acks.NewGate(func() time.Duration { return 0 })}
+		voters := questions(s, []Server{{ID: "a", Voter: true}, {ID: "b", Voter: true}, {ID: "c"}, {ID: "d"}})
+		for _, ask := range voters {
+			if _, err := ask(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+		}
+		if !slices.Equal(asked, want) || len(voters) != 2 {
+			t.Errorf("only-voters-are-asked: %s asks %v, and counts %d voters of two", self, asked, len(voters))
+		}
+	}
 }
 
 // wire is a transport whose incoming requests the test makes.
