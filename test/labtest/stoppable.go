@@ -23,60 +23,6 @@ type Stoppable struct {
 	dir    string // of the requests
 }
 
-// The places where it stops.
-const (
-	afterProof = "proof" // before the guard's swap begins, whose time then runs out
-	beforeSwap = "swap"  // before the swap is sent to the kernel, which it is in any case
-	beforePut  = "put"   // before the address is sent to the kernel
-
-	afterStep    = "failover-"         // and a state: that is in the log, and nothing was done after it
-	beforeOff    = "failover-unlogged" // the machine is off, and the log does not say so
-	beforeMark   = "failover-mark"     // before a change of a Node is sent, which it is in any case
-	beforeDelete = "failover-delete"   // before the deletion of a pod is sent, which it is in any case
-)
-
-// The parts of a kernel that it may believe are missing.
-const (
-	lacksNftables = "nf_tables"
-	lacksSets     = "sets"
-)
-
-// stops are what is written in the place of the product's sources: by file, old
-// and new by turns.
-func stops() map[string]*strings.Replacer {
-	return map[string]*strings.Replacer{
-		"firewall/guard.go": strings.NewReplacer(
-			"	if door {\n", "	if door {\n		labstop.At(\""+afterProof+"\")\n"),
-		"firewall/nftables/lease.go": strings.NewReplacer(
-			"	err := l.swap(ctx, f.take(", "	err := l.swap(labstop.Mark(ctx, \""+beforeSwap+"\"), f.take(",
-			"	return l.socket.commit(ctx, 0, changes...)\n", "	return labstop.Said(ctx, l.socket.commit(ctx, 0, changes...))\n"),
-		"firewall/nftables/socket.go": strings.NewReplacer(
-			"		sent, err := conn.SendMessages(", `		for _, m := range changes {
-			if err := labstop.Lacks("`+lacksSets+`", unix.EOPNOTSUPP); err != nil && int(m.Header.Type)&0xff == unix.NFT_MSG_NEWSET {
-				return err
-			}
-		}
-		labstop.Before(ctx)
-		sent, err := conn.SendMessages(`,
-			"	if err := s.dial(); err != nil {\n", `	if err := labstop.Lacks("`+lacksNftables+`", unix.EINVAL); err != nil {
-		return err
-	}
-	if err := s.dial(); err != nil {
-`),
-		"firewall/floatingip/address.go": strings.NewReplacer(
-			"	if err := k.AddrReplace(", "	labstop.At(\""+beforePut+"\")\n	if err := k.AddrReplace("),
-		"failover/cluster_controller.go": strings.NewReplacer(
-			"	s.refuse(d.Node.UID, \"\")\n", "	s.refuse(d.Node.UID, \"\")\n	labstop.At(\""+afterStep+"intent\")\n"),
-		"failover/remedy.go": strings.NewReplacer(
-			"	case err == nil:\n		r.log.Info(", "	case err == nil:\n		labstop.At(\""+afterStep+"\" + to.String())\n		r.log.Info("),
-		"failover/remedy_fence.go": strings.NewReplacer(
-			"	return r.move(ctx, m, fsm.RemOff,", "	labstop.At(\""+beforeOff+"\")\n	return r.move(ctx, m, fsm.RemOff,",
-			"		now, err = s.cluster.Mark(", "		ctx = labstop.Mark(ctx, \""+beforeMark+"\")\n		labstop.Before(ctx)\n		now, err = s.cluster.Mark("),
-		"failover/remedy_move.go": strings.NewReplacer(
-			"		return s.cluster.DeletePod(", "		ctx = labstop.Mark(ctx, \""+beforeDelete+"\")\n		labstop.Before(ctx)\n		return s.cluster.DeletePod("),
-	}
-}
-
 // clocked are the packages that see the clock turned back: those that wire the
 // wall clock, and those that count on the other one.
 var clocked = []string{"cli", "app", "raftstore/leader", "raftstore", "firewall", "firewall/nftables", "firewall/iptables", "firewall/floatingip", "failover"}
@@ -128,10 +74,8 @@ func stoppable(t testing.TB, root, source string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stop, here := stops()[filepath.ToSlash(name)]; here {
-		if text = stop.Replace(text); text == string(content) {
-			t.Fatalf("%s has no place any more where the process is stopped", source)
-		}
+	if text, err = withStops(filepath.ToSlash(name), text); err != nil {
+		t.Fatal(err)
 	}
 	if strings.Contains(text, "time.Now") {
 		text = strings.ReplaceAll(text, "time.Now", "labstop.Now") + "\nvar _ time.Time // the imports are used, also where a comment alone names the clock\nvar _ = labstop.Now\n"

@@ -1,0 +1,67 @@
+package labtest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The places where a Stoppable stops.
+const (
+	afterProof = "proof" // before the guard's swap begins, whose time then runs out
+	beforeSwap = "swap"  // before the swap is sent to the kernel, which it is in any case
+	beforePut  = "put"   // before the address is sent to the kernel
+
+	afterStep    = "failover-"         // and a state: that is in the log, and nothing was done after it
+	beforeOff    = "failover-unlogged" // the machine is off, and the log does not say so
+	beforeMark   = "failover-mark"     // before a change of a Node is sent, which it is in any case
+	beforeDelete = "failover-delete"   // before the deletion of a pod is sent, which it is in any case
+)
+
+// The parts of a kernel that a Stoppable may believe are missing.
+const (
+	lacksNftables = "nf_tables"
+	lacksSets     = "sets"
+)
+
+// edit is what is written in the place of a piece of the product's sources.
+type edit struct{ old, new string }
+
+// stops are the edits that make a process stop itself, by file.
+func stops() map[string][]edit {
+	at := func(place string) string { return "	labstop.At(\"" + place + "\")\n" }
+	lacks := func(part, said string) string {
+		return `	if err := labstop.Lacks("` + part + `", unix.` + said + `); err != nil`
+	}
+	return map[string][]edit{
+		"firewall/guard.go": {{"	if door {\n", "	if door {\n	" + at(afterProof)}},
+		"firewall/nftables/lease.go": {
+			{"	err := l.swap(ctx, f.take(", "	err := l.swap(labstop.Mark(ctx, \"" + beforeSwap + "\"), f.take("},
+			{"	return l.socket.commit(ctx, 0, changes...)\n", "	return labstop.Said(ctx, l.socket.commit(ctx, 0, changes...))\n"},
+		},
+		"firewall/nftables/socket.go": {
+			{"		sent, err := conn.SendMessages(", "		for _, m := range changes {\n		" + lacks(lacksSets, "EOPNOTSUPP") +
+				" && int(m.Header.Type)&0xff == unix.NFT_MSG_NEWSET {\n				return err\n			}\n		}\n		labstop.Before(ctx)\n		sent, err := conn.SendMessages("},
+			{"	if err := s.dial(); err != nil {\n", lacks(lacksNftables, "EINVAL") + " {\n		return err\n	}\n	if err := s.dial(); err != nil {\n"},
+		},
+		"firewall/floatingip/address.go": {{"	if err := k.AddrReplace(", at(beforePut) + "	if err := k.AddrReplace("}},
+		"failover/cluster_controller.go": {{"	s.refuse(d.Node.UID, \"\")\n", "	s.refuse(d.Node.UID, \"\")\n" + at(afterStep+"intent")}},
+		"failover/remedy.go":             {{"	case err == nil:\n		r.log.Info(", "	case err == nil:\n		labstop.At(\"" + afterStep + "\" + to.String())\n		r.log.Info("}},
+		"failover/remedy_fence.go": {
+			{"	return r.move(ctx, m, kubestate.RemOff,", at(beforeOff) + "	return r.move(ctx, m, kubestate.RemOff,"},
+			{"		now, err = s.cluster.Mark(", "		ctx = labstop.Mark(ctx, \"" + beforeMark + "\")\n		labstop.Before(ctx)\n		now, err = s.cluster.Mark("},
+		},
+		"failover/remedy_move.go": {{"		return s.cluster.DeletePod(", "		ctx = labstop.Mark(ctx, \"" + beforeDelete + "\")\n		labstop.Before(ctx)\n		return s.cluster.DeletePod("}},
+	}
+}
+
+// withStops is a source with its stops. Each place must still be there: without it a test
+// waits in vain.
+func withStops(file, text string) (string, error) {
+	for _, e := range stops()[file] {
+		if !strings.Contains(text, e.old) {
+			return "", fmt.Errorf("%s has the place no more where the process is stopped: %q", file, e.old)
+		}
+		text = strings.ReplaceAll(text, e.old, e.new)
+	}
+	return text, nil
+}
