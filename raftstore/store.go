@@ -91,6 +91,7 @@ func Open(opts Options) (s *Store, err error) {
 	if err != nil {
 		return s, &CorruptError{Path: "the log or its snapshots", Err: err}
 	}
+	s.net.raft.Store(s.raft)
 	s.raft.RegisterObserver(raft.NewObserver(s.roles.seen, false, leaders))
 	s.done.Go(func() { s.roles.run(ctx) })
 	s.done.Go(s.heartbeats)

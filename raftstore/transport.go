@@ -26,6 +26,7 @@ type provingTransport struct {
 	self  backwards.Follower
 	log   raft.LogStore
 	snaps raft.SnapshotStore
+	raft  atomic.Pointer[raft.Raft] // nil before it has started
 
 	muted      atomic.Bool // fails outgoing AppendEntries, InstallSnapshot and votes
 	abdicating atomic.Bool // the same, for a leader that nothing is wrong with
@@ -77,6 +78,8 @@ func (t *provingTransport) relay() {
 			rpc = t.gate.Watch(rpc, t.self.Amends(rpc), t.stop)
 			if req, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
 				rpc.Command = aftersnapshot.Mend(t.log, t.snaps, req)
+			} else if r := t.raft.Load(); r != nil {
+				rpc.Command = judgedByLog(rpc.Command, r.GetConfiguration().Configuration())
 			}
 			select {
 			case t.consumer <- rpc:

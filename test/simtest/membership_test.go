@@ -93,6 +93,55 @@ func TestRemovedWhileDownIsTold(t *testing.T) {
 	})
 }
 
+// TestVoterHasNotHeardOfAPromotion: while a voter is cut off, a joiner is given a vote and
+// another voter's is taken; then the leader is lost. The joiner holds all that is committed, and
+// the voter that is back knows it as a non-voter, or not at all. They are two of three: the
+// joiner leads.
+func TestVoterHasNotHeardOfAPromotion(t *testing.T) {
+	loses := map[string]func(c *Cluster, p *Peer){
+		"an observer": func(c *Cluster, p *Peer) { c.exclude(p, fsm.FromVoting, true); c.awaitVote(p, false) },
+		"removed":     func(c *Cluster, p *Peer) { c.remove(p) },
+	}
+	for name, loseVote := range loses {
+		for _, heard := range []bool{false, true} { // of the joiner as a non-voter
+			t.Run(fmt.Sprintf("%s, heard of the joiner: %v", name, heard), func(t *testing.T) {
+				Simulate(t, 3, 67, func(c *Cluster) {
+					c.settle(0)
+					leader := c.AwaitLeader(successionLimit)
+					behind, former := c.Others(leader)[0], c.Others(leader)[1]
+					if !heard {
+						c.Net.Isolate(behind.Name)
+					}
+					joiner := c.joins("x")
+					c.Until(successionLimit, "the joiner follows", func() bool { known, _ := c.voter(joiner.Name); return known })
+					if heard {
+						c.commit(fsm.Probe{})
+						c.Until(successionLimit, "a voter hears of the joiner", func() bool { return len(behind.Core().Store.Servers()) == 4 })
+						c.Net.Isolate(behind.Name)
+					}
+					c.awaitVote(joiner, true)
+					loseVote(c, former)
+					leader = c.Leader()
+					c.must(former.Kill())
+					c.must(leader.Kill())
+					c.Net.HealAll()
+					if heir := c.AwaitLeader(2*successionLimit, leader); heir != joiner {
+						t.Errorf("%s leads, whose log is older than that of %s", heir.Name, joiner.Name)
+					}
+					c.commit(fsm.PutSetting{Key: "led", Value: "by the joiner"})
+					c.must(leader.Start())
+					if name == "removed" {
+						c.Peers = c.Others(former)
+					} else {
+						c.must(former.Start())
+					}
+					c.Agree(2 * successionLimit)
+				})
+			})
+		}
+	}
+}
+
 // joins starts a peer on an empty disk and admits it; it has no vote yet.
 func (c *Cluster) joins(name string) *Peer {
 	c.T.Helper()

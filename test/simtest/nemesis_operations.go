@@ -135,14 +135,9 @@ func (n *nemesis) left() bool {
 	return !named
 }
 
-// excluded keeps a member from leading, or from voting, unless too few are left. Of three
-// peers none loses its vote: where one voter has not heard yet that another one votes again,
-// raft 1.8 refuses that one its vote, and with two voters nothing resolves that.
+// excluded keeps a member from leading, or from voting, unless too few are left.
 func excluded(from fsm.Exclusion) func(*nemesis, *Peer, *Peer) func() {
 	return func(n *nemesis, p, _ *Peer) (undo func()) {
-		if from == fsm.FromVoting && len(n.c.Peers) < 5 {
-			return nil
-		}
 		over := make(chan struct{})
 		n.running.Go(func() {
 			n.commit(fsm.Exclude{Peer: p.Name, From: from, On: true}, fsm.Refused)
