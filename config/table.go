@@ -13,8 +13,8 @@ type Section struct {
 	Help string // one sentence or two
 }
 
-// MaxFirewallLease is the longest firewall.lease. A new leader waits 2 × lease +
-// 250 ms before it opens; below 5 s in all with 1 s for the election leaves this
+// MaxFirewallLease is the longest firewall.lease. A new leader waits 2 × lease and a
+// fifth of it before it opens; below 5 s in all with 1 s for the election leaves this
 // (docs/design.md#values).
 const MaxFirewallLease = 1500 * time.Millisecond
 

@@ -11,7 +11,7 @@ import (
 )
 
 // fullWait is what these guards wait for a door and for the address, without freeze.
-const fullWait = 2*leaseLength + margin
+const fullWait = 2 * leaseLength * 6 / 5
 
 // elders is what a majority says of the leaders before this one.
 type elders struct {
@@ -87,7 +87,7 @@ func TestGuardOpensByAge(t *testing.T) {
 	for name, c := range map[string]struct{ recorded, freeze, want time.Duration }{
 		"the same wait":   {fullWait, 0, fullWait - older},
 		"a longer one":    {4 * time.Second, 0, 4*time.Second - older},
-		"with freeze":     {fullWait, time.Second, fullWait + time.Second - older},
+		"with freeze":     {fullWait, time.Second, fullWait + 1200*time.Millisecond - older},
 		"freeze of other": {fullWait + 2*time.Second, time.Second, fullWait + 2*time.Second - older},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,8 +105,8 @@ func TestGuardOpensByAge(t *testing.T) {
 					t.Errorf("by-age: it names %v as proven, want %v twice", got, old)
 				}
 				for _, d := range []fsm.Door{r.state.View().PassDoor(), r.state.View().AddressDoor()} {
-					if d.Wait != fullWait+c.freeze {
-						t.Errorf("recorded-wait: %v, want %v", d.Wait, fullWait+c.freeze)
+					if d.Wait != fullWait+c.freeze*6/5 {
+						t.Errorf("recorded-wait: %v, want %v", d.Wait, fullWait+c.freeze*6/5)
 					}
 				}
 			})

@@ -64,3 +64,19 @@ func TestGuardWaitsForFormerMembers(t *testing.T) {
 		}
 	})
 }
+
+// A holder's timers may run by a clock that is slewed slow, and the new holder's wait by one
+// that is slewed fast, each by a twelfth (the default maxslewrate of chrony is 83,333 ppm).
+func TestWaitAllowsForSlewedClocks(t *testing.T) {
+	const slow, fast = 1 - 1./12, 1 + 1./12
+	for _, lease := range []time.Duration{300 * time.Millisecond, 400 * time.Millisecond, config.MaxFirewallLease} {
+		o := GuardOptions{Length: lease, Freeze: config.MaxFirewallFreeze}
+		open := time.Duration(float64(2*lease)/slow) + o.Freeze
+		held := time.Duration(float64(max(2*lease, freshAddress+addressLife))/slow) + o.Freeze
+		waits := func(by time.Duration) time.Duration { return time.Duration(float64(by) / fast) }
+		if waits(o.passWait()) < open || waits(o.addressWait()) < held {
+			t.Errorf("slewed-clocks: with firewall.lease %v a new holder waits %v and %v; the old one is open for %v and has the address for %v",
+				lease, waits(o.passWait()), waits(o.addressWait()), open, held)
+		}
+	}
+}

@@ -16,9 +16,13 @@ import (
 // Values of the guard (docs/design.md#pxe-lease, docs/design.md#address). L is
 // firewall.lease; D is 2 L.
 const (
-	// margin is added to D before a door may be opened that another leader may
-	// hold open: kernels end an element a little late.
+	// margin is added at the least to what another leader's kernel may take, before a
+	// door is opened that it may hold open: kernels end an element a little late.
 	margin = 250 * time.Millisecond
+	// slewShare is the share of that time that is added at the least: NTP may let the
+	// other host's clock run slow and ours fast, chrony each by a twelfth (its
+	// maxslewrate), so that 11 s there are 13 s here.
+	slewShare = 5
 	// freshAddress is how old a proof may be when the address is written.
 	freshAddress = 200 * time.Millisecond
 	// addressLife is the address's life in the kernel, which counts seconds.

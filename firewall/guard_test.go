@@ -328,7 +328,7 @@ func TestGuardWaitsForAnotherDoor(t *testing.T) {
 				before(r)
 				r.lead()
 				r.guard(12*time.Second, func(*Guard) {})
-				const wait = 2*leaseLength + margin
+				const wait = fullWait
 				for _, what := range []string{"arm", "open", "put"} {
 					if at := r.times(what); len(at) == 0 || at[0] < wait {
 						t.Errorf("waits: %s at %v, not before %v", what, at[:min(len(at), 1)], wait)

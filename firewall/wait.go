@@ -11,13 +11,16 @@ import (
 // (measured: up to 0.78 s).
 const LateIPv6 = time.Second
 
+// byOurClock is how long a new holder waits for what takes up to d on another host.
+func byOurClock(d time.Duration) time.Duration { return d + max(margin, d/slewShare) }
+
 // passWait is how long another host may have PXE open after its last proof.
-func (o GuardOptions) passWait() time.Duration { return 2*o.Length + margin + o.Freeze }
+func (o GuardOptions) passWait() time.Duration { return byOurClock(2*o.Length + o.Freeze) }
 
 // addressWait is how long another host may hold the address after its last proof:
 // it lives for as long as the kernel can count, however short the lease.
 func (o GuardOptions) addressWait() time.Duration {
-	return max(2*o.Length, freshAddress+addressLife) + margin + o.AddressSlack + o.Freeze
+	return byOurClock(max(2*o.Length, freshAddress+addressLife) + o.AddressSlack + o.Freeze)
 }
 
 // others is from when on this leadership waits for doors of others.

@@ -77,8 +77,8 @@ type doors struct {
 // saw, with the longest firewall.lease and firewall.freeze that a configuration may
 // set. The package firewall waits as long under these, for an address of IPv6.
 const (
-	UnknownPassWait    = 8250 * time.Millisecond
-	UnknownAddressWait = 9250 * time.Millisecond
+	UnknownPassWait    = 9600 * time.Millisecond
+	UnknownAddressWait = 10800 * time.Millisecond
 )
 
 // doubt is what remains of doors when a founding begins a new history: the log does

@@ -127,13 +127,13 @@ func TestTheLongerWaitCounts(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *rig, w way) {
 		r.leads("a")
 		r.asLeader(w.open(time.Second))
-		r.asLeader(w.open(10 * time.Second)) // reloaded
+		r.asLeader(w.open(20 * time.Second)) // reloaded
 		r.asLeader(w.open(time.Second))
-		if d := w.door(r.view()); d.Wait != 10*time.Second {
+		if d := w.door(r.view()); d.Wait != 20*time.Second {
 			t.Errorf("recorded %+v", d)
 		}
 		token, _ := r.leads("b")
-		r.pass(10*time.Second - 1)
+		r.pass(20*time.Second - 1)
 		r.refused(Refused, Header{Token: token}, w.open(0))
 		r.pass(1)
 		r.asLeader(w.open(0))
@@ -220,12 +220,12 @@ func TestOnlyTheLeaderMovesDoors(t *testing.T) {
 func TestAfterRefoundDoorsAreUnknown(t *testing.T) {
 	eachWay(t, func(t *testing.T, r *rig, w way) {
 		r.leads("a")
-		r.asLeader(w.open(10 * time.Second))
+		r.asLeader(w.open(20 * time.Second))
 		if err := r.state.Refound(Refound{Index: 100, UnixMillis: 1}); err != nil {
 			t.Fatal(err)
 		}
 		r.index = 100
-		if d := w.door(r.view()); d != (Door{Unknown: true, Wait: 10 * time.Second}) || d.Shut() {
+		if d := w.door(r.view()); d != (Door{Unknown: true, Wait: 20 * time.Second}) || d.Shut() {
 			t.Errorf("refounded: %+v", d)
 		}
 		token, led := r.leads("b")
@@ -236,7 +236,7 @@ func TestAfterRefoundDoorsAreUnknown(t *testing.T) {
 		if res := r.refused(Refused, h, w.open(wait)); !strings.Contains(res.Message, "not known") {
 			t.Errorf("refused: %s", res.Message)
 		}
-		r.pass(10*time.Second - 1)
+		r.pass(20*time.Second - 1)
 		r.refused(Refused, h, w.open(wait))
 		r.pass(1)
 		r.asLeader(w.open(wait))
@@ -263,7 +263,7 @@ func TestAfterRefoundDoorsAreUnknown(t *testing.T) {
 // configuration may set, whatever was seen of leases here, and none seen is forgotten.
 func TestUnknownDoorsAreWaitedForInFull(t *testing.T) {
 	for _, w := range ways() {
-		for seen, want := range map[time.Duration]time.Duration{0: w.unknown, time.Second: w.unknown, 10 * time.Second: 10 * time.Second} {
+		for seen, want := range map[time.Duration]time.Duration{0: w.unknown, time.Second: w.unknown, 20 * time.Second: 20 * time.Second} {
 			t.Run(fmt.Sprint(w.name, " seen ", seen), func(t *testing.T) {
 				r := newRig(t)
 				r.must(PutMember{Member: member("b")})
