@@ -67,10 +67,9 @@ func release(t *testing.T, root string) (tag, commit string) {
 		tag = strings.TrimSpace(string(out))
 		return tag, strings.TrimSpace(string(git(t, root, "rev-parse", tag+"^{commit}")))
 	}
-	text, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
-	found := released.FindStringSubmatch(string(text))
-	if err != nil || found == nil {
-		t.Fatalf("CHANGELOG.md names no release (%v)", err)
+	found := released.FindStringSubmatch(string(git(t, root, "show", "HEAD^:CHANGELOG.md")))
+	if found == nil {
+		t.Fatal("CHANGELOG.md names no release before the present commit")
 	}
 	commits := strings.Fields(string(git(t, root, "log", "-S", "## "+found[1], "--format=%H", "--reverse", "--", "CHANGELOG.md")))
 	if len(commits) == 0 {

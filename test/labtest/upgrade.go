@@ -34,6 +34,7 @@ type rolling struct {
 	*gateLab
 	next    string // the binary they are upgraded to
 	tag     string // what they run at first
+	before  int    // the log version of that
 	fleet   *machine.Fleet
 	callers []*caller
 	load    *Load

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
@@ -20,7 +21,8 @@ func TestUpgrade(t *testing.T) {
 		burst = 14 // 213 machines
 	}
 	r := newRolling(t, burst)
-	t.Logf("%d machines, from %s", len(r.machines), r.tag)
+	_, r.before = r.versions()
+	t.Logf("%d machines, from %s, log version %d", len(r.machines), r.tag, r.before)
 	r.populate()
 	for i, p := range append(r.Followers(), r.WaitLeader()) { // the leader last: one hand-over less
 		r.upgrade(p)
@@ -46,7 +48,7 @@ func (r *rolling) mixed() {
 		r.MustFinish(endLimit, more)
 		r.reapply(r.ended[:1])
 		for _, q := range r.Peers {
-			if q.Binary != r.next {
+			if q.Binary != r.next || r.before == fsm.Version {
 				continue
 			}
 			if err := q.createRule("11111111-2222-4333-8444-555555555555"); err == nil || !strings.Contains(err.Error(), "upgrade trivet") {
@@ -57,8 +59,8 @@ func (r *rolling) mixed() {
 	r.settled()
 }
 
-// back starts the old binary on a host of the upgraded cluster whose log holds
-// what it does not know: it says so and stays down.
+// back starts the old binary on a host of the upgraded cluster. Where the log holds what
+// it does not know it says so and stays down, else it serves.
 func (r *rolling) back() {
 	r.t.Helper()
 	if err := r.Peers[0].createRule("11111111-2222-4333-8444-555555555555"); err != nil {
@@ -68,6 +70,12 @@ func (r *rolling) back() {
 	p.Stop()
 	old, _ := lastRelease(r.t.(*testing.T))
 	p.Binary = old
+	if r.before == fsm.Version {
+		p.Start()
+		r.WaitVoters(3)
+		r.WaitSame()
+		return
+	}
 	p.Spawn()
 	if code := p.WaitExit(electLimit); code != 8 || !strings.Contains(program.Tail(p.Log(), 20), "upgrade trivet") {
 		r.t.Errorf("unknown-entry: the old binary on the new log exited with %d:\n%s", code, program.Tail(p.Log(), 20))
