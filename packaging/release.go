@@ -234,7 +234,7 @@ func (r *release) pack(ctx context.Context, p program, arch, format string) erro
 		"PACKAGE_BINARIES=" + r.path(arch), "PACKAGE_DOC=" + r.path("doc"),
 		"PACKAGE_BILL=" + r.billPath(p.name, arch), "PACKAGE_LICENCES=" + r.licences(p.name),
 	}
-	_, err = r.output(ctx, env, "go", "tool", "-modfile=tools/nfpm.mod", "nfpm", "package",
+	_, err = r.output(ctx, env, "go", "tool", "-modfile=packaging/nfpm.mod", "nfpm", "package",
 		"--config", config, "--packager", format, "--target", r.out+string(filepath.Separator))
 	if err != nil || format != "deb" {
 		return err
@@ -258,7 +258,7 @@ func (r *release) tooz(ctx context.Context) error {
 		"CGO_ENABLED=0", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.at.Unix(), 10),
 		"PACKAGE_VERSION=" + packageVersion(r.version), "PACKAGE_PYTHON=" + r.path("python"), "PACKAGE_DOC=" + r.path("doc"),
 	}
-	_, err = r.output(ctx, env, "go", "tool", "-modfile=tools/nfpm.mod", "nfpm", "package",
+	_, err = r.output(ctx, env, "go", "tool", "-modfile=packaging/nfpm.mod", "nfpm", "package",
 		"--config", "packaging/tooz.yaml", "--packager", "deb", "--target", r.out+string(filepath.Separator))
 	return err
 }

@@ -60,7 +60,7 @@ func Measure(tree *Tree) Figures {
 // or tool.
 func ships(file *File) bool {
 	pkg := file.Package()
-	return !file.Test() && !file.Generated() && !harness(pkg) && !within(pkg, "app/dev") && !within(pkg, "tools")
+	return !file.Test() && !file.Generated() && !harness(pkg) && !within(pkg, "app/dev")
 }
 
 // measure gathers the figures.

@@ -9,7 +9,7 @@ import (
 
 // Bounds of the top level, which a newcomer sees first.
 const (
-	maxFolders = 20
+	maxFolders = 19
 	maxArrows  = 80
 )
 

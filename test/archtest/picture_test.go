@@ -41,7 +41,7 @@ func TestArchitectureIsShortAndWhole(t *testing.T) {
 		for dir := pkg; dir != "."; dir = path.Dir(dir) {
 			there[path.Base(dir)] = true
 		}
-		if pkg == "." || within(pkg, "test") || within(pkg, "tools") || file.Test() {
+		if pkg == "." || within(pkg, "test") || file.Test() {
 			continue
 		}
 		if name := path.Base(pkg) + "/"; !strings.Contains(parts[1], name) {

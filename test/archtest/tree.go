@@ -18,7 +18,7 @@ import (
 const Module = "github.com/trivet-ha/trivet"
 
 // Tree is the parsed source of the repository: all Go files whatever their
-// build tags, modules nested in it (bench, tools) included, testdata left out.
+// build tags, the module nested in it (bench) included, testdata left out.
 type Tree struct {
 	Root  string // directory in which the go command resolves imports
 	Files []*File

@@ -17,8 +17,8 @@ type check struct {
 	command []string
 }
 
-// staticcheck is pinned in the module tools.
-var staticcheck = []string{"go", "tool", "-modfile=tools/go.mod", "staticcheck"}
+// staticcheck is pinned in staticcheck.mod.
+var staticcheck = []string{"go", "tool", "-modfile=test/gate/staticcheck.mod", "staticcheck"}
 
 // lintChecks lists what lint runs. vet reads the source of tier 2, too, so that it
 // always compiles. The module bench is checked only where it changed, since it brings

@@ -1,7 +1,7 @@
 // The packager of Trivet, pinned in a module file of its own: nfpm brings more
 // than a hundred modules, and none of them is to choose the versions of the
-// other tools.
-module github.com/trivet-ha/trivet/tools/nfpm
+// binary.
+module github.com/trivet-ha/trivet/packaging/nfpm
 
 go 1.26.0
 

@@ -1,6 +1,6 @@
-// The developer tools of Trivet, pinned. A module of its own, so that none of
-// them shows up among the dependencies of the binary. `make lint` runs them.
-module github.com/trivet-ha/trivet/tools
+// staticcheck, pinned in a module file of its own, so that none of its modules
+// shows up among the dependencies of the binary. `make lint` runs it.
+module github.com/trivet-ha/trivet/test/gate/staticcheck
 
 go 1.26.0
 
