@@ -72,7 +72,9 @@ func NewNet(t testing.TB) *Net {
 	}
 	// A name in the tester's namespace, at most 15 characters.
 	cable := "tv" + strconv.FormatInt(int64(os.Getpid()), 36) + n.prefix[len(n.prefix)-4:]
-	n.ip(0, "link", "add", "tester", "type", "veth", "peer", "name", cable, "netns", strconv.Itoa(os.Getpid()))
+	// Made from here: the namespace of this process's ID is that of its first thread, on
+	// which an asker may be in another one just then.
+	sh(t, "ip", "link", "add", cable, "type", "veth", "peer", "name", "tester", "netns", n.ns(0))
 	n.ip(0, "link", "set", "tester", "master", string(Site), "up")
 	n.Gateway = n.site(254)
 	sh(t, "ip", "addr", "add", n.Gateway+"/24", "dev", cable)
