@@ -110,7 +110,7 @@ type introspector struct {
 
 // newIntrospector wires the front door, the workers and the sweeps to a log.
 func newIntrospector(o Introspection, health *inspector.IronicHealth, store *raftstore.Store, session inspectorSession, log *slog.Logger) (*introspector, error) {
-	packer, err := blobs.NewPacker(runtime.NumCPU())
+	packer, err := blobs.NewPacker(runtime.NumCPU(), func() bool { return store.View().ClusterVersion() >= blobs.DictionarySince })
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ func inventory(size int) []byte {
 
 func BenchmarkPack(b *testing.B) {
 	document := inventory(30_000)
-	packer, err := blobs.NewPacker(1)
+	packer, err := blobs.NewPacker(1, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestPackerRefusesWhatDoesNotFit(t *testing.T) {
 	if text, err := (blobs.Blob{Hash: p.Hash, Data: p.Data}).Document(); err != nil || len(text) != blobs.MaxDocument {
 		t.Errorf("the greatest document came back with %d bytes, %v", len(text), err)
 	}
-	if _, err := blobs.NewPacker(0); err == nil {
+	if _, err := blobs.NewPacker(0, nil); err == nil {
 		t.Error("a packer for no document at once")
 	}
 }
@@ -90,7 +90,7 @@ func TestUnpackRefusesWhatIsNotTheDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packer, err := blobs.NewPacker(1)
+	packer, err := blobs.NewPacker(1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestUnpackRefusesWhatIsNotTheDocument(t *testing.T) {
 }
 
 func TestPackerServesMany(t *testing.T) {
-	packer, err := blobs.NewPacker(2)
+	packer, err := blobs.NewPacker(2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func newRelayFlood(t *testing.T) *relayFlood {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packer, err := blobs.NewPacker(1)
+	packer, err := blobs.NewPacker(1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

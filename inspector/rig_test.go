@@ -260,7 +260,7 @@ func inRig(t *testing.T, f func(o *rig)) {
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer stop()
-		packer, err := blobs.NewPacker(1)
+		packer, err := blobs.NewPacker(1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

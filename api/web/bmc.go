@@ -28,7 +28,7 @@ type addressBook struct {
 }
 
 func newAddressBook(logger *slog.Logger) (*addressBook, error) {
-	packer, err := blobs.NewPacker(1)
+	packer, err := blobs.NewPacker(1, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func Pack(document []byte) (Packed, error) {
 	if err != nil {
 		return Packed{}, err
 	}
-	return (&Packer{enc: enc}).Pack(document)
+	return (&Packer{plain: enc}).Pack(document)
 }
 
 // IsZero reports whether there is no document.
@@ -65,29 +65,34 @@ const packWindow = 1 << 20
 // number of goroutines may use it; those above its limit wait for the others,
 // so one that was made in a synctest bubble stays there.
 type Packer struct {
-	enc *zstd.Encoder
-	dec *zstd.Decoder
+	plain, primed *zstd.Encoder // without the dictionary and with it
+	dec           *zstd.Decoder // of both
+	known         func() bool   // nil: never
 }
 
 // NewPacker returns a packer that works on up to parallel documents at once
-// each way, at least 1.
-func NewPacker(parallel int) (*Packer, error) {
-	enc, err := newEncoder(parallel)
-	if err != nil {
+// each way, at least 1. It uses the dictionary while known says that every member
+// knows it, which is from log version DictionarySince on; nil: it never does.
+func NewPacker(parallel int, known func() bool) (*Packer, error) {
+	p := &Packer{known: known}
+	var err error
+	if p.plain, err = newEncoder(parallel); err != nil {
 		return nil, err
 	}
-	dec, err := newDecoder(parallel)
-	if err != nil {
+	if p.primed, err = newEncoder(parallel, zstd.WithEncoderDictRaw(dictionaryID, dictionary)); err != nil {
 		return nil, err
 	}
-	return &Packer{enc, dec}, nil
+	if p.dec, err = newDecoder(parallel); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // newEncoder takes the fastest level: on a callback of 30 KB it needs three
 // quarters of the default's time, and its result is no larger.
-func newEncoder(parallel int) (*zstd.Encoder, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(parallel), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithWindowSize(packWindow), zstd.WithLowerEncoderMem(true))
+func newEncoder(parallel int, more ...zstd.EOption) (*zstd.Encoder, error) {
+	enc, err := zstd.NewWriter(nil, append(more, zstd.WithEncoderConcurrency(parallel), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(packWindow), zstd.WithLowerEncoderMem(true))...)
 	if err != nil {
 		return nil, fmt.Errorf("compress %d documents at once: %w", parallel, err)
 	}
@@ -98,7 +103,8 @@ func newDecoder(parallel int) (*zstd.Decoder, error) {
 	if parallel < 1 { // to the library 0 means one for each processor
 		return nil, fmt.Errorf("decompress %d documents at once: at least 1", parallel)
 	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(parallel), zstd.WithDecoderMaxMemory(MaxDocument))
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(parallel), zstd.WithDecoderMaxMemory(MaxDocument),
+		zstd.WithDecoderDictRaw(dictionaryID, dictionary))
 	if err != nil {
 		return nil, fmt.Errorf("decompress %d documents at once: %w", parallel, err)
 	}
@@ -111,8 +117,12 @@ func (p *Packer) Pack(document []byte) (Packed, error) {
 	if n := len(document); n == 0 || n > MaxDocument {
 		return Packed{}, &entry.Error{Code: entry.Invalid, Message: fmt.Sprintf("the document has %d bytes, allowed are 1 to %d", n, MaxDocument)}
 	}
-	// Introspection data shrinks to a sixth; what does not grows the buffer.
-	out := Packed{Hash: HashOf(document), Data: p.enc.EncodeAll(document, make([]byte, 0, len(document)/4+64))}
+	enc := p.plain
+	if p.known != nil && p.known() {
+		enc = p.primed
+	}
+	// Introspection data shrinks to a sixth at least; what does not grows the buffer.
+	out := Packed{Hash: HashOf(document), Data: enc.EncodeAll(document, make([]byte, 0, len(document)/4+64))}
 	if err := out.Validate(); err != nil {
 		return Packed{}, &entry.Error{Code: entry.Invalid, Message: err.Error()}
 	}

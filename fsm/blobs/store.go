@@ -117,7 +117,7 @@ func (s Store) Check(p *valid.Problems, refs map[Hash]int) {
 
 // CheckContent reads every document and compares it with its name.
 func (s Store) CheckContent(p *valid.Problems) {
-	packer, err := NewPacker(1)
+	packer, err := NewPacker(1, nil)
 	if err != nil {
 		p.Addf("%v", err)
 		return

@@ -42,7 +42,7 @@ func grown(t *testing.T, file string, machines int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packer, err := blobs.NewPacker(1)
+	packer, err := blobs.NewPacker(1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

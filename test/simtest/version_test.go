@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
@@ -42,6 +45,41 @@ func TestOlderPeersAreNotToldWhatTheyDoNotKnow(t *testing.T) {
 		c.Agree(successionLimit) // each peer asks what it has applied itself
 		c.must(try(old, create))
 		c.Agree(successionLimit)
+	})
+}
+
+// TestOlderPeersReadEveryDocument introspects machines while one member knows log version 1,
+// and again when all know the present one. v0.1.0 reads zstd frames without a dictionary.
+func TestOlderPeersReadEveryDocument(t *testing.T) {
+	v010, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v010.Close()
+	SimulateSite(t, 3, 54, func(c *Cluster) *Site { return NewSite(c, 3, quick(), patcher{}) }, func(c *Cluster, s *Site) {
+		c.settle(0)
+		leader := c.AwaitLeader(successionLimit)
+		old, ok := leader.Core().Store.View().Member(c.Others(leader)[0].Name)
+		if !ok {
+			t.Fatal("a peer is no member")
+		}
+		for _, version := range []int{1, fsm.Version} {
+			old.Version = version
+			c.commit(fsm.PutMember{Member: old})
+			s.beginAll()
+			s.awaitEnds(2*time.Minute, s.Nodes())
+			v, _ := c.newest()
+			for _, node := range s.Nodes() {
+				rec, _ := v.Record(node)
+				b, stored := v.Blob(rec.Unprocessed)
+				if !stored {
+					t.Fatalf("%s ended in %v without a document: %s", node, rec.State, rec.Error)
+				}
+				if _, err := v010.DecodeAll(b.Data, nil); (err == nil) != (version == 1) {
+					c.Oracle.broken("older-peers-read-documents: with a member of log version %d v0.1.0 would read a new document with: %v", version, err)
+				}
+			}
+		}
 	})
 }
 
