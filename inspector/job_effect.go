@@ -166,27 +166,33 @@ func (e *effects) power(ctx context.Context, t *Task, target string) error {
 }
 
 // insist does what cannot be given back any more: while Ironic is away it waits, as
-// requests do that no worker has begun.
+// requests do that no worker has begun. Its tries are one stretch for the judgement
+// of a failure: one that comes at once is over before Ironic was asked in between.
 func (e *effects) insist(ctx context.Context, do func() error) error {
 	err := do()
-	for err != nil && e.unreachable(ctx, err) && e.ironicBack(ctx) {
-		e.began = time.Now()
+	for tries := 1; err != nil && e.unreachable(ctx, err) && e.ironicBack(ctx); tries++ {
+		if tries == 1 || e.pool.o.Health.LostSince(e.began) {
+			e.began = time.Now()
+		}
 		err = do()
 	}
 	return err
 }
 
-// ironicBack waits until Ironic can be reached from here again and reports
+// ironicBack waits a little, and until Ironic can be reached from here, and reports
 // whether that was in time. The worker is free for others meanwhile. A peer that
 // stops does not wait for what another peer may finish.
 func (e *effects) ironicBack(ctx context.Context) bool {
-	for e.pool.o.Health.Err() != nil {
+	for {
 		v := e.pool.o.Log.View()
-		if rec, ok := v.Record(e.claim.Node); !ok || overdue(v, rec) || e.out.handsOver() || e.allowed(ctx) != nil || e.pause(ctx, turnWait) != nil {
+		rec, ok := v.Record(e.claim.Node)
+		if !ok || overdue(v, rec) || e.out.handsOver() || e.allowed(ctx) != nil || e.pause(ctx, turnWait) != nil {
 			return false
 		}
+		if e.pool.o.Health.Err() == nil {
+			return true
+		}
 	}
-	return ctx.Err() == nil
 }
 
 // pause waits, and frees this worker for other requests meanwhile.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,6 +252,47 @@ func TestBegunCallbackWaitsForIronic(t *testing.T) {
 			}
 			if b, _ := o.raftLog.truth().Record(nodeB); b.State != introspection.NodeError || b.Finished >= rec.Finished {
 				t.Errorf("the worker was not free: %v ended at %v, the other at %v", b.State, b.Finished, rec.Finished)
+			}
+		})
+	}
+}
+
+// A gateway answers for Ironic at one thing and Ironic at all else: what was begun
+// is tried a few times and ends in error. Where that cannot be judged, because
+// Ironic comes and goes, it ends with the introspection's time.
+func TestGatewayFailsAtOneThing(t *testing.T) {
+	const want = "Failed to power off node " + nodeA + ", check its power management configuration: bad gateway"
+	var asked atomic.Int32
+	for _, c := range []struct {
+		name  string
+		limit time.Duration                  // until it ends
+		tries int                            // of the power-off, at most
+		away  func(after time.Duration) bool // what a question meets
+	}{
+		{"Ironic answers", 5 * time.Second, 10, func(time.Duration) bool { return false }},
+		{"Ironic was away", 15 * time.Second, 40, func(after time.Duration) bool { return after > time.Second/4 && after < 3*time.Second }},
+		{"Ironic comes and goes", 16 * time.Minute, 8000, func(time.Duration) bool { return asked.Add(1)%2 == 0 }},
+	} {
+		inRig(t, func(o *rig) {
+			ctx, cancel := context.WithCancel(o.ctx)
+			go o.health.Run(ctx)
+			defer cancel()
+			began, tries := time.Now(), 0
+			o.ironic.on(func(_ context.Context, call string) error {
+				switch {
+				case call == "ping" && c.away(time.Since(began)):
+					return away()
+				case strings.HasPrefix(call, PowerOff) && time.Since(began) < 90*time.Minute:
+					tries++
+					time.Sleep(20 * time.Millisecond) // in a bubble
+					return &IronicError{Status: http.StatusBadGateway, Message: "bad gateway"}
+				default:
+					return nil
+				}
+			})
+			rec := o.processed(2 * time.Hour)
+			if took := time.Since(began); rec.Error != want || took > c.limit || tries < 2 || tries > c.tries {
+				t.Errorf("one-thing: %s: ended after %v and %d tries: %q", c.name, took, tries, rec.Error)
 			}
 		})
 	}
