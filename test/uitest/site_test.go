@@ -38,6 +38,16 @@ type site struct {
 	at int        // index of the peer that answers
 }
 
+// moveFrom moves the address to the next peer, once for all requests that the host at
+// an address did not answer.
+func (s *site) moveFrom(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, err := url.Parse(s.Peers()[s.at].URL); err == nil && at.Host == host {
+		s.at = (s.at + 1) % len(s.Peers())
+	}
+}
+
 func openSite(t *testing.T, nodes int) *site {
 	t.Helper()
 	return openSiteOf(t, dev.Options{Nodes: nodes})
@@ -65,10 +75,10 @@ func openSiteOf(t *testing.T, o dev.Options) *site {
 			r.Out.Host = r.In.Host
 		},
 		FlushInterval: -1, // as events come
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			s.mu.Lock()
-			s.at = (s.at + 1) % len(sandbox.Peers()) // the address moves
-			s.mu.Unlock()
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+			if !errors.Is(err, context.Canceled) { // the page gave the request up
+				s.moveFrom(r.URL.Host)
+			}
 			panic(http.ErrAbortHandler) // the connection ends, as that to a dead host
 		},
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
