@@ -58,7 +58,12 @@ func (p *WorkerPool) job(claimed introspection.ClaimedRequest) *job {
 func (j *job) work() {
 	defer j.hooks.runner.goroutine.stop()
 	ctx := j.pool.stop.tasks
-	err := j.guarded(WithGuard(ctx, func() error { return j.node.allowed(ctx) }))
+	guarded := WithGuard(ctx, func() error { return j.node.allowed(ctx) })
+	err := j.guarded(guarded)
+	for j.node.here(ctx, err) {
+		j.node.again()
+		err = j.guarded(guarded)
+	}
 	if err == nil {
 		return
 	}

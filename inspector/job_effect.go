@@ -29,8 +29,9 @@ var errLate = errors.New("the session was last renewed too long ago")
 // before each.
 type effects struct {
 	assignment
-	out   *outcome
-	began time.Time // what is under way, for the judgement of its failure
+	out    *outcome
+	began  time.Time // what is under way, for the judgement of its failure
+	failed bool      // that was tried before
 }
 
 // allowed is the check before every outside effect: the claim is still held, by
@@ -166,32 +167,51 @@ func (e *effects) power(ctx context.Context, t *Task, target string) error {
 }
 
 // insist does what cannot be given back any more: while Ironic is away it waits, as
-// requests do that no worker has begun. Its tries are one stretch for the judgement
-// of a failure: one that comes at once is over before Ironic was asked in between.
+// requests do that no worker has begun.
 func (e *effects) insist(ctx context.Context, do func() error) error {
 	err := do()
-	for tries := 1; err != nil && e.unreachable(ctx, err) && e.ironicBack(ctx); tries++ {
-		if tries == 1 || e.pool.o.Health.LostSince(e.began) {
-			e.began = time.Now()
-		}
+	for err != nil && e.unreachable(ctx, err) && e.ironicBack(ctx) {
+		e.again()
 		err = do()
 	}
 	return err
 }
 
 // ironicBack waits a little, and until Ironic can be reached from here, and reports
-// whether that was in time. The worker is free for others meanwhile. A peer that
-// stops does not wait for what another peer may finish.
+// whether that was in time.
 func (e *effects) ironicBack(ctx context.Context) bool {
-	for {
-		v := e.pool.o.Log.View()
-		rec, ok := v.Record(e.claim.Node)
-		if !ok || overdue(v, rec) || e.out.handsOver() || e.allowed(ctx) != nil || e.pause(ctx, turnWait) != nil {
-			return false
-		}
+	for e.rest(ctx) {
 		if e.pool.o.Health.Err() == nil {
 			return true
 		}
+	}
+	return false
+}
+
+// here reports whether a request that is to be given back, because a call of Ironic
+// had no answer, is tried by this worker once more, after a pause: as long as Ironic
+// answers this peer's questions another peer could do no more, and to release and
+// claim the request would be two entries of the log a try.
+func (e *effects) here(ctx context.Context, err error) bool {
+	there := func() bool { return e.pool.o.Health.Err() == nil && e.pool.stop.claims.Err() == nil }
+	return errors.Is(err, errGiveBack) && Unreachable(err) && there() && e.rest(ctx) && there()
+}
+
+// rest waits between two tries and reports whether there may be another. The worker
+// is free for others meanwhile. A peer that stops does not wait for what another peer
+// may finish.
+func (e *effects) rest(ctx context.Context) bool {
+	v := e.pool.o.Log.View()
+	rec, ok := v.Record(e.claim.Node)
+	return ok && !overdue(v, rec) && !e.out.handsOver() && e.allowed(ctx) == nil && e.pause(ctx, turnWait) == nil
+}
+
+// again begins another try. All tries after the first failure are judged as one, and
+// from the newest absence of Ironic on: a try that fails at once is over before
+// Ironic was asked anything.
+func (e *effects) again() {
+	if !e.failed || e.pool.o.Health.LostSince(e.began) {
+		e.failed, e.began = true, time.Now()
 	}
 }
 

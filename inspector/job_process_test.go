@@ -210,10 +210,12 @@ func TestCallbackIsGivenBack(t *testing.T) {
 		o.boots(nodeA, macA)
 		q := o.calls(nodeA, macA, "")
 		o.ironic.met("", away())
-		o.work(func(*WorkerPool) { time.Sleep(time.Second) }) // in a bubble
-		if r, _ := o.raftLog.truth().QueuedRequest(q.Request); r.Attempts != 0 || !r.Claim.IsZero() {
-			t.Errorf("%+v", r)
-		}
+		o.work(func(*WorkerPool) {
+			time.Sleep(time.Second) // in a bubble
+			if r, _ := o.raftLog.truth().QueuedRequest(q.Request); r.Attempts != 0 || !r.Claim.IsZero() {
+				t.Errorf("given-back: %+v", r)
+			}
+		})
 		o.ironic.met("node", &IronicError{Status: 500, Message: "said Ironic"})
 		o.health = NewIronicHealth(o.ironic, o.log)
 		o.work(func(*WorkerPool) {

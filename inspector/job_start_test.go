@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -237,4 +238,38 @@ func TestThrottleIsInterrupted(t *testing.T) {
 			t.Errorf("claims %v, %d requests, %v", v.Claims(), v.QueueLength(), o.ironic.sent(PowerReboot))
 		}
 	})
+}
+
+// A gateway fails at one thing at once, and Ironic answers all else: the worker that
+// has the request tries a few times, and then the introspection ends in error. To give
+// the request back each time would fill the log.
+func TestGatewayFailsAtStart(t *testing.T) {
+	for call, want := range map[string]string{
+		"node":      "Failed to read the node from Ironic: bad gateway",
+		"boot":      "Failed to set boot device to PXE: bad gateway",
+		PowerReboot: "Failed to power on the node, check its power management configuration: bad gateway",
+	} {
+		inRig(t, func(o *rig) {
+			ctx, cancel := context.WithCancel(o.ctx)
+			go o.health.Run(ctx)
+			defer cancel()
+			tries := 0
+			o.ironic.on(func(_ context.Context, met string) error {
+				if !strings.HasPrefix(met, call) {
+					return nil
+				}
+				tries++
+				time.Sleep(20 * time.Millisecond) // in a bubble
+				return &IronicError{Status: http.StatusBadGateway, Message: "bad gateway"}
+			})
+			began := time.Now()
+			o.accept(nodeA, macA)
+			o.work(func(*WorkerPool) {
+				rec := o.becomes(nodeA, introspection.NodeError, time.Hour)
+				if took := time.Since(began); rec.Error != want || took > 5*time.Second || tries < 2 || tries > 10 {
+					t.Errorf("one-thing: %s: ended after %v and %d tries: %q", call, took, tries, rec.Error)
+				}
+			})
+		})
+	}
 }
