@@ -187,7 +187,7 @@ func TestSmoke(t *testing.T) {
 		if err := until(ctx, "introspections that have ended", func() bool { return s.Progress().Ended() >= 1+killed*nodes/2 }); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.KillLeader(ctx); err != nil {
+		if err := s.peers.strike(ctx); err != nil {
 			t.Fatalf("%v %q", err, heard.lines)
 		}
 	}

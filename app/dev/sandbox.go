@@ -223,9 +223,12 @@ func (s *Sandbox) Peers() []Peer {
 	return out
 }
 
-// KillLeader kills the peer that leads, waits for the first write through a survivor,
-// and starts the dead peer again 3 s after its death.
-func (s *Sandbox) KillLeader(ctx context.Context) error { return s.peers.strike(ctx) }
+// KillLeader kills the peer that leads and waits for the first write through a
+// survivor. What it returns starts the dead peer again.
+func (s *Sandbox) KillLeader(ctx context.Context) (revive func(context.Context) error, err error) {
+	victim, _, err := s.peers.kill(ctx)
+	return func(ctx context.Context) error { return s.peers.revive(ctx, victim) }, err
+}
 
 // Close ends everything; a second one does nothing. The peers die: what they
 // hold is either thrown away or can be started again.

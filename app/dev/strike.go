@@ -38,18 +38,29 @@ func (t *trio) strikes(ctx context.Context, every, lasting time.Duration) {
 	}
 }
 
-// strike kills the leader, measures until the first write through a survivor
-// is acknowledged, and starts the dead peer again.
+// strike kills the leader and starts it again.
 func (t *trio) strike(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, stuckAfter)
-	defer cancel()
-	var victim *slot
-	if err := until(limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err != nil {
+	victim, died, err := t.kill(ctx)
+	if err != nil {
 		return err
 	}
+	if err := pause(ctx, time.Until(died.Add(deadFor))); err != nil {
+		return err
+	}
+	return t.revive(ctx, victim)
+}
+
+// kill kills the leader and measures until the first write through a survivor is
+// acknowledged.
+func (t *trio) kill(ctx context.Context) (victim *slot, died time.Time, err error) {
+	limited, cancel := context.WithTimeout(ctx, stuckAfter)
+	defer cancel()
+	if err := until(limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err != nil {
+		return nil, died, err
+	}
 	survivor := t.slots[(slices.Index(t.slots[:], victim)+1)%size]
-	began := time.Now()
-	t.noteStrike(began)
+	died = time.Now()
+	t.noteStrike(died)
 	t.tell("killed %s, which led", victim.name())
 	var dying sync.WaitGroup
 	dying.Go(func() {
@@ -57,15 +68,15 @@ func (t *trio) strike(ctx context.Context) error {
 			victim.log.Warn("close what the killed peer left open failed", "err", err)
 		}
 	})
-	err := t.write(limited, survivor)
-	took := time.Since(began)
+	err = t.write(limited, survivor)
+	took := time.Since(died)
 	dying.Wait()
 	if err != nil {
-		return fmt.Errorf("%s was killed and %s took no write for %v: %w", victim.name(), survivor.name(), took.Round(time.Millisecond), err)
+		return nil, died, fmt.Errorf("%s was killed and %s took no write for %v: %w", victim.name(), survivor.name(), took.Round(time.Millisecond), err)
 	}
 	t.noteFailover(took)
 	t.tell("%s took the first write %v after %s was killed", survivor.name(), took.Round(time.Millisecond), victim.name())
-	return t.revive(ctx, victim, began.Add(deadFor))
+	return victim, died, nil
 }
 
 // write commits a command through a peer.
@@ -85,10 +96,7 @@ func (t *trio) write(ctx context.Context, s *slot) error {
 	}
 }
 
-func (t *trio) revive(ctx context.Context, s *slot, when time.Time) error {
-	if err := pause(ctx, time.Until(when)); err != nil {
-		return err
-	}
+func (t *trio) revive(ctx context.Context, s *slot) error {
 	ctx, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
 	if err := s.start(ctx, t.fail); err != nil {

@@ -24,17 +24,14 @@ func TestLeaderIsKilled(t *testing.T) {
 	s.mu.Unlock()
 	p.shows("#freshness", "live, from "+leader)
 	p.eval(`window.opened = true`)
-	killed := make(chan error, 1)
-	go func() { killed <- s.KillLeader(t.Context()) }()
+	revive := s.killLeader(t)
 	p.shows("#notices", leader+" was lost at")
 	p.shows("#notices", "answers now")
 	p.shows(".verdict", "No further host may be lost.")
 	p.shows(".tile.lost h3", leader)
 	p.shows(".tile.lost .services", "PXE service not known")
 	p.picture("killed")
-	if err := testwait.Receive(t, killed, "the killed peer is back"); err != nil {
-		t.Fatal(err)
-	}
+	revive()
 	p.shows(".verdict", "One more host may be lost.")
 	if p.eval(`window.opened`) != "true" {
 		t.Error("the page was reloaded")

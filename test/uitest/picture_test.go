@@ -30,9 +30,7 @@ func TestPicture(t *testing.T) {
 	for range 2 {
 		p.holds("the timeline shows the present leader", `[...document.querySelectorAll("rect.k-pxe")].some((b) => b.ariaLabel && b.ariaLabel.endsWith(" on"))`)
 		testwait.Elapse(t, limit/4, "bars of the timeline are as long as can be seen")
-		if err := s.KillLeader(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		s.killLeader(t)()
 		p.shows(".verdict", "One more host may be lost.")
 	}
 	p.holds("the timeline shows the present leader", `[...document.querySelectorAll("rect.k-pxe")].some((b) => b.ariaLabel && b.ariaLabel.endsWith(" on"))`)

@@ -38,6 +38,22 @@ type site struct {
 	at int        // index of the peer that answers
 }
 
+// killLeader kills the peer that leads. It is dead until what is returned is called:
+// a page on a busy host may need longer than a service manager does.
+func (s *site) killLeader(t *testing.T) (revive func()) {
+	t.Helper()
+	start, err := s.KillLeader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // moveFrom moves the address to the next peer, once for all requests that the host at
 // an address did not answer.
 func (s *site) moveFrom(host string) {
