@@ -42,6 +42,9 @@ const (
 // does not show that all is well; on some pages it is not.
 const readerLimit = 15 * time.Second
 
+// allSettled is what settle waits for.
+const allSettled = "all peers that run see each other and a leader"
+
 // pagesSite is hosts with systemd and nothing on them, an Ironic in memory at the
 // address that the pages give it, and machines that boot when it switches them on.
 type pagesSite struct {
@@ -150,7 +153,7 @@ func (p *pagesSite) run(d *document) {
 			p.paste(d.name, s, name)
 		}
 		if !s.hidden { // what is hidden waits by itself for what it wants
-			_ = p.settle(readerLimit) // on some pages all is not well for a while
+			_ = testwait.Try(context.Background(), readerLimit, allSettled, p.settled) // on some pages all is not well for a while
 		}
 	}
 	p.t.Logf("%s: %v", d.name, time.Since(began).Round(100*time.Millisecond))
@@ -202,7 +205,7 @@ func active(h *System) bool {
 // settle waits until all peers that run see each other and a leader. Hosts whose
 // peer does not run do not count.
 func (p *pagesSite) settle(limit time.Duration) error {
-	return testwait.Poll(context.Background(), limit, "all peers that run see each other and a leader", p.settled)
+	return testwait.Poll(context.Background(), limit, allSettled, p.settled)
 }
 
 func (p *pagesSite) settled() error {
