@@ -178,32 +178,29 @@ func (e *effects) insist(ctx context.Context, do func() error) error {
 }
 
 // ironicBack waits a little, and until Ironic can be reached from here, and reports
-// whether that was in time.
+// whether that was in time. The worker is free for others meanwhile. A peer that
+// stops does not wait for what another peer may finish.
 func (e *effects) ironicBack(ctx context.Context) bool {
-	for e.rest(ctx) {
+	for {
+		v := e.pool.o.Log.View()
+		rec, ok := v.Record(e.claim.Node)
+		if !ok || overdue(v, rec) || e.out.handsOver() || e.allowed(ctx) != nil || e.pause(ctx, turnWait) != nil {
+			return false
+		}
 		if e.pool.o.Health.Err() == nil {
 			return true
 		}
 	}
-	return false
 }
 
 // here reports whether a request that is to be given back, because a call of Ironic
 // had no answer, is tried by this worker once more, after a pause: as long as Ironic
 // answers this peer's questions another peer could do no more, and to release and
-// claim the request would be two entries of the log a try.
+// claim the request would be two entries of the log a try. The worker is not free
+// meanwhile: many such requests would all be tried at once.
 func (e *effects) here(ctx context.Context, err error) bool {
 	there := func() bool { return e.pool.o.Health.Err() == nil && e.pool.stop.claims.Err() == nil }
-	return errors.Is(err, errGiveBack) && Unreachable(err) && there() && e.rest(ctx) && there()
-}
-
-// rest waits between two tries and reports whether there may be another. The worker
-// is free for others meanwhile. A peer that stops does not wait for what another peer
-// may finish.
-func (e *effects) rest(ctx context.Context) bool {
-	v := e.pool.o.Log.View()
-	rec, ok := v.Record(e.claim.Node)
-	return ok && !overdue(v, rec) && !e.out.handsOver() && e.allowed(ctx) == nil && e.pause(ctx, turnWait) == nil
+	return errors.Is(err, errGiveBack) && Unreachable(err) && there() && pace.Wait(ctx, turnWait) && there()
 }
 
 // again begins another try. All tries after the first failure are judged as one, and
