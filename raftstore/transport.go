@@ -77,7 +77,7 @@ func (t *provingTransport) relay() {
 			}
 			rpc = t.gate.Watch(rpc, t.self.Amends(rpc), t.stop)
 			if req, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
-				rpc.Command = aftersnapshot.Mend(t.log, t.snaps, req)
+				rpc.Command = aftersnapshot.Mend(t.log, t.snaps, shownCommitted(req))
 			} else if r := t.raft.Load(); r != nil {
 				rpc.Command = judgedByLog(rpc.Command, r.GetConfiguration().Configuration())
 			}

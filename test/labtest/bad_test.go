@@ -221,6 +221,7 @@ func fullDirectory(t *testing.T, store string) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
+	full.restarted()
 	load.Verify(l.WaitLeader())
 	l.WaitVoters(3)
 	l.WaitSame()
@@ -233,6 +234,22 @@ func fullDirectory(t *testing.T, store string) {
 	if !full.running() {
 		t.Errorf("%s exited with %d", full.Name, full.proc.Code)
 	}
+}
+
+// restarted waits until the peer serves. A full disk in the middle of a truncation may have
+// ended it; the service manager, which the test is here, starts it again.
+func (p *Peer) restarted() {
+	p.t.Helper()
+	p.lab.Eventually(growLimit, p.Name+" runs, perhaps again", func() error {
+		if _, err := p.Status(); p.running() {
+			return err
+		}
+		if p.proc.Code != 75 {
+			p.t.Fatalf("%s exited with %d", p.Name, p.proc.Code)
+		}
+		p.Start()
+		return nil
+	})
 }
 
 // warnedOf demands that the status of a peer warns of something.

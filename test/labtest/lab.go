@@ -4,9 +4,11 @@ package labtest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -246,6 +248,27 @@ func (l *Lab) WaitVoters(n int) {
 	})
 }
 
+// parted returns the first lines in which the states of two peers differ, with those
+// before them: to which table and entry they belong.
+func parted(a, b *Peer) string {
+	var dumps [2]json.RawMessage
+	for i, p := range []*Peer{a, b} {
+		if err := p.Call("GET", "/v1/debug/dump", nil, &dumps[i]); err != nil {
+			return fmt.Sprintf("dump the state of %s: %v", p.Name, err)
+		}
+	}
+	const before, after = 20, 5
+	x, y := strings.Split(string(dumps[0]), "\n"), strings.Split(string(dumps[1]), "\n")
+	for i := range min(len(x), len(y)) {
+		if x[i] == y[i] || strings.Contains(x[i], `"hash":`) && i < 3 {
+			continue
+		}
+		return fmt.Sprintf("they differ first in line %d of their dumps\n%s has\n%s\n%s has\n%s", i+1,
+			a.Name, strings.Join(x[max(i-before, 0):min(i+after, len(x))], "\n"), b.Name, strings.Join(y[max(i-before, 0):min(i+after, len(y))], "\n"))
+	}
+	return fmt.Sprintf("their dumps differ in length: %d lines and %d", len(x), len(y))
+}
+
 // WaitSame waits until every running peer has a state without a broken
 // invariant and, at one index, the same hash; it returns that index.
 func (l *Lab) WaitSame() uint64 {
@@ -266,7 +289,7 @@ func (l *Lab) WaitSame() uint64 {
 			case c.Index != first.Index:
 				return fmt.Errorf("%s is at index %d, another at %d", p.Name, c.Index, first.Index)
 			case c.Hash != first.Hash:
-				l.t.Fatalf("at index %d %s has hash %s, another %s", c.Index, p.Name, c.Hash, first.Hash)
+				l.t.Fatalf("at index %d %s has hash %s, %s %s: %s", c.Index, p.Name, c.Hash, l.Running()[0].Name, first.Hash, parted(p, l.Running()[0]))
 			}
 		}
 		index = first.Index

@@ -83,7 +83,6 @@ func TestRemovedWhileDownIsTold(t *testing.T) {
 		c.awaitVote(extra, true)
 		c.must(extra.Kill())
 		c.AwaitLeader(successionLimit, extra)
-		extra.leaving.Store(true)
 		c.remove(extra)
 		time.Sleep(successionLimit) // in a bubble: the leader's last message to x is lost by then
 		c.must(extra.Start())
@@ -152,17 +151,25 @@ func (c *Cluster) joins(name string) *Peer {
 	return p
 }
 
-// remove removes a member and waits until raft's configuration does not name it.
+// remove removes a member and waits until raft's configuration does not name it, and
+// that is committed.
 func (c *Cluster) remove(p *Peer) {
 	c.T.Helper()
+	p.leaving.Store(true) // it may be told, if it still runs
 	c.commit(fsm.RemoveMember{ID: p.Name})
-	c.Until(2*successionLimit, p.Name+" is out of the configuration", func() bool { known, _ := c.voter(p.Name); return c.Leader() != nil && !known })
+	out := func() bool { known, _ := c.voter(p.Name); return c.Leader() != nil && !known }
+	c.Until(2*successionLimit, p.Name+" is out of the configuration", func() bool {
+		if !out() {
+			return false
+		}
+		c.commit(fsm.Probe{})
+		return out()
+	})
 }
 
 // removed takes a peer out of the cluster and waits until it knows.
 func (c *Cluster) removed(p *Peer) {
 	c.T.Helper()
-	p.leaving.Store(true)
 	if c.Leader() == p {
 		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 		defer cancel()
