@@ -142,10 +142,32 @@ func excluded(from fsm.Exclusion) func(*nemesis, *Peer, *Peer) func() {
 		n.running.Go(func() {
 			n.commit(fsm.Exclude{Peer: p.Name, From: from, On: true}, fsm.Refused)
 			<-over
+			if from == fsm.FromLeading {
+				defer n.lifts(p)()
+			}
 			n.commit(fsm.Exclude{Peer: p.Name, From: from, On: false}, fsm.NotFound)
 		})
 		return func() { close(over) }
 	}
+}
+
+// lifts ends a peer's maintenance on that peer, until stop, as 'trivet maintenance off' does
+// there: where every voter is in maintenance its end cannot be in the log before.
+func (n *nemesis) lifts(p *Peer) (stop func()) {
+	done := make(chan struct{})
+	n.running.Go(func() {
+		for {
+			if core := p.Core(); core != nil {
+				core.Fitness.Lift()
+			}
+			select {
+			case <-time.After(leader.LiftFor / 4):
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() { close(done) }
 }
 
 // rotateKey begins a rotation of the gossip key; one that is under way is refused.
