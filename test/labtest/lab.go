@@ -266,7 +266,7 @@ func parted(a, b *Peer) string {
 		return fmt.Sprintf("they differ first in line %d of their dumps\n%s has\n%s\n%s has\n%s", i+1,
 			a.Name, strings.Join(x[max(i-before, 0):min(i+after, len(x))], "\n"), b.Name, strings.Join(y[max(i-before, 0):min(i+after, len(y))], "\n"))
 	}
-	return fmt.Sprintf("their dumps differ in length: %d lines and %d", len(x), len(y))
+	return fmt.Sprintf("their dumps differ in length at most, %d lines and %d: what is redacted or left out there may", len(x), len(y))
 }
 
 // WaitSame waits until every running peer has a state without a broken

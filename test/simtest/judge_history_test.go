@@ -18,8 +18,9 @@ import (
 const (
 	// mostSteps bounds the search for an order of one history, by work and not by time,
 	// so that the verdict does not depend on the machine. Most good histories take less
-	// than 30,000, of 30 with a wrong answer the costliest 75,000, and of 300 good ones
-	// under faults that overlap five more than a million; all of it takes 200 MB.
+	// than 30,000, of 30 with a wrong answer the costliest took 75,000. Of 320 under faults
+	// that overlap five took more than a million, and three of these came to no end; all of
+	// it takes 200 MB.
 	mostSteps = 5_000_000
 	// searchHangs is for how long a search may go on whatever it does.
 	searchHangs = 10 * time.Minute
