@@ -2,10 +2,11 @@ package raftstore
 
 import "github.com/hashicorp/raft"
 
-// shownCommitted returns a leader's request such that this follower takes no entry for committed
+// shownCommitted returns a leader's request such that a follower takes no entry for committed
 // that the request does not show to be the leader's: those up to the last one that it brings, or
 // compares. It is the rule for followers in figure 2 of Ongaro and Ousterhout, "In Search of an
-// Understandable Consensus Algorithm", 2014.
+// Understandable Consensus Algorithm", 2014. The follower applies it; the leader, too, for
+// followers of v0.1.0, which lack it.
 //
 // hashicorp/raft 1.8 takes the end of the follower's own log instead. A new leader's first request
 // may bring nothing, since it was made before the leader wrote its first entry, and yet tell of

@@ -82,6 +82,14 @@ type wire struct {
 	*raft.InmemTransport
 	in        chan raft.RPC
 	heartbeat func(raft.RPC)
+	sent      *raft.AppendEntriesRequest // the last one
+}
+
+// AppendEntries implements raft.Transport: each is answered with success.
+func (w *wire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	w.sent = req
+	*resp = raft.AppendEntriesResponse{Term: req.Term, Success: true}
+	return nil
 }
 
 // Consumer implements raft.Transport.

@@ -115,7 +115,7 @@ func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress
 		return logerr.ErrMuted
 	}
 	sent := t.acks.Sending(req.Term)
-	if err := t.Transport.AppendEntries(id, to, req, resp); err != nil {
+	if err := t.Transport.AppendEntries(id, to, shownCommitted(req), resp); err != nil {
 		return err
 	}
 	if resp.Term == req.Term {
