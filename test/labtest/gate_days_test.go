@@ -271,4 +271,7 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
+	if got, want := story(at(one, one, none, []int{2, 3})), "0s [1], 100ms [], 150ms [2 3]"; got != want {
+		t.Errorf("story: %s, want %s", got, want)
+	}
 }

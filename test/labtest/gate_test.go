@@ -118,11 +118,11 @@ func (g *gateLab) trouble(do, undo func(*Peer)) (began time.Time, old int) {
 // those of the next.
 func (g *gateLab) verdict(what string, a *asker, began time.Time, old int, goal time.Duration) {
 	g.t.Helper()
-	all := a.since(began)
-	h := judge(a.since(began.Add(-calm)), old)
+	all, around := a.since(began), a.since(began.Add(-calm))
+	h := judge(around, old)
 	g.t.Logf("%s of host %d: %s: %v", what, old, a.name, h)
 	if h.overlap > 0 || h.to == 0 {
-		g.t.Errorf("%s of host %d: %s: %v; want another host, and no overlap", what, old, a.name, h)
+		g.t.Errorf("%s of host %d: %s: %v; want another host, and no overlap; answered: %s", what, old, a.name, h, story(around))
 	}
 	g.longest.took(g.t, g.figure(what, g.asks(a), "gap"), h.gap, goal)
 	for n, one := range all {

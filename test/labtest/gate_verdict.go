@@ -5,6 +5,7 @@ package labtest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,18 @@ func (h handOver) String() string {
 		text += fmt.Sprintf(", and %d more hand-overs", h.again)
 	}
 	return text
+}
+
+// story tells which hosts answered when, counted from the first question: a part for each
+// time that the same ones did.
+func story(all []asked) string {
+	var parts []string
+	for n, one := range all {
+		if n == 0 || !slices.Equal(one.by, all[n-1].by) {
+			parts = append(parts, fmt.Sprintf("%v %d", one.sent.Sub(all[0].sent).Round(time.Millisecond), one.by))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // judge reads what was asked around a hand-over from the old host.
