@@ -114,7 +114,7 @@ const (
 	notOlder = "size(variables.token) > size(variables.before) || size(variables.token) == size(variables.before) && variables.token >= variables.before"
 )
 
-// tokenOf is the token of an object, ” if it has none.
+// tokenOf is the token of an object, the empty string if it has none.
 func tokenOf(object string) string {
 	return fmt.Sprintf("%s.metadata.?annotations[?'%s'].orValue('')", object, Annotation)
 }
