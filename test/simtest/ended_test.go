@@ -49,8 +49,10 @@ func TestTransferToASilentVoterIsRefused(t *testing.T) {
 		go func() {
 			transferred <- lead.Core().Store.Transfer(ctx, raftstore.Server{ID: silent.Name, Address: silent.address()})
 		}()
-		time.Sleep(100 * time.Millisecond)                                             // in a bubble
-		write, stop := context.WithTimeout(context.Background(), 300*time.Millisecond) // less than an election timeout, after which raft gives the transfer up
+		const begun = 50 * time.Millisecond
+		time.Sleep(begun) // in a bubble
+		// After an election timeout raft gives the transfer up and takes writes again.
+		write, stop := context.WithTimeout(context.Background(), c.Timing.Election-2*begun)
 		defer stop()
 		if _, err := lead.Core().Session.Do(write, "", fsm.PutSetting{Key: "k", Value: "v"}); err != nil {
 			t.Errorf("silent-successor: a write beside the transfer to a silent voter: %v", err)
