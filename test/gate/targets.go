@@ -167,7 +167,7 @@ var labTests = map[string]string{
 		`DoorIsShutOffline|FiltersOfAllPeersAreTold|WithoutIPv4|BatchGetsAddresses|MachinesAreOfferedTheirBootFile|DoctorFindsWhatIsPlanted|LeaseRun|Overlaps)$`,
 	"e2e-ironic":  `^Test(Ironic|IronicInTrouble|IronicItself|TakeOver|TakeOverServers|FenceIronic|Keystone)$`,
 	"e2e-kube":    `^Test(Kube|KubeDays|KubeMixed|KubeStarved|KubernetesComparesTokens|HAConfig|HAConfigOfTwoClusters|ElectorMirror|FenceIPMI|FenceDummy)$`,
-	"e2e-package": `^Test(ThreePackagedHosts|Documents|TenMistakes|Ansible)$`,
+	"e2e-package": `^Test(ThreePackagedHosts|UpgradeOfPackages|Documents|TenMistakes|Ansible)$`,
 	kubeBuild:     `^TestControlPlaneIsBuilt$`,
 }
 

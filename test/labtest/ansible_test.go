@@ -227,12 +227,3 @@ func (a *playbooks) play(deb string, words ...string) played {
 	}
 	return said
 }
-
-func mustOutput(t testing.TB, words ...string) []byte {
-	t.Helper()
-	out, err := exec.Command(words[0], words[1:]...).Output()
-	if err != nil {
-		t.Fatalf("%s: %v", strings.Join(words, " "), err)
-	}
-	return out
-}

@@ -94,9 +94,15 @@ func buildPackage(t *testing.T) string {
 		return deb
 	}
 	defer program.Lock(t, filepath.Join(os.TempDir(), "trivet-lab-package.lock"))() // who comes second finds it compiled
+	return packageOf(t, filepath.Join("..", ".."))
+}
+
+// packageOf builds the package of a tree.
+func packageOf(t *testing.T, tree string) string {
+	t.Helper()
 	dir := t.TempDir()
 	build := program.Go("run", "./packaging", "-arch", "amd64", "-out", dir)
-	build.Dir = filepath.Join("..", "..")
+	build.Dir = tree
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the package: %v\n%s", err, out)
 	}
@@ -110,6 +116,12 @@ func buildPackage(t *testing.T) string {
 // newer is the same package under a version that sorts after its own.
 func newer(t *testing.T, deb string) string {
 	t.Helper()
+	return versioned(t, deb, strings.TrimSpace(string(mustOutput(t, "dpkg-deb", "-f", deb, "Version")))+"+newer")
+}
+
+// versioned is the same package under another version.
+func versioned(t *testing.T, deb, version string) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tree")
 	sh(t, "dpkg-deb", "--raw-extract", deb, dir)
 	control := filepath.Join(dir, "DEBIAN", "control")
@@ -120,14 +132,14 @@ func newer(t *testing.T, deb string) string {
 	var lines []string
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "Version: ") {
-			line = strings.TrimSuffix(line, "\n") + "+newer\n"
+			line = "Version: " + version + "\n"
 		}
 		lines = append(lines, line)
 	}
 	if err := os.WriteFile(control, []byte(strings.Join(lines, "")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(filepath.Dir(dir), "newer.deb")
+	path := filepath.Join(filepath.Dir(dir), "versioned.deb")
 	sh(t, "dpkg-deb", "--build", "-Zgzip", "-z1", dir, path)
 	return path
 }
@@ -135,7 +147,7 @@ func newer(t *testing.T, deb string) string {
 // found does on the hosts what docs/install.md says, and what trivet says next.
 func (p *Packaged) found(deb string) {
 	p.t.Helper()
-	joinLine, shownOnce := regexp.MustCompile(`(?ms)^trivet join \S+ --token-file - <<END$.+?^END$`), regexp.MustCompile(`has the password (\S+), shown this once`)
+	joinLine, shownOnce := regexp.MustCompile(`(?ms)^trivet join \S+ --token-file - <<END$.+?^END$|^trivet join \S+ --token \S+$`), regexp.MustCompile(`has the password (\S+), shown this once`)
 	var paths []string
 	for _, h := range p.hosts {
 		paths = append(paths, h.Place(deb))

@@ -3,6 +3,7 @@
 package labtest
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
@@ -38,6 +41,48 @@ func TestThreePackagedHosts(t *testing.T) {
 	p.staysShut(p.hosts[0])
 	p.upgrades(newer(t, deb))
 	p.leaves(p.leader())
+}
+
+// TestUpgradeOfPackages takes three hosts from the package of the last release to the
+// present one, with a boot server on each as both releases say.
+func TestUpgradeOfPackages(t *testing.T) {
+	t.Parallel()
+	testenv.NeedRoot(t, "ip", "mmdebstrap", "systemd-nspawn", "nsenter", "dpkg-deb", "xz")
+	deb := buildPackage(t)
+	last, tag := lastPackage(t)
+	t.Logf("from %s", tag)
+	ironic := openstack.StartIronic(t, 100)
+	machines := ironic.Enroll(0, 2)
+	p := newPackaged(t, ironic.Addr)
+	p.found(last)
+	for _, h := range p.hosts { // docs/install.md of v0.1.0
+		h.Must("sh", "-c", "mkdir -p /srv/tftp && trivet dnsmasq-config > /etc/dnsmasq.d/trivet.conf &&"+
+			"trivet dnsmasq-config --boot-script > /srv/tftp/trivet.ipxe && systemctl restart dnsmasq")
+	}
+	p.introspect(ironic, machines[0])
+	p.upgrades(deb)
+	eventually(t, electLimit, fmt.Sprintf("log version %d", fsm.Version), func() error {
+		var members []admin.Member
+		if err := json.Unmarshal([]byte(p.hosts[0].Must("trivet", "members", "-o", "json")), &members); err != nil {
+			return err
+		}
+		for _, m := range members {
+			if m.Version != fsm.Version {
+				return fmt.Errorf("%s has %d", m.Name, m.Version)
+			}
+		}
+		return nil
+	})
+	p.serveDHCP()
+	checkInventory(t, ironic, machines[:1])
+	p.introspect(ironic, machines[1])
+	p.endures(p.leader())
+	said, _ := p.hosts[0].Try("trivet", "doctor") // of all hosts; none has a ramdisk
+	for line := range strings.Lines(said) {
+		if finding := strings.HasPrefix(line, "error") || strings.HasPrefix(line, "warning"); finding && !strings.Contains(line, "ironic-agent") {
+			t.Errorf("doctor after the upgrade: %s", line)
+		}
+	}
 }
 
 // endures stops and kills the peer of a host that leads, takes its rules away, and

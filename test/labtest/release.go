@@ -35,9 +35,7 @@ func lastRelease(t *testing.T) (binary, tag string) {
 	if program.Installed(binary) {
 		return binary, tag
 	}
-	tree := filepath.Join(t.TempDir(), "tree")
-	git(t, root, "worktree", "add", "--detach", tree, commit)
-	defer git(t, root, "worktree", "remove", "--force", tree)
+	tree := checkOut(t, root, commit)
 	build := exec.Command("go", "build", "-o", filepath.Join(tree, "trivet.built"), ".")
 	build.Dir = tree
 	if out, err := build.CombinedOutput(); err != nil {
@@ -52,6 +50,24 @@ func lastRelease(t *testing.T) (binary, tag string) {
 		t.Fatal(err)
 	}
 	return binary, tag
+}
+
+// lastPackage builds the package of the newest release before the present commit.
+func lastPackage(t *testing.T) (deb, tag string) {
+	t.Helper()
+	root := strings.TrimSpace(string(git(t, ".", "rev-parse", "--show-toplevel")))
+	tag, commit := release(t, root)
+	// v0.1.0 takes its version from git's tags, which a clone may lack.
+	return versioned(t, packageOf(t, checkOut(t, root, commit)), strings.TrimPrefix(tag, "v")), tag
+}
+
+// checkOut lays a commit's tree in a folder of its own until the test ends.
+func checkOut(t *testing.T, root, commit string) string {
+	t.Helper()
+	tree := filepath.Join(t.TempDir(), "tree")
+	git(t, root, "worktree", "add", "--detach", tree, commit)
+	t.Cleanup(func() { git(t, root, "worktree", "remove", "--force", tree) })
+	return tree
 }
 
 // released finds a release's heading in CHANGELOG.md.

@@ -18,6 +18,16 @@ func sh(t testing.TB, words ...string) {
 	}
 }
 
+// mustOutput returns what a command prints, and ends the test if it fails.
+func mustOutput(t testing.TB, words ...string) []byte {
+	t.Helper()
+	out, err := exec.Command(words[0], words[1:]...).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(words, " "), err)
+	}
+	return out
+}
+
 // Tmpfs mounts a file system of the size given, such as "2m", for p's data
 // directory; it is gone when the test ends.
 func (p *Peer) Tmpfs(size string) {
