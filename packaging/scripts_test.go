@@ -125,7 +125,9 @@ func scriptCases() []scriptCase {
 	run := []string{"!systemctl start", "!systemctl restart", "!systemctl stop", "!userdel", "!rm "}
 	return []scriptCase{
 		{"deb/postinst", []string{"configure", ""}, []string{"etc/trivet.yaml"}, append(first, "deb-systemd-helper enable trivet.service", "daemon-reload", "chgrp trivet /etc/trivet.yaml"), "trivet init", 0},
-		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user"}, append(run, "!useradd", "daemon-reload"), "", 0},
+		{"deb/postinst", []string{"configure", ""}, []string{"etc/trivet.yaml", "user"}, []string{"!/usr/share/trivet/trivet.yaml"}, "trivet init", 0},
+		{"deb/postinst", []string{"configure", ""}, nil, []string{"install -m 0640 /usr/share/trivet/trivet.yaml /etc/trivet.yaml"}, "trivet init", 0},
+		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user"}, append(run, "!useradd", "daemon-reload", "!/usr/share/trivet/trivet.yaml"), "", 0},
 		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user", "active"}, run, "still runs as version 0.1.0", 0},
 		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user", "disabled"}, append(run, "update-state", "!deb-systemd-helper enable"), "", 0},
 		{"deb/postinst", []string{"abort-upgrade", "0.2.0"}, nil, nothing, "", 0},
