@@ -176,10 +176,10 @@ func (p *Packaged) found(deb string) {
 }
 
 // serveDHCP makes every host a boot server as docs/install.md says.
-func (p *Packaged) serveDHCP() {
+func (p *Packaged) serveDHCP(also ...string) {
 	p.t.Helper()
 	for _, h := range p.hosts {
-		h.Must("trivet", "dnsmasq-config", "--install", "--batch", "20")
+		h.Must(append([]string{"trivet", "dnsmasq-config", "--install", "--batch", "20"}, also...)...)
 	}
 }
 

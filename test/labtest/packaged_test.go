@@ -73,7 +73,7 @@ func TestUpgradeOfPackages(t *testing.T) {
 		}
 		return nil
 	})
-	p.serveDHCP()
+	p.serveDHCP("--force") // as CHANGELOG.md says
 	checkInventory(t, ironic, machines[:1])
 	p.introspect(ironic, machines[1])
 	p.endures(p.leader())
