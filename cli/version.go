@@ -15,8 +15,8 @@ import (
 // What this tree is, as CHANGELOG.md has it; a test compares. Git's tags are not
 // in every clone, and without them the go command calls every commit v0.0.0.
 const (
-	release  = "v0.1.0" // the newest release
-	released = false    // this tree is that release; false while changes are unreleased
+	release  = "v0.2.0" // the newest release
+	released = true     // this tree is that release; false while changes are unreleased
 )
 
 // build is what the binary knows of itself.
