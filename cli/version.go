@@ -16,7 +16,7 @@ import (
 // in every clone, and without them the go command calls every commit v0.0.0.
 const (
 	release  = "v0.2.0" // the newest release
-	released = true     // this tree is that release; false while changes are unreleased
+	released = false    // this tree is that release; false while changes are unreleased
 )
 
 // build is what the binary knows of itself.
