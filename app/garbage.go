@@ -1,67 +1,63 @@
 package app
 
 import (
-	"math"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// How the garbage of a process that runs a peer is collected. A peer's state is
-// small and its garbage, request by request, is not: with Go's own 100 a loaded
-// leader spends a fifth of its time collecting. But four times a state of 60 MB,
-// which is what 10,000 nodes with their data make, would be wasted memory.
+// How the garbage of a process that runs a peer is collected. Go's own rule, that a
+// heap may double, suits neither end: a loaded leader of a few machines spends a
+// fifth of its time collecting, and an idle one of 100,000 holds their memory twice.
+// So the heap may grow by what it has lately allocated in garbageTime, within bounds.
 const (
-	// garbagePercent is how far the heap may grow between two collections.
-	garbagePercent = 400
-	// garbageMost is added to twice the live heap; from that size on the collector
-	// runs earlier.
-	garbageMost = 96 << 20
-	// garbageLook is the time between two looks at the live heap, which grows
-	// meanwhile by what a second of requests brings.
-	garbageLook = time.Second
+	garbageTime  = 2 * time.Second
+	garbageLeast = 4 << 20
+	garbageMost  = 64 << 20
+	// garbageShare is the part of a heap that it may always grow by: the larger it is,
+	// the longer takes a collection.
+	garbageShare = 8
+	// garbagePercentMost bounds the growth of a heap that has grown since it was measured.
+	garbagePercentMost = 400
 )
 
-// livingHeap is the runtime's metric of what the last collection left, in bytes.
-const livingHeap = "/gc/heap/live:bytes"
-
-// BoundGarbage keeps the memory of the process near twice its live heap until stop
-// is called; stop waits. The owner of the process calls it, unless GOGC or
-// GOMEMLIMIT is set.
-func BoundGarbage() (stop func()) {
-	debug.SetGCPercent(garbagePercent)
-	ended := make(chan struct{}) // closed by stop
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		tick := time.NewTicker(garbageLook)
-		defer tick.Stop()
-		for limit := int64(math.MaxInt64); ; {
-			// A new limit stops the world for a moment, so small changes wait.
-			if next := garbageLimit(); next != limit {
-				limit = next
-				debug.SetMemoryLimit(limit)
-			}
-			select {
-			case <-tick.C:
-			case <-ended:
-				return
-			}
-		}
-	})
-	return sync.OnceFunc(func() {
-		close(ended)
-		looking.Wait()
-	})
+// garbage follows one collection after the other. Its methods run in one goroutine at
+// a time: the next collection is looked for at the end of collected.
+type garbage struct {
+	ended     atomic.Bool
+	at        time.Time // of the last collection
+	allocated uint64    // until then, in bytes
 }
 
-// garbageLimit returns the memory limit that the live heap asks for, in steps of
-// 4 MiB. The live heap is so far below it that the collector never needs more than
-// half of the time.
-func garbageLimit() int64 {
-	const step = 4 << 20
-	sample := []metrics.Sample{{Name: livingHeap}}
+// BoundGarbage bounds the memory that the process holds beyond its live heap until
+// stop is called. The owner of the process calls it, unless GOGC or GOMEMLIMIT is set.
+func BoundGarbage() (stop func()) {
+	g := &garbage{at: time.Now()}
+	g.collected()
+	return func() { g.ended.Store(true) }
+}
+
+// collected says how far the heap may grow until the next collection, and waits for
+// that one: for the end of an object that nothing refers to.
+func (g *garbage) collected() {
+	if g.ended.Load() {
+		return
+	}
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
-	living := sample[0].Value.Uint64()
-	return int64((2*living + garbageMost + step - 1) / step * step)
+	living, allocated, now := sample[0].Value.Uint64(), sample[1].Value.Uint64(), time.Now()
+	debug.SetGCPercent(garbagePercent(living, allocated-g.allocated, now.Sub(g.at)))
+	g.at, g.allocated = now, allocated
+	runtime.AddCleanup(new(struct{ _ *garbage }), (*garbage).collected, g)
+}
+
+// garbagePercent is the share of the live heap that may be allocated until the next
+// collection, given what was allocated since the last one and how long ago that was.
+func garbagePercent(living, allocated uint64, since time.Duration) int {
+	living = max(living, 1<<20) // 0 before the first collection
+	wanted := uint64(float64(allocated) * garbageTime.Seconds() / max(since.Seconds(), 1e-3))
+	room := max(min(max(wanted, garbageLeast), garbageMost), living/garbageShare)
+	return int(min(room*100/living, garbagePercentMost))
 }
