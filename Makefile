@@ -165,7 +165,7 @@ package: ## Build dist/: .deb and .rpm for amd64 and arm64, the driver of Tooz, 
 
 .PHONY: clean
 clean: ## Remove what the targets above built
-	rm -rf bin dist test/bench/results.json
+	rm -rf bin dist test/bench/results.json test/bench/growth.svg
 
 # Not a target to call: refuses politely instead of failing halfway.
 .PHONY: as-root

@@ -44,8 +44,12 @@ type options struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer app.BoundGarbage()() // as trivet serve does
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+	defer app.BoundGarbage()()                                         // as trivet serve does
+	err := errors.Join(os.Unsetenv("GOGC"), os.Unsetenv("GOMEMLIMIT")) // peers that see either bound nothing themselves
+	if err == nil {
+		err = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1)
