@@ -77,7 +77,10 @@ func TestUpgradeOfPackages(t *testing.T) {
 	checkInventory(t, ironic, machines[:1])
 	p.introspect(ironic, machines[1])
 	p.endures(p.leader())
-	said, _ := p.hosts[0].Try("trivet", "doctor") // of all hosts; none has a ramdisk
+	said, err := p.hosts[0].Try("trivet", "doctor") // of all hosts; none has a ramdisk
+	if err == nil || !strings.Contains(said, "ironic-agent") {
+		t.Errorf("doctor after the upgrade misses that there is no ramdisk: %v: %s", err, said)
+	}
 	for line := range strings.Lines(said) {
 		if finding := strings.HasPrefix(line, "error") || strings.HasPrefix(line, "warning"); finding && !strings.Contains(line, "ironic-agent") {
 			t.Errorf("doctor after the upgrade: %s", line)
