@@ -40,22 +40,35 @@ type leaseSite struct {
 }
 
 func measureLease(ctx context.Context, b *Bench) (err error) {
+	wal := func(s *leaseSite) []part { return []part{s.pairs("_wal", AtLeast(2))} }
+	if err := measureLeases(ctx, b, "wal", wal); err != nil {
+		return err
+	}
+	return measureLeases(ctx, b, "bolt", func(s *leaseSite) []part {
+		return []part{s.pairs("", AtLeast(1.3)), s.deaths, s.releases, s.renewals}
+	})
+}
+
+// part takes some of the figures of an area.
+type part func(context.Context) error
+
+// measureLeases takes parts on a cluster of its own.
+func measureLeases(ctx context.Context, b *Bench, store string, parts func(*leaseSite) []part) (err error) {
 	binary, err := b.Binary(ctx)
 	if err != nil {
 		return err
 	}
-	dir, err := b.Folder("lease")
+	dir, err := b.Folder("lease-" + store)
 	if err != nil {
 		return err
 	}
-	f, err := newFleet(ctx, binary, dir, map[string]string{"lease.enabled": "true"})
+	f, err := newFleet(ctx, binary, dir, map[string]string{"lease.enabled": "true", "raft.log_store": store})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.end()) }()
-	s := &leaseSite{b, dir, f}
-	for _, part := range []func(context.Context) error{s.pairs, s.deaths, s.releases, s.renewals} {
-		if err := part(ctx); err != nil {
+	for _, take := range parts(&leaseSite{b, dir, f}) {
+		if err := take(ctx); err != nil {
 			return err
 		}
 	}
@@ -65,9 +78,12 @@ func measureLease(ctx context.Context, b *Bench) (err error) {
 func leaseName(n int) string { return fmt.Sprintf("lease-%04d", n) }
 
 // pairs compares acquisitions, each with its release, with those of etcd's own client.
-func (s *leaseSite) pairs(ctx context.Context) (err error) {
-	const name, unit = "lease.pairs_64_ratio", "x"
-	goal := AtLeast(2)
+func (s *leaseSite) pairs(suffix string, goal Goal) part {
+	return func(ctx context.Context) error { return s.comparePairs(ctx, "lease.pairs_64_ratio"+suffix, goal) }
+}
+
+func (s *leaseSite) comparePairs(ctx context.Context, name string, goal Goal) (err error) {
+	const unit = "x"
 	etcd, err := newEtcd(ctx, s.dir)
 	if errors.Is(err, errNoEtcd) {
 		s.bench.Report.Skip(name, unit, goal, err.Error())

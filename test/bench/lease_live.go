@@ -201,8 +201,12 @@ func (s *leaseSite) live(ctx context.Context, c *holders) error {
 			}
 			entries, began = s.entries(ctx), time.Now()
 		}
+		profiled := s.fleet.profile(ctx, s.bench, "live")
 		if err := c.all(ctx, func(n int) error { return c.round(ctx, n, beat) }); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := profiled(); err != nil {
+			return err
 		}
 	}
 	now, err := cpuOf(leader.serving.Process.Pid)
