@@ -37,49 +37,58 @@ func statuses(ctx context.Context, b *Bench, cluster fleet) error {
 			return err
 		}
 	}
-	const noLeader = 5 // the exit code
-	for end := time.Now().Add(exitLimit); ; {
-		code, _, err := p.run(ctx, "status")
-		if err == nil && code == noLeader {
-			break
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("without a quorum 'trivet status' exits with %d (%w)", code, err)
-		}
-	}
+	const noLeader = 5
 	return p.asked(ctx, b, "failure.status_without_quorum", noLeader)
 }
 
-// asked adds a row for how long 'trivet status' takes.
+// asked adds a row for how long 'trivet status' takes, once it exits with want: what a
+// kill leaves behind, in the report of a peer or in that of the others, takes a while.
 func (p *process) asked(ctx context.Context, b *Bench, row string, want int) error {
+	var said []byte
+	limited, cancel := context.WithTimeout(ctx, formLimit)
+	defer cancel()
+	err := until(limited, fmt.Sprintf("an exit of 'trivet status' with %d", want), func() bool {
+		status, err := p.run(ctx, "status")
+		said = status.said
+		return err == nil && status.code == want
+	})
+	if err != nil {
+		return fmt.Errorf("%w; it says\n%s", err, said)
+	}
 	var asked, started Sample
 	for range statusTrials {
-		code, took, err := p.run(ctx, "status")
-		if err == nil && code != want {
-			err = fmt.Errorf("'trivet status' exited with %d", code)
+		status, err := p.run(ctx, "status")
+		if err == nil && status.code != want {
+			err = fmt.Errorf("'trivet status' exited with %d:\n%s", status.code, status.said)
 		}
 		if err != nil {
 			return err
 		}
-		asked = append(asked, took)
-		if _, took, err = p.run(ctx, "version"); err != nil {
+		version, err := p.run(ctx, "version")
+		if err != nil {
 			return err
 		}
-		started = append(started, took)
+		asked, started = append(asked, status.took), append(started, version.took)
 	}
 	b.Report.Add(row, asked.Max().Seconds(), "s", AtMost(statusGoal), fmt.Sprintf("%v; 'trivet version' %v", asked, started))
 	return nil
 }
 
-// run runs a command of the peer's host and returns its exit code.
-func (p *process) run(ctx context.Context, word string) (code int, took time.Duration, err error) {
+// ran is how a command ended.
+type ran struct {
+	code int
+	took time.Duration
+	said []byte // to its standard output
+}
+
+// run runs a command of the peer's host.
+func (p *process) run(ctx context.Context, word string) (ran, error) {
 	cmd := exec.CommandContext(ctx, p.binary, word, "--socket", p.socket)
 	cmd.Env = p.env
 	began := time.Now()
-	err = cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return 0, 0, fmt.Errorf("run %s: %w", word, err)
+	said, err := cmd.Output()
+	if err != nil && !errors.As(err, new(*exec.ExitError)) {
+		return ran{}, fmt.Errorf("run %s: %w", word, err)
 	}
-	return cmd.ProcessState.ExitCode(), time.Since(began), nil
+	return ran{cmd.ProcessState.ExitCode(), time.Since(began), said}, nil
 }
