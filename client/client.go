@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -206,6 +207,16 @@ func (a answer) decode(v any, ok func() bool) error {
 	return nil
 }
 
+// asked asks and decodes the answer. ok tells whether it is what was asked for.
+func asked[T any](ctx context.Context, c *endpoints, r request, ok func(T) bool) (T, error) {
+	var v T
+	a, err := c.ask(ctx, r)
+	if err == nil {
+		err = a.decode(&v, func() bool { return ok(v) })
+	}
+	return v, err
+}
+
 // ask puts the request to one server after another, in rounds with pauses between
 // them, until one answers. A refusal is an *Error. When no server answers, the
 // error is a *NoAnswerError.
@@ -272,7 +283,8 @@ func (c *endpoints) try(ctx context.Context, server *url.URL, r request) (answer
 func (c *endpoints) put(ctx context.Context, server *url.URL, r request, token string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.try)
 	defer cancel()
-	ctx, sent := watchSending(ctx)
+	var sent atomic.Bool // before the request leaves, it has surely not arrived
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	req, err := c.write(ctx, server, r)
 	if err != nil {
 		return answer{}, fmt.Errorf("make request: %w", err)
@@ -282,7 +294,11 @@ func (c *endpoints) put(ctx context.Context, server *url.URL, r request, token s
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return answer{}, &Miss{Server: server.String(), Err: unwrapURL(err), Arrived: sent.Load()}
+		var u *url.Error
+		if errors.As(err, &u) {
+			err = u.Err // its method and URL are told already
+		}
+		return answer{}, &Miss{Server: server.String(), Err: err, Arrived: sent.Load()}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices {
@@ -300,7 +316,11 @@ func (c *endpoints) put(ctx context.Context, server *url.URL, r request, token s
 
 // write makes the request for one server.
 func (c *endpoints) write(ctx context.Context, server *url.URL, r request) (*http.Request, error) {
-	target := server.JoinPath(append([]string{"v1"}, escaped(r.path)...)...)
+	path := []string{"v1"}
+	for _, segment := range r.path {
+		path = append(path, url.PathEscape(segment)) // JoinPath takes them escaped
+	}
+	target := server.JoinPath(path...)
 	target.RawQuery = r.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), bytes.NewReader(r.body))
 	if err != nil {
@@ -317,15 +337,6 @@ func (c *endpoints) write(ctx context.Context, server *url.URL, r request) (*htt
 		req.SetBasicAuth(c.options.User, c.options.Password)
 	}
 	return req, nil
-}
-
-// escaped prepares path segments for URL.JoinPath, which takes them escaped.
-func escaped(path []string) []string {
-	out := make([]string, len(path))
-	for i, segment := range path {
-		out[i] = url.PathEscape(segment)
-	}
-	return out
 }
 
 // date is the time of the server's clock; of ours when it did not say.

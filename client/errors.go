@@ -9,11 +9,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -31,7 +30,10 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 // AsksKeystone reports whether the server wants a token of Keystone.
-func (e *Error) AsksKeystone() bool { return asksKeystone(e.Status, e.Challenge) }
+func (e *Error) AsksKeystone() bool {
+	scheme, _, _ := strings.Cut(e.Challenge, " ")
+	return e.Status == http.StatusUnauthorized && strings.EqualFold(scheme, "Keystone")
+}
 
 // HasStatus reports whether err is a refusal with this status of HTTP.
 func HasStatus(err error, status int) bool {
@@ -87,14 +89,7 @@ func (e *NoAnswerError) Unwrap() []error {
 	return out
 }
 
-func (e *NoAnswerError) any(is func(*Miss) bool) bool {
-	for _, m := range e.Misses {
-		if is(m) {
-			return true
-		}
-	}
-	return false
-}
+func (e *NoAnswerError) any(is func(*Miss) bool) bool { return slices.ContainsFunc(e.Misses, is) }
 
 func (e *NoAnswerError) all(is func(*Miss) bool) bool {
 	return !e.any(func(m *Miss) bool { return !is(m) })
@@ -184,21 +179,4 @@ func retryAfter(resp *http.Response) time.Duration {
 		return 0 // a date, or nothing: the usual pause will do
 	}
 	return time.Duration(seconds) * time.Second
-}
-
-// unwrapURL takes the method and URL off an error of the HTTP client: both are
-// told already.
-func unwrapURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
-}
-
-// watchSending returns a context that notes when a request leaves: before, it
-// has surely not arrived.
-func watchSending(ctx context.Context) (context.Context, *atomic.Bool) {
-	var sent atomic.Bool
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}), &sent
 }

@@ -63,12 +63,6 @@ func (i Introspection) Why() string {
 	return *i.Error
 }
 
-// startedSince reports whether an introspection that is under way began no
-// earlier than so long before now, a reading of a server's clock.
-func (i Introspection) startedSince(now time.Time, ago time.Duration) bool {
-	return !i.Ended() && now.Sub(i.StartedAt.Time) <= ago+clockSlack
-}
-
 // Time is a moment as the API writes it: UTC, the zone not written.
 type Time struct{ time.Time }
 
@@ -137,7 +131,7 @@ func (c *Client) Start(ctx context.Context, node string, o StartOptions) error {
 		r.query = url.Values{"manage_boot": {"false"}}
 	}
 	return c.act(ctx, r, node, func(i Introspection, now time.Time) bool {
-		return i.startedSince(now, time.Since(began))
+		return !i.Ended() && now.Sub(i.StartedAt.Time) <= time.Since(began)+clockSlack // by the server's clock, it began since
 	})
 }
 

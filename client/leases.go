@@ -64,17 +64,10 @@ func (c *Client) Leases(ctx context.Context) (all []Lease, err error) {
 
 // Lease reads one lease.
 func (c *Client) Lease(ctx context.Context, name string) (Lease, error) {
-	a, err := c.ask(ctx, c.reading(nil, "leases", name))
-	if err != nil {
-		return Lease{}, err
-	}
-	return decodeLease(a)
+	return asked(ctx, c.endpoints, c.reading(nil, "leases", name), isLease)
 }
 
-func decodeLease(a answer) (l Lease, err error) {
-	err = a.decode(&l, func() bool { return l.Name != "" && l.Token != "" })
-	return l, err
-}
+func isLease(l Lease) bool { return l.Name != "" && l.Token != "" }
 
 // AcquireLease acquires a lease. That another holds it is an *Error of status 409
 // whose message says who.
@@ -92,11 +85,7 @@ func (c *Client) AcquireLease(ctx context.Context, name string, l LeaseRequest) 
 	r := acting(http.MethodPut, "leases", name)
 	r.body, r.once = body, false // the request's ID makes it one
 	r.try += min(max(l.Wait, 0), maxLeaseWait)
-	a, err := c.ask(ctx, r)
-	if err != nil {
-		return Lease{}, err
-	}
-	return decodeLease(a)
+	return asked(ctx, c.endpoints, r, isLease)
 }
 
 // RenewLease has a lease for its whole time again. Status 410: it is over; 409:
@@ -106,11 +95,7 @@ func (c *Client) RenewLease(ctx context.Context, name, holder, token string) (Le
 	if err != nil {
 		return Lease{}, err
 	}
-	a, err := c.ask(ctx, r)
-	if err != nil {
-		return Lease{}, err
-	}
-	return decodeLease(a)
+	return asked(ctx, c.endpoints, r, isLease)
 }
 
 // ReleaseLease ends a grant. The same again is a success.

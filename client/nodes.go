@@ -25,11 +25,5 @@ func (c *Client) NodeNames(ctx context.Context) ([]NodeName, error) {
 
 // NodeName reads one node, by UUID or name.
 func (c *Client) NodeName(ctx context.Context, node string) (NodeName, error) {
-	a, err := c.ask(ctx, c.reading(nil, "nodes", node))
-	if err != nil {
-		return NodeName{}, err
-	}
-	var n NodeName
-	err = a.decode(&n, func() bool { return n.UUID != "" })
-	return n, err
+	return asked(ctx, c.endpoints, c.reading(nil, "nodes", node), func(n NodeName) bool { return n.UUID != "" })
 }

@@ -47,18 +47,10 @@ func (c *Client) Rules(ctx context.Context) ([]RuleHead, error) {
 
 // Rule reads one rule.
 func (c *Client) Rule(ctx context.Context, id string) (Rule, error) {
-	a, err := c.ask(ctx, c.reading(nil, "rules", id))
-	if err != nil {
-		return Rule{}, err
-	}
-	return decodeRule(a)
+	return asked(ctx, c.endpoints, c.reading(nil, "rules", id), isRule)
 }
 
-func decodeRule(a answer) (Rule, error) {
-	var r Rule
-	err := a.decode(&r, func() bool { return r.UUID != "" && r.Actions != nil })
-	return r, err
-}
+func isRule(r Rule) bool { return r.UUID != "" && r.Actions != nil }
 
 // CreateRule adds a rule: a Rule, or anything else that encodes to the JSON of
 // one. A rule without a UUID gets one here, so that no lost answer makes two of
@@ -71,14 +63,11 @@ func (c *Client) CreateRule(ctx context.Context, rule any) (Rule, error) {
 	}
 	r := acting(http.MethodPost, "rules")
 	r.body, r.once = body, false // the UUID makes it one
-	a, err := c.ask(ctx, r)
+	made, err := asked(ctx, c.endpoints, r, isRule)
 	if minted != "" && HasStatus(err, http.StatusConflict) {
 		return c.Rule(ctx, minted) // an answer was lost
 	}
-	if err != nil {
-		return Rule{}, err
-	}
-	return decodeRule(a)
+	return made, err
 }
 
 // withUUID encodes a rule and gives it a UUID if it has none. What is no object

@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"strings"
 	"sync"
 )
 
@@ -50,9 +48,3 @@ func (e *tokenError) Error() string { return fmt.Sprintf("get a token of Keyston
 
 // Unwrap gives the source's own error.
 func (e *tokenError) Unwrap() error { return e.err }
-
-// asksKeystone reports whether a server refused for want of a token.
-func asksKeystone(status int, challenge string) bool {
-	scheme, _, _ := strings.Cut(challenge, " ")
-	return status == http.StatusUnauthorized && strings.EqualFold(scheme, "Keystone")
-}

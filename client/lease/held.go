@@ -216,7 +216,9 @@ func (h *Held) keep() {
 		case definite(err):
 			h.end(fmt.Errorf("%w: %w", ErrLost, err))
 		default:
-			h.miss(err)
+			h.mu.Lock()
+			h.missed = err
+			h.mu.Unlock()
 			sleep(h.ctx, pause(o.TTL))
 		}
 	}
@@ -243,10 +245,4 @@ func (h *Held) tell() {
 	if h.client.o.OnRenewed != nil {
 		h.client.o.OnRenewed(h.Deadline())
 	}
-}
-
-func (h *Held) miss(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.missed = err
 }
