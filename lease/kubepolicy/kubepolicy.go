@@ -59,17 +59,13 @@ func Manifest(o Options) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode policy: %w", err)
 		}
+		// The types encode what the API server writes, although it is empty.
+		text = bytes.ReplaceAll(text, []byte("\nstatus: {}\n"), []byte("\n"))
+		text = bytes.ReplaceAll(text, []byte("  creationTimestamp: null\n"), nil)
 		out.WriteString("---\n")
-		out.Write(withoutStatus(text))
+		out.Write(text)
 	}
 	return out.Bytes(), nil
-}
-
-// withoutStatus drops what the API server writes and the types encode although it is
-// empty.
-func withoutStatus(text []byte) []byte {
-	text = bytes.ReplaceAll(text, []byte("\nstatus: {}\n"), []byte("\n"))
-	return bytes.ReplaceAll(text, []byte("  creationTimestamp: null\n"), nil)
 }
 
 func (o Options) policy() (*admission.ValidatingAdmissionPolicy, error) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -99,8 +100,11 @@ func guard(grace time.Duration, command []string, in io.Reader) report {
 	if lease.Boottime() >= w.deadline {
 		return report{why: whyDeadline}
 	}
-	if w.pid, err = start(command); err != nil {
-		return never(startCode(err), err)
+	switch w.pid, err = start(command); {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return never(codeNotFound, err)
+	case err != nil:
+		return never(codeNotStarted, err)
 	}
 	return w.follow(orders, children)
 }
@@ -119,13 +123,6 @@ func start(command []string) (pid int, err error) {
 		return 0, err
 	}
 	return p.Pid, nil // who waits for it is this package alone, by number
-}
-
-func startCode(err error) int {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return codeNotFound
-	}
-	return codeNotStarted
 }
 
 // follow does as it is told until the program has ended.
@@ -229,7 +226,9 @@ func (r *running) guardCommand(orders, reports *os.File) *exec.Cmd {
 	args := append(r.o.Guard[1:len(r.o.Guard):len(r.o.Guard)], r.grace().String())
 	cmd := exec.Command(self, append(args, r.o.Command...)...)
 	cmd.Args[0] = r.o.Guard[0]
-	cmd.Env = r.environment()
+	cmd.Env = append(r.o.Env[:len(r.o.Env):len(r.o.Env)],
+		TokenVariable+"="+strconv.FormatUint(r.held.Token(), 10),
+		DeadlineVariable+"="+strconv.FormatFloat(r.held.Deadline().Seconds(), 'f', 3, 64))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = r.o.Stdin, r.o.Stdout, r.o.Stderr
 	cmd.ExtraFiles = []*os.File{ordersFile - 3: orders, reportsFile - 3: reports}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

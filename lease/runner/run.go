@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -277,13 +276,6 @@ func engage(r *running) (*warden, error) {
 		}
 	}()
 	return w, nil
-}
-
-// environment is the program's.
-func (r *running) environment() []string {
-	return append(r.o.Env[:len(r.o.Env):len(r.o.Env)],
-		TokenVariable+"="+strconv.FormatUint(r.held.Token(), 10),
-		DeadlineVariable+"="+strconv.FormatFloat(r.held.Deadline().Seconds(), 'f', 3, 64))
 }
 
 // tell writes a line. A guard that does not read is stopped or dead: then it ends, and
