@@ -103,18 +103,14 @@ func (m *machine) apply(l *raft.Log) any {
 	}
 	res := m.state.Apply(fsm.Entry{Index: l.Index, Term: l.Term, Data: l.Data})
 	if res.Code == fsm.UnknownEntry {
-		m.halt(fmt.Errorf("log entry %d: %w", l.Index, res.Err()))
+		// Promise 8: tell main, and never return to raft while the process lives. To skip
+		// the entry would let this peer's state part from the others'.
+		m.publish(m.state.View()) // what came before the entry is good
+		m.halted = true
+		m.fatal(fmt.Errorf("log entry %d: %w", l.Index, res.Err()))
+		<-m.release
 	}
 	return res
-}
-
-// halt keeps promise 8: tell main, and never return to raft while the process
-// lives. To skip the entry would let this peer's state part from the others'.
-func (m *machine) halt(why error) {
-	m.publish(m.state.View()) // what came before the entry is good
-	m.halted = true
-	m.fatal(why)
-	<-m.release
 }
 
 // Snapshot implements raft.FSM: a view is immutable, so this only takes a reference.

@@ -72,19 +72,15 @@ func (l *Leadership) answerReads(ctx context.Context, reads []*batcher.Call[stru
 	err := l.store.slots.take()
 	if err == nil {
 		defer l.store.slots.free()
-		index, err = l.confirmIndex(ctx)
+		t0 := time.Now()
+		index = l.decided()
+		ctx, cancel := context.WithTimeout(ctx, proofLimit)
+		defer cancel()
+		err = l.Confirm(ctx, t0)
 	}
 	for _, r := range reads {
 		r.Response, r.Err = index, err
 	}
-}
-
-func (l *Leadership) confirmIndex(ctx context.Context) (uint64, error) {
-	t0 := time.Now()
-	index := l.decided()
-	ctx, cancel := context.WithTimeout(ctx, proofLimit)
-	defer cancel()
-	return index, l.Confirm(ctx, t0)
 }
 
 // decided returns an index that covers every command that any peer may have applied

@@ -9,11 +9,7 @@ import (
 // LastIndex returns the index of the newest entry in st, which a snapshot may
 // stand for; 0: there is none. Raft does not use st yet.
 func LastIndex(st raftstore.Storage) (last uint64, err error) {
-	defer func() {
-		if r := recover(); r != nil { // bbolt panics on a damaged page
-			err = &raftstore.CorruptError{Path: "the log", Err: fmt.Errorf("%v", r)}
-		}
-	}()
+	defer damaged("the log", &err)
 	if last, err = st.Log.LastIndex(); err != nil {
 		return 0, fmt.Errorf("find the end of the log: %w", err)
 	}

@@ -82,11 +82,7 @@ func openBolt(path string) (b *raftboltdb.BoltStore, err error) {
 	if err := verify(path); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if r := recover(); r != nil { // bbolt panics on a damaged page
-			err = &raftstore.CorruptError{Path: path, Err: fmt.Errorf("%v", r)}
-		}
-	}()
+	defer damaged(path, &err)
 	b, err = raftboltdb.New(raftboltdb.Options{
 		Path: path,
 		BoltOptions: &bbolt.Options{
@@ -100,6 +96,13 @@ func openBolt(path string) (b *raftboltdb.BoltStore, err error) {
 		return nil, openError(path, err)
 	}
 	return b, nil
+}
+
+// damaged makes an error of a panic, since bbolt panics on a damaged page. Defer it.
+func damaged(path string, err *error) {
+	if r := recover(); r != nil {
+		*err = &raftstore.CorruptError{Path: path, Err: fmt.Errorf("%v", r)}
+	}
 }
 
 // openError tells bbolt's findings about the file's content, which have no

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"syscall"
 
 	"github.com/hashicorp/raft"
@@ -69,10 +70,6 @@ func (t freshTransport) afresh(id raft.ServerID, request func() error) (err erro
 }
 
 func hungUp(err error) bool {
-	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed} {
-		if errors.Is(err, end) {
-			return true
-		}
-	}
-	return false
+	ends := []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed}
+	return slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) })
 }

@@ -26,11 +26,7 @@ func verify(path string) (err error) {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			err = &raftstore.CorruptError{Path: path, Err: fmt.Errorf("%v", r)}
-		}
-	}()
+	defer damaged(path, &err)
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true, Timeout: lockWait})
 	if err != nil {
 		return openError(path, err)

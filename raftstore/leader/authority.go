@@ -62,26 +62,22 @@ func (t task) Run(ctx context.Context, _ Authority) error { return t.run(ctx) }
 // fence call takes a minute) run inside it (docs/design.md#fencing, rule b). The caller
 // calls cancel when the effect is over.
 func Confirmed(ctx context.Context, a Authority, d time.Duration) (context.Context, context.CancelFunc, error) {
-	t0 := time.Now()
-	if err := confirmWithin(ctx, a, t0, d); err != nil {
+	proven := time.Now()
+	if err := confirmWithin(ctx, a, proven, d); err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	go reconfirm(ctx, cancel, a, t0, d)
-	return ctx, func() { cancel(context.Canceled) }, nil
-}
-
-// reconfirm renews the proof three times per d and cancels when the newest one
-// is d old. It ends with ctx.
-func reconfirm(ctx context.Context, cancel context.CancelCauseFunc, a Authority, proven time.Time, d time.Duration) {
-	for range pace.After(ctx, d/3) {
-		t0 := time.Now()
-		if err := confirmWithin(ctx, a, t0, time.Until(proven.Add(d))); err != nil {
-			cancel(fmt.Errorf("authority not confirmed within %v: %w", d, err))
-			return
+	go func() { // renews the proof three times per d, cancels when the newest one is d old, and ends with ctx
+		for range pace.After(ctx, d/3) {
+			t0 := time.Now()
+			if err := confirmWithin(ctx, a, t0, time.Until(proven.Add(d))); err != nil {
+				cancel(fmt.Errorf("authority not confirmed within %v: %w", d, err))
+				return
+			}
+			proven = t0
 		}
-		proven = t0
-	}
+	}()
+	return ctx, func() { cancel(context.Canceled) }, nil
 }
 
 func confirmWithin(ctx context.Context, a Authority, t0 time.Time, limit time.Duration) error {

@@ -206,7 +206,7 @@ func (r *Runner) establish(ctx context.Context, role raftstore.Role) (*tenure, e
 		return nil, fmt.Errorf("establish leadership: %w", err)
 	}
 	// Not ctx itself: it ends all at once, the duties end one after the other.
-	t := newTenure(context.WithoutCancel(ctx), authority)
+	t := &tenure{ctx: context.WithoutCancel(ctx), authority: authority, failed: make(chan error, 1)}
 	for _, d := range r.opts.Duties {
 		t.start(d)
 	}

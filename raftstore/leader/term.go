@@ -1,7 +1,9 @@
 package leader
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -21,10 +23,6 @@ type running struct {
 	done   chan struct{} // closed when Run has returned
 }
 
-func newTenure(ctx context.Context, a Tenure) *tenure {
-	return &tenure{ctx: ctx, authority: a, failed: make(chan error, 1)}
-}
-
 // start runs a duty in a context of its own, so that duties can be stopped one
 // after the other.
 func (t *tenure) start(d Duty) {
@@ -38,17 +36,10 @@ func (t *tenure) start(d Duty) {
 			return
 		}
 		select {
-		case t.failed <- fmt.Errorf("duty %s ended early: %w", d.Name(), orUnknown(err)):
+		case t.failed <- fmt.Errorf("duty %s ended early: %w", d.Name(), cmp.Or(err, errors.New("it gave no error"))):
 		default: // one reason is enough
 		}
 	}()
-}
-
-func orUnknown(err error) error {
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("it gave no error")
 }
 
 // stop ends the duties in reverse order and returns the name of the first that

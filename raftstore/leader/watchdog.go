@@ -131,7 +131,9 @@ func (w *Watchdog) probe(ctx context.Context, a Authority) {
 // began with a probe at the latest, up to probeEvery after the newest committed
 // one; so that much less than the limit already convicts it.
 func (w *Watchdog) trip() {
-	stuck := w.stuckFor()
+	w.mu.Lock()
+	stuck := w.stuck
+	w.mu.Unlock()
 	w.log.Error("disk watchdog tripped", "limit", w.limit, "stuck_for", stuck)
 	if stuck > w.limit-probeEvery-2*watchEvery {
 		w.mute(true)
@@ -174,12 +176,6 @@ func (w *Watchdog) look() time.Duration {
 	} else {
 		w.stuck += watchEvery
 	}
-	return w.stuck
-}
-
-func (w *Watchdog) stuckFor() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	return w.stuck
 }
 
