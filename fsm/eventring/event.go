@@ -6,11 +6,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 // Bounds of one event. What does not fit is cut: the log line, the record or the
@@ -55,12 +56,8 @@ func (t Topic) known() bool { return t >= TopicLeadership && t <= TopicAudit }
 
 // ParseTopic reads the API's name of a topic.
 func ParseTopic(name string) (Topic, bool) {
-	for i := 1; i < len(topicNames); i++ {
-		if topicNames[i] == name {
-			return Topic(i), true
-		}
-	}
-	return 0, false
+	i := slices.Index(topicNames[1:], name)
+	return Topic(i + 1), i >= 0
 }
 
 // TopicNames returns the names of all topics, in the order of their numbers.
@@ -165,15 +162,4 @@ func (w written) id() ID {
 
 // Text makes a text fit for an event: it is cut to MaxText bytes, and
 // what is not UTF-8 in it is replaced.
-func Text(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= MaxText {
-		return text
-	}
-	const more = "…"
-	at := MaxText - len(more)
-	for !utf8.RuneStart(text[at]) {
-		at--
-	}
-	return text[:at] + more
-}
+func Text(text string) string { return valid.Cut(strings.ToValidUTF8(text, "\uFFFD"), MaxText) }

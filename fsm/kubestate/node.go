@@ -111,35 +111,25 @@ func (c PutNodes) Validate() error {
 }
 
 func applyPutNodes(t Txn, c PutNodes) entry.Result {
-	for _, uid := range c.Remove {
-		t.dropKubeNode(c.Cluster, uid)
+	for _, uid := range c.Remove { // what peers said of it goes too, a remediation of it goes on
+		for _, b := range t.votes.Under(ballotPrefix(c.Cluster, uid)) {
+			t.dropBallot(b)
+		}
+		t.nodes.Drop(kubeKey(c.Cluster, uid))
 	}
 	for _, n := range c.Nodes {
 		n.Cluster = c.Cluster
-		t.putKubeNode(n, c.Millis)
+		key := kubeKey(n.Cluster, n.UID)
+		old, known := t.nodes.Get(key)
+		if known && old.Ready == n.Ready && old.BootID == n.BootID {
+			n.Changed, n.ChangedMillis = old.Changed, old.ChangedMillis
+		} else {
+			n.Changed, n.ChangedMillis = t.Now(), c.Millis
+		}
+		t.nodes.Put(key, n)
 	}
 	if t.nodes.Size() > MaxNodes {
 		return entry.Refuse(entry.TableFull, "the clusters have more than %d kube nodes together, which is the most", MaxNodes)
 	}
 	return entry.Done()
-}
-
-func (t Txn) putKubeNode(n Node, millis int64) {
-	key := kubeKey(n.Cluster, n.UID)
-	old, known := t.nodes.Get(key)
-	if known && old.Ready == n.Ready && old.BootID == n.BootID {
-		n.Changed, n.ChangedMillis = old.Changed, old.ChangedMillis
-	} else {
-		n.Changed, n.ChangedMillis = t.Now(), millis
-	}
-	t.nodes.Put(key, n)
-}
-
-// dropKubeNode forgets a kube node and what peers said of it. A remediation of it
-// goes on.
-func (t Txn) dropKubeNode(cluster, uid string) {
-	for _, b := range t.votes.Under(ballotPrefix(cluster, uid)) {
-		t.dropBallot(b)
-	}
-	t.nodes.Drop(kubeKey(cluster, uid))
 }

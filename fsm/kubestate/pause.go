@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/table"
@@ -31,15 +30,7 @@ const (
 // bytes, and what is no text in it is replaced.
 func Reason(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
-	if len(text) <= MaxReason {
-		return text
-	}
-	const more = "…"
-	at := MaxReason - len(more)
-	for !utf8.RuneStart(text[at]) {
-		at--
-	}
-	return text[:at] + more
+	return valid.Cut(text, MaxReason)
 }
 
 func validReason(reason string) error { return valid.Text("reason", reason, 0, MaxReason) }
@@ -108,14 +99,6 @@ func (t Txn) dropPause(cluster string) {
 	p, _ := t.pauses.Get([]byte(cluster))
 	t.pauses.Drop([]byte(cluster))
 	t.Disarm(p.Until, duePause, []byte(cluster))
-}
-
-// paused returns the pause that a cluster is under: that of all before its own.
-func (s *Tables) paused(cluster string) (Pause, bool) {
-	if p, ok := s.pauses.Get(nil); ok {
-		return p, true
-	}
-	return s.pauses.Get([]byte(cluster))
 }
 
 // Hold says that too many kube nodes of a cluster were down at once, and

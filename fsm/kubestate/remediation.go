@@ -6,7 +6,6 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/codec"
 	"github.com/trivet-ha/trivet/fsm/entry"
-	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/table"
 )
@@ -240,15 +239,4 @@ func (t Txn) HoldRemediations(millis int64) {
 			State: RemStuck, Token: t.Granted(), At: t.Position.Now, Millis: max(millis, 0), Reason: HeldByFounding,
 		}))
 	}
-}
-
-// recordRemediation records a step as an event.
-func (t Txn) recordRemediation(r Remediation, s Step) {
-	e := eventring.Event{Topic: eventring.TopicRemediation, Action: s.State.String(), Peer: s.Peer, Millis: s.Millis}
-	by := ""
-	if s.Operator {
-		e.Peer, by = "", s.Peer
-	}
-	e.Fields = eventring.Fields("cluster", r.Cluster, "kube_node", r.Node, "intent", r.Intent.String(), "device", s.Device, "reason", s.Reason, "by", by)
-	t.RecordEvent(e)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
@@ -48,7 +49,7 @@ func applyBeginRemediation(t Txn, c BeginRemediation) entry.Result {
 	if !open {
 		intent, open = t.openName.Get(kubeKey(c.Cluster, c.Node))
 	}
-	pause, paused := t.paused(c.Cluster)
+	pause, paused := t.FailoverPause(c.Cluster)
 	switch {
 	case open:
 		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is open", intent, c.Node)
@@ -119,14 +120,20 @@ func (r Remediation) past() string {
 	return ""
 }
 
-// step stores a remediation after a step, and notes its end.
+// step stores a remediation after a step, notes its end, and records the step as an event.
 func (t Txn) step(r Remediation, s Step) {
 	r = r.stepped(s)
 	if r.State.Ended() {
 		r.Expires = t.Now().Add(Keep)
 	}
 	t.putRemediation(r)
-	t.recordRemediation(r, s)
+	e := eventring.Event{Topic: eventring.TopicRemediation, Action: s.State.String(), Peer: s.Peer, Millis: s.Millis}
+	by := ""
+	if s.Operator {
+		e.Peer, by = "", s.Peer
+	}
+	e.Fields = eventring.Fields("cluster", r.Cluster, "kube_node", r.Node, "intent", r.Intent.String(), "device", s.Device, "reason", s.Reason, "by", by)
+	t.RecordEvent(e)
 }
 
 // ReleaseRemediation is an operator's word on a remediation that is stuck: try to

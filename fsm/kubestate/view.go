@@ -92,7 +92,10 @@ func (s *Tables) RemediationHistory(limit int) []Remediation {
 // FailoverPause returns the pause that a cluster is under: that of all clusters,
 // else its own. With "" it is that of all.
 func (s *Tables) FailoverPause(cluster string) (p Pause, paused bool) {
-	return s.paused(cluster)
+	if p, ok := s.pauses.Get(nil); ok {
+		return p, true
+	}
+	return s.pauses.Get([]byte(cluster))
 }
 
 // FailoverPauses returns all pauses in the order of their clusters, that of all

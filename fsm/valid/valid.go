@@ -1,5 +1,5 @@
-// Package valid checks what may go into the log, and collects what contradicts itself in
-// the state.
+// Package valid checks what may go into the log, cuts texts that are too long for it, and
+// collects what contradicts itself in the state.
 //
 // What it accepts is part of the format: a looser rule needs a new kind of entry
 // (fsm/DESIGN.md).
@@ -72,12 +72,24 @@ func Text(what, text string, least, most int) error {
 	if !utf8.ValidString(text) {
 		return fmt.Errorf("%s is not UTF-8", what)
 	}
-	for i := range len(text) {
-		if text[i] == 0 {
-			return fmt.Errorf("%s has a NUL", what)
-		}
+	if strings.IndexByte(text, 0) >= 0 {
+		return fmt.Errorf("%s has a NUL", what)
 	}
 	return Length(what, text, least, most)
+}
+
+// Cut shortens a text in UTF-8 to at most so many bytes, between two characters, and ends
+// it with a mark where something is missing. Members store what it returns: it never changes.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const more = "…"
+	at := most - len(more)
+	for !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return text[:at] + more
 }
 
 // Millis accepts a wall clock in Unix milliseconds, and 0 for none.
