@@ -7,6 +7,7 @@ package leases
 
 import (
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
@@ -36,7 +37,12 @@ var Domain = entry.Domain[Txn]{
 		checkGroups(t, p)
 	},
 	Ends: []entry.Ending[Txn]{
-		{Class: dueLease, End: func(t Txn, id []byte) { t.endLease(string(id)) }, Due: func(t Txn, expect entry.Expectation) {
+		{Class: dueLease, End: func(t Txn, id []byte) {
+			if l, ok := t.leases.Get(id); ok {
+				t.recordLease(eventring.ActionExpired, l)
+				t.freeLease(l)
+			}
+		}, Due: func(t Txn, expect entry.Expectation) {
 			for key, l := range t.leases.All() {
 				if l.Holder != "" {
 					expect(l.Expires, key)
@@ -58,7 +64,7 @@ type Tables struct {
 
 // New returns the tables before the first entry.
 func New() Tables {
-	return Tables{leases: table.New[Lease](), values: newValueStore(), groups: newGroups()}
+	return Tables{leases: table.New[Lease](), values: valueStore{byKey: table.New[Value]()}, groups: newGroups()}
 }
 
 // Txn is one entry at work on the tables of leases.

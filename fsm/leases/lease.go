@@ -264,14 +264,6 @@ func loadLease(t Txn, l Lease) {
 	}
 }
 
-// endLease frees a lease whose time is over.
-func (t Txn) endLease(name string) {
-	if l, ok := t.leases.Get([]byte(name)); ok {
-		t.recordLease(eventring.ActionExpired, l)
-		t.freeLease(l)
-	}
-}
-
 // recordLease records an event about a lease.
 func (t Txn) recordLease(action string, l Lease) {
 	ttl := ""

@@ -78,12 +78,8 @@ func (t Txn) stepLease(s Step) Stepped {
 	case s.Release && res.Code == entry.Expired:
 		res = entry.Result{} // it is over already, also for its former holder
 	}
-	return Stepped{Code: res.Code, Message: res.Message, Lease: t.leaseState(l), Entry: t.Token}
-}
-
-// leaseState is the public part of a lease; nothing remains of a free one.
-func (t Txn) leaseState(l Lease) Answer {
-	return Answer{Holder: l.Holder, Token: l.Token, Remaining: max(0, l.Remaining(t.Now()))}
+	now := Answer{Holder: l.Holder, Token: l.Token, Remaining: max(0, l.Remaining(t.Now()))} // nothing remains of a free one
+	return Stepped{Code: res.Code, Message: res.Message, Lease: now, Entry: t.Token}
 }
 
 // guard is a promise that a write makes: its sender holds this lease, under this

@@ -43,8 +43,6 @@ type valueStore struct {
 	bytes int
 }
 
-func newValueStore() valueStore { return valueStore{byKey: table.New[Value]()} }
-
 func (s *valueStore) put(v Value) {
 	s.drop(v.Key)
 	s.byKey.Put([]byte(v.Key), v)
@@ -55,16 +53,6 @@ func (s *valueStore) drop(key string) {
 	if old, ok := s.byKey.Get([]byte(key)); ok {
 		s.byKey.Drop([]byte(key))
 		s.bytes -= len(old.Data)
-	}
-}
-
-// renumber gives the values that were written after a token another version.
-func (s *valueStore) renumber(after, version fencing.Token) {
-	for key, v := range s.byKey.All() {
-		if v.Version > after {
-			v.Version = version
-			s.byKey.Put(key, v)
-		}
 	}
 }
 

@@ -44,4 +44,11 @@ func (t Txn) Adopt(others Tables) {
 }
 
 // Renumber gives the values that were written after a token another version.
-func (t Txn) Renumber(after, version fencing.Token) { t.values.renumber(after, version) }
+func (t Txn) Renumber(after, version fencing.Token) {
+	for key, v := range t.values.byKey.All() {
+		if v.Version > after {
+			v.Version = version
+			t.values.byKey.Put(key, v)
+		}
+	}
+}
