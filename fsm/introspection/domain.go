@@ -9,6 +9,8 @@ package introspection
 import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/macset"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
@@ -33,8 +35,10 @@ var Domain = entry.Domain[Txn]{
 	Sections: []entry.Section[Txn]{
 		entry.Many('n', "nodes", func(t Txn) table.Of[Record] { return t.nodes.records }, loadRecord),
 		entry.Many('q', "queue", func(t Txn) table.Of[QueuedRequest] { return t.queue.requests }, loadRequest),
-		entry.Many('c', "claims", func(t Txn) table.Of[Claim] { return t.queue.claims }, loadClaim),
-		entry.Single('T', "throttle", func(t Txn) *throttle { return &t.throttle }).Shown(shownThrottle),
+		entry.Many('c', "claims", func(t Txn) table.Of[Claim] { return t.queue.claims }, func(t Txn, c Claim) { t.queue.putClaim(c) }),
+		entry.Single('T', "throttle", func(t Txn) *throttle { return &t.throttle }).Shown(func(t Txn) any {
+			return map[string]string{"next_turn": t.throttle.Next.String()}
+		}),
 		entry.Many('y', "inspected", func(t Txn) table.Of[Inspected] { return t.nodes.inspected }, func(t Txn, i Inspected) { t.nodes.inspect(i, true, 0) }),
 	},
 	Check: func(t Txn, p *valid.Problems) {
@@ -53,7 +57,18 @@ type Tables struct {
 }
 
 // New returns the tables before the first entry.
-func New() Tables { return Tables{nodes: newNodes(), queue: newQueue()} }
+func New() Tables {
+	return Tables{
+		nodes: nodes{
+			records: table.New[Record](), byStart: table.New[table.None](), byDeadline: table.New[table.None](), byEnd: table.New[table.None](),
+			byAttribute: table.New[table.None](), byDelivery: table.New[table.None](), inspected: table.New[Inspected](), whitelist: macset.New(),
+		},
+		queue: queue{
+			requests: table.New[QueuedRequest](), byNode: table.New[table.None](), ready: table.New[table.None](),
+			claims: table.New[Claim](), claimOf: table.New[fencing.Token](),
+		},
+	}
+}
 
 // Txn is one entry at work on the tables of introspection, and on the documents that
 // these refer to.

@@ -68,7 +68,7 @@ func applyImportRecord(t Txn, c ImportRecord) entry.Result {
 		rec = c.record()
 		rec.Started, rec.Finished, rec.Begun = t.Now(), t.Now(), t.Token
 		t.putRecord(rec, blobs.Packed{})
-		t.recordNode(eventring.ActionImported, rec.Node, rec.State.String(), t.Proposer())
+		t.recordNode(eventring.ActionImported, rec)
 	}
 	if rec.Unprocessed.IsZero() && !c.Unprocessed.IsZero() {
 		rec.Unprocessed = c.Unprocessed.Hash

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
@@ -121,11 +122,7 @@ func (s *Tables) Inspected(node string) (i Inspected, ok bool) {
 
 // InspectedNodes returns the nodes that Ironic itself inspects, in order.
 func (s *Tables) InspectedNodes() []Inspected {
-	out := make([]Inspected, 0, s.nodes.inspected.Size())
-	for _, i := range s.nodes.inspected.All() {
-		out = append(out, i)
-	}
-	return out
+	return slices.AppendSeq(make([]Inspected, 0, s.nodes.inspected.Size()), table.Values(s.nodes.inspected.All()))
 }
 
 // InspectedByMAC returns the nodes with a MAC that Ironic itself inspects, in

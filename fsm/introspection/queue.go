@@ -74,13 +74,6 @@ type queue struct {
 	claimOf  table.Of[fencing.Token] // request, by node
 }
 
-func newQueue() queue {
-	return queue{
-		requests: table.New[QueuedRequest](), byNode: table.New[table.None](), ready: table.New[table.None](),
-		claims: table.New[Claim](), claimOf: table.New[fencing.Token](),
-	}
-}
-
 // head returns the sequence of a node's first request, zero if it has none.
 func (q *queue) head(node string) fencing.Token {
 	for key := range q.byNode.Under([]byte(node)) {
@@ -246,7 +239,7 @@ func lost(h Hold) entry.Result {
 	return entry.Refuse(entry.ClaimLost, "claim %v of request %v is over: it was given back, or its session ended", h.Token, h.Request)
 }
 
-// loadRequest and loadClaim restore the queue from a snapshot, requests first.
+// loadRequest restores a request from a snapshot, in which the claims follow.
 func loadRequest(t Txn, r QueuedRequest) {
 	t.queue.requests.Put(table.TokenKey(r.Sequence), r)
 	t.queue.byNode.Put(table.NameKey(r.Node, r.Sequence), table.None{})
@@ -254,8 +247,6 @@ func loadRequest(t Txn, r QueuedRequest) {
 		t.queue.ready.Put(table.TokenKey(r.Sequence), table.None{})
 	}
 }
-
-func loadClaim(t Txn, c Claim) { t.queue.putClaim(c) }
 
 // Unfinished says what a process was doing for a request when it ended. It
 // counts if the request is still claimed by the session of that process.

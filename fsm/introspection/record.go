@@ -105,13 +105,6 @@ type nodes struct {
 	booting     int                  // how many of those nodes have records; some have no MAC
 }
 
-func newNodes() nodes {
-	return nodes{
-		records: table.New[Record](), byStart: table.New[table.None](), byDeadline: table.New[table.None](), byEnd: table.New[table.None](),
-		byAttribute: table.New[table.None](), byDelivery: table.New[table.None](), inspected: table.New[Inspected](), whitelist: macset.New(),
-	}
-}
-
 // Kinds of attributes in the index.
 const (
 	attributeMAC = 'm'
@@ -315,6 +308,7 @@ func (t Txn) recordStep(old, r Record, cause Event, peer string) {
 }
 
 // recordNode records an event about a node's record as a whole.
-func (t Txn) recordNode(action, node, state, peer string) {
-	t.RecordEvent(eventring.Event{Topic: eventring.TopicIntrospection, Action: action, Peer: peer, Node: node, Fields: eventring.Fields("state", state)})
+func (t Txn) recordNode(action string, r Record) {
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicIntrospection, Action: action, Peer: t.Proposer(), Node: r.Node,
+		Fields: eventring.Fields("state", r.State.String())})
 }

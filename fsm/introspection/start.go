@@ -197,6 +197,6 @@ func applyDeleteNode(t Txn, c DeleteNode) entry.Result {
 		t.dequeue(r)
 	}
 	t.dropRecord(c.Node)
-	t.recordNode(eventring.ActionDeleted, c.Node, rec.State.String(), t.Proposer())
+	t.recordNode(eventring.ActionDeleted, rec)
 	return entry.Done()
 }

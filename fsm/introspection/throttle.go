@@ -51,5 +51,3 @@ func applyTakeTurn(t Txn, c TakeTurn) entry.Result {
 	t.throttle.Next = at.Add(c.Gap)
 	return entry.Answer(Turn{Wait: at.Sub(t.Now())})
 }
-
-func shownThrottle(t Txn) any { return map[string]string{"next_turn": t.throttle.Next.String()} }

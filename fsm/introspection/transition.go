@@ -1,6 +1,8 @@
 package introspection
 
 import (
+	"slices"
+
 	"github.com/trivet-ha/trivet/fsm/codec"
 	"github.com/trivet-ha/trivet/fsm/entry"
 )
@@ -38,12 +40,8 @@ func (s NodeState) Active() bool {
 
 // ParseNodeState reads the API's name of a state a record can have.
 func ParseNodeState(name string) (NodeState, bool) {
-	for i := 1; i < len(stateNames); i++ {
-		if stateNames[i] == name {
-			return NodeState(i), true
-		}
-	}
-	return NodeAbsent, false
+	i := slices.Index(stateNames[1:], name)
+	return NodeState(i + 1), i >= 0
 }
 
 // Event is what moves a node. The numbers are part of the log.

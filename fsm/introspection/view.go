@@ -19,45 +19,31 @@ func (s *Tables) Nodes() int { return s.nodes.records.Size() }
 
 // Records iterates over all records, newest first: by (StartedMillis, Node)
 // descending, as the API lists them.
-func (s *Tables) Records() iter.Seq[Record] { return s.newest(nil) }
+func (s *Tables) Records() iter.Seq[Record] {
+	return table.Named(s.nodes.byStart.Descending(nil), 8, s.nodes.records)
+}
 
 // RecordsAfter iterates over the records that a list shows after the given
 // one, a page's marker. It costs what it yields.
-func (s *Tables) RecordsAfter(marker Record) iter.Seq[Record] { return s.newest(marker.startKey()) }
-
-func (s *Tables) newest(bound []byte) iter.Seq[Record] {
-	return func(yield func(Record) bool) {
-		for key := range s.nodes.byStart.Descending(bound) {
-			r, _ := s.nodes.records.Get(key[8:])
-			if !yield(r) {
-				return
-			}
-		}
-	}
+func (s *Tables) RecordsAfter(marker Record) iter.Seq[Record] {
+	return table.Named(s.nodes.byStart.Descending(marker.startKey()), 8, s.nodes.records)
 }
 
 // OverdueAt iterates over the active records whose deadline is not after a moment of cluster
 // time, the longest overdue first. It costs what it yields.
 func (s *Tables) OverdueAt(now entry.Time) iter.Seq[Record] {
-	return func(yield func(Record) bool) {
-		for key := range s.nodes.byDeadline.All() {
-			if entry.Time(binary.BigEndian.Uint64(key)) > now {
-				return
-			}
-			r, _ := s.nodes.records.Get(key[8:])
-			if !yield(r) {
-				return
-			}
-		}
-	}
+	return s.before(s.nodes.byDeadline, now+1)
 }
 
 // EndedBefore iterates over the records of introspections that ended before a
 // moment of cluster time, the longest ended first: a record that reapplies is
 // not among them. It costs what it yields.
-func (s *Tables) EndedBefore(t entry.Time) iter.Seq[Record] {
+func (s *Tables) EndedBefore(t entry.Time) iter.Seq[Record] { return s.before(s.nodes.byEnd, t) }
+
+// before iterates over the records that stand in an order of times before a moment.
+func (s *Tables) before(order table.Of[table.None], t entry.Time) iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		for key := range s.nodes.byEnd.All() {
+		for key := range order.All() {
 			if entry.Time(binary.BigEndian.Uint64(key)) >= t {
 				return
 			}
@@ -100,15 +86,7 @@ func (s *Tables) QueuedRequest(sequence fencing.Token) (QueuedRequest, bool) {
 }
 
 // Queue iterates over the requests, oldest first.
-func (s *Tables) Queue() iter.Seq[QueuedRequest] {
-	return func(yield func(QueuedRequest) bool) {
-		for _, r := range s.queue.requests.All() {
-			if !yield(r) {
-				return
-			}
-		}
-	}
-}
+func (s *Tables) Queue() iter.Seq[QueuedRequest] { return table.Values(s.queue.requests.All()) }
 
 // QueueOf returns the requests of one node in the order they will be done.
 func (s *Tables) QueueOf(node string) []QueuedRequest {
@@ -127,14 +105,7 @@ func (s *Tables) QueueLength() int { return s.queue.requests.Size() }
 // Ready iterates over the requests that could be claimed now, at most one a
 // node, oldest first. It costs what it yields.
 func (s *Tables) Ready() iter.Seq[QueuedRequest] {
-	return func(yield func(QueuedRequest) bool) {
-		for key := range s.queue.ready.All() {
-			r, _ := s.queue.requests.Get(key)
-			if !yield(r) {
-				return
-			}
-		}
-	}
+	return table.Named(s.queue.ready.All(), 0, s.queue.requests)
 }
 
 // Claimable returns how many requests Ready yields.

@@ -13,27 +13,12 @@ func (s *Tables) Relay(sequence fencing.Token) (Relay, bool) {
 }
 
 // Relays iterates over all of them, the newest first.
-func (s *Tables) Relays() iter.Seq[Relay] {
-	return func(yield func(Relay) bool) {
-		for _, r := range s.bySequence.Descending(nil) {
-			if !yield(r) {
-				return
-			}
-		}
-	}
-}
+func (s *Tables) Relays() iter.Seq[Relay] { return table.Values(s.bySequence.Descending(nil)) }
 
 // PendingRelays iterates over those that Ironic has not taken yet, the oldest
 // first. It costs what it yields.
 func (s *Tables) PendingRelays() iter.Seq[Relay] {
-	return func(yield func(Relay) bool) {
-		for key := range s.pending.All() {
-			r, _ := s.bySequence.Get(key)
-			if !yield(r) {
-				return
-			}
-		}
-	}
+	return table.Named(s.pending.All(), 0, s.bySequence)
 }
 
 // RelaysPending returns how many those are.

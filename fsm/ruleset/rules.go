@@ -98,14 +98,6 @@ func (s *Tables) drop(rule Rule) {
 	s.bytes -= len(rule.Body)
 }
 
-func (s *Tables) get(id string) (Rule, bool) {
-	created, ok := s.byUUID.Get([]byte(id))
-	if !ok {
-		return Rule{}, false
-	}
-	return s.inOrder.Get(table.TokenKey(created))
-}
-
 // Create adds a rule behind all others. Its Value is the Rule as stored.
 type Create struct {
 	UUID string `cbor:"1,keyasint"` // the client's, or minted by the proposer
@@ -139,7 +131,7 @@ type Delete struct {
 func (c Delete) Validate() error { return validRuleID(c.UUID) }
 
 func applyDelete(t Txn, c Delete) entry.Result {
-	rule, ok := t.get(c.UUID)
+	rule, ok := t.Rule(c.UUID)
 	if !ok {
 		return entry.Refuse(entry.NotFound, "Rule %s was not found", c.UUID) // the contract's words
 	}
@@ -172,21 +164,19 @@ type Version struct {
 func (s *Tables) RulesVersion() Version { return Version{s.inOrder} }
 
 // Rules iterates over the rules, oldest first.
-func (s *Tables) Rules() iter.Seq[Rule] {
-	return func(yield func(Rule) bool) {
-		for _, rule := range s.inOrder.All() {
-			if !yield(rule) {
-				return
-			}
-		}
-	}
-}
+func (s *Tables) Rules() iter.Seq[Rule] { return table.Values(s.inOrder.All()) }
 
 // RuleCount returns how many rules there are.
 func (s *Tables) RuleCount() int { return s.inOrder.Size() }
 
 // Rule returns a rule by its UUID, spelled as when it was created.
-func (s *Tables) Rule(id string) (Rule, bool) { return s.get(id) }
+func (s *Tables) Rule(id string) (Rule, bool) {
+	created, ok := s.byUUID.Get([]byte(id))
+	if !ok {
+		return Rule{}, false
+	}
+	return s.inOrder.Get(table.TokenKey(created))
+}
 
 func checkRules(t Txn, p *valid.Problems) {
 	p.Want(t.inOrder.Size() <= MaxRules && t.bytes <= MaxBytes, "%d rules of %d bytes", t.inOrder.Size(), t.bytes)

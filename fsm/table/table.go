@@ -149,6 +149,19 @@ func Values[T any](seq iter.Seq2[[]byte, T]) iter.Seq[T] {
 	}
 }
 
+// Named yields what a table of names has for the keys of another one, which orders them by
+// something else: the name follows the first bytes of a key.
+func Named[T any](order iter.Seq2[[]byte, None], first int, of Of[T]) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for key := range order {
+			value, _ := of.Get(key[first:])
+			if !yield(value) {
+				return
+			}
+		}
+	}
+}
+
 // List collects what a sequence yields, in order.
 func List[T any](seq iter.Seq2[[]byte, T]) []T {
 	var out []T
@@ -169,10 +182,8 @@ func Map[T, S any](t Of[T], show func(T) S) []S {
 
 // Keys are big endian, so that their order is that of the numbers.
 
-func key64(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
-
 // TokenKey orders by a token.
-func TokenKey(t fencing.Token) []byte { return key64(uint64(t)) }
+func TokenKey(t fencing.Token) []byte { return binary.BigEndian.AppendUint64(nil, uint64(t)) }
 
 // LongKey orders by a number, then by the rest.
 func LongKey[T []byte | string](n uint64, rest T) []byte {
