@@ -12,12 +12,21 @@ func (v View) Check() error {
 	return p.Err()
 }
 
-// checkTables verifies each table against itself and against the others.
+// checkTables verifies each table against itself and against the others, and the deadlines
+// against the records they belong to.
 func checkTables(d *txn, p *valid.Problems) {
 	for _, domain := range domains {
 		if domain.Check != nil {
 			domain.Check(d, p)
 		}
 	}
-	checkDue(d, p)
+	want := 0
+	for _, e := range endings {
+		e.Due(d, func(at Time, id []byte) {
+			want++
+			p.Want(d.Armed(at, e.Class, id), "no deadline %v of class %q for %x", at, e.Class, id)
+			p.Want(at > d.shared.Position.Now, "deadline %v of class %q for %x is past", at, e.Class, id)
+		})
+	}
+	p.Want(want == d.Deadlines(), "%d deadlines for %d records", d.Deadlines(), want)
 }

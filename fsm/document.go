@@ -1,52 +1,29 @@
 package fsm
 
 import (
-	"iter"
-
 	"github.com/trivet-ha/trivet/fsm/blobs"
-	"github.com/trivet-ha/trivet/fsm/codec"
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var documentDomain = domain{
 	Sections: []entry.Section[*txn]{
-		{Tag: 'b', Name: "documents", Each: eachDocument, Load: loadDocument, Show: shownDocuments},
+		entry.Many('b', "documents", func(d *txn) table.Of[blobs.Blob] { return d.blobs.Table() }, func(d *txn, b blobs.Blob) {
+			d.blobs.Load(b)
+		}).Shown(func(t *txn) any {
+			return table.Map(t.blobs.Table(), func(b blobs.Blob) dumpedBlob {
+				return dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs}
+			})
+		}),
 	},
 	Check: checkDocuments,
-}
-
-func eachDocument(d *txn) iter.Seq[any] {
-	return func(yield func(any) bool) {
-		for b := range d.blobs.All() {
-			if !yield(b) {
-				return
-			}
-		}
-	}
-}
-
-func loadDocument(d *txn, record []byte) error {
-	var b blobs.Blob
-	if err := codec.Unmarshal(record, &b); err != nil {
-		return err
-	}
-	d.blobs.Load(b)
-	return nil
 }
 
 type dumpedBlob struct {
 	Hash  blobs.Hash `json:"hash"`
 	Bytes int        `json:"compressed_bytes"`
 	Refs  int        `json:"references"`
-}
-
-func shownDocuments(t *txn) any {
-	out := []dumpedBlob{}
-	for b := range t.blobs.All() {
-		out = append(out, dumpedBlob{Hash: b.Hash, Bytes: len(b.Data), Refs: b.Refs})
-	}
-	return out
 }
 
 // checkDocuments counts who refers to what.

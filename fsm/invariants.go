@@ -40,16 +40,19 @@ func checkMembers(d *txn, p *valid.Problems) {
 	}
 }
 
-func checkSession(d *txn, p *valid.Problems, key []byte, s Session) {
+func checkSessions(d *txn, p *valid.Problems) {
+	p.Want(d.peers.sessionOf.Size() == d.peers.sessions.Size(), "%d sessions belong to %d peers", d.peers.sessions.Size(), d.peers.sessionOf.Size())
 	now := d.shared.Position.Now
-	p.Want(string(key) == string(table.TokenKey(s.ID)), "session %v is filed under %x", s.ID, key)
-	p.Want(!s.ID.IsZero() && s.ID <= d.shared.Granted(), "session %v was granted by no entry", s.ID)
-	p.Want(s.Opened <= now && s.Expires > now && s.Expires <= now.Add(SessionTTL), "session %v, opened %v, ends at %v, now is %v", s.ID, s.Opened, s.Expires, now)
-	of, _ := d.peers.sessionOf.Get([]byte(s.Peer))
-	p.Want(of == s.ID, "the session of peer %s is %v and %v", s.Peer, s.ID, of)
-	m, ok := d.peers.members.Get([]byte(s.Peer))
-	p.Want(ok || d.peers.removed.Has([]byte(s.Peer)), "session %v belongs to %s, which is not a member", s.ID, s.Peer)
-	p.Want(!ok || m.Version > 0, "member %s has no log version", m.ID)
+	for key, s := range d.peers.sessions.All() {
+		p.Want(string(key) == string(table.TokenKey(s.ID)), "session %v is filed under %x", s.ID, key)
+		p.Want(!s.ID.IsZero() && s.ID <= d.shared.Granted(), "session %v was granted by no entry", s.ID)
+		p.Want(s.Opened <= now && s.Expires > now && s.Expires <= now.Add(SessionTTL), "session %v, opened %v, ends at %v, now is %v", s.ID, s.Opened, s.Expires, now)
+		of, _ := d.peers.sessionOf.Get([]byte(s.Peer))
+		p.Want(of == s.ID, "the session of peer %s is %v and %v", s.Peer, s.ID, of)
+		m, ok := d.peers.members.Get([]byte(s.Peer))
+		p.Want(ok || d.peers.removed.Has([]byte(s.Peer)), "session %v belongs to %s, which is not a member", s.ID, s.Peer)
+		p.Want(!ok || m.Version > 0, "member %s has no log version", m.ID)
+	}
 }
 
 func checkRequests(d *txn, p *valid.Problems) {
@@ -74,17 +77,4 @@ func checkRequests(d *txn, p *valid.Problems) {
 	}
 	p.Want(sessions == d.requests.bySession.Size(), "%d results of sessions, %d in their index", sessions, d.requests.bySession.Size())
 	p.Want(clients == d.requests.byClient.Size(), "%d results of clients, %d in their index", clients, d.requests.byClient.Size())
-}
-
-// checkDue compares the deadlines with the records they belong to.
-func checkDue(d *txn, p *valid.Problems) {
-	want := 0
-	for _, e := range endings {
-		e.Due(d, func(at Time, id []byte) {
-			want++
-			p.Want(d.Armed(at, e.Class, id), "no deadline %v of class %q for %x", at, e.Class, id)
-			p.Want(at > d.shared.Position.Now, "deadline %v of class %q for %x is past", at, e.Class, id)
-		})
-	}
-	p.Want(want == d.Deadlines(), "%d deadlines for %d records", d.Deadlines(), want)
 }

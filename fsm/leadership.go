@@ -11,7 +11,7 @@ import (
 var leadershipDomain = domain{
 	Verbs: []entry.Verb[*txn]{
 		entry.NewVerb(1, "lead", applyLead),
-		entry.NewVerb(2, "probe", applyProbe),
+		entry.NewVerb(2, "probe", func(*txn, Probe) Result { return entry.Done() }),
 	},
 	Sections: []entry.Section[*txn]{
 		entry.Single('P', "position", func(t *txn) *entry.Position { return &t.Position }).Shown(shownPosition),
@@ -57,9 +57,13 @@ func applyLead(t *txn, c Lead) Result {
 		return entry.Refuse(Refused, "token %v was granted before (the floor is %v): the base was not raised", t.Token, t.Position.Floor)
 	}
 	t.Position.Floor = t.Token
-	before := t.lead
+	previous := ""
+	if t.lead.Peer != "" {
+		previous = t.NameOf(t.lead.Peer)
+	}
 	t.lead = Leadership{Token: t.Token, Peer: c.Peer, Boot: c.Boot, Term: t.Term, Index: t.Position.Index, At: t.Now()}
-	t.recordLead(before)
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicLeadership, Action: eventring.ActionAcquired, Peer: t.NameOf(t.lead.Peer), Fields: eventring.Fields(
+		"previous", previous, "term", strconv.FormatUint(t.lead.Term, 10), "token", t.lead.Token.String())})
 	t.unhearAll()
 	return entry.Answer(Led(t.doors))
 }
@@ -70,15 +74,3 @@ type Probe struct{}
 
 // Validate implements Command.
 func (Probe) Validate() error { return nil }
-
-func applyProbe(*txn, Probe) Result { return entry.Done() }
-
-// recordLead records that a leadership began.
-func (t *txn) recordLead(before Leadership) {
-	previous := ""
-	if before.Peer != "" {
-		previous = t.NameOf(before.Peer)
-	}
-	t.RecordEvent(eventring.Event{Topic: eventring.TopicLeadership, Action: eventring.ActionAcquired, Peer: t.NameOf(t.lead.Peer), Fields: eventring.Fields(
-		"previous", previous, "term", strconv.FormatUint(t.lead.Term, 10), "token", t.lead.Token.String())})
-}

@@ -13,7 +13,7 @@ import (
 
 var memberDomain = domain{
 	Verbs: []entry.Verb[*txn]{
-		entry.NewVerb(20, "put member", applyPutMember),
+		entry.NewVerb(20, "put member", func(t *txn, c PutMember) Result { return t.admitMember(c.Member) }),
 		entry.NewVerb(21, "remove member", applyRemoveMember),
 	},
 	Sections: []entry.Section[*txn]{
@@ -137,8 +137,6 @@ type PutMember struct {
 // Validate implements Command.
 func (c PutMember) Validate() error { return c.Member.validate() }
 
-func applyPutMember(t *txn, c PutMember) Result { return t.admitMember(c.Member) }
-
 // admitMember stores a member. A newcomer must know all that the log may hold.
 func (t *txn) admitMember(m Member) Result {
 	old, known := t.peers.members.Get([]byte(m.ID))
@@ -187,19 +185,11 @@ func applyRemoveMember(t *txn, c RemoveMember) Result {
 	if others.voters == 0 {
 		return entry.Refuse(Refused, "peer %s is the last voter: the others are observers; promote one first", c.ID)
 	}
-	if res := t.stranded(c.ID, others); res.Code != OK && !c.Force {
-		return res
-	}
-	t.discharge(c.ID)
-	return entry.Done()
-}
-
-// stranded refuses, with the arithmetic, if the voters other than id could not form
-// a majority among themselves now. No majority needs an observer.
-func (t *txn) stranded(id string, others electorate) Result {
-	if need := others.need(); others.live < need && !t.peers.memberFlags(id).Observer {
+	// No majority needs an observer.
+	if need := others.need(); others.live < need && !t.peers.memberFlags(c.ID).Observer && !c.Force {
 		return entry.Refuse(Refused, "without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)
 	}
+	t.discharge(c.ID)
 	return entry.Done()
 }
 

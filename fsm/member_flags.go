@@ -1,8 +1,10 @@
 package fsm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/trivet-ha/trivet/fsm/codec"
 	"github.com/trivet-ha/trivet/fsm/entry"
@@ -249,13 +251,7 @@ func applyMoveMember(t *txn, c MoveMember) Result {
 			return entry.Refuse(Conflict, "peer %s (%s) has the address %s: move or remove that one first", other.ID, other.Name, c.Address)
 		}
 	}
-	m.Address = c.Address
-	if c.Gossip != "" {
-		m.Gossip = c.Gossip
-	}
-	if c.API != "" {
-		m.API = c.API
-	}
+	m.Address, m.Gossip, m.API = c.Address, cmp.Or(c.Gossip, m.Gossip), cmp.Or(c.API, m.API)
 	t.putMember(m)
 	t.recordMember(eventring.ActionMoved, m.ID, "address", m.Address)
 	return entry.Done()
@@ -271,13 +267,7 @@ func (v View) AllMemberFlags() []MemberFlags { return table.List(v.data.peers.fl
 // Voters returns the members that vote, or are about to, in the order of their
 // IDs: all but observers.
 func (v View) Voters() []Member {
-	var out []Member
-	for _, m := range v.Members() {
-		if !v.MemberFlags(m.ID).Observer {
-			out = append(out, m)
-		}
-	}
-	return out
+	return slices.DeleteFunc(v.Members(), func(m Member) bool { return v.MemberFlags(m.ID).Observer })
 }
 
 // VoterSessions returns the live sessions of voters, oldest first: observers
@@ -286,13 +276,7 @@ func (v View) VoterSessions() []Session {
 	if v.data.peers.flags.Size() == 0 {
 		return v.Sessions()
 	}
-	var out []Session
-	for _, s := range v.Sessions() {
-		if !v.MemberFlags(s.Peer).Observer {
-			out = append(out, s)
-		}
-	}
-	return out
+	return slices.DeleteFunc(v.Sessions(), func(s Session) bool { return v.MemberFlags(s.Peer).Observer })
 }
 
 func checkMemberFlags(d *txn, p *valid.Problems) {

@@ -21,7 +21,7 @@ var gossipDomain = domain{
 		entry.NewVerb(116, "advance gossip keys", applyAdvanceGossipKeys).ByLeader().From(2),
 	},
 	Sections: []entry.Section[*txn]{
-		entry.Seldom('G', "gossip keys", func(d *txn) *gossip { return &d.gossip }).Shown(shownGossip),
+		entry.Seldom('G', "gossip keys", func(d *txn) *gossip { return &d.gossip }).Shown(func(t *txn) any { return t.gossip.rotation() }),
 	},
 	Check: checkGossip,
 }
@@ -215,5 +215,3 @@ func checkGossip(d *txn, p *valid.Problems) {
 	p.Want(slices.IsSorted(g.Confirmed) && len(slices.Compact(slices.Clone(g.Confirmed))) == len(g.Confirmed) && len(g.Confirmed) <= MaxMembers,
 		"the gossip keys are confirmed by %v", g.Confirmed)
 }
-
-func shownGossip(t *txn) any { return t.gossip.rotation() }

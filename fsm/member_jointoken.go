@@ -17,9 +17,18 @@ var joinTokenDomain = domain{
 		entry.NewVerb(32, "use join token", applyUseJoinToken),
 	},
 	Sections: []entry.Section[*txn]{
-		entry.Many('j', "join tokens", func(d *txn) table.Of[JoinToken] { return d.joins }, loadJoinToken).Shown(shownJoinTokens),
+		entry.Many('j', "join tokens", func(d *txn) table.Of[JoinToken] { return d.joins }, func(d *txn, j JoinToken) {
+			d.joins.Put([]byte(j.ID), j)
+			d.shared.Arm(j.Expires, dueJoin, []byte(j.ID))
+		}).Shown(func(t *txn) any {
+			return table.Map(t.joins, func(j JoinToken) dumpedJoin { return dumpedJoin{ID: j.ID, Expires: j.Expires.String()} })
+		}),
 	},
-	Check: checkJoinTokens,
+	Check: func(d *txn, p *valid.Problems) {
+		for key, j := range d.joins.All() {
+			p.Want(string(key) == j.ID, "join token %s is filed under %q", j.ID, key)
+		}
+	},
 	Ends: []entry.Ending[*txn]{
 		{Class: dueJoin, End: func(t *txn, id []byte) { t.joins.Drop(id) }, Due: func(d *txn, expect entry.Expectation) {
 			for key, j := range d.joins.All() {
@@ -139,23 +148,7 @@ func (t *txn) succeed(m Member) Result {
 	return t.admitMember(m)
 }
 
-// loadJoinToken restores one join token from a snapshot.
-func loadJoinToken(d *txn, j JoinToken) {
-	d.joins.Put([]byte(j.ID), j)
-	d.shared.Arm(j.Expires, dueJoin, []byte(j.ID))
-}
-
-func checkJoinTokens(d *txn, p *valid.Problems) {
-	for key, j := range d.joins.All() {
-		p.Want(string(key) == j.ID, "join token %s is filed under %q", j.ID, key)
-	}
-}
-
 type dumpedJoin struct {
 	ID      string `json:"id"`
 	Expires string `json:"expires"`
-}
-
-func shownJoinTokens(t *txn) any {
-	return table.Map(t.joins, func(j JoinToken) dumpedJoin { return dumpedJoin{ID: j.ID, Expires: j.Expires.String()} })
 }

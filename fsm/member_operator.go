@@ -17,7 +17,13 @@ var operatorDomain = domain{
 	Sections: []entry.Section[*txn]{
 		entry.Many('O', "operators", func(d *txn) table.Of[Operator] { return d.operators }, func(d *txn, o Operator) { d.operators.Put([]byte(o.Name), o) }),
 	},
-	Check: checkOperators,
+	Check: func(d *txn, p *valid.Problems) {
+		p.Want(d.operators.Size() <= MaxOperators, "%d operators", d.operators.Size())
+		for key, o := range d.operators.All() {
+			p.Want(string(key) == o.Name && o.Name != "", "operator %s is filed under %q", o.Name, key)
+			p.Want(o.Ends > max(o.Issued, o.Revoked), "certificates of operator %s end before they were issued", o.Name)
+		}
+	},
 }
 
 // MaxOperators bounds the operators that are remembered.
@@ -134,11 +140,3 @@ func (v View) Operator(name string) (Operator, bool) { return v.data.operators.G
 
 // Operators returns all that the log knows, in the order of names.
 func (v View) Operators() []Operator { return table.List(v.data.operators.All()) }
-
-func checkOperators(d *txn, p *valid.Problems) {
-	p.Want(d.operators.Size() <= MaxOperators, "%d operators", d.operators.Size())
-	for key, o := range d.operators.All() {
-		p.Want(string(key) == o.Name && o.Name != "", "operator %s is filed under %q", o.Name, key)
-		p.Want(o.Ends > max(o.Issued, o.Revoked), "certificates of operator %s end before they were issued", o.Name)
-	}
-}

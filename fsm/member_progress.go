@@ -12,7 +12,12 @@ var progressDomain = domain{
 		entry.Many('A', "progress", func(d *txn) table.Of[Progress] { return d.peers.progress },
 			func(d *txn, p Progress) { d.peers.progress.Put([]byte(p.Peer), p) }),
 	},
-	Check: checkProgress,
+	Check: func(d *txn, p *valid.Problems) {
+		for key, one := range d.peers.progress.All() {
+			p.Want(string(key) == one.Peer, "the progress of %s is filed under %q", one.Peer, key)
+			p.Want(!one.Token.IsZero() && one.Token <= d.shared.Granted(), "peer %s has applied token %v, which is to come", one.Peer, one.Token)
+		}
+	},
 }
 
 // Progress is up to where a member has ever said that it had applied the log. The
@@ -43,11 +48,4 @@ func (t *txn) advance(peer string, applied uint64) {
 func (v View) Progress(peer string) fencing.Token {
 	p, _ := v.data.peers.progress.Get([]byte(peer))
 	return p.Token
-}
-
-func checkProgress(d *txn, p *valid.Problems) {
-	for key, one := range d.peers.progress.All() {
-		p.Want(string(key) == one.Peer, "the progress of %s is filed under %q", one.Peer, key)
-		p.Want(!one.Token.IsZero() && one.Token <= d.shared.Granted(), "peer %s has applied token %v, which is to come", one.Peer, one.Token)
-	}
 }

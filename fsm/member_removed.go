@@ -12,7 +12,14 @@ var removedDomain = domain{
 		entry.Many('X', "removed peers", func(d *txn) table.Of[RemovedPeer] { return d.peers.removed },
 			func(d *txn, r RemovedPeer) { d.peers.removed.Put([]byte(r.ID), r) }),
 	},
-	Check: checkRemoved,
+	Check: func(d *txn, p *valid.Problems) {
+		p.Want(d.peers.removed.Size() <= MaxRemoved, "%d removed peers", d.peers.removed.Size())
+		for key, r := range d.peers.removed.All() {
+			p.Want(string(key) == r.ID && r.ID != "", "removed peer %s is filed under %q", r.ID, key)
+			p.Want(r.At <= d.shared.Granted(), "peer %s was removed by token %v, which is to come", r.ID, r.At)
+			p.Want(!d.peers.members.Has(key), "peer %s is a member and was removed", r.ID)
+		}
+	},
 }
 
 // MaxRemoved bounds the removed peers that are remembered. Beyond it the oldest
@@ -64,13 +71,4 @@ func (v View) RemovedPeers() []RemovedPeer { return table.List(v.data.peers.remo
 // say no where nothing has changed.
 func (v View) SameRights(other View) bool {
 	return v.data.peers.removed.Same(other.data.peers.removed) && v.data.operators.Same(other.data.operators)
-}
-
-func checkRemoved(d *txn, p *valid.Problems) {
-	p.Want(d.peers.removed.Size() <= MaxRemoved, "%d removed peers", d.peers.removed.Size())
-	for key, r := range d.peers.removed.All() {
-		p.Want(string(key) == r.ID && r.ID != "", "removed peer %s is filed under %q", r.ID, key)
-		p.Want(r.At <= d.shared.Granted(), "peer %s was removed by token %v, which is to come", r.ID, r.At)
-		p.Want(!d.peers.members.Has(key), "peer %s is a member and was removed", r.ID)
-	}
 }

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -20,7 +21,11 @@ var sessionDomain = domain{
 		entry.NewVerb(12, "end session", applyEndSession),
 	},
 	Sections: []entry.Section[*txn]{
-		entry.Many('s', "sessions", func(d *txn) table.Of[Session] { return d.peers.sessions }, loadSession),
+		entry.Many('s', "sessions", func(d *txn) table.Of[Session] { return d.peers.sessions }, func(d *txn, s Session) {
+			d.peers.sessions.Put(table.TokenKey(s.ID), s)
+			d.peers.sessionOf.Put([]byte(s.Peer), s.ID)
+			d.shared.Arm(s.Expires, dueSession, table.TokenKey(s.ID))
+		}),
 	},
 	Check: checkSessions,
 	Ends: []entry.Ending[*txn]{
@@ -142,10 +147,7 @@ func applyOpenSession(t *txn, c OpenSession) Result {
 	}
 	t.peers.sessionOf.Put([]byte(c.Peer), s.ID)
 	t.extend(s)
-	m.Version, m.Binary = c.Version, c.Binary
-	if c.API != "" {
-		m.API = c.API
-	}
+	m.Version, m.Binary, m.API = c.Version, c.Binary, cmp.Or(c.API, m.API)
 	t.putMember(m)
 	t.forgetFormer(func(f FormerMember) bool { return f.Became == m.ID }) // it has its answer
 	t.recordMember(eventring.ActionConnected, c.Peer, "binary", c.Binary, "restarted", restarted)
@@ -238,26 +240,12 @@ func (t *txn) endSession(id fencing.Token) {
 	kubeOf(t).DropVotesOf(id)
 }
 
-// loadSession restores one session from a snapshot.
-func loadSession(d *txn, s Session) {
-	d.peers.sessions.Put(table.TokenKey(s.ID), s)
-	d.peers.sessionOf.Put([]byte(s.Peer), s.ID)
-	d.shared.Arm(s.Expires, dueSession, table.TokenKey(s.ID))
-}
-
 // sessionEnds ends the session of a peer that was not heard for its whole time.
 func (t *txn) sessionEnds(id []byte) {
 	if s, ok := t.peers.sessions.Get(id); ok && t.peers.members.Has([]byte(s.Peer)) {
 		t.recordMember(eventring.ActionLost, s.Peer)
 	}
 	t.endSession(table.TailToken(id))
-}
-
-func checkSessions(d *txn, p *valid.Problems) {
-	p.Want(d.peers.sessionOf.Size() == d.peers.sessions.Size(), "%d sessions belong to %d peers", d.peers.sessions.Size(), d.peers.sessionOf.Size())
-	for key, s := range d.peers.sessions.All() {
-		checkSession(d, p, key, s)
-	}
 }
 
 // PeerOf implements entry.Peers.

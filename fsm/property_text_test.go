@@ -36,7 +36,7 @@ func viewText(v View) string {
 	for r := range v.Queue() {
 		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.Sequence, r.Node, r.Event, r.Attempts, r.Claim)
 	}
-	for d := range v.data.blobs.All() {
+	for _, d := range v.data.blobs.Table().All() {
 		fmt.Fprintf(&b, "document %v of %v\n", d.Hash, v.NodesByDelivery(d.Hash))
 	}
 	for r := range v.Ready() {

@@ -18,7 +18,9 @@ var doorDomain = domain{
 		entry.NewVerb(74, "address released", applyAddressReleased).ByLeader(),
 	},
 	Sections: []entry.Section[*txn]{
-		entry.Single('D', "doors", func(d *txn) *doors { return &d.doors }).Shown(shownDoors),
+		entry.Single('D', "doors", func(d *txn) *doors { return &d.doors }).Shown(func(t *txn) any {
+			return map[string]Door{"pass_rule": t.doors.Pass, "floating_ip": t.doors.Address}
+		}),
 	},
 	Check: checkDoors,
 }
@@ -246,10 +248,6 @@ func (t *txn) shutDoor(topic eventring.Topic, action string, d *Door) Result {
 	}
 	d.ClosedBy = t.Header.Token
 	return entry.Done()
-}
-
-func shownDoors(t *txn) any {
-	return map[string]Door{"pass_rule": t.doors.Pass, "floating_ip": t.doors.Address}
 }
 
 // recordDoor tells of a door that its peer opened or shut, or whose time ran out.

@@ -16,7 +16,7 @@ var portDomain = domain{
 		entry.NewVerb(70, "put ports", applyPutPorts).ByLeader(),
 	},
 	Sections: []entry.Section[*txn]{
-		entry.Many('i', "ports", func(d *txn) table.Of[Port] { return d.ports.byID }, loadPort),
+		entry.Many('i', "ports", func(d *txn) table.Of[Port] { return d.ports.byID }, func(d *txn, p Port) { d.ports.put(p, 0) }),
 		entry.Single('I', "pull", func(d *txn) *Pull { return &d.ports.pull }),
 	},
 	Check: checkPorts,
@@ -64,8 +64,6 @@ type ports struct {
 	pull   Pull       // the newest complete one
 }
 
-func newPorts() ports { return ports{byID: table.New[Port](), denied: macset.New()} }
-
 // put stores a port by the entry at index, in the place of one of its ID.
 func (p *ports) put(port Port, index uint64) {
 	old, known := p.byID.Get([]byte(port.ID))
@@ -88,9 +86,6 @@ func (p *ports) remove(id string, index uint64) {
 	p.byID.Drop([]byte(id))
 	p.denied.Remove(old.MAC, id, index)
 }
-
-// loadPort restores one port from a snapshot.
-func loadPort(d *txn, p Port) { d.ports.put(p, 0) }
 
 // PutPorts tells the difference between the ports that are recorded and those
 // that Ironic has: a duty's command. The same again changes nothing. A pull

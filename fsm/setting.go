@@ -15,7 +15,11 @@ var settingDomain = domain{
 		entry.Many('k', "settings", func(d *txn) table.Of[Setting] { return d.settings },
 			func(d *txn, s Setting) { d.settings.Put([]byte(s.Key), s) }),
 	},
-	Check: checkSettings,
+	Check: func(d *txn, p *valid.Problems) {
+		for key, s := range d.settings.All() {
+			p.Want(string(key) == s.Key && s.Index <= d.shared.Position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
+		}
+	},
 }
 
 // Bounds of settings.
@@ -81,10 +85,4 @@ func applyDeleteSetting(t *txn, c DeleteSetting) Result {
 	}
 	t.settings.Drop([]byte(c.Key))
 	return entry.Done()
-}
-
-func checkSettings(d *txn, p *valid.Problems) {
-	for key, s := range d.settings.All() {
-		p.Want(string(key) == s.Key && s.Index <= d.shared.Position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
-	}
 }

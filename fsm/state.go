@@ -7,6 +7,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/macset"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/fsm/table"
@@ -45,7 +46,7 @@ func New() *State {
 		memberTables: memberTables{peers: newPeers(), joins: table.New[JoinToken](), operators: table.New[Operator]()},
 		leaseTables:  leases.New(),
 		nodeTables:   introspection.New(),
-		pxeTables:    pxeTables{ports: newPorts()},
+		pxeTables:    pxeTables{ports: ports{byID: table.New[Port](), denied: macset.New()}},
 		kubeTables:   kubestate.New(),
 		zoneTables:   zones.New(),
 		relayTables:  relays.New(),

@@ -3,18 +3,12 @@ package fsm
 import (
 	"iter"
 	"slices"
+
+	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 // Ports iterates over the ports that Ironic knows, in the order of their IDs.
-func (v View) Ports() iter.Seq[Port] {
-	return func(yield func(Port) bool) {
-		for _, p := range v.data.ports.byID.All() {
-			if !yield(p) {
-				return
-			}
-		}
-	}
-}
+func (v View) Ports() iter.Seq[Port] { return table.Values(v.data.ports.byID.All()) }
 
 // Port returns a port by its ID.
 func (v View) Port(id string) (Port, bool) { return v.data.ports.byID.Get([]byte(id)) }

@@ -5,7 +5,6 @@ package blobs
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"iter"
 
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
@@ -60,8 +59,8 @@ func NewStore() Store { return Store{table.New[Blob]()} }
 // Get returns a stored document.
 func (s Store) Get(h Hash) (Blob, bool) { return s.byHash.Get(h[:]) }
 
-// All iterates over the documents in the order of their hashes.
-func (s Store) All() iter.Seq[Blob] { return table.Values(s.byHash.All()) }
+// Table returns the documents in the order of their hashes.
+func (s Store) Table() table.Of[Blob] { return s.byHash }
 
 // Load files a document of a snapshot, which knows its references.
 func (s *Store) Load(b Blob) { s.byHash.Put(b.Hash[:], b) }
@@ -122,7 +121,7 @@ func (s Store) CheckContent(p *valid.Problems) {
 		p.Addf("%v", err)
 		return
 	}
-	for b := range s.All() {
+	for _, b := range s.byHash.All() {
 		if _, err := packer.Unpack(b); err != nil {
 			p.Addf("%v", err)
 		}

@@ -39,12 +39,7 @@ var codeNames = [...]string{
 }
 
 // String returns the code in words.
-func (c Code) String() string {
-	if int(c) < len(codeNames) {
-		return codeNames[c]
-	}
-	return fmt.Sprintf("code %d", uint8(c))
-}
+func (c Code) String() string { return codec.NameOf(codeNames[:], "code", uint8(c)) }
 
 // Error implements error.
 func (c Code) Error() string { return c.String() }
