@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -55,10 +56,7 @@ func (f Facts) bring(file File) []string {
 
 // root is where TFTP serves from.
 func (f Facts) root() string {
-	if f.DHCP.Conf.TFTPRoot != "" {
-		return strings.TrimSuffix(f.DHCP.Conf.TFTPRoot, "/")
-	}
-	return "/srv/tftp"
+	return strings.TrimSuffix(cmp.Or(f.DHCP.Conf.TFTPRoot, "/srv/tftp"), "/")
 }
 
 // callback finds a ramdisk that reports elsewhere than to the floating IP.

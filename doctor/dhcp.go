@@ -31,7 +31,10 @@ func judgeDHCP(hosts []Facts) []Finding {
 		case f.DHCP.Program != "" && f.DHCP.Program != "dnsmasq":
 			out = append(out, found(Info, f, nil, "UDP port 67 belongs to %s: how it is configured, is not looked at", f.DHCP.Program))
 		default:
-			out = append(out, f.afterReboot()...)
+			if u := f.DHCP.Unit; u != nil && u.Active == "active" && u.Enabled == "disabled" { // it was started by hand
+				out = append(out, found(Warning, f, []string{"systemctl enable dnsmasq"},
+					"%s runs and is not enabled: after a reboot this host has no DHCP server", unitDnsmasq))
+			}
 			out = append(out, f.unserved()...)
 		}
 	}
@@ -58,16 +61,6 @@ func (f Facts) noServer() Finding {
 		return found(Error, f, append([]string{"systemctl unmask dnsmasq"}, start...), "no DHCP server: %s is masked; %s", unitDnsmasq, when)
 	}
 	return found(Error, f, start, "no DHCP server: %s is stopped (%s); %s", unitDnsmasq, unit.Active, when)
-}
-
-// afterReboot finds a dnsmasq that was started by hand.
-func (f Facts) afterReboot() []Finding {
-	unit := f.DHCP.Unit
-	if unit == nil || unit.Active != "active" || unit.Enabled != "disabled" {
-		return nil
-	}
-	return []Finding{found(Warning, f, []string{"systemctl enable dnsmasq"},
-		"%s runs and is not enabled: after a reboot this host has no DHCP server", unitDnsmasq)}
 }
 
 // unserved finds a dnsmasq whose configuration is not for the interface on which

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -55,12 +56,8 @@ func (f Facts) leftovers() []Finding {
 			"rules of driver nftables are in the kernel and firewall.driver is noop: they keep every machine out"))
 	}
 	if f.Filter.IptablesChains && (f.Filter.Driver == "nftables" || f.Plan.Driver == noop) {
-		driver := f.Filter.Driver
-		if driver == "" {
-			driver = f.Plan.Driver
-		}
 		out = append(out, found(Warning, f, []string{"# it removes them when it starts with driver nftables and finds iptables:", "systemctl restart trivet"},
-			"rules of driver iptables are in the kernel and the driver is %s: a drop in either wins, so the door stays shut", driver))
+			"rules of driver iptables are in the kernel and the driver is %s: a drop in either wins, so the door stays shut", cmp.Or(f.Filter.Driver, f.Plan.Driver)))
 	}
 	if f.Filter.LegacyRules && f.Filter.NftRules {
 		out = append(out, found(Warning, f, []string{"iptables-legacy-save", "iptables-nft-save", "# move the rules of one to the other, then:", "update-alternatives --config iptables"},

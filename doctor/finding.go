@@ -83,7 +83,11 @@ func Judge(hosts []Facts, names []string) ([]Finding, error) {
 	checks := Checks()
 	for _, name := range names {
 		if !slices.ContainsFunc(checks, func(c Check) bool { return c.Name == name }) {
-			return nil, fmt.Errorf("there is no check %q; it is one of %s", name, strings.Join(checkNames(checks), ", "))
+			var all []string
+			for _, c := range checks {
+				all = append(all, c.Name)
+			}
+			return nil, fmt.Errorf("there is no check %q; it is one of %s", name, strings.Join(all, ", "))
 		}
 	}
 	known := slices.DeleteFunc(slices.Clone(hosts), func(f Facts) bool { return f.Error != "" })
@@ -132,14 +136,6 @@ func merged(all []Finding) []Finding {
 		}
 	}
 	return out
-}
-
-func checkNames(checks []Check) []string {
-	names := make([]string, len(checks))
-	for i, c := range checks {
-		names[i] = c.Name
-	}
-	return names
 }
 
 // gaps tells what could not be looked at.

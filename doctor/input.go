@@ -1,12 +1,11 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/trivet-ha/trivet/doctor/inputrules"
 )
 
 // judgeInput makes one finding of all that the same rules of one host drop on
@@ -98,14 +97,7 @@ func (f Facts) dropped(o owner, all []Blocked) Finding {
 		where = fmt.Sprintf("firewalld, zone %s", o.zone)
 	}
 	return found(Error, f, o.remedy(ports(all)), "the firewall of this host drops on %s: %s; it is %s, by %s",
-		o.iface, strings.Join(what, ", "), where, reason(by))
-}
-
-func reason(v inputrules.Verdict) string {
-	if v.Rule == "" {
-		return "its policy"
-	}
-	return v.Rule
+		o.iface, strings.Join(what, ", "), where, cmp.Or(by.Rule, "its policy"))
 }
 
 // port is one that is to be let in.

@@ -65,19 +65,15 @@ func (f Facts) elsewhere(r dnsmasq.Range) bool {
 
 func span(r dnsmasq.Range) string { return fmt.Sprintf("%v-%v (%v)", r.First, r.Last, r.Place) }
 
-// apart are the lines that give each host addresses of its own.
-func apart(r dnsmasq.Range) []string {
-	return []string{
+func overlaps(a, b Facts, r dnsmasq.Range) []Finding {
+	apart := []string{
 		fmt.Sprintf("# give each host addresses of its own in %v; on every host, with the same --peers and --reserve:", r.Place),
 		"trivet dnsmasq-config --install",
 	}
-}
-
-func overlaps(a, b Facts, r dnsmasq.Range) []Finding {
 	var out []Finding
 	for _, o := range a.pools() {
 		if r.Overlaps(o) {
-			out = append(out, found(Error, b, apart(r), "its pool %s overlaps that of %s, %s: two machines get the same address", span(r), a.Peer, span(o)))
+			out = append(out, found(Error, b, apart, "its pool %s overlaps that of %s, %s: two machines get the same address", span(r), a.Peer, span(o)))
 		}
 	}
 	return out

@@ -60,8 +60,8 @@ func judgeAnswers(hosts []Facts) []Finding {
 			continue
 		}
 		remedy := []string{"# if it is Kea:", `"interfaces-config": { "dhcp-socket-type": "udp" }`, "# if it is ISC dhcpd: use dnsmasq"}
-		if i := slices.IndexFunc(owner.DHCP.Raw, func(RawServer) bool { return true }); i >= 0 {
-			remedy = unraw(owner.DHCP.Raw[i].Program)
+		if len(owner.DHCP.Raw) > 0 {
+			remedy = unraw(owner.DHCP.Raw[0].Program)
 		}
 		out = append(out, found(Error, owner, remedy,
 			"its DHCP server %s (%s) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by %s", s.Address, s.MAC, seen))
