@@ -1,6 +1,7 @@
 package dnsmasq
 
 import (
+	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -48,21 +49,10 @@ func (r *Range) read(second bool, word string) {
 	case err == nil && second:
 		r.Last = a
 	case err == nil && r.Bits == 0 && a.Is4():
-		r.Bits = maskBits(a)
+		r.Bits, _ = net.IPMask(a.AsSlice()).Size() // 0 for what is no netmask
 	case noNumber == nil && r.First.Is6() && n <= 128 && r.Bits == 0:
 		r.Bits = n // a lease of so few seconds is none
 	}
-}
-
-// maskBits is the length of a netmask, 0 for what is none.
-func maskBits(mask netip.Addr) int {
-	for bits := 1; bits <= 32; bits++ {
-		all, err := netip.MustParseAddr("255.255.255.255").Prefix(bits)
-		if err == nil && all.Addr() == mask {
-			return bits
-		}
-	}
-	return 0
 }
 
 func isAddress(word string) bool {
