@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,10 +49,8 @@ func (g *gathering) boot(ctx context.Context) {
 
 // appendNew keeps one order for each URL.
 func appendNew(orders []order, o order) []order {
-	for _, has := range orders {
-		if has.url == o.url {
-			return orders
-		}
+	if slices.ContainsFunc(orders, func(has order) bool { return has.url == o.url }) {
+		return orders
 	}
 	return append(orders, o)
 }

@@ -81,15 +81,11 @@ func httpGet(ctx context.Context, text string) (head []byte, size int64, err err
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, err
 	}
-	return head, max(int64(len(head)), wholeSize(resp)), nil
-}
-
-// wholeSize is how large the server says the file is, 0 if it does not.
-func wholeSize(resp *http.Response) int64 {
-	if _, whole, ok := strings.Cut(resp.Header.Get("Content-Range"), "/"); ok {
-		if n, err := strconv.ParseInt(whole, 10, 64); err == nil {
-			return n
+	whole := resp.ContentLength // -1 if the server does not say
+	if _, text, ok := strings.Cut(resp.Header.Get("Content-Range"), "/"); ok {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			whole = n
 		}
 	}
-	return max(resp.ContentLength, 0)
+	return head, max(int64(len(head)), whole), nil
 }

@@ -16,9 +16,17 @@ import (
 // version of control groups.
 func Limits(root string) doctor.Limits {
 	var l doctor.Limits
-	own := ownGroup(root)
-	for at := own; at != ""; at = path.Dir(at) {
-		tighten(&l, root, at)
+	for at := ownGroup(root); at != ""; at = path.Dir(at) { // the smallest limit counts
+		dir := filepath.Join(root, "sys/fs/cgroup", at)
+		if most := number(dir, "memory.max"); most > 0 && (l.Memory == 0 || most < l.Memory) {
+			l.Memory, l.MemoryUsed, l.Group = most, anonymous(dir), at
+		}
+		if most := number(dir, "pids.max"); most > 0 && (l.Tasks == 0 || most < l.Tasks) {
+			l.Tasks, l.TasksUsed, l.Group = most, number(dir, "pids.current"), at
+		}
+		if most := quota(dir); most > 0 && (l.MilliCPU == 0 || most < l.MilliCPU) {
+			l.MilliCPU, l.Group = most, at
+		}
 		if at == "/" {
 			break
 		}
@@ -49,20 +57,6 @@ func ownGroup(root string) string {
 
 // maxGroupFile bounds one of the kernel's files about a control group, in bytes.
 const maxGroupFile = 64 << 10
-
-// tighten takes the limits of one control group where they are the smallest yet.
-func tighten(l *doctor.Limits, root, group string) {
-	dir := filepath.Join(root, "sys/fs/cgroup", group)
-	if most := number(dir, "memory.max"); most > 0 && (l.Memory == 0 || most < l.Memory) {
-		l.Memory, l.MemoryUsed, l.Group = most, anonymous(dir), group
-	}
-	if most := number(dir, "pids.max"); most > 0 && (l.Tasks == 0 || most < l.Tasks) {
-		l.Tasks, l.TasksUsed, l.Group = most, number(dir, "pids.current"), group
-	}
-	if most := quota(dir); most > 0 && (l.MilliCPU == 0 || most < l.MilliCPU) {
-		l.MilliCPU, l.Group = most, group
-	}
-}
 
 // number reads a file that holds one; 0 for "max" and for a file that is missing.
 func number(dir, name string) uint64 {

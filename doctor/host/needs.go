@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -36,10 +37,7 @@ func (g *gathering) needs() []need {
 		}
 	}
 	if host, port, ok := hostPort(c.API.Listen); ok && !loopback(host) {
-		iface := c.FloatingIP.Interface
-		if iface == "" {
-			iface = c.Firewall.Interface
-		}
+		iface := cmp.Or(c.FloatingIP.Interface, c.Firewall.Interface)
 		floating, err := netip.ParseAddr(c.FloatingIP.Address)
 		if g.has(iface) {
 			add("the API", "tcp", port, iface, err == nil && floating.Is6(), "unicast", nil)
@@ -53,8 +51,9 @@ func (g *gathering) needs() []need {
 		if !ok || err != nil || own.IsLoopback() {
 			continue
 		}
-		if iface, ok := g.carrier(own); ok {
-			add(p.what, p.protocol, port, iface, own.Is6(), "unicast", g.reachable(own.Is6()))
+		// An address that is translated on the way is on no interface: by which packets come is not known.
+		if names := Holding(g.facts.Links, own.String()); len(names) > 0 {
+			add(p.what, p.protocol, port, names[0], own.Is6(), "unicast", g.reachable(own.Is6()))
 		}
 	}
 	return out
@@ -62,15 +61,6 @@ func (g *gathering) needs() []need {
 
 func (g *gathering) has(name string) bool {
 	return slices.ContainsFunc(g.facts.Links, func(l doctor.Link) bool { return l.Name == name })
-}
-
-// carrier is the interface that has an address of this host.
-func (g *gathering) carrier(a netip.Addr) (string, bool) {
-	names := Holding(g.facts.Links, a.String())
-	if len(names) == 0 {
-		return "", false // translated on the way; which interface it comes by is not known
-	}
-	return names[0], true
 }
 
 // reachable are the other peers of one version of IP.

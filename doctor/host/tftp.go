@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -28,15 +29,11 @@ const (
 // tftpGet fetches the beginning of a file and lets the server go. A library
 // would fetch it whole, or wait longer than ctx.
 func tftpGet(ctx context.Context, u *url.URL) (head []byte, size int64, err error) {
-	port := u.Port()
-	if port == "" {
-		port = "69"
-	}
 	addr, err := netip.ParseAddr(u.Hostname())
 	if err != nil {
 		return nil, 0, fmt.Errorf("the TFTP server is no address: %w", err)
 	}
-	number, err := strconv.ParseUint(port, 10, 16)
+	number, err := strconv.ParseUint(cmp.Or(u.Port(), "69"), 10, 16)
 	if err != nil {
 		return nil, 0, fmt.Errorf("the port of the TFTP server: %w", err)
 	}
@@ -77,7 +74,8 @@ func (t *transfer) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		n, from, err := t.conn.ReadFromUDPAddrPort(buffer)
-		if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+		var late net.Error
+		if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &late) && late.Timeout() {
 			continue // until ctx ends
 		}
 		if err != nil {
@@ -93,11 +91,6 @@ func (t *transfer) run(ctx context.Context) error {
 		}
 		last = reply
 	}
-}
-
-func isTimeout(err error) bool {
-	var e net.Error
-	return errors.As(err, &e) && e.Timeout()
 }
 
 // take reads one packet and says what is to be answered, or that it is enough.
