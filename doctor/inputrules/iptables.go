@@ -218,20 +218,3 @@ func masked(text string) string {
 	}
 	return address + "/" + strconv.Itoa(bits)
 }
-
-// portRange reads a port, or two as FIRST-LAST.
-func portRange(text string) (first, last uint16, err error) {
-	from, to, ranged := strings.Cut(text, "-")
-	if !ranged {
-		to = from
-	}
-	a, err := strconv.ParseUint(from, 10, 16)
-	if err != nil {
-		return 0, 0, fmt.Errorf("port %q: %w", from, err)
-	}
-	b, err := strconv.ParseUint(to, 10, 16)
-	if err != nil {
-		return 0, 0, fmt.Errorf("port %q: %w", to, err)
-	}
-	return uint16(a), uint16(b), nil
-}

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // nftMatch is the condition of one match.
@@ -42,7 +43,11 @@ func nftCompare(left json.RawMessage, op string, right json.RawMessage) Conditio
 	if is == nil || !slices.Contains([]string{"==", "!=", "in", ""}, op) {
 		return maybe
 	}
-	values, ok := nftValues(right)
+	var value any
+	if err := json.Unmarshal(right, &value); err != nil {
+		return maybe
+	}
+	values, ok := nftValue(value)
 	if !ok {
 		return maybe
 	}
@@ -58,16 +63,8 @@ func nftCompare(left json.RawMessage, op string, right json.RawMessage) Conditio
 	}
 }
 
-// nftValues are those that the right side of a match stands for, each as text;
+// nftValue returns what the right side of a match stands for, each value as text;
 // a range as FIRST-LAST and a prefix as ADDRESS/BITS.
-func nftValues(raw json.RawMessage) ([]string, bool) {
-	var one any
-	if err := json.Unmarshal(raw, &one); err != nil {
-		return nil, false
-	}
-	return nftValue(one)
-}
-
 func nftValue(v any) ([]string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -177,11 +174,16 @@ func isInterface(p Packet, pattern string) Answer {
 // isPort compares with a number, a range as FIRST-LAST, or a name of which
 // there are too many to know.
 func isPort(port uint16, text string) Answer {
-	first, last, err := portRange(text)
-	if err != nil {
+	from, to, ranged := strings.Cut(text, "-")
+	if !ranged {
+		to = from
+	}
+	first, errFirst := strconv.ParseUint(from, 10, 16)
+	last, errLast := strconv.ParseUint(to, 10, 16)
+	if errFirst != nil || errLast != nil {
 		return Maybe
 	}
-	return known(first <= port && port <= last)
+	return known(first <= uint64(port) && uint64(port) <= last)
 }
 
 // isSource compares with an address, a prefix or a range.
