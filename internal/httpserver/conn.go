@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,22 +124,14 @@ func (c *conn) shake() error {
 	if err == nil {
 		return nil
 	}
+	inClear := []string{"GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH"} // how a request begins
 	var plain tls.RecordHeaderError
-	if errors.As(err, &plain) && plain.Conn != nil && isHTTP(plain.RecordHeader) {
+	if errors.As(err, &plain) && plain.Conn != nil && slices.Contains(inClear, string(plain.RecordHeader[:])) {
 		const answer = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 		_, failed := plain.Conn.Write([]byte(answer))
 		err = errors.Join(err, failed)
 	}
 	return &net.OpError{Op: "read", Net: "tcp", Addr: c.RemoteAddr(), Err: err}
-}
-
-// isHTTP reports whether the first bytes are those of a request in the clear.
-func isHTTP(head [5]byte) bool {
-	switch string(head[:]) {
-	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH":
-		return true
-	}
-	return false
 }
 
 // Write implements net.Conn. Each piece has a deadline of its own, so that an

@@ -209,7 +209,16 @@ type Place struct {
 func (p *Place) enter(ctx context.Context, class Class) error {
 	switch {
 	case p.caller.Peer:
-		class = ofPeers(class)
+		// Callers of other kinds take none of its places, and what a peer asks for an
+		// operator none of those by which the log lives.
+		switch class {
+		case Dear:
+			class = peerDear
+		case Stream:
+			class = peerStream
+		default:
+			class = peer
+		}
 	case class == Stream && p.caller.Operator:
 		if p.of.lines[operatorStream].Enter(ctx, 0, p.caller.Source) == nil {
 			p.class = operatorStream
@@ -228,18 +237,6 @@ func (p *Place) enterLine(ctx context.Context, class Class) error {
 	}
 	p.class, p.since = class, time.Now()
 	return nil
-}
-
-// ofPeers returns the line for what a peer asks: callers of other kinds take none of its
-// places, and what a peer asks for an operator none of those by which the log lives.
-func ofPeers(class Class) Class {
-	switch class {
-	case Dear:
-		return peerDear
-	case Stream:
-		return peerStream
-	}
-	return peer
 }
 
 // Switch leaves the place for one of another class, as a request does that begins to

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"maps"
 	"net/netip"
 	"sync"
 	"time"
@@ -22,11 +23,7 @@ func (s *sources[V]) find(source netip.Prefix, now time.Time) *V {
 	}
 	if now.Sub(s.swept) >= sweepEvery {
 		s.swept = now
-		for source, v := range s.of {
-			if s.over(v, now) {
-				delete(s.of, source)
-			}
-		}
+		maps.DeleteFunc(s.of, func(_ netip.Prefix, v *V) bool { return s.over(v, now) })
 	}
 	if len(s.of) >= maxSources {
 		return nil
