@@ -3,6 +3,7 @@ package logs
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -62,7 +63,7 @@ func (l *limiter) admit(key string, now time.Time) (left int, ok bool) {
 	defer l.mu.Unlock()
 	c := l.conditions[key]
 	if c == nil && len(l.conditions) >= maxConditions {
-		l.forget(now)
+		maps.DeleteFunc(l.conditions, func(_ string, c *condition) bool { return now.Sub(c.seen) >= l.pace.Every }) // they have ended
 		if len(l.conditions) >= maxConditions {
 			key = ""
 			c = l.conditions[key]
@@ -81,15 +82,6 @@ func (l *limiter) admit(key string, now time.Time) (left int, ok bool) {
 	c.next = now.Add(c.wait)
 	left, c.left = c.left, 0
 	return left, true
-}
-
-// forget drops the conditions that have ended.
-func (l *limiter) forget(now time.Time) {
-	for key, c := range l.conditions {
-		if now.Sub(c.seen) >= l.pace.Every {
-			delete(l.conditions, key)
-		}
-	}
 }
 
 // limited is the handler of a limited logger. It holds no lock while it calls

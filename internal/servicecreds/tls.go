@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -87,13 +88,7 @@ func (t *TLS) look() {
 
 // names are the files that are named, in a fixed order.
 func (t *TLS) names() []string {
-	var names []string
-	for _, name := range []string{t.files.CA, t.files.Cert, t.files.Key} {
-		if name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
+	return slices.DeleteFunc([]string{t.files.CA, t.files.Cert, t.files.Key}, func(name string) bool { return name == "" })
 }
 
 func (t *TLS) unchanged() bool {
