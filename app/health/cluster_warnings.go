@@ -22,7 +22,16 @@ const recoverAfter = time.Minute
 // knows it. former is where the others still look for this peer, if it has
 // another address now.
 func clusterWarnings(s api.Status, former string) []api.Warning {
-	out := warningList(silentWarnings(s))
+	var out warningList
+	for _, p := range s.Peers {
+		if p.Live || p.Self && s.Leader == "" {
+			continue
+		}
+		out = append(out, api.Warning{
+			Code: "peer_silent", Hosts: []string{p.Name}, Text: fmt.Sprintf("%s %s", p.Name, silence(p.Contact)),
+			Remedy: fmt.Sprintf("on %s: 'systemctl status trivet'; does the network between the hosts work? 'trivet doctor --check peers'", p.Name),
+		})
+	}
 	switch {
 	case s.Leader == "":
 		text, remedy := withoutLeader(s, former)
@@ -32,23 +41,15 @@ func clusterWarnings(s api.Status, former string) []api.Warning {
 	case s.Quorum.Voters < wantedVoters:
 		out.add("few_voters", "join more peers: 'trivet token create'", "%d voter: nothing may die", s.Quorum.Voters)
 	case s.Quorum.CanLose == 0:
-		missing := joinNames(namesWhere(s, func(p api.Peer) bool { return p.Voter && !p.Live }))
+		var silent []string
+		for _, p := range s.Peers {
+			if p.Voter && !p.Live {
+				silent = append(silent, p.Name)
+			}
+		}
+		missing := joinNames(silent)
 		out.add("no_margin", fmt.Sprintf("bring %s back, or replace it: 'trivet remove', then join", missing),
 			"no further voter may be lost: %s does not answer", missing)
-	}
-	return out
-}
-
-// silentWarnings name the peers that do not answer.
-func silentWarnings(s api.Status) (out []api.Warning) {
-	for _, p := range s.Peers {
-		if p.Live || p.Self && s.Leader == "" {
-			continue
-		}
-		out = append(out, api.Warning{
-			Code: "peer_silent", Hosts: []string{p.Name}, Text: fmt.Sprintf("%s %s", p.Name, silence(p.Contact)),
-			Remedy: fmt.Sprintf("on %s: 'systemctl status trivet'; does the network between the hosts work? 'trivet doctor --check peers'", p.Name),
-		})
 	}
 	return out
 }
@@ -110,15 +111,6 @@ func formerAddress(servers []raftstore.Server, id datadir.Identity) string {
 		}
 	}
 	return ""
-}
-
-func namesWhere(s api.Status, of func(api.Peer) bool) (names []string) {
-	for _, p := range s.Peers {
-		if of(p) {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }
 
 // joinNames joins names as a sentence does.

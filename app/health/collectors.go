@@ -25,7 +25,7 @@ type Figures struct {
 
 // NewFigures returns figures that count from 0, in a registry of their own.
 func NewFigures() *Figures {
-	return &Figures{
+	f := &Figures{
 		Registry: prometheus.NewRegistry(),
 		commits: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "trivet", Name: "raft_commit_seconds",
 			Help:    "How long the leader's probe of each second took to be committed and applied, or was waited for. The leader has it.",
@@ -37,8 +37,13 @@ func NewFigures() *Figures {
 			Help: "Callbacks that were refused with 503, since their source sends more than one may."}),
 		logins: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "page_logins_total",
 			Help: "Logins at the page that were judged, by their result (ok or refused)."}, []string{"result"}),
-		elections: newElectorAnswers(),
+		elections: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "elector_answers_total",
+			Help: "Answers of this peer's leader endpoints: named with a leader's name, none without one."}, []string{"answer"}),
 	}
+	for _, named := range []bool{true, false} {
+		f.elections.WithLabelValues(answerLabel(named)) // so that each is there from the start
+	}
+	return f
 }
 
 // LoggedIn counts a login at the page.
@@ -52,16 +57,6 @@ func (f *Figures) LoggedIn(ok bool) {
 
 // Committed notes how long a write of the leader took.
 func (f *Figures) Committed(took time.Duration) { f.commits.Observe(took.Seconds()) }
-
-// newElectorAnswers counts what the endpoints answered.
-func newElectorAnswers() *prometheus.CounterVec {
-	answers := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "elector_answers_total",
-		Help: "Answers of this peer's leader endpoints: named with a leader's name, none without one."}, []string{"answer"})
-	for _, named := range []bool{true, false} {
-		answers.WithLabelValues(answerLabel(named)) // so that each is there from the start
-	}
-	return answers
-}
 
 func answerLabel(named bool) string {
 	if named {

@@ -1,28 +1,10 @@
 package health
 
 import (
-	"errors"
 	"strings"
-	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore/leader"
 )
-
-// errMaintenance tells a balancer to send its callers elsewhere. The peer would
-// serve them; an operator who says maintenance is about to stop it, and a balancer that
-// drains it before costs no caller an error.
-var errMaintenance = errors.New("this peer is in maintenance: it serves, but send callers to others")
-
-// maintenanceCheck is the line of readyz.
-func (s *Self) maintenanceCheck() api.HealthCheck {
-	c := api.HealthCheck{Name: "maintenance"}
-	if s.Members.Log.View().MemberFlags(s.Members.Self.ID).Maintenance {
-		c.Err = errMaintenance
-	}
-	return c
-}
 
 // memberFlagWarnings tell of what operators decided and might have forgotten.
 func memberFlagWarnings(h ContactView) []api.Warning {
@@ -51,21 +33,4 @@ func memberFlagWarnings(h ContactView) []api.Warning {
 			Remedy: "'trivet maintenance off', on one of " + list})
 	}
 	return out
-}
-
-// clocks are the sessions by whose clocks this peer's is judged: those of voters,
-// and an observer's own.
-func (s *Self) clocks(v fsm.View) []fsm.Session {
-	if v.MemberFlags(s.Members.Self.ID).Observer {
-		return v.Sessions()
-	}
-	return v.VoterSessions()
-}
-
-// clockSkew is how far this peer's wall clock is off the median of all peers, 0
-// while that is not known.
-func (s *Self) clockSkew() time.Duration {
-	v := s.Members.Log.View()
-	skew, _ := leader.Skew(v.Sessions(), v.Leadership().At, s.Members.Self.ID)
-	return skew
 }

@@ -3,6 +3,8 @@ package health
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // Gauge adds a figure that is read when it is scraped.
@@ -34,7 +36,9 @@ func (s *Self) Register(f *Figures, leads func() bool, busy func() int) {
 		return BoolValue(s.Fitness.Fit() == nil)
 	})
 	f.Gauge("clock_skew_seconds", "How far this peer's wall clock is off the median of all peers, ahead or behind; 0 while that is not known.", func() float64 {
-		return s.clockSkew().Seconds()
+		v := store.View()
+		skew, _ := leader.Skew(v.Sessions(), v.Leadership().At, s.Members.Self.ID)
+		return skew.Seconds()
 	})
 	f.Gauge("raft_term", "Raft term.", func() float64 { return float64(store.Stats().Term) })
 	f.Gauge("raft_last_index", "Newest entry in this peer's log.", func() float64 { return float64(store.Stats().LastIndex) })

@@ -145,7 +145,11 @@ func (s *Self) peerWarnings(v fsm.View) []api.Warning {
 		out.add("keystone_away", "see 'api.keystone' in the configuration and whether Keystone answers from this host",
 			"Keystone did not say who a caller is: %v; who is not known here yet gets 503", away)
 	}
-	if skew, _ := leader.Skew(s.clocks(v), v.Leadership().At, s.Members.Self.ID); skew.Abs() > leader.MaxSkew/2 {
+	clocks := v.VoterSessions() // by them this peer's is judged, and an observer's by its own, too
+	if v.MemberFlags(s.Members.Self.ID).Observer {
+		clocks = v.Sessions()
+	}
+	if skew, _ := leader.Skew(clocks, v.Leadership().At, s.Members.Self.ID); skew.Abs() > leader.MaxSkew/2 {
 		out.add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
 	}
 	h := s.Members.Hearing(v)
@@ -160,6 +164,10 @@ func (s *Self) peerWarnings(v fsm.View) []api.Warning {
 var (
 	errNoLeaderKnown = errors.New("no leader is known")
 	errNoSession     = errors.New("this peer has no session in the log")
+	// errMaintenance tells a balancer to send its callers elsewhere. The peer would
+	// serve them; an operator who says maintenance is about to stop it, and a balancer that
+	// drains it before costs no caller an error.
+	errMaintenance = errors.New("this peer is in maintenance: it serves, but send callers to others")
 )
 
 // Checks are the lines of readyz.
@@ -172,11 +180,15 @@ func (s *Self) Checks() []api.HealthCheck {
 	if s.Session.ID().IsZero() {
 		session.Err = errNoSession
 	}
+	maintenance := api.HealthCheck{Name: "maintenance"}
+	if s.Members.Log.View().MemberFlags(s.Members.Self.ID).Maintenance {
+		maintenance.Err = errMaintenance
+	}
 	disk := api.HealthCheck{Name: "disk", Note: api.ErrorText(s.Ballast.Unfit())}
 	if stuck := s.Members.Log.Writing(); stuck > s.Watchdog.Limit() {
 		disk.Err = fmt.Errorf("one write to the log has been under way for %v", stuck.Round(time.Millisecond))
 	}
-	checks := []api.HealthCheck{led, session, s.maintenanceCheck(), disk, s.ironicCheck(), {Name: "firewall", Err: s.Door.err()}}
+	checks := []api.HealthCheck{led, session, maintenance, disk, s.ironicCheck(), {Name: "firewall", Err: s.Door.err()}}
 	if s.Address != nil {
 		checks = append(checks, s.Address.check())
 	}

@@ -25,12 +25,9 @@ func tableUsages(v fsm.View) []tableUsage {
 	}
 }
 
-// nearFull reports whether more than four fifths of a table are in use.
-func (l tableUsage) nearFull() bool { return 5*l.used > 4*l.most }
-
 func leaseTableWarnings(tables []tableUsage) (out []api.Warning) {
 	for _, l := range tables {
-		if l.nearFull() {
+		if 5*l.used > 4*l.most { // more than four fifths are in use
 			out = append(out, api.Warning{
 				Code: "lease_table_near_full", Remedy: l.remedy,
 				Text: fmt.Sprintf("there are %d %s, of %d that may be: at the last one programs are refused", l.used, l.what, l.most),
