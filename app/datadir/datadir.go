@@ -81,7 +81,10 @@ func openDataDir(root string, fault func(op, path string) error) (*Dir, error) {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		holder := holderOf(f)
+		pid, holder := make([]byte, 16), ""
+		if n, err := f.ReadAt(pid, 0); n > 0 || err == nil {
+			holder = fmt.Sprintf(" (process %s)", strings.TrimSpace(string(pid[:n])))
+		}
 		return nil, errors.Join(fmt.Errorf("%s: %w%s", root, ErrLocked, holder), f.Close())
 	}
 	d := &Dir{root: root, lock: f, fault: fault}
@@ -89,15 +92,6 @@ func openDataDir(root string, fault func(op, path string) error) (*Dir, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
-}
-
-func holderOf(f *os.File) string {
-	pid := make([]byte, 16)
-	n, err := f.ReadAt(pid, 0)
-	if n == 0 && err != nil {
-		return ""
-	}
-	return fmt.Sprintf(" (process %s)", strings.TrimSpace(string(pid[:n])))
 }
 
 // signLock writes over what the last process wrote, and never gives the block

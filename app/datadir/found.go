@@ -21,9 +21,6 @@ import (
 // FirstTokenTTL is how long the join token that init makes is good for.
 const FirstTokenTTL = 24 * time.Hour
 
-// gossipKeySize makes memberlist use AES-256.
-const gossipKeySize = 32
-
 // Host is what founding, joining and recovering need of this machine.
 type Host struct {
 	Config config.Config
@@ -86,7 +83,7 @@ func (h Host) Init(dir *Dir) (*Founding, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := make([]byte, gossipKeySize)
+	key := make([]byte, fsm.GossipKeySize)
 	if _, err := io.ReadFull(h.Random, key); err != nil {
 		return nil, fmt.Errorf("make the gossip key: %w", err)
 	}

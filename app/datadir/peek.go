@@ -20,9 +20,12 @@ type CorruptError = raftstore.CorruptError
 // another process has it locked: for commands that change nothing. It creates
 // nothing. ErrNoPeer says that there is no peer in it.
 func Peek(root string) (Identity, *pki.Credentials, error) {
-	folder, err := livingFolder(root)
+	folder, err := pendingSwitch(root)
 	if err != nil {
 		return Identity{}, nil, err
+	}
+	if folder == "" {
+		folder = filepath.Join(root, peerFolder)
 	}
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		return Identity{}, nil, fmt.Errorf("%s: %w", root, ErrNoPeer)

@@ -74,9 +74,13 @@ func (h Host) PlanRecover(dir *Dir) (*Refounding, error) {
 	if !member {
 		return nil, fmt.Errorf("the log in this data directory does not know peer %s (%s) as a member: it cannot carry the cluster on", id.ID, id.Name)
 	}
+	former := make(map[string]bool)
+	for _, f := range v.FormerMembers() {
+		former[f.ID] = true
+	}
 	return &Refounding{
 		Verb: VerbRecover, Self: id, Others: others(id, v), Last: log.Last, Uncommitted: log.Last - min(log.Last, log.Committed), Replaces: true,
-		self: self, former: formersOf(v), state: log.State, secrets: []Secrets{secrets},
+		self: self, former: former, state: log.State, secrets: []Secrets{secrets},
 	}, nil
 }
 
@@ -184,14 +188,6 @@ func readLog(dir *Dir) (log *host.History, err error) {
 		return err
 	})
 	return log, err
-}
-
-func formersOf(v fsm.View) map[string]bool {
-	out := make(map[string]bool)
-	for _, f := range v.FormerMembers() {
-		out[f.ID] = true
-	}
-	return out
 }
 
 // others returns the peers of a history that may run on other hosts.

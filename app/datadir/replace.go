@@ -165,16 +165,6 @@ func pendingSwitch(root string) (string, error) {
 	return found[len(found)-1], nil
 }
 
-// livingFolder is the folder of the peer that lives in a data directory, which
-// need not be there.
-func livingFolder(root string) (string, error) {
-	founded, err := pendingSwitch(root)
-	if err != nil || founded != "" {
-		return founded, err
-	}
-	return filepath.Join(root, peerFolder), nil
-}
-
 // Clean removes the folders of peers that a founding has replaced, and
 // returns their paths; with dry it only returns them. It may run next to a peer.
 func Clean(root string, dry bool) (removed []string, err error) {
