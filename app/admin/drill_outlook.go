@@ -21,8 +21,7 @@ func (d *Drill) Look(ctx context.Context, looking time.Duration) Outlook {
 	ctx, cancel := context.WithTimeout(ctx, looking)
 	defer cancel()
 	began := time.Now()
-	out := Outlook{Guards: d.Door != nil, Door: []Span{}}
-	out.HasFloat = d.HasFloat
+	out := Outlook{Guards: d.Door != nil, HasFloat: d.HasFloat}
 	var work sync.WaitGroup
 	work.Go(func() {
 		out.APIMS = longestVain(ctx, func(ctx context.Context) error {
@@ -31,24 +30,19 @@ func (d *Drill) Look(ctx context.Context, looking time.Duration) Outlook {
 		}).Milliseconds()
 	})
 	if d.Address != "" {
-		work.Go(func() {
-			out.AddressMS = longestVain(ctx, func(ctx context.Context) error { return connects(ctx, d.Address) }).Milliseconds()
-		})
+		connect := func(ctx context.Context) error {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", d.Address)
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		}
+		work.Go(func() { out.AddressMS = longestVain(ctx, connect).Milliseconds() })
 	}
 	work.Go(func() { out.Door = d.doorOpen(ctx, began) })
 	work.Wait()
 	out.LookedMS = time.Since(began).Milliseconds()
 	return out
-}
-
-// connects reports whether a host takes connections there.
-func connects(ctx context.Context, at string) error {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", at)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
 }
 
 // longestVain asks until ctx ends and returns the longest time from a question

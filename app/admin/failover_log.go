@@ -65,8 +65,12 @@ func RemediationOf(v fsm.View, r kubestate.Remediation) Remediation {
 		Steps: make([]RemediationStep, 0, len(r.Steps)),
 	}
 	for i, s := range r.Steps {
+		peer := s.Peer // one that left keeps its ID, and an operator has no other name
+		if m, ok := v.Member(s.Peer); ok {
+			peer = m.Name
+		}
 		out.Steps = append(out.Steps, RemediationStep{
-			State: s.State.String(), Token: s.Token, At: stepTime(s.Millis), Peer: memberName(v, s.Peer), Operator: s.Operator, Device: s.Device, Reason: s.Reason,
+			State: s.State.String(), Token: s.Token, At: stepTime(s.Millis), Peer: peer, Operator: s.Operator, Device: s.Device, Reason: s.Reason,
 		})
 		if i == 0 {
 			out.Began = stepTime(s.Millis)
@@ -79,15 +83,6 @@ func RemediationOf(v fsm.View, r kubestate.Remediation) Remediation {
 		}
 	}
 	return out
-}
-
-// memberName is what people call a peer; one that left keeps its ID, and an
-// operator has no other name.
-func memberName(v fsm.View, id string) string {
-	if m, ok := v.Member(id); ok {
-		return m.Name
-	}
-	return id
 }
 
 // stepTime shows when a step was taken: they may be milliseconds apart.

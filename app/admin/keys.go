@@ -54,8 +54,15 @@ func (k *Keys) Certificates(ctx context.Context) []Certificate {
 	ca := Certificate{Role: "ca", Name: k.Self.Cluster}
 	k.describe(&ca, k.Renewal.Credentials().CA)
 	out = append(out, ca)
-	for _, o := range v.Operators() {
-		out = append(out, operatorRow(o))
+	for _, o := range v.Operators() { // all certificates of one show as one
+		row := Certificate{Role: "operator", Name: o.Name, NotAfter: unixTime(o.Ends)}
+		if o.Issued > 0 {
+			row.NotBefore = unixTime(o.Issued)
+		}
+		if o.Revoked > 0 {
+			row.RevokedUpTo = unixTime(o.Revoked)
+		}
+		out = append(out, row)
 	}
 	return out
 }
@@ -72,18 +79,6 @@ func (k *Keys) describe(row *Certificate, c *x509.Certificate) {
 	case c.IsCA && now.After(c.NotAfter.Add(-caWarning)):
 		row.Problem = "it ends within a year, and nothing renews it"
 	}
-}
-
-// operatorRow shows all certificates of an operator as one.
-func operatorRow(o fsm.Operator) Certificate {
-	row := Certificate{Role: "operator", Name: o.Name, NotAfter: unixTime(o.Ends)}
-	if o.Issued > 0 {
-		row.NotBefore = unixTime(o.Issued)
-	}
-	if o.Revoked > 0 {
-		row.RevokedUpTo = unixTime(o.Revoked)
-	}
-	return row
 }
 
 func unixTime(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/pace"
+	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -103,24 +105,11 @@ func (m *Membership) Remove(ctx context.Context, peer string, force bool) error 
 			return err
 		}
 	}
-	return m.removeMember(ctx, gone.ID, force)
-}
-
-// removeMember takes a peer out of the table and waits until raft has followed.
-func (m *Membership) removeMember(ctx context.Context, id string, force bool) error {
-	if err := m.commit(ctx, fsm.RemoveMember{ID: id, Force: force}); err != nil {
+	if err := m.commit(ctx, fsm.RemoveMember{ID: gone.ID, Force: force}); err != nil {
 		return err
 	}
-	return m.awaitMembership(ctx, func() bool { return !m.inRaft(id) })
-}
-
-func (m *Membership) inRaft(id string) bool {
-	for _, srv := range m.Store.Servers() {
-		if srv.ID == id {
-			return true
-		}
-	}
-	return false
+	is := func(srv raftstore.Server) bool { return srv.ID == gone.ID }
+	return m.awaitMembership(ctx, func() bool { return !slices.ContainsFunc(m.Store.Servers(), is) })
 }
 
 // Leave takes this peer out of the cluster for good: hand leadership on, be removed, and

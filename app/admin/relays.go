@@ -19,7 +19,7 @@ type Relay struct {
 	Document string        `json:"document"`
 }
 
-// relays lists them, the newest first.
+// listRelays lists them, the newest first.
 func listRelays(v fsm.View, _ echo.Context) ([]Relay, error) {
 	out := []Relay{}
 	for r := range v.Relays() {
