@@ -68,11 +68,13 @@ func billOf(path, version string, modules []linked, at time.Time) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
+	number := strings.TrimPrefix(info.GoVersion, "go") // version of the standard library
+	std := purl("std", number)
 	b := bill{
 		Format: "CycloneDX", Spec: "1.6", Version: 1,
 		Serial:     "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(info.Main.Path+"@"+sum)).String(),
 		Metadata:   metadata{Timestamp: at.Format(time.RFC3339), Component: application(info, filepath.Base(path), version, sum)},
-		Components: []component{standardLibrary(info.GoVersion)},
+		Components: []component{{Type: "library", Ref: std, Name: "std", Version: number, PURL: std}},
 	}
 	for _, m := range info.Deps {
 		c, err := library(m)
@@ -143,11 +145,6 @@ func library(m *debug.Module) (component, error) {
 		c.Hashes = []hash{{"SHA-256", hex.EncodeToString(raw)}}
 	}
 	return c, nil
-}
-
-func standardLibrary(version string) component {
-	number := strings.TrimPrefix(version, "go")
-	return component{Type: "library", Ref: purl("std", number), Name: "std", Version: number, PURL: purl("std", number)}
 }
 
 // purl is the package URL of a module. A plus sign in a version must not pass

@@ -17,15 +17,6 @@ import (
 // 'sha256sum -c'.
 const sumsFile = "SHA256SUMS"
 
-// compress replaces a file by its compressed form.
-func compress(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("compress: %w", err)
-	}
-	return errors.Join(writeCompressed(path+".gz", text), os.Remove(path))
-}
-
 // writeCompressed compresses without a name or a time, which would make two
 // builds differ.
 func writeCompressed(path string, text []byte) error {

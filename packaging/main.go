@@ -37,23 +37,18 @@ func main() {
 	notes := flag.String("notes", "", "build nothing: if CHANGELOG.md begins with a release, print its version and write its changes to this file")
 	wheel := flag.Bool("wheel", false, "build nothing but the wheel of the driver of Tooz, of no version")
 	flag.Parse()
-	if *notes != "" {
-		if err := announce(".", *notes, os.Stdout); err != nil {
-			fmt.Fprintf(os.Stderr, "packaging: error: %v\n", err)
-			os.Exit(1)
-		}
-		return
+	var err error
+	switch {
+	case *notes != "":
+		err = announce(".", *notes, os.Stdout)
+	case *wheel:
+		err = onlyWheel(*out)
+	default:
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		err = run(ctx, *out, strings.Split(*arches, ","), os.Stdout)
 	}
-	if *wheel {
-		if err := onlyWheel(*out); err != nil {
-			fmt.Fprintf(os.Stderr, "packaging: error: %v\n", err)
-			os.Exit(1)
-		}
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *out, strings.Split(*arches, ","), os.Stdout); err != nil {
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "packaging: error: %v\n", err)
 		os.Exit(1)
 	}

@@ -149,7 +149,11 @@ func (r *release) documents(ctx context.Context, trivet string) error {
 		return fmt.Errorf("make documents: %w", err)
 	}
 	for _, page := range pages {
-		if err := compress(page); err != nil {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return fmt.Errorf("compress: %w", err)
+		}
+		if err := errors.Join(writeCompressed(page+".gz", text), os.Remove(page)); err != nil {
 			return err
 		}
 	}
@@ -222,20 +226,23 @@ func (r *release) nfpmConfig(p program, format string) (string, error) {
 	return path, nil
 }
 
+// nfpm makes a package of what config names; env are variables in it.
+func (r *release) nfpm(ctx context.Context, config, format string, env ...string) error {
+	env = append(env, "CGO_ENABLED=0", "SOURCE_DATE_EPOCH="+strconv.FormatInt(r.at.Unix(), 10),
+		"PACKAGE_VERSION="+packageVersion(r.version), "PACKAGE_DOC="+r.path("doc"))
+	_, err := r.output(ctx, env, "go", "tool", "-modfile=packaging/nfpm.mod", "nfpm", "package",
+		"--config", config, "--packager", format, "--target", r.out+string(filepath.Separator))
+	return err
+}
+
 // pack makes one package.
 func (r *release) pack(ctx context.Context, p program, arch, format string) error {
 	config, err := r.nfpmConfig(p, format)
 	if err != nil {
 		return err
 	}
-	env := []string{
-		"CGO_ENABLED=0", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.at.Unix(), 10),
-		"PACKAGE_ARCH=" + arch, "PACKAGE_VERSION=" + packageVersion(r.version),
-		"PACKAGE_BINARIES=" + r.path(arch), "PACKAGE_DOC=" + r.path("doc"),
-		"PACKAGE_BILL=" + r.billPath(p.name, arch), "PACKAGE_LICENCES=" + r.licences(p.name),
-	}
-	_, err = r.output(ctx, env, "go", "tool", "-modfile=packaging/nfpm.mod", "nfpm", "package",
-		"--config", config, "--packager", format, "--target", r.out+string(filepath.Separator))
+	err = r.nfpm(ctx, config, format, "PACKAGE_ARCH="+arch, "PACKAGE_BINARIES="+r.path(arch),
+		"PACKAGE_BILL="+r.billPath(p.name, arch), "PACKAGE_LICENCES="+r.licences(p.name))
 	if err != nil || format != "deb" {
 		return err
 	}
@@ -254,13 +261,7 @@ func (r *release) tooz(ctx context.Context) error {
 	if _, err := p.wheel(r.out, r.at); err != nil {
 		return err
 	}
-	env := []string{
-		"CGO_ENABLED=0", "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.at.Unix(), 10),
-		"PACKAGE_VERSION=" + packageVersion(r.version), "PACKAGE_PYTHON=" + r.path("python"), "PACKAGE_DOC=" + r.path("doc"),
-	}
-	_, err = r.output(ctx, env, "go", "tool", "-modfile=packaging/nfpm.mod", "nfpm", "package",
-		"--config", "packaging/tooz.yaml", "--packager", "deb", "--target", r.out+string(filepath.Separator))
-	return err
+	return r.nfpm(ctx, "packaging/tooz.yaml", "deb", "PACKAGE_PYTHON="+r.path("python"))
 }
 
 // billPath is where the bill of materials of a program lies.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -70,14 +71,7 @@ func pythonVersion(version string) string {
 }
 
 // paths are those of the files, in order.
-func (p python) paths() []string {
-	var all []string
-	for name := range p.files { // order-free: sorted below
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
-}
+func (p python) paths() []string { return slices.Sorted(maps.Keys(p.files)) }
 
 // unpack writes the files below a directory, but for the licence, which a Debian package
 // has elsewhere.
