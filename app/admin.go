@@ -5,8 +5,6 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
-	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/config"
 )
 
 // Admin is what operators reach of this peer.
@@ -26,7 +24,12 @@ func (p *Peer) newAdmin() *admin.Control {
 		Here: here, Ending: p.Ending, Port: p.port, Access: p.access, Fit: core.Fitness.Fit, Lift: core.Fitness.Lift, HandOn: core.HandOn, Rest: core.Rest,
 	}
 	drill := &admin.Drill{Here: here, Members: membership, Exit: o.Exit, Quorum: p.self.Quorum}
-	core.gate.lookOn(drill, o.Config)
+	if g := core.gate; g != nil { // else this host filters nothing, and a drill looks at nothing
+		drill.Door, drill.HasFloat = func() bool { return g.Guard.Status().Open }, g.made.Address != nil
+		if _, port, err := net.SplitHostPort(o.Config.API.Listen); drill.HasFloat && err == nil {
+			drill.Address = net.JoinHostPort(o.Config.FloatingIP.Address, port)
+		}
+	}
 	c := &admin.Control{
 		State: admin.State{Log: core.Store, Do: core.Session, Wall: o.Wall, Stale: members.Stale},
 		Host: admin.Host{
@@ -44,24 +47,4 @@ func (p *Peer) newAdmin() *admin.Control {
 		c.Kube.Here = &admin.KubeNodes{Here: here, Controller: k.Controller, Clusters: k.made.Clusters, Fences: k.made.Fences}
 	}
 	return c
-}
-
-// lookOn says what a drill looks at on this host: nothing where it filters nothing.
-func (g *gate) lookOn(d *admin.Drill, conf config.Config) {
-	if g == nil {
-		return
-	}
-	d.Door, d.HasFloat = func() bool { return g.Guard.Status().Open }, g.made.Address != nil
-	if _, port, err := net.SplitHostPort(conf.API.Listen); d.HasFloat && err == nil {
-		d.Address = net.JoinHostPort(conf.FloatingIP.Address, port)
-	}
-}
-
-// newRing makes the follower of the gossip keys. They are on the disk before
-// they are used.
-func (l *links) newRing(o Options, core *Core, now cluster.Ring) *cluster.RingFollower {
-	return cluster.NewRingFollower(cluster.RingOptions{
-		Peer: core.Store.ID(), Now: now, View: core.Store.View, Do: core.Session,
-		Put: []func(cluster.Ring) error{o.Dir.SaveRing, l.gossip.SetRing}, Logger: o.Logger,
-	})
 }

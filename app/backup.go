@@ -123,7 +123,13 @@ func (b *backups) step() (err error) {
 	}
 	b.remember(made)
 	b.log.Info("backup taken", "file", made.name, "index", made.index)
-	return b.prune(append(ours, made))
+	ours = append(ours, made) // one that was read back, so a good one is always left
+	slices.SortFunc(ours, backup.compare)
+	var errs []error
+	for _, old := range ours[:max(len(ours)-b.conf.Keep, 0)] {
+		errs = append(errs, os.Remove(filepath.Join(b.conf.Directory, old.name)))
+	}
+	return errors.Join(errs...)
 }
 
 func (b *backups) remember(newest backup) {
@@ -251,18 +257,6 @@ func (b *backups) room(ours []backup) error {
 		return fmt.Errorf("backup: %d MiB are free in %s, %d are needed: make room, or set backup.keep lower", free>>20, b.conf.Directory, need>>20)
 	}
 	return nil
-}
-
-// prune drops the oldest of ours. It follows upon one that was read back, so a
-// good one is always left.
-func (b *backups) prune(ours []backup) error {
-	slices.SortFunc(ours, backup.compare)
-	var errs []error
-	for len(ours) > b.conf.Keep {
-		errs = append(errs, os.Remove(filepath.Join(b.conf.Directory, ours[0].name)))
-		ours = ours[1:]
-	}
-	return errors.Join(errs...)
 }
 
 // age is how old the newest backup is; while there is none, how long this

@@ -145,7 +145,9 @@ func StartCore(o CoreOptions) (*Core, error) {
 	if o.Introspection != nil {
 		c.Health = inspector.NewIronicHealth(o.Introspection.Ironic, o.Raft.Logger)
 	}
-	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Raft.Logger, c.ironicAway, c.gateUnfit, o.unfit)
+	ironicAway := func() error { return health.IronicAway(c.Health, store.View(), store.ID()) }
+	gateUnfit := func() error { return c.gate.unfit() } // the gate is made below
+	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Raft.Logger, ironicAway, gateUnfit, o.unfit)
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Owner.Exit, o.Raft.Logger)
 	c.Watchdog.Probed = o.Owner.Probed
 	c.Session = cluster.NewSession(cluster.SessionOptions{
@@ -173,7 +175,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	duties = append(duties, o.Duties...)
 	if o.Failover != nil {
 		c.kube = newKubeWatch(*o.Failover, o.Self, store, c.Session, o.Raft.Wall, o.Raft.Logger)
-		duties = append(duties, c.kube.duties()...)
+		duties = append(duties, c.kube.Controller)
 	}
 	if o.Gate != nil {
 		c.gate = newGate(*o.Gate, store, o.Raft.Logger)
@@ -187,7 +189,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Barred:   c.Fitness.Barred,
 		Yield:    c.yield,
 		StepDown: c.stepDown,
-		Abdicate: c.abdicate,
+		Abdicate: func(ctx context.Context) { c.Fitness.Yield(); store.Abdicate(ctx) },
 		Exit:     o.Owner.Exit,
 		Logger:   o.Raft.Logger,
 	})
@@ -209,8 +211,6 @@ func (o CoreOptions) unfinished() []introspection.Unfinished {
 	return o.Introspection.Unfinished
 }
 
-func (c *Core) ironicAway() error { return health.IronicAway(c.Health, c.Store.View(), c.Store.ID()) }
-
 // closeDoor shuts what a crashed process may have left. That it cannot is no
 // reason to stay down: the kernel shuts by itself, and this peer never opens.
 func closeDoor(o CoreOptions) {
@@ -223,14 +223,6 @@ func closeDoor(o CoreOptions) {
 	if err := guard.CloseAtStart(ctx); err != nil {
 		o.Raft.Logger.Error("close PXE service of an earlier process failed", "err", err)
 	}
-}
-
-// gateUnfit is a reason not to lead.
-func (c *Core) gateUnfit() error {
-	if c.gate == nil {
-		return nil
-	}
-	return c.gate.unfit()
 }
 
 func (c *Core) run(lost orphan, removed func()) {
@@ -295,7 +287,9 @@ func (c *Core) stepDown(ctx context.Context) error {
 // others waiting for a leader. The peer does not lead or work again before it is
 // started again.
 func (c *Core) Resign(ctx context.Context) error {
-	c.stopClaims()
+	if c.inspect != nil {
+		c.resign.Do(func() { close(c.inspect.stop) }) // the workers begin nothing more
+	}
 	defer c.tasks.Wait()
 	if c.gate != nil {
 		c.gate.stop(ctx) // before unfitness ends the leadership under which it says so
@@ -340,13 +334,6 @@ func (c *Core) held() (n int) {
 		}
 	}
 	return n
-}
-
-// stopClaims makes the workers begin nothing more; c.tasks waits for them.
-func (c *Core) stopClaims() {
-	if c.inspect != nil {
-		c.resign.Do(func() { close(c.inspect.stop) })
-	}
 }
 
 // Stop resigns and closes the log. A failed hand-over is logged, not returned:

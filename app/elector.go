@@ -20,19 +20,6 @@ type Electing struct {
 	Now   elector.Clock
 }
 
-// proofBound is Electing.Bound for a raft.timing. It does not follow the election
-// clocks: v0.1.0 has the same values.
-func proofBound(timing string) time.Duration {
-	switch timing {
-	case "fast":
-		return 300 * time.Millisecond
-	case "slow":
-		return time.Second
-	default:
-		return 500 * time.Millisecond
-	}
-}
-
 // newWitness is nil where there is nothing to answer about.
 func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
 	if len(o.Electing.Elections) == 0 {
@@ -43,9 +30,16 @@ func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
 	})
 }
 
-// electing translates the configuration.
+// electing translates the configuration. The bound does not follow the election
+// clocks of raft.timing: v0.1.0 has the same values.
 func electing(conf config.Config) Electing {
-	e := Electing{Bound: proofBound(conf.Raft.Timing), Now: lease.Boottime}
+	e := Electing{Bound: 500 * time.Millisecond, Now: lease.Boottime}
+	switch conf.Raft.Timing {
+	case "fast":
+		e.Bound = 300 * time.Millisecond
+	case "slow":
+		e.Bound = time.Second
+	}
 	for _, election := range conf.Elector.Elections() {
 		e.Elections = append(e.Elections, elector.ElectionSource{Lease: election.Lease, Identities: conf.Elector.Called()})
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/trivet-ha/trivet/failover/fence"
 	"github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
 // Failover is what a peer needs to move the work of dead kube nodes, besides the
@@ -44,7 +43,13 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 	figures := health.NewKubeFigures()
 	made := &Failover{Settings: settings, Name: peer, Fences: noFences{}, Finder: &failover.SystemFinder{}}
 	if conf.Mode == config.FailoverSafe {
-		fences, err := openFences(conf, ironic, o.Logger)
+		var names []string
+		for _, c := range conf.Clusters() {
+			names = append(names, c.Name)
+		}
+		fences, err := fence.Open(conf.FenceFile, fence.Options{
+			Clusters: names, Ironic: ironic, Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: o.Logger,
+		})
 		if err != nil {
 			return err
 		}
@@ -66,16 +71,6 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 	made.KubeletProber = figures.CountProbes(kubelets)
 	k.failover, k.figures = made, figures
 	return nil
-}
-
-func openFences(conf config.Failover, ironic fence.Ironic, log *slog.Logger) (*fence.List, error) {
-	var names []string
-	for _, c := range conf.Clusters() {
-		names = append(names, c.Name)
-	}
-	return fence.Open(conf.FenceFile, fence.Options{
-		Clusters: names, Ironic: ironic, Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: log,
-	})
 }
 
 // kubernetes are the parts of a Peer for Kubernetes, besides its Core.
@@ -158,10 +153,7 @@ func newKubeWatch(o Failover, self cluster.Self, store *raftstore.Store, session
 	}
 }
 
-// duties are what the leader does for kube nodes.
-func (k *kubeWatch) duties() []leader.Duty { return []leader.Duty{k.Controller} }
-
-// run is what every peer does for them.
+// run is what every peer does for kube nodes.
 func (k *kubeWatch) run(ctx context.Context) {
 	if k.made.Settings.Mode == failover.ModeSafe { // mode noobaa asks the API server alone
 		k.Prober.Run(ctx)

@@ -144,7 +144,11 @@ func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *hac
 		Cluster: c.Name, Alone: len(conf.Clusters()) == 1, Peers: log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: o.Logger,
 		More: []func(leader.Authority) haconfig.Chore{haconfig.Retrigger(cluster)},
 	}
-	if rules := namespaceRules(conf, c.Name); len(rules) > 0 {
+	var rules []haconfig.Rule
+	for _, r := range conf.Rules(c.Name) {
+		rules = append(rules, haconfig.Rule{Name: r.Name, Labels: r.Labels, Consider: r.Consider, Tolerance: r.Tolerance, Zones: r.Zones, FromNodes: r.FromNodes, Pinning: r.Pinning})
+	}
+	if len(rules) > 0 {
 		keep.More = append(keep.More, haconfig.Annotate(haconfig.AnnotatorOptions{
 			Cluster: c.Name, Census: census, Namespaces: cluster, Topology: cluster, View: log.View, Names: names, Rules: rules, Never: append(hakube.Never(), conf.Namespace), Logger: logger,
 		}))
@@ -160,14 +164,6 @@ func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *hac
 		keep.Slices, keep.Endpoints = cluster, haconfig.Endpoints{Namespace: conf.Namespace, Service: conf.Service, Port: port}
 	}
 	return haCluster{name: c.Name, kube: cluster, keeper: haconfig.NewKeeper(keep)}, nil
-}
-
-// namespaceRules translates those of the configuration for a cluster.
-func namespaceRules(conf config.HAConfig, cluster string) (rules []haconfig.Rule) {
-	for _, r := range conf.Rules(cluster) {
-		rules = append(rules, haconfig.Rule{Name: r.Name, Labels: r.Labels, Consider: r.Consider, Tolerance: r.Tolerance, Zones: r.Zones, FromNodes: r.FromNodes, Pinning: r.Pinning})
-	}
-	return rules
 }
 
 // warnings are which API servers do not answer this peer, and what it cannot keep in
@@ -249,8 +245,9 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 		return err
 	}
 	p.figures.MustRegister(c.figures.reviews, c.figures.seconds)
+	service := conf.Service + "." + conf.Namespace // the API server calls it by this name or a longer one
 	issued := &api.Issued{
-		Peer: p.id.ID, Names: append(serverNames(p.opts.Config, p.id), serviceNames(conf)...), View: c.log.View,
+		Peer: p.id.ID, Names: append(serverNames(p.opts.Config, p.id), service, service+".svc", service+".svc.cluster.local"), View: c.log.View,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	}
 	var served []haconfig.Served
@@ -268,10 +265,4 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 		p.serving.running.Go(func() { of.kube.Run(run) })
 	}
 	return nil
-}
-
-// serviceNames are the names by which the API server calls a Service.
-func serviceNames(conf config.HAConfig) []string {
-	name := conf.Service + "." + conf.Namespace
-	return []string{name, name + ".svc", name + ".svc.cluster.local"}
 }

@@ -48,19 +48,14 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &front{k, withPage(page, public)}, nil
-}
-
-// withPage answers for the page at its paths alone: all others are the contract's,
-// as they were sent.
-func withPage(page, public http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	// The page answers at its paths alone: all others are the contract's, as they were sent.
+	return &front{k, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == strings.TrimSuffix(web.Path, "/") || strings.HasPrefix(r.URL.Path, web.Path) {
 			page.ServeHTTP(w, r)
 			return
 		}
 		public.ServeHTTP(w, r)
-	})
+	})}, nil
 }
 
 // inspectorAPI is the REST API of the inspector on this peer.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
@@ -15,15 +13,6 @@ import (
 type inspections struct {
 	ironic     *ironic.Client
 	interfaces []string
-}
-
-// inspectionsOf returns what lets machines boot besides introspections here, nil
-// if nothing does.
-func inspectionsOf(conf config.Config, client *ironic.Client) firewall.Inspections {
-	if of := conf.Firewall.InspectInterfaces; len(of) > 0 {
-		return inspections{client, of}
-	}
-	return nil
 }
 
 // Inspected implements firewall.Inspections.

@@ -63,11 +63,6 @@ func (o Options) openSettings(conf config.Inspection) (s inspector.Settings, err
 	return s, err
 }
 
-func (in *inspection) openSettings(o Options) (err error) {
-	in.settings, err = o.openSettings(o.Config.Inspection)
-	return err
-}
-
 // openIronic sends no request: Ironic may be away for a while.
 func (in *inspection) openIronic(o Options) (err error) {
 	if in.ironic, err = ironic.New(o.Config.Ironic, o.Logger); err != nil {

@@ -2,20 +2,17 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"github.com/trivet-ha/trivet/lease"
 	"github.com/trivet-ha/trivet/lease/leaderrpc"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
-// safeTTL is the shortest lease that a change of leader alone does not cost its
-// holder: three heartbeats until it is noticed, and an election
-// (docs/contract.md#lease-ttl).
-func safeTTL(t raftstore.Timing) time.Duration { return 3*t.Heartbeat + t.Election }
-
 func newLending(o CoreOptions, store *raftstore.Store, do lease.Doer) *lease.Service {
-	lend := lease.Options{Log: store, Do: do, MinTTL: safeTTL(o.Raft.Timing)}
+	// The shortest lease that a change of leader alone does not cost its holder: three
+	// heartbeats until it is noticed, and an election (docs/contract.md#lease-ttl).
+	shortest := 3*o.Raft.Timing.Heartbeat + o.Raft.Timing.Election
+	lend := lease.Options{Log: store, Do: do, MinTTL: shortest}
 	if o.Leader != nil {
 		lend.Leader = leaderrpc.NewLeader(store, o.Leader)
 	}

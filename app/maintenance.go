@@ -23,10 +23,3 @@ func (c *Core) followMaintenance(ctx context.Context) {
 		}
 	}
 }
-
-// abdicate gives up a leadership that this peer must not have and that no other peer
-// took over.
-func (c *Core) abdicate(ctx context.Context) {
-	c.Fitness.Yield()
-	c.Store.Abdicate(ctx)
-}

@@ -94,8 +94,11 @@ func (d guarding) Name() string { return d.name }
 func (d guarding) Run(ctx context.Context, a leader.Authority) error { return d.run(ctx, a) }
 
 // unfit is a reason not to lead: under a leader that cannot open, no machine boots,
-// and the cluster looks healthy.
+// and the cluster looks healthy. Without a gate there is none.
 func (g *gate) unfit() error {
+	if g == nil {
+		return nil
+	}
 	state, _ := g.Lists.State()
 	g.mu.Lock()
 	defer g.mu.Unlock()

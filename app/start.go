@@ -75,7 +75,7 @@ func (p *Peer) steps() []step {
 	}
 	return []step{
 		{part: "identity", open: do(func() (err error) { p.id, secrets, err = o.identity(); return err })},
-		{part: "inspection settings", open: do(func() error { return p.inspection.openSettings(o) }), named: true},
+		{part: "inspection settings", open: do(func() (err error) { p.settings, err = o.openSettings(o.Config.Inspection); return err }), named: true},
 		{part: "API users", open: do(func() (err error) { p.serving.first, err = o.openAuth(o.Config.API); return err }), named: true},
 		{part: "API certificate", open: do(func() (err error) { p.tls, err = o.openTLS(p.id, p.view); return err }), named: true},
 		{part: "Ironic client", open: do(func() error { return p.inspection.openIronic(o) }), named: true},
@@ -311,7 +311,11 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 func (p *Peer) run(keys cluster.Ring) {
 	ctx, stop := context.WithCancel(context.Background())
 	p.opened.addFunc("background work", stop)
-	ring, running := p.links.newRing(p.opts, p.core, keys), &p.serving.running
+	ring := cluster.NewRingFollower(cluster.RingOptions{
+		Peer: p.core.Store.ID(), Now: keys, View: p.core.Store.View, Do: p.core.Session, Logger: p.opts.Logger,
+		Put: []func(cluster.Ring) error{p.opts.Dir.SaveRing, p.gossip.SetRing}, // keys are on the disk before they are used
+	})
+	running := &p.serving.running
 	running.Go(func() { p.renewal.Run(ctx) })
 	running.Go(func() { p.access.Run(ctx) })
 	running.Go(func() { p.gossip.Run(ctx) })
