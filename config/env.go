@@ -42,7 +42,11 @@ func envSettings(environ []string, problems *Problems) []setting {
 		case known:
 			settings = o.read(settings, problems, where, values[name])
 		case !otherEnv(name):
-			*problems = append(*problems, unknownEnv(where, slices.Sorted(maps.Keys(options))))
+			do := "unset it"
+			if near := Nearest(name, append(slices.Sorted(maps.Keys(options)), OtherEnv()...)); near != "" && !strings.HasSuffix(near, "_") {
+				do = fmt.Sprintf("did you mean %s?", near)
+			}
+			*problems = append(*problems, Problem{Where: where, What: "no option has this variable", Do: do})
 		}
 	}
 	return settings
@@ -52,14 +56,6 @@ func otherEnv(name string) bool {
 	return slices.ContainsFunc(OtherEnv(), func(other string) bool {
 		return name == other || strings.HasSuffix(other, "_") && strings.HasPrefix(name, other)
 	})
-}
-
-func unknownEnv(where Origin, known []string) Problem {
-	p := Problem{Where: where, What: "no option has this variable", Do: "unset it"}
-	if near := Nearest(where.Name, append(known, OtherEnv()...)); near != "" && !strings.HasSuffix(near, "_") {
-		p.Do = fmt.Sprintf("did you mean %s?", near)
-	}
-	return p
 }
 
 // flagSettings reads the flags that were given on the command line.

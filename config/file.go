@@ -31,19 +31,14 @@ func fileSettings(name string, text []byte, problems *Problems) []setting {
 	if name == "" {
 		return nil
 	}
-	r := &fileReader{name: name}
-	r.read(text)
-	slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Where.Line - b.Where.Line })
-	*problems = append(*problems, r.problems...)
-	return r.settings
-}
-
-func (r *fileReader) read(text []byte) {
-	root, problems := Document(r.name, text)
-	r.problems = problems
+	root, found := Document(name, text)
+	r := &fileReader{name: name, problems: found}
 	if root != nil {
 		r.section("", root)
 	}
+	slices.SortStableFunc(r.problems, func(a, b Problem) int { return a.Where.Line - b.Where.Line })
+	*problems = append(*problems, r.problems...)
+	return r.settings
 }
 
 // Document parses a file that holds one YAML document, for callers that walk its
@@ -83,11 +78,11 @@ func (r *fileReader) section(path string, node *yaml.Node) {
 		return // "api:" with all its keys commented out
 	}
 	if node.Kind != yaml.MappingNode {
-		what := "is a section"
+		f := &fault{"is a section", "write KEY: VALUE lines below it"}
 		if path == "" {
-			what = "the file is not a mapping"
+			f = &fault{"the file is not a mapping", "write KEY: VALUE lines"}
 		}
-		r.problem(node.Line, path, &fault{what, "write KEY: VALUE lines" + r.below(path)})
+		r.problem(node.Line, path, f)
 		return
 	}
 	lines := make(map[string]int)
@@ -128,19 +123,11 @@ func (r *fileReader) section(path string, node *yaml.Node) {
 // one, as in {password:SECRET}, where the blank behind the colon is missing: what
 // is not of the letters of which names are made is hidden.
 func Printable(name string) string {
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/"
 	const mergeKey = "<<"
-	if name != mergeKey && (name == "" || len(name) > 100 || strings.Trim(name, allowed) != "") {
+	if name != mergeKey && (name == "" || len(name) > 100 || strings.Trim(name, alphanumeric+"._-/") != "") {
 		return "(a key that is not shown)"
 	}
 	return name
-}
-
-func (r *fileReader) below(path string) string {
-	if path == "" {
-		return ""
-	}
-	return " below it"
 }
 
 // entry reads one line of a section; shown is the key as messages may have it.

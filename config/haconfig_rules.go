@@ -119,8 +119,7 @@ func takeLabel(labels *map[string]string, value string) bool {
 
 // isZone accepts what can be the value of a label.
 func isZone(name string) bool {
-	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-	return name != "" && len(name) <= 63 && strings.Trim(name, letters+"-_.") == "" && strings.Trim(name, "-_.") == name
+	return name != "" && len(name) <= 63 && strings.Trim(name, alphanumeric+"-_.") == "" && strings.Trim(name, "-_.") == name
 }
 
 // Types of components that a rule may name. TypeObservability is no value of the

@@ -50,11 +50,9 @@ func Reference() []byte {
 	var b bytes.Buffer
 	b.WriteString(referenceHead)
 	for _, s := range Sections() {
-		title := s.Name
-		if title == "" {
-			title = "At the top"
-		} else {
-			title = "`" + title + "`"
+		title := "At the top"
+		if s.Name != "" {
+			title = "`" + s.Name + "`"
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", title, s.Help)
 		for _, o := range table {
@@ -76,20 +74,17 @@ func (o Option) describe(b *bytes.Buffer) {
 	if bounds := o.Bounds(); bounds != "" {
 		kind += ": " + bounds
 	}
-	fmt.Fprintf(b, "- %s; default %s\n", kind, shownDefault(o))
+	fallback := "empty"
+	if o.Default != "" {
+		fallback = "`" + o.Default + "`"
+	}
+	fmt.Fprintf(b, "- %s; default %s\n", kind, fallback)
 	fmt.Fprintf(b, "- `%s`, `%s`\n", o.Env(), o.Flag())
 	if o.AliasOf != "" {
 		fmt.Fprintf(b, "- another name of `%s`\n", o.AliasOf)
 		return
 	}
 	fmt.Fprintf(b, "- %s; %s\n", o.Change, o.Extent)
-}
-
-func shownDefault(o Option) string {
-	if o.Default == "" {
-		return "empty"
-	}
-	return "`" + o.Default + "`"
 }
 
 // Flag is the option's flag on command lines.

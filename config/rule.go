@@ -130,6 +130,9 @@ func orEmpty(r rule) rule {
 	}}
 }
 
+// alphanumeric are the letters and digits of ASCII.
+const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
 // maxHostName is as long as Linux lets the name of a host be, in bytes.
 const maxHostName = 64
 
@@ -137,8 +140,7 @@ const maxHostName = 64
 // in DNS, in a certificate and in gossip, and is the only place of that rule: what
 // the configuration takes no member of a cluster refuses.
 func ValidHostName(name string) bool {
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-	return name != "" && len(name) <= maxHostName && strings.Trim(name, allowed) == "" && strings.Trim(name, "._-") == name
+	return name != "" && len(name) <= maxHostName && strings.Trim(name, alphanumeric+"._-") == "" && strings.Trim(name, "._-") == name
 }
 
 // HostNameForm says what ValidHostName wants.

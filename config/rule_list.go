@@ -96,8 +96,7 @@ func driverName() rule {
 }
 
 func isDriverName(name string) bool {
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-	return name != "" && len(name) <= 255 && strings.Trim(name, allowed) == ""
+	return name != "" && len(name) <= 255 && strings.Trim(name, alphanumeric+"._-") == ""
 }
 
 // fileNameFormat is a name in one directory whose fields are known.

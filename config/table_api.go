@@ -81,8 +81,7 @@ func isServerName(item string) bool {
 	if _, err := netip.ParseAddr(item); err == nil {
 		return true
 	}
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-*"
-	return item != "" && len(item) <= 253 && strings.Trim(item, allowed) == ""
+	return item != "" && len(item) <= 253 && strings.Trim(item, alphanumeric+"._-*") == ""
 }
 
 // maxTLSNames keeps a certificate within what the cluster's CA signs, with the
