@@ -208,7 +208,8 @@ func (c *converter) yaml() ([]byte, error) {
 	}
 	values := maps.Clone(c.values)
 	for _, s := range conf.Effective() {
-		if s.Value == standard[s.Key] && !meansMore(s.Key) {
+		// An endpoint of Ironic is written even with its default: with keystone one that is not is looked up.
+		if s.Value == standard[s.Key] && s.Key != "ironic.endpoint" {
 			delete(values, s.Key)
 		}
 	}
@@ -218,10 +219,6 @@ func (c *converter) yaml() ([]byte, error) {
 	}
 	return append(head(c.in.File, values), text...), nil
 }
-
-// meansMore reports whether it matters that a key is written, even with its
-// default: with keystone an endpoint that is not is looked up.
-func meansMore(key string) bool { return key == "ironic.endpoint" }
 
 // head says where the file comes from, and who may read it.
 func head(file string, values map[string]string) []byte {

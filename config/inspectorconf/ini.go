@@ -73,7 +73,11 @@ func (p *parser) read(number int, line string) {
 	case line == "":
 		p.open = false
 	case line[0] == ' ', line[0] == '\t':
-		p.goOn(number, strings.TrimLeft(line, " \t"))
+		if !p.open {
+			p.mistake(number, "the line is indented and continues nothing", "take the blanks at its beginning away")
+			return
+		}
+		p.entries[len(p.entries)-1].value += "\n" + strings.TrimLeft(line, " \t")
 	case line[0] == '[':
 		p.begin(number, line)
 	case line[0] == '#', line[0] == ';':
@@ -81,16 +85,6 @@ func (p *parser) read(number int, line string) {
 	default:
 		p.assign(number, line)
 	}
-}
-
-// goOn adds a line to the value above it.
-func (p *parser) goOn(number int, line string) {
-	if !p.open {
-		p.mistake(number, "the line is indented and continues nothing", "take the blanks at its beginning away")
-		return
-	}
-	last := &p.entries[len(p.entries)-1]
-	last.value += "\n" + line
 }
 
 func (p *parser) begin(number int, line string) {

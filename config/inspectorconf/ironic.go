@@ -29,7 +29,10 @@ func (c *converter) ironic() {
 	for ours, f := range c.clientTLS("ironic") {
 		c.set("ironic."+ours, f.text, f.from)
 	}
-	c.timeouts()
+	timeout := name{"ironic", "timeout"} // of a call
+	if _, written := c.get(timeout); written {
+		c.carry(option{name: timeout, to: "ironic.timeout", turn: asSeconds})
+	}
 }
 
 // first returns the option of a section that is written, among all its names,
@@ -70,12 +73,4 @@ func (c *converter) login() string {
 	}
 	c.lose(n, loss{Changed, quoted(text) + " is a way to log in that Trivet does not have", "write ironic.auth_type: http_basic or keystone, and a user"})
 	return ""
-}
-
-// timeouts carries over how long a call may take.
-func (c *converter) timeouts() {
-	timeout := name{"ironic", "timeout"}
-	if _, written := c.get(timeout); written {
-		c.carry(option{name: timeout, to: "ironic.timeout", turn: asSeconds})
-	}
 }
