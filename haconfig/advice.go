@@ -121,9 +121,7 @@ func (w running) judge(of Component, say func(finding, format string, a ...any))
 		}
 	}
 	switch {
-	case replicas == 0:
-		return
-	case replicas == 1 && w.accepted:
+	case replicas == 0, replicas == 1 && w.accepted:
 		return
 	case replicas == 1:
 		say(FindingSingle, "it is down while its host is: give it the label for the table, or two replicas")
@@ -148,7 +146,8 @@ func (w running) judgeVolumes(of Component, p policy, say func(finding, format s
 	for _, v := range volumes {
 		where := VolumeZones(v)
 		claim := v.Spec.ClaimRef.Name
-		if hosts := volumeHosts(v); len(hosts) == 1 {
+		hosts := places(v, func(key string) bool { return key == corev1.LabelHostname }) // from which it can be mounted
+		if len(hosts) == 1 {
 			say(FindingPinned, "the volume of claim %s is on kube node %s: it is gone while that is", claim, hosts[0])
 		}
 		if allowed := pinnedTo(w.Spec.Template.Spec.Affinity); len(where) > 0 && len(allowed) > 0 && !slices.ContainsFunc(where, func(z string) bool { return slices.Contains(allowed, z) }) {

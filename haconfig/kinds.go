@@ -26,10 +26,7 @@ const observability = "observability"
 
 // fits reports whether a rule is for a component.
 func (r ComponentRule) fits(namespace, name string, labels map[string]string) bool {
-	if !matchesName(r.Namespace, namespace) || !matchesName(r.Name, name) {
-		return false
-	}
-	return hasLabels(labels, r.Labels)
+	return matchesName(r.Namespace, namespace) && matchesName(r.Name, name) && hasLabels(labels, r.Labels)
 }
 
 // matchesName reports whether a name is that of a rule: "" is any, and a '*' at its

@@ -110,8 +110,7 @@ func (c Conventions) autoscaler(o Object, s Surroundings) (Verdict, error) {
 	if err != nil || wanted == nil {
 		return Verdict{}, err
 	}
-	least, most := *hpa.Spec.MinReplicas, hpa.Spec.MaxReplicas
-	least = max(least, *wanted)
+	least, most := max(*hpa.Spec.MinReplicas, *wanted), hpa.Spec.MaxReplicas
 	if most < least {
 		most = *wanted
 		if c.Strict.Autoscaler {

@@ -1,6 +1,7 @@
 package haconfig
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -161,13 +162,7 @@ func order(uid string, zones []string) []string {
 	}
 	out := slices.Clone(zones)
 	slices.SortStableFunc(out, func(a, b string) int {
-		switch wa, wb := weight(a), weight(b); {
-		case wa < wb:
-			return -1
-		case wa > wb:
-			return 1
-		}
-		return strings.Compare(a, b)
+		return cmp.Or(cmp.Compare(weight(a), weight(b)), strings.Compare(a, b))
 	})
 	return out
 }

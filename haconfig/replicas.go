@@ -14,15 +14,6 @@ var replicaTable = map[string][columns]int32{
 	server:     {2, 2, 2},
 }
 
-// tableReplicas looks a component up.
-func tableReplicas(kind string, t tolerance) int32 {
-	row, known := replicaTable[kind]
-	if !known {
-		row = replicaTable[server]
-	}
-	return row[t.column()]
-}
-
 // component is an object as the table of replicas sees it.
 type component struct {
 	kind     string // "": not for the table
@@ -37,7 +28,11 @@ func (c Conventions) replicas(of component, t tolerance) (*int32, error) {
 	if of.replicas == nil || *of.replicas == 0 || of.kind == "" {
 		return nil, nil
 	}
-	wanted := tableReplicas(of.kind, t)
+	row, known := replicaTable[of.kind]
+	if !known {
+		row = replicaTable[server]
+	}
+	wanted := row[t.column()]
 	if of.ruled && of.kind == observability {
 		wanted = 1
 	}

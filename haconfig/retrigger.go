@@ -29,26 +29,24 @@ type Workloads interface {
 // admitted when there was one kube node and now are several, or the other way. The
 // first round of each leadership always looks: the number before it is not known.
 func Retrigger(w Workloads) func(leader.Authority) Chore {
-	return func(leader.Authority) Chore { return retriggering(w) }
-}
-
-func retriggering(w Workloads) Chore {
-	var known, several bool
-	return Chore{"settings after a change of the number of kube nodes", nodesEvery, func(ctx context.Context, write Write) error {
-		nodes, err := w.Nodes(ctx)
-		if err != nil {
-			return err
-		}
-		now := nodes > 1
-		if known && now == several {
+	return func(leader.Authority) Chore {
+		var known, several bool
+		return Chore{"settings after a change of the number of kube nodes", nodesEvery, func(ctx context.Context, write Write) error {
+			nodes, err := w.Nodes(ctx)
+			if err != nil {
+				return err
+			}
+			now := nodes > 1
+			if known && now == several {
+				return nil
+			}
+			if err := retrigger(ctx, w, now, write); err != nil {
+				return err // and so it is tried again
+			}
+			known, several = true, now
 			return nil
-		}
-		if err := retrigger(ctx, w, now, write); err != nil {
-			return err // and so it is tried again
-		}
-		known, several = true, now
-		return nil
-	}}
+		}}
+	}
 }
 
 // retrigger touches what has a constraint over hosts for the other number of kube

@@ -15,7 +15,6 @@ import (
 	admissionv1beta1 "k8s.io/api/admission/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -328,22 +327,18 @@ func (h *Handler) refuse(ctx context.Context, cluster string, asked *admissionv1
 		result = ResultRefused
 	}
 	h.o.Logger.WarnContext(ctx, "admission review denied", "cluster", cluster, "uid", asked.UID, "kind", asked.Kind.Kind, "namespace", asked.Namespace, "name", asked.Name, "code", code, "reason", err)
-	return refusal(asked.UID, code, err.Error()), result
+	reason, known := reasons[code]
+	if !known {
+		reason = metav1.StatusReasonInternalError
+	}
+	return &admissionv1.AdmissionResponse{UID: asked.UID, Result: &metav1.Status{
+		Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: err.Error(),
+	}}, result
 }
 
 // reasons are Kubernetes' words for codes.
 var reasons = map[int]metav1.StatusReason{
 	http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
-}
-
-func refusal(uid types.UID, code int, text string) *admissionv1.AdmissionResponse {
-	reason, known := reasons[code]
-	if !known {
-		reason = metav1.StatusReasonInternalError
-	}
-	return &admissionv1.AdmissionResponse{UID: uid, Result: &metav1.Status{
-		Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: text,
-	}}
 }
 
 // surroundings reads what there is about a namespace. It waits, and so it has no place.

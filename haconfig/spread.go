@@ -1,6 +1,7 @@
 package haconfig
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 
@@ -53,9 +54,7 @@ func byRevision(constraint map[string]any) map[string]any {
 		return constraint
 	}
 	out := make(map[string]any, len(constraint)+1)
-	for name, value := range constraint {
-		out[name] = value
-	}
+	maps.Copy(out, constraint)
 	out["matchLabelKeys"] = append(slices.Clone(keys), appsv1.DefaultDeploymentUniqueLabelKey)
 	return out
 }

@@ -13,11 +13,6 @@ func VolumeZones(v *corev1.PersistentVolume) []string {
 	return places(v, func(key string) bool { return strings.HasSuffix(key, "/zone") })
 }
 
-// volumeHosts are the kube nodes from which a volume can be mounted.
-func volumeHosts(v *corev1.PersistentVolume) []string {
-	return places(v, func(key string) bool { return key == corev1.LabelHostname })
-}
-
 // places are the values that a volume's node affinity requires of keys, and those of
 // its labels, where old drivers wrote them.
 func places(v *corev1.PersistentVolume, key func(string) bool) (all []string) {

@@ -58,10 +58,7 @@ func decodeWorkload(o Object) (workload, error) {
 	w := workload{deployment: o.GroupKind() == kindDeployment, labels: s.Metadata.Labels, annotations: s.Metadata.Annotations}
 	var labels map[string]string // of the pods
 	if s.Spec != nil {
-		w.has, w.replicas = append(w.has, "/spec"), s.Spec.Replicas
-		if !w.deployment && s.Spec.Selector != nil {
-			w.selector = s.Spec.Selector
-		}
+		w.has, w.replicas, w.selector = append(w.has, "/spec"), s.Spec.Replicas, s.Spec.Selector
 		if t := s.Spec.Template; t != nil {
 			w.has, labels = append(w.has, "/spec/template"), t.Metadata.Labels
 			if t.Spec != nil {
@@ -69,7 +66,7 @@ func decodeWorkload(o Object) (workload, error) {
 			}
 		}
 	}
-	if w.deployment {
+	if w.deployment { // whichever it has
 		w.selector = &metav1.LabelSelector{MatchLabels: labels}
 	}
 	return w, w.pod.check()
