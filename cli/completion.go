@@ -28,8 +28,8 @@ type completer func(ctx context.Context) []string
 type completion struct{ peer term.Peer }
 
 // completeArguments has the shell complete the arguments of all commands, by the
-// word that stands for each in the command's usage, and the flags that name a
-// peer or a network interface.
+// word that stands for each in the command's usage, and the flags that name a peer,
+// a network interface, or one of a few values.
 func (p completion) completeArguments(c *cobra.Command) {
 	for _, child := range c.Commands() {
 		p.completeArguments(child)
@@ -37,7 +37,18 @@ func (p completion) completeArguments(c *cobra.Command) {
 	if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && !c.HasSubCommands() {
 		c.ValidArgsFunction = p.completePositional(term.ArgumentsOf(c))
 	}
-	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { p.completeOption(c, f) })
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		option, ok := options.Of(f)
+		if _, taken := c.GetFlagCompletionFunc(f.Name); !ok || taken {
+			return
+		}
+		switch words := option.Words(); {
+		case len(words) > 0:
+			term.Complete(c, f.Name, words...)
+		case option.Interfaces():
+			term.CompleteWith(c, f.Name, p.bounded(hostInterfaces))
+		}
+	})
 	if !c.HasParent() {
 		term.CompleteWith(c, "peer", p.bounded(p.peerAddresses))
 	}
@@ -46,20 +57,17 @@ func (p completion) completeArguments(c *cobra.Command) {
 // completePositional completes each argument by its name.
 func (p completion) completePositional(known []term.Argument) cobra.CompletionFunc {
 	return func(c *cobra.Command, done []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if len(known) == 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
 		at := min(len(done), len(known)-1)
-		if len(done) >= len(known) && !known[at].Many {
+		if at < 0 || len(done) >= len(known) && !known[at].Many {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		if strings.HasPrefix(known[at].Name, "FILE") || known[at].Name == "COMMAND" || known[at].Name == "ARGUMENT" {
+		switch name := known[at].Name; {
+		case strings.HasPrefix(name, "FILE"), name == "COMMAND", name == "ARGUMENT":
 			return nil, cobra.ShellCompDirectiveDefault
+		case name == "PEER":
+			return p.bounded(p.peerNames)(c, done, begun)
 		}
-		if known[at].Name != "PEER" {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return p.bounded(p.peerNames)(c, done, begun)
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
@@ -106,21 +114,6 @@ func (p completion) peerAddresses(ctx context.Context) (addresses []string) {
 		addresses = append(addresses, cobra.CompletionWithDesc(r.Address, r.Name))
 	}
 	return addresses
-}
-
-// completeOption completes the flag of an option: its values, if it has few, or
-// the network interfaces of this host.
-func (p completion) completeOption(c *cobra.Command, f *pflag.Flag) {
-	option, ok := options.Of(f)
-	if _, taken := c.GetFlagCompletionFunc(f.Name); !ok || taken {
-		return
-	}
-	switch words := option.Words(); {
-	case len(words) > 0:
-		term.Complete(c, f.Name, words...)
-	case option.Interfaces():
-		term.CompleteWith(c, f.Name, p.bounded(hostInterfaces))
-	}
 }
 
 // hostInterfaces lists the network interfaces of this host.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -31,15 +32,16 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 	c.RunE = func(_ *cobra.Command, words []string) error {
 		at := root
 		for _, word := range words {
-			next := childOf(at, word)
-			if next == nil {
+			commands := at.Commands()
+			i := slices.IndexFunc(commands, func(c *cobra.Command) bool { return c.Name() == word || c.HasAlias(word) })
+			if i < 0 {
 				hint := fmt.Sprintf("see '%s --help'", at.CommandPath())
 				if near := at.SuggestionsFor(word); len(near) > 0 {
 					hint = fmt.Sprintf("did you mean %s? %s", strings.Join(near, ", or "), hint)
 				}
 				return term.Fail(term.ExitUsage, hint, "help: %s has no command %q", at.CommandPath(), word)
 			}
-			at = next
+			at = commands[i]
 		}
 		at.InitDefaultHelpFlag()
 		return at.Help()
@@ -53,7 +55,14 @@ const helpWidth = 80
 // present lays out the help of a command and all below it. Manual pages show the same.
 func present(c *cobra.Command) {
 	c.Long = filled(c.Long)
-	if text := completionExamples()[c.CommandPath()]; text != "" {
+	ofCobra := map[string]string{
+		"trivet completion":            "trivet completion bash > /etc/bash_completion.d/trivet",
+		"trivet completion bash":       "source <(trivet completion bash)",
+		"trivet completion zsh":        "trivet completion zsh > ~/.zfunc/_trivet",
+		"trivet completion fish":       "trivet completion fish | source",
+		"trivet completion powershell": "trivet completion powershell | Out-String | Invoke-Expression",
+	}
+	if text := ofCobra[c.CommandPath()]; text != "" {
 		c.Example = text
 	}
 	if c.Example != "" && !strings.HasPrefix(c.Example, "  ") {
@@ -61,17 +70,6 @@ func present(c *cobra.Command) {
 	}
 	for _, child := range c.Commands() {
 		present(child)
-	}
-}
-
-// completionExamples are of cobra's commands.
-func completionExamples() map[string]string {
-	return map[string]string{
-		"trivet completion":            "trivet completion bash > /etc/bash_completion.d/trivet",
-		"trivet completion bash":       "source <(trivet completion bash)",
-		"trivet completion zsh":        "trivet completion zsh > ~/.zfunc/_trivet",
-		"trivet completion fish":       "trivet completion fish | source",
-		"trivet completion powershell": "trivet completion powershell | Out-String | Invoke-Expression",
 	}
 }
 
@@ -105,16 +103,6 @@ func filled(text string) string {
 		}
 	}
 	return strings.TrimSpace(out.String())
-}
-
-// childOf returns the command that word names below c, nil if there is none.
-func childOf(c *cobra.Command, word string) *cobra.Command {
-	for _, child := range c.Commands() {
-		if child.Name() == word || child.HasAlias(word) {
-			return child
-		}
-	}
-	return nil
 }
 
 // shown are the commands below one that its help lists.

@@ -87,15 +87,10 @@ func (p *program) versionCommand() *cobra.Command {
 func (p *program) printVersion() error {
 	b := thisBuild()
 	return p.Show(b, term.Text{Names: []string{b.Version}, Print: func() error {
-		fmt.Fprintln(p.Out, versionLine(b))
+		fmt.Fprintf(p.Out, "trivet %s (%s), log entries of version %d\n", b.Version, b.Go, b.LogVersion)
 		if b.Revision != "" && p.Format == "wide" {
 			fmt.Fprintf(p.Out, "revision %s, modified: %s\n", b.Revision, term.YesNo(b.Modified))
 		}
 		return nil
 	}})
-}
-
-// versionLine is the version in one line.
-func versionLine(b build) string {
-	return fmt.Sprintf("trivet %s (%s), log entries of version %d", b.Version, b.Go, b.LogVersion)
 }
