@@ -60,15 +60,12 @@ func showCertificates(t *term.Terminal, rows []admin.Certificate) error {
 		VoidUpTo, Problem                   string
 	}
 	return t.Show(rows, term.Each(rows, func(c admin.Certificate) row {
-		return row{c.Name, certificateOf(c), c.NotAfter, left(t, c.NotAfter), c.NotBefore, c.RevokedUpTo, c.Problem}
+		what := c.Role + " " + c.Name
+		if c.Role == "ca" {
+			what = "CA of cluster " + c.Name
+		}
+		return row{c.Name, what, c.NotAfter, left(t, c.NotAfter), c.NotBefore, c.RevokedUpTo, c.Problem}
 	}))
-}
-
-func certificateOf(c admin.Certificate) string {
-	if c.Role == "ca" {
-		return "CA of cluster " + c.Name
-	}
-	return c.Role + " " + c.Name
 }
 
 // left is how long until a moment.

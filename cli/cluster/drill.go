@@ -91,25 +91,17 @@ func printDrill(t *term.Terminal, r admin.DrillReport) error {
 			Note                                        string `col:"wide"`
 		}
 		return t.Show(r.Rows, term.Each(r.Rows, func(r admin.DrillRow) row {
-			return row{r.What, r.From, drillGone(r), fmt.Sprintf("%d ms", r.BoundMS), drillVerdict(r), r.Note}
+			gone, verdict := fmt.Sprintf("%d ms", r.LongestMS), "ok"
+			if r.Note != "" && r.LongestMS == 0 {
+				gone = "-"
+			}
+			switch {
+			case !r.OK:
+				verdict = "TOO LONG"
+			case r.Note != "":
+				verdict = "not known"
+			}
+			return row{r.What, r.From, gone, fmt.Sprintf("%d ms", r.BoundMS), verdict, r.Note}
 		}))
 	})
-}
-
-func drillGone(row admin.DrillRow) string {
-	if row.Note != "" && row.LongestMS == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%d ms", row.LongestMS)
-}
-
-func drillVerdict(row admin.DrillRow) string {
-	switch {
-	case !row.OK:
-		return "TOO LONG"
-	case row.Note != "":
-		return "not known"
-	default:
-		return "ok"
-	}
 }

@@ -30,7 +30,11 @@ func Members(t *term.Terminal, peer term.Peer) *cobra.Command {
 				Joined, LogVersion, ID, Gossip, API string `col:"wide"`
 			}
 			return t.Show(all, term.Each(all, func(m admin.Member) row {
-				return row{m.Name, memberRole(m), mark.BadIf(!m.Live, memberState(m)), m.Binary, m.Address, m.Joined, fmt.Sprint(m.Version), m.ID, m.Gossip, m.API}
+				role, contact := Role(api.Peer{Leader: m.Leader, Voter: m.Voter, Observer: m.Observer, Maintenance: m.Maintenance}), state(m.Contact)
+				if !m.Live && !m.NeverHeard {
+					contact = fmt.Sprintf("silent since %s (%v)", m.SilentSince, age(m.ContactMS))
+				}
+				return row{m.Name, role, mark.BadIf(!m.Live, contact), m.Binary, m.Address, m.Joined, fmt.Sprint(m.Version), m.ID, m.Gossip, m.API}
 			}))
 		},
 	}.Command(peer)
@@ -80,10 +84,6 @@ func Role(r api.Peer) string {
 	return text
 }
 
-func memberRole(m admin.Member) string {
-	return Role(api.Peer{Leader: m.Leader, Voter: m.Voter, Observer: m.Observer, Maintenance: m.Maintenance})
-}
-
 // state is live, or silent and for how long.
 func state(c api.Contact) string {
 	switch {
@@ -93,13 +93,6 @@ func state(c api.Contact) string {
 		return "not heard yet"
 	}
 	return fmt.Sprintf("silent for %v", age(c.ContactMS))
-}
-
-func memberState(m admin.Member) string {
-	if !m.Live && !m.NeverHeard {
-		return fmt.Sprintf("silent since %s (%v)", m.SilentSince, age(m.ContactMS))
-	}
-	return state(m.Contact)
 }
 
 func skew(millis int64) string {

@@ -38,16 +38,13 @@ func removeAndInvite(ctx context.Context, t *term.Terminal, peer term.Peer, name
 			return err
 		}
 		t.Say("%s is no member any more. Install trivet on the host that takes its place, and run there within %s:", old.Name, token.ExpiresIn)
-		t.PrintJoin(address, token.Secret, " --name "+old.Name+asObserver(old))
+		flags := " --name " + old.Name
+		if old.Observer {
+			flags += " --observer"
+		}
+		t.PrintJoin(address, token.Secret, flags)
 		return nil
 	})
-}
-
-func asObserver(old admin.Member) string {
-	if old.Observer {
-		return " --observer"
-	}
-	return ""
 }
 
 // memberCalled returns the one member with this name or ID.

@@ -199,14 +199,9 @@ func heardText(s api.Status) string {
 
 // contactText says whether a peer answers.
 func contactText(p api.Peer) string {
-	text := "live"
-	switch {
-	case !p.Live && p.NeverHeard:
-		text = "not heard yet"
-	case !p.Live:
-		text = fmt.Sprintf("silent for %v", age(p.ContactMS))
-	case p.ContactMS > 0:
-		text = fmt.Sprintf("live, %v ago", age(p.ContactMS))
+	text := state(p.Contact)
+	if p.Live && p.ContactMS > 0 {
+		text += fmt.Sprintf(", %v ago", age(p.ContactMS))
 	}
 	if p.Self {
 		text += ", this peer"

@@ -13,7 +13,26 @@ import (
 
 // Token is 'trivet token'.
 func Token(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Group("token", "Make, list, revoke and rotate join tokens", tokenCreate(t, peer), tokenList(t, peer), tokenRevoke(t, peer), tokenRotate(t, peer))
+	list := term.Verb[[]admin.Token]{
+		Use:     "list",
+		Short:   "List the join tokens that are good; secrets are not kept",
+		Long:    "List the join tokens that are good, with the time they are good for. Their secrets are not kept and cannot be shown again.",
+		Example: "trivet token list",
+		Method:  "GET", Path: "/v1/tokens", Stale: true,
+		Show: func(tokens []admin.Token, _ []string) error {
+			type row struct{ ID, ExpiresIn string }
+			return t.Show(tokens, term.Each(tokens, func(t admin.Token) row { return row{t.ID, t.ExpiresIn} }))
+		},
+	}.Command(peer)
+	revoke := term.Verb[term.None]{
+		Use:     "revoke ID",
+		Short:   "End a join token before its time",
+		Long:    "End a join token before its time. Peers that joined with it stay; 'trivet remove' removes a peer.",
+		Example: "trivet token revoke 3f9c0a1b",
+		Method:  "DELETE", Path: "/v1/tokens/{ID}",
+		Show: t.Said("token %s is void"),
+	}.Command(peer)
+	return term.Group("token", "Make, list, revoke and rotate join tokens", tokenCreate(t, peer), list, revoke, tokenRotate(t, peer))
 }
 
 func tokenCreate(t *term.Terminal, peer term.Peer) *cobra.Command {
@@ -78,29 +97,4 @@ func ownAddress(ctx context.Context, peer term.Peer) (string, error) {
 		}
 	}
 	return "HOST:" + term.PeersPort, nil // removed meanwhile: any peer will do
-}
-
-func tokenList(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[[]admin.Token]{
-		Use:     "list",
-		Short:   "List the join tokens that are good; secrets are not kept",
-		Long:    "List the join tokens that are good, with the time they are good for. Their secrets are not kept and cannot be shown again.",
-		Example: "trivet token list",
-		Method:  "GET", Path: "/v1/tokens", Stale: true,
-		Show: func(tokens []admin.Token, _ []string) error {
-			type row struct{ ID, ExpiresIn string }
-			return t.Show(tokens, term.Each(tokens, func(t admin.Token) row { return row{t.ID, t.ExpiresIn} }))
-		},
-	}.Command(peer)
-}
-
-func tokenRevoke(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[term.None]{
-		Use:     "revoke ID",
-		Short:   "End a join token before its time",
-		Long:    "End a join token before its time. Peers that joined with it stay; 'trivet remove' removes a peer.",
-		Example: "trivet token revoke 3f9c0a1b",
-		Method:  "DELETE", Path: "/v1/tokens/{ID}",
-		Show: t.Said("token %s is void"),
-	}.Command(peer)
 }
