@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -26,13 +25,6 @@ type daemon struct {
 	log     *slog.Logger
 	signals <-chan os.Signal
 	reloads chan struct{} // one each time that the configuration was read again; capacity 1
-}
-
-// listenSignals returns the signals of a daemon. The channel is never closed.
-func listenSignals() (signals <-chan os.Signal, stop func()) {
-	c := make(chan os.Signal, 4) // a stop, its repeat, and some SIGHUP
-	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	return c, func() { signal.Stop(c) }
 }
 
 // run keeps the service manager informed until something ends the peer: a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -47,8 +48,9 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 		return err
 	}
 	defer dir.Close()
-	signals, stop := listenSignals()
-	defer stop()
+	signals := make(chan os.Signal, 4) // a stop, its repeat, and some SIGHUP; never closed
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	defer boundGarbage(t)()
 	peer, err := app.New(ctx, app.Options{
 		Config: conf, Dir: dir, Binary: t.Version, Logger: log, Wall: t.Wall, Random: t.Random, Exit: func(code int, why error) { exitNow(t, exit, code, why) },
