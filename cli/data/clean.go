@@ -34,10 +34,7 @@ func DataDir(t *term.Terminal, set *options.Set) *cobra.Command {
 				return err
 			}
 		}
-		if err != nil {
-			return local.DirError(err)
-		}
-		return nil
+		return local.DirError(err)
 	}
 	return term.Group("datadir", "Remove what foundings left in the data directory", clean)
 }

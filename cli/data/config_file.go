@@ -34,11 +34,8 @@ var errNoFile = errors.New("it is no regular file")
 
 // openDraft reads the file that was named, or the usual one. Unlike everywhere
 // else it need not be there.
-func openDraft(t *term.Terminal, set *options.Set) (*draft, error) {
-	name := set.File
-	if name == "" {
-		name = t.Variable("TRIVET_CONFIG", "")
-	}
+func openDraft(set *options.Set) (*draft, error) {
+	name := set.Named()
 	named := name != ""
 	if !named {
 		name = options.DefaultFile
@@ -118,7 +115,7 @@ func (f *draft) load(set *options.Set, text []byte) (config.Config, error) {
 
 // loadDraft opens the file and loads the configuration with it.
 func loadDraft(t *term.Terminal, set *options.Set) (*draft, config.Config, error) {
-	f, err := openDraft(t, set)
+	f, err := openDraft(set)
 	if err != nil {
 		return nil, config.Config{}, err
 	}
@@ -154,17 +151,6 @@ func givenFlags(t *term.Terminal, set *options.Set, f *draft, conf config.Config
 		}
 	}
 	return given
-}
-
-// amended returns the file with the values written into it, and the
-// configuration as it would be then. Nothing is written yet.
-func amended(set *options.Set, f *draft, values map[string]string) ([]byte, config.Config, error) {
-	text, err := config.Amend(f.path, f.text, values)
-	if err != nil {
-		return nil, config.Config{}, term.Fail(term.ExitUsage, "write it into that file yourself: "+listed(values), "%w", err)
-	}
-	conf, err := set.Parse(f.path, text)
-	return text, conf, options.Error(err)
 }
 
 // save puts the amended file in its place.

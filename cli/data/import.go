@@ -32,9 +32,14 @@ func Import(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 func importInspectorConf(t *term.Terminal, file string) error {
-	text, err := fileToImport(t, file)
+	in, err := t.Input(file)
 	if err != nil {
-		return err
+		return term.Fail(term.ExitUsage, "name the inspector.conf of the host that you move away from", "%w", err)
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, config.MaxFile+1)) // one byte more than is allowed is enough to refuse it
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
 	}
 	out, err := inspectorconf.Convert(inspectorconf.Input{File: file, Text: text, Hooks: hooks.Names()})
 	var problems config.Problems
@@ -64,19 +69,4 @@ func warnLeft(t *term.Terminal, left []inspectorconf.Left) {
 			t.Warn("  %v", l.Problem)
 		}
 	}
-}
-
-// fileToImport reads a file whole, or standard input; one byte more than is
-// allowed is enough to refuse it.
-func fileToImport(t *term.Terminal, name string) ([]byte, error) {
-	in, err := t.Input(name)
-	if err != nil {
-		return nil, term.Fail(term.ExitUsage, "name the inspector.conf of the host that you move away from", "%w", err)
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, config.MaxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return text, nil
 }

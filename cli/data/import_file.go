@@ -113,17 +113,6 @@ func readRecord(body json.RawMessage) (r exportedRecord, err error) {
 	return r, nil
 }
 
-// readRule returns the UUID of a rule.
-func readRule(body json.RawMessage) (string, error) {
-	var r struct {
-		UUID string `json:"uuid"`
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return "", fmt.Errorf("a rule of the export: %w", err)
-	}
-	return r.UUID, nil
-}
-
 // documents is how many documents a record has.
 func (r exportedRecord) documents() (n int) {
 	for _, text := range []json.RawMessage{r.Unprocessed, r.Processed} {

@@ -122,10 +122,13 @@ func (t *takeover) pass(ctx context.Context, check bool) error {
 
 // rule sends one rule.
 func (t *takeover) rule(ctx context.Context, body json.RawMessage, check bool) error {
-	id, err := readRule(body)
-	if err != nil {
-		return err
+	var read struct {
+		UUID string `json:"uuid"`
 	}
+	if err := json.Unmarshal(body, &read); err != nil {
+		return fmt.Errorf("a rule of the export: %w", err)
+	}
+	id := read.UUID
 	t.mu.Lock()
 	skips := t.skips(id)
 	if skips {

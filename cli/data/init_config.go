@@ -122,8 +122,12 @@ func settle(t *term.Terminal, set *options.Set, f *draft, conf config.Config, s 
 	if len(s.values) == 0 {
 		return conf, saveUsers(t, s)
 	}
-	text, after, err := amended(set, f, s.values)
-	if err == nil {
+	text, err := config.Amend(f.path, f.text, s.values)
+	if err != nil {
+		return config.Config{}, term.Fail(term.ExitUsage, "write it into that file yourself: "+listed(s.values), "%w", err)
+	}
+	after, err := set.Parse(f.path, text) // before anything is written
+	if err = options.Error(err); err == nil {
 		err = f.makeRoom()
 	}
 	if err == nil {
@@ -173,7 +177,7 @@ func (f *draft) makeRoom() error {
 
 // sayServe says what comes next, and what would keep it from working.
 func sayServe(t *term.Terminal, set *options.Set, conf config.Config) {
-	next := nextCommand(t, set)
+	next := nextCommand(set)
 	var problems config.Problems
 	if errors.As(conf.CheckServe(), &problems) {
 		for _, problem := range problems {
@@ -204,12 +208,8 @@ func sayServe(t *term.Terminal, set *options.Set, conf config.Config) {
 }
 
 // nextCommand is how the peer is started on this host.
-func nextCommand(t *term.Terminal, set *options.Set) string {
-	named := set.File
-	if named == "" {
-		named = t.Variable("TRIVET_CONFIG", "")
-	}
-	if named != "" && named != options.DefaultFile {
+func nextCommand(set *options.Set) string {
+	if named := set.Named(); named != "" && named != options.DefaultFile {
 		return "trivet serve --config " + named
 	}
 	if hasUnit("/") {

@@ -117,15 +117,11 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	}
 	t.Say("%s is a peer of cluster %s, in %s", made.Name, made.Cluster, conf.DataDir)
 	if conf, err = settle(t, set, file, conf, settleJoiner(t, set, file, conf, made.Shared)); err != nil {
-		return joinedUnsettled(err)
+		return term.Fail(term.ExitOf(err),
+			"this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
 	}
 	sayServe(t, set, conf)
 	return nil
-}
-
-// joinedUnsettled tells that the join itself is done.
-func joinedUnsettled(err error) error {
-	return term.Fail(term.ExitOf(err), "this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
 }
 
 // passing reports whether a failure may pass by itself: no peer listens there yet,

@@ -88,7 +88,7 @@ func recover(ctx context.Context, t *term.Terminal, set *options.Set, yes consen
 	if plan.Uncommitted > 0 {
 		t.Say("the last %d entries of the log were applied, too; nothing here proves that they were committed", plan.Uncommitted)
 	}
-	t.Say("%s goes on alone. Next: '%s' here, then 'trivet token create' for new peers", plan.Self.Name, nextCommand(t, set))
+	t.Say("%s goes on alone. Next: '%s' here, then 'trivet token create' for new peers", plan.Self.Name, nextCommand(set))
 	return printRecovery(t, plan, done)
 }
 
@@ -119,19 +119,13 @@ func askTwice(t *term.Terminal, plan *datadir.Refounding, yes consent) error {
 		return term.Fail(term.ExitUsage, fmt.Sprintf("look first: 'trivet recover --dry-run'; then 'trivet recover --lost NAME,NAME', or for all others '--yes-i-lost-the-majority --confirm %s'", name),
 			"recover: this cannot be undone, and standard input is not a terminal to confirm it")
 	}
-	fmt.Fprintf(t.Err, "This peer, %s, will be the only one of cluster %s. Gone are: %s.\n", name, plan.Self.Cluster, lostNames(plan))
+	gone := cmp.Or(names(plan.Others), "none, this peer is the only member already")
+	fmt.Fprintf(t.Err, "This peer, %s, will be the only one of cluster %s. Gone are: %s.\n", name, plan.Self.Cluster, gone)
 	const question = "If none of them runs or will ever be started again, type: " + lostForEver + "\n> "
 	if !t.Ask(question, lostForEver) || !t.Ask("To go on with this peer alone, type its name: ", name) {
 		return term.Fail(term.ExitUsage, "nothing was changed", "recover: that was not the answer asked for")
 	}
 	return nil
-}
-
-func lostNames(plan *datadir.Refounding) string {
-	if len(plan.Others) == 0 {
-		return "none, this peer is the only member already"
-	}
-	return names(plan.Others)
 }
 
 func names(members []fsm.FormerMember) string {

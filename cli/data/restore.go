@@ -154,10 +154,7 @@ func refound(t *term.Terminal, host datadir.Host, dir *datadir.Dir, r *datadir.R
 	t.Say("writing the new state next to the old one")
 	host.HandOver = func() error { return local.HandOver(dir.Path()) }
 	done, err := host.Found(dir, r)
-	if err != nil {
-		return nil, local.DirError(err)
-	}
-	return done, nil
+	return done, local.DirError(err)
 }
 
 func preview(t *term.Terminal, host datadir.Host, r *datadir.Refounding) error {
@@ -174,7 +171,7 @@ func sayRestored(t *term.Terminal, set *options.Set, conf config.Config, r *data
 	if fresh {
 		sayServe(t, set, conf)
 	} else {
-		t.Say("next, here: '%s'", nextCommand(t, set))
+		t.Say("next, here: '%s'", nextCommand(set))
 	}
 	if former := len(r.Others) - len(r.Lost); former > 0 {
 		t.Say("then 'trivet rejoin %s' on the %d hosts that are not lost; 'trivet token create' for new ones", r.Self.Address, former)

@@ -15,10 +15,7 @@ import (
 // OpenDir locks the data directory for a command or the daemon.
 func OpenDir(path string) (*datadir.Dir, error) {
 	dir, err := datadir.Open(path)
-	if err != nil {
-		return nil, DirError(err)
-	}
-	return dir, nil
+	return dir, DirError(err)
 }
 
 // DirError gives what went wrong with the data directory its exit code and
