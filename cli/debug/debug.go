@@ -19,7 +19,7 @@ func Debug(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 	return term.Group("debug", "Look into this peer",
 		bundleCommand(t, peer, set), profileCommand(t, peer),
 		term.Group("fsm", "The replicated state, as this peer has applied it", fsmCheck(t, peer), fsmDump(t, peer)),
-		term.Group("setting", "Replicated settings", settingGet(t, peer), settingPut(t, peer), settingDelete(peer), settingList(t, peer)))
+		settingCommands(t, peer))
 }
 
 func fsmCheck(t *term.Terminal, peer term.Peer) *cobra.Command {
@@ -62,39 +62,23 @@ func fsmDump(t *term.Terminal, peer term.Peer) *cobra.Command {
 	}
 }
 
-func settingGet(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[admin.Setting]{
+func settingCommands(t *term.Terminal, peer term.Peer) *cobra.Command {
+	get := term.Verb[admin.Setting]{
 		Use: "get KEY", Short: "Print a setting's value", Example: "trivet debug setting get greeting",
 		Method: "GET", Path: "/v1/settings/{KEY}", Stale: true,
 		Show: func(s admin.Setting, _ []string) error { return printSetting(t, s, s.Value) },
 	}.Command(peer)
-}
-
-func settingPut(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[admin.Setting]{
+	put := term.Verb[admin.Setting]{
 		Use: "put KEY VALUE", Short: "Store a setting and print the token of the write", Example: "trivet debug setting put greeting hello",
 		Method: "PUT", Path: "/v1/settings/{KEY}",
 		Input: func(args []string) any { return admin.Setting{Value: args[1]} },
 		Show:  func(s admin.Setting, _ []string) error { return printSetting(t, s, s.Token.String()) },
 	}.Command(peer)
-}
-
-func printSetting(t *term.Terminal, s admin.Setting, short string) error {
-	return t.Show(s, func() error {
-		_, err := fmt.Fprintln(t.Out, short)
-		return err
-	})
-}
-
-func settingDelete(peer term.Peer) *cobra.Command {
-	return term.Verb[term.None]{
+	remove := term.Verb[term.None]{
 		Use: "delete KEY", Short: "Delete a setting", Example: "trivet debug setting delete greeting",
 		Method: "DELETE", Path: "/v1/settings/{KEY}",
 	}.Command(peer)
-}
-
-func settingList(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return term.Verb[[]admin.Setting]{
+	list := term.Verb[[]admin.Setting]{
 		Use: "list", Short: "List the settings", Example: "trivet debug setting list",
 		Method: "GET", Path: "/v1/settings", Stale: true,
 		Show: func(all []admin.Setting, _ []string) error {
@@ -102,4 +86,12 @@ func settingList(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return t.Show(all, term.Each(all, func(s admin.Setting) row { return row{s.Key, s.Value} }))
 		},
 	}.Command(peer)
+	return term.Group("setting", "Replicated settings", get, put, remove, list)
+}
+
+func printSetting(t *term.Terminal, s admin.Setting, short string) error {
+	return t.Show(s, func() error {
+		_, err := fmt.Fprintln(t.Out, short)
+		return err
+	})
 }

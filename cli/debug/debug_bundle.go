@@ -69,7 +69,17 @@ func bundle(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.
 	redactor := supportbundle.NewRedactor(configured(set)...) // peers have done so; an older one may not
 	top := supportbundle.NewFiles(redactor)
 	bundleHere(t, set, top)
-	for _, part := range bundleParts(f) {
+	parts := []bundlePart{
+		{"members.json", "/v1/members?stale=1"}, {"firewall.json", term.OnAll("/v1/firewall", !f.local)},
+		{"relays.json", "/v1/relays?stale=1"}, {"check.json", "/v1/debug/check"},
+	}
+	if f.mac != "" {
+		parts = append(parts, bundlePart{"explain.json", term.OnAll("/v1/firewall/explain/"+url.PathEscape(f.mac), !f.local)})
+	}
+	if f.state {
+		parts = append(parts, bundlePart{"state.json", "/v1/debug/dump"})
+	}
+	for _, part := range parts {
 		text, err := fetch(ctx, peer, part.path)
 		top.Add(part.name, supportbundle.MaxFile, text, err)
 	}
@@ -79,7 +89,11 @@ func bundle(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.
 		top.Add("peer", 0, nil, err)
 	}
 	folders := append([]supportbundle.Folder{{Files: top.List()}}, own...)
-	if err := writeBundle(t, f.file, folders); err != nil {
+	err = local.WriteWhole(f.file, func(file *os.File) error { // only its owner may read it
+		wall := t.Wall().UTC()
+		return supportbundle.Archive(file, bundleRoot, "trivet debug bundle, "+wall.Format(time.RFC3339), wall, folders)
+	})
+	if err != nil {
 		return fmt.Errorf("bundle: %w", err)
 	}
 	t.Say("%s is written; names and addresses are in it: look through it before you pass it on", f.file)
@@ -112,17 +126,6 @@ func bundleHere(t *term.Terminal, set *options.Set, top *supportbundle.Files) {
 
 // bundlePart is a file and the question to the peer that it answers.
 type bundlePart struct{ name, path string }
-
-func bundleParts(f bundleFlags) []bundlePart {
-	out := []bundlePart{{"members.json", "/v1/members?stale=1"}, {"firewall.json", term.OnAll("/v1/firewall", !f.local)}, {"relays.json", "/v1/relays?stale=1"}, {"check.json", "/v1/debug/check"}}
-	if f.mac != "" {
-		out = append(out, bundlePart{"explain.json", term.OnAll("/v1/firewall/explain/"+url.PathEscape(f.mac), !f.local)})
-	}
-	if f.state {
-		out = append(out, bundlePart{"state.json", "/v1/debug/dump"})
-	}
-	return out
-}
 
 // bundleDoctor adds what the hosts say of themselves, and what doctor makes of it.
 func bundleDoctor(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, top *supportbundle.Files, local bool) {
@@ -169,12 +172,4 @@ func fetch(ctx context.Context, peer term.Peer, path string) ([]byte, error) {
 		err = fmt.Errorf("it has more than %d bytes", supportbundle.MaxFile)
 	}
 	return text, err
-}
-
-// writeBundle makes the file, which only its owner may read.
-func writeBundle(t *term.Terminal, path string, folders []supportbundle.Folder) error {
-	return local.WriteWhole(path, func(f *os.File) error {
-		wall := t.Wall().UTC()
-		return supportbundle.Archive(f, bundleRoot, "trivet debug bundle, "+wall.Format(time.RFC3339), wall, folders)
-	})
 }
