@@ -28,26 +28,16 @@ func Failover(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 func failoverList(t *term.Terminal, peer term.Peer) *cobra.Command {
-	return &cobra.Command{
+	return term.Verb[admin.Failover]{
 		Use:   "list",
 		Short: "List the kube nodes: what would be done about each, and why nothing is",
 		Long: "List the kube nodes as the leader sees them: how old their Leases are, how many peers their kubelets are silent to, what is done\n" +
 			"or would be, and why nothing is being done: the first reason, or with -o wide all of them.\n" +
 			"The peer here asks the leader.",
 		Example: "trivet failover list",
-		RunE: func(c *cobra.Command, _ []string) error {
-			f, err := failover(c.Context(), peer)
-			if err != nil {
-				return err
-			}
-			return printFailover(t, f)
-		},
-	}
-}
-
-func failover(ctx context.Context, peer term.Peer) (f admin.Failover, err error) {
-	err = peer.Call(ctx, "GET", "/v1/failover", nil, &f)
-	return f, err
+		Method:  "GET", Path: "/v1/failover",
+		Show: func(f admin.Failover, _ []string) error { return printFailover(t, f) },
+	}.Command(peer)
 }
 
 func printFailover(t *term.Terminal, f admin.Failover) error {
@@ -58,7 +48,11 @@ func printFailover(t *term.Terminal, f admin.Failover) error {
 			ControlPlane, Kubelet, Changed, Boot, UID                 string `col:"wide"`
 		}
 		err := t.Show(f.Nodes, term.Each(f.Nodes, func(n admin.KubeNode) row {
-			return row{kubeName(n), n.Cluster, n.Name, n.Ready, leaseText(n), votesText(n), stateText(n.Remediation), n.Would, whyText(t, n.Why), term.YesNo(n.ControlPlane), n.Kubelet, n.Changed, n.BootID, n.UID}
+			remediation := "-"
+			if n.Remediation != nil {
+				remediation = n.Remediation.State
+			}
+			return row{kubeName(n), n.Cluster, n.Name, n.Ready, leaseText(n), votesText(n), remediation, n.Would, whyText(t, n.Why), term.YesNo(n.ControlPlane), n.Kubelet, n.Changed, n.BootID, n.UID}
 		}))
 		if err != nil || t.Format == "name" {
 			return err
@@ -79,13 +73,6 @@ func leaseText(n admin.KubeNode) string {
 
 // votesText says how many voters get no answer, of those who may vote.
 func votesText(n admin.KubeNode) string { return fmt.Sprintf("%d of %d", n.Silent, n.Voters) }
-
-func stateText(r *admin.Remediation) string {
-	if r == nil {
-		return "-"
-	}
-	return r.State
-}
 
 // whyText is the reason that counts or, with room, all of them.
 func whyText(t *term.Terminal, why []string) string {
@@ -146,8 +133,8 @@ func failoverShow(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Example: "trivet failover show worker-1",
 		RunE: func(c *cobra.Command, args []string) error {
 			cluster, name := splitNode(args[0])
-			f, err := failover(c.Context(), peer)
-			if err != nil {
+			var f admin.Failover
+			if err := peer.Call(c.Context(), "GET", "/v1/failover", nil, &f); err != nil {
 				return err
 			}
 			n, err := pickNode(f.Nodes, cluster, name)
@@ -239,15 +226,11 @@ func printRemediation(t *term.Terminal, r admin.Remediation) {
 	for _, s := range r.Steps {
 		fmt.Fprintf(t.Out, "  %s  %-9s %s: %s\n", s.At, s.State, term.Dash(s.Peer), term.Dash(term.Printable(s.Reason)))
 	}
-	if keptOff(r) {
+	// What it had is being given away: switched on by hand, it is switched off again.
+	givenAway := []string{kubestate.RemOff.String(), kubestate.RemTainted.String(), kubestate.RemDeleted.String()}
+	if r.Open && slices.Contains(givenAway, r.State) {
 		fmt.Fprintln(t.Out, "  to switch the machine on by hand, pause failover first ('trivet failover\n  pause'): until its volumes are detached it is switched off again")
 	}
-}
-
-// keptOff reports whether a machine that is switched on by hand is switched off again:
-// what it had is being given away.
-func keptOff(r admin.Remediation) bool {
-	return r.Open && slices.Contains([]string{kubestate.RemOff.String(), kubestate.RemTainted.String(), kubestate.RemDeleted.String()}, r.State)
 }
 
 func failoverHistory(t *term.Terminal, peer term.Peer) *cobra.Command {

@@ -49,41 +49,35 @@ func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
 		if err := peer.Call(c.Context(), "POST", "/v1/failover/pause", in, &now); err != nil {
 			return err
 		}
-		t.Say("%s", pausedText(in.Cluster, length))
+		of, until := "all clusters", "until 'trivet failover resume'"
+		if in.Cluster != "" {
+			of, until = "cluster "+in.Cluster, "until 'trivet failover resume --cluster "+in.Cluster+"'"
+		}
+		if length > 0 {
+			until = "for " + length.String()
+		}
+		t.Say("nothing is begun in %s %s; what is under way goes on", of, until)
 		return printPauses(t, now)
 	}
 	return c
 }
 
-func pausedText(cluster string, length time.Duration) string {
-	of, until := "all clusters", "until 'trivet failover resume'"
-	if cluster != "" {
-		of, until = "cluster "+cluster, "until 'trivet failover resume --cluster "+cluster+"'"
-	}
-	if length > 0 {
-		until = "for " + length.String()
-	}
-	return fmt.Sprintf("nothing is begun in %s %s; what is under way goes on", of, until)
-}
-
 func failoverResume(t *term.Terminal, peer term.Peer) *cobra.Command {
 	var in admin.PauseOrder
-	c := &cobra.Command{
+	c := term.Verb[[]admin.FailoverPause]{
 		Use:     "resume",
 		Short:   "End a pause",
 		Long:    "End a pause: that of one cluster, or that of all. They are apart: a cluster that was paused by its name stays so.",
 		Example: "trivet failover resume\ntrivet failover resume --cluster prod",
-	}
+		Method:  "POST", Path: "/v1/failover/resume",
+		Input: func([]string) any {
+			in.By = operator(t)
+			return in
+		},
+		Show: func(left []admin.FailoverPause, _ []string) error { return printPauses(t, left) },
+	}.Command(peer)
 	c.Flags().StringVar(&in.Cluster, "cluster", "", "the pause of this cluster")
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		in.By = operator(t)
-		var left []admin.FailoverPause
-		if err := peer.Call(c.Context(), "POST", "/v1/failover/resume", in, &left); err != nil {
-			return err
-		}
-		return printPauses(t, left)
-	}
 	return c
 }
 

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -186,7 +185,7 @@ func printAdvice(t *term.Terminal, all []haconfig.Advice, failOn string) error {
 		}
 	}
 	if bad > 0 {
-		return term.Fail(term.ExitFailed, "'trivet haconfig lint --help' says what ends with which code", "%s", fmt.Sprintf("%d findings", bad))
+		return term.Fail(term.ExitFailed, "'trivet haconfig lint --help' says what ends with which code", "%d findings", bad)
 	}
 	return nil
 }

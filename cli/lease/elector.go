@@ -150,9 +150,12 @@ func elect(ctx context.Context, t *term.Terminal, f electorFlags, log *slog.Logg
 		defer mirror.Close()
 		mirroring.Go(func() { mirror.Run(shown, candidate.Mine) })
 	}
-	err = electorError(candidate.Run(ctx))
+	err = candidate.Run(ctx)
 	hide()
 	mirroring.Wait()
+	if client.HasStatus(err, http.StatusBadRequest) {
+		err = term.Fail(term.ExitUsage, "nothing was raised silently: write a --ttl that the cluster takes", "%w", err)
+	}
 	return errors.Join(err, closeEndpoint())
 }
 
@@ -218,12 +221,4 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 		serving.Wait()
 		return err
 	}, nil
-}
-
-// electorError says what to do about a refusal.
-func electorError(err error) error {
-	if client.HasStatus(err, http.StatusBadRequest) {
-		return term.Fail(term.ExitUsage, "nothing was raised silently: write a --ttl that the cluster takes", "%w", err)
-	}
-	return err
 }
