@@ -18,10 +18,8 @@ import (
 )
 
 const (
-	maxNodes     = 100_000 // of one command
-	maxNodeList  = 8 << 20 // bytes of standard input
-	shownErrors  = 10      // of the nodes that failed
-	errorColumns = 60      // of a message in a table
+	maxNodes    = 100_000 // of one command
+	maxNodeList = 8 << 20 // bytes of standard input
 )
 
 // Introspection is 'trivet introspection'.
@@ -30,7 +28,8 @@ func Introspection(t *term.Terminal) *cobra.Command {
 	f := servers.New(t, flags)
 	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
 		introspectionStart(t, f), introspectionStatus(t, f), introspectionShow(t, f), introspectionList(t, f), introspectionAbort(t, f), introspectionReprocess(t, f),
-		term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)), interfaceCommand(t, f))
+		term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)),
+		term.Group("interface", "Show network interfaces of nodes and the switch ports they are plugged into", interfaceList(t, f), interfaceShow(t, f)))
 	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
 		"A node is named by its UUID or its name in Ironic. Where several nodes fail, the exit code is that of the first of them in the order given.\n" +
 		"Over http the password of --credentials can be read on the way: use https where others share the network."

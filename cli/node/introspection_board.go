@@ -84,14 +84,6 @@ type board struct {
 	trouble string    // why the newest look at the API failed, "" when it did not
 }
 
-func newBoard(refs []string, wait bool) *board {
-	b := &board{wait: wait, runs: make([]nodeRun, len(refs))}
-	for i, ref := range refs {
-		b.runs[i].Node = ref
-	}
-	return b
-}
-
 // change lets do, which must not block, change the i-th node.
 func (b *board) change(i int, do func(*nodeRun)) {
 	b.mu.Lock()
@@ -188,21 +180,21 @@ func (b *board) verdict() error {
 			failed++
 		}
 	}
-	switch n := len(b.runs); {
-	case first == nil:
+	if first == nil {
 		return nil
+	}
+	also := ""
+	if unfinished > 0 {
+		also = fmt.Sprintf(", and %d introspections go on without this command", unfinished)
+	}
+	err := first.failure
+	switch n := len(b.runs); {
 	case n == 1:
-		return &term.Failure{Code: term.ExitOf(first.failure), Err: fmt.Errorf("%s: %w", first.Node, first.failure), Hint: term.HintOf(first.failure)}
+		err = fmt.Errorf("%s: %w", first.Node, err)
 	case failed == 0:
-		return &term.Failure{Code: term.ExitOf(first.failure), Err: fmt.Errorf("%d of %d nodes: %w", unfinished, n, first.failure), Hint: term.HintOf(first.failure)}
+		err = fmt.Errorf("%d of %d nodes: %w", unfinished, n, err)
 	default:
-		return &term.Failure{Code: term.ExitOf(first.failure), Err: fmt.Errorf("%d of %d nodes failed%s; the first is %s: %w", failed, n, also(unfinished), first.Node, first.failure), Hint: term.HintOf(first.failure)}
+		err = fmt.Errorf("%d of %d nodes failed%s; the first is %s: %w", failed, n, also, first.Node, err)
 	}
-}
-
-func also(unfinished int) string {
-	if unfinished == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", and %d introspections go on without this command", unfinished)
+	return &term.Failure{Code: term.ExitOf(first.failure), Err: err, Hint: term.HintOf(first.failure)}
 }

@@ -45,8 +45,9 @@ func introspectionDataSave(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if file == "-" {
-			return printData(t, data)
+		if file == "-" { // the document's line is ended; the file of --file stays as it is stored
+			_, err = t.Out.Write(append(bytes.TrimSuffix(data, []byte("\n")), '\n'))
+			return err
 		}
 		if err := writeWhole(file, data); err != nil {
 			return fmt.Errorf("save data: %w", err)
@@ -55,12 +56,6 @@ func introspectionDataSave(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		return nil
 	}
 	return c
-}
-
-// printData ends the document's line; the file of --file stays as it is stored.
-func printData(t *term.Terminal, data []byte) error {
-	_, err := t.Out.Write(append(bytes.TrimSuffix(data, []byte("\n")), '\n'))
-	return err
 }
 
 // writeWhole writes a file that has all of data or stays as it was. What is no

@@ -27,11 +27,6 @@ const (
 	fieldVLANs     = "switch_port_vlan_ids" // of switch_port_vlans, which holds their names as well
 )
 
-// usualFields are shown unless others are asked for.
-func usualFields() []string {
-	return []string{FieldInterface, FieldMAC, fieldVLANs, "switch_chassis_id", "switch_port_id"}
-}
-
 // interfaceFields are all, sorted.
 func interfaceFields() []string {
 	return []string{
@@ -49,10 +44,6 @@ func interfaceFields() []string {
 // networkInterface is what the data of an introspection tells of one, by field;
 // one that is not known is null.
 type networkInterface map[string]any
-
-func interfaceCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
-	return term.Group("interface", "Show network interfaces of nodes and the switch ports they are plugged into", interfaceList(t, f), interfaceShow(t, f))
-}
 
 const aboutInterfaces = "What is told comes from the data of the node's last introspection. The fields that begin with switch_ are there if the\n" +
 	"ramdisk collected LLDP (kernel parameter ipa-collect-lldp=1) and the hook lldp_basic is configured."
@@ -82,7 +73,7 @@ func interfaceList(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		case long, t.Format == "wide":
 			fields = interfaceFields()
 		default:
-			fields = usualFields()
+			fields = []string{FieldInterface, FieldMAC, fieldVLANs, "switch_chassis_id", "switch_port_id"}
 		}
 		all, err := interfaces(c.Context(), t, f, args[0], stale)
 		if err != nil {

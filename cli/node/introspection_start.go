@@ -97,7 +97,10 @@ func actOnNodes(ctx context.Context, t *term.Terminal, f *servers.Flags, args []
 		defer cancel()
 	}
 	began := time.Now()
-	b := newBoard(refs, w.timeout > 0)
+	b := &board{wait: w.timeout > 0, runs: make([]nodeRun, len(refs))}
+	for i, ref := range refs {
+		b.runs[i].Node = ref
+	}
 	hide := t.ShowProgress(b.summary)
 	forEach(ctx, web, len(refs), func(ctx context.Context, i int) error { return b.ask(ctx, web, i, act) })
 	if b.wait {

@@ -17,8 +17,20 @@ import (
 func Rule(t *term.Terminal) *cobra.Command {
 	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
 	f := servers.New(t, flags)
-	c := term.Group("rule", "Import, list and delete introspection rules",
-		ruleImport(t, f), ruleList(t, f), ruleShow(t, f), ruleDelete(f), rulePurge(f))
+	remove := f.EachOf(&cobra.Command{
+		Use:     "delete UUID…",
+		Short:   "Delete rules",
+		Example: "trivet rule delete 7459bf7c-9ff9-43a8-ba9f-48542ecda66c",
+	}, (*client.Client).DeleteRule)
+	purge := servers.Verb[term.None]{
+		Use:     "purge",
+		Short:   "Delete all rules",
+		Example: "trivet rule purge",
+		Ask: func(ctx context.Context, web *client.Client, _ []string) (term.None, error) {
+			return term.None{}, web.DeleteRules(ctx)
+		},
+	}.Command(f)
+	c := term.Group("rule", "Import, list and delete introspection rules", ruleImport(t, f), ruleList(t, f), ruleShow(t, f), remove, purge)
 	c.Long = "Import, list and delete introspection rules, through the API of any peer. A rule does something to a node in Ironic when the data of an\n" +
 		"introspection meets its conditions. Rules are applied in the order of their creation."
 	c.PersistentFlags().AddFlagSet(flags)
@@ -77,25 +89,6 @@ func optional(text *string) any {
 		return nil
 	}
 	return *text
-}
-
-func ruleDelete(f *servers.Flags) *cobra.Command {
-	return f.EachOf(&cobra.Command{
-		Use:     "delete UUID…",
-		Short:   "Delete rules",
-		Example: "trivet rule delete 7459bf7c-9ff9-43a8-ba9f-48542ecda66c",
-	}, (*client.Client).DeleteRule)
-}
-
-func rulePurge(f *servers.Flags) *cobra.Command {
-	return servers.Verb[term.None]{
-		Use:     "purge",
-		Short:   "Delete all rules",
-		Example: "trivet rule purge",
-		Ask: func(ctx context.Context, web *client.Client, _ []string) (term.None, error) {
-			return term.None{}, web.DeleteRules(ctx)
-		},
-	}.Command(f)
 }
 
 // imported is what became of one rule of a file.
