@@ -46,13 +46,7 @@ func printReloaded(t *term.Terminal, done admin.Reloaded) error {
 		t.Say("nothing has changed")
 		return nil
 	}
-	type row struct {
-		Key, Counts string
-	}
-	err := t.Show(rows, term.Each(rows, func(r reloadedKey) row {
-		return row(r)
-	}))
-	if err != nil || len(done.Restart) == 0 {
+	if err := t.Show(rows, rows); err != nil || len(done.Restart) == 0 {
 		return err
 	}
 	for _, problem := range done.Together {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,12 +22,6 @@ import (
 
 // DefaultFile is the configuration where no other is named.
 const DefaultFile = "/etc/trivet/trivet.yaml"
-
-// shownOptions are the options whose flags the help lists; the others have
-// flags too, but one reads about them in the template.
-func shownOptions() []string {
-	return []string{"name", "log.level", "log.format", "api.listen", "api.auth_strategy", "cluster.listen", "cluster.advertise", "gossip.listen", "gossip.advertise"}
-}
 
 // Set is what is given of the configuration.
 type Set struct {
@@ -55,13 +50,13 @@ func (s *Set) Named() string { return cmp.Or(s.File, s.term.Variable("TRIVET_CON
 
 // Flags gives a command one flag for each option of the configuration.
 func (s *Set) Flags(c *cobra.Command) {
-	shown := make(map[string]bool)
-	for _, key := range shownOptions() {
-		shown[key] = true
+	// The help lists these flags; one reads about the others in the template.
+	shown := []string{
+		"name", "log.level", "log.format", "api.listen", "api.auth_strategy", "cluster.listen", "cluster.advertise", "gossip.listen", "gossip.advertise",
 	}
 	for _, o := range config.Options() {
 		if o.Key != "data_dir" && o.Key != "socket" { // every command has these
-			s.flag(c.Flags(), o.Key, !shown[o.Key])
+			s.flag(c.Flags(), o.Key, !slices.Contains(shown, o.Key))
 		}
 	}
 	c.Long = strings.TrimSpace(c.Long + "\n\nEvery key of the configuration has a flag: api.listen is --api-listen. 'trivet config template' lists them.")
@@ -72,7 +67,7 @@ func (s *Set) flag(flags *pflag.FlagSet, key string, hidden bool) {
 	if !ok {
 		panic("cli: no option " + key) // a slip in this package; any test finds it
 	}
-	name := strings.NewReplacer("_", "-", ".", "-").Replace(key)
+	name := strings.TrimPrefix(o.Flag(), "--")
 	flags.Var(&optionValue{key: key, path: key == "data_dir" || key == "socket", into: s.Values}, name, o.Help)
 	if hidden {
 		flags.Lookup(name).Hidden = true
@@ -187,7 +182,7 @@ func (s *Set) servable(c config.Config, err error) (config.Config, error) {
 	}
 	if errors.As(c.CheckServe(), &more) {
 		for _, m := range more {
-			if !mentions(found, m.Key) { // a value that was refused counts as not written
+			if !slices.ContainsFunc(found, func(f config.Problem) bool { return f.Key == m.Key }) { // a value that was refused counts as not written
 				found = append(found, m)
 			}
 		}
@@ -219,15 +214,6 @@ func (s *Set) LoadAgain(first config.Config) func() (config.Config, error) {
 		}
 		return c, err
 	}
-}
-
-func mentions(problems config.Problems, key string) bool {
-	for _, p := range problems {
-		if p.Key == key {
-			return true
-		}
-	}
-	return false
 }
 
 // Peer returns the peer on this host, or the one that --peer names. A configuration that will

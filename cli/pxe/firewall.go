@@ -48,25 +48,31 @@ func printFirewalls(t *term.Terminal, rows []api.Firewall) error {
 		if f.Error != "" {
 			return row{Peer: f.Peer}
 		}
-		rules := rulesText(f)
+		door, rules, ports := "shut", rulesText(f), "never listed"
+		if f.Door.Open {
+			door = "open"
+		}
+		if f.Ports.Complete {
+			ports = fmt.Sprintf("%d, %v old", f.Ports.Ports, (time.Duration(f.Ports.AgeMS) * time.Millisecond).Round(time.Second))
+		}
 		return row{
-			f.Peer, f.Role, openShut(f.Door.Open), f.Door.Since, token(f), heldText(f), mark.BadIf(rules == rulesWrong, rules),
-			ofWanted(f.Rules.Actual.Allow, f.Rules.Wanted.Allow), ofWanted(f.Rules.Actual.Deny, f.Rules.Wanted.Deny), portsText(f),
+			f.Peer, f.Role, door, f.Door.Since, token(f), heldText(f), mark.BadIf(rules == rulesWrong, rules),
+			ofWanted(f.Rules.Actual.Allow, f.Rules.Wanted.Allow), ofWanted(f.Rules.Actual.Deny, f.Rules.Wanted.Deny), ports,
 			f.Driver, f.Interface, term.YesNo(f.Rules.Actual.Pass), f.Rules.AsOf, fmt.Sprint(f.Rules.Drift), fmt.Sprint(f.Door.Swaps), fmt.Sprint(f.Door.Lapses),
 		}
 	}))
 	if err != nil || t.Format != "table" && t.Format != "wide" {
 		return err
 	}
-	printFindings(t, rows)
-	return nil
-}
-
-func openShut(open bool) string {
-	if open {
-		return "open"
+	if recorded := recordedText(rows); recorded != "" {
+		fmt.Fprintf(t.Out, "recorded  %s\n", recorded)
 	}
-	return "shut"
+	for _, f := range rows { // below the table what does not fit into it
+		for _, finding := range findings(f) {
+			fmt.Fprintf(t.Out, "%-9s %s\n", f.Peer, finding)
+		}
+	}
+	return nil
 }
 
 func token(f api.Firewall) string {
@@ -110,25 +116,6 @@ func ofWanted(actual, wanted int) string {
 		return fmt.Sprint(actual)
 	}
 	return fmt.Sprintf("%d of %d", actual, wanted)
-}
-
-func portsText(f api.Firewall) string {
-	if !f.Ports.Complete {
-		return "never listed"
-	}
-	return fmt.Sprintf("%d, %v old", f.Ports.Ports, (time.Duration(f.Ports.AgeMS) * time.Millisecond).Round(time.Second))
-}
-
-// printFindings says below the table what does not fit into it.
-func printFindings(t *term.Terminal, rows []api.Firewall) {
-	if recorded := recordedText(rows); recorded != "" {
-		fmt.Fprintf(t.Out, "recorded  %s\n", recorded)
-	}
-	for _, f := range rows {
-		for _, finding := range findings(f) {
-			fmt.Fprintf(t.Out, "%-9s %s\n", f.Peer, finding)
-		}
-	}
 }
 
 // recordedText is what the log says of the door, as the first peer that answers
@@ -235,18 +222,6 @@ func printMachine(t *term.Terminal, rows []api.Explanation) {
 	}
 }
 
-// machineText names a machine by its MAC and, if that is known, its node.
-func machineText(x api.Explanation) string {
-	switch {
-	case x.Node == "":
-		return x.MAC
-	case x.NodeName == "":
-		return fmt.Sprintf("%s (node %s)", x.MAC, x.Node)
-	default:
-		return fmt.Sprintf("%s (%s, node %s)", x.MAC, x.NodeName, x.Node)
-	}
-}
-
 // verdictText is a verdict in one word for the machine's requests.
 func verdictText(verdict string) string {
 	switch verdict {
@@ -285,7 +260,14 @@ func conclusion(rows []api.Explanation) string {
 			leaders = fmt.Sprintf("; on %s, which leads: %s", x.Peer, x.Why)
 		}
 	}
-	machine := machineText(rows[0]) // the peer that answers is always among them
+	machine := rows[0].MAC // and its node, if that is known; the peer that answers is always among the rows
+	switch x := rows[0]; {
+	case x.Node == "":
+	case x.NodeName == "":
+		machine += fmt.Sprintf(" (node %s)", x.Node)
+	default:
+		machine += fmt.Sprintf(" (%s, node %s)", x.NodeName, x.Node)
+	}
 	switch {
 	case len(through) > 0:
 		return fmt.Sprintf("%s boots from %s", machine, strings.Join(through, ", "))
