@@ -83,11 +83,3 @@ func alongside(ctx context.Context, class admission.Class, work func() error) er
 	}
 	return work()
 }
-
-// heldFor takes room for bytes that are sent, until done is called.
-func heldFor(ctx context.Context, bytes int) (done func(), err error) {
-	if place := admission.Of(ctx); place != nil && bytes > smallAnswer {
-		return place.Hold(bytes)
-	}
-	return func() {}, nil
-}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -254,7 +255,12 @@ func (b *BasicAuth) look() {
 		return
 	}
 	b.broken.Store(false)
-	fresh.inherit(b.users.Load())
+	before := b.users.Load()
+	for name, now := range fresh.byName {
+		if was := before.byName[name]; was != nil && bytes.Equal(was.hash, now.hash) {
+			now.verified.Store(was.verified.Load())
+		}
+	}
 	b.users.Store(fresh)
 	b.missReaders(fresh)
 	b.logger.Info("users reloaded", "file", b.path, "count", len(fresh.byName))

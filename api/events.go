@@ -283,11 +283,13 @@ func nextBatch(ctx context.Context, r *events.Reader) (batch events.Batch, err e
 
 // sendBatch sends a batch while its bytes have room.
 func sendBatch(ctx context.Context, w http.ResponseWriter, batch events.Batch) error {
-	done, err := heldFor(ctx, batch.Bytes())
-	if err != nil {
-		return err
+	if place, bytes := admission.Of(ctx), batch.Bytes(); place != nil && bytes > smallAnswer {
+		done, err := place.Hold(bytes)
+		if err != nil {
+			return err
+		}
+		defer done()
 	}
-	defer done()
 	return writeBatch(w, batch)
 }
 

@@ -79,7 +79,7 @@ func (h Health) Handler() http.Handler {
 	get(pathReady, h.ready)
 	get(pathHealth, h.ready)
 	get(pathCheck, h.empty)
-	get(pathMetrics, newExposition(h.Metrics).serve)
+	get(pathMetrics, exposition(h.Metrics))
 	return Identified(e)
 }
 
@@ -94,13 +94,6 @@ func (h Health) empty(ctx echo.Context) error {
 	return ctx.String(status, "")
 }
 
-func inBrackets(note string) string {
-	if note == "" {
-		return ""
-	}
-	return " (" + note + ")"
-}
-
 // ready says whether requests can be served through this peer.
 func (h Health) ready(ctx echo.Context) error {
 	var text strings.Builder
@@ -111,7 +104,10 @@ func (h Health) ready(ctx echo.Context) error {
 			continue
 		}
 		if c.Err == nil {
-			fmt.Fprintf(&text, "[+]%s ok%s\n", c.Name, inBrackets(c.Note))
+			if c.Note != "" {
+				c.Note = " (" + c.Note + ")"
+			}
+			fmt.Fprintf(&text, "[+]%s ok%s\n", c.Name, c.Note)
 			continue
 		}
 		status = http.StatusServiceUnavailable

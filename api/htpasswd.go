@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -41,32 +42,18 @@ func (u *users) decoy(cost int) []byte {
 	return fmt.Appendf(nil, "%s%02d%s", u.dearest[:digits], cost, u.dearest[digits+2:])
 }
 
-// inherit takes over what is remembered of the users whose hash is still the same.
-func (u *users) inherit(before *users) {
-	for name, now := range u.byName {
-		if was := before.byName[name]; was != nil && bytes.Equal(was.hash, now.hash) {
-			now.verified.Store(was.verified.Load())
-		}
-	}
-}
-
 // of reports whether the users come from the file as it is now.
 func (u *users) of(now os.FileInfo) bool {
 	return sameFile(u.file, now)
 }
 
 // readUsers reads a file of lines `name:hash`. Empty lines and those that begin
-// with # say nothing.
+// with # say nothing. The error has every line that is wrong, not the first alone.
 func readUsers(path string) (*users, error) {
 	text, info, err := smallfile.Read(path, maxSmallFile)
 	if err != nil {
 		return nil, fmt.Errorf("users of the API: %w", err)
 	}
-	return parseUsers(path, info, text)
-}
-
-// parseUsers collects every line that is wrong, not the first alone.
-func parseUsers(path string, info os.FileInfo, text []byte) (*users, error) {
 	u := &users{file: info, byName: make(map[string]*user)}
 	var wrong []error
 	number := 0
@@ -103,7 +90,8 @@ func parseUser(line string) (name, hash string, cost int, err error) {
 	if !found || name == "" {
 		return "", "", 0, errors.New("not of the form name:hash; write it with htpasswd -B")
 	}
-	if !isBcrypt(hash) {
+	// These are the three marks of the one correct algorithm.
+	if len(hash) != hashLength || !slices.Contains([]string{"$2y$", "$2b$", "$2a$"}, hash[:4]) {
 		return "", "", 0, fmt.Errorf("user %q: only bcrypt hashes are taken; set the password again with htpasswd -B", name)
 	}
 	if cost, err = bcrypt.Cost([]byte(hash)); err != nil {
@@ -113,17 +101,6 @@ func parseUser(line string) (name, hash string, cost int, err error) {
 		return "", "", 0, fmt.Errorf("user %q: a hash of cost %d takes too long to check, at most %d; use htpasswd -B -C %d", name, cost, maxCost, maxCost)
 	}
 	return name, hash, cost, nil
-}
-
-// isBcrypt accepts the three marks of the one correct algorithm.
-func isBcrypt(hash string) bool {
-	switch {
-	case len(hash) != hashLength:
-		return false
-	case strings.HasPrefix(hash, "$2y$"), strings.HasPrefix(hash, "$2b$"), strings.HasPrefix(hash, "$2a$"):
-		return true
-	}
-	return false
 }
 
 // NewUser returns the line of a file of users that lets name in with password.

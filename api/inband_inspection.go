@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // pathInbandInspection is where ramdisks call that were meant for Ironic's own
@@ -36,34 +36,18 @@ func (i *Inspector) inband(callers *callbackRates, documents bodies) echo.Handle
 		}
 		ctx, cancel := limited(c)
 		defer cancel()
-		answer, err := i.Inband.ContinueInspection(ctx, inspector.InbandCall{
-			Body: body, Node: query(c).Get("node_uuid"), Version: ironicVersion(c.Request().Header), Source: sourceOf(c.Request(), i.Proxies),
-		})
+		sent := inspector.InbandCall{Body: body, Node: query(c).Get("node_uuid")}
+		h := c.Request().Header // Ironic reads the version in either of two
+		sent.Version = cmp.Or(h.Get("X-Openstack-Ironic-Api-Version"), strings.TrimPrefix(h.Get("Openstack-Api-Version"), "baremetal "))
+		if network := senderSource(c.Request(), i.Proxies); network.IsValid() {
+			sent.Source = network.String()
+		}
+		answer, err := i.Inband.ContinueInspection(ctx, sent)
 		if err != nil {
 			return err
 		}
 		return reply(c, answer.Status, jsonType, answer.Body)
 	})
-}
-
-// sourceOf names the network that a callback was sent from: an IPv4 address, or a
-// /64; "" for a unix socket.
-func sourceOf(r *http.Request, proxies []netip.Prefix) string {
-	sender, _ := senderOf(r, proxies)
-	if !sender.IsValid() {
-		return ""
-	}
-	return admission.SourceOf(sender).String()
-}
-
-// ironicVersion is the version of Ironic's API that a request asks for, in
-// either of its two headers; "" for none.
-func ironicVersion(h http.Header) string {
-	if version := h.Get("X-Openstack-Ironic-Api-Version"); version != "" {
-		return version
-	}
-	version, _ := strings.CutPrefix(h.Get("Openstack-Api-Version"), "baremetal ")
-	return version
 }
 
 // ironicError is the body of a refusal in Ironic's shape: JSON text inside JSON.

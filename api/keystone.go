@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -89,10 +90,7 @@ type silence struct {
 // NewKeystoneAuth returns the strategy of conf. now is compared with the times
 // that Keystone names; random gives the key of this process.
 func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func() time.Time, random io.Reader, logger *slog.Logger) (*KeystoneAuth, error) {
-	uri := conf.AuthenticateURI
-	if uri == "" {
-		uri = conf.AuthURL
-	}
+	uri := cmp.Or(conf.AuthenticateURI, conf.AuthURL)
 	k := &KeystoneAuth{
 		examiner: examiner, conf: conf, challenge: fmt.Sprintf(`Keystone uri="%s"`, strings.ReplaceAll(uri, `"`, "%22")),
 		key: make([]byte, processKeyLen), now: now, logger: logger,
@@ -134,9 +132,6 @@ func (k *KeystoneAuth) Identify(r *http.Request, sender netip.Addr) (Caller, err
 		}
 	}
 }
-
-// isVisible accepts what a header can carry and a token consists of.
-func isVisible(b byte) bool { return '!' <= b && b <= '~' }
 
 func (k *KeystoneAuth) idOf(token string) (id tokenID) {
 	h := hmac.New(sha256.New, k.key)
@@ -273,7 +268,17 @@ func (k *KeystoneAuth) keepStranger(id tokenID, asked time.Time) {
 
 // callerOf tells what the holder of a token may do here.
 func (k *KeystoneAuth) callerOf(h keystone.Holder) Caller {
-	c := Caller{Name: h.User, ID: h.UserID, Domain: h.UserDomain, Scope: scopeOf(h)}
+	c := Caller{Name: h.User, ID: h.UserID, Domain: h.UserDomain}
+	switch {
+	case h.System:
+		c.Scope = "system"
+	case h.Project != "" && h.ProjectDomain != "":
+		c.Scope = "project " + h.ProjectDomain + "/" + h.Project
+	case h.ProjectID != "":
+		c.Scope = "project " + h.ProjectID
+	case h.Domain != "":
+		c.Scope = "domain " + h.Domain
+	}
 	switch {
 	case hasRole(h, k.conf.AdminRoles):
 		c.Role = RoleAdmin
@@ -281,21 +286,6 @@ func (k *KeystoneAuth) callerOf(h keystone.Holder) Caller {
 		c.Role = RoleReader
 	}
 	return c
-}
-
-// scopeOf names what a token is for.
-func scopeOf(h keystone.Holder) string {
-	switch {
-	case h.System:
-		return "system"
-	case h.Project != "" && h.ProjectDomain != "":
-		return "project " + h.ProjectDomain + "/" + h.Project
-	case h.ProjectID != "":
-		return "project " + h.ProjectID
-	case h.Domain != "":
-		return "domain " + h.Domain
-	}
-	return ""
 }
 
 // hasRole reports whether one of the roles wanted is the holder's. Keystone does

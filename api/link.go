@@ -28,11 +28,17 @@ func hostOf(r *http.Request, scheme string) string {
 	if forwarded := lastHop(r.Header, "X-Forwarded-Host"); isHost(forwarded) {
 		host = forwarded
 	}
-	if !isHost(host) {
-		host = localAddress(r)
+	if !isHost(host) { // it is named by where the request came in
+		host = "localhost"
+		if address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && isHost(address.String()) {
+			host = address.String()
+		}
 	}
 	if port := lastHop(r.Header, "X-Forwarded-Port"); isPort(port) {
-		host = withoutPort(host) + ":" + port
+		if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
+			host = host[:colon] // without the port that it has
+		}
+		host += ":" + port
 	}
 	if scheme == "http" {
 		return strings.TrimSuffix(host, ":80")
@@ -40,17 +46,9 @@ func hostOf(r *http.Request, scheme string) string {
 	return strings.TrimSuffix(host, ":443")
 }
 
-// localAddress is where the request came in, for one that names no host.
-func localAddress(r *http.Request) string {
-	if address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && isHost(address.String()) {
-		return address.String()
-	}
-	return "localhost"
-}
-
 func prefixOf(r *http.Request) string {
 	prefix := strings.Trim(lastHop(r.Header, "X-Forwarded-Prefix"), "/")
-	if prefix == "" || !consistsOf(prefix, isPathByte) {
+	if prefix == "" || !consistsOf(prefix, func(b byte) bool { return isNameByte(b) || b == '/' }) {
 		return ""
 	}
 	return "/" + prefix
@@ -67,33 +65,23 @@ func lastHop(h http.Header, key string) string {
 	return strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
 }
 
-func withoutPort(host string) string {
-	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
-		return host[:colon]
-	}
-	return host
-}
-
 const maxHost = 255 + len(":65535")
 
-func isHost(s string) bool { return s != "" && len(s) <= maxHost && consistsOf(s, isHostByte) }
+func isHost(s string) bool {
+	return s != "" && len(s) <= maxHost && consistsOf(s, func(b byte) bool { return isNameByte(b) || b == ':' || b == '[' || b == ']' })
+}
 
 func isPort(s string) bool {
 	return s != "" && len(s) <= len("65535") && consistsOf(s, func(b byte) bool { return '0' <= b && b <= '9' })
-}
-
-func isHostByte(b byte) bool {
-	return isNameByte(b) || b == ':' || b == '[' || b == ']'
-}
-
-func isPathByte(b byte) bool {
-	return isNameByte(b) || b == '/'
 }
 
 // isNameByte accepts what URLs never encode: letters, digits and -._~
 func isNameByte(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '.' || b == '_' || b == '~'
 }
+
+// isVisible accepts what a header can carry and IDs and tokens consist of.
+func isVisible(b byte) bool { return '!' <= b && b <= '~' }
 
 func consistsOf(s string, ok func(byte) bool) bool {
 	for n := range len(s) {

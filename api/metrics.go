@@ -20,28 +20,22 @@ const (
 	sharedMost = 16
 )
 
-// exposition is the metrics as text, made once for all who ask at about the same time:
-// to gather them costs milliseconds, and everybody who reaches the port may ask.
-type exposition struct {
-	metrics prometheus.Gatherer
-	texts   *admission.Shared[expfmt.Format, []byte]
-}
-
-func newExposition(metrics prometheus.Gatherer) *exposition {
-	return &exposition{metrics: metrics, texts: admission.NewShared[expfmt.Format, []byte](sharedFor, sharedMost)}
-}
-
-func (x *exposition) serve(c echo.Context) error {
-	format := expfmt.NegotiateAccept(c.Request().Header, expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim))
-	text, err := x.texts.Get(format, func() ([]byte, error) { return x.encode(format) })
-	if err != nil {
-		return err
+// exposition answers with the metrics as text, made once for all who ask at about the same
+// time: to gather them costs milliseconds, and everybody who reaches the port may ask.
+func exposition(metrics prometheus.Gatherer) echo.HandlerFunc {
+	texts := admission.NewShared[expfmt.Format, []byte](sharedFor, sharedMost)
+	return func(c echo.Context) error {
+		format := expfmt.NegotiateAccept(c.Request().Header, expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim))
+		text, err := texts.Get(format, func() ([]byte, error) { return exposed(metrics, format) })
+		if err != nil {
+			return err
+		}
+		return reply(c, http.StatusOK, []string{string(format)}, text)
 	}
-	return reply(c, http.StatusOK, []string{string(format)}, text)
 }
 
-func (x *exposition) encode(format expfmt.Format) ([]byte, error) {
-	families, err := x.metrics.Gather()
+func exposed(metrics prometheus.Gatherer, format expfmt.Format) ([]byte, error) {
+	families, err := metrics.Gather()
 	if err != nil {
 		return nil, fmt.Errorf("gather the metrics: %w", err)
 	}

@@ -48,21 +48,14 @@ func routable(u *url.URL) {
 // redirect leads to the path without its empty segments.
 func redirect(c echo.Context) error {
 	r := c.Request()
-	to := url.URL{Path: collapse(r.URL.Path), RawQuery: r.URL.RawQuery}
+	path := r.URL.Path
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	to := url.URL{Path: path, RawQuery: r.URL.RawQuery}
 	location := rootOf(r) + to.String()
 	c.Response().Header().Set(echo.HeaderLocation, location)
 	return refuse(http.StatusPermanentRedirect, "308 Permanent Redirect: an empty segment is in the path; use %s", location)
-}
-
-// collapse makes one slash of each run of them.
-func collapse(path string) string {
-	out := make([]byte, 0, len(path))
-	for n := range len(path) {
-		if path[n] != '/' || n == 0 || path[n-1] != '/' {
-			out = append(out, path[n])
-		}
-	}
-	return string(out)
 }
 
 // panicked makes an error of a panic, so that a fault in one request ends

@@ -32,7 +32,10 @@ func Identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		named := logs.RequestOf(r.Context())
 		if named.ID == "" {
-			named = logs.Request{ID: requestID(r.Header), Global: globalID(r.Header)}
+			named = logs.Request{ID: requestID(r.Header)}
+			if id := r.Header.Get(openStackIDHeader); openStackID.MatchString(id) {
+				named.Global = id
+			}
 			r = r.WithContext(logs.WithRequest(r.Context(), named))
 		}
 		w.Header().Set(requestIDHeader, named.ID)
@@ -48,15 +51,8 @@ func NewRequestID() string { return "req-" + uuid.NewString() }
 // would break a line of the log or a header is no name.
 func requestID(h http.Header) string {
 	id := h.Get(requestIDHeader)
-	if id == "" || len(id) > maxRequestID || !consistsOf(id, func(b byte) bool { return '!' <= b && b <= '~' }) {
+	if id == "" || len(id) > maxRequestID || !consistsOf(id, isVisible) {
 		return NewRequestID()
 	}
 	return id
-}
-
-func globalID(h http.Header) string {
-	if id := h.Get(openStackIDHeader); openStackID.MatchString(id) {
-		return id
-	}
-	return ""
 }

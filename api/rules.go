@@ -86,18 +86,12 @@ func (a rulesAPI) createRule(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return replyRule(c, createdStatus(c.Request().Header), rule)
-}
-
-// createdStatus is what the creation of a rule is answered with: the one thing
-// that a version changes.
-func createdStatus(h http.Header) int {
+	// This status is the one thing that a version changes.
 	const since = 6 // 1.6
-	text := strings.Join(h[versionHeader], ",")
-	if _, minor, ok := parseVersion(text); ok && minor < since {
-		return http.StatusOK
+	if _, minor, ok := parseVersion(strings.Join(c.Request().Header[versionHeader], ",")); ok && minor < since {
+		return replyRule(c, http.StatusOK, rule)
 	}
-	return http.StatusCreated
+	return replyRule(c, http.StatusCreated, rule)
 }
 
 func (a rulesAPI) showRule(c echo.Context) error {

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 )
 
 // senderOf returns the address from which a request was sent, as far as it can
@@ -35,10 +36,5 @@ func parseAddress(text string) netip.Addr {
 }
 
 func within(networks []netip.Prefix, address netip.Addr) bool {
-	for _, n := range networks {
-		if n.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(address) })
 }
