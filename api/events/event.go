@@ -3,6 +3,7 @@ package events
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/eventring"
@@ -71,20 +72,12 @@ type Filter struct {
 	Admin  bool              // the reader may see everything
 }
 
-// adminOnly reports whether only administrators may see a topic: the audit of calls,
-// and rules, which the API itself shows to administrators only.
-func adminOnly(t eventring.Topic) bool { return t == eventring.TopicAudit || t == eventring.TopicRule }
-
 func (f Filter) wantsTopic(t eventring.Topic) bool {
-	if adminOnly(t) && !f.Admin {
+	// Only administrators see the audit of calls, and rules, as in the API itself.
+	if !f.Admin && (t == eventring.TopicAudit || t == eventring.TopicRule) {
 		return false
 	}
-	for _, wanted := range f.Topics {
-		if wanted == t {
-			return true
-		}
-	}
-	return len(f.Topics) == 0
+	return len(f.Topics) == 0 || slices.Contains(f.Topics, t)
 }
 
 // wants reports whether a rendered event passes.

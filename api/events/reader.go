@@ -97,25 +97,21 @@ func (h *Hub) Open(after string, f Filter) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{hub: h, filter: f, at: at}
-	r.enterHistory(view)
+	// A position of an earlier founding is good where this history has the event: both have
+	// the same past then.
+	switch {
+	case at.IsZero():
+		r.at = view.ForgottenEvent()
+	case at.Compare(view.ForgottenEvent()) < 0:
+		r.begin(view, "the events after this position are not kept any more")
+	case at.Incarnation < view.Incarnation() && !holds(view, at):
+		r.begin(view, "the cluster was founded again, from a snapshot or with fewer peers")
+	}
 	return r, nil
 }
 
 // Close ends the reader.
 func (r *Reader) Close() { r.hub.leave() }
-
-// enterHistory compares the position with what the ring holds. One of an earlier
-// founding is good where this history has the event: both have the same past then.
-func (r *Reader) enterHistory(v fsm.View) {
-	switch {
-	case r.at.IsZero():
-		r.at = v.ForgottenEvent()
-	case r.at.Compare(v.ForgottenEvent()) < 0:
-		r.begin(v, "the events after this position are not kept any more")
-	case r.at.Incarnation < v.Incarnation() && !holds(v, r.at):
-		r.begin(v, "the cluster was founded again, from a snapshot or with fewer peers")
-	}
-}
 
 // holds reports whether a history has an event of this ID, or had it last before
 // those that it holds.
