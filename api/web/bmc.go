@@ -27,14 +27,6 @@ type addressBook struct {
 	told map[blobs.Hash]string // by document; "": it has none
 }
 
-func newAddressBook(logger *slog.Logger) (*addressBook, error) {
-	packer, err := blobs.NewPacker(1, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &addressBook{packer: packer, logger: logger, told: make(map[blobs.Hash]string)}, nil
-}
-
 // search finds the nodes whose BMC address contains text, in lower case; left counts
 // the documents that later searches will have read. A text that is no part of an
 // address finds nothing.

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -87,14 +88,18 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("assets of the page: %w", err)
 	}
-	book, err := newAddressBook(o.Logger)
+	packer, err := blobs.NewPacker(1, nil)
 	if err != nil {
 		return nil, err
 	}
 	if o.Admission == nil {
 		o.Admission = admission.NewController()
 	}
-	p := &Page{o: o, tables: admission.NewShared[string, machineList](tablesFor, tablesMost), book: book, assets: a, routes: http.NewServeMux(), nodes: &directory{names: o.Names, now: o.Wall}, findings: &examination{facts: o.Facts, now: o.Wall}}
+	p := &Page{
+		o: o, assets: a, routes: http.NewServeMux(), tables: admission.NewShared[string, machineList](tablesFor, tablesMost),
+		nodes: &directory{names: o.Names, now: o.Wall}, findings: &examination{facts: o.Facts, now: o.Wall},
+		book: &addressBook{packer: packer, logger: o.Logger, told: make(map[blobs.Hash]string)},
+	}
 	for _, r := range p.own() {
 		p.handle(r)
 	}
