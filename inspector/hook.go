@@ -106,19 +106,17 @@ func deployed(n Node) bool {
 
 // PatchNode changes the node in Ironic.
 func (t *Task) PatchNode(ctx context.Context, patch ...Patch) error {
-	began := time.Now()
-	node, err := t.Ironic.PatchNode(ctx, t.node.UUID, patch)
-	if err != nil {
-		return err
-	}
-	t.node, t.read = node, began
-	return nil
+	return t.patch(ctx, t.Ironic.PatchNode, patch)
 }
 
 // PatchDriver is PatchNode for a patch of the driver; see RuleClient.
 func (t *Task) PatchDriver(ctx context.Context, patch ...Patch) error {
+	return t.patch(ctx, t.Ironic.PatchDriver, patch)
+}
+
+func (t *Task) patch(ctx context.Context, send func(ctx context.Context, node string, patch []Patch) (Node, error), patch []Patch) error {
 	began := time.Now()
-	node, err := t.Ironic.PatchDriver(ctx, t.node.UUID, patch)
+	node, err := send(ctx, t.node.UUID, patch)
 	if err != nil {
 		return err
 	}

@@ -193,8 +193,8 @@ func (w *hookWork) firstHook() string {
 	return ""
 }
 
-// apply runs what hooks do with the node, then the rules. What the data became
-// is settled in between: what rules do is not in it.
+// apply runs what hooks do with the node, then the rules. What the data became is packed
+// in between, if it is to be stored: what rules do is not in it.
 func (w *hookWork) apply(ctx context.Context, t *Task) error {
 	for _, h := range w.runner.afters() {
 		if err := w.step(ctx, t, h.Name()); err != nil {
@@ -204,8 +204,14 @@ func (w *hookWork) apply(ctx context.Context, t *Task) error {
 			return err
 		}
 	}
-	if err := w.settleData(t); err != nil {
-		return err
+	if w.by.Config.StoreData {
+		changes, err := t.Data.Overlay()
+		if err != nil {
+			return err
+		}
+		if w.out.processed, err = w.pool.o.Packer.Pack(changes); err != nil {
+			return err
+		}
 	}
 	// Read now: rules that were acknowledged before the callback came are there.
 	v := w.pool.o.Log.View()
@@ -235,16 +241,3 @@ func (u *unwritten) Error() string { return u.err.Error() }
 
 // Unwrap returns the cause.
 func (u *unwritten) Unwrap() error { return u.err }
-
-// settleData packs what the data became, if that is to be stored.
-func (w *hookWork) settleData(t *Task) error {
-	if !w.by.Config.StoreData {
-		return nil
-	}
-	changes, err := t.Data.Overlay()
-	if err != nil {
-		return err
-	}
-	w.out.processed, err = w.pool.o.Packer.Pack(changes)
-	return err
-}

@@ -79,11 +79,7 @@ func importParts(ctx context.Context, do Doer, c introspection.ImportRecord) err
 		parts = []introspection.ImportRecord{first, second}
 	}
 	for _, part := range parts {
-		res, err := do.Do(ctx, "", part)
-		if err == nil {
-			err = res.Err()
-		}
-		if err != nil {
+		if _, err := commitFor(ctx, do, part); err != nil {
 			return err
 		}
 	}
@@ -108,9 +104,17 @@ func foreign(packer *blobs.Packer, f Foreign) (c introspection.ImportRecord, err
 	if err != nil {
 		return c, err
 	}
-	if f.Processed != nil {
-		if c.Processed, err = packProcessed(packer, base, f.Processed); err != nil {
-			return c, err
+	if f.Processed != nil { // packed as the changes to the one it was made from
+		data, err := document.Parse(f.Processed)
+		if err != nil {
+			return c, refuse(http.StatusBadRequest, "its processed data: %v", err)
+		}
+		changes, err := base.ChangesTo(data)
+		if err != nil {
+			return c, fmt.Errorf("its processed data: %w", err)
+		}
+		if c.Processed, err = packer.Pack(changes); err != nil {
+			return c, tooLarge(err)
 		}
 	}
 	if err := c.Validate(); err != nil {
@@ -124,21 +128,6 @@ func unixMicros(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMicro()
-}
-
-// packProcessed packs a processed document as the changes to the one it was made
-// from.
-func packProcessed(packer *blobs.Packer, base *Document, raw []byte) (packed blobs.Packed, err error) {
-	data, err := document.Parse(raw)
-	if err != nil {
-		return packed, refuse(http.StatusBadRequest, "its processed data: %v", err)
-	}
-	changes, err := base.ChangesTo(data)
-	if err != nil {
-		return packed, fmt.Errorf("its processed data: %w", err)
-	}
-	packed, err = packer.Pack(changes)
-	return packed, tooLarge(err)
 }
 
 // ImportRule takes over a rule that package rules has checked, behind those that

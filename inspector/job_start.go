@@ -39,7 +39,7 @@ func (j *job) boot(ctx context.Context, rec introspection.Record) (text string, 
 	if !rec.ManageBoot {
 		return "", j.out.advance(wait)
 	}
-	if !sameAttributes(attributes, rec.Attributes) {
+	if !slices.Equal(attributes.MACs, rec.Attributes.MACs) || !slices.Equal(attributes.BMC, rec.Attributes.BMC) {
 		if err := j.out.advance(introspection.Advance{Event: introspection.EventStart, Attributes: &attributes}); err != nil {
 			return "", err
 		}
@@ -91,10 +91,6 @@ func (j *job) known(ctx context.Context, rec introspection.Record) (a introspect
 		return a, "No lookup attributes were found, inspector won't be able to find it after introspection, consider creating ironic ports or providing an IPMI address", nil
 	}
 	return a, "", nil
-}
-
-func sameAttributes(a, b introspection.Attributes) bool {
-	return slices.Equal(a.MACs, b.MACs) && slices.Equal(a.BMC, b.BMC)
 }
 
 // persistent reports whether the boot device has to stay set for this node.

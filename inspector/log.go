@@ -25,6 +25,15 @@ type Doer interface {
 	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
 }
 
+// commitFor commits a command; a refusal of the state machine is an error, too.
+func commitFor(ctx context.Context, do Doer, c fsm.Command) (fsm.Result, error) {
+	res, err := do.Do(ctx, "", c)
+	if err == nil {
+		err = res.Err()
+	}
+	return res, err
+}
+
 // Session is this peer's presence in the log, inside which its workers hold
 // their claims.
 type Session interface {

@@ -36,8 +36,12 @@ var _ Finder = fsm.View{}
 func MachineOf(d *Document) Machine {
 	inventory := inventoryOf(d)
 	m := Machine{Serial: serialOf(inventory.Get("system_vendor"))}
-	for _, nic := range namedInterfaces(inventory.Get("interfaces")) {
-		m.add(nic)
+	if interfaces, _, err := inventory.Get("interfaces").Elements(maxInterfaces); err == nil {
+		for _, item := range interfaces { // one without a name is none: no hook would take it
+			if nic, err := item.Members(); err == nil && nic.Get("name").Text() != "" {
+				m.add(nic)
+			}
+		}
 	}
 	v4, v6 := BMCOf(d, inventory)
 	m.BMC = addAddress(addAddress(nil, v4), v6)
@@ -75,21 +79,6 @@ func bmcAddress(d *Document, inventory *document.Parts, key, old string) string 
 		return given.Text()
 	}
 	return d.Value(old).Text()
-}
-
-// namedInterfaces reads a list of interfaces. One without a name is none: no hook
-// would take it.
-func namedInterfaces(list *document.Value) (named []*document.Parts) {
-	interfaces, _, err := list.Elements(maxInterfaces)
-	if err != nil {
-		return nil
-	}
-	for _, item := range interfaces {
-		if nic, err := item.Members(); err == nil && nic.Get("name").Text() != "" {
-			named = append(named, nic)
-		}
-	}
-	return named
 }
 
 func addMAC(macs []string, text string) []string {

@@ -3,6 +3,7 @@ package inspector
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -100,12 +101,7 @@ func (s *Sweeps) timeouts(ctx context.Context, a leader.Authority) error {
 
 // asked reports whether an event is queued for a node already.
 func asked(v fsm.View, node string, event introspection.Event) bool {
-	for _, r := range v.QueueOf(node) {
-		if r.Event == event {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.QueueOf(node), func(r introspection.QueuedRequest) bool { return r.Event == event })
 }
 
 // expire deletes reports that are older than inspection.report_expiry.

@@ -88,10 +88,7 @@ func (r *relayIntake) acceptRelay(ctx context.Context, c relays.Accept) (InbandA
 		r.limited.Warn("store callback for relay failed, answering 503", "source", c.Source, "node", c.Node, "err", err)
 		return InbandAnswer{}, err
 	}
-	res, err := r.o.Do.Do(ctx, "", c)
-	if err == nil {
-		err = res.Err()
-	}
+	res, err := commitFor(ctx, r.o.Do, c)
 	var relayed relays.Relayed
 	if err == nil {
 		err = res.Decode(&relayed)

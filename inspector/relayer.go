@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -94,7 +95,10 @@ type retry struct {
 // look begins what is due, the oldest first, and ends what is too late.
 func (w *relaying) look(ctx context.Context) {
 	v := w.Log.View()
-	away := w.Health.Err()
+	away, why := w.Health.Err(), "it was not tried"
+	if away != nil {
+		why = away.Error()
+	}
 	w.forget(v)
 	for r := range v.PendingRelays() {
 		overdue := r.Deadline <= v.Now()
@@ -104,24 +108,13 @@ func (w *relaying) look(ctx context.Context) {
 		w.running.Go(func() {
 			pause := relayLast
 			if overdue {
-				w.settle(ctx, r, relays.OutcomeGiveUp, lastWord(r, away), "")
+				w.settle(ctx, r, relays.OutcomeGiveUp, clip(cmp.Or(r.Reason, why)), "")
 			} else {
 				pause = w.attempt(ctx, r.Sequence)
 			}
 			w.release(r.Sequence, pause)
 		})
 	}
-}
-
-// lastWord is why a document was not taken, as far as that is known.
-func lastWord(r relays.Relay, away error) string {
-	switch {
-	case r.Reason != "":
-		return clip(r.Reason)
-	case away != nil:
-		return clip(away.Error())
-	}
-	return "it was not tried"
 }
 
 // engage takes a document in hand if it is due and there is room.

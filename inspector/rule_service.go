@@ -42,10 +42,7 @@ func (s *Service) CreateRule(ctx context.Context, id string, body []byte) (rule 
 	if id == "" {
 		id = uuid.NewString()
 	}
-	res, err := s.o.Do.Do(ctx, "", ruleset.Create{UUID: id, Body: body})
-	if err == nil {
-		err = res.Err()
-	}
+	res, err := commitFor(ctx, s.o.Do, ruleset.Create{UUID: id, Body: body})
 	if err != nil {
 		return rule, err
 	}
@@ -58,10 +55,7 @@ func (s *Service) DeleteRule(ctx context.Context, id string) error {
 	if command.Validate() != nil {
 		return noRule(id) // no rule has such a UUID
 	}
-	res, err := s.o.Do.Do(ctx, "", command)
-	if err == nil {
-		err = res.Err()
-	}
+	_, err := commitFor(ctx, s.o.Do, command)
 	if errors.Is(err, fsm.NotFound) {
 		return noRule(id)
 	}
@@ -70,11 +64,8 @@ func (s *Service) DeleteRule(ctx context.Context, id string) error {
 
 // DeleteRules removes all rules.
 func (s *Service) DeleteRules(ctx context.Context) error {
-	res, err := s.o.Do.Do(ctx, "", ruleset.DeleteAll{})
-	if err != nil {
-		return err
-	}
-	return res.Err()
+	_, err := commitFor(ctx, s.o.Do, ruleset.DeleteAll{})
+	return err
 }
 
 func noRule(id string) error { return refuse(http.StatusNotFound, "Rule %s was not found", id) }

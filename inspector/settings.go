@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"cmp"
 	"runtime"
 	"sync"
 	"time"
@@ -60,10 +61,7 @@ func (l *LiveSettings) Set(s Settings) {
 
 // workers is how many requests are worked on at once.
 func (s Settings) workers() int {
-	if s.Config.Workers == 0 {
-		return runtime.NumCPU()
-	}
-	return s.Config.Workers
+	return cmp.Or(s.Config.Workers, runtime.NumCPU())
 }
 
 // period returns how often the leader's sweeps run, and a channel that is closed

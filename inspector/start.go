@@ -45,12 +45,9 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
-	res, err := s.o.Do.Do(ctx, "", introspection.Start{
+	res, err := commitFor(ctx, s.o.Do, introspection.Start{
 		Node: node.UUID, Event: introspection.EventStart, ManageBoot: manageBoot, Timeout: s.o.Live.Config().Timeout, Attributes: attributes,
 	})
-	if err == nil {
-		err = res.Err()
-	}
 	if err != nil || manageBoot {
 		return illegal(err)
 	}

@@ -65,7 +65,9 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	if err != nil {
 		return s.suspect(ctx, a, Suspicion{Known: len(known), Reason: fmt.Sprintf("Ironic's nodes could not be listed: %.*s", maxReason, clip(err.Error()))})
 	}
-	missing := s.unasked(without(known, listed))
+	v := s.Log.View()
+	// A node whose deletion is queued is not missing any more.
+	missing := slices.DeleteFunc(without(known, listed), func(node string) bool { return asked(v, node, introspection.EventDelete) })
 	reason := doubt(len(missing), len(known), len(listed))
 	if reason != "" && !s.gone(ctx, known, listed) {
 		now := Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
@@ -98,12 +100,6 @@ func (s *Sweeps) gone(ctx context.Context, known, listed []string) bool {
 		}
 	}
 	return true
-}
-
-// unasked leaves out the nodes whose deletion is queued.
-func (s *Sweeps) unasked(nodes []string) []string {
-	v := s.Log.View()
-	return slices.DeleteFunc(nodes, func(node string) bool { return asked(v, node, introspection.EventDelete) })
 }
 
 // recorded lists the nodes with a record, in order, but for those of discovered

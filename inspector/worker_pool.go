@@ -1,6 +1,7 @@
 package inspector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -72,9 +73,7 @@ type seenRequest struct {
 
 // NewWorkerPool returns a pool; Run starts it.
 func NewWorkerPool(o WorkerPoolOptions) *WorkerPool {
-	if o.HookLimit == 0 {
-		o.HookLimit = HookLimit
-	}
+	o.HookLimit = cmp.Or(o.HookLimit, HookLimit)
 	return &WorkerPool{
 		o: o, size: o.Live.Now().workers(), freed: make(chan struct{}, 1), seen: make(map[fencing.Token]seenRequest),
 		nodes: newNodeLookup(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger),
@@ -263,9 +262,7 @@ func (p *WorkerPool) admitWaiting() {
 // finishes its task and exits.
 func (p *WorkerPool) resize(size int) int {
 	p.mu.Lock()
-	if p.size != size {
-		p.size = size
-	}
+	p.size = size
 	p.mu.Unlock()
 	return p.free()
 }
