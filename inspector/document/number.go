@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"math/big"
@@ -109,24 +110,19 @@ func ToInt(v *Value) (*Value, error) {
 		return ofInt(n.whole), nil
 	case Float:
 		n, err := v.number()
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case math.IsNaN(n.float):
+			return nil, Raise("ValueError", "cannot convert float NaN to integer")
+		case math.IsInf(n.float, 0):
+			return nil, Raise("OverflowError", "cannot convert float infinity to integer")
 		}
-		return floatToInt(n.float)
+		whole, _ := big.NewFloat(n.float).Int(nil)
+		return ofInt(whole), nil
 	default:
 		return nil, Raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%v'", v.kind)
 	}
-}
-
-func floatToInt(f float64) (*Value, error) {
-	switch {
-	case math.IsNaN(f):
-		return nil, Raise("ValueError", "cannot convert float NaN to integer")
-	case math.IsInf(f, 0):
-		return nil, Raise("OverflowError", "cannot convert float infinity to integer")
-	}
-	whole, _ := big.NewFloat(f).Int(nil)
-	return ofInt(whole), nil
 }
 
 // ToFloat is float(v).
@@ -143,22 +139,17 @@ func ToFloat(v *Value) (*Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := n.toFloat()
-		return ofFloat(f), err
+		if n.whole == nil {
+			return ofFloat(n.float), nil
+		}
+		f, _ := new(big.Float).SetInt(n.whole).Float64()
+		if math.IsInf(f, 0) {
+			return nil, Raise("OverflowError", "int too large to convert to float")
+		}
+		return ofFloat(f), nil
 	default:
 		return nil, Raise("TypeError", "float() argument must be a string or a real number, not '%v'", v.kind)
 	}
-}
-
-func (n *number) toFloat() (float64, error) {
-	if n.whole == nil {
-		return n.float, nil
-	}
-	f, _ := new(big.Float).SetInt(n.whole).Float64()
-	if math.IsInf(f, 0) {
-		return 0, Raise("OverflowError", "int too large to convert to float")
-	}
-	return f, nil
 }
 
 // plainNumber takes from a number's text what Python allows around and between
@@ -195,25 +186,14 @@ func compareNumbers(a, b *number) (order int, ordered bool) {
 	switch {
 	case a.whole != nil && b.whole != nil:
 		return a.whole.Cmp(b.whole), true
+	case math.IsNaN(a.float), math.IsNaN(b.float):
+		return 0, false
 	case a.whole == nil && b.whole == nil:
-		return compareFloats(a.float, b.float)
+		return cmp.Compare(a.float, b.float), true
 	case a.whole == nil:
 		order, ordered = compareNumbers(b, a)
 		return -order, ordered
-	case math.IsNaN(b.float):
-		return 0, false
 	default:
 		return new(big.Float).SetInt(a.whole).Cmp(big.NewFloat(b.float)), true
-	}
-}
-
-func compareFloats(a, b float64) (order int, ordered bool) {
-	switch {
-	case a < b:
-		return -1, true
-	case a > b:
-		return 1, true
-	default:
-		return 0, a == b
 	}
 }
