@@ -30,21 +30,6 @@ func unaryOperators() []string {
 	return []string{"==", "=", "!=", "<in>", ">=", "<=", ">", "<", "s==", "s!=", "s<=", "s<", "s>=", "s>"}
 }
 
-// operatorAt returns the operator that text begins with, "" for none.
-func operatorAt(text string) string {
-	for _, op := range unaryOperators() {
-		if strings.HasPrefix(text, op) {
-			return op
-		}
-	}
-	for _, op := range []string{opAllIn, opOr} {
-		if strings.HasPrefix(text, op) {
-			return op
-		}
-	}
-	return ""
-}
-
 // skipSpace drops what may stand between an operator and a value.
 func skipSpace(text string) string { return strings.TrimLeft(text, " \n\t\r") }
 
@@ -52,7 +37,7 @@ func skipSpace(text string) string { return strings.TrimLeft(text, " \n\t\r") }
 // space. "" if there is none.
 func word(text string) (value, rest string) {
 	text = skipSpace(text)
-	if operatorAt(text) != "" {
+	if slices.ContainsFunc(append(unaryOperators(), opAllIn, opOr), func(op string) bool { return strings.HasPrefix(text, op) }) {
 		return "", text
 	}
 	end := strings.IndexFunc(text, unicode.IsSpace)

@@ -44,9 +44,13 @@ func linksOf(d *inspector.Document) ([]link, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := rawLLDP(d)
-	if err != nil {
-		return nil, err
+	var raw *document.Parts // what newer ramdisks say, by interface
+	if v := d.Value("lldp_raw"); !v.Empty() {
+		o, err := objectOf("lldp_raw", v)
+		if err != nil {
+			return nil, err
+		}
+		raw = o.members
 	}
 	interfaces, err := inventory.objects("interfaces", maxInterfaces)
 	if err != nil {
@@ -93,17 +97,6 @@ func knownInterfaces(d *inspector.Document) (object, error) {
 		return object{}, inspector.Failed("%s: it is missing; the hook validate_interfaces must come before this one", where)
 	}
 	return objectOf(where, v)
-}
-
-// rawLLDP returns what ramdisks of newer releases say by interface.
-func rawLLDP(d *inspector.Document) (*document.Parts, error) {
-	const where = "lldp_raw"
-	v := d.Value(where)
-	if v.Empty() {
-		return nil, nil
-	}
-	o, err := objectOf(where, v)
-	return o.members, err
 }
 
 // place names where in the document the link's TLVs are.

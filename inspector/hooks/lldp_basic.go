@@ -54,14 +54,22 @@ func (lldpBasic) After(_ context.Context, t *inspector.Task) error {
 }
 
 // noteFacts writes the facts into the interfaces of an object of the document.
-func noteFacts(d *inspector.Document, in object, facts map[string]*lldp.Facts) (err error) {
+func noteFacts(d *inspector.Document, in object, facts map[string]*lldp.Facts) error {
 	all := &document.Parts{Names: in.members.Names, Values: slices.Clone(in.members.Values)}
 	for i, name := range all.Names {
-		if said, told := facts[name]; told {
-			if all.Values[i], err = withFacts(in.where+"."+clipped(name), all.Values[i], said); err != nil {
-				return err
-			}
+		said, told := facts[name]
+		if !told {
+			continue
 		}
+		nic, err := objectOf(in.where+"."+clipped(name), all.Values[i])
+		if err != nil {
+			return err
+		}
+		text, err := said.MarshalJSON()
+		if err != nil {
+			return fmt.Errorf("%s: %w", nic.where, err)
+		}
+		all.Values[i] = nic.with("lldp_processed", text).value
 	}
 	return d.Set(in.where, all.JSON())
 }
@@ -89,17 +97,4 @@ func noteChosen(d *inspector.Document, all object, facts map[string]*lldp.Facts)
 		return nil
 	}
 	return noteFacts(d, chosen, same)
-}
-
-// withFacts returns an interface with what its switch told.
-func withFacts(where string, nic *document.Value, facts *lldp.Facts) (*document.Value, error) {
-	o, err := objectOf(where, nic)
-	if err != nil {
-		return nil, err
-	}
-	text, err := facts.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", where, err)
-	}
-	return o.with("lldp_processed", text).value, nil
 }

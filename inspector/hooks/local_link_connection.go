@@ -66,14 +66,10 @@ func (h localLinkConnection) patch(p *inspector.Port, facts *lldp.Facts) []inspe
 		p.LocalLink[item] = value
 		patch = append(patch, inspector.Patch{Op: "add", Path: "/local_link_connection/" + item, Value: value})
 	}
-	if chassis := facts.Text(lldp.ChassisID); isMAC(chassis) {
+	chassis := facts.Text(lldp.ChassisID)
+	if _, isMAC := inspector.CanonicalMAC(chassis); isMAC {
 		set("switch_id", chassis)
 	}
 	set("port_id", facts.Text(lldp.PortID))
 	return patch
-}
-
-func isMAC(text string) bool {
-	_, ok := inspector.CanonicalMAC(text)
-	return ok
 }

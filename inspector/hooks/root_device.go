@@ -24,12 +24,6 @@ const (
 	hintRotational = "rotational" // true or false
 )
 
-// knownHints in the order of Ironic's message. Those that are not above are
-// text.
-func knownHints() []string {
-	return []string{hintSize, "model", "wwn", "serial", "vendor", "wwn_with_extension", "wwn_vendor_extension", "name", hintRotational, "hctl", "by_path"}
-}
-
 // gibibyte is the unit of size hints and of local_gb.
 const gibibyte = 1 << 30
 
@@ -37,7 +31,8 @@ const gibibyte = 1 << 30
 // are Ironic's, which refuses the same hints with them when the node is
 // deployed.
 func parseHints(written map[string]any) (hints, error) {
-	known := knownHints()
+	// In the order of Ironic's message. Those that have no constant above are text.
+	known := []string{hintSize, "model", "wwn", "serial", "vendor", "wwn_with_extension", "wwn_vendor_extension", "name", hintRotational, "hctl", "by_path"}
 	var unknown, names []string
 	for name := range written {
 		if slices.Contains(known, name) {
@@ -79,12 +74,6 @@ func parseHint(name string, written any) (hint, error) {
 	if strings.TrimSpace(text) == "" {
 		return hint{}, inspector.Failed("Root device hint %q expression is empty", name)
 	}
-	return comparedHint(name, text, "s==")
-}
-
-// comparedHint reads the expression of a text hint. Without an operator it is
-// compared by the one given.
-func comparedHint(name, text, equal string) (hint, error) {
 	expression, ok := normalized(text)
 	if !ok {
 		return hint{}, badHint(name, "has an operator without a value. Current value: ", text)
@@ -94,7 +83,7 @@ func comparedHint(name, text, equal string) (hint, error) {
 		return hint{}, badHint(name, "cannot be read. Current value: ", text)
 	}
 	if c.op == "" {
-		c.op = equal
+		c.op = "s=="
 	}
 	return hint{name: name, want: c}, nil
 }

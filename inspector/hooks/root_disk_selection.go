@@ -115,7 +115,11 @@ func chooseDisk(t *inspector.Task, inventory object, written any) error {
 		if disks, err = withoutSkipped(disks, skip); err != nil {
 			return err
 		}
-		if err := setDisks(t.Data, inventory, disks); err != nil {
+		left := &document.Parts{}
+		for _, disk := range disks {
+			left.Values = append(left.Values, disk.value)
+		}
+		if err := t.Data.Set(inventory.where, inventory.with("disks", left.JSON()).value.Raw()); err != nil {
 			return err
 		}
 	}
@@ -173,15 +177,6 @@ func nameOf(disk object) string {
 		return string(name.Raw())
 	}
 	return disk.where
-}
-
-// setDisks replaces the disks of a document's inventory.
-func setDisks(d *inspector.Document, inventory object, disks []object) error {
-	list := &document.Parts{}
-	for _, disk := range disks {
-		list.Values = append(list.Values, disk.value)
-	}
-	return d.Set(inventory.where, inventory.with("disks", list.JSON()).value.Raw())
 }
 
 // setProperty sets one property of the node in Ironic.

@@ -39,7 +39,7 @@ func (s scheduler) After(ctx context.Context, t *inspector.Task) error {
 		if err := t.Data.Set(p.key, p.value); err != nil {
 			return err
 		}
-		if isZero(p.value) || !s.overwrite && !isUnset(t.Node().Properties[p.key]) {
+		if p.value == int64(0) || !s.overwrite && !isUnset(t.Node().Properties[p.key]) {
 			continue
 		}
 		patch = append(patch, inspector.Patch{Op: "add", Path: "/properties/" + p.key, Value: fmt.Sprint(p.value)})
@@ -99,8 +99,6 @@ func wholeNumber(v *document.Value) (int64, bool) {
 		return 0, false
 	}
 }
-
-func isZero(value any) bool { return value == int64(0) || value == "" }
 
 // isUnset reports whether a property counts as not set: it is missing, null,
 // empty, false or zero.

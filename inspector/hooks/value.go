@@ -125,17 +125,12 @@ func inventoryOf(d *inspector.Document) (object, error) {
 	if inventory.members.Get("interfaces").Empty() {
 		return object{}, inspector.Failed("No network interfaces provided in the inventory")
 	}
-	return withDisks(d, inventory)
-}
-
-// withDisks gives the inventory of a machine without disks a list of none, as
-// the original does: rules may count on it.
-func withDisks(d *inspector.Document, inventory object) (object, error) {
-	if disks := inventory.members.Get("disks"); !disks.Empty() || disks.Kind() == document.List {
-		return inventory, nil
+	// A machine without disks gets a list of none, as in the original: rules may count on it.
+	if disks := inventory.members.Get("disks"); disks.Empty() && disks.Kind() != document.List {
+		inventory = inventory.with("disks", []byte("[]"))
+		err = d.Set(inventory.where, inventory.value.Raw())
 	}
-	inventory = inventory.with("disks", []byte("[]"))
-	return inventory, d.Set(inventory.where, inventory.value.Raw())
+	return inventory, err
 }
 
 // clipped is what a message repeats of a text.
