@@ -2,6 +2,7 @@ package ironic
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -56,18 +57,14 @@ func (l *line) continueInspection(ctx context.Context, call inspector.InbandCall
 	if err != nil && resp.StatusCode/100 == 2 {
 		return answer, fmt.Errorf("the answer broke off: %w", err)
 	}
-	return inspector.InbandAnswer{Status: resp.StatusCode, Body: body, Reason: saidIn(resp, body)}, nil
-}
-
-// saidIn finds why an answer is no success, "" for one.
-func saidIn(resp *http.Response, body []byte) string {
-	if resp.StatusCode/100 == 2 {
-		return ""
+	answer = inspector.InbandAnswer{Status: resp.StatusCode, Body: body}
+	if resp.StatusCode/100 != 2 {
+		answer.Reason = fmt.Sprintf("Ironic answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+		if text := sentence(body); text != "" {
+			answer.Reason = cut(text)
+		}
 	}
-	if text := sentence(body); text != "" {
-		return cut(text)
-	}
-	return fmt.Sprintf("Ironic answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	return answer, nil
 }
 
 // continueRequest builds what is sent: the bytes that came, and for whom.
@@ -81,10 +78,7 @@ func (s *session) continueRequest(ctx context.Context, call inspector.InbandCall
 		return nil, err
 	}
 	maps.Copy(req.Header, s.header)
-	version := call.Version
-	if version == "" {
-		version = inbandVersion
-	}
+	version := cmp.Or(call.Version, inbandVersion)
 	req.Header.Set("Content-Type", contentJSON)
 	req.Header.Set("X-OpenStack-Ironic-API-Version", version)
 	req.Header.Set("OpenStack-API-Version", "baremetal "+version)

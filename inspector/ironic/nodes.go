@@ -54,21 +54,22 @@ func possible(ref string) bool {
 
 // Node implements inspector.NodeClient.
 func (c *Client) Node(ctx context.Context, ref string) (inspector.Node, error) {
-	k, err := nodeCall(http.MethodGet, ref, nodeFields)
-	if err != nil {
-		return inspector.Node{}, err
-	}
-	return c.now.Load().oneNode(ctx, k)
+	return c.now.Load().node(ctx, http.MethodGet, ref, nodeFields, nil)
 }
 
 // PatchNode implements inspector.NodeClient.
 func (c *Client) PatchNode(ctx context.Context, node string, patch []inspector.Patch) (inspector.Node, error) {
-	k, err := nodeCall(http.MethodPatch, node, "")
+	return c.now.Load().node(ctx, http.MethodPatch, node, "", patch)
+}
+
+// node makes a call about a node that is answered with the node.
+func (l *line) node(ctx context.Context, method, ref, rest string, body any) (inspector.Node, error) {
+	k, err := nodeCall(method, ref, rest)
 	if err != nil {
 		return inspector.Node{}, err
 	}
-	k.body = patch
-	return c.now.Load().oneNode(ctx, k)
+	k.body = body
+	return l.oneNode(ctx, k)
 }
 
 func (l *line) oneNode(ctx context.Context, k call) (inspector.Node, error) {
@@ -189,11 +190,7 @@ func (c *Client) CreateNode(ctx context.Context, n inspector.NewNode) (inspector
 
 // NodeWhole implements inspector.RuleClient.
 func (c *Client) NodeWhole(ctx context.Context, node string) (map[string]any, error) {
-	k, err := nodeCall(http.MethodGet, node, "")
-	if err != nil {
-		return nil, err
-	}
-	raw, err := c.now.Load().do(ctx, k)
+	k, raw, err := c.now.Load().ask(ctx, node, "")
 	if err != nil {
 		return nil, err
 	}
@@ -208,21 +205,20 @@ func (c *Client) NodeWhole(ctx context.Context, node string) (map[string]any, er
 
 // PatchDriver implements inspector.RuleClient.
 func (c *Client) PatchDriver(ctx context.Context, node string, patch []inspector.Patch) (inspector.Node, error) {
-	k, err := nodeCall(http.MethodPatch, node, "?reset_interfaces=True")
-	if err != nil {
-		return inspector.Node{}, err
+	return c.now.Load().node(ctx, http.MethodPatch, node, "?reset_interfaces=True", patch)
+}
+
+// ask reads what rest names of a node.
+func (l *line) ask(ctx context.Context, node, rest string) (k call, raw []byte, err error) {
+	if k, err = nodeCall(http.MethodGet, node, rest); err == nil {
+		raw, err = l.do(ctx, k)
 	}
-	k.body = patch
-	return c.now.Load().oneNode(ctx, k)
+	return k, raw, err
 }
 
 // PowerValid implements inspector.PowerClient.
 func (c *Client) PowerValid(ctx context.Context, node string) (ok bool, reason string, err error) {
-	k, err := nodeCall(http.MethodGet, node, "/validate")
-	if err != nil {
-		return false, "", err
-	}
-	raw, err := c.now.Load().do(ctx, k)
+	k, raw, err := c.now.Load().ask(ctx, node, "/validate")
 	if err != nil {
 		return false, "", err
 	}

@@ -16,17 +16,11 @@ func (c *Client) FindNode(ctx context.Context, ref string) (uuid string, found b
 	if mac, err := net.ParseMAC(ref); err == nil {
 		return c.nodeAt(ctx, mac.String())
 	}
-	k, err := nodeCall(http.MethodGet, ref, "?fields=uuid")
-	if err == nil {
-		var n inspector.Node
-		if n, err = c.now.Load().oneNode(ctx, k); err == nil {
-			return n.UUID, true, nil
-		}
-	}
+	n, err := c.now.Load().node(ctx, http.MethodGet, ref, "?fields=uuid", nil)
 	if errors.Is(err, inspector.ErrNoNode) {
 		return "", false, nil
 	}
-	return "", false, err
+	return n.UUID, err == nil, err
 }
 
 func (c *Client) nodeAt(ctx context.Context, mac string) (uuid string, found bool, err error) {
@@ -46,11 +40,7 @@ func (c *Client) nodeAt(ctx context.Context, mac string) (uuid string, found boo
 // about it ("" for nothing), and its last trouble with the node. Ironic asks the
 // machine itself only before it switches it, and now and then.
 func (c *Client) PowerState(ctx context.Context, node string) (state, doing, trouble string, err error) {
-	k, err := nodeCall(http.MethodGet, node, "?fields=power_state,target_power_state,reservation,last_error")
-	if err != nil {
-		return "", "", "", err
-	}
-	raw, err := c.now.Load().do(ctx, k)
+	k, raw, err := c.now.Load().ask(ctx, node, "?fields=power_state,target_power_state,reservation,last_error")
 	if err != nil {
 		return "", "", "", err
 	}

@@ -1,6 +1,7 @@
 package ironic
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -170,10 +171,7 @@ func (t *transport) drop(c *conn) {
 
 // open dials.
 func (t *transport) open(ctx context.Context, u *url.URL) (*conn, error) {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	wire, err := t.dial(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
