@@ -17,19 +17,15 @@ func (f *Facts) physical(value []byte) error {
 	}
 	f.set("switch_port_autonegotiation_enabled", value[0]&2 != 0)
 	f.set("switch_port_autonegotiation_support", value[0]&1 != 0)
-	f.set("switch_port_physical_capabilities", modesOf(binary.BigEndian.Uint16(value[1:])))
-	f.set("switch_port_mau_type", mauTypes[mau])
-	return nil
-}
-
-func modesOf(bits uint16) []string {
-	names := []string{} // none is a list, too
+	names, bits := []string{}, binary.BigEndian.Uint16(value[1:]) // no name is a list, too
 	for _, m := range modes {
 		if bits&m.bit != 0 {
 			names = append(names, m.name)
 		}
 	}
-	return names
+	f.set("switch_port_physical_capabilities", names)
+	f.set("switch_port_mau_type", mauTypes[mau])
+	return nil
 }
 
 // modes are what a port can negotiate, sorted by name. The bits are those of

@@ -1,6 +1,7 @@
 package ramdisklogs
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -90,9 +91,7 @@ func pattern(format string) (*regexp.Regexp, error) {
 
 // timePattern matches what strftime makes of a format.
 func timePattern(spec string) string {
-	if spec == "" {
-		spec = "%Y-%m-%d %H:%M:%S.%f"
-	}
+	spec = cmp.Or(spec, "%Y-%m-%d %H:%M:%S.%f")
 	var out strings.Builder
 	for i := 0; i < len(spec); i++ {
 		if spec[i] != '%' || i+1 == len(spec) {
@@ -124,10 +123,7 @@ func value(field string, fields map[string]string, at time.Time) (string, error)
 	if !known || spec != "" {
 		return "", fmt.Errorf("{%s} is none of {uuid}, {mac}, {bmc} and {dt:…}", field)
 	}
-	if text == "" {
-		return unknown, nil
-	}
-	return text, nil
+	return cmp.Or(text, unknown), nil
 }
 
 // letters are those of strftime that name a moment, and how Go writes them.

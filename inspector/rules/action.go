@@ -79,10 +79,13 @@ func compileAction(item *document.Value, name string) (a action, err error) {
 			return a, invalidf("invalid %s: expected text, got %v", name, v.Kind())
 		}
 	}
-	if v := a.params["value"]; a.kind.format && v != nil {
-		return a, checkFormats(v)
+	if v := a.params["value"]; a.kind.format && v != nil { // each text in it must be a format
+		_, err = formatAll(v, func(text string) (string, error) {
+			_, err := parseFormat(text)
+			return text, err
+		})
 	}
-	return a, nil
+	return a, err
 }
 
 // hasValue wants a value, which may be null.
@@ -91,15 +94,6 @@ func hasValue(p params) error {
 		return invalidf("missing required parameter(s): value")
 	}
 	return nil
-}
-
-// checkFormats refuses texts that are no formats.
-func checkFormats(v *document.Value) error {
-	_, err := formatAll(v, func(text string) (string, error) {
-		_, err := parseFormat(text)
-		return text, err
-	})
-	return err
 }
 
 // do carries out one action.

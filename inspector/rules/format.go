@@ -179,21 +179,17 @@ func (f format) item(v *document.Value, key string) (*document.Value, error) {
 		}
 		return inside.Values[at], nil
 	case document.Text:
-		return textItem(v, at, isIndex)
+		if !isIndex {
+			return nil, document.Raise("TypeError", "string indices must be integers, not 'str'")
+		}
+		characters := []rune(v.Text())
+		if at >= len(characters) {
+			return nil, document.Raise("IndexError", "string index out of range")
+		}
+		return document.OfText(string(characters[at])), nil
 	default:
 		return nil, document.Raise("TypeError", "'%v' object is not subscriptable", kind)
 	}
-}
-
-func textItem(v *document.Value, at int, isIndex bool) (*document.Value, error) {
-	if !isIndex {
-		return nil, document.Raise("TypeError", "string indices must be integers, not 'str'")
-	}
-	characters := []rune(v.Text())
-	if at >= len(characters) {
-		return nil, document.Raise("IndexError", "string index out of range")
-	}
-	return document.OfText(string(characters[at])), nil
 }
 
 // formatIndex reads digits.
