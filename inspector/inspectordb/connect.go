@@ -1,10 +1,10 @@
 package inspectordb
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -87,7 +87,7 @@ func (a address) mysql() (*sql.DB, dialect, error) {
 	c.User, c.Passwd, c.DBName = a.user, a.password, a.database
 	c.Timeout, c.ReadTimeout, c.WriteTimeout = connectLimit, queryLimit, connectLimit
 	c.Logger = &mysql.NopLogger{} // what it says is in the errors, too
-	c.Net, c.Addr = "tcp", a.endpoint(3306)
+	c.Net, c.Addr = "tcp", net.JoinHostPort(cmp.Or(a.host, "localhost"), strconv.Itoa(int(cmp.Or(a.port, 3306))))
 	if socket := a.option("unix_socket"); socket != "" {
 		c.Net, c.Addr = "unix", socket
 	}
@@ -96,26 +96,10 @@ func (a address) mysql() (*sql.DB, dialect, error) {
 		return nil, d, err
 	}
 	connector, err := mysql.NewConnector(c)
-	return open(connector, err, d)
-}
-
-// open keeps what a driver says of a configuration to itself: it may quote it.
-func open(connector driver.Connector, err error, d dialect) (*sql.DB, dialect, error) {
-	if err != nil {
+	if err != nil { // not told: it may quote the configuration
 		return nil, d, errors.New("the URL of the database is not understood by its driver")
 	}
 	return sql.OpenDB(connector), d, nil
-}
-
-func (a address) endpoint(port uint16) string {
-	host := a.host
-	if host == "" {
-		host = "localhost"
-	}
-	if a.port != 0 {
-		port = a.port
-	}
-	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
 // tls returns nil when no option asks for it.

@@ -141,30 +141,30 @@ func (p part) text(key string, value sql.NullString) {
 	if !value.Valid {
 		return
 	}
-	p[key] = plain(value.String)
+	text, err := unescaped(value.String)
+	if err != nil {
+		text = []byte(`""`) // a string always encodes
+	}
+	p[key] = bytes.TrimRight(text, "\n")
 }
 
-// plain writes a string as JSON without escapes for HTML.
-func plain(text string) json.RawMessage {
+// unescaped writes a value as a line of JSON without escapes for HTML.
+func unescaped(value any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(text); err != nil {
-		return json.RawMessage(`""`) // a string always encodes
-	}
-	return bytes.TrimRight(out.Bytes(), "\n")
+	err := enc.Encode(value)
+	return out.Bytes(), err
 }
 
 func encoded(rules []*shown) ([]Rule, error) {
 	out := make([]Rule, 0, len(rules))
 	for _, r := range rules {
-		var body bytes.Buffer
-		enc := json.NewEncoder(&body)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(r); err != nil {
+		body, err := unescaped(r)
+		if err != nil {
 			return nil, fmt.Errorf("rule %s: %w", r.UUID, err)
 		}
-		out = append(out, Rule{UUID: r.UUID, Body: body.Bytes()})
+		out = append(out, Rule{UUID: r.UUID, Body: body})
 	}
 	return out, nil
 }
