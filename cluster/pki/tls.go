@@ -113,9 +113,12 @@ func SurveyTLS(cas []*x509.Certificate, protocol string, found func(Identity)) *
 	config.NextProtos = []string{protocol}
 	config.VerifyConnection = func(cs tls.ConnectionState) error {
 		err := error(ErrNoCertificate)
+		if len(cs.PeerCertificates) == 0 {
+			return err
+		}
 		for _, ca := range cas {
 			var id Identity
-			if id, err = surveyed(cs, ca); err == nil {
+			if id, err = peerUnder(ca, cs.PeerCertificates[0]); err == nil {
 				found(id)
 				return nil
 			}

@@ -112,45 +112,30 @@ func VerifyCAHash(cs tls.ConnectionState, hash [sha256.Size]byte, now time.Time)
 		return nil, ErrNoCertificate
 	}
 	for _, ca := range cs.PeerCertificates[1:] {
-		if HashCA(ca) == hash {
-			return ca, verifyJoinServer(cs.PeerCertificates[0], ca, now)
+		if HashCA(ca) != hash {
+			continue
 		}
+		leaf := cs.PeerCertificates[0]
+		id, err := peerUnder(ca, leaf)
+		if err == nil {
+			err = Want{Now: now}.judgeTime(id, leaf)
+		}
+		return ca, err
 	}
 	return nil, ErrCAHash
 }
 
-func verifyJoinServer(leaf, ca *x509.Certificate, now time.Time) error {
+// peerUnder returns the peer, of any incarnation, whose certificate ca signed. It does
+// not judge time.
+func peerUnder(ca, leaf *x509.Certificate) (Identity, error) {
 	cluster, err := clusterOfCA(ca)
 	if err != nil {
-		return err
+		return Identity{}, err
 	}
 	if err := verifyChain(leaf, ca); err != nil {
-		return err
+		return Identity{}, err
 	}
 	id, err := IdentityOf(leaf)
-	if err != nil {
-		return err
-	}
-	want := Want{Cluster: cluster, AnyIncarnation: true, Now: now}
-	if err := want.judge(id); err != nil {
-		return err
-	}
-	return want.judgeTime(id, leaf)
-}
-
-// surveyed returns the peer that shows a certificate of ca.
-func surveyed(cs tls.ConnectionState, ca *x509.Certificate) (Identity, error) {
-	if len(cs.PeerCertificates) == 0 {
-		return Identity{}, ErrNoCertificate
-	}
-	cluster, err := clusterOfCA(ca)
-	if err != nil {
-		return Identity{}, err
-	}
-	if err := verifyChain(cs.PeerCertificates[0], ca); err != nil {
-		return Identity{}, err
-	}
-	id, err := IdentityOf(cs.PeerCertificates[0])
 	if err != nil {
 		return Identity{}, err
 	}
