@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -93,7 +94,10 @@ type Known struct {
 // NewAccess returns the rules of a peer with the credentials of end, which at
 // its join was told what is known.
 func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
-	a := &Access{end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(), followed: make(chan struct{}), witnesses: newWitnesses(), lookup: net.DefaultResolver.LookupHost}
+	a := &Access{
+		end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(), followed: make(chan struct{}),
+		witnesses: &witnesses{inquiry: newInquiry(), examined: make(chan struct{})}, lookup: net.DefaultResolver.LookupHost,
+	}
 	for _, server := range known.Members {
 		if m, ok := memberAt(server); ok {
 			a.joined = append(a.joined, m)
@@ -382,11 +386,7 @@ func (a *Access) Run(ctx context.Context) {
 func (a *Access) connections() []*opened {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := make([]*opened, 0, len(a.open))
-	for o := range a.open {
-		all = append(all, o)
-	}
-	return all
+	return slices.Collect(maps.Keys(a.open))
 }
 
 // Bounds of one request between peers, from its header to the end of its body.
@@ -400,14 +400,17 @@ const (
 // and bounds the time in which the others must bring the bodies of theirs.
 func (a *Access) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		limit := bodyLimit
+		limit, status := bodyLimit, http.StatusUnauthorized
 		if id, err := caller(r); err == nil {
-			if err := a.refuses(id, pki.IssuedAt(r.TLS.PeerCertificates[0])); err != nil {
-				http.Error(w, err.Error(), refusalStatus(id))
-				return
-			}
-			if id.Role == pki.RoleOperator {
+			switch id.Role {
+			case pki.RolePeer:
+				status = http.StatusForbidden // ErrNotMember over there
+			case pki.RoleOperator:
 				limit = operatorBodyLimit
+			}
+			if err := a.refuses(id, pki.IssuedAt(r.TLS.PeerCertificates[0])); err != nil {
+				http.Error(w, err.Error(), status)
+				return
 			}
 		}
 		if r.Body != http.NoBody {
@@ -418,11 +421,4 @@ func (a *Access) Handler(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func refusalStatus(id pki.Identity) int {
-	if id.Role == pki.RolePeer {
-		return http.StatusForbidden // ErrNotMember over there
-	}
-	return http.StatusUnauthorized
 }

@@ -92,6 +92,15 @@ type Doer interface {
 	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
 }
 
+// commit commits a command that has no client of its own to answer.
+func commit(ctx context.Context, do Doer, c fsm.Command) error {
+	res, err := do.Do(ctx, "", c)
+	if err == nil {
+		err = res.Err()
+	}
+	return err
+}
+
 // JoinLog is what Admission knows of the replicated state; *raftstore.Store is
 // one.
 type JoinLog interface {
@@ -120,7 +129,12 @@ type Admission struct {
 // what the joiner is to have as this peer does; nil gives nothing, and an error
 // is logged and keeps no joiner out: the joiner's operator writes it then.
 func NewAdmission(by *admission.Controller, do Doer, state JoinLog, wall func() time.Time, random io.Reader, log *slog.Logger, share func() (Shared, error)) *Admission {
-	return &Admission{by: by, do: do, state: state, wall: wall, random: random, log: log, share: share, unknown: newRefusals(log), body: joinBodyLimit}
+	rates := admission.NewRates(
+		admission.Pace{Rate: unknownPerSource, Burst: unknownBurst}, admission.Pace{Rate: unknownInAll, Burst: unknownInAllMost})
+	return &Admission{
+		by: by, do: do, state: state, wall: wall, random: random, log: log, share: share,
+		unknown: &refusals{log: log, rates: rates}, body: joinBodyLimit,
+	}
 }
 
 // ServeHTTP implements http.Handler for PathJoin and PathObserve. The joiner has no
@@ -272,11 +286,7 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, observer bool) (
 	if observer {
 		command = fsm.Observe(use)
 	}
-	res, err := a.do.Do(ctx, "", command)
-	if err == nil {
-		err = res.Err()
-	}
-	if err != nil {
+	if err := commit(ctx, a.do, command); err != nil {
 		return nil, explainTaken(err, req, a.state.View())
 	}
 	return a.equip(id, pub)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -227,13 +226,6 @@ type Served interface {
 	ServeProposal(ctx context.Context, payload []byte) ([]byte, error)
 	ConfirmedIndex(ctx context.Context) (uint64, error)
 	View() fsm.View
-}
-
-func serveReadIndex(log Served) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		index, err := log.ConfirmedIndex(r.Context())
-		reply(w, binary.BigEndian.AppendUint64(nil, index), err)
-	}
 }
 
 func reply(w http.ResponseWriter, answer []byte, err error) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Values of knowing that this peer's state is current.
@@ -38,15 +40,8 @@ func (c *freshness) holds() bool {
 
 // keep confirms the state until ctx ends.
 func (c *freshness) keep(ctx context.Context, s State) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-			timer.Reset(c.confirm(ctx, s))
-		case <-ctx.Done():
-			return
-		}
+	for ctx.Err() == nil {
+		pace.Wait(ctx, c.confirm(ctx, s))
 	}
 }
 

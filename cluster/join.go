@@ -66,7 +66,6 @@ func (j Joiner) Join(ctx context.Context, hostport string, token pki.JoinToken) 
 	if err != nil {
 		return nil, err
 	}
-	var answer JoinAnswer
 	path := PathJoin
 	if j.Observer {
 		path = PathObserve
@@ -74,17 +73,14 @@ func (j Joiner) Join(ctx context.Context, hostport string, token pki.JoinToken) 
 	dial := func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
 		return dialTLS(ctx, hostport, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil))
 	}
-	if err := j.post(ctx, hostport, path, dial, body, &answer); err != nil {
+	joined, err := j.post(ctx, hostport, path, dial, body, key)
+	if err != nil {
 		return nil, err
 	}
-	cred, err := pki.NewCredentials([]byte(answer.Certificate), []byte(answer.CA), key)
-	if err != nil {
-		return nil, fmt.Errorf("the cluster's answer: %w", err)
-	}
-	if pki.HashCA(cred.CA) != token.CAHash {
+	if pki.HashCA(joined.Credentials.CA) != token.CAHash {
 		return nil, fmt.Errorf("the cluster's answer: %w", pki.ErrCAHash)
 	}
-	return &Joined{Answer: answer, Credentials: cred}, nil
+	return joined, nil
 }
 
 func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, error) {
@@ -105,34 +101,40 @@ func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, err
 // dialer makes the connection of a request; it verifies who answers.
 type dialer = func(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error)
 
-func (j Joiner) post(ctx context.Context, hostport, path string, dial dialer, body []byte, answer *JoinAnswer) error {
+// post sends a request for an identity with this key.
+func (j Joiner) post(ctx context.Context, hostport, path string, dial dialer, body []byte, key *ecdsa.PrivateKey) (*Joined, error) {
 	t := &http2.Transport{DialTLSContext: dial}
 	defer t.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+hostport+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("join %s: %w", hostport, err)
+		return nil, fmt.Errorf("join %s: %w", hostport, err)
 	}
 	resp, err := t.RoundTrip(req)
 	if err != nil {
-		return fmt.Errorf("join %s: %w", hostport, err)
+		return nil, fmt.Errorf("join %s: %w", hostport, err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxJoinAnswer))
 	if err != nil {
-		return fmt.Errorf("read the cluster's answer: %w", err)
+		return nil, fmt.Errorf("read the cluster's answer: %w", err)
 	}
 	if resp.StatusCode == http.StatusOK {
-		if err := json.Unmarshal(text, answer); err != nil {
-			return fmt.Errorf("read the cluster's answer: %w", err)
+		var answer JoinAnswer
+		if err := json.Unmarshal(text, &answer); err != nil {
+			return nil, fmt.Errorf("read the cluster's answer: %w", err)
 		}
-		return nil
+		cred, err := pki.NewCredentials([]byte(answer.Certificate), []byte(answer.CA), key)
+		if err != nil {
+			return nil, fmt.Errorf("the cluster's answer: %w", err)
+		}
+		return &Joined{Answer: answer, Credentials: cred}, nil
 	}
 	if j.Observer && resp.StatusCode == http.StatusNotFound {
-		return &JoinError{Status: http.StatusConflict, Message: "its binary knows no observers: upgrade trivet on every peer first"}
+		return nil, &JoinError{Status: http.StatusConflict, Message: "its binary knows no observers: upgrade trivet on every peer first"}
 	}
 	var refused refusedJoin
 	if err := json.Unmarshal(text, &refused); err != nil {
-		return errors.Join(fmt.Errorf("%s answered %s", hostport, resp.Status), err)
+		return nil, errors.Join(fmt.Errorf("%s answered %s", hostport, resp.Status), err)
 	}
-	return &JoinError{Status: resp.StatusCode, Message: refused.Error, Hint: refused.Hint}
+	return nil, &JoinError{Status: resp.StatusCode, Message: refused.Error, Hint: refused.Hint}
 }

@@ -41,19 +41,12 @@ func MoveHandler(do Doer) http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		res, err := do.Do(ctx, "", command)
-		if err == nil {
-			err = res.Err()
-		}
-		if err != nil {
-			http.Error(w, err.Error(), moveStatus(err))
+		var refused *fsm.Error
+		switch err := commit(ctx, do, command); {
+		case errors.As(err, &refused):
+			http.Error(w, err.Error(), http.StatusConflict)
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	})
-}
-
-func moveStatus(err error) int {
-	if refused := (*fsm.Error)(nil); errors.As(err, &refused) {
-		return http.StatusConflict
-	}
-	return http.StatusServiceUnavailable
 }

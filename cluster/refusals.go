@@ -36,11 +36,6 @@ type refusals struct {
 	said  time.Time // of the last line
 }
 
-func newRefusals(log *slog.Logger) *refusals {
-	return &refusals{log: log, rates: admission.NewRates(
-		admission.Pace{Rate: unknownPerSource, Burst: unknownBurst}, admission.Pace{Rate: unknownInAll, Burst: unknownInAllMost})}
-}
-
 // allow returns an error if a source, or all together, ask too often.
 func (r *refusals) allow(source netip.Prefix) error {
 	if wait, _ := r.rates.Take(source); wait > 0 {

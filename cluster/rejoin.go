@@ -122,12 +122,9 @@ func (a *Readmission) readmit(ctx context.Context, from rejoiner) (*JoinAnswer, 
 	}
 	key := sha256.Sum256(der)
 	id := from.serverID(key)
-	res, err := a.do.Do(ctx, "", fsm.Rejoin{Former: from.former, Key: key, Member: fsm.Member{
+	err = commit(ctx, a.do, fsm.Rejoin{Former: from.former, Key: key, Member: fsm.Member{
 		ID: id, Name: from.Name, Address: from.Address, Gossip: from.Gossip, Version: from.Version, Binary: from.Binary,
 	}})
-	if err == nil {
-		err = res.Err()
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -177,21 +174,17 @@ func (j Rejoiner) Rejoin(ctx context.Context, hostport string, incarnation uint6
 	if err != nil {
 		return nil, err
 	}
-	var answer JoinAnswer
 	dial := func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
 		return dialTLS(ctx, hostport, j.tls(func(pki.Identity) {}))
 	}
-	if err := j.post(ctx, hostport, PathRejoin, dial, body, &answer); err != nil {
+	joined, err := j.post(ctx, hostport, PathRejoin, dial, body, j.Key)
+	if err != nil {
 		return nil, err
 	}
-	cred, err := pki.NewCredentials([]byte(answer.Certificate), []byte(answer.CA), j.Key)
-	if err != nil {
-		return nil, fmt.Errorf("the cluster's answer: %w", err)
-	}
-	if !cred.CA.Equal(j.Old.CA) {
+	if !joined.Credentials.CA.Equal(j.Old.CA) {
 		return nil, fmt.Errorf("the cluster's answer: %w", pki.ErrUnknownCA)
 	}
-	return &Joined{Answer: answer, Credentials: cred}, nil
+	return joined, nil
 }
 
 func (j Rejoiner) signed(incarnation uint64) ([]byte, error) {

@@ -48,10 +48,6 @@ type witnesses struct {
 	err      error         // of that; valid then
 }
 
-func newWitnesses() *witnesses {
-	return &witnesses{inquiry: newInquiry(), examined: make(chan struct{})}
-}
-
 // examine asks all other members at once. It ends within inquiryLimit. No answer
 // is no objection: a member that did not answer is asked again when it speaks to
 // this peer, and the first session tells the same; see Session.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/http"
 
@@ -22,7 +23,10 @@ type Routes struct {
 func NewRoutes(log Served, by *admission.Controller) *Routes {
 	r := &Routes{log: log, by: by, mux: http.NewServeMux(), classes: make(map[string]admission.Class)}
 	r.Members(admission.Operator, "POST "+pathPropose, serveProposals(log))
-	r.Members(admission.Read, "GET "+pathReadIndex, serveReadIndex(log))
+	r.Members(admission.Read, "GET "+pathReadIndex, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		index, err := log.ConfirmedIndex(req.Context())
+		reply(w, binary.BigEndian.AppendUint64(nil, index), err)
+	}))
 	return r
 }
 

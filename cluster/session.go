@@ -249,10 +249,7 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 		if err == nil && res.Code != fsm.SessionEnded {
 			return res, nil
 		}
-		if errors.Is(err, logerr.ErrOutcomeUnknown) {
-			return fsm.Result{}, err
-		}
-		if err != nil && !again(err) {
+		if errors.Is(err, logerr.ErrOutcomeUnknown) || err != nil && !again(err) {
 			return fsm.Result{}, err
 		}
 		if err != nil {
