@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trivet-ha/trivet/failover"
@@ -103,66 +102,42 @@ type teller interface {
 	all(objects []any) (func(*memory), error)
 }
 
-type nodeTeller struct{}
+// tellerOf is the teller of one kind: keep takes what failover needs from an object, and
+// the other functions tell memory of one object, of the end of one, and of a whole list.
+type tellerOf[O metav1.Object, T any] struct {
+	keep func(O) T
+	one  func(*memory, T)
+	end  func(m *memory, name string)
+	list func(*memory, []T)
+}
 
-func (nodeTeller) changed(object any) (func(*memory), error) {
-	n, err := of[*corev1.Node](object)
+func (k tellerOf[O, T]) changed(object any) (func(*memory), error) {
+	o, err := of[O](object)
 	if err != nil {
 		return nil, err
 	}
-	node := nodeOf(n)
-	return func(m *memory) { m.node(node) }, nil
+	kept := k.keep(o)
+	return func(m *memory) { k.one(m, kept) }, nil
 }
 
-func (nodeTeller) gone(object any) (func(*memory), error) {
-	n, err := of[*corev1.Node](object)
+func (k tellerOf[O, T]) gone(object any) (func(*memory), error) {
+	o, err := of[O](object)
 	if err != nil {
 		return nil, err
 	}
-	return func(m *memory) { m.nodeGone(n.Name) }, nil
+	return func(m *memory) { k.end(m, o.GetName()) }, nil
 }
 
-func (nodeTeller) all(objects []any) (func(*memory), error) {
-	nodes := make([]failover.Node, 0, len(objects))
+func (k tellerOf[O, T]) all(objects []any) (func(*memory), error) {
+	kept := make([]T, 0, len(objects))
 	for _, object := range objects {
-		n, err := of[*corev1.Node](object)
+		o, err := of[O](object)
 		if err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, nodeOf(n))
+		kept = append(kept, k.keep(o))
 	}
-	return func(m *memory) { m.nodes(nodes) }, nil
-}
-
-type leaseTeller struct{}
-
-func (leaseTeller) changed(object any) (func(*memory), error) {
-	l, err := of[*coordinationv1.Lease](object)
-	if err != nil {
-		return nil, err
-	}
-	seen := leaseOf(l)
-	return func(m *memory) { m.renewed(seen) }, nil
-}
-
-func (leaseTeller) gone(object any) (func(*memory), error) {
-	l, err := of[*coordinationv1.Lease](object)
-	if err != nil {
-		return nil, err
-	}
-	return func(m *memory) { delete(m.beats, l.Name) }, nil
-}
-
-func (leaseTeller) all(objects []any) (func(*memory), error) {
-	leases := make([]lease, 0, len(objects))
-	for _, object := range objects {
-		l, err := of[*coordinationv1.Lease](object)
-		if err != nil {
-			return nil, err
-		}
-		leases = append(leases, leaseOf(l))
-	}
-	return func(m *memory) { m.leases(leases) }, nil
+	return func(m *memory) { k.list(m, kept) }, nil
 }
 
 func of[T any](object any) (T, error) {

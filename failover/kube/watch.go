@@ -91,7 +91,8 @@ func (c *Cluster) nodes() followed {
 				strip(&page.(*corev1.NodeList).Items[i])
 			}
 		},
-		tell: nodeTeller{}, sight: c.sight,
+		tell:  tellerOf[*corev1.Node, failover.Node]{nodeOf, (*memory).node, (*memory).nodeGone, (*memory).nodes},
+		sight: c.sight,
 	}
 }
 
@@ -100,7 +101,10 @@ func (c *Cluster) leases() followed {
 		client: c.coordination, resource: "leases", called: "leases.coordination.k8s.io", namespace: leaseNamespace, object: &coordinationv1.Lease{},
 		list:  func() runtime.Object { return &coordinationv1.LeaseList{} },
 		strip: func(runtime.Object) {}, // a Lease is small
-		tell:  leaseTeller{}, sight: c.sight,
+		tell: tellerOf[*coordinationv1.Lease, lease]{
+			leaseOf, (*memory).renewed, func(m *memory, name string) { delete(m.beats, name) }, (*memory).leases,
+		},
+		sight: c.sight,
 	}
 }
 

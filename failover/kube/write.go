@@ -129,16 +129,12 @@ func (c *Cluster) DeletePod(ctx context.Context, p failover.Pod) error {
 	}
 	err := c.core.Delete().Namespace(p.Namespace).Resource("pods").Name(p.Name).Body(&options).MaxRetries(0).Do(ctx).Error()
 	do := ask{"delete", "pods", p.Namespace + "/" + p.Name}
-	if err != nil && anotherUID(err.Error()) {
+	// The sentence of a conflict tells whether it is over the UID: nothing else in the
+	// answer does. The storage and the registry word it differently.
+	if err != nil && (strings.Contains(err.Error(), "UID in precondition") || strings.Contains(err.Error(), "UID in the precondition")) {
 		return fmt.Errorf("%v: %w: another pod of this name is there: %v", do, failover.ErrGone, err)
 	}
 	return do.failed(ctx, err)
-}
-
-// anotherUID tells from the sentence of a conflict that it is over the UID: nothing
-// else in the answer does. The storage and the registry word it differently.
-func anotherUID(says string) bool {
-	return strings.Contains(says, "UID in precondition") || strings.Contains(says, "UID in the precondition")
 }
 
 // Tell implements failover.Writer. Longer texts are cut.
