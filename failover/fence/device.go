@@ -162,10 +162,7 @@ func (d *device) call(ctx context.Context, m failover.Machine, act string, try f
 				do = s.do
 			}
 		}
-		if final || tries > d.limits.Retries || ctx.Err() != nil {
-			return fail(tries, do, err)
-		}
-		if !pace.Wait(ctx, d.limits.Interval) {
+		if final || tries > d.limits.Retries || ctx.Err() != nil || !pace.Wait(ctx, d.limits.Interval) {
 			return fail(tries, do, err)
 		}
 	}

@@ -3,7 +3,6 @@ package fence
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -13,10 +12,15 @@ func findProgram(name string) (path, what, do string) {
 	if name == "" {
 		return "", "", "" // which is told elsewhere
 	}
-	switch base := filepath.Base(name); {
-	case slices.Contains(powerless(), base):
+	switch filepath.Base(name) {
+	// The "off" of these programs of the collection leaves the machine running: they cut
+	// it off from storage or the network, or only watch.
+	case "fence_ack_manual", "fence_brocade", "fence_cisco_mds", "fence_compute", "fence_crosslink", "fence_evacuate",
+		"fence_heuristics_ping", "fence_ifmib", "fence_kdump", "fence_mpath", "fence_sanbox2", "fence_sanlock", "fence_sbd", "fence_scsi":
 		return "", name + " does not take the power away", "name a program that does: pods are moved only from a machine that is off"
-	case slices.Contains(gullible(), base):
+	// These say off of a machine which is in no list of theirs, with any options
+	// (fence-agents 4.12).
+	case "fence_vmware", "fence_zvmip":
 		return "", name + " says off of a machine that it does not know", "use another program or type of device: a wrong plug would be the proof that a machine is dead"
 	}
 	candidates := []string{name}
@@ -37,16 +41,3 @@ func findProgram(name string) (path, what, do string) {
 	}
 	return "", name + " is not installed here", "install it on every peer (package fence-agents), or write its absolute path"
 }
-
-// powerless are programs of the collection whose "off" leaves the machine running:
-// they cut it off from storage or the network, or only watch.
-func powerless() []string {
-	return []string{
-		"fence_ack_manual", "fence_brocade", "fence_cisco_mds", "fence_compute", "fence_crosslink", "fence_evacuate",
-		"fence_heuristics_ping", "fence_ifmib", "fence_kdump", "fence_mpath", "fence_sanbox2", "fence_sanlock", "fence_sbd", "fence_scsi",
-	}
-}
-
-// gullible are programs of the collection that say off of a machine which is in no
-// list of theirs, with any options (fence-agents 4.12).
-func gullible() []string { return []string{"fence_vmware", "fence_zvmip"} }

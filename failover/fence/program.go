@@ -34,13 +34,14 @@ func runProgram(ctx context.Context, path string, input []byte) (result, error) 
 		return result{}, hopeless("install it on every peer", "start the program: %w", err)
 	}
 	waited := waitInGroup(ctx, cmd)
+	var exit *exec.ExitError
 	r := result{code: cmd.ProcessState.ExitCode(), said: out.String(), moaned: moans.String()}
 	switch {
 	case ctx.Err() != nil:
 		return r, fmt.Errorf("%s was killed: %w", path, context.Cause(ctx))
 	case r.code < 0:
 		return r, fmt.Errorf("%s: %w", path, waited)
-	case waited != nil && !isExit(waited) && !errors.Is(waited, exec.ErrWaitDelay) && !errors.Is(waited, syscall.EPIPE):
+	case waited != nil && !errors.As(waited, &exit) && !errors.Is(waited, exec.ErrWaitDelay) && !errors.Is(waited, syscall.EPIPE):
 		return r, fmt.Errorf("input and output of %s: %w", path, waited)
 	}
 	return r, nil
@@ -67,9 +68,4 @@ func waitInGroup(ctx context.Context, cmd *exec.Cmd) error {
 	}
 	kill()
 	return cmd.Wait()
-}
-
-func isExit(err error) bool {
-	var e *exec.ExitError
-	return errors.As(err, &e)
 }

@@ -147,7 +147,14 @@ func (r *reader) device(i int, v *yaml.Node) *spec {
 		s.lines[e.key] = e.line
 	}
 	if !slices.Contains(kinds(), s.kind) {
-		r.wrongKind(s)
+		what, do := fmt.Sprintf("%.100q is no type of device", s.kind), "write one of "+strings.Join(kinds(), ", ")
+		if near := config.Nearest(s.kind, kinds()); near != "" {
+			do = "did you mean " + near + "?"
+		}
+		if s.kind == "" {
+			what = "is missing"
+		}
+		r.problem(s.lineOf("type"), s.key("type"), what, do)
 		return nil
 	}
 	for _, e := range list {
@@ -155,18 +162,6 @@ func (r *reader) device(i int, v *yaml.Node) *spec {
 	}
 	r.check(s)
 	return s
-}
-
-func (r *reader) wrongKind(s *spec) {
-	do := "write one of " + strings.Join(kinds(), ", ")
-	if near := config.Nearest(s.kind, kinds()); near != "" {
-		do = "did you mean " + near + "?"
-	}
-	what := fmt.Sprintf("%.100q is no type of device", s.kind)
-	if s.kind == "" {
-		what = "is missing"
-	}
-	r.problem(s.lineOf("type"), s.key("type"), what, do)
 }
 
 func (r *reader) field(s *spec, e entry) {
@@ -213,5 +208,12 @@ func (r *reader) check(s *spec) {
 			r.problem(s.line, s.key(key), "is missing", "write it")
 		}
 	}
-	r.sameKubeNode(s)
+	names := make(map[string]node)
+	for _, n := range s.nodes { // a kube node may be listed under both of its names
+		kube := r.kubeNode(n.name)
+		if other, twice := names[kube]; twice {
+			r.problem(n.line, s.key("nodes."+n.name), fmt.Sprintf("is the same kube node as on line %d", other.line), "remove one")
+		}
+		names[kube] = n
+	}
 }

@@ -20,18 +20,6 @@ const (
 	maxLookups  = 16
 )
 
-// sameKubeNode tells of a kube node that a device lists under both of its names.
-func (r *reader) sameKubeNode(s *spec) {
-	names := make(map[string]node)
-	for _, n := range s.nodes {
-		kube := r.kubeNode(n.name)
-		if other, twice := names[kube]; twice {
-			r.problem(n.line, s.key("nodes."+n.name), fmt.Sprintf("is the same kube node as on line %d", other.line), "remove one")
-		}
-		names[kube] = n
-	}
-}
-
 // listed is a kube node in the list of a device.
 type listed struct {
 	*spec
