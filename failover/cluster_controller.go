@@ -66,7 +66,7 @@ func newClusterController(o ControllerOptions, settings func() Settings, cluster
 	}
 	s.failing = logs.Limit(s.log)
 	if o.Settings.Mode == ModeNooBaa {
-		s.edges = newEdges(settings)
+		s.edges = &edges{wanted: func(n Node) bool { return settings().Remedy.looksAfter(n) }, ready: make(map[string]bool)}
 	}
 	return s
 }
@@ -233,23 +233,16 @@ func (s *clusterController) bearable(ctx context.Context, v fsm.View, n kubestat
 
 // refuse keeps why a remediation was not begun, "" if it was, and logs what is new.
 func (s *clusterController) refuse(uid, why string) {
-	if s.keepRefusal(uid, why) && why != "" {
-		s.log.Warn("kube node looks dead, remediation withheld", "uid", uid, "reason", why)
-	}
-}
-
-// keepRefusal reports whether why is new.
-func (s *clusterController) keepRefusal(uid, why string) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refused[uid] == why {
-		return false
-	}
+	known := s.refused[uid] == why
 	s.refused[uid] = why
 	if why == "" {
 		delete(s.refused, uid)
 	}
-	return true
+	s.mu.Unlock()
+	if !known && why != "" {
+		s.log.Warn("kube node looks dead, remediation withheld", "uid", uid, "reason", why)
+	}
 }
 
 // verdicts returns the newest, with what was refused since they were given.
@@ -283,7 +276,8 @@ func (s *clusterController) resume(ctx context.Context) {
 		}
 		s.running[m.Intent] = true
 		s.workers.Go(func() {
-			newRemedy(s, m.Intent).run(ctx)
+			r := &remedy{clusterController: s, intent: m.Intent, target: target{clusterController: s}, signs: lifeSigns{clusterController: s}}
+			r.run(ctx)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			delete(s.running, m.Intent)

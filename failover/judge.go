@@ -184,7 +184,15 @@ func (j *Judge) facts() (*facts, fsm.View) {
 		f.nodes = append(f.nodes, &nodeFacts{WatchedNode: n})
 	}
 	if !w.Synced {
-		f.addRecorded(v.KubeNodes(j.o.Cluster))
+		for _, r := range v.KubeNodes(j.o.Cluster) {
+			if f.find(func(n *nodeFacts) bool { return n.Name == r.Name }) != nil {
+				continue
+			}
+			f.nodes = append(f.nodes, &nodeFacts{WatchedNode: WatchedNode{Renewed: -1, Known: -1, Node: Node{
+				Name: r.Name, UID: r.UID, BootID: r.BootID, Ready: r.Ready, ControlPlane: r.ControlPlane, Kubelet: r.Probe,
+			}}})
+		}
+		slices.SortFunc(f.nodes, func(a, b *nodeFacts) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	f.read(v, j.o.Peer, j.o.peers)
 	return f, v
@@ -199,18 +207,6 @@ func (j *Judge) deepen(f *facts, v fsm.View) {
 			n.devices = append(n.devices, d.Name())
 		}
 	}
-}
-
-func (f *facts) addRecorded(nodes []kubestate.Node) {
-	for _, r := range nodes {
-		if f.find(func(n *nodeFacts) bool { return n.Name == r.Name }) != nil {
-			continue
-		}
-		f.nodes = append(f.nodes, &nodeFacts{WatchedNode: WatchedNode{Renewed: -1, Known: -1, Node: Node{
-			Name: r.Name, UID: r.UID, BootID: r.BootID, Ready: r.Ready, ControlPlane: r.ControlPlane, Kubelet: r.Probe,
-		}}})
-	}
-	slices.SortFunc(f.nodes, func(a, b *nodeFacts) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // MachineOf says which machine a kube node of a cluster is.
@@ -269,15 +265,17 @@ func (f *facts) judge(n *nodeFacts) Verdict {
 	case !v.Suspect:
 		v.Why = []string{fmt.Sprintf("%s; this lasts for %v, and has to for %v (failover.hold)", why, rounded(n.lasting), f.settings.Detection.Hold)}
 	default:
-		f.weigh(n, &v, why)
+		f.weigh(n, &v, rails(), fmt.Sprintf("cordon, power off (%s), taint, delete its pods, wait for its volumes", strings.Join(n.devices, ", then ")))
+		v.Why = append(v.Why, why)
 	}
 	return v
 }
 
-// weigh asks the guard rails about a suspect.
-func (f *facts) weigh(n *nodeFacts, v *Verdict, why string) {
+// weigh asks guard rails about a suspect. would is what is done unless one of them
+// forbids it.
+func (f *facts) weigh(n *nodeFacts, v *Verdict, asked []rail, would string) {
 	dry := true
-	for _, r := range rails() {
+	for _, r := range asked {
 		if s := r.forbids(f, n); s != "" {
 			v.Why = append(v.Why, s)
 			dry = dry && r.name == dryRunRail
@@ -285,9 +283,8 @@ func (f *facts) weigh(n *nodeFacts, v *Verdict, why string) {
 	}
 	v.Act = len(v.Why) == 0
 	if dry {
-		v.Would = fmt.Sprintf("cordon, power off (%s), taint, delete its pods, wait for its volumes", strings.Join(n.devices, ", then "))
+		v.Would = would
 	}
-	v.Why = append(v.Why, why)
 }
 
 // shown is a kube node as it is now, with what the log adds.
@@ -316,17 +313,8 @@ func (f *facts) simulate(n *nodeFacts) Verdict {
 // Ready: it looks at few rails, and at no sign of life.
 func (f *facts) simulateNooBaa(n *nodeFacts) Verdict {
 	v := Verdict{Node: f.shown(n), LeaseAge: n.LeaseAge, Silent: n.silent, Answers: n.answers, Voters: n.voters, Suspect: true, Would: nothing}
-	dry := true
-	for _, r := range []rail{{"api-silent", byAPISilence}, {"paused", byPause}, {"selected", bySelection}, {dryRunRail, byDryRun}} {
-		if s := r.forbids(f, n); s != "" {
-			v.Why = append(v.Why, s)
-			dry = dry && r.name == dryRunRail
-		}
-	}
-	if dry {
-		v.Would = "delete NooBaa's pods with grace 0; power and volumes are left alone"
-	}
-	v.Act = len(v.Why) == 0
+	few := []rail{{"api-silent", byAPISilence}, {"paused", byPause}, {"selected", bySelection}, {dryRunRail, byDryRun}}
+	f.weigh(n, &v, few, "delete NooBaa's pods with grace 0; power and volumes are left alone")
 	return v
 }
 

@@ -43,10 +43,6 @@ type edge struct {
 	due   time.Time
 }
 
-func newEdges(settings func() Settings) *edges {
-	return &edges{wanted: func(n Node) bool { return settings().Remedy.looksAfter(n) }, ready: make(map[string]bool)}
-}
-
 // Node implements Seen: a Node acts when it stops being Ready, or when it was not
 // when the watch began. One that is made not Ready later never was.
 func (e *edges) Node(n Node) {
@@ -172,7 +168,7 @@ func (s *clusterController) release(ctx context.Context, node string) error {
 		return fmt.Errorf("list the pods of %s: %w", node, err)
 	}
 	for _, p := range pods {
-		if !s.noobaas(p) {
+		if s.settings().NooBaa.keeps(p) != "" {
 			continue
 		}
 		if s.settings().DryRun {
@@ -186,6 +182,3 @@ func (s *clusterController) release(ctx context.Context, node string) error {
 	}
 	return ctx.Err()
 }
-
-// noobaas reports whether a pod is one that NooBaa's controller deletes.
-func (s *clusterController) noobaas(p Pod) bool { return s.settings().NooBaa.keeps(p) == "" }

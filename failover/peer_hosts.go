@@ -91,7 +91,10 @@ func (p *peerHosts) find(ctx context.Context, v fsm.View) {
 			all, err := p.finder.LookupHost(limited, host)
 			cancel()
 			// A loopback address is what a host calls itself by; it is no other's.
-			all = slices.DeleteFunc(all, isLoopback)
+			all = slices.DeleteFunc(all, func(address string) bool {
+				a, err := netip.ParseAddr(address)
+				return err == nil && a.Unmap().IsLoopback()
+			})
 			if err == nil && len(all) > 0 {
 				p.keep(func() { p.found[host] = all })
 			}
@@ -126,11 +129,6 @@ func (p *peerHosts) of(m fsm.Member) (all, unknown []string) {
 func isAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil
-}
-
-func isLoopback(address string) bool {
-	a, err := netip.ParseAddr(address)
-	return err == nil && a.Unmap().IsLoopback()
 }
 
 // sameHost compares two addresses, or two names as DNS does.

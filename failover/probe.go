@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -119,10 +120,5 @@ func heard(err error) Heard {
 }
 
 func is(err error, numbers ...syscall.Errno) bool {
-	for _, n := range numbers {
-		if errors.Is(err, n) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(numbers, func(n syscall.Errno) bool { return errors.Is(err, n) })
 }

@@ -145,9 +145,12 @@ func (p *Prober) follow(ctx context.Context, knocking *sync.WaitGroup, v fsm.Vie
 }
 
 // ask asks one kubelet until ctx ends. Its first question is put off by a part of
-// the interval that belongs to it, so that they do not all come at once.
+// the interval that belongs to it, at every start the same, so that they do not all
+// come at once.
 func (p *Prober) ask(ctx context.Context, k kubelet, state *probed) {
-	next := time.Now().Add(phase(k, p.o.Probe.Interval))
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(k.cluster + "/" + k.uid)) // a hash takes everything
+	next := time.Now().Add(time.Duration(uint64(hash.Sum32()) * uint64(p.o.Probe.Interval) >> 32))
 	for pace.Wait(ctx, time.Until(next)) {
 		select {
 		case p.slots <- struct{}{}:
@@ -164,13 +167,6 @@ func (p *Prober) ask(ctx context.Context, k kubelet, state *probed) {
 		}
 		p.hear(state, h)
 	}
-}
-
-// phase spreads the questions evenly and is the same at every start.
-func phase(k kubelet, interval time.Duration) time.Duration {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(k.cluster + "/" + k.uid)) // a hash takes everything
-	return time.Duration(uint64(h.Sum32()) * uint64(interval) >> 32)
 }
 
 func (p *Prober) hear(state *probed, h Heard) {
@@ -191,10 +187,7 @@ func (p *Prober) hear(state *probed, h Heard) {
 		}
 	}
 	if state.opinion != before.opinion || state.missing(p.o.Probe) != before.missing(p.o.Probe) {
-		select {
-		case p.news <- struct{}{}:
-		default: // it is known already
-		}
+		notify(p.news)
 	}
 }
 
@@ -221,16 +214,13 @@ func (p *Prober) opinions() map[string]map[string]opinion {
 	}
 	clear(p.faults)
 	for cluster, all := range out {
-		if n := missing[cluster]; ownFault(n, len(all)) {
+		if n := missing[cluster]; n > 1 && 2*n > len(all) { // so many that the fault is here
 			p.faults[cluster] = fmt.Sprintf("%d of %d kubelets do not answer this peer: it may have lost its own network, and has no say", n, len(all))
 			clear(all)
 		}
 	}
 	return out
 }
-
-// ownFault says whether so many kubelets are silent that the fault is here.
-func ownFault(missing, all int) bool { return missing > 1 && 2*missing > all }
 
 // vote tells the log what it does not know yet.
 func (p *Prober) vote(ctx context.Context, v fsm.View) {

@@ -75,7 +75,10 @@ func (r *remedy) comeBack(ctx context.Context, m kubestate.Remediation, n Node) 
 	if back < r.settings().Guard.HealthyDelay {
 		return wait(min(lookAgain, r.settings().Guard.HealthyDelay-back))
 	}
-	if m.State != kubestate.RemDetached && wasTainted(m) && back < lingering {
+	// Until the taint has Kubernetes let go of what the machine has, all that is attached
+	// to it is its own.
+	tainted := slices.ContainsFunc(m.Steps, func(s kubestate.Step) bool { return s.State == kubestate.RemTainted })
+	if m.State != kubestate.RemDetached && tainted && back < lingering {
 		names, err := r.target.attachments(ctx)
 		if err != nil {
 			return err
@@ -88,13 +91,6 @@ func (r *remedy) comeBack(ctx context.Context, m kubestate.Remediation, n Node) 
 		return err
 	}
 	return r.move(ctx, m, kubestate.RemRecovered, "", "it has booted and is well")
-}
-
-// wasTainted reports whether the remediation set the taint with which Kubernetes
-// lets go of what the machine has. Before that, all that is attached to it is its
-// own.
-func wasTainted(m kubestate.Remediation) bool {
-	return slices.ContainsFunc(m.Steps, func(s kubestate.Step) bool { return s.State == kubestate.RemTainted })
 }
 
 // unmark takes our taints away: first the one that keeps everything away, then the

@@ -46,10 +46,6 @@ type remedy struct {
 	healthy time.Time // since when it has been back; zero if it is not
 }
 
-func newRemedy(s *clusterController, intent fencing.Token) *remedy {
-	return &remedy{clusterController: s, intent: intent, target: target{clusterController: s}, signs: lifeSigns{clusterController: s}}
-}
-
 // wait is the outcome of a turn that has nothing to do for a while. It is no
 // failure.
 type wait time.Duration

@@ -128,15 +128,11 @@ func (r *remedy) announceFirst(ctx context.Context, m kubestate.Remediation) err
 func (r *remedy) announce(ctx context.Context, m kubestate.Remediation, device, why string) error {
 	err := r.move(ctx, m, kubestate.RemFencing, device, why)
 	if err == nil {
-		r.enter(withState(m, kubestate.RemFencing))
+		m.State = kubestate.RemFencing
+		r.enter(m)
 		r.power.announced, r.power.off, r.power.last = true, false, device
 	}
 	return err
-}
-
-func withState(m kubestate.Remediation, s kubestate.State) kubestate.Remediation {
-	m.State = s
-	return m
 }
 
 // fence is the turn of a node whose power is being taken: one command to one
@@ -209,7 +205,11 @@ func (t *target) takePower(ctx context.Context, m kubestate.Remediation, d Devic
 			}
 		}
 		if !pace.Wait(limited, every) {
-			return evidence{}, fmt.Errorf("%w: %v after the command its power is read as %v%s", limited.Err(), offWithin, p, andWhy(err))
+			why := ""
+			if err != nil {
+				why = " (" + err.Error() + ")"
+			}
+			return evidence{}, fmt.Errorf("%w: %v after the command its power is read as %v%s", limited.Err(), offWithin, p, why)
 		}
 	}
 }
@@ -240,13 +240,6 @@ func (t *target) confirmOff(ctx, limited context.Context, m kubestate.Remediatio
 		s.heard = t.knocking(ctx, knockLimit)()
 	}
 	return s, p, nil
-}
-
-func andWhy(err error) string {
-	if err == nil {
-		return ""
-	}
-	return " (" + err.Error() + ")"
 }
 
 // readOff notes what was seen of a machine that its device has just said off of, twice.

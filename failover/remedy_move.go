@@ -280,13 +280,7 @@ func (s *clusterController) podsOf(ctx context.Context, node string) ([]Pod, err
 
 // eligible leaves out what is kept.
 func (s *clusterController) eligible(pods []Pod) []Pod {
-	var out []Pod
-	for _, p := range pods {
-		if s.settings().Remedy.keeps(p) == "" {
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return s.settings().Remedy.keeps(p) != "" })
 }
 
 // detach is the turn of a Node without pods: it lasts until none of its volumes is

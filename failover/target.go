@@ -98,14 +98,10 @@ func (t *target) knocking(ctx context.Context, limit time.Duration) (answer func
 	return func() Heard { return <-heard }
 }
 
-func cordonOf(m kubestate.Remediation) Taint {
-	return Taint{Key: TaintCordon, Value: m.Intent.String(), Effect: "NoSchedule"}
-}
-
 // keepCordon makes sure that our cordon is there. One of an earlier remediation
 // gives way: taints are one per key and effect.
 func (t *target) keepCordon(ctx context.Context, m kubestate.Remediation, n Node) (Node, error) {
-	want := cordonOf(m)
+	want := Taint{Key: TaintCordon, Value: m.Intent.String(), Effect: "NoSchedule"}
 	if slices.Contains(n.Taints, want) {
 		return n, nil
 	}
