@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -67,14 +68,14 @@ func (w *Watch) Run(ctx context.Context) {
 			return
 		}
 		w.log.Warn("watch dnsmasq files failed, retrying", "err", err)
-		w.tell()
+		firewall.Tell(w.changed)
 		for err != nil {
 			if !pace.Wait(ctx, watchAgain) {
 				return
 			}
 			err = w.subscribe()
 		}
-		w.tell() // there may have been changes meanwhile
+		firewall.Tell(w.changed) // there may have been changes meanwhile
 	}
 }
 
@@ -119,7 +120,7 @@ func (w *Watch) listen(ctx context.Context) (err error) {
 			mask, name, size := event(rest)
 			rest = rest[size:]
 			if w.counts(mask, name) {
-				w.tell()
+				firewall.Tell(w.changed)
 			}
 		}
 		if there, err := os.Stat(w.path); err != nil || !os.SameFile(there, w.there) {
@@ -146,13 +147,6 @@ func (w *Watch) counts(mask uint32, name string) bool {
 		return false
 	}
 	return mask&unix.IN_MOVED_TO == 0 || !w.ledger.strike(name)
-}
-
-func (w *Watch) tell() {
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
 }
 
 // ledger counts the files that were moved into place and not yet seen by the

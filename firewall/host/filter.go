@@ -285,19 +285,10 @@ func pass(ctx context.Context, from <-chan struct{}, to chan<- struct{}) {
 	for {
 		select {
 		case <-from:
-			tell(to)
+			firewall.Tell(to)
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// tell puts news into a channel that holds one: more before it is received are
-// the same.
-func tell(news chan<- struct{}) {
-	select {
-	case news <- struct{}{}:
-	default:
 	}
 }
 

@@ -103,10 +103,7 @@ func (l *remadeFilter) awaitMove(ctx context.Context, was netif.Place) {
 // await makes the filter as often as it takes, or until ctx ends.
 func (l *remadeFilter) await(ctx context.Context) {
 	for pause := retryFirst; ; pause = min(2*pause, lateEvery) {
-		if !pace.Wait(ctx, pause) {
-			return
-		}
-		if l.remake() {
+		if !pace.Wait(ctx, pause) || l.remake() {
 			return
 		}
 	}
@@ -124,7 +121,7 @@ func (l *remadeFilter) remake() bool {
 	l.mu.Lock()
 	l.now = made
 	l.mu.Unlock()
-	tell(l.news)
+	firewall.Tell(l.news)
 	return err == nil
 }
 

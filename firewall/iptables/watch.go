@@ -57,12 +57,8 @@ func restAfter(took time.Duration) time.Duration {
 
 // look tells, if gated packets do not meet our rules.
 func (w *Watch) look(ctx context.Context) {
-	if w.filter.met(ctx) || ctx.Err() != nil {
-		return
-	}
-	select {
-	case w.changed <- struct{}{}:
-	default:
+	if !w.filter.met(ctx) && ctx.Err() == nil {
+		firewall.Tell(w.changed)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -67,7 +68,7 @@ func (w *Watch) Run(ctx context.Context) {
 			}
 		}
 		w.touched = false
-		w.tell() // there may have been changes meanwhile
+		firewall.Tell(w.changed) // there may have been changes meanwhile
 	}
 }
 
@@ -119,7 +120,7 @@ func (w *Watch) take(m netlink.Message) error {
 		return nil
 	}
 	w.touched = false
-	w.tell()
+	firewall.Tell(w.changed)
 	c, err := parseCommit(m)
 	if !w.filter.ports.has(m.Header.PID) {
 		w.log.Warn("another process changed the PXE filter", "process", c.process, "pid", c.pid)
@@ -139,11 +140,4 @@ func (w *Watch) counts(m netlink.Message, kind int) (bool, error) {
 	}
 	rebuilt := kind == unix.NFT_MSG_NEWTABLE || kind == unix.NFT_MSG_DELTABLE
 	return rebuilt || !w.filter.ports.has(m.Header.PID), nil
-}
-
-func (w *Watch) tell() {
-	select {
-	case w.changed <- struct{}{}:
-	default:
-	}
 }
