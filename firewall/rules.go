@@ -108,7 +108,11 @@ func (r Ruleset) With(c Change) Ruleset {
 
 // edited returns a sorted list with some MACs more and some fewer.
 func edited(list, add, remove []string) []string {
-	out := slices.DeleteFunc(slices.Clone(list), func(mac string) bool { return slices.Contains(remove, mac) })
+	gone := make(map[string]bool, len(remove))
+	for _, mac := range remove {
+		gone[mac] = true
+	}
+	out := slices.DeleteFunc(slices.Clone(list), func(mac string) bool { return gone[mac] })
 	out = append(out, add...)
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -47,9 +47,13 @@ func hostTools(ctx context.Context) ([]tools, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, err := backendOf(ctx, plain)
+	version, err := run(ctx, "", plain, "--version")
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ask for the version of iptables: %w", err)
+	}
+	first := Legacy // which did not say so in its early versions
+	if strings.Contains(string(version), "(nf_tables)") {
+		first = NFTable
 	}
 	var all []tools
 	for _, b := range []Backend{first, other(first)} {
@@ -76,18 +80,6 @@ func other(b Backend) Backend {
 		return NFTable
 	}
 	return Legacy
-}
-
-// backendOf asks a command for its back end, which is part of its version.
-func backendOf(ctx context.Context, path string) (Backend, error) {
-	version, err := run(ctx, "", path, "--version")
-	if err != nil {
-		return "", fmt.Errorf("ask for the version of iptables: %w", err)
-	}
-	if strings.Contains(string(version), "(nf_tables)") {
-		return NFTable, nil
-	}
-	return Legacy, nil // which did not say so in its early versions
 }
 
 // familiesOf looks up the commands of both families; of one, where the kernel

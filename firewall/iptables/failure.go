@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -92,12 +93,7 @@ func missed(err error) string {
 // the message is not one of the known ones.
 func cause(said string) string {
 	has := func(parts ...string) bool {
-		for _, p := range parts {
-			if strings.Contains(said, p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(said, part) })
 	}
 	switch {
 	case has("Permission denied", "Operation not permitted", "you must be root"):

@@ -39,13 +39,6 @@ type options struct{ backend Backend }
 // On takes a back end that the host's rules would not choose.
 func On(b Backend) Option { return func(o *options) { o.backend = b } }
 
-func chosen(all []Option) (o options) {
-	for _, option := range all {
-		option(&o)
-	}
-	return o
-}
-
 // New returns the filter for a layout, on the back end that the host's rules
 // use. It changes nothing yet, but fails where nothing can be changed: a command
 // is missing, a permission, or a part of the kernel.
@@ -53,7 +46,11 @@ func New(ctx context.Context, l firewall.Layout, all ...Option) (*Filter, error)
 	if err := check(l); err != nil {
 		return nil, err
 	}
-	t, leftover, err := choose(ctx, chosen(all).backend)
+	var o options
+	for _, option := range all {
+		option(&o)
+	}
+	t, leftover, err := choose(ctx, o.backend)
 	if err != nil {
 		return nil, fmt.Errorf("firewall.driver: iptables: %w", err)
 	}
@@ -127,7 +124,7 @@ func (f *Filter) Change(ctx context.Context, c firewall.Change) error {
 	}
 	text, next, small := f.known.edit(c, jumpText(f.layout, gateChain))
 	if !small {
-		return f.Replace(ctx, applied(f.known.ruleset(), c))
+		return f.Replace(ctx, f.known.ruleset().With(c))
 	}
 	if text == "" {
 		return nil

@@ -307,7 +307,7 @@ func TestManyMACs(t *testing.T) {
 		began = time.Now()
 		must(t, f.Change(ctx, firewall.Change{Deny: []string{both}, Undeny: []string{rules.Deny[5000]}}))
 		t.Logf("full build %v, one change %v", built, time.Since(began))
-		rules = applied(rules, firewall.Change{Deny: []string{both}, Undeny: []string{rules.Deny[5000]}})
+		rules = rules.With(firewall.Change{Deny: []string{both}, Undeny: []string{rules.Deny[5000]}})
 		if got, err := f.Read(ctx); err != nil || !got.Equal(rules) {
 			t.Errorf("the change is not read back: %d, %v", len(got.Deny), err)
 		}

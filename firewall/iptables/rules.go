@@ -87,24 +87,3 @@ func (r rules) edit(c firewall.Change, jump string) (text string, next rules, ok
 }
 
 func outgrown(l list) bool { return !l.split && l.size() > splitAbove }
-
-// applied is the ruleset that a change makes of another.
-func applied(r firewall.Ruleset, c firewall.Change) firewall.Ruleset {
-	r.Allow, r.Deny = merged(r.Allow, c.Allow, c.Unallow), merged(r.Deny, c.Deny, c.Undeny)
-	if c.Pass != nil {
-		r.Pass = *c.Pass
-	}
-	return r
-}
-
-// merged returns have with add and without remove, sorted.
-func merged(have, add, remove []string) []string {
-	gone := make(map[string]bool, len(remove))
-	for _, mac := range remove {
-		gone[mac] = true
-	}
-	all := slices.Concat(have, add)
-	all = slices.DeleteFunc(all, func(mac string) bool { return gone[mac] })
-	slices.Sort(all)
-	return slices.Compact(all)
-}

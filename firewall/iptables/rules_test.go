@@ -156,7 +156,7 @@ func TestRules(t *testing.T) {
 				c := drawChange(t)
 				var text string
 				var next rules
-				want = applied(want, c)
+				want = want.With(c)
 				if text, next, small = now.edit(c, jumpText(site1, gateChain)); text != "" {
 					var err error
 					if kernel, err = restore(kernel, text); err != nil {
