@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mdlayher/netlink"
@@ -71,11 +72,7 @@ func (l *Lease) Shut(ctx context.Context) error {
 
 // swap makes a transaction of its own.
 func (l *Lease) swap(ctx context.Context, parts ...[]netlink.Message) error {
-	var changes []netlink.Message
-	for _, p := range parts {
-		changes = append(changes, p...)
-	}
-	return l.socket.commit(ctx, 0, changes...)
+	return l.socket.commit(ctx, 0, slices.Concat(parts...)...)
 }
 
 // lapsed tells from one another why an element to swap from is not there: it

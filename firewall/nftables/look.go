@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mdlayher/netlink"
@@ -36,12 +37,7 @@ func (s sight) err() error {
 }
 
 func (s sight) empty(names []string) bool {
-	for _, name := range names {
-		if len(s.elements[name]) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(name string) bool { return len(s.elements[name]) > 0 })
 }
 
 // look reads table, lease and the sets named, all at one generation. That

@@ -3,6 +3,7 @@ package nftables
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/nftables/expr"
@@ -20,13 +21,9 @@ const creates = netlink.Create | netlink.Excl
 // message is a request about our family of tables. The kind is one of the
 // kernel's NFT_MSG constants.
 func message(kind int, flags netlink.HeaderFlags, attributes ...[]byte) netlink.Message {
-	data := []byte{unix.NFPROTO_INET, unix.NFNETLINK_V0, 0, 0}
-	for _, a := range attributes {
-		data = append(data, a...)
-	}
 	return netlink.Message{
 		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind), Flags: netlink.Request | flags},
-		Data:   data,
+		Data:   append([]byte{unix.NFPROTO_INET, unix.NFNETLINK_V0, 0, 0}, slices.Concat(attributes...)...),
 	}
 }
 
@@ -71,11 +68,7 @@ func number(kind uint16, n uint32) []byte {
 func text(kind uint16, s string) []byte { return attribute(kind, append([]byte(s), 0)...) }
 
 func nested(kind uint16, attributes ...[]byte) []byte {
-	var inner []byte
-	for _, a := range attributes {
-		inner = append(inner, a...)
-	}
-	return attribute(kind|unix.NLA_F_NESTED, inner...)
+	return attribute(kind|unix.NLA_F_NESTED, slices.Concat(attributes...)...)
 }
 
 func addTable(table string) netlink.Message {

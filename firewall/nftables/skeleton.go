@@ -80,7 +80,7 @@ func plan(l firewall.Layout, lists bool) skeleton {
 		},
 	}
 	for _, port := range firewall.Gated() {
-		k.add(chainInput, from(l.Interface), udp(), portIs(port), verdict(expr.VerdictJump, chainGate))
+		k.add(chainInput, from(l.Interface), udp(), load(portField), is(portKey(port)), verdict(expr.VerdictJump, chainGate))
 	}
 	k.addHeadless(l.Interface)
 	k.add(chainGate, load(portField), lookup(setLease, false), verdict(expr.VerdictDrop, ""))
@@ -103,7 +103,8 @@ func plan(l firewall.Layout, lists bool) skeleton {
 // dropped here. (Newer kernels drop such fragments themselves.) Other fragments
 // pass: without a first one they come to nothing.
 func (k *skeleton) addHeadless(iface string) {
-	first := slices.Concat(from(iface), over(unix.NFPROTO_IPV6), fragment(), atMost(lastOfFirst()))
+	// 7 is the greatest value of a first fragment: the offset is in the upper 13 bits.
+	first := slices.Concat(from(iface), over(unix.NFPROTO_IPV6), fragment(), atMost([]byte{0, 7}))
 	k.add(chainInput, first, load(portField), verdict(expr.VerdictReturn, ""))
 	k.add(chainInput, first, verdict(expr.VerdictDrop, ""))
 }
@@ -143,7 +144,8 @@ func (k *skeleton) addLists(m firewall.Match) {
 // MatchChaddr the frame of a relay says nothing, so that only one that no relay
 // sent, whose giaddr is zero, denies.
 func (k *skeleton) addAddresses(m firewall.Match) {
-	frame := slices.Concat(overEthernet(), load(frameSource))
+	ethernet := meta(expr.MetaKeyIIFTYPE, binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER))
+	frame := slices.Concat(ethernet, load(frameSource))
 	client := slices.Concat(over(unix.NFPROTO_IPV4), load(clientHardware))
 	six := slices.Concat(over(unix.NFPROTO_IPV6), frame)
 	direct := slices.Concat(over(unix.NFPROTO_IPV4), load(relayAgent), is(make([]byte, 4)))
@@ -208,10 +210,6 @@ func fragment() []expr.Any {
 	return []expr.Any{&expr.Exthdr{DestRegister: register, Type: unix.IPPROTO_FRAGMENT, Offset: 2, Len: 2, Op: expr.ExthdrOpIpv6}}
 }
 
-// lastOfFirst is the greatest value that fragment loads of a first fragment: the
-// offset is in the upper 13 bits.
-func lastOfFirst() []byte { return []byte{0, 7} }
-
 func meta(key expr.MetaKey, value []byte) []expr.Any {
 	return append([]expr.Any{&expr.Meta{Key: key, Register: register}}, is(value)...)
 }
@@ -240,12 +238,6 @@ func from(name string) []expr.Any {
 func udp() []expr.Any { return meta(expr.MetaKeyL4PROTO, []byte{unix.IPPROTO_UDP}) }
 
 func over(protocol byte) []expr.Any { return meta(expr.MetaKeyNFPROTO, []byte{protocol}) }
-
-func overEthernet() []expr.Any {
-	return meta(expr.MetaKeyIIFTYPE, binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER))
-}
-
-func portIs(port uint16) []expr.Any { return append(load(portField), is(portKey(port))...) }
 
 func lookup(name string, in bool) []expr.Any {
 	return []expr.Any{&expr.Lookup{SourceRegister: register, SetName: name, Invert: !in}}

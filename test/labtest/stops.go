@@ -36,7 +36,7 @@ func stops() map[string][]edit {
 		"firewall/guard.go": {{"	if door {\n", "	if door {\n	" + at(afterProof)}},
 		"firewall/nftables/lease.go": {
 			{"	err := l.swap(ctx, f.take(", "	err := l.swap(labstop.Mark(ctx, \"" + beforeSwap + "\"), f.take("},
-			{"	return l.socket.commit(ctx, 0, changes...)\n", "	return labstop.Said(ctx, l.socket.commit(ctx, 0, changes...))\n"},
+			{"	return l.socket.commit(ctx, 0, slices.Concat(parts...)...)\n", "	return labstop.Said(ctx, l.socket.commit(ctx, 0, slices.Concat(parts...)...))\n"},
 		},
 		"firewall/nftables/socket.go": {
 			{"		sent, err := conn.SendMessages(", "		for _, m := range changes {\n		" + lacks(lacksSets, "EOPNOTSUPP") +
