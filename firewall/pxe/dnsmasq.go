@@ -205,7 +205,13 @@ func (s Server) writeLoaders(b *strings.Builder) {
 		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:%s,%s\n", l.tag, l.File)
 	}
 	s.writeNameless(b)
-	s.writeHTTP(b)
+	// Firmware that boots by HTTP wants a URL, and to be told by the vendor class that
+	// the answer is for it.
+	s.eachHTTP(b, false, func(tag, file string, arch int) {
+		fmt.Fprintf(b, "dhcp-match=set:%s,option:client-arch,%d\n", tag, arch)
+		fmt.Fprintf(b, "dhcp-option-force=tag:!ipxe,tag:%s,option:vendor-class,HTTPClient\n", tag)
+		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:%s,%s\n", tag, file)
+	})
 }
 
 // writeNameless serves PXE firmware that says nothing of its kind: it is older
@@ -218,28 +224,6 @@ func (s Server) writeNameless(b *strings.Builder) {
 	b.WriteString("# PXE firmware that does not name its kind is BIOS.\n" +
 		"dhcp-vendorclass=set:pxe,PXEClient\ndhcp-vendorclass=set:named,PXEClient:Arch:\ndhcp-match=set:named,option:client-arch\n")
 	fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:pxe,tag:!named,%s\n", bios.File)
-}
-
-// writeHTTP serves firmware that boots by HTTP: it wants a URL, and to be told by
-// the vendor class that the answer is for it.
-func (s Server) writeHTTP(b *strings.Builder) {
-	s.eachHTTP(b, false, func(tag, file string, arch int) {
-		fmt.Fprintf(b, "dhcp-match=set:%s,option:client-arch,%d\n", tag, arch)
-		fmt.Fprintf(b, "dhcp-option-force=tag:!ipxe,tag:%s,option:vendor-class,HTTPClient\n", tag)
-		fmt.Fprintf(b, "dhcp-boot=tag:!ipxe,tag:%s,%s\n", tag, file)
-	})
-}
-
-// writeHTTP6 does the same over IPv6. A vendor class begins with the number of an
-// enterprise there, which firmware does not look at, in four bytes; then come texts,
-// each after its length in two. dnsmasq writes texts alone, of which a first one of
-// two letters fills those four bytes.
-func (s Server) writeHTTP6(b *strings.Builder) {
-	s.eachHTTP(b, true, func(tag, file string, arch int) {
-		fmt.Fprintf(b, "dhcp-match=set:%s6,option6:61,00:%02x\n", tag, arch)
-		fmt.Fprintf(b, "dhcp-option-force=tag:!ipxe,tag:%s6,option6:16,tr,HTTPClient\n", tag)
-		fmt.Fprintf(b, "dhcp-option=tag:!ipxe,tag:%s6,option6:bootfile-url,%s\n", tag, file)
-	})
 }
 
 // eachHTTP calls write for each kind of firmware that is served by HTTP over IPv4 or
@@ -294,5 +278,12 @@ func (s Server) writeLoaders6(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "dhcp-option=tag:!ipxe,tag:%s6,option6:bootfile-url,tftp://[%v]/%s\n", l.tag, own, l.File)
 	}
-	s.writeHTTP6(b)
+	// A vendor class begins with the number of an enterprise here, which firmware does not
+	// look at, in four bytes; then come texts, each after its length in two. dnsmasq writes
+	// texts alone, of which a first one of two letters fills those four bytes.
+	s.eachHTTP(b, true, func(tag, file string, arch int) {
+		fmt.Fprintf(b, "dhcp-match=set:%s6,option6:61,00:%02x\n", tag, arch)
+		fmt.Fprintf(b, "dhcp-option-force=tag:!ipxe,tag:%s6,option6:16,tr,HTTPClient\n", tag)
+		fmt.Fprintf(b, "dhcp-option=tag:!ipxe,tag:%s6,option6:bootfile-url,%s\n", tag, file)
+	})
 }

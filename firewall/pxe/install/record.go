@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,9 +75,7 @@ func (r *record) plan(dirs []string, links map[string]string, script string, fil
 	if r.Links == nil {
 		r.Links = make(map[string]string)
 	}
-	for name, target := range links { // order-free: into a map
-		r.Links[name] = target
-	}
+	maps.Copy(r.Links, links)
 	for _, f := range files {
 		if !slices.Contains(r.Saved, f) {
 			r.Saved = append(r.Saved, f)

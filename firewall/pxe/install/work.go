@@ -202,7 +202,16 @@ func (h Host) replace(name, text string) error {
 	if err := os.Rename(h.path(part), h.path(name)); err != nil {
 		return errors.Join(fmt.Errorf("rename %s to %s: %w", part, name, err), os.Remove(h.path(part)))
 	}
-	return h.syncDir(filepath.Dir(name))
+	// The rename has to be on disk, too.
+	directory := filepath.Dir(name)
+	d, err := os.Open(h.path(directory))
+	if err == nil {
+		err = errors.Join(d.Sync(), d.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", directory, err)
+	}
+	return nil
 }
 
 // stage writes a temporary file and has it on disk.
@@ -214,18 +223,6 @@ func (h Host) stage(part, text string) (err error) {
 	_, err = f.WriteString(text)
 	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return errors.Join(fmt.Errorf("write %s: %w", part, err), os.Remove(h.path(part)))
-	}
-	return nil
-}
-
-// syncDir has a rename on disk.
-func (h Host) syncDir(name string) error {
-	d, err := os.Open(h.path(name))
-	if err != nil {
-		return fmt.Errorf("sync %s: %w", name, err)
-	}
-	if err := errors.Join(d.Sync(), d.Close()); err != nil {
-		return fmt.Errorf("sync %s: %w", name, err)
 	}
 	return nil
 }
