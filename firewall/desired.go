@@ -40,10 +40,7 @@ func Desired(v fsm.View, leads bool, p Policy) Ruleset {
 
 // denied lists the MACs that Ironic knows and the one that tests the filter.
 func denied(v fsm.View) []string {
-	var macs []string
-	for mac := range v.DeniedMACs() {
-		macs = append(macs, mac)
-	}
+	macs := slices.Collect(v.DeniedMACs())
 	at, found := slices.BinarySearch(macs, TestMAC)
 	if found {
 		return macs

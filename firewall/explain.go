@@ -98,8 +98,11 @@ func Explain(v fsm.View, h HostState, mac string) (Explanation, error) {
 		return x, nil
 	}
 	x.meetInterface(h)
-	if h.Lists.Err != nil {
-		x.step(RuleIntact, VerdictUnknown, "%s", doubtText(h.Lists.Err))
+	switch err := h.Lists.Err; {
+	case errors.Is(err, ErrForeign):
+		x.step(RuleIntact, VerdictUnknown, "until the rules are rebuilt, what gets through is not known: %v", err)
+	case err != nil:
+		x.step(RuleIntact, VerdictUnknown, "the rules of this host are not programmed, what gets through is not known: %v", err)
 	}
 	x.meetLease(v, h.Guard)
 	x.meetRelay(h)
@@ -132,14 +135,6 @@ func (x *Explanation) meetInterface(h HostState) {
 		more = "; the lists are files for dnsmasq, which reads a change within 0.3 s and compares the client's address inside DHCP"
 	}
 	x.step(RuleInterface, VerdictNext, "requests to UDP %s that arrive on %s are filtered; nothing else is%s", strings.Join(ports, ", "), h.Interface, more)
-}
-
-// doubtText says why the verdict of the kernel is not known.
-func doubtText(err error) string {
-	if errors.Is(err, ErrForeign) {
-		return fmt.Sprintf("until the rules are rebuilt, what gets through is not known: %v", err)
-	}
-	return fmt.Sprintf("the rules of this host are not programmed, what gets through is not known: %v", err)
 }
 
 func (x *Explanation) meetLease(v fsm.View, g GuardStatus) {

@@ -98,7 +98,10 @@ func (g *Guard) CloseAtStart(ctx context.Context) error {
 
 // Run guards the door for one leadership, until ctx ends.
 func (g *Guard) Run(ctx context.Context, a Authority) error {
-	w := &watch{g: g, a: a, others: others{began: time.Now()}, handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})}, rivals: newRivals()}
+	w := &watch{
+		g: g, a: a, others: others{began: time.Now()}, handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})},
+		rivals: rivals{heard: make(chan string, 1), work: new(sync.WaitGroup)},
+	}
 	g.begin(a.Token(), w.handOver)
 	defer g.end()
 	g.o.Lists.Lead(a.Token())

@@ -24,8 +24,6 @@ type rivals struct {
 	work   *sync.WaitGroup
 }
 
-func newRivals() rivals { return rivals{heard: make(chan string, 1), work: new(sync.WaitGroup)} }
-
 // listen begins to listen, until leave is called.
 func (r *rivals) listen(a Address, failing *slog.Logger) {
 	r.leave()

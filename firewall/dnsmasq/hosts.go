@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -264,9 +265,7 @@ func (h *Hosts) Change(ctx context.Context, c firewall.Change) error {
 	if err := h.dir.current(); err != nil {
 		return err
 	}
-	for mac, m := range next {
-		h.marks[mac] = m
-	}
+	maps.Copy(h.marks, next)
 	if err := h.writeAll(ctx, shut, open); err != nil {
 		return err
 	}

@@ -50,7 +50,11 @@ func probe(ip netip.Addr, own mac) []byte {
 	if ip.Is4() {
 		return arp{op: arpRequest, sender: own, senderIP: netip.IPv4Unspecified(), targetIP: ip}.frame()
 	}
-	return solicitation(ip, own)
+	solicited := [16]byte{0: 0xff, 1: 0x02, 11: 0x01, 12: 0xff}
+	target := ip.As16()
+	copy(solicited[13:], target[13:])
+	body := append([]byte{icmpSolicitation, 0, 0, 0, 0, 0, 0, 0}, target[:]...)
+	return icmpFrame(own, netip.IPv6Unspecified(), netip.AddrFrom16(solicited), body)
 }
 
 // claimant returns the MAC of the host that claims ip in this frame: with any ARP
@@ -134,15 +138,6 @@ func advertisement(ip netip.Addr, own mac) []byte {
 	body := append([]byte{icmpAdvertisement, 0, 0, 0, override, 0, 0, 0}, ip.AsSlice()...)
 	body = append(append(body, optionTargetMAC, 1), own[:]...)
 	return icmpFrame(own, ip, netip.IPv6LinkLocalAllNodes(), body)
-}
-
-// solicitation is the kind sent before an address is taken.
-func solicitation(ip netip.Addr, own mac) []byte {
-	solicited := [16]byte{0: 0xff, 1: 0x02, 11: 0x01, 12: 0xff}
-	target := ip.As16()
-	copy(solicited[13:], target[13:])
-	body := append([]byte{icmpSolicitation, 0, 0, 0, 0, 0, 0, 0}, target[:]...)
-	return icmpFrame(own, netip.IPv6Unspecified(), netip.AddrFrom16(solicited), body)
 }
 
 // icmpFrame puts a body, whose checksum is still zero, into a frame for a group.

@@ -39,7 +39,10 @@ func seal(ctx context.Context, c config.Config, layout firewall.Layout) error {
 	}
 	// auto: what the peer takes, or its door would stay shut for good by rules
 	// that it does not know.
-	lacks := supported(ctx, layout)
+	filter, lacks := nftables.New(layout)
+	if lacks == nil {
+		lacks = filter.Supported(ctx)
+	}
 	if lacks == nil {
 		return sealNftables(ctx, layout)
 	}
@@ -69,15 +72,6 @@ func sealFiles(ctx context.Context, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, files.Close()) }()
 	return files.Seal(ctx)
-}
-
-// supported says why this kernel cannot have the filter of driver nftables.
-func supported(ctx context.Context, layout firewall.Layout) error {
-	filter, err := nftables.New(layout)
-	if err != nil {
-		return err
-	}
-	return filter.Supported(ctx)
 }
 
 // sealNftables shuts the filter of driver nftables, or the lease alone that other

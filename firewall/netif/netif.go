@@ -17,11 +17,6 @@ import (
 // maxMasters bounds the masters on top of each other: a bridge over a bond is two.
 const maxMasters = 8
 
-// takers are the kinds of masters on which the packets of their ports arrive, as
-// rules of the input hook see them. Of a VRF the kernel's documentation says so
-// (Documentation/networking/vrf.rst, note 2).
-func takers() []string { return []string{"bridge", "bond", "team", "openvswitch", "vrf"} }
-
 // datapath is the device under which the kernel lists the ports of Open vSwitch. No
 // packet for the host arrives there: each bridge has an internal port for them.
 const datapath = "ovs-system"
@@ -65,7 +60,10 @@ func (l Links) Place(name string, known int) (Place, error) {
 		if link, err = l.ByIndex(master); err != nil {
 			return Place{}, fmt.Errorf("look at the master of interface %s: %w", p.Name, err)
 		}
-		if !slices.Contains(takers(), link.Type()) {
+		// On masters of these kinds the packets of their ports arrive, as rules of the input
+		// hook see them. Of a VRF the kernel's documentation says so
+		// (Documentation/networking/vrf.rst, note 2).
+		if !slices.Contains([]string{"bridge", "bond", "team", "openvswitch", "vrf"}, link.Type()) {
 			return p, nil
 		}
 		p.Name, p.Kind = link.Attrs().Name, link.Type()

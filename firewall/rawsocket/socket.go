@@ -38,7 +38,9 @@ func Open(index int, etherType uint16, filter []bpf.RawInstruction) (Socket, err
 	s := Socket{os.NewFile(uintptr(fd), "packet socket")}
 	err = attach(fd, filter)
 	if err == nil {
-		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(etherType), Ifindex: index})
+		// Its bytes in memory have to be those on the wire.
+		protocol := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, etherType))
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: index})
 	}
 	if err != nil {
 		return Socket{}, errors.Join(fmt.Errorf("prepare a packet socket: %w", err), s.Close())
@@ -58,11 +60,6 @@ func attach(fd int, program []bpf.RawInstruction) error {
 	}
 	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
 		&unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
-}
-
-// networkOrder makes the number whose bytes in memory are those of v on the wire.
-func networkOrder(v uint16) uint16 {
-	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
 }
 
 // Send sends one frame, with its Ethernet header, once there is room for it; it
