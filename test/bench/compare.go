@@ -166,7 +166,7 @@ func printCompared(w io.Writer, revision string, all []compared) {
 		if there != 0 {
 			ratio = fmt.Sprintf("%.2f", here/there)
 		}
-		fmt.Fprintf(table, "%s\t%.3g %s\t%.3g %s\t%s\t%.3g | %.3g\n", c.Name, here, c.Unit, there, c.Unit, ratio, c.Here, c.There)
+		fmt.Fprintf(table, "%s\t%s %s\t%s %s\t%s\t%.3g | %.3g\n", c.Name, digits(here), c.Unit, digits(there), c.Unit, ratio, c.Here, c.There)
 	}
 	table.Flush()
 }

@@ -87,7 +87,7 @@ func (p panel) draw(b *strings.Builder, x, y int, all []grown) {
 		at := float64(x) + panelWidth*float64(i)/float64(len(all)-1)
 		point := height(math.Log10(p.value(g)))
 		line = append(line, fmt.Sprintf("%.1f,%.1f", at, point))
-		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="#1f5a96"/><text x="%.1f" y="%.1f" text-anchor="middle">%.3g</text>`+"\n", at, point, at, point-7, p.value(g))
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="#1f5a96"/><text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n", at, point, at, point-7, digits(p.value(g)))
 		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n", at, y+panelHeight+15, g.nodes)
 	}
 	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="#1f5a96"/>`+"\n", strings.Join(line, " "))

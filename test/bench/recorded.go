@@ -27,7 +27,7 @@ func printRecorded(w io.Writer) error {
 		if r.Met {
 			met = "yes"
 		}
-		fmt.Fprintf(table, "%s\t%.3g %s\t%s\t%s\t%s\t%s\n", r.Name, r.Value, r.Unit, r.Goal, met, r.Time.UTC().Format(time.DateTime), r.Test)
+		fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\n", r.Name, digits(r.Value), r.Unit, r.Goal, met, r.Time.UTC().Format(time.DateTime), r.Test)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the recorded figures: %w", err)

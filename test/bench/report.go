@@ -67,7 +67,7 @@ func (r *Report) Print(w io.Writer) {
 	for _, res := range r.results {
 		value, met := "-", "no"
 		if res.Value != nil {
-			value = fmt.Sprintf("%.3g %s", *res.Value, res.Unit)
+			value = digits(*res.Value) + " " + res.Unit
 		}
 		if res.Met {
 			met = "yes"
@@ -76,6 +76,14 @@ func (r *Report) Print(w io.Writer) {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", res.Name, value, goal, met, res.Raw)
 	}
 	table.Flush()
+}
+
+// digits writes a value with three digits at the least, and without an exponent.
+func digits(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 // Save writes the results as JSON.
