@@ -16,8 +16,8 @@ const (
 	garbageTime  = 2 * time.Second
 	garbageLeast = 4 << 20
 	garbageMost  = 64 << 20
-	// garbageShare is the part of a heap that it may always grow by: the larger it is,
-	// the longer takes a collection.
+	// A heap may always grow by a garbageShare-th: the larger it is, the longer a
+	// collection takes.
 	garbageShare = 8
 	// garbagePercentMost bounds the growth of a heap that has grown since it was measured.
 	garbagePercentMost = 400

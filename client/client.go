@@ -296,7 +296,7 @@ func (c *endpoints) put(ctx context.Context, server *url.URL, r request, token s
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {
-			err = u.Err // its method and URL are told already
+			err = u.Err // the Miss has the server's URL, and the caller knows its call
 		}
 		return answer{}, &Miss{Server: server.String(), Err: err, Arrived: sent.Load()}
 	}
