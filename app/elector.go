@@ -30,8 +30,8 @@ func (o CoreOptions) newWitness(log elector.Log) *elector.Witness {
 	})
 }
 
-// electing translates the configuration. The bound does not follow the election
-// clocks of raft.timing: v0.1.0 has the same values.
+// electing translates the configuration. The bound goes by raft.timing and not by the
+// election clocks that it names, which became shorter: v0.1.0 has the same bounds.
 func electing(conf config.Config) Electing {
 	e := Electing{Bound: 500 * time.Millisecond, Now: lease.Boottime}
 	switch conf.Raft.Timing {

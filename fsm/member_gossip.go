@@ -26,7 +26,7 @@ var gossipDomain = domain{
 	Check: checkGossip,
 }
 
-// GossipKeySize is the size of a gossip key that is rotated in, in bytes: AES-256.
+// GossipKeySize is the size of every gossip key, in bytes: memberlist takes it for AES-256.
 const GossipKeySize = 32
 
 // GossipStepTimeout is how long, in cluster time, a step of a rotation waits for a
