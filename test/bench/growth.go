@@ -256,12 +256,16 @@ func (s *growing) snapshot(ctx context.Context, g *grown) error {
 		return err
 	}
 	limit = time.Now().Add(snapshotWait)
+	var there time.Time // what it covers is deleted from the log after it
 	g.pause, err = s.longest(ctx, func() (bool, error) {
 		newest, err := s.snapshots()
-		if err == nil && time.Now().After(limit) {
+		if newest != have && there.IsZero() {
+			there = time.Now()
+		}
+		if err == nil && there.IsZero() && time.Now().After(limit) {
 			err = errors.New("no other snapshot was written")
 		}
-		return newest != have, err
+		return !there.IsZero() && time.Since(there) > quietTime, err
 	})
 	return err
 }
