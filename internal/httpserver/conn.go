@@ -23,6 +23,7 @@ type conn struct {
 	net.Conn           // tls, or accepted
 	accepted net.Conn  // by the listener
 	tls      *tls.Conn // nil: in the clear
+	below    *shaking  // what tls stands on
 	over     func()    // ends the wait of begin
 	limits   Limits
 
@@ -120,6 +121,7 @@ func (c *conn) shake() error {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(c.limits.Header)); err != nil {
 		return err
 	}
+	defer c.below.leave()                               // one that failed may have answered nothing
 	err := c.tls.HandshakeContext(context.Background()) // the deadlines bound it
 	if err == nil {
 		return nil

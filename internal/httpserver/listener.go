@@ -23,7 +23,8 @@ type listener struct {
 	failed      func(error)
 	log         *slog.Logger
 	descriptors func() (limit uint64, err error) // of the process
-	tables      map[bool]*admission.Table        // connections, of sources that are trusted and of others
+	handshakes  *admission.Line
+	tables      map[bool]*admission.Table // connections, of sources that are trusted and of others
 }
 
 // Accept implements net.Listener.
@@ -62,7 +63,8 @@ func (l *listener) wrap(accepted net.Conn, from netip.Addr) *conn {
 		c.begin = func() error { return l.begin(ctx, from) }
 	}
 	if l.tls != nil {
-		c.tls = tls.Server(accepted, l.tls)
+		c.below = &shaking{Conn: accepted, line: l.handshakes, source: admission.SourceOf(from)}
+		c.tls = tls.Server(c.below, l.tls)
 		c.Conn = c.tls
 	}
 	c.inHead.Store(true)

@@ -114,12 +114,12 @@ func (s *Server) Serve(ln net.Listener) error { return s.http.Serve(s.bound(ln))
 func (s *Server) bound(ln net.Listener) *listener {
 	conf := s.o.TLS
 	if conf != nil {
-		conf = conf.Clone()
+		conf = inTurn(conf)
 		conf.NextProtos = []string{"http/1.1"}
 	}
 	return &listener{
 		Listener: ln, limits: s.o.Limits, tls: conf, trusted: s.o.Trusted, begin: s.o.Begin, failed: s.o.Failed,
-		log: logs.Limit(s.o.Logger), descriptors: descriptorLimit,
+		log: logs.Limit(s.o.Logger), descriptors: descriptorLimit, handshakes: admission.NewLine(handshakes, 1),
 		tables: map[bool]*admission.Table{
 			true: admission.NewTable(s.o.Limits.Conns, s.o.Limits.Conns), false: admission.NewTable(s.o.Limits.Conns, s.o.Limits.Share),
 		},
