@@ -73,14 +73,6 @@ func (n *notes) Forget(request fencing.Token) {
 	}
 }
 
-// examines reports whether the present process examines a document.
-func (b *notebook) examines(document blobs.Hash) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, yes := b.examined[document]
-	return yes
-}
-
 // Examine implements inspector.Memory.
 func (n *notes) Examine(document blobs.Hash) bool {
 	n.book.mu.Lock()

@@ -183,9 +183,9 @@ func (p *Peer) Kill() error {
 	if proc == nil {
 		return nil
 	}
+	p.notes.end() // first: callers that are cut off make the process forget what it examined
 	proc.port.sever()
 	p.Disk.Crash()
-	p.notes.end()
 	proc.gate.Kill()
 	proc.gate.Resume()
 	return proc.core.Close(context.Background())
