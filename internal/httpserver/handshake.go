@@ -11,9 +11,9 @@ import (
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
-// handshakes bounds those of a server that compute at a time. Without it the goroutines of
-// the log waited for the keys and the signatures of all connections that began together:
-// of 500 for 0.2 s, and the leader lost its leadership.
+// handshakes bounds those of a server that compute at a time: the goroutines of the log
+// would wait for the keys and the signatures of all connections that begin together, of
+// 500 for 0.2 s on two processors.
 var handshakes = admission.Places{AtOnce: 2, Share: 1, Waiting: 1024, Wait: 10 * time.Second, Refusal: time.Second}
 
 // inTurn returns conf for connections of the type shaking.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A place that goes from hand to hand does not keep those waiting who want a processor for
@@ -13,7 +14,7 @@ import (
 func TestThoseInLineLetOthersGoFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const callers = 100
-	line := NewLine(Places{AtOnce: 1, Share: 1, Waiting: 2 * callers, Wait: 1 << 40}, 1)
+	line := NewLine(Places{AtOnce: 1, Share: 1, Waiting: 2 * callers, Wait: time.Minute}, 1)
 	from := netip.MustParsePrefix("192.0.2.1/32")
 	if err := line.Enter(t.Context(), 0, from); err != nil {
 		t.Fatal(err)
