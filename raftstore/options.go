@@ -23,7 +23,7 @@ const (
 type Timing struct {
 	Heartbeat time.Duration // a follower calls an election after 1–2 of these
 	Election  time.Duration
-	Lease     time.Duration // at most Heartbeat/2: the margin in which an isolated leader closes
+	Lease     time.Duration // below Heartbeat: an isolated leader ends before a follower calls an election
 	Commit    time.Duration // an idle leader tells the commit index this often
 }
 
@@ -38,7 +38,7 @@ func Fast() Timing { return clocks(200 * time.Millisecond) }
 func Slow() Timing { return clocks(time.Second) }
 
 func clocks(heartbeat time.Duration) Timing {
-	return Timing{Heartbeat: heartbeat, Election: heartbeat, Lease: heartbeat / 2, Commit: 20 * time.Millisecond}
+	return Timing{Heartbeat: heartbeat, Election: heartbeat, Lease: heartbeat * 4 / 5, Commit: 20 * time.Millisecond}
 }
 
 // Storage is where one peer keeps its log. host.Open makes one on disk.

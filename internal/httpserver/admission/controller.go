@@ -64,17 +64,19 @@ type Caller struct {
 
 // places is how much of each class there is. What waits for another costs memory
 // alone; what computes keeps the goroutines of the log from the processor for up to
-// 10 ms each (the slice of Go's scheduler), and the log stands up to some 200 ms.
+// 10 ms each (the slice of Go's scheduler), and the log stands up to some 200 ms. So what
+// computes for strangers may do as much at once. Connections may more: their handshakes take
+// turns, and while all wait for the pace, so does a machine that connects among them.
 var places = [classes]Places{
 	Callback:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 30 * time.Second, Waits: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
 	Operator:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
 	Read:           {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
 	Dear:           {AtOnce: 4, Share: 3, Waiting: 512, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
 	Stream:         {AtOnce: 900, Share: 450},
-	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
+	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
 	Join:           {AtOnce: 4, Share: 3, Waiting: 64, Wait: 5 * time.Second},
-	Probe:          {AtOnce: 64, Share: 48, Waiting: 512, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
-	Review:         {AtOnce: 4, Share: 3, Waiting: 512, Wait: 3 * time.Second, Each: Pace{Rate: 300, Burst: 1000}, All: Pace{Rate: 500, Burst: 2000}},
+	Probe:          {AtOnce: 64, Share: 48, Waiting: 512, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
+	Review:         {AtOnce: 4, Share: 3, Waiting: 512, Wait: 3 * time.Second, Each: Pace{Rate: 300, Burst: 200}, All: Pace{Rate: 500, Burst: 400}},
 	Document:       {AtOnce: 2, Share: 1, Waiting: 512, Wait: 20 * time.Second, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}},
 	socket:         {AtOnce: 64, Share: 64, Waiting: 256, Wait: 10 * time.Second},
 	connection:     {AtOnce: 4, Share: 3, Waiting: 1024, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500}, All: Pace{Rate: 300, Burst: 1500}},

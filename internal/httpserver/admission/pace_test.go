@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,5 +188,38 @@ func TestWhoSendsSlowlyHoldsNoPlace(t *testing.T) {
 	p.Leave()
 	if in, _ := c.Taken(Callback); in != 0 {
 		t.Errorf("aside-place: %d places are taken at the end", in)
+	}
+}
+
+// What strangers cause within a second leaves a processor to the log, also when they begin.
+func TestStrangersBeginAtAPace(t *testing.T) {
+	const each = time.Millisecond
+	for _, class := range []Class{Stranger, Probe, Review} {
+		for sources, most := range map[int]time.Duration{1: 550 * time.Millisecond, 100: 950 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				c := NewController()
+				ctx, end := context.WithTimeout(t.Context(), time.Second)
+				defer end()
+				var worked atomic.Int64
+				var asking sync.WaitGroup
+				for n := range 512 {
+					asking.Go(func() {
+						for ctx.Err() == nil {
+							p, err := c.Admit(ctx, class, Caller{Source: numbered(1 + n%sources)})
+							if err != nil {
+								return // a second is over, or there was no room
+							}
+							time.Sleep(each) // in a bubble
+							worked.Add(int64(each))
+							p.Leave()
+						}
+					})
+				}
+				asking.Wait()
+				if got := time.Duration(worked.Load()); got < most/4 || got > most {
+					t.Errorf("first-second: %d sources caused %v of work of class %v in the first second, want at most %v", sources, got, class, most)
+				}
+			})
+		}
 	}
 }
