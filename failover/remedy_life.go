@@ -146,17 +146,21 @@ func (s *clusterController) heartbeat(ctx context.Context, node string) error {
 // has it, Kubernetes itself deletes what a kubelet without the API server runs. The
 // cordon stays.
 func (r *remedy) readmit(ctx context.Context, m kubestate.Remediation) error {
-	ours := func(t Taint) bool { return t == outOfService() }
-	watched := func(w WatchedNode) bool { return w.UID == m.UID && slices.ContainsFunc(w.Taints, ours) }
+	watched := func(w WatchedNode) bool { return w.UID == m.UID && slices.Contains(w.Taints, outOfService()) }
 	if !slices.ContainsFunc(r.tracker.Look().Nodes, watched) {
 		return nil
 	}
+	return r.untaint(ctx, m)
+}
+
+// untaint is readmit where the watch may be behind: it goes by the storage.
+func (r *remedy) untaint(ctx context.Context, m kubestate.Remediation) error {
 	n, err := r.target.read(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
-	if !slices.ContainsFunc(n.Taints, ours) {
-		return nil // the watch is behind
+	if !slices.Contains(n.Taints, outOfService()) {
+		return nil
 	}
 	_, err = r.mark(ctx, n, Change{Remove: []Taint{outOfService()}}, "take the out-of-service taint from a machine that lives")
 	return err

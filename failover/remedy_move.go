@@ -49,11 +49,13 @@ type errAwake struct {
 
 func (e errAwake) Error() string { return e.why }
 
-// prove reads the power, then does what is to be done between, then reads the Node:
-// anything that between has read is younger than the power and older than the proof
-// that the Node is still the same, has not booted, and gives no sign of life. It
-// waits until this leader saw the Lease silent for lease_age: what an earlier one
-// saw may be over, and after a silence of the API server it is not known.
+// prove reads the power and asks the kubelet, then does what is to be done between, then
+// reads the Node: anything that between has read is younger than the power and older than
+// the proof that the Node is still the same, has not booted, and gives no sign of life.
+// The kubelet's silence takes time, and is waited for before: pods that were listed
+// earlier would have changed, as Kubernetes itself ends those of a tainted Node. It waits
+// until this leader saw the Lease silent for lease_age: what an earlier one saw may be
+// over, and after a silence of the API server it is not known.
 func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between func(context.Context) error) (proof, error) {
 	if !r.target.known { // else the device's answer could be compared with nothing but a name
 		if _, err := r.target.read(ctx, m); err != nil && !errors.Is(err, errDeleted) {
@@ -75,6 +77,7 @@ func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between fun
 		return proof{}, errAwake{why: fmt.Sprintf("device %s says %v", m.Device, power), on: power == PowerOn}
 	}
 	p := proof{at: time.Now()}
+	heard := answer()
 	if between != nil {
 		if err := between(ctx); err != nil {
 			return proof{}, err
@@ -89,7 +92,7 @@ func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between fun
 	case p.node.BootID != r.target.boot:
 		return proof{}, errAwake{why: "it has booted since it was off"}
 	}
-	alive, err := r.signs.life(m, answer(), 0)
+	alive, err := r.signs.life(m, heard, 0)
 	switch {
 	case err != nil:
 		return proof{}, err
@@ -131,7 +134,7 @@ func (r *remedy) unproven(ctx context.Context, m kubestate.Remediation, err erro
 	case !errors.As(err, &awake):
 		return r.lost(ctx, m, err)
 	case awake.on:
-		if err := r.readmit(ctx, m); err != nil {
+		if err := r.untaint(ctx, m); err != nil {
 			return err
 		}
 	}

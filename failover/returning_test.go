@@ -201,6 +201,29 @@ func TestTaintGoesWhenTheDeviceReadsPower(t *testing.T) {
 	})
 }
 
+// A machine is switched on in the moment in which it was tainted. The watch does not show
+// the taint yet when its device reads power, and the machine is fenced again without it.
+func TestTaintGoesThoughTheWatchIsBehind(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		var again, tainted bool
+		w.after("to tainted", func() {
+			w.with(func() { w.pcs["n1"].powerOn() })
+			w.after("to fencing", func() {
+				w.with(func() { again, tainted = true, slices.Contains(w.nodes["n1"].Taints, outOfService()) })
+			})
+		})
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemDetached)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !again || tainted {
+			t.Errorf("late-watch: fenced again: %v, with the taint: %v", again, tainted)
+		}
+	})
+}
+
 // A machine that is switched on after its power-off was logged, and is well before
 // anything was tainted, keeps what it has and is not waited for.
 func TestMachineThatIsBackBeforeItsTaint(t *testing.T) {
