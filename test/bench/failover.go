@@ -25,6 +25,9 @@ const (
 	taintTrials = 3
 )
 
+// leasePeriod is how often a kubelet renews its Lease.
+const leasePeriod = 10 * time.Second
+
 // failoverSetup bounds what comes before the first power-off, or between two.
 const failoverSetup = 3 * time.Minute
 
@@ -142,7 +145,7 @@ type lane struct {
 	name   string
 	first  int // number of its first kube node
 	nodes  int
-	trials int
+	phases []time.Duration // of each trial: how long after a renewal of its Lease a machine loses its power
 	// remedy is what is done when the kube node is not Ready; nil does nothing, for
 	// it is somebody else's business.
 	remedy func(ctx context.Context, pod kubeObject) error
@@ -231,12 +234,12 @@ func (r *race) lanes(trials int) []*lane {
 		return r.kube.taint(ctx, pod.Spec.NodeName, true)
 	}
 	all := []*lane{
-		{name: "stock", nodes: theirNodes, trials: 1},
-		{name: "force", nodes: theirNodes, trials: 1, remedy: force},
-		{name: "taint", nodes: theirNodes, trials: min(trials, taintTrials), remedy: taint},
+		{name: "stock", nodes: theirNodes, phases: phases(1, 0, 1)},
+		{name: "force", nodes: theirNodes, phases: phases(1, 0, 1), remedy: force},
+		{name: "taint", nodes: theirNodes, phases: phases(min(trials, taintTrials), 0, 1), remedy: taint},
 	}
 	for n := range ourLanes {
-		all = append(all, &lane{name: fmt.Sprintf("ours%d", n+1), nodes: ourNodes, trials: (trials + ourLanes - 1 - n) / ourLanes, ours: true})
+		all = append(all, &lane{name: fmt.Sprintf("ours%d", n+1), nodes: ourNodes, phases: phases(trials, n, ourLanes), ours: true})
 	}
 	first := 1
 	for _, l := range all {
@@ -244,6 +247,16 @@ func (r *race) lanes(trials int) []*lane {
 		first += l.nodes
 	}
 	return all
+}
+
+// phases are the moments between two renewals at which a lane of so many takes its
+// trials of all: one in the middle of each part of the period. Moments by chance would
+// move the median of 30 by a second.
+func phases(all, lane, lanes int) (own []time.Duration) {
+	for n := lane; n < all; n += lanes {
+		own = append(own, leasePeriod*time.Duration(2*n+1)/time.Duration(2*all))
+	}
+	return own
 }
 
 // report records the figures; what was measured before something failed counts. A
@@ -299,13 +312,8 @@ func (r *race) run(ctx context.Context, l *lane) error {
 	if err := r.prepare(ctx, l); err != nil {
 		return err
 	}
-	for trial := range l.trials {
-		// Somewhere between two renewals of the Lease, which are 10 s apart, and not
-		// where others are.
-		if err := pause(ctx, 2*time.Second+time.Duration((trial*3700+l.first*650)%10000)*time.Millisecond); err != nil {
-			return err
-		}
-		if err := r.lose(ctx, l); err != nil {
+	for trial, phase := range l.phases {
+		if err := r.lose(ctx, l, phase); err != nil {
 			return fmt.Errorf("trial %d: %w", trial+1, err)
 		}
 	}
@@ -340,14 +348,18 @@ func (r *race) await(ctx context.Context, what string, view *kubeView, name stri
 	return o, errors.Join(err, stopped)
 }
 
-// lose takes the power of the pod's machine, and the time until the pod is ready on
-// another; the machine is switched on again.
-func (r *race) lose(ctx context.Context, l *lane) error {
+// lose takes the power of the pod's machine, so long after it renewed its Lease, and the
+// time until the pod is ready on another; the machine is switched on again.
+func (r *race) lose(ctx context.Context, l *lane, phase time.Duration) error {
 	old, _, err := r.pods.get(l.pod())
 	if err != nil {
 		return err
 	}
-	victim, began := old.Spec.NodeName, time.Now()
+	victim := old.Spec.NodeName
+	if err := r.renewed(ctx, victim, phase); err != nil {
+		return err
+	}
+	began := time.Now()
 	if err := r.kube.power(ctx, victim, "off"); err != nil {
 		return err
 	}

@@ -58,6 +58,28 @@ func (r *race) loggedOff(ctx context.Context, victim string, began time.Time) (t
 	return time.Time{}, fmt.Errorf("no remediation of %s has a power-off after %v", victim, began)
 }
 
+// settled is how long a pod is left where it is before its machine loses its power.
+const settled = 2 * time.Second
+
+// renewed waits until it is so long after a renewal of a machine's Lease. The Lease has
+// microseconds of this machine's clock.
+func (r *race) renewed(ctx context.Context, node string, phase time.Duration) error {
+	if err := pause(ctx, settled); err != nil {
+		return err
+	}
+	var lease struct {
+		Spec struct{ RenewTime time.Time }
+	}
+	if err := r.kube.do(ctx, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+node, typeJSON, nil, &lease); err != nil {
+		return fmt.Errorf("read the Lease of %s: %w", node, err)
+	}
+	left := phase - time.Since(lease.Spec.RenewTime)
+	for left < 0 {
+		left += leasePeriod
+	}
+	return pause(ctx, left)
+}
+
 // statefulSet has one pod with a volume that one machine alone may write.
 func statefulSet(l *lane) any {
 	type object = map[string]any

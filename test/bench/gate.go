@@ -48,7 +48,7 @@ func measureGate(ctx context.Context, b *Bench) error {
 	g := &gateSite{bench: b}
 	var failed []error
 	for _, part := range []func(context.Context) error{
-		g.nftables, g.iptables, g.starts,
+		g.nftables, g.iptables, g.starts, g.batch,
 		func(ctx context.Context) error { return g.doors(ctx, "nftables") },
 		func(ctx context.Context) error { return g.doors(ctx, "iptables") },
 		g.addresses,
@@ -290,6 +290,21 @@ func (g *gateSite) starts(ctx context.Context) error {
 	g.bench.Report.Add(r.name, p99.Seconds()*1000, r.unit, r.goal, fmt.Sprintf(
 		"%d machines known; through a follower: %v; through the leader: %v; the call itself: %v, %v; %s",
 		gateMACs, follower, leader, f.sample("answer.follower"), f.sample("answer.leader"), busy))
+	return nil
+}
+
+// batch takes how long a batch of machines is introspected, beside what they take
+// themselves.
+func (g *gateSite) batch(ctx context.Context) error {
+	r := row{"gate.batch_200_ratio", "x", AtMost(1.03)}
+	f, busy, err := g.lab(ctx, "TestFiguresOfABatch", g.bench.Trials)
+	if err != nil {
+		return g.cannot(err, r)
+	}
+	boots, whole := f.sample("boots").P50(), f.sample("finished").P50()
+	g.bench.Report.Add(r.name, whole.Seconds()/boots.Seconds(), r.unit, r.goal, fmt.Sprintf(
+		"%d machines known; all were started after %v, each booted for %v, and all were finished %v after the first POST; %s",
+		gateMACs, short(f.sample("started").P50()), boots, short(whole), busy))
 	return nil
 }
 

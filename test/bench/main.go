@@ -74,7 +74,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.StringVar(&o.binary, "trivet", "", "measure this binary (default: build one)")
 	flags.IntVar(&o.trials, "trials", 30, "leaders killed, and leaders stopped")
 	flags.IntVar(&o.nodes, "nodes", 10_000, "introspected by area api, and a tenth of what area growth grows to; the goals are those of 10,000")
-	flags.IntVar(&o.offs, "power-offs", 6, "machines that lose their power in area failover; its goals are those of 30")
+	flags.IntVar(&o.offs, "power-offs", 30, "machines that lose their power in area failover")
 	flags.DurationVar(&o.cut, "cut", 8*time.Minute, "when area failover gives up waiting for a pod")
 	flags.StringVar(&o.routes, "routes", "", "ask only for routes of area crowd whose names match this regular expression, as GET /metrics does")
 	flags.DurationVar(&o.least, "least", 5*time.Second, "how long each attack of area crowd lasts at the least")

@@ -42,6 +42,11 @@ const (
 	startsPerTrial = 20
 	// startLimit is how long a start may take to let its machine through.
 	startLimit = 10 * time.Second
+	// batchBoots is how long a machine of a batch boots at the most, and batchBootsEach
+	// how long for each trial.
+	batchBoots, batchBootsEach = 3 * time.Minute, 10 * time.Second
+	// batchEnds is how long the last of a batch may take after all have booted.
+	batchEnds = time.Minute
 	// lookOn is for how long two holders of one address are looked at.
 	lookOn = 5 * time.Second
 )
@@ -94,6 +99,27 @@ func TestFiguresOfStarts(t *testing.T) {
 		took := testwait.ReceiveWithin(t, startLimit, at, m.Name+" is let through after its start")
 		f.add([]string{"follower", "leader"}[n%len(via)], took.Sub(began))
 	}
+	if now := g.WaitLeader(); now != leader {
+		t.Fatalf("leadership went from %s to %s meanwhile", leader.Name, now.Name)
+	}
+}
+
+// TestFiguresOfABatch takes how long a batch of machines is introspected. Nothing is
+// heard of any while it boots, and then all call back at once: the most work that a batch
+// can make.
+func TestFiguresOfABatch(t *testing.T) {
+	f, trials := measured(t)
+	boots := min(batchBoots, time.Duration(trials)*batchBootsEach)
+	g := newGateOf(t, "nftables", siteMachines)
+	leader, machines := g.listed(), g.machines[2:2+batchMachines]
+	g.fleet(machines, boots, boots)
+	began := time.Now()
+	g.Introspect(machines)
+	f.add("started", time.Since(began))
+	testwait.Elapse(t, boots-time.Since(began), "the machines boot")
+	g.MustFinish(batchEnds, machines)
+	f.add("finished", time.Since(began))
+	f.add("boots", boots)
 	if now := g.WaitLeader(); now != leader {
 		t.Fatalf("leadership went from %s to %s meanwhile", leader.Name, now.Name)
 	}

@@ -74,6 +74,11 @@ func (s *SiteLab) Reconfigure(env ...string) {
 // on boots within a moment and posts its inventory to the addresses given,
 // host:port, or to the peers if there are none.
 func (s *SiteLab) Fleet(machines []openstack.Machine, callbacks ...string) *machine.Fleet {
+	return s.fleet(machines, 50*time.Millisecond, 300*time.Millisecond, callbacks...)
+}
+
+// fleet is Fleet with the bounds of how long a machine takes to boot.
+func (s *SiteLab) fleet(machines []openstack.Machine, least, most time.Duration, callbacks ...string) *machine.Fleet {
 	if len(callbacks) == 0 {
 		for _, p := range s.Peers {
 			callbacks = append(callbacks, p.API)
@@ -83,7 +88,7 @@ func (s *SiteLab) Fleet(machines []openstack.Machine, callbacks ...string) *mach
 		callbacks[i] = "http://" + addr + "/v1/continue"
 	}
 	fleet := machine.NewFleet(machine.Options{
-		Callbacks: callbacks, BootLeast: 50 * time.Millisecond, BootMost: 300 * time.Millisecond,
+		Callbacks: callbacks, BootLeast: least, BootMost: most,
 		Client: &http.Client{Timeout: fleetLimit}, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	for _, m := range machines {
