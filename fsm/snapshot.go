@@ -66,14 +66,22 @@ func damaged(err error) error { return &SnapshotError{Reason: "the snapshot is d
 // io.WriterTo and may run while newer entries are applied. It writes no state
 // that contradicts itself: Read would refuse it, and the log that led to it is
 // deleted once there is a snapshot of it.
-func (v View) WriteTo(w io.Writer) (int64, error) {
-	if err := v.Check(); err != nil {
+func (v View) WriteTo(w io.Writer) (int64, error) { return WriteUntil(never, v, w) }
+
+// WriteUntil is View.WriteTo, given up with the first error that ended returns, which is asked
+// again and again: a large state takes many seconds to read and to write.
+func WriteUntil(ended func() error, v View, w io.Writer) (int64, error) {
+	err := check(v, ended)
+	if why := ended(); why != nil {
+		return 0, why
+	}
+	if err != nil {
 		return 0, &SnapshotError{Reason: "the state contradicts itself and is not written", Err: err}
 	}
-	return v.write(w)
+	return v.write(ended, w)
 }
 
-func (v View) write(w io.Writer) (int64, error) {
+func (v View) write(ended func() error, w io.Writer) (int64, error) {
 	sum := &summed{w: w, sum: sha256.New()}
 	head := append([]byte(snapshotMagic), snapshotFormat)
 	head = binary.BigEndian.AppendUint32(head, uint32(v.ClusterVersion()))
@@ -81,7 +89,7 @@ func (v View) write(w io.Writer) (int64, error) {
 	if _, err := sum.Write(head); err != nil {
 		return sum.n, err
 	}
-	count, err := v.writeRecords(sum)
+	count, err := v.writeRecords(ended, sum)
 	if err != nil {
 		return sum.n, err
 	}
@@ -95,13 +103,16 @@ func (v View) write(w io.Writer) (int64, error) {
 }
 
 // writeRecords compresses on the calling goroutine (concurrency 1).
-func (v View) writeRecords(w io.Writer) (count uint64, err error) {
+func (v View) writeRecords(ended func() error, w io.Writer) (count uint64, err error) {
 	chunks := bufio.NewWriterSize(chunker{w}, 64<<10)
 	enc, err := zstd.NewWriter(chunks, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return 0, fmt.Errorf("compress: %w", err)
 	}
 	for record := range v.data.records() {
+		if why := ended(); why != nil {
+			return count, why // the encoder holds memory alone
+		}
 		if _, err := enc.Write(record); err != nil {
 			return count, errors.Join(err, enc.Close())
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -261,6 +262,37 @@ func (l *limited) Write(p []byte) (int, error) {
 		return n, l.err
 	}
 	return n, nil
+}
+
+// A stop does not wait for a snapshot: it is given up between any two documents that are
+// checked, and any two records that are written.
+func TestSnapshotIsGivenUpAnywhere(t *testing.T) {
+	v := busy(t).view()
+	asked, stopped := 0, errors.New("stopped")
+	after := func(n int) func() error {
+		asked = 0
+		return func() error {
+			if asked++; asked > n {
+				return stopped
+			}
+			return nil
+		}
+	}
+	if _, err := WriteUntil(after(math.MaxInt), v, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	parts, times := v.data.blobs.Table().Size(), asked
+	for range v.data.records() {
+		parts++
+	}
+	if times < parts {
+		t.Errorf("snapshot-given-up: asked %d times whether to go on with %d documents and records", times, parts)
+	}
+	for n := range times {
+		if _, err := WriteUntil(after(n), v, io.Discard); !errors.Is(err, stopped) {
+			t.Errorf("snapshot-given-up: after %d of %d times: %v", n, times, err)
+		}
+	}
 }
 
 func TestDumpShowsNoSecret(t *testing.T) {

@@ -63,17 +63,17 @@ func (p *views) Wait(ctx context.Context, cond func(fsm.View) bool) (fsm.View, e
 // Restore from one goroutine; everybody else reads the published view.
 type machine struct {
 	*views
-	state   *fsm.State
-	fatal   func(error)
-	halted  bool
-	unread  error         // why a snapshot was not taken: a newer binary wrote it
-	release chan struct{} // closed by Store.Close, so that a halted Apply ends with the store
+	state  *fsm.State
+	fatal  func(error)
+	halted bool
+	unread error           // why a snapshot was not taken: a newer binary wrote it
+	life   context.Context // ends when Store.Close begins, which waits for what raft does here
 }
 
 var _ raft.BatchingFSM = (*machine)(nil)
 
-func newMachine(fatal func(error)) *machine {
-	m := &machine{views: &views{}, state: fsm.New(), fatal: fatal, release: make(chan struct{})}
+func newMachine(life context.Context, fatal func(error)) *machine {
+	m := &machine{views: &views{}, state: fsm.New(), fatal: fatal, life: life}
 	m.publish(m.state.View())
 	return m
 }
@@ -108,7 +108,7 @@ func (m *machine) apply(l *raft.Log) any {
 		m.publish(m.state.View()) // what came before the entry is good
 		m.halted = true
 		m.fatal(fmt.Errorf("log entry %d: %w", l.Index, res.Err()))
-		<-m.release
+		<-m.life.Done()
 	}
 	return res
 }
@@ -118,7 +118,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.halted {
 		return nil, errHalted
 	}
-	return viewSnapshot{m.state.View()}, nil
+	return viewSnapshot{m.state.View(), m.life}, nil
 }
 
 // Restore implements raft.FSM. The snapshot of a newer binary halts this machine
@@ -143,14 +143,18 @@ func (m *machine) Restore(r io.ReadCloser) error {
 }
 
 // SnapshotOf returns the snapshot that holds a view.
-func SnapshotOf(v fsm.View) raft.FSMSnapshot { return viewSnapshot{v} }
+func SnapshotOf(v fsm.View) raft.FSMSnapshot { return viewSnapshot{v, context.Background()} }
 
 // viewSnapshot streams one view; raft persists it while entries are applied.
-type viewSnapshot struct{ view fsm.View }
+type viewSnapshot struct {
+	view fsm.View
+	life context.Context // ends with the store, and the snapshot is given up: the log has it all
+}
 
 // Persist implements raft.FSMSnapshot.
 func (s viewSnapshot) Persist(sink raft.SnapshotSink) error {
-	if _, err := s.view.WriteTo(sink); err != nil {
+	ended := func() error { return context.Cause(s.life) }
+	if _, err := fsm.WriteUntil(ended, s.view, sink); err != nil {
 		return errors.Join(fmt.Errorf("write snapshot: %w", err), sink.Cancel())
 	}
 	return sink.Close()

@@ -25,7 +25,7 @@ func (busyMachine) Restore(io.ReadCloser) error         { return nil }
 // still busy applying. Entries that no machine sees are not waited for.
 func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
 	machine := busyMachine{make(chan struct{})}
-	own := newMachine(func(err error) { t.Error(err) })
+	own := newMachine(t.Context(), func(err error) { t.Error(err) })
 	s := &Store{machine: own, views: own.views, log: timedlog.New(raft.NewInmemStore())}
 	l := &Leadership{store: s}
 	conf := raft.DefaultConfig()

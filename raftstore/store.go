@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/termguard"
 	"github.com/trivet-ha/trivet/raftstore/timedlog"
 	"github.com/trivet-ha/trivet/raftstore/transfer"
+	"github.com/trivet-ha/trivet/raftstore/truncation"
 )
 
 // Store is one peer's end of the replicated log. All its methods may be called
@@ -46,14 +47,15 @@ type Store struct {
 // leader to find it), or what Seed, Recover or an earlier run left there. On
 // error everything it opened is closed; opts.Storage stays the caller's then.
 func Open(opts Options) (s *Store, err error) {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
+	stop := func() { cancel(logerr.ErrClosed) }
 	voter := voter{acks.NewGate(opts.Monotonic)}
 	s = &Store{
 		voter:   voter,
 		opts:    opts,
-		machine: newMachine(opts.Fatal),
+		machine: newMachine(ctx, opts.Fatal),
 		net:     newProvingTransport(opts.Transport, opts.Storage, voter.gate),
-		log:     timedlog.New(opts.Storage.Log),
+		log:     timedlog.New(truncation.Gradual{LogStore: opts.Storage.Log, Closing: ctx.Done()}),
 		roles:   newRoleKeeper(),
 		slots:   slots{taken: make(chan struct{}, maxInFlight)},
 		pulse:   make(chan struct{}, 1),
@@ -126,7 +128,6 @@ func (s *Store) Close(ctx context.Context) error {
 		return logerr.ErrClosed
 	}
 	s.stop()
-	close(s.machine.release)
 	s.slots.drain(ctx)
 	err := settle(ctx, s.raft.Shutdown(), func() {})
 	s.done.Wait()

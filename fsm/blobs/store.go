@@ -114,14 +114,18 @@ func (s Store) Check(p *valid.Problems, refs map[Hash]int) {
 	p.Want(len(refs) == 0, "%d documents are referred to and not stored", len(refs))
 }
 
-// CheckContent reads every document and compares it with its name.
-func (s Store) CheckContent(p *valid.Problems) {
+// CheckContent reads every document and compares it with its name, until ended returns an
+// error.
+func (s Store) CheckContent(ended func() error, p *valid.Problems) {
 	packer, err := NewPacker(1, nil)
 	if err != nil {
 		p.Addf("%v", err)
 		return
 	}
 	for _, b := range s.byHash.All() {
+		if ended() != nil {
+			return
+		}
 		if _, err := packer.Unpack(b); err != nil {
 			p.Addf("%v", err)
 		}

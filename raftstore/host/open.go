@@ -75,7 +75,7 @@ func open(dir string, front func(*raftboltdb.BoltStore) (raft.LogStore, func() e
 	if err != nil {
 		return raftstore.Storage{}, errors.Join(fmt.Errorf("open snapshots below %s: %w", dir, err), closeLog())
 	}
-	return raftstore.Storage{Log: gradual{log}, Stable: bolt, Snapshots: flushed{snaps, dir}, Close: closeLog}, nil
+	return raftstore.Storage{Log: log, Stable: bolt, Snapshots: flushed{snaps, dir}, Close: closeLog}, nil
 }
 
 func openBolt(path string) (b *raftboltdb.BoltStore, err error) {

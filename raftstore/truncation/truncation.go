@@ -1,4 +1,6 @@
-// Package truncation ends a process whose raft no longer knows where its log ends.
+// Package truncation is about the deletion of entries, at either end of a log: Gradual lets
+// others be stored meanwhile, and Log ends a process whose raft no longer knows where its
+// log ends.
 //
 // A follower of hashicorp/raft 1.8 whose log differs from the leader's deletes its
 // entries from the first that differs, and stores the leader's. If the second write
