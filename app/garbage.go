@@ -16,6 +16,9 @@ const (
 	garbageTime  = 2 * time.Second
 	garbageLeast = 4 << 20
 	garbageMost  = 64 << 20
+	// A process that has not filled the room it was given in garbageQuiet allocates less
+	// than it did, and is given the least.
+	garbageQuiet = 2 * garbageTime
 	// A heap may always grow by a garbageShare-th: the larger it is, the longer a
 	// collection takes.
 	garbageShare = 8
@@ -27,8 +30,9 @@ const (
 // a time: the next collection is looked for at the end of collected.
 type garbage struct {
 	ended     atomic.Bool
-	at        time.Time // of the last collection
-	allocated uint64    // until then, in bytes
+	at        time.Time   // of the last collection
+	allocated uint64      // until then, in bytes
+	quiet     *time.Timer // since then; nil before the first
 }
 
 // BoundGarbage bounds the memory that the process holds beyond its live heap until
@@ -50,6 +54,14 @@ func (g *garbage) collected() {
 	living, allocated, now := sample[0].Value.Uint64(), sample[1].Value.Uint64(), time.Now()
 	debug.SetGCPercent(garbagePercent(living, allocated-g.allocated, now.Sub(g.at)))
 	g.at, g.allocated = now, allocated
+	if g.quiet != nil {
+		g.quiet.Stop()
+	}
+	g.quiet = time.AfterFunc(garbageQuiet, func() {
+		if !g.ended.Load() {
+			debug.SetGCPercent(garbagePercent(living, 0, garbageQuiet))
+		}
+	})
 	runtime.AddCleanup(new(struct{ _ *garbage }), (*garbage).collected, g)
 }
 

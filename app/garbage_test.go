@@ -54,3 +54,22 @@ func TestGarbageIsBounded(t *testing.T) {
 	})
 	runtime.KeepAlive(alive)
 }
+
+// TestRoomEndsWithTheLoad has a heap that was given much room fill none of it.
+func TestRoomEndsWithTheLoad(t *testing.T) {
+	was := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(was)
+	defer BoundGarbage()()
+	alive := make([]byte, 32<<20)
+	runtime.GC() // finds what was allocated in no time
+	testwait.Within(t, testwait.Limit, "garbage-quiet: the room ends with the load", func() error {
+		sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}, {Name: "/gc/heap/live:bytes"}}
+		metrics.Read(sample)
+		goal, living := sample[0].Value.Uint64(), sample[1].Value.Uint64()
+		if most := living + 2*garbageLeast; goal > most {
+			return fmt.Errorf("the heap may grow to %d MB next to %d that live, want at most %d", goal>>20, living>>20, most>>20)
+		}
+		return nil
+	})
+	runtime.KeepAlive(alive)
+}
