@@ -53,6 +53,40 @@ func TestPodsAreDeletedOnAFreshProof(t *testing.T) {
 	})
 }
 
+// The taint controller ends pods while the kubelet is asked: they are listed after that,
+// and each is deleted at the first try.
+func TestPodsAreListedAfterTheKubeletIsAsked(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		h := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.crowd(10)
+		w.after("to tainted", func() {
+			w.after("knock", func() {
+				w.pass(100 * time.Millisecond)
+				w.with(func() {
+					for _, p := range w.podsOn("n1") {
+						w.touchPod(p)
+					}
+				})
+			})
+		})
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemDeleted)
+		deleted := w.count("delete", "n1")
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		tries := 0
+		for _, what := range h.deeds {
+			if what == "delete pod" {
+				tries++
+			}
+		}
+		if deleted < 10 || tries != deleted {
+			t.Errorf("listed-late: %d pods were deleted in %d tries", deleted, tries)
+		}
+	})
+}
+
 // A proof ends while its deletions are slow, and the machine is switched on.
 func TestProofEndsInTheMiddleOfABatch(t *testing.T) {
 	inWorld(t, 5, 2, func(w *world) {
