@@ -2,9 +2,7 @@ package raftstore
 
 import (
 	"context"
-	"io"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -52,21 +50,8 @@ func TestCloseGivesASnapshotUp(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	own := newMachine(ctx, func(err error) { t.Error(err) })
 	s := &Store{machine: own, views: own.views, log: timedlog.New(raft.NewInmemStore()), slots: slots{taken: make(chan struct{}, maxInFlight)}, life: ctx, stop: stop}
-	conf := raft.DefaultConfig()
-	conf.LocalID, conf.LogOutput = "a", io.Discard
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
-	address, transport := raft.NewInmemTransport("a")
 	sink := &heldSink{began: make(chan struct{}), closing: ctx.Done()}
-	stable, snapshots := raft.NewInmemStore(), heldSnapshots{raft.NewInmemSnapshotStore(), sink}
-	server := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: address}}}
-	if err := raft.BootstrapCluster(conf, s.log, stable, snapshots, transport, server); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if s.raft, err = raft.NewRaft(conf, own, s.log, stable, snapshots, transport); err != nil {
-		t.Fatal(err)
-	}
-	testwait.Receive(t, s.raft.LeaderCh(), "leadership")
+	begin(t, s, own, heldSnapshots{raft.NewInmemSnapshotStore(), sink})
 	if err := s.raft.Barrier(0).Error(); err != nil { // something to cover
 		t.Fatal(err)
 	}

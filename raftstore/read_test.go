@@ -21,6 +21,24 @@ func (m busyMachine) Apply(*raft.Log) any {
 func (busyMachine) Snapshot() (raft.FSMSnapshot, error) { return nil, raft.ErrNothingNewToSnapshot }
 func (busyMachine) Restore(io.ReadCloser) error         { return nil }
 
+// begin starts the raft of a store that is the only voter, and waits until it leads.
+func begin(t *testing.T, s *Store, machine raft.FSM, snapshots raft.SnapshotStore) {
+	t.Helper()
+	conf := raft.DefaultConfig()
+	conf.LocalID, conf.LogOutput = "a", io.Discard
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+	address, transport := raft.NewInmemTransport("a")
+	stable, voters := raft.NewInmemStore(), raft.Configuration{Servers: []raft.Server{{ID: "a", Address: address}}}
+	err := raft.BootstrapCluster(conf, s.log, stable, snapshots, transport, voters)
+	if err == nil {
+		s.raft, err = raft.NewRaft(conf, machine, s.log, stable, snapshots, transport)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	testwait.Receive(t, s.raft.LeaderCh(), "leadership")
+}
+
 // TestReadersWaitForWhatOthersMayHaveShown: a follower may apply what its leader is
 // still busy applying. Entries that no machine sees are not waited for.
 func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
@@ -28,26 +46,12 @@ func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
 	own := newMachine(t.Context(), func(err error) { t.Error(err) })
 	s := &Store{machine: own, views: own.views, log: timedlog.New(raft.NewInmemStore())}
 	l := &Leadership{store: s}
-	conf := raft.DefaultConfig()
-	conf.LocalID, conf.LogOutput = "a", io.Discard
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
-	address, transport := raft.NewInmemTransport("a")
-	stable, snapshots := raft.NewInmemStore(), raft.NewInmemSnapshotStore()
-	server := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: address}}}
-	if err := raft.BootstrapCluster(conf, s.log, stable, snapshots, transport, server); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	if s.raft, err = raft.NewRaft(conf, machine, s.log, stable, snapshots, transport); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, s, machine, raft.NewInmemSnapshotStore())
 	defer func() {
 		if err := s.raft.Shutdown().Error(); err != nil {
 			t.Error(err)
 		}
 	}()
-	testwait.Receive(t, s.raft.LeaderCh(), "leadership")
-
 	applied := s.raft.Apply([]byte("command"), 0)
 	testwait.Until(t, "the command is committed", func() bool {
 		return s.log.Command() != 0 && s.raft.CommitIndex() >= s.log.Command()
