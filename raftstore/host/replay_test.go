@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/timedlog"
 )
 
 func foundedState(t *testing.T) *fsm.State {
@@ -113,7 +114,7 @@ func TestReplayTellsTheUncommittedTail(t *testing.T) {
 			}
 			e.Data = data
 		}
-		if err := st.Log.StoreLog(e); err != nil {
+		if err := timedlog.New(st.Log).StoreLog(e); err != nil {
 			t.Fatal(err)
 		}
 	}

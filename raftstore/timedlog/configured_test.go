@@ -27,8 +27,8 @@ func TestNewestConfigurationIsKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(inner, 11, raft.LogConfiguration)
-	put(inner, 12, raft.LogCommand)
+	put(New(inner), 11, raft.LogConfiguration)
+	put(New(inner), 12, raft.LogCommand)
 	create(kept, 10, 7)
 
 	log := New(inner)

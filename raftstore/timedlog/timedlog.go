@@ -64,13 +64,17 @@ func (l *Log) GetLog(index uint64, e *raft.Log) error {
 		return err
 	}
 	l.seen(e)
-	return VerifyEntry(e)
+	return VerifyEntry(index, e)
 }
 
-// VerifyEntry returns an error if an entry of the log is not as it was written.
-func VerifyEntry(e *raft.Log) error {
-	if len(e.Extensions) > 0 && !bytes.Equal(e.Extensions, checksum(e)) {
-		return fmt.Errorf("entry %d of the log: its checksum does not fit", e.Index)
+// VerifyEntry returns an error if the entry that the log has at an index is not as it was
+// written there. Every release has written a checksum.
+func VerifyEntry(index uint64, e *raft.Log) error {
+	if e.Index != index {
+		return fmt.Errorf("entry %d of the log: entry %d is in its place", index, e.Index)
+	}
+	if !bytes.Equal(e.Extensions, checksum(e)) {
+		return fmt.Errorf("entry %d of the log: its checksum does not fit", index)
 	}
 	return nil
 }
