@@ -203,7 +203,7 @@ func (m *memory) openLog(o Options) (raftstore.Storage, error) {
 	m.ballast = ballast.New(dir.PeerDir(), o.Logger)
 	open := host.Open
 	if o.Config.Raft.LogStore == "wal" {
-		open = host.OpenWAL
+		open = func(dir string) (raftstore.Storage, error) { return host.OpenWAL(dir, o.Random) }
 	}
 	st, err := open(dir.RaftDir())
 	if ballast.Full(err) {

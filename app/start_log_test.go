@@ -63,6 +63,7 @@ func TestLogStoreIsChangedByARestart(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
 		err = peer.Ready(ctx)
 		now := peer.core.Store.View().Index()
+		_, statErr := os.Stat(filepath.Join(s.data.RaftDir(), "wal-0"))
 		if err := errors.Join(err, peer.Stop(ctx)); err != nil {
 			t.Fatal(err)
 		}
@@ -70,9 +71,8 @@ func TestLogStoreIsChangedByARestart(t *testing.T) {
 		if now <= last {
 			t.Errorf("log-store-changed: with %s the log ends at %d, and ended at %d", store, now, last)
 		}
-		_, err = os.Stat(filepath.Join(s.data.RaftDir(), "wal-0"))
-		if there := err == nil; there != (store == "wal") {
-			t.Errorf("log-store-changed: the write-ahead log with %s: %v", store, err)
+		if there := statErr == nil; there != (store == "wal") {
+			t.Errorf("log-store-changed: the write-ahead log with %s: %v", store, statErr)
 		}
 		last = now
 	}

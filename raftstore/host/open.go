@@ -46,11 +46,11 @@ func Open(dir string) (raftstore.Storage, error) {
 	})
 }
 
-// OpenWAL is Open with a write-ahead log in front of bolt, see package wal. It
-// continues one that is there.
-func OpenWAL(dir string) (raftstore.Storage, error) {
+// OpenWAL is Open with a write-ahead log in front of bolt, see package wal, whose secret
+// is read from random.
+func OpenWAL(dir string, random io.Reader) (raftstore.Storage, error) {
 	return open(dir, func(bolt *raftboltdb.BoltStore) (raft.LogStore, func() error, error) {
-		log, err := wal.Open(dir, bolt)
+		log, err := wal.Open(dir, bolt, random)
 		if err != nil {
 			return nil, nil, err
 		}

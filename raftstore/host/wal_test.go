@@ -2,9 +2,9 @@ package host
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,7 +16,9 @@ import (
 )
 
 // ways are the ways in which a log is opened.
-var ways = map[string]func(dir string) (raftstore.Storage, error){"bolt": Open, "wal": OpenWAL}
+var ways = map[string]func(dir string) (raftstore.Storage, error){"bolt": Open, "wal": openWAL}
+
+func openWAL(dir string) (raftstore.Storage, error) { return OpenWAL(dir, rand.Reader) }
 
 // killed returns a copy of a folder as a process that is killed now leaves it.
 func killed(t *testing.T, dir string) string {
@@ -48,17 +50,28 @@ func TestLogIsTheSameEitherWay(t *testing.T) {
 					if err := st.Log.StoreLog(entryOf(59, 4)); err != nil {
 						t.Error(err)
 					}
+					if there := filesOfWAL(t, dir); there != (second == "wal") {
+						t.Errorf("the write-ahead log of %s is there: %v", second, there)
+					}
 					if err := st.Close(); err != nil {
 						t.Error(err)
 					}
-					_, err = os.Stat(filepath.Join(dir, "wal-0"))
-					if there := err == nil; there != (second == "wal") || err != nil && !errors.Is(err, fs.ErrNotExist) {
-						t.Errorf("the write-ahead log of %s: %v", second, err)
+					if filesOfWAL(t, dir) {
+						t.Error("an orderly stop left files of the write-ahead log")
 					}
 				})
 			}
 		}
 	}
+}
+
+func filesOfWAL(t *testing.T, dir string) bool {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, wal.Files))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found) > 0
 }
 
 // changed makes a log that holds 5 to 40 of term 1 and 41 to 58 of term 3.
@@ -115,7 +128,7 @@ func compareChanged(t *testing.T, st raftstore.Storage) {
 // TestDamagedWALIsNamed damages an acknowledged batch: neither way opens the log, the
 // error names the files, and bolt is closed again.
 func TestDamagedWALIsNamed(t *testing.T) {
-	dir := changed(t, OpenWAL, false)
+	dir := changed(t, openWAL, false)
 	path := filepath.Join(dir, "wal-0")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -140,7 +153,7 @@ func TestDamagedWALIsNamed(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	st, err := OpenWAL(dir)
+	st, err := openWAL(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,31 +10,19 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// The layout of a batch, little-endian: magic, checksum of what follows of the
-// header, generation, number in the generation, batches of the generation before
-// that were not carried over when this one began, bytes of the body, checksum of
-// the body. Batches begin at multiples of align.
+// Batches begin at multiples of align.
 const (
-	magic     = 0x6c617774 // "twal"
-	headerLen = 40
-	align     = 8
-	entryLen  = 33 // of an entry without data and extensions
+	align    = 8
+	entryLen = 33 // of an entry without data and extensions
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errBatch says that there is no intact batch.
-var errBatch = errors.New("no intact batch")
+// errEntries says that a body does not hold entries.
+var errEntries = errors.New("entries cannot be decoded")
 
-// batch is one write of the log.
-type batch struct {
-	generation, number, before uint64
-	body                       []byte
-	size                       int64 // in the file
-}
-
-// body returns the entries as they are written, behind room for the header.
-func body(es []*raft.Log) []byte {
+// batch returns the entries as they are written, behind room for the header.
+func batch(es []*raft.Log) []byte {
 	size := headerLen
 	for _, e := range es {
 		size += entryLen + len(e.Data) + len(e.Extensions)
@@ -53,51 +41,42 @@ func body(es []*raft.Log) []byte {
 	return out
 }
 
-// head writes the header in front of a body, and returns the batch.
-func head(out []byte, generation, number, before uint64) []byte {
-	length := len(out) - headerLen
-	binary.LittleEndian.PutUint32(out, magic)
-	binary.LittleEndian.PutUint64(out[8:], generation)
-	binary.LittleEndian.PutUint64(out[16:], number)
-	binary.LittleEndian.PutUint64(out[24:], before)
-	binary.LittleEndian.PutUint32(out[32:], uint32(length))
-	binary.LittleEndian.PutUint32(out[36:], crc32.Checksum(out[headerLen:], castagnoli))
-	binary.LittleEndian.PutUint32(out[4:], crc32.Checksum(out[8:headerLen], castagnoli))
+// finish writes the header of a batch that is to stand at a place of a file, and fills it
+// up so that the next one is aligned.
+func finish(out []byte, s secret, at int64, generation, number, before uint64) []byte {
+	body := out[headerLen:]
+	s.seal(out, at, header{
+		generation: generation, number: number, before: before,
+		length: uint32(len(body)), sum: crc32.Checksum(body, castagnoli),
+	})
 	for len(out)%align != 0 {
 		out = append(out, 0)
 	}
 	return out
 }
 
-// read returns the batch at the beginning of text.
-func read(text []byte) (batch, error) {
-	if len(text) < headerLen || binary.LittleEndian.Uint32(text) != magic ||
-		binary.LittleEndian.Uint32(text[4:]) != crc32.Checksum(text[8:headerLen], castagnoli) {
-		return batch{}, errBatch
+// size is how much of a file a batch with the header takes.
+func (h header) size() int64 { return (headerLen + int64(h.length) + align - 1) / align * align }
+
+// body returns the body behind the header at a place; ok says whether it is as it was written.
+func (h header) body(text []byte, at int64) (body []byte, ok bool) {
+	from := at + headerLen
+	if from+int64(h.length) > int64(len(text)) {
+		return nil, false
 	}
-	length := int64(binary.LittleEndian.Uint32(text[32:]))
-	if headerLen+length > int64(len(text)) {
-		return batch{}, errBatch
-	}
-	b := batch{
-		generation: binary.LittleEndian.Uint64(text[8:]), number: binary.LittleEndian.Uint64(text[16:]), before: binary.LittleEndian.Uint64(text[24:]),
-		body: text[headerLen : headerLen+length], size: (headerLen + length + align - 1) / align * align,
-	}
-	if crc32.Checksum(b.body, castagnoli) != binary.LittleEndian.Uint32(text[36:]) {
-		return batch{}, errBatch
-	}
-	return b, nil
+	body = text[from : from+int64(h.length)]
+	return body, crc32.Checksum(body, castagnoli) == h.sum
 }
 
 // entries returns the entries of a body, which share nothing with it.
 func entries(body []byte) (es []*raft.Log, err error) {
 	for len(body) > 0 {
 		if len(body) < entryLen {
-			return nil, errBatch
+			return nil, errEntries
 		}
 		data, ext := int(binary.LittleEndian.Uint32(body[25:])), int(binary.LittleEndian.Uint32(body[29:]))
 		if data+ext > len(body)-entryLen {
-			return nil, errBatch
+			return nil, errEntries
 		}
 		rest := body[entryLen:]
 		es = append(es, &raft.Log{

@@ -1,6 +1,8 @@
 package wal
 
 import (
+	"bytes"
+	cryptorand "crypto/rand"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -18,12 +20,12 @@ const sector = 512
 
 var errKilled = errors.New("the process was killed")
 
-// disk is what outlives a process: two files with a cache in front of them, and the
+// simulated is what outlives a process: two files with a cache in front of them, and the
 // log behind. Its operations are counted; it may die at one, or let some fail.
-type disk struct {
+type simulated struct {
 	mu     sync.Mutex
 	rand   *rand.Rand
-	files  [2]*file
+	files  [2]*file // nil: it is not there
 	behind *stored
 
 	left  int     // operations until the process is killed; below 0: it is not
@@ -32,16 +34,51 @@ type disk struct {
 	late  error   // what a sync fails with that has stored all
 }
 
-func newDisk(seed uint64) *disk {
-	d := &disk{rand: rand.New(rand.NewPCG(seed, 0)), behind: newStored(), left: -1}
-	for n := range d.files {
-		d.files[n] = &file{d: d, stored: make([]byte, testSize), cached: make([]byte, testSize), dirty: make(map[int]bool)}
+func newDisk(seed uint64) *simulated {
+	return &simulated{rand: rand.New(rand.NewPCG(seed, 0)), behind: newStored(), left: -1}
+}
+
+// open implements folder.
+func (d *simulated) open() (files [2]File, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for n, f := range d.files {
+		if f != nil {
+			files[n] = f
+		}
 	}
-	return d
+	return files, d.op()
+}
+
+// create implements folder.
+func (d *simulated) create(size int64, headings [2][]byte) error {
+	for n, heading := range headings {
+		f := &file{d: d, stored: make([]byte, size), dirty: make(map[int]bool)}
+		copy(f.stored, heading)
+		f.cached = bytes.Clone(f.stored)
+		if err := d.place(n, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove implements folder.
+func (d *simulated) remove() error { return errors.Join(d.place(0, nil), d.place(1, nil)) }
+
+// place puts a file in its place, or removes it.
+func (d *simulated) place(n int, f *file) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.op(); err != nil {
+		return err
+	}
+	d.files[n] = f
+	return nil
 }
 
 // op counts an operation, which is done unless there is an error.
-func (d *disk) op() error {
+func (d *simulated) op() error {
 	if d.left == 0 {
 		return errKilled
 	}
@@ -55,10 +92,13 @@ func (d *disk) op() error {
 }
 
 // crash takes the power away: of what was not waited for, each sector is stored or not.
-func (d *disk) crash() {
+func (d *simulated) crash() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, f := range d.files {
+		if f == nil {
+			continue
+		}
 		for at := 0; at < testSize; at += sector {
 			if f.dirty[at] && d.rand.IntN(2) == 0 {
 				copy(f.stored[at:at+sector], f.cached[at:])
@@ -70,11 +110,9 @@ func (d *disk) crash() {
 	d.left = -1
 }
 
-func (d *disk) both() [2]File { return [2]File{d.files[0], d.files[1]} }
-
 // file is one file.
 type file struct {
-	d              *disk
+	d              *simulated
 	stored, cached []byte
 	dirty          map[int]bool // sectors, by where they begin
 }
@@ -85,7 +123,7 @@ func (f *file) ReadAt(p []byte, at int64) (int, error) {
 	return copy(p, f.cached[at:]), nil
 }
 
-// WriteAt writes all, or fails and has written some.
+// WriteAt writes all, or fails and has written some sectors.
 func (f *file) WriteAt(p []byte, at int64) (int, error) {
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
@@ -94,7 +132,8 @@ func (f *file) WriteAt(p []byte, at int64) (int, error) {
 	}
 	err := f.d.op()
 	if err != nil {
-		p = p[:f.d.rand.IntN(len(p)+1)]
+		sectors := (int(at)%sector + len(p)) / sector
+		p = p[:max(0, min(f.d.rand.IntN(sectors+1)*sector-int(at)%sector, len(p)))]
 	}
 	n := copy(f.cached[at:], p)
 	for s := int(at) / sector * sector; s < int(at)+n; s += sector {
@@ -128,11 +167,11 @@ func (f *file) Close() error { return nil }
 type stored struct {
 	mu   sync.Mutex
 	logs map[uint64]raft.Log
-	keys map[string]uint64
+	keys map[string][]byte
 }
 
 func newStored() *stored {
-	return &stored{logs: make(map[uint64]raft.Log), keys: make(map[string]uint64)}
+	return &stored{logs: make(map[uint64]raft.Log), keys: make(map[string][]byte)}
 }
 
 func (s *stored) edge(better func(a, b uint64) bool) (edge uint64, err error) {
@@ -160,20 +199,20 @@ func (s *stored) GetLog(index uint64, to *raft.Log) error {
 	return nil
 }
 
-func (s *stored) GetUint64(key []byte) (uint64, error) {
+func (s *stored) Get(key []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v, ok := s.keys[string(key)]
 	if !ok {
-		return 0, errors.New(notFound)
+		return nil, errors.New(notFound)
 	}
-	return v, nil
+	return bytes.Clone(v), nil
 }
 
 // behind is the log behind: what it does is stored wholly or not at all.
 type behind struct {
 	*stored
-	d *disk
+	d *simulated
 }
 
 func (b behind) do(change func()) error {
@@ -204,13 +243,27 @@ func (b behind) DeleteRange(first, last uint64) error {
 	})
 }
 
-func (b behind) SetUint64(key []byte, v uint64) error {
-	return b.do(func() { b.keys[string(key)] = v })
+// Set may store what it reports as failed.
+func (b behind) Set(key, v []byte) error {
+	err := b.do(func() { b.keys[string(key)] = bytes.Clone(v) })
+	if err != nil && !errors.Is(err, errKilled) && b.coin() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.keys[string(key)] = bytes.Clone(v)
+	}
+	return err
 }
 
-func (d *disk) open(t *testing.T) *Log {
+func (b behind) coin() bool {
+	b.d.mu.Lock()
+	defer b.d.mu.Unlock()
+	return b.d.rand.IntN(2) == 0
+}
+
+// start opens the log as a process does.
+func (d *simulated) start(t *testing.T) *Log {
 	t.Helper()
-	l, err := open(behind{d.behind, d}, d.both(), testSize)
+	l, err := open(behind{d.behind, d}, d, testSize, cryptorand.Reader)
 	if err != nil {
 		t.Fatalf("acknowledged-entry-lost: %v", err)
 	}

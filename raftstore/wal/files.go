@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,8 +12,9 @@ import (
 )
 
 // fileSize is the size of each file. What is not carried over yet is also held in
-// memory: two files' worth at most. A larger batch goes to the log behind at once.
-const fileSize = 2 << 20
+// memory: two files' worth at most. A larger batch goes to the log behind at once. Files
+// of v0.2.0 are larger: it refuses these as cut short, and so loses nothing in silence.
+const fileSize = legacySize - 4096
 
 // Files is how the names of the files match.
 const Files = "wal-?"
@@ -20,61 +22,107 @@ const Files = "wal-?"
 // unfinished ends the name of a file that is not laid out yet.
 const unfinished = ".new"
 
-func path(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("wal-%d", n)) }
+// clearChunk is how much of a file is cleared between two waits for the disk, since
+// a commit to the other file waits meanwhile.
+const clearChunk = 256 << 10
 
-// Open continues the write-ahead log in dir, or begins one, in front of a log. The
-// log behind stays the caller's, who closes it after this one.
-func Open(dir string, behind Behind) (*Log, error) {
-	for n := range 2 {
-		if err := create(path(dir, n)); err != nil {
-			return nil, err
-		}
-	}
-	if err := syncFolder(dir); err != nil {
-		return nil, err
-	}
-	files, err := openFiles(dir)
-	if err != nil {
-		return nil, err
-	}
-	l, err := open(behind, files, fileSize)
-	if err != nil {
-		return nil, errors.Join(err, closeFiles(files))
-	}
-	return l, nil
+// Open carries over what a write-ahead log in dir holds, if there is one, and begins another
+// in front of a log. The log behind stays the caller's, who closes it after this one.
+// random is for the secret of the files.
+func Open(dir string, behind Behind, random io.Reader) (*Log, error) {
+	return open(behind, disk(dir), fileSize, random)
 }
 
 // Settle carries over what a write-ahead log in dir holds, if there is one, and
 // removes it: the log behind is complete then.
-func Settle(dir string, behind Behind) error {
-	files, err := openFiles(dir)
-	if err != nil {
-		return err
-	}
-	if files == [2]File{none{}, none{}} {
-		return nil
-	}
-	_, older, newer, err := rest(behind, files, fileSize)
-	for _, r := range []found{older, newer} {
-		if err == nil && r.generation != 0 {
-			err = carry(behind, r.entries, r.generation, fileSize)
-		}
-	}
-	if err := errors.Join(err, closeFiles(files)); err != nil {
-		return err
-	}
-	return remove(dir)
+func Settle(dir string, behind Behind) error { return settle(behind, disk(dir), fileSize) }
+
+// folder is where the files are.
+type folder interface {
+	// open returns the files that are there; nil stands for one that is not.
+	open() ([2]File, error)
+	// create makes both files with these beginnings; they are on the disk then.
+	create(size int64, headings [2][]byte) error
+	// remove removes both files, and what an interrupted create has left.
+	remove() error
 }
 
-func remove(dir string) error {
+// disk is a folder of the host.
+type disk string
+
+func (d disk) path(n int) string { return filepath.Join(string(d), fmt.Sprintf("wal-%d", n)) }
+
+func (d disk) open() (files [2]File, err error) {
+	for n := range files {
+		f, err := os.OpenFile(d.path(n), os.O_RDWR, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return files, errors.Join(fmt.Errorf("open the write-ahead log: %w", err), closeFiles(files))
+		}
+		files[n] = diskFile{f}
+	}
+	return files, nil
+}
+
+func (d disk) create(size int64, headings [2][]byte) error {
+	for n, heading := range headings {
+		if err := create(d.path(n), size, heading); err != nil {
+			return fmt.Errorf("create the write-ahead log: %w", err)
+		}
+	}
+	return d.sync()
+}
+
+func (d disk) remove() error {
 	for n := range 2 {
-		for _, path := range []string{path(dir, n), path(dir, n) + unfinished} {
+		for _, path := range []string{d.path(n), d.path(n) + unfinished} {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("remove the write-ahead log: %w", err)
 			}
 		}
 	}
-	return syncFolder(dir)
+	return d.sync()
+}
+
+func (d disk) sync() error {
+	f, err := os.Open(string(d))
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", d, err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", d, err)
+	}
+	return nil
+}
+
+// create lays a file out: full of zeros that are on the disk, so that no later write
+// waits for the file system's own records.
+func create(path string, size int64, heading []byte) error {
+	made := path + unfinished
+	f, err := os.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	text := make([]byte, size)
+	copy(text, heading)
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(made))
+	}
+	return os.Rename(made, path)
+}
+
+// File is one of the two files. It has its full size from the beginning.
+type File interface {
+	ReadAt(p []byte, at int64) (int, error)
+	WriteAt(p []byte, at int64) (int, error)
+	Sync() error // returns when the disk has all that was written
+	Close() error
 }
 
 // diskFile waits for the disk without its times.
@@ -89,22 +137,6 @@ func (f diskFile) Sync() error {
 	}
 }
 
-// openFiles opens the files of dir; in the place of one that is not there stands none.
-func openFiles(dir string) (files [2]File, err error) {
-	for n := range files {
-		f, err := os.OpenFile(path(dir, n), os.O_RDWR, 0)
-		if errors.Is(err, fs.ErrNotExist) {
-			files[n] = none{}
-			continue
-		}
-		if err != nil {
-			return files, errors.Join(fmt.Errorf("open the write-ahead log: %w", err), closeFiles(files))
-		}
-		files[n] = diskFile{f}
-	}
-	return files, nil
-}
-
 func closeFiles(files [2]File) (err error) {
 	for _, f := range files {
 		if f != nil {
@@ -114,52 +146,17 @@ func closeFiles(files [2]File) (err error) {
 	return err
 }
 
-// none is a file that was never written.
-type none struct{}
-
-// ReadAt implements File.
-func (none) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
-
-// WriteAt implements File.
-func (none) WriteAt([]byte, int64) (int, error) { return 0, fs.ErrNotExist }
-
-// Sync implements File.
-func (none) Sync() error { return nil }
-
-// Close implements File.
-func (none) Close() error { return nil }
-
-// create lays a file out, if it is not there: full of zeros that are on the disk, so
-// that no later write waits for the file system's own records.
-func create(path string) error {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	made := path + unfinished
-	f, err := os.OpenFile(made, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("create the write-ahead log: %w", err)
-	}
-	_, err = f.Write(make([]byte, fileSize))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(fmt.Errorf("create the write-ahead log: %w", err), os.Remove(made))
-	}
-	if err := os.Rename(made, path); err != nil {
-		return fmt.Errorf("create the write-ahead log: %w", err)
-	}
-	return nil
-}
-
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
+// clearFile writes zeros where batches stood, up to a place.
+func clearFile(f File, end int64) error {
+	zeros := make([]byte, min(clearChunk, end))
+	for at := int64(batchAt); at < end; at += clearChunk {
+		_, err := f.WriteAt(zeros[:min(clearChunk, end-at)], at)
+		if err == nil {
+			err = f.Sync()
+		}
+		if err != nil {
+			return fmt.Errorf("clear the write-ahead log: %w", err)
+		}
 	}
 	return nil
 }

@@ -1,45 +1,24 @@
 package wal
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/hashicorp/raft"
 )
 
-// keyCarried is where the log behind records the last generation that it has in full.
-const keyCarried = "TrivetWALCarried"
-
-// notFound is how every stable store of raft says that a key has no value.
-const notFound = "not found"
-
 // chunks is in how many transactions a file is carried over, since a term or a vote
 // waits for each. Where a write waits for all of them it is one, which is over sooner.
 const chunks = 8
-
-// Behind is the log that the entries are carried over to.
-type Behind interface {
-	raft.LogStore
-	SetUint64(key []byte, value uint64) error
-	GetUint64(key []byte) (uint64, error)
-}
-
-// File is one of the two files. It has its full size from the beginning.
-type File interface {
-	ReadAt(p []byte, at int64) (int, error)
-	WriteAt(p []byte, at int64) (int, error)
-	Sync() error // returns when the disk has all that was written
-	Close() error
-}
 
 // Log is a log store with a write-ahead log in front of another. Its methods may be
 // called concurrently.
 type Log struct {
 	behind Behind
+	in     folder
 	files  [2]File // generation n is in file n modulo 2
 	size   int64   // of a file
+	secret secret  // of both
 
 	kick chan struct{} // capacity 1: older is to be carried over
 	quit chan struct{} // closed by Close
@@ -52,9 +31,16 @@ type Log struct {
 
 	held       sync.RWMutex
 	generation uint64      // changes while writing is held, too
-	older      []*raft.Log // of generation-1, not carried over yet
+	older      use         // the generation before, as long as its file is not clear
 	newer      []*raft.Log // of generation
 	by         map[uint64]*raft.Log
+}
+
+// use is a generation whose file is written no more.
+type use struct {
+	generation uint64 // 0: all is carried over, and the file is clear
+	entries    []*raft.Log
+	end        int64 // where the file is clear from
 }
 
 // place is where the next batch goes, in the file of the present generation.
@@ -62,28 +48,19 @@ type place struct {
 	batches uint64 // of the generation
 	before  uint64 // batches of the generation before, when this one began; 0 if all was carried over
 	end     int64
-	broken  bool // a write failed: what the file holds behind end is not known
+	dirty   int64 // where the file is clear from
+	broken  bool  // the generation takes no more batches: what the file holds behind end is not known, or it may count as carried over
 }
 
-// open continues what the files hold.
-func open(behind Behind, files [2]File, size int64) (*Log, error) {
-	carried, older, newer, err := rest(behind, files, size)
-	if err != nil {
-		return nil, err
-	}
-	if newer.generation == 0 {
-		older, newer = found{}, older
-	}
+// begin returns a log in front of which stand these files, which hold nothing yet.
+func begin(behind Behind, in folder, files [2]File, size int64, is record) *Log {
 	l := &Log{
-		behind: behind, files: files, size: size, by: make(map[uint64]*raft.Log), kick: make(chan struct{}, 1), quit: make(chan struct{}),
-		generation: max(newer.generation, carried+1), at: place{batches: newer.batches, before: newer.before, end: newer.end}, older: older.entries, newer: newer.entries,
-	}
-	for _, e := range slices.Concat(older.entries, newer.entries) {
-		l.by[e.Index] = e
+		behind: behind, in: in, files: files, size: size, secret: is.secret,
+		kick: make(chan struct{}, 1), quit: make(chan struct{}),
+		generation: is.carried + 1, at: place{end: batchAt}, by: make(map[uint64]*raft.Log),
 	}
 	l.done.Go(l.run)
-	l.kick <- struct{}{}
-	return l, nil
+	return l
 }
 
 // run carries over what is not written any more, until Close.
@@ -99,23 +76,6 @@ func (l *Log) run() {
 	}
 }
 
-// rest returns what of the files is not carried over.
-func rest(behind Behind, files [2]File, size int64) (carried uint64, older, newer found, err error) {
-	carried, err = behind.GetUint64([]byte(keyCarried))
-	if err != nil && err.Error() != notFound {
-		return 0, found{}, found{}, fmt.Errorf("read %s: %w", keyCarried, err)
-	}
-	// What a process wrote that was killed before it waited for the disk can be read, and
-	// may still be lost: it counts from now on.
-	for _, file := range files {
-		if err := file.Sync(); err != nil {
-			return 0, found{}, found{}, fmt.Errorf("sync the write-ahead log: %w", err)
-		}
-	}
-	older, newer, err = findAll(files, size, carried)
-	return carried, older, newer, err
-}
-
 // StoreLog implements raft.LogStore.
 func (l *Log) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
 
@@ -126,8 +86,9 @@ func (l *Log) StoreLogs(es []*raft.Log) error {
 	}
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	out := body(es)
-	large := int64(len(out)) > l.size-align
+	out := batch(es)
+	room := int64(len(out)) + align
+	large := batchAt+room > l.size
 	if l.at.broken || large {
 		if err := l.carryAll(); err != nil {
 			return err
@@ -136,26 +97,34 @@ func (l *Log) StoreLogs(es []*raft.Log) error {
 	if large {
 		return l.behind.StoreLogs(es)
 	}
-	if l.at.end+int64(len(out))+align > l.size {
+	if l.at.end+room > l.size {
 		if err := l.turn(); err != nil {
 			return err
 		}
 	}
-	return l.write(es, head(out, l.generation, l.at.batches, l.at.before))
+	return l.write(es, finish(out, l.secret, l.at.end, l.generation, l.at.batches, l.at.before))
 }
 
-// write appends a batch. writing is held.
+// write appends a batch, and notes in the other file that it is on the disk. The note waits for
+// no disk: the kernel keeps it when the process is killed. writing is held.
 func (l *Log) write(es []*raft.Log, out []byte) error {
-	file := l.files[l.generation%2]
+	file, other := l.files[l.generation%2], l.files[(l.generation+1)%2]
+	end := l.at.end + int64(len(out))
+	l.at.dirty = end
 	_, err := file.WriteAt(out, l.at.end)
 	if err == nil {
 		err = file.Sync()
+	}
+	if err == nil {
+		ack := make([]byte, headerLen)
+		l.secret.seal(ack, ackAt, header{generation: l.generation, number: l.at.batches + 1})
+		_, err = other.WriteAt(ack, ackAt)
 	}
 	if err != nil {
 		l.at.broken = true
 		return fmt.Errorf("write-ahead log: %w", err)
 	}
-	l.at.end += int64(len(out))
+	l.at.end = end
 	l.at.batches++
 	l.held.Lock()
 	defer l.held.Unlock()
@@ -173,7 +142,7 @@ func (l *Log) turn() error {
 		return err
 	}
 	l.held.Lock()
-	l.older = l.newer
+	l.older = use{l.generation, l.newer, l.at.dirty}
 	l.next(l.at.batches)
 	l.held.Unlock()
 	select {
@@ -187,27 +156,27 @@ func (l *Log) turn() error {
 func (l *Log) next(before uint64) {
 	l.generation++
 	l.newer = nil
-	l.at = place{before: before}
+	l.at = place{before: before, end: batchAt}
 }
 
 // carryOlder carries over the generation before the present one, at most so many bytes
-// in a transaction.
+// in a transaction, and clears its file.
 func (l *Log) carryOlder(most int64) error {
 	l.carrying.Lock()
 	defer l.carrying.Unlock()
 	l.held.RLock()
-	es, generation := l.older, l.generation-1
+	older := l.older
 	l.held.RUnlock()
-	if len(es) == 0 {
+	if older.generation == 0 {
 		return nil
 	}
-	if err := carry(l.behind, es, generation, most); err != nil {
+	if err := l.carry(older, most); err != nil {
 		return err
 	}
 	l.held.Lock()
 	defer l.held.Unlock()
-	l.forget(es)
-	l.older = nil
+	l.forget(older.entries)
+	l.older = use{}
 	return nil
 }
 
@@ -217,22 +186,35 @@ func (l *Log) carryAll() error {
 		return err
 	}
 	l.held.RLock()
-	es := l.newer
+	newer := use{l.generation, l.newer, l.at.dirty}
 	l.held.RUnlock()
-	if len(es) == 0 && !l.at.broken {
+	if len(newer.entries) == 0 && !l.at.broken {
 		return nil
 	}
 	l.carrying.Lock()
 	defer l.carrying.Unlock()
+	// A failure may come after the record: the generation may count as carried over then, and
+	// what were written to it now would be lost.
+	l.at.broken = true
 	// Also of a generation of which nothing was acknowledged: what failed must not be found.
-	if err := carry(l.behind, es, l.generation, l.size); err != nil {
+	if err := l.carry(newer, l.size); err != nil {
 		return err
 	}
 	l.held.Lock()
 	defer l.held.Unlock()
-	l.forget(es)
+	l.forget(newer.entries)
 	l.next(0)
 	return nil
+}
+
+// carry writes a generation to the log behind, records that it has it, and clears the file.
+// carrying is held.
+func (l *Log) carry(u use, most int64) error {
+	is := record{used: true, secret: l.secret}
+	if _, err := is.carry(l.behind, u.entries, u.generation, most); err != nil {
+		return err
+	}
+	return clearFile(l.files[u.generation%2], u.end)
 }
 
 // forget drops entries that are carried over. held is held.
@@ -242,25 +224,6 @@ func (l *Log) forget(es []*raft.Log) {
 			delete(l.by, e.Index)
 		}
 	}
-}
-
-// carry writes the entries of a generation to the log behind, then that it has them.
-func carry(behind Behind, es []*raft.Log, generation uint64, most int64) error {
-	for len(es) > 0 {
-		n, size := 0, int64(0)
-		for n < len(es) && (n == 0 || size < most) {
-			size += int64(entryLen + len(es[n].Data))
-			n++
-		}
-		if err := behind.StoreLogs(es[:n]); err != nil {
-			return fmt.Errorf("carry over the write-ahead log: %w", err)
-		}
-		es = es[n:]
-	}
-	if err := behind.SetUint64([]byte(keyCarried), generation); err != nil {
-		return fmt.Errorf("carry over the write-ahead log: %w", err)
-	}
-	return nil
 }
 
 // DeleteRange implements raft.LogStore. Where it ends before the first entry that is
@@ -281,7 +244,7 @@ func (l *Log) DeleteRange(first, last uint64) error {
 func (l *Log) begin() uint64 {
 	l.held.RLock()
 	defer l.held.RUnlock()
-	for _, es := range [][]*raft.Log{l.older, l.newer} {
+	for _, es := range [][]*raft.Log{l.older.entries, l.newer} {
 		if len(es) > 0 {
 			return es[0].Index
 		}
@@ -303,7 +266,7 @@ func (l *Log) FirstIndex() (uint64, error) {
 func (l *Log) LastIndex() (uint64, error) {
 	l.held.RLock()
 	defer l.held.RUnlock()
-	for _, es := range [][]*raft.Log{l.newer, l.older} {
+	for _, es := range [][]*raft.Log{l.newer, l.older.entries} {
 		if len(es) > 0 {
 			return es[len(es)-1].Index, nil
 		}
@@ -323,15 +286,17 @@ func (l *Log) GetLog(index uint64, to *raft.Log) error {
 	return nil
 }
 
-// Close carries over what is left and closes the files. What cannot be carried over,
+// Close carries over what is left, and removes the files. What cannot be carried over,
 // as on a full disk, stays in the files for the next start.
 func (l *Log) Close() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	close(l.quit)
 	l.done.Wait()
-	_ = l.carryAll() // nothing is lost by it
-	if err := errors.Join(l.files[0].Close(), l.files[1].Close()); err != nil {
+	if l.carryAll() == nil { // a failure loses nothing: the next opening does both
+		_ = discard(l.behind, l.in, record{used: true, carried: l.generation, secret: l.secret})
+	}
+	if err := closeFiles(l.files); err != nil {
 		return fmt.Errorf("close the write-ahead log: %w", err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -75,7 +76,7 @@ func (s state) differs(l raft.LogStore) string {
 // life is a log through the deaths of its processes.
 type life struct {
 	t    *testing.T
-	d    *disk
+	d    *simulated
 	rand *rand.Rand // its own: the disk's is used while entries are carried over
 	l    *Log
 	term uint64
@@ -135,43 +136,78 @@ func (f *life) act() bool {
 	return f.store(last+1, 1+f.rand.IntN(3), 300)
 }
 
-// die ends the process, opens the log again in one of the two ways, and compares.
+// die ends the process, kills others while they open the log, opens it in one of the two
+// ways, and compares.
 func (f *life) die(what string, power, settled bool) {
 	f.t.Helper()
 	kill(f.l)
-	f.d.mu.Lock()
-	f.d.left, f.d.fails = -1, 0
-	f.d.mu.Unlock()
-	if power {
-		f.d.crash()
+	f.end(power)
+	for range f.rand.IntN(4) {
+		f.d.mu.Lock()
+		f.d.left = f.rand.IntN(16)
+		f.d.mu.Unlock()
+		if err := f.enter(); err != nil && !errors.Is(err, errKilled) {
+			f.t.Fatalf("acknowledged-entry-lost: %s: in the opening: %v", what, err)
+		}
+		f.end(power)
 	}
 	var log raft.LogStore
-	if f.l = f.d.open(f.t); settled {
-		if err := f.l.carryAll(); err != nil {
-			f.t.Fatal(err)
-		}
+	if settled {
 		log = behind{f.d.behind, f.d}
+		if err := settle(behind{f.d.behind, f.d}, f.d, testSize); err != nil {
+			f.t.Fatalf("acknowledged-entry-lost: %s: %v", what, err)
+		}
 	} else {
+		f.l = f.d.start(f.t)
 		log = f.l
 	}
 	for _, s := range append([]state{f.is}, f.might...) {
 		if s.differs(log) == "" {
 			f.is, f.might = s, nil
+			if settled {
+				f.l = f.d.start(f.t)
+			}
 			return
 		}
 	}
 	f.t.Fatalf("acknowledged-entry-lost: %s: %s (%d other states)", what, f.is.differs(log), len(f.might))
 }
 
+// enter opens the log in one of the two ways, and stops again, orderly or not.
+func (f *life) enter() error {
+	if f.rand.IntN(2) == 0 {
+		return settle(behind{f.d.behind, f.d}, f.d, testSize)
+	}
+	l, err := open(behind{f.d.behind, f.d}, f.d, testSize, cryptorand.Reader)
+	if err != nil {
+		return err
+	}
+	if f.rand.IntN(2) == 0 {
+		return l.Close()
+	}
+	kill(l)
+	return nil
+}
+
+// end ends a process that was killed, and the faults of its disk.
+func (f *life) end(power bool) {
+	f.d.mu.Lock()
+	f.d.left, f.d.fails = -1, 0
+	f.d.mu.Unlock()
+	if power {
+		f.d.crash()
+	}
+}
+
 // seeds is how many histories are made; 6,000 others were made when this was written.
-const seeds = 60
+const seeds = 400
 
 // TestNothingAcknowledgedIsLost kills the process, or takes the power away, at an
 // operation of the disk at random, again and again; before that, disks fail or are full.
 func TestNothingAcknowledgedIsLost(t *testing.T) {
 	for seed := range uint64(seeds) {
 		d := newDisk(seed)
-		f := &life{t: t, d: d, rand: rand.New(rand.NewPCG(seed, 1)), l: d.open(t), term: 1, is: state{}}
+		f := &life{t: t, d: d, rand: rand.New(rand.NewPCG(seed, 1)), l: d.start(t), term: 1, is: state{}}
 		for death := range 12 {
 			d.mu.Lock()
 			d.left = f.rand.IntN(60)
@@ -190,86 +226,247 @@ func TestNothingAcknowledgedIsLost(t *testing.T) {
 	}
 }
 
-func (d *disk) alive() bool {
+func (d *simulated) alive() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.left != 0
 }
 
 // filled returns a disk whose two files hold what the log behind does not have, and
-// how many batches each has; a batch is an entry.
-func filled(t *testing.T) (d *disk, older, newer int) {
+// how many batches each has; a batch is an entry of which data makes the data.
+func filled(t *testing.T, data func(l *Log, index uint64) []byte) (d *simulated, older, newer int) {
 	t.Helper()
 	d = newDisk(1)
-	l := &Log{behind: behind{d.behind, d}, files: d.both(), size: testSize, kick: make(chan struct{}, 1), by: map[uint64]*raft.Log{}, generation: 1}
+	l := d.startIdle(t)
 	for index := uint64(1); l.generation == 1 || l.at.end < testSize/2; index++ {
-		if err := l.StoreLog(&raft.Log{Index: index, Term: 1, Data: bytes.Repeat([]byte{byte(index)}, 100)}); err != nil {
+		if err := l.StoreLog(&raft.Log{Index: index, Term: 1, Data: data(l, index)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n, err := d.behind.LastIndex(); n != 0 || err != nil || len(l.older) == 0 || len(l.newer) == 0 {
+	if n, err := d.behind.LastIndex(); n != 0 || err != nil || len(l.older.entries) == 0 || len(l.newer) == 0 {
 		t.Fatalf("the log behind has %d entries: %v", n, err)
 	}
-	return d, len(l.older), len(l.newer)
+	return d, len(l.older.entries), len(l.newer)
 }
 
-// TestDamageIsFound changes each byte of the files in turn: the log is refused, or
-// whole, or without the last batch, as after a crash while that was written. Nothing
-// is different, and nothing else is missing.
-func TestDamageIsFound(t *testing.T) {
-	d, older, newer := filled(t)
-	outcomes := map[string]int{}
+// startIdle is start where nothing is carried over before a write has to wait for it.
+func (d *simulated) startIdle(t *testing.T) *Log {
+	l := d.start(t)
+	kill(l)
+	return l
+}
+
+func plain(_ *Log, index uint64) []byte { return bytes.Repeat([]byte{byte(index)}, 100) }
+
+// copied returns the disk as it is, with a log behind that has nothing.
+func (d *simulated) copied() *simulated {
+	c := newDisk(1)
 	for n, f := range d.files {
-		for at := range f.cached {
-			f.cached[at] ^= 0x5a
-			_, o, w, err := rest(behind{d.behind, d}, d.both(), testSize)
-			f.cached[at] ^= 0x5a
-			got := slices.Concat(o.entries, w.entries)
-			for i, e := range got {
-				if e.Index != uint64(i+1) || e.Term != 1 || !bytes.Equal(e.Data, bytes.Repeat([]byte{byte(e.Index)}, 100)) {
-					t.Fatalf("damage-not-found: file %d, byte %d: entry %d is %v", n, at, i+1, e)
-				}
-			}
-			switch missing := older + newer - len(got); {
+		if f != nil {
+			c.files[n] = &file{d: c, stored: bytes.Clone(f.stored), cached: bytes.Clone(f.cached), dirty: map[int]bool{}}
+		}
+	}
+	c.behind.logs, c.behind.keys = maps.Clone(d.behind.logs), maps.Clone(d.behind.keys)
+	return c
+}
+
+// settled carries over what the disk holds, and returns what the log behind has.
+func (d *simulated) settled() (map[uint64]raft.Log, error) {
+	err := settle(behind{d.behind, d}, d, testSize)
+	return d.behind.logs, err
+}
+
+// TestDamageIsFound changes each byte of the files, and of the record, in turn: the log is
+// refused, or whole. Entries whose data has the form of batches change nothing.
+func TestDamageIsFound(t *testing.T) {
+	for name, data := range map[string]func(l *Log, index uint64) []byte{"plain": plain, "forms of batches": forms} {
+		d, older, newer := filled(t, data)
+		outcomes := map[string]int{}
+		judge := func(where string, c *simulated) {
+			got, err := c.settled()
+			switch {
 			case errors.Is(err, ErrDamaged):
 				outcomes["refused"]++
-			case err != nil || missing > 1 || missing == 1 && len(w.entries) != newer-1:
-				t.Fatalf("damage-not-found: file %d, byte %d: %d and %d of %d and %d: %v", n, at, len(o.entries), len(w.entries), older, newer, err)
+			case err != nil || len(got) != older+newer:
+				t.Fatalf("damage-not-found: %s: %s: %d of %d entries: %v", name, where, len(got), older+newer, err)
 			default:
-				outcomes[fmt.Sprintf("without %d", missing)]++
+				outcomes["whole"]++
+			}
+			for index, e := range got {
+				if e.Index != index || e.Term != 1 || !bytes.Equal(e.Data, data(nil, index)) {
+					t.Fatalf("damage-not-found: %s: %s: entry %d is %v", name, where, index, e)
+				}
 			}
 		}
-	}
-	if outcomes["refused"] < testSize || outcomes["without 0"] == 0 || outcomes["without 1"] == 0 || outcomes["without 1"] > 200 {
-		t.Error(outcomes)
+		for n, f := range d.files {
+			for at := range f.cached {
+				c := d.copied()
+				c.files[n].cached[at] ^= 0x5a
+				judge(fmt.Sprintf("file %d, byte %d", n, at), c)
+			}
+		}
+		record := d.behind.keys[keyRecord]
+		for at := range record {
+			c := d.copied()
+			c.behind.keys[keyRecord] = bytes.Clone(record)
+			c.behind.keys[keyRecord][at] ^= 1
+			judge(fmt.Sprintf("record, byte %d", at), c)
+		}
+		if outcomes["refused"] < testSize || outcomes["whole"] == 0 {
+			t.Error(name, outcomes)
+		}
 	}
 }
 
-// TestFilesOfAnotherTimeAreRefused: a file that is missing, the two exchanged, and a
-// log behind that is older than the files.
-func TestFilesOfAnotherTimeAreRefused(t *testing.T) {
-	for name, change := range map[string]func(d *disk, files *[2]File){
-		"the older is missing": func(_ *disk, files *[2]File) { files[1] = none{} },
-		"exchanged":            func(_ *disk, files *[2]File) { files[0], files[1] = files[1], files[0] },
-		"cut off":              func(d *disk, _ *[2]File) { d.files[1].cached = d.files[1].cached[:testSize/2] },
-	} {
-		d, _, _ := filled(t)
-		files := d.both()
-		change(d, &files)
-		if _, _, _, err := rest(behind{d.behind, d}, files, testSize); !errors.Is(err, ErrDamaged) {
-			t.Errorf("%s: %v", name, err)
+// TestHoleIsFoundWithoutTheOtherFile: the power went before the note of what is acknowledged was on the
+// disk. A batch that cannot be read and that others follow, in its file or in the next generation, was
+// acknowledged all the same.
+func TestHoleIsFoundWithoutTheOtherFile(t *testing.T) {
+	d, older, newer := filled(t, plain)
+	key := readSecret(d)
+	for _, f := range d.files {
+		key.seal(f.cached[ackAt:], ackAt, header{})
+	}
+	for n, f := range d.files {
+		last := 0 // the header of the last batch
+		for at := batchAt; at < testSize; at += align {
+			if _, ok := key.open(f.cached, int64(at)); ok {
+				last = at
+			}
+		}
+		for at := batchAt; at < last; at++ {
+			c := d.copied()
+			c.files[n].cached[at] ^= 0x5a
+			if got, err := c.settled(); !errors.Is(err, ErrDamaged) && len(got) != older+newer { // it may fill a batch up
+				t.Fatalf("damage-not-found: file %d, byte %d: %d entries, %v", n, at, len(got), err)
+			}
+		}
+		if n != 1 { // the older generation, whose last batch the next one counts
+			continue
+		}
+		c := d.copied()
+		c.files[n].cached[last] ^= 0x5a
+		if got, err := c.settled(); !errors.Is(err, ErrDamaged) {
+			t.Errorf("damage-not-found: the last batch of the older generation: %d entries, %v", len(got), err)
 		}
 	}
+}
+
+// forms returns what a client that knows everything but the secret would send: headers and
+// whole batches of either generation, at each distance. Without a log it returns the same data.
+func forms(_ *Log, index uint64) []byte {
+	var data []byte
+	for number := range uint64(3) {
+		out := batch([]*raft.Log{{Index: index + 1, Term: 9, Data: []byte("forged")}})
+		data = append(data, finish(out, secret{}, int64(len(data)), 1+index%2, number, 0)...)
+	}
+	return append(data, make([]byte, index%align)...)
+}
+
+// TestNoBytesOfAnEntryAreABatch tears the last write, so that reading ends before bytes of an entry.
+// They have the form of headers that would follow: of another secret, and of this one for another place.
+func TestNoBytesOfAnEntryAreABatch(t *testing.T) {
+	for _, torn := range []int{8, headerLen, headerLen + entryLen} {
+		d := newDisk(1)
+		l := d.startIdle(t)
+		is := state{}
+		for index := uint64(1); index < 200; index++ {
+			forged := make([]byte, index%align, 200)
+			for _, key := range []secret{{}, l.secret} {
+				text := make([]byte, headerLen)
+				key.seal(text, 0, header{generation: l.generation, number: l.at.batches + 1})
+				forged = append(forged, text...)
+			}
+			es := []*raft.Log{{Index: index, Term: 1, Data: forged}}
+			if err := l.StoreLogs(es); err != nil {
+				t.Fatal(err)
+			}
+			is = is.with(es)
+			c := d.copied()
+			out := batch([]*raft.Log{{Index: index + 1, Data: forged}})
+			copy(c.files[l.generation%2].cached[min(l.at.end+int64(torn), testSize):], out[torn:])
+			got, err := c.settled()
+			if err != nil || uint64(len(got)) != index {
+				t.Fatalf("bytes-of-an-entry-are-a-batch: after entry %d, without %d bytes of the next: %d entries, %v", index, torn, len(got), err)
+			}
+		}
+		if diff := is.differs(l); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// TestNothingOldIsLeftInAFile: behind the last batch a file is zeros, also
+// where it was used before.
+func TestNothingOldIsLeftInAFile(t *testing.T) {
 	d := newDisk(1)
-	l := d.open(t)
+	l := d.start(t)
+	for index := uint64(1); index < 300; index++ {
+		if err := l.StoreLog(&raft.Log{Index: index, Data: bytes.Repeat([]byte{0xff}, 150)}); err != nil {
+			t.Fatal(err)
+		}
+		if index%70 == 0 { // the generation ends before the file does
+			if err := l.DeleteRange(1, index); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rest := d.files[l.generation%2].cached[l.at.end:]
+		if old := bytes.Trim(rest, "\x00"); len(old) > 0 {
+			t.Fatalf("old-bytes-in-a-file: after entry %d: %d bytes behind the end of generation %d", index, len(old), l.generation)
+		}
+	}
+	kill(l)
+}
+
+// TestFilesOfAnotherTimeAreRefused: a file that is missing, the two exchanged, files of
+// another use, and a log behind that is older than the files.
+func TestFilesOfAnotherTimeAreRefused(t *testing.T) {
+	other, _, _ := filled(t, plain)
+	for name, change := range map[string]func(d *simulated){
+		"the older is missing":    func(d *simulated) { d.files[1] = nil },
+		"the newer is missing":    func(d *simulated) { d.files[0] = nil },
+		"both are missing":        func(d *simulated) { d.files = [2]*file{} },
+		"exchanged":               func(d *simulated) { d.files[0], d.files[1] = d.files[1], d.files[0] },
+		"cut off":                 func(d *simulated) { d.files[1].cached = d.files[1].cached[:testSize/2] },
+		"cut to nothing":          func(d *simulated) { d.files[0].cached = nil },
+		"the newer is zeros":      func(d *simulated) { clear(d.files[0].cached) },
+		"of another use":          func(d *simulated) { d.files[0] = other.copied().files[0] },
+		"an older log behind":     func(d *simulated) { d.behind = newStored() },
+		"another log behind":      func(d *simulated) { d.behind = other.behind },
+		"the record is cut":       func(d *simulated) { d.behind.keys[keyRecord] = d.behind.keys[keyRecord][:20] },
+		"the record is of no use": func(d *simulated) { d.behind.keys[keyRecord] = record{secret: readSecret(d)}.encode() },
+	} {
+		d, _, _ := filled(t, plain)
+		d = d.copied()
+		change(d)
+		if got, err := d.settled(); !errors.Is(err, ErrDamaged) {
+			t.Errorf("damage-not-found: %s: %d entries, %v", name, len(got), err)
+		}
+	}
+}
+
+func readSecret(d *simulated) secret {
+	r, err := readRecord(behind{d.behind, d})
+	if err != nil {
+		panic(err)
+	}
+	return r.secret
+}
+
+// TestLogOfAnEarlierTimeIsRefused: the files went on after the log behind was copied.
+func TestLogOfAnEarlierTimeIsRefused(t *testing.T) {
+	d := newDisk(1)
+	l := d.start(t)
+	copied := d.copied().behind
 	for index := range uint64(100) {
 		if err := l.StoreLog(&raft.Log{Index: index + 1, Data: make([]byte, 200)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	kill(l)
-	if _, _, _, err := rest(behind{newStored(), d}, d.both(), testSize); !errors.Is(err, ErrDamaged) {
-		t.Errorf("of an older log behind: %v", err)
+	d.behind = copied
+	if got, err := d.settled(); !errors.Is(err, ErrDamaged) {
+		t.Errorf("damage-not-found: %d entries, %v", len(got), err)
 	}
 }
 
@@ -277,7 +474,7 @@ func TestFilesOfAnotherTimeAreRefused(t *testing.T) {
 func TestLogTakesEntriesAgain(t *testing.T) {
 	for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
 		d := newDisk(1)
-		l := d.open(t)
+		l := d.start(t)
 		s := state{}
 		for index := uint64(1); index < 200; index++ {
 			es := []*raft.Log{{Index: index, Term: index, Data: make([]byte, 100)}}
@@ -306,7 +503,7 @@ func TestLogTakesEntriesAgain(t *testing.T) {
 // all the same, and the entries before it, which bolt has, are deleted.
 func TestFailedWriteIsNotFoundBehindADeletion(t *testing.T) {
 	d := newDisk(1)
-	l := d.open(t)
+	l := d.start(t)
 	s := state{}
 	store := func(index uint64) error {
 		es := []*raft.Log{{Index: index, Term: 1, Data: make([]byte, 100)}}
@@ -329,7 +526,7 @@ func TestFailedWriteIsNotFoundBehindADeletion(t *testing.T) {
 	}
 	kill(l)
 	d.crash()
-	l = d.open(t)
+	l = d.start(t)
 	if diff := s.without(2, 3).differs(l); diff != "" {
 		t.Errorf("hole-in-the-log: %s", diff)
 	}
@@ -339,7 +536,7 @@ func TestFailedWriteIsNotFoundBehindADeletion(t *testing.T) {
 // TestReadersSeeWhatIsAcknowledged reads while entries are written and carried over.
 func TestReadersSeeWhatIsAcknowledged(t *testing.T) {
 	d := newDisk(1)
-	l := d.open(t)
+	l := d.start(t)
 	var acknowledged atomic.Uint64
 	var readers sync.WaitGroup
 	for range 3 {
@@ -384,13 +581,13 @@ func TestReadersSeeWhatIsAcknowledged(t *testing.T) {
 
 // FuzzEntries reads bodies that nobody wrote.
 func FuzzEntries(f *testing.F) {
-	f.Add(body([]*raft.Log{{Index: 1, Data: []byte("data"), Extensions: []byte("four")}, {Index: 2}})[headerLen:])
+	f.Add(batch([]*raft.Log{{Index: 1, Data: []byte("data"), Extensions: []byte("four")}, {Index: 2}})[headerLen:])
 	f.Fuzz(func(t *testing.T, text []byte) {
 		es, err := entries(text)
 		if err != nil {
 			return
 		}
-		if again := body(es)[headerLen:]; !bytes.Equal(again, text) {
+		if again := batch(es)[headerLen:]; !bytes.Equal(again, text) {
 			t.Errorf("%x is read, and written as %x", text, again)
 		}
 	})
