@@ -99,7 +99,7 @@ func (h Host) Init(dir *Dir) (*Founding, error) {
 		return nil, err
 	}
 	err = dir.Create(id, Secrets{Credentials: cred, Ring: cluster.Ring{Keys: [][]byte{key}}}, func(raftDir string) error {
-		return withStorage(raftDir, func(st raftstore.Storage) error { return host.Seed(st, state, server(id)) })
+		return withStorage(host.Create, raftDir, func(st raftstore.Storage) error { return host.Seed(st, state, server(id)) })
 	})
 	if err != nil {
 		return nil, err
@@ -111,8 +111,13 @@ func server(id Identity) raftstore.Server {
 	return raftstore.Server{ID: id.ID, Address: cluster.ServerAddress(id.ID, id.Address), Voter: true}
 }
 
-func withStorage(raftDir string, use func(raftstore.Storage) error) error {
-	st, err := host.Open(raftDir)
+// createEmpty makes the log of a peer that has nothing yet.
+func createEmpty(raftDir string) error {
+	return withStorage(host.Create, raftDir, func(raftstore.Storage) error { return nil })
+}
+
+func withStorage(open func(string) (raftstore.Storage, error), raftDir string, use func(raftstore.Storage) error) error {
+	st, err := open(raftDir)
 	if err != nil {
 		return err
 	}
@@ -143,9 +148,7 @@ func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.Joi
 	id.ID, id.Cluster, id.Incarnation, id.Seeds, id.Known = a.ID, a.Cluster, a.Incarnation, a.Seeds, a.Known
 	secrets := Secrets{Credentials: joined.Credentials, Ring: cluster.Ring{Keys: [][]byte{a.GossipKey}}}
 	// The log stays empty: the leader finds this peer and fills it.
-	err = dir.Create(id, secrets, func(raftDir string) error {
-		return withStorage(raftDir, func(raftstore.Storage) error { return nil })
-	})
+	err = dir.Create(id, secrets, createEmpty)
 	if err != nil {
 		return nil, err
 	}

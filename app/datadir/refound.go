@@ -183,7 +183,7 @@ func (e *ForeignError) Error() string {
 }
 
 func readLog(dir *Dir) (log *host.History, err error) {
-	err = withStorage(dir.RaftDir(), func(st raftstore.Storage) (err error) {
+	err = withStorage(host.Open, dir.RaftDir(), func(st raftstore.Storage) (err error) {
 		log, err = host.Replay(st)
 		return err
 	})
@@ -229,12 +229,12 @@ func (h Host) Found(dir *Dir, r *Refounding) (*Refounded, error) {
 		return nil, err
 	}
 	build := func(raftDir string) error {
-		err := withStorage(raftDir, func(st raftstore.Storage) error { return host.Seed(st, state, server(id)) })
+		err := withStorage(host.Create, raftDir, func(st raftstore.Storage) error { return host.Seed(st, state, server(id)) })
 		if err != nil {
 			return err
 		}
 		return dir.do("read back", raftDir, func() error {
-			return withStorage(raftDir, func(st raftstore.Storage) error { return host.VerifySeed(st, state.View()) })
+			return withStorage(host.Open, raftDir, func(st raftstore.Storage) error { return host.VerifySeed(st, state.View()) })
 		})
 	}
 	handOver := h.HandOver

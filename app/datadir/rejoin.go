@@ -16,7 +16,6 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // rejoinKeyFile holds, in the folder of the peer that is left behind, the key of
@@ -80,10 +79,7 @@ func (h Host) Rejoin(ctx context.Context, dir *Dir, more ...string) (*Rejoined, 
 	id.ID, id.Incarnation, id.Seeds, id.Known = a.ID, a.Incarnation, a.Seeds, a.Known
 	fresh := Secrets{Credentials: joined.Credentials, Ring: cluster.Ring{Keys: [][]byte{a.GossipKey}}}
 	// The log stays empty, as after a join: the leader finds this peer and fills it.
-	empty := func(raftDir string) error {
-		return withStorage(raftDir, func(raftstore.Storage) error { return nil })
-	}
-	aside, err := dir.Replace(verbRejoin, h.Wall(), id, fresh, empty, func() error { return nil })
+	aside, err := dir.Replace(verbRejoin, h.Wall(), id, fresh, createEmpty, func() error { return nil })
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (f *flushedFile) Close() error { f.closed++; return nil }
 // A snapshot reaches the disk piece by piece, and is whole.
 func TestSnapshotsAreFlushed(t *testing.T) {
 	dir := t.TempDir()
-	store, err := Open(dir)
+	store, err := Create(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestSnapshotsAreFlushed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, file := sink.(*flushedSink), new(flushedFile)
+		s, file := sink.(*notedSink).SnapshotSink.(*flushedSink), new(flushedFile)
 		if err := s.file.Sync(); err != nil {
 			t.Fatalf("the file of the snapshot that is written: %v", err)
 		}

@@ -1,7 +1,7 @@
 // Package host connects raftstore to a real host, its files and network connections; the
-// simulation has its own. It opens the log of a peer (Open), writes the snapshot with which a
-// cluster begins (Seed), reads what a stopped peer's log holds (Replay), and carries raft's
-// requests between peers (NewTransport).
+// simulation has its own. It makes and opens the log of a peer (Create, Open, OpenWAL), writes
+// the snapshot with which a cluster begins (Seed), reads what a stopped peer's log holds
+// (Replay), and carries raft's requests between peers (NewTransport).
 package host
 
 import (
@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -32,7 +33,17 @@ const keepSnapshots = 2
 // log open. The data directory has a lock of its own, so this is never long.
 const lockWait = 2 * time.Second
 
-// Open opens the log and the snapshots below dir, which must exist.
+// Create makes an empty log below dir, which must exist and hold none, and opens it.
+func Create(dir string) (raftstore.Storage, error) {
+	path := filepath.Join(dir, logFile)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return raftstore.Storage{}, errors.Join(fmt.Errorf("create %s: it exists", path), err)
+	}
+	return open(dir, bolt(dir))
+}
+
+// Open opens the log and the snapshots below dir, which Create made. A log that is not
+// there is not made again: the peer would have forgotten its votes.
 //
 // bolt without its freelist on disk: with it, a small write costs megabytes
 // after one burst (measured 2.2 MB for 200 bytes). It is never opened with
@@ -40,16 +51,12 @@ const lockWait = 2 * time.Second
 //
 // What a write-ahead log holds is carried over to bolt first, and its files are
 // removed: there is one log, whichever way it was written.
-func Open(dir string) (raftstore.Storage, error) {
-	return open(dir, func(bolt *raftboltdb.BoltStore) (raft.LogStore, func() error, error) {
-		return bolt, bolt.Close, wal.Settle(dir, bolt)
-	})
-}
+func Open(dir string) (raftstore.Storage, error) { return openVerified(dir, bolt(dir)) }
 
 // OpenWAL is Open with a write-ahead log in front of bolt, see package wal, whose secret
 // is read from random.
 func OpenWAL(dir string, random io.Reader) (raftstore.Storage, error) {
-	return open(dir, func(bolt *raftboltdb.BoltStore) (raft.LogStore, func() error, error) {
+	return openVerified(dir, func(bolt *raftboltdb.BoltStore) (raft.LogStore, func() error, error) {
 		log, err := wal.Open(dir, bolt, random)
 		if err != nil {
 			return nil, nil, err
@@ -58,8 +65,25 @@ func OpenWAL(dir string, random io.Reader) (raftstore.Storage, error) {
 	})
 }
 
+// front makes a log store of bolt, and what closes both.
+type front func(*raftboltdb.BoltStore) (raft.LogStore, func() error, error)
+
+// bolt is the front that is bolt itself.
+func bolt(dir string) front {
+	return func(bolt *raftboltdb.BoltStore) (raft.LogStore, func() error, error) {
+		return bolt, bolt.Close, wal.Settle(dir, bolt)
+	}
+}
+
+func openVerified(dir string, front front) (raftstore.Storage, error) {
+	if err := verify(filepath.Join(dir, logFile)); err != nil {
+		return raftstore.Storage{}, err
+	}
+	return open(dir, front)
+}
+
 // open opens bolt, what front makes of it, and the snapshots.
-func open(dir string, front func(*raftboltdb.BoltStore) (raft.LogStore, func() error, error)) (raftstore.Storage, error) {
+func open(dir string, front front) (raftstore.Storage, error) {
 	bolt, err := openBolt(filepath.Join(dir, logFile))
 	if err != nil {
 		return raftstore.Storage{}, err
@@ -71,17 +95,14 @@ func open(dir string, front func(*raftboltdb.BoltStore) (raft.LogStore, func() e
 	if err != nil {
 		return raftstore.Storage{}, errors.Join(err, bolt.Close())
 	}
-	snaps, err := raft.NewFileSnapshotStore(dir, keepSnapshots, io.Discard)
+	snaps, err := openSnapshots(dir, log, bolt)
 	if err != nil {
 		return raftstore.Storage{}, errors.Join(fmt.Errorf("open snapshots below %s: %w", dir, err), closeLog())
 	}
-	return raftstore.Storage{Log: log, Stable: bolt, Snapshots: flushed{snaps, dir}, Close: closeLog}, nil
+	return raftstore.Storage{Log: log, Stable: checkedStable{bolt}, Snapshots: snaps, Close: closeLog}, nil
 }
 
 func openBolt(path string) (b *raftboltdb.BoltStore, err error) {
-	if err := verify(path); err != nil {
-		return nil, err
-	}
 	defer damaged(path, &err)
 	b, err = raftboltdb.New(raftboltdb.Options{
 		Path: path,

@@ -26,7 +26,7 @@ func foundedState(t *testing.T) *fsm.State {
 
 func opened(t *testing.T) raftstore.Storage {
 	t.Helper()
-	st, err := Open(t.TempDir())
+	st, err := Create(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func damagedLogIsNamed(t *testing.T, open func(string) (raftstore.Storage, error
 // someLog returns the file of a log that holds branch and leaf pages.
 func someLog(t *testing.T, open func(string) (raftstore.Storage, error)) []byte {
 	t.Helper()
-	dir := t.TempDir()
+	dir := made(t)
 	st, err := open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +102,11 @@ func TestOpenClosesTheLogWhenSnapshotsFail(t *testing.T) {
 }
 
 func closesTheLogWhenSnapshotsFail(t *testing.T, open func(string) (raftstore.Storage, error)) {
-	dir := t.TempDir()
+	dir := made(t)
 	inTheWay := filepath.Join(dir, "snapshots")
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

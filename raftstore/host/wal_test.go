@@ -20,6 +20,20 @@ var ways = map[string]func(dir string) (raftstore.Storage, error){"bolt": Open, 
 
 func openWAL(dir string) (raftstore.Storage, error) { return OpenWAL(dir, rand.Reader) }
 
+// made returns a folder that holds an empty log.
+func made(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	st, err := Create(dir)
+	if err == nil {
+		err = st.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // killed returns a copy of a folder as a process that is killed now leaves it.
 func killed(t *testing.T, dir string) string {
 	t.Helper()
@@ -77,7 +91,7 @@ func filesOfWAL(t *testing.T, dir string) bool {
 // changed makes a log that holds 5 to 40 of term 1 and 41 to 58 of term 3.
 func changed(t *testing.T, open func(string) (raftstore.Storage, error), orderly bool) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := made(t)
 	st, err := open(dir)
 	if err != nil {
 		t.Fatal(err)

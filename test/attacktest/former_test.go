@@ -53,7 +53,7 @@ func (h *host) foundAnew(lost ...string) {
 		h.t.Fatal(err)
 	}
 	_, err = h.dir.Replace("restore", h.Wall(), id, secrets, func(raftDir string) error {
-		st, err := rafthost.Open(raftDir)
+		st, err := rafthost.Create(raftDir)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func targets() []target {
 			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/simtest/", "test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
 			needs: []string{"curl", "openstack-inventory", "iptables", "dnsmasq"},
 			steps: []step{
-				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence", "./app", "./firewall/pxe", "./test/mutants", "./test/stress", "./test/gate"}},
+				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence", "./app", "./firewall/pxe", "./raftstore/host", "./test/mutants", "./test/stress", "./test/gate"}},
 				{tests: []string{"-run", "^TestSecondTransferWedgesRaft$", "./test/simtest"}},
 				{tests: []string{"./test/attacktest"}},
 				{command: []string{"make", "demo"}},
