@@ -15,10 +15,7 @@ const chunks = 8
 // called concurrently.
 type Log struct {
 	behind Behind
-	in     folder
-	files  [2]File // generation n is in file n modulo 2
-	size   int64   // of a file
-	secret secret  // of both
+	pair
 
 	kick chan struct{} // capacity 1: older is to be carried over
 	quit chan struct{} // closed by Close
@@ -34,6 +31,14 @@ type Log struct {
 	older      use         // the generation before, as long as its file is not clear
 	newer      []*raft.Log // of generation
 	by         map[uint64]*raft.Log
+}
+
+// pair is the two files.
+type pair struct {
+	in     folder
+	files  [2]File // generation n is in file n modulo 2
+	size   int64   // of each
+	secret secret
 }
 
 // use is a generation whose file is written no more.
@@ -53,11 +58,10 @@ type place struct {
 }
 
 // begin returns a log in front of which stand these files, which hold nothing yet.
-func begin(behind Behind, in folder, files [2]File, size int64, is record) *Log {
+func begin(behind Behind, files pair) *Log {
 	l := &Log{
-		behind: behind, in: in, files: files, size: size, secret: is.secret,
-		kick: make(chan struct{}, 1), quit: make(chan struct{}),
-		generation: is.carried + 1, at: place{end: batchAt}, by: make(map[uint64]*raft.Log),
+		behind: behind, pair: files, kick: make(chan struct{}, 1), quit: make(chan struct{}),
+		generation: 1, at: place{end: batchAt}, by: make(map[uint64]*raft.Log),
 	}
 	l.done.Go(l.run)
 	return l

@@ -40,7 +40,7 @@ func open(behind Behind, in folder, size int64, random io.Reader) (*Log, error) 
 	if err != nil {
 		return nil, err
 	}
-	return begin(behind, in, files, size, is), nil
+	return begin(behind, pair{in, files, size, is.secret}), nil
 }
 
 // settle carries over what the files of a folder hold, and removes them.
