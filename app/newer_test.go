@@ -55,7 +55,7 @@ func TestAPeerStaysDownOnANewerSnapshot(t *testing.T) {
 }
 
 // tomorrow makes of the only snapshot below dir one of the next format, which is
-// whole.
+// whole. It has an ID of its own: the log knows how the old one was written.
 func tomorrow(t *testing.T, dir string) {
 	t.Helper()
 	var state string
@@ -81,7 +81,11 @@ func tomorrow(t *testing.T, dir string) {
 	sum := crc64.New(crc64.MakeTable(crc64.ECMA))
 	sum.Write(text)
 	about = regexp.MustCompile(`"CRC":"[^"]*"`).ReplaceAll(about, []byte(`"CRC":"`+base64.StdEncoding.EncodeToString(sum.Sum(nil))+`"`))
-	if err := errors.Join(os.WriteFile(state, text, 0o600), os.WriteFile(meta, about, 0o600)); err != nil {
+	folder := filepath.Dir(state)
+	id := filepath.Base(folder) + "0"
+	about = regexp.MustCompile(`"ID":"[^"]*"`).ReplaceAll(about, []byte(`"ID":"`+id+`"`))
+	err = errors.Join(os.WriteFile(state, text, 0o600), os.WriteFile(meta, about, 0o600), os.Rename(folder, filepath.Join(filepath.Dir(folder), id)))
+	if err != nil {
 		t.Fatal(err)
 	}
 }
