@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/trivet-ha/trivet/raftstore/timedlog"
 )
 
 // Promise 8: an entry of a kind that this binary does not know stops the peer
@@ -64,7 +66,7 @@ func TestIgnorableEntryIsPassedOver(t *testing.T) {
 func (c *Cluster) plant(data []byte) uint64 {
 	index := c.founded().View().Index() + 1
 	for _, p := range c.Peers {
-		c.must(p.Disk.Mount(nil).StoreLog(&raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: data}))
+		c.must(timedlog.New(p.Disk.Mount(nil)).StoreLog(&raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: data}))
 	}
 	return index
 }
