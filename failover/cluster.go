@@ -49,7 +49,7 @@ type Node struct {
 	Unschedulable   bool
 	Kubelet         string // host:port, "" if the Node does not say
 	SystemUUID      string // of the machine, as the kubelet read it
-	ProviderID      string
+	MachineID       string // of its installed system
 	Addresses       []string
 	Labels          map[string]string
 	Annotations     map[string]string // ours alone: those under trivet.dev

@@ -54,12 +54,13 @@ type clusterController struct {
 	telling int                    // Events on their way
 }
 
-func newClusterController(o ControllerOptions, settings func() Settings, cluster Cluster, a leader.Authority, peers *peerHosts) *clusterController {
+func newClusterController(o ControllerOptions, settings func() Settings, cluster Cluster, a leader.Authority, peers *peerHosts, all trackers) *clusterController {
 	tracker := NewTracker()
+	all[cluster.Name()] = tracker
 	s := &clusterController{
 		began: time.Now(), o: o, settings: settings, cluster: cluster, a: a, tracker: tracker,
 		judge: NewJudge(JudgeOptions{
-			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings, peers: peers,
+			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings, peers: peers, trackers: all,
 		}),
 		log:     o.Logger.With("kube_cluster", cluster.Name(), "token", a.Token()),
 		running: make(map[fencing.Token]bool), refused: make(map[string]string),

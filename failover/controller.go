@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,11 +24,14 @@ type ControllerOptions struct {
 	Log           Log
 	Clusters      []Cluster // each of its own name
 	Fences        Fences
-	KubeletProber KubeletProber    // asks a kubelet after its machine was read off
-	Finder        Finder           // of the peers' hosts
-	Settings      Settings         // at first; Renew replaces them
-	Wall          func() time.Time // for display
-	Logger        *slog.Logger
+	KubeletProber KubeletProber // asks a kubelet after its machine was read off
+	Finder        Finder        // of the peers' hosts
+	// Machine returns what a peer, by its server ID, last told of its machine; false while
+	// that may be old or unknown. nil: peers tell nothing.
+	Machine  func(peer string) (Identity, bool)
+	Settings Settings         // at first; Renew replaces them
+	Wall     func() time.Time // for display
+	Logger   *slog.Logger
 }
 
 // Controller is the leader's duty that watches the clusters, judges who is dead and
@@ -72,10 +76,11 @@ func (*Controller) Name() string { return "failover" }
 // give leadership up: it is told in the log and tried again.
 func (c *Controller) Run(ctx context.Context, a leader.Authority) error {
 	var controllers []*clusterController
-	peers := newPeerHosts(c.o.Finder, c.o.Self)
+	peers, all := newPeerHosts(c.o.Finder, c.o.Self), make(trackers)
+	peers.told = c.o.Machine
 	if c.o.Settings.Mode != ModeOff {
 		for _, cluster := range c.o.Clusters {
-			controllers = append(controllers, newClusterController(c.o, c.Settings, cluster, a, peers))
+			controllers = append(controllers, newClusterController(c.o, c.Settings, cluster, a, peers, all))
 		}
 	}
 	c.lead(controllers)
@@ -116,6 +121,18 @@ func (c *Controller) Watched(cluster string) (w Watched, leads bool) {
 	return Watched{}, false
 }
 
+// Places says where each peer runs, as it was at most placeEvery ago; nil while this peer
+// does not lead, or has seen no kube node.
+func (c *Controller) Places() (all []Place) {
+	c.mu.Lock()
+	controllers := slices.Clone(c.clusters)
+	c.mu.Unlock()
+	for _, s := range controllers {
+		all = merge(all, s.judge.Places())
+	}
+	return all
+}
+
 // Judge returns the judge of a cluster, nil while this peer does not lead. What it
 // says lacks why a remediation was not begun in the end; Verdicts has that.
 func (c *Controller) Judge(cluster string) *Judge {
@@ -139,6 +156,15 @@ func (c *Controller) clusterController(cluster string) *clusterController {
 // ErrNotLeading says that another peer watches the clusters, or that there is no
 // cluster of that name.
 var ErrNotLeading = errors.New("this peer does not watch such a cluster")
+
+// Machine says which machine a kube node of a cluster is, as far as this peer knows: the
+// leader alone knows of the other kube nodes, and whether one tells the same UUID.
+func (c *Controller) Machine(cluster string, n Node) Machine {
+	if j := c.Judge(cluster); j != nil {
+		return j.machine(n)
+	}
+	return MachineOf(cluster, n)
+}
 
 // Simulate says what would be done if a kube node died now. It changes nothing.
 func (c *Controller) Simulate(cluster, node string, mode Mode) (Verdict, error) {

@@ -25,6 +25,8 @@ type facts struct {
 	hold     kubestate.Hold
 	held     bool
 	peers    []peerFacts
+	others   []resident // of the other clusters; only who may be acted on needs them
+	counted  *census    // of nodes and others, once it was needed
 }
 
 // nodeFacts are those of one kube node.
@@ -48,6 +50,8 @@ type peerFacts struct {
 	name    string
 	hosts   []string // names and addresses of its host
 	unknown []string // names of which no address is known
+	machine Identity // as it told last
+	mute    bool     // that may be old, or is not known yet
 	self    bool
 	alive   bool // its session lives
 }
@@ -73,6 +77,8 @@ func (f *facts) read(v fsm.View, self string, known *peerHosts) {
 		_, alive := v.SessionOf(m.ID)
 		p := peerFacts{name: m.Name, self: m.ID == self, alive: alive}
 		p.hosts, p.unknown = known.of(m)
+		machine, heard := known.machine(m.ID)
+		p.machine, p.mute = machine, !heard
 		f.peers = append(f.peers, p)
 	}
 }
@@ -101,13 +107,6 @@ func hosts(addresses ...string) (out []string) {
 		}
 	}
 	return out
-}
-
-// on reports whether a peer runs on a kube node.
-func (p peerFacts) on(n *nodeFacts) bool {
-	return slices.ContainsFunc(p.hosts, func(host string) bool {
-		return sameHost(host, n.Name) || slices.ContainsFunc(n.Addresses, func(a string) bool { return sameHost(host, a) })
-	})
 }
 
 // overdue reports whether a Lease should have changed long since. What an earlier

@@ -36,6 +36,7 @@ func rails() []rail {
 		{"control-plane", byControlPlane},
 		{"etcd-quorum", byEtcdQuorum},
 		{"own-quorum", byOwnQuorum},
+		{"twin", byTwin},
 		{"node-rate", byNodeRate},
 		{"healthy-delay", byHealthyDelay},
 		{"no-device", byNoDevice},

@@ -2,7 +2,6 @@ package failover
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
@@ -55,6 +54,24 @@ func byCutOff(f *facts, n *nodeFacts) string {
 	return fmt.Sprintf("%d kube nodes do not reach the API server (%s), and most peers hear their kubelets: the fault is in the network, not in the machines", len(names), listed(names))
 }
 
+// knownBy says what shows where a peer runs, if it is not what everybody sees.
+func knownBy(mark string) string {
+	if mark == "name" || mark == "address" {
+		return ""
+	}
+	return " (it tells the same " + mark + ")"
+}
+
+// byTwin leaves a machine alone that works under another Node: one that was renamed, or
+// joined to another cluster, leaves a Node behind that looks dead.
+func byTwin(f *facts, n *nodeFacts) string {
+	other, by := f.census().twin(f.cluster, n.WatchedNode, f.settings.Detection)
+	if other == nil {
+		return ""
+	}
+	return fmt.Sprintf("kube node %s is alive and has the same %s, so both are one machine: delete the Node that is not in use", other.name(), by)
+}
+
 func byStorm(f *facts, _ *nodeFacts) string {
 	if !f.held {
 		return ""
@@ -101,30 +118,35 @@ func byEtcdQuorum(f *facts, n *nodeFacts) string {
 }
 
 // byOwnQuorum never switches off a living peer of ours, nor one that the majority
-// of the peers would miss. A living peer whose address is not known may run anywhere.
+// of the peers would miss. A living peer of which it is not known where it runs may run
+// anywhere.
 func byOwnQuorum(f *facts, n *nodeFacts) string {
 	var here, somewhere *peerFacts
-	others := 0
+	others, by, doubt, own := 0, "", "", f.resident(n)
 	for i := range f.peers {
-		switch p := &f.peers[i]; {
-		case p.on(n):
-			here = p
-		case p.alive:
+		p := &f.peers[i]
+		if mark := f.on(p, own); mark != "" {
+			if here == nil || p.alive {
+				here, by = p, mark
+			}
+			continue
+		}
+		if p.alive {
 			others++
-			if len(p.unknown) > 0 {
-				somewhere = p
+			if why := f.doubt(p); why != "" {
+				somewhere, doubt = p, why
 			}
 		}
 	}
 	switch {
 	case here == nil && somewhere != nil:
-		return fmt.Sprintf("peer %s may run on it: it is alive, and the leader cannot resolve %s to an address", somewhere.name, strings.Join(somewhere.unknown, ", "))
+		return fmt.Sprintf("peer %s may run on it: it is alive, and %s", somewhere.name, doubt)
 	case here == nil:
 		return ""
 	case here.self:
-		return fmt.Sprintf("peer %s, which leads, runs on it", here.name)
+		return fmt.Sprintf("peer %s, which leads, runs on it%s", here.name, knownBy(by))
 	case here.alive:
-		return fmt.Sprintf("peer %s runs on it and is alive: its session lives", here.name)
+		return fmt.Sprintf("peer %s runs on it and is alive: its session lives%s", here.name, knownBy(by))
 	case others < len(f.peers)/2+1:
 		return fmt.Sprintf("peer %s runs on it, and without it %d of %d peers are alive, which is no majority", here.name, others, len(f.peers))
 	}

@@ -147,6 +147,10 @@ func clusterRailCases() map[string]railCase {
 			func(_ *facts, n *nodeFacts) { n.Addresses = []string{"::ffff:192.0.2.2"} },
 			"peer b runs on it and is alive: its session lives",
 		},
+		"twin": {
+			func(f *facts, n *nodeFacts) { f.nodes[3].BootID = n.BootID },
+			"kube node prod/n3 is alive and has the same boot ID, so both are one machine: delete the Node that is not in use",
+		},
 	}
 }
 

@@ -21,7 +21,8 @@ type JudgeOptions struct {
 	Fences   Fences
 	Settings func() Settings // those that count now
 
-	peers *peerHosts
+	peers    *peerHosts
+	trackers trackers // of all clusters
 }
 
 // Judge says which kube nodes of one cluster are held for dead and what forbids
@@ -35,6 +36,8 @@ type Judge struct {
 	verdicts []Verdict
 	due      time.Duration          // as Due returns it
 	storm    kubestate.HoldFailover // to be proposed; without a reason none
+	places   []Place                // as of placed; nil before everything was seen
+	placed   time.Time
 }
 
 // sign is one that has to last for the hold time, of one kube node.
@@ -95,6 +98,9 @@ func (j *Judge) Look() []Verdict {
 		}
 		verdicts = append(verdicts, verdict)
 	}
+	if f.synced && len(f.nodes) > 0 && (j.placed.IsZero() || time.Since(j.placed) >= placeEvery) {
+		j.places, j.placed = f.places(), time.Now()
+	}
 	j.storm, j.due, j.verdicts = f.storm(), f.due(), verdicts
 	return slices.Clone(verdicts)
 }
@@ -104,6 +110,14 @@ func (j *Judge) Verdicts() []Verdict {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.verdicts)
+}
+
+// Places says where each peer runs by the kube nodes of the cluster, in the order of the
+// members; nil before all of them were seen, and where there are none.
+func (j *Judge) Places() []Place {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.places)
 }
 
 // Due returns after what time the first kube node may become a suspect without any
@@ -202,6 +216,7 @@ func (j *Judge) facts() (*facts, fsm.View) {
 // mostly none.
 func (j *Judge) deepen(f *facts, v fsm.View) {
 	f.remember(v)
+	f.others = j.o.trackers.residents(func(cluster string) bool { return cluster != j.o.Cluster })
 	for _, n := range f.nodes {
 		for _, d := range j.o.Fences.For(MachineOf(j.o.Cluster, n.Node)) {
 			n.devices = append(n.devices, d.Name())
@@ -211,7 +226,14 @@ func (j *Judge) deepen(f *facts, v fsm.View) {
 
 // MachineOf says which machine a kube node of a cluster is.
 func MachineOf(cluster string, n Node) Machine {
-	return Machine{Cluster: cluster, Node: n.Name, SystemUUID: n.SystemUUID, ProviderID: n.ProviderID, Addresses: n.Addresses}
+	return Machine{Cluster: cluster, Node: n.Name, SystemUUID: n.SystemUUID, Addresses: n.Addresses}
+}
+
+// machine says which machine a kube node is, and which other one tells the same UUID.
+func (j *Judge) machine(n Node) Machine {
+	m := MachineOf(j.o.Cluster, n)
+	m.SharedWith = j.o.trackers.sharesUUID(j.o.Cluster, n)
+	return m
 }
 
 // last notes for how long the signs have lasted and reports whether all of some kube

@@ -30,6 +30,7 @@ type hand struct {
 	mu     sync.Mutex
 	deeds  []string
 	asked  []string // UUIDs with which the power of a machine was read
+	told   []string // whose UUID the machine shares, at each reading
 	at     int      // the deed to stop at, counted from 1; 0 none
 	how    stop
 	met    chan struct{} // closed when it was reached
@@ -277,7 +278,7 @@ func (b bmc) fails(ctx context.Context) error {
 // Power implements Device.
 func (b bmc) Power(ctx context.Context, m Machine) (p Power, err error) {
 	b.h.mu.Lock()
-	b.h.asked = append(b.h.asked, m.SystemUUID)
+	b.h.asked, b.h.told = append(b.h.asked, m.SystemUUID), append(b.h.told, m.SharedWith)
 	b.h.mu.Unlock()
 	err = b.h.do(ctx, "read power", func() error {
 		c := b.h.w.pcs[b.node]

@@ -54,7 +54,8 @@ func (*SystemFinder) Own() (own []string, err error) {
 // may be called concurrently.
 type peerHosts struct {
 	finder Finder
-	self   string // server ID of this peer
+	self   string                             // server ID of this peer
+	told   func(peer string) (Identity, bool) // as ControllerOptions.Machine; nil: no peer tells
 
 	mu    sync.Mutex
 	found map[string][]string // by name
@@ -126,17 +127,31 @@ func (p *peerHosts) of(m fsm.Member) (all, unknown []string) {
 	return all, unknown
 }
 
+// machine returns what a peer last told of its machine, and whether that is so now.
+func (p *peerHosts) machine(id string) (Identity, bool) {
+	if p.told == nil {
+		return Identity{}, true
+	}
+	return p.told(id)
+}
+
 func isAddress(host string) bool {
-	_, err := netip.ParseAddr(host)
-	return err == nil
+	_, ok := plainAddress(host)
+	return ok
+}
+
+// plainAddress is an address in one spelling.
+func plainAddress(host string) (address string, ok bool) {
+	a, err := netip.ParseAddr(host)
+	return a.Unmap().WithZone("").String(), err == nil
 }
 
 // sameHost compares two addresses, or two names as DNS does.
 func sameHost(a, b string) bool {
-	x, err := netip.ParseAddr(a)
-	y, err2 := netip.ParseAddr(b)
-	if err != nil || err2 != nil {
+	x, ok := plainAddress(a)
+	y, also := plainAddress(b)
+	if !ok || !also {
 		return strings.EqualFold(strings.TrimSuffix(a, "."), strings.TrimSuffix(b, "."))
 	}
-	return x.Unmap().WithZone("") == y.Unmap().WithZone("")
+	return x == y
 }

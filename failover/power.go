@@ -27,12 +27,21 @@ func (p Power) String() string {
 type Machine struct {
 	Cluster, Node string // the kube node's name
 	SystemUUID    string // as its kubelet read it; "" if not known
-	ProviderID    string
+	SharedWith    string // kube node on another machine that tells the same UUID; "" for none
 	Addresses     []string
 	// AskOnly says that Power must have no effect at all. Ironic answers from memory
 	// and is sure only of what it was just told to switch off; outside a remediation
 	// that has announced the same, its memory has to do, and proves nothing.
 	AskOnly bool
+}
+
+// NoUUID says why the system UUID of a machine does not identify it, "" if it does.
+func (m Machine) NoUUID() string {
+	why := NoUUID("the kube node", m.SystemUUID)
+	if why == "" && m.SharedWith != "" {
+		why = "the kube node tells the same UUID as " + m.SharedWith
+	}
+	return why
 }
 
 // Device switches machines off. Its calls are bounded by ctx and by its own
@@ -68,17 +77,18 @@ type Comparer interface {
 }
 
 // Uncompared says in a sentence why what a device says of a machine was compared with no
-// UUID, so that only its configuration says which machine that is; "" if it was.
+// UUID, so that only its configuration or a name says which machine that is; "" if it was.
 func Uncompared(d Device, m Machine) string {
-	why := "a device of its type knows none"
-	switch c, compares := d.(Comparer); {
-	case m.SystemUUID == "":
-		why = "the kube node tells none"
-	case compares:
-		why = c.Uncompared(m)
+	why := m.NoUUID()
+	device := "a device of its type knows none"
+	if c, compares := d.(Comparer); compares {
+		device = c.Uncompared(m)
 	}
-	if why == "" {
+	switch {
+	case why == "" && device == "":
 		return ""
+	case why != "" && device != "":
+		why += ", and "
 	}
-	return "no UUID was compared: " + why
+	return "no UUID was compared: " + why + device
 }

@@ -44,10 +44,11 @@ func (t *target) read(ctx context.Context, m kubestate.Remediation) (Node, error
 		return Node{}, errReplaced
 	}
 	t.tracker.Read(n)
-	t.machine, t.kubelet, t.known = MachineOf(m.Cluster, n), n.Kubelet, true
+	died := n
 	if m.SystemUUID != "" {
-		t.machine.SystemUUID = m.SystemUUID // of the machine that died
+		died.SystemUUID = m.SystemUUID // of the machine that died
 	}
+	t.machine, t.kubelet, t.known = t.judge.machine(died), n.Kubelet, true
 	return n, nil
 }
 

@@ -72,6 +72,9 @@ type method interface {
 type address struct {
 	text    string
 	options []option
+	// nameless says that the kube node's name means no machine: no list names one, and
+	// several clusters may have a kube node of that name.
+	nameless bool
 }
 
 // device is one entry of the file.
@@ -81,6 +84,7 @@ type device struct {
 	limits     Limits
 	nodes      map[string]address // by kube node, or cluster/kube node
 	everyone   bool               // no list was written: the method finds machines itself
+	clusters   int                // that are configured
 	method     method
 }
 
@@ -117,14 +121,14 @@ func (d *device) On(ctx context.Context, m failover.Machine) error {
 // comparer is a method that compares the UUID of a machine, if it can.
 type comparer interface {
 	// uncompared says why it did not at the newest reading, "" if it did.
-	uncompared(to address) string
+	uncompared(m failover.Machine, to address) string
 }
 
 // Uncompared implements failover.Comparer.
 func (d *device) Uncompared(m failover.Machine) string {
 	c, compares := d.method.(comparer)
 	if to, ok := d.reaches(m); compares && ok {
-		return c.uncompared(to)
+		return c.uncompared(m, to)
 	}
 	return fmt.Sprintf("a device of type %s knows none", d.kind)
 }
@@ -137,7 +141,7 @@ func (d *device) reaches(m failover.Machine) (to address, ok bool) {
 	if to, ok = d.nodes[m.Node]; ok {
 		return to, true
 	}
-	return address{}, d.everyone
+	return address{nameless: d.clusters > 1}, d.everyone
 }
 
 // call tries until something succeeds or nothing helps. The error is an *Error.

@@ -1,9 +1,11 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/failover"
@@ -41,13 +43,29 @@ type Ironic interface {
 // "off", it gets the command to switch off, and is believed afterwards. That costs
 // nothing in a remediation, which has announced the same command; a question that
 // must have no effect says so (failover.Machine.AskOnly).
-type throughIronic struct{ ironic Ironic }
+type throughIronic struct {
+	ironic Ironic
 
-func (i throughIronic) advice(address) string {
+	mu    sync.Mutex
+	found map[string]foundNode // by cluster/kube node: at the newest look
+}
+
+// foundNode is a node in Ironic and how it was found.
+type foundNode struct {
+	uuid   string
+	ref    string // as the file names it; "" without a list
+	byUUID bool   // it has the UUID of the machine
+}
+
+func newThroughIronic(i Ironic) *throughIronic {
+	return &throughIronic{ironic: i, found: make(map[string]foundNode)}
+}
+
+func (i *throughIronic) advice(address) string {
 	return "look at the node in Ironic: openstack baremetal node show"
 }
 
-func (i throughIronic) power(ctx context.Context, m failover.Machine, to address) (failover.Power, error) {
+func (i *throughIronic) power(ctx context.Context, m failover.Machine, to address) (failover.Power, error) {
 	uuid, err := i.find(ctx, m, to)
 	if err != nil {
 		return failover.PowerUnknown, err
@@ -71,18 +89,18 @@ func (i throughIronic) power(ctx context.Context, m failover.Machine, to address
 	return after.power(), after.doubt()
 }
 
-func (i throughIronic) switchOff(ctx context.Context, m failover.Machine, to address) error {
+func (i *throughIronic) switchOff(ctx context.Context, m failover.Machine, to address) error {
 	return i.set(ctx, m, to, ironicOff)
 }
 
-func (i throughIronic) switchOn(ctx context.Context, m failover.Machine, to address) error {
+func (i *throughIronic) switchOn(ctx context.Context, m failover.Machine, to address) error {
 	return i.set(ctx, m, to, ironicOn)
 }
 
 // set sends the command, also where Ironic remembers that state. Work that goes on
 // when ctx ends is no failure: the command was taken, and told again it would find
 // the node locked.
-func (i throughIronic) set(ctx context.Context, m failover.Machine, to address, state string) error {
+func (i *throughIronic) set(ctx context.Context, m failover.Machine, to address, state string) error {
 	uuid, err := i.find(ctx, m, to)
 	if err != nil {
 		return err
@@ -130,14 +148,14 @@ func (m memory) doubt() error {
 	return nil
 }
 
-func (i throughIronic) remembered(ctx context.Context, uuid string) (m memory, err error) {
+func (i *throughIronic) remembered(ctx context.Context, uuid string) (m memory, err error) {
 	m.state, m.doing, m.trouble, err = i.ironic.PowerState(ctx, uuid)
 	return m, err
 }
 
 // settled waits until Ironic does nothing about the node. If ctx ends first, it
 // says what was still being done.
-func (i throughIronic) settled(ctx context.Context, uuid string) (memory, error) {
+func (i *throughIronic) settled(ctx context.Context, uuid string) (memory, error) {
 	var last memory
 	for {
 		m, err := i.remembered(ctx, uuid)
@@ -154,37 +172,113 @@ func (i throughIronic) settled(ctx context.Context, uuid string) (memory, error)
 }
 
 // uncompared implements comparer.
-func (throughIronic) uncompared(to address) string {
+func (i *throughIronic) uncompared(m failover.Machine, to address) string {
 	if to.text != "" {
 		return "the file names the node in Ironic"
 	}
-	return ""
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.found[m.Cluster+"/"+m.Node].byUUID {
+		return ""
+	}
+	return "Ironic's node was found by the kube node's name alone"
+}
+
+// note keeps what the newest look found.
+func (i *throughIronic) note(machine string, n foundNode) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.found) >= maxNodes { // kube nodes that are gone are among them; the next look finds again
+		clear(i.found)
+	}
+	i.found[machine] = n
+}
+
+// sameNode returns another machine for which the file names the same node in Ironic.
+func (i *throughIronic) sameNode(machine, uuid string) (other, ref string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for name, n := range i.found { // order-free: any will do
+		if name != machine && n.ref != "" && n.uuid == uuid {
+			return name, n.ref
+		}
+	}
+	return "", ""
+}
+
+// listed returns the node that the file names. Two names for one node show when both
+// were looked for: neither is believed then, while that is so.
+func (i *throughIronic) listed(ctx context.Context, m failover.Machine, ref string) (string, error) {
+	machine := m.Cluster + "/" + m.Node
+	uuid, ok, err := i.ironic.FindNode(ctx, ref)
+	if err == nil && !ok {
+		err = hopeless("write its UUID, name or MAC in Ironic under nodes of the device", "Ironic has no node %s", ref)
+	}
+	if err != nil {
+		return "", err
+	}
+	i.note(machine, foundNode{uuid: uuid, ref: ref})
+	for other, theirs := i.sameNode(machine, uuid); other != ""; other, theirs = i.sameNode(machine, uuid) {
+		now, ok, err := i.ironic.FindNode(ctx, theirs)
+		switch {
+		case err != nil:
+			return "", err
+		case ok && now == uuid:
+			return "", hopeless("write its own node under nodes of the device", "Ironic's node %s is that of kube node %s, too", uuid, other)
+		}
+		i.note(other, foundNode{uuid: now, ref: theirs}) // it means another one by now
+	}
+	return uuid, nil
 }
 
 // find returns the UUID of the machine's node. Without a list, that is the one with
 // the machine's UUID or the kube node's name; where the two disagree, neither is
-// believed.
-func (i throughIronic) find(ctx context.Context, m failover.Machine, to address) (uuid string, err error) {
-	refs := []string{to.text}
-	if to.text == "" {
-		refs = []string{strings.ToLower(m.SystemUUID), m.Node}
+// believed. With several clusters the UUID alone counts: the name may be that of a
+// kube node, and of a living machine, of another one.
+func (i *throughIronic) find(ctx context.Context, m failover.Machine, to address) (uuid string, err error) {
+	if to.text != "" {
+		return i.listed(ctx, m, to.text)
 	}
-	for _, ref := range refs {
-		if ref == "" {
-			continue
+	byUUID, err := i.ofUUID(ctx, m)
+	if err != nil {
+		return "", err
+	}
+	i.note(m.Cluster+"/"+m.Node, foundNode{uuid: byUUID, byUUID: byUUID != ""})
+	if to.nameless {
+		if byUUID == "" {
+			err = hopeless("write "+m.Cluster+"/"+m.Node+" and its node in Ironic under nodes of the device",
+				"Ironic has no node with the machine's UUID (%s), and the name of the kube node alone does not say which machine it is: several clusters are configured, and each may have a %s",
+				uuidText(m), m.Node)
 		}
-		found, ok, err := i.ironic.FindNode(ctx, ref)
-		switch {
-		case err != nil:
-			return "", err
-		case ok && uuid != "" && found != uuid:
-			return "", hopeless("write which one it is under nodes of the device", "Ironic has node %s with its UUID and node %s with its name", uuid, found)
-		case ok:
-			uuid = found
+		return byUUID, err
+	}
+	byName, ok, err := i.ironic.FindNode(ctx, m.Node)
+	switch {
+	case err != nil:
+		return "", err
+	case ok && byUUID != "" && byName != byUUID:
+		return "", hopeless("write which one it is under nodes of the device", "Ironic has node %s with its UUID and node %s with its name", byUUID, byName)
+	case !ok && byUUID == "":
+		return "", hopeless("write its UUID, name or MAC in Ironic under nodes of the device", "Ironic has no node with its UUID (%s), nor with its name %s", uuidText(m), m.Node)
+	}
+	return cmp.Or(byUUID, byName), nil
+}
+
+// ofUUID returns the node that has the machine's UUID, in either byte order; "" if there
+// is none, or if the UUID identifies no machine.
+func (i *throughIronic) ofUUID(ctx context.Context, m failover.Machine) (uuid string, err error) {
+	if m.NoUUID() != "" {
+		return "", nil
+	}
+	for _, spelled := range failover.UUIDSpellings(m.SystemUUID) {
+		if found, ok, err := i.ironic.FindNode(ctx, spelled); err != nil || ok {
+			return found, err
 		}
 	}
-	if uuid == "" {
-		return "", hopeless("write its UUID, name or MAC in Ironic under nodes of the device", "Ironic has no node %s", strings.Join(refs, ", nor "))
-	}
-	return uuid, nil
+	return "", nil
+}
+
+// uuidText is the machine's UUID, or why it has none.
+func uuidText(m failover.Machine) string {
+	return cmp.Or(m.NoUUID(), strings.ToLower(m.SystemUUID))
 }

@@ -63,7 +63,7 @@ func (f *fakeIronic) truth() (real string, commands []string) {
 }
 
 func overIronic(f *fakeIronic, nodes map[string]address) *device {
-	return &device{name: "bmc", kind: kindIronic, limits: Limits{1, time.Second, 10 * time.Second}, nodes: nodes, everyone: nodes == nil, method: throughIronic{f}}
+	return &device{name: "bmc", kind: kindIronic, limits: Limits{1, time.Second, 10 * time.Second}, nodes: nodes, everyone: nodes == nil, method: newThroughIronic(f)}
 }
 
 // TestIronicIsNotBelievedFromMemory: it remembers "off" of a machine that is on.
@@ -161,7 +161,7 @@ func TestNodesOfIronic(t *testing.T) {
 		var got string
 		d := overIronic(f, c.list)
 		err := d.call(t.Context(), m, "find it", func(ctx context.Context, to address) (err error) {
-			got, err = throughIronic{f}.find(ctx, m, to)
+			got, err = newThroughIronic(f).find(ctx, m, to)
 			return err
 		})
 		if err != nil {

@@ -99,7 +99,10 @@ type mishap struct {
 
 // open makes the device. What is wrong is told together with the rest.
 func (s *spec) open(l *List, o Options) (d *device, wrong []mishap) {
-	d = &device{name: s.name, kind: s.kind, group: s.group, limits: s.limits, everyone: s.kind == kindIronic && !s.written("nodes"), nodes: make(map[string]address)}
+	d = &device{
+		name: s.name, kind: s.kind, group: s.group, limits: s.limits, nodes: make(map[string]address),
+		everyone: s.kind == kindIronic && !s.written("nodes"), clusters: len(o.Clusters),
+	}
 	for _, n := range s.nodes {
 		d.nodes[n.name] = n.address
 	}
@@ -109,7 +112,7 @@ func (s *spec) open(l *List, o Options) (d *device, wrong []mishap) {
 	}
 	switch s.kind {
 	case kindIronic:
-		d.method = throughIronic{o.Ironic}
+		d.method = newThroughIronic(o.Ironic)
 	case kindRedfish:
 		secure, err := servicecreds.OpenTLS(servicecreds.Files{CA: s.caFile, Insecure: s.insecure, Section: s.key("")}, o.Logger)
 		if err != nil {

@@ -31,18 +31,17 @@ type redfish struct {
 	// anyUUID says that the BMC's idea of the machine's UUID is not compared with
 	// that of the kube node.
 	anyUUID bool
-	mute    sync.Map // URLs of machines whose BMC told no UUID at the newest reading
+	mute    sync.Map // by URL: why the BMC's UUID identifies no machine, "" if it does, as of the newest reading
 }
 
 // uncompared implements comparer.
-func (r *redfish) uncompared(to address) string {
+func (r *redfish) uncompared(_ failover.Machine, to address) string {
 	if r.anyUUID {
 		return "check_uuid is false"
 	}
-	if _, mute := r.mute.Load(to.text); mute {
-		return "the BMC tells none"
-	}
-	return ""
+	why, _ := r.mute.Load(to.text)
+	text, _ := why.(string)
+	return text
 }
 
 func (r *redfish) advice(to address) string {
@@ -152,10 +151,9 @@ func (r *redfish) system(ctx context.Context, m failover.Machine, at string) (sy
 		return system{}, hopeless("write the URL of the machine, such as https://BMC/redfish/v1/Systems/1",
 			"GET %s: this is no ComputerSystem but %.100q", at, s.Type)
 	}
-	if r.mute.Delete(at); !isUUID(s.UUID) {
-		r.mute.Store(at, true)
-	}
-	if !r.anyUUID && !sameUUID(s.UUID, m.SystemUUID) {
+	r.mute.Store(at, failover.NoUUID("the BMC", s.UUID))
+	known := failover.KnownUUID(s.UUID) && failover.KnownUUID(m.SystemUUID)
+	if !r.anyUUID && known && !failover.SameUUID(s.UUID, m.SystemUUID) {
 		return system{}, hopeless("write the URL of the right machine; if the BMC is known to tell another UUID than the kubelet, write check_uuid: false",
 			"GET %s: the BMC's machine has UUID %.40s, the kube node's has %s", at, s.UUID, m.SystemUUID)
 	}
@@ -170,27 +168,3 @@ func (r *redfish) post(ctx context.Context, to string, body any) error {
 	_, err = r.send(ctx, http.MethodPost, to, raw)
 	return err
 }
-
-// sameUUID compares what the BMC and the kubelet read, if both know it. The first
-// three groups may be swapped byte by byte: SMBIOS changed its mind about their
-// order with version 2.6.
-func sameUUID(a, b string) bool {
-	if !isUUID(a) || !isUUID(b) {
-		return true // Uncompared says so
-	}
-	a, b = digitsOf(a), digitsOf(b)
-	if a == b {
-		return true
-	}
-	var swapped strings.Builder
-	for _, group := range [][2]int{{0, 8}, {8, 12}, {12, 16}} {
-		for i := group[1] - 2; i >= group[0]; i -= 2 {
-			swapped.WriteString(a[i : i+2])
-		}
-	}
-	return swapped.String()+a[16:] == b
-}
-
-func digitsOf(uuid string) string { return strings.ToLower(strings.ReplaceAll(uuid, "-", "")) }
-
-func isUUID(text string) bool { return len(digitsOf(text)) == 32 }

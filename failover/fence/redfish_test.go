@@ -200,6 +200,10 @@ func TestWhatIsNotComparedIsSaid(t *testing.T) {
 		"the kube node tells none": {bmc: bmcUUID, want: "no UUID was compared: the kube node tells none"},
 		"the BMC tells none":       {kube: bmcUUID, bmc: "", want: "no UUID was compared: the BMC tells none"},
 		"the BMC tells a word":     {kube: bmcUUID, bmc: "unknown", want: "no UUID was compared: the BMC tells none"},
+		"both tell a placeholder": {kube: vendorUUID, bmc: vendorUUID, want: "no UUID was compared: the kube node tells " + vendorUUID +
+			", a placeholder that many boards share, and the BMC tells " + vendorUUID + ", a placeholder that many boards share"},
+		"the board has a placeholder": {kube: vendorUUID, bmc: bmcUUID, want: "no UUID was compared: the kube node tells " + vendorUUID + ", a placeholder that many boards share"},
+		"nothing but zeros":           {kube: bmcUUID, bmc: "00000000-0000-0000-0000-000000000000", want: "no UUID was compared: the BMC tells 00000000-0000-0000-0000-000000000000, a placeholder that many boards share"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBMC(t)

@@ -21,11 +21,11 @@ const ours = "trivet.dev/"
 func nodeOf(n *corev1.Node) failover.Node {
 	node := failover.Node{
 		Name: n.Name, UID: string(n.UID), ResourceVersion: n.ResourceVersion, Created: n.CreationTimestamp.Time,
-		BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID,
+		BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID, MachineID: n.Status.NodeInfo.MachineID,
 		Ready:         readyOf(n.Status.Conditions),
-		Unschedulable: n.Spec.Unschedulable, ProviderID: n.Spec.ProviderID,
-		Kubelet: kubeletOf(&n.Status),
-		Labels:  n.Labels, Annotations: map[string]string{},
+		Unschedulable: n.Spec.Unschedulable,
+		Kubelet:       kubeletOf(&n.Status),
+		Labels:        n.Labels, Annotations: map[string]string{},
 	}
 	_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
 	_, master := n.Labels["node-role.kubernetes.io/master"] // before Kubernetes 1.24

@@ -16,7 +16,7 @@ func TestNode(t *testing.T) {
 	n.Annotations = map[string]string{failover.AnnotationToken: "9", "else": "x"}
 	n.Status = corev1.NodeStatus{
 		Conditions:      []corev1.NodeCondition{{Type: "DiskPressure", Status: "True"}, {Type: corev1.NodeReady, Status: "False"}},
-		NodeInfo:        corev1.NodeSystemInfo{BootID: "boot", SystemUUID: "system"},
+		NodeInfo:        corev1.NodeSystemInfo{BootID: "boot", SystemUUID: "system", MachineID: "machine"},
 		Addresses:       []corev1.NodeAddress{{Type: "Hostname", Address: "worker-1"}, {Type: "InternalIP", Address: "2001:db8::5"}, {Type: "InternalIP", Address: "10.0.0.5"}, {Type: "InternalDNS", Address: "worker-1"}},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
 		Images:          make([]corev1.ContainerImage, 50),
@@ -26,7 +26,7 @@ func TestNode(t *testing.T) {
 	if n.Status.Images != nil {
 		t.Error("images are kept")
 	}
-	if got.Kubelet != "[2001:db8::5]:10250" || got.Ready != kubestate.ReadyFalse || !got.ControlPlane || got.BootID != "boot" || got.SystemUUID != "system" {
+	if got.Kubelet != "[2001:db8::5]:10250" || got.Ready != kubestate.ReadyFalse || !got.ControlPlane || got.BootID != "boot" || got.SystemUUID != "system" || got.MachineID != "machine" {
 		t.Errorf("%+v", got)
 	}
 	if len(got.Addresses) != 3 {

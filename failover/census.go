@@ -1,0 +1,118 @@
+package failover
+
+import (
+	"slices"
+
+	"github.com/trivet-ha/trivet/fsm/kubestate"
+)
+
+// resident is a kube node of any cluster that is watched.
+type resident struct {
+	cluster string
+	WatchedNode
+	marks marks
+}
+
+func (r resident) is(cluster, uid string) bool { return r.cluster == cluster && r.UID == uid }
+
+// name is that of a kube node among those of several clusters.
+func (r resident) name() string { return r.cluster + "/" + r.Name }
+
+// census finds kube nodes by what their machines tell, in all clusters: one machine may
+// be a Node of two of them, or have a second Node under the name that it had before.
+type census struct {
+	all []resident
+	by  map[string][]int // places in all, by a mark
+}
+
+func newCensus(all []resident) *census {
+	c := &census{all: all, by: make(map[string][]int)}
+	for i, r := range all {
+		for _, key := range r.marks.keys() {
+			c.by[key] = append(c.by[key], i)
+		}
+	}
+	return c
+}
+
+// with returns the kube nodes that have a mark; none where it is not known.
+func (c *census) with(name, value string) (found []resident) {
+	if value == "" {
+		return nil
+	}
+	for _, i := range c.by[markKey(name, value)] {
+		found = append(found, c.all[i])
+	}
+	return found
+}
+
+// alone reports whether a kube node has a mark that no other machine has.
+func (c *census) alone(name, value string, own resident) bool {
+	found := c.with(name, value)
+	others := slices.ContainsFunc(found, func(r resident) bool { return !r.is(own.cluster, own.UID) && own.marks.same(r.marks) == "" })
+	here := slices.ContainsFunc(found, func(r resident) bool { return r.is(own.cluster, own.UID) })
+	return here && !others
+}
+
+// twin returns another kube node that is alive on the machine of one, and what shows
+// that; nil if there is none.
+func (c *census) twin(cluster string, n WatchedNode, d Detection) (other *resident, by string) {
+	own := marksOf(n.identity(), n.Addresses)
+	for _, key := range own.keys() {
+		for _, i := range c.by[key] {
+			r := &c.all[i]
+			if r.is(cluster, n.UID) || !r.alive(d) {
+				continue
+			}
+			if by = own.same(r.marks); by != "" {
+				return r, by
+			}
+		}
+	}
+	return nil, ""
+}
+
+// alive reports whether a kube node works as far as Kubernetes can tell.
+func (n WatchedNode) alive(d Detection) bool {
+	return n.Ready == kubestate.ReadyTrue && (!n.Leased || n.LeaseAge < d.LeaseAge)
+}
+
+// identity is what the kubelet of a Node told of its machine.
+func (n Node) identity() Identity { return Identity{n.BootID, n.SystemUUID, n.MachineID} }
+
+// trackers are those of all clusters under one leadership, by cluster. They do not
+// change while it lasts.
+type trackers map[string]*Tracker
+
+// residents returns the kube nodes of the clusters that match.
+func (t trackers) residents(match func(cluster string) bool) (all []resident) {
+	for cluster, tracker := range t { // order-free: they are found by what they tell
+		if !match(cluster) {
+			continue
+		}
+		for _, n := range tracker.Look().Nodes {
+			all = append(all, resident{cluster, n, marksOf(n.identity(), n.Addresses)})
+		}
+	}
+	return all
+}
+
+// sharesUUID names a kube node on another machine that tells the same system UUID, ""
+// for none: such a UUID identifies neither.
+func (t trackers) sharesUUID(cluster string, n Node) string {
+	own := marksOf(n.identity(), n.Addresses)
+	if own.uuid == "" {
+		return ""
+	}
+	var found []string
+	for _, r := range t.residents(func(string) bool { return true }) {
+		if r.marks.uuid == own.uuid && !r.is(cluster, n.UID) && own.same(r.marks) == "" {
+			found = append(found, r.name())
+		}
+	}
+	slices.Sort(found)
+	if len(found) == 0 {
+		return ""
+	}
+	return found[0]
+}
