@@ -57,9 +57,10 @@ type CoreOptions struct {
 	// Leader, if set, is how leases are asked for where another peer leads.
 	Leader leaderrpc.Asker
 	// Prober asks other peers for sign of life; nil: none is asked, and
-	// Core.Contacts is nil. About and Returned are parts of cluster.ContactOptions.
+	// Core.Contacts is nil. About, Machine and Returned are parts of cluster.ContactOptions.
 	Prober   cluster.Prober
 	About    func() json.RawMessage
+	Machine  cluster.Machine
 	Returned func(id string, failed time.Time)
 	// Former asks the members of before a founding; nil: they are not asked, and
 	// PXE service stays closed while there are any.
@@ -156,7 +157,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		NoIronic: func() bool { return c.Health != nil && !c.Health.Proven() }, Unfinished: o.unfinished(),
 	})
 	if o.Prober != nil {
-		c.Contacts = cluster.NewContacts(cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Host: o.About, Returned: o.Returned})
+		c.Contacts = cluster.NewContacts(cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Host: o.About, Machine: o.Machine, Returned: o.Returned})
 	}
 	c.Lending = newLending(o, store, api.Traced(c.Session))
 	members := cluster.NewMembership(store, o.Self.Peer, o.Raft.Logger)
@@ -174,7 +175,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	}
 	duties = append(duties, o.Duties...)
 	if o.Failover != nil {
-		c.kube = newKubeWatch(*o.Failover, o.Self, store, c.Session, o.Raft.Wall, o.Raft.Logger)
+		c.kube = newKubeWatch(*o.Failover, o.Self, c, o.Raft.Wall, o.Raft.Logger)
 		duties = append(duties, c.kube.Controller)
 	}
 	if o.Gate != nil {

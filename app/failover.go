@@ -15,7 +15,6 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/fence"
 	"github.com/trivet-ha/trivet/failover/kube"
-	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // Failover is what a peer needs to move the work of dead kube nodes, besides the
@@ -141,14 +140,15 @@ type kubeWatch struct {
 	Prober     *failover.Prober
 }
 
-func newKubeWatch(o Failover, self cluster.Self, store *raftstore.Store, session failover.Voter, wall func() time.Time, log *slog.Logger) *kubeWatch {
+func newKubeWatch(o Failover, self cluster.Self, c *Core, wall func() time.Time, log *slog.Logger) *kubeWatch {
 	return &kubeWatch{
 		made: o,
 		Controller: failover.NewController(failover.ControllerOptions{
-			Self: self.Peer, Peer: o.Name, Log: store, Clusters: o.Clusters, Fences: o.Fences, KubeletProber: o.KubeletProber, Finder: o.Finder, Settings: o.Settings, Wall: wall, Logger: log,
+			Self: self.Peer, Peer: o.Name, Log: c.Store, Clusters: o.Clusters, Fences: o.Fences, KubeletProber: o.KubeletProber, Finder: o.Finder,
+			Machine: machines(c.Contacts), Settings: o.Settings, Wall: wall, Logger: log,
 		}),
 		Prober: failover.NewProber(failover.ProberOptions{
-			Log: store, Voter: session, KubeletProber: o.KubeletProber, Probe: o.Settings.Probe, Wall: wall, Logger: log,
+			Log: c.Store, Voter: c.Session, KubeletProber: o.KubeletProber, Probe: o.Settings.Probe, Wall: wall, Logger: log,
 		}),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,9 +32,15 @@ import (
 // happens: one healthy kube node, w1, with three pods.
 func apiServer(t *testing.T) *httptest.Server {
 	t.Helper()
+	return apiServerOf(t, corev1.NodeSystemInfo{BootID: "b1"})
+}
+
+// apiServerOf is the same, and w1 tells so much of its machine.
+func apiServerOf(t *testing.T, machine corev1.NodeSystemInfo) *httptest.Server {
+	t.Helper()
 	meta := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
 	w1 := corev1.Node{TypeMeta: meta("Node"), ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: types.UID("u1"), ResourceVersion: "7", CreationTimestamp: metav1.Unix(1e9, 0)},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, NodeInfo: corev1.NodeSystemInfo{BootID: "b1"}}}
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, NodeInfo: machine}}
 	pod := func(name, owner string) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("p-" + name), OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "x", Controller: new(true)}}},
 			Spec: corev1.PodSpec{NodeName: "w1"}}
@@ -149,4 +156,37 @@ func judged(t *testing.T, peer *Peer) admin.Failover {
 		return fmt.Errorf("%+v, %w", last, cmp.Or(err, errors.New("not judged")))
 	})
 	return last
+}
+
+// A peer on a kube node that the Node knows by another address is found by what both
+// tell of the machine, and that machine is left alone.
+func TestPeerIsFoundOnItsKubeNode(t *testing.T) {
+	here := readMachine("/", os.Getenv)
+	for name, c := range map[string]struct {
+		node corev1.NodeSystemInfo
+		want string // what is the same; "" if nothing is
+	}{
+		"boot ID":    {corev1.NodeSystemInfo{BootID: here.BootID}, "boot ID"},
+		"machine ID": {corev1.NodeSystemInfo{BootID: "of the last boot", MachineID: here.MachineID}, "machine ID"},
+		"neither":    {corev1.NodeSystemInfo{BootID: "another", MachineID: "another"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.want == "boot ID" && here.BootID == "" || c.want == "machine ID" && here.MachineID == "" {
+				t.Skip("this host does not tell it")
+			}
+			peer := kubePeer(t, apiServerOf(t, c.node))
+			seen := judged(t, peer)
+			simulated, err := peer.Admin().Kube.Here.Simulate(t.Context(), "prod", "w1", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			rail, places := "peer h1, which leads, runs on it (it tells the same "+c.want+")", []admin.PeerPlace{{Peer: "h1", Node: "prod/w1", By: c.want}}
+			if c.want == "" {
+				places = nil
+			}
+			if slices.Contains(simulated.Why, rail) != (c.want != "") || !slices.Equal(seen.Peers, places) {
+				t.Errorf("placement: peers %+v, and of w1 it says %q", seen.Peers, simulated.Why)
+			}
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 
 	"github.com/google/uuid"
@@ -242,6 +243,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Leader:        p.forward,
 		Prober:        p.line,
 		About:         func() json.RawMessage { return p.self.Report() },
+		Machine:       readMachine("/", os.Getenv),
 		Returned:      p.port.Redial,
 	}
 }

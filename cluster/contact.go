@@ -45,6 +45,7 @@ type Report struct {
 	Leading  bool            `json:"leading,omitempty"`
 	Contacts []Contact       `json:"contacts,omitempty"` // of a leader, one for each server
 	Host     json.RawMessage `json:"host,omitempty"`     // what the peer says about its own host
+	Machine  Machine         `json:"machine,omitzero"`
 }
 
 // Prober asks another peer for its Report. Any answer of that peer, also one that
@@ -69,6 +70,8 @@ type ContactOptions struct {
 	// Host, if set, returns what this peer reports about its own host. It must
 	// not block.
 	Host func() json.RawMessage
+	// Machine is what this peer tells of its machine.
+	Machine Machine
 	// Returned, if set, is called when a peer answers again; failed is when the
 	// newest probe without an answer ended. It must not block.
 	Returned func(id string, failed time.Time)
@@ -202,7 +205,7 @@ func (c *Contacts) begun(token fencing.Token) {
 
 // Report returns what this peer answers to a probe.
 func (c *Contacts) Report() Report {
-	var r Report
+	r := Report{Machine: c.opts.Machine}
 	if c.opts.Host != nil {
 		r.Host = c.opts.Host()
 	}

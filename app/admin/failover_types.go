@@ -10,6 +10,14 @@ type Failover struct {
 	Clusters []KubeCluster   `json:"clusters"`
 	Pauses   []FailoverPause `json:"pauses,omitempty"`
 	Nodes    []KubeNode      `json:"nodes"`
+	Peers    []PeerPlace     `json:"peers,omitempty"` // that run on kube nodes
+}
+
+// PeerPlace is the kube node on which a peer of Trivet runs.
+type PeerPlace struct {
+	Peer string `json:"peer"`
+	Node string `json:"node"` // CLUSTER/NODE
+	By   string `json:"by"`   // what both tell: boot ID, address, name, system UUID or machine ID
 }
 
 // KubeCluster is one cluster that is watched.

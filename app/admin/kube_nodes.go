@@ -51,6 +51,11 @@ func (k *KubeNodes) Failover(context.Context) (Failover, error) {
 			out.Nodes = append(out.Nodes, verdictOf(v, d))
 		}
 	}
+	for _, p := range k.Controller.Places() {
+		if p.Node != "" {
+			out.Peers = append(out.Peers, PeerPlace{Peer: p.Peer, Node: p.Node, By: p.By})
+		}
+	}
 	return out, nil
 }
 
@@ -98,7 +103,7 @@ func (k *KubeNodes) Simulate(ctx context.Context, cluster, node, mode string) (S
 	}
 	out := Simulation{Cluster: name, Node: node, Peer: k.Self.Name, Mode: string(settings.Mode), Would: d.Act, Why: d.Why, Devices: []string{}, Delete: []string{}}
 	if settings.Mode == failover.ModeSafe {
-		for _, device := range k.Fences.For(failover.MachineOf(name, n)) {
+		for _, device := range k.Fences.For(k.Controller.Machine(name, n)) {
 			out.Devices = append(out.Devices, device.Name())
 		}
 	}
@@ -190,7 +195,7 @@ func (k *KubeNodes) Power(ctx context.Context, cluster, node string, order *Powe
 	case err != nil:
 		out.Note = fmt.Sprintf("the API server did not say which machine it is, so only its name is known: %v", err)
 	default:
-		m = failover.MachineOf(name, n)
+		m = k.Controller.Machine(name, n)
 	}
 	devices := k.Fences.For(m)
 	if order != nil {

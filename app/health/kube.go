@@ -34,7 +34,24 @@ func (k *Kube) warnings(v fsm.View) []api.Warning {
 			h.silent[c.Name()] = cmp.Or(w.API.Why, "it was not asked yet")
 		}
 	}
+	if k.Mode == failover.ModeSafe {
+		h.unplaced = unplaced(k.Controller.Places())
+	}
 	return h.warnings()
+}
+
+// unplaced names the peers of which it is not known that they run elsewhere, if none was
+// found on a kube node.
+func unplaced(places []failover.Place) (names []string) {
+	for _, p := range places {
+		switch {
+		case p.Node != "":
+			return nil
+		case p.Unknown:
+			names = append(names, p.Peer)
+		}
+	}
+	return names
 }
 
 // kubeHealth is what the warnings of failover are made of.
@@ -44,6 +61,8 @@ type kubeHealth struct {
 	open   []kubestate.Remediation
 	faults map[string]string // by cluster: why this peer has no opinion
 	silent map[string]string // by cluster: why its API server does not answer the leader
+	// unplaced are peers that may run on kube nodes, though none was found there.
+	unplaced []string
 }
 
 func (h kubeHealth) warnings() []api.Warning {
@@ -53,7 +72,7 @@ func (h kubeHealth) warnings() []api.Warning {
 	}
 	for _, r := range h.open {
 		if r.State == kubestate.RemStuck {
-			out.add("failover_stuck", "see 'trivet failover show "+r.Node+"'; then 'trivet failover release'", "the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
+			out.add("failover_stuck", "see 'trivet failover show "+r.Cluster+"/"+r.Node+"'; then 'trivet failover release'", "the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
 		}
 	}
 	for _, pause := range h.pauses {
@@ -64,6 +83,10 @@ func (h kubeHealth) warnings() []api.Warning {
 	}
 	for _, c := range slices.Sorted(maps.Keys(h.silent)) {
 		out.add("failover_api_silent", "see whether it answers from this host; no kube node is held for dead meanwhile", "the API server of %s does not answer: %s", c, h.silent[c])
+	}
+	if len(h.unplaced) > 0 {
+		out.add("failover_unplaced_peers", "upgrade the peers; if one runs on a kube node, see that 'trivet failover list' shows it there: docs/failover.md#peers-on-kube-nodes",
+			"no peer was found on a kube node, and of %s it is not known that it runs elsewhere: a living peer there would be switched off with its machine", joinNames(h.unplaced))
 	}
 	return out
 }

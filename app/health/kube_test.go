@@ -40,6 +40,7 @@ func TestWarningsOfFailover(t *testing.T) {
 		{"paused", kubeHealth{pauses: []kubestate.Pause{{By: "ann"}, {Cluster: "prod"}}}, []string{"failover_paused: all clusters by ann", "failover_paused: prod by an operator"}},
 		{"blind", kubeHealth{faults: map[string]string{"b": "x", "a": "y"}, silent: map[string]string{"c": "refused"}},
 			[]string{"failover_no_vote: kubelets of a: y", "failover_no_vote: kubelets of b: x", "failover_api_silent: c does not answer: refused"}},
+		{"peers that may be anywhere", kubeHealth{unplaced: []string{"h1", "h3"}}, []string{"failover_unplaced_peers: of h1 and h3 it is not known that"}},
 	} {
 		got := test.h.warnings()
 		if len(got) != len(test.want) {
@@ -51,6 +52,20 @@ func TestWarningsOfFailover(t *testing.T) {
 			if got[i].Code != code || !strings.Contains(got[i].Text, part) || got[i].Remedy == "" {
 				t.Errorf("%s: %+v, want %s", test.name, got[i], want)
 			}
+		}
+	}
+}
+
+func TestPeersThatMayRunOnKubeNodes(t *testing.T) {
+	on, off, unknown := failover.Place{Peer: "a", Node: "prod/w1", By: "boot ID"}, failover.Place{Peer: "b"}, failover.Place{Peer: "c", Unknown: true}
+	for _, test := range []struct {
+		places []failover.Place
+		want   string
+	}{
+		{nil, ""}, {[]failover.Place{off, off}, ""}, {[]failover.Place{unknown, on}, ""}, {[]failover.Place{unknown, off}, "c"}, {[]failover.Place{unknown, unknown}, "c c"},
+	} {
+		if got := strings.Join(unplaced(test.places), " "); got != test.want {
+			t.Errorf("unplaced: of %+v it warns of %q, want %q", test.places, got, test.want)
 		}
 	}
 }

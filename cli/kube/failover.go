@@ -98,6 +98,9 @@ func failoverRemarks(f admin.Failover) []string {
 	for _, pause := range f.Pauses {
 		out = append(out, pauseText(pause))
 	}
+	for _, p := range f.Peers {
+		out = append(out, fmt.Sprintf("peer %s runs on %s (same %s)", p.Peer, p.Node, p.By))
+	}
 	for _, c := range f.Clusters {
 		switch {
 		case c.Problem != "":

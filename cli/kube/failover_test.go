@@ -62,10 +62,10 @@ cluster test: the API server has not answered for 12s
 		}
 	}
 	loud := judged()
-	loud.Mode, loud.DryRun = "noobaa", true
+	loud.Mode, loud.DryRun, loud.Peers = "noobaa", true, []admin.PeerPlace{{Peer: "h2", Node: "prod/w1", By: "boot ID"}}
 	got = printed(t, "table", func(on *term.Terminal) error { return printFailover(on, loud) })
-	if !strings.Contains(got, "NOTHING IS FENCED") || !strings.Contains(got, "dry run") {
-		t.Errorf("noobaa is not told: %s", got)
+	if !strings.Contains(got, "NOTHING IS FENCED") || !strings.Contains(got, "dry run") || !strings.Contains(got, "\npeer h2 runs on prod/w1 (same boot ID)\n") {
+		t.Errorf("noobaa, or where a peer runs, is not told: %s", got)
 	}
 }
 
