@@ -38,9 +38,9 @@ type edges struct {
 }
 
 type edge struct {
-	node  string
-	tries int
-	due   time.Time
+	node, uid string
+	tries     int
+	due       time.Time
 }
 
 // Node implements Seen: a Node acts when it stops being Ready, or when it was not
@@ -52,21 +52,23 @@ func (e *edges) Node(n Node) {
 	was, known := e.ready[n.UID]
 	e.ready[n.UID] = ready
 	if left := known && was || !known && !e.synced; left && !ready && e.wanted(n) {
-		e.put(edge{node: n.Name, due: time.Now()})
+		e.put(edge{node: n.Name, uid: n.UID, due: time.Now()})
 	}
 }
 
 func (e *edges) put(one edge) {
-	if !slices.ContainsFunc(e.queue, func(q edge) bool { return q.node == one.node }) {
+	if !slices.ContainsFunc(e.queue, func(q edge) bool { return q.uid == one.uid }) {
 		e.queue = append(e.queue, one)
 	}
 }
 
-// NodeGone implements Seen. It is no edge.
+// NodeGone implements Seen. It is no edge, and ends the one that was: another Node may
+// have the name by now.
 func (e *edges) NodeGone(_, uid string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.ready, uid)
+	e.queue = slices.DeleteFunc(e.queue, func(q edge) bool { return q.uid == uid })
 }
 
 // Renewed implements Seen. Leases count for nothing here.
@@ -97,7 +99,9 @@ func (e *edges) again(one edge) {
 	defer e.mu.Unlock()
 	one.due = time.Now().Add(min(noobaaFirst<<min(one.tries, 16), noobaaLast))
 	one.tries++
-	e.put(one)
+	if _, known := e.ready[one.uid]; known {
+		e.put(one)
+	}
 }
 
 // tapped is a Watcher that passes its observations to a second Seen as well.

@@ -247,3 +247,22 @@ func TestNooBaaLeaderChangesInTheMiddle(t *testing.T) {
 		}
 	}
 }
+
+// A kube node that has stopped being Ready and was deleted is no reason to delete the
+// pods of another one under its name.
+func TestEdgeEndsWithItsNode(t *testing.T) {
+	e := &edges{wanted: func(Node) bool { return true }, ready: make(map[string]bool)}
+	e.Node(Node{Name: "w1", UID: "old", Ready: kubestate.ReadyFalse})
+	e.Node(Node{Name: "w2", UID: "kept", Ready: kubestate.ReadyFalse})
+	tried, _ := e.take()
+	e.NodeGone("w1", "old")
+	e.Node(Node{Name: "w1", UID: "new", Ready: kubestate.ReadyTrue})
+	e.again(tried)
+	if len(e.queue) != 1 || e.queue[0].uid != "kept" {
+		t.Errorf("edge: after the Node was replaced the queue is %+v", e.queue)
+	}
+	e.NodeGone("w2", "kept")
+	if len(e.queue) != 0 {
+		t.Errorf("edge: after the Node was deleted the queue is %+v", e.queue)
+	}
+}

@@ -156,9 +156,10 @@ func leaseSentence(e eventring.Event) string {
 }
 
 func remediationSentence(e eventring.Event) string {
-	text := fmt.Sprintf("Remediation of kube node %s: %s", e.Fields["kube_node"], e.Action)
+	node := e.Fields["cluster"] + "/" + e.Fields["kube_node"] // two clusters may have one of that name
+	text := fmt.Sprintf("Remediation of kube node %s: %s", node, e.Action)
 	if e.Action == kubestate.RemIntent.String() {
-		text = fmt.Sprintf("Remediation of kube node %s began", e.Fields["kube_node"])
+		text = fmt.Sprintf("Remediation of kube node %s began", node)
 	}
 	if device := e.Fields["device"]; device != "" {
 		text += " by device " + device

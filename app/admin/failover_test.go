@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
@@ -275,5 +276,20 @@ func TestOperatorsNamesAreCut(t *testing.T) {
 	now, refused := kubeAnswer[[]FailoverPause](t, c, "POST", "/v1/failover/pause", `{"by":"`+strings.Repeat("ä", 4000)+`"}`)
 	if refused != nil || len(now) != 1 || len(now[0].By) > 253 {
 		t.Errorf("%d bytes, %v", len(now[0].By), refused)
+	}
+}
+
+// A bare name is no order where two clusters may have a kube node of that name, one of
+// which was never seen.
+func TestPowerOrderNamesItsCluster(t *testing.T) {
+	defer func() {
+		if went := recover(); went != nil {
+			t.Errorf("cluster-of-order: without a cluster it went on: %v", went)
+		}
+	}()
+	two := &KubeNodes{Clusters: make([]failover.Cluster, 2)}
+	_, err := two.Power(t.Context(), AnyCluster, "w1", &PowerOrder{Power: PowerOff, Confirm: "w1"})
+	if refused := api.Refusal(err); refused.Code != api.CodeConflict || refused.Hint != "write CLUSTER/NODE" {
+		t.Errorf("cluster-of-order: %v", err)
 	}
 }

@@ -180,6 +180,9 @@ func onlyOne(node string, clusters []string) error {
 
 // Power implements Kube.
 func (k *KubeNodes) Power(ctx context.Context, cluster, node string, order *PowerOrder) (FencePower, error) {
+	if order != nil && cluster == AnyCluster && len(k.Clusters) > 1 {
+		return FencePower{}, conflict("write CLUSTER/NODE", "several clusters are configured, and each may have a kube node called %q", node)
+	}
 	name, err := k.recorded(cluster, node)
 	if err != nil {
 		return FencePower{}, err
