@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/raftstore"
@@ -35,6 +36,8 @@ type Cluster struct {
 	Gate func(p *Peer, gate *Gate) *app.Gate
 	// Failover is how a process looks after kube nodes; nil for not at all.
 	Failover func(p *Peer, gate *Gate) *app.Failover
+	// Machine is what a peer tells of its host's machine, where peers probe each other.
+	Machine func(p *Peer) cluster.Machine
 	// Elections are what every peer tells others of.
 	Elections []elector.ElectionSource
 	// Probes says whether peers probe each other, see cluster.Contacts.
@@ -101,6 +104,7 @@ func newCluster(t testing.TB, n int, seed uint64) *Cluster {
 	c.Introspection = func(*Peer, *Gate) *app.Introspection { return nil }
 	c.Gate = func(*Peer, *Gate) *app.Gate { return nil }
 	c.Failover = func(*Peer, *Gate) *app.Failover { return nil }
+	c.Machine = func(*Peer) cluster.Machine { return cluster.Machine{} }
 	c.Fatal = func(p *Peer, err error) { c.Oracle.broken("unknown-entry: %s: %v", p.Name, err) }
 	c.RolledBack = func(p *Peer, err error) { c.Oracle.broken("rolled-back: %s: %v", p.Name, err) }
 	var voters []raftstore.Server

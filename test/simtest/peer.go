@@ -122,6 +122,7 @@ func (p *Peer) Start() error {
 		Failover:      p.c.Failover(p, proc.gate),
 		Leader:        forwarder{p},
 		Prober:        p.prober(),
+		Machine:       p.c.Machine(p),
 		Former:        formerAsker{p},
 		Electing:      app.Electing{Elections: p.c.Elections, Bound: electorBound, Now: p.sinceBoot},
 		Owner: app.Owner{
