@@ -17,12 +17,15 @@ import (
 // Bounds of the documents that ramdisks send. How long one may take to come in is
 // for the server to bound (httpserver.Limits).
 const (
-	MaxDocument   = 8 << 20              // bytes of one
-	maxDocuments  = 96 << 20             // bytes of all that are held at once
-	maxLarge      = maxDocuments * 3 / 4 // bytes of those above maxSmall: the rest is for small ones
-	maxSmall      = 256 << 10            // bytes of an ordinary document
-	maxOfSource   = maxDocuments / 2     // bytes of one source: what it sends slowly leaves as much to all others
-	maxThrownAway = 64 << 20             // bytes of one that is too large
+	MaxDocument   = 8 << 20               // bytes of one
+	maxDocuments  = 96 << 20              // bytes of all that are held at once
+	maxLarge      = maxDocuments * 3 / 4  // bytes of those above maxSmall: the rest is for small ones
+	maxSmall      = 256 << 10             // bytes of an ordinary document
+	maxOfSource   = 3 * (MaxDocument + 1) // bytes of one source
+	maxOfMachine  = 2 * (MaxDocument + 1) // bytes of one machine that is expected: a document, and its repeat
+	maxStrange    = 2 * maxOfSource       // bytes of those above maxSmall whose machines are not expected: one source leaves as much to all others, and all of them a third to those that are
+	maxWaiting    = 4096                  // that wait for room, of each kind: as many as there are connections
+	maxThrownAway = 64 << 20              // bytes of one that is too large
 )
 
 // bodies reads documents into memory and counts what they hold there, so that
@@ -34,61 +37,123 @@ func newBodies() bodies {
 	return bodies{admission.NewMemory(admission.Bytes{
 		All: maxDocuments, Share: maxOfSource, Large: maxLarge,
 		Small: maxSmall + 1, // 1 more sees the end without growing
+		Known: maxOfMachine, Strange: maxStrange, Waiting: maxWaiting,
 	})}
 }
 
-// read returns the body of a request. release gives its room back; it is never
-// nil and must be called when the document is not needed any more.
-func (b bodies) read(c echo.Context) (body []byte, release func(), err error) {
-	return b.readOf(c, netip.Prefix{})
+// sender is whose body comes in.
+type sender struct {
+	source netip.Prefix // has a share; the zero Prefix has none and may hold as much as all
+	known  bool         // the source is one machine that is expected, or who calls was proved
+	until  time.Time    // it waits for room no longer; zero: admission.CallbackWait
 }
 
-// readOf is read for a source that has a share; the zero Prefix has none and may hold
-// as much as all.
-func (b bodies) readOf(c echo.Context, source netip.Prefix) (body []byte, release func(), err error) {
+// read returns the body of a request whose caller was proved. release gives its room back;
+// it is never nil and must be called when the body is not needed any more.
+func (b bodies) read(c echo.Context) (body []byte, release func(), err error) {
+	return b.receive(c, sender{known: true}, nil)
+}
+
+// receive is read for any sender. The place of the request is another's meanwhile. before,
+// if set, is called first; it may look at the beginning of the body, and say whose it is.
+func (b bodies) receive(c echo.Context, by sender, before func(*arriving, *sender) error) (body []byte, release func(), err error) {
 	r := c.Request()
-	place := admission.Of(r.Context())
-	if place == nil {
-		return b.fill(c, source)
-	}
-	r.Body = &metered{r.Body, r.Context(), place}
+	in := &arriving{ReadCloser: r.Body, ctx: r.Context(), place: admission.Of(r.Context())}
+	r.Body = in
 	release = func() {}
-	err = place.Aside(r.Context(), func() (err error) {
-		body, release, err = b.fill(c, source)
+	take := func() (err error) {
+		if before != nil {
+			if err := before(in, &by); err != nil {
+				return err
+			}
+		}
+		body, release, err = b.fill(c, in, by)
 		return err
-	})
+	}
+	if in.place != nil {
+		err = in.place.Aside(r.Context(), take)
+	} else {
+		err = take()
+	}
 	return body, release, err
 }
 
-// fill takes a body in.
-func (b bodies) fill(c echo.Context, source netip.Prefix) (body []byte, release func(), err error) {
+// fill waits for room and takes a body in. While it waits the body is unread: it costs its
+// connection and no more.
+func (b bodies) fill(c echo.Context, in *arriving, by sender) (body []byte, release func(), err error) {
 	r := c.Request()
+	bytes := int64(MaxDocument)
 	if r.ContentLength > MaxDocument {
 		return nil, func() {}, tooLarge(r)
 	}
-	room := b.Enter(source, func() {
+	if r.ContentLength >= 0 {
+		bytes = r.ContentLength
+	}
+	wait := admission.CallbackWait
+	if !by.until.IsZero() {
+		wait = time.Until(by.until)
+	}
+	in.room, err = b.Reserve(r.Context(), by.source, by.known, bytes+1, wait, func() { // 1 more sees the end without growing
 		// Wakes the reader; a connection that is closed has woken it.
 		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Unix(1, 0))
 	})
-	body, err = room.Fill(http.MaxBytesReader(c.Response(), r.Body, MaxDocument), r.ContentLength, MaxDocument)
-	room.Settle()
 	if err != nil {
-		return nil, room.Release, BodyError(r, err)
+		return nil, func() {}, BodyError(r, err)
 	}
-	return body, room.Release, nil
+	body, err = in.room.Fill(http.MaxBytesReader(c.Response(), in, MaxDocument), r.ContentLength, MaxDocument)
+	in.room.Settle()
+	if err != nil {
+		return nil, in.room.Release, BodyError(r, err)
+	}
+	return body, in.room.Release, nil
 }
 
-// metered is a body whose bytes count as work, also those that are thrown away.
-type metered struct {
+// arriving is a body whose bytes count as work, also those that are thrown away.
+type arriving struct {
 	io.ReadCloser
-	ctx context.Context // of the request
-	by  *admission.Place
+	ctx   context.Context  // of the request
+	place *admission.Place // nil: they do not count
+	room  *admission.Room  // that it fills; nil before
+	head  []byte           // was read, and is read again
+	end   error            // comes after head; nil: the rest of the body
+}
+
+// beginning reads up to so many bytes of the body, which are read again.
+func (a *arriving) beginning(bytes int) ([]byte, error) {
+	head := make([]byte, bytes)
+	for len(a.head) < bytes && a.end == nil {
+		n, err := a.next(head[len(a.head):])
+		a.head, a.end = head[:len(a.head)+n], err
+	}
+	if errors.Is(a.end, io.EOF) {
+		return a.head, nil
+	}
+	return a.head, a.end
 }
 
 // Read implements io.Reader.
-func (m *metered) Read(p []byte) (int, error) {
-	n, err := m.ReadCloser.Read(p)
-	if busy := m.by.Take(m.ctx, n); busy != nil && err == nil {
+func (a *arriving) Read(p []byte) (int, error) {
+	if len(a.head) > 0 {
+		n := copy(p, a.head)
+		a.head = a.head[n:]
+		return n, nil
+	}
+	if a.end != nil {
+		return 0, a.end
+	}
+	return a.next(p)
+}
+
+func (a *arriving) next(p []byte) (n int, err error) {
+	if a.room != nil {
+		n, err = a.room.Read(a.ReadCloser, p)
+	} else {
+		n, err = a.ReadCloser.Read(p)
+	}
+	if a.place == nil {
+		return n, err
+	}
+	if busy := a.place.Take(a.ctx, n); busy != nil && err == nil {
 		return n, busy
 	}
 	return n, err

@@ -203,7 +203,9 @@ func (l *one) Addr() net.Addr { return &net.TCPAddr{} }
 
 // Many at once are told to come again before they take the memory; what they
 // held is free again.
-func TestAllBodiesTogetherAreBounded(t *testing.T) {
+func TestAllBodiesTogetherAreBounded(t *testing.T) { synctest.Test(t, allBodiesTogether) }
+
+func allBodiesTogether(t *testing.T) {
 	b := newBodies()
 	full := make([]func(), 0, maxDocuments/MaxDocument)
 	read := func(size int) (release func(), err error) {

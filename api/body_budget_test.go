@@ -71,7 +71,7 @@ func (f *flood) stall(from netip.Prefix, count, size int) {
 		r := httptest.NewRequest("POST", "/", &stalled{size - 1, ends.body})
 		r.ContentLength = int64(size)
 		go func() {
-			_, release, err := f.b.readOf(echo.New().NewContext(r, deadlined{httptest.NewRecorder(), ends}), from)
+			_, release, err := f.b.receive(echo.New().NewContext(r, deadlined{httptest.NewRecorder(), ends}), sender{source: from}, nil)
 			release()
 			f.refused <- err
 		}()
@@ -81,7 +81,7 @@ func (f *flood) stall(from netip.Prefix, count, size int) {
 
 func (f *flood) send(from netip.Prefix, size int) (release func(), err error) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))
-	_, release, err = f.b.readOf(echo.New().NewContext(r, httptest.NewRecorder()), from)
+	_, release, err = f.b.receive(echo.New().NewContext(r, httptest.NewRecorder()), sender{source: from}, nil)
 	return release, err
 }
 
@@ -141,7 +141,7 @@ func TestRoomForSmallDocuments(t *testing.T) {
 			}
 		}
 	}
-	if held := b.Held(); held > maxLarge || held < maxLarge-2*MaxDocument {
+	if held := b.Held(); held > maxStrange || held < maxStrange-2*MaxDocument {
 		t.Errorf("body-reserve: %d large documents hold %d bytes", taken, held)
 	}
 	f := &flood{b: b}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -28,14 +27,7 @@ var _ InbandInspection = (*inspector.Service)(nil)
 // inband takes a ramdisk's document as Ironic does, within the bounds of
 // /v1/continue.
 func (i *Inspector) inband(callers *callbackRates, documents bodies) echo.HandlerFunc {
-	return callers.bounded(i.Proxies, func(c echo.Context, source netip.Prefix) error {
-		body, release, err := documents.readOf(c, source)
-		defer release()
-		if err != nil {
-			return err
-		}
-		ctx, cancel := limited(c)
-		defer cancel()
+	return i.called(callers, documents, func(ctx context.Context, c echo.Context, body []byte) error {
 		sent := inspector.InbandCall{Body: body, Node: query(c).Get("node_uuid")}
 		h := c.Request().Header // Ironic reads the version in either of two
 		sent.Version = cmp.Or(h.Get("X-Openstack-Ironic-Api-Version"), strings.TrimPrefix(h.Get("Openstack-Api-Version"), "baremetal "))

@@ -7,7 +7,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
@@ -61,18 +64,31 @@ func TestInbandInspectionIsOff(t *testing.T) {
 	}
 }
 
-// TestInbandInspectionCountsWithCallbacks: one source has one allowance for both.
+// TestInbandInspectionCountsWithCallbacks: one source has one allowance for both, and what
+// is over it for too long is refused in Ironic's shape.
 func TestInbandInspectionCountsWithCallbacks(t *testing.T) {
-	f := &fake{}
-	h := (&Inspector{Service: f, Inband: f, Auth: NoAuth(), Callbacks: CallbackLimit{Rate: 1, Burst: 1}, Logger: slog.New(slog.DiscardHandler)}).Handler()
-	if w := callFrom(h, "192.0.2.7:1"); w.Code != http.StatusOK {
-		t.Fatalf("%d %s", w.Code, w.Body)
-	}
-	r := httptest.NewRequest("POST", pathInbandInspection, strings.NewReader("{}"))
-	r.RemoteAddr = "192.0.2.7:2"
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "error_message") {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		h := (&Inspector{Service: f, Inband: f, Auth: NoAuth(), Callbacks: CallbackLimit{Rate: 1, Burst: 1}, Logger: slog.New(slog.DiscardHandler)}).Handler()
+		if w := callFrom(h, "192.0.2.7:1"); w.Code != http.StatusOK {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		var calling sync.WaitGroup
+		for range 50 {
+			calling.Go(func() {
+				r := httptest.NewRequest("POST", pathInbandInspection, strings.NewReader("{}"))
+				r.RemoteAddr = "192.0.2.7:2"
+				w := httptest.NewRecorder()
+				began := time.Now()
+				h.ServeHTTP(w, r)
+				if w.Code == http.StatusAccepted && time.Since(began) > 0 {
+					return
+				}
+				if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "error_message") {
+					t.Errorf("%d %s after %v", w.Code, w.Body, time.Since(began))
+				}
+			})
+		}
+		calling.Wait()
+	})
 }

@@ -59,6 +59,7 @@ type Inspector struct {
 	StaleFor  func() time.Duration                                  // since this peer last heard of a leader
 	Logs      func(introspection.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: not known
 	Callbacks CallbackLimit                                         // the zero one limits nothing
+	Expected  func(beginning []byte) (node string, ok bool)         // whose document begins so, of nodes under introspection; nil: not known
 	Inband    InbandInspection                                      // nil: there is no such path
 	Lending   Lending                                               // nil: there are no such paths
 	Names     Names                                                 // nil: there are no such paths
@@ -217,7 +218,11 @@ func callerOf(c echo.Context) Caller {
 func (i *Inspector) admitted(class admission.Class, h echo.HandlerFunc) echo.HandlerFunc {
 	in := admitted(i.Admission, class, func(c echo.Context) admission.Caller {
 		proved, _ := c.Get(provedKey).(bool)
-		return admission.Caller{Source: senderSource(c.Request(), i.Proxies), Operator: proved && callerOf(c).Role == RoleAdmin}
+		caller := admission.Caller{Source: senderSource(c.Request(), i.Proxies), Operator: proved && callerOf(c).Role == RoleAdmin}
+		if class == admission.Callback {
+			caller.Until = patience(c.Request())
+		}
+		return caller
 	}, h)
 	if class != admission.Dear || i.Service == nil {
 		return in
@@ -329,24 +334,6 @@ func (i *Inspector) abort(ctx context.Context, c echo.Context, ref string) error
 }
 
 func accepted(c echo.Context) error { return replyJSON(c, http.StatusAccepted, []byte("{}")) }
-
-// callback takes a ramdisk's document and answers when it has been processed.
-func (i *Inspector) callback(callers *callbackRates, documents bodies) echo.HandlerFunc {
-	return callers.bounded(i.Proxies, func(c echo.Context, source netip.Prefix) error {
-		body, release, err := documents.readOf(c, source)
-		defer release()
-		if err != nil {
-			return err
-		}
-		ctx, cancel := limited(c)
-		defer cancel()
-		node, err := i.Service.Continue(ctx, body)
-		if err != nil {
-			return err
-		}
-		return replyValue(c, http.StatusOK, map[string]any{"uuid": node})
-	})
-}
 
 // reading says how fresh the answer must be. With ?stale=1 it is this peer's
 // own view and a header tells, in ms, for how long no leader was heard of.

@@ -1,11 +1,12 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"net/http"
-	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -41,27 +42,38 @@ func newCallbackRates(l CallbackLimit, logger *slog.Logger) *callbackRates {
 	return r
 }
 
-// bounded keeps a source from taking what all others need. A source that sends too
-// often, or too much at once, gets 503 with the time to repeat: never a 4xx, which
-// the ramdisk takes for final, so that its machine would fail for what its
-// neighbours did. next is given the source, the zero Prefix for one on this host.
-func (r *callbackRates) bounded(proxies []netip.Prefix, next func(echo.Context, netip.Prefix) error) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		sender, _ := senderOf(c.Request(), proxies)
-		if !sender.IsValid() || sender.IsLoopback() {
-			return next(c, netip.Prefix{})
-		}
-		source := admission.SourceOf(sender)
-		wait, first := r.Take(source)
-		if wait <= 0 {
-			return next(c, source)
-		}
-		if first {
-			r.logger.Warn("callback rate limit exceeded, answering 503", "source", source)
-		}
-		r.refused()
-		hush(c) // the log has a line of the source; one of each callback would fill it
-		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		return refuse(http.StatusServiceUnavailable, "Too many callbacks are coming from %s; try again", source)
+// pass keeps a source from taking what all others need. A source that sends too often
+// waits; one that would wait for too long gets 503 with the time to repeat: never a 4xx,
+// which the ramdisk takes for final, so that its machine would fail for what its neighbours
+// did.
+func (r *callbackRates) pass(c echo.Context, by sender) error {
+	if !by.source.IsValid() {
+		return nil
+	}
+	wait, ok, first := r.TakeWithin(by.source, time.Until(by.until))
+	if ok {
+		return waited(c.Request().Context(), wait)
+	}
+	if first {
+		r.logger.Warn("callback rate limit exceeded, answering 503", "source", by.source)
+	}
+	r.refused()
+	hush(c) // the log has a line of the source; one of each callback would fill it
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	return refuse(http.StatusServiceUnavailable, "Too many callbacks are coming from %s; try again", by.source)
+}
+
+// waited waits, unless the caller goes away.
+func waited(ctx context.Context, wait time.Duration) error {
+	if wait <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

@@ -65,6 +65,7 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		StaleFor:  p.self.Members.Stale,
 		Logs:      p.core.Service.Logs,
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.figures.Throttled.Inc},
+		Expected:  p.core.Service.Expects,
 		Proxies:   networks(conf.API.TrustedProxies),
 		Admission: p.serving.admission,
 		Names:     p.names,

@@ -35,7 +35,7 @@ func APILimits() httpserver.Limits {
 		Header: 10 * time.Second, Idle: 2 * time.Minute,
 		Body: time.Minute, Stall: 10 * time.Second, BodyStep: 128 << 10,
 		Write: 20 * time.Second,
-		Conns: 4096, Share: 512, Spare: spareDescriptors,
+		Conns: 4096, Share: 2048, Spare: spareDescriptors,
 	}
 }
 

@@ -25,27 +25,29 @@ const (
 // node's UUID or the contract's refusal. A byte-identical repeat, on any peer,
 // joins the first delivery and gets its answer (promise 5).
 func (s *Service) Continue(ctx context.Context, body []byte) (node string, err error) {
-	var keeper LogKeeper
+	var c caller
+	var packed blobs.Packed
 	var logs RamdiskLogs
-	var request fencing.Token
-	var hash blobs.Hash
-	err = computing(ctx, body, func() error {
+	var keeper LogKeeper
+	err = computing(ctx, len(body), func() error {
 		data, err := document.Receive(body)
 		if err != nil {
 			return refuse(http.StatusBadRequest, "%v", err)
 		}
 		keeper = s.o.Live.Now().Logs
 		logs = takeLogs(data, keeper != nil)
-		packed, err := s.o.Packer.Pack(data.JSON()) // this early for its hash, which takes as long as reading it does
-		if err != nil {
+		if packed, err = s.o.Packer.Pack(data.JSON()); err != nil { // this early for its hash, which takes as long as reading it does
 			return tooLarge(err)
 		}
-		hash = packed.Hash
-		node, request, err = s.deliver(ctx, data, MachineOf(data), packed)
-		return err
+		c = caller{data, MachineOf(data), packed.Hash, len(body)}
+		return nil
 	})
+	var request fencing.Token
 	if err == nil {
-		err = s.delivered(ctx, node, request, hash)
+		node, request, err = s.deliver(ctx, c, packed) // waits for the log, Ironic and a worker
+	}
+	if err == nil {
+		err = s.delivered(ctx, node, request, packed.Hash)
 	}
 	s.logs.keep(ctx, keeper, node, logs, err)
 	if err != nil {
@@ -58,15 +60,15 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 // read, it takes some ten times its bytes, and a processor for tens of milliseconds.
 const largeDocument = 64 << 10
 
-// computing reads and delivers a document, a large one in a place for those, and not in
-// its own: where many wait for that, small ones are not kept from theirs.
-func computing(ctx context.Context, body []byte, work func() error) error {
+// computing works on a document of so many bytes, on a large one in a place for those, and
+// not in its own: where many wait for that, small ones are not kept from theirs.
+func computing(ctx context.Context, bytes int, work func() error) error {
 	place := admission.Of(ctx)
 	if place == nil {
 		return work()
 	}
-	if len(body) <= largeDocument {
-		place.Read(len(body))
+	if bytes <= largeDocument {
+		place.Read(bytes)
 		return work()
 	}
 	err := place.Aside(ctx, func() error { return place.Within(ctx, admission.Document, work) })
@@ -78,22 +80,22 @@ func computing(ctx context.Context, body []byte, work func() error) error {
 
 // deliver commits a callback for the node that it belongs to, or finds the
 // earlier delivery that it repeats.
-func (s *Service) deliver(ctx context.Context, data *Document, m Machine, document blobs.Packed) (node string, request fencing.Token, err error) {
+func (s *Service) deliver(ctx context.Context, c caller, document blobs.Packed) (node string, request fencing.Token, err error) {
 	for range findTries {
 		var v fsm.View
 		if v, err = view(ctx, s.o.Log, Linearizable); err != nil {
 			return "", 0, err
 		}
-		active, lookUp := LookUp(v, m)
-		if lookUp == nil && s.finder.another(ctx, v, active, m) {
-			m.Other, lookUp = active, &unknownError{m.Attributes}
+		active, lookUp := LookUp(v, c.machine)
+		if lookUp == nil && s.finder.another(ctx, v, active, c.machine) {
+			c.machine.Other, lookUp = active, &unknownError{c.machine.Attributes}
 		}
-		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok && s.finder.sameMachine(ctx, v, first, m.Attributes) {
+		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok && s.finder.sameMachine(ctx, v, first, c.machine.Attributes) {
 			return first.Node, first.Delivered.Request, nil
 		}
-		if node, err = s.finder.find(ctx, v, caller{data, m, document.Hash}, active, lookUp); err == nil {
+		if node, err = s.finder.find(ctx, v, c, active, lookUp); err == nil {
 			var queued introspection.Queued
-			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: data.Clone()})
+			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: c.data.Clone()})
 			request = queued.Request
 		}
 		if !errors.Is(err, errStale) {

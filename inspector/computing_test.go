@@ -37,7 +37,7 @@ func TestLargeDocumentsAreReadInTurn(t *testing.T) {
 			return nil
 		}
 		for n := range 8 {
-			go func() { _ = computing(from(byte(n/4)), large, work) }() // its error is work's
+			go func() { _ = computing(from(byte(n/4)), len(large), work) }() // its error is work's
 			synctest.Wait()
 		}
 		if at.Load() != 2 {
@@ -47,7 +47,7 @@ func TestLargeDocumentsAreReadInTurn(t *testing.T) {
 			t.Errorf("document-aside: %d that read a large document, or wait for that, hold the place of a callback", in)
 		}
 		read := false
-		if err := computing(from(9), small, func() error { read = true; return nil }); err != nil || !read {
+		if err := computing(from(9), len(small), func() error { read = true; return nil }); err != nil || !read {
 			t.Errorf("document-small: a small one beside them: %v", err)
 		}
 		close(end)
@@ -70,7 +70,7 @@ func TestALargeDocumentWithoutAPlaceComesAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = computing(admission.With(t.Context(), p), make([]byte, largeDocument+1), func() error { return nil })
+		err = computing(admission.With(t.Context(), p), len(make([]byte, largeDocument+1)), func() error { return nil })
 		var said *Refusal
 		if !errors.As(err, &said) || said.Status != http.StatusServiceUnavailable {
 			t.Errorf("document-busy: %v, want 503", err)

@@ -28,6 +28,7 @@ type caller struct {
 	data     *Document
 	machine  Machine
 	document blobs.Hash
+	bytes    int // of the body
 }
 
 // finder finds the node that a ramdisk's data belongs to, and makes a record where no
@@ -43,18 +44,18 @@ type finder struct {
 // introspection may have got its port since the start, may be known to Ironic, or may
 // be discovered; then a record is made. errStale asks for another view.
 func (f *finder) find(ctx context.Context, v fsm.View, c caller, active string, lookUp error) (node string, err error) {
-	data, m, document := c.data, c.machine, c.document
+	m := c.machine
 	var unknown *unknownError
 	switch {
 	case lookUp == nil:
 		return active, nil
 	case !errors.As(lookUp, &unknown):
-		return "", f.unfound(ctx, data, document, lookUpLine+lookUp.Error())
+		return "", f.unfound(ctx, c, lookUpLine+lookUp.Error())
 	}
 	if v.Introspecting() {
 		node, err = f.late(ctx, v, m)
 		if problem, ok := asProblem(err); ok {
-			return "", f.unfound(ctx, data, document, lookUpLine+problem.Text)
+			return "", f.unfound(ctx, c, lookUpLine+problem.Text)
 		}
 		if !errors.Is(err, errStranger) {
 			return node, err
@@ -68,12 +69,12 @@ func (f *finder) find(ctx context.Context, v fsm.View, c caller, active string, 
 	}
 	switch f.o.Live.Config().Processing.NodeNotFoundHook {
 	case "enroll":
-		return f.discover(ctx, v, data, document)
+		return f.discover(ctx, v, c)
 	case "example":
 		f.limited.Info("callback from unknown node", "attributes", pythonAttributes(m.Attributes))
-		return "", f.unfound(ctx, data, document, "Node not found hook returned nothing")
+		return "", f.unfound(ctx, c, "Node not found hook returned nothing")
 	default:
-		return "", f.unfound(ctx, data, document, lookUpLine+unknown.Error())
+		return "", f.unfound(ctx, c, lookUpLine+unknown.Error())
 	}
 }
 
@@ -83,16 +84,19 @@ var errStale = errors.New("the state has changed since it was looked at")
 // unfound refuses a callback whose node is not found: what hooks object to comes
 // first, as in the original. No request counts the processes that die of the
 // data, so that hooks do not look at a suspect here.
-func (f *finder) unfound(ctx context.Context, data *Document, document blobs.Hash, line string) error {
+func (f *finder) unfound(ctx context.Context, c caller, line string) error {
 	lines := []string{line}
-	if f.o.Suspects != nil && f.o.Suspects.Examine(document) {
-		defer f.o.Suspects.Clear(document)
+	if f.o.Suspects != nil && f.o.Suspects.Examine(c.document) {
+		defer f.o.Suspects.Clear(c.document)
 		run := hookRunner{hooks: f.o.Live.Now().Hooks, limit: doorHookLimit, log: f.o.Logger}
-		failures, err := run.objections(ctx, data, func(Hook) error { return ctx.Err() })
+		err := computing(ctx, c.bytes, func() error {
+			failures, err := run.objections(ctx, c.data, func(Hook) error { return ctx.Err() })
+			lines = append(failures, line)
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		lines = append(failures, line)
 	}
 	return refuse(http.StatusBadRequest, "%s", clip(failuresHead+strings.Join(lines, "\n")))
 }
@@ -152,18 +156,18 @@ func bounded(a introspection.Attributes) introspection.Attributes {
 
 // discover makes a record for an unknown machine; a worker makes the node, before
 // the data is processed.
-func (f *finder) discover(ctx context.Context, v fsm.View, data *Document, document blobs.Hash) (node string, err error) {
-	all := MachineOf(data)
+func (f *finder) discover(ctx context.Context, v fsm.View, c caller) (node string, err error) {
+	all := MachineOf(c.data)
 	m, err := f.machines.match(ctx, all)
 	if err != nil {
 		return "", unknownTo(err)
 	}
-	node, a, err := discovered(data, f.o.Live.Now().Hooks, m.shared())
+	node, a, err := discovered(c.data, f.o.Live.Now().Hooks, m.shared())
 	if err == nil {
 		err = m.stranger(node, a.MACs, all.MACs)
 	}
 	if problem, ok := asProblem(err); ok {
-		return "", f.unfound(ctx, data, document, notFoundLine(problem))
+		return "", f.unfound(ctx, c, notFoundLine(problem))
 	}
 	if err != nil {
 		return "", unknownTo(err)

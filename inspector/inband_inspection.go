@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -51,54 +52,55 @@ func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandA
 	if c.forIronic() {
 		return s.relays.pass(ctx, c)
 	}
-	var node string
-	var relayed []string // by the machine's MACs
 	mode := s.o.Live.Config().ContinueInspection
-	err := computing(ctx, c.Body, func() error {
-		data, m, err := receiveSuccessor(c.Body)
-		switch {
-		case err != nil:
-			return refuse(http.StatusBadRequest, "%v", err)
-		case mode == config.ContinueRelay:
-			relayed = m.MACs
-		case mode != config.ContinueOff:
-			if node, err = s.continueHere(ctx, data, m); err != nil {
-				return asIronic(err)
-			}
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
+	in := inbandDocument{mode: mode}
+	if err := computing(ctx, len(c.Body), func() error { return in.read(s, c.Body) }); err != nil {
 		return InbandAnswer{}, err
-	case mode == config.ContinueRelay:
-		return s.relays.relay(ctx, c, relayed)
-	case mode == config.ContinueOff: // since a moment ago
+	}
+	switch mode {
+	case config.ContinueRelay:
+		return s.relays.relay(ctx, c, in.machine.MACs)
+	case config.ContinueOff: // since a moment ago
 		return InbandAnswer{}, refuse(http.StatusNotFound, "inspection.continue_inspection is off")
+	}
+	node, _, err := s.deliver(ctx, in.caller, in.packed)
+	if err != nil {
+		return InbandAnswer{}, asIronic(err)
+	}
+	if in.keeper != nil && in.keeper.Wants(true) { // its end is not known yet
+		s.logs.store(ctx, in.keeper, node, in.logs)
 	}
 	return acceptedFor(node)
 }
 
-// continueHere brings a callback into the log as one of ours. Who processes it
-// is not waited for.
-func (s *Service) continueHere(ctx context.Context, data *Document, m Machine) (node string, err error) {
-	if err := likeInspector(data); err != nil {
-		return "", err
-	}
-	keeper := s.o.Live.Now().Logs
-	logs := takeLogs(data, keeper != nil)
-	packed, err := s.o.Packer.Pack(data.JSON())
+// inbandDocument is a callback that was meant for Ironic, as far as the mode has it read.
+type inbandDocument struct {
+	caller
+	mode   string
+	packed blobs.Packed
+	keeper LogKeeper
+	logs   RamdiskLogs
+}
+
+// read reads a document, and makes one of ours of it where it is processed here.
+func (in *inbandDocument) read(s *Service, body []byte) (err error) {
+	in.data, in.machine, err = receiveSuccessor(body)
 	if err != nil {
-		return "", tooLarge(err)
+		return refuse(http.StatusBadRequest, "%v", err)
 	}
-	node, _, err = s.deliver(ctx, data, m, packed)
-	if err != nil {
-		return "", err
+	if in.mode == config.ContinueRelay || in.mode == config.ContinueOff {
+		return nil
 	}
-	if keeper != nil && keeper.Wants(true) { // its end is not known yet
-		s.logs.store(ctx, keeper, node, logs)
+	if err := likeInspector(in.data); err != nil {
+		return asIronic(err)
 	}
-	return node, nil
+	in.keeper = s.o.Live.Now().Logs
+	in.logs = takeLogs(in.data, in.keeper != nil)
+	if in.packed, err = s.o.Packer.Pack(in.data.JSON()); err != nil {
+		return asIronic(tooLarge(err))
+	}
+	in.document, in.bytes = in.packed.Hash, len(body)
+	return nil
 }
 
 // asIronic gives a refused callback Ironic's status: there is one for all reasons

@@ -32,6 +32,8 @@ type body struct {
 	deadline func(time.Time) error
 	read     bool      // by the handler
 	end      time.Time // of the whole body
+	due      time.Time // of the present step
+	left     time.Time // when the last read returned
 	missing  int       // bytes of the present step that have not arrived
 }
 
@@ -44,11 +46,24 @@ func (b *body) begin() error {
 // step gives the next step its time.
 func (b *body) step() error {
 	b.missing = b.limits.BodyStep
-	end := time.Now().Add(b.limits.Stall)
-	if b.end.Before(end) {
-		end = b.end
+	b.due = time.Now().Add(b.limits.Stall)
+	if b.end.Before(b.due) {
+		b.due = b.end
 	}
-	return b.set(end)
+	return b.set(b.due)
+}
+
+// pause is from when on a time for which nothing was read is given back.
+const pause = 100 * time.Millisecond
+
+// resume gives back the time for which nothing was read.
+func (b *body) resume() error {
+	gap := time.Since(b.left)
+	if gap < pause {
+		return nil // most reads: a deadline for each would cost as much as they
+	}
+	b.end, b.due = b.end.Add(gap), b.due.Add(gap)
+	return b.set(b.due)
 }
 
 func (b *body) set(t time.Time) error {
@@ -58,16 +73,19 @@ func (b *body) set(t time.Time) error {
 	return nil
 }
 
-// Read implements io.Reader. The time counts from the first read: what the handler
-// does before, such as to ask who calls, is not the body's delay.
+// Read implements io.Reader. The time counts while something is read: what the handler
+// does before or meanwhile, such as to ask who calls or to wait for room, is not the body's
+// delay.
 func (b *body) Read(p []byte) (n int, err error) {
+	begin := b.resume
 	if !b.read {
-		b.read = true
-		if err := b.begin(); err != nil {
-			return 0, err
-		}
+		b.read, begin = true, b.begin
+	}
+	if err := begin(); err != nil {
+		return 0, err
 	}
 	n, err = b.ReadCloser.Read(p)
+	b.left = time.Now()
 	b.missing -= n
 	var failed error
 	switch {

@@ -39,6 +39,20 @@ type conn struct {
 	fresh  atomic.Bool // the next head has not begun
 	lines  int         // of the present head
 	filled bool        // the present line has a character
+
+	// arrived is when the present request came at the earliest: a client counts its time from
+	// then, also while the connection waited for its turn. net/http's goroutine alone uses it.
+	arrived time.Time
+	idled   bool // the connection has waited for a further request
+}
+
+// Arrived returns when the request of a context came at the earliest: for the first of a
+// connection, when that was accepted. Where no Server serves it, it comes now.
+func Arrived(ctx context.Context) time.Time {
+	if c, ok := ctx.Value(connKey{}).(*conn); ok {
+		return c.arrived
+	}
+	return time.Now()
 }
 
 // changed hears of net/http's states.
@@ -48,7 +62,11 @@ func (c *conn) changed(state http.ConnState) {
 		c.fresh.Store(true)
 		c.inHead.Store(true)
 		c.held.Idle(true)
+		c.idled = true
 	case http.StateActive:
+		if c.idled {
+			c.arrived = time.Now()
+		}
 		c.held.Idle(false)
 	}
 }

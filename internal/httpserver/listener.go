@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"syscall"
+	"time"
 
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -56,7 +57,7 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 func (l *listener) wrap(accepted net.Conn, from netip.Addr) *conn {
-	c := &conn{Conn: accepted, accepted: accepted, limits: l.limits, over: func() {}}
+	c := &conn{Conn: accepted, accepted: accepted, limits: l.limits, over: func() {}, arrived: time.Now()}
 	if l.begin != nil {
 		var ctx context.Context
 		ctx, c.over = context.WithCancel(context.Background())

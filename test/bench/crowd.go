@@ -41,6 +41,7 @@ type crowd struct {
 	*Bench
 	cluster  fleet
 	machines *machine.Fleet
+	ironic   *simironic.Server
 	nodes    []string
 	honest   *http.Client
 
@@ -63,6 +64,9 @@ func measureCrowd(ctx context.Context, b *Bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
+	if err := c.measureRamdisks(ctx); err != nil {
+		return err
+	}
 	routes, err := c.routes(ctx)
 	if err != nil {
 		return err
@@ -103,6 +107,7 @@ func newCrowd(ctx context.Context, b *Bench) (c *crowd, end func() error, err er
 	}
 	c = &crowd{Bench: b, said: make(map[string]int)}
 	ironic := simironic.New(simironic.Options{OnPower: func(node, target string) { c.machines.Power(node, target) }})
+	c.ironic = ironic
 	lc := net.ListenConfig{}
 	ln, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -60,6 +60,7 @@ type Caller struct {
 	Source   netip.Prefix // the zero Prefix is the unix socket
 	Operator bool         // it may change everything
 	Peer     bool         // another peer, which has proved who it is: Source is that of Named
+	Until    time.Time    // it waits in no line any more; zero: as long as each line lets it
 }
 
 // places is how much of each class there is. What waits for another costs memory
@@ -68,7 +69,7 @@ type Caller struct {
 // computes for strangers may do as much at once. Connections may more: their handshakes take
 // turns, and while all wait for the pace, so does a machine that connects among them.
 var places = [classes]Places{
-	Callback:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 30 * time.Second, Waits: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
+	Callback:       {AtOnce: 256, Share: 192, Waiting: 4096, Wait: CallbackWait, First: true, Waits: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
 	Operator:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
 	Read:           {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
 	Dear:           {AtOnce: 4, Share: 3, Waiting: 512, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
@@ -77,15 +78,20 @@ var places = [classes]Places{
 	Join:           {AtOnce: 4, Share: 3, Waiting: 64, Wait: 5 * time.Second},
 	Probe:          {AtOnce: 64, Share: 48, Waiting: 512, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
 	Review:         {AtOnce: 4, Share: 3, Waiting: 512, Wait: 3 * time.Second, Each: Pace{Rate: 300, Burst: 200}, All: Pace{Rate: 500, Burst: 400}},
-	Document:       {AtOnce: 2, Share: 1, Waiting: 512, Wait: 20 * time.Second, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}},
+	Document:       {AtOnce: 2, Share: 1, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}},
 	socket:         {AtOnce: 64, Share: 64, Waiting: 256, Wait: 10 * time.Second},
-	connection:     {AtOnce: 4, Share: 3, Waiting: 1024, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500}, All: Pace{Rate: 300, Burst: 1500}},
-	intake:         {AtOnce: 4, Share: 3, Waiting: 1024, Wait: 10 * time.Second, Each: Pace{Rate: 150, Burst: 100}, All: Pace{Rate: 300, Burst: 200}}, // 30 and 60 MB/s
+	connection:     {AtOnce: 4, Share: 3, Waiting: 4096, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500}, All: Pace{Rate: 300, Burst: 1500}},
+	intake:         {AtOnce: 4, Share: 3, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 150, Burst: 100}, All: Pace{Rate: 300, Burst: 200}}, // 30 and 60 MB/s
 	operatorStream: {AtOnce: 100, Share: 100},
 	peer:           {AtOnce: 256, Share: 16, Waiting: 1024, Wait: 3 * time.Second, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 1000, Burst: 8000}}, // a peer has 4 to 6 under way, with commands of 4 MiB among them
 	peerDear:       {AtOnce: 4, Share: 3, Waiting: 128, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
 	peerStream:     {AtOnce: 1024, Share: 96, Wait: 3 * time.Second, Waits: true, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}}, // a peer awaits the end of 64 leases
 }
+
+// CallbackWait is how long a machine that calls may wait before its document is worked on,
+// in all lines together: it gives up for good when it has no answer within 30 s
+// (docs/design.md#budgets).
+const CallbackWait = 20 * time.Second
 
 // refusal is how long a request waits that is refused.
 const refusal = time.Second
@@ -115,6 +121,13 @@ const sendByte = 5 * time.Nanosecond
 // answers bounds the bytes of answers that callers have not taken.
 var answers = Bytes{All: 64 << 20, Share: 16 << 20, Small: 64 << 10, Large: 48 << 20}
 
+// The lanes of each line.
+const (
+	unknownLane = iota
+	knownLane
+	lanes
+)
+
 // Controller admits requests of all servers of a peer.
 type Controller struct {
 	lines   [classes]*Line
@@ -126,7 +139,7 @@ func NewController() *Controller {
 	c := &Controller{answers: NewMemory(answers)}
 	for class, p := range places {
 		p.Refusal = refusal
-		c.lines[class] = NewLine(p, 2) // the second is for connections of those who are known
+		c.lines[class] = NewLine(p, lanes)
 	}
 	return c
 }
@@ -136,9 +149,9 @@ func NewController() *Controller {
 // of known sources, as members' hosts, do not wait in line with others. Its errors are
 // those of Line.Enter.
 func (c *Controller) Connect(ctx context.Context, source netip.Prefix, known bool, cost time.Duration) error {
-	lane := 0
+	lane := unknownLane
 	if known {
-		lane = 1
+		lane = knownLane
 	}
 	line := c.lines[connection]
 	if err := line.Enter(ctx, lane, source); err != nil {
@@ -199,10 +212,12 @@ func (c *Controller) Do(ctx context.Context, class Class, caller Caller, work fu
 type Place struct {
 	of     *Controller
 	caller Caller
-	class  Class     // the line that it is in; 0: none
-	since  time.Time // when it entered that
-	held   []func()  // end what Answer holds
-	taken  int       // bytes that were not counted yet; see Take
+	class  Class        // the line that it is in; 0: none
+	source netip.Prefix // whose place that is
+	since  time.Time    // when it entered that
+	lane   int          // of each line
+	held   []func()     // end what Answer holds
+	taken  int          // bytes that were not counted yet; see Take
 
 	extra time.Duration // work outside its places that no line was charged with: taking, or to send an answer
 }
@@ -222,8 +237,8 @@ func (p *Place) enter(ctx context.Context, class Class) error {
 			class = peer
 		}
 	case class == Stream && p.caller.Operator:
-		if p.of.lines[operatorStream].Enter(ctx, 0, p.caller.Source) == nil {
-			p.class = operatorStream
+		if p.of.lines[operatorStream].Enter(ctx, p.lane, p.caller.Source) == nil {
+			p.class, p.source = operatorStream, p.caller.Source
 			return nil
 		}
 	case class != Stream && !p.caller.Source.IsValid():
@@ -234,12 +249,27 @@ func (p *Place) enter(ctx context.Context, class Class) error {
 
 // enterLine takes a place in a line.
 func (p *Place) enterLine(ctx context.Context, class Class) error {
-	if err := p.of.lines[class].Enter(ctx, 0, p.caller.Source); err != nil {
+	if err := p.wait(ctx, class); err != nil {
 		return err
 	}
-	p.class, p.since = class, time.Now()
+	p.class, p.source, p.since = class, p.caller.Source, time.Now()
 	return nil
 }
+
+// wait waits in a line.
+func (p *Place) wait(ctx context.Context, class Class) error {
+	if end := p.caller.Until; !end.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, end, ErrBusy)
+		defer cancel()
+	}
+	return p.of.lines[class].Enter(ctx, p.lane, p.caller.Source)
+}
+
+// Vouch notes that the request comes from one machine that is known. In each line that it
+// enters from now on it stands before those that are not, and its source is the machine,
+// wherever it calls from.
+func (p *Place) Vouch(machine netip.Prefix) { p.lane, p.caller.Source = knownLane, machine }
 
 // Switch leaves the place for one of another class, as a request does that begins to
 // wait for long. Its errors are those of Line.Enter; the request has no place then.
@@ -263,7 +293,12 @@ func (p *Place) Aside(ctx context.Context, wait func() error) error {
 // Within does a part of the request's work in a place of another class, which it has
 // next to its own. Its errors are those of Line.Enter and of work.
 func (p *Place) Within(ctx context.Context, class Class, work func() error) error {
-	return p.of.Do(ctx, class, p.caller, work)
+	other := &Place{of: p.of, caller: p.caller, lane: p.lane, extra: taking}
+	if err := other.enter(ctx, class); err != nil {
+		return err
+	}
+	defer other.Leave()
+	return work()
 }
 
 // Take counts what it costs to take so many bytes of a body in, used or not.
@@ -274,12 +309,12 @@ func (p *Place) Take(ctx context.Context, bytes int) error {
 	if p.taken < firstPiece {
 		return nil
 	}
-	line, cost := p.of.lines[intake], time.Duration(p.taken)*takeByte
+	cost := time.Duration(p.taken) * takeByte
 	p.taken = 0
-	if err := line.Enter(ctx, 0, p.caller.Source); err != nil {
+	if err := p.wait(ctx, intake); err != nil {
 		return err
 	}
-	line.LeaveAfter(p.caller.Source, cost)
+	p.of.lines[intake].LeaveAfter(p.caller.Source, cost)
 	return nil
 }
 
@@ -326,7 +361,7 @@ func (p *Place) vacate() {
 	if !places[p.class].Waits {
 		work += time.Since(p.since)
 	}
-	p.of.lines[p.class].LeaveAfter(p.caller.Source, work)
+	p.of.lines[p.class].LeaveAfter(p.source, work)
 	p.class, p.extra = 0, 0
 }
 

@@ -12,9 +12,10 @@ const firstPiece = 64 << 10
 // errLong is of a body that in must have refused.
 var errLong = errors.New("the body is longer than announced or allowed")
 
-// Fill reads a body to its end, with room for no more than twice what came. announced is
-// how long it is said to be, or negative; in fails after most bytes. The error is ErrBusy
-// where there is no room, and that of in otherwise.
+// Fill reads a body to its end, with memory for no more than twice what came. announced is
+// how long it is said to be, or negative; in fails after most bytes. Room that was reserved
+// is used first, and what is not needed is given back. The error is ErrBusy where there is
+// no room, and that of in otherwise.
 func (r *Room) Fill(in io.Reader, announced, most int64) ([]byte, error) {
 	if announced >= 0 {
 		most = min(most, announced)
@@ -26,7 +27,7 @@ func (r *Room) Fill(in io.Reader, announced, most int64) ([]byte, error) {
 			if size <= cap(body) {
 				return nil, errLong
 			}
-			if err := r.Take(size - cap(body)); err != nil {
+			if err := r.grow(int64(size)); err != nil {
 				return nil, err
 			}
 			body = append(make([]byte, 0, size), body...)
@@ -37,6 +38,7 @@ func (r *Room) Fill(in io.Reader, announced, most int64) ([]byte, error) {
 			return nil, ErrBusy // err, if any, comes of that
 		}
 		if errors.Is(err, io.EOF) {
+			r.shrink(int64(cap(body)))
 			return body, nil
 		}
 		if err != nil {

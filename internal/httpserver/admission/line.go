@@ -27,14 +27,17 @@ type Places struct {
 	// Each and All are how much work one source, and all, may cause: an event is a
 	// millisecond in a place. What goes beyond it keeps its place for longer.
 	Each, All Pace
+	// First has callers of a higher lane served before all of the lower ones; else the
+	// lanes are served in turn.
+	First bool
 	// Waits says that what is in waits for others nearly all of its time, as for the log:
 	// only what it costs besides is work.
 	Waits bool
 }
 
 // Line has places for a number of callers at once; the rest wait, and not for ever.
-// Callers wait in lanes. The lanes are served in turn, and within a lane the sources;
-// those of one source in the order in which they came. So a flood from one source
+// Callers wait in lanes. The lanes are served in turn or the highest first, and within a
+// lane the sources in turn; those of one source in the order in which they came. So a flood from one source
 // delays another's caller by one turn.
 type Line struct {
 	places Places
@@ -67,20 +70,8 @@ func (l *Line) Enter(ctx context.Context, lane int, source netip.Prefix) error {
 	if w == nil {
 		return nil
 	}
-	timer := time.NewTimer(l.places.Wait)
-	defer timer.Stop()
-	select {
-	case <-w.decided:
-	case <-timer.C:
-		if l.withdraw(lane, w) {
-			return ErrBusy
-		}
-		<-w.decided // it was decided meanwhile
-	case <-ctx.Done():
-		if l.withdraw(lane, w) {
-			return context.Cause(ctx)
-		}
-		<-w.decided
+	if err := w.await(ctx, l.places.Wait, func() bool { return l.withdraw(lane, w) }); err != nil {
+		return err
 	}
 	if !w.admitted {
 		return l.refuse(ctx)
@@ -150,9 +141,12 @@ func (l *Line) Leave(source netip.Prefix) {
 	if l.in[source]--; l.in[source] == 0 {
 		delete(l.in, source)
 	}
-	has := func(s netip.Prefix) bool { return l.in[s] < l.places.Share }
+	has := func(w *waiter) bool { return l.in[w.source] < l.places.Share }
 	for n := range l.lanes {
 		at := (l.next + n) % len(l.lanes)
+		if l.places.First {
+			at = len(l.lanes) - 1 - n
+		}
 		if w := l.lanes[at].pop(has); w != nil {
 			l.next = at + 1
 			l.take(w.source)
@@ -183,8 +177,31 @@ func (l *Line) withdraw(lane int, w *waiter) bool {
 // waiter is one caller in line.
 type waiter struct {
 	source   netip.Prefix
+	room     *Room         // that it waits for; nil in a Line
+	bytes    int64         // of that
 	admitted bool          // valid once decided is closed
 	decided  chan struct{} // closed under the line's lock, once
+}
+
+// await returns when it is decided, or an error: ErrBusy after the longest wait, the cause
+// of ctx's end after that. withdraw takes the waiter out of line, as Line.withdraw does.
+func (w *waiter) await(ctx context.Context, longest time.Duration, withdraw func() bool) error {
+	timer := time.NewTimer(longest)
+	defer timer.Stop()
+	select {
+	case <-w.decided:
+		return nil
+	case <-timer.C:
+		if withdraw() {
+			return ErrBusy
+		}
+	case <-ctx.Done():
+		if withdraw() {
+			return context.Cause(ctx)
+		}
+	}
+	<-w.decided // meanwhile
+	return nil
 }
 
 func (w *waiter) decide(admitted bool) {
@@ -239,10 +256,19 @@ func (q *lane) displace(atMost int) bool {
 	return true
 }
 
-// pop takes the next caller out of line whose source may have a place; nil if there
-// is none.
-func (q *lane) pop(may func(netip.Prefix) bool) *waiter {
-	at := slices.IndexFunc(q.sources, func(of *queue) bool { return may(of.source) })
+// first returns the next caller of a source that may have a place; nil if there is none.
+func (q *lane) first(may func(*waiter) bool) *waiter {
+	for _, of := range q.sources {
+		if may(of.waiters[0]) {
+			return of.waiters[0]
+		}
+	}
+	return nil
+}
+
+// pop takes the next caller out of line that may have a place; nil if there is none.
+func (q *lane) pop(may func(*waiter) bool) *waiter {
+	at := slices.IndexFunc(q.sources, func(of *queue) bool { return may(of.waiters[0]) })
 	if at < 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Bytes bounds a Memory. Every field must be set.
@@ -12,6 +13,12 @@ type Bytes struct {
 	Share int64 // of one source
 	Small int64 // of an ordinary holding
 	Large int64 // of all that are larger than Small; the rest is for small ones
+	// Of rooms that Reserve waits for: Known is what one known sender may have, Strange what
+	// all larger than Small may whose senders are not known, and Waiting how many rooms of
+	// each lane wait, one source's half of them at most. 0 where nothing is reserved.
+	Known   int64
+	Strange int64
+	Waiting int
 }
 
 // Memory counts the bytes that requests hold: bodies that come in, answers that are
@@ -24,8 +31,12 @@ type Memory struct {
 	mu    sync.Mutex
 	next  uint64
 	large int64 // bytes of rooms above Small
-	rooms map[*Room]struct{}
-	of    map[netip.Prefix]int64 // bytes of a source; only those that hold some
+	// strange are those of senders that are not known, if Bytes.Strange bounds them
+	strange int64
+	rooms   map[*Room]struct{}
+	of      map[netip.Prefix]int64 // bytes of a source; only those that hold some
+	lanes   [roomLanes]lane
+	again   *time.Timer // looks for slow rooms while others wait; nil: none waits
 }
 
 // NewMemory returns a memory of which nothing is held.
@@ -41,7 +52,9 @@ type Room struct {
 	of     *Memory
 	source netip.Prefix
 	lose   func()
+	known  bool // which machine sends it is known
 	lost   atomic.Bool
+	pace   pace
 
 	// under the lock of the memory
 	number  uint64 // an older one has a lower one
@@ -67,6 +80,27 @@ func (r *Room) Settle() {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
 	r.settled = true
+}
+
+// grow gives a room at least so many bytes; its error is ErrBusy.
+func (r *Room) grow(bytes int64) error {
+	r.of.mu.Lock()
+	more := bytes - r.bytes
+	r.of.mu.Unlock()
+	if more <= 0 && !r.Lost() {
+		return nil
+	}
+	return r.Take(int(more))
+}
+
+// shrink leaves a room at most so many bytes.
+func (r *Room) shrink(bytes int64) {
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	if bytes < r.bytes {
+		r.of.resize(r, bytes)
+		r.of.serve()
+	}
 }
 
 // Lost reports whether the bytes of the room were given to another.
@@ -95,13 +129,18 @@ func (r *Room) Release() {
 	defer r.of.mu.Unlock()
 	r.of.resize(r, 0)
 	delete(r.of.rooms, r)
+	r.of.serve()
 }
 
 // fits reports whether a room may grow; the caller holds the lock.
 func (m *Memory) fits(r *Room, more int64) bool {
 	grown := m.largeOf(r.bytes + more)
-	return m.held.Load()+more <= m.bytes.All && (grown == 0 || m.large-m.largeOf(r.bytes)+grown <= m.bytes.Large)
+	beyond := grown - m.largeOf(r.bytes)
+	return m.held.Load()+more <= m.bytes.All && (grown == 0 || m.large+beyond <= m.bytes.Large && (!m.strangers(r) || m.strange+beyond <= m.bytes.Strange))
 }
+
+// strangers reports whether a room is one of those that Bytes.Strange bounds.
+func (m *Memory) strangers(r *Room) bool { return m.bytes.Strange > 0 && !r.known }
 
 // largeOf is what a room of so many bytes counts of Bytes.Large.
 func (m *Memory) largeOf(bytes int64) int64 {
@@ -111,14 +150,13 @@ func (m *Memory) largeOf(bytes int64) int64 {
 	return bytes
 }
 
-// displace takes the bytes of a room that may be lost, for r. Its source must hold
-// more than that of r, also when r has grown. It reports whether there was one; the
-// caller holds the lock.
+// displace takes the bytes of a room that may be lost, for r; see gives. It reports
+// whether there was one; the caller holds the lock.
 func (m *Memory) displace(r *Room, more int64) bool {
-	own := m.heldBy(r) + more
 	var loser *Room
+	now := time.Now()
 	for other := range m.rooms { // order-free: the largest, and of those the oldest
-		if other.settled || other.bytes == 0 || m.heldBy(other) <= own || m.largeOf(r.bytes+more) > 0 && m.largeOf(other.bytes) == 0 {
+		if !m.gives(other, r, more, now) {
 			continue
 		}
 		if loser == nil || m.heldBy(other) > m.heldBy(loser) || m.heldBy(other) == m.heldBy(loser) && other.number < loser.number {
@@ -134,6 +172,20 @@ func (m *Memory) displace(r *Room, more int64) bool {
 	return true
 }
 
+// gives reports whether a room gives way to r, when that grows: the bytes of a sender that
+// is not known to those of one that is, or to those of a source that has fewer still then;
+// and what does not come in, to all.
+func (m *Memory) gives(other, r *Room, more int64, now time.Time) bool {
+	switch {
+	case other == r, other.settled, other.bytes == 0, m.largeOf(r.bytes+more) > 0 && m.largeOf(other.bytes) == 0:
+		return false
+	case other.pace.slow(now):
+		return true
+	default:
+		return !other.known && (r.known || m.heldBy(other) > m.heldBy(r)+more)
+	}
+}
+
 // heldBy is the bytes that are compared: the source's, or those of the room alone
 // where callers are not told apart, as behind a proxy on this host.
 func (m *Memory) heldBy(r *Room) int64 {
@@ -145,7 +197,11 @@ func (m *Memory) heldBy(r *Room) int64 {
 
 // resize counts a room; the caller holds the lock.
 func (m *Memory) resize(r *Room, bytes int64) {
-	m.large += m.largeOf(bytes) - m.largeOf(r.bytes)
+	beyond := m.largeOf(bytes) - m.largeOf(r.bytes)
+	m.large += beyond
+	if m.strangers(r) {
+		m.strange += beyond
+	}
 	m.held.Add(bytes - r.bytes)
 	if r.source.IsValid() {
 		if m.of[r.source] += bytes - r.bytes; m.of[r.source] == 0 {

@@ -57,18 +57,25 @@ func (r *Rates) Charge(source netip.Prefix, events float64) (wait time.Duration)
 // the source may try again. first says that the source was within its pace before, so
 // that a refusal is logged once and not each time.
 func (r *Rates) Take(source netip.Prefix) (wait time.Duration, first bool) {
+	wait, _, first = r.TakeWithin(source, 0)
+	return wait, first
+}
+
+// TakeWithin is Take for one that can wait for so long: ok says that its event is counted,
+// and may happen after wait.
+func (r *Rates) TakeWithin(source netip.Prefix, patience time.Duration) (wait time.Duration, ok, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	of := r.find(source, now)
 	wait = max(of.over(r.each, now), r.total.over(r.all, now))
-	if wait > 0 {
+	if wait > 0 && wait > patience {
 		first, of.refused = !of.refused, true
-		return wait, first
+		return wait, false, first
 	}
 	of.count(r.each, now, 1)
 	r.total.count(r.all, now, 1)
-	return 0, false
+	return max(wait, 0), true, false
 }
 
 // over returns for how long a bucket has no room.

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/logs"
+)
+
+// How a callback uses the time of its ramdisk, which repeats itself five times and gives up
+// at once when an answer takes 30 s (docs/design.md#budgets).
+const (
+	// callbackAnswer is when a callback is answered at the latest, after it arrived.
+	callbackAnswer = 27 * time.Second
+	// spreadWaits is by how much waits that end in vain differ: those who came together
+	// must not come again together, and leave the peer idle in between.
+	spreadWaits = 2 * time.Second
+	// beginningOfDocument is how much of a document is read to learn whose it is: a ramdisk
+	// sends its interfaces first.
+	beginningOfDocument = 4 << 10
+)
+
+// callback takes a ramdisk's document and answers when it has been processed.
+func (i *Inspector) callback(callers *callbackRates, documents bodies) echo.HandlerFunc {
+	return i.called(callers, documents, func(ctx context.Context, c echo.Context, body []byte) error {
+		node, err := i.Service.Continue(ctx, body)
+		if err != nil {
+			return err
+		}
+		return replyValue(c, http.StatusOK, map[string]any{"uuid": node})
+	})
+}
+
+// called takes a machine's document in and has work answer. The machine of a node under
+// introspection comes before those that are not known, and has a share of its own wherever
+// it calls from; the others share what their source may have.
+func (i *Inspector) called(callers *callbackRates, documents bodies, work func(ctx context.Context, c echo.Context, body []byte) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		by := sender{until: patience(r)}
+		if from, _ := senderOf(r, i.Proxies); !from.IsLoopback() {
+			by.source = admission.SourceOf(from)
+		}
+		body, release, err := documents.receive(c, by, func(in *arriving, by *sender) error {
+			if err := i.recognise(r, in, by); err != nil || by.known {
+				return err
+			}
+			return callers.pass(c, *by)
+		})
+		defer release()
+		if err == nil {
+			ctx, cancel := context.WithDeadline(r.Context(), httpserver.Arrived(r.Context()).Add(callbackAnswer))
+			defer cancel()
+			err = work(ctx, c, body)
+		}
+		var said *inspector.Refusal
+		if errors.As(err, &said) && said.Status == http.StatusServiceUnavailable && c.Response().Header().Get(echo.HeaderRetryAfter) == "" {
+			again(c, documents.Waiting())
+		}
+		return err
+	}
+}
+
+// recognise reads the beginning of a document and looks for the node that it is expected of.
+func (i *Inspector) recognise(r *http.Request, in *arriving, by *sender) error {
+	if i.Expected == nil || r.ContentLength > MaxDocument {
+		return nil
+	}
+	beginning, err := in.beginning(beginningOfDocument)
+	if err != nil {
+		return BodyError(r, err)
+	}
+	node, ok := i.Expected(beginning)
+	if !ok {
+		return nil
+	}
+	by.source, by.known = admission.Named("node "+node), true
+	if in.place != nil {
+		in.place.Vouch(by.source)
+	}
+	return nil
+}
+
+// patience is until when a callback waits to be worked on.
+func patience(r *http.Request) time.Time {
+	return httpserver.Arrived(r.Context()).Add(admission.CallbackWait - time.Duration(lot(r)%uint32(spreadWaits/time.Millisecond))*time.Millisecond)
+}
+
+// again tells a caller when to come again: the later the more wait, and not all at once.
+func again(c echo.Context, waiting int) {
+	const perSecond, most = 64, 10 // documents that a slow peer takes; seconds
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.FormatUint(uint64(1+lot(c.Request())%uint32(min(2+waiting/perSecond, most))), 10))
+}
+
+// lot is a number that differs between requests.
+func lot(r *http.Request) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(logs.RequestOf(r.Context()).ID)) // a hash takes everything
+	return h.Sum32()
+}
