@@ -46,24 +46,25 @@ type sender struct {
 	source netip.Prefix // has a share; the zero Prefix has none and may hold as much as all
 	known  bool         // the source is one machine that is expected, or who calls was proved
 	until  time.Time    // it waits for room no longer; zero: admission.CallbackWait
+	unread bool         // there was no room: nothing but the beginning was read
 }
 
 // read returns the body of a request whose caller was proved. release gives its room back;
 // it is never nil and must be called when the body is not needed any more.
 func (b bodies) read(c echo.Context) (body []byte, release func(), err error) {
-	return b.receive(c, sender{known: true}, nil)
+	return b.receive(c, &sender{known: true}, nil)
 }
 
 // receive is read for any sender. The place of the request is another's meanwhile. before,
 // if set, is called first; it may look at the beginning of the body, and say whose it is.
-func (b bodies) receive(c echo.Context, by sender, before func(*arriving, *sender) error) (body []byte, release func(), err error) {
+func (b bodies) receive(c echo.Context, by *sender, before func(*arriving, *sender) error) (body []byte, release func(), err error) {
 	r := c.Request()
 	in := &arriving{ReadCloser: r.Body, ctx: r.Context(), place: admission.Of(r.Context())}
 	r.Body = in
 	release = func() {}
 	take := func() (err error) {
 		if before != nil {
-			if err := before(in, &by); err != nil {
+			if err := before(in, by); err != nil {
 				return err
 			}
 		}
@@ -80,7 +81,7 @@ func (b bodies) receive(c echo.Context, by sender, before func(*arriving, *sende
 
 // fill waits for room and takes a body in. While it waits the body is unread: it costs its
 // connection and no more.
-func (b bodies) fill(c echo.Context, in *arriving, by sender) (body []byte, release func(), err error) {
+func (b bodies) fill(c echo.Context, in *arriving, by *sender) (body []byte, release func(), err error) {
 	r := c.Request()
 	bytes := int64(MaxDocument)
 	if r.ContentLength > MaxDocument {
@@ -98,6 +99,7 @@ func (b bodies) fill(c echo.Context, in *arriving, by sender) (body []byte, rele
 		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Unix(1, 0))
 	})
 	if err != nil {
+		by.unread = true
 		return nil, func() {}, BodyError(r, err)
 	}
 	body, err = in.room.Fill(http.MaxBytesReader(c.Response(), in, MaxDocument), r.ContentLength, MaxDocument)

@@ -71,7 +71,7 @@ func (f *flood) stall(from netip.Prefix, count, size int) {
 		r := httptest.NewRequest("POST", "/", &stalled{size - 1, ends.body})
 		r.ContentLength = int64(size)
 		go func() {
-			_, release, err := f.b.receive(echo.New().NewContext(r, deadlined{httptest.NewRecorder(), ends}), sender{source: from}, nil)
+			_, release, err := f.b.receive(echo.New().NewContext(r, deadlined{httptest.NewRecorder(), ends}), &sender{source: from}, nil)
 			release()
 			f.refused <- err
 		}()
@@ -81,7 +81,7 @@ func (f *flood) stall(from netip.Prefix, count, size int) {
 
 func (f *flood) send(from netip.Prefix, size int) (release func(), err error) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))
-	_, release, err = f.b.receive(echo.New().NewContext(r, httptest.NewRecorder()), sender{source: from}, nil)
+	_, release, err = f.b.receive(echo.New().NewContext(r, httptest.NewRecorder()), &sender{source: from}, nil)
 	return release, err
 }
 

@@ -46,7 +46,7 @@ func (i *Inspector) callback(callers *callbackRates, documents bodies) echo.Hand
 func (i *Inspector) called(callers *callbackRates, documents bodies, work func(ctx context.Context, c echo.Context, body []byte) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		by := sender{until: patience(r)}
+		by := &sender{until: waitEnd(r)}
 		if from, _ := senderOf(r, i.Proxies); !from.IsLoopback() {
 			by.source = admission.SourceOf(from)
 		}
@@ -54,9 +54,12 @@ func (i *Inspector) called(callers *callbackRates, documents bodies, work func(c
 			if err := i.recognise(r, in, by); err != nil || by.known {
 				return err
 			}
-			return callers.pass(c, *by)
+			return callers.pass(c, by)
 		})
 		defer release()
+		if by.unread && !by.known && by.source.IsValid() {
+			callers.GiveBack(by.source) // its repeat counts
+		}
 		if err == nil {
 			ctx, cancel := context.WithDeadline(r.Context(), httpserver.Arrived(r.Context()).Add(callbackAnswer))
 			defer cancel()
@@ -90,8 +93,8 @@ func (i *Inspector) recognise(r *http.Request, in *arriving, by *sender) error {
 	return nil
 }
 
-// patience is until when a callback waits to be worked on.
-func patience(r *http.Request) time.Time {
+// waitEnd is until when a callback waits to be worked on.
+func waitEnd(r *http.Request) time.Time {
 	return httpserver.Arrived(r.Context()).Add(admission.CallbackWait - time.Duration(lot(r)%uint32(spreadWaits/time.Millisecond))*time.Millisecond)
 }
 

@@ -220,7 +220,7 @@ func (i *Inspector) admitted(class admission.Class, h echo.HandlerFunc) echo.Han
 		proved, _ := c.Get(provedKey).(bool)
 		caller := admission.Caller{Source: senderSource(c.Request(), i.Proxies), Operator: proved && callerOf(c).Role == RoleAdmin}
 		if class == admission.Callback {
-			caller.Until = patience(c.Request())
+			caller.Until = waitEnd(c.Request())
 		}
 		return caller
 	}, h)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Content types, made once and never changed.
@@ -79,6 +80,10 @@ func (i *Inspector) render(err error, c echo.Context) {
 	var want *challenged
 	if errors.As(err, &want) {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, want.challenge)
+	}
+	if errors.Is(err, admission.ErrBusy) {
+		_, waiting := i.Admission.Taken(admission.Callback)
+		again(c, waiting)
 	}
 	if e.Status == http.StatusServiceUnavailable && c.Response().Header().Get(echo.HeaderRetryAfter) == "" {
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(retryAfterSeconds))

@@ -46,7 +46,7 @@ func newCallbackRates(l CallbackLimit, logger *slog.Logger) *callbackRates {
 // waits; one that would wait for too long gets 503 with the time to repeat: never a 4xx,
 // which the ramdisk takes for final, so that its machine would fail for what its neighbours
 // did.
-func (r *callbackRates) pass(c echo.Context, by sender) error {
+func (r *callbackRates) pass(c echo.Context, by *sender) error {
 	if !by.source.IsValid() {
 		return nil
 	}

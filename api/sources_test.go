@@ -153,7 +153,7 @@ func oneSourceHoldsAll(t *testing.T) {
 	from := visitors(2)
 	read := func(of netip.Prefix) (func(), error) {
 		r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, MaxDocument))
-		_, release, err := b.receive(echo.New().NewContext(r, httptest.NewRecorder()), sender{source: of}, nil)
+		_, release, err := b.receive(echo.New().NewContext(r, httptest.NewRecorder()), &sender{source: of}, nil)
 		return release, err
 	}
 	var held []func()

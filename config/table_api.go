@@ -54,9 +54,9 @@ func apiOptions() []Option {
 		{Key: "api.ui", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.API.UI },
 			Help: "Whether the page at /ui/ is served. Its users log in with the credentials of the API and may do there what they may do through the API; administrators who log in may also transfer leadership, set maintenance, pause failover and run a drill."},
 		{Key: "api.callback_rate", Change: AtReload, Extent: MostHosts, Default: "10", rule: number(0, 100_000), field: func(c *Config) any { return &c.API.CallbackRate },
-			Help: "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host are not counted. Further ones get 503 with Retry-After. 0: no limit."},
-		{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "500", rule: number(1, 100_000), field: func(c *Config) any { return &c.API.CallbackBurst },
-			Help: "How many callbacks one source may send at once: all machines behind one NAT that boot together, and some of them twice."},
+			Help: "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host, and of machines under introspection, are not counted. Further ones wait for up to 20 s, then get 503 with Retry-After. 0: no limit."},
+		{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "1000", rule: number(1, 100_000), field: func(c *Config) any { return &c.API.CallbackBurst },
+			Help: "How many callbacks of machines that are not under introspection one source may send at once: all behind one NAT that are discovered together."},
 		{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts, rule: pairs("networks, as 192.0.2.0/24", parsed(netip.ParsePrefix)), field: func(c *Config) any { return &c.API.TrustedProxies },
 			Help: "Where proxies stand whose X-Forwarded-For says who sent a request; its last entry counts. Without any, a request comes from the address that connected."},
 

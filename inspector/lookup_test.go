@@ -191,3 +191,27 @@ func TestBMCAddresses(t *testing.T) {
 		})
 	}
 }
+
+// The beginning of a document is searched for MACs, and for nothing that only looks so.
+func TestMACsAtTheBeginning(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:AB:00:01","lldp":null},{"mac_address":"52:54:00:ab:00:02"}`: "52:54:00:ab:00:01 52:54:00:ab:00:02",
+		`{"a":"52:54:00:ab:00:0`:                       "",
+		`"52:54:00:ab:00:01"`:                          "52:54:00:ab:00:01",
+		`{"a":"52:54:00:ab:00:01:02","b":"52-54-00-"}`: "",
+		strings.Repeat(`"`, 4096):                      "",
+		"":                                             "",
+	} {
+		var got []string
+		for rest := []byte(text); ; {
+			mac, more, ok := nextMAC(rest)
+			if !ok {
+				break
+			}
+			got, rest = append(got, mac), more
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("first-macs: %.100s: %v, want %s", text, got, want)
+		}
+	}
+}

@@ -259,3 +259,43 @@ func TestHeads(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitingForRoomIsNoDelayOfTheBody: a body whose reader stops for others has its time
+// when it goes on.
+func TestWaitingForRoomIsNoDelayOfTheBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failed error
+		conn := dial(t, func(_ http.ResponseWriter, r *http.Request) {
+			_, failed = io.ReadFull(r.Body, make([]byte, 10))
+			time.Sleep(2 * limits.Body) // in a bubble
+			_, err := io.Copy(io.Discard, r.Body)
+			failed = errors.Join(failed, err)
+		})
+		send(t, conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n0123456789")
+		time.Sleep(2*limits.Body + limits.Stall/2) // in a bubble
+		send(t, conn, "0123456789")
+		if got := answer(conn); got != "200 OK" || failed != nil {
+			t.Errorf("body-waits: %s, %v", got, failed)
+		}
+	})
+}
+
+// TestWhenARequestArrived: the first of a connection with it, however long that waits for
+// its turn; a further one when it comes.
+func TestWhenARequestArrived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		arrived := make(chan time.Time, 2)
+		began := time.Now()
+		conn := dial(t, func(_ http.ResponseWriter, r *http.Request) { arrived <- Arrived(r.Context()) })
+		for _, want := range []time.Duration{0, 2 * time.Second} {
+			time.Sleep(time.Second) // in a bubble
+			send(t, conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			if got := answer(conn); got != "200 OK" {
+				t.Fatal(got)
+			}
+			if at := <-arrived; at.Sub(began) != want { // in a bubble
+				t.Errorf("request-arrived: after %v, want %v", at.Sub(began), want)
+			}
+		}
+	})
+}

@@ -41,9 +41,9 @@ type conn struct {
 	filled bool        // the present line has a character
 
 	// arrived is when the present request came at the earliest: a client counts its time from
-	// then, also while the connection waited for its turn. net/http's goroutine alone uses it.
+	// then, also while the connection waited for its turn. It is zero while none is here.
+	// net/http's goroutine alone uses it.
 	arrived time.Time
-	idled   bool // the connection has waited for a further request
 }
 
 // Arrived returns when the request of a context came at the earliest: for the first of a
@@ -62,9 +62,9 @@ func (c *conn) changed(state http.ConnState) {
 		c.fresh.Store(true)
 		c.inHead.Store(true)
 		c.held.Idle(true)
-		c.idled = true
+		c.arrived = time.Time{}
 	case http.StateActive:
-		if c.idled {
+		if c.arrived.IsZero() {
 			c.arrived = time.Now()
 		}
 		c.held.Idle(false)

@@ -70,9 +70,9 @@ type Caller struct {
 // turns, and while all wait for the pace, so does a machine that connects among them.
 var places = [classes]Places{
 	Callback:       {AtOnce: 256, Share: 192, Waiting: 4096, Wait: CallbackWait, First: true, Waits: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
-	Operator:       {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
-	Read:           {AtOnce: 256, Share: 192, Waiting: 1024, Wait: 10 * time.Second, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
-	Dear:           {AtOnce: 4, Share: 3, Waiting: 512, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
+	Operator:       {AtOnce: 256, Share: 192, Waiting: 4096, Wait: onlyAttempt, Waits: true, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
+	Read:           {AtOnce: 256, Share: 192, Waiting: 4096, Wait: onlyAttempt, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
+	Dear:           {AtOnce: 4, Share: 3, Waiting: 4096, Wait: onlyAttempt, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
 	Stream:         {AtOnce: 900, Share: 450},
 	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
 	Join:           {AtOnce: 4, Share: 3, Waiting: 64, Wait: 5 * time.Second},
@@ -92,6 +92,10 @@ var places = [classes]Places{
 // in all lines together: it gives up for good when it has no answer within 30 s
 // (docs/design.md#budgets).
 const CallbackWait = 20 * time.Second
+
+// onlyAttempt is how long a request waits whose client has no time-out and repeats nothing,
+// as python-ironic-inspector-client; proxies often give up after 50 s.
+const onlyAttempt = 30 * time.Second
 
 // refusal is how long a request waits that is refused.
 const refusal = time.Second

@@ -63,19 +63,28 @@ func (r *Rates) Take(source netip.Prefix) (wait time.Duration, first bool) {
 
 // TakeWithin is Take for one that can wait for so long: ok says that its event is counted,
 // and may happen after wait.
-func (r *Rates) TakeWithin(source netip.Prefix, patience time.Duration) (wait time.Duration, ok, first bool) {
+func (r *Rates) TakeWithin(source netip.Prefix, longest time.Duration) (wait time.Duration, ok, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	of := r.find(source, now)
 	wait = max(of.over(r.each, now), r.total.over(r.all, now))
-	if wait > 0 && wait > patience {
+	if wait > 0 && wait > longest {
 		first, of.refused = !of.refused, true
 		return wait, false, first
 	}
 	of.count(r.each, now, 1)
 	r.total.count(r.all, now, 1)
 	return max(wait, 0), true, false
+}
+
+// GiveBack takes back an event that was counted, and then did not happen.
+func (r *Rates) GiveBack(source netip.Prefix) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	r.find(source, now).count(r.each, now, -1)
+	r.total.count(r.all, now, -1)
 }
 
 // over returns for how long a bucket has no room.
