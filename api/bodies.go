@@ -17,15 +17,17 @@ import (
 // Bounds of the documents that ramdisks send. How long one may take to come in is
 // for the server to bound (httpserver.Limits).
 const (
-	MaxDocument   = 8 << 20               // bytes of one
-	maxDocuments  = 96 << 20              // bytes of all that are held at once
-	maxLarge      = maxDocuments * 3 / 4  // bytes of those above maxSmall: the rest is for small ones
-	maxSmall      = 256 << 10             // bytes of an ordinary document
-	maxOfSource   = 3 * (MaxDocument + 1) // bytes of one source
-	maxOfMachine  = 2 * (MaxDocument + 1) // bytes of one machine that is expected: a document, and its repeat
-	maxStrange    = 2 * maxOfSource       // bytes of those above maxSmall whose machines are not expected: one source leaves as much to all others, and all of them a third to those that are
-	maxWaiting    = 4096                  // that wait for room, of each kind: as many as there are connections
-	maxThrownAway = 64 << 20              // bytes of one that is too large
+	MaxDocument  = 8 << 20               // bytes of one
+	maxDocuments = 96 << 20              // bytes of all that are held at once
+	maxLarge     = maxDocuments * 3 / 4  // bytes of those above maxSmall: the rest is for small ones
+	maxSmall     = 256 << 10             // bytes of an ordinary document
+	maxOfSource  = 3 * (MaxDocument + 1) // bytes of one source
+	maxOfMachine = 2 * (MaxDocument + 1) // bytes of one machine that is expected: a document, and its repeat
+	// maxStrange is bytes of those above maxSmall whose machines are not expected: one source
+	// leaves as much to all others, and all of them leave a third to those that are expected.
+	maxStrange    = 2 * maxOfSource
+	maxWaiting    = 4096     // that wait for room, of each kind: as many as there are connections
+	maxThrownAway = 64 << 20 // bytes of one that is too large
 )
 
 // bodies reads documents into memory and counts what they hold there, so that
@@ -57,7 +59,9 @@ func (b bodies) read(c echo.Context) (body []byte, release func(), err error) {
 
 // receive is read for any sender. The place of the request is another's meanwhile. before,
 // if set, is called first; it may look at the beginning of the body, and say whose it is.
-func (b bodies) receive(c echo.Context, by *sender, before func(*arriving, *sender) error) (body []byte, release func(), err error) {
+func (b bodies) receive(
+	c echo.Context, by *sender, before func(*arriving, *sender) error,
+) (body []byte, release func(), err error) {
 	r := c.Request()
 	in := &arriving{ReadCloser: r.Body, ctx: r.Context(), place: admission.Of(r.Context())}
 	r.Body = in
@@ -94,10 +98,11 @@ func (b bodies) fill(c echo.Context, in *arriving, by *sender) (body []byte, rel
 	if !by.until.IsZero() {
 		wait = time.Until(by.until)
 	}
-	in.room, err = b.Reserve(r.Context(), by.source, by.known, bytes+1, wait, func() { // 1 more sees the end without growing
+	lose := func() {
 		// Wakes the reader; a connection that is closed has woken it.
 		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Unix(1, 0))
-	})
+	}
+	in.room, err = b.Reserve(r.Context(), by.source, by.known, bytes+1, wait, lose) // 1 more sees the end without growing
 	if err != nil {
 		by.unread = true
 		return nil, func() {}, BodyError(r, err)

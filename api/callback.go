@@ -40,10 +40,13 @@ func (i *Inspector) callback(callers *callbackRates, documents bodies) echo.Hand
 	})
 }
 
+// documentWork answers for a document that came in.
+type documentWork func(ctx context.Context, c echo.Context, body []byte) error
+
 // called takes a machine's document in and has work answer. The machine of a node under
 // introspection comes before those that are not known, and has a share of its own wherever
 // it calls from; the others share what their source may have.
-func (i *Inspector) called(callers *callbackRates, documents bodies, work func(ctx context.Context, c echo.Context, body []byte) error) echo.HandlerFunc {
+func (i *Inspector) called(callers *callbackRates, documents bodies, work documentWork) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		by := &sender{until: waitEnd(r)}
@@ -66,7 +69,8 @@ func (i *Inspector) called(callers *callbackRates, documents bodies, work func(c
 			err = work(ctx, c, body)
 		}
 		var said *inspector.Refusal
-		if errors.As(err, &said) && said.Status == http.StatusServiceUnavailable && c.Response().Header().Get(echo.HeaderRetryAfter) == "" {
+		late := errors.As(err, &said) && said.Status == http.StatusServiceUnavailable
+		if late && c.Response().Header().Get(echo.HeaderRetryAfter) == "" {
 			again(c, documents.Waiting())
 		}
 		return err
@@ -95,13 +99,15 @@ func (i *Inspector) recognise(r *http.Request, in *arriving, by *sender) error {
 
 // waitEnd is until when a callback waits to be worked on.
 func waitEnd(r *http.Request) time.Time {
-	return httpserver.Arrived(r.Context()).Add(admission.CallbackWait - time.Duration(lot(r)%uint32(spreadWaits/time.Millisecond))*time.Millisecond)
+	early := time.Duration(lot(r)%uint32(spreadWaits/time.Millisecond)) * time.Millisecond
+	return httpserver.Arrived(r.Context()).Add(admission.CallbackWait - early)
 }
 
 // again tells a caller when to come again: the later the more wait, and not all at once.
 func again(c echo.Context, waiting int) {
 	const perSecond, most = 64, 10 // documents that a slow peer takes; seconds
-	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.FormatUint(uint64(1+lot(c.Request())%uint32(min(2+waiting/perSecond, most))), 10))
+	seconds := 1 + lot(c.Request())%uint32(min(2+waiting/perSecond, most))
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.FormatUint(uint64(seconds), 10))
 }
 
 // lot is a number that differs between requests.

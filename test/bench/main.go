@@ -107,8 +107,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// shortRoutes are those of area crowd that -short attacks: one of each class.
-const shortRoutes = `^(GET /metrics|GET /v1/introspection|POST /v1/continue|GET /v1/events)$`
+// shortRoutes are those of area crowd that -short attacks: one of each class; and few ramdisks.
+const shortRoutes = `^(GET /metrics|GET /v1/introspection|POST /v1/continue|GET /v1/events|ramdisks from \d+)$`
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parse(args, stderr)

@@ -59,7 +59,8 @@ type Room struct {
 	// under the lock of the memory
 	number  uint64 // an older one has a lower one
 	bytes   int64
-	settled bool // it is not lost any more
+	settled bool      // it is not lost any more
+	since   time.Time // when it was let in by Reserve
 }
 
 // Enter returns a room without bytes, for a source or, if that is the zero Prefix, for
@@ -136,7 +137,10 @@ func (r *Room) Release() {
 func (m *Memory) fits(r *Room, more int64) bool {
 	grown := m.largeOf(r.bytes + more)
 	beyond := grown - m.largeOf(r.bytes)
-	return m.held.Load()+more <= m.bytes.All && (grown == 0 || m.large+beyond <= m.bytes.Large && (!m.strangers(r) || m.strange+beyond <= m.bytes.Strange))
+	if grown > 0 && m.strangers(r) && m.strange+beyond > m.bytes.Strange {
+		return false
+	}
+	return m.held.Load()+more <= m.bytes.All && (grown == 0 || m.large+beyond <= m.bytes.Large)
 }
 
 // strangers reports whether a room is one of those that Bytes.Strange bounds.
@@ -181,6 +185,8 @@ func (m *Memory) gives(other, r *Room, more int64, now time.Time) bool {
 		return false
 	case other.pace.slow(now):
 		return true
+	case now.Sub(other.since) < arriveFor:
+		return false // it would be let in and lost in turn with smaller ones
 	default:
 		return !other.known && (r.known || m.heldBy(other) > m.heldBy(r)+more)
 	}

@@ -26,13 +26,16 @@ const (
 	slowFor   = 2 * time.Second
 	slowPace  = 64 << 10 // bytes a second
 	slowEvery = 250 * time.Millisecond
+	arriveFor = time.Second // a body that was let in gives way to none but for being slow
 )
 
 // Reserve waits, for as long as longest, until there is room for so many bytes. The sender
 // is known where the source is that of one machine alone. Until then the caller holds
 // nothing: an unread body is kept by its sender. See Enter for lose and the end of the room.
 // Its errors are those of Line.Enter.
-func (m *Memory) Reserve(ctx context.Context, source netip.Prefix, known bool, bytes int64, longest time.Duration, lose func()) (*Room, error) {
+func (m *Memory) Reserve(
+	ctx context.Context, source netip.Prefix, known bool, bytes int64, longest time.Duration, lose func(),
+) (*Room, error) {
 	r := m.Enter(source, lose)
 	r.known = known
 	w := &waiter{source: source, room: r, bytes: bytes, decided: make(chan struct{})}
@@ -132,6 +135,7 @@ func (m *Memory) serveLane(lane int) bool {
 		}
 		m.lanes[lane].pop(func(next *waiter) bool { return next == w })
 		m.resize(w.room, w.bytes)
+		w.room.since = time.Now()
 		w.decide(true)
 	}
 }
