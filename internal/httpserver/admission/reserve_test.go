@@ -220,7 +220,6 @@ func TestALargeBodyIsNotStarved(t *testing.T) {
 		if !large.done || large.err != nil || large.lost {
 			t.Errorf("room-starved: the large one: %v, %v, lost %v", large.done, large.err, large.lost)
 		}
-		large.room.Settle()
 		time.Sleep(CallbackWait) // in a bubble
 		synctest.Wait()
 	})
