@@ -75,30 +75,19 @@ func (r *review) checkIronic() {
 // portConflicts finds two listeners on one TCP port of the same address. Port 0 means
 // any free port.
 func (r *review) portConflicts() {
-	keys := []string{"api.listen", "cluster.listen", "gossip.listen"}
-	addresses := []string{r.API.Listen, r.Cluster.Listen, r.Gossip.Listen}
-	if r.HAConfig.On() {
-		keys, addresses = append(keys, "haconfig.listen"), append(addresses, r.HAConfig.Listen)
-	}
-	for _, e := range r.Elector.Elections() {
-		keys, addresses = append(keys, "elector.listen"), append(addresses, e.Listen)
-	}
-	for i := range keys {
-		for j := range i {
-			if overlap(addresses[i], addresses[j]) {
-				r.note(keys[i], fmt.Sprintf("%s is taken by %s (%s)", addresses[i], keys[j], addresses[j]), "give each a port of its own")
+	all := r.listeners()
+	for i, l := range all {
+		for _, other := range all[:i] {
+			if l.overlaps(other) {
+				r.note(l.key, fmt.Sprintf("%s is taken by %s (%s)%s", l.text, other.key, other.text, r.written(other.key)), "give each a port of its own")
 			}
 		}
 	}
 }
 
-func overlap(a, b string) bool {
-	hostA, portA, errA := splitAddress(a)
-	hostB, portB, errB := splitAddress(b)
-	if errA != nil || errB != nil || portA != portB || portA == 0 {
-		return false // what cannot be parsed is reported elsewhere
-	}
-	return hostA == hostB || wildcard(hostA) || wildcard(hostB)
+// overlaps reports whether two listeners cannot be open together.
+func (l listener) overlaps(other listener) bool {
+	return l.port == other.port && l.port != 0 && (l.host == other.host || !l.host.IsValid() || !other.host.IsValid())
 }
 
 func wildcard(host string) bool {
@@ -119,6 +108,7 @@ func (c Config) secondLook() Problems {
 	r.lookAtServices()
 	r.lookAtIronic()
 	r.lookAtFailover()
+	r.lookAtUnused()
 	return r.found
 }
 

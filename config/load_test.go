@@ -309,9 +309,12 @@ func TestOverlap(t *testing.T) {
 		{":1", ":1", true}, {":1", ":2", false}, {":0", ":0", false},
 		{"192.0.2.1:1", "192.0.2.1:1", true}, {"192.0.2.1:1", "192.0.2.2:1", false},
 		{"192.0.2.1:1", ":1", true}, {"0.0.0.0:1", "192.0.2.1:1", true}, {"[::]:1", "127.0.0.1:1", true},
+		{"localhost:1", "127.0.0.1:1", true}, {"[::ffff:192.0.2.1]:1", "192.0.2.1:1", true}, {"[::1]:1", "[0:0::1]:1", true}, {"127.0.0.1:1", "127.0.0.2:1", false},
 		{"", ":1", false},
 	} {
-		if got := overlap(test.a, test.b); got != test.want {
+		a, okA := listenerOf("a", test.a)
+		b, okB := listenerOf("b", test.b)
+		if got := okA && okB && a.overlaps(b); got != test.want {
 			t.Errorf("overlap(%q, %q) is %v", test.a, test.b, got)
 		}
 	}

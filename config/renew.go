@@ -60,11 +60,16 @@ func (c Config) Renew(next Config) Renewal {
 func (c Config) unlike(others ...Config) Problems {
 	known := make(map[string]bool)
 	for _, other := range others {
-		for _, p := range slices.Concat(other.crossCheck(), other.secondLook()) {
+		for _, p := range other.judged() {
 			known[p.Key+p.What] = true
 		}
 	}
-	return slices.DeleteFunc(slices.Concat(c.crossCheck(), c.secondLook()), func(p Problem) bool { return known[p.Key+p.What] })
+	return slices.DeleteFunc(c.judged(), func(p Problem) bool { return known[p.Key+p.What] })
+}
+
+// judged is all that is wrong with values together, or worth a warning.
+func (c Config) judged() Problems {
+	return slices.Concat(c.crossCheck(), c.CheckPairs(), c.secondLook())
 }
 
 // Differing lists the options that two configurations do not agree on, in the

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -236,17 +237,35 @@ func interfaceName() rule {
 	}}
 }
 
-func ipAddress() rule {
+func floatingAddress() rule {
 	return rule{text: "IPv4 or IPv6 address", check: func(v any) *fault {
-		ip, err := netip.ParseAddr(v.(string))
+		_, err := FloatingAddress(v.(string))
 		switch {
+		case errors.Is(err, errNotIP):
+			return &fault{err.Error(), "write it without a mask, as in 192.0.2.10"}
 		case err != nil:
-			return &fault{fmt.Sprintf("%q is not an IP address", v), "write it without a mask, as in 192.0.2.10"}
-		case ip.Zone() != "", ip.IsUnspecified(), ip.IsMulticast(), ip.IsLoopback():
-			return &fault{fmt.Sprintf("%q cannot be carried from host to host", v), "write a unicast address of the provisioning network"}
+			return &fault{err.Error(), "write a unicast address of the provisioning network"}
 		}
 		return nil
 	}}
+}
+
+var errNotIP = errors.New("is not an IP address")
+
+// FloatingAddress reads an address that can be carried from host to host. It is the only
+// place of that rule. Whether an address is the network's or the broadcast one depends on
+// the subnets of the host: see doctor.FloatingProblems.
+func FloatingAddress(text string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(text)
+	if err != nil {
+		return ip, fmt.Errorf("%.80q %w", text, errNotIP)
+	}
+	ip = ip.Unmap()
+	thisNetwork := ip.Is4() && ip.As4()[0] == 0
+	if ip.Zone() != "" || !ip.IsGlobalUnicast() || thisNetwork {
+		return ip, fmt.Errorf("%.80q cannot be carried from host to host", text)
+	}
+	return ip, nil
 }
 
 // maxList bounds a list, in items.

@@ -39,3 +39,28 @@ func (c Config) Adopt(shared map[string]string) (values map[string]string, unkno
 	}
 	return values, unknown
 }
+
+// Completed returns this configuration with values of another peer that are not set here,
+// as they will be once they are written into the file. from names that peer's settings in
+// problems. What is wrong with a value alone, or with values together, is in the error, a
+// [Problems].
+func (c Config) Completed(values map[string]string, from string) (Config, error) {
+	c = c.copied()
+	var problems Problems
+	at := Origin{Kind: FromFile, Name: from}
+	for _, o := range table {
+		text, given := values[o.Key]
+		if !given {
+			continue
+		}
+		value, f := o.parse(text)
+		if f != nil {
+			problems = append(problems, f.at(at, o.Key))
+			continue
+		}
+		o.set(&c, value)
+		c.origins[o.Key] = at
+	}
+	c.settle()
+	return c, append(problems, c.crossCheck()...).err()
+}

@@ -233,7 +233,7 @@ func effectOptions() []Option {
 		{Key: "firewall.inspect_interfaces", Change: AtRestart, Extent: AllHosts, rule: pairs("inspect interfaces, as agent", isDriverName), field: func(c *Config) any { return &c.Firewall.InspectInterfaces },
 			Help: "Inspect interfaces of Ironic, such as agent: nodes that it inspects by one of them may boot, too. It is asked every second. Empty: only introspections of Trivet."},
 
-		{Key: "floating_ip.address", Change: AtRestart, Extent: AllHosts, rule: orEmpty(ipAddress()), field: func(c *Config) any { return &c.FloatingIP.Address },
+		{Key: "floating_ip.address", Change: AtRestart, Extent: AllHosts, rule: orEmpty(floatingAddress()), field: func(c *Config) any { return &c.FloatingIP.Address },
 			Help: "The address, without a mask."},
 		{Key: "floating_ip.interface", Change: AtRestart, Extent: MostHosts, rule: orEmpty(interfaceName()), field: func(c *Config) any { return &c.FloatingIP.Interface },
 			Help: "Network interface that carries it."},

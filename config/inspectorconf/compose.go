@@ -3,6 +3,7 @@ package inspectorconf
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"path"
 	"slices"
 	"strings"
@@ -41,20 +42,32 @@ func (c *converter) keeping() {
 	c.set("inspection.report_expiry", "0s", store)
 }
 
-// listening joins address and port.
+// listening carries the port over. An address of the host's own stays behind: the API has to
+// answer at the floating IP too, and a proxy that had it is no longer needed. What was this
+// host's alone stays so: the import opens nothing.
 func (c *converter) listening() {
-	address := name{"DEFAULT", "listen_address"}
+	defer c.tls()
+	address, at := name{"DEFAULT", "listen_address"}, name{"DEFAULT", "listen_port"}
 	host, _ := c.get(address)
-	port, _ := c.get(name{"DEFAULT", "listen_port"})
-	if host = strings.TrimSpace(host); host == "::" {
-		host = ""
+	text, _ := c.get(at)
+	port, f := asNumber(text)
+	if f != nil {
+		c.lose(at, loss{Lost, f.what, f.do})
+		return
 	}
-	if port, f := asNumber(port); f == nil {
+	host = strings.TrimSpace(host)
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && ip.IsLoopback(), host == "localhost":
 		c.set("api.listen", net.JoinHostPort(host, port), address)
-	} else {
-		c.lose(name{"DEFAULT", "listen_port"}, loss{Lost, f.what, f.do})
+		c.lose(address, loss{Changed, "is carried over: this host alone reaches the API, and ramdisks that call the floating IP do not",
+			fmt.Sprintf(`write api.listen: ":%s"; or, where a proxy on this host stands before the API, api.trusted_proxies: [127.0.0.0/8]`, port)})
+		return
+	case host != "" && (err != nil || !ip.IsUnspecified()):
+		c.lose(address, loss{Changed, quoted(host) + " is not carried over: the API listens on every address, or it would not answer at the floating IP",
+			fmt.Sprintf("free port %s on each host, where a proxy such as HAProxy has it at another address; a packet filter keeps networks out", port)})
 	}
-	c.tls()
+	c.set("api.listen", ":"+port, at)
 }
 
 // tls takes the pair of files over. Where there is none that will do, the

@@ -170,8 +170,9 @@ func (c *converter) rest(entries []entry) {
 // takes out a key at least, so it ends.
 func (c *converter) settle() {
 	for range len(c.values) + 1 {
-		_, err := config.Load(config.Sources{Flags: c.values})
+		conf, err := config.Load(config.Sources{Flags: c.values})
 		problems, _ := err.(config.Problems)
+		problems = append(problems, conf.CheckPairs()...)
 		if len(problems) == 0 {
 			return
 		}

@@ -65,8 +65,11 @@ func TestCarriedOver(t *testing.T) {
 		{"several lines", "[processing]\nprocessing_hooks = scheduler,\n  ramdisk_error,\n\tcapabilities\n# x\n", "processing_hooks: [scheduler, ramdisk_error, capabilities]"},
 		{"a reference", "[processing]\nprocessing_hooks = $default_processing_hooks,extra_hardware", "pci_devices, extra_hardware]"},
 		{"a reference to what is written", "[processing]\ndefault_processing_hooks=scheduler\nprocessing_hooks=${processing.default_processing_hooks},capabilities", "[scheduler, capabilities]"},
-		{"an address", "[DEFAULT]\nlisten_address = 192.0.2.1\nlisten_port=5051", "listen: 192.0.2.1:5051"},
-		{"all IPv4 addresses", "[DEFAULT]\nlisten_address = 0.0.0.0", "listen: 0.0.0.0:5050"},
+		{"an address of the host", "[DEFAULT]\nlisten_address = 192.0.2.1\nlisten_port=5051", `listen: ":5051"`},
+		{"an IPv6 address of the host", "[DEFAULT]\nlisten_address = 2001:db8::1\nlisten_port=5051", `listen: ":5051"`},
+		{"a name of the host", "[DEFAULT]\nlisten_address = h1.example.org\nlisten_port=5051", `listen: ":5051"`},
+		{"all IPv4 addresses", "[DEFAULT]\nlisten_address = 0.0.0.0\nlisten_port=5051", `listen: ":5051"`},
+		{"this host alone", "[DEFAULT]\nlisten_address = 127.0.0.1\nlisten_port=5051", "listen: 127.0.0.1:5051"},
 		{"a file of users", "[DEFAULT]\nauth_strategy=http_basic", "http_basic_auth_user_file: /etc/ironic-inspector/htpasswd"},
 		{"a password", "[ironic]\nauth_type=http_basic\nusername=u\npassword = pa$$s: #1", `password: 'pa$s: #1'`},
 		{"an older name", "[ironic]\nauth_strategy=noauth\nironic_url = http://192.0.2.9:6385", "endpoint: http://192.0.2.9:6385"},
@@ -124,6 +127,9 @@ func TestLeftBehind(t *testing.T) {
 		{"a key without its certificate", "[ironic]\nkeyfile=/k.pem", "inspector.conf:6: [ironic] keyfile: there is no certificate"},
 		{"Keystone, which is not asked", "[keystone_authtoken]\nauth_url=https://k\npassword=sesame", "inspector.conf:6: [keystone_authtoken] auth_url: has no counterpart"},
 		{"a login we do not have", "[ironic]\nauth_type=v3token", `inspector.conf:6: [ironic] auth_type: "v3token" is a way`},
+		{"an address of the host", "[DEFAULT]\nlisten_address = 192.0.2.1", `inspector.conf:6: [DEFAULT] listen_address: "192.0.2.1" is not carried over`},
+		{"this host alone", "[DEFAULT]\nlisten_address = ::1", "inspector.conf:6: [DEFAULT] listen_address: is carried over: this host alone reaches the API"},
+		{"a delay that no introspection outlasts", "[DEFAULT]\ntimeout=60\nintrospection_delay=60", "inspector.conf:7: [DEFAULT] introspection_delay: as inspection.reboot_throttle: "},
 		{"half a login", "[ironic]\nauth_type=password\nusername=u\npassword=p", "inspector.conf:6: [ironic] auth_type: as ironic."},
 		{"TLS without files", "[DEFAULT]\nuse_ssl=true", "inspector.conf:6: [DEFAULT] use_ssl: certificate and key are not both"},
 	} {
@@ -275,5 +281,19 @@ func TestWritableDirs(t *testing.T) {
 	}
 	if !slices.Equal(dirs, writableDirs()) {
 		t.Errorf("trivet.service lets Trivet write to %v, writableDirs has %v", dirs, writableDirs())
+	}
+}
+
+// TestImportedListensAtTheFloatingIP: whatever address of the host the original listened on,
+// the API answers at a floating IP that is added later; what only this host reached, only
+// this host reaches.
+func TestImportedListensAtTheFloatingIP(t *testing.T) {
+	for _, address := range []string{"", "0.0.0.0", "::", "192.0.2.1", "2001:db8::1", "h1.example.org", "127.0.0.1", "::1", "localhost"} {
+		c, out := convert(t, "[DEFAULT]\nlisten_address = "+address+"\n")
+		c.FloatingIP = config.FloatingIP{Address: "192.0.2.10", Interface: "br-pxe"}
+		here := address == "127.0.0.1" || address == "::1" || address == "localhost"
+		if refused := c.CheckPairs(); (len(refused) > 0) != here {
+			t.Errorf("%q: api.listen is %s: %v\n%s", address, c.API.Listen, refused, out.YAML)
+		}
 	}
 }

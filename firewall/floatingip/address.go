@@ -36,15 +36,11 @@ type Address struct {
 // New returns the address of conf. It asks nothing of the kernel: an interface
 // that does not exist yet may do so when it is needed.
 func New(conf config.FloatingIP) (*Address, error) {
-	ip, err := netip.ParseAddr(conf.Address)
+	ip, err := config.FloatingAddress(conf.Address)
 	if err != nil {
-		return nil, fmt.Errorf("floating_ip.address: %q is not an IP address; write it without a mask, as in 192.0.2.10", conf.Address)
+		return nil, fmt.Errorf("floating_ip.address: %w; write a unicast address that is not link-local, without a mask, as in 192.0.2.10", err)
 	}
-	ip = ip.Unmap()
-	switch {
-	case !ip.IsGlobalUnicast(), ip.Zone() != "":
-		return nil, fmt.Errorf("floating_ip.address: %s cannot be carried from host to host; write a unicast address that is not link-local", ip)
-	case conf.Interface == "", len(conf.Interface) >= unix.IFNAMSIZ:
+	if conf.Interface == "" || len(conf.Interface) >= unix.IFNAMSIZ {
 		return nil, fmt.Errorf("floating_ip.interface: %.80q cannot be a network interface; write 1 to %d characters", conf.Interface, unix.IFNAMSIZ-1)
 	}
 	return &Address{ip: ip, iface: conf.Interface}, nil

@@ -1,0 +1,334 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"net"
+	"net/netip"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// CheckPairs finds options that are right one by one and of no use, or harmful, together.
+// 'config check', init and join refuse them; serve and a reload warn, and status and
+// doctor repeat it: a peer that ran with such a pair must start on the day of an upgrade
+// (docs/design.md#pairs). Each problem names both options and the places where they were
+// written.
+func (c Config) CheckPairs() Problems {
+	r := review{Config: c}
+	r.pairFloatingIP()
+	r.pairWebhook()
+	r.pairAdvertised("cluster", c.Cluster)
+	r.pairAdvertised("gossip", c.Gossip)
+	if a := c.Cluster.Advertise; a != "" && a == c.Gossip.Advertise {
+		r.note("gossip.advertise", a+" is "+r.named("cluster.advertise")+" too, and each is a service of its own", "write the port at which the others reach gossip.listen")
+	}
+	r.pairOwnURLs()
+	r.pairPaths()
+	r.pairBounds()
+	return r.found
+}
+
+// named is a key with the place where its value was written, for a problem of another key.
+func (c Config) named(key string) string {
+	if at := c.Origin(key); at.Kind != FromDefault {
+		return fmt.Sprintf("%s (%v)", key, at)
+	}
+	return key
+}
+
+// written says where a key was written, after what is said of its value; "" for nowhere.
+func (c Config) written(key string) string {
+	if at := c.Origin(key); at.Kind != FromDefault {
+		return ", written in " + at.String()
+	}
+	return ""
+}
+
+// listener is an option by which this peer listens on TCP.
+type listener struct {
+	key, text string
+	host      netip.Addr // not valid: every address of the host, of both versions of IP
+	port      uint64     // 0: any that is free
+}
+
+// listenerOf reads what listenAddress accepts. Either wildcard is every address: that is how
+// Go listens on them, where the host has both versions of IP.
+func listenerOf(key, text string) (l listener, ok bool) {
+	host, port, err := splitAddress(text)
+	l = listener{key: key, text: text, port: port}
+	if err != nil || wildcard(host) {
+		return l, err == nil
+	}
+	l.host, err = hostAddr(host)
+	return l, err == nil
+}
+
+// hostAddr reads an address, or localhost.
+func hostAddr(host string) (netip.Addr, error) {
+	if host == "localhost" {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1}), nil
+	}
+	a, err := netip.ParseAddr(host)
+	return a.Unmap(), err
+}
+
+// reaches reports whether a client that calls at an address of this host is answered.
+func (l listener) reaches(at netip.Addr) bool { return !l.host.IsValid() || l.host == at }
+
+// loopback reports whether this host alone reaches the listener.
+func (l listener) loopback() bool { return l.host.IsValid() && l.host.IsLoopback() }
+
+// everywhere is what to write in place of the address.
+func (l listener) everywhere(port uint64) string { return fmt.Sprintf(`":%d"`, port) }
+
+// listeners are all TCP listeners of a peer, in the order of the table. What cannot be
+// read is reported as a value.
+func (c Config) listeners() []listener {
+	type written struct{ key, text string }
+	all := []written{{"api.listen", c.API.Listen}, {"cluster.listen", c.Cluster.Listen}, {"gossip.listen", c.Gossip.Listen}}
+	if c.HAConfig.On() {
+		all = append(all, written{"haconfig.listen", c.HAConfig.Listen})
+	}
+	for _, e := range c.Elector.Elections() {
+		all = append(all, written{"elector.listen", e.Listen})
+	}
+	var out []listener
+	for _, w := range all {
+		if l, ok := listenerOf(w.key, w.text); ok {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// pairFloatingIP finds listeners that do not answer at the floating IP, which clients call,
+// and those that only the host has that holds it.
+func (r *review) pairFloatingIP() {
+	at, err := hostAddr(r.FloatingIP.Address)
+	if err != nil {
+		return // there is none
+	}
+	floating := fmt.Sprintf("%s %v", r.named("floating_ip.address"), at)
+	for _, l := range r.listeners() {
+		called := l.key == "api.listen" || l.key == "haconfig.listen" && r.HAConfig.Via == HAViaFloatingIP
+		switch {
+		case l.host == at:
+			r.note(l.key, fmt.Sprintf("%s: the host that leads alone has %s; the peers on the other hosts cannot start", l.text, floating),
+				"write "+l.everywhere(l.port)+", which is every address of the host")
+		case !called:
+		case l.port == 0:
+			r.note(l.key, fmt.Sprintf("%s is another port after each start, and clients call one port at %s", l.text, floating), "write a port, as in "+l.everywhere(usualPort(l.key)))
+		case !l.reaches(at) && !(l.key == "api.listen" && r.proxied(l)):
+			r.note(l.key, fmt.Sprintf("%s is one address of this host, and nothing answers there for clients that call %s", l.text, floating),
+				"write "+l.everywhere(l.port)+", which is every address of the host"+r.proxyHint(l))
+		}
+	}
+	for key, text := range r.advertised() {
+		if l, ok := listenerOf(key, text); ok && l.host == at {
+			r.note(key, fmt.Sprintf("%s moves with the leader: it is %s, and the others would dial the leader in place of this peer", text, floating),
+				"write an address that this host alone has")
+		}
+	}
+	if r.FloatingIP.Interface == "lo" {
+		r.note("floating_ip.interface", fmt.Sprintf("lo has no neighbours, and clients on other hosts call %s", floating), "write the interface that faces them")
+	}
+}
+
+// advertised yields what the others are told of this peer.
+func (c Config) advertised() iter.Seq2[string, string] {
+	return func(yield func(key, text string) bool) {
+		_ = yield("cluster.advertise", c.Cluster.Advertise) && yield("gossip.advertise", c.Gossip.Advertise)
+	}
+}
+
+// proxied reports whether a proxy on this host stands before the API: one that is trusted
+// calls from the loopback, or from the one address on which the API listens.
+func (r *review) proxied(l listener) bool {
+	for _, text := range r.API.TrustedProxies {
+		n, err := netip.ParsePrefix(text)
+		if err == nil && (n.Addr().IsLoopback() && l.loopback() || n.IsSingleIP() && n.Addr().Unmap() == l.host) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *review) proxyHint(l listener) string {
+	if l.key != "api.listen" {
+		return ""
+	}
+	return fmt.Sprintf("; or, where a proxy on this host answers at the floating IP, name it: api.trusted_proxies: [%s/%d]", l.host.WithZone(""), l.host.BitLen())
+}
+
+// usualPort is the port of a listener's default.
+func usualPort(key string) uint64 {
+	o, _ := Lookup(key)
+	_, port, _ := splitAddress(o.Default) // a slip in the table gives 0; its test finds it
+	return port
+}
+
+// pairWebhook finds a webhook that no API server reaches.
+func (r *review) pairWebhook() {
+	h := r.HAConfig
+	if !h.On() {
+		return
+	}
+	clusters := r.named("haconfig.kubeconfigs")
+	if len(h.Kubeconfigs) == 0 {
+		clusters = r.named("haconfig.in_cluster")
+	}
+	if h.Via == HAViaFloatingIP {
+		if r.FloatingIP.Address == "" {
+			r.note("haconfig.via", fmt.Sprintf("floating-ip: the API servers of %s call floating_ip.address, which is empty", clusters),
+				"write floating_ip.address and floating_ip.interface, or haconfig.via: endpoints")
+		}
+		return
+	}
+	l, ok := listenerOf("haconfig.listen", h.Listen)
+	advertised := r.advertisedHost()
+	switch via := r.named("haconfig.via") + " endpoints"; {
+	case !ok:
+	case l.port == 0:
+		r.note(l.key, fmt.Sprintf("%s is another port after each start, and %s publishes one port for all peers", l.text, via), "write a port, as in "+l.everywhere(usualPort(l.key)))
+	case l.loopback():
+		r.note(l.key, fmt.Sprintf("%s is reached from this host alone, and %s has the API servers of %s call it", l.text, via, clusters), "write "+l.everywhere(l.port))
+	case advertised.IsValid() && !l.reaches(advertised):
+		r.note(l.key, fmt.Sprintf("%s does not answer at %v, the peer's address by %s, which %s publishes", l.text, advertised, r.named(r.advertisedKey()), via), "write "+l.everywhere(l.port))
+	}
+}
+
+// advertisedKey is the option that says at which address the others reach this peer.
+func (c Config) advertisedKey() string {
+	if c.Cluster.Advertise != "" {
+		return "cluster.advertise"
+	}
+	return "cluster.listen"
+}
+
+// advertisedHost is that address; not valid where no option names one.
+func (c Config) advertisedHost() netip.Addr {
+	text := c.Cluster.Listen
+	if c.Cluster.Advertise != "" {
+		text = c.Cluster.Advertise
+	}
+	l, ok := listenerOf("", text)
+	if !ok {
+		return netip.Addr{}
+	}
+	return l.host
+}
+
+// pairAdvertised finds an address that the others are told and at which nothing listens. One
+// that a router translates to another of the same version is right.
+func (r *review) pairAdvertised(section string, a Address) {
+	l, ok := listenerOf(section+".listen", a.Listen)
+	if a.Advertise == "" || !ok {
+		return
+	}
+	told := fmt.Sprintf("%s %s", r.named(section+".advertise"), a.Advertise)
+	host, port, err := splitAddress(a.Advertise)
+	at, named := hostAddr(host)
+	switch {
+	case err != nil:
+	case l.port == 0:
+		r.note(l.key, fmt.Sprintf("%s is another port after each start, and the others dial %s", l.text, told), "write the port, as in "+l.everywhere(port))
+	case named != nil || !l.host.IsValid(): // a name may be any address
+	case l.host.Is4() != at.Is4():
+		r.note(l.key, fmt.Sprintf("%s is of another version of IP than %s, which the others dial", l.text, told), "write "+l.everywhere(l.port)+", or an address of the same version")
+	case l.loopback() && !at.IsLoopback():
+		r.note(l.key, fmt.Sprintf("%s is reached from this host alone, and the others dial %s", l.text, told), "write "+l.everywhere(l.port))
+	case !l.loopback() && at.IsLoopback():
+		r.note(section+".advertise", fmt.Sprintf("%s is reached from this host alone, and nothing listens there: %s is %s", a.Advertise, r.named(l.key), l.text), "write the address at which the others reach this peer")
+	}
+}
+
+// pairOwnURLs finds services of others at whose URL this peer itself listens: it would
+// ask itself.
+func (r *review) pairOwnURLs() {
+	urls := []struct {
+		key, text string
+		used      bool
+	}{
+		{"ironic.endpoint", r.Ironic.Endpoint, true},
+		{"ironic.auth_url", r.Ironic.Keystone.AuthURL, r.Ironic.AuthType == "keystone"},
+		{"api.keystone.auth_url", r.API.Keystone.AuthURL, r.API.AuthStrategy == StrategyKeystone},
+	}
+	for _, u := range urls {
+		at, port, ok := urlPlace(u.text)
+		if !u.used || !ok || !r.ownAddress(at) {
+			continue
+		}
+		for _, l := range r.listeners() {
+			if l.port == port && l.reaches(at) {
+				r.note(u.key, fmt.Sprintf("%s is where this peer itself listens: %s is %s", u.text, r.named(l.key), l.text), "write where the service answers, or another port for one of the two")
+				break
+			}
+		}
+	}
+}
+
+// urlPlace is where the service of a URL listens; ok is false for a name, which may be any
+// address.
+func urlPlace(text string) (at netip.Addr, port uint64, ok bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return at, 0, false
+	}
+	usual := map[string]string{"http": "80", "https": "443"}
+	l, ok := listenerOf("", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), usual[u.Scheme])))
+	return l.host, l.port, ok && l.host.IsValid()
+}
+
+// ownAddress reports whether an address is this host's by the configuration.
+func (c Config) ownAddress(at netip.Addr) bool {
+	if floating, err := hostAddr(c.FloatingIP.Address); err == nil && floating == at {
+		return true
+	}
+	if at.IsLoopback() || at == c.advertisedHost() {
+		return true
+	}
+	for _, l := range c.listeners() {
+		if l.host == at {
+			return true
+		}
+	}
+	return false
+}
+
+// pairPaths finds two things that were given the same place in the file system.
+func (r *review) pairPaths() {
+	type place struct{ key, path string }
+	places := []place{{"data_dir", r.DataDir}, {"socket", r.Socket}}
+	if r.Firewall.Driver == "dnsmasq" {
+		places = append(places, place{"firewall.dhcp_hostsdir", r.Firewall.DHCPHostsDir})
+	}
+	places = append(places, place{"inspection.processing.ramdisk_logs_dir", r.Inspection.Processing.RamdiskLogsDir}, place{"backup.directory", r.Backup.Directory})
+	for i, p := range places {
+		for _, other := range places[:i] {
+			if p.path != "" && path.Clean(p.path) == path.Clean(other.path) {
+				r.note(p.key, p.path+" is "+r.named(other.key)+" too, and two parts of the peer write there", "give each a path of its own")
+			}
+		}
+	}
+}
+
+// pairBounds finds bounds that together let nothing happen.
+func (r *review) pairBounds() {
+	if i := r.Inspection; i.RebootThrottle > 0 && i.RebootThrottle >= i.Timeout {
+		r.note("inspection.reboot_throttle", fmt.Sprintf("%s between two nodes is not less than %s %s: of two that start together the second ends in error before its turn",
+			formatDuration(i.RebootThrottle), r.named("inspection.timeout"), formatDuration(i.Timeout)), "write less, or a longer inspection.timeout")
+	}
+	if r.Failover.Mode != FailoverSafe {
+		return
+	}
+	mode := r.named("failover.mode") + " safe"
+	if g := r.Failover.Guard; g.MinHealthy == "100%" {
+		r.note("failover.min_healthy", fmt.Sprintf("100%%: one dead kube node is too many, so that %s never begins anything", mode), "write less, as in 51%")
+	}
+	if g := r.Failover.Guard; g.MaxUnhealthy != "" && strings.Trim(strings.TrimSuffix(g.MaxUnhealthy, "%"), "0") == "" {
+		r.note("failover.max_unhealthy", fmt.Sprintf("%s: one dead kube node is too many, so that %s never begins anything", g.MaxUnhealthy, mode), "write more, or leave it empty")
+	}
+}
