@@ -70,9 +70,5 @@ func serverNames(conf config.Config, id datadir.Identity) []string {
 
 // APIURL is where this peer's API is, as it was bound.
 func (p *Peer) APIURL() string {
-	scheme := "http"
-	if p.tls != nil {
-		scheme = "https"
-	}
-	return fmt.Sprintf("%s://%s", scheme, p.APIAddr())
+	return fmt.Sprintf("%s://%s", p.opts.Config.API.Scheme(), p.APIAddr())
 }

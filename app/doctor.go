@@ -39,10 +39,13 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	held := p.core.gate.holds() // an address may move meanwhile, which is no fault
 	var known doctor.Health
 	var work sync.WaitGroup
+	var served []doctor.Served
 	work.Go(func() { known = e.health(ctx) })
+	work.Go(func() { served = p.pxe.services.Facts(ctx) })
 	f := host.Gather(ctx, e.hostOptions())
 	work.Wait()
 	f.Peer, f.ID = p.id.Name, p.id.ID
+	f.Address.Served = served
 	f.Address.Held = held || p.core.gate.holds()
 	role, _ := p.core.Store.Role()
 	f.Leads = role.Leader

@@ -34,6 +34,8 @@ type pxeParts struct {
 	filter  host.Filter
 	address *floatingip.Address // nil: there is none
 	carries *health.FloatingIP  // nil likewise
+	// services are those that clients call at the address; nil likewise.
+	services *health.FloatingServices
 }
 
 // openFilter makes what the gate needs of the kernel. Its end lets go of the

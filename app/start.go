@@ -171,6 +171,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation)
 	}
 	p.backups = newBackups(p.opts, p.id, p.view)
+	p.openFloatingServices()
 	p.self = p.newSelf()
 	return nil
 }

@@ -134,10 +134,10 @@ func (p *program) addCommands(root *cobra.Command) {
 			cluster.FailoverSafe(t, peer)}},
 		{"cluster", "Cluster:", []*cobra.Command{cluster.Maintenance(t, peer), cluster.Transfer(t, peer), cluster.Leave(t, peer, set), cluster.Remove(t, peer),
 			data.Recover(t, set), data.Rejoin(t, set), cluster.Token(t, peer), cluster.Cert(t, peer, set), cluster.Gossip(t, peer)}},
-		{"introspection", "Introspection:", []*cobra.Command{node.Introspection(t), node.Rule(t), node.Node(t, peer)}},
+		{"introspection", "Introspection:", []*cobra.Command{node.Introspection(t, set.APIServer), node.Rule(t, set.APIServer), node.Node(t, peer, set.APIServer)}},
 		{"pxe", "PXE:", []*cobra.Command{pxe.Firewall(t, peer, set), pxe.Dnsmasq(t, peer, set, p.server)}},
 		{"failover", "Failover of kube nodes, and components in Kubernetes:", []*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, peer, set)}},
-		{"leases", "Leases and elections for other programs:", []*cobra.Command{lease.Lease(t), lease.Elector(t, func() *slog.Logger { return daemon.NewLog(t) })}},
+		{"leases", "Leases and elections for other programs:", []*cobra.Command{lease.Lease(t, set.APIServer), lease.Elector(t, set.APIServer, func() *slog.Logger { return daemon.NewLog(t) })}},
 		{"data", "Data:", []*cobra.Command{data.Snapshot(t, peer, set), data.DataDir(t, set), data.Import(t, peer)}},
 		{"debugging", "Debugging, and about this program:", []*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), p.versionCommand()}},
 	} {

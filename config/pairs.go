@@ -132,9 +132,6 @@ func (r *review) pairFloatingIP() {
 				"write an address that this host alone has")
 		}
 	}
-	if r.FloatingIP.Interface == "lo" {
-		r.note("floating_ip.interface", fmt.Sprintf("lo has no neighbours, and clients on other hosts call %s", floating), "write the interface that faces them")
-	}
 }
 
 // advertised yields what the others are told of this peer.
@@ -154,6 +151,12 @@ func (r *review) proxied(l listener) bool {
 		}
 	}
 	return false
+}
+
+// ProxiedAPI reports whether clients reach the API through a proxy on this host alone.
+func (c Config) ProxiedAPI() bool {
+	l, ok := listenerOf("api.listen", c.API.Listen)
+	return ok && l.host.IsValid() && (&review{Config: c}).proxied(l)
 }
 
 func (r *review) proxyHint(l listener) string {
@@ -176,14 +179,18 @@ func (r *review) pairWebhook() {
 	if !h.On() {
 		return
 	}
-	clusters := r.named("haconfig.kubeconfigs")
+	key := "haconfig.kubeconfigs"
 	if len(h.Kubeconfigs) == 0 {
-		clusters = r.named("haconfig.in_cluster")
+		key = "haconfig.in_cluster"
 	}
+	clusters := r.named(key)
 	if h.Via == HAViaFloatingIP {
 		if r.FloatingIP.Address == "" {
 			r.note("haconfig.via", fmt.Sprintf("floating-ip: the API servers of %s call floating_ip.address, which is empty", clusters),
 				"write floating_ip.address and floating_ip.interface, or haconfig.via: endpoints")
+			if last := &r.found[len(r.found)-1]; last.Where.Kind == FromDefault { // via is not written
+				last.Where = r.Origin(key)
+			}
 		}
 		return
 	}
@@ -233,7 +240,7 @@ func (r *review) pairAdvertised(section string, a Address) {
 	at, named := hostAddr(host)
 	switch {
 	case err != nil:
-	case l.port == 0:
+	case l.port == 0 && !l.loopback(): // a trial on one host may take any
 		r.note(l.key, fmt.Sprintf("%s is another port after each start, and the others dial %s", l.text, told), "write the port, as in "+l.everywhere(port))
 	case named != nil || !l.host.IsValid(): // a name may be any address
 	case l.host.Is4() != at.Is4():

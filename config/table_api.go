@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -37,6 +39,27 @@ type TLS struct {
 	CertFile    string
 	KeyFile     string
 	Names       []string // besides those that a peer knows of itself
+}
+
+// Scheme is that of the API's URLs.
+func (a API) Scheme() string {
+	if a.TLS.Certificate == TLSFiles || a.TLS.Certificate == TLSCluster {
+		return "https"
+	}
+	return "http"
+}
+
+// Local is where clients on this host reach the API: host and port, "" where the port is any that is free.
+func (a API) Local() string {
+	l, ok := listenerOf("api.listen", a.Listen)
+	if !ok || l.port == 0 {
+		return ""
+	}
+	at := "127.0.0.1"
+	if host, _, err := net.SplitHostPort(a.Listen); err == nil && l.host.IsValid() {
+		at = host
+	}
+	return net.JoinHostPort(at, strconv.FormatUint(l.port, 10))
 }
 
 func apiOptions() []Option {

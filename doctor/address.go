@@ -18,10 +18,40 @@ func judgeAddress(hosts []Facts) []Finding {
 			out = append(out, found(Error, f, []string{"# find that machine and take the address from it:", "ip neigh show | grep -i " + f.Address.Conflict},
 				"%s answers for the floating IP %s", f.Address.Conflict, f.Plan.FloatingIP))
 		}
+		out = append(out, f.unanswering(hosts)...)
 		if f.Plan.FloatingIP != hosts[0].Plan.FloatingIP {
 			out = append(out, found(Error, f, []string{"# write the same floating_ip.address on every host"},
 				"its floating_ip.address is %q, that of %s %q", f.Plan.FloatingIP, hosts[0].Peer, hosts[0].Plan.FloatingIP))
 		}
+	}
+	return out
+}
+
+// UnansweredRemedy says what to do about a service that does not answer at the floating IP.
+func UnansweredRemedy() []string {
+	return []string{
+		`write ":PORT" without an address as api.listen and haconfig.listen on every host ('trivet config check' names the line), have the certificate name the floating IP, let the port through`,
+		"then 'systemctl restart trivet', one host after the other",
+	}
+}
+
+// unanswering finds services that do not answer where clients call them, and an API whose port
+// moves with the address.
+func (f Facts) unanswering(hosts []Facts) []Finding {
+	var out []Finding
+	var remedy []string
+	for _, line := range UnansweredRemedy() {
+		remedy = append(remedy, "# "+line)
+	}
+	for _, s := range f.Address.Served {
+		if s.Error != "" {
+			out = append(out, found(Error, f, append([]string{"trivet config check", "curl -kv " + s.URL}, remedy...),
+				"%s does not answer at the floating IP %s: %s", s.What, f.Plan.FloatingIP, s.Error))
+		}
+	}
+	if first := hosts[0]; f.Plan.FloatingIP != "" && f.Plan.APIPort != first.Plan.APIPort {
+		out = append(out, found(Error, f, []string{"# write the same port in api.listen on every host, then:", "systemctl restart trivet"},
+			"its API has port %d, that of %s %d: at the floating IP the port changes with the leader", f.Plan.APIPort, first.Peer, first.Plan.APIPort))
 	}
 	return out
 }

@@ -78,6 +78,23 @@ func (l Link) Subnets() []netip.Prefix {
 	return out
 }
 
+// Reserved says what an address is that no single host may have: one of a subnet in which
+// the link has an address. "": a host may have it.
+func (l Link) Reserved(a netip.Addr) string {
+	for _, s := range l.Subnets() {
+		switch {
+		case !s.Contains(a) || a.BitLen()-s.Bits() < 2:
+		case a == s.Masked().Addr() && a.Is4():
+			return "the address of the network " + s.String()
+		case a == s.Masked().Addr():
+			return "the anycast address of the routers of " + s.String()
+		case a.Is4() && !s.Contains(a.Next()):
+			return "the broadcast address of " + s.String()
+		}
+	}
+	return ""
+}
+
 // link finds the interface of a name.
 func (f Facts) link(name string) (Link, bool) {
 	i := slices.IndexFunc(f.Links, func(l Link) bool { return l.Name == name })
@@ -135,6 +152,16 @@ type Address struct {
 	Present  []string `json:"present,omitempty"`      // interfaces that have it
 	Conflict string   `json:"conflict_mac,omitempty"` // who else answers for it
 	VRRP     bool     `json:"vrrp,omitempty"`         // something speaks it here
+	// Served are the services that clients call at the address, as this host's peer reached
+	// them there. There are none while no host has it.
+	Served []Served `json:"served,omitempty"`
+}
+
+// Served is what became of asking one service at the floating IP.
+type Served struct {
+	What  string `json:"what"`
+	URL   string `json:"url"`
+	Error string `json:"error,omitempty"`
 }
 
 // Boot is what machines would fetch from a host.

@@ -18,6 +18,7 @@ func FloatingProblems(plan Plan, links []Link) []Finding {
 	if err != nil {
 		return nil // none, or refused by the configuration
 	}
+	a = a.Unmap()
 	f := Facts{Plan: plan, Links: links}
 	own := f.ownAddress(a)
 	l, ok := f.link(plan.FloatingInterface)
@@ -29,7 +30,17 @@ func FloatingProblems(plan Plan, links []Link) []Finding {
 		return append(own, found(Error, f, []string{"ip link set " + l.Name + " up", "# and in this host's network configuration, for the next boot"},
 			"floating_ip.interface: %s is down: this host cannot take the floating IP %v", l.Name, a).as("down %s", l.Name))
 	}
-	return slices.Concat(own, f.unanswered(l, a), f.outsideSubnets(l, a))
+	return slices.Concat(own, f.reserved(l, a), f.unanswered(l, a), f.outsideSubnets(l, a))
+}
+
+// reserved finds an address that belongs to the subnet and to no host.
+func (f Facts) reserved(l Link, a netip.Addr) []Finding {
+	what := l.Reserved(a)
+	if what == "" {
+		return nil
+	}
+	return []Finding{found(Error, f, []string{"# write an address of that subnet as floating_ip.address that no host has, the same on every host"},
+		"floating_ip.address: %v is %s (%s): its neighbours do not send packets to it as to a host", a, what, l.Name)}
 }
 
 // unanswered finds a link on which the kernel answers no ARP for the address as

@@ -108,20 +108,26 @@ func (c *Configuration) reloaded(r config.Renewal) Reloaded {
 		log.Warn("reload configuration failed next to keys that need a restart, keeping the current one", "err", problem.String())
 		out.Together = append(out.Together, problem.String())
 	}
-	for _, w := range r.Config.Warnings() {
+	for _, w := range append(r.Config.Warnings(), r.Config.CheckPairs()...) {
 		out.Warnings = append(out.Warnings, w.String())
 	}
 	log.Info("configuration reloaded", "applied", r.Applied, "needs_restart", r.Restart)
 	return out
 }
 
-// Warnings are what stands in the configuration and does not count.
+// Warnings are what is of no use in the configuration in force, and what stands in its
+// sources and does not count.
 func (c *Configuration) Warnings() []api.Warning {
+	var out []api.Warning
+	for _, p := range c.Current().CheckPairs() {
+		do := p.Do
+		p.Do = ""
+		out = append(out, api.Warning{Code: "useless_options", Text: p.String(), Remedy: do + "; 'trivet config check', then 'systemctl restart trivet'"})
+	}
 	left := c.left.Load()
 	if left == nil {
-		return nil
+		return out
 	}
-	var out []api.Warning
 	if why := left.refused; why != nil {
 		first, more, _ := strings.Cut(why.Error(), "\n")
 		if n := strings.Count(more, "\n") + 1; more != "" {

@@ -29,6 +29,9 @@ type Host struct {
 	Random io.Reader
 	// Observer makes a joiner one that counts in no majority.
 	Observer bool
+	// Judge may refuse what the cluster gives a joiner, before it becomes a peer; nil refuses
+	// nothing.
+	Judge func(cluster.Shared) error
 	// HandOver gives what this process made in the data directory to the user of
 	// the service; nil: it is that user.
 	HandOver func() error
@@ -145,6 +148,11 @@ func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.Joi
 		return nil, err
 	}
 	a := joined.Answer
+	if h.Judge != nil { // the cluster lets a member that never showed itself give way to the next of its name
+		if err := h.Judge(a.Shared); err != nil {
+			return nil, err
+		}
+	}
 	id.ID, id.Cluster, id.Incarnation, id.Seeds, id.Known = a.ID, a.Cluster, a.Incarnation, a.Seeds, a.Known
 	secrets := Secrets{Credentials: joined.Credentials, Ring: cluster.Ring{Keys: [][]byte{a.GossipKey}}}
 	// The log stays empty: the leader finds this peer and fills it.

@@ -16,9 +16,11 @@ import (
 // IP: status and probes answer from memory.
 const addressEvery = 2 * time.Second
 
-// FloatingIP is what keeps this host from carrying the floating IP.
+// FloatingIP is what keeps this host from carrying the floating IP, and which of its services
+// do not answer there.
 type FloatingIP struct {
-	found atomic.Pointer[[]doctor.Finding]
+	found    atomic.Pointer[[]doctor.Finding]
+	Services *FloatingServices // set before Run
 }
 
 // problems returns what was found last; none before the first look, and of nil.
@@ -32,11 +34,21 @@ func (f *FloatingIP) problems() []doctor.Finding {
 	return nil
 }
 
+// warnings are what keeps this host from carrying the address, and what does not answer
+// there, as found last.
+func (f *FloatingIP) warnings(address string) []api.Warning {
+	if f == nil {
+		return nil
+	}
+	return append(floatingWarnings(f.problems()), f.Services.warnings(address)...)
+}
+
 // Run looks every addressEvery until ctx ends.
 func (f *FloatingIP) Run(ctx context.Context, conf func() config.Config) {
 	for range pace.Every(ctx, addressEvery) {
 		found := FloatingProblems(conf())
 		f.found.Store(&found)
+		f.Services.look(ctx)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
-	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -44,7 +43,7 @@ type watchFlags struct {
 // Watch is 'trivet watch'.
 func Watch(t *term.Terminal, set *options.Set) *cobra.Command {
 	flags := pflag.NewFlagSet("watch", pflag.ContinueOnError)
-	f := &watchFlags{web: servers.New(t, flags)}
+	f := &watchFlags{web: servers.New(t, set.APIServer, flags)}
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Follow what happens to the cluster and to its nodes",
@@ -71,8 +70,12 @@ func watch(t *term.Terminal, set *options.Set, c *cobra.Command, f *watchFlags) 
 		return term.Usage("--lines: 0 to %d, not %d", maxEventLines, f.lines)
 	}
 	ctx := c.Context()
-	if !c.Flags().Changed("server") && t.Variable("TRIVET_SERVER", "") == "" {
-		f.web.Servers = append(f.web.Servers, otherServers(ctx, set)...)
+	if len(f.web.Servers) == 0 {
+		here, err := set.APIServer()
+		if err != nil {
+			return err
+		}
+		f.web.Servers = append([]string{here}, otherServers(ctx, set)...)
 	}
 	web, err := f.web.Client()
 	if err != nil {
@@ -110,13 +113,9 @@ func otherServers(ctx context.Context, set *options.Set) (servers []string) {
 	if err := term.OnSocket(local.Socket).Call(ctx, "GET", "/v1/members?stale=1", nil, &members); err != nil {
 		return nil
 	}
-	scheme := "http"
-	if local.API.TLS.Certificate == config.TLSFiles || local.API.TLS.Certificate == config.TLSCluster {
-		scheme = "https"
-	}
 	for _, m := range members {
 		if m.API != "" {
-			servers = append(servers, scheme+"://"+m.API)
+			servers = append(servers, local.API.Scheme()+"://"+m.API)
 		}
 	}
 	return servers

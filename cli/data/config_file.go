@@ -126,6 +126,14 @@ func loadDraft(t *term.Terminal, set *options.Set) (*draft, config.Config, error
 	return f, conf, err
 }
 
+// refuse refuses a configuration before this host is made a peer by it.
+func refuse(found config.Problems) error {
+	if len(found) == 0 {
+		return nil
+	}
+	return options.Error(found)
+}
+
 // givenFlags are the options that were given as flags and do not stand in the
 // file yet: what a service would not know. A flag that contradicts the file
 // counts for this command alone, which is said.

@@ -44,6 +44,9 @@ func found(ctx context.Context, t *term.Terminal, set *options.Set) (err error) 
 	if id, _, err := datadir.Peek(conf.DataDir); err == nil {
 		return foundAgain(ctx, t, set, conf, id)
 	}
+	if err := refuse(options.Refused(conf)); err != nil {
+		return err
+	}
 	if err := hostOf(t, conf).CheckAddress(); err != nil {
 		return addressError(err) // before anything is written
 	}

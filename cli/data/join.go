@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -96,6 +97,9 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	if id, cred, err := datadir.Peek(conf.DataDir); err == nil {
 		return joinAgain(t, set, id, cred, token, conf)
 	}
+	if err := refuse(options.Refused(conf)); err != nil {
+		return err
+	}
 	if hostport, err = withPort(hostport); err != nil {
 		return err
 	}
@@ -106,7 +110,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	defer dir.Close()
 	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
 	host := hostOf(t, conf)
-	host.Observer = observer
+	host.Observer, host.Judge = observer, func(shared cluster.Shared) error { return judgeShared(conf, shared, hostport) }
 	made, err := host.Join(ctx, dir, hostport, token)
 	for end := time.Now().Add(wait); passing(err) && time.Now().Before(end); {
 		time.Sleep(joinPause)
@@ -122,6 +126,22 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	}
 	sayServe(t, set, conf)
 	return nil
+}
+
+// judgeShared refuses settings of the cluster that are wrong next to those of this host, before
+// the host becomes a peer. Users are decided with the file of users.
+func judgeShared(conf config.Config, shared cluster.Shared, hostport string) error {
+	adopted, _ := conf.Adopt(shared.Settings)
+	whole, err := conf.Completed(adopted, "settings of "+hostport)
+	var found config.Problems
+	if err != nil && !errors.As(err, &found) {
+		return err
+	}
+	found = slices.DeleteFunc(append(found, options.Refused(whole)...), func(p config.Problem) bool { return p.Key == keyAuth })
+	if len(found) == 0 {
+		return nil
+	}
+	return term.Fail(term.ExitUsage, "no peer was made here; mend this host's configuration or flags, and repeat the join", "%w", found)
 }
 
 // passing reports whether a failure may pass by itself: no peer listens there yet,
@@ -174,7 +194,10 @@ func joinError(hostport string, err error) error {
 	var dns *net.DNSError
 	var address *datadir.AddressError
 	var timeout net.Error
+	var judged *term.Failure
 	switch {
+	case errors.As(err, &judged):
+		return err
 	case errors.As(err, &refused):
 		return refusedJoin(hostport, refused)
 	case errors.As(err, &address):

@@ -53,7 +53,7 @@ type electorFlags struct {
 }
 
 // Elector is 'trivet elector'. newLog makes the log that the candidate writes.
-func Elector(t *term.Terminal, newLog func() *slog.Logger) *cobra.Command {
+func Elector(t *term.Terminal, local func() (string, error), newLog func() *slog.Logger) *cobra.Command {
 	var f electorFlags
 	c := &cobra.Command{
 		Use:   "elector --election NAME",
@@ -69,7 +69,7 @@ func Elector(t *term.Terminal, newLog func() *slog.Logger) *cobra.Command {
 	}
 	host, _ := os.Hostname() // without one the flag must be given
 	flags := c.Flags()
-	f.web = servers.New(t, flags)
+	f.web = servers.New(t, local, flags)
 	flags.StringVar(&f.election, "election", "", "name of the election; the same for all candidates")
 	flags.StringVar(&f.namespace, "election-namespace", "default", "namespace of the election")
 	flags.StringVar(&f.id, "id", host, "whom to name when this candidate is elected; another for each")

@@ -17,9 +17,9 @@ import (
 )
 
 // Lease is 'trivet lease'.
-func Lease(t *term.Terminal) *cobra.Command {
+func Lease(t *term.Terminal, local func() (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("lease", pflag.ContinueOnError)
-	f := servers.New(t, flags)
+	f := servers.New(t, local, flags)
 	c := term.Group("lease", "Leases with fencing tokens, for other programs",
 		run(t, f), acquire(t, f), renew(t, f), release(f), list(t, f), show(t, f), forget(f), policy(t), guard())
 	c.Long = "Leases with fencing tokens, for other programs, through the API of any peer whose lease.enabled is set. " +

@@ -23,9 +23,9 @@ const (
 )
 
 // Introspection is 'trivet introspection'.
-func Introspection(t *term.Terminal) *cobra.Command {
+func Introspection(t *term.Terminal, local func() (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
-	f := servers.New(t, flags)
+	f := servers.New(t, local, flags)
 	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
 		introspectionStart(t, f), introspectionStatus(t, f), introspectionShow(t, f), introspectionList(t, f), introspectionAbort(t, f), introspectionReprocess(t, f),
 		term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)),

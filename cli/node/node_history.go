@@ -40,7 +40,7 @@ type nodeStep struct {
 	Text    string  `json:"text"`
 }
 
-func nodeHistoryCommand(t *term.Terminal) *cobra.Command {
+func nodeHistoryCommand(t *term.Terminal, local func() (string, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history NODE",
 		Short: "Show each step of a node's introspections, and what it waits for",
@@ -48,7 +48,7 @@ func nodeHistoryCommand(t *term.Terminal) *cobra.Command {
 			"long; then what the node waits for now or, of an introspection that failed, the reason and what to do.",
 		Example: "trivet node history node-1\ntrivet node history node-1 -o wide",
 	}
-	f := servers.New(t, c.Flags())
+	f := servers.New(t, local, c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
 		web, err := f.Client()
 		if err != nil {

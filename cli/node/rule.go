@@ -14,9 +14,9 @@ import (
 )
 
 // Rule is 'trivet rule'.
-func Rule(t *term.Terminal) *cobra.Command {
+func Rule(t *term.Terminal, local func() (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
-	f := servers.New(t, flags)
+	f := servers.New(t, local, flags)
 	remove := f.EachOf(&cobra.Command{
 		Use:     "delete UUID…",
 		Short:   "Delete rules",

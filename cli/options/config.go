@@ -13,10 +13,11 @@ func Config(t *term.Terminal, peer term.Peer, set *Set) *cobra.Command {
 		Use:   "check",
 		Short: "Say everything that is wrong with the configuration",
 		Long: "Say everything that is wrong with the configuration, with file and line, and whether 'trivet serve' would start with it.\n" +
-			"The exit code is 2 if anything is.",
+			"Options that are right one by one and of no use together are wrong here and for 'trivet init' and 'trivet join'; 'trivet serve' and a\n" +
+			"reload warn of them, so that a peer that ran with them starts after an upgrade. The exit code is 2 if anything is wrong.",
 		Example: "trivet config check\ntrivet config check --config ./trivet.yaml",
 		RunE: func(*cobra.Command, []string) error {
-			if _, err := set.LoadServable(); err != nil {
+			if _, err := set.LoadUseful(); err != nil {
 				return err
 			}
 			t.Say("the configuration will do")

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/trivet-ha/trivet/app"
+	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
@@ -121,6 +123,12 @@ func (s *Set) Load() (config.Config, error) {
 	return c, err
 }
 
+// Useless finds options that are of no use together, or on this host. 'config check', init and join
+// refuse what a peer that serves warns of: see [config.Config.CheckPairs].
+func Useless(c config.Config) config.Problems {
+	return append(c.CheckPairs(), health.AddressProblems(c)...)
+}
+
 // Peruse is Load for a command that asks a peer, which had its warnings when it
 // started.
 func (s *Set) Peruse() (config.Config, error) {
@@ -171,11 +179,45 @@ func Error(err error) error {
 	return &term.Failure{Code: term.ExitUsage, Err: err, Hint: "nothing was done; mend what is named and look again with 'trivet config check'"}
 }
 
-// LoadServable is load plus what a running peer needs, all problems together.
-func (s *Set) LoadServable() (config.Config, error) { return s.servable(s.Load()) }
+// LoadServable is load plus what a running peer needs, all problems together. Of what is Useless it warns.
+func (s *Set) LoadServable() (config.Config, error) {
+	c, err := s.Load()
+	if err == nil { // else some values are not those that were written
+		for _, w := range Useless(c) {
+			s.term.Warn("%v", w)
+		}
+	}
+	return s.servable(c, err)
+}
 
-// servable adds to what is wrong with a configuration what a running peer needs.
-func (s *Set) servable(c config.Config, err error) (config.Config, error) {
+// Refused is what 'config check', init and join refuse in a configuration whose values are right one
+// by one: what is Useless, and what each start refuses.
+func Refused(c config.Config) config.Problems {
+	found := Useless(c)
+	for _, err := range app.CheckStart(c) {
+		problem := config.Problem{What: err.Error()}
+		if key, what, cut := strings.Cut(err.Error(), ": "); cut {
+			if _, known := config.Lookup(key); known {
+				problem = config.Problem{Where: c.Origin(key), Key: key, What: what}
+			}
+		}
+		found = append(found, problem)
+	}
+	return found
+}
+
+// LoadUseful is LoadServable for a configuration by which no peer may run yet: options that
+// are of no use together are errors too, as soon as each value is right.
+func (s *Set) LoadUseful() (config.Config, error) {
+	c, err := s.Load()
+	if err != nil { // else some values are not those that were written
+		return s.servable(c, err)
+	}
+	return s.servable(c, nil, Refused(c)...)
+}
+
+// servable adds to what is wrong with a configuration what a running peer needs, and more.
+func (s *Set) servable(c config.Config, err error, useless ...config.Problem) (config.Config, error) {
 	var found, more config.Problems
 	if err != nil && !errors.As(err, &found) {
 		return c, err
@@ -187,7 +229,7 @@ func (s *Set) servable(c config.Config, err error) (config.Config, error) {
 			}
 		}
 	}
-	if len(found) == 0 {
+	if found = append(found, useless...); len(found) == 0 {
 		return c, nil
 	}
 	return c, Error(found)
@@ -214,6 +256,25 @@ func (s *Set) LoadAgain(first config.Config) func() (config.Config, error) {
 		}
 		return c, err
 	}
+}
+
+// APIServer is the URL of the API on this host, as its configuration says. Users who may not read
+// that get the default's: most commands that ask the API need no right on this host.
+func (s *Set) APIServer() (string, error) {
+	c, err := s.Peruse()
+	var problems config.Problems
+	if err != nil && !errors.As(err, &problems) { // what could be understood of one that will not do counts
+		if !errors.Is(err, fs.ErrPermission) {
+			s.term.Warn("%v", err)
+		}
+		c = config.Default()
+	}
+	at := c.API.Local()
+	if at == "" {
+		return "", term.Fail(term.ExitUsage, "name the API with --server or TRIVET_SERVER; the log of the peer says where it listens: 'journalctl -u trivet'",
+			"api.listen: %s is another port after each start", c.API.Listen)
+	}
+	return c.API.Scheme() + "://" + at, nil
 }
 
 // Peer returns the peer on this host, or the one that --peer names. A configuration that will

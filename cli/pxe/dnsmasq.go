@@ -162,6 +162,11 @@ func bootOf(t *term.Terminal, conf config.Config, boot pxe.Boot) (pxe.Boot, erro
 	if err != nil || number == 0 {
 		return boot, term.Fail(term.ExitUsage, "give the API a fixed port", "api.listen: %s has no port that can be written down", conf.API.Listen)
 	}
+	for _, p := range conf.CheckPairs() {
+		if p.Key == "api.listen" { // the script would call where nothing answers
+			t.Warn("%v", p)
+		}
+	}
 	tls := conf.API.TLS.Certificate != config.TLSOff
 	boot.Callback = pxe.Callback(address, uint16(number), tls)
 	if tls {

@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	defaultServer  = "http://127.0.0.1:5050"
 	maxCredentials = 4 << 10 // bytes of the file
 	maxCACert      = 1 << 20 // bytes of the file
 )
@@ -25,16 +24,22 @@ const (
 // Flags are those that say which servers to ask, and as whom.
 type Flags struct {
 	term                *term.Terminal
-	Servers             []string
-	credentials, cacert string // files
-	token               string // of Keystone
+	local               func() (string, error) // URL of the API on this host
+	Servers             []string               // none: the API on this host
+	credentials, cacert string                 // files
+	token               string                 // of Keystone
 }
 
-// New adds the flags to a set.
-func New(t *term.Terminal, flags *pflag.FlagSet) *Flags {
-	f := &Flags{term: t}
-	servers := strings.Split(t.Variable("TRIVET_SERVER", defaultServer), ",")
-	flags.StringSliceVar(&f.Servers, "server", servers, "URL of a peer's API; of several, separated by commas, each is asked until one answers; or $TRIVET_SERVER")
+// New adds the flags to a set. local says where the API is on this host, for a command that is told of no
+// server; it is asked when the flags are parsed.
+func New(t *term.Terminal, local func() (string, error), flags *pflag.FlagSet) *Flags {
+	f := &Flags{term: t, local: local}
+	var servers []string
+	if text := t.Variable("TRIVET_SERVER", ""); text != "" {
+		servers = strings.Split(text, ",")
+	}
+	flags.StringSliceVar(&f.Servers, "server", servers,
+		"URL of a peer's API; of several, separated by commas, each is asked until one answers; or $TRIVET_SERVER (default the API on this host, by api.listen)")
 	flags.StringVar(&f.credentials, "credentials", t.Variable("TRIVET_CREDENTIALS", ""), "file with one line, user:password; or $TRIVET_CREDENTIALS")
 	flags.StringVar(&f.token, "os-token", "", "token of Keystone, for peers that ask for one; every user of this host sees it in ps: prefer $OS_TOKEN, or the user of $OS_AUTH_URL, $OS_USERNAME, …")
 	flags.StringVar(&f.cacert, "cacert", t.Variable("TRIVET_CACERT", ""), "file with the CA certificates to trust, instead of the system's; or $TRIVET_CACERT")
@@ -61,6 +66,13 @@ func Error(err error) error {
 
 // Options are what the flags say of servers and credentials.
 func (f *Flags) Options() (o client.Options, err error) {
+	if len(f.Servers) == 0 {
+		here, err := f.local()
+		if err != nil {
+			return o, err
+		}
+		f.Servers = []string{here}
+	}
 	o = client.Options{Servers: f.Servers, Random: f.term.Random, Transport: f.term.Transport}
 	if f.credentials != "" {
 		if o.User, o.Password, err = f.readCredentials(f.credentials); err != nil {

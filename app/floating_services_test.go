@@ -1,0 +1,102 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/test/testenv"
+)
+
+// TestAskPeer: what a client would get from a peer counts as an answer, and nothing else.
+func TestAskPeer(t *testing.T) {
+	peer := api.Identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "busy" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	stranger := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	elsewhere := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+	})
+	hangs := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	for name, test := range map[string]struct {
+		handler http.Handler
+		want    string
+	}{
+		"a peer": {peer, ""}, "another program": {stranger, "200 OK, from another program than Trivet"},
+		"a redirect": {elsewhere, "302 Found, from another program"}, "one that hangs": {hangs, "no answer in time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := httptest.NewServer(test.handler)
+			defer srv.Close()
+			limit := 10 * time.Second
+			if name == "one that hangs" {
+				limit = 50 * time.Millisecond
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			err := askPeer(ctx, srv.URL+"/livez", nil)
+			if text := api.ErrorText(err); (text == "") != (test.want == "") || !strings.Contains(text, test.want) {
+				t.Errorf("%q, want %q", text, test.want)
+			}
+		})
+	}
+	at := "http://" + testenv.FreePort(t) + "/livez"
+	if text := api.ErrorText(askPeer(t.Context(), at, nil)); text != "GET "+at+": connect: connection refused" {
+		t.Errorf("no listener: %q", text) // the same words each time: no port of this end
+	}
+}
+
+// TestTrustAt: a certificate that is for another address, has ended, or is of another CA is no
+// answer to a client that calls the floating IP.
+func TestTrustAt(t *testing.T) {
+	srv := httptest.NewTLSServer(api.Identified(http.NotFoundHandler())) // its certificate is for 127.0.0.1
+	defer srv.Close()
+	now := srv.Certificate().NotBefore.Add(time.Hour)
+	p := &Peer{}
+	p.opts.Wall = func() time.Time { return now }
+	ask := func(trust *tls.Config) string { return api.ErrorText(askPeer(t.Context(), srv.URL+"/livez", trust)) }
+	if said := ask(p.trustAt("127.0.0.1", config.TLSFiles)); said != "" {
+		t.Errorf("a good certificate: %s", said)
+	}
+	if said := ask(p.trustAt("192.0.2.10", config.TLSFiles)); !strings.Contains(said, "192.0.2.10") {
+		t.Errorf("a certificate that does not name the floating IP: %q", said)
+	}
+	now = srv.Certificate().NotAfter.Add(time.Hour)
+	if said := ask(p.trustAt("127.0.0.1", config.TLSFiles)); !strings.Contains(said, "its certificate is good from") {
+		t.Errorf("a certificate that has ended: %q", said)
+	}
+	if said := ask(&tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}); !strings.Contains(said, "unknown authority") {
+		t.Errorf("a certificate of another CA: %q", said)
+	}
+}
+
+// TestWildcardsListenOnBothVersions is what config rests on: either wildcard answers IPv4 and
+// IPv6, so that only an address of the host's own keeps the floating IP out.
+func TestWildcardsListenOnBothVersions(t *testing.T) {
+	for _, wildcard := range []string{":0", "0.0.0.0:0", "[::]:0"} {
+		ln, err := listen(t.Context(), "api.listen", wildcard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := &httptest.Server{Listener: ln, Config: &http.Server{Handler: api.Identified(http.NotFoundHandler())}}
+		srv.Start()
+		port := netip.MustParseAddrPort(ln.Addr().String()).Port()
+		for _, at := range []string{"127.0.0.1", "::1"} {
+			url := "http://" + netip.AddrPortFrom(netip.MustParseAddr(at), port).String() + "/livez"
+			if err := askPeer(t.Context(), url, nil); err != nil {
+				t.Errorf("%s: %v", wildcard, err)
+			}
+		}
+		srv.Close()
+	}
+}
