@@ -14,6 +14,8 @@ A value comes from the first of: a flag, a variable, the file (` + "`/etc/trivet
 In the file a key is a line in its section: ` + "`api.listen` is `listen:` below `api:`" + `. Every key has a variable and a flag, named with it below; the flags are
 those of ` + "`trivet serve`" + ` and of each command that reads the configuration. Lists are ` + "`[a, b]`" + ` in the file, and ` + "`a,b`" + ` in a variable or a flag. A
 duration has a unit: ` + "`300ms`, `15s`, `2m`, `24h`" + `. An unknown key, a key that stands there twice, and an unknown ` + "`TRIVET_…`" + ` variable are errors.
+Options that are right one by one and of no use together, as ` + "`api.listen`" + ` with the host's own address next to ` + "`floating_ip.address`" + `, are errors of ` + "`config check`, `init` and `join`" + `;
+` + "`serve`" + ` and a reload warn of them (design.md, options that are of no use together).
 
 ` + "```" + `
 trivet config check               # all that is wrong, with lines; exit code 2 if anything is

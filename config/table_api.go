@@ -65,7 +65,7 @@ func (a API) Local() string {
 func apiOptions() []Option {
 	return append([]Option{
 		{Key: "api.listen", Change: AtRestart, Extent: OneHost, Default: ":5050", rule: listenAddress(), field: func(c *Config) any { return &c.API.Listen },
-			Help: "Address and port of the REST API."},
+			Help: "Address and port of the REST API. Without an address it answers at each of this host's, and so at the floating IP, where ramdisks and other clients call it. Commands on this host ask it there."},
 		{Key: "api.auth_strategy", Change: AtReload, Extent: AllHosts, rule: oneOf("", "noauth", "http_basic", StrategyKeystone), field: func(c *Config) any { return &c.API.AuthStrategy },
 			Help: "Who may use the API: noauth (everybody who reaches it), http_basic, or keystone, by a token in X-Auth-Token. There is no default unless api.listen is a loopback address, where it is noauth."},
 		{Key: "api.http_basic_auth_user_file", Change: AtReload, Extent: OneHost, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },

@@ -44,7 +44,7 @@ func haconfigOptions() []Option {
 		{Key: "haconfig.in_cluster", Change: AtRestart, Extent: MostHosts, rule: orEmpty(namedCluster()), field: func(c *Config) any { return &c.HAConfig.InCluster },
 			Help: "Name for the cluster in which this peer itself runs as a pod, if its components are looked after."},
 		{Key: "haconfig.listen", Change: AtRestart, Extent: MostHosts, Default: ":9443", rule: listenAddress(), field: func(c *Config) any { return &c.HAConfig.Listen },
-			Help: "Where this peer answers the API server. The port is the same on all peers."},
+			Help: "Where this peer answers the API server. The port is the same on all peers. Without an address it answers at the floating IP, too."},
 		{Key: "haconfig.prefix", Change: AtRestart, Extent: AllHosts, Default: "high-availability-config.resources.gardener.cloud/", rule: labelPrefix(), field: func(c *Config) any { return &c.HAConfig.Prefix },
 			Help: "How the labels and annotations begin. The default is Gardener's."},
 		{Key: "haconfig.default_not_ready_toleration_seconds", Change: AtRestart, Extent: AllHosts, Default: "-1", rule: number(-1, maxToleration), field: func(c *Config) any { return &c.HAConfig.NotReady },
