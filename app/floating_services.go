@@ -14,7 +14,15 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/fsm"
 )
+
+// floatingClient calls the services of a cluster at its floating IP, as clients do.
+type floatingClient struct {
+	conf config.Config
+	view func() fsm.View // for the CA
+	wall func() time.Time
+}
 
 // openFloatingServices makes what asks the services of this cluster at the floating IP, if
 // there is one. It sends nothing yet.
@@ -23,6 +31,7 @@ func (p *Peer) openFloatingServices() {
 		return
 	}
 	conf := p.opts.Config
+	client := floatingClient{conf, p.view, p.opts.Wall}
 	s := &health.FloatingServices{Holder: func() string {
 		d := p.core.Store.View().AddressDoor()
 		if lead, led := p.core.Store.Leader(); !led || d.OpenBy.IsZero() || d.Peer != lead.ID {
@@ -31,41 +40,41 @@ func (p *Peer) openFloatingServices() {
 		return fmt.Sprint(d.Peer, " ", d.OpenBy)
 	}}
 	if !conf.ProxiedAPI() { // a proxy may have a scheme and a port of its own
-		s.Served = append(s.Served, p.served("the API", conf.API.Listen, conf.API.TLS.Certificate))
+		s.Served = append(s.Served, client.served("the API", conf.API.Listen, conf.API.TLS.Certificate))
 	}
 	if conf.HAConfig.On() && conf.HAConfig.Via == config.HAViaFloatingIP {
-		s.Served = append(s.Served, p.served("the webhook", conf.HAConfig.Listen, config.TLSCluster))
+		s.Served = append(s.Served, client.served("the webhook", conf.HAConfig.Listen, config.TLSCluster))
 	}
 	p.pxe.services, p.pxe.carries.Services = s, s
 }
 
 // served is a service of this cluster that listens on the port of an address.
-func (p *Peer) served(what, listen, certificate string) health.Served {
+func (c floatingClient) served(what, listen, certificate string) health.Served {
 	_, port, _ := net.SplitHostPort(listen) // the configuration was checked
 	scheme := "https"
 	if certificate == config.TLSOff {
 		scheme = "http"
 	}
-	address := p.opts.Config.FloatingIP.Address
+	address := c.conf.FloatingIP.Address
 	at := url.URL{Scheme: scheme, Host: net.JoinHostPort(address, port), Path: "/livez"}
 	return health.Served{What: what, URL: at.String(), Ask: func(ctx context.Context) error {
-		return askPeer(ctx, at.String(), p.trustAt(address, certificate))
+		return askPeer(ctx, at.String(), c.trustAt(address, certificate))
 	}}
 }
 
 // trustAt is how a client examines who answers at an address; nil in the clear.
-func (p *Peer) trustAt(address, certificate string) *tls.Config {
+func (c floatingClient) trustAt(address, certificate string) *tls.Config {
 	switch certificate {
 	case config.TLSCluster:
 		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(p.view().Secrets().CACert)
-		return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Time: p.opts.Wall}
+		roots.AppendCertsFromPEM(c.view().Secrets().CACert)
+		return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Time: c.wall}
 	case config.TLSFiles:
 		// Which CA clients trust this host need not know: the name and the dates are what can
 		// be wrong here.
 		return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12, VerifyConnection: func(s tls.ConnectionState) error {
 			leaf := s.PeerCertificates[0] // TLS has one at least
-			if now := p.opts.Wall(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+			if now := c.wall(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
 				return fmt.Errorf("its certificate is good from %s to %s", leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339))
 			}
 			return leaf.VerifyHostname(address)

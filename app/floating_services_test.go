@@ -62,8 +62,7 @@ func TestTrustAt(t *testing.T) {
 	srv := httptest.NewTLSServer(api.Identified(http.NotFoundHandler())) // its certificate is for 127.0.0.1
 	defer srv.Close()
 	now := srv.Certificate().NotBefore.Add(time.Hour)
-	p := &Peer{}
-	p.opts.Wall = func() time.Time { return now }
+	p := floatingClient{wall: func() time.Time { return now }}
 	ask := func(trust *tls.Config) string { return api.ErrorText(askPeer(t.Context(), srv.URL+"/livez", trust)) }
 	if said := ask(p.trustAt("127.0.0.1", config.TLSFiles)); said != "" {
 		t.Errorf("a good certificate: %s", said)

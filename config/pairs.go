@@ -134,7 +134,7 @@ func (r *review) pairFloatingIP() {
 	}
 }
 
-// advertised yields what the others are told of this peer.
+// advertised yields the addresses that this peer announces.
 func (c Config) advertised() iter.Seq2[string, string] {
 	return func(yield func(key, text string) bool) {
 		_ = yield("cluster.advertise", c.Cluster.Advertise) && yield("gossip.advertise", c.Gossip.Advertise)

@@ -18,7 +18,7 @@ func judgeAddress(hosts []Facts) []Finding {
 			out = append(out, found(Error, f, []string{"# find that machine and take the address from it:", "ip neigh show | grep -i " + f.Address.Conflict},
 				"%s answers for the floating IP %s", f.Address.Conflict, f.Plan.FloatingIP))
 		}
-		out = append(out, f.unanswering(hosts)...)
+		out = append(out, unansweredServices(f, hosts[0])...)
 		if f.Plan.FloatingIP != hosts[0].Plan.FloatingIP {
 			out = append(out, found(Error, f, []string{"# write the same floating_ip.address on every host"},
 				"its floating_ip.address is %q, that of %s %q", f.Plan.FloatingIP, hosts[0].Peer, hosts[0].Plan.FloatingIP))
@@ -35,9 +35,9 @@ func UnansweredRemedy() []string {
 	}
 }
 
-// unanswering finds services that do not answer where clients call them, and an API whose port
+// unansweredServices finds services that do not answer where clients call them, and an API whose port
 // moves with the address.
-func (f Facts) unanswering(hosts []Facts) []Finding {
+func unansweredServices(f, first Facts) []Finding {
 	var out []Finding
 	var remedy []string
 	for _, line := range UnansweredRemedy() {
@@ -49,7 +49,7 @@ func (f Facts) unanswering(hosts []Facts) []Finding {
 				"%s does not answer at the floating IP %s: %s", s.What, f.Plan.FloatingIP, s.Error))
 		}
 	}
-	if first := hosts[0]; f.Plan.FloatingIP != "" && f.Plan.APIPort != first.Plan.APIPort {
+	if f.Plan.FloatingIP != "" && f.Plan.APIPort != first.Plan.APIPort {
 		out = append(out, found(Error, f, []string{"# write the same port in api.listen on every host, then:", "systemctl restart trivet"},
 			"its API has port %d, that of %s %d: at the floating IP the port changes with the leader", f.Plan.APIPort, first.Peer, first.Plan.APIPort))
 	}

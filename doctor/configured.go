@@ -34,6 +34,11 @@ func judgeConfig(hosts []Facts) []Finding {
 		}
 	}
 	var out []Finding
+	for _, f := range hosts {
+		for _, u := range f.Plan.Useless {
+			out = append(out, found(Error, f, []string{"# " + u.Do + ", then:", "trivet config check && systemctl restart trivet"}, "%s", u.What))
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		out = append(out, judgeSettings(key, byKey[key])...)
 	}

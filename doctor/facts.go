@@ -51,6 +51,14 @@ type Plan struct {
 	FloatingInterface string `json:"floating_interface,omitempty"`
 	APIPort           uint16 `json:"api_port,omitempty"`
 	APIScheme         string `json:"api_scheme,omitempty"` // http or https
+	// Useless are options that are of no use together: what is wrong, and what to do.
+	Useless []Useless `json:"useless,omitempty"`
+}
+
+// Useless is what is wrong with an option next to another one.
+type Useless struct {
+	What string `json:"what"` // with file and line
+	Do   string `json:"do"`
 }
 
 // Link is a network interface.

@@ -58,7 +58,7 @@ type Check struct {
 func Checks() []Check {
 	return []Check{
 		{checkPeers, "A peer that does not run or does not answer.", judgePeers},
-		{checkConfig, "Options that have to be equal on all peers and are not: which host, and which line.", judgeConfig},
+		{checkConfig, "Options that have to be equal on all peers and are not, or that are of no use together: which host, and which line.", judgeConfig},
 		{"filter", "The PXE filter itself: none where DHCP is served, its interface, rules of the other driver, drift, an old list of ports, a guest whose hypervisor may freeze it.", judgeFilter},
 		{"dhcp", "A host on which no DHCP server would answer: nothing listens, dnsmasq is stopped, not enabled, or serves another interface.", judgeDHCP},
 		{"pools", "Pools of DHCP that overlap between hosts, hold an address that is taken, or lie outside their subnet.", judgePools},

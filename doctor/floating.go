@@ -30,11 +30,11 @@ func FloatingProblems(plan Plan, links []Link) []Finding {
 		return append(own, found(Error, f, []string{"ip link set " + l.Name + " up", "# and in this host's network configuration, for the next boot"},
 			"floating_ip.interface: %s is down: this host cannot take the floating IP %v", l.Name, a).as("down %s", l.Name))
 	}
-	return slices.Concat(own, f.reserved(l, a), f.unanswered(l, a), f.outsideSubnets(l, a))
+	return slices.Concat(own, reservedAddress(f, l, a), f.unanswered(l, a), f.outsideSubnets(l, a))
 }
 
-// reserved finds an address that belongs to the subnet and to no host.
-func (f Facts) reserved(l Link, a netip.Addr) []Finding {
+// reservedAddress finds an address that belongs to the subnet and to no host.
+func reservedAddress(f Facts, l Link, a netip.Addr) []Finding {
 	what := l.Reserved(a)
 	if what == "" {
 		return nil

@@ -1,10 +1,12 @@
 package health
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
 )
 
 // What keeps this host from taking the floating IP is a warning of status, with
@@ -29,6 +31,24 @@ func TestFloatingWarnings(t *testing.T) {
 		}
 		if len(got) != 1 || got[0].Code != "floating_ip" || !strings.Contains(got[0].Text, c.want) || got[0].Remedy == "" || strings.ContainsAny(got[0].Remedy, "#\n") || strings.Contains(got[0].Remedy, ":;") {
 			t.Errorf("%s: %+v, want %q", name, got, c.want)
+		}
+	}
+}
+
+// An address of no single host is refused where the interface is this host's, and nowhere else.
+func TestAddressThatNoHostMayHave(t *testing.T) {
+	for _, c := range []struct {
+		conf config.FloatingIP
+		want string
+	}{
+		{config.FloatingIP{Address: "192.0.2.255", Interface: "eth0"}, "192.0.2.255 is the broadcast address of 192.0.2.0/24"},
+		{config.FloatingIP{Address: "192.0.2.255", Interface: "eth1"}, ""},
+		{config.FloatingIP{Address: "192.0.2.10", Interface: "eth0"}, ""},
+	} {
+		links := []doctor.Link{{Name: "eth0", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24")}}}
+		got := unusableAddress(config.Config{FloatingIP: c.conf}, netip.MustParseAddr(c.conf.Address), links)
+		if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || got[0].Key != "floating_ip.address" || !strings.HasPrefix(got[0].What, c.want)) {
+			t.Errorf("%+v: %v, want %q", c.conf, got, c.want)
 		}
 	}
 }

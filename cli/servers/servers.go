@@ -30,8 +30,8 @@ type Flags struct {
 	token               string                 // of Keystone
 }
 
-// New adds the flags to a set. local says where the API is on this host, for a command that is told of no
-// server; it is asked when the flags are parsed.
+// New adds the flags to a set. local says where the API is on this host, for a command without --server; it
+// is asked when the flags are parsed.
 func New(t *term.Terminal, local func() (string, error), flags *pflag.FlagSet) *Flags {
 	f := &Flags{term: t, local: local}
 	var servers []string

@@ -95,6 +95,12 @@ func plan(c config.Config) doctor.Plan {
 		FreezeMS: c.Firewall.Freeze.Milliseconds(),
 	}
 	_, p.APIPort, _ = hostPort(c.API.Listen)
+	for _, problem := range c.CheckPairs() {
+		u := doctor.Useless{Do: problem.Do}
+		problem.Do = ""
+		u.What = problem.String()
+		p.Useless = append(p.Useless, u)
+	}
 	return p
 }
 
