@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // floatingClient calls the services of a cluster at its floating IP, as clients do.
@@ -24,17 +25,16 @@ type floatingClient struct {
 	wall func() time.Time
 }
 
-// openFloatingServices makes what asks the services of this cluster at the floating IP, if
-// there is one. It sends nothing yet.
-func (p *Peer) openFloatingServices() {
-	if p.pxe.carries == nil {
+// openServices makes what asks the services of this cluster at the floating IP, if there is
+// one. It sends nothing yet.
+func (p *pxeParts) openServices(client floatingClient, log *raftstore.Store) {
+	if p.carries == nil {
 		return
 	}
-	conf := p.opts.Config
-	client := floatingClient{conf, p.view, p.opts.Wall}
+	conf := client.conf
 	s := &health.FloatingServices{Holder: func() string {
-		d := p.core.Store.View().AddressDoor()
-		if lead, led := p.core.Store.Leader(); !led || d.OpenBy.IsZero() || d.Peer != lead.ID {
+		d := log.View().AddressDoor()
+		if lead, led := log.Leader(); !led || d.OpenBy.IsZero() || d.Peer != lead.ID {
 			return "" // none has it, or one that died
 		}
 		return fmt.Sprint(d.Peer, " ", d.OpenBy)
@@ -45,7 +45,7 @@ func (p *Peer) openFloatingServices() {
 	if conf.HAConfig.On() && conf.HAConfig.Via == config.HAViaFloatingIP {
 		s.Served = append(s.Served, client.served("the webhook", conf.HAConfig.Listen, config.TLSCluster))
 	}
-	p.pxe.services, p.pxe.carries.Services = s, s
+	p.services, p.carries.Services = s, s
 }
 
 // served is a service of this cluster that listens on the port of an address.

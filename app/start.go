@@ -171,7 +171,7 @@ func (p *Peer) startCore(ctx context.Context) error {
 			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation)
 	}
 	p.backups = newBackups(p.opts, p.id, p.view)
-	p.openFloatingServices()
+	p.pxe.openServices(floatingClient{p.opts.Config, p.view, p.opts.Wall}, core.Store)
 	p.self = p.newSelf()
 	return nil
 }
