@@ -60,7 +60,7 @@ func oneRuleFiles() (files []string) {
 			address = fmt.Sprintf("floating_ip:\n  address: '%s'\n  interface: br-none\n", floating)
 		}
 		listens := []string{":5050", "0.0.0.0:5050", "[::]:5050", "192.0.2.1:5050", "[2001:db8::1]:5050", "127.0.0.1:5050", "localhost:5050", "192.0.2.10:5050", ":0", ":7350", "h1:5050"}
-		if len(files) > 64 {
+		if len(files) > 48 {
 			listens = listens[:1] // what is wrong with an address does not depend on them
 		}
 		for _, listen := range listens {
@@ -85,9 +85,14 @@ func oneRuleFiles() (files []string) {
 // it warns with the sentence with which the others refuse them, and so it does nothing else.
 func TestOneRuleForAllCommands(t *testing.T) {
 	h := &oneRuleHost{t: t, token: joinToken(t)}
-	refused, warned := 0, 0
+	refused, taken, warned := 0, 0, 0
 	for _, yaml := range oneRuleFiles() {
 		code, said, _ := h.run(yaml, "config", "check")
+		if code == 0 {
+			if taken++; taken%6 != 1 {
+				continue // to found a cluster is much work
+			}
+		}
 		initCode, initSaid, _ := h.run(yaml, "init", "-q")
 		joinCode, joinSaid, _ := h.run(yaml, "join", "127.0.0.1:1", "--token", h.token)
 		_, serveSaid, serveWarned := h.run(yaml, "serve")
@@ -111,7 +116,7 @@ func TestOneRuleForAllCommands(t *testing.T) {
 			}
 		}
 	}
-	if t.Logf("%d configurations, %d refused, %d warnings of serve", len(oneRuleFiles()), refused, warned); refused < 40 || warned < 20 {
+	if t.Logf("%d configurations, %d refused, %d taken, %d warnings of serve", len(oneRuleFiles()), refused, taken, warned); refused < 40 || taken < 10 || warned < 20 {
 		t.Error("the set does not try the rules")
 	}
 }

@@ -99,6 +99,7 @@ func newPatients(t *testing.T) *patientLab {
 	introspecting := hosts.furnish
 	hosts.furnish = func(p *Peer) {
 		introspecting(p)
+		p.Listen = ":5050" // the floating IP comes and goes
 		p.Env = append(p.Env, "TRIVET_DOCTOR_DNSMASQ_CONF="+l.conf(p))
 		p.Host.plug(PXE, p.Host.pxe())
 		if l.raw == nil {

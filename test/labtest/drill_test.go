@@ -17,7 +17,7 @@ import (
 // TestDrill practises the loss of the leader on three hosts with a door and a
 // floating IP, by hand-over and by the end of its process.
 func TestDrill(t *testing.T) {
-	g := gateKind{machines: 3, furnish: func(p *Peer) { p.Listen = ":5050" }}.build(t, "nftables") // the floating IP comes and goes
+	g := gateKind{machines: 3}.build(t, "nftables")
 	g.Introspect(g.machines[:1])
 	g.allowed = g.boot(t, g.machines[0])
 	leader := g.settled()

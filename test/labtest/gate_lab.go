@@ -107,6 +107,7 @@ func (k gateKind) build(t *testing.T, driver string) *gateLab {
 	introspecting := l.furnish
 	l.furnish = func(p *Peer) {
 		introspecting(p)
+		p.Listen = ":5050" // the floating IP comes and goes
 		p.Host.plug(PXE, p.Host.pxe())
 		g.prepare(p)
 		if k.furnish != nil {

@@ -87,7 +87,7 @@ const (
 	guestConfig = `name: %s
 data_dir: /data/peer
 socket: /run/trivet.sock
-api: {listen: "%[2]s:5050", auth_strategy: noauth}
+api: {listen: ":5050", auth_strategy: noauth}
 cluster: {listen: "%[2]s:7350"}
 gossip: {listen: "%[2]s:7351"}
 ironic: {endpoint: "http://%[3]s"}

@@ -62,7 +62,6 @@ func newRolling(t *testing.T, burst int) *rolling {
 		env:      []string{"TRIVET_INSPECTION_WORKERS=64"}, // as many are in the middle of something at once
 		furnish: func(p *Peer) {
 			p.Binary = old
-			p.Listen = ":5050" // the floating IP comes and goes
 		},
 	}.build(t, "nftables")
 	r.stock = r.machines[known:]
