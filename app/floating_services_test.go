@@ -2,8 +2,13 @@ package app
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -59,9 +64,15 @@ func TestAskPeer(t *testing.T) {
 // TestTrustAt: a certificate that is for another address, has ended, or is of another CA is no
 // answer to a client that calls the floating IP.
 func TestTrustAt(t *testing.T) {
-	srv := httptest.NewTLSServer(api.Identified(http.NotFoundHandler())) // its certificate is for 127.0.0.1
-	defer srv.Close()
-	now := srv.Certificate().NotBefore.Add(time.Hour)
+	now := time.Now()
+	serve := func(names ...string) *httptest.Server {
+		srv := httptest.NewUnstartedServer(api.Identified(http.NotFoundHandler()))
+		srv.TLS = &tls.Config{Certificates: []tls.Certificate{certificateFor(t, now, names...)}}
+		srv.StartTLS()
+		t.Cleanup(srv.Close)
+		return srv
+	}
+	srv := serve()
 	p := floatingClient{wall: func() time.Time { return now }}
 	ask := func(trust *tls.Config) string { return api.ErrorText(askPeer(t.Context(), srv.URL+"/livez", trust)) }
 	if said := ask(p.trustAt("127.0.0.1", config.TLSFiles)); said != "" {
@@ -70,6 +81,9 @@ func TestTrustAt(t *testing.T) {
 	if said := ask(p.trustAt("192.0.2.10", config.TLSFiles)); !strings.Contains(said, "192.0.2.10") {
 		t.Errorf("a certificate that does not name the floating IP: %q", said)
 	}
+	if err := askPeer(t.Context(), serve("inspector.example.org").URL+"/livez", p.trustAt("192.0.2.10", config.TLSFiles)); err != nil {
+		t.Errorf("a certificate for a name, by which clients call the floating IP: %v", err)
+	}
 	now = srv.Certificate().NotAfter.Add(time.Hour)
 	if said := ask(p.trustAt("127.0.0.1", config.TLSFiles)); !strings.Contains(said, "its certificate is good from") {
 		t.Errorf("a certificate that has ended: %q", said)
@@ -77,6 +91,22 @@ func TestTrustAt(t *testing.T) {
 	if said := ask(&tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}); !strings.Contains(said, "unknown authority") {
 		t.Errorf("a certificate of another CA: %q", said)
 	}
+}
+
+// certificateFor is a certificate for 127.0.0.1 and names, good for an hour.
+func certificateFor(t *testing.T, now time.Time, names ...string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour), DNSNames: names,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, leaf, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 // TestWildcardsListenOnBothVersions is what config rests on: either wildcard answers IPv4 and

@@ -81,8 +81,8 @@ func (l listener) reaches(at netip.Addr) bool { return !l.host.IsValid() || l.ho
 // loopback reports whether this host alone reaches the listener.
 func (l listener) loopback() bool { return l.host.IsValid() && l.host.IsLoopback() }
 
-// everywhere is what to write in place of the address.
-func (l listener) everywhere(port uint64) string { return fmt.Sprintf(`":%d"`, port) }
+// everyAddress is what to write to listen on each address of the host.
+func everyAddress(port uint64) string { return fmt.Sprintf(`":%d"`, port) }
 
 // listeners are all TCP listeners of a peer, in the order of the table. What cannot be
 // read is reported as a value.
@@ -117,13 +117,13 @@ func (r *review) pairFloatingIP() {
 		switch {
 		case l.host == at:
 			r.note(l.key, fmt.Sprintf("%s: the host that leads alone has %s; the peers on the other hosts cannot start", l.text, floating),
-				"write "+l.everywhere(l.port)+", which is every address of the host")
+				"write "+everyAddress(l.port)+", which is every address of the host")
 		case !called:
 		case l.port == 0:
-			r.note(l.key, fmt.Sprintf("%s is another port after each start, and clients call one port at %s", l.text, floating), "write a port, as in "+l.everywhere(usualPort(l.key)))
+			r.note(l.key, fmt.Sprintf("%s is another port after each start, and clients call one port at %s", l.text, floating), "write a port, as in "+everyAddress(usualPort(l.key)))
 		case !l.reaches(at) && !(l.key == "api.listen" && r.proxied(l)):
 			r.note(l.key, fmt.Sprintf("%s is one address of this host, and nothing answers there for clients that call %s", l.text, floating),
-				"write "+l.everywhere(l.port)+", which is every address of the host"+r.proxyHint(l))
+				"write "+everyAddress(l.port)+", which is every address of the host"+r.proxyHint(l))
 		}
 	}
 	for key, text := range r.advertised() {
@@ -199,11 +199,11 @@ func (r *review) pairWebhook() {
 	switch via := r.named("haconfig.via") + " endpoints"; {
 	case !ok:
 	case l.port == 0:
-		r.note(l.key, fmt.Sprintf("%s is another port after each start, and %s publishes one port for all peers", l.text, via), "write a port, as in "+l.everywhere(usualPort(l.key)))
+		r.note(l.key, fmt.Sprintf("%s is another port after each start, and %s publishes one port for all peers", l.text, via), "write a port, as in "+everyAddress(usualPort(l.key)))
 	case l.loopback():
-		r.note(l.key, fmt.Sprintf("%s is reached from this host alone, and %s has the API servers of %s call it", l.text, via, clusters), "write "+l.everywhere(l.port))
+		r.note(l.key, fmt.Sprintf("%s is reached from this host alone, and %s has the API servers of %s call it", l.text, via, clusters), "write "+everyAddress(l.port))
 	case advertised.IsValid() && !l.reaches(advertised):
-		r.note(l.key, fmt.Sprintf("%s does not answer at %v, the peer's address by %s, which %s publishes", l.text, advertised, r.named(r.advertisedKey()), via), "write "+l.everywhere(l.port))
+		r.note(l.key, fmt.Sprintf("%s does not answer at %v, the peer's address by %s, which %s publishes", l.text, advertised, r.named(r.advertisedKey()), via), "write "+everyAddress(l.port))
 	}
 }
 
@@ -241,12 +241,12 @@ func (r *review) pairAdvertised(section string, a Address) {
 	switch {
 	case err != nil:
 	case l.port == 0 && !l.loopback(): // a trial on one host may take any
-		r.note(l.key, fmt.Sprintf("%s is another port after each start, and the others dial %s", l.text, told), "write the port, as in "+l.everywhere(port))
+		r.note(l.key, fmt.Sprintf("%s is another port after each start, and the others dial %s", l.text, told), "write the port, as in "+everyAddress(port))
 	case named != nil || !l.host.IsValid(): // a name may be any address
 	case l.host.Is4() != at.Is4():
-		r.note(l.key, fmt.Sprintf("%s is of another version of IP than %s, which the others dial", l.text, told), "write "+l.everywhere(l.port)+", or an address of the same version")
+		r.note(l.key, fmt.Sprintf("%s is of another version of IP than %s, which the others dial", l.text, told), "write "+everyAddress(l.port)+", or an address of the same version")
 	case l.loopback() && !at.IsLoopback():
-		r.note(l.key, fmt.Sprintf("%s is reached from this host alone, and the others dial %s", l.text, told), "write "+l.everywhere(l.port))
+		r.note(l.key, fmt.Sprintf("%s is reached from this host alone, and the others dial %s", l.text, told), "write "+everyAddress(l.port))
 	case !l.loopback() && at.IsLoopback():
 		r.note(section+".advertise", fmt.Sprintf("%s is reached from this host alone, and nothing listens there: %s is %s", a.Advertise, r.named(l.key), l.text), "write the address at which the others reach this peer")
 	}
