@@ -50,7 +50,7 @@ type clusterController struct {
 
 	mu      sync.Mutex
 	running map[fencing.Token]bool // remediations that are carried out
-	refused map[string]string      // by UID: why one was not begun, though the judge would
+	refused map[string][]refusal   // by UID: why one was not begun though the judge would, or waits
 	telling int                    // Events on their way
 }
 
@@ -63,7 +63,7 @@ func newClusterController(o ControllerOptions, settings func() Settings, cluster
 			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings, peers: peers, trackers: all,
 		}),
 		log:     o.Logger.With("kube_cluster", cluster.Name(), "token", a.Token()),
-		running: make(map[fencing.Token]bool), refused: make(map[string]string),
+		running: make(map[fencing.Token]bool), refused: make(map[string][]refusal),
 	}
 	s.failing = logs.Limit(s.log)
 	if o.Settings.Mode == ModeNooBaa {
@@ -170,12 +170,15 @@ func (s *clusterController) hold(ctx context.Context) {
 func (s *clusterController) begin(ctx context.Context, d Verdict) {
 	now, err := s.confirm(ctx, d.Node)
 	if err != nil {
-		s.refuse(d.Node.UID, err.Error())
+		s.refuse(d.Node.UID, refusal{"signs", err.Error()})
 		return
 	}
-	v, _ := s.o.Log.Changed()
-	if err := s.bearable(ctx, v, d.Node); err != nil {
-		s.refuse(d.Node.UID, err.Error())
+	if against := s.judge.refusals(d.Node.UID, &now, beforePower()); len(against) > 0 { // the watch may be behind
+		s.refuse(d.Node.UID, against...)
+		return
+	}
+	if err := s.bearable(ctx, d.Node.Name, d.Node.UID, nil); err != nil {
+		s.refuse(d.Node.UID, refusal{budgetRail, err.Error()})
 		return
 	}
 	err = s.record(ctx, kubestate.BeginRemediation{
@@ -183,10 +186,10 @@ func (s *clusterController) begin(ctx context.Context, d Verdict) {
 		Peer: s.o.Peer, Reason: kubestate.Reason(strings.Join(d.Why, "; ")), Millis: s.o.Wall().UnixMilli(),
 	})
 	if err != nil {
-		s.refuse(d.Node.UID, err.Error())
+		s.refuse(d.Node.UID, refusal{"log", err.Error()})
 		return
 	}
-	s.refuse(d.Node.UID, "")
+	s.refuse(d.Node.UID)
 	s.log.Warn("kube node declared dead; its machine will be powered off", "kube_node", d.Node.Name, "uid", d.Node.UID, "reason", d.Why)
 }
 
@@ -210,15 +213,21 @@ func (s *clusterController) confirm(ctx context.Context, n kubestate.Node) (now 
 	return now, nil
 }
 
-// bearable returns why a second remediation would be one too many.
-func (s *clusterController) bearable(ctx context.Context, v fsm.View, n kubestate.Node) error {
-	open := slices.ContainsFunc(v.Remediations(), func(m kubestate.Remediation) bool { return m.Cluster == s.cluster.Name() && m.UID != n.UID })
-	if !open {
+// budgetRail names what bearable says.
+const budgetRail = "budget"
+
+// bearable returns why the power-off of a kube node, under its remediation or before one
+// begins, would be one too many next to those that go before it.
+func (s *clusterController) bearable(ctx context.Context, node, uid string, m *kubestate.Remediation) error {
+	v, _ := s.o.Log.Changed()
+	if !slices.ContainsFunc(v.Remediations(), func(r kubestate.Remediation) bool {
+		return r.Cluster == s.cluster.Name() && goesBefore(r, uid, m)
+	}) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(askLimit, s.settings().Remedy.Timeout))
 	defer cancel()
-	pods, err := s.cluster.Pods(ctx, n.Name)
+	pods, err := s.cluster.Pods(ctx, node)
 	if err != nil {
 		return fmt.Errorf("another kube node is being remedied, and this one's pods cannot be listed: %w", err)
 	}
@@ -232,18 +241,26 @@ func (s *clusterController) bearable(ctx context.Context, v fsm.View, n kubestat
 	return nil
 }
 
-// refuse keeps why a remediation was not begun, "" if it was, and logs what is new.
-func (s *clusterController) refuse(uid, why string) {
+// refuse keeps why a remediation was not begun, or waits, nothing if it goes on. It logs
+// what is new: the same guard rails may say another time each second.
+func (s *clusterController) refuse(uid string, why ...refusal) {
 	s.mu.Lock()
-	known := s.refused[uid] == why
+	known := slices.EqualFunc(s.refused[uid], why, func(a, b refusal) bool { return a.rail == b.rail })
 	s.refused[uid] = why
-	if why == "" {
+	if len(why) == 0 {
 		delete(s.refused, uid)
 	}
 	s.mu.Unlock()
-	if !known && why != "" {
-		s.log.Warn("kube node looks dead, remediation withheld", "uid", uid, "reason", why)
+	if !known && len(why) > 0 {
+		s.log.Warn("power command to kube node withheld", "uid", uid, "reason", sentences(why))
 	}
+}
+
+func sentences(why []refusal) (out []string) {
+	for _, r := range why {
+		out = append(out, r.why)
+	}
+	return out
 }
 
 // verdicts returns the newest, with what was refused since they were given.
@@ -251,12 +268,22 @@ func (s *clusterController) verdicts() []Verdict {
 	all := slices.Clone(s.judge.Verdicts())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.refused, func(uid string, _ string) bool {
-		return !slices.ContainsFunc(all, func(d Verdict) bool { return d.Node.UID == uid && d.Suspect })
+	maps.DeleteFunc(s.refused, func(uid string, _ []refusal) bool {
+		return !slices.ContainsFunc(all, func(d Verdict) bool { return d.Node.UID == uid && (d.Suspect || d.Remediation != nil) })
 	})
 	for i, d := range all {
-		if why := s.refused[d.Node.UID]; why != "" && d.Remediation == nil {
-			all[i].Act, all[i].Why = false, append([]string{why}, d.Why...)
+		why := sentences(s.refused[d.Node.UID])
+		if len(why) == 0 {
+			continue
+		}
+		for _, known := range d.Why {
+			if !slices.Contains(why, known) {
+				why = append(why, known)
+			}
+		}
+		all[i].Act, all[i].Why = false, why
+		if d.Remediation != nil {
+			all[i].Would = fmt.Sprintf("nothing now: its remediation waits at %v", d.Remediation.State)
 		}
 	}
 	return all

@@ -162,6 +162,14 @@ func (f *facts) notReadyLong(n *nodeFacts) bool {
 	return after > 0 && n.Ready != kubestate.ReadyTrue && n.NotReady >= after
 }
 
+// foundNotReady reports the same of a kube node under remediation by what the log has: a
+// new leader may have counted for a moment only.
+func (f *facts) foundNotReady(n *nodeFacts) bool {
+	after := f.settings.Detection.NotReadyAfter
+	return after > 0 && n.remediation != nil && n.recorded && n.Ready != kubestate.ReadyTrue &&
+		n.record.Ready != kubestate.ReadyTrue && f.clock.Sub(n.record.Changed) >= after
+}
+
 // unhealthy reports whether a kube node counts as unhealthy when it is asked how
 // many are. One sign is enough here: who doubts does nothing.
 func (f *facts) unhealthy(n *nodeFacts) bool {

@@ -2,19 +2,23 @@ package failover
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 )
 
-// rail is one guard rail: a reason not to begin a remediation of a kube node, which
+// rail is one guard rail: a reason not to take the power of a kube node's machine, which
 // holds against all signs. It is a pure function and returns a sentence that says
 // what forbids and, where it helps, until when; "" if it does not.
 type rail struct {
 	name    string
 	forbids func(f *facts, n *nodeFacts) string
 }
+
+// refusal is what one guard rail, or something like one, says against a command.
+type refusal struct{ rail, why string }
 
 // rails returns all guard rails. The first that forbids is the reason; all that do
 // are told. Those that an operator has set come before those that count.
@@ -24,8 +28,8 @@ func rails() []rail {
 		{"synced", bySync},
 		{"api-silent", byAPISilence},
 		{"api-back", byAPIReturn},
-		{"paused", byPause},
-		{"opt-out", byOptOut},
+		{pausedRail, byPause},
+		{optOutRail, byOptOut},
 		{"selected", bySelection},
 		{"never-ready", byNeverReady},
 		{"young", byYouth},
@@ -39,13 +43,44 @@ func rails() []rail {
 		{"twin", byTwin},
 		{"node-rate", byNodeRate},
 		{"healthy-delay", byHealthyDelay},
-		{"no-device", byNoDevice},
+		{noDeviceRail, byNoDevice},
 		{dryRunRail, byDryRun},
 	}
 }
 
-// dryRunRail is the name of the last one: what it alone forbids would be done.
-const dryRunRail = "dry-run"
+const (
+	pausedRail   = "paused"
+	optOutRail   = "opt-out"
+	noDeviceRail = "no-device"
+	// dryRunRail is the name of the last one: what it alone forbids would be done.
+	dryRunRail = "dry-run"
+)
+
+// beforePower returns the guard rails that are asked before a remediation begins and
+// again before each power-off command: minutes or days may lie between. That no device
+// is configured makes an open remediation stuck instead.
+func beforePower() []rail {
+	return slices.DeleteFunc(rails(), func(r rail) bool { return r.name == noDeviceRail })
+}
+
+// whileOff returns those that are asked before a command to a machine that was off and
+// is off still. What they protect is lost already, and its work is down until the
+// command has proven it again; but a pause holds each command.
+func whileOff() []rail { return []rail{{pausedRail, byPause}} }
+
+// beforePowerOn returns those by which an operator keeps every command from a machine:
+// they may have opened it.
+func beforePowerOn() []rail { return []rail{{pausedRail, byPause}, {optOutRail, byOptOut}} }
+
+// refusals returns what guard rails say against a kube node.
+func (f *facts) refusals(n *nodeFacts, asked []rail) (out []refusal) {
+	for _, r := range asked {
+		if why := r.forbids(f, n); why != "" {
+			out = append(out, refusal{r.name, why})
+		}
+	}
+	return out
+}
 
 func byMode(f *facts, _ *nodeFacts) string {
 	switch f.settings.Mode {
@@ -138,7 +173,7 @@ func byYouth(f *facts, n *nodeFacts) string {
 // cordoned a kube node: it is drained and restarted on purpose, and what could be
 // moved quickly has been moved.
 func byPlannedWork(f *facts, n *nodeFacts) string {
-	if !n.Unschedulable || f.notReadyLong(n) {
+	if !n.Unschedulable || f.notReadyLong(n) || f.foundNotReady(n) {
 		return ""
 	}
 	const planned = "it is cordoned, so it may be restarted on purpose"
@@ -148,10 +183,12 @@ func byPlannedWork(f *facts, n *nodeFacts) string {
 	return fmt.Sprintf("%s; then only Ready counts, after %v (failover.not_ready_after)", planned, f.settings.Detection.NotReadyAfter)
 }
 
+// byNodeRate counts the remediations before the one that is open, if one is.
 func byNodeRate(f *facts, n *nodeFacts) string {
 	began, most := 0, f.settings.Guard.NodeRate
 	for _, r := range f.history {
-		if r.Node == n.Name && f.clock.Sub(r.Began) < time.Hour {
+		open := n.remediation != nil && n.remediation.Intent == r.Intent
+		if r.Node == n.Name && !open && f.clock.Sub(r.Began) < time.Hour {
 			began++
 		}
 	}

@@ -85,11 +85,26 @@ func byControlPlane(f *facts, n *nodeFacts) string {
 		return ""
 	}
 	for _, r := range f.open {
-		if r.ControlPlane && r.UID != n.UID {
+		if r.ControlPlane && goesBefore(r, n.UID, n.remediation) {
 			return fmt.Sprintf("a remediation of %s is open, and of control-plane nodes there is one at a time", r.Node)
 		}
 	}
 	return ""
+}
+
+// goesBefore reports whether an open remediation goes before that of another kube node,
+// which need not have begun: two that wait for each other would wait for ever. The first
+// is whose machine was off, then which has commanded, then which began.
+func goesBefore(r kubestate.Remediation, uid string, than *kubestate.Remediation) bool {
+	switch {
+	case r.UID == uid:
+		return false
+	case than == nil, r.WasOff:
+		return true
+	case (r.Attempts > 0) != (than.Attempts > 0):
+		return r.Attempts > 0
+	}
+	return r.Intent < than.Intent
 }
 
 // byEtcdQuorum leaves etcd its majority, without asking it: its members are taken

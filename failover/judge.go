@@ -150,6 +150,22 @@ func (j *Judge) Still(uid string) (suspect bool, why string) {
 	return suspect, why
 }
 
+// refusals returns what guard rails say at this moment against taking the power of a
+// kube node, by its UID: as a read of the storage showed it, or as the watch shows it if
+// as is nil. The watch may be behind, and what it does not show cannot be judged.
+func (j *Judge) refusals(uid string, as *Node, asked []rail) []refusal {
+	f, v := j.facts()
+	f.remember(v)
+	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
+	if n == nil {
+		return []refusal{{"not-watched", "the watch does not show this Node, so no guard rail can be asked"}}
+	}
+	if as != nil {
+		n.Node = *as
+	}
+	return f.refusals(n, asked)
+}
+
 // Returned reports whether a kube node is alive beyond doubt: it is well, and a
 // majority of the peers hears its kubelet.
 func (j *Judge) Returned(uid string) bool {

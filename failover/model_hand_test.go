@@ -28,6 +28,7 @@ type hand struct {
 	c       *Controller
 
 	mu     sync.Mutex
+	over   bool // it was ended; guarded by the world
 	deeds  []string
 	asked  []string // UUIDs with which the power of a machine was read
 	told   []string // whose UUID the machine shares, at each reading
@@ -70,7 +71,11 @@ func safe() Settings {
 func (w *world) lead(peer string, s Settings, at int, how stop) *hand {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &hand{w: w, name: peer, end: cancel, at: at, how: how, met: make(chan struct{})}
+	h := &hand{w: w, name: peer, at: at, how: how, met: make(chan struct{})}
+	h.end = func() {
+		w.with(func() { h.over = true })
+		cancel()
+	}
 	h.token = w.ledger.must(fsm.Lead{Peer: "id-" + peer, Boot: fmt.Sprintf("boot-%d", time.Now().UnixNano())}).Token
 	h.c = NewController(ControllerOptions{
 		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, KubeletProber: h, Finder: peersElsewhere{}, Settings: s, Wall: time.Now,
@@ -253,6 +258,7 @@ const (
 	bothCannot   = "both cannot" // nor does the second
 	deviceLate   = "late"        // takes the command, and 5 s to obey
 	deviceBlinks = "blinks"      // says off once too early
+	deviceAway   = "away"        // each command is tried until it is back
 	// deviceLiesLate lies, and takes 3 s for each answer.
 	deviceLiesLate = "lies late"
 )
@@ -266,6 +272,13 @@ func (b bmc) fails(ctx context.Context) error {
 	switch {
 	case fault == bothCannot, fault == deviceCannot && b.name == "bmc":
 		return errors.New("not supported in present state")
+	case fault == deviceAway:
+		for fault == deviceAway {
+			if !pace.Wait(ctx, time.Second) {
+				return ctx.Err()
+			}
+			b.h.w.with(func() { fault = b.h.w.pcs[b.node].fault })
+		}
 	case fault == deviceHangs && b.name == "bmc":
 		pace.Wait(ctx, 20*time.Second)
 		return fmt.Errorf("no answer: %w", context.DeadlineExceeded)

@@ -41,9 +41,15 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	if !t.settings().Remedy.PowerOn || t.switched {
 		return nil
 	}
-	if _, err := t.read(ctx, m); err != nil {
+	n, err := t.read(ctx, m)
+	if err != nil {
 		return err
 	}
+	if why := t.judge.refusals(m.UID, &n, beforePowerOn()); len(why) > 0 {
+		t.refuse(m.UID, why...)
+		return nil
+	}
+	t.refuse(m.UID)
 	t.switched = true
 	d, configured := t.device(m.Device)
 	if !configured {
@@ -123,6 +129,9 @@ func isOurs(t Taint) bool { return t.Key == TaintCordon || t == outOfService() }
 // that a founding found open, is left to an operator, however long that takes.
 func (r *remedy) unstick(ctx context.Context, m kubestate.Remediation) error {
 	due := time.Since(r.since) >= stuckRetry
+	if !due {
+		r.refuse(m.UID) // its own reason is in the log
+	}
 	if !due && r.target.present(m) && !r.judge.Returned(m.UID) {
 		r.healthy = time.Time{}
 		return wait(lookAgain)
@@ -134,13 +143,18 @@ func (r *remedy) unstick(ctx context.Context, m kubestate.Remediation) error {
 	if r.judge.Returned(m.UID) && (!m.WasOff || n.BootID != r.target.boot) {
 		return r.back(ctx, m, n)
 	}
-	r.healthy = time.Time{}
+	if !r.judge.Well(m.UID) {
+		r.healthy = time.Time{}
+	}
 	switch {
 	case forOperator(m):
 		r.since = time.Now()
 		return wait(lookAgain)
 	case !due:
 		return wait(lookAgain)
+	}
+	if p, err := r.permit(ctx, m); err != nil || !p.given {
+		return err
 	}
 	devices := r.target.devices()
 	if len(devices) == 0 {

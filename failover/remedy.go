@@ -61,11 +61,12 @@ func (r *remedy) run(ctx context.Context) {
 			return
 		}
 		if m.State.Ended() {
+			r.refuse(m.UID)
 			r.target.tidy(ctx, m)
 			return
 		}
 		r.enter(m)
-		err := r.turn(ctx, v, m)
+		err := r.turn(ctx, m)
 		if ctx.Err() != nil || !r.rest(ctx, m, r.settle(ctx, m, err)) {
 			return
 		}
@@ -91,14 +92,18 @@ func (r *remedy) enter(m kubestate.Remediation) {
 }
 
 // turn does what the state asks for.
-func (r *remedy) turn(ctx context.Context, v fsm.View, m kubestate.Remediation) error {
+func (r *remedy) turn(ctx context.Context, m kubestate.Remediation) error {
 	if contradicted(m) {
 		if err := r.readmit(ctx, m); err != nil {
 			return err
 		}
 	}
-	if _, paused := v.FailoverPause(m.Cluster); takesPower(m.State) && (paused || !r.signs.looked(m)) {
-		return wait(lookAgain)
+	switch {
+	case m.State == kubestate.RemDetached: // powerOn says what holds its command
+	case !takesPower(m.State) || r.power.off:
+		r.refuse(m.UID)
+	case !r.signs.looked(m):
+		return r.withhold(m, refusal{"looks-first", fmt.Sprintf("this leader has not seen its Lease change, or not change for %v (failover.lease_age)", r.settings().Detection.LeaseAge)})
 	}
 	switch m.State {
 	case kubestate.RemIntent:
@@ -122,8 +127,8 @@ func (r *remedy) turn(ctx context.Context, v fsm.View, m kubestate.Remediation) 
 	}
 }
 
-// takesPower reports whether a state leads to a power-off. A pause holds those and
-// no others: what is off already is safe to finish, and its work is down until
+// takesPower reports whether a state leads to a power-off. What forbids one holds those
+// and no others: what is off already is safe to finish, and its work is down until
 // then.
 func takesPower(s kubestate.State) bool {
 	switch s {

@@ -69,33 +69,14 @@ func (e *escalation) enter(m kubestate.Remediation, first bool) {
 // cordon is the turn of an intent: it keeps new pods away, if the finding still
 // holds.
 func (r *remedy) cordon(ctx context.Context, m kubestate.Remediation) error {
-	n, done, err := r.recheck(ctx, m)
-	if done || err != nil {
+	p, err := r.permit(ctx, m)
+	if err != nil || !p.given {
 		return err
 	}
-	if _, err := r.target.keepCordon(ctx, m, n); err != nil {
+	if _, err := r.target.keepCordon(ctx, m, p.node); err != nil {
 		return err
 	}
 	return r.move(ctx, m, kubestate.RemCordoned, "", "")
-}
-
-// recheck looks again before anything is done. done says that the remediation was
-// cancelled, or could not be.
-func (r *remedy) recheck(ctx context.Context, m kubestate.Remediation) (n Node, done bool, err error) {
-	n, err = r.target.read(ctx, m)
-	if err != nil {
-		return Node{}, true, r.lost(ctx, m, err)
-	}
-	if n.BootID != m.BootID {
-		return n, true, r.move(ctx, m, kubestate.RemCancelled, "", "it has booted again")
-	}
-	if w := r.tracker.Look(); !w.Synced || !w.API.Answers {
-		return n, true, wait(lookAgain)
-	}
-	if suspect, why := r.judge.Still(m.UID); !suspect && !r.signs.stands(m, n) {
-		return n, true, r.move(ctx, m, kubestate.RemCancelled, "", why)
-	}
-	return n, false, nil
 }
 
 // mark changes a Node as it was read, under the token of this leadership.
@@ -114,7 +95,7 @@ func (s *clusterController) mark(ctx context.Context, as Node, c Change, what st
 // announceFirst is the turn of a cordoned node: the command to its first device
 // goes into the log before it is given.
 func (r *remedy) announceFirst(ctx context.Context, m kubestate.Remediation) error {
-	if _, done, err := r.recheck(ctx, m); done || err != nil {
+	if p, err := r.permit(ctx, m); err != nil || !p.given {
 		return err
 	}
 	devices := r.target.devices()
@@ -138,24 +119,19 @@ func (r *remedy) announce(ctx context.Context, m kubestate.Remediation, device, 
 // fence is the turn of a node whose power is being taken: one command to one
 // device, and the proof that it worked; or the announcement of the next one.
 func (r *remedy) fence(ctx context.Context, m kubestate.Remediation) error {
-	n, err := r.target.look(ctx, m)
-	if err != nil {
-		return r.lost(ctx, m, err)
+	if r.power.off { // what it showed before says nothing; believe looks at what came after
+		return r.believeLater(ctx, m)
 	}
-	// Once it was read off, what it showed before says nothing; believe looks at what
-	// came after.
-	if !r.power.off && r.judge.Well(m.UID) {
-		return r.back(ctx, m, n)
+	p, err := r.permit(ctx, m)
+	if err != nil || !p.given {
+		return err
 	}
-	if _, err := r.target.keepCordon(ctx, m, n); err != nil {
+	if _, err := r.target.keepCordon(ctx, m, p.node); err != nil {
 		return err
 	}
 	devices := r.target.devices()
 	if len(devices) == 0 {
 		return r.stuck(ctx, m, noDevice)
-	}
-	if r.power.off {
-		return r.believeLater(ctx, m)
 	}
 	at := max(0, slices.IndexFunc(devices, func(d Device) bool { return d.Name() == r.power.last }))
 	d := devices[at]
@@ -163,11 +139,14 @@ func (r *remedy) fence(ctx context.Context, m kubestate.Remediation) error {
 		return r.announce(ctx, m, d.Name(), "again")
 	}
 	r.power.announced = false
-	seen, err := r.target.takePower(ctx, m, d)
+	seen, err := r.target.takePower(ctx, m, d, p)
 	var unproven errUnproven
+	var withheld errWithheld
 	switch {
 	case err == nil:
 		return r.readOff(ctx, m, seen)
+	case errors.As(err, &withheld):
+		return r.withhold(m, withheld.why...)
 	case ctx.Err() != nil, errors.As(err, &unproven):
 		return err // no command was sent, or this leadership is over
 	}
@@ -188,9 +167,9 @@ type evidence struct {
 }
 
 // takePower gives one command and waits until the machine was read off twice.
-func (t *target) takePower(ctx context.Context, m kubestate.Remediation, d Device) (evidence, error) {
+func (t *target) takePower(ctx context.Context, m kubestate.Remediation, d Device, p permission) (evidence, error) {
 	t.log.Warn("powering off machine", "kube_node", t.machine.Node, "device", d.Name())
-	err := t.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error { return d.Off(ctx, t.machine) })
+	err := t.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error { return t.switchOff(ctx, m, d, p) })
 	if err != nil {
 		return evidence{}, err
 	}
@@ -261,8 +240,8 @@ func (r *remedy) readOff(ctx context.Context, m kubestate.Remediation, seen evid
 // off then.
 func (r *remedy) believeLater(ctx context.Context, m kubestate.Remediation) error {
 	answer := r.target.knocking(ctx, knockLimit)
-	if err := r.heartbeat(ctx, m.Node); err != nil {
-		return err
+	if _, err := r.target.look(ctx, m); err != nil {
+		return r.lost(ctx, m, err)
 	}
 	return r.believe(ctx, m, answer())
 }

@@ -117,15 +117,6 @@ func (l *lifeSigns) renewed(m kubestate.Remediation, after time.Duration) string
 	return ""
 }
 
-// stands reports whether a kube node has not been Ready for long, as the log has
-// it: a new leader may have counted for a moment only.
-func (l *lifeSigns) stands(m kubestate.Remediation, n Node) bool {
-	v, _ := l.o.Log.Changed()
-	k, known := v.KubeNode(m.Cluster, m.UID)
-	after := l.settings().Detection.NotReadyAfter
-	return known && after > 0 && n.Ready != kubestate.ReadyTrue && k.Ready != kubestate.ReadyTrue && v.Now().Sub(k.Changed) >= after
-}
-
 // heartbeat reads a Lease from the storage and tells the tracker: the watch may be
 // behind.
 func (s *clusterController) heartbeat(ctx context.Context, node string) error {

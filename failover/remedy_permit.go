@@ -1,0 +1,190 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/internal/pace"
+)
+
+// permission allows one power-off command, as of the moment in which it was given.
+type permission struct {
+	given bool
+	node  Node   // as it was read for it
+	asked []rail // that may still take it back while the device is tried
+}
+
+// errWithheld says that a command was not given, or is not tried again, because guard
+// rails forbid it by now.
+type errWithheld struct{ why []refusal }
+
+func (e errWithheld) Error() string { return fmt.Sprintf("withheld: %v", sentences(e.why)) }
+
+// withhold is the outcome of a turn that waits for what forbids its command to go away.
+func (r *remedy) withhold(m kubestate.Remediation, why ...refusal) error {
+	r.refuse(m.UID, why...)
+	return wait(lookAgain)
+}
+
+// permit judges a kube node again before anything leads to a power-off: whatever was found
+// when its remediation began may be minutes or days old, and another leader's. A machine
+// that has booted or lives ends the remediation, and what forbids the command holds it. An
+// error, or none without a permission, is the outcome of the turn.
+func (r *remedy) permit(ctx context.Context, m kubestate.Remediation) (permission, error) {
+	asked := beforePower()
+	if m.WasOff {
+		asked = whileOff()
+	}
+	if why := r.judge.refusals(m.UID, nil, asked); len(why) > 0 && !r.news(m) {
+		return permission{}, r.withhold(m, why...) // without a request
+	}
+	n, err := r.target.look(ctx, m)
+	if err != nil {
+		return permission{}, r.lost(ctx, m, err)
+	}
+	p := permission{node: n, asked: asked}
+	if m.WasOff {
+		err = r.permitAgain(ctx, m, &p)
+	} else {
+		err = r.permitFirst(ctx, m, &p)
+	}
+	if p.given {
+		r.refuse(m.UID)
+	}
+	return p, err
+}
+
+// news reports whether the watch shows what ends a remediation, however long its command
+// is withheld; the storage has to confirm it.
+func (r *remedy) news(m kubestate.Remediation) bool {
+	w := r.tracker.Look()
+	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
+	return i < 0 && w.Synced || i >= 0 && w.Nodes[i].BootID != r.target.boot || r.judge.Well(m.UID)
+}
+
+// permitFirst is permit for a machine that was not off yet.
+func (r *remedy) permitFirst(ctx context.Context, m kubestate.Remediation, p *permission) error {
+	if p.node.BootID != m.BootID {
+		return r.move(ctx, m, kubestate.RemCancelled, "", "it has booted again")
+	}
+	if w := r.tracker.Look(); !w.Synced || !w.API.Answers {
+		return r.withhold(m, r.judge.refusals(m.UID, &p.node, p.asked)...)
+	}
+	suspect, why := r.judge.Still(m.UID)
+	begun := m.State != kubestate.RemIntent && m.State != kubestate.RemCordoned
+	switch {
+	case suspect:
+	case r.judge.Well(m.UID):
+		return r.back(ctx, m, p.node)
+	case begun && !r.signs.renews(m):
+		// A peer that has no opinion just now does not make it alive.
+		return r.withhold(m, refusal{"signs", why})
+	default:
+		return r.move(ctx, m, kubestate.RemCancelled, "", why)
+	}
+	if why := r.judge.refusals(m.UID, &p.node, p.asked); len(why) > 0 {
+		return r.withhold(m, why...)
+	}
+	if err := r.bearable(ctx, m.Node, m.UID, &m); err != nil {
+		return r.withhold(m, refusal{budgetRail, err.Error()})
+	}
+	p.given = true
+	return nil
+}
+
+// permitAgain is permit for a machine that was off. While it is off the command only proves
+// that again, and what guard rails protect is lost already. One that has power may be
+// needed by others again; one that has booted is another case, and judged as such.
+func (r *remedy) permitAgain(ctx context.Context, m kubestate.Remediation, p *permission) error {
+	if why := r.judge.refusals(m.UID, &p.node, whileOff()); len(why) > 0 && !r.judge.Well(m.UID) {
+		return r.withhold(m, why...)
+	}
+	suspect, why := r.judge.Still(m.UID)
+	against := r.judge.refusals(m.UID, &p.node, beforePower())
+	booted := p.node.BootID != r.target.boot
+	switch {
+	case r.judge.Well(m.UID):
+		return r.back(ctx, m, p.node)
+	case r.signs.renews(m) && !suspect:
+		return r.withhold(m, refusal{"signs", "its Lease is renewed: it is waited for until it is Ready"})
+	case !booted && len(against) == 0:
+		p.given, p.asked = true, beforePower()
+	case r.stillOff(ctx, m):
+		p.given = true
+	case !booted:
+		return r.withhold(m, against...)
+	case !suspect:
+		return r.withhold(m, refusal{"signs", "it has booted since it was off: " + why})
+	default:
+		if err := r.untaint(ctx, m); err != nil {
+			return err
+		}
+		return r.move(ctx, m, kubestate.RemRecovered, "", "it has booted since it was off, and is judged anew")
+	}
+	return nil
+}
+
+// stillOff reports whether a machine that was off is off as far as its devices say when
+// they are only asked, and gave no sign of life under this leader.
+func (r *remedy) stillOff(ctx context.Context, m kubestate.Remediation) (off bool) {
+	if !r.signs.silent(m) {
+		return false
+	}
+	limited, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)
+	defer cancel()
+	asked := r.target.machine
+	asked.AskOnly = true
+	for _, d := range r.target.devices() {
+		switch p, err := d.Power(limited, asked); {
+		case err != nil:
+			r.log.Info("read power failed", "kube_node", m.Node, "device", d.Name(), "err", err)
+		case p == PowerOn:
+			return false
+		case p == PowerOff:
+			off = true
+		}
+	}
+	return off
+}
+
+// renews reports whether this leader saw the Lease of a Node change within lease_age.
+func (l *lifeSigns) renews(m kubestate.Remediation) bool {
+	for _, w := range l.tracker.Look().Nodes {
+		if w.UID == m.UID {
+			return w.Renewed >= 0 && w.Renewed < l.settings().Detection.LeaseAge
+		}
+	}
+	return false
+}
+
+// switchOff gives one command, which its device tries for minutes: the guard rails are
+// asked right before it, and as long as it lasts. One that forbids ends the tries.
+func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Device, p permission) error {
+	allowed, forbid := context.WithCancelCause(ctx)
+	forbidden := func() bool {
+		why := t.judge.refusals(m.UID, nil, p.asked)
+		if len(why) > 0 {
+			forbid(errWithheld{why})
+		}
+		return len(why) > 0
+	}
+	if forbidden() {
+		return context.Cause(allowed)
+	}
+	done := make(chan struct{}) // closed when the goroutine has ended
+	go func() {
+		defer close(done)
+		for pace.Wait(allowed, roundEvery) && !forbidden() {
+		}
+	}()
+	err := d.Off(allowed, t.machine)
+	withheld := context.Cause(allowed)
+	forbid(nil)
+	<-done
+	if err != nil && withheld != nil && ctx.Err() == nil {
+		return withheld
+	}
+	return err
+}
