@@ -67,7 +67,7 @@ func newClusterController(o ControllerOptions, settings func() Settings, cluster
 	}
 	s.failing = logs.Limit(s.log)
 	if o.Settings.Mode == ModeNooBaa {
-		s.edges = &edges{wanted: func(n Node) bool { return settings().Remedy.looksAfter(n) }, ready: make(map[string]bool)}
+		s.edges = &edges{wanted: func(n Node) bool { return settings().Remedy.looksAfter(n) }, nodes: make(map[string]Node)}
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,7 +34,7 @@ type edges struct {
 
 	mu     sync.Mutex
 	synced bool
-	ready  map[string]bool // by UID
+	nodes  map[string]Node // by UID, as they were seen last
 	queue  []edge          // in the order in which they came
 }
 
@@ -48,9 +49,9 @@ type edge struct {
 func (e *edges) Node(n Node) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	ready := n.Ready == kubestate.ReadyTrue
-	was, known := e.ready[n.UID]
-	e.ready[n.UID] = ready
+	old, known := e.nodes[n.UID]
+	e.nodes[n.UID] = n
+	was, ready := old.Ready == kubestate.ReadyTrue, n.Ready == kubestate.ReadyTrue
 	if left := known && was || !known && !e.synced; left && !ready && e.wanted(n) {
 		e.put(edge{node: n.Name, uid: n.UID, due: time.Now()})
 	}
@@ -67,7 +68,7 @@ func (e *edges) put(one edge) {
 func (e *edges) NodeGone(_, uid string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	delete(e.ready, uid)
+	delete(e.nodes, uid)
 	e.queue = slices.DeleteFunc(e.queue, func(q edge) bool { return q.uid == uid })
 }
 
@@ -78,6 +79,16 @@ func (e *edges) allTold() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.synced = true
+}
+
+// stands reports whether an edge still counts: a pause, or a row of failures, may be
+// longer than a machine needs to return. One that is Ready again, or not selected any
+// more, keeps its pods; so does another Node of the same name.
+func (e *edges) stands(uid string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n, known := e.nodes[uid]
+	return known && n.Ready != kubestate.ReadyTrue && e.wanted(n)
 }
 
 // take removes the first edge that is due.
@@ -99,7 +110,7 @@ func (e *edges) again(one edge) {
 	defer e.mu.Unlock()
 	one.due = time.Now().Add(min(noobaaFirst<<min(one.tries, 16), noobaaLast))
 	one.tries++
-	if _, known := e.ready[one.uid]; known {
+	if _, known := e.nodes[one.uid]; known {
 		e.put(one)
 	}
 }
@@ -139,13 +150,17 @@ func (b both) Renewed(node, renewal string) {
 }
 
 // noobaa does what NooBaa's own controller does, one node after the other, until
-// ctx ends: no look at the node again, no proof, no limit. Only a pause and the end
-// of the leadership stop it, the latter between two deletions.
+// ctx ends: no proof, no limit. What stops it, also between two deletions, is a pause,
+// the end of the leadership, and that the node is Ready again or not selected any more.
 func (s *clusterController) noobaa(ctx context.Context) {
 	for {
 		if v, _ := s.o.Log.Changed(); !s.paused(v) {
 			if one, ok := s.edges.take(); ok {
-				if err := s.release(ctx, one.node); err != nil && ctx.Err() == nil {
+				err := s.release(ctx, one)
+				switch {
+				case errors.Is(err, errPaused):
+					s.edges.again(one)
+				case err != nil && ctx.Err() == nil:
 					s.failing.Warn("delete pods of kube node that is not Ready failed, retrying", "kube_node", one.node, "tries", one.tries+1, "err", err)
 					s.edges.again(one)
 				}
@@ -163,8 +178,12 @@ func (s *clusterController) paused(v fsm.View) bool {
 	return paused
 }
 
+// errPaused says that failover was paused between two deletions.
+var errPaused = errors.New("failover is paused")
+
 // release deletes NooBaa's pods on a node. The first failure ends it.
-func (s *clusterController) release(ctx context.Context, node string) error {
+func (s *clusterController) release(ctx context.Context, one edge) error {
+	node := one.node
 	limited, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	pods, err := s.cluster.Pods(limited, node)
 	cancel()
@@ -178,6 +197,13 @@ func (s *clusterController) release(ctx context.Context, node string) error {
 		if s.settings().DryRun {
 			s.log.Info("dry run: pod would be deleted", "namespace", p.Namespace, "pod", p.Name, "kube_node", node)
 			continue
+		}
+		switch v, _ := s.o.Log.Changed(); {
+		case !s.edges.stands(one.uid):
+			s.log.Info("kube node is Ready again or not selected any more; its pods stay", "kube_node", node)
+			return nil
+		case s.paused(v):
+			return errPaused
 		}
 		p.ResourceVersion = "" // the UID alone: NooBaa does not care what changed meanwhile
 		if err := s.deletePod(ctx, p); err != nil {

@@ -251,7 +251,7 @@ func TestNooBaaLeaderChangesInTheMiddle(t *testing.T) {
 // A kube node that has stopped being Ready and was deleted is no reason to delete the
 // pods of another one under its name.
 func TestEdgeEndsWithItsNode(t *testing.T) {
-	e := &edges{wanted: func(Node) bool { return true }, ready: make(map[string]bool)}
+	e := &edges{wanted: func(Node) bool { return true }, nodes: make(map[string]Node)}
 	e.Node(Node{Name: "w1", UID: "old", Ready: kubestate.ReadyFalse})
 	e.Node(Node{Name: "w2", UID: "kept", Ready: kubestate.ReadyFalse})
 	tried, _ := e.take()
@@ -265,4 +265,66 @@ func TestEdgeEndsWithItsNode(t *testing.T) {
 	if len(e.queue) != 0 {
 		t.Errorf("edge: after the Node was deleted the queue is %+v", e.queue)
 	}
+}
+
+// A pause, or a row of failures, may last longer than a machine needs to return. What is
+// Ready again by then keeps its pods, and so does what is not selected any more.
+func TestNooBaaEdgeOfWhatIsReadyAgain(t *testing.T) {
+	skipped := func(_ *world, s *Settings) {
+		s.Remedy.Nodes = func(n Node) bool { return n.Labels["ours"] != "no" }
+	}
+	paused := func(yes bool) func(w *world) {
+		return func(w *world) { w.ledger.must(kubestate.PauseFailover{Paused: yes}) }
+	}
+	for _, row := range []struct {
+		name          string
+		holds, letsGo func(w *world)
+		returns       func(w *world)
+	}{
+		{name: "after a pause", holds: paused(true), letsGo: paused(false), returns: func(w *world) { w.wake("n1") }},
+		{name: "after failures", returns: func(w *world) { w.wake("n1") },
+			holds:  func(w *world) { w.with(func() { w.trouble.forbidden = "list pods" }) },
+			letsGo: func(w *world) { w.with(func() { w.trouble.forbidden = "" }) }},
+		{name: "between two deletions", returns: func(w *world) { w.wake("n1") },
+			holds:  func(w *world) { w.with(func() { w.trouble.failDelete = 1000 }) },
+			letsGo: func(w *world) { w.with(func() { w.trouble.failDelete = 0 }) }},
+		{name: "not selected any more", holds: paused(true), letsGo: paused(false), returns: func(w *world) {
+			w.with(func() {
+				w.nodes["n1"].Labels = map[string]string{"ours": "no"}
+				w.touch(w.nodes["n1"])
+			})
+		}},
+		{name: "another Node of the name", holds: paused(true), letsGo: paused(false), returns: func(w *world) {
+			w.with(func() { w.pcs["n1"].powerOn(); w.pcs["n1"].up = time.Now(); w.register(w.pcs["n1"]) })
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inNooBaa(t, 3, skipped, func(w *world) {
+				row.holds(w)
+				w.cutPower("n1")
+				w.pass(90 * time.Second) // it is not Ready by now
+				row.returns(w)
+				w.pass(5 * time.Second)
+				row.letsGo(w)
+				w.pass(2 * time.Minute)
+				if names := w.deletedOn("n1"); len(names) > 0 {
+					t.Errorf("ready-again: %v were deleted", names)
+				}
+			})
+		})
+	}
+}
+
+// A pause that comes between two deletions holds the second, which comes when it ends.
+func TestNooBaaPauseBetweenTwoDeletions(t *testing.T) {
+	inNooBaa(t, 3, nil, func(w *world) {
+		w.after("delete pod", func() { w.ledger.must(kubestate.PauseFailover{Paused: true}) })
+		w.cutPower("n1")
+		w.pass(3 * time.Minute)
+		if names := w.deletedOn("n1"); len(names) != 1 {
+			t.Errorf("paused-between: %v were deleted, one came before the pause", names)
+		}
+		w.ledger.must(kubestate.PauseFailover{})
+		w.actsAt("n1", 2)
+	})
 }
