@@ -44,8 +44,10 @@ type KubeSite struct {
 	attached map[string]*kubeVolume
 	work     []string // names of the pods that shall exist
 	stalled  bool     // the API server answers nobody
-	meet     func(p *Peer, call, node string)
-	writes   []kubeWrite
+	// exhausted is since when a budget allows nothing more; zero if it does.
+	exhausted time.Time
+	meet      func(p *Peer, call, node string)
+	writes    []kubeWrite
 }
 
 // kubeNode is a Node, its Lease, and the machine it is.
@@ -65,9 +67,12 @@ type kubeNode struct {
 	heard time.Time // since when the API server or a peer hears it; zero while none does
 	away  time.Time // since when its kubelet does not run, or nobody reaches it; zero while it is there
 	boots int
-	up    time.Time         // when its kubelet runs, kubeBoot after it got power
-	well  time.Time         // since when it has been up and reachable
-	runs  map[string]string // pods that it runs: UIDs by name
+	up    time.Time // when its kubelet runs, kubeBoot after it got power
+	well  time.Time // since when it has been up and reachable
+	// booted is when its Node showed its newest boot, unready since when it is not Ready.
+	booted, unready time.Time
+	rails           map[railKind]time.Time // what forbids to take its power, since when
+	runs            map[string]string      // pods that it runs: UIDs by name
 }
 
 // kubePod is a pod and when others turn to it.
@@ -148,7 +153,7 @@ func newKubeSite(c *Cluster, nodes int) *KubeSite {
 	for i := range nodes {
 		name := fmt.Sprintf("worker-%02d", i+1)
 		phase := time.Duration(c.rng.Int64N(int64(kubeRenew)))
-		n := &kubeNode{on: true, boots: 1, runs: make(map[string]string), renewed: time.Now().Add(-phase), Node: failover.Node{
+		n := &kubeNode{on: true, boots: 1, runs: make(map[string]string), rails: make(map[railKind]time.Time), renewed: time.Now().Add(-phase), Node: failover.Node{
 			Name: name, UID: "uid-" + name, Ready: kubestate.ReadyTrue, Kubelet: name + ":10250", Created: time.Now(), Annotations: map[string]string{},
 		}}
 		n.BootID = n.bootID()
@@ -253,7 +258,10 @@ func (k *KubeSite) kubelet(n *kubeNode) {
 		return
 	}
 	if boot := n.bootID(); n.BootID != boot || n.Ready != kubestate.ReadyTrue {
-		n.BootID, n.Ready, n.renewed = boot, kubestate.ReadyTrue, time.Time{}
+		if n.BootID != boot {
+			n.booted = time.Now()
+		}
+		n.BootID, n.Ready, n.renewed, n.unready = boot, kubestate.ReadyTrue, time.Time{}, time.Time{}
 		k.touch(&n.ResourceVersion)
 	}
 	if time.Since(n.renewed) >= kubeRenew {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -171,7 +172,7 @@ func (c *kubeClient) Watch(ctx context.Context, seen failover.Seen, synced func(
 func (n *kubeNode) copied() failover.Node {
 	c := n.Node
 	c.Taints = slices.Clone(n.Taints)
-	c.Annotations = map[string]string{failover.AnnotationToken: n.Annotations[failover.AnnotationToken]}
+	c.Annotations = maps.Clone(n.Annotations)
 	return c
 }
 
@@ -262,9 +263,15 @@ func (c *kubeClient) Attachments(ctx context.Context, node string) (names []stri
 	return names, err
 }
 
-// Disrupted implements failover.Writer: there are no budgets.
-func (c *kubeClient) Disrupted(ctx context.Context, _ []failover.Pod) ([]string, error) {
-	return nil, c.read(ctx, "list poddisruptionbudgets", "", func() error { return nil })
+// Disrupted implements failover.Writer: there is one budget, of all pods.
+func (c *kubeClient) Disrupted(ctx context.Context, _ []failover.Pod) (names []string, err error) {
+	err = c.read(ctx, "list poddisruptionbudgets", "", func() error {
+		if !c.k.exhausted.IsZero() {
+			names = []string{"pdb"}
+		}
+		return nil
+	})
+	return names, err
 }
 
 // Tell implements failover.Writer.
@@ -307,6 +314,9 @@ func (b kubeBMC) Power(ctx context.Context, m failover.Machine) (p failover.Powe
 	if !b.c.gate.Wait(ctx.Done()) || !b.c.travel(ctx) {
 		return failover.PowerUnknown, ctx.Err()
 	}
+	if b.c.k.deviceAway(m.Node) {
+		return failover.PowerUnknown, errDeviceAway
+	}
 	b.c.k.with(func() {
 		p = failover.PowerOff
 		if n := b.c.k.nodes[m.Node]; n.on && !n.lies {
@@ -324,6 +334,9 @@ func (b kubeBMC) Power(ctx context.Context, m failover.Machine) (p failover.Powe
 // on after a stop looks at its context before it sends; what was sent is obeyed.
 func (b kubeBMC) Off(ctx context.Context, m failover.Machine) error {
 	k := b.c.k
+	if k.deviceAway(m.Node) {
+		return errDeviceAway
+	}
 	w := kubeWrite{at: time.Now(), peer: b.c.p.Name, token: b.c.p.leadToken.Load(), what: callOff, node: m.Node}
 	k.note(w)
 	b.c.meet(callOff, m.Node)
@@ -335,6 +348,7 @@ func (b kubeBMC) Off(ctx context.Context, m failover.Machine) error {
 		n := k.nodes[m.Node]
 		k.touched(w, n)
 		k.judgeOff(w, n, v)
+		k.judgeRails(w, n, v)
 	})
 	k.bg.Go(func() {
 		time.Sleep(fenceTime) // in a bubble

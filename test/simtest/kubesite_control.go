@@ -12,7 +12,7 @@ import (
 func (k *KubeSite) control() {
 	for _, name := range k.names {
 		if n := k.nodes[name]; n.Ready == kubestate.ReadyTrue && time.Since(n.renewed) > kubeGrace {
-			n.Ready = kubestate.ReadyUnknown
+			n.Ready, n.unready = kubestate.ReadyUnknown, time.Now()
 			k.touch(&n.ResourceVersion)
 		}
 	}

@@ -22,6 +22,8 @@ const (
 	returnBubble  = 500
 	// returnNodes is how many kube nodes a site of it has.
 	returnNodes = 6
+	// returnMasters is how many of them are of the control plane.
+	returnMasters = 3
 	// lookedAt is how long an operator takes to look at a remediation that is stuck.
 	lookedAt = 90 * time.Second
 )
@@ -31,9 +33,12 @@ const (
 // the other or all, with and without a boot, at any step of their remediations; the
 // BMC of some is another machine's and says off of one that runs. Meanwhile leaders are
 // lost in every way, the API server is silent for a while, and the cluster is founded
-// again, from its newest state or from a backup. No pod of a machine is deleted that is
-// heard (living), none that is well is switched off (nothing-healthy-fenced), and in
-// the end all work runs and no mark is left (all-ends).
+// again, from its newest state or from a backup; and guard rails begin to forbid and end,
+// also in the moment in which a leader is lost at any step of a remediation. No pod of a
+// machine is deleted that is heard (living), none that is well is switched off
+// (nothing-healthy-fenced), none against a guard rail (rails), none for what it was
+// before it booted (judged-anew), and in the end all work runs and no mark is left
+// (all-ends).
 func TestMachinesThatReturn(t *testing.T) {
 	minutes := countFrom(t, "TRIVET_SIM_RETURNS", returnMinutes)
 	var sum returns
@@ -51,7 +56,7 @@ func TestMachinesThatReturn(t *testing.T) {
 		}
 	})
 	t.Logf("%d minutes: %+v", minutes, &sum.total)
-	if sum.total.offs == 0 || sum.total.deletes == 0 || sum.total.contradictions == 0 || sum.total.refounded == 0 {
+	if sum.total.offs == 0 || sum.total.deletes == 0 || sum.total.contradictions == 0 || sum.total.refounded == 0 || sum.total.rails == 0 || sum.total.waits == 0 {
 		t.Errorf("too little has happened: %+v", &sum.total)
 	}
 }
@@ -61,11 +66,13 @@ func restless() failover.Settings {
 	s := brisk()
 	s.Guard.MinHealthy, s.Guard.StormCooldown, s.Guard.NodeRate = failover.Percent(20), 20*time.Second, 1000
 	s.Detection.NotReadyAfter = 90 * time.Second
+	s.Remedy.Nodes = ours
 	return s
 }
 
-// figures of what happened.
-type figuresOfReturns struct{ offs, deletes, contradictions, refounded, leaders int }
+// figures of what happened: rails that began to forbid, and seconds for which they held a
+// machine that was not off yet.
+type figuresOfReturns struct{ offs, deletes, contradictions, refounded, leaders, rails, waits int }
 
 type returns struct {
 	mu    sync.Mutex
@@ -80,6 +87,8 @@ func (r *returns) add(f figuresOfReturns) {
 	r.total.contradictions += f.contradictions
 	r.total.refounded += f.refounded
 	r.total.leaders += f.leaders
+	r.total.rails += f.rails
+	r.total.waits += f.waits
 }
 
 // returning is one cluster with machines that leave and return.
@@ -90,15 +99,25 @@ type returning struct {
 	backup  []byte // of some minutes ago; nil before the first
 	hosts   int    // that joined after a founding
 	seen    map[string]bool
+	rails   []rail // that forbid now, the oldest first
 }
 
 // lastFor lets trouble come for a while and then end.
 func (r *returning) lastFor(d time.Duration) {
 	r.seen = make(map[string]bool)
+	r.with(func() {
+		for _, name := range r.names[:returnMasters] {
+			r.nodes[name].ControlPlane = true
+			r.touch(&r.nodes[name].ResourceVersion)
+		}
+	})
 	r.awaitWatched()
 	end, half := time.Now().Add(d), time.Now().Add(d/2)
 	for r.deceive(); time.Now().Before(end); r.elapse(time.Duration(r.c.rng.Int64N(int64(60 * time.Second)))) {
 		r.upset()
+		if r.turnRails(); r.c.rng.IntN(3) == 0 {
+			r.loseAtStep()
+		}
 		r.elapse(time.Duration(r.c.rng.Int64N(int64(40 * time.Second))))
 		if r.returns.refounded == 0 && time.Now().After(half) {
 			r.makeBackup()
@@ -191,6 +210,7 @@ func (r *returning) elapse(d time.Duration) {
 		r.c.revive()
 		r.repair()
 		r.attend()
+		r.countWaits()
 	}
 }
 
@@ -272,6 +292,9 @@ func (r *returning) foundAgain() {
 
 // endTrouble ends all trouble and waits until nothing is left of it.
 func (r *returning) endTrouble() {
+	for len(r.rails) > 0 {
+		r.lift()
+	}
 	r.with(func() {
 		for _, name := range r.names {
 			n := r.nodes[name]
