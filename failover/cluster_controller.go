@@ -170,7 +170,7 @@ func (s *clusterController) hold(ctx context.Context) {
 func (s *clusterController) begin(ctx context.Context, d Verdict) {
 	now, err := s.confirm(ctx, d.Node)
 	if err != nil {
-		s.refuse(d.Node.UID, refusal{"signs", err.Error()})
+		s.refuse(d.Node.UID, refusal{signsRail, err.Error()})
 		return
 	}
 	if against := s.judge.refusals(d.Node.UID, &now, beforePower()); len(against) > 0 { // the watch may be behind
@@ -213,8 +213,11 @@ func (s *clusterController) confirm(ctx context.Context, n kubestate.Node) (now 
 	return now, nil
 }
 
-// budgetRail names what bearable says.
-const budgetRail = "budget"
+// What refuses besides guard rails: budgets, and signs that do not hold.
+const (
+	budgetRail = "budget"
+	signsRail  = "signs"
+)
 
 // bearable returns why the power-off of a kube node, under its remediation or before one
 // begins, would be one too many next to those that go before it.
@@ -272,16 +275,14 @@ func (s *clusterController) verdicts() []Verdict {
 		return !slices.ContainsFunc(all, func(d Verdict) bool { return d.Node.UID == uid && (d.Suspect || d.Remediation != nil) })
 	})
 	for i, d := range all {
-		why := sentences(s.refused[d.Node.UID])
-		if len(why) == 0 {
+		refused := s.refused[d.Node.UID]
+		if len(refused) == 0 {
 			continue
 		}
-		for _, known := range d.Why {
-			if !slices.Contains(why, known) {
-				why = append(why, known)
-			}
+		all[i].Act = false
+		if refused[0].rail != signsRail || d.Remediation == nil { // else the judge says the same, as of now
+			all[i].Why = append(sentences(refused), d.Why...)
 		}
-		all[i].Act, all[i].Why = false, why
 		if d.Remediation != nil {
 			all[i].Would = fmt.Sprintf("nothing now: its remediation waits at %v", d.Remediation.State)
 		}

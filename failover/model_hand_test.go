@@ -209,6 +209,7 @@ func (h *hand) Confirm(ctx context.Context, _ time.Time) error {
 	h.stands()
 	leads := h.w.ledger.view().Leadership().Token == h.token
 	pace.Wait(ctx, 2*time.Millisecond)
+	h.w.happened("confirm")
 	h.stands()
 	if !leads {
 		return errors.New("another peer leads")

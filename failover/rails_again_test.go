@@ -400,3 +400,76 @@ func TestTwoThatDiedTogetherDoNotWaitForEachOther(t *testing.T) {
 		w.recovers()
 	})
 }
+
+// A pause that comes while leadership is proven, in the moment before the command is sent,
+// holds it.
+func TestPauseRightBeforeTheCommand(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		h := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.after("to fencing", func() {
+			w.after("confirm", func() { w.ledger.must(kubestate.PauseFailover{Paused: true}) })
+		})
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemFencing)
+		w.pass(time.Minute)
+		w.holdsBack(h, "failover is paused")
+		w.with(func() { w.trouble.operator = true })
+		w.ledger.must(kubestate.PauseFailover{})
+		w.recovers()
+	})
+}
+
+// An opt-out that only the storage shows yet keeps a remediation from beginning.
+func TestOptOutThatTheWatchDoesNotShow(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		h := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.with(func() { w.nodes["n1"].Annotations[AnnotationOptOut] = "true" }) // no new version
+		w.cutPower("n1")
+		w.pass(40 * time.Second) // Ready is still True
+		if all := w.remediations("n1"); len(all) > 0 {
+			t.Errorf("late-rail: a remediation began\n%s", w.story())
+		}
+		if why := strings.Join(h.c.Verdicts("k")[0].Why, "; "); !strings.Contains(why, "failover-disabled is true") {
+			t.Errorf("why-it-waits: %q", why)
+		}
+	})
+}
+
+// The remediation that is open does not count against its own rate.
+func TestRateDoesNotCountTheOpenOne(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		s := safe()
+		s.Guard.NodeRate = 1
+		w.lead("h1", s, 0, 0)
+		w.pass(time.Minute)
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemDetached)
+	})
+}
+
+// A machine whose device was away is cut off from the API server alone by now: the peers
+// hear it. It is not held for dead before not_ready_after, and neither commanded nor
+// cancelled.
+func TestMachineThatPeersHearIsNotSwitchedOff(t *testing.T) {
+	for _, next := range []bool{false, true} {
+		inWorld(t, 5, 2, func(w *world) {
+			h := w.lead("h1", safe(), 0, 0)
+			w.pass(time.Minute)
+			w.fault("n1", bothCannot)
+			w.cut(true, "n1")
+			w.hear("n1", false, false)
+			w.comesTo("n1", kubestate.RemStuck)
+			if next {
+				h.leave()
+				h = w.lead("h2", safe(), 0, 0)
+			}
+			w.hear("n1", false, true)
+			w.fault("n1", "")
+			w.pass(2 * time.Minute)
+			w.holdsBack(h, "3 of 3 peers hear its kubelet")
+			w.until("Kubernetes' own word counts", 6*time.Minute, func() bool { return w.count("off", "n1") > 0 })
+		})
+	}
+}

@@ -140,7 +140,7 @@ func (r *remedy) unstick(ctx context.Context, m kubestate.Remediation) error {
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
-	if r.judge.Returned(m.UID) && (!m.WasOff || n.BootID != r.target.boot) {
+	if r.judge.Returned(m.UID) {
 		return r.back(ctx, m, n)
 	}
 	if !r.judge.Well(m.UID) {

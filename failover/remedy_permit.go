@@ -80,7 +80,7 @@ func (r *remedy) permitFirst(ctx context.Context, m kubestate.Remediation, p *pe
 		return r.back(ctx, m, p.node)
 	case begun && !r.signs.renews(m):
 		// A peer that has no opinion just now does not make it alive.
-		return r.withhold(m, refusal{"signs", why})
+		return r.withhold(m, refusal{signsRail, why})
 	default:
 		return r.move(ctx, m, kubestate.RemCancelled, "", why)
 	}
@@ -108,7 +108,7 @@ func (r *remedy) permitAgain(ctx context.Context, m kubestate.Remediation, p *pe
 	case r.judge.Well(m.UID):
 		return r.back(ctx, m, p.node)
 	case r.signs.renews(m) && !suspect:
-		return r.withhold(m, refusal{"signs", "its Lease is renewed: it is waited for until it is Ready"})
+		return r.withhold(m, refusal{"returns", "its Lease is renewed: it is waited for until it is Ready"})
 	case !booted && len(against) == 0:
 		p.given, p.asked = true, beforePower()
 	case r.stillOff(ctx, m):
@@ -116,7 +116,7 @@ func (r *remedy) permitAgain(ctx context.Context, m kubestate.Remediation, p *pe
 	case !booted:
 		return r.withhold(m, against...)
 	case !suspect:
-		return r.withhold(m, refusal{"signs", "it has booted since it was off: " + why})
+		return r.withhold(m, refusal{"returns", "it has booted since it was off: " + why})
 	default:
 		if err := r.untaint(ctx, m); err != nil {
 			return err
