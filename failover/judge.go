@@ -64,10 +64,11 @@ type Verdict struct {
 	// Act says that a remediation is to begin now. It is never set while one is
 	// open.
 	Act bool
-	// Would names the action that the judge would take, or "nothing".
+	// Would names the action that the judge would take, or "nothing"; of an open
+	// remediation, where it goes on or waits.
 	Would string
 	// Why has the reasons of Would: the one that decided first, then all others that
-	// would have decided the same.
+	// would have decided the same. Of a remediation that waits they are what holds it.
 	Why         []string
 	Remediation *kubestate.Remediation // the one that is open, nil if none
 }

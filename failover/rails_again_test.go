@@ -204,7 +204,7 @@ func TestGuardRailsEndTheTriesOfADevice(t *testing.T) {
 
 // A machine whose remediation is stuck returns, and the peers do not hear it. It is
 // cordoned and restarted on purpose. What it was before it booted is over.
-func TestMachineThatHasBootedIsJudgedAnew(t *testing.T) {
+func TestMachineThatHasBootedIsJudgedAgain(t *testing.T) {
 	for _, moment := range []string{"begin", "to cordoned", "to fencing", "stuck"} {
 		t.Run(moment, func(t *testing.T) {
 			inWorld(t, 5, 2, func(w *world) {
@@ -234,10 +234,10 @@ func TestMachineThatHasBootedIsJudgedAnew(t *testing.T) {
 				w.fault("n1", "")
 				w.pass(4 * time.Minute)
 				if n := w.count("off", "n1"); n > 0 {
-					t.Errorf("judged-anew: a machine that was restarted on purpose was switched off %d times\n%s", n, w.story())
+					t.Errorf("judged-again: a machine that was restarted on purpose was switched off %d times\n%s", n, w.story())
 				}
 				if m := w.remediations("n1")[0]; m.State != kubestate.RemCancelled {
-					t.Errorf("judged-anew: its remediation is %v\n%s", m.State, w.story())
+					t.Errorf("judged-again: its remediation is %v\n%s", m.State, w.story())
 				}
 			})
 		})
@@ -319,7 +319,7 @@ func TestGuardRailsHoldWhatHasPowerAgain(t *testing.T) {
 
 // A machine that was off boots, and falls silent again. That is another death: it is
 // judged by all signs and guard rails before it is switched off.
-func TestMachineThatBootedSinceItWasOffIsJudgedAnew(t *testing.T) {
+func TestMachineThatBootedSinceItWasOffIsJudgedAgain(t *testing.T) {
 	inWorld(t, 5, 2, func(w *world) {
 		h := w.lead("h1", safe(), 0, 0)
 		w.pass(time.Minute)
@@ -338,14 +338,14 @@ func TestMachineThatBootedSinceItWasOffIsJudgedAnew(t *testing.T) {
 		offs := w.count("off", "n1")
 		w.pass(10 * time.Minute)
 		if n := w.count("off", "n1") - offs; n > 0 {
-			t.Errorf("judged-anew: it was switched off %d times\n%s", n, w.story())
+			t.Errorf("judged-again: it was switched off %d times\n%s", n, w.story())
 		}
 		if m := w.remediations("n1")[0]; m.State != kubestate.RemRecovered {
-			t.Errorf("judged-anew: its remediation is %v\n%s", m.State, w.story())
+			t.Errorf("judged-again: its remediation is %v\n%s", m.State, w.story())
 		}
 		w.with(func() {
 			if slices.Contains(w.nodes["n1"].Taints, outOfService()) {
-				t.Error("judged-anew: a machine that runs stays out of service")
+				t.Error("judged-again: a machine that runs stays out of service")
 			}
 		})
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/internal/pace"
@@ -114,14 +115,15 @@ func (r *remedy) permitAgain(ctx context.Context, m kubestate.Remediation, p *pe
 	case r.stillOff(ctx, m):
 		p.given = true
 	case !booted:
-		return r.withhold(m, against...)
+		r.refuse(m.UID, against...)
+		return wait(proveEvery) // its devices were asked
 	case !suspect:
 		return r.withhold(m, refusal{"returns", "it has booted since it was off: " + why})
 	default:
 		if err := r.untaint(ctx, m); err != nil {
 			return err
 		}
-		return r.move(ctx, m, kubestate.RemRecovered, "", "it has booted since it was off, and is judged anew")
+		return r.move(ctx, m, kubestate.RemRecovered, "", "it has booted since it was off, and is judged again")
 	}
 	return nil
 }
@@ -132,12 +134,13 @@ func (r *remedy) stillOff(ctx context.Context, m kubestate.Remediation) (off boo
 	if !r.signs.silent(m) {
 		return false
 	}
-	limited, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)
-	defer cancel()
 	asked := r.target.machine
 	asked.AskOnly = true
 	for _, d := range r.target.devices() {
-		switch p, err := d.Power(limited, asked); {
+		limited, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)
+		p, err := d.Power(limited, asked)
+		cancel()
+		switch {
 		case err != nil:
 			r.log.Info("read power failed", "kube_node", m.Node, "device", d.Name(), "err", err)
 		case p == PowerOn:
@@ -173,16 +176,15 @@ func (t *target) switchOff(ctx context.Context, m kubestate.Remediation, d Devic
 	if forbidden() {
 		return context.Cause(allowed)
 	}
-	done := make(chan struct{}) // closed when the goroutine has ended
-	go func() {
-		defer close(done)
+	var asking sync.WaitGroup
+	asking.Go(func() {
 		for pace.Wait(allowed, roundEvery) && !forbidden() {
 		}
-	}()
+	})
 	err := d.Off(allowed, t.machine)
 	withheld := context.Cause(allowed)
 	forbid(nil)
-	<-done
+	asking.Wait()
 	if err != nil && withheld != nil && ctx.Err() == nil {
 		return withheld
 	}

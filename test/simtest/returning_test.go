@@ -37,7 +37,7 @@ const (
 // also in the moment in which a leader is lost at any step of a remediation. No pod of a
 // machine is deleted that is heard (living), none that is well is switched off
 // (nothing-healthy-fenced), none against a guard rail (rails), none for what it was
-// before it booted (judged-anew), and in the end all work runs and no mark is left
+// before it booted (judged-again), and in the end all work runs and no mark is left
 // (all-ends).
 func TestMachinesThatReturn(t *testing.T) {
 	minutes := countFrom(t, "TRIVET_SIM_RETURNS", returnMinutes)
