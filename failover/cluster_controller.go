@@ -259,6 +259,12 @@ func (s *clusterController) refuse(uid string, why ...refusal) {
 	}
 }
 
+// withhold is the outcome of a turn that waits for what forbids its command to go away.
+func (s *clusterController) withhold(m kubestate.Remediation, why ...refusal) error {
+	s.refuse(m.UID, why...)
+	return wait(lookAgain)
+}
+
 func sentences(why []refusal) (out []string) {
 	for _, r := range why {
 		out = append(out, r.why)
@@ -272,7 +278,9 @@ func (s *clusterController) verdicts() []Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.refused, func(uid string, _ []refusal) bool {
-		return !slices.ContainsFunc(all, func(d Verdict) bool { return d.Node.UID == uid && (d.Suspect || d.Remediation != nil) })
+		return !slices.ContainsFunc(all, func(d Verdict) bool {
+			return d.Node.UID == uid && (d.Suspect || d.Remediation != nil)
+		})
 	})
 	for i, d := range all {
 		refused := s.refused[d.Node.UID]

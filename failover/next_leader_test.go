@@ -127,7 +127,9 @@ func TestNextLeaderEndsWhatIsGone(t *testing.T) {
 				w.leaderLostAt(deed, func() { w.cutPower("n1") })
 				w.with(func() { delete(w.nodes, "n1") })
 				w.lead("h2", safe(), 0, 0)
-				w.until("looked-gone: the remediation of a Node that is gone has ended", 5*time.Minute, func() bool { return w.state("n1").Ended() })
+				w.until("looked-gone: the remediation of a Node that is gone has ended", 5*time.Minute, func() bool {
+					return w.state("n1").Ended()
+				})
 			})
 		})
 	}
@@ -164,7 +166,9 @@ func TestSilenceOfANodeWithoutALease(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, _ *rand.Rand) {
 		const age = 17 * time.Second
 		s := safe()
-		c := &clusterController{tracker: NewTracker(), began: time.Now(), settings: func() Settings { return s }, log: slog.New(slog.DiscardHandler)}
+		c := &clusterController{
+			tracker: NewTracker(), began: time.Now(), settings: func() Settings { return s }, log: slog.New(slog.DiscardHandler),
+		}
 		l, m := &lifeSigns{clusterController: c}, kubestate.Remediation{UID: "uid-0"}
 		c.tracker.Node(modelNodeNamed(0))
 		c.tracker.allTold()

@@ -38,12 +38,16 @@ func lateRails() []lateRail {
 			forbid: func(w *world, _ *Settings) {
 				node(w, func(n *apiNode) { n.Annotations[AnnotationOptOut] = "true" })
 			},
-			lift: func(w *world, _ *Settings) { node(w, func(n *apiNode) { delete(n.Annotations, AnnotationOptOut) }) }},
+			lift: func(w *world, _ *Settings) {
+				node(w, func(n *apiNode) { delete(n.Annotations, AnnotationOptOut) })
+			}},
 		{name: "opt-out that the watch does not show", says: "its annotation trivet.dev/failover-disabled is true",
 			forbid: func(w *world, _ *Settings) {
 				w.with(func() { w.nodes["n1"].Annotations[AnnotationOptOut] = "true" }) // no new version
 			},
-			lift: func(w *world, _ *Settings) { node(w, func(n *apiNode) { delete(n.Annotations, AnnotationOptOut) }) }},
+			lift: func(w *world, _ *Settings) {
+				node(w, func(n *apiNode) { delete(n.Annotations, AnnotationOptOut) })
+			}},
 		{name: "selector of labels", says: "failover.node_selector does not select it",
 			forbid: func(w *world, _ *Settings) {
 				node(w, func(n *apiNode) { n.Labels = map[string]string{"ours": "no"} })
@@ -61,7 +65,8 @@ func lateRails() []lateRail {
 		{name: "storm", says: "too many kube nodes were unhealthy together",
 			forbid: func(w *world, _ *Settings) {
 				lead := w.ledger.view().Leadership().Token
-				w.ledger.do(fsm.Header{Token: lead}, kubestate.HoldFailover{Cluster: "k", For: 20 * time.Minute, Reason: "a test"})
+				hold := kubestate.HoldFailover{Cluster: "k", For: 20 * time.Minute, Reason: "a test"}
+				w.ledger.do(fsm.Header{Token: lead}, hold)
 			},
 			lift: func(w *world, _ *Settings) { w.pass(15 * time.Minute) }},
 		{name: "etcd's majority", says: "etcd needs 2",
@@ -81,12 +86,20 @@ func lateRails() []lateRail {
 		{name: "rate", says: "0 may (failover.node_rate)",
 			forbid: func(_ *world, s *Settings) { s.Guard.NodeRate = 0 },
 			lift:   func(_ *world, s *Settings) { s.Guard.NodeRate = 3 }},
+	}
+}
+
+// lateBudgets are those that are asked while another kube node is being remedied.
+func lateBudgets() []lateRail {
+	return []lateRail{
 		{name: "budget", says: "no further disruption is allowed by PodDisruptionBudget pdb", othersFirst: true,
 			forbid: func(w *world, _ *Settings) { w.with(func() { w.trouble.exhausted = []string{"pdb"} }) },
 			lift:   func(w *world, _ *Settings) { w.with(func() { w.trouble.exhausted = nil }) }},
 		{name: "budgets that cannot be read", says: "the PodDisruptionBudgets cannot be read", othersFirst: true,
-			forbid: func(w *world, _ *Settings) { w.with(func() { w.trouble.forbidden = "list poddisruptionbudgets" }) },
-			lift:   func(w *world, _ *Settings) { w.with(func() { w.trouble.forbidden = "" }) }},
+			forbid: func(w *world, _ *Settings) {
+				w.with(func() { w.trouble.forbidden = "list poddisruptionbudgets" })
+			},
+			lift: func(w *world, _ *Settings) { w.with(func() { w.trouble.forbidden = "" }) }},
 	}
 }
 
@@ -94,7 +107,7 @@ func lateRails() []lateRail {
 // its machine was off, holds its command under the leader that began it and under the
 // next one; its reason is what the verdict says; and without it the work goes on.
 func TestGuardRailsAreAskedBeforeEachCommand(t *testing.T) {
-	for _, rail := range lateRails() {
+	for _, rail := range append(lateRails(), lateBudgets()...) {
 		for _, moment := range []string{"begin", "to cordoned", "to fencing", "stuck"} {
 			for _, next := range []bool{false, true} {
 				t.Run(rail.name+"/"+moment+map[bool]string{false: "", true: ", next leader"}[next], func(t *testing.T) {
@@ -169,7 +182,9 @@ func (w *world) holdsBack(h *hand, says string) {
 	if i < 0 || all[i].Remediation == nil {
 		w.t.Fatalf("late-rail: no remediation of n1 is open: %+v\n%s", all, w.story())
 	}
-	if v := all[i]; v.Act || !strings.Contains(v.Would, "its remediation waits at") || !strings.Contains(strings.Join(v.Why[:1], ""), says) {
+	v := all[i]
+	first, _, _ := strings.Cut(strings.Join(v.Why, "\n"), "\n")
+	if v.Act || !strings.Contains(v.Would, "its remediation waits at") || !strings.Contains(first, says) {
 		w.t.Errorf("why-it-waits: would %q, why %q, which is to begin with %q", v.Would, v.Why, says)
 	}
 }
@@ -234,7 +249,7 @@ func TestMachineThatHasBootedIsJudgedAgain(t *testing.T) {
 				w.fault("n1", "")
 				w.pass(4 * time.Minute)
 				if n := w.count("off", "n1"); n > 0 {
-					t.Errorf("judged-again: a machine that was restarted on purpose was switched off %d times\n%s", n, w.story())
+					t.Errorf("judged-again: what was restarted on purpose was switched off %d times\n%s", n, w.story())
 				}
 				if m := w.remediations("n1")[0]; m.State != kubestate.RemCancelled {
 					t.Errorf("judged-again: its remediation is %v\n%s", m.State, w.story())
@@ -393,7 +408,9 @@ func TestTwoThatDiedTogetherDoNotWaitForEachOther(t *testing.T) {
 		w.with(func() { w.trouble.exhausted = []string{"pdb"} })
 		w.fault("n1", "")
 		w.fault("n2", "")
-		w.until("one has recovered", 10*time.Minute, func() bool { return w.state("n1").Ended() || w.state("n2").Ended() })
+		w.until("one has recovered", 10*time.Minute, func() bool {
+			return w.state("n1").Ended() || w.state("n2").Ended()
+		})
 		if a, b := w.count("off", "n1"), w.count("off", "n2"); a > 0 && b > 0 && !w.well() {
 			t.Errorf("late-rail: both were switched off against a budget\n%s", w.story())
 		}

@@ -21,7 +21,8 @@ func (f *facts) signs(n *nodeFacts) (suspect, quick bool, why string) {
 	case f.notReadyLong(n):
 		return true, false, fmt.Sprintf("Ready is %v for %v (failover.not_ready_after is %v)", n.Ready, rounded(n.NotReady), f.settings.Detection.NotReadyAfter)
 	case f.foundNotReady(n):
-		return true, false, fmt.Sprintf("Ready is %v for %v by the log (failover.not_ready_after is %v)", n.Ready, rounded(f.clock.Sub(n.record.Changed)), f.settings.Detection.NotReadyAfter)
+		return true, false, fmt.Sprintf("Ready is %v for %v by the log (failover.not_ready_after is %v)",
+			n.Ready, rounded(f.clock.Sub(n.record.Changed)), f.settings.Detection.NotReadyAfter)
 	}
 	return false, false, f.alive(n)
 }

@@ -103,7 +103,8 @@ func (r *remedy) turn(ctx context.Context, m kubestate.Remediation) error {
 	case !takesPower(m.State) || r.power.off:
 		r.refuse(m.UID)
 	case !r.signs.looked(m):
-		return r.withhold(m, refusal{"looks-first", fmt.Sprintf("this leader has not seen its Lease change, or not change for %v (failover.lease_age)", r.settings().Detection.LeaseAge)})
+		return r.withhold(m, refusal{"looks-first", fmt.Sprintf("this leader has not seen its Lease change, or not change for %v "+
+			"(failover.lease_age)", r.settings().Detection.LeaseAge)})
 	}
 	switch m.State {
 	case kubestate.RemIntent:

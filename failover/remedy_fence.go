@@ -169,7 +169,9 @@ type evidence struct {
 // takePower gives one command and waits until the machine was read off twice.
 func (t *target) takePower(ctx context.Context, m kubestate.Remediation, d Device, p permission) (evidence, error) {
 	t.log.Warn("powering off machine", "kube_node", t.machine.Node, "device", d.Name())
-	err := t.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error { return t.switchOff(ctx, m, d, p) })
+	err := t.write(ctx, fenceLimit, "switch it off", func(ctx context.Context) error {
+		return t.switchOff(ctx, m, d, p)
+	})
 	if err != nil {
 		return evidence{}, err
 	}

@@ -23,13 +23,7 @@ type errWithheld struct{ why []refusal }
 
 func (e errWithheld) Error() string { return fmt.Sprintf("withheld: %v", sentences(e.why)) }
 
-// withhold is the outcome of a turn that waits for what forbids its command to go away.
-func (r *remedy) withhold(m kubestate.Remediation, why ...refusal) error {
-	r.refuse(m.UID, why...)
-	return wait(lookAgain)
-}
-
-// permit judges a kube node again before anything leads to a power-off: whatever was found
+// permit judges a kube node again before anything leads to a power-off: what was found
 // when its remediation began may be minutes or days old, and another leader's. A machine
 // that has booted or lives ends the remediation, and what forbids the command holds it. An
 // error, or none without a permission, is the outcome of the turn.
@@ -38,7 +32,7 @@ func (r *remedy) permit(ctx context.Context, m kubestate.Remediation) (permissio
 	if m.WasOff {
 		asked = whileOff()
 	}
-	if why := r.judge.refusals(m.UID, nil, asked); len(why) > 0 && !r.news(m) {
+	if why := r.judge.refusals(m.UID, nil, asked); len(why) > 0 && !(rejudged{r}).news(m) {
 		return permission{}, r.withhold(m, why...) // without a request
 	}
 	n, err := r.target.look(ctx, m)
@@ -47,9 +41,9 @@ func (r *remedy) permit(ctx context.Context, m kubestate.Remediation) (permissio
 	}
 	p := permission{node: n, asked: asked}
 	if m.WasOff {
-		err = r.permitAgain(ctx, m, &p)
+		err = rejudged{r}.permitAgain(ctx, m, &p)
 	} else {
-		err = r.permitFirst(ctx, m, &p)
+		err = rejudged{r}.permitFirst(ctx, m, &p)
 	}
 	if p.given {
 		r.refuse(m.UID)
@@ -57,16 +51,19 @@ func (r *remedy) permit(ctx context.Context, m kubestate.Remediation) (permissio
 	return p, err
 }
 
+// rejudged is a remedy that judges its kube node again.
+type rejudged struct{ *remedy }
+
 // news reports whether the watch shows what ends a remediation, however long its command
 // is withheld; the storage has to confirm it.
-func (r *remedy) news(m kubestate.Remediation) bool {
+func (r rejudged) news(m kubestate.Remediation) bool {
 	w := r.tracker.Look()
 	i := slices.IndexFunc(w.Nodes, func(n WatchedNode) bool { return n.UID == m.UID })
 	return i < 0 && w.Synced || i >= 0 && w.Nodes[i].BootID != r.target.boot || r.judge.Well(m.UID)
 }
 
 // permitFirst is permit for a machine that was not off yet.
-func (r *remedy) permitFirst(ctx context.Context, m kubestate.Remediation, p *permission) error {
+func (r rejudged) permitFirst(ctx context.Context, m kubestate.Remediation, p *permission) error {
 	if p.node.BootID != m.BootID {
 		return r.move(ctx, m, kubestate.RemCancelled, "", "it has booted again")
 	}
@@ -98,7 +95,7 @@ func (r *remedy) permitFirst(ctx context.Context, m kubestate.Remediation, p *pe
 // permitAgain is permit for a machine that was off. While it is off the command only proves
 // that again, and what guard rails protect is lost already. One that has power may be
 // needed by others again; one that has booted is another case, and judged as such.
-func (r *remedy) permitAgain(ctx context.Context, m kubestate.Remediation, p *permission) error {
+func (r rejudged) permitAgain(ctx context.Context, m kubestate.Remediation, p *permission) error {
 	if why := r.judge.refusals(m.UID, &p.node, whileOff()); len(why) > 0 && !r.judge.Well(m.UID) {
 		return r.withhold(m, why...)
 	}
@@ -130,7 +127,7 @@ func (r *remedy) permitAgain(ctx context.Context, m kubestate.Remediation, p *pe
 
 // stillOff reports whether a machine that was off is off as far as its devices say when
 // they are only asked, and gave no sign of life under this leader.
-func (r *remedy) stillOff(ctx context.Context, m kubestate.Remediation) (off bool) {
+func (r rejudged) stillOff(ctx context.Context, m kubestate.Remediation) (off bool) {
 	if !r.signs.silent(m) {
 		return false
 	}

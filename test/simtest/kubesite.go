@@ -153,10 +153,10 @@ func newKubeSite(c *Cluster, nodes int) *KubeSite {
 	for i := range nodes {
 		name := fmt.Sprintf("worker-%02d", i+1)
 		phase := time.Duration(c.rng.Int64N(int64(kubeRenew)))
-		n := &kubeNode{on: true, boots: 1, runs: make(map[string]string), rails: make(map[railKind]time.Time), renewed: time.Now().Add(-phase), Node: failover.Node{
+		n := &kubeNode{on: true, boots: 1, runs: make(map[string]string), renewed: time.Now().Add(-phase), Node: failover.Node{
 			Name: name, UID: "uid-" + name, Ready: kubestate.ReadyTrue, Kubelet: name + ":10250", Created: time.Now(), Annotations: map[string]string{},
 		}}
-		n.BootID = n.bootID()
+		n.BootID, n.rails = n.bootID(), make(map[railKind]time.Time)
 		k.touch(&n.ResourceVersion)
 		k.nodes[name], k.names = n, append(k.names, name)
 		pod := fmt.Sprintf("db-%02d", i+1)

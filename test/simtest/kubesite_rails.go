@@ -159,9 +159,11 @@ func (k *KubeSite) judgeRails(w kubeWrite, n *kubeNode, v fsm.View) {
 		return // judged by order
 	}
 	if why := k.against(w.at, n, m, v); why != "" {
-		k.c.Oracle.broken("rails: %s took the power of %s against a guard rail: %s (off before: %v)", w.peer, n.Name, why, m.WasOff)
+		k.c.Oracle.broken("rails: %s took the power of %s against a guard rail: %s (off before: %v)",
+			w.peer, n.Name, why, m.WasOff)
 	}
 	if !m.WasOff && n.BootID != m.BootID && w.at.Sub(n.booted) > railLate {
-		k.c.Oracle.broken("judged-again: %s took the power of %s, which has booted %v before", w.peer, n.Name, w.at.Sub(n.booted))
+		k.c.Oracle.broken("judged-again: %s took the power of %s, which has booted %v before",
+			w.peer, n.Name, w.at.Sub(n.booted))
 	}
 }

@@ -73,7 +73,10 @@ func (r *returning) lift() {
 // loseAtStep loses the leader at a step of a remediation, in the moment in which a rail
 // begins to forbid the next.
 func (r *returning) loseAtStep() {
-	steps := []kubestate.State{kubestate.RemIntent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemStuck}
+	steps := []kubestate.State{
+		kubestate.RemIntent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted,
+		kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemStuck,
+	}
 	step, node := steps[r.c.rng.IntN(len(steps))], ""
 	for end := time.Now().Add(stepAwaited); node == "" && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond) // in a bubble

@@ -56,7 +56,7 @@ func TestMachinesThatReturn(t *testing.T) {
 		}
 	})
 	t.Logf("%d minutes: %+v", minutes, &sum.total)
-	if sum.total.offs == 0 || sum.total.deletes == 0 || sum.total.contradictions == 0 || sum.total.refounded == 0 || sum.total.rails == 0 || sum.total.waits == 0 {
+	if s := &sum.total; s.offs == 0 || s.deletes == 0 || s.contradictions == 0 || s.refounded == 0 || s.rails == 0 || s.waits == 0 {
 		t.Errorf("too little has happened: %+v", &sum.total)
 	}
 }
