@@ -96,6 +96,23 @@ func (r *returning) loseAtStep() {
 	}
 }
 
+// holdOne lets a machine leave whose device is away, and its operator opt it out before the
+// device is back.
+func (r *returning) holdOne() {
+	node := r.names[returnMasters+r.c.rng.IntN(len(r.names)-returnMasters)]
+	r.setRail(railDevice, node, true)
+	r.with(r.nodes[node].darken)
+	r.c.Until(movedWithin, "the remediation of "+node+" is stuck", func() bool {
+		v, _ := r.c.newest()
+		m, open := v.OpenRemediation(kubeCluster, "uid-"+node)
+		return open && m.State == kubestate.RemStuck
+	})
+	r.setRail(railOptOut, node, true)
+	r.setRail(railDevice, node, false)
+	r.elapse(lookedAt)
+	r.setRail(railOptOut, node, false)
+}
+
 // countWaits counts a second for each open remediation that a rail holds.
 func (r *returning) countWaits() {
 	v, ok := r.c.newest()

@@ -48,7 +48,7 @@ func TestMachinesThatReturn(t *testing.T) {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
 				SimulateKube(t, returnNodes, uint64(4000+i), restless(), func(c *Cluster, k *KubeSite) {
-					r := &returning{KubeSite: k, c: c}
+					r := &returning{KubeSite: k, c: c, holds: i%2 == 1}
 					r.lastFor(time.Duration(minutes) * time.Minute / time.Duration(bubbles))
 					sum.add(r.returns)
 				})
@@ -100,6 +100,7 @@ type returning struct {
 	hosts   int    // that joined after a founding
 	seen    map[string]bool
 	rails   []rail // that forbid now, the oldest first
+	holds   bool   // the first that leaves is held by a rail
 }
 
 // lastFor lets trouble come for a while and then end.
@@ -112,6 +113,9 @@ func (r *returning) lastFor(d time.Duration) {
 		}
 	})
 	r.awaitWatched()
+	if r.holds {
+		r.holdOne()
+	}
 	end, half := time.Now().Add(d), time.Now().Add(d/2)
 	for r.deceive(); time.Now().Before(end); r.elapse(time.Duration(r.c.rng.Int64N(int64(60 * time.Second)))) {
 		r.upset()
