@@ -335,35 +335,33 @@ func TestGuardRailsHoldWhatHasPowerAgain(t *testing.T) {
 // A machine that was off boots, and falls silent again. That is another death: it is
 // judged by all signs and guard rails before it is switched off.
 func TestMachineThatBootedSinceItWasOffIsJudgedAgain(t *testing.T) {
-	inWorld(t, 5, 2, func(w *world) {
-		h := w.lead("h1", safe(), 0, 0)
-		w.pass(time.Minute)
-		w.after("to tainted", h.end)
-		w.cutPower("n1")
-		w.until("the leader is lost", 2*time.Minute, h.ended)
-		h.leave()
-		w.wake("n1")
-		w.pass(30 * time.Second)
-		w.with(func() {
-			w.nodes["n1"].Annotations[AnnotationOptOut] = "true"
-			w.touch(w.nodes["n1"])
-		})
-		w.hear("n1", false, false)
-		w.lead("h2", safe(), 0, 0)
-		offs := w.count("off", "n1")
-		w.pass(10 * time.Minute)
-		if n := w.count("off", "n1") - offs; n > 0 {
-			t.Errorf("judged-again: it was switched off %d times\n%s", n, w.story())
-		}
-		if m := w.remediations("n1")[0]; m.State != kubestate.RemRecovered {
-			t.Errorf("judged-again: its remediation is %v\n%s", m.State, w.story())
-		}
-		w.with(func() {
-			if slices.Contains(w.nodes["n1"].Taints, outOfService()) {
-				t.Error("judged-again: a machine that runs stays out of service")
+	for _, fault := range []string{"", bothCannot} { // also where no device reads that it has power
+		inWorld(t, 5, 2, func(w *world) {
+			w.leaderLostAt("to tainted", func() { w.cutPower("n1") })
+			w.wake("n1")
+			w.pass(30 * time.Second)
+			w.with(func() {
+				w.nodes["n1"].Annotations[AnnotationOptOut] = "true"
+				w.touch(w.nodes["n1"])
+			})
+			w.hear("n1", false, false)
+			w.fault("n1", fault)
+			w.lead("h2", safe(), 0, 0)
+			offs := w.count("off", "n1")
+			w.pass(10 * time.Minute)
+			if n := w.count("off", "n1") - offs; n > 0 {
+				t.Errorf("judged-again: it was switched off %d times\n%s", n, w.story())
 			}
+			if m := w.remediations("n1")[0]; m.State != kubestate.RemRecovered {
+				t.Errorf("judged-again: its remediation is %v\n%s", m.State, w.story())
+			}
+			w.with(func() {
+				if slices.Contains(w.nodes["n1"].Taints, outOfService()) {
+					t.Error("judged-again: a machine that runs stays out of service")
+				}
+			})
 		})
-	})
+	}
 }
 
 // No command at all is given to a machine that its operator has opted out: its power is
