@@ -48,19 +48,33 @@ func TestDeviceIsNotToldTheMachineOfNow(t *testing.T) {
 	}
 }
 
-// The first proof of a new leader asks the kubelet: its answer alone says that the machine
-// lives, for no peer hears it, and nothing is tainted before.
+// The first proof of a new leader asks the kubelet already: it reads the Node first, which
+// says where that listens.
 func TestFirstProofOfALeaderAsksTheKubelet(t *testing.T) {
-	inWorld(t, 5, 2, func(w *world) {
-		w.leaderLostAt("to off", func() { w.vanish("n1") })
-		w.with(func() { w.trouble.deaf = modelPeers })
-		w.hear("n1", false, true)
-		w.lead("h2", safe(), 0, 0)
-		w.comesTo("n1", kubestate.RemStuck)
-		if n := w.count("add "+TaintOutOfService, "n1"); n > 0 {
-			t.Errorf("first-proof: a machine whose kubelet answers was tainted %d times\n%s", n, w.story())
-		}
-	})
+	for _, deed := range []string{"to off", "to tainted"} {
+		inWorld(t, 5, 2, func(w *world) {
+			w.leaderLostAt(deed, func() { w.cutPower("n1") })
+			second := w.lead("h2", safe(), 0, 0)
+			w.pass(time.Minute)
+			second.mu.Lock()
+			defer second.mu.Unlock()
+			reads, knocks := 0, 0
+			for _, what := range second.deeds {
+				switch what {
+				case "read power":
+					reads++
+				case "knock":
+					knocks++
+				}
+				if reads == 2 && knocks == 0 {
+					t.Fatalf("first-proof: the power was read twice before the kubelet was asked: %v", second.deeds)
+				}
+			}
+			if reads < 2 {
+				t.Errorf("the power was read %d times", reads)
+			}
+		})
+	}
 }
 
 // A machine that was held for dead is only ill by now, and that for a moment. The next
