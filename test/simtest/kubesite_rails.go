@@ -1,6 +1,7 @@
 package simtest
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -75,7 +76,7 @@ func (k *KubeSite) setRail(kind railKind, node string, on bool) {
 		case railSelector:
 			n.Labels = map[string]string{"ours": "no"}
 		case railHost:
-			n.Addresses, _ = peersElsewhere{}.LookupHost(nil, "")
+			n.Addresses, _ = peersElsewhere{}.LookupHost(context.Background(), "")
 		}
 	}
 	k.touch(&n.ResourceVersion)
