@@ -44,7 +44,7 @@ func stops() map[string][]edit {
 			{"	if err := s.dial(); err != nil {\n", lacks(lacksNftables, "EINVAL") + " {\n		return err\n	}\n	if err := s.dial(); err != nil {\n"},
 		},
 		"firewall/floatingip/address.go": {{"	if err := k.AddrReplace(", at(beforePut) + "	if err := k.AddrReplace("}},
-		"failover/cluster_controller.go": {{"	s.refuse(d.Node.UID, \"\")\n", "	s.refuse(d.Node.UID, \"\")\n" + at(afterStep+"intent")}},
+		"failover/cluster_controller.go": {{"	s.refuse(d.Node.UID)\n", "	s.refuse(d.Node.UID)\n" + at(afterStep+"intent")}},
 		"failover/remedy.go":             {{"	case err == nil:\n		r.log.Info(", "	case err == nil:\n		labstop.At(\"" + afterStep + "\" + to.String())\n		r.log.Info("}},
 		"failover/remedy_fence.go": {
 			{"	return r.move(ctx, m, kubestate.RemOff,", at(beforeOff) + "	return r.move(ctx, m, kubestate.RemOff,"},
