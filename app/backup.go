@@ -106,6 +106,9 @@ func (b *backups) step() (err error) {
 			b.failed++
 		}
 	}()
+	if err := b.sweep(); err != nil {
+		return err
+	}
 	ours, err := b.list()
 	if err != nil {
 		return err
@@ -163,6 +166,27 @@ func (b *backups) due(v fsm.View, ours []backup) bool {
 // and clusters may share a directory.
 func (b *backups) prefix() string { return "trivet-" + b.peer.Cluster + "-" + b.peer.Name + "-" }
 
+// unfinished begins the names of this peer's backups that are being written.
+func (b *backups) unfinished() string { return "." + b.prefix() + "new-" }
+
+// sweep removes what a process that was killed has left of a backup: each is as large as
+// the state, and has a name that is never used again.
+func (b *backups) sweep() error {
+	entries, err := os.ReadDir(b.conf.Directory)
+	if err != nil {
+		return nil // list says so
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), b.unfinished()) {
+			err = errors.Join(err, os.Remove(filepath.Join(b.conf.Directory, e.Name())))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove an unfinished backup: %w", err)
+	}
+	return nil
+}
+
 // list returns this peer's backups, oldest first. A file with a name of another
 // form is none of them.
 func (b *backups) list() ([]backup, error) {
@@ -205,7 +229,7 @@ func (b *backups) take(v fsm.View, ours []backup) (made backup, err error) {
 	if err := b.room(ours); err != nil {
 		return made, err
 	}
-	tmp, err := os.CreateTemp(b.conf.Directory, ".trivet-new-*") // mode 0600
+	tmp, err := os.CreateTemp(b.conf.Directory, b.unfinished()+"*") // mode 0600
 	if err != nil {
 		return made, fmt.Errorf("backup: %w", err)
 	}

@@ -75,6 +75,22 @@ func (r *backupRig) must() {
 	}
 }
 
+// A peer that is killed while it writes a backup leaves a file as large as the state. The next
+// one removes its own, and no other peer's.
+func TestUnfinishedBackupIsRemoved(t *testing.T) {
+	r := newBackupRig(t, 2)
+	others := strings.Replace(r.unfinished(), "-h1-", "-h2-", 1) + "1"
+	for _, name := range []string{r.unfinished() + "1", r.unfinished() + "2", others} {
+		if err := os.WriteFile(filepath.Join(r.conf.Directory, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.must()
+	if got := r.files(); len(got) != 2 || got[0] != others {
+		t.Errorf("unfinished-backup: the directory holds %v", got)
+	}
+}
+
 func TestBackupsAreKeptAndDropped(t *testing.T) {
 	r := newBackupRig(t, 2)
 	foreign := []string{"trivet-" + r.peer.Cluster + "-h2-20200101T000000Z-1.snap", "trivet-" + r.peer.Cluster + "-h1-notes.snap", "keep.me"}

@@ -105,7 +105,7 @@ func (d *Dir) signLock() error {
 
 // sweep removes what was being built or thrown away when a process died.
 func (d *Dir) sweep() error {
-	for _, pattern := range []string{buildPattern, wastePattern} {
+	for _, pattern := range []string{buildPattern, wastePattern, filepath.Join(peerFolder, "*"+unfinished)} {
 		found, err := filepath.Glob(filepath.Join(d.root, pattern))
 		if err != nil {
 			return fmt.Errorf("data directory: %w", err)

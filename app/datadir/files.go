@@ -23,10 +23,13 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
+// unfinished ends the name of a file that is to replace another.
+const unfinished = ".new"
+
 // replaceFile writes a new file next to the old one and renames it: a reader sees the
 // old content or the new, also after a crash.
 func replaceFile(path string, data []byte) error {
-	tmp := path + ".new"
+	tmp := path + unfinished
 	if err := writeFile(tmp, data); err != nil {
 		return err
 	}

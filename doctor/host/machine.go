@@ -93,7 +93,10 @@ func probe(dir string) (times []time.Duration, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := os.Remove(f.Name()); err != nil { // now: nothing is left of it if this is killed
+		return nil, err
+	}
 	page := make([]byte, probeSize)
 	begun := time.Now()
 	for len(times) < probeWrites && time.Since(begun) < probeLimit {
