@@ -124,7 +124,7 @@ func newCrowd(ctx context.Context, b *Bench) (c *crowd, end func() error, err er
 	if err == nil {
 		c.cluster, err = newFleet(ctx, binary, dir, map[string]string{
 			"ironic.endpoint": "http://" + ln.Addr().String(), "lease.enabled": "true",
-			"elector.listen": "raft=" + anyPort, "haconfig.listen": anyPort, "haconfig.kubeconfigs": "bench=" + kubeconfig,
+			"elector.listen": "raft=" + anyPort, "haconfig.listen": anyPort, "haconfig.via": "endpoints", "haconfig.kubeconfigs": "bench=" + kubeconfig,
 		})
 	}
 	if err != nil {

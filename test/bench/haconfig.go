@@ -100,11 +100,8 @@ func reviewPeer(ctx context.Context, b *Bench, dir, api string) (*process, strin
 	if err != nil {
 		return nil, "", err
 	}
-	ports, err := freePorts(1)
-	if err != nil {
-		return nil, "", err
-	}
-	p, err := newProcess(binary, dir, "peer1", map[string]string{"haconfig.kubeconfigs": "bench=" + kubeconfig, "haconfig.listen": ports[0],
+	p, err := newProcess(binary, dir, "peer1", map[string]string{
+		"haconfig.kubeconfigs": "bench=" + kubeconfig, "haconfig.listen": anyPort, "haconfig.via": "endpoints",
 		"haconfig.default_not_ready_toleration_seconds": "60", "haconfig.default_unreachable_toleration_seconds": "60"})
 	if err != nil {
 		return nil, "", err
@@ -117,7 +114,7 @@ func reviewPeer(ctx context.Context, b *Bench, dir, api string) (*process, strin
 	if err := p.serve(); err != nil {
 		return nil, "", err
 	}
-	return p, ports[0], p.awaitReady(ctx, 0)
+	return p, p.more["haconfig.listen"], p.awaitReady(ctx, 0)
 }
 
 // writeKubeconfig writes how an API server at an address is asked.

@@ -25,7 +25,8 @@ import (
 // exitLimit bounds what a peer takes to end after a signal.
 const exitLimit = 20 * time.Second
 
-// anyPort at the end of a setting is a free port of each process.
+// anyPort at the end of a setting is a free port of each process, on every address: an API
+// server would not reach a webhook on the loopback, and 'trivet init' refuses that.
 const anyPort = "127.0.0.1:0"
 
 // process is one peer as an operator runs it: `trivet serve`, talked to over
@@ -68,7 +69,8 @@ func newProcess(binary, root, name string, settings map[string]string) (*process
 			if err != nil {
 				return nil, err
 			}
-			p.more[key], value = ports[0], before+ports[0]
+			_, port, _ := net.SplitHostPort(ports[0]) // it was made of both
+			p.more[key], value = ports[0], before+":"+port
 		}
 		all[key] = value
 	}
