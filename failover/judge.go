@@ -156,7 +156,7 @@ func (j *Judge) Still(uid string) (suspect bool, why string) {
 // as is nil. The watch may be behind, and what it does not show cannot be judged.
 func (j *Judge) refusals(uid string, as *Node, asked []rail) []refusal {
 	f, v := j.facts()
-	f.remember(v)
+	j.deepen(f, v)
 	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
 	if n == nil {
 		return []refusal{{"not-watched", "the watch does not show this Node, so no guard rail can be asked"}}

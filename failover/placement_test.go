@@ -174,6 +174,32 @@ func TestMachineThatLivesUnderAnotherNode(t *testing.T) {
 	}
 }
 
+// A machine that joins another cluster while its old Node is being remedied is found alive there
+// before each command, as it is before a remediation begins.
+func TestTwinInAnotherClusterIsAskedAgain(t *testing.T) {
+	dead := Node{Name: "n0", UID: "uid-0", BootID: bootB}
+	all := trackers{courtCluster: NewTracker(), "lab": NewTracker()}
+	all[courtCluster].Node(dead)
+	settings := DefaultSettings()
+	j := NewJudge(JudgeOptions{
+		Cluster: courtCluster, Peer: "a", Tracker: all[courtCluster], Log: newCourtLog(t), Fences: oneDevice{},
+		Settings: func() Settings { return settings }, peers: newPeerHosts(peersElsewhere{}, "a"), trackers: all,
+	})
+	asked := []rail{{"twin", byTwin}}
+	for _, as := range []*Node{nil, &dead} {
+		if got := j.refusals(dead.UID, as, asked); len(got) > 0 {
+			t.Fatalf("twin: %v, and there is no other Node", got)
+		}
+	}
+	all["lab"].Node(Node{Name: "n0-again", UID: "uid-1", BootID: bootB, Ready: kubestate.ReadyTrue})
+	for _, as := range []*Node{nil, &dead} {
+		got := j.refusals(dead.UID, as, asked)
+		if len(got) != 1 || !strings.HasPrefix(got[0].why, "kube node lab/n0-again is alive") {
+			t.Errorf("twin-again: before a command the rails say %v", got)
+		}
+	}
+}
+
 // A UUID that two machines tell identifies neither, whichever clusters they are in; one
 // machine may tell it twice.
 func TestUUIDOfTwoMachines(t *testing.T) {
