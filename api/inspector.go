@@ -59,7 +59,7 @@ type Inspector struct {
 	StaleFor  func() time.Duration                                  // since this peer last heard of a leader
 	Logs      func(introspection.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: not known
 	Callbacks CallbackLimit                                         // the zero one limits nothing
-	Expected  func(beginning []byte) (node string, ok bool)         // whose document begins so, of nodes under introspection; nil: not known
+	Expected  func(beginning []byte) (node string, ok bool)         // of nodes under introspection, whose document begins so; nil: none
 	Inband    InbandInspection                                      // nil: there is no such path
 	Lending   Lending                                               // nil: there are no such paths
 	Names     Names                                                 // nil: there are no such paths

@@ -25,7 +25,8 @@ const (
 // checkLayout finds what bbolt cannot tell from a log that is shorter: of the two meta pages it takes
 // the older one where the newer is damaged, and of a page whose count has changed the first
 // elements. A crash leaves neither: a meta page lies in one sector, and a page is whole before a
-// meta page refers to it.
+// meta page refers to it. bbolt's own Check finds neither, and panics on a damaged page where no
+// caller can recover.
 func checkLayout(f io.ReaderAt, length int64) error {
 	var roots [2]struct{ page, transaction uint64 }
 	size := int64(0)
