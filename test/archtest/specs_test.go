@@ -2,8 +2,10 @@ package archtest
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,8 +14,8 @@ import (
 var specDocuments = []string{"000", "001", "002", "003", "004"}
 
 // TestSpecsNameTestsAndPages: each row of docs/specs.md has a number of its own, one of
-// three states, and names a test that exists, a page or the reason. Links are followed
-// by Links.
+// three states, and a test with its package and what it shows, a page or the reason.
+// Links are followed by Links.
 func TestSpecsNameTestsAndPages(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs", "specs.md"))
 	if err != nil {
@@ -23,7 +25,7 @@ func TestSpecsNameTestsAndPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, mistakes := judgeSpecs(string(text), testsOf(tree))
+	rows, mistakes := judgeSpecs(string(text), testsOfPackages(tree))
 	for _, m := range mistakes {
 		t.Error("docs/specs.md: " + m)
 	}
@@ -63,10 +65,12 @@ func judgeSpec(document string, cells []string, seen map[string]bool, tests []st
 		mistakes = append(mistakes, row+" has no number of its own")
 	}
 	seen[document+number] = true
-	names := regexp.MustCompile("`(Test[A-Z]\\w*…?)").FindAllStringSubmatch(where, -1)
+	names := regexp.MustCompile("`(?:([a-z0-9/]+)\\.)?(Test[A-Z]\\w*)`( \\(\\S+ \\S+ [^)]+\\))?").FindAllStringSubmatch(where, -1)
 	for _, name := range names {
-		if !named(tests, name[1]) {
-			mistakes = append(mistakes, row+" names the test "+name[1]+", which does not exist")
+		if test := name[1] + "." + name[2]; !slices.Contains(tests, test) {
+			mistakes = append(mistakes, row+" names the test "+test+", which does not exist")
+		} else if name[3] == "" {
+			mistakes = append(mistakes, row+" does not say in parentheses what "+test+" shows")
 		}
 	}
 	leads := len(names) > 0 || strings.Contains(where, "](")
@@ -81,20 +85,33 @@ func judgeSpec(document string, cells []string, seen map[string]bool, tests []st
 	return mistakes
 }
 
+// testsOfPackages are the names of all tests after the folder of their package.
+func testsOfPackages(tree *Tree) (names []string) {
+	for _, file := range tree.Files {
+		for _, test := range testsOf(&Tree{Files: []*File{file}}) {
+			names = append(names, path.Dir(file.Path)+"."+test)
+		}
+	}
+	return names
+}
+
 // Each mistake in a row is seen.
 func TestSpecMistakesAreSeen(t *testing.T) {
-	tests := []string{"TestKube"}
+	tests := []string{"failover.TestKube"}
 	for line, want := range map[string]string{
-		"| A 1 | x | done | `TestKube` |":           "",
-		"| A 1 | x | not | it is the kernel's |":    "",
-		"| A 1 | x | differently | as B 2 |":        "",
-		"| A 1 | x | done | `TestGone` |":           "does not exist",
-		"| A 1 | x | done | it is so |":             "leads to no test",
-		"| A 1 | x | differently | by other ways |": "leads nowhere",
-		"| A 1 | x | mostly | `TestKube` |":         "neither done",
-		"| A 1 | x | not | |":                       "leads to no test",
-		"| first | x | done | `TestKube` |":         "no number",
-		"| A 1 | x | done |":                        "four cells",
+		"| A 1 | x | done | `failover.TestKube` (pods move at once) |":   "",
+		"| A 1 | x | done | `failover.TestKube` |":                       "does not say",
+		"| A 1 | x | done | `fsm.TestKube` (pods move at once) |":        "does not exist",
+		"| A 1 | x | done | `TestKube` (pods move at once) |":            "does not exist",
+		"| A 1 | x | not | it is the kernel's |":                         "",
+		"| A 1 | x | differently | as B 2 |":                             "",
+		"| A 1 | x | done | `TestGone` |":                                "does not exist",
+		"| A 1 | x | done | it is so |":                                  "leads to no test",
+		"| A 1 | x | differently | by other ways |":                      "leads nowhere",
+		"| A 1 | x | mostly | `failover.TestKube` (pods move at once) |": "neither done",
+		"| A 1 | x | not | |":                                            "leads to no test",
+		"| first | x | done | `failover.TestKube` (pods move at once) |": "no number",
+		"| A 1 | x | done |":                                             "four cells",
 	} {
 		rows, mistakes := judgeSpecs("<a id=\"000\"></a>\n| # | requirement | state | where |\n|---|---|---|---|\n"+line+"\n", tests)
 		got := strings.Join(mistakes, "; ")
@@ -102,7 +119,7 @@ func TestSpecMistakesAreSeen(t *testing.T) {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
-	twice := "| A 1 | x | done | `TestKube` |\n| A 1 | y | done | `TestKube` |\n"
+	twice := "| A 1 | x | done | [a](b) |\n| A 1 | y | done | [a](b) |\n"
 	if _, mistakes := judgeSpecs(twice, tests); len(mistakes) != 1 {
 		t.Errorf("a number twice: %v", mistakes)
 	}
