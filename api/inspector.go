@@ -55,18 +55,17 @@ var _ Service = (*inspector.Service)(nil)
 type Inspector struct {
 	Service   Service
 	Auth      Auth
-	MaxLimit  int                                                   // the longest page of a list, api_max_limit
-	StaleFor  func() time.Duration                                  // since this peer last heard of a leader
-	Logs      func(introspection.Record) (inspector.KeptLogs, bool) // of a ramdisk; nil: not known
-	Callbacks CallbackLimit                                         // the zero one limits nothing
-	Expected  func(beginning []byte) (node string, ok bool)         // of nodes under introspection, whose document begins so; nil: none
-	Inband    InbandInspection                                      // nil: there is no such path
-	Lending   Lending                                               // nil: there are no such paths
-	Names     Names                                                 // nil: there are no such paths
-	Events    EventSource                                           // nil: there is no such path
-	Report    func(eventring.Report)                                // records the audit as events; nil: it is not recorded
-	Proxies   []netip.Prefix                                        // who may say for whom it asks; may be empty
-	Admission *admission.Controller                                 // nil: one of its own
+	MaxLimit  int                                           // the longest page of a list, api_max_limit
+	StaleFor  func() time.Duration                          // since this peer last heard of a leader
+	Callbacks CallbackLimit                                 // the zero one limits nothing
+	Expected  func(beginning []byte) (node string, ok bool) // of nodes under introspection, whose document begins so; nil: none
+	Inband    InbandInspection                              // nil: there is no such path
+	Lending   Lending                                       // nil: there are no such paths
+	Names     Names                                         // nil: there are no such paths
+	Events    EventSource                                   // nil: there is no such path
+	Report    func(eventring.Report)                        // records the audit as events; nil: it is not recorded
+	Proxies   []netip.Prefix                                // who may say for whom it asks; may be empty
+	Admission *admission.Controller                         // nil: one of its own
 	Logger    *slog.Logger
 }
 
@@ -350,10 +349,8 @@ func (i *Inspector) status(ctx context.Context, c echo.Context, ref string) erro
 	if err != nil {
 		return err
 	}
-	if i.Logs != nil {
-		if kept, ok := i.Logs(rec); ok {
-			c.Response().Header().Set(headerLogs, kept.String())
-		}
+	if !rec.Logs.IsZero() {
+		c.Response().Header().Set(headerLogs, rec.Logs.String())
 	}
 	return replyJSON(c, http.StatusOK, appendStatus(make([]byte, 0, statusSize), rec, rootOf(c.Request())))
 }

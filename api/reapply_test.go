@@ -86,15 +86,12 @@ func TestHostileBodies(t *testing.T) {
 // The status names who keeps the ramdisk's logs, in a header: its keys are the
 // contract's.
 func TestStatusNamesLogs(t *testing.T) {
-	rec := underWay()
-	f := &fake{records: []introspection.Record{rec}}
-	for _, known := range []bool{false, true} {
-		i := &Inspector{Service: f, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler), Logs: func(introspection.Record) (inspector.KeptLogs, bool) {
-			return inspector.KeptLogs{Peer: "h2", Path: "/var/log/x.tar.gz"}, known
-		}}
-		got := answer(t, i.Handler(), "GET", "/v1/introspection/"+rec.Node, "").Header().Get("X-Trivet-Ramdisk-Logs")
-		if want := map[bool]string{true: "h2:/var/log/x.tar.gz"}[known]; got != want {
-			t.Errorf("known %v: %q", known, got)
+	for want, kept := range map[string]introspection.RamdiskLogs{"": {}, "h2:/var/log/x.tar.gz": {Peer: "h2", Path: "/var/log/x.tar.gz"}} {
+		rec := underWay()
+		rec.Logs = kept
+		i := &Inspector{Service: &fake{records: []introspection.Record{rec}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}
+		if got := answer(t, i.Handler(), "GET", "/v1/introspection/"+rec.Node, "").Header().Get("X-Trivet-Ramdisk-Logs"); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -63,7 +63,6 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 	served := &api.Inspector{
 		Service: p.core.Service, Auth: k.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
 		StaleFor:  p.self.Members.Stale,
-		Logs:      p.core.Service.Logs,
 		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.figures.Throttled.Inc},
 		Expected:  p.core.Service.Expects,
 		Proxies:   networks(conf.API.TrustedProxies),

@@ -16,7 +16,7 @@
 // domain, a value at the head of the subject's file: its commands with their numbers, its
 // tables, its invariants and what ends by itself. Domains that stand apart are packages
 // below this one, whose comments name their commands: introspection, leases, kubestate,
-// zones, relays and ruleset. The commands of this package, by subject:
+// zones, relays, ruleset and nodesync. The commands of this package, by subject:
 //
 //   - cluster and leadership: Found, Lead, Probe
 //   - peers: OpenSession, RenewSession, EndSession, PutMember, RemoveMember, MoveMember,

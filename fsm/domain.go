@@ -8,6 +8,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/fsm/zones"
@@ -26,7 +27,7 @@ var domains = [...]domain{
 	entry.In(leases.Domain, leasesOf),
 	entry.In(introspection.Domain, nodesOf), documentDomain,
 	portDomain, doorDomain, entry.In(ruleset.Domain, rulesOf), entry.In(relays.Domain, relaysOf),
-	entry.In(kubestate.Domain, kubeOf), entry.In(zones.Domain, zonesOf),
+	entry.In(kubestate.Domain, kubeOf), entry.In(zones.Domain, zonesOf), entry.In(nodesync.Domain, syncOf),
 	gossipDomain, operatorDomain, eventDomain,
 }
 
@@ -46,7 +47,7 @@ var endings = of(func(d domain) []entry.Ending[*txn] { return d.Ends })
 
 // sectionOrder are the tags in the order of a snapshot and of the hash, which peers of
 // all versions share. A new one is added at its end.
-const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZE"
+const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEY"
 
 // sections is all of the state, in that order.
 var sections = func() []entry.Section[*txn] {

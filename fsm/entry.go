@@ -11,7 +11,7 @@ import (
 // Version is the log version of this binary: the newest kinds, fields and
 // rules it knows. A peer advertises it in its session; what needs version N is
 // proposed once every member has N ([View.ClusterVersion], [View.Admits]).
-const Version = 2
+const Version = 3
 
 // Bounds of an entry (docs/design.md#log).
 const (

@@ -17,6 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/fsm/zones"
@@ -44,7 +45,9 @@ func samples(t testing.TB) []Command {
 		introspection.Advance{Claim: held, Event: introspection.EventWait, Attributes: &introspection.Attributes{}},
 		introspection.Advance{Claim: held, Event: introspection.EventError, Error: "x", Processed: doc, Unprocessed: doc.Hash, Hook: "next", Answer: introspection.Answer{Status: 400, Message: "x"}},
 		introspection.Mark{Claim: held, Hook: "scheduler"}, introspection.Mark{Claim: held, Processed: doc, Unprocessed: doc.Hash, Answer: introspection.Answer{Status: 200}},
-		introspection.Consume{Claim: held}, introspection.Release{Claim: held}, introspection.DeleteNode{Node: nodeA, Claim: held}, introspection.TakeTurn{Claim: held, Gap: time.Second},
+		introspection.Consume{Claim: held}, introspection.Release{Claim: held}, introspection.DeleteNode{Node: nodeA, Claim: held},
+		introspection.NoteLogs{Node: nodeA, Begun: 3, Logs: introspection.RamdiskLogs{Peer: "h1", Path: "/logs/1"}}, nodesync.Confirm{Digest: "d"}, nodesync.Trust{},
+		nodesync.Suspect{Suspicion: nodesync.Suspicion{Reason: "an empty list", Missing: 3, Known: 4, Digest: "d", Confirmed: true}}, introspection.TakeTurn{Claim: held, Gap: time.Second},
 		PutPorts{Ports: []Port{{ID: "p", MAC: "52:54:00:00:00:01", Node: nodeA}}, Remove: []string{"q"}, Complete: true},
 		introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeA, MACs: []string{"52:54:00:00:00:01", "52:54:00:00:00:02"}}}, Remove: []string{nodeB}},
 		PassOpen{Wait: time.Second, Proven: 7}, PassClosed{}, AddressTaken{Address: "2001:db8::1", Wait: time.Second, Proven: 7}, AddressReleased{},

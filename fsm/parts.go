@@ -4,6 +4,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/fsm/zones"
@@ -17,6 +18,7 @@ type (
 	relayTables = relays.Tables
 	ruleTables  = ruleset.Tables
 	nodeTables  = introspection.Tables
+	syncTables  = nodesync.Tables
 )
 
 // An entry at work on one of these parts.
@@ -26,6 +28,8 @@ func leasesOf(t *txn) leases.Txn { return leases.Txn{Txn: &t.Txn, Tables: &t.lea
 func kubeOf(t *txn) kubestate.Txn { return kubestate.Txn{Txn: &t.Txn, Tables: &t.kubeTables} }
 
 func zonesOf(t *txn) zones.Txn { return zones.Txn{Txn: &t.Txn, Tables: &t.zoneTables} }
+
+func syncOf(t *txn) nodesync.Txn { return nodesync.Txn{Txn: &t.Txn, Tables: &t.syncTables} }
 
 func rulesOf(t *txn) ruleset.Txn { return ruleset.Txn{Txn: &t.Txn, Tables: &t.ruleTables} }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/fsm/zones"
@@ -49,6 +50,9 @@ func busy(t testing.TB) *rig {
 	r.must(introspection.Mark{Claim: c.Claim.Hold(), Hook: "scheduler"})
 	r.start(nodeB)
 	r.must(introspection.TakeTurn{Claim: c.Claim.Hold(), Gap: time.Minute})
+	begun, _ := r.view().Record(nodeA)
+	r.must(introspection.NoteLogs{Node: nodeA, Begun: begun.Begun, Logs: introspection.RamdiskLogs{Peer: "a", Path: "/logs/1"}})
+	r.asLeader(nodesync.Suspect{Suspicion: nodesync.Suspicion{Reason: "an empty list", Missing: 1, Known: 2, Digest: "d"}})
 	r.asLeader(PassOpen{Wait: time.Second})
 	r.asLeader(AddressTaken{Address: "192.0.2.1", Wait: 2 * time.Second})
 	r.asLeader(AddressReleased{})

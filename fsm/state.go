@@ -34,6 +34,7 @@ type data struct {
 	zoneTables
 	relayTables
 	ruleTables
+	syncTables
 }
 
 // New returns the state before the first entry.

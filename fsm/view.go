@@ -18,7 +18,7 @@ import (
 // any number of goroutines may read it. Get one from [State.View]; the zero
 // View holds nothing and must not be used. It has the methods of
 // [introspection.Tables], [leases.Tables], [kubestate.Tables], [zones.Tables],
-// [relays.Tables] and [ruleset.Tables] as well.
+// [relays.Tables], [ruleset.Tables] and [nodesync.Tables] as well.
 type View struct{ *data }
 
 // Index returns the index of the last applied entry; entries that are no

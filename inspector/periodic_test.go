@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -34,7 +35,8 @@ func (o *rig) sweeps() *Sweeps {
 // sweep runs one round of a sweep.
 func (o *rig) sweep(once func(context.Context, leader.Authority) error) {
 	o.Helper()
-	if err := once(o.ctx, tenure{o.raftLog}); err != nil {
+	leads := crown{o.raftLog, o.raftLog.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
+	if err := once(o.ctx, leads); err != nil {
 		o.Error(err)
 	}
 }
@@ -238,7 +240,7 @@ func TestSuspicion(t *testing.T) {
 			o.stocked(40)
 			o.ironic.met("list", errors.New(strings.Repeat("page 2: ", 200)))
 			o.sweep(s.synchronise)
-			if got, ok := SuspicionOf(o.raftLog.truth()); !ok || got.Known != 40 || got.Digest != "" || len(got.Reason) > maxReason+100 ||
+			if got, ok := o.raftLog.truth().SyncSuspicion(); !ok || got.Known != 40 || got.Digest != "" || len(got.Reason) > maxReason+100 ||
 				!strings.HasPrefix(got.Reason, "Ironic's nodes could not be listed: page 2") {
 				t.Errorf("%+v", got)
 			}
@@ -248,21 +250,23 @@ func TestSuspicion(t *testing.T) {
 				o.sweep(s.synchronise)
 				time.Sleep(time.Hour) // in a bubble
 			}
-			got, ok := SuspicionOf(o.raftLog.truth())
+			got, ok := o.raftLog.truth().SyncSuspicion()
 			if !ok || got.Missing != 30 || got.Known != 40 || got.Reason != "Ironic's list lacks 30 of the 40 nodes that are known here" || o.deletions() > 0 {
 				t.Errorf("%+v, %d deletions", got, o.deletions())
 			}
-			if n := o.raftLog.count(func(c fsm.Command) bool { _, is := c.(fsm.PutSetting); return is }); n != 2 {
+			if n := o.raftLog.count(func(c fsm.Command) bool { _, is := c.(nodesync.Suspect); return is }); n != 2 {
 				t.Errorf("it was said %d times", n)
 			}
 			switch settled {
 			case "confirmed":
-				o.raftLog.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: "another digest"})
+				if res, err := o.raftLog.write(fsm.Header{}, nodesync.Confirm{Digest: "another digest"}); err != nil || res.Code != fsm.Conflict {
+					t.Errorf("the confirmation of another list: %+v, %v", res, err)
+				}
 				o.sweep(s.synchronise)
 				if o.deletions() > 0 {
 					t.Error("the confirmation of another list was taken")
 				}
-				o.raftLog.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: got.Digest})
+				o.raftLog.must(nodesync.Confirm{Digest: got.Digest})
 			default:
 				time.Sleep(suspectFor - time.Duration(o.raftLog.truth().Now().Sub(got.Since)) - time.Minute) // in a bubble
 				o.sweep(s.synchronise)
@@ -275,8 +279,8 @@ func TestSuspicion(t *testing.T) {
 			if n := o.deletions(); n != 30 {
 				t.Errorf("%s: %d deletions", settled, n)
 			}
-			if v := o.raftLog.truth(); len(v.Settings()) != 0 {
-				t.Errorf("%s, and still there: %+v", settled, v.Settings())
+			if left, ok := o.raftLog.truth().SyncSuspicion(); ok {
+				t.Errorf("%s, and still there: %+v", settled, left)
 			}
 		})
 	}
@@ -309,7 +313,7 @@ func TestEmptyListIsCheckedNodeByNode(t *testing.T) {
 			o.stocked(c.known)
 			c.before(o)
 			o.sweep(s.synchronise)
-			_, suspected := SuspicionOf(o.raftLog.truth())
+			_, suspected := o.raftLog.truth().SyncSuspicion()
 			if n := o.deletions(); n != c.deletions || suspected == (c.deletions > 0) {
 				t.Errorf("empty-list: %s: %d deletions, want %d; suspected: %v", c.name, n, c.deletions, suspected)
 			}
@@ -325,16 +329,16 @@ func TestConfirmationOfALongList(t *testing.T) {
 		o.stocked(all)
 		o.vanish(0, gone)
 		o.sweep(s.synchronise)
-		got, _ := SuspicionOf(o.raftLog.truth())
-		o.raftLog.must(fsm.PutSetting{Key: SettingSyncConfirmed, Value: got.Digest})
+		got, _ := o.raftLog.truth().SyncSuspicion()
+		o.raftLog.must(nodesync.Confirm{Digest: got.Digest})
 		for round := range 3 {
 			o.sweep(s.synchronise)
 			if n, want := o.deletions(), min((round+1)*maxSweep, gone); n != want {
-				t.Fatalf("round %d: %d deletions are queued, want %d: %v", round, n, want, fmt.Sprint(SuspicionOf(o.raftLog.truth())))
+				t.Fatalf("round %d: %d deletions are queued, want %d: %v", round, n, want, fmt.Sprint(o.raftLog.truth().SyncSuspicion()))
 			}
 		}
-		if v := o.raftLog.truth(); len(v.Settings()) != 0 {
-			t.Errorf("settled, and still there: %+v", v.Settings())
+		if left, ok := o.raftLog.truth().SyncSuspicion(); ok {
+			t.Errorf("settled, and still there: %+v", left)
 		}
 	})
 }

@@ -2,17 +2,11 @@ package inspector
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"hash/fnv"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -95,68 +89,14 @@ func (l *logIntake) store(ctx context.Context, keeper LogKeeper, node string, lo
 	}
 }
 
-// KeptLogs says where the logs of an introspection's ramdisk are.
-type KeptLogs struct {
-	Node  string        `json:"node"`
-	Begun fencing.Token `json:"begun"` // which introspection of the node it was
-	Peer  string        `json:"peer"`
-	Path  string        `json:"path"`
-}
-
-// String names the peer and the file on it.
-func (k KeptLogs) String() string { return k.Peer + ":" + k.Path }
-
-// Where logs are is kept in a few settings, each for its share of the nodes, the
-// newest first: so it survives a failover, and what it takes is bounded. Two
-// peers that write the same one at once may lose the note of one of them, and
-// nothing else.
-const (
-	logSettings    = 64
-	logSettingSize = 4096 // bytes, as much as a setting takes
-)
-
-func logSetting(node string) string {
-	sum := fnv.New32a()
-	sum.Write([]byte(node)) // never fails
-	return fmt.Sprintf("inspection.ramdisk-logs.%02d", sum.Sum32()%logSettings)
-}
-
-// note writes down where the logs of a node are.
+// note writes down where the logs of a node are, so that it survives a failover.
 func (l *logIntake) note(ctx context.Context, node, path string) error {
 	v := l.o.Log.View()
 	rec, ok := v.Record(node)
-	if !ok {
+	note := introspection.NoteLogs{Node: node, Begun: rec.Begun, Logs: introspection.RamdiskLogs{Peer: l.o.Peer, Path: path}}
+	if !ok || v.Admits(note) != nil { // an older peer could not read it
 		return nil
 	}
-	notes := slices.DeleteFunc(logNotes(v, node), func(k KeptLogs) bool { return k.Node == node })
-	notes = slices.Insert(notes, 0, KeptLogs{Node: node, Begun: rec.Begun, Peer: l.o.Peer, Path: path})
-	value, err := json.Marshal(notes)
-	for err == nil && len(value) > logSettingSize {
-		notes = notes[:len(notes)-1]
-		value, err = json.Marshal(notes)
-	}
-	if err != nil || len(notes) == 0 {
-		return err
-	}
-	res, err := l.o.Do.Do(ctx, "", fsm.PutSetting{Key: logSetting(node), Value: string(value)})
+	res, err := l.o.Do.Do(ctx, "", note)
 	return errors.Join(err, res.Err())
-}
-
-func logNotes(v fsm.View, node string) (notes []KeptLogs) {
-	setting, ok := v.Setting(logSetting(node))
-	if !ok || json.Unmarshal([]byte(setting.Value), &notes) != nil {
-		return nil
-	}
-	return notes
-}
-
-// Logs says where the logs of an introspection's ramdisk are kept, as far as
-// this peer knows.
-func (s *Service) Logs(rec introspection.Record) (KeptLogs, bool) {
-	for _, k := range logNotes(s.o.Log.View(), rec.Node) {
-		if k.Node == rec.Node && k.Begun == rec.Begun {
-			return k, true
-		}
-	}
-	return KeptLogs{}, false
 }

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
 // cabinet is a LogKeeper.
@@ -69,46 +66,15 @@ func TestRamdiskLogs(t *testing.T) {
 					t.Errorf("kept %v, want %v", c.cabinet.kept, c.want)
 				}
 				rec, _ := o.raftLog.truth().Record(nodeA)
-				if kept, ok := s.Logs(rec); ok != (c.noted != "") || ok && kept.String() != c.noted {
-					t.Errorf("noted %v, want %q", kept, c.noted)
+				if rec.Logs.IsZero() != (c.noted == "") || c.noted != "" && rec.Logs.String() != c.noted {
+					t.Errorf("noted %v, want %q", rec.Logs, c.noted)
 				}
 				if data, ok := o.raftLog.truth().Blob(rec.Unprocessed); ok {
 					if raw, err := o.packer.Unpack(data); err != nil || strings.Contains(string(raw), "logs") {
 						t.Errorf("the logs are stored with the data: %s, %v", raw, err)
 					}
 				}
-				if rec.Begun++; c.noted != "" {
-					if _, ok := s.Logs(rec); ok {
-						t.Error("logs of another introspection are named")
-					}
-				}
 			})
 		})
 	}
-}
-
-// What notes of logs take is bounded, and the newest stay.
-func TestNotesOfLogsAreBounded(t *testing.T) {
-	inRig(t, func(o *rig) {
-		s := o.service()
-		path := "/var/log/" + strings.Repeat("x", 200)
-		const nodes = 3000
-		var last introspection.Record
-		for i := range nodes {
-			node := nodeN(i)
-			if i%100 == 0 || i > nodes-3 {
-				o.raftLog.must(introspection.Start{Node: node, Event: introspection.EventAdopt, Timeout: time.Hour})
-			}
-			if err := s.logs.note(o.ctx, node, path); err != nil {
-				t.Fatal(err)
-			}
-			last, _ = o.raftLog.truth().Record(node)
-		}
-		if kept, ok := s.Logs(last); !ok || kept.Path != path {
-			t.Errorf("the last: %v", kept)
-		}
-		if err := s.logs.note(o.ctx, last.Node, strings.Repeat("x", 5000)); err != nil {
-			t.Error(err)
-		}
-	})
 }

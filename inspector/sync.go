@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -27,31 +27,6 @@ const (
 	maxReason = 500 // bytes of a foreign error text in a suspicion
 )
 
-// Settings in which the synchronisation leaves word.
-const (
-	// SettingSync holds a Suspicion as JSON while there is one.
-	SettingSync = "inspection.sync.suspicion"
-	// SettingSyncConfirmed holds the digest of the suspicion that an operator
-	// confirmed.
-	SettingSyncConfirmed = "inspection.sync.confirmed"
-)
-
-// Suspicion is why a synchronisation with Ironic deleted nothing.
-type Suspicion struct {
-	Reason  string   `json:"reason"`
-	Missing int      `json:"missing"` // nodes with a record that Ironic did not list
-	Known   int      `json:"known"`   // nodes with a record
-	Digest  string   `json:"digest"`  // of which nodes are missing; "" when nothing can be confirmed
-	Since   fsm.Time `json:"since"`   // cluster time
-}
-
-// SuspicionOf returns the present suspicion, if there is one.
-func SuspicionOf(v fsm.View) (Suspicion, bool) {
-	var s Suspicion
-	setting, ok := v.Setting(SettingSync)
-	return s, ok && json.Unmarshal([]byte(setting.Value), &s) == nil
-}
-
 // synchronise asks for the deletion of nodes that Ironic does not have any more.
 func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	known := recorded(s.Log.View())
@@ -63,15 +38,15 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return s.suspect(ctx, a, Suspicion{Known: len(known), Reason: fmt.Sprintf("Ironic's nodes could not be listed: %.*s", maxReason, clip(err.Error()))})
+		return s.suspect(ctx, a, nodesync.Suspicion{Known: len(known), Reason: fmt.Sprintf("Ironic's nodes could not be listed: %.*s", maxReason, clip(err.Error()))})
 	}
 	v := s.Log.View()
 	// A node whose deletion is queued is not missing any more.
 	missing := slices.DeleteFunc(without(known, listed), func(node string) bool { return asked(v, node, introspection.EventDelete) })
 	reason := doubt(len(missing), len(known), len(listed))
 	if reason != "" && !s.gone(ctx, known, listed) {
-		now := Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
-		if settled := s.settled(now); !settled {
+		now := nodesync.Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
+		if !settled(v, now) {
 			return s.suspect(ctx, a, now)
 		}
 	}
@@ -82,7 +57,8 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 		}
 	}
 	if reason != "" && len(later) > 0 { // what settled it settled it for all of them
-		return propose(ctx, a, fsm.PutSetting{Key: SettingSyncConfirmed, Value: digest(later)})
+		rest := nodesync.Suspicion{Reason: reason, Missing: len(later), Known: len(known), Digest: digest(later), Confirmed: true}
+		return propose(ctx, a, nodesync.Suspect{Suspicion: rest})
 	}
 	return s.trust(ctx, a)
 }
@@ -148,41 +124,31 @@ func digest(nodes []string) string {
 
 // settled reports whether a doubtful list may be acted on: it was confirmed, or
 // has said the same for long enough.
-func (s *Sweeps) settled(now Suspicion) bool {
-	v := s.Log.View()
-	if confirmed, ok := v.Setting(SettingSyncConfirmed); ok && confirmed.Value == now.Digest {
-		return true
-	}
-	before, ok := SuspicionOf(v)
-	return ok && before.Digest == now.Digest && v.Now().Sub(before.Since) >= suspectFor
+func settled(v fsm.View, now nodesync.Suspicion) bool {
+	before, ok := v.SyncSuspicion()
+	return ok && before.Digest == now.Digest && (before.Confirmed || v.Now().Sub(before.Since) >= suspectFor)
 }
 
 // suspect notes why nothing was deleted, once for as long as it stays the same,
 // so that every peer and every later leader knows it.
-func (s *Sweeps) suspect(ctx context.Context, a leader.Authority, now Suspicion) error {
+func (s *Sweeps) suspect(ctx context.Context, a leader.Authority, now nodesync.Suspicion) error {
 	v := s.Log.View()
-	if before, ok := SuspicionOf(v); ok && before.Reason == now.Reason && before.Digest == now.Digest {
+	if before, ok := v.SyncSuspicion(); ok && before.Reason == now.Reason && before.Digest == now.Digest {
 		return nil
-	}
-	now.Since = v.Now()
-	value, err := json.Marshal(now)
-	if err != nil {
-		return fmt.Errorf("encode suspicion: %w", err)
 	}
 	s.Logger.Warn("node sync skipped: implausible node list from Ironic", "reason", now.Reason,
 		"missing", now.Missing, "known", now.Known, "confirm", "trivet node sync --confirm")
-	return propose(ctx, a, fsm.PutSetting{Key: SettingSync, Value: string(value)})
+	note := nodesync.Suspect{Suspicion: now}
+	if v.Admits(note) != nil {
+		return nil // an older peer could not read it; nothing is deleted meanwhile
+	}
+	return propose(ctx, a, note)
 }
 
-// trust takes the suspicion and its confirmation back.
+// trust takes the suspicion back.
 func (s *Sweeps) trust(ctx context.Context, a leader.Authority) error {
-	for _, key := range []string{SettingSync, SettingSyncConfirmed} {
-		if _, ok := s.Log.View().Setting(key); !ok {
-			continue
-		}
-		if err := propose(ctx, a, fsm.DeleteSetting{Key: key}); err != nil {
-			return err
-		}
+	if _, ok := s.Log.View().SyncSuspicion(); !ok {
+		return nil
 	}
-	return nil
+	return propose(ctx, a, nodesync.Trust{})
 }

@@ -103,7 +103,7 @@ func TestEveryOperationIsTold(t *testing.T) {
 	if changes < 10 {
 		t.Errorf("%d operations change something", changes)
 	}
-	if told := ask("PUT", "/v1/settings/k"); len(told) != 1 || told[0].Status != 200 || told[0].Index != 5 {
+	if told := ask("PUT", "/v1/settings/user.k"); len(told) != 1 || told[0].Status != 200 || told[0].Index != 5 {
 		t.Errorf("%+v", told)
 	}
 	if told := ask("POST", "/v1/nothing"); len(told) != 0 {

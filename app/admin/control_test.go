@@ -66,7 +66,7 @@ func TestRefusalsHaveTheirStatus(t *testing.T) {
 		{"refused", doing{res: fsm.Result{Code: fsm.Refused}}, 409, api.CodeConflict},
 		{"something else", doing{err: errors.New("boom")}, 500, api.CodeFailed},
 	} {
-		resp, body := ask(t, c.d, "PUT", "/v1/settings/k", `{"value":"v"}`)
+		resp, body := ask(t, c.d, "PUT", "/v1/settings/user.k", `{"value":"v"}`)
 		if resp.StatusCode != c.status || body.Error.Code != c.code {
 			t.Errorf("%s: %d %s, want %d %s", c.name, resp.StatusCode, body.Error.Code, c.status, c.code)
 		}
@@ -88,7 +88,7 @@ func TestBadBodiesAreNamed(t *testing.T) {
 		{"two objects", `{"value":"v"}{}`, 400, "something follows"},
 		{"too large", `{"value":"` + strings.Repeat("x", maxControlBody) + `"}`, 413, "more than"},
 	} {
-		resp, body := ask(t, doing{}, "PUT", "/v1/settings/k", c.body)
+		resp, body := ask(t, doing{}, "PUT", "/v1/settings/user.k", c.body)
 		if resp.StatusCode != c.status || !strings.Contains(body.Error.Message, c.want) {
 			t.Errorf("%s: %d %q, want %d and %q", c.name, resp.StatusCode, body.Error.Message, c.status, c.want)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -35,7 +36,14 @@ func setting(v fsm.View, c echo.Context) (Setting, error) {
 	return Setting{Key: one.Key, Value: one.Value}, nil
 }
 
+// ownSettings begins the keys that operators may write. Trivet itself keeps nothing
+// among the settings: what it acts on is validated by the domain of its own.
+const ownSettings = "user."
+
 func (s *State) putSetting(_ context.Context, c echo.Context, in Setting) (Setting, error) {
+	if key := c.Param("key"); !strings.HasPrefix(key, ownSettings) {
+		return Setting{}, invalid("a setting's key begins with %q: %s%s", ownSettings, ownSettings, key)
+	}
 	res, err := s.do(c, fsm.PutSetting{Key: c.Param("key"), Value: in.Value})
 	return Setting{Key: c.Param("key"), Value: in.Value, Token: res.Token}, err
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 )
 
 // Sync is how the synchronisation with Ironic stands.
@@ -21,24 +21,16 @@ type Sync struct {
 }
 
 func syncOf(v fsm.View, _ echo.Context) (Sync, error) {
-	s, ok := inspector.SuspicionOf(v)
-	confirmed, _ := v.Setting(inspector.SettingSyncConfirmed)
-	return Sync{
-		Suspected: ok, Reason: s.Reason, Missing: s.Missing, Known: s.Known, Digest: s.Digest,
-		Confirmed: s.Digest != "" && confirmed.Value == s.Digest,
-	}, nil
+	s, ok := v.SyncSuspicion()
+	return Sync{Suspected: ok, Reason: s.Reason, Missing: s.Missing, Known: s.Known, Digest: s.Digest, Confirmed: s.Confirmed}, nil
 }
 
 // confirmSync lets the leader believe the list that misses just the nodes that
-// the caller was shown.
-func (s *State) confirmSync(ctx context.Context, c echo.Context, in Sync) error {
-	v, err := s.Log.Read(ctx)
-	if err != nil {
-		return err
+// the caller was shown: the entry itself compares them.
+func (s *State) confirmSync(_ context.Context, c echo.Context, in Sync) error {
+	if in.Digest == "" {
+		return conflict("look again: 'trivet node sync'", "there is nothing to confirm")
 	}
-	if now, _ := syncOf(v, c); in.Digest == "" || now.Digest != in.Digest {
-		return conflict("look again: 'trivet node sync'", "Ironic's list is not the one that was shown, or cannot be confirmed")
-	}
-	_, err = s.do(c, fsm.PutSetting{Key: inspector.SettingSyncConfirmed, Value: in.Digest})
+	_, err := s.do(c, nodesync.Confirm{Digest: in.Digest})
 	return err
 }

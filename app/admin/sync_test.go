@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 )
 
 // states is a log without peers: it applies what it is given.
@@ -67,10 +67,8 @@ func TestOnlyTheListThatWasShownIsConfirmed(t *testing.T) {
 	if code, _ := call("PUT", `{"digest":""}`); code != http.StatusConflict {
 		t.Errorf("a confirmation of nothing: %d", code)
 	}
-	if _, err := log.Do(context.Background(), "", fsm.PutSetting{Key: inspector.SettingSync,
-		Value: `{"reason":"Ironic's list lacks 36 of the 40 nodes","missing":36,"known":40,"digest":"d1","since":7}`}); err != nil {
-		t.Fatal(err)
-	}
+	log.duty(log.lead(), nodesync.Suspect{Suspicion: nodesync.Suspicion{
+		Reason: "Ironic's list lacks 36 of the 40 nodes", Missing: 36, Known: 40, Digest: "d1"}})
 	if _, now := call("GET", ""); !now.Suspected || now.Missing != 36 || now.Known != 40 || now.Digest != "d1" || now.Confirmed {
 		t.Errorf("the suspicion shows as %+v", now)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -132,7 +131,7 @@ func byName(members []fsm.Member) []fsm.Member {
 
 // suspicionWarnings tell of an implausible list of Ironic's nodes.
 func suspicionWarnings(v fsm.View) []api.Warning {
-	suspicion, ok := inspector.SuspicionOf(v)
+	suspicion, ok := v.SyncSuspicion()
 	if !ok {
 		return nil
 	}

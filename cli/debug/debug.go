@@ -64,18 +64,21 @@ func fsmDump(t *term.Terminal, peer term.Peer) *cobra.Command {
 
 func settingCommands(t *term.Terminal, peer term.Peer) *cobra.Command {
 	get := term.Verb[admin.Setting]{
-		Use: "get KEY", Short: "Print a setting's value", Example: "trivet debug setting get greeting",
+		Use: "get KEY", Short: "Print a setting's value", Example: "trivet debug setting get user.greeting",
 		Method: "GET", Path: "/v1/settings/{KEY}", Stale: true,
 		Show: func(s admin.Setting, _ []string) error { return printSetting(t, s, s.Value) },
 	}.Command(peer)
 	put := term.Verb[admin.Setting]{
-		Use: "put KEY VALUE", Short: "Store a setting and print the token of the write", Example: "trivet debug setting put greeting hello",
-		Method: "PUT", Path: "/v1/settings/{KEY}",
+		Use: "put KEY VALUE", Short: "Store a setting and print the token of the write",
+		Long: "Store a setting and print the token of the write. KEY begins with user. and has at most 64 of a-z, 0-9, dot, dash, underscore.\n" +
+			"Trivet does nothing with settings: they are small texts of operators that each peer has.",
+		Example: "trivet debug setting put user.greeting hello",
+		Method:  "PUT", Path: "/v1/settings/{KEY}",
 		Input: func(args []string) any { return admin.Setting{Value: args[1]} },
 		Show:  func(s admin.Setting, _ []string) error { return printSetting(t, s, s.Token.String()) },
 	}.Command(peer)
 	remove := term.Verb[term.None]{
-		Use: "delete KEY", Short: "Delete a setting", Example: "trivet debug setting delete greeting",
+		Use: "delete KEY", Short: "Delete a setting", Example: "trivet debug setting delete user.greeting",
 		Method: "DELETE", Path: "/v1/settings/{KEY}",
 	}.Command(peer)
 	list := term.Verb[[]admin.Setting]{

@@ -3,7 +3,7 @@
 //
 // The commands: [Start], [Enqueue], [DeleteNode] and [ImportRecord] of nodes; [ClaimRequests],
 // [TakeCallback], [Advance], [Mark], [Consume], [Release], [Decline] and [TakeTurn] of workers;
-// [PutInspected] of nodes that Ironic itself inspects.
+// [PutInspected] of nodes that Ironic itself inspects; [NoteLogs] of ramdisks' logs.
 package introspection
 
 import (
@@ -31,6 +31,7 @@ var Domain = entry.Domain[Txn]{
 		entry.NewVerb(75, "decline", applyDecline).From(2),
 		entry.NewVerb(76, "import record", applyImportRecord).From(2),
 		entry.NewVerb(77, "put inspected", applyPutInspected).ByLeader().From(2),
+		entry.NewVerb(78, "note ramdisk logs", applyNoteLogs).From(3),
 	},
 	Sections: []entry.Section[Txn]{
 		entry.Many('n', "nodes", func(t Txn) table.Of[Record] { return t.nodes.records }, loadRecord),

@@ -47,6 +47,9 @@ type Record struct {
 	// Begun is the token of the entry that made the record. Requests that were
 	// queued before it belong to an earlier introspection and move nothing.
 	Begun fencing.Token `cbor:"13,keyasint"`
+	// Logs says where the ramdisk's logs are; zero: they were not kept. Since log
+	// version 3.
+	Logs RamdiskLogs `cbor:"17,keyasint,omitzero"`
 }
 
 // Times are when an introspection began and ended. In the log they stand among the keys of

@@ -272,7 +272,7 @@ func (s *growing) snapshot(ctx context.Context, g *grown) error {
 
 // pad writes one entry that fills the log.
 func (s *growing) pad(ctx context.Context) error {
-	return s.first.ask(ctx, http.MethodPut, "/v1/settings/padding", admin.Setting{Value: strings.Repeat("x", padding)}, new(admin.Setting))
+	return s.first.ask(ctx, http.MethodPut, "/v1/settings/user.padding", admin.Setting{Value: strings.Repeat("x", padding)}, new(admin.Setting))
 }
 
 // log fills the log with so many bytes.

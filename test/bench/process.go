@@ -170,7 +170,7 @@ func (p *process) ask(ctx context.Context, method, path string, in, out any) err
 // put writes a setting; the token says where in the log it went.
 func (p *process) put(ctx context.Context) (fencing.Token, error) {
 	var out admin.Setting
-	err := p.ask(ctx, http.MethodPut, "/v1/settings/bench", admin.Setting{Value: time.Now().String()}, &out)
+	err := p.ask(ctx, http.MethodPut, "/v1/settings/user.bench", admin.Setting{Value: time.Now().String()}, &out)
 	return out.Token, err
 }
 

@@ -400,7 +400,7 @@ func TestWithoutQuorum(t *testing.T) {
 		longest.took(t, "labtest.no_quorum_web", took, time.Second)
 	}
 	for _, method := range []string{"PUT", "DELETE", "GET"} {
-		err := left.Call(method, "/v1/settings/k", map[string]string{"value": "v"}, nil)
+		err := left.Call(method, "/v1/settings/user.k", map[string]string{"value": "v"}, nil)
 		if r, ok := err.(*httpapi.Refusal); !ok || r.Status != 503 || r.RetryAfter == "" {
 			t.Errorf("%s without quorum: %v, want 503 with Retry-After", method, err)
 		}

@@ -250,12 +250,12 @@ func (p *Peer) Status() (s api.Status, err error) { return s, p.Call("GET", "/v1
 
 // Put stores a setting; nil means that it was acknowledged.
 func (p *Peer) Put(key, value string) error {
-	return p.Call("PUT", "/v1/settings/"+key, admin.Setting{Value: value}, nil)
+	return p.Call("PUT", "/v1/settings/user."+key, admin.Setting{Value: value}, nil)
 }
 
 // Get reads a setting, linearizably.
 func (p *Peer) Get(key string) (string, error) {
 	var s admin.Setting
-	err := p.Call("GET", "/v1/settings/"+key, nil, &s)
+	err := p.Call("GET", "/v1/settings/user."+key, nil, &s)
 	return s.Value, err
 }

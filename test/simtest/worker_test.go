@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -416,7 +417,7 @@ func TestSynchronisation(t *testing.T) {
 				if v, ok := c.newest(); ok && v.Nodes() != machines {
 					t.Fatalf("erase-guard: a list that %s deleted %d nodes", name, machines-v.Nodes())
 				}
-				got, ok := inspector.SuspicionOf(lead.Core().Store.View())
+				got, ok := lead.Core().Store.View().SyncSuspicion()
 				return ok && got.Known == machines && strings.Contains(got.Reason, map[string]string{
 					"fails": "could not be listed", "empty": "no nodes at all", "a tenth": "lacks 36 of the 40",
 				}[name])
@@ -429,15 +430,15 @@ func TestSynchronisation(t *testing.T) {
 		s.List(nil)
 		s.remove(s.Nodes()[4:])
 		c.Until(time.Minute, "a list that lacks most is suspected", func() bool {
-			got, ok := inspector.SuspicionOf(lead.Core().Store.View())
+			got, ok := lead.Core().Store.View().SyncSuspicion()
 			return ok && got.Missing == machines-4 && got.Digest != ""
 		})
-		suspicion, _ := inspector.SuspicionOf(lead.Core().Store.View())
-		_, err := lead.Core().Session.Do(context.Background(), "", fsm.PutSetting{Key: inspector.SettingSyncConfirmed, Value: suspicion.Digest})
+		suspicion, _ := lead.Core().Store.View().SyncSuspicion()
+		_, err := lead.Core().Session.Do(context.Background(), "", nodesync.Confirm{Digest: suspicion.Digest})
 		c.must(err)
 		c.Until(time.Minute, "a confirmed list is acted on", func() bool {
 			v, ok := c.newest()
-			_, suspected := inspector.SuspicionOf(v)
+			_, suspected := v.SyncSuspicion()
 			return ok && v.Nodes() == 4 && !suspected
 		})
 		s.remove(s.Nodes()[3:])
