@@ -44,7 +44,7 @@ test: export RAPID_SEED ?= 1
 
 .PHONY: build
 build: ## Build bin/trivet and bin/trivet-import, static and reproducible
-	CGO_ENABLED=0 go build -trimpath -o bin/ . ./inspector/trivet-import
+	CGO_ENABLED=0 go build -trimpath -o bin/ . ./cli/trivet-import
 
 .PHONY: test
 test: ## Run all tests that need no root and no other process, some also under the race detector (TIMES=1 lists the slowest)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/cli/trivet-import/importer"
 	"github.com/trivet-ha/trivet/config"
 )
 
@@ -22,13 +23,13 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
-	root := (&program{Terminal: &term.Terminal{}}).root()
+	roots := map[string]*cobra.Command{"trivet": (&program{Terminal: &term.Terminal{}}).root(), importer.Name: importer.Commands(&term.Terminal{})}
 	for _, page := range append(pages, "../README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &documented{T: t, root: root, page: filepath.Base(page)}
+		d := &documented{T: t, roots: roots, page: filepath.Base(page)}
 		d.blocks(string(text))
 		d.spans(string(text))
 		if d.page == "migrate.md" && (d.commands < 15 || d.keys < 8) {
@@ -40,7 +41,7 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 // documented is a page under examination.
 type documented struct {
 	*testing.T
-	root           *cobra.Command // the program's; one for all pages, since it takes long to build
+	roots          map[string]*cobra.Command // of the programs; one for all pages, since they take long to build
 	page           string
 	commands, keys int // that were found
 }
@@ -48,7 +49,7 @@ type documented struct {
 var (
 	fence = regexp.MustCompile("(?ms)^( *)```(\\w+)\n(.*?)^ *```$")
 	span  = regexp.MustCompile("`([^`]+)`")
-	call  = regexp.MustCompile(`(?:^|[|] *)trivet +([^|>#;&)]+)`)
+	call  = regexp.MustCompile(`(?:^|[|] *)(trivet|trivet-import) +([^|>#;&)]+)`)
 	named = regexp.MustCompile(`^([a-z_]+(?:\.[a-z_]+)+)(?::|$)`)
 )
 
@@ -113,19 +114,19 @@ func (d *documented) spans(text string) {
 func (d *documented) called(line string) {
 	d.Helper()
 	for _, found := range call.FindAllStringSubmatch(line, -1) {
-		words := strings.Fields(found[1])
+		program, words := found[1], strings.Fields(found[2])
 		if slices.ContainsFunc(words, func(w string) bool {
 			return w == "help" || strings.HasPrefix(w, "…") || strings.HasPrefix(w, "COMMAND")
 		}) {
 			continue // a command in general, or cobra's own
 		}
 		d.commands++
-		c, rest, err := d.root.Find(words)
+		c, rest, err := d.roots[program].Find(words)
 		if err != nil {
-			d.Errorf("%s: trivet %s: %v", d.page, found[1], err)
+			d.Errorf("%s: %s: %v", d.page, found[0], err)
 			continue
 		}
-		d.flagged(c, rest, found[1])
+		d.flagged(c, rest, found[2])
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
 
-	"github.com/trivet-ha/trivet/inspector/inspectordb"
+	"github.com/trivet-ha/trivet/cli/trivet-import/inspectordb"
 )
 
-// exportDatabase is trivet-import: export URL FILE.
+// exportDatabase is trivet-import database: export URL FILE.
 func exportDatabase(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: export URL FILE")
@@ -32,7 +32,7 @@ func fillDatabase(ts *testscript.TestScript, neg bool, args []string) {
 	path := ts.MkAbs(args[0])
 	statements := ts.ReadFile(args[1])
 	if _, err := os.Stat(path); err != nil {
-		schema, err := os.ReadFile(filepath.Join(ts.Getenv("SOURCE"), "inspector", "inspectordb", "testdata", "schema.sql"))
+		schema, err := os.ReadFile(filepath.Join(ts.Getenv("SOURCE"), "cli", "trivet-import", "inspectordb", "testdata", "schema.sql"))
 		ts.Check(err)
 		statements = string(schema) + statements
 	}

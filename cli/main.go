@@ -68,7 +68,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		f.Hint = term.UsageHint(ran)
 	}
 	if err != nil {
-		term.Complain(p.Err, p.StyleOf(p.Err), err)
+		p.Complain(err)
 	}
 	return term.ExitOf(err)
 }
@@ -138,7 +138,7 @@ func (p *program) addCommands(root *cobra.Command) {
 		{"pxe", "PXE:", []*cobra.Command{pxe.Firewall(t, peer, set), pxe.Dnsmasq(t, peer, set, p.server)}},
 		{"failover", "Failover of kube nodes, and components in Kubernetes:", []*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, peer, set)}},
 		{"leases", "Leases and elections for other programs:", []*cobra.Command{lease.Lease(t, set.APIServer), lease.Elector(t, set.APIServer, func() *slog.Logger { return daemon.NewLog(t) })}},
-		{"data", "Data:", []*cobra.Command{data.Snapshot(t, peer, set), data.DataDir(t, set), data.Import(t, peer)}},
+		{"data", "Data:", []*cobra.Command{data.Snapshot(t, peer, set), data.DataDir(t, set)}},
 		{"debugging", "Debugging, and about this program:", []*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), p.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/cli/trivet-import/importer"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/test/msgcheck"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -129,8 +130,8 @@ func scriptVariables() []string {
 // code runs a command that must end with an exit code: code N trivet ARG… <INPUT,
 // where INPUT is the file of its standard input.
 func code(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 || args[1] != "trivet" {
-		ts.Fatalf("usage: code N trivet ARG… <INPUT")
+	if neg || len(args) < 2 || args[1] != "trivet" && args[1] != importer.Name {
+		ts.Fatalf("usage: code N trivet ARG… <INPUT, or trivet-import")
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
@@ -141,7 +142,12 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), testwait.Bound(testwait.Limit))
 	defer cancel()
 	p := scriptOf(ts).program(ts, strings.NewReader(in), ts.Stdout(), ts.Stderr())
-	if got := p.run(ctx, words); got != want {
+	run := p.run
+	if args[1] == importer.Name {
+		p.Program = importer.Name
+		run = func(ctx context.Context, words []string) int { return importer.Run(ctx, p.Terminal, words) }
+	}
+	if got := run(ctx, words); got != want {
 		ts.Fatalf("trivet %v: exit %d, want %d", words, got, want)
 	}
 }

@@ -153,7 +153,7 @@ func importer(t *testing.T, root, dist string) {
 	says(t, command(t, "dpkg-deb", "-c", deb), "./usr/share/doc/trivet-import/migrate.md", "./usr/share/doc/trivet-import/third-party-licences.gz",
 		"./usr/share/doc/trivet-import/trivet-import.cdx.json")
 	command(t, "chroot", dir, "dpkg", "-i", path)
-	says(t, command(t, "chroot", dir, "trivet-import", "--help"), "Usage: trivet-import URL > FILE")
+	says(t, command(t, "chroot", dir, "trivet-import", "--help"), "trivet-import database URL")
 	command(t, "chroot", dir, "dpkg", "-P", "trivet-import")
 	leftNothing(t, dir, before)
 
@@ -162,7 +162,7 @@ func importer(t *testing.T, root, dist string) {
 	}
 	rpm("--initdb")
 	rpm("-ivh", "--nodeps", find(t, dist, "trivet-import-*.rpm"))
-	says(t, command(t, "chroot", dir, "trivet-import", "--help"), "Usage: trivet-import URL > FILE")
+	says(t, command(t, "chroot", dir, "trivet-import", "--help"), "trivet-import database URL")
 	rpm("-e", "trivet-import")
 	leftNothing(t, dir, before)
 }

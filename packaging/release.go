@@ -89,7 +89,7 @@ const trivet = "trivet"
 func programs() []program {
 	return []program{
 		{trivet, ".", "nfpm.yaml", 42e6},
-		{"trivet-import", "./inspector/trivet-import", "import.yaml", 16e6},
+		{"trivet-import", "./cli/trivet-import", "import.yaml", 24e6},
 	}
 }
 
@@ -145,10 +145,11 @@ func (r *release) documents(ctx context.Context, trivet string) error {
 		return err
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.[0-9]"))
-	if err != nil {
+	imports, err2 := filepath.Glob(filepath.Join(dir, "import", "*.[0-9]"))
+	if err := errors.Join(err, err2); err != nil {
 		return fmt.Errorf("make documents: %w", err)
 	}
-	for _, page := range pages {
+	for _, page := range append(pages, imports...) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			return fmt.Errorf("compress: %w", err)

@@ -79,7 +79,7 @@ func TestStatusOutput(t *testing.T) {
 		checkColour(t, on, s, c.name, out.String(), c.code != term.ExitOK)
 		err := healthError(s)
 		if err != nil {
-			term.Complain(&talk, term.Style{}, err)
+			(&term.Terminal{Err: &talk}).Complain(err)
 		}
 		if got := term.ExitOf(err); got != c.code {
 			t.Errorf("%s: exit %d, want %d", c.name, got, c.code)

@@ -81,7 +81,7 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	if errors.Is(why, app.ErrUnknown) {
 		// Promise 8: the log's machine never returns, so nothing waits for it.
 		err := unknownEntry(why)
-		term.Complain(d.term.Err, d.term.StyleOf(d.term.Err), err)
+		d.term.Complain(err)
 		d.exit(term.ExitUnknownEntry)
 		return err
 	}

@@ -93,7 +93,7 @@ func TestTalkHasPrioritiesInTheJournal(t *testing.T) {
 	p := &term.Terminal{Err: TalkOn(w, stream)}
 	p.Warn("the file %s is old", "x")
 	p.Say("done")
-	term.Complain(p.Err, term.Style{}, term.Fail(term.ExitFailed, "do this", "it failed"))
+	p.Complain(term.Fail(term.ExitFailed, "do this", "it failed"))
 	want := "<4>trivet: warning: the file x is old\ntrivet: done\n<3>trivet: error: it failed\n<3>trivet: hint: do this\n"
 	if got := read(); got != want {
 		t.Errorf("the journal got\n%swant\n%s", got, want)

@@ -75,7 +75,7 @@ func boundGarbage(t *term.Terminal) (stop func()) {
 
 // exitNow ends the process without stopping anything: it must not act any more.
 func exitNow(t *term.Terminal, exit func(int), code int, why error) {
-	term.Complain(t.Err, t.StyleOf(t.Err), term.Fail(code, "the service manager starts it again; see the log above", "%w", why))
+	t.Complain(term.Fail(code, "the service manager starts it again; see the log above", "%w", why))
 	exit(code)
 }
 

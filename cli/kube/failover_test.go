@@ -200,7 +200,7 @@ func failoverRun(t *testing.T, peer *fakePeer, args ...string) (code int, out, t
 	root.SetArgs(append([]string{"failover"}, args...))
 	err = root.ExecuteContext(t.Context())
 	if err != nil {
-		term.Complain(&stderr, term.Style{}, err)
+		(&term.Terminal{Err: &stderr}).Complain(err)
 	}
 	code = term.ExitOf(err)
 	return code, stdout.String(), stderr.String()

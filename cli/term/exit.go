@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -115,11 +114,12 @@ func exitOfCode(code string) int {
 }
 
 // Complain prints an error the way every command does.
-func Complain(w io.Writer, mark Style, err error) {
+func (t *Terminal) Complain(err error) {
+	w, mark, program := t.Err, t.StyleOf(t.Err), t.program()
 	for line := range strings.Lines(err.Error()) { // the problems of a configuration are several
-		fmt.Fprintf(w, "trivet: %s %s\n", mark.Bad("error:"), Printable(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintf(w, "%s: %s %s\n", program, mark.Bad("error:"), Printable(strings.TrimSuffix(line, "\n")))
 	}
-	hint := func(text string) { fmt.Fprintf(w, "trivet: %s %s\n", mark.Bold("hint:"), text) }
+	hint := func(text string) { fmt.Fprintf(w, "%s: %s %s\n", program, mark.Bold("hint:"), text) }
 	if text := HintOf(err); text != "" {
 		hint(text)
 	}

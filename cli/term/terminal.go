@@ -7,6 +7,7 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,13 +28,16 @@ type Terminal struct {
 	Random    io.Reader
 	Transport http.RoundTripper // to the introspection API; nil: the network
 	Version   string            // of this program
+	Program   string            // its name, with which messages begin; "" is trivet
 
 	Format string // --output
 	Color  string // --color
 	Quiet  bool   // --quiet
 }
 
-// How the lines begin that commands print for people.
+func (t *Terminal) program() string { return cmp.Or(t.Program, "trivet") }
+
+// How the lines begin that trivet prints for people.
 const (
 	TalkError   = "trivet: error: "
 	TalkHint    = "trivet: hint: "
@@ -42,13 +46,13 @@ const (
 
 // Warn is talk that --quiet does not silence.
 func (t *Terminal) Warn(format string, args ...any) {
-	fmt.Fprintf(t.Err, TalkWarning+format+"\n", args...)
+	fmt.Fprintf(t.Err, t.program()+": warning: "+format+"\n", args...)
 }
 
 // Say is talk: what was done and what comes next.
 func (t *Terminal) Say(format string, args ...any) {
 	if !t.Quiet {
-		fmt.Fprintf(t.Err, "trivet: "+format+"\n", args...)
+		fmt.Fprintf(t.Err, t.program()+": "+format+"\n", args...)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Command man writes the manual pages of the packages into a directory: one for each
-// command, made by cobra of its help, and trivet.yaml(5), made of the configuration's
-// reference. Run it in the root of the repository: man DIR VERSION DATE.
+// command, made by cobra of its help, those of trivet-import in a directory "import" of
+// their own, and trivet.yaml(5), made of the configuration's reference. Run it in the root of the repository: man DIR VERSION DATE.
 package main
 
 import (
@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/trivet-ha/trivet/cli"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/cli/trivet-import/importer"
 )
 
 func main() {
@@ -36,14 +38,11 @@ func write(dir, version, date string) error {
 	if err != nil {
 		return fmt.Errorf("the date of the pages: %w", err)
 	}
-	root := cli.Commands()
-	root.DisableAutoGenTag = true
-	mark(root)
-	header := &doc.GenManHeader{Section: "1", Date: &day, Source: "trivet " + version, Manual: "Trivet"}
-	if err := doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{Header: header, Path: dir, CommandSeparator: "-"}); err != nil {
-		return fmt.Errorf("write the pages of commands: %w", err)
+	header := doc.GenManHeader{Section: "1", Date: &day, Source: "trivet " + version, Manual: "Trivet"}
+	if err := commands(cli.Commands(), header, dir); err != nil {
+		return err
 	}
-	if err := typed(dir); err != nil {
+	if err := commands(importer.Commands(new(term.Terminal)), header, filepath.Join(dir, "import")); err != nil {
 		return err
 	}
 	text, err := os.ReadFile("docs/configuration.md")
@@ -55,6 +54,20 @@ func write(dir, version, date string) error {
 		return fmt.Errorf("write trivet.yaml(5): %w", err)
 	}
 	return nil
+}
+
+// commands writes a page for each command of a program.
+func commands(root *cobra.Command, header doc.GenManHeader, dir string) error {
+	root.DisableAutoGenTag = true
+	mark(root)
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = doc.GenManTreeFromOpts(root, doc.GenManTreeOptions{Header: &header, Path: dir, CommandSeparator: "-"})
+	}
+	if err != nil {
+		return fmt.Errorf("write the pages of commands: %w", err)
+	}
+	return typed(dir)
 }
 
 // copied has the signs that a printer would make typographic stay as they are typed,

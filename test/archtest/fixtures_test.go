@@ -42,12 +42,13 @@ var importFixtures = []fixture{
 	{"boltdb in a test", "raft", "app/x_test.go", importing("github.com/hashicorp/raft-boltdb/v2"), []int{3}},
 	{"other harness", "raft", "test/labtest/x.go", importing("github.com/hashicorp/raft"), []int{3}},
 
-	{"reader", "drivers", "inspector/inspectordb/x.go", importing("modernc.org/sqlite"), nil},
-	{"trivet-import", "drivers", "inspector/trivet-import/x.go", importing(ours + "inspector/inspectordb"), nil},
+	{"reader", "drivers", "cli/trivet-import/inspectordb/x.go", importing("modernc.org/sqlite"), nil},
+	{"trivet-import", "drivers", "cli/trivet-import/importer/x.go", importing(ours + "cli/trivet-import/inspectordb"), nil},
 	{"test", "drivers", "cli/x_test.go", importing("modernc.org/sqlite"), nil},
 	{"cli to a driver", "drivers", "cli/data/x.go", importing("github.com/jackc/pgx/v5"), []int{3}},
-	{"cli to the reader", "drivers", "cli/data/x.go", importing(ours + "inspector/inspectordb"), []int{3}},
-	{"trivet-import to a driver", "drivers", "inspector/trivet-import/x.go", importing("database/sql"), []int{3}},
+	{"cli to the reader", "drivers", "cli/data/x.go", importing(ours + "cli/trivet-import/inspectordb"), []int{3}},
+	{"cli to the importer", "drivers", "cli/x.go", importing(ours + "cli/trivet-import/importer"), []int{3}},
+	{"trivet-import to a driver", "drivers", "cli/trivet-import/x.go", importing("database/sql"), []int{3}},
 
 	{"test", "templates", "api/web/x_test.go", importing("text/template"), nil},
 	{"harness", "templates", "packaging/x.go", importing("text/template"), nil},

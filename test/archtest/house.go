@@ -15,7 +15,7 @@ import (
 // below another that has a place of its own here (api/events) is no child.
 var house = [][]string{
 	{"."},
-	{"cli", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe", "cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
+	{"cli", "cli/trivet-import", "cli/trivet-import/importer", "cli/trivet-import/inspectorconf", "cli/trivet-import/inspectordb", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe", "cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
 	{"app/admin", "app/health"},
 	{"api", "haconfig", "app/datadir"},
 	{"lease", "failover", "inspector", "api/events", "firewall/host"},
@@ -34,15 +34,15 @@ var children = []string{
 	"app/dev", "api/web", "haconfig/kube", "client/lease",
 	"lease/elector", "lease/elector/sidecar", "lease/elector/kube", "lease/runner", "lease/leaderrpc", "lease/kubepolicy",
 	"failover/kube", "failover/fence",
-	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs", "inspector/trivet-import",
+	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe", "firewall/floatingip", "firewall/pxe/install",
-	"raftstore/host", "raftstore/ballast", "config/inspectorconf", "doctor/host", "internal/httpserver", "internal/keystone",
+	"raftstore/host", "raftstore/ballast", "doctor/host", "internal/httpserver", "internal/keystone",
 }
 
 // parts are children that import nothing of the house themselves; their parent and
 // siblings may import them, and so may whoever may import the parent.
 var parts = []string{
-	"app/dev/machine", "app/dev/simironic", "inspector/document", "inspector/lldp", "inspector/inspectordb",
+	"app/dev/machine", "app/dev/simironic", "inspector/document", "inspector/lldp",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/logerr", "raftstore/termguard", "raftstore/timedlog", "raftstore/transfer", "raftstore/truncation", "raftstore/wal",
 	"internal/httpserver/admission", "internal/excerpt", "internal/logs", "internal/pace", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",

@@ -67,7 +67,7 @@ var drivers = []string{"database/sql", "github.com/go-sql-driver/", "github.com/
 // checkDrivers keeps database drivers out of the daemon: they are 8 MB, and belong to
 // trivet-import.
 func checkDrivers(tree *Tree, report *Report) {
-	const reader = "inspector/inspectordb"
+	const reader = "cli/trivet-import/inspectordb"
 	for _, file := range tree.Files {
 		from := file.Package()
 		if file.Test() || harness(from) || from == reader {
@@ -75,9 +75,10 @@ func checkDrivers(tree *Tree, report *Report) {
 		}
 		for _, spec := range file.Syntax.Imports {
 			target := importPath(spec)
+			program := strings.HasPrefix(target, Module+"/cli/trivet-import/") && !strings.HasPrefix(from, "cli/trivet-import")
 			driver := slices.ContainsFunc(drivers, func(d string) bool { return strings.HasPrefix(target, d) })
-			if driver || target == Module+"/"+reader && from != "inspector/trivet-import" {
-				report.Addf(file, spec.Pos(), "only %s may import %s, and only trivet-import that: the daemon has no database drivers", reader, target)
+			if driver || program || target == Module+"/"+reader && from != "cli/trivet-import/importer" {
+				report.Addf(file, spec.Pos(), "%s may not import %s: a peer has no database drivers; %s has them, for trivet-import alone", from, target, reader)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/inspector/inspectordb"
+	"github.com/trivet-ha/trivet/cli/trivet-import/inspectordb"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"

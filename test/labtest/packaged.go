@@ -113,6 +113,16 @@ func packageOf(t *testing.T, tree string) string {
 	return found[0]
 }
 
+// importerOf is the package of trivet-import that was built with one of trivet.
+func importerOf(t *testing.T, deb string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(deb), "trivet-import_*.deb"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the package of trivet-import is not there: %q (%v)", found, err)
+	}
+	return found[0]
+}
+
 // newer is the same package under a version that sorts after its own.
 func newer(t *testing.T, deb string) string {
 	t.Helper()

@@ -138,6 +138,7 @@ func (p *pagesSite) host(name string) *System {
 		p.t.Fatal(err)
 	}
 	s.Place(p.deb)
+	s.Place(importerOf(p.t, p.deb))
 	return s
 }
 

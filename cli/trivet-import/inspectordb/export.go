@@ -17,8 +17,8 @@ type header struct {
 	Records  int    `json:"records"`
 }
 
-// line is each later line: a rule, or a record with its documents. 'trivet import
-// inspector-db' reads it.
+// line is each later line: a rule, or a record with its documents. 'trivet-import
+// load' reads it.
 type line struct {
 	Rule   json.RawMessage `json:"rule,omitempty"`
 	Record *record         `json:"record,omitempty"`

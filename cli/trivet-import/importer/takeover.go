@@ -1,4 +1,4 @@
-package data
+package importer
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
@@ -25,6 +24,15 @@ const (
 	importTimeout = time.Minute // without a leader, for each record
 	importPause   = 500 * time.Millisecond
 )
+
+// importResult is what became, or with ?check=1 would become, of a record or rule.
+type importResult struct {
+	Created      bool   `json:"created"`
+	Documents    int    `json:"documents"`
+	Kept         string `json:"kept"`          // why the cluster's own record stays
+	ExpiresAfter string `json:"expires_after"` // of every record here, "" never
+	DataHidden   bool   `json:"data_hidden"`   // inspection.store_data is off
+}
 
 // takeover is one run of the import of a database. Its report is written under
 // mu while records are on their way.
@@ -197,7 +205,7 @@ func (t *takeover) record(ctx context.Context, r exportedRecord, check bool) err
 // send asks the peer to import something. While there is no leader it tries again,
 // which is safe: an import that was done is not done twice. What the peer cannot take
 // over is a refusal and no error.
-func (t *takeover) send(ctx context.Context, path string, body []byte, check bool) (out admin.ImportResult, refusal string, err error) {
+func (t *takeover) send(ctx context.Context, path string, body []byte, check bool) (out importResult, refusal string, err error) {
 	if check {
 		path += "?check=1"
 	}
@@ -219,7 +227,7 @@ func (t *takeover) send(ctx context.Context, path string, body []byte, check boo
 	}
 }
 
-func (t *takeover) post(ctx context.Context, path string, body []byte, out *admin.ImportResult) error {
+func (t *takeover) post(ctx context.Context, path string, body []byte, out *importResult) error {
 	ctx, cancel := context.WithTimeout(ctx, t.peer.Limit)
 	defer cancel()
 	resp, err := t.peer.Do(ctx, http.MethodPost, path, bytes.NewReader(body))
@@ -250,7 +258,7 @@ func (t *takeover) refuse(count *importCount, kind, id, reason string) {
 }
 
 // add counts what the peer did.
-func (c *importCount) add(out admin.ImportResult) {
+func (c *importCount) add(out importResult) {
 	if out.Created {
 		c.New++
 	} else {
@@ -259,7 +267,7 @@ func (c *importCount) add(out admin.ImportResult) {
 }
 
 // warn tells once what the peer's configuration will do to what is imported.
-func (t *takeover) warn(out admin.ImportResult) {
+func (t *takeover) warn(out importResult) {
 	if t.warned {
 		return
 	}

@@ -114,7 +114,7 @@ type loss struct {
 func lostSections() map[string]loss {
 	broker := loss{NotNeeded, "Trivet needs no message broker", ""}
 	return map[string]loss{
-		"database":                     {Changed, "Trivet keeps its state in a log of its own", "take over what is in the database with 'trivet-import' and 'trivet import inspector-db'"},
+		"database":                     {Changed, "Trivet keeps its state in a log of its own", "take over what is in the database with 'trivet-import database' and 'trivet-import load'"},
 		"coordination":                 {NotNeeded, "Trivet's peers coordinate themselves", ""},
 		authtoken:                      {Changed, "has no counterpart, or api.auth_strategy is not keystone", "see the section api.keystone of 'trivet config template'"},
 		"oslo_policy":                  {Lost, "Trivet reads no policy_file: administrators may do everything, readers may look", "see api.auth_strategy"},

@@ -1,4 +1,4 @@
-package data
+package importer
 
 import (
 	"errors"
@@ -8,30 +8,30 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/cli/trivet-import/inspectorconf"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/config/inspectorconf"
 	"github.com/trivet-ha/trivet/inspector/hooks"
 )
 
-// Import is 'trivet import'.
-func Import(t *term.Terminal, peer term.Peer) *cobra.Command {
-	conf := &cobra.Command{
-		Use:   "inspector-conf FILE",
+func configCommand(t *term.Terminal) *cobra.Command {
+	return &cobra.Command{
+		Use:   "config FILE",
 		Short: "Turn the configuration of ironic-inspector into one of Trivet",
-		Long: "Turn the configuration of ironic-inspector into one of Trivet, on standard output: what differs from Trivet's defaults, the original's defaults too.\n" +
-			"Every option that cannot be carried over as it is, is named on standard error with its line and the reason, in three groups: lost, changed,\n" +
-			"not needed. Look at each of the first two before the move.\n" +
-			"FILE is - for standard input. A password in it is in the output too: redirect it to a file that only root and the user trivet can read.",
-		Example: "  umask 027\n  trivet import inspector-conf /etc/ironic-inspector/inspector.conf > trivet.yaml",
-		RunE:    func(_ *cobra.Command, args []string) error { return importInspectorConf(t, args[0]) },
+		Long: `Turn the configuration of ironic-inspector into one of Trivet, on standard
+output: what differs from Trivet's defaults, the original's defaults too. Every
+option that cannot be carried over as it is, is named on standard error with its
+line and the reason, in three groups: lost, changed, not needed. Look at each of
+the first two before the move.
+
+FILE is - for standard input. A password in it is in the output too: redirect it
+to a file that only root and the user trivet can read.`,
+		Example: "umask 027\ntrivet-import config /etc/ironic-inspector/inspector.conf > trivet.yaml",
+		RunE:    func(_ *cobra.Command, args []string) error { return convert(t, args[0]) },
 	}
-	c := term.Group("import", "Take over the configuration or the data of an ironic-inspector", conf, importInspectorDB(t, peer))
-	c.Long = "Take over the configuration or the data of an ironic-inspector. Its database is read by a program of its own, 'trivet-import URL > FILE':\n" +
-		"see 'trivet help import inspector-db'."
-	return c
 }
 
-func importInspectorConf(t *term.Terminal, file string) error {
+// convert writes the configuration, and names what is left.
+func convert(t *term.Terminal, file string) error {
 	in, err := t.Input(file)
 	if err != nil {
 		return term.Fail(term.ExitUsage, "name the inspector.conf of the host that you move away from", "%w", err)

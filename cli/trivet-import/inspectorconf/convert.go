@@ -224,7 +224,7 @@ func (c *converter) yaml() ([]byte, error) {
 // head says where the file comes from, and who may read it.
 func head(file string, values map[string]string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Written by 'trivet import inspector-conf' from %q.\n", file)
+	fmt.Fprintf(&b, "# Written by 'trivet-import config' from %q.\n", file)
 	b.WriteString("# What is not here has its default: 'trivet config template' lists it all.\n")
 	if values["ironic.password"] != "" || values["api.keystone.password"] != "" {
 		b.WriteString("# It holds a password: only root and the user trivet may read it.\n")

@@ -1,4 +1,4 @@
-package data
+package importer
 
 import (
 	"context"
@@ -9,28 +9,34 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
 )
 
-func importInspectorDB(t *term.Terminal, peer term.Peer) *cobra.Command {
+func loadCommand(t *term.Terminal) *cobra.Command {
 	var skip []string
 	var dry bool
+	var socket string
 	c := &cobra.Command{
-		Use:   "inspector-db FILE",
-		Short: "Take over the database of an ironic-inspector: rules, records, stored data",
-		Long: "Take over the rules, the records of introspections and the stored data of an ironic-inspector into the cluster of the peer on this host.\n" +
-			"FILE is what 'trivet-import URL' writes to standard output. It is a program of its own, which reads the database and writes nothing in it.\n" +
-			"URL is what stands in inspector.conf, section [database], option connection: sqlite:////FILE, mysql+pymysql://USER:PASSWORD@HOST/NAME or postgresql://…\n" +
-			"With - it is read from standard input, so that no list of processes shows the password.\n\n" +
-			"Stop the ironic-inspector before it is read, while no introspection runs: a record that has not ended is refused. Everything is checked before anything\n" +
-			"is written. To repeat it is safe, also after it was interrupted: what is there already stays as it is, and so does every record of a node\n" +
-			"that was introspected here since. Rules come behind those that are there; one that was deleted here comes back.",
-		Example: "  umask 027\n" +
-			"  trivet-import sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite \\\n    > inspector.jsonl\n" +
-			"  trivet import inspector-db inspector.jsonl --dry-run",
+		Use:   "load FILE",
+		Short: "Take over what 'database' read, into the cluster of this host",
+		Long: `Take over the rules, the records of introspections and the stored data of an
+ironic-inspector, which 'trivet-import database' read into FILE, into the
+cluster of the peer on this host.
+
+Stop the ironic-inspector before it is read, while no introspection runs: a
+record that has not ended is refused. Everything is checked before anything is
+written.
+To repeat it is safe, also after it was interrupted: what is there already stays
+as it is, and so does every record of a node that was introspected here since.
+Rules come behind those that are there; one that was deleted here comes back.`,
+		Example: "trivet-import load inspector.jsonl --dry-run",
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "check everything and report, write nothing")
 	c.Flags().StringSliceVar(&skip, "skip", nil, "UUID of a rule or record to leave out; may be repeated")
-	c.RunE = func(c *cobra.Command, args []string) error { return takeOver(c.Context(), t, peer, args[0], skip, dry) }
+	c.Flags().StringVar(&socket, "socket", t.Variable("TRIVET_SOCKET", config.Default().Socket), "control interface of the peer; or $TRIVET_SOCKET")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return takeOver(c.Context(), t, term.OnSocket(socket), args[0], skip, dry)
+	}
 	return c
 }
 

@@ -1,4 +1,4 @@
-package data
+package importer
 
 import (
 	"bufio"
@@ -8,8 +8,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
-	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
 )
 
@@ -37,10 +37,15 @@ type exportLine struct {
 	Record json.RawMessage `json:"record"`
 }
 
-// exportedRecord is a record, and the body that the peer is sent of it.
+// exportedRecord is what an import looks at of a record, and the body that the peer is
+// sent of it.
 type exportedRecord struct {
-	admin.ImportedRecord
-	Unreadable string `json:"unreadable"` // why its data could not be exported
+	UUID        string          `json:"uuid"`
+	State       string          `json:"state"` // finished or error: it has ended
+	FinishedAt  *time.Time      `json:"finished_at"`
+	Unprocessed json.RawMessage `json:"unprocessed"`
+	Processed   json.RawMessage `json:"processed"`
+	Unreadable  string          `json:"unreadable"` // why its data could not be exported
 
 	body []byte
 }
@@ -48,9 +53,9 @@ type exportedRecord struct {
 // openExport reads the header. It does not name the file in errors of a name that is
 // a URL, which may hold a password.
 func openExport(name string) (*export, error) {
-	const hint = "write it: trivet-import URL > FILE (a package of its own has the program)"
+	const hint = "write it: 'trivet-import database URL > FILE'"
 	if strings.Contains(name, "://") {
-		return nil, term.Fail(term.ExitUsage, hint+"; then name FILE here", "a file of trivet-import is wanted here, not the URL of a database")
+		return nil, term.Fail(term.ExitUsage, hint+"; then name FILE here", "a file of 'trivet-import database' is wanted here, not the URL of a database")
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -59,7 +64,7 @@ func openExport(name string) (*export, error) {
 	e := &export{file: file}
 	lines := e.lines()
 	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &e.exportHeader) != nil || e.Database == "" {
-		err := term.Fail(term.ExitUsage, hint, "%s: its first line is not one of trivet-import", name)
+		err := term.Fail(term.ExitUsage, hint, "%s: its first line is not one of 'trivet-import database'", name)
 		return nil, errors.Join(err, file.Close())
 	}
 	return e, nil
@@ -99,7 +104,7 @@ func (e *export) each(f func(exportLine) error) error {
 		return fmt.Errorf("%s, line %d: %w", e.file.Name(), number+1, err)
 	}
 	if rules != e.Rules || records != e.Records {
-		return term.Fail(term.ExitFailed, "write it again with trivet-import, which has to end with exit code 0",
+		return term.Fail(term.ExitFailed, "write it again with 'trivet-import database', which has to end with exit code 0",
 			"%s has %d rules and %d records of the %d and %d that its first line announces", e.file.Name(), rules, records, e.Rules, e.Records)
 	}
 	return nil

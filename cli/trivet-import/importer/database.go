@@ -1,0 +1,52 @@
+package importer
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/cli/trivet-import/inspectordb"
+)
+
+// maxURL bounds a URL on standard input, in bytes.
+const maxURL = 4096
+
+func databaseCommand(t *term.Terminal) *cobra.Command {
+	return &cobra.Command{
+		Use:   "database URL",
+		Short: "Read the database of an ironic-inspector, to standard output",
+		Long: `Read the database of an ironic-inspector: rules, records of introspections and
+stored data, all of one moment. The database is only read. Standard output is
+what 'trivet-import load FILE' takes into a cluster.
+
+URL is what stands in inspector.conf, section [database], option connection:
+sqlite:////FILE, mysql+pymysql://USER:PASSWORD@HOST/NAME or postgresql://...
+With - it is read from standard input, so that no list of processes shows the
+password.`,
+		Example: "umask 027\ntrivet-import database \\\n  sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite \\\n  > inspector.jsonl",
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := readDatabase(c.Context(), t, args[0]); err != nil {
+				return term.Fail(term.ExitFailed, "the database must exist and be readable for this user and from this host", "%w", err)
+			}
+			return nil
+		},
+	}
+}
+
+func readDatabase(ctx context.Context, t *term.Terminal, url string) error {
+	if url == "-" {
+		text, err := io.ReadAll(io.LimitReader(t.In, maxURL+1))
+		if err != nil {
+			return fmt.Errorf("read the URL of the database from standard input: %w", err)
+		}
+		url = string(text)
+	}
+	w := bufio.NewWriter(t.Out)
+	err := inspectordb.Export(ctx, url, w)
+	return errors.Join(err, w.Flush())
+}
