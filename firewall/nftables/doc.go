@@ -9,6 +9,8 @@
 //		set deny    { type ether_addr; }
 //		set pass    { type inet_service; }                 # the gated ports, or nothing
 //		set edition { type mark; }                         # what Change swaps from; no rule reads it
+//		set offered { type ipv4_addr; flags dynamic, timeout; }                # addresses that were offered
+//		set offers  { type ipv4_addr . ether_addr; flags dynamic, timeout; }   # and to which machines
 //		chain input {
 //			type filter hook input priority -10; policy accept;
 //			iifname "INTERFACE" udp dport 67 jump gate
@@ -28,9 +30,19 @@
 //			th dport @pass accept
 //			drop
 //		}
+//		chain output {
+//			type filter hook output priority -10; policy accept;
+//			oifname "INTERFACE" nfproto ipv4, udp sport 67, DHCPOFFER jump offer
+//		}
+//		chain offer {
+//			yiaddr . chaddr @offers update @offers, update @offered, accept
+//			yiaddr @offered drop
+//			update @offers, update @offered
+//		}
 //	}
 //
-// Chains and rules never change once they are built; only elements of sets do. So
+// Chains and rules never change once they are built; only elements of sets do, those of
+// offered and offers by packets alone. So
 // the driver that reads the table back knows what it must look like to the last
 // expression, and a difference is a change by another program.
 //

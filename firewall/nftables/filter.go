@@ -93,7 +93,9 @@ func (f *Filter) Seal(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	var names []string
 	for _, set := range f.plan().sets {
-		names = append(names, set.name)
+		if set.flags&unix.NFT_SET_EVAL == 0 { // the DHCP server's answers fill the others at any time
+			names = append(names, set.name)
+		}
 	}
 	if err := f.shut(ctx, s, names...); err != nil {
 		return fmt.Errorf("seal the PXE filter: %w", err)

@@ -41,7 +41,7 @@ func (d datagram) meta(key expr.MetaKey) []byte {
 	switch key {
 	case expr.MetaKeyNFPROTO:
 		return []byte{d.protocol}
-	case expr.MetaKeyIIFNAME:
+	case expr.MetaKeyIIFNAME, expr.MetaKeyOIFNAME:
 		return append([]byte("br-pxe"), make([]byte, 10)...)
 	case expr.MetaKeyL4PROTO:
 		return []byte{unix.IPPROTO_UDP}
@@ -68,12 +68,17 @@ func (k skeleton) decideIn(t *testing.T, chain string, d datagram, sets map[stri
 	t.Helper()
 rules:
 	for _, r := range k.of(chain) {
-		var value []byte // in the one register
+		var value []byte // in the registers, from the first one on
 		for _, e := range r.expressions {
 			matches := true
 			switch e := e.(type) {
 			case *expr.Payload:
-				value, matches = d.load(e)
+				var loaded []byte
+				if loaded, matches = d.load(e); e.DestRegister == secondRegister {
+					value = slices.Concat(value[:4:4], loaded, []byte{0, 0})
+				} else {
+					value = loaded
+				}
 			case *expr.Exthdr:
 				value, matches = d.fragment, d.fragment != nil
 			case *expr.Meta:
@@ -81,7 +86,10 @@ rules:
 			case *expr.Cmp:
 				matches = holds(t, e, value)
 			case *expr.Lookup:
-				matches = slices.ContainsFunc(sets[e.SetName], func(key []byte) bool { return bytes.Equal(key, value) }) != e.Invert
+				matches = slices.ContainsFunc(sets[e.SetName], func(key []byte) bool { return bytes.Equal(key, value[:k.keyLength(e.SetName)]) }) != e.Invert
+			case *expr.Dynset:
+				key := value[:k.keyLength(e.SetName)]
+				sets[e.SetName] = append(sets[e.SetName], key)
 			case *expr.Verdict:
 				switch e.Kind {
 				case expr.VerdictJump:
@@ -102,6 +110,11 @@ rules:
 		}
 	}
 	return 0, false
+}
+
+func (k skeleton) keyLength(name string) uint32 {
+	i := slices.IndexFunc(k.sets, func(s set) bool { return s.name == name })
+	return k.sets[i].keyLength
 }
 
 // holds compares as the kernel does, byte by byte.
@@ -236,4 +249,52 @@ func bareFilter(t *testing.T) *Filter {
 	f := newFilter(t, firewall.MatchEther)
 	f.lists = false
 	return f
+}
+
+// answer is what a DHCP server says to a machine about an address of a /24.
+func answer(kind, address, client byte) datagram {
+	d := datagram{protocol: unix.NFPROTO_IPV4, udp: make([]byte, 8+240+3)}
+	d.udp[1] = dhcpServer
+	copy(d.udp[8+16:], []byte{192, 0, 2, address})
+	d.udp[8+33] = client
+	copy(d.udp[8+236:], []byte{0x63, 0x82, 0x53, 0x63, 53, 1, kind})
+	return d
+}
+
+// TestOneOfferForAnAddress tries what a server answers to machines that ask at the
+// same moment: no address is offered to two of them, by any driver. What was offered
+// once may be offered to that machine again, and nothing but offers is withheld.
+func TestOneOfferForAnAddress(t *testing.T) {
+	const offer, ack, nak = 2, 5, 6
+	client := answer(offer, 130, 2)
+	client.udp[1] = 68 // as a client sends it
+	six := answer(offer, 130, 2)
+	six.protocol = unix.NFPROTO_IPV6
+	other := answer(offer, 130, 2)
+	other.udp[8+240] = 54 // another option comes first
+	for _, lists := range []bool{true, false} {
+		f := newFilter(t, firewall.MatchEther)
+		f.lists = lists
+		k, sets := f.plan(), map[string][][]byte{}
+		for i, c := range []struct {
+			datagram
+			passes bool
+		}{
+			{answer(offer, 130, 1), true},
+			{answer(offer, 130, 2), false},
+			{answer(offer, 130, 1), true},
+			{answer(offer, 131, 2), true},
+			{answer(offer, 131, 1), false},
+			{answer(offer, 130, 1), true},
+			{answer(ack, 130, 2), true},
+			{answer(nak, 130, 2), true},
+			{client, true}, {six, true}, {other, true},
+			{datagram{protocol: unix.NFPROTO_IPV4, udp: []byte{1: dhcpServer, 7: 0}}, true},
+		} {
+			verdict, decided := k.decideIn(t, chainOutput, c.datagram, sets)
+			if got := !decided || verdict == expr.VerdictAccept; got != c.passes {
+				t.Errorf("lists %v: answer %d passes: %v, want %v", lists, i+1, got, c.passes)
+			}
+		}
+	}
 }

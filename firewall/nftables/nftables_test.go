@@ -130,10 +130,11 @@ func TestEveryDifferenceIsTold(t *testing.T) {
 		"set arm is of another":      func(k *skeleton) { k.sets[1].life = 1 },
 		"chain input is missing":     func(k *skeleton) { k.chains = k.chains[1:] },
 		"chain input is hooked":      func(k *skeleton) { k.chains[0].priority++ },
-		"2 chains and 7 sets":        func(k *skeleton) { k.sets = append(k.sets, set{name: "more"}) },
+		"4 chains and 9 sets":        func(k *skeleton) { k.sets = append(k.sets, set{name: "more"}) },
 		"rule 2 of chain input":      func(k *skeleton) { k.rules[1].expressions = nil },
 		"rule 1 of chain gate":       func(k *skeleton) { k.rules[5].expressions[1].(*expr.Lookup).Invert = false },
-		"chain gate has 8 rules":     func(k *skeleton) { k.rules = k.rules[:len(k.rules)-1] },
+		"chain offer has 2 rules":    func(k *skeleton) { k.rules = k.rules[:len(k.rules)-1] },
+		"rule 1 of chain offer":      func(k *skeleton) { k.of(chainOffer)[0].expressions[3].(*expr.Dynset).Timeout++ },
 		"chain gate has 10 rules":    func(k *skeleton) { k.add(chainGate, verdict(expr.VerdictAccept, "")) },
 		"rule 3 of chain input is a": func(k *skeleton) { k.rules[2].expressions = append(k.rules[2].expressions, nil) },
 	} {

@@ -3,12 +3,18 @@
 package nftables
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
 	"testing"
 	"time"
 
 	links "github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/firewall/rawsocket"
 )
 
 // Machines of the tests, by how the lists see them.
@@ -208,4 +214,69 @@ func TestWithoutListsTheLeaseAloneDecides(t *testing.T) {
 	}
 	h.must(l.Shut(t.Context()))
 	far.expect(packet{from: unknown, port: 67}, false)
+}
+
+// TestTheKernelWithholdsASecondOffer sends a DHCP server's answers from the host, and
+// looks at what reaches the machines' LAN. An offer is remembered, and for offerLife.
+func TestTheKernelWithholdsASecondOffer(t *testing.T) {
+	const offer, ack, nak = 2, 5, 6
+	for _, options := range [][]Option{nil, {LeaseOnly()}} {
+		h := newHost(t)
+		far := h.cable()
+		h.Carry(pxe, "198.51.100.1/24")
+		f := h.filter(firewall.MatchEther, options...)
+		h.lease(f)
+		for i, c := range []struct {
+			kind, address, client byte
+			arrives               bool
+		}{
+			{offer, 130, 1, true}, {offer, 130, 2, false}, {offer, 130, 1, true}, {offer, 131, 2, true}, {offer, 131, 1, false},
+			{ack, 130, 2, true}, {nak, 130, 2, true}, {offer, 130, 1, true},
+		} {
+			if got := far.isAnswered(answer(c.kind, c.address, c.client).udp[8:]); got != c.arrives {
+				t.Errorf("answer %d of kind %d arrives: %v, want %v", i+1, c.kind, got, c.arrives)
+			}
+		}
+		s := f.socket()
+		for name, want := range map[string]int{setOffered: 2, setOffers: 2} {
+			elements, err := f.members(t.Context(), s, name)
+			h.must(err)
+			if len(elements) != want || elements[0].left > offerLife || elements[0].left < offerLife-labLimit/2 {
+				t.Errorf("set %s has %+v, want %d for %v", name, elements, want, offerLife)
+			}
+		}
+		h.must(s.close())
+		if seen, err := f.look(t.Context(), f.socket()); err != nil || seen.foreign != "" {
+			t.Errorf("it is not as planned: %q, %v", seen.foreign, err)
+		}
+		h.must(f.Seal(t.Context())) // offers do not keep it from being shut
+	}
+}
+
+// isAnswered sends a message from the host's DHCP port and reports whether the far end
+// sees it. That it does not is known when a later one is there.
+func (f *far) isAnswered(message []byte) (seen bool) {
+	f.t.Helper()
+	f.sent++
+	witness := fmt.Appendf(nil, "answer %d was sent", f.sent)
+	server := f.listen(false, dhcpServer).(*net.UDPConn)
+	defer func() { f.must(server.Close()) }()
+	for _, m := range [][]byte{message, witness} {
+		_, err := server.WriteTo(m, &net.UDPAddr{IP: net.IPv4(198, 51, 100, 255), Port: 68})
+		if err != nil && !errors.Is(err, unix.EPERM) { // which the sender of what is dropped is told
+			f.t.Fatal(err)
+		}
+	}
+	f.must(f.socket.SetReadDeadline(time.Now().Add(labLimit)))
+	frame := make([]byte, rawsocket.MaxFrame)
+	for {
+		n, err := f.socket.Read(frame)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if bytes.Contains(frame[:n], witness) {
+			return seen
+		}
+		seen = seen || bytes.Contains(frame[:n], message)
+	}
 }

@@ -164,6 +164,8 @@ func parseExpression(b []byte) (expr.Any, error) {
 		e = &expr.Exthdr{}
 	case "lookup":
 		e = &expr.Lookup{}
+	case "dynset":
+		e = &expr.Dynset{}
 	case "immediate":
 		e = &expr.Verdict{}
 	default:

@@ -89,6 +89,7 @@ func plan(l firewall.Layout, lists bool) skeleton {
 	if lists {
 		k.addLists(l.Match)
 	}
+	k.addOffers(l.Interface)
 	return k
 }
 
@@ -229,10 +230,12 @@ func atMost(value []byte) []expr.Any {
 
 // from matches the interface by all 16 bytes of its name: fewer would match
 // every name that begins with them.
-func from(name string) []expr.Any {
-	padded := make([]byte, unix.IFNAMSIZ)
-	copy(padded, name)
-	return meta(expr.MetaKeyIIFNAME, padded)
+func from(name string) []expr.Any { return meta(expr.MetaKeyIIFNAME, padded(name)) }
+
+func padded(name string) []byte {
+	b := make([]byte, unix.IFNAMSIZ)
+	copy(b, name)
+	return b
 }
 
 func udp() []expr.Any { return meta(expr.MetaKeyL4PROTO, []byte{unix.IPPROTO_UDP}) }

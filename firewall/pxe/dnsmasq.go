@@ -116,7 +116,8 @@ func (s Server) address6() (netip.Addr, bool) {
 // writeHead leaves dhcp-sequential-ip out on purpose (docs/pxe.md has figures):
 // dnsmasq remembers no offer, so in sequence all machines that ask at once would
 // be offered the same address, of which one machine gets it. Without the option
-// each MAC begins to look for a free address at a place of its own.
+// each MAC begins to look for a free address at a place of its own; where two places
+// are one, the PXE filter drops the second offer (docs/design.md#offers).
 func (s Server) writeHead(b *strings.Builder) {
 	bind := "bind-dynamic"
 	if s.BindInterfaces {

@@ -6,16 +6,20 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/trivet-ha/trivet/firewall/nftables"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/rawsocket"
 	"github.com/trivet-ha/trivet/test/labtest/program"
@@ -26,22 +30,33 @@ const (
 	batchMachines = 200
 	batchRounds   = 60                     // dnsmasq needs about 20 where the pool is hardly larger than the batch
 	batchQuiet    = 300 * time.Millisecond // without an answer, after which a round is over
+	batchSeed     = 1
 )
 
 // Kinds of DHCP messages over IPv4, and the options that a request repeats.
 const (
-	kindDiscover, kindOffer, kindRequest, kindAck = 1, 2, 3, 5
-	optionAsked, optionKind, optionServer4        = 50, 53, 54
-	optionClient4                                 = 61
+	kindDiscover, kindOffer, kindRequest, kindAck, kindNak = 1, 2, 3, 5, 6
+	optionAsked, optionKind, optionServer4                 = 50, 53, 54
+	optionClient4                                          = 61
 )
 
-// TestBatchGetsAddresses lets a batch of machines ask one host at the same moment,
-// again and again until each has an address: all get one, each another. Then each
-// asks as its firmware, as iPXE and as the ramdisk, with another client identifier,
-// and gets the same.
+// TestBatchGetsAddresses lets a batch of machines ask the leader's host at the same
+// moment, again and again until each has an address: all get one, each another, and
+// none is refused one, because a ROM may give up then. The first pool is that of one of
+// three peers on a /24. Then each asks as its firmware, as iPXE and as the ramdisk, with
+// another client identifier, and gets the same.
 func TestBatchGetsAddresses(t *testing.T) {
 	t.Parallel()
 	installGate(t)
+	for _, c := range []struct {
+		machines    int
+		first, last byte // of the pool
+	}{{20, 128, 169}, {30, 128, 169}, {batchMachines, 40, 250}} {
+		t.Run(fmt.Sprint(c.machines), func(t *testing.T) { batchGetsAddresses(t, c.machines, c.first, c.last) })
+	}
+}
+
+func batchGetsAddresses(t *testing.T, machines int, firstOfPool, lastOfPool byte) {
 	l := NewHosts(t)
 	l.net.bridge(PXE)
 	server, client := l.net.Host(1), l.net.Host(clientHost)
@@ -55,14 +70,23 @@ func TestBatchGetsAddresses(t *testing.T) {
 	}
 	startBatchServer(t, server, pxe.Server{
 		Title: "a batch", Interface: string(PXE), Addresses: []netip.Prefix{netip.PrefixFrom(own, 24)}, Root: t.TempDir(),
-		Pools: []pxe.Pool{{First: at(40), Last: at(250)}}, Lease: pxe.ShortLease, Batch: batchMachines,
+		Pools: []pxe.Pool{{First: at(firstOfPool), Last: at(lastOfPool)}}, Lease: pxe.ShortLease, Batch: machines,
 	})
+	lease := server.nftables("iptables").Lease() // which lets in all machines
+	defer func() {
+		if err := lease.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := errors.Join(lease.Shut(t.Context()), lease.Arm(t.Context(), time.Minute), lease.Open(t.Context(), time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	wire, err := client.packets(PXE, unix.ETH_P_IP)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer wire.Close()
-	b := batch{t: t, wire: wire}
+	b := newBatch(t, wire, lease, machines)
 	first, rounds := b.lease(nil)
 	owners := make(map[netip.Addr]string)
 	for mac, a := range first {
@@ -114,28 +138,38 @@ func startBatchServer(t *testing.T, h *Host, s pxe.Server) {
 type batch struct {
 	t    *testing.T
 	wire rawsocket.Socket
+	door *nftables.Lease
+	macs []net.HardwareAddr
 }
 
-func batchMAC(n int) net.HardwareAddr {
-	return net.HardwareAddr{0x52, 0x54, 0, byte(n * 7), byte(n >> 3), byte(n * 31)}
+// newBatch returns machines of several deliveries: four makers, and serial numbers at
+// random, the same in each run.
+func newBatch(t *testing.T, wire rawsocket.Socket, door *nftables.Lease, machines int) batch {
+	b := batch{t: t, wire: wire, door: door}
+	random := rand.New(rand.NewPCG(batchSeed, uint64(machines)))
+	makers := [][]byte{{0x98, 0xa4, 0x04}, {0xe4, 0x43, 0x4b}, {0xb8, 0x59, 0x9f}, {0x0c, 0x42, 0xa1}}
+	for range machines {
+		serial := binary.BigEndian.AppendUint32(nil, random.Uint32())
+		b.macs = append(b.macs, slices.Concat(makers[random.IntN(len(makers))], serial[1:]))
+	}
+	return b
 }
 
 // lease has every machine ask until it has an address, and returns those by MAC.
 func (b batch) lease(identifier []byte) (got map[string]netip.Addr, rounds int) {
 	b.t.Helper()
 	got = make(map[string]netip.Addr)
-	for ; len(got) < batchMachines; rounds++ {
+	for ; len(got) < len(b.macs); rounds++ {
 		if rounds == batchRounds {
-			b.t.Fatalf("after %d rounds %d of %d machines have an address", rounds, len(got), batchMachines)
+			b.t.Fatalf("after %d rounds %d of %d machines have an address", rounds, len(got), len(b.macs))
 		}
-		var asking []net.HardwareAddr
-		for n := range batchMachines {
-			if _, has := got[string(batchMAC(n))]; !has {
-				asking = append(asking, batchMAC(n))
+		if err := b.door.Hold(b.t.Context(), time.Minute); err != nil {
+			b.t.Fatal(err)
+		}
+		for _, mac := range b.macs {
+			if _, has := got[string(mac)]; !has {
+				b.send(mac, identifier, kindDiscover, nil)
 			}
-		}
-		for _, mac := range asking {
-			b.send(mac, identifier, kindDiscover, nil)
 		}
 		for mac, o := range b.answers(kindOffer) {
 			b.send(net.HardwareAddr(mac), identifier, kindRequest, o)
@@ -189,6 +223,9 @@ func (b batch) answers(kind byte) map[string]*answer4 {
 		}
 		if err != nil {
 			b.t.Fatal(err)
+		}
+		if mac, _, refused := readAnswer4(frame[:n], kindNak); refused {
+			b.t.Errorf("machine %x is refused the address that it was offered", mac)
 		}
 		if mac, o, ok := readAnswer4(frame[:n], kind); ok {
 			out[mac] = o
