@@ -76,7 +76,7 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 	flags.IntVar(&f.reserve, "reserve", 0, "addresses at the start of each IPv4 subnet that are left to hosts, the same on all peers (default: half of the subnet)")
 	flags.IntVar(&f.batch, "batch", pxe.DefaultBatch, "machines that boot at about the same time")
 	flags.StringArrayVar(&f.addresses, "address", nil, "address of this host where machines boot, as ADDRESS/BITS; may be repeated (default: those of firewall.interface)")
-	flags.StringVar(&f.router, "router", "", "IPv4 router that machines are told (default none)")
+	flags.StringVar(&f.router, "router", "", "IPv4 router that machines in its subnet are told (default none)")
 	flags.DurationVar(&f.lease, "lease-time", 0, "how long a machine keeps an address (default: chosen from pool and --batch)")
 	flags.StringVar(&f.root, "tftp-root", pxe.Root, "directory that TFTP serves")
 	flags.StringArrayVar(&f.loaders, "loader-url", nil, "directory of an HTTP server that has iPXE's programs, too: for UEFI HTTP boot; may be repeated, for IPv4 and IPv6 (default: such machines are not served)")

@@ -31,13 +31,17 @@ const (
 	mostTransfers  = 900
 )
 
+// relayedLeases is the room for leases of ranges that stand in other files, for
+// machines behind relays: dnsmasq's limit counts those of all ranges.
+const relayedLeases = 10_000
+
 // Server is the DHCP server of one host.
 type Server struct {
 	Title     string         // lines that say whose it is and where its pools come from
 	Interface string         // on which machines boot
 	Addresses []netip.Prefix // of this host there, with their subnets
 	Pools     []Pool         // what it gives away; each within a subnet of Addresses
-	Router    netip.Addr     // told to machines; invalid: none is
+	Router    netip.Addr     // told to machines in its subnet; invalid: none is
 	Lease     time.Duration  // how long an address is a machine's
 	Root      string         // of TFTP
 	HostsDir  string         // where the PXE filter keeps its lists; "" if not with dnsmasq
@@ -75,9 +79,12 @@ func (s Server) check() error {
 		return errNoPool
 	}
 	for _, p := range s.Pools {
-		if _, ok := s.subnetOf(p); !ok {
+		if s.subnetOf(p) < 0 {
 			return fmt.Errorf("pool %v is in no subnet of %s, which has %v", p, s.Interface, s.Addresses)
 		}
+	}
+	if s.Router.IsValid() && !slices.ContainsFunc(s.Addresses, func(a netip.Prefix) bool { return a.Contains(s.Router) }) {
+		return fmt.Errorf("router %v is in no subnet of %s, which has %v", s.Router, s.Interface, s.Addresses)
 	}
 	if s.Lease < LeastLease || s.Lease > MostLease {
 		return fmt.Errorf("a lease of %v is out of bounds, %v to %v", s.Lease, LeastLease, MostLease)
@@ -95,23 +102,27 @@ func (s Server) check() error {
 	return nil
 }
 
-func (s Server) subnetOf(p Pool) (netip.Prefix, bool) {
-	i := slices.IndexFunc(s.Addresses, p.Within)
-	if i < 0 {
-		return netip.Prefix{}, false
-	}
-	return s.Addresses[i], true
+// subnetOf is the place in Addresses of a pool's subnet; negative: it is in none.
+func (s Server) subnetOf(p Pool) int { return slices.IndexFunc(s.Addresses, p.Within) }
+
+// subnet is one of Addresses that has pools.
+type subnet struct {
+	netip.Prefix
+	tag string // of its ranges: what is true in one subnet is not told in another
 }
 
-// address6 is this host's own IPv6 address there.
-func (s Server) address6() (netip.Addr, bool) {
-	for _, a := range s.Addresses {
-		if a.Addr().Is6() && slices.ContainsFunc(s.Pools, func(p Pool) bool { return p.Within(a) }) {
-			return a.Addr(), true
+// subnets are those of IPv4, or of IPv6. Ranges of other files, for machines behind
+// relays, have none of their tags.
+func (s Server) subnets(six bool) (out []subnet) {
+	for i, a := range s.Addresses {
+		if a.Addr().Is6() == six && slices.ContainsFunc(s.Pools, func(p Pool) bool { return s.subnetOf(p) == i }) {
+			out = append(out, subnet{a, tagOf(i)})
 		}
 	}
-	return netip.Addr{}, false
+	return out
 }
+
+func tagOf(address int) string { return fmt.Sprintf("subnet%d", address+1) }
 
 // writeHead leaves dhcp-sequential-ip out on purpose (docs/pxe.md has figures):
 // dnsmasq remembers no offer, so in sequence all machines that ask at once would
@@ -145,7 +156,7 @@ no-ping
 dhcp-ignore-clid
 `, s.Interface, bind, s.Interface, s.Root, min(max(s.Batch, leastTransfers), mostTransfers))
 	four, six := s.count()
-	fmt.Fprintf(b, "dhcp-lease-max=%d\n", four+six)
+	fmt.Fprintf(b, "# Leases of all files together, with room for machines behind relays.\ndhcp-lease-max=%d\n", four+six+relayedLeases)
 	if s.HostsDir != "" {
 		fmt.Fprintf(b, "\n# Who may boot: only the PXE filter writes these files.\ndhcp-hostsdir=%s\n", s.HostsDir)
 	}
@@ -154,19 +165,21 @@ dhcp-ignore-clid
 func (s Server) writePools(b *strings.Builder) {
 	b.WriteString("\n# The addresses that this host grants, and no other host.\n")
 	for _, p := range s.Pools {
-		subnet, _ := s.subnetOf(p)
-		mask := fmt.Sprint(subnet.Bits())
-		if subnet.Addr().Is4() {
-			mask = dotted(subnet.Bits())
+		i := s.subnetOf(p)
+		mask := fmt.Sprint(s.Addresses[i].Bits())
+		if p.First.Is4() {
+			mask = dotted(s.Addresses[i].Bits())
 		}
-		fmt.Fprintf(b, "dhcp-range=%v,%v,%s,%ds\n", p.First, p.Last, mask, int(s.Lease.Seconds()))
+		fmt.Fprintf(b, "dhcp-range=set:%s,%v,%v,%s,%ds\n", tagOf(i), p.First, p.Last, mask, int(s.Lease.Seconds()))
 	}
-	if s.Router.IsValid() {
-		fmt.Fprintf(b, "dhcp-option=option:router,%v\n", s.Router)
-	} else {
-		b.WriteString("# No router: dnsmasq would name itself.\ndhcp-option=option:router\n")
+	for _, n := range s.subnets(false) {
+		if n.Contains(s.Router) {
+			fmt.Fprintf(b, "dhcp-option=tag:%s,option:router,%v\n", n.tag, s.Router)
+		} else {
+			fmt.Fprintf(b, "# No router there: dnsmasq would name itself.\ndhcp-option=tag:%s,option:router\n", n.tag)
+		}
 	}
-	if _, ok := s.address6(); ok {
+	if len(s.subnets(true)) > 0 {
 		fmt.Fprintf(b, `
 # IPv6: router advertisements say that addresses come by DHCP, and with the
 # lifetime 0 that this host is no router. Every peer sends them; they open nothing.
@@ -264,12 +277,17 @@ func (s Server) loaderURL(six bool) (directory string, ok bool) {
 // writeLoaders6 does the same for DHCPv6, which names files by URL; BIOS does
 // not speak it.
 func (s Server) writeLoaders6(b *strings.Builder) {
-	own, ok := s.address6()
-	if !ok {
+	subnets := s.subnets(true)
+	if len(subnets) == 0 {
 		return
 	}
 	b.WriteString("\n# The same over IPv6, which names files by URL.\n")
-	fmt.Fprintf(b, "dhcp-option=tag:ipxe,option6:bootfile-url,tftp://[%v]/%s\n", own, ScriptName)
+	byTFTP := func(tags, file string) {
+		for _, n := range subnets {
+			fmt.Fprintf(b, "dhcp-option=tag:%s,%s,option6:bootfile-url,tftp://[%v]/%s\n", n.tag, tags, n.Addr(), file)
+		}
+	}
+	byTFTP("tag:ipxe", ScriptName)
 	for _, l := range Loaders()[1:] {
 		if slices.Contains(s.Without, l.File) {
 			continue
@@ -277,7 +295,7 @@ func (s Server) writeLoaders6(b *strings.Builder) {
 		for _, n := range l.arch {
 			fmt.Fprintf(b, "dhcp-match=set:%s6,option6:61,00:%02x\n", l.tag, n)
 		}
-		fmt.Fprintf(b, "dhcp-option=tag:!ipxe,tag:%s6,option6:bootfile-url,tftp://[%v]/%s\n", l.tag, own, l.File)
+		byTFTP(fmt.Sprintf("tag:!ipxe,tag:%s6", l.tag), l.File)
 	}
 	// A vendor class begins with the number of an enterprise here, which firmware does not
 	// look at, in four bytes; then come texts, each after its length in two. dnsmasq writes

@@ -42,6 +42,39 @@ func TestNoOrder(t *testing.T) {
 	}
 }
 
+// TestConfigTellsEachSubnetItsOwn has two subnets of each family on the interface. What
+// holds in one of them is told only there: a range in another file, for machines behind a
+// relay, gets none of it, and dnsmasq tells them their relay as router by itself.
+func TestConfigTellsEachSubnetItsOwn(t *testing.T) {
+	s := exampleServer()
+	for _, more := range []struct{ address, first, last string }{{"198.18.0.1/16", "198.18.128.0", "198.18.255.254"}, {"2001:db8:1::1/64", "2001:db8:1::1000", "2001:db8:1::1fff"}} {
+		s.Addresses = append(s.Addresses, netip.MustParsePrefix(more.address))
+		s.Pools = append(s.Pools, Pool{netip.MustParseAddr(more.first), netip.MustParseAddr(more.last)})
+	}
+	s.Router = netip.MustParseAddr("198.18.0.254")
+	text, err := s.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"dhcp-range=set:subnet1,192.0.2.128,", "dhcp-range=set:subnet2,2001:db8::1000,", "dhcp-range=set:subnet3,198.18.128.0,", "dhcp-range=set:subnet4,2001:db8:1::1000,",
+		"\ndhcp-option=tag:subnet1,option:router\n", "\ndhcp-option=tag:subnet3,option:router,198.18.0.254\n",
+		"\ndhcp-option=tag:subnet2,tag:ipxe,option6:bootfile-url,tftp://[2001:db8::1]/trivet.ipxe\n",
+		"\ndhcp-option=tag:subnet4,tag:ipxe,option6:bootfile-url,tftp://[2001:db8:1::1]/trivet.ipxe\n",
+		"\ndhcp-option=tag:subnet4,tag:!ipxe,tag:efi-x646,option6:bootfile-url,tftp://[2001:db8:1::1]/snponly.efi\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("subnets: no %q in\n%s", want, text)
+		}
+	}
+	for line := range strings.Lines(text) {
+		names := strings.Contains(line, "192.0.2.") || strings.Contains(line, "198.18.") || strings.Contains(line, "2001:db8:") || strings.Contains(line, "option:router")
+		if names && !strings.HasPrefix(line, "#") && !strings.Contains(line, "set:subnet") && !strings.Contains(line, "tag:subnet") {
+			t.Errorf("subnets: every subnet is told %s", line)
+		}
+	}
+}
+
 // TestConfigWithoutLoaders offers no file that the TFTP root lacks, over neither
 // protocol.
 func TestConfigWithoutLoaders(t *testing.T) {
@@ -101,14 +134,15 @@ func TestConfigByHTTP(t *testing.T) {
 
 func TestConfigRefuses(t *testing.T) {
 	for want, change := range map[string]func(*Server){
-		"no address is left":       func(s *Server) { s.Pools = nil },
-		"is in no subnet of lo":    func(s *Server) { s.Addresses = s.Addresses[1:] },
-		"a lease of 1s":            func(s *Server) { s.Lease = time.Second },
-		"invalid loader URL":       func(s *Server) { s.LoaderURLs = []string{"192.0.2.5/boot"} },
-		"cannot be written":        func(s *Server) { s.Root = "/srv/tf tp" },
-		`"" cannot be written`:     func(s *Server) { s.Interface = "" },
-		`"a,b" cannot be written`:  func(s *Server) { s.Interface = "a,b" },
-		`"a\nb" cannot be written`: func(s *Server) { s.Root = "a\nb" },
+		"no address is left":        func(s *Server) { s.Pools = nil },
+		"is in no subnet of lo":     func(s *Server) { s.Addresses = s.Addresses[1:] },
+		"router 198.51.100.1 is in": func(s *Server) { s.Router = netip.MustParseAddr("198.51.100.1") },
+		"a lease of 1s":             func(s *Server) { s.Lease = time.Second },
+		"invalid loader URL":        func(s *Server) { s.LoaderURLs = []string{"192.0.2.5/boot"} },
+		"cannot be written":         func(s *Server) { s.Root = "/srv/tf tp" },
+		`"" cannot be written`:      func(s *Server) { s.Interface = "" },
+		`"a,b" cannot be written`:   func(s *Server) { s.Interface = "a,b" },
+		`"a\nb" cannot be written`:  func(s *Server) { s.Root = "a\nb" },
 	} {
 		s := exampleServer()
 		change(&s)

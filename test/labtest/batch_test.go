@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -106,8 +107,9 @@ func batchGetsAddresses(t *testing.T, machines int, firstOfPool, lastOfPool byte
 	}
 }
 
-// startBatchServer runs dnsmasq on a host until the test ends.
-func startBatchServer(t *testing.T, h *Host, s pxe.Server) {
+// startBatchServer runs dnsmasq on a host, with more lines in another file, until the
+// test ends.
+func startBatchServer(t *testing.T, h *Host, s pxe.Server, more ...string) {
 	t.Helper()
 	text, err := s.Config()
 	if err != nil {
@@ -118,8 +120,12 @@ func startBatchServer(t *testing.T, h *Host, s pxe.Server) {
 	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	others := filepath.Join(dir, "others.conf")
+	if err := os.WriteFile(others, []byte(strings.Join(more, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	log := filepath.Join(dir, "log")
-	p, err := program.Start(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
+	p, err := program.Start(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--conf-file="+others, "--user=root", "--group=root",
 		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
 	if err != nil {
 		t.Fatal(err)
@@ -183,12 +189,21 @@ func (b batch) lease(identifier []byte) (got map[string]netip.Addr, rounds int) 
 
 // answer4 is what a server says to one machine.
 type answer4 struct {
-	address netip.Addr
-	server  []byte
+	address, next netip.Addr
+	server        []byte
+	options       map[byte][]byte
 }
 
 func (b batch) send(mac net.HardwareAddr, identifier []byte, kind byte, o *answer4) {
 	b.t.Helper()
+	frame := append(ethernet(mac, unix.ETH_P_IP), datagram(68, net.IPv4zero, net.IPv4bcast, bootp(mac, identifier, kind, o))...)
+	if _, err := b.wire.Write(frame); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// bootp is a message of a machine; it repeats what it was offered.
+func bootp(mac net.HardwareAddr, identifier []byte, kind byte, o *answer4) []byte {
 	bootp := make([]byte, 236, 300)
 	bootp[0], bootp[1], bootp[2], bootp[10] = 1, 1, 6, 0x80
 	copy(bootp[4:], mac[2:])
@@ -202,10 +217,7 @@ func (b batch) send(mac net.HardwareAddr, identifier []byte, kind byte, o *answe
 		bootp = append(append(bootp, optionServer4, 4), o.server...)
 	}
 	bootp = append(bootp, 0xff)
-	frame := append(ethernet(mac, unix.ETH_P_IP), datagram(68, net.IPv4zero, net.IPv4bcast, append(bootp, make([]byte, 300-len(bootp))...))...)
-	if _, err := b.wire.Write(frame); err != nil {
-		b.t.Fatal(err)
-	}
+	return append(bootp, make([]byte, 300-len(bootp))...)
 }
 
 // answers reads answers of a kind until none comes any more.
@@ -234,23 +246,30 @@ func (b batch) answers(kind byte) map[string]*answer4 {
 }
 
 func readAnswer4(frame []byte, kind byte) (mac string, o *answer4, ok bool) {
-	if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP || frame[atBOOTP] != 2 || binary.BigEndian.Uint16(frame[atUDP:]) != 67 {
+	if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP || binary.BigEndian.Uint16(frame[atUDP:]) != 67 {
 		return "", nil, false
 	}
-	o = &answer4{}
-	o.address, _ = netip.AddrFromSlice(frame[atBOOTP+16 : atBOOTP+20])
-	for options := frame[atOptions:]; len(options) > 2 && options[0] != 0xff; {
-		end := 2 + int(options[1])
-		if end > len(options) {
+	o, ok = readBOOTP(frame[atBOOTP:], kind)
+	return string(frame[atChaddr : atChaddr+6]), o, ok
+}
+
+// readBOOTP reads a server's message; not ok if it is of another kind.
+func readBOOTP(message []byte, kind byte) (o *answer4, ok bool) {
+	const options = atOptions - atBOOTP
+	if len(message) < options || message[0] != 2 {
+		return nil, false
+	}
+	o = &answer4{options: make(map[byte][]byte)}
+	o.address, _ = netip.AddrFromSlice(message[16:20])
+	o.next, _ = netip.AddrFromSlice(message[20:24])
+	for rest := message[options:]; len(rest) > 2 && rest[0] != 0xff; {
+		end := 2 + int(rest[1])
+		if end > len(rest) {
 			break
 		}
-		switch options[0] {
-		case optionKind:
-			ok = options[2] == kind
-		case optionServer4:
-			o.server = bytes.Clone(options[2:end])
-		}
-		options = options[end:]
+		o.options[rest[0]] = bytes.Clone(rest[2:end])
+		rest = rest[end:]
 	}
-	return string(frame[atChaddr : atChaddr+6]), o, ok
+	o.server = o.options[optionServer4]
+	return o, bytes.Equal(o.options[optionKind], []byte{kind})
 }

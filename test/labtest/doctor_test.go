@@ -204,8 +204,8 @@ func (l *patientLab) overlap(p, other *Peer) (before string) {
 		return string(text)
 	}
 	for line := range strings.Lines(read(other)) {
-		if words := strings.Split(strings.TrimPrefix(line, "dhcp-range="), ","); strings.HasPrefix(line, "dhcp-range=") {
-			if _, err := netip.ParseAddr(words[0]); err != nil {
+		if words := strings.Split(strings.TrimPrefix(line, "dhcp-range=set:"), ","); strings.HasPrefix(line, "dhcp-range=") {
+			if _, err := netip.ParseAddr(words[1]); err != nil {
 				l.t.Fatalf("what is %q?", line)
 			}
 			before = read(p)

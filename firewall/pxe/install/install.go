@@ -260,8 +260,11 @@ func (w *work) serve(ctx context.Context, before service, changed bool) error {
 func pools(text string) string {
 	var out []string
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "dhcp-range=") {
-			out = append(out, line[:strings.LastIndex(line, ",")])
+		if words, is := strings.CutPrefix(line, "dhcp-range="); is {
+			if tag, rest, _ := strings.Cut(words, ","); strings.HasPrefix(tag, "set:") {
+				words = rest
+			}
+			out = append(out, words[:strings.LastIndex(words, ",")])
 		}
 	}
 	return strings.Join(out, "\n")

@@ -373,3 +373,11 @@ func TestInterrupted(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPoolsAreWhatIsGranted: neither the tag of a range nor its lease time is a pool.
+func TestPoolsAreWhatIsGranted(t *testing.T) {
+	before, tagged, other := "dhcp-range=192.0.2.1,192.0.2.9,255.255.255.0,900s\n", "dhcp-range=set:subnet1,192.0.2.1,192.0.2.9,255.255.255.0,1800s\n", "dhcp-range=set:subnet1,192.0.2.2,192.0.2.9,255.255.255.0,900s\n"
+	if pools(before) != pools(tagged) || pools(before) == pools(other) {
+		t.Errorf("pools %q, %q and %q", pools(before), pools(tagged), pools(other))
+	}
+}
