@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/portholder"
 )
 
 // ListenError says that nothing can listen on the address, or path, of an option.
@@ -17,6 +19,12 @@ type ListenError struct {
 	Option  string // key of the configuration
 	Address string // its value
 	Err     error
+	Holder  string // what has the port, as far as it is known; ""
+}
+
+// newListenError finds out what is in the way.
+func newListenError(option, address string, err error) *ListenError {
+	return &ListenError{option, address, err, portholder.InTheWay(err)}
 }
 
 // Error implements error.
@@ -30,7 +38,11 @@ func (e *ListenError) Error() string {
 	case errors.As(e.Err, &op):
 		reason = op.Err
 	}
-	return fmt.Sprintf("listen on %s (%s): %v", e.Address, e.Option, reason)
+	text := fmt.Sprintf("listen on %s (%s): %v", e.Address, e.Option, reason)
+	if e.Holder != "" {
+		text += " by " + e.Holder
+	}
+	return text
 }
 
 // Unwrap gives the cause to errors.Is and errors.As.
@@ -41,7 +53,7 @@ func listen(ctx context.Context, option, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, &ListenError{option, address, err}
+		return nil, newListenError(option, address, err)
 	}
 	return ln, nil
 }
@@ -56,7 +68,7 @@ var (
 // a socket that a killed process left, and nothing else: a process with another
 // data directory may serve on the path.
 func listenSocket(ctx context.Context, path string) (net.Listener, error) {
-	failed := func(err error) error { return &ListenError{"socket", path, err} }
+	failed := func(err error) error { return newListenError("socket", path, err) }
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, failed(err)
 	}

@@ -135,7 +135,7 @@ func (p *Peer) startPort(ctx context.Context, secrets datadir.Secrets) error {
 	p.access = cluster.NewAccess(end, p.id.Known, o.Logger)
 	port, err := cluster.NewPort(ctx, o.Config.Cluster.Listen, p.access)
 	if err != nil {
-		return &ListenError{"cluster.listen", o.Config.Cluster.Listen, err}
+		return newListenError("cluster.listen", o.Config.Cluster.Listen, err)
 	}
 	p.opened.add(partPort, func(context.Context) error { return port.Close() })
 	p.port, p.forward, p.line = port, cluster.NewForwarder(p.access), cluster.NewLine(p.access)
@@ -258,7 +258,7 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 	})
 	var number syscall.Errno
 	if errors.As(err, &number) {
-		return &ListenError{"gossip.listen", listen, err}
+		return newListenError("gossip.listen", listen, err)
 	}
 	if err != nil {
 		return err

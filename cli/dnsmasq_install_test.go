@@ -6,14 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
+	"github.com/trivet-ha/trivet/internal/portholder"
 )
 
 // bootSite is a directory in the place of a host, with a systemd that does what it
@@ -22,6 +25,8 @@ type bootSite struct {
 	t    *testing.T
 	root string
 	unit map[string]string // property → value
+
+	holders map[uint16][]portholder.Holder // of UDP ports
 }
 
 func newBootSite(t *testing.T) *bootSite {
@@ -65,7 +70,8 @@ func (s *bootSite) systemd(_ context.Context, name string, args ...string) (stri
 // run runs dnsmasq-config on the site and returns what a terminal shows.
 func (s *bootSite) run(words ...string) string {
 	var shown bytes.Buffer
-	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &shown, Err: &shown}, server: &install.Host{Root: s.root, Run: s.systemd, Fetch: func(context.Context, string) error { return errors.New("the server answers 404 Not Found") }}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &shown, Err: &shown}, server: &install.Host{Root: s.root, Run: s.systemd, Fetch: func(context.Context, string) error { return errors.New("the server answers 404 Not Found") },
+		Holders: func(at netip.AddrPort) ([]portholder.Holder, error) { return s.holders[at.Port()], nil }, Bind: func(context.Context, netip.AddrPort) error { return syscall.EADDRINUSE }}}
 	args := append([]string{"dnsmasq-config", "--config", "/dev/null", "--name", "h1", "--floating-ip-address", "192.0.2.10", "--floating-ip-interface", "br-pxe"}, words...)
 	code := p.run(s.t.Context(), args)
 	return fmt.Sprintf("$ trivet dnsmasq-config %s\n%s[exit %d]\n\n", strings.Join(words, " "), shown.String(), code)
@@ -96,6 +102,11 @@ func TestDnsmasqInstall(t *testing.T) {
 	}
 	got += s.run(with("--install")...)
 	s.unit["LoadState"] = "not-found"
+	got += s.run(with("--install")...)
+	s.unit["LoadState"] = "loaded"
+	s.holders = map[uint16][]portholder.Holder{67: {{Program: "dhcpd", PID: 812, Unit: "isc-dhcp-server.service"}}}
+	got += s.run(with("--install")...)
+	s.holders = map[uint16][]portholder.Holder{69: {{Program: "in.tftpd", PID: 7}}}
 	got += s.run(with("--install")...)
 
 	const golden = "testdata/dnsmasq-install.golden"

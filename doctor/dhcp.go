@@ -26,10 +26,16 @@ func judgeDHCP(hosts []Facts) []Finding {
 	for _, f := range hosts {
 		switch {
 		case f.Plan.Driver == noop:
+		case len(f.DHCP.Taken) > 0 && f.DHCP.Unit.wanted():
+			out = append(out, takenPort(f))
 		case !f.DHCP.Listening:
 			out = append(out, f.noServer())
 		case f.DHCP.Program != "" && f.DHCP.Program != "dnsmasq":
-			out = append(out, found(Info, f, nil, "UDP port 67 belongs to %s: how it is configured, is not looked at", f.DHCP.Program))
+			by := f.DHCP.Program
+			if first := f.DHCP.Taken; len(first) > 0 && first[0].Port == 67 {
+				by = first[0].By
+			}
+			out = append(out, found(Info, f, nil, "UDP port 67 belongs to %s: how it is configured, is not looked at", by))
 		default:
 			if u := f.DHCP.Unit; u != nil && u.Active == "active" && u.Enabled == "disabled" { // it was started by hand
 				out = append(out, found(Warning, f, []string{"systemctl enable dnsmasq"},
@@ -41,12 +47,33 @@ func judgeDHCP(hosts []Facts) []Finding {
 	return out
 }
 
+// wanted reports whether a service shall run and does not.
+func (u *Unit) wanted() bool {
+	return u != nil && u.Load == "loaded" && u.Active != "active" && (u.Enabled == "enabled" || u.Active != "inactive")
+}
+
+// takenPort is a host whose dnsmasq cannot start next to another program.
+func takenPort(f Facts) Finding {
+	first := f.DHCP.Taken[0]
+	stop := "ss -lunp   # as root: names the program; stop it"
+	if first.Unit != "" {
+		stop = "systemctl disable --now " + first.Unit
+	}
+	return found(Error, f, []string{stop, "systemctl restart dnsmasq"},
+		"no DHCP server: UDP port %d belongs to %s, and %s (%s) cannot start next to it; %s", first.Port, first.By, unitDnsmasq, f.DHCP.Unit.Active, withoutServer(f))
+}
+
+// withoutServer says what it means that a host has no DHCP server.
+func withoutServer(f Facts) string {
+	if f.Leads {
+		return "this host leads, so no machine boots now"
+	}
+	return "no machine boots when this host leads"
+}
+
 // noServer is a host on which nothing has port 67.
 func (f Facts) noServer() Finding {
-	when := "no machine boots when this host leads"
-	if f.Leads {
-		when = "this host leads, so no machine boots now"
-	}
+	when := withoutServer(f)
 	install := []string{"apt-get install -y dnsmasq   # or: dnf install dnsmasq", "trivet dnsmasq-config --install"}
 	start := []string{"systemctl enable --now dnsmasq", "journalctl -u dnsmasq -n 20   # if it does not stay up", "# what Trivet would configure: 'trivet dnsmasq-config'"}
 	unit := f.DHCP.Unit

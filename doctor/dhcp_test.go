@@ -36,6 +36,20 @@ func dhcpFaults() []fault {
 			"warning dhcp h1: dnsmasq.service runs and is not enabled: after a reboot this host has no DHCP server", "systemctl enable dnsmasq"},
 		{"another program", func(h []Facts) { h[0].DHCP.Program, h[0].DHCP.Conf.Ranges = "kea-dhcp4", nil },
 			"info dhcp h1: UDP port 67 belongs to kea-dhcp4", ""},
+		{"another program, by its unit", func(h []Facts) {
+			h[0].DHCP.Program, h[0].DHCP.Conf.Ranges = "kea-dhcp4", nil
+			h[0].DHCP.Taken = []Taken{{67, "kea-dhcp4 (pid 7, kea-dhcp4-server.service)", "kea-dhcp4-server.service"}}
+			h[0].DHCP.Unit = &Unit{"loaded", "inactive", "disabled"}
+		}, "info dhcp h1: UDP port 67 belongs to kea-dhcp4 (pid 7, kea-dhcp4-server.service)", ""},
+		{"another program in dnsmasq's way", func(h []Facts) {
+			h[0].DHCP.Program, h[0].DHCP.Unit = "", &Unit{"loaded", "failed", "enabled"}
+			h[0].DHCP.Taken = []Taken{{67, "a program of the user with ID 0, isc-dhcp-server.service", "isc-dhcp-server.service"}}
+		}, "error dhcp h1: no DHCP server: UDP port 67 belongs to a program of the user with ID 0, isc-dhcp-server.service, and dnsmasq.service (failed) cannot start next to it; no machine boots when this host leads",
+			"systemctl disable --now isc-dhcp-server.service"},
+		{"another TFTP server in dnsmasq's way", func(h []Facts) {
+			stopped(&h[0], &Unit{"loaded", "activating", "disabled"})
+			h[0].DHCP.Taken = []Taken{{69, "in.tftpd (pid 7)", ""}}
+		}, "error dhcp h1: no DHCP server: UDP port 69 belongs to in.tftpd (pid 7), and dnsmasq.service (activating) cannot start", "ss -lunp"},
 		{"another interface", func(h []Facts) { h[0].DHCP.Conf.Interfaces = []string{"lab"} },
 			"error dhcp h1: dnsmasq does not serve pxe, on which machines boot: see interface= and except-interface= in /etc/dnsmasq.d/trivet.conf", "trivet dnsmasq-config --install"},
 		{"no range", func(h []Facts) { h[0].DHCP.Conf.Ranges = nil }, "error dhcp h1: dnsmasq gives no addresses: there is no dhcp-range in /etc/dnsmasq.d/trivet.conf", "trivet dnsmasq-config --install"},

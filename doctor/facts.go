@@ -117,6 +117,9 @@ type DHCP struct {
 	Conf      dnsmasq.Config `json:"conf"`
 	Listening bool           `json:"listening,omitempty"` // something has port 67 of UDP
 	Program   string         `json:"program,omitempty"`   // what has it; "" if this host does not tell
+	// Taken are ports that dnsmasq would need on the PXE interface, by the program that
+	// has each. The peer's own user may not see what has a port: then it is dnsmasq's, too.
+	Taken []Taken `json:"taken,omitempty"`
 	// Unit is dnsmasq's; nil where systemd does not run or does not answer.
 	Unit *Unit       `json:"unit,omitempty"`
 	Raw  []RawServer `json:"raw,omitempty"`
@@ -124,6 +127,13 @@ type DHCP struct {
 	// every host denies.
 	Answers  []Server `json:"answers,omitempty"`
 	SelfTest string   `json:"self_test,omitempty"` // why it could not be made
+}
+
+// Taken is a UDP port that a program has.
+type Taken struct {
+	Port uint16 `json:"port"`
+	By   string `json:"by"`             // with process and unit, as far as they are known
+	Unit string `json:"unit,omitempty"` // of systemd
 }
 
 // RawServer is a DHCP server that reads a packet socket.

@@ -112,10 +112,10 @@ func listenHint(e *app.ListenError) string {
 		return "move the file away, or " + set + " to another path"
 	case e.Option == "socket":
 		return "make its directory, writable for the user of the service, or " + set + " to another path"
-	case errors.Is(e, syscall.EADDRINUSE) && e.Option == "api.listen":
-		return "another program (ironic-inspector?) uses it, 'ss -ltnp' names it; stop it, or " + set
+	case e.Holder != "":
+		return "stop that program, or " + set
 	case errors.Is(e, syscall.EADDRINUSE):
-		return "another program uses it, 'ss -ltnup' names it; stop it, or " + set
+		return "another program uses it, 'ss -ltnup' as root names it; stop it, or " + set
 	case errors.Is(e, syscall.EACCES):
 		return "a port below 1024 needs a right that this user has not; " + set + " to a higher port"
 	default:

@@ -22,6 +22,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 	leaseclient "github.com/trivet-ha/trivet/client/lease"
+	"github.com/trivet-ha/trivet/internal/portholder"
 	"github.com/trivet-ha/trivet/lease/elector"
 	electorkube "github.com/trivet-ha/trivet/lease/elector/kube"
 	"github.com/trivet-ha/trivet/lease/elector/sidecar"
@@ -200,6 +201,9 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 	}
 	lc := net.ListenConfig{}
 	ln, err := lc.Listen(ctx, "tcp", f.http)
+	if name := portholder.InTheWay(err); name != "" {
+		return nil, term.Fail(term.ExitFailed, "stop that program, or choose another port", "--http: %w by %s", err, name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--http: %w", err)
 	}

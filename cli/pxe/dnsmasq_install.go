@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -15,6 +16,7 @@ import (
 	hostfacts "github.com/trivet-ha/trivet/doctor/host"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/firewall/pxe/install"
+	"github.com/trivet-ha/trivet/internal/portholder"
 	"github.com/trivet-ha/trivet/internal/program"
 )
 
@@ -73,7 +75,8 @@ func bootHost(on *install.Host) (install.Host, error) {
 	if os.Geteuid() != 0 {
 		return install.Host{}, term.Fail(term.ExitNotAuthorised, "run it as root, for instance with sudo", "dnsmasq-config: only root may change %s and dnsmasq", pxe.ConfFile)
 	}
-	return install.Host{Run: runCommand, Fetch: hostfacts.Fetch}, nil
+	return install.Host{Run: runCommand, Fetch: hostfacts.Fetch, Bind: install.Bind,
+		Holders: func(at netip.AddrPort) ([]portholder.Holder, error) { return portholder.Of("udp", at) }}, nil
 }
 
 // runCommand runs a command of the system, in English. dnsmasq lies where PATH may
@@ -91,9 +94,16 @@ func runCommand(ctx context.Context, name string, args ...string) (string, error
 
 func bootFailure(err error) error {
 	var changed *install.ChangedError
+	var taken *install.TakenError
 	switch {
 	case errors.As(err, &changed):
 		hint := fmt.Sprintf("compare: 'trivet dnsmasq-config | diff %s -', for the script with --boot-script; --force replaces or removes it", pxe.ConfFile)
+		return term.Fail(term.ExitConflict, hint, "dnsmasq-config: nothing was done: %w", err)
+	case errors.As(err, &taken):
+		hint := "stop that program, then repeat it"
+		if taken.Unit != "" {
+			hint = "'systemctl disable --now " + taken.Unit + "' if this host needs it no more, then repeat it"
+		}
 		return term.Fail(term.ExitConflict, hint, "dnsmasq-config: nothing was done: %w", err)
 	case errors.Is(err, install.ErrMissing):
 		return term.Fail(term.ExitNotFound, "Debian, Ubuntu: 'apt install dnsmasq ipxe'; Fedora, RHEL: 'dnf install dnsmasq ipxe-bootimgs-x86'; then repeat it", "dnsmasq-config: nothing was done: %w", err)

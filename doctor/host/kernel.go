@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/internal/portholder"
 )
 
 // links lists the interfaces and who has the floating IP.
@@ -113,6 +114,7 @@ func Holding(links []doctor.Link, address string) []string {
 const (
 	portDHCP  = 67
 	portDHCP6 = 547
+	portTFTP  = 69
 	protoVRRP = 112
 )
 
@@ -121,6 +123,9 @@ func (g *gathering) sockets() {
 	v4, v6 := g.table("udp"), g.table("udp6")
 	g.facts.DHCP.Listening = bound(v4, portDHCP) || bound(v6, portDHCP6)
 	g.facts.DHCP.Program = g.owner(v4, portDHCP)
+	if g.o.proc == "/proc" { // the kernel is asked, which knows no other host
+		g.facts.DHCP.Taken = taken(g.o.Config.Firewall.Interface)
+	}
 	g.facts.Address.VRRP = bound(g.table("raw"), protoVRRP) || bound(g.table("raw6"), protoVRRP)
 	inodes := make(map[string]bool)
 	for _, fields := range g.table("packet") {
@@ -131,6 +136,25 @@ func (g *gathering) sockets() {
 	if len(inodes) > 0 {
 		g.rawServers(inodes)
 	}
+}
+
+// taken are the ports of a boot server that programs have, but for those of other
+// interfaces and of dnsmasq where it is known to be that.
+func taken(iface string) (out []doctor.Taken) {
+	own, _ := net.InterfaceByName(iface) // may be missing
+	for _, port := range []uint16{portDHCP, portTFTP, portDHCP6} {
+		holders, err := portholder.Of("udp", netip.AddrPortFrom(netip.IPv6Unspecified(), port))
+		if err != nil {
+			return out // a kernel without socket diagnostics
+		}
+		for _, h := range holders {
+			elsewhere := h.Device != 0 && (own == nil || int(h.Device) != own.Index)
+			if !elsewhere && h.Program != "dnsmasq" && h.Unit != "dnsmasq.service" {
+				out = append(out, doctor.Taken{Port: port, By: h.String(), Unit: h.Unit})
+			}
+		}
+	}
+	return out
 }
 
 // table reads a file of the kernel about sockets, without its first line.

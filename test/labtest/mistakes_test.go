@@ -341,6 +341,7 @@ func everyRun(text string) string {
 		{`trivet\.yaml:\d+`, "trivet.yaml:LINE"},
 		{`; then the call was ended: context deadline exceeded`, ""}, // or its last try, if that was over before
 		{`process \d+`, "process PID"},
+		{`(a program of the user with ID \d+), \S+`, "$1"}, // the unit of this test
 	} {
 		text = regexp.MustCompile(r.find).ReplaceAllString(text, r.put)
 	}

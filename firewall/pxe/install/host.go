@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/internal/portholder"
 )
 
 // RecordFile holds, as JSON, what the host was before the first installation.
@@ -35,6 +37,10 @@ type Host struct {
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 	// Fetch reports why a URL of kernel or ramdisk cannot be fetched.
 	Fetch func(ctx context.Context, url string) error
+	// Holders are the programs that have a UDP port.
+	Holders func(at netip.AddrPort) ([]portholder.Holder, error)
+	// Bind reports why dnsmasq could not bind it.
+	Bind func(ctx context.Context, at netip.AddrPort) error
 }
 
 // Change is one thing that was done, or was found done already.

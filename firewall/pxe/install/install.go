@@ -71,6 +71,9 @@ func (h Host) survey(ctx context.Context, p Plan) (s survey, err error) {
 	if s.record == nil {
 		s.fresh, s.record = true, &record{Before: s.service}
 	}
+	if err := h.lookAtPorts(ctx, p.Server, &s.report); err != nil {
+		return s, err
+	}
 	s.dirs = h.missingDirs(p.Server.Root)
 	if err := h.findLoaders(&p, &s); err != nil {
 		return s, err

@@ -10,9 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/trivet-ha/trivet/firewall/pxe"
+	"github.com/trivet-ha/trivet/internal/portholder"
 )
 
 // site is a host with a fake systemd and a fake dnsmasq.
@@ -23,6 +25,9 @@ type site struct {
 	load string            // LoadState
 	fail map[string]string // "systemctl enable", "dnsmasq" → what it says as it fails
 	ran  []string          // commands that change something
+
+	holders map[uint16][]portholder.Holder // of UDP ports
+	shared  bool                           // they let others have them
 }
 
 // newSite is a Debian with packages dnsmasq and ipxe, dnsmasq as the package
@@ -56,7 +61,14 @@ func (s *site) get(name string) string {
 }
 
 func (s *site) host() Host {
-	return Host{Root: s.root, Run: s.run, Fetch: func(context.Context, string) error { return errors.New("404") }}
+	return Host{Root: s.root, Run: s.run, Fetch: func(context.Context, string) error { return errors.New("404") },
+		Holders: func(at netip.AddrPort) ([]portholder.Holder, error) { return s.holders[at.Port()], nil },
+		Bind: func(_ context.Context, at netip.AddrPort) error {
+			if s.shared {
+				return nil
+			}
+			return &os.SyscallError{Syscall: "bind", Err: syscall.EADDRINUSE}
+		}}
 }
 
 func (s *site) run(ctx context.Context, name string, args ...string) (string, error) {
