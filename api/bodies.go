@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
@@ -14,34 +15,15 @@ import (
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
-// Bounds of the documents that ramdisks send. How long one may take to come in is
-// for the server to bound (httpserver.Limits).
-const (
-	MaxDocument  = 8 << 20               // bytes of one
-	maxDocuments = 96 << 20              // bytes of all that are held at once
-	maxLarge     = maxDocuments * 3 / 4  // bytes of those above maxSmall: the rest is for small ones
-	maxSmall     = 256 << 10             // bytes of an ordinary document
-	maxOfSource  = 3 * (MaxDocument + 1) // bytes of one source
-	maxOfMachine = 2 * (MaxDocument + 1) // bytes of one machine that is expected: a document, and its repeat
-	// maxStrange is bytes of those above maxSmall whose machines are not expected: one source
-	// leaves as much to all others, and all of them leave a third to those that are expected.
-	maxStrange    = 2 * maxOfSource
-	maxWaiting    = 4096     // that wait for room, of each kind: as many as there are connections
-	maxThrownAway = 64 << 20 // bytes of one that is too large
-)
+// MaxDocument is the greatest length of a ramdisk's document, in bytes.
+const MaxDocument = admission.MaxBody
 
-// bodies reads documents into memory and counts what they hold there, so that
+const maxThrownAway = 64 << 20 // bytes of a body that is too large
+
+// bodies reads bodies into memory and counts what they hold there, so that
 // many ramdisks, or one that lies, cannot take all of it: documents that stall keep
 // no others out. It may be used concurrently.
 type bodies struct{ *admission.Memory }
-
-func newBodies() bodies {
-	return bodies{admission.NewMemory(admission.Bytes{
-		All: maxDocuments, Share: maxOfSource, Large: maxLarge,
-		Small: maxSmall + 1, // 1 more sees the end without growing
-		Known: maxOfMachine, Strange: maxStrange, Waiting: maxWaiting,
-	})}
-}
 
 // sender is whose body comes in.
 type sender struct {
@@ -51,18 +33,46 @@ type sender struct {
 	unread bool         // there was no room: nothing but the beginning was read
 }
 
-// read returns the body of a request whose caller was proved. release gives its room back;
-// it is never nil and must be called when the body is not needed any more.
-func (b bodies) read(c echo.Context) (body []byte, release func(), err error) {
-	return b.receive(c, &sender{known: true}, nil)
+// read returns the body of a request whose caller was proved, of at most so many bytes.
+// release gives its room back; it is never nil and must be called when the body is not
+// needed any more.
+func (b bodies) read(c echo.Context, most int64) (body []byte, release func(), err error) {
+	return b.receive(c.Response(), c.Request(), &sender{known: true}, most, nil)
 }
 
-// receive is read for any sender. The place of the request is another's meanwhile. before,
-// if set, is called first; it may look at the beginning of the body, and say whose it is.
-func (b bodies) receive(
-	c echo.Context, by *sender, before func(*arriving, *sender) error,
+// StrangersBody is ControlBody for a request whose caller has shown no credentials yet, and
+// which has no place.
+func StrangersBody(
+	by *admission.Controller, proxies []netip.Prefix, w http.ResponseWriter, r *http.Request, most int64,
 ) (body []byte, release func(), err error) {
-	r := c.Request()
+	return bodies{by.Bodies()}.receive(w, r, strangerOf(r, proxies), most, nil)
+}
+
+// ControlBody takes in the body of a request to the control interface, of at most so many
+// bytes. Until there is room it is unread, and while it comes in its place is another's.
+// release is that of all bodies: never nil, and to be called.
+func ControlBody(c echo.Context, most int64) (body []byte, release func(), err error) {
+	from := controlCaller(c).Source
+	by := admission.Of(c.Request().Context()).Bodies()
+	return bodies{by}.receive(c.Response(), c.Request(), &sender{source: from, known: true}, most, nil)
+}
+
+// strangerOf is the sender of a request whose caller has proved nothing. A caller on this
+// host has no share: it may be a proxy.
+func strangerOf(r *http.Request, proxies []netip.Prefix) *sender {
+	by := new(sender)
+	if from, _ := senderOf(r, proxies); !from.IsLoopback() {
+		by.source = admission.SourceOf(from)
+	}
+	return by
+}
+
+// receive is read for any sender. The place of the request, if it has one, is another's
+// meanwhile. before, if set, is called first; it may look at the beginning of the body, and
+// say whose it is.
+func (b bodies) receive(
+	w http.ResponseWriter, r *http.Request, by *sender, most int64, before func(*arriving, *sender) error,
+) (body []byte, release func(), err error) {
 	in := &arriving{ReadCloser: r.Body, ctx: r.Context(), place: admission.Of(r.Context())}
 	r.Body = in
 	release = func() {}
@@ -72,7 +82,7 @@ func (b bodies) receive(
 				return err
 			}
 		}
-		body, release, err = b.fill(c, in, by)
+		body, release, err = b.fill(w, r, in, by, most)
 		return err
 	}
 	if in.place != nil {
@@ -85,11 +95,12 @@ func (b bodies) receive(
 
 // fill waits for room and takes a body in. While it waits the body is unread: it costs its
 // connection and no more.
-func (b bodies) fill(c echo.Context, in *arriving, by *sender) (body []byte, release func(), err error) {
-	r := c.Request()
-	bytes := int64(MaxDocument)
-	if r.ContentLength > MaxDocument {
-		return nil, func() {}, tooLarge(r)
+func (b bodies) fill(
+	w http.ResponseWriter, r *http.Request, in *arriving, by *sender, most int64,
+) (body []byte, release func(), err error) {
+	bytes := most
+	if r.ContentLength > most {
+		return nil, func() {}, tooLarge(r, most)
 	}
 	if r.ContentLength >= 0 {
 		bytes = r.ContentLength
@@ -100,17 +111,17 @@ func (b bodies) fill(c echo.Context, in *arriving, by *sender) (body []byte, rel
 	}
 	lose := func() {
 		// Wakes the reader; a connection that is closed has woken it.
-		_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Unix(1, 0))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	}
 	in.room, err = b.Reserve(r.Context(), by.source, by.known, bytes+1, wait, lose) // 1 more sees the end without growing
 	if err != nil {
 		by.unread = true
-		return nil, func() {}, BodyError(r, err)
+		return nil, func() {}, bodyError(r, err)
 	}
-	body, err = in.room.Fill(http.MaxBytesReader(c.Response(), in, MaxDocument), r.ContentLength, MaxDocument)
+	body, err = in.room.Fill(http.MaxBytesReader(w, in, most), r.ContentLength, most)
 	in.room.Settle()
 	if err != nil {
-		return nil, in.room.Release, BodyError(r, err)
+		return nil, in.room.Release, bodyError(r, err)
 	}
 	return body, in.room.Release, nil
 }
@@ -169,25 +180,29 @@ func (a *arriving) next(p []byte) (n int, err error) {
 // tooLarge refuses a body. Most clients send all of it before they look for an
 // answer, so the rest is taken and thrown away, unless the client waits to be
 // told to send it.
-func tooLarge(r *http.Request) error {
+func tooLarge(r *http.Request, most int64) error {
+	size := fmt.Sprintf("%d bytes (%d KiB)", most, most>>10)
+	if most%(1<<20) == 0 {
+		size = fmt.Sprintf("%d bytes (%d MiB)", most, most>>20)
+	}
 	if r.Header.Get("Expect") == "" {
 		_, err := io.CopyN(io.Discard, r.Body, maxThrownAway)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (8 MiB) and ended early: %v", MaxDocument, err)
+			return refuse(http.StatusRequestEntityTooLarge, "The body has more than %s and ended early: %v", size, err)
 		}
 	}
-	return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (8 MiB)", MaxDocument)
+	return refuse(http.StatusRequestEntityTooLarge, "The body has more than %s", size)
 }
 
-// BodyError makes an answer of a body that did not come in. One that is slow
+// bodyError makes an answer of a body that did not come in. One that is slow
 // may be sent again; a ramdisk takes 4xx for final.
-func BodyError(r *http.Request, err error) error {
+func bodyError(r *http.Request, err error) error {
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(err, &over):
-		return tooLarge(r)
+		return tooLarge(r, over.Limit)
 	case errors.Is(err, admission.ErrBusy):
-		return refuse(http.StatusServiceUnavailable, "Too many callbacks are coming in at once; try again")
+		return refuse(http.StatusServiceUnavailable, "Too many bodies are coming in at once; try again")
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return refuse(http.StatusServiceUnavailable, "The body did not come in in time; send it again")
 	default:

@@ -19,6 +19,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // checkFuzzed looks at an answer to anything.
@@ -131,7 +132,7 @@ func TestSlowBodies(t *testing.T) {
 			e := echo.New()
 			e.HTTPErrorHandler = i.render
 			e.POST("/", func(c echo.Context) error {
-				_, release, err := b.read(c)
+				_, release, err := b.read(c, MaxDocument)
 				defer release()
 				if err != nil {
 					return err
@@ -207,10 +208,10 @@ func TestAllBodiesTogetherAreBounded(t *testing.T) { synctest.Test(t, allBodiesT
 
 func allBodiesTogether(t *testing.T) {
 	b := newBodies()
-	full := make([]func(), 0, maxDocuments/MaxDocument)
+	full := make([]func(), 0, admission.AllBodies/MaxDocument)
 	read := func(size int) (release func(), err error) {
 		r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))
-		_, release, err = b.read(echo.New().NewContext(r, httptest.NewRecorder()))
+		_, release, err = b.read(echo.New().NewContext(r, httptest.NewRecorder()), MaxDocument)
 		return release, err
 	}
 	var err error
@@ -219,7 +220,7 @@ func allBodiesTogether(t *testing.T) {
 		release, err = read(MaxDocument)
 		full = append(full, release)
 	}
-	if status(err) != 503 || b.Held() > maxDocuments+2*MaxDocument {
+	if status(err) != 503 || b.Held() > admission.AllBodies+2*MaxDocument {
 		t.Errorf("%v with %d bytes held", err, b.Held())
 	}
 	for _, release := range full {
@@ -235,3 +236,6 @@ func allBodiesTogether(t *testing.T) {
 		t.Errorf("%v, %d bytes for 1000", err, b.Held())
 	}
 }
+
+// newBodies is the room for bodies of a peer of its own.
+func newBodies() bodies { return bodies{admission.NewController().Bodies()} }

@@ -13,8 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -71,7 +69,7 @@ func (f *flood) stall(from netip.Prefix, count, size int) {
 		r := httptest.NewRequest("POST", "/", &stalled{size - 1, ends.body})
 		r.ContentLength = int64(size)
 		go func() {
-			_, release, err := f.b.receive(echo.New().NewContext(r, deadlined{httptest.NewRecorder(), ends}), &sender{source: from}, nil)
+			_, release, err := f.b.receive(deadlined{httptest.NewRecorder(), ends}, r, &sender{source: from}, MaxDocument, nil)
 			release()
 			f.refused <- err
 		}()
@@ -81,7 +79,7 @@ func (f *flood) stall(from netip.Prefix, count, size int) {
 
 func (f *flood) send(from netip.Prefix, size int) (release func(), err error) {
 	r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))
-	_, release, err = f.b.receive(echo.New().NewContext(r, httptest.NewRecorder()), &sender{source: from}, nil)
+	_, release, err = f.b.receive(httptest.NewRecorder(), r, &sender{source: from}, MaxDocument, nil)
 	return release, err
 }
 
@@ -101,12 +99,12 @@ func TestStalledDocumentsKeepNoOthersOut(t *testing.T) {
 			from := visitors(4)
 			f.stall(from[0], 8, MaxDocument)
 			f.stall(from[1], 8, MaxDocument)
-			f.stall(from[2], 100, maxSmall)
+			f.stall(from[2], 100, admission.SmallBody)
 			began := len(f.refused)
 			for range 4 {
 				release, err := f.send(from[3], size)
 				defer release()
-				if held := f.b.Held(); err != nil && held < maxDocuments/4 || held > maxDocuments {
+				if held := f.b.Held(); err != nil && held < admission.AllBodies/4 || held > admission.AllBodies {
 					t.Errorf("body-room: a document of %d bytes while others stall: %v, %d bytes held", size, err, held)
 				}
 				if err != nil && size <= 1<<20 {
@@ -135,18 +133,18 @@ func TestRoomForSmallDocuments(t *testing.T) {
 	b := newBodies()
 	taken := 0
 	for _, from := range visitors(3) {
-		for range maxDocuments / MaxDocument {
+		for range admission.AllBodies / MaxDocument {
 			if b.Enter(from, nil).Take(MaxDocument+1) == nil {
 				taken++
 			}
 		}
 	}
-	if held := b.Held(); held > maxStrange || held < maxStrange-2*MaxDocument {
+	if held := b.Held(); held > admission.BodiesOfStrangers || held < admission.BodiesOfStrangers-2*MaxDocument {
 		t.Errorf("body-reserve: %d large documents hold %d bytes", taken, held)
 	}
 	f := &flood{b: b}
 	for range 100 {
-		release, err := f.send(netip.Prefix{}, maxSmall)
+		release, err := f.send(netip.Prefix{}, admission.SmallBody)
 		defer release()
 		if err != nil {
 			t.Fatalf("body-reserve: a small document: %v", err)

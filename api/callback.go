@@ -49,11 +49,9 @@ type documentWork func(ctx context.Context, c echo.Context, body []byte) error
 func (i *Inspector) called(callers *callbackRates, documents bodies, work documentWork) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		by := &sender{until: waitEnd(r)}
-		if from, _ := senderOf(r, i.Proxies); !from.IsLoopback() {
-			by.source = admission.SourceOf(from)
-		}
-		body, release, err := documents.receive(c, by, func(in *arriving, by *sender) error {
+		by := strangerOf(r, i.Proxies)
+		by.until = waitEnd(r)
+		body, release, err := documents.receive(c.Response(), r, by, MaxDocument, func(in *arriving, by *sender) error {
 			if err := i.recognise(r, in, by); err != nil || by.known {
 				return err
 			}
@@ -84,7 +82,7 @@ func (i *Inspector) recognise(r *http.Request, in *arriving, by *sender) error {
 	}
 	beginning, err := in.beginning(beginningOfDocument)
 	if err != nil {
-		return BodyError(r, err)
+		return bodyError(r, err)
 	}
 	node, ok := i.Expected(beginning)
 	if !ok {

@@ -95,7 +95,10 @@ func (r *resource) class(method string) admission.Class {
 }
 
 func (i *Inspector) resources() []resource {
-	documents, callers := newBodies(), newCallbackRates(i.Callbacks, i.Logger)
+	if i.Admission == nil {
+		i.Admission = admission.NewController()
+	}
+	documents, callers := bodies{i.Admission.Bodies()}, newCallbackRates(i.Callbacks, i.Logger)
 	var more []resource
 	if i.Inband != nil {
 		more = append(more, resource{path: pathInbandInspection, public: true, change: admission.Callback, post: i.inband(callers, documents)})
@@ -116,9 +119,6 @@ func (i *Inspector) resources() []resource {
 // Handler returns the routes of i. It must see paths as they were sent: a mux
 // in front of it would answer some of them itself.
 func (i *Inspector) Handler() http.Handler {
-	if i.Admission == nil {
-		i.Admission = admission.NewController()
-	}
 	e := NewEcho()
 	e.HTTPErrorHandler = i.render
 	e.Pre(i.front)
@@ -393,7 +393,7 @@ func (i *Inspector) reapply(documents bodies) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		body, release, err := documents.read(c)
+		body, release, err := documents.read(c, MaxDocument)
 		defer release()
 		if err != nil {
 			return err

@@ -283,13 +283,10 @@ func (l lendingAPI) releaseLease(c echo.Context) error {
 
 // readJSON reads a small body into v. Names that v does not have are ignored.
 func readJSON(c echo.Context, documents bodies, v any) error {
-	body, release, err := documents.read(c)
+	body, release, err := documents.read(c, maxLeaseBody)
 	defer release()
 	if err != nil {
 		return err
-	}
-	if len(body) > maxLeaseBody {
-		return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (16 KiB)", maxLeaseBody)
 	}
 	if err := json.Unmarshal(body, v); err != nil {
 		return refuse(http.StatusBadRequest, badRequest+"the body is not what is asked for: %v", err)

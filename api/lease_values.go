@@ -62,13 +62,10 @@ func (l lendingAPI) putValue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, release, err := l.documents.read(c)
+	body, release, err := l.documents.read(c, leases.MaxValue)
 	defer release()
 	if err != nil {
 		return err
-	}
-	if len(body) > leases.MaxValue {
-		return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (64 KiB)", leases.MaxValue)
 	}
 	ctx, cancel := limited(c)
 	defer cancel()

@@ -184,14 +184,14 @@ func TestWhatFoundNoRoomDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &Inspector{Auth: NoAuth(), Service: &fake{}, Logger: slog.New(slog.DiscardHandler), Callbacks: CallbackLimit{Rate: 1, Burst: 50}}
 		i.Admission = admission.NewController()
-		documents := newBodies()
+		documents := bodies{i.Admission.Bodies()}
 		e := NewEcho()
 		e.HTTPErrorHandler = i.render
 		e.POST("/v1/continue", i.callback(newCallbackRates(i.Callbacks, i.Logger), documents))
 		h := Identified(e)
 		var held []*admission.Room
 		for _, source := range visitors(2) {
-			room, err := documents.Reserve(t.Context(), source, false, maxOfSource, 0, func() {})
+			room, err := documents.Reserve(t.Context(), source, false, admission.BodiesOfSource, 0, func() {})
 			if err != nil {
 				t.Fatal(err)
 			}

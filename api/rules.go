@@ -68,13 +68,10 @@ func (a rulesAPI) listRules(c echo.Context) error {
 }
 
 func (a rulesAPI) createRule(c echo.Context) error {
-	body, release, err := a.documents.read(c)
+	body, release, err := a.documents.read(c, MaxRuleBody)
 	defer release()
 	if err != nil {
 		return err
-	}
-	if len(body) > MaxRuleBody {
-		return refuse(http.StatusRequestEntityTooLarge, "The body has more than %d bytes (1 MiB)", MaxRuleBody)
 	}
 	definition, err := rules.Parse(body)
 	if err != nil {

@@ -15,8 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -153,7 +151,7 @@ func oneSourceHoldsAll(t *testing.T) {
 	from := visitors(2)
 	read := func(of netip.Prefix) (func(), error) {
 		r := httptest.NewRequest("POST", "/", io.LimitReader(zeros{}, MaxDocument))
-		_, release, err := b.receive(echo.New().NewContext(r, httptest.NewRecorder()), &sender{source: of}, nil)
+		_, release, err := b.receive(httptest.NewRecorder(), r, &sender{source: of}, MaxDocument, nil)
 		return release, err
 	}
 	var held []func()
@@ -163,7 +161,7 @@ func oneSourceHoldsAll(t *testing.T) {
 		release, err = read(from[0])
 		held = append(held, release)
 	}
-	if status(err) != 503 || b.Held() > maxOfSource {
+	if status(err) != 503 || b.Held() > admission.BodiesOfSource {
 		t.Errorf("%v, %d bytes held", err, b.Held())
 	}
 	release, err := read(from[1])

@@ -55,5 +55,5 @@ func (p *Page) doctor(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	p.reply(w, r, http.StatusOK, found)
+	p.ready(w, r, func(w http.ResponseWriter, r *http.Request) { p.reply(w, r, http.StatusOK, found) })
 }

@@ -118,26 +118,32 @@ type route struct {
 	handler http.HandlerFunc
 }
 
+// whenReady is the cost of a handler that waits for its caller's body, in line for bcrypt, or
+// for other hosts: it takes its place when it has what it waits for.
+const whenReady admission.Class = 0
+
 // handle asks who calls, where that matters, and runs the handler in a place.
 func (p *Page) handle(r route) {
-	h := api.AdmitHandler(p.o.Admission, r.cost, p.o.Proxies, p.fail, r.handler)
+	h := r.handler
+	if r.cost != whenReady {
+		h = api.AdmitHandler(p.o.Admission, r.cost, p.o.Proxies, p.fail, h)
+	}
 	if r.need != api.RoleNone {
 		h = p.let(r.need, h)
 	}
 	p.routes.HandleFunc(r.pattern, h)
 }
 
-// own are the routes that the page answers itself. Those that judge credentials may
-// wait for it, as findings wait for other hosts, and cost little.
+// own are the routes that the page answers itself.
 func (p *Page) own() []route {
 	return []route{
 		{"GET /ui/{$}", api.RoleNone, admission.Stranger, p.index},
 		{"GET /ui/static/{version}/{name}", api.RoleNone, admission.Stranger, p.asset},
-		{"GET /ui/api/session", api.RoleNone, admission.Read, p.session},
-		{"POST /ui/api/session", api.RoleNone, admission.Read, p.logIn},
+		{"GET /ui/api/session", api.RoleNone, whenReady, p.session},
+		{"POST /ui/api/session", api.RoleNone, whenReady, p.logIn},
 		{"DELETE /ui/api/session", api.RoleNone, admission.Stranger, p.logOut},
 		{"GET /ui/api/machines", api.RoleReader, admission.Dear, p.machines},
-		{"GET /ui/api/findings", api.RoleAdmin, admission.Read, p.doctor},
+		{"GET /ui/api/findings", api.RoleAdmin, whenReady, p.doctor},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // A session is a cookie and nothing else: the credentials of the login and an end,
@@ -188,6 +189,11 @@ type whoami struct {
 	CSRF     string `json:"csrf"`
 }
 
+// ready runs the end of a request of class whenReady in a place.
+func (p *Page) ready(w http.ResponseWriter, r *http.Request, h http.HandlerFunc) {
+	api.AdmitHandler(p.o.Admission, admission.Read, p.o.Proxies, p.fail, h)(w, r)
+}
+
 // session tells the page who its user is.
 func (p *Page) session(w http.ResponseWriter, r *http.Request) {
 	as, err := p.authenticated(r)
@@ -200,12 +206,14 @@ func (p *Page) session(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	token, err := p.csrf(r)
-	if err != nil {
-		p.fail(w, r, err)
-		return
-	}
-	p.reply(w, r, http.StatusOK, whoami{User: who.Name, Role: who.Role.String(), Operator: proved && who.Role >= api.RoleAdmin, Strategy: p.o.Strategy, CSRF: token})
+	p.ready(w, r, func(w http.ResponseWriter, r *http.Request) {
+		token, err := p.csrf(r)
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		p.reply(w, r, http.StatusOK, whoami{User: who.Name, Role: who.Role.String(), Operator: proved && who.Role >= api.RoleAdmin, Strategy: p.o.Strategy, CSRF: token})
+	})
 }
 
 // login is what a user types.
@@ -221,8 +229,14 @@ func (p *Page) logIn(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
+	text, release, err := api.StrangersBody(p.o.Admission, p.o.Proxies, w, r, maxLogin)
+	defer release()
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
 	var in login
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxLogin)).Decode(&in); err != nil {
+	if err := json.Unmarshal(text, &in); err != nil {
 		p.fail(w, r, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: "the login cannot be read: " + err.Error()})
 		return
 	}
@@ -241,13 +255,15 @@ func (p *Page) logIn(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	value, err := p.seal(s)
-	if err != nil {
-		p.fail(w, r, err)
-		return
-	}
-	http.SetCookie(w, cookie(r, value, int(cookieEnds.Seconds())))
-	w.WriteHeader(http.StatusNoContent)
+	p.ready(w, r, func(w http.ResponseWriter, r *http.Request) {
+		value, err := p.seal(s)
+		if err != nil {
+			p.fail(w, r, err)
+			return
+		}
+		http.SetCookie(w, cookie(r, value, int(cookieEnds.Seconds())))
+		w.WriteHeader(http.StatusNoContent)
+	})
 }
 
 // logOut has the browser forget the session.

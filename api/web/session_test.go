@@ -294,7 +294,7 @@ func TestSecureCookie(t *testing.T) {
 	}
 	long := httptest.NewRecorder()
 	s.ServeHTTP(long, httptest.NewRequest("POST", "/ui/api/session", strings.NewReader(`{"user":"`+strings.Repeat("x", maxLogin)+`"}`)))
-	if long.Code != http.StatusBadRequest {
+	if long.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("a login of %d bytes: %d", maxLogin, long.Code)
 	}
 }

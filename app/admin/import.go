@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"time"
 
@@ -67,10 +66,8 @@ func (c *Control) importRecord(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	r := http.MaxBytesReader(ctx.Response(), ctx.Request().Body, maxImportBody)
-	defer r.Close()
 	var in ImportedRecord
-	if err := decodeStrict(r, &in); err != nil {
+	if err := body(ctx, maxImportBody, &in); err != nil {
 		return err
 	}
 	state, known := introspection.ParseNodeState(in.State)
@@ -98,13 +95,12 @@ func (c *Control) importRule(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	r := http.MaxBytesReader(ctx.Response(), ctx.Request().Body, api.MaxRuleBody)
-	defer r.Close()
-	body, err := io.ReadAll(r)
+	text, release, err := api.ControlBody(ctx, api.MaxRuleBody)
+	defer release()
 	if err != nil {
-		return api.BodyError(ctx.Request(), err)
+		return err
 	}
-	definition, err := rules.Parse(body)
+	definition, err := rules.Parse(text)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,7 +30,7 @@ func serve[I, O any](status int, limit time.Duration, f func(ctx context.Context
 	return func(c echo.Context) error {
 		var in I
 		if _, nothing := any(in).(none); !nothing {
-			if err := body(c, &in); err != nil {
+			if err := body(c, maxControlBody, &in); err != nil {
 				return err
 			}
 		}
@@ -56,28 +57,22 @@ func act[I any](f func(ctx context.Context, c echo.Context, in I) error) echo.Ha
 	return serve(http.StatusNoContent, adminLimit, func(ctx context.Context, c echo.Context, in I) (none, error) { return none{}, f(ctx, c, in) })
 }
 
-// body decodes a bounded JSON object; unknown fields are mistakes.
-func body(c echo.Context, into any) error {
-	r := http.MaxBytesReader(c.Response(), c.Request().Body, maxControlBody)
-	defer r.Close()
-	return decodeStrict(r, into)
-}
-
-// decodeStrict reads one JSON value and nothing after it; an empty body is an
-// empty object.
-func decodeStrict(r io.Reader, into any) error {
-	d := json.NewDecoder(r)
+// body decodes a JSON object of at most so many bytes, and nothing after it; an empty body
+// is an empty object, and unknown fields are mistakes.
+func body(c echo.Context, most int64, into any) error {
+	text, release, err := api.ControlBody(c, most)
+	defer release()
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	err := d.Decode(into)
+	err = d.Decode(into)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	if err == nil && d.More() {
 		err = errors.New("something follows the object")
-	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return &api.Error{Status: http.StatusRequestEntityTooLarge, Code: api.CodeInvalid, Message: fmt.Sprintf("the body has more than %d bytes", tooLarge.Limit)}
 	}
 	if err != nil {
 		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: fmt.Sprintf("the body is not the JSON object expected: %v", err)}

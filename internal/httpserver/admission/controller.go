@@ -125,6 +125,27 @@ const sendByte = 5 * time.Nanosecond
 // answers bounds the bytes of answers that callers have not taken.
 var answers = Bytes{All: 64 << 20, Share: 16 << 20, Small: 64 << 10, Large: 48 << 20}
 
+// Bounds of the bodies that come in. How long one may take is for the server to bound
+// (httpserver.Limits).
+const (
+	MaxBody        = 8 << 20           // bytes of one, of any caller
+	AllBodies      = 96 << 20          // bytes of all that are held at once
+	SmallBody      = 256 << 10         // bytes of an ordinary one; a quarter of all is for those
+	BodiesOfSource = 3 * (MaxBody + 1) // bytes of one source
+	// BodiesOfStrangers is bytes of those above SmallBody whose senders are not known: one
+	// source leaves as much to all others, and all of them leave a third to those that are.
+	BodiesOfStrangers = 2 * BodiesOfSource
+	// bodiesOfOne is bytes of one known sender: a document and its repeat, or an imported record.
+	bodiesOfOne = 2*MaxBody + 64<<10 + 1
+)
+
+// bodies bounds the bodies of all servers of a peer, but for reviews: as many wait for room
+// as there are connections.
+var bodies = Bytes{
+	All: AllBodies, Share: BodiesOfSource, Large: AllBodies * 3 / 4, Small: SmallBody + 1, // 1 more sees the end without growing
+	Known: bodiesOfOne, Strange: BodiesOfStrangers, Waiting: 4096,
+}
+
 // The lanes of each line.
 const (
 	unknownLane = iota
@@ -136,17 +157,21 @@ const (
 type Controller struct {
 	lines   [classes]*Line
 	answers *Memory
+	bodies  *Memory
 }
 
 // NewController returns a controller that has admitted nothing.
 func NewController() *Controller {
-	c := &Controller{answers: NewMemory(answers)}
+	c := &Controller{answers: NewMemory(answers), bodies: NewMemory(bodies)}
 	for class, p := range places {
 		p.Refusal = refusal
 		c.lines[class] = NewLine(p, lanes)
 	}
 	return c
 }
+
+// Bodies is the room of the bodies that come in.
+func (c *Controller) Bodies() *Memory { return c.bodies }
 
 // Connect waits for the turn of a source's new connection, which costs so much: a
 // source that opens connections without end waits before work is done for them. Those
@@ -324,6 +349,9 @@ func (p *Place) Take(ctx context.Context, bytes int) error {
 
 // Read counts what it costs to read a document of so many bytes.
 func (p *Place) Read(bytes int) { p.extra += time.Duration(bytes) * readByte }
+
+// Bodies is that of the controller.
+func (p *Place) Bodies() *Memory { return p.of.bodies }
 
 // Hold takes room for bytes that the caller has not taken, until done is called. Its
 // error is ErrBusy: they must not be sent.
