@@ -48,7 +48,7 @@ func TestEachRouteHasAClass(t *testing.T) {
 		}
 	}
 	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
-		add("health", "GET", path, admission.Stranger)
+		add("health", "GET", path, admission.Probe)
 	}
 	slices.Sort(all)
 	text := strings.Join(all, "\n") + "\n"

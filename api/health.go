@@ -63,8 +63,8 @@ func (h Health) Handler() http.Handler {
 		h.Admission = admission.NewController()
 	}
 	get := func(path string, f echo.HandlerFunc) {
-		f = admitted(h.Admission, admission.Stranger, func(c echo.Context) admission.Caller {
-			return admission.Caller{Source: senderSource(c.Request(), h.Proxies)}
+		f = admitted(h.Admission, admission.Probe, func(c echo.Context) admission.Caller {
+			return admission.Caller{Source: senderSource(c.Request(), h.Proxies), Scrape: path == pathMetrics}
 		}, f)
 		e.GET(path, f)
 		e.HEAD(path, f)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -21,13 +22,20 @@ const (
 )
 
 // exposition answers with the metrics as text, made once for all who ask at about the same
-// time: to gather them costs milliseconds, and everybody who reaches the port may ask.
+// time: to gather them costs milliseconds, and everybody who reaches the port may ask. Those
+// who wait for the one that gathers hold no place, which a probe may need.
 func exposition(metrics prometheus.Gatherer) echo.HandlerFunc {
 	texts := admission.NewShared[expfmt.Format, []byte](sharedFor, sharedMost)
 	return func(c echo.Context) error {
-		format := expfmt.NegotiateAccept(c.Request().Header, expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim))
-		text, err := texts.Get(format, func() ([]byte, error) { return exposed(metrics, format) })
-		if err != nil {
+		asked := expfmt.NegotiateAccept(c.Request().Header, expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim))
+		plain, _, _ := strings.Cut(string(asked), "; escaping=") // no name has anything to escape
+		format := expfmt.Format(plain)
+		var text []byte
+		get := func() (err error) {
+			text, err = texts.Get(format, func() ([]byte, error) { return exposed(metrics, format) })
+			return err
+		}
+		if err := admission.Of(c.Request().Context()).Aside(c.Request().Context(), get); err != nil {
 			return err
 		}
 		return reply(c, http.StatusOK, []string{string(format)}, text)

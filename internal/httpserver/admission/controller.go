@@ -31,8 +31,8 @@ const (
 	// Join is a host that asks to become a peer. It takes its place when its token, or
 	// what it was before, is known to be good.
 	Join
-	// Probe asks who leads, or whether a server lives, and is answered from memory
-	// without credentials. Programs act on the answer within a second or two.
+	// Probe asks who leads, whether a server lives, or for its metrics, and is answered from
+	// memory without credentials. Programs act on the answer within a second or two.
 	Probe
 	// Review is an object that an API server asks about: what is computed for it.
 	Review
@@ -60,6 +60,7 @@ type Caller struct {
 	Source   netip.Prefix // the zero Prefix is the unix socket
 	Operator bool         // it may change everything
 	Peer     bool         // another peer, which has proved who it is: Source is that of Named
+	Scrape   bool         // of class Probe, and its answer is long: it waits in a lane without the others
 	Until    time.Time    // it waits in no line any more; zero: as long as each line lets it
 }
 
@@ -76,7 +77,7 @@ var places = [classes]Places{
 	Stream:         {AtOnce: 900, Share: 450},
 	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
 	Join:           {AtOnce: 4, Share: 3, Waiting: 64, Wait: 5 * time.Second},
-	Probe:          {AtOnce: 64, Share: 48, Waiting: 512, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
+	Probe:          {AtOnce: 64, Share: 48, Waiting: 4096, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
 	Review:         {AtOnce: 4, Share: 3, Waiting: 512, Wait: 3 * time.Second, Each: Pace{Rate: 300, Burst: 200}, All: Pace{Rate: 500, Burst: 400}},
 	Document:       {AtOnce: 2, Share: 1, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}},
 	socket:         {AtOnce: 64, Share: 64, Waiting: 256, Wait: 10 * time.Second},
@@ -204,6 +205,9 @@ func (c *Controller) Admit(ctx context.Context, class Class, caller Caller) (*Pl
 		asked.Store(true)
 	}
 	p := &Place{of: c, caller: caller, extra: taking}
+	if class == Probe && !caller.Scrape {
+		p.lane = knownLane
+	}
 	return p, p.enter(ctx, class)
 }
 
