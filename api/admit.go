@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -76,10 +77,10 @@ func waits(ctx context.Context, class admission.Class) error {
 	return nil
 }
 
-// alongside does a part of a request's work in a place of another class.
-func alongside(ctx context.Context, class admission.Class, work func() error) error {
+// paced has a request that lasts wait for its turn to do some work and to send some bytes.
+func paced(ctx context.Context, work time.Duration, bytes int) error {
 	if place := admission.Of(ctx); place != nil {
-		return place.Within(ctx, class, work)
+		return place.Pay(ctx, work, bytes)
 	}
-	return work()
+	return nil
 }

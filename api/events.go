@@ -173,11 +173,12 @@ func pageOfEvents(c echo.Context, source EventSource, q question) error {
 	defer r.Close()
 	ctx, cancel := limited(c)
 	defer cancel()
+	if err := waits(ctx, admission.Stream); err != nil {
+		return err
+	}
 	page, err := readPage(ctx, r, q.limit)
 	if err == nil && len(page.Events) == 0 && page.Reset == nil && q.wait > 0 {
-		if err = waits(ctx, admission.Stream); err == nil {
-			page, err = r.Next(ctx, q.limit, q.wait)
-		}
+		page, err = r.Next(ctx, q.limit, q.wait)
 	}
 	if err != nil && !errors.Is(err, events.ErrClosed) {
 		return err
@@ -189,6 +190,9 @@ func pageOfEvents(c echo.Context, source EventSource, q question) error {
 func readPage(ctx context.Context, r *events.Reader, limit int) (page events.Batch, err error) {
 	for bytes := 0; len(page.Events) < limit && bytes < maxEventsBytes; {
 		more, err := r.Next(ctx, limit-len(page.Events), 0)
+		if err == nil {
+			err = paced(ctx, more.Work, more.Bytes())
+		}
 		if err != nil {
 			return page, err
 		}
@@ -196,7 +200,7 @@ func readPage(ctx context.Context, r *events.Reader, limit int) (page events.Bat
 			page.Reset, page.Events = more.Reset, nil
 		}
 		page.Events, page.Last = append(page.Events, more.Events...), more.Last
-		if len(more.Events) == 0 && more.Reset == nil {
+		if more.Work == 0 && more.Reset == nil {
 			return page, nil
 		}
 		bytes += more.Bytes()
@@ -255,7 +259,7 @@ func streamEvents(c echo.Context, source EventSource, q question, still func() b
 		}
 		batch, err := nextBatch(ctx, r)
 		if err != nil {
-			return nil // the caller or this peer ends, or too many catch up
+			return nil // the caller or this peer ends
 		}
 		if time.Since(proof) >= eventsProof {
 			if proof = time.Now(); !still() {
@@ -268,22 +272,24 @@ func streamEvents(c echo.Context, source EventSource, q question, still func() b
 	}
 }
 
-// nextBatch waits for events. What is not rendered any more is read in a place for dear
-// requests: a thousand streams that catch up must not do so at once.
-func nextBatch(ctx context.Context, r *events.Reader) (batch events.Batch, err error) {
+// nextBatch waits for events, but for those that are not rendered any more.
+func nextBatch(ctx context.Context, r *events.Reader) (events.Batch, error) {
 	if r.Recent() {
 		return r.Next(ctx, usualEvents, eventsKeepAlive)
 	}
-	err = alongside(ctx, admission.Dear, func() (err error) {
-		batch, err = r.Next(ctx, usualEvents, 0)
-		return err
-	})
-	return batch, err
+	return r.Next(ctx, usualEvents, 0)
 }
 
-// sendBatch sends a batch while its bytes have room.
+// sendBatch sends a batch when it is its turn, while its bytes have room. After a change of
+// leader a thousand streams catch up at once. A few events wait for nothing.
 func sendBatch(ctx context.Context, w http.ResponseWriter, batch events.Batch) error {
-	if place, bytes := admission.Of(ctx), batch.Bytes(); place != nil && bytes > smallAnswer {
+	bytes := batch.Bytes()
+	if bytes > smallAnswer || batch.Work > 0 {
+		if err := paced(ctx, batch.Work, bytes); err != nil {
+			return err
+		}
+	}
+	if place := admission.Of(ctx); place != nil && bytes > smallAnswer {
 		done, err := place.Hold(bytes)
 		if err != nil {
 			return err

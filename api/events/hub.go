@@ -16,7 +16,7 @@ import (
 // Bounds of a hub.
 const (
 	// MaxReaders is how many readers follow one peer's events at once.
-	MaxReaders = 1024
+	MaxReaders = 2200
 	// Pace is how long after events were handed out the next ones wait for others:
 	// of 50 events a second 500 readers take 10 batches each. A single event waits
 	// for nothing.
@@ -25,7 +25,9 @@ const (
 	maxRecent = 1024 // rendered events that are kept, of up to 15 KiB each and 400 bytes mostly
 	maxBatch  = 500  // events that a reader is given at once
 
-	maxBatchBytes  = 128 << 10 // of those; the event that goes beyond it is the last one
+	// maxBatchBytes is of those; the event that goes beyond it is the last one. As many readers
+	// as there may be leave as much untaken at once.
+	maxBatchBytes  = 32 << 10
 	maxNewestBytes = 256 << 10 // of the newest events
 )
 
@@ -61,6 +63,7 @@ type Hub struct {
 	base    eventring.ID
 	through eventring.ID  // recent reaches up to here
 	news    chan struct{} // closed when recent grows, and replaced
+	older   older
 }
 
 // NewHub returns a hub. Close ends it.
@@ -119,6 +122,7 @@ func (h *Hub) leave() {
 	if h.readers--; h.readers == 0 {
 		h.stop()
 		h.recent = nil
+		h.older.clear()
 	}
 }
 

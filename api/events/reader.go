@@ -27,6 +27,9 @@ type Batch struct {
 	Reset  *Reset // before the events; nil mostly
 	Events []*Rendered
 	Last   eventring.ID // the position after them
+	// Work is what it cost to read them for this reader alone; 0: they were rendered already,
+	// or there was nothing to read.
+	Work time.Duration
 }
 
 // Bytes returns how long the events are on the wire.
@@ -143,16 +146,17 @@ func (r *Reader) begin(v fsm.View, why string) {
 }
 
 // Next returns the next events that pass the filter, as soon as there are some,
-// at most limit (up to 500), and none after wait. Without a wait it returns all that
-// this peer has applied. Its errors are ErrClosed and the end of ctx.
+// at most limit (up to 500), and none after wait. Without a wait it reads what this peer
+// has applied, and has read all of it when there was no work. Its errors are ErrClosed and
+// the end of ctx.
 func (r *Reader) Next(ctx context.Context, limit int, wait time.Duration) (Batch, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	limit = min(limit, maxBatch)
 	for {
-		found, news := r.read(limit, wait == 0)
-		if len(found) > 0 || r.reset != nil {
-			b := Batch{Reset: r.reset, Events: found, Last: r.at}
+		found, work, news := r.read(limit, wait == 0)
+		if len(found) > 0 || r.reset != nil || wait == 0 && work > 0 {
+			b := Batch{Reset: r.reset, Events: found, Last: r.at, Work: work}
 			r.reset = nil
 			return b, nil
 		}
@@ -170,14 +174,15 @@ func (r *Reader) Next(ctx context.Context, limit int, wait time.Duration) (Batch
 
 // read moves the position to the newest event, or to the last of limit events that
 // pass. news is closed when there are others. now reads also what is not rendered yet.
-func (r *Reader) read(limit int, now bool) (found []*Rendered, news <-chan struct{}) {
+func (r *Reader) read(limit int, now bool) (found []*Rendered, work time.Duration, news <-chan struct{}) {
 	for {
 		all, news, ok := r.hub.since(r.at)
 		if ok && !now {
-			return r.pick(all, limit), news
+			return r.pick(all, limit), work, news
 		}
-		if found, more := r.readRing(limit); len(found) > 0 || r.reset != nil || !more {
-			return found, news
+		found, took := r.readRing(limit)
+		if work += took; now || len(found) > 0 || r.reset != nil || took == 0 {
+			return found, work, news
 		}
 	}
 }
@@ -209,7 +214,7 @@ func (b *batch) add(e *Rendered) (full bool) {
 }
 
 // Recent reports whether the next events are rendered already, or yet to come: to read
-// them costs little. Others are read from the state and rendered for this reader alone.
+// them costs little. Others are read from the state.
 func (r *Reader) Recent() bool {
 	if r.reset != nil {
 		return true
@@ -218,25 +223,30 @@ func (r *Reader) Recent() bool {
 	return ok
 }
 
-// readRing reads from the state what is not rendered any more. more says whether
-// the position moved.
-func (r *Reader) readRing(limit int) (found []*Rendered, more bool) {
+// maxWork bounds what is done at once for a reader whose filter lets little pass.
+const maxWork = 2 * time.Millisecond
+
+// readRing reads from the state what is not rendered any more. Without work the position
+// did not move.
+func (r *Reader) readRing(limit int) (found []*Rendered, work time.Duration) {
 	b := batchOf(limit)
 	view, _ := r.hub.log.Changed()
 	if r.at.Compare(view.ForgottenEvent()) < 0 {
 		r.begin(view, "this client read too slowly, and the events after its position are not kept any more")
-		return nil, true
+		return nil, lookCost
 	}
 	for e := range view.EventsAfter(r.at) {
-		r.at, more = e.ID(), true
-		if !r.filter.maybe(e) {
-			continue
+		if r.at, work = e.ID(), work+lookCost; r.filter.maybe(e) {
+			made, took := r.hub.older.get(e)
+			if work += took; r.filter.wants(made) && b.add(made) {
+				break
+			}
 		}
-		if made := render(e); r.filter.wants(made) && b.add(made) {
+		if work >= maxWork {
 			break
 		}
 	}
-	return b.found, more
+	return b.found, work
 }
 
 // Newest returns the newest events that pass a filter, oldest first, at most limit,

@@ -74,7 +74,7 @@ var places = [classes]Places{
 	Operator:       {AtOnce: 256, Share: 192, Waiting: 4096, Wait: onlyAttempt, Waits: true, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
 	Read:           {AtOnce: 256, Share: 192, Waiting: 4096, Wait: onlyAttempt, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
 	Dear:           {AtOnce: 4, Share: 3, Waiting: 4096, Wait: onlyAttempt, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
-	Stream:         {AtOnce: 900, Share: 450},
+	Stream:         {AtOnce: 2048, Share: 1024, Waits: true, Each: Pace{Rate: 400, Burst: 200}, All: Pace{Rate: 600, Burst: 400}}, // of one source half as many as connections
 	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
 	Join:           {AtOnce: 4, Share: 3, Waiting: 64, Wait: 5 * time.Second},
 	Probe:          {AtOnce: 64, Share: 48, Waiting: 4096, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
@@ -83,7 +83,7 @@ var places = [classes]Places{
 	socket:         {AtOnce: 64, Share: 64, Waiting: 256, Wait: 10 * time.Second},
 	connection:     {AtOnce: 4, Share: 3, Waiting: 4096, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500}, All: Pace{Rate: 300, Burst: 1500}},
 	intake:         {AtOnce: 4, Share: 3, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 150, Burst: 100}, All: Pace{Rate: 300, Burst: 200}}, // 30 and 60 MB/s
-	operatorStream: {AtOnce: 100, Share: 100},
+	operatorStream: {AtOnce: 100, Share: 100, Waits: true, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
 	peer:           {AtOnce: 256, Share: 16, Waiting: 1024, Wait: 3 * time.Second, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 1000, Burst: 8000}}, // a peer has 4 to 6 under way, with commands of 4 MiB among them
 	peerDear:       {AtOnce: 4, Share: 3, Waiting: 128, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
 	peerStream:     {AtOnce: 1024, Share: 96, Wait: 3 * time.Second, Waits: true, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}}, // a peer awaits the end of 64 leases
@@ -349,6 +349,13 @@ func (p *Place) Take(ctx context.Context, bytes int) error {
 	}
 	p.of.lines[intake].LeaveAfter(p.caller.Source, cost)
 	return nil
+}
+
+// Pay counts work of a request that lasts, and the bytes that it sends next. It returns when
+// its source, and all of its class, are within their pace: where a thousand streams have as
+// much to do at once, each waits for its turn. Its error is the cause of ctx's end.
+func (p *Place) Pay(ctx context.Context, work time.Duration, bytes int) error {
+	return p.of.lines[p.class].pay(ctx, p.source, work+time.Duration(bytes)*sendByte)
 }
 
 // Read counts what it costs to read a document of so many bytes.

@@ -14,7 +14,7 @@ import (
 // fill takes as many places of a class as a thousand sources can have.
 func fill(t *testing.T, c *Controller, class Class) (taken []*Place) {
 	t.Helper()
-	for n := range 2000 {
+	for n := range 4000 {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // it does not wait
 		if p, err := c.Admit(ctx, class, Caller{Source: numbered(1 + n%1000)}); err == nil {

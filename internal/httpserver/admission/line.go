@@ -133,6 +133,24 @@ func (l *Line) LeaveAfter(source netip.Prefix, work time.Duration) {
 	time.AfterFunc(min(wait, l.places.Wait), func() { l.Leave(source) }) // as many as there are places
 }
 
+// pay charges work of a caller that is in, and waits until it is within its pace. One that
+// goes away meanwhile did not do it.
+func (l *Line) pay(ctx context.Context, source netip.Prefix, work time.Duration) error {
+	if l.work == nil {
+		return nil
+	}
+	events := work.Seconds() * 1000
+	timer := time.NewTimer(l.work.Charge(source, events))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		l.work.Charge(source, -events)
+		return context.Cause(ctx)
+	}
+}
+
 // Leave gives the place of a source's caller to the next in line.
 func (l *Line) Leave(source netip.Prefix) {
 	l.mu.Lock()

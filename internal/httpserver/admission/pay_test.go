@@ -1,0 +1,49 @@
+package admission
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What streams do at once is done in turn, at the pace of their class; one that goes away while
+// it waits has not done it, and keeps nobody waiting.
+func TestStreamsWorkInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams, each = 500, 10 * time.Millisecond
+		c := NewController()
+		pace := places[Stream].Each
+		run := func(stay time.Duration) (all time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), stay)
+			defer cancel()
+			ended := make(chan time.Duration, streams)
+			began := time.Now()
+			for range streams {
+				go func() {
+					p, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer p.Leave()
+					_ = p.Pay(ctx, each, 0)
+					ended <- time.Since(began)
+				}()
+			}
+			for range streams {
+				all = max(all, <-ended) // in a bubble
+			}
+			return all
+		}
+		work := streams * each.Seconds() * 1000 // ms
+		if all := run(time.Hour); all.Seconds() < (work-float64(pace.Burst))/pace.Rate || all.Seconds() > (work+float64(streams))/pace.Rate {
+			t.Errorf("stream-pace: %d streams with %v of work each took %v, want some %v ms at %v a second", streams, each, all, work, pace.Rate)
+		}
+		time.Sleep(time.Minute) // in a bubble
+		run(time.Second)
+		if all := run(time.Hour); all.Seconds() > (work+2*float64(streams))/pace.Rate {
+			t.Errorf("stream-pace: after those who went away the next ones take %v", all)
+		}
+	})
+}
