@@ -3,14 +3,15 @@ package api
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 )
 
 // rootOf returns the URL under which the sender of a request reaches the API,
 // without a slash at the end: Ironic goes on with the links it is given, so
-// they lead where it came from. The last proxy's X-Forwarded headers count, as
-// with the original; what is no host, port or path in them is passed over. The
-// result is safe inside a JSON string.
+// they lead where it came from. The X-Forwarded headers of a proxy that was named
+// count, as far as it wrote them last (onlyOfProxies); what is no host, port or path in them
+// is passed over. The result is safe inside a JSON string.
 func rootOf(r *http.Request) string {
 	scheme := "http"
 	if r.TLS != nil {
@@ -20,6 +21,17 @@ func rootOf(r *http.Request) string {
 		scheme = proto
 	}
 	return scheme + "://" + hostOf(r, scheme) + prefixOf(r)
+}
+
+// onlyOfProxies removes what a caller that is no proxy says of where the API is: the answer
+// would repeat it, and a cache on the way give it to others.
+func onlyOfProxies(r *http.Request, proxies []netip.Prefix) {
+	if within(proxies, parseAddress(r.RemoteAddr)) {
+		return
+	}
+	for _, part := range []string{"Proto", "Host", "Port", "Prefix"} {
+		delete(r.Header, "X-Forwarded-"+part)
+	}
 }
 
 // hostOf returns host and port, the latter unless the scheme implies it.

@@ -21,6 +21,7 @@ func (i *Inspector) front(next echo.HandlerFunc) echo.HandlerFunc {
 		}()
 		addVersions(c.Response().Header())
 		r := c.Request()
+		onlyOfProxies(r, i.Proxies)
 		if err := i.Auth.WellFormed(r); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -174,6 +175,22 @@ func TestLinksLeadWhereTheRequestCameFrom(t *testing.T) {
 		w := answer(t, public(&fake{}, NoAuth()), "GET", c.target, "", c.headers...)
 		if want := `"href":"` + c.want + `/v1"`; !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %s, want %s", c.name, w.Body, want)
+		}
+	}
+	// Only a proxy that was named says where the API is.
+	for _, path := range []string{"/", "/v1", "/v1//rules", "/v1/rules/x", "/v1/introspection", statusPath} {
+		r := httptest.NewRequest("GET", "http://h1:5050"+path, http.NoBody)
+		r.RemoteAddr = "203.0.113.7:1024"
+		for _, part := range []string{"Proto", "Host", "Port", "Prefix", "For", "Server"} {
+			r.Header.Set("X-Forwarded-"+part, "evil")
+		}
+		r.Header.Set("X-Forwarded-Proto", "https")
+		r.Header.Set("X-Forwarded-Port", "6666")
+		r.Header.Set("Forwarded", "host=evil;proto=https")
+		w := httptest.NewRecorder()
+		public(&fake{}, NoAuth()).ServeHTTP(w, r)
+		if text := w.Body.String() + fmt.Sprint(w.Header()); strings.Contains(text, "evil") || strings.Contains(text, "https://") || strings.Contains(text, "6666") {
+			t.Errorf("forwarded-by-any: GET %s repeats what a caller that is no proxy says: %s", path, text)
 		}
 	}
 	r := httptest.NewRequest("GET", "/", nil)

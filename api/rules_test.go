@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -123,7 +124,7 @@ func readExchanges(t *testing.T, name string) (out []recorded) {
 }
 
 func TestRulesOverHTTP(t *testing.T) {
-	h := (&Inspector{Service: &fakeRules{fake: &fake{}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}).Handler()
+	h := (&Inspector{Service: &fakeRules{fake: &fake{}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler), Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}}).Handler()
 	const id = "11111111-1111-4111-8111-000000000001"
 	rule := fmt.Sprintf(`{"uuid":%q,"scope":"gold","description":"d","actions":[{"message":"boom","action":"fail"}],"conditions":[{"op":"is-empty","field":"a"}]}`, id)
 	whole := func(prefix string) string {

@@ -81,7 +81,7 @@ func apiOptions() []Option {
 		{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "1000", rule: number(1, 100_000), field: func(c *Config) any { return &c.API.CallbackBurst },
 			Help: "How many callbacks of machines that are not under introspection one source may send at once: all behind one NAT that are discovered together."},
 		{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts, rule: pairs("networks, as 192.0.2.0/24", parsed(netip.ParsePrefix)), field: func(c *Config) any { return &c.API.TrustedProxies },
-			Help: "Where proxies stand whose X-Forwarded-For says who sent a request; its last entry counts. Without any, a request comes from the address that connected."},
+			Help: "Where proxies stand whose X-Forwarded headers count: -For says who sent a request, by its last entry, the others where links lead. Without any, a request comes from the address that connected."},
 
 		{Key: "api.tls.certificate", Change: AtRestart, Extent: AllHosts, Default: TLSOff, rule: oneOf(TLSOff, TLSFiles, TLSCluster), field: func(c *Config) any { return &c.API.TLS.Certificate },
 			Help: "off, files (a certificate of your own), or cluster: each peer has one issued by the cluster's CA, which clients must trust; 'trivet cert ca' prints it."},
