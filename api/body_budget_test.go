@@ -69,7 +69,8 @@ func (f *flood) stall(from netip.Prefix, count, size int) {
 		r := httptest.NewRequest("POST", "/", &stalled{size - 1, ends.body})
 		r.ContentLength = int64(size)
 		go func() {
-			_, release, err := f.b.receive(deadlined{httptest.NewRecorder(), ends}, r, &sender{source: from}, MaxDocument, nil)
+			w := deadlined{httptest.NewRecorder(), ends}
+			_, release, err := f.b.receive(w, r, &sender{source: from}, MaxDocument, nil)
 			release()
 			f.refused <- err
 		}()

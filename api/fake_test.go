@@ -120,7 +120,9 @@ func public(f *fake, auth Auth) http.Handler {
 	i := &Inspector{
 		Service: f, Inband: f, Auth: auth, MaxLimit: 4, Logger: slog.New(slog.DiscardHandler),
 		StaleFor: func() time.Duration { return 1500 * time.Millisecond },
-		Proxies:  []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("192.0.2.1/32")}, // that of httptest
+		Proxies: []netip.Prefix{ // where requests of httptest come from
+			netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("192.0.2.1/32"),
+		},
 	}
 	return Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(), Healthcheck: true}, i)
 }

@@ -27,18 +27,19 @@ const (
 func exposition(metrics prometheus.Gatherer) echo.HandlerFunc {
 	texts := admission.NewShared[expfmt.Format, []byte](sharedFor, sharedMost)
 	return func(c echo.Context) error {
-		asked := expfmt.NegotiateAccept(c.Request().Header, expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim))
+		text, binary := expfmt.NewFormat(expfmt.TypeTextPlain), expfmt.NewFormat(expfmt.TypeProtoDelim)
+		asked := expfmt.NegotiateAccept(c.Request().Header, text, binary)
 		plain, _, _ := strings.Cut(string(asked), "; escaping=") // no name has anything to escape
 		format := expfmt.Format(plain)
-		var text []byte
+		var answer []byte
 		get := func() (err error) {
-			text, err = texts.Get(format, func() ([]byte, error) { return exposed(metrics, format) })
+			answer, err = texts.Get(format, func() ([]byte, error) { return exposed(metrics, format) })
 			return err
 		}
 		if err := admission.Of(c.Request().Context()).Aside(c.Request().Context(), get); err != nil {
 			return err
 		}
-		return reply(c, http.StatusOK, []string{string(format)}, text)
+		return reply(c, http.StatusOK, []string{string(format)}, answer)
 	}
 }
 

@@ -22,7 +22,8 @@ type large struct{ *prometheus.Registry }
 func newLarge() large {
 	l := large{prometheus.NewRegistry()}
 	for n := range 300 {
-		l.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: fmt.Sprint("test_", n), Help: strings.Repeat("h", 900)}))
+		name := fmt.Sprint("test_", n)
+		l.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: strings.Repeat("h", 900)}))
 	}
 	return l
 }
@@ -43,7 +44,8 @@ func TestAFloodOfProbesFailsNoProbe(t *testing.T) {
 				var over atomic.Bool
 				i := &Inspector{Service: &fake{}, Auth: NoAuth(), Logger: slog.New(slog.DiscardHandler)}
 				i.resources()
-				h := Health{Checks: func() []HealthCheck { return nil }, Metrics: newLarge(), Admission: i.Admission, Healthcheck: true}
+				h := Health{Checks: func() []HealthCheck { return nil }, Metrics: newLarge(), Healthcheck: true}
+				h.Admission = i.Admission
 				all := Visited(i.Admission, func() []netip.Prefix { return nil }, Public(h, i))
 				get := func(path, from string) int {
 					r := httptest.NewRequest("GET", path, http.NoBody)
@@ -67,8 +69,10 @@ func TestAFloodOfProbesFailsNoProbe(t *testing.T) {
 							continue
 						}
 						began := time.Now()
-						if code, took := get(path, "192.0.2.1:2"), time.Since(began); code != http.StatusOK || took > within {
-							t.Errorf("probe-lane: %s next to %d on %s from %d: %d after %v", path, flood, flooded, sources, code, took)
+						code := get(path, "192.0.2.1:2")
+						if took := time.Since(began); code != http.StatusOK || took > within {
+							const text = "probe-lane: %s next to %d on %s from %d: %d after %v"
+							t.Errorf(text, path, flood, flooded, sources, code, took)
 						}
 					}
 					time.Sleep(370 * time.Millisecond) // in a bubble

@@ -67,11 +67,13 @@ func TestAStormOfReadersTakesNoPlaces(t *testing.T) {
 			for n := range storm / 50 {
 				texts := make([]string, 50)
 				for i := range texts {
-					texts[i] = fmt.Sprintf("Another program changed the rules of the PXE filter on h1 for the %dth time; they were rebuilt, closed.", 50*n+i)
+					const text = "Another program changed the rules of the PXE filter on h1, time %d; they were rebuilt."
+					texts[i] = fmt.Sprintf(text, 50*n+i)
 				}
 				l.report(eventring.TopicWarning, texts...)
 			}
-			i := &Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Events: hub, Logger: slog.New(slog.DiscardHandler)}
+			i := &Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Events: hub}
+			i.Logger = slog.New(slog.DiscardHandler)
 			h := i.Handler()
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
@@ -83,7 +85,8 @@ func TestAStormOfReadersTakesNoPlaces(t *testing.T) {
 				mine, stop := context.WithCancel(ctx)
 				f.stop = stop
 				following.Go(func() {
-					f.follow(mine, h, c.stream, after, c.query, fmt.Sprintf("10.0.%d.%d:1", n%c.sources>>8, n%c.sources&255))
+					from := fmt.Sprintf("10.0.%d.%d:1", n%c.sources>>8, n%c.sources&255)
+					f.follow(mine, h, c.stream, after, c.query, from)
 				})
 			}
 			for range 100 {
@@ -102,14 +105,15 @@ func TestAStormOfReadersTakesNoPlaces(t *testing.T) {
 			for _, f := range all {
 				first, last = max(first, f.first), max(last, f.last)
 				if f.seen != storm && !strings.Contains(c.query, "node") {
-					t.Fatalf("storm-ends: %s: a reader saw %d events of %d", name, f.seen, storm)
+					t.Errorf("storm-ends: %s: a reader saw %d events of %d", name, f.seen, storm)
+					break
 				}
 			}
 			if last < c.least {
 				t.Errorf("storm-paced: %s: all had all events after %v, want %v at least", name, last, c.least)
 			}
 			if first > firstWithin || last > allWithin {
-				t.Errorf("storm-ends: %s: all had their first events after %v, and all events after %v", name, first, last)
+				t.Errorf("storm-ends: %s: each had its first event after %v, and all events after %v", name, first, last)
 			}
 			hub.Close()
 		})

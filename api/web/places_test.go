@@ -37,9 +37,11 @@ func (p pondering) Caller(*http.Request) (api.Caller, bool, error) {
 func TestThoseWhoWaitAtThePageHoldNoPlace(t *testing.T) {
 	type asked struct{ method, path, body string }
 	var all []asked
-	for _, path := range []string{"session", "machines", "findings", "v1/status", "v1/transfer", "v1/maintenance", "v1/failover/pause"} {
+	paths := []string{"session", "machines", "findings", "v1/status", "v1/transfer", "v1/maintenance", "v1/failover/pause"}
+	for _, path := range paths {
 		for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
-			all = append(all, asked{method, "/ui/api/" + path, ""}, asked{method, "/ui/api/" + path, `{"user":"root","password":"wrong"}`})
+			path := "/ui/api/" + path
+			all = append(all, asked{method, path, ""}, asked{method, path, `{"user":"root","password":"wrong"}`})
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -212,7 +212,10 @@ func (p *Page) session(w http.ResponseWriter, r *http.Request) {
 			p.fail(w, r, err)
 			return
 		}
-		p.reply(w, r, http.StatusOK, whoami{User: who.Name, Role: who.Role.String(), Operator: proved && who.Role >= api.RoleAdmin, Strategy: p.o.Strategy, CSRF: token})
+		p.reply(w, r, http.StatusOK, whoami{
+			User: who.Name, Role: who.Role.String(), Operator: proved && who.Role >= api.RoleAdmin,
+			Strategy: p.o.Strategy, CSRF: token,
+		})
 	})
 }
 

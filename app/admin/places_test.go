@@ -38,10 +38,14 @@ func (noImport) ImportRule(context.Context, string, []byte, bool) (inspector.Imp
 func TestSlowBodiesOfOperatorsHoldNoPlace(t *testing.T) {
 	for _, route := range [][2]string{
 		{"PUT", "/v1/settings/k"}, {"POST", "/v1/tokens"}, {"PUT", "/v1/maintenance"}, {"POST", "/v1/drill"},
-		{"PUT", "/v1/members/h2/address"}, {"POST", "/v1/failover/pause"}, {"POST", pathImportRecords}, {"POST", pathImportRules},
+		{"PUT", "/v1/members/h2/address"}, {"POST", "/v1/failover/pause"},
+		{"POST", pathImportRecords}, {"POST", pathImportRules},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := &Control{State: State{Do: doing{res: fsm.Result{Code: fsm.OK}}}, Import: noImport{}, Admission: admission.NewController(), Logger: slog.New(slog.DiscardHandler)}
+			c := &Control{
+				State: State{Do: doing{res: fsm.Result{Code: fsm.OK}}}, Import: noImport{},
+				Admission: admission.NewController(), Logger: slog.New(slog.DiscardHandler),
+			}
 			h, over := c.Handler(), make(chan struct{})
 			for n := range 300 {
 				r := httptest.NewRequest(route[0], route[1], silent{over})

@@ -64,8 +64,10 @@ func measureCrowd(ctx context.Context, b *Bench) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	if err := c.measureRamdisks(ctx); err != nil {
-		return err
+	for _, measure := range []func(context.Context) error{c.measureRamdisks, c.measureStorm, c.measureSessions} {
+		if err := measure(ctx); err != nil {
+			return err
+		}
 	}
 	routes, err := c.routes(ctx)
 	if err != nil {

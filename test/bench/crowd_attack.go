@@ -42,6 +42,7 @@ type crowdRoute struct {
 	Body         string
 	Padding      int    // bytes that a body of JSON has besides
 	Unread       bool   // answers are not taken
+	Silent       bool   // the end of the body does not come
 	At           string // the listener
 	With         string // whose certificate, for HTTP/2
 }
@@ -58,6 +59,9 @@ func (r crowdRoute) name() string {
 	}
 	if r.Unread {
 		name += " (unread)"
+	}
+	if r.Silent {
+		name += " (silent)"
 	}
 	if r.At != "" {
 		name += " at " + r.At
@@ -104,6 +108,7 @@ func (c *crowd) routes(ctx context.Context) ([]crowdRoute, error) {
 		crowdRoute{Method: http.MethodGet, Path: "/v1/events?limit=1000", Unread: true},
 		crowdRoute{Method: http.MethodGet, Path: known + "/data", Unread: true},
 		crowdRoute{Method: http.MethodPost, Path: "/ui/api/session", Body: `{"user":"a","password":"b"}`},
+		crowdRoute{Method: http.MethodPost, Path: "/ui/api/session", Body: `{"user":"a","password":"b"}`, Silent: true},
 		crowdRoute{Method: http.MethodPost, Path: "/v1/continue", Padding: 4 << 20},
 		crowdRoute{Method: onlyConnect},
 	), nil

@@ -56,8 +56,12 @@ func serveAttack(ctx context.Context, in io.Reader, out io.Writer) error {
 		r.Body = `{"inventory":{"disks":[` + strings.Repeat(`{"name":"/dev/sda","size":1},`, r.Padding/29) + `{}]}}`
 	}
 	f.Route.Body = r.Body
+	length := len(r.Body)
+	if r.Silent {
+		length++
+	}
 	f.sender = fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nAccept: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		r.Method, r.Path, r.Accept, len(r.Body), r.Body)
+		r.Method, r.Path, r.Accept, length, r.Body)
 	ctx, quiet := context.WithCancel(ctx)
 	f.begin(ctx)
 	_, err = io.Copy(io.Discard, lines)
