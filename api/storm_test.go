@@ -64,14 +64,7 @@ func TestAStormOfReadersTakesNoPlaces(t *testing.T) {
 			l := newEventLog(t)
 			hub := events.NewHub(l)
 			after := l.last()
-			for n := range storm / 50 {
-				texts := make([]string, 50)
-				for i := range texts {
-					const text = "Another program changed the rules of the PXE filter on h1, time %d; they were rebuilt."
-					texts[i] = fmt.Sprintf(text, 50*n+i)
-				}
-				l.report(eventring.TopicWarning, texts...)
-			}
+			l.storm()
 			i := &Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Events: hub}
 			i.Logger = slog.New(slog.DiscardHandler)
 			h := i.Handler()
@@ -117,6 +110,18 @@ func TestAStormOfReadersTakesNoPlaces(t *testing.T) {
 			}
 			hub.Close()
 		})
+	}
+}
+
+// storm commits as many events.
+func (l *eventLog) storm() {
+	const text = "Another program changed the rules of the PXE filter on h1, time %d; they were rebuilt."
+	for n := range storm / 50 {
+		texts := make([]string, 50)
+		for i := range texts {
+			texts[i] = fmt.Sprintf(text, 50*n+i)
+		}
+		l.report(eventring.TopicWarning, texts...)
 	}
 }
 
