@@ -60,7 +60,7 @@ func chosenMACs(data *Document, hooks []Hook, m Machine, shared []string) []stri
 	perhaps := slices.Concat(shared, m.Inner)
 	for _, h := range hooks {
 		if c, ok := h.(Chooser); ok {
-			chosen := ownMACs(c.Choose(data))
+			chosen := portMACs(c.Choose(data))
 			if lacks(perhaps, chosen) {
 				return chosen
 			}

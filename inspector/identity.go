@@ -12,14 +12,28 @@ import (
 // noMAC is what interfaces have that have none.
 const noMAC = "00:00:00:00:00:00"
 
-// OwnMAC reports whether a MAC, in lower case, can be one interface's own:
-// that of loopback interfaces and those of groups are not.
+// OwnMAC reports whether a MAC, in lower case, is an interface's own by its form
+// alone: one with the group bit is only if Ironic has a port for it, or if the machine
+// booted from it.
 func OwnMAC(mac string) bool {
 	const digits = "0123456789abcdef"
-	return mac != noMAC && strings.IndexByte(digits, mac[1])%2 == 0 // the last bit of the first byte says that it is a group's
+	return PortMAC(mac) && strings.IndexByte(digits, mac[1])%2 == 0 // the last bit of the first byte says that it is a group's
 }
 
-// ownMACs leaves out MACs that cannot be one machine's own.
+// PortMAC reports whether a MAC, in lower case, can be that of a port: the one of
+// loopback interfaces and those by which protocols address groups cannot.
+func PortMAC(mac string) bool {
+	// Broadcast; multicast of IPv4, IPv6, IEEE 802.1 and Cisco.
+	groups := []string{"ff:ff:ff:ff:ff:ff", "01:00:5e:", "33:33:", "01:80:c2:", "01:00:0c:"}
+	return mac != noMAC && !slices.ContainsFunc(groups, func(group string) bool { return strings.HasPrefix(mac, group) })
+}
+
+// portMACs leaves out MACs that cannot be a port's.
+func portMACs(macs []string) []string {
+	return slices.DeleteFunc(slices.Clone(macs), func(mac string) bool { return !PortMAC(mac) })
+}
+
+// ownMACs leaves out MACs that are not an interface's own by their form.
 func ownMACs(macs []string) []string {
 	return slices.DeleteFunc(slices.Clone(macs), func(mac string) bool { return !OwnMAC(mac) })
 }

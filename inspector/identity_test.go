@@ -301,12 +301,45 @@ func TestAdoptedMachineWithACardInCommon(t *testing.T) {
 	})
 }
 
-// A node that is started is known, and let through, by its own MACs alone.
-func TestStartedByOwnMACs(t *testing.T) {
-	got := identified([]Port{{Address: noMAC}, {Address: "52:54:00:A5:01:01"}, {Address: "ff:ff:ff:ff:ff:ff"}, {Address: "nonsense"}}, nil)
-	if want := []string{"52:54:00:a5:01:01"}; !slices.Equal(got.MACs, want) {
-		t.Errorf("%v, want %v", got.MACs, want)
+// A node that is started is known, and let through, by the MACs that Ironic has for it,
+// but those that can be no interface's.
+func TestStartedByItsPorts(t *testing.T) {
+	got := identified([]Port{{Address: noMAC}, {Address: "52:54:00:A5:01:01"}, {Address: "ff:ff:ff:ff:ff:ff"}, {Address: "nonsense"}, {Address: groupMAC}}, nil)
+	if want := []string{"52:54:00:a5:01:01", groupMAC}; !slices.Equal(got.MACs, want) {
+		t.Errorf("group-bit: %v, want %v", got.MACs, want)
 	}
+}
+
+// groupMAC has the bit of groups, as one in the original's own tests.
+const groupMAC = "11:22:33:44:55:66"
+
+// A MAC with the group bit that Ironic has for a node is the node's: its machine is found
+// by it, started before or in production, and is not discovered as another node.
+func TestPortWithTheGroupBit(t *testing.T) {
+	inRig(t, func(o *rig) {
+		s := o.permits()
+		o.ironic.ports[nodeB] = []Port{{UUID: "b", Node: nodeB, Address: groupMAC}}
+		o.work(func(*WorkerPool) {
+			if err := s.Start(o.ctx, nodeB, true); err != nil {
+				t.Fatal(err)
+			}
+			o.becomes(nodeB, introspection.NodeWaiting, time.Minute)
+			if node, err := s.Continue(o.ctx, []byte(callback(groupMAC, ""))); err != nil || node != nodeB {
+				t.Errorf("group-bit: started and found %q, %v", node, err)
+			}
+			o.becomes(nodeB, introspection.NodeFinished, time.Minute)
+			o.ironic.set(nodeB, func(n *Node) { n.Provision = "active" })
+			if node, err := s.Continue(o.ctx, []byte(callback(groupMAC, `,"again":1`))); err != nil || node != nodeB {
+				t.Errorf("group-bit: adopted and found %q, %v", node, err)
+			}
+		})
+		o.conf.Processing.PermitActiveIntrospection = false
+		body := fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"a","mac_address":%q},{"name":"b","mac_address":"52:54:00:a5:02:01"}]}}`, groupMAC)
+		_, err := o.discovers().Continue(o.ctx, []byte(body))
+		if err == nil || !strings.Contains(err.Error(), "Port "+groupMAC+" already exists, uuid: b") {
+			t.Errorf("group-bit: discovered next to its port: %v", err)
+		}
+	})
 }
 
 // A BMC's address that cannot be read is refused at the start, by its field: with

@@ -128,12 +128,12 @@ func (e *unknownError) Error() string {
 
 // LookUp finds the node that a ramdisk runs on. A node scores one point if any of
 // its MACs matches and one if any of its BMC addresses does; the highest score
-// wins. MACs that cannot be one machine's own count for nothing, nor does a node
+// wins. MACs that cannot be a port's count for nothing, nor does a node
 // that the rest contradicts, see contradicts. That no node matches, or several with
 // the same score, is said in the contract's text after "Look up error: ".
 func LookUp(v Finder, m Machine) (node string, err error) {
 	score := make(map[string]int)
-	count(score, v.NodesByMAC, ownMACs(m.MACs))
+	count(score, v.NodesByMAC, portMACs(m.MACs))
 	count(score, v.NodesByBMC, m.BMC)
 	best, most := []string(nil), 0
 	for node, points := range score {

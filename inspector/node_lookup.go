@@ -97,7 +97,7 @@ type matches struct {
 func (l *nodeLookup) match(ctx context.Context, of Machine) (m matches, err error) {
 	var ports knownPorts
 	var bmcs knownBMCs
-	macs := ownMACs(of.MACs)
+	macs := portMACs(of.MACs)
 	if len(macs) > 0 {
 		if ports, err = l.ports.get(ctx); err != nil {
 			return m, err

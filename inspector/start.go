@@ -114,7 +114,7 @@ const maxAttributes = 128
 func identified(ports []Port, bmc []string) introspection.Attributes {
 	a := introspection.Attributes{BMC: bmc[:min(len(bmc), maxAttributes)]}
 	for _, p := range ports {
-		if mac, ok := CanonicalMAC(p.Address); ok && OwnMAC(mac) && len(a.MACs) < maxAttributes {
+		if mac, ok := CanonicalMAC(p.Address); ok && PortMAC(mac) && len(a.MACs) < maxAttributes {
 			a.MACs = addMAC(a.MACs, mac)
 		}
 	}

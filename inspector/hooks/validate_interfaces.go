@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/config"
@@ -73,7 +74,7 @@ func (h validateInterfaces) Choose(d *inspector.Document) []string {
 	if err != nil {
 		return nil
 	}
-	return chosen.macs()
+	return slices.DeleteFunc(chosen, func(n nic) bool { return !n.own() }).macs()
 }
 
 // interfaces reads a machine's interfaces and chooses some of them.
@@ -161,13 +162,13 @@ func readInterface(o object, boot string) (n nic, ok bool, err error) {
 	return nic{name: name, nicData: nicData{IP: orNull(v4), MAC: mac, Client: orNull(client), PXE: mac == boot}}, true, nil
 }
 
-// choose returns the interfaces whose ports are wanted. One without a MAC of its
-// own gets none. Except for all of them, none without an address is: not even the one that is said to have booted.
+// choose returns the interfaces whose ports are wanted, whether or not they get one.
+// Except for all of them, none without an address is: not even the one that is said to have booted.
 func (h validateInterfaces) choose(all nics, bootKnown bool) nics {
 	var chosen nics
 	for _, n := range all {
 		switch {
-		case n.local() || !inspector.OwnMAC(n.MAC):
+		case n.local():
 		case h.add == "pxe" && bootKnown && !n.PXE:
 		case h.add == "all" || n.IP != nil:
 			chosen = append(chosen, n)
@@ -222,7 +223,8 @@ func listed(d *inspector.Document, key string) (nics, error) {
 }
 
 // createPorts creates the ports that the node lacks. An address that has a port
-// all the same is left alone: another node's, or one that is new.
+// all the same is left alone: another node's, or one that is new. A port that Ironic
+// has stays; none is created for a MAC that is not the interface's own.
 func (h validateInterfaces) createPorts(ctx context.Context, t *inspector.Task, chosen nics) error {
 	ports, err := t.Ports(ctx)
 	if err != nil {
@@ -234,7 +236,7 @@ func (h validateInterfaces) createPorts(ctx context.Context, t *inspector.Task, 
 	}
 	outdated := false
 	for _, n := range chosen {
-		if there[n.MAC] {
+		if there[n.MAC] || !n.own() {
 			continue
 		}
 		there[n.MAC] = true

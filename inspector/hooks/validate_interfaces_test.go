@@ -110,9 +110,52 @@ func TestRefusedInterfaces(t *testing.T) {
 // A MAC that cannot be one interface's own is no port.
 func TestMACsThatNoInterfaceOwns(t *testing.T) {
 	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01"}, {"name": "dummy0", "mac_address": "00:00:00:00:00:00"},
-		{"name": "team0", "mac_address": "01:00:5E:00:00:01"}, {"name": "b", "mac_address": "FF:ff:ff:ff:ff:ff"}]}}`)
+		{"name": "team0", "mac_address": "01:00:5E:00:00:01"}, {"name": "v6", "mac_address": "33:33:00:00:00:01"}, {"name": "b", "mac_address": "FF:ff:ff:ff:ff:ff"}]}}`)
 	if macs := (validateInterfaces{add: "all"}).Choose(d); len(macs) != 1 || macs[0] != "52:54:00:00:00:01" {
 		t.Errorf("own-mac: chosen are %v", macs)
+	}
+}
+
+// grouped is the machine of the original's own functional tests, whose MACs have the
+// group bit: it booted from eth1, and eth5 has the bit, too.
+const grouped = `{"inventory": {"interfaces": [{"name": "eth1", "mac_address": "11:22:33:44:55:66", "ipv4_address": "192.0.2.1"},
+	{"name": "eth5", "mac_address": "13:22:33:44:55:66", "ipv4_address": "192.0.2.5"}, {"name": "eth3", "mac_address": "66:55:44:33:22:11", "ipv4_address": "192.0.2.3"}]}`
+
+// A MAC with the group bit is the node's if the machine booted from it or Ironic has a
+// port for it: such a port is neither deleted nor in the way. By its form alone it gets
+// no port.
+func TestGroupBit(t *testing.T) {
+	post := func(mac string, booted bool) string {
+		return fmt.Sprintf(`POST port {"node_uuid":%q,"address":%q,"pxe_enabled":%v,"extra":{}}`, nodeA, mac, booted)
+	}
+	const booted = `, "boot_interface": "01-11-22-33-44-55-66"}`
+	known := inspector.Port{UUID: "p5", Node: nodeA, Address: "13:22:33:44:55:66"}
+	tests := []struct {
+		name, add, more string
+		ports           []inspector.Port
+		chosen          string // for a discovery
+		want            []string
+	}{
+		{"it booted", "pxe", booted, nil, "11:22:33:44:55:66", []string{getPorts, post("11:22:33:44:55:66", true)}},
+		{"it booted, and all get ports", "all", booted, []inspector.Port{known}, "11:22:33:44:55:66 66:55:44:33:22:11",
+			[]string{getPorts, post("11:22:33:44:55:66", true), post("66:55:44:33:22:11", false)}},
+		{"Ironic has a port", "active", "}", []inspector.Port{known}, "66:55:44:33:22:11", []string{getPorts, post("66:55:44:33:22:11", false)}},
+		{"neither", "active", "}", nil, "66:55:44:33:22:11", []string{getPorts, post("66:55:44:33:22:11", false)}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			i := &ironic{node: inspector.Node{UUID: nodeA}, ports: tt.ports}
+			h := validateInterfaces{add: tt.add, keep: "added"}
+			d := parsed(t, grouped+tt.more)
+			if got := strings.Join(h.Choose(d), " "); got != tt.chosen {
+				t.Errorf("group-bit: chosen are %s, want %s", got, tt.chosen)
+			}
+			if err := h.Before(t.Context(), d); err != nil {
+				t.Errorf("group-bit: refused: %v", err)
+			}
+			wantProblem(t, h.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
+			wantCalls(t, i, tt.want...)
+		})
 	}
 }
 
