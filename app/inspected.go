@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
@@ -33,7 +34,7 @@ func (i inspections) MACs(ctx context.Context, node string) ([]string, error) {
 	}
 	macs := make([]string, 0, len(addresses))
 	for _, address := range addresses {
-		if mac, ok := inspector.CanonicalMAC(address); ok {
+		if mac, ok := identify.CanonicalMAC(address); ok {
 			macs = append(macs, mac)
 		}
 	}

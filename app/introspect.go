@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/blackbox"
 	"github.com/trivet-ha/trivet/inspector/hooks"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/inspector/ramdisklogs"
 	"github.com/trivet-ha/trivet/inspector/rules"
@@ -27,7 +28,7 @@ type Introspection struct {
 	Config   config.Inspection
 	Name     string // this peer's, for texts
 	Ironic   inspector.Ironic
-	Resolver inspector.Resolver
+	Resolver identify.Resolver
 	Hooks    []inspector.Hook
 	Logs     inspector.LogKeeper // of ramdisks; nil: they are thrown away
 	// Inband is Ironic's own endpoint for ramdisks; nil: nothing is handed on.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
@@ -20,7 +20,7 @@ func (l portLister) AllPorts(ctx context.Context) ([]fsm.Port, error) {
 	}
 	ports := make([]fsm.Port, 0, len(listed))
 	for _, p := range listed {
-		if mac, ok := inspector.CanonicalMAC(p.Address); ok {
+		if mac, ok := identify.CanonicalMAC(p.Address); ok {
 			ports = append(ports, fsm.Port{ID: p.UUID, MAC: mac, Node: p.Node})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -25,35 +26,36 @@ const (
 // node's UUID or the contract's refusal. A byte-identical repeat, on any peer,
 // joins the first delivery and gets its answer (promise 5).
 func (s *Service) Continue(ctx context.Context, body []byte) (node string, err error) {
-	var c caller
-	var packed blobs.Packed
-	var logs RamdiskLogs
-	var keeper LogKeeper
-	err = computing(ctx, len(body), func() error {
-		data, err := document.Receive(body)
-		if err != nil {
+	c := caller{bytes: len(body)}
+	err = computing(ctx, len(body), func() (err error) {
+		if c.data, err = document.Receive(body); err != nil {
 			return refuse(http.StatusBadRequest, "%v", err)
 		}
-		keeper = s.o.Live.Now().Logs
-		logs = takeLogs(data, keeper != nil)
-		if packed, err = s.o.Packer.Pack(data.JSON()); err != nil { // this early for its hash, which takes as long as reading it does
-			return tooLarge(err)
-		}
-		c = caller{data, MachineOf(data), packed.Hash, len(body)}
-		return nil
+		c.machine = identify.Of(c.data)
+		return c.pack(s.o)
 	})
 	var request fencing.Token
 	if err == nil {
-		node, request, err = s.deliver(ctx, c, packed) // waits for the log, Ironic and a worker
+		node, request, err = s.deliver(ctx, c) // waits for the log, Ironic and a worker
 	}
 	if err == nil {
-		err = s.delivered(ctx, node, request, packed.Hash)
+		err = s.delivered(ctx, node, request, c.packed.Hash)
 	}
-	s.logs.keep(ctx, keeper, node, logs, err)
+	s.logs.keep(ctx, c.keeper, node, c.logs, err)
 	if err != nil {
 		return "", err
 	}
 	return node, nil
+}
+
+// pack takes the ramdisk's logs out of a document and packs the rest: this early for its
+// hash, which takes as long as reading it does.
+func (c *caller) pack(o *ServiceOptions) (err error) {
+	c.keeper = o.Live.Now().Logs
+	c.logs = takeLogs(c.data, c.machine.BMC, c.keeper != nil)
+	c.packed, err = o.Packer.Pack(c.data.JSON())
+	c.machine.Document = c.packed.Hash
+	return tooLarge(err)
 }
 
 // largeDocument is from where on a document is one of few that are worked on at once:
@@ -80,22 +82,19 @@ func computing(ctx context.Context, bytes int, work func() error) error {
 
 // deliver commits a callback for the node that it belongs to, or finds the
 // earlier delivery that it repeats.
-func (s *Service) deliver(ctx context.Context, c caller, document blobs.Packed) (node string, request fencing.Token, err error) {
+func (s *Service) deliver(ctx context.Context, c caller) (node string, request fencing.Token, err error) {
 	for range findTries {
 		var v fsm.View
 		if v, err = view(ctx, s.o.Log, Linearizable); err != nil {
 			return "", 0, err
 		}
-		active, lookUp := LookUp(v, c.machine)
-		if lookUp == nil && s.finder.another(ctx, v, active, c.machine) {
-			c.machine.Other, lookUp = active, &unknownError{c.machine.Attributes}
+		a := s.finder.search.Started(ctx, v, c.machine)
+		if a.Verdict == identify.Repeated {
+			return a.Node, a.Request, nil
 		}
-		if first, ok := firstDelivery(v, document.Hash, active, lookUp); ok && s.finder.sameMachine(ctx, v, first, c.machine.Attributes) {
-			return first.Node, first.Delivered.Request, nil
-		}
-		if node, err = s.finder.find(ctx, v, c, active, lookUp); err == nil {
+		if node, err = s.finder.find(ctx, v, c, a); err == nil {
 			var queued introspection.Queued
-			queued, err = s.accept(ctx, Callback{Node: node, Packed: document, Data: c.data.Clone()})
+			queued, err = s.accept(ctx, Callback{Node: node, Packed: c.packed, Data: c.data.Clone()})
 			request = queued.Request
 		}
 		if !errors.Is(err, errStale) {
@@ -105,80 +104,10 @@ func (s *Service) deliver(ctx context.Context, c caller, document blobs.Packed) 
 	return "", 0, refuse(http.StatusServiceUnavailable, "The introspection of node %s changes all the time; repeat the callback", node)
 }
 
-// firstDelivery returns the record whose callback a document repeats. active and
-// lookUp are the result of LookUp for the document's attributes.
-//
-// The look-up among active introspections decides first: a machine that was
-// enrolled again under another UUID may send the same bytes as before, and they
-// belong to the introspection that waits for them. Only where no active node
-// matches is the document compared with those of ended introspections; of these
-// the newest delivery counts. Where several active nodes match, only one that
-// has this very document already can be meant.
-func firstDelivery(v fsm.View, document blobs.Hash, active string, lookUp error) (first introspection.Record, ok bool) {
-	var unknown *unknownError
-	for _, node := range v.NodesByDelivery(document) {
-		rec, _ := v.Record(node)
-		candidate := errors.As(lookUp, &unknown) || lookUp == nil && node == active || lookUp != nil && rec.State.Active()
-		if candidate && rec.Delivered.Request > first.Delivered.Request {
-			first, ok = rec, true
-		}
-	}
-	return first, ok
-}
-
-// ownerLimit is how long Ironic may take to say whether it has a node still.
-const ownerLimit = 3 * time.Second
-
-// sameMachine reports whether a document that repeats the delivery of an ended
-// introspection still comes from that node. Where the node was deleted and the
-// machine enrolled again, the answer of the former node would hide what became
-// of the present one. An Ironic that does not say changes nothing: then it is a
-// repeat.
-func (f *finder) sameMachine(ctx context.Context, v fsm.View, first introspection.Record, a introspection.Attributes) bool {
-	if first.State.Active() {
-		return true
-	}
-	if owner := portOwner(v, a.MACs); owner != "" && owner != first.Node {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, ownerLimit)
-	defer cancel()
-	_, err := f.o.Ironic.Node(ctx, first.Node)
-	return !errors.Is(err, ErrNoNode)
-}
-
-// another reports whether a machine that was found to be a node under introspection
-// is another one: something speaks against it, and Ironic, too, knows more of its MACs
-// as another node's, or the node by another serial number. An Ironic that does not say
-// changes nothing.
-func (f *finder) another(ctx context.Context, v fsm.View, node string, m Machine) bool {
-	rec, _ := v.Record(node)
-	if !doubtful(m, rec.Attributes) {
-		return false
-	}
-	if outnumbered(v, node, m.MACs) {
-		return true
-	}
-	if m.Serial == "" {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(ctx, ownerLimit)
-	defer cancel()
-	known, err := f.o.Ironic.Node(ctx, node)
-	serial := known.serial()
-	return err == nil && serial != "" && serial != m.Serial
-}
-
-// outnumbered reports whether another node has more ports than this one among MACs.
-func outnumbered(v fsm.View, node string, macs []string) bool {
-	ports, most := make(map[string]int), 0
-	for _, mac := range macs {
-		for _, owner := range v.NodesByPort(mac) {
-			ports[owner]++
-			most = max(most, ports[owner])
-		}
-	}
-	return most > ports[node]
+// Expects returns the node under introspection that the beginning of a ramdisk's document
+// names, as this peer has the state.
+func (s *Service) Expects(beginning []byte) (node string, ok bool) {
+	return identify.Named(s.o.Log.View(), beginning)
 }
 
 // takeLimit is how long a callback that a worker examines may be on its way into

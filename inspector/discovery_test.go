@@ -11,7 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // A machine that nobody knows.
@@ -85,65 +85,11 @@ func TestEnrolledAddress(t *testing.T) {
 		{"4,6", both, "198.18.0.9"}, {"6,4", both, "2001:db8::9"}, {"6", both, "2001:db8::9"}, {"4", `,"bmc_v6address":"2001:db8::9"`, nil},
 		{"4,6", `,"bmc_address":"0.0.0.0","bmc_v6address":"2001:DB8::9"`, "2001:db8::9"}, {"4", `,"bmc_address":"a.name"`, nil}, {"4,6", "", nil},
 	} {
-		data, err := document.Parse([]byte(stranger(c.bmc)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		machine := identify.Of(parsed(t, stranger(c.bmc)))
 		conf := configDiscovery(strings.Split(c.versions, ","))
-		if got := enrolled("n", data, conf).DriverInfo["ipmi_address"]; got != c.want {
+		if got := enrolled("n", machine, conf).DriverInfo["ipmi_address"]; got != c.want {
 			t.Errorf("%s of %s: %v, want %v", c.versions, c.bmc, got, c.want)
 		}
-	}
-}
-
-// The UUID is the machine's, however its interfaces are listed, and no two
-// machines have the same.
-func TestDiscoveredIdentity(t *testing.T) {
-	nic := func(macs ...string) string {
-		var all []string
-		for i, mac := range macs {
-			all = append(all, fmt.Sprintf(`{"name":"eth%d","mac_address":%q}`, i, mac))
-		}
-		return `{"inventory":{"interfaces":[` + strings.Join(all, ",") + `]%s}}`
-	}
-	of := func(format, more string) string {
-		data, err := document.Parse(fmt.Appendf(nil, format, more))
-		if err != nil {
-			t.Fatal(err)
-		}
-		node, a, err := discovered(data, nil, nil)
-		if err != nil {
-			return err.Error()
-		}
-		if err := (introspection.Start{Node: node, Event: introspection.EventEnroll, Timeout: time.Second, Attributes: a}).Validate(); err != nil {
-			t.Errorf("the log does not take %s, %v: %v", node, a, err)
-		}
-		return node
-	}
-	one := of(nic(macA, macB), "")
-	for _, same := range []string{of(nic(macB, macA), ""), of(nic(noMAC, strings.ToUpper(macA), "ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", macB), `,"bmc_address":"198.18.0.1"`)} {
-		if same != one {
-			t.Errorf("one machine is %s and %s", one, same)
-		}
-	}
-	bmc := of(nic(noMAC), `,"bmc_address":"198.18.0.1"`)
-	for _, other := range []string{of(nic(macA), ""), of(nic("52:54:00:00:00:0b", "52:54:00:00:0a"), ""), bmc} {
-		if other == one {
-			t.Errorf("two machines are %s", other)
-		}
-	}
-	if got := of(nic(noMAC), `,"bmc_address":"0.0.0.0"`); !strings.Contains(got, "no MAC and no BMC address") {
-		t.Error(got)
-	}
-	var many []string
-	for i := range 129 {
-		many = append(many, fmt.Sprintf("52:54:00:00:01:%02x", i))
-	}
-	if got := of(nic(many...), ""); !strings.Contains(got, "more than 128") {
-		t.Error(got)
-	}
-	if got := ownMACs([]string{"0a:00:00:00:00:01", "0b:00:00:00:00:01", "02:00:00:00:00:01", "03:00:00:00:00:01"}); !slices.Equal(got, []string{"0a:00:00:00:00:01", "02:00:00:00:00:01"}) {
-		t.Errorf("%v", got)
 	}
 }
 

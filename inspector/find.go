@@ -5,13 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // Values of the search for a callback's node.
@@ -23,58 +23,61 @@ const (
 	doorHookLimit = 5 * time.Second
 )
 
-// caller is a ramdisk whose node is looked for.
+// caller is a ramdisk whose node is looked for, with what it sent.
 type caller struct {
-	data     *Document
-	machine  Machine
-	document blobs.Hash
-	bytes    int // of the body
+	data    *Document
+	machine identify.Machine
+	bytes   int // of the body
+	packed  blobs.Packed
+	keeper  LogKeeper // nil: logs are not wanted
+	logs    RamdiskLogs
 }
 
 // finder finds the node that a ramdisk's data belongs to, and makes a record where no
 // operator has started its introspection.
 type finder struct {
-	o        *ServiceOptions
-	limited  *slog.Logger
-	machines *nodeLookup // which ones Ironic has
+	o       *ServiceOptions
+	limited *slog.Logger
+	search  identify.Search
 }
 
-// find returns the node that a ramdisk's data belongs to, as it stands in v.
-// active and lookUp are the result of LookUp. A machine that matches no node under
-// introspection may have got its port since the start, may be known to Ironic, or may
-// be discovered; then a record is made. errStale asks for another view.
-func (f *finder) find(ctx context.Context, v fsm.View, c caller, active string, lookUp error) (node string, err error) {
-	m := c.machine
-	var unknown *unknownError
+// find returns the node that a ramdisk's data belongs to, as it stands in v. a is the
+// answer of the introspections that are under way. A machine that is none of these may have
+// got its port since the start, may be known to Ironic, or may be discovered; then a record
+// is made. errStale asks for another view.
+func (f *finder) find(ctx context.Context, v fsm.View, c caller, a identify.Answer) (node string, err error) {
+	conf := f.o.Live.Config()
+	permitted, enrolls := conf.Processing.PermitActiveIntrospection, conf.Processing.NodeNotFoundHook == "enroll"
+	if a.Verdict == identify.None && (v.Introspecting() || permitted || enrolls) {
+		found, err := f.search.InIronic(ctx, a.Machine)
+		if err != nil {
+			return "", ironicRefusal(err)
+		}
+		if a = found.Started(v); a.Verdict == identify.This {
+			f.o.Logger.Info("callback found by a port that was created after the start", "node", a.Node)
+		}
+		if known := found.Node(); permitted && a.Verdict == identify.None && known.Verdict != identify.None {
+			return f.adopt(ctx, v, known)
+		}
+		if enrolls && a.Verdict == identify.None {
+			a = found.New(chosenMACs(c.data, f.o.Live.Now().Hooks))
+		}
+	}
 	switch {
-	case lookUp == nil:
-		return active, nil
-	case !errors.As(lookUp, &unknown):
-		return "", f.unfound(ctx, c, lookUpLine+lookUp.Error())
-	}
-	if v.Introspecting() {
-		node, err = f.late(ctx, v, m)
-		if problem, ok := asProblem(err); ok {
-			return "", f.unfound(ctx, c, lookUpLine+problem.Text)
-		}
-		if !errors.Is(err, errStranger) {
-			return node, err
-		}
-	}
-	if f.o.Live.Config().Processing.PermitActiveIntrospection {
-		node, err = f.adopt(ctx, v, m)
-		if !errors.Is(err, errStranger) {
-			return node, err
-		}
-	}
-	switch f.o.Live.Config().Processing.NodeNotFoundHook {
-	case "enroll":
-		return f.discover(ctx, v, c)
-	case "example":
-		f.limited.Info("callback from unknown node", "attributes", pythonAttributes(m.Attributes))
+	case a.Verdict == identify.This:
+		return a.Node, nil
+	case a.Verdict == identify.Several:
+		return "", f.unfound(ctx, c, lookUpLine+a.Text)
+	case a.Verdict == identify.Refused:
+		return "", f.unfound(ctx, c, notFoundLine(a.Text))
+	case a.Verdict == identify.New: // a worker makes the node, before the data is processed
+		start := introspection.Start{Node: a.Node, Event: introspection.EventEnroll, ManageBoot: true, Timeout: conf.Timeout, Attributes: a.Attributes}
+		return a.Node, f.record(ctx, v, start)
+	case conf.Processing.NodeNotFoundHook == "example":
+		f.limited.Info("callback from unknown node", "attributes", a.Machine.String())
 		return "", f.unfound(ctx, c, "Node not found hook returned nothing")
 	default:
-		return "", f.unfound(ctx, c, lookUpLine+unknown.Error())
+		return "", f.unfound(ctx, c, lookUpLine+a.Machine.Unknown())
 	}
 }
 
@@ -86,8 +89,8 @@ var errStale = errors.New("the state has changed since it was looked at")
 // data, so that hooks do not look at a suspect here.
 func (f *finder) unfound(ctx context.Context, c caller, line string) error {
 	lines := []string{line}
-	if f.o.Suspects != nil && f.o.Suspects.Examine(c.document) {
-		defer f.o.Suspects.Clear(c.document)
+	if f.o.Suspects != nil && f.o.Suspects.Examine(c.machine.Document) {
+		defer f.o.Suspects.Clear(c.machine.Document)
 		run := hookRunner{hooks: f.o.Live.Now().Hooks, limit: doorHookLimit, log: f.o.Logger}
 		err := computing(ctx, c.bytes, func() error {
 			failures, err := run.objections(ctx, c.data, func(Hook) error { return ctx.Err() })
@@ -101,41 +104,13 @@ func (f *finder) unfound(ctx context.Context, c caller, line string) error {
 	return refuse(http.StatusBadRequest, "%s", clip(failuresHead+strings.Join(lines, "\n")))
 }
 
-// late returns the one node under introspection that has a port in Ironic with a
-// MAC of the machine: a port that was created after the start is not among the
-// attributes that the start filed. Ironic is asked only while introspections are
-// under way.
-func (f *finder) late(ctx context.Context, v fsm.View, of Machine) (node string, err error) {
-	m, err := f.machines.match(ctx, of)
-	if err != nil {
-		return "", ironicRefusal(err)
-	}
-	var waiting []string
-	for _, p := range m.ports {
-		if rec, there := v.Record(p.Node); there && rec.State.Active() && !slices.Contains(waiting, p.Node) {
-			waiting = append(waiting, p.Node)
-		}
-	}
-	switch len(waiting) {
-	case 0:
-		return "", errStranger
-	case 1:
-		f.o.Logger.Info("callback found by a port that was created after the start", "node", waiting[0])
-		return waiting[0], nil
-	default:
-		return "", ambiguous(of.Attributes, waiting)
-	}
-}
-
 // adopt makes a record for a node that carries a workload and calls without
 // having been asked to, as its operator permits. Its power is never touched.
-func (f *finder) adopt(ctx context.Context, v fsm.View, m Machine) (node string, err error) {
-	m.Attributes = bounded(m.Attributes)
-	node, macs, err := f.machines.node(ctx, m)
-	if err != nil {
-		return "", unknownTo(err)
+func (f *finder) adopt(ctx context.Context, v fsm.View, a identify.Answer) (node string, err error) {
+	if a.Verdict == identify.Several {
+		return "", refuse(http.StatusBadRequest, "%s", a.Text)
 	}
-	whole, err := readNode(ctx, f.o.Ironic, node)
+	whole, err := readNode(ctx, f.o.Ironic, a.Node)
 	if err != nil {
 		return "", err
 	}
@@ -143,49 +118,8 @@ func (f *finder) adopt(ctx context.Context, v fsm.View, m Machine) (node string,
 		return "", refuse(http.StatusBadRequest, "Node %s is not active, its provision state is %s", whole.UUID, whole.Provision)
 	}
 	return whole.UUID, f.record(ctx, v, introspection.Start{
-		Node: whole.UUID, Event: introspection.EventAdopt, Timeout: f.o.Live.Config().Timeout, Attributes: introspection.Attributes{MACs: macs, BMC: m.BMC},
+		Node: whole.UUID, Event: introspection.EventAdopt, Timeout: f.o.Live.Config().Timeout, Attributes: a.Attributes,
 	})
-}
-
-// bounded cuts attributes to what Ironic is asked for and a record takes.
-func bounded(a introspection.Attributes) introspection.Attributes {
-	a.MACs = a.MACs[:min(len(a.MACs), maxAttributes)]
-	a.BMC = a.BMC[:min(len(a.BMC), maxAttributes)]
-	return a
-}
-
-// discover makes a record for an unknown machine; a worker makes the node, before
-// the data is processed.
-func (f *finder) discover(ctx context.Context, v fsm.View, c caller) (node string, err error) {
-	all := MachineOf(c.data)
-	m, err := f.machines.match(ctx, all)
-	if err != nil {
-		return "", unknownTo(err)
-	}
-	node, a, err := discovered(c.data, f.o.Live.Now().Hooks, m.shared())
-	if err == nil {
-		err = m.stranger(node, a.MACs, all.MACs)
-	}
-	if problem, ok := asProblem(err); ok {
-		return "", f.unfound(ctx, c, notFoundLine(problem))
-	}
-	if err != nil {
-		return "", unknownTo(err)
-	}
-	return node, f.record(ctx, v, introspection.Start{
-		Node: node, Event: introspection.EventEnroll, ManageBoot: true, Timeout: f.o.Live.Config().Timeout, Attributes: a,
-	})
-}
-
-// unknownTo makes an answer of an Ironic that does not say whom it knows.
-func unknownTo(err error) error {
-	if problem, ok := asProblem(err); ok {
-		return refuse(http.StatusBadRequest, "%s", problem.Text)
-	}
-	if errors.Is(err, errStranger) {
-		return err
-	}
-	return ironicRefusal(err)
 }
 
 // record makes a record. One of an introspection that has ended gives way, as at

@@ -2,12 +2,14 @@ package inspector
 
 import (
 	"bytes"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // FuzzCallback takes anything in as from a ramdisk, up to where hooks begin
@@ -38,19 +40,24 @@ func FuzzCallback(f *testing.F) {
 			}
 			return
 		}
-		if _, err := LookUp(found{}, MachineOf(data)); err == nil || len(err.Error()) > 16<<10 {
-			t.Fatalf("found by nobody: %v", err)
+		machine := identify.Of(data)
+		if text := machine.Unknown(); len(text) > 16<<10 {
+			t.Fatalf("a long refusal: %s", text)
 		}
-		if node, own, err := discovered(data, nil, nil); err == nil {
-			start := introspection.Start{Node: node, Event: introspection.EventEnroll, Timeout: time.Hour, Attributes: own}
+		found, err := newSearch(newIronicModel(), zone{}, func() []string { return nil }, slog.New(slog.DiscardHandler)).InIronic(t.Context(), machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := found.New(nil); a.Verdict == identify.New {
+			start := introspection.Start{Node: a.Node, Event: introspection.EventEnroll, Timeout: time.Hour, Attributes: a.Attributes}
 			if err := start.Validate(); err != nil {
 				t.Fatalf("%q: the log does not take %+v: %v", raw, start, err)
 			}
-			if address, ok := enrolled(node, data, conf).DriverInfo[firstBMCField].(string); ok && len(address) > 64 {
+			if address, ok := enrolled(a.Node, machine, conf).DriverInfo[identify.FirstBMCField].(string); ok && len(address) > 64 {
 				t.Fatalf("the node has the BMC address %q", address)
 			}
 		}
-		takeLogs(data, true)
+		takeLogs(data, machine.BMC, true)
 		stored := data.JSON()
 		if bytes.Contains(stored, []byte(`"logs"`)) && !bytes.Contains(raw[1:], []byte(`"logs"`)) {
 			t.Fatalf("%q became %q", raw, stored)

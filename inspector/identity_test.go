@@ -13,10 +13,14 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // common is the MAC of a network card that the BMC of every machine of a kind shows.
 const common = "be:3a:f2:b6:05:9f"
+
+// noMAC is what interfaces have that have none.
+const noMAC = "00:00:00:00:00:00"
 
 // chooser is a hook that chooses interfaces by name.
 type chooser []string
@@ -24,7 +28,7 @@ type chooser []string
 func (chooser) Name() string { return "choose" }
 
 func (c chooser) Choose(data *Document) (macs []string) {
-	interfaces, _, err := inventoryOf(data).Get("interfaces").Elements(maxInterfaces)
+	interfaces, _, err := identify.Inventory(data).Get("interfaces").Elements(identify.MaxInterfaces)
 	if err != nil {
 		return nil
 	}
@@ -38,7 +42,11 @@ func (c chooser) Choose(data *Document) (macs []string) {
 
 // After creates the ports, as far as nobody has them.
 func (c chooser) After(ctx context.Context, t *Task) error {
-	for _, mac := range ownMACs(c.Choose(t.Data)) {
+	machine := identify.Of(t.Data)
+	for _, mac := range c.Choose(t.Data) {
+		if !machine.Owns(mac, false) {
+			continue
+		}
 		if _, err := t.Ironic.CreatePort(ctx, Port{UUID: mac, Node: t.Node().UUID, Address: mac}); err != nil && !errors.Is(err, ErrPortExists) {
 			return err
 		}
@@ -76,6 +84,8 @@ func TestMachinesWithACardInCommon(t *testing.T) {
 		{"the card and one that changes are chosen", chooser{"eth1", "ens9", "lo", "team0"}, true, strings.Clone},
 		{"the card alone is chosen, and on USB", chooser{"usb0"}, true, onUSB},
 		{"the card is chosen with others, and on USB", chooser{"eth0", "eth1", "usb0"}, true, onUSB},
+		{"the card alone is chosen, and on USB, no BMC", chooser{"usb0"}, false, onUSB},
+		{"the card is chosen with others, and on USB, no BMC", chooser{"eth0", "eth1", "usb0"}, false, onUSB},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inRig(t, func(o *rig) {
@@ -142,11 +152,10 @@ func TestStrangerWithACardInCommon(t *testing.T) {
 				o.raftLog.must(introspection.Start{
 					Node: nodeA, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.conf.Timeout, Attributes: introspection.Attributes{MACs: c.macs, BMC: c.bmc},
 				})
-				m := MachineOf(parsed(t, sibling(2, false)))
+				m := identify.Of(parsed(t, sibling(2, false)))
 				m.BMC = []string{c.newAddress}
-				node, err := LookUp(o.raftLog.truth(), m)
-				if c.same && (err != nil || node != nodeA) || !c.same && err == nil {
-					t.Errorf("card-in-common: found %q, %v", node, err)
+				if a := o.service().finder.search.Started(o.ctx, o.raftLog.truth(), m); c.same != (a.Verdict == identify.This) || c.same && a.Node != nodeA {
+					t.Errorf("card-in-common: found %q, %s", a.Node, a.Machine.Unknown())
 				}
 			})
 		})
@@ -180,9 +189,9 @@ func TestNodeKnownByACardInCommon(t *testing.T) {
 					start.Attributes.BMC = []string{bmc}
 				}
 				o.raftLog.must(start)
-				node, err := LookUp(o.raftLog.truth(), MachineOf(parsed(t, carded(card, ""))))
-				if known && (err != nil || node != nodeA) || !known && err == nil {
-					t.Errorf("inner-card: {%s}, node's BMC %q: found %q, %v", card, bmc, node, err)
+				a := o.service().finder.search.Started(o.ctx, o.raftLog.truth(), identify.Of(parsed(t, carded(card, ""))))
+				if known != (a.Verdict == identify.This) || known && a.Node != nodeA {
+					t.Errorf("inner-card: {%s}, node's BMC %q: found %q, %s", card, bmc, a.Node, a.Machine.Unknown())
 				}
 			})
 		}

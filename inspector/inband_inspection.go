@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // InbandCall is a callback in the form of ironic-inspector's successor, which
@@ -53,17 +53,17 @@ func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandA
 		return s.relays.pass(ctx, c)
 	}
 	mode := s.o.Live.Config().ContinueInspection
-	in := inbandDocument{mode: mode}
-	if err := computing(ctx, len(c.Body), func() error { return in.read(s, c.Body) }); err != nil {
+	in := caller{bytes: len(c.Body)}
+	if err := computing(ctx, len(c.Body), func() error { return in.readInband(s.o, c.Body, mode) }); err != nil {
 		return InbandAnswer{}, err
 	}
 	switch mode {
 	case config.ContinueRelay:
-		return s.relays.relay(ctx, c, in.machine.MACs)
+		return s.relays.relay(ctx, c, in.machine)
 	case config.ContinueOff: // since a moment ago
 		return InbandAnswer{}, refuse(http.StatusNotFound, "inspection.continue_inspection is off")
 	}
-	node, _, err := s.deliver(ctx, in.caller, in.packed)
+	node, _, err := s.deliver(ctx, in)
 	if err != nil {
 		return InbandAnswer{}, asIronic(err)
 	}
@@ -73,34 +73,22 @@ func (s *Service) ContinueInspection(ctx context.Context, c InbandCall) (InbandA
 	return acceptedFor(node)
 }
 
-// inbandDocument is a callback that was meant for Ironic, as far as the mode has it read.
-type inbandDocument struct {
-	caller
-	mode   string
-	packed blobs.Packed
-	keeper LogKeeper
-	logs   RamdiskLogs
-}
-
-// read reads a document, and makes one of ours of it where it is processed here.
-func (in *inbandDocument) read(s *Service, body []byte) (err error) {
-	in.data, in.machine, err = receiveSuccessor(body)
+// readInband reads a document that was meant for Ironic as far as the mode has it read, and
+// makes one of ours of it where it is processed here.
+func (c *caller) readInband(o *ServiceOptions, body []byte, mode string) (err error) {
+	if c.data, err = document.Receive(body); err == nil {
+		c.machine, err = identify.OfInband(c.data)
+	}
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
-	if in.mode == config.ContinueRelay || in.mode == config.ContinueOff {
+	if mode == config.ContinueRelay || mode == config.ContinueOff {
 		return nil
 	}
-	if err := likeInspector(in.data); err != nil {
-		return asIronic(err)
+	if err = likeInspector(c.data); err == nil {
+		err = c.pack(o)
 	}
-	in.keeper = s.o.Live.Now().Logs
-	in.logs = takeLogs(in.data, in.keeper != nil)
-	if in.packed, err = s.o.Packer.Pack(in.data.JSON()); err != nil {
-		return asIronic(tooLarge(err))
-	}
-	in.document, in.bytes = in.packed.Hash, len(body)
-	return nil
+	return asIronic(err)
 }
 
 // asIronic gives a refused callback Ironic's status: there is one for all reasons
@@ -141,47 +129,13 @@ func acceptedFor(node string) (InbandAnswer, error) {
 	return InbandAnswer{Status: http.StatusAccepted, Body: body}, err
 }
 
-// receiveSuccessor reads what Ironic's endpoint takes: an inventory with at
-// least one interface, each with the text of a MAC, where a MAC or a BMC's
-// address can be looked up. Unlike MachineOf it asks for no interface's name.
-func receiveSuccessor(body []byte) (*Document, Machine, error) {
-	var m Machine
-	data, err := document.Receive(body)
-	if err != nil {
-		return nil, m, err
-	}
-	inventory, err := data.Value("inventory").Members()
-	if err != nil {
-		return nil, m, Failed("Invalid data: inventory: expected an object")
-	}
-	interfaces, _, err := inventory.Get("interfaces").Elements(maxInterfaces)
-	if err != nil || len(interfaces) == 0 {
-		return nil, m, Failed("Invalid data: inventory.interfaces: expected a list that is not empty")
-	}
-	for i, item := range interfaces {
-		nic, err := item.Members()
-		mac := nic.Get("mac_address")
-		if err != nil || mac.Kind() != document.Text {
-			return nil, m, Failed("Invalid data: inventory.interfaces: item %d has no mac_address", i)
-		}
-		m.add(nic)
-	}
-	v4, v6 := BMCOf(data, inventory)
-	m.BMC = addAddress(addAddress(nil, v4), v6)
-	m.Serial = serialOf(inventory.Get("system_vendor"))
-	if len(m.MACs)+len(m.BMC) == 0 {
-		return nil, m, Failed("No lookup information provided")
-	}
-	return data, m, nil
-}
-
 // likeInspector puts into the document what hooks look for where the inspector's
 // callback has it, and a newer ramdisk may have in its inventory alone.
 func likeInspector(d *Document) error {
 	if d.Has("boot_interface") {
 		return nil
 	}
-	boot, err := inventoryOf(d).Get("boot").Members()
+	boot, err := identify.Inventory(d).Get("boot").Members()
 	if err != nil {
 		return nil // no object: the ramdisk does not know
 	}

@@ -48,7 +48,7 @@ func (j *job) process(ctx context.Context, v fsm.View, rec introspection.Record)
 			if !ok {
 				return j.early(ctx, err)
 			}
-			failures = append(failures, notFoundLine(problem))
+			failures = append(failures, notFoundLine(problem.Text))
 		}
 		if err := data.Set(keyDiscovered, true); err != nil {
 			return err

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/trivet-ha/trivet/fsm"
 )
 
 // Bounds of asking Ironic for names. A person waits for the answer.
@@ -90,46 +88,6 @@ func (n *Names) Of(ctx context.Context, ref string) (NodeName, error) {
 // noNames is answered with 503: another peer may reach Ironic.
 func noNames(err error) error {
 	return refuse(http.StatusServiceUnavailable, "Ironic did not tell the names of nodes: %s", clip(err.Error()))
-}
-
-// maxNodeMACs bounds the MACs of one node that are listed.
-const maxNodeMACs = 64
-
-// MACsOf lists the MACs by which the PXE filter may know a node: those of its
-// ports in Ironic, and those of its introspection. node is a UUID in lower case.
-func MACsOf(v fsm.View, node string) []string {
-	var macs []string
-	for port := range v.Ports() { // for a person's question; it needs no index
-		if port.Node == node && len(macs) < maxNodeMACs {
-			macs = addMAC(macs, port.MAC)
-		}
-	}
-	if rec, ok := v.Record(node); ok {
-		for _, mac := range rec.Attributes.MACs {
-			if len(macs) < maxNodeMACs {
-				macs = addMAC(macs, mac)
-			}
-		}
-	}
-	return macs
-}
-
-// NodeAt returns the node that has a MAC, in lower case: by Ironic's ports, or
-// by its introspection; "" if none or several do.
-func NodeAt(v fsm.View, mac string) string {
-	owners := make(map[string]bool)
-	for _, port := range v.PortsByMAC(mac) {
-		owners[port.Node] = true
-	}
-	for _, node := range v.NodesByMAC(mac) {
-		owners[node] = true
-	}
-	if len(owners) == 1 {
-		for node := range owners { // order-free: there is one
-			return node
-		}
-	}
-	return ""
 }
 
 // String returns the name with the UUID, or the UUID alone.

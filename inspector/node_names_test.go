@@ -9,9 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/test/memlog"
 )
 
 // namingIronic knows nodes and counts the lists that it was asked for.
@@ -101,31 +98,5 @@ func TestNameOfANode(t *testing.T) {
 	var said *Refusal
 	if _, err := names.Of(t.Context(), "nobody"); !errors.As(err, &said) || said.Status != http.StatusNotFound {
 		t.Errorf("of no node: %v", err)
-	}
-}
-
-// TestMACsOfANode: those of ports in Ironic and those of the introspection, each
-// once.
-func TestMACsOfANode(t *testing.T) {
-	log := memlog.New(t)
-	do := func(c fsm.Command) {
-		t.Helper()
-		if res, err := log.DoAsLeader(c); err != nil || res.Err() != nil {
-			t.Fatalf("%v, %v", res, err)
-		}
-	}
-	do(fsm.PutPorts{Complete: true, Ports: []fsm.Port{{ID: "p1", MAC: macA, Node: nodeA}, {ID: "p2", MAC: macB, Node: nodeB}}})
-	if got := MACsOf(log.View(), nodeA); !slices.Equal(got, []string{macA}) {
-		t.Errorf("MACs of a node: %q", got)
-	}
-	if got := NodeAt(log.View(), macB); got != nodeB {
-		t.Errorf("node at a MAC: %q", got)
-	}
-	if got := NodeAt(log.View(), "52:54:00:ff:ff:ff"); got != "" || len(MACsOf(log.View(), "00000000-0000-4000-8000-0000000000ff")) > 0 {
-		t.Errorf("node at an unknown MAC: %q", got)
-	}
-	do(fsm.PutPorts{Ports: []fsm.Port{{ID: "p3", MAC: macB, Node: nodeA}}})
-	if got := NodeAt(log.View(), macB); got != "" {
-		t.Errorf("two nodes have it, and %q is named", got)
 	}
 }

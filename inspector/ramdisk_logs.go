@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // LogKeeper keeps what ramdisks log. Its methods are called concurrently.
@@ -29,8 +30,9 @@ type RamdiskLogs struct {
 }
 
 // takeLogs takes the logs out of a document: they are never stored with the data
-// (docs/contract.md#callback). It returns them if they are wanted; what is no text is nothing.
-func takeLogs(d *Document, wanted bool) (logs RamdiskLogs) {
+// (docs/contract.md#callback). It returns them if they are wanted, under
+// addresses of the machine's BMC; what is no text is nothing.
+func takeLogs(d *Document, bmc []string, wanted bool) (logs RamdiskLogs) {
 	sent := d.Value(document.Logs)
 	d.Delete(document.Logs)
 	if !wanted {
@@ -43,10 +45,9 @@ func takeLogs(d *Document, wanted bool) (logs RamdiskLogs) {
 	if _, mac, pxelinux := strings.Cut(booted, "-"); pxelinux {
 		booted = strings.ReplaceAll(mac, "-", ":")
 	}
-	logs.MAC, _ = CanonicalMAC(booted)
-	v4, v6 := BMCOf(d, inventoryOf(d))
-	if addresses := addAddress(addAddress(nil, v4), v6); len(addresses) > 0 {
-		logs.BMC = addresses[0]
+	logs.MAC, _ = identify.CanonicalMAC(booted)
+	if len(bmc) > 0 {
+		logs.BMC = bmc[0]
 	}
 	return logs
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/relays"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // How long a ramdisk waits for Ironic's own answer; its post ends after 30 s.
@@ -31,10 +31,11 @@ type relayIntake struct {
 
 // relay commits a document that is for Ironic and lets its sender go on; the
 // leader hands it on until it is taken. Whose it is, is told by Ironic's ports as
-// they are in the state. A machine without such a port only Ironic finds, by the
+// they are in the state. A machine without such a port, or with such a card that leads to
+// its BMC alone, only Ironic finds, by the
 // address of its BMC, or discovers: so Ironic is asked at once. If it does not
 // answer, the document is kept all the same and its sender is told no UUID.
-func (r *relayIntake) relay(ctx context.Context, c InbandCall, macs []string) (InbandAnswer, error) {
+func (r *relayIntake) relay(ctx context.Context, c InbandCall, m identify.Machine) (InbandAnswer, error) {
 	packed, err := r.o.Packer.Pack(c.Body)
 	if err != nil {
 		return InbandAnswer{}, tooLarge(err)
@@ -50,7 +51,7 @@ func (r *relayIntake) relay(ctx context.Context, c InbandCall, macs []string) (I
 		return acceptedFor(r.Node)
 	}
 	accept := relays.Accept{
-		Document: packed, Source: c.Source, Timeout: r.o.Live.Config().Timeout, Keep: keepRelays(r.o.Live.Config()), Node: portOwner(v, macs),
+		Document: packed, Source: c.Source, Timeout: r.o.Live.Config().Timeout, Keep: keepRelays(r.o.Live.Config()), Node: m.PortOwner(v),
 	}
 	if accept.Node != "" {
 		return r.acceptRelay(ctx, accept)
@@ -116,20 +117,6 @@ func (r *relayIntake) pass(ctx context.Context, c InbandCall) (InbandAnswer, err
 	default:
 		return answer, refuse(http.StatusServiceUnavailable, "Ironic answered %d: %s", answer.Status, answer.Reason)
 	}
-}
-
-// portOwner returns the node that has the ports with the MACs, "" if there is
-// none or more than one.
-func portOwner(v fsm.View, macs []string) (node string) {
-	for _, mac := range macs {
-		for _, owner := range v.NodesByPort(mac) {
-			if node != "" && owner != node {
-				return ""
-			}
-			node = owner
-		}
-	}
-	return node
 }
 
 // keepRelays is for how long a document is kept that was handed on: as long as

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 func parsed(t testing.TB, text string) *Document {
@@ -63,7 +64,7 @@ func BenchmarkCallback(b *testing.B) {
 			b.Fatal(err)
 		}
 		d.Delete("logs")
-		if MachineOf(d); !d.Has("inventory") {
+		if identify.Of(d); !d.Has("inventory") {
 			b.Fatal("an empty document")
 		}
 		if d, err = document.Parse(d.JSON()); err != nil {

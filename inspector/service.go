@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
 
@@ -33,8 +34,8 @@ type ServiceOptions struct {
 	Do       Doer
 	Notifier *Notifier
 	Ironic   Ironic
-	Resolver Resolver // of BMC names
-	Suspects Suspects // nil: they do not
+	Resolver identify.Resolver // of BMC names
+	Suspects Suspects          // nil: they do not
 	Packer   *blobs.Packer
 	Taker    Taker // nil: all callbacks go through the queue
 	Logger   *slog.Logger
@@ -56,8 +57,8 @@ type Service struct {
 // NewService returns the service.
 func NewService(o ServiceOptions) *Service {
 	limited := logs.Limit(o.Logger) // for lines that any caller can cause
-	machines := newNodeLookup(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger)
-	return &Service{o: &o, finder: &finder{&o, limited, machines}, logs: &logIntake{&o, limited}, relays: &relayIntake{&o, limited}}
+	search := newSearch(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger)
+	return &Service{o: &o, finder: &finder{&o, limited, search}, logs: &logIntake{&o, limited}, relays: &relayIntake{&o, limited}}
 }
 
 // isID reports whether a reference has the form of a UUID as Ironic writes it.

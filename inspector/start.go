@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // startable are the provision states in which a node may be introspected
@@ -91,7 +92,7 @@ func (s *Service) checkStart(ctx context.Context, node Node, manageBoot bool) er
 // of the BMC that cannot be read is a *Problem: the machine's callback might not
 // be found to be this node's, and with discovery another node be made of it.
 func (s *Service) attributes(ctx context.Context, node Node) (a introspection.Attributes, err error) {
-	bmc, err := BMCAddresses(ctx, s.o.Resolver, node, s.o.Live.Config().IPMIAddressFields)
+	bmc, err := identify.BMCAddresses(ctx, s.o.Resolver, node.UUID, node.DriverInfo, s.o.Live.bmcFields())
 	if problem, ok := asProblem(err); ok {
 		return a, problem
 	}
@@ -105,20 +106,14 @@ func (s *Service) attributes(ctx context.Context, node Node) (a introspection.At
 	return identified(ports, bmc), nil
 }
 
-// maxAttributes is how many MACs and BMC addresses of one node are looked up by;
-// the state machine takes no more.
-const maxAttributes = 128
-
-// identified returns by what a node with these ports and BMC addresses will be
-// known.
+// identified returns by what a node with these ports and BMC addresses will be known, as
+// far as the state machine takes it.
 func identified(ports []Port, bmc []string) introspection.Attributes {
-	a := introspection.Attributes{BMC: bmc[:min(len(bmc), maxAttributes)]}
+	var macs []string
 	for _, p := range ports {
-		if mac, ok := CanonicalMAC(p.Address); ok && PortMAC(mac) && len(a.MACs) < maxAttributes {
-			a.MACs = addMAC(a.MACs, mac)
-		}
+		macs = append(macs, p.Address)
 	}
-	return a
+	return introspection.Attributes{MACs: identify.Bounded(identify.PortMACs(macs)), BMC: identify.Bounded(bmc)}
 }
 
 // started waits until the start has been carried out and returns its failure.

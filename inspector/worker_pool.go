@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // Values of a worker pool.
@@ -32,7 +33,7 @@ type WorkerPoolOptions struct {
 	Notifier *Notifier
 	Ironic   Ironic
 	// Resolver of BMC names, for machines that are discovered.
-	Resolver Resolver
+	Resolver identify.Resolver
 	Health   *IronicHealth
 	Rules    Rules // nil: none
 	Packer   *blobs.Packer
@@ -47,10 +48,10 @@ type WorkerPoolOptions struct {
 // WorkerPool is this peer's workers. They claim queued requests and carry them out,
 // at most inspection.workers at a time.
 type WorkerPool struct {
-	o     WorkerPoolOptions
-	freed chan struct{} // capacity 1: a worker became free
-	seen  map[fencing.Token]seenRequest
-	nodes *nodeLookup // which ones Ironic has
+	o      WorkerPoolOptions
+	freed  chan struct{} // capacity 1: a worker became free
+	seen   map[fencing.Token]seenRequest
+	search identify.Search // for the machine of a node that is enrolled
 
 	mu       sync.Mutex
 	size     int // workers there may be
@@ -76,7 +77,7 @@ func NewWorkerPool(o WorkerPoolOptions) *WorkerPool {
 	o.HookLimit = cmp.Or(o.HookLimit, HookLimit)
 	return &WorkerPool{
 		o: o, size: o.Live.Now().workers(), freed: make(chan struct{}, 1), seen: make(map[fencing.Token]seenRequest),
-		nodes: newNodeLookup(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger),
+		search: newSearch(o.Ironic, o.Resolver, o.Live.bmcFields, o.Logger),
 	}
 }
 

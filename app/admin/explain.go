@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // namedNode is a node and its name, or why the name is missing.
@@ -45,7 +46,7 @@ func (h *Host) macsOf(ctx context.Context, ref string) (n namedNode, macs []stri
 	} else if n.NodeName, err = h.Names.Of(ctx, ref); err != nil {
 		return n, nil, unnamed(err)
 	}
-	if macs = inspector.MACsOf(h.View(), n.UUID); len(macs) == 0 {
+	if macs = identify.MACsOf(h.View(), n.UUID); len(macs) == 0 {
 		return n, nil, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("no MAC of node %v is known: Ironic lists no port of it, and no introspection is under way", n.NodeName),
 			Hint: "name the machine by its MAC"}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // Answer is what one peer said, or why it said nothing.
@@ -48,7 +48,7 @@ func (h *Host) explain(ctx echo.Context) error {
 	ref := ctx.Param("machine")
 	own, err := h.Explain(ref)
 	if err == nil {
-		node := inspector.NodeAt(h.View(), own.MAC)
+		node := identify.NodeAt(h.View(), own.MAC)
 		named := h.naming(ctx.Request().Context(), node)
 		rows := h.explanations(ctx, own)
 		return ctx.JSON(http.StatusOK, withNode(rows, named()))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/lldp"
 )
 
@@ -52,7 +53,7 @@ func linksOf(d *inspector.Document) ([]link, error) {
 		}
 		raw = o.members
 	}
-	interfaces, err := inventory.objects("interfaces", maxInterfaces)
+	interfaces, err := inventory.objects("interfaces", identify.MaxInterfaces)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func readLink(o object, raw *document.Parts) (link, error) {
 	if err != nil {
 		return link{}, err
 	}
-	mac, _ = inspector.CanonicalMAC(mac) // what is none is ""
+	mac, _ = identify.CanonicalMAC(mac) // what is none is ""
 	l := link{object: o, name: name, mac: mac, said: o.members.Get("lldp")}
 	if said := raw.Get(name); !said.Empty() {
 		l.said, l.raw = said, true

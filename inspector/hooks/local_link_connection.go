@@ -6,6 +6,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/lldp"
 )
 
@@ -67,7 +68,7 @@ func (h localLinkConnection) patch(p *inspector.Port, facts *lldp.Facts) []inspe
 		patch = append(patch, inspector.Patch{Op: "add", Path: "/local_link_connection/" + item, Value: value})
 	}
 	chassis := facts.Text(lldp.ChassisID)
-	if _, isMAC := inspector.CanonicalMAC(chassis); isMAC {
+	if _, isMAC := identify.CanonicalMAC(chassis); isMAC {
 		set("switch_id", chassis)
 	}
 	set("port_id", facts.Text(lldp.PortID))

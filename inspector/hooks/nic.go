@@ -38,10 +38,6 @@ func (n nic) local() bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// own reports whether the MAC is the interface's own: by its form, or because the
-// machine booted from it.
-func (n nic) own() bool { return inspector.OwnMAC(n.MAC) || n.PXE && inspector.PortMAC(n.MAC) }
-
 // port returns the port that Ironic shall have for the interface.
 func (n nic) port(node string) inspector.Port {
 	extra := map[string]any{}

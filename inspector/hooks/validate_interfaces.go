@@ -12,11 +12,8 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
-
-// maxInterfaces is how many interfaces of one machine are considered. Servers
-// with all their virtual functions have a few hundred.
-const maxInterfaces = 1024
 
 // validateInterfaces finds the network interfaces worth keeping and makes
 // Ironic's ports agree with them.
@@ -58,7 +55,7 @@ func (h validateInterfaces) Before(_ context.Context, d *inspector.Document) err
 	if err != nil {
 		return err
 	}
-	v4, v6 := inspector.BMCOf(d, inventory.members)
+	v4, v6 := identify.BMCOf(d, inventory.members)
 	return errors.Join(
 		d.Set("ipmi_address", orNull(v4)), d.Set("ipmi_v6address", orNull(v6)),
 		d.Set("all_interfaces", all), d.Set("interfaces", chosen), d.Set("macs", chosen.macs()))
@@ -66,15 +63,13 @@ func (h validateInterfaces) Before(_ context.Context, d *inspector.Document) err
 
 // Choose implements inspector.Chooser.
 func (h validateInterfaces) Choose(d *inspector.Document) []string {
-	inventory, err := inventoryOf(d)
-	if err != nil {
-		return nil // which Before says
+	if inventory, err := inventoryOf(d); err == nil { // else Before says why
+		if _, chosen, err := h.interfaces(d, inventory); err == nil {
+			machine := identify.Of(d)
+			return slices.DeleteFunc(chosen, func(n nic) bool { return !machine.Owns(n.MAC, n.PXE) }).macs()
+		}
 	}
-	_, chosen, err := h.interfaces(d, inventory)
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(chosen, func(n nic) bool { return !n.own() }).macs()
+	return nil
 }
 
 // interfaces reads a machine's interfaces and chooses some of them.
@@ -121,7 +116,7 @@ func bootMAC(d *inspector.Document) (string, error) {
 // readInterfaces reads the interfaces that have a name and a MAC. Of two with
 // one name the later counts.
 func readInterfaces(inventory object, boot string) (nics, error) {
-	interfaces, err := inventory.objects("interfaces", maxInterfaces)
+	interfaces, err := inventory.objects("interfaces", identify.MaxInterfaces)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +144,7 @@ func readInterface(o object, boot string) (n nic, ok bool, err error) {
 	if err != nil {
 		return nic{}, false, err
 	}
-	mac, ok = inspector.CanonicalMAC(mac)
+	mac, ok = identify.CanonicalMAC(mac)
 	if name == "" || !ok {
 		return nic{}, false, nil
 	}
@@ -224,19 +219,20 @@ func listed(d *inspector.Document, key string) (nics, error) {
 
 // createPorts creates the ports that the node lacks. An address that has a port
 // all the same is left alone: another node's, or one that is new. A port that Ironic
-// has stays; none is created for a MAC that is not the interface's own.
+// has stays; none is created for a MAC that is not the machine's own, such as that of a
+// card that leads to its BMC.
 func (h validateInterfaces) createPorts(ctx context.Context, t *inspector.Task, chosen nics) error {
 	ports, err := t.Ports(ctx)
 	if err != nil {
 		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)
 	}
-	there := make(map[string]bool)
+	there, machine := make(map[string]bool), identify.Of(t.Data)
 	for _, p := range ports {
 		there[p.Address] = true
 	}
 	outdated := false
 	for _, n := range chosen {
-		if there[n.MAC] || !n.own() {
+		if there[n.MAC] || !machine.Owns(n.MAC, n.PXE) {
 			continue
 		}
 		there[n.MAC] = true

@@ -3,12 +3,14 @@ package hooks
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // sample is a machine that booted from eth1; eth2 has no address.
@@ -66,7 +68,7 @@ func TestChosenInterfaces(t *testing.T) {
 
 func TestRefusedInterfaces(t *testing.T) {
 	nic := func(fields string) string { return `{"inventory": {"interfaces": [` + fields + `]}}` }
-	many := strings.Repeat(`{"name": "a"},`, maxInterfaces) + `{"name": "b"}`
+	many := strings.Repeat(`{"name": "a"},`, identify.MaxInterfaces) + `{"name": "b"}`
 	tests := []struct{ name, text, want string }{
 		{"no inventory", `{}`, "Hardware inventory is empty or missing"},
 		{"empty inventory", `{"inventory": { }}`, "Hardware inventory is empty or missing"},
@@ -159,6 +161,40 @@ func TestGroupBit(t *testing.T) {
 	}
 }
 
+// A card that says itself that it leads to its BMC gets no port, and one that Ironic has
+// for it stays; the interface that booted gets one, what it may be.
+func TestCardThatLeadsToItsBMC(t *testing.T) {
+	const card = `{"inventory": {"interfaces": [{"name": "eth0", "mac_address": "52:54:00:1b:00:01", "ipv4_address": "192.0.2.1"},
+		{"name": "enxbe3af2b6059f", "mac_address": "be:3a:f2:b6:05:9f", "ipv4_address": "169.254.3.7"}]}`
+	post := func(mac string, booted bool) string {
+		return fmt.Sprintf(`POST port {"node_uuid":%q,"address":%q,"pxe_enabled":%v,"extra":{}}`, nodeA, mac, booted)
+	}
+	for _, tt := range []struct {
+		name, add, more string
+		ports           []inspector.Port
+		chosen          string
+		want            []string
+	}{
+		{"with an address", "active", "}", nil, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
+		{"all", "all", "}", nil, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
+		{"Ironic has it", "active", "}", []inspector.Port{{UUID: "p", Node: nodeA, Address: "be:3a:f2:b6:05:9f"}}, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
+		{"it booted", "pxe", `, "boot_interface": "01-be-3a-f2-b6-05-9f"}`, nil, "be:3a:f2:b6:05:9f", []string{getPorts, post("be:3a:f2:b6:05:9f", true)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			i := &ironic{node: inspector.Node{UUID: nodeA}, ports: tt.ports}
+			h, d := validateInterfaces{add: tt.add, keep: "added"}, parsed(t, card+tt.more)
+			if got := strings.Join(h.Choose(d), " "); got != tt.chosen {
+				t.Errorf("inner-port: chosen are %s, want %s", got, tt.chosen)
+			}
+			wantProblem(t, h.Before(t.Context(), d), "")
+			wantProblem(t, h.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
+			if !slices.Equal(i.calls, tt.want) {
+				t.Errorf("inner-port: %q, want %q", i.calls, tt.want)
+			}
+		})
+	}
+}
+
 func TestOfTwoInterfacesWithOneNameTheLaterCounts(t *testing.T) {
 	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01"}, {"name": "b", "mac_address": "52:54:00:00:00:02"}, {"name": "a", "mac_address": "52:54:00:00:00:03"}]}}`)
 	wantProblem(t, validateInterfaces{add: "all"}.Before(t.Context(), d), "")
@@ -169,7 +205,7 @@ func TestOfTwoInterfacesWithOneNameTheLaterCounts(t *testing.T) {
 
 func TestTheRefusalOfManyInterfacesIsBounded(t *testing.T) {
 	var list []string
-	for i := range maxInterfaces {
+	for i := range identify.MaxInterfaces {
 		list = append(list, fmt.Sprintf(`{"name": "eth%d", "mac_address": "52:54:00:00:%02x:%02x"}`, i, i>>8, i&255))
 	}
 	err := validateInterfaces{add: "active"}.Before(t.Context(), parsed(t, `{"inventory": {"interfaces": [`+strings.Join(list, ",")+`]}}`))

@@ -18,7 +18,7 @@ var house = [][]string{
 	{"cli", "cli/trivet-import", "cli/trivet-import/importer", "cli/trivet-import/inspectorconf", "cli/trivet-import/inspectordb", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe", "cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
 	{"app/admin", "app/health"},
 	{"api", "haconfig", "app/datadir"},
-	{"lease", "failover", "inspector", "api/events", "firewall/host"},
+	{"lease", "failover", "inspector", "inspector/identify", "inspector/document", "api/events", "firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
 	{"raftstore"},
 	{"fsm"},
@@ -42,7 +42,7 @@ var children = []string{
 // parts are children that import nothing of the house themselves; their parent and
 // siblings may import them, and so may whoever may import the parent.
 var parts = []string{
-	"app/dev/machine", "app/dev/simironic", "inspector/document", "inspector/lldp",
+	"app/dev/machine", "app/dev/simironic", "inspector/lldp",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/logerr", "raftstore/termguard", "raftstore/timedlog", "raftstore/transfer", "raftstore/truncation", "raftstore/wal",
 	"internal/httpserver/admission", "internal/excerpt", "internal/logs", "internal/pace", "internal/portholder", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",

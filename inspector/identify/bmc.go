@@ -1,4 +1,4 @@
-package inspector
+package identify
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 const (
@@ -23,32 +25,32 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// firstBMCField is the key of driver_info that may hold the BMC's address before
+// FirstBMCField is the key of driver_info that may hold the BMC's address before
 // all that are configured.
-const firstBMCField = "ipmi_address"
+const FirstBMCField = "ipmi_address"
 
-// BMCAddresses returns the addresses of a node's BMC, up to 16, as a record
-// takes them: of ipmi_address or else of the first of fields that is not empty. A
+// BMCAddresses returns the addresses of a node's BMC by its driver_info, up to 16, as a
+// record takes them: of ipmi_address or else of the first of fields that is not empty. A
 // name is resolved within 3 seconds. None and no error means that the node has no
 // BMC that could identify it: behind an IPMI bridge the address is another
 // machine's. An error says why an address that is there is of no use: a *Problem
 // if it can never be read; any other is a warning, as in the original's last
 // line, and the node may still be found by its MACs.
-func BMCAddresses(ctx context.Context, r Resolver, n Node, fields []string) ([]string, error) {
-	if bridging, there := n.DriverInfo["ipmi_bridging"]; there && bridging != "no" && bridging != nil {
+func BMCAddresses(ctx context.Context, r Resolver, node string, info map[string]any, fields []string) ([]string, error) {
+	if Bridged(info) {
 		return nil, nil
 	}
-	field, value := bmcField(n.DriverInfo, fields)
+	field, value := bmcField(info, fields)
 	if field == "" {
 		return nil, nil
 	}
 	host, ok := bmcHost(value)
 	if !ok {
-		return nil, Failed("driver_info.%s of node %s is no address of a BMC: want HOST, HOST:PORT, [IPV6]:PORT or a URL", field, n.UUID)
+		return nil, document.Failed("driver_info.%s of node %s is no address of a BMC: want HOST, HOST:PORT, [IPV6]:PORT or a URL", field, node)
 	}
 	ips, err := resolve(ctx, r, host)
 	if err != nil {
-		return nil, fmt.Errorf("driver_info.%s of node %s: %w", field, n.UUID, err)
+		return nil, fmt.Errorf("driver_info.%s of node %s: %w", field, node, err)
 	}
 	var addresses []string
 	for _, ip := range ips {
@@ -57,14 +59,20 @@ func BMCAddresses(ctx context.Context, r Resolver, n Node, fields []string) ([]s
 		}
 	}
 	if len(addresses) == 0 {
-		return nil, fmt.Errorf("driver_info.%s of node %s: %s is an address of the host itself, not of a BMC", field, n.UUID, host)
+		return nil, fmt.Errorf("driver_info.%s of node %s: %s is an address of the host itself, not of a BMC", field, node, host)
 	}
 	return addresses, nil
 }
 
+// Bridged reports whether a node's BMC is behind an IPMI bridge.
+func Bridged(info map[string]any) bool {
+	bridging, there := info["ipmi_bridging"]
+	return there && bridging != "no" && bridging != nil
+}
+
 // bmcField returns the first field that is not empty, "" if there is none.
 func bmcField(info map[string]any, fields []string) (field string, value any) {
-	for _, field := range append([]string{firstBMCField}, fields...) {
+	for _, field := range append([]string{FirstBMCField}, fields...) {
 		if value := info[field]; value != nil && value != "" {
 			return field, value
 		}

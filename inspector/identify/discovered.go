@@ -1,0 +1,84 @@
+package identify
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/document"
+)
+
+// discoveries is the name space of the UUIDs of discovered machines.
+const discoveries = "8d7a4d3e-1f0b-5c52-9a35-6c1f2b0e7a41"
+
+// New answers with what a discovered machine will be: its UUID and attributes, or why it
+// cannot be a node. Its MACs are chosen, those of the later ports, or where that leaves
+// none all of its own; cards that lead to its BMC count only if it has no other. Those
+// that are shared with other machines make its UUID, which must not depend on who came
+// first, and identify no machine.
+func (f Found) New(chosen []string) Answer {
+	chosen = without(PortMACs(chosen), f.m.Inner)
+	if !lacks(f.shared, chosen) {
+		own := slices.DeleteFunc(without(f.m.MACs, f.shared), func(mac string) bool { return !ownMAC(mac) })
+		if chosen = without(own, f.m.Inner); len(chosen) == 0 {
+			chosen = own
+		}
+	}
+	a := introspection.Attributes{MACs: without(chosen, f.shared), BMC: f.m.BMC}
+	identity := slices.Sorted(slices.Values(chosen))
+	if len(identity) == 0 {
+		identity = slices.Sorted(slices.Values(a.BMC)) // which may change while the MACs do not
+	}
+	node := uuid.NewSHA1(uuid.MustParse(discoveries), []byte(strings.Join(identity, "\n"))).String()
+	refused := f.Rival(node, a.MACs)
+	switch {
+	case refused != nil:
+	case len(a.MACs) > introspection.MaxAttributes || len(a.BMC) > introspection.MaxAttributes:
+		refused = document.Failed("the data has more than %d MACs or BMC addresses", introspection.MaxAttributes)
+	case len(identity) == 0:
+		refused = document.Failed("the data has no MAC and no BMC address by which the machine could be told from others")
+	}
+	if refused != nil {
+		return Answer{Machine: f.m, Verdict: Refused, Text: refused.Error()}
+	}
+	return Answer{Machine: f.m, Verdict: New, Node: node, Attributes: a}
+}
+
+// Rival is a *document.Problem, in the contract's words, if Ironic has what may be a machine
+// for which a node shall be made; that node does not count. macs are what it is to be
+// known by. The port of another interface names the machine only if the machine has all
+// ports of its node.
+func (f Found) Rival(node string, macs []string) error {
+	for _, p := range f.ports {
+		if p.Node != node && (slices.Contains(macs, p.MAC) || !lacks(f.m.MACs, f.macs[p.Node])) {
+			return document.Failed("Port %s already exists, uuid: %s", p.MAC, p.ID)
+		}
+	}
+	for _, other := range f.at {
+		for _, address := range f.bmcs.addresses[other] {
+			if other != node && slices.Contains(f.m.BMC, address) {
+				return document.Failed("Node %s already has BMC address %s", other, address)
+			}
+		}
+	}
+	return nil
+}
+
+// Elder returns a node under introspection that shares a MAC or a BMC address with a
+// discovered machine, whose record is given, is not excluded, and was there before it; ""
+// if there is none. Two documents of one machine that name different MACs make two
+// UUIDs, and the younger one yields.
+func Elder(v fsm.View, rec introspection.Record, m Machine) string {
+	score := make(map[string]int)
+	count(score, v.NodesByMAC, rec.Attributes.MACs)
+	count(score, v.NodesByBMC, rec.Attributes.BMC)
+	for node := range score { // order-free: any will do
+		if found, ok := v.Record(node); ok && found.Begun < rec.Begun && len(m.fitting([]Known{{Node: node, Attributes: found.Attributes}})) > 0 {
+			return node
+		}
+	}
+	return ""
+}

@@ -1,0 +1,96 @@
+package identify
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fsm/introspection"
+)
+
+// Known is what is known of a node that may be a machine's.
+type Known struct {
+	Node string
+	introspection.Attributes
+	// Serial is the serial number that Ironic has of it, "" for none.
+	Serial string
+	// rival reports that another node has more ports with what tells the machine.
+	rival bool
+	// owner is another node whose BMC has the address of the machine's, "" for none.
+	owner string
+}
+
+// evidence is one thing that can speak against a machine's being a node.
+type evidence struct {
+	against func(m Machine, k Known) bool
+	says    string
+}
+
+// table is all evidence. None proves anything alone: Ironic may reach a BMC by a
+// translated or an outdated address, cards are replaced, and ports and serial numbers
+// are what an operator has written. Two are enough, and none counts where the addresses of
+// the BMCs agree, see weigh.
+func table() []evidence {
+	return []evidence{
+		{func(m Machine, k Known) bool { return differing(m.BMC, k.BMC) }, "its BMC has another address"},
+		{func(_ Machine, k Known) bool { return k.owner != "" }, "its BMC has the address of another node's"},
+		{func(m Machine, k Known) bool { return lacks(m.MACs, k.MACs) }, "it lacks one of the node's MACs"},
+		{func(m Machine, k Known) bool { return m.sharesInner(k.MACs) }, "the MACs in common are of cards that lead to its own BMC"},
+		{func(_ Machine, k Known) bool { return k.rival }, "another node has more ports with its MACs"},
+		{func(m Machine, k Known) bool { return m.Serial != "" && k.Serial != "" && m.Serial != k.Serial }, "it has another serial number"},
+	}
+}
+
+// enough is how much evidence excludes a node.
+const enough = 2
+
+// Exclusion is a node that a machine is not, though they have something in common.
+type Exclusion struct {
+	Node, Why string
+	macs      []string // by which the node was known
+}
+
+// weigh says how much speaks against a machine's being a node, and what.
+func weigh(m Machine, k Known) (against int, why string) {
+	if m.not(k.Node) {
+		return enough, ""
+	}
+	if sameBMC(m.BMC, k.BMC) {
+		return 0, ""
+	}
+	var says []string
+	for _, e := range table() {
+		if e.against(m, k) {
+			says = append(says, e.says)
+		}
+	}
+	return len(says), strings.Join(says, ", and ")
+}
+
+// sharesInner reports whether all that a machine has of a node's MACs are by cards
+// that lead to its own BMC.
+func (m Machine) sharesInner(macs []string) bool {
+	shared := slices.DeleteFunc(slices.Clone(macs), func(mac string) bool { return !slices.Contains(m.MACs, mac) })
+	return len(shared) > 0 && !lacks(m.Inner, shared)
+}
+
+// sameBMC reports whether two BMCs have an address in common.
+func sameBMC(one, other []string) bool {
+	return slices.ContainsFunc(routed(one), func(address string) bool { return slices.Contains(other, address) })
+}
+
+// differing reports whether two BMCs that have no address in common have some of one version
+// of IP: were they one, it would be the same.
+func differing(one, other []string) bool {
+	return slices.ContainsFunc(routed(one), func(a string) bool {
+		return slices.ContainsFunc(routed(other), func(b string) bool { return strings.Contains(a, ":") == strings.Contains(b, ":") })
+	})
+}
+
+// routed leaves out link-local addresses, which tell no BMCs apart: each has others besides.
+func routed(addresses []string) []string {
+	return slices.DeleteFunc(slices.Clone(addresses), func(address string) bool {
+		ip, err := netip.ParseAddr(address)
+		return err != nil || ip.IsLinkLocalUnicast()
+	})
+}

@@ -1,0 +1,153 @@
+package identify
+
+import (
+	"context"
+	"slices"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+)
+
+// Ports are all ports that Ironic has.
+type Ports struct {
+	byMAC map[string][]fsm.Port
+	macs  map[string][]string // by node
+}
+
+// NewPorts files ports; their MACs are in lower case.
+func NewPorts(all []fsm.Port) Ports {
+	p := Ports{make(map[string][]fsm.Port, len(all)), make(map[string][]string, len(all))}
+	for _, port := range all {
+		p.byMAC[port.MAC] = append(p.byMAC[port.MAC], port)
+		p.macs[port.Node] = append(p.macs[port.Node], port.MAC)
+	}
+	return p
+}
+
+// nodes returns the nodes that have a port with a MAC.
+func (p Ports) nodes(mac string) (nodes []string) {
+	for _, port := range p.byMAC[mac] {
+		nodes = append(nodes, port.Node)
+	}
+	return nodes
+}
+
+// BMCs are the BMCs of all nodes that Ironic has.
+type BMCs struct {
+	nodes     map[string][]string // by address
+	addresses map[string][]string // by node
+	bridged   map[string]bool     // nodes behind an IPMI bridge
+}
+
+// NewBMCs has room for those of n nodes.
+func NewBMCs(n int) BMCs {
+	return BMCs{make(map[string][]string, n), make(map[string][]string, n), make(map[string]bool)}
+}
+
+// Add files what Ironic has of a node.
+func (b BMCs) Add(node string, addresses []string, bridged bool) {
+	b.addresses[node] = addresses
+	for _, address := range addresses {
+		b.nodes[address] = append(b.nodes[address], node)
+	}
+	if bridged {
+		b.bridged[node] = true
+	}
+}
+
+// owners returns the nodes that have a BMC with one of the addresses, each once; none if the
+// node is one of them, or has its own BMC behind an IPMI bridge.
+func (b BMCs) owners(addresses []string, node string) (nodes []string) {
+	for _, address := range addresses {
+		nodes = append(nodes, b.nodes[address]...)
+	}
+	if b.bridged[node] || slices.Contains(nodes, node) {
+		return nil
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes)
+}
+
+// Found is what Ironic has that may be a machine.
+type Found struct {
+	m      Machine
+	ports  []fsm.Port // with one of its MACs, in the order of these
+	at     []string   // nodes with one of its BMC's addresses
+	shared []string   // MACs that nodes have which are other machines
+	macs   map[string][]string
+	bmcs   BMCs
+}
+
+// InIronic finds what Ironic has that may be a machine, without regard to what is under
+// introspection.
+func (s Search) InIronic(ctx context.Context, m Machine) (f Found, err error) {
+	var ports Ports
+	macs := PortMACs(m.MACs)
+	if len(macs) > 0 {
+		if ports, err = s.Ports(ctx); err != nil {
+			return f, err
+		}
+	}
+	if len(m.BMC) > 0 {
+		if f.bmcs, err = s.BMCs(ctx); err != nil {
+			return f, err
+		}
+	}
+	rivals := m.rivals(ports.nodes)
+	var with []fsm.Port
+	var known []Known
+	for _, mac := range macs {
+		with = append(with, ports.byMAC[mac]...)
+	}
+	m.Not = slices.DeleteFunc(slices.Clone(m.Not), func(x Exclusion) bool { // a port that came later is news
+		return slices.ContainsFunc(without(m.telling(), x.macs), func(mac string) bool { return slices.Contains(ports.nodes(mac), x.Node) })
+	})
+	for _, p := range with {
+		if !slices.ContainsFunc(known, func(k Known) bool { return k.Node == p.Node }) {
+			a := introspection.Attributes{MACs: ports.macs[p.Node], BMC: f.bmcs.addresses[p.Node]}
+			known = append(known, Known{Node: p.Node, Attributes: a, rival: rivals(p.Node)})
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	fit := nodesOf(s.ask(ctx, &m, m.fitting(known)))
+	for _, p := range with {
+		if slices.Contains(fit, p.Node) {
+			f.ports = append(f.ports, p)
+		} else {
+			f.shared = append(f.shared, p.MAC)
+		}
+	}
+	f.m, f.at, f.macs = m, f.bmcs.owners(m.BMC, ""), ports.macs
+	return f, nil
+}
+
+// Started answers with the one node under introspection that has a port in Ironic with a
+// MAC of the machine: a port that was created after the start is not among the attributes
+// that the start filed.
+func (f Found) Started(v fsm.View) Answer {
+	var waiting []string
+	for _, p := range f.ports {
+		if rec, there := v.Record(p.Node); there && rec.State.Active() {
+			waiting = add(waiting, p.Node)
+		}
+	}
+	if len(waiting) == 1 { // as if the owners of its BMC waited as well
+		waiting = append(waiting, f.bmcs.owners(routed(f.m.BMC), waiting[0])...)
+	}
+	return among(waiting, textSeveral, f.m)
+}
+
+// Node answers with the one node that Ironic has.
+func (f Found) Node() Answer {
+	nodes, macs := slices.Clone(f.at), []string(nil)
+	for _, p := range f.ports {
+		nodes, macs = append(nodes, p.Node), add(macs, p.MAC)
+	}
+	a := among(nodes, "Ironic has several nodes with attributes %s: %s", f.m)
+	a.Attributes = introspection.Attributes{MACs: Bounded(macs), BMC: Bounded(f.m.BMC)}
+	return a
+}
+
+// Bounded cuts MACs or addresses to what a record takes.
+func Bounded(all []string) []string { return all[:min(len(all), introspection.MaxAttributes)] }

@@ -1,0 +1,177 @@
+package identify
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+)
+
+const (
+	// askLimit is how long Ironic may take to settle a doubt: without a word of it
+	// what is known decides.
+	askLimit = 3 * time.Second
+	// maxAsked bounds the nodes that Ironic is asked for, since any client can send a
+	// document with the MACs of many.
+	maxAsked = 4
+)
+
+// Search finds the node that a machine is. Its functions say what Ironic has of nodes; no
+// answer is older than its question.
+type Search struct {
+	// Node says what Ironic has of a node but for its MACs; there is false if it has
+	// no such node.
+	Node  func(ctx context.Context, node string) (k Known, there bool, err error)
+	Ports func(ctx context.Context) (Ports, error)
+	BMCs  func(ctx context.Context) (BMCs, error)
+}
+
+// Started answers with the node under introspection that a ramdisk runs on, or with the
+// one whose callback it repeats. A node scores one point if any of its MACs matches and
+// one if any of its BMC addresses does; the highest score wins. MACs that cannot be a
+// port's count for nothing, nor does a node that the evidence excludes.
+func (s Search) Started(ctx context.Context, v fsm.View, m Machine) Answer {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	score := make(map[string]int)
+	count(score, v.NodesByMAC, PortMACs(m.MACs))
+	count(score, v.NodesByBMC, m.BMC)
+	rivals := m.rivals(v.NodesByPort)
+	var found []Known
+	for _, node := range slices.Sorted(maps.Keys(score)) {
+		rec, _ := v.Record(node)
+		found = append(found, Known{Node: node, Attributes: rec.Attributes, rival: rivals(node)})
+	}
+	best := 0
+	found = m.fitting(found)
+	for _, k := range found {
+		best = max(best, score[k.Node])
+	}
+	found = slices.DeleteFunc(found, func(k Known) bool { return score[k.Node] < best })
+	if len(found) == 1 {
+		found[0].owner = s.owner(ctx, m, found[0])
+	}
+	found = s.ask(ctx, &m, found)
+	nodes := nodesOf(found)
+	if len(found) == 1 && found[0].owner != "" { // as if that node waited as well
+		nodes = append(nodes, found[0].owner)
+	}
+	a := among(nodes, textSeveral, m)
+	if first, ok := s.first(ctx, v, m, a); ok {
+		return Answer{Machine: m, Verdict: Repeated, Node: first.Node, Request: first.Delivered.Request}
+	}
+	return a
+}
+
+// first returns the record whose callback a document repeats. a is the answer of the
+// introspections that are under way.
+//
+// That decides first: a machine that was enrolled again under another UUID may send the
+// same bytes as before, and they belong to the introspection that waits for them. Only
+// where no active node matches is the document compared with those of ended
+// introspections; of these the newest delivery counts. Where several active nodes match,
+// only one that has this very document already can be meant.
+func (s Search) first(ctx context.Context, v fsm.View, m Machine, a Answer) (first introspection.Record, ok bool) {
+	for _, node := range v.NodesByDelivery(m.Document) {
+		rec, _ := v.Record(node)
+		candidate := a.Verdict == None || a.Verdict == This && node == a.Node || a.Verdict == Several && rec.State.Active()
+		if candidate && rec.Delivered.Request > first.Delivered.Request {
+			first, ok = rec, true
+		}
+	}
+	return first, ok && (first.State.Active() || s.still(ctx, v, m, first.Node))
+}
+
+// still reports whether a document that repeats the delivery of an ended introspection
+// still comes from that node. Where the node was deleted and the machine enrolled again,
+// the answer of the former node would hide what became of the present one. The record
+// has no attributes any more, so Ironic's are the evidence; an Ironic that does not say
+// changes nothing.
+func (s Search) still(ctx context.Context, v fsm.View, m Machine, node string) bool {
+	if owner := m.PortOwner(v); owner != "" && owner != node {
+		return false
+	}
+	k, there, err := s.Node(ctx, node)
+	if err != nil {
+		return true
+	}
+	k.Node, k.rival = node, m.rivals(v.NodesByPort)(node)
+	k.owner = s.owner(ctx, m, k)
+	return there && len(m.fitting([]Known{k})) == 1
+}
+
+// fitting leaves out nodes that the evidence excludes, and notes them.
+func (m *Machine) fitting(found []Known) []Known {
+	return slices.DeleteFunc(found, func(k Known) bool {
+		against, why := weigh(*m, k)
+		if against >= enough && !m.not(k.Node) {
+			m.Not = append(slices.Clip(m.Not), Exclusion{k.Node, why, k.MACs})
+		}
+		return against >= enough
+	})
+}
+
+// not reports whether a node was excluded.
+func (m *Machine) not(node string) bool {
+	return slices.ContainsFunc(m.Not, func(x Exclusion) bool { return x.Node == node })
+}
+
+// ask has Ironic settle doubts: nodes that one more thing would exclude.
+func (s Search) ask(ctx context.Context, m *Machine, found []Known) []Known {
+	for n, k := range found {
+		if against, _ := weigh(*m, k); against == enough-1 && m.Serial != "" && len(found) <= maxAsked {
+			if known, _, err := s.Node(ctx, k.Node); err == nil { // else the doubt stays
+				found[n].Serial = known.Serial
+			}
+		}
+	}
+	return m.fitting(found)
+}
+
+// owner returns a node that has the BMC of a machine in Ironic where k has not, "" if there
+// is none.
+func (s Search) owner(ctx context.Context, m Machine, k Known) string {
+	if len(routed(m.BMC)) == 0 || sameBMC(m.BMC, k.BMC) {
+		return ""
+	}
+	bmcs, err := s.BMCs(ctx)
+	if owners := bmcs.owners(routed(m.BMC), k.Node); err == nil && len(owners) > 0 {
+		return owners[0]
+	}
+	return "" // also of an Ironic that does not say
+}
+
+// rivals reports of a node whether another one has more ports with what tells the machine.
+func (m Machine) rivals(nodes func(mac string) []string) func(node string) bool {
+	ports, most := make(map[string]int), 0
+	for _, mac := range m.telling() {
+		for _, node := range nodes(mac) {
+			ports[node]++
+			most = max(most, ports[node])
+		}
+	}
+	return func(node string) bool { return most > ports[node] }
+}
+
+// count gives every node that any of the values finds one point.
+func count(score map[string]int, find func(string) []string, values []string) {
+	found := make(map[string]bool)
+	for _, value := range values {
+		for _, node := range find(value) {
+			found[node] = true
+		}
+	}
+	for node := range found {
+		score[node]++
+	}
+}
+
+func nodesOf(found []Known) (nodes []string) {
+	for _, k := range found {
+		nodes = append(nodes, k.Node)
+	}
+	return nodes
+}
