@@ -148,7 +148,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	}
 	ironicAway := func() error { return health.IronicAway(c.Health, store.View(), store.ID()) }
 	gateUnfit := func() error { return c.gate.unfit() } // the gate is made below
-	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Raft.Logger, ironicAway, gateUnfit, o.unfit)
+	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Raft.Timing, o.Raft.Logger, ironicAway, gateUnfit, o.unfit)
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Owner.Exit, o.Raft.Logger)
 	c.Watchdog.Probed = o.Owner.Probed
 	c.Session = cluster.NewSession(cluster.SessionOptions{

@@ -9,10 +9,7 @@ import (
 )
 
 func newLending(o CoreOptions, store *raftstore.Store, do lease.Doer) *lease.Service {
-	// The shortest lease that a change of leader alone does not cost its holder: three
-	// heartbeats until it is noticed, and an election (docs/contract.md#lease-ttl).
-	shortest := 3*o.Raft.Timing.Heartbeat + o.Raft.Timing.Election
-	lend := lease.Options{Log: store, Do: do, MinTTL: shortest}
+	lend := lease.Options{Log: store, Do: do, MinTTL: lease.ShortestTTL(o.Raft.Timing.Succession())}
 	if o.Leader != nil {
 		lend.Leader = leaderrpc.NewLeader(store, o.Leader)
 	}

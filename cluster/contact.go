@@ -16,7 +16,8 @@ import (
 // Values of contact between peers.
 const (
 	// SilentAfter is how old the newest contact with a peer may be before the peer
-	// counts as silent. A leader sends heartbeats every 50 ms.
+	// counts as silent. A leader sends heartbeats at most 200 ms apart, with
+	// raft.timing normal 60.
 	SilentAfter = time.Second
 	// StaleAfter is the age from which an answer about others must name its age.
 	StaleAfter = 1500 * time.Millisecond

@@ -35,18 +35,19 @@ func (f Facts) space() []Finding {
 	return nil
 }
 
-// slow judges how long the disk takes against the heartbeat: a leader whose
-// writes take that long is about to be deposed by its own watchdog.
+// slow judges how long the disk takes against the election timeout, which is one to two
+// heartbeats: a candidate is elected only if four writes, one after another on two disks,
+// fit in (docs/design.md#clocks).
 func (f Facts) slow(what string, w Writes) []Finding {
 	beat := f.Disk.HeartbeatUS
 	remedy := []string{"# see what else writes there:", "iostat -x 1 5", "# give the data directory a disk of its own, with a write cache that survives power loss; or write raft.log_store: wal, which waits for it once instead of twice, or raft.timing: slow on every host"}
 	median, most := micros(w.MedianUS).Round(time.Millisecond), micros(w.MostUS).Round(time.Millisecond)
 	switch {
 	case w.Count == 0 || beat == 0:
-	case w.MedianUS > beat:
-		return []Finding{found(Error, f, remedy, "its disk takes %v for one write (%s), longer than a heartbeat, %v: it cannot lead", median, what, micros(beat))}
+	case w.MedianUS > beat/2:
+		return []Finding{found(Error, f, remedy, "its disk takes %v for one write (%s): a vote waits for four, longer than the longest election timeout, %v, so nobody wins an election with it", median, what, micros(2*beat))}
 	case w.MedianUS > beat/4:
-		return []Finding{found(Warning, f, remedy, "its disk takes %v for one write (%s); a heartbeat is %v", median, what, micros(beat))}
+		return []Finding{found(Warning, f, remedy, "its disk takes %v for one write (%s): a vote waits for four, longer than the shortest election timeout, %v, so elections may take seconds", median, what, micros(beat))}
 	case f.Disk.HungUS > 0 && w.MostUS > f.Disk.HungUS:
 		return []Finding{found(Warning, f, remedy, "its disk once took %v for one write (%s); a leader gives up at %v", most, what, micros(f.Disk.HungUS))}
 	}

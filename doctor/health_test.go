@@ -62,7 +62,8 @@ func diskFaults() []fault {
 		{"no inodes", func(h []Facts) { h[0].Disk.InodesFree = 3 }, "warning disk h1: the file system of /var/lib/trivet takes only 3 more files", "df -i /var/lib/trivet"},
 		{"no ballast", func(h []Facts) { h[0].Disk.Ballast = 0 }, "warning disk h1: there is no ballast in /var/lib/trivet", "ballast"},
 		{"slow", func(h []Facts) { h[0].Disk.Probe.MedianUS = 80_000 }, "warning disk h1: its disk takes 80ms for one write (one small file", "iostat -x 1 5"},
-		{"too slow", func(h []Facts) { h[0].Disk.Log.MedianUS = 600_000 }, "error disk h1: its disk takes 600ms for one write (the log, of late), longer than a heartbeat, 300ms", "iostat -x 1 5"},
+		{"too slow", func(h []Facts) { h[0].Disk.Log.MedianUS = 600_000 }, "error disk h1: its disk takes 600ms for one write (the log, of late): a vote waits for four, longer than the longest election timeout, 600ms", "iostat -x 1 5"},
+		{"too slow to elect", func(h []Facts) { h[0].Disk.Log.MedianUS = 151_000 }, "error disk h1: its disk takes 151ms for one write", "iostat -x 1 5"},
 		{"hung once", func(h []Facts) { h[0].Disk.Log.MostUS = 2_100_000 }, "warning disk h1: its disk once took 2.1s for one write (the log, of late); a leader gives up at 2s", "iostat -x 1 5"},
 	}
 }

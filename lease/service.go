@@ -47,11 +47,15 @@ type Options struct {
 	Do  Doer
 	// Leader is asked where another peer leads; nil where there is no other.
 	Leader Leader
-	// MinTTL is the shortest lease that is safe with the cluster's timing: three
-	// heartbeats and an election, so that a change of leader alone costs no holder
-	// its lease (docs/contract.md#lease-ttl). Never below leases.MinTTL.
+	// MinTTL is the ShortestTTL with the cluster's timing. Never below leases.MinTTL.
 	MinTTL time.Duration
 }
+
+// ShortestTTL is the shortest lease that a change of leader alone does not cost its holder.
+// A holder renews after a third of the ttl and stops a third before its end. The third
+// between is what a renewal has that finds no leader: the succession, up to 50 ms until
+// it is repeated, and its wait for others (docs/contract.md#lease-ttl).
+func ShortestTTL(succession time.Duration) time.Duration { return 3 * (succession + 2*renewalsGather) }
 
 // Service lends leases, values and places in groups. It answers on any peer; its
 // methods may be called concurrently. Errors are *fsm.Error, *Held, and those of the

@@ -37,7 +37,7 @@ type Options struct {
 	// calls itself.
 	Name, Holder string
 	// TTL is how long the lease lasts unless it is renewed: up to a day, and at least
-	// 1.2 s, or what the peers' raft.timing asks for.
+	// what the peers' raft.timing asks for, 4.5 s with normal.
 	TTL time.Duration
 	// Margin is how long before its end the lease counts as over here. It must cover
 	// what clocks differ in over a ttl, and the time that the program needs to stop.

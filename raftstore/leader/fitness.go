@@ -21,7 +21,8 @@ const (
 	// refuseAfterDisk is how long a peer stands aside after its disk failed or
 	// hung: else it wins again and again (hashicorp/raft issue 614).
 	refuseAfterDisk = 30 * time.Second
-	// leaderlessLimit is after how long without any leader a refusal lapses. A peer
+	// leaderlessLimit is after how long without any leader a refusal lapses, or after a
+	// succession where that takes longer: the others have their election first. A peer
 	// that refuses may hold the newest log alone, and then no other peer can be
 	// elected: a doubtful leader is better than none, and hands leadership on as
 	// soon as another can take it.
@@ -62,6 +63,8 @@ type Fitness struct {
 	host Host
 	log  *slog.Logger
 	also []func() error
+	// succession is that of the election clocks.
+	succession time.Duration
 
 	mu      sync.Mutex
 	hung    time.Time     // when the watchdog last tripped over this peer's own disk
@@ -74,10 +77,10 @@ type Fitness struct {
 	why     error
 }
 
-// NewFitness judges the peer with this server ID. also are further reasons not to
-// lead, nil while there is none; they must not block.
-func NewFitness(peer string, host Host, log *slog.Logger, also ...func() error) *Fitness {
-	return &Fitness{peer: peer, host: host, log: log, also: also, led: time.Now()}
+// NewFitness judges the peer with this server ID and these election clocks. also are
+// further reasons not to lead, nil while there is none; they must not block.
+func NewFitness(peer string, host Host, t raftstore.Timing, log *slog.Logger, also ...func() error) *Fitness {
+	return &Fitness{peer: peer, host: host, succession: t.Succession(), log: log, also: also, led: time.Now()}
 }
 
 // Fit returns why this peer should not lead at this moment, nil if it may.
@@ -211,10 +214,10 @@ func (f *Fitness) look(now time.Time) (changed bool, why error) {
 func (f *Fitness) refusalTime(now time.Time) time.Duration {
 	switch {
 	case f.barred(now) == nil:
-		return leaderlessLimit
+		return max(leaderlessLimit, f.succession)
 	case now.Before(f.yields):
 		return yieldFor
 	default:
-		return passLimit
+		return max(passLimit, f.succession)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	leaseTime   = 3 * time.Second // per round and side
 	leaseTTL    = 30 * time.Second
 	// shortTTL is the least that is safe with the timing that is shipped.
-	shortTTL = 2 * time.Second
+	shortTTL = 4500 * time.Millisecond
 )
 
 func leaseArea() Area {

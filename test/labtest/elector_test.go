@@ -250,7 +250,7 @@ func (s *electorSite) stand(id string) *candidate {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := s.Peers[0].command("elector", "--id="+id, "--election=x", "--http="+c.address, "--election-namespace=default", "--ttl=3s", "--use-cluster-credentials", "--v=4")
+	cmd := s.Peers[0].command("elector", "--id="+id, "--election=x", "--http="+c.address, "--election-namespace=default", "--ttl=5s", "--use-cluster-credentials", "--v=4")
 	var servers []string
 	for _, p := range s.Peers {
 		servers = append(servers, "http://"+p.API)
@@ -283,7 +283,7 @@ func (s *electorSite) sidecars() {
 	}
 	stopped := time.Now()
 	s.Eventually(electLimit, "two is elected", func() error { return s.named("two", two.address) })
-	s.t.Logf("one was stopped; two was elected %v later, the ttl is 3s", time.Since(stopped).Round(time.Millisecond))
+	s.t.Logf("one was stopped; two was elected %v later, the ttl is 5s", time.Since(stopped).Round(time.Millisecond))
 	if err := one.Signal(syscall.SIGCONT); err != nil {
 		s.t.Fatal(err)
 	}
@@ -297,8 +297,8 @@ func (s *electorSite) sidecars() {
 	}
 	s.Eventually(electLimit, "one is elected again", func() error { return s.named("one", one.address) })
 	s.t.Logf("two was ended; one was elected %v later", time.Since(ended).Round(time.Millisecond))
-	refused := s.Peers[0].Trivet("elector", "--election=y", "--id=z", "--ttl=1s", "--server=http://"+s.Peers[0].API)
-	if refused.Code != 2 || !strings.Contains(refused.Err, "1.2s") {
+	refused := s.Peers[0].Trivet("elector", "--election=y", "--id=z", "--ttl=4s", "--server=http://"+s.Peers[0].API)
+	if refused.Code != 2 || !strings.Contains(refused.Err, "4.5s") {
 		s.t.Error("a ttl that is not safe: exit ", refused.Code, refused.Err)
 	}
 }

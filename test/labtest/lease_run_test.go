@@ -17,7 +17,7 @@ import (
 
 // The lease that two hosts contend for.
 const (
-	runTTL   = 3 * time.Second
+	runTTL   = 5 * time.Second
 	runLimit = 45 * time.Second // until the other host works
 	longRun  = 8 * time.Minute
 )

@@ -63,7 +63,7 @@ const (
 
 // leaseTTL is that of every lease here; it is short enough to end under its holder
 // again and again, and as long as the cluster's timing demands.
-const leaseTTL = 2 * time.Second
+const leaseTTL = 4600 * time.Millisecond
 
 // tenure is the state of one lease and its value. That a lease may end by itself is
 // no step of its own: it ends when somebody is told so, who must not have been before

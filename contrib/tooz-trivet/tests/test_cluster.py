@@ -201,7 +201,7 @@ class ClusterTest(unittest.TestCase):
         self.assertIn(b"kept", a.get_members(b"kept").get())
 
     def test_election_moves_when_the_leader_falls_silent(self):
-        a, b = self.coordinator(b"a", "?timeout=4"), self.coordinator(b"b", "?timeout=4")
+        a, b = self.coordinator(b"a", "?timeout=5"), self.coordinator(b"b", "?timeout=5")
         led = []
         for c in (a, b):
             c.join_group_create(b"led")
