@@ -24,6 +24,8 @@ type scriptedLog struct {
 	script []error // one for each coming proposal that is no session's; nil: answer it
 	lose   bool    // the next answer is lost after the command was applied
 	seen   []fsm.Header
+	// slow is how long each answer is on its way.
+	slow time.Duration
 	// refusal, if set, is the answer to every proposal.
 	refusal error
 }
@@ -48,6 +50,7 @@ func (l *scriptedLog) Changed() (fsm.View, <-chan struct{}) {
 }
 
 func (l *scriptedLog) Propose(_ context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {
+	defer time.Sleep(l.slow) // in a bubble
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.refusal != nil {
@@ -192,6 +195,26 @@ func TestEndedSessionIsOpenedAnew(t *testing.T) {
 			}
 			if left := time.Until(s.Deadline()); left <= 0 || left > fsm.SessionTTL-workMargin {
 				t.Errorf("work may go on for %v", left)
+			}
+		})
+	})
+}
+
+// TestSessionCountsFromWhenItWasAskedFor: the log may have opened or renewed the session
+// right after the question, so that a worker that counted from the answer would act for
+// as long after its margin as the answer took.
+func TestSessionCountsFromWhenItWasAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = renewLimit - 100*time.Millisecond
+		log := newScriptedLog(t)
+		log.slow = slow
+		began := time.Now()
+		withSession(t, log, func(s *Session) {
+			for n, sent := range []time.Duration{0, slow + renewEvery, 2 * (slow + renewEvery)} {
+				time.Sleep(time.Until(began.Add(sent + slow + time.Millisecond))) // in a bubble
+				if ends := s.Deadline().Sub(began); ends != sent+fsm.SessionTTL-workMargin {
+					t.Errorf("session-counts-from-the-question: %d: asked for at %v and answered %v later, work ends at %v", n, sent, slow, ends)
+				}
 			}
 		})
 	})
