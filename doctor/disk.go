@@ -45,7 +45,7 @@ func (f Facts) slow(what string, w Writes) []Finding {
 	switch {
 	case w.Count == 0 || beat == 0:
 	case w.MedianUS > beat/2:
-		return []Finding{found(Error, f, remedy, "its disk takes %v for one write (%s): a vote waits for four, longer than the longest election timeout, %v, so nobody wins an election with it", median, what, micros(2*beat))}
+		return []Finding{found(Error, f, remedy, "its disk takes %v for one write (%s): a vote waits for four, longer than the longest election timeout, %v, so no candidate wins an election with it", median, what, micros(2*beat))}
 	case w.MedianUS > beat/4:
 		return []Finding{found(Warning, f, remedy, "its disk takes %v for one write (%s): a vote waits for four, longer than the shortest election timeout, %v, so elections may take seconds", median, what, micros(beat))}
 	case f.Disk.HungUS > 0 && w.MostUS > f.Disk.HungUS:

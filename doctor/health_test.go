@@ -16,7 +16,7 @@ func well(i int) Health {
 		Clock: Clock{Now: now, Asked: true, Synchronised: true, SkewMS: 40, SkewLimitMS: 5000},
 		Disk: Disk{Path: "/var/lib/trivet", Size: 100 << 30, Free: 50 << 30, Low: 512 << 20, Floor: 64 << 20, Inodes: 1000, InodesFree: 900,
 			Ballast: 16 << 20, Peer: true, HeartbeatUS: 300_000, HungUS: 2_000_000, Probe: Writes{10, 2_000, 9_000}, Log: Writes{200, 2_000, 1_300_000}},
-		Limits:   Limits{Group: "/system.slice/trivet.service", Memory: 2 << 30, MemoryUsed: 100 << 20, Tasks: 4096, TasksUsed: 20, MilliCPU: 2000, Files: 65536, FilesUsed: 80},
+		Limits:   Limits{Group: "/system.slice/trivet.service", Memory: 2 << 30, MemoryUsed: 100 << 20, Tasks: 4096, TasksUsed: 20, MilliCPU: 2000, CPUWeight: 500, Files: 65536, FilesUsed: 80},
 		Services: []Service{{What: "Ironic", Section: "ironic", Version: "1.82"}, {What: "Keystone", Section: "api.keystone"}},
 		Rights:   []Rights{{Cluster: "prod"}},
 		Certificates: []Certificate{
@@ -77,6 +77,7 @@ func hostFaults() []fault {
 		{"memory used", func(h []Facts) { h[0].Limits.MemoryUsed = 1900 << 20 }, "warning limits h1: its peer has 1900 MiB of memory and may have 2048 MiB", "MemoryMax=2G"},
 		{"few threads", func(h []Facts) { h[0].Limits.Tasks = 32 }, "warning limits h1: its peer may have 32 of threads", "TasksMax=4096"},
 		{"little CPU", func(h []Facts) { h[0].Limits.MilliCPU = 100 }, "warning limits h1: its peer may have 100 thousandths of a core of processor", "CPUQuota=200%"},
+		{"no weight of its own", func(h []Facts) { h[0].Limits.CPUWeight = 100 }, "warning limits h1: its peer's control group has a processor weight of 100, the packaged unit's is 500", "--cpu-shares 13100"},
 		{"few files", func(h []Facts) { h[0].Limits.Files = 1024 }, "warning limits h1: its peer may have 1024 of open files; it needs 4096", "LimitNOFILE=65536"},
 		{"files used", func(h []Facts) { h[0].Limits.FilesUsed = 60000 }, "warning limits h1: its peer has 60000 of open files", "LimitNOFILE=65536"},
 		{"another version", func(h []Facts) { h[2].Build.Binary = "1.3.0" }, "warning versions h3: it runs trivet 1.3.0, h1 runs 1.4.0", "systemctl restart trivet"},

@@ -8,6 +8,7 @@ const (
 	leastMemory   = 512 << 20 // bytes: 10,000 nodes, their snapshot, and the garbage of one collection
 	leastTasks    = 256
 	leastMilliCPU = 500
+	leastWeight   = 500  // of the processor, as the packaged unit has it; 100 is the default
 	leastFiles    = 4096 // a boot storm of 2,000 ramdisks, and Ironic's answers
 	near          = 85
 )
@@ -16,6 +17,10 @@ func judgeLimits(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
 		l := f.Limits
+		if l.CPUWeight > 0 && l.CPUWeight < leastWeight {
+			remedy := []string{"systemctl edit trivet   # and write:", "[Service]", "CPUWeight=500", "systemctl restart trivet", "# in a container: podman or docker run --cpu-shares 13100"}
+			out = append(out, found(Warning, f, remedy, "its peer's control group has a processor weight of %d, the packaged unit's is %d: when other programs want all processors, votes and heartbeats come late, and leadership moves", l.CPUWeight, leastWeight))
+		}
 		for _, r := range []struct {
 			what, key, value   string
 			limit, used, least uint64

@@ -66,7 +66,8 @@ type Limits struct {
 	Tasks      uint64 `json:"tasks,omitempty"`
 	TasksUsed  uint64 `json:"tasks_used,omitempty"`
 	MilliCPU   uint64 `json:"milli_cpu,omitempty"`
-	Files      uint64 `json:"files,omitempty"` // descriptors
+	CPUWeight  uint64 `json:"cpu_weight,omitempty"` // 100 is the default; 0: not known
+	Files      uint64 `json:"files,omitempty"`      // descriptors
 	FilesUsed  uint64 `json:"files_used,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package host
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,7 @@ import (
 // kernel does not tell counts as no limit, as on a host without the second
 // version of control groups.
 func Limits(root string) doctor.Limits {
-	var l doctor.Limits
+	l := doctor.Limits{CPUWeight: weight(root)}
 	for at := ownGroup(root); at != ""; at = path.Dir(at) { // the smallest limit counts
 		dir := filepath.Join(root, "sys/fs/cgroup", at)
 		if most := number(dir, "memory.max"); most > 0 && (l.Memory == 0 || most < l.Memory) {
@@ -41,15 +42,43 @@ func Limits(root string) doctor.Limits {
 	return l
 }
 
+// weight is the share of the processor of the group that this process competes in, where
+// 100 is the default: of the nearest one that has a weight, since a group without the
+// controller competes as the one above it. 0 where the kernel does not tell.
+func weight(root string) uint64 {
+	for at := ownGroup(root); at != ""; at = path.Dir(at) {
+		if w := number(filepath.Join(root, "sys/fs/cgroup", at), "cpu.weight"); w > 0 {
+			return w
+		}
+		if at == "/" {
+			break
+		}
+	}
+	// The first version of control groups, whose default is 1024. Its root competes with no
+	// other group; a container may see its own group as the mount's root.
+	at := group(root, "cpu")
+	for _, dir := range []string{filepath.Join("sys/fs/cgroup/cpu", at), "sys/fs/cgroup/cpu"} {
+		if shares := number(filepath.Join(root, dir), "cpu.shares"); shares > 0 && at != "" && at != "/" {
+			return max(shares*100/1024, 1)
+		}
+	}
+	return 0
+}
+
 // ownGroup is the control group of this process, "" if there is none.
-func ownGroup(root string) string {
+func ownGroup(root string) string { return group(root, "") }
+
+// group is the control group of this process in the hierarchy of a controller of the first
+// version, or, without a name, of the second version; "" if there is none.
+func group(root, controller string) string {
 	text, err := read(filepath.Join(root, "proc/self/cgroup"), maxGroupFile)
 	if err != nil {
 		return ""
 	}
 	for line := range strings.Lines(string(text)) {
-		if group, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return path.Clean("/" + group)
+		words := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path
+		if len(words) == 3 && slices.Contains(strings.Split(words[1], ","), controller) {
+			return path.Clean("/" + words[2])
 		}
 	}
 	return ""

@@ -31,6 +31,36 @@ func TestLimitsAreTheSmallestOnTheWay(t *testing.T) {
 	}
 }
 
+// TestWeightIsThatOfTheGroupThatCompetes reads both versions of control groups, also as a
+// container sees them.
+func TestWeightIsThatOfTheGroupThatCompetes(t *testing.T) {
+	for name, c := range map[string]struct {
+		groups string
+		files  map[string]string
+		want   uint64
+	}{
+		"the unit":                     {"0::/system.slice/trivet.service", map[string]string{"system.slice/trivet.service/cpu.weight": "500", "system.slice/cpu.weight": "100"}, 500},
+		"a scope without a controller": {"0::/user.slice/user-0.slice/session-1.scope", map[string]string{"user.slice/cpu.weight": "100"}, 100},
+		"a container":                  {"0::/", map[string]string{"cpu.weight": "79"}, 79},
+		"the root of all":              {"0::/", nil, 0},
+		"idle":                         {"0::/a", map[string]string{"a/cpu.weight": "1"}, 1},
+		"first version":                {"9:name=systemd:/x\n4:cpu,cpuacct:/system.slice/trivet.service\n0::/", map[string]string{"cpu/system.slice/trivet.service/cpu.shares": "5120"}, 500},
+		"first version, a container":   {"1:cpu:/docker/0a", map[string]string{"cpu/cpu.shares": "1024"}, 100},
+		"first version, the least":     {"1:cpu:/a", map[string]string{"cpu/a/cpu.shares": "2"}, 1},
+		"first version, the root":      {"1:cpu:/\n2:cpuset:/a", map[string]string{"cpu/cpu.shares": "1024"}, 0},
+		"no groups":                    {"", nil, 0},
+	} {
+		root := t.TempDir()
+		write(t, root, "proc/self/cgroup", c.groups+"\n")
+		for file, text := range c.files {
+			write(t, root, "sys/fs/cgroup/"+file, text+"\n")
+		}
+		if got := Limits(root).CPUWeight; got != c.want {
+			t.Errorf("processor-weight: %s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 func TestTheDiskIsProbedAndLeftAsItWas(t *testing.T) {
 	dir := t.TempDir()
 	g := &gathering{o: Options{Config: config.Config{DataDir: dir}, Now: time.Now}}

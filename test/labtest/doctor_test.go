@@ -19,6 +19,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/doctor/host"
 	"github.com/trivet-ha/trivet/firewall/pxe"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
@@ -140,9 +141,11 @@ func (l *patientLab) checks() []string {
 	var asked unix.Timex
 	_, err := unix.Adjtimex(&asked)
 	kept := err == nil && asked.Status&unix.STA_UNSYNC == 0
+	w := host.Limits("/").CPUWeight // peers are children of the test
+	weighs := w == 0 || w >= 500
 	var out []string
 	for _, c := range doctor.Checks() {
-		if c.Name != "config" && (kept || c.Name != "clock") {
+		if c.Name != "config" && (kept || c.Name != "clock") && (weighs || c.Name != "limits") {
 			out = append(out, "--check", c.Name)
 		}
 	}
