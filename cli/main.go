@@ -31,7 +31,7 @@ import (
 // after the program's name.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	t := &term.Terminal{
-		In: in, Out: out, Err: daemon.TalkOn(errw, os.Getenv("JOURNAL_STREAM")),
+		In: in, Out: term.OnScreen(out), Err: term.OnScreen(daemon.TalkOn(errw, os.Getenv("JOURNAL_STREAM"))),
 		Env: os.Environ(), Wall: time.Now, Random: rand.Reader,
 	}
 	p := &program{Terminal: t, exit: os.Exit}

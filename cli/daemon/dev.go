@@ -102,7 +102,7 @@ func runSite(ctx context.Context, t *term.Terminal, o dev.Options) (err error) {
 // sayOverBar is say while a bar may stand on the terminal.
 func sayOverBar(t *term.Terminal, format string, args ...any) {
 	if term.Columns(t.Err) > 0 && !t.Quiet {
-		fmt.Fprint(t.Err, "\r\x1b[K")
+		fmt.Fprint(t.Err, "\r\x1b[K") // the screen knows it
 	}
 	t.Say(format, args...)
 }

@@ -95,7 +95,7 @@ func runUnderLease(c *cobra.Command, t *term.Terminal, f *servers.Flags, r runFl
 	defer signal.Stop(signals)
 	code, err := runner.Run(c.Context(), runner.Options{
 		Lease: r.lease, Wait: r.wait, Command: command, Guard: []string{"trivet", "lease", guardName},
-		Stdin: t.In, Stdout: t.Out, Stderr: t.Err, Env: t.Env, Signals: signals, Warn: t.Warn,
+		Stdin: t.In, Stdout: term.OffScreen(t.Out), Stderr: term.OffScreen(t.Err), Env: t.Env, Signals: signals, Warn: t.Warn,
 	})
 	var never *runner.NotStartedError
 	switch {

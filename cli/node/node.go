@@ -45,7 +45,7 @@ func syncNodes(ctx context.Context, t *term.Terminal, peer term.Peer, confirm bo
 		return nil
 	}
 	return t.Show(now, func() error {
-		fmt.Fprintln(t.Out, syncText(now))
+		fmt.Fprintln(t.Out, term.Printable(syncText(now)))
 		return nil
 	})
 }

@@ -69,7 +69,7 @@ func printFirewalls(t *term.Terminal, rows []api.Firewall) error {
 	}
 	for _, f := range rows { // below the table what does not fit into it
 		for _, finding := range findings(f) {
-			fmt.Fprintf(t.Out, "%-9s %s\n", f.Peer, finding)
+			fmt.Fprintf(t.Out, "%-9s %s\n", f.Peer, term.Printable(finding))
 		}
 	}
 	return nil
@@ -206,18 +206,18 @@ func byMAC(rows []api.Explanation) [][]api.Explanation {
 // printMachine prints the verdict on one MAC, and then how each peer comes to it.
 func printMachine(t *term.Terminal, rows []api.Explanation) {
 	mark := t.Style()
-	fmt.Fprintln(t.Out, mark.Bold(conclusion(rows)))
+	fmt.Fprintln(t.Out, mark.Bold(term.Printable(conclusion(rows))))
 	if problem := rows[0].NodeProblem; problem != "" {
-		fmt.Fprintf(t.Out, "name of the node: %s\n", mark.Doubtful(problem))
+		fmt.Fprintf(t.Out, "name of the node: %s\n", mark.Doubtful(term.Printable(problem)))
 	}
 	for _, x := range rows {
 		if x.Error != "" {
-			fmt.Fprintf(t.Out, "%s: %s\n", x.Peer, mark.Bad("says nothing: "+x.Error))
+			fmt.Fprintf(t.Out, "%s: %s\n", x.Peer, mark.Bad(term.Printable("says nothing: "+x.Error)))
 			continue
 		}
 		fmt.Fprintf(t.Out, "%s, %s: %s\n", x.Peer, x.Role, verdictText(x.Verdict))
 		for i, s := range x.Steps {
-			fmt.Fprintf(t.Out, "  %d. %-10s %s%s\n", i+1, s.Rule, stepText(s), s.Text)
+			fmt.Fprintf(t.Out, "  %d. %-10s %s%s\n", i+1, s.Rule, stepText(s), term.Printable(s.Text))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package term
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -42,8 +41,8 @@ func (t *Terminal) NewProgress() *Progress {
 
 // Columns returns the width of the terminal that w is, and 0 if it is none.
 func Columns(w io.Writer) int {
-	f, ok := w.(*os.File)
-	if !ok {
+	f := fileOf(w)
+	if f == nil {
 		return 0
 	}
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
@@ -86,7 +85,7 @@ func (g *Progress) Show(done, total int, detail string) {
 	took := now.Sub(g.began).Round(time.Second)
 	if cols := g.cols(); cols > 0 {
 		g.next, g.drawn = now.Add(drawEvery), true
-		fmt.Fprint(g.w, "\r\x1b[K", Clipped(bar(done, total)+"  "+detail+"  "+took.String(), cols-1))
+		fmt.Fprint(g.w, redraw, Clipped(bar(done, total)+"  "+detail+"  "+took.String(), cols-1))
 		return
 	}
 	if line := fmt.Sprintf("%d of %d done: %s", done, total, detail); line != g.line {
@@ -98,7 +97,7 @@ func (g *Progress) Show(done, total int, detail string) {
 // Clear takes the bar away, so that other lines can follow.
 func (g *Progress) Clear() {
 	if g.drawn {
-		fmt.Fprint(g.w, "\r\x1b[K")
+		fmt.Fprint(g.w, redraw)
 		g.drawn = false
 	}
 }

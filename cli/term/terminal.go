@@ -95,8 +95,8 @@ func (t *Terminal) Input(name string) (io.ReadCloser, error) {
 
 // IsTerminal says whether in is a terminal.
 func IsTerminal(in any) bool {
-	f, ok := in.(*os.File)
-	if !ok {
+	f := fileOf(in)
+	if f == nil {
 		return false
 	}
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
