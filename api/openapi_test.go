@@ -2,10 +2,12 @@ package api
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -17,13 +19,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/lease"
+	"github.com/trivet-ha/trivet/test/memlog"
 )
 
 // described is the document that answers are held against.
@@ -237,6 +242,43 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 		t.Errorf("served: %v\ndescribed: %v", served, found)
 	}
 }
+
+// TestRefusalsAreDescribed asks each route for what it cannot give: each answer, with its
+// status, is one that the document lists for the route.
+func TestRefusalsAreDescribed(t *testing.T) {
+	login := "Basic " + base64.StdEncoding.EncodeToString([]byte("admin:secret"))
+	headers := [][]string{
+		{}, {versionHeader, "x"}, {versionHeader, "9.9"}, {"Authorization", "Basic x"}, {"Authorization", "Bearer x"}, {"Content-Type", "text/plain"},
+		{"If-Match", "x"}, {"X-Trivet-Fencing", "x"}, {"Accept", "text/plain"},
+	}
+	bodies := []string{"", "{", "[]", "null", `{"x":1}`, `"` + strings.Repeat("x", 100) + `"`}
+	log := memlog.New(t)
+	lends := lease.New(lease.Options{Log: log, Do: log})
+	t.Cleanup(lends.Close)
+	whole := Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(), Healthcheck: true}, &Inspector{
+		Service: &fake{data: []byte("{}")}, Inband: &fake{}, Lending: lends, Names: fakeNames{}, Events: events.NewHub(newEventLog(t)), Auth: testAuth(t), MaxLimit: 4,
+		Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 },
+	})
+	for path, item := range document(t).Paths.Map() {
+		for method := range item.Operations() {
+			values := []string{node, "node-1", "no%20such", "%ff", "%00", ".."}
+			if strings.HasPrefix(path, "/v1/rules/") {
+				values = values[:1] // the fake has any rule that it is asked for
+			}
+			for _, value := range values {
+				for _, query := range []string{"", "?stale=x&limit=x&marker=x&state=x&wait=x&after=x&key=x&manage_boot=x&record=x&free=x&types=x&node=x&local=x", "?limit=-1", "?limit=9999"} {
+					at := braces.ReplaceAllString(path, value) + query
+					for n, header := range headers {
+						answer(t, whole, method, at, bodies[n%len(bodies)], append([]string{"Authorization", login}, header...)...)
+					}
+				}
+			}
+		}
+	}
+}
+
+// braces are a parameter in a path.
+var braces = regexp.MustCompile(`\{[a-z_]+\}`)
 
 // TestOpenAPIIsServed to everybody, as it is tested here.
 func TestOpenAPIIsServed(t *testing.T) {

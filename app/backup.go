@@ -278,7 +278,7 @@ func (b *backups) room(ours []backup) error {
 		return err
 	}
 	if free < need {
-		return fmt.Errorf("backup: %d MiB are free in %s, %d are needed: make room, or set backup.keep lower", free>>20, b.conf.Directory, need>>20)
+		return fmt.Errorf("backup: %s are free in %s, %s are needed: make room, or set backup.keep lower", ballast.Size(free), b.conf.Directory, ballast.Needed(need))
 	}
 	return nil
 }

@@ -255,9 +255,8 @@ func statusOf(err error) int {
 // certificate is valid until it ends.
 func membersOnly(log Served, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, err := caller(r)
-		if err != nil || id.Role != pki.RolePeer {
-			http.Error(w, "a peer's certificate is needed", http.StatusUnauthorized)
+		id, ok := callerAs(w, r, pki.RolePeer, "a peer's certificate is needed")
+		if !ok {
 			return
 		}
 		if _, ok := log.View().Member(id.Peer); ok {
@@ -303,9 +302,8 @@ func (f *Forwarder) Certificate(ctx context.Context, address string) (*x509.Cert
 // whose certificates are not revoked, as far as this peer's own state goes.
 func operatorsOnly(view func() fsm.View, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, err := caller(r)
-		if err != nil || id.Role != pki.RoleOperator {
-			http.Error(w, "an operator's certificate is needed: 'trivet cert issue-operator'", http.StatusUnauthorized)
+		id, ok := callerAs(w, r, pki.RoleOperator, "an operator's certificate is needed: 'trivet cert issue-operator'")
+		if !ok {
 			return
 		}
 		issued := pki.IssuedAt(r.TLS.PeerCertificates[0]).Unix()
@@ -315,6 +313,19 @@ func operatorsOnly(view func() fsm.View, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// callerAs returns who is at the other end if its role is as wanted, and else answers: 401
+// to a caller without a certificate, 403 to one that has proved to be of another role.
+func callerAs(w http.ResponseWriter, r *http.Request, role pki.Role, wanted string) (id pki.Identity, ok bool) {
+	id, err := caller(r)
+	switch {
+	case err != nil:
+		http.Error(w, wanted, http.StatusUnauthorized)
+	case id.Role != role:
+		http.Error(w, wanted+"; this one is of another role", http.StatusForbidden)
+	}
+	return id, err == nil && id.Role == role
 }
 
 // caller returns who is at the other end, as the handshake proved.

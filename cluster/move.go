@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
 )
 
@@ -24,9 +25,8 @@ type Moved struct {
 // since the leader dials where it was.
 func MoveHandler(do Doer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id, err := caller(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusUnauthorized)
+		id, ok := callerAs(w, r, pki.RolePeer, "a peer's certificate is needed")
+		if !ok {
 			return
 		}
 		var to Moved

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,42 @@ func (f *fixture) asker(t *testing.T, h http.Handler, peer string) func(method, 
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		return w.Code
+	}
+}
+
+// Who has proved nothing is asked for a certificate, 401; who has proved to be of another
+// role may not, 403, whatever else it shows.
+func TestRolesAreForbiddenNotUnknown(t *testing.T) {
+	f := newFixture(t)
+	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	roles := map[string]pki.Identity{"peer": pki.PeerIdentity(clusterID, "h1", 1), "operator": pki.OperatorIdentity(clusterID, "ann")}
+	for route, c := range map[string]struct {
+		handler http.Handler
+		role    string
+	}{
+		"peers'":     {membersOnly(&served{view: f.state.View(), leads: true}, nothing), "peer"},
+		"operators'": {operatorsOnly(f.View, nothing), "operator"},
+		"a move":     {MoveHandler(&doer{f: f}), "peer"},
+	} {
+		for role, id := range roles {
+			cred, err := Issue(f.ca, id, time.Now(), rand.Reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for proved, chain := range map[bool][]*x509.Certificate{true: {cred.Leaf}, false: nil} {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{"address":"h1.example:1","gossip":"h1.example:2"}`))
+				r.TLS = &tls.ConnectionState{PeerCertificates: chain}
+				w := httptest.NewRecorder()
+				c.handler.ServeHTTP(w, r)
+				want := http.StatusForbidden
+				if !proved {
+					want = http.StatusUnauthorized
+				}
+				if refused := !proved || role != c.role; refused && w.Code != want || !refused && w.Code/100 != 2 {
+					t.Errorf("wrong-role: %s route: %s, proved %t: %d %s", route, role, proved, w.Code, w.Body)
+				}
+			}
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package doctor
 
-import "time"
+import (
+	"time"
+
+	"github.com/trivet-ha/trivet/raftstore/ballast"
+)
 
 // fewInodes is how many files must fit still: a snapshot takes a few.
 const fewInodes = 100
@@ -24,9 +28,9 @@ func (f Facts) space() []Finding {
 	case d.Dropped:
 		return []Finding{found(Error, f, room, "the disk of %s is full: its peer takes no entries of the log until there is space", d.Path)}
 	case d.Free < d.Floor:
-		return []Finding{found(Error, f, room, "the disk of %s has %d MiB free, less than %d: its peer does not lead", d.Path, d.Free>>20, d.Floor>>20)}
+		return []Finding{found(Error, f, room, "the disk of %s has %s free, less than %s: its peer does not lead", d.Path, ballast.Size(d.Free), ballast.Needed(d.Floor))}
 	case d.Free < d.Low:
-		return []Finding{found(Warning, f, room, "the disk of %s has %d MiB free of %d", d.Path, d.Free>>20, d.Size>>20)}
+		return []Finding{found(Warning, f, room, "the disk of %s has %s free of %s", d.Path, ballast.Size(d.Free), ballast.Size(d.Size))}
 	case d.Inodes > 0 && d.InodesFree < fewInodes:
 		return []Finding{found(Warning, f, []string{"df -i " + d.Path}, "the file system of %s takes only %d more files", d.Path, d.InodesFree)}
 	case d.Peer && d.Ballast == 0:

@@ -57,8 +57,9 @@ func routeFaults() []fault {
 func diskFaults() []fault {
 	return []fault{
 		{"full", func(h []Facts) { h[0].Disk.Dropped, h[0].Disk.Ballast = true, 0 }, "error disk h1: the disk of /var/lib/trivet is full", "df -h /var/lib/trivet"},
-		{"below the floor", func(h []Facts) { h[0].Disk.Free = 63 << 20 }, "error disk h1: the disk of /var/lib/trivet has 63 MiB free, less than 64", "df -h /var/lib/trivet"},
-		{"low", func(h []Facts) { h[0].Disk.Free = 500 << 20 }, "warning disk h1: the disk of /var/lib/trivet has 500 MiB free of 102400", "df -h /var/lib/trivet"},
+		{"below the floor", func(h []Facts) { h[0].Disk.Free = 63 << 20 }, "error disk h1: the disk of /var/lib/trivet has 63 MiB free, less than 64 MiB", "df -h /var/lib/trivet"},
+		{"below the floor of a small disk", func(h []Facts) { h[0].Disk.Free, h[0].Disk.Floor = 500<<10, 500<<10+1 }, "error disk h1: the disk of /var/lib/trivet has 500 KiB free, less than 501 KiB", "df -h /var/lib/trivet"},
+		{"low", func(h []Facts) { h[0].Disk.Free = 500 << 20 }, "warning disk h1: the disk of /var/lib/trivet has 500 MiB free of 102400 MiB", "df -h /var/lib/trivet"},
 		{"no inodes", func(h []Facts) { h[0].Disk.InodesFree = 3 }, "warning disk h1: the file system of /var/lib/trivet takes only 3 more files", "df -i /var/lib/trivet"},
 		{"no ballast", func(h []Facts) { h[0].Disk.Ballast = 0 }, "warning disk h1: there is no ballast in /var/lib/trivet", "ballast"},
 		{"slow", func(h []Facts) { h[0].Disk.Probe.MedianUS = 80_000 }, "warning disk h1: its disk takes 80ms for one write (one small file", "iostat -x 1 5"},

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
+	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
 
@@ -291,9 +292,7 @@ func (d *Dir) RoomFor(size int64) error {
 	}
 	free, need := disk.Bavail*uint64(disk.Bsize), uint64(size)+foundingSlack
 	if free < need {
-		return fmt.Errorf("%s has %s free, and the new state needs %s next to the old one: %w", d.root, inMiB(free), inMiB(need), unix.ENOSPC)
+		return fmt.Errorf("%s has %s free, and the new state needs %s next to the old one: %w", d.root, ballast.Size(free), ballast.Needed(need), unix.ENOSPC)
 	}
 	return nil
 }
-
-func inMiB(n uint64) string { return fmt.Sprintf("%d MiB", n>>20) }

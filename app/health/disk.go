@@ -9,7 +9,7 @@ import (
 
 // diskWarnings are what is wrong with the disk of the data directory.
 func diskWarnings(s ballast.State) []api.Warning {
-	free := fmt.Sprintf("%s free of %s", mebibytes(s.Free), mebibytes(s.Size))
+	free := fmt.Sprintf("%s free of %s", ballast.Size(s.Free), ballast.Size(s.Size))
 	const remedy = "make room on the disk of the data directory (status names it); this peer goes on by itself then"
 	switch {
 	case s.Err != nil:
@@ -25,8 +25,6 @@ func diskWarnings(s ballast.State) []api.Warning {
 	}
 	return nil
 }
-
-func mebibytes(n uint64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
 // registerDisk adds the figures of the data directory's disk.
 func registerDisk(f *Figures, b *ballast.Ballast) {

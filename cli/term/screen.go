@@ -49,7 +49,7 @@ func fileOf(w any) *os.File {
 	return nil
 }
 
-// redraw begins the line of a bar anew.
+// redraw clears the line of a bar.
 const redraw = "\r\x1b[K"
 
 // Write implements io.Writer.

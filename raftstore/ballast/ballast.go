@@ -123,7 +123,7 @@ func (b *Ballast) Unfit() error {
 	case s.Dropped:
 		return ErrFull
 	case s.Err == nil && s.Free < s.Floor():
-		return fmt.Errorf("the disk of its data directory has %d MiB free, less than %d", s.Free>>20, s.Floor()>>20)
+		return fmt.Errorf("the disk of its data directory has %s free, less than %s", Size(s.Free), Needed(s.Floor()))
 	}
 	return nil
 }
@@ -221,4 +221,28 @@ func (b *Ballast) refuses() error {
 func Full(err error) bool {
 	return err != nil && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
 		strings.Contains(err.Error(), syscall.ENOSPC.Error()) || strings.Contains(err.Error(), syscall.EDQUOT.Error()))
+}
+
+// Size writes a number of bytes in the largest unit of which there are ten: a small disk's
+// are no zeros.
+func Size(n uint64) string {
+	for _, unit := range []struct {
+		name  string
+		shift int
+	}{{"MiB", 20}, {"KiB", 10}} {
+		if whole := n >> unit.shift; whole >= 10 {
+			return fmt.Sprintf("%d %s", whole, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// Needed is Size, rounded up: what is free is shown as less than what is needed.
+func Needed(n uint64) string {
+	for _, shift := range []int{20, 10} {
+		if n>>shift >= 10 {
+			return Size((n + 1<<shift - 1) >> shift << shift)
+		}
+	}
+	return Size(n)
 }

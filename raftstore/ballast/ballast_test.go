@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -217,5 +218,22 @@ func TestOtherErrorsAreNotFullDisks(t *testing.T) {
 	broken := errors.New("input/output error")
 	if err := (guardedStable{nil, b}).try(func() error { return broken }); err != broken || b.State().Dropped || Full(nil) {
 		t.Errorf("%v, dropped %v", err, b.State().Dropped)
+	}
+}
+
+// Sentences compare what is free with what is needed: the two never read the same, and no
+// disk is so small that both are zero.
+func TestSizesCanBeCompared(t *testing.T) {
+	for need := uint64(1); need < 1<<40; need = need*7/3 + 1 {
+		for _, free := range []uint64{need - 1, need / 2} {
+			if less, more := Size(free), Needed(need); less == more || free > 0 && strings.HasPrefix(less, "0 ") {
+				t.Errorf("sizes-compare: of %d and %d: %s free, less than %s", free, need, less, more)
+			}
+		}
+	}
+	for n, want := range map[uint64]string{0: "0 bytes", 10239: "10239 bytes", 10240: "10 KiB", 10<<20 - 1: "10239 KiB", 64 << 20: "64 MiB"} {
+		if got := Size(n); got != want {
+			t.Errorf("sizes-compare: %d is %s, want %s", n, got, want)
+		}
 	}
 }

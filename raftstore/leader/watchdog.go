@@ -134,7 +134,11 @@ func (w *Watchdog) trip() {
 	w.mu.Lock()
 	stuck := w.stuck
 	w.mu.Unlock()
-	w.log.Error("disk watchdog tripped", "limit", w.limit, "stuck_for", stuck)
+	said := []any{"limit", w.limit, "no_write_for", w.Age().Round(time.Millisecond)}
+	if stuck > 0 { // else this peer's disk is not what hangs
+		said = append(said, "stuck_for", stuck)
+	}
+	w.log.Error("disk watchdog tripped", said...)
 	if stuck > w.limit-probeEvery-2*watchEvery {
 		w.mute(true)
 	}

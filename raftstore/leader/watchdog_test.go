@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -218,6 +219,23 @@ func TestProbesThatAreNotCommittedEndTheLeadership(t *testing.T) {
 					t.Errorf("%d probes in a minute", len(took))
 				}
 			})
+		})
+	}
+}
+
+// What the log says of a trip makes sense: a disk that is not what hangs was stuck for no time.
+func TestTripSaysWhatHangs(t *testing.T) {
+	for stuck, want := range map[time.Duration]string{0: "no_write_for=3s\n", 1900 * time.Millisecond: "no_write_for=3s stuck_for=1.9s\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			var said strings.Builder
+			w := NewWatchdog(&hangingDisk{leads: true}, raftstore.Normal(), func(bool) {}, func(int, error) {}, slog.New(slog.NewTextHandler(&said, nil)))
+			w.note(time.Now())
+			time.Sleep(3 * time.Second) // in a bubble
+			w.stuck = stuck
+			w.trip()
+			if text := said.String(); !strings.Contains(text, want) {
+				t.Errorf("trip-says: stuck for %v: %q, want %q", stuck, text, want)
+			}
 		})
 	}
 }

@@ -89,12 +89,15 @@ function badge(key) {
 // drawFreshness says from which peer what is shown comes, and how old it is.
 function drawFreshness() {
 	const el = $("freshness");
-	const age = link.answered ? performance.now() - link.answered : Infinity;
+	const silent = link.answered ? performance.now() - link.answered : Infinity;
+	// What is shown is as old as its own answer, whatever else was answered since.
+	const { asked, peer } = app.status ? app.shown : { asked: link.answered, peer: link.peer };
+	const age = link.answered ? performance.now() - asked : Infinity;
 	let state = "live", text = `live, from ${link.peer}`;
 	if (link.lost && age === Infinity) [state, text] = ["lost", "no answer"];
 	else if (!app.user && !link.lost) text = link.peer;
-	else if (link.lost || age > old) [state, text] = ["lost", `no answer since ${clock(new Date(Date.now() - age))}; as of ${span(age)} ago, from ${link.peer}`];
-	else if (app.status && app.status.stale_for_ms > 0) [state, text] = ["stale", `as of ${span(app.status.stale_for_ms)} ago, from ${link.peer}`];
+	else if (link.lost || age > old) [state, text] = ["lost", `no answer since ${clock(new Date(Date.now() - (link.lost ? silent : age)))}; as of ${span(age)} ago, from ${peer}`];
+	else if (app.status && app.status.stale_for_ms > 0) [state, text] = ["stale", `as of ${span(app.status.stale_for_ms + age)} ago, from ${peer}`];
 	el.className = "fresh " + state;
 	// A screen reader is told when the state changes, not every second.
 	el.setAttribute("aria-label", state === "live" ? `live, from ${link.peer}` : state === "stale" ? `stale, from ${link.peer}` : "no answer");
@@ -139,8 +142,9 @@ async function look() {
 	looking = true;
 	try {
 		const view = views[current()];
+		const asked = performance.now();
 		const [status] = await Promise.all([get("v1/status"), view.load ? view.load() : null]);
-		app.status = status;
+		[app.status, app.shown] = [status, { asked, peer: link.peer }];
 		tellMoved();
 	} catch (err) {
 		if (err instanceof Refused && err.status === 401) await enter();
