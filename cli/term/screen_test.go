@@ -36,7 +36,7 @@ func TestScreenIsNotSteered(t *testing.T) {
 			for method, write := range map[string]func(*screen) error{
 				"write":   func(s *screen) error { _, err := s.Write([]byte(text)); return err },
 				"string":  func(s *screen) error { _, err := io.WriteString(s, text); return err },
-				"copy":    func(s *screen) error { _, err := io.Copy(s, strings.NewReader(text)); return err },
+				"copy":    func(s *screen) error { _, err := io.Copy(s, struct{ io.Reader }{strings.NewReader(text)}); return err },
 				"letters": func(s *screen) error { return inLetters(s, text) },
 			} {
 				var out bytes.Buffer
