@@ -51,6 +51,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	f.Leads = role.Leader
 	p.self.Door.AddTo(&f)
 	addConfigured(&f, p.conf.Current(), p.view().Secrets().CAKey)
+	addFaults(&f, p.used.Faults())
 	p.self.AddHealth(&f, known)
 	measures(&f, p.conf.Current())
 	return f
@@ -93,6 +94,11 @@ func OfflineFacts(ctx context.Context, c config.Config, wall func() time.Time) d
 	o.Cluster, o.Gossip = written(c.Cluster), written(c.Gossip)
 	f := host.Gather(ctx, o)
 	f.Offline = true
+	faults, err := ServiceFaults(ctx, c)
+	if err != nil {
+		f.Gaps = append(f.Gaps, doctor.Gap{Check: "config", What: "the files that the service uses: " + err.Error()})
+	}
+	addFaults(&f, faults)
 	measures(&f, c)
 	if _, credentials, err := datadir.Peek(c.DataDir); err == nil { // else no peer lives here, which is told
 		f.Certificates = append(f.Certificates, health.Certificates(credentials)...)

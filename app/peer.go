@@ -93,6 +93,7 @@ type memory struct {
 	recorded map[string]fsm.Member // by server ID; of the log as it was at the start
 	ballast  *ballast.Ballast
 	backups  *backups
+	used     *fileWatch
 	events   *events.Hub
 	recorder *events.Reporter
 }
@@ -112,7 +113,7 @@ func newPeer(o Options) *Peer {
 	conf := &admin.Configuration{Load: o.Load, Logger: o.Logger}
 	conf.Conf.Store(&o.Config)
 	p := &Peer{
-		opts: o, conf: conf, figures: health.NewFigures(), serving: newServing(o, conf.Current), opened: new(closers), Ending: admin.NewEnding(o.Logger),
+		opts: o, conf: conf, figures: health.NewFigures(), serving: newServing(o, conf.Current), memory: memory{used: new(fileWatch)}, opened: new(closers), Ending: admin.NewEnding(o.Logger),
 	}
 	conf.Prepare = p.prepare
 	return p

@@ -187,7 +187,8 @@ func (p *Peer) newSelf() *health.Self {
 		Facts:   health.Facts{Binary: p.opts.Binary, Directory: p.opts.Dir.Path(), Lends: p.opts.Config.Lease.Enabled},
 		Members: members, Door: core.door(members, p.conf.Current), Address: p.pxe.carries, Session: core.Session, Fitness: core.Fitness, Watchdog: core.Watchdog,
 		Ironic: core.Health, Ballast: p.ballast, Renewal: p.renewal, Wall: p.opts.Wall, KeystoneAway: p.serving.keystoneAway,
-		More: health.Warnings{Keys: func(v fsm.View) []api.Warning { return admin.KeyWarnings(v, p.renewal.Credentials(), p.opts.Wall()) }, Backups: p.backups.warnings, Components: p.kube.components.warnings, Configuration: p.conf.Warnings},
+		More: health.Warnings{Keys: func(v fsm.View) []api.Warning { return admin.KeyWarnings(v, p.renewal.Credentials(), p.opts.Wall()) }, Backups: p.backups.warnings, Components: p.kube.components.warnings,
+			Configuration: func() []api.Warning { return append(p.conf.Warnings(), p.used.warnings()...) }},
 	}
 	if k := core.kube; k != nil {
 		s.Kube = &health.Kube{Log: core.Store, Mode: k.made.Settings.Mode, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
@@ -225,7 +226,7 @@ func (m *memory) openLog(o Options) (raftstore.Storage, error) {
 func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 	o := p.opts
 	self := cluster.ServerAddress(p.id.ID, p.id.Address)
-	unfit := func() error { return cmp.Or(p.ballast.Unfit(), p.serving.files.Unfit()) } // what lies below the core
+	unfit := func() error { return cmp.Or(p.ballast.Unfit(), p.serving.files.Unfit(), p.used.Unfit()) } // what lies below the core
 	return CoreOptions{
 		Raft: raftstore.Options{
 			ID: p.id.ID, Storage: st, Transport: host.NewTransport(p.port, self, o.Logger), Forward: p.forward,
@@ -325,6 +326,7 @@ func (p *Peer) run(keys cluster.Ring) {
 	running.Go(func() { p.ballast.Run(ctx) })
 	running.Go(func() { p.serving.files.Run(ctx) })
 	running.Go(func() { p.backups.Run(ctx) })
+	running.Go(func() { p.used.Run(ctx, p.conf.Conf.Load) })
 	running.Go(func() { p.recorder.Run(ctx) })
 	running.Go(func() { p.self.Events(p.recorder.Report).Run(ctx) })
 	running.Go(func() { ring.Run(ctx) })

@@ -38,6 +38,9 @@ func judgeConfig(hosts []Facts) []Finding {
 		for _, u := range f.Plan.Useless {
 			out = append(out, found(Error, f, []string{"# " + u.Do + ", then:", "trivet config check && systemctl restart trivet"}, "%s", u.What))
 		}
+		for _, u := range f.Plan.Unusable {
+			out = append(out, found(Error, f, []string{"# " + u.Do + ", then:", "trivet config check"}, "%s", u.What))
+		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {
 		out = append(out, judgeSettings(key, byKey[key])...)

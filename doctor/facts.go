@@ -53,9 +53,11 @@ type Plan struct {
 	APIScheme         string `json:"api_scheme,omitempty"` // http or https
 	// Useless are options that are of no use together: what is wrong, and what to do.
 	Useless []Useless `json:"useless,omitempty"`
+	// Unusable are files that the configuration names and the peer cannot use.
+	Unusable []Useless `json:"unusable,omitempty"`
 }
 
-// Useless is what is wrong with an option next to another one.
+// Useless is what is wrong with an option, next to another one or with the file that it names.
 type Useless struct {
 	What string `json:"what"` // with file and line
 	Do   string `json:"do"`

@@ -1,13 +1,16 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/config"
 )
 
 // Remedies of a host on which no peer runs.
@@ -47,10 +50,23 @@ func Absence(set *options.Set) (why, hint string) {
 
 // Explained replaces the failure to reach a peer by why there is none.
 func Explained(set *options.Set, err error) error {
-	if errors.Is(err, term.ErrNoPeerHere) {
-		if why, hint := Absence(set); why != "" {
-			return term.Fail(term.ExitFailed, hint, "%w: %s", term.ErrNoPeerHere, why)
-		}
+	if !errors.Is(err, term.ErrNoPeerHere) {
+		return err
 	}
-	return err
+	if why, hint := Absence(set); why != "" {
+		return term.Fail(term.ExitFailed, hint, "%w: %s", term.ErrNoPeerHere, why)
+	}
+	conf, unreadable := set.Peruse()
+	if unreadable != nil {
+		return err // what is wrong with the configuration other commands say
+	}
+	faults, _ := app.ServiceFaults(context.Background(), conf) // what cannot be found out is no reason
+	if len(faults) == 0 {
+		return err
+	}
+	all := make(config.Problems, len(faults))
+	for i, f := range faults {
+		all[i] = f.Problem
+	}
+	return term.Fail(term.ExitFailed, "mend what is named, look again with 'trivet config check', then 'systemctl start trivet'", "%w, and it could not use what its configuration names:\n%w", term.ErrNoPeerHere, all)
 }

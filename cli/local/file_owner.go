@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"syscall"
+
+	"github.com/trivet-ha/trivet/internal/serviceuser"
 )
 
 // SecretFile is the mode of what init and join make: 0640 for the group of the
@@ -17,25 +17,13 @@ import (
 // readable to every user of the host.
 const SecretFile = fs.FileMode(0o640)
 
-// serviceUser is who runs the peer where a package installed it.
-const serviceUser = "trivet"
-
-// account is a user of this host, by numbers.
-type account struct{ uid, gid int }
-
-// service looks the service's user up; ok is false where there is none, and
-// where this process is not root and could give nothing away.
-func service() (who account, ok bool) {
+// service is the service's user; ok is false where there is none, and where this process
+// is not root and could give nothing away.
+func service() (who serviceuser.Account, ok bool) {
 	if os.Geteuid() != 0 {
-		return account{}, false
+		return who, false
 	}
-	u, err := user.Lookup(serviceUser)
-	if err != nil {
-		return account{}, false // not installed from a package
-	}
-	uid, errUID := strconv.Atoi(u.Uid)
-	gid, errGID := strconv.Atoi(u.Gid)
-	return account{uid, gid}, errUID == nil && errGID == nil
+	return serviceuser.Named()
 }
 
 // WriteWhole has write make a file at path, which is there whole or not at all. Until
@@ -79,7 +67,7 @@ func dress(f *os.File, mode fs.FileMode, was fs.FileInfo) error {
 	if mode == SecretFile {
 		who, ok := service()
 		if ok {
-			gid = who.gid
+			gid = who.GID
 		} else {
 			mode &^= 0o040
 		}
@@ -104,7 +92,7 @@ func HandOver(path string) error {
 		return fmt.Errorf("data directory: %w", err)
 	}
 	defer root.Close()
-	who, ok := ownerOf(root)
+	who, ok := serviceuser.Of(path)
 	if !ok {
 		return nil
 	}
@@ -121,19 +109,9 @@ func HandOver(path string) error {
 	})
 }
 
-func ownerOf(root *os.Root) (who account, ok bool) {
-	info, err := root.Stat(".")
-	if err == nil {
-		if s, known := info.Sys().(*syscall.Stat_t); known && s.Uid != 0 {
-			return account{int(s.Uid), int(s.Gid)}, true
-		}
-	}
-	return service()
-}
-
 // give changes the owner of what is root's. A file of several names is left
 // alone: one of them may be elsewhere.
-func give(root *os.Root, name string, who account) error {
+func give(root *os.Root, name string, who serviceuser.Account) error {
 	info, err := root.Lstat(name)
 	if err != nil {
 		return err
@@ -142,5 +120,5 @@ func give(root *os.Root, name string, who account) error {
 	if !ok || s.Uid != 0 || !info.IsDir() && s.Nlink > 1 {
 		return nil
 	}
-	return root.Lchown(name, who.uid, who.gid)
+	return root.Lchown(name, who.UID, who.GID)
 }

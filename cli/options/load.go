@@ -4,6 +4,7 @@ package options
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -207,13 +208,26 @@ func Refused(c config.Config) config.Problems {
 }
 
 // LoadUseful is LoadServable for a configuration by which no peer may run yet: options that
-// are of no use together are errors too, as soon as each value is right.
+// are of no use together are errors too, as soon as each value is right, and files that the
+// user of the service may not read.
 func (s *Set) LoadUseful() (config.Config, error) {
 	c, err := s.Load()
 	if err != nil { // else some values are not those that were written
 		return s.servable(c, err)
 	}
-	return s.servable(c, nil, Refused(c)...)
+	refused := Refused(c)
+	faults, err := app.ServiceFaults(context.Background(), c)
+	if err != nil {
+		s.term.Warn("the files that the configuration names were not looked at: %v", err)
+	}
+	for _, f := range faults {
+		if f.Missing { // it may be made before the start
+			s.term.Warn("%v", f.Problem)
+			continue
+		}
+		refused = append(refused, f.Problem)
+	}
+	return s.servable(c, nil, refused...)
 }
 
 // servable adds to what is wrong with a configuration what a running peer needs, and more.

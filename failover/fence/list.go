@@ -1,11 +1,13 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/failover"
@@ -63,6 +65,27 @@ func Open(file string, o Options) (*List, error) {
 		return nil, problems
 	}
 	return l, nil
+}
+
+// Files returns the files that the devices of a file name. It is empty where the file
+// cannot be read.
+func Files(file string) []config.File {
+	text, _, err := smallfile.Read(file, config.MaxFile)
+	if err != nil {
+		return nil
+	}
+	var all []config.File
+	specs, _ := parse(file, text, Options{})
+	for _, s := range specs {
+		for option, path := range map[string]string{"password_file": s.passwordFile, "ca_file": s.caFile} {
+			if path != "" {
+				at := config.Origin{Kind: config.FromFile, Name: file, Line: s.lineOf(option)}
+				all = append(all, config.File{Key: s.key(option), Where: at, Path: path, Leads: true})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b config.File) int { return cmp.Compare(a.Where.Line, b.Where.Line) })
+	return all
 }
 
 // For implements failover.Fences.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -18,6 +20,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/trivet-ha/trivet/failover"
@@ -122,6 +125,25 @@ func load(path string) (*rest.Config, error) {
 		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
 	return conf, nil
+}
+
+// Files returns the files that the current context of a kubeconfig names. It is empty
+// where that cannot be read.
+func Files(kubeconfig string) []string {
+	rules := clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig}
+	file, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	var all []string
+	current := cmp.Or(file.Contexts[file.CurrentContext], clientcmdapi.NewContext())
+	if c := file.Clusters[current.Cluster]; c != nil {
+		all = append(all, c.CertificateAuthority)
+	}
+	if u := file.AuthInfos[current.AuthInfo]; u != nil {
+		all = append(all, u.ClientCertificate, u.ClientKey, u.TokenFile)
+	}
+	return slices.DeleteFunc(all, func(path string) bool { return path == "" })
 }
 
 // quotes are what parsers of YAML repeat of a file: the word behind a *, which may be

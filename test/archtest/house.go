@@ -36,7 +36,7 @@ var children = []string{
 	"failover/kube", "failover/fence",
 	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe", "firewall/floatingip", "firewall/pxe/install",
-	"raftstore/host", "raftstore/ballast", "doctor/host", "internal/httpserver", "internal/keystone",
+	"raftstore/host", "raftstore/ballast", "doctor/host", "internal/httpserver", "internal/keystone", "internal/serviceuser",
 }
 
 // parts are children that import nothing of the house themselves; their parent and

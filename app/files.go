@@ -1,0 +1,245 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/failover/fence"
+	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/internal/pace"
+	"github.com/trivet-ha/trivet/internal/serviceuser"
+)
+
+// FileFault is a file or directory that a peer cannot use.
+type FileFault struct {
+	config.Problem
+	Path    string
+	Missing bool // it does not exist
+	Leads   bool // see config.File
+}
+
+// Files returns the files that a peer with this configuration uses: those of its options,
+// and those that its kubeconfigs and its file of devices name. It reads these.
+func Files(conf config.Config) []config.File {
+	var all []config.File
+	for _, f := range conf.Files() {
+		all = append(all, f)
+		switch f.Key {
+		case "failover.fence_file":
+			all = append(all, fence.Files(f.Path)...)
+		case "failover.kubeconfigs", "haconfig.kubeconfigs":
+			for _, path := range kube.Files(f.Path) {
+				all = append(all, config.File{Key: f.Key, Where: f.Where, Path: path, Leads: true})
+			}
+		}
+	}
+	return all
+}
+
+// FileFaults opens each file as this thread may, and returns what it cannot use. A file is
+// opened and not read.
+func FileFaults(files []config.File) []FileFault {
+	var out []FileFault
+	type done struct {
+		path   string
+		access config.Access
+	}
+	seen := make(map[done]bool)
+	for _, f := range files {
+		if seen[done{f.Path, f.Access}] {
+			continue
+		}
+		seen[done{f.Path, f.Access}] = true
+		err := use(f)
+		if err == nil {
+			continue
+		}
+		fault := FileFault{Path: f.Path, Leads: f.Leads, Missing: errors.Is(err, fs.ErrNotExist)}
+		fault.Problem = config.Problem{Where: f.Where, Key: f.Key, What: err.Error(), Do: fileRemedy(f, err)}
+		out = append(out, fault)
+	}
+	return out
+}
+
+// use tries what the peer does with a file. It does not wait, as opening a pipe would.
+func use(f config.File) error {
+	path := f.Path
+	if f.Access == config.MakesDirectory {
+		for _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && path != "/"; _, err = os.Stat(path) {
+			path = filepath.Dir(path) // in which it would be made
+		}
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s does not exist: %w", path, fs.ErrNotExist)
+	case err != nil:
+		return closedDirectory(path, err)
+	case f.Access != config.ReadsFile && !info.IsDir():
+		return fmt.Errorf("%s is no directory", path)
+	case f.Access != config.ReadsFile:
+		if err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+			return fmt.Errorf("the peer may not make files in %s: %w", path, err)
+		}
+		return nil
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory", path)
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return fmt.Errorf("the peer may not read %s: %w", path, errors.Unwrap(err))
+	}
+	return file.Close()
+}
+
+// closedDirectory names the directory on the way to path that lets the peer not pass.
+func closedDirectory(path string, err error) error {
+	for i := 1; i < len(path); i++ {
+		if dir := path[:i]; path[i] == '/' && unix.Faccessat(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS) != nil {
+			return fmt.Errorf("the peer may not pass %s to %s: %w", dir, path, errors.Unwrap(err))
+		}
+	}
+	return fmt.Errorf("the peer may not read %s: %w", path, errors.Unwrap(err))
+}
+
+func fileRemedy(f config.File, err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && f.Access == config.WritesDirectory:
+		return "make the directory, with mode 0700 and owned by the user of the service"
+	case errors.Is(err, fs.ErrNotExist):
+		return "write the file, readable for the user of the service, or name another"
+	case errors.Is(err, unix.EROFS):
+		return "name it as ReadWritePaths= in a drop-in of the unit (docs/security.md)"
+	case errors.Is(err, fs.ErrPermission):
+		return "give the user of the service the right; 'namei -l " + f.Path + "' shows the owners and modes on the way"
+	}
+	return "name another"
+}
+
+// fileLook is how often a peer opens the files that it uses. What it finds twice counts:
+// a program that replaces a file may delete it first.
+const fileLook = 5 * time.Second
+
+// fileWatch opens the files that a running peer uses, with its own rights, so that one
+// that is gone is told before the peer needs it (docs/design.md#eyes). Its methods may be
+// called concurrently.
+type fileWatch struct {
+	mu     sync.Mutex
+	last   []FileFault // of the newest look
+	faults []FileFault // of the two newest
+}
+
+// Run looks every fileLook until ctx ends, at the files of the configuration in force. What
+// they name is read when that changes, as the peer does.
+func (w *fileWatch) Run(ctx context.Context, conf func() *config.Config) {
+	now := conf()
+	files := Files(*now)
+	for range pace.Every(ctx, fileLook) {
+		if c := conf(); c != now {
+			now, files = c, Files(*c)
+		}
+		w.look(files)
+	}
+}
+
+func (w *fileWatch) look(files []config.File) {
+	found := FileFaults(files) // may wait for a file system
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := make(map[string]bool)
+	for _, f := range w.last {
+		before[f.Path] = true
+	}
+	w.last, w.faults = found, nil
+	for _, f := range found {
+		if before[f.Path] {
+			w.faults = append(w.faults, f)
+		}
+	}
+}
+
+// Faults are what two looks in a row found.
+func (w *fileWatch) Faults() []FileFault {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.faults // never changed, but replaced
+}
+
+// Unfit is a reason not to lead: a file is gone that the leader's work depends on.
+func (w *fileWatch) Unfit() error {
+	for _, f := range w.Faults() {
+		if f.Leads {
+			return fmt.Errorf("%s: %s", f.Key, f.What)
+		}
+	}
+	return nil
+}
+
+// warnings are for status.
+func (w *fileWatch) warnings() []api.Warning {
+	var out []api.Warning
+	for _, f := range w.Faults() {
+		do := f.Do
+		f.Do = ""
+		out = append(out, api.Warning{Code: "file_unusable", Text: f.String() + "; the peer runs with what it read before", Remedy: do})
+	}
+	return out
+}
+
+// addFaults adds to the facts of a host what its peer cannot use.
+func addFaults(f *doctor.Facts, faults []FileFault) {
+	for _, fault := range faults {
+		u := doctor.Useless{Do: fault.Do}
+		fault.Do = ""
+		u.What = fault.String()
+		f.Plan.Unusable = append(f.Plan.Unusable, u)
+	}
+}
+
+// ServiceFaults returns what the peer of this host could not use, with the rights of the user
+// who runs it: this process may be root's, who may read everything. A user who cannot find
+// that out is told nothing.
+func ServiceFaults(ctx context.Context, conf config.Config) (out []FileFault, err error) {
+	files := Files(conf)
+	who, known := serviceuser.Of(conf.DataDir)
+	if !known {
+		return FileFaults(files), nil // it runs as who runs this
+	}
+	var unit serviceuser.Unit
+	if named, ok := serviceuser.Named(); ok && who == named && who.Judges() {
+		unit = serviceuser.ReadUnit(ctx)
+	}
+	err = who.Do(unit.Groups, func() { out = FileFaults(files) })
+	return append(out, hiddenFaults(files, unit, out)...), err
+}
+
+// hiddenFaults are the files that the unit hides from the service, but for those that are
+// among the faults already.
+func hiddenFaults(files []config.File, unit serviceuser.Unit, known []FileFault) []FileFault {
+	var out []FileFault
+	for _, f := range files {
+		path := f.Path
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		dir := unit.Hides(path)
+		if dir == "" || slices.ContainsFunc(known, func(k FileFault) bool { return k.Path == f.Path }) {
+			continue
+		}
+		out = append(out, FileFault{Path: f.Path, Leads: f.Leads, Problem: config.Problem{Where: f.Where, Key: f.Key,
+			What: fmt.Sprintf("%s lies in %s, which the unit of the service hides from it", f.Path, dir), Do: "move it, for instance to /etc/trivet"}})
+	}
+	return out
+}

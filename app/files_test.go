@@ -1,0 +1,112 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/internal/serviceuser"
+)
+
+// write makes files below a directory.
+func writeFiles(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFilesThatAreNamed: what a kubeconfig and the file of devices name is looked at too, and
+// what cannot be used is told with the place that names it.
+func TestFilesThatAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	kubeconfig := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n" +
+		"clusters: [{name: k, cluster: {server: 'https://192.0.2.9', certificate-authority: ca.pem}}]\nusers: [{name: u, user: {tokenFile: token}}]\n"
+	fences := "devices:\n- name: r\n  type: redfish\n  username: u\n  password_file: " + dir + "/bmc\n  ca_file: " + dir + "/bmc.pem\n  nodes:\n    a/w1: https://192.0.2.8/redfish/v1/Systems/1\n"
+	writeFiles(t, dir, map[string]string{
+		"t.yaml": "name: h1\nironic: {auth_type: http_basic, username: u, password_file: " + dir + "/password}\n" +
+			"failover: {mode: safe, fence_file: " + dir + "/fence.yaml, kubeconfigs: ['a=" + dir + "/kubeconfig']}\nbackup: {directory: " + dir + "/password}\n" +
+			"inspection: {processing: {ramdisk_logs_dir: " + dir + "/logs/made/later}}\n",
+		"kubeconfig": kubeconfig, "fence.yaml": fences, "password": "p", "bmc": "p", "bmc.pem": "c", "ca.pem": "c", "token": "t",
+	})
+	text, err := os.ReadFile(filepath.Join(dir, "t.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, err := config.Load(config.Sources{File: filepath.Join(dir, "t.yaml"), Text: text, HostName: "h1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	faults := FileFaults(Files(conf))
+	if len(faults) != 1 || faults[0].Key != "backup.directory" || faults[0].Missing || !strings.Contains(faults[0].What, "is no directory") {
+		t.Errorf("a file is no directory, and nothing else is wrong: %+v", faults)
+	}
+	for _, f := range []struct {
+		name, key string
+		leads     bool
+	}{
+		{"t.yaml", "", false}, {"password", "ironic.password_file", true}, {"fence.yaml", "failover.fence_file", true}, {"kubeconfig", "failover.kubeconfigs", true},
+		{"bmc", "devices[r].password_file", true}, {"bmc.pem", "devices[r].ca_file", true}, {"ca.pem", "failover.kubeconfigs", true}, {"token", "failover.kubeconfigs", true},
+	} {
+		path := filepath.Join(dir, f.name)
+		files := Files(conf)
+		if err := os.Rename(path, path+".gone"); err != nil {
+			t.Fatal(err)
+		}
+		faults := FileFaults(files)
+		i := slices.IndexFunc(faults, func(found FileFault) bool { return found.Path == path })
+		if i < 0 || faults[i].Key != f.key || !faults[i].Missing || faults[i].Leads != f.leads || faults[i].Do == "" || !strings.Contains(faults[i].What, path+" does not exist") {
+			t.Errorf("named-file-is-gone: %s: %+v", f.name, faults)
+		}
+		if err := os.Rename(path+".gone", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hidden := hiddenFaults(Files(conf), serviceuser.Unit{Hidden: []string{dir}}, nil)
+	if len(hidden) < 8 || !strings.Contains(hidden[0].What, "which the unit of the service hides from it") {
+		t.Errorf("hidden-from-the-service: %+v", hidden)
+	}
+}
+
+// TestFileThatIsGone: a running peer tells of a file that it was started with and cannot use
+// any more, in status and doctor, and does not lead without one that the leader needs.
+func TestFileThatIsGone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts a peer")
+	}
+	r := newReloadable(t)
+	password := filepath.Join(t.TempDir(), "password")
+	writeFiles(t, "", map[string]string{password: "quiet word"})
+	r.must("ironic.auth_type", "http_basic", "ironic.username", "trivet", "ironic.password_file", password)
+	r.used.look(Files(r.conf.Current()))
+	r.used.look(Files(r.conf.Current()))
+	if err := r.used.Unfit(); err != nil {
+		t.Fatalf("before: %v", err)
+	}
+	if err := os.Remove(password); err != nil {
+		t.Fatal(err)
+	}
+	r.used.look(Files(r.conf.Current()))
+	if len(r.used.Faults()) > 0 {
+		t.Error("one look is enough, while the file may be replaced")
+	}
+	r.used.look(Files(r.conf.Current()))
+	if err := r.Core().Fitness.Fit(); err == nil || !strings.Contains(err.Error(), "ironic.password_file: "+password+" does not exist") {
+		t.Errorf("leads-without-its-files: %v", err)
+	}
+	if status, err := json.Marshal(r.self.Status().Warnings); err != nil || !strings.Contains(string(status), `"file_unusable"`) || !strings.Contains(string(status), password) {
+		t.Errorf("status-tells-of-files: %s, %v", status, err)
+	}
+	facts := newExaminer(r.Peer).Facts(t.Context())
+	found, err := doctor.Judge([]doctor.Facts{facts}, []string{"config"})
+	if err != nil || len(found) != 1 || found[0].Severity != doctor.Error || !strings.Contains(found[0].Text, password) {
+		t.Errorf("doctor-tells-of-files: %+v, %v", found, err)
+	}
+}
