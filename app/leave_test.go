@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -50,5 +52,31 @@ func TestLeaveOfAPeerThatWasRemoved(t *testing.T) {
 				t.Errorf("it ends: %v, want %v", why, c.why)
 			}
 		})
+	}
+}
+
+// TestOnlyMemberLeaves: a cluster that was founded by mistake ends with its only member, when
+// that is said, so that its host may join another one.
+func TestOnlyMemberLeaves(t *testing.T) {
+	peer, err := New(t.Context(), newStartable(t).o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := peer.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
+	defer cancel()
+	if err := peer.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var refused *api.Error
+	if err := peer.Admin().Membership.Leave(ctx, false); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "'trivet leave --force'") || peer.Left() {
+		t.Errorf("only-member-leaves: unasked: %v, left: %t", err, peer.Left())
+	}
+	if err := peer.Admin().Membership.Leave(ctx, true); err != nil || !peer.Left() {
+		t.Errorf("only-member-leaves: with force: %v, left: %t", err, peer.Left())
 	}
 }

@@ -189,6 +189,14 @@ func with(q url.Values, key, value string) url.Values {
 	return out
 }
 
+// about is what the question is about, "" for the API itself.
+func (r request) about() string {
+	if len(r.path) == 0 {
+		return ""
+	}
+	return r.path[0]
+}
+
 func (r request) changes() bool { return r.method != http.MethodGet }
 
 // answer is what a server said to a request that it carried out.
@@ -244,7 +252,7 @@ func (c *endpoints) ask(ctx context.Context, r request) (answer, error) {
 // round asks each server once, first the one that answered last.
 func (c *endpoints) round(ctx context.Context, r request) (answer, error) {
 	first, n := int(c.current.Load()), len(c.servers)
-	none := NoAnswerError{Changes: r.changes()}
+	none := NoAnswerError{Changes: r.changes(), About: r.about()}
 	for i := range n {
 		at := (first + i) % n
 		a, err := c.try(ctx, c.servers[at], r)
@@ -302,7 +310,7 @@ func (c *endpoints) put(ctx context.Context, server *url.URL, r request, token s
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusMultipleChoices {
-		return answer{}, refused(server, resp)
+		return answer{}, refused(server, r.about(), resp)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {

@@ -360,3 +360,20 @@ func arrived(ctx context.Context) {
 		trace.WroteHeaders()
 	}
 }
+
+// TestRefusalSaysWhatItIsAbout: a refusal tells what was asked, and whether with credentials.
+func TestRefusalSaysWhatItIsAbout(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer srv.Close()
+	for user, login := range map[string]bool{"": false, "admin": true} {
+		c, err := client.New(client.Options{Servers: []string{srv.URL}, User: user, Password: "p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Lease(t.Context(), "backup")
+		var refused *client.Error
+		if !errors.As(err, &refused) || refused.About != "leases" || refused.Login != login {
+			t.Errorf("refusal-says-what-it-is-about: user %q: %+v", user, err)
+		}
+	}
+}

@@ -24,6 +24,8 @@ type Error struct {
 	RetryAfter time.Duration
 	Challenge  string // WWW-Authenticate of a 401: how to do better
 	RequestID  string // in the server's log; "" if it names none
+	About      string // the first part of the path below /v1, as "leases"
+	Login      bool   // the request carried credentials
 }
 
 // Error implements error.
@@ -69,6 +71,7 @@ func (m *Miss) Unwrap() error { return m.Err }
 type NoAnswerError struct {
 	Misses  []*Miss // at least one
 	Changes bool    // the request was to change something
+	About   string  // the first part of the path below /v1, as "leases"
 }
 
 // Error implements error.
@@ -153,8 +156,11 @@ func wish(m *Miss) time.Duration {
 
 // refused reads an answer that is no success. Those of a server that cannot
 // serve just now, and of a proxy before it, are a *Miss.
-func refused(server *url.URL, resp *http.Response) error {
-	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status), RetryAfter: retryAfter(resp), Challenge: resp.Header.Get("WWW-Authenticate"), RequestID: resp.Header.Get("X-Request-Id")}
+func refused(server *url.URL, about string, resp *http.Response) error {
+	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status), RetryAfter: retryAfter(resp), Challenge: resp.Header.Get("WWW-Authenticate"), RequestID: resp.Header.Get("X-Request-Id"), About: about}
+	if sent := resp.Request; sent != nil {
+		e.Login = sent.Header.Get("Authorization") != "" || sent.Header.Get(tokenHeader) != ""
+	}
 	var body struct {
 		Error *struct {
 			Message string `json:"message"`

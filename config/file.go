@@ -63,7 +63,11 @@ func Document(name string, text []byte) (root *yaml.Node, problems Problems) {
 	case err != nil:
 		return nil, wrong(syntaxFault(err, text))
 	}
-	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+	switch err := decoder.Decode(&second); {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		return nil, wrong(syntaxFault(err, text))
+	default:
 		problems = wrong(second.Line, &fault{"the file holds more than one document", "remove what follows the line ---"})
 	}
 	if len(document.Content) == 1 {

@@ -145,13 +145,21 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 			return err
 		}
 	}
+	if m.onlyMember(ctx) {
+		if !force {
+			return conflict("'trivet leave --force' does it: the state of the cluster is wiped with this peer, and this host may join another one", "%s is the only member: without it cluster %s ends", m.Self.Name, m.Self.Cluster)
+		}
+		m.Proposed(true)
+		m.Removed() // no other member remains that could say so
+		return nil
+	}
 	if role, _ := m.Store.Role(); role.Leader {
 		hand, err := m.handOver("")
 		if err == nil {
 			err = m.HandOn(ctx, hand)
 		}
 		if err != nil {
-			return conflict("a cluster cannot lose its last living voter; to end it, remove its data directories", "this peer leads and cannot hand leadership on: %v", err)
+			return conflict("let another voter come back or join first ('trivet peers' shows them); one that is dead for ever: 'trivet remove NAME'", "this peer leads and cannot hand leadership on: %v", err)
 		}
 		if err := m.awaitLeader(ctx, func(id string) bool { return id != m.Self.ID }); err != nil {
 			return err

@@ -36,6 +36,20 @@ func (m *Membership) strands(ctx context.Context, id string) error {
 	return nil
 }
 
+// onlyMember reports whether the cluster ends with this peer. It leads then: what a peer
+// knows that does not lead may be of before others joined.
+func (m *Membership) onlyMember(ctx context.Context) bool {
+	if role, _ := m.Store.Role(); !role.Leader {
+		return false
+	}
+	v, err := m.Store.Read(ctx)
+	if err != nil {
+		return false
+	}
+	members, servers := v.Members(), m.Store.Servers()
+	return len(members) == 1 && members[0].ID == m.Self.ID && len(servers) == 1 && servers[0].ID == m.Self.ID
+}
+
 // silent returns the names of the members that do not answer, as themselves, on
 // their peers' port.
 func (m *Membership) silent(ctx context.Context, members []fsm.Member) []string {

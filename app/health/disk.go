@@ -8,9 +8,9 @@ import (
 )
 
 // diskWarnings are what is wrong with the disk of the data directory.
-func diskWarnings(s ballast.State) []api.Warning {
+func diskWarnings(s ballast.State, directory string) []api.Warning {
 	free := fmt.Sprintf("%s free of %s", ballast.Size(s.Free), ballast.Size(s.Size))
-	const remedy = "make room on the disk of the data directory (status names it); this peer goes on by itself then"
+	remedy := "make room on the disk of " + directory + " ('df " + directory + "' shows it); this peer goes on by itself then"
 	switch {
 	case s.Err != nil:
 		return nil // doctor tells it; nothing is known to be wrong

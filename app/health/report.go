@@ -61,7 +61,7 @@ func (s *Self) hostReport(v fsm.View) hostReport {
 // hostWarnings are what is wrong on this host, as far as this peer knows.
 func (s *Self) hostWarnings(v fsm.View) []api.Warning {
 	all := slices.Concat(s.peerWarnings(v), s.More.Keys(v), s.More.Backups(), s.Door.warnings(v), s.Address.warnings(s.Door.Address),
-		s.Kube.warnings(v), s.More.Components(), s.More.Configuration(), diskWarnings(s.Ballast.State()))
+		s.Kube.warnings(v), s.More.Components(), s.More.Configuration(), diskWarnings(s.Ballast.State(), s.Facts.Directory))
 	for i := range all {
 		all[i].Hosts = []string{s.Members.Self.Name}
 	}

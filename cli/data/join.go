@@ -168,7 +168,7 @@ func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pk
 		return term.Fail(term.ExitConflict, local.HintSuperseded, "%s holds peer %s of cluster %s, which was founded again without it", dir, id.Name, id.Cluster)
 	}
 	if pki.HashCA(cred.CA) != token.CAHash {
-		return term.Fail(term.ExitConflict, "'trivet leave' first, or name another directory with --data-dir",
+		return term.Fail(term.ExitConflict, "if this host is to leave that cluster: 'systemctl start trivet' if it does not run, 'trivet leave' (it asks for --force where this is the only peer), then repeat the join; or name another directory with --data-dir",
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
 	}
 	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)

@@ -161,13 +161,16 @@ func (s *Set) ConfigFile() (name string, text []byte, err error) {
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return "", nil, nil
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return "", nil, term.Fail(term.ExitUsage, "run it as root or as the user of the service, or name a file of your own with --config", "configuration: %w", err)
+	}
 	if err != nil {
 		return "", nil, term.Fail(term.ExitUsage, "name another with --config, or write one: 'trivet config template'", "configuration: %w", err)
 	}
 	defer f.Close()
 	text, err = io.ReadAll(io.LimitReader(f, config.MaxFile+1))
 	if err != nil {
-		return "", nil, term.Fail(term.ExitUsage, "", "configuration: %w", err)
+		return "", nil, term.Fail(term.ExitUsage, "name a file with --config", "configuration: %w", err)
 	}
 	return name, text, nil
 }

@@ -14,13 +14,13 @@ import (
 func exitOfSilence(e *client.NoAnswerError) (code int, hint string) {
 	switch {
 	case e.Leaderless() && e.Changes:
-		return ExitNoLeader, "see 'trivet status' on each host; it may be done all the same: look with 'trivet introspection status' or 'trivet rule list' before you repeat it"
+		return ExitNoLeader, "see 'trivet status' on each host; it may be done all the same: look with " + lookAt(e.About) + " before you repeat it"
 	case e.Leaderless():
 		return ExitNoLeader, "see 'trivet status' on each host; --stale asks for what one peer knows"
 	case e.Untrusted():
 		return ExitFailed, "name the CA that signed the server's certificate: --cacert or TRIVET_CACERT"
 	case e.Changes && e.Arrived():
-		return ExitOutcomeUnknown, "look before you repeat it: 'trivet introspection status' or 'trivet rule list'"
+		return ExitOutcomeUnknown, "look before you repeat it: " + lookAt(e.About)
 	case e.Late():
 		return ExitOutcomeUnknown, "is a host down? Name several peers, separated by commas: --server or TRIVET_SERVER"
 	default:
@@ -88,16 +88,16 @@ func refusalHint(e *client.Error) string {
 		return "off: set inspection.store_data to true in trivet.yaml on every peer; 'systemctl reload trivet' is enough"
 	case e.AsksKeystone():
 		return OpenstackHint
+	case code == api.CodeNotAuthorised && e.Login:
+		return "the user or the password is wrong: see the file of --credentials or TRIVET_CREDENTIALS; 'htpasswd -vB FILE USER' on a peer tries a password against the FILE of api.http_basic_auth_user_file"
 	case code == api.CodeNotAuthorised:
 		return "name a file that holds user:password: --credentials or TRIVET_CREDENTIALS"
-	case code == api.CodeNotFound && strings.HasPrefix(e.Message, "Rule "):
-		return "see 'trivet rule list'"
+	case code == api.CodeNotFound && e.About != "" && e.About != "introspection":
+		return "see " + lookAt(e.About)
 	case code == api.CodeNotFound:
 		return "see 'trivet introspection list', and whether Ironic knows the node by this name or UUID"
-	case code == api.CodeConflict && strings.HasPrefix(e.Message, "Rule "):
-		return "nothing was changed; 'trivet rule show' shows the rule that is there"
 	case code == api.CodeConflict:
-		return "nothing was changed; see 'trivet introspection status'"
+		return "nothing was changed; see " + lookAt(e.About)
 	case e.Status < http.StatusBadRequest:
 		return "this command follows no redirects: name the server it points to with --server"
 	case code == api.CodeFailed:
@@ -105,6 +105,19 @@ func refusalHint(e *client.Error) string {
 	default:
 		return usualHint(code)
 	}
+}
+
+// lookAt is the command that shows what a request was about.
+func lookAt(about string) string {
+	switch about {
+	case "leases":
+		return "'trivet lease list', which says who has a lease"
+	case "rules":
+		return "'trivet rule list'"
+	case "nodes", "events":
+		return "'trivet introspection list'"
+	}
+	return "'trivet introspection status'"
 }
 
 // OpenstackHint is what to do about a login at Keystone that failed.

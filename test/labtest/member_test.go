@@ -27,7 +27,7 @@ func TestLeave(t *testing.T) {
 	load.Verify(l.WaitLeader())
 
 	r := rest.Trivet("leave", rest.On())
-	if r.Code != 4 || !strings.Contains(r.Err, "last living voter") {
+	if r.Code != 4 || !strings.Contains(r.Err, "is the only member") {
 		t.Fatalf("the last peer left, or was refused without a reason: exit %d\n%s", r.Code, r.Err)
 	}
 	for _, p := range []*Peer{follower, leader} { // and again: nothing to do
