@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sys/unix"
@@ -48,6 +49,25 @@ func processOf(conn net.Conn) (who string, err error) {
 		return "", err
 	}
 	return fmt.Sprintf("uid %d (process %d)", cred.Uid, cred.Pid), nil
+}
+
+// SocketPath is where the API stands on the unix socket, besides the control interface.
+const SocketPath = "/api"
+
+// SocketAuth returns the strategy for callers on the unix socket: its mode says who may
+// connect, and these may do everything. The audit names the process.
+func SocketAuth() Auth { return socketAuth{} }
+
+type socketAuth struct{}
+
+func (socketAuth) WellFormed(*http.Request) error { return nil }
+
+func (socketAuth) Identify(r *http.Request, _ netip.Addr) (Caller, error) {
+	who, ok := r.Context().Value(processKey{}).(string)
+	if !ok {
+		return Caller{}, errUnauthorized() // it came another way
+	}
+	return Caller{Name: who, Role: RoleAdmin}, nil
 }
 
 // pageKey finds the call of a request that the page makes for a user.

@@ -16,6 +16,7 @@ import (
 type front struct {
 	keeper  keeper
 	handler http.Handler
+	local   http.Handler // on the socket, below api.SocketPath
 }
 
 // doorway is where the front in force stands; nil before the API is opened. All servers
@@ -31,13 +32,27 @@ func (d *doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.now.Load().handler.ServeHTTP(w, r)
 }
 
+// onSocket is what the socket answers: the API below api.SocketPath, for this host's operators,
+// who need no credentials there; else the control interface.
+func (d *doorway) onSocket(control http.Handler) http.Handler {
+	local := api.Identified(http.StripPrefix(api.SocketPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.now.Load().local.ServeHTTP(w, r) })))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, api.SocketPath+"/") {
+			local.ServeHTTP(w, r)
+			return
+		}
+		control.ServeHTTP(w, r)
+	})
+}
+
 // newFront makes all that this peer answers on api.listen.
 func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 	health := api.Health{Checks: p.self.Checks, Metrics: p.figures, Admission: p.serving.admission, Proxies: networks(conf.API.TrustedProxies), Healthcheck: conf.API.Healthcheck}
 	inspector := p.inspectorAPI(conf, k)
 	public := p.figures.Timed(api.Public(health, inspector))
+	local := api.Public(health, p.inspectorAPI(conf, keeper{auth: api.SocketAuth()}))
 	if !conf.API.UI {
-		return &front{k, public}, nil
+		return &front{k, public, local}, nil
 	}
 	page, err := web.New(web.Options{
 		Public: public, Control: p.admin.Handler(), Guard: inspector, Admission: p.serving.admission, Proxies: inspector.Proxies,
@@ -49,13 +64,15 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 		return nil, err
 	}
 	// The page answers at its paths alone: all others are the contract's, as they were sent.
-	return &front{k, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	front := &front{keeper: k, local: local}
+	front.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == strings.TrimSuffix(web.Path, "/") || strings.HasPrefix(r.URL.Path, web.Path) {
 			page.ServeHTTP(w, r)
 			return
 		}
 		public.ServeHTTP(w, r)
-	})}, nil
+	})
+	return front, nil
 }
 
 // inspectorAPI is the REST API of the inspector on this peer.

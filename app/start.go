@@ -305,7 +305,7 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 		return err
 	}
 	p.serving.start(ln, httpserver.New(httpserver.Options{
-		Handler: p.admin.Handler(), Limits: socketLimits(), ConnContext: api.SocketContext,
+		Handler: p.serving.onSocket(p.admin.Handler()), Limits: socketLimits(), ConnContext: api.SocketContext,
 		Failed: p.serving.files.Note, Logger: p.opts.Logger,
 	}))
 	return nil

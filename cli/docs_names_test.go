@@ -77,9 +77,14 @@ func (d *documented) configured(body string) {
 	if first, _, _ := strings.Cut(strings.TrimSpace(body), ":"); !slices.ContainsFunc(config.Sections(), func(s config.Section) bool { return s.Name == first }) {
 		return
 	}
-	_, err := config.Load(config.Sources{File: d.page, Text: []byte(body)})
+	c, err := config.Load(config.Sources{File: d.page, Text: []byte(body)})
 	if err != nil {
 		d.Errorf("%s: %v\n%s", d.page, err, body)
+	}
+	for _, p := range c.CheckPairs() {
+		if p.Key != "haconfig.via" { // the floating IP is on another page
+			d.Errorf("%s: %v\n%s", d.page, p, body)
+		}
 	}
 	d.keys++
 }

@@ -115,9 +115,6 @@ func (c Config) secondLook() Problems {
 // lookAtIronic warns of credentials that go unused, or in the clear.
 func (r *review) lookAtIronic() {
 	i := r.Ironic
-	if i.AuthType == "none" && (i.Username != "" || i.Keystone.AuthURL != "") {
-		r.note("ironic.auth_type", "none: the user that is written is not used", "write http_basic or keystone, or remove the user")
-	}
 	if i.AuthType == "http_basic" && inTheClear(i.Endpoint) {
 		r.note("ironic.endpoint", "the password goes over the network unencrypted", "use https")
 	}

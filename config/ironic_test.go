@@ -27,7 +27,6 @@ func TestWarningsAboutIronic(t *testing.T) {
 		{"ironic: {auth_url: 'http://k:5000', " + whole + "}\n", "trivet.yaml:1: ironic.auth_url: the password goes over the network unencrypted; use https"},
 		{"ironic: {endpoint: 'http://h:6385', auth_type: http_basic, username: u, password: p}\n", "trivet.yaml:1: ironic.endpoint: the password goes over the network unencrypted"},
 		{"ironic: {auth_type: http_basic, username: u, password: p}\n", ""},
-		{"ironic: {username: u}\n", "ironic.auth_type: none: the user that is written is not used"},
 	} {
 		c, problems := load(t, test.yaml)
 		var got []string

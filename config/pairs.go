@@ -28,7 +28,32 @@ func (c Config) CheckPairs() Problems {
 	r.pairOwnURLs()
 	r.pairPaths()
 	r.pairBounds()
+	r.pairLogins()
 	return r.found
+}
+
+// pairLogins finds users and passwords that no login uses: their absence is what a service
+// sees, or, of the API, that strangers are let in.
+func (r *review) pairLogins() {
+	for _, login := range []struct {
+		key, value string // what decides
+		used       bool
+		keys       []string
+		do         string
+	}{
+		{"ironic.auth_type", r.Ironic.AuthType, r.Ironic.AuthType != "none",
+			[]string{"ironic.username", "ironic.password", "ironic.password_file"}, "write ironic.auth_type: http_basic or keystone"},
+		{"api.auth_strategy", r.API.AuthStrategy, r.API.AuthStrategy == StrategyKeystone || r.API.AuthStrategy == "",
+			[]string{"api.keystone.username", "api.keystone.password", "api.keystone.password_file"}, "write api.auth_strategy: keystone"},
+		{"api.auth_strategy", r.API.AuthStrategy, r.API.AuthStrategy == "http_basic" || r.API.AuthStrategy == "",
+			[]string{"api.http_basic_auth_user_file"}, "write api.auth_strategy: http_basic"},
+	} {
+		for _, key := range login.keys {
+			if o, _ := Lookup(key); !login.used && r.Origin(key).Kind != FromDefault && o.text(&r.Config) != "" {
+				r.note(key, "is not used: "+r.named(login.key)+" is "+login.value, login.do+", or remove this line")
+			}
+		}
+	}
 }
 
 // named is a key with the place where its value was written, for a problem of another key.

@@ -15,6 +15,12 @@ func TestPairsAreFound(t *testing.T) {
 	const six = "floating_ip: {address: '2001:db8::10', interface: br-pxe}\n"
 	const webhook = "haconfig:\n  kubeconfigs: [a=/x]\n"
 	for name, test := range map[string]struct{ yaml, key, other, do string }{
+		"Ironic's user without a login":      {"ironic: {username: u}", "ironic.username", "ironic.auth_type is none", "http_basic or keystone"},
+		"Ironic's password without a login":  {"ironic:\n  password: p\n  auth_type: none", "ironic.password", "ironic.auth_type (trivet.yaml:3) is none", "or remove this line"},
+		"Ironic's password of a file":        {"ironic: {password_file: /p}", "ironic.password_file", "ironic.auth_type is none", "or remove this line"},
+		"Keystone's user, never asked":       {"api: {auth_strategy: noauth, keystone: {username: u}}", "api.keystone.username", "api.auth_strategy (trivet.yaml:1) is noauth", "keystone"},
+		"Keystone's password, never asked":   {"api: {auth_strategy: http_basic, http_basic_auth_user_file: /u, keystone: {password: p}}", "api.keystone.password", "is http_basic", "keystone"},
+		"users of nothing":                   {"api: {auth_strategy: noauth, http_basic_auth_user_file: /u}", "api.http_basic_auth_user_file", "is noauth", "http_basic"},
 		"the host's own address":             {float + "api: {listen: '192.0.2.1:5050'}", "api.listen", "floating_ip.address (trivet.yaml:1) 192.0.2.10", `":5050"`},
 		"this host alone":                    {float + "api: {listen: '127.0.0.1:5051'}", "api.listen", "floating_ip.address (trivet.yaml:1)", `":5051"`},
 		"this host alone, by name":           {float + "api: {listen: 'localhost:5050'}", "api.listen", "floating_ip.address (trivet.yaml:1)", `":5050"`},

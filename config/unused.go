@@ -14,6 +14,8 @@ func (r *review) lookAtUnused() {
 		why  string
 	}{
 		{[]string{"api.tls.names"}, r.API.TLS.Certificate == TLSCluster, r.named("api.tls.certificate") + " is " + r.API.TLS.Certificate},
+		{[]string{"ironic.auth_url", "ironic.project_name", "ironic.user_domain_name", "ironic.project_domain_name", "ironic.region"},
+			r.Ironic.AuthType == "keystone", r.named("ironic.auth_type") + " is " + r.Ironic.AuthType},
 		{[]string{"inspection.processing.always_store_ramdisk_logs", "inspection.processing.ramdisk_logs_filename_format", "inspection.processing.ramdisk_logs_quota"},
 			p.RamdiskLogsDir != "", "inspection.processing.ramdisk_logs_dir is empty, so that no logs are kept"},
 		{[]string{"inspection.discovery.enroll_node_driver", "inspection.discovery.enabled_bmc_address_version", "inspection.discovery.enroll_node_fields"},

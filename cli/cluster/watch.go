@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,11 +72,14 @@ func watch(t *term.Terminal, set *options.Set, c *cobra.Command, f *watchFlags) 
 	}
 	ctx := c.Context()
 	if len(f.web.Servers) == 0 {
-		here, err := set.APIServer()
+		here, err := set.APIServer(f.web.Login())
 		if err != nil {
 			return err
 		}
-		f.web.Servers = append([]string{here}, otherServers(ctx, set)...)
+		f.web.Servers = []string{here}
+		if !strings.HasPrefix(here, "unix:") { // else the others would not know who asks
+			f.web.Servers = append(f.web.Servers, otherServers(ctx, set)...)
+		}
 	}
 	web, err := f.web.Client()
 	if err != nil {

@@ -54,7 +54,7 @@ type electorFlags struct {
 }
 
 // Elector is 'trivet elector'. newLog makes the log that the candidate writes.
-func Elector(t *term.Terminal, local func() (string, error), newLog func() *slog.Logger) *cobra.Command {
+func Elector(t *term.Terminal, local func(login bool) (string, error), newLog func() *slog.Logger) *cobra.Command {
 	var f electorFlags
 	c := &cobra.Command{
 		Use:   "elector --election NAME",

@@ -17,7 +17,7 @@ import (
 )
 
 // Lease is 'trivet lease'.
-func Lease(t *term.Terminal, local func() (string, error)) *cobra.Command {
+func Lease(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("lease", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
 	c := term.Group("lease", "Leases with fencing tokens, for other programs",

@@ -23,7 +23,7 @@ const (
 )
 
 // Introspection is 'trivet introspection'.
-func Introspection(t *term.Terminal, local func() (string, error)) *cobra.Command {
+func Introspection(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
 	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",

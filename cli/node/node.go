@@ -13,7 +13,7 @@ import (
 )
 
 // Node is 'trivet node'.
-func Node(t *term.Terminal, peer term.Peer, local func() (string, error)) *cobra.Command {
+func Node(t *term.Terminal, peer term.Peer, local func(login bool) (string, error)) *cobra.Command {
 	var confirm bool
 	sync := &cobra.Command{
 		Use:   "sync",

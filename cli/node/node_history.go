@@ -40,7 +40,7 @@ type nodeStep struct {
 	Text    string  `json:"text"`
 }
 
-func nodeHistoryCommand(t *term.Terminal, local func() (string, error)) *cobra.Command {
+func nodeHistoryCommand(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history NODE",
 		Short: "Show each step of a node's introspections, and what it waits for",

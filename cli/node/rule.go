@@ -14,7 +14,7 @@ import (
 )
 
 // Rule is 'trivet rule'.
-func Rule(t *term.Terminal, local func() (string, error)) *cobra.Command {
+func Rule(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
 	flags := pflag.NewFlagSet("rule", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
 	remove := f.EachOf(&cobra.Command{

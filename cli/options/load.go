@@ -13,10 +13,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cli/term"
@@ -276,8 +278,10 @@ func (s *Set) LoadAgain(first config.Config) func() (config.Config, error) {
 }
 
 // APIServer is the URL of the API on this host, as its configuration says. Users who may not read
-// that get the default's: most commands that ask the API need no right on this host.
-func (s *Set) APIServer() (string, error) {
+// that get the default's: most commands that ask the API need no right on this host. Where
+// callers have to log in and this one did not say as whom, it is the peer's socket, unix:PATH,
+// for those who may connect there.
+func (s *Set) APIServer(login bool) (string, error) {
 	c, err := s.Peruse()
 	var problems config.Problems
 	if err != nil && !errors.As(err, &problems) { // what could be understood of one that will not do counts
@@ -286,12 +290,23 @@ func (s *Set) APIServer() (string, error) {
 		}
 		c = config.Default()
 	}
+	if open := c.API.AuthStrategy == "noauth"; !open && !login && answersOnSocket(c.Socket) {
+		return "unix:" + c.Socket, nil
+	}
 	at := c.API.Local()
 	if at == "" {
 		return "", term.Fail(term.ExitUsage, "name the API with --server or TRIVET_SERVER; the log of the peer says where it listens: 'journalctl -u trivet'",
 			"api.listen: %s is another port after each start", c.API.Listen)
 	}
 	return c.API.Scheme() + "://" + at, nil
+}
+
+// answersOnSocket reports whether the peer answers the API on its socket, to this user.
+func answersOnSocket(socket string) bool {
+	const limit = 2 * time.Second // it answers from memory
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return term.OnSocket(socket).Call(ctx, "GET", api.SocketPath+"/v1", nil, nil) == nil
 }
 
 // Peer returns the peer on this host, or the one that --peer names. A configuration that will

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
 	"github.com/trivet-ha/trivet/internal/smallfile"
@@ -24,15 +25,15 @@ const (
 // Flags are those that say which servers to ask, and as whom.
 type Flags struct {
 	term                *term.Terminal
-	local               func() (string, error) // URL of the API on this host
-	Servers             []string               // none: the API on this host
-	credentials, cacert string                 // files
-	token               string                 // of Keystone
+	local               func(login bool) (string, error) // see options.Set.APIServer
+	Servers             []string                         // none: the API on this host
+	credentials, cacert string                           // files
+	token               string                           // of Keystone
 }
 
 // New adds the flags to a set. local says where the API is on this host, for a command without --server; it
 // is asked when the flags are parsed.
-func New(t *term.Terminal, local func() (string, error), flags *pflag.FlagSet) *Flags {
+func New(t *term.Terminal, local func(login bool) (string, error), flags *pflag.FlagSet) *Flags {
 	f := &Flags{term: t, local: local}
 	var servers []string
 	if text := t.Variable("TRIVET_SERVER", ""); text != "" {
@@ -44,6 +45,11 @@ func New(t *term.Terminal, local func() (string, error), flags *pflag.FlagSet) *
 	flags.StringVar(&f.token, "os-token", "", "token of Keystone, for peers that ask for one; every user of this host sees it in ps: prefer $OS_TOKEN, or the user of $OS_AUTH_URL, $OS_USERNAME, …")
 	flags.StringVar(&f.cacert, "cacert", t.Variable("TRIVET_CACERT", ""), "file with the CA certificates to trust, instead of the system's; or $TRIVET_CACERT")
 	return f
+}
+
+// Login reports whether the command was told as whom to ask.
+func (f *Flags) Login() bool {
+	return f.credentials != "" || f.token != "" || f.term.Variable("OS_TOKEN", "") != "" || f.term.Variable("OS_AUTH_URL", "") != ""
 }
 
 // Client returns a client as the flags say.
@@ -67,13 +73,16 @@ func Error(err error) error {
 // Options are what the flags say of servers and credentials.
 func (f *Flags) Options() (o client.Options, err error) {
 	if len(f.Servers) == 0 {
-		here, err := f.local()
+		here, err := f.local(f.Login())
 		if err != nil {
 			return o, err
 		}
 		f.Servers = []string{here}
 	}
 	o = client.Options{Servers: f.Servers, Random: f.term.Random, Transport: f.term.Transport}
+	if socket, ok := strings.CutPrefix(f.Servers[0], "unix:"); ok {
+		o.Servers, o.Transport = []string{"http://trivet" + api.SocketPath}, term.SocketTransport(socket)
+	}
 	if f.credentials != "" {
 		if o.User, o.Password, err = f.readCredentials(f.credentials); err != nil {
 			return o, err

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/trivet-ha/trivet/config"
 )
 
 // Argument is one positional argument, as a command's Use line shows it.
@@ -88,7 +91,16 @@ func UsageHint(c *cobra.Command) string {
 	return fmt.Sprintf("usage: %s; see '%s --help'", c.UseLine(), c.CommandPath())
 }
 
-// FlagError refuses a flag that a command does not have, or its value.
+// FlagError refuses a flag that a command does not have, and names the nearest one that it
+// has, or its value.
 func FlagError(c *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := config.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+			return Fail(ExitUsage, fmt.Sprintf("did you mean --%s? %s", near, UsageHint(c)), "%s: %w", c.CommandPath(), err)
+		}
+	}
 	return Fail(ExitUsage, UsageHint(c), "%s: %w", c.CommandPath(), err)
 }

@@ -44,12 +44,16 @@ const onSocket = "http://trivet"
 
 // OnSocket is the peer that listens on a socket of this host.
 func OnSocket(socket string) Peer {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+	w := way{where: socket, base: onSocket, http: &http.Client{Transport: SocketTransport(socket)}}
+	return Peer{AnswerLimit, func() way { return w }}
+}
+
+// SocketTransport reaches the peer that listens on a socket of this host, by any URL.
+func SocketTransport(socket string) *http.Transport {
+	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
-	}
-	w := way{where: socket, base: onSocket, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
-	return Peer{AnswerLimit, func() way { return w }}
+	}}
 }
 
 // Chosen is the peer that choose returns. It is asked once, by the first call: when

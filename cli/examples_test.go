@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"os"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/trivet-ha/trivet/cli/options"
+	"github.com/trivet-ha/trivet/config"
+)
+
+// TestExamplesPassTheCheck: what the example inventory of the Ansible role has for
+// configuration is judged as 'trivet config check' judges it, and there is nothing to warn of.
+func TestExamplesPassTheCheck(t *testing.T) {
+	text, err := os.ReadFile("../contrib/ansible/inventory.example.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inventory struct {
+		Trivet struct {
+			Vars struct {
+				Config map[string]any `yaml:"trivet_config"`
+			} `yaml:"vars"`
+		} `yaml:"trivet"`
+	}
+	if err := yaml.Unmarshal(text, &inventory); err != nil {
+		t.Fatal(err)
+	}
+	written, err := yaml.Marshal(inventory.Trivet.Vars.Config)
+	if err != nil || len(inventory.Trivet.Vars.Config) < 3 {
+		t.Fatalf("no configuration in the example: %s, %v", written, err)
+	}
+	examined(t, "inventory.example.yml", written)
+}
+
+// examined judges a whole example.
+func examined(t *testing.T, name string, text []byte) {
+	t.Helper()
+	c, err := config.Load(config.Sources{File: name, Text: text, HostName: "h1"})
+	if err != nil {
+		t.Errorf("example-passes-the-check: %v\n%s", err, text)
+		return
+	}
+	if err := c.CheckServe(); err != nil {
+		t.Errorf("example-passes-the-check: %v", err)
+	}
+	for _, p := range options.Refused(c) {
+		if p.Key != "floating_ip.interface" { // of a host
+			t.Errorf("example-passes-the-check: %v", p)
+		}
+	}
+	for _, w := range c.Warnings() {
+		if w.Key != "ironic.endpoint" { // an example's Ironic may speak without TLS
+			t.Errorf("example-passes-the-check: warning: %v", w)
+		}
+	}
+}
