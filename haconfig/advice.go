@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Findings about a component. FindingChange and FindingRefused say what the webhook
@@ -22,6 +23,8 @@ const (
 	FindingSingle   = "single-replica" // it is down while its host is
 	FindingSpread   = "no-spread"      // all of it may be on one host
 	FindingBudget   = "no-budget"      // draining two hosts may take all of it
+	FindingDrain    = "no-drain"       // a budget keeps its hosts from being drained
+	FindingZones    = "few-zones"      // it is to survive a zone, and there are fewer than three
 	FindingPinned   = "pinned-volume"  // it cannot go where its data is not
 	FindingTogether = "shared-volume"  // replicas share a volume that one host mounts
 	FindingType     = "no-type"        // nothing says what it is: it gets no replicas and no budget
@@ -88,8 +91,9 @@ func (c Conventions) Advise(of Component) (all []Advice, err error) {
 		say(FindingType, "it has no label %s, and no rule of haconfig.components is for it: it is given neither replicas nor a budget", c.Names.Type())
 	}
 	w.accepted = of.Considered && ruled && kind == observability
-	w.judge(of, say)
-	w.judgeVolumes(of, c.policyOf(of.Around.Annotations), say)
+	p := c.policyOf(of.Around.Annotations)
+	w.judge(of, p, say)
+	w.judgeVolumes(of, p, say)
 	return all, nil
 }
 
@@ -106,7 +110,7 @@ type running struct {
 
 // judge says what a component will not survive. What is hibernated has nothing to
 // survive.
-func (w running) judge(of Component, say func(finding, format string, a ...any)) {
+func (w running) judge(of Component, p policy, say func(finding, format string, a ...any)) {
 	replicas := int32(1)
 	if w.Spec.Replicas != nil {
 		replicas = *w.Spec.Replicas
@@ -127,12 +131,57 @@ func (w running) judge(of Component, say func(finding, format string, a ...any))
 		say(FindingSingle, "it is down while its host is: give it the label for the table, or two replicas")
 		return
 	}
-	if !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, overHosts) && !antiAffinity(pod.Spec.Affinity) {
-		say(FindingSpread, "all %d replicas may be on one host: nothing that must hold spreads them over hosts", replicas)
+	keeps := func(c corev1.TopologySpreadConstraint) bool { return keepsApart(c, pod.Labels, replicas, len(p.zones)) }
+	if !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, keeps) && !antiAffinity(pod.Spec.Affinity, of.Namespace, pod.Labels) {
+		say(FindingSpread, "all %d replicas may be on one host: nothing that must hold spreads them over hosts or zones", replicas)
 	}
-	if !slices.ContainsFunc(of.Budgets, func(b policyv1.PodDisruptionBudget) bool { return selects(b, pod.Labels) }) {
+	if n := len(p.zones); of.Considered && p.tolerance.text == zone && n < 3 {
+		say(FindingZones, "it is to survive the loss of a zone, and its namespace has %d: what needs a majority does not survive without three", n)
+	}
+	w.judgeBudgets(of, replicas, say)
+}
+
+// judgeBudgets says what the budgets of a component let an eviction take: all of it, or nothing.
+func (w running) judgeBudgets(of Component, replicas int32, say func(finding, format string, a ...any)) {
+	var names []string
+	for _, b := range of.Budgets {
+		if !selects(b, w.Spec.Template.Labels) {
+			continue
+		}
+		names = append(names, b.Name)
+		switch most, known := evictable(b, replicas); {
+		case known && most <= 0:
+			say(FindingDrain, "PodDisruptionBudget %s lets none of its %d pods be evicted: no host that runs one can be drained", b.Name, replicas)
+		case known && most >= replicas:
+			say(FindingBudget, "PodDisruptionBudget %s lets all %d pods be evicted at once", b.Name, replicas)
+		}
+	}
+	switch {
+	case len(names) == 0:
 		say(FindingBudget, "no PodDisruptionBudget selects its pods: who drains two hosts may take all of them at once")
+	case len(names) > 1:
+		say(FindingDrain, "PodDisruptionBudgets %s select the same pods: Kubernetes evicts no pod that several select", strings.Join(names, ", "))
 	}
+}
+
+// evictable is how many of the pods that a budget selects may be evicted while all are
+// healthy, rounded as Kubernetes does; known is false where the budget does not say.
+func evictable(b policyv1.PodDisruptionBudget, replicas int32) (most int32, known bool) {
+	value, left := b.Spec.MaxUnavailable, false
+	if value == nil {
+		value, left = b.Spec.MinAvailable, true
+	}
+	if value == nil {
+		return 0, false
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(value, int(replicas), true)
+	if err != nil {
+		return 0, false
+	}
+	if left {
+		n = int(replicas) - n
+	}
+	return int32(min(n, int(replicas))), true
 }
 
 // judgeVolumes says where volumes keep a component. A volume of one zone is as it
@@ -181,21 +230,30 @@ func pinnedTo(a *corev1.Affinity) (zones []string) {
 	return distinct(zones)
 }
 
-// overHosts reports whether a constraint spreads over hosts, strictly.
-func overHosts(c corev1.TopologySpreadConstraint) bool {
-	return c.TopologyKey == corev1.LabelHostname && c.WhenUnsatisfiable == corev1.DoNotSchedule
+// keepsApart reports whether a constraint keeps so many pods from being all on one host. A
+// host is in one domain of any key, so that pods in two domains are on two hosts: over
+// zones is enough, where the constraint wants two, or the namespace has two.
+func keepsApart(c corev1.TopologySpreadConstraint, of map[string]string, replicas int32, zones int) bool {
+	several := c.MinDomains != nil && *c.MinDomains >= 2 || c.TopologyKey == corev1.LabelHostname || c.TopologyKey == corev1.LabelTopologyZone && zones >= 2
+	return c.WhenUnsatisfiable == corev1.DoNotSchedule && several && c.MaxSkew < replicas && matches(c.LabelSelector, of)
 }
 
-// antiAffinity reports whether some pods must not share a host.
-func antiAffinity(a *corev1.Affinity) bool {
-	return a != nil && a.PodAntiAffinity != nil && slices.ContainsFunc(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
-		func(t corev1.PodAffinityTerm) bool { return t.TopologyKey == corev1.LabelHostname })
+// antiAffinity reports whether pods with these labels must not share a host with each other.
+func antiAffinity(a *corev1.Affinity, namespace string, of map[string]string) bool {
+	return a != nil && a.PodAntiAffinity != nil && slices.ContainsFunc(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
+		own := len(t.Namespaces) == 0 && t.NamespaceSelector == nil || slices.Contains(t.Namespaces, namespace) || t.NamespaceSelector != nil && len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) == 0
+		return own && t.TopologyKey != "" && matches(t.LabelSelector, of)
+	})
 }
 
-// selects reports whether a budget is about pods with these labels. A selector that
-// makes no sense selects none.
+// selects reports whether a budget is about pods with these labels.
 func selects(b policyv1.PodDisruptionBudget, of map[string]string) bool {
-	s, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	return matches(b.Spec.Selector, of)
+}
+
+// matches reports whether a selector is for these labels. One that makes no sense is for none.
+func matches(selector *metav1.LabelSelector, of map[string]string) bool {
+	s, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && s.Matches(labels.Set(of))
 }
 
