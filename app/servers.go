@@ -128,6 +128,7 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 	joins := cluster.NewAdmission(by, p.core.Session, store, p.opts.Wall, p.opts.Random, p.opts.Logger, func() (cluster.Shared, error) { return shared(p.conf.Current()) })
 	routes.Joiners(cluster.PathJoin, joins)
 	routes.Joiners(cluster.PathObserve, joins)
+	routes.Joiners(cluster.PathSettings, joins)
 	routes.Joiners(cluster.PathRejoin, cluster.NewReadmission(joins))
 	lending := cluster.AnswerHandler(p.core.AnswerLending)
 	for _, r := range []struct {

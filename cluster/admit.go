@@ -137,7 +137,7 @@ func NewAdmission(by *admission.Controller, do Doer, state JoinLog, wall func() 
 	}
 }
 
-// ServeHTTP implements http.Handler for PathJoin and PathObserve. The joiner has no
+// ServeHTTP implements http.Handler for PathJoin, PathObserve and PathSettings. The joiner has no
 // certificate; its secret is its proof.
 func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	source := admission.RemoteSource(r.RemoteAddr)
@@ -151,6 +151,9 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.answer(w, r, source, req, func(ctx context.Context) (*JoinAnswer, error) {
+		if r.URL.Path == PathSettings {
+			return &JoinAnswer{Shared: a.shared()}, nil
+		}
 		return a.admit(ctx, req, r.URL.Path == PathObserve)
 	})
 }
@@ -171,7 +174,9 @@ func (a *Admission) answer(w http.ResponseWriter, r *http.Request, source netip.
 		refuseJoin(w, joinStatus(err), err)
 		return
 	}
-	a.log.Info("peer joined", "peer", req.Name, "peer_id", answer.ID, "address", req.Address)
+	if answer.ID != "" { // else it asked for settings alone
+		a.log.Info("peer joined", "peer", req.Name, "peer_id", answer.ID, "address", req.Address)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
 		a.log.Warn("send join answer failed; the peer may join again", "err", err)

@@ -235,3 +235,40 @@ func TestStrangersGiveWayToEachOther(t *testing.T) {
 		t.Errorf("a join next to them: %v", err)
 	}
 }
+
+// TestSettingsMakeNoMember: a joiner that only asks what it would be given is no member by that,
+// needs the token's secret, and learns from an older peer that it does not answer.
+func TestSettingsMakeNoMember(t *testing.T) {
+	f := newFixture(t)
+	given := Shared{Settings: map[string]string{"raft.timing": "slow"}}
+	joins := NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), func() (Shared, error) { return given, nil })
+	routes := NewRoutes(nil, admission.NewController())
+	routes.Joiners(PathJoin, joins)
+	older := f.serve(t, routes)
+	routes = NewRoutes(nil, admission.NewController())
+	routes.Joiners(PathJoin, joins)
+	routes.Joiners(PathSettings, joins)
+	addr := f.serve(t, routes)
+	before := len(f.state.View().Members())
+	s, known, err := joiner("h2").Settings(t.Context(), addr, f.token)
+	if err != nil || !known || s.Settings["raft.timing"] != "slow" {
+		t.Errorf("settings before the join: %+v, %t, %v", s, known, err)
+	}
+	if n := len(f.state.View().Members()); n != before {
+		t.Errorf("settings-make-no-member: %d members, before %d", n, before)
+	}
+	unknown, err := pki.NewJoinToken(f.ca.Hash(), time.Now().Add(time.Hour), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *JoinError
+	if s, _, err := joiner("h2").Settings(t.Context(), addr, unknown); !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized || s.Settings != nil {
+		t.Errorf("settings-need-the-token: %+v, %v", s, err)
+	}
+	if _, known, err := joiner("h2").Settings(t.Context(), older, f.token); err != nil || known {
+		t.Errorf("an older peer: %t, %v", known, err)
+	}
+	if _, err := joiner("h2").Join(t.Context(), older, f.token); err != nil {
+		t.Errorf("the join at an older peer: %v", err)
+	}
+}

@@ -35,6 +35,10 @@ const PathJoin = "/peer/v1/join"
 // own because older peers would overlook the word in the request.
 const PathObserve = "/peer/v1/observe"
 
+// PathSettings is where joiners ask what they would be given, before they ask to be
+// admitted. Older peers do not answer it.
+const PathSettings = "/peer/v1/join-settings"
+
 // PathMove is where a peer says that it is dialled elsewhere from now on.
 const PathMove = "/peer/v1/address"
 

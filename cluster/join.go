@@ -56,24 +56,15 @@ type Joined struct {
 // refusal; after any other error the join may be repeated, a member that never
 // showed itself gives way to its successor of the same name.
 func (j Joiner) Join(ctx context.Context, hostport string, token pki.JoinToken) (*Joined, error) {
-	ctx, cancel := context.WithTimeout(ctx, joinLimit)
-	defer cancel()
-	key, err := pki.NewKey(j.Random)
-	if err != nil {
-		return nil, err
-	}
-	body, err := j.request(key, token)
-	if err != nil {
-		return nil, err
-	}
 	path := PathJoin
 	if j.Observer {
 		path = PathObserve
 	}
-	dial := func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
-		return dialTLS(ctx, hostport, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil))
+	answer, key, err := j.ask(ctx, hostport, path, token)
+	if err != nil {
+		return nil, err
 	}
-	joined, err := j.post(ctx, hostport, path, dial, body, key)
+	joined, err := answer.joined(key)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +72,45 @@ func (j Joiner) Join(ctx context.Context, hostport string, token pki.JoinToken) 
 		return nil, fmt.Errorf("the cluster's answer: %w", pki.ErrCAHash)
 	}
 	return joined, nil
+}
+
+// Settings asks the peer at hostport what it would give this host, which becomes no member by
+// that. Like Join it verifies the CA first. known is false for a peer that does not answer
+// the question, because its binary is older.
+func (j Joiner) Settings(ctx context.Context, hostport string, token pki.JoinToken) (s Shared, known bool, err error) {
+	answer, _, err := j.ask(ctx, hostport, PathSettings, token)
+	var refused *JoinError
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
+		return s, false, nil
+	}
+	return answer.Shared, err == nil, err
+}
+
+// ask sends a request with a new key.
+func (j Joiner) ask(ctx context.Context, hostport, path string, token pki.JoinToken) (answer JoinAnswer, key *ecdsa.PrivateKey, err error) {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit)
+	defer cancel()
+	if key, err = pki.NewKey(j.Random); err != nil {
+		return answer, nil, err
+	}
+	body, err := j.request(key, token)
+	if err != nil {
+		return answer, nil, err
+	}
+	dial := func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
+		return dialTLS(ctx, hostport, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil))
+	}
+	answer, err = j.post(ctx, hostport, path, dial, body)
+	return answer, key, err
+}
+
+// joined is what the answer makes of the host with this key.
+func (a JoinAnswer) joined(key *ecdsa.PrivateKey) (*Joined, error) {
+	cred, err := pki.NewCredentials([]byte(a.Certificate), []byte(a.CA), key)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's answer: %w", err)
+	}
+	return &Joined{Answer: a, Credentials: cred}, nil
 }
 
 func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, error) {
@@ -101,40 +131,37 @@ func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, err
 // dialer makes the connection of a request; it verifies who answers.
 type dialer = func(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error)
 
-// post sends a request for an identity with this key.
-func (j Joiner) post(ctx context.Context, hostport, path string, dial dialer, body []byte, key *ecdsa.PrivateKey) (*Joined, error) {
+// post sends a request and reads the answer.
+func (j Joiner) post(ctx context.Context, hostport, path string, dial dialer, body []byte) (answer JoinAnswer, err error) {
 	t := &http2.Transport{DialTLSContext: dial}
 	defer t.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+hostport+path, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("join %s: %w", hostport, err)
+		return answer, fmt.Errorf("join %s: %w", hostport, err)
 	}
 	resp, err := t.RoundTrip(req)
 	if err != nil {
-		return nil, fmt.Errorf("join %s: %w", hostport, err)
+		return answer, fmt.Errorf("join %s: %w", hostport, err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxJoinAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("read the cluster's answer: %w", err)
+		return answer, fmt.Errorf("read the cluster's answer: %w", err)
 	}
 	if resp.StatusCode == http.StatusOK {
-		var answer JoinAnswer
 		if err := json.Unmarshal(text, &answer); err != nil {
-			return nil, fmt.Errorf("read the cluster's answer: %w", err)
+			return answer, fmt.Errorf("read the cluster's answer: %w", err)
 		}
-		cred, err := pki.NewCredentials([]byte(answer.Certificate), []byte(answer.CA), key)
-		if err != nil {
-			return nil, fmt.Errorf("the cluster's answer: %w", err)
-		}
-		return &Joined{Answer: answer, Credentials: cred}, nil
+		return answer, nil
 	}
 	if j.Observer && resp.StatusCode == http.StatusNotFound {
-		return nil, &JoinError{Status: http.StatusConflict, Message: "its binary knows no observers: upgrade trivet on every peer first"}
+		return answer, &JoinError{Status: http.StatusConflict, Message: "its binary knows no observers: upgrade trivet on every peer first"}
 	}
 	var refused refusedJoin
-	if err := json.Unmarshal(text, &refused); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s answered %s", hostport, resp.Status), err)
+	if err := json.Unmarshal(text, &refused); err != nil && resp.StatusCode == http.StatusNotFound {
+		refused.Error = fmt.Sprintf("%s answered %s", hostport, resp.Status)
+	} else if err != nil {
+		return answer, errors.Join(fmt.Errorf("%s answered %s", hostport, resp.Status), err)
 	}
-	return nil, &JoinError{Status: resp.StatusCode, Message: refused.Error, Hint: refused.Hint}
+	return answer, &JoinError{Status: resp.StatusCode, Message: refused.Error, Hint: refused.Hint}
 }

@@ -177,7 +177,11 @@ func (j Rejoiner) Rejoin(ctx context.Context, hostport string, incarnation uint6
 	dial := func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
 		return dialTLS(ctx, hostport, j.tls(func(pki.Identity) {}))
 	}
-	joined, err := j.post(ctx, hostport, PathRejoin, dial, body, j.Key)
+	answer, err := j.post(ctx, hostport, PathRejoin, dial, body)
+	if err != nil {
+		return nil, err
+	}
+	joined, err := answer.joined(j.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -140,15 +140,25 @@ func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.Joi
 	if err != nil {
 		return nil, err
 	}
-	joined, err := cluster.Joiner{
+	joiner := cluster.Joiner{
 		Name: id.Name, Address: id.Address, Gossip: id.Gossip, Version: fsm.Version, Binary: h.Binary,
 		Wall: h.Wall, Random: h.Random, Observer: h.Observer,
-	}.Join(ctx, hostport, token)
+	}
+	if h.Judge != nil {
+		given, known, err := joiner.Settings(ctx, hostport, token)
+		if err == nil && known {
+			err = h.Judge(given)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	joined, err := joiner.Join(ctx, hostport, token)
 	if err != nil {
 		return nil, err
 	}
 	a := joined.Answer
-	if h.Judge != nil { // the cluster lets a member that never showed itself give way to the next of its name
+	if h.Judge != nil { // they may be others by now, or the peer an older one; a member that never showed itself gives way to the next of its name
 		if err := h.Judge(a.Shared); err != nil {
 			return nil, err
 		}
