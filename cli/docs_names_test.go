@@ -23,7 +23,7 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 	if err != nil || len(pages) < 5 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
-	roots := map[string]*cobra.Command{"trivet": (&program{Terminal: &term.Terminal{}}).root(), importer.Name: importer.Commands(&term.Terminal{})}
+	roots := programs()
 	for _, page := range append(pages, "../README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -36,6 +36,11 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 			t.Errorf("%s: only %d commands and %d keys were found: is it written otherwise now?", d.page, d.commands, d.keys)
 		}
 	}
+}
+
+// programs are the commands of each program, by its name.
+func programs() map[string]*cobra.Command {
+	return map[string]*cobra.Command{"trivet": (&program{Terminal: &term.Terminal{}}).root(), importer.Name: importer.Commands(&term.Terminal{})}
 }
 
 // documented is a page under examination.

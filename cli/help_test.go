@@ -28,7 +28,7 @@ func everyCommand(do func(*cobra.Command)) {
 // TestEveryCommandHasExamples: help and manual page of each command that does
 // something show how it is called, and the calls are ones that it understands.
 func TestEveryCommandHasExamples(t *testing.T) {
-	d := &documented{T: t, roots: map[string]*cobra.Command{"trivet": (&program{Terminal: &term.Terminal{}}).root()}, page: "examples"}
+	d := &documented{T: t, roots: programs(), page: "examples"}
 	everyCommand(func(c *cobra.Command) {
 		if c.HasSubCommands() && c.HasParent() && c.Name() != "members" {
 			return // a group; its commands have examples

@@ -13,12 +13,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
 )
 
 var (
-	quoted = regexp.MustCompile(`'(trivet [^'\n]+)'`)
+	quoted = regexp.MustCompile(`'((?:trivet|trivet-import) [^'\n]+)'`)
 	page   = regexp.MustCompile(`\bdocs/([a-z]+\.md)(#[a-z0-9-]+)?`)
 	aKey   = regexp.MustCompile(`\b[a-z_]+(?:\.[a-z_]+)+\b`)
 	verbed = regexp.MustCompile(`%\[?\d*\]?[a-z]`)
@@ -29,8 +28,7 @@ var (
 // TestHintsNameWhatThereIs: every command, flag, page and key that a text of the program
 // names exists: hints, remedies, warnings, help and logs.
 func TestHintsNameWhatThereIs(t *testing.T) {
-	root := (&program{Terminal: &term.Terminal{}}).root()
-	d := &documented{T: t, root: root}
+	d := &documented{T: t, roots: programs()}
 	texts, pages := 0, 0
 	eachLiteral(t, "..", func(at, text string) {
 		texts++
@@ -65,7 +63,7 @@ func (d *documented) known(at, key string) {
 	first, _, _ := strings.Cut(key, ".")
 	sections := config.Sections()
 	if !slices.ContainsFunc(sections, func(s config.Section) bool { return s.Name == first }) || slices.Contains([]string{".md", ".json", ".txt", ".db", ".key"}, filepath.Ext(key)) ||
-		slices.Contains([]string{"inspection.ramdisk", "inspection.sync.suspicion", "inspection.sync.confirmed", "haconfig.kubeconfig"}, key) { // names of events, and what was an option
+		slices.Contains([]string{"inspection.ramdisk", "haconfig.kubeconfig"}, key) { // names of events, and what was an option
 		return
 	}
 	d.keys++

@@ -68,7 +68,7 @@ var syntaxProblems = []problemCase{
 	{"tab far from the mistake", "name: \"h\n\t1\"\n\n\n\napi: [\n", nil, []string{"trivet.yaml:6: is not YAML: "}},
 	{"not a mapping", "- name\n- h1\n", nil, []string{"trivet.yaml:1: the file is not a mapping; write KEY: VALUE lines"}},
 	{"one word", "hello\n", nil, []string{"trivet.yaml:1: the file is not a mapping"}},
-	{"an INI file", "[DEFAULT]\ndebug = true\n", nil, []string{"trivet.yaml:1: is a section of an INI file, not YAML; an inspector.conf of ironic-inspector is translated by 'trivet import inspector-conf FILE'"}},
+	{"an INI file", "[DEFAULT]\ndebug = true\n", nil, []string{"trivet.yaml:1: is a section of an INI file, not YAML; an inspector.conf of ironic-inspector is translated by 'trivet-import config FILE'"}},
 	{"an INI file with comments", "# hello\n\n[ironic]\nauth_url=http://h\n[pxe_filter]\ndriver = iptables\n", nil, []string{"trivet.yaml:3: is a section of an INI file"}},
 	{"an INI file with colons", "[DEFAULT]\ndebug: true\nhost = h1\n", nil, []string{"trivet.yaml:1: is a section of an INI file"}},
 	{"two documents", "name: a\n---\nname: b\n", nil, []string{"trivet.yaml:2: the file holds more than one document"}},

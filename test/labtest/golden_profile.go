@@ -113,7 +113,7 @@ func (g *goldenLab) file(name, text string) string {
 func (g *goldenLab) imports(p *Peer) {
 	g.t.Helper()
 	conf := g.file(p.Name+".conf", g.profile.conf(g.doors[p], g.users))
-	r := p.Trivet("import", "inspector-conf", conf)
+	r := p.Import("config", conf)
 	if r.Code != 0 {
 		g.t.Fatalf("import of %s: exit %d\n%s", conf, r.Code, r.Err)
 	}

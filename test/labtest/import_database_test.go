@@ -73,7 +73,7 @@ func (s *takeover) isRefused() {
 	s.o.Must("POST", "/v1/rules", map[string]any{"description": "too early", "actions": []any{map[string]any{"action": "fail", "message": "x"}}})
 	s.o.Must("POST", "/v1/introspection/"+m.UUID, nil)
 	s.o.WaitState(m, "waiting")
-	r := s.Peers[0].Trivet("import", "inspector-db", s.exported(), s.Peers[0].On())
+	r := s.Peers[0].Import("load", s.exported())
 	if r.Code != 4 || !strings.Contains(r.Err, "1 introspections have not ended") || !strings.Contains(r.Err, m.UUID) {
 		s.t.Errorf("exit %d\n%s", r.Code, r.Err)
 	}
@@ -207,9 +207,9 @@ type imported struct {
 
 func (s *takeover) imports(p *Peer, words ...string) (out imported) {
 	s.t.Helper()
-	text := p.Must("import", "inspector-db", s.exported(), "-o", "json", p.On(), words)
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		s.t.Fatal(err)
+	r := p.Import("load", s.exported(), "-o", "json", words)
+	if err := json.Unmarshal([]byte(r.Out), &out); err != nil || r.Code != 0 {
+		s.t.Fatalf("exit %d, %v\n%s", r.Code, err, r.Err)
 	}
 	return out
 }
@@ -294,7 +294,7 @@ type importRun struct {
 func (s *takeover) importing(p *Peer, least int) *importRun {
 	s.t.Helper()
 	run := new(importRun)
-	cmd := p.command(append([]string{"import", "inspector-db", s.exported(), "-o", "json"}, p.On()...)...)
+	cmd := p.importer("load", s.exported(), "-o", "json")
 	cmd.Stdout, cmd.Stderr = &run.out, &run.errw
 	var err error
 	if run.Process, err = program.Start(cmd); err != nil {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-// run builds the binary once, unless one was named.
+// run builds the two programs once, unless they were named.
 func run(m *testing.M) int {
 	if os.Getenv(BinaryEnv) != "" {
 		return m.Run()
@@ -24,7 +24,7 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, "trivet")
-	build := exec.Command("go", "build", "-o", binary, "github.com/trivet-ha/trivet")
+	build := exec.Command("go", "build", "-o", dir+"/", "github.com/trivet-ha/trivet", "github.com/trivet-ha/trivet/cli/trivet-import")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build trivet:", err)

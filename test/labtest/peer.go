@@ -78,10 +78,20 @@ func (p *Peer) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// importer is a command of trivet-import, which stands next to trivet.
+func (p *Peer) importer(args ...string) *exec.Cmd {
+	cmd := p.Host.inside(filepath.Join(filepath.Dir(os.Getenv(BinaryEnv)), "trivet-import"), args...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "TRIVET_SOCKET=" + p.Socket}
+	return cmd
+}
+
 // Trivet runs a command to its end. A word list stands for its words.
-func (p *Peer) Trivet(words ...any) Result {
-	p.t.Helper()
-	var args []string
+func (p *Peer) Trivet(words ...any) Result { return p.ran(p.command(flat(words)...)) }
+
+// Import runs a command of trivet-import, as Trivet does.
+func (p *Peer) Import(words ...any) Result { return p.ran(p.importer(flat(words)...)) }
+
+func flat(words []any) (args []string) {
 	for _, w := range words {
 		switch w := w.(type) {
 		case string:
@@ -90,8 +100,12 @@ func (p *Peer) Trivet(words ...any) Result {
 			args = append(args, w...)
 		}
 	}
+	return args
+}
+
+func (p *Peer) ran(cmd *exec.Cmd) Result {
+	p.t.Helper()
 	var out, errw bytes.Buffer
-	cmd := p.command(args...)
 	cmd.Stdout, cmd.Stderr = &out, &errw
 	err := cmd.Run()
 	var exit *exec.ExitError

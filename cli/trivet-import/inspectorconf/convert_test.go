@@ -263,7 +263,7 @@ func TestRamdiskLogsDir(t *testing.T) {
 
 // TestWritableDirs holds the list to the unit of the packages.
 func TestWritableDirs(t *testing.T) {
-	unit, err := os.ReadFile("../../packaging/files/trivet.service")
+	unit, err := os.ReadFile("../../../packaging/files/trivet.service")
 	if err != nil {
 		t.Fatal(err)
 	}
