@@ -416,6 +416,9 @@ func TestCensusOfAnEarlierLeadership(t *testing.T) {
 	if !c.gone(2, "x") || !c.sweeper("a") || c.sweeper("b") {
 		t.Error("census: all are listed")
 	}
+	if c.gone(1, "x") || c.gone(3, "x") {
+		t.Error("census-token: another leadership than the one that listed is told that a namespace is gone")
+	}
 }
 
 // inZones are kube nodes of a pool, one in each zone.

@@ -1,6 +1,7 @@
 package elector_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -184,6 +185,38 @@ func TestStoppedWhileItAnswers(t *testing.T) {
 	if _, body, err := s.ask("GET", "/"); err != nil || body != `{"name":""}` {
 		t.Errorf("then %q, %v", body, err)
 	}
+}
+
+// One connection carries an answer with a name, and later, when the time of that one is
+// over, one without.
+func TestNoNameIsSentOnAConnectionThatCarriedOne(t *testing.T) {
+	s := serve(t)
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	read := bufio.NewReader(c)
+	ask := func(want string) {
+		t.Helper()
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(read, nil)
+		if err != nil {
+			t.Fatalf("elector-connection: no answer: %v", err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || string(body) != want {
+			t.Errorf("elector-connection: %s, %v, want %s", body, err, want)
+		}
+	}
+	s.source.claim.Store(&elector.Claim{Name: "h1", Token: 1, Until: time.Second})
+	ask(`{"name":"h1"}`)
+	s.clock.set(time.Minute, 0)
+	ask(`{"name":""}`)
+	s.source.claim.Store(&elector.Claim{Name: "h2", Token: 2, Until: time.Hour})
+	ask(`{"name":"h2"}`)
 }
 
 // TestCallersAreBounded: whoever holds connections open keeps nobody out for long.

@@ -88,3 +88,42 @@ func TestMirrorTakesWhatIsFree(t *testing.T) {
 	}
 	s.heldBy("one")
 }
+
+// A foreign election is given the duration that it wrote, or ours if that is longer.
+func TestMirrorWaitsForTheLongerDuration(t *testing.T) {
+	for wrote, waits := range map[int]time.Duration{60: 60 * time.Second, 1: 4500 * time.Millisecond} {
+		s := openOn(t)
+		s.holds("host-a_1234", wrote, s.wall)
+		began := s.now
+		for ; s.now <= began+waits; s.now += 500 * time.Millisecond {
+			if err := s.put(elector.Claim{Name: "one", Token: 7}); !errors.Is(err, ErrForeign) {
+				t.Fatalf("foreign-duration: %d s are written, and after %v: %v, want %v", wrote, s.now-began, err, ErrForeign)
+			}
+		}
+		if err := s.put(elector.Claim{Name: "one", Token: 7}); err != nil {
+			t.Errorf("foreign-duration: %d s are written, and after %v: %v", wrote, s.now-began, err)
+		}
+		s.heldBy("one")
+	}
+}
+
+// A holder of another election gives the record back and takes it again, in words that
+// were seen long ago: its time counts from when it took it.
+func TestMirrorForgetsWhoGaveTheRecordBack(t *testing.T) {
+	s := openOn(t)
+	ours := elector.Claim{Name: "one", Token: 7}
+	s.holds("host-a_1234", 15, s.wall)
+	if err := s.put(ours); !errors.Is(err, ErrForeign) {
+		t.Fatal(err)
+	}
+	s.holds("", 1, s.wall)
+	if err := s.put(ours); err != nil {
+		t.Fatal(err)
+	}
+	s.now += time.Hour
+	s.holds("host-a_1234", 15, s.wall)
+	if err := s.put(ours); !errors.Is(err, ErrForeign) {
+		t.Errorf("foreign-again: %v, want %v", err, ErrForeign)
+	}
+	s.heldBy("host-a_1234")
+}
