@@ -18,6 +18,8 @@ var (
 	// ErrForbidden says that the API server does not let us; it names the verb and
 	// the resource.
 	ErrForbidden = errors.New("forbidden")
+	// ErrBusy says that the API server answered, and could not do it now: 429 and 5xx.
+	ErrBusy = errors.New("not now")
 )
 
 // Marks on a Node. They are ours, and the only ones we take away.
@@ -89,9 +91,17 @@ type Seen interface {
 	Node(n Node)
 	// NodeGone is told the name and UID of a Node that was deleted.
 	NodeGone(name, uid string)
-	// Renewed is told whenever the Lease of a Node is seen to have changed, with its
-	// renewal, an opaque text.
-	Renewed(node, renewal string)
+	// Renewed is told whenever the Lease of a Node is not as it was seen last.
+	Renewed(node string, r Renewal)
+}
+
+// Renewal is what a Lease says of its newest renewal.
+type Renewal struct {
+	At string // by the clock of its kubelet; an opaque text
+	// Version orders the writes of the Lease; 0: unknown. The storage has a lower one than
+	// was seen only if its history went back, as when etcd was restored from a backup.
+	Version uint64
+	Stored  bool // read from the storage; what a watch tells may be older than that
 }
 
 // Watcher follows a cluster.
@@ -112,8 +122,8 @@ type Writer interface {
 	// Node reads a Node by name, from the storage and no cache. ErrGone.
 	Node(ctx context.Context, name string) (Node, error)
 	// Renewal reads the Lease of a Node, from the storage and no cache, and returns
-	// its renewal in the form that Seen receives. ErrGone if there is none.
-	Renewal(ctx context.Context, node string) (string, error)
+	// its renewal as Seen receives it. ErrGone if there is none.
+	Renewal(ctx context.Context, node string) (Renewal, error)
 	// Mark changes a Node if it is still as it was read.
 	Mark(ctx context.Context, as Node, c Change) (Node, error)
 	// Pods lists the pods bound to a Node, from the storage and no cache.

@@ -213,10 +213,13 @@ func (s *clusterController) confirm(ctx context.Context, n kubestate.Node) (now 
 	return now, nil
 }
 
-// What refuses besides guard rails: budgets, and signs that do not hold.
+// What refuses besides guard rails, or is waited for.
 const (
-	budgetRail = "budget"
-	signsRail  = "signs"
+	budgetRail  = "budget"
+	signsRail   = "signs"    // they do not hold
+	busyRail    = "busy"     // the API server does not do now what it is asked
+	unheardRail = "unheard"  // the peers do not hear a kube node that is well
+	powerOnRail = "power-on" // a machine did not go on as it was told
 )
 
 // bearable returns why the power-off of a kube node, under its remediation or before one
@@ -255,7 +258,7 @@ func (s *clusterController) refuse(uid string, why ...refusal) {
 	}
 	s.mu.Unlock()
 	if !known && len(why) > 0 {
-		s.log.Warn("power command to kube node withheld", "uid", uid, "reason", sentences(why))
+		s.log.Warn("failover of kube node waits", "uid", uid, "reason", sentences(why))
 	}
 }
 

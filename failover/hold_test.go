@@ -117,7 +117,7 @@ func TestRenewalEndsALongSilence(t *testing.T) {
 					t.Fatalf("hold-renewed: suspected though it renews: %v", all[0].Why)
 				}
 			})
-			c.tracker.Renewed("n0", time.Duration(i).String())
+			c.tracker.Renewed("n0", Renewal{At: time.Duration(i).String()})
 		}
 	})
 }

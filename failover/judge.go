@@ -51,7 +51,12 @@ type signKind uint8
 const (
 	signUnheard  signKind = 0 // a majority of the peers does not hear its kubelet
 	signNotReady signKind = 1 // Kubernetes has given it up for long
+	signWell     signKind = 2 // as far as Kubernetes can tell it works
 )
+
+// ownWord is for how long a kube node has to be well until it counts as alive beyond doubt
+// though the peers do not hear its kubelet: a packet filter may keep them from its port.
+const ownWord = 10 * time.Minute
 
 // Verdict is the judgement on one kube node.
 type Verdict struct {
@@ -168,11 +173,31 @@ func (j *Judge) refusals(uid string, as *Node, asked []rail) []refusal {
 }
 
 // Returned reports whether a kube node is alive beyond doubt: it is well, and a
-// majority of the peers hears its kubelet.
+// majority of the peers hears its kubelet, or it has been well for ownWord.
 func (j *Judge) Returned(uid string) bool {
+	well, doubt := j.returns(uid)
+	return well && doubt == ""
+}
+
+// returns reports whether a kube node is well, and in a sentence what is waited for until
+// that is beyond doubt, "" if nothing is.
+func (j *Judge) returns(uid string) (well bool, doubt string) {
 	f, _ := j.facts()
 	n := f.find(func(n *nodeFacts) bool { return n.UID == uid })
-	return n != nil && f.well(n) && n.heard()
+	if n == nil || !f.well(n) {
+		return false, ""
+	}
+	if n.heard() {
+		return true, ""
+	}
+	j.mu.Lock()
+	since, lasts := j.since[sign{uid, signWell}]
+	j.mu.Unlock()
+	if lasts && time.Since(since) >= ownWord {
+		return true, ""
+	}
+	return true, fmt.Sprintf("it is Ready and renews its Lease, but %s: a packet filter may keep the peers from %s; until most of them hear it, or it has been so for %v",
+		n.votesText(), n.Kubelet, ownWord)
 }
 
 // Well reports whether a kube node works as far as Kubernetes can tell: it is Ready,
@@ -277,6 +302,9 @@ func (j *Judge) last(f *facts) (some bool) {
 		}
 		if f.notReadyLong(n) {
 			n.lasting = lasts(sign{n.UID, signNotReady})
+		}
+		if f.well(n) {
+			lasts(sign{n.UID, signWell})
 		}
 		suspect, quick, _ := f.signs(n)
 		if quick {

@@ -380,7 +380,7 @@ func TestNewLeaderMissesNoEdge(t *testing.T) {
 				n.Ready = kubestate.ReadyUnknown
 			}
 			c.tracker.Node(n)
-			c.tracker.Renewed(n.Name, "first")
+			c.tracker.Renewed(n.Name, Renewal{At: "first"})
 		}
 		c.tracker.allTold()
 		c.pass(3*time.Second, nil)
@@ -409,7 +409,7 @@ func TestStillAndReturned(t *testing.T) {
 		c.answers()
 		for i := range 5 {
 			c.tracker.Node(modelNodeNamed(i))
-			c.tracker.Renewed(fmt.Sprintf("n%d", i), "first")
+			c.tracker.Renewed(fmt.Sprintf("n%d", i), Renewal{At: "first"})
 		}
 		if still, why := c.judge.Still("uid-0"); still || why != notSynced {
 			t.Errorf("before the list is read: %v, %s", still, why)
@@ -418,7 +418,7 @@ func TestStillAndReturned(t *testing.T) {
 		if still, why := c.judge.Still("uid-0"); !still || c.judge.Returned("uid-0") {
 			t.Errorf("new-leader: it forgot what was found: %s", why)
 		}
-		c.tracker.Renewed("n0", "second")
+		c.tracker.Renewed("n0", Renewal{At: "second"})
 		if still, why := c.judge.Still("uid-0"); still || c.judge.Returned("uid-0") {
 			t.Errorf("its Lease changed, but nobody hears its kubelet: %v, %s", still, why)
 		}

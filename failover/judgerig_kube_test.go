@@ -83,7 +83,7 @@ func (m *modelKube) renew(ctx context.Context, n *modelNode) {
 	n.renewals++
 	n.renewed = time.Now()
 	if m.seen != nil {
-		m.seen.Renewed(n.Name, fmt.Sprint(n.renewals))
+		m.seen.Renewed(n.Name, Renewal{At: fmt.Sprint(n.renewals)})
 	}
 }
 
@@ -167,7 +167,7 @@ func (m *modelKube) Watch(ctx context.Context, seen Seen, synced func()) error {
 	m.seen = seen
 	for _, n := range m.nodes {
 		seen.Node(n.Node)
-		seen.Renewed(n.Name, fmt.Sprint(n.renewals))
+		seen.Renewed(n.Name, Renewal{At: fmt.Sprint(n.renewals)})
 	}
 	m.mu.Unlock()
 	synced()

@@ -135,7 +135,7 @@ func (c *court) told(n int) {
 	for i := range n {
 		node := modelNodeNamed(i)
 		c.tracker.Node(node)
-		c.tracker.Renewed(node.Name, "first")
+		c.tracker.Renewed(node.Name, Renewal{At: "first"})
 		c.log.lead(kubestate.PutNodes{Cluster: courtCluster, Nodes: []kubestate.Node{recordOf(courtCluster, node)}})
 	}
 	c.tracker.allTold()

@@ -30,7 +30,7 @@ func (h *hand) Watch(ctx context.Context, seen Seen, synced func()) error {
 			seen.Node(n)
 		}
 		for _, name := range slices.Sorted(maps.Keys(renewals)) {
-			seen.Renewed(name, strconv.Itoa(renewals[name]))
+			seen.Renewed(name, renewalNo(renewals[name]))
 		}
 		if first {
 			synced()
@@ -72,6 +72,8 @@ func (h *hand) changes(versions map[string]Node, leases map[string]int) (nodes [
 	return nodes, renewals, gone
 }
 
+func renewalNo(n int) Renewal { return Renewal{At: strconv.Itoa(n), Version: uint64(n)} }
+
 func (n *apiNode) copied() Node {
 	c := n.Node
 	c.Taints = slices.Clone(n.Taints)
@@ -95,6 +97,8 @@ func (h *hand) serving(ctx context.Context, verb string) error {
 		return fmt.Errorf("%s: no answer: %w", verb, context.DeadlineExceeded)
 	case verb != "" && t.forbidden == verb:
 		return fmt.Errorf("%w: cannot %s", ErrForbidden, verb)
+	case verb != "" && t.busy == verb:
+		return fmt.Errorf("%s: %w: 503", verb, ErrBusy)
 	}
 	return nil
 }
@@ -121,13 +125,14 @@ func (h *hand) Node(ctx context.Context, name string) (n Node, err error) {
 }
 
 // Renewal implements Writer.
-func (h *hand) Renewal(ctx context.Context, name string) (renewal string, err error) {
+func (h *hand) Renewal(ctx context.Context, name string) (renewal Renewal, err error) {
 	err = h.ask(ctx, "get lease", func() error {
 		have := h.w.nodes[name]
 		if have == nil {
 			return ErrGone
 		}
-		renewal = strconv.Itoa(have.lease)
+		renewal = renewalNo(have.lease)
+		renewal.Stored = true
 		return nil
 	})
 	return renewal, err

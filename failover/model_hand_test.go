@@ -344,6 +344,12 @@ func (b bmc) Off(ctx context.Context, _ Machine) error {
 func (b bmc) On(ctx context.Context, _ Machine) error {
 	return b.h.do(ctx, "switch on", func() error {
 		b.h.w.note(b.h, "on", b.node, "")
+		if c := b.h.w.pcs[b.node]; c.deafToOn > 0 {
+			if c.deafToOn--; c.deafToOn%2 == 0 {
+				return nil // taken, and without effect
+			}
+			return errors.New("the BMC restarts")
+		}
 		b.h.w.pcs[b.node].powerOn()
 		return nil
 	})

@@ -60,6 +60,7 @@ type world struct {
 type trouble struct {
 	silent     bool     // the API server
 	forbidden  string   // verb that is refused
+	busy       string   // verb that is answered 503
 	exhausted  []string // PodDisruptionBudgets
 	operator   bool     // somebody switches on what is off and moved away
 	losesTaint int      // how often somebody's writer drops all taints but its own
@@ -105,6 +106,7 @@ type pc struct {
 	leaseless    bool // its Lease is not renewed, whatever its kubelet says
 	slow         bool // its kubelet takes as long to answer as a probe waits
 	fault        string
+	deafToOn     int       // so many commands to switch it on are lost or refused
 	offs         int       // power-off commands that it got
 	reads        []reading // since the newest of them
 }

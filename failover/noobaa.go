@@ -73,7 +73,7 @@ func (e *edges) NodeGone(_, uid string) {
 }
 
 // Renewed implements Seen. Leases count for nothing here.
-func (*edges) Renewed(string, string) {}
+func (*edges) Renewed(string, Renewal) {}
 
 func (e *edges) allTold() {
 	e.mu.Lock()
@@ -144,9 +144,9 @@ func (b both) NodeGone(name, uid string) {
 }
 
 // Renewed implements Seen.
-func (b both) Renewed(node, renewal string) {
-	b[0].Renewed(node, renewal)
-	b[1].Renewed(node, renewal)
+func (b both) Renewed(node string, r Renewal) {
+	b[0].Renewed(node, r)
+	b[1].Renewed(node, r)
 }
 
 // noobaa does what NooBaa's own controller does, one node after the other, until

@@ -177,6 +177,12 @@ func (w *world) holdsBack(h *hand, says string) {
 	if n := w.count("off", "n1"); n > 0 {
 		w.t.Fatalf("late-rail: %d power-off commands were given against a guard rail\n%s", n, w.story())
 	}
+	w.waitsFor(h, says)
+}
+
+// waitsFor fails the test unless n1's open remediation waits, with a reason.
+func (w *world) waitsFor(h *hand, says string) {
+	w.t.Helper()
 	all := h.c.Verdicts("k")
 	i := slices.IndexFunc(all, func(v Verdict) bool { return v.Node.Name == "n1" })
 	if i < 0 || all[i].Remediation == nil {

@@ -2,6 +2,8 @@ package failover
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,13 +23,19 @@ func (r *remedy) recover(ctx context.Context, m kubestate.Remediation) error {
 		}
 		return wait(lookAgain) // the watch is behind
 	}
-	if alive := r.signs.renewed(m, 0); alive == "" || !r.judge.Returned(m.UID) {
+	well, doubt := r.judge.returns(m.UID)
+	switch {
+	case r.signs.renewed(m, 0) == "" || !well:
 		r.healthy = time.Time{}
 		if err := r.target.powerOn(ctx, m); err != nil {
 			return r.lost(ctx, m, err)
 		}
 		return wait(lookAgain)
+	case doubt != "":
+		r.healthy = time.Time{}
+		return r.withhold(m, refusal{unheardRail, doubt + ", its taints stay"})
 	}
+	r.refuse(m.UID)
 	n, err := r.target.read(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
@@ -35,10 +43,17 @@ func (r *remedy) recover(ctx context.Context, m kubestate.Remediation) error {
 	return r.back(ctx, m, n)
 }
 
-// powerOn switches the machine on again, once under a leadership, if the operator
-// wants that. One that cannot be switched on stays off; an error is that of read.
+// Tries of a leadership to switch a machine on, and the time between two of them, within
+// which it does as it is told.
+const (
+	powerOnTries = 5
+	powerOnEvery = time.Minute
+)
+
+// powerOn switches the machine on again, until its device says that it is on, if the
+// operator wants that. One that cannot be switched on stays off; an error is that of read.
 func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
-	if !t.settings().Remedy.PowerOn || t.switched {
+	if !t.settings().Remedy.PowerOn || t.ons.over || time.Now().Before(t.ons.next) {
 		return nil
 	}
 	n, err := t.read(ctx, m)
@@ -50,25 +65,53 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 		return nil
 	}
 	t.refuse(m.UID)
-	t.switched = true
+	power, err := t.switchOn(ctx, m)
+	var unproven errUnproven
+	switch {
+	case ctx.Err() != nil, errors.As(err, &unproven):
+		return err
+	case err == nil && power == PowerOn:
+		t.ons.over = true
+		return nil
+	}
+	t.ons.tries++
+	t.ons.over, t.ons.next = t.ons.tries >= powerOnTries, time.Now().Add(powerOnEvery)
+	if err == nil {
+		err = errors.New("its device took the command, and did not say yet that it is on")
+	} else {
+		t.log.Warn("power on machine failed", "kube_node", m.Node, "device", m.Device, "tries", t.ons.tries, "err", err)
+	}
+	why := fmt.Sprintf("failover.power_on, try %d of %d by device %s: %v", t.ons.tries, powerOnTries, m.Device, err)
+	if t.ons.over {
+		why += "; switch the machine on by hand"
+		t.tell(ctx, n, "Warning", "FailoverPowerOn", why)
+	}
+	t.refuse(m.UID, refusal{powerOnRail, why})
+	return nil
+}
+
+// switchOn gives one command to switch the machine on, unless it is on: an operator may
+// have just switched it on. It returns what its device said before.
+func (t *target) switchOn(ctx context.Context, m kubestate.Remediation) (Power, error) {
 	d, configured := t.device(m.Device)
 	if !configured {
-		return nil
+		return PowerUnknown, errors.New("it is not configured any more")
 	}
 	limited, cancel := context.WithTimeout(ctx, fenceLimit)
+	defer cancel()
 	asked := t.machine
-	asked.AskOnly = true // an operator may have just switched it on
-	p, err := d.Power(limited, asked)
-	cancel()
-	if err == nil && p == PowerOff {
+	asked.AskOnly = true
+	power, err := d.Power(limited, asked)
+	switch {
+	case err != nil:
+		return power, err
+	case power == PowerUnknown:
+		return power, errors.New("it does not say whether the machine is on")
+	case power == PowerOff:
 		err = t.write(ctx, fenceLimit, "switch it on", func(ctx context.Context) error { return d.On(ctx, t.machine) })
 	}
-	if err != nil {
-		t.log.Warn("power on machine failed", "kube_node", m.Node, "device", d.Name(), "power", p, "err", err)
-		return nil
-	}
-	t.log.Info("machine powered on", "kube_node", m.Node, "device", d.Name(), "power", p)
-	return nil
+	t.log.Info("machine powered on", "kube_node", m.Node, "device", d.Name(), "power", power, "err", err)
+	return power, err
 }
 
 // comeBack is what remains for a node that is Ready under a new boot ID: when it
@@ -160,6 +203,9 @@ func (r *remedy) unstick(ctx context.Context, m kubestate.Remediation) error {
 	if len(devices) == 0 {
 		r.since = time.Now()
 		return r.stuck(ctx, m, noDevice)
+	}
+	if goesOn, err := (rejudged{r}).stillProven(ctx, m); goesOn || err != nil {
+		return err
 	}
 	return r.announce(ctx, m, devices[0].Name(), "tried again")
 }

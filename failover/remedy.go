@@ -21,6 +21,9 @@ const (
 	againSoon = 100 * time.Millisecond
 	// maxConflicts is how often in a row another client may write first.
 	maxConflicts = 50
+	// busyLimit is for how long an API server may answer that it cannot do something now
+	// before an operator is called.
+	busyLimit = 10 * time.Minute
 	// lookAgain is how often a remediation that waits looks at the state and at the
 	// signs of life, unless the log shows news of them. It costs no request.
 	lookAgain = time.Second
@@ -39,6 +42,7 @@ type remedy struct {
 	state   kubestate.State // of the newest turn; 0 before the first
 	since   time.Time       // when this leadership met it
 	tries   int             // failures in a row since then
+	busy    time.Time       // since when the API server does nothing of what it is asked; zero if it does
 	target  target
 	signs   lifeSigns
 	power   escalation
@@ -79,7 +83,7 @@ func (r *remedy) enter(m kubestate.Remediation) {
 		return
 	}
 	first := r.state == 0
-	r.state, r.since, r.tries, r.healthy = m.State, time.Now(), 0, time.Time{}
+	r.state, r.since, r.tries, r.busy, r.healthy = m.State, time.Now(), 0, time.Time{}, time.Time{}
 	r.pods.fewest, r.signs.hears = 0, time.Time{}
 	r.power.enter(m, first)
 	if first {
@@ -101,7 +105,9 @@ func (r *remedy) turn(ctx context.Context, m kubestate.Remediation) error {
 	switch {
 	case m.State == kubestate.RemDetached: // powerOn says what holds its command
 	case !takesPower(m.State) || r.power.off:
-		r.refuse(m.UID)
+		if r.busy.IsZero() {
+			r.refuse(m.UID)
+		}
 	case !r.signs.looked(m):
 		return r.withhold(m, refusal{"looks-first", fmt.Sprintf("this leader has not seen its Lease change, or not change for %v "+
 			"(failover.lease_age)", r.settings().Detection.LeaseAge)})
@@ -144,8 +150,12 @@ func (r *remedy) settle(ctx context.Context, m kubestate.Remediation, err error)
 	var idle wait
 	var unproven errUnproven
 	again := r.settings().Remedy.RetryInterval
+	if !errors.Is(err, ErrBusy) {
+		r.busy = time.Time{}
+	}
 	switch {
 	case err == nil:
+		r.tries = 0
 		return 0
 	case errors.As(err, &idle):
 		return time.Duration(idle)
@@ -157,6 +167,19 @@ func (r *remedy) settle(ctx context.Context, m kubestate.Remediation, err error)
 		return r.settle(ctx, m, r.stuck(ctx, m, err.Error()))
 	case !r.tracker.Look().API.Answers:
 		return again // the decision stands; it is carried out when the API server answers
+	case errors.Is(err, ErrBusy):
+		if r.busy.IsZero() {
+			r.busy = time.Now()
+		}
+		// To call an operator costs more than to wait, and what is off stays off: it is asked
+		// again each time after a tenth of the time that this lasts.
+		lasts := time.Since(r.busy)
+		r.failing.Warn("remediation step failed, retrying", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "err", err)
+		if lasts > busyLimit {
+			return r.settle(ctx, m, r.stuck(ctx, m, fmt.Sprintf("for %v: %v", rounded(lasts), err)))
+		}
+		r.refuse(m.UID, refusal{busyRail, err.Error()})
+		return max(again, min(lasts/10, proveEvery))
 	}
 	r.tries++
 	most := r.settings().Remedy.Retries

@@ -210,6 +210,7 @@ func (r *remedy) batch(ctx context.Context, m kubestate.Remediation) (left []Pod
 			return nil, p, err
 		}
 		r.pods.deleted++
+		r.tries, r.busy = 0, time.Time{}
 	}
 	return left, p, nil
 }

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -147,6 +148,27 @@ func (r rejudged) stillOff(ctx context.Context, m kubestate.Remediation) (off bo
 		}
 	}
 	return off
+}
+
+// stillProven goes on with a machine that was off where it got stuck, without another
+// power-off command, if the same proof holds that each of its steps asks for.
+func (r rejudged) stillProven(ctx context.Context, m kubestate.Remediation) (goesOn bool, err error) {
+	if !m.WasOff {
+		return false, nil
+	}
+	p, err := r.prove(ctx, m, nil)
+	var contradicted errContradicted
+	switch {
+	case errors.As(err, &contradicted):
+		return false, r.unproven(ctx, m, err)
+	case err != nil || p.gone:
+		return false, nil // what follows takes its power, or finds the Node gone
+	}
+	if err := r.move(ctx, m, kubestate.RemFencing, "", "tried again: it is proven to be off still"); err != nil {
+		return false, err
+	}
+	m.State = kubestate.RemFencing
+	return true, r.move(ctx, m, kubestate.RemOff, "", fmt.Sprintf("device %s says off; nothing answers, and its Lease is silent", m.Device))
 }
 
 // renews reports whether this leader saw the Lease of a Node change within lease_age.

@@ -270,3 +270,49 @@ func TestMachineThatBootsAsItIsSwitchedOff(t *testing.T) {
 		w.recovers()
 	})
 }
+
+// A packet filter keeps the peers from the kubelet of a machine that is back: its taints go
+// when it has been well for long, which is said meanwhile, and not sooner. So do those that
+// a remediation left which is forgotten.
+func TestMachineThatNoPeerHearsReturns(t *testing.T) {
+	inWorld(t, 5, 5, func(w *world) {
+		w.put("n2", Taint{TaintCordon, "7", "NoSchedule"}, outOfService())
+		w.with(func() { w.pcs["n2"].hidden = true })
+		h := w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemDetached)
+		w.with(func() { w.pcs["n1"].hidden = true })
+		w.wake("n1")
+		w.pass(ownWord - time.Minute)
+		w.waitsFor(h, "3 of 3 peers do not hear its kubelet: a packet filter may keep the peers from n1:10250")
+		if len(w.taints("n1")) != 2 {
+			t.Errorf("own-word: after %v it has %v", ownWord-time.Minute, w.taints("n1"))
+		}
+		w.until("the taints go", 4*time.Minute, func() bool { return len(w.taints("n1")) == 0 && len(w.taints("n2")) == 0 })
+		if got := w.path("n1"); got != straight {
+			t.Errorf("own-word: it went %s", got)
+		}
+	})
+}
+
+// A machine that no peer hears, and that is ill now and then, keeps its taints.
+func TestOwnWordHasNoGaps(t *testing.T) {
+	inWorld(t, 5, 5, func(w *world) {
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.cutPower("n1")
+		w.comesTo("n1", kubestate.RemDetached)
+		w.with(func() { w.pcs["n1"].hidden = true })
+		w.wake("n1")
+		for range 3 {
+			w.pass(ownWord - time.Minute)
+			w.sick("n1", true)
+			w.pass(5 * time.Second)
+			w.sick("n1", false)
+		}
+		if len(w.taints("n1")) != 2 {
+			t.Errorf("own-word: it was never well for %v, and has %v", ownWord, w.taints("n1"))
+		}
+	})
+}

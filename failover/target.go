@@ -16,11 +16,18 @@ import (
 // goroutine.
 type target struct {
 	*clusterController
-	machine  Machine // as it was read last
-	known    bool    // the Node was read under this leadership
-	kubelet  string  // of the Node as it was read last
-	boot     string  // boot ID as of the newest proof that the machine was off
-	switched bool    // power-on was tried
+	machine Machine // as it was read last
+	known   bool    // the Node was read under this leadership
+	kubelet string  // of the Node as it was read last
+	boot    string  // boot ID as of the newest proof that the machine was off
+	ons     powerOns
+}
+
+// powerOns is how often a leadership tried to switch a machine on.
+type powerOns struct {
+	tries int
+	next  time.Time // not before
+	over  bool      // it is on, or was tried often enough
 }
 
 // Errors of read.

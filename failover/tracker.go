@@ -51,7 +51,7 @@ type trackedNode struct {
 }
 
 type trackedLease struct {
-	renewal string    // opaque
+	renewal Renewal   // that was seen last
 	counted time.Time // where its age begins
 	renewed time.Time // when it was seen to change; zero if never
 }
@@ -212,20 +212,31 @@ func (t *Tracker) NodeGone(name, uid string) {
 	}
 }
 
-// Renewed implements Seen. The first renewal that is seen is no sign of life: it
-// may be as old as the node is dead.
-func (t *Tracker) Renewed(node, renewal string) {
+// Renewed implements Seen. The first renewal that is seen is no sign of life: it may be
+// as old as the node is dead. Nor is one that was written before another that was seen:
+// it is told late, or the history of the storage went back, which says nothing of the
+// machine, so its age begins again. A clock of a kubelet that goes back changes nothing.
+func (t *Tracker) Renewed(node string, r Renewal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l, ok := t.leases[node]
 	if !ok {
-		t.leases[node] = &trackedLease{renewal: renewal, counted: time.Now()}
+		t.leases[node] = &trackedLease{renewal: r, counted: time.Now()}
 		return
 	}
-	if l.renewal == renewal {
+	before, back := l.renewal, r.Version != 0 && r.Version < l.renewal.Version
+	if back && !r.Stored {
+		return
+	}
+	l.renewal = r
+	switch {
+	case back:
+		l.counted = time.Now()
+		return
+	case r.At == before.At:
 		return // a new list tells again what was known
 	}
-	l.renewal, l.counted, l.renewed = renewal, time.Now(), time.Now()
+	l.counted, l.renewed = time.Now(), time.Now()
 	if k, ok := t.nodes[node]; ok {
 		k.late = false
 	}

@@ -2,6 +2,7 @@ package failover
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ func tracked() *Tracker {
 	tr := NewTracker()
 	tr.answered(time.Now(), time.Now(), nil)
 	tr.Node(modelNodeNamed(0))
-	tr.Renewed("n0", "1")
+	tr.Renewed("n0", Renewal{At: "1"})
 	tr.allTold()
 	return tr
 }
@@ -43,12 +44,12 @@ func TestTrackerAgesOnItsOwnClock(t *testing.T) {
 		if n := only(t, tr); n.LeaseAge != 7*time.Second || n.Renewed >= 0 || !n.Leased {
 			t.Errorf("after 7 s: age %v, renewed %v", n.LeaseAge, n.Renewed)
 		}
-		tr.Renewed("n0", "1") // a new list tells it again
+		tr.Renewed("n0", Renewal{At: "1"}) // a new list tells it again
 		if n := only(t, tr); n.LeaseAge != 7*time.Second || n.Renewed >= 0 {
 			t.Errorf("a renewal told twice is no sign of life: age %v, renewed %v", n.LeaseAge, n.Renewed)
 		}
 		// Whatever a kubelet with a wrong clock writes, a change is a change.
-		tr.Renewed("n0", "1970-01-01T00:00:00.000000Z")
+		tr.Renewed("n0", Renewal{At: "1970-01-01T00:00:00.000000Z"})
 		asked(tr, 3*time.Second)
 		if n := only(t, tr); n.LeaseAge != 3*time.Second || n.Renewed != 3*time.Second {
 			t.Errorf("after a renewal with a clock of 1970: age %v, renewed %v ago, want 3s", n.LeaseAge, n.Renewed)
@@ -112,11 +113,11 @@ func TestTrackerNotReady(t *testing.T) {
 		if !n.Late || n.NotReady != 5*time.Second || n.Known >= 0 {
 			t.Errorf("not Ready in the first list: %+v", n)
 		}
-		tr.Renewed("n0", "1")
+		tr.Renewed("n0", Renewal{At: "1"})
 		if !only(t, tr).Late {
 			t.Error("the first renewal that is seen is no sign of life")
 		}
-		tr.Renewed("n0", "2")
+		tr.Renewed("n0", Renewal{At: "2"})
 		if n = only(t, tr); n.Late {
 			t.Errorf("late in spite of a renewal: %+v", n)
 		}
@@ -138,6 +139,60 @@ func TestTrackerNotReady(t *testing.T) {
 		tr.NodeGone("n0", "another")
 		if len(tr.Look().Nodes) != 0 {
 			t.Error("the node is gone")
+		}
+	})
+}
+
+// What was written before another renewal that was seen is none, whether a watch tells it
+// late or the storage has it because etcd was restored. After that renewals count again.
+func TestTrackerLeaseGoesBack(t *testing.T) {
+	at := func(second int, version uint64, stored bool) Renewal {
+		return Renewal{At: fmt.Sprintf("2026-01-02T03:04:%02dZ", second), Version: version, Stored: stored}
+	}
+	for _, row := range []struct {
+		name    string
+		told    Renewal
+		age     time.Duration // 3 s later
+		renewed bool
+	}{
+		{"an event that comes late", at(10, 100, false), 10 * time.Second, false},
+		{"a storage that went back", at(10, 100, true), 3 * time.Second, false},
+		{"the same again", at(20, 200, true), 10 * time.Second, false},
+		{"another field of it", at(20, 201, false), 10 * time.Second, false},
+		{"a clock that went back", at(10, 300, false), 3 * time.Second, true},
+		{"a renewal", at(30, 300, true), 3 * time.Second, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubble(t, 1, func(t *testing.T, _ *rand.Rand) {
+				tr := NewTracker()
+				tr.answered(time.Now(), time.Now(), nil)
+				tr.Node(modelNodeNamed(0))
+				tr.Renewed("n0", at(20, 200, true))
+				tr.allTold()
+				asked(tr, 7*time.Second)
+				tr.Renewed("n0", row.told)
+				asked(tr, 3*time.Second)
+				if n := only(t, tr); n.LeaseAge != row.age || (n.Renewed >= 0) != row.renewed {
+					t.Errorf("lease-back: its age is %v, want %v; renewed %v ago, want one: %v", n.LeaseAge, row.age, n.Renewed, row.renewed)
+				}
+				tr.Renewed("n0", at(40, max(row.told.Version, 200)+1, false))
+				if row.told.Stored { // it goes on from what the storage has
+					tr.Renewed("n0", at(50, row.told.Version+2, false))
+				}
+				if n := only(t, tr); n.LeaseAge != 0 || n.Renewed != 0 {
+					t.Errorf("lease-back: a renewal after it does not count: age %v, renewed %v", n.LeaseAge, n.Renewed)
+				}
+			})
+		})
+	}
+	inBubble(t, 1, func(t *testing.T, _ *rand.Rand) {
+		tr := tracked()
+		tr.Renewed("n0", at(20, 200, true))
+		tr.Renewed("n0", at(10, 100, true))
+		asked(tr, 5*time.Second)
+		tr.Renewed("n0", at(20, 101, false)) // below what was seen before the storage went back
+		if n := only(t, tr); n.Renewed != 0 {
+			t.Errorf("lease-back: a renewal in the storage's new history does not count: %v", n.Renewed)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -44,6 +45,19 @@ func (a ask) failed(ctx context.Context, err error) error {
 		return fmt.Errorf("%v: %w: %v", a, failover.ErrGone, err)
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%v: %w: %v", a, failover.ErrConflict, err)
+	case busy(err):
+		return fmt.Errorf("%v: %w: %w", a, failover.ErrBusy, err)
 	}
 	return fmt.Errorf("%v: %w", a, err)
+}
+
+// busy reports whether the API server answered that it cannot do it now: it sheds load,
+// its storage has no leader, or a webhook in front of it fails.
+func busy(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	code := answer.Status().Code
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,9 +18,9 @@ import (
 type memory struct {
 	seen   failover.Seen
 	synced func()
-	uids   map[string]string // of Nodes by name; nil before the first list
-	beats  map[string]string // renewals of Leases by Node; nil before the first list
-	whole  bool              // whether synced was called
+	uids   map[string]string           // of Nodes by name; nil before the first list
+	beats  map[string]failover.Renewal // of Leases by Node; nil before the first list
+	whole  bool                        // whether synced was called
 }
 
 // listed says, once, that everything is known that existed.
@@ -64,20 +65,25 @@ func (m *memory) nodes(all []failover.Node) {
 }
 
 // lease is a Lease and when its kubelet says that it renewed it.
-type lease struct{ node, renewal string }
-
-func leaseOf(l *coordinationv1.Lease) lease {
-	renewal := ""
-	if l.Spec.RenewTime != nil {
-		renewal = l.Spec.RenewTime.UTC().Format(metav1.RFC3339Micro)
-	}
-	return lease{l.Name, renewal}
+type lease struct {
+	node    string
+	renewal failover.Renewal
 }
 
-// renewed tells of a Lease that is not as it was.
+func leaseOf(l *coordinationv1.Lease) lease {
+	var r failover.Renewal
+	if l.Spec.RenewTime != nil {
+		r.At = l.Spec.RenewTime.UTC().Format(metav1.RFC3339Micro)
+	}
+	r.Version, _ = strconv.ParseUint(l.ResourceVersion, 10, 64) // 0 where it is no number
+	return lease{l.Name, r}
+}
+
+// renewed tells of a Lease that is not as it was, or as it was long ago.
 func (m *memory) renewed(l lease) {
-	if before, known := m.beats[l.node]; !known || before != l.renewal {
-		m.beats[l.node] = l.renewal
+	before, known := m.beats[l.node]
+	m.beats[l.node] = l.renewal
+	if !known || before.At != l.renewal.At || l.renewal.Version < before.Version {
 		m.seen.Renewed(l.node, l.renewal)
 	}
 }
@@ -85,8 +91,9 @@ func (m *memory) renewed(l lease) {
 // leases takes a whole list.
 func (m *memory) leases(all []lease) {
 	before := m.beats
-	m.beats = make(map[string]string, len(all))
+	m.beats = make(map[string]failover.Renewal, len(all))
 	for _, l := range all {
+		l.renewal.Stored = true
 		if renewal, known := before[l.node]; known {
 			m.beats[l.node] = renewal // and forget those that are gone
 		}

@@ -47,20 +47,22 @@ func (c *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 
 // Renewal implements failover.Writer. It is a list of one: that needs no right which
 // the watch does not need.
-func (c *Cluster) Renewal(ctx context.Context, node string) (string, error) {
+func (c *Cluster) Renewal(ctx context.Context, node string) (r failover.Renewal, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	options := metav1.ListOptions{Limit: 1, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()}
 	var leases coordinationv1.LeaseList
-	err := c.coordination.Get().Namespace(leaseNamespace).Resource("leases").VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Into(&leases)
+	err = c.coordination.Get().Namespace(leaseNamespace).Resource("leases").VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Into(&leases)
 	do := ask{"list", "leases.coordination.k8s.io", node}
 	switch {
 	case err != nil:
-		return "", do.failed(ctx, err)
+		return r, do.failed(ctx, err)
 	case len(leases.Items) == 0:
-		return "", fmt.Errorf("%v: %w", do, failover.ErrGone)
+		return r, fmt.Errorf("%v: %w", do, failover.ErrGone)
 	}
-	return leaseOf(&leases.Items[0]).renewal, nil
+	r = leaseOf(&leases.Items[0]).renewal
+	r.Stored = true
+	return r, nil
 }
 
 // Pods implements failover.Writer. The list is of one moment, however many pages

@@ -42,12 +42,12 @@ func TestRenewalFromTheStorage(t *testing.T) {
 	renewed := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))
 	list := &coordinationv1.LeaseList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"},
-		Items:    []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}},
+		Items:    []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", ResourceVersion: "77"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}},
 	}
 	s.on(path, give(list))
 	got, err := c.Renewal(t.Context(), "worker-1")
-	if want := leaseOf(&list.Items[0]).renewal; err != nil || got != want {
-		t.Errorf("%q %v, want %q as the watch tells it", got, err, want)
+	if want := (failover.Renewal{At: "2026-01-02T03:04:05.000006Z", Version: 77, Stored: true}); err != nil || got != want {
+		t.Errorf("lease-version: %+v %v, want %+v", got, err, want)
 	}
 	if q := s.requests()[0].URL.Query(); q.Get("fieldSelector") != "metadata.name=worker-1" || q.Has("resourceVersion") {
 		t.Errorf("asked %v", q)

@@ -20,10 +20,10 @@ import (
 // told gathers what a Watch tells.
 type told chan string
 
-func (t told) Node(n failover.Node)         { t.put("node " + n.Name + " " + n.UID) }
-func (t told) NodeGone(name, uid string)    { t.put("gone " + name + " " + uid) }
-func (t told) Renewed(node, renewal string) { t.put("renewed " + node + " " + renewal) }
-func (t told) synced()                      { t.put("synced") }
+func (t told) Node(n failover.Node)                    { t.put("node " + n.Name + " " + n.UID) }
+func (t told) NodeGone(name, uid string)               { t.put("gone " + name + " " + uid) }
+func (t told) Renewed(node string, r failover.Renewal) { t.put("renewed " + node + " " + r.At) }
+func (t told) synced()                                 { t.put("synced") }
 func (t told) put(s string) {
 	select {
 	case t <- s:

@@ -156,6 +156,16 @@ func TestDeletePod(t *testing.T) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
+	for code, reason := range map[int]metav1.StatusReason{429: metav1.StatusReasonTooManyRequests, 500: metav1.StatusReasonInternalError, 503: metav1.StatusReasonServiceUnavailable, 504: metav1.StatusReasonTimeout} {
+		s.on(path, refuse(code, reason, "later"))
+		if err := c.DeletePod(t.Context(), pod); !errors.Is(err, failover.ErrBusy) {
+			t.Errorf("busy: %d is %v, want %v", code, err, failover.ErrBusy)
+		}
+	}
+	s.on(path, refuse(400, metav1.StatusReasonBadRequest, "no"))
+	if err := c.DeletePod(t.Context(), pod); err == nil || errors.Is(err, failover.ErrBusy) {
+		t.Errorf("busy: 400 is %v", err)
+	}
 	for _, answer := range []http.HandlerFunc{refuse(404, metav1.StatusReasonNotFound, "not found"), refuse(409, metav1.StatusReasonConflict, "Precondition failed: UID in precondition: u1, UID in object meta: u2"),
 		refuse(409, metav1.StatusReasonConflict, "Operation cannot be fulfilled on Pod \"p\": the UID in the precondition (u1) does not match the UID in record (u2)")} {
 		s.on(path, answer)

@@ -45,7 +45,7 @@ func (s *kubeSeen) NodeGone(name, uid string) {
 	s.gone = append(s.gone, uid)
 }
 
-func (s *kubeSeen) Renewed(node, _ string) {
+func (s *kubeSeen) Renewed(node string, _ failover.Renewal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.renewals[node]++

@@ -158,7 +158,7 @@ func (c *kubeClient) Watch(ctx context.Context, seen failover.Seen, synced func(
 			seen.Node(n)
 		}
 		for name, n := range renewed {
-			seen.Renewed(name, strconv.Itoa(n))
+			seen.Renewed(name, failover.Renewal{At: strconv.Itoa(n), Version: uint64(n)})
 		}
 		if synced != nil {
 			synced()
@@ -191,9 +191,10 @@ func (c *kubeClient) Node(ctx context.Context, name string) (n failover.Node, er
 }
 
 // Renewal implements failover.Writer.
-func (c *kubeClient) Renewal(ctx context.Context, name string) (renewal string, err error) {
+func (c *kubeClient) Renewal(ctx context.Context, name string) (renewal failover.Renewal, err error) {
 	err = c.read(ctx, callLease, name, func() error {
-		renewal = strconv.Itoa(c.k.nodes[name].renewals)
+		n := c.k.nodes[name].renewals
+		renewal = failover.Renewal{At: strconv.Itoa(n), Version: uint64(n), Stored: true}
 		return nil
 	})
 	return renewal, err

@@ -1,0 +1,50 @@
+package failover
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/kubestate"
+)
+
+// A command to switch the machine on that is refused, or has no effect, is repeated. When
+// it was often enough that is said, and the machine is left to an operator.
+func TestPowerOnIsRepeated(t *testing.T) {
+	for _, row := range []struct {
+		name       string
+		lost, want int
+		comes      bool
+	}{
+		{"the first works", 0, 1, true},
+		{"three are lost", 3, 4, true},
+		{"all are lost", 100, powerOnTries, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inWorld(t, 3, 6, func(w *world) {
+				s := safe()
+				s.Remedy.PowerOn = true
+				h := w.lead("h1", s, 0, 0)
+				w.pass(time.Minute)
+				w.with(func() { w.pcs["n1"].deafToOn = row.lost })
+				w.cutPower("n1")
+				w.comesTo("n1", kubestate.RemDetached)
+				if row.lost > 0 {
+					w.pass(90 * time.Second)
+					w.waitsFor(h, "failover.power_on, try 2 of 5 by device bmc")
+				}
+				w.pass(20 * time.Minute)
+				if n := w.count("on", "n1"); n != row.want {
+					t.Errorf("power-on: %d commands, want %d\n%s", n, row.want, w.story())
+				}
+				if row.comes {
+					w.recovers()
+					return
+				}
+				w.waitsFor(h, "switch the machine on by hand")
+				if n := w.count("event FailoverPowerOn", "n1"); n != 1 {
+					t.Errorf("power-on: it was told %d times that the machine stays off", n)
+				}
+			})
+		})
+	}
+}
