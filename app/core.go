@@ -113,7 +113,7 @@ type Core struct {
 type effects struct {
 	inspect *introspector
 	gate    *gate      // nil without CoreOptions.Gate
-	kube    *kubeWatch // nil without CoreOptions.Failover
+	kube    *kubeWatch // nil while failover is off
 }
 
 // running are the goroutines of a Core.
@@ -177,6 +177,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	if o.Failover != nil {
 		c.kube = newKubeWatch(*o.Failover, o.Self, c, o.Raft.Wall, o.Raft.Logger)
 		duties = append(duties, c.kube.Controller)
+		c.kube = c.kube.on()
 	}
 	if o.Gate != nil {
 		c.gate = newGate(*o.Gate, store, o.Raft.Logger)

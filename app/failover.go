@@ -23,16 +23,18 @@ type Failover struct {
 	Settings      failover.Settings
 	Name          string // this peer's, for texts
 	Clusters      []failover.Cluster
+	Left          []failover.LeftCluster // that are named while it is off
 	Fences        failover.Fences
 	KubeletProber failover.KubeletProber
 	Finder        failover.Finder
 }
 
-// openFailover is what the configuration makes of a Failover: nothing at all while
-// failover is off. It reads files and opens no connection.
+// openFailover is what the configuration makes of a Failover. It reads files and opens no
+// connection; while failover is off it does neither.
 func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, opened *closers) error {
 	conf := o.Config.Failover
 	if conf.Mode == config.FailoverOff {
+		k.off = leftOpen(o, peer)
 		return nil
 	}
 	settings, err := kubeSettings(conf)
@@ -56,9 +58,7 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 		made.Fences = figures.CountFences(fences)
 	}
 	for _, c := range conf.Clusters() {
-		cluster, err := kube.Open(kube.Options{
-			Name: c.Name, Kubeconfig: c.Kubeconfig, Timeout: conf.Timeout, Peer: peer, Wall: o.Wall, Logger: o.Logger,
-		})
+		cluster, err := openCluster(o, peer, c)
 		if err != nil {
 			return fmt.Errorf("failover: %w", err)
 		}
@@ -72,9 +72,37 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 	return nil
 }
 
+func openCluster(o Options, peer string, c config.KubeCluster) (*kube.Cluster, error) {
+	return kube.Open(kube.Options{
+		Name: c.Name, Kubeconfig: c.Kubeconfig, Timeout: o.Config.Failover.Timeout, Peer: peer, Wall: o.Wall, Logger: o.Logger,
+	})
+}
+
+// leftOpen is failover that is off: it ends what was begun before that.
+func leftOpen(o Options, peer string) *Failover {
+	conf := o.Config.Failover
+	conf.Filter = config.FailoverFilter{} // nothing is selected, and a selector may be in error
+	settings, err := kubeSettings(conf)
+	if err != nil {
+		settings = failover.DefaultSettings()
+	}
+	made := &Failover{Settings: settings, Name: peer, Fences: noFences{}, Finder: &failover.SystemFinder{}}
+	for _, c := range conf.Clusters() {
+		made.Left = append(made.Left, failover.LeftCluster{Name: c.Name, Open: func() (failover.Cluster, func(), error) {
+			cluster, err := openCluster(o, peer, c)
+			if err != nil {
+				return nil, nil, err
+			}
+			return cluster, cluster.Close, nil
+		}})
+	}
+	return made
+}
+
 // kubernetes are the parts of a Peer for Kubernetes, besides its Core.
 type kubernetes struct {
 	failover   *Failover // nil: it is off
+	off        *Failover // nil: it is on
 	figures    *health.KubeFigures
 	components haParts
 }
@@ -144,13 +172,21 @@ func newKubeWatch(o Failover, self cluster.Self, c *Core, wall func() time.Time,
 	return &kubeWatch{
 		made: o,
 		Controller: failover.NewController(failover.ControllerOptions{
-			Self: self.Peer, Peer: o.Name, Log: c.Store, Clusters: o.Clusters, Fences: o.Fences, KubeletProber: o.KubeletProber, Finder: o.Finder,
+			Self: self.Peer, Peer: o.Name, Log: c.Store, Clusters: o.Clusters, Left: o.Left, Fences: o.Fences, KubeletProber: o.KubeletProber, Finder: o.Finder,
 			Machine: machines(c.Contacts), Settings: o.Settings, Wall: wall, Logger: log,
 		}),
 		Prober: failover.NewProber(failover.ProberOptions{
 			Log: c.Store, Voter: c.Session, KubeletProber: o.KubeletProber, Probe: o.Settings.Probe, Wall: wall, Logger: log,
 		}),
 	}
+}
+
+// on returns nil for failover that is off: no other part of a peer has to do with it.
+func (k *kubeWatch) on() *kubeWatch {
+	if k.made.Settings.Mode == failover.ModeOff {
+		return nil
+	}
+	return k
 }
 
 // run is what every peer does for kube nodes.

@@ -20,6 +20,11 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err != nil || p.kube.failover != nil || len(p.opened.all) > 0 {
 		t.Errorf("opened %+v: %v", p.kube, err)
 	}
+	if off := p.kube.off; off == nil || len(off.Left) != 1 || off.Left[0].Name != "prod" || off.Settings.Idle() == "" {
+		t.Errorf("left: what was begun before is ended in %+v", off)
+	} else if _, _, err := off.Left[0].Open(); err == nil || !strings.Contains(err.Error(), "/nowhere/kubeconfig") {
+		t.Errorf("left: opened a kubeconfig that is not there: %v", err)
+	}
 	if p.newAdmin().Kube.Here != nil {
 		t.Error("it is there")
 	}

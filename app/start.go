@@ -191,7 +191,7 @@ func (p *Peer) newSelf() *health.Self {
 			Configuration: func() []api.Warning { return append(p.conf.Warnings(), p.used.warnings()...) }},
 	}
 	if k := core.kube; k != nil {
-		s.Kube = &health.Kube{Log: core.Store, Mode: k.made.Settings.Mode, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
+		s.Kube = &health.Kube{Log: core.Store, Settings: k.made.Settings, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
 	}
 	if g := core.gate; g != nil && s.Door.Driver != firewallhost.Noop && s.Door.Driver != health.ModelDriver { // a model has no network
 		s.Door.Probe = probe.New(probe.Options{Interface: g.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
@@ -236,7 +236,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Self:          cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
 		Introspection: p.inspection.options(p.id.Name),
 		Gate:          p.pxe.gate(o.Config, p.ironic),
-		Failover:      p.kube.failover,
+		Failover:      cmp.Or(p.kube.failover, p.kube.off),
 		Electing:      electing(o.Config),
 		Former:        p.access,
 		Duties:        p.kube.components.duties(),

@@ -80,7 +80,7 @@ func (r *review) lookAtFailover() {
 	case f.Mode == FailoverNooBaa:
 		r.note("failover.mode", "noobaa FENCES NOTHING: pods are deleted while their machine may still run them, so that one pod may run twice and write one volume twice", "write safe, and failover.fence_file")
 	case f.Mode == FailoverOff && len(f.Clusters()) > 0:
-		r.note("failover.mode", "is not written: the clusters that are named are not watched", "write safe, or remove the section")
+		r.note("failover.mode", "is not written: a cluster that is named is watched only while a remediation of before is open there", "write safe, or remove the section when 'trivet status' warns of no failover_left_open")
 	case f.Mode == FailoverSafe && f.NooBaa.Namespace != "":
 		r.note("failover.noobaa_namespace", "is not used: failover.mode is safe", "remove it")
 	}

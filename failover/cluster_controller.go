@@ -76,11 +76,10 @@ func newClusterController(o ControllerOptions, settings func() Settings, cluster
 func (s *clusterController) run(ctx context.Context) {
 	defer s.workers.Wait()
 	s.workers.Go(func() { s.watch(ctx) })
+	s.workers.Go(func() { s.sweep(ctx) })
 	if s.edges != nil {
 		s.log.Warn("failover deletes pods of kube nodes that are not Ready WITHOUT proof that they are off: two machines may run the same pod and write the same volume; set failover.mode to safe")
 		s.workers.Go(func() { s.noobaa(ctx) })
-	} else if !s.settings().DryRun {
-		s.workers.Go(func() { s.sweep(ctx) })
 	}
 	tick := time.NewTicker(roundEvery)
 	defer tick.Stop()
@@ -141,10 +140,7 @@ func (s *clusterController) round(ctx context.Context) {
 			s.failing.Warn("record observed kube nodes failed, retrying", "err", err)
 		}
 	}
-	all := s.judge.Look()
-	if s.edges != nil {
-		return // the compatible mode acts on edges, not on verdicts
-	}
+	all := s.judge.Look() // no other mode than the safe one acts on verdicts
 	s.hold(ctx)
 	for _, one := range all {
 		if one.Act && ctx.Err() == nil {
@@ -304,9 +300,6 @@ func (s *clusterController) verdicts() []Verdict {
 // resume carries out what is open and is not carried out yet: what was begun just
 // now, and what an earlier leader left.
 func (s *clusterController) resume(ctx context.Context) {
-	if s.settings().DryRun {
-		return
-	}
 	v, _ := s.o.Log.Changed()
 	s.mu.Lock()
 	defer s.mu.Unlock()

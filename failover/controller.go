@@ -22,7 +22,8 @@ type ControllerOptions struct {
 	Self          string // own server ID
 	Peer          string // own name, for the steps in the log
 	Log           Log
-	Clusters      []Cluster // each of its own name
+	Clusters      []Cluster     // each of its own name
+	Left          []LeftCluster // that are named while the mode is off
 	Fences        Fences
 	KubeletProber KubeletProber // asks a kubelet after its machine was read off
 	Finder        Finder        // of the peers' hosts
@@ -78,10 +79,8 @@ func (c *Controller) Run(ctx context.Context, a leader.Authority) error {
 	var controllers []*clusterController
 	peers, all := newPeerHosts(c.o.Finder, c.o.Self), make(trackers)
 	peers.told = c.o.Machine
-	if c.o.Settings.Mode != ModeOff {
-		for _, cluster := range c.o.Clusters {
-			controllers = append(controllers, newClusterController(c.o, c.Settings, cluster, a, peers, all))
-		}
+	for _, cluster := range c.o.Clusters {
+		controllers = append(controllers, newClusterController(c.o, c.Settings, cluster, a, peers, all))
 	}
 	c.lead(controllers)
 	defer c.lead(nil)
@@ -92,8 +91,8 @@ func (c *Controller) Run(ctx context.Context, a leader.Authority) error {
 	for _, s := range controllers {
 		running.Go(func() { s.run(ctx) })
 	}
+	running.Go(func() { c.endLeft(ctx, a, peers) })
 	running.Wait()
-	<-ctx.Done()
 	return nil
 }
 

@@ -77,10 +77,20 @@ func (w *world) lead(peer string, s Settings, at int, how stop) *hand {
 		cancel()
 	}
 	h.token = w.ledger.must(fsm.Lead{Peer: "id-" + peer, Boot: fmt.Sprintf("boot-%d", time.Now().UnixNano())}).Token
-	h.c = NewController(ControllerOptions{
+	o := ControllerOptions{
 		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, KubeletProber: h, Finder: peersElsewhere{}, Settings: s, Wall: time.Now,
 		Logger: slog.New(slog.DiscardHandler),
-	})
+	}
+	switch {
+	case w.unnamed:
+		o.Clusters = nil
+	case s.Mode == ModeOff:
+		o.Clusters, o.Left = nil, []LeftCluster{{Name: "k", Open: func() (Cluster, func(), error) {
+			w.with(func() { w.opened = append(w.opened, true) })
+			return h, func() { w.with(func() { w.opened = append(w.opened, false) }) }, nil
+		}}}
+	}
+	h.c = NewController(o)
 	w.hands = append(w.hands, h)
 	h.running.Go(func() {
 		if err := h.c.Run(ctx, h); err != nil {

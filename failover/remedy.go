@@ -102,6 +102,9 @@ func (r *remedy) turn(ctx context.Context, m kubestate.Remediation) error {
 			return err
 		}
 	}
+	if idle := r.settings().Idle(); idle != "" {
+		return rejudged{r}.end(ctx, m, idle)
+	}
 	switch {
 	case m.State == kubestate.RemDetached: // powerOn says what holds its command
 	case !takesPower(m.State) || r.power.off:

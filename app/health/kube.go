@@ -16,7 +16,7 @@ import (
 // Kube is failover on this peer; nil: it is off. Methods may be called concurrently.
 type Kube struct {
 	Log        *raftstore.Store
-	Mode       failover.Mode
+	Settings   failover.Settings // those of the start
 	Clusters   []failover.Cluster
 	Controller *failover.Controller
 	Prober     *failover.Prober
@@ -26,15 +26,16 @@ type Kube struct {
 // warnings are what is wrong with failover, as this peer knows.
 func (k *Kube) warnings(v fsm.View) []api.Warning {
 	if k == nil {
-		return nil
+		return kubeHealth{open: v.Remediations(), idle: failover.Settings{}.Idle()}.warnings()
 	}
-	h := kubeHealth{mode: k.Mode, pauses: v.FailoverPauses(), open: v.Remediations(), faults: k.Prober.Faults(), silent: make(map[string]string)}
+	h := kubeHealth{mode: k.Settings.Mode, idle: k.Settings.Idle(), pauses: v.FailoverPauses(), open: v.Remediations(), faults: k.Prober.Faults(), silent: make(map[string]string)}
 	for _, c := range k.Clusters {
+		h.named = append(h.named, c.Name())
 		if w, leads := k.Controller.Watched(c.Name()); leads && !w.API.Answers {
 			h.silent[c.Name()] = cmp.Or(w.API.Why, "it was not asked yet")
 		}
 	}
-	if k.Mode == failover.ModeSafe {
+	if h.mode == failover.ModeSafe {
 		h.unplaced = unplaced(k.Controller.Places())
 	}
 	return h.warnings()
@@ -57,6 +58,8 @@ func unplaced(places []failover.Place) (names []string) {
 // kubeHealth is what the warnings of failover are made of.
 type kubeHealth struct {
 	mode   failover.Mode
+	idle   string   // why nothing is done about kube nodes, "" if something is
+	named  []string // clusters
 	pauses []kubestate.Pause
 	open   []kubestate.Remediation
 	faults map[string]string // by cluster: why this peer has no opinion
@@ -75,6 +78,7 @@ func (h kubeHealth) warnings() []api.Warning {
 			out.add("failover_stuck", "see 'trivet failover show "+r.Cluster+"/"+r.Node+"'; then 'trivet failover release'", "the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
 		}
 	}
+	out = append(out, h.left()...)
 	for _, pause := range h.pauses {
 		out.add("failover_paused", "'trivet failover resume', if the reason for the pause is over", "failover is paused in %s by %s", cmp.Or(pause.Cluster, "all clusters"), cmp.Or(pause.By, "an operator"))
 	}
@@ -90,6 +94,28 @@ func (h kubeHealth) warnings() []api.Warning {
 	}
 	return out
 }
+
+// left warns of remediations about which nothing more is done: their marks stay on their
+// Nodes.
+func (h kubeHealth) left() warningList {
+	var out warningList
+	var nodes []string
+	why := cmp.Or(h.idle, "failover.kubeconfigs does not name the cluster")
+	for _, r := range h.open {
+		if h.idle != "" || !slices.Contains(h.named, r.Cluster) {
+			nodes = append(nodes, r.Cluster+"/"+r.Node)
+		}
+	}
+	if len(nodes) > 0 {
+		out.add("failover_left_open", "write failover.mode: safe and its cluster until each has ended, or see docs/failover.md#left-open",
+			"%d remediations are open and not carried out, and failover's taints stay on the Nodes until their machines are back, or for good where no cluster is named: %s (%s)",
+			len(nodes), joinNames(nodes[:min(len(nodes), maxNamedNodes)]), why)
+	}
+	return out
+}
+
+// maxNamedNodes is how many kube nodes a warning names.
+const maxNamedNodes = 5
 
 // note is failover's line of readyz, in a few words. It never makes a peer unready:
 // requests are served in any case.
@@ -110,7 +136,7 @@ func (k *Kube) counts(v fsm.View) *api.FailoverCounts {
 	if k == nil {
 		return nil
 	}
-	out := &api.FailoverCounts{Mode: string(k.Mode), Paused: len(v.FailoverPauses()) > 0}
+	out := &api.FailoverCounts{Mode: string(k.Settings.Mode), Paused: len(v.FailoverPauses()) > 0}
 	open := v.Remediations()
 	out.Open = len(open)
 	out.Stuck = len(slices.DeleteFunc(open, func(r kubestate.Remediation) bool { return r.State != kubestate.RemStuck }))

@@ -16,7 +16,7 @@ import (
 
 func TestFailoverThatIsOffSaysNothing(t *testing.T) {
 	var off *Kube
-	if off.warnings(fsm.View{}) != nil || off.note() != "off" || off.counts(fsm.View{}) != nil {
+	if (kubeHealth{idle: failover.Settings{}.Idle()}).warnings() != nil || off.note() != "off" || off.counts(fsm.View{}) != nil {
 		t.Error("it is there")
 	}
 	r := &Figures{Registry: prometheus.NewRegistry()}
@@ -34,9 +34,13 @@ func TestWarningsOfFailover(t *testing.T) {
 		h    kubeHealth
 		want []string // "code: part of the text"
 	}{
-		{"well", kubeHealth{mode: failover.ModeSafe, open: []kubestate.Remediation{under}}, nil},
+		{"well", kubeHealth{mode: failover.ModeSafe, named: []string{"prod"}, open: []kubestate.Remediation{under}}, nil},
 		{"unfenced", kubeHealth{mode: failover.ModeNooBaa}, []string{"failover_unfenced: noobaa"}},
-		{"stuck", kubeHealth{mode: failover.ModeSafe, open: []kubestate.Remediation{under, stuck}}, []string{"failover_stuck: prod/w1 is stuck: no device answers"}},
+		{"left open by a mode", kubeHealth{idle: "this is a dry run", named: []string{"prod"}, open: []kubestate.Remediation{under, {Cluster: "prod", Node: "w3", State: kubestate.RemDetached}}},
+			[]string{"failover_left_open: 2 remediations are open and not carried out, and failover's taints stay on the Nodes until their machines are back, or for good where no cluster is named: prod/w2 and prod/w3 (this is a dry run)"}},
+		{"left open in a cluster", kubeHealth{mode: failover.ModeSafe, named: []string{"dev"}, open: []kubestate.Remediation{under, {Cluster: "dev", Node: "w3", State: kubestate.RemDetached}}},
+			[]string{"failover_left_open: prod/w2 (failover.kubeconfigs does not name the cluster)"}},
+		{"stuck", kubeHealth{mode: failover.ModeSafe, named: []string{"prod"}, open: []kubestate.Remediation{under, stuck}}, []string{"failover_stuck: prod/w1 is stuck: no device answers"}},
 		{"paused", kubeHealth{pauses: []kubestate.Pause{{By: "ann"}, {Cluster: "prod"}}}, []string{"failover_paused: all clusters by ann", "failover_paused: prod by an operator"}},
 		{"blind", kubeHealth{faults: map[string]string{"b": "x", "a": "y"}, silent: map[string]string{"c": "refused"}},
 			[]string{"failover_no_vote: kubelets of a: y", "failover_no_vote: kubelets of b: x", "failover_api_silent: c does not answer: refused"}},

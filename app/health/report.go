@@ -86,7 +86,7 @@ func (s *Self) reports(v fsm.View) map[string]hostReport {
 // log, in words that may differ by a second: the peer that is asked gives them.
 func clusterWide(code string) bool {
 	switch code {
-	case "ca_ends", "gossip_rotation", "no_port_list", "old_port_list", "failover_unfenced", "failover_stuck", "failover_paused":
+	case "ca_ends", "gossip_rotation", "no_port_list", "old_port_list", "failover_unfenced", "failover_stuck", "failover_left_open", "failover_paused":
 		return true
 	}
 	return false

@@ -20,7 +20,7 @@ func (l *warningList) add(code, remedy, format string, args ...any) {
 func warningCodes() []string {
 	return []string{
 		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_not_yet_valid", "certificate_old", "clock_skew",
-		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_no_vote", "failover_paused",
+		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_left_open", "failover_no_vote", "failover_paused",
 		"failover_stuck", "failover_unfenced", "failover_unplaced_peers", "few_voters", "file_unusable", "floating_ip", "floating_ip_unanswered", "former_member",
 		"former_silent", "gossip_rotation", "haconfig_api_silent", "haconfig_not_kept", "ironic_away", "keystone_away",
 		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list", "old_port_list", "peer_silent",
@@ -33,7 +33,7 @@ func warningCodes() []string {
 // decision of an operator, or something that is to be done some day.
 func degrades(code string) bool {
 	switch code {
-	case "address_conflict", "certificate_expired", "certificate_not_yet_valid", "clock_skew", "dhcp_bypass", "disk_full", "failover_api_silent", "failover_no_vote",
+	case "address_conflict", "certificate_expired", "certificate_not_yet_valid", "clock_skew", "dhcp_bypass", "disk_full", "failover_api_silent", "failover_left_open", "failover_no_vote",
 		"failover_stuck", "file_unusable", "floating_ip", "floating_ip_unanswered", "former_silent", "haconfig_api_silent", "ironic_away", "keystone_away", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list",
 		"old_port_list", "peer_silent", "peer_unreachable", "refuses_to_lead", "rules_not_programmed", "single_peer_may_lead", "sync_suspicion", "useless_options":
 		return true
