@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/trivet-ha/trivet/api/events"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
@@ -63,7 +64,7 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 			return fmt.Errorf("failover: %w", err)
 		}
 		opened.addFunc("failover cluster "+c.Name, cluster.Close)
-		made.Clusters = append(made.Clusters, cluster)
+		made.Clusters = append(made.Clusters, figures.CountDeletions(cluster))
 	}
 	kubelets := failover.NewKubelets(conf.Detection.ProbeTimeout)
 	opened.addFunc("kubelets", kubelets.Close)
@@ -166,14 +167,16 @@ type kubeWatch struct {
 	made       Failover
 	Controller *failover.Controller
 	Prober     *failover.Prober
+	reports    *events.Reporter // of mode noobaa, whose deeds are no commands
 }
 
 func newKubeWatch(o Failover, self cluster.Self, c *Core, wall func() time.Time, log *slog.Logger) *kubeWatch {
+	reports := events.NewReporter(events.ReporterOptions{Do: c.Session, View: c.Store.View, Wall: wall, Logger: log})
 	return &kubeWatch{
-		made: o,
+		made: o, reports: reports,
 		Controller: failover.NewController(failover.ControllerOptions{
 			Self: self.Peer, Peer: o.Name, Log: c.Store, Clusters: o.Clusters, Left: o.Left, Fences: o.Fences, KubeletProber: o.KubeletProber, Finder: o.Finder,
-			Machine: machines(c.Contacts), Settings: o.Settings, Wall: wall, Logger: log,
+			Machine: machines(c.Contacts), Settings: o.Settings, Wall: wall, Logger: log, Report: reports.Report,
 		}),
 		Prober: failover.NewProber(failover.ProberOptions{
 			Log: c.Store, Voter: c.Session, KubeletProber: o.KubeletProber, Probe: o.Settings.Probe, Wall: wall, Logger: log,
@@ -193,5 +196,7 @@ func (k *kubeWatch) on() *kubeWatch {
 func (k *kubeWatch) run(ctx context.Context) {
 	if k.made.Settings.Mode == failover.ModeSafe { // mode noobaa asks the API server alone
 		k.Prober.Run(ctx)
+		return
 	}
+	k.reports.Run(ctx)
 }

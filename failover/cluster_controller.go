@@ -67,7 +67,7 @@ func newClusterController(o ControllerOptions, settings func() Settings, cluster
 	}
 	s.failing = logs.Limit(s.log)
 	if o.Settings.Mode == ModeNooBaa {
-		s.edges = &edges{wanted: func(n Node) bool { return settings().Remedy.looksAfter(n) }, nodes: make(map[string]Node)}
+		s.edges = newEdges(func(n Node) bool { return settings().Remedy.looksAfter(n) })
 	}
 	return s
 }
@@ -274,6 +274,11 @@ func sentences(why []refusal) (out []string) {
 // verdicts returns the newest, with what was refused since they were given.
 func (s *clusterController) verdicts() []Verdict {
 	all := slices.Clone(s.judge.Verdicts())
+	if s.edges != nil {
+		for i, v := range all {
+			all[i] = s.edges.view(v, s.judge.held(), s.settings().DryRun)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.refused, func(uid string, _ []refusal) bool {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -33,6 +34,8 @@ type ControllerOptions struct {
 	Settings Settings         // at first; Renew replaces them
 	Wall     func() time.Time // for display
 	Logger   *slog.Logger
+	// Report records what mode noobaa did, which no command does; nil: it is not recorded.
+	Report func(eventring.Report)
 }
 
 // Controller is the leader's duty that watches the clusters, judges who is dead and

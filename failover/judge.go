@@ -376,12 +376,21 @@ func (f *facts) simulate(n *nodeFacts) Verdict {
 	return f.judge(n)
 }
 
+// deleteNooBaa is what the compatible mode does.
+const deleteNooBaa = "delete NooBaa's pods with grace 0; power and volumes are left alone"
+
+// held says what holds each action in the compatible mode, "" for nothing.
+func (j *Judge) held() string {
+	f, _ := j.facts()
+	return cmp.Or(byPause(f, nil), byAPISilence(f, nil))
+}
+
 // simulateNooBaa is what the compatible mode does as soon as a kube node is not
 // Ready: it looks at few rails, and at no sign of life.
 func (f *facts) simulateNooBaa(n *nodeFacts) Verdict {
 	v := Verdict{Node: f.shown(n), LeaseAge: n.LeaseAge, Silent: n.silent, Answers: n.answers, Voters: n.voters, Suspect: true, Would: nothing}
 	few := []rail{{"api-silent", byAPISilence}, {"paused", byPause}, {"selected", bySelection}, {dryRunRail, byDryRun}}
-	f.weigh(n, &v, few, "delete NooBaa's pods with grace 0; power and volumes are left alone")
+	f.weigh(n, &v, few, deleteNooBaa)
 	return v
 }
 

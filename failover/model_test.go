@@ -54,8 +54,9 @@ type world struct {
 	wrong    []string
 	hooks    map[string]func() // by deed: what happens right after it
 	hands    []*hand
-	unnamed  bool   // the next leader's configuration does not name the cluster
-	opened   []bool // by leaders whose mode is off: when the cluster was opened, and closed
+	reports  []string // events that no command records
+	unnamed  bool     // the next leader's configuration does not name the cluster
+	opened   []bool   // by leaders whose mode is off: when the cluster was opened, and closed
 }
 
 // trouble is what is wrong with everything but machines.

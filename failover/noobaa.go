@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,13 @@ type edges struct {
 
 	mu     sync.Mutex
 	synced bool
-	nodes  map[string]Node // by UID, as they were seen last
-	queue  []edge          // in the order in which they came
+	nodes  map[string]Node     // by UID, as they were seen last
+	queue  []edge              // in the order in which they came
+	done   map[string]released // by UID
+}
+
+func newEdges(wanted func(Node) bool) *edges {
+	return &edges{wanted: wanted, nodes: make(map[string]Node), done: make(map[string]released)}
 }
 
 type edge struct {
@@ -69,6 +75,7 @@ func (e *edges) NodeGone(_, uid string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.nodes, uid)
+	delete(e.done, uid)
 	e.queue = slices.DeleteFunc(e.queue, func(q edge) bool { return q.uid == uid })
 }
 
@@ -181,34 +188,61 @@ func (s *clusterController) paused(v fsm.View) bool {
 // errPaused says that failover was paused between two deletions.
 var errPaused = errors.New("failover is paused")
 
-// release deletes NooBaa's pods on a node. The first failure ends it.
+// release deletes NooBaa's pods on a node, and tells of it. The first failure ends it.
 func (s *clusterController) release(ctx context.Context, one edge) error {
-	node := one.node
-	limited, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
-	pods, err := s.cluster.Pods(limited, node)
-	cancel()
-	if err != nil {
-		return fmt.Errorf("list the pods of %s: %w", node, err)
-	}
+	pods, err := one.pods(ctx, s)
+	var deleted []string
 	for _, p := range pods {
 		if s.settings().NooBaa.keeps(p) != "" {
 			continue
 		}
-		if s.settings().DryRun {
-			s.log.Info("dry run: pod would be deleted", "namespace", p.Namespace, "pod", p.Name, "kube_node", node)
-			continue
+		if err = s.releasePod(ctx, one, p); err != nil {
+			break
 		}
-		switch v, _ := s.o.Log.Changed(); {
-		case !s.edges.stands(one.uid):
-			s.log.Info("kube node is Ready again or not selected any more; its pods stay", "kube_node", node)
-			return nil
-		case s.paused(v):
-			return errPaused
-		}
-		p.ResourceVersion = "" // the UID alone: NooBaa does not care what changed meanwhile
-		if err := s.deletePod(ctx, p); err != nil {
-			return err
-		}
+		deleted = append(deleted, p.Namespace+"/"+p.Name)
 	}
-	return ctx.Err()
+	if errors.Is(err, errReadyAgain) {
+		s.log.Info("kube node is Ready again or not selected any more; its pods stay", "kube_node", one.node)
+		err = nil
+	}
+	s.announceReleased(ctx, one, deleted, err)
+	return cmp.Or(err, ctx.Err())
+}
+
+// errReadyAgain says that an edge does not count any more.
+var errReadyAgain = errors.New("the kube node is Ready again or not selected any more")
+
+// pods lists the pods of a node, unless the storage says that it is Ready again:
+// the watch may be behind.
+func (one edge) pods(ctx context.Context, s *clusterController) ([]Pod, error) {
+	limited, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
+	defer cancel()
+	n, err := s.cluster.Node(limited, one.node)
+	switch {
+	case errors.Is(err, ErrGone), err == nil && (n.UID != one.uid || n.Ready == kubestate.ReadyTrue):
+		return nil, errReadyAgain
+	case err != nil:
+		return nil, fmt.Errorf("read the Node %s: %w", one.node, err)
+	}
+	pods, err := s.cluster.Pods(limited, one.node)
+	if err != nil {
+		return nil, fmt.Errorf("list the pods of %s: %w", one.node, err)
+	}
+	return pods, nil
+}
+
+// releasePod deletes one pod, unless something has come up since they were listed.
+func (s *clusterController) releasePod(ctx context.Context, one edge, p Pod) error {
+	if s.settings().DryRun {
+		s.log.Info("dry run: pod would be deleted", "namespace", p.Namespace, "pod", p.Name, "kube_node", one.node)
+		return nil
+	}
+	switch v, _ := s.o.Log.Changed(); {
+	case !s.edges.stands(one.uid):
+		return errReadyAgain
+	case s.paused(v):
+		return errPaused
+	}
+	p.ResourceVersion = "" // the UID alone: NooBaa does not care what changed meanwhile
+	return s.deletePod(ctx, p)
 }

@@ -251,7 +251,7 @@ func TestNooBaaLeaderChangesInTheMiddle(t *testing.T) {
 // A kube node that has stopped being Ready and was deleted is no reason to delete the
 // pods of another one under its name.
 func TestEdgeEndsWithItsNode(t *testing.T) {
-	e := &edges{wanted: func(Node) bool { return true }, nodes: make(map[string]Node)}
+	e := newEdges(func(Node) bool { return true })
 	e.Node(Node{Name: "w1", UID: "old", Ready: kubestate.ReadyFalse})
 	e.Node(Node{Name: "w2", UID: "kept", Ready: kubestate.ReadyFalse})
 	tried, _ := e.take()

@@ -37,6 +37,11 @@ type Reach struct {
 	Components func() []doctor.Service
 }
 
+// rightsExaminer is a cluster that says which rights it does not give us.
+type rightsExaminer interface {
+	Missing(ctx context.Context) ([]string, error)
+}
+
 // Health asks all of them. It takes at most serviceLimit.
 func (r *Reach) Health(ctx context.Context) doctor.Health {
 	var h doctor.Health
@@ -157,9 +162,7 @@ func (r *Reach) rights(ctx context.Context) []doctor.Rights {
 	var work sync.WaitGroup
 	for i, c := range r.Clusters {
 		out[i].Cluster = c.Name()
-		asked, ok := c.(interface {
-			Missing(ctx context.Context) ([]string, error)
-		})
+		asked, ok := c.(rightsExaminer)
 		if !ok {
 			continue
 		}

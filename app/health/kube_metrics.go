@@ -13,6 +13,7 @@ import (
 type KubeFigures struct {
 	fences *prometheus.CounterVec // device, call, result
 	probes *prometheus.CounterVec // result
+	pods   *prometheus.CounterVec // cluster, result
 }
 
 // NewKubeFigures returns figures that count from 0.
@@ -22,6 +23,8 @@ func NewKubeFigures() *KubeFigures {
 			Help: "Calls to fence devices: status, off or on, and whether they were answered (ok) or failed."}, []string{"device", "call", "result"}),
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "failover_probes_total",
 			Help: "Questions to kubelets, by what was heard: alive, nothing, or own_fault where this host could not even ask."}, []string{"result"}),
+		pods: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "failover_pod_deletions_total",
+			Help: "Deletions of pods by this peer in each mode, and whether they were taken (ok) or failed."}, []string{"cluster", "result"}),
 	}
 	for _, heard := range []failover.Heard{failover.HeardAlive, failover.HeardNothing, failover.HeardOwnFault} {
 		f.probes.WithLabelValues(heardText(heard)) // so that each is there from the start
@@ -47,6 +50,39 @@ func (f *KubeFigures) CountProbes(p failover.KubeletProber) failover.KubeletProb
 // CountFences returns fences with the calls to their devices counted.
 func (f *KubeFigures) CountFences(fences failover.Fences) failover.Fences {
 	return countedFences{fences, f}
+}
+
+// examinedCluster is a cluster and the rights that it gives us.
+type examinedCluster interface {
+	failover.Cluster
+	rightsExaminer
+}
+
+// CountDeletions returns c with its deletions of pods counted.
+func (f *KubeFigures) CountDeletions(c examinedCluster) failover.Cluster {
+	for _, result := range []string{"ok", "failed"} {
+		f.pods.WithLabelValues(c.Name(), result) // so that each is there from the start
+	}
+	return countedCluster{c, f}
+}
+
+type countedCluster struct {
+	examinedCluster
+	figures *KubeFigures
+}
+
+// DeletePod implements failover.Writer.
+func (c countedCluster) DeletePod(ctx context.Context, p failover.Pod) error {
+	err := c.examinedCluster.DeletePod(ctx, p)
+	c.figures.pods.WithLabelValues(c.Name(), resultOf(err)).Inc()
+	return err
+}
+
+func resultOf(err error) string {
+	if err != nil {
+		return "failed"
+	}
+	return "ok"
 }
 
 // countedProber counts what kubelets answer.
@@ -84,11 +120,7 @@ type countedDevice struct {
 }
 
 func (d countedDevice) count(call string, err error) {
-	result := "ok"
-	if err != nil {
-		result = "failed"
-	}
-	d.figures.fences.WithLabelValues(d.Name(), call, result).Inc()
+	d.figures.fences.WithLabelValues(d.Name(), call, resultOf(err)).Inc()
 }
 
 // Power implements failover.Device.
@@ -126,7 +158,7 @@ func (k *Kube) register(f *Figures) {
 	if k == nil {
 		return
 	}
-	f.MustRegister(k.Figures.fences, k.Figures.probes, &kubeCollector{
+	f.MustRegister(k.Figures.fences, k.Figures.probes, k.Figures.pods, &kubeCollector{
 		kube:         k,
 		remediations: kubeDesc("remediations", "Remediations that the log keeps, by state; recovered and cancelled have ended within 30 days.", "state"),
 		paused:       kubeDesc("paused", "1 while an operator has paused failover, in one cluster or in all."),

@@ -74,6 +74,34 @@ func TestPeersThatMayRunOnKubeNodes(t *testing.T) {
 	}
 }
 
+// someCluster takes each deletion, or none.
+type someCluster struct {
+	examinedCluster
+	err error
+}
+
+func (someCluster) Name() string                                    { return "prod" }
+func (c someCluster) DeletePod(context.Context, failover.Pod) error { return c.err }
+
+func TestDeletionsAreCounted(t *testing.T) {
+	f := NewKubeFigures()
+	for _, err := range []error{nil, nil, errors.New("busy")} {
+		c := f.CountDeletions(someCluster{err: err})
+		if got := c.DeletePod(t.Context(), failover.Pod{}); !errors.Is(got, err) {
+			t.Errorf("deletions: %v, want %v", got, err)
+		}
+		if _, examined := c.(rightsExaminer); !examined {
+			t.Error("deletions: a cluster whose deletions are counted tells no missing rights")
+		}
+	}
+	r := prometheus.NewRegistry()
+	r.MustRegister(f.pods)
+	got, err := r.Gather()
+	if err != nil || len(got) != 1 || len(got[0].Metric) != 2 || got[0].Metric[0].Counter.GetValue() != 1 || got[0].Metric[1].Counter.GetValue() != 2 {
+		t.Errorf("deletions: counted %v, %v", got, err)
+	}
+}
+
 func TestCallsAreCounted(t *testing.T) {
 	f := NewKubeFigures()
 	d := countedFences{someFences{power: failover.PowerOn}, f}.For(failover.Machine{})[0]
