@@ -86,3 +86,18 @@ func TestNooBaaAsksTheStorage(t *testing.T) {
 		}
 	})
 }
+
+// A kube node that is Ready again between two deletions keeps the second pod.
+func TestNooBaaReadyBetweenTwoDeletions(t *testing.T) {
+	inNooBaa(t, 3, nil, func(w *world) {
+		w.after("delete pod", func() {
+			w.wake("n1")
+			w.pass(5 * modelTick)
+		})
+		w.cutPower("n1")
+		w.pass(3 * time.Minute)
+		if names := w.deletedOn("n1"); len(names) != 1 {
+			t.Errorf("ready-again: %v were deleted, one came before it was Ready", names)
+		}
+	})
+}
