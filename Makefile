@@ -22,6 +22,7 @@ TIMES    ?=
 RETURNS  ?= 10000
 TARGET   ?=
 ALL      ?=
+ARGS     ?=
 COMPARE  ?=
 BASE     ?=
 
@@ -59,7 +60,7 @@ check: lint test ## What decides whether a change lands: lint and test
 
 .PHONY: smoke
 smoke: ## Run the main job once: three peers, 20 simulated machines, the leader killed twice
-	go test -count=1 -v -timeout 30m -run '^TestSmoke$$' ./app/dev
+	go test -count=1 -v -timeout 30m -run '^TestSmoke$$' ./test/sandbox/site
 
 .PHONY: affected
 affected: ## List the targets of verify that the change since the last landed commit touches (BASE=commit)
@@ -82,8 +83,12 @@ figures: ## Measure the product's code: lines, functions, types, interfaces, exp
 	go run ./test/archtest/figures $(TREE)
 
 .PHONY: demo
-demo: build ## A minute of trouble: 50 machines introspected while the leader is killed every 10 s
-	bin/trivet dev --nodes 50 --silent 1 --kill-leader-every 10s --for 40s -o json
+demo: ## A minute of trouble: 50 machines introspected while the leader is killed every 10 s
+	go run ./test/sandbox -nodes 50 -silent 1 -kill-leader-every 10s -for 40s
+
+.PHONY: sandbox
+sandbox: build ## A site to experiment with, until Ctrl-C: three peers, simulated machines (ARGS='-nodes 20', see test/sandbox/main.go)
+	go run ./test/sandbox $(ARGS)
 
 .PHONY: quickstart
 quickstart: build ## Run the README's quick start as it stands there: three peers on loopback

@@ -27,7 +27,6 @@ type Door struct {
 	Token    fencing.Token `json:"token,omitempty"` // of the leadership that this peer acts under
 	Swaps    uint64        `json:"swaps"`           // how often the lease was opened or held
 	Lapses   uint64        `json:"lapses"`          // how often the kernel had ended it first
-	Model    bool          `json:"model,omitempty"` // of a simulated host, as of 'trivet dev': no kernel filters anything
 	Recorded Recorded      `json:"recorded"`
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
+	firewallhost "github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/internal/pace"
@@ -49,9 +50,8 @@ type Options struct {
 	// stays as it is.
 	Load func() (config.Config, error)
 	Log  func(config.Log)
-	// Kernel is a model in the place of this host's packet filter, for simulated
-	// hosts; nil: the kernel's own, by firewall.driver.
-	Kernel Kernel
+	// Filter is that of a simulated host; nil: that of this host, by firewall.driver.
+	Filter *firewallhost.Filter
 	// Recent returns the newest lines of the log, the oldest first, for a bundle;
 	// nil: none are kept.
 	Recent func() string

@@ -23,12 +23,6 @@ const (
 	contestWait = 9 * time.Second
 )
 
-// Kernel is where a host's PXE filter keeps its lists and its lease.
-type Kernel interface {
-	firewall.Chains
-	firewall.Lease
-}
-
 // pxeParts are the parts of a Peer that decide about its host's PXE service.
 type pxeParts struct {
 	filter  host.Filter
@@ -41,8 +35,8 @@ type pxeParts struct {
 // openFilter makes what the gate needs of the kernel. Its end lets go of the
 // kernel's sockets; the rules stay, shut.
 func (p *pxeParts) openFilter(o Options, opened *closers) {
-	if k := o.Kernel; k != nil {
-		p.filter = host.Filter{Chains: k, Lease: k, Driver: health.ModelDriver}
+	if o.Filter != nil {
+		p.filter = *o.Filter
 		return
 	}
 	made := host.New(o.Config.Firewall, o.Logger)

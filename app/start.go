@@ -193,7 +193,7 @@ func (p *Peer) newSelf() *health.Self {
 	if k := core.kube; k != nil {
 		s.Kube = &health.Kube{Log: core.Store, Settings: k.made.Settings, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
 	}
-	if g := core.gate; g != nil && s.Door.Driver != firewallhost.Noop && s.Door.Driver != health.ModelDriver { // a model has no network
+	if g := core.gate; g != nil && s.Door.Driver != firewallhost.Noop && p.opts.Filter == nil { // a simulated host has no network
 		s.Door.Probe = probe.New(probe.Options{Interface: g.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
 	}
 	return s

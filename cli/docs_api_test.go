@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -16,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/app/dev"
 	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/test/sandbox/site"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -91,7 +90,7 @@ func liveSite(t *testing.T) (names *strings.Replacer, settle func(*testing.T)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	site, err := dev.New(ctx, dev.Options{Nodes: 3, Wall: time.Now, Random: rand.Reader, Tell: t.Logf, Dir: t.TempDir()})
+	site, err := site.New(ctx, site.Options{Nodes: 3, Tell: t.Logf, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func (p *program) addCommands(root *cobra.Command) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"start", "Start:", []*cobra.Command{data.Init(t, set), data.Join(t, set), daemon.Serve(t, set, p.exit), options.Config(t, peer, set), daemon.Dev(t, set)}},
+		{"start", "Start:", []*cobra.Command{data.Init(t, set), data.Join(t, set), daemon.Serve(t, set, p.exit), options.Config(t, peer, set)}},
 		{"look", "Look:", []*cobra.Command{cluster.Status(t, peer, set), cluster.Watch(t, set), cluster.Members(t, peer), cluster.Peers(t, peer), debug.Doctor(t, peer, set),
 			cluster.FailoverSafe(t, peer)}},
 		{"cluster", "Cluster:", []*cobra.Command{cluster.Maintenance(t, peer), cluster.Transfer(t, peer), cluster.Leave(t, peer, set), cluster.Remove(t, peer),

@@ -16,9 +16,6 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
-// ModelDriver is the driver of a filter that no kernel has.
-const ModelDriver = "model"
-
 // Door is the PXE filter and the floating IP of this host. Methods may be called
 // concurrently.
 type Door struct {
@@ -64,7 +61,6 @@ func (d *Door) pass(v fsm.View) api.Door {
 		return out
 	}
 	s := d.Guard.Status()
-	out.Model = d.Driver == ModelDriver
 	out.Open, out.Why, out.Token, out.Swaps, out.Lapses = s.Open, s.Why, s.Token, s.Swaps, s.Lapses
 	out.Since = api.TimeText(s.Since)
 	if _, led := d.Members.Log.Leader(); !led && !s.Open {
@@ -152,12 +148,8 @@ func (d *Door) hostState() firewall.HostState {
 		return firewall.HostState{Unfiltered: true}
 	}
 	lists, _ := d.Lists.State()
-	down := interfaceDown(d.Config().Firewall.Interface)
-	if d.Driver == ModelDriver {
-		down = nil // it has no interface
-	}
 	return firewall.HostState{
-		Interface: d.Config().Firewall.Interface, InterfaceErr: down,
+		Interface: d.Config().Firewall.Interface, InterfaceErr: interfaceDown(d.Config().Firewall.Interface),
 		Relays: firewall.Match(d.Config().Firewall.Match).Relays(), Policy: d.policy(), Lists: lists, Guard: d.Guard.Status(),
 		Files: d.Driver == host.Dnsmasq,
 	}

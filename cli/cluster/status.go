@@ -237,9 +237,6 @@ func doorText(d api.Door) string {
 	if d.Open {
 		text = fmt.Sprintf("open since %s, token %v", term.Dash(d.Since), d.Token)
 	}
-	if d.Model {
-		text += " (a model of the kernel: nothing is filtered)"
-	}
 	return text
 }
 

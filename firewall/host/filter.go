@@ -55,7 +55,7 @@ func (f Filter) Close() error {
 // can be made after all: its peer serves, says why, and opens nothing.
 func New(c config.Firewall, log *slog.Logger) Filter {
 	if c.Driver == Noop {
-		n := &firewall.Memory{}
+		n := new(noop)
 		return Filter{Chains: n, Lease: n, Driver: Noop}
 	}
 	kernel := netif.Kernel()

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/test/hostkernel"
 )
 
 // told is a table and lists that write down what is asked of them.
 type told struct {
-	firewall.Memory
+	hostkernel.Model
 	order []string
 	err   error // of the table
 }
@@ -30,7 +31,7 @@ func (c *told) Left(context.Context) (time.Duration, error) {
 
 func (c *told) Replace(ctx context.Context, r firewall.Ruleset) error {
 	c.order = append(c.order, "lists")
-	return c.Memory.Replace(ctx, r)
+	return c.Model.Replace(ctx, r)
 }
 
 // TestLeased wants the lease before lists that let anything through, and its

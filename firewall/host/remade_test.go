@@ -14,6 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/netif"
+	"github.com/trivet-ha/trivet/test/hostkernel"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -23,7 +24,7 @@ func TestAFilterThatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := errors.New("too busy"), errors.New("no directory")
 		tries, closed := 0, false
-		kernel := &firewall.Memory{}
+		kernel := &hostkernel.Model{}
 		watched := make(chan struct{})
 		at := netif.Place{Index: 2, Name: "pxe"}
 		f := newRemadeFilter(broken{first}.filter(), func() (Filter, error) {
@@ -70,7 +71,7 @@ func TestAFilterThatComesLate(t *testing.T) {
 func TestAFilterIsTriedAgainSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, tries := time.Now(), []time.Duration(nil)
-		kernel := &firewall.Memory{}
+		kernel := &hostkernel.Model{}
 		first := Filter{Chains: kernel, Lease: kernel, place: netif.Place{Index: 2, Name: "pxe"}}
 		f := newRemadeFilter(first, func() (Filter, error) {
 			tries = append(tries, time.Since(began))
@@ -128,11 +129,11 @@ func TestAFilterFollowsItsInterface(t *testing.T) {
 			}
 			return at, nil
 		}
-		kernels := make(map[string]*firewall.Memory)
+		kernels := make(map[string]*hostkernel.Model)
 		closed := 0
 		make := func() (Filter, error) {
 			now, err := look(2)
-			kernel := &firewall.Memory{}
+			kernel := &hostkernel.Model{}
 			kernels[now.Name] = kernel
 			f := Filter{Chains: kernel, Lease: kernel, Driver: "nftables", place: now, close: []func() error{func() error { closed++; return nil }}}
 			return f.onlyWhere(now, "pxe"), err
@@ -180,7 +181,7 @@ func TestAFilterFollowsItsInterface(t *testing.T) {
 
 // heldLease is a lease whose Arm waits until it is released.
 type heldLease struct {
-	*firewall.Memory
+	*hostkernel.Model
 	entered, release chan struct{}
 }
 
@@ -190,20 +191,20 @@ func (h heldLease) Arm(ctx context.Context, d time.Duration) error {
 	if _, err := testwait.Take(testwait.Limit, h.release, "the test releases the call"); err != nil {
 		return err
 	}
-	return h.Memory.Arm(ctx, d)
+	return h.Model.Arm(ctx, d)
 }
 
 // A filter whose interface moves is closed only when the calls under way have ended:
 // a driver's socket is used by one goroutine at a time. In real time, since a bubble's
 // clock does not pass while a goroutine waits for a lock.
 func TestNoFilterIsClosedUnderACall(t *testing.T) {
-	lease := heldLease{&firewall.Memory{}, make(chan struct{}), make(chan struct{})}
+	lease := heldLease{&hostkernel.Model{}, make(chan struct{}), make(chan struct{})}
 	closed := make(chan struct{})
 	var made atomic.Int32
 	f := newRemadeFilter(Filter{Chains: lease, Lease: lease, place: netif.Place{Index: 2, Name: "pxe"}, close: []func() error{func() error { close(closed); return nil }}},
 		func() (Filter, error) {
 			made.Add(1)
-			return Filter{Chains: &firewall.Memory{}, Lease: &firewall.Memory{}, place: netif.Place{Index: 2, Name: "br0"}}, nil
+			return Filter{Chains: &hostkernel.Model{}, Lease: &hostkernel.Model{}, place: netif.Place{Index: 2, Name: "br0"}}, nil
 		}, func(int) (netif.Place, error) { return netif.Place{Index: 2, Name: "br0"}, nil }, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 
 // TestReadsTheFilesOfRelease010 opens the log and the snapshots of a peer of v0.1.0 and
 // replays them: the state is the one that v0.1.0 itself had, and a snapshot of it reads
-// back. The peer introspected six machines under 'trivet dev', with its leader killed, went
+// back. The peer introspected six machines under that release's 'trivet dev', with its leader killed, went
 // on alone with 'trivet recover', which wrote a snapshot, made a join token, and was killed
 // right after 'trivet debug fsm check', which printed index and hash. The keys are those of
 // that cluster alone.

@@ -25,7 +25,7 @@ var classed = []string{
 // without a bound on what its requests cost.
 func checkClass(tree *Tree, report *Report) {
 	for _, file := range tree.Files {
-		if file.Test() || harness(file.Package()) || within(file.Package(), "app/dev") || slices.Contains(classed, file.Path) {
+		if file.Test() || harness(file.Package()) || slices.Contains(classed, file.Path) {
 			continue
 		}
 		imports := file.Imports()

@@ -11,7 +11,7 @@ import (
 )
 
 // Figures measure the product's code: what one reads to change it. Tests,
-// harnesses, generated files and package dev do not count.
+// harnesses and generated files do not count.
 type Figures struct {
 	Lines       int    // of code, without comments and imports
 	Functions   []int  // lines of each, ascending
@@ -60,7 +60,7 @@ func Measure(tree *Tree) Figures {
 // or tool.
 func ships(file *File) bool {
 	pkg := file.Package()
-	return !file.Test() && !file.Generated() && !harness(pkg) && !within(pkg, "app/dev")
+	return !file.Test() && !file.Generated() && !harness(pkg)
 }
 
 // measure gathers the figures.

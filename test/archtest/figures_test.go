@@ -37,7 +37,6 @@ func (p *pair) twice() { p.Once(); p.twice() }
 		"test/simtest/x.go":       "package simtest\n\nimport \"os\"\n\nfunc F() {}\n",
 		"test/simtest/x_test.go":  "package simtest\n\nfunc G() {}\n",
 		"test/simtest/below/x.go": "package below\n\nfunc F() {}\n",
-		"app/dev/machine/dev.go":  "package machine\nfunc F() {}\n",
 	} {
 		if err := tree.Add(name, []byte(source)); err != nil {
 			t.Fatal(err)

@@ -58,6 +58,7 @@ var importFixtures = []fixture{
 	{"test", "harness", "raftstore/leader/x_test.go", importing(ours + "test/simtest"), nil},
 	{"other harness", "harness", "test/labtest/x.go", importing(ours + "test/simtest"), nil},
 	{"product", "harness", "raftstore/leader/x.go", importing(ours + "test/simtest"), []int{3}},
+	{"product to simulator", "harness", "app/x.go", importing(ours + "test/sandbox/simironic"), []int{3}},
 	{"product to lab", "harness", "cli/x.go", importing(ours + "test/labtest"), []int{3}},
 }
 

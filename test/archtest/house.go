@@ -31,7 +31,7 @@ var house = [][]string{
 // children are the adapters and parts that live under the package whose
 // interface they implement, or whose subject they share.
 var children = []string{
-	"app/dev", "api/web", "haconfig/kube", "client/lease",
+	"api/web", "haconfig/kube", "client/lease",
 	"lease/elector", "lease/elector/sidecar", "lease/elector/kube", "lease/runner", "lease/leaderrpc", "lease/kubepolicy",
 	"failover/kube", "failover/fence",
 	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
@@ -42,7 +42,7 @@ var children = []string{
 // parts are children that import nothing of the house themselves; their parent and
 // siblings may import them, and so may whoever may import the parent.
 var parts = []string{
-	"app/dev/machine", "app/dev/simironic", "inspector/lldp",
+	"inspector/lldp",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/logerr", "raftstore/termguard", "raftstore/timedlog", "raftstore/transfer", "raftstore/truncation", "raftstore/wal",
 	"internal/httpserver/admission", "internal/excerpt", "internal/logs", "internal/pace", "internal/portholder", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",

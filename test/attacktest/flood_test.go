@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/app/dev/machine"
-	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/app/dev/machine"
-	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 )
 
 // What ramdisks that call together send, and for how long each waits.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/test/sandbox/trio"
 )
 
 // The restart of a follower.
@@ -84,27 +85,27 @@ func measureRestart(ctx context.Context, b *Bench) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := newTrio(ctx, dir, "bolt")
+	c, err := newCluster(ctx, dir, "bolt")
 	if err != nil {
 		return err
 	}
-	err = restarts(ctx, b, cluster)
-	return errors.Join(err, cluster.close(ctx))
+	err = restarts(ctx, b, c)
+	return errors.Join(err, c.close(ctx))
 }
 
-func restarts(ctx context.Context, b *Bench, cluster *trio) error {
-	if err := fill(ctx, cluster); err != nil {
+func restarts(ctx context.Context, b *Bench, c *cluster) error {
+	if err := fill(ctx, c); err != nil {
 		return err
 	}
 	var ready Sample
 	for range restartTrials {
-		took, err := restart(ctx, cluster.follower(), 0)
+		took, err := restart(ctx, c.Follower(), 0)
 		if err != nil {
 			return err
 		}
 		ready = append(ready, took)
 	}
-	late, err := restart(ctx, cluster.follower(), longAbsence)
+	late, err := restart(ctx, c.Follower(), longAbsence)
 	if err != nil {
 		return err
 	}
@@ -116,8 +117,8 @@ func restarts(ctx context.Context, b *Bench, cluster *trio) error {
 }
 
 // fill writes introspection records through the leader.
-func fill(ctx context.Context, cluster *trio) error {
-	session := cluster.leader().Core().Session
+func fill(ctx context.Context, c *cluster) error {
+	session := c.Leader().Peer().Core().Session
 	next := make(chan int, restartRecords)
 	for i := range restartRecords {
 		next <- i
@@ -148,10 +149,10 @@ var errDone = errors.New("all is written")
 
 // restart stops a follower in order and takes the time from its start until it
 // serves linearizable reads.
-func restart(ctx context.Context, s *slot, away time.Duration) (time.Duration, error) {
+func restart(ctx context.Context, h *trio.Host, away time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, away+restartLimit)
 	defer cancel()
-	if err := s.stop(ctx); err != nil {
+	if err := h.Stop(ctx); err != nil {
 		return 0, err
 	}
 	select {
@@ -160,6 +161,6 @@ func restart(ctx context.Context, s *slot, away time.Duration) (time.Duration, e
 		return 0, context.Cause(ctx)
 	}
 	began := time.Now()
-	err := s.start(ctx)
+	err := h.Start(ctx)
 	return time.Since(began), err
 }

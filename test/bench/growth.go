@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/admin"
-	"github.com/trivet-ha/trivet/app/dev/machine"
-	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 )
 
 const (

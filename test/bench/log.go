@@ -39,7 +39,7 @@ func logArea() Area {
 type stored struct {
 	store  string
 	suffix string // of the names of its rows
-	*trio
+	*cluster
 
 	writes        Sample
 	rates         []float64
@@ -50,7 +50,7 @@ type stored struct {
 func measureLog(ctx context.Context, b *Bench) (err error) {
 	clusters := []*stored{{store: "bolt"}, {store: "wal", suffix: "_wal"}}
 	for _, c := range clusters {
-		if c.trio, err = newStored(ctx, b, c.store); err != nil {
+		if c.cluster, err = newStored(ctx, b, c.store); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, c.close(ctx)) }()
@@ -65,12 +65,12 @@ func measureLog(ctx context.Context, b *Bench) (err error) {
 	return measureLoad(ctx, b, clusters, dir)
 }
 
-func newStored(ctx context.Context, b *Bench, store string) (*trio, error) {
+func newStored(ctx context.Context, b *Bench, store string) (*cluster, error) {
 	dir, err := b.Folder("log-" + store)
 	if err != nil {
 		return nil, err
 	}
-	return newTrio(ctx, dir, store)
+	return newCluster(ctx, dir, store)
 }
 
 func measureLatency(ctx context.Context, b *Bench, clusters []*stored) error {
@@ -80,7 +80,7 @@ func measureLatency(ctx context.Context, b *Bench, clusters []*stored) error {
 	}
 	defer probe.close()
 	for _, c := range clusters {
-		if _, err := writeFor(ctx, 1, warmUp, trivetWriter(c.leader())); err != nil {
+		if _, err := writeFor(ctx, 1, warmUp, trivetWriter(c.Leader().Peer())); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func measureLatency(ctx context.Context, b *Bench, clusters []*stored) error {
 			pairs = append(pairs, took)
 		}
 		for _, c := range clusters {
-			write := trivetWriter(c.leader())
+			write := trivetWriter(c.Leader().Peer())
 			for range latencyBlock {
 				began := time.Now()
 				if err := write(ctx, 0); err != nil {
@@ -154,11 +154,11 @@ func measureLoad(ctx context.Context, b *Bench, clusters []*stored, dir string) 
 // load writes with all clients on the leader, then through a follower. etcd is
 // etcd's rate in this round.
 func (c *stored) load(ctx context.Context, etcd float64, counts bool) error {
-	rate, err := writeFor(ctx, loadClients, loadTime, trivetWriter(c.leader()))
+	rate, err := writeFor(ctx, loadClients, loadTime, trivetWriter(c.Leader().Peer()))
 	if err != nil {
 		return err
 	}
-	through, err := writeFor(ctx, loadClients, loadTime, trivetWriter(c.follower().peer))
+	through, err := writeFor(ctx, loadClients, loadTime, trivetWriter(c.Follower().Peer()))
 	if err != nil || !counts {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/trivet-ha/trivet/app/dev/machine"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
 )
 
 // What the original is measured with: enough nodes that a turn takes seconds, and no

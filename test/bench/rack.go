@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/trivet-ha/trivet/app/dev/machine"
-	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 )
 
 // nics is how many network interfaces a machine has; Ironic knows the first.

@@ -37,7 +37,7 @@ func targets() []target {
 	return append([]target{
 		{
 			name: "e2e-process", about: "programs as processes: scripts of the command line, lease run, attacks, quick start, demo",
-			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/simtest/", "test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
+			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/sandbox/", "test/simtest/", "test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
 			needs: []string{"curl", "openstack-inventory", "iptables", "dnsmasq"},
 			steps: []step{
 				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence", "./app", "./firewall/pxe", "./raftstore/host", "./test/mutants", "./test/stress", "./test/gate"}},
@@ -67,7 +67,7 @@ func targets() []target {
 			[]string{"failover/", "haconfig/", "lease/", "client/"}, "fence_ipmilan", "ipmi_sim", "ipmitool"),
 		{
 			name: "e2e-page", about: "the page in a real browser",
-			paths: []string{"go.mod", "api/", "test/uitest/", "test/chromium/"},
+			paths: []string{"go.mod", "api/", "test/uitest/", "test/chromium/", "test/sandbox/"},
 			needs: []string{"chromium", "npm"}, root: true,
 			steps: []step{{tests: []string{"./test/uitest"}}},
 		},
@@ -99,12 +99,12 @@ func longTargets() []target {
 		},
 		{
 			name: "sim", about: "the simulation at length, a part of it under the race detector",
-			paths: append([]string{"test/simtest/", "failover/", "lease/", "client/", "inspector/", "firewall/", "api/events/"}, every...),
+			paths: append([]string{"test/simtest/", "test/hostkernel/", "failover/", "lease/", "client/", "inspector/", "firewall/", "api/events/"}, every...),
 			steps: []step{{command: []string{"make", "sim", "RETURNS=300"}}}, // all 10,000 minutes take hours
 		},
 		{
 			name: "bench", about: "each area of the bench in short form: that it runs, not how fast",
-			paths: []string{"go.mod", "test/bench/", "test/labtest/"},
+			paths: []string{"go.mod", "test/bench/", "test/labtest/", "test/sandbox/"},
 			needs: append([]string{"etcd", "nft", "iptables-legacy", "dhcpd", "ironic-inspector"}, labNeeds...), root: true,
 			steps: []step{{command: []string{"make", "bench", "SHORT=1"}}},
 		},
@@ -126,7 +126,7 @@ func lab(name, about string, parallel int, paths []string, needs ...string) targ
 
 // labPaths are the paths whose change touches a target of the lab.
 func labPaths(more ...string) []string {
-	return slices.Concat([]string{"test/labtest/", "test/netns/"}, more, every)
+	return slices.Concat([]string{"test/labtest/", "test/netns/", "test/sandbox/"}, more, every)
 }
 
 // affected returns the targets that changed files touch. A target without paths is

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/admin"
-	"github.com/trivet-ha/trivet/app/dev/simironic"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )

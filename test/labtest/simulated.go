@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/app/dev/simironic"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 )
 
 // simulated is an Ironic in memory, for tests that need thousands of nodes.

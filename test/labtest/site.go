@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/app/dev/machine"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
 )
 
 // endLimit is what a handful of introspections may take when nothing is in

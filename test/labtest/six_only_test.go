@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app/dev/machine"
-	"github.com/trivet-ha/trivet/app/dev/simironic"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app/admin"
-	"github.com/trivet-ha/trivet/app/dev/machine"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 

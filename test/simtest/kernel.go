@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/test/hostkernel"
 )
 
 // Kernel is what the PXE filter and the floating IP meet in one simulated
-// host: the model of package firewall, and an address that ends by itself, by the
+// host: hostkernel.Model, and an address that ends by itself, by the
 // host's monotonic clock and a little late. It outlives the process. Whenever the
 // lease or the address comes into force somewhere, the oracle looks at all hosts.
 type Kernel struct {
 	c       *Cluster
 	host    string
-	filter  firewall.Memory
+	filter  hostkernel.Model
 	foreign chan struct{} // capacity 1: our rules may have been changed
 	// lease and freeze are firewall.lease and firewall.freeze of the host.
 	lease, freeze time.Duration

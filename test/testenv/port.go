@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Tests take their ports from this range. It ends below the ports of package dev, and
-// far below those that the kernel gives to listeners of port 0 and to the near ends of
-// connections: a server that is down for a while must find its port free.
+// Tests and harnesses take their ports from this range. It ends far below those that the
+// kernel gives to listeners of port 0 and to the near ends of connections: a server that
+// is down for a while must find its port free.
 const (
 	firstPort = 10000
 	lastPort  = 19999
@@ -23,6 +23,17 @@ const portTries = 200
 // process of this network namespace.
 func FreePort(t testing.TB) string {
 	t.Helper()
+	addr, release, err := ReservePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	return addr
+}
+
+// ReservePort is FreePort for what is no test: no other call returns the address before
+// release is called, or the process ends.
+func ReservePort() (addr string, release func(), err error) {
 	for range portTries {
 		addr := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(lastPort-firstPort+1))
 		// The process that gets the port may be stopped while other tests look for
@@ -35,11 +46,9 @@ func FreePort(t testing.TB) string {
 			reserved.Close()
 			continue
 		}
-		t.Cleanup(func() { reserved.Close() })
-		return addr
+		return addr, func() { reserved.Close() }, nil
 	}
-	t.Fatalf("%d ports from %d to %d of 127.0.0.1 were tried, and none is free", portTries, firstPort, lastPort)
-	return ""
+	return "", nil, fmt.Errorf("%d ports from %d to %d of 127.0.0.1 were tried, and none is free", portTries, firstPort, lastPort)
 }
 
 // reservation is the name of the abstract socket that reserves an address.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/app/dev"
+	sandbox "github.com/trivet-ha/trivet/test/sandbox/site"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -20,7 +20,7 @@ func TestLeaderIsKilled(t *testing.T) {
 	p.shows(".verdict", "One more host may be lost.")
 	leader := p.text(".tile.lead h3")
 	s.mu.Lock()
-	s.at = slices.IndexFunc(s.Peers(), func(o dev.Peer) bool { return o.Name == leader })
+	s.at = slices.IndexFunc(s.Peers(), func(o sandbox.Peer) bool { return o.Name == leader })
 	s.mu.Unlock()
 	p.shows("#freshness", "live, from "+leader)
 	p.eval(`window.opened = true`)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/app/dev"
+	sandbox "github.com/trivet-ha/trivet/test/sandbox/site"
 )
 
 // TestLogin: a user logs in, moves leadership, is logged in at another peer as well,
@@ -23,7 +23,7 @@ func TestLogin(t *testing.T) {
 	if err := os.WriteFile(users, []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := openSiteOf(t, dev.Options{Nodes: 3, Users: users})
+	s := openSiteOf(t, sandbox.Options{Nodes: 3, Users: users})
 	p := browse(t, s.front.URL+"/ui/")
 	p.shows("h1", "Log in")
 	p.holds("the first field has the focus", `document.activeElement.name === "user"`)
@@ -39,7 +39,7 @@ func TestLogin(t *testing.T) {
 	p.shows(".verdict", "One more host may be lost.")
 	p.shows("#user", "root")
 	leader := p.text(".tile.lead h3")
-	at := slices.IndexFunc(s.Peers(), func(o dev.Peer) bool { return o.Name == leader })
+	at := slices.IndexFunc(s.Peers(), func(o sandbox.Peer) bool { return o.Name == leader })
 	s.mu.Lock()
 	s.at = at // leadership is moved by the leader; its peer has not seen this session yet
 	s.mu.Unlock()

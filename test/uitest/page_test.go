@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/trivet-ha/trivet/app/dev"
+	sandbox "github.com/trivet-ha/trivet/test/sandbox/site"
 )
 
 // TestMachineByKeyboard introspects one of 10,000 machines, from the search to the end,
 // without a mouse.
 func TestMachineByKeyboard(t *testing.T) {
-	s := openSite(t, dev.MaxNodes)
+	s := openSite(t, sandbox.MaxNodes)
 	p := browse(t, s.front.URL+"/ui/")
 	p.shows(".verdict", "One more host may be lost.")
 	p.press("/")
@@ -46,7 +46,7 @@ func TestMachineByKeyboard(t *testing.T) {
 
 // TestManyMachines finds each machine by its names, and loads little.
 func TestManyMachines(t *testing.T) {
-	s := openSite(t, dev.MaxNodes)
+	s := openSite(t, sandbox.MaxNodes)
 	p := browse(t, s.front.URL+"/ui/#machines")
 	p.shows("#machines .hint", "10,000 of 10,000 machines")
 	const most = 300_000 // bytes from the address to the table

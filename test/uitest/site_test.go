@@ -4,7 +4,6 @@ package uitest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/app/dev"
 	"github.com/trivet-ha/trivet/test/chromium"
+	sandbox "github.com/trivet-ha/trivet/test/sandbox/site"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -31,7 +30,7 @@ const limit = 30 * time.Second
 // site is a cluster, and in front of it what a floating IP is: one address that leads
 // to a peer that answers.
 type site struct {
-	*dev.Sandbox
+	*sandbox.Sandbox
 	front *httptest.Server
 
 	mu sync.Mutex // guards the rest
@@ -66,26 +65,26 @@ func (s *site) moveFrom(host string) {
 
 func openSite(t *testing.T, nodes int) *site {
 	t.Helper()
-	return openSiteOf(t, dev.Options{Nodes: nodes})
+	return openSiteOf(t, sandbox.Options{Nodes: nodes})
 }
 
-func openSiteOf(t *testing.T, o dev.Options) *site {
+func openSiteOf(t *testing.T, o sandbox.Options) *site {
 	t.Helper()
-	o.Wall, o.Random, o.Binary, o.Tell = time.Now, rand.Reader, "v1.0.0", func(string, ...any) {}
+	o.Tell = func(string, ...any) {}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*limit)
 	defer cancel()
-	sandbox, err := dev.New(ctx, o)
+	made, err := sandbox.New(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{Sandbox: sandbox}
+	s := &site{Sandbox: made}
 	s.front = httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			to, err := url.Parse(sandbox.Peers()[s.at].URL)
+			to, err := url.Parse(made.Peers()[s.at].URL)
 			if err != nil {
-				panic(err) // of an address that dev made
+				panic(err) // of an address that the sandbox made
 			}
 			r.SetURL(to)
 			r.Out.Host = r.In.Host
@@ -102,7 +101,7 @@ func openSiteOf(t *testing.T, o dev.Options) *site {
 	t.Cleanup(func() {
 		s.front.CloseClientConnections()
 		s.front.Close()
-		if err := sandbox.Close(); err != nil {
+		if err := made.Close(); err != nil {
 			t.Error(err)
 		}
 	})

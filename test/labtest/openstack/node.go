@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/app/dev/machine"
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 

@@ -1,18 +1,21 @@
-package firewall
+package hostkernel
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
 )
 
-// TestMemory: what has ended cannot be swapped, and nothing gets through without a
+// TestModel: what has ended cannot be swapped, and nothing gets through without a
 // lease and lists.
-func TestMemory(t *testing.T) {
+func TestModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened := 0
-		m := &Memory{Late: 50 * time.Millisecond, Opened: func() { opened++ }}
+		m := &Model{Late: 50 * time.Millisecond, Opened: func() { opened++ }}
 		ctx := t.Context()
 		want := func(what string, err, is error, mac string, lets bool) {
 			t.Helper()
@@ -23,27 +26,27 @@ func TestMemory(t *testing.T) {
 				t.Errorf("%s: %s gets through: %v", what, mac, got)
 			}
 		}
-		if _, err := m.Read(ctx); !errors.Is(err, ErrForeign) {
+		if _, err := m.Read(ctx); !errors.Is(err, firewall.ErrForeign) {
 			t.Errorf("read before lists were written: %v", err)
 		}
-		want("nothing is armed", m.Open(ctx, time.Second), ErrLapsed, mac(1), false)
+		want("nothing is armed", m.Open(ctx, time.Second), firewall.ErrLapsed, mac(1), false)
 		want("armed", m.Arm(ctx, time.Second), nil, mac(1), false)
 		want("open without lists", m.Open(ctx, time.Second), nil, mac(1), false)
 		pass := true
-		want("change without lists", m.Change(ctx, Change{Pass: &pass}), ErrForeign, mac(1), false)
-		want("lists", m.Replace(ctx, Ruleset{Allow: []string{mac(1)}, Deny: []string{mac(1), mac(2)}}), nil, mac(1), true)
+		want("change without lists", m.Change(ctx, firewall.Change{Pass: &pass}), firewall.ErrForeign, mac(1), false)
+		want("lists", m.Replace(ctx, firewall.Ruleset{Allow: []string{mac(1)}, Deny: []string{mac(1), mac(2)}}), nil, mac(1), true)
 		want("denied", nil, nil, mac(2), false)
 		want("unknown without pass rule", nil, nil, mac(3), false)
-		want("pass rule", m.Change(ctx, Change{Pass: &pass}), nil, mac(3), true)
+		want("pass rule", m.Change(ctx, firewall.Change{Pass: &pass}), nil, mac(3), true)
 		want("denied in spite of the pass rule", nil, nil, mac(2), false)
 		time.Sleep(1049 * time.Millisecond) // in a bubble
 		want("the last moment", m.Hold(ctx, time.Second), nil, mac(1), true)
 		time.Sleep(1050 * time.Millisecond) // in a bubble
-		want("it has lapsed", m.Hold(ctx, time.Second), ErrLapsed, mac(1), false)
+		want("it has lapsed", m.Hold(ctx, time.Second), firewall.ErrLapsed, mac(1), false)
 		if until := m.Until(); !until.Equal(time.Now()) {
 			t.Errorf("it ended at %v, now is %v", until, time.Now())
 		}
-		want("armed once", m.Open(ctx, time.Second), ErrLapsed, mac(1), false)
+		want("armed once", m.Open(ctx, time.Second), firewall.ErrLapsed, mac(1), false)
 		_ = m.Arm(ctx, time.Second) // it has no error
 		want("open again", m.Open(ctx, time.Second), nil, mac(1), true)
 		want("shut", m.Shut(ctx), nil, mac(1), false)
@@ -57,3 +60,5 @@ func TestMemory(t *testing.T) {
 		}
 	})
 }
+
+func mac(n int) string { return fmt.Sprintf("52:54:00:00:00:%02x", n) }

@@ -1,9 +1,11 @@
-package dev
+package site
 
 import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/trivet-ha/trivet/client"
 )
 
 // maxNamed is how many nodes a complaint names one by one.
@@ -26,7 +28,7 @@ func (s *Sandbox) summary() Summary {
 	p := s.Progress()
 	gap, double := s.peers.service()
 	return Summary{
-		Accepted: p.Accepted, Finished: p.States[stateFinished], Error: p.States[stateError], Stuck: p.Stuck,
+		Accepted: p.Accepted, Finished: p.States[client.StateFinished], Error: p.States[client.StateError], Stuck: p.Stuck,
 		Failovers: p.Failovers, SlowestFailoverMS: s.peers.slowest().Milliseconds(), Restarted: p.Restarted,
 		PXEOpenOnTwo: double, SlowestPXEGapMS: gap.Milliseconds(),
 	}
@@ -67,13 +69,13 @@ func (w *ward) wrong(interrupted bool) string {
 	switch state := w.seen.State; {
 	case w.stuck:
 		return fmt.Sprintf("is stuck in %s", state)
-	case interrupted && !w.seen.ended():
+	case interrupted && !w.seen.Ended():
 		return ""
 	case w.refused != nil:
 		return fmt.Sprintf("was not taken: %v", w.refused)
-	case w.silent && state == stateError && strings.Contains(w.seen.reason(), timedOut), !w.silent && state == stateFinished:
+	case w.silent && state == client.StateError && strings.Contains(w.seen.Why(), timedOut), !w.silent && state == client.StateFinished:
 		return ""
 	default:
-		return fmt.Sprintf("ended in %s: %s", state, w.seen.reason())
+		return fmt.Sprintf("ended in %s: %s", state, w.seen.Why())
 	}
 }

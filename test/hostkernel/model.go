@@ -1,4 +1,6 @@
-package firewall
+// Package hostkernel is a model of the kernel of a host, as the PXE filter meets it: for
+// simulated hosts.
+package hostkernel
 
 import (
 	"context"
@@ -6,14 +8,16 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/firewall"
 )
 
-// Memory is a model of a host's kernel: lists, and a lease that ends by itself by
-// the monotonic clock, kept in memory. It filters nothing. It is driver noop, and
-// the kernel of simulated hosts, where it outlives the processes that use it.
+// Model is the lists of a host, and a lease that ends by itself by the monotonic clock,
+// in memory. It outlives the processes that use it, and filters nothing.
 //
-// It implements Chains and Lease; its methods may be called concurrently.
-type Memory struct {
+// It implements firewall.Chains and firewall.Lease; its methods may be called
+// concurrently.
+type Model struct {
 	// Late is how much later than asked for an element ends, as a kernel's timers
 	// are. It is set before the first use.
 	Late time.Duration
@@ -24,41 +28,41 @@ type Memory struct {
 	mu    sync.Mutex
 	arm   time.Time // when it ends; zero: it is not there
 	lease time.Time
-	rules Ruleset
+	rules firewall.Ruleset
 	built bool
 }
 
-// Replace implements Chains.
-func (m *Memory) Replace(_ context.Context, r Ruleset) error {
+// Replace implements firewall.Chains.
+func (m *Model) Replace(_ context.Context, r firewall.Ruleset) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rules, m.built = r, true
 	return nil
 }
 
-// Change implements Chains.
-func (m *Memory) Change(_ context.Context, c Change) error {
+// Change implements firewall.Chains.
+func (m *Model) Change(_ context.Context, c firewall.Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.built {
-		return ErrForeign
+		return firewall.ErrForeign
 	}
 	m.rules = m.rules.With(c)
 	return nil
 }
 
-// Read implements Chains.
-func (m *Memory) Read(context.Context) (Ruleset, error) {
+// Read implements firewall.Chains.
+func (m *Model) Read(context.Context) (firewall.Ruleset, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.built {
-		return Ruleset{}, fmt.Errorf("%w: the table is gone", ErrForeign)
+		return firewall.Ruleset{}, fmt.Errorf("%w: the table is gone", firewall.ErrForeign)
 	}
 	return m.rules, nil
 }
 
-// Arm implements Lease.
-func (m *Memory) Arm(_ context.Context, d time.Duration) error {
+// Arm implements firewall.Lease.
+func (m *Model) Arm(_ context.Context, d time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.arm = m.end(d)
@@ -66,20 +70,20 @@ func (m *Memory) Arm(_ context.Context, d time.Duration) error {
 }
 
 // end is when an element ends that is put now for d; the lock is held.
-func (m *Memory) end(d time.Duration) time.Time { return time.Now().Add(d + m.Late) }
+func (m *Model) end(d time.Duration) time.Time { return time.Now().Add(d + m.Late) }
 
-// Open implements Lease.
-func (m *Memory) Open(_ context.Context, d time.Duration) error { return m.swap(&m.arm, d) }
+// Open implements firewall.Lease.
+func (m *Model) Open(_ context.Context, d time.Duration) error { return m.swap(&m.arm, d) }
 
-// Hold implements Lease.
-func (m *Memory) Hold(_ context.Context, d time.Duration) error { return m.swap(&m.lease, d) }
+// Hold implements firewall.Lease.
+func (m *Model) Hold(_ context.Context, d time.Duration) error { return m.swap(&m.lease, d) }
 
 // swap is one transaction: it fails as a whole when what it deletes has ended.
-func (m *Memory) swap(from *time.Time, d time.Duration) error {
+func (m *Model) swap(from *time.Time, d time.Duration) error {
 	m.mu.Lock()
 	if !time.Now().Before(*from) {
 		m.mu.Unlock()
-		return ErrLapsed
+		return firewall.ErrLapsed
 	}
 	*from = time.Time{}
 	m.lease = m.end(d)
@@ -90,8 +94,8 @@ func (m *Memory) swap(from *time.Time, d time.Duration) error {
 	return nil
 }
 
-// Shut implements Lease.
-func (m *Memory) Shut(context.Context) error {
+// Shut implements firewall.Lease.
+func (m *Model) Shut(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.arm, m.lease = time.Time{}, time.Time{}
@@ -100,14 +104,14 @@ func (m *Memory) Shut(context.Context) error {
 
 // Flush is what an operator does who flushes all rules: lists, lease and armed
 // element are gone, and with them the filter.
-func (m *Memory) Flush() {
+func (m *Model) Flush() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.arm, m.lease, m.rules, m.built = time.Time{}, time.Time{}, Ruleset{}, false
+	m.arm, m.lease, m.rules, m.built = time.Time{}, time.Time{}, firewall.Ruleset{}, false
 }
 
 // Lapse ends the lease as if its time were over.
-func (m *Memory) Lapse() {
+func (m *Model) Lapse() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lease = time.Time{}
@@ -115,7 +119,7 @@ func (m *Memory) Lapse() {
 
 // Froze makes what was in force at a time end later by d, as it does on a host that a
 // hypervisor froze then for so long.
-func (m *Memory) Froze(at time.Time, d time.Duration) {
+func (m *Model) Froze(at time.Time, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, end := range []*time.Time{&m.arm, &m.lease} {
@@ -126,15 +130,15 @@ func (m *Memory) Froze(at time.Time, d time.Duration) {
 }
 
 // Until returns when the lease ends, or has ended by itself; zero after Shut.
-func (m *Memory) Until() time.Time {
+func (m *Model) Until() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.lease
 }
 
 // Lets reports whether a DHCP request with a source address gets through at a
-// moment: the lease is asked first, then the lists (see Ruleset).
-func (m *Memory) Lets(mac string, now time.Time) bool {
+// moment: the lease is asked first, then the lists (see firewall.Ruleset).
+func (m *Model) Lets(mac string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.built || !now.Before(m.lease) {

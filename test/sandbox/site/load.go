@@ -1,18 +1,25 @@
-package dev
+package site
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/internal/pace"
+	"github.com/trivet-ha/trivet/test/sandbox/trio"
 )
 
 const (
 	// maxStarts is how many starts are under way at once.
 	maxStarts = 16
 	lookEvery = 250 * time.Millisecond
+	lookLimit = 10 * time.Second
 	// maxRestarts is how often a node is started again. It takes bad luck to be
 	// in the hands of two peers that die.
 	maxRestarts = 3
@@ -33,10 +40,10 @@ type ward struct {
 	uuid   string
 	silent bool
 
-	accepted  bool      // some start of it was
-	seen      status    // the newest known
-	refused   error     // why it could not be started
-	due       time.Time // it is stuck if it has not ended by then
+	accepted  bool                 // some start of it was
+	seen      client.Introspection // the newest known
+	refused   error                // why it could not be started
+	due       time.Time            // it is stuck if it has not ended by then
 	stuck     bool
 	restarted int  // times
 	left      bool // its care is over; what others do with it later is theirs
@@ -45,28 +52,50 @@ type ward struct {
 // load is what a site's operator does: start the introspection of every node,
 // watch them, and start again what a dead peer took with it.
 type load struct {
-	opts   Options
-	client *client
-	peers  *trio
-	wards  []*ward
-	byID   map[string]*ward
+	opts    Options
+	clients [trio.Size]*client.Client // each asks another peer first
+	turn    atomic.Uint64             // of the clients
+	peers   *cluster
+	wards   []*ward
+	byID    map[string]*ward
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when something new was seen
 }
 
-func newLoad(o Options, peers *trio) *load {
+func newLoad(o Options, peers *cluster) (_ *load, err error) {
+	l := &load{opts: o, peers: peers, byID: make(map[string]*ward), changed: make(chan struct{})}
 	var servers []string
 	for _, s := range peers.slots {
-		servers = append(servers, s.url())
+		servers = append(servers, s.URL())
 	}
-	l := &load{opts: o, client: newClient(servers), peers: peers, byID: make(map[string]*ward), changed: make(chan struct{})}
+	for i := range l.clients {
+		if l.clients[i], err = client.New(client.Options{Servers: append(servers[i:len(servers):len(servers)], servers[:i]...)}); err != nil {
+			return nil, err
+		}
+	}
 	for i := range o.Nodes {
 		w := &ward{uuid: hardware(i).UUID, silent: i < o.Silent}
 		l.wards = append(l.wards, w)
 		l.byID[w.uuid] = w
 	}
-	return l
+	return l, nil
+}
+
+// client returns one that asks the next peer first.
+func (l *load) client() *client.Client { return l.clients[l.turn.Add(1)%trio.Size] }
+
+// start begins an introspection through one peer or another.
+func (l *load) start(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, stuckAfter)
+	defer cancel()
+	for {
+		err := l.client().Start(ctx, node, client.StartOptions{})
+		var none *client.NoAnswerError
+		if !errors.As(err, &none) || !pace.Wait(ctx, lookEvery) {
+			return err
+		}
+	}
 }
 
 // run takes care of every node and returns when all have ended or are stuck,
@@ -81,7 +110,7 @@ func (l *load) run(ctx context.Context) {
 	var tending sync.WaitGroup
 	for i, w := range l.wards {
 		arrival := began.Add(spread * time.Duration(i) / time.Duration(len(l.wards)))
-		if pause(ctx, time.Until(arrival)) != nil {
+		if !pace.Wait(ctx, time.Until(arrival)) {
 			break
 		}
 		tending.Go(func() { l.tend(ctx, w, starting) })
@@ -101,8 +130,8 @@ func (l *load) tend(ctx context.Context, w *ward, starting chan struct{}) {
 		case <-ctx.Done():
 			return
 		}
-		before := l.look(w).Started
-		err := l.client.start(ctx, w.uuid, before)
+		before := l.look(w).StartedAt
+		err := l.start(ctx, w.uuid)
 		<-starting
 		l.note(func() {
 			w.refused, w.accepted = err, w.accepted || err == nil
@@ -116,7 +145,7 @@ func (l *load) tend(ctx context.Context, w *ward, starting chan struct{}) {
 
 // ended waits until an introspection later than before has ended, and reports
 // false if that did not come to be.
-func (l *load) ended(ctx context.Context, w *ward, before string) bool {
+func (l *load) ended(ctx context.Context, w *ward, before client.Time) bool {
 	l.mu.Lock()
 	due := w.due
 	l.mu.Unlock()
@@ -126,7 +155,7 @@ func (l *load) ended(ctx context.Context, w *ward, before string) bool {
 		l.mu.Lock()
 		seen, changed := w.seen, l.changed
 		l.mu.Unlock()
-		if seen.Started != before && seen.ended() {
+		if !seen.StartedAt.Equal(before.Time) && seen.Ended() {
 			return true
 		}
 		select {
@@ -146,8 +175,8 @@ func (l *load) ended(ctx context.Context, w *ward, before string) bool {
 func (l *load) again(w *ward, begun time.Time) bool {
 	again, why := false, ""
 	l.note(func() {
-		why = w.seen.reason()
-		again = w.seen.State == stateError && !w.silent && w.restarted < maxRestarts && l.peers.struckSince(begun)
+		why = w.seen.Why()
+		again = w.seen.State == client.StateError && !w.silent && w.restarted < maxRestarts && l.peers.struckSince(begun)
 		if again {
 			w.restarted++
 		}
@@ -160,8 +189,8 @@ func (l *load) again(w *ward, begun time.Time) bool {
 
 // watch keeps what is known of the nodes up to date until ctx ends.
 func (l *load) watch(ctx context.Context) {
-	for pause(ctx, lookEvery) == nil {
-		list, err := l.client.list(ctx)
+	for pace.Wait(ctx, lookEvery) {
+		list, err := l.list(ctx)
 		if err != nil {
 			continue // between two leaders nobody knows
 		}
@@ -175,6 +204,18 @@ func (l *load) watch(ctx context.Context) {
 	}
 }
 
+func (l *load) list(ctx context.Context) (all []client.Introspection, err error) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	for i, err := range l.client().List(ctx, client.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, i)
+	}
+	return all, nil
+}
+
 // note changes something under the lock and wakes who waits.
 func (l *load) note(change func()) {
 	l.mu.Lock()
@@ -184,7 +225,7 @@ func (l *load) note(change func()) {
 	l.changed = make(chan struct{})
 }
 
-func (l *load) look(w *ward) status {
+func (l *load) look(w *ward) client.Introspection {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return w.seen
@@ -201,12 +242,12 @@ type Progress struct {
 }
 
 // Ended returns how many nodes need nothing more.
-func (p Progress) Ended() int { return p.States[stateFinished] + p.States[stateError] }
+func (p Progress) Ended() int { return p.States[client.StateFinished] + p.States[client.StateError] }
 
 // Detail is the same as a line of text.
 func (p Progress) Detail() string {
 	var out []string
-	for _, state := range []string{stateStarting, "waiting", "processing", stateFinished, stateError} {
+	for _, state := range []string{client.StateStarting, client.StateWaiting, client.StateProcessing, client.StateFinished, client.StateError} {
 		if n := p.States[state]; n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", n, state))
 		}
@@ -227,7 +268,7 @@ func (s *Sandbox) Progress() Progress {
 			continue
 		}
 		p.Accepted++
-		p.States[cmp.Or(w.seen.State, stateStarting)]++
+		p.States[cmp.Or(w.seen.State, client.StateStarting)]++
 		if w.stuck {
 			p.Stuck++
 		}

@@ -1,8 +1,7 @@
-package dev
+package site
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/test/sandbox/trio"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -23,14 +24,14 @@ func TestVerdict(t *testing.T) {
 		interrupted bool
 		want        string
 	}{
-		{"finished", ward{seen: status{State: stateFinished}}, false, ""},
-		{"silent", ward{silent: true, seen: status{State: stateError, Error: &timeout}}, false, ""},
-		{"silent for another reason", ward{silent: true, seen: status{State: stateError, Error: &other}}, false, "ended in error: Failed"},
-		{"silent and finished", ward{silent: true, seen: status{State: stateFinished}}, false, "ended in finished"},
-		{"failed", ward{seen: status{State: stateError, Error: &other}}, false, "ended in error: Failed"},
-		{"failed, interrupted", ward{seen: status{State: stateError, Error: &other}}, true, "ended in error: Failed"},
-		{"stuck", ward{stuck: true, seen: status{State: "processing"}}, true, "is stuck in processing"},
-		{"on its way", ward{seen: status{State: "waiting"}}, true, ""},
+		{"finished", ward{seen: client.Introspection{State: client.StateFinished}}, false, ""},
+		{"silent", ward{silent: true, seen: client.Introspection{State: client.StateError, Error: &timeout}}, false, ""},
+		{"silent for another reason", ward{silent: true, seen: client.Introspection{State: client.StateError, Error: &other}}, false, "ended in error: Failed"},
+		{"silent and finished", ward{silent: true, seen: client.Introspection{State: client.StateFinished}}, false, "ended in finished"},
+		{"failed", ward{seen: client.Introspection{State: client.StateError, Error: &other}}, false, "ended in error: Failed"},
+		{"failed, interrupted", ward{seen: client.Introspection{State: client.StateError, Error: &other}}, true, "ended in error: Failed"},
+		{"stuck", ward{stuck: true, seen: client.Introspection{State: "processing"}}, true, "is stuck in processing"},
+		{"on its way", ward{seen: client.Introspection{State: "waiting"}}, true, ""},
 		{"refused", ward{refused: errors.New("400")}, false, "was not taken: 400"},
 	} {
 		if got := c.ward.wrong(c.interrupted); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
@@ -66,14 +67,14 @@ func TestOnlyWhatADeadPeerTookAlongIsStartedAgain(t *testing.T) {
 		struck time.Time
 		want   bool
 	}{
-		{"a leader died meanwhile", ward{seen: status{State: stateError}}, begun.Add(time.Second), true},
-		{"a leader died before", ward{seen: status{State: stateError}}, begun.Add(-time.Second), false},
-		{"it finished", ward{seen: status{State: stateFinished}}, begun.Add(time.Second), false},
-		{"it is silent", ward{silent: true, seen: status{State: stateError}}, begun.Add(time.Second), false},
-		{"it was started again often enough", ward{restarted: maxRestarts, seen: status{State: stateError}}, begun.Add(time.Second), false},
+		{"a leader died meanwhile", ward{seen: client.Introspection{State: client.StateError}}, begun.Add(time.Second), true},
+		{"a leader died before", ward{seen: client.Introspection{State: client.StateError}}, begun.Add(-time.Second), false},
+		{"it finished", ward{seen: client.Introspection{State: client.StateFinished}}, begun.Add(time.Second), false},
+		{"it is silent", ward{silent: true, seen: client.Introspection{State: client.StateError}}, begun.Add(time.Second), false},
+		{"it was started again often enough", ward{restarted: maxRestarts, seen: client.Introspection{State: client.StateError}}, begun.Add(time.Second), false},
 	} {
 		var said told
-		l := &load{opts: Options{Tell: said.tell}, peers: &trio{struck: []time.Time{c.struck}}, changed: make(chan struct{})}
+		l := &load{opts: Options{Tell: said.tell}, peers: &cluster{struck: []time.Time{c.struck}}, changed: make(chan struct{})}
 		if got := l.again(&c.ward, begun); got != c.want || got != (len(said.lines) == 1) {
 			t.Errorf("%s: %v, told %v", c.name, got, said.lines)
 		}
@@ -84,7 +85,7 @@ func TestOnlyWhatADeadPeerTookAlongIsStartedAgain(t *testing.T) {
 func site(t *testing.T, o Options) (*Sandbox, *told) {
 	t.Helper()
 	heard := new(told)
-	o.Wall, o.Random, o.Tell, o.Binary = time.Now, rand.Reader, heard.tell, "test"
+	o.Tell = heard.tell
 	s, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func checkMachines(t *testing.T, s *Sandbox) {
 }
 
 // checkServices sees that one peer says of itself that machines boot from its
-// host, that all say that their kernel is a model, and that people were told.
+// host, and that people were told.
 func checkServices(ctx context.Context, t *testing.T, s *Sandbox, heard *told) error {
 	t.Helper()
 	heard.mu.Lock()
@@ -118,14 +119,10 @@ func checkServices(ctx context.Context, t *testing.T, s *Sandbox, heard *told) e
 		t.Errorf("no PXE service is told to be open: %q", heard.lines)
 	}
 	heard.mu.Unlock()
-	return until(ctx, "one peer that says that its PXE service is open", func() bool {
+	return trio.Until(ctx, "one peer that says that its PXE service is open", func() bool {
 		open := 0
 		for _, slot := range s.peers.slots {
-			door := slot.living().Status().Door
-			if !door.Model {
-				t.Errorf("%s: %+v", slot.name(), door)
-			}
-			if door.Open {
+			if slot.Peer().Status().Door.Open {
 				open++
 			}
 		}
@@ -144,7 +141,7 @@ func TestASiteStaysUpUntilItIsEnded(t *testing.T) {
 		sum, err = s.Run(ctx)
 		done <- err
 	}()
-	err := until(ctx, "all to end", func() bool { return s.Progress().Ended() == 4 })
+	err := trio.Until(ctx, "all to end", func() bool { return s.Progress().Ended() == 4 })
 	err = errors.Join(err, checkServices(ctx, t, s, heard))
 	select {
 	case <-done:
@@ -184,14 +181,14 @@ func TestSmoke(t *testing.T) {
 		done <- err
 	}()
 	for killed := range kills {
-		if err := until(ctx, "introspections that have ended", func() bool { return s.Progress().Ended() >= 1+killed*nodes/2 }); err != nil {
+		if err := trio.Until(ctx, "introspections that have ended", func() bool { return s.Progress().Ended() >= 1+killed*nodes/2 }); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.peers.strike(ctx); err != nil {
 			t.Fatalf("%v %q", err, heard.lines)
 		}
 	}
-	err := until(ctx, "each node to end or to be stuck", func() bool {
+	err := trio.Until(ctx, "each node to end or to be stuck", func() bool {
 		s.load.mu.Lock()
 		defer s.load.mu.Unlock()
 		return !slices.ContainsFunc(s.load.wards, func(w *ward) bool { return !w.left })
@@ -211,7 +208,7 @@ func TestADirectoryThatIsInUseIsRefused(t *testing.T) {
 	if err := os.WriteFile(dir+"/x", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(t.Context(), Options{Nodes: 1, Dir: dir, Random: rand.Reader}); err == nil || !strings.Contains(err.Error(), "is not empty") {
+	if _, err := New(t.Context(), Options{Nodes: 1, Dir: dir}); err == nil || !strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package dev
+package site
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/internal/pace"
+	"github.com/trivet-ha/trivet/test/hostkernel"
+	"github.com/trivet-ha/trivet/test/sandbox/trio"
 )
 
 // services are the PXE services of the three hosts, as models of their kernels
 // have it: which of them lets machines boot. The kernels outlive the peers'
-// processes, as real ones do. All fields are guarded by the trio's lock.
+// processes, as real ones do. All fields are guarded by the cluster's lock.
 type services struct {
 	open   *slot         // that was open when it was looked at last; nil: none was
 	closed time.Time     // when the last one that was open closed; zero: none did
@@ -21,7 +23,7 @@ type services struct {
 
 // opened is called when the kernel of s has opened its PXE service, or holds it
 // open. It looks at every other kernel: promise 2 is that none is open then.
-func (t *trio) opened(s *slot) {
+func (t *cluster) opened(s *slot) {
 	now := time.Now()
 	var other *slot
 	for _, o := range t.slots {
@@ -43,18 +45,18 @@ func (t *trio) opened(s *slot) {
 	t.tellClosed(closed)
 	switch {
 	case other != nil:
-		t.tell("PXE service open on %s while it is open on %s", s.name(), other.name())
+		t.tell("PXE service open on %s while it is open on %s", s.Name(), other.Name())
 	case was == s:
 	case first:
-		t.tell("PXE service open on %s", s.name())
+		t.tell("PXE service open on %s", s.Name())
 	default:
-		t.tell("PXE service open on %s, after none was for %v", s.name(), gap.Round(time.Millisecond))
+		t.tell("PXE service open on %s, after none was for %v", s.Name(), gap.Round(time.Millisecond))
 	}
 }
 
 // followLocked notes that the service that was open has closed, by itself or
 // because it was shut, and returns its slot; nil: none closed.
-func (t *trio) followLocked(now time.Time) *slot {
+func (t *cluster) followLocked(now time.Time) *slot {
 	s := t.pxe.open
 	if s == nil {
 		return nil
@@ -71,8 +73,8 @@ func (t *trio) followLocked(now time.Time) *slot {
 }
 
 // follow tells when a PXE service closes, until ctx ends.
-func (t *trio) follow(ctx context.Context) {
-	for pause(ctx, poll) == nil {
+func (t *cluster) follow(ctx context.Context) {
+	for pace.Wait(ctx, trio.Poll) {
 		t.mu.Lock()
 		s := t.followLocked(time.Now())
 		t.mu.Unlock()
@@ -80,15 +82,15 @@ func (t *trio) follow(ctx context.Context) {
 	}
 }
 
-func (t *trio) tellClosed(s *slot) {
+func (t *cluster) tellClosed(s *slot) {
 	if s != nil {
-		t.tell("PXE service closed on %s", s.name())
+		t.tell("PXE service closed on %s", s.Name())
 	}
 }
 
 // lets reports whether any host answers a machine that asks for a boot file from
 // this address.
-func (t *trio) lets(mac string) bool {
+func (t *cluster) lets(mac string) bool {
 	now := time.Now()
 	for _, s := range t.slots {
 		if s.kernel.Lets(mac, now) {
@@ -100,7 +102,7 @@ func (t *trio) lets(mac string) bool {
 
 // service returns the longest time without a PXE service, and how often two were
 // open.
-func (t *trio) service() (gap time.Duration, double int) {
+func (t *cluster) service() (gap time.Duration, double int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.pxe.gap, t.pxe.double
@@ -109,7 +111,7 @@ func (t *trio) service() (gap time.Duration, double int) {
 // process is the kernel as one process of the host sees it: one that was killed
 // writes no more, and its lease ends by itself.
 type process struct {
-	*firewall.Memory
+	*hostkernel.Model
 	dead *atomic.Bool
 }
 
@@ -120,7 +122,7 @@ func (p process) Arm(ctx context.Context, d time.Duration) error {
 	if p.dead.Load() {
 		return errKilled
 	}
-	return p.Memory.Arm(ctx, d)
+	return p.Model.Arm(ctx, d)
 }
 
 // Open implements firewall.Lease.
@@ -128,7 +130,7 @@ func (p process) Open(ctx context.Context, d time.Duration) error {
 	if p.dead.Load() {
 		return errKilled
 	}
-	return p.Memory.Open(ctx, d)
+	return p.Model.Open(ctx, d)
 }
 
 // Hold implements firewall.Lease.
@@ -136,7 +138,7 @@ func (p process) Hold(ctx context.Context, d time.Duration) error {
 	if p.dead.Load() {
 		return errKilled
 	}
-	return p.Memory.Hold(ctx, d)
+	return p.Model.Hold(ctx, d)
 }
 
 // Shut implements firewall.Lease.
@@ -144,11 +146,11 @@ func (p process) Shut(ctx context.Context) error {
 	if p.dead.Load() {
 		return errKilled
 	}
-	return p.Memory.Shut(ctx)
+	return p.Model.Shut(ctx)
 }
 
 // newKernel is the model of a host's kernel, which ends a lease a little late.
-func newKernel() *firewall.Memory { return &firewall.Memory{Late: kernelLate} }
+func newKernel() *hostkernel.Model { return &hostkernel.Model{Late: kernelLate} }
 
 // kernelLate is how late a kernel was seen to end an element (measured: 41 ms).
 const kernelLate = 40 * time.Millisecond

@@ -1,12 +1,11 @@
-package dev
+package site
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -14,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/app/dev/machine"
-	"github.com/trivet-ha/trivet/app/dev/simironic"
+	"github.com/trivet-ha/trivet/test/sandbox/machine"
+	"github.com/trivet-ha/trivet/test/sandbox/simironic"
 )
 
 // Values of the site. Times are short, for people wait for them.
@@ -58,10 +57,7 @@ type Options struct {
 	Dir string
 	// Users is the path of the file with the users of the API (http_basic), for a site
 	// that is not Run; "" asks for no credentials.
-	Users  string
-	Binary string // version of the build
-	Wall   func() time.Time
-	Random io.Reader
+	Users string
 	// Tell is told, a sentence at a time, what happens. It is called from
 	// several goroutines.
 	Tell func(format string, args ...any)
@@ -78,7 +74,7 @@ type Sandbox struct {
 	web    *http.Server // in front of ironic
 	url    string       // of web
 	fleet  *machine.Fleet
-	peers  *trio
+	peers  *cluster
 	load   *load
 	failed bool // Run found something wrong: what the peers logged is kept
 
@@ -100,25 +96,22 @@ func New(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	if err := s.openDir(); err != nil {
 		return nil, err
 	}
-	slots, err := newSlots(s.dir, o, s.log)
-	if err != nil {
+	if s.peers, err = newCluster(s.dir, o, s.log); err != nil {
 		return nil, err
 	}
-	peers := newTrio(slots, o.Tell)
-	if err := s.openIronic(ctx, peers); err != nil {
+	if err := s.openIronic(ctx, s.peers); err != nil {
 		return nil, err
 	}
-	s.peers = peers
 	if err := s.peers.form(ctx, s.url); err != nil {
 		return nil, err
 	}
-	s.load = newLoad(o, s.peers)
-	return s, nil
+	s.load, err = newLoad(o, s.peers)
+	return s, err
 }
 
 func (s *Sandbox) openDir() (err error) {
 	if s.opts.Dir == "" {
-		if s.dir, err = os.MkdirTemp("", "trivet-dev-"); err != nil {
+		if s.dir, err = os.MkdirTemp("", "trivet-sandbox-"); err != nil {
 			return fmt.Errorf("make a directory for the peers: %w", err)
 		}
 	} else if err := s.takeDir(); err != nil {
@@ -151,17 +144,13 @@ func (s *Sandbox) takeDir() (err error) {
 }
 
 // openIronic starts Ironic and the machines it switches.
-func (s *Sandbox) openIronic(ctx context.Context, peers *trio) error {
-	var seed [8]byte
-	if _, err := io.ReadFull(s.opts.Random, seed[:]); err != nil {
-		return fmt.Errorf("read randomness: %w", err)
-	}
+func (s *Sandbox) openIronic(ctx context.Context, peers *cluster) error {
 	var callbacks []string
 	for _, slot := range peers.slots {
-		callbacks = append(callbacks, slot.url()+"/v1/continue")
+		callbacks = append(callbacks, slot.URL()+"/v1/continue")
 	}
 	s.fleet = machine.NewFleet(machine.Options{
-		Callbacks: callbacks, BootLeast: bootLeast, BootMost: bootMost, Seed: binary.LittleEndian.Uint64(seed[:]),
+		Callbacks: callbacks, BootLeast: bootLeast, BootMost: bootMost, Seed: rand.Uint64(),
 		Client:   &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, // as ramdisks, each of which comes once
 		Answered: peers.lets,
 		Logger:   s.log.With("part", "machines"),
@@ -218,7 +207,7 @@ type Peer struct {
 func (s *Sandbox) Peers() []Peer {
 	var out []Peer
 	for _, slot := range s.peers.slots {
-		out = append(out, Peer{Name: slot.host.Config.Name, URL: slot.url(), Socket: slot.host.Config.Socket})
+		out = append(out, Peer{Name: slot.Config.Name, URL: slot.URL(), Socket: slot.Config.Socket})
 	}
 	return out
 }
@@ -242,7 +231,7 @@ func (s *Sandbox) end() error {
 	defer cancel()
 	var errs []error
 	if s.peers != nil {
-		errs = append(errs, s.peers.close(ctx))
+		errs = append(errs, s.peers.Close(ctx))
 	}
 	if s.web != nil {
 		errs = append(errs, s.web.Close())
@@ -294,7 +283,7 @@ func (s *Sandbox) Run(ctx context.Context) (Summary, error) {
 // await returns when the run is over, or why it cannot go on.
 func (s *Sandbox) await(ctx context.Context, done <-chan struct{}) error {
 	if s.opts.For == 0 {
-		done = nil // it stays up until somebody ends it
+		done = nil // it stays up until it is ended
 	}
 	select {
 	case <-done:

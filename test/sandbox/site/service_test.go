@@ -1,4 +1,4 @@
-package dev
+package site
 
 import (
 	"errors"
@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/test/sandbox/trio"
 )
 
-// threeKernels is a trio of slots without peers.
-func threeKernels(heard *told) *trio {
-	var slots [size]*slot
-	for i := range slots {
-		slots[i] = &slot{kernel: newKernel()}
-		slots[i].host.Config.Name = []string{"peer1", "peer2", "peer3"}[i]
+// threeKernels is a cluster of hosts without peers.
+func threeKernels(heard *told) *cluster {
+	var hosts trio.Trio
+	for i := range hosts {
+		hosts[i] = new(trio.Host)
+		hosts[i].Config.Name = []string{"peer1", "peer2", "peer3"}[i]
 	}
-	return newTrio(slots, heard.tell)
+	return watched(hosts, heard.tell)
 }
 
 func open(t *testing.T, l firewall.Lease) {
@@ -34,10 +35,10 @@ func open(t *testing.T, l firewall.Lease) {
 func TestServiceStory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := new(told)
-		trio := threeKernels(heard)
-		go trio.follow(t.Context()) // ends with the test's context
+		c := threeKernels(heard)
+		go c.follow(t.Context()) // ends with the test's context
 		var dead atomic.Bool
-		first := process{trio.slots[0].kernel, &dead}
+		first := process{c.slots[0].kernel, &dead}
 		open(t, first)
 		time.Sleep(400 * time.Millisecond) // in a bubble
 		if err := first.Hold(t.Context(), time.Second); err != nil {
@@ -48,18 +49,18 @@ func TestServiceStory(t *testing.T) {
 			t.Errorf("a dead process wrote: %v", err)
 		}
 		time.Sleep(2 * time.Second) // in a bubble
-		open(t, trio.slots[2].kernel)
-		if err := trio.slots[2].kernel.Shut(t.Context()); err != nil {
+		open(t, c.slots[2].kernel)
+		if err := c.slots[2].kernel.Shut(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * poll) // in a bubble
+		time.Sleep(2 * trio.Poll) // in a bubble
 		want := []string{"PXE service open on peer1", "PXE service closed on peer1", "PXE service open on peer3, after none was for 960ms", "PXE service closed on peer3"}
 		heard.mu.Lock()
 		defer heard.mu.Unlock()
 		if !slices.Equal(heard.lines, want) {
 			t.Errorf("told %q, want %q", heard.lines, want)
 		}
-		if gap, double := trio.service(); gap != 960*time.Millisecond || double != 0 {
+		if gap, double := c.service(); gap != 960*time.Millisecond || double != 0 {
 			t.Errorf("gap %v, open on two %d times", gap, double)
 		}
 	})
@@ -70,11 +71,11 @@ func TestServiceStory(t *testing.T) {
 func TestTwoOpenServicesAreFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := new(told)
-		trio := threeKernels(heard)
-		open(t, trio.slots[0].kernel)
+		c := threeKernels(heard)
+		open(t, c.slots[0].kernel)
 		time.Sleep(time.Second + kernelLate - time.Millisecond) // in a bubble
-		open(t, trio.slots[1].kernel)
-		if _, double := trio.service(); double != 1 || !strings.Contains(strings.Join(heard.lines, "\n"), "open on peer2 while it is open on peer1") {
+		open(t, c.slots[1].kernel)
+		if _, double := c.service(); double != 1 || !strings.Contains(strings.Join(heard.lines, "\n"), "open on peer2 while it is open on peer1") {
 			t.Errorf("open on two %d times, told %q", double, heard.lines)
 		}
 		if err := (Summary{PXEOpenOnTwo: 1}).promise(); err == nil {
