@@ -5,7 +5,6 @@ package attacktest
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -61,10 +60,7 @@ func (s *site) open(hosts []*host, count int) {
 		Callbacks: callbacks, BootLeast: 100 * time.Millisecond, BootMost: time.Second, Client: &http.Client{Transport: s}, Logger: slog.New(slog.DiscardHandler),
 	})
 	for n := range count {
-		m := machine.Machine{
-			UUID: fmt.Sprintf("de000000-0000-4000-8000-%012d", n+1), BMC: fmt.Sprintf("198.18.0.%d", n+1),
-			MACs: []string{fmt.Sprintf("52:54:de:00:00:%02x", n)},
-		}
+		m := machine.Number(0xde, n, 1)
 		s.fleet.Add(m)
 		if err := s.ironic.Enroll(simironic.Enrolment{UUID: m.UUID, BMC: m.BMC, MACs: m.MACs}); err != nil {
 			s.Fatal(err)

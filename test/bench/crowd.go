@@ -143,7 +143,7 @@ func newCrowd(ctx context.Context, b *Bench) (c *crowd, end func() error, err er
 		return err
 	}
 	for n := range crowdMachines {
-		m := machine.Machine{UUID: fmt.Sprintf("c0000000-0000-4000-8000-%012d", n), BMC: fmt.Sprintf("198.18.0.%d", n+1), MACs: []string{fmt.Sprintf("52:54:c0:00:00:%02x", n)}}
+		m := machine.Number(0xc0, n, 1)
 		c.machines.Add(m)
 		if err := ironic.Enroll(simironic.Enrolment{UUID: m.UUID, BMC: m.BMC, MACs: m.MACs}); err != nil {
 			return nil, nil, errors.Join(err, end())

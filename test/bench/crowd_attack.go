@@ -99,7 +99,7 @@ func (c *crowd) routes(ctx context.Context) ([]crowdRoute, error) {
 		"/metrics", "/readyz", "/livez", "/v1/events?limit=10000", "/v1/events?node=" + c.nodes[0], "/v1/events?wait=50s&" + strings.Repeat("a&", 60),
 		"/v1/introspection?limit=1000", known, known + "/data", "/v1/nodes/" + c.nodes[0],
 		"/ui/", "/ui/api/session", "/ui/api/machines", "/ui/api/machines?q=52:54", "/ui/api/findings", "/ui/api/v1/status", "/ui/api/v1/members", "/ui/api/v1/failover",
-		"/ui/api/v1/failover/remediations", "/ui/api/v1/firewall/explain/52:54:c0:00:00:01",
+		"/ui/api/v1/failover/remediations", "/ui/api/v1/firewall/explain/52:54:c0:00:00:00",
 	} {
 		all = append(all, crowdRoute{Method: http.MethodGet, Path: path})
 	}

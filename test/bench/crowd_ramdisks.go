@@ -74,10 +74,7 @@ func (c *crowd) measureRamdisks(ctx context.Context) error {
 func (c *crowd) newRamdisks(count int) (*ramdisks, error) {
 	r := &ramdisks{crowd: c, rest: facts(ramdiskBytes)}
 	for n := range count {
-		m := machine.Machine{
-			UUID: fmt.Sprintf("c1000000-0000-4000-8000-%012d", n), BMC: fmt.Sprintf("198.18.%d.%d", 1+n/250, 1+n%250),
-			MACs: []string{fmt.Sprintf("52:54:c1:00:%02x:%02x", n>>8, n&255)},
-		}
+		m := machine.Number(0xc1, n, 1)
 		if err := c.ironic.Enroll(simironic.Enrolment{UUID: m.UUID, BMC: m.BMC, MACs: m.MACs}); err != nil {
 			return nil, err
 		}

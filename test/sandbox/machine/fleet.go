@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // tryLimit bounds one POST to one address, as in the ramdisk.
@@ -137,11 +139,11 @@ func (f *Fleet) boot(u *unit) {
 // run is one life of a machine, from power on until it has called back or its
 // power is cut.
 func (f *Fleet) run(ctx context.Context, m Machine, start int, delay time.Duration) {
-	if pause(ctx, delay) != nil || m.Silent {
+	if !pace.Wait(ctx, delay) || m.Silent {
 		return
 	}
 	for f.opts.Answered != nil && !f.opts.Answered(m.MACs[0]) {
-		if pause(ctx, askEvery) != nil {
+		if !pace.Wait(ctx, askEvery) {
 			return
 		}
 	}
@@ -168,17 +170,6 @@ func (f *Fleet) count(add func(*Stats)) {
 	add(&f.stats)
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 var errRefused = errors.New("refused")
 
 // callBack posts the inventory as the ramdisk does: in each try to one address
@@ -191,7 +182,7 @@ func (f *Fleet) callBack(ctx context.Context, start int, body []byte) (err error
 				return err
 			}
 		}
-		if pause(ctx, wait) != nil {
+		if !pace.Wait(ctx, wait) {
 			return err
 		}
 		if wait > 0 {

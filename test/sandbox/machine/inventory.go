@@ -18,6 +18,17 @@ type Machine struct {
 	Silent bool
 }
 
+// Number returns the n-th machine of a site, 0 to 65535, with so many network
+// interfaces. The addresses of BMCs are those that RFC 2544 sets aside for measurements;
+// a site with an even number and one with an odd number share none.
+func Number(site byte, n, nics int) Machine {
+	m := Machine{UUID: fmt.Sprintf("%02x000000-0000-4000-8000-%012d", site, n+1), BMC: fmt.Sprintf("198.%d.%d.%d", 18+site&1, n/250, 1+n%250)}
+	for nic := range nics {
+		m.MACs = append(m.MACs, fmt.Sprintf("52:54:%02x:%02x:%02x:%02x", site, n>>8, n&0xff, nic))
+	}
+	return m
+}
+
 // The document a ramdisk sends, as far as it is fixed: 30 KB, of which the
 // extra hardware facts are half.
 type document struct {

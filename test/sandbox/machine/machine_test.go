@@ -17,13 +17,7 @@ import (
 	"time"
 )
 
-func example(i int) Machine {
-	m := Machine{UUID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), BMC: fmt.Sprintf("198.18.0.%d", i)}
-	for j := range 4 {
-		m.MACs = append(m.MACs, fmt.Sprintf("52:54:00:00:%02x:%02x", i, j))
-	}
-	return m
-}
+func example(i int) Machine { return Number(0, i, 4) }
 
 func TestInventoryIsLikeARealOne(t *testing.T) {
 	for i := range 50 {
@@ -65,7 +59,7 @@ func TestInventoryNamesTheNode(t *testing.T) {
 	if err := json.Unmarshal(Inventory(example(7)), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if doc.Boot != "01-52-54-00-00-07-00" || doc.Inventory.BMC != "198.18.0.7" || len(doc.Inventory.Interfaces) != 5 ||
+	if doc.Boot != "01-52-54-00-00-07-00" || doc.Inventory.BMC != "198.18.0.8" || len(doc.Inventory.Interfaces) != 5 ||
 		doc.Inventory.Interfaces[0].MAC != "52:54:00:00:07:00" || doc.Inventory.CPU.Count < 16 {
 		t.Errorf("%+v", doc)
 	}

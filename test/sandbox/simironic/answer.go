@@ -13,8 +13,6 @@ import (
 const (
 	oldest, oldestMinor = "1.1", 1
 	newest, newestMinor = "1.82", 82
-	// enrollMinor is the first version in which new nodes are in enroll.
-	enrollMinor = 11
 )
 
 // Headers in their canonical form, which spares net/http making it.
@@ -121,15 +119,6 @@ func askedVersion(r *http.Request) (asked string, minor int, err error) {
 
 // base is the address that the request came in on.
 func base(r *http.Request) string { return "http://" + r.Host }
-
-func (s *Server) root(w http.ResponseWriter, r *http.Request) error {
-	v := versionDocument(r)
-	writeBody(w, http.StatusOK, marshal(map[string]any{
-		"name": "OpenStack Ironic API", "description": "Ironic in memory, for development",
-		"default_version": v, "versions": []any{v},
-	}))
-	return nil
-}
 
 func (s *Server) version(w http.ResponseWriter, r *http.Request) error {
 	link := func(name string) any {

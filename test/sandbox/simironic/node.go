@@ -12,8 +12,6 @@ import (
 const (
 	stateEnroll     = "enroll"
 	stateManageable = "manageable"
-	stateAvailable  = "available"
-	stateActive     = "active"
 )
 
 // Power states, and the targets that lead to them.
@@ -38,15 +36,9 @@ type node struct {
 
 	traits   []string
 	ports    []*port
-	boot     bootDevice
 	powerOns int
 
 	inspected int // callbacks that were taken
-}
-
-type bootDevice struct {
-	Device     string `json:"boot_device"`
-	Persistent bool   `json:"persistent"`
 }
 
 func (n *node) id() string { return n.uuid }
@@ -155,13 +147,10 @@ func (s *Server) find(ref string) (*node, error) {
 
 // Node is what a test or a demonstration asks about a node.
 type Node struct {
-	UUID       string          `json:"uuid"`
-	Name       string          `json:"name"`
 	Provision  string          `json:"provision_state"`
 	Power      string          `json:"power_state"`
 	Properties json.RawMessage `json:"properties"`
 	Extra      json.RawMessage `json:"extra"`
-	BootDevice string          `json:"-"` // that was set last, "" if none was
 	PowerOns   int             `json:"-"` // how often it was switched on or rebooted
 	MACs       []string        `json:"-"` // of its ports, oldest first
 	Inspected  int             `json:"-"` // how many callbacks of its ramdisk were taken
@@ -178,7 +167,7 @@ func (s *Server) Look(ref string) (out Node, ok bool) {
 	if err := json.Unmarshal(n.doc.encoded, &out); err != nil {
 		return Node{}, false
 	}
-	out.BootDevice, out.PowerOns, out.Inspected = n.boot.Device, n.powerOns, n.inspected
+	out.PowerOns, out.Inspected = n.powerOns, n.inspected
 	for _, p := range n.ports {
 		out.MACs = append(out.MACs, p.doc.text("address"))
 	}

@@ -38,14 +38,14 @@ func (s *Server) getNode(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) error {
-	q, err := readQuery(r, "fields", "limit", "marker", "sort_key", "sort_dir", "detail", "provision_state", "maintenance")
+	q, err := readQuery(r, "fields", "limit", "marker", "provision_state")
 	if err != nil {
 		return err
 	}
-	if q.fields == nil && !q.detail {
+	if q.fields == nil {
 		q.fields = []string{"uuid", "name", "instance_uuid", "maintenance", keyPower, keyProvision}
 	}
-	p := newPage(r, "nodes", q, s.opts.PageSize)
+	p := newPage(r, "nodes", q)
 	if err := s.fillNodes(p, q); err != nil {
 		return err
 	}
@@ -94,9 +94,6 @@ func (s *Server) createNode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	doc["uuid"] = id
-	if _, minor, err := askedVersion(r); err == nil && minor < enrollMinor {
-		doc[keyProvision] = stateAvailable
-	}
 	s.mu.Lock()
 	_, err = s.addNode(doc)
 	s.mu.Unlock()
@@ -164,32 +161,6 @@ func (s *Server) changeNode(ref string, ops []operation) ([]byte, error) {
 	return doc.encoded, nil
 }
 
-func (s *Server) deleteNode(w http.ResponseWriter, r *http.Request) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n, err := s.find(r.PathValue("node"))
-	if err != nil {
-		return err
-	}
-	if err := n.locked(); err != nil {
-		return err
-	}
-	maintained, _ := n.doc.get("maintenance") // always there
-	switch state := n.doc.text(keyProvision); {
-	case maintained == true:
-	case state == stateActive, state == stateAvailable && n.doc.text("instance_uuid") != "":
-		return refuse(http.StatusConflict, "Can not delete node %q while it is in provision state %q.", n.uuid, state)
-	}
-	for _, p := range n.ports {
-		s.ports.remove(p)
-		delete(s.address, p.doc.text("address"))
-	}
-	s.nodes.remove(n)
-	delete(s.names, n.doc.text("name"))
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
 // answerNode runs f on a node under the lock and answers with f's status.
 func (s *Server) answerNode(w http.ResponseWriter, r *http.Request, status int, f func(*node) error) error {
 	s.mu.Lock()
@@ -202,19 +173,6 @@ func (s *Server) answerNode(w http.ResponseWriter, r *http.Request, status int, 
 		return err
 	}
 	w.WriteHeader(status)
-	return nil
-}
-
-func (s *Server) listTraits(w http.ResponseWriter, r *http.Request) error {
-	doc, err := s.document(r)
-	if err != nil {
-		return err
-	}
-	body, err := doc.selected([]string{"traits"})
-	if err != nil {
-		return err
-	}
-	writeBody(w, http.StatusOK, body)
 	return nil
 }
 

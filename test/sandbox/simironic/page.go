@@ -37,7 +37,7 @@ func readQuery(r *http.Request, allowed ...string) (q query, err error) {
 		}
 	}
 	q.marker, q.state = q.values.Get("marker"), q.values.Get("provision_state")
-	q.detail = strings.HasSuffix(r.URL.Path, "/detail") || strings.EqualFold(q.values.Get("detail"), "true")
+	q.detail = strings.HasSuffix(r.URL.Path, "/detail")
 	return q, nil
 }
 
@@ -55,7 +55,8 @@ type page struct {
 	err   error
 }
 
-func newPage(r *http.Request, kind string, q query, most int) *page {
+func newPage(r *http.Request, kind string, q query) *page {
+	most := maxPage
 	if q.limit > 0 && q.limit < most {
 		most = q.limit
 	}

@@ -49,30 +49,15 @@ func (s *Server) findPort(id string) (*port, error) {
 	return nil, refuse(http.StatusNotFound, "Port %s could not be found.", id)
 }
 
-func (s *Server) getPort(w http.ResponseWriter, r *http.Request) error {
-	s.mu.RLock()
-	p, err := s.findPort(r.PathValue("port"))
-	var body []byte
-	if err == nil {
-		body = p.doc.encoded
-	}
-	s.mu.RUnlock()
-	if err != nil {
-		return err
-	}
-	writeBody(w, http.StatusOK, body)
-	return nil
-}
-
 func (s *Server) listPorts(w http.ResponseWriter, r *http.Request) error {
-	q, err := readQuery(r, "fields", "limit", "marker", "sort_key", "sort_dir", "detail", "node", "node_uuid", "address")
+	q, err := readQuery(r, "fields", "limit", "marker", "node", "address")
 	if err != nil {
 		return err
 	}
 	if q.fields == nil && !q.detail {
 		q.fields = []string{"uuid", "address"}
 	}
-	p := newPage(r, "ports", q, s.opts.PageSize)
+	p := newPage(r, "ports", q)
 	if err := s.fillPorts(p, q); err != nil {
 		return err
 	}
@@ -108,7 +93,7 @@ func (s *Server) portsAfter(q query) ([]*port, error) {
 			return nil, err
 		}
 	}
-	ref := q.values.Get("node") + q.values.Get("node_uuid")
+	ref := q.values.Get("node")
 	if ref == "" {
 		if marker == nil {
 			return s.ports.items, nil

@@ -19,23 +19,10 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (s *Server) getBootDevice(w http.ResponseWriter, r *http.Request) error {
-	s.mu.RLock()
-	n, err := s.find(r.PathValue("node"))
-	var device bootDevice
-	if err == nil {
-		device = n.boot
-	}
-	s.mu.RUnlock()
-	if err != nil {
-		return err
-	}
-	writeBody(w, http.StatusOK, marshal(device))
-	return nil
-}
-
 func (s *Server) setBootDevice(w http.ResponseWriter, r *http.Request) error {
-	var device bootDevice
+	var device struct {
+		Device string `json:"boot_device"`
+	}
 	if err := readBody(r, &device); err != nil {
 		return err
 	}
@@ -44,26 +31,7 @@ func (s *Server) setBootDevice(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return refuse(http.StatusBadRequest, "Invalid boot device %s specified.", device.Device)
 	}
-	return s.answerNode(w, r, http.StatusNoContent, func(n *node) error {
-		if err := n.locked(); err != nil {
-			return err
-		}
-		n.boot = device
-		return nil
-	})
-}
-
-func (s *Server) getStates(w http.ResponseWriter, r *http.Request) error {
-	doc, err := s.document(r)
-	if err != nil {
-		return err
-	}
-	body, err := doc.selected([]string{keyPower, keyTarget, keyProvision, "target_provision_state", "last_error", "console_enabled"})
-	if err != nil {
-		return err
-	}
-	writeBody(w, http.StatusOK, body)
-	return nil
+	return s.answerNode(w, r, http.StatusNoContent, (*node).locked)
 }
 
 type target struct {
@@ -132,40 +100,4 @@ func (s *Server) tell(node string, t target) {
 	if s.opts.OnPower != nil {
 		s.opts.OnPower(node, t.Target)
 	}
-}
-
-// provisions says where a provision target leads from a state. Ironic passes
-// through states between the two; here one request is one step.
-func provisions(state, verb string) string {
-	switch verb + " " + state {
-	case "manage " + stateEnroll, "manage " + stateAvailable:
-		return stateManageable
-	case "provide " + stateManageable:
-		return stateAvailable
-	case "active " + stateAvailable:
-		return stateActive
-	case "deleted " + stateActive:
-		return stateAvailable
-	default:
-		return ""
-	}
-}
-
-func (s *Server) setProvision(w http.ResponseWriter, r *http.Request) error {
-	var t target
-	if err := readBody(r, &t); err != nil {
-		return err
-	}
-	return s.answerNode(w, r, http.StatusAccepted, func(n *node) error {
-		if err := n.locked(); err != nil {
-			return err
-		}
-		state := n.doc.text(keyProvision)
-		end := provisions(state, t.Target)
-		if end == "" {
-			return refuse(http.StatusBadRequest, "The requested action \"%s\" can not be performed on node \"%s\" while it is in state \"%s\".", t.Target, n.uuid, state)
-		}
-		n.doc = n.doc.with(map[string]any{keyProvision: end})
-		return nil
-	})
 }

@@ -3,8 +3,9 @@ package simironic
 import (
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // maxPage is how many entries a list holds at most, as in Ironic.
@@ -13,14 +14,14 @@ const maxPage = 1000
 // maxBody bounds the body of a request, in bytes.
 const maxBody = 1 << 20
 
-// Options are what a Server is made from. The zero value is an Ironic that
+// Options are what a Server is made from. The zero value is an Ironic that answers and
 // switches power at once and tells nobody.
 type Options struct {
+	// Delay is what each call takes, unless its client ends it earlier.
+	Delay time.Duration
 	// PowerDelay is how long a power change takes. Meanwhile the node is locked
 	// and refuses changes with 409, as under Ironic's conductor.
 	PowerDelay time.Duration
-	// PageSize bounds lists below Ironic's own 1,000; 0 does not.
-	PageSize int
 	// OnPower is told of every power change as soon as it is done, with the
 	// target that was asked for, such as "rebooting". It must not block, and may
 	// be called concurrently.
@@ -30,10 +31,8 @@ type Options struct {
 // Server is the service: an http.Handler. All its methods may be called
 // concurrently.
 type Server struct {
-	opts   Options
-	mux    *http.ServeMux
-	calls  map[string]*atomic.Int64 // by pattern; filled by New alone
-	faults faults
+	opts Options
+	mux  *http.ServeMux
 
 	mu      sync.RWMutex // guards all below
 	nodes   collection[*node]
@@ -48,11 +47,8 @@ type Server struct {
 
 // New returns an Ironic without nodes.
 func New(o Options) *Server {
-	if o.PageSize <= 0 || o.PageSize > maxPage {
-		o.PageSize = maxPage
-	}
 	s := &Server{
-		opts: o, mux: http.NewServeMux(), calls: make(map[string]*atomic.Int64),
+		opts: o, mux: http.NewServeMux(),
 		nodes: newCollection[*node](), names: make(map[string]*node),
 		ports: newCollection[*port](), address: make(map[string]*port),
 		stop: make(chan struct{}),
@@ -62,30 +58,22 @@ func New(o Options) *Server {
 }
 
 func (s *Server) routes() {
-	s.route("GET /{$}", s.root)
 	s.route("GET /v1", s.version)
 	s.route("GET /v1/{$}", s.version)
 
 	s.route("GET /v1/nodes", s.listNodes)
-	s.route("GET /v1/nodes/detail", s.listNodes)
 	s.route("POST /v1/nodes", s.createNode)
 	s.route("GET /v1/nodes/{node}", s.getNode)
 	s.route("PATCH /v1/nodes/{node}", s.patchNode)
-	s.route("DELETE /v1/nodes/{node}", s.deleteNode)
 	s.route("GET /v1/nodes/{node}/validate", s.validate)
-	s.route("GET /v1/nodes/{node}/management/boot_device", s.getBootDevice)
 	s.route("PUT /v1/nodes/{node}/management/boot_device", s.setBootDevice)
-	s.route("GET /v1/nodes/{node}/states", s.getStates)
 	s.route("PUT /v1/nodes/{node}/states/power", s.setPower)
-	s.route("PUT /v1/nodes/{node}/states/provision", s.setProvision)
-	s.route("GET /v1/nodes/{node}/traits", s.listTraits)
 	s.route("PUT /v1/nodes/{node}/traits/{trait}", s.addTrait)
 	s.route("DELETE /v1/nodes/{node}/traits/{trait}", s.removeTrait)
 
 	s.route("GET /v1/ports", s.listPorts)
 	s.route("GET /v1/ports/detail", s.listPorts)
 	s.route("POST /v1/ports", s.createPort)
-	s.route("GET /v1/ports/{port}", s.getPort)
 	s.route("PATCH /v1/ports/{port}", s.patchPort)
 	s.route("DELETE /v1/ports/{port}", s.deletePort)
 
@@ -96,11 +84,8 @@ func (s *Server) routes() {
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 func (s *Server) route(pattern string, h handler) {
-	count := new(atomic.Int64)
-	s.calls[pattern] = count
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		count.Add(1)
-		if s.faults.strike(w, r) {
+		if s.opts.Delay > 0 && !pace.Wait(r.Context(), s.opts.Delay) {
 			return
 		}
 		if err := checkVersion(w.Header(), r); err != nil {
@@ -116,19 +101,6 @@ func (s *Server) route(pattern string, h handler) {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
-
-// Calls returns how many calls came in so far, by method and path with
-// wildcards, such as "PUT /v1/nodes/{node}/states/power". Calls that a fault
-// answered count too.
-func (s *Server) Calls() map[string]int64 {
-	out := make(map[string]int64)
-	for pattern, count := range s.calls {
-		if n := count.Load(); n > 0 {
-			out[pattern] = n
-		}
-	}
-	return out
-}
 
 // Close abandons power changes under way and waits until nobody calls OnPower
 // any more. The server answers on; its nodes keep their power.

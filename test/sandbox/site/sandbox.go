@@ -155,8 +155,7 @@ func (s *Sandbox) openIronic(ctx context.Context, peers *cluster) error {
 		Answered: peers.lets,
 		Logger:   s.log.With("part", "machines"),
 	})
-	s.ironic = simironic.New(simironic.Options{PowerDelay: powerDelay, OnPower: s.fleet.Power})
-	s.ironic.Inject(simironic.Fault{Delay: ironicDelay})
+	s.ironic = simironic.New(simironic.Options{Delay: ironicDelay, PowerDelay: powerDelay, OnPower: s.fleet.Power})
 	for i := range s.opts.Nodes {
 		m := hardware(i)
 		m.Silent = i < s.opts.Silent
@@ -180,15 +179,8 @@ func (s *Sandbox) openIronic(ctx context.Context, peers *cluster) error {
 	return nil
 }
 
-// hardware is the machine of one node. The addresses are those that RFC 2544
-// sets aside for measurements.
-func hardware(i int) machine.Machine {
-	m := machine.Machine{UUID: fmt.Sprintf("de000000-0000-4000-8000-%012d", i+1), BMC: fmt.Sprintf("198.18.%d.%d", i/250, 1+i%250)}
-	for nic := range nics {
-		m.MACs = append(m.MACs, fmt.Sprintf("52:54:%02x:%02x:%02x:%02x", 0xde, i>>8, i&0xff, nic))
-	}
-	return m
-}
+// hardware is the machine of one node.
+func hardware(i int) machine.Machine { return machine.Number(0xde, i, nics) }
 
 // Dir returns the directory in which the peers live.
 func (s *Sandbox) Dir() string { return s.dir }
