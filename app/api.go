@@ -70,5 +70,5 @@ func serverNames(conf config.Config, id datadir.Identity) []string {
 
 // APIURL is where this peer's API is, as it was bound.
 func (p *Peer) APIURL() string {
-	return fmt.Sprintf("%s://%s", p.opts.Config.API.Scheme(), p.APIAddr())
+	return fmt.Sprintf("%s://%s", p.opts.Config.API.Scheme(), p.serving.api.Addr())
 }

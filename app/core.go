@@ -338,15 +338,6 @@ func (c *Core) held() (n int) {
 	return n
 }
 
-// Stop resigns and closes the log. A failed hand-over is logged, not returned:
-// the others elect without it.
-func (c *Core) Stop(ctx context.Context) error {
-	if err := c.Resign(ctx); err != nil {
-		c.log.Info("transfer leadership failed; the others will elect", "err", err)
-	}
-	return c.Close(ctx)
-}
-
 // Close stops without handing leadership on, in any state of the peer.
 func (c *Core) Close(ctx context.Context) error {
 	c.Fitness.Stop()

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -20,7 +19,6 @@ import (
 	firewallhost "github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
-	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -164,25 +162,3 @@ func (p *Peer) Identity() datadir.Identity { return p.id }
 
 // Core gives tests and benchmarks the parts below the sockets.
 func (p *Peer) Core() *Core { return p.core }
-
-// APIAddr returns the address the API is bound to.
-func (p *Peer) APIAddr() net.Addr { return p.serving.api.Addr() }
-
-// Ready returns once this peer can serve linearizable reads, or ctx ends.
-func (p *Peer) Ready(ctx context.Context) error {
-	const pause = 20 * time.Millisecond
-	for {
-		limited, cancel := context.WithTimeout(ctx, time.Second)
-		_, err := p.core.Store.Read(limited)
-		cancel()
-		if err == nil && p.core.Session.ID().IsZero() {
-			err = cluster.ErrNoSession
-		}
-		if err == nil {
-			return nil
-		}
-		if !pace.Wait(ctx, pause) {
-			return fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
-		}
-	}
-}

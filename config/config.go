@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -224,18 +223,3 @@ func (c Config) Origin(key string) Origin {
 
 // Warnings are values that were accepted but deserve a second look.
 func (c Config) Warnings() Problems { return slices.Clone(c.warnings) }
-
-// Redacted is a copy without secrets, for every copy that leaves the host.
-func (c Config) Redacted() Config {
-	c.origins = maps.Clone(c.origins)
-	c.warnings = slices.Clone(c.warnings)
-	for _, o := range table {
-		if list, ok := o.field(&c).(*[]string); ok {
-			*list = slices.Clone(*list)
-		}
-		if secret, ok := o.field(&c).(*Secret); ok && *secret != "" {
-			*secret = redacted
-		}
-	}
-	return c
-}

@@ -99,7 +99,7 @@ func TestNoMessageRepeatsASecret(t *testing.T) {
 // everythingSaid is all that a command or a log may show of a configuration.
 func everythingSaid(s Sources) string {
 	c, err := Load(s)
-	said := fmt.Sprintf("%v\n%v\n%v\n%+v\n", err, c.Warnings(), c.CheckServe(), c.Redacted())
+	said := fmt.Sprintf("%v\n%v\n%v\n%+v\n", err, c.Warnings(), c.CheckServe(), c)
 	for _, s := range c.Effective() {
 		said += fmt.Sprintf("%s: %s # %v\n", s.Key, s.Value, s.Origin)
 	}

@@ -112,17 +112,14 @@ func TestSecretsStayHidden(t *testing.T) {
 	for i, shown := range []string{
 		string(j), string(y), logged.String(),
 		fmt.Sprintf("%v %+v %#v %s %q", c, c, c, c.Ironic.Password, c.Ironic.Password),
-		c.Redacted().Ironic.Password.Reveal(), fmt.Sprint(c.Effective()),
+		fmt.Sprint(c.Effective()),
 	} {
 		if strings.Contains(shown, "hunter2") || !strings.Contains(shown, "redacted") {
 			t.Errorf("%d: %s", i, shown)
 		}
 	}
 	if c.Ironic.Password.Reveal() != "hunter2" {
-		t.Error("Redacted changed the original")
-	}
-	if got := Default().Redacted().Ironic.Password; got != "" {
-		t.Errorf("an unset secret is %q", got)
+		t.Error("what was shown changed the original")
 	}
 }
 

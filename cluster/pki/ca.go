@@ -104,9 +104,6 @@ func ParseCA(certPEM, keyPEM []byte) (*CA, error) {
 	return &CA{cluster: cluster, cert: cert, key: key}, nil
 }
 
-// Cluster is the UUID of the cluster the CA signs for.
-func (ca *CA) Cluster() string { return ca.cluster }
-
 // Certificate is the CA's own certificate; the caller must not change it.
 func (ca *CA) Certificate() *x509.Certificate { return ca.cert }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/test/sandbox/trio"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -137,7 +138,7 @@ func newCluster(t *testing.T, size int) []*host {
 	hosts[0].start()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	if err := hosts[0].peer.Ready(ctx); err != nil {
+	if err := trio.Ready(ctx, hosts[0].peer); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range hosts[1:] {

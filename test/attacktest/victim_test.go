@@ -81,7 +81,7 @@ func beVictim(text string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(peer.APIAddr())
+	fmt.Println(strings.TrimPrefix(peer.APIURL(), "http://"))
 	var hoard []*os.File
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		for err == nil {

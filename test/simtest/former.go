@@ -96,7 +96,7 @@ func (p *Peer) superseded() {
 		return
 	}
 	p.c.ends.Go(func() {
-		if err := proc.core.Stop(context.Background()); err != nil {
+		if err := proc.stop(); err != nil {
 			p.c.Oracle.broken("superseded: %s did not stop: %v", p.Name, err)
 		}
 		proc.port.sever()

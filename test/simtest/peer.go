@@ -195,9 +195,15 @@ func (p *Peer) Kill() error {
 // Stop ends the process as SIGTERM does.
 func (p *Peer) Stop() error {
 	proc := p.run.Swap(nil)
-	err := proc.core.Stop(context.Background())
+	err := proc.stop()
 	p.Disk.Crash()
 	return err
+}
+
+// stop resigns and closes the log. If leadership is not handed on, the others elect.
+func (p *process) stop() error {
+	_ = p.core.Resign(context.Background())
+	return p.core.Close(context.Background())
 }
 
 // Pause stops the process as SIGSTOP does; Resume lets it go on, believing

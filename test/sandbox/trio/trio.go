@@ -209,10 +209,15 @@ func (h *Host) Start(ctx context.Context) (err error) {
 	h.mu.Lock()
 	h.life = l
 	h.mu.Unlock()
-	if err := l.peer.Ready(ctx); err != nil {
-		return fmt.Errorf("%s is not ready: %w", h.Name(), err)
-	}
-	return nil
+	return Ready(ctx, l.peer)
+}
+
+// Ready returns once a peer serves linearizable reads and has a session, or ctx ends.
+func Ready(ctx context.Context, p *app.Peer) error {
+	return Until(ctx, p.Identity().Name+" to be ready", func() bool {
+		_, err := p.Core().Store.Read(ctx)
+		return err == nil && !p.Core().Session.ID().IsZero()
+	})
 }
 
 // Stop ends the peer, if it lives, as a service manager does.
