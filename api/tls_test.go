@@ -144,6 +144,9 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 	}
 }
 
+// testCluster is the ID of the cluster in these tests.
+const testCluster = "5f0c1f3e-0000-4000-8000-000000000001"
+
 // foundedBy is the state of a cluster with this CA.
 func foundedBy(t *testing.T, ca *pki.CA) *fsm.State {
 	t.Helper()
@@ -152,7 +155,7 @@ func foundedBy(t *testing.T, ca *pki.CA) *fsm.State {
 		t.Fatal(err)
 	}
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: ca.Cluster(), CACert: ca.CertPEM(), CAKey: key, GossipKey: make([]byte, 32),
+		ClusterID: testCluster, CACert: ca.CertPEM(), CAKey: key, GossipKey: make([]byte, 32),
 		Member: fsm.Member{ID: "p1", Name: "h1", Address: "127.0.0.1:1", Gossip: "127.0.0.1:2", Version: fsm.Version},
 	}, time.Unix(0, 0))
 	if err != nil {
@@ -163,7 +166,7 @@ func foundedBy(t *testing.T, ca *pki.CA) *fsm.State {
 
 func newCA(t *testing.T) *pki.CA {
 	t.Helper()
-	ca, err := pki.NewCA("5f0c1f3e-0000-4000-8000-000000000001", time.Now(), rand.Reader)
+	ca, err := pki.NewCA(testCluster, time.Now(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +198,7 @@ func TestIssuedCertificates(t *testing.T) {
 	if err != nil || !strings.Contains(body, `"href":"https://`+address+`/v1/continue"`) {
 		t.Fatalf("%s: %v", body, err)
 	}
-	if id, err := pki.IdentityOf(first); err != nil || id != pki.APIIdentity(ca.Cluster(), "p1") {
+	if id, err := pki.IdentityOf(first); err != nil || id != pki.APIIdentity(testCluster, "p1") {
 		t.Errorf("it is %v: %v", id, err)
 	}
 	for _, name := range issued.Names {
