@@ -86,11 +86,10 @@ function badge(key) {
 	return n ? h("span", { class: "badge", title: `${n} warnings` }, n, h("span", { class: "unseen" }, n === 1 ? " warning" : " warnings")) : null;
 }
 
-// drawFreshness says from which peer what is shown comes, and how old it is.
+// drawFreshness says from which peer the status shown comes, and its own age.
 function drawFreshness() {
 	const el = $("freshness");
 	const silent = link.answered ? performance.now() - link.answered : Infinity;
-	// What is shown is as old as its own answer, whatever else was answered since.
 	const { asked, peer } = app.status ? app.shown : { asked: link.answered, peer: link.peer };
 	const age = link.answered ? performance.now() - asked : Infinity;
 	let state = "live", text = `live, from ${link.peer}`;
