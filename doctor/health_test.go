@@ -92,7 +92,7 @@ func serviceFaults() []fault {
 		{"Ironic away", func(h []Facts) { h[1].Services[0].Error = "401 Unauthorized" }, "warning services h2: Ironic serves h1, h3 and not this peer: 401 Unauthorized", "systemctl reload trivet"},
 		{"another Ironic", func(h []Facts) { h[2].Services[0].Version = "1.72" }, "warning services h3: Ironic says version 1.72 here, 1.82 on h1", "grep -w ironic"},
 		{"a missing right", func(h []Facts) { h[0].Rights[0].Missing = []string{"patch nodes", "delete pods"} }, "error kubernetes h1: cluster prod does not let this peer: patch nodes, delete pods", "kubectl apply"},
-		{"rights not known", func(h []Facts) { h[0].Rights[0].Error = "no route to host" }, "warning kubernetes h1: cluster prod does not say what this peer may do there: no route to host", "trivet failover status"},
+		{"rights not known", func(h []Facts) { h[0].Rights[0].Error = "no route to host" }, "warning kubernetes h1: cluster prod does not say what this peer may do there: no route to host", "trivet failover list"},
 		{"ended", func(h []Facts) { h[0].Certificates[0].NotAfter = h[0].Clock.Now - day }, "error certificates h1: the peer's certificate has ended on 2026-11-21", "trivet cert --help"},
 		{"not yet", func(h []Facts) { h[0].Certificates[0].NotBefore = h[0].Clock.Now + day }, "error certificates h1: the peer's certificate begins on 2026-11-23", "trivet cert --help"},
 		{"not renewed", func(h []Facts) { h[0].Certificates[0].RenewAt = h[0].Clock.Now - 40*day }, "warning certificates h1: the peer's certificate ends on 2026-12-21 and should have been renewed", "journalctl"},

@@ -103,7 +103,7 @@ func TestForeignPeer(t *testing.T) {
 	if s, err := stranger.Status(); err != nil || s.Quorum.Voters != 1 {
 		t.Errorf("the stranger has %d voters (%v)", s.Quorum.Voters, err)
 	}
-	a.expect(t, 5, "no leader", "debug", "setting", "put", "k", "v", a.On())
+	a.expect(t, 5, "no leader", "debug", "setting", "put", "user.k", "v", a.On())
 	stranger.Stop()
 	b.Start()
 	l.WaitVoters(2)

@@ -51,8 +51,8 @@ func (r *rolling) mixed() {
 			if q.Binary != r.next || r.before == fsm.Version {
 				continue
 			}
-			if err := q.createRule("11111111-2222-4333-8444-555555555555"); err == nil || !strings.Contains(err.Error(), "upgrade trivet") {
-				r.t.Errorf("older-peers-are-asked: with %s leading, %s took a rule that an older peer does not know: %v", p.Name, q.Name, err)
+			if err := q.confirmSync(); err == nil || !strings.Contains(err.Error(), "upgrade trivet") {
+				r.t.Errorf("older-peers-are-asked: with %s leading, %s proposed an entry that an older peer does not know: %v", p.Name, q.Name, err)
 			}
 		}
 	}
@@ -63,8 +63,8 @@ func (r *rolling) mixed() {
 // it does not know it says so and stays down, else it serves.
 func (r *rolling) back() {
 	r.t.Helper()
-	if err := r.Peers[0].createRule("11111111-2222-4333-8444-555555555555"); err != nil {
-		r.t.Fatalf("with all peers upgraded a rule is refused: %v", err)
+	if err := r.Peers[0].confirmSync(); err == nil || strings.Contains(err.Error(), "upgrade trivet") {
+		r.t.Fatalf("with all peers upgraded an entry of this version is not proposed: %v", err)
 	}
 	p := r.Followers()[0]
 	p.Stop()
