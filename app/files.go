@@ -17,7 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/failover/fence"
-	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/internal/serviceuser"
 )
@@ -40,7 +40,7 @@ func Files(conf config.Config) []config.File {
 		case "failover.fence_file":
 			all = append(all, fence.Files(f.Path)...)
 		case "failover.kubeconfigs", "haconfig.kubeconfigs":
-			for _, path := range kube.Files(f.Path) {
+			for _, path := range kubeclient.Files(f.Path) {
 				all = append(all, config.File{Key: f.Key, Where: f.Where, Path: path, Leads: true})
 			}
 		}

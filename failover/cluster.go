@@ -31,9 +31,6 @@ const (
 	// OutOfServiceValue.
 	TaintOutOfService = "node.kubernetes.io/out-of-service"
 	OutOfServiceValue = "trivet"
-	// AnnotationToken holds the greatest fencing token that wrote the object, in
-	// decimal; a lower one is never written over it.
-	AnnotationToken = "trivet.dev/fencing-token"
 	// AnnotationOptOut on a Node, with the value "true", keeps us away from it.
 	AnnotationOptOut = "trivet.dev/failover-disabled"
 )
@@ -64,7 +61,7 @@ type Node struct {
 type Change struct {
 	Add    []Taint
 	Remove []Taint
-	Token  uint64 // for AnnotationToken; refused, ErrConflict, if a greater one is there
+	Token  uint64 // for kubeclient.AnnotationToken; refused, ErrConflict, if a greater one is there
 }
 
 // Pod is what failover needs of a pod.

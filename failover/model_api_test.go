@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -145,14 +146,14 @@ func (h *hand) Mark(ctx context.Context, as Node, c Change) (n Node, err error) 
 		if have == nil {
 			return ErrGone
 		}
-		old, _ := fencing.ParseToken(have.Annotations[AnnotationToken])
+		old, _ := fencing.ParseToken(have.Annotations[kubeclient.AnnotationToken])
 		switch {
 		case have.UID != as.UID, have.ResourceVersion != as.ResourceVersion, c.Token < uint64(old):
 			return ErrConflict
 		}
 		have.Taints = slices.DeleteFunc(have.Taints, func(t Taint) bool { return slices.Contains(c.Remove, t) })
 		have.Taints = append(have.Taints, c.Add...)
-		have.Annotations[AnnotationToken] = strconv.FormatUint(c.Token, 10)
+		have.Annotations[kubeclient.AnnotationToken] = strconv.FormatUint(c.Token, 10)
 		h.w.touch(have)
 		for _, t := range c.Add {
 			h.w.note(h, "add "+t.Key, as.Name, have.UID)

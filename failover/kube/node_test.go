@@ -8,12 +8,13 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 func TestNode(t *testing.T) {
 	n := node("worker-1", "u1", "7", corev1.Taint{Key: "a", Value: "b", Effect: "NoSchedule"})
 	n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""}
-	n.Annotations = map[string]string{failover.AnnotationToken: "9", "else": "x"}
+	n.Annotations = map[string]string{kubeclient.AnnotationToken: "9", "else": "x"}
 	n.Status = corev1.NodeStatus{
 		Conditions:      []corev1.NodeCondition{{Type: "DiskPressure", Status: "True"}, {Type: corev1.NodeReady, Status: "False"}},
 		NodeInfo:        corev1.NodeSystemInfo{BootID: "boot", SystemUUID: "system", MachineID: "machine"},

@@ -2,14 +2,11 @@ package kube
 
 import (
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 func TestOpenRefuses(t *testing.T) {
@@ -68,36 +65,5 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1", insecure-skip-tls-
 	defer c.Close()
 	if !strings.Contains(log.String(), "not verified") || c.Name() != "prod" {
 		t.Errorf("%s: %s", c.Name(), &log)
-	}
-}
-
-// TestDialer sees that the kernel gives up a connection that nobody acknowledges.
-func TestDialer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	conn, err := dialer().DialContext(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	raw, err := conn.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, option := range map[string]struct{ option, most int }{
-		"TCP_USER_TIMEOUT": {unix.TCP_USER_TIMEOUT, int(silentTimeout.Milliseconds())}, "TCP_KEEPIDLE": {unix.TCP_KEEPIDLE, 4}, "TCP_KEEPCNT": {unix.TCP_KEEPCNT, 3},
-	} {
-		err := raw.Control(func(fd uintptr) {
-			got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option.option)
-			if err != nil || got != option.most {
-				t.Errorf("%s is %d (%v), want %d", name, got, err, option.most)
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }

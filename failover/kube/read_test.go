@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 func TestNodeFromTheStorage(t *testing.T) {
@@ -110,7 +111,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		for i := range part {
 			part[i] = ' '
 		}
-		for range maxAnswer>>20 + 1 {
+		for range kubeclient.MaxAnswer>>20 + 1 {
 			if _, err := w.Write(part); err != nil {
 				return
 			}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // leaseNamespace is where every kubelet renews the Lease of its Node's name.
@@ -35,7 +36,7 @@ var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jit
 // Watch implements failover.Watcher. A kind of object that cannot be followed is
 // tried again until ctx ends; meanwhile Answers fails.
 func (c *Cluster) Watch(ctx context.Context, seen failover.Seen, synced func()) error {
-	ctx = quiet(ctx)
+	ctx = kubeclient.Quiet(ctx)
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	ctx, cancel := context.WithCancel(ctx)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/excerpt"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // Most that an Event may have, in bytes; Kubernetes refuses longer ones.
@@ -68,11 +69,11 @@ func wrapped(do ask, err error) error {
 // that is not as n any more.
 func patchOf(n *corev1.Node, change failover.Change) ([]byte, error) {
 	token := strconv.FormatUint(change.Token, 10)
-	before, marked := n.Annotations[failover.AnnotationToken]
+	before, marked := n.Annotations[kubeclient.AnnotationToken]
 	if marked {
 		greatest, err := strconv.ParseUint(before, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("the annotation %s is %q, no number: remove it", failover.AnnotationToken, before)
+			return nil, fmt.Errorf("the annotation %s is %q, no number: remove it", kubeclient.AnnotationToken, before)
 		}
 		if greatest > change.Token {
 			return nil, fmt.Errorf("%w: a greater token, %d, wrote it after ours, %s", failover.ErrConflict, greatest, token)
@@ -85,7 +86,7 @@ func patchOf(n *corev1.Node, change failover.Change) ([]byte, error) {
 	}
 	patch := map[string]any{"metadata": map[string]any{
 		"uid": n.UID, "resourceVersion": n.ResourceVersion,
-		"annotations": map[string]string{failover.AnnotationToken: token},
+		"annotations": map[string]string{kubeclient.AnnotationToken: token},
 	}}
 	if !same {
 		patch["spec"] = map[string]any{"taints": taints}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 var (
@@ -62,7 +63,7 @@ func TestPatchKeepsWhatOthersWrote(t *testing.T) {
 		if err := json.Unmarshal(text, &got); err != nil {
 			t.Fatal(name, err)
 		}
-		if got.Metadata.UID != "u1" || got.Metadata.ResourceVersion != "7" || got.Metadata.Annotations[failover.AnnotationToken] != "20" {
+		if got.Metadata.UID != "u1" || got.Metadata.ResourceVersion != "7" || got.Metadata.Annotations[kubeclient.AnnotationToken] != "20" {
 			t.Errorf("%s: it holds for another, too: %s", name, text)
 		}
 		want, _ := json.Marshal(c.want)
@@ -74,7 +75,7 @@ func TestPatchKeepsWhatOthersWrote(t *testing.T) {
 
 func TestPatchOfNothing(t *testing.T) {
 	n := node("worker-1", "u1", "7", taint(cordon))
-	n.Annotations = map[string]string{failover.AnnotationToken: "20"}
+	n.Annotations = map[string]string{kubeclient.AnnotationToken: "20"}
 	change := failover.Change{Add: []failover.Taint{cordon}, Token: 20}
 	if text, err := patchOf(n, change); text != nil || err != nil {
 		t.Errorf("%s %v", text, err)
@@ -88,7 +89,7 @@ func TestPatchOfNothing(t *testing.T) {
 func TestPatchComparesTokens(t *testing.T) {
 	n := node("worker-1", "u1", "7")
 	for before, want := range map[string]string{"21": "a greater token, 21, wrote it after ours, 20", "20": "", "9": "", "abc": `is "abc", no number`} {
-		n.Annotations = map[string]string{failover.AnnotationToken: before}
+		n.Annotations = map[string]string{kubeclient.AnnotationToken: before}
 		_, err := patchOf(n, failover.Change{Add: []failover.Taint{cordon}, Token: 20})
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", before, err)

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
-	failoverkube "github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // Bounds of what one peer asks of the API server.
@@ -64,7 +64,7 @@ var errNotAsked = errors.New("the API server was not asked yet")
 // Open returns the cluster of a kubeconfig. It reads the file, and those that it
 // names, and sends nothing. The caller closes the cluster.
 func Open(o Options) (*Cluster, error) {
-	conf, err := failoverkube.RESTConfig(o.Kubeconfig)
+	conf, err := kubeclient.Config(o.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -73,13 +73,13 @@ func Open(o Options) (*Cluster, error) {
 		o.Timeout = defaultTimeout
 	}
 	c := &Cluster{o: o, namespaces: newReadCache[haconfig.Surroundings](o.Now), nodes: newReadCache[int](o.Now), silence: errNotAsked}
-	if c.http, err = failoverkube.Clients(conf,
-		failoverkube.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
-		failoverkube.Group{Client: &c.apps, Version: appsv1.SchemeGroupVersion, Kinds: appsv1.AddToScheme},
-		failoverkube.Group{Client: &c.autoscaling, Version: autoscalingv2.SchemeGroupVersion, Kinds: autoscalingv2.AddToScheme},
-		failoverkube.Group{Client: &c.policy, Version: policyv1.SchemeGroupVersion, Kinds: policyv1.AddToScheme},
-		failoverkube.Group{Client: &c.discovery, Version: discoveryv1.SchemeGroupVersion, Kinds: discoveryv1.AddToScheme},
-		failoverkube.Group{Client: &c.registration, Version: admissionregistrationv1.SchemeGroupVersion, Kinds: admissionregistrationv1.AddToScheme},
+	if c.http, err = kubeclient.Clients(conf,
+		kubeclient.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
+		kubeclient.Group{Client: &c.apps, Version: appsv1.SchemeGroupVersion, Kinds: appsv1.AddToScheme},
+		kubeclient.Group{Client: &c.autoscaling, Version: autoscalingv2.SchemeGroupVersion, Kinds: autoscalingv2.AddToScheme},
+		kubeclient.Group{Client: &c.policy, Version: policyv1.SchemeGroupVersion, Kinds: policyv1.AddToScheme},
+		kubeclient.Group{Client: &c.discovery, Version: discoveryv1.SchemeGroupVersion, Kinds: discoveryv1.AddToScheme},
+		kubeclient.Group{Client: &c.registration, Version: admissionregistrationv1.SchemeGroupVersion, Kinds: admissionregistrationv1.AddToScheme},
 	); err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ var parts = []string{
 	"inspector/lldp",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/logerr", "raftstore/termguard", "raftstore/timedlog", "raftstore/transfer", "raftstore/truncation", "raftstore/wal",
-	"internal/httpserver/admission", "internal/excerpt", "internal/logs", "internal/pace", "internal/portholder", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",
+	"internal/httpserver/admission", "internal/excerpt", "internal/kubeclient", "internal/logs", "internal/pace", "internal/portholder", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",
 }
 
 // exception narrows the picture: importer, or anything below it, may not

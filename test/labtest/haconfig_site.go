@@ -23,8 +23,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -85,7 +85,7 @@ func newHASite(t testing.TB, network, settings string, clusters ...*kubelab.Clus
 // at has what follows ask the API server of a cluster.
 func (s *haSite) at(k *kubelab.Cluster) {
 	s.t.Helper()
-	conf, err := kube.RESTConfig(k.Kubeconfig())
+	conf, err := kubeclient.Config(k.Kubeconfig())
 	if err != nil {
 		s.t.Fatal(err)
 	}

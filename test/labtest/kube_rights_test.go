@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 )
 
@@ -101,7 +102,7 @@ func markOnce(t testing.TB, c *kube.Cluster, n failover.Node) error {
 		return nil // it could not be read, which is told already
 	}
 	var token uint64
-	if _, err := fmt.Sscan(n.Annotations[failover.AnnotationToken], &token); err != nil {
+	if _, err := fmt.Sscan(n.Annotations[kubeclient.AnnotationToken], &token); err != nil {
 		token = 100
 	}
 	_, err := c.Mark(t.Context(), n, failover.Change{Token: token + 1})

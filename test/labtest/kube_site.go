@@ -15,6 +15,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 )
 
@@ -65,7 +66,7 @@ type kubeSite struct {
 // taken away, as an operator would who founds a cluster again.
 func newKubeSite(t testing.TB, k *kubelab.Cluster, audit *kubelab.Audit, kubeconfig, settings, binary string) *kubeSite {
 	t.Helper()
-	k.Kubectl("annotate", "nodes", "--all", failover.AnnotationToken+"-")
+	k.Kubectl("annotate", "nodes", "--all", kubeclient.AnnotationToken+"-")
 	s := &kubeSite{Lab: New(t), kube: k, fence: kubelab.NewFence(k), audit: audit, begun: audit.Size()}
 	text := strings.NewReplacer("KUBECONFIG", kubeconfig, "FENCE", s.fence.File()).Replace(settings)
 	s.furnish = func(p *Peer) {

@@ -16,6 +16,7 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/failover/kube"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/test/labtest/kubelab"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -230,7 +231,7 @@ func kubeMarks(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 		t.Errorf("another UID: %v", err)
 	}
 	n, err := mark(failover.Change{Add: []failover.Taint{cordon, outside}, Token: 20})
-	if err != nil || len(n.Taints) != 3 || n.Annotations[failover.AnnotationToken] != "20" {
+	if err != nil || len(n.Taints) != 3 || n.Annotations[kubeclient.AnnotationToken] != "20" {
 		t.Errorf("%+v %v", n, err)
 	}
 	if _, err := mark(failover.Change{Remove: []failover.Taint{cordon}, Token: 19}); !errors.Is(err, failover.ErrConflict) || !strings.Contains(err.Error(), "greater token, 20") {
@@ -238,7 +239,7 @@ func kubeMarks(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	}
 	theirs := failover.Taint{Key: "example.org/theirs", Value: "y", Effect: "NoSchedule"}
 	n, err = mark(failover.Change{Remove: []failover.Taint{cordon, outside, theirs}, Token: 21})
-	if err != nil || len(n.Taints) != 1 || n.Taints[0].Value != "x" || n.Annotations[failover.AnnotationToken] != "21" {
+	if err != nil || len(n.Taints) != 1 || n.Taints[0].Value != "x" || n.Annotations[kubeclient.AnnotationToken] != "21" {
 		t.Errorf("%+v %v", n, err)
 	}
 	k.Kubectl("taint", "node", "node-1", "example.org/theirs-")

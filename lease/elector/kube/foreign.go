@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // AnnotationHolder is the holder that the mirror wrote. A program that
@@ -39,7 +39,7 @@ func (o object) held() holding {
 // foreign reports whether another election wrote the object last. An object that an
 // earlier version of the mirror wrote has a token and no holder.
 func (o object) foreign(h holding) bool {
-	_, token := o.Metadata.Annotations[failover.AnnotationToken]
+	_, token := o.Metadata.Annotations[kubeclient.AnnotationToken]
 	ours, named := o.Metadata.Annotations[AnnotationHolder]
 	return h.holder != "" && (!token || named && ours != h.holder)
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/lease/elector"
 )
 
@@ -61,7 +61,7 @@ func TestMirrorLeavesALivingHolder(t *testing.T) {
 		t.Errorf("mirror-foreign: %v after it renewed no more for 16 s", err)
 	}
 	s.heldBy("one")
-	s.is("7", leasePath, "metadata", "annotations", failover.AnnotationToken)
+	s.is("7", leasePath, "metadata", "annotations", kubeclient.AnnotationToken)
 }
 
 // TestMirrorSeesWhoTookItOver: client-go keeps our annotations when it writes.

@@ -15,9 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
-	failoverkube "github.com/trivet-ha/trivet/failover/kube"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/lease/elector"
 )
@@ -50,14 +49,14 @@ type Mirror struct {
 
 // Open reads the kubeconfig and sends nothing. The caller closes the mirror.
 func Open(o Options) (*Mirror, error) {
-	conf, err := failoverkube.RESTConfig(o.Kubeconfig)
+	conf, err := kubeclient.Config(o.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	m := &Mirror{o: o, seen: make(map[string]seenHolder)}
-	m.http, err = failoverkube.Clients(conf,
-		failoverkube.Group{Client: &m.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
-		failoverkube.Group{Client: &m.coordination, Version: coordinationv1.SchemeGroupVersion, Kinds: coordinationv1.AddToScheme})
+	m.http, err = kubeclient.Clients(conf,
+		kubeclient.Group{Client: &m.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
+		kubeclient.Group{Client: &m.coordination, Version: coordinationv1.SchemeGroupVersion, Kinds: coordinationv1.AddToScheme})
 	return m, err
 }
 
@@ -122,7 +121,7 @@ func (m *Mirror) write(ctx context.Context, w elector.Claim, k kind) error {
 	if left <= 0 {
 		return fmt.Errorf("write %s: our time was over before it was read", what)
 	}
-	ctx, cancel := context.WithTimeout(quiet(ctx), min(left, maxCall))
+	ctx, cancel := context.WithTimeout(kubeclient.Quiet(ctx), min(left, maxCall))
 	defer cancel()
 	if there == nil {
 		p.APIVersion, p.Kind, p.Metadata.Name = k.client.APIVersion().String(), k.name, m.o.Name
@@ -143,7 +142,7 @@ func (m *Mirror) write(ctx context.Context, w elector.Claim, k kind) error {
 
 // read returns nil for what does not exist.
 func (m *Mirror) read(ctx context.Context, k kind) (*object, error) {
-	ctx, cancel := context.WithTimeout(quiet(ctx), maxCall)
+	ctx, cancel := context.WithTimeout(kubeclient.Quiet(ctx), maxCall)
 	defer cancel()
 	text, err := k.client.Get().Namespace(m.o.Namespace).Resource(k.resource).Name(m.o.Name).
 		SetHeader("Accept", "application/json").MaxRetries(0).Do(ctx).Raw()
@@ -156,6 +155,3 @@ func (m *Mirror) read(ctx context.Context, k kind) (*object, error) {
 	there := &object{}
 	return there, json.Unmarshal(text, there)
 }
-
-// quiet keeps client-go from writing to its global log what we return as an error.
-func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.New(nil)) }

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/lease/elector"
 )
 
@@ -177,8 +177,8 @@ func TestMirrorShowsTheHolder(t *testing.T) {
 	s.is(5.0, leasePath, "spec", "leaseDurationSeconds")
 	s.is(0.0, leasePath, "spec", "leaseTransitions")
 	s.is("2026-01-02T03:04:04.500000Z", leasePath, "spec", "renewTime")
-	s.is("7", leasePath, "metadata", "annotations", failover.AnnotationToken)
-	s.is("7", endpointsPath, "metadata", "annotations", failover.AnnotationToken)
+	s.is("7", leasePath, "metadata", "annotations", kubeclient.AnnotationToken)
+	s.is("7", endpointsPath, "metadata", "annotations", kubeclient.AnnotationToken)
 	s.is("ours", endpointsPath, "subsets")
 	if r := s.record(); r.Holder != "one" || r.Transitions != 0 || r.Duration != 5 {
 		t.Errorf("%+v", r)
@@ -194,7 +194,7 @@ func TestMirrorShowsTheHolder(t *testing.T) {
 	}
 	s.is("two", leasePath, "spec", "holderIdentity")
 	s.is(1.0, leasePath, "spec", "leaseTransitions") // not the token
-	s.is(strconv.Itoa(1<<40), leasePath, "metadata", "annotations", failover.AnnotationToken)
+	s.is(strconv.Itoa(1<<40), leasePath, "metadata", "annotations", kubeclient.AnnotationToken)
 	s.is("2026-01-02T03:04:14.500000Z", leasePath, "spec", "acquireTime")
 	if r := s.record(); r.Holder != "two" || r.Transitions != 1 || !r.Acquired.Equal(r.Renewed) {
 		t.Errorf("%+v", r)
@@ -213,16 +213,16 @@ func TestMirrorNeverReplacesALaterLeader(t *testing.T) {
 	s.between = func() {
 		for _, o := range s.objects {
 			meta := o["metadata"].(map[string]any)
-			meta["resourceVersion"], meta["annotations"].(map[string]any)[failover.AnnotationToken] = "99", "10"
+			meta["resourceVersion"], meta["annotations"].(map[string]any)[kubeclient.AnnotationToken] = "99", "10"
 		}
 	}
 	if err := s.put(elector.Claim{Name: "three", Token: 9}); err == nil {
 		t.Error("mirror-version: it wrote over what was written since it read")
 	}
 	s.is("two", leasePath, "spec", "holderIdentity")
-	s.is("10", leasePath, "metadata", "annotations", failover.AnnotationToken)
-	s.objects[leasePath]["metadata"].(map[string]any)["annotations"].(map[string]any)[failover.AnnotationToken] = "x"
-	if err := s.put(elector.Claim{Name: "four", Token: 11}); err == nil || !strings.Contains(err.Error(), failover.AnnotationToken) {
+	s.is("10", leasePath, "metadata", "annotations", kubeclient.AnnotationToken)
+	s.objects[leasePath]["metadata"].(map[string]any)["annotations"].(map[string]any)[kubeclient.AnnotationToken] = "x"
+	if err := s.put(elector.Claim{Name: "four", Token: 11}); err == nil || !strings.Contains(err.Error(), kubeclient.AnnotationToken) {
 		t.Errorf("mirror-token: %v", err)
 	}
 }

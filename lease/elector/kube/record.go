@@ -7,8 +7,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/lease/elector"
 )
 
@@ -56,13 +56,13 @@ type oldRecord struct {
 // token is the one under which an object was written last; zero if the object has
 // no token.
 func (o object) token() (fencing.Token, error) {
-	text, written := o.Metadata.Annotations[failover.AnnotationToken]
+	text, written := o.Metadata.Annotations[kubeclient.AnnotationToken]
 	if !written {
 		return 0, nil
 	}
 	token, err := fencing.ParseToken(text)
 	if err != nil {
-		return 0, fmt.Errorf("annotation %s: %.40q is not a fencing token: remove the annotation if no other peer leads: %w", failover.AnnotationToken, text, err)
+		return 0, fmt.Errorf("annotation %s: %.40q is not a fencing token: remove the annotation if no other peer leads: %w", kubeclient.AnnotationToken, text, err)
 	}
 	return token, nil
 }
@@ -94,7 +94,7 @@ type patchMetadata struct {
 }
 
 func newPatch(there *object, w elector.Claim) patch {
-	p := patch{Metadata: patchMetadata{Annotations: map[string]string{failover.AnnotationToken: w.Token.String(), AnnotationHolder: w.Name}}}
+	p := patch{Metadata: patchMetadata{Annotations: map[string]string{kubeclient.AnnotationToken: w.Token.String(), AnnotationHolder: w.Name}}}
 	if there != nil {
 		p.Metadata.UID, p.Metadata.ResourceVersion = there.Metadata.UID, there.Metadata.ResourceVersion
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // user is whom the manifest gives its rights.
@@ -142,7 +143,7 @@ func (e auditEvent) deed(t testing.TB) Deed {
 	if d.Version, err = strconv.ParseUint(o.Metadata.ResourceVersion, 10, 64); err != nil {
 		t.Fatalf("resourceVersion of %s: %v", d.Name, err)
 	}
-	if text := o.Metadata.Annotations[failover.AnnotationToken]; text != "" {
+	if text := o.Metadata.Annotations[kubeclient.AnnotationToken]; text != "" {
 		if d.Token, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatalf("token of %s: %v", d.Name, err)
 		}
