@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/knadh/koanf/v2"
 )
 
 // MaxFile bounds the configuration file, in bytes.
@@ -20,8 +18,7 @@ type Sources struct {
 	HostName string            // of this host: the default of name
 }
 
-// setting is one value as one source gives it. Its fields are exported because
-// koanf hands out deep copies, which leave out the others.
+// setting is one value as one source gives it.
 type setting struct {
 	Key    string // as written, an alias perhaps
 	Value  any
@@ -39,23 +36,18 @@ func Load(s Sources) (Config, error) {
 		flagSettings(s.Flags, &problems),
 	}
 	problems = append(problems, aliasConflicts(layers)...)
-	c, err := assemble(layers, s.HostName)
-	if err != nil {
-		return c, err
-	}
+	c := assemble(layers, s.HostName)
 	problems = append(problems, c.crossCheck()...)
 	c.warnings = c.secondLook()
 	return c, problems.err()
 }
 
 // assemble lays the sources over each other and the defaults, weakest first.
-func assemble(layers [][]setting, host string) (Config, error) {
-	merged := koanf.New(".")
+func assemble(layers [][]setting, host string) Config {
+	merged := make(map[string]setting)
 	for _, layer := range layers {
 		for _, s := range layer {
-			if err := merged.Set(canonical(s.Key), s); err != nil {
-				return Config{}, fmt.Errorf("merge %s: %w", s.Key, err)
-			}
+			merged[canonical(s.Key)] = s
 		}
 	}
 	c := Default()
@@ -64,14 +56,14 @@ func assemble(layers [][]setting, host string) (Config, error) {
 	}
 	c.origins = make(map[string]Origin)
 	for _, o := range table {
-		if s, ok := merged.Get(o.Key).(setting); ok {
+		if s, ok := merged[o.Key]; ok {
 			o.set(&c, s.Value)
 			c.origins[o.Key] = s.Origin
 		}
 	}
 	c.placeLogin()
 	c.settle()
-	return c, nil
+	return c
 }
 
 // placeLogin notes where user and password of Ironic were written.
