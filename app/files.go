@@ -27,6 +27,7 @@ type FileFault struct {
 	config.Problem
 	Path    string
 	Missing bool // it does not exist
+	Away    bool // it lies in a directory that the peer cannot pass, or does not see
 	Leads   bool // see config.File
 }
 
@@ -66,7 +67,7 @@ func FileFaults(files []config.File) []FileFault {
 		if err == nil {
 			continue
 		}
-		fault := FileFault{Path: f.Path, Leads: f.Leads, Missing: errors.Is(err, fs.ErrNotExist)}
+		fault := FileFault{Path: f.Path, Leads: f.Leads, Missing: errors.Is(err, fs.ErrNotExist), Away: errors.Is(err, errClosed)}
 		fault.Problem = config.Problem{Where: f.Where, Key: f.Key, What: err.Error(), Do: fileRemedy(f, err)}
 		out = append(out, fault)
 	}
@@ -104,11 +105,14 @@ func use(f config.File) error {
 	return file.Close()
 }
 
+// errClosed is for a directory on the way to a file.
+var errClosed = errors.New("the peer may not pass")
+
 // closedDirectory names the directory on the way to path that lets the peer not pass.
 func closedDirectory(path string, err error) error {
 	for i := 1; i < len(path); i++ {
 		if dir := path[:i]; path[i] == '/' && unix.Faccessat(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS) != nil {
-			return fmt.Errorf("the peer may not pass %s to %s: %w", dir, path, errors.Unwrap(err))
+			return fmt.Errorf("%w %s to %s: %w", errClosed, dir, path, errors.Unwrap(err))
 		}
 	}
 	return fmt.Errorf("the peer may not read %s: %w", path, errors.Unwrap(err))
@@ -238,7 +242,7 @@ func hiddenFaults(files []config.File, unit serviceuser.Unit, known []FileFault)
 		if dir == "" || slices.ContainsFunc(known, func(k FileFault) bool { return k.Path == f.Path }) {
 			continue
 		}
-		out = append(out, FileFault{Path: f.Path, Leads: f.Leads, Problem: config.Problem{Where: f.Where, Key: f.Key,
+		out = append(out, FileFault{Path: f.Path, Leads: f.Leads, Away: true, Problem: config.Problem{Where: f.Where, Key: f.Key,
 			What: fmt.Sprintf("%s lies in %s, which the unit of the service hides from it", f.Path, dir), Do: "move it, for instance to /etc/trivet"}})
 	}
 	return out

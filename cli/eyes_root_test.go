@@ -86,6 +86,21 @@ func TestRootSeesWhatTheServiceSees(t *testing.T) {
 	if code, said := run("config", "check"); code == 0 || !strings.Contains(said, "the peer may not pass "+dir+" to "+at("password")) {
 		t.Errorf("judged-as-the-service: the way there: exit %d: %s", code, said)
 	}
+	mode(t, dir, 0, 0o755)
+	judgedBeforeItIsPlaced(t, at, yaml, run)
+}
+
+// judgedBeforeItIsPlaced has a configuration judged where the service cannot get to it, as
+// Ansible does before it moves it: that alone is no mistake.
+func judgedBeforeItIsPlaced(t *testing.T, at func(string) string, yaml string, run func(...string) (int, string)) {
+	t.Helper()
+	if err := errors.Join(os.Mkdir(at("closed"), 0o700), os.WriteFile(at("closed/t.yaml"), []byte(yaml), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	code, said := run("config", "check", "--config", at("closed/t.yaml"))
+	if code != 0 || !strings.Contains(said, "warning: "+at("closed/t.yaml")) && !strings.Contains(said, "the peer may not pass "+at("closed")) {
+		t.Errorf("judged-before-it-is-placed: exit %d: %s", code, said)
+	}
 }
 
 // mode gives a file its owner and mode.

@@ -226,7 +226,9 @@ func (s *Set) LoadUseful() (config.Config, error) {
 		s.term.Warn("the files that the configuration names were not looked at: %v", err)
 	}
 	for _, f := range faults {
-		if f.Missing { // it may be made before the start
+		// A missing one may be made before the start; and a configuration where the service
+		// cannot get to it is judged before it is put in its place, as Ansible does.
+		if f.Missing || f.Away && f.Key == "" {
 			s.term.Warn("%v", f.Problem)
 			continue
 		}
