@@ -136,3 +136,12 @@ func versionDocument(r *http.Request) map[string]any {
 		"links": []any{map[string]string{"rel": "self", "href": base(r) + "/v1/"}},
 	}
 }
+
+// root names the versions.
+func (s *Server) root(w http.ResponseWriter, r *http.Request) error {
+	v := versionDocument(r)
+	writeBody(w, http.StatusOK, marshal(map[string]any{
+		"name": "OpenStack Ironic API", "description": "Ironic in memory", "default_version": v, "versions": []any{v},
+	}))
+	return nil
+}

@@ -58,6 +58,7 @@ func New(o Options) *Server {
 }
 
 func (s *Server) routes() {
+	s.route("GET /{$}", s.root) // the original ironic-inspector of the bench begins there
 	s.route("GET /v1", s.version)
 	s.route("GET /v1/{$}", s.version)
 

@@ -67,6 +67,7 @@ func TestCalls(t *testing.T) {
 		status                   int
 		want                     string // within the body, or within the faultstring of an error
 	}{
+		{"what the original ironic-inspector begins with", "GET", "/", "", 200, `"default_version"`},
 		{"version", "GET", "/v1", "", 200, `"id":"v1"`},
 		{"version with a slash", "GET", "/v1/", "", 200, `"id":"v1"`},
 		{"node by UUID", "GET", node, "", 200, `"ipmi_address":"198.18.0.1"`},
