@@ -24,10 +24,15 @@ func TestReference(t *testing.T) {
 		t.Errorf("%s is not that of the table (%v): go test ./config -run TestReference -update", path, err)
 	}
 	for _, o := range Options() {
-		for _, word := range []string{"### `" + o.Key + "`", o.Env(), o.Flag(), o.Help} {
+		for _, word := range []string{"`" + o.Key + "`", `<a id="` + o.anchor() + `"></a>`, o.Help} {
 			if !strings.Contains(string(want), word) {
 				t.Errorf("%s: %q is not told", o.Key, word)
 			}
+		}
+		// The page gives the rule by which a key has its variable and flag.
+		name := strings.NewReplacer(".", "_").Replace(o.Key)
+		if env, flag := "TRIVET_"+strings.ToUpper(name), "--"+strings.ReplaceAll(name, "_", "-"); o.Env() != env || o.Flag() != flag {
+			t.Errorf("%s has the variable %s and the flag %s, and docs/configuration.md says %s and %s", o.Key, o.Env(), o.Flag(), env, flag)
 		}
 	}
 }

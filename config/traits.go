@@ -41,11 +41,11 @@ const (
 func (e Extent) String() string {
 	switch e {
 	case OneHost:
-		return "own of each host"
+		return "own"
 	case MostHosts:
 		return "may differ"
 	case AllHosts:
-		return "equal on all peers"
+		return "equal"
 	}
 	return ""
 }
