@@ -79,8 +79,12 @@ stress: ## Run tests COUNT (10) times with -race -shuffle=on next to two busy lo
 	go run ./test/stress -plain '$(without_race)' -count $(COUNT) $(if $(WITHIN),-within $(WITHIN)) $(PKG)
 
 .PHONY: figures
-figures: ## Measure the product's code: lines, functions, types, interfaces, exported names, folders (TREE=dir for another tree)
+figures: ## Measure the code that ships: lines, functions, types, interfaces, exported names, folders (TREE=dir for another tree)
 	go run ./test/archtest/figures $(TREE)
+
+.PHONY: picture
+picture: ## Draw the picture of the house in ARCHITECTURE.md again, from the package comments and imports
+	go test ./test/archtest -run TestArchitectureHasThePicture -update
 
 .PHONY: demo
 demo: ## A minute of trouble: 50 machines introspected while the leader is killed every 10 s

@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// Figures measure the product's code: what one reads to change it. Tests,
-// harnesses and generated files do not count.
+// Figures measure the code that ships: Go outside test, whether in a peer, in another
+// program of the packages or in what builds these. Tests and generated files do not
+// count.
 type Figures struct {
-	Lines       int    // of code, without comments and imports
+	Lines       int    // that are neither blank nor comment alone
 	Functions   []int  // lines of each, ascending
 	CalledOnce  int    // functions whose name occurs once next to their declaration
 	Structs     []Size // by fields, the largest first
@@ -41,7 +42,7 @@ func Measure(tree *Tree) Figures {
 			m.file(file)
 		}
 		if !file.Test() && slices.ContainsFunc(harnesses, func(h string) bool { return within(file.Package(), h) }) {
-			m.out.Harness += m.lines(file)
+			m.out.Harness += codeLines(file.Source)
 		}
 	}
 	for _, name := range m.declared {
@@ -56,11 +57,10 @@ func Measure(tree *Tree) Figures {
 	return m.out
 }
 
-// ships reports whether a file is the product's: written by hand, and no test, harness
-// or tool.
+// ships reports whether a file is the product's: written by hand, no test, and outside
+// test, where the harnesses are.
 func ships(file *File) bool {
-	pkg := file.Package()
-	return !file.Test() && !file.Generated() && !harness(pkg)
+	return !file.Test() && !file.Generated() && !within(file.Package(), "test")
 }
 
 // measure gathers the figures.
@@ -73,12 +73,9 @@ type measure struct {
 	mentions map[string]int // of a name, anywhere
 }
 
-// lines counts lines of code, without imports.
-func (m *measure) lines(file *File) int { return codeLines(file.Source) - importLines(m.tree, file) }
-
 func (m *measure) file(file *File) {
 	pkg := file.Package()
-	m.out.Lines += m.lines(file)
+	m.out.Lines += codeLines(file.Source)
 	m.out.AvoidedHits += len(avoidedInFile(m.tree, file))
 	ast.Inspect(file.Syntax, func(n ast.Node) bool {
 		if name, ok := n.(*ast.Ident); ok {

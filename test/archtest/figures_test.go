@@ -34,6 +34,8 @@ func (p *pair) twice() { p.Once(); p.twice() }
 `,
 		"fsm/a_test.go":           "package fsm\nfunc F() {}\n",
 		"test/x/x.go":             "package x\nfunc F() {}\n",
+		"packaging/p.go":          "package main\n\n// pack does.\nfunc pack() {}\n",
+		"cli/trivet-import/m.go":  "package main\n\nimport \"os\"\n",
 		"test/simtest/x.go":       "package simtest\n\nimport \"os\"\n\nfunc F() {}\n",
 		"test/simtest/x_test.go":  "package simtest\n\nfunc G() {}\n",
 		"test/simtest/below/x.go": "package below\n\nfunc F() {}\n",
@@ -43,7 +45,7 @@ func (p *pair) twice() { p.Once(); p.twice() }
 		}
 	}
 	f := Measure(tree)
-	if f.Lines != 13 || !slices.Equal(f.Functions, []int{1, 6}) || f.CalledOnce != 1 || f.AvoidedHits != 1 || f.Harness != 4 {
+	if f.Lines != 18 || !slices.Equal(f.Functions, []int{1, 1, 6}) || f.CalledOnce != 1 || f.AvoidedHits != 1 || f.Harness != 5 {
 		t.Errorf("%d lines, functions %v, %d called once, %d avoided words, %d lines of harness", f.Lines, f.Functions, f.CalledOnce, f.AvoidedHits, f.Harness)
 	}
 	for what, c := range map[string]struct {

@@ -1,4 +1,4 @@
-// Command figures prints how large the product's code is and how it is cut: lines,
+// Command figures prints how large the code that ships is and how it is cut: lines,
 // functions, types, interfaces, exported names, folders at the top and their arrows.
 // `make figures` calls it; with a directory as its argument it measures another tree,
 // such as an earlier commit's.
@@ -34,10 +34,18 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	assets, err := archtest.Assets(root)
+	if err != nil {
+		return fmt.Errorf("count the lines of JavaScript and CSS: %w", err)
+	}
 	arrows, n := archtest.Arrows(tree), 0
 	for _, to := range arrows {
 		n += len(to)
 	}
 	fmt.Printf("folders at the top       %d\narrows between them      %d, circles reached from %d folders\n", len(folders), n, len(archtest.Circles(arrows)))
-	return archtest.Measure(tree).Write(os.Stdout)
+	if err := archtest.Measure(tree).Write(os.Stdout); err != nil {
+		return err
+	}
+	_, err = fmt.Printf("lines of JS and CSS      %d\n", assets)
+	return err
 }
