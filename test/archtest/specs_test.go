@@ -69,9 +69,10 @@ func judgeSpec(document string, cells []string, seen map[string]bool, tests []st
 	for _, name := range names {
 		if test := name[1] + "." + name[2]; !slices.Contains(tests, test) {
 			mistakes = append(mistakes, row+" names the test "+test+", which does not exist")
-		} else if name[3] == "" {
-			mistakes = append(mistakes, row+" does not say in parentheses what "+test+" shows")
+		} else if name[3] == "" && !seen[document+test] {
+			mistakes = append(mistakes, row+" does not say in parentheses what "+test+" shows: the first row of a document that names it does")
 		}
+		seen[document+name[1]+"."+name[2]] = true
 	}
 	leads := len(names) > 0 || strings.Contains(where, "](")
 	switch {
@@ -118,6 +119,10 @@ func TestSpecMistakesAreSeen(t *testing.T) {
 		if (want == "") != (got == "") || !strings.Contains(got, want) || want == "" && rows["000"] != 1 {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
+	}
+	again := "| A 1 | x | done | `failover.TestKube` (pods move at once) |\n| A 2 | y | done | `failover.TestKube` |\n"
+	if _, mistakes := judgeSpecs("<a id=\"000\"></a>\n"+again, tests); len(mistakes) != 0 {
+		t.Errorf("a test that an earlier row describes: %v", mistakes)
 	}
 	twice := "| A 1 | x | done | [a](b) |\n| A 1 | y | done | [a](b) |\n"
 	if _, mistakes := judgeSpecs(twice, tests); len(mistakes) != 1 {
