@@ -135,8 +135,6 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 			n.aborted = time.Now()
 		}
 		answerJSON(w, 202, map[string]any{})
-	case what == "GET data" && strings.Contains(n.name, "wired"):
-		_, _ = io.WriteString(w, wired) // into a recorder
 	case what == "POST data/unprocessed":
 		if body, _ := io.ReadAll(r.Body); len(body) > 0 && body[0] != '{' {
 			say(w, 400, "Invalid data: expected a JSON object, got list")

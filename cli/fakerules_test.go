@@ -6,12 +6,6 @@ import (
 	"slices"
 )
 
-// wired is data of a node whose switches speak LLDP.
-const wired = `{"all_interfaces":{
-	"eth1":{"mac":"52:54:00:00:00:02","ip":null},
-	"eth0":{"mac":"52:54:00:00:00:01","ip":"172.24.42.100","lldp_processed":{"switch_chassis_id":"1b:54:aa:01","switch_port_id":"Ethernet1/1",
-		"switch_port_vlans":[{"id":100,"name":"vlan-\u001b100"},{"id":102,"name":"vlan-102"}],"switch_port_mtu":9216,"switch_capabilities_enabled":["Bridge","Router"]}}}}`
-
 // serveRules answers for rules; id is what follows /v1/rules/, "" for nothing. Rules
 // whose description is "bad" are refused.
 func (f *fakeAPI) serveRules(w http.ResponseWriter, r *http.Request, id string) {

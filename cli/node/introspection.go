@@ -29,12 +29,24 @@ func Introspection(t *term.Terminal, local func(login bool) (string, error)) *co
 	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
 		introspectionStart(t, f), introspectionStatus(t, f), introspectionShow(t, f), introspectionList(t, f), introspectionAbort(t, f), introspectionReprocess(t, f),
 		term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)),
-		term.Group("interface", "Show network interfaces of nodes and the switch ports they are plugged into", interfaceList(t, f), interfaceShow(t, f)))
+		interfaceRemoved())
 	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
 		"A node is named by its UUID or its name in Ironic. Where several nodes fail, the exit code is that of the first of them in the order given.\n" +
 		"Over http the password of --credentials can be read on the way: use https where others share the network."
 	c.PersistentFlags().AddFlagSet(flags)
 	return c
+}
+
+// interfaceRemoved answers for a command that v0.2.0 had. It goes with the release after
+// the next.
+func interfaceRemoved() *cobra.Command {
+	return &cobra.Command{
+		Use: "interface", Short: "Removed: see 'baremetal introspection interface'", Args: cobra.ArbitraryArgs, Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			return term.Fail(term.ExitUsage, "'baremetal introspection interface list NODE' and '… interface show NODE INTERFACE' of "+
+				"python-ironic-inspector-client show the same", "trivet introspection interface was removed")
+		},
+	}
 }
 
 // nodes returns the nodes that the words name, each once; "-" stands for those

@@ -24,7 +24,6 @@ var Formats = []string{"table", "wide", "json", "yaml", "name"}
 //     field's name in words. The tag col:"wide" has it shown with -o wide alone; that
 //     of col:"name" is no column, but what -o name prints instead of the first one;
 //   - a struct is a line for each field;
-//   - a Grid is itself;
 //   - a func() error prints what it likes, and Text too, which has names for -o name.
 //
 // A cell that is empty is shown as "-".
@@ -40,11 +39,9 @@ func (t *Terminal) Show(v, table any) error {
 		return table()
 	case Text:
 		if t.Format == "name" {
-			return t.grid(Grid{Names: table.Names})
+			return t.printNames(table.Names)
 		}
 		return table.Print()
-	case Grid:
-		return t.grid(table)
 	}
 	if of := reflect.ValueOf(table); of.Kind() == reflect.Struct {
 		return t.facts(of)
@@ -55,19 +52,18 @@ func (t *Terminal) Show(v, table any) error {
 // Table prints a slice of structs as Show does, as a table in every format.
 func (t *Terminal) Table(rows any) error {
 	of := reflect.ValueOf(rows)
-	var g Grid
+	var names []string
+	var lines [][]string
 	fields, name := columns(of.Type().Elem(), t.Format == "wide")
-	for _, at := range fields {
-		g.Titles = append(g.Titles, title(of.Type().Elem().Field(at).Name))
-	}
+	lines = append(lines, Each(fields, func(at int) string { return title(of.Type().Elem().Field(at).Name) }))
 	for _, row := range of.Seq2() {
-		cells := make([]string, len(fields))
-		for i, at := range fields {
-			cells[i] = cell(row.Field(at))
-		}
-		g.Rows, g.Names = append(g.Rows, cells), append(g.Names, cell(row.Field(name)))
+		lines = append(lines, Each(fields, func(at int) string { return cell(row.Field(at)) }))
+		names = append(names, cell(row.Field(name)))
 	}
-	return t.grid(g)
+	if t.Format == "name" {
+		return t.printNames(names)
+	}
+	return t.print(aligned(lines))
 }
 
 // columns are the fields of a row that are shown, and the one that names it.
@@ -132,22 +128,9 @@ type Text struct {
 	Print func() error
 }
 
-// Grid is a table whose columns are not known before it is made.
-type Grid struct {
-	Names  []string // of the rows, for -o name
-	Titles []string
-	Rows   [][]string
-}
-
-func (t *Terminal) grid(g Grid) error {
-	if t.Format != "name" {
-		return t.print(aligned(append([][]string{g.Titles}, g.Rows...)))
-	}
-	var names strings.Builder
-	for _, name := range g.Names {
-		names.WriteString(name + "\n")
-	}
-	return t.print(names.String())
+// printNames prints what -o name shows: a name on each line.
+func (t *Terminal) printNames(names []string) error {
+	return t.print(strings.Join(Each(names, func(name string) string { return name + "\n" }), ""))
 }
 
 func (t *Terminal) print(text string) error {
@@ -188,15 +171,15 @@ func (t *Terminal) Fields(name string, fields []string, values map[string]any) e
 		Field string
 		Value string
 	}
-	rows := Each(fields, func(field string) row { return row{name, field, Value(values[field])} })
+	rows := Each(fields, func(field string) row { return row{name, field, textOf(values[field])} })
 	if t.Format == "name" {
 		rows = rows[:1]
 	}
 	return t.Show(values, rows)
 }
 
-// Value prints a value of JSON as a cell of a table.
-func Value(v any) string {
+// textOf prints a value of JSON as a cell of a table.
+func textOf(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "-"
@@ -206,7 +189,7 @@ func Value(v any) string {
 		if slices.ContainsFunc(v, isComposite) {
 			break
 		}
-		return Dash(strings.Join(Each(v, Value), ", "))
+		return Dash(strings.Join(Each(v, textOf), ", "))
 	}
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -30,8 +30,6 @@ func TestShow(t *testing.T) {
 		{"an empty list", "json", []string(nil), rows, "[]\n"},
 		{"one thing", "table", nil, rows[1], "name      w22\nmay vote  no\nage       0s\n"},
 		{"the name of one thing", "name", nil, struct{ Stage, Missing string }{"settled", ""}, "settled\n"},
-		{"a grid", "table", nil, Grid{[]string{"x"}, []string{"A", "B"}, [][]string{{"1", "2"}}}, "A  B\n1  2\n"},
-		{"the names of a grid", "name", nil, Grid{[]string{"x"}, []string{"A"}, [][]string{{"1"}}}, "x\n"},
 		{"the names of a text", "name", nil, Text{[]string{"x", "y"}, print}, "x\ny\n"},
 		{"a document", "yaml", map[string]int{"a": 1}, print, "a: 1\n"},
 	} {
