@@ -67,7 +67,8 @@ func FileFaults(files []config.File) []FileFault {
 		if err == nil {
 			continue
 		}
-		fault := FileFault{Path: f.Path, Leads: f.Leads, Missing: errors.Is(err, fs.ErrNotExist), Away: errors.Is(err, errClosed)}
+		_, closed := errors.AsType[*closedError](err)
+		fault := FileFault{Path: f.Path, Leads: f.Leads, Missing: errors.Is(err, fs.ErrNotExist), Away: closed}
 		fault.Problem = config.Problem{Where: f.Where, Key: f.Key, What: err.Error(), Do: fileRemedy(f, err)}
 		out = append(out, fault)
 	}
@@ -105,14 +106,25 @@ func use(f config.File) error {
 	return file.Close()
 }
 
-// errClosed is for a directory on the way to a file.
-var errClosed = errors.New("the peer may not pass")
+// closedError says which directory on the way to a file lets the peer not pass.
+type closedError struct {
+	directory, file string
+	err             error
+}
+
+// Error implements error.
+func (e *closedError) Error() string {
+	return fmt.Sprintf("the peer may not pass %s to %s: %v", e.directory, e.file, e.err)
+}
+
+// Unwrap returns what the kernel said.
+func (e *closedError) Unwrap() error { return e.err }
 
 // closedDirectory names the directory on the way to path that lets the peer not pass.
 func closedDirectory(path string, err error) error {
 	for i := 1; i < len(path); i++ {
 		if dir := path[:i]; path[i] == '/' && unix.Faccessat(unix.AT_FDCWD, dir, unix.X_OK, unix.AT_EACCESS) != nil {
-			return fmt.Errorf("%w %s to %s: %w", errClosed, dir, path, errors.Unwrap(err))
+			return &closedError{dir, path, errors.Unwrap(err)}
 		}
 	}
 	return fmt.Errorf("the peer may not read %s: %w", path, errors.Unwrap(err))

@@ -250,7 +250,7 @@ func floatingAddress() rule {
 	}}
 }
 
-var errNotIP = errors.New("is not an IP address")
+var errNotIP = errors.New("not an IP address")
 
 // FloatingAddress reads an address that can be carried from host to host. It is the only
 // place of that rule. Whether an address is the network's or the broadcast one depends on
@@ -258,7 +258,7 @@ var errNotIP = errors.New("is not an IP address")
 func FloatingAddress(text string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(text)
 	if err != nil {
-		return ip, fmt.Errorf("%.80q %w", text, errNotIP)
+		return ip, fmt.Errorf("%.80q is %w", text, errNotIP)
 	}
 	ip = ip.Unmap()
 	thisNetwork := ip.Is4() && ip.As4()[0] == 0

@@ -126,7 +126,10 @@ func NotServed(hosts []Facts) (sentences []string) {
 			}
 		}
 		if len(without) > 0 {
-			over := map[bool]string{false: "IPv4", true: "IPv6"}[six]
+			over := "IPv4"
+			if six {
+				over = "IPv6"
+			}
 			sentences = append(sentences, fmt.Sprintf("not served by %s: UEFI HTTP boot over %s; a machine whose firmware is set to it gets an address and nothing to boot: choose PXE there, "+
 				"or 'trivet dnsmasq-config --install --loader-url http://ADDRESS/DIRECTORY' with an %s address", strings.Join(without, ", "), over, over))
 		}

@@ -110,7 +110,11 @@ func TestGuardRailsAreAskedBeforeEachCommand(t *testing.T) {
 	for _, rail := range append(lateRails(), lateBudgets()...) {
 		for _, moment := range []string{"begin", "to cordoned", "to fencing", "stuck"} {
 			for _, next := range []bool{false, true} {
-				t.Run(rail.name+"/"+moment+map[bool]string{false: "", true: ", next leader"}[next], func(t *testing.T) {
+				name := rail.name + "/" + moment
+				if next {
+					name += ", next leader"
+				}
+				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					inWorld(t, 5, 2, func(w *world) { w.meetsRail(rail, moment, next) })
 				})

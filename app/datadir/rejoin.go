@@ -35,7 +35,7 @@ var (
 	// was not started since.
 	ErrHasRejoined = errors.New("this host has rejoined already: its new peer was not started yet")
 	// ErrNoFounder says that no peer of a higher incarnation answered.
-	ErrNoFounder = errors.New("no member of a newer incarnation was found; this host is of incarnation")
+	ErrNoFounder = errors.New("no member of a newer incarnation was found")
 )
 
 // Rejoined is what a rejoin made.
@@ -65,7 +65,7 @@ func (h Host) Rejoin(ctx context.Context, dir *Dir, more ...string) (*Rejoined, 
 	}
 	addresses, hasLog := dir.othersOf(id, more)
 	found, err := findFounder(ctx, host, addresses)
-	if errors.Is(err, errNotNewer) && !hasLog && dir.hasRejoined() {
+	if _, older := errors.AsType[notNewerError](err); older && !hasLog && dir.hasRejoined() {
 		return nil, fmt.Errorf("%w (incarnation %d)", ErrHasRejoined, id.Incarnation)
 	}
 	if err != nil {
@@ -161,7 +161,7 @@ func findFounder(ctx context.Context, host cluster.Rejoiner, addresses []string)
 		switch incarnation := incarnations[i]; {
 		case failed[i] != nil:
 		case incarnation <= ours:
-			failed[i] = fmt.Errorf("%s: %w %d", address, errNotNewer, incarnation)
+			failed[i] = fmt.Errorf("%s: %w", address, notNewerError(incarnation))
 		case incarnation > found.incarnation:
 			found = answering{incarnation, []string{address}}
 		case incarnation == found.incarnation:
@@ -172,14 +172,19 @@ func findFounder(ctx context.Context, host cluster.Rejoiner, addresses []string)
 	case len(found.addresses) > 0:
 		return found, nil
 	case len(addresses) == 0:
-		return found, fmt.Errorf("%w %d: neither the identity nor the log of this host names another peer", ErrNoFounder, ours)
+		return found, fmt.Errorf("%w; this host is of incarnation %d: neither the identity nor the log of this host names another peer", ErrNoFounder, ours)
 	}
-	return found, fmt.Errorf("%w %d: %w", ErrNoFounder, ours, failed)
+	return found, fmt.Errorf("%w; this host is of incarnation %d: %w", ErrNoFounder, ours, failed)
 }
 
-// errNotNewer is the answer of a peer that was left behind as well, or that is of
-// the incarnation in which this host has rejoined already.
-var errNotNewer = errors.New("its peer lives in incarnation")
+// notNewerError is the incarnation of a peer that was left behind as well, or of which
+// this host became a member already.
+type notNewerError uint64
+
+// Error implements error.
+func (e notNewerError) Error() string {
+	return fmt.Sprintf("its peer lives in incarnation %d", uint64(e))
+}
 
 // answers are errors in one line.
 type answers []error

@@ -201,7 +201,10 @@ func TestConflictTellsSilenceFromNoTimeToListen(t *testing.T) {
 		if _, err := a.conflict(short, 9*time.Second); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("conflict: %v, want the error of the context", err)
 		}
-		family := map[bool]string{true: "ipv6", false: "ipv4"}[netip.MustParseAddr(ip).Is6()]
+		family := "ipv4"
+		if netip.MustParseAddr(ip).Is6() {
+			family = "ipv6"
+		}
 		testenv.Took(t, "floatingip.conflict_context_"+family, time.Since(began), 2*time.Second)
 	})
 }

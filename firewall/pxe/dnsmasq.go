@@ -245,7 +245,11 @@ func (s Server) writeNameless(b *strings.Builder) {
 func (s Server) eachHTTP(b *strings.Builder, six bool, write func(tag, file string, arch int)) {
 	directory, ok := s.loaderURL(six)
 	if !ok {
-		fmt.Fprintf(b, "# No UEFI HTTP boot: no HTTP server is named that %s reaches (--loader-url). Machines set to it get an address and nothing to boot.\n", map[bool]string{false: "IPv4", true: "IPv6"}[six])
+		family := "IPv4"
+		if six {
+			family = "IPv6"
+		}
+		fmt.Fprintf(b, "# No UEFI HTTP boot: no HTTP server is named that %s reaches (--loader-url). Machines set to it get an address and nothing to boot.\n", family)
 		return
 	}
 	b.WriteString("# UEFI HTTP boot.\n")

@@ -129,7 +129,10 @@ func (f format) field(p piece, v *document.Value) (string, error) {
 	if p.as == 0 && p.align != 0 {
 		switch kind := v.Kind(); kind {
 		case document.Bool:
-			return p.padded(map[bool]string{false: "1", true: "0"}[v.Empty()]), nil
+			if v.Empty() {
+				return p.padded("0"), nil
+			}
+			return p.padded("1"), nil
 		case document.None, document.List, document.Dict:
 			return "", document.Raise("TypeError", "unsupported format string passed to %v.__format__", kind)
 		}

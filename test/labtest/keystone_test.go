@@ -103,7 +103,10 @@ func (p *Peer) tellsOfKeystone(t *testing.T, away bool) {
 		t.Fatal(err)
 	}
 	warned := slices.ContainsFunc(status.Warnings, func(w api.Warning) bool { return w.Code == "keystone_away" && w.Remedy != "" })
-	figure := map[bool]string{true: "\ntrivet_keystone_up 0\n", false: "\ntrivet_keystone_up 1\n"}[away]
+	figure := "\ntrivet_keystone_up 1\n"
+	if away {
+		figure = "\ntrivet_keystone_up 0\n"
+	}
 	reply := p.wantStatus(t, "metrics", "GET", "/metrics", "", 200)
 	if warned != away || !strings.Contains(string(reply.Body), figure) {
 		t.Errorf("away: %v; the status warns of %v, and the metrics have no line%s", away, status.Warnings, figure)

@@ -101,7 +101,10 @@ func TestAccessible(t *testing.T) {
 				if v.then != "" {
 					p.eval("{%s}", v.then)
 				}
-				name := fmt.Sprintf("%s-%d-%s", v.name, width, map[bool]string{false: "light", true: "dark"}[dark])
+				name := fmt.Sprintf("%s-%d-light", v.name, width)
+				if dark {
+					name = fmt.Sprintf("%s-%d-dark", v.name, width)
+				}
 				p.judge(name)
 				p.picture(name)
 				p.eval(`document.querySelectorAll("dialog[open]").forEach((d) => d.close())`)

@@ -102,7 +102,10 @@ func (t *takeover) pass(ctx context.Context, check bool) error {
 			}
 		})
 	}
-	done, doing := 0, map[bool]string{true: "records checked", false: "records imported"}[check]
+	done, doing := 0, "records imported"
+	if check {
+		doing = "records checked"
+	}
 	err := t.source.each(func(l exportLine) error {
 		if l.Rule != nil {
 			return t.rule(ctx, l.Rule, check)

@@ -90,8 +90,13 @@ func (s *site) run(ctx context.Context, name string, args ...string) (string, er
 	}
 	verb := args[0]
 	if verb == "show" {
-		state := map[bool]string{true: "enabled", false: "disabled"}[s.unit.Enabled]
-		active := map[bool]string{true: "active", false: "inactive"}[s.unit.Active]
+		state, active := "disabled", "inactive"
+		if s.unit.Enabled {
+			state = "enabled"
+		}
+		if s.unit.Active {
+			active = "active"
+		}
 		return fmt.Sprintf("LoadState=%s\nUnitFileState=%s\nActiveState=%s\n", s.load, state, active), nil
 	}
 	s.ran = append(s.ran, verb)
