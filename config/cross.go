@@ -14,8 +14,8 @@ type review struct {
 	found Problems
 }
 
-// note says what is wrong with a key, and what to do.
-func (r *review) note(key, what, do string) {
+// addProblem says what is wrong with a key, and what to do.
+func (r *review) addProblem(key, what, do string) {
 	r.found = append(r.found, Problem{Where: r.Origin(key), Key: key, What: what, Do: do})
 }
 
@@ -25,23 +25,23 @@ func (c Config) crossCheck() Problems {
 	r.checkAPI()
 	r.checkClientTLS()
 	if r.FloatingIP.Address != "" && r.FloatingIP.Interface == "" {
-		r.note("floating_ip.address", "no interface carries the address", "write floating_ip.interface")
+		r.addProblem("floating_ip.address", "no interface carries the address", "write floating_ip.interface")
 	}
 	if r.FloatingIP.Address == "" && r.FloatingIP.Interface != "" {
-		r.note("floating_ip.interface", "there is no address for it to carry", "write floating_ip.address")
+		r.addProblem("floating_ip.interface", "there is no address for it to carry", "write floating_ip.address")
 	}
 	if r.Firewall.DenyUnknownMACs && r.Inspection.Processing.NodeNotFoundHook != "" {
-		r.note("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
+		r.addProblem("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
 	}
 	switch f := r.Firewall; {
 	case f.Driver == "iptables" && f.Match == "chaddr":
-		r.note("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look", "write firewall.driver: nftables or dnsmasq, or firewall.match: ether")
+		r.addProblem("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look", "write firewall.driver: nftables or dnsmasq, or firewall.match: ether")
 	case f.Driver == "dnsmasq" && f.Match == "ether":
-		r.note("firewall.match", "ether is the frame's source, and firewall.driver dnsmasq compares what stands inside DHCP", "write chaddr, or firewall.driver: nftables")
+		r.addProblem("firewall.match", "ether is the frame's source, and firewall.driver dnsmasq compares what stands inside DHCP", "write chaddr, or firewall.driver: nftables")
 	}
 	r.checkIronic()
 	if p := r.Inspection.Processing; p.AddPorts == "disabled" && p.KeepPorts == "added" {
-		r.note("inspection.processing.keep_ports", "added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")
+		r.addProblem("inspection.processing.keep_ports", "added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")
 	}
 	r.checkFailover()
 	r.checkHAConfig()
@@ -54,10 +54,10 @@ func (c Config) crossCheck() Problems {
 func (r *review) checkIronic() {
 	i := r.Ironic
 	if i.AuthType != "none" && (i.Username == "" || i.Password == "" && i.PasswordFile == "") {
-		r.note("ironic.auth_type", i.AuthType+" needs a user", "write ironic.username, and ironic.password or ironic.password_file")
+		r.addProblem("ironic.auth_type", i.AuthType+" needs a user", "write ironic.username, and ironic.password or ironic.password_file")
 	}
 	if i.Password != "" && i.PasswordFile != "" {
-		r.note("ironic.password_file", "there is ironic.password too", "remove one of the two")
+		r.addProblem("ironic.password_file", "there is ironic.password too", "remove one of the two")
 	}
 	if i.AuthType != "keystone" {
 		return
@@ -67,7 +67,7 @@ func (r *review) checkIronic() {
 		{"ironic.user_domain_name", i.Keystone.UserDomain}, {"ironic.project_domain_name", i.Keystone.ProjectDomain},
 	} {
 		if need.value == "" {
-			r.note(need.key, "keystone needs it", "write it, as in the openrc file of the user")
+			r.addProblem(need.key, "keystone needs it", "write it, as in the openrc file of the user")
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (r *review) portConflicts() {
 	for i, l := range all {
 		for _, other := range all[:i] {
 			if l.overlaps(other) {
-				r.note(l.key, fmt.Sprintf("%s is taken by %s (%s)%s", l.text, other.key, other.text, r.written(other.key)), "give each a port of its own")
+				r.addProblem(l.key, fmt.Sprintf("%s is taken by %s (%s)%s", l.text, other.key, other.text, r.placeOf(other.key)), "give each a port of its own")
 			}
 		}
 	}
@@ -99,10 +99,10 @@ func wildcard(host string) bool {
 func (c Config) secondLook() Problems {
 	r := review{Config: c}
 	if r.Inspection.Timeout > 900*time.Second { // the HA specification's bound
-		r.note("inspection.timeout", formatDuration(r.Inspection.Timeout)+" is more than 15m", "a machine that never answers blocks its node that long")
+		r.addProblem("inspection.timeout", formatDuration(r.Inspection.Timeout)+" is more than 15m", "a machine that never answers blocks its node that long")
 	}
 	if r.Firewall.Driver == "noop" {
-		r.note("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
+		r.addProblem("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
 	}
 	r.lookAtAPI()
 	r.lookAtServices()
@@ -116,10 +116,10 @@ func (c Config) secondLook() Problems {
 func (r *review) lookAtIronic() {
 	i := r.Ironic
 	if i.AuthType == "http_basic" && inTheClear(i.Endpoint) {
-		r.note("ironic.endpoint", "the password goes over the network unencrypted", "use https")
+		r.addProblem("ironic.endpoint", "the password goes over the network unencrypted", "use https")
 	}
 	if i.AuthType == "keystone" && inTheClear(i.Keystone.AuthURL) {
-		r.note("ironic.auth_url", "the password goes over the network unencrypted", "use https")
+		r.addProblem("ironic.auth_url", "the password goes over the network unencrypted", "use https")
 	}
 }
 
@@ -129,10 +129,10 @@ func inTheClear(text string) bool {
 	return err == nil && u.Scheme == "http" && !loopbackHost(u.Hostname())
 }
 
-// settle gives three options the defaults that depend on others. The API has one on
+// setDependentDefaults gives three options the defaults that depend on others. The API has one on
 // loopback alone (docs/design.md#auth); Keystone's catalogue knows the endpoint; dnsmasq
 // compares the client's address inside DHCP and nothing else.
-func (c *Config) settle() {
+func (c *Config) setDependentDefaults() {
 	if c.API.AuthStrategy == "" && loopback(c.API.Listen) {
 		c.API.AuthStrategy = "noauth"
 	}
@@ -149,11 +149,11 @@ func (c *Config) settle() {
 func (c Config) CheckServe() error {
 	r := review{Config: c}
 	if c.API.AuthStrategy == "" {
-		r.note("api.auth_strategy", fmt.Sprintf("is not written, and %s is more than this host", c.API.Listen),
+		r.addProblem("api.auth_strategy", fmt.Sprintf("is not written, and %s is more than this host", c.API.Listen),
 			"write http_basic or keystone, or noauth if everybody who reaches it may use it")
 	}
 	if c.Name == "" {
-		r.note("name", "is not written, and the host's name will not do", "write one")
+		r.addProblem("name", "is not written, and the host's name will not do", "write one")
 	}
 	return r.found.err()
 }

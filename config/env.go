@@ -40,7 +40,7 @@ func envSettings(environ []string, problems *Problems) []setting {
 		o, known := options[name]
 		switch {
 		case known:
-			settings = o.read(settings, problems, where, values[name])
+			settings = o.appendValue(settings, problems, where, values[name])
 		case !otherEnv(name):
 			do := "unset it"
 			if near := Nearest(name, append(slices.Sorted(maps.Keys(options)), OtherEnv()...)); near != "" && !strings.HasSuffix(near, "_") {
@@ -68,13 +68,13 @@ func flagSettings(flags map[string]string, problems *Problems) []setting {
 			*problems = append(*problems, Problem{Where: where, Key: key, What: "is not an option"})
 			continue
 		}
-		settings = o.read(settings, problems, where, flags[key])
+		settings = o.appendValue(settings, problems, where, flags[key])
 	}
 	return settings
 }
 
-// read appends the option's value, or a problem.
-func (o Option) read(settings []setting, problems *Problems, where Origin, text string) []setting {
+// appendValue appends the option's value, or a problem.
+func (o Option) appendValue(settings []setting, problems *Problems, where Origin, text string) []setting {
 	value, f := o.parse(text)
 	if f != nil {
 		*problems = append(*problems, f.at(where, o.Key))

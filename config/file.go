@@ -193,7 +193,7 @@ func (o Option) parseSequence(node *yaml.Node) (any, *fault) {
 			break // the rule refuses it
 		}
 	}
-	return list, o.rule.judge(list)
+	return list, o.rule.checkValue(list)
 }
 
 // unknownKey looks for what may have been meant: a key of the same section, or

@@ -16,7 +16,7 @@ func TestEachPathIsAFile(t *testing.T) {
 	for i, o := range table {
 		switch field := o.field(&c).(type) {
 		case *string:
-			if f := o.rule.judge("x"); f != nil && strings.Contains(f.do, "begin it with /") {
+			if f := o.rule.checkValue("x"); f != nil && strings.Contains(f.do, "begin it with /") {
 				*field = fmt.Sprintf("/path/%d", i)
 			}
 		case *[]string:

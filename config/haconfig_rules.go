@@ -36,7 +36,7 @@ const namespaceRuleForm = "rules: cluster=CLUSTER name=NAME label=KEY=VALUE tole
 // of a list in a variable have commas between.
 func parseNamespaceRule(item string) (NamespaceRule, error) {
 	r := NamespaceRule{Consider: true}
-	seen, err := eachWord(item, r.take)
+	seen, err := eachWord(item, r.readWord)
 	if err != nil {
 		return r, err
 	}
@@ -65,8 +65,8 @@ func eachWord(item string, take func(key, value string) bool) (seen map[string]b
 	return seen, nil
 }
 
-// take reads one word.
-func (r *NamespaceRule) take(key, value string) bool {
+// readWord reads one word.
+func (r *NamespaceRule) readWord(key, value string) bool {
 	yes := value == "true"
 	switch key {
 	case "cluster":
@@ -157,7 +157,7 @@ func (h HAConfig) ComponentRules(cluster string) []ComponentRule {
 // ParseComponentRule reads an item of haconfig.components.
 func ParseComponentRule(item string) (ComponentRule, error) {
 	var r ComponentRule
-	if _, err := eachWord(item, r.take); err != nil {
+	if _, err := eachWord(item, r.readWord); err != nil {
 		return r, err
 	}
 	switch {
@@ -169,8 +169,8 @@ func ParseComponentRule(item string) (ComponentRule, error) {
 	return r, nil
 }
 
-// take reads one word.
-func (r *ComponentRule) take(key, value string) bool {
+// readWord reads one word.
+func (r *ComponentRule) readWord(key, value string) bool {
 	switch key {
 	case "cluster":
 		r.Cluster = value

@@ -11,7 +11,7 @@ func TestLabelPrefix(t *testing.T) {
 	for text, want := range map[string]bool{
 		"high-availability-config.resources.gardener.cloud/": true, "a/": true, "a": false, "": false, "/": false, "A/": false, "a/b/": false, "-a/": false, "a./": false,
 	} {
-		if got := labelPrefix().judge(text) == nil; got != want {
+		if got := labelPrefix().checkValue(text) == nil; got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}

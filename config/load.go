@@ -51,7 +51,7 @@ func assemble(layers [][]setting, host string) Config {
 		}
 	}
 	c := Default()
-	if hostName().judge(host) == nil { // else CheckServe asks for a name
+	if hostName().checkValue(host) == nil { // else CheckServe asks for a name
 		c.Name = host
 	}
 	c.origins = make(map[string]Origin)
@@ -62,7 +62,7 @@ func assemble(layers [][]setting, host string) Config {
 		}
 	}
 	c.placeLogin()
-	c.settle()
+	c.setDependentDefaults()
 	return c
 }
 

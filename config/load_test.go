@@ -178,7 +178,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s of %s is taken by %s", o.Env(), o.Key, other)
 		}
 		variables[o.Env()] = o.Key
-		if f := o.rule.judge(o.defaultValue()); f != nil && o.Key != "name" {
+		if f := o.rule.checkValue(o.defaultValue()); f != nil && o.Key != "name" {
 			t.Errorf("default of %s: %+v", o.Key, f)
 		}
 		if got := fmt.Sprintf("%p", o.field(&c)); o.AliasOf == "" {

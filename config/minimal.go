@@ -22,22 +22,22 @@ func Minimal(values map[string]string) ([]byte, error) {
 			if section != s.Name || !given {
 				continue
 			}
-			indent := begin(&b, section, begun)
+			indent := writeSections(&b, section, begun)
 			fmt.Fprintf(&b, "%s%s: %s\n", indent, name, o.yaml(value))
 		}
 	}
 	return b.Bytes(), nil
 }
 
-// begin writes the names of a section and those around it, unless they are
+// writeSections writes the names of a section and those around it, unless they are
 // there, and returns what its keys are indented with.
-func begin(b *bytes.Buffer, section string, begun map[string]bool) (indent string) {
+func writeSections(b *bytes.Buffer, section string, begun map[string]bool) (indent string) {
 	if section == "" {
 		return ""
 	}
 	outer, name := split(section)
 	if outer != "" {
-		begin(b, outer, begun)
+		writeSections(b, outer, begun)
 	}
 	depth := strings.Count(section, ".")
 	if !begun[section] {

@@ -71,7 +71,7 @@ func (o Option) parse(text string) (any, *fault) {
 		}
 		return nil, f
 	}
-	return value, o.rule.judge(value)
+	return value, o.rule.checkValue(value)
 }
 
 // parseAs reads text as the type that target points to.

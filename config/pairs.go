@@ -23,7 +23,7 @@ func (c Config) CheckPairs() Problems {
 	r.pairAdvertised("cluster", c.Cluster)
 	r.pairAdvertised("gossip", c.Gossip)
 	if a := c.Cluster.Advertise; a != "" && a == c.Gossip.Advertise {
-		r.note("gossip.advertise", a+" is "+r.named("cluster.advertise")+" too, and each is a service of its own", "write the port at which the others reach gossip.listen")
+		r.addProblem("gossip.advertise", a+" is "+r.keyWithPlace("cluster.advertise")+" too, and each is a service of its own", "write the port at which the others reach gossip.listen")
 	}
 	r.pairOwnURLs()
 	r.pairPaths()
@@ -50,22 +50,22 @@ func (r *review) pairLogins() {
 	} {
 		for _, key := range login.keys {
 			if o, _ := Lookup(key); !login.used && r.Origin(key).Kind != FromDefault && o.text(&r.Config) != "" {
-				r.note(key, "is not used: "+r.named(login.key)+" is "+login.value, login.do+", or remove this line")
+				r.addProblem(key, "is not used: "+r.keyWithPlace(login.key)+" is "+login.value, login.do+", or remove this line")
 			}
 		}
 	}
 }
 
-// named is a key with the place where its value was written, for a problem of another key.
-func (c Config) named(key string) string {
+// keyWithPlace is a key with the place where its value was written, for a problem of another key.
+func (c Config) keyWithPlace(key string) string {
 	if at := c.Origin(key); at.Kind != FromDefault {
 		return fmt.Sprintf("%s (%v)", key, at)
 	}
 	return key
 }
 
-// written says where a key was written, after what is said of its value; "" for nowhere.
-func (c Config) written(key string) string {
+// placeOf says where a key was written, after what is said of its value; "" for nowhere.
+func (c Config) placeOf(key string) string {
 	if at := c.Origin(key); at.Kind != FromDefault {
 		return ", written in " + at.String()
 	}
@@ -136,24 +136,24 @@ func (r *review) pairFloatingIP() {
 	if err != nil {
 		return // there is none
 	}
-	floating := fmt.Sprintf("%s %v", r.named("floating_ip.address"), at)
+	floating := fmt.Sprintf("%s %v", r.keyWithPlace("floating_ip.address"), at)
 	for _, l := range r.listeners() {
 		called := l.key == "api.listen" || l.key == "haconfig.listen" && r.HAConfig.Via == HAViaFloatingIP
 		switch {
 		case l.host == at:
-			r.note(l.key, fmt.Sprintf("%s: the host that leads alone has %s; the peers on the other hosts cannot start", l.text, floating),
+			r.addProblem(l.key, fmt.Sprintf("%s: the host that leads alone has %s; the peers on the other hosts cannot start", l.text, floating),
 				"write "+everyAddress(l.port)+", which is every address of the host")
 		case !called:
 		case l.port == 0:
-			r.note(l.key, fmt.Sprintf("%s is another port after each start, and clients call one port at %s", l.text, floating), "write a port, as in "+everyAddress(usualPort(l.key)))
+			r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and clients call one port at %s", l.text, floating), "write a port, as in "+everyAddress(usualPort(l.key)))
 		case !l.reaches(at) && !(l.key == "api.listen" && r.proxied(l)):
-			r.note(l.key, fmt.Sprintf("%s is one address of this host, and nothing answers there for clients that call %s", l.text, floating),
+			r.addProblem(l.key, fmt.Sprintf("%s is one address of this host, and nothing answers there for clients that call %s", l.text, floating),
 				"write "+everyAddress(l.port)+", which is every address of the host"+r.proxyHint(l))
 		}
 	}
 	for key, text := range r.advertised() {
 		if l, ok := listenerOf(key, text); ok && l.host == at {
-			r.note(key, fmt.Sprintf("%s moves with the leader: it is %s, and the others would dial the leader in place of this peer", text, floating),
+			r.addProblem(key, fmt.Sprintf("%s moves with the leader: it is %s, and the others would dial the leader in place of this peer", text, floating),
 				"write an address that this host alone has")
 		}
 	}
@@ -208,10 +208,10 @@ func (r *review) pairWebhook() {
 	if len(h.Kubeconfigs) == 0 {
 		key = "haconfig.in_cluster"
 	}
-	clusters := r.named(key)
+	clusters := r.keyWithPlace(key)
 	if h.Via == HAViaFloatingIP {
 		if r.FloatingIP.Address == "" {
-			r.note("haconfig.via", fmt.Sprintf("floating-ip: the API servers of %s call floating_ip.address, which is empty", clusters),
+			r.addProblem("haconfig.via", fmt.Sprintf("floating-ip: the API servers of %s call floating_ip.address, which is empty", clusters),
 				"write floating_ip.address and floating_ip.interface, or haconfig.via: endpoints")
 			if last := &r.found[len(r.found)-1]; last.Where.Kind == FromDefault { // via is not written
 				last.Where = r.Origin(key)
@@ -221,14 +221,14 @@ func (r *review) pairWebhook() {
 	}
 	l, ok := listenerOf("haconfig.listen", h.Listen)
 	advertised := r.advertisedHost()
-	switch via := r.named("haconfig.via") + " endpoints"; {
+	switch via := r.keyWithPlace("haconfig.via") + " endpoints"; {
 	case !ok:
 	case l.port == 0:
-		r.note(l.key, fmt.Sprintf("%s is another port after each start, and %s publishes one port for all peers", l.text, via), "write a port, as in "+everyAddress(usualPort(l.key)))
+		r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and %s publishes one port for all peers", l.text, via), "write a port, as in "+everyAddress(usualPort(l.key)))
 	case l.loopback():
-		r.note(l.key, fmt.Sprintf("%s is reached from this host alone, and %s has the API servers of %s call it", l.text, via, clusters), "write "+everyAddress(l.port))
+		r.addProblem(l.key, fmt.Sprintf("%s is reached from this host alone, and %s has the API servers of %s call it", l.text, via, clusters), "write "+everyAddress(l.port))
 	case advertised.IsValid() && !l.reaches(advertised):
-		r.note(l.key, fmt.Sprintf("%s does not answer at %v, the peer's address by %s, which %s publishes", l.text, advertised, r.named(r.advertisedKey()), via), "write "+everyAddress(l.port))
+		r.addProblem(l.key, fmt.Sprintf("%s does not answer at %v, the peer's address by %s, which %s publishes", l.text, advertised, r.keyWithPlace(r.advertisedKey()), via), "write "+everyAddress(l.port))
 	}
 }
 
@@ -260,20 +260,20 @@ func (r *review) pairAdvertised(section string, a Address) {
 	if a.Advertise == "" || !ok {
 		return
 	}
-	told := fmt.Sprintf("%s %s", r.named(section+".advertise"), a.Advertise)
+	told := fmt.Sprintf("%s %s", r.keyWithPlace(section+".advertise"), a.Advertise)
 	host, port, err := splitAddress(a.Advertise)
 	at, named := hostAddr(host)
 	switch {
 	case err != nil:
 	case l.port == 0 && !l.loopback(): // a trial on one host may take any
-		r.note(l.key, fmt.Sprintf("%s is another port after each start, and the others dial %s", l.text, told), "write the port, as in "+everyAddress(port))
+		r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and the others dial %s", l.text, told), "write the port, as in "+everyAddress(port))
 	case named != nil || !l.host.IsValid(): // a name may be any address
 	case l.host.Is4() != at.Is4():
-		r.note(l.key, fmt.Sprintf("%s is of another version of IP than %s, which the others dial", l.text, told), "write "+everyAddress(l.port)+", or an address of the same version")
+		r.addProblem(l.key, fmt.Sprintf("%s is of another version of IP than %s, which the others dial", l.text, told), "write "+everyAddress(l.port)+", or an address of the same version")
 	case l.loopback() && !at.IsLoopback():
-		r.note(l.key, fmt.Sprintf("%s is reached from this host alone, and the others dial %s", l.text, told), "write "+everyAddress(l.port))
+		r.addProblem(l.key, fmt.Sprintf("%s is reached from this host alone, and the others dial %s", l.text, told), "write "+everyAddress(l.port))
 	case !l.loopback() && at.IsLoopback():
-		r.note(section+".advertise", fmt.Sprintf("%s is reached from this host alone, and nothing listens there: %s is %s", a.Advertise, r.named(l.key), l.text), "write the address at which the others reach this peer")
+		r.addProblem(section+".advertise", fmt.Sprintf("%s is reached from this host alone, and nothing listens there: %s is %s", a.Advertise, r.keyWithPlace(l.key), l.text), "write the address at which the others reach this peer")
 	}
 }
 
@@ -295,7 +295,7 @@ func (r *review) pairOwnURLs() {
 		}
 		for _, l := range r.listeners() {
 			if l.port == port && l.reaches(at) {
-				r.note(u.key, fmt.Sprintf("%s is where this peer itself listens: %s is %s", u.text, r.named(l.key), l.text), "write where the service answers, or another port for one of the two")
+				r.addProblem(u.key, fmt.Sprintf("%s is where this peer itself listens: %s is %s", u.text, r.keyWithPlace(l.key), l.text), "write where the service answers, or another port for one of the two")
 				break
 			}
 		}
@@ -341,7 +341,7 @@ func (r *review) pairPaths() {
 	for i, p := range places {
 		for _, other := range places[:i] {
 			if p.path != "" && path.Clean(p.path) == path.Clean(other.path) {
-				r.note(p.key, p.path+" is "+r.named(other.key)+" too, and two parts of the peer write there", "give each a path of its own")
+				r.addProblem(p.key, p.path+" is "+r.keyWithPlace(other.key)+" too, and two parts of the peer write there", "give each a path of its own")
 			}
 		}
 	}
@@ -350,17 +350,17 @@ func (r *review) pairPaths() {
 // pairBounds finds bounds that together let nothing happen.
 func (r *review) pairBounds() {
 	if i := r.Inspection; i.RebootThrottle > 0 && i.RebootThrottle >= i.Timeout {
-		r.note("inspection.reboot_throttle", fmt.Sprintf("%s between two nodes is not less than %s %s: of two that start together the second ends in error before its turn",
-			formatDuration(i.RebootThrottle), r.named("inspection.timeout"), formatDuration(i.Timeout)), "write less, or a longer inspection.timeout")
+		r.addProblem("inspection.reboot_throttle", fmt.Sprintf("%s between two nodes is not less than %s %s: of two that start together the second ends in error before its turn",
+			formatDuration(i.RebootThrottle), r.keyWithPlace("inspection.timeout"), formatDuration(i.Timeout)), "write less, or a longer inspection.timeout")
 	}
 	if r.Failover.Mode != FailoverSafe {
 		return
 	}
-	mode := r.named("failover.mode") + " safe"
+	mode := r.keyWithPlace("failover.mode") + " safe"
 	if g := r.Failover.Guard; g.MinHealthy == "100%" {
-		r.note("failover.min_healthy", fmt.Sprintf("100%%: one dead kube node is too many, so that %s never begins anything", mode), "write less, as in 51%")
+		r.addProblem("failover.min_healthy", fmt.Sprintf("100%%: one dead kube node is too many, so that %s never begins anything", mode), "write less, as in 51%")
 	}
 	if g := r.Failover.Guard; g.MaxUnhealthy != "" && strings.Trim(strings.TrimSuffix(g.MaxUnhealthy, "%"), "0") == "" {
-		r.note("failover.max_unhealthy", fmt.Sprintf("%s: one dead kube node is too many, so that %s never begins anything", g.MaxUnhealthy, mode), "write more, or leave it empty")
+		r.addProblem("failover.max_unhealthy", fmt.Sprintf("%s: one dead kube node is too many, so that %s never begins anything", g.MaxUnhealthy, mode), "write more, or leave it empty")
 	}
 }

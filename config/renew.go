@@ -24,7 +24,7 @@ type Renewal struct {
 // neither deserves — then all of it waits for the restart: a door must not open
 // because only one of two lines has come into force.
 func (c Config) Renew(next Config) Renewal {
-	r := Renewal{Config: c.copied()}
+	r := Renewal{Config: c.deepCopy()}
 	for _, o := range table {
 		if o.AliasOf != "" {
 			continue
@@ -49,26 +49,26 @@ func (c Config) Renew(next Config) Renewal {
 	if len(r.Restart) == 0 {
 		return r
 	}
-	if r.Together = r.Config.unlike(c, next); len(r.Together) > 0 {
+	if r.Together = r.Config.problemsUnlike(c, next); len(r.Together) > 0 {
 		r.Config, r.Restart, r.Applied = c, Differing(c, next), nil
 	}
 	return r
 }
 
-// unlike returns what is wrong with c, or worth a warning, and with neither of
+// problemsUnlike returns what is wrong with c, or worth a warning, and with neither of
 // the others.
-func (c Config) unlike(others ...Config) Problems {
+func (c Config) problemsUnlike(others ...Config) Problems {
 	known := make(map[string]bool)
 	for _, other := range others {
-		for _, p := range other.judged() {
+		for _, p := range other.judgeTogether() {
 			known[p.Key+p.What] = true
 		}
 	}
-	return slices.DeleteFunc(c.judged(), func(p Problem) bool { return known[p.Key+p.What] })
+	return slices.DeleteFunc(c.judgeTogether(), func(p Problem) bool { return known[p.Key+p.What] })
 }
 
-// judged is all that is wrong with values together, or worth a warning.
-func (c Config) judged() Problems {
+// judgeTogether is all that is wrong with values together, or worth a warning.
+func (c Config) judgeTogether() Problems {
 	return slices.Concat(c.crossCheck(), c.CheckPairs(), c.secondLook())
 }
 
@@ -84,8 +84,8 @@ func Differing(a, b Config) []string {
 	return keys
 }
 
-// copied returns a copy that shares no mutable part with c.
-func (c Config) copied() Config {
+// deepCopy returns a copy that shares no mutable part with c.
+func (c Config) deepCopy() Config {
 	c.origins = maps.Clone(c.origins)
 	if c.origins == nil {
 		c.origins = make(map[string]Origin)

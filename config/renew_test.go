@@ -25,7 +25,7 @@ func TestEveryKeyIsRenewed(t *testing.T) {
 		}
 		t.Run(o.Key, func(t *testing.T) {
 			c := Default()
-			next := c.copied()
+			next := c.deepCopy()
 			value, f := o.parse(otherValue(t, o))
 			if f != nil {
 				t.Fatal(f.what)

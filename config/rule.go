@@ -22,7 +22,7 @@ type rule struct {
 	interfaces bool     // the value is a network interface, or several
 }
 
-func (r rule) judge(value any) *fault {
+func (r rule) checkValue(value any) *fault {
 	if r.check == nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ func TestRulesOfListsAndNames(t *testing.T) {
 		{"shut brace", fileNameFormat(), "uuid}", "without its other half"},
 	}
 	for _, tt := range tests {
-		f := tt.rule.judge(tt.value)
+		f := tt.rule.checkValue(tt.value)
 		if got := f != nil; got != (tt.want != "") || got && !strings.Contains(f.what, tt.want) {
 			t.Errorf("%s: %+v, want %q", tt.name, f, tt.want)
 		}

@@ -45,7 +45,7 @@ func (c Config) Adopt(shared map[string]string) (values map[string]string, unkno
 // problems. What is wrong with a value alone, or with values together, is in the error, a
 // [Problems].
 func (c Config) Completed(values map[string]string, from string) (Config, error) {
-	c = c.copied()
+	c = c.deepCopy()
 	var problems Problems
 	at := Origin{Kind: FromFile, Name: from}
 	for _, o := range table {
@@ -61,6 +61,6 @@ func (c Config) Completed(values map[string]string, from string) (Config, error)
 		o.set(&c, value)
 		c.origins[o.Key] = at
 	}
-	c.settle()
+	c.setDependentDefaults()
 	return c, append(problems, c.crossCheck()...).err()
 }

@@ -65,7 +65,7 @@ func parseElection(item string) (e Election, ok bool) {
 	if !ok {
 		e.Listen = defaultElection
 	}
-	if listenAddress().judge(e.Listen) != nil {
+	if listenAddress().checkValue(e.Listen) != nil {
 		return e, false
 	}
 	if e.Name == "raft" {
@@ -82,21 +82,21 @@ func isLeaseName(name string) bool {
 
 func isIdentity(item string) bool {
 	name, identity, found := strings.Cut(item, "=")
-	return found && hostName().judge(name) == nil && identity != "" && len(identity) <= 253
+	return found && hostName().checkValue(name) == nil && identity != "" && len(identity) <= 253
 }
 
 // checkElector finds elections that cannot be answered about.
 func (r *review) checkElector() {
 	for _, e := range r.Elector.Elections() {
 		if e.Lease != "" && !r.Lease.Enabled {
-			r.note("elector.listen", fmt.Sprintf("no candidate can hold %s: the API lends no leases", e.Name), "write lease.enabled: true")
+			r.addProblem("elector.listen", fmt.Sprintf("no candidate can hold %s: the API lends no leases", e.Name), "write lease.enabled: true")
 		}
 	}
 	seen := make(map[string]bool)
 	for _, item := range r.Elector.Identities {
 		name, _, _ := strings.Cut(item, "=")
 		if seen[name] {
-			r.note("elector.identities", name+" is called twice", "remove one")
+			r.addProblem("elector.identities", name+" is called twice", "remove one")
 		}
 		seen[name] = true
 	}

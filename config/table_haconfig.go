@@ -124,7 +124,7 @@ func (r *review) checkHAConfig() {
 	}
 	unknown := func(key, cluster string) {
 		if cluster != "" && h.On() && !known[cluster] {
-			r.note(key, fmt.Sprintf("a rule is for cluster %q, and no cluster has that name", cluster), "write a name of haconfig.kubeconfigs or haconfig.in_cluster")
+			r.addProblem(key, fmt.Sprintf("a rule is for cluster %q, and no cluster has that name", cluster), "write a name of haconfig.kubeconfigs or haconfig.in_cluster")
 		}
 	}
 	for _, item := range h.Namespaces {

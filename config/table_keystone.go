@@ -80,7 +80,7 @@ func isRole(item string) bool {
 func (r *review) checkAPIKeystone() {
 	k := r.API.Keystone
 	if k.Password != "" && k.PasswordFile != "" {
-		r.note("api.keystone.password_file", "there is api.keystone.password too", "remove one of the two")
+		r.addProblem("api.keystone.password_file", "there is api.keystone.password too", "remove one of the two")
 	}
 	if r.API.AuthStrategy != StrategyKeystone {
 		return
@@ -90,14 +90,14 @@ func (r *review) checkAPIKeystone() {
 		{"api.keystone.project_name", k.Project}, {"api.keystone.project_domain_name", k.ProjectDomain},
 	} {
 		if need.value == "" {
-			r.note(need.key, "api.auth_strategy keystone needs it", "write it: Trivet asks Keystone as a user of its own, as every service does")
+			r.addProblem(need.key, "api.auth_strategy keystone needs it", "write it: Trivet asks Keystone as a user of its own, as every service does")
 		}
 	}
 	if k.Password == "" && k.PasswordFile == "" {
-		r.note("api.keystone.password", "api.auth_strategy keystone needs it", "write it, or api.keystone.password_file")
+		r.addProblem("api.keystone.password", "api.auth_strategy keystone needs it", "write it, or api.keystone.password_file")
 	}
 	if len(k.AdminRoles) == 0 {
-		r.note("api.keystone.admin_roles", "without a role no user could change anything", "write a role, as admin or system:admin")
+		r.addProblem("api.keystone.admin_roles", "without a role no user could change anything", "write a role, as admin or system:admin")
 	}
 }
 
@@ -109,7 +109,7 @@ func (r *review) checkClientTLS() {
 			if conf.CertFile == "" {
 				key, other = other, key
 			}
-			r.note(key, "is of no use alone", "write "+other+" too")
+			r.addProblem(key, "is of no use alone", "write "+other+" too")
 		}
 	}
 }
@@ -127,13 +127,13 @@ func (r *review) lookAtServices() {
 	k, asked := r.API.Keystone, r.API.AuthStrategy == StrategyKeystone
 	switch {
 	case !asked && k.AuthURL != "":
-		r.note("api.keystone.auth_url", "is not used: api.auth_strategy is "+r.API.AuthStrategy, "write api.auth_strategy: keystone, or remove the section")
+		r.addProblem("api.keystone.auth_url", "is not used: api.auth_strategy is "+r.API.AuthStrategy, "write api.auth_strategy: keystone, or remove the section")
 	case asked && inTheClear(k.AuthURL):
-		r.note("api.keystone.auth_url", "the password and all callers' tokens go over the network unencrypted", "use https")
+		r.addProblem("api.keystone.auth_url", "the password and all callers' tokens go over the network unencrypted", "use https")
 	}
 	for section, conf := range r.clientTLS() {
 		if conf.InsecureSkipVerify {
-			r.note(section+"insecure_skip_verify", "NO CERTIFICATE IS CHECKED: a host on the path reads the password and can answer in the service's place", "write "+section+"ca_file instead")
+			r.addProblem(section+"insecure_skip_verify", "NO CERTIFICATE IS CHECKED: a host on the path reads the password and can answer in the service's place", "write "+section+"ca_file instead")
 		}
 	}
 }

@@ -13,14 +13,14 @@ func judgeAddress(hosts []Facts) []Finding {
 			problem.Peer = f.Peer
 			out = append(out, problem)
 		}
-		out = append(out, f.stray()...)
+		out = append(out, f.strayAddress()...)
 		if f.Address.Conflict != "" {
-			out = append(out, found(Error, f, []string{"# find that machine and take the address from it:", "ip neigh show | grep -i " + f.Address.Conflict},
+			out = append(out, newFinding(Error, f, []string{"# find that machine and take the address from it:", "ip neigh show | grep -i " + f.Address.Conflict},
 				"%s answers for the floating IP %s", f.Address.Conflict, f.Plan.FloatingIP))
 		}
 		out = append(out, unansweredServices(f, hosts[0])...)
 		if f.Plan.FloatingIP != hosts[0].Plan.FloatingIP {
-			out = append(out, found(Error, f, []string{"# write the same floating_ip.address on every host"},
+			out = append(out, newFinding(Error, f, []string{"# write the same floating_ip.address on every host"},
 				"its floating_ip.address is %q, that of %s %q", f.Plan.FloatingIP, hosts[0].Peer, hosts[0].Plan.FloatingIP))
 		}
 	}
@@ -45,19 +45,19 @@ func unansweredServices(f, first Facts) []Finding {
 	}
 	for _, s := range f.Address.Served {
 		if s.Error != "" {
-			out = append(out, found(Error, f, append([]string{"trivet config check", "curl -kv " + s.URL}, remedy...),
+			out = append(out, newFinding(Error, f, append([]string{"trivet config check", "curl -kv " + s.URL}, remedy...),
 				"%s does not answer at the floating IP %s: %s", s.What, f.Plan.FloatingIP, s.Error))
 		}
 	}
 	if f.Plan.FloatingIP != "" && f.Plan.APIPort != first.Plan.APIPort {
-		out = append(out, found(Error, f, []string{"# write the same port in api.listen on every host, then:", "systemctl restart trivet"},
+		out = append(out, newFinding(Error, f, []string{"# write the same port in api.listen on every host, then:", "systemctl restart trivet"},
 			"its API has port %d, that of %s %d: at the floating IP the port changes with the leader", f.Plan.APIPort, first.Peer, first.Plan.APIPort))
 	}
 	return out
 }
 
-// stray finds the address on a host whose peer does not hold it.
-func (f Facts) stray() []Finding {
+// strayAddress finds the address on a host whose peer does not hold it.
+func (f Facts) strayAddress() []Finding {
 	a, err := netip.ParseAddr(f.Plan.FloatingIP)
 	if err != nil || f.Offline || f.Address.Held || len(f.Address.Present) == 0 || len(f.ownAddress(a)) > 0 {
 		return nil
@@ -66,7 +66,7 @@ func (f Facts) stray() []Finding {
 	if f.Address.VRRP {
 		who = "VRRP is spoken on this host: keepalived, or another like it, put it there"
 	}
-	return []Finding{found(Error, f, []string{
+	return []Finding{newFinding(Error, f, []string{
 		"# stop what put it there (keepalived, pacemaker, a network configuration), then:",
 		fmt.Sprintf("ip addr del %v/%d dev %s", a, a.BitLen(), f.Address.Present[0]),
 	}, "this host has the floating IP %v on %s, and its peer does not hold it: %s", a, strings.Join(f.Address.Present, ", "), who)}

@@ -17,9 +17,9 @@ func judgeBoot(hosts []Facts) []Finding {
 			switch {
 			case f.ownTFTP(file):
 			case file.Error != "":
-				out = append(out, found(file.severity(), f, f.bring(file), "%s %s cannot be fetched: %s (named in %s)", file.Kind, file.URL, file.Error, file.Named))
+				out = append(out, newFinding(file.severity(), f, f.bring(file), "%s %s cannot be fetched: %s (named in %s)", file.Kind, file.URL, file.Error, file.Named))
 			case file.Size == 0:
-				out = append(out, found(Error, f, f.bring(file), "%s %s is empty (named in %s)", file.Kind, file.URL, file.Named))
+				out = append(out, newFinding(Error, f, f.bring(file), "%s %s is empty (named in %s)", file.Kind, file.URL, file.Named))
 			}
 		}
 		out = append(out, f.callback(hosts)...)
@@ -65,7 +65,7 @@ func (f Facts) callback(hosts []Facts) []Finding {
 		return nil
 	}
 	warn := func(format string, args ...any) []Finding {
-		return []Finding{found(Warning, f, []string{"trivet dnsmasq-config --boot-script > " + f.root() + "/trivet.ipxe"},
+		return []Finding{newFinding(Warning, f, []string{"trivet dnsmasq-config --boot-script > " + f.root() + "/trivet.ipxe"},
 			"the ramdisk reports to "+f.Boot.Callback+": "+format, args...)}
 	}
 	u, err := url.Parse(f.Boot.Callback)
@@ -75,7 +75,7 @@ func (f Facts) callback(hosts []Facts) []Finding {
 	at := u.Hostname()
 	if !slices.ContainsFunc(append([]string{at}, f.Boot.Hosts...), func(a string) bool { return same(a, f.Plan.FloatingIP) }) {
 		for _, h := range hosts {
-			if h.has(at) {
+			if h.hasAddress(at) {
 				return warn("that is an address of %s, which dies with it; the floating IP is %s", h.Peer, f.Plan.FloatingIP)
 			}
 		}
@@ -104,8 +104,8 @@ func callbackPort(u *url.URL) uint16 {
 	return uint16(n)
 }
 
-// has reports whether an address is one of the host's.
-func (f Facts) has(address string) bool {
+// hasAddress reports whether an address is one of the host's.
+func (f Facts) hasAddress(address string) bool {
 	for _, l := range f.Links {
 		for _, p := range l.Addresses {
 			if same(p.Addr().String(), address) && !same(address, f.Plan.FloatingIP) {

@@ -35,10 +35,10 @@ func judgeDHCP(hosts []Facts) []Finding {
 			if first := f.DHCP.Taken; len(first) > 0 && first[0].Port == 67 {
 				by = first[0].By
 			}
-			out = append(out, found(Info, f, nil, "UDP port 67 belongs to %s: how it is configured, is not looked at", by))
+			out = append(out, newFinding(Info, f, nil, "UDP port 67 belongs to %s: how it is configured, is not looked at", by))
 		default:
 			if u := f.DHCP.Unit; u != nil && u.Active == "active" && u.Enabled == "disabled" { // it was started by hand
-				out = append(out, found(Warning, f, []string{"systemctl enable dnsmasq"},
+				out = append(out, newFinding(Warning, f, []string{"systemctl enable dnsmasq"},
 					"%s runs and is not enabled: after a reboot this host has no DHCP server", unitDnsmasq))
 			}
 			out = append(out, f.unserved()...)
@@ -59,7 +59,7 @@ func takenPort(f Facts) Finding {
 	if first.Unit != "" {
 		stop = "systemctl disable --now " + first.Unit
 	}
-	return found(Error, f, []string{stop, "systemctl restart dnsmasq"},
+	return newFinding(Error, f, []string{stop, "systemctl restart dnsmasq"},
 		"no DHCP server: UDP port %d belongs to %s, and %s (%s) cannot start next to it; %s", first.Port, first.By, unitDnsmasq, f.DHCP.Unit.Active, withoutServer(f))
 }
 
@@ -79,15 +79,15 @@ func (f Facts) noServer() Finding {
 	unit := f.DHCP.Unit
 	switch {
 	case unit == nil:
-		return found(Error, f, start, "no DHCP server: nothing listens on UDP port 67; %s", when)
+		return newFinding(Error, f, start, "no DHCP server: nothing listens on UDP port 67; %s", when)
 	case unit.Load == "not-found":
-		return found(Error, f, install, "no DHCP server: nothing listens on UDP port 67, and dnsmasq is not installed as a service; %s", when)
+		return newFinding(Error, f, install, "no DHCP server: nothing listens on UDP port 67, and dnsmasq is not installed as a service; %s", when)
 	case unit.Active == "active":
-		return found(Error, f, install[1:], "dnsmasq runs and does not serve DHCP: nothing listens on UDP port 67; %s", when)
+		return newFinding(Error, f, install[1:], "dnsmasq runs and does not serve DHCP: nothing listens on UDP port 67; %s", when)
 	case unit.Enabled == "masked":
-		return found(Error, f, append([]string{"systemctl unmask dnsmasq"}, start...), "no DHCP server: %s is masked; %s", unitDnsmasq, when)
+		return newFinding(Error, f, append([]string{"systemctl unmask dnsmasq"}, start...), "no DHCP server: %s is masked; %s", unitDnsmasq, when)
 	}
-	return found(Error, f, start, "no DHCP server: %s is stopped (%s); %s", unitDnsmasq, unit.Active, when)
+	return newFinding(Error, f, start, "no DHCP server: %s is stopped (%s); %s", unitDnsmasq, unit.Active, when)
 }
 
 // unserved finds a dnsmasq whose configuration is not for the interface on which
@@ -102,11 +102,11 @@ func (f Facts) unserved() []Finding {
 	remedy := []string{"trivet dnsmasq-config --install"}
 	switch {
 	case slices.Contains(conf.Except, pxe), len(conf.Interfaces) > 0 && !slices.Contains(conf.Interfaces, pxe):
-		return []Finding{found(Error, f, remedy, "dnsmasq does not serve %s, on which machines boot: see interface= and except-interface= in %s", pxe, files)}
+		return []Finding{newFinding(Error, f, remedy, "dnsmasq does not serve %s, on which machines boot: see interface= and except-interface= in %s", pxe, files)}
 	case len(conf.Ranges) == 0:
-		return []Finding{found(Error, f, remedy, "dnsmasq gives no addresses: there is no dhcp-range in %s", files)}
+		return []Finding{newFinding(Error, f, remedy, "dnsmasq gives no addresses: there is no dhcp-range in %s", files)}
 	case len(conf.Boots) == 0:
-		return []Finding{found(Error, f, remedy, "dnsmasq names no boot file: machines get an address and nothing to boot, by %s", files)}
+		return []Finding{newFinding(Error, f, remedy, "dnsmasq names no boot file: machines get an address and nothing to boot, by %s", files)}
 	}
 	return nil
 }

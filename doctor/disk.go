@@ -26,15 +26,15 @@ func (f Facts) space() []Finding {
 	case d.Size == 0: // not known, which is a gap
 		return nil
 	case d.Dropped:
-		return []Finding{found(Error, f, room, "the disk of %s is full: its peer takes no entries of the log until there is space", d.Path)}
+		return []Finding{newFinding(Error, f, room, "the disk of %s is full: its peer takes no entries of the log until there is space", d.Path)}
 	case d.Free < d.Floor:
-		return []Finding{found(Error, f, room, "the disk of %s has %s free, less than %s: its peer does not lead", d.Path, ballast.Size(d.Free), ballast.Needed(d.Floor))}
+		return []Finding{newFinding(Error, f, room, "the disk of %s has %s free, less than %s: its peer does not lead", d.Path, ballast.Size(d.Free), ballast.Needed(d.Floor))}
 	case d.Free < d.Low:
-		return []Finding{found(Warning, f, room, "the disk of %s has %s free of %s", d.Path, ballast.Size(d.Free), ballast.Size(d.Size))}
+		return []Finding{newFinding(Warning, f, room, "the disk of %s has %s free of %s", d.Path, ballast.Size(d.Free), ballast.Size(d.Size))}
 	case d.Inodes > 0 && d.InodesFree < fewInodes:
-		return []Finding{found(Warning, f, []string{"df -i " + d.Path}, "the file system of %s takes only %d more files", d.Path, d.InodesFree)}
+		return []Finding{newFinding(Warning, f, []string{"df -i " + d.Path}, "the file system of %s takes only %d more files", d.Path, d.InodesFree)}
 	case d.Peer && d.Ballast == 0:
-		return []Finding{found(Warning, f, []string{"journalctl -u trivet | grep ballast"}, "there is no ballast in %s: a full disk would stop its peer", d.Path)}
+		return []Finding{newFinding(Warning, f, []string{"journalctl -u trivet | grep ballast"}, "there is no ballast in %s: a full disk would stop its peer", d.Path)}
 	}
 	return nil
 }
@@ -49,11 +49,11 @@ func (f Facts) slow(what string, w Writes) []Finding {
 	switch {
 	case w.Count == 0 || beat == 0:
 	case w.MedianUS > beat/2:
-		return []Finding{found(Error, f, remedy, "its disk takes %v for one write (%s): a vote waits for four, longer than the longest election timeout, %v, so no candidate wins an election with it", median, what, micros(2*beat))}
+		return []Finding{newFinding(Error, f, remedy, "its disk takes %v for one write (%s): a vote waits for four, longer than the longest election timeout, %v, so no candidate wins an election with it", median, what, micros(2*beat))}
 	case w.MedianUS > beat/4:
-		return []Finding{found(Warning, f, remedy, "its disk takes %v for one write (%s): a vote waits for four, longer than the shortest election timeout, %v, so elections may take seconds", median, what, micros(beat))}
+		return []Finding{newFinding(Warning, f, remedy, "its disk takes %v for one write (%s): a vote waits for four, longer than the shortest election timeout, %v, so elections may take seconds", median, what, micros(beat))}
 	case f.Disk.HungUS > 0 && w.MostUS > f.Disk.HungUS:
-		return []Finding{found(Warning, f, remedy, "its disk once took %v for one write (%s); a leader gives up at %v", most, what, micros(f.Disk.HungUS))}
+		return []Finding{newFinding(Warning, f, remedy, "its disk once took %v for one write (%s); a leader gives up at %v", most, what, micros(f.Disk.HungUS))}
 	}
 	return nil
 }

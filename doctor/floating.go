@@ -24,11 +24,11 @@ func FloatingProblems(plan Plan, links []Link) []Finding {
 	l, ok := f.link(plan.FloatingInterface)
 	switch {
 	case !ok:
-		return append(own, found(Error, f, []string{"ip -brief link", "# write the right one as floating_ip.interface in trivet.yaml, then:", "systemctl restart trivet"},
-			"floating_ip.interface: this host has no interface %s: it cannot take the floating IP %v", plan.FloatingInterface, a).as("no link %s", plan.FloatingInterface))
+		return append(own, newFinding(Error, f, []string{"ip -brief link", "# write the right one as floating_ip.interface in trivet.yaml, then:", "systemctl restart trivet"},
+			"floating_ip.interface: this host has no interface %s: it cannot take the floating IP %v", plan.FloatingInterface, a).withFault("no link %s", plan.FloatingInterface))
 	case !l.Up:
-		return append(own, found(Error, f, []string{"ip link set " + l.Name + " up", "# and in this host's network configuration, for the next boot"},
-			"floating_ip.interface: %s is down: this host cannot take the floating IP %v", l.Name, a).as("down %s", l.Name))
+		return append(own, newFinding(Error, f, []string{"ip link set " + l.Name + " up", "# and in this host's network configuration, for the next boot"},
+			"floating_ip.interface: %s is down: this host cannot take the floating IP %v", l.Name, a).withFault("down %s", l.Name))
 	}
 	return slices.Concat(own, reservedAddress(f, l, a), f.unanswered(l, a), f.outsideSubnets(l, a))
 }
@@ -39,7 +39,7 @@ func reservedAddress(f Facts, l Link, a netip.Addr) []Finding {
 	if what == "" {
 		return nil
 	}
-	return []Finding{found(Error, f, []string{"# write an address of that subnet as floating_ip.address that no host has, the same on every host"},
+	return []Finding{newFinding(Error, f, []string{"# write an address of that subnet as floating_ip.address that no host has, the same on every host"},
 		"floating_ip.address: %v is %s (%s): its neighbours do not send packets to it as to a host", a, what, l.Name)}
 }
 
@@ -56,9 +56,9 @@ func (f Facts) unanswered(l Link, a netip.Addr) []Finding {
 	}
 	near := slices.ContainsFunc(l.Subnets(), func(s netip.Prefix) bool { return s.Contains(a) })
 	if l.ARPIgnore == 2 && near {
-		return []Finding{found(Warning, f, remedy, "arp_ignore is 2 on %s: this host answers for the floating IP %v only neighbours with an address in the same subnet", l.Name, a)}
+		return []Finding{newFinding(Warning, f, remedy, "arp_ignore is 2 on %s: this host answers for the floating IP %v only neighbours with an address in the same subnet", l.Name, a)}
 	}
-	return []Finding{found(Error, f, remedy, "arp_ignore is %d on %s: this host would not answer for the floating IP %v when it has it", l.ARPIgnore, l.Name, a).as("arp_ignore %s", l.Name)}
+	return []Finding{newFinding(Error, f, remedy, "arp_ignore is %d on %s: this host would not answer for the floating IP %v when it has it", l.ARPIgnore, l.Name, a).withFault("arp_ignore %s", l.Name)}
 }
 
 // ownAddress finds the floating IP configured as the host's own.
@@ -68,7 +68,7 @@ func (f Facts) ownAddress(a netip.Addr) []Finding {
 		if i < 0 {
 			continue
 		}
-		return []Finding{found(Error, f, []string{
+		return []Finding{newFinding(Error, f, []string{
 			"# write an address as floating_ip.address that no host has, the same on every host; or take it from this host, here and in its network configuration:",
 			fmt.Sprintf("ip addr del %v dev %s", l.Addresses[i], l.Name),
 		}, "floating_ip.address: %v is this host's own address on %s (%v): two hosts have it when another leads", a, l.Name, l.Addresses[i])}
@@ -92,7 +92,7 @@ func (f Facts) outsideSubnets(l Link, a netip.Addr) []Finding {
 	if len(same) > 0 {
 		has = strings.Join(same, ", ")
 	}
-	return []Finding{found(Warning, f, []string{
+	return []Finding{newFinding(Warning, f, []string{
 		"ip -brief address show " + l.Name,
 		"# write an address of one of these subnets as floating_ip.address, or another floating_ip.interface; it is right as it is where a router sends the address here",
 	}, "floating_ip.address: %v is in no subnet of %s (%s): machines there reach it only through a router", a, l.Name, has)}

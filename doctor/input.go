@@ -96,7 +96,7 @@ func (f Facts) dropped(o owner, all []Blocked) Finding {
 	if o.zone != "" {
 		where = fmt.Sprintf("firewalld, zone %s", o.zone)
 	}
-	return found(Error, f, o.remedy(ports(all)), "the firewall of this host drops on %s: %s; it is %s, by %s",
+	return newFinding(Error, f, o.remedy(ports(all)), "the firewall of this host drops on %s: %s; it is %s, by %s",
 		o.iface, strings.Join(what, ", "), where, cmp.Or(by.Rule, "its policy"))
 }
 

@@ -19,7 +19,7 @@ func judgeLimits(hosts []Facts) []Finding {
 		l := f.Limits
 		if l.CPUWeight > 0 && l.CPUWeight < leastWeight {
 			remedy := []string{"systemctl edit trivet   # and write:", "[Service]", "CPUWeight=500", "systemctl restart trivet", "# in a container: podman or docker run --cpu-shares 13100"}
-			out = append(out, found(Warning, f, remedy, "its peer's control group has a processor weight of %d, the packaged unit's is %d: when other programs want all processors, votes and heartbeats come late, and leadership moves", l.CPUWeight, leastWeight))
+			out = append(out, newFinding(Warning, f, remedy, "its peer's control group has a processor weight of %d, the packaged unit's is %d: when other programs want all processors, votes and heartbeats come late, and leadership moves", l.CPUWeight, leastWeight))
 		}
 		for _, r := range []struct {
 			what, key, value   string
@@ -36,9 +36,9 @@ func judgeLimits(hosts []Facts) []Finding {
 			switch {
 			case r.limit == 0:
 			case r.limit < r.least:
-				out = append(out, found(Warning, f, remedy, "its peer may have %s of %s%s; it needs %s", amount(r.limit/r.shown, r.unit), r.what, l.by(r.key), amount(r.least/r.shown, r.unit)))
+				out = append(out, newFinding(Warning, f, remedy, "its peer may have %s of %s%s; it needs %s", amount(r.limit/r.shown, r.unit), r.what, l.groupNamed(r.key), amount(r.least/r.shown, r.unit)))
 			case r.used*100 > r.limit*near:
-				out = append(out, found(Warning, f, remedy, "its peer has %s of %s and may have %s%s", amount(r.used/r.shown, r.unit), r.what, amount(r.limit/r.shown, r.unit), l.by(r.key)))
+				out = append(out, newFinding(Warning, f, remedy, "its peer has %s of %s and may have %s%s", amount(r.used/r.shown, r.unit), r.what, amount(r.limit/r.shown, r.unit), l.groupNamed(r.key)))
 			}
 		}
 	}
@@ -52,8 +52,8 @@ func amount(n uint64, unit string) string {
 	return fmt.Sprintf("%d %s", n, unit)
 }
 
-// by names the control group; open files are limited by none.
-func (l Limits) by(key string) string {
+// groupNamed names the control group; open files are limited by none.
+func (l Limits) groupNamed(key string) string {
 	if l.Group == "" || key == "LimitNOFILE" {
 		return ""
 	}

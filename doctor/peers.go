@@ -7,12 +7,12 @@ func judgePeers(hosts []Facts) []Finding {
 	for _, f := range hosts {
 		switch {
 		case f.Error != "":
-			out = append(out, found(Error, f, []string{"# on that host:", "systemctl status trivet", "trivet status"},
+			out = append(out, newFinding(Error, f, []string{"# on that host:", "systemctl status trivet", "trivet status"},
 				"it says nothing, so nothing is known of its host: %s", f.Error))
 		case f.Offline && f.Absent != "":
-			out = append(out, found(Error, f, []string{"# " + f.Join}, "no peer runs on this host: %s", f.Absent))
+			out = append(out, newFinding(Error, f, []string{"# " + f.Join}, "no peer runs on this host: %s", f.Absent))
 		case f.Offline:
-			out = append(out, found(Error, f, []string{"systemctl start trivet"},
+			out = append(out, newFinding(Error, f, []string{"systemctl start trivet"},
 				"no peer runs on this host, so the others were not asked and what only a peer knows was not looked at"))
 		}
 	}

@@ -20,7 +20,7 @@ func judgePools(hosts []Facts) []Finding {
 			out = append(out, f.taken(r)...)
 			out = append(out, f.outside(r)...)
 		}
-		out = append(out, f.twice()...)
+		out = append(out, f.poolsTwice()...)
 	}
 	return out
 }
@@ -73,20 +73,20 @@ func overlaps(a, b Facts, r dnsmasq.Range) []Finding {
 	var out []Finding
 	for _, o := range a.pools() {
 		if r.Overlaps(o) {
-			out = append(out, found(Error, b, apart, "its pool %s overlaps that of %s, %s: two machines get the same address", span(r), a.Peer, span(o)))
+			out = append(out, newFinding(Error, b, apart, "its pool %s overlaps that of %s, %s: two machines get the same address", span(r), a.Peer, span(o)))
 		}
 	}
 	return out
 }
 
-// twice finds ranges of one host that overlap.
-func (f Facts) twice() []Finding {
+// poolsTwice finds ranges of one host that overlap.
+func (f Facts) poolsTwice() []Finding {
 	var out []Finding
 	pools := f.pools()
 	for i, r := range pools {
 		for _, o := range pools[:i] {
 			if r.Overlaps(o) && (r.First != o.First || r.Last != o.Last) { // one line for each tag is usual
-				out = append(out, found(Warning, f, []string{fmt.Sprintf("# remove one of the two, %v or %v", o.Place, r.Place)}, "its pools %s and %s overlap", span(o), span(r)))
+				out = append(out, newFinding(Warning, f, []string{fmt.Sprintf("# remove one of the two, %v or %v", o.Place, r.Place)}, "its pools %s and %s overlap", span(o), span(r)))
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (f Facts) twice() []Finding {
 func (f Facts) taken(r dnsmasq.Range) []Finding {
 	var out []Finding
 	say := func(whose string, a netip.Addr) {
-		out = append(out, found(Error, f, []string{fmt.Sprintf("# let the range in %v end before %v or begin behind it", r.Place, a)},
+		out = append(out, newFinding(Error, f, []string{fmt.Sprintf("# let the range in %v end before %v or begin behind it", r.Place, a)},
 			"its pool %s holds %v, which is %s", span(r), a, whose))
 	}
 	if a, err := netip.ParseAddr(f.Plan.FloatingIP); err == nil && r.Contains(a) {
@@ -123,7 +123,7 @@ func (f Facts) outside(r dnsmasq.Range) []Finding {
 			case s.Contains(r.First) && s.Contains(r.Last):
 				within = true
 			case s.Contains(r.First) || s.Contains(r.Last):
-				return []Finding{found(Error, f, []string{fmt.Sprintf("# keep the range in %v within %v", r.Place, s)}, "its pool %s leaves the subnet %v of %s", span(r), s, l.Name)}
+				return []Finding{newFinding(Error, f, []string{fmt.Sprintf("# keep the range in %v within %v", r.Place, s)}, "its pool %s leaves the subnet %v of %s", span(r), s, l.Name)}
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (f Facts) outside(r dnsmasq.Range) []Finding {
 	if within || !ok || len(own.Subnets()) == 0 || r.Constructor != "" || r.First.Is4() && r.Bits > 0 {
 		return nil // an interface that is missing is told by the check of the filter
 	}
-	return []Finding{found(Warning, f, []string{
+	return []Finding{newFinding(Warning, f, []string{
 		fmt.Sprintf("# give an interface of this host an address in that subnet, or correct %v; for machines behind a relay write its netmask", r.Place),
 	}, "its pool %s is in no subnet of this host: dnsmasq gives nothing of it away", span(r))}
 }

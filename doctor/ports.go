@@ -19,7 +19,7 @@ func judgePorts(hosts []Facts) []Finding {
 			if slices.ContainsFunc(out, func(o Finding) bool { return o.Peer == r.To && strings.HasPrefix(o.Text, unreached(r)) }) {
 				continue // said for all
 			}
-			out = append(out, cut(hosts, f, r)...)
+			out = append(out, judgeRoute(hosts, f, r)...)
 		}
 	}
 	return out
@@ -40,9 +40,9 @@ func (r Route) port() string {
 
 func unreached(r Route) string { return "no other peer reaches its " + r.service() }
 
-// cut judges one route that is broken: who else reaches that port, and whether
+// judgeRoute judges one route that is broken: who else reaches that port, and whether
 // the other direction works.
-func cut(hosts []Facts, from Facts, r Route) []Finding {
+func judgeRoute(hosts []Facts, from Facts, r Route) []Finding {
 	var others, reach []string
 	back, silent := "", !slices.ContainsFunc(hosts, func(h Facts) bool { return h.Peer == r.To })
 	for _, h := range hosts {
@@ -66,12 +66,12 @@ func cut(hosts []Facts, from Facts, r Route) []Finding {
 	}
 	switch {
 	case len(reach) > 0:
-		return []Finding{found(Error, there, remedy, "%s does not reach its %s, %s does%s: a firewall here or on %s, or the network between the two: %s",
+		return []Finding{newFinding(Error, there, remedy, "%s does not reach its %s, %s does%s: a firewall here or on %s, or the network between the two: %s",
 			from.Peer, r.service(), strings.Join(reach, ", "), back, from.Peer, r.Error)}
 	case silent:
 		return nil // its peer does not run, which is told
 	case len(others) > 0:
-		return []Finding{found(Error, there, remedy, "%s%s: %s", unreached(r), back, r.Error)}
+		return []Finding{newFinding(Error, there, remedy, "%s%s: %s", unreached(r), back, r.Error)}
 	}
-	return []Finding{found(Error, there, remedy, "%s does not reach its %s%s: a firewall here: %s", from.Peer, r.service(), back, r.Error)}
+	return []Finding{newFinding(Error, there, remedy, "%s does not reach its %s%s: a firewall here: %s", from.Peer, r.service(), back, r.Error)}
 }

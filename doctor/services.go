@@ -19,7 +19,7 @@ func judgeServices(hosts []Facts) []Finding {
 			case first[s.What] == "":
 				first[s.What], versions[s.What] = s.Version, f
 			case first[s.What] != s.Version:
-				out = append(out, found(Warning, f, []string{"# see whether both name the same endpoint:", "trivet config show --effective | grep -w " + s.Section},
+				out = append(out, newFinding(Warning, f, []string{"# see whether both name the same endpoint:", "trivet config show --effective | grep -w " + s.Section},
 					"%s says version %s here, %s on %s", s.What, s.Version, first[s.What], versions[s.What].Peer))
 			}
 		}
@@ -40,7 +40,7 @@ func (f Facts) away(hosts []Facts, s Service) Finding {
 		remedy = []string{"trivet config show --effective | grep -w haconfig.kubeconfigs", "# mend the server, its certificate or the token in that kubeconfig, or the way to it, then:", "systemctl restart trivet"}
 	}
 	if len(reach) == 0 {
-		return found(Error, f, remedy, "%s answers no peer: %s", s.What, s.Error)
+		return newFinding(Error, f, remedy, "%s answers no peer: %s", s.What, s.Error)
 	}
-	return found(Warning, f, remedy, "%s serves %s and not this peer: %s", s.What, strings.Join(reach, ", "), s.Error)
+	return newFinding(Warning, f, remedy, "%s serves %s and not this peer: %s", s.What, strings.Join(reach, ", "), s.Error)
 }

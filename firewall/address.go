@@ -41,7 +41,7 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 	if w.taken && w.held {
 		return "", nil
 	}
-	if why := w.former(v); why != "" && !w.taken {
+	if why := w.unheardFormerMembers(v); why != "" && !w.taken {
 		return why, nil
 	}
 	wait := w.g.o.addressWait()
@@ -50,11 +50,11 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 		w.wakeIn(left)
 		return fmt.Sprintf("another host may hold it for %v more", left.Round(time.Millisecond)), nil
 	}
-	if why := w.contested(ctx); why != "" {
+	if why := w.addressConflict(ctx); why != "" {
 		return why, nil
 	}
 	if !w.taken {
-		w.taken, err = w.record(ctx, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: wait, Proven: proven})
+		w.taken, err = w.recordDoor(ctx, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: wait, Proven: proven})
 	}
 	return "", err
 }
@@ -63,11 +63,11 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 // soon.
 func (w *watch) wakeIn(left time.Duration) { w.left = min(w.left, left) }
 
-// contested says which other host answers for the address, or that the answer is
+// addressConflict says which other host answers for the address, or that the answer is
 // awaited, "" if none does. That host is no peer: every peer has removed the address
 // by now.
-func (w *watch) contested(ctx context.Context) string {
-	found, ok := w.inquiry.take()
+func (w *watch) addressConflict(ctx context.Context) string {
+	found, ok := w.inquiry.takeAnswer()
 	if !ok {
 		w.inquiry.begin(ctx, w.g.o.Address)
 		return w.inquiry.why
@@ -77,19 +77,19 @@ func (w *watch) contested(ctx context.Context) string {
 	}
 	mac := found.mac
 	if mac == "" {
-		w.g.note(func(s *GuardStatus) { s.ConflictMAC = "" })
+		w.g.updateStatus(func(s *GuardStatus) { s.ConflictMAC = "" })
 		return ""
 	}
-	if known := w.g.Status().ConflictMAC; w.inquiry.lasts() > conflictReport && known != mac {
+	if known := w.g.Status().ConflictMAC; w.inquiry.conflictFor() > conflictReport && known != mac {
 		w.g.o.Logger.Warn("floating IP conflict: another host answers ARP, not taking it", "address", w.g.o.AddressText, "mac", mac)
-		w.g.note(func(s *GuardStatus) { s.ConflictMAC = mac })
+		w.g.updateStatus(func(s *GuardStatus) { s.ConflictMAC = mac })
 	}
 	return w.inquiry.why
 }
 
-// put writes the address while the proof is young, and looks at the clock again
+// writeAddress writes the address while the proof is young, and looks at the clock again
 // afterwards: the kernel has no compare-and-swap for addresses.
-func (w *watch) put(ctx context.Context, t0 time.Time) error {
+func (w *watch) writeAddress(ctx context.Context, t0 time.Time) error {
 	if time.Since(t0) > freshAddress {
 		return nil // the next proof will be younger
 	}
@@ -100,7 +100,7 @@ func (w *watch) put(ctx context.Context, t0 time.Time) error {
 		return fmt.Errorf("put the floating IP: %w", err)
 	}
 	if late := time.Since(t0); late > freshAddress {
-		w.drop("written too late after its proof")
+		w.dropAddress("written too late after its proof")
 		return nil
 	}
 	now := time.Now()
@@ -110,7 +110,7 @@ func (w *watch) put(ctx context.Context, t0 time.Time) error {
 		w.rivals.listen(w.g.o.Address, w.g.failing)
 		w.g.o.Logger.Info("floating IP acquired", "address", w.g.o.AddressText, "token", w.a.Token())
 	}
-	w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy, s.LastPut = true, "", before })
+	w.g.updateStatus(func(s *GuardStatus) { s.Held, s.AddressWhy, s.LastPut = true, "", before })
 	if w.announce.due(now) {
 		if err := w.g.o.Address.Announce(ctx); err != nil {
 			w.g.failing.Warn("announce floating IP failed, retrying", "address", w.g.o.AddressText, "err", err)
@@ -119,12 +119,12 @@ func (w *watch) put(ctx context.Context, t0 time.Time) error {
 	return nil
 }
 
-// drop takes the address away.
-func (w *watch) drop(why string) (dropped bool) {
+// dropAddress takes the address away.
+func (w *watch) dropAddress(why string) (dropped bool) {
 	if w.g.o.Address == nil {
 		return true
 	}
-	w.rivals.leave()
+	w.rivals.stopListening()
 	ctx, cancel := context.WithTimeout(context.Background(), shutLimit)
 	defer cancel()
 	err := w.g.o.Address.Remove(ctx)
@@ -135,6 +135,6 @@ func (w *watch) drop(why string) (dropped bool) {
 		w.g.o.Logger.Info("floating IP released", "address", w.g.o.AddressText, "reason", why)
 	}
 	w.held = false
-	w.g.note(func(s *GuardStatus) { s.Held, s.AddressWhy = false, why })
+	w.g.updateStatus(func(s *GuardStatus) { s.Held, s.AddressWhy = false, why })
 	return err == nil
 }

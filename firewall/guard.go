@@ -102,17 +102,17 @@ func (g *Guard) Run(ctx context.Context, a Authority) error {
 		g: g, a: a, others: others{began: time.Now()}, handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})},
 		rivals: rivals{heard: make(chan string, 1), work: new(sync.WaitGroup)},
 	}
-	g.begin(a.Token(), w.handOver)
-	defer g.end()
+	g.beginLeadership(a.Token(), w.handOver)
+	defer g.endLeadership()
 	g.o.Lists.Lead(a.Token())
-	defer g.follow()
+	defer g.becomeFollower()
 	defer w.rivals.wait()
 	defer w.inquiry.wait()
 	defer w.rerecord.work.Wait()
 	running, cancel := context.WithCancel(ctx)
 	defer cancel() // after the door is shut
-	defer func() { w.close(ended(ctx)) }()
-	return w.run(running)
+	defer func() { w.closeDoor(ended(ctx)) }()
+	return w.holdDoor(running)
 }
 
 // ended says why PXE is closed after a leadership: that another peer leads, or what
@@ -125,9 +125,9 @@ func ended(ctx context.Context) string {
 	return text
 }
 
-// follow makes the rules those of a follower, unless this peer stops: its door is
+// becomeFollower makes the rules those of a follower, unless this peer stops: its door is
 // shut for good, and long lists are not finished before the process is.
-func (g *Guard) follow() {
+func (g *Guard) becomeFollower() {
 	select {
 	case <-g.stop:
 	default:
@@ -135,14 +135,14 @@ func (g *Guard) follow() {
 	}
 }
 
-func (g *Guard) begin(token fencing.Token, made *handOver) {
+func (g *Guard) beginLeadership(token fencing.Token, made *handOver) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running, g.handOver = true, made
 	g.status.Token = token
 }
 
-func (g *Guard) end() {
+func (g *Guard) endLeadership() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running = false
@@ -209,8 +209,8 @@ type watch struct {
 	left     time.Duration // at most, until the next turn
 }
 
-// run opens when it may and holds what is open, a proof before every write.
-func (w *watch) run(ctx context.Context) error {
+// holdDoor opens when it may and holds what is open, a proof before every write.
+func (w *watch) holdDoor(ctx context.Context) error {
 	tick := min(w.g.o.Length/3, addressEvery)
 	for ctx.Err() == nil {
 		select {
@@ -221,10 +221,10 @@ func (w *watch) run(ctx context.Context) error {
 		default:
 		}
 		pause := tick
-		if err := w.round(ctx); err != nil && ctx.Err() == nil {
-			w.close(err.Error())
+		if err := w.takeTurn(ctx); err != nil && ctx.Err() == nil {
+			w.closeDoor(err.Error())
 			if errors.Is(err, ErrForeign) {
-				w.resign(ctx)
+				w.recordRebuilt(ctx)
 				return err // hands leadership on, to a host whose rules are intact
 			}
 			w.g.failing.Warn("hold PXE service open failed, retrying", "err", err)
@@ -232,15 +232,15 @@ func (w *watch) run(ctx context.Context) error {
 		if !w.open {
 			pause = again
 		}
-		w.rest(ctx, min(pause, w.left))
+		w.waitForTurn(ctx, min(pause, w.left))
 	}
 	return nil
 }
 
-// rest waits for the next turn. A shut door waits for any change of the lists;
+// waitForTurn waits for the next turn. A shut door waits for any change of the lists;
 // while it is open they change all the time, and only a change by another program
 // counts.
-func (w *watch) rest(ctx context.Context, pause time.Duration) {
+func (w *watch) waitForTurn(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -256,10 +256,10 @@ func (w *watch) rest(ctx context.Context, pause time.Duration) {
 		case <-timer.C:
 			return
 		case mac := <-w.rivals.heard:
-			w.defend(mac)
+			w.defendAddress(mac)
 			return
 		case f := <-w.inquiry.answer:
-			w.inquiry.heard(f)
+			w.inquiry.keepAnswer(f)
 			return
 		case <-w.g.stop:
 			return
@@ -271,22 +271,22 @@ func (w *watch) rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// round is one turn: everything is written on the strength of a proof, which
+// takeTurn is one turn: everything is written on the strength of a proof, which
 // began after what is swapped from was written. To open takes one of its own.
-func (w *watch) round(ctx context.Context) error {
+func (w *watch) takeTurn(ctx context.Context) error {
 	w.left = addressEvery
 	w.recordAgain(ctx)
-	why, err := w.ready(ctx)
+	why, err := w.whyShut(ctx)
 	if err != nil {
 		return err
 	}
 	if why != "" && w.open {
-		w.shut(why)
+		w.endLease(why)
 	}
 	door := why == ""
 	if door && !w.open {
 		// The address takes longer: its neighbours are asked whether it is free.
-		if err := w.write(ctx, true, false); err != nil {
+		if err := w.writeDoorAndAddress(ctx, true, false); err != nil {
 			return err
 		}
 		door = false
@@ -295,7 +295,7 @@ func (w *watch) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.g.note(func(s *GuardStatus) {
+	w.g.updateStatus(func(s *GuardStatus) {
 		if !s.Open {
 			s.Why = why
 		}
@@ -304,14 +304,14 @@ func (w *watch) round(ctx context.Context) error {
 	if !door && addressWhy != "" {
 		return nil
 	}
-	return w.write(ctx, door, addressWhy == "")
+	return w.writeDoorAndAddress(ctx, door, addressWhy == "")
 }
 
-// write proves leadership and writes door and address.
-func (w *watch) write(ctx context.Context, door, address bool) error {
+// writeDoorAndAddress proves leadership and writes door and address.
+func (w *watch) writeDoorAndAddress(ctx context.Context, door, address bool) error {
 	l := w.g.o.Length
 	if door && !w.open {
-		if err := w.arm(ctx, l); err != nil {
+		if err := w.armLease(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -322,18 +322,18 @@ func (w *watch) write(ctx context.Context, door, address bool) error {
 		return fmt.Errorf("leadership could not be proven: %w", err)
 	}
 	if door {
-		if err := w.swap(limited, l); err != nil {
+		if err := w.swapLease(limited, l); err != nil {
 			return err
 		}
 	}
 	if address {
-		return w.put(limited, t0)
+		return w.writeAddress(limited, t0)
 	}
 	return nil
 }
 
-// arm puts the element that a later proof allows to open with.
-func (w *watch) arm(ctx context.Context, l time.Duration) error {
+// armLease puts the element that a later proof allows to open with.
+func (w *watch) armLease(ctx context.Context, l time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, l)
 	defer cancel()
 	if err := w.g.o.Lease.Arm(limited, l); err != nil {
@@ -342,9 +342,9 @@ func (w *watch) arm(ctx context.Context, l time.Duration) error {
 	return nil
 }
 
-// swap opens the door or keeps it open. A lease that had ended is opened again in
+// swapLease opens the door or keeps it open. A lease that had ended is opened again in
 // the next turn.
-func (w *watch) swap(ctx context.Context, l time.Duration) error {
+func (w *watch) swapLease(ctx context.Context, l time.Duration) error {
 	verb := w.g.o.Lease.Hold
 	if !w.open {
 		verb = w.g.o.Lease.Open
@@ -353,7 +353,7 @@ func (w *watch) swap(ctx context.Context, l time.Duration) error {
 	err := verb(ctx, l)
 	if errors.Is(err, ErrLapsed) {
 		w.open = false
-		w.g.note(func(s *GuardStatus) { s.Open, s.Why = false, "the lease had lapsed"; s.Lapses++ })
+		w.g.updateStatus(func(s *GuardStatus) { s.Open, s.Why = false, "the lease had lapsed"; s.Lapses++ })
 		w.g.o.Logger.Info("PXE lease lapsed before its renewal; the PXE service opens again with a new proof")
 		return nil
 	}
@@ -364,12 +364,12 @@ func (w *watch) swap(ctx context.Context, l time.Duration) error {
 		w.g.o.Logger.Info("PXE service opened", "token", w.a.Token(), "after", time.Since(w.others.began).Round(time.Millisecond))
 	}
 	w.open = true
-	w.g.note(func(s *GuardStatus) { s.Open, s.Why, s.LastHold = true, "", before; s.Swaps++ })
+	w.g.updateStatus(func(s *GuardStatus) { s.Open, s.Why, s.LastHold = true, "", before; s.Swaps++ })
 	return nil
 }
 
-// ready says why the door must stay shut for the time being, "" if it may open.
-func (w *watch) ready(ctx context.Context) (why string, err error) {
+// whyShut says why the door must stay shut for the time being, "" if it may open.
+func (w *watch) whyShut(ctx context.Context) (why string, err error) {
 	v, _ := w.g.o.Log.Changed()
 	if !covers(v, w.a.Token()) {
 		return "this peer's state is older than its leadership", nil
@@ -390,7 +390,7 @@ func (w *watch) ready(ctx context.Context) (why string, err error) {
 	if w.recorded {
 		return "", nil
 	}
-	if why := w.former(v); why != "" {
+	if why := w.unheardFormerMembers(v); why != "" {
 		return why, nil
 	}
 	wait := w.g.o.passWait()
@@ -399,13 +399,13 @@ func (w *watch) ready(ctx context.Context) (why string, err error) {
 		w.wakeIn(left)
 		return fmt.Sprintf("another host may have it open for %v more", left.Round(time.Millisecond)), nil
 	}
-	w.recorded, err = w.record(ctx, fsm.PassOpen{Wait: wait, Proven: proven})
+	w.recorded, err = w.recordDoor(ctx, fsm.PassOpen{Wait: wait, Proven: proven})
 	return "", err
 }
 
-// record commits what this token does: that it opens, before it does, and that
+// recordDoor commits what this token does: that it opens, before it does, and that
 // it has shut.
-func (w *watch) record(ctx context.Context, c fsm.Command) (bool, error) {
+func (w *watch) recordDoor(ctx context.Context, c fsm.Command) (bool, error) {
 	res, err := w.a.Propose(ctx, c)
 	if err != nil {
 		return false, fmt.Errorf("record it in the log: %w", err)
@@ -416,8 +416,8 @@ func (w *watch) record(ctx context.Context, c fsm.Command) (bool, error) {
 	return true, nil
 }
 
-// shut ends the lease at once; the kernel ends it by itself if that fails.
-func (w *watch) shut(why string) (shut bool) {
+// endLease ends the lease at once; the kernel ends it by itself if that fails.
+func (w *watch) endLease(why string) (shut bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), shutLimit)
 	defer cancel()
 	err := w.g.o.Lease.Shut(ctx)
@@ -428,26 +428,26 @@ func (w *watch) shut(why string) (shut bool) {
 		w.g.o.Logger.Info("PXE service closed", "token", w.a.Token(), "reason", why)
 	}
 	w.open = false
-	w.g.note(func(s *GuardStatus) { s.Open, s.Why = false, why })
+	w.g.updateStatus(func(s *GuardStatus) { s.Open, s.Why = false, why })
 	return err == nil
 }
 
-// close shuts the door and drops the address, before anything is reported.
-func (w *watch) close(why string) (closed bool) {
-	shut := w.shut(why)
-	return w.drop(why) && shut
+// closeDoor shuts the door and drops the address, before anything is reported.
+func (w *watch) closeDoor(why string) (closed bool) {
+	shut := w.endLease(why)
+	return w.dropAddress(why) && shut
 }
 
-// resign is for a leader whose rules another program changed. Once they are
+// recordRebuilt is for a leader whose rules another program changed. Once they are
 // rebuilt and read back it records in the log that the door is shut, so that the
 // next leader need not wait.
-func (w *watch) resign(ctx context.Context) {
+func (w *watch) recordRebuilt(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rebuildLimit)
 	defer cancel()
 	for {
 		lists, changed := w.g.o.Lists.State()
 		if lists.Err == nil && lists.Drift != w.drift {
-			w.recordClosed(ctx, w.close("another program changed the rules"))
+			w.recordClosed(ctx, w.closeDoor("another program changed the rules"))
 			return
 		}
 		select {
@@ -461,7 +461,7 @@ func (w *watch) resign(ctx context.Context) {
 // stopAndRecord closes for good and records that in the log, then waits for the end of this
 // leadership without doing anything more.
 func (w *watch) stopAndRecord(ctx context.Context, why string) error {
-	w.recordClosed(ctx, w.close(why))
+	w.recordClosed(ctx, w.closeDoor(why))
 	close(w.handOver.done)
 	select {
 	case <-w.g.stop:
@@ -486,7 +486,7 @@ func (w *watch) recordClosed(ctx context.Context, closed bool) {
 	errs := make([]error, len(commands))
 	var said sync.WaitGroup
 	for i, record := range commands { // both at once: PXE is closed on every host until both are recorded
-		said.Go(func() { _, errs[i] = w.record(ctx, record) })
+		said.Go(func() { _, errs[i] = w.recordDoor(ctx, record) })
 	}
 	said.Wait()
 	if err := errors.Join(errs...); err != nil {

@@ -44,8 +44,8 @@ func (i *inquiry) begin(ctx context.Context, a Address) {
 	})
 }
 
-// heard keeps an answer, which came on i.answer, until it is taken.
-func (i *inquiry) heard(f found) {
+// keepAnswer keeps an answer, which came on i.answer, until it is taken.
+func (i *inquiry) keepAnswer(f found) {
 	i.answer, i.last = nil, &f
 	switch {
 	case f.err != nil:
@@ -59,11 +59,11 @@ func (i *inquiry) heard(f found) {
 	}
 }
 
-// take returns the answer that has come, once, unless it is old.
-func (i *inquiry) take() (f found, ok bool) {
+// takeAnswer returns the answer that has come, once, unless it is old.
+func (i *inquiry) takeAnswer() (f found, ok bool) {
 	select {
 	case f := <-i.answer:
-		i.heard(f)
+		i.keepAnswer(f)
 	default:
 	}
 	if i.last == nil {
@@ -73,8 +73,8 @@ func (i *inquiry) take() (f found, ok bool) {
 	return f, time.Since(f.at) < foundFor
 }
 
-// lasts returns for how long another host has had the address.
-func (i *inquiry) lasts() time.Duration { return time.Since(i.since) }
+// conflictFor returns for how long another host has had the address.
+func (i *inquiry) conflictFor() time.Duration { return time.Since(i.since) }
 
 // wait returns when no question is under way; its context has ended before.
 func (i *inquiry) wait() { i.work.Wait() }

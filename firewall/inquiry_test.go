@@ -57,15 +57,15 @@ func TestOldAnswerOfTheNeighboursCountsForNothing(t *testing.T) {
 		i.begin(t.Context(), address{r})
 		synctest.Wait()
 		time.Sleep(foundFor) // in a bubble
-		if f, ok := i.take(); ok {
+		if f, ok := i.takeAnswer(); ok {
 			t.Errorf("old-answer: %v old, and counts", time.Since(f.at))
 		}
 		i.begin(t.Context(), address{r})
 		synctest.Wait()
-		if _, ok := i.take(); !ok {
+		if _, ok := i.takeAnswer(); !ok {
 			t.Error("old-answer: one that has just come does not count")
 		}
-		if _, ok := i.take(); ok {
+		if _, ok := i.takeAnswer(); ok {
 			t.Error("answer-twice: it counts twice")
 		}
 	})

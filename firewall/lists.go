@@ -104,15 +104,15 @@ func (l *Lists) Renew(t Terms) {
 	l.role = make(chan struct{})
 }
 
-// leading returns for which leadership the rules are to be, by which terms, and
+// currentLeadership returns for which leadership the rules are to be, by which terms, and
 // a channel that is closed when either is old.
-func (l *Lists) leading() (fencing.Token, Terms, <-chan struct{}) {
+func (l *Lists) currentLeadership() (fencing.Token, Terms, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leads, l.terms, l.role
 }
 
-func (l *Lists) set(s ListState) {
+func (l *Lists) setState(s ListState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = s
@@ -129,10 +129,10 @@ func (l *Lists) Run(ctx context.Context) {
 	defer poll.stop()
 	for ctx.Err() == nil {
 		v, changed := l.log.Changed()
-		token, terms, role := l.leading()
+		token, terms, role := l.currentLeadership()
 		l.policy = terms.Policy
 		poll.every(terms.Compare)
-		next, err := l.round(ctx, v, token, now, whole)
+		next, err := l.programOnce(ctx, v, token, now, whole)
 		if ctx.Err() != nil {
 			return
 		}
@@ -143,7 +143,7 @@ func (l *Lists) Run(ctx context.Context) {
 			next.Err, changed, retry = err, nil, time.After(listsRetry)
 		}
 		if next != now || err != nil {
-			l.set(next)
+			l.setState(next)
 		}
 		now = next
 		select {
@@ -151,9 +151,9 @@ func (l *Lists) Run(ctx context.Context) {
 		case <-role:
 		case <-retry:
 		case <-poll.ring:
-			whole = !l.intact(ctx, &now)
+			whole = !l.kernelMatches(ctx, &now)
 		case <-l.foreign:
-			whole = !l.intact(ctx, &now)
+			whole = !l.kernelMatches(ctx, &now)
 		case <-ctx.Done():
 		}
 	}
@@ -186,20 +186,20 @@ func (a *alarm) stop() {
 	a.ring, a.ticker, a.period = nil, nil, 0
 }
 
-// round brings the kernel from now to what v wants.
-func (l *Lists) round(ctx context.Context, v fsm.View, token fencing.Token, now ListState, whole bool) (ListState, error) {
+// programOnce brings the kernel from now to what v wants.
+func (l *Lists) programOnce(ctx context.Context, v fsm.View, token fencing.Token, now ListState, whole bool) (ListState, error) {
 	if !token.IsZero() && !covers(v, token) {
 		return now, nil // the state of an earlier leadership
 	}
 	if !whole {
 		c, ok := l.difference(v, now)
 		if ok && token == now.Token {
-			return l.change(ctx, v, now, c)
+			return l.applyChange(ctx, v, now, c)
 		}
 		if ok {
 			// Machines wait for this leadership to open, and long lists take a
 			// while to write, above all those of iptables.
-			if next, err := l.turn(ctx, v, token, now, c); err == nil || ctx.Err() != nil {
+			if next, err := l.changeLeadership(ctx, v, token, now, c); err == nil || ctx.Err() != nil {
 				return next, err
 			}
 		}
@@ -212,10 +212,10 @@ func (l *Lists) round(ctx context.Context, v fsm.View, token fencing.Token, now 
 	return l.readBack(limited, v, token, now)
 }
 
-// turn makes one leadership's rules those of another, or of a follower, by what
+// changeLeadership makes one leadership's rules those of another, or of a follower, by what
 // they differ in besides c: the whitelist and the pass rule. If it fails the
 // rules have to be replaced.
-func (l *Lists) turn(ctx context.Context, v fsm.View, token fencing.Token, now ListState, c Change) (ListState, error) {
+func (l *Lists) changeLeadership(ctx context.Context, v fsm.View, token fencing.Token, now ListState, c Change) (ListState, error) {
 	leads := !token.IsZero()
 	var allowed []string
 	for mac := range v.AllowedMACs() {
@@ -301,7 +301,7 @@ func placed(v fsm.View, ports, allowed []string) (c Change) {
 	return c
 }
 
-func (l *Lists) change(ctx context.Context, v fsm.View, now ListState, c Change) (ListState, error) {
+func (l *Lists) applyChange(ctx context.Context, v fsm.View, now ListState, c Change) (ListState, error) {
 	if c.Empty() {
 		now.Index = v.Index()
 		return now, nil
@@ -316,11 +316,11 @@ func (l *Lists) change(ctx context.Context, v fsm.View, now ListState, c Change)
 	return now, nil
 }
 
-// intact reads the kernel's rules back and says whether they are what was
+// kernelMatches reads the kernel's rules back and says whether they are what was
 // programmed; if not, another program changed them. Rules that are known not to
 // be as they should are not compared: what is wrong with them says nothing about
 // other programs.
-func (l *Lists) intact(ctx context.Context, now *ListState) bool {
+func (l *Lists) kernelMatches(ctx context.Context, now *ListState) bool {
 	if now.Err != nil {
 		return false
 	}
@@ -332,20 +332,20 @@ func (l *Lists) intact(ctx context.Context, now *ListState) bool {
 	}
 	if err == nil {
 		now.Compared = time.Now()
-		l.set(*now)
+		l.setState(*now)
 		return true
 	}
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, ErrMisplaced): // no program touched the rules
 		now.Err = err
-		l.set(*now)
+		l.setState(*now)
 	default:
 		now.Counts = got.Counts()
 		now.Drift++
 		now.Drifted = time.Now()
 		now.Err = err
-		l.set(*now)
+		l.setState(*now)
 		l.failing.Warn("PXE filter rules were changed by another program; rebuilding them, closed", "err", err)
 	}
 	return false

@@ -28,10 +28,10 @@ type rerecords struct {
 func (w *watch) recordAgain(ctx context.Context) {
 	v, _ := w.g.o.Log.Changed()
 	var commands []fsm.Command
-	if w.recorded && w.outdated(v, v.PassDoor()) {
+	if w.recorded && w.recordIsOutdated(v, v.PassDoor()) {
 		commands = append(commands, fsm.PassOpen{Wait: w.g.o.passWait()})
 	}
-	if w.taken && w.outdated(v, v.AddressDoor()) {
+	if w.taken && w.recordIsOutdated(v, v.AddressDoor()) {
 		commands = append(commands, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: w.g.o.addressWait()})
 	}
 	if len(commands) == 0 || !w.rerecord.busy.CompareAndSwap(false, true) {
@@ -40,7 +40,7 @@ func (w *watch) recordAgain(ctx context.Context) {
 	w.rerecord.work.Go(func() {
 		defer w.rerecord.busy.Store(false)
 		for _, c := range commands {
-			if _, err := w.record(ctx, c); err != nil && ctx.Err() == nil {
+			if _, err := w.recordDoor(ctx, c); err != nil && ctx.Err() == nil {
 				w.g.failing.Info("record PXE service again after a change of the members failed, retrying; until then the next leader waits the full lease", "err", err)
 			}
 		}
@@ -48,10 +48,10 @@ func (w *watch) recordAgain(ctx context.Context) {
 	})
 }
 
-// outdated reports whether a door of this leadership is recorded from before a change of
+// recordIsOutdated reports whether a door of this leadership is recorded from before a change of
 // the members, or from before all of them knew log version 2. While former members are
 // awaited the log takes no record.
-func (w *watch) outdated(v fsm.View, d fsm.Door) bool {
+func (w *watch) recordIsOutdated(v fsm.View, d fsm.Door) bool {
 	return d.OpenBy == w.a.Token() && d.Index < w.a.Configured() &&
 		v.Admits(fsm.PassOpen{Proven: d.OpenBy}) == nil && v.AwaitedFormers() == ""
 }

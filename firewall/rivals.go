@@ -26,7 +26,7 @@ type rivals struct {
 
 // listen begins to listen, until leave is called.
 func (r *rivals) listen(a Address, failing *slog.Logger) {
-	r.leave()
+	r.stopListening()
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	r.work.Go(func() {
@@ -38,7 +38,7 @@ func (r *rivals) listen(a Address, failing *slog.Logger) {
 			case err != nil:
 				failing.Warn("listen for other holders of the floating IP failed, retrying", "err", err)
 			default:
-				r.tell(ctx, mac)
+				r.report(ctx, mac)
 			}
 			if err != nil || mac != "" {
 				pace.Wait(ctx, defendEvery)
@@ -47,16 +47,16 @@ func (r *rivals) listen(a Address, failing *slog.Logger) {
 	})
 }
 
-// tell hands on what was heard, unless the listening has ended.
-func (r *rivals) tell(ctx context.Context, mac string) {
+// report hands on what was heard, unless the listening has ended.
+func (r *rivals) report(ctx context.Context, mac string) {
 	select {
 	case r.heard <- mac:
 	case <-ctx.Done():
 	}
 }
 
-// leave ends the listening, without a wait: the address goes first.
-func (r *rivals) leave() {
+// stopListening ends the listening, without a wait: the address goes first.
+func (r *rivals) stopListening() {
 	if r.cancel != nil {
 		r.cancel()
 		r.cancel = nil
@@ -67,15 +67,15 @@ func (r *rivals) leave() {
 	}
 }
 
-// wait returns when nothing listens any more; leave was called before.
+// wait returns when nothing listens any more; stopListening was called before.
 func (r *rivals) wait() { r.work.Wait() }
 
-// defend deals with another host that claims the address, "" if there is none.
+// defendAddress deals with another host that claims the address, "" if there is none.
 // Neighbours follow the host that announced itself last: this host does so again,
 // with the proof of the next turn, which comes at once.
-func (w *watch) defend(mac string) {
+func (w *watch) defendAddress(mac string) {
 	known := w.g.Status().ConflictMAC
-	w.g.note(func(s *GuardStatus) { s.ConflictMAC = mac })
+	w.g.updateStatus(func(s *GuardStatus) { s.ConflictMAC = mac })
 	switch {
 	case mac != "":
 		w.announce.next = time.Time{}

@@ -38,7 +38,7 @@ func (g *Guard) Status() GuardStatus {
 	return s
 }
 
-func (g *Guard) note(change func(*GuardStatus)) {
+func (g *Guard) updateStatus(change func(*GuardStatus)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.status.Open

@@ -15,7 +15,7 @@ func TestStatusClaimsNoMoreThanTheKernelGrants(t *testing.T) {
 			t.Errorf("at first: %+v", s)
 		}
 		opened := time.Now()
-		g.note(func(s *GuardStatus) {
+		g.updateStatus(func(s *GuardStatus) {
 			s.Open, s.Why, s.LastHold = true, "", opened
 			s.Held, s.LastPut = true, opened
 		})

@@ -32,11 +32,11 @@ func Init(t *term.Terminal, set *options.Set) *cobra.Command {
 		Example: "  trivet init --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385",
 	}
 	set.Flags(c)
-	c.RunE = func(c *cobra.Command, _ []string) error { return found(c.Context(), t, set) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return foundCluster(c.Context(), t, set) }
 	return c
 }
 
-func found(ctx context.Context, t *term.Terminal, set *options.Set) (err error) {
+func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set) (err error) {
 	file, conf, err := loadDraft(t, set)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func found(ctx context.Context, t *term.Terminal, set *options.Set) (err error) 
 	}
 	defer dir.Close()
 	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
-	if conf, err = settle(t, set, file, conf, plan); err != nil {
+	if conf, err = writeSettlement(t, set, file, conf, plan); err != nil {
 		return err
 	}
 	made, err := hostOf(t, conf).Init(dir)

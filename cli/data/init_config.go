@@ -45,7 +45,7 @@ type settlement struct {
 // with a new password where the API would let in no user, or every client.
 func settleFirst(t *term.Terminal, set *options.Set, f *draft, conf config.Config) (*settlement, error) {
 	s := &settlement{values: givenFlags(t, set, f, conf)}
-	s.withhold(f)
+	s.withholdUnwritable(f)
 	if !s.wantsUsers(f, conf) {
 		return s, nil
 	}
@@ -76,7 +76,7 @@ func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Conf
 	for key, value := range adopted {
 		s.values[key] = value
 	}
-	s.withhold(f)
+	s.withholdUnwritable(f)
 	if adopted[keyAuth] != "" || len(shared.Users) == 0 || !s.wantsUsers(f, conf) {
 		return s
 	}
@@ -84,8 +84,8 @@ func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Conf
 	return s
 }
 
-// withhold keeps values back that cannot be written.
-func (s *settlement) withhold(f *draft) {
+// withholdUnwritable keeps values back that cannot be written.
+func (s *settlement) withholdUnwritable(f *draft) {
 	if f.why != nil {
 		s.withheld, s.values = len(s.values), nil
 	}
@@ -113,9 +113,9 @@ func (s *settlement) wantsUsers(f *draft, conf config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// settle writes what was planned: users before the keys that name them, so that
+// writeSettlement writes what was planned: users before the keys that name them, so that
 // the file is right whenever this ends.
-func settle(t *term.Terminal, set *options.Set, f *draft, conf config.Config, s *settlement) (config.Config, error) {
+func writeSettlement(t *term.Terminal, set *options.Set, f *draft, conf config.Config, s *settlement) (config.Config, error) {
 	if f.why != nil && !errors.Is(f.why, errNoFile) && (s.withheld > 0 || conf.CheckServe() != nil) {
 		t.Warn("no configuration is written: %v; run this as root, or name a file with --config", f.why)
 	}

@@ -120,7 +120,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 		return joinError(hostport, err)
 	}
 	t.Say("%s is a peer of cluster %s, in %s", made.Name, made.Cluster, conf.DataDir)
-	if conf, err = settle(t, set, file, conf, settleJoiner(t, set, file, conf, made.Shared)); err != nil {
+	if conf, err = writeSettlement(t, set, file, conf, settleJoiner(t, set, file, conf, made.Shared)); err != nil {
 		return term.Fail(term.ExitOf(err),
 			"this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
 	}

@@ -78,7 +78,7 @@ func recover(ctx context.Context, t *term.Terminal, set *options.Set, yes consen
 			return err
 		}
 	}
-	if err := judge(ctx, t, host, plan, datadir.Loss{Names: yes.names, All: len(yes.names) == 0}); err != nil {
+	if err := askLostHosts(ctx, t, host, plan, datadir.Loss{Names: yes.names, All: len(yes.names) == 0}); err != nil {
 		return err
 	}
 	done, err := refound(t, host, dir, plan)

@@ -88,14 +88,14 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 	if err != nil {
 		return restoreError(err)
 	}
-	if err := judge(ctx, t, host, founding, datadir.Loss{Names: r.lost}); err != nil {
+	if err := askLostHosts(ctx, t, host, founding, datadir.Loss{Names: r.lost}); err != nil {
 		return err
 	}
 	if r.dry {
 		return preview(t, host, founding)
 	}
 	if plan != nil {
-		if conf, err = settle(t, set, file, conf, plan); err != nil {
+		if conf, err = writeSettlement(t, set, file, conf, plan); err != nil {
 			return err
 		}
 	}
@@ -132,8 +132,8 @@ func restoreError(err error) error {
 	return local.DirError(err)
 }
 
-// judge asks the other peers' hosts, and says whether the founding may go on.
-func judge(ctx context.Context, t *term.Terminal, host datadir.Host, r *datadir.Refounding, loss datadir.Loss) error {
+// askLostHosts asks the other peers' hosts, and says whether the founding may go on.
+func askLostHosts(ctx context.Context, t *term.Terminal, host datadir.Host, r *datadir.Refounding, loss datadir.Loss) error {
 	if len(r.Others) > 0 {
 		t.Say("asking %s whether a peer runs there", names(r.Others))
 	}

@@ -21,7 +21,7 @@ func Lease(t *term.Terminal, local func(login bool) (string, error)) *cobra.Comm
 	flags := pflag.NewFlagSet("lease", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
 	c := term.Group("lease", "Leases with fencing tokens, for other programs",
-		run(t, f), acquire(t, f), renew(t, f), release(f), list(t, f), show(t, f), forget(f), policy(t), guard())
+		runCommand(t, f), acquire(t, f), renew(t, f), release(f), listCommand(t, f), show(t, f), forget(f), policy(t), guard())
 	c.Long = "Leases with fencing tokens, for other programs, through the API of any peer whose lease.enabled is set. " +
 		"One holder has a lease at a time; the token rises with every grant, so that a resource that the holder changes can refuse an earlier holder."
 	c.PersistentFlags().AddFlagSet(flags)
@@ -131,7 +131,7 @@ func show(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	}.Command(f)
 }
 
-func list(t *term.Terminal, f *servers.Flags) *cobra.Command {
+func listCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	return servers.Verb[[]client.Lease]{
 		Use:     "list",
 		Short:   "List the leases by name, free ones too",

@@ -24,7 +24,7 @@ type runFlags struct {
 // forever is the --wait without an end.
 const forever = "forever"
 
-func run(t *term.Terminal, f *servers.Flags) *cobra.Command {
+func runCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	var r runFlags
 	wait := "0s"
 	c := &cobra.Command{

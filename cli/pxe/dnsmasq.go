@@ -246,7 +246,7 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 
 // share takes this peer's part of each subnet.
 func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Server, cut *pxe.Cut) error {
-	name, members, err := company(ctx, peer)
+	name, members, err := membersKnown(ctx, peer)
 	if err != nil {
 		return err
 	}
@@ -323,8 +323,8 @@ func subnets(addresses []netip.Prefix) []netip.Prefix {
 	return out
 }
 
-// company is who this peer is and who else there is.
-func company(ctx context.Context, peer term.Peer) (name string, members []admin.Member, err error) {
+// membersKnown is who this peer is and who else there is.
+func membersKnown(ctx context.Context, peer term.Peer) (name string, members []admin.Member, err error) {
 	var s api.Status
 	if err := peer.Call(ctx, "GET", "/v1/status", nil, &s); err != nil {
 		return "", nil, err

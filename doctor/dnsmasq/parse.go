@@ -188,7 +188,7 @@ func (p *parser) all(dir string, names, endings []string) {
 	depth := p.depth
 	slices.Sort(names)
 	for _, name := range names {
-		if !taken(name, endings) {
+		if !hasEnding(name, endings) {
 			continue
 		}
 		full := path.Join(dir, name)
@@ -201,9 +201,9 @@ func (p *parser) all(dir string, names, endings []string) {
 	}
 }
 
-// taken reports whether conf-dir takes a file of this name. What editors leave
+// hasEnding reports whether conf-dir takes a file of this name. What editors leave
 // behind it never takes.
-func taken(name string, endings []string) bool {
+func hasEnding(name string, endings []string) bool {
 	if name == "" || strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") {
 		return false
 	}

@@ -100,7 +100,7 @@ func (g *gathering) fetch(ctx context.Context, orders []order) (scripts map[stri
 			places <- struct{}{}
 			defer func() { <-places }()
 			f := doctor.File{URL: o.url, Kind: o.kind, Named: o.named}
-			text, size, err := get(ctx, o.url)
+			text, size, err := fetchHead(ctx, o.url)
 			f.Size = size
 			switch {
 			case err != nil:

@@ -16,16 +16,16 @@ import (
 
 // Fetch reports why a file cannot be fetched over HTTP or TFTP, within 3 seconds.
 func Fetch(ctx context.Context, url string) error {
-	_, size, err := get(ctx, url)
+	_, size, err := fetchHead(ctx, url)
 	if err == nil && size == 0 {
 		err = errors.New("it is empty")
 	}
 	return err
 }
 
-// get fetches the beginning of a file, or a script whole, and how large the
+// fetchHead fetches the beginning of a file, or a script whole, and how large the
 // file is; where the server does not say, how much was read.
-func get(ctx context.Context, text string) (head []byte, size int64, err error) {
+func fetchHead(ctx context.Context, text string) (head []byte, size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
 	u, err := url.Parse(text)
@@ -46,8 +46,8 @@ func get(ctx context.Context, text string) (head []byte, size int64, err error) 
 	return head, size, err
 }
 
-// sated reports whether enough of a file was read.
-func sated(head []byte) bool {
+// isEnough reports whether enough of a file was read.
+func isEnough(head []byte) bool {
 	if doctor.IsScript(head) {
 		return len(head) >= maxScript
 	}
@@ -73,7 +73,7 @@ func httpGet(ctx context.Context, text string) (head []byte, size int64, err err
 		return nil, 0, fmt.Errorf("the server answers %s", resp.Status)
 	}
 	buffer := make([]byte, enough)
-	for !sated(head) && err == nil {
+	for !isEnough(head) && err == nil {
 		var n int
 		n, err = resp.Body.Read(buffer)
 		head = append(head, buffer[:n]...)

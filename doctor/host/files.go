@@ -19,9 +19,9 @@ const (
 type files struct{}
 
 // Read returns what a file holds.
-func (files) Read(name string) ([]byte, error) { return read(name, maxFile) }
+func (files) Read(name string) ([]byte, error) { return readBounded(name, maxFile) }
 
-func read(name string, most int64) (text []byte, err error) {
+func readBounded(name string, most int64) (text []byte, err error) {
 	// Not a pipe or a device, which might never answer.
 	info, err := os.Stat(name)
 	if err != nil {

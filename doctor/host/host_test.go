@@ -187,7 +187,7 @@ func TestHTTP(t *testing.T) {
 	for path, want := range map[string]string{
 		"/kernel": "1048576", "/empty": "0", "/gone": "the server answers 404 Not Found", "/script": "script",
 	} {
-		head, size, err := get(t.Context(), web.URL+path)
+		head, size, err := fetchHead(t.Context(), web.URL+path)
 		got := fmt.Sprint(size)
 		if err != nil {
 			got = err.Error()
@@ -199,14 +199,14 @@ func TestHTTP(t *testing.T) {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
-	if head, size, err := get(t.Context(), web.URL+"/whole"); err != nil || size < enough || len(head) > maxScript {
+	if head, size, err := fetchHead(t.Context(), web.URL+"/whole"); err != nil || size < enough || len(head) > maxScript {
 		t.Errorf("%d bytes of %d, %v", len(head), size, err)
 	}
-	if _, _, err := get(t.Context(), "nfs://a/k"); err == nil {
+	if _, _, err := fetchHead(t.Context(), "nfs://a/k"); err == nil {
 		t.Error("nfs was fetched")
 	}
 	gone := "http://" + testenv.RefusingAddress(t)
-	if _, _, err := get(t.Context(), gone+"/kernel"); err == nil || strings.Contains(err.Error(), gone) {
+	if _, _, err := fetchHead(t.Context(), gone+"/kernel"); err == nil || strings.Contains(err.Error(), gone) {
 		t.Errorf("a server that is gone: %v", err)
 	}
 }
@@ -273,7 +273,7 @@ func TestTFTP(t *testing.T) {
 	for _, options := range []bool{true, false} {
 		server := tftpServer(t, files, options)
 		for name, text := range files {
-			head, size, err := get(t.Context(), fmt.Sprintf("tftp://%v/%s", server, name))
+			head, size, err := fetchHead(t.Context(), fmt.Sprintf("tftp://%v/%s", server, name))
 			want := int64(len(text))
 			if !options && name == "large" {
 				want = enough // as much as was read
@@ -282,7 +282,7 @@ func TestTFTP(t *testing.T) {
 				t.Errorf("%s: %d bytes of %d, want %d: %v", name, len(head), size, want, err)
 			}
 		}
-		if _, _, err := get(t.Context(), fmt.Sprintf("tftp://%v/gone", server)); err == nil || !strings.Contains(err.Error(), "file gone not found") {
+		if _, _, err := fetchHead(t.Context(), fmt.Sprintf("tftp://%v/gone", server)); err == nil || !strings.Contains(err.Error(), "file gone not found") {
 			t.Errorf("gone: %v", err)
 		}
 	}

@@ -79,7 +79,7 @@ func ReadARPIgnore(proc, name string, links []doctor.Link) error {
 		return nil
 	}
 	for _, of := range []string{"all", name} {
-		text, err := read(filepath.Join(proc, "sys/net/ipv4/conf", of, "arp_ignore"), 16)
+		text, err := readBounded(filepath.Join(proc, "sys/net/ipv4/conf", of, "arp_ignore"), 16)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the packaged unit hides /proc/sys (ProcSubset=pid): trivet init, which root runs, sees it
 		}
@@ -121,12 +121,12 @@ const (
 // sockets looks at which sockets there are in this network namespace.
 func (g *gathering) sockets() {
 	v4, v6 := g.table("udp"), g.table("udp6")
-	g.facts.DHCP.Listening = bound(v4, portDHCP) || bound(v6, portDHCP6)
+	g.facts.DHCP.Listening = hasSocketOn(v4, portDHCP) || hasSocketOn(v6, portDHCP6)
 	g.facts.DHCP.Program = g.owner(v4, portDHCP)
 	if g.o.proc == "/proc" { // the kernel is asked, which knows no other host
-		g.facts.DHCP.Taken = taken(g.o.Config.Firewall.Interface)
+		g.facts.DHCP.Taken = takenPorts(g.o.Config.Firewall.Interface)
 	}
-	g.facts.Address.VRRP = bound(g.table("raw"), protoVRRP) || bound(g.table("raw6"), protoVRRP)
+	g.facts.Address.VRRP = hasSocketOn(g.table("raw"), protoVRRP) || hasSocketOn(g.table("raw6"), protoVRRP)
 	inodes := make(map[string]bool)
 	for _, fields := range g.table("packet") {
 		if len(fields) > 8 {
@@ -138,9 +138,9 @@ func (g *gathering) sockets() {
 	}
 }
 
-// taken are the ports of a boot server that programs have, but for those of other
+// takenPorts are the ports of a boot server that programs have, but for those of other
 // interfaces and of dnsmasq where it is known to be that.
-func taken(iface string) (out []doctor.Taken) {
+func takenPorts(iface string) (out []doctor.Taken) {
 	own, _ := net.InterfaceByName(iface) // may be missing
 	for _, port := range []uint16{portDHCP, portTFTP, portDHCP6} {
 		holders, err := portholder.Of("udp", netip.AddrPortFrom(netip.IPv6Unspecified(), port))
@@ -160,7 +160,7 @@ func taken(iface string) (out []doctor.Taken) {
 // table reads a file of the kernel about sockets, without its first line.
 func (g *gathering) table(name string) [][]string {
 	const most = 8 << 20 // bytes
-	text, err := read(filepath.Join(g.o.proc, "self/net", name), most)
+	text, err := readBounded(filepath.Join(g.o.proc, "self/net", name), most)
 	if err != nil {
 		return nil // a kernel without IPv6, or without raw sockets
 	}
@@ -173,8 +173,8 @@ func (g *gathering) table(name string) [][]string {
 	return out
 }
 
-// bound reports whether a socket has the port, or in raw the protocol.
-func bound(table [][]string, port uint16) bool {
+// hasSocketOn reports whether a socket has the port, or in raw the protocol.
+func hasSocketOn(table [][]string, port uint16) bool {
 	end := fmt.Sprintf(":%04X", port)
 	return slices.ContainsFunc(table, func(fields []string) bool { return len(fields) > 1 && strings.HasSuffix(fields[1], end) })
 }
@@ -185,7 +185,7 @@ func (g *gathering) owner(table [][]string, port uint16) string {
 	const inode = 9 // field of a line of /proc/net/udp
 	inodes := make(map[string]bool)
 	for _, fields := range table {
-		if len(fields) > inode && bound([][]string{fields}, port) {
+		if len(fields) > inode && hasSocketOn([][]string{fields}, port) {
 			inodes["socket:["+fields[inode]+"]"] = true
 		}
 	}
@@ -198,7 +198,7 @@ func (g *gathering) owner(table [][]string, port uint16) string {
 		if _, err := strconv.Atoi(name); err != nil || !hasSocket(dir, inodes) {
 			continue
 		}
-		if comm, err := read(filepath.Join(dir, "comm"), 64); err == nil {
+		if comm, err := readBounded(filepath.Join(dir, "comm"), 64); err == nil {
 			return strings.TrimSpace(string(comm))
 		}
 	}
@@ -218,7 +218,7 @@ func (g *gathering) rawServers(inodes map[string]bool) {
 			continue
 		}
 		dir := filepath.Join(g.o.proc, name)
-		comm, err := read(filepath.Join(dir, "comm"), 64)
+		comm, err := readBounded(filepath.Join(dir, "comm"), 64)
 		if program := strings.TrimSpace(string(comm)); err == nil && slices.Contains([]string{"dhcpd", "kea-dhcp4"}, program) && hasSocket(dir, inodes) {
 			g.facts.DHCP.Raw = append(g.facts.DHCP.Raw, doctor.RawServer{Program: program, PID: pid})
 		}

@@ -19,13 +19,13 @@ func Limits(root string) doctor.Limits {
 	l := doctor.Limits{CPUWeight: weight(root)}
 	for at := ownGroup(root); at != ""; at = path.Dir(at) { // the smallest limit counts
 		dir := filepath.Join(root, "sys/fs/cgroup", at)
-		if most := number(dir, "memory.max"); most > 0 && (l.Memory == 0 || most < l.Memory) {
+		if most := readNumber(dir, "memory.max"); most > 0 && (l.Memory == 0 || most < l.Memory) {
 			l.Memory, l.MemoryUsed, l.Group = most, anonymous(dir), at
 		}
-		if most := number(dir, "pids.max"); most > 0 && (l.Tasks == 0 || most < l.Tasks) {
-			l.Tasks, l.TasksUsed, l.Group = most, number(dir, "pids.current"), at
+		if most := readNumber(dir, "pids.max"); most > 0 && (l.Tasks == 0 || most < l.Tasks) {
+			l.Tasks, l.TasksUsed, l.Group = most, readNumber(dir, "pids.current"), at
 		}
-		if most := quota(dir); most > 0 && (l.MilliCPU == 0 || most < l.MilliCPU) {
+		if most := readQuota(dir); most > 0 && (l.MilliCPU == 0 || most < l.MilliCPU) {
 			l.MilliCPU, l.Group = most, at
 		}
 		if at == "/" {
@@ -47,7 +47,7 @@ func Limits(root string) doctor.Limits {
 // controller competes as the one above it. 0 where the kernel does not tell.
 func weight(root string) uint64 {
 	for at := ownGroup(root); at != ""; at = path.Dir(at) {
-		if w := number(filepath.Join(root, "sys/fs/cgroup", at), "cpu.weight"); w > 0 {
+		if w := readNumber(filepath.Join(root, "sys/fs/cgroup", at), "cpu.weight"); w > 0 {
 			return w
 		}
 		if at == "/" {
@@ -58,7 +58,7 @@ func weight(root string) uint64 {
 	// other group; a container may see its own group as the mount's root.
 	at := group(root, "cpu")
 	for _, dir := range []string{filepath.Join("sys/fs/cgroup/cpu", at), "sys/fs/cgroup/cpu"} {
-		if shares := number(filepath.Join(root, dir), "cpu.shares"); shares > 0 && at != "" && at != "/" {
+		if shares := readNumber(filepath.Join(root, dir), "cpu.shares"); shares > 0 && at != "" && at != "/" {
 			return max(shares*100/1024, 1)
 		}
 	}
@@ -71,7 +71,7 @@ func ownGroup(root string) string { return group(root, "") }
 // group is the control group of this process in the hierarchy of a controller of the first
 // version, or, without a name, of the second version; "" if there is none.
 func group(root, controller string) string {
-	text, err := read(filepath.Join(root, "proc/self/cgroup"), maxGroupFile)
+	text, err := readBounded(filepath.Join(root, "proc/self/cgroup"), maxGroupFile)
 	if err != nil {
 		return ""
 	}
@@ -87,9 +87,9 @@ func group(root, controller string) string {
 // maxGroupFile bounds one of the kernel's files about a control group, in bytes.
 const maxGroupFile = 64 << 10
 
-// number reads a file that holds one; 0 for "max" and for a file that is missing.
-func number(dir, name string) uint64 {
-	text, err := read(filepath.Join(dir, name), maxGroupFile)
+// readNumber reads a file that holds one; 0 for "max" and for a file that is missing.
+func readNumber(dir, name string) uint64 {
+	text, err := readBounded(filepath.Join(dir, name), maxGroupFile)
 	if err != nil {
 		return 0
 	}
@@ -103,7 +103,7 @@ func number(dir, name string) uint64 {
 // anonymous is the memory that the kernel cannot take back; memory.current
 // counts what it keeps of files, too.
 func anonymous(dir string) uint64 {
-	text, err := read(filepath.Join(dir, "memory.stat"), maxGroupFile)
+	text, err := readBounded(filepath.Join(dir, "memory.stat"), maxGroupFile)
 	if err != nil {
 		return 0
 	}
@@ -119,9 +119,9 @@ func anonymous(dir string) uint64 {
 	return 0
 }
 
-// quota reads cpu.max, "QUOTA PERIOD" in microseconds, as thousandths of a core.
-func quota(dir string) uint64 {
-	text, err := read(filepath.Join(dir, "cpu.max"), maxGroupFile)
+// readQuota reads cpu.max, "QUOTA PERIOD" in microseconds, as thousandths of a core.
+func readQuota(dir string) uint64 {
+	text, err := readBounded(filepath.Join(dir, "cpu.max"), maxGroupFile)
 	if err != nil {
 		return 0
 	}

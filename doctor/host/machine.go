@@ -37,7 +37,7 @@ func (g *gathering) clock() {
 func hypervisor(proc, sys string) string {
 	const most = 4 << 10 // bytes
 	for _, name := range []string{"sys_vendor", "product_name", "product_version", "bios_vendor"} {
-		text, err := read(filepath.Join(sys, "class/dmi/id", name), most)
+		text, err := readBounded(filepath.Join(sys, "class/dmi/id", name), most)
 		if err != nil {
 			continue // a machine whose firmware does not say
 		}
@@ -48,7 +48,7 @@ func hypervisor(proc, sys string) string {
 		}
 	}
 	const mostProcessors = 4 << 20 // bytes
-	text, err := read(filepath.Join(proc, "cpuinfo"), mostProcessors)
+	text, err := readBounded(filepath.Join(proc, "cpuinfo"), mostProcessors)
 	if err != nil {
 		return ""
 	}
@@ -131,7 +131,7 @@ func (g *gathering) certificates() {
 func certificate(what, path string) doctor.Certificate {
 	c := doctor.Certificate{What: what, File: path}
 	const most = 1 << 20 // bytes: a long chain
-	text, err := read(path, most)
+	text, err := readBounded(path, most)
 	if err != nil {
 		c.Error = err.Error()
 		return c

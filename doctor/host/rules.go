@@ -94,15 +94,15 @@ func (g *gathering) list(ctx context.Context, name string, args ...string) ([]by
 	if err != nil {
 		return nil, err
 	}
-	text, err := run(ctx, path, args...)
+	text, err := runCommand(ctx, path, args...)
 	if err != nil {
 		g.gap("input", err.Error())
 	}
 	return text, err
 }
 
-// run executes a command to its end.
-func run(ctx context.Context, path string, args ...string) ([]byte, error) {
+// runCommand executes a command to its end.
+func runCommand(ctx context.Context, path string, args ...string) ([]byte, error) {
 	said, err := program.Run(ctx, commandLimit, path, args...)
 	switch name := filepath.Base(path); {
 	case errors.Is(err, context.DeadlineExceeded):

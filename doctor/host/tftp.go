@@ -45,7 +45,7 @@ func tftpGet(ctx context.Context, u *url.URL) (head []byte, size int64, err erro
 	defer stop()
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	t := transfer{conn: conn, server: addr, to: netip.AddrPortFrom(addr, uint16(number)), name: strings.TrimPrefix(u.Path, "/")}
-	err = t.run(ctx)
+	err = t.fetch(ctx)
 	return t.head, max(t.size, int64(len(t.head))), err
 }
 
@@ -60,7 +60,7 @@ type transfer struct {
 	block  uint16 // that came last
 }
 
-func (t *transfer) run(ctx context.Context) error {
+func (t *transfer) fetch(ctx context.Context) error {
 	last := fmt.Appendf(nil, "\x00\x01%s\x00octet\x00tsize\x000\x00", t.name)
 	buffer := make([]byte, 4+tftpBlock)
 	for {
@@ -85,7 +85,7 @@ func (t *transfer) run(ctx context.Context) error {
 			continue
 		}
 		t.to = from
-		done, reply, err := t.take(buffer[:n])
+		done, reply, err := t.handlePacket(buffer[:n])
 		if err != nil || done {
 			return err
 		}
@@ -93,8 +93,8 @@ func (t *transfer) run(ctx context.Context) error {
 	}
 }
 
-// take reads one packet and says what is to be answered, or that it is enough.
-func (t *transfer) take(p []byte) (done bool, reply []byte, err error) {
+// handlePacket reads one packet and says what is to be answered, or that it is enough.
+func (t *transfer) handlePacket(p []byte) (done bool, reply []byte, err error) {
 	kind, number := binary.BigEndian.Uint16(p), binary.BigEndian.Uint16(p[2:])
 	switch kind {
 	case tftpError:
@@ -110,7 +110,7 @@ func (t *transfer) take(p []byte) (done bool, reply []byte, err error) {
 			_, err := t.conn.WriteToUDPAddrPort(ack(number), t.to)
 			return true, nil, err
 		}
-		if sated(t.head) {
+		if isEnough(t.head) {
 			_, err := t.conn.WriteToUDPAddrPort([]byte("\x00\x05\x00\x00enough\x00"), t.to)
 			return true, nil, err
 		}

@@ -18,7 +18,7 @@ func (g *gathering) unit(ctx context.Context) {
 	if _, err := (files{}).List("/run/systemd/system"); err != nil {
 		return // it is installed, and something else runs this host
 	}
-	text, err := run(ctx, path, "show", "dnsmasq.service", "--property=LoadState,ActiveState,UnitFileState")
+	text, err := runCommand(ctx, path, "show", "dnsmasq.service", "--property=LoadState,ActiveState,UnitFileState")
 	if err != nil {
 		g.gap("dhcp", err.Error())
 		return

@@ -176,17 +176,17 @@ func (p *saveParser) compare(option, value string) Condition {
 		}
 		return func(k Packet) Answer { return isInterface(k, pattern) }
 	case "-p", "--protocol":
-		return func(k Packet) Answer { return known(value == k.Protocol || value == "all") }
+		return func(k Packet) Answer { return answerOf(value == k.Protocol || value == "all") }
 	case "-s", "--source":
 		return func(k Packet) Answer { return isSource(k, masked(value)) }
 	case "--dport", "--destination-port", "--dports", "--destination-ports":
 		return anyOf(list, func(k Packet, v string) Answer { return isPort(k.Port, strings.ReplaceAll(v, ":", "-")) })
 	case "--ctstate", "--state":
-		return anyOf(list, func(_ Packet, v string) Answer { return known(v == "NEW") })
+		return anyOf(list, func(_ Packet, v string) Answer { return answerOf(v == "NEW") })
 	case "--dst-type":
-		return anyOf(list, func(k Packet, v string) Answer { return known(strings.EqualFold(v, k.addressType())) })
+		return anyOf(list, func(k Packet, v string) Answer { return answerOf(strings.EqualFold(v, k.addressType())) })
 	case "--pkt-type":
-		return func(k Packet) Answer { return known(strings.EqualFold(value, k.pktType())) }
+		return func(k Packet) Answer { return answerOf(strings.EqualFold(value, k.pktType())) }
 	case "--comment":
 		return nil
 	}

@@ -109,17 +109,17 @@ func (s selector) is() func(Packet, string) Answer {
 	case s.Meta.Key == "iifname" || s.Meta.Key == "iif":
 		return func(p Packet, v string) Answer { return isInterface(p, v) }
 	case s.Meta.Key == "l4proto", s.Payload.Protocol == "ip" && s.Payload.Field == "protocol", s.Payload.Protocol == "ip6" && s.Payload.Field == "nexthdr":
-		return func(p Packet, v string) Answer { return known(v == p.Protocol) }
+		return func(p Packet, v string) Answer { return answerOf(v == p.Protocol) }
 	case s.Meta.Key == "nfproto":
-		return func(p Packet, v string) Answer { return known((v == "ipv6") == p.Six) }
+		return func(p Packet, v string) Answer { return answerOf((v == "ipv6") == p.Six) }
 	case s.Meta.Key == "pkttype":
-		return func(p Packet, v string) Answer { return known(v == p.pktType()) }
+		return func(p Packet, v string) Answer { return answerOf(v == p.pktType()) }
 	case s.CT.Key == "state":
-		return func(_ Packet, v string) Answer { return known(v == "new") }
+		return func(_ Packet, v string) Answer { return answerOf(v == "new") }
 	case s.CT.Key == "status": // of what is new, and for this host itself
 		return func(Packet, string) Answer { return No }
 	case s.FIB.Result == "type" && string(s.FIB.Flags) != "" && !containsSource(s.FIB.Flags):
-		return func(p Packet, v string) Answer { return known(v == p.addressType()) }
+		return func(p Packet, v string) Answer { return answerOf(v == p.addressType()) }
 	case s.Payload.Field == "dport":
 		return func(p Packet, v string) Answer {
 			if s.Payload.Protocol != p.Protocol && s.Payload.Protocol != "th" {
@@ -168,7 +168,7 @@ func (p Packet) addressType() string {
 // iptables, which is turned into it.
 func isInterface(p Packet, pattern string) Answer {
 	fits, err := path.Match(pattern, p.Interface)
-	return known(err == nil && fits)
+	return answerOf(err == nil && fits)
 }
 
 // isPort compares with a number, a range as FIRST-LAST, or a name of which
@@ -183,7 +183,7 @@ func isPort(port uint16, text string) Answer {
 	if errFirst != nil || errLast != nil {
 		return Maybe
 	}
-	return known(first <= uint64(port) && uint64(port) <= last)
+	return answerOf(first <= uint64(port) && uint64(port) <= last)
 }
 
 // isSource compares with an address, a prefix or a range.
@@ -195,10 +195,10 @@ func isSource(p Packet, text string) Answer {
 		return Maybe
 	}
 	if prefix, err := netip.ParsePrefix(text); err == nil {
-		return known(prefix.Contains(p.Source))
+		return answerOf(prefix.Contains(p.Source))
 	}
 	if a, err := netip.ParseAddr(text); err == nil {
-		return known(a == p.Source)
+		return answerOf(a == p.Source)
 	}
 	return Maybe
 }

@@ -190,8 +190,8 @@ func (r Rule) fits(p Packet) Answer {
 	return out
 }
 
-// known turns what is certain into an Answer.
-func known(fits bool) Answer {
+// answerOf turns what is certain into an Answer.
+func answerOf(fits bool) Answer {
 	if fits {
 		return Yes
 	}

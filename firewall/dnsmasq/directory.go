@@ -126,9 +126,9 @@ func (d *directory) write(name, text string) error {
 	if err = errors.Join(err, f.Chmod(fileMode), f.Close()); err != nil {
 		return fmt.Errorf("write firewall.dhcp_hostsdir: %w", err)
 	}
-	d.ledger.expect(name, 1)
+	d.ledger.expectEvents(name, 1)
 	if err := d.root.Rename(draft, name); err != nil {
-		d.ledger.expect(name, -1)
+		d.ledger.expectEvents(name, -1)
 		return fmt.Errorf("write firewall.dhcp_hostsdir: %w", err)
 	}
 	return nil

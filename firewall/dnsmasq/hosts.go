@@ -65,7 +65,7 @@ func Prepare(ctx context.Context, path string) (err error) {
 		return err
 	}
 	for _, name := range names {
-		if !ours(name) {
+		if !isHostFileName(name) {
 			return foreign(name)
 		}
 	}
@@ -94,8 +94,8 @@ func (h *Hosts) Seal(ctx context.Context) error {
 	return nil
 }
 
-// ours reports whether a name is one that we would give.
-func ours(name string) bool { return name == unknownFile || firewall.IsMAC(name) }
+// isHostFileName reports whether a name is one that we would give.
+func isHostFileName(name string) bool { return name == unknownFile || firewall.IsMAC(name) }
 
 func foreign(name string) error {
 	return fmt.Errorf("%w: %.80q in firewall.dhcp_hostsdir is none of its files: remove it, and restart dnsmasq, which remembers it", firewall.ErrForeign, name)
@@ -112,7 +112,7 @@ func (h *Hosts) Replace(ctx context.Context, r firewall.Ruleset) error {
 		return err
 	}
 	h.sure = false
-	now, err := h.survey(ctx)
+	now, err := h.readHostFiles(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,11 +143,11 @@ func (h *Hosts) Replace(ctx context.Context, r firewall.Ruleset) error {
 	return nil
 }
 
-// survey reads all files of the directory, also those with a foreign text, and
+// readHostFiles reads all files of the directory, also those with a foreign text, and
 // remembers which MACs they are of. It fails where dnsmasq would not see what is
 // written.
-func (h *Hosts) survey(ctx context.Context) (map[string]string, error) {
-	if err := h.settle(); err != nil {
+func (h *Hosts) readHostFiles(ctx context.Context) (map[string]string, error) {
+	if err := h.followDirectory(); err != nil {
 		return nil, err
 	}
 	names, err := h.dir.names(ctx)
@@ -156,7 +156,7 @@ func (h *Hosts) survey(ctx context.Context) (map[string]string, error) {
 	}
 	now := make(map[string]string, len(names))
 	for _, name := range names {
-		if !ours(name) {
+		if !isHostFileName(name) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -177,9 +177,9 @@ func (h *Hosts) survey(ctx context.Context) (map[string]string, error) {
 	return now, nil
 }
 
-// settle turns to a new directory of the same name, if there is one. The unit of
+// followDirectory turns to a new directory of the same name, if there is one. The unit of
 // dnsmasq prepares it at each start.
-func (h *Hosts) settle() error {
+func (h *Hosts) followDirectory() error {
 	err := h.dir.current()
 	if !errors.Is(err, firewall.ErrForeign) {
 		return err
@@ -238,7 +238,7 @@ func (h *Hosts) Change(ctx context.Context, c firewall.Change) error {
 	if !h.sure {
 		return errUnknown
 	}
-	next, pass := h.after(c)
+	next, pass := h.marksAfter(c)
 	var shut, open []file
 	for mac, m := range next {
 		old, known := h.marks[mac]
@@ -250,12 +250,12 @@ func (h *Hosts) Change(ctx context.Context, c firewall.Change) error {
 		if text == was {
 			continue
 		}
-		if err := h.stands(mac, was); err != nil {
+		if err := h.checkFile(mac, was); err != nil {
 			return err
 		}
 		shut, open = sorted(shut, open, file{mac, text}, m.opens(pass))
 	}
-	if err := h.stands(unknownFile, unknownText(h.pass)); err != nil {
+	if err := h.checkFile(unknownFile, unknownText(h.pass)); err != nil {
 		return err
 	}
 	if pass != h.pass {
@@ -273,8 +273,8 @@ func (h *Hosts) Change(ctx context.Context, c firewall.Change) error {
 	return nil
 }
 
-// after returns the marks that a change may make others, and the pass rule.
-func (h *Hosts) after(c firewall.Change) (next map[string]mark, pass bool) {
+// marksAfter returns the marks that a change may make others, and the pass rule.
+func (h *Hosts) marksAfter(c firewall.Change) (next map[string]mark, pass bool) {
 	next, pass = make(map[string]mark), h.pass
 	edit := func(macs []string, edit func(*mark)) {
 		for _, mac := range macs {
@@ -303,8 +303,8 @@ func (h *Hosts) after(c firewall.Change) (next map[string]mark, pass bool) {
 	return next, pass
 }
 
-// stands fails unless a file is as it was written; "" is none.
-func (h *Hosts) stands(name, text string) error {
+// checkFile fails unless a file is as it was written; "" is none.
+func (h *Hosts) checkFile(name, text string) error {
 	now, err := h.dir.read(name)
 	if err == nil && now != text {
 		err = changed(name)

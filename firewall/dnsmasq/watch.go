@@ -85,7 +85,7 @@ func (w *Watch) subscribe() error {
 	if err != nil {
 		return fmt.Errorf("watch firewall.dhcp_hostsdir: %w", err)
 	}
-	w.ledger.begin()
+	w.ledger.reset()
 	if _, err := unix.InotifyAddWatch(fd, w.path, telling|unix.IN_ONLYDIR); err != nil {
 		return errors.Join(fmt.Errorf("watch firewall.dhcp_hostsdir: %s: %w", w.path, err), unix.Close(fd))
 	}
@@ -141,12 +141,12 @@ func event(b []byte) (mask uint32, name string, size int) {
 func (w *Watch) counts(mask uint32, name string) bool {
 	switch {
 	case mask&unix.IN_Q_OVERFLOW != 0:
-		w.ledger.begin() // what we wrote may be among what is lost
+		w.ledger.reset() // what we wrote may be among what is lost
 		return true
 	case passedOver(name):
 		return false
 	}
-	return mask&unix.IN_MOVED_TO == 0 || !w.ledger.strike(name)
+	return mask&unix.IN_MOVED_TO == 0 || !w.ledger.takeOwnEvent(name)
 }
 
 // ledger counts the files that were moved into place and not yet seen by the
@@ -156,15 +156,15 @@ type ledger struct {
 	own map[string]int // nil while no watch runs
 }
 
-// begin forgets everything, and counts from now on.
-func (l *ledger) begin() {
+// reset forgets everything, and counts from now on.
+func (l *ledger) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.own = make(map[string]int)
 }
 
-// expect notes that so many events of ours more are to come.
-func (l *ledger) expect(name string, events int) {
+// expectEvents notes that so many events of ours more are to come.
+func (l *ledger) expectEvents(name string, events int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.own != nil {
@@ -172,8 +172,8 @@ func (l *ledger) expect(name string, events int) {
 	}
 }
 
-// strike reports whether an event of ours was to come, and takes it off.
-func (l *ledger) strike(name string) bool {
+// takeOwnEvent reports whether an event of ours was to come, and takes it off.
+func (l *ledger) takeOwnEvent(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.own[name]

@@ -125,11 +125,11 @@ func (a *Address) Remove(ctx context.Context) error {
 			return fmt.Errorf("remove floating address %s from %s: %w", a.ip, k.name(e.LinkIndex), a.hint(err))
 		}
 	}
-	return a.gone(k)
+	return a.ensureAbsent(k)
 }
 
-// gone makes sure that the host does not have the address.
-func (a *Address) gone(k *kernel) error {
+// ensureAbsent makes sure that the host does not have the address.
+func (a *Address) ensureAbsent(k *kernel) error {
 	left, err := k.entries(a.ip)
 	if err != nil || len(left) == 0 {
 		return err

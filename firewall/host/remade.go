@@ -44,14 +44,14 @@ type remadeFilter struct {
 // newRemadeFilter returns the filter after the first attempt, which gave first.
 func newRemadeFilter(first Filter, again func() (Filter, error), look func(known int) (netif.Place, error), log *slog.Logger) Filter {
 	l := &remadeFilter{make: again, look: look, log: log, news: make(chan struct{}, 1), now: first}
-	return Filter{Chains: l, Lease: l, Foreign: l.news, Driver: first.Driver, Run: l.run, close: []func() error{l.close}}
+	return Filter{Chains: l, Lease: l, Foreign: l.news, Driver: first.Driver, Run: l.keepRemade, close: []func() error{l.close}}
 }
 
-// run lets the filter run, and makes it again when it has to, until ctx ends.
-func (l *remadeFilter) run(ctx context.Context) {
+// keepRemade lets the filter run, and makes it again when it has to, until ctx ends.
+func (l *remadeFilter) keepRemade(ctx context.Context) {
 	for made := l.inner(); ctx.Err() == nil; made = l.inner() {
 		if _, none := made.Chains.(broken); none {
-			l.await(ctx)
+			l.remakeUntilDone(ctx)
 			continue
 		}
 		l.runMade(ctx, made)
@@ -100,8 +100,8 @@ func (l *remadeFilter) awaitMove(ctx context.Context, was netif.Place) {
 	}
 }
 
-// await makes the filter as often as it takes, or until ctx ends.
-func (l *remadeFilter) await(ctx context.Context) {
+// remakeUntilDone makes the filter as often as it takes, or until ctx ends.
+func (l *remadeFilter) remakeUntilDone(ctx context.Context) {
 	for pause := retryFirst; ; pause = min(2*pause, lateEvery) {
 		if !pace.Wait(ctx, pause) || l.remake() {
 			return
@@ -133,8 +133,8 @@ func (l *remadeFilter) inner() Filter {
 
 func (l *remadeFilter) close() error { return l.inner().Close() }
 
-// with calls the filter that is in force.
-func (l *remadeFilter) with(call func(Filter) error) error {
+// callFilter calls the filter that is in force.
+func (l *remadeFilter) callFilter(call func(Filter) error) error {
 	l.use.RLock()
 	defer l.use.RUnlock()
 	return call(l.inner())
@@ -142,17 +142,17 @@ func (l *remadeFilter) with(call func(Filter) error) error {
 
 // Replace implements firewall.Chains.
 func (l *remadeFilter) Replace(ctx context.Context, r firewall.Ruleset) error {
-	return l.with(func(f Filter) error { return f.Chains.Replace(ctx, r) })
+	return l.callFilter(func(f Filter) error { return f.Chains.Replace(ctx, r) })
 }
 
 // Change implements firewall.Chains.
 func (l *remadeFilter) Change(ctx context.Context, c firewall.Change) error {
-	return l.with(func(f Filter) error { return f.Chains.Change(ctx, c) })
+	return l.callFilter(func(f Filter) error { return f.Chains.Change(ctx, c) })
 }
 
 // Read implements firewall.Chains.
 func (l *remadeFilter) Read(ctx context.Context) (r firewall.Ruleset, err error) {
-	err = l.with(func(f Filter) (err error) {
+	err = l.callFilter(func(f Filter) (err error) {
 		r, err = f.Chains.Read(ctx)
 		return err
 	})
@@ -161,22 +161,22 @@ func (l *remadeFilter) Read(ctx context.Context) (r firewall.Ruleset, err error)
 
 // Arm implements firewall.Lease.
 func (l *remadeFilter) Arm(ctx context.Context, d time.Duration) error {
-	return l.with(func(f Filter) error { return f.Lease.Arm(ctx, d) })
+	return l.callFilter(func(f Filter) error { return f.Lease.Arm(ctx, d) })
 }
 
 // Open implements firewall.Lease.
 func (l *remadeFilter) Open(ctx context.Context, d time.Duration) error {
-	return l.with(func(f Filter) error { return f.Lease.Open(ctx, d) })
+	return l.callFilter(func(f Filter) error { return f.Lease.Open(ctx, d) })
 }
 
 // Hold implements firewall.Lease.
 func (l *remadeFilter) Hold(ctx context.Context, d time.Duration) error {
-	return l.with(func(f Filter) error { return f.Lease.Hold(ctx, d) })
+	return l.callFilter(func(f Filter) error { return f.Lease.Hold(ctx, d) })
 }
 
 // Shut implements firewall.Lease.
 func (l *remadeFilter) Shut(ctx context.Context) error {
-	return l.with(func(f Filter) error { return f.Lease.Shut(ctx) })
+	return l.callFilter(func(f Filter) error { return f.Lease.Shut(ctx) })
 }
 
 // misplaced is a filter whose rules are on another interface than the configured

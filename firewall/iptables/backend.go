@@ -47,7 +47,7 @@ func hostTools(ctx context.Context) ([]tools, error) {
 	if err != nil {
 		return nil, err
 	}
-	version, err := run(ctx, "", plain, "--version")
+	version, err := runCommand(ctx, "", plain, "--version")
 	if err != nil {
 		return nil, fmt.Errorf("ask for the version of iptables: %w", err)
 	}
@@ -56,7 +56,7 @@ func hostTools(ctx context.Context) ([]tools, error) {
 		first = NFTable
 	}
 	var all []tools
-	for _, b := range []Backend{first, other(first)} {
+	for _, b := range []Backend{first, otherBackend(first)} {
 		suffix := map[Backend]string{Legacy: "-legacy", NFTable: "-nft"}[b]
 		if _, err := find("iptables" + suffix); err != nil {
 			if b != first {
@@ -75,7 +75,7 @@ func hostTools(ctx context.Context) ([]tools, error) {
 	return all, nil
 }
 
-func other(b Backend) Backend {
+func otherBackend(b Backend) Backend {
 	if b == Legacy {
 		return NFTable
 	}
@@ -192,7 +192,7 @@ func (t tools) survey(ctx context.Context) (s survey, err error) {
 // probe fails where the back end cannot be used.
 func (t tools) probe(ctx context.Context) error {
 	for _, f := range t.families {
-		if _, err := run(ctx, "", f.command, append(wait(), "-t", listTable, "-S", input)...); err != nil {
+		if _, err := runCommand(ctx, "", f.command, append(wait(), "-t", listTable, "-S", input)...); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func (f family) read(ctx context.Context, name string) (table, error) {
 
 // beginRead starts to read; end, which must be called, waits for it.
 func (f family) beginRead(ctx context.Context, name string) (end func() (table, error)) {
-	saved := begin(ctx, "", f.save, "-t", name)
+	saved := startCommand(ctx, "", f.save, "-t", name)
 	return func() (table, error) {
 		text, err := saved()
 		if err != nil {
@@ -224,6 +224,6 @@ func (f family) beginRead(ctx context.Context, name string) (end func() (table, 
 
 // commit makes all changes of a text, or none.
 func (f family) commit(ctx context.Context, text string) error {
-	_, err := run(ctx, text, f.restore, append([]string{"--noflush"}, wait()...)...)
+	_, err := runCommand(ctx, text, f.restore, append([]string{"--noflush"}, wait()...)...)
 	return err
 }

@@ -22,14 +22,14 @@ const (
 	lockWait = 3 * time.Second
 )
 
-// run executes one command of iptables to its end and returns what it printed.
+// runCommand executes one command of iptables to its end and returns what it printed.
 // It runs where the caller's thread is: in its network namespace.
-func run(ctx context.Context, text, path string, args ...string) ([]byte, error) {
-	return begin(ctx, text, path, args...)()
+func runCommand(ctx context.Context, text, path string, args ...string) ([]byte, error) {
+	return startCommand(ctx, text, path, args...)()
 }
 
-// begin starts what run executes; end, which must be called, waits for it.
-func begin(ctx context.Context, text, path string, args ...string) (end func() ([]byte, error)) {
+// startCommand starts what runCommand executes; end, which must be called, waits for it.
+func startCommand(ctx context.Context, text, path string, args ...string) (end func() ([]byte, error)) {
 	wait := program.Start(ctx, commandLimit, text, path, args...)
 	return func() ([]byte, error) {
 		said, err := wait()

@@ -55,7 +55,7 @@ func New(ctx context.Context, l firewall.Layout, all ...Option) (*Filter, error)
 		return nil, fmt.Errorf("firewall.driver: iptables: %w", err)
 	}
 	f := &Filter{layout: l, tools: t, leftover: leftover}
-	f.note(0)
+	f.noteSize(0)
 	return f, nil
 }
 
@@ -70,7 +70,7 @@ func (f *Filter) Notes() []string {
 	return f.notes
 }
 
-func (f *Filter) note(macs int) {
+func (f *Filter) noteSize(macs int) {
 	notes := []string{fmt.Sprintf("the rules are kept in the %s back end of iptables", f.tools.backend)}
 	if len(f.tools.families) < 2 {
 		notes = append(notes, "the kernel has no IPv6; DHCPv6 is not filtered")
@@ -106,7 +106,7 @@ func (f *Filter) Replace(ctx context.Context, r firewall.Ruleset) error {
 		f.leftover = f.leftover[1:]
 	}
 	f.known = &next
-	f.note(next.allow.size() + next.deny.size())
+	f.noteSize(next.allow.size() + next.deny.size())
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (f *Filter) Change(ctx context.Context, c firewall.Change) error {
 		}
 	}
 	f.known = &next
-	f.note(next.allow.size() + next.deny.size())
+	f.noteSize(next.allow.size() + next.deny.size())
 	return nil
 }
 

@@ -31,7 +31,7 @@ func (f family) enter(ctx context.Context, l firewall.Layout, name, chain string
 func (f family) chainsOf(ctx context.Context, name string, chains ...string) (table, error) {
 	var all string
 	for _, chain := range chains {
-		listed, err := run(ctx, "", f.command, append(wait(), "-t", name, "-S", chain)...)
+		listed, err := runCommand(ctx, "", f.command, append(wait(), "-t", name, "-S", chain)...)
 		if err != nil {
 			return table{}, err
 		}

@@ -241,7 +241,7 @@ func TestPackets(t *testing.T) {
 func printed(t testing.TB, f *Filter, name string) (all string) {
 	t.Helper()
 	for _, family := range f.tools.families {
-		saved, err := run(t.Context(), "", family.save, "-t", name)
+		saved, err := runCommand(t.Context(), "", family.save, "-t", name)
 		must(t, err)
 		all += string(saved)
 	}
@@ -251,7 +251,7 @@ func printed(t testing.TB, f *Filter, name string) (all string) {
 // do runs a command of the first family, as somebody else would.
 func do(t testing.TB, f *Filter, args ...string) {
 	t.Helper()
-	_, err := run(t.Context(), "", f.tools.families[0].command, args...)
+	_, err := runCommand(t.Context(), "", f.tools.families[0].command, args...)
 	must(t, err)
 }
 
@@ -352,12 +352,12 @@ func TestLockHeld(t *testing.T) {
 func TestChoice(t *testing.T) {
 	onBoth(t, func(t *testing.T, b Backend) {
 		ctx := t.Context()
-		old := filterOn(t, other(b))
+		old := filterOn(t, otherBackend(b))
 		must(t, old.Seal(ctx))
 		f, err := New(ctx, layout)
 		must(t, err)
-		if f.Backend() != other(b) {
-			t.Errorf("ours stand in %s and the choice is %s", other(b), f.Backend())
+		if f.Backend() != otherBackend(b) {
+			t.Errorf("ours stand in %s and the choice is %s", otherBackend(b), f.Backend())
 		}
 		do(t, filterOn(t, b), "-A", input, "-p", "tcp", "--dport", "9", "-j", "DROP")
 		f, err = New(ctx, layout)
@@ -367,7 +367,7 @@ func TestChoice(t *testing.T) {
 		}
 		must(t, f.Replace(ctx, firewall.Ruleset{}))
 		if left := printed(t, old, listTable); strings.Contains(left, "TRIVET") {
-			t.Errorf("our chains stay in %s, where they drop:\n%s", other(b), left)
+			t.Errorf("our chains stay in %s, where they drop:\n%s", otherBackend(b), left)
 		}
 	})
 }

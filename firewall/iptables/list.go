@@ -26,14 +26,14 @@ type list struct {
 func newList(chain, verdict string, macs []string) list {
 	l := list{chain: chain, verdict: verdict, split: len(macs) > splitAbove, macs: make(map[string][]string)}
 	for _, mac := range macs {
-		in := l.home(mac)
+		in := l.chainOf(mac)
 		l.macs[in] = append(l.macs[in], mac)
 	}
 	return l
 }
 
-// home is the chain in which a MAC is, or would be.
-func (l list) home(mac string) string {
+// chainOf is the chain in which a MAC is, or would be.
+func (l list) chainOf(mac string) string {
 	if !l.split {
 		return l.chain
 	}
@@ -65,7 +65,7 @@ func partsOf(chain string) (names []string) {
 	return names
 }
 
-func (l list) has(mac string) bool { return slices.Contains(l.macs[l.home(mac)], mac) }
+func (l list) has(mac string) bool { return slices.Contains(l.macs[l.chainOf(mac)], mac) }
 
 // macSource begins a rule that matches one MAC, in the words of iptables-save.
 const macSource = "-m mac --mac-source "
@@ -115,11 +115,11 @@ func (l list) after(c change) list {
 		next.macs[chain] = slices.Clone(macs)
 	}
 	for _, mac := range c.remove {
-		in := l.home(mac)
+		in := l.chainOf(mac)
 		next.macs[in] = slices.DeleteFunc(next.macs[in], func(m string) bool { return m == mac })
 	}
 	for _, mac := range c.add {
-		in := l.home(mac)
+		in := l.chainOf(mac)
 		next.macs[in] = append(next.macs[in], mac)
 	}
 	return next
@@ -157,7 +157,7 @@ func (l list) fill() (lines []string) {
 func (l list) assert(c change) (lines []string) {
 	var seen []string
 	for _, mac := range slices.Concat(c.add, c.remove) {
-		chain := l.home(mac)
+		chain := l.chainOf(mac)
 		if slices.Contains(seen, chain) {
 			continue
 		}
@@ -172,13 +172,13 @@ func (l list) assert(c change) (lines []string) {
 	return lines
 }
 
-// alter are the lines of a change.
-func (l list) alter(c change) (lines []string) {
+// linesOfChange are the lines of a change.
+func (l list) linesOfChange(c change) (lines []string) {
 	for _, mac := range c.add {
-		lines = append(lines, "-A "+l.home(mac)+" "+l.rule(mac))
+		lines = append(lines, "-A "+l.chainOf(mac)+" "+l.rule(mac))
 	}
 	for _, mac := range c.remove {
-		lines = append(lines, "-D "+l.home(mac)+" "+l.rule(mac))
+		lines = append(lines, "-D "+l.chainOf(mac)+" "+l.rule(mac))
 	}
 	return lines
 }

@@ -83,7 +83,7 @@ func (r rules) edit(c firewall.Change, jump string) (text string, next rules, ok
 	if last := gate(next.pass); next.pass != r.pass {
 		lines = append(lines, fmt.Sprintf("-R %s %d %s", gateChain, len(last), last[len(last)-1]))
 	}
-	return script(listTable, slices.Concat(lines, r.allow.alter(allow), r.deny.alter(deny))), next, true
+	return script(listTable, slices.Concat(lines, r.allow.linesOfChange(allow), r.deny.linesOfChange(deny))), next, true
 }
 
 func outgrown(l list) bool { return !l.split && l.size() > splitAbove }

@@ -242,7 +242,7 @@ func TestParts(t *testing.T) {
 		count := make(map[string]int)
 		for i := range 4096 {
 			n := i * step
-			count[long.home(fmt.Sprintf("52:54:00:%02x:%02x:%02x", n>>16, n>>8&0xff, n&0xff))]++
+			count[long.chainOf(fmt.Sprintf("52:54:00:%02x:%02x:%02x", n>>16, n>>8&0xff, n&0xff))]++
 		}
 		for part, n := range count {
 			if n > 2*4096/parts {

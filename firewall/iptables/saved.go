@@ -195,14 +195,14 @@ func (t table) list(chain, verdict string) (list, error) {
 func (l list) macOf(chain, rule string) (string, error) {
 	if mac, ok := strings.CutPrefix(rule, macSource); ok { // as the versions of today print it
 		mac, ok = strings.CutSuffix(mac, " -j "+l.verdict)
-		if ok && firewall.IsMAC(mac) && l.home(mac) == chain {
+		if ok && firewall.IsMAC(mac) && l.chainOf(mac) == chain {
 			return mac, nil
 		}
 	}
 	words := strings.Fields(rule)
 	for i, word := range words {
 		if mac := strings.ToLower(word); i > 0 && words[i-1] == "--mac-source" && firewall.IsMAC(mac) &&
-			strings.Join(words, " ") == strings.Replace(l.rule(mac), mac, word, 1) && l.home(mac) == chain {
+			strings.Join(words, " ") == strings.Replace(l.rule(mac), mac, word, 1) && l.chainOf(mac) == chain {
 			return mac, nil
 		}
 	}

@@ -45,7 +45,7 @@ func (w *Watch) Run(ctx context.Context) {
 	pause := glanceEvery
 	for pace.Wait(ctx, pause) {
 		began := time.Now()
-		w.look(ctx)
+		w.checkRules(ctx)
 		pause = restAfter(time.Since(began))
 	}
 }
@@ -55,39 +55,39 @@ func restAfter(took time.Duration) time.Duration {
 	return min(max(glanceEvery, glanceShare*took), restMost)
 }
 
-// look tells, if gated packets do not meet our rules.
-func (w *Watch) look(ctx context.Context) {
-	if !w.filter.met(ctx) && ctx.Err() == nil {
+// checkRules tells, if gated packets do not meet our rules.
+func (w *Watch) checkRules(ctx context.Context) {
+	if !w.filter.rulesAreMet(ctx) && ctx.Err() == nil {
 		firewall.Tell(w.changed)
 	}
 }
 
-// met reports whether gated packets of every family meet our rules. Rules that
+// rulesAreMet reports whether gated packets of every family meet our rules. Rules that
 // cannot be read count as not met: the receiver of Changed reads them and reports
 // why.
-func (f *Filter) met(ctx context.Context) bool {
+func (f *Filter) rulesAreMet(ctx context.Context) bool {
 	for _, family := range f.tools.families {
-		now, err := family.glance(ctx, f.tools.backend)
-		if err != nil || !now.met(f.layout) {
+		now, err := family.readInputChains(ctx, f.tools.backend)
+		if err != nil || !now.rulesAreMet(f.layout) {
 			return false
 		}
 	}
 	return true
 }
 
-// met reports whether the first rule of INPUT that can match a gated packet leads
+// rulesAreMet reports whether the first rule of INPUT that can match a gated packet leads
 // to our chain, and that chain holds our rules alone. An ACCEPT in front of them
 // would let through what they drop.
-func (t table) met(l firewall.Layout) bool {
+func (t table) rulesAreMet(l firewall.Layout) bool {
 	return t.entrance(l, gateChain) == nil &&
 		(t.exactly(gateChain, gate(true)...) == nil || t.exactly(gateChain, gate(false)...) == nil)
 }
 
-// glance reads at least INPUT and the chain that it leads to. In the nf_tables
+// readInputChains reads at least INPUT and the chain that it leads to. In the nf_tables
 // back end that costs little, however long the lists are. In the legacy one the
 // same command takes the lock that programs share, and the one that reads the
 // whole table does not.
-func (f family) glance(ctx context.Context, b Backend) (table, error) {
+func (f family) readInputChains(ctx context.Context, b Backend) (table, error) {
 	if b == Legacy {
 		return f.read(ctx, listTable)
 	}

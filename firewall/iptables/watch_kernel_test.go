@@ -17,7 +17,7 @@ func TestWatch(t *testing.T) {
 		do(t, f, "-N", "STRANGER")
 		w := f.Watch()
 		told := func() bool {
-			w.look(ctx)
+			w.checkRules(ctx)
 			select {
 			case <-w.Changed():
 				return true

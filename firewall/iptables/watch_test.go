@@ -33,7 +33,7 @@ func TestWatchWantsTheJumpFirst(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := now.met(site1); got != c.met {
+		if got := now.rulesAreMet(site1); got != c.met {
 			t.Errorf("first in INPUT: %s: our rules are met first: %v, want %v", name, got, c.met)
 		}
 	}
@@ -45,7 +45,7 @@ func TestChainsAreReadOneByOne(t *testing.T) {
 	text := "-P INPUT DROP\n-A INPUT -i br-pxe -p udp -m multiport --dports 67,547,4011 -j TRIVET-PXE\n" +
 		"-N TRIVET-PXE\n-A TRIVET-PXE -j TRIVET-ALLOW\n-A TRIVET-PXE -j TRIVET-DENY\n-A TRIVET-PXE -j DROP\n"
 	now, err := parse(listTable, []byte("*filter\n"+inSave([]byte(text))+commit))
-	if err != nil || !now.met(site1) || now.policy[input] != drop || !now.has(gateChain) {
+	if err != nil || !now.rulesAreMet(site1) || now.policy[input] != drop || !now.has(gateChain) {
 		t.Errorf("read %+v, %v", now, err)
 	}
 }

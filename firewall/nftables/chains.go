@@ -52,7 +52,7 @@ func (c *Chains) Replace(ctx context.Context, r firewall.Ruleset) error {
 	}
 	return c.swap(ctx, func(seen sight) ([]netlink.Message, uint32, error) {
 		f := c.filter
-		changes := []netlink.Message{f.empty(setAllow), f.empty(setDeny), f.empty(setPass), f.empty(setEdition)}
+		changes := []netlink.Message{f.flushSet(setAllow), f.flushSet(setDeny), f.flushSet(setPass), f.flushSet(setEdition)}
 		if seen.foreign != "" {
 			if changes, err = f.build(seen.exists); err != nil {
 				return nil, 0, err
@@ -60,8 +60,8 @@ func (c *Chains) Replace(ctx context.Context, r firewall.Ruleset) error {
 		}
 		edition := seen.generation
 		return slices.Concat(changes,
-			f.put(setAllow, 0, allow...), f.put(setDeny, 0, deny...), c.pass(r.Pass),
-			f.put(setEdition, 0, editionKey(edition))), edition, nil
+			f.addElements(setAllow, 0, allow...), f.addElements(setDeny, 0, deny...), c.pass(r.Pass),
+			f.addElements(setEdition, 0, editionKey(edition))), edition, nil
 	})
 }
 
@@ -84,7 +84,7 @@ func (c *Chains) Change(ctx context.Context, d firewall.Change) error {
 			return nil, 0, err
 		}
 		f, next := c.filter, c.edition+1
-		changes := slices.Concat(f.take(setEdition, editionKey(c.edition)), f.put(setEdition, 0, editionKey(next)), lists)
+		changes := slices.Concat(f.deleteElements(setEdition, editionKey(c.edition)), f.addElements(setEdition, 0, editionKey(next)), lists)
 		return changes, next, nil
 	})
 	if errors.Is(err, unix.ENOENT) {
@@ -109,10 +109,10 @@ func (c *Chains) lists(d firewall.Change) (changes []netlink.Message, err error)
 			return nil, err
 		}
 		// What is not there cannot be deleted, so it is put there first.
-		changes = slices.Concat(changes, f.ensure(l.set, add...), f.ensure(l.set, rid...), f.take(l.set, rid...))
+		changes = slices.Concat(changes, f.ensureElements(l.set, add...), f.ensureElements(l.set, rid...), f.deleteElements(l.set, rid...))
 	}
 	if d.Pass != nil {
-		changes = append(append(changes, f.empty(setPass)), c.pass(*d.Pass)...)
+		changes = append(append(changes, f.flushSet(setPass)), c.pass(*d.Pass)...)
 	}
 	return changes, nil
 }
@@ -121,7 +121,7 @@ func (c *Chains) lists(d firewall.Change) (changes []netlink.Message, err error)
 // between, and keeps the edition that this leaves.
 func (c *Chains) swap(ctx context.Context, draft func(sight) (changes []netlink.Message, edition uint32, err error)) error {
 	for range tries {
-		seen, err := c.filter.look(ctx, c.socket)
+		seen, err := c.filter.readRules(ctx, c.socket)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (c *Chains) Read(ctx context.Context) (r firewall.Ruleset, err error) {
 	if err := c.able(); err != nil {
 		return r, err
 	}
-	seen, err := c.filter.look(ctx, c.socket, setAllow, setDeny, setPass)
+	seen, err := c.filter.readRules(ctx, c.socket, setAllow, setDeny, setPass)
 	if err == nil {
 		err = seen.err()
 	}
@@ -185,7 +185,7 @@ func (c *Chains) pass(on bool) []netlink.Message {
 	if !on {
 		return nil
 	}
-	return c.filter.put(setPass, 0, gated()...)
+	return c.filter.addElements(setPass, 0, gated()...)
 }
 
 func editionKey(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }

@@ -72,7 +72,7 @@ func (f *Filter) plan() skeleton { return plan(f.layout, f.lists) }
 func (f *Filter) Left(ctx context.Context) (left time.Duration, err error) {
 	s := f.socket()
 	defer func() { err = errors.Join(err, s.close()) }()
-	seen, err := f.look(ctx, s)
+	seen, err := f.readRules(ctx, s)
 	if err == nil {
 		err = seen.err()
 	}
@@ -119,14 +119,14 @@ func (f *Filter) Remove(ctx context.Context) (err error) {
 func (f *Filter) shut(ctx context.Context, s *socket, names ...string) error {
 	var flush []netlink.Message
 	for _, name := range names {
-		flush = append(flush, f.empty(name))
+		flush = append(flush, f.flushSet(name))
 	}
 	for range tries {
 		// The lease goes first: the rest may be damaged.
 		if err := s.commit(ctx, 0, flush...); err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("end the lease: %w", err)
 		}
-		seen, err := f.look(ctx, s, names...)
+		seen, err := f.readRules(ctx, s, names...)
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (f *Filter) Mend(ctx context.Context) (err error) {
 	s := f.socket()
 	defer func() { err = errors.Join(err, s.close()) }()
 	for range tries {
-		seen, err := f.look(ctx, s)
+		seen, err := f.readRules(ctx, s)
 		if err == nil && seen.foreign != "" {
 			err = f.rebuild(ctx, s, seen)
 		}

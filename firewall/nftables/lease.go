@@ -35,7 +35,7 @@ func (l *Lease) Arm(ctx context.Context, d time.Duration) error {
 	if err := checkLife(d); err != nil {
 		return err
 	}
-	err := l.swap(ctx, []netlink.Message{l.filter.empty(setArm)}, l.filter.put(setArm, d, armed()))
+	err := l.swap(ctx, []netlink.Message{l.filter.flushSet(setArm)}, l.filter.addElements(setArm, d, armed()))
 	if errors.Is(err, unix.ENOENT) {
 		return l.missing(ctx, err)
 	}
@@ -49,7 +49,7 @@ func (l *Lease) Open(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	f := l.filter
-	err := l.swap(ctx, f.take(setArm, armed()), []netlink.Message{f.empty(setLease)}, f.put(setLease, d, gated()...))
+	err := l.swap(ctx, f.deleteElements(setArm, armed()), []netlink.Message{f.flushSet(setLease)}, f.addElements(setLease, d, gated()...))
 	return l.lapsed(ctx, err)
 }
 
@@ -60,7 +60,7 @@ func (l *Lease) Hold(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	f := l.filter
-	err := l.swap(ctx, f.take(setLease, gated()...), f.put(setLease, d, gated()...))
+	err := l.swap(ctx, f.deleteElements(setLease, gated()...), f.addElements(setLease, d, gated()...))
 	return l.lapsed(ctx, err)
 }
 
@@ -89,7 +89,7 @@ func (l *Lease) lapsed(ctx context.Context, err error) error {
 
 // missing returns what of the table is not ours, or else otherwise.
 func (l *Lease) missing(ctx context.Context, otherwise error) error {
-	seen, err := l.filter.look(ctx, l.socket)
+	seen, err := l.filter.readRules(ctx, l.socket)
 	switch {
 	case err != nil:
 		return err

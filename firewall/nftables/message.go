@@ -39,7 +39,7 @@ func transaction(generation uint32, changes []netlink.Message) []netlink.Message
 	}
 	var condition []byte
 	if generation != 0 {
-		condition = number(unix.NFNL_BATCH_GENID, generation)
+		condition = attributeUint32(unix.NFNL_BATCH_GENID, generation)
 	}
 	batch := append([]netlink.Message{mark(unix.NFNL_MSG_BATCH_BEGIN, condition...)}, changes...)
 	return append(batch, mark(unix.NFNL_MSG_BATCH_END))
@@ -61,7 +61,7 @@ func appendAttribute(b []byte, kind uint16, value []byte) []byte {
 	return b
 }
 
-func number(kind uint16, n uint32) []byte {
+func attributeUint32(kind uint16, n uint32) []byte {
 	return attribute(kind, binary.BigEndian.AppendUint32(nil, n)...)
 }
 
@@ -82,11 +82,11 @@ func deleteTable(table string) netlink.Message {
 // addSet adds a set; the ID tells it apart within the transaction.
 func addSet(table string, id uint32, s set) netlink.Message {
 	attributes := [][]byte{
-		text(unix.NFTA_SET_TABLE, table), text(unix.NFTA_SET_NAME, s.name), number(unix.NFTA_SET_ID, id),
-		number(unix.NFTA_SET_FLAGS, s.flags), number(unix.NFTA_SET_KEY_TYPE, s.keyType), number(unix.NFTA_SET_KEY_LEN, s.keyLength),
+		text(unix.NFTA_SET_TABLE, table), text(unix.NFTA_SET_NAME, s.name), attributeUint32(unix.NFTA_SET_ID, id),
+		attributeUint32(unix.NFTA_SET_FLAGS, s.flags), attributeUint32(unix.NFTA_SET_KEY_TYPE, s.keyType), attributeUint32(unix.NFTA_SET_KEY_LEN, s.keyLength),
 	}
 	if s.size != 0 {
-		attributes = append(attributes, nested(unix.NFTA_SET_DESC, number(unix.NFTA_SET_DESC_SIZE, s.size)))
+		attributes = append(attributes, nested(unix.NFTA_SET_DESC, attributeUint32(unix.NFTA_SET_DESC_SIZE, s.size)))
 	}
 	return message(unix.NFT_MSG_NEWSET, creates, attributes...)
 }
@@ -95,8 +95,8 @@ func addChain(table string, c chain) netlink.Message {
 	attributes := [][]byte{text(unix.NFTA_CHAIN_TABLE, table), text(unix.NFTA_CHAIN_NAME, c.name)}
 	if c.kind != "" {
 		attributes = append(attributes,
-			nested(unix.NFTA_CHAIN_HOOK, number(unix.NFTA_HOOK_HOOKNUM, c.hook), number(unix.NFTA_HOOK_PRIORITY, uint32(c.priority))),
-			number(unix.NFTA_CHAIN_POLICY, c.policy), text(unix.NFTA_CHAIN_TYPE, c.kind))
+			nested(unix.NFTA_CHAIN_HOOK, attributeUint32(unix.NFTA_HOOK_HOOKNUM, c.hook), attributeUint32(unix.NFTA_HOOK_PRIORITY, uint32(c.priority))),
+			attributeUint32(unix.NFTA_CHAIN_POLICY, c.policy), text(unix.NFTA_CHAIN_TYPE, c.kind))
 	}
 	return message(unix.NFT_MSG_NEWCHAIN, creates, attributes...)
 }
@@ -114,23 +114,23 @@ func addRule(table string, r rule) (netlink.Message, error) {
 		text(unix.NFTA_RULE_TABLE, table), text(unix.NFTA_RULE_CHAIN, r.chain), nested(unix.NFTA_RULE_EXPRESSIONS, expressions...)), nil
 }
 
-// put adds elements, for life if d is zero. None of them may be there.
-func (f *Filter) put(name string, d time.Duration, keys ...[]byte) []netlink.Message {
+// addElements adds elements, for life if d is zero. None of them may be there.
+func (f *Filter) addElements(name string, d time.Duration, keys ...[]byte) []netlink.Message {
 	return f.elements(unix.NFT_MSG_NEWSETELEM, creates, name, d, keys)
 }
 
-// ensure adds the elements that are not there.
-func (f *Filter) ensure(name string, keys ...[]byte) []netlink.Message {
+// ensureElements adds the elements that are not there.
+func (f *Filter) ensureElements(name string, keys ...[]byte) []netlink.Message {
 	return f.elements(unix.NFT_MSG_NEWSETELEM, netlink.Create, name, 0, keys)
 }
 
-// take deletes elements. All of them must be there and not have ended.
-func (f *Filter) take(name string, keys ...[]byte) []netlink.Message {
+// deleteElements deletes elements. All of them must be there and not have ended.
+func (f *Filter) deleteElements(name string, keys ...[]byte) []netlink.Message {
 	return f.elements(unix.NFT_MSG_DELSETELEM, 0, name, 0, keys)
 }
 
-// empty deletes all elements of a set, if it has any.
-func (f *Filter) empty(name string) netlink.Message {
+// flushSet deletes all elements of a set, if it has any.
+func (f *Filter) flushSet(name string) netlink.Message {
 	return message(unix.NFT_MSG_DELSETELEM, 0,
 		text(unix.NFTA_SET_ELEM_LIST_TABLE, f.table), text(unix.NFTA_SET_ELEM_LIST_SET, name))
 }

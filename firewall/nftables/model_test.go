@@ -67,7 +67,7 @@ func (k skeleton) decide(t *testing.T, d datagram, sets map[string][][]byte) exp
 func (k skeleton) decideIn(t *testing.T, chain string, d datagram, sets map[string][][]byte) (kind expr.VerdictKind, decided bool) {
 	t.Helper()
 rules:
-	for _, r := range k.of(chain) {
+	for _, r := range k.rulesOf(chain) {
 		var value []byte // in the registers, from the first one on
 		for _, e := range r.expressions {
 			matches := true

@@ -97,13 +97,13 @@ func TestWhatIsBuiltIsWhatIsPlanned(t *testing.T) {
 func TestNothingAcceptsAboveTheLease(t *testing.T) {
 	for _, m := range []firewall.Match{firewall.MatchEther, firewall.MatchChaddr} {
 		k := newFilter(t, m).plan()
-		first := k.of(chainGate)[0].expressions
+		first := k.rulesOf(chainGate)[0].expressions
 		closed, ok := first[1].(*expr.Lookup)
 		if v, isVerdict := first[2].(*expr.Verdict); !ok || !isVerdict || len(first) != 3 ||
 			closed.SetName != setLease || !closed.Invert || v.Kind != expr.VerdictDrop {
 			t.Errorf("%s: the gate begins with %+v", m, first)
 		}
-		for i, r := range k.of(chainInput) {
+		for i, r := range k.rulesOf(chainInput) {
 			v := r.expressions[len(r.expressions)-1].(*expr.Verdict)
 			toGate := v.Kind == expr.VerdictJump && v.Chain == chainGate
 			below := i >= len(firewall.Gated()) // past no jump
@@ -134,7 +134,7 @@ func TestEveryDifferenceIsTold(t *testing.T) {
 		"rule 2 of chain input":      func(k *skeleton) { k.rules[1].expressions = nil },
 		"rule 1 of chain gate":       func(k *skeleton) { k.rules[5].expressions[1].(*expr.Lookup).Invert = false },
 		"chain offer has 2 rules":    func(k *skeleton) { k.rules = k.rules[:len(k.rules)-1] },
-		"rule 1 of chain offer":      func(k *skeleton) { k.of(chainOffer)[0].expressions[3].(*expr.Dynset).Timeout++ },
+		"rule 1 of chain offer":      func(k *skeleton) { k.rulesOf(chainOffer)[0].expressions[3].(*expr.Dynset).Timeout++ },
 		"chain gate has 10 rules":    func(k *skeleton) { k.add(chainGate, verdict(expr.VerdictAccept, "")) },
 		"rule 3 of chain input is a": func(k *skeleton) { k.rules[2].expressions = append(k.rules[2].expressions, nil) },
 	} {
@@ -159,14 +159,14 @@ func TestElementsAreReadAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := parseElements(f.put(setDeny, 1500*time.Millisecond, keys...)[0])
+	all, err := parseElements(f.addElements(setDeny, 1500*time.Millisecond, keys...)[0])
 	if err != nil || len(all) != 2 || all[1].life != 1500*time.Millisecond {
 		t.Fatalf("read %+v, %v", all, err)
 	}
 	if got := macs(all); !slices.Equal(got, []string{"52:54:00:00:00:01", "52:54:00:00:00:02"}) {
 		t.Errorf("read %v", got)
 	}
-	many := f.put(setDeny, 0, make([][]byte, 2*chunk+1)...)
+	many := f.addElements(setDeny, 0, make([][]byte, 2*chunk+1)...)
 	if len(many) != 3 {
 		t.Errorf("%d messages for %d elements", len(many), 2*chunk+1)
 	}
@@ -267,26 +267,26 @@ func TestWatchTellsAtTheEndOfATransaction(t *testing.T) {
 	const own, stranger = 11, 22
 	f := newFilter(t, firewall.MatchEther)
 	f.ports.add(own)
-	end := message(unix.NFT_MSG_NEWGEN, 0, number(unix.NFTA_GEN_ID, 5), number(unix.NFTA_GEN_PROC_PID, 4711), text(unix.NFTA_GEN_PROC_NAME, "nft"))
-	other := f.put(setDeny, 0, make([]byte, 6))[0]
+	end := message(unix.NFT_MSG_NEWGEN, 0, attributeUint32(unix.NFTA_GEN_ID, 5), attributeUint32(unix.NFTA_GEN_PROC_PID, 4711), text(unix.NFTA_GEN_PROC_NAME, "nft"))
+	other := f.addElements(setDeny, 0, make([]byte, 6))[0]
 	other.Data[0] = unix.NFPROTO_IPV4
 	for name, tt := range map[string]struct {
 		part netlink.Message
 		told bool
 	}{
-		"another program's element": {notice(f.put(setDeny, 0, make([]byte, 6))[0], stranger), true},
-		"our element":               {notice(f.put(setDeny, 0, make([]byte, 6))[0], own), false},
+		"another program's element": {notice(f.addElements(setDeny, 0, make([]byte, 6))[0], stranger), true},
+		"our element":               {notice(f.addElements(setDeny, 0, make([]byte, 6))[0], own), false},
 		"our table again":           {notice(addTable(Table), own), true},
 		"another table":             {notice(addTable("neighbour"), stranger), false},
 		"our name in another ip":    {notice(other, stranger), false},
 	} {
 		var said strings.Builder
 		w := &Watch{filter: f, log: slog.New(slog.NewTextHandler(&said, nil)), changed: make(chan struct{}, 1)}
-		if err := w.take(tt.part); err != nil || len(w.changed) != 0 {
+		if err := w.handleNotification(tt.part); err != nil || len(w.changed) != 0 {
 			t.Errorf("%s: told %d times before the end, %v", name, len(w.changed), err)
 		}
 		for range 2 { // the second transaction has nothing of ours
-			if err := w.take(notice(end, tt.part.Header.PID)); err != nil {
+			if err := w.handleNotification(notice(end, tt.part.Header.PID)); err != nil {
 				t.Error(err)
 			}
 		}

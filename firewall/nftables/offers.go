@@ -49,7 +49,7 @@ func (k *skeleton) addOffers(iface string) {
 	k.chains = append(k.chains,
 		chain{name: chainOutput, kind: "filter", hook: unix.NF_INET_LOCAL_OUT, priority: priority, policy: uint32(nftables.ChainPolicyAccept)},
 		chain{name: chainOffer})
-	k.add(chainOutput, to(iface), over(unix.NFPROTO_IPV4), udp(), load(sourcePort), is(portKey(dhcpServer)),
+	k.add(chainOutput, to(iface), overFamily(unix.NFPROTO_IPV4), udp(), load(sourcePort), is(portKey(dhcpServer)),
 		load(firstOption), is([]byte{0x63, 0x82, 0x53, 0x63, 53, 1, 2}), verdict(expr.VerdictJump, chainOffer))
 	machine := &expr.Payload{DestRegister: secondRegister, Base: clientHardware.base, Offset: clientHardware.offset, Len: clientHardware.length}
 	both := append(load(yourAddress), machine)

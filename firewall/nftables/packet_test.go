@@ -246,7 +246,7 @@ func TestTheKernelWithholdsASecondOffer(t *testing.T) {
 			}
 		}
 		h.must(s.close())
-		if seen, err := f.look(t.Context(), f.socket()); err != nil || seen.foreign != "" {
+		if seen, err := f.readRules(t.Context(), f.socket()); err != nil || seen.foreign != "" {
 			t.Errorf("it is not as planned: %q, %v", seen.foreign, err)
 		}
 		h.must(f.Seal(t.Context())) // offers do not keep it from being shut

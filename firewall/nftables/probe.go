@@ -61,7 +61,7 @@ func (f *Filter) steps() ([]step, error) {
 	return []step{
 		{"tables for IPv4 and IPv6 at once (CONFIG_NF_TABLES_INET)", parts[unix.NFT_MSG_NEWTABLE]},
 		{"sets (kernel module nf_tables_set or nft_set_hash)", parts[unix.NFT_MSG_NEWSET]},
-		{"elements that end by themselves (Linux 4.1 or later)", f.put(setLease, maxLife, gated()...)},
+		{"elements that end by themselves (Linux 4.1 or later)", f.addElements(setLease, maxLife, gated()...)},
 		{"chains of type filter (kernel module nf_tables_inet)", parts[unix.NFT_MSG_NEWCHAIN]},
 		{"expressions meta, cmp, payload, exthdr, lookup, dynset and immediate (kernel modules nf_tables, nft_meta and nft_exthdr)", parts[unix.NFT_MSG_NEWRULE]},
 	}, nil

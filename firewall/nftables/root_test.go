@@ -252,7 +252,7 @@ func harms(h *host, f *Filter) map[string][]netlink.Message {
 		h.must(err)
 		return []netlink.Message{m}
 	}
-	dormant := message(unix.NFT_MSG_NEWTABLE, 0, text(unix.NFTA_TABLE_NAME, Table), number(unix.NFTA_TABLE_FLAGS, unix.NFT_TABLE_F_DORMANT))
+	dormant := message(unix.NFT_MSG_NEWTABLE, 0, text(unix.NFTA_TABLE_NAME, Table), attributeUint32(unix.NFTA_TABLE_FLAGS, unix.NFT_TABLE_F_DORMANT))
 	return map[string][]netlink.Message{
 		"is missing":                     {deleteTable(Table)},
 		"chain gate has 0 rules":         {h.flushRules(chainGate)},
@@ -260,10 +260,10 @@ func harms(h *host, f *Filter) map[string][]netlink.Message {
 		"has flags 0x1":                  {dormant},
 		"5 chains and 8 sets":            {addChain(Table, chain{name: "visitor"})},
 		"4 chains and 9 sets":            {addSet(Table, 1, set{name: "visitor", keyType: 9, keyLength: 6})},
-		"set lease has an element":       f.put(setLease, 0, gated()...),
-		"set arm has an element":         f.put(setArm, time.Hour, gated()...),
-		"set pass has other ports":       f.put(setPass, 0, portKey(67)),
-		"set pass has other ports than ": f.put(setPass, 0, slices.Concat(gated(), [][]byte{portKey(69)})...),
+		"set lease has an element":       f.addElements(setLease, 0, gated()...),
+		"set arm has an element":         f.addElements(setArm, time.Hour, gated()...),
+		"set pass has other ports":       f.addElements(setPass, 0, portKey(67)),
+		"set pass has other ports than ": f.addElements(setPass, 0, slices.Concat(gated(), [][]byte{portKey(69)})...),
 	}
 }
 
@@ -323,13 +323,13 @@ func TestNothingIsWrittenOnWhatIsOld(t *testing.T) {
 	f := h.filter(firewall.MatchEther)
 	s := f.socket()
 	defer func() { h.must(s.close()) }()
-	seen, err := f.look(t.Context(), s)
+	seen, err := f.readRules(t.Context(), s)
 	h.must(err)
 	h.must(h.filter(firewall.MatchEther).Seal(t.Context()))
 	if err := f.rebuild(t.Context(), s, seen); !errors.Is(err, errStale) {
 		t.Errorf("a rebuild of what has changed: %v, want errStale", err)
 	}
-	seen, err = f.look(t.Context(), s)
+	seen, err = f.readRules(t.Context(), s)
 	h.must(err)
 	h.must(f.rebuild(t.Context(), s, seen))
 }
@@ -454,7 +454,7 @@ func TestWatchIgnoresOwnChangesAndOthersTables(t *testing.T) {
 	h.must(l.Shut(t.Context()))
 	h.must(h.chains(other).Replace(t.Context(), firewall.Ruleset{Deny: numbered(10_000)}))
 	before := len(w.Changed())
-	h.write(f, f.put(setDeny, 0, mustMAC("02:00:00:00:00:01"))) // which is told, after all the others
+	h.write(f, f.addElements(setDeny, 0, mustMAC("02:00:00:00:00:01"))) // which is told, after all the others
 	h.told(w)
 	stop()
 	if after := len(w.Changed()); before != 0 || after != 0 || strings.Count(said.String(), "\n") != 1 {

@@ -96,7 +96,7 @@ func (w *Watch) listen(ctx context.Context) error {
 	for {
 		messages, err := conn.Receive()
 		for _, m := range messages {
-			err = errors.Join(err, w.take(m))
+			err = errors.Join(err, w.handleNotification(m))
 		}
 		if err != nil {
 			return errors.Join(err, conn.Close())
@@ -104,9 +104,9 @@ func (w *Watch) listen(ctx context.Context) error {
 	}
 }
 
-// take deals with one notification. The kernel sends the parts of a transaction
+// handleNotification deals with one notification. The kernel sends the parts of a transaction
 // first and then its generation, with the process that asked for it.
-func (w *Watch) take(m netlink.Message) error {
+func (w *Watch) handleNotification(m netlink.Message) error {
 	kind, ok := kindOf(m)
 	if !ok {
 		return nil

@@ -70,11 +70,11 @@ func (p *Probe) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.note(servers, err)
+		p.recordAnswers(servers, err)
 	}
 }
 
-func (p *Probe) note(servers []Server, err error) {
+func (p *Probe) recordAnswers(servers []Server, err error) {
 	p.mu.Lock()
 	before, failed := p.servers, p.err
 	p.servers, p.err = servers, err
@@ -119,7 +119,7 @@ func (p *Probe) Test(ctx context.Context) ([]Server, error) {
 	found, failed := make([][]Server, len(queries)), make([]error, len(queries))
 	var work sync.WaitGroup
 	for i, q := range queries {
-		work.Go(func() { found[i], failed[i] = p.ask(ctx, sockets[i], q) })
+		work.Go(func() { found[i], failed[i] = p.sendQuery(ctx, sockets[i], q) })
 	}
 	work.Wait()
 	all := slices.Concat(found...)
@@ -176,8 +176,8 @@ func linkLocal(link *net.Interface) (at netip.Addr, ok bool, err error) {
 	return at, false, nil
 }
 
-// ask sends a query's request and gathers the servers that answer.
-func (p *Probe) ask(ctx context.Context, socket rawsocket.Socket, q query) (found []Server, err error) {
+// sendQuery sends a query's request and gathers the servers that answer.
+func (p *Probe) sendQuery(ctx context.Context, socket rawsocket.Socket, q query) (found []Server, err error) {
 	for range asks {
 		if err := socket.Send(q.request); err != nil {
 			return nil, fmt.Errorf("send a request on %s: %w", p.o.Interface, err)

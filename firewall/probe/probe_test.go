@@ -30,7 +30,7 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 		{nil, nil, ""},
 	} {
 		log.Reset()
-		p.note(c.servers, c.err)
+		p.recordAnswers(c.servers, c.err)
 		if got := log.String(); (got != "") != (c.says != "") || !strings.Contains(got, c.says) {
 			t.Errorf("test %d says %q, want %q", i, got, c.says)
 		}

@@ -115,7 +115,7 @@ func Of(network string, at netip.AddrPort) ([]Holder, error) {
 		})
 		err = errors.Join(err, askErr)
 		for _, m := range answer {
-			if h, ok := read(m.Data, family, at); ok {
+			if h, ok := readReply(m.Data, family, at); ok {
 				holders = append(holders, h)
 			}
 		}
@@ -126,8 +126,8 @@ func Of(network string, at netip.AddrPort) ([]Holder, error) {
 	return holders, nil
 }
 
-// read reads the kernel's word on one socket; not ok if it leaves the address free.
-func read(m []byte, family byte, at netip.AddrPort) (h Holder, ok bool) {
+// readReply reads the kernel's word on one socket; not ok if it leaves the address free.
+func readReply(m []byte, family byte, at netip.AddrPort) (h Holder, ok bool) {
 	if len(m) < replyLength || binary.BigEndian.Uint16(m[atPort:]) != at.Port() {
 		return h, false
 	}

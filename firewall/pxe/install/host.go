@@ -73,9 +73,9 @@ var ErrMissing = errors.New("missing on this host")
 
 func (h Host) path(name string) string { return filepath.Join(h.Root, name) }
 
-// run runs a command within its bound. The error holds the last lines of what it
+// runProgram runs a command within its bound. The error holds the last lines of what it
 // wrote.
-func (h Host) run(ctx context.Context, name string, args ...string) (string, error) {
+func (h Host) runProgram(ctx context.Context, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
 	out, err := h.Run(ctx, name, args...)
@@ -100,7 +100,7 @@ type service struct {
 
 // service asks systemd. A host without the unit lacks the package.
 func (h Host) service(ctx context.Context) (service, error) {
-	out, err := h.run(ctx, "systemctl", "show", "--property=LoadState,UnitFileState,ActiveState", unit)
+	out, err := h.runProgram(ctx, "systemctl", "show", "--property=LoadState,UnitFileState,ActiveState", unit)
 	if err != nil {
 		return service{}, err
 	}
@@ -125,7 +125,7 @@ type content struct {
 	exists bool
 }
 
-func (h Host) read(name string) (content, error) {
+func (h Host) readContent(name string) (content, error) {
 	info, err := os.Lstat(h.path(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return content{}, nil
@@ -177,7 +177,7 @@ func (h Host) bindInterfaces() (string, error) {
 		}
 	}
 	for _, name := range names {
-		c, err := h.read(name)
+		c, err := h.readContent(name)
 		if err != nil {
 			return "", err
 		}

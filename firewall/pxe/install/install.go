@@ -91,10 +91,10 @@ func (h Host) survey(ctx context.Context, p Plan) (s survey, err error) {
 	if s.texts[script], err = p.Boot.Script(); err != nil {
 		return s, err
 	}
-	if s.conf, err = h.read(pxe.ConfFile); err != nil {
+	if s.conf, err = h.readContent(pxe.ConfFile); err != nil {
 		return s, err
 	}
-	if s.script, err = h.read(script); err != nil {
+	if s.script, err = h.readContent(script); err != nil {
 		return s, err
 	}
 	var changed []string
@@ -121,7 +121,7 @@ func (h Host) survey(ctx context.Context, p Plan) (s survey, err error) {
 // server without a filter.
 func (h Host) toSave(foreign []string) ([]string, error) {
 	for _, name := range foreign {
-		c, err := h.read(saved(name))
+		c, err := h.readContent(saved(name))
 		if err != nil {
 			return nil, err
 		}
@@ -183,7 +183,7 @@ func (h Host) tryConf(ctx context.Context, text string) error {
 	if err := h.stage(part, text); err != nil {
 		return err
 	}
-	_, err := h.run(ctx, "dnsmasq", "--test", "--conf-file="+h.path(part))
+	_, err := h.runProgram(ctx, "dnsmasq", "--test", "--conf-file="+h.path(part))
 	if err != nil {
 		err = fmt.Errorf("dnsmasq does not take the configuration (it needs dnsmasq 2.81 or newer): %w", err)
 	}
@@ -203,7 +203,7 @@ func (w *work) install(ctx context.Context, p Plan, s survey) error {
 		return err
 	}
 	for _, name := range s.kept {
-		w.did("unchanged", name, "")
+		w.addChange("unchanged", name, "")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.links)) {
 		if err := w.link(s.links[name], name); err != nil {
@@ -226,7 +226,7 @@ func (w *work) install(ctx context.Context, p Plan, s survey) error {
 // bring makes a file what it has to be, and reports whether it was not.
 func (w *work) bring(name string, now content, s survey) (changed bool, err error) {
 	if now.text == s.texts[name] {
-		w.did("unchanged", name, "")
+		w.addChange("unchanged", name, "")
 		return false, nil
 	}
 	if slices.Contains(s.save, name) {
@@ -240,7 +240,7 @@ func (w *work) bring(name string, now content, s survey) (changed bool, err erro
 // serve has dnsmasq run with its new file, now and after a reboot.
 func (w *work) serve(ctx context.Context, before service, changed bool) error {
 	if before.Enabled {
-		w.did("unchanged", unit, "(enabled)")
+		w.addChange("unchanged", unit, "(enabled)")
 	} else if err := w.systemctl(ctx, "enable", "disable", "enabled"); err != nil {
 		return err
 	}
@@ -250,12 +250,12 @@ func (w *work) serve(ctx context.Context, before service, changed bool) error {
 	case changed:
 		// Files are restored before this: the steps are taken back from the last.
 		w.undo = slices.Insert(w.undo, 0, step{"restart " + unit + " as it was", func(ctx context.Context) error {
-			_, err := w.h.run(ctx, "systemctl", "restart", unit)
+			_, err := w.h.runProgram(ctx, "systemctl", "restart", unit)
 			return err
 		}})
 		return w.systemctl(ctx, "restart", "", "restarted")
 	}
-	w.did("unchanged", unit, "(running)")
+	w.addChange("unchanged", unit, "(running)")
 	return nil
 }
 
@@ -292,7 +292,7 @@ func (h Host) Uninstall(ctx context.Context, root string, force bool) (_ Report,
 	}
 	var present, changed []string
 	for _, name := range r.files() {
-		c, err := h.read(name)
+		c, err := h.readContent(name)
 		if err != nil {
 			return Report{}, err
 		}
@@ -378,10 +378,10 @@ func (w *work) takeBack(r *record) error {
 
 // forget removes the record, the last of the files.
 func (w *work) forget() error {
-	before, err := w.h.read(RecordFile)
+	before, err := w.h.readContent(RecordFile)
 	if err != nil || !before.exists {
 		return err
 	}
-	w.undoing("restore "+RecordFile, func(context.Context) error { return w.h.put(RecordFile, before) })
-	return w.h.put(RecordFile, content{})
+	w.undoing("restore "+RecordFile, func(context.Context) error { return w.h.restoreFile(RecordFile, before) })
+	return w.h.restoreFile(RecordFile, content{})
 }

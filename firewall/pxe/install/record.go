@@ -36,7 +36,7 @@ func saved(name string) string { return name + "~" }
 
 // readRecord returns nil where nothing was installed.
 func (h Host) readRecord() (*record, error) {
-	c, err := h.read(RecordFile)
+	c, err := h.readContent(RecordFile)
 	if err != nil || !c.exists {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (h Host) readRecord() (*record, error) {
 // writeRecord makes known what is about to be done. An undo leaves the record of
 // before, or none.
 func (w *work) writeRecord(r *record) error {
-	before, err := w.h.read(RecordFile)
+	before, err := w.h.readContent(RecordFile)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (w *work) writeRecord(r *record) error {
 	if string(text)+"\n" == before.text {
 		return nil
 	}
-	w.undoing("restore "+RecordFile, func(context.Context) error { return w.h.put(RecordFile, before) })
+	w.undoing("restore "+RecordFile, func(context.Context) error { return w.h.restoreFile(RecordFile, before) })
 	return w.h.replace(RecordFile, string(text)+"\n")
 }
 

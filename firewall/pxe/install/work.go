@@ -24,7 +24,7 @@ type step struct {
 	do   func(ctx context.Context) error
 }
 
-func (w *work) did(act, object, note string) {
+func (w *work) addChange(act, object, note string) {
 	w.report.Changes = append(w.report.Changes, Change{act, object, note})
 }
 
@@ -59,7 +59,7 @@ func (w *work) mkdir(name string) error {
 		if err := os.Chmod(w.h.path(dir), 0o755); err != nil { // dnsmasq reads it as another user, under any umask
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
-		w.did("made", dir, "")
+		w.addChange("made", dir, "")
 	}
 	return nil
 }
@@ -82,21 +82,21 @@ func (w *work) link(target, name string) error {
 		return fmt.Errorf("link %s to %s: %w", name, target, err)
 	}
 	w.undoing("remove link "+name, func(context.Context) error { return os.Remove(w.h.path(name)) })
-	w.did("linked", name, "to "+target)
+	w.addChange("linked", name, "to "+target)
 	return nil
 }
 
 // write replaces a file as a whole.
 func (w *work) write(name, text string) error {
-	before, err := w.h.read(name)
+	before, err := w.h.readContent(name)
 	if err != nil {
 		return err
 	}
 	if err := w.h.replace(name, text); err != nil {
 		return err
 	}
-	w.undoing("restore "+name, func(context.Context) error { return w.h.put(name, before) })
-	w.did("wrote", name, "")
+	w.undoing("restore "+name, func(context.Context) error { return w.h.restoreFile(name, before) })
+	w.addChange("wrote", name, "")
 	return nil
 }
 
@@ -106,21 +106,21 @@ func (w *work) rename(from, to, act, object, note string) error {
 		return fmt.Errorf("rename %s to %s: %w", from, to, err)
 	}
 	w.undoing("rename "+to+" back", func(context.Context) error { return os.Rename(w.h.path(to), w.h.path(from)) })
-	w.did(act, object, note)
+	w.addChange(act, object, note)
 	return nil
 }
 
 // remove removes a file, unless it is gone.
 func (w *work) remove(name string) error {
-	before, err := w.h.read(name)
+	before, err := w.h.readContent(name)
 	if err != nil || !before.exists {
 		return err
 	}
 	if err := os.Remove(w.h.path(name)); err != nil {
 		return fmt.Errorf("remove %s: %w", name, err)
 	}
-	w.undoing("restore "+name, func(context.Context) error { return w.h.put(name, before) })
-	w.did("removed", name, "")
+	w.undoing("restore "+name, func(context.Context) error { return w.h.restoreFile(name, before) })
+	w.addChange("removed", name, "")
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (w *work) unlink(name, target string) error {
 		return fmt.Errorf("remove link %s: %w", name, err)
 	}
 	w.undoing("restore link "+name, func(context.Context) error { return os.Symlink(target, w.h.path(name)) })
-	w.did("removed", name, "")
+	w.addChange("removed", name, "")
 	return nil
 }
 
@@ -147,14 +147,14 @@ func (w *work) rmdir(name string) error {
 		return fmt.Errorf("list %s: %w", name, err)
 	}
 	if len(entries) > 0 {
-		w.did("kept", name, fmt.Sprintf("(%d other files are in it)", len(entries)))
+		w.addChange("kept", name, fmt.Sprintf("(%d other files are in it)", len(entries)))
 		return nil
 	}
 	if err := os.Remove(w.h.path(name)); err != nil {
 		return fmt.Errorf("remove directory %s: %w", name, err)
 	}
 	w.undoing("make directory "+name, func(context.Context) error { return os.Mkdir(w.h.path(name), 0o755) })
-	w.did("removed", name, "")
+	w.addChange("removed", name, "")
 	return nil
 }
 
@@ -162,22 +162,22 @@ func (w *work) rmdir(name string) error {
 func (w *work) systemctl(ctx context.Context, verb, inverse, act string) error {
 	if inverse != "" { // before the verb: one that fails may have half an effect
 		w.undoing("systemctl "+inverse+" "+unit, func(ctx context.Context) error {
-			_, err := w.h.run(ctx, "systemctl", inverse, unit)
+			_, err := w.h.runProgram(ctx, "systemctl", inverse, unit)
 			return err
 		})
 	}
-	if _, err := w.h.run(ctx, "systemctl", verb, unit); err != nil {
-		if said, look := w.h.run(ctx, "journalctl", "--unit="+unit, "--lines=5", "--no-pager", "--output=cat"); look == nil {
+	if _, err := w.h.runProgram(ctx, "systemctl", verb, unit); err != nil {
+		if said, look := w.h.runProgram(ctx, "journalctl", "--unit="+unit, "--lines=5", "--no-pager", "--output=cat"); look == nil {
 			err = fmt.Errorf("%w; its journal: %s", err, last(said))
 		}
 		return err
 	}
-	w.did(act, unit, "")
+	w.addChange(act, unit, "")
 	return nil
 }
 
-// put makes a file what it was.
-func (h Host) put(name string, c content) error {
+// restoreFile makes a file what it was.
+func (h Host) restoreFile(name string, c content) error {
 	if c.exists {
 		return h.replace(name, c.text)
 	}

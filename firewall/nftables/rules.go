@@ -84,7 +84,7 @@ func plan(l firewall.Layout, lists bool) skeleton {
 	}
 	k.addHeadless(l.Interface)
 	k.add(chainGate, load(portField), lookup(setLease, false), verdict(expr.VerdictDrop, ""))
-	k.add(chainGate, over(unix.NFPROTO_IPV6), fragment(), verdict(expr.VerdictDrop, ""))
+	k.add(chainGate, overFamily(unix.NFPROTO_IPV6), fragment(), verdict(expr.VerdictDrop, ""))
 	k.addRelays(l.Match)
 	if lists {
 		k.addLists(l.Match)
@@ -105,7 +105,7 @@ func plan(l firewall.Layout, lists bool) skeleton {
 // pass: without a first one they come to nothing.
 func (k *skeleton) addHeadless(iface string) {
 	// 7 is the greatest value of a first fragment: the offset is in the upper 13 bits.
-	first := slices.Concat(from(iface), over(unix.NFPROTO_IPV6), fragment(), atMost([]byte{0, 7}))
+	first := slices.Concat(from(iface), overFamily(unix.NFPROTO_IPV6), fragment(), atMost([]byte{0, 7}))
 	k.add(chainInput, first, load(portField), verdict(expr.VerdictReturn, ""))
 	k.add(chainInput, first, verdict(expr.VerdictDrop, ""))
 }
@@ -116,9 +116,9 @@ func (k *skeleton) addHeadless(iface string) {
 // field.
 func (k *skeleton) addRelays(m firewall.Match) {
 	if m != firewall.MatchChaddr {
-		k.add(chainGate, over(unix.NFPROTO_IPV4), load(relayAgent), not(make([]byte, 4)), verdict(expr.VerdictDrop, ""))
+		k.add(chainGate, overFamily(unix.NFPROTO_IPV4), load(relayAgent), not(make([]byte, 4)), verdict(expr.VerdictDrop, ""))
 	}
-	k.add(chainGate, over(unix.NFPROTO_IPV6), load(messageType), is([]byte{relayForward}), verdict(expr.VerdictDrop, ""))
+	k.add(chainGate, overFamily(unix.NFPROTO_IPV6), load(messageType), is([]byte{relayForward}), verdict(expr.VerdictDrop, ""))
 }
 
 // addLists adds what lies below the lease.
@@ -147,9 +147,9 @@ func (k *skeleton) addLists(m firewall.Match) {
 func (k *skeleton) addAddresses(m firewall.Match) {
 	ethernet := meta(expr.MetaKeyIIFTYPE, binaryutil.NativeEndian.PutUint16(unix.ARPHRD_ETHER))
 	frame := slices.Concat(ethernet, load(frameSource))
-	client := slices.Concat(over(unix.NFPROTO_IPV4), load(clientHardware))
-	six := slices.Concat(over(unix.NFPROTO_IPV6), frame)
-	direct := slices.Concat(over(unix.NFPROTO_IPV4), load(relayAgent), is(make([]byte, 4)))
+	client := slices.Concat(overFamily(unix.NFPROTO_IPV4), load(clientHardware))
+	six := slices.Concat(overFamily(unix.NFPROTO_IPV6), frame)
+	direct := slices.Concat(overFamily(unix.NFPROTO_IPV4), load(relayAgent), is(make([]byte, 4)))
 	permit := func(address []expr.Any) {
 		k.add(chainGate, address, lookup(setAllow, true), verdict(expr.VerdictAccept, ""))
 	}
@@ -240,7 +240,7 @@ func padded(name string) []byte {
 
 func udp() []expr.Any { return meta(expr.MetaKeyL4PROTO, []byte{unix.IPPROTO_UDP}) }
 
-func over(protocol byte) []expr.Any { return meta(expr.MetaKeyNFPROTO, []byte{protocol}) }
+func overFamily(protocol byte) []expr.Any { return meta(expr.MetaKeyNFPROTO, []byte{protocol}) }
 
 func lookup(name string, in bool) []expr.Any {
 	return []expr.Any{&expr.Lookup{SourceRegister: register, SetName: name, Invert: !in}}
@@ -272,7 +272,7 @@ func (k skeleton) differs(found skeleton) string {
 		case found.chains[i] != want:
 			return "chain " + want.name + " is hooked elsewhere"
 		}
-		if d := differingRule(want.name, k.of(want.name), found.of(want.name)); d != "" {
+		if d := differingRule(want.name, k.rulesOf(want.name), found.rulesOf(want.name)); d != "" {
 			return d
 		}
 	}
@@ -283,8 +283,8 @@ func (k skeleton) differs(found skeleton) string {
 	return ""
 }
 
-// of returns the rules of a chain.
-func (k skeleton) of(chain string) []rule {
+// rulesOf returns the rules of a chain.
+func (k skeleton) rulesOf(chain string) []rule {
 	return slices.DeleteFunc(slices.Clone(k.rules), func(r rule) bool { return r.chain != chain })
 }
 

@@ -11,19 +11,19 @@ func judgeRaw(hosts []Facts) []Finding {
 	out := judgeAnswers(hosts)
 	for _, f := range hosts {
 		for _, r := range f.DHCP.Raw {
-			out = append(out, found(Error, f, unraw(r.Program),
+			out = append(out, newFinding(Error, f, stopRawServer(r.Program),
 				"%s (process %d) reads DHCP from a raw socket, past the PXE filter", r.Program, r.PID))
 		}
 		if f.DHCP.SelfTest != "" {
-			out = append(out, found(Warning, f, []string{"# see 'trivet firewall show', and whether firewall.interface is the right one"},
+			out = append(out, newFinding(Warning, f, []string{"# see 'trivet firewall show', and whether firewall.interface is the right one"},
 				"whether the other hosts' filters stop a denied machine cannot be tested from here: %s", f.DHCP.SelfTest))
 		}
 	}
 	return out
 }
 
-// unraw is what to do about a server.
-func unraw(program string) []string {
+// stopRawServer is what to do about a server.
+func stopRawServer(program string) []string {
 	if strings.HasPrefix(program, "kea") {
 		return []string{"# in kea-dhcp4.conf, Dhcp4:", `"interfaces-config": { "dhcp-socket-type": "udp" }`, "systemctl restart kea-dhcp4-server"}
 	}
@@ -55,15 +55,15 @@ func judgeAnswers(hosts []Facts) []Finding {
 			continue
 		}
 		if l, ok := owner.link(owner.Plan.Interface); ok && l.Master != "" {
-			out = append(out, found(Error, owner, onMaster(l.Master),
-				"its DHCP server %s (%s) answers a machine that every host denies: its PXE filter is on %s, which is a port of %s; seen by %s", s.Address, s.MAC, l.Name, l.Master, seen).as("port %s", l.Name))
+			out = append(out, newFinding(Error, owner, onMaster(l.Master),
+				"its DHCP server %s (%s) answers a machine that every host denies: its PXE filter is on %s, which is a port of %s; seen by %s", s.Address, s.MAC, l.Name, l.Master, seen).withFault("port %s", l.Name))
 			continue
 		}
 		remedy := []string{"# if it is Kea:", `"interfaces-config": { "dhcp-socket-type": "udp" }`, "# if it is ISC dhcpd: use dnsmasq"}
 		if len(owner.DHCP.Raw) > 0 {
-			remedy = unraw(owner.DHCP.Raw[0].Program)
+			remedy = stopRawServer(owner.DHCP.Raw[0].Program)
 		}
-		out = append(out, found(Error, owner, remedy,
+		out = append(out, newFinding(Error, owner, remedy,
 			"its DHCP server %s (%s) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by %s", s.Address, s.MAC, seen))
 	}
 	return out

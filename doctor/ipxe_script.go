@@ -31,9 +31,9 @@ func ReadScript(text []byte) Script {
 		}
 		switch words[0] {
 		case "kernel", "chain", "imgfetch", "imgselect":
-			s.Kernels = add(s.Kernels, file)
+			s.Kernels = appendOnce(s.Kernels, file)
 		case "initrd", "module":
-			s.Ramdisks = add(s.Ramdisks, file)
+			s.Ramdisks = appendOnce(s.Ramdisks, file)
 		}
 		for _, word := range rest {
 			if callback, ok := strings.CutPrefix(word, "ipa-inspection-callback-url="); ok {
@@ -44,7 +44,7 @@ func ReadScript(text []byte) Script {
 	return s
 }
 
-func add(list []string, word string) []string {
+func appendOnce(list []string, word string) []string {
 	if slices.Contains(list, word) {
 		return list
 	}

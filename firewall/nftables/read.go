@@ -40,15 +40,15 @@ func (s sight) empty(names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return len(s.elements[name]) > 0 })
 }
 
-// look reads table, lease and the sets named, all at one generation. That
-// something is not ours is no error of look's.
-func (f *Filter) look(ctx context.Context, s *socket, names ...string) (sight, error) {
+// readRules reads table, lease and the sets named, all at one generation. That
+// something is not ours is no error.
+func (f *Filter) readRules(ctx context.Context, s *socket, names ...string) (sight, error) {
 	for range tries {
 		before, err := generation(ctx, s)
 		if err != nil {
 			return sight{}, err
 		}
-		seen, failed := f.glance(ctx, s, names)
+		seen, failed := f.readRulesOnce(ctx, s, names)
 		// A failure may come of a change: what was listed is gone.
 		after, err := generation(ctx, s)
 		if err != nil {
@@ -75,8 +75,8 @@ func generation(ctx context.Context, s *socket) (uint32, error) {
 	return c.generation, err
 }
 
-func (f *Filter) glance(ctx context.Context, s *socket, names []string) (seen sight, err error) {
-	found, err := f.find(ctx, s)
+func (f *Filter) readRulesOnce(ctx context.Context, s *socket, names []string) (seen sight, err error) {
+	found, err := f.readSkeleton(ctx, s)
 	if errors.Is(err, unix.ENOENT) {
 		return sight{foreign: fmt.Sprintf("table inet %s is missing", f.table)}, nil
 	}
@@ -116,9 +116,9 @@ func endless(elements map[string][]element) string {
 	return ""
 }
 
-// find reads all of our table but the elements. It fails with ENOENT when there
+// readSkeleton reads all of our table but the elements. It fails with ENOENT when there
 // is none.
-func (f *Filter) find(ctx context.Context, s *socket) (k skeleton, err error) {
+func (f *Filter) readSkeleton(ctx context.Context, s *socket) (k skeleton, err error) {
 	answer, err := s.ask(ctx, message(unix.NFT_MSG_GETTABLE, 0, text(unix.NFTA_TABLE_NAME, f.table)))
 	if err == nil && len(answer) != 1 {
 		err = fmt.Errorf("%d answers", len(answer))
