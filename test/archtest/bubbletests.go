@@ -46,8 +46,8 @@ func (f testFunc) name() bubble { return bubble{Module + "/" + f.pkg, f.decl.Nam
 func testFuncs(tree *Tree) (all []testFunc) {
 	for _, file := range tree.Files {
 		imports := file.Imports()
-		for _, decl := range file.Syntax.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Body != nil {
+		for fn := range file.funcs() {
+			if fn.Recv == nil && fn.Body != nil {
 				all = append(all, testFunc{file.Package(), file.Test(), imports, fn})
 			}
 		}

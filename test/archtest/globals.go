@@ -9,8 +9,8 @@ import (
 // checkInit finds functions that run at import.
 func checkInit(tree *Tree, report *Report) {
 	for _, file := range tree.Files {
-		for _, decl := range file.Syntax.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == "init" && !file.Generated() {
+		for fn := range file.funcs() {
+			if fn.Recv == nil && fn.Name.Name == "init" && !file.Generated() {
 				report.Addf(file, fn.Pos(), "func init: do it in a constructor that somebody calls")
 			}
 		}
@@ -127,12 +127,11 @@ var clockFuncs = map[string]bool{
 
 // checkChanged finds functions that assign to, or into, a variable of their package.
 func checkChanged(file *File, variables map[string]bool, report *Report) {
-	for _, decl := range file.Syntax.Decls {
-		fn, ok := decl.(*ast.FuncDecl)
-		if !ok || fn.Body == nil {
+	for fn := range file.funcs() {
+		if fn.Body == nil {
 			continue
 		}
-		local := localNames(fn)
+		local := declaredIn(fn)
 		changed := func(expr ast.Expr) {
 			if name := rootName(expr); name != nil && variables[name.Name] && !local[name.Name] {
 				report.Addf(file, expr.Pos(), "%s changes the package-level variable %s: keep state in a value", fn.Name.Name, name.Name)
@@ -169,39 +168,4 @@ func rootName(expr ast.Expr) *ast.Ident {
 		return rootName(expr.X)
 	}
 	return nil
-}
-
-// localNames collects every name that fn declares anywhere: parameters,
-// results, receiver, := and var, range.
-func localNames(fn *ast.FuncDecl) map[string]bool {
-	names := make(map[string]bool)
-	add := func(exprs ...ast.Expr) {
-		for _, expr := range exprs {
-			if ident, ok := expr.(*ast.Ident); ok {
-				names[ident.Name] = true
-			}
-		}
-	}
-	ast.Inspect(fn, func(node ast.Node) bool {
-		switch node := node.(type) {
-		case *ast.Field:
-			for _, name := range node.Names {
-				add(name)
-			}
-		case *ast.AssignStmt:
-			if node.Tok == token.DEFINE {
-				add(node.Lhs...)
-			}
-		case *ast.RangeStmt:
-			if node.Tok == token.DEFINE {
-				add(node.Key, node.Value)
-			}
-		case *ast.ValueSpec:
-			for _, name := range node.Names {
-				add(name)
-			}
-		}
-		return true
-	})
-	return names
 }

@@ -89,8 +89,8 @@ func (t *Tree) file(path string) *File {
 
 // functionAt names the declared function around pos, "" at package level.
 func functionAt(file *File, pos token.Pos) string {
-	for _, decl := range file.Syntax.Decls {
-		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Pos() <= pos && pos < fn.End() {
+	for fn := range file.funcs() {
+		if fn.Pos() <= pos && pos < fn.End() {
 			return fn.Name.Name
 		}
 	}

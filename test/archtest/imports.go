@@ -5,8 +5,6 @@ import (
 	"strings"
 )
 
-const raftModules = "github.com/hashicorp/raft" // raft, raft-boltdb, …
-
 // checkImports compares every import of the module with the house.
 func checkImports(tree *Tree, report *Report) {
 	homeless := make(map[string]bool)
@@ -46,71 +44,56 @@ func housePackage(importPath string) (pkg string, ours bool) {
 	return strings.CutPrefix(importPath, Module+"/")
 }
 
-// checkRaft keeps hashicorp/raft behind raftstore. Tests are no exception:
-// what a test needs of Raft, raftstore or test/simtest offers.
-func checkRaft(tree *Tree, report *Report) {
-	for _, file := range tree.Files {
-		if room(file.Package()) == "raftstore" || within(file.Package(), "test/simtest") || within(file.Package(), "test/attacktest") {
-			continue
-		}
-		for _, spec := range file.Syntax.Imports {
-			if target := importPath(spec); strings.HasPrefix(target, raftModules) {
-				report.Addf(file, spec.Pos(), "only raftstore, test/simtest and test/attacktest may import %s", target)
+// ban says which imports most of the tree must do without.
+type ban struct {
+	rule    string
+	targets []string // beginnings of import paths
+	tests   bool     // tests, too
+	in      string   // the package, with those below it, that must do without; "": all
+	free    []string // packages, with those below them, that may import it
+	why     string
+}
+
+// bans keep what is heavy, or belongs to one room, out of the others.
+func bans() []ban {
+	const importer, reader = "cli/trivet-import", "cli/trivet-import/inspectordb"
+	return []ban{
+		{"raft", []string{"github.com/hashicorp/raft"}, true, "", []string{"raftstore", "test/simtest", "test/attacktest"},
+			"only raftstore, test/simtest and test/attacktest may import it: what a test needs of Raft, they offer"},
+		{"raft", []string{"github.com/hashicorp/raft"}, true, "raftstore/leader", nil, "it knows a leader by what raftstore tells it"},
+		{"drivers", []string{"database/sql", "github.com/go-sql-driver/", "github.com/jackc/pgx/", "modernc.org/"}, false, "", []string{reader, "test", "packaging"},
+			"a peer has no database drivers, which are 8 MB; " + reader + " has them, for trivet-import alone"},
+		{"drivers", []string{Module + "/" + reader}, false, "", []string{"cli/trivet-import/importer", "test", "packaging"},
+			"a peer has no database drivers, which are 8 MB"},
+		{"drivers", []string{Module + "/" + importer + "/"}, false, "", []string{importer, "test", "packaging"}, "a peer has no database drivers, which are 8 MB"},
+		// Templates look methods up by names from text, so that the linker has to keep every
+		// exported method of every type that is converted to an interface, 6 MB.
+		{"templates", []string{"text/template", "html/template"}, false, "", []string{"test", "packaging"},
+			"it makes the linker keep every method: fill in the text with package strings, and escape with package html"},
+		{"harness", []string{Module + "/test/", Module + "/packaging"}, false, "", []string{"test", "packaging"}, "a test harness is for tests and harnesses"},
+	}
+}
+
+// checkBans returns the check of the bans of one rule.
+func checkBans(rule string) func(*Tree, *Report) {
+	return func(tree *Tree, report *Report) {
+		for _, file := range tree.Files {
+			for _, spec := range file.Syntax.Imports {
+				target := importPath(spec)
+				broken := slices.IndexFunc(bans(), func(b ban) bool { return b.rule == rule && b.covers(file) && startsWith(target, b.targets) })
+				if broken >= 0 {
+					report.Addf(file, spec.Pos(), "%s may not import %s: %s", file.Package(), target, bans()[broken].why)
+				}
 			}
 		}
 	}
 }
 
-// drivers are the modules that reach databases.
-var drivers = []string{"database/sql", "github.com/go-sql-driver/", "github.com/jackc/pgx/", "modernc.org/"}
-
-// checkDrivers keeps database drivers out of the daemon: they are 8 MB, and belong to
-// trivet-import.
-func checkDrivers(tree *Tree, report *Report) {
-	const reader = "cli/trivet-import/inspectordb"
-	for _, file := range tree.Files {
-		from := file.Package()
-		if file.Test() || harness(from) || from == reader {
-			continue
-		}
-		for _, spec := range file.Syntax.Imports {
-			target := importPath(spec)
-			program := strings.HasPrefix(target, Module+"/cli/trivet-import/") && !strings.HasPrefix(from, "cli/trivet-import")
-			driver := slices.ContainsFunc(drivers, func(d string) bool { return strings.HasPrefix(target, d) })
-			if driver || program || target == Module+"/"+reader && from != "cli/trivet-import/importer" {
-				report.Addf(file, spec.Pos(), "%s may not import %s: a peer has no database drivers; %s has them, for trivet-import alone", from, target, reader)
-			}
-		}
-	}
+func (b ban) covers(file *File) bool {
+	pkg := file.Package()
+	return (b.tests || !file.Test()) && (b.in == "" || within(pkg, b.in)) && !slices.ContainsFunc(b.free, func(free string) bool { return within(pkg, free) })
 }
 
-// checkTemplates keeps the packages of templates out of the daemon: they look methods up
-// by names from text, so that the linker has to keep every exported method of every type
-// that is converted to an interface, 6 MB.
-func checkTemplates(tree *Tree, report *Report) {
-	for _, file := range tree.Files {
-		if file.Test() || harness(file.Package()) {
-			continue
-		}
-		for _, spec := range file.Syntax.Imports {
-			if target := importPath(spec); target == "text/template" || target == "html/template" {
-				report.Addf(file, spec.Pos(), "%s makes the linker keep every method: fill in the text with package strings, and escape with package html", target)
-			}
-		}
-	}
-}
-
-// checkHarness keeps harnesses out of the product: only tests and other
-// harnesses import them.
-func checkHarness(tree *Tree, report *Report) {
-	for _, file := range tree.Files {
-		if file.Test() || harness(file.Package()) {
-			continue
-		}
-		for _, spec := range file.Syntax.Imports {
-			if target, ours := housePackage(importPath(spec)); ours && harness(target) {
-				report.Addf(file, spec.Pos(), "%s is a test harness; only tests and harnesses may import it", target)
-			}
-		}
-	}
+func startsWith(text string, beginnings []string) bool {
+	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(text, b) })
 }

@@ -176,9 +176,8 @@ func TestStateNamesItsCommands(t *testing.T) {
 			continue
 		}
 		comments[pkg] += file.Syntax.Doc.Text()
-		for _, decl := range file.Syntax.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "apply") || fn.Type.Params.NumFields() != 2 {
+		for fn := range file.funcs() {
+			if fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "apply") || fn.Type.Params.NumFields() != 2 {
 				continue
 			}
 			if command, ok := fn.Type.Params.List[len(fn.Type.Params.List)-1].Type.(*ast.Ident); ok {

@@ -32,9 +32,8 @@ func startersOf(tree *Tree) map[string]map[string]bool {
 				continue
 			}
 			imports := file.Imports()
-			for _, decl := range file.Syntax.Decls {
-				fn, ok := decl.(*ast.FuncDecl)
-				if !ok || fn.Recv != nil || all[pkg][fn.Name.Name] {
+			for fn := range file.funcs() {
+				if fn.Recv != nil || all[pkg][fn.Name.Name] {
 					continue
 				}
 				ast.Inspect(fn, func(node ast.Node) bool {

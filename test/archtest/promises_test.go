@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -66,8 +65,8 @@ func checkMutants(t *testing.T, promise, cell string, tables map[string]string) 
 
 func testsOf(tree *Tree) (names []string) {
 	for _, file := range tree.Files {
-		for _, decl := range file.Syntax.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
+		for fn := range file.funcs() {
+			if fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
 				names = append(names, fn.Name.Name)
 			}
 		}

@@ -12,9 +12,8 @@ import (
 // it, or it closes it with defer and returns the address.
 func (h *hermetic) checkReuse(file *File) {
 	imports := file.Imports()
-	for _, decl := range file.Syntax.Decls {
-		fn, ok := decl.(*ast.FuncDecl)
-		if !ok || fn.Body == nil {
+	for fn := range file.funcs() {
+		if fn.Body == nil {
 			continue
 		}
 		for listener := range boundIn(imports, fn.Body) {

@@ -58,9 +58,8 @@ type settle struct {
 func fieldWriters(files []*File) map[string]map[string][]string {
 	writers := make(map[string]map[string][]string)
 	for _, file := range files {
-		for _, decl := range file.Syntax.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok || fn.Recv == nil || fn.Body == nil || len(fn.Recv.List[0].Names) == 0 || locks(fn.Body) {
+		for fn := range file.funcs() {
+			if fn.Recv == nil || fn.Body == nil || len(fn.Recv.List[0].Names) == 0 || locks(fn.Body) {
 				continue
 			}
 			of := pointee(fn.Recv.List[0].Type)
@@ -299,8 +298,8 @@ func pointee(expr ast.Expr) string {
 func makersOf(files []*File) map[string]string {
 	makers := make(map[string]string)
 	for _, file := range files {
-		for _, decl := range file.Syntax.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Type.Results != nil && len(fn.Type.Results.List) == 1 {
+		for fn := range file.funcs() {
+			if fn.Recv == nil && fn.Type.Results != nil && len(fn.Type.Results.List) == 1 {
 				makers[fn.Name.Name] = pointee(fn.Type.Results.List[0].Type)
 			}
 		}
@@ -308,7 +307,8 @@ func makersOf(files []*File) map[string]string {
 	return makers
 }
 
-// declaredIn returns the names that a function literal or a block declares.
+// declaredIn returns the names that a function or a block declares anywhere:
+// parameters, results, receiver, := and var, range.
 func declaredIn(root ast.Node) map[string]bool {
 	local := make(map[string]bool)
 	ast.Inspect(root, func(node ast.Node) bool {

@@ -28,11 +28,7 @@ func checkFuncSize(tree *Tree, report *Report) {
 		if file.Generated() {
 			continue
 		}
-		for _, decl := range file.Syntax.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
+		for fn := range file.funcs() {
 			if lines := tree.Line(fn.End()) - tree.Line(fn.Pos()) + 1; lines > maxFuncLines {
 				report.Addf(file, fn.Pos(), "%s has %d lines; at most %d", fn.Name.Name, lines, maxFuncLines)
 			}

@@ -95,9 +95,8 @@ func bubbleFuncs(tree *Tree) map[bubble]bool {
 	bubbles := map[bubble]bool{root: true}
 	for _, file := range tree.Files {
 		imports := file.Imports()
-		for _, decl := range file.Syntax.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok || fn.Recv != nil {
+		for fn := range file.funcs() {
+			if fn.Recv != nil {
 				continue
 			}
 			ast.Inspect(fn, func(node ast.Node) bool {

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -100,6 +101,17 @@ func (f *File) Test() bool { return strings.HasSuffix(f.Path, "_test.go") }
 
 // Generated reports whether a program wrote the file.
 func (f *File) Generated() bool { return ast.IsGenerated(f.Syntax) }
+
+// funcs iterates over the functions and methods that the file declares.
+func (f *File) funcs() iter.Seq[*ast.FuncDecl] {
+	return func(yield func(*ast.FuncDecl) bool) {
+		for _, decl := range f.Syntax.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && !yield(fn) {
+				return
+			}
+		}
+	}
+}
 
 // Imports maps the name under which each import is known in the file to its
 // path. The name of an import without one is guessed from its path, which is

@@ -3,9 +3,6 @@ package archtest
 import (
 	"go/scanner"
 	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,27 +47,14 @@ var wordInCode = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
 // TestVocabulary reads every Go file of the repository.
 func TestVocabulary(t *testing.T) {
-	root := moduleRoot(t)
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
-			return err
-		}
-		src, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		name = filepath.ToSlash(name)
-		for _, hit := range vocabularyOf(name, src) {
-			t.Error(hit)
-		}
-		return nil
-	})
+	tree, err := wholeTree()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, file := range tree.Files {
+		for _, hit := range vocabularyOf(file.Path, file.Source) {
+			t.Error(hit)
+		}
 	}
 }
 
