@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
+	"github.com/trivet-ha/trivet/internal/portholder"
 )
 
 // Limit bounds one gathering. A caller waits a little longer.
@@ -30,7 +31,9 @@ type Options struct {
 	// Now is the wall clock.
 	Now func() time.Time
 
-	proc, sys string // where the kernel tells of itself; tests have their own
+	// Where the kernel tells of itself; tests have their own.
+	proc, sys string
+	holdersOf func(network string, at netip.AddrPort) ([]portholder.Holder, error)
 }
 
 // Other is a peer on another host.
@@ -64,7 +67,7 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	if o.proc == "" {
-		o.proc, o.sys = "/proc", "/sys"
+		o.proc, o.sys, o.holdersOf = "/proc", "/sys", portholder.Of
 	}
 	g := &gathering{o: o}
 	c := o.Config

@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/doctor/dnsmasq"
 	"github.com/trivet-ha/trivet/doctor/inputrules"
+	"github.com/trivet-ha/trivet/internal/portholder"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -52,22 +53,32 @@ func TestSockets(t *testing.T) {
 	write(t, dir, "self/net/udp", udpTable)
 	write(t, dir, "self/net/raw", rawTable)
 	write(t, dir, "self/net/packet", packetTable)
-	for pid, program := range map[string]string{"70": "dhcpd", "71": "dhcpd", "72": "tcpdump", "73": "dnsmasq"} {
+	for pid, program := range map[string]string{"70": "dhcpd", "71": "dhcpd", "72": "tcpdump"} {
 		write(t, dir, pid+"/comm", program+"\n")
 		if err := os.Mkdir(filepath.Join(dir, pid, "fd"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		socket := map[string]string{"70": "socket:[22035]", "71": "socket:[1]", "72": "socket:[22035]", "73": "socket:[22033]"}[pid]
+		socket := map[string]string{"70": "socket:[22035]", "71": "socket:[1]", "72": "socket:[22035]"}[pid]
 		if err := os.Symlink(socket, filepath.Join(dir, pid, "fd/5")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	g := &gathering{o: Options{proc: dir}}
+	g := &gathering{o: Options{proc: dir, holdersOf: func(_ string, at netip.AddrPort) ([]portholder.Holder, error) {
+		return map[uint16][]portholder.Holder{
+			portDHCP: {{Program: "dnsmasq", PID: 73}, {Program: "dnsmasq", PID: 74, Device: 1 << 20}},
+			portTFTP: {{Program: "in.tftpd", PID: 75, Unit: "tftpd-hpa.service"}, {Program: "in.tftpd", PID: 76, Device: 1 << 20}},
+		}[at.Port()], nil
+	}}}
 	g.sockets()
+	if want := []doctor.Taken{{Port: portTFTP, By: "in.tftpd (pid 75, tftpd-hpa.service)", Unit: "tftpd-hpa.service"}}; !slices.Equal(g.facts.DHCP.Taken, want) {
+		t.Errorf("taken: %+v, want %+v", g.facts.DHCP.Taken, want)
+	}
 	if !g.facts.DHCP.Listening || g.facts.DHCP.Program != "dnsmasq" || !g.facts.Address.VRRP || !slices.Equal(g.facts.DHCP.Raw, []doctor.RawServer{{Program: "dhcpd", PID: 70}}) {
 		t.Errorf("%+v", g.facts)
 	}
-	quiet := &gathering{o: Options{proc: t.TempDir()}}
+	quiet := &gathering{o: Options{proc: t.TempDir(), holdersOf: func(string, netip.AddrPort) ([]portholder.Holder, error) {
+		return nil, errors.ErrUnsupported
+	}}}
 	quiet.sockets()
 	if quiet.facts.DHCP.Listening || quiet.facts.Address.VRRP || quiet.facts.DHCP.Raw != nil {
 		t.Errorf("nothing there: %+v", quiet.facts)

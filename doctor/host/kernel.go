@@ -17,7 +17,6 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/trivet-ha/trivet/doctor"
-	"github.com/trivet-ha/trivet/internal/portholder"
 )
 
 // links lists the interfaces and who has the floating IP.
@@ -120,12 +119,8 @@ const (
 
 // sockets looks at which sockets there are in this network namespace.
 func (g *gathering) sockets() {
-	v4, v6 := g.table("udp"), g.table("udp6")
-	g.facts.DHCP.Listening = hasSocketOn(v4, portDHCP) || hasSocketOn(v6, portDHCP6)
-	g.facts.DHCP.Program = g.owner(v4, portDHCP)
-	if g.o.proc == "/proc" { // the kernel is asked, which knows no other host
-		g.facts.DHCP.Taken = takenPorts(g.o.Config.Firewall.Interface)
-	}
+	g.facts.DHCP.Listening = hasSocketOn(g.table("udp"), portDHCP) || hasSocketOn(g.table("udp6"), portDHCP6)
+	g.holders()
 	g.facts.Address.VRRP = hasSocketOn(g.table("raw"), protoVRRP) || hasSocketOn(g.table("raw6"), protoVRRP)
 	inodes := make(map[string]bool)
 	for _, fields := range g.table("packet") {
@@ -138,23 +133,27 @@ func (g *gathering) sockets() {
 	}
 }
 
-// takenPorts are the ports of a boot server that programs have, but for those of other
-// interfaces and of dnsmasq where it is known to be that.
-func takenPorts(iface string) (out []doctor.Taken) {
-	own, _ := net.InterfaceByName(iface) // may be missing
+// holders notes which program has DHCP's port, and the ports of a boot server that
+// programs have, but for those of other interfaces and of dnsmasq where it is known to be
+// that.
+func (g *gathering) holders() {
+	own, _ := net.InterfaceByName(g.o.Config.Firewall.Interface) // may be missing
+	d := &g.facts.DHCP
 	for _, port := range []uint16{portDHCP, portTFTP, portDHCP6} {
-		holders, err := portholder.Of("udp", netip.AddrPortFrom(netip.IPv6Unspecified(), port))
+		holders, err := g.o.holdersOf("udp", netip.AddrPortFrom(netip.IPv6Unspecified(), port))
 		if err != nil {
-			return out // a kernel without socket diagnostics
+			return // a kernel without socket diagnostics
 		}
 		for _, h := range holders {
+			if port == portDHCP && d.Program == "" {
+				d.Program = h.Program
+			}
 			elsewhere := h.Device != 0 && (own == nil || int(h.Device) != own.Index)
 			if !elsewhere && h.Program != "dnsmasq" && h.Unit != "dnsmasq.service" {
-				out = append(out, doctor.Taken{Port: port, By: h.String(), Unit: h.Unit})
+				d.Taken = append(d.Taken, doctor.Taken{Port: port, By: h.String(), Unit: h.Unit})
 			}
 		}
 	}
-	return out
 }
 
 // table reads a file of the kernel about sockets, without its first line.
@@ -177,32 +176,6 @@ func (g *gathering) table(name string) [][]string {
 func hasSocketOn(table [][]string, port uint16) bool {
 	end := fmt.Sprintf(":%04X", port)
 	return slices.ContainsFunc(table, func(fields []string) bool { return len(fields) > 1 && strings.HasSuffix(fields[1], end) })
-}
-
-// owner is the program that has the port, "" if there is none or this process may
-// not see whose sockets are whose.
-func (g *gathering) owner(table [][]string, port uint16) string {
-	const inode = 9 // field of a line of /proc/net/udp
-	inodes := make(map[string]bool)
-	for _, fields := range table {
-		if len(fields) > inode && hasSocketOn([][]string{fields}, port) {
-			inodes["socket:["+fields[inode]+"]"] = true
-		}
-	}
-	names, err := files{}.List(g.o.proc)
-	if err != nil || len(inodes) == 0 {
-		return ""
-	}
-	for _, name := range names {
-		dir := filepath.Join(g.o.proc, name)
-		if _, err := strconv.Atoi(name); err != nil || !hasSocket(dir, inodes) {
-			continue
-		}
-		if comm, err := readBounded(filepath.Join(dir, "comm"), 64); err == nil {
-			return strings.TrimSpace(string(comm))
-		}
-	}
-	return ""
 }
 
 // rawServers finds DHCP servers among the processes that have one of the
