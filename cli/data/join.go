@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -69,12 +68,7 @@ func joinToken(t *term.Terminal, token, file string) (string, error) {
 		}
 		return "", term.Fail(term.ExitUsage, "make one on a peer: 'trivet token create'; then give it with --token-file or TRIVET_TOKEN", "no join token was given")
 	}
-	in, err := t.Input(file)
-	if err != nil {
-		return "", term.Usage("--token-file: %w", err)
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, maxTokenFile))
+	text, err := t.ReadInput(file, maxTokenFile)
 	if err != nil {
 		return "", term.Usage("--token-file: %w", err)
 	}

@@ -2,15 +2,12 @@ package node
 
 import (
 	"context"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/cli/servers"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
-	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
 // maxDocument bounds the data of a node that is sent: the API takes no more.
@@ -49,7 +46,7 @@ func readDocument(t *term.Terminal, file string, args []string) ([]byte, error) 
 	case len(args) != 1 || args[0] == "-":
 		return nil, term.Usage("--data-file: it is the data of one node; name that node")
 	}
-	text, err := readInput(t, file, maxDocument)
+	text, err := t.ReadInput(file, maxDocument)
 	switch {
 	case err != nil:
 		return nil, term.Usage("--data-file: %w", err)
@@ -57,17 +54,4 @@ func readDocument(t *term.Terminal, file string, args []string) ([]byte, error) 
 		return nil, term.Usage("--data-file %s: it is empty", file)
 	}
 	return text, nil
-}
-
-// readInput reads a file, or standard input for -, of no more than limit bytes.
-func readInput(t *term.Terminal, file string, limit int64) ([]byte, error) {
-	if file != "-" {
-		text, _, err := smallfile.Read(file, limit)
-		return text, err
-	}
-	text, err := io.ReadAll(io.LimitReader(t.In, limit+1))
-	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("standard input: longer than %d bytes", limit)
-	}
-	return text, err
 }

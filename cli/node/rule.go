@@ -111,7 +111,7 @@ func ruleImport(t *term.Terminal, f *servers.Flags) *cobra.Command {
 			"for each rule whether it was imported.",
 		Example: "trivet rule import rules.json",
 		RunE: func(c *cobra.Command, args []string) error {
-			text, err := readInput(t, args[0], maxRuleFile)
+			text, err := t.ReadInput(args[0], maxRuleFile)
 			if err != nil {
 				return term.Usage("%w", err)
 			}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/internal/smallfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -91,6 +92,19 @@ func (t *Terminal) Input(name string) (io.ReadCloser, error) {
 		return io.NopCloser(t.In), nil
 	}
 	return os.Open(name)
+}
+
+// ReadInput reads a file, or standard input for -, of no more than so many bytes.
+func (t *Terminal) ReadInput(name string, most int64) ([]byte, error) {
+	if name != "-" {
+		text, _, err := smallfile.Read(name, most)
+		return text, err
+	}
+	text, err := io.ReadAll(io.LimitReader(t.In, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("standard input: longer than %d bytes", most)
+	}
+	return text, err
 }
 
 // IsTerminal says whether in is a terminal.
