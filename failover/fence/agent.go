@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
@@ -17,6 +19,33 @@ const maxSaid = 16 << 10
 
 // option is one line of a program's standard input.
 type option struct{ name, value string }
+
+func agentKind() kind {
+	return kind{
+		name:  "agent",
+		needs: []string{"nodes", "program"},
+		fields: []field{
+			passwordField(),
+			one("program", word, func(s *spec) *string { return &s.program }),
+			{"options", func(r *reader, s *spec, v *yaml.Node) (what, do string) {
+				s.options = r.options(s.key("options"), v, true)
+				return "", ""
+			}},
+		},
+		reach: func(r *reader, path string, v *yaml.Node, to *address) (what, do string) {
+			to.options = r.options(path, v, false)
+			return "", ""
+		},
+		open: func(s *spec, _ *List, _ Options) (method, []mishap) {
+			path, what, do := findProgram(s.program)
+			if what != "" {
+				return nil, []mishap{s.mishap("program", what, do)}
+			}
+			return &agent{program: path, options: s.options, password: s.password()}, nil
+		},
+		meant: agentMeant,
+	}
+}
 
 // agent is the method of devices of the type agent: a program that speaks the
 // protocol of the fence-agents collection (FenceAgentAPI). It is told everything,

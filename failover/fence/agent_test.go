@@ -37,7 +37,7 @@ func newRig(t *testing.T, mode string, limits Limits) *rig {
 	}
 	a := &agent{program: program, options: []option{{"mode", mode}}, password: servicecreds.Password{File: r.path("password"), Option: "password_file"}}
 	machine := address{options: []option{{"state", r.path("power")}, {"record", r.path("record")}}}
-	r.device = &device{name: "ipmi", kind: kindAgent, limits: limits, nodes: map[string]address{"worker-1": machine}, method: a}
+	r.device = &device{name: "ipmi", kind: "agent", limits: limits, nodes: map[string]address{"worker-1": machine}, method: a}
 	return r
 }
 

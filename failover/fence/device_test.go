@@ -58,7 +58,7 @@ func TestTries(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{answers: c.answers}
-			d := &device{name: "bmc", kind: kindIronic, limits: Limits{3, time.Second, 10 * time.Second}, everyone: true, method: s}
+			d := &device{name: "bmc", kind: "ironic", limits: Limits{3, time.Second, 10 * time.Second}, everyone: true, method: s}
 			began := time.Now()
 			err := d.Off(t.Context(), worker())
 			if s.tries != c.tries || time.Since(began) != c.took || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {

@@ -5,7 +5,8 @@
 //
 // A call goes through two layers: device finds the machine in its list, bounds each try,
 // tries again and names all of it in the error; a method (ironic, redfish, agent) makes
-// one try.
+// one try. A type of device is a file with its method and its row in the registry
+// (kinds.go): keys of the file, how the method is made, which machine an entry means.
 //
 // Every method errs to one side. "Off" is reported only when the device, asked just now,
 // says so explicitly; any odd, missing or contradictory answer is "unknown". Power is

@@ -35,6 +35,22 @@ type Ironic interface {
 	SetPower(ctx context.Context, uuid, state string) error
 }
 
+func ironicKind() kind {
+	return kind{
+		name: "ironic",
+		check: func(r *reader, s *spec) {
+			if r.o.Ironic == nil {
+				r.problem(s.lineOf("type"), s.key("type"), "there is no Ironic in the configuration",
+					"set ironic.endpoint in trivet.yaml, or use another type")
+			}
+		},
+		open: func(_ *spec, _ *List, o Options) (method, []mishap) {
+			return newThroughIronic(o.Ironic), nil
+		},
+		meant: func(_ *spec, n node) meant { return meant{machines: []string{strings.ToLower(n.text)}} },
+	}
+}
+
 // throughIronic is the method of devices of the type ironic.
 //
 // Ironic answers questions about power from its memory, which is a minute old or,

@@ -156,7 +156,7 @@ func TestIronicSaysHowItFoundTheNode(t *testing.T) {
 // until Ironic or the file says otherwise.
 func TestTwoNamesOfOneNodeInIronic(t *testing.T) {
 	ironic := &ironicNodes{refs: map[string]string{"rack-7": "u1", "52:54:00:00:00:01": "u1", "rack-8": "u2"}}
-	d := &device{name: "bmc", kind: kindIronic, method: newThroughIronic(ironic), nodes: map[string]address{
+	d := &device{name: "bmc", kind: "ironic", method: newThroughIronic(ironic), nodes: map[string]address{
 		"worker-1": {text: "rack-7"}, "worker-2": {text: "52:54:00:00:00:01"}, "worker-3": {text: "rack-8"},
 	}}
 	off := func(node string) string {

@@ -63,7 +63,7 @@ func (f *fakeIronic) truth() (real string, commands []string) {
 }
 
 func overIronic(f *fakeIronic, nodes map[string]address) *device {
-	return &device{name: "bmc", kind: kindIronic, limits: Limits{1, time.Second, 10 * time.Second}, nodes: nodes, everyone: nodes == nil, method: newThroughIronic(f)}
+	return &device{name: "bmc", kind: "ironic", limits: Limits{1, time.Second, 10 * time.Second}, nodes: nodes, everyone: nodes == nil, method: newThroughIronic(f)}
 }
 
 // TestIronicIsNotBelievedFromMemory: it remembers "off" of a machine that is on.

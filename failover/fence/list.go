@@ -77,11 +77,9 @@ func Files(file string) []config.File {
 	var all []config.File
 	specs, _ := parse(file, text, Options{})
 	for _, s := range specs {
-		for option, path := range map[string]string{"password_file": s.passwordFile, "ca_file": s.caFile} {
-			if path != "" {
-				at := config.Origin{Kind: config.FromFile, Name: file, Line: s.lineOf(option)}
-				all = append(all, config.File{Key: s.key(option), Where: at, Path: path, Leads: true})
-			}
+		for option, path := range s.files {
+			at := config.Origin{Kind: config.FromFile, Name: file, Line: s.lineOf(option)}
+			all = append(all, config.File{Key: s.key(option), Where: at, Path: path, Leads: true})
 		}
 	}
 	slices.SortFunc(all, func(a, b config.File) int { return cmp.Compare(a.Where.Line, b.Where.Line) })
@@ -120,37 +118,29 @@ type mishap struct {
 	option, what, do string
 }
 
+// mishap says what is wrong with the host as to one option.
+func (s *spec) mishap(option, what, do string) mishap {
+	return mishap{s.lineOf(option), option, what, do}
+}
+
+// password is that of the device; empty for one without.
+func (s *spec) password() servicecreds.Password {
+	return servicecreds.Password{File: s.passwordFile, Option: s.key("password_file")}
+}
+
 // open makes the device. What is wrong is told together with the rest.
 func (s *spec) open(l *List, o Options) (d *device, wrong []mishap) {
 	d = &device{
-		name: s.name, kind: s.kind, group: s.group, limits: s.limits, nodes: make(map[string]address),
-		everyone: s.kind == kindIronic && !s.written("nodes"), clusters: len(o.Clusters),
+		name: s.name, kind: s.kind.name, group: s.group, limits: s.limits, nodes: make(map[string]address),
+		everyone: !s.written("nodes"), clusters: len(o.Clusters),
 	}
 	for _, n := range s.nodes {
 		d.nodes[n.name] = n.address
 	}
-	password := servicecreds.Password{File: s.passwordFile, Option: s.key("password_file")}
-	if _, err := password.Read(); err != nil {
-		wrong = append(wrong, mishap{s.lineOf("password_file"), "password_file", err.Error(), "write the password into it, readable for trivet alone"})
+	if _, err := s.password().Read(); err != nil {
+		wrong = append(wrong, s.mishap("password_file", err.Error(), "write the password into it, readable for trivet alone"))
 	}
-	switch s.kind {
-	case kindIronic:
-		d.method = newThroughIronic(o.Ironic)
-	case kindRedfish:
-		secure, err := servicecreds.OpenTLS(servicecreds.Files{CA: s.caFile, Insecure: s.insecure, Section: s.key("")}, o.Logger)
-		if err != nil {
-			wrong = append(wrong, mishap{s.lineOf("ca_file"), "ca_file", err.Error(), "write the file with the CA of the BMCs in PEM"})
-			return d, wrong
-		}
-		client := newClient(secure)
-		l.clients = append(l.clients, client)
-		d.method = &redfish{client: client, username: s.username, password: password, anyUUID: s.anyUUID}
-	case kindAgent:
-		path, what, do := findProgram(s.program)
-		if what != "" {
-			wrong = append(wrong, mishap{s.lineOf("program"), "program", what, do})
-		}
-		d.method = &agent{program: path, options: s.options, password: password}
-	}
-	return d, wrong
+	method, more := s.kind.open(s, l, o)
+	d.method = method
+	return d, append(wrong, more...)
 }

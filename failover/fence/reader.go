@@ -132,31 +132,34 @@ func (r *reader) file(root *yaml.Node) (specs []*spec) {
 // device reads one device. Its name and type are looked up first: the one for the
 // messages, the other for what else it may have.
 func (r *reader) device(i int, v *yaml.Node) *spec {
-	s := &spec{place: strconv.Itoa(i + 1), line: v.Line, lines: make(map[string]int), limits: r.o.Limits}
+	s := &spec{place: strconv.Itoa(i + 1), line: v.Line, lines: make(map[string]int), files: make(map[string]string), limits: r.o.Limits}
 	list := r.entries(s.key(""), v, 1<<10)
 	if list == nil {
 		return nil
 	}
+	var called string // its type
 	for _, e := range list {
 		switch {
 		case e.key == "name" && e.value.Kind == yaml.ScalarNode && isName(e.value.Value):
 			s.place = e.value.Value
 		case e.key == "type" && e.value.Kind == yaml.ScalarNode:
-			s.kind = e.value.Value
+			called = e.value.Value
 		}
 		s.lines[e.key] = e.line
 	}
-	if !slices.Contains(kinds(), s.kind) {
-		what, do := fmt.Sprintf("%.100q is no type of device", s.kind), "write one of "+strings.Join(kinds(), ", ")
-		if near := config.Nearest(s.kind, kinds()); near != "" {
+	at := slices.IndexFunc(kinds(), func(k kind) bool { return k.name == called })
+	if at < 0 {
+		what, do := fmt.Sprintf("%.100q is no type of device", called), "write one of "+strings.Join(kindNames(), ", ")
+		if near := config.Nearest(called, kindNames()); near != "" {
 			do = "did you mean " + near + "?"
 		}
-		if s.kind == "" {
+		if called == "" {
 			what = "is missing"
 		}
 		r.problem(s.lineOf("type"), s.key("type"), what, do)
 		return nil
 	}
+	s.kind = kinds()[at]
 	for _, e := range list {
 		r.field(s, e)
 	}
@@ -165,45 +168,31 @@ func (r *reader) device(i int, v *yaml.Node) *spec {
 }
 
 func (r *reader) field(s *spec, e entry) {
-	var mine []string
-	for _, f := range fields() {
-		has := f.kind == "" || slices.Contains(strings.Fields(f.kind), s.kind)
-		if f.name == e.key && has {
-			if what, do := f.read(r, s, e.value); what != "" {
-				r.problem(e.value.Line, s.key(e.key), what, do)
-			}
-			return
+	mine := slices.Concat(fields(), s.kind.fields)
+	called := func(f field) bool { return f.name == e.key }
+	if at := slices.IndexFunc(mine, called); at >= 0 {
+		if what, do := mine[at].read(r, s, e.value); what != "" {
+			r.problem(e.value.Line, s.key(e.key), what, do)
 		}
-		if f.name == e.key {
-			r.problem(e.line, s.key(e.key), "is of no use for the type "+s.kind, "remove it")
-			return
-		}
-		if has {
-			mine = append(mine, f.name)
-		}
+		return
 	}
-	r.unknown(e.line, s.key(""), e.key, mine)
+	if slices.ContainsFunc(kinds(), func(k kind) bool { return slices.ContainsFunc(k.fields, called) }) {
+		r.problem(e.line, s.key(e.key), "is of no use for the type "+s.kind.name, "remove it")
+		return
+	}
+	var names []string
+	for _, f := range mine {
+		names = append(names, f.name)
+	}
+	r.unknown(e.line, s.key(""), e.key, names)
 }
 
 // check looks at what belongs together.
 func (r *reader) check(s *spec) {
-	need := []string{"name"}
-	switch s.kind {
-	case kindIronic:
-		if r.o.Ironic == nil {
-			r.problem(s.lineOf("type"), s.key("type"), "there is no Ironic in the configuration", "set ironic.endpoint in trivet.yaml, or use another type")
-		}
-	case kindRedfish:
-		need = append(need, "nodes", "username", "password_file")
-		for _, n := range s.nodes {
-			if what, do := wrongURL(n.text, s.insecure); what != "" {
-				r.problem(n.line, s.key("nodes."+n.name), what, do)
-			}
-		}
-	case kindAgent:
-		need = append(need, "nodes", "program")
+	if s.kind.check != nil {
+		s.kind.check(r, s)
 	}
-	for _, key := range need {
+	for _, key := range append([]string{"name"}, s.kind.needs...) {
 		if !s.written(key) {
 			r.problem(s.line, s.key(key), "is missing", "write it")
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
@@ -21,6 +23,72 @@ const (
 	forceOff = "ForceOff"
 	resetOn  = "On"
 )
+
+func redfishKind() kind {
+	return kind{
+		name:  "redfish",
+		needs: []string{"nodes", "username", "password_file"},
+		fields: []field{
+			one("username", word, func(s *spec) *string { return &s.username }),
+			passwordField(),
+			fileField("ca_file", func(s *spec) *string { return &s.caFile }),
+			one("insecure_skip_verify", truth, func(s *spec) *bool { return &s.insecure }),
+			one("check_uuid", func(anyUUID *bool, v *yaml.Node) (what, do string) {
+				check := true
+				what, do = truth(&check, v)
+				*anyUUID = !check
+				return what, do
+			}, func(s *spec) *bool { return &s.anyUUID }),
+		},
+		check: func(r *reader, s *spec) {
+			for _, n := range s.nodes {
+				if what, do := wrongURL(n.text, s.insecure); what != "" {
+					r.problem(n.line, s.key("nodes."+n.name), what, do)
+				}
+			}
+		},
+		open: func(s *spec, l *List, o Options) (method, []mishap) {
+			secure, err := servicecreds.OpenTLS(servicecreds.Files{CA: s.caFile, Insecure: s.insecure, Section: s.key("")}, o.Logger)
+			if err != nil {
+				return nil, []mishap{s.mishap("ca_file", err.Error(), "write the file with the CA of the BMCs in PEM")}
+			}
+			client := newClient(secure)
+			l.clients = append(l.clients, client)
+			return &redfish{client: client, username: s.username, password: s.password(), anyUUID: s.anyUUID}, nil
+		},
+		meant: redfishMeant,
+	}
+}
+
+// redfishMeant is the ComputerSystem of a URL.
+func redfishMeant(_ *spec, n node) meant {
+	u, err := url.Parse(n.text)
+	if err != nil || u.Hostname() == "" {
+		return meant{} // which is told elsewhere
+	}
+	m := meant{host: oneSpelling(u.Hostname()), part: true, machines: []string{strings.ToLower(strings.TrimSuffix(u.Path, "/"))}}
+	if port := u.Port(); port != "" && !(port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http") {
+		m.port = ":" + port
+	}
+	return m
+}
+
+// wrongURL says what is wrong with the URL of a ComputerSystem.
+func wrongURL(text string, insecure bool) (what, do string) {
+	const like = "write it as https://BMC/redfish/v1/Systems/1"
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return "is no URL", like
+	case u.Scheme == "http" && !insecure:
+		return "would send the password in the clear", "write https, or insecure_skip_verify: true on a network that only you can read"
+	case u.User != nil:
+		return "holds a user", "write username and password_file instead"
+	case u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") == "":
+		return "is not the URL of a machine", like
+	}
+	return "", ""
+}
 
 // redfish is the method of devices of the type redfish (DSP0266): a BMC that
 // speaks HTTP. The address of a machine is the URL of its ComputerSystem.

@@ -136,7 +136,7 @@ func TestGroupIsOffWhenAllAre(t *testing.T) {
 		l := &List{}
 		for i, f := range []fixed{c.a, c.b} {
 			f.name, f.offs = []string{"strip-a", "strip-b"}[i], &offs
-			l.devices = append(l.devices, &device{name: f.name, kind: kindAgent, group: "strips", nodes: map[string]address{"worker-1": {}}, method: f})
+			l.devices = append(l.devices, &device{name: f.name, kind: "agent", group: "strips", nodes: map[string]address{"worker-1": {}}, method: f})
 		}
 		devices := l.For(worker())
 		if len(devices) != 1 || devices[0].Name() != "strips" {

@@ -8,15 +8,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The types of devices.
-const (
-	kindIronic  = "ironic"
-	kindRedfish = "redfish"
-	kindAgent   = "agent"
-)
-
-func kinds() []string { return []string{kindIronic, kindRedfish, kindAgent} }
-
 // Bounds of the file.
 const (
 	maxDevices = 32
@@ -24,24 +15,31 @@ const (
 	maxOptions = 64   // of an agent
 	maxWord    = 1024 // bytes of a value
 	maxRetries = 20
+
+	minInterval, maxInterval = 100 * time.Millisecond, time.Minute
+	minTimeout, maxTimeout   = time.Second, 5 * time.Minute
 )
 
 // spec is a device as the file has it.
 type spec struct {
-	name, kind string
-	group      string // of devices that feed the same machines; "" for none
-	place      string // in messages: its name, or its number
-	line       int
-	lines      map[string]int // of the keys that are written
-	limits     Limits
-	nodes      []node
+	name   string
+	kind   kind
+	group  string // of devices that feed the same machines; "" for none
+	place  string // in messages: its name, or its number
+	line   int
+	lines  map[string]int // of the keys that are written
+	limits Limits
+	nodes  []node
+	files  map[string]string // by key: paths that are written
+	settings
+}
 
-	username, passwordFile string
-	caFile                 string
-	insecure, anyUUID      bool
-
-	program string
-	options []option
+// settings are those that some types have.
+type settings struct {
+	username, passwordFile, caFile string
+	insecure, anyUUID              bool
+	program                        string
+	options                        []option
 }
 
 // node is one entry of a device's list.
@@ -68,45 +66,6 @@ func (s *spec) key(option string) string {
 		path += "." + option
 	}
 	return path
-}
-
-// field is one key of a device. what is what is wrong with a value, "" for nothing.
-type field struct {
-	name string
-	kind string // of the devices that have it; "" for all
-	read func(r *reader, s *spec, value *yaml.Node) (what, do string)
-}
-
-// fields are the keys of a device.
-func fields() []field {
-	return []field{
-		{"name", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return name(&s.name, v) }},
-		{"type", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return "", "" }}, // read before
-		{"group", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return name(&s.group, v) }},
-		{"nodes", "", (*reader).nodes},
-		{"retries", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return count(&s.limits.Retries, v) }},
-		{"retry_interval", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) {
-			return duration(&s.limits.Interval, 100*time.Millisecond, time.Minute, v)
-		}},
-		{"timeout", "", func(_ *reader, s *spec, v *yaml.Node) (what, do string) {
-			return duration(&s.limits.Timeout, time.Second, 5*time.Minute, v)
-		}},
-		{"username", kindRedfish, func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return word(&s.username, v) }},
-		{"ca_file", kindRedfish, func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return file(&s.caFile, v) }},
-		{"insecure_skip_verify", kindRedfish, func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return truth(&s.insecure, v) }},
-		{"check_uuid", kindRedfish, func(_ *reader, s *spec, v *yaml.Node) (what, do string) {
-			check := true
-			what, do = truth(&check, v)
-			s.anyUUID = !check
-			return what, do
-		}},
-		{"password_file", kindRedfish + " " + kindAgent, func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return file(&s.passwordFile, v) }},
-		{"program", kindAgent, func(_ *reader, s *spec, v *yaml.Node) (what, do string) { return word(&s.program, v) }},
-		{"options", kindAgent, func(r *reader, s *spec, v *yaml.Node) (what, do string) {
-			s.options = r.options(s.key("options"), v, true)
-			return "", ""
-		}},
-	}
 }
 
 // word reads one value as text, of any type that YAML gives it: 0x20 and yes are
@@ -142,17 +101,6 @@ func isName(text string) bool {
 	})
 }
 
-// file reads a path. An empty one is none.
-func file(into *string, v *yaml.Node) (what, do string) {
-	if v.Kind == yaml.ScalarNode && v.Tag == "!!str" && v.Value == "" {
-		return "", ""
-	}
-	if what, do = word(into, v); what == "" && (*into)[0] != '/' {
-		return "is not an absolute path", "begin it with /"
-	}
-	return what, do
-}
-
 func truth(into *bool, v *yaml.Node) (what, do string) {
 	if v.Kind != yaml.ScalarNode || v.Tag != "!!bool" {
 		return "is not a truth value", "write true or false, without quotes"
@@ -170,14 +118,16 @@ func count(into *int, v *yaml.Node) (what, do string) {
 	return "", ""
 }
 
-func duration(into *time.Duration, least, most time.Duration, v *yaml.Node) (what, do string) {
-	d, err := time.ParseDuration(v.Value)
-	switch {
-	case v.Kind != yaml.ScalarNode || err != nil:
-		return "is not a duration", "write one such as 500ms, 10s or 1m30s"
-	case d < least || d > most:
-		return d.String() + " is out of bounds", "allowed is " + least.String() + " to " + most.String()
+func within(least, most time.Duration) func(into *time.Duration, v *yaml.Node) (what, do string) {
+	return func(into *time.Duration, v *yaml.Node) (what, do string) {
+		d, err := time.ParseDuration(v.Value)
+		switch {
+		case v.Kind != yaml.ScalarNode || err != nil:
+			return "is not a duration", "write one such as 500ms, 10s or 1m30s"
+		case d < least || d > most:
+			return d.String() + " is out of bounds", "allowed is " + least.String() + " to " + most.String()
+		}
+		*into = d
+		return "", ""
 	}
-	*into = d
-	return "", ""
 }
