@@ -12,9 +12,6 @@ import (
 	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
-// maxDeviceFile bounds, in bytes, the file of known accelerators.
-const maxDeviceFile = 1 << 20
-
 // accelerators tells Ironic which PCI devices are accelerators.
 type accelerators struct{ known map[pciID]map[string]any }
 

@@ -9,9 +9,6 @@ import (
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
-// maxFlags is how many flags of a CPU are considered; kernels know some 250.
-const maxFlags = 4096
-
 // capabilities tells schedulers what a machine's CPU can do, and how it booted.
 type capabilities struct {
 	bootMode bool

@@ -11,10 +11,6 @@ import (
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
-// maxExtraItems is how many items of extra data are considered; a large server
-// has some 10,000.
-const maxExtraItems = 1 << 17
-
 // extraItem is how many parts an item has: three names and a value.
 const extraItem = 4
 

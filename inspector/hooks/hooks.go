@@ -1,6 +1,6 @@
 // Package hooks holds the processing hooks, the steps by which a ramdisk's data is
 // processed, one file each. To add one, write a file with its test and add a row to the
-// table of hooks in hooks.go.
+// table of hooks in hooks.go, and its limits to those in limits.go.
 package hooks
 
 import (

@@ -15,14 +15,6 @@ import (
 	"github.com/trivet-ha/trivet/inspector/lldp"
 )
 
-const (
-	// maxTLVs is how many TLVs of one interface are read. A switch sends one
-	// Ethernet frame, with twenty to sixty of them.
-	maxTLVs = 1024
-	// maxHex is how long a TLV's value is at most, in hexadecimal digits.
-	maxHex = 2 * 511
-)
-
 // link is an interface of the inventory that all_interfaces has too, and what
 // the switch at its other end told the ramdisk.
 type link struct {

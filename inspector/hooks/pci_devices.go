@@ -9,10 +9,6 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-// maxPCIDevices is how many PCI devices of one machine are considered. Virtual
-// functions make thousands.
-const maxPCIDevices = 16 << 10
-
 // pciID tells a kind of device, as four hexadecimal digits each.
 type pciID struct{ vendor, product string }
 

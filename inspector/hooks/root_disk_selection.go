@@ -12,13 +12,6 @@ import (
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
-// The most that is considered of one machine and of what is written about its
-// disks. Storage servers with two paths to each disk have a few hundred.
-const (
-	maxDisks     = 4096
-	maxSkipHints = 256
-)
-
 // rootDiskSelection finds the disk to install on and tells Ironic its size.
 type rootDiskSelection struct {
 	overwrite bool // also a local_gb that is set already

@@ -9,10 +9,6 @@ import (
 	"github.com/trivet-ha/trivet/internal/excerpt"
 )
 
-// maxText bounds, in bytes, what a message repeats of a ramdisk's data: it is
-// kept in the log and goes into answers.
-const maxText = 4 << 10
-
 // object is a JSON object somewhere in a document. Its methods read members by
 // their exact names; what has the wrong shape is a Problem that names its place.
 type object struct {
