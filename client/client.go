@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Bounds of a question. A peer waits up to 7 s for a leader before it answers
@@ -64,8 +65,7 @@ type Options struct {
 	Version string
 	// Transport is used in the place of one with TLS; nil: the network.
 	Transport http.RoundTripper
-	// Random spreads the pauses of clients that failed together; nil:
-	// crypto/rand.
+	// Random spreads the pauses of clients that failed together; nil: crypto/rand.
 	Random io.Reader
 	// Once has a question put to each server once, for a caller with a limit of
 	// its own.
@@ -90,9 +90,6 @@ type endpoints struct {
 
 // New returns a client. It sends nothing yet; the error is about the options.
 func New(o Options) (*Client, error) {
-	if o.Random == nil {
-		o.Random = rand.Reader
-	}
 	if o.Transport == nil {
 		o.Transport = newTransport(o.TLS)
 	}
@@ -229,24 +226,44 @@ func asked[T any](ctx context.Context, c *endpoints, r request, ok func(T) bool)
 // them, until one answers. A refusal is an *Error. When no server answers, the
 // error is a *NoAnswerError.
 func (c *endpoints) ask(ctx context.Context, r request) (answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
+	var a answer
 	var before *NoAnswerError
-	for began, round := time.Now(), 0; ; round++ {
-		a, err := c.round(ctx, r)
+	began := time.Now()
+	err := c.retry(ctx, r.timeout, func(ctx context.Context, _ int) (again bool, err error) {
+		a, err = c.round(ctx, r)
 		var none *NoAnswerError
 		if !errors.As(err, &none) {
-			return a, err
+			return false, err
 		}
 		final := r.once && none.Arrived()
 		if !final && ctx.Err() != nil && before != nil {
-			return a, before // which tells of all servers
-		}
-		if c.options.Once || final || none.Hopeless() || none.dead() && time.Since(began) > deadTimeout || !c.pause(ctx, round, none.retryAfter()) {
-			return a, none
+			return true, before // which tells of all servers
 		}
 		before = none
+		return !c.options.Once && !final && !none.Hopeless() && (!none.dead() || time.Since(began) <= deadTimeout), none
+	})
+	return a, err
+}
+
+// retry has try made again within a budget, after pauses that servers may ask for. It
+// tells in a *NoAnswerError why there was no time for more.
+func (c *endpoints) retry(ctx context.Context, budget time.Duration, try pace.Try) error {
+	err := pace.Retry{
+		Pause: firstPause, Most: lastPause, Wish: wished, Budget: budget, Random: c.options.Random,
+	}.Do(ctx, try)
+	var over *pace.EndedError
+	var none *NoAnswerError
+	if errors.As(err, &over) && errors.As(over.Err, &none) {
+		none.Ended = over.Cause
+		return none
 	}
+	return err
+}
+
+// Wait waits for about d, of random length, and returns whether ctx let it. It is
+// for a program that asks again and again.
+func (c *Client) Wait(ctx context.Context, d time.Duration) bool {
+	return pace.Wait(ctx, pace.Spread(c.options.Random, d))
 }
 
 // round asks each server once, first the one that answered last.

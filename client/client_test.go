@@ -154,6 +154,19 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
+// When its time is over a question names that beside what the servers said last.
+func TestSilenceNamesItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		_, err := answers(said(503, "no leader")).client(t).Status(t.Context(), "n")
+		var none *client.NoAnswerError
+		if !errors.As(err, &none) || !errors.Is(none.Ended, context.DeadlineExceeded) || time.Since(began) > 40*time.Second ||
+			!strings.HasSuffix(err.Error(), ": no leader; then the call was ended: its time of 40s is over") {
+			t.Errorf("end-is-named: after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
 // TestRetryAfter: a server's wish is heeded, and the context bounds it.
 func TestRetryAfter(t *testing.T) {
 	busy := said(503, "no leader")

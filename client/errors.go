@@ -72,6 +72,7 @@ type NoAnswerError struct {
 	Misses  []*Miss // at least one
 	Changes bool    // the request was to change something
 	About   string  // the first part of the path below /v1, as "leases"
+	Ended   error   // why no further round was begun, if there was no time for one
 }
 
 // Error implements error.
@@ -80,7 +81,11 @@ func (e *NoAnswerError) Error() string {
 	for i, m := range e.Misses {
 		texts[i] = m.Error()
 	}
-	return "no server answered: " + strings.Join(texts, "; ")
+	text := "no server answered: " + strings.Join(texts, "; ")
+	if e.Ended != nil && !errors.Is(e, e.Ended) {
+		text += fmt.Sprintf("; then the call was ended: %v", e.Ended)
+	}
+	return text
 }
 
 // Unwrap gives the misses to errors.Is and errors.As.
@@ -137,9 +142,13 @@ func (e *NoAnswerError) dead() bool {
 	return e.all(func(m *Miss) bool { return errors.Is(m.Err, syscall.ECONNREFUSED) })
 }
 
-// retryAfter is the least of the servers' wishes: one of them may answer then.
-func (e *NoAnswerError) retryAfter() time.Duration {
-	least := wish(e.Misses[0])
+// wished is the least of the servers' wishes for a pause: one of them may answer then.
+func wished(err error) time.Duration {
+	var e *NoAnswerError
+	if !errors.As(err, &e) {
+		return 0
+	}
+	least := maxRetryAfter
 	for _, m := range e.Misses {
 		least = min(least, wish(m))
 	}

@@ -161,26 +161,20 @@ func (c *Client) Reapply(ctx context.Context, node string, document []byte) erro
 // node's status is asked before the request is repeated; done knows what the
 // status says of it.
 func (c *Client) act(ctx context.Context, r request, node string, done func(i Introspection, now time.Time) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
 	fresh := &Client{endpoints: c.endpoints}
-	for round := 0; ; round++ {
-		_, err := c.ask(ctx, r)
+	return c.retry(ctx, r.timeout, func(ctx context.Context, n int) (again bool, err error) {
+		_, err = c.ask(ctx, r)
 		var none *NoAnswerError
 		lost := errors.As(err, &none) && none.Arrived()
-		if err == nil || !lost && round == 0 {
-			return err
+		if err == nil || !lost && n == 1 {
+			return false, err
 		}
 		i, now, lookErr := fresh.statusAt(ctx, node)
-		switch {
-		case lookErr == nil && done(i, now):
-			return nil
-		case !lost, lookErr != nil && !HasStatus(lookErr, http.StatusNotFound):
-			return err
-		case !c.pause(ctx, round, none.retryAfter()):
-			return err
+		if lookErr == nil && done(i, now) {
+			return false, nil
 		}
-	}
+		return lost && (lookErr == nil || HasStatus(lookErr, http.StatusNotFound)), err
+	})
 }
 
 // Data reads the document of a node's last introspection, byte for byte as it

@@ -27,9 +27,9 @@ const (
 	leaderHold = 7 * time.Second
 	// tryLimit bounds one attempt: a leader whose disk hangs never answers.
 	tryLimit = 3 * time.Second
-	// retryFirst and retryMost space the attempts meanwhile.
+	// retryFirst and retryMost space the attempts meanwhile (internal/pace).
 	retryFirst = 10 * time.Millisecond
-	retryMost  = 50 * time.Millisecond
+	retryMost  = 33 * time.Millisecond // 50 ms with the spread of a pause
 	// refusalMost is how much of a reason goes into the log.
 	refusalMost = 200
 	// workMargin is kept between a worker's last act and its session's end.
@@ -241,24 +241,33 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 	if err := v.Admits(c); err != nil {
 		return fsm.Result{}, err
 	}
-	hold, cancel := context.WithTimeout(ctx, leaderHold)
-	defer cancel()
-	var last error
-	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
-		res, err := s.attempt(hold, client, c)
-		if err == nil && res.Code != fsm.SessionEnded {
-			return res, nil
+	return s.retry(ctx, "commit command", leaderHold, func(ctx context.Context) (res fsm.Result, more bool, err error) {
+		if res, err = s.attempt(ctx, client, c); err == nil && res.Code == fsm.SessionEnded {
+			return res, true, ErrNoSession // until Run has opened the next
 		}
-		if errors.Is(err, logerr.ErrOutcomeUnknown) || err != nil && !again(err) {
-			return fsm.Result{}, err
-		}
-		if err != nil {
-			last = err
-		}
-		if !pace.Wait(hold, wait) {
-			return fsm.Result{}, errors.Join(last, context.Cause(hold)) // never nil, also without a last error
-		}
+		return res, again(err), err
+	})
+}
+
+// tryProposal proposes a command once, and reports whether that may be repeated.
+type tryProposal func(ctx context.Context) (res fsm.Result, more bool, err error)
+
+// retry repeats a proposal while there is no leader, or its answer is lost, within a
+// budget; 0: until ctx ends.
+func (s *Session) retry(
+	ctx context.Context, call string, budget time.Duration, try tryProposal,
+) (res fsm.Result, err error) {
+	err = pace.Retry{
+		Pause: retryFirst, Most: retryMost, Budget: budget, Random: s.opts.Random,
+		Log: s.failing, Level: slog.LevelDebug, Call: call,
+	}.Do(ctx, func(ctx context.Context, _ int) (more bool, err error) {
+		res, more, err = try(ctx)
+		return more, err
+	})
+	if err != nil {
+		return fsm.Result{}, err
 	}
+	return res, nil
 }
 
 // DoIn commits c exactly once in the given session of this peer, repeating
@@ -266,23 +275,21 @@ func (s *Session) Do(ctx context.Context, client string, c fsm.Command) (fsm.Res
 // know of its own steps. Errors: fsm.SessionEnded, or the cause of ctx's end, and
 // then the outcome is unknown.
 func (s *Session) DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (fsm.Result, error) {
-	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+	const call = "commit command in its session"
+	return s.retry(ctx, call, 0, func(ctx context.Context) (res fsm.Result, more bool, err error) {
 		if s.ID() != session {
-			return fsm.Result{}, fsm.SessionEnded
+			return res, false, fsm.SessionEnded
 		}
-		res, err := s.attemptIn(ctx, session, "", c)
+		res, err = s.attemptIn(ctx, session, "", c)
+		var late *pace.EndedError
 		switch {
 		case err == nil && res.Code == fsm.SessionEnded:
-			return fsm.Result{}, fsm.SessionEnded
-		case errors.Is(err, logerr.ErrOutcomeUnknown) && ctx.Err() == nil:
-			return fsm.Result{}, fmt.Errorf("%w: %w", fsm.SessionEnded, err) // else it would be asked for again
-		case err == nil || !again(err):
-			return res, err
+			return res, false, fsm.SessionEnded
+		case errors.Is(err, logerr.ErrOutcomeUnknown) && !errors.As(err, &late):
+			return res, false, fmt.Errorf("%w: %w", fsm.SessionEnded, err) // else it would be asked for again
 		}
-		if !pace.Wait(ctx, wait) {
-			return fsm.Result{}, errors.Join(err, context.Cause(ctx))
-		}
-	}
+		return res, again(err), err
+	})
 }
 
 // again tells the errors after which nothing was appended.
@@ -311,22 +318,20 @@ func (s *Session) attemptIn(ctx context.Context, id fencing.Token, client string
 	defer done()
 	h := fsm.Header{Session: id, Request: req, Answered: answered, Client: client}
 	var unknown error
-	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
-		res, err := s.try(ctx, h, c)
+	return s.retry(ctx, "learn outcome of command", 0, func(ctx context.Context) (res fsm.Result, more bool, err error) {
+		res, err = s.try(ctx, h, c)
 		switch {
 		case err == nil && res.Code == fsm.SessionEnded && unknown != nil:
-			return fsm.Result{}, unknown
+			return res, false, unknown
 		case err == nil:
-			return res, nil
+			return res, false, nil
 		case errors.Is(err, logerr.ErrOutcomeUnknown):
 			unknown = err
 		case unknown == nil:
-			return fsm.Result{}, err // nothing happened; Do decides
+			return res, false, err // nothing happened; Do decides
 		}
-		if !pace.Wait(ctx, wait) {
-			return fsm.Result{}, unknown
-		}
-	}
+		return res, true, unknown
+	})
 }
 
 func (s *Session) try(ctx context.Context, h fsm.Header, c fsm.Command) (fsm.Result, error) {

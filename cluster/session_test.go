@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -138,8 +139,13 @@ func TestWithoutALeaderTheCallerIsToldAfterTheHold(t *testing.T) {
 			if !errors.Is(err, logerr.ErrNoLeader) {
 				t.Errorf("got %v, want ErrNoLeader", err)
 			}
-			if took := time.Since(began); took < leaderHold || took > leaderHold+time.Second {
+			// A pause that would outlast the hold is not begun.
+			if took := time.Since(began); took < leaderHold-2*retryMost || took > leaderHold {
 				t.Errorf("it took %v, not %v", took, leaderHold)
+			}
+			want := "its time of 7s is over"
+			if !strings.Contains(fmt.Sprint(err), want) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("budget-is-named: %v, want %q", err, want)
 			}
 		})
 	})
@@ -287,6 +293,24 @@ func TestDoInASession(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A worker whose time ends while an outcome is unknown hears that it is unknown, not that
+// its session has ended: it would give up what it may have done.
+func TestDoInWhoseTimeEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := newScriptedLog(t)
+		withSession(t, log, func(s *Session) {
+			log.script = slices.Repeat([]error{logerr.ErrOutcomeUnknown}, 1000)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err := s.DoIn(ctx, s.ID(), fsm.PutSetting{Key: "k", Value: "v"})
+			unknown := errors.Is(err, logerr.ErrOutcomeUnknown) && errors.Is(err, context.DeadlineExceeded)
+			if !unknown || errors.Is(err, fsm.SessionEnded) {
+				t.Errorf("unknown-not-ended: %v", err)
+			}
+		})
+	})
 }
 
 // A session that is over and not opened anew is no success.

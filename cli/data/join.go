@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 const (
@@ -105,11 +106,12 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
 	host := hostOf(t, conf)
 	host.Observer, host.Judge = observer, func(shared cluster.Shared) error { return judgeShared(conf, shared, hostport) }
-	made, err := host.Join(ctx, dir, hostport, token)
-	for end := time.Now().Add(wait); passing(err) && time.Now().Before(end); {
-		time.Sleep(joinPause)
+	var made *datadir.Joining
+	end := time.Now().Add(wait) // no try begins later; one that has begun is brought to its end
+	err = pace.Retry{Pause: joinPause}.Do(ctx, func(ctx context.Context, _ int) (again bool, err error) {
 		made, err = host.Join(ctx, dir, hostport, token)
-	}
+		return passing(err) && time.Now().Before(end), err
+	})
 	if err != nil {
 		return joinError(hostport, err)
 	}

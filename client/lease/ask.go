@@ -80,11 +80,11 @@ func (c *Client) put(ctx context.Context, server int, wait time.Duration, q ques
 	return r
 }
 
-// askRenewal asks for the whole ttl again.
-func (c *Client) askRenewal(ctx context.Context, token string) (granted, error) {
-	return c.ask(ctx, 0, func(ctx context.Context, s lender) (api.Lease, error) {
+// renewal asks for the whole ttl again.
+func (c *Client) renewal(token string) question {
+	return func(ctx context.Context, s lender) (api.Lease, error) {
 		return s.RenewLease(ctx, c.o.Name, c.o.Holder, token)
-	})
+	}
 }
 
 // definite reports whether err is what the cluster says of the lease: that another

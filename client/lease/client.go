@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	api "github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Parts of a ttl, and bounds.
@@ -121,7 +122,8 @@ func New(o Options) (*Client, error) {
 // A caller that ends the wait may leave behind a grant whose answer was on its way:
 // it ends by itself after its ttl.
 func (c *Client) Acquire(ctx context.Context) (*Held, error) {
-	var held error         // who was in the way
+	var held error // who was in the way
+	var late *pace.EndedError
 	var wait time.Duration // at a server; at first none, so that a dead one does not delay what is free
 	for first := true; ; first = false {
 		if !first {
@@ -132,7 +134,7 @@ func (c *Client) Acquire(ctx context.Context) (*Held, error) {
 		switch {
 		case err == nil:
 			return h, nil
-		case ctx.Err() != nil && held != nil:
+		case held != nil && (ctx.Err() != nil || errors.As(err, &late)):
 			return nil, held // no server answered only because there was no time
 		case api.HasStatus(err, http.StatusGone): // it was granted, and is over: ask again
 		case api.HasStatus(err, http.StatusConflict) && !c.o.NoWait:
@@ -149,7 +151,7 @@ func (c *Client) Acquire(ctx context.Context) (*Held, error) {
 		if !first && wait < leastRest {
 			rest = leastRest
 		}
-		if !sleep(ctx, rest) {
+		if !pace.Wait(ctx, rest) {
 			return nil, err
 		}
 	}
@@ -170,18 +172,26 @@ func (c *Client) acquire(ctx context.Context, wait time.Duration) (*Held, error)
 	request := api.LeaseRequest{Holder: c.o.Holder, TTL: c.o.TTL, Metadata: c.o.Metadata, Takeover: c.o.Takeover, Wait: wait, Request: uuid.NewString()}
 	ask := func(ctx context.Context, s lender) (api.Lease, error) { return s.AcquireLease(ctx, c.o.Name, request) }
 	began := c.o.Now()
-	for {
-		g, err := c.ask(ctx, wait, ask)
-		if err == nil {
-			// Whichever try was answered, the first may have been granted; what is left
-			// of it then is told in cluster time, which may lag.
-			g.sent = began
-			return c.begin(ctx, g)
-		}
-		if !again(err) || !sleep(ctx, pause(c.o.TTL)) {
-			return nil, err
-		}
+	g, err := c.insist(ctx, wait, again, ask)
+	if err != nil {
+		return nil, err
 	}
+	// Whichever try was answered, the first may have been granted; what is left of it then
+	// is told in cluster time, which may lag.
+	g.sent = began
+	return c.begin(ctx, g)
+}
+
+// insist asks until there is an answer after which it may not ask again.
+func (c *Client) insist(
+	ctx context.Context, wait time.Duration, again func(error) bool, q question,
+) (g granted, err error) {
+	retry := pace.Retry{Pause: pause(c.o.TTL), Random: c.o.API.Random}
+	err = retry.Do(ctx, func(ctx context.Context, _ int) (bool, error) {
+		g, err = c.ask(ctx, wait, q)
+		return again(err), err
+	})
+	return g, err
 }
 
 // begin makes a lease of a grant. One whose answer was long on its way, as after a
@@ -192,14 +202,11 @@ func (c *Client) begin(ctx context.Context, g granted) (*Held, error) {
 		return nil, err
 	}
 	for c.o.Now() >= h.due() {
-		g, err := c.askRenewal(ctx, h.token)
-		if err == nil {
-			h.deadline = c.deadline(g)
-			continue
-		}
-		if !again(err) || !sleep(ctx, pause(c.o.TTL)) {
+		g, err := c.insist(ctx, 0, again, c.renewal(h.token))
+		if err != nil {
 			return nil, err
 		}
+		h.deadline = c.deadline(g)
 	}
 	h.start()
 	return h, nil

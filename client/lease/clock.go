@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"context"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,15 +21,3 @@ func Boottime() time.Duration {
 // Go's timers stand still while the machine sleeps; after it has woken up the end
 // is noticed at most so late, and at once by a program that calls Valid.
 func lookEvery(ttl time.Duration) time.Duration { return min(ttl/32, time.Second) }
-
-// sleep returns whether ctx let it wait for d.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(max(d, 0))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

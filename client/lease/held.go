@@ -11,6 +11,7 @@ import (
 	"time"
 
 	api "github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // Why a lease is held no longer: errors.Is finds one of them in Held.Err and in the
@@ -149,17 +150,14 @@ func (h *Held) Release(ctx context.Context) error {
 	if was && errors.Is(h.Err(), ErrLost) {
 		return nil
 	}
-	for {
-		_, err := c.ask(ctx, 0, func(ctx context.Context, s lender) (api.Lease, error) {
-			return api.Lease{}, s.ReleaseLease(ctx, c.o.Name, c.o.Holder, h.token)
-		})
-		switch {
-		case err == nil, definite(err), api.HasStatus(err, http.StatusNotFound):
-			return nil
-		case !again(err) && !full(err), !sleep(ctx, pause(c.o.TTL)):
-			return fmt.Errorf("release lease %s, which ends by itself: %w", c.o.Name, err)
-		}
+	more := func(err error) bool { return again(err) || full(err) }
+	_, err := c.insist(ctx, 0, more, func(ctx context.Context, s lender) (api.Lease, error) {
+		return api.Lease{}, s.ReleaseLease(ctx, c.o.Name, c.o.Holder, h.token)
+	})
+	if err == nil || definite(err) || api.HasStatus(err, http.StatusNotFound) {
+		return nil
 	}
+	return fmt.Errorf("release lease %s, which ends by itself: %w", c.o.Name, err)
 }
 
 // settle waits until no callback runs any more. The caller's time bounds it, since the
@@ -197,7 +195,7 @@ func (h *Held) due() time.Duration {
 func (h *Held) watch() {
 	for h.Valid() {
 		left := h.Deadline() - h.client.o.Now()
-		sleep(h.ctx, min(left, lookEvery(h.client.o.TTL))) // Valid looks again, also after an early end
+		pace.Wait(h.ctx, min(left, lookEvery(h.client.o.TTL))) // Valid looks again, also after an early end
 	}
 }
 
@@ -206,10 +204,10 @@ func (h *Held) keep() {
 	o := h.client.o
 	for h.Valid() {
 		if left := h.due() - o.Now(); left > 0 {
-			sleep(h.ctx, min(left, lookEvery(o.TTL)))
+			pace.Wait(h.ctx, min(left, lookEvery(o.TTL)))
 			continue
 		}
-		g, err := h.client.askRenewal(h.ctx, h.token)
+		g, err := h.client.ask(h.ctx, 0, h.client.renewal(h.token))
 		switch {
 		case err == nil:
 			h.extend(g)
@@ -219,7 +217,7 @@ func (h *Held) keep() {
 			h.mu.Lock()
 			h.missed = err
 			h.mu.Unlock()
-			sleep(h.ctx, pause(o.TTL))
+			pace.Wait(h.ctx, pause(o.TTL))
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"time"
 
 	"github.com/trivet-ha/trivet/failover"
@@ -86,6 +88,8 @@ type device struct {
 	everyone   bool               // no list was written: the method finds machines itself
 	clusters   int                // that are configured
 	method     method
+	log        *slog.Logger
+	random     io.Reader // of the pauses between tries; nil: crypto/rand
 }
 
 var (
@@ -153,23 +157,23 @@ func (d *device) call(ctx context.Context, m failover.Machine, act string, try f
 	if !ok {
 		return fail(0, "add it to the nodes of the device", errors.New("the device has no such machine"))
 	}
-	for tries := 1; ; tries++ {
-		err := d.try(ctx, to, try)
-		if err == nil {
-			return nil
-		}
-		do, final := d.method.advice(to), false
-		var s *setback
-		if errors.As(err, &s) {
-			final = s.final
-			if s.do != "" {
-				do = s.do
-			}
-		}
-		if final || tries > d.limits.Retries || ctx.Err() != nil || !pace.Wait(ctx, d.limits.Interval) {
-			return fail(tries, do, err)
-		}
+	tries := 0
+	var s *setback
+	err := pace.Retry{
+		Pause: d.limits.Interval, Tries: d.limits.Retries + 1, Random: d.random,
+		Log: d.log, Call: fmt.Sprintf("fence device %s: kube node %s/%s: %s", d.name, m.Cluster, m.Node, act),
+	}.Do(ctx, func(ctx context.Context, n int) (again bool, err error) {
+		tries = n
+		err = d.try(ctx, to, try)
+		return !errors.As(err, &s) || !s.final, err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &s) && s.do != "":
+		return fail(tries, s.do, err)
 	}
+	return fail(tries, d.method.advice(to), err)
 }
 
 func (d *device) try(ctx context.Context, to address, try func(context.Context, address) error) error {

@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,7 +59,10 @@ func TestTries(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{answers: c.answers}
-			d := &device{name: "bmc", kind: "ironic", limits: Limits{3, time.Second, 10 * time.Second}, everyone: true, method: s}
+			d := &device{
+				name: "bmc", kind: "ironic", limits: Limits{3, time.Second, 10 * time.Second}, everyone: true, method: s,
+				random: strings.NewReader(""),
+			}
 			began := time.Now()
 			err := d.Off(t.Context(), worker())
 			if s.tries != c.tries || time.Since(began) != c.took || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {

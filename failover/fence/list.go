@@ -132,7 +132,7 @@ func (s *spec) password() servicecreds.Password {
 func (s *spec) open(l *List, o Options) (d *device, wrong []mishap) {
 	d = &device{
 		name: s.name, kind: s.kind.name, group: s.group, limits: s.limits, nodes: make(map[string]address),
-		everyone: !s.written("nodes"), clusters: len(o.Clusters),
+		everyone: !s.written("nodes"), clusters: len(o.Clusters), log: o.Logger,
 	}
 	for _, n := range s.nodes {
 		d.nodes[n.name] = n.address

@@ -132,7 +132,10 @@ func (r *reader) file(root *yaml.Node) (specs []*spec) {
 // device reads one device. Its name and type are looked up first: the one for the
 // messages, the other for what else it may have.
 func (r *reader) device(i int, v *yaml.Node) *spec {
-	s := &spec{place: strconv.Itoa(i + 1), line: v.Line, lines: make(map[string]int), files: make(map[string]string), limits: r.o.Limits}
+	s := &spec{
+		place: strconv.Itoa(i + 1), line: v.Line, limits: r.o.Limits,
+		lines: make(map[string]int), files: make(map[string]string),
+	}
 	list := r.entries(s.key(""), v, 1<<10)
 	if list == nil {
 		return nil

@@ -48,7 +48,8 @@ func redfishKind() kind {
 			}
 		},
 		open: func(s *spec, l *List, o Options) (method, []mishap) {
-			secure, err := servicecreds.OpenTLS(servicecreds.Files{CA: s.caFile, Insecure: s.insecure, Section: s.key("")}, o.Logger)
+			files := servicecreds.Files{CA: s.caFile, Insecure: s.insecure, Section: s.key("")}
+			secure, err := servicecreds.OpenTLS(files, o.Logger)
 			if err != nil {
 				return nil, []mishap{s.mishap("ca_file", err.Error(), "write the file with the CA of the BMCs in PEM")}
 			}

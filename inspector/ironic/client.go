@@ -20,6 +20,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
@@ -50,6 +51,8 @@ type line struct {
 	interval  time.Duration
 	timeout   time.Duration
 	login     string // where the credentials are configured
+	log       *slog.Logger
+	random    io.Reader // of the pauses between tries; nil: crypto/rand
 }
 
 var _ inspector.Ironic = (*Client)(nil)
@@ -93,7 +96,10 @@ func newLine(conf config.Ironic, logger *slog.Logger) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &line{transport: t, sessions: s, retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout, login: conf.Login()}, nil
+	return &line{
+		transport: t, sessions: s, retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout,
+		login: conf.Login(), log: logs.Limit(logger),
+	}, nil
 }
 
 // Close ends the connections that carry no call.
@@ -149,26 +155,29 @@ func (k call) name() string { return k.method + " v1/" + k.path }
 // do carries out a call and returns the answer's body. It tries again what may
 // get better with time. The error is an *inspector.IronicError.
 func (l *line) do(ctx context.Context, k call) ([]byte, error) {
-	for again := 0; ; again++ {
-		raw, err := l.try(ctx, k)
-		if err == nil {
-			return raw, nil
+	var raw []byte
+	var last *inspector.IronicError
+	err := pace.Retry{
+		Pause: l.interval, Tries: l.retries + 1, Random: l.random,
+		Log: l.log, Level: slog.LevelDebug, Call: "call Ironic: " + k.name(),
+	}.Do(ctx, func(ctx context.Context, n int) (again bool, err error) {
+		if raw, last = l.try(ctx, k); last == nil {
+			return false, nil
 		}
-		switch {
-		case errors.Is(err, inspector.ErrNotAllowed), k.means(err), !k.passing(err):
-			return nil, err
-		case ctx.Err() != nil:
-			return nil, ended(ctx, k.name(), err)
-		case again == l.retries:
-			if again > 0 && err.Status == 0 {
-				err.Message += fmt.Sprintf(" (%d tries)", again+1)
-			}
-			return nil, err
+		again = !errors.Is(last, inspector.ErrNotAllowed) && !k.means(last) && k.passing(last)
+		if again && n > max(1, l.retries) && last.Status == 0 {
+			last.Message += fmt.Sprintf(" (%d tries)", n)
 		}
-		if !pace.Wait(ctx, l.interval) {
-			return nil, ended(ctx, k.name(), err)
-		}
+		return again, last
+	})
+	var over *pace.EndedError
+	switch {
+	case err == nil:
+		return raw, nil
+	case errors.As(err, &over):
+		return nil, ended(over.Cause, k.name(), last)
 	}
+	return nil, last
 }
 
 // means puts the meaning of the answer, if it has one, into the error.

@@ -2,7 +2,6 @@ package ironic
 
 import (
 	"cmp"
-	"context"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
@@ -115,8 +114,7 @@ func cut(text string) string { return excerpt.Of(strings.TrimSpace(text), maxMes
 
 // ended is a call whose caller's context ended. It keeps what the last try met,
 // which may be why the caller gave up.
-func ended(ctx context.Context, call string, last *inspector.IronicError) *inspector.IronicError {
-	cause := context.Cause(ctx)
+func ended(cause error, call string, last *inspector.IronicError) *inspector.IronicError {
 	e := &inspector.IronicError{Call: call, Message: "the call was ended: " + cut(cause.Error()), Err: cause}
 	if last != nil && !errors.Is(last, cause) {
 		e.Status, e.Message = last.Status, cut(last.Error()+"; then the call was ended: "+cause.Error())

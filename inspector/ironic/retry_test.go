@@ -111,7 +111,8 @@ func over(t *testing.T, n network) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return (&line{sessions: s, retries: 5, interval: time.Second, timeout: 30 * time.Second}).client(nil)
+	l := &line{sessions: s, retries: 5, interval: time.Second, timeout: 30 * time.Second, random: strings.NewReader("")}
+	return l.client(nil)
 }
 
 func says(a answer) *http.Response {

@@ -1,4 +1,5 @@
-// Package pace spaces what is done again and again, until a context ends.
+// Package pace spaces what is done again and again, and what is tried again after a failure,
+// until a context ends.
 package pace
 
 import (

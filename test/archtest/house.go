@@ -66,8 +66,8 @@ var exceptions = []exception{
 var onlyImport = map[string][]string{
 	".": {"cli"},
 	// What others' programs import: the API's client, and what holds a lease by it.
-	"client":       {"client"},
-	"client/lease": {"client/lease", "client"},
+	"client":       {"client", "internal/pace"},
+	"client/lease": {"client/lease", "client", "internal/pace"},
 }
 
 // harness reports whether pkg is a harness: part of no binary, free to import

@@ -212,22 +212,20 @@ func (t *takeover) send(ctx context.Context, path string, body []byte, check boo
 	if check {
 		path += "?check=1"
 	}
-	for end := time.Now().Add(importTimeout); ; {
+	retry := pace.Retry{Pause: importPause, Budget: importTimeout}
+	err = retry.Do(ctx, func(ctx context.Context, _ int) (again bool, err error) {
 		err = t.post(ctx, path, body, &out)
 		var said *api.Error
 		if !errors.As(err, &said) {
-			return out, "", err
+			return false, err
 		}
 		if said.Code == api.CodeInvalid {
-			return out, said.Message, nil
+			refusal = said.Message
+			return false, nil
 		}
-		if said.Code != api.CodeNoLeader && said.Code != api.CodeOutcomeUnknown || time.Now().After(end) {
-			return out, "", err
-		}
-		if !pace.Wait(ctx, importPause) {
-			return out, "", context.Cause(ctx)
-		}
-	}
+		return said.Code == api.CodeNoLeader || said.Code == api.CodeOutcomeUnknown, err
+	})
+	return out, refusal, err
 }
 
 func (t *takeover) post(ctx context.Context, path string, body []byte, out *importResult) error {
