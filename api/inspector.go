@@ -33,6 +33,11 @@ type Introspector interface {
 type Reports interface {
 	// Current waits until this peer's state has all that was committed before the call.
 	Current(ctx context.Context) error
+	RecordReader
+}
+
+// RecordReader reads introspections.
+type RecordReader interface {
 	Status(ctx context.Context, ref string, r inspector.Reading) (introspection.Record, error)
 	List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]introspection.Record, error)
 	// Data returns a JSON document.
@@ -43,8 +48,7 @@ type Reports interface {
 type Service interface {
 	Introspector
 	Reports
-	RuleReader
-	RuleWriter
+	RuleKeeper
 }
 
 var _ Service = (*inspector.Service)(nil)

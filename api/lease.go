@@ -22,10 +22,16 @@ import (
 
 // Lessor lends leases.
 type Lessor interface {
+	Borrowing
+	LeaseReader
+	Delete(ctx context.Context, name string) error
+}
+
+// Borrowing is what holders do.
+type Borrowing interface {
 	Acquire(ctx context.Context, a lease.Acquisition) (g lease.Grant, repeated bool, err error)
 	Renew(ctx context.Context, name, holder string, token fencing.Token) (lease.Grant, error)
 	Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token, err error)
-	Delete(ctx context.Context, name string) error
 }
 
 // LeaseReader knows the leases.
@@ -38,7 +44,6 @@ type LeaseReader interface {
 // Lending is what other programs borrow.
 type Lending interface {
 	Lessor
-	LeaseReader
 	ValueKeeper
 	GroupKeeper
 }

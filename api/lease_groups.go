@@ -18,6 +18,11 @@ import (
 type GroupKeeper interface {
 	Join(ctx context.Context, m leases.GroupMember) error
 	Leave(ctx context.Context, m leases.GroupMember) error
+	GroupReader
+}
+
+// GroupReader reads who is there.
+type GroupReader interface {
 	Group(ctx context.Context, component string, r lease.Reading) (lease.Group, error)
 	WatchGroup(ctx context.Context, component, tag string, wait time.Duration) (lease.Group, error)
 }

@@ -17,6 +17,11 @@ import (
 type ValueKeeper interface {
 	Put(ctx context.Context, key string, data []byte, when leases.Condition, request string) (fencing.Token, error)
 	Remove(ctx context.Context, key string, when leases.Condition) error
+	ValueReader
+}
+
+// ValueReader reads them.
+type ValueReader interface {
 	Value(ctx context.Context, key string, r lease.Reading) (leases.Value, error)
 	Values(ctx context.Context, prefix, after string, r lease.Reading) (iter.Seq[leases.Value], error)
 }

@@ -34,9 +34,15 @@ type RuleWriter interface {
 	DeleteRules(ctx context.Context) error
 }
 
+// RuleKeeper keeps the rules.
+type RuleKeeper interface {
+	RuleReader
+	RuleWriter
+}
+
 // rulesAPI answers the paths of the rules.
 type rulesAPI struct {
-	rules     Service
+	rules     RuleKeeper
 	documents bodies
 	reading   func(echo.Context) inspector.Reading // how fresh an answer must be
 }

@@ -116,25 +116,40 @@ type Watcher interface {
 // one list; it is bounded by ctx and the client's own timeout and tried once.
 // All methods may be called concurrently.
 type Writer interface {
-	// Node reads a Node by name, from the storage and no cache. ErrGone.
+	NodeReader
+	NodeWriter
+	PodStore
+}
+
+// NodeReader reads what there is of a Node, from the storage and no cache.
+type NodeReader interface {
+	// Node reads a Node by name. ErrGone.
 	Node(ctx context.Context, name string) (Node, error)
-	// Renewal reads the Lease of a Node, from the storage and no cache, and returns
-	// its renewal as Seen receives it. ErrGone if there is none.
+	// Renewal reads the Lease of a Node and returns its renewal as Seen receives it.
+	// ErrGone if there is none.
 	Renewal(ctx context.Context, node string) (Renewal, error)
+	// Attachments names the VolumeAttachments of a Node that are left.
+	Attachments(ctx context.Context, node string) ([]string, error)
+}
+
+// NodeWriter writes Nodes and what is shown next to them.
+type NodeWriter interface {
 	// Mark changes a Node if it is still as it was read.
 	Mark(ctx context.Context, as Node, c Change) (Node, error)
+	// Tell writes an Event on the Node. typ is Normal or Warning.
+	Tell(ctx context.Context, n Node, typ, reason, message string) error
+}
+
+// PodStore reads and deletes pods.
+type PodStore interface {
 	// Pods lists the pods bound to a Node, from the storage and no cache.
 	Pods(ctx context.Context, node string) ([]Pod, error)
 	// DeletePod removes a pod with grace period 0 if it still has that UID and, unless
 	// it is "", that ResourceVersion. ErrGone if it is another or none.
 	DeletePod(ctx context.Context, p Pod) error
-	// Attachments names the VolumeAttachments of a Node that are left.
-	Attachments(ctx context.Context, node string) ([]string, error)
 	// Disrupted names the PodDisruptionBudgets that allow no further disruption and
 	// select one of the pods.
 	Disrupted(ctx context.Context, pods []Pod) ([]string, error)
-	// Tell writes an Event on the Node. typ is Normal or Warning.
-	Tell(ctx context.Context, n Node, typ, reason, message string) error
 }
 
 // Cluster is one Kubernetes cluster that is watched.

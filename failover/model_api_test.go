@@ -112,7 +112,7 @@ func (h *hand) ask(ctx context.Context, verb string, deed func() error) error {
 	return h.do(ctx, verb, deed)
 }
 
-// Node implements Writer.
+// Node implements NodeReader.
 func (h *hand) Node(ctx context.Context, name string) (n Node, err error) {
 	err = h.ask(ctx, "get node", func() error {
 		have := h.w.nodes[name]
@@ -125,7 +125,7 @@ func (h *hand) Node(ctx context.Context, name string) (n Node, err error) {
 	return n, err
 }
 
-// Renewal implements Writer.
+// Renewal implements NodeReader.
 func (h *hand) Renewal(ctx context.Context, name string) (renewal Renewal, err error) {
 	err = h.ask(ctx, "get lease", func() error {
 		have := h.w.nodes[name]
@@ -139,7 +139,7 @@ func (h *hand) Renewal(ctx context.Context, name string) (renewal Renewal, err e
 	return renewal, err
 }
 
-// Mark implements Writer.
+// Mark implements NodeWriter.
 func (h *hand) Mark(ctx context.Context, as Node, c Change) (n Node, err error) {
 	err = h.ask(ctx, "patch node", func() error {
 		have := h.w.nodes[as.Name]
@@ -172,7 +172,7 @@ func (h *hand) Mark(ctx context.Context, as Node, c Change) (n Node, err error) 
 	return n, err
 }
 
-// Pods implements Writer.
+// Pods implements PodStore.
 func (h *hand) Pods(ctx context.Context, node string) (pods []Pod, err error) {
 	err = h.ask(ctx, "list pods", func() error {
 		for _, p := range h.w.podsOn(node) {
@@ -185,7 +185,7 @@ func (h *hand) Pods(ctx context.Context, node string) (pods []Pod, err error) {
 	return pods, err
 }
 
-// DeletePod implements Writer. The oracle sees whether what is deleted still runs
+// DeletePod implements PodStore. The oracle sees whether what is deleted still runs
 // where nobody ends it.
 func (h *hand) DeletePod(ctx context.Context, p Pod) error {
 	var slow time.Duration
@@ -223,7 +223,7 @@ func (w *world) judgeDeletion(h *hand, p *apiPod) {
 	}
 }
 
-// Attachments implements Writer.
+// Attachments implements NodeReader.
 func (h *hand) Attachments(ctx context.Context, node string) (names []string, err error) {
 	err = h.ask(ctx, "list volumeattachments", func() error {
 		for name, v := range h.w.attached {
@@ -236,7 +236,7 @@ func (h *hand) Attachments(ctx context.Context, node string) (names []string, er
 	return names, err
 }
 
-// Disrupted implements Writer.
+// Disrupted implements PodStore.
 func (h *hand) Disrupted(ctx context.Context, _ []Pod) (names []string, err error) {
 	err = h.ask(ctx, "list poddisruptionbudgets", func() error {
 		names = h.w.trouble.exhausted
@@ -245,7 +245,7 @@ func (h *hand) Disrupted(ctx context.Context, _ []Pod) (names []string, err erro
 	return names, err
 }
 
-// Tell implements Writer. Events are for people; no test stops at one.
+// Tell implements NodeWriter. Events are for people; no test stops at one.
 func (h *hand) Tell(ctx context.Context, n Node, _, reason, _ string) error {
 	h.stands()
 	if err := h.serving(ctx, "create events"); err != nil {

@@ -53,6 +53,11 @@ type Device interface {
 	// Power asks whether the machine is on. It never answers from memory, but for
 	// AskOnly.
 	Power(ctx context.Context, m Machine) (Power, error)
+	PowerSwitch
+}
+
+// PowerSwitch gives and takes the power of machines.
+type PowerSwitch interface {
 	// Off takes the power away, at once and without asking the operating system. A
 	// machine that is off already is a success. It never resets or cycles. A nil
 	// error says that the command was taken, not that the machine is off.

@@ -18,7 +18,12 @@ type Address interface {
 	Put(ctx context.Context, valid time.Duration) error
 	// Remove takes it away and reads back that it is gone.
 	Remove(ctx context.Context) error
-	// Announce tells the neighbours who has it now.
+	Neighbours
+}
+
+// Neighbours are the hosts that can reach the floating IP.
+type Neighbours interface {
+	// Announce tells them who has it now.
 	Announce(ctx context.Context) error
 	// Conflict returns the MAC of another host that answers for the address, "" if
 	// there is none.

@@ -29,7 +29,7 @@ type found struct {
 }
 
 // begin asks, unless a question is under way. It does not wait for the answer.
-func (i *inquiry) begin(ctx context.Context, a Address) {
+func (i *inquiry) begin(ctx context.Context, n Neighbours) {
 	if i.answer != nil {
 		return
 	}
@@ -39,7 +39,7 @@ func (i *inquiry) begin(ctx context.Context, a Address) {
 	answer := make(chan found, 1)
 	i.answer = answer
 	i.work.Go(func() {
-		mac, err := a.Conflict(ctx)
+		mac, err := n.Conflict(ctx)
 		answer <- found{mac, err, time.Now()}
 	})
 }

@@ -25,13 +25,13 @@ type rivals struct {
 }
 
 // listen begins to listen, until leave is called.
-func (r *rivals) listen(a Address, failing *slog.Logger) {
+func (r *rivals) listen(n Neighbours, failing *slog.Logger) {
 	r.stopListening()
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	r.work.Go(func() {
 		for ctx.Err() == nil {
-			mac, err := a.Contested(ctx)
+			mac, err := n.Contested(ctx)
 			switch {
 			case ctx.Err() != nil:
 				return

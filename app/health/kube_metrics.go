@@ -71,7 +71,7 @@ type countedCluster struct {
 	figures *KubeFigures
 }
 
-// DeletePod implements failover.Writer.
+// DeletePod implements failover.PodStore.
 func (c countedCluster) DeletePod(ctx context.Context, p failover.Pod) error {
 	err := c.examinedCluster.DeletePod(ctx, p)
 	c.figures.pods.WithLabelValues(c.Name(), resultOf(err)).Inc()

@@ -84,15 +84,9 @@ func (a *agent) power(ctx context.Context, m failover.Machine, to address) (fail
 // the word in its usage.
 var saysOff = regexp.MustCompile(`(?im)^\s*(status\s*:\s*)?off\s*$`)
 
-func (a *agent) switchOff(ctx context.Context, _ failover.Machine, to address) error {
-	return a.act(ctx, "off", to)
-}
-
-func (a *agent) switchOn(ctx context.Context, _ failover.Machine, to address) error {
-	return a.act(ctx, "on", to)
-}
-
-func (a *agent) act(ctx context.Context, action string, to address) error {
+// set runs the action off or on.
+func (a *agent) set(ctx context.Context, _ failover.Machine, to address, want failover.Power) error {
+	action := want.String()
 	r, err := a.run(ctx, action, to)
 	if err == nil && r.code != 0 {
 		err = r.failure(action)

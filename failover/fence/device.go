@@ -64,8 +64,8 @@ func hopeless(do, format string, args ...any) error {
 // the machine is reached. It may be used concurrently.
 type method interface {
 	power(ctx context.Context, m failover.Machine, to address) (failover.Power, error)
-	switchOff(ctx context.Context, m failover.Machine, to address) error
-	switchOn(ctx context.Context, m failover.Machine, to address) error
+	// set switches a machine: PowerOff or PowerOn.
+	set(ctx context.Context, m failover.Machine, to address, want failover.Power) error
 	// advice is what to do about a failure that says nothing better itself.
 	advice(to address) string
 }
@@ -114,12 +114,18 @@ func (d *device) Power(ctx context.Context, m failover.Machine) (power failover.
 
 // Off implements failover.Device.
 func (d *device) Off(ctx context.Context, m failover.Machine) error {
-	return d.call(ctx, m, "switch it off", func(ctx context.Context, to address) error { return d.method.switchOff(ctx, m, to) })
+	return d.set(ctx, m, failover.PowerOff)
 }
 
 // On implements failover.Device.
 func (d *device) On(ctx context.Context, m failover.Machine) error {
-	return d.call(ctx, m, "switch it on", func(ctx context.Context, to address) error { return d.method.switchOn(ctx, m, to) })
+	return d.set(ctx, m, failover.PowerOn)
+}
+
+func (d *device) set(ctx context.Context, m failover.Machine, want failover.Power) error {
+	return d.call(ctx, m, fmt.Sprintf("switch it %v", want), func(ctx context.Context, to address) error {
+		return d.method.set(ctx, m, to, want)
+	})
 }
 
 // comparer is a method that compares the UUID of a machine, if it can.

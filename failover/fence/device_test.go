@@ -25,14 +25,10 @@ var errSilent = errors.New("silent")
 func (s *scripted) advice(address) string { return "ask somebody" }
 
 func (s *scripted) power(ctx context.Context, m failover.Machine, to address) (failover.Power, error) {
-	return failover.PowerOff, s.switchOff(ctx, m, to)
+	return failover.PowerOff, s.set(ctx, m, to, failover.PowerOff)
 }
 
-func (s *scripted) switchOn(ctx context.Context, m failover.Machine, to address) error {
-	return s.switchOff(ctx, m, to)
-}
-
-func (s *scripted) switchOff(ctx context.Context, _ failover.Machine, _ address) error {
+func (s *scripted) set(ctx context.Context, _ failover.Machine, _ address, _ failover.Power) error {
 	err := s.answers[min(s.tries, len(s.answers)-1)]
 	s.tries++
 	if err == errSilent {

@@ -105,18 +105,14 @@ func (i *throughIronic) power(ctx context.Context, m failover.Machine, to addres
 	return after.power(), after.doubt()
 }
 
-func (i *throughIronic) switchOff(ctx context.Context, m failover.Machine, to address) error {
-	return i.set(ctx, m, to, ironicOff)
-}
-
-func (i *throughIronic) switchOn(ctx context.Context, m failover.Machine, to address) error {
-	return i.set(ctx, m, to, ironicOn)
-}
-
 // set sends the command, also where Ironic remembers that state. Work that goes on
 // when ctx ends is no failure: the command was taken, and told again it would find
 // the node locked.
-func (i *throughIronic) set(ctx context.Context, m failover.Machine, to address, state string) error {
+func (i *throughIronic) set(ctx context.Context, m failover.Machine, to address, want failover.Power) error {
+	state := ironicOff
+	if want == failover.PowerOn {
+		state = ironicOn
+	}
 	uuid, err := i.find(ctx, m, to)
 	if err != nil {
 		return err

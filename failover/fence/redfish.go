@@ -152,18 +152,14 @@ func (r *redfish) power(ctx context.Context, m failover.Machine, to address) (fa
 	return s.power(), nil // PoweringOff and the like are on their way
 }
 
-// switchOff does not look first whether the machine is off: BMCs remember, too, and
-// a command that is not needed does no harm. What a BMC says to one is no failure
-// if the machine turns out to be off.
-func (r *redfish) switchOff(ctx context.Context, m failover.Machine, to address) error {
-	return r.reset(ctx, m, to.text, forceOff, failover.PowerOff)
-}
-
-func (r *redfish) switchOn(ctx context.Context, m failover.Machine, to address) error {
-	return r.reset(ctx, m, to.text, resetOn, failover.PowerOn)
-}
-
-func (r *redfish) reset(ctx context.Context, m failover.Machine, at, kind string, want failover.Power) error {
+// set does not look first whether the machine is off: BMCs remember, too, and a command
+// that is not needed does no harm. What a BMC says to one is no failure if the machine
+// turns out to be as it was to be.
+func (r *redfish) set(ctx context.Context, m failover.Machine, to address, want failover.Power) error {
+	at, kind := to.text, forceOff
+	if want == failover.PowerOn {
+		kind = resetOn
+	}
 	s, err := r.system(ctx, m, at)
 	if err != nil {
 		return err

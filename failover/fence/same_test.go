@@ -109,13 +109,9 @@ func (f fixed) power(context.Context, failover.Machine, address) (failover.Power
 	return f.says, f.err
 }
 
-func (f fixed) switchOff(context.Context, failover.Machine, address) error {
+func (f fixed) set(context.Context, failover.Machine, address, failover.Power) error {
 	*f.offs = append(*f.offs, f.name)
 	return f.err
-}
-
-func (f fixed) switchOn(ctx context.Context, m failover.Machine, to address) error {
-	return f.switchOff(ctx, m, to)
 }
 
 // A machine with two supplies is off when both strips say so.

@@ -26,7 +26,7 @@ const (
 	maxBudgets     = 20_000  // of the cluster
 )
 
-// Node implements failover.Writer.
+// Node implements failover.NodeReader.
 func (c *Cluster) Node(ctx context.Context, name string) (failover.Node, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -45,7 +45,7 @@ func (c *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 	return &n, ask{"get", "nodes", name}.failed(ctx, err)
 }
 
-// Renewal implements failover.Writer. It is a list of one: that needs no right which
+// Renewal implements failover.NodeReader. It is a list of one: that needs no right which
 // the watch does not need.
 func (c *Cluster) Renewal(ctx context.Context, node string) (r failover.Renewal, err error) {
 	ctx, cancel := c.within(ctx)
@@ -65,7 +65,7 @@ func (c *Cluster) Renewal(ctx context.Context, node string) (r failover.Renewal,
 	return r, nil
 }
 
-// Pods implements failover.Writer. The list is of one moment, however many pages
+// Pods implements failover.PodStore. The list is of one moment, however many pages
 // it has.
 func (c *Cluster) Pods(ctx context.Context, node string) ([]failover.Pod, error) {
 	ctx, cancel := c.within(ctx)
@@ -83,7 +83,7 @@ func (c *Cluster) Pods(ctx context.Context, node string) ([]failover.Pod, error)
 	return pods, err
 }
 
-// Attachments implements failover.Writer.
+// Attachments implements failover.NodeReader.
 func (c *Cluster) Attachments(ctx context.Context, node string) ([]string, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -103,7 +103,7 @@ func (c *Cluster) Attachments(ctx context.Context, node string) ([]string, error
 	return names, err
 }
 
-// Disrupted implements failover.Writer. The names are namespace/name.
+// Disrupted implements failover.PodStore. The names are namespace/name.
 func (c *Cluster) Disrupted(ctx context.Context, pods []failover.Pod) ([]string, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

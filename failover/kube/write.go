@@ -26,7 +26,7 @@ const (
 // eventNamespace is where Events about what has no namespace belong.
 const eventNamespace = "default"
 
-// Mark implements failover.Writer. It reads the Node first, since a Node's taints
+// Mark implements failover.NodeWriter. It reads the Node first, since a Node's taints
 // are one list to Kubernetes, with fields that failover.Taint does not have. A taint
 // to be added whose key and effect are there already stays as it is if it is another
 // program's, and its value is replaced if it is ours. A Node that has all of it is
@@ -119,7 +119,7 @@ func taintOf(t corev1.Taint) failover.Taint {
 	return failover.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)}
 }
 
-// DeletePod implements failover.Writer.
+// DeletePod implements failover.PodStore.
 func (c *Cluster) DeletePod(ctx context.Context, p failover.Pod) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
@@ -138,7 +138,7 @@ func (c *Cluster) DeletePod(ctx context.Context, p failover.Pod) error {
 	return do.failed(ctx, err)
 }
 
-// Tell implements failover.Writer. Longer texts are cut.
+// Tell implements failover.NodeWriter. Longer texts are cut.
 func (c *Cluster) Tell(ctx context.Context, n failover.Node, typ, reason, message string) error {
 	ctx, cancel := c.within(ctx)
 	defer cancel()

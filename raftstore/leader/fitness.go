@@ -49,11 +49,16 @@ var (
 
 // Host is what Fitness looks at on this peer.
 type Host interface {
+	Cluster
+	DiskFailure() (time.Time, error)
+	Refuse(on bool)
+}
+
+// Cluster is what this peer knows of its cluster.
+type Cluster interface {
 	View() fsm.View
 	Servers() []raftstore.Server
-	DiskFailure() (time.Time, error)
 	Leader() (raftstore.Server, bool)
-	Refuse(on bool)
 }
 
 // Fitness decides whether this peer may lead and makes raft stand aside while
