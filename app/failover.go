@@ -32,11 +32,11 @@ type Failover struct {
 
 // openFailover is what the configuration makes of a Failover. It reads files and opens no
 // connection; while failover is off it does neither.
-func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, opened *closers) error {
+func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, opened *closers) (err error) {
 	conf := o.Config.Failover
 	if conf.Mode == config.FailoverOff {
-		k.off = leftOpen(o, peer)
-		return nil
+		k.off, err = leftOpen(o, peer)
+		return err
 	}
 	settings, err := kubeSettings(conf)
 	if err != nil {
@@ -80,12 +80,12 @@ func openCluster(o Options, peer string, c config.KubeCluster) (*kube.Cluster, e
 }
 
 // leftOpen is failover that is off: it ends what was begun before that.
-func leftOpen(o Options, peer string) *Failover {
+func leftOpen(o Options, peer string) (*Failover, error) {
 	conf := o.Config.Failover
 	conf.Filter = config.FailoverFilter{} // nothing is selected, and a selector may be in error
 	settings, err := kubeSettings(conf)
 	if err != nil {
-		settings = failover.DefaultSettings()
+		return nil, err
 	}
 	made := &Failover{Settings: settings, Name: peer, Fences: noFences{}, Finder: &failover.SystemFinder{}}
 	for _, c := range conf.Clusters() {
@@ -97,7 +97,7 @@ func leftOpen(o Options, peer string) *Failover {
 			return cluster, cluster.Close, nil
 		}})
 	}
-	return made
+	return made, nil
 }
 
 // kubernetes are the parts of a Peer for Kubernetes, besides its Core.

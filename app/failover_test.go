@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
@@ -34,17 +35,27 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 	}
 }
 
-// What is not written anywhere is what failover itself ships.
+// What is not written anywhere is what the tests of failover go by (its defaultSettings).
 func TestDefaultsOfTheConfigurationAreFailovers(t *testing.T) {
 	got, err := kubeSettings(config.Default().Failover)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := failover.DefaultSettings()
+	healthy, err := failover.ParseShare("51%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := failover.Settings{
+		Detection: failover.Detection{LeaseAge: 17 * time.Second, Hold: 2 * time.Second, NotReadyAfter: 5 * time.Minute},
+		Probe:     failover.Probe{Interval: 2 * time.Second, Timeout: 2 * time.Second, Misses: 3},
+		Guard:     failover.Guard{MinHealthy: healthy, StormCooldown: 5 * time.Minute, NodeRate: 3, HealthyDelay: time.Minute},
+		Remedy:    failover.Remedy{Retries: 5, RetryInterval: time.Second, Timeout: 10 * time.Second},
+		NooBaa:    failover.NooBaa{Exempt: []string{"noobaa-db-pg-"}},
+	}
 	if got.Detection != want.Detection || got.Probe != want.Probe || got.Guard != want.Guard || got.Mode != want.Mode || got.DryRun != want.DryRun ||
 		got.Remedy.Retries != want.Remedy.Retries || got.Remedy.RetryInterval != want.Remedy.RetryInterval || got.Remedy.Timeout != want.Remedy.Timeout ||
 		got.Remedy.PowerOn != want.Remedy.PowerOn || got.Remedy.Pods != nil || got.Remedy.Nodes != nil || !slices.Equal(got.NooBaa.Exempt, want.NooBaa.Exempt) {
-		t.Errorf("the configuration gives\n%+v\nfailover ships\n%+v", got, want)
+		t.Errorf("the configuration gives\n%+v\nwant\n%+v", got, want)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestSweepTakesWhatIsLeft(t *testing.T) {
 					w.with(func() { w.pcs["n1"].powerOff(); w.nodes["n1"].Ready = kubestate.ReadyUnknown })
 				}
 				s := safe()
-				s.Mode, s.Guard.MinHealthy = ModeSafe, Percent(100) // nothing is begun here
+				s.Mode, s.Guard.MinHealthy = ModeSafe, percent(100) // nothing is begun here
 				w.lead("h1", s, 0, 0)
 				w.pass(3 * time.Minute)
 				if have := w.taints("n1"); !slices.Equal(have, row.left) {

@@ -14,7 +14,7 @@ import (
 // factsOf returns facts under which the first of five kube nodes, a worker, is
 // dead beyond doubt and nothing forbids to act.
 func factsOf() *facts {
-	s := DefaultSettings()
+	s := defaultSettings()
 	s.Mode = ModeSafe
 	f := &facts{
 		settings: s, cluster: courtCluster, synced: true, clock: fsm.Time(10 * time.Hour),
@@ -209,7 +209,7 @@ func TestGuardRailsInDetail(t *testing.T) {
 			f.nodes[1].remediation, f.nodes[2].remediation = &kubestate.Remediation{}, &kubestate.Remediation{}
 		}, false},
 		{"max_unhealthy alone", func(f *facts, _ *nodeFacts) {
-			f.settings.Guard.MinHealthy, f.settings.Guard.MaxUnhealthy = Share{}, Percent(39)
+			f.settings.Guard.MinHealthy, f.settings.Guard.MaxUnhealthy = Share{}, percent(39)
 			f.nodes[1].die(f)
 		}, false},
 		{"no bound at all", func(f *facts, _ *nodeFacts) {

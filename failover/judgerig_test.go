@@ -53,7 +53,7 @@ type courtPeer struct {
 // newCourt founds a log with three peers and their sessions. Nothing runs yet.
 func newCourt(t *testing.T, nodes int, random *rand.Rand) *court {
 	t.Helper()
-	settings := DefaultSettings()
+	settings := defaultSettings()
 	settings.Mode = ModeSafe
 	c := &court{t: t, settings: settings, log: newCourtLog(t), kube: newModelKube(nodes, random)}
 	for _, name := range []string{"a", "b", "c"} {

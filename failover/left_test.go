@@ -11,7 +11,7 @@ import (
 
 // otherModes are those in which nothing is done about what another configuration began.
 func otherModes() map[string]Settings {
-	off, dry := DefaultSettings(), safe()
+	off, dry := defaultSettings(), safe()
 	dry.DryRun = true
 	return map[string]Settings{"off": off, "noobaa": compatible(), "dry run": dry}
 }
@@ -84,7 +84,7 @@ func TestLeftNodeThatIsDeleted(t *testing.T) {
 
 // While the mode is off a cluster is opened for as long as something is left there.
 func TestModeOffWatchesWhatIsLeft(t *testing.T) {
-	off := DefaultSettings()
+	off := defaultSettings()
 	opened := func(w *world) (all []bool) {
 		w.with(func() { all = slices.Clone(w.opened) })
 		return all
@@ -121,7 +121,7 @@ func TestModeOffWatchesWhatIsLeft(t *testing.T) {
 // A cluster is named no more: an operator is called, once, and may cancel. Named again it
 // goes on where it was, without another power-off command.
 func TestClusterThatIsNotNamedAnyMore(t *testing.T) {
-	for name, s := range map[string]Settings{"safe": safe(), "off": DefaultSettings()} {
+	for name, s := range map[string]Settings{"safe": safe(), "off": defaultSettings()} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 5, 5, func(w *world) {
 				w.watchRules()

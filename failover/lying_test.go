@@ -94,7 +94,7 @@ func watchDays() []badDay {
 		}, also: untouched},
 		{
 			name: "the watch of Leases stands still, and a port is hidden", stays: true,
-			settings: func(s *Settings) { s.Guard.MinHealthy = Percent(0) },
+			settings: func(s *Settings) { s.Guard.MinHealthy = percent(0) },
 			happens: func(w *world) {
 				w.with(func() { w.trouble.noLeases, w.pcs["n1"].hidden = true, true })
 				w.pass(20 * time.Minute)

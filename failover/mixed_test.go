@@ -66,7 +66,7 @@ type mixer struct {
 // eager are settings that let more be done than is wise, for more to happen.
 func eager() Settings {
 	s := safe()
-	s.Guard.MinHealthy, s.Guard.StormCooldown = Percent(20), 20*time.Second
+	s.Guard.MinHealthy, s.Guard.StormCooldown = percent(20), 20*time.Second
 	s.Guard.NodeRate, s.Guard.HealthyDelay = 100, 15*time.Second
 	s.Detection.NotReadyAfter = 40 * time.Second
 	return s

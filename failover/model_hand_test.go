@@ -63,7 +63,7 @@ var (
 
 // safe are the settings of most tests.
 func safe() Settings {
-	s := DefaultSettings()
+	s := defaultSettings()
 	s.Mode = ModeSafe
 	return s
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func compatible() Settings {
-	s := DefaultSettings()
+	s := defaultSettings()
 	s.Mode = ModeNooBaa
 	s.NooBaa.Namespace = modelSpace
 	return s

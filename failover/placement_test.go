@@ -180,7 +180,7 @@ func TestTwinInAnotherClusterIsAskedAgain(t *testing.T) {
 	dead := Node{Name: "n0", UID: "uid-0", BootID: bootB}
 	all := trackers{courtCluster: NewTracker(), "lab": NewTracker()}
 	all[courtCluster].Node(dead)
-	settings := DefaultSettings()
+	settings := defaultSettings()
 	j := NewJudge(JudgeOptions{
 		Cluster: courtCluster, Peer: "a", Tracker: all[courtCluster], Log: newCourtLog(t), Fences: oneDevice{},
 		Settings: func() Settings { return settings }, peers: newPeerHosts(peersElsewhere{}, "a"), trackers: all,

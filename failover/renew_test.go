@@ -12,7 +12,7 @@ import (
 func TestGuardRailsAreReloaded(t *testing.T) {
 	inWorld(t, 3, 4, func(w *world) {
 		narrow := safe()
-		narrow.Guard.MinHealthy = Percent(100)
+		narrow.Guard.MinHealthy = percent(100)
 		h := w.lead("h1", narrow, 0, 0)
 		defer h.leave()
 		w.pass(10 * time.Second)

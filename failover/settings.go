@@ -19,9 +19,8 @@ const (
 	ModeNooBaa Mode = "noobaa"
 )
 
-// Settings are what the operator decides. The zero value watches nothing;
-// DefaultSettings are those that are shipped. It is a value, which is never changed
-// once it was handed over.
+// Settings are what the operator decides; config has the defaults. The zero value watches
+// nothing. It is a value, which is never changed once it was handed over.
 type Settings struct {
 	Mode Mode
 	// DryRun says what would be done and does none of it.
@@ -35,78 +34,62 @@ type Settings struct {
 
 // Detection says when a kube node is held for dead.
 type Detection struct {
-	// LeaseAge is how long its Lease has not changed, on our own clock; default
-	// 17 s. A kubelet renews every 10 s and tries again within 7 s.
+	// LeaseAge is how long its Lease has not changed, on our own clock. A kubelet renews
+	// every 10 s and tries again within 7 s.
 	LeaseAge time.Duration
-	// Hold is how long all signs must last together; default 2 s.
+	// Hold is how long all signs must last together.
 	Hold time.Duration
 	// NotReadyAfter is how long Ready must have been anything but True for a kube
-	// node whose kubelet still answers; default 5 m, 0 never.
+	// node whose kubelet still answers; 0 never.
 	NotReadyAfter time.Duration
 }
 
 // Probe says how every peer asks the kubelets.
 type Probe struct {
-	Interval time.Duration // between two questions to one kubelet; default 2 s
-	Timeout  time.Duration // for one answer; default 2 s
-	Misses   int           // silent questions in a row that make an opinion; default 3
+	Interval time.Duration // between two questions to one kubelet
+	Timeout  time.Duration // for one answer
+	Misses   int           // silent questions in a row that make an opinion
 }
 
 // Guard holds the bounds of what is done to one cluster.
 type Guard struct {
-	// MinHealthy is how many of a cluster's kube nodes must be healthy; default
-	// 51 %. A fraction is rounded up.
+	// MinHealthy is how many of a cluster's kube nodes must be healthy. A fraction is
+	// rounded up.
 	MinHealthy Share
 	// MaxUnhealthy is how many may be unhealthy; the zero Share sets no bound. A
 	// fraction is rounded down.
 	MaxUnhealthy Share
 	// StormCooldown is how long nothing is begun after more were unhealthy than
-	// allowed; default 5 m.
+	// allowed.
 	StormCooldown time.Duration
-	// NodeRate is how often one kube node may be remedied within an hour; default
-	// 3.
+	// NodeRate is how often one kube node may be remedied within an hour.
 	NodeRate int
 	// HealthyDelay is how long a kube node must have been back before its marks are
-	// taken away, and before it may be remedied again; default 60 s.
+	// taken away, and before it may be remedied again.
 	HealthyDelay time.Duration
 }
 
 // Remedy says what is done to a dead kube node.
 type Remedy struct {
-	// PowerOn switches the machine on again once its volumes are detached; default
-	// false.
+	// PowerOn switches the machine on again once its volumes are detached.
 	PowerOn bool
 	// Pods says which pods are deleted; nil means all.
 	Pods func(Pod) bool
 	// Nodes says which kube nodes are looked after; nil means all.
 	Nodes func(Node) bool
-	// Retries is how often a request to Kubernetes is repeated; default 5.
+	// Retries is how often a request to Kubernetes is repeated.
 	Retries int
-	// RetryInterval is kept between two of them; default 1 s.
+	// RetryInterval is kept between two of them.
 	RetryInterval time.Duration
-	// Timeout bounds one of them; default 10 s.
+	// Timeout bounds one of them.
 	Timeout time.Duration
 }
 
 // NooBaa holds what only the compatible mode needs.
 type NooBaa struct {
 	Namespace string // of its pods
-	// Exempt are prefixes of names of pods that are left alone; default
-	// noobaa-db-pg-.
+	// Exempt are prefixes of names of pods that are left alone.
 	Exempt []string
-}
-
-// DefaultSettings returns the settings that are shipped, with the mode off.
-func DefaultSettings() Settings {
-	return Settings{
-		Detection: Detection{LeaseAge: 17 * time.Second, Hold: 2 * time.Second, NotReadyAfter: 5 * time.Minute},
-		Probe:     Probe{Interval: 2 * time.Second, Timeout: 2 * time.Second, Misses: 3},
-		Guard: Guard{
-			MinHealthy: Percent(51), StormCooldown: 5 * time.Minute, NodeRate: 3, HealthyDelay: time.Minute,
-		},
-		Remedy: Remedy{Retries: 5, RetryInterval: time.Second, Timeout: 10 * time.Second},
-		NooBaa: NooBaa{Exempt: []string{"noobaa-db-pg-"}},
-	}
 }
 
 // looksAfter reports whether the operator's selection contains a kube node.
@@ -119,12 +102,6 @@ type Share struct {
 	percent bool
 	n       int
 }
-
-// Percent returns the share of n hundredths.
-func Percent(n int) Share { return Share{set: true, percent: true, n: n} }
-
-// Count returns the share of n kube nodes.
-func Count(n int) Share { return Share{set: true, n: n} }
 
 // maxShare bounds a share that is a number; no cluster has more nodes.
 const maxShare = 5000

@@ -101,8 +101,9 @@ type HandlerOptions struct {
 // log, so that it answers with and without a quorum. What it cannot decide it refuses;
 // it never admits what it has not looked at, but for kinds that it does not know.
 type Handler struct {
-	o      HandlerOptions
-	bodies *admission.Memory
+	o       HandlerOptions
+	bodies  *admission.Memory
+	classes map[string]admission.Class // Routes
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -112,25 +113,29 @@ func NewHandler(o HandlerOptions) *Handler {
 	if o.Admission == nil {
 		o.Admission = admission.NewController()
 	}
-	return &Handler{o: o, bodies: admission.NewMemory(bodies)}
+	return &Handler{o: o, bodies: admission.NewMemory(bodies), classes: Routes()}
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	health, asksHealth := below(PathHealthz, r.URL.Path)
 	name, asks := below(PathMutate, r.URL.Path)
-	switch {
-	case asksHealth && r.Method == http.MethodGet:
-		h.healthz(w, r, health)
+	root := PathMutate
+	if asksHealth {
+		root = PathHealthz
+	}
+	switch class, known := h.classes[r.Method+" "+root]; {
+	case asksHealth && known:
+		h.healthz(w, r, class, health)
 	case !asks:
 		http.Error(w, "the webhook is at "+ReviewPath("CLUSTER"), http.StatusNotFound)
-	case r.Method != http.MethodPost:
+	case !known:
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "reviews are posted", http.StatusMethodNotAllowed)
 	default:
 		began := time.Now()
 		of, err := h.served(name)
-		result := h.mutate(w, r, of, err)
+		result := h.mutate(w, r, class, of, err)
 		h.o.Observe(of.Name, result, time.Since(began))
 	}
 }
@@ -164,8 +169,8 @@ func (h *Handler) served(name string) (Served, error) {
 
 // healthz says whether a cluster can be answered for. Without a name of several, one
 // will do.
-func (h *Handler) healthz(w http.ResponseWriter, r *http.Request, name string) {
-	err := h.do(r.Context(), admission.Probe, r, func() error {
+func (h *Handler) healthz(w http.ResponseWriter, r *http.Request, class admission.Class, name string) {
+	err := h.do(r.Context(), class, r, func() error {
 		if name == "" && len(h.o.Clusters) > 1 {
 			return h.someReady()
 		}
@@ -205,7 +210,7 @@ func (h *Handler) do(ctx context.Context, class admission.Class, r *http.Request
 }
 
 // mutate answers a review of a cluster; unserved is why there is none.
-func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, of Served, unserved error) (result string) {
+func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, class admission.Class, of Served, unserved error) (result string) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.o.Timeout)
 	defer cancel()
 	room := h.bodies.Enter(admission.RemoteSource(r.RemoteAddr), func() {
@@ -213,7 +218,7 @@ func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, of Served, unse
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
 	defer room.Release()
-	review, code, err := h.read(ctx, w, r, room)
+	review, code, err := h.read(ctx, w, r, class, room)
 	if err != nil {
 		return reject(w, code, err)
 	}
@@ -223,7 +228,7 @@ func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, of Served, unse
 		around, unread = surroundings(ctx, of.Cluster, review.Request.Namespace)
 	}
 	var text []byte
-	err = h.do(ctx, admission.Review, r, func() (err error) {
+	err = h.do(ctx, class, r, func() (err error) {
 		review.Response, result = h.answer(ctx, of, review.Request, around, unread)
 		review.Request = nil // it need not travel back
 		text, err = json.Marshal(review)
@@ -256,7 +261,7 @@ func reject(w http.ResponseWriter, code int, err error) (result string) {
 
 // read reads a review of either version; but for their names they are the same. The
 // error comes with a code of HTTP, 0 for want of a place or of room.
-func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, room *admission.Room) (review *admissionv1.AdmissionReview, code int, err error) {
+func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, class admission.Class, room *admission.Room) (review *admissionv1.AdmissionReview, code int, err error) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit)) // a recorder of a test has none
 	body, err := room.Fill(http.MaxBytesReader(w, r.Body, maxReview), r.ContentLength, maxReview)
 	room.Settle()
@@ -269,7 +274,7 @@ func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	case err != nil:
 		return nil, http.StatusBadRequest, fmt.Errorf("read the review: %w", err)
 	}
-	err = h.do(ctx, admission.Review, r, func() (err error) {
+	err = h.do(ctx, class, r, func() (err error) {
 		review, code, err = parseReview(body)
 		return err
 	})

@@ -136,8 +136,21 @@ func (k *KubeSite) begin() (stop context.CancelFunc) {
 
 // shipped are the settings that are shipped, switched on.
 func shipped() failover.Settings {
-	s := failover.DefaultSettings()
-	s.Mode = failover.ModeSafe
+	return failover.Settings{
+		Mode:      failover.ModeSafe,
+		Detection: failover.Detection{LeaseAge: 17 * time.Second, Hold: 2 * time.Second, NotReadyAfter: 5 * time.Minute},
+		Probe:     failover.Probe{Interval: 2 * time.Second, Timeout: 2 * time.Second, Misses: 3},
+		Guard:     failover.Guard{MinHealthy: share("51%"), StormCooldown: 5 * time.Minute, NodeRate: 3, HealthyDelay: time.Minute},
+		Remedy:    failover.Remedy{Retries: 5, RetryInterval: time.Second, Timeout: 10 * time.Second},
+		NooBaa:    failover.NooBaa{Exempt: []string{"noobaa-db-pg-"}},
+	}
+}
+
+func share(text string) failover.Share {
+	s, err := failover.ParseShare(text)
+	if err != nil {
+		panic(err)
+	}
 	return s
 }
 

@@ -64,7 +64,7 @@ func TestMachinesThatReturn(t *testing.T) {
 // restless are settings under which much is done.
 func restless() failover.Settings {
 	s := brisk()
-	s.Guard.MinHealthy, s.Guard.StormCooldown, s.Guard.NodeRate = failover.Percent(20), 20*time.Second, 1000
+	s.Guard.MinHealthy, s.Guard.StormCooldown, s.Guard.NodeRate = share("20%"), 20*time.Second, 1000
 	s.Detection.NotReadyAfter = 90 * time.Second
 	s.Remedy.Nodes = ours
 	return s
