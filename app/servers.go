@@ -129,7 +129,7 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 	routes.Joiners(cluster.PathJoin, joins)
 	routes.Joiners(cluster.PathObserve, joins)
 	routes.Joiners(cluster.PathSettings, joins)
-	routes.Joiners(cluster.PathRejoin, cluster.NewReadmission(joins))
+	routes.Joiners(cluster.PathRejoin, http.HandlerFunc(cluster.RefuseRejoin))
 	lending := cluster.AnswerHandler(p.core.AnswerLending)
 	for _, r := range []struct {
 		class   admission.Class

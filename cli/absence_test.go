@@ -59,15 +59,26 @@ func TestHostsWithoutAPeer(t *testing.T) {
 	token := tokenIn(t, talk.String())
 	depart(t, root, datadir.DepartedRemoved)
 	code, said = run("status")
-	expect(code, said, "h3 was removed from cluster c1", "'trivet leave' here clears what is left of it; then 'trivet token create' on a peer")
-	if code, said := run("join", "127.0.0.1:1", "--token", token); code != term.ExitConflict || !strings.Contains(said, "which was removed from cluster") || !strings.Contains(said, "'trivet leave' here clears") {
+	anew := "'trivet token create' on a peer, then here 'trivet join HOST --replace --token-file FILE'"
+	expect(code, said, "h3 was removed from cluster c1", anew)
+	code, said = run("leave")
+	expect(code, said, "h3 was removed from cluster c1", anew)
+	if code, said := run("join", "127.0.0.1:1", "--token", token); code != term.ExitConflict || !strings.Contains(said, "no member of cluster") || !strings.Contains(said, "with --replace") {
 		t.Errorf("join-after-removal: exit %d: %s", code, said)
 	}
-	if code, said := run("leave"); code != 0 || !strings.Contains(said, "what was left of it is wiped") {
-		t.Errorf("leave-after-removal: exit %d: %s", code, said)
+	depart(t, root, datadir.DepartedSuperseded)
+	code, said = run("status")
+	expect(code, said, "was founded again without h3", anew)
+	// Nothing is set aside before the cluster has answered.
+	code, said = run("join", "127.0.0.1:1", "--token", token, "--replace", "--cluster-listen", "127.0.0.1:7350", "--gossip-listen", "127.0.0.1:7351")
+	expect(code, said, "join 127.0.0.1:1")
+	if _, _, err := datadir.Peek(root); err != nil {
+		t.Errorf("set-aside-after-an-answer: %v", err)
 	}
-	if _, _, err := datadir.Peek(root); !errors.Is(err, datadir.ErrNoPeer) {
-		t.Errorf("leave-after-removal: %v", err)
+	for _, gone := range [][]string{{"rejoin", "192.0.2.1", "--data-dir", "d"}, {"remove", "h3", "--replace"}, {"recover", "--yes-i-lost-the-majority", "--confirm", "h1"}} {
+		if code, said := run(gone...); code != term.ExitUsage || !strings.Contains(said, "any more") {
+			t.Errorf("gone-commands-say-what-to-do: %v: exit %d: %s", gone, code, said)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/debug"
 	"github.com/trivet-ha/trivet/cli/kube"
 	"github.com/trivet-ha/trivet/cli/lease"
+	"github.com/trivet-ha/trivet/cli/local"
 	"github.com/trivet-ha/trivet/cli/node"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/pxe"
@@ -133,7 +134,7 @@ func (p *program) addCommands(root *cobra.Command) {
 		{"look", "Look:", []*cobra.Command{cluster.Status(t, peer, set), cluster.Watch(t, set), cluster.Members(t, peer), cluster.Peers(t, peer), debug.Doctor(t, peer, set),
 			cluster.FailoverSafe(t, peer)}},
 		{"cluster", "Cluster:", []*cobra.Command{cluster.Maintenance(t, peer), cluster.Transfer(t, peer), cluster.Leave(t, peer, set), cluster.Remove(t, peer),
-			data.Recover(t, set), data.Rejoin(t, set), cluster.Token(t, peer), cluster.Cert(t, peer, set), cluster.Gossip(t, peer)}},
+			data.Recover(t, set), term.Gone("rejoin", local.HintAnew), cluster.Token(t, peer), cluster.Cert(t, peer, set), cluster.Gossip(t, peer)}},
 		{"introspection", "Introspection:", []*cobra.Command{node.Introspection(t, set.APIServer), node.Rule(t, set.APIServer), node.Node(t, peer, set.APIServer)}},
 		{"pxe", "PXE:", []*cobra.Command{pxe.Firewall(t, peer, set), pxe.Dnsmasq(t, peer, set, p.server)}},
 		{"failover", "Failover of kube nodes, and components in Kubernetes:", []*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, peer, set)}},

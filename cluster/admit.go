@@ -111,6 +111,15 @@ type JoinLog interface {
 	Read(ctx context.Context) (fsm.View, error)
 }
 
+// PathRejoin is where 'trivet rejoin' of v0.2.0 asks, which needs no token.
+const PathRejoin = "/peer/v1/rejoin"
+
+// RefuseRejoin answers a host that runs it.
+func RefuseRejoin(w http.ResponseWriter, _ *http.Request) {
+	refuseJoin(w, http.StatusGone, errors.New("peers of this version admit by token alone: 'trivet token create' on one of them; on this host "+
+		"install its version of trivet, then 'trivet join HOST --replace --token-file FILE'"))
+}
+
 // Admission answers joiners. Any peer can: the log decides, and every peer
 // holds the CA in its state.
 type Admission struct {
@@ -150,16 +159,6 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuseJoin(w, joinStatus(err), err)
 		return
 	}
-	a.answer(w, r, source, req, func(ctx context.Context) (*JoinAnswer, error) {
-		if r.URL.Path == PathSettings {
-			return &JoinAnswer{Shared: a.shared()}, nil
-		}
-		return a.admit(ctx, req, r.URL.Path == PathObserve)
-	})
-}
-
-// answer admits a host in a place for joins under way, and says what became of it.
-func (a *Admission) answer(w http.ResponseWriter, r *http.Request, source netip.Prefix, req JoinRequest, admit func(context.Context) (*JoinAnswer, error)) {
 	place, err := a.by.Admit(r.Context(), admission.Join, admission.Caller{Source: source})
 	if err != nil {
 		refuseJoin(w, http.StatusServiceUnavailable, fmt.Errorf("too many joins at once; try again: %w", err))
@@ -168,7 +167,7 @@ func (a *Admission) answer(w http.ResponseWriter, r *http.Request, source netip.
 	defer place.Leave()
 	ctx, cancel := context.WithTimeout(r.Context(), admitLimit)
 	defer cancel()
-	answer, err := admit(ctx)
+	answer, err := a.admit(ctx, req, r.URL.Path)
 	if err != nil {
 		a.unknown.note(source, req.Name, err)
 		refuseJoin(w, joinStatus(err), err)
@@ -186,20 +185,13 @@ func (a *Admission) answer(w http.ResponseWriter, r *http.Request, source netip.
 // read reads a request within joinBodyLimit. How many are read at once the port
 // bounds: strangers have few connections, of one request each.
 func (a *Admission) read(w http.ResponseWriter, r *http.Request) (req JoinRequest, err error) {
-	if err := a.readInto(&req, w, r); err != nil {
-		return JoinRequest{}, err
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.body)); err != nil {
+		return JoinRequest{}, fmt.Errorf("bound the join request: %w", err)
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoinBody)).Decode(&req); err != nil {
+		return JoinRequest{}, fmt.Errorf("%w: read it: %w", errBadJoin, err)
 	}
 	return req, nil
-}
-
-func (a *Admission) readInto(body any, w http.ResponseWriter, r *http.Request) error {
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.body)); err != nil {
-		return fmt.Errorf("bound the join request: %w", err)
-	}
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJoinBody)).Decode(body); err != nil {
-		return fmt.Errorf("%w: read it: %w", errBadJoin, err)
-	}
-	return nil
 }
 
 // known refuses a request whose token the cluster does not know before it costs
@@ -260,7 +252,7 @@ func joinStatus(err error) int {
 	switch {
 	case errors.Is(err, errBadJoin):
 		return http.StatusBadRequest
-	case errors.Is(err, errUnknownToken), errors.Is(err, errNotFormer):
+	case errors.Is(err, errUnknownToken):
 		return http.StatusUnauthorized
 	case errors.Is(err, errTooManyTokens):
 		return http.StatusTooManyRequests
@@ -277,7 +269,10 @@ func joinStatus(err error) int {
 
 var errBadJoin = errors.New("the join request is not acceptable")
 
-func (a *Admission) admit(ctx context.Context, req JoinRequest, observer bool) (*JoinAnswer, error) {
+func (a *Admission) admit(ctx context.Context, req JoinRequest, path string) (*JoinAnswer, error) {
+	if path == PathSettings {
+		return &JoinAnswer{Shared: a.shared()}, nil
+	}
 	hash, pub, err := a.check(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errBadJoin, err)
@@ -288,7 +283,7 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, observer bool) (
 		Version: req.Version, Binary: req.Binary,
 	}}
 	command := fsm.Command(use)
-	if observer {
+	if path == PathObserve {
 		command = fsm.Observe(use)
 	}
 	if err := commit(ctx, a.do, command); err != nil {

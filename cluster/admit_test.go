@@ -272,3 +272,12 @@ func TestSettingsMakeNoMember(t *testing.T) {
 		t.Errorf("the join at an older peer: %v", err)
 	}
 }
+
+// A host that asks as v0.2.0 did, without a token, is told how to join.
+func TestRejoinIsRefused(t *testing.T) {
+	w := httptest.NewRecorder()
+	RefuseRejoin(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, PathRejoin, nil))
+	if said := w.Body.String(); w.Code != http.StatusGone || !strings.Contains(said, "'trivet join HOST --replace --token-file FILE'") {
+		t.Errorf("rejoin-refused: %d %s", w.Code, said)
+	}
+}

@@ -1,5 +1,5 @@
 // Package cluster connects peers: the port that they share, the session that each
-// keeps in the log, joining, rejoining and leaving, promotion of joiners, renewal of
+// keeps in the log, joining and leaving, promotion of joiners, renewal of
 // certificates, contact between peers, and gossip (docs/design.md#membership).
 //
 // Access decides whom a connection lets in. Session proposes commands under request

@@ -27,7 +27,7 @@ var ErrStillOld = errors.New("its peer runs in the earlier incarnation and now s
 
 // ErrRival says that a former member runs in this incarnation and did not get there
 // through this cluster: it was founded again on two hosts at once.
-var ErrRival = errors.New("the cluster was founded again on that host, too: stop the peer on one of the two hosts, and rejoin it")
+var ErrRival = errors.New("the cluster was founded again on that host, too: stop the peer on one of the two hosts, and join it again")
 
 // knows reports whether a peer is a member, as this peer's state says.
 func (a *Access) knows(peer string) bool {
@@ -67,7 +67,7 @@ func (a *Access) AskFormer(ctx context.Context, f fsm.FormerMember) error {
 // sight of its certificate, as raft's dialler does.
 func (a *Access) askFormerAt(ctx context.Context, address string) error {
 	var found pki.Identity
-	conn, err := dialTLS(ctx, address, pki.InquiryTLS(a.end, protocolHTTP, false, func(id pki.Identity) { found = id }))
+	conn, err := dialTLS(ctx, address, pki.InquiryTLS(a.end, protocolHTTP, func(id pki.Identity) { found = id }))
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil
 	}

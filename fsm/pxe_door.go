@@ -193,7 +193,7 @@ func (t *txn) openDoor(topic eventring.Topic, d *Door, what string, next Door, p
 	case d.ClosedBy == token:
 		return entry.Refuse(Refused, "leadership %v has shut %s for good; commit a new Lead to open it again", token, what)
 	case awaited != "":
-		return entry.Refuse(Refused, "%s may still have %s open: not heard by the present leader since the cluster was founded again; stop the peer there and run 'trivet rejoin', or name a host that is lost with 'trivet remove'", awaited, what)
+		return entry.Refuse(Refused, "%s may still have %s open: not heard by the present leader since the cluster was founded again; stop the peer there, or name a host that is lost with 'trivet remove'", awaited, what)
 	case d.Unknown && left > 0:
 		return entry.Refuse(Refused, "who has %s open is not known since a restore or recovery; wait another %v", what, left)
 	case !d.Shut() && d.OpenBy != token && left > 0 && !(t.Version2() && d.endedFor(t.lead, proven)):

@@ -114,26 +114,3 @@ func (m *Membership) Move(ctx context.Context, peer string, to Address) error {
 		return false
 	})
 }
-
-// Dead refuses unless a peer seems to be dead from here and in the log.
-func (m *Membership) Dead(ctx context.Context, peer string) error {
-	of, err := m.member(peer)
-	if err != nil {
-		return err
-	}
-	alive := ""
-	switch v := m.Store.View(); {
-	case of.ID == m.Self.ID:
-		alive = "it is the peer you are talking to"
-	case len(m.silent(ctx, []fsm.Member{of})) == 0:
-		alive = "it answers at " + of.Address
-	default:
-		if s, ok := v.SessionOf(of.ID); ok {
-			alive = fmt.Sprintf("its session in the log lives for up to %v more", s.Expires.Sub(v.Now()).Round(time.Second))
-		}
-	}
-	if alive == "" {
-		return nil
-	}
-	return conflict("on a peer that lives: 'trivet leave'; of one that just died the session ends within 10 s; --force replaces it all the same", "%s is not dead: %s", of.Name, alive)
-}

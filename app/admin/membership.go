@@ -93,11 +93,6 @@ type Membership struct {
 
 func (m *Membership) routes(g *echo.Group) {
 	g.DELETE("/members/:peer", act(func(ctx context.Context, c echo.Context, _ none) error {
-		if c.QueryParam("dead") == "1" {
-			if err := m.Dead(ctx, c.Param("peer")); err != nil {
-				return err
-			}
-		}
 		return m.Remove(ctx, c.Param("peer"), c.QueryParam("force") == "1")
 	}))
 	g.PUT("/members/:peer/address", act(func(ctx context.Context, c echo.Context, in Address) error { return m.Move(ctx, c.Param("peer"), in) }))

@@ -60,7 +60,7 @@ func formerCalled(v fsm.View, peer string) (*fsm.FormerMember, error) {
 // as heard.
 func (m *Membership) removeFormer(ctx context.Context, f fsm.FormerMember, force bool) error {
 	if !force && errors.Is(m.Access.AskFormer(ctx, f), cluster.ErrStillOld) {
-		return conflict(fmt.Sprintf("it was asked to stop; on %s run 'trivet rejoin', or stop its peer and repeat this", f.Name),
+		return conflict(fmt.Sprintf("it was asked to stop; look with 'systemctl status trivet' on %s, and repeat this", f.Name),
 			"%s answers: its peer runs in the earlier incarnation", f)
 	}
 	return m.commit(ctx, fsm.RemoveMember{ID: f.ID})

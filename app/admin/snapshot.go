@@ -6,8 +6,6 @@ import (
 	"net/http"
 
 	"github.com/labstack/echo/v4"
-
-	"github.com/trivet-ha/trivet/api"
 )
 
 // saveSnapshot streams a linearizable copy of the state. It carries its own checksum, so
@@ -43,11 +41,4 @@ func (w *lazyWriter) Write(b []byte) (int, error) {
 		w.ctx.Response().WriteHeader(http.StatusOK)
 	}
 	return w.ctx.Response().Write(b)
-}
-
-// restoreGone answers scripts of earlier versions, which replaced the state of a
-// running cluster.
-func restoreGone(echo.Context) error {
-	return &api.Error{Status: http.StatusGone, Code: api.CodeConflict, Message: "a snapshot is not restored into a running cluster any more",
-		Hint: "on every host 'systemctl stop trivet', on one 'trivet snapshot restore FILE' and 'systemctl start trivet', on the others 'trivet rejoin'; see docs/recovery.md"}
 }

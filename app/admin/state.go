@@ -44,7 +44,6 @@ func (s *State) routes(g *echo.Group) {
 	g.POST("/failover/pause", serve(http.StatusOK, adminLimit, s.pause))
 	g.POST("/failover/resume", serve(http.StatusOK, adminLimit, s.resume))
 	g.GET("/snapshot", s.saveSnapshot)
-	g.PUT("/snapshot", restoreGone)
 	g.GET("/debug/check", get(s.check))
 	g.GET("/debug/dump", s.dump)
 }

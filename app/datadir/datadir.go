@@ -1,7 +1,6 @@
 // Package datadir is a host's data directory: its layout and lock, the identity and the
 // secrets of the peer that lives there, and how it begins: by founding a cluster, by
-// joining one, by founding it again (recover, restore) and by rejoining. The peer itself
-// is package app.
+// joining one, and by founding it again (recover, restore). The peer itself is package app.
 package datadir
 
 import (
@@ -170,7 +169,7 @@ func (d *Dir) Create(id Identity, s Secrets, build func(raftDir string) error) e
 		return errors.Join(err, d.discard(tmp))
 	}
 	// Before the rename: a process that dies between the two must not leave a new
-	// peer with the record that it was removed, which 'trivet leave' goes by.
+	// peer with the record that it was removed.
 	if err := d.do("remove", departureFile, d.forgetDeparture); err != nil {
 		return errors.Join(err, d.discard(tmp))
 	}

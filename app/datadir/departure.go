@@ -19,7 +19,7 @@ const (
 	DepartedLeft    = "left"    // by 'trivet leave'; its log is wiped
 	DepartedRemoved = "removed" // by another peer; its log is still there
 	// DepartedSuperseded says that the cluster was founded again without the peer,
-	// whose log is still there; 'trivet rejoin' makes it one again.
+	// whose log is still there.
 	DepartedSuperseded = "superseded"
 )
 

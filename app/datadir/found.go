@@ -29,6 +29,8 @@ type Host struct {
 	Random io.Reader
 	// Observer makes a joiner one that counts in no majority.
 	Observer bool
+	// Replace has a joiner set aside what an earlier peer of this directory left.
+	Replace bool
 	// Judge may refuse what the cluster gives a joiner, before it becomes a peer; nil refuses
 	// nothing.
 	Judge func(cluster.Shared) error
@@ -134,7 +136,10 @@ type Joining struct {
 	Shared cluster.Shared
 }
 
-// Join makes this host a peer of the cluster that answers at hostport.
+// Join makes this host a peer of the cluster that answers at hostport. A peer that it
+// replaces is set aside as soon as the cluster has shown that it knows the token, and
+// before it is asked to admit this host: the cluster waits no more for an old peer
+// at the address of one that it admits (fsm.FormerMember), so that one must not start.
 func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.JoinToken) (*Joining, error) {
 	id, err := h.self("", "", 0, hostport)
 	if err != nil {
@@ -144,31 +149,46 @@ func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.Joi
 		Name: id.Name, Address: id.Address, Gossip: id.Gossip, Version: fsm.Version, Binary: h.Binary,
 		Wall: h.Wall, Random: h.Random, Observer: h.Observer,
 	}
-	if h.Judge != nil {
-		given, known, err := joiner.Settings(ctx, hostport, token)
-		if err == nil && known {
-			err = h.Judge(given)
-		}
-		if err != nil {
-			return nil, err
-		}
+	judge := h.Judge
+	if judge == nil {
+		judge = func(cluster.Shared) error { return nil }
+	}
+	given, known, err := joiner.Settings(ctx, hostport, token)
+	if err == nil && known {
+		err = judge(given)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := h.vacate(dir); err != nil {
+		return nil, err
 	}
 	joined, err := joiner.Join(ctx, hostport, token)
 	if err != nil {
 		return nil, err
 	}
 	a := joined.Answer
-	if h.Judge != nil { // they may be others by now, or the peer an older one; a member that never showed itself gives way to the next of its name
-		if err := h.Judge(a.Shared); err != nil {
-			return nil, err
-		}
+	// They may be others by now, or the peer an older one. A member that never showed itself
+	// gives way to the next of its name.
+	if err := judge(a.Shared); err != nil {
+		return nil, err
 	}
 	id.ID, id.Cluster, id.Incarnation, id.Seeds, id.Known = a.ID, a.Cluster, a.Incarnation, a.Seeds, a.Known
 	secrets := Secrets{Credentials: joined.Credentials, Ring: cluster.Ring{Keys: [][]byte{a.GossipKey}}}
 	// The log stays empty: the leader finds this peer and fills it.
-	err = dir.Create(id, secrets, createEmpty)
-	if err != nil {
+	if err := dir.Create(id, secrets, createEmpty); err != nil {
 		return nil, err
 	}
 	return &Joining{Identity: id, Shared: a.Shared}, nil
+}
+
+// vacate sees to it that no peer lives in dir.
+func (h Host) vacate(dir *Dir) error {
+	switch has, err := dir.HasPeer(); {
+	case err != nil || !has:
+		return err
+	case !h.Replace:
+		return fmt.Errorf("%s: %w", dir.root, ErrPeerExists)
+	}
+	return dir.setAside("join", h.Wall())
 }

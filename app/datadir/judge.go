@@ -19,18 +19,13 @@ type PresenceError struct {
 // Error implements error.
 func (e *PresenceError) Error() string { return e.Message }
 
-// Loss is which peers the operator says are lost for ever.
-type Loss struct {
-	Names []string // of hosts, or server IDs
-	All   bool     // all but this one
-}
-
 // Judge compares what the other peers' hosts answered with what the operator says
-// of them. No peer may run. A host that does not answer must be named lost, since
-// a peer that was merely cut off would act on the same machines; one that is up
-// and runs no peer need not be: its peer may rejoin. To recover is refused while
-// a majority is not lost: it goes on by being started.
-func (r *Refounding) Judge(asked []cluster.Asked, loss Loss) error {
+// of them: names are the hosts, or server IDs, that are lost for ever. No peer may
+// run. A host that does not answer must be named lost, since a peer that was merely
+// cut off would act on the same machines; one that is up and runs no peer need not
+// be: its host may join again. To recover is refused while a majority is not lost:
+// it goes on by being started.
+func (r *Refounding) Judge(asked []cluster.Asked, names []string) error {
 	for _, a := range asked {
 		if a.Presence == cluster.Running {
 			return &PresenceError{
@@ -39,26 +34,23 @@ func (r *Refounding) Judge(asked []cluster.Asked, loss Loss) error {
 			}
 		}
 	}
-	lost, err := r.named(loss)
+	lost, err := r.named(names)
 	if err != nil {
 		return err
 	}
 	if err := r.consented(asked, lost); err != nil {
 		return err
 	}
-	if err := r.majority(lost, loss.All); err != nil {
+	if err := r.majority(lost); err != nil {
 		return err
 	}
 	r.Lost, r.judged = lost, true
 	return nil
 }
 
-// named returns the peers of a loss.
-func (r *Refounding) named(loss Loss) (lost []fsm.FormerMember, err error) {
-	if loss.All {
-		return slices.Clone(r.Others), nil
-	}
-	for _, name := range loss.Names {
+// named returns the peers with these names.
+func (r *Refounding) named(names []string) (lost []fsm.FormerMember, err error) {
+	for _, name := range names {
 		is := func(m fsm.FormerMember) bool { return m.Name == name || m.ID == name }
 		if !slices.ContainsFunc(r.Others, is) && !r.gone(name) {
 			return nil, &PresenceError{
@@ -68,7 +60,7 @@ func (r *Refounding) named(loss Loss) (lost []fsm.FormerMember, err error) {
 		}
 	}
 	for _, m := range r.Others {
-		if slices.Contains(loss.Names, m.Name) || slices.Contains(loss.Names, m.ID) {
+		if slices.Contains(names, m.Name) || slices.Contains(names, m.ID) {
 			lost = append(lost, m)
 		}
 	}
@@ -105,9 +97,9 @@ func (r *Refounding) consented(asked []cluster.Asked, lost []fsm.FormerMember) e
 
 // majority refuses to recover what goes on by itself. Where this host is the only
 // member, as after a recovery, it is no refusal: recover may be repeated.
-func (r *Refounding) majority(lost []fsm.FormerMember, all bool) error {
+func (r *Refounding) majority(lost []fsm.FormerMember) error {
 	members := slices.DeleteFunc(slices.Clone(r.Others), func(m fsm.FormerMember) bool { return r.former[m.ID] })
-	if r.Verb != VerbRecover || all || len(members) == 0 {
+	if r.Verb != VerbRecover || len(members) == 0 {
 		return nil
 	}
 	voters, left := 1, 1

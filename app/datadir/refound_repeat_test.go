@@ -15,7 +15,7 @@ import (
 func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
 	f := newFounder(t)
 	members := []string{"h2", "h3", "h4", "h5"}
-	lost := Loss{Names: []string{"h2", "h3", "id-h4"}} // h5 is up and runs no peer
+	lost := []string{"h2", "h3", "id-h4"} // h5 is up and runs no peer
 	f.open(nil, func(d *Dir) {
 		plan, err := f.plan(d, VerbRecover)
 		if err != nil {
@@ -41,15 +41,14 @@ func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
 	})
 	f.open(nil, func(d *Dir) {
 		for name, c := range map[string]struct {
-			loss Loss
+			loss []string
 			said string
 		}{
 			"as it was given":   {lost, ""},
-			"all are lost":      {Loss{All: true}, ""},
-			"no peer is named":  {Loss{}, ""},
-			"one more is lost":  {Loss{Names: append([]string{"h5"}, lost.Names...)}, ""},
-			"an unknown host":   {Loss{Names: []string{"h2", "h9"}}, "--lost h9: no other member"},
-			"this host is lost": {Loss{Names: []string{"h1"}}, "--lost h1: no other member"},
+			"no peer is named":  {nil, ""},
+			"one more is lost":  {append([]string{"h5"}, lost...), ""},
+			"an unknown host":   {[]string{"h2", "h9"}, "--lost h9: no other member"},
+			"this host is lost": {[]string{"h1"}, "--lost h1: no other member"},
 		} {
 			plan, err := f.plan(d, VerbRecover)
 			if err != nil {

@@ -104,11 +104,19 @@ func (f *founder) found(d *Dir, verb string) error {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if err := plan.Judge(nil, Loss{All: true}); err != nil {
+	if err := plan.Judge(nil, called(plan.Others)); err != nil {
 		f.t.Fatal(err)
 	}
 	_, err = f.host.Found(d, plan)
 	return err
+}
+
+// called returns the names of peers.
+func called(peers []fsm.FormerMember) (names []string) {
+	for _, m := range peers {
+		names = append(names, m.Name)
+	}
+	return names
 }
 
 func (f *founder) plan(d *Dir, verb string) (*Refounding, error) {
@@ -400,7 +408,7 @@ func TestRestoreElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := plan.Judge(nil, Loss{}); err != nil {
+		if err := plan.Judge(nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := other.host.Found(d, plan); err != nil {
@@ -436,26 +444,26 @@ func TestFoundingAsksTheOthers(t *testing.T) {
 	for name, test := range map[string]struct {
 		verb  string
 		asked []cluster.Asked
-		loss  Loss
+		loss  []string
 		said  string // "": it goes on
 		lost  int
 	}{
-		"restore, all stopped":                  {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, Loss{}, "", 0},
-		"restore, one runs":                     {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Running)}, Loss{}, "peer h3 (h3.example:7350) runs: detail of h3", 0},
-		"restore, one runs and is named lost":   {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Running)}, Loss{Names: []string{"h3"}}, "h3.example:7350) runs", 0},
-		"restore, one is silent":                {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, Loss{}, "--lost h2", 0},
-		"restore, one is silent, another named": {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, Loss{Names: []string{"h3"}}, "--lost h2,h3", 0},
-		"restore, the silent one is named":      {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, Loss{Names: []string{"h2"}}, "", 1},
-		"restore, by server ID":                 {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, Loss{Names: []string{"id-h2"}}, "", 1},
-		"restore, an unknown name":              {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, Loss{Names: []string{"h9"}}, "--lost h9: no other member", 0},
-		"recover, all stopped":                  {VerbRecover, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, Loss{}, "3 of 3 voters are not named lost, and a majority of them is 2", 0},
-		"recover, one lost":                     {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, Loss{Names: []string{"h2"}}, "2 of 3 voters are not named lost", 0},
-		"recover, two lost":                     {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, Loss{Names: []string{"h2", "h3"}}, "", 2},
-		"recover, observers do not vote":        {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(observer, cluster.Stopped)}, Loss{Names: []string{"h2"}}, "", 1},
-		"recover, all are lost":                 {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, Loss{All: true}, "", 2},
-		"recover, all are lost, and one runs":   {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Running)}, Loss{All: true}, "h3.example:7350) runs", 0},
-		"recover, former members do not vote":   {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(member("former"), cluster.Stopped)}, Loss{Names: []string{"h2"}}, "", 1},
-		"recover, alone":                        {VerbRecover, nil, Loss{}, "", 0},
+		"restore, all stopped":                  {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, nil, "", 0},
+		"restore, one runs":                     {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Running)}, nil, "peer h3 (h3.example:7350) runs: detail of h3", 0},
+		"restore, one runs and is named lost":   {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Running)}, []string{"h3"}, "h3.example:7350) runs", 0},
+		"restore, one is silent":                {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, nil, "--lost h2", 0},
+		"restore, one is silent, another named": {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h3"}, "--lost h2,h3", 0},
+		"restore, the silent one is named":      {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h2"}, "", 1},
+		"restore, by server ID":                 {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"id-h2"}, "", 1},
+		"restore, an unknown name":              {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, []string{"h9"}, "--lost h9: no other member", 0},
+		"recover, all stopped":                  {VerbRecover, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, nil, "3 of 3 voters are not named lost, and a majority of them is 2", 0},
+		"recover, one lost":                     {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h2"}, "2 of 3 voters are not named lost", 0},
+		"recover, two lost":                     {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h2", "h3"}, "", 2},
+		"recover, observers do not vote":        {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(observer, cluster.Stopped)}, []string{"h2"}, "", 1},
+		"recover, all are lost":                 {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h2", "h3"}, "", 2},
+		"recover, all are lost, and one runs":   {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Running)}, []string{"h2", "h3"}, "h3.example:7350) runs", 0},
+		"recover, former members do not vote":   {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(member("former"), cluster.Stopped)}, []string{"h2"}, "", 1},
+		"recover, alone":                        {VerbRecover, nil, nil, "", 0},
 	} {
 		r := &Refounding{Verb: test.verb, state: fsm.New(), former: map[string]bool{"id-former": true}}
 		for _, a := range test.asked {

@@ -66,6 +66,15 @@ func (d *Dir) Replace(verb string, now time.Time, id Identity, s Secrets, build 
 	return old, d.finishSwitch()
 }
 
+// setAside moves the peer that lives here to before-VERB-DATE, from where none starts.
+func (d *Dir) setAside(verb string, now time.Time) error {
+	suffix, err := d.freeSuffix(verb, now)
+	if err != nil {
+		return err
+	}
+	return d.rename(filepath.Join(d.root, peerFolder), filepath.Join(d.root, beforePrefix+suffix))
+}
+
 // assemble builds a peer's folder under a name that the next opening removes.
 func (d *Dir) assemble(id Identity, s Secrets, build func(raftDir string) error) (tmp string, err error) {
 	if tmp, err = os.MkdirTemp(d.root, buildPattern); err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
-// strikesWanted is how often recover, restore, join and rejoin are struck, each: once
+// strikesWanted is how often recover, restore and join are struck, each: once
 // at every step, or more often where TRIVET_STRIKES says so.
 func strikesWanted(t *testing.T) int {
 	t.Helper()
@@ -139,8 +139,12 @@ func (a *admitting) serve() {
 	joins := cluster.NewAdmission(admission.NewController(), a, a, time.Now, rand.Reader, quiet, func() (cluster.Shared, error) { return cluster.Shared{}, nil })
 	mux := http.NewServeMux()
 	mux.Handle("POST "+cluster.PathJoin, joins)
-	mux.Handle("POST "+cluster.PathRejoin, cluster.NewReadmission(joins))
+	mux.Handle("POST "+cluster.PathSettings, joins)
 	lossy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == cluster.PathSettings {
+			mux.ServeHTTP(w, r)
+			return
+		}
 		request, answer := a.lose.request, a.lose.answer
 		a.lose.request, a.lose.answer = false, false
 		if request {
@@ -175,16 +179,16 @@ func (unheard) WriteHeader(int) {}
 // Unwrap returns the writer, for its deadlines.
 func (u unheard) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
-// struck is a host that joins or rejoins and is struck meanwhile.
+// struck is a host that joins and is struck meanwhile.
 type struck struct {
 	t    *testing.T
 	host Host
 	root string
 	by   *admitting
-	was  *Identity // before it rejoins; nil: it joins
+	was  *Identity // the former member whose data it has; nil: it has none
 }
 
-func newStruck(t *testing.T, rejoins bool) *struck {
+func newStruck(t *testing.T, replaces bool) *struck {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "d")
 	conf, err := config.Load(config.Sources{Flags: map[string]string{
@@ -193,8 +197,8 @@ func newStruck(t *testing.T, rejoins bool) *struck {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &struck{t: t, root: root, host: Host{Config: conf, Wall: time.Now, Random: rand.Reader}}
-	if !rejoins {
+	s := &struck{t: t, root: root, host: Host{Config: conf, Wall: time.Now, Random: rand.Reader, Replace: replaces}}
+	if !replaces {
 		s.by = newAdmitting(t, nil)
 		_ = s.open(nil, func(d *Dir) error {
 			return d.Depart(Departure{How: DepartedRemoved, Name: "h2", Cluster: struckCluster, At: time.Now()})
@@ -234,29 +238,29 @@ func (s *struck) open(fault func(op, path string) error, use func(*Dir) error) (
 // lost reports whether a request or an answer is lost in this test.
 func (a *admitting) lost() bool { return a.lose.request || a.lose.answer }
 
-// admitted joins or rejoins.
-func (s *struck) admitted(d *Dir) (err error) {
-	if s.was == nil {
-		_, err = s.host.Join(s.t.Context(), d, s.by.address, s.by.token)
-		return err
-	}
-	_, err = s.host.Rejoin(s.t.Context(), d, s.by.address)
+// admitted joins.
+func (s *struck) admitted(d *Dir) error {
+	_, err := s.host.Join(s.t.Context(), d, s.by.address, s.by.token)
 	return err
 }
 
-// whole demands that the host is what it was or the member that the cluster has for
-// it, and returns which.
+// whole demands that the host is what it was, or has no peer, or is the member that the
+// cluster has for it, and returns whether it is that. One whose old peer can start is a
+// former member still: no leader opens before it was heard.
 func (s *struck) whole() (member bool) {
 	s.t.Helper()
 	_ = s.open(nil, func(d *Dir) error {
 		id, secrets, err := d.Load()
-		if s.was == nil && errors.Is(err, ErrNoPeer) {
+		if errors.Is(err, ErrNoPeer) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
 		if s.was != nil && id.ID == s.was.ID && id.Incarnation == 1 {
+			if _, waited := s.by.View().FormerMember(id.ID); !waited {
+				s.t.Error("admitted-at-every-step: the old peer can start, and no leader waits for it")
+			}
 			return nil
 		}
 		member = true
@@ -286,18 +290,23 @@ func (s *struck) after() {
 	if !s.whole() {
 		s.t.Error("admitted-at-every-step: repeated, and the host is no member")
 	}
-	if formers := s.by.View().FormerMembers(); s.was != nil && (len(formers) != 1 || formers[0].Became == "") {
+	if formers := s.by.View().FormerMembers(); len(formers) != 0 {
 		s.t.Errorf("admitted-at-every-step: former members %+v", formers)
+	}
+	if aside, err := filepath.Glob(filepath.Join(s.root, beforePrefix+"join-*", peerFile)); err != nil || len(aside) == 0 == (s.was != nil) {
+		s.t.Errorf("admitted-at-every-step: what the old peer had is in %v (%v)", aside, err)
 	}
 }
 
-// A join and a rejoin fail, or their process is killed, before each change that they
-// make to the disk, or the request or its answer gets lost: the host is what it was or a
-// whole member, and what it began can be repeated. The cluster has one member for it.
+// A join fails, or its process is killed, before each change that it makes to the
+// disk, or the request or its answer gets lost, on a host that has the data of a former
+// member and on one that has none: the host is what it was, without a peer, or a whole
+// member, and what it began can be repeated. The cluster has one member for it. Once a
+// leader waits no more for the old peer that one cannot start.
 func TestAdmissionAtEveryStep(t *testing.T) {
-	for name, rejoins := range map[string]bool{"join": false, "rejoin": true} {
+	for name, replaces := range map[string]bool{"join": false, "join --replace": true} {
 		t.Run(name, func(t *testing.T) {
-			clean := newStruck(t, rejoins)
+			clean := newStruck(t, replaces)
 			all := &faults{at: -1, synced: make(map[string]bool), t: t, root: clean.root}
 			if err := clean.open(all.change, clean.admitted); err != nil {
 				t.Fatal(err)
@@ -311,7 +320,7 @@ func TestAdmissionAtEveryStep(t *testing.T) {
 					for _, killed := range []bool{false, true} {
 						strikes++
 						t.Run(fmt.Sprintf("%02d %s, killed %v", n, step, killed), func(t *testing.T) {
-							s := newStruck(t, rejoins)
+							s := newStruck(t, replaces)
 							faults := &faults{at: n, killed: killed, synced: make(map[string]bool), t: t, root: s.root}
 							if err := s.open(faults.change, s.admitted); !errors.Is(err, syscall.ENOSPC) {
 								t.Fatalf("it ended with %v", err)
@@ -323,7 +332,7 @@ func TestAdmissionAtEveryStep(t *testing.T) {
 				for _, answer := range []bool{false, true} {
 					strikes++
 					t.Run(fmt.Sprintf("lost, the answer %v", answer), func(t *testing.T) {
-						s := newStruck(t, rejoins)
+						s := newStruck(t, replaces)
 						s.by.lose.request, s.by.lose.answer = !answer, answer
 						none := &faults{at: -1, synced: make(map[string]bool), t: t, root: s.root}
 						if err := s.open(none.change, s.admitted); err == nil {

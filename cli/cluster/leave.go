@@ -77,24 +77,7 @@ func leaveStopped(t *term.Terminal, set *options.Set, unreachable error) error {
 		t.Say("no peer lives in %s; there is nothing to leave", conf.DataDir)
 		return nil
 	}
-	if dep, departed, err := datadir.Departed(conf.DataDir); err != nil || !departed || dep.How != datadir.DepartedRemoved {
-		return local.Explained(set, unreachable)
-	}
-	return clearRemoved(t, conf.DataDir)
-}
-
-// clearRemoved wipes what is left of a peer that the cluster removed.
-func clearRemoved(t *term.Terminal, path string) (err error) {
-	dir, err := local.OpenDir(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	if err := dir.Wipe(); err != nil {
-		return local.DirError(err)
-	}
-	t.Say("the peer in %s was removed from its cluster; what was left of it is wiped; 'trivet join' makes this host a peer again", path)
-	return nil
+	return local.Explained(set, unreachable)
 }
 
 // hintForce tells about --force where the arithmetic refused.
@@ -144,22 +127,19 @@ func awaitGone(ctx context.Context, path string) (remains, error) {
 
 // Remove is 'trivet remove'.
 func Remove(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var force, replace bool
+	var force bool
 	c := &cobra.Command{
 		Use:   "remove PEER",
 		Short: "Take a dead peer out of the cluster, by name or ID",
 		Long: "Take another peer out of the cluster, one that is dead for ever. It refuses while the peer answers the leader: a peer that lives should\n" +
 			"leave by itself, 'trivet leave' there. It refuses, too, with the arithmetic, if the peers that remain could not go on.\n\n" +
-			"Of a member before a restore or recovery that was not heard since, it says that the host is lost: the PXE service waits for it no more, and it cannot rejoin.\n\n" +
-			"With --replace it makes a join token as well and prints the command to run on the host that takes the place; it refuses then while the peer lives.",
-		Example: "trivet remove h3\ntrivet remove h3 --replace",
+			"A host that takes the dead one's place, under its name or address, needs no removal: 'trivet token create' here, 'trivet join' there.\n\n" +
+			"Of a member before a restore or recovery that was not heard since, it says that the host is lost: the PXE service waits for it no more.",
+		Example: "trivet remove h3",
 	}
-	c.Flags().BoolVar(&replace, "replace", false, "make a join token and print the command for the host that takes its place")
 	c.Flags().BoolVar(&force, "force", false, "remove it although the rest cannot go on without more peers, or although it lives")
+	term.GoneFlag(c, "replace", "'trivet token create' here, then 'trivet join HOST --name NAME --token-file FILE' on the host that takes its place")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if replace {
-			return removeAndInvite(c.Context(), t, peer, args[0], force)
-		}
 		path := "/v1/members/" + url.PathEscape(args[0])
 		if force {
 			path += "?force=1"

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -95,17 +94,16 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 	if stopped != nil { // the exit code is that of the reason
 		d.log.Error("stop failed", "err", stopped)
 	}
-	path := filepath.Join(d.dir.Path(), "peer")
 	switch {
 	case errors.Is(why, app.ErrRemoved):
 		d.depart(datadir.DepartedRemoved)
-		return term.Fail(term.ExitConflict, "to make this host a peer again: "+local.HintClear, "%w", why)
+		return term.Fail(term.ExitConflict, "to make this host a peer again: "+local.HintAnew, "%w", why)
 	case errors.Is(why, app.ErrSuperseded):
 		d.depart(datadir.DepartedSuperseded)
-		return term.Fail(term.ExitConflict, local.HintSuperseded, "%w", why)
+		return term.Fail(term.ExitConflict, "to make this host a peer again: "+local.HintAnew+"; what only this peer knew stays on this host", "%w", why)
 	case errors.Is(why, app.ErrRolledBack):
-		return term.Fail(term.ExitConflict, "as a voter it could elect a leader that lacks acknowledged writes. Put the newer disk back; or, while the others have a leader, move "+path+
-			" aside and run 'trivet join'; else see docs/recovery.md", "%w", why)
+		return term.Fail(term.ExitConflict, "as a voter it could elect a leader that lacks acknowledged writes. Put the newer disk back; or, while the others have a leader: "+
+			local.HintAnew+"; else see docs/recovery.md", "%w", why)
 	default:
 		return why
 	}

@@ -16,8 +16,8 @@ func DataDir(t *term.Terminal, set *options.Set) *cobra.Command {
 	var dry bool
 	clean := &cobra.Command{
 		Use:   "clean",
-		Short: "Remove the old states that recover and snapshot restore left",
-		Long: "Remove the folders before-recover-DATE, before-restore-DATE and before-rejoin-DATE from the data directory, which hold the state and the keys that this host had before, and print\n" +
+		Short: "Remove the old states that recover, snapshot restore and join left",
+		Long: "Remove the folders before-recover-DATE, before-restore-DATE and before-join-DATE from the data directory, which hold the state and the keys that this host had before, and print\n" +
 			"their paths. The peer may run. With --dry-run nothing is removed.",
 		Example: "  trivet datadir clean --dry-run",
 	}

@@ -31,13 +31,14 @@ const (
 // Join is 'trivet join'.
 func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 	var token, file string
-	var observer bool
-	var wait time.Duration
+	var as joining
 	c := &cobra.Command{
 		Use:   "join HOST[:PORT]",
 		Short: "Make this host a peer of the cluster that answers at HOST",
 		Long: "Make this host a peer of the cluster that answers at HOST:PORT (7350 if no port is given), which is any peer of it.\n" +
 			"The cluster is recognised by the token before anything secret leaves this host. Where a peer of that cluster lives already nothing changes.\n\n" +
+			"A new host that takes the name or the address of a dead member takes its place. --replace is for a host that has the data of its earlier peer, which was removed,\n" +
+			"left behind by a recovery or restore, rolled back or damaged: it is set aside in the data directory, as before-join-DATE, before the host is admitted.\n\n" +
 			"The configuration file (--config) is completed: options given as flags are written into it, and what the file of the peer at HOST says of the\n" +
 			"cluster and this file does not, with the users of the API. What stands in the file stays as it is. --config /dev/null writes none.\n" +
 			"Run by root, all files that it makes belong to the user of the service.\n\n" +
@@ -47,13 +48,24 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 	}
 	c.Flags().StringVar(&token, "token", "", "join token; every user of this host sees it in ps: prefer --token-file")
 	c.Flags().StringVar(&file, "token-file", "", "file that holds the token; - is standard input")
-	c.Flags().DurationVar(&wait, "wait", 0, "keep trying for so long while the cluster cannot be reached, has no leader, or holds a dead peer of this name for alive")
-	c.Flags().BoolVar(&observer, "observer", false, "follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
+	c.Flags().DurationVar(&as.wait, "wait", 0, "keep trying for so long while the cluster cannot be reached, has no leader, or holds a dead peer of this name for alive")
+	c.Flags().BoolVar(&as.observer, "observer", false, "follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
+	c.Flags().BoolVar(&as.replace, "replace", false, "set aside what an earlier peer of this host left, and join as a new one")
 	set.Flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return join(c.Context(), t, set, args[0], observer, wait, func() (string, error) { return joinToken(t, token, file) })
+		text, err := joinToken(t, token, file)
+		if err != nil {
+			return err
+		}
+		return join(c.Context(), t, set, args[0], as, text)
 	}
 	return c
+}
+
+// joining is how a host joins.
+type joining struct {
+	observer, replace bool
+	wait              time.Duration
 }
 
 // joinToken returns the text of the token from wherever it was given.
@@ -76,12 +88,8 @@ func joinToken(t *term.Terminal, token, file string) (string, error) {
 	return string(text), nil
 }
 
-func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport string, observer bool, wait time.Duration, read func() (string, error)) (err error) {
+func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport string, as joining, text string) (err error) {
 	file, conf, err := loadDraft(t, set)
-	if err != nil {
-		return err
-	}
-	text, err := read()
 	if err != nil {
 		return err
 	}
@@ -89,7 +97,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	if err != nil {
 		return term.Fail(term.ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
 	}
-	if id, cred, err := datadir.Peek(conf.DataDir); err == nil {
+	if id, cred, err := datadir.Peek(conf.DataDir); err == nil && !as.replace {
 		return joinAgain(t, set, id, cred, token, conf)
 	}
 	if err := refuse(options.Refused(conf)); err != nil {
@@ -105,9 +113,10 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	defer dir.Close()
 	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
 	host := hostOf(t, conf)
-	host.Observer, host.Judge = observer, func(shared cluster.Shared) error { return judgeShared(conf, shared, hostport) }
+	host.Observer, host.Replace = as.observer, as.replace
+	host.Judge = func(shared cluster.Shared) error { return judgeShared(conf, shared, hostport) }
 	var made *datadir.Joining
-	end := time.Now().Add(wait) // no try begins later; one that has begun is brought to its end
+	end := time.Now().Add(as.wait) // no try begins later; one that has begun is brought to its end
 	err = pace.Retry{Pause: joinPause}.Do(ctx, func(ctx context.Context, _ int) (again bool, err error) {
 		made, err = host.Join(ctx, dir, hostport, token)
 		return passing(err) && time.Now().Before(end), err
@@ -116,6 +125,9 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 		return joinError(hostport, err)
 	}
 	t.Say("%s is a peer of cluster %s, in %s", made.Name, made.Cluster, conf.DataDir)
+	if as.replace {
+		t.Say("what an earlier peer left there is in before-join-DATE, until 'trivet datadir clean'")
+	}
 	if conf, err = writeSettlement(t, set, file, conf, settleJoiner(t, set, file, conf, made.Shared)); err != nil {
 		return term.Fail(term.ExitOf(err),
 			"this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
@@ -152,16 +164,13 @@ func passing(err error) bool {
 // joinAgain answers a join where a peer lives.
 func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pki.Credentials, token pki.JoinToken, conf config.Config) error {
 	dir := conf.DataDir
-	dep, departed, err := datadir.Departed(dir)
+	_, departed, err := datadir.Departed(dir)
 	if err != nil {
 		return local.DirError(err)
 	}
-	if departed && dep.How == datadir.DepartedRemoved {
-		return term.Fail(term.ExitConflict, "'trivet leave' here clears what is left of it; then repeat the join",
-			"%s holds what is left of peer %s, which was removed from cluster %s", dir, id.Name, id.Cluster)
-	}
-	if departed && dep.How == datadir.DepartedSuperseded {
-		return term.Fail(term.ExitConflict, local.HintSuperseded, "%s holds peer %s of cluster %s, which was founded again without it", dir, id.Name, id.Cluster)
+	if departed {
+		return term.Fail(term.ExitConflict, "repeat the join with --replace: what is left of it is set aside, and this host joins as a new peer",
+			"%s holds what is left of peer %s, which is no member of cluster %s any more", dir, id.Name, id.Cluster)
 	}
 	if pki.HashCA(cred.CA) != token.CAHash {
 		return term.Fail(term.ExitConflict, "if this host is to leave that cluster: 'systemctl start trivet' if it does not run, 'trivet leave' (it asks for --force where this is the only peer), then repeat the join; or name another directory with --data-dir",

@@ -33,8 +33,8 @@ func restoreCommand(t *term.Terminal, set *options.Set) *cobra.Command {
 		Use:   "restore FILE",
 		Short: "Found the cluster again from a snapshot, on this host alone; its peer is stopped",
 		Long: "Found the cluster of a snapshot again, with its ID and certificate authority, on this host alone: on one whose peer is stopped, or on a new one, which takes its\n" +
-			"name and address from the configuration as with 'trivet init'. All peers are stopped before; afterwards this one is started, and 'trivet rejoin' brings the\n" +
-			"others back, 'trivet join' new hosts. Every session, lease, join token and fencing token of before is void, and tokens begin above all that the snapshot and\n" +
+			"name and address from the configuration as with 'trivet init'. All peers are stopped before; afterwards this one is started, and the others join it with\n" +
+			"a token, those that have their data with 'trivet join --replace'. Every session, lease, join token and fencing token of before is void, and tokens begin above all that the snapshot and\n" +
 			"the log of this host know.\n\n" +
 			"The file is verified before anything is changed. Every other peer of the snapshot and of the log here is asked whether it runs, at the peers' port and by\n" +
 			"gossip. While one runs this is refused. A host that does not answer must be named: --lost says that it is lost for ever and will not be started again.\n\n" +
@@ -73,7 +73,7 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 	dir, err := local.OpenDir(conf.DataDir)
 	if errors.Is(err, datadir.ErrLocked) {
 		return term.Fail(term.ExitConflict, "a snapshot is restored while every peer is stopped. On all hosts: 'systemctl stop trivet'; here 'trivet snapshot restore' and "+
-			"'systemctl start trivet'; on the others 'trivet rejoin'", "%w", err)
+			"'systemctl start trivet'; on the others 'trivet join HOST --replace'", "%w", err)
 	}
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 	if err != nil {
 		return restoreError(err)
 	}
-	if err := askLostHosts(ctx, t, host, founding, datadir.Loss{Names: r.lost}); err != nil {
+	if err := askLostHosts(ctx, t, host, founding, r.lost); err != nil {
 		return err
 	}
 	if r.dry {
@@ -133,7 +133,7 @@ func restoreError(err error) error {
 }
 
 // askLostHosts asks the other peers' hosts, and says whether the founding may go on.
-func askLostHosts(ctx context.Context, t *term.Terminal, host datadir.Host, r *datadir.Refounding, loss datadir.Loss) error {
+func askLostHosts(ctx context.Context, t *term.Terminal, host datadir.Host, r *datadir.Refounding, lost []string) error {
 	if len(r.Others) > 0 {
 		t.Say("asking %s whether a peer runs there", names(r.Others))
 	}
@@ -141,7 +141,7 @@ func askLostHosts(ctx context.Context, t *term.Terminal, host datadir.Host, r *d
 	if err != nil {
 		return fmt.Errorf("%s: ask the other peers: %w", r.Verb, err)
 	}
-	err = r.Judge(asked, loss)
+	err = r.Judge(asked, lost)
 	var present *datadir.PresenceError
 	if errors.As(err, &present) {
 		return term.Fail(term.ExitConflict, present.Remedy, "%s: %w", r.Verb, err)
@@ -173,9 +173,5 @@ func sayRestored(t *term.Terminal, set *options.Set, conf config.Config, r *data
 	} else {
 		t.Say("next, here: '%s'", nextCommand(set))
 	}
-	if former := len(r.Others) - len(r.Lost); former > 0 {
-		t.Say("then 'trivet rejoin %s' on the %d hosts that are not lost; 'trivet token create' for new ones", r.Self.Address, former)
-	} else {
-		t.Say("then 'trivet token create' for new peers")
-	}
+	t.Say("then 'trivet token create' for the others: 'trivet join %s' on new hosts, with --replace on the %d that are not lost", r.Self.Address, len(r.Others)-len(r.Lost))
 }

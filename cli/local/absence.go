@@ -15,11 +15,10 @@ import (
 
 // Remedies of a host on which no peer runs.
 const (
-	hintFound  = "'trivet init' founds a cluster here, 'trivet join HOST --token-file FILE' makes this host a peer of one"
-	hintRejoin = "'trivet token create' on a peer, then here 'trivet join HOST --token-file FILE'"
-	// HintSuperseded is for a peer whose cluster was founded again without it.
-	HintSuperseded = "'trivet rejoin' here makes this host a peer again, without a token; what only this peer knew stays on this host"
-	HintClear      = "'trivet leave' here clears what is left of it; then " + hintRejoin
+	hintFound = "'trivet init' founds a cluster here, 'trivet join HOST --token-file FILE' makes this host a peer of one"
+	hintJoin  = "'trivet token create' on a peer, then here 'trivet join HOST --token-file FILE'"
+	// HintAnew is for a host whose peer is no member any more, or lost its log.
+	HintAnew = "'trivet token create' on a peer, then here 'trivet join HOST --replace --token-file FILE'"
 )
 
 // Absence explains why there is no peer on this host to be started, and how to make
@@ -37,11 +36,11 @@ func Absence(set *options.Set) (why, hint string) {
 	bare := errors.Is(err, datadir.ErrNoPeer)
 	switch at := dep.At.UTC().Format(time.RFC3339); {
 	case departed && dep.How == datadir.DepartedRemoved && !bare:
-		return fmt.Sprintf("%s was removed from cluster %s at %s", dep.Name, dep.Cluster, at), HintClear
+		return fmt.Sprintf("%s was removed from cluster %s at %s", dep.Name, dep.Cluster, at), HintAnew
 	case departed && dep.How == datadir.DepartedSuperseded && !bare:
-		return fmt.Sprintf("cluster %s was founded again without %s, which found out at %s", dep.Cluster, dep.Name, at), HintSuperseded
+		return fmt.Sprintf("cluster %s was founded again without %s, which found out at %s", dep.Cluster, dep.Name, at), HintAnew
 	case departed && bare:
-		return fmt.Sprintf("%s left cluster %s at %s", dep.Name, dep.Cluster, at), hintRejoin
+		return fmt.Sprintf("%s left cluster %s at %s", dep.Name, dep.Cluster, at), hintJoin
 	case bare:
 		return fmt.Sprintf("this host is not initialised, there is no peer in %s", conf.DataDir), hintFound
 	}

@@ -28,8 +28,10 @@ func DirError(err error) error {
 	case errors.Is(err, datadir.ErrNoPeer):
 		return term.Fail(term.ExitUsage, "'trivet init' founds a cluster here, 'trivet join' makes this host a peer of one; another directory: --data-dir", "%w", err)
 	case errors.As(err, &corrupt):
-		return term.Fail(term.ExitFailed, "nothing was changed. While the other peers have a leader: 'trivet remove' this one there, move the directory away, 'trivet join' again. "+
-			"If they have none, keep the directory; docs/recovery.md says what can be read of it", "%w", err)
+		return term.Fail(term.ExitFailed, "nothing was changed. While the other peers have a leader: "+HintAnew+
+			". If they have none, keep the directory; docs/recovery.md says what can be read of it", "%w", err)
+	case errors.Is(err, datadir.ErrPeerExists):
+		return term.Fail(term.ExitConflict, "nothing was changed; with --replace its data is set aside, and this host joins as a new peer", "%w", err)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return term.Fail(term.ExitFailed, "make room on that disk; nothing acknowledged is lost", "%w", err)
 	case errors.Is(err, syscall.EROFS):

@@ -7,6 +7,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Gone answers a command of an earlier release with what to do instead.
+func Gone(name, instead string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: "Say what to do instead", Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return Fail(ExitUsage, instead, "there is no 'trivet %s' any more", name)
+		},
+	}
+}
+
 // Group is a command that only holds others.
 func Group(use, short string, children ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}

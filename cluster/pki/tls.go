@@ -71,9 +71,7 @@ func (end Endpoint) admit(cs tls.ConnectionState, protocols []Protocol) error {
 func ClientTLS(end Endpoint, peer, protocol string) *tls.Config {
 	config := end.config()
 	config.NextProtos = []string{protocol}
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		return end.Credentials().certificate(), nil
-	}
+	config.GetClientCertificate = end.show
 	config.VerifyConnection = end.watched(func(cs tls.ConnectionState) error {
 		if cs.NegotiatedProtocol != protocol {
 			return errNoProtocol
@@ -126,6 +124,32 @@ func SurveyTLS(cas []*x509.Certificate, protocol string, found func(Identity)) *
 		return err
 	}
 	return config
+}
+
+// InquiryTLS is the configuration for learning which incarnation the other end
+// lives in: a peer of the cluster, of any incarnation. found is given its identity
+// once it is verified. The other end sees our certificate, and so our incarnation.
+func InquiryTLS(end Endpoint, protocol string, found func(Identity)) *tls.Config {
+	config := end.config()
+	config.NextProtos = []string{protocol}
+	config.GetClientCertificate = end.show
+	config.VerifyConnection = func(cs tls.ConnectionState) error {
+		if cs.NegotiatedProtocol != protocol {
+			return errNoProtocol
+		}
+		want := end.want("")
+		want.AnyIncarnation = true
+		id, err := Identify(cs, want)
+		if err == nil {
+			found(id)
+		}
+		return err
+	}
+	return config
+}
+
+func (end Endpoint) show(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return end.Credentials().certificate(), nil
 }
 
 func (end Endpoint) config() *tls.Config {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/trivet-ha/trivet/app/datadir"
 )
 
 // refused wants that a victim takes no request of raft and no call that is made
@@ -45,7 +43,7 @@ func TestPeersOfBeforeRecoveryCommandNoPeer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plan.Judge(nil, datadir.Loss{All: true}); err != nil {
+	if err := plan.Judge(nil, []string{lost[0].Config.Name, lost[1].Config.Name}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := survivor.Found(survivor.dir, plan); err != nil {

@@ -56,7 +56,7 @@ func targets() []target {
 		lab("e2e-gate", "hosts in namespaces: hand-over, contact, elector, drill", 2,
 			[]string{"firewall/", "lease/elector/"}, "nft", "iptables-legacy", "dhcpd"),
 		{
-			name: "e2e-peers", about: "the rest of the lab: kill, full disk, leave, rejoin, recover, restore", root: true,
+			name: "e2e-peers", about: "the rest of the lab: kill, full disk, leave, join, recover, restore", root: true,
 			paths: labPaths("cli/", "client/", "config/", "api/"), needs: append([]string{"haproxy"}, labNeeds...),
 			steps: []step{{tests: []string{"-parallel", "4", "-skip", strings.Join(slices.Sorted(maps.Values(labTests)), "|"), "./test/labtest"}}},
 		},

@@ -93,11 +93,11 @@ func (l *Lab) runningRefused() {
 	leader := l.WaitLeader()
 	file := filepath.Join(l.dir, "state.snap")
 	leader.Must("snapshot", "save", file, leader.On())
-	if r := leader.Trivet("snapshot", "restore", file, leader.Flags()); r.Code != 4 || !strings.Contains(r.Err, "trivet rejoin") {
+	if r := leader.Trivet("snapshot", "restore", file, leader.Flags()); r.Code != 4 || !strings.Contains(r.Err, "trivet join HOST --replace") {
 		l.t.Errorf("running-is-refused: exit %d, want 4\n%s", r.Code, r.Err)
 	}
 	var gone *httpapi.Refusal
-	if err := leader.Call("PUT", "/v1/snapshot", "a snapshot", nil); !errors.As(err, &gone) || gone.Status != 410 {
+	if err := leader.Call("PUT", "/v1/snapshot", "a snapshot", nil); !errors.As(err, &gone) || gone.Status != 405 {
 		l.t.Errorf("running-is-refused: %v, want 410", err)
 	}
 }

@@ -142,6 +142,14 @@ func (p *Peer) Join(through *Peer) {
 	p.Must("join", through.Cluster, "--token", through.Token(), "--wait", "10s", p.Flags())
 }
 
+// joinAnew makes p, which has the data of a peer that is no member any more, a peer of
+// the cluster of through, and starts it.
+func (p *Peer) joinAnew(through *Peer) {
+	p.t.Helper()
+	p.Must("join", through.Cluster, "--replace", "--token", through.Token(), "--wait", "10s", p.Flags())
+	p.Start()
+}
+
 func (p *Peer) logPath() string { return filepath.Join(p.lab.dir, p.Name+".log") }
 
 // Log returns all that the processes of this peer wrote.

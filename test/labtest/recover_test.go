@@ -37,16 +37,14 @@ func TestRecover(t *testing.T) {
 	refuse(4, "another trivet process uses this data directory", "recover", "--dry-run")
 	survivor.Stop()
 	refuse(4, "peer b ("+back.Cluster+") runs", "recover", "--lost", "b,c")
-	refuse(4, "runs", "recover", "--yes-i-lost-the-majority", "--confirm", "a")
 	back.Kill9()
 	refuse(4, "2 of 3 voters are not named lost, and a majority of them is 2", "recover", "--lost", "c")
-	refuse(2, "standard input is not a terminal", "recover")
-	refuse(2, "standard input is not a terminal", "recover", "--yes-i-lost-the-majority")
-	refuse(2, "this peer is called a", "recover", "--yes-i-lost-the-majority", "--confirm", "b")
+	refuse(4, "3 of 3 voters are not named lost, and a majority of them is 2", "recover")
+	refuse(2, "name the lost hosts: --lost NAME,NAME", "recover", "--yes-i-lost-the-majority")
 	if out := survivor.Must("recover", "--dry-run", survivor.Flags()); !strings.Contains(out, "b (") || !strings.Contains(out, "c (") {
 		t.Fatalf("the dry run does not name the lost:\n%s", out)
 	}
-	survivor.Must("recover", "--yes-i-lost-the-majority", "--confirm", "a", survivor.Flags())
+	survivor.Must("recover", "--lost", "b,c", survivor.Flags())
 	survivor.Start()
 	l.WaitLeader()
 	load.Verify(survivor)
@@ -62,13 +60,9 @@ func TestRecover(t *testing.T) {
 	if code := back.WaitExit(electLimit); code != 4 || !strings.Contains(back.Log(), "lives in a higher incarnation") {
 		t.Fatalf("a lost peer that came back exited with %d, want 4 and the reason", code)
 	}
-	if err := os.RemoveAll(back.Dir); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range []*Peer{back, gone} {
-		p.Join(survivor)
-		p.Start()
-	}
+	back.joinAnew(survivor)
+	gone.Join(survivor)
+	gone.Start()
 	l.WaitVoters(3)
 	load.Verify(l.WaitLeader())
 	l.WaitSame()
@@ -85,7 +79,7 @@ func (l *Lab) token(p *Peer) uint64 {
 }
 
 // TestSnapshotRestore puts an old state back: all peers are stopped, one is
-// founded again from the snapshot, one rejoins it and one joins. Tokens rise all the same,
+// founded again from the snapshot, and two join it, one of them with its old data. Tokens rise all the same,
 // and join tokens of either history are void.
 func TestSnapshotRestore(t *testing.T) {
 	t.Parallel()
@@ -113,7 +107,7 @@ func TestSnapshotRestore(t *testing.T) {
 	founder.expect(t, 4, "runs", "snapshot", "restore", file, "--lost", "c", founder.Flags())
 	last.Stop()
 	founder.expect(t, 4, "no other member is called that", "snapshot", "restore", file, "--lost", "d", founder.Flags())
-	if out := founder.Must("snapshot", "restore", file, founder.Flags()); !strings.Contains(out, "may rejoin   b (") || !strings.Contains(out, "before-restore-") {
+	if out := founder.Must("snapshot", "restore", file, founder.Flags()); !strings.Contains(out, "may join     b (") || !strings.Contains(out, "before-restore-") {
 		t.Errorf("restore says:\n%s", out)
 	}
 	founder.Start()
@@ -138,12 +132,8 @@ func TestSnapshotRestore(t *testing.T) {
 			t.Errorf("a join token from before: exit %d, want 7\n%s", r.Code, r.Err)
 		}
 	}
-	rejoins, joins := l.Peers[1], l.Peers[2]
-	rejoins.Must("rejoin", rejoins.Flags())
-	if r := rejoins.Trivet("rejoin", rejoins.Flags()); r.Code != 0 || !strings.Contains(r.Err, "has rejoined already") {
-		t.Errorf("rejoin again: exit %d\n%s%s", r.Code, r.Out, r.Err)
-	}
-	rejoins.Start()
+	anew, joins := l.Peers[1], l.Peers[2]
+	anew.joinAnew(founder)
 	if err := os.RemoveAll(joins.Dir); err != nil { // as on a host that is installed from scratch
 		t.Fatal(err)
 	}

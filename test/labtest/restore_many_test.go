@@ -111,7 +111,7 @@ func inventoryOf(n int) []byte {
 
 // TestRestoreOfManyMachines kills the process that restores a large backup at random
 // moments. Each time the host has a whole state, and in the end the restore succeeds,
-// the others rejoin, and every machine of the backup is there on all three.
+// the others join again, and every machine of the backup is there on all three.
 func TestRestoreOfManyMachines(t *testing.T) {
 	t.Parallel()
 	machines, kills := restoredMachines, restoreKills
@@ -151,8 +151,7 @@ func TestRestoreOfManyMachines(t *testing.T) {
 	founder.Start()
 	l.WaitLeader()
 	for _, p := range l.Peers[1:] {
-		p.Must("rejoin", p.Flags())
-		p.Start()
+		p.joinAnew(founder)
 	}
 	l.WaitVoters(3)
 	for _, p := range l.Peers {

@@ -139,31 +139,20 @@ func (l *Lab) observed() {
 	l.WaitVoters(3)
 }
 
-// replaced kills a follower, and has a new host take its place by the command that
-// remove --replace prints.
+// replaced kills a follower, and has a new host take its place by a join token, under
+// the name of the dead one, once that one's session has ended.
 func (l *Lab) replaced() {
 	t := l.t
 	dead := l.Followers()[0]
 	leader := l.WaitLeader()
-	if r := leader.Trivet("remove", dead.Name, "--replace", leader.On()); r.Code != 4 || !strings.Contains(r.Err, "is not dead") {
+	heir := l.Add("e")
+	heir.Name = dead.Name
+	token := leader.Token()
+	if r := heir.Trivet("join", leader.Cluster, "--token", token, heir.Flags()); r.Code != 4 || !strings.Contains(r.Err, "lives") {
 		t.Fatalf("replace a peer that lives: exit %d\n%s", r.Code, r.Err)
 	}
 	dead.Kill9()
-	var words []string // trivet join HOST:PORT --name NAME --token-file - <<END TOKEN END
-	l.Eventually(growLimit, "the dead peer's session ends", func() error {
-		r := leader.Trivet("remove", dead.Name, "--replace", leader.On())
-		if r.Code != 0 {
-			return fmt.Errorf("exit %d: %s", r.Code, r.Err)
-		}
-		words = strings.Fields(r.Out)
-		return nil
-	})
-	if len(words) < 8 || words[0] != "trivet" || words[1] != "join" || words[len(words)-3] != "<<END" {
-		t.Fatalf("the command to run is %q", words)
-	}
-	heir := l.Add("e")
-	heir.Name = dead.Name
-	heir.Must(words[1:len(words)-5], "--token", words[len(words)-2], heir.Flags())
+	heir.Must("join", leader.Cluster, "--token", token, "--wait", growLimit.String(), heir.Flags())
 	heir.Start()
 	l.WaitVoters(3)
 }

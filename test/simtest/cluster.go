@@ -152,6 +152,21 @@ func (p *Peer) member() fsm.Member {
 	return fsm.Member{ID: p.Name, Name: p.Name, Address: p.hostport(), Version: fsm.Version}
 }
 
+// commit sends a command through the leader until it is answered.
+func (c *Cluster) commit(cmd fsm.Command) {
+	c.T.Helper()
+	c.Until(2*successionLimit, fmt.Sprintf("%T is committed", cmd), func() bool {
+		leader := c.Leader()
+		if leader == nil {
+			return false
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
+		defer cancel()
+		res, err := leader.Core().Session.Do(ctx, "", cmd)
+		return err == nil && res.Err() == nil
+	})
+}
+
 func (c *Cluster) must(err error) {
 	c.T.Helper()
 	if err != nil {

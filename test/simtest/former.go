@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
@@ -129,14 +130,14 @@ func (a formerAsker) AskFormer(ctx context.Context, f fsm.FormerMember) error {
 	return err
 }
 
-// Rejoin makes the host of a former member a peer again, under a new name; its
-// process must have ended. The new peer is started, and takes the old one's place
-// among the cluster's peers.
-func (c *Cluster) Rejoin(old *Peer, name string, through *Peer) (*Peer, error) {
+// JoinAnew makes the host of a former member a peer again, under a new name, by a join
+// token; its process must have ended, and its disk is replaced before it asks. The new
+// peer is started, and takes the old one's place among the cluster's peers.
+func (c *Cluster) JoinAnew(old *Peer, name string, through *Peer) {
 	c.T.Helper()
-	if err := c.readmit(old, name, through); err != nil {
-		return nil, err
-	}
+	token := sha256.Sum256([]byte(name))
+	c.commit(fsm.AddJoinToken{ID: name, Hash: token, TTL: time.Hour})
+	c.commit(fsm.UseJoinToken{Hash: token, Member: fsm.Member{ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version}})
 	p := &Peer{Name: name, Disk: NewDisk(c.rng), Kernel: old.Kernel, c: c, port: old.port, host: old.Name}
 	for i := range c.Peers {
 		if c.Peers[i] == old {
@@ -144,11 +145,11 @@ func (c *Cluster) Rejoin(old *Peer, name string, through *Peer) (*Peer, error) {
 		}
 	}
 	c.adopt(name, through.Core().Store.View().Incarnation())
-	return p, p.Start()
+	c.must(p.Start())
 }
 
-// readmit asks the cluster to admit the host of a former member under a new name,
-// and changes nothing on that host.
+// readmit asks the cluster to admit the host of a former member under a new name, as a
+// peer of v0.2.0 does without a token, and changes nothing on that host.
 func (c *Cluster) readmit(old *Peer, name string, through *Peer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 	defer cancel()

@@ -45,7 +45,7 @@ func leftBehind() []left {
 // TestFoundedAnew founds a cluster anew on one host while the others run, are cut
 // off, paused or dead: at no instant two doors are open or two hosts have the
 // address (one-door, one-address), the founder opens nothing while a former member
-// is not heard, opens once all are, and all rejoin.
+// is not heard, opens once all are, and all join again.
 func TestFoundedAnew(t *testing.T) {
 	t.Parallel()
 	states := leftBehind()
@@ -76,8 +76,7 @@ func TestFoundedAnew(t *testing.T) {
 			c.Until(doorLimit, "the founder opens", func() bool { return c.OpenDoor() == founder && c.Holder() == founder })
 			for _, p := range others {
 				c.must(p.Kill()) // one that was cut off from the founder alone may not have been told
-				_, err := c.Rejoin(p, p.Name+"-again", c.AwaitLeader(successionLimit))
-				c.must(err)
+				c.JoinAnew(p, p.Name+"-again", c.AwaitLeader(successionLimit))
 			}
 			c.Until(time.Minute, "all vote", func() bool {
 				return len(founder.Core().Store.View().VoterSessions()) == 3 && len(founder.Core().Store.View().FormerMembers()) == 0
@@ -100,7 +99,7 @@ func (c *Cluster) watchFounder(founder *Peer, span time.Duration) {
 }
 
 // TestLostMemberIsNotWaitedFor names one peer lost, which is: the founder opens
-// without it, and it does not rejoin.
+// without it, and it does not come back without a token.
 func TestLostMemberIsNotWaitedFor(t *testing.T) {
 	Simulate(t, 3, 9001, func(c *Cluster) {
 		c.withDoors(&PortTable{})
@@ -113,11 +112,10 @@ func TestLostMemberIsNotWaitedFor(t *testing.T) {
 		c.Found(founder, lost.Name)
 		c.must(founder.Start())
 		c.Until(doorLimit+10*time.Second, "the founder opens", func() bool { return c.OpenDoor() == founder && c.Holder() == founder })
-		if _, err := c.Rejoin(lost, "lost-again", founder); err == nil {
+		if err := c.readmit(lost, "lost-again", founder); err == nil {
 			c.Oracle.broken("lost-rejoins: %s was named lost and is a member again", lost.Name)
 		}
-		_, err := c.Rejoin(stopped, "h2-again", founder)
-		c.must(err)
+		c.JoinAnew(stopped, "h2-again", founder)
 		c.Until(time.Minute, "it votes", func() bool { return len(founder.Core().Store.View().VoterSessions()) == 2 })
 		if members := fmt.Sprint(len(founder.Core().Store.View().Members())); members != "2" {
 			t.Errorf("%s members", members)

@@ -37,21 +37,6 @@ func (c *Cluster) awaitVote(p *Peer, votes bool) {
 	})
 }
 
-// commit sends a command through the leader until it is answered.
-func (c *Cluster) commit(cmd fsm.Command) {
-	c.T.Helper()
-	c.Until(2*successionLimit, fmt.Sprintf("%T is committed", cmd), func() bool {
-		leader := c.Leader()
-		if leader == nil {
-			return false
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
-		defer cancel()
-		res, err := leader.Core().Session.Do(ctx, "", cmd)
-		return err == nil && res.Err() == nil
-	})
-}
-
 // A joiner is a non-voter until it has caught up, then votes; a removed member
 // leaves the configuration and is told. Leaders may die at any step: the next
 // one continues.
