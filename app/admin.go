@@ -34,7 +34,7 @@ func (p *Peer) newAdmin() *admin.Control {
 		State: admin.State{Log: core.Store, Do: core.Session, Wall: o.Wall, Stale: members.Stale},
 		Host: admin.Host{
 			Status: p.self.Status, Peers: p.self.Peers, Firewall: p.self.Door.Firewall, Explain: p.self.Door.Explain, Examine: newExaminer(p).Facts,
-			Bundle: bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, p.view}.files, View: p.view, Names: p.names, Ask: here.Ask,
+			Bundle: bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, core.Store.View}.files, View: core.Store.View, Names: p.names, Ask: here.Ask,
 		},
 		Membership: membership, Keys: &admin.Keys{Here: here, Renewal: p.renewal}, Drill: drill, Configuration: p.conf,
 		Kube:   admin.KubeControl{AskLeader: here.AskLeader, Ask: here.Ask},

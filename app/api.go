@@ -11,7 +11,6 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
 )
 
 // networks reads what the configuration has checked.
@@ -25,24 +24,30 @@ func networks(texts []string) []netip.Prefix {
 	return out
 }
 
-// openTLS returns how the API is served, nil for in the clear. Files are read
-// at once; a certificate of the cluster's CA is made for the first connection.
-func (o Options) openTLS(id datadir.Identity, view func() fsm.View) (*tls.Config, error) {
-	conf, log := o.Config.API.TLS, o.Logger
-	switch conf.Certificate {
-	case config.TLSFiles:
-		files, err := api.OpenCertificateFiles(conf.CertFile, conf.KeyFile, log)
-		if err != nil {
-			return nil, err
-		}
-		return api.TLS(files.Get), nil
-	case config.TLSCluster:
-		issued := &api.Issued{
-			Peer: id.ID, Names: serverNames(o.Config, id), View: view, Wall: o.Wall, Random: o.Random, Logger: log,
-		}
-		return api.TLS(issued.Get), nil
+// openTLS reads the files of the API's certificate, if it has some.
+func (o Options) openTLS() (*api.CertificateFiles, error) {
+	conf := o.Config.API.TLS
+	if conf.Certificate != config.TLSFiles {
+		return nil, nil
 	}
-	return nil, nil
+	return api.OpenCertificateFiles(conf.CertFile, conf.KeyFile, o.Logger)
+}
+
+// apiTLS returns how the API is served, nil for in the clear. A certificate of the
+// cluster's CA is made for the first connection.
+func (p *Peer) apiTLS() *tls.Config {
+	switch p.opts.Config.API.TLS.Certificate {
+	case config.TLSFiles:
+		return api.TLS(p.certificate.Get)
+	case config.TLSCluster:
+		return api.TLS(p.issued(serverNames(p.opts.Config, p.id)).Get)
+	}
+	return nil
+}
+
+// issued is a certificate of the cluster's CA for a server with these names.
+func (p *Peer) issued(names []string) *api.Issued {
+	return &api.Issued{Peer: p.id.ID, Names: names, View: p.core.Store.View, Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger}
 }
 
 // serverNames are the names and addresses by which clients may call this peer's

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,9 +56,8 @@ type CoreOptions struct {
 	// Leader, if set, is how leases are asked for where another peer leads.
 	Leader leaderrpc.Asker
 	// Prober asks other peers for sign of life; nil: none is asked, and
-	// Core.Contacts is nil. About, Machine and Returned are parts of cluster.ContactOptions.
+	// Core.Contacts is nil. Machine and Returned are parts of cluster.ContactOptions.
 	Prober   cluster.Prober
-	About    func() json.RawMessage
 	Machine  cluster.Machine
 	Returned func(id string, failed time.Time)
 	// Former asks the members of before a founding; nil: they are not asked, and
@@ -147,8 +145,10 @@ func StartCore(o CoreOptions) (*Core, error) {
 		c.Health = inspector.NewIronicHealth(o.Introspection.Ironic, o.Raft.Logger)
 	}
 	ironicAway := func() error { return health.IronicAway(c.Health, store.View(), store.ID()) }
-	gateUnfit := func() error { return c.gate.unfit() } // the gate is made below
-	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Raft.Timing, o.Raft.Logger, ironicAway, gateUnfit, o.unfit)
+	if o.Gate != nil {
+		c.gate = newGate(*o.Gate, store, o.Raft.Logger)
+	}
+	c.Fitness = leader.NewFitness(o.Self.Peer, store, o.Raft.Timing, o.Raft.Logger, ironicAway, c.gate.unfit, o.unfit)
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Owner.Exit, o.Raft.Logger)
 	c.Watchdog.Probed = o.Owner.Probed
 	c.Session = cluster.NewSession(cluster.SessionOptions{
@@ -157,7 +157,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		NoIronic: func() bool { return c.Health != nil && !c.Health.Proven() }, Unfinished: o.unfinished(),
 	})
 	if o.Prober != nil {
-		c.Contacts = cluster.NewContacts(cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Host: o.About, Machine: o.Machine, Returned: o.Returned})
+		c.Contacts = cluster.NewContacts(cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Machine: o.Machine, Returned: o.Returned})
 	}
 	c.Lending = newLending(o, store, api.Traced(c.Session))
 	members := cluster.NewMembership(store, o.Self.Peer, o.Raft.Logger)
@@ -179,10 +179,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		duties = append(duties, c.kube.Controller)
 		c.kube = c.kube.on()
 	}
-	if o.Gate != nil {
-		c.gate = newGate(*o.Gate, store, o.Raft.Logger)
-		duties = append(duties, c.gate.duties()...)
-	}
+	duties = append(duties, c.gate.duties()...)
 	c.Runner = leader.NewRunner(leader.Options{
 		Log:      leader.OnStore(store),
 		Lead:     fsm.Lead{Peer: o.Self.Peer, Boot: o.Self.Boot, Version: fsm.Version},

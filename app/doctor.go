@@ -50,7 +50,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 	role, _ := p.core.Store.Role()
 	f.Leads = role.Leader
 	p.self.Door.AddTo(&f)
-	addConfigured(&f, p.conf.Current(), p.view().Secrets().CAKey)
+	addConfigured(&f, p.conf.Current(), p.core.Store.View().Secrets().CAKey)
 	addFaults(&f, p.used.Faults())
 	p.self.AddHealth(&f, known)
 	measures(&f, p.conf.Current())

@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // Nothing is opened, and no file is looked for, while the mode is empty.
@@ -17,7 +18,7 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 	conf := config.Default()
 	conf.Failover.Kubeconfigs = []string{"prod=/nowhere/kubeconfig"}
 	conf.Failover.FenceFile = "/nowhere/fence.yaml"
-	p := &Peer{opts: Options{Config: conf, Logger: slog.New(slog.DiscardHandler)}, core: new(Core), self: new(health.Self), serving: &serving{doorway: new(doorway)}, opened: new(closers)}
+	p := &Peer{opts: Options{Config: conf, Logger: slog.New(slog.DiscardHandler)}, core: &Core{Store: new(raftstore.Store)}, self: new(health.Self), serving: &serving{doorway: new(doorway)}, opened: new(closers)}
 	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err != nil || p.kube.failover != nil || len(p.opened.all) > 0 {
 		t.Errorf("opened %+v: %v", p.kube, err)
 	}

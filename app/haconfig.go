@@ -246,10 +246,7 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	}
 	p.figures.MustRegister(c.figures.reviews, c.figures.seconds)
 	service := conf.Service + "." + conf.Namespace // the API server calls it by this name or a longer one
-	issued := &api.Issued{
-		Peer: p.id.ID, Names: append(serverNames(p.opts.Config, p.id), service, service+".svc", service+".svc.cluster.local"), View: c.log.View,
-		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
-	}
+	issued := p.issued(append(serverNames(p.opts.Config, p.id), service, service+".svc", service+".svc.cluster.local"))
 	var served []haconfig.Served
 	for _, of := range c.clusters {
 		p.figures.MustRegister(of.answers())

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"log/slog"
 	"net"
 	"runtime"
@@ -42,12 +41,12 @@ type Introspection struct {
 
 // inspection are the parts of a Peer that introspect, besides its Core.
 type inspection struct {
-	ironic     *ironic.Client
-	names      *inspector.Names
-	settings   inspector.Settings // at first
-	tls        *tls.Config        // nil: the API is served in the clear
-	notes      *blackbox.Box
-	unfinished []introspection.Unfinished
+	ironic      *ironic.Client
+	names       *inspector.Names
+	settings    inspector.Settings    // at first
+	certificate *api.CertificateFiles // of the API; nil: it has no files
+	notes       *blackbox.Box
+	unfinished  []introspection.Unfinished
 }
 
 // openSettings makes what a section of the configuration names: hooks, with the

@@ -18,7 +18,7 @@ func TestDoctorComparesConfigurations(t *testing.T) {
 	r.must("ironic.username", "trivet", "ironic.password", "quiet word")
 	facts := func(name string) doctor.Facts {
 		f := doctor.Facts{Peer: name}
-		addConfigured(&f, r.conf.Current(), r.view().Secrets().CAKey)
+		addConfigured(&f, r.conf.Current(), r.core.Store.View().Secrets().CAKey)
 		return f
 	}
 	usual, same := facts("h1"), facts("h3")

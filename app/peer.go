@@ -110,11 +110,9 @@ func New(ctx context.Context, o Options) (*Peer, error) {
 func newPeer(o Options) *Peer {
 	conf := &admin.Configuration{Load: o.Load, Logger: o.Logger}
 	conf.Conf.Store(&o.Config)
-	p := &Peer{
+	return &Peer{
 		opts: o, conf: conf, figures: health.NewFigures(), serving: newServing(o, conf.Current), memory: memory{used: new(fileWatch)}, opened: new(closers), Ending: admin.NewEnding(o.Logger),
 	}
-	conf.Prepare = p.prepare
-	return p
 }
 
 // measures adds what follows from the configuration and the size of the disk.

@@ -76,8 +76,11 @@ func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
 }
 
 // duties are what the leader does for the gate. The guard comes last, so that it
-// closes first.
+// closes first. Without a gate there are none.
 func (g *gate) duties() []leader.Duty {
+	if g == nil {
+		return nil
+	}
 	return []leader.Duty{guarding{"port list", g.Pull.Run}, guarding{"inspections of Ironic", g.Follow.Run}, guarding{"gate", g.Guard.Run}}
 }
 

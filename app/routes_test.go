@@ -13,13 +13,14 @@ import (
 	"github.com/trivet-ha/trivet/haconfig"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/lease/elector"
+	"github.com/trivet-ha/trivet/raftstore"
 )
 
 // TestEachRouteHasAClass holds the class of every route of the peers' port, the webhook
 // and the elector against a list that a reader of a change sees; those of the API are in
 // package api. UPDATE_GOLDEN=1 writes the list.
 func TestEachRouteHasAClass(t *testing.T) {
-	p := &Peer{core: &Core{}, self: new(health.Self), serving: &serving{doorway: &doorway{admission: admission.NewController()}}}
+	p := &Peer{core: &Core{Store: new(raftstore.Store)}, self: new(health.Self), serving: &serving{doorway: &doorway{admission: admission.NewController()}}}
 	p.opts.Logger = slog.New(slog.DiscardHandler)
 	p.admin = p.newAdmin()
 	var all []string

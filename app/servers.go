@@ -136,7 +136,7 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 		pattern string
 		handler http.Handler
 	}{
-		{admission.Read, "GET " + cluster.PathContact, cluster.ContactHandler(p.core.Contacts)},
+		{admission.Read, "GET " + cluster.PathContact, cluster.ContactHandler(p.core.Contacts, p.self.Report)},
 		{admission.Read, "GET " + cluster.PathAge, cluster.AgeHandler(store)},
 		{admission.Read, "GET " + cluster.PathRights, p.access.RightsHandler(store)},
 		{admission.Operator, "POST " + cluster.PathMove, cluster.MoveHandler(p.core.Session)},

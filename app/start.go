@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -78,7 +77,7 @@ func (p *Peer) steps() []step {
 		{part: "identity", open: do(func() (err error) { p.id, secrets, err = o.identity(); return err })},
 		{part: "inspection settings", open: do(func() (err error) { p.settings, err = o.openSettings(o.Config.Inspection); return err }), named: true},
 		{part: "API users", open: do(func() (err error) { p.serving.first, err = o.openAuth(o.Config.API); return err }), named: true},
-		{part: "API certificate", open: do(func() (err error) { p.tls, err = o.openTLS(p.id, p.view); return err }), named: true},
+		{part: "API certificate", open: do(func() (err error) { p.certificate, err = o.openTLS(); return err }), named: true},
 		{part: "Ironic client", open: do(func() error { return p.inspection.openIronic(o) }), named: true},
 		{part: "worker notes", open: do(func() error { return p.inspection.openNotes(o.Dir, p.opened) })},
 		{part: "PXE filter", open: do(func() error { p.pxe.openFilter(o, p.opened); return nil })},
@@ -124,13 +123,10 @@ func (o Options) identity() (datadir.Identity, datadir.Secrets, error) {
 	return id, secrets, err
 }
 
-// view is the present state of the log, which is opened later than its readers.
-func (p *Peer) view() fsm.View { return p.core.Store.View() }
-
 // startPort binds the peers' port; servePeers answers on it.
 func (p *Peer) startPort(ctx context.Context, secrets datadir.Secrets) error {
 	o := p.opts
-	p.renewal = cluster.NewRenewal(secrets.Credentials, p.view, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
+	p.renewal = cluster.NewRenewal(secrets.Credentials, o.Dir.SaveCredentials, o.Wall, o.Random, o.Logger)
 	end := pki.Endpoint{Credentials: p.renewal.Credentials, Now: o.Wall, Tolerance: pki.PeerTolerance, Refused: p.Refused}
 	p.access = cluster.NewAccess(end, p.id.Known, o.Logger)
 	port, err := cluster.NewPort(ctx, o.Config.Cluster.Listen, p.access)
@@ -170,9 +166,8 @@ func (p *Peer) startCore(ctx context.Context) error {
 		return fmt.Errorf("the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
 			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation)
 	}
-	p.backups = newBackups(p.opts, p.id, p.view)
-	p.pxe.openServices(floatingClient{p.opts.Config, p.view, p.opts.Wall}, core.Store)
-	p.self = p.newSelf()
+	p.backups = newBackups(p.opts, p.id, core.Store.View)
+	p.pxe.openServices(floatingClient{p.opts.Config, core.Store.View, p.opts.Wall}, core.Store)
 	return nil
 }
 
@@ -181,7 +176,7 @@ func (p *Peer) newSelf() *health.Self {
 	core := p.core
 	members := &health.Members{
 		Self: p.id, Log: core.Store, Recorded: p.recorded, Contacts: core.Contacts,
-		Gossip: func() map[string]string { return p.gossip.States() }, // it is opened later
+		Gossip: p.gossip.States,
 	}
 	s := &health.Self{
 		Facts:   health.Facts{Binary: p.opts.Binary, Directory: p.opts.Dir.Path(), Lends: p.opts.Config.Lease.Enabled},
@@ -244,18 +239,17 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Random:        o.Random,
 		Leader:        p.forward,
 		Prober:        p.line,
-		About:         func() json.RawMessage { return p.self.Report() },
 		Machine:       readMachine("/", os.Getenv),
 		Returned:      p.port.Redial,
 	}
 }
 
 func (p *Peer) startGossip(ring cluster.Ring) error {
-	listen := p.opts.Config.Gossip.Listen
+	listen, view := p.opts.Config.Gossip.Listen, p.core.Store.View
 	gossip, err := cluster.NewGossip(cluster.GossipOptions{
 		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
 		Listen: listen, Advertise: p.id.Gossip, Ring: ring,
-		Seeds: func() []string { return seeds(p.view(), p.id) }, Hosts: func() []string { return gossipHosts(p.view(), p.access, p.id) }, Proven: p.access.PeerAt, Newer: func(uint64) { p.End(ErrSuperseded) }, Logger: p.opts.Logger,
+		Seeds: func() []string { return seeds(view(), p.id) }, Hosts: func() []string { return gossipHosts(view(), p.access, p.id) }, Proven: p.access.PeerAt, Newer: func(uint64) { p.End(ErrSuperseded) }, Logger: p.opts.Logger,
 	})
 	var number syscall.Errno
 	if errors.As(err, &number) {
@@ -271,7 +265,9 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 
 // servePeers answers on the peers' port.
 func (p *Peer) servePeers(context.Context) error {
+	p.self = p.newSelf()
 	p.admin = p.newAdmin()
+	p.conf.Prepare = p.prepare
 	return p.port.Serve(p.peerRoutes(), p.serving.admission, p.opts.Logger)
 }
 
@@ -294,7 +290,7 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 		return err
 	}
 	p.serving.now.Store(f)
-	p.serving.start(ln, httpserver.New(p.serving.public(p.serving.doorway, p.tls)))
+	p.serving.start(ln, httpserver.New(p.serving.public(p.serving.doorway, p.apiTLS())))
 	return nil
 }
 
@@ -320,7 +316,7 @@ func (p *Peer) run(keys cluster.Ring) {
 		Put: []func(cluster.Ring) error{p.opts.Dir.SaveRing, p.gossip.SetRing}, // keys are on the disk before they are used
 	})
 	running := &p.serving.running
-	running.Go(func() { p.renewal.Run(ctx) })
+	running.Go(func() { p.renewal.Run(ctx, p.core.Store.View) })
 	running.Go(func() { p.access.Run(ctx) })
 	running.Go(func() { p.gossip.Run(ctx) })
 	running.Go(func() { p.ballast.Run(ctx) })

@@ -43,7 +43,6 @@ type JoinRequest struct {
 	Name       string `json:"name"`
 	Address    string `json:"address"` // host:port of the peers' port
 	Gossip     string `json:"gossip"`
-	API        string `json:"api"`
 	Request    string `json:"request"` // PEM certificate request
 	Version    int    `json:"version"` // newest log entry type known
 	Binary     string `json:"binary"`
@@ -279,7 +278,7 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, path string) (*J
 	}
 	id := uuid.NewString()
 	use := fsm.UseJoinToken{Hash: hash, Member: fsm.Member{
-		ID: id, Name: req.Name, Address: req.Address, Gossip: req.Gossip, API: req.API,
+		ID: id, Name: req.Name, Address: req.Address, Gossip: req.Gossip,
 		Version: req.Version, Binary: req.Binary,
 	}}
 	command := fsm.Command(use)

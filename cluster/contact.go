@@ -68,9 +68,6 @@ type ContactOptions struct {
 	Self   string // server ID
 	Log    Followed
 	Prober Prober
-	// Host, if set, returns what this peer reports about its own host. It must
-	// not block.
-	Host func() json.RawMessage
 	// Machine is what this peer tells of its machine.
 	Machine Machine
 	// Returned, if set, is called when a peer answers again; failed is when the
@@ -204,12 +201,9 @@ func (c *Contacts) begun(token fencing.Token) {
 	}
 }
 
-// Report returns what this peer answers to a probe.
-func (c *Contacts) Report() Report {
-	r := Report{Machine: c.opts.Machine}
-	if c.opts.Host != nil {
-		r.Host = c.opts.Host()
-	}
+// Report returns what this peer answers to a probe, with what it reports about its own host.
+func (c *Contacts) Report(host json.RawMessage) Report {
+	r := Report{Machine: c.opts.Machine, Host: host}
 	r.Contacts, r.Leading = c.led(time.Now())
 	return r
 }

@@ -87,7 +87,7 @@ func (r *room) set(change func()) {
 // contacts runs a table in a bubble and gives it one round of probes.
 func (r *room) contacts(t *testing.T, returned func(string, time.Time)) *Contacts {
 	t.Helper()
-	c := NewContacts(ContactOptions{Self: "h1", Log: r, Prober: r, Returned: returned, Host: func() json.RawMessage { return json.RawMessage(`"here"`) }})
+	c := NewContacts(ContactOptions{Self: "h1", Log: r, Prober: r, Returned: returned})
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	work.Go(func() { c.Run(ctx) })
@@ -111,7 +111,7 @@ func TestLeaderBelievesAcknowledgements(t *testing.T) {
 		if two := h.Of("h2"); two.Silent != 100*time.Millisecond || !two.Matched || two.Behind != 10 {
 			t.Errorf("heard-by-leader: h2 %+v, want silent for 100ms and 10 entries behind", two)
 		}
-		report := c.Report()
+		report := c.Report(json.RawMessage(`"here"`))
 		if !report.Leading || len(report.Contacts) != 3 || report.Contacts[2].SilentMS != 1200 || string(report.Host) != `"here"` {
 			t.Errorf("reported: %+v", report)
 		}

@@ -36,7 +36,6 @@ type Joiner struct {
 	Name    string
 	Address string // host:port of its peers' port, as the others dial it
 	Gossip  string
-	API     string
 	Version int
 	Binary  string
 	// Observer makes it one that counts in no majority.
@@ -64,14 +63,14 @@ func (j Joiner) Join(ctx context.Context, hostport string, token pki.JoinToken) 
 	if err != nil {
 		return nil, err
 	}
-	joined, err := answer.joined(key)
+	cred, err := pki.NewCredentials([]byte(answer.Certificate), []byte(answer.CA), key)
+	if err == nil && pki.HashCA(cred.CA) != token.CAHash {
+		err = pki.ErrCAHash
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the cluster's answer: %w", err)
 	}
-	if pki.HashCA(joined.Credentials.CA) != token.CAHash {
-		return nil, fmt.Errorf("the cluster's answer: %w", pki.ErrCAHash)
-	}
-	return joined, nil
+	return &Joined{Answer: answer, Credentials: cred}, nil
 }
 
 // Settings asks the peer at hostport what it would give this host, which becomes no member by
@@ -97,20 +96,8 @@ func (j Joiner) ask(ctx context.Context, hostport, path string, token pki.JoinTo
 	if err != nil {
 		return answer, nil, err
 	}
-	dial := func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
-		return dialTLS(ctx, hostport, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil))
-	}
-	answer, err = j.post(ctx, hostport, path, dial, body)
+	answer, err = j.post(ctx, hostport, path, pki.JoinerTLS(token, j.Wall, protocolHTTP, nil), body)
 	return answer, key, err
-}
-
-// joined is what the answer makes of the host with this key.
-func (a JoinAnswer) joined(key *ecdsa.PrivateKey) (*Joined, error) {
-	cred, err := pki.NewCredentials([]byte(a.Certificate), []byte(a.CA), key)
-	if err != nil {
-		return nil, fmt.Errorf("the cluster's answer: %w", err)
-	}
-	return &Joined{Answer: a, Credentials: cred}, nil
 }
 
 func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, error) {
@@ -119,7 +106,7 @@ func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, err
 		return nil, err
 	}
 	body, err := json.Marshal(JoinRequest{
-		Token: token.String(), Name: j.Name, Address: j.Address, Gossip: j.Gossip, API: j.API,
+		Token: token.String(), Name: j.Name, Address: j.Address, Gossip: j.Gossip,
 		Request: string(csr), Version: j.Version, Binary: j.Binary, WallMillis: j.Wall().UnixMilli(),
 	})
 	if err != nil {
@@ -128,12 +115,11 @@ func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, err
 	return body, nil
 }
 
-// dialer makes the connection of a request; it verifies who answers.
-type dialer = func(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error)
-
-// post sends a request and reads the answer.
-func (j Joiner) post(ctx context.Context, hostport, path string, dial dialer, body []byte) (answer JoinAnswer, err error) {
-	t := &http2.Transport{DialTLSContext: dial}
+// post sends a request and reads the answer. The configuration verifies who answers.
+func (j Joiner) post(ctx context.Context, hostport, path string, verified *tls.Config, body []byte) (answer JoinAnswer, err error) {
+	t := &http2.Transport{DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
+		return dialTLS(ctx, hostport, verified)
+	}}
 	defer t.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+hostport+path, bytes.NewReader(body))
 	if err != nil {

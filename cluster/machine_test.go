@@ -35,7 +35,7 @@ func TestPeersTellTheirMachines(t *testing.T) {
 		expect("shortly after", "h2", second, true)
 		time.Sleep(fsm.SessionTTL) // in a bubble
 		expect("silent", "h2", second, false)
-		if got := c.Report().Machine; got.BootID != "own" {
+		if got := c.Report(nil).Machine; got.BootID != "own" {
 			t.Errorf("machine: this peer tells %+v", got)
 		}
 	})

@@ -131,10 +131,11 @@ func (l *Line) Close() {
 	l.closeAll()
 }
 
-// ContactHandler answers the probes of other members.
-func ContactHandler(c *Contacts) http.Handler {
+// ContactHandler answers the probes of other members. host returns what this peer reports
+// about its own host. It must not block.
+func ContactHandler(c *Contacts, host func() json.RawMessage) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		body, err := json.Marshal(c.Report())
+		body, err := json.Marshal(c.Report(host()))
 		reply(w, body, err)
 	})
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -35,7 +36,7 @@ func TestProbesOverTheWire(t *testing.T) {
 		}
 		switch mode.Load() {
 		case "answer":
-			ContactHandler(contacts).ServeHTTP(w, req)
+			ContactHandler(contacts, func() json.RawMessage { return nil }).ServeHTTP(w, req)
 		case "older":
 			http.NotFound(w, req)
 		case "hang":

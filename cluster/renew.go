@@ -28,7 +28,6 @@ var errNoCA = errors.New("the cluster's CA is not known here yet: this peer has 
 // at once. A new certificate is good whenever the one before it was.
 type Renewal struct {
 	current atomic.Pointer[pki.Credentials]
-	view    func() fsm.View
 	save    func(*pki.Credentials) error
 	wall    func() time.Time
 	random  io.Reader
@@ -37,8 +36,8 @@ type Renewal struct {
 }
 
 // NewRenewal starts from the present credentials; save makes new ones durable.
-func NewRenewal(now *pki.Credentials, view func() fsm.View, save func(*pki.Credentials) error, wall func() time.Time, random io.Reader, log *slog.Logger) *Renewal {
-	r := &Renewal{view: view, save: save, wall: wall, random: random, log: log}
+func NewRenewal(now *pki.Credentials, save func(*pki.Credentials) error, wall func() time.Time, random io.Reader, log *slog.Logger) *Renewal {
+	r := &Renewal{save: save, wall: wall, random: random, log: log}
 	r.current.Store(now)
 	return r
 }
@@ -47,10 +46,10 @@ func NewRenewal(now *pki.Credentials, view func() fsm.View, save func(*pki.Crede
 func (r *Renewal) Credentials() *pki.Credentials { return r.current.Load() }
 
 // Run renews at two thirds of each certificate's life, and a certificate whose
-// beginning or end shows that a clock was wrong, until ctx ends.
-func (r *Renewal) Run(ctx context.Context) {
+// beginning or end shows that a clock was wrong, until ctx ends. view returns the state.
+func (r *Renewal) Run(ctx context.Context, view func() fsm.View) {
 	for {
-		if err := r.step(); err != nil {
+		if err := r.step(view()); err != nil {
 			r.log.Warn("renew peer certificate failed, keeping the current one", "not_after", r.Credentials().Leaf.NotAfter, "err", err)
 		}
 		if !pace.Wait(ctx, renewCheck) {
@@ -59,7 +58,7 @@ func (r *Renewal) Run(ctx context.Context) {
 	}
 }
 
-func (r *Renewal) step() error {
+func (r *Renewal) step(view fsm.View) error {
 	now, own := r.wall(), r.Credentials()
 	switch {
 	case !pki.NeedsRenewal(own.Leaf, now):
@@ -71,15 +70,15 @@ func (r *Renewal) step() error {
 	case !own.Leaf.NotAfter.Before(own.CA.NotAfter):
 		return nil // the CA ends, and no certificate outlives it
 	}
-	return r.Renew()
+	return r.Renew(view)
 }
 
-// Renew makes a new certificate at once, however young the present one is.
-func (r *Renewal) Renew() error {
+// Renew makes a new certificate from the CA in a state at once, however young the present
+// one is.
+func (r *Renewal) Renew(view fsm.View) error {
 	r.making.Lock()
 	defer r.making.Unlock()
 	old := r.Credentials()
-	view := r.view()
 	// That the state does not name this peer as a member is no reason to refuse:
 	// after a start without a quorum it is that of a snapshot, which may be older
 	// than this peer's join.

@@ -86,7 +86,7 @@ func unixTime(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(
 // Renew gives this peer a new certificate at once.
 func (k *Keys) Renew() (Certificate, error) {
 	row := Certificate{Role: "peer", Name: k.Self.Name}
-	if err := k.Renewal.Renew(); err != nil {
+	if err := k.Renewal.Renew(k.Store.View()); err != nil {
 		return row, err
 	}
 	k.describe(&row, k.Renewal.Credentials().Leaf)

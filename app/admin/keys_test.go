@@ -36,7 +36,7 @@ func TestCertificatesAreWarnedOf(t *testing.T) {
 		{31 * day, "certificate_expired", "it has ended"},
 	} {
 		wall := func() time.Time { return issued.Add(c.after) }
-		renewal := cluster.NewRenewal(cred, nil, nil, wall, nil, slog.New(slog.DiscardHandler))
+		renewal := cluster.NewRenewal(cred, nil, wall, nil, slog.New(slog.DiscardHandler))
 		code := ""
 		for _, w := range KeyWarnings(fsm.New().View(), renewal.Credentials(), wall()) {
 			code = w.Code

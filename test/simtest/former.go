@@ -136,8 +136,8 @@ func (a formerAsker) AskFormer(ctx context.Context, f fsm.FormerMember) error {
 func (c *Cluster) JoinAnew(old *Peer, name string, through *Peer) {
 	c.T.Helper()
 	token := sha256.Sum256([]byte(name))
-	c.commit(fsm.AddJoinToken{ID: name, Hash: token, TTL: time.Hour})
-	c.commit(fsm.UseJoinToken{Hash: token, Member: fsm.Member{ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version}})
+	c.must(through.commit(fsm.AddJoinToken{ID: name, Hash: token, TTL: time.Hour}))
+	c.must(through.commit(fsm.UseJoinToken{Hash: token, Member: fsm.Member{ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version}}))
 	p := &Peer{Name: name, Disk: NewDisk(c.rng), Kernel: old.Kernel, c: c, port: old.port, host: old.Name}
 	for i := range c.Peers {
 		if c.Peers[i] == old {
@@ -151,11 +151,16 @@ func (c *Cluster) JoinAnew(old *Peer, name string, through *Peer) {
 // readmit asks the cluster to admit the host of a former member under a new name, as a
 // peer of v0.2.0 does without a token, and changes nothing on that host.
 func (c *Cluster) readmit(old *Peer, name string, through *Peer) error {
-	ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
-	defer cancel()
-	res, err := through.Core().Session.Do(ctx, "", fsm.Rejoin{Former: old.Name, Member: fsm.Member{
+	return through.commit(fsm.Rejoin{Former: old.Name, Member: fsm.Member{
 		ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version,
 	}, Key: sha256.Sum256([]byte(name))})
+}
+
+// commit sends a command through the peer's session.
+func (p *Peer) commit(c fsm.Command) error {
+	ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
+	defer cancel()
+	res, err := p.Core().Session.Do(ctx, "", c)
 	if err == nil {
 		err = res.Err()
 	}

@@ -311,6 +311,6 @@ func (o prober) Probe(ctx context.Context, m fsm.Member) (cluster.Report, error)
 		if core == nil {
 			return cluster.Report{}, ErrRefused
 		}
-		return core.Contacts.Report(), nil
+		return core.Contacts.Report(nil), nil
 	})
 }
