@@ -149,9 +149,9 @@ func (f Front) admit(next echo.HandlerFunc) echo.HandlerFunc {
 func controlCaller(ctx echo.Context) admission.Caller {
 	r := ctx.Request()
 	if made, ok := r.Context().Value(pageKey{}).(*call); ok {
-		return admission.Caller{Source: made.source, Operator: made.caller.Role == RoleAdmin}
+		return admission.Caller{Source: made.source, Known: made.caller.Role == RoleAdmin}
 	}
-	return admission.Caller{Source: admission.SourceOf(parseAddress(r.RemoteAddr)), Operator: true}
+	return admission.Caller{Source: admission.SourceOf(parseAddress(r.RemoteAddr)), Known: true}
 }
 
 // OnSocket reports whether a call of the control interface came by the unix socket.

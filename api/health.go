@@ -64,7 +64,7 @@ func (h Health) Handler() http.Handler {
 	}
 	get := func(path string, f echo.HandlerFunc) {
 		f = admitted(h.Admission, admission.Probe, func(c echo.Context) admission.Caller {
-			return admission.Caller{Source: senderSource(c.Request(), h.Proxies), Scrape: path == pathMetrics}
+			return admission.Caller{Source: senderSource(c.Request(), h.Proxies), Known: path != pathMetrics}
 		}, f)
 		e.GET(path, f)
 		e.HEAD(path, f)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,8 +81,7 @@ type resource struct {
 	path   string
 	public bool            // no credentials are asked for
 	reader bool            // who may only read may GET it; all else is for admins
-	cost   admission.Class // of GET
-	change admission.Class // of all else; 0: Operator
+	cost   admission.Class // of GET, and of a callback
 	get    echo.HandlerFunc
 	post   echo.HandlerFunc
 	put    echo.HandlerFunc
@@ -92,10 +90,10 @@ type resource struct {
 
 // class returns what a request of this method costs.
 func (r *resource) class(method string) admission.Class {
-	if method == http.MethodGet {
+	if method == http.MethodGet || r.cost == admission.Callback {
 		return r.cost
 	}
-	return cmp.Or(r.change, admission.Operator)
+	return admission.Request
 }
 
 func (i *Inspector) resources() []resource {
@@ -105,15 +103,15 @@ func (i *Inspector) resources() []resource {
 	documents, callers := bodies{i.Admission.Bodies()}, newCallbackRates(i.Callbacks, i.Logger)
 	var more []resource
 	if i.Inband != nil {
-		more = append(more, resource{path: pathInbandInspection, public: true, change: admission.Callback, post: i.inband(callers, documents)})
+		more = append(more, resource{path: pathInbandInspection, public: true, cost: admission.Callback, post: i.inband(callers, documents)})
 	}
 	return slices.Concat([]resource{
 		{path: "/", public: true, cost: admission.Stranger, get: versions},
 		{path: "/v1", public: true, cost: admission.Stranger, get: resources},
 		{path: pathOpenAPI, public: true, cost: admission.Stranger, get: openAPI()},
-		{path: "/v1/continue", public: true, change: admission.Callback, post: i.callback(callers, documents)},
+		{path: "/v1/continue", public: true, cost: admission.Callback, post: i.callback(callers, documents)},
 		{path: "/v1/introspection", reader: true, cost: admission.Dear, get: i.list},
-		{path: "/v1/introspection/:node", reader: true, cost: admission.Read, get: onNode(i.status), post: onNode(i.start)},
+		{path: "/v1/introspection/:node", reader: true, cost: admission.Request, get: onNode(i.status), post: onNode(i.start)},
 		{path: "/v1/introspection/:node/abort", post: onNode(i.abort)},
 		{path: "/v1/introspection/:node/data", cost: admission.Dear, get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false), post: i.reapply(documents)},
@@ -221,7 +219,7 @@ func callerOf(c echo.Context) Caller {
 func (i *Inspector) admitted(class admission.Class, h echo.HandlerFunc) echo.HandlerFunc {
 	in := admitted(i.Admission, class, func(c echo.Context) admission.Caller {
 		proved, _ := c.Get(provedKey).(bool)
-		caller := admission.Caller{Source: senderSource(c.Request(), i.Proxies), Operator: proved && callerOf(c).Role == RoleAdmin}
+		caller := admission.Caller{Source: senderSource(c.Request(), i.Proxies), Known: proved && callerOf(c).Role == RoleAdmin}
 		if class == admission.Callback {
 			caller.Until = waitEnd(c.Request())
 		}

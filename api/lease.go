@@ -68,12 +68,12 @@ func (i *Inspector) leaseResources(documents bodies) []resource {
 	l := lendingAPI{i.Lending, documents, func(c echo.Context) lease.Reading { return i.reading(c) == inspector.Stale }}
 	return []resource{
 		{path: "/v1/leases", reader: true, cost: admission.Dear, get: leaseErrors(l.listLeases)},
-		{path: "/v1/leases/:lease", reader: true, cost: admission.Read, get: leaseErrors(l.showLease), put: leaseErrors(l.acquireLease), remove: leaseErrors(l.releaseLease)},
+		{path: "/v1/leases/:lease", reader: true, cost: admission.Request, get: leaseErrors(l.showLease), put: leaseErrors(l.acquireLease), remove: leaseErrors(l.releaseLease)},
 		{path: "/v1/leases/:lease/renew", post: leaseErrors(l.renewLease)},
 		{path: "/v1/kv", cost: admission.Dear, get: leaseErrors(l.listValues)},
-		{path: "/v1/kv/:key", cost: admission.Read, get: leaseErrors(l.showValue), put: leaseErrors(l.putValue), remove: leaseErrors(l.removeValue)},
+		{path: "/v1/kv/:key", cost: admission.Request, get: leaseErrors(l.showValue), put: leaseErrors(l.putValue), remove: leaseErrors(l.removeValue)},
 		{path: "/v1/groups/:component", reader: true, cost: admission.Dear, get: leaseErrors(l.showGroup)},
-		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Read, get: leaseErrors(l.showOwner)},
+		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Request, get: leaseErrors(l.showOwner)},
 		{path: "/v1/groups/:component/members/:member", put: leaseErrors(l.changeMember(l.lending.Join)), remove: leaseErrors(l.changeMember(l.lending.Leave))},
 	}
 }

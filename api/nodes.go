@@ -36,8 +36,8 @@ func (i *Inspector) nodeResources() []resource {
 		return nil
 	}
 	return []resource{
-		{path: pathNodes, reader: true, cost: admission.Read, get: i.nodes},
-		{path: pathNode, reader: true, cost: admission.Read, get: onNode(i.node)},
+		{path: pathNodes, reader: true, cost: admission.Request, get: i.nodes},
+		{path: pathNode, reader: true, cost: admission.Request, get: onNode(i.node)},
 	}
 }
 

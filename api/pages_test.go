@@ -103,7 +103,7 @@ func TestThoseWhoWaitForLeasesHoldNoPlace(t *testing.T) {
 			go func() { done <- answer(t, l.http, "PUT", dbLease, `{"holder":"two","wait_ms":20000,`+asMinute+`}`) }()
 		}
 		synctest.Wait()
-		for _, class := range []admission.Class{admission.Operator, admission.Read, admission.Dear} {
+		for _, class := range []admission.Class{admission.Request, admission.Dear} {
 			if in, waiting := l.by.Taken(class); in+waiting > 0 {
 				t.Errorf("lease-waits: %d requests of class %v are in and %d wait", in, class, waiting)
 			}

@@ -25,12 +25,9 @@ type processing struct {
 }
 
 func (p processing) Continue(ctx context.Context, body []byte) (string, error) {
-	place := admission.Of(ctx)
-	err := place.Aside(ctx, func() error {
-		return place.Within(ctx, admission.Document, func() error {
-			time.Sleep(p.computes) // in a bubble
-			return nil
-		})
+	err := admission.Of(ctx).Document(ctx, func() error {
+		time.Sleep(p.computes) // in a bubble
+		return nil
 	})
 	if err != nil {
 		return "", err

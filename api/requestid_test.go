@@ -23,7 +23,7 @@ const globalRequest = "req-0b0a4a3e-5f7c-4c55-8d3b-5d0a7a8f0d11"
 // there is not, and what it refuses.
 func TestEveryAnswerNamesItsRequest(t *testing.T) {
 	front := Front{
-		Class: func(string, string) admission.Class { return admission.Operator }, Told: func(echo.Context) bool { return true },
+		Class: func(string, string) admission.Class { return admission.Request }, Told: func(echo.Context) bool { return true },
 		Admission: admission.NewController(), Logger: slog.New(slog.DiscardHandler),
 	}.Echo()
 	front.GET("/v1/status", func(c echo.Context) error { return c.NoContent(http.StatusOK) })

@@ -50,7 +50,7 @@ type rulesAPI struct {
 func (a rulesAPI) resources() []resource {
 	return []resource{
 		{path: "/v1/rules", cost: admission.Dear, get: a.listRules, post: a.createRule, remove: a.deleteRules},
-		{path: "/v1/rules/:rule", cost: admission.Read, get: a.showRule, remove: a.deleteRule},
+		{path: "/v1/rules/:rule", cost: admission.Request, get: a.showRule, remove: a.deleteRule},
 	}
 }
 

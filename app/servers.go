@@ -136,11 +136,11 @@ func (p *Peer) peerRoutes() *cluster.Routes {
 		pattern string
 		handler http.Handler
 	}{
-		{admission.Read, "GET " + cluster.PathContact, cluster.ContactHandler(p.core.Contacts, p.self.Report)},
-		{admission.Read, "GET " + cluster.PathAge, cluster.AgeHandler(store)},
-		{admission.Read, "GET " + cluster.PathRights, p.access.RightsHandler(store)},
-		{admission.Operator, "POST " + cluster.PathMove, cluster.MoveHandler(p.core.Session)},
-		{admission.Operator, "POST " + leaderrpc.PathStep, lending},
+		{admission.Request, "GET " + cluster.PathContact, cluster.ContactHandler(p.core.Contacts, p.self.Report)},
+		{admission.Request, "GET " + cluster.PathAge, cluster.AgeHandler(store)},
+		{admission.Request, "GET " + cluster.PathRights, p.access.RightsHandler(store)},
+		{admission.Request, "POST " + cluster.PathMove, cluster.MoveHandler(p.core.Session)},
+		{admission.Request, "POST " + leaderrpc.PathStep, lending},
 		{admission.Stream, "POST " + leaderrpc.PathAwaitEnd, lending},
 	} {
 		routes.Members(r.class, r.pattern, r.handler)

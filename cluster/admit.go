@@ -158,7 +158,7 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuseJoin(w, joinStatus(err), err)
 		return
 	}
-	place, err := a.by.Admit(r.Context(), admission.Join, admission.Caller{Source: source})
+	place, err := a.by.Admit(r.Context(), admission.Stranger, admission.Caller{Port: admission.Peers, Source: source})
 	if err != nil {
 		refuseJoin(w, http.StatusServiceUnavailable, fmt.Errorf("too many joins at once; try again: %w", err))
 		return

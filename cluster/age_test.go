@@ -33,7 +33,7 @@ func (v inTerm) ServeAge(term uint64) (time.Duration, error) {
 func TestVotersTellMembersTheirAges(t *testing.T) {
 	f := newFixture(t)
 	routes := NewRoutes(&served{view: f.state.View(), leads: true}, admission.NewController())
-	routes.Members(admission.Read, "GET "+PathAge, AgeHandler(inTerm{7, 1234567 * time.Nanosecond}))
+	routes.Members(admission.Request, "GET "+PathAge, AgeHandler(inTerm{7, 1234567 * time.Nanosecond}))
 	addr := f.serve(t, routes)
 	member := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer member.Close()

@@ -22,8 +22,8 @@ type Routes struct {
 // NewRoutes returns the routes by which other peers use the log.
 func NewRoutes(log Served, by *admission.Controller) *Routes {
 	r := &Routes{log: log, by: by, mux: http.NewServeMux(), classes: make(map[string]admission.Class)}
-	r.Members(admission.Operator, "POST "+pathPropose, serveProposals(log))
-	r.Members(admission.Read, "GET "+pathReadIndex, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	r.Members(admission.Request, "POST "+pathPropose, serveProposals(log))
+	r.Members(admission.Request, "GET "+pathReadIndex, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		index, err := log.ConfirmedIndex(req.Context())
 		reply(w, binary.BigEndian.AppendUint64(nil, index), err)
 	}))
@@ -46,7 +46,7 @@ func (r *Routes) Members(class admission.Class, pattern string, h http.Handler) 
 			h.ServeHTTP(w, req)
 			return
 		}
-		place, err := r.by.Admit(req.Context(), class, admission.Caller{Source: admission.Named(id.Peer), Peer: true})
+		place, err := r.by.Admit(req.Context(), class, admission.Caller{Port: admission.Peers, Source: admission.Named(id.Peer)})
 		if err != nil {
 			http.Error(w, err.Error(), statusBusy)
 			return
@@ -61,7 +61,7 @@ func (r *Routes) Members(class admission.Class, pattern string, h http.Handler) 
 // as much as a handshake, and waits as one does, since a connection carries any number.
 func (r *Routes) Joiners(path string, h http.Handler) {
 	pattern := "POST " + path
-	r.classes[pattern] = admission.Join
+	r.classes[pattern] = admission.Stranger
 	r.mux.HandleFunc(pattern, func(w http.ResponseWriter, req *http.Request) {
 		if err := r.by.Connect(req.Context(), admission.RemoteSource(req.RemoteAddr), false, admission.ByTLS); err != nil {
 			refuseJoin(w, http.StatusServiceUnavailable, fmt.Errorf("too many join requests at once; try again: %w", err))

@@ -90,7 +90,7 @@ func TestOnePeerLeavesPlacesForOthers(t *testing.T) {
 			<-release // in a bubble
 		})
 		routes := NewRoutes(&served{view: f.state.View(), leads: true}, admission.NewController())
-		paths := map[admission.Class]string{admission.Read: "/read", admission.Operator: "/change", admission.Dear: "/dear", admission.Stream: "/stream"}
+		paths := map[admission.Class]string{admission.Request: "/request", admission.Dear: "/dear", admission.Stream: "/stream"}
 		for class, path := range paths {
 			routes.Members(class, "GET "+path, hang)
 			routes.Members(class, "GET "+path+"/answered", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -38,20 +38,22 @@ const (
 	// maxReview is what a review may have, in bytes: an object and what it was
 	// before, of 3 MiB each, which is the most an API server takes.
 	maxReview = 8 << 20
-	// bodyLimit is how long a review may take to arrive.
+	// bodyLimit is how long a review may take to arrive, and roomWait how long it waits unread
+	// for room before.
 	bodyLimit = 5 * time.Second
+	roomWait  = time.Second
 )
 
 // bodies bounds the reviews that are held. What is computed for them is bounded by
 // their class; what is read from the cluster takes no place meanwhile.
-var bodies = admission.Bytes{All: 48 << 20, Share: 24 << 20, Small: 256<<10 + 1, Large: 32 << 20}
+var bodies = admission.Bytes{All: 48 << 20, Share: 3 * (maxReview + 1), Small: 256<<10 + 1, Large: 32 << 20, Waiting: 512}
 
 // Routes returns what is answered on the webhook's port, and the class of each.
 func Routes() map[string]admission.Class {
 	const any = ":cluster"
 	return map[string]admission.Class{
 		http.MethodGet + " " + PathHealthz: admission.Probe, http.MethodGet + " " + HealthPath(any): admission.Probe,
-		http.MethodPost + " " + PathMutate: admission.Review, http.MethodPost + " " + ReviewPath(any): admission.Review,
+		http.MethodPost + " " + PathMutate: admission.Stranger, http.MethodPost + " " + ReviewPath(any): admission.Stranger,
 	}
 }
 
@@ -206,17 +208,29 @@ func (h *Handler) someReady() error {
 
 // do works for a request in a place of a class.
 func (h *Handler) do(ctx context.Context, class admission.Class, r *http.Request, work func() error) error {
-	return h.o.Admission.Do(ctx, class, admission.Caller{Source: admission.RemoteSource(r.RemoteAddr)}, work)
+	place, err := h.o.Admission.Admit(ctx, class, admission.Caller{Port: admission.Webhook, Source: admission.RemoteSource(r.RemoteAddr), Known: class == admission.Probe})
+	if err != nil {
+		return err
+	}
+	defer place.Leave()
+	return work()
 }
 
 // mutate answers a review of a cluster; unserved is why there is none.
 func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, class admission.Class, of Served, unserved error) (result string) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.o.Timeout)
 	defer cancel()
-	room := h.bodies.Enter(admission.RemoteSource(r.RemoteAddr), func() {
+	length := r.ContentLength
+	if length < 0 || length > maxReview {
+		length = maxReview
+	}
+	room, err := h.bodies.Reserve(ctx, admission.RemoteSource(r.RemoteAddr), false, length+1, roomWait, func() {
 		// Wakes the reader; a connection that is closed has woken it.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
+	if err != nil {
+		return reject(w, 0, err)
+	}
 	defer room.Release()
 	review, code, err := h.read(ctx, w, r, class, room)
 	if err != nil {

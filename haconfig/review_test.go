@@ -198,7 +198,7 @@ func TestBusy(t *testing.T) {
 		for n := range 8 {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel() // it does not wait
-			if p, err := h.o.Admission.Admit(ctx, admission.Review, admission.Caller{Source: admission.Named(fmt.Sprint(n))}); err == nil {
+			if p, err := h.o.Admission.Admit(ctx, admission.Stranger, admission.Caller{Port: admission.Webhook, Source: admission.Named(fmt.Sprint(n))}); err == nil {
 				taken = append(taken, p)
 			}
 		}
@@ -226,7 +226,7 @@ func TestReviewsThatWaitHoldNoPlace(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if in, waiting := h.o.Admission.Taken(admission.Review); in+waiting != 0 {
+		if in, waiting := h.o.Admission.Taken(admission.Stranger); in+waiting != 0 {
 			t.Errorf("review-waits: %d reviews are in and %d wait while the API server is silent", in, waiting)
 		}
 		close(s.wait)
@@ -266,6 +266,7 @@ func TestBodiesOfReviewsAreBounded(t *testing.T) {
 				}
 			})
 		}
+		time.Sleep(roomWait) // in a bubble
 		synctest.Wait()
 		if held := h.bodies.Held(); held > bodies.Share || busy.Load() < 14 {
 			t.Errorf("review-bytes: one source holds %d bytes, %d reviews are refused", held, busy.Load())

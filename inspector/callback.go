@@ -73,7 +73,7 @@ func computing(ctx context.Context, bytes int, work func() error) error {
 		place.Read(bytes)
 		return work()
 	}
-	err := place.Aside(ctx, func() error { return place.Within(ctx, admission.Document, work) })
+	err := place.Document(ctx, work)
 	if errors.Is(err, admission.ErrBusy) {
 		return refuse(http.StatusServiceUnavailable, "Too many large documents are coming in at once; try again")
 	}

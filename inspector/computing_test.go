@@ -63,14 +63,21 @@ func TestALargeDocumentWithoutAPlaceComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		by := admission.NewController()
 		caller := admission.Caller{Source: admission.SourceOf(netip.AddrFrom4([4]byte{192, 0, 2, 1}))}
-		if _, err := by.Admit(t.Context(), admission.Document, caller); err != nil {
-			t.Fatal(err)
+		read := func(work func() error) error {
+			p, err := by.Admit(t.Context(), admission.Callback, caller)
+			if err != nil {
+				return err
+			}
+			defer p.Leave()
+			return computing(admission.With(t.Context(), p), len(make([]byte, largeDocument+1)), work)
 		}
-		p, err := by.Admit(t.Context(), admission.Callback, caller)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = computing(admission.With(t.Context(), p), len(make([]byte, largeDocument+1)), func() error { return nil })
+		end := make(chan struct{}) // closed below
+		go func() {
+			_ = read(func() error { <-end; return nil }) // in a bubble
+		}()
+		synctest.Wait()
+		err := read(func() error { return nil })
+		close(end)
 		var said *Refusal
 		if !errors.As(err, &said) || said.Status != http.StatusServiceUnavailable {
 			t.Errorf("document-busy: %v, want 503", err)

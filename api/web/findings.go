@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/doctor"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // examinedFor is how long findings are served again: an examination makes every
@@ -55,5 +56,5 @@ func (p *Page) doctor(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	p.ready(w, r, func(w http.ResponseWriter, r *http.Request) { p.reply(w, r, http.StatusOK, found) })
+	p.placed(admission.Request, func(w http.ResponseWriter, r *http.Request) { p.reply(w, r, http.StatusOK, found) })(w, r)
 }

@@ -114,37 +114,35 @@ func New(o Options) (*Page, error) {
 type route struct {
 	pattern string
 	need    api.Role
-	cost    admission.Class
 	handler http.HandlerFunc
 }
 
-// whenReady is the cost of a handler that waits for its caller's body, in line for bcrypt, or
-// for other hosts: it takes its place when it has what it waits for.
-const whenReady admission.Class = 0
-
-// handle asks who calls, where that matters, and runs the handler in a place.
+// handle asks who calls, where that matters, before the handler.
 func (p *Page) handle(r route) {
 	h := r.handler
-	if r.cost != whenReady {
-		h = api.AdmitHandler(p.o.Admission, r.cost, p.o.Proxies, p.fail, h)
-	}
 	if r.need != api.RoleNone {
 		h = p.let(r.need, h)
 	}
 	p.routes.HandleFunc(r.pattern, h)
 }
 
-// own are the routes that the page answers itself.
+// own are the routes that the page answers itself. Those that wait for their caller's body, in
+// line for bcrypt, or for other hosts take their place when they have what they wait for.
 func (p *Page) own() []route {
 	return []route{
-		{"GET /ui/{$}", api.RoleNone, admission.Stranger, p.index},
-		{"GET /ui/static/{version}/{name}", api.RoleNone, admission.Stranger, p.asset},
-		{"GET /ui/api/session", api.RoleNone, whenReady, p.session},
-		{"POST /ui/api/session", api.RoleNone, whenReady, p.logIn},
-		{"DELETE /ui/api/session", api.RoleNone, admission.Stranger, p.logOut},
-		{"GET /ui/api/machines", api.RoleReader, admission.Dear, p.machines},
-		{"GET /ui/api/findings", api.RoleAdmin, whenReady, p.doctor},
+		{"GET /ui/{$}", api.RoleNone, p.placed(admission.Stranger, p.index)},
+		{"GET /ui/static/{version}/{name}", api.RoleNone, p.placed(admission.Stranger, p.asset)},
+		{"GET /ui/api/session", api.RoleNone, p.session},
+		{"POST /ui/api/session", api.RoleNone, p.logIn},
+		{"DELETE /ui/api/session", api.RoleNone, p.placed(admission.Stranger, p.logOut)},
+		{"GET /ui/api/machines", api.RoleReader, p.placed(admission.Dear, p.machines)},
+		{"GET /ui/api/findings", api.RoleAdmin, p.doctor},
 	}
+}
+
+// placed runs a handler in a place of a class.
+func (p *Page) placed(class admission.Class, h http.HandlerFunc) http.HandlerFunc {
+	return api.AdmitHandler(p.o.Admission, class, p.o.Proxies, p.fail, h)
 }
 
 // ServeHTTP implements http.Handler.

@@ -61,7 +61,7 @@ func TestThoseWhoWaitAtThePageHoldNoPlace(t *testing.T) {
 				go s.ServeHTTP(httptest.NewRecorder(), r)
 			}
 			synctest.Wait()
-			for class := admission.Callback; class <= admission.Document; class++ {
+			for class := admission.Callback; class <= admission.Probe; class++ {
 				if in, waiting := s.o.Admission.Taken(class); in+waiting != 0 {
 					t.Errorf("page-waits: %s %s: %d are in and %d wait for class %v", a.method, a.path, in, waiting, class)
 				}

@@ -189,11 +189,6 @@ type whoami struct {
 	CSRF     string `json:"csrf"`
 }
 
-// ready runs the end of a request of class whenReady in a place.
-func (p *Page) ready(w http.ResponseWriter, r *http.Request, h http.HandlerFunc) {
-	api.AdmitHandler(p.o.Admission, admission.Read, p.o.Proxies, p.fail, h)(w, r)
-}
-
 // session tells the page who its user is.
 func (p *Page) session(w http.ResponseWriter, r *http.Request) {
 	as, err := p.authenticated(r)
@@ -206,7 +201,7 @@ func (p *Page) session(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	p.ready(w, r, func(w http.ResponseWriter, r *http.Request) {
+	p.placed(admission.Request, func(w http.ResponseWriter, r *http.Request) {
 		token, err := p.csrf(r)
 		if err != nil {
 			p.fail(w, r, err)
@@ -216,7 +211,7 @@ func (p *Page) session(w http.ResponseWriter, r *http.Request) {
 			User: who.Name, Role: who.Role.String(), Operator: proved && who.Role >= api.RoleAdmin,
 			Strategy: p.o.Strategy, CSRF: token,
 		})
-	})
+	})(w, r)
 }
 
 // login is what a user types.
@@ -258,7 +253,7 @@ func (p *Page) logIn(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, err)
 		return
 	}
-	p.ready(w, r, func(w http.ResponseWriter, r *http.Request) {
+	p.placed(admission.Request, func(w http.ResponseWriter, r *http.Request) {
 		value, err := p.seal(s)
 		if err != nil {
 			p.fail(w, r, err)
@@ -266,7 +261,7 @@ func (p *Page) logIn(w http.ResponseWriter, r *http.Request) {
 		}
 		http.SetCookie(w, cookie(r, value, int(cookieEnds.Seconds())))
 		w.WriteHeader(http.StatusNoContent)
-	})
+	})(w, r)
 }
 
 // logOut has the browser forget the session.

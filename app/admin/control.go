@@ -66,7 +66,7 @@ func PeerRoutes() map[string]admission.Class {
 		"GET " + PathPeerFirewall + "/": admission.Dear,
 		"GET " + PathPeerDoctor:         admission.Dear,
 		"GET " + PathPeerDrill:          admission.Stream, // it looks on for a while
-		"POST " + PathPeerDrill:         admission.Operator,
+		"POST " + PathPeerDrill:         admission.Request,
 		"GET " + PathPeerFailover:       admission.Dear,
 		"GET " + PathPeerFailover + "/": admission.Dear,
 	}
@@ -82,19 +82,12 @@ func (c *Control) PeerHandler() http.Handler {
 	return e
 }
 
-// class is the class of a route. What the page at /ui/ shows to every user costs what it
-// costs; all else is for operators.
+// class is the class of a route: what the page at /ui/ shows to every user costs what it costs.
 func class(method, path string) admission.Class {
-	if method != http.MethodGet {
-		return admission.Operator
-	}
-	switch path {
-	case "/v1/status", "/v1/members", "/v1/failover", "/v1/failover/remediations":
-		return admission.Read
-	case "/v1/firewall" + explain + ":machine", "/v1/events":
+	if method == http.MethodGet && (path == "/v1/firewall"+explain+":machine" || path == "/v1/events") {
 		return admission.Dear
 	}
-	return admission.Operator
+	return admission.Request
 }
 
 // told tells the calls that change something, and that which takes the whole

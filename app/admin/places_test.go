@@ -53,7 +53,7 @@ func TestSlowBodiesOfOperatorsHoldNoPlace(t *testing.T) {
 				go h.ServeHTTP(httptest.NewRecorder(), r)
 			}
 			synctest.Wait()
-			for class := admission.Callback; class <= admission.Document; class++ {
+			for class := admission.Callback; class <= admission.Probe; class++ {
 				if in, waiting := c.Admission.Taken(class); in+waiting != 0 {
 					t.Errorf("control-waits: %v: %d are in and %d wait for class %v", route, in, waiting, class)
 				}

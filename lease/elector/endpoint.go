@@ -82,7 +82,7 @@ type more struct {
 // ServeHTTP answers 200 to any method and path; a HEAD without the body. Of too many
 // requests at once some are answered 503.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	place, err := e.o.Admission.Admit(r.Context(), Class, admission.Caller{Source: admission.RemoteSource(r.RemoteAddr)})
+	place, err := e.o.Admission.Admit(r.Context(), Class, admission.Caller{Source: admission.RemoteSource(r.RemoteAddr), Known: true})
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -7,87 +7,89 @@ import (
 	"time"
 )
 
-// Class says what a request costs, and of whom it comes. Each route of a server has
-// one.
+// Class says what a request costs. Each route of a server has one.
 type Class uint8
 
-// The classes.
+// The classes. docs/design.md#admission has who is in each, and why.
 const (
-	// Callback is a machine that waits for an answer to what it sent. Its places are
-	// taken by nothing else.
+	// Callback is a machine that waits for an answer to what it sent.
 	Callback Class = iota + 1
-	// Operator is a change, or a question of those who run the hosts. Requests of the
-	// unix socket and of other peers have places of their own for every class.
-	Operator
-	// Read costs some 100 µs, and may wait for others.
-	Read
+	// Request waits for the log, or costs some 100 µs.
+	Request
 	// Dear costs milliseconds of a processor or megabytes.
 	Dear
 	// Stream lasts until its caller goes away: a stream, or a poll that waits.
-	// Operators have places of their own.
 	Stream
-	// Stranger is answered without credentials.
+	// Stranger is answered without credentials, or judges those of a joiner.
 	Stranger
-	// Join is a host that asks to become a peer. It takes its place when its token, or
-	// what it was before, is known to be good.
-	Join
 	// Probe asks who leads, whether a server lives, or for its metrics, and is answered from
 	// memory without credentials. Programs act on the answer within a second or two.
 	Probe
-	// Review is an object that an API server asks about: what is computed for it.
-	Review
-	// Document reads a large document of a machine: megabytes, and a processor for long.
-	Document
-
-	socket         // all requests of the socket but streams
-	connection     // a connection that begins; see Connect
-	intake         // a piece of a body; see Place.Take
-	operatorStream // streams of operators
-	peer           // what another peer asks, but for what follows
-	peerDear
-	peerStream
 	classes
 )
 
 // String returns the name of a class as documents have it.
 func (c Class) String() string {
-	return [...]string{"none", "callback", "operator", "read", "dear read", "stream", "stranger", "join", "probe", "review", "document",
-		"socket", "connection", "intake", "operator stream", "peer", "peer's dear read", "peer's stream"}[min(c, classes-1)]
+	return [...]string{"none", "callback", "request", "dear", "stream", "stranger", "probe"}[min(c, classes-1)]
 }
+
+// Port is where a request comes in. Each port has places of its own for each class.
+type Port uint8
+
+// The ports.
+const (
+	Public  Port = iota // of machines and users, and of those who ask who leads
+	Socket              // of programs on this host
+	Peers               // of other peers, and of joiners
+	Webhook             // of API servers
+	ports
+)
 
 // Caller is where a request comes from.
 type Caller struct {
-	Source   netip.Prefix // the zero Prefix is the unix socket
-	Operator bool         // it may change everything
-	Peer     bool         // another peer, which has proved who it is: Source is that of Named
-	Scrape   bool         // of class Probe, and its answer is long: it waits in a lane without the others
-	Until    time.Time    // it waits in no line any more; zero: as long as each line lets it
+	Port   Port
+	Source netip.Prefix // the zero Prefix is the unix socket, whatever Port says
+	Known  bool         // it waits in a lane without those that are not
+	Until  time.Time    // it waits in no line any more; zero: as long as each line lets it
 }
 
-// places is how much of each class there is. What waits for another costs memory
+// places is how much of each class there is on a port. What waits for another costs memory
 // alone; what computes keeps the goroutines of the log from the processor for up to
 // 10 ms each (the slice of Go's scheduler), and the log stands up to some 200 ms. So what
-// computes for strangers may do as much at once. Connections may more: their handshakes take
-// turns, and while all wait for the pace, so does a machine that connects among them.
+// computes for strangers may do as much at once.
 var places = [classes]Places{
-	Callback:       {AtOnce: 256, Share: 192, Waiting: 4096, Wait: CallbackWait, First: true, Waits: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
-	Operator:       {AtOnce: 256, Share: 192, Waiting: 4096, Wait: onlyAttempt, Waits: true, Each: Pace{Rate: 200, Burst: 1000}, All: Pace{Rate: 400, Burst: 2000}},
-	Read:           {AtOnce: 256, Share: 192, Waiting: 4096, Wait: onlyAttempt, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 800, Burst: 8000}},
-	Dear:           {AtOnce: 4, Share: 3, Waiting: 4096, Wait: onlyAttempt, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
-	Stream:         {AtOnce: 2048, Share: 1024, Waits: true, Each: Pace{Rate: 400, Burst: 200}, All: Pace{Rate: 600, Burst: 400}}, // of one source half as many as connections
-	Stranger:       {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
-	Join:           {AtOnce: 4, Share: 3, Waiting: 64, Wait: 5 * time.Second},
-	Probe:          {AtOnce: 64, Share: 48, Waiting: 4096, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
-	Review:         {AtOnce: 4, Share: 3, Waiting: 512, Wait: 3 * time.Second, Each: Pace{Rate: 300, Burst: 200}, All: Pace{Rate: 500, Burst: 400}},
-	Document:       {AtOnce: 2, Share: 1, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}},
-	socket:         {AtOnce: 64, Share: 64, Waiting: 256, Wait: 10 * time.Second},
-	connection:     {AtOnce: 4, Share: 3, Waiting: 4096, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500}, All: Pace{Rate: 300, Burst: 1500}},
-	intake:         {AtOnce: 4, Share: 3, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 150, Burst: 100}, All: Pace{Rate: 300, Burst: 200}}, // 30 and 60 MB/s
-	operatorStream: {AtOnce: 100, Share: 100, Waits: true, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
-	peer:           {AtOnce: 256, Share: 16, Waiting: 1024, Wait: 3 * time.Second, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 1000, Burst: 8000}}, // a peer has 4 to 6 under way, with commands of 4 MiB among them
-	peerDear:       {AtOnce: 4, Share: 3, Waiting: 128, Wait: 10 * time.Second, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
-	peerStream:     {AtOnce: 1024, Share: 96, Wait: 3 * time.Second, Waits: true, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}}, // a peer awaits the end of 64 leases
+	Callback: {AtOnce: 256, Share: 192, Waiting: 4096, Wait: CallbackWait, First: true, Waits: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
+	Request:  {AtOnce: 256, Share: 192, Waiting: 4096, Wait: onlyAttempt, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 1000, Burst: 8000}},
+	Dear:     {AtOnce: 4, Share: 3, Waiting: 4096, Wait: onlyAttempt, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
+	Stream:   {AtOnce: 2148, OfKnown: 100, Share: 1024, Waits: true, Each: Pace{Rate: 400, Burst: 200}, All: Pace{Rate: 600, Burst: 400}}, // of one source half as many as connections
+	Stranger: {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
+	Probe:    {AtOnce: 64, Share: 48, Waiting: 4096, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
 }
+
+// places returns how much of a class there is on a port: what differs there.
+func (p Port) places(class Class) Places {
+	of := places[class]
+	switch {
+	case p == Socket: // those who may do everything
+		of.Share, of.Wait, of.Each, of.All = of.AtOnce, min(of.Wait, 10*time.Second), Pace{}, Pace{}
+	case p == Peers && class == Request: // a peer has 4 to 6 under way, with commands of 4 MiB among them
+		of.Share, of.Wait = 16, 3*time.Second
+	case p == Peers: // a peer awaits the end of 64 leases
+		of.Share, of.Wait = min(of.Share, 96), min(of.Wait, 10*time.Second)
+	case p == Webhook && class == Stranger: // of API servers; each review takes two places
+		of.Wait, of.Each, of.All = 3*time.Second, Pace{Rate: 300, Burst: 200}, Pace{Rate: 500, Burst: 400}
+	}
+	return of
+}
+
+// The lines that requests of all ports pass on their way. Connections may compute more
+// at once than strangers: their handshakes take turns, and while all wait for the pace, so
+// does a machine that connects among them.
+var (
+	connections = Places{AtOnce: 4, Share: 3, Waiting: 4096, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500}, All: Pace{Rate: 300, Burst: 1500}, Refusal: refusal}
+	intake      = Places{AtOnce: 4, Share: 3, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 150, Burst: 100}, All: Pace{Rate: 300, Burst: 200}, Refusal: refusal} // 30 and 60 MB/s
+	documents   = Places{AtOnce: 2, Share: 1, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}, Refusal: refusal}
+)
 
 // CallbackWait is how long a machine that calls may wait before its document is worked on,
 // in all lines together: it gives up for good when it has no answer within 30 s
@@ -154,19 +156,35 @@ const (
 	lanes
 )
 
+func laneOf(known bool) int {
+	if known {
+		return knownLane
+	}
+	return unknownLane
+}
+
 // Controller admits requests of all servers of a peer.
 type Controller struct {
-	lines   [classes]*Line
-	answers *Memory
-	bodies  *Memory
+	lines       [ports][classes]*Line
+	connections *Line // that begin
+	intake      *Line // pieces of bodies that come in
+	documents   *Line // large ones that are read
+	answers     *Memory
+	bodies      *Memory
 }
 
 // NewController returns a controller that has admitted nothing.
 func NewController() *Controller {
-	c := &Controller{answers: NewMemory(answers), bodies: NewMemory(bodies)}
-	for class, p := range places {
-		p.Refusal = refusal
-		c.lines[class] = NewLine(p, lanes)
+	c := &Controller{
+		connections: NewLine(connections, lanes), intake: NewLine(intake, lanes), documents: NewLine(documents, lanes),
+		answers: NewMemory(answers), bodies: NewMemory(bodies),
+	}
+	for port := range ports {
+		for class := Callback; class < classes; class++ {
+			of := port.places(class)
+			of.Refusal = refusal
+			c.lines[port][class] = NewLine(of, lanes)
+		}
 	}
 	return c
 }
@@ -179,23 +197,16 @@ func (c *Controller) Bodies() *Memory { return c.bodies }
 // of known sources, as members' hosts, do not wait in line with others. Its errors are
 // those of Line.Enter.
 func (c *Controller) Connect(ctx context.Context, source netip.Prefix, known bool, cost time.Duration) error {
-	lane := unknownLane
-	if known {
-		lane = knownLane
-	}
-	line := c.lines[connection]
-	if err := line.Enter(ctx, lane, source); err != nil {
-		return err
-	}
-	line.LeaveAfter(source, cost)
-	return nil
+	return c.connections.pass(ctx, laneOf(known), source, cost)
 }
 
-// Taken returns how many requests of a class are in, and how many wait. What the socket
-// and other peers ask, and the streams of operators, are not counted with their class.
+// Taken returns how many requests of a class are in on all ports, and how many wait.
 func (c *Controller) Taken(class Class) (in, waiting int) {
-	idle, waiting := c.lines[class].Idle()
-	return places[class].AtOnce - idle, waiting
+	for port := range ports {
+		idle, more := c.lines[port][class].Idle()
+		in, waiting = in+places[class].AtOnce-idle, waiting+more
+	}
+	return in, waiting
 }
 
 // Admit waits for a place of a class. The caller leaves the place. Its errors are
@@ -204,10 +215,10 @@ func (c *Controller) Admit(ctx context.Context, class Class, caller Caller) (*Pl
 	if asked, ok := ctx.Value(visitKey{}).(*atomic.Bool); ok {
 		asked.Store(true)
 	}
-	p := &Place{of: c, caller: caller, extra: taking}
-	if class == Probe && !caller.Scrape {
-		p.lane = knownLane
+	if !caller.Source.IsValid() {
+		caller.Port = Socket
 	}
+	p := &Place{of: c, caller: caller, extra: taking}
 	return p, p.enter(ctx, class)
 }
 
@@ -231,78 +242,49 @@ func (c *Controller) Visit(ctx context.Context, source netip.Prefix) (_ context.
 	}
 }
 
-// Do does work in a place of a class. Its errors are those of Line.Enter and of work.
-func (c *Controller) Do(ctx context.Context, class Class, caller Caller, work func() error) error {
-	p, err := c.Admit(ctx, class, caller)
-	if err != nil {
-		return err
-	}
-	defer p.Leave()
-	return work()
-}
-
 // Place is that of one request. It belongs to the request's goroutine.
 type Place struct {
 	of     *Controller
 	caller Caller
-	class  Class        // the line that it is in; 0: none
+	class  Class        // that it has a place of; 0: none
+	line   *Line        // of that place; nil: it has none
 	source netip.Prefix // whose place that is
 	since  time.Time    // when it entered that
-	lane   int          // of each line
 	held   []func()     // end what Answer holds
 	taken  int          // bytes that were not counted yet; see Take
 
 	extra time.Duration // work outside its places that no line was charged with: taking, or to send an answer
 }
 
-// enter takes a place in one of the lines that the class means for the caller.
+// enter takes a place of a class.
 func (p *Place) enter(ctx context.Context, class Class) error {
-	switch {
-	case p.caller.Peer:
-		// Callers of other kinds take none of its places, and what a peer asks for an
-		// operator none of those by which the log lives.
-		switch class {
-		case Dear:
-			class = peerDear
-		case Stream:
-			class = peerStream
-		default:
-			class = peer
-		}
-	case class == Stream && p.caller.Operator:
-		if p.of.lines[operatorStream].Enter(ctx, p.lane, p.caller.Source) == nil {
-			p.class, p.source = operatorStream, p.caller.Source
-			return nil
-		}
-	case class != Stream && !p.caller.Source.IsValid():
-		class = socket
-	}
-	return p.enterLine(ctx, class)
+	p.class = class
+	return p.enterLine(ctx, p.of.lines[p.caller.Port][class])
 }
 
 // enterLine takes a place in a line.
-func (p *Place) enterLine(ctx context.Context, class Class) error {
-	if err := p.wait(ctx, class); err != nil {
+func (p *Place) enterLine(ctx context.Context, line *Line) error {
+	ctx, cancel := p.patient(ctx)
+	defer cancel()
+	if err := line.Enter(ctx, laneOf(p.caller.Known), p.caller.Source); err != nil {
 		return err
 	}
-	p.class, p.source, p.since = class, p.caller.Source, time.Now()
+	p.line, p.source, p.since = line, p.caller.Source, time.Now()
 	return nil
 }
 
-// wait waits in a line.
-func (p *Place) wait(ctx context.Context, class Class) error {
+// patient returns ctx with the time that the caller has for all lines.
+func (p *Place) patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	if end := p.caller.Until; !end.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, end, ErrBusy)
-		defer cancel()
+		return context.WithDeadlineCause(ctx, end, ErrBusy)
 	}
-	return p.of.lines[class].Enter(ctx, p.lane, p.caller.Source)
+	return ctx, func() {}
 }
 
 // Vouch notes that the request comes from one machine that is known. In each line that it
 // enters from now on it stands before those that are not, and its source is the machine,
 // wherever it calls from.
-func (p *Place) Vouch(machine netip.Prefix) { p.lane, p.caller.Source = knownLane, machine }
+func (p *Place) Vouch(machine netip.Prefix) { p.caller.Known, p.caller.Source = true, machine }
 
 // Switch leaves the place for one of another class, as a request does that begins to
 // wait for long. Its errors are those of Line.Enter; the request has no place then.
@@ -311,27 +293,29 @@ func (p *Place) Switch(ctx context.Context, class Class) error {
 	return p.enter(ctx, class)
 }
 
-// Aside leaves the place while something else is waited for, as a body or a place of
-// another class, and takes one of the same class again: who sends slowly keeps no others
-// out. Its errors are those of Line.Enter, for want of a place, and of wait.
+// Aside leaves the place while something else is waited for, as a body, and takes one of the
+// same class again: who sends slowly keeps no others out. Its errors are those of Line.Enter,
+// for want of a place, and of wait.
 func (p *Place) Aside(ctx context.Context, wait func() error) error {
-	class := p.class
 	p.vacate()
 	if err := wait(); err != nil {
 		return err
 	}
-	return p.enterLine(ctx, class)
+	return p.enter(ctx, p.class)
 }
 
-// Within does a part of the request's work in a place of another class, which it has
-// next to its own. Its errors are those of Line.Enter and of work.
-func (p *Place) Within(ctx context.Context, class Class, work func() error) error {
-	other := &Place{of: p.of, caller: p.caller, lane: p.lane, extra: taking}
-	if err := other.enter(ctx, class); err != nil {
-		return err
-	}
-	defer other.Leave()
-	return work()
+// Document does work on a large document, as one of the few that are read at once, and not in
+// the request's own place: small ones are not kept from theirs. Its errors are those of
+// Line.Enter and of work.
+func (p *Place) Document(ctx context.Context, work func() error) error {
+	return p.Aside(ctx, func() error {
+		p.extra += taking
+		if err := p.enterLine(ctx, p.of.documents); err != nil {
+			return err
+		}
+		defer p.vacate()
+		return work()
+	})
 }
 
 // Take counts what it costs to take so many bytes of a body in, used or not.
@@ -344,18 +328,17 @@ func (p *Place) Take(ctx context.Context, bytes int) error {
 	}
 	cost := time.Duration(p.taken) * takeByte
 	p.taken = 0
-	if err := p.wait(ctx, intake); err != nil {
-		return err
-	}
-	p.of.lines[intake].LeaveAfter(p.caller.Source, cost)
-	return nil
+	ctx, cancel := p.patient(ctx)
+	defer cancel()
+	return p.of.intake.pass(ctx, laneOf(p.caller.Known), p.caller.Source, cost)
 }
 
 // Pay counts work of a request that lasts, and the bytes that it sends next. It returns when
 // its source, and all of its class, are within their pace: where a thousand streams have as
-// much to do at once, each waits for its turn. Its error is the cause of ctx's end.
+// much to do at once, each waits for its turn, and known ones for that of their source alone.
+// Its error is the cause of ctx's end.
 func (p *Place) Pay(ctx context.Context, work time.Duration, bytes int) error {
-	return p.of.lines[p.class].pay(ctx, p.source, work+time.Duration(bytes)*sendByte)
+	return p.line.pay(ctx, laneOf(p.caller.Known), p.source, work+time.Duration(bytes)*sendByte)
 }
 
 // Read counts what it costs to read a document of so many bytes.
@@ -367,12 +350,7 @@ func (p *Place) Bodies() *Memory { return p.of.bodies }
 // Hold takes room for bytes that the caller has not taken, until done is called. Its
 // error is ErrBusy: they must not be sent.
 func (p *Place) Hold(bytes int) (done func(), err error) {
-	room := p.of.answers.Enter(p.caller.Source, nil)
-	if err := room.Take(bytes); err != nil {
-		room.Release()
-		return nil, err
-	}
-	return room.Release, nil
+	return p.of.answers.Take(p.caller.Source, int64(bytes))
 }
 
 // Answer is Hold for the whole answer of a request, until the request ends. It gives the
@@ -397,15 +375,15 @@ func (p *Place) Leave() {
 }
 
 func (p *Place) vacate() {
-	if p.class == 0 {
+	if p.line == nil {
 		return
 	}
 	work := p.extra
-	if !places[p.class].Waits {
+	if !p.line.places.Waits {
 		work += time.Since(p.since)
 	}
-	p.of.lines[p.class].LeaveAfter(p.source, work)
-	p.class, p.extra = 0, 0
+	p.line.LeaveAfter(p.source, work)
+	p.line, p.extra = nil, 0
 }
 
 // placeKey finds the place of a request in its context.

@@ -26,12 +26,12 @@ func fill(t *testing.T, c *Controller, class Class) (taken []*Place) {
 
 // What fills one class leaves every place of the others.
 func TestAClassTakesNoPlaceOfAnother(t *testing.T) {
-	for flooded := Callback; flooded < socket; flooded++ {
+	for flooded := Callback; flooded < classes; flooded++ {
 		c := NewController()
-		if taken := fill(t, c, flooded); len(taken) != places[flooded].AtOnce {
+		if taken := fill(t, c, flooded); len(taken) != places[flooded].AtOnce-places[flooded].OfKnown {
 			t.Errorf("class-places: %d requests of class %v are in, want %d", len(taken), flooded, places[flooded].AtOnce)
 		}
-		for class := Callback; class < socket; class++ {
+		for class := Callback; class < classes; class++ {
 			if class == flooded {
 				continue
 			}
@@ -39,12 +39,15 @@ func TestAClassTakesNoPlaceOfAnother(t *testing.T) {
 				t.Errorf("class-places: class %v is full: a request of class %v: %v", flooded, class, err)
 			}
 		}
-		for _, class := range []Class{Operator, Read, Dear, Stream} {
-			if _, err := c.Admit(t.Context(), class, Caller{Operator: true}); err != nil {
+		for class := Callback; class < classes; class++ {
+			if _, err := c.Admit(t.Context(), class, Caller{}); err != nil {
 				t.Errorf("socket-places: class %v is full: a request of class %v on the socket: %v", flooded, class, err)
 			}
-			if _, err := c.Admit(t.Context(), class, Caller{Source: Named("h2"), Peer: true}); err != nil {
+			if _, err := c.Admit(t.Context(), class, Caller{Port: Peers, Source: Named("h2")}); err != nil {
 				t.Errorf("peer-places: class %v is full: a question of class %v of a peer: %v", flooded, class, err)
+			}
+			if _, err := c.Admit(t.Context(), class, Caller{Port: Webhook, Source: numbered(5000)}); err != nil {
+				t.Errorf("webhook-places: class %v is full: class %v of an API server: %v", flooded, class, err)
 			}
 		}
 	}
@@ -58,8 +61,13 @@ func TestStreamsOfOperatorsHavePlaces(t *testing.T) {
 		if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)}); !errors.Is(err, ErrBusy) {
 			t.Errorf("stream-places: one more stream: %v", err)
 		}
-		if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1), Operator: true}); err != nil {
-			t.Errorf("stream-places: a stream of an operator: %v", err)
+		operators, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1), Known: true})
+		if err != nil {
+			t.Fatalf("stream-places: a stream of an operator: %v", err)
+		}
+		operators.Leave()
+		if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)}); !errors.Is(err, ErrBusy) {
+			t.Errorf("stream-places: one more stream when an operator's has ended: %v", err)
 		}
 		taken[0].Leave()
 		if _, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1)}); err != nil {
@@ -76,7 +84,7 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Within(t.Context(), Read, func() error { return nil }); err != nil {
+	if err := p.Document(t.Context(), func() error { return nil }); err != nil {
 		t.Error(err)
 	}
 	if err := p.Switch(t.Context(), Stream); err != nil {
@@ -88,17 +96,20 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	if err := p.Answer(1 << 20); err != nil {
 		t.Error(err)
 	}
-	if idle, _ := c.lines[Dear].Idle(); idle != places[Dear].AtOnce {
+	if in, _ := c.Taken(Dear); in != 0 {
 		t.Error("answer-place: a request whose answer is sent keeps the place of a dear one")
 	}
 	if c.answers.Held() != 1<<20 {
 		t.Errorf("answer-bytes: %d bytes are held", c.answers.Held())
 	}
 	p.Leave()
-	for class, l := range c.lines {
-		if idle, waiting := l.Idle(); idle != places[class].AtOnce || waiting != 0 {
-			t.Errorf("class %v: %d places are idle, want %d", Class(class), idle, places[class].AtOnce)
+	for class := Callback; class < classes; class++ {
+		if in, waiting := c.Taken(class); in+waiting != 0 {
+			t.Errorf("class %v: %d places are taken", class, in)
 		}
+	}
+	if idle, _ := c.documents.Idle(); idle != documents.AtOnce {
+		t.Errorf("documents: %d places are idle, want %d", idle, documents.AtOnce)
 	}
 	if c.answers.Held() != 0 {
 		t.Errorf("answer-bytes: %d bytes are held by none", c.answers.Held())

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,20 +15,25 @@ import (
 // that, so that its source is not kept waiting for minutes.
 func TestARequestThatStoodStillIsChargedWithLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for class, p := range places {
-			if p.AtOnce == 0 || p.Waits || p.Each == (Pace{}) {
+		c := NewController()
+		lines := []*Line{c.documents}
+		for port := range ports {
+			lines = append(lines, c.lines[port][Callback:]...)
+		}
+		for _, line := range lines {
+			p := line.places
+			if p.Waits || p.Each == (Pace{}) {
 				continue
 			}
-			c := NewController()
 			place := &Place{of: c, caller: Caller{Source: numbered(1)}}
-			if err := place.enterLine(t.Context(), Class(class)); err != nil {
+			if err := place.enterLine(t.Context(), line); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Hour) // in a bubble
 			place.Leave()
 			time.Sleep(1900 * time.Millisecond) // in a bubble: no line keeps a place for less than 2 s
-			if idle, _ := c.lines[class].Idle(); idle != p.AtOnce {
-				t.Errorf("charge-cap: the place of a request of class %v that stood still stays taken", Class(class))
+			if idle, _ := line.Idle(); idle != p.AtOnce {
+				t.Errorf("charge-cap: the place of a request that stood still stays taken: %+v", p)
 			}
 			time.Sleep(time.Hour) // in a bubble
 		}
@@ -209,11 +215,13 @@ func (zeros) Read(p []byte) (int, error) {
 func TestAnswersAndReadingsCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		class Class
-		work  func(*Place) error
+		work  func(context.Context, *Place) error
 		each  time.Duration
 	}{
-		"answers":  {Dear, func(p *Place) error { return p.Answer(8 << 20) }, (8 << 20) * sendByte},
-		"readings": {Document, func(p *Place) error { p.Read(4 << 20); return nil }, (4 << 20) * readByte},
+		"answers":  {Dear, func(_ context.Context, p *Place) error { return p.Answer(8 << 20) }, (8 << 20) * sendByte},
+		"readings": {Callback, func(ctx context.Context, p *Place) error {
+			return p.Document(ctx, func() error { p.Read(4 << 20); return nil })
+		}, (4 << 20) * readByte},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			const times = 400
@@ -223,7 +231,7 @@ func TestAnswersAndReadingsCount(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := c.work(p); err != nil {
+				if err := c.work(t.Context(), p); err != nil {
 					t.Fatal(err)
 				}
 				p.Leave()

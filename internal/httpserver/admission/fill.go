@@ -13,9 +13,9 @@ const firstPiece = 64 << 10
 var errLong = errors.New("the body is longer than announced or allowed")
 
 // Fill reads a body to its end, with memory for no more than twice what came. announced is
-// how long it is said to be, or negative; in fails after most bytes. Room that was reserved
-// is used first, and what is not needed is given back. The error is ErrBusy where there is
-// no room, and that of in otherwise.
+// how long it is said to be, or negative; in fails after most bytes, and the room has as many
+// and one more. What is not needed of it is given back. The error is ErrBusy where the room
+// was lost, and that of in otherwise.
 func (r *Room) Fill(in io.Reader, announced, most int64) ([]byte, error) {
 	if announced >= 0 {
 		most = min(most, announced)
@@ -26,9 +26,6 @@ func (r *Room) Fill(in io.Reader, announced, most int64) ([]byte, error) {
 			size := int(min(int64(max(2*cap(body), firstPiece)), most+1)) // 1 more sees the end without growing
 			if size <= cap(body) {
 				return nil, errLong
-			}
-			if err := r.grow(int64(size)); err != nil {
-				return nil, err
 			}
 			body = append(make([]byte, 0, size), body...)
 		}

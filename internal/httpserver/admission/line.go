@@ -18,6 +18,7 @@ var ErrBusy = errors.New("too many requests at once")
 // of a line in which nothing waits, and Each and All of one whose work is not bounded.
 type Places struct {
 	AtOnce  int           // that are in at a time
+	OfKnown int           // of those, how many are for the callers of higher lanes
 	Share   int           // of one source, of those
 	Waiting int           // callers that wait, of each lane; one source has half of them at most
 	Wait    time.Duration // the longest wait
@@ -99,7 +100,7 @@ func (l *Line) refuse(ctx context.Context) error {
 func (l *Line) join(lane int, source netip.Prefix) (*waiter, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.idle > 0 && l.in[source] < l.places.Share {
+	if l.may(lane, source) {
 		l.take(source)
 		return nil, true
 	}
@@ -107,10 +108,29 @@ func (l *Line) join(lane int, source netip.Prefix) (*waiter, bool) {
 	return w, l.lanes[lane].push(w, l.places.Waiting)
 }
 
+// may reports whether there is a place for a source; the caller holds the lock.
+func (l *Line) may(lane int, source netip.Prefix) bool {
+	idle := l.idle
+	if lane == unknownLane {
+		idle -= l.places.OfKnown
+	}
+	return idle > 0 && l.in[source] < l.places.Share
+}
+
 // take gives a source one place; the caller holds the lock.
 func (l *Line) take(source netip.Prefix) {
 	l.idle--
 	l.in[source]++
+}
+
+// pass waits for the turn of a caller that causes so much work and needs no place for it.
+// Its errors are those of Enter.
+func (l *Line) pass(ctx context.Context, lane int, source netip.Prefix, work time.Duration) error {
+	if err := l.Enter(ctx, lane, source); err != nil {
+		return err
+	}
+	l.LeaveAfter(source, work)
+	return nil
 }
 
 // maxCharged is the most that one request is charged with: one that stood still for long
@@ -125,7 +145,8 @@ func (l *Line) LeaveAfter(source netip.Prefix, work time.Duration) {
 		l.Leave(source)
 		return
 	}
-	wait := l.work.Charge(source, min(work, maxCharged).Seconds()*1000)
+	own, all := l.work.Charge(source, min(work, maxCharged).Seconds()*1000)
+	wait := max(own, all)
 	if wait <= 0 {
 		l.Leave(source)
 		return
@@ -133,14 +154,18 @@ func (l *Line) LeaveAfter(source netip.Prefix, work time.Duration) {
 	time.AfterFunc(min(wait, l.places.Wait), func() { l.Leave(source) }) // as many as there are places
 }
 
-// pay charges work of a caller that is in, and waits until it is within its pace. One that
-// goes away meanwhile did not do it.
-func (l *Line) pay(ctx context.Context, source netip.Prefix, work time.Duration) error {
+// pay charges work of a caller that is in, and waits until its source is within its pace, and
+// in the lowest lane until all are. One that goes away meanwhile did not do it.
+func (l *Line) pay(ctx context.Context, lane int, source netip.Prefix, work time.Duration) error {
 	if l.work == nil {
 		return nil
 	}
 	events := work.Seconds() * 1000
-	timer := time.NewTimer(l.work.Charge(source, events))
+	wait, all := l.work.Charge(source, events)
+	if lane == unknownLane {
+		wait = max(wait, all)
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -159,13 +184,12 @@ func (l *Line) Leave(source netip.Prefix) {
 	if l.in[source]--; l.in[source] == 0 {
 		delete(l.in, source)
 	}
-	has := func(w *waiter) bool { return l.in[w.source] < l.places.Share }
 	for n := range l.lanes {
 		at := (l.next + n) % len(l.lanes)
 		if l.places.First {
 			at = len(l.lanes) - 1 - n
 		}
-		if w := l.lanes[at].pop(has); w != nil {
+		if w := l.lanes[at].pop(func(w *waiter) bool { return l.may(at, w.source) }); w != nil {
 			l.next = at + 1
 			l.take(w.source)
 			w.decide(true)

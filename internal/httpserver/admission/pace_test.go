@@ -35,7 +35,7 @@ func least(p Pace, work time.Duration) time.Duration {
 
 // A request counts for what it costs to take and to answer it, whatever its handler does.
 func TestTheCheapestRequestCounts(t *testing.T) {
-	for _, class := range []Class{Callback, Operator, Read, Dear, Stranger, Probe} {
+	for _, class := range []Class{Callback, Request, Dear, Stranger, Probe} {
 		synctest.Test(t, func(t *testing.T) {
 			c := NewController()
 			const requests = 64_000
@@ -71,7 +71,7 @@ func TestARequestWithoutAPlaceCounts(t *testing.T) {
 		c := NewController()
 		fill(t, c, Stranger)
 		ctx, ended := c.Visit(t.Context(), numbered(1))
-		p, err := c.Admit(ctx, Read, Caller{Source: numbered(1)})
+		p, err := c.Admit(ctx, Request, Caller{Source: numbered(1)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestConnectionsWaitForTheirTurn(t *testing.T) {
 		for _, n := range begun {
 			all += n
 		}
-		most := 2 * (float64(places[connection].Each.Burst) + places[connection].Each.Rate*(lasts+places[connection].Wait).Seconds()) / (ByTLS.Seconds() * 1000)
+		most := 2 * (float64(connections.Each.Burst) + connections.Each.Rate*(lasts+connections.Wait).Seconds()) / (ByTLS.Seconds() * 1000)
 		if float64(all) > most*1.1 {
 			t.Errorf("connect-pace: two sources began %d connections in %v, want at most %.0f", all, lasts, most)
 		}
@@ -124,7 +124,7 @@ func TestAClosedConnectionLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewController()
 		for range 3 {
-			c.lines[connection].take(numbered(1))
+			c.connections.take(numbered(1))
 		}
 		ctx, closed := context.WithCancel(t.Context())
 		began, ended := time.Now(), make(chan error, 1)
@@ -162,7 +162,7 @@ func TestBodiesComeInAtAPace(t *testing.T) {
 		if took := take(2, 4<<20); took > time.Second {
 			t.Errorf("intake-turn: 4 MiB of another source take %v beside a flood", took)
 		}
-		want := least(places[intake].Each, bytes*takeByte)
+		want := least(intake.Each, bytes*takeByte)
 		if took := <-flood; took < want*9/10 { // in a bubble
 			t.Errorf("intake-pace: %d MiB came in within %v, want some %v", bytes>>20, took, want)
 		}
@@ -194,7 +194,10 @@ func TestWhoSendsSlowlyHoldsNoPlace(t *testing.T) {
 // What strangers cause within a second leaves a processor to the log, also when they begin.
 func TestStrangersBeginAtAPace(t *testing.T) {
 	const each = time.Millisecond
-	for _, class := range []Class{Stranger, Probe, Review} {
+	for _, of := range []struct {
+		class Class
+		port  Port
+	}{{Stranger, Public}, {Probe, Public}, {Stranger, Webhook}} {
 		for sources, most := range map[int]time.Duration{1: 550 * time.Millisecond, 100: 950 * time.Millisecond} {
 			synctest.Test(t, func(t *testing.T) {
 				c := NewController()
@@ -205,7 +208,7 @@ func TestStrangersBeginAtAPace(t *testing.T) {
 				for n := range 512 {
 					asking.Go(func() {
 						for ctx.Err() == nil {
-							p, err := c.Admit(ctx, class, Caller{Source: numbered(1 + n%sources)})
+							p, err := c.Admit(ctx, of.class, Caller{Port: of.port, Source: numbered(1 + n%sources)})
 							if err != nil {
 								return // a second is over, or there was no room
 							}
@@ -217,7 +220,7 @@ func TestStrangersBeginAtAPace(t *testing.T) {
 				}
 				asking.Wait()
 				if got := time.Duration(worked.Load()); got < most/4 || got > most {
-					t.Errorf("first-second: %d sources caused %v of work of class %v in the first second, want at most %v", sources, got, class, most)
+					t.Errorf("first-second: %d sources caused %v of work of class %v in the first second, want at most %v", sources, got, of.class, most)
 				}
 			})
 		}

@@ -48,3 +48,37 @@ func TestStreamsWorkInTurn(t *testing.T) {
 		}
 	})
 }
+
+// A storm of readers keeps no stream of a known source waiting: it waits for its own pace.
+func TestKnownStreamsWaitForTheirSourceAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewController()
+		storm := make(chan struct{}, 1000)
+		for n := range cap(storm) {
+			p, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(1 + n)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_ = p.Pay(t.Context(), 20*time.Millisecond, 0)
+				p.Leave()
+				storm <- struct{}{}
+			}()
+		}
+		synctest.Wait()
+		for _, known := range []bool{true, false} {
+			p, err := c.Admit(t.Context(), Stream, Caller{Source: numbered(5000), Known: known})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if err := p.Pay(t.Context(), 20*time.Millisecond, 0); err != nil || (time.Since(began) == 0) != known {
+				t.Errorf("stream-known: known %v: waits %v beside a storm: %v", known, time.Since(began), err)
+			}
+			p.Leave()
+		}
+		for range cap(storm) {
+			<-storm // in a bubble
+		}
+	})
+}

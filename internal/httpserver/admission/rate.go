@@ -42,15 +42,15 @@ func NewRates(each, all Pace) *Rates {
 }
 
 // Charge counts events that have happened already, of a source, and returns for how long
-// it is beyond its pace then, or all are.
-func (r *Rates) Charge(source netip.Prefix, events float64) (wait time.Duration) {
+// it is beyond its pace then, and for how long all are.
+func (r *Rates) Charge(source netip.Prefix, events float64) (own, all time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	of := r.find(source, now)
 	of.count(r.each, now, events)
 	r.total.count(r.all, now, events)
-	return max(of.over(r.each, now), r.total.over(r.all, now))
+	return of.over(r.each, now), r.total.over(r.all, now)
 }
 
 // Take counts one event of a source; or it counts nothing and returns after how long

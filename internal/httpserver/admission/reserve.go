@@ -29,19 +29,18 @@ const (
 	arriveFor = time.Second // a body that was let in gives way to none but for being slow
 )
 
-// Reserve waits, for as long as longest, until there is room for so many bytes. The sender
-// is known where the source is that of one machine alone. Until then the caller holds
-// nothing: an unread body is kept by its sender. See Enter for lose and the end of the room.
-// Its errors are those of Line.Enter.
+// Reserve waits, for as long as longest, until there is room for so many bytes of a body. The
+// sender is known where the source is that of one machine alone. Until then the caller holds
+// nothing: an unread body is kept by its sender. While the room is not settled it may be lost:
+// its bytes are another's, and lose is called once, under a lock, to wake the goroutine that
+// fills the room. The caller releases it. Its errors are those of Line.Enter.
 func (m *Memory) Reserve(
 	ctx context.Context, source netip.Prefix, known bool, bytes int64, longest time.Duration, lose func(),
 ) (*Room, error) {
-	r := m.Enter(source, lose)
-	r.known = known
+	r := &Room{of: m, source: source, known: known, lose: lose}
 	w := &waiter{source: source, room: r, bytes: bytes, decided: make(chan struct{})}
 	lane := m.laneOf(w)
 	if !m.push(lane, w) {
-		r.Release()
 		return nil, ErrBusy
 	}
 	err := w.await(ctx, longest, func() bool { return m.withdraw(lane, w) })
@@ -49,7 +48,6 @@ func (m *Memory) Reserve(
 		err = ErrBusy
 	}
 	if err != nil {
-		r.Release()
 		return nil, err
 	}
 	runtime.Gosched() // as Line.Enter does
@@ -135,7 +133,9 @@ func (m *Memory) serveLane(lane int) bool {
 		}
 		m.lanes[lane].pop(func(next *waiter) bool { return next == w })
 		m.resize(w.room, w.bytes)
-		w.room.since = time.Now()
+		m.next++
+		w.room.since, w.room.number = time.Now(), m.next
+		m.coming[w.room] = struct{}{}
 		w.decide(true)
 	}
 }
@@ -143,7 +143,7 @@ func (m *Memory) serveLane(lane int) bool {
 // makeRoom has others give way to a waiter until it fits; false: they do not.
 func (m *Memory) makeRoom(w *waiter) bool {
 	for !m.fits(w.room, w.bytes) {
-		if !m.displace(w.room, w.bytes) {
+		if !m.displace(w) {
 			return false
 		}
 	}

@@ -225,18 +225,27 @@ func TestALargeBodyIsNotStarved(t *testing.T) {
 	})
 }
 
+// fillDocuments takes all places of large documents.
+func fillDocuments(t *testing.T, c *Controller) {
+	for n := range documents.AtOnce {
+		if err := c.documents.Enter(t.Context(), unknownLane, numbered(1+n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A request waits in all lines together for as long as it may, and no longer in each.
 func TestWaitsAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewController()
-		fill(t, c, Document)
+		fillDocuments(t, c)
 		began := time.Now()
 		p, err := c.Admit(t.Context(), Callback, Caller{Source: numbered(1), Until: began.Add(CallbackWait)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(CallbackWait - time.Second) // in a bubble
-		err = p.Aside(t.Context(), func() error { return p.Within(t.Context(), Document, func() error { return nil }) })
+		err = p.Document(t.Context(), func() error { return nil })
 		if took := time.Since(began); !errors.Is(err, ErrBusy) || took > CallbackWait+refusal {
 			t.Errorf("waits-sum: %v after %v, want ErrBusy after %v", err, took, CallbackWait)
 		}
@@ -248,7 +257,7 @@ func TestWaitsAddUp(t *testing.T) {
 func TestTheKnownStandFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewController()
-		taken := fill(t, c, Document)
+		fillDocuments(t, c)
 		order := make(chan string, 10)
 		come := func(name string, known bool) {
 			go func() {
@@ -258,14 +267,12 @@ func TestTheKnownStandFirst(t *testing.T) {
 					return
 				}
 				defer p.Leave()
-				err = p.Aside(t.Context(), func() error {
-					if known {
-						p.Vouch(Named(name))
-					}
-					return p.Within(context.WithoutCancel(t.Context()), Document, func() error {
-						order <- name
-						return nil
-					})
+				if known {
+					p.Vouch(Named(name))
+				}
+				err = p.Document(context.WithoutCancel(t.Context()), func() error {
+					order <- name
+					return nil
 				})
 				if err != nil {
 					t.Error(err)
@@ -277,7 +284,7 @@ func TestTheKnownStandFirst(t *testing.T) {
 		come("stranger 2", false)
 		come("known 1", true)
 		come("known 2", true)
-		taken[0].Leave() // one after the other
+		c.documents.Leave(numbered(1)) // one after the other
 		synctest.Wait()
 		var got []string
 		for len(order) > 0 {
@@ -292,7 +299,7 @@ func TestTheKnownStandFirst(t *testing.T) {
 // Machines that are known share nothing, though they call from one address.
 func TestAKnownMachineIsASourceOfItsOwn(t *testing.T) {
 	c := NewController()
-	for n := range places[Document].AtOnce {
+	for n := range documents.AtOnce {
 		p, err := c.Admit(t.Context(), Callback, Caller{Source: numbered(1)})
 		if err != nil {
 			t.Fatal(err)
@@ -300,7 +307,8 @@ func TestAKnownMachineIsASourceOfItsOwn(t *testing.T) {
 		p.Vouch(Named(string(rune('a' + n))))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // it does not wait
-		if err := p.Switch(ctx, Document); err != nil {
+		p.vacate()
+		if err := p.enterLine(ctx, c.documents); err != nil {
 			t.Errorf("known-source: machine %d of an address: %v", n, err)
 		}
 		defer p.Leave()
