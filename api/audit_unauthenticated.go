@@ -47,7 +47,7 @@ func newUnproved(logger *slog.Logger) *unproved {
 
 // admit reports whether a request gets a line of its own; if not it is counted.
 func (u *unproved) admit(source netip.Prefix, who string, status int) bool {
-	if wait, _ := u.lines.Take(source); wait <= 0 {
+	if _, ok := u.lines.Take(source, 0); ok {
 		return true
 	}
 	u.mu.Lock()

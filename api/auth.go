@@ -76,7 +76,7 @@ type BasicAuth struct {
 	broken   atomic.Bool  // the last look failed, and that was logged
 
 	queue   *admission.Line
-	sources goodSources
+	sources *admission.Known
 }
 
 // NewBasicAuth reads the users of a file, of whom readers may only read. The
@@ -85,7 +85,7 @@ type BasicAuth struct {
 func NewBasicAuth(path string, readers []string, now func() time.Time, random io.Reader, logger *slog.Logger) (*BasicAuth, error) {
 	b := &BasicAuth{
 		path: path, readers: slices.Clone(readers), key: make([]byte, processKeyLen), now: now, logger: logger, compare: bcrypt.CompareHashAndPassword,
-		opened: now(), queue: checks(maxChecks), sources: newGoodSources(),
+		opened: now(), queue: checks(maxChecks), sources: goodSources(),
 	}
 	if _, err := io.ReadFull(random, b.key); err != nil {
 		return nil, fmt.Errorf("make a key for passwords: %w", err)
@@ -152,10 +152,7 @@ func (b *BasicAuth) check(ctx context.Context, source netip.Prefix, name, passwo
 		b.sources.Vouch(source, now)
 		return true, nil
 	}
-	known := b.sources.lane(source, now)
-	if u.recall(mac).usedWithin(knownFor, now.Sub(b.opened)) {
-		known = knownCredentials
-	}
+	known := laneOf(b.sources, source, u.recall(mac).usedWithin(knownFor, now.Sub(b.opened)), now)
 	if err := b.queue.Enter(ctx, known, source); err != nil {
 		return false, refuse(http.StatusServiceUnavailable, "Too many passwords are being checked; try again")
 	}

@@ -37,13 +37,15 @@ func checks(atOnce int) *admission.Line {
 
 // goodSources remembers where good credentials came from, since clients of
 // Keystone come with another token each time. Only good credentials make an entry.
-type goodSources struct{ *admission.Known }
+func goodSources() *admission.Known { return admission.NewKnown(goodSourceFor) }
 
-func newGoodSources() goodSources { return goodSources{admission.NewKnown(goodSourceFor)} }
-
-// lane returns knownSource or newcomer.
-func (g goodSources) lane(source netip.Prefix, now time.Time) int {
-	if g.Has(source, now) {
+// laneOf returns the lane of credentials: good says that they were lately, and sources
+// where good ones came from.
+func laneOf(sources *admission.Known, source netip.Prefix, good bool, now time.Time) int {
+	switch {
+	case good:
+		return knownCredentials
+	case sources.Has(source, now):
 		return knownSource
 	}
 	return newcomer

@@ -63,7 +63,7 @@ type KeystoneAuth struct {
 	now       func() time.Time
 	logger    *slog.Logger
 	queue     *admission.Line
-	sources   goodSources
+	sources   *admission.Known
 	away      atomic.Pointer[silence] // the last question's, and that was logged; nil: it was answered
 
 	mu        sync.Mutex // guards the rest
@@ -95,7 +95,7 @@ func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func()
 		examiner: examiner, conf: conf, challenge: fmt.Sprintf(`Keystone uri="%s"`, strings.ReplaceAll(uri, `"`, "%22")),
 		key: make([]byte, processKeyLen), now: now, logger: logger,
 		queue:   checks(maxExaminers),
-		sources: newGoodSources(), flights: make(map[tokenID]*flight),
+		sources: goodSources(), flights: make(map[tokenID]*flight),
 		holders: newRecent[tokenID, Caller](maxHolders), strangers: newRecent[tokenID, struct{}](maxStrangers), known: newRecent[tokenID, struct{}](maxKnownTokens),
 	}
 	if _, err := io.ReadFull(random, k.key); err != nil {
@@ -195,10 +195,8 @@ func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix,
 func (k *KeystoneAuth) laneOf(id tokenID, source netip.Prefix, now time.Time) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, ok := k.known.get(id, now); ok {
-		return knownCredentials
-	}
-	return k.sources.lane(source, now)
+	_, good := k.known.get(id, now)
+	return laneOf(k.sources, source, good, now)
 }
 
 // examine asks Keystone when it is this caller's turn. Other errors than that

@@ -11,6 +11,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/logs"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // CallbackLimit bounds the callbacks of one source: an IPv4 address, or a /64,
@@ -32,14 +34,11 @@ type callbackRates struct {
 }
 
 func newCallbackRates(l CallbackLimit, logger *slog.Logger) *callbackRates {
-	r := &callbackRates{
-		Rates:   admission.NewRates(admission.Pace{Rate: float64(l.Rate), Burst: l.Burst}, admission.Pace{}),
-		refused: l.Refused, logger: logger,
+	refused := l.Refused
+	if refused == nil {
+		refused = func() {}
 	}
-	if r.refused == nil {
-		r.refused = func() {}
-	}
-	return r
+	return &callbackRates{admission.NewRates(admission.Pace{Rate: float64(l.Rate), Burst: l.Burst}, admission.Pace{}), refused, logs.Limit(logger)}
 }
 
 // pass keeps a source from taking what all others need. A source that sends too often
@@ -50,30 +49,16 @@ func (r *callbackRates) pass(c echo.Context, by *sender) error {
 	if !by.source.IsValid() {
 		return nil
 	}
-	wait, ok, first := r.TakeWithin(by.source, time.Until(by.until))
-	if ok {
-		return waited(c.Request().Context(), wait)
-	}
-	if first {
+	wait, ok := r.Take(by.source, time.Until(by.until))
+	if !ok {
 		r.logger.Warn("callback rate limit exceeded, answering 503", "source", by.source)
+		r.refused()
+		hush(c) // the log has a line of the source; one of each callback would fill it
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+		return refuse(http.StatusServiceUnavailable, "Too many callbacks are coming from %s; try again", by.source)
 	}
-	r.refused()
-	hush(c) // the log has a line of the source; one of each callback would fill it
-	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-	return refuse(http.StatusServiceUnavailable, "Too many callbacks are coming from %s; try again", by.source)
-}
-
-// waited waits, unless the caller goes away.
-func waited(ctx context.Context, wait time.Duration) error {
-	if wait <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if ctx := c.Request().Context(); wait > 0 && !pace.Wait(ctx, wait) {
 		return context.Cause(ctx)
 	}
+	return nil
 }

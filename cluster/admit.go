@@ -137,11 +137,9 @@ type Admission struct {
 // what the joiner is to have as this peer does; nil gives nothing, and an error
 // is logged and keeps no joiner out: the joiner's operator writes it then.
 func NewAdmission(by *admission.Controller, do Doer, state JoinLog, wall func() time.Time, random io.Reader, log *slog.Logger, share func() (Shared, error)) *Admission {
-	rates := admission.NewRates(
-		admission.Pace{Rate: unknownPerSource, Burst: unknownBurst}, admission.Pace{Rate: unknownInAll, Burst: unknownInAllMost})
 	return &Admission{
 		by: by, do: do, state: state, wall: wall, random: random, log: log, share: share,
-		unknown: &refusals{log: log, rates: rates}, body: joinBodyLimit,
+		unknown: newRefusals(log), body: joinBodyLimit,
 	}
 }
 

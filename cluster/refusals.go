@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"sync"
 	"time"
 
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
+	"github.com/trivet-ha/trivet/internal/logs"
 )
 
 // Bounds of join requests with tokens that this peer does not know. Each costs
@@ -18,39 +18,35 @@ const (
 	unknownBurst     = 5
 	unknownInAll     = 10 // a second
 	unknownInAllMost = 20
-	// refusalsEvery is the pause between two lines of the log about refusals.
-	refusalsEvery = time.Minute
 )
 
 // errTooManyTokens refuses a token unseen.
 var errTooManyTokens = errors.New("too many join requests with unknown tokens; try again in some seconds, or ask another peer")
 
-// refusals bounds the join requests that may be refused, by source and in all,
-// and counts those that were, for one line of the log a minute.
+// refusals bounds the join requests that may be refused, by source and in all, and tells of
+// them once a minute.
 type refusals struct {
 	log   *slog.Logger
 	rates *admission.Rates
+}
 
-	mu    sync.Mutex
-	count int       // since the last line
-	said  time.Time // of the last line
+func newRefusals(log *slog.Logger) *refusals {
+	return &refusals{
+		log: logs.LimitAt(log, logs.Pace{Every: time.Minute, Most: time.Minute, Alike: true}),
+		rates: admission.NewRates(
+			admission.Pace{Rate: unknownPerSource, Burst: unknownBurst}, admission.Pace{Rate: unknownInAll, Burst: unknownInAllMost}),
+	}
 }
 
 // allow returns an error if a source, or all together, ask too often.
 func (r *refusals) allow(source netip.Prefix) error {
-	if wait, _ := r.rates.Take(source); wait > 0 {
+	if _, ok := r.rates.Take(source, 0); !ok {
 		return errTooManyTokens
 	}
 	return nil
 }
 
-// note counts a refusal and logs the newest once a minute.
+// note tells of a refusal.
 func (r *refusals) note(source netip.Prefix, name string, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.count++
-	if now := time.Now(); r.said.IsZero() || now.Sub(r.said) >= refusalsEvery {
-		r.log.Warn("join refused", "peer", fmt.Sprintf("%.64s", name), "from", source, "repeated", r.count, "err", err)
-		r.said, r.count = now, 0
-	}
+	r.log.Warn("join refused", "peer", fmt.Sprintf("%.64s", name), "from", source, "err", err)
 }

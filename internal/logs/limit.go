@@ -24,6 +24,9 @@ type Pace struct {
 	// Most bounds the distance, which doubles with each line; equal to Every, it
 	// stays as it is.
 	Most time.Duration
+	// Alike says that all lines of one level and message are about one condition: their
+	// texts come from strangers, who would make conditions without end.
+	Alike bool
 }
 
 // Limit returns a logger for warnings of a loop that tries again: the first
@@ -102,8 +105,10 @@ func (h limited) Handle(ctx context.Context, r slog.Record) error {
 	var key strings.Builder
 	key.WriteString(r.Level.String() + " " + r.Message + h.about)
 	r.Attrs(func(a slog.Attr) bool {
-		key.WriteString(identity(a))
-		return true
+		if !h.to.pace.Alike {
+			key.WriteString(identity(a))
+		}
+		return !h.to.pace.Alike
 	})
 	left, ok := h.to.admit(key.String(), r.Time)
 	if !ok {

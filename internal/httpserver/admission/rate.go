@@ -31,8 +31,7 @@ type Rates struct {
 // bucket is the moment until which a rate is used up, which makes a token bucket of
 // one number.
 type bucket struct {
-	due     time.Time
-	refused bool // since it was last within its pace
+	due time.Time
 }
 
 // NewRates returns rates: each source has the pace each, and all together have all.
@@ -53,29 +52,20 @@ func (r *Rates) Charge(source netip.Prefix, events float64) (own, all time.Durat
 	return of.over(r.each, now), r.total.over(r.all, now)
 }
 
-// Take counts one event of a source; or it counts nothing and returns after how long
-// the source may try again. first says that the source was within its pace before, so
-// that a refusal is logged once and not each time.
-func (r *Rates) Take(source netip.Prefix) (wait time.Duration, first bool) {
-	wait, _, first = r.TakeWithin(source, 0)
-	return wait, first
-}
-
-// TakeWithin is Take for one that can wait for so long: ok says that its event is counted,
-// and may happen after wait.
-func (r *Rates) TakeWithin(source netip.Prefix, longest time.Duration) (wait time.Duration, ok, first bool) {
+// Take counts one event of a source that may happen after wait, if that is no longer than
+// longest; else it counts nothing, and the source may try again after wait.
+func (r *Rates) Take(source netip.Prefix, longest time.Duration) (wait time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	of := r.find(source, now)
 	wait = max(of.over(r.each, now), r.total.over(r.all, now))
 	if wait > 0 && wait > longest {
-		first, of.refused = !of.refused, true
-		return wait, false, first
+		return wait, false
 	}
 	of.count(r.each, now, 1)
 	r.total.count(r.all, now, 1)
-	return max(wait, 0), true, false
+	return max(wait, 0), true
 }
 
 // GiveBack takes back an event that was counted, and then did not happen.
@@ -101,7 +91,7 @@ func (b *bucket) count(p Pace, now time.Time, events float64) {
 		return
 	}
 	if !now.Before(b.due) {
-		b.due, b.refused = now, false
+		b.due = now
 	}
 	b.due = b.due.Add(time.Duration(events * float64(p.interval())))
 }

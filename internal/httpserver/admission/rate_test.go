@@ -12,7 +12,7 @@ func TestRates(t *testing.T) {
 		r := NewRates(Pace{Rate: 2, Burst: 5}, Pace{Rate: 10, Burst: 8})
 		passed := func(source, tries int) (n int) {
 			for range tries {
-				if wait, _ := r.Take(numbered(source)); wait <= 0 {
+				if _, ok := r.Take(numbered(source), 0); ok {
 					n++
 				}
 			}
@@ -28,29 +28,10 @@ func TestRates(t *testing.T) {
 		if n := passed(1, 20); n != 2 {
 			t.Errorf("rate-source: %d passed after a second, want 2", n)
 		}
-		wait, first := r.Take(numbered(1))
+		wait, _ := r.Take(numbered(1), 0)
 		time.Sleep(wait) // in a bubble
-		if again, _ := r.Take(numbered(1)); first || again > 0 {
+		if again, ok := r.Take(numbered(1), 0); !ok {
 			t.Errorf("rate-wait: told to wait %v, and then %v more", wait, again)
-		}
-	})
-}
-
-// A refusal is the first one once for each time that a source goes too far.
-func TestTheFirstRefusal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := NewRates(Pace{Rate: 1, Burst: 1}, Pace{})
-		firsts := 0
-		for range 3 {
-			for range 10 {
-				if _, first := r.Take(numbered(1)); first {
-					firsts++
-				}
-			}
-			time.Sleep(time.Minute) // in a bubble
-		}
-		if firsts != 3 {
-			t.Errorf("rate-first: %d first refusals, want 3", firsts)
 		}
 	})
 }
@@ -62,7 +43,7 @@ func TestTheTableOfSourcesIsBounded(t *testing.T) {
 		r := NewRates(Pace{Rate: 10, Burst: 500}, Pace{})
 		refused := 0
 		for n := range maxSources + 1000 {
-			if wait, _ := r.Take(numbered(n)); wait > 0 {
+			if _, ok := r.Take(numbered(n), 0); !ok {
 				refused++
 			}
 		}
@@ -70,7 +51,7 @@ func TestTheTableOfSourcesIsBounded(t *testing.T) {
 			t.Errorf("rate-table: %d sources are kept, %d were refused", len(r.known.of), refused)
 		}
 		time.Sleep(sweepEvery) // in a bubble
-		r.Take(numbered(1 << 20))
+		r.Take(numbered(1<<20), 0)
 		if len(r.known.of) != 1 {
 			t.Errorf("rate-table: %d sources are kept after all have gone", len(r.known.of))
 		}
