@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -143,8 +144,17 @@ func TestRoomForSmallDocuments(t *testing.T) {
 	if held := b.Held(); held > admission.BodiesOfStrangers || held < admission.BodiesOfStrangers-2*MaxDocument {
 		t.Errorf("body-reserve: %d large documents hold %d bytes", taken, held)
 	}
+	for n := range admission.AllBodies / MaxDocument { // machines that are known have the rest
+		room, err := b.Reserve(t.Context(), admission.Named(fmt.Sprint(n)), true, MaxDocument+1, 0, func() {})
+		if err == nil {
+			room.Settle()
+		}
+	}
+	if held := b.Held(); held > admission.AllBodies*3/4 || held < admission.AllBodies*3/4-2*MaxDocument {
+		t.Errorf("body-reserve: large documents hold %d bytes", held)
+	}
 	f := &flood{b: b}
-	for range 100 {
+	for range admission.AllBodies / 4 / (admission.SmallBody + 1) {
 		release, err := f.send(netip.Prefix{}, admission.SmallBody)
 		defer release()
 		if err != nil {

@@ -25,18 +25,21 @@ type Introspector interface {
 	Start(ctx context.Context, ref string, manageBoot bool) error
 	Abort(ctx context.Context, ref string) error
 	Reapply(ctx context.Context, ref string, body []byte) error
+}
+
+// Receiver takes in the documents of ramdisks.
+type Receiver interface {
 	Continue(ctx context.Context, body []byte) (node string, err error)
+}
+
+// Log says when it has been read.
+type Log interface {
+	// Current waits until this peer's state has all that was committed before the call.
+	Current(ctx context.Context) error
 }
 
 // Reports is what is known of introspections.
 type Reports interface {
-	// Current waits until this peer's state has all that was committed before the call.
-	Current(ctx context.Context) error
-	RecordReader
-}
-
-// RecordReader reads introspections.
-type RecordReader interface {
 	Status(ctx context.Context, ref string, r inspector.Reading) (introspection.Record, error)
 	List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]introspection.Record, error)
 	// Data returns a JSON document.
@@ -46,6 +49,8 @@ type RecordReader interface {
 // Service is what the inspector's API speaks to.
 type Service interface {
 	Introspector
+	Receiver
+	Log
 	Reports
 	RuleKeeper
 }

@@ -9,12 +9,28 @@ const (
 	NoLeader = "no_leader" // this peer knows none
 )
 
-// Status is one peer's own view of the cluster; it needs no quorum.
+// Status is one peer's own view of the cluster; it needs no quorum. Its parts are one object
+// of JSON.
 type Status struct {
-	Name    string        `json:"name"`
-	ID      string        `json:"id"`
-	Cluster string        `json:"cluster_id"`
-	Version string        `json:"version"`
+	Build
+	Leadership
+	Hearing
+	Services
+	Warnings  []Warning `json:"warnings,omitempty"`
+	Directory string    `json:"data_dir"`
+	Decided
+}
+
+// Build says which peer it is, and of which program.
+type Build struct {
+	Name    string `json:"name"`
+	ID      string `json:"id"`
+	Cluster string `json:"cluster_id"`
+	Version string `json:"version"`
+}
+
+// Leadership is what a peer knows of the log and of who leads.
+type Leadership struct {
 	Health  string        `json:"health"`
 	Role    string        `json:"role"`
 	Leader  string        `json:"leader,omitempty"` // name; empty if none is known
@@ -27,12 +43,20 @@ type Status struct {
 	StaleMS int64         `json:"stale_for_ms"` // since this peer last heard of a leader; 0 while it does
 	// LeaderSince is when the present leadership began; empty without a leader.
 	LeaderSince string `json:"leader_since,omitempty"`
+}
+
+// Hearing is who is heard.
+type Hearing struct {
 	// HeardBy names the peer that hears who is live: the leader, or this peer
 	// itself while it has no report of one. AsOfMS is the age of that where it is
 	// more than 1.5 s, else 0.
 	HeardBy string `json:"heard_by"`
 	AsOfMS  int64  `json:"as_of_ms"`
 	Peers   []Peer `json:"peers"` // by name
+}
+
+// Services are what the cluster does for others.
+type Services struct {
 	// Door is this host's; PXE is about all hosts.
 	Door           Door            `json:"door"`
 	PXE            PXEService      `json:"pxe"`
@@ -40,9 +64,10 @@ type Status struct {
 	Introspections map[string]int  `json:"introspections"`        // by state; no entry for none
 	Failover       *FailoverCounts `json:"failover,omitempty"`    // nil: off
 	Leases         *LeaseCounts    `json:"leases,omitempty"`      // nil: off
-	Warnings       []Warning       `json:"warnings,omitempty"`
-	Directory      string          `json:"data_dir"`
-	// Observer and Maintenance are what an operator decided of this peer.
+}
+
+// Decided is what an operator decided of a peer.
+type Decided struct {
 	Observer    bool `json:"observer,omitempty"`
 	Maintenance bool `json:"maintenance,omitempty"`
 }
@@ -117,9 +142,7 @@ type Peer struct {
 	SkewMS  int64  `json:"clock_skew_ms"`
 	Gossip  string `json:"gossip"` // alive, suspect, dead, left, unknown
 	Refuses string `json:"refuses_to_lead,omitempty"`
-	// Observer and Maintenance are what an operator decided of it.
-	Observer    bool `json:"observer,omitempty"`
-	Maintenance bool `json:"maintenance,omitempty"`
+	Decided
 }
 
 // Contact says whether a peer is heard, by the one that Status.HeardBy names.

@@ -18,7 +18,7 @@ import (
 
 // seen is the status of h1 in a cluster of voters that were heard so long ago.
 func seen(leader string, silent ...time.Duration) api.Status {
-	s := api.Status{Name: "h1", Leader: leader}
+	s := api.Status{Build: api.Build{Name: "h1"}, Leadership: api.Leadership{Leader: leader}}
 	for i, age := range silent {
 		name := "h" + string(rune('1'+i))
 		live := age <= time.Second

@@ -115,9 +115,12 @@ func (s *Self) basics(h ContactView) api.Status {
 	self, store, v := s.Members.Self, s.Members.Log, h.view
 	stats := store.Stats()
 	out := api.Status{
-		Name: self.Name, ID: self.ID, Cluster: self.Cluster, Version: s.Facts.Binary, Role: strings.ToLower(stats.Role),
-		Token: v.Leadership().Token, Term: stats.Term, Index: v.Index(), Directory: s.Facts.Directory,
-		Quorum: s.Members.Quorum(h), StaleMS: s.Members.Stale().Milliseconds(), Refuses: api.ErrorText(s.Fitness.Fit()),
+		Build: api.Build{Name: self.Name, ID: self.ID, Cluster: self.Cluster, Version: s.Facts.Binary},
+		Leadership: api.Leadership{
+			Role: strings.ToLower(stats.Role), Token: v.Leadership().Token, Term: stats.Term, Index: v.Index(),
+			Quorum: s.Members.Quorum(h), StaleMS: s.Members.Stale().Milliseconds(), Refuses: api.ErrorText(s.Fitness.Fit()),
+		},
+		Directory: s.Facts.Directory,
 	}
 	if l, ok := store.Leader(); ok {
 		out.Leader = s.Members.Name(v, l.ID)

@@ -30,7 +30,7 @@ func Members(t *term.Terminal, peer term.Peer) *cobra.Command {
 				Joined, LogVersion, ID, Gossip, API string `col:"wide"`
 			}
 			return t.Show(all, term.Each(all, func(m admin.Member) row {
-				role, contact := Role(api.Peer{Leader: m.Leader, Voter: m.Voter, Observer: m.Observer, Maintenance: m.Maintenance}), state(m.Contact)
+				role, contact := Role(api.Peer{Leader: m.Leader, Voter: m.Voter, Decided: api.Decided{Observer: m.Observer, Maintenance: m.Maintenance}}), state(m.Contact)
 				if !m.Live && !m.NeverHeard {
 					contact = fmt.Sprintf("silent since %s (%v)", m.SilentSince, age(m.ContactMS))
 				}

@@ -16,13 +16,18 @@ import (
 // state3 is a cluster of three, as h2 sees it, that change makes another one.
 func state3(change func(*api.Status)) api.Status {
 	s := api.Status{
-		Name: "h2", Cluster: "5f0c1f3e", Version: "1.4.0", Health: api.Healthy, Role: "follower", Leader: "h1", LeaderSince: "2026-01-02T03:00:00Z",
-		Token: 4_000_017, Term: 3, Index: 1204, Ready: true, HeardBy: "h1",
-		Quorum:         api.Quorum{Voters: 3, Live: 3, Need: 2, CanLose: 1, HasWrite: true},
-		PXE:            api.PXEService{Guarded: true, OpenOn: []string{"h1"}, Since: "2026-01-02T03:00:01Z"},
-		FloatingIP:     &api.AddressHolder{Address: "192.0.2.10", Holder: "h1"},
-		Introspections: map[string]int{"waiting": 3, "processing": 1, "finished": 112, "error": 2},
-		Failover:       &api.FailoverCounts{Mode: "safe", Open: 1}, Leases: &api.LeaseCounts{Known: 5, Held: 3},
+		Build: api.Build{Name: "h2", Cluster: "5f0c1f3e", Version: "1.4.0"},
+		Leadership: api.Leadership{
+			Health: api.Healthy, Role: "follower", Leader: "h1", LeaderSince: "2026-01-02T03:00:00Z", Token: 4_000_017, Term: 3, Index: 1204, Ready: true,
+			Quorum: api.Quorum{Voters: 3, Live: 3, Need: 2, CanLose: 1, HasWrite: true},
+		},
+		Hearing: api.Hearing{HeardBy: "h1"},
+		Services: api.Services{
+			PXE:            api.PXEService{Guarded: true, OpenOn: []string{"h1"}, Since: "2026-01-02T03:00:01Z"},
+			FloatingIP:     &api.AddressHolder{Address: "192.0.2.10", Holder: "h1"},
+			Introspections: map[string]int{"waiting": 3, "processing": 1, "finished": 112, "error": 2},
+			Failover:       &api.FailoverCounts{Mode: "safe", Open: 1}, Leases: &api.LeaseCounts{Known: 5, Held: 3},
+		},
 	}
 	for _, name := range []string{"h1", "h2", "h3"} {
 		s.Peers = append(s.Peers, api.Peer{Name: name, Voter: true, Version: "1.4.0", Leader: name == "h1", Self: name == "h2", Contact: api.Contact{Live: true, ContactMS: 83}})

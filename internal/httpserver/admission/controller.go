@@ -48,7 +48,7 @@ const (
 // Caller is where a request comes from.
 type Caller struct {
 	Port   Port
-	Source netip.Prefix // the zero Prefix is the unix socket, whatever Port says
+	Source netip.Prefix // the zero Prefix is the unix socket, for any Port
 	Known  bool         // it waits in a lane without those that are not
 	Until  time.Time    // it waits in no line any more; zero: as long as each line lets it
 }

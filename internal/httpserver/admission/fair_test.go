@@ -218,7 +218,7 @@ func TestAnswersAndReadingsCount(t *testing.T) {
 		work  func(context.Context, *Place) error
 		each  time.Duration
 	}{
-		"answers":  {Dear, func(_ context.Context, p *Place) error { return p.Answer(8 << 20) }, (8 << 20) * sendByte},
+		"answers": {Dear, func(_ context.Context, p *Place) error { return p.Answer(8 << 20) }, (8 << 20) * sendByte},
 		"readings": {Callback, func(ctx context.Context, p *Place) error {
 			return p.Document(ctx, func() error { p.Read(4 << 20); return nil })
 		}, (4 << 20) * readByte},
