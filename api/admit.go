@@ -41,9 +41,9 @@ func AdmitHandler(by *admission.Controller, class admission.Class, proxies []net
 
 // Visited has by count each request that next admits to no place, so that what is refused
 // at the door is bounded like all else. proxies is asked at each request.
-func Visited(by *admission.Controller, proxies func() []netip.Prefix, next http.Handler) http.Handler {
+func Visited(by *admission.Controller, port admission.Port, proxies func() []netip.Prefix, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, ended := by.Visit(r.Context(), senderSource(r, proxies()))
+		ctx, ended := by.Visit(r.Context(), admission.Caller{Port: port, Source: senderSource(r, proxies())})
 		next.ServeHTTP(w, r.WithContext(ctx))
 		ended()
 	})

@@ -14,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // large is a gatherer of some 300 KB, which takes a while.
@@ -46,7 +48,7 @@ func TestAFloodOfProbesFailsNoProbe(t *testing.T) {
 				i.resources()
 				h := Health{Checks: func() []HealthCheck { return nil }, Metrics: newLarge(), Healthcheck: true}
 				h.Admission = i.Admission
-				all := Visited(i.Admission, func() []netip.Prefix { return nil }, Public(h, i))
+				all := Visited(i.Admission, admission.Public, func() []netip.Prefix { return nil }, Public(h, i))
 				get := func(path, from string) int {
 					r := httptest.NewRequest("GET", path, http.NoBody)
 					r.RemoteAddr = from

@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/haconfig"
 	hakube "github.com/trivet-ha/trivet/haconfig/kube"
 	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -255,7 +256,7 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
 		Clusters: served, Timeout: reviewTimeout, Admission: p.serving.admission, Observe: c.figures.observe, Logger: p.opts.Logger,
 	})
-	p.serving.start(ln, httpserver.New(p.serving.public(reviews, api.TLS(issued.Get))))
+	p.serving.start(ln, httpserver.New(p.serving.public(admission.Webhook, reviews, api.TLS(issued.Get))))
 	run, stop := context.WithCancel(context.Background())
 	p.opened.addFunc("haconfig caches", stop)
 	for _, of := range c.clusters {

@@ -70,9 +70,9 @@ func newServing(o Options, conf func() config.Config) *serving {
 	return s
 }
 
-// public are the parts of a server that others may reach. Every answer names
+// public are the parts of a server on a port that others may reach. Every answer names
 // its request.
-func (s *serving) public(h http.Handler, conf *tls.Config) httpserver.Options {
+func (s *serving) public(port admission.Port, h http.Handler, conf *tls.Config) httpserver.Options {
 	cost := admission.InClear
 	if conf != nil {
 		cost = admission.ByTLS
@@ -83,7 +83,7 @@ func (s *serving) public(h http.Handler, conf *tls.Config) httpserver.Options {
 		}
 		return s.admission.Connect(ctx, admission.SourceOf(from), false, cost)
 	}
-	h = api.Identified(api.Visited(s.admission, s.proxies, h))
+	h = api.Identified(api.Visited(s.admission, port, s.proxies, h))
 	return httpserver.Options{Handler: h, Limits: s.limits, TLS: conf, Trusted: s.trusted, Begin: begin, Failed: s.files.Note, Logger: s.log}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/internal/httpserver"
+	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/host"
@@ -290,7 +291,7 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 		return err
 	}
 	p.serving.now.Store(f)
-	p.serving.start(ln, httpserver.New(p.serving.public(p.serving.doorway, p.apiTLS())))
+	p.serving.start(ln, httpserver.New(p.serving.public(admission.Public, p.serving.doorway, p.apiTLS())))
 	return nil
 }
 

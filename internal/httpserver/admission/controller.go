@@ -228,7 +228,7 @@ type visitKey struct{}
 // Visit returns ctx for a request that begins. ended is called at its end: a request that
 // asked for no place, as one for which there is no route or whose credentials are refused,
 // takes then a stranger's. Its answer waits for that.
-func (c *Controller) Visit(ctx context.Context, source netip.Prefix) (_ context.Context, ended func()) {
+func (c *Controller) Visit(ctx context.Context, caller Caller) (_ context.Context, ended func()) {
 	asked := new(atomic.Bool)
 	ctx = context.WithValue(ctx, visitKey{}, asked)
 	return ctx, func() {
@@ -236,7 +236,7 @@ func (c *Controller) Visit(ctx context.Context, source netip.Prefix) (_ context.
 			return
 		}
 		// Where there is no place, it has waited for that.
-		if p, err := c.Admit(ctx, Stranger, Caller{Source: source}); err == nil {
+		if p, err := c.Admit(ctx, Stranger, caller); err == nil {
 			p.Leave()
 		}
 	}

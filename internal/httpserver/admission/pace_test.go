@@ -59,7 +59,7 @@ func TestARequestWithoutAPlaceCounts(t *testing.T) {
 		c := NewController()
 		const requests = 64_000
 		took := cheap(requests, 1, func(source int) error {
-			_, ended := c.Visit(t.Context(), numbered(source))
+			_, ended := c.Visit(t.Context(), Caller{Source: numbered(source)})
 			ended()
 			return nil
 		})
@@ -70,13 +70,17 @@ func TestARequestWithoutAPlaceCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewController()
 		fill(t, c, Stranger)
-		ctx, ended := c.Visit(t.Context(), numbered(1))
+		ctx, ended := c.Visit(t.Context(), Caller{Source: numbered(1)})
 		p, err := c.Admit(ctx, Request, Caller{Source: numbered(1)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.Leave()
+		_, elsewhere := c.Visit(t.Context(), Caller{Port: Webhook, Source: numbered(1)})
 		began := time.Now()
+		if elsewhere(); time.Since(began) > 0 {
+			t.Errorf("request-stray: a request of the webhook's port waits %v for strangers of the API's", time.Since(began))
+		}
 		if ended(); time.Since(began) > 0 {
 			t.Errorf("request-stray: a request that had a place waits %v for a stranger's", time.Since(began))
 		}
