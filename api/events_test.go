@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -37,13 +38,13 @@ func newEventLog(t testing.TB) *eventLog {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\n"),
-		GossipKey: []byte(strings.Repeat("k", 32)), Member: fsm.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		GossipKey: []byte(strings.Repeat("k", 32)), Member: membership.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.UnixMilli(begun))
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &eventLog{t: t, state: state, changed: make(chan struct{})}
-	l.session = l.commit(fsm.Header{}, fsm.OpenSession{Peer: "a", Boot: "1", Version: fsm.Version})
+	l.session = l.commit(fsm.Header{}, membership.OpenSession{Peer: "a", Boot: "1", Version: fsm.Version})
 	return l
 }
 
@@ -56,7 +57,7 @@ func (l *eventLog) Changed() (fsm.View, <-chan struct{}) {
 
 func (l *eventLog) last() string {
 	v, _ := l.Changed()
-	return v.LastEvent().String()
+	return v.Events().Last().String()
 }
 
 func (l *eventLog) commit(h fsm.Header, c fsm.Command) fencing.Token {
@@ -322,19 +323,19 @@ func TestSlowStreamEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		gone = v.ForgottenEvent().Compare(id) > 0
+		gone = v.Events().Forgotten().Compare(id) > 0
 	}
 	testwait.Until(t, "slow-stream: the client that does not read is dropped", func() bool { return hub.Readers() == 0 })
 	v, _ := l.Changed()
 	back := openStream(t.Context(), t, url, begin)
-	if got := back.next(); got["event"] != "reset" || !strings.Contains(got["data"], `"first":"`+v.FirstEvent().String()+`"`) {
-		t.Errorf("slow-stream: it comes back and gets %v, want a reset to %v", got, v.FirstEvent())
+	if got := back.next(); got["event"] != "reset" || !strings.Contains(got["data"], `"first":"`+v.Events().First().String()+`"`) {
+		t.Errorf("slow-stream: it comes back and gets %v, want a reset to %v", got, v.Events().First())
 	}
-	if got := back.next(); got["id"] != v.FirstEvent().String() {
-		t.Errorf("slow-stream: after the reset comes %s, want %v", got["id"], v.FirstEvent())
+	if got := back.next(); got["id"] != v.Events().First().String() {
+		t.Errorf("slow-stream: after the reset comes %s, want %v", got["id"], v.Events().First())
 	}
 	page, _ := eventsOf(t, eventAPI(t, hub), asAdmin, "?limit=1&after="+begin)
-	if page.Reset == nil || page.Reset.First != v.FirstEvent().String() || len(page.Events) != 1 || page.Events[0].ID != page.Reset.First {
+	if page.Reset == nil || page.Reset.First != v.Events().First().String() || len(page.Events) != 1 || page.Events[0].ID != page.Reset.First {
 		t.Errorf("as JSON: reset %+v and %d events", page.Reset, len(page.Events))
 	}
 }

@@ -27,8 +27,8 @@ type GroupReader interface {
 	WatchGroup(ctx context.Context, component, tag string, wait time.Duration) (lease.Group, error)
 }
 
-// membership is what an instance shows to be one of its component.
-type membership struct {
+// memberProof is what an instance shows to be one of its component.
+type memberProof struct {
 	Lease    string `json:"lease"`
 	Token    token  `json:"token"`
 	Metadata string `json:"metadata"`
@@ -37,12 +37,12 @@ type membership struct {
 // readMember reads it from the body or, for clients that send none with DELETE, from
 // the query.
 func readMember(c echo.Context, documents bodies) (leases.GroupMember, error) {
-	var m membership
+	var m memberProof
 	var err error
 	if q := query(c); q.Has("token") {
 		var t fencing.Token
 		t, err = tokenOf("token", q.Get("token"), true)
-		m = membership{Lease: q.Get("lease"), Token: token(t)}
+		m = memberProof{Lease: q.Get("lease"), Token: token(t)}
 	} else {
 		err = readJSON(c, documents, &m)
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -156,7 +157,7 @@ func foundedBy(t *testing.T, ca *pki.CA) *fsm.State {
 	}
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: testCluster, CACert: ca.CertPEM(), CAKey: key, GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "p1", Name: "h1", Address: "127.0.0.1:1", Gossip: "127.0.0.1:2", Version: fsm.Version},
+		Member: membership.Member{ID: "p1", Name: "h1", Address: "127.0.0.1:1", Gossip: "127.0.0.1:2", Version: fsm.Version},
 	}, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -113,7 +113,7 @@ func (a announcer) advertise(ctx context.Context) error {
 		errs = append(errs, err)
 		return err == nil
 	}
-	move := fsm.MoveMember{Peer: a.id.ID, Address: a.id.Address, Gossip: a.id.Gossip}
+	move := membership.MoveMember{Peer: a.id.ID, Address: a.id.Address, Gossip: a.id.Gossip}
 	if !a.core.Session.ID().IsZero() && try(func(ctx context.Context) error {
 		res, err := a.core.Session.Do(ctx, "", move)
 		return errors.Join(err, res.Err())
@@ -126,7 +126,7 @@ func (a announcer) advertise(ctx context.Context) error {
 	}
 	for _, srv := range a.core.Store.Servers() {
 		_, address, ok := strings.Cut(srv.Address, "@")
-		m := fsm.Member{ID: srv.ID, Name: srv.ID, Address: address}
+		m := membership.Member{ID: srv.ID, Name: srv.ID, Address: address}
 		if ok && srv.ID != a.id.ID && try(func(ctx context.Context) error { return a.forward.Tell(ctx, m, cluster.PathMove, words) }) {
 			return nil
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
@@ -157,7 +158,7 @@ func (b *backups) due(v fsm.View, ours []backup) bool {
 		return true
 	}
 	members := v.Members()
-	place := max(slices.IndexFunc(members, func(m fsm.Member) bool { return m.ID == b.peer.ID }), 0)
+	place := max(slices.IndexFunc(members, func(m membership.Member) bool { return m.ID == b.peer.ID }), 0)
 	offset := b.conf.Every / time.Duration(max(len(members), 1)) * time.Duration(place)
 	return newest.taken.Before(now.Add(-offset).Truncate(b.conf.Every).Add(offset))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // backupRig is a peer's backups under a clock and a log of the test's.
@@ -29,7 +30,7 @@ func newBackupRig(t *testing.T, keep int) *backupRig {
 	const id = "11111111-2222-4333-8444-555555555555"
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: id, CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +210,7 @@ func TestBackupsByTheClock(t *testing.T) {
 	if n := len(r.files()); n != 2 {
 		t.Errorf("after the clock was set back: %d files", n)
 	}
-	data, err := fsm.Encode(fsm.Header{}, fsm.PutMember{Member: fsm.Member{ID: "0", Name: "h0", Address: "192.0.2.2:7350", Version: fsm.Version}})
+	data, err := fsm.Encode(fsm.Header{}, membership.PutMember{Member: membership.Member{ID: "0", Name: "h0", Address: "192.0.2.2:7350", Version: fsm.Version}})
 	if err != nil {
 		t.Fatal(err)
 	}

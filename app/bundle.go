@@ -15,7 +15,10 @@ import (
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/supportbundle"
 )
 
@@ -99,20 +102,20 @@ func readSome(path string, limit int64) ([]byte, error) {
 
 // summary is the replicated state in figures; its nodes may be 100,000.
 type summary struct {
-	Index       uint64                `json:"index"`
-	Time        string                `json:"cluster_time"`
-	Cluster     string                `json:"cluster"`
-	Incarnation uint64                `json:"incarnation"`
-	Version     int                   `json:"log_version"`
-	Lead        fsm.Leadership        `json:"leadership"`
-	Members     []fsm.Member          `json:"members"`
-	MemberFlags []fsm.MemberFlags     `json:"member_flags"`
-	Sessions    []fsm.Session         `json:"sessions"`
-	Pass        fsm.Door              `json:"pass_door"`
-	Address     fsm.Door              `json:"address_door"`
-	Claims      []introspection.Claim `json:"claims"`
-	Nodes       map[string]int        `json:"nodes"`  // by the state of their introspection
-	Counts      map[string]int        `json:"counts"` // of everything else
+	Index       uint64                   `json:"index"`
+	Time        string                   `json:"cluster_time"`
+	Cluster     string                   `json:"cluster"`
+	Incarnation uint64                   `json:"incarnation"`
+	Version     int                      `json:"log_version"`
+	Lead        entry.Leadership         `json:"leadership"`
+	Members     []membership.Member      `json:"members"`
+	MemberFlags []membership.MemberFlags `json:"member_flags"`
+	Sessions    []membership.Session     `json:"sessions"`
+	Pass        doors.Door               `json:"pass_door"`
+	Address     doors.Door               `json:"address_door"`
+	Claims      []introspection.Claim    `json:"claims"`
+	Nodes       map[string]int           `json:"nodes"`  // by the state of their introspection
+	Counts      map[string]int           `json:"counts"` // of everything else
 }
 
 func summarise(v fsm.View) summary {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -16,7 +17,7 @@ import (
 // that stands in the log.
 func TestNamesBeforeTheLogIsApplied(t *testing.T) {
 	s := newStartable(t)
-	others := []fsm.Member{
+	others := []membership.Member{
 		{ID: "3cb18f0e-2a4e-4f0a-9f6e-000000000002", Name: "h2", Address: "127.0.0.2:1", Version: fsm.Version},
 		{ID: "3cb18f0e-2a4e-4f0a-9f6e-000000000003", Name: "h3", Address: "127.0.0.3:7350", Version: fsm.Version},
 	}
@@ -37,14 +38,14 @@ func TestNamesBeforeTheLogIsApplied(t *testing.T) {
 }
 
 // putMembers makes members of hosts that do not exist, one of which moves.
-func putMembers(t *testing.T, peer *Peer, members []fsm.Member) {
+func putMembers(t *testing.T, peer *Peer, members []membership.Member) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
 	defer cancel()
 	if err := peer.Ready(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []fsm.Command{fsm.PutMember{Member: members[0]}, fsm.PutMember{Member: members[1]}, fsm.MoveMember{Peer: members[1].ID, Address: "127.0.0.3:1"}} {
+	for _, c := range []fsm.Command{membership.PutMember{Member: members[0]}, membership.PutMember{Member: members[1]}, membership.MoveMember{Peer: members[1].ID, Address: "127.0.0.3:1"}} {
 		if res, err := peer.core.Session.Do(ctx, "", c); err != nil || res.Code != fsm.OK {
 			t.Fatalf("%v: %+v, %v", fsm.KindOf(c), res, err)
 		}

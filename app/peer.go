@@ -17,7 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/doctor"
 	firewallhost "github.com/trivet-ha/trivet/firewall/host"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
@@ -88,7 +88,7 @@ type links struct {
 
 // memory is what a peer has on its disk, and tells of it.
 type memory struct {
-	recorded map[string]fsm.Member // by server ID; of the log as it was at the start
+	recorded map[string]membership.Member // by server ID; of the log as it was at the start
 	ballast  *ballast.Ballast
 	backups  *backups
 	used     *fileWatch

@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
@@ -13,15 +13,15 @@ import (
 type portLister struct{ ironic *ironic.Client }
 
 // AllPorts implements firewall.PortLister.
-func (l portLister) AllPorts(ctx context.Context) ([]fsm.Port, error) {
+func (l portLister) AllPorts(ctx context.Context) ([]ironicports.Port, error) {
 	listed, err := l.ironic.AllPorts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ports := make([]fsm.Port, 0, len(listed))
+	ports := make([]ironicports.Port, 0, len(listed))
 	for _, p := range listed {
 		if mac, ok := identify.CanonicalMAC(p.Address); ok {
-			ports = append(ports, fsm.Port{ID: p.UUID, MAC: mac, Node: p.Node})
+			ports = append(ports, ironicports.Port{ID: p.UUID, MAC: mac, Node: p.Node})
 		}
 	}
 	return ports, nil

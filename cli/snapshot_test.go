@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // snapshotFile writes the snapshot of a cluster that was just founded.
@@ -19,7 +20,7 @@ func snapshotFile(t *testing.T, change func([]byte) []byte) string {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "11111111-2222-4333-8444-555555555555", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN TOPSECRET"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
 		t.Fatal(err)

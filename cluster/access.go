@@ -18,6 +18,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -58,7 +59,7 @@ type Access struct {
 	end       pki.Endpoint
 	log       *slog.Logger
 	state     atomic.Pointer[State] // nil before Follow
-	joined    []fsm.Member          // see NewAccess, as of removed
+	joined    []membership.Member   // see NewAccess, as of removed
 	removed   map[string]bool       // server IDs
 	inquiry   *inquiry
 	witnesses *witnesses
@@ -110,9 +111,9 @@ func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
 }
 
 // memberAt returns what a server address says of a member.
-func memberAt(server string) (m fsm.Member, ok bool) {
+func memberAt(server string) (m membership.Member, ok bool) {
 	id, hostport, ok := strings.Cut(server, "@")
-	return fsm.Member{ID: id, Name: id, Address: hostport}, ok
+	return membership.Member{ID: id, Name: id, Address: hostport}, ok
 }
 
 // Follow names the replicated state to judge by, how other members are asked what
@@ -198,13 +199,13 @@ func (a *Access) Authorize(peer string) error {
 
 // others are the members that an inquiry about a peer may ask: those of the
 // state, or, before the log has arrived, those that the join named.
-func (a *Access) others(v fsm.View, peer string) []fsm.Member {
+func (a *Access) others(v fsm.View, peer string) []membership.Member {
 	members := v.Members()
 	if len(members) == 0 {
 		members = slices.Clone(a.joined)
 	}
 	self := a.end.Credentials().Identity.Peer
-	return slices.DeleteFunc(members, func(m fsm.Member) bool { return m.ID == peer || m.ID == self })
+	return slices.DeleteFunc(members, func(m membership.Member) bool { return m.ID == peer || m.ID == self })
 }
 
 // dial connects to the peer with this server ID by one protocol.

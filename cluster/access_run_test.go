@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -125,11 +126,11 @@ func guardedTest(t *testing.T, f func(t *testing.T, g *guarded)) {
 	synctest.Test(t, func(t *testing.T) {
 		fix := newFixture(t)
 		g := &guarded{fixture: fix, do: &doer{f: fix}}
-		g.commit(t, fsm.PutMember{Member: fsm.Member{ID: "h2", Name: "h2", Address: "h2:1", Version: fsm.Version}})
+		g.commit(t, membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:1", Version: fsm.Version}})
 		g.own = g.end(t, pki.PeerIdentity(clusterID, "h1", 1)).Credentials()
 		g.state = &changing{view: g.View(), named: "h2", changed: make(chan struct{})}
 		g.access = NewAccess(pki.Endpoint{Credentials: g.credentials, Now: g.now}, Known{}, slog.New(slog.DiscardHandler))
-		g.access.Follow(g.state, func(context.Context, fsm.Member, string) ([]byte, error) { return nil, net.ErrClosed }, Own{})
+		g.access.Follow(g.state, func(context.Context, membership.Member, string) ([]byte, error) { return nil, net.ErrClosed }, Own{})
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { g.access.Run(ctx) })
@@ -149,7 +150,7 @@ func guardedTest(t *testing.T, f func(t *testing.T, g *guarded)) {
 // raft's configuration has followed. Nobody has to send anything on it.
 func TestOpenConnectionsAreJudgedAgain(t *testing.T) {
 	remove := func(t *testing.T, g *guarded) {
-		g.commit(t, fsm.RemoveMember{ID: "h2", Force: true})
+		g.commit(t, membership.RemoveMember{ID: "h2", Force: true})
 		g.state.apply(g.View())
 	}
 	for name, c := range map[string]struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -44,7 +45,7 @@ func (s seen) Read(ctx context.Context) (fsm.View, error) {
 // counts the questions about other peers than h1; one that is not in it does not answer.
 func answering(answers map[string]Rights, asked *int) Asker {
 	var mu sync.Mutex
-	return func(_ context.Context, m fsm.Member, path string) ([]byte, error) {
+	return func(_ context.Context, m membership.Member, path string) ([]byte, error) {
 		mu.Lock()
 		if path != PathRights+"h1" {
 			*asked++
@@ -64,10 +65,10 @@ func TestWhoMaySpeakRaft(t *testing.T) {
 	f := newFixture(t)
 	do := &doer{f: f}
 	for _, c := range []fsm.Command{
-		fsm.PutMember{Member: fsm.Member{ID: "h2", Name: "h2", Address: "h2:1", Version: fsm.Version}},
-		fsm.PutMember{Member: fsm.Member{ID: "h3", Name: "h3", Address: "h3:1", Version: fsm.Version}},
-		fsm.PutMember{Member: fsm.Member{ID: "gone", Name: "gone", Address: "gone:1", Version: fsm.Version}},
-		fsm.RemoveMember{ID: "gone", Force: true},
+		membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:1", Version: fsm.Version}},
+		membership.PutMember{Member: membership.Member{ID: "h3", Name: "h3", Address: "h3:1", Version: fsm.Version}},
+		membership.PutMember{Member: membership.Member{ID: "gone", Name: "gone", Address: "gone:1", Version: fsm.Version}},
+		membership.RemoveMember{ID: "gone", Force: true},
 	} {
 		if res, err := do.Do(t.Context(), "", c); err != nil || res.Err() != nil {
 			t.Fatal(err, res.Err())
@@ -126,8 +127,8 @@ func TestRemovedPeerThatRaftCounts(t *testing.T) {
 	f := newFixture(t)
 	do := &doer{f: f}
 	for _, c := range []fsm.Command{
-		fsm.PutMember{Member: fsm.Member{ID: "gone", Name: "gone", Address: "gone:1", Version: fsm.Version}},
-		fsm.RemoveMember{ID: "gone", Force: true},
+		membership.PutMember{Member: membership.Member{ID: "gone", Name: "gone", Address: "gone:1", Version: fsm.Version}},
+		membership.RemoveMember{ID: "gone", Force: true},
 	} {
 		if res, err := do.Do(t.Context(), "", c); err != nil || res.Err() != nil {
 			t.Fatal(err, res.Err())

@@ -18,6 +18,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -221,7 +222,7 @@ func (a *Admission) known(ctx context.Context, req JoinRequest, source netip.Pre
 var errUnknownToken = errors.New("the join token is not known: it expired, was revoked, or is of another cluster")
 
 func hasToken(v fsm.View, hash [32]byte) (found bool) {
-	for _, j := range v.JoinTokens() { // at most fsm.MaxJoinTokens
+	for _, j := range v.JoinTokens() { // at most membership.MaxJoinTokens
 		found = found || pki.SameSecret(hash, j.Hash)
 	}
 	return found
@@ -275,13 +276,13 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, path string) (*J
 		return nil, fmt.Errorf("%w: %w", errBadJoin, err)
 	}
 	id := uuid.NewString()
-	use := fsm.UseJoinToken{Hash: hash, Member: fsm.Member{
+	use := membership.UseJoinToken{Hash: hash, Member: membership.Member{
 		ID: id, Name: req.Name, Address: req.Address, Gossip: req.Gossip,
 		Version: req.Version, Binary: req.Binary,
 	}}
 	command := fsm.Command(use)
 	if path == PathObserve {
-		command = fsm.Observe(use)
+		command = membership.Observe(use)
 	}
 	if err := commit(ctx, a.do, command); err != nil {
 		return nil, explainTaken(err, req, a.state.View())

@@ -24,6 +24,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -134,7 +135,7 @@ func TestTokenThatThePeerDoesNotKnowYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	do := &doer{f: f}
-	if _, err := do.Do(t.Context(), "", fsm.AddJoinToken{ID: fresh.ID, Hash: fresh.SecretHash(), TTL: time.Hour}); err != nil {
+	if _, err := do.Do(t.Context(), "", membership.AddJoinToken{ID: fresh.ID, Hash: fresh.SecretHash(), TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()

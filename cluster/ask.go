@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -22,12 +22,12 @@ const (
 // Ask returns what another peer answers to a GET of path on the peers' port: what
 // it says of itself, which no log knows. It takes as long as ctx lets it; a peer
 // that hangs never answers.
-func (f *Forwarder) Ask(ctx context.Context, m fsm.Member, path string) ([]byte, error) {
+func (f *Forwarder) Ask(ctx context.Context, m membership.Member, path string) ([]byte, error) {
 	return f.exchange(ctx, m, http.MethodGet, path, nil)
 }
 
 // Tell posts what this peer has to say of itself to another.
-func (f *Forwarder) Tell(ctx context.Context, m fsm.Member, path string, words []byte) error {
+func (f *Forwarder) Tell(ctx context.Context, m membership.Member, path string, words []byte) error {
 	_, err := f.exchange(ctx, m, http.MethodPost, path, words)
 	return err
 }
@@ -55,7 +55,7 @@ func AnswerHandler(answer func(ctx context.Context, path string, question []byte
 	})
 }
 
-func (f *Forwarder) exchange(ctx context.Context, m fsm.Member, method, path string, words []byte) ([]byte, error) {
+func (f *Forwarder) exchange(ctx context.Context, m membership.Member, method, path string, words []byte) ([]byte, error) {
 	l, err := f.link(ServerAddress(m.ID, m.Address))
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 func TestPeersAreAskedAboutThemselves(t *testing.T) {
@@ -27,7 +27,7 @@ func TestPeersAreAskedAboutThemselves(t *testing.T) {
 		}
 	})
 	addr := f.serve(t, membersOnly(&served{view: f.state.View(), leads: true}, mux))
-	h1 := fsm.Member{ID: "h1", Name: "h1", Address: addr}
+	h1 := membership.Member{ID: "h1", Name: "h1", Address: addr}
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer forward.Close()
 	if said, err := forward.Ask(t.Context(), h1, "/peer/v1/self"); err != nil || string(said) != "fine" {
@@ -43,7 +43,7 @@ func TestPeersAreAskedAboutThemselves(t *testing.T) {
 	if _, err := forward.Ask(limited, h1, "/peer/v1/hang"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a peer that hangs: %v", err)
 	}
-	if _, err := forward.Ask(t.Context(), fsm.Member{ID: "h1", Name: "h1", Address: "127.0.0.1:1"}, "/peer/v1/self"); err == nil {
+	if _, err := forward.Ask(t.Context(), membership.Member{ID: "h1", Name: "h1", Address: "127.0.0.1:1"}, "/peer/v1/self"); err == nil {
 		t.Error("nobody answered, and no error")
 	}
 }
@@ -57,7 +57,7 @@ func TestOthersAreNotAnswered(t *testing.T) {
 	})))
 	stranger := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "removed", 1)))
 	defer stranger.Close()
-	if _, err := stranger.Ask(t.Context(), fsm.Member{ID: "h1", Name: "h1", Address: addr}, "/peer/v1/self"); err == nil || !strings.Contains(err.Error(), "403") {
+	if _, err := stranger.Ask(t.Context(), membership.Member{ID: "h1", Name: "h1", Address: addr}, "/peer/v1/self"); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("a removed peer: %v", err)
 	}
 }

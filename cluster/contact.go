@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -52,7 +53,7 @@ type Report struct {
 // Prober asks another peer for its Report. Any answer of that peer, also one that
 // does not know the question, is a Report; an error means that it did not answer.
 type Prober interface {
-	Probe(ctx context.Context, m fsm.Member) (Report, error)
+	Probe(ctx context.Context, m membership.Member) (Report, error)
 }
 
 // Followed is the part of the log from which Contacts learns who leads, who is a
@@ -159,7 +160,7 @@ func (c *Contacts) follow(ctx context.Context, id string) {
 	}
 }
 
-func (c *Contacts) probe(ctx context.Context, m fsm.Member) {
+func (c *Contacts) probe(ctx context.Context, m membership.Member) {
 	limited, cancel := context.WithTimeout(ctx, contactLimit)
 	defer cancel()
 	sent := time.Now()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -32,8 +33,8 @@ func newRoom(t *testing.T) *room {
 	t.Helper()
 	f := newFixture(t)
 	for i, c := range []fsm.Command{
-		fsm.PutMember{Member: fsm.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}},
-		fsm.PutMember{Member: fsm.Member{ID: "h3", Name: "h3", Address: "h3:7350", Version: fsm.Version}},
+		membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}},
+		membership.PutMember{Member: membership.Member{ID: "h3", Name: "h3", Address: "h3:7350", Version: fsm.Version}},
 		fsm.Lead{Peer: "h1", Boot: "boot"},
 	} {
 		data, err := fsm.Encode(fsm.Header{}, c)
@@ -68,7 +69,7 @@ func (r *room) Progress() (all []raftstore.Progress, last uint64, err error) {
 	return all, 50, nil
 }
 
-func (r *room) Probe(_ context.Context, m fsm.Member) (Report, error) {
+func (r *room) Probe(_ context.Context, m membership.Member) (Report, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.probes++
@@ -178,7 +179,7 @@ func TestStoppedProcessSaysHowOld(t *testing.T) {
 		r := newRoom(t)
 		r.leader = "h2"
 		c := NewContacts(ContactOptions{Self: "h1", Log: r, Prober: r})
-		c.probe(t.Context(), fsm.Member{ID: "h2"})
+		c.probe(t.Context(), membership.Member{ID: "h2"})
 		time.Sleep(StaleAfter) // in a bubble
 		if h := c.Hearing(); h.Age != 0 || h.Of("h2").Live {
 			t.Errorf("after %v: %+v", StaleAfter, h)

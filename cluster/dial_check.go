@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // Greet opens a new connection to another peer's port, proves who is there, and
 // hangs up: what a connection that is kept cannot tell, since firewalls let what
 // is established pass.
-func (f *Forwarder) Greet(ctx context.Context, m fsm.Member) error {
+func (f *Forwarder) Greet(ctx context.Context, m membership.Member) error {
 	conn, err := dialTLS(ctx, m.Address, pki.ClientTLS(f.access.end, m.ID, protocolHTTP))
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ const pings = 3
 
 // Ping asks the gossip of another peer for an answer, by UDP. Each try takes at
 // most half a second; it stops early when ctx ends.
-func (g *Gossip) Ping(ctx context.Context, m fsm.Member) error {
+func (g *Gossip) Ping(ctx context.Context, m membership.Member) error {
 	at, err := net.ResolveUDPAddr("udp", m.Gossip)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -39,14 +40,14 @@ func (a *Access) knows(peer string) bool {
 // FormerAsker finds out about one former member. It returns nil if its host was
 // heard as stopped, or as of this incarnation.
 type FormerAsker interface {
-	AskFormer(ctx context.Context, f fsm.FormerMember) error
+	AskFormer(ctx context.Context, f membership.FormerMember) error
 }
 
 // AskFormer implements FormerAsker. A host that refuses the connection at each of
 // its addresses has no peer: a peer closes what it has open before it gives its port
 // up, and what a killed one left open the kernel closes within the wait that
 // follows.
-func (a *Access) AskFormer(ctx context.Context, f fsm.FormerMember) error {
+func (a *Access) AskFormer(ctx context.Context, f membership.FormerMember) error {
 	ctx, cancel := context.WithTimeout(ctx, formerLimit)
 	defer cancel()
 	addresses, err := a.lookup.allOf(ctx, f.Addresses())
@@ -123,7 +124,7 @@ func (f *Formers) Run(ctx context.Context, log FormerLog) error {
 	return nil
 }
 
-// round asks every former member at once: there are at most fsm.MaxFormer.
+// round asks every former member at once: there are at most membership.MaxFormer.
 func (f *Formers) round(ctx context.Context, log FormerLog) {
 	var asking sync.WaitGroup
 	for _, m := range f.view().FormerMembers() {
@@ -134,7 +135,7 @@ func (f *Formers) round(ctx context.Context, log FormerLog) {
 
 // one asks one former member. A host that was heard and does not answer any more
 // stays heard until the leadership ends.
-func (f *Formers) one(ctx context.Context, log FormerLog, m fsm.FormerMember) {
+func (f *Formers) one(ctx context.Context, log FormerLog, m membership.FormerMember) {
 	host := []any{"peer", m.Name, "peer_id", m.ID, "address", m.Address}
 	err := f.ask.AskFormer(ctx, m)
 	running := errors.Is(err, ErrStillOld) || errors.Is(err, ErrRival)
@@ -147,7 +148,7 @@ func (f *Formers) one(ctx context.Context, log FormerLog, m fsm.FormerMember) {
 	if m.Heard == (err == nil) {
 		return // the log has it
 	}
-	if err := propose(ctx, log, fsm.FormerHeard{ID: m.ID, Running: running}); err != nil {
+	if err := propose(ctx, log, membership.FormerHeard{ID: m.ID, Running: running}); err != nil {
 		f.failing.Warn("record answer of former member failed, retrying", append(host, "err", err)...)
 		return
 	}

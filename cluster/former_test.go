@@ -16,6 +16,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -66,7 +67,7 @@ func TestAskingAFormerMember(t *testing.T) {
 	end := f.end(t, pki.PeerIdentity(clusterID, "h1", 2))
 	end.Refused = func(err error) { superseded = err }
 	founder := NewAccess(end, Known{}, slog.New(slog.DiscardHandler))
-	data, err := fsm.Encode(fsm.Header{}, fsm.PutMember{Member: fsm.Member{ID: "h3", Name: "h3", Address: "h3:7350", Version: fsm.Version}})
+	data, err := fsm.Encode(fsm.Header{}, membership.PutMember{Member: membership.Member{ID: "h3", Name: "h3", Address: "h3:7350", Version: fsm.Version}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestAskingAFormerMember(t *testing.T) {
 	ask := func(at net.Addr) error {
 		ctx, cancel := context.WithTimeout(t.Context(), testwait.Bound(testwait.Limit))
 		defer cancel()
-		return founder.AskFormer(ctx, fsm.FormerMember{ID: "h2", Name: "h2", Address: at.String()})
+		return founder.AskFormer(ctx, membership.FormerMember{ID: "h2", Name: "h2", Address: at.String()})
 	}
 	if err := ask(old.Addr()); !errors.Is(err, ErrStillOld) {
 		t.Errorf("former-answers: a peer of the earlier incarnation is heard: %v", err)
@@ -99,7 +100,7 @@ func TestAskingAFormerMember(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := founder.AskFormer(short, fsm.FormerMember{Address: mute.Addr().String()}); err == nil {
+	if err := founder.AskFormer(short, membership.FormerMember{Address: mute.Addr().String()}); err == nil {
 		t.Error("a host that says nothing is heard")
 	}
 	if err := old.Close(); err != nil {
@@ -138,12 +139,12 @@ func TestAskingAFormerMemberAtAllAddresses(t *testing.T) {
 		"the name has as many as may be": {slices.Repeat([]string{"127.0.0.2"}, maxAddresses), true},
 	} {
 		founder.lookup = func(context.Context, string) ([]string, error) { return test.addresses, nil }
-		err := founder.AskFormer(t.Context(), fsm.FormerMember{ID: "h2", Name: "h2", Address: net.JoinHostPort("h2.example", port)})
+		err := founder.AskFormer(t.Context(), membership.FormerMember{ID: "h2", Name: "h2", Address: net.JoinHostPort("h2.example", port)})
 		if (err == nil) != test.heard {
 			t.Errorf("all-addresses-refuse: %s: %v", name, err)
 		}
 		s := Surveyor{CAs: []*x509.Certificate{f.ca.Certificate()}, lookup: founder.lookup}
-		asked, err := s.Ask(t.Context(), []fsm.FormerMember{{ID: "h2", Address: net.JoinHostPort("h2.example", port), Gossip: "h2.example:1"}})
+		asked, err := s.Ask(t.Context(), []membership.FormerMember{{ID: "h2", Address: net.JoinHostPort("h2.example", port), Gossip: "h2.example:1"}})
 		if err != nil || (asked[0].Presence == Stopped) != test.heard {
 			t.Errorf("all-addresses-refuse: %s: survey: %+v, %v", name, asked, err)
 		}
@@ -157,14 +158,14 @@ func TestAskingAFormerMemberAtBothAddresses(t *testing.T) {
 	founder := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 2)), Known{}, slog.New(slog.DiscardHandler))
 	free := testenv.FreePort(t)
 	s := Surveyor{CAs: []*x509.Certificate{f.ca.Certificate()}}
-	for _, m := range []fsm.FormerMember{
+	for _, m := range []membership.FormerMember{
 		{ID: "h2", Name: "h2", Address: free, Second: old.Addr().String(), Gossip: free},
 		{ID: "h2", Name: "h2", Address: old.Addr().String(), Second: free, Gossip: free},
 	} {
 		if err := founder.AskFormer(t.Context(), m); !errors.Is(err, ErrStillOld) {
 			t.Errorf("both-addresses: %+v: %v", m, err)
 		}
-		if asked, err := s.Ask(t.Context(), []fsm.FormerMember{m}); err != nil || asked[0].Presence != Running {
+		if asked, err := s.Ask(t.Context(), []membership.FormerMember{m}); err != nil || asked[0].Presence != Running {
 			t.Errorf("both-addresses: survey: %+v, %v", asked, err)
 		}
 	}
@@ -177,7 +178,7 @@ type formerAnswers struct {
 	count map[string]int
 }
 
-func (a *formerAnswers) AskFormer(_ context.Context, m fsm.FormerMember) error {
+func (a *formerAnswers) AskFormer(_ context.Context, m membership.FormerMember) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.count[m.ID]++
@@ -201,7 +202,7 @@ type heardLog struct {
 func (l *heardLog) Propose(_ context.Context, c fsm.Command) (fsm.Result, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard = append(l.heard, c.(fsm.FormerHeard).ID)
+	l.heard = append(l.heard, c.(membership.FormerHeard).ID)
 	l.do.index++
 	data, err := fsm.Encode(l.token(), c)
 	if err != nil {
@@ -216,8 +217,8 @@ func (f *fixture) foundedAnew(t *testing.T) *doer {
 	t.Helper()
 	do := &doer{f: f}
 	for _, id := range []string{"h2", "h3", "h4"} {
-		m := fsm.Member{ID: id, Name: id, Address: id + ".example:1", Gossip: id + ".example:2", Version: fsm.Version}
-		if res, err := do.Do(t.Context(), "", fsm.PutMember{Member: m}); err != nil || res.Err() != nil {
+		m := membership.Member{ID: id, Name: id, Address: id + ".example:1", Gossip: id + ".example:2", Version: fsm.Version}
+		if res, err := do.Do(t.Context(), "", membership.PutMember{Member: m}); err != nil || res.Err() != nil {
 			t.Fatal(err, res.Err())
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	maxGossipStreams = 32
 	maxGossipPerHost = 8
 	// maxGossipBytes bounds what is read of one stream. The state of
-	// fsm.MaxMembers peers takes less than 1 KiB each.
+	// membership.MaxMembers peers takes less than 1 KiB each.
 	maxGossipBytes = 256 << 10
 	// resolveLimit bounds the look-up of all members' names.
 	resolveLimit = 3 * time.Second

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // takenError is a refusal of a joiner whose name or address a living member
@@ -31,7 +32,7 @@ func explainTaken(err error, req JoinRequest, view fsm.View) error {
 		return err
 	}
 	members := view.Members()
-	i := slices.IndexFunc(members, func(m fsm.Member) bool {
+	i := slices.IndexFunc(members, func(m membership.Member) bool {
 		_, lives := view.SessionOf(m.ID)
 		return lives && (m.Name == req.Name || m.Address == req.Address)
 	})
@@ -44,13 +45,13 @@ func explainTaken(err error, req JoinRequest, view fsm.View) error {
 	switch {
 	case m.Address != req.Address:
 		out.what = fmt.Sprintf("the name %s is taken: peer %s at %s lives", req.Name, m.Name, m.Address)
-		out.hint = fmt.Sprintf("give this host a name of its own: 'trivet join --name NAME'. If it is to take the place of %s, stop that one first; "+again, m.Name, fsm.SessionTTL)
+		out.hint = fmt.Sprintf("give this host a name of its own: 'trivet join --name NAME'. If it is to take the place of %s, stop that one first; "+again, m.Name, membership.SessionTTL)
 	case m.Name != req.Name:
 		out.what = fmt.Sprintf("the address %s is taken: peer %s lives there", req.Address, m.Name)
-		out.hint = fmt.Sprintf("if this is another host than %s, write its own address: 'trivet join --cluster-advertise HOST:PORT'. If it is the same host, run 'trivet leave' there first; "+again, m.Name, fsm.SessionTTL)
+		out.hint = fmt.Sprintf("if this is another host than %s, write its own address: 'trivet join --cluster-advertise HOST:PORT'. If it is the same host, run 'trivet leave' there first; "+again, m.Name, membership.SessionTTL)
 	default:
 		out.what = fmt.Sprintf("peer %s at %s lives: the name and the address are taken", m.Name, m.Address)
-		out.hint = fmt.Sprintf("if a peer runs on this host already, with another --data-dir, run 'trivet leave' there first; "+again, fsm.SessionTTL)
+		out.hint = fmt.Sprintf("if a peer runs on this host already, with another --data-dir, run 'trivet leave' there first; "+again, membership.SessionTTL)
 	}
 	return out
 }

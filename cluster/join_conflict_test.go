@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -21,7 +22,7 @@ func TestJoinTaken(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), do, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
 	addr := f.serve(t, mux)
-	if res, err := do.Do(t.Context(), "", fsm.OpenSession{Peer: "h1", Boot: "b", Version: fsm.Version}); err != nil || res.Err() != nil {
+	if res, err := do.Do(t.Context(), "", membership.OpenSession{Peer: "h1", Boot: "b", Version: fsm.Version}); err != nil || res.Err() != nil {
 		t.Fatal(err, res.Err())
 	}
 	for _, c := range []struct{ name, address, want, hint string }{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -129,13 +130,13 @@ func (f *RingFollower) step(ctx context.Context) error {
 }
 
 // confirm tells the log that this peer has the keys, unless it knows.
-func (f *RingFollower) confirm(ctx context.Context, r fsm.GossipRotation) error {
-	if r.Stage == fsm.GossipSettled || r.Changed != f.have.Changed || slices.Contains(r.Confirmed, f.o.Peer) {
+func (f *RingFollower) confirm(ctx context.Context, r membership.GossipRotation) error {
+	if r.Stage == membership.GossipSettled || r.Changed != f.have.Changed || slices.Contains(r.Confirmed, f.o.Peer) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmLimit)
 	defer cancel()
-	res, err := f.o.Do.Do(ctx, "", fsm.ConfirmGossipKeys{Peer: f.o.Peer, Changed: r.Changed})
+	res, err := f.o.Do.Do(ctx, "", membership.ConfirmGossipKeys{Peer: f.o.Peer, Changed: r.Changed})
 	if err != nil {
 		return err
 	}

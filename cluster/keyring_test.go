@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
-func ringKey(b byte) []byte { return bytes.Repeat([]byte{b}, fsm.GossipKeySize) }
+func ringKey(b byte) []byte { return bytes.Repeat([]byte{b}, membership.GossipKeySize) }
 
 func TestRingReadsBack(t *testing.T) {
 	founded := Ring{Keys: [][]byte{ringKey(1)}}
@@ -55,7 +56,7 @@ func newKeyLog(t *testing.T) *keyLog {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "11111111-2222-4333-8444-555555555555", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"), GossipKey: ringKey(1),
-		Member: fsm.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,7 @@ func (l *keyLog) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, err
 func (l *keyLog) advance() {
 	l.t.Helper()
 	v := l.view()
-	if err := l.commit(fsm.Header{Token: v.Leadership().Token}, fsm.AdvanceGossipKeys{Changed: v.GossipRotation().Changed}).Err(); err != nil {
+	if err := l.commit(fsm.Header{Token: v.Leadership().Token}, membership.AdvanceGossipKeys{Changed: v.GossipRotation().Changed}).Err(); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -101,7 +102,7 @@ func TestRingFollowsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newKeyLog(t)
 		log.commit(fsm.Header{}, fsm.Lead{Peer: "a", Boot: "b"})
-		log.commit(fsm.Header{}, fsm.OpenSession{Peer: "a", Boot: "b", Version: fsm.Version})
+		log.commit(fsm.Header{}, membership.OpenSession{Peer: "a", Boot: "b", Version: fsm.Version})
 		var disk, used Ring
 		var full atomic.Bool
 		full.Store(true)
@@ -125,7 +126,7 @@ func TestRingFollowsTheLog(t *testing.T) {
 			time.Sleep(3 * ringLook)
 			synctest.Wait()
 		}
-		log.commit(fsm.Header{}, fsm.RotateGossipKey{Key: ringKey(2)})
+		log.commit(fsm.Header{}, membership.RotateGossipKey{Key: ringKey(2)})
 		look()
 		if used.Keys != nil || len(log.view().GossipMissing()) != 1 {
 			t.Errorf("confirmed-means-durable: keys are in use or confirmed that are on no disk")
@@ -157,7 +158,7 @@ func TestRingFollowsTheLog(t *testing.T) {
 func (l *keyLog) advanceUnseen() {
 	l.t.Helper()
 	v := l.view()
-	l.commit(fsm.Header{}, fsm.ConfirmGossipKeys{Peer: "a", Changed: v.GossipRotation().Changed})
+	l.commit(fsm.Header{}, membership.ConfirmGossipKeys{Peer: "a", Changed: v.GossipRotation().Changed})
 	l.advance()
 }
 

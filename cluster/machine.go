@@ -3,7 +3,7 @@ package cluster
 import (
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // Machine is what a peer tells of the machine that it runs on: the same as a kubelet
@@ -25,5 +25,5 @@ func (c *Contacts) MachineOf(id string) (m Machine, heard bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.own[id]
-	return p.report.Machine, !p.heard.IsZero() && time.Since(p.heard) <= fsm.SessionTTL
+	return p.report.Machine, !p.heard.IsZero() && time.Since(p.heard) <= membership.SessionTTL
 }

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // A peer tells its machine with every probe; what a silent one told is kept, and said to
@@ -31,9 +31,9 @@ func TestPeersTellTheirMachines(t *testing.T) {
 		expect("after a boot", "h2", second, true)
 		expect("of an older version", "h3", Machine{}, true)
 		r.set(func() { delete(r.answers, "h2") })
-		time.Sleep(fsm.SessionTTL / 2) // in a bubble
+		time.Sleep(membership.SessionTTL / 2) // in a bubble
 		expect("shortly after", "h2", second, true)
-		time.Sleep(fsm.SessionTTL) // in a bubble
+		time.Sleep(membership.SessionTTL) // in a bubble
 		expect("silent", "h2", second, false)
 		if got := c.Report(nil).Machine; got.BootID != "own" {
 			t.Errorf("machine: this peer tells %+v", got)

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // PathRights is where a member says what it knows of the peer whose server ID
@@ -29,7 +29,7 @@ const (
 	verdictFor = 10 * time.Second
 	// maxVerdicts bounds the peers whose verdicts are remembered. Only holders of
 	// a certificate of this cluster are asked about.
-	maxVerdicts = 4 * fsm.MaxMembers
+	maxVerdicts = 4 * membership.MaxMembers
 )
 
 // errNotOneOfUs refuses a peer of which no record exists here.
@@ -39,7 +39,7 @@ var errNotOneOfUs = errors.New("the other members say that the peer is not a mem
 var errNoAsker = errors.New("members cannot be asked")
 
 // Asker returns what a member answers to a GET of path; *Forwarder has one.
-type Asker func(ctx context.Context, m fsm.Member, path string) ([]byte, error)
+type Asker func(ctx context.Context, m membership.Member, path string) ([]byte, error)
 
 // Rights is what a member knows of a peer.
 type Rights struct {
@@ -110,7 +110,7 @@ func (q *inquiry) verdict(id string) *verdict {
 
 // judge asks the members about a peer and returns why it is refused, nil if none
 // objects.
-func (q *inquiry) judge(id string, members []fsm.Member) error {
+func (q *inquiry) judge(id string, members []membership.Member) error {
 	known := q.verdict(id)
 	known.mu.Lock()
 	defer known.mu.Unlock()
@@ -122,11 +122,11 @@ func (q *inquiry) judge(id string, members []fsm.Member) error {
 }
 
 // inquire asks all members at once.
-func (q *inquiry) inquire(id string, members []fsm.Member) error {
+func (q *inquiry) inquire(id string, members []membership.Member) error {
 	ctx, cancel := context.WithTimeout(context.Background(), inquiryLimit)
 	defer cancel()
 	answers := make(chan Rights, len(members))
-	for _, m := range members { // at most fsm.MaxMembers
+	for _, m := range members { // at most membership.MaxMembers
 		go func() {
 			r, _ := q.rights(ctx, m, id) // no answer is no objection
 			answers <- r
@@ -148,7 +148,7 @@ func (q *inquiry) inquire(id string, members []fsm.Member) error {
 }
 
 // rights returns what one member knows of a peer.
-func (q *inquiry) rights(ctx context.Context, m fsm.Member, id string) (r Rights, err error) {
+func (q *inquiry) rights(ctx context.Context, m membership.Member, id string) (r Rights, err error) {
 	ask := q.ask.Load()
 	if ask == nil || *ask == nil {
 		return r, errNoAsker

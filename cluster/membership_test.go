@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -71,18 +73,18 @@ func TestJoinerOfABusyClusterIsPromoted(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := newScriptedLog(t)
-				log.apply(t, fsm.PutMember{Member: fsm.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}})
+				log.apply(t, membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}})
 				servers := &conf{log: log, servers: []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}}}
 				ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
 				defer stop()
-				session, err := log.Propose(ctx, fsm.Header{}, fsm.OpenSession{Peer: "h2", Boot: "b", Version: fsm.Version})
+				session, err := log.Propose(ctx, fsm.Header{}, membership.OpenSession{Peer: "h2", Boot: "b", Version: fsm.Version})
 				if err != nil {
 					t.Fatal(err)
 				}
 				log.index += 4 * keepsUp // the log so far
-				log.apply(t, fsm.RenewSession{Session: session.Token, Applied: log.index + 1 - c.behind})
+				log.apply(t, membership.RenewSession{Session: session.Token, Applied: log.index + 1 - c.behind})
 				log.index += 10 * keepsUp // and what came since
-				log.apply(t, fsm.PutSetting{Key: "k"})
+				log.apply(t, settings.PutSetting{Key: "k"})
 				if err := NewMembership(servers, "h1", slog.New(slog.DiscardHandler)).Run(ctx); err != nil {
 					t.Fatal(err)
 				}
@@ -101,14 +103,14 @@ func TestRaftFollowsTheMembers(t *testing.T) {
 		log := newScriptedLog(t)
 		servers := &conf{log: log, servers: []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}}}
 		for _, id := range []string{"h2", "h3"} {
-			log.apply(t, fsm.PutMember{Member: fsm.Member{ID: id, Name: id, Address: id + ":7350", Version: fsm.Version}})
-			log.apply(t, fsm.OpenSession{Peer: id, Boot: "b", Version: fsm.Version})
+			log.apply(t, membership.PutMember{Member: membership.Member{ID: id, Name: id, Address: id + ":7350", Version: fsm.Version}})
+			log.apply(t, membership.OpenSession{Peer: id, Boot: "b", Version: fsm.Version})
 			servers.servers = append(servers.servers, raftstore.Server{ID: id, Address: id + "@" + id + ":7350", Voter: true})
 		}
-		log.apply(t, fsm.Exclude{Peer: "h2", From: fsm.FromVoting, On: true, Force: true})
-		log.apply(t, fsm.Exclude{Peer: "h1", From: fsm.FromVoting, On: true, Force: true})
-		log.apply(t, fsm.MoveMember{Peer: "h2", Address: "elsewhere:1"})
-		log.apply(t, fsm.MoveMember{Peer: "h3", Address: "elsewhere:2"})
+		log.apply(t, membership.Exclude{Peer: "h2", From: membership.FromVoting, On: true, Force: true})
+		log.apply(t, membership.Exclude{Peer: "h1", From: membership.FromVoting, On: true, Force: true})
+		log.apply(t, membership.MoveMember{Peer: "h2", Address: "elsewhere:1"})
+		log.apply(t, membership.MoveMember{Peer: "h3", Address: "elsewhere:2"})
 		ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
 		defer stop()
 		if err := NewMembership(servers, "h1", slog.New(slog.DiscardHandler)).Run(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // maxMoveBody bounds what a peer says of its address, in bytes.
@@ -36,7 +37,7 @@ func MoveHandler(do Doer) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), admitLimit)
 		defer cancel()
-		command := fsm.MoveMember{Peer: id.Peer, Address: to.Address, Gossip: to.Gossip}
+		command := membership.MoveMember{Peer: id.Peer, Address: to.Address, Gossip: to.Gossip}
 		if err := command.Validate(); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return

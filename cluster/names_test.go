@@ -6,6 +6,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // What 'config check' and 'init' take for a host's name no member of a cluster
@@ -21,7 +22,7 @@ func TestHostNamesOfTheConfigurationJoin(t *testing.T) {
 		if joins := said != nil && !strings.Contains(said.Error(), "host name"); joins != configured {
 			t.Errorf("name-limit: %q is configured: %v, joins: %v (%v; %v)", name, configured, joins, err, said)
 		}
-		member := fsm.PutMember{Member: fsm.Member{ID: "id-1", Name: name, Address: "192.0.2.1:7350", Version: fsm.Version}}
+		member := membership.PutMember{Member: membership.Member{ID: "id-1", Name: name, Address: "192.0.2.1:7350", Version: fsm.Version}}
 		if err := member.Validate(); configured && err != nil {
 			t.Errorf("name-limit: %q is configured, and the log does not take it: %v", name, err)
 		}

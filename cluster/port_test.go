@@ -14,6 +14,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
@@ -77,8 +78,8 @@ func newFixture(t *testing.T) *fixture {
 	}
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: clusterID, CACert: ca.CertPEM(), CAKey: key, GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "h1", Name: "h1", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351", Version: fsm.Version},
-		Join:   fsm.AddJoinToken{ID: token.ID, Hash: token.SecretHash(), TTL: time.Hour},
+		Member: membership.Member{ID: "h1", Name: "h1", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351", Version: fsm.Version},
+		Join:   membership.AddJoinToken{ID: token.ID, Hash: token.SecretHash(), TTL: time.Hour},
 	}, now)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +216,7 @@ func TestJoinerIsNotTakenForARemovedPeer(t *testing.T) {
 	before := f.state.View()
 	admit := func() fsm.View {
 		do := &doer{f: f}
-		res, err := do.Do(t.Context(), "", fsm.PutMember{Member: fsm.Member{ID: "late", Name: "late", Address: "late:1", Version: fsm.Version}})
+		res, err := do.Do(t.Context(), "", membership.PutMember{Member: membership.Member{ID: "late", Name: "late", Address: "late:1", Version: fsm.Version}})
 		if err := errors.Join(err, res.Err()); err != nil {
 			t.Fatal(err)
 		}

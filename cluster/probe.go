@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // PathContact is where a peer answers probes.
@@ -40,7 +40,7 @@ type call struct {
 func NewLine(access *Access) *Line { return &Line{access: access, calls: make(map[string]*call)} }
 
 // Probe implements Prober.
-func (l *Line) Probe(ctx context.Context, m fsm.Member) (Report, error) {
+func (l *Line) Probe(ctx context.Context, m membership.Member) (Report, error) {
 	c, err := l.call(ctx, m)
 	if err != nil {
 		return Report{}, fmt.Errorf("probe %s: %w", m.Name, err)
@@ -55,7 +55,7 @@ func (l *Line) Probe(ctx context.Context, m fsm.Member) (Report, error) {
 
 // probe sends one request. An answer that is no Report is an answer all the same:
 // the peer runs another version.
-func (c *call) probe(ctx context.Context, m fsm.Member) (r Report, err error) {
+func (c *call) probe(ctx context.Context, m membership.Member) (r Report, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+m.Address+PathContact, nil)
 	if err != nil {
 		return r, err
@@ -76,7 +76,7 @@ func (c *call) probe(ctx context.Context, m fsm.Member) (r Report, err error) {
 }
 
 // call returns the connection to a member, a new one if need be.
-func (l *Line) call(ctx context.Context, m fsm.Member) (*call, error) {
+func (l *Line) call(ctx context.Context, m membership.Member) (*call, error) {
 	address := ServerAddress(m.ID, m.Address)
 	l.mu.Lock()
 	c := l.calls[address]
@@ -106,7 +106,7 @@ func (l *Line) call(ctx context.Context, m fsm.Member) (*call, error) {
 	return c, nil
 }
 
-func (l *Line) hangUp(m fsm.Member) {
+func (l *Line) hangUp(m membership.Member) {
 	address := ServerAddress(m.ID, m.Address)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -45,7 +45,7 @@ func TestProbesOverTheWire(t *testing.T) {
 	}))
 	line := NewLine(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 	defer line.Close()
-	h1 := fsm.Member{ID: "h1", Name: "h1", Address: addr}
+	h1 := membership.Member{ID: "h1", Name: "h1", Address: addr}
 	probe := func(limit time.Duration) (Report, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 const renewDay = 24 * time.Hour
@@ -132,8 +133,8 @@ func TestRenewalNeedsTheCAAndNoRemoval(t *testing.T) {
 
 	index := f.state.View().Index()
 	for _, c := range []fsm.Command{
-		fsm.PutMember{Member: fsm.Member{ID: "h2", Name: "h2", Address: "127.0.0.1:7352", Version: fsm.Version}},
-		fsm.RemoveMember{ID: "h2", Force: true},
+		membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "127.0.0.1:7352", Version: fsm.Version}},
+		membership.RemoveMember{ID: "h2", Force: true},
 	} {
 		data, err := fsm.Encode(fsm.Header{}, c)
 		if err != nil {

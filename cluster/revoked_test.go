@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/operators"
 )
 
 // A certificate that was issued in the very second up to which an operator's are
@@ -19,7 +19,7 @@ func TestRevokedWithinTheSameSecond(t *testing.T) {
 	f := newFixture(t)
 	do := &doer{f: f}
 	revoked := time.Now().Truncate(time.Second)
-	if res, err := do.Do(t.Context(), "", fsm.RevokeOperator{Name: "ann", UpTo: revoked.Unix(), Ends: revoked.Add(time.Hour).Unix()}); err != nil || res.Err() != nil {
+	if res, err := do.Do(t.Context(), "", operators.RevokeOperator{Name: "ann", UpTo: revoked.Unix(), Ends: revoked.Add(time.Hour).Unix()}); err != nil || res.Err() != nil {
 		t.Fatal(err, res.Err())
 	}
 	access := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // RolledBackError says that the disk of this peer lacks entries that the peer had
@@ -55,7 +55,7 @@ func (a *Access) examine() {
 	defer close(a.witnesses.examined)
 	members := a.configured()
 	answers := make(chan error, len(members))
-	for _, m := range members { // at most fsm.MaxMembers
+	for _, m := range members { // at most membership.MaxMembers
 		go func() { answers <- a.witness(m) }()
 	}
 	for range members {
@@ -65,7 +65,7 @@ func (a *Access) examine() {
 
 // witness asks one member how far it knows this peer to have come: until it has
 // answered, at most once in verdictFor.
-func (a *Access) witness(m fsm.Member) error {
+func (a *Access) witness(m membership.Member) error {
 	known := a.witnesses.inquiry.verdict(m.ID)
 	known.mu.Lock()
 	defer known.mu.Unlock()
@@ -92,7 +92,7 @@ func (a *Access) applied() fencing.Token {
 
 // configured are the other members that raft's configuration names, which counts
 // entries that are not applied yet; those that the join named while it names none.
-func (a *Access) configured() (out []fsm.Member) {
+func (a *Access) configured() (out []membership.Member) {
 	self := a.end.Credentials().Identity.Peer
 	for _, srv := range (*a.state.Load()).Servers() {
 		if m, ok := memberAt(srv.Address); ok && m.ID != self {
@@ -123,7 +123,7 @@ func (a *Access) vouched(peer string) error {
 		return err
 	}
 	members := a.configured()
-	i := slices.IndexFunc(members, func(m fsm.Member) bool { return m.ID == peer })
+	i := slices.IndexFunc(members, func(m membership.Member) bool { return m.ID == peer })
 	if i < 0 {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // A peer takes no part in raft while another member knows that its disk held more.
@@ -40,7 +41,7 @@ func TestRolledBackPeerSpeaksNoRaft(t *testing.T) {
 				known := Known{Members: []string{"h2@h2:1", "h3@h3:1"}}
 				a := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)), known, slog.New(slog.DiscardHandler))
 				later := time.Now().Add(time.Minute)
-				ask := func(ctx context.Context, m fsm.Member, path string) ([]byte, error) {
+				ask := func(ctx context.Context, m membership.Member, path string) ([]byte, error) {
 					r, ok := c.answers[m.ID]
 					if !ok && !time.Now().Before(later) {
 						r, ok = c.late[m.ID]
@@ -83,7 +84,7 @@ func TestSessionTellsOfARollback(t *testing.T) {
 		log := newScriptedLog(t)
 		applied := fencing.At(log.state.View().Base(), 1)
 		withSession(t, log, func(s *Session) {
-			if _, err := log.Propose(t.Context(), fsm.Header{}, fsm.RenewSession{Session: s.ID(), Applied: 1}); err != nil {
+			if _, err := log.Propose(t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 1}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -96,7 +97,7 @@ func TestSessionTellsOfARollback(t *testing.T) {
 			if want {
 				continue
 			}
-			if _, err := log.Propose(t.Context(), fsm.Header{}, fsm.RenewSession{Session: s.ID(), Applied: 2}); err != nil {
+			if _, err := log.Propose(t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 2}); err != nil {
 				t.Error(err)
 			}
 			s.set(0, time.Time{}) // it ended
@@ -117,7 +118,7 @@ func TestLateWitnessKnowsTheProcessItself(t *testing.T) {
 		view := f.View()
 		reported := fencing.At(view.Base(), view.Index())
 		later := time.Now().Add(time.Minute)
-		ask := func(ctx context.Context, _ fsm.Member, _ string) ([]byte, error) {
+		ask := func(ctx context.Context, _ membership.Member, _ string) ([]byte, error) {
 			if time.Now().Before(later) {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -143,7 +144,7 @@ func TestSessionOfAnUpgradedClusterIsNoRollback(t *testing.T) {
 	if err := s.examine(fsm.Result{}); err != nil {
 		t.Fatal(err)
 	}
-	told, err := cbor.Marshal(fsm.Opened{Applied: 6})
+	told, err := cbor.Marshal(membership.Opened{Applied: 6})
 	if err != nil {
 		t.Fatal(err)
 	}

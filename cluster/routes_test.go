@@ -18,6 +18,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -80,7 +81,7 @@ func TestOnePeerLeavesPlacesForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		do := &doer{f: f}
-		if _, err := do.Do(t.Context(), "", fsm.PutMember{Member: fsm.Member{ID: "h2", Name: "h2", Address: "h2.example:1", Version: fsm.Version}}); err != nil {
+		if _, err := do.Do(t.Context(), "", membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2.example:1", Version: fsm.Version}}); err != nil {
 			t.Fatal(err)
 		}
 		release := make(chan struct{})

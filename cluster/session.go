@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
@@ -123,7 +124,7 @@ func (s *Session) step(ctx context.Context) error {
 		return s.open(ctx, sent)
 	}
 	view, _ := s.opts.Log.Changed()
-	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, fsm.RenewSession{
+	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, membership.RenewSession{
 		Session: id, Applied: view.Index(), WallMillis: s.opts.Wall().UnixMilli(), Refuses: s.refuses(),
 		NoIronic: s.opts.NoIronic(),
 	})
@@ -139,7 +140,7 @@ func (s *Session) step(ctx context.Context) error {
 }
 
 func (s *Session) open(ctx context.Context, sent time.Time) error {
-	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, fsm.OpenSession{
+	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, membership.OpenSession{
 		Peer: s.opts.Self.Peer, Boot: s.opts.Self.Boot, Version: fsm.Version, Binary: s.opts.Self.Binary, API: s.opts.Self.API,
 		WallMillis: s.opts.Wall().UnixMilli(), Unfinished: s.opts.Unfinished,
 	})
@@ -174,7 +175,7 @@ func (s *Session) examine(res fsm.Result) error {
 		return nil
 	}
 	if len(res.Value) > 0 { // not before log version 2
-		var opened fsm.Opened
+		var opened membership.Opened
 		if err := res.Decode(&opened); err != nil {
 			return err
 		}
@@ -227,7 +228,7 @@ func (s *Session) Deadline() time.Time {
 	if s.id.IsZero() {
 		return time.Time{}
 	}
-	return s.renewed.Add(fsm.SessionTTL - workMargin)
+	return s.renewed.Add(membership.SessionTTL - workMargin)
 }
 
 // Do commits c exactly once, through whichever peer leads. It waits up to 7 s

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -36,7 +38,7 @@ func newScriptedLog(t *testing.T) *scriptedLog {
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
 		CACert:    []byte("-----BEGIN X-----"), CAKey: []byte("-----BEGIN X-----"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +107,7 @@ func TestLostAnswerIsAskedForUnderTheSameID(t *testing.T) {
 		log := newScriptedLog(t)
 		withSession(t, log, func(s *Session) {
 			log.lose = true
-			res, err := s.Do(t.Context(), "", fsm.AddJoinToken{ID: "a", Hash: [32]byte{1}, TTL: time.Hour})
+			res, err := s.Do(t.Context(), "", membership.AddJoinToken{ID: "a", Hash: [32]byte{1}, TTL: time.Hour})
 			if err != nil || res.Code != fsm.OK || !res.Repeated {
 				t.Errorf("got %+v, %v: want the first result, repeated", res, err)
 			}
@@ -121,7 +123,7 @@ func TestRefusedProposalsAreTriedAgain(t *testing.T) {
 		log := newScriptedLog(t)
 		withSession(t, log, func(s *Session) {
 			log.script = []error{logerr.ErrNoLeader, logerr.ErrNotLeader, logerr.ErrBusy, nil}
-			res, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
+			res, err := s.Do(t.Context(), "", settings.PutSetting{Key: "k", Value: "v"})
 			if err != nil || res.Code != fsm.OK {
 				t.Errorf("got %+v, %v", res, err)
 			}
@@ -135,7 +137,7 @@ func TestWithoutALeaderTheCallerIsToldAfterTheHold(t *testing.T) {
 		withSession(t, log, func(s *Session) {
 			log.script = slices.Repeat([]error{logerr.ErrNoLeader}, 1000)
 			began := time.Now()
-			_, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
+			_, err := s.Do(t.Context(), "", settings.PutSetting{Key: "k", Value: "v"})
 			if !errors.Is(err, logerr.ErrNoLeader) {
 				t.Errorf("got %v, want ErrNoLeader", err)
 			}
@@ -156,7 +158,7 @@ func TestOutcomeThatIsNeverLearntIsUnknown(t *testing.T) {
 		log := newScriptedLog(t)
 		withSession(t, log, func(s *Session) {
 			log.script = slices.Repeat([]error{logerr.ErrOutcomeUnknown}, 1000)
-			_, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
+			_, err := s.Do(t.Context(), "", settings.PutSetting{Key: "k", Value: "v"})
 			if !errors.Is(err, logerr.ErrOutcomeUnknown) {
 				t.Errorf("got %v, want ErrOutcomeUnknown", err)
 			}
@@ -172,8 +174,8 @@ func TestUnknownOutcomeIsNotRepeatedInAnotherSession(t *testing.T) {
 		withSession(t, log, func(s *Session) {
 			log.script = []error{logerr.ErrOutcomeUnknown}
 			old := s.ID()
-			log.apply(t, fsm.EndSession{Session: old})
-			_, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"})
+			log.apply(t, membership.EndSession{Session: old})
+			_, err := s.Do(t.Context(), "", settings.PutSetting{Key: "k", Value: "v"})
 			if !errors.Is(err, logerr.ErrOutcomeUnknown) {
 				t.Errorf("got %v, want ErrOutcomeUnknown", err)
 			}
@@ -194,12 +196,12 @@ func TestEndedSessionIsOpenedAnew(t *testing.T) {
 			if old.IsZero() {
 				t.Fatal("no session")
 			}
-			log.apply(t, fsm.EndSession{Session: old})
+			log.apply(t, membership.EndSession{Session: old})
 			time.Sleep(2 * renewEvery) // in a bubble
 			if now := s.ID(); now.IsZero() || now == old {
 				t.Errorf("the session is %v, it was %v", now, old)
 			}
-			if left := time.Until(s.Deadline()); left <= 0 || left > fsm.SessionTTL-workMargin {
+			if left := time.Until(s.Deadline()); left <= 0 || left > membership.SessionTTL-workMargin {
 				t.Errorf("work may go on for %v", left)
 			}
 		})
@@ -218,7 +220,7 @@ func TestSessionCountsFromWhenItWasAskedFor(t *testing.T) {
 		withSession(t, log, func(s *Session) {
 			for n, sent := range []time.Duration{0, slow + renewEvery, 2 * (slow + renewEvery)} {
 				time.Sleep(time.Until(began.Add(sent + slow + time.Millisecond))) // in a bubble
-				if ends := s.Deadline().Sub(began); ends != sent+fsm.SessionTTL-workMargin {
+				if ends := s.Deadline().Sub(began); ends != sent+membership.SessionTTL-workMargin {
 					t.Errorf("session-counts-from-the-question: %d: asked for at %v and answered %v later, work ends at %v", n, sent, slow, ends)
 				}
 			}
@@ -276,9 +278,9 @@ func TestDoInASession(t *testing.T) {
 					log.script = c.script
 					old := s.ID()
 					if c.end {
-						log.apply(t, fsm.EndSession{Session: old})
+						log.apply(t, membership.EndSession{Session: old})
 					}
-					res, err := s.DoIn(t.Context(), old, fsm.PutSetting{Key: "k", Value: "v"})
+					res, err := s.DoIn(t.Context(), old, settings.PutSetting{Key: "k", Value: "v"})
 					if !errors.Is(err, c.want) || err == nil && res.Code != fsm.OK {
 						t.Errorf("%+v, %v, want %v", res, err, c.want)
 					}
@@ -286,7 +288,7 @@ func TestDoInASession(t *testing.T) {
 					defer cancel()
 					log.script = slices.Repeat([]error{logerr.ErrNoLeader}, 1000)
 					began := time.Now()
-					if _, err := s.DoIn(ctx, s.ID(), fsm.PutSetting{Key: "k", Value: "v"}); err == nil || time.Since(began) > time.Second {
+					if _, err := s.DoIn(ctx, s.ID(), settings.PutSetting{Key: "k", Value: "v"}); err == nil || time.Since(began) > time.Second {
 						t.Errorf("its context ended: %v after %v", err, time.Since(began))
 					}
 				})
@@ -304,7 +306,7 @@ func TestDoInWhoseTimeEnds(t *testing.T) {
 			log.script = slices.Repeat([]error{logerr.ErrOutcomeUnknown}, 1000)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, err := s.DoIn(ctx, s.ID(), fsm.PutSetting{Key: "k", Value: "v"})
+			_, err := s.DoIn(ctx, s.ID(), settings.PutSetting{Key: "k", Value: "v"})
 			unknown := errors.Is(err, logerr.ErrOutcomeUnknown) && errors.Is(err, context.DeadlineExceeded)
 			if !unknown || errors.Is(err, fsm.SessionEnded) {
 				t.Errorf("unknown-not-ended: %v", err)
@@ -318,14 +320,14 @@ func TestEndedSessionIsNoSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newScriptedLog(t)
 		s := NewSession(SessionOptions{Log: log, Random: rand.Reader}) // Run does not renew it
-		res, err := log.Propose(t.Context(), fsm.Header{}, fsm.OpenSession{Peer: "h1", Boot: "b1", Version: fsm.Version})
+		res, err := log.Propose(t.Context(), fsm.Header{}, membership.OpenSession{Peer: "h1", Boot: "b1", Version: fsm.Version})
 		if err != nil || res.Err() != nil {
 			t.Fatal(err, res.Err())
 		}
 		s.set(res.Token, time.Now())
-		log.apply(t, fsm.EndSession{Session: res.Token})
+		log.apply(t, membership.EndSession{Session: res.Token})
 		began := time.Now()
-		if res, err := s.Do(t.Context(), "", fsm.PutSetting{Key: "k", Value: "v"}); err == nil || time.Since(began) > leaderHold+time.Second {
+		if res, err := s.Do(t.Context(), "", settings.PutSetting{Key: "k", Value: "v"}); err == nil || time.Since(began) > leaderHold+time.Second {
 			t.Errorf("%+v, %v after %v", res, err, time.Since(began))
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // surveyLimit bounds the question to one host: a lost SYN is sent again after
@@ -39,7 +39,7 @@ const (
 
 // Asked is a peer with what its host answered.
 type Asked struct {
-	fsm.FormerMember
+	membership.FormerMember
 	Presence Presence
 	Detail   string // for people: what was seen
 }
@@ -58,11 +58,11 @@ type Surveyor struct {
 
 // Ask asks all at once. It takes at most surveyLimit for a host, and returns an
 // error only if it cannot ask.
-func (s Surveyor) Ask(ctx context.Context, peers []fsm.FormerMember) (asked []Asked, err error) {
+func (s Surveyor) Ask(ctx context.Context, peers []membership.FormerMember) (asked []Asked, err error) {
 	if len(peers) == 0 {
 		return nil, nil
 	}
-	ping := func(context.Context, fsm.Member) error { return errors.New("not asked by gossip") }
+	ping := func(context.Context, membership.Member) error { return errors.New("not asked by gossip") }
 	if len(s.Gossip.Ring.Keys) > 0 {
 		gossip, err := s.openGossip(peers)
 		if err != nil {
@@ -76,7 +76,7 @@ func (s Surveyor) Ask(ctx context.Context, peers []fsm.FormerMember) (asked []As
 	}
 	asked = make([]Asked, len(peers))
 	var all sync.WaitGroup
-	for i, peer := range peers { // bounded by fsm.MaxFormer
+	for i, peer := range peers { // bounded by membership.MaxFormer
 		all.Go(func() {
 			limited, cancel := context.WithTimeout(ctx, surveyLimit)
 			defer cancel()
@@ -87,7 +87,7 @@ func (s Surveyor) Ask(ctx context.Context, peers []fsm.FormerMember) (asked []As
 	return asked, ctx.Err()
 }
 
-func (s Surveyor) openGossip(peers []fsm.FormerMember) (*Gossip, error) {
+func (s Surveyor) openGossip(peers []membership.FormerMember) (*Gossip, error) {
 	o := s.Gossip
 	o.Seeds = func() []string { return nil }
 	o.Hosts = func() (hosts []string) {
@@ -102,7 +102,7 @@ func (s Surveyor) openGossip(peers []fsm.FormerMember) (*Gossip, error) {
 }
 
 // ask asks one host over both ways, at all its addresses.
-func (s Surveyor) ask(ctx context.Context, peer fsm.FormerMember, ping func(context.Context, fsm.Member) error) Asked {
+func (s Surveyor) ask(ctx context.Context, peer membership.FormerMember, ping func(context.Context, membership.Member) error) Asked {
 	out := Asked{FormerMember: peer, Presence: Stopped}
 	addresses, err := s.lookup.allOf(ctx, peer.Addresses())
 	if err != nil {
@@ -115,7 +115,7 @@ func (s Surveyor) ask(ctx context.Context, peer fsm.FormerMember, ping func(cont
 	var asking sync.WaitGroup
 	for i, address := range gossip { // at most maxAddresses, as below
 		// No server ID: each peer with these keys answers.
-		asking.Go(func() { heard[i] = ping(ctx, fsm.Member{Gossip: address}) })
+		asking.Go(func() { heard[i] = ping(ctx, membership.Member{Gossip: address}) })
 	}
 	for i, address := range addresses {
 		asking.Go(func() { presences[i], details[i] = s.dial(ctx, address) })

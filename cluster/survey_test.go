@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
@@ -49,7 +49,7 @@ func TestSurveyTellsWhoRuns(t *testing.T) {
 	s := Surveyor{CAs: []*x509.Certificate{newFixture(t).ca.Certificate(), f.ca.Certificate()}}
 	s.Gossip = gossipOptions("h1", testenv.FreePort(t), "", 2, 1)
 	s.Gossip.Ring.Keys = s.Gossip.Ring.Keys[1:]
-	asked, err := s.Ask(t.Context(), []fsm.FormerMember{
+	asked, err := s.Ask(t.Context(), []membership.FormerMember{
 		{ID: "runs", Address: port.Addr().String(), Gossip: free},
 		{ID: "stopped", Address: free, Gossip: free},
 		{ID: "other program", Address: other.Addr().String(), Gossip: free},
@@ -64,7 +64,7 @@ func TestSurveyTellsWhoRuns(t *testing.T) {
 		}
 	}
 	s.CAs = s.CAs[:1]
-	if asked, err := s.Ask(t.Context(), []fsm.FormerMember{{ID: "foreign", Address: port.Addr().String(), Gossip: free}}); err != nil || asked[0].Presence != Silent {
+	if asked, err := s.Ask(t.Context(), []membership.FormerMember{{ID: "foreign", Address: port.Addr().String(), Gossip: free}}); err != nil || asked[0].Presence != Silent {
 		t.Errorf("a peer of another cluster: %+v, %v", asked, err)
 	}
 }

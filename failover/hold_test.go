@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // all lets every peer say the same of a kube node.
@@ -94,7 +95,7 @@ func TestHoldBeginsAgainAfterASilence(t *testing.T) {
 		for range 10 {
 			time.Sleep(500 * time.Millisecond)
 			for _, p := range c.peers {
-				c.log.do(fsm.Header{}, fsm.RenewSession{Session: p.ID()})
+				c.log.do(fsm.Header{}, membership.RenewSession{Session: p.ID()})
 			}
 			c.judge.Look()
 		}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // suspects collects who was ever held for dead, and when first.
@@ -260,7 +260,7 @@ func TestVotesEndWithTheirSession(t *testing.T) {
 			p.down = true
 			p.mu.Unlock()
 		}
-		c.pass(fsm.SessionTTL+time.Second, nil)
+		c.pass(membership.SessionTTL+time.Second, nil)
 		if v := c.look("n0"); v.Silent != 0 || v.Suspect {
 			t.Errorf("ended-sessions: %d silent votes count, suspect %v", v.Silent, v.Suspect)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // The model of a cluster that is judged: kubelets renew every 10 s, Kubernetes
@@ -58,7 +59,7 @@ func newCourt(t *testing.T, nodes int, random *rand.Rand) *court {
 	c := &court{t: t, settings: settings, log: newCourtLog(t), kube: newModelKube(nodes, random)}
 	for _, name := range []string{"a", "b", "c"} {
 		if name != "a" {
-			c.log.must(fsm.PutMember{Member: courtMember(name)})
+			c.log.must(membership.PutMember{Member: courtMember(name)})
 		}
 		p := &courtPeer{name: name, log: c.log, kube: c.kube, cut: make(map[string]bool)}
 		p.open()
@@ -121,7 +122,7 @@ func (c *court) renew(ctx context.Context) {
 	for rest(ctx, time.Second) {
 		for _, p := range c.peers {
 			if !p.isDown() {
-				c.log.do(fsm.Header{}, fsm.RenewSession{Session: p.ID()})
+				c.log.do(fsm.Header{}, membership.RenewSession{Session: p.ID()})
 			}
 		}
 	}
@@ -153,7 +154,7 @@ func (c *court) pass(d time.Duration, see func([]Verdict)) {
 		c.answers()
 		for _, p := range c.peers {
 			if !p.isDown() {
-				c.log.do(fsm.Header{}, fsm.RenewSession{Session: p.ID()})
+				c.log.do(fsm.Header{}, membership.RenewSession{Session: p.ID()})
 			}
 		}
 		all := c.judge.Look()
@@ -177,7 +178,7 @@ func (c *court) look(node string) Verdict {
 
 // open opens a session in the place of the one before.
 func (p *courtPeer) open() {
-	id := p.log.must(fsm.OpenSession{Peer: p.name, Boot: fmt.Sprint(time.Now().UnixNano()), Version: fsm.Version}).Token
+	id := p.log.must(membership.OpenSession{Peer: p.name, Boot: fmt.Sprint(time.Now().UnixNano()), Version: fsm.Version}).Token
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.session = id
@@ -240,8 +241,8 @@ type courtLog struct {
 	changed chan struct{}
 }
 
-func courtMember(name string) fsm.Member {
-	return fsm.Member{ID: name, Name: "host-" + name, Address: name + ".example:7350", Version: fsm.Version, Binary: "v0"}
+func courtMember(name string) membership.Member {
+	return membership.Member{ID: name, Name: "host-" + name, Address: name + ".example:7350", Version: fsm.Version, Binary: "v0"}
 }
 
 func newCourtLog(t *testing.T) *courtLog {
@@ -250,7 +251,7 @@ func newCourtLog(t *testing.T) *courtLog {
 		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10",
 		CACert:    []byte("-----BEGIN CERTIFICATE-----\ncert\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\nkey\n"),
 		GossipKey: bytes.Repeat([]byte{0xA5}, 32), Member: courtMember("a"),
-		Join: fsm.AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
+		Join: membership.AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +282,7 @@ func (l *courtLog) do(h fsm.Header, c fsm.Command) fsm.Result {
 		return fsm.Result{Code: fsm.Invalid, Message: err.Error()}
 	}
 	l.index++
-	if fsm.KindOf(c) != fsm.KindOf(fsm.RenewSession{}) {
+	if fsm.KindOf(c) != fsm.KindOf(membership.RenewSession{}) {
 		l.entries++
 	}
 	res := l.state.Apply(fsm.Entry{Index: l.index, Term: 2, Data: data})

@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -34,7 +35,7 @@ func newLedger(t testing.TB) *ledger {
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
 		CACert:    []byte("-----BEGIN X-----"), CAKey: []byte("-----BEGIN X-----"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "id-h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "id-h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -42,8 +43,8 @@ func newLedger(t testing.TB) *ledger {
 	l := &ledger{t: t, began: time.Now(), state: state, index: 1, changed: make(chan struct{})}
 	for i := range modelPeers {
 		name := fmt.Sprintf("h%d", i+1)
-		l.must(fsm.PutMember{Member: fsm.Member{ID: "id-" + name, Name: name, Address: name + ":7350", Version: fsm.Version}})
-		l.sessions[i] = l.must(fsm.OpenSession{Peer: "id-" + name, Boot: "boot-" + name, Version: fsm.Version}).Token
+		l.must(membership.PutMember{Member: membership.Member{ID: "id-" + name, Name: name, Address: name + ":7350", Version: fsm.Version}})
+		l.sessions[i] = l.must(membership.OpenSession{Peer: "id-" + name, Boot: "boot-" + name, Version: fsm.Version}).Token
 	}
 	return l
 }
@@ -98,7 +99,7 @@ func (l *ledger) live(ctx context.Context, w *world) {
 	for tick := 0; pace.Wait(ctx, time.Second); tick++ {
 		if tick%4 == 0 {
 			for _, s := range l.sessions {
-				l.do(fsm.Header{}, fsm.RenewSession{Session: s})
+				l.do(fsm.Header{}, membership.RenewSession{Session: s})
 			}
 		}
 		for _, k := range l.view().KubeNodes("k") {
@@ -210,6 +211,6 @@ func (l *ledger) reopen(n Node, state kubestate.State) {
 	}
 	for i := range l.sessions {
 		name := fmt.Sprintf("id-h%d", i+1)
-		l.sessions[i] = l.must(fsm.OpenSession{Peer: name, Boot: "after-" + name, Version: fsm.Version}).Token
+		l.sessions[i] = l.must(membership.OpenSession{Peer: name, Boot: "after-" + name, Version: fsm.Version}).Token
 	}
 }

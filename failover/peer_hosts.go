@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -111,7 +112,7 @@ func (p *peerHosts) keep(f func()) {
 
 // of returns what a peer's host is known by, and the names of which no address is
 // known.
-func (p *peerHosts) of(m fsm.Member) (all, unknown []string) {
+func (p *peerHosts) of(m membership.Member) (all, unknown []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all = append(hosts(m.Address, m.Gossip, m.API), m.Name)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 )
 
 // While another host answers for the address, the guard asks again at each turn, and
@@ -59,7 +59,7 @@ func (w *watch) addressReady(ctx context.Context) (why string, err error) {
 		return why, nil
 	}
 	if !w.taken {
-		w.taken, err = w.recordDoor(ctx, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: wait, Proven: proven})
+		w.taken, err = w.recordDoor(ctx, doors.AddressTaken{Address: w.g.o.AddressText, Wait: wait, Proven: proven})
 	}
 	return "", err
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // fullWait is what these guards wait for a door and for the address, without freeze.
@@ -37,7 +39,7 @@ func (r *rig) Configured() uint64 {
 func (r *rig) another(wait time.Duration) fencing.Token {
 	r.t.Helper()
 	token := r.apply(0, fsm.Lead{Peer: "b", Boot: "old", Version: fsm.Version}).Token
-	for _, c := range []fsm.Command{fsm.PassOpen{Wait: wait}, fsm.AddressTaken{Address: "192.0.2.9", Wait: wait}} {
+	for _, c := range []fsm.Command{doors.PassOpen{Wait: wait}, doors.AddressTaken{Address: "192.0.2.9", Wait: wait}} {
 		if err := r.apply(token, c).Err(); err != nil {
 			r.t.Fatal(err)
 		}
@@ -60,7 +62,7 @@ func (r *rig) version(n int) {
 	r.t.Helper()
 	m := r.state.View().Members()[0]
 	m.Version = n
-	if err := r.apply(0, fsm.PutMember{Member: m}).Err(); err != nil {
+	if err := r.apply(0, membership.PutMember{Member: m}).Err(); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -70,9 +72,9 @@ func (r *rig) proofs() (named func() []fencing.Token) {
 	var all []fencing.Token
 	r.propose = func(c fsm.Command) error {
 		switch c := c.(type) {
-		case fsm.PassOpen:
+		case doors.PassOpen:
 			all = append(all, c.Proven)
-		case fsm.AddressTaken:
+		case doors.AddressTaken:
 			all = append(all, c.Proven)
 		}
 		return nil
@@ -104,7 +106,7 @@ func TestGuardOpensByAge(t *testing.T) {
 				if got := proofs(); len(got) != 2 || got[0] != old || got[1] != old {
 					t.Errorf("by-age: it names %v as proven, want %v twice", got, old)
 				}
-				for _, d := range []fsm.Door{r.state.View().PassDoor(), r.state.View().AddressDoor()} {
+				for _, d := range []doors.Door{r.state.View().PassDoor(), r.state.View().AddressDoor()} {
 					if d.Wait != fullWait+c.freeze*6/5 {
 						t.Errorf("recorded-wait: %v, want %v", d.Wait, fullWait+c.freeze*6/5)
 					}
@@ -150,7 +152,7 @@ func TestGuardWaitsInFull(t *testing.T) {
 				proofs := r.proofs()
 				r.guard(12*time.Second, func(*Guard) {})
 				if c.later {
-					for what, wait := range map[string]time.Duration{"propose pass open": fsm.UnknownPassWait, "propose address taken": fsm.UnknownAddressWait} {
+					for what, wait := range map[string]time.Duration{"propose pass open": doors.UnknownPassWait, "propose address taken": doors.UnknownAddressWait} {
 						if at := r.times(what); len(at) == 0 || at[0] < wait {
 							t.Errorf("waits-in-full: first %s at %v, not before %v", what, at[:min(len(at), 1)], wait)
 						}
@@ -234,7 +236,7 @@ func TestGuardRecordsAgain(t *testing.T) {
 			}
 		}
 		v := r.state.View()
-		for _, d := range []fsm.Door{v.PassDoor(), v.AddressDoor()} {
+		for _, d := range []doors.Door{v.PassDoor(), v.AddressDoor()} {
 			if d.OpenBy != r.token || d.Index <= r.elders.configured {
 				t.Errorf("recorded-again: members changed at %d, the door is %+v", r.elders.configured, d)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
@@ -146,7 +147,7 @@ func (x *Explanation) meetLease(v fsm.View, g GuardStatus) {
 }
 
 // Recorded says in words who is recorded as having a door open.
-func Recorded(v fsm.View, d fsm.Door) string {
+func Recorded(v fsm.View, d doors.Door) string {
 	switch {
 	case d.Unknown && d.OpenBy.IsZero():
 		return "who may have it open is not known since a restore or recovery"

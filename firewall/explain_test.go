@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 const (
@@ -34,7 +37,7 @@ func newFakeStore(t *testing.T) *fakeStore {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "a", Name: "h1", Address: "a:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "a", Name: "h1", Address: "a:7350", Version: fsm.Version},
 	}, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +62,7 @@ func (b *fakeStore) do(c fsm.Command) {
 
 func (b *fakeStore) lists() {
 	b.t.Helper()
-	b.do(fsm.PutPorts{Complete: true, Ports: []fsm.Port{{ID: "p1", MAC: booting, Node: explainedNode}, {ID: "p2", MAC: resting, Node: otherNode}}})
+	b.do(ironicports.PutPorts{Complete: true, Ports: []ironicports.Port{{ID: "p1", MAC: booting, Node: explainedNode}, {ID: "p2", MAC: resting, Node: otherNode}}})
 }
 
 func (b *fakeStore) introspects(node string, macs ...string) {
@@ -173,15 +176,15 @@ func TestShutDoorIsExplained(t *testing.T) {
 		RuleWhitelist: "empty here, only the leader has one; there node " + explainedNode + " is introspected",
 		RulePass:      "only the leader has a pass rule",
 	})
-	b.do(fsm.PassOpen{})
+	b.do(doors.PassOpen{})
 	b.explained(b.following(), stranger, VerdictDrop, RuleLease, map[Rule]string{
 		RuleLease:     "h1 is recorded as having it open since 2023-11-14T22:13:20Z, under token " + b.token.String(),
 		RuleWhitelist: "empty here",
 	})
-	if text := Recorded(b.state.View(), fsm.Door{Unknown: true}); !strings.Contains(text, "restore or recovery") {
+	if text := Recorded(b.state.View(), doors.Door{Unknown: true}); !strings.Contains(text, "restore or recovery") {
 		t.Errorf("a door of an earlier history: %q", text)
 	}
-	if text := Recorded(b.state.View(), fsm.Door{OpenBy: 9, Peer: "gone"}); !strings.HasPrefix(text, "gone is recorded") {
+	if text := Recorded(b.state.View(), doors.Door{OpenBy: 9, Peer: "gone"}); !strings.HasPrefix(text, "gone is recorded") {
 		t.Errorf("a holder who is no member any more: %q", text)
 	}
 }
@@ -214,7 +217,7 @@ func TestExplanationTellsWhatTheKernelHasYetToLearn(t *testing.T) {
 	before := b.leading()
 	b.introspects(explainedNode, booting)
 	b.explained(before, booting, VerdictAccept, RuleWhitelist, map[Rule]string{RuleWhitelist: "on its way into the kernel"})
-	b.do(fsm.PutPorts{Remove: []string{"p2"}})
+	b.do(ironicports.PutPorts{Remove: []string{"p2"}})
 	b.explained(before, resting, VerdictDrop, RulePass, map[Rule]string{RuleBlacklist: "on its way into the kernel", RulePass: "on its way back"})
 }
 
@@ -249,7 +252,7 @@ func TestCountsAreThoseOfWhatIsDesired(t *testing.T) {
 	b.lists()
 	b.introspects(explainedNode, booting)
 	check()
-	b.do(fsm.PutPorts{Ports: []fsm.Port{{ID: "p3", MAC: TestMAC, Node: otherNode}}})
+	b.do(ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p3", MAC: TestMAC, Node: otherNode}}})
 	check()
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 )
 
 // unheardFormerMembers says which members of the history before this one may still have a door
@@ -13,7 +14,7 @@ func (w *watch) unheardFormerMembers(v fsm.View) (why string) {
 	if names := v.AwaitedFormers(); names != "" {
 		return names + " not heard by this leader since the cluster was founded again by a restore or recovery"
 	}
-	for _, door := range [...]fsm.Door{v.PassDoor(), v.AddressDoor()} {
+	for _, door := range [...]doors.Door{v.PassDoor(), v.AddressDoor()} {
 		if door.Unknown && door.Since > w.others.heard {
 			w.others = others{began: time.Now(), heard: door.Since}
 		}

@@ -8,14 +8,16 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // What the state waits for a door that is not known is what a guard waits under the
 // longest lease and freeze that a configuration may set, for an IPv6 address.
 func TestUnknownDoorsAreThoseOfTheLongestLease(t *testing.T) {
 	longest := GuardOptions{Length: config.MaxFirewallLease, Freeze: config.MaxFirewallFreeze, AddressSlack: LateIPv6}
-	if longest.passWait() != fsm.UnknownPassWait || longest.addressWait() != fsm.UnknownAddressWait {
-		t.Errorf("longest-lease: a guard waits %v and %v, the state %v and %v", longest.passWait(), longest.addressWait(), fsm.UnknownPassWait, fsm.UnknownAddressWait)
+	if longest.passWait() != doors.UnknownPassWait || longest.addressWait() != doors.UnknownAddressWait {
+		t.Errorf("longest-lease: a guard waits %v and %v, the state %v and %v", longest.passWait(), longest.addressWait(), doors.UnknownPassWait, doors.UnknownAddressWait)
 	}
 }
 
@@ -25,7 +27,7 @@ func TestGuardWaitsForFormerMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		for _, id := range []string{"b", "c"} {
-			if err := r.apply(0, fsm.PutMember{Member: fsm.Member{ID: id, Name: "host-" + id, Address: id + ":7350", Version: fsm.Version}}).Err(); err != nil {
+			if err := r.apply(0, membership.PutMember{Member: membership.Member{ID: id, Name: "host-" + id, Address: id + ":7350", Version: fsm.Version}}).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -38,7 +40,7 @@ func TestGuardWaitsForFormerMembers(t *testing.T) {
 		const heard = 8 * time.Second
 		r.guard(20*time.Second, func(g *Guard) {
 			time.Sleep(heard / 2) // in a bubble
-			if err := r.apply(r.token, fsm.FormerHeard{ID: "b"}).Err(); err != nil {
+			if err := r.apply(r.token, membership.FormerHeard{ID: "b"}).Err(); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(heard / 2)
@@ -46,14 +48,14 @@ func TestGuardWaitsForFormerMembers(t *testing.T) {
 			if s := g.Status(); !strings.Contains(s.Why, "host-c (c:7350) not heard") || strings.Contains(s.Why, "host-b") || s.AddressWhy != s.Why {
 				t.Errorf("it says %q and %q", s.Why, s.AddressWhy)
 			}
-			if err := r.apply(r.token, fsm.FormerHeard{ID: "c"}).Err(); err != nil {
+			if err := r.apply(r.token, membership.FormerHeard{ID: "c"}).Err(); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(12 * time.Second)
 		})
 		for what, wait := range map[string]time.Duration{
-			"arm": fsm.UnknownPassWait, "open": fsm.UnknownPassWait, "propose pass open": fsm.UnknownPassWait,
-			"put": fsm.UnknownAddressWait, "propose address taken": fsm.UnknownAddressWait,
+			"arm": doors.UnknownPassWait, "open": doors.UnknownPassWait, "propose pass open": doors.UnknownPassWait,
+			"put": doors.UnknownAddressWait, "propose address taken": doors.UnknownAddressWait,
 		} {
 			if at := r.times(what); len(at) == 0 || at[0] < heard+wait {
 				t.Errorf("waits-for-former: %s at %v, not before %v", what, at[:min(len(at), 1)], heard+wait)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
@@ -399,7 +400,7 @@ func (w *watch) whyShut(ctx context.Context) (why string, err error) {
 		w.wakeIn(left)
 		return fmt.Sprintf("another host may have it open for %v more", left.Round(time.Millisecond)), nil
 	}
-	w.recorded, err = w.recordDoor(ctx, fsm.PassOpen{Wait: wait, Proven: proven})
+	w.recorded, err = w.recordDoor(ctx, doors.PassOpen{Wait: wait, Proven: proven})
 	return "", err
 }
 
@@ -478,10 +479,10 @@ func (w *watch) stopAndRecord(ctx context.Context, why string) error {
 func (w *watch) recordClosed(ctx context.Context, closed bool) {
 	var commands []fsm.Command
 	if closed && w.recorded {
-		commands = append(commands, fsm.PassClosed{})
+		commands = append(commands, doors.PassClosed{})
 	}
 	if closed && w.taken {
-		commands = append(commands, fsm.AddressReleased{})
+		commands = append(commands, doors.AddressReleased{})
 	}
 	errs := make([]error, len(commands))
 	var said sync.WaitGroup

@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // L is the length of the lease in these tests.
@@ -59,7 +62,7 @@ func newRig(t *testing.T) *rig {
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"),
 		CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "a", Name: "a", Address: "a:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "a", Name: "a", Address: "a:7350", Version: fsm.Version},
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +94,7 @@ func (r *rig) lead() {
 	r.t.Helper()
 	r.token = r.apply(0, fsm.Lead{Peer: "a", Boot: "b", Version: fsm.Version}).Token
 	r.began = time.Now()
-	if res := r.apply(r.token, fsm.PutPorts{Complete: true}); res.Err() != nil {
+	if res := r.apply(r.token, ironicports.PutPorts{Complete: true}); res.Err() != nil {
 		r.t.Fatal(res.Err())
 	}
 }
@@ -309,7 +312,7 @@ func TestGuardWaitsForAnotherDoor(t *testing.T) {
 	for name, before := range map[string]func(r *rig){
 		"recorded open": func(r *rig) {
 			old := r.apply(0, fsm.Lead{Peer: "a", Boot: "old", Version: fsm.Version}).Token
-			for _, c := range []fsm.Command{fsm.PassOpen{}, fsm.AddressTaken{Address: "192.0.2.9"}} {
+			for _, c := range []fsm.Command{doors.PassOpen{}, doors.AddressTaken{Address: "192.0.2.9"}} {
 				if err := r.apply(old, c).Err(); err != nil {
 					t.Fatal(err)
 				}
@@ -414,7 +417,7 @@ func TestGuardNeverReopens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.propose = func(c fsm.Command) error {
-			if _, closed := c.(fsm.PassClosed); closed {
+			if _, closed := c.(doors.PassClosed); closed {
 				return errors.New("outcome unknown")
 			}
 			return nil
@@ -440,7 +443,7 @@ func TestGuardThatNeverOpenedSaysNothing(t *testing.T) {
 		r := newRig(t)
 		r.confirm = func(time.Time) error { return nil }
 		old := r.apply(0, fsm.Lead{Peer: "a", Boot: "old", Version: fsm.Version}).Token
-		if err := r.apply(old, fsm.PassOpen{}).Err(); err != nil {
+		if err := r.apply(old, doors.PassOpen{}).Err(); err != nil {
 			t.Fatal(err)
 		}
 		r.lead()

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 const (
@@ -137,8 +137,8 @@ func TestFollowWaitsForOlderPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.lead()
-		older := fsm.Member{ID: "a", Name: "a", Address: "a:7350", Version: 1}
-		if err := r.apply(0, fsm.PutMember{Member: older}).Err(); err != nil {
+		older := membership.Member{ID: "a", Name: "a", Address: "a:7350", Version: 1}
+		if err := r.apply(0, membership.PutMember{Member: older}).Err(); err != nil {
 			t.Fatal(err)
 		}
 		first := r.next

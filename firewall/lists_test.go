@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 )
 
 // counted are rules that count how often they are replaced.
@@ -38,8 +39,8 @@ func (c *counted) Change(ctx context.Context, d Change) error {
 	return c.rules.Change(ctx, d)
 }
 
-func port(n int) fsm.Port {
-	return fsm.Port{ID: fmt.Sprintf("00000000-0000-4000-8000-%012x", n), MAC: mac(n), Node: node(n)}
+func port(n int) ironicports.Port {
+	return ironicports.Port{ID: fmt.Sprintf("00000000-0000-4000-8000-%012x", n), MAC: mac(n), Node: node(n)}
 }
 
 func mac(n int) string  { return fmt.Sprintf("52:54:00:00:00:%02x", n) }
@@ -79,7 +80,7 @@ func TestLeadershipTurnsTheRulesWithoutABuild(t *testing.T) {
 				t.Errorf("under token %v they are said to be of %v: %v", token, now.Token, now.Err)
 			}
 		}
-		do(fsm.PutPorts{Ports: []fsm.Port{port(1), port(2), port(3)}})
+		do(ironicports.PutPorts{Ports: []ironicports.Port{port(1), port(2), port(3)}})
 		start(1)
 		lead(0)
 		lead(r.token)
@@ -87,7 +88,7 @@ func TestLeadershipTurnsTheRulesWithoutABuild(t *testing.T) {
 		lead(r.token)
 		start(3)
 		lead(0) // with a change that the leader did not see
-		do(fsm.PutPorts{Remove: []string{port(3).ID}})
+		do(ironicports.PutPorts{Remove: []string{port(3).ID}})
 		lead(r.token)
 		if chains.replaced != 1 {
 			t.Errorf("the rules were built %d times, want once", chains.replaced)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 )
 
 // Bounds of a pull.
@@ -19,7 +20,7 @@ const (
 
 // PortLister lists the ports of all nodes in Ironic: all of them, or an error.
 type PortLister interface {
-	AllPorts(ctx context.Context) ([]fsm.Port, error)
+	AllPorts(ctx context.Context) ([]ironicports.Port, error)
 }
 
 // Pull is the leader's duty that keeps the blacklist: it lists Ironic's ports
@@ -138,7 +139,7 @@ func (p *Pull) once(ctx context.Context, a Authority) error {
 
 // portDifference compares a list with the state. A port that two pages show,
 // because ports were made or deleted between them, is one port.
-func portDifference(v fsm.View, listed []fsm.Port) (put []fsm.Port, remove []string) {
+func portDifference(v fsm.View, listed []ironicports.Port) (put []ironicports.Port, remove []string) {
 	there := make(map[string]bool, len(listed))
 	for _, port := range listed {
 		if there[port.ID] {
@@ -159,16 +160,16 @@ func portDifference(v fsm.View, listed []fsm.Port) (put []fsm.Port, remove []str
 
 // chunks cuts a difference into entries; the last one, which may be empty, says
 // that the pull is complete.
-func chunks(put []fsm.Port, remove []string) []fsm.PutPorts {
-	var out []fsm.PutPorts
+func chunks(put []ironicports.Port, remove []string) []ironicports.PutPorts {
+	var out []ironicports.PutPorts
 	for len(put)+len(remove) > 0 {
 		ports := put[:min(len(put), pullChunk)]
 		ids := remove[:min(len(remove), pullChunk-len(ports))]
-		out = append(out, fsm.PutPorts{Ports: ports, Remove: ids})
+		out = append(out, ironicports.PutPorts{Ports: ports, Remove: ids})
 		put, remove = put[len(ports):], remove[len(ids):]
 	}
 	if len(out) == 0 {
-		out = append(out, fsm.PutPorts{})
+		out = append(out, ironicports.PutPorts{})
 	}
 	out[len(out)-1].Complete = true
 	return out

@@ -4,18 +4,18 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 )
 
-func ports(from, to int) (out []fsm.Port) {
+func ports(from, to int) (out []ironicports.Port) {
 	for i := from; i < to; i++ {
-		out = append(out, fsm.Port{ID: fmt.Sprintf("p%d", i), MAC: fmt.Sprintf("52:54:00:00:%02x:%02x", i/256, i%256), Node: "00000000-0000-4000-8000-000000000001"})
+		out = append(out, ironicports.Port{ID: fmt.Sprintf("p%d", i), MAC: fmt.Sprintf("52:54:00:00:%02x:%02x", i/256, i%256), Node: "00000000-0000-4000-8000-000000000001"})
 	}
 	return out
 }
 
 // pull commits a list as the duty does.
-func (r *rig) pull(listed []fsm.Port) (entries int) {
+func (r *rig) pull(listed []ironicports.Port) (entries int) {
 	r.t.Helper()
 	v, _ := r.Changed()
 	for _, c := range chunks(portDifference(v, listed)) {

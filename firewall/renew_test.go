@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 )
 
 // running is what a duty does inside a bubble until the function that is
@@ -112,7 +112,7 @@ func TestPeriodOfThePullIsReloaded(t *testing.T) {
 // asked is an Ironic that counts lists and has no ports.
 type asked struct{ times atomic.Int32 }
 
-func (a *asked) AllPorts(context.Context) ([]fsm.Port, error) {
+func (a *asked) AllPorts(context.Context) ([]ironicports.Port, error) {
 	if a.times.Add(1) > 100 {
 		return nil, errors.New("too often")
 	}

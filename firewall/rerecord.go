@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -29,10 +30,10 @@ func (w *watch) recordAgain(ctx context.Context) {
 	v, _ := w.g.o.Log.Changed()
 	var commands []fsm.Command
 	if w.recorded && w.recordIsOutdated(v, v.PassDoor()) {
-		commands = append(commands, fsm.PassOpen{Wait: w.g.o.passWait()})
+		commands = append(commands, doors.PassOpen{Wait: w.g.o.passWait()})
 	}
 	if w.taken && w.recordIsOutdated(v, v.AddressDoor()) {
-		commands = append(commands, fsm.AddressTaken{Address: w.g.o.AddressText, Wait: w.g.o.addressWait()})
+		commands = append(commands, doors.AddressTaken{Address: w.g.o.AddressText, Wait: w.g.o.addressWait()})
 	}
 	if len(commands) == 0 || !w.rerecord.busy.CompareAndSwap(false, true) {
 		return
@@ -51,7 +52,7 @@ func (w *watch) recordAgain(ctx context.Context) {
 // recordIsOutdated reports whether a door of this leadership is recorded from before a change of
 // the members, or from before all of them knew log version 2. While former members are
 // awaited the log takes no record.
-func (w *watch) recordIsOutdated(v fsm.View, d fsm.Door) bool {
+func (w *watch) recordIsOutdated(v fsm.View, d doors.Door) bool {
 	return d.OpenBy == w.a.Token() && d.Index < w.a.Configured() &&
-		v.Admits(fsm.PassOpen{Proven: d.OpenBy}) == nil && v.AwaitedFormers() == ""
+		v.Admits(doors.PassOpen{Proven: d.OpenBy}) == nil && v.AwaitedFormers() == ""
 }

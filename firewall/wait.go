@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 )
 
@@ -34,7 +35,7 @@ type others struct {
 // mustWait returns how long a door that another token may hold open must stay shut
 // here, and that token if it may open earlier than after the full wait: no proof of
 // the other leadership has begun for long enough (docs/design.md#pxe-age).
-func (w *watch) mustWait(v fsm.View, d fsm.Door, wait time.Duration) (left time.Duration, proven fencing.Token) {
+func (w *watch) mustWait(v fsm.View, d doors.Door, wait time.Duration) (left time.Duration, proven fencing.Token) {
 	if d.Shut() || d.OpenBy == w.a.Token() {
 		return 0, 0
 	}
@@ -48,8 +49,8 @@ func (w *watch) mustWait(v fsm.View, d fsm.Door, wait time.Duration) (left time.
 
 // succeeds says at what time all proofs of the leadership that has a door recorded had
 // begun, if that is known and the log may be told.
-func (w *watch) succeeds(v fsm.View, d fsm.Door) (until time.Time, ok bool) {
-	if d.Term == 0 || v.Admits(fsm.PassOpen{Proven: d.OpenBy}) != nil { // an unknown door has no term
+func (w *watch) succeeds(v fsm.View, d doors.Door) (until time.Time, ok bool) {
+	if d.Term == 0 || v.Admits(doors.PassOpen{Proven: d.OpenBy}) != nil { // an unknown door has no term
 		return time.Time{}, false
 	}
 	return w.a.Succeeds(d.Term, d.Index)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // BenchmarkEvents compares the entries of a whole introspection with and without
@@ -14,9 +15,9 @@ func BenchmarkEvents(b *testing.B) {
 	for _, version := range []int{1, 2} {
 		b.Run(fmt.Sprintf("log-version=%d", version), func(b *testing.B) {
 			r := sized(b, 1000)
-			s := r.must(OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
+			s := r.must(membership.OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 			if version < 2 {
-				r.must(PutMember{Member: member("older")})
+				r.must(membership.PutMember{Member: member("older")})
 				r.older("older", version)
 			}
 			doc := pack(b, string(inventory(30_000)))

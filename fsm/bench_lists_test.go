@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 )
 
 // sizedPorts makes a state with so many ports.
@@ -11,7 +13,7 @@ func sizedPorts(b testing.TB, n int) *rig {
 	r := newRig(b)
 	r.apply(b, Header{}, Lead{Peer: "a", Boot: "b"})
 	for from := 0; from < n; from += 100 {
-		r.apply(b, Header{Token: r.view().Leadership().Token}, PutPorts{Ports: portsN(from, 100)})
+		r.apply(b, Header{Token: r.view().Leadership().Token}, ironicports.PutPorts{Ports: portsN(from, 100)})
 	}
 	return r
 }
@@ -20,7 +22,7 @@ func sizedPorts(b testing.TB, n int) *rig {
 // hundred times apart: a port moves from one MAC to another and back.
 func BenchmarkPutPorts(b *testing.B) {
 	for _, ports := range []int{1000, 100_000} {
-		for _, changes := range []int{1, MaxPortChanges} {
+		for _, changes := range []int{1, ironicports.MaxPortChanges} {
 			b.Run(fmt.Sprintf("ports=%d/changes=%d", ports, changes), func(b *testing.B) {
 				r := sizedPorts(b, ports)
 				here := portsN(0, changes)
@@ -31,7 +33,7 @@ func BenchmarkPutPorts(b *testing.B) {
 				h := Header{Token: r.view().Leadership().Token}
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
-					r.apply(b, h, PutPorts{Ports: [][]Port{there, here}[i%2]})
+					r.apply(b, h, ironicports.PutPorts{Ports: [][]ironicports.Port{there, here}[i%2]})
 				}
 			})
 		}

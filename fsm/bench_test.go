@@ -10,6 +10,8 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // BenchmarkApply measures one entry at sizes a hundred times apart: the cost
@@ -18,11 +20,11 @@ func BenchmarkApply(b *testing.B) {
 	for _, nodes := range []int{100, 10_000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
 			r := sized(b, nodes)
-			s := r.must(OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
+			s := r.must(membership.OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				id := entry.NextRequestID(RequestID{}, Time(i)*Time(time.Microsecond), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
-				r.apply(b, Header{Session: s, Request: id, Answered: id}, PutSetting{Key: "k", Value: "v"})
+				r.apply(b, Header{Session: s, Request: id, Answered: id}, settings.PutSetting{Key: "k", Value: "v"})
 			}
 		})
 	}
@@ -38,7 +40,7 @@ func BenchmarkCallback(b *testing.B) {
 			for i := range nodes {
 				r.process(b, nodeN(i), pack(b, fmt.Sprint("earlier ", i)))
 			}
-			s := r.must(OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
+			s := r.must(membership.OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 			doc := pack(b, string(inventory(30_000)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -81,7 +83,7 @@ func (r *rig) work(b testing.TB, session fencing.Token, steps ...introspection.A
 
 // process takes a waiting node to its end.
 func (r *rig) process(b testing.TB, node string, doc blobs.Packed) {
-	s := r.apply(b, Header{}, OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
+	s := r.apply(b, Header{}, membership.OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 	r.apply(b, Header{}, introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: doc})
 	r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash}, introspection.Advance{Event: introspection.EventFinish, Consume: true})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/table"
 )
 
@@ -19,10 +20,7 @@ type corruptions map[string]func(*data)
 func TestCheckFindsContradictions(t *testing.T) {
 	v := busy(t).view()
 	all := corruptPeers(v)
-	maps.Copy(all, corruptFormer())
 	maps.Copy(all, corruptDocuments(t, v))
-	maps.Copy(all, corruptLists(v))
-	maps.Copy(all, corruptDoors())
 	for name, corrupt := range all {
 		t.Run(name, func(t *testing.T) {
 			bad := *v.data
@@ -42,45 +40,25 @@ func corruptPeers(v View) corruptions {
 	lease, _ := v.Lease("held")
 	_, result, _ := v.data.requests.byID.First()
 	return corruptions{
-		"clock before zero":              func(d *data) { d.shared.Position.Now = -1 },
-		"clock past a deadline":          func(d *data) { d.shared.Position.Now = session.Expires },
-		"leadership above the floor":     func(d *data) { d.shared.Position.Floor = d.lead.Token - 1 },
-		"floor from the future":          func(d *data) { d.shared.Position.Floor = d.shared.Granted() + 1 },
-		"leadership not of its index":    func(d *data) { d.lead.Index++ },
-		"leadership from the future":     func(d *data) { d.lead.Term = d.shared.Position.Term + 1 },
-		"leadership of no peer":          func(d *data) { d.lead.Peer = "" },
-		"leadership without token":       func(d *data) { d.lead.Token = 0 },
-		"leadership that begins later":   func(d *data) { d.lead.At = d.shared.Position.Now + 1 },
-		"incarnation zero":               func(d *data) { d.shared.Cluster.Incarnation = 0 },
-		"no members":                     func(d *data) { d.peers = newPeers() },
-		"cluster version":                func(d *data) { d.shared.Version++ },
-		"member under another name":      func(d *data) { d.peers.members.Put([]byte("x"), member("a")) },
-		"member against the rules":       func(d *data) { d.peers.members.Put([]byte("x"), Member{ID: "x"}) },
-		"removed peer under another key": func(d *data) { d.peers.removed.Put([]byte("x"), RemovedPeer{ID: "y"}) },
-		"removed peer that is a member":  func(d *data) { d.peers.removed.Put([]byte("a"), RemovedPeer{ID: "a"}) },
-		"removed peer of no entry":       func(d *data) { d.peers.removed.Put([]byte("x"), RemovedPeer{ID: "x", At: 1 << 60}) },
-		"session of no member":           func(d *data) { d.peers.members.Drop([]byte("a")); d.shared.Version = d.peers.leastVersion() },
-		"session missing of its peer":    func(d *data) { d.peers.sessionOf.Drop([]byte("a")) },
-		"session of two peers":           func(d *data) { d.peers.sessionOf.Put([]byte("c"), session.ID) },
-		"session under another key":      func(d *data) { d.peers.sessions.Put(table.TokenKey(1), session) },
-		"session without deadline":       func(d *data) { d.shared.Disarm(session.Expires, dueSession, table.TokenKey(session.ID)) },
-		"session that lasts too long": func(d *data) {
-			s := session
-			s.Expires = s.Expires.Add(time.Hour)
-			d.peers.sessions.Put(table.TokenKey(s.ID), s)
-		},
-		"deadline of nothing":         func(d *data) { d.shared.Arm(1<<60, 'l', []byte("ghost")) },
-		"join token without deadline": func(d *data) { d.joins.Put([]byte("x"), JoinToken{ID: "x", Expires: 1 << 60}) },
-		"setting under another key":   func(d *data) { d.settings.Put([]byte("x"), Setting{Key: "k"}) },
-		"setting from the future":     func(d *data) { d.settings.Put([]byte("k"), Setting{Key: "k", Index: 1 << 40}) },
-		"result of no session":        func(d *data) { o := result; o.Session = 1; d.requests.byID.Put(o.ID[:], o) },
-		"result missing of session":   func(d *data) { d.requests.bySession.Drop(table.PairKey(result.Session, result.ID[:]...)) },
-		"result missing of client":    func(d *data) { d.requests.byClient.Drop([]byte("client")) },
-		"client of no result":         func(d *data) { d.requests.byClient.Put([]byte("x"), result.ID) },
+		"clock before zero":            func(d *data) { d.shared.Position.Now = -1 },
+		"clock past a deadline":        func(d *data) { d.shared.Position.Now = session.Expires },
+		"leadership above the floor":   func(d *data) { d.shared.Position.Floor = d.shared.Lead.Token - 1 },
+		"floor from the future":        func(d *data) { d.shared.Position.Floor = d.shared.Granted() + 1 },
+		"leadership not of its index":  func(d *data) { d.shared.Lead.Index++ },
+		"leadership from the future":   func(d *data) { d.shared.Lead.Term = d.shared.Position.Term + 1 },
+		"leadership of no peer":        func(d *data) { d.shared.Lead.Peer = "" },
+		"leadership without token":     func(d *data) { d.shared.Lead.Token = 0 },
+		"leadership that begins later": func(d *data) { d.shared.Lead.At = d.shared.Position.Now + 1 },
+		"incarnation zero":             func(d *data) { d.shared.Cluster.Incarnation = 0 },
+		"no members":                   func(d *data) { d.memberTables = membership.New() },
+		"cluster version":              func(d *data) { d.shared.Version++ },
+		"deadline of nothing":          func(d *data) { d.shared.Arm(1<<60, 'l', []byte("ghost")) },
+		"result of no session":         func(d *data) { o := result; o.Session = 1; d.requests.byID.Put(o.ID[:], o) },
+		"result missing of session":    func(d *data) { d.requests.bySession.Drop(table.PairKey(result.Session, result.ID[:]...)) },
+		"result missing of client":     func(d *data) { d.requests.byClient.Drop([]byte("client")) },
+		"client of no result":          func(d *data) { d.requests.byClient.Put([]byte("x"), result.ID) },
 		"result below the mark": func(d *data) {
-			s := session
-			s.Answered = RequestID{0xff}
-			d.peers.sessions.Put(table.TokenKey(s.ID), s)
+			membersOf(d.txn()).Answered(session, RequestID{0xff})
 		},
 		"result stored as a repeat": func(d *data) { o := result; o.Result.Repeated = true; d.requests.byID.Put(o.ID[:], o) },
 		"result without a session":  func(d *data) { o := result; o.Session, o.Client = 0, ""; d.requests.byID.Put(o.ID[:], o) },
@@ -110,7 +88,7 @@ func TestCheckNamesNoMoreThanAFew(t *testing.T) {
 	r := busy(t)
 	bad := *r.state.now
 	for i := range 100 {
-		bad.peers.sessions.Put(table.TokenKey(fencing.Token(1000+i)), Session{})
+		bad.requests.byID.Put(table.TokenKey(fencing.Token(1000+i)), outcome{})
 	}
 	err := View{&bad}.Check()
 	if all, ok := err.(interface{ Unwrap() []error }); !ok || len(all.Unwrap()) != 21 { // 20, and how many more

@@ -13,20 +13,14 @@
 //
 // Every change of the state is a Command: a struct with a Validate method, which Encode
 // writes and Decode reads. What the log, snapshots, Check and Dump know of a subject is a
-// domain, a value at the head of the subject's file: its commands with their numbers, its
-// tables, its invariants and what ends by itself. Domains that stand apart are packages
-// below this one, whose comments name their commands: introspection, leases, kubestate,
-// zones, relays, ruleset and nodesync. The commands of this package, by subject:
+// domain, a value at the head of the subject's package: its commands with their numbers, its
+// tables, its invariants and what ends by itself. The domains are packages below this one,
+// whose comments name their commands: membership (peers and their sessions), operators,
+// introspection, ruleset, relays, nodesync, ironicports and doors (the PXE filter and the
+// floating IP), leases, settings, kubestate and zones. The commands of this package are those
+// of the machine itself: Found, Lead, Probe, and ReportEvents for events that no other tells.
 //
-//   - cluster and leadership: Found, Lead, Probe
-//   - peers: OpenSession, RenewSession, EndSession, PutMember, RemoveMember, MoveMember,
-//     Exclude, Observe, AddJoinToken, UseJoinToken, RevokeJoinToken, Rejoin, FormerHeard
-//   - PXE filter and address: PutPorts, PassOpen, PassClosed, AddressTaken, AddressReleased
-//   - events that no other command tells: ReportEvents
-//   - keys and settings: PutSetting, DeleteSetting, RotateGossipKey, ConfirmGossipKeys,
-//     AdvanceGossipKeys, NoteOperator, RevokeOperator
-//
-// A View has the reading side of each, that of the packages as their Tables have it.
+// A View has the reading side of each, as its Tables have it.
 // Refound and Adopt are no commands: they rewrite a snapshot when a cluster is founded
 // again (docs/design.md#founding).
 //

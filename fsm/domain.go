@@ -4,31 +4,29 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/nodesync"
+	"github.com/trivet-ha/trivet/fsm/operators"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
-// domain is one part of the state, such as leases. Its value stands at the head of the
-// domain's file or package: a new command changes that file and is named in the package's
-// comment; a new table has a tag in sectionOrder.
-type domain = entry.Domain[*txn]
-
 // domains is all of the state. What is not here is not replicated.
 var domains = [...]domain{
-	clusterDomain, leadershipDomain,
-	memberDomain, memberFlagsDomain, removedDomain, progressDomain, formerDomain, sessionDomain, joinTokenDomain,
-	settingDomain, requestDomain,
-	entry.In(leases.Domain, leasesOf),
-	entry.In(introspection.Domain, nodesOf), documentDomain,
-	portDomain, doorDomain, entry.In(ruleset.Domain, rulesOf), entry.In(relays.Domain, relaysOf),
-	entry.In(kubestate.Domain, kubeOf), entry.In(zones.Domain, zonesOf), entry.In(nodesync.Domain, syncOf),
-	gossipDomain, operatorDomain, eventDomain,
+	clusterDomain, leadershipDomain, requestDomain, documentDomain, eventDomain,
+	entry.In(membership.Domain, membersOf), entry.In(operators.Domain, operatorsOf), entry.In(settings.Domain, settingsOf),
+	entry.In(introspection.Domain, nodesOf), entry.In(ruleset.Domain, rulesOf),
+	entry.In(relays.Domain, relaysOf), entry.In(nodesync.Domain, syncOf),
+	entry.In(ironicports.Domain, portsOf), entry.In(doors.Domain, doorsOf), entry.In(leases.Domain, leasesOf),
+	entry.In(kubestate.Domain, kubeOf), entry.In(zones.Domain, zonesOf),
 }
 
 // of collects what all domains have of a sort.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
-	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
@@ -50,13 +49,13 @@ func (c ReportEvents) Validate() error {
 }
 
 func applyReportEvents(t *txn, c ReportEvents) Result {
-	s, ok := t.peers.sessions.Get(table.TokenKey(t.Header.Session))
-	if !ok {
+	peer, live := t.PeerOf(t.Header.Session)
+	if !live {
 		return entry.Refuse(SessionEnded, "a report needs a live session, %v is none", t.Header.Session)
 	}
 	for _, r := range c.Reports {
 		t.RecordEvent(eventring.Event{
-			Topic: r.Topic, Action: r.Action, Millis: r.Millis, Peer: t.NameOf(s.Peer), Node: r.Node, Text: r.Text, Fields: r.Fields,
+			Topic: r.Topic, Action: r.Action, Millis: r.Millis, Peer: t.NameOf(peer), Node: r.Node, Text: r.Text, Fields: r.Fields,
 		})
 	}
 	return entry.Done()

@@ -10,16 +10,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
 // events returns all events of a state, decoded.
 func events(v View) (out []eventring.Event) {
-	for e := range v.EventsAfter(eventring.ID{}) {
+	for e := range v.Events().After(eventring.ID{}) {
 		out = append(out, e.Decode())
 	}
 	return out
@@ -53,7 +55,7 @@ type eventCase struct {
 func clusterEventCases() map[string]eventCase {
 	return map[string]eventCase{
 		"leadership": {func(r *rig) {
-			r.must(PutMember{Member: member("b")})
+			r.must(membership.PutMember{Member: member("b")})
 			r.must(Lead{Peer: "a", Boot: "1"})
 			r.must(Lead{Peer: "b", Boot: "1"})
 		}, []string{
@@ -62,17 +64,17 @@ func clusterEventCases() map[string]eventCase {
 			"leadership acquired peer=host-b previous=host-a term=2",
 		}},
 		"doors": {func(r *rig) {
-			r.must(PutMember{Member: member("b")})
+			r.must(membership.PutMember{Member: member("b")})
 			r.must(Lead{Peer: "a", Boot: "1"})
-			r.asLeader(PassOpen{})
-			r.asLeader(PassOpen{}) // the same again is no event
-			r.asLeader(AddressTaken{Address: "192.0.2.1"})
-			r.asLeader(AddressReleased{})
+			r.asLeader(doors.PassOpen{})
+			r.asLeader(doors.PassOpen{}) // the same again is no event
+			r.asLeader(doors.AddressTaken{Address: "192.0.2.1"})
+			r.asLeader(doors.AddressReleased{})
 			r.must(Lead{Peer: "b", Boot: "1"})
-			r.asLeader(PassClosed{}) // of one that b never opened
+			r.asLeader(doors.PassClosed{}) // of one that b never opened
 			r.must(Lead{Peer: "b", Boot: "1"})
-			r.asLeader(PassOpen{})
-			r.asLeader(PassClosed{})
+			r.asLeader(doors.PassOpen{})
+			r.asLeader(doors.PassClosed{})
 		}, []string{
 			"member joined peer=host-b address=b.example:7350",
 			"leadership acquired peer=host-a term=2",
@@ -89,15 +91,15 @@ func clusterEventCases() map[string]eventCase {
 			r.session("b")
 			r.session("b") // a restart within the ttl
 			r.session("a")
-			r.pass(SessionTTL)
+			r.pass(membership.SessionTTL)
 			r.must(Probe{})
 			a := r.session("a")
-			r.must(Exclude{Peer: "b", From: FromLeading, On: true, Force: true})
-			r.must(Exclude{Peer: "b", From: FromLeading})
-			r.must(MoveMember{Peer: "b", Address: "elsewhere:7350"})
-			r.must(EndSession{Session: a})
-			r.must(EndSession{Session: a}) // over already
-			r.must(RemoveMember{ID: "b", Force: true})
+			r.must(membership.Exclude{Peer: "b", From: membership.FromLeading, On: true, Force: true})
+			r.must(membership.Exclude{Peer: "b", From: membership.FromLeading})
+			r.must(membership.MoveMember{Peer: "b", Address: "elsewhere:7350"})
+			r.must(membership.EndSession{Session: a})
+			r.must(membership.EndSession{Session: a}) // over already
+			r.must(membership.RemoveMember{ID: "b", Force: true})
 		}, []string{
 			"member joined peer=host-b address=b.example:7350",
 			"member connected peer=host-b",
@@ -180,10 +182,10 @@ func TestEventsOfCommands(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			seen := r.view().LastEvent() // the founding's
+			seen := r.view().Events().Last() // the founding's
 			c.do(r)
 			var got []string
-			for e := range r.view().EventsAfter(seen) {
+			for e := range r.view().Events().After(seen) {
 				got = append(got, told(e.Decode()))
 			}
 			if !slices.Equal(got, c.want) {
@@ -220,10 +222,10 @@ func TestEventsOfOneEntry(t *testing.T) {
 	r.must(leases.Grant{Name: "l", Holder: "h", TTL: time.Second})
 	r.must(leases.Grant{Name: "k", Holder: "h", TTL: time.Second})
 	r.pass(time.Second)
-	seen := r.view().LastEvent()
+	seen := r.view().Events().Last()
 	r.must(leases.Grant{Name: "l", Holder: "i", TTL: time.Second})
 	var ids []string
-	for e := range r.view().EventsAfter(seen) {
+	for e := range r.view().Events().After(seen) {
 		ids = append(ids, e.ID().String())
 	}
 	want := []string{fmt.Sprintf("1-%d-0", r.index), fmt.Sprintf("1-%d-1", r.index), fmt.Sprintf("1-%d-2", r.index)}
@@ -246,11 +248,11 @@ func TestEventsOfOneEntry(t *testing.T) {
 // The members of an older cluster cannot read events: none are recorded there.
 func TestEventsNeedTheLogVersion(t *testing.T) {
 	r := newRig(t)
-	r.must(PutMember{Member: member("b")})
+	r.must(membership.PutMember{Member: member("b")})
 	r.older("b", 1)
-	before := r.view().LastEvent()
+	before := r.view().Events().Last()
 	r.must(Lead{Peer: "a", Boot: "1"})
-	if got := r.view().LastEvent(); got != before {
+	if got := r.view().Events().Last(); got != before {
 		t.Errorf("event %v was recorded in a cluster of log version %d", got, r.view().ClusterVersion())
 	}
 	if err := r.view().Admits(ReportEvents{}); err == nil {
@@ -258,7 +260,7 @@ func TestEventsNeedTheLogVersion(t *testing.T) {
 	}
 	r.older("b", 2)
 	r.must(Lead{Peer: "b", Boot: "1"})
-	if got := r.view().LastEvent(); got == before {
+	if got := r.view().Events().Last(); got == before {
 		t.Error("no event was recorded after the upgrade")
 	}
 }
@@ -273,7 +275,7 @@ func TestEventsInSnapshots(t *testing.T) {
 		reports[i] = eventring.Report{Topic: eventring.TopicWarning, Action: "raised", Text: strings.Repeat("x", eventring.MaxText)}
 	}
 	data := encoded(t, Header{Session: s}, ReportEvents{Reports: reports})
-	for r.view().ForgottenEvent().IsZero() {
+	for r.view().Events().Forgotten().IsZero() {
 		r.index++
 		if res := r.state.Apply(Entry{Index: r.index, Term: r.term, Data: data}); res.Code != OK {
 			t.Fatal(res.Message)
@@ -283,8 +285,8 @@ func TestEventsInSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back.View().ForgottenEvent() != r.view().ForgottenEvent() {
-		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().ForgottenEvent(), r.view().ForgottenEvent())
+	if back.View().Events().Forgotten() != r.view().Events().Forgotten() {
+		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().Events().Forgotten(), r.view().Events().Forgotten())
 	}
 	for range 2 * 64 {
 		r.index++
@@ -292,8 +294,8 @@ func TestEventsInSnapshots(t *testing.T) {
 		r.state.Apply(e)
 		back.Apply(e)
 	}
-	if back.View().Hash() != r.view().Hash() || back.View().ForgottenEvent() != r.view().ForgottenEvent() {
-		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().ForgottenEvent(), r.view().ForgottenEvent())
+	if back.View().Hash() != r.view().Hash() || back.View().Events().Forgotten() != r.view().Events().Forgotten() {
+		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().Events().Forgotten(), r.view().Events().Forgotten())
 	}
 	if err := back.View().Check(); err != nil {
 		t.Error(err)
@@ -305,17 +307,17 @@ func TestEventsInSnapshots(t *testing.T) {
 func TestEventsOutliveAFounding(t *testing.T) {
 	r := newRig(t)
 	r.must(Lead{Peer: "a", Boot: "1"})
-	before := r.view().LastEvent()
-	count, _ := r.view().EventCount()
+	before := r.view().Events().Last()
+	count, _ := r.view().Events().Size()
 	if err := r.state.Refound(Refound{Index: r.index, UnixMillis: r.wall, NewIncarnation: true, Survivor: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.view().LastEvent(); got != before {
+	if got := r.view().Events().Last(); got != before {
 		t.Errorf("the newest event is %v, before the founding it was %v", got, before)
 	}
 	r.must(Lead{Peer: "a", Boot: "2"})
-	after := r.view().LastEvent()
-	if got, _ := r.view().EventCount(); got != count+1 || after.Incarnation != r.view().Incarnation() || after.Incarnation <= before.Incarnation {
+	after := r.view().Events().Last()
+	if got, _ := r.view().Events().Size(); got != count+1 || after.Incarnation != r.view().Incarnation() || after.Incarnation <= before.Incarnation {
 		t.Errorf("%d events, the newest is %v of incarnation %d, before it was %v", got, after, r.view().Incarnation(), before)
 	}
 }
@@ -341,7 +343,7 @@ func TestFoundingRenamesWhatMayNotHaveBeenCommitted(t *testing.T) {
 	for _, tail := range []uint64{0, 1, 10, 80, 150} { // an open segment, a full one, several
 		r := newRig(t)
 		for i := range 160 {
-			r.must(PutMember{Member: member(fmt.Sprint("m", i%MaxMembers/2))})
+			r.must(membership.PutMember{Member: member(fmt.Sprint("m", i%membership.MaxMembers/2))})
 			r.must(leases.PutValue{Key: fmt.Sprintf("k%03d", i), If: leases.Condition{Compare: true}})
 			r.must(ruleset.Create{UUID: fmt.Sprintf("00000000-0000-4000-8000-%012d", i), Body: []byte("{}")})
 		}
@@ -349,8 +351,8 @@ func TestFoundingRenamesWhatMayNotHaveBeenCommitted(t *testing.T) {
 		certain := r.index - tail
 		r.refound(Refound{Index: r.index, Uncommitted: tail, UnixMillis: r.wall, NewIncarnation: true, Survivor: "a"})
 		after := r.view()
-		events := slices.Collect(after.EventsAfter(eventring.ID{}))
-		for i, was := range slices.Collect(before.EventsAfter(eventring.ID{})) {
+		events := slices.Collect(after.Events().After(eventring.ID{}))
+		for i, was := range slices.Collect(before.Events().After(eventring.ID{})) {
 			want := was.ID()
 			if want.Index > certain {
 				want.Incarnation = after.Incarnation()
@@ -372,11 +374,11 @@ func TestFoundingRenamesWhatMayNotHaveBeenCommitted(t *testing.T) {
 func TestRefusedCommandsMakeNoEvents(t *testing.T) {
 	r := newRig(t)
 	r.must(Lead{Peer: "a", Boot: "1"})
-	last := r.view().LastEvent()
+	last := r.view().Events().Last()
 	r.refused(NotFound, Header{}, ruleset.Delete{UUID: nodeA})
-	r.refused(StaleToken, Header{Token: 1}, PassOpen{})
-	r.refused(Refused, Header{}, Observe{Hash: [32]byte{1}, Member: Member{ID: "z", Name: "host-a", Address: "a.example:7350", Version: Version}})
-	if got := r.view().LastEvent(); got != last {
+	r.refused(StaleToken, Header{Token: 1}, doors.PassOpen{})
+	r.refused(Refused, Header{}, membership.Observe{Hash: [32]byte{1}, Member: membership.Member{ID: "z", Name: "host-a", Address: "a.example:7350", Version: Version}})
+	if got := r.view().Events().Last(); got != last {
 		t.Errorf("event %v was recorded, the newest was %v", got, last)
 	}
 }

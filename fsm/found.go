@@ -3,11 +3,11 @@ package fsm
 import (
 	"bytes"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 var clusterDomain = domain{
@@ -39,12 +39,12 @@ const maxPEM = 16 << 10
 // Found gives a new cluster its identity, its first member and its first join
 // token. It is the first entry of a history or, by Founded, the first snapshot.
 type Found struct {
-	ClusterID string       `cbor:"1,keyasint"` // UUID
-	CACert    []byte       `cbor:"2,keyasint"` // PEM
-	CAKey     []byte       `cbor:"3,keyasint"` // PEM
-	GossipKey []byte       `cbor:"4,keyasint"` // 16, 24 or 32 bytes
-	Member    Member       `cbor:"5,keyasint"`
-	Join      AddJoinToken `cbor:"6,keyasint"` // zero: no join token yet
+	ClusterID string                  `cbor:"1,keyasint"` // UUID
+	CACert    []byte                  `cbor:"2,keyasint"` // PEM
+	CAKey     []byte                  `cbor:"3,keyasint"` // PEM
+	GossipKey []byte                  `cbor:"4,keyasint"` // 16, 24 or 32 bytes
+	Member    membership.Member       `cbor:"5,keyasint"`
+	Join      membership.AddJoinToken `cbor:"6,keyasint"` // zero: no join token yet
 }
 
 // Validate implements Command.
@@ -60,12 +60,12 @@ func (c Found) Validate() error {
 	if n := len(c.GossipKey); n != 16 && n != 24 && n != 32 {
 		return fmt.Errorf("gossip key has %d bytes, not 16, 24 or 32", n)
 	}
-	if c.Join != (AddJoinToken{}) {
+	if c.Join != (membership.AddJoinToken{}) {
 		if err := c.Join.Validate(); err != nil {
 			return err
 		}
 	}
-	return c.Member.validate()
+	return c.Member.Validate()
 }
 
 func applyFound(t *txn, c Found) Result {
@@ -74,25 +74,32 @@ func applyFound(t *txn, c Found) Result {
 	}
 	t.Cluster.ID, t.Cluster.Incarnation = c.ClusterID, 1
 	t.Cluster.CACert, t.Cluster.CAKey, t.Cluster.GossipKey = c.CACert, c.CAKey, c.GossipKey
-	if res := t.admitMember(c.Member); res.Code != OK {
+	if res := membersOf(t).Admit(c.Member); res.Code != OK {
 		return res
 	}
-	if c.Join != (AddJoinToken{}) {
-		return applyAddJoinToken(t, c.Join)
+	if c.Join != (membership.AddJoinToken{}) {
+		return membersOf(t).AddToken(c.Join)
 	}
 	return entry.Done()
 }
 
-// Founded returns the state of a new cluster as if Found were the entry at
-// index 1: what `trivet init` writes as the first snapshot. wall is for display.
-func Founded(c Found, wall time.Time) (*State, error) {
-	data, err := Encode(Header{WallMillis: wall.UnixMilli()}, c)
-	if err != nil {
-		return nil, fmt.Errorf("found cluster: %w", err)
+// redacted stands where a secret is.
+const redacted = "(redacted)"
+
+type dumpedCluster struct {
+	ID          string `json:"id"`
+	CACert      string `json:"ca_cert"`
+	CAKey       string `json:"ca_key"`
+	GossipKey   string `json:"gossip_key"`
+	Incarnation uint64 `json:"incarnation"`
+	Base        uint64 `json:"base"`
+	Version     int    `json:"version"`
+}
+
+func shownCluster(t *txn) any {
+	c := t.Cluster
+	return dumpedCluster{
+		ID: c.ID, CACert: string(c.CACert), CAKey: redacted, GossipKey: redacted,
+		Incarnation: c.Incarnation, Base: c.Base, Version: max(t.Version, 1),
 	}
-	s := New()
-	if err := s.Apply(Entry{Index: 1, Term: 1, Data: data}).Err(); err != nil {
-		return nil, fmt.Errorf("found cluster: %w", err)
-	}
-	return s, nil
 }

@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"testing"
+
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/operators"
 )
 
 // TestBytesStayTheSame pins every byte of a log, and of the states that it and the
@@ -24,9 +27,9 @@ func TestBytesStayTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	local := busy(t)
-	local.must(RevokeOperator{Name: "ann", UpTo: 1_700_000_001, Ends: 1_700_010_000})
-	local.must(PutMember{Member: member("local")})
-	local.must(RemoveMember{ID: "local", Force: true})
+	local.must(operators.RevokeOperator{Name: "ann", UpTo: 1_700_000_001, Ends: 1_700_010_000})
+	local.must(membership.PutMember{Member: member("local")})
+	local.must(membership.RemoveMember{ID: "local", Force: true})
 	local.session("c")
 	adopted.Adopt(local.view())
 	sums["adopted"] = adopted.View().Hash()

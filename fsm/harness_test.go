@@ -6,9 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/trivet-ha/trivet/fsm/codec"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // rig is a state with its log, spoken to in verbs. After every entry the
@@ -40,12 +43,12 @@ func founding() Found {
 		CAKey:     []byte("-----BEGIN PRIVATE KEY-----\ntopsecret\n"),
 		GossipKey: bytes.Repeat([]byte{0xA5}, 32),
 		Member:    member("a"),
-		Join:      AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
+		Join:      membership.AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
 	}
 }
 
-func member(id string) Member {
-	return Member{ID: id, Name: "host-" + id, Address: id + ".example:7350", Gossip: id + ".example:7351", Version: Version, Binary: "v0"}
+func member(id string) membership.Member {
+	return membership.Member{ID: id, Name: "host-" + id, Address: id + ".example:7350", Gossip: id + ".example:7351", Version: Version, Binary: "v0"}
 }
 
 // do commits a command under a header and returns its result.
@@ -127,9 +130,9 @@ func (r *rig) pass(d time.Duration) {
 func (r *rig) session(peer string) fencing.Token {
 	r.t.Helper()
 	if _, ok := r.view().Member(peer); !ok {
-		r.must(PutMember{Member: member(peer)})
+		r.must(membership.PutMember{Member: member(peer)})
 	}
-	return r.must(OpenSession{Peer: peer, Boot: fmt.Sprintf("boot-%d", r.index), Version: Version, WallMillis: r.wall}).Token
+	return r.must(membership.OpenSession{Peer: peer, Boot: fmt.Sprintf("boot-%d", r.index), Version: Version, WallMillis: r.wall}).Token
 }
 
 // request mints the next request ID at the present cluster time.
@@ -156,11 +159,11 @@ func (r *rig) older(id string, version int) {
 		r.t.Fatalf("%s is no member", id)
 	}
 	m.Version = version
-	r.must(PutMember{Member: m})
+	r.must(membership.PutMember{Member: m})
 }
 
 // load puts a record into the table of a tag, as a snapshot does.
-func load(t testing.TB, d *data, tag byte, record any) {
+func load(t rapid.TB, d *data, tag byte, record any) {
 	t.Helper()
 	section, _ := sectionOf(tag)
 	if err := section.Load(d.txn(), codec.Marshal(record)); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 func kubeNode(n int) kubestate.Node {
@@ -157,14 +158,14 @@ func TestVotesEndWithTheirSessions(t *testing.T) {
 	want("another opinion", 1, 1, 1)
 	r.must(kubestate.VoteNodes{Session: b, Cluster: "k", Withdraw: []string{"uid-1", "uid-9"}})
 	want("no opinion", 1, 1, 0)
-	r.must(EndSession{Session: a})
+	r.must(membership.EndSession{Session: a})
 	want("a session has ended", 1, 0, 0)
 	want("a session has ended", 2, 0, 1)
 	r.asLeader(kubestate.PutNodes{Cluster: "k", Remove: []string{"uid-2"}})
 	r.kubeNodes("k", kubeNode(2))
 	want("a kube node has ended", 2, 0, 0)
 	r.voted(b, 2, true)
-	r.pass(SessionTTL)
+	r.pass(membership.SessionTTL)
 	r.refused(SessionEnded, Header{}, kubestate.VoteNodes{Session: b, Cluster: "k", Votes: []kubestate.Vote{{UID: "uid-1", Silent: true}}})
 	want("a session is over by itself", 2, 0, 0)
 }

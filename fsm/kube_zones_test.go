@@ -91,7 +91,7 @@ func TestSnapshotOfTooFewZones(t *testing.T) {
 	r := busy(t)
 	load(t, r.state.now, 'Z', zones.Choice{UID: "uid-x", Namespace: "x", Tolerance: zones.ToleratesZone, Zones: []string{"a"}, Chosen: 1})
 	var written bytes.Buffer
-	if _, err := r.view().write(never, &written); err != nil {
+	if _, err := write(never, r.view(), &written); err != nil {
 		t.Fatal(err)
 	}
 	var damage *SnapshotError

@@ -3,9 +3,12 @@ package fsm
 import (
 	"strconv"
 
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var leadershipDomain = domain{
@@ -15,20 +18,9 @@ var leadershipDomain = domain{
 	},
 	Sections: []entry.Section[*txn]{
 		entry.Single('P', "position", func(t *txn) *entry.Position { return &t.Position }).Shown(shownPosition),
-		entry.Single('L', "leadership", func(d *txn) *Leadership { return &d.lead }),
+		entry.Single('L', "leadership", func(t *txn) *entry.Leadership { return &t.Lead }),
 	},
 	Check: checkPosition,
-}
-
-// Leadership is the present leadership as the log knows it. The zero value
-// means that none was committed since the cluster was founded or refounded.
-type Leadership struct {
-	Token fencing.Token `cbor:"1,keyasint,omitempty"`
-	Peer  string        `cbor:"2,keyasint,omitempty"` // server ID
-	Boot  string        `cbor:"3,keyasint,omitempty"`
-	Term  uint64        `cbor:"4,keyasint,omitempty"`
-	Index uint64        `cbor:"5,keyasint,omitempty"`
-	At    Time          `cbor:"6,keyasint,omitempty"` // when it was committed
 }
 
 // Lead begins a leadership (docs/design.md#leadership). Its token is that of its entry; from
@@ -43,12 +35,12 @@ type Lead struct {
 // Led is what was recorded open when a leadership began. A door that is not shut
 // in it must not be opened before its holder's kernel has shut it.
 type Led struct {
-	Pass    Door `cbor:"1,keyasint"`
-	Address Door `cbor:"2,keyasint"`
+	Pass    doors.Door `cbor:"1,keyasint"`
+	Address doors.Door `cbor:"2,keyasint"`
 }
 
 // Validate implements Command.
-func (c Lead) Validate() error { return validBoot(c.Peer, c.Boot, c.Version) }
+func (c Lead) Validate() error { return membership.ValidBoot(c.Peer, c.Boot, c.Version) }
 
 func applyLead(t *txn, c Lead) Result {
 	if t.Token <= t.Position.Floor {
@@ -58,14 +50,14 @@ func applyLead(t *txn, c Lead) Result {
 	}
 	t.Position.Floor = t.Token
 	previous := ""
-	if t.lead.Peer != "" {
-		previous = t.NameOf(t.lead.Peer)
+	if t.Lead.Peer != "" {
+		previous = t.NameOf(t.Lead.Peer)
 	}
-	t.lead = Leadership{Token: t.Token, Peer: c.Peer, Boot: c.Boot, Term: t.Term, Index: t.Position.Index, At: t.Now()}
-	t.RecordEvent(eventring.Event{Topic: eventring.TopicLeadership, Action: eventring.ActionAcquired, Peer: t.NameOf(t.lead.Peer), Fields: eventring.Fields(
-		"previous", previous, "term", strconv.FormatUint(t.lead.Term, 10), "token", t.lead.Token.String())})
-	t.unhearAll()
-	return entry.Answer(Led(t.doors))
+	t.Lead = entry.Leadership{Token: t.Token, Peer: c.Peer, Boot: c.Boot, Term: t.Term, Index: t.Position.Index, At: t.Now()}
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicLeadership, Action: eventring.ActionAcquired, Peer: t.NameOf(t.Lead.Peer), Fields: eventring.Fields(
+		"previous", previous, "term", strconv.FormatUint(t.Lead.Term, 10), "token", t.Lead.Token.String())})
+	membersOf(t).UnhearAll()
+	return entry.Answer(Led{Pass: t.PassDoor(), Address: t.AddressDoor()})
 }
 
 // Probe changes nothing. The leader commits it to see that its disk and a
@@ -74,3 +66,34 @@ type Probe struct{}
 
 // Validate implements Command.
 func (Probe) Validate() error { return nil }
+
+func checkPosition(d *txn, p *valid.Problems) {
+	pos, lead := d.shared.Position, d.Lead
+	p.Want(pos.Now >= 0, "cluster time is negative: %v", pos.Now)
+	p.Want(pos.Floor <= d.shared.Granted(), "the token floor %v is above the newest entry's token %v", pos.Floor, d.shared.Granted())
+	p.Want(0 <= lead.At && lead.At <= pos.Now, "leadership %v began at %v, now is %v", lead.Token, lead.At, pos.Now)
+	p.Want(lead.Token <= pos.Floor, "leadership %v is above the token floor %v", lead.Token, pos.Floor)
+	if !lead.Token.IsZero() {
+		p.Want(lead.Token == fencing.At(d.shared.Cluster.Base, lead.Index), "leadership %v is not base plus its index %d", lead.Token, lead.Index)
+		p.Want(lead.Index <= pos.Index && lead.Term <= pos.Term, "leadership %v comes from later than the last entry", lead.Token)
+		p.Want(lead.Peer != "", "leadership %v has no peer", lead.Token)
+	} else {
+		p.Want(lead == entry.Leadership{}, "a leadership without a token: %+v", lead)
+	}
+	if d.shared.Cluster.ID != "" {
+		p.Want(d.shared.Cluster.Incarnation > 0, "a founded cluster has incarnation 0")
+		p.Want(len(d.Members()) > 0, "a founded cluster has no member")
+	}
+}
+
+type dumpedPosition struct {
+	Index uint64        `json:"applied_index"`
+	Term  uint64        `json:"term"`
+	Now   string        `json:"cluster_time"`
+	Floor fencing.Token `json:"token_floor"`
+}
+
+func shownPosition(t *txn) any {
+	p := t.Position
+	return dumpedPosition{Index: p.Index, Term: p.Term, Now: p.Now.String(), Floor: p.Floor}
+}

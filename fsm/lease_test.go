@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 func grant(t *testing.T, res Result) leases.Answer {
@@ -88,7 +89,7 @@ func TestSameClientRequestIsTheSameGrant(t *testing.T) {
 	// Later than the request table remembers, the lease itself does.
 	for range 200 {
 		r.pass(4 * time.Second)
-		r.must(RenewSession{Session: s})
+		r.must(membership.RenewSession{Session: s})
 	}
 	again := r.mustAs(Header{Session: s, Request: r.request(), Client: "lease/db/one/1"}, c)
 	if a, b := grant(t, first), grant(t, again); a.Token != b.Token || again.Token != first.Token || b.Remaining >= a.Remaining {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // leased is a cluster that was founded again while alice held a lease for an hour.
@@ -14,7 +15,7 @@ func leased(t *testing.T) (r *rig, old leases.Lease) {
 	r.must(leases.Grant{Name: "free", Holder: "carol", TTL: time.Second})
 	r.mustAs(Header{Session: r.session("a"), Request: r.request(), Client: "request"}, leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour})
 	r.pass(time.Minute)
-	r.must(PutSetting{Key: "k"})
+	r.must(settings.PutSetting{Key: "k"})
 	old, _ = r.view().Lease("db")
 	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a"})
 	return r, old
@@ -90,7 +91,7 @@ func TestRestoreLeavesNoTwoHolders(t *testing.T) {
 		of.r.must(leases.Grant{Name: of.name, Holder: "alice", TTL: of.ttl})
 	}
 	local.pass(10 * time.Minute)
-	local.must(PutSetting{Key: "k"})
+	local.must(settings.PutSetting{Key: "k"})
 	file.state.Adopt(local.view())
 	file.index = max(file.index, local.index)
 	file.now = local.now

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"github.com/trivet-ha/trivet/fsm/doors"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // modelFormer is a former member, naively. The doors of a model that began with
@@ -20,15 +23,15 @@ type modelFormer struct {
 
 // beginsWithFormers gives the state, its twin and the model former members, as a
 // founding does: the model's tokens have no base, so it is not Refound itself.
-func (m *machine) beginsWithFormers() {
+func (m *machine) beginsWithFormers(t *rapid.T) {
 	formers := map[string]*modelFormer{"f1": {address: "new:1"}, "f2": {address: "f2.example:7350"}}
 	for _, s := range []*State{m.state, m.twin} {
 		d := *s.now
 		for id, f := range formers {
-			d.peers.removed.Put([]byte(id), RemovedPeer{ID: id, Name: "host-" + id})
-			d.peers.former.Put([]byte(id), FormerMember{ID: id, Name: "host-" + id, Address: f.address, Observer: id == "f2"})
+			load(t, &d, 'X', membership.RemovedPeer{ID: id, Name: "host-" + id})
+			load(t, &d, 'f', membership.FormerMember{ID: id, Name: "host-" + id, Address: f.address, Observer: id == "f2"})
 		}
-		d.doors = d.doors.doubt(doors{})
+		doorsOf(d.txn()).Doubt(doors.Tables{})
 		s.now = &d
 	}
 	for id := range formers {
@@ -46,26 +49,26 @@ func (m *machine) ofFormer(t *rapid.T) (Header, Command) {
 	n := rapid.IntRange(1, 3).Draw(t, "n")
 	switch rapid.IntRange(0, 5).Draw(t, "act") {
 	case 0:
-		return Header{}, RemoveMember{ID: id}
+		return Header{}, membership.RemoveMember{ID: id}
 	case 1:
-		return Header{}, OpenSession{Peer: fmt.Sprint("n", n), Boot: "b", Version: Version}
+		return Header{}, membership.OpenSession{Peer: fmt.Sprint("n", n), Boot: "b", Version: Version}
 	case 2:
-		return Header{}, RemoveMember{ID: fmt.Sprint("n", n), Force: true}
+		return Header{}, membership.RemoveMember{ID: fmt.Sprint("n", n), Force: true}
 	case 3, 4:
 		address := "f2.example:7350"
 		if id == "f1" {
 			address = "new:1"
 		}
-		joiner := Member{ID: fmt.Sprint("n", n), Name: "host-" + id, Address: address, Version: Version}
-		return Header{}, Rejoin{Former: id, Member: joiner, Key: [32]byte{byte(rapid.IntRange(1, 2).Draw(t, "key"))}}
+		joiner := membership.Member{ID: fmt.Sprint("n", n), Name: "host-" + id, Address: address, Version: Version}
+		return Header{}, membership.Rejoin{Former: id, Member: joiner, Key: [32]byte{byte(rapid.IntRange(1, 2).Draw(t, "key"))}}
 	}
-	return Header{Token: m.model.lead}, FormerHeard{ID: id, Running: rapid.IntRange(0, 3).Draw(t, "runs") == 0}
+	return Header{Token: m.model.lead}, membership.FormerHeard{ID: id, Running: rapid.IntRange(0, 3).Draw(t, "runs") == 0}
 }
 
 // former executes what is about a former member.
 func (m *model) former(c Command) Code {
 	switch c := c.(type) {
-	case FormerHeard:
+	case membership.FormerHeard:
 		f := m.gated.former[c.ID]
 		if m.header.Token == 0 {
 			return Refused
@@ -78,13 +81,13 @@ func (m *model) former(c Command) Code {
 		} else {
 			m.hears(f)
 		}
-	case Rejoin:
+	case membership.Rejoin:
 		return m.rejoin(c)
 	}
 	return OK
 }
 
-func (m *model) rejoin(c Rejoin) Code {
+func (m *model) rejoin(c membership.Rejoin) Code {
 	f := m.gated.former[c.Former]
 	switch {
 	case f == nil:

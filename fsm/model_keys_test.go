@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/operators"
 )
 
 // modelKeys is the rotation of the gossip key, and operators, naively.
@@ -20,22 +22,22 @@ type modelKeys struct {
 	changed   fencing.Token
 	since     Time
 	have      map[string]bool
-	operators map[string]*Operator
+	operators map[string]*operators.Operator
 }
 
 func newModelKeys() modelKeys {
-	return modelKeys{stage: "settled", keys: []byte{founding().GossipKey[0]}, have: map[string]bool{}, operators: map[string]*Operator{}}
+	return modelKeys{stage: "settled", keys: []byte{founding().GossipKey[0]}, have: map[string]bool{}, operators: map[string]*operators.Operator{}}
 }
 
 func (m *model) rotates(c Command) Code {
 	k := &m.keys
 	switch c := c.(type) {
-	case RotateGossipKey:
+	case membership.RotateGossipKey:
 		if k.stage != "settled" || c.Key[0] == k.keys[0] {
 			return Conflict
 		}
 		k.stage, k.keys, k.next = "adding", []byte{k.keys[0], c.Key[0]}, c.Key[0]
-	case ConfirmGossipKeys:
+	case membership.ConfirmGossipKeys:
 		switch {
 		case m.members[c.Peer] == 0:
 			return NotFound
@@ -44,7 +46,7 @@ func (m *model) rotates(c Command) Code {
 		}
 		k.have[c.Peer] = true
 		return OK
-	case AdvanceGossipKeys:
+	case membership.AdvanceGossipKeys:
 		switch {
 		case m.header.Token == 0:
 			return Refused
@@ -52,7 +54,7 @@ func (m *model) rotates(c Command) Code {
 			return Conflict
 		}
 		for id := range m.members {
-			if m.lives(id) && !k.have[id] && m.now < k.since+Time(GossipStepTimeout) {
+			if m.lives(id) && !k.have[id] && m.now < k.since+Time(membership.GossipStepTimeout) {
 				return Refused
 			}
 		}
@@ -71,20 +73,20 @@ func (m *model) rotates(c Command) Code {
 }
 
 func (m *model) operates(c Command) Code {
-	of := func(name string) *Operator {
+	of := func(name string) *operators.Operator {
 		if m.keys.operators[name] == nil {
-			m.keys.operators[name] = &Operator{Name: name}
+			m.keys.operators[name] = &operators.Operator{Name: name}
 		}
 		return m.keys.operators[name]
 	}
 	switch c := c.(type) {
-	case NoteOperator:
+	case operators.NoteOperator:
 		if o := m.keys.operators[c.Name]; o != nil && c.Issued <= o.Revoked {
 			return Conflict
 		}
 		o := of(c.Name)
 		o.Issued, o.Ends = max(o.Issued, c.Issued), max(o.Ends, c.Ends)
-	case RevokeOperator:
+	case operators.RevokeOperator:
 		o := of(c.Name)
 		o.Revoked, o.Ends = max(o.Revoked, c.UpTo, o.Issued), max(o.Ends, c.Ends)
 	}
@@ -100,7 +102,7 @@ func (m *model) keysText() string {
 		}
 	}
 	slices.Sort(have)
-	var all []Operator
+	var all []operators.Operator
 	for _, name := range slices.Sorted(maps.Keys(k.operators)) {
 		all = append(all, *k.operators[name])
 	}
@@ -122,7 +124,7 @@ func viewKeysText(v View) string {
 	return keysText(g.Stage.String(), keys, g.Changed, g.Since, have, v.Operators())
 }
 
-func keysText(stage string, keys []byte, changed fencing.Token, since Time, have []string, all []Operator) string {
+func keysText(stage string, keys []byte, changed fencing.Token, since Time, have []string, all []operators.Operator) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "gossip %s %x by %v at %v, confirmed by %v\n", stage, keys, changed, since, have)
 	for _, o := range all {
@@ -140,14 +142,14 @@ func (m *machine) ofKeys(t *rapid.T) {
 	at := rapid.Int64Range(1, 9).Draw(t, "second")
 	switch rapid.IntRange(0, 7).Draw(t, "act") {
 	case 0, 1:
-		m.commit(t, Header{}, RotateGossipKey{Key: bytes.Repeat([]byte{key}, GossipKeySize)})
+		m.commit(t, Header{}, membership.RotateGossipKey{Key: bytes.Repeat([]byte{key}, membership.GossipKeySize)})
 	case 2, 3:
-		m.commit(t, Header{}, ConfirmGossipKeys{Peer: peer(t), Changed: changed})
+		m.commit(t, Header{}, membership.ConfirmGossipKeys{Peer: peer(t), Changed: changed})
 	case 4, 5:
-		m.commit(t, Header{Token: m.model.lead}, AdvanceGossipKeys{Changed: changed})
+		m.commit(t, Header{Token: m.model.lead}, membership.AdvanceGossipKeys{Changed: changed})
 	case 6:
-		m.commit(t, Header{}, NoteOperator{Name: name, Issued: at, Ends: at + 5})
+		m.commit(t, Header{}, operators.NoteOperator{Name: name, Issued: at, Ends: at + 5})
 	default:
-		m.commit(t, Header{}, RevokeOperator{Name: name, UpTo: at, Ends: at + 5})
+		m.commit(t, Header{}, operators.RevokeOperator{Name: name, UpTo: at, Ends: at + 5})
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 )
 
 // modelGate is what decides who may boot: doors and lists.
@@ -18,9 +20,9 @@ type modelGate struct {
 	peer    string
 	pass    modelDoor
 	address modelDoor
-	ports   map[string]Port
+	ports   map[string]ironicports.Port
 	ironic  map[string][]string // MACs by node that Ironic inspects
-	pull    Pull
+	pull    ironicports.Pull
 	former  map[string]*modelFormer
 }
 
@@ -40,9 +42,9 @@ type modelDoor struct {
 func newModelGate() modelGate {
 	return modelGate{
 		term:    1,
-		pass:    modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(UnknownPassWait)},
-		address: modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(UnknownAddressWait)},
-		ports:   map[string]Port{}, ironic: map[string][]string{},
+		pass:    modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(doors.UnknownPassWait)},
+		address: modelDoor{shutBy: map[fencing.Token]bool{}, least: Time(doors.UnknownAddressWait)},
+		ports:   map[string]ironicports.Port{}, ironic: map[string][]string{},
 	}
 }
 
@@ -53,13 +55,13 @@ func (m *model) gate(c Command) Code {
 	}
 	g := &m.gated
 	switch c := c.(type) {
-	case PassOpen:
+	case doors.PassOpen:
 		return m.openDoor(&g.pass, Time(c.Wait), "", c.Proven)
-	case AddressTaken:
+	case doors.AddressTaken:
 		return m.openDoor(&g.address, Time(c.Wait), c.Address, c.Proven)
-	case PassClosed:
+	case doors.PassClosed:
 		m.shutDoor(&g.pass)
-	case AddressReleased:
+	case doors.AddressReleased:
 		m.shutDoor(&g.address)
 	case introspection.PutInspected:
 		for _, i := range c.Nodes {
@@ -68,7 +70,7 @@ func (m *model) gate(c Command) Code {
 		for _, node := range c.Remove {
 			delete(g.ironic, node)
 		}
-	case PutPorts:
+	case ironicports.PutPorts:
 		for _, p := range c.Ports {
 			g.ports[p.ID] = p
 		}
@@ -76,7 +78,7 @@ func (m *model) gate(c Command) Code {
 			delete(g.ports, id)
 		}
 		if c.Complete {
-			g.pull = Pull{Token: m.lead, At: m.now, Wall: m.wall, Ports: len(g.ports)}
+			g.pull = ironicports.Pull{Token: m.lead, At: m.now, Wall: m.wall, Ports: len(g.ports)}
 		}
 	}
 	return OK

@@ -7,12 +7,17 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/operators"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
@@ -262,30 +267,30 @@ func (m *model) execute(c Command) Code {
 			m.unhears(f)
 		}
 	case Probe:
-	case PutSetting:
+	case settings.PutSetting:
 		m.settings[c.Key] = c.Value
-	case DeleteSetting:
+	case settings.DeleteSetting:
 		if _, ok := m.settings[c.Key]; !ok {
 			return NotFound
 		}
 		delete(m.settings, c.Key)
-	case PutMember:
+	case membership.PutMember:
 		if m.removed[c.Member.ID] {
 			return Conflict
 		}
 		m.members[c.Member.ID] = c.Member.Version
 		m.flags.address[c.Member.ID] = c.Member.Address
-	case Exclude, MoveMember:
+	case membership.Exclude, membership.MoveMember:
 		return m.stands(c)
-	case RotateGossipKey, ConfirmGossipKeys, AdvanceGossipKeys:
+	case membership.RotateGossipKey, membership.ConfirmGossipKeys, membership.AdvanceGossipKeys:
 		return m.rotates(c)
 	case zones.Choose:
 		return m.zones(c)
-	case FormerHeard, Rejoin:
+	case membership.FormerHeard, membership.Rejoin:
 		return m.former(c)
-	case NoteOperator, RevokeOperator:
+	case operators.NoteOperator, operators.RevokeOperator:
 		return m.operates(c)
-	case OpenSession, RenewSession, EndSession, RemoveMember:
+	case membership.OpenSession, membership.RenewSession, membership.EndSession, membership.RemoveMember:
 		return m.peer(c)
 	case leases.Grant, leases.Renew, leases.Release, leases.Delete:
 		return m.lease(c)
@@ -293,7 +298,7 @@ func (m *model) execute(c Command) Code {
 		return m.rule(c)
 	case relays.Accept, relays.Try, relays.Settle:
 		return m.relay(c)
-	case PutPorts, introspection.PutInspected, PassOpen, PassClosed, AddressTaken, AddressReleased:
+	case ironicports.PutPorts, introspection.PutInspected, doors.PassOpen, doors.PassClosed, doors.AddressTaken, doors.AddressReleased:
 		return m.gate(c)
 	case kubestate.PutNodes, kubestate.VoteNodes, kubestate.BeginRemediation, kubestate.StepRemediation, kubestate.PauseFailover, kubestate.ReleaseRemediation, kubestate.HoldFailover:
 		return m.fails(c)
@@ -315,7 +320,7 @@ func (m *model) version() (least int) {
 
 func (m *model) peer(c Command) Code {
 	switch c := c.(type) {
-	case OpenSession:
+	case membership.OpenSession:
 		if m.members[c.Peer] == 0 {
 			return Refused
 		}
@@ -323,20 +328,20 @@ func (m *model) peer(c Command) Code {
 			return Outdated
 		}
 		m.endSessionOf(c.Peer)
-		m.sessions[m.token()] = &modelSession{peer: c.Peer, expires: m.now.Add(SessionTTL)}
+		m.sessions[m.token()] = &modelSession{peer: c.Peer, expires: m.now.Add(membership.SessionTTL)}
 		m.members[c.Peer] = c.Version
 		m.dropsWhatBecame(c.Peer)
-	case RenewSession:
+	case membership.RenewSession:
 		s := m.memberSession(c.Session)
 		if s == nil {
 			return SessionEnded
 		}
-		s.expires, s.refuses = m.now.Add(SessionTTL), c.Refuses != ""
-	case EndSession:
+		s.expires, s.refuses = m.now.Add(membership.SessionTTL), c.Refuses != ""
+	case membership.EndSession:
 		if m.sessions[c.Session] != nil {
 			m.endSession(c.Session)
 		}
-	case RemoveMember:
+	case membership.RemoveMember:
 		if m.drops(c.ID) {
 			return OK
 		}

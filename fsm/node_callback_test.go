@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // One entry does what three did: nobody could tell the records apart.
@@ -82,7 +83,7 @@ func TestTakeNeedsALiveSession(t *testing.T) {
 	s := r.session("a")
 	r.waiting(s, nodeA, macA)
 	r.refused(SessionEnded, Header{}, introspection.TakeCallback{Node: nodeA, Document: pack(t, "doc")})
-	r.must(EndSession{Session: s})
+	r.must(membership.EndSession{Session: s})
 	r.refused(SessionEnded, Header{Session: s}, introspection.TakeCallback{Node: nodeA, Document: pack(t, "doc")})
 	if KindOf(introspection.TakeCallback{}).Since() != 2 {
 		t.Error("a cluster of log version 1 would stop")

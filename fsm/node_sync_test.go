@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/nodesync"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // What an operator writes can make no list of Ironic's believed: the leader alone says
@@ -25,8 +26,8 @@ func TestSuspicionOfIronicsList(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	r.pass(time.Hour)
-	r.must(PutSetting{Key: "inspection.sync.suspicion", Value: `{"reason":"made up","digest":"d1","since":1}`})
-	r.must(PutSetting{Key: "inspection.sync.confirmed", Value: "d1"})
+	r.must(settings.PutSetting{Key: "inspection.sync.suspicion", Value: `{"reason":"made up","digest":"d1","since":1}`})
+	r.must(settings.PutSetting{Key: "inspection.sync.confirmed", Value: "d1"})
 	r.asLeader(nodesync.Suspect{Suspicion: was})
 	if again, _ := r.view().SyncSuspicion(); again != first {
 		t.Errorf("the same again: %+v, was %+v", again, first)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 func TestOneEntryClaimsSeveralRequests(t *testing.T) {
@@ -52,7 +53,7 @@ func TestOneEntryClaimsSeveralRequests(t *testing.T) {
 	if got := r.claim(b); got.Request.Sequence != behind {
 		t.Errorf("then %+v", got.Request)
 	}
-	r.must(EndSession{Session: a})
+	r.must(membership.EndSession{Session: a})
 	if got := r.view().Claims(); len(got) != 2 || got[0].Peer != "b" || got[1].Peer != "b" {
 		t.Errorf("left are %+v", got)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 const (
@@ -103,7 +104,7 @@ func TestIntrospectionFromStartToFinish(t *testing.T) {
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess, Unprocessed: raw.Hash})
 	r.must(introspection.Mark{Claim: c.Claim.Hold(), Hook: "scheduler"})
 	r.pass(time.Minute)
-	r.must(RenewSession{Session: r.session("b")})
+	r.must(membership.RenewSession{Session: r.session("b")})
 	// The minute took the session of a away, and the claim with it.
 	r.refused(ClaimLost, Header{}, introspection.Consume{Claim: c.Claim.Hold()})
 	if got := r.view().Claimable(); got != 1 {
@@ -324,7 +325,7 @@ func TestObituaryNamesWhatTheProcessLeft(t *testing.T) {
 	}
 	a, b := begin(nodeA, "52:54:00:00:00:01", "a"), begin(nodeB, "52:54:00:00:00:02", "b")
 	left := []introspection.Unfinished{{Request: a.Request.Sequence, Hook: "lldp_basic"}, {Request: b.Request.Sequence, Hook: "of another"}, {Request: a.Request.Sequence + 1000, Hook: "of nothing"}}
-	r.must(OpenSession{Peer: "a", Boot: "next", Version: Version, Unfinished: left})
+	r.must(membership.OpenSession{Peer: "a", Boot: "next", Version: Version, Unfinished: left})
 	if got, _ := r.view().QueuedRequest(b.Request.Sequence); got.Hook != "scheduler or later" {
 		t.Errorf("of a request of another peer it says %q", got.Hook)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 func kubeCluster(t *rapid.T) string { return rapid.SampledFrom([]string{"k", "l"}).Draw(t, "cluster") }
@@ -200,15 +201,15 @@ func TestFailoverBehavesAsItsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		for _, id := range []string{"a", "b", "c"} {
-			m.commit(t, Header{}, PutMember{Member: member(id)})
-			m.commit(t, Header{}, OpenSession{Peer: id, Boot: "b", Version: Version})
+			m.commit(t, Header{}, membership.PutMember{Member: member(id)})
+			m.commit(t, Header{}, membership.OpenSession{Peer: id, Boot: "b", Version: Version})
 		}
 		all, some := m.actions(), map[string]func(*rapid.T){}
 		for _, name := range []string{"lead", "end", "remove", "again", "pass", "month", "restore", "renew"} {
 			some[name] = all[name]
 		}
 		some["open"] = func(t *rapid.T) {
-			m.commit(t, Header{}, OpenSession{Peer: peer(t), Boot: "b", Version: Version})
+			m.commit(t, Header{}, membership.OpenSession{Peer: peer(t), Boot: "b", Version: Version})
 		}
 		for i := range 5 {
 			some[fmt.Sprint("failover ", i)], some[fmt.Sprint("remedy ", i)] = m.failover, m.remedy

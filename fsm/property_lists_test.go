@@ -7,8 +7,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 )
 
 func mac(t *rapid.T) string { return macN(rapid.IntRange(1, 4).Draw(t, "mac")) }
@@ -29,22 +31,22 @@ func (m *machine) ofGate(t *rapid.T) Command {
 	proven := rapid.SampledFrom([]fencing.Token{0, 0, m.model.gated.pass.openBy, m.model.gated.address.openBy, 1}).Draw(t, "proven")
 	switch rapid.IntRange(0, 8).Draw(t, "act") {
 	case 0, 1:
-		return PassOpen{Wait: wait, Proven: proven}
+		return doors.PassOpen{Wait: wait, Proven: proven}
 	case 2:
-		return AddressTaken{Address: rapid.SampledFrom([]string{"192.0.2.1", "2001:db8::1"}).Draw(t, "address"), Wait: wait, Proven: proven}
+		return doors.AddressTaken{Address: rapid.SampledFrom([]string{"192.0.2.1", "2001:db8::1"}).Draw(t, "address"), Wait: wait, Proven: proven}
 	case 3:
 		if rapid.Bool().Draw(t, "pass") {
-			return PassClosed{}
+			return doors.PassClosed{}
 		}
-		return AddressReleased{}
+		return doors.AddressReleased{}
 	case 4, 5:
 		return inspected(t)
 	}
-	c := PutPorts{Complete: rapid.Bool().Draw(t, "complete")}
+	c := ironicports.PutPorts{Complete: rapid.Bool().Draw(t, "complete")}
 	for _, id := range []string{"p1", "p2", "p3"} {
 		switch rapid.IntRange(0, 2).Draw(t, id) {
 		case 0:
-			c.Ports = append(c.Ports, Port{ID: id, MAC: mac(t), Node: node(t)})
+			c.Ports = append(c.Ports, ironicports.Port{ID: id, MAC: mac(t), Node: node(t)})
 		case 1:
 			c.Remove = append(c.Remove, id)
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // machine drives a state, its naive model, and a twin that goes through
@@ -38,7 +40,7 @@ func newMachine(t *rapid.T) *machine {
 	m := &machine{model: newModel()}
 	for _, s := range []**State{&m.state, &m.twin} {
 		founded := founding()
-		founded.Join = AddJoinToken{}
+		founded.Join = membership.AddJoinToken{}
 		state, err := Founded(founded, time.UnixMilli(1000))
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +58,7 @@ func newMachine(t *rapid.T) *machine {
 	other.Data = append(slices.Clone(other.Data), 0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0) // an empty skippable frame
 	m.docs = append(m.docs, other)
 	if rapid.Bool().Draw(t, "founded again") {
-		m.beginsWithFormers()
+		m.beginsWithFormers(t)
 	}
 	return m
 }
@@ -210,9 +212,9 @@ func (m *machine) command(t *rapid.T) Command {
 		return introspection.TakeTurn{Claim: m.claim(t), Gap: rapid.SampledFrom([]time.Duration{1, 5 * time.Second}).Draw(t, "gap")}
 	}
 	if yes {
-		return PutSetting{Key: name, Value: holder}
+		return settings.PutSetting{Key: name, Value: holder}
 	}
-	return DeleteSetting{Key: name}
+	return settings.DeleteSetting{Key: name}
 }
 
 // imports draws a record of elsewhere; few, so that some are met again.
@@ -259,11 +261,11 @@ func (m *machine) advance(t *rapid.T) Command {
 func (m *machine) ofPeer(t *rapid.T) Command {
 	switch rapid.IntRange(0, 2).Draw(t, "act") {
 	case 0:
-		return EndSession{Session: m.anyToken(t, slices.Sorted(maps.Keys(m.model.sessions)))}
+		return membership.EndSession{Session: m.anyToken(t, slices.Sorted(maps.Keys(m.model.sessions)))}
 	case 1:
-		return RemoveMember{ID: peer(t)}
+		return membership.RemoveMember{ID: peer(t)}
 	}
-	return OpenSession{Peer: peer(t), Boot: "b", Version: Version, Unfinished: m.unfinished(t)}
+	return membership.OpenSession{Peer: peer(t), Boot: "b", Version: Version, Unfinished: m.unfinished(t)}
 }
 
 // unfinished draws what a killed process may have left.
@@ -315,13 +317,15 @@ func (m *machine) request(t *rapid.T) Header {
 
 func (m *machine) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"lead":  func(t *rapid.T) { m.commit(t, Header{}, Lead{Peer: peer(t), Boot: "b"}) },
-		"open":  func(t *rapid.T) { m.commit(t, Header{}, OpenSession{Peer: peer(t), Boot: "b", Version: Version}) },
+		"lead": func(t *rapid.T) { m.commit(t, Header{}, Lead{Peer: peer(t), Boot: "b"}) },
+		"open": func(t *rapid.T) {
+			m.commit(t, Header{}, membership.OpenSession{Peer: peer(t), Boot: "b", Version: Version})
+		},
 		"renew": func(t *rapid.T) { m.renew(t) },
-		"end":   func(t *rapid.T) { m.commit(t, Header{}, EndSession{Session: m.anyToken(t, nil)}) },
-		"admit": func(t *rapid.T) { m.commit(t, Header{}, PutMember{Member: member(peer(t))}) },
+		"end":   func(t *rapid.T) { m.commit(t, Header{}, membership.EndSession{Session: m.anyToken(t, nil)}) },
+		"admit": func(t *rapid.T) { m.commit(t, Header{}, membership.PutMember{Member: member(peer(t))}) },
 		"remove": func(t *rapid.T) {
-			m.commit(t, Header{}, RemoveMember{ID: peer(t), Force: rapid.IntRange(0, 3).Draw(t, "force") == 0})
+			m.commit(t, Header{}, membership.RemoveMember{ID: peer(t), Force: rapid.IntRange(0, 3).Draw(t, "force") == 0})
 		},
 		"duty": func(t *rapid.T) {
 			m.commit(t, Header{Token: m.anyToken(t, []fencing.Token{max(m.model.lead, 1)})}, m.command(t))
@@ -355,13 +359,13 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 
 func (m *machine) renew(t *rapid.T) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.sessions)) {
-		m.commit(t, Header{}, RenewSession{Session: id, Refuses: rapid.SampledFrom([]string{"", "", "its disk hangs"}).Draw(t, "refuses")})
+		m.commit(t, Header{}, membership.RenewSession{Session: id, Refuses: rapid.SampledFrom([]string{"", "", "its disk hangs"}).Draw(t, "refuses")})
 	}
 }
 
 func (m *machine) act(t *rapid.T) {
 	if len(m.model.sessions) == 0 {
-		m.commit(t, Header{}, OpenSession{Peer: "a", Boot: "b", Version: Version})
+		m.commit(t, Header{}, membership.OpenSession{Peer: "a", Boot: "b", Version: Version})
 	}
 	if len(m.model.sessions) > 0 {
 		m.commit(t, m.request(t), m.command(t))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 )
 
@@ -130,7 +131,7 @@ func viewGateText(v View) string {
 	return b.String()
 }
 
-func doorText(d Door) string {
+func doorText(d doors.Door) string {
 	var since Time
 	if d.Unknown {
 		since = d.Since

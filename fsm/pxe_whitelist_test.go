@@ -8,6 +8,8 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // allows compares the whitelist with what is wanted: "MAC node", in order.
@@ -92,7 +94,7 @@ func TestWhitelistEndsWithEveryEnd(t *testing.T) {
 		"dead workers": func(r *rig, s fencing.Token) {
 			for range introspection.MaxAttempts {
 				r.claim(s)
-				r.must(EndSession{Session: s})
+				r.must(membership.EndSession{Session: s})
 				s = r.session("a")
 			}
 		},
@@ -132,7 +134,7 @@ func TestAMACOfTwoNodesIsAllowedOnce(t *testing.T) {
 func TestAnIntrospectedNodeIsOnBothLists(t *testing.T) {
 	r := newRig(t)
 	r.leads("a")
-	r.asLeader(PutPorts{Ports: []Port{port("p", 1)}})
+	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{port("p", 1)}})
 	r.start(nodeA, macN(1))
 	if v := r.view(); !v.Allowed(macN(1)) || !v.Denied(macN(1)) {
 		t.Errorf("allowed %v, denied %v", v.Allowed(macN(1)), v.Denied(macN(1)))

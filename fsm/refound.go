@@ -6,8 +6,11 @@ import (
 	"math"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/doors"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // Refound begins a new history on an old state: after a restore, and after a
@@ -30,11 +33,11 @@ type Refound struct {
 	// Survivor, if set, is the only member left.
 	Survivor string
 	// Self is the survivor's record, where the state knows no member of that ID.
-	Self Member
+	Self membership.Member
 	// Former are the other peers of the old history that may still run or come
-	// back: of [View.MayRun], those that were not named lost. Needs a Survivor.
+	// back: of [membership.Tables.MayRun], those that were not named lost. Needs a Survivor.
 	// What is not here is removed for good, and who was removed before stays so.
-	Former []FormerMember
+	Former []membership.FormerMember
 }
 
 // Every founding begins its tokens above the later of two numbers, firstToken:
@@ -71,7 +74,7 @@ const (
 func (s *State) Refound(r Refound) error {
 	next := *s.now
 	d := &next
-	if err := errors.Join(d.admitSurvivor(r), r.checkFormers()); err != nil {
+	if err := errors.Join(membersOf(d.txn()).AdmitSurvivor(r.Survivor, r.Self), membership.CheckFormers(r.Survivor, r.Former)); err != nil {
 		return err
 	}
 	first, err := d.firstToken(r)
@@ -91,31 +94,12 @@ func (s *State) Refound(r Refound) error {
 		d.shared.Events = eventring.Ring{} // their IDs could come again
 	}
 	if r.Survivor != "" {
-		before := d.peers
-		d.keepMember(r.Survivor, len(r.Former) > 0)
-		d.keepFormer(r.Former, before)
+		membersOf(d.txn()).KeepOnly(r.Survivor, r.Former, Version)
 	}
-	d.capSettings()
+	settingsOf(d.txn()).CapIndices()
 	kubeOf(d.txn()).HoldRemediations(r.UnixMillis)
 	d.forgetChanges() // they are numbered by the old history
 	s.now = d
-	return nil
-}
-
-// admitSurvivor makes the survivor a member, if it is none.
-func (d *data) admitSurvivor(r Refound) error {
-	switch {
-	case r.Survivor == "" || d.peers.members.Has([]byte(r.Survivor)):
-		return nil
-	case r.Self.ID != r.Survivor:
-		return &Error{Code: NotFound, Message: fmt.Sprintf("peer %s is not a member of this cluster", r.Survivor)}
-	case d.peers.removed.Has([]byte(r.Survivor)):
-		return &Error{Code: Conflict, Message: fmt.Sprintf("server ID %s is that of a removed peer and never used again", r.Survivor)}
-	}
-	if err := r.Self.validate(); err != nil {
-		return err
-	}
-	d.putMember(r.Self)
 	return nil
 }
 
@@ -146,45 +130,15 @@ func sum(terms ...uint64) (total uint64, ok bool) {
 
 // revokeAll takes away everything that was granted.
 func (d *data) revokeAll() {
-	d.lead = Leadership{}
+	d.shared.Lead = entry.Leadership{}
 	t := d.txn()
 	nodesOf(t).Revoke() // before the sessions end: no worker failed
-	for _, session := range d.peers.sessions.All() {
-		t.endSession(session.ID)
-	}
-	for _, j := range d.joins.All() {
-		d.joins.Drop([]byte(j.ID))
-		d.shared.Disarm(j.Expires, dueJoin, []byte(j.ID))
-	}
+	membersOf(t).Revoke()
 	leasesOf(t).Revoke()
 	d.requests = newRequests()
 	relaysOf(t).Doubt()
-	d.ports.pull = Pull{} // the ports may be of long ago
-	d.doors = d.doors.doubt(doors{})
-}
-
-// keepMember leaves one member, which votes and leads against any earlier decision
-// about it: there is no other. The rest are recorded as removed. With former
-// members the state is one that only this version reads, so it is the survivor's.
-func (d *data) keepMember(survivor string, formers bool) {
-	d.peers.flags.Drop([]byte(survivor))
-	if m, _ := d.peers.members.Get([]byte(survivor)); formers {
-		m.Version = max(m.Version, Version)
-		d.putMember(m)
-	}
-	for _, m := range d.peers.members.All() {
-		if m.ID != survivor {
-			d.dropMember(m.ID, d.shared.Granted())
-		}
-	}
-}
-
-// capSettings keeps the indices of settings within the new history.
-func (d *data) capSettings() {
-	for key, s := range d.settings.All() {
-		s.Index = min(s.Index, d.shared.Position.Index)
-		d.settings.Put(key, s)
-	}
+	portsOf(t).ForgetPull()
+	doorsOf(t).Doubt(doors.Tables{})
 }
 
 // Adopt adds to a state, read from a snapshot, what another history, the one in
@@ -197,11 +151,18 @@ func (s *State) Adopt(local View) {
 	next := *s.now
 	d, l := &next, local.data
 	d.revokeAll()
+	t := d.txn()
 	granted, incarnation := max(d.shared.Granted(), l.shared.Granted()), max(d.shared.Cluster.Incarnation, l.shared.Cluster.Incarnation)
 	if d.shared.Cluster.ID == l.shared.Cluster.ID {
-		d.adoptRights(l)
+		if l.shared.Granted() > d.shared.Granted() { // an earlier key may have been replaced because it leaked
+			membersOf(t).AdoptGossipKeys(l.memberTables)
+			d.shared.Cluster.GossipKey = l.shared.Cluster.GossipKey
+		}
+		operatorsOf(t).Adopt(l.operatorTables)
+		membersOf(t).Adopt(l.memberTables)
 	} else {
-		d.shared.Cluster, d.gossip, d.operators = l.shared.Cluster, l.gossip, l.operators
+		d.shared.Cluster, d.operatorTables = l.shared.Cluster, l.operatorTables
+		membersOf(t).AdoptGossipKeys(l.memberTables)
 	}
 	d.shared.Position.Index = max(d.shared.Position.Index, l.shared.Position.Index)
 	d.shared.Cluster.Base = uint64(granted) - d.shared.Position.Index
@@ -209,51 +170,16 @@ func (s *State) Adopt(local View) {
 	d.shared.Position.Now = max(d.shared.Position.Now, l.shared.Position.Now)
 	d.shared.Position.Floor = max(d.shared.Position.Floor, l.shared.Position.Floor)
 	d.shared.Position.Term = max(d.shared.Position.Term, l.shared.Position.Term)
-	d.doors = d.doors.doubt(l.doors)
-	leasesOf(d.txn()).Adopt(l.leaseTables)
-	kubeOf(d.txn()).Adopt(l.kubeTables)
-	relaysOf(d.txn()).DropOverdue()
-	kubeOf(d.txn()).DropOverdue()
+	doorsOf(t).Doubt(l.doorTables)
+	leasesOf(t).Adopt(l.leaseTables)
+	kubeOf(t).Adopt(l.kubeTables)
+	relaysOf(t).DropOverdue()
+	kubeOf(t).DropOverdue()
 	s.now = d
-}
-
-// adoptRights keeps certificates void that either of two histories of one cluster
-// has voided, and takes the gossip keys of the later one: an earlier key may have
-// been replaced because it leaked.
-func (d *data) adoptRights(l *data) {
-	if l.shared.Granted() > d.shared.Granted() {
-		d.gossip, d.shared.Cluster.GossipKey = l.gossip, l.shared.Cluster.GossipKey
-	}
-	d.adoptOperators(l.operators)
-	former := make(map[string]FormerMember) // of the local history, with the addresses of both
-	for key, f := range l.peers.former.All() {
-		if other, known := d.mayRun(f.ID); known {
-			f = f.With(other)
-		}
-		former[string(key)] = f
-	}
-	for key := range d.peers.former.All() { // that the local history has settled since
-		if l.peers.removed.Has(key) && !l.peers.former.Has(key) {
-			d.peers.former.Drop(key)
-		}
-	}
-	for key, r := range l.peers.removed.All() {
-		if d.peers.removed.Size() >= MaxRemoved {
-			d.peers.removed.Drop([]byte(d.peers.oldestRemoval()))
-		}
-		d.peers.members.Drop(key)
-		d.peers.flags.Drop(key)
-		d.peers.progress.Drop(key)
-		d.peers.removed.Put(key, r)
-	}
-	for key := range l.peers.former.All() { // else Refound takes one for a peer that was named lost
-		d.peers.former.Put(key, former[string(key)])
-	}
-	d.shared.Version = d.peers.leastVersion()
 }
 
 // forgetChanges begins the memory of what changed in lists again with the present state.
 func (d *data) forgetChanges() {
-	d.ports.denied.ForgetChanges(d.shared.Position.Index)
+	portsOf(d.txn()).ForgetChanges()
 	nodesOf(d.txn()).ForgetChanges()
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 func TestRefoundRaisesEveryTokenAndTakesAllGrants(t *testing.T) {
@@ -58,9 +60,9 @@ func TestRefoundTokensNeverReturn(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.index = 1
-	r.refused(StaleToken, Header{Token: old}, PutSetting{Key: "k", Value: "zombie"})
+	r.refused(StaleToken, Header{Token: old}, settings.PutSetting{Key: "k", Value: "zombie"})
 	token := r.must(Lead{Peer: "a", Boot: "c"}).Token
-	r.refused(StaleToken, Header{Token: old}, PutSetting{Key: "k", Value: "zombie"})
+	r.refused(StaleToken, Header{Token: old}, settings.PutSetting{Key: "k", Value: "zombie"})
 	if err := r.state.Refound(Refound{Index: r.index}); err != nil {
 		t.Fatal(err)
 	}
@@ -81,9 +83,9 @@ func TestLeadBelowTheFloorIsRefused(t *testing.T) {
 }
 
 func TestRefoundKeepsOneMember(t *testing.T) {
-	for _, self := range []Member{member("b"), member("new")} {
+	for _, self := range []membership.Member{member("b"), member("new")} {
 		r := busy(t)
-		if err := r.state.Refound(Refound{Index: 100, Survivor: "nameless", Self: Member{ID: "nameless", Version: 1}}); err == nil {
+		if err := r.state.Refound(Refound{Index: 100, Survivor: "nameless", Self: membership.Member{ID: "nameless", Version: 1}}); err == nil {
 			t.Error("a member without a name founded a cluster")
 		}
 		if len(r.view().Members()) != 2 || r.view().Base() != 0 {
@@ -117,7 +119,7 @@ func TestAdoptGoesOnAboveBothHistories(t *testing.T) {
 	file := busy(t)
 	local := newRig(t)
 	local.index += 1 << 30
-	local.must(PutMember{Member: member("local")})
+	local.must(membership.PutMember{Member: member("local")})
 	if err := local.state.Refound(Refound{Index: local.index, UnixMillis: 1_700_000_000_000, NewIncarnation: true, Survivor: "local", Self: member("local")}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/relays"
 )
 
@@ -197,7 +198,7 @@ func TestRefoundDoubtsRelays(t *testing.T) {
 
 func TestNodesByPort(t *testing.T) {
 	r := leading(t)
-	r.asLeader(PutPorts{Ports: []Port{{ID: "p1", MAC: macN(1), Node: nodeA}, {ID: "p2", MAC: macN(1), Node: nodeB}, {ID: "p3", MAC: macN(2), Node: nodeA}}})
+	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p1", MAC: macN(1), Node: nodeA}, {ID: "p2", MAC: macN(1), Node: nodeB}, {ID: "p3", MAC: macN(2), Node: nodeA}}})
 	for mac, want := range map[string][]string{macN(1): {nodeA, nodeB}, macN(2): {nodeA}, macN(3): nil} {
 		if got := r.view().NodesByPort(mac); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", mac, got, want)

@@ -6,6 +6,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
 )
 
 var requestDomain = domain{
@@ -88,8 +89,8 @@ func (r *requests) releaseBelow(session fencing.Token, bound RequestID) {
 	}
 }
 
-// dropSession lets go of all results of a session that is over.
-func (r *requests) dropSession(session fencing.Token) {
+// DropSession lets go of all results of a session that is over.
+func (r *requests) DropSession(session fencing.Token) {
 	var end RequestID
 	for i := range end {
 		end[i] = 0xff // above every valid ID, whose version is 7
@@ -145,8 +146,8 @@ func (t *txn) crowdOut() bool {
 // be: over means that res is the answer already (docs/design.md#requests).
 func (t *txn) join(kind Kind) (res Result, over bool) {
 	h := t.Header
-	s, live := t.peers.memberSession(h.Session)
-	if !live {
+	s, _ := t.Session(h.Session)
+	if !t.MemberSession(h.Session) {
 		return entry.Refuse(SessionEnded, "session %v has ended", h.Session), true
 	}
 	if h.Request.IsZero() {
@@ -154,7 +155,7 @@ func (t *txn) join(kind Kind) (res Result, over bool) {
 	}
 	if s.Answered.Less(h.Answered) {
 		s.Answered = h.Answered
-		t.peers.sessions.Put(table.TokenKey(s.ID), s)
+		membersOf(t).Answered(s, s.Answered)
 		t.requests.releaseBelow(s.ID, s.Answered)
 	}
 	if o, known := t.requests.byID.Get(h.Request[:]); known {
@@ -206,7 +207,7 @@ func (t *txn) remember(kind Kind, res Result) {
 		return
 	}
 	session := h.Session
-	if !t.peers.sessions.Has(table.TokenKey(session)) {
+	if _, live := t.Session(session); !live {
 		session = 0
 	}
 	client := h.Client
@@ -219,4 +220,42 @@ func (t *txn) remember(kind Kind, res Result) {
 		return
 	}
 	t.requests.put(outcome{ID: h.Request, Session: session, Client: client, Kind: kind, Result: res})
+}
+
+func checkRequests(d *txn, p *valid.Problems) {
+	p.Want(d.requests.byID.Size() <= MaxRequests, "%d results are kept", d.requests.byID.Size())
+	sessions, clients := 0, 0
+	for key, o := range d.requests.byID.All() {
+		p.Want(string(key) == string(o.ID[:]), "result %v is filed under %x", o.ID, key)
+		p.Want(!tooOld(o.ID, d.shared.Position.Now), "result %v is too old at %v", o.ID, d.shared.Position.Now)
+		p.Want(!o.Session.IsZero() || o.Client != "", "result %v is kept for no session and no client", o.ID)
+		p.Want(!o.Result.Repeated && !o.Result.Retried, "result %v is stored as a repeat", o.ID)
+		if !o.Session.IsZero() {
+			sessions++
+			s, live := d.Session(o.Session)
+			p.Want(live && !o.ID.Less(s.Answered), "result %v is not wanted by session %v any more", o.ID, o.Session)
+			p.Want(d.requests.bySession.Has(table.PairKey(o.Session, o.ID[:]...)), "result %v is missing from session %v", o.ID, o.Session)
+		}
+		if o.Client != "" {
+			clients++
+			first, _ := d.requests.byClient.Get([]byte(o.Client))
+			p.Want(first == o.ID, "client ID %q names %v and %v", o.Client, first, o.ID)
+		}
+	}
+	p.Want(sessions == d.requests.bySession.Size(), "%d results of sessions, %d in their index", sessions, d.requests.bySession.Size())
+	p.Want(clients == d.requests.byClient.Size(), "%d results of clients, %d in their index", clients, d.requests.byClient.Size())
+}
+
+type dumpedRequest struct {
+	ID      RequestID     `json:"id"`
+	Session fencing.Token `json:"session"`
+	Kind    Kind          `json:"kind"`
+	Code    string        `json:"code"`
+	Token   fencing.Token `json:"token"`
+}
+
+func shownRequests(t *txn) any {
+	return table.Map(t.requests.byID, func(o outcome) dumpedRequest {
+		return dumpedRequest{ID: o.ID, Session: o.Session, Kind: o.Kind, Code: o.Result.Code.String(), Token: o.Result.Token}
+	})
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/fsm/table"
 )
 
@@ -19,16 +21,16 @@ func TestRepeatedRequestGetsTheFirstResult(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	h := Header{Session: s, Request: r.request()}
-	first := r.mustAs(h, PutSetting{Key: "k", Value: "1"})
-	r.must(PutSetting{Key: "k", Value: "2"})
-	again := r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	first := r.mustAs(h, settings.PutSetting{Key: "k", Value: "1"})
+	r.must(settings.PutSetting{Key: "k", Value: "2"})
+	again := r.mustAs(h, settings.PutSetting{Key: "k", Value: "1"})
 	if !again.Repeated || !again.Retried || first.Repeated || again.Token != first.Token || string(again.Value) != string(first.Value) {
 		t.Errorf("first %+v, again %+v", first, again)
 	}
 	if got, _ := r.view().Setting("k"); got.Value != "2" {
 		t.Errorf("the repeat was executed: %+v", got)
 	}
-	if res := r.do(h, DeleteSetting{Key: "k"}); res.Code != Conflict {
+	if res := r.do(h, settings.DeleteSetting{Key: "k"}); res.Code != Conflict {
 		t.Errorf("another command under the same ID: %v", res.Code)
 	}
 }
@@ -37,9 +39,9 @@ func TestRefusalsAreResultsToo(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	h := Header{Session: s, Request: r.request()}
-	r.refused(NotFound, h, DeleteSetting{Key: "k"})
-	r.must(PutSetting{Key: "k"})
-	if res := r.do(h, DeleteSetting{Key: "k"}); res.Code != NotFound || !res.Repeated {
+	r.refused(NotFound, h, settings.DeleteSetting{Key: "k"})
+	r.must(settings.PutSetting{Key: "k"})
+	if res := r.do(h, settings.DeleteSetting{Key: "k"}); res.Code != NotFound || !res.Repeated {
 		t.Errorf("the second time: %+v", res)
 	}
 }
@@ -48,19 +50,19 @@ func TestAnsweredResultsAreForgottenAndNeverExecutedAgain(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	h := Header{Session: s, Request: r.request()}
-	r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	r.mustAs(h, settings.PutSetting{Key: "k", Value: "1"})
 	next := r.request()
 	r.mustAs(Header{Session: s, Request: next, Answered: next}, Probe{})
 	if got := r.view().Requests(); got != 1 {
 		t.Errorf("%d results are kept", got)
 	}
-	if res := r.do(h, PutSetting{Key: "k", Value: "again"}); res.Code != OutcomeUnknown {
+	if res := r.do(h, settings.PutSetting{Key: "k", Value: "again"}); res.Code != OutcomeUnknown {
 		t.Errorf("a forgotten request: %v", res.Code)
 	}
 	// A late entry with a lower mark does not lower it.
 	late := r.request()
 	r.mustAs(Header{Session: s, Request: late, Answered: h.Request}, Probe{})
-	if res := r.do(h, PutSetting{Key: "k", Value: "again"}); res.Code != OutcomeUnknown {
+	if res := r.do(h, settings.PutSetting{Key: "k", Value: "again"}); res.Code != OutcomeUnknown {
 		t.Errorf("after a late mark: %v", res.Code)
 	}
 	if got, _ := r.view().Setting("k"); got.Value != "1" {
@@ -72,25 +74,25 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	h := Header{Session: s, Request: r.request(), Client: "c"}
-	r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	r.mustAs(h, settings.PutSetting{Key: "k", Value: "1"})
 	renewFor := func(d time.Duration) {
 		for ; d > 0; d -= 5 * time.Second {
 			r.pass(min(d, 5*time.Second))
-			r.must(RenewSession{Session: s})
+			r.must(membership.RenewSession{Session: s})
 		}
 	}
 	renewFor(Retention)
-	if res := r.do(h, PutSetting{Key: "k"}); !res.Repeated {
+	if res := r.do(h, settings.PutSetting{Key: "k"}); !res.Repeated {
 		t.Errorf("at the end of retention: %+v", res)
 	}
 	renewFor(time.Millisecond)
-	if res := r.do(h, PutSetting{Key: "k"}); res.Code != OutcomeUnknown {
+	if res := r.do(h, settings.PutSetting{Key: "k"}); res.Code != OutcomeUnknown {
 		t.Errorf("after retention: %+v", res)
 	}
 	if got := r.view().Requests(); got != 0 {
 		t.Errorf("%d results are kept", got)
 	}
-	fresh := r.mustAs(Header{Session: s, Request: r.request(), Client: "c"}, PutSetting{Key: "k", Value: "2"})
+	fresh := r.mustAs(Header{Session: s, Request: r.request(), Client: "c"}, settings.PutSetting{Key: "k", Value: "2"})
 	if fresh.Repeated {
 		t.Error("the client's ID outlived retention")
 	}
@@ -104,46 +106,46 @@ func TestEndedSessionExecutesNothing(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	h := Header{Session: s, Request: r.request()}
-	r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	r.mustAs(h, settings.PutSetting{Key: "k", Value: "1"})
 	s2 := r.session("a")
 	if got := r.view().Requests(); got != 0 {
 		t.Errorf("%d results outlive their session", got)
 	}
-	if res := r.do(h, PutSetting{Key: "k", Value: "2"}); res.Code != SessionEnded {
+	if res := r.do(h, settings.PutSetting{Key: "k", Value: "2"}); res.Code != SessionEnded {
 		t.Errorf("a request of an ended session: %v", res.Code)
 	}
-	if res := r.do(Header{Session: s}, PutSetting{Key: "k", Value: "2"}); res.Code != SessionEnded {
+	if res := r.do(Header{Session: s}, settings.PutSetting{Key: "k", Value: "2"}); res.Code != SessionEnded {
 		t.Errorf("a command of an ended session: %v", res.Code)
 	}
-	r.mustAs(Header{Session: s2, Request: h.Request}, PutSetting{Key: "k", Value: "3"})
+	r.mustAs(Header{Session: s2, Request: h.Request}, settings.PutSetting{Key: "k", Value: "3"})
 }
 
 func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
 	r := newRig(t)
 	a, b := r.session("a"), r.session("b")
 	first := r.request()
-	want := r.mustAs(Header{Session: a, Request: first, Client: "cl"}, PutSetting{Key: "k", Value: "1"})
-	if res := r.mustAs(Header{Session: a, Request: first, Client: "cl"}, PutSetting{Key: "k", Value: "1"}); !res.Retried {
+	want := r.mustAs(Header{Session: a, Request: first, Client: "cl"}, settings.PutSetting{Key: "k", Value: "1"})
+	if res := r.mustAs(Header{Session: a, Request: first, Client: "cl"}, settings.PutSetting{Key: "k", Value: "1"}); !res.Retried {
 		t.Errorf("the first peer's own repeat: %+v", res)
 	}
 	second := Header{Session: b, Request: r.request(), Client: "cl"}
-	got := r.mustAs(second, PutSetting{Key: "k", Value: "1"})
+	got := r.mustAs(second, settings.PutSetting{Key: "k", Value: "1"})
 	if !got.Repeated || got.Retried || got.Token != want.Token {
 		t.Errorf("on another peer: %+v, want %+v", got, want)
 	}
 	// Neither the answer nor the end of the session makes it forgotten.
 	mark := r.request()
 	r.mustAs(Header{Session: a, Request: mark, Answered: mark}, Probe{})
-	r.must(EndSession{Session: a})
-	if res := r.mustAs(Header{Session: b, Request: r.request(), Client: "cl"}, PutSetting{Key: "k", Value: "1"}); !res.Repeated {
+	r.must(membership.EndSession{Session: a})
+	if res := r.mustAs(Header{Session: b, Request: r.request(), Client: "cl"}, settings.PutSetting{Key: "k", Value: "1"}); !res.Repeated {
 		t.Error("forgotten with its session")
 	}
-	if res := r.do(Header{Session: b, Request: r.request(), Client: "cl"}, DeleteSetting{Key: "k"}); res.Code != Conflict {
+	if res := r.do(Header{Session: b, Request: r.request(), Client: "cl"}, settings.DeleteSetting{Key: "k"}); res.Code != Conflict {
 		t.Errorf("another command under the same client ID: %v", res.Code)
 	}
 	// The joining request has its own answer by now: it is never executed,
 	// also when the first is forgotten and its own is not.
-	if res := r.mustAs(second, PutSetting{Key: "k", Value: "1"}); !res.Repeated || res.Retried {
+	if res := r.mustAs(second, settings.PutSetting{Key: "k", Value: "1"}); !res.Repeated || res.Retried {
 		t.Errorf("the second request was executed, or is taken for the first: %+v", res)
 	}
 }
@@ -161,7 +163,7 @@ func TestFullTableRefusesAndDrains(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	h := Header{Session: s, Request: r.request()}
-	r.mustAs(h, PutSetting{Key: "k", Value: "1"})
+	r.mustAs(h, settings.PutSetting{Key: "k", Value: "1"})
 	next := *r.state.now
 	fill(&next.requests, s, r.now)
 	full := &rig{t: t, state: &State{&next}, index: r.index, term: r.term, now: r.now, wall: r.wall, seq: 5000}
@@ -171,16 +173,16 @@ func TestFullTableRefusesAndDrains(t *testing.T) {
 		return full.state.Apply(Entry{Index: full.index, Term: 2, Data: encoded(t, h, c)})
 	}
 	late := entry.MintRequestID(r.now, lastSeq, [8]byte{0xff})
-	if res := apply(Header{Session: s, Request: late}, PutSetting{Key: "k", Value: "2"}); res.Code != TableFull {
+	if res := apply(Header{Session: s, Request: late}, settings.PutSetting{Key: "k", Value: "2"}); res.Code != TableFull {
 		t.Errorf("a full table: %v", res.Code)
 	}
-	if res := apply(h, PutSetting{Key: "k", Value: "1"}); !res.Repeated {
+	if res := apply(h, settings.PutSetting{Key: "k", Value: "1"}); !res.Repeated {
 		t.Error("a full table forgot")
 	}
-	if res := apply(Header{}, PutSetting{Key: "k", Value: "3"}); res.Code != OK {
+	if res := apply(Header{}, settings.PutSetting{Key: "k", Value: "3"}); res.Code != OK {
 		t.Errorf("a command without a request: %v", res.Code)
 	}
-	if res := apply(Header{Session: s, Request: late, Answered: late}, PutSetting{Key: "k", Value: "4"}); res.Code != OK {
+	if res := apply(Header{Session: s, Request: late, Answered: late}, settings.PutSetting{Key: "k", Value: "4"}); res.Code != OK {
 		t.Errorf("a request that makes room: %v", res.Code)
 	}
 	if err := full.view().Check(); err != nil {
@@ -197,7 +199,7 @@ func TestClientsAreCrowdedOutOfAFullTable(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	waits := Header{Session: s, Request: r.request()}
-	r.mustAs(waits, PutSetting{Key: "waits", Value: "1"})
+	r.mustAs(waits, settings.PutSetting{Key: "waits", Value: "1"})
 	next := *r.state.now
 	for i := next.requests.byID.Size(); i < MaxRequests; i++ {
 		id := entry.MintRequestID(r.now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
@@ -228,7 +230,7 @@ func TestClientsAreCrowdedOutOfAFullTable(t *testing.T) {
 	if full.state.now.requests.byClient.Has([]byte(oldest)) {
 		t.Errorf("%s, the oldest, is kept", oldest)
 	}
-	if res := apply(waits, PutSetting{Key: "waits", Value: "1"}); !res.Repeated {
+	if res := apply(waits, settings.PutSetting{Key: "waits", Value: "1"}); !res.Repeated {
 		t.Error("what a session waits for was forgotten")
 	}
 	if got := full.view().Requests(); got != MaxRequests {
@@ -271,18 +273,18 @@ func TestRequestThatEndsItsOwnSessionLeavesNoResult(t *testing.T) {
 	r.session("a")
 	leaving := r.session("b")
 	h := Header{Session: leaving, Request: r.request()}
-	r.mustAs(h, RemoveMember{ID: "b"}) // the rig checks the invariants
+	r.mustAs(h, membership.RemoveMember{ID: "b"}) // the rig checks the invariants
 	if n := r.view().Requests(); n != 0 {
 		t.Errorf("%d results wait for a session that is over", n)
 	}
-	if res := r.do(h, RemoveMember{ID: "b"}); res.Code != SessionEnded {
+	if res := r.do(h, membership.RemoveMember{ID: "b"}); res.Code != SessionEnded {
 		t.Errorf("its repeat: %v, want SessionEnded", res.Code)
 	}
 	again := r.session("b2")
 	named := Header{Session: again, Request: r.request(), Client: "operator-1"}
-	r.mustAs(named, RemoveMember{ID: "b2"})
+	r.mustAs(named, membership.RemoveMember{ID: "b2"})
 	other := Header{Session: r.session("a"), Request: r.request(), Client: "operator-1"}
-	if res := r.do(other, RemoveMember{ID: "b2"}); res.Code != OK || !res.Repeated {
+	if res := r.do(other, membership.RemoveMember{ID: "b2"}); res.Code != OK || !res.Repeated {
 		t.Errorf("the client's repeat through another peer: %v, repeated %v", res.Code, res.Repeated)
 	}
 }

@@ -23,7 +23,7 @@ import (
 //	sum       32 bytes, SHA-256 of all that stands before
 //
 // The sum covers the compressed bytes, since a decompressor may overlook a
-// changed bit. Inside the zstd stream are the records of section.go.
+// changed bit. Inside the zstd stream are the records of hash.go.
 const (
 	snapshotMagic  = "TRVTSNAP"
 	snapshotFormat = 1
@@ -78,10 +78,10 @@ func WriteUntil(ended func() error, v View, w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, &SnapshotError{Reason: "the state contradicts itself and is not written", Err: err}
 	}
-	return v.write(ended, w)
+	return write(ended, v, w)
 }
 
-func (v View) write(ended func() error, w io.Writer) (int64, error) {
+func write(ended func() error, v View, w io.Writer) (int64, error) {
 	sum := &summed{w: w, sum: sha256.New()}
 	head := append([]byte(snapshotMagic), snapshotFormat)
 	head = binary.BigEndian.AppendUint32(head, uint32(v.ClusterVersion()))
@@ -89,7 +89,7 @@ func (v View) write(ended func() error, w io.Writer) (int64, error) {
 	if _, err := sum.Write(head); err != nil {
 		return sum.n, err
 	}
-	count, err := v.writeRecords(ended, sum)
+	count, err := writeRecords(ended, v, sum)
 	if err != nil {
 		return sum.n, err
 	}
@@ -103,7 +103,7 @@ func (v View) write(ended func() error, w io.Writer) (int64, error) {
 }
 
 // writeRecords compresses on the calling goroutine (concurrency 1).
-func (v View) writeRecords(ended func() error, w io.Writer) (count uint64, err error) {
+func writeRecords(ended func() error, v View, w io.Writer) (count uint64, err error) {
 	chunks := bufio.NewWriterSize(chunker{w}, 64<<10)
 	enc, err := zstd.NewWriter(chunks, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
 	if err != nil {

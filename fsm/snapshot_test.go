@@ -16,11 +16,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/nodesync"
+	"github.com/trivet-ha/trivet/fsm/operators"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
@@ -30,15 +35,15 @@ func busy(t testing.TB) *rig {
 	r := newRig(t)
 	r.must(Lead{Peer: "a", Boot: "b"})
 	a, b := r.session("a"), r.session("b")
-	r.must(PutSetting{Key: "k", Value: "v"})
-	r.must(RenewSession{Session: b, Applied: r.index})
+	r.must(settings.PutSetting{Key: "k", Value: "v"})
+	r.must(membership.RenewSession{Session: b, Applied: r.index})
 	held := r.must(leases.Grant{Name: "held", Holder: "h", TTL: time.Hour, Metadata: "m"}).Token
 	r.must(leases.JoinGroup{Component: "web", ID: "i", Lease: "held", Token: held})
 	r.must(put("k", "v", leases.Condition{Lease: "held", Token: held}))
 	r.must(put("k:2", "v", leases.Condition{Compare: true}))
 	token := r.must(leases.Grant{Name: "free", Holder: "h", TTL: time.Hour}).Token
 	r.must(leases.Release{Name: "free", Holder: "h", Token: token})
-	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, PutSetting{Key: "k2"})
+	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, settings.PutSetting{Key: "k2"})
 	r.mustAs(Header{Session: b, Request: r.request()}, Probe{})
 	r.must(introspection.Advance{Claim: r.processing(a, nodeN(9), "earlier").Claim.Hold(), Event: introspection.EventFinish, Consume: true})
 	r.waiting(a, nodeA, "52:54:00:00:00:01", "52:54:00:00:00:02")
@@ -53,24 +58,24 @@ func busy(t testing.TB) *rig {
 	begun, _ := r.view().Record(nodeA)
 	r.must(introspection.NoteLogs{Node: nodeA, Begun: begun.Begun, Logs: introspection.RamdiskLogs{Peer: "a", Path: "/logs/1"}})
 	r.asLeader(nodesync.Suspect{Suspicion: nodesync.Suspicion{Reason: "an empty list", Missing: 1, Known: 2, Digest: "d"}})
-	r.asLeader(PassOpen{Wait: time.Second})
-	r.asLeader(AddressTaken{Address: "192.0.2.1", Wait: 2 * time.Second})
-	r.asLeader(AddressReleased{})
-	r.asLeader(PutPorts{Ports: []Port{port("p1", 1), port("p2", 2), port("p3", 2), port("p4", 4)}, Complete: true})
-	r.asLeader(PutPorts{Remove: []string{"p4"}})
+	r.asLeader(doors.PassOpen{Wait: time.Second})
+	r.asLeader(doors.AddressTaken{Address: "192.0.2.1", Wait: 2 * time.Second})
+	r.asLeader(doors.AddressReleased{})
+	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{port("p1", 1), port("p2", 2), port("p3", 2), port("p4", 4)}, Complete: true})
+	r.asLeader(ironicports.PutPorts{Remove: []string{"p4"}})
 	r.asLeader(introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeB, MACs: []string{macN(7), macN(8)}}}})
 	r.must(ruleset.Create{UUID: nodeB, Body: []byte(`{"actions":[]}`)})
 	r.must(ruleset.Create{UUID: nodeA, Body: []byte(`{"actions":[1]}`)})
 	r.relayed(nodeA, "waits for Ironic")
 	r.asLeader(relays.Settle{Sequence: r.tried(r.relayed(nodeB, "taken")).Sequence, Try: 1, Outcome: relays.OutcomeTaken, Keep: time.Hour})
 	r.busyFailover(a)
-	r.must(RotateGossipKey{Key: bytes.Repeat([]byte{0xB7}, GossipKeySize)})
-	r.must(ConfirmGossipKeys{Peer: "b", Changed: r.view().GossipRotation().Changed})
-	r.must(NoteOperator{Name: "ann", Issued: 1_700_000_000, Ends: 1_700_009_000})
-	r.must(RevokeOperator{Name: "bob", UpTo: 1_700_000_000, Ends: 1_700_009_000})
-	r.must(Exclude{Peer: "b", From: FromLeading, On: true})
-	r.must(PutMember{Member: member("removed")})
-	r.must(RemoveMember{ID: "removed", Force: true})
+	r.must(membership.RotateGossipKey{Key: bytes.Repeat([]byte{0xB7}, membership.GossipKeySize)})
+	r.must(membership.ConfirmGossipKeys{Peer: "b", Changed: r.view().GossipRotation().Changed})
+	r.must(operators.NoteOperator{Name: "ann", Issued: 1_700_000_000, Ends: 1_700_009_000})
+	r.must(operators.RevokeOperator{Name: "bob", UpTo: 1_700_000_000, Ends: 1_700_009_000})
+	r.must(membership.Exclude{Peer: "b", From: membership.FromLeading, On: true})
+	r.must(membership.PutMember{Member: member("removed")})
+	r.must(membership.RemoveMember{ID: "removed", Force: true})
 	r.formerMember("former")
 	r.asLeader(zones.Choose{UID: "uid-shop", Namespace: "shop", Tolerance: zones.ToleratesHost, Zones: []string{"b"}})
 	r.pass(time.Second)
@@ -301,7 +306,7 @@ func TestSnapshotIsGivenUpAnywhere(t *testing.T) {
 
 func TestDumpShowsNoSecret(t *testing.T) {
 	r := busy(t)
-	r.must(AddJoinToken{ID: "second", Hash: blobs.HashOf([]byte("secret")), TTL: time.Hour})
+	r.must(membership.AddJoinToken{ID: "second", Hash: blobs.HashOf([]byte("secret")), TTL: time.Hour})
 	out := dumpText(t, r.view())
 	for _, secret := range []string{"topsecret", "PRIVATE", "a5a5", "b7b7", "t7e3t7e3", "pKWlpaW", blobs.HashOf([]byte("secret")).String(), `"Hash"`} {
 		if strings.Contains(out, secret) {

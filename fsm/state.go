@@ -1,58 +1,34 @@
 package fsm
 
 import (
-	"github.com/trivet-ha/trivet/fsm/blobs"
+	"fmt"
+	"time"
+
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/fsm/kubestate"
-	"github.com/trivet-ha/trivet/fsm/leases"
-	"github.com/trivet-ha/trivet/fsm/macset"
-	"github.com/trivet-ha/trivet/fsm/relays"
-	"github.com/trivet-ha/trivet/fsm/ruleset"
-	"github.com/trivet-ha/trivet/fsm/table"
-	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
 // State is the replicated state. It belongs to one goroutine; what others
 // read are its views.
 type State struct{ now *data }
 
-// data is one version of everything. A published data never changes: Apply
-// works on a copy, whose tables share what did not change.
-type data struct {
-	shared   entry.State
-	lead     Leadership
-	settings table.Of[Setting] // by key
-	requests requests
-	blobs    blobs.Store
-	memberTables
-	leaseTables
-	nodeTables
-	pxeTables
-	kubeTables
-	zoneTables
-	relayTables
-	ruleTables
-	syncTables
-}
-
 // New returns the state before the first entry.
 func New() *State {
-	return &State{&data{
-		shared:       entry.NewState(),
-		settings:     table.New[Setting](),
-		requests:     newRequests(),
-		blobs:        blobs.NewStore(),
-		memberTables: memberTables{peers: newPeers(), joins: table.New[JoinToken](), operators: table.New[Operator]()},
-		leaseTables:  leases.New(),
-		nodeTables:   introspection.New(),
-		pxeTables:    pxeTables{ports: ports{byID: table.New[Port](), denied: macset.New()}},
-		kubeTables:   kubestate.New(),
-		zoneTables:   zones.New(),
-		relayTables:  relays.New(),
-		ruleTables:   ruleset.New(),
-	}}
+	return &State{newData()}
+}
+
+// Founded returns the state of a new cluster as if Found were the entry at
+// index 1: what `trivet init` writes as the first snapshot. wall is for display.
+func Founded(c Found, wall time.Time) (*State, error) {
+	data, err := Encode(Header{WallMillis: wall.UnixMilli()}, c)
+	if err != nil {
+		return nil, fmt.Errorf("found cluster: %w", err)
+	}
+	s := New()
+	if err := s.Apply(Entry{Index: 1, Term: 1, Data: data}).Err(); err != nil {
+		return nil, fmt.Errorf("found cluster: %w", err)
+	}
+	return s, nil
 }
 
 // View returns the present state. It costs nothing and never changes.
@@ -69,19 +45,6 @@ func (s *State) Apply(e Entry) Result {
 		s.now = &next
 	}
 	return res
-}
-
-// txn is one entry at work on the copy it will become.
-type txn struct {
-	*data
-	entry.Txn
-}
-
-// txn returns what works on the tables outside of an entry.
-func (d *data) txn() *txn {
-	t := &txn{data: d, Txn: entry.Txn{State: &d.shared}}
-	t.Peers = t
-	return t
 }
 
 func (d *data) apply(e Entry) Result {
@@ -103,6 +66,18 @@ func (d *data) apply(e Entry) Result {
 	return t.admit(c)
 }
 
+// expire ends everything whose deadline is not after cluster time.
+func (t *txn) expire() {
+	for class, id := range t.Over() {
+		for i := range endings {
+			if endings[i].Class == class {
+				endings[i].End(t, id)
+			}
+		}
+	}
+	t.forget()
+}
+
 // skippable reports whether data holds an unknown kind that may be skipped,
 // and reads its header: time passes all the same.
 func skippable(data []byte, h *Header) bool {
@@ -120,8 +95,8 @@ func skippable(data []byte, h *Header) bool {
 // admit executes a command unless its duty, its session or its request ID
 // forbids it.
 func (t *txn) admit(c Command) Result {
-	if tok := t.Header.Token; !tok.IsZero() && tok != t.lead.Token {
-		return entry.Refuse(StaleToken, "token %v is not of the present leadership, whose token is %v", tok, t.lead.Token)
+	if tok := t.Header.Token; !tok.IsZero() && tok != t.Lead.Token {
+		return entry.Refuse(StaleToken, "token %v is not of the present leadership, whose token is %v", tok, t.Lead.Token)
 	}
 	verb, _ := verbOf(c)
 	if !t.Header.Session.IsZero() {

@@ -7,18 +7,20 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/operators"
 	"github.com/trivet-ha/trivet/fsm/relays"
-	"github.com/trivet-ha/trivet/fsm/table"
 )
 
 // View is one immutable state. It is a reference: copying it costs nothing and
 // any number of goroutines may read it. Get one from [State.View]; the zero
 // View holds nothing and must not be used. It has the methods of
-// [introspection.Tables], [leases.Tables], [kubestate.Tables], [zones.Tables],
-// [relays.Tables], [ruleset.Tables] and [nodesync.Tables] as well.
+// the Tables of all domains below this package as well, such as
+// [introspection.Tables] and [membership.Tables].
 type View struct{ *data }
 
 // Index returns the index of the last applied entry; entries that are no
@@ -56,8 +58,8 @@ func (v View) Admits(c Command) error {
 		return nil // Encode refuses what is no command of the log
 	}
 	since := verb.Since
-	if field, ok := c.(interface{ since() int }); ok {
-		since = max(since, field.since())
+	if field, ok := c.(interface{ Since() int }); ok {
+		since = max(since, field.Since())
 	}
 	return v.needs(fmt.Sprintf("'%s'", verb.Name), since)
 }
@@ -74,25 +76,23 @@ func (v View) AdmitsEvent(e introspection.Event) error {
 	}
 }
 
+// needs refuses what not every member knows, and names those that do not.
 func (v View) needs(what string, version int) error {
 	if v.ClusterVersion() >= version {
 		return nil
 	}
-	return entry.Refuse(Refused, "%s needs log version %d, and of this cluster's peers %s not know it: upgrade trivet there", what, version, v.older(version)).Err()
-}
-
-// older names, with its verb, who does not know a log version.
-func (v View) older(version int) string {
-	var names []string
+	var older []string
 	for _, m := range v.Members() {
 		if m.Version < version {
-			names = append(names, m.Name)
+			older = append(older, m.Name)
 		}
 	}
-	if len(names) == 1 {
-		return names[0] + " does"
+	do := "do"
+	if len(older) == 1 {
+		do = "does"
 	}
-	return strings.Join(names, ", ") + " do"
+	return entry.Refuse(Refused, "%s needs log version %d, and of this cluster's peers %s %s not know it: upgrade trivet there",
+		what, version, strings.Join(older, ", "), do).Err()
 }
 
 // Secrets returns the cluster's keys.
@@ -101,59 +101,9 @@ func (v View) Secrets() Secrets {
 	return Secrets{CACert: c.CACert, CAKey: c.CAKey, GossipKey: c.GossipKey}
 }
 
-// CACert returns the certificate of the cluster's CA as PEM; it is no secret.
-func (v View) CACert() []byte { return v.data.shared.Cluster.CACert }
-
 // Leadership returns the present leadership. Whether its peer still leads is
 // for raftstore to say.
-func (v View) Leadership() Leadership { return v.data.lead }
-
-// MemberNames returns the server ID of each member, followed by its name.
-func (v View) MemberNames() (pairs []string) {
-	for _, m := range v.Members() {
-		pairs = append(pairs, m.ID, m.Name)
-	}
-	return pairs
-}
-
-// Member returns a member by its server ID.
-func (v View) Member(id string) (Member, bool) { return v.data.peers.members.Get([]byte(id)) }
-
-// Members returns all members in the order of their IDs.
-func (v View) Members() []Member { return table.List(v.data.peers.members.All()) }
-
-// Session returns a live session by its ID.
-func (v View) Session(id fencing.Token) (Session, bool) {
-	return v.data.peers.sessions.Get(table.TokenKey(id))
-}
-
-// SessionOf returns the live session of a peer.
-func (v View) SessionOf(peer string) (Session, bool) {
-	id, ok := v.data.peers.sessionOf.Get([]byte(peer))
-	if !ok {
-		return Session{}, false
-	}
-	return v.Session(id)
-}
-
-// Sessions returns the live sessions, oldest first.
-func (v View) Sessions() []Session { return table.List(v.data.peers.sessions.All()) }
-
-// JoinTokens returns the join tokens that may still be used, by ID.
-func (v View) JoinTokens() []JoinToken { return table.List(v.data.joins.All()) }
-
-// Setting returns a setting.
-func (v View) Setting(key string) (Setting, bool) { return v.data.settings.Get([]byte(key)) }
-
-// Settings returns all settings in the order of their keys.
-func (v View) Settings() []Setting { return table.List(v.data.settings.All()) }
-
-// PassDoor returns what is recorded of the pass rule, AddressDoor of the
-// floating IP.
-func (v View) PassDoor() Door { return v.data.doors.Pass }
-
-// AddressDoor returns what is recorded of the floating IP.
-func (v View) AddressDoor() Door { return v.data.doors.Address }
+func (v View) Leadership() entry.Leadership { return v.data.shared.Lead }
 
 // Requests returns how many results the request table keeps.
 func (v View) Requests() int { return v.data.requests.byID.Size() }
@@ -185,3 +135,43 @@ func (v View) AllowedChangedSince(index uint64) (macs []string, ok bool) {
 
 // Blob returns a stored document.
 func (v View) Blob(hash blobs.Hash) (blobs.Blob, bool) { return v.data.blobs.Get(hash) }
+
+// PortsChangedSince returns, in order and each once, the MACs that joined or
+// left the blacklist after the entry at index; Denied tells where each is now.
+// ok is false when this view cannot tell, because too much changed since, or it
+// was restored from a later snapshot, or it is older than index: compare the
+// whole list then. It costs what it returns.
+func (v View) PortsChangedSince(index uint64) (macs []string, ok bool) {
+	return v.data.DeniedChanged(index, v.Index())
+}
+
+// Events returns the ring of events.
+func (v View) Events() eventring.Ring { return v.data.shared.Events }
+
+// GossipKeys returns the keys that a peer accepts, first the one it speaks
+// under. They are secrets.
+func (v View) GossipKeys() [][]byte { return v.data.GossipKeys(v.data.shared.Cluster.GossipKey) }
+
+// SameRights reports whether two views refuse the same certificates: those of
+// removed peers and of revoked operators. It compares pointers, so that it may
+// say no where nothing has changed.
+func (v View) SameRights(other View) bool {
+	return membership.SameRemoved(&v.memberTables, &other.memberTables) && operators.Same(&v.operatorTables, &other.operatorTables)
+}
+
+// KubeVotes counts what live peers say of a kube node: it is silent, it answers.
+// A peer without an opinion is neither. Voters are all members but observers,
+// those included that are down or have yet to be promoted: a majority is of
+// these. An observer's opinion counts for nothing.
+func (v View) KubeVotes(cluster, uid string) (silent, answers, voters int) {
+	for _, b := range v.KubeBallots(cluster, uid) {
+		switch {
+		case v.Observes(b.Session):
+		case b.Silent:
+			silent++
+		default:
+			answers++
+		}
+	}
+	return silent, answers, len(v.Voters())
+}

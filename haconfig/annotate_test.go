@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/zones"
 )
 
@@ -140,7 +141,7 @@ func annotatingOf(t *testing.T, rules ...Rule) *annotating {
 	t.Helper()
 	founded, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
 		t.Fatal(err)
@@ -206,8 +207,7 @@ func TestNamespacesAsTheTableSays(t *testing.T) {
 	}
 }
 
-// TestZonesAreKept has another leader, another list, another tolerance, volumes and
-// people.
+// TestZonesAreKept has another leader, another list, another tolerance, volumes and people.
 func TestZonesAreKept(t *testing.T) {
 	list := []string{"a", "b", "c", "d", "e"}
 	a := annotatingOf(t, Rule{Name: "shop", Consider: true, Tolerance: pointer("node"), Zones: list})

@@ -8,6 +8,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // memory is what a host remembers.
@@ -128,7 +129,7 @@ func TestExaminationEndsWithTheSession(t *testing.T) {
 		o.hooks = []Hook{beforeHook{"b", func(context.Context, *Document) error {
 			if len(o.ironic.sent("")) == 0 {
 				o.member.leave()
-				time.Sleep(fsm.SessionTTL - 2*time.Second) // in a bubble
+				time.Sleep(membership.SessionTTL - 2*time.Second) // in a bubble
 			}
 			return nil
 		}}}
@@ -136,7 +137,7 @@ func TestExaminationEndsWithTheSession(t *testing.T) {
 			o.awaits(nodeA, macA)
 			time.Sleep(time.Second) // in a bubble: until workers take callbacks
 			answered := o.post(s, callback(macA, ""))
-			time.Sleep(fsm.SessionTTL + 20*time.Second) // in a bubble
+			time.Sleep(membership.SessionTTL + 20*time.Second) // in a bubble
 			if calls := o.ironic.sent(""); len(calls) != 0 {
 				t.Errorf("silent-after-session: sent %v", calls)
 			}

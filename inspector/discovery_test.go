@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
@@ -173,7 +174,7 @@ func TestDiscoveryIsMetAgain(t *testing.T) {
 				}
 			}
 			other.leave()
-			o.raftLog.must(fsm.EndSession{Session: other.ID()})
+			o.raftLog.must(membership.EndSession{Session: other.ID()})
 			o.work(func(*WorkerPool) {
 				if err := <-answered; err != nil {
 					t.Error(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -40,7 +41,7 @@ func newFakeLog(t testing.TB) *fakeLog {
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
 		CACert:    []byte("-----BEGIN X-----"), CAKey: []byte("-----BEGIN X-----"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "id-h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "id-h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func (b *fakeLog) tick() {
 
 func (b *fakeLog) renew() {
 	for _, s := range b.sessions {
-		if !s.left && b.apply(fsm.Header{}, fsm.RenewSession{Session: s.id}).Code == fsm.OK {
+		if !s.left && b.apply(fsm.Header{}, membership.RenewSession{Session: s.id}).Code == fsm.OK {
 			s.renewed = time.Now()
 		}
 	}
@@ -131,7 +132,7 @@ func (b *fakeLog) apply(h fsm.Header, c fsm.Command) fsm.Result {
 	}
 	b.index++
 	res := b.state.Apply(fsm.Entry{Index: b.index, Term: 1, Data: data})
-	_, renewal := c.(fsm.RenewSession)
+	_, renewal := c.(membership.RenewSession)
 	if v := b.state.View(); !renewal && v.Nodes() < 100 { // the check looks at all of them
 		if err := v.Check(); err != nil {
 			b.t.Errorf("after %v: %v", fsm.KindOf(c), err)
@@ -192,7 +193,7 @@ type fakeSession struct {
 func (b *fakeLog) newSession(name string) *fakeSession {
 	b.t.Helper()
 	id := "id-" + name
-	b.must(fsm.PutMember{Member: fsm.Member{ID: id, Name: name, Address: name + ":7350", Version: fsm.Version}})
+	b.must(membership.PutMember{Member: membership.Member{ID: id, Name: name, Address: name + ":7350", Version: fsm.Version}})
 	s := &fakeSession{raftLog: b}
 	s.open(id)
 	b.mu.Lock()
@@ -203,7 +204,7 @@ func (b *fakeLog) newSession(name string) *fakeSession {
 
 func (s *fakeSession) open(id string) {
 	s.raftLog.t.Helper()
-	res := s.raftLog.must(fsm.OpenSession{Peer: id, Boot: fmt.Sprint(time.Now().UnixNano()), Version: fsm.Version})
+	res := s.raftLog.must(membership.OpenSession{Peer: id, Boot: fmt.Sprint(time.Now().UnixNano()), Version: fsm.Version})
 	s.raftLog.mu.Lock()
 	defer s.raftLog.mu.Unlock()
 	s.id, s.renewed, s.left = res.Token, time.Now(), false
@@ -235,7 +236,7 @@ func (s *fakeSession) ID() fencing.Token {
 func (s *fakeSession) Deadline() time.Time {
 	s.raftLog.mu.Lock()
 	defer s.raftLog.mu.Unlock()
-	return s.renewed.Add(fsm.SessionTTL - 3*time.Second)
+	return s.renewed.Add(membership.SessionTTL - 3*time.Second)
 }
 
 // DoIn implements Session.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
@@ -200,9 +201,9 @@ func TestNodeKnownByACardInCommon(t *testing.T) {
 
 // withPorts has the state know a port of node A and some of node B.
 func withPorts(t *testing.T, one string, others ...string) func(*rig) {
-	put := fsm.PutPorts{Ports: []fsm.Port{{ID: "one", MAC: one, Node: nodeA}}}
+	put := ironicports.PutPorts{Ports: []ironicports.Port{{ID: "one", MAC: one, Node: nodeA}}}
 	for i, mac := range others {
-		put.Ports = append(put.Ports, fsm.Port{ID: fmt.Sprint(i), MAC: mac, Node: nodeB})
+		put.Ports = append(put.Ports, ironicports.Port{ID: fmt.Sprint(i), MAC: mac, Node: nodeB})
 	}
 	return func(o *rig) {
 		leads := crown{o.raftLog, o.raftLog.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // A worker whose session was renewed too long ago holds its breath: when the
@@ -40,7 +40,7 @@ func TestLateRenewalIsWaitedFor(t *testing.T) {
 // who has the claim now does both.
 func TestWorkerWithoutAClaimIsSilent(t *testing.T) {
 	for name, end := range map[string]func(o *rig){
-		"known at once":   func(o *rig) { o.raftLog.must(fsm.EndSession{Session: o.member.ID()}) },
+		"known at once":   func(o *rig) { o.raftLog.must(membership.EndSession{Session: o.member.ID()}) },
 		"its ttl ran out": func(o *rig) { o.member.leave() },
 		"known by its peer": func(o *rig) {
 			o.member.open("id-h1")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // processed posts a callback of node A to this peer alone and returns how its
@@ -323,7 +324,7 @@ func TestDejaVu(t *testing.T) {
 		o.boots(nodeA, macA)
 		claim := o.claims(o.calls(nodeA, macA, ""))
 		o.raftLog.must(introspection.Advance{Claim: claim.Hold(), Event: introspection.EventProcess, Hook: "patches"})
-		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
+		o.raftLog.must(membership.EndSession{Session: o.member.ID()})
 		o.member.open("id-h1")
 		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, introspection.NodeError, time.Second)
@@ -345,7 +346,7 @@ func TestGivenUp(t *testing.T) {
 		q := o.calls(nodeA, macA, "")
 		claim := o.claims(q)
 		o.raftLog.must(introspection.Mark{Claim: claim.Hold(), Hook: "poison"})
-		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
+		o.raftLog.must(membership.EndSession{Session: o.member.ID()})
 		o.member.open("id-h1")
 		o.work(func(*WorkerPool) {
 			rec := o.becomes(nodeA, introspection.NodeError, time.Second)

@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
@@ -40,9 +40,9 @@ func (l *nodeLookup) node(ctx context.Context, node string) (k identify.Known, t
 
 func (l *nodeLookup) ports(ctx context.Context) (identify.Ports, error) {
 	ports, err := l.ironic.AllPorts(ctx)
-	all := make([]fsm.Port, len(ports))
+	all := make([]ironicports.Port, len(ports))
 	for i, p := range ports {
-		all[i] = fsm.Port{ID: p.UUID, MAC: p.Address, Node: p.Node}
+		all[i] = ironicports.Port{ID: p.UUID, MAC: p.Address, Node: p.Node}
 	}
 	return identify.NewPorts(all), err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // length returns how many wait.
@@ -35,7 +36,7 @@ func TestBellMissesNoWaiter(t *testing.T) {
 					t.Errorf("%s: the view is not the one", key)
 				}
 			})
-			waiting.Go(func() { o.raftLog.must(fsm.PutSetting{Key: fmt.Sprint("k", n), Value: "v"}) })
+			waiting.Go(func() { o.raftLog.must(settings.PutSetting{Key: fmt.Sprint("k", n), Value: "v"}) })
 		}
 		waiting.Wait()
 		if n := o.notifier.length(); n != 0 {

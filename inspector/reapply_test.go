@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
@@ -185,7 +186,7 @@ func TestReapplyIsMetAgain(t *testing.T) {
 		q := o.raftLog.truth().QueueOf(nodeA)[0]
 		claim := claimed(t, other, introspection.Queued{Request: q.Sequence}).Claim
 		o.raftLog.must(introspection.Advance{Claim: claim.Hold(), Event: introspection.EventReapply, Unprocessed: q.Document})
-		o.raftLog.must(fsm.EndSession{Session: other.ID()})
+		o.raftLog.must(membership.EndSession{Session: other.ID()})
 		other.open("id-h2") // it lives again
 		rec := o.reappliedHere()
 		if rec.State != introspection.NodeFinished || rec.Unprocessed != q.Document {
@@ -196,8 +197,8 @@ func TestReapplyIsMetAgain(t *testing.T) {
 		}
 		o.claims(introspection.Queued{Request: o.raftLog.truth().QueueOf(nodeA)[0].Sequence})
 		other.leave()
-		o.raftLog.must(fsm.EndSession{Session: other.ID()})
-		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
+		o.raftLog.must(membership.EndSession{Session: other.ID()})
+		o.raftLog.must(membership.EndSession{Session: o.member.ID()})
 		o.member.open("id-h1")
 		if rec := o.reappliedHere(); rec.State != introspection.NodeError || !strings.HasPrefix(rec.Error, "given up: every peer that processed the data was lost (h1)") {
 			t.Errorf("%v: %s", rec.State, rec.Error)
@@ -265,14 +266,14 @@ func TestReapplyWaitsForTheLastUpgrade(t *testing.T) {
 			m := o.raftLog.truth().Members()[0]
 			known := m.Version
 			m.Version = 1
-			o.raftLog.must(fsm.PutMember{Member: m})
+			o.raftLog.must(membership.PutMember{Member: m})
 			err := s.Reapply(o.ctx, "name-1", nil)
 			var r *Refusal
 			if !errors.As(err, &r) || r.Status != http.StatusServiceUnavailable || !strings.Contains(r.Message, "upgrade trivet") {
 				o.Errorf("older-workers-are-asked: %v, want 503 with who is to be upgraded", err)
 			}
 			m.Version = known
-			o.raftLog.must(fsm.PutMember{Member: m})
+			o.raftLog.must(membership.PutMember{Member: m})
 			o.reapplies(s, "", introspection.NodeFinished)
 		})
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
@@ -109,7 +110,7 @@ func inRelay(t *testing.T, f func(o *rig, s *Service, e *otherIronic)) {
 		e := &otherIronic{waiting: map[string]string{macA: nodeA, macB: nodeB}}
 		o.handover = e
 		c := crown{o.raftLog, o.raftLog.must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
-		if res, err := c.Propose(o.ctx, fsm.PutPorts{Ports: []fsm.Port{{ID: "p", MAC: macA, Node: nodeA}}}); err != nil || res.Code != fsm.OK {
+		if res, err := c.Propose(o.ctx, ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p", MAC: macA, Node: nodeA}}}); err != nil || res.Code != fsm.OK {
 			t.Fatal(res, err)
 		}
 		f(o, o.service(), e)

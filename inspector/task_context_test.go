@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // A peer that is lost between the answer to the ramdisk and Ironic's answer to
@@ -16,8 +16,8 @@ import (
 // runs no hook again.
 func TestPowerOffIsTakenOver(t *testing.T) {
 	for name, gone := range map[string]func(o *rig){
-		"lost":        func(o *rig) { o.raftLog.must(fsm.EndSession{Session: o.member.ID()}) },
-		"ttl ran out": func(o *rig) { o.member.leave(); time.Sleep(2 * fsm.SessionTTL) }, // in a bubble
+		"lost":        func(o *rig) { o.raftLog.must(membership.EndSession{Session: o.member.ID()}) },
+		"ttl ran out": func(o *rig) { o.member.leave(); time.Sleep(2 * membership.SessionTTL) }, // in a bubble
 	} {
 		t.Run(name, func(t *testing.T) {
 			inRig(t, func(o *rig) {
@@ -38,7 +38,7 @@ func TestPowerOffIsTakenOver(t *testing.T) {
 					t.Fatalf("left in %v (%s), answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
 				}
 				o.member = o.raftLog.newSession("h2")
-				o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeFinished, 2*fsm.SessionTTL) })
+				o.work(func(*WorkerPool) { o.becomes(nodeA, introspection.NodeFinished, 2*membership.SessionTTL) })
 				if n, off := len(o.ironic.sent("patch")), len(o.ironic.sent(PowerOff)); n != 1 || off != 1 {
 					t.Errorf("patched %d times, switched off %d times", n, off)
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
@@ -171,7 +172,7 @@ func (p *WorkerPool) pick(v fsm.View, free int) (wanted []fencing.Token, again t
 
 // turn reports whether a request is this peer's to claim first. The sequence is
 // mixed: those of requests that are queued in step would all be one peer's.
-func (p *WorkerPool) turn(r introspection.QueuedRequest, sessions []fsm.Session) bool {
+func (p *WorkerPool) turn(r introspection.QueuedRequest, sessions []membership.Session) bool {
 	if len(sessions) == 0 {
 		return false
 	}
@@ -184,7 +185,7 @@ func (p *WorkerPool) turn(r introspection.QueuedRequest, sessions []fsm.Session)
 // waits while Ironic cannot be reached from this peer, and a callback that this
 // peer was lost with before is left to those who have not met it, either until
 // its time is over.
-func (p *WorkerPool) may(v fsm.View, r introspection.QueuedRequest, sessions []fsm.Session) bool {
+func (p *WorkerPool) may(v fsm.View, r introspection.QueuedRequest, sessions []membership.Session) bool {
 	if r.Event == introspection.EventTimeout {
 		return true
 	}
@@ -207,8 +208,8 @@ func (p *WorkerPool) met(v fsm.View, r introspection.QueuedRequest) bool {
 }
 
 // unmet reports whether a living peer has not met a request yet.
-func unmet(r introspection.QueuedRequest, sessions []fsm.Session) bool {
-	return slices.ContainsFunc(sessions, func(s fsm.Session) bool { return !slices.Contains(r.Peers, s.Peer) })
+func unmet(r introspection.QueuedRequest, sessions []membership.Session) bool {
+	return slices.ContainsFunc(sessions, func(s membership.Session) bool { return !slices.Contains(r.Peers, s.Peer) })
 }
 
 func overdue(v fsm.View, rec introspection.Record) bool {

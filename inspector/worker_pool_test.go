@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // node returns the UUID of the n-th of many nodes.
@@ -176,7 +177,7 @@ func TestWhoHasMetADocumentLeavesItToOthers(t *testing.T) {
 		q := o.calls(nodeA, macA, "")
 		other := o.raftLog.newSession("h2")
 		claimed(t, o.member, q)
-		o.raftLog.must(fsm.EndSession{Session: o.member.ID()})
+		o.raftLog.must(membership.EndSession{Session: o.member.ID()})
 		o.member.open("id-h1")
 		time.Sleep(turnWait) // in a bubble
 		look := func(s *fakeSession) int {
@@ -190,7 +191,7 @@ func TestWhoHasMetADocumentLeavesItToOthers(t *testing.T) {
 			t.Error("the peer that lost the document takes it again while another has not met it")
 		}
 		other.leave()
-		time.Sleep(fsm.SessionTTL + 2*time.Second) // in a bubble
+		time.Sleep(membership.SessionTTL + 2*time.Second) // in a bubble
 		if look(o.member) != 1 {
 			t.Error("nobody takes it")
 		}

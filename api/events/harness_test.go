@@ -9,6 +9,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // ledger is a replicated state of one peer, to which a test commits.
@@ -25,13 +26,13 @@ func newLedger(t testing.TB) *ledger {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\n"),
-		GossipKey: []byte(strings.Repeat("k", 32)), Member: fsm.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		GossipKey: []byte(strings.Repeat("k", 32)), Member: membership.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1_700_000_000_000))
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &ledger{t: t, state: state, index: 1, changed: make(chan struct{})}
-	l.session = l.commit(fsm.Header{}, fsm.OpenSession{Peer: "a", Boot: "1", Version: fsm.Version})
+	l.session = l.commit(fsm.Header{}, membership.OpenSession{Peer: "a", Boot: "1", Version: fsm.Version})
 	return l
 }
 
@@ -86,5 +87,5 @@ func (l *ledger) refound(uncommitted uint64) {
 		l.t.Fatal(err)
 	}
 	l.mu.Unlock()
-	l.session = l.commit(fsm.Header{}, fsm.OpenSession{Peer: "a", Boot: "2", Version: fsm.Version})
+	l.session = l.commit(fsm.Header{}, membership.OpenSession{Peer: "a", Boot: "2", Version: fsm.Version})
 }

@@ -107,7 +107,7 @@ func (h *Hub) enter() error {
 		return nil
 	}
 	view, _ := h.log.Changed()
-	h.recent, h.base, h.through = nil, view.LastEvent(), view.LastEvent()
+	h.recent, h.base, h.through = nil, view.Events().Last(), view.Events().Last()
 	previous := h.done
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop, h.done = stop, make(chan struct{})
@@ -135,7 +135,7 @@ func (h *Hub) follow(ctx context.Context, previous <-chan struct{}, done chan<- 
 	}
 	for {
 		view, changed := h.log.Changed()
-		if view.LastEvent().Compare(h.position()) > 0 {
+		if view.Events().Last().Compare(h.position()) > 0 {
 			h.hand(ctx, view)
 			if !pace.Wait(ctx, Pace) {
 				return
@@ -161,7 +161,7 @@ func (h *Hub) position() eventring.ID {
 func (h *Hub) hand(ctx context.Context, view fsm.View) {
 	var fresh []*Rendered
 	base := h.position()
-	for e := range view.NewestEvents() {
+	for e := range view.Events().Newest() {
 		if e.ID().Compare(base) <= 0 {
 			break
 		}
@@ -185,7 +185,7 @@ func (h *Hub) hand(ctx context.Context, view fsm.View) {
 		h.recent = h.recent[drop:]
 	}
 	h.recent = append(slices.Clip(h.recent), fresh...)
-	h.through = view.LastEvent()
+	h.through = view.Events().Last()
 	close(h.news)
 	h.news = make(chan struct{})
 }

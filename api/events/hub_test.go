@@ -82,8 +82,8 @@ func TestReaderFollows(t *testing.T) {
 			t.Errorf("the next events took %v, want %v", took, events.Pace)
 		}
 		b = next(t, r, time.Second)
-		if len(b.Events) != 0 || b.Last != l.view().LastEvent() {
-			t.Errorf("after all of them: %d events, position %v, want %v", len(b.Events), b.Last, l.view().LastEvent())
+		if len(b.Events) != 0 || b.Last != l.view().Events().Last() {
+			t.Errorf("after all of them: %d events, position %v, want %v", len(b.Events), b.Last, l.view().Events().Last())
 		}
 	})
 }
@@ -97,7 +97,7 @@ func TestReadersBeginAnywhere(t *testing.T) {
 		var ids []eventring.ID
 		for i := range 30 {
 			l.report(eventring.TopicFilter, fmt.Sprintf("%d.", 2*i), fmt.Sprintf("%d.", 2*i+1))
-			ids = append(ids, l.view().LastEvent())
+			ids = append(ids, l.view().Events().Last())
 		}
 		for name, after := range map[string]string{"an ID": ids[9].String(), "an index": fmt.Sprint(ids[9].Index)} {
 			r := open(t, h, after, events.Filter{})
@@ -147,10 +147,10 @@ func TestReset(t *testing.T) {
 		l := newLedger(t)
 		h := events.NewHub(l)
 		defer h.Close()
-		early := l.view().LastEvent()
+		early := l.view().Events().Last()
 		slow := open(t, h, early.String(), events.Filter{})
 		defer slow.Close()
-		for l.view().ForgottenEvent().Compare(early) <= 0 {
+		for l.view().Events().Forgotten().Compare(early) <= 0 {
 			var many []string
 			for range fsm.MaxEventReports {
 				many = append(many, strings.Repeat("x", eventring.MaxText))
@@ -160,13 +160,13 @@ func TestReset(t *testing.T) {
 		synctest.Wait()
 		for what, r := range map[string]*events.Reader{"a slow reader": slow, "one that comes back": open(t, h, early.String(), events.Filter{})} {
 			b := next(t, r, 0)
-			if b.Reset == nil || b.Reset.First != l.view().FirstEvent().String() || b.Reset.Reason == "" {
-				t.Errorf("%s: reset is %+v, want the first event %v", what, b.Reset, l.view().FirstEvent())
+			if b.Reset == nil || b.Reset.First != l.view().Events().First().String() || b.Reset.Reason == "" {
+				t.Errorf("%s: reset is %+v, want the first event %v", what, b.Reset, l.view().Events().First())
 			}
 			if len(b.Events) == 0 { // a slow reader learns it alone
 				b = next(t, r, 0)
 			}
-			if len(b.Events) == 0 || b.Events[0].ID != l.view().FirstEvent() {
+			if len(b.Events) == 0 || b.Events[0].ID != l.view().Events().First() {
 				t.Errorf("%s: after the reset come %d events, not beginning with the first", what, len(b.Events))
 			}
 			if r != slow {
@@ -182,7 +182,7 @@ func TestResetAfterAFounding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(t)
 		l.report(eventring.TopicFilter, "Before.")
-		known := l.view().LastEvent()
+		known := l.view().Events().Last()
 		l.refound(0)
 		h := events.NewHub(l)
 		defer h.Close()
@@ -206,10 +206,10 @@ func TestResetWhereATailIsNotProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(t)
 		l.report(eventring.TopicFilter, "Before.")
-		proven := l.view().LastEvent()
+		proven := l.view().Events().Last()
 		l.report(eventring.TopicFilter, "Perhaps here alone.")
 		l.report(eventring.TopicFilter, "Perhaps here alone, too.")
-		tail := l.view().LastEvent()
+		tail := l.view().Events().Last()
 		l.refound(2)
 		h := events.NewHub(l)
 		defer h.Close()
@@ -247,7 +247,7 @@ func TestIndexFromBeforeAFounding(t *testing.T) {
 		l.report(eventring.TopicFilter, "Seen there.")
 		l.report(eventring.TopicFilter, "New.")
 		wantTexts(t, "index-of-before: ahead of this peer", next(t, r, time.Minute), "New.")
-		for l.view().ForgottenEvent().Index <= seen {
+		for l.view().Events().Forgotten().Index <= seen {
 			l.report(eventring.TopicFilter, slices.Repeat([]string{strings.Repeat("x", eventring.MaxText)}, fsm.MaxEventReports)...)
 		}
 		old := open(t, h, fmt.Sprint(seen), events.Filter{})
@@ -264,7 +264,7 @@ func TestFilters(t *testing.T) {
 		l := newLedger(t)
 		h := events.NewHub(l)
 		defer h.Close()
-		begin := l.view().LastEvent().String()
+		begin := l.view().Events().Last().String()
 		l.report(eventring.TopicAudit, "Ann called.")
 		l.commit(fsm.Header{}, ruleset.Create{UUID: node, Body: []byte("{}")})
 		l.commit(fsm.Header{Session: l.session}, introspection.Start{Node: node, Event: introspection.EventStart, Timeout: time.Hour})
@@ -286,7 +286,7 @@ func TestFilters(t *testing.T) {
 			c.filter.Admin = c.filter.Admin || name == "an administrator"
 			newest := events.Newest(l.view(), c.filter, len(c.want))
 			wantTexts(t, name+", the newest", newest, c.want...)
-			if newest.Last != l.view().LastEvent() {
+			if newest.Last != l.view().Events().Last() {
 				t.Errorf("%s: the newest end with position %v", name, newest.Last)
 			}
 		}
@@ -334,7 +334,7 @@ func TestEveryReaderSeesEveryEventOnce(t *testing.T) {
 		l := newLedger(t)
 		h := events.NewHub(l)
 		defer h.Close()
-		begin := l.view().LastEvent().String()
+		begin := l.view().Events().Last().String()
 		done := make(chan error, readers)
 		for i := range readers {
 			go func() { done <- followAll(t, h, begin, total, time.Duration(i)*20*time.Millisecond, i%3 == 0) }()

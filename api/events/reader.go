@@ -52,7 +52,7 @@ const (
 func Position(v fsm.View, after string) (eventring.ID, error) {
 	switch {
 	case after == FromNow:
-		return v.LastEvent(), nil
+		return v.Events().Last(), nil
 	case !strings.Contains(after, "-"):
 		index, err := strconv.ParseUint(after, 10, 64)
 		if err != nil {
@@ -70,15 +70,15 @@ func Position(v fsm.View, after string) (eventring.ID, error) {
 // which a founding may have left in an earlier incarnation.
 func atIndex(v fsm.View, index uint64) eventring.ID {
 	end := eventring.ID{Incarnation: v.Incarnation(), Index: index, Seq: math.MaxUint32}
-	if end.Compare(v.LastEvent()) >= 0 {
+	if end.Compare(v.Events().Last()) >= 0 {
 		return end
 	}
-	for e := range v.NewestEvents() {
+	for e := range v.Events().Newest() {
 		if e.ID().Index <= index {
 			return e.ID()
 		}
 	}
-	if forgotten := v.ForgottenEvent(); forgotten.Index <= index {
+	if forgotten := v.Events().Forgotten(); forgotten.Index <= index {
 		return forgotten
 	}
 	return eventring.ID{Index: index} // before all that is kept
@@ -104,8 +104,8 @@ func (h *Hub) Open(after string, f Filter) (*Reader, error) {
 	// the same past then.
 	switch {
 	case at.IsZero():
-		r.at = view.ForgottenEvent()
-	case at.Compare(view.ForgottenEvent()) < 0:
+		r.at = view.Events().Forgotten()
+	case at.Compare(view.Events().Forgotten()) < 0:
 		r.begin(view, "the events after this position are not kept any more")
 	case at.Incarnation < view.Incarnation() && !holds(view, at):
 		r.begin(view, "the cluster was founded again, from a snapshot or with fewer peers")
@@ -119,7 +119,7 @@ func (r *Reader) Close() { r.hub.leave() }
 // holds reports whether a history has an event of this ID, or had it last before
 // those that it holds.
 func holds(v fsm.View, id eventring.ID) bool {
-	if id == v.ForgottenEvent() {
+	if id == v.Events().Forgotten() {
 		return true
 	}
 	before := id
@@ -129,7 +129,7 @@ func holds(v fsm.View, id eventring.ID) bool {
 	default:
 		before.Index, before.Seq = before.Index-min(before.Index, 1), math.MaxUint32
 	}
-	for e := range v.EventsAfter(before) {
+	for e := range v.Events().After(before) {
 		return e.ID() == id
 	}
 	return false
@@ -137,10 +137,10 @@ func holds(v fsm.View, id eventring.ID) bool {
 
 // begin goes back to the first event that there is.
 func (r *Reader) begin(v fsm.View, why string) {
-	r.at = v.ForgottenEvent()
-	first := v.FirstEvent()
+	r.at = v.Events().Forgotten()
+	first := v.Events().First()
 	if first.IsZero() {
-		first = v.LastEvent()
+		first = v.Events().Last()
 	}
 	r.reset = &Reset{First: first.String(), Reason: why}
 }
@@ -231,11 +231,11 @@ const maxWork = 2 * time.Millisecond
 func (r *Reader) readRing(limit int) (found []*Rendered, work time.Duration) {
 	b := batchOf(limit)
 	view, _ := r.hub.log.Changed()
-	if r.at.Compare(view.ForgottenEvent()) < 0 {
+	if r.at.Compare(view.Events().Forgotten()) < 0 {
 		r.begin(view, "this client read too slowly, and the events after its position are not kept any more")
 		return nil, lookCost
 	}
-	for e := range view.EventsAfter(r.at) {
+	for e := range view.Events().After(r.at) {
 		if r.at, work = e.ID(), work+lookCost; r.filter.maybe(e) {
 			made, took := r.hub.older.get(e)
 			if work += took; r.filter.wants(made) && b.add(made) {
@@ -254,7 +254,7 @@ func (r *Reader) readRing(limit int) (found []*Rendered, work time.Duration) {
 func Newest(v fsm.View, f Filter, limit int) Batch {
 	newest := batchOf(limit)
 	newest.room = maxNewestBytes
-	for e := range v.NewestEvents() {
+	for e := range v.Events().Newest() {
 		if !f.maybe(e) {
 			continue
 		}
@@ -263,5 +263,5 @@ func Newest(v fsm.View, f Filter, limit int) Batch {
 		}
 	}
 	slices.Reverse(newest.found)
-	return Batch{Events: newest.found, Last: v.LastEvent()}
+	return Batch{Events: newest.found, Last: v.Events().Last()}
 }

@@ -61,11 +61,11 @@ func TestReportsWaitForALeader(t *testing.T) {
 			t.Fatalf("%d entries without a leader", len(d.entries))
 		}
 		d.down = nil
-		begin := d.l.view().LastEvent()
+		begin := d.l.view().Events().Last()
 		time.Sleep(10 * events.ReportEvery) // in a bubble
 		synctest.Wait()
 		var all []eventring.Event
-		for e := range d.l.view().EventsAfter(begin) {
+		for e := range d.l.view().Events().After(begin) {
 			all = append(all, e.Decode())
 		}
 		if len(all) != events.MaxWaiting+1 || all[0].Text != "First." || all[0].Millis != happened.UnixMilli() || all[0].Peer != "h1" {
@@ -95,7 +95,7 @@ func TestAuditsLeaveRoomForWarnings(t *testing.T) {
 		defer synctest.Wait()
 		defer stop()
 		go r.Run(ctx)
-		begin := d.l.view().LastEvent()
+		begin := d.l.view().Events().Last()
 		for range 10_000 {
 			r.Report(eventring.Report{Topic: eventring.TopicAudit, Action: "call", Text: "Ann called."})
 		}
@@ -103,7 +103,7 @@ func TestAuditsLeaveRoomForWarnings(t *testing.T) {
 		time.Sleep(10 * events.ReportEvery) // in a bubble
 		synctest.Wait()
 		warned := false
-		for e := range d.l.view().EventsAfter(begin) {
+		for e := range d.l.view().Events().After(begin) {
 			warned = warned || e.Decode().Text == "The disk is full."
 		}
 		if !warned {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // sentence says in plain English what happened. Events that peers report bring their
@@ -91,7 +91,7 @@ func memberSentence(e eventring.Event) string {
 	case eventring.ActionStopped:
 		return fmt.Sprintf("%s was stopped", e.Peer)
 	case eventring.ActionLost:
-		return fmt.Sprintf("%s was lost: its session was not renewed for %v", e.Peer, fsm.SessionTTL)
+		return fmt.Sprintf("%s was lost: its session was not renewed for %v", e.Peer, membership.SessionTTL)
 	case eventring.ActionMoved:
 		return fmt.Sprintf("%s has the address %s now", e.Peer, e.Fields["address"])
 	case eventring.ActionMaintenanceBegan:

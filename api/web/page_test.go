@@ -27,6 +27,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
@@ -274,11 +275,11 @@ const machines = 120
 func enrolled(t *testing.T) *site {
 	t.Helper()
 	s := open(t, "noauth")
-	ports := fsm.PutPorts{Complete: true}
+	ports := ironicports.PutPorts{Complete: true}
 	for n := range machines {
 		uuid := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 		s.ironic.nodes = append(s.ironic.nodes, inspector.NodeName{UUID: uuid, Name: fmt.Sprintf("Rack-%d", n)})
-		ports.Ports = append(ports.Ports, fsm.Port{ID: fmt.Sprint("p", n), MAC: fmt.Sprintf("52:54:00:00:01:%02x", n), Node: uuid})
+		ports.Ports = append(ports.Ports, ironicports.Port{ID: fmt.Sprint("p", n), MAC: fmt.Sprintf("52:54:00:00:01:%02x", n), Node: uuid})
 		if n >= 100 {
 			continue // never introspected
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -98,7 +98,7 @@ func (d *Drill) Run(ctx context.Context, o DrillOrder) (DrillReport, error) {
 }
 
 // mayDrill returns the leader, or why nothing is practised now.
-func (d *Drill) mayDrill(o DrillOrder) (fsm.Member, error) {
+func (d *Drill) mayDrill(o DrillOrder) (membership.Member, error) {
 	q, v := d.Quorum(), d.Store.View()
 	l, known := d.Store.Leader()
 	m, member := v.Member(l.ID)
@@ -122,7 +122,7 @@ func (d *Drill) mayDrill(o DrillOrder) (fsm.Member, error) {
 }
 
 // strike takes leadership from who has it.
-func (d *Drill) strike(ctx context.Context, old fsm.Member, kill bool) error {
+func (d *Drill) strike(ctx context.Context, old membership.Member, kill bool) error {
 	if old.ID == d.Self.ID {
 		return d.Strike(ctx, kill)
 	}
@@ -162,7 +162,7 @@ func (d *Drill) lookAll(ctx context.Context, looking time.Duration) []look {
 }
 
 // drillRows judges what was seen.
-func (d *Drill) drillRows(seen []look, old fsm.Member, struck, bound time.Duration) (rows []DrillRow) {
+func (d *Drill) drillRows(seen []look, old membership.Member, struck, bound time.Duration) (rows []DrillRow) {
 	row := func(what, from string, ms int64) {
 		rows = append(rows, DrillRow{What: what, From: from, LongestMS: ms, BoundMS: bound.Milliseconds(), OK: ms <= bound.Milliseconds()})
 	}

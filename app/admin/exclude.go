@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -19,17 +20,17 @@ const followEvery = 50 * time.Millisecond
 
 // Exclude relieves a peer of leading (maintenance) or of voting, or gives it back; it
 // returns when raft has followed.
-func (m *Membership) Exclude(ctx context.Context, peer string, from fsm.Exclusion, on, force bool) error {
+func (m *Membership) Exclude(ctx context.Context, peer string, from membership.Exclusion, on, force bool) error {
 	of, err := m.member(peer)
 	if err != nil {
 		return err
 	}
-	if on && from == fsm.FromVoting && !force {
+	if on && from == membership.FromVoting && !force {
 		if err := m.strands(ctx, of.ID); err != nil {
 			return err
 		}
 	}
-	if err := m.exclude(ctx, fsm.Exclude{Peer: of.ID, From: from, On: on, Force: force}); err != nil {
+	if err := m.exclude(ctx, membership.Exclude{Peer: of.ID, From: from, On: on, Force: force}); err != nil {
 		return err
 	}
 	if force {
@@ -41,8 +42,8 @@ func (m *Membership) Exclude(ctx context.Context, peer string, from fsm.Exclusio
 // exclude commits the decision. That this peer's own maintenance is over counts
 // here at once: where every voter that lives is in maintenance no peer leads, and
 // its end can be in the log only when this peer does.
-func (m *Membership) exclude(ctx context.Context, c fsm.Exclude) error {
-	lifted := c.From == fsm.FromLeading && !c.On && c.Peer == m.Self.ID
+func (m *Membership) exclude(ctx context.Context, c membership.Exclude) error {
+	lifted := c.From == membership.FromLeading && !c.On && c.Peer == m.Self.ID
 	if lifted {
 		m.Lift()
 	}
@@ -56,8 +57,8 @@ func (m *Membership) exclude(ctx context.Context, c fsm.Exclude) error {
 }
 
 // followed says whether leadership and votes are as was decided.
-func (m *Membership) followed(id string, from fsm.Exclusion, on bool) bool {
-	if from == fsm.FromLeading {
+func (m *Membership) followed(id string, from membership.Exclusion, on bool) bool {
+	if from == membership.FromLeading {
 		l, known := m.Store.Leader()
 		return !on || known && l.ID != id
 	}
@@ -97,7 +98,7 @@ func (m *Membership) Move(ctx context.Context, peer string, to Address) error {
 	if err != nil {
 		return err
 	}
-	c := fsm.MoveMember{Peer: of.ID, Address: to.Cluster, Gossip: to.Gossip, API: to.API}
+	c := membership.MoveMember{Peer: of.ID, Address: to.Cluster, Gossip: to.Gossip, API: to.API}
 	if err := c.Validate(); err != nil {
 		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error(), Hint: "write HOST:PORT, as the other peers dial it"}
 	}

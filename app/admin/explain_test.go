@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -15,7 +15,7 @@ import (
 func explaining(t *testing.T, names api.Names, others *fakeOthers) http.Handler {
 	t.Helper()
 	log := memlog.New(t)
-	ports := fsm.PutPorts{Complete: true, Ports: []fsm.Port{{ID: "p1", MAC: "52:54:00:00:00:01", Node: node}, {ID: "p2", MAC: "52:54:00:00:00:02", Node: node}}}
+	ports := ironicports.PutPorts{Complete: true, Ports: []ironicports.Port{{ID: "p1", MAC: "52:54:00:00:00:01", Node: node}, {ID: "p2", MAC: "52:54:00:00:00:02", Node: node}}}
 	if res, err := log.DoAsLeader(ports); err != nil || res.Err() != nil {
 		t.Fatalf("%v, %v", res, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -30,7 +31,7 @@ type Here struct {
 	// NameOf is a member's name for people, and Others are the other members, both
 	// also while this peer has not applied its log.
 	NameOf func(v fsm.View, id string) string
-	Others func(v fsm.View) []fsm.Member
+	Others func(v fsm.View) []membership.Member
 	Wall   func() time.Time
 	Random io.Reader
 	Logger *slog.Logger
@@ -47,7 +48,7 @@ func (h *Here) commit(ctx context.Context, c fsm.Command) error {
 }
 
 // member returns the one with this name or server ID, this peer for "".
-func (h *Here) member(nameOrID string) (fsm.Member, error) {
+func (h *Here) member(nameOrID string) (membership.Member, error) {
 	if nameOrID == "" {
 		nameOrID = h.Self.ID
 	}
@@ -55,8 +56,8 @@ func (h *Here) member(nameOrID string) (fsm.Member, error) {
 }
 
 // memberCalled returns the member with this name or server ID.
-func memberCalled(v fsm.View, nameOrID string) (fsm.Member, error) {
-	var found []fsm.Member
+func memberCalled(v fsm.View, nameOrID string) (membership.Member, error) {
+	var found []membership.Member
 	for _, m := range v.Members() {
 		if m.ID == nameOrID {
 			return m, nil
@@ -69,10 +70,10 @@ func memberCalled(v fsm.View, nameOrID string) (fsm.Member, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return fsm.Member{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
+		return membership.Member{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
 			Message: fmt.Sprintf("no member is called %q", nameOrID), Hint: "see 'trivet members'"}
 	default:
-		return fsm.Member{}, conflict("name it by its ID; see 'trivet members'", "%d members are called %q", len(found), nameOrID)
+		return membership.Member{}, conflict("name it by its ID; see 'trivet members'", "%d members are called %q", len(found), nameOrID)
 	}
 }
 

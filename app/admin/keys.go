@@ -12,6 +12,8 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/operators"
 )
 
 // caWarning is how long before the end of the cluster's CA it is said: time to
@@ -23,11 +25,11 @@ const renewalLate = 24 * time.Hour
 
 // RotateGossip begins a rotation of the gossip key.
 func (k *Keys) RotateGossip(ctx context.Context) error {
-	key := make([]byte, fsm.GossipKeySize)
+	key := make([]byte, membership.GossipKeySize)
 	if _, err := io.ReadFull(k.Random, key); err != nil {
 		return fmt.Errorf("make a gossip key: %w", err)
 	}
-	return k.commit(ctx, fsm.RotateGossipKey{Key: key})
+	return k.commit(ctx, membership.RotateGossipKey{Key: key})
 }
 
 // Certificates asks every peer for the one that it shows at this moment.
@@ -36,7 +38,7 @@ func (k *Keys) Certificates(ctx context.Context) []Certificate {
 	members := v.Members()
 	out := make([]Certificate, len(members))
 	var asked sync.WaitGroup
-	for i, m := range members { // at most fsm.MaxMembers
+	for i, m := range members { // at most membership.MaxMembers
 		asked.Go(func() {
 			out[i] = Certificate{Role: "peer", Name: m.Name}
 			leaf, err := k.Renewal.Credentials().Leaf, error(nil)
@@ -99,20 +101,20 @@ func (k *Keys) RevokeOperator(ctx context.Context, name string) error {
 		return invalid("%v", err)
 	}
 	now := k.Wall()
-	return k.commit(ctx, fsm.RevokeOperator{Name: name, UpTo: now.Unix(), Ends: now.Add(pki.MaxTTL).Unix()})
+	return k.commit(ctx, operators.RevokeOperator{Name: name, UpTo: now.Unix(), Ends: now.Add(pki.MaxTTL).Unix()})
 }
 
 // noteOperator tells the log of a certificate before its owner has it. Peers
 // that know no such note keep no operator from being issued one.
 func (k *Keys) noteOperator(ctx context.Context, v fsm.View, name string, cert []byte) error {
-	if v.Admits(fsm.NoteOperator{}) != nil {
+	if v.Admits(operators.NoteOperator{}) != nil {
 		return nil
 	}
 	leaf, err := pki.ParseCertificate(cert)
 	if err != nil {
 		return err
 	}
-	return k.commit(ctx, fsm.NoteOperator{Name: name, Issued: pki.IssuedAt(leaf).Unix(), Ends: leaf.NotAfter.Unix()})
+	return k.commit(ctx, operators.NoteOperator{Name: name, Issued: pki.IssuedAt(leaf).Unix(), Ends: leaf.NotAfter.Unix()})
 }
 
 // KeyWarnings are what an operator must know of certificates and keys, of a peer that
@@ -133,7 +135,7 @@ func KeyWarnings(v fsm.View, own *pki.Credentials, now time.Time) (out []api.War
 		out = append(out, api.Warning{Code: "ca_ends", Text: fmt.Sprintf("the cluster's CA ends on %s, and no certificate outlives it", own.CA.NotAfter.UTC().Format(time.DateOnly)),
 			Remedy: "found the cluster again in time: docs/security.md, 'Another CA'"})
 	}
-	if r := v.GossipRotation(); r.Stage != fsm.GossipSettled && v.Now() > r.Since.Add(2*fsm.GossipStepTimeout) {
+	if r := v.GossipRotation(); r.Stage != membership.GossipSettled && v.Now() > r.Since.Add(2*membership.GossipStepTimeout) {
 		out = append(out, api.Warning{Code: "gossip_rotation", Text: fmt.Sprintf("the rotation of the gossip key stands at '%v' since %v", r.Stage, v.Now().Sub(r.Since).Round(time.Second)),
 			Remedy: "it goes on by itself under a leader; see 'trivet gossip status'"})
 	}
@@ -146,7 +148,7 @@ func (k *Keys) NewJoinToken(ctx context.Context, ttl time.Duration) (Token, erro
 	if err != nil {
 		return Token{}, invalid("%v", err)
 	}
-	if err := k.commit(ctx, fsm.AddJoinToken{ID: t.ID, Hash: t.SecretHash(), TTL: ttl}); err != nil {
+	if err := k.commit(ctx, membership.AddJoinToken{ID: t.ID, Hash: t.SecretHash(), TTL: ttl}); err != nil {
 		return Token{}, err
 	}
 	return Token{ID: t.ID, ExpiresIn: ttl.String(), Secret: t.String()}, nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -105,7 +105,7 @@ func (m *Membership) Remove(ctx context.Context, peer string, force bool) error 
 			return err
 		}
 	}
-	if err := m.commit(ctx, fsm.RemoveMember{ID: gone.ID, Force: force}); err != nil {
+	if err := m.commit(ctx, membership.RemoveMember{ID: gone.ID, Force: force}); err != nil {
 		return err
 	}
 	is := func(srv raftstore.Server) bool { return srv.ID == gone.ID }
@@ -170,7 +170,7 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 		return err
 	}
 	m.Proposed(true)
-	if err := m.commit(ctx, fsm.RemoveMember{ID: m.Self.ID, Force: force}); err != nil {
+	if err := m.commit(ctx, membership.RemoveMember{ID: m.Self.ID, Force: force}); err != nil {
 		resume()
 		m.Proposed(errors.Is(err, logerr.ErrOutcomeUnknown))
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // Member is one line of the replicated member table.
@@ -102,10 +103,10 @@ func (m *Membership) routes(g *echo.Group) {
 		return Transfer{To: to}, err
 	}))
 	g.PUT("/maintenance", act(func(ctx context.Context, _ echo.Context, in Exclusion) error {
-		return m.Exclude(ctx, in.Peer, fsm.FromLeading, in.On, in.Force)
+		return m.Exclude(ctx, in.Peer, membership.FromLeading, in.On, in.Force)
 	}))
 	g.PUT("/observer", act(func(ctx context.Context, _ echo.Context, in Exclusion) error {
-		return m.Exclude(ctx, in.Peer, fsm.FromVoting, in.On, in.Force)
+		return m.Exclude(ctx, in.Peer, membership.FromVoting, in.On, in.Force)
 	}))
 	g.GET("/safe", get(m.safe))
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // answerLimit is how long a peer may take to prove that it lives.
@@ -21,7 +21,7 @@ func (m *Membership) strands(ctx context.Context, id string) error {
 	if v.MemberFlags(id).Observer {
 		return nil
 	}
-	var rest []fsm.Member
+	var rest []membership.Member
 	for _, other := range v.Voters() {
 		if other.ID != id {
 			rest = append(rest, other)
@@ -52,7 +52,7 @@ func (m *Membership) onlyMember(ctx context.Context) bool {
 
 // silent returns the names of the members that do not answer, as themselves, on
 // their peers' port.
-func (m *Membership) silent(ctx context.Context, members []fsm.Member) []string {
+func (m *Membership) silent(ctx context.Context, members []membership.Member) []string {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	lives := make([]bool, len(members))

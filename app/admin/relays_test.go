@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/relays"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestRelaysAreListed(t *testing.T) {
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN X-----"), CAKey: []byte("-----BEGIN X-----"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "id-h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "id-h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
 		t.Fatal(err)

@@ -9,12 +9,13 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // refuseLiving refuses to remove a peer that lives: it should leave by itself,
 // which hands on what it does. The leader decides by what the peer acknowledged
 // within the last second; a session would outlive a dead peer by 10 s.
-func (m *Membership) refuseLiving(ctx context.Context, of fsm.Member) error {
+func (m *Membership) refuseLiving(ctx context.Context, of membership.Member) error {
 	v, err := m.Safe(ctx, of.ID)
 	if err != nil {
 		return fmt.Errorf("ask the leader whether %s lives: %w", of.Name, err)
@@ -39,13 +40,13 @@ func livingRefusal(v Verdict) *api.Error {
 
 // formerCalled returns the former member with this ID or name, nil if there is none.
 // Where a member has the name, too, only the ID tells them apart.
-func formerCalled(v fsm.View, peer string) (*fsm.FormerMember, error) {
-	var found *fsm.FormerMember
+func formerCalled(v fsm.View, peer string) (*membership.FormerMember, error) {
+	var found *membership.FormerMember
 	for _, f := range v.FormerMembers() {
 		if f.Became != "" || f.ID != peer && f.Name != peer {
 			continue
 		}
-		named := func(of fsm.Member) bool { return of.Name == peer }
+		named := func(of membership.Member) bool { return of.Name == peer }
 		if f.ID != peer && (found != nil || slices.ContainsFunc(v.Members(), named)) {
 			return nil, conflict("name it by its ID; members have theirs in 'trivet members -o wide'",
 				"several hosts are called %s: one of them is former member %s at %s", peer, f.ID, f.Address)
@@ -58,10 +59,10 @@ func formerCalled(v fsm.View, peer string) (*fsm.FormerMember, error) {
 // removeFormer names a former member lost. It refuses while its peer runs in the
 // earlier incarnation: that one ends by itself, having been asked, and then counts
 // as heard.
-func (m *Membership) removeFormer(ctx context.Context, f fsm.FormerMember, force bool) error {
+func (m *Membership) removeFormer(ctx context.Context, f membership.FormerMember, force bool) error {
 	if !force && errors.Is(m.Access.AskFormer(ctx, f), cluster.ErrStillOld) {
 		return conflict(fmt.Sprintf("it was asked to stop; look with 'systemctl status trivet' on %s, and repeat this", f.Name),
 			"%s answers: its peer runs in the earlier incarnation", f)
 	}
-	return m.commit(ctx, fsm.RemoveMember{ID: f.ID})
+	return m.commit(ctx, membership.RemoveMember{ID: f.ID})
 }

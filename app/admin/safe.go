@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -48,7 +49,7 @@ func (m *Membership) Safe(ctx context.Context, peer string) (Verdict, error) {
 }
 
 // judge is the leader's answer.
-func (m *Membership) judge(ctx context.Context, of fsm.Member) (Verdict, error) {
+func (m *Membership) judge(ctx context.Context, of membership.Member) (Verdict, error) {
 	store := m.Store
 	if _, err := store.ConfirmedIndex(ctx); err != nil {
 		return Verdict{}, fmt.Errorf("leadership cannot be proved: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // Setting is one replicated setting.
@@ -20,7 +21,7 @@ type Setting struct {
 	Token fencing.Token `json:"token,omitempty"` // of the write, in an answer to one
 }
 
-func settings(v fsm.View, _ echo.Context) ([]Setting, error) {
+func listSettings(v fsm.View, _ echo.Context) ([]Setting, error) {
 	out := []Setting{}
 	for _, one := range v.Settings() {
 		out = append(out, Setting{Key: one.Key, Value: one.Value})
@@ -44,6 +45,6 @@ func (s *State) putSetting(_ context.Context, c echo.Context, in Setting) (Setti
 	if key := c.Param("key"); !strings.HasPrefix(key, ownSettings) {
 		return Setting{}, invalid("a setting's key begins with %q: %s%s", ownSettings, ownSettings, key)
 	}
-	res, err := s.do(c, fsm.PutSetting{Key: c.Param("key"), Value: in.Value})
+	res, err := s.do(c, settings.PutSetting{Key: c.Param("key"), Value: in.Value})
 	return Setting{Key: c.Param("key"), Value: in.Value, Token: res.Token}, err
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // An operator writes no key that does not begin with user.; what an earlier version let
@@ -29,7 +29,7 @@ func TestSettingsOfOperatorsHaveTheirPrefix(t *testing.T) {
 	if code := call("PUT", "user.greeting"); code != http.StatusOK {
 		t.Errorf("user.greeting: %d", code)
 	}
-	if _, err := log.Do(context.Background(), "", fsm.PutSetting{Key: "greeting", Value: "hello"}); err != nil {
+	if _, err := log.Do(context.Background(), "", settings.PutSetting{Key: "greeting", Value: "hello"}); err != nil {
 		t.Fatal(err)
 	}
 	if get, del := call("GET", "greeting"), call("DELETE", "greeting"); get != http.StatusOK || del != http.StatusNoContent {

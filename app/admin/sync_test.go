@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/nodesync"
 )
 
@@ -25,7 +26,7 @@ func newStates(t *testing.T) *states {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "a", Name: "a", Address: "a:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "a", Name: "a", Address: "a:7350", Version: fsm.Version},
 	}, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // Token is one join token; the secret is shown only when it is made.
@@ -66,8 +67,8 @@ func (k *Keys) rotateTokens(ctx context.Context, c echo.Context, in NewToken) (T
 	if err != nil {
 		return Token{}, err
 	}
-	for _, t := range v.JoinTokens() { // at most fsm.MaxJoinTokens
-		if err := k.commit(ctx, fsm.RevokeJoinToken{ID: t.ID}); err != nil && !errors.Is(err, fsm.NotFound) {
+	for _, t := range v.JoinTokens() { // at most membership.MaxJoinTokens
+		if err := k.commit(ctx, membership.RevokeJoinToken{ID: t.ID}); err != nil && !errors.Is(err, fsm.NotFound) {
 			return Token{}, err
 		}
 	}

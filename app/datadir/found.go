@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
@@ -56,8 +57,8 @@ func (h Host) self(id, clusterID string, incarnation uint64, target string) (Ide
 	return Identity{ID: id, Name: h.Config.Name, Cluster: clusterID, Incarnation: incarnation, Address: address, Gossip: gossip}, nil
 }
 
-func (h Host) member(id Identity) fsm.Member {
-	return fsm.Member{
+func (h Host) member(id Identity) membership.Member {
+	return membership.Member{
 		ID: id.ID, Name: id.Name, Address: id.Address, Gossip: id.Gossip, Version: fsm.Version, Binary: h.Binary,
 		JoinedWall: h.Wall().UnixMilli(),
 	}
@@ -88,7 +89,7 @@ func (h Host) Init(dir *Dir) (*Founding, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := make([]byte, fsm.GossipKeySize)
+	key := make([]byte, membership.GossipKeySize)
 	if _, err := io.ReadFull(h.Random, key); err != nil {
 		return nil, fmt.Errorf("make the gossip key: %w", err)
 	}
@@ -98,7 +99,7 @@ func (h Host) Init(dir *Dir) (*Founding, error) {
 	}
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: id.Cluster, CACert: ca.CertPEM(), CAKey: caKey, GossipKey: key, Member: h.member(id),
-		Join: fsm.AddJoinToken{ID: token.ID, Hash: token.SecretHash(), TTL: FirstTokenTTL},
+		Join: membership.AddJoinToken{ID: token.ID, Hash: token.SecretHash(), TTL: FirstTokenTTL},
 	}, h.Wall())
 	if err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ type Joining struct {
 // Join makes this host a peer of the cluster that answers at hostport. A peer that it
 // replaces is set aside as soon as the cluster has shown that it knows the token, and
 // before it is asked to admit this host: the cluster waits no more for an old peer
-// at the address of one that it admits (fsm.FormerMember), so that one must not start.
+// at the address of one that it admits (membership.FormerMember), so that one must not start.
 func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.JoinToken) (*Joining, error) {
 	id, err := h.self("", "", 0, hostport)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // PresenceError refuses a founding because of other peers that run, may run, or
@@ -49,9 +49,9 @@ func (r *Refounding) Judge(asked []cluster.Asked, names []string) error {
 }
 
 // named returns the peers with these names.
-func (r *Refounding) named(names []string) (lost []fsm.FormerMember, err error) {
+func (r *Refounding) named(names []string) (lost []membership.FormerMember, err error) {
 	for _, name := range names {
-		is := func(m fsm.FormerMember) bool { return m.Name == name || m.ID == name }
+		is := func(m membership.FormerMember) bool { return m.Name == name || m.ID == name }
 		if !slices.ContainsFunc(r.Others, is) && !r.gone(name) {
 			return nil, &PresenceError{
 				Message: fmt.Sprintf("--lost %s: no other member is called that", name),
@@ -70,14 +70,14 @@ func (r *Refounding) named(names []string) (lost []fsm.FormerMember, err error) 
 // gone reports whether a name is that of a peer that was lost or removed before: a
 // founding that had switched already is repeated with the names that it was given.
 func (r *Refounding) gone(name string) bool {
-	return name != r.Self.Name && slices.ContainsFunc(r.state.View().RemovedPeers(), func(p fsm.RemovedPeer) bool { return p.Name == name || p.ID == name })
+	return name != r.Self.Name && slices.ContainsFunc(r.state.View().RemovedPeers(), func(p membership.RemovedPeer) bool { return p.Name == name || p.ID == name })
 }
 
 // consented demands that who does not answer is named lost.
-func (r *Refounding) consented(asked []cluster.Asked, lost []fsm.FormerMember) error {
+func (r *Refounding) consented(asked []cluster.Asked, lost []membership.FormerMember) error {
 	var silent, names []string
 	for _, a := range asked {
-		named := slices.ContainsFunc(lost, func(m fsm.FormerMember) bool { return m.ID == a.ID })
+		named := slices.ContainsFunc(lost, func(m membership.FormerMember) bool { return m.ID == a.ID })
 		if a.Presence == cluster.Silent && !named {
 			silent = append(silent, fmt.Sprintf("%v: %s", a.FormerMember, a.Detail))
 		}
@@ -97,8 +97,8 @@ func (r *Refounding) consented(asked []cluster.Asked, lost []fsm.FormerMember) e
 
 // majority refuses to recover what goes on by itself. Where this host is the only
 // member, as after a recovery, it is no refusal: recover may be repeated.
-func (r *Refounding) majority(lost []fsm.FormerMember) error {
-	members := slices.DeleteFunc(slices.Clone(r.Others), func(m fsm.FormerMember) bool { return r.former[m.ID] })
+func (r *Refounding) majority(lost []membership.FormerMember) error {
+	members := slices.DeleteFunc(slices.Clone(r.Others), func(m membership.FormerMember) bool { return r.former[m.ID] })
 	if r.Verb != VerbRecover || len(members) == 0 {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (r *Refounding) majority(lost []fsm.FormerMember) error {
 			continue // it has no vote
 		}
 		voters++
-		if !slices.ContainsFunc(lost, func(l fsm.FormerMember) bool { return l.ID == m.ID }) {
+		if !slices.ContainsFunc(lost, func(l membership.FormerMember) bool { return l.ID == m.ID }) {
 			left++
 		}
 	}
@@ -122,7 +122,7 @@ func (r *Refounding) majority(lost []fsm.FormerMember) error {
 	}
 }
 
-func orNone(members []fsm.FormerMember) string {
+func orNone(members []membership.FormerMember) string {
 	if len(members) == 0 {
 		return "none"
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/host"
@@ -35,9 +36,9 @@ type Refounding struct {
 	Self Identity
 	// Others are the peers that may still run, of the file's and of the log's
 	// membership.
-	Others []fsm.FormerMember
+	Others []membership.FormerMember
 	// Lost are those of them that were named lost, for ever; see Judge.
-	Lost []fsm.FormerMember
+	Lost []membership.FormerMember
 	// Last is the highest index of the log here and of the snapshot.
 	Last uint64
 	// Uncommitted is how many entries at the end of the log are not proven to
@@ -46,7 +47,7 @@ type Refounding struct {
 	// Replaces says that a peer lives in the data directory, whose folder stays.
 	Replaces bool
 
-	self    fsm.Member
+	self    membership.Member
 	former  map[string]bool // of Others, those that are no members any more, by server ID
 	state   *fsm.State
 	secrets []Secrets // of the clusters whose peers are asked
@@ -123,17 +124,17 @@ func (h Host) PlanRestore(dir *Dir, file *fsm.State, from string) (*Refounding, 
 
 // united returns the peers of two histories, each once, in the order of their names.
 // One that has another address in the second history is asked at both.
-func united(local, file []fsm.FormerMember) []fsm.FormerMember {
+func united(local, file []membership.FormerMember) []membership.FormerMember {
 	out := slices.Clone(local)
 	for _, f := range file {
-		same := slices.IndexFunc(out, func(m fsm.FormerMember) bool { return m.ID == f.ID })
+		same := slices.IndexFunc(out, func(m membership.FormerMember) bool { return m.ID == f.ID })
 		if same < 0 {
 			out = append(out, f)
 		} else {
 			out[same] = out[same].With(f)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b fsm.FormerMember) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(out, func(a, b membership.FormerMember) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -192,8 +193,8 @@ func readLog(dir *Dir) (log *host.History, err error) {
 }
 
 // others returns the peers of a history that may run on other hosts.
-func others(self Identity, v fsm.View) []fsm.FormerMember {
-	return slices.DeleteFunc(v.MayRun(self.ID), func(m fsm.FormerMember) bool { return m.Address == self.Address })
+func others(self Identity, v fsm.View) []membership.FormerMember {
+	return slices.DeleteFunc(v.MayRun(self.ID), func(m membership.FormerMember) bool { return m.Address == self.Address })
 }
 
 // Ask asks the other peers' hosts, at the peers' port and by gossip, whether a
@@ -255,8 +256,8 @@ func (h Host) Preview(r *Refounding) (*Refounded, error) {
 // rewritten returns the state that the founded cluster begins with.
 func (h Host) rewritten(r *Refounding) (*fsm.State, *Refounded, error) {
 	state := *r.state // an immutable state, of which Refound makes another
-	lost := func(m fsm.FormerMember) bool {
-		return slices.ContainsFunc(r.Lost, func(l fsm.FormerMember) bool { return l.ID == m.ID })
+	lost := func(m membership.FormerMember) bool {
+		return slices.ContainsFunc(r.Lost, func(l membership.FormerMember) bool { return l.ID == m.ID })
 	}
 	err := state.Refound(fsm.Refound{
 		Index: r.Last, Uncommitted: r.Uncommitted, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true, Survivor: r.self.ID, Self: r.self,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // A recovery that has switched already is given again as it was, as docs/recovery.md
@@ -22,7 +23,7 @@ func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, name := range members {
-			data, err := fsm.Encode(fsm.Header{}, fsm.PutMember{Member: fsm.Member{ID: "id-" + name, Name: name, Address: name + ".example:7350", Version: fsm.Version}})
+			data, err := fsm.Encode(fsm.Header{}, membership.PutMember{Member: membership.Member{ID: "id-" + name, Name: name, Address: name + ".example:7350", Version: fsm.Version}})
 			if err != nil {
 				t.Fatal(err)
 			}

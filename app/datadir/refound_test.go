@@ -17,6 +17,8 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // founder is a host with a cluster of one that was founded, and a backup of it.
@@ -53,7 +55,7 @@ func with(t *testing.T, v fsm.View, key, value string) fsm.View {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := fsm.Encode(fsm.Header{}, fsm.PutSetting{Key: key, Value: value})
+	data, err := fsm.Encode(fsm.Header{}, settings.PutSetting{Key: key, Value: value})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,7 @@ func (f *founder) found(d *Dir, verb string) error {
 }
 
 // called returns the names of peers.
-func called(peers []fsm.FormerMember) (names []string) {
+func called(peers []membership.FormerMember) (names []string) {
 	for _, m := range peers {
 		names = append(names, m.Name)
 	}
@@ -326,13 +328,13 @@ func TestRecoverRenamesWhatIsNotProven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := plan.state.View().FirstEvent()
+		before := plan.state.View().Events().First()
 		plan.Uncommitted = 1
 		state, out, err := f.host.rewritten(plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if first := state.View().FirstEvent(); first.Index != before.Index || first.Incarnation != out.Incarnation {
+		if first := state.View().Events().First(); first.Index != before.Index || first.Incarnation != out.Incarnation {
 			t.Errorf("renamed-tail: the event %v is %v, in incarnation %d", before, first, out.Incarnation)
 		}
 	})
@@ -432,13 +434,13 @@ func TestRestoreElsewhere(t *testing.T) {
 
 // What the other hosts answer decides.
 func TestFoundingAsksTheOthers(t *testing.T) {
-	member := func(name string) fsm.FormerMember {
-		return fsm.FormerMember{ID: "id-" + name, Name: name, Address: name + ".example:7350"}
+	member := func(name string) membership.FormerMember {
+		return membership.FormerMember{ID: "id-" + name, Name: name, Address: name + ".example:7350"}
 	}
 	observer := member("h4")
 	observer.Observer = true
 	h2, h3 := member("h2"), member("h3")
-	is := func(m fsm.FormerMember, p cluster.Presence) cluster.Asked {
+	is := func(m membership.FormerMember, p cluster.Presence) cluster.Asked {
 		return cluster.Asked{FormerMember: m, Presence: p, Detail: "detail of " + m.Name}
 	}
 	for name, test := range map[string]struct {

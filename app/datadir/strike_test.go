@@ -20,6 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -93,7 +94,7 @@ func (a *admitting) issue(peer string, incarnation uint64) *pki.Credentials {
 
 // newAdmitting is a cluster of h1, of which the member old, if set, is a former
 // member: it was founded again.
-func newAdmitting(t *testing.T, old *fsm.Member) *admitting {
+func newAdmitting(t *testing.T, old *membership.Member) *admitting {
 	t.Helper()
 	a := &admitting{t: t}
 	var err error
@@ -104,13 +105,13 @@ func newAdmitting(t *testing.T, old *fsm.Member) *admitting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self := fsm.Member{ID: "id-h1", Name: "h1", Address: "192.0.2.1:7350", Gossip: "192.0.2.1:7351", Version: fsm.Version}
+	self := membership.Member{ID: "id-h1", Name: "h1", Address: "192.0.2.1:7350", Gossip: "192.0.2.1:7351", Version: fsm.Version}
 	a.state, err = fsm.Founded(fsm.Found{ClusterID: struckCluster, CACert: a.ca.CertPEM(), CAKey: key, GossipKey: make([]byte, 32), Member: self}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if old != nil {
-		a.must(fsm.PutMember{Member: *old})
+		a.must(membership.PutMember{Member: *old})
 		err := a.state.Refound(fsm.Refound{
 			Index: a.state.View().Index(), UnixMillis: time.Now().UnixMilli(), NewIncarnation: true, Survivor: "id-h1", Former: a.state.View().MayRun("id-h1"),
 		})
@@ -121,7 +122,7 @@ func newAdmitting(t *testing.T, old *fsm.Member) *admitting {
 	if a.token, err = pki.NewJoinToken(a.ca.Hash(), time.Now().Add(time.Hour), rand.Reader); err != nil {
 		t.Fatal(err)
 	}
-	a.must(fsm.AddJoinToken{ID: a.token.ID, Hash: a.token.SecretHash(), TTL: time.Hour})
+	a.must(membership.AddJoinToken{ID: a.token.ID, Hash: a.token.SecretHash(), TTL: time.Hour})
 	a.serve()
 	return a
 }
@@ -205,7 +206,7 @@ func newStruck(t *testing.T, replaces bool) *struck {
 		})
 		return s
 	}
-	old := fsm.Member{ID: "id-h2", Name: "h2", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351", Version: fsm.Version}
+	old := membership.Member{ID: "id-h2", Name: "h2", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351", Version: fsm.Version}
 	s.by = newAdmitting(t, &old)
 	s.was = &Identity{ID: old.ID, Name: old.Name, Cluster: struckCluster, Incarnation: 1, Address: old.Address, Gossip: old.Gossip}
 	_ = s.open(nil, func(d *Dir) error {

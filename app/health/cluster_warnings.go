@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -124,8 +125,10 @@ func joinNames(names []string) string {
 	}
 }
 
-func byName(members []fsm.Member) []fsm.Member {
-	slices.SortFunc(members, func(a, b fsm.Member) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+func byName(members []membership.Member) []membership.Member {
+	slices.SortFunc(members, func(a, b membership.Member) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
 	return members
 }
 

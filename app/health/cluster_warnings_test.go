@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -116,12 +117,12 @@ func TestDegradingIsDocumented(t *testing.T) {
 func three(t *testing.T) fsm.View {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "1", Name: "h1", Address: "h1:7350", Version: fsm.Version}}, time.Now())
+		Member: membership.Member{ID: "1", Name: "h1", Address: "h1:7350", Version: fsm.Version}}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range []string{"h2", "h3"} {
-		data, err := fsm.Encode(fsm.Header{}, fsm.PutMember{Member: fsm.Member{ID: name[1:], Name: name, Address: name + ":7350", Version: fsm.Version}})
+		data, err := fsm.Encode(fsm.Header{}, membership.PutMember{Member: membership.Member{ID: name[1:], Name: name, Address: name + ":7350", Version: fsm.Version}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +188,7 @@ func TestServices(t *testing.T) {
 			t.Errorf("floating IP, %s: %+v, want %q, %q", name, got, c.holder, c.why)
 		}
 	}
-	if got := addressHolder(v, fsm.Member{ID: "2"}, map[string]hostReport{"1": {}, "2": {}}); got != nil {
+	if got := addressHolder(v, membership.Member{ID: "2"}, map[string]hostReport{"1": {}, "2": {}}); got != nil {
 		t.Errorf("no floating IP is configured: %+v", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/doctor/host"
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -26,9 +27,9 @@ const (
 // Reach is what a peer finds out for doctor of those that it needs.
 type Reach struct {
 	Members  *Members
-	Binary   string                                        // version of the build
-	Greet    func(ctx context.Context, m fsm.Member) error // on its peers' port
-	Ping     func(ctx context.Context, m fsm.Member) error // by gossip
+	Binary   string                                               // version of the build
+	Greet    func(ctx context.Context, m membership.Member) error // on its peers' port
+	Ping     func(ctx context.Context, m membership.Member) error // by gossip
 	Ironic   func(ctx context.Context) (version string, err error)
 	Clusters []failover.Cluster
 	// Keystone says whether it is asked, and why it does not answer.

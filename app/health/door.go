@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/probe"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -76,7 +77,7 @@ func (d *Door) pass(v fsm.View) api.Door {
 const noQuorum = "no quorum: without a leader every door stays shut"
 
 // recordedDoor translates what the log knows of a door.
-func recordedDoor(v fsm.View, d fsm.Door) api.Recorded {
+func recordedDoor(v fsm.View, d doors.Door) api.Recorded {
 	out := api.Recorded{Token: d.OpenBy, Unknown: d.Unknown}
 	if !d.OpenBy.IsZero() {
 		out.Peer, out.Since = NameIn(v, d.Peer), api.TimeText(time.UnixMilli(d.Wall))

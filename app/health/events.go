@@ -168,7 +168,7 @@ func (h *HostEvents) tellClosings(f hostFacts) {
 
 // closedInLog reports whether an event tells that a leadership closed its PXE service.
 func closedInLog(v fsm.View, token fencing.Token) bool {
-	for stored := range v.NewestEvents() {
+	for stored := range v.Events().Newest() {
 		if stored.Topic() != eventring.TopicPXE {
 			continue
 		}

@@ -9,8 +9,10 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // hostStory is a host of which a test says what it sees, from one look to the next.
@@ -26,7 +28,7 @@ func newHostStory(t *testing.T) *hostStory {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\n"),
-		GossipKey: []byte(strings.Repeat("k", 32)), Member: fsm.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		GossipKey: []byte(strings.Repeat("k", 32)), Member: membership.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1_700_000_000_000))
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +82,7 @@ func (s *hostStory) want(what string, want ...string) {
 func TestClosingWithoutAQuorumIsTold(t *testing.T) {
 	s := newHostStory(t)
 	token := s.commit(fsm.Lead{Peer: "a", Boot: "1"})
-	s.commit(fsm.PassOpen{})
+	s.commit(doors.PassOpen{})
 	s.look(0, true, firewall.GuardStatus{Open: true, Token: token})
 	closed := s.now.Add(time.Second)
 	s.look(time.Second, false, firewall.GuardStatus{Since: closed, Why: "leadership is not proven"})
@@ -95,9 +97,9 @@ func TestClosingWithoutAQuorumIsTold(t *testing.T) {
 		}
 	}
 	token = s.commit(fsm.Lead{Peer: "a", Boot: "1"})
-	s.commit(fsm.PassOpen{})
+	s.commit(doors.PassOpen{})
 	s.look(time.Second, true, firewall.GuardStatus{Open: true, Token: token})
-	s.commit(fsm.PassClosed{})
+	s.commit(doors.PassClosed{})
 	s.look(time.Second, true, firewall.GuardStatus{Since: s.now})
 	s.look(time.Minute, true, firewall.GuardStatus{Since: s.now})
 	s.want("in good order")
@@ -107,7 +109,7 @@ func TestClosingWithoutAQuorumIsTold(t *testing.T) {
 func TestClosingsOfOneLeadership(t *testing.T) {
 	s := newHostStory(t)
 	token := s.commit(fsm.Lead{Peer: "a", Boot: "1"})
-	s.commit(fsm.PassOpen{})
+	s.commit(doors.PassOpen{})
 	open := firewall.GuardStatus{Open: true, Token: token, Since: s.now}
 	s.look(0, true, open)
 	s.look(time.Second, true, firewall.GuardStatus{Token: token, Since: s.now.Add(time.Second)})

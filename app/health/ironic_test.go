@@ -6,6 +6,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // A peer without Ironic hands leadership to one that has it, and not to one
@@ -27,11 +28,11 @@ func TestIronicElsewhere(t *testing.T) {
 		return res.Token
 	}
 	peer := func(name string) fencing.Token {
-		apply(fsm.PutMember{Member: fsm.Member{ID: name, Name: name, Address: name + ":7351", Version: fsm.Version}})
-		return apply(fsm.OpenSession{Peer: name, Boot: "boot", Version: fsm.Version})
+		apply(membership.PutMember{Member: membership.Member{ID: name, Name: name, Address: name + ":7351", Version: fsm.Version}})
+		return apply(membership.OpenSession{Peer: name, Boot: "boot", Version: fsm.Version})
 	}
 	own, other := peer("h1"), peer("h2")
-	apply(fsm.RenewSession{Session: own, Applied: index})
+	apply(membership.RenewSession{Session: own, Applied: index})
 	expect := func(want bool, when string) {
 		t.Helper()
 		if got := ironicElsewhere(state.View(), "h1"); got != want {
@@ -39,8 +40,8 @@ func TestIronicElsewhere(t *testing.T) {
 		}
 	}
 	expect(false, "the other has not said")
-	apply(fsm.RenewSession{Session: other, Applied: index, NoIronic: true})
+	apply(membership.RenewSession{Session: other, Applied: index, NoIronic: true})
 	expect(false, "the other reaches no Ironic either")
-	apply(fsm.RenewSession{Session: other, Applied: index})
+	apply(membership.RenewSession{Session: other, Applied: index})
 	expect(true, "the other reaches Ironic")
 }

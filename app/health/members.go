@@ -7,6 +7,7 @@ import (
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -15,7 +16,7 @@ import (
 type Members struct {
 	Self     datadir.Identity
 	Log      *raftstore.Store
-	Recorded map[string]fsm.Member // by server ID; of the log as it was at the start
+	Recorded map[string]membership.Member // by server ID; of the log as it was at the start
 	Contacts *cluster.Contacts
 	Gossip   func() map[string]string // by server ID: the state of its gossip
 }
@@ -46,8 +47,8 @@ func (c *Members) Name(v fsm.View, id string) string {
 // Others returns the other members, for questions about their hosts: those that the
 // state knows, and those of raft's configuration that only the log on the disk names
 // so far.
-func (c *Members) Others(v fsm.View) []fsm.Member {
-	out := slices.DeleteFunc(v.Members(), func(m fsm.Member) bool { return m.ID == c.Self.ID })
+func (c *Members) Others(v fsm.View) []membership.Member {
+	out := slices.DeleteFunc(v.Members(), func(m membership.Member) bool { return m.ID == c.Self.ID })
 	for _, srv := range c.Log.Servers() {
 		m, ok := c.Recorded[srv.ID]
 		if _, member := v.Member(srv.ID); ok && !member && srv.ID != c.Self.ID {

@@ -5,11 +5,12 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // pxeService says on which host machines can boot, from what the hosts that answer
 // say of themselves. lead is the leader, whose ID is "" for none.
-func pxeService(v fsm.View, lead fsm.Member, reports map[string]hostReport) api.PXEService {
+func pxeService(v fsm.View, lead membership.Member, reports map[string]hostReport) api.PXEService {
 	out := api.PXEService{OpenOn: []string{}}
 	recorded := v.PassDoor()
 	for _, m := range byName(v.Members()) {
@@ -38,7 +39,7 @@ func pxeService(v fsm.View, lead fsm.Member, reports map[string]hostReport) api.
 
 // addressHolder says which host has the floating IP, nil where no host that
 // answers has one configured.
-func addressHolder(v fsm.View, lead fsm.Member, reports map[string]hostReport) *api.AddressHolder {
+func addressHolder(v fsm.View, lead membership.Member, reports map[string]hostReport) *api.AddressHolder {
 	var out *api.AddressHolder
 	for _, m := range byName(v.Members()) {
 		at := reports[m.ID].Address

@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -65,7 +66,7 @@ func (s *Self) Status() api.Status {
 	reports := s.reports(v)
 	out.Door = reports[s.Members.Self.ID].Door
 	lead, _ := s.Members.Log.Leader()
-	leads := fsm.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
+	leads := membership.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
 	out.PXE, out.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)
 	out.Introspections, out.Failover = Introspections(v), s.Kube.counts(v)
 	if s.Facts.Lends {

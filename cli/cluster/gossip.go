@@ -9,7 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/cli/term"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -17,7 +17,7 @@ import (
 // timeout at most, and a change of leader may come in between.
 const (
 	rotationLook  = 500 * time.Millisecond
-	rotationLimit = 4 * fsm.GossipStepTimeout
+	rotationLimit = 4 * membership.GossipStepTimeout
 )
 
 const settled = "settled"

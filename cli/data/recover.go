@@ -14,7 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/cli/local"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // Recover is 'trivet recover'.
@@ -90,7 +90,7 @@ func dryRecovery(ctx context.Context, t *term.Terminal, host datadir.Host, plan 
 	return preview(t, host, plan)
 }
 
-func names(members []fsm.FormerMember) string {
+func names(members []membership.FormerMember) string {
 	out := make([]string, len(members))
 	for i, m := range members {
 		out[i] = m.String()
@@ -116,8 +116,8 @@ func printRecovery(t *term.Terminal, r *datadir.Refounding, done *datadir.Refoun
 		Peer: r.Self.Name, Cluster: r.Self.Cluster, Incarnation: done.Incarnation, LastIndex: r.Last, Uncommitted: r.Uncommitted,
 		Base: fmt.Sprint(done.Base), Lost: []string{}, Former: []string{}, Old: done.Old,
 	}
-	former := slices.DeleteFunc(slices.Clone(r.Others), func(m fsm.FormerMember) bool {
-		return slices.ContainsFunc(r.Lost, func(l fsm.FormerMember) bool { return l.ID == m.ID })
+	former := slices.DeleteFunc(slices.Clone(r.Others), func(m membership.FormerMember) bool {
+		return slices.ContainsFunc(r.Lost, func(l membership.FormerMember) bool { return l.ID == m.ID })
 	})
 	for _, m := range r.Lost {
 		out.Lost = append(out.Lost, m.Name)

@@ -29,10 +29,22 @@ type Cluster struct {
 	Base        uint64 `cbor:"6,keyasint,omitempty"` // of tokens (docs/design.md#founding)
 }
 
+// Leadership is the present leadership as the log knows it. The zero value
+// means that none was committed since the cluster was founded or refounded.
+type Leadership struct {
+	Token fencing.Token `cbor:"1,keyasint,omitempty"`
+	Peer  string        `cbor:"2,keyasint,omitempty"` // server ID
+	Boot  string        `cbor:"3,keyasint,omitempty"`
+	Term  uint64        `cbor:"4,keyasint,omitempty"`
+	Index uint64        `cbor:"5,keyasint,omitempty"`
+	At    Time          `cbor:"6,keyasint,omitempty"` // when it was committed
+}
+
 // State is what all domains of the state share.
 type State struct {
 	Position Position
 	Cluster  Cluster
+	Lead     Leadership
 	Version  int // the log version that every member knows: the least of all; derived from them
 	Events   eventring.Ring
 	due      table.Of[table.None] // what ends by itself, in the order of time
@@ -126,6 +138,9 @@ type Peers interface {
 	PeerOf(session fencing.Token) (server string, live bool)
 	// MemberName returns the host name of a member, by its server ID.
 	MemberName(server string) (name string, member bool)
+	// AwaitedFormers names the former members that were not heard under the present
+	// leadership, "" if there are none: while there are, no door opens.
+	AwaitedFormers() string
 }
 
 // NameOf returns the host name of a peer, by its server ID: who reads the event may

@@ -121,7 +121,7 @@ func (r *Ring) Renumber(after, incarnation uint64) {
 
 // Last returns the ID of the newest event, the zero ID before the first. It may have
 // been dropped.
-func (r *Ring) Last() ID {
+func (r Ring) Last() ID {
 	if n := len(r.open); n > 0 {
 		return r.open[n-1].id
 	}
@@ -132,7 +132,7 @@ func (r *Ring) Last() ID {
 }
 
 // First returns the ID of the oldest event that is kept, the zero ID if there is none.
-func (r *Ring) First() ID {
+func (r Ring) First() ID {
 	for e := range r.After(ID{}) {
 		return e.id
 	}
@@ -141,13 +141,13 @@ func (r *Ring) First() ID {
 
 // Forgotten returns the ID of the newest event that was dropped, the zero ID if there was
 // none.
-func (r *Ring) Forgotten() ID { return r.dropped }
+func (r Ring) Forgotten() ID { return r.dropped }
 
 // Size returns how many events there are, and the bytes of their bodies.
-func (r *Ring) Size() (count, bytes int) { return r.count, r.bytes }
+func (r Ring) Size() (count, bytes int) { return r.count, r.bytes }
 
 // After iterates over the events with greater IDs, oldest first.
-func (r *Ring) After(id ID) iter.Seq[Stored] {
+func (r Ring) After(id ID) iter.Seq[Stored] {
 	return func(yield func(Stored) bool) {
 		first := sort.Search(len(r.full), func(i int) bool {
 			return r.full[i].events[perSegment-1].id.Compare(id) > 0
@@ -168,7 +168,7 @@ func (r *Ring) After(id ID) iter.Seq[Stored] {
 }
 
 // Newest iterates over all events, newest first.
-func (r *Ring) Newest() iter.Seq[Stored] {
+func (r Ring) Newest() iter.Seq[Stored] {
 	return func(yield func(Stored) bool) {
 		for _, e := range slices.Backward(r.open) {
 			if !yield(e) {
@@ -187,7 +187,7 @@ func (r *Ring) Newest() iter.Seq[Stored] {
 
 // Written iterates over the ring as a snapshot has it. The newest event that was dropped
 // comes first, without its body.
-func (r *Ring) Written() iter.Seq[any] {
+func (r Ring) Written() iter.Seq[any] {
 	return func(yield func(any) bool) {
 		if !r.dropped.IsZero() && !yield(Stored{id: r.dropped}.written()) {
 			return
@@ -219,7 +219,7 @@ func (r *Ring) Load(record []byte) error {
 }
 
 // Check verifies the ring's order and bounds. now is an ID that no event is above.
-func (r *Ring) Check(p *valid.Problems, now ID) {
+func (r Ring) Check(p *valid.Problems, now ID) {
 	count, size, previous := 0, 0, r.dropped
 	for e := range r.After(ID{}) {
 		count++

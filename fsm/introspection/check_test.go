@@ -49,21 +49,11 @@ func busyNodes(t *testing.T) (Txn, *entry.Txn) {
 // Check finds the contradictions that a fault of a verb could leave.
 func TestCheckFindsContradictions(t *testing.T) {
 	all, base := busyNodes(t)
-	if err := domaintest.Check(Domain, base, all); err != nil {
-		t.Fatal(err)
+	at := func(base *entry.Txn, tables *Tables) Txn {
+		store := *all.Blobs
+		return Txn{Txn: base, Tables: tables, Blobs: &store}
 	}
-	for name, corrupt := range corruptNodes(all) {
-		t.Run(name, func(t *testing.T) {
-			state, bad, store := *base.State, *all.Tables, *all.Blobs
-			txn := *base
-			txn.State = &state
-			corrupted := Txn{Txn: &txn, Tables: &bad, Blobs: &store}
-			corrupt(corrupted)
-			if domaintest.Check(Domain, &txn, corrupted) == nil {
-				t.Error("not found")
-			}
-		})
-	}
+	domaintest.FindContradictions(t, Domain, base, *all.Tables, at, corruptNodes(all))
 }
 
 // corruptNodes are the contradictions of records, requests, claims and the whitelist.

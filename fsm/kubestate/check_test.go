@@ -16,7 +16,8 @@ import (
 func TestCheckFindsContradictions(t *testing.T) {
 	tables := New()
 	base := domaintest.NewTxn()
-	all := Txn{Txn: base, Tables: &tables}
+	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables} }
+	all := at(base, &tables)
 	commit := func(c entry.Command) fencing.Token {
 		t.Helper()
 		return domaintest.Commit(t, Domain, base, all, c)
@@ -40,23 +41,9 @@ func TestCheckFindsContradictions(t *testing.T) {
 	commit(PauseFailover{Paused: true, For: time.Hour})
 	commit(PauseFailover{Cluster: "l", Paused: true, For: time.Hour})
 	commit(HoldFailover{Cluster: "k", For: time.Hour})
-	if err := domaintest.Check(Domain, base, all); err != nil {
-		t.Fatal(err)
-	}
 	rows := corruptKube(all)
 	maps.Copy(rows, corruptRemediations(all))
-	for name, corrupt := range rows {
-		t.Run(name, func(t *testing.T) {
-			state, bad := *base.State, tables
-			txn := *base
-			txn.State = &state
-			corrupted := Txn{Txn: &txn, Tables: &bad}
-			corrupt(corrupted)
-			if domaintest.Check(Domain, &txn, corrupted) == nil {
-				t.Error("not found")
-			}
-		})
-	}
+	domaintest.FindContradictions(t, Domain, base, tables, at, rows)
 }
 
 // corruptKube are the contradictions of kube nodes, votes, pauses and holds.

@@ -12,7 +12,8 @@ import (
 func TestCheckFindsContradictions(t *testing.T) {
 	tables := New()
 	base := domaintest.NewTxn()
-	all := Txn{Txn: base, Tables: &tables}
+	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables} }
+	all := at(base, &tables)
 	commit := func(c entry.Command) {
 		t.Helper()
 		domaintest.Commit(t, Domain, base, all, c)
@@ -25,29 +26,17 @@ func TestCheckFindsContradictions(t *testing.T) {
 	commit(JoinGroup{Component: "web", ID: "i", Lease: "held", Token: lease.Token})
 	value, _ := all.Value("k")
 	instance := all.Group("web")[0]
-	check := func(tables *Tables) error { return domaintest.Check(Domain, base, Txn{Txn: base, Tables: tables}) }
-	if err := check(&tables); err != nil {
-		t.Fatal(err)
-	}
-	for name, corrupt := range map[string]func(*Tables){
-		"lease of no entry":         func(d *Tables) { l := lease; l.Token = 1 << 60; d.leases.Put([]byte("held"), l) },
-		"lease that lasts too long": func(d *Tables) { l := lease; l.TTL = time.Second; d.leases.Put([]byte("held"), l) },
-		"value under another key":   func(d *Tables) { d.values.byKey.Put([]byte("x"), value) },
-		"value of no entry":         func(d *Tables) { v := value; v.Version = 1 << 60; d.values.byKey.Put([]byte("k"), v) },
-		"value of a token alone":    func(d *Tables) { v := value; v.Lease = ""; d.values.byKey.Put([]byte("k"), v) },
-		"values counted wrong":      func(d *Tables) { d.values.bytes++ },
-		"member of no lease":        func(d *Tables) { d.leases.Drop([]byte("held")) },
-		"member by another grant":   func(d *Tables) { m := instance; m.Token++; d.groups.put(m) },
-		"member under another key":  func(d *Tables) { d.groups.members.Put([]byte("x"), instance) },
-		"member missing of lease":   func(d *Tables) { d.groups.byLease.Drop(pathKey("held", "web", "i")) },
-		"free lease with a ttl":     func(d *Tables) { d.leases.Put([]byte("free"), Lease{Name: "free", Token: 3, TTL: 1}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bad := tables
-			corrupt(&bad)
-			if check(&bad) == nil {
-				t.Error("not found")
-			}
-		})
-	}
+	domaintest.FindContradictions(t, Domain, base, tables, at, map[string]func(Txn){
+		"lease of no entry":         func(d Txn) { l := lease; l.Token = 1 << 60; d.leases.Put([]byte("held"), l) },
+		"lease that lasts too long": func(d Txn) { l := lease; l.TTL = time.Second; d.leases.Put([]byte("held"), l) },
+		"value under another key":   func(d Txn) { d.values.byKey.Put([]byte("x"), value) },
+		"value of no entry":         func(d Txn) { v := value; v.Version = 1 << 60; d.values.byKey.Put([]byte("k"), v) },
+		"value of a token alone":    func(d Txn) { v := value; v.Lease = ""; d.values.byKey.Put([]byte("k"), v) },
+		"values counted wrong":      func(d Txn) { d.values.bytes++ },
+		"member of no lease":        func(d Txn) { d.leases.Drop([]byte("held")) },
+		"member by another grant":   func(d Txn) { m := instance; m.Token++; d.groups.put(m) },
+		"member under another key":  func(d Txn) { d.groups.members.Put([]byte("x"), instance) },
+		"member missing of lease":   func(d Txn) { d.groups.byLease.Drop(pathKey("held", "web", "i")) },
+		"free lease with a ttl":     func(d Txn) { d.leases.Put([]byte("free"), Lease{Name: "free", Token: 3, TTL: 1}) },
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/test/domaintest"
 )
@@ -13,7 +14,8 @@ import (
 func TestCheckFindsContradictions(t *testing.T) {
 	tables, store := New(), blobs.NewStore()
 	base := domaintest.NewTxn()
-	all := Txn{Txn: base, Tables: &tables, Blobs: &store}
+	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables, Blobs: &store} }
+	all := at(base, &tables)
 	const node = "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10"
 	for i, tried := range []Outcome{OutcomeTaken, 0} {
 		document, err := blobs.Pack([]byte{byte(i)})
@@ -22,21 +24,7 @@ func TestCheckFindsContradictions(t *testing.T) {
 		}
 		domaintest.Commit(t, Domain, base, all, Accept{Node: node, Document: document, Timeout: time.Minute, Tried: tried})
 	}
-	if err := domaintest.Check(Domain, base, all); err != nil {
-		t.Fatal(err)
-	}
-	for name, corrupt := range corruptRelays(all) {
-		t.Run(name, func(t *testing.T) {
-			state, bad := *base.State, tables
-			txn := *base
-			txn.State = &state
-			corrupted := Txn{Txn: &txn, Tables: &bad, Blobs: &store}
-			corrupt(corrupted)
-			if domaintest.Check(Domain, &txn, corrupted) == nil {
-				t.Error("not found")
-			}
-		})
-	}
+	domaintest.FindContradictions(t, Domain, base, tables, at, corruptRelays(all))
 }
 
 // corruptRelays are the contradictions of relays.

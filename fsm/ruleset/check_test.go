@@ -3,6 +3,7 @@ package ruleset
 import (
 	"testing"
 
+	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/table"
 	"github.com/trivet-ha/trivet/test/domaintest"
 )
@@ -12,13 +13,11 @@ func TestCheckFindsContradictions(t *testing.T) {
 	const one, other = "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a11"
 	tables := New()
 	base := domaintest.NewTxn()
-	all := Txn{Txn: base, Tables: &tables}
+	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables} }
+	all := at(base, &tables)
 	domaintest.Commit(t, Domain, base, all, Create{UUID: one, Body: []byte("{}")})
 	first, _ := all.Rule(one)
-	if err := domaintest.Check(Domain, base, all); err != nil {
-		t.Fatal(err)
-	}
-	for name, corrupt := range map[string]func(Txn){
+	domaintest.FindContradictions(t, Domain, base, tables, at, map[string]func(Txn){
 		"rule under another key":       func(s Txn) { s.inOrder.Put(table.TokenKey(2), first) },
 		"rule from the future":         func(s Txn) { s.put(Rule{UUID: other, Created: s.Granted() + 1, Body: []byte("{}")}) },
 		"rule missing of UUIDs":        func(s Txn) { s.byUUID.Drop([]byte(one)) },
@@ -26,14 +25,5 @@ func TestCheckFindsContradictions(t *testing.T) {
 		"UUID of no rule":              func(s Txn) { s.byUUID.Put([]byte(other), 2) },
 		"rule without a body":          func(s Txn) { s.put(Rule{UUID: other, Created: 3}) },
 		"bytes of rules counted wrong": func(s Txn) { s.bytes++ },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bad := tables
-			corrupted := Txn{Txn: base, Tables: &bad}
-			corrupt(corrupted)
-			if domaintest.Check(Domain, base, corrupted) == nil {
-				t.Error("not found")
-			}
-		})
-	}
+	})
 }

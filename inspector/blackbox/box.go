@@ -1,6 +1,6 @@
 // Package blackbox keeps, in a small file of this host, what each worker is
 // about to do. A process that dies of a document leaves it behind; the next one
-// reads it and tells the others (fsm.OpenSession). That costs a write to the
+// reads it and tells the others (membership.OpenSession). That costs a write to the
 // page cache where an entry of the log for each hook would cost a commit.
 //
 // Nothing is synced: a host that loses its power takes its black box along, and
@@ -16,10 +16,10 @@ import (
 	"os"
 	"sync"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // A record is a request's sequence, the length of a hook's name, the name, and
@@ -47,7 +47,7 @@ type Box struct {
 }
 
 // places is how many notes the box takes.
-const places = fsm.MaxUnfinished
+const places = membership.MaxUnfinished
 
 // Open reads what the last process of this host left in the file, which need not
 // exist, and begins with an empty file. A record that cannot be read is left out.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 func open(t *testing.T, path string) (*Box, []introspection.Unfinished) {
@@ -55,10 +55,10 @@ func TestNextProcessReadsTheNewestNotes(t *testing.T) {
 func TestBoxIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes")
 	b, _ := open(t, path)
-	for n := range fsm.MaxUnfinished {
+	for n := range membership.MaxUnfinished {
 		note(t, b, fencing.Token(n+1), fmt.Sprint("hook", n))
 	}
-	if b.Note(fsm.MaxUnfinished+1, "one more") == nil {
+	if b.Note(membership.MaxUnfinished+1, "one more") == nil {
 		t.Error("a full box took a note")
 	}
 	if b.Note(1, strings.Repeat("h", introspection.MaxHook+1)) == nil {
@@ -66,12 +66,12 @@ func TestBoxIsBounded(t *testing.T) {
 	}
 	b.Forget(3)
 	b.Forget(3)
-	note(t, b, fsm.MaxUnfinished+1, "one more")
-	if b.Note(fsm.MaxUnfinished+2, "two more") == nil {
+	note(t, b, membership.MaxUnfinished+1, "one more")
+	if b.Note(membership.MaxUnfinished+2, "two more") == nil {
 		t.Error("a place was given away twice")
 	}
-	if _, left := open(t, path); len(left) != fsm.MaxUnfinished {
-		t.Errorf("%d notes are left, want %d", len(left), fsm.MaxUnfinished)
+	if _, left := open(t, path); len(left) != membership.MaxUnfinished {
+		t.Errorf("%d notes are left, want %d", len(left), membership.MaxUnfinished)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestNextProcessKnowsTheSuspects(t *testing.T) {
 
 func TestExaminedDocumentsAreBounded(t *testing.T) {
 	b, _ := open(t, filepath.Join(t.TempDir(), "notes"))
-	for n := range fsm.MaxUnfinished {
+	for n := range membership.MaxUnfinished {
 		if !b.Examine(blobs.HashOf([]byte{byte(n), byte(n >> 8)})) {
 			t.Fatalf("document %d is not examined", n)
 		}

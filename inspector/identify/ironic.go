@@ -6,17 +6,18 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 )
 
 // Ports are all ports that Ironic has.
 type Ports struct {
-	byMAC map[string][]fsm.Port
+	byMAC map[string][]ironicports.Port
 	macs  map[string][]string // by node
 }
 
 // NewPorts files ports; their MACs are in lower case.
-func NewPorts(all []fsm.Port) Ports {
-	p := Ports{make(map[string][]fsm.Port, len(all)), make(map[string][]string, len(all))}
+func NewPorts(all []ironicports.Port) Ports {
+	p := Ports{make(map[string][]ironicports.Port, len(all)), make(map[string][]string, len(all))}
 	for _, port := range all {
 		p.byMAC[port.MAC] = append(p.byMAC[port.MAC], port)
 		p.macs[port.Node] = append(p.macs[port.Node], port.MAC)
@@ -71,9 +72,9 @@ func (b BMCs) owners(addresses []string, node string) (nodes []string) {
 // Found is what Ironic has that may be a machine.
 type Found struct {
 	m      Machine
-	ports  []fsm.Port // with one of its MACs, in the order of these
-	at     []string   // nodes with one of its BMC's addresses
-	shared []string   // MACs that nodes have which are other machines
+	ports  []ironicports.Port // with one of its MACs, in the order of these
+	at     []string           // nodes with one of its BMC's addresses
+	shared []string           // MACs that nodes have which are other machines
 	macs   map[string][]string
 	bmcs   BMCs
 }
@@ -94,7 +95,7 @@ func (s Search) InIronic(ctx context.Context, m Machine) (f Found, err error) {
 		}
 	}
 	rivals := m.rivals(ports.nodes)
-	var with []fsm.Port
+	var with []ironicports.Port
 	var known []Known
 	for _, mac := range macs {
 		with = append(with, ports.byMAC[mac]...)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -38,7 +39,7 @@ func TestMACsOfANode(t *testing.T) {
 			t.Fatalf("%v, %v", res, err)
 		}
 	}
-	do(fsm.PutPorts{Complete: true, Ports: []fsm.Port{{ID: "p1", MAC: mac1, Node: node1}, {ID: "p2", MAC: mac2, Node: node2}}})
+	do(ironicports.PutPorts{Complete: true, Ports: []ironicports.Port{{ID: "p1", MAC: mac1, Node: node1}, {ID: "p2", MAC: mac2, Node: node2}}})
 	if got := MACsOf(log.View(), node1); !slices.Equal(got, []string{mac1}) {
 		t.Errorf("MACs of a node: %q", got)
 	}
@@ -48,7 +49,7 @@ func TestMACsOfANode(t *testing.T) {
 	if got := NodeAt(log.View(), "52:54:00:ff:ff:ff"); got != "" || len(MACsOf(log.View(), "00000000-0000-4000-8000-0000000000ff")) > 0 {
 		t.Errorf("node at an unknown MAC: %q", got)
 	}
-	do(fsm.PutPorts{Ports: []fsm.Port{{ID: "p3", MAC: mac2, Node: node1}}})
+	do(ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p3", MAC: mac2, Node: node1}}})
 	if got := NodeAt(log.View(), mac2); got != "" {
 		t.Errorf("two nodes have it, and %q is named", got)
 	}

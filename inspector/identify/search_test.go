@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -50,7 +51,7 @@ func (s *site) starts(t testing.TB) *site {
 // pulls has the state know the ports of Ironic.
 func (s *site) pulls(t testing.TB) *site {
 	t.Helper()
-	if res, err := s.DoAsLeader(fsm.PutPorts{Complete: true, Ports: s.ports()}); err != nil || res.Err() != nil {
+	if res, err := s.DoAsLeader(ironicports.PutPorts{Complete: true, Ports: s.ports()}); err != nil || res.Err() != nil {
 		t.Fatal(res, err)
 	}
 	return s
@@ -63,10 +64,10 @@ func (s *site) do(t testing.TB, c fsm.Command) {
 	}
 }
 
-func (s *site) ports() (ports []fsm.Port) {
+func (s *site) ports() (ports []ironicports.Port) {
 	for _, k := range s.nodes {
 		for _, mac := range k.MACs {
-			ports = append(ports, fsm.Port{ID: fmt.Sprintf("port-%d", len(ports)), MAC: mac, Node: k.Node})
+			ports = append(ports, ironicports.Port{ID: fmt.Sprintf("port-%d", len(ports)), MAC: mac, Node: k.Node})
 		}
 	}
 	return ports

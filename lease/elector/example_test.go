@@ -13,6 +13,7 @@ import (
 
 	"github.com/trivet-ha/trivet/client/lease"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
@@ -24,7 +25,7 @@ type stateOf struct{ view fsm.View }
 func ledBy(name string) (stateOf, error) {
 	state := fsm.New()
 	for i, c := range []fsm.Command{
-		fsm.PutMember{Member: fsm.Member{ID: "id-" + name, Name: name, Address: "192.0.2.2:7350", Version: fsm.Version}},
+		membership.PutMember{Member: membership.Member{ID: "id-" + name, Name: name, Address: "192.0.2.2:7350", Version: fsm.Version}},
 		fsm.Lead{Peer: "id-" + name, Boot: "boot", Version: fsm.Version},
 	} {
 		data, err := fsm.Encode(fsm.Header{}, c)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
@@ -93,7 +94,7 @@ func watch(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, log: &slowLog{Log: memlog.New(t)}, began: time.Now()}
-		r.do(fsm.PutMember{Member: fsm.Member{ID: "b", Name: "h2", Address: "h2.example:7350", Version: fsm.Version}})
+		r.do(membership.PutMember{Member: membership.Member{ID: "b", Name: "h2", Address: "h2.example:7350", Version: fsm.Version}})
 		r.do(fsm.Lead{Peer: "a", Boot: "1"})
 		w := elector.NewWitness(elector.WitnessOptions{Log: r.log, Bound: bound, Now: r.now, Logger: slog.New(slog.DiscardHandler),
 			Elections: []elector.ElectionSource{{Identities: map[string]string{"h2": "host-2"}}, {Lease: "db"}}})

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/timedlog"
 )
@@ -70,7 +71,7 @@ func peerFiles(t *testing.T, open func(string) (raftstore.Storage, error)) (dir 
 	}
 	log := timedlog.New(st.Log)
 	for index := state.View().Index() + 1; index <= 400; index++ {
-		data, err := fsm.Encode(fsm.Header{}, fsm.PutSetting{Key: fmt.Sprint("k", index%50), Value: fmt.Sprint(index)})
+		data, err := fsm.Encode(fsm.Header{}, settings.PutSetting{Key: fmt.Sprint("k", index%50), Value: fmt.Sprint(index)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/timedlog"
 )
@@ -146,7 +147,7 @@ func writeSome(st raftstore.Storage) error {
 	log := timedlog.New(st.Log)
 	begin := h.Last
 	for index := begin + 1; index < begin+200; index++ {
-		data, err := fsm.Encode(fsm.Header{}, fsm.PutSetting{Key: "last", Value: fmt.Sprint(index)})
+		data, err := fsm.Encode(fsm.Header{}, settings.PutSetting{Key: "last", Value: fmt.Sprint(index)})
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/timedlog"
 )
@@ -16,7 +18,7 @@ func foundedState(t *testing.T) *fsm.State {
 	t.Helper()
 	s, err := fsm.Founded(fsm.Found{
 		ClusterID: "11111111-2222-4333-8444-555555555555", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +121,7 @@ func TestReplayTellsTheUncommittedTail(t *testing.T) {
 		}
 	}
 	write(raft.LogNoop, nil)
-	write(raft.LogCommand, fsm.OpenSession{Peer: "a", Boot: "x", Version: fsm.Version})
+	write(raft.LogCommand, membership.OpenSession{Peer: "a", Boot: "x", Version: fsm.Version})
 	h, err := Replay(st)
 	if err != nil {
 		t.Fatal(err)
@@ -129,8 +131,8 @@ func TestReplayTellsTheUncommittedTail(t *testing.T) {
 		t.Fatalf("last %d, committed %d, session %v", h.Last, h.Committed, ok)
 	}
 	proven := index
-	write(raft.LogCommand, fsm.RenewSession{Session: session.ID, Applied: proven})
-	write(raft.LogCommand, fsm.PutSetting{Key: "k", Value: "v"})
+	write(raft.LogCommand, membership.RenewSession{Session: session.ID, Applied: proven})
+	write(raft.LogCommand, settings.PutSetting{Key: "k", Value: "v"})
 	if h, err = Replay(st); err != nil {
 		t.Fatal(err)
 	}

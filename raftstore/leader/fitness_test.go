@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -106,15 +107,15 @@ func inMaintenance(t *testing.T) fsm.View {
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
 		CACert:    []byte("-----BEGIN X-----"), CAKey: []byte("-----BEGIN X-----"), GossipKey: make([]byte, 32),
-		Member: fsm.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		Member: membership.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n, c := range []fsm.Command{
-		fsm.PutMember{Member: fsm.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}},
-		fsm.OpenSession{Peer: "h2", Boot: "b", Version: fsm.Version},
-		fsm.Exclude{Peer: "h1", From: fsm.FromLeading, On: true},
+		membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}},
+		membership.OpenSession{Peer: "h2", Boot: "b", Version: fsm.Version},
+		membership.Exclude{Peer: "h1", From: membership.FromLeading, On: true},
 	} {
 		data, err := fsm.Encode(fsm.Header{}, c)
 		if err != nil {

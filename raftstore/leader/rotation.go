@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -44,15 +45,15 @@ func (r *Rotation) Run(ctx context.Context, a Authority) error {
 }
 
 // step takes the next step once every peer that lives has confirmed the present
-// one, or had fsm.GossipStepTimeout to do so. The log judges the same again.
+// one, or had membership.GossipStepTimeout to do so. The log judges the same again.
 func (r *Rotation) step(ctx context.Context, a Authority) error {
 	view := r.view()
 	now := view.GossipRotation()
-	if now.Stage == fsm.GossipSettled {
+	if now.Stage == membership.GossipSettled {
 		return nil
 	}
 	missing := view.GossipMissing()
-	if len(missing) > 0 && view.Now() < now.Since.Add(fsm.GossipStepTimeout) {
+	if len(missing) > 0 && view.Now() < now.Since.Add(membership.GossipStepTimeout) {
 		return nil
 	}
 	if len(missing) > 0 {
@@ -60,7 +61,7 @@ func (r *Rotation) step(ctx context.Context, a Authority) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, rotationStep)
 	defer cancel()
-	res, err := a.Propose(ctx, fsm.AdvanceGossipKeys{Changed: now.Changed})
+	res, err := a.Propose(ctx, membership.AdvanceGossipKeys{Changed: now.Changed})
 	if err == nil {
 		err = res.Err()
 	}

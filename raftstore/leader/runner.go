@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 )
@@ -24,7 +25,7 @@ const (
 	// tolerance is for how long an unfit peer leads when no voter took leadership
 	// from it, before it asks again: a session's ttl, after which the state knows
 	// better who lives.
-	tolerance = fsm.SessionTTL
+	tolerance = membership.SessionTTL
 	// passFor is for how long a peer that must not lead looks for one that may,
 	// every passPause.
 	passFor   = 2 * time.Second

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // Skew returns how far the peer's wall clock is off the median of all live
@@ -21,7 +22,7 @@ import (
 // of all excludes the same outlier and always leaves the median peer
 // (docs/design.md#leadership). With an even number the nearer of the two middle
 // clocks counts, for the same reason.
-func Skew(sessions []fsm.Session, since fsm.Time, peer string) (skew time.Duration, known bool) {
+func Skew(sessions []membership.Session, since fsm.Time, peer string) (skew time.Duration, known bool) {
 	const quorate = 3
 	if len(sessions) < quorate {
 		return 0, true
@@ -29,7 +30,7 @@ func Skew(sessions []fsm.Session, since fsm.Time, peer string) (skew time.Durati
 	var all []int64
 	own, reported := int64(0), false
 	for _, s := range sessions {
-		if renewed := s.Expires.Add(-fsm.SessionTTL); !renewed.After(since) {
+		if renewed := s.Expires.Add(-membership.SessionTTL); !renewed.After(since) {
 			return 0, false
 		}
 		all = append(all, s.SkewMillis)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 func TestSkew(t *testing.T) {
@@ -28,17 +29,17 @@ func TestSkew(t *testing.T) {
 		{"four: two against two", 0, []int64{0, h, h}, 0},
 		{"five: one off", 6 * s, []int64{0, 0, 1 * s, 1 * s}, 5 * time.Second},
 	} {
-		at := fsm.Time(0).Add(fsm.SessionTTL + time.Second)
-		sessions := []fsm.Session{{Peer: "me", SkewMillis: c.own, Expires: at}}
+		at := fsm.Time(0).Add(membership.SessionTTL + time.Second)
+		sessions := []membership.Session{{Peer: "me", SkewMillis: c.own, Expires: at}}
 		for i, ms := range c.rest {
-			sessions = append(sessions, fsm.Session{Peer: fmt.Sprint(i), SkewMillis: ms, Expires: at})
+			sessions = append(sessions, membership.Session{Peer: fmt.Sprint(i), SkewMillis: ms, Expires: at})
 		}
 		if got, known := Skew(sessions, 0, "me"); got != c.want || !known {
 			t.Errorf("%s: %v, known: %v; want %v", c.name, got, known, c.want)
 		}
 	}
-	fresh := fsm.Time(0).Add(fsm.SessionTTL + 1)
-	others := []fsm.Session{{Peer: "a", Expires: fresh}, {Peer: "b", Expires: fresh}, {Peer: "c", SkewMillis: h, Expires: fresh}}
+	fresh := fsm.Time(0).Add(membership.SessionTTL + 1)
+	others := []membership.Session{{Peer: "a", Expires: fresh}, {Peer: "b", Expires: fresh}, {Peer: "c", SkewMillis: h, Expires: fresh}}
 	if got, known := Skew(others, 0, "me"); got != 0 || !known {
 		t.Errorf("a peer without a session has skew %v, known: %v", got, known)
 	}
@@ -48,8 +49,8 @@ func TestSkew(t *testing.T) {
 // was known under the leader before does not stay.
 func TestSkewOfTwoPeers(t *testing.T) {
 	since := fsm.Time(0).Add(time.Minute)
-	old := since.Add(fsm.SessionTTL)
-	sessions := []fsm.Session{{Peer: "me", SkewMillis: 3_600_000, Expires: old}, {Peer: "a", Expires: old}}
+	old := since.Add(membership.SessionTTL)
+	sessions := []membership.Session{{Peer: "me", SkewMillis: 3_600_000, Expires: old}, {Peer: "a", Expires: old}}
 	if got, known := Skew(sessions, since, "me"); got != 0 || !known {
 		t.Errorf("two-clocks: %v, known: %v; want 0, known", got, known)
 	}
@@ -61,8 +62,8 @@ func TestSkewOfTwoPeers(t *testing.T) {
 func TestSkewUnderAnotherLeader(t *testing.T) {
 	const h = int64(3_600_000)
 	since := fsm.Time(0).Add(time.Minute)
-	old, fresh := since.Add(fsm.SessionTTL), since.Add(fsm.SessionTTL+time.Second)
-	sessions := []fsm.Session{{Peer: "slow", Expires: old}, {Peer: "a", SkewMillis: 5 * h, Expires: old}, {Peer: "b", Expires: fresh}}
+	old, fresh := since.Add(membership.SessionTTL), since.Add(membership.SessionTTL+time.Second)
+	sessions := []membership.Session{{Peer: "slow", Expires: old}, {Peer: "a", SkewMillis: 5 * h, Expires: old}, {Peer: "b", Expires: fresh}}
 	for _, peer := range []string{"slow", "a", "b"} {
 		if got, known := Skew(sessions, since, peer); got != 0 || known {
 			t.Errorf("reports-to-another-leader: %s: %v, known: %v; want nothing to be known", peer, got, known)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -26,7 +27,7 @@ type electorate struct {
 
 func newElectorate(t *testing.T, others ...string) *electorate {
 	t.Helper()
-	self := fsm.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: fsm.Version}
+	self := membership.Member{ID: "h1", Name: "h1", Address: "h1:7350", Version: fsm.Version}
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"),
 		CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32), Member: self,
@@ -37,7 +38,7 @@ func newElectorate(t *testing.T, others ...string) *electorate {
 	e := &electorate{t: t, state: state, index: 1, servers: []raftstore.Server{{ID: "h1", Voter: true}}}
 	e.answer = func(context.Context, string) error { return nil }
 	for _, id := range others {
-		e.do(fsm.PutMember{Member: fsm.Member{ID: id, Name: id, Address: id + ":7350", Version: fsm.Version}})
+		e.do(membership.PutMember{Member: membership.Member{ID: id, Name: id, Address: id + ":7350", Version: fsm.Version}})
 		e.servers = append(e.servers, raftstore.Server{ID: id, Voter: true})
 	}
 	return e
@@ -60,8 +61,8 @@ func (e *electorate) do(c fsm.Command) fsm.Result {
 // session opens one of a peer that has applied an index.
 func (e *electorate) session(peer string, applied uint64) fencing.Token {
 	e.t.Helper()
-	id := e.do(fsm.OpenSession{Peer: peer, Boot: "b", Version: fsm.Version, WallMillis: 1}).Token
-	e.do(fsm.RenewSession{Session: id, Applied: applied, WallMillis: 1})
+	id := e.do(membership.OpenSession{Peer: peer, Boot: "b", Version: fsm.Version, WallMillis: 1}).Token
+	e.do(membership.RenewSession{Session: id, Applied: applied, WallMillis: 1})
 	return id
 }
 
@@ -84,13 +85,13 @@ func TestLeadershipGoesToALiveVoter(t *testing.T) {
 		"silent":                  {func(e *electorate) { e.session("h3", 1) }, []string{"h3"}},
 		"all are silent":          {func(*electorate) {}, nil},
 		"refuses": {func(e *electorate) {
-			e.do(fsm.RenewSession{Session: e.session("h2", 9), Applied: 9, WallMillis: 1, Refuses: "its disk hung"})
+			e.do(membership.RenewSession{Session: e.session("h2", 9), Applied: 9, WallMillis: 1, Refuses: "its disk hung"})
 			e.session("h3", 1)
 		}, []string{"h3"}},
 		"in maintenance": {func(e *electorate) {
 			e.session("h2", 9)
 			e.session("h3", 1)
-			e.do(fsm.Exclude{Peer: "h2", From: fsm.FromLeading, On: true})
+			e.do(membership.Exclude{Peer: "h2", From: membership.FromLeading, On: true})
 		}, []string{"h3"}},
 		"no voter": {func(e *electorate) {
 			e.session("h2", 9)

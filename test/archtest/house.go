@@ -22,7 +22,10 @@ var house = [][]string{
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
 	{"raftstore"},
 	{"fsm"},
-	{"fsm/introspection", "fsm/leases", "fsm/kubestate", "fsm/zones", "fsm/relays", "fsm/ruleset", "fsm/nodesync", "fsm/blobs"},
+	{
+		"fsm/membership", "fsm/introspection", "fsm/leases", "fsm/kubestate", "fsm/zones", "fsm/relays", "fsm/ruleset", "fsm/nodesync",
+		"fsm/doors", "fsm/ironicports", "fsm/settings", "fsm/operators", "fsm/blobs",
+	},
 	{"fsm/entry"},
 	{"fsm/eventring", "fsm/macset"},
 	{"fsm/table", "fsm/codec", "fsm/valid", "fsm/fencing", "config", "client", "internal"},

@@ -48,7 +48,7 @@ func TestReportsWaitForALeader(t *testing.T) {
 			t.Fatalf("%d entries without a leader", len(d.entries))
 		}
 		d.down = nil
-		begin := d.l.view().LastEvent()
+		begin := d.l.view().Events().Last()
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 // the words on the page. A changed constant fails here until the page is changed too.
 var values = []struct{ pkg, name, expr, words string }{
 	{"fsm", "Version", "3", "which is 3"},
-	{"fsm", "SessionTTL", "10 * time.Second", "ttl 10 s, renewed every 3 s, margin 3 s"},
+	{"fsm/membership", "SessionTTL", "10 * time.Second", "ttl 10 s, renewed every 3 s, margin 3 s"},
 	{"cluster", "renewEvery", "3 * time.Second", "ttl 10 s, renewed every 3 s, margin 3 s"},
 	{"cluster", "workMargin", "3 * time.Second", "ttl 10 s, renewed every 3 s, margin 3 s"},
 	{"cluster", "leaderHold", "7 * time.Second", "waits 7 s for a leader, one attempt 3 s"},
@@ -57,7 +57,7 @@ var values = []struct{ pkg, name, expr, words string }{
 	{"fsm/leases", "MaxLeases", "10_000", "leases 10,000; values 64 KiB each, 16 MiB together"},
 	{"fsm/leases", "MaxValue", "64 << 10", "leases 10,000; values 64 KiB each, 16 MiB together"},
 	{"fsm/leases", "MaxValueBytes", "16 << 20", "leases 10,000; values 64 KiB each, 16 MiB together"},
-	{"fsm", "MaxMembers", "64", "members 64"},
+	{"fsm/membership", "MaxMembers", "64", "members 64"},
 	{"fsm/eventring", "MaxEvents", "1_600 * perSegment", "102,400 events"},
 	{"fsm/eventring", "perSegment", "64", "102,400 events"},
 	{"fsm", "unseenEntries", "1 << 28", "2^28"},

@@ -17,6 +17,8 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 	rafthost "github.com/trivet-ha/trivet/raftstore/host"
 )
@@ -37,7 +39,7 @@ func (h *host) foundAnew(lost ...string) {
 	if err = errors.Join(err, st.Close()); err != nil {
 		h.t.Fatal(err)
 	}
-	former := slices.DeleteFunc(old.State.View().MayRun(id.ID), func(f fsm.FormerMember) bool { return slices.Contains(lost, f.Name) })
+	former := slices.DeleteFunc(old.State.View().MayRun(id.ID), func(f membership.FormerMember) bool { return slices.Contains(lost, f.Name) })
 	err = old.State.Refound(fsm.Refound{Index: old.Last, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true, Survivor: id.ID, Former: former})
 	if err != nil {
 		h.t.Fatal(err)
@@ -128,7 +130,7 @@ func TestFoundedAnewAndJoined(t *testing.T) {
 		}
 	}
 	until(t, "all vote", func() bool { return voters(founder) == 3 && len(founder.view().FormerMembers()) == 0 })
-	founder.must(fsm.PutSetting{Key: "after", Value: "yes"})
+	founder.must(settings.PutSetting{Key: "after", Value: "yes"})
 	until(t, "all peers have it", func() bool {
 		return !slices.ContainsFunc(hosts, func(h *host) bool { _, ok := h.view().Setting("after"); return !ok })
 	})

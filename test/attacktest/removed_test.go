@@ -15,7 +15,9 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/cluster/pki"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/operators"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
@@ -51,7 +53,7 @@ func TestRemovedPeerCommandsNoPeer(t *testing.T) {
 	}
 	gone.stop()
 	until(t, "a leader is there without the peer", func() bool { return led(members) != nil })
-	members[0].must(fsm.RemoveMember{ID: gone.id.ID, Force: true})
+	members[0].must(membership.RemoveMember{ID: gone.id.ID, Force: true})
 	until(t, "every peer has applied the removal", func() bool {
 		return !slices.ContainsFunc(members, func(h *host) bool { return len(h.view().Members()) != 3 })
 	})
@@ -87,7 +89,7 @@ func TestRemovedPeerCommandsNoPeer(t *testing.T) {
 	if taken := insider.command(t, members[0], members[2].address()); len(taken) > 0 {
 		t.Errorf("identity-bound: %v were taken from a member in another's name", taken)
 	}
-	members[0].must(fsm.PutSetting{Key: "after", Value: "yes"})
+	members[0].must(settings.PutSetting{Key: "after", Value: "yes"})
 	until(t, "all peers go on under one leader", func() bool { return led(members) != nil })
 	for _, m := range members {
 		m.unmoved()
@@ -147,7 +149,7 @@ func TestPeerThatMissedTheRemoval(t *testing.T) {
 	away.stop()
 	gone.start()
 	until(t, "a leader", func() bool { return led([]*host{members[0], members[1], gone}) != nil })
-	members[0].must(fsm.RemoveMember{ID: gone.id.ID, Force: true})
+	members[0].must(membership.RemoveMember{ID: gone.id.ID, Force: true})
 	until(t, "raft has followed", func() bool { return voters(members[0]) == 3 && led(members[:2]) != nil })
 	gone.stop()
 
@@ -191,7 +193,7 @@ func TestRevokedOperatorIsCutOff(t *testing.T) {
 	}
 	conn := ann.open(t, h, "h2")
 	now := time.Now()
-	h.must(fsm.RevokeOperator{Name: "ann", UpTo: now.Add(time.Second).Unix(), Ends: now.Add(time.Hour).Unix()})
+	h.must(operators.RevokeOperator{Name: "ann", UpTo: now.Add(time.Second).Unix(), Ends: now.Add(time.Hour).Unix()})
 	if !closes(t, conn) {
 		t.Errorf("revoked-is-cut-off: the operator's connection is open %v after the revocation", closedAtLast)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // past is a follower of three hosts that was stopped while its disk was copied,
@@ -48,7 +48,7 @@ func newPast(t *testing.T) past {
 	copyFolder(t, p.copy, p.host.folder())
 	p.host.start()
 	before := p.reported()
-	p.others[0].must(fsm.PutSetting{Key: "acknowledged", Value: "yes"})
+	p.others[0].must(settings.PutSetting{Key: "acknowledged", Value: "yes"})
 	until(t, "the host has reported what it applied", func() bool { return p.reported() > before })
 	return p
 }

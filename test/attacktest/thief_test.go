@@ -22,6 +22,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster/pki"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 func split(address raft.ServerAddress) (id, hostport string, err error) {
@@ -85,7 +86,7 @@ func (s *thief) command(t *testing.T, victim *host, as string) (taken []string) 
 	id, to := raft.ServerID(victim.id.ID), raft.ServerAddress(victim.address())
 	stats := victim.peer.Core().Store.Stats()
 	term := stats.Term + 100
-	forged, err := fsm.Encode(fsm.Header{}, fsm.PutSetting{Key: "forged", Value: "yes"})
+	forged, err := fsm.Encode(fsm.Header{}, settings.PutSetting{Key: "forged", Value: "yes"})
 	if err != nil {
 		t.Fatal(err)
 	}

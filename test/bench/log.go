@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // How area log works: what is compared takes turns, so that a busy moment of
@@ -174,7 +175,7 @@ func trivetWriter(p *app.Peer) writer {
 	session := p.Core().Session
 	value := strings.Repeat("x", commandSize-overhead(session.ID()))
 	return func(ctx context.Context, n int) error {
-		res, err := session.Do(ctx, "", fsm.PutSetting{Key: settingKey(n), Value: value})
+		res, err := session.Do(ctx, "", settings.PutSetting{Key: settingKey(n), Value: value})
 		if err != nil {
 			return err
 		}
@@ -190,7 +191,7 @@ func overhead(session fencing.Token) int {
 	id := entry.NextRequestID(fsm.RequestID{}, now, [8]byte{1, 2, 3, 4, 5, 6, 7, 8})
 	h := fsm.Header{Time: now, WallMillis: time.Now().UnixMilli(), Session: session, Request: id, Answered: id}
 	const value = "a length of more than 23 bytes takes two bytes to encode"
-	data, err := fsm.Encode(h, fsm.PutSetting{Key: settingKey(0), Value: value})
+	data, err := fsm.Encode(h, settings.PutSetting{Key: settingKey(0), Value: value})
 	if err != nil {
 		panic(err) // the same command is about to be written
 	}

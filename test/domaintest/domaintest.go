@@ -26,6 +26,8 @@ func (peers) MemberName(server string) (name string, member bool) {
 	return "host-" + server, server == Peer
 }
 
+func (peers) AwaitedFormers() string { return "" }
+
 // NewTxn returns an entry at work on a state whose members know all log versions.
 func NewTxn() *entry.Txn {
 	state := entry.NewState()
@@ -50,6 +52,27 @@ func Commit[T any](tb testing.TB, d entry.Domain[T], base *entry.Txn, t T, c ent
 	}
 	tb.Fatalf("%T is no command of the domain", c)
 	return 0
+}
+
+// FindContradictions has Check find each contradiction that a fault of a verb could leave in
+// tables; at is base at work on a copy of them.
+func FindContradictions[S, T any](t *testing.T, d entry.Domain[T], base *entry.Txn, tables S, at func(*entry.Txn, *S) T, all map[string]func(T)) {
+	t.Helper()
+	if err := Check(d, base, at(base, &tables)); err != nil {
+		t.Fatal(err)
+	}
+	for name, corrupt := range all {
+		t.Run(name, func(t *testing.T) {
+			state, bad := *base.State, tables
+			txn := *base
+			txn.State = &state
+			corrupted := at(&txn, &bad)
+			corrupt(corrupted)
+			if Check(d, &txn, corrupted) == nil {
+				t.Error("not found")
+			}
+		})
+	}
 }
 
 // Check returns what the domain's invariants and deadlines say of its tables.

@@ -17,6 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -59,7 +60,7 @@ func grown(t *testing.T, file string, machines int) {
 		}
 		return res
 	}
-	session := apply(fsm.Header{}, fsm.OpenSession{Peer: state.View().Members()[0].ID, Boot: "snapshot", Version: fsm.Version}).Token
+	session := apply(fsm.Header{}, membership.OpenSession{Peer: state.View().Members()[0].ID, Boot: "snapshot", Version: fsm.Version}).Token
 	for n := range machines {
 		node, mac := fmt.Sprintf("00000000-0000-4000-9000-%012x", n), fmt.Sprintf("52:54:01:%02x:%02x:%02x", n>>16, n>>8&255, n&255)
 		doc, err := packer.Pack(inventoryOf(n))

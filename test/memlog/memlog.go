@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // Log is the state and its clock: cluster time is the time since it was founded. It
@@ -31,10 +32,10 @@ type Log struct {
 // New returns a log with one member and a session that does not end.
 func New(t testing.TB) *Log {
 	t.Helper()
-	member := fsm.Member{ID: "a", Name: "h1", Address: "h1.example:7350", Gossip: "h1.example:7351", Version: fsm.Version, Binary: "test"}
+	member := membership.Member{ID: "a", Name: "h1", Address: "h1.example:7350", Gossip: "h1.example:7351", Version: fsm.Version, Binary: "test"}
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\ncert\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\nkey\n"),
-		GossipKey: bytes.Repeat([]byte{1}, 32), Member: member, Join: fsm.AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
+		GossipKey: bytes.Repeat([]byte{1}, 32), Member: member, Join: membership.AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func (l *Log) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result,
 	}
 	h := fsm.Header{Time: fsm.Time(time.Since(l.began))}
 	if client != "" { // a request belongs to a session, and one that is opened now has not ended
-		opened, err := l.commit(h, fsm.OpenSession{Peer: "a", Boot: "boot", Version: fsm.Version, Binary: "test"})
+		opened, err := l.commit(h, membership.OpenSession{Peer: "a", Boot: "boot", Version: fsm.Version, Binary: "test"})
 		if err != nil {
 			return fsm.Result{}, err
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // TestEveryPeerMoves gives each of three peers another address, one after the
@@ -22,7 +22,7 @@ func TestEveryPeerMoves(t *testing.T) {
 				c.must(p.Kill())
 				p.port = 7360 + 10*round + i
 				c.must(p.Start())
-				c.commit(fsm.MoveMember{Peer: p.Name, Address: p.hostport()})
+				c.commit(membership.MoveMember{Peer: p.Name, Address: p.hostport()})
 				c.Until(2*successionLimit, fmt.Sprintf("raft dials %s where it is", p.Name), func() bool { return c.dials(p) })
 				c.settle(0)
 				c.Lose(losses[(3*round+i)%len(losses)])

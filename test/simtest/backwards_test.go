@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // watchIndex notes whether the state of a peer ever goes back, until ctx ends.
@@ -45,7 +45,7 @@ func TestFullDiskDoesNotSetAFollowerBack(t *testing.T) {
 				put := func(n int) {
 					ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 					defer cancel()
-					res, err := leader.Core().Session.Do(ctx, "", fsm.PutSetting{Key: "k", Value: fmt.Sprint(n)})
+					res, err := leader.Core().Session.Do(ctx, "", settings.PutSetting{Key: "k", Value: fmt.Sprint(n)})
 					c.must(errors.Join(err, res.Err()))
 				}
 				for n := range 30 {

@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/lease/elector"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
@@ -141,15 +142,15 @@ func (c *Cluster) founded() *fsm.State {
 	}, time.Now())
 	c.must(err)
 	for i, p := range c.Peers[1:] {
-		data, err := fsm.Encode(fsm.Header{}, fsm.PutMember{Member: p.member()})
+		data, err := fsm.Encode(fsm.Header{}, membership.PutMember{Member: p.member()})
 		c.must(err)
 		c.must(state.Apply(fsm.Entry{Index: uint64(i + 2), Term: 1, Data: data}).Err())
 	}
 	return state
 }
 
-func (p *Peer) member() fsm.Member {
-	return fsm.Member{ID: p.Name, Name: p.Name, Address: p.hostport(), Version: fsm.Version}
+func (p *Peer) member() membership.Member {
+	return membership.Member{ID: p.Name, Name: p.Name, Address: p.hostport(), Version: fsm.Version}
 }
 
 // commit sends a command through the leader until it is answered.

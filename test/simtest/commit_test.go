@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // TestEntriesOfAFormerLeaderAreNotApplied: a follower's log ends with entries of a leader that
@@ -24,7 +25,7 @@ func TestEntriesOfAFormerLeaderAreNotApplied(t *testing.T) {
 		store, from := b.stores[follower.Name], b.Net.Endpoint("x", "x:1", NewGate())
 		defer from.sever()
 		set := func(term, index uint64, value string) *raft.Log {
-			data, err := fsm.Encode(fsm.Header{}, fsm.PutSetting{Key: "k", Value: value})
+			data, err := fsm.Encode(fsm.Header{}, settings.PutSetting{Key: "k", Value: value})
 			b.must(err)
 			return &raft.Log{Index: index, Term: term, Type: raft.LogCommand, Data: data}
 		}

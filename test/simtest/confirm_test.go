@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -207,7 +208,7 @@ func (b *bare) wake(l *raftstore.Leadership, old, prompt, late *Peer, voters []*
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_, err := store.Propose(ctx, fsm.Header{}, fsm.PutSetting{Key: "never-acknowledged", Value: "x"})
+		_, err := store.Propose(ctx, fsm.Header{}, settings.PutSetting{Key: "never-acknowledged", Value: "x"})
 		write <- err
 	}()
 	time.Sleep(20 * time.Millisecond) // in a bubble: the prompt answer has arrived

@@ -8,7 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/firewall"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 )
 
 // doorLease is firewall.lease in the simulation: its default.
@@ -29,12 +29,12 @@ func GuardDoors(c *Cluster, ports *PortTable) {
 // PortTable is the ports that Ironic lists.
 type PortTable struct {
 	mu    sync.Mutex
-	ports []fsm.Port
+	ports []ironicports.Port
 	away  bool
 }
 
 // Set replaces the list.
-func (t *PortTable) Set(ports ...fsm.Port) {
+func (t *PortTable) Set(ports ...ironicports.Port) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ports = ports
@@ -48,7 +48,7 @@ func (t *PortTable) Away(away bool) {
 }
 
 // AllPorts implements firewall.PortLister.
-func (t *PortTable) AllPorts(context.Context) ([]fsm.Port, error) {
+func (t *PortTable) AllPorts(context.Context) ([]ironicports.Port, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.away {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // ageSlack is how much later than it may, at most, a leader of this simulation opens: the
@@ -45,9 +45,9 @@ func TestDoorOpensByAge(t *testing.T) {
 // record its door again after both.
 func (c *Cluster) votesAgain(p *Peer) {
 	c.T.Helper()
-	c.exclude(p, fsm.FromVoting, true)
+	c.exclude(p, membership.FromVoting, true)
 	c.awaitVote(p, false)
-	c.exclude(p, fsm.FromVoting, false)
+	c.exclude(p, membership.FromVoting, false)
 	c.awaitVote(p, true)
 	time.Sleep(3 * time.Second) // in a bubble
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -54,7 +55,7 @@ func TestTransferToASilentVoterIsRefused(t *testing.T) {
 		// After an election timeout raft gives the transfer up and takes writes again.
 		write, stop := context.WithTimeout(context.Background(), c.Timing.Election-2*begun)
 		defer stop()
-		if _, err := lead.Core().Session.Do(write, "", fsm.PutSetting{Key: "k", Value: "v"}); err != nil {
+		if _, err := lead.Core().Session.Do(write, "", settings.PutSetting{Key: "k", Value: "v"}); err != nil {
 			t.Errorf("silent-successor: a write beside the transfer to a silent voter: %v", err)
 		}
 		if err := <-transferred; err == nil { // in a bubble

@@ -41,7 +41,7 @@ func TestManyEventsReachEveryClientOnce(t *testing.T) {
 // 0, not before its share of so many events was reported.
 func followThroughLosses(c *Cluster, losses, readers, atLeast int) {
 	c.AwaitLeader(successionLimit)
-	begin := c.Peers[0].Core().Store.View().LastEvent()
+	begin := c.Peers[0].Core().Store.View().Events().Last()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var work, watch sync.WaitGroup
@@ -69,7 +69,7 @@ func followThroughLosses(c *Cluster, losses, readers, atLeast int) {
 	c.Until(successionLimit, "every client has the newest event", func() bool {
 		view = c.Peers[0].Core().Store.View() // a session may end late
 		for _, client := range clients {
-			if client.position() != view.LastEvent().String() {
+			if client.position() != view.Events().Last().String() {
 				return false
 			}
 		}
@@ -79,7 +79,7 @@ func followThroughLosses(c *Cluster, losses, readers, atLeast int) {
 	watch.Wait()
 	var want []string
 	recorded, made := 0, int(reports.made.Load())
-	for e := range view.EventsAfter(begin) {
+	for e := range view.Events().After(begin) {
 		want = append(want, e.ID().String())
 		if e.Topic() == eventring.TopicFilter {
 			recorded++

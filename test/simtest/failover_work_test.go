@@ -10,6 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -343,7 +344,7 @@ func TestPeerLeavesAmidWork(t *testing.T) {
 		c.Until(time.Minute, leaver.Name+" has claims again", func() bool { return len(claimsOf(c, leaver)) > 0 })
 		_, err = leaver.Core().Rest(ctx)
 		c.must(err)
-		c.commit(fsm.RemoveMember{ID: leaver.Name})
+		c.commit(membership.RemoveMember{ID: leaver.Name})
 		time.Sleep(sleepPast) // in a bubble
 		work.stop()
 		c.must(leaver.Kill())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
@@ -59,7 +60,7 @@ func (c *Cluster) Found(p *Peer, lost ...string) {
 	disk := p.Disk.Mount(nil)
 	history, err := host.Replay(raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()})
 	c.must(err)
-	former := slices.DeleteFunc(history.State.View().MayRun(p.Name), func(f fsm.FormerMember) bool { return slices.Contains(lost, f.ID) })
+	former := slices.DeleteFunc(history.State.View().MayRun(p.Name), func(f membership.FormerMember) bool { return slices.Contains(lost, f.ID) })
 	c.must(history.State.Refound(fsm.Refound{
 		Index: history.Last, UnixMillis: p.wall().UnixMilli(), NewIncarnation: true, Survivor: p.Name, Former: former,
 	}))
@@ -109,7 +110,7 @@ func (p *Peer) superseded() {
 type formerAsker struct{ from *Peer }
 
 // AskFormer implements cluster.FormerAsker.
-func (a formerAsker) AskFormer(ctx context.Context, f fsm.FormerMember) error {
+func (a formerAsker) AskFormer(ctx context.Context, f membership.FormerMember) error {
 	n := a.from.c.Net
 	ctx, cancel := context.WithTimeout(ctx, rpcTimeout/4)
 	defer cancel()
@@ -136,8 +137,8 @@ func (a formerAsker) AskFormer(ctx context.Context, f fsm.FormerMember) error {
 func (c *Cluster) JoinAnew(old *Peer, name string, through *Peer) {
 	c.T.Helper()
 	token := sha256.Sum256([]byte(name))
-	c.must(through.commit(fsm.AddJoinToken{ID: name, Hash: token, TTL: time.Hour}))
-	c.must(through.commit(fsm.UseJoinToken{Hash: token, Member: fsm.Member{ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version}}))
+	c.must(through.commit(membership.AddJoinToken{ID: name, Hash: token, TTL: time.Hour}))
+	c.must(through.commit(membership.UseJoinToken{Hash: token, Member: membership.Member{ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version}}))
 	p := &Peer{Name: name, Disk: NewDisk(c.rng), Kernel: old.Kernel, c: c, port: old.port, host: old.Name}
 	for i := range c.Peers {
 		if c.Peers[i] == old {
@@ -151,7 +152,7 @@ func (c *Cluster) JoinAnew(old *Peer, name string, through *Peer) {
 // readmit asks the cluster to admit the host of a former member under a new name, as a
 // peer of v0.2.0 does without a token, and changes nothing on that host.
 func (c *Cluster) readmit(old *Peer, name string, through *Peer) error {
-	return through.commit(fsm.Rejoin{Former: old.Name, Member: fsm.Member{
+	return through.commit(membership.Rejoin{Former: old.Name, Member: membership.Member{
 		ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version,
 	}, Key: sha256.Sum256([]byte(name))})
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/cluster"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // keyring is the gossip keys of one host: those on its disk outlive its processes.
@@ -155,23 +155,23 @@ func TestGossipKeyIsRotatedThroughLosses(t *testing.T) {
 		defer k.work.Wait()
 		defer stop()
 		c.settle(0)
-		losses, struck := Losses(), make(map[fsm.GossipStage]int)
+		losses, struck := Losses(), make(map[membership.GossipStage]int)
 		for i := range rotations {
-			key := bytes.Repeat([]byte{byte(i + 1)}, fsm.GossipKeySize)
+			key := bytes.Repeat([]byte{byte(i + 1)}, membership.GossipKeySize)
 			c.rotate(key)
 			for j := range 2 {
 				time.Sleep(time.Duration(c.rng.IntN(1500)) * time.Millisecond) // in a bubble
 				struck[c.AwaitLeader(successionLimit).Core().Store.View().GossipRotation().Stage]++
 				c.Lose(losses[(2*i+j)%len(losses)])
 			}
-			c.Until(2*fsm.GossipStepTimeout, "the rotation ends, and every host has the new key alone", func() bool {
+			c.Until(2*membership.GossipStepTimeout, "the rotation ends, and every host has the new key alone", func() bool {
 				c.revive()
 				leader := c.Leader()
-				return leader != nil && leader.Core().Store.View().GossipRotation().Stage == fsm.GossipSettled && k.everywhere(key)
+				return leader != nil && leader.Core().Store.View().GossipRotation().Stage == membership.GossipSettled && k.everywhere(key)
 			})
 		}
 		t.Logf("leaders lost by stage: %v; rings changed %d times", struck, k.moves)
-		for _, stage := range []fsm.GossipStage{fsm.GossipAdding, fsm.GossipUsing, fsm.GossipDropping} {
+		for _, stage := range []membership.GossipStage{membership.GossipAdding, membership.GossipUsing, membership.GossipDropping} {
 			if struck[stage] == 0 {
 				t.Errorf("no leader was lost while the rotation was at '%v'", stage)
 			}
@@ -187,12 +187,12 @@ func (c *Cluster) rotate(key []byte) {
 		if leader == nil {
 			return false
 		}
-		if leader.Core().Store.View().GossipRotation().Stage != fsm.GossipSettled {
+		if leader.Core().Store.View().GossipRotation().Stage != membership.GossipSettled {
 			return true
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 		defer cancel()
-		res, err := leader.Core().Session.Do(ctx, "", fsm.RotateGossipKey{Key: key})
+		res, err := leader.Core().Session.Do(ctx, "", membership.RotateGossipKey{Key: key})
 		return err == nil && res.Err() == nil
 	})
 }

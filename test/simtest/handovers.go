@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/doors"
 )
 
 // renewals are the hand-overs of the door that a cluster has seen: which host renewed its
 // lease last, and how another one came to open.
 type renewals struct {
 	mu   sync.Mutex
-	host string    // that renewed last
-	at   time.Time // when
-	door fsm.Door  // as the log had it then
+	host string     // that renewed last
+	at   time.Time  // when
+	door doors.Door // as the log had it then
 	done handOverFigures
 }
 

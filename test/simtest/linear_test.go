@@ -11,6 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // access is one operation on the shared register, as a client saw it.
@@ -86,7 +87,7 @@ func (c *Cluster) client(ctx context.Context, id int, h *history) {
 			call := time.Now()
 			if n%2 == 0 {
 				in := access{write: true, value: fmt.Sprintf("%d-%d", id, n)}
-				res, err := core.Session.Do(limited, "", fsm.PutSetting{Key: "register", Value: in.value})
+				res, err := core.Session.Do(limited, "", settings.PutSetting{Key: "register", Value: in.value})
 				h.add(id, in, access{}, call, err == nil && res.Code == fsm.OK)
 			} else if v, err := core.Store.Read(limited); err == nil {
 				s, _ := v.Setting("register")

@@ -13,6 +13,8 @@ import (
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
 
@@ -106,11 +108,11 @@ func (w *writer) write() {
 	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	res, err := core.Session.Do(ctx, "", fsm.PutSetting{Key: w.slot(n), Value: strconv.Itoa(n)})
+	res, err := core.Session.Do(ctx, "", settings.PutSetting{Key: w.slot(n), Value: strconv.Itoa(n)})
 	if err != nil || res.Code != fsm.OK {
 		return
 	}
-	var wrote fsm.Setting
+	var wrote settings.Setting
 	if err := res.Decode(&wrote); err != nil {
 		w.c.Oracle.broken("answer: %s: %v", w.key, err)
 	}
@@ -131,7 +133,7 @@ func (w *writer) once(session *cluster.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	id := fmt.Sprintf("%s-%d", w.key, w.sent)
-	res, err := session.Do(ctx, "", fsm.AddJoinToken{ID: id, Hash: sha256.Sum256([]byte(id)), TTL: fsm.MinJoinTTL})
+	res, err := session.Do(ctx, "", membership.AddJoinToken{ID: id, Hash: sha256.Sum256([]byte(id)), TTL: membership.MinJoinTTL})
 	if err == nil && res.Code == fsm.Conflict {
 		w.c.Oracle.broken("applied-once: %s was made twice by one request: %s", id, res.Message)
 	}
@@ -216,7 +218,7 @@ func (c *Cluster) lame(now *Peer, old fencing.Token) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	res, err := core.Store.Propose(ctx, fsm.Header{Token: old}, fsm.PutSetting{Key: "lame", Value: old.String()})
+	res, err := core.Store.Propose(ctx, fsm.Header{Token: old}, settings.PutSetting{Key: "lame", Value: old.String()})
 	switch {
 	case errors.Is(err, logerr.ErrNotLeader), errors.Is(err, logerr.ErrNoLeader), errors.Is(err, logerr.ErrOutcomeUnknown), errors.Is(err, logerr.ErrBusy):
 	case err != nil:

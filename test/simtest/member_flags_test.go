@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // neverLed breaks the assertion if a peer has begun its duties after a token.
@@ -18,16 +19,16 @@ func (c *Cluster) neverLed(p *Peer, since uint64) {
 }
 
 // exclude decides something of a member.
-func (c *Cluster) exclude(p *Peer, from fsm.Exclusion, on bool) {
+func (c *Cluster) exclude(p *Peer, from membership.Exclusion, on bool) {
 	c.T.Helper()
-	c.commit(fsm.Exclude{Peer: p.Name, From: from, On: on})
+	c.commit(membership.Exclude{Peer: p.Name, From: from, On: on})
 	c.Until(successionLimit, p.Name+" hears of it", func() bool {
 		core := p.Core()
 		if core == nil {
 			return false
 		}
 		s := core.Store.View().MemberFlags(p.Name)
-		return s.Maintenance == on && from == fsm.FromLeading || s.Observer == on && from == fsm.FromVoting
+		return s.Maintenance == on && from == membership.FromLeading || s.Observer == on && from == membership.FromVoting
 	})
 }
 
@@ -40,7 +41,7 @@ func TestMaintenanceNeverLeads(t *testing.T) {
 		c.settle(0)
 		load := c.StartLoad(4)
 		idle := c.AwaitLeader(successionLimit)
-		c.exclude(idle, fsm.FromLeading, true) // the leader: it hands leadership on
+		c.exclude(idle, membership.FromLeading, true) // the leader: it hands leadership on
 		c.AwaitLeader(successionLimit, idle)
 		since := idle.leadToken.Load()
 		losses := Losses()
@@ -59,10 +60,10 @@ func TestMaintenanceNeverLeads(t *testing.T) {
 		load.Stop()
 		c.Agree(successionLimit)
 		load.Verify(c.Peers[0])
-		c.exclude(idle, fsm.FromLeading, false)
+		c.exclude(idle, membership.FromLeading, false)
 		for _, p := range c.Others(idle) {
 			if idle.Core().Runner.Token().IsZero() {
-				c.exclude(p, fsm.FromLeading, true)
+				c.exclude(p, membership.FromLeading, true)
 			}
 		}
 		c.Until(2*successionLimit, idle.Name+" leads again when it is the only one that may", func() bool { return c.Leader() == idle })
@@ -78,10 +79,10 @@ func TestNewestLogIsInMaintenance(t *testing.T) {
 			c.settle(0)
 			leader := c.AwaitLeader(successionLimit)
 			idle, heir := c.Others(leader)[0], c.Others(leader)[1]
-			c.exclude(idle, fsm.FromLeading, true)
+			c.exclude(idle, membership.FromLeading, true)
 			since := idle.leadToken.Load()
 			c.Net.Isolate(heir.Name)
-			c.commit(fsm.PutSetting{Key: "newest", Value: "entry"})
+			c.commit(settings.PutSetting{Key: "newest", Value: "entry"})
 			c.must(leader.Kill())
 			c.Net.Heal(heir.Name)
 			began := time.Now()
@@ -106,7 +107,7 @@ func TestOnlyMaintenanceIsLeft(t *testing.T) {
 		leader := c.AwaitLeader(successionLimit)
 		others := c.Others(leader)
 		for _, p := range others[:3] {
-			c.exclude(p, fsm.FromLeading, true)
+			c.exclude(p, membership.FromLeading, true)
 		}
 		c.must(others[3].Kill())
 		c.must(leader.Kill())
@@ -117,7 +118,7 @@ func TestOnlyMaintenanceIsLeft(t *testing.T) {
 		c.Peers = others[:3]
 		others[0].Core().Fitness.Lift()
 		c.Until(leaderLift, "the one that was told to leads", func() bool { return c.Leader() == others[0] })
-		c.exclude(others[0], fsm.FromLeading, false)
+		c.exclude(others[0], membership.FromLeading, false)
 		time.Sleep(2 * time.Minute) // in a bubble: longer than an operator's word counts
 		if c.Leader() != others[0] {
 			t.Errorf("%s does not lead any more", others[0].Name)
@@ -137,11 +138,11 @@ func TestObserverIsCountedInNoMajority(t *testing.T) {
 		c.settle(0)
 		leader := c.AwaitLeader(successionLimit)
 		observer, voter := c.Others(leader)[0], c.Others(leader)[1]
-		c.exclude(observer, fsm.FromVoting, true)
+		c.exclude(observer, membership.FromVoting, true)
 		c.awaitVote(observer, false)
 
 		c.Net.Isolate(observer.Name)
-		c.commit(fsm.PutSetting{Key: "without", Value: "the observer"})
+		c.commit(settings.PutSetting{Key: "without", Value: "the observer"})
 		c.Net.Heal(observer.Name)
 		c.Until(successionLimit, "the observer follows", func() bool {
 			_, ok := observer.Core().Store.View().Setting("without")
@@ -166,7 +167,7 @@ func TestObserverIsCountedInNoMajority(t *testing.T) {
 		c.Net.HealAll()
 		c.AwaitLeader(successionLimit)
 
-		c.exclude(observer, fsm.FromVoting, false)
+		c.exclude(observer, membership.FromVoting, false)
 		c.awaitVote(observer, true)
 		c.Lose(Losses()[0])
 	})
@@ -179,15 +180,15 @@ func TestHolderOfTheLastVoteIsDemoted(t *testing.T) {
 		c.settle(0)
 		leader := c.AwaitLeader(successionLimit)
 		others := c.Others(leader)
-		c.exclude(others[0], fsm.FromVoting, true)
+		c.exclude(others[0], membership.FromVoting, true)
 		c.awaitVote(others[0], false)
-		c.exclude(others[0], fsm.FromVoting, false) // it votes in 2 s
-		c.exclude(others[1], fsm.FromVoting, true)
+		c.exclude(others[0], membership.FromVoting, false) // it votes in 2 s
+		c.exclude(others[1], membership.FromVoting, true)
 		c.awaitVote(others[1], false)
-		c.exclude(leader, fsm.FromVoting, true)
+		c.exclude(leader, membership.FromVoting, true)
 		c.AwaitLeader(successionLimit, leader)
 		c.awaitVote(leader, false)
-		c.exclude(others[1], fsm.FromVoting, false)
+		c.exclude(others[1], membership.FromVoting, false)
 		c.awaitVote(others[1], true)
 		c.Agree(successionLimit)
 	})
@@ -200,10 +201,10 @@ func TestLeaderIsDemoted(t *testing.T) {
 		load := c.StartLoad(2)
 		for range 3 {
 			leader := c.AwaitLeader(successionLimit)
-			c.exclude(leader, fsm.FromVoting, true)
+			c.exclude(leader, membership.FromVoting, true)
 			c.AwaitLeader(successionLimit, leader)
 			c.awaitVote(leader, false)
-			c.exclude(leader, fsm.FromVoting, false)
+			c.exclude(leader, membership.FromVoting, false)
 			c.awaitVote(leader, true)
 		}
 		load.Stop()

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // voter says whether the leader's configuration counts the peer, and as what.
@@ -83,7 +85,7 @@ func TestRemovedWhileDownIsTold(t *testing.T) {
 // joiner leads.
 func TestVoterHasNotHeardOfAPromotion(t *testing.T) {
 	loses := map[string]func(c *Cluster, p *Peer){
-		"an observer": func(c *Cluster, p *Peer) { c.exclude(p, fsm.FromVoting, true); c.awaitVote(p, false) },
+		"an observer": func(c *Cluster, p *Peer) { c.exclude(p, membership.FromVoting, true); c.awaitVote(p, false) },
 		"removed":     func(c *Cluster, p *Peer) { c.remove(p) },
 	}
 	for name, loseVote := range loses {
@@ -112,7 +114,7 @@ func TestVoterHasNotHeardOfAPromotion(t *testing.T) {
 					if heir := c.AwaitLeader(2*successionLimit, leader); heir != joiner {
 						t.Errorf("%s leads, whose log is older than that of %s", heir.Name, joiner.Name)
 					}
-					c.commit(fsm.PutSetting{Key: "led", Value: "by the joiner"})
+					c.commit(settings.PutSetting{Key: "led", Value: "by the joiner"})
 					c.must(leader.Start())
 					if name == "removed" {
 						c.Peers = c.Others(former)
@@ -132,7 +134,7 @@ func (c *Cluster) joins(name string) *Peer {
 	p := &Peer{Name: name, Disk: NewDisk(c.rng), c: c}
 	c.Peers = append(c.Peers, p)
 	c.must(p.Start())
-	c.commit(fsm.PutMember{Member: p.member()})
+	c.commit(membership.PutMember{Member: p.member()})
 	return p
 }
 
@@ -141,7 +143,7 @@ func (c *Cluster) joins(name string) *Peer {
 func (c *Cluster) remove(p *Peer) {
 	c.T.Helper()
 	p.leaving.Store(true) // it may be told, if it still runs
-	c.commit(fsm.RemoveMember{ID: p.Name})
+	c.commit(membership.RemoveMember{ID: p.Name})
 	out := func() bool { known, _ := c.voter(p.Name); return c.Leader() != nil && !known }
 	c.Until(2*successionLimit, p.Name+" is out of the configuration", func() bool {
 		if !out() {
@@ -174,16 +176,16 @@ func TestRemovalThatStrandsIsRefused(t *testing.T) {
 		leader := c.AwaitLeader(successionLimit)
 		dead, living := c.Others(leader)[0], c.Others(leader)[1]
 		c.must(dead.Kill())
-		time.Sleep(2 * fsm.SessionTTL) // in a bubble: the dead one's session ends
+		time.Sleep(2 * membership.SessionTTL) // in a bubble: the dead one's session ends
 		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 		defer cancel()
-		res, err := leader.Core().Session.Do(ctx, "", fsm.RemoveMember{ID: living.Name})
+		res, err := leader.Core().Session.Do(ctx, "", membership.RemoveMember{ID: living.Name})
 		c.must(err)
 		if res.Code != fsm.Refused {
 			t.Errorf("removing %s was answered %v: the leader alone is not a majority of 2", living.Name, res.Code)
 		}
 		t.Log(res.Message)
-		res, err = leader.Core().Session.Do(ctx, "", fsm.RemoveMember{ID: dead.Name})
+		res, err = leader.Core().Session.Do(ctx, "", membership.RemoveMember{ID: dead.Name})
 		c.must(err)
 		c.must(res.Err())
 		c.Peers = []*Peer{leader, living}

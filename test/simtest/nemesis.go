@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // nemesis carries out a schedule: it strikes whatever the last fault has left, and
@@ -95,8 +95,8 @@ var faultKinds = map[string]faultKind{
 	"snapshot":      {resource: "snapshot", strike: (*nemesis).snapshot},
 	"rules-flushed": {resource: "rules", strike: func(_ *nemesis, p, _ *Peer) func() { p.Kernel.Flush(); return func() {} }},
 	"join":          {resource: "membership", shared: true, strike: (*nemesis).join},
-	"maintenance":   {resource: "membership", shared: true, strike: excluded(fsm.FromLeading)},
-	"observer":      {resource: "membership", shared: true, strike: excluded(fsm.FromVoting)},
+	"maintenance":   {resource: "membership", shared: true, strike: excluded(membership.FromLeading)},
+	"observer":      {resource: "membership", shared: true, strike: excluded(membership.FromVoting)},
 	"gossip-key":    {resource: "gossip key", shared: true, strike: (*nemesis).rotateKey},
 	"node-dies":     {resource: "kube nodes", shared: true, strike: (*nemesis).killNode},
 	"node-cut":      {resource: "kube nodes", shared: true, strike: (*nemesis).cutNode},

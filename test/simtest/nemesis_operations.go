@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -89,11 +90,11 @@ func (n *nemesis) join(_, _ *Peer) (undo func()) {
 	n.c.must(p.Start())
 	leave := make(chan struct{})
 	n.running.Go(func() {
-		n.commit(fsm.PutMember{Member: p.member()})
+		n.commit(membership.PutMember{Member: p.member()})
 		<-leave
 		p.leaving.Store(true)
 		n.handOn(p)
-		n.commit(fsm.RemoveMember{ID: p.Name}, fsm.NotFound)
+		n.commit(membership.RemoveMember{ID: p.Name}, fsm.NotFound)
 		n.gone.Store(p)
 	})
 	return func() { close(leave) }
@@ -136,16 +137,16 @@ func (n *nemesis) left() bool {
 }
 
 // excluded keeps a member from leading, or from voting, unless too few are left.
-func excluded(from fsm.Exclusion) func(*nemesis, *Peer, *Peer) func() {
+func excluded(from membership.Exclusion) func(*nemesis, *Peer, *Peer) func() {
 	return func(n *nemesis, p, _ *Peer) (undo func()) {
 		over := make(chan struct{})
 		n.running.Go(func() {
-			n.commit(fsm.Exclude{Peer: p.Name, From: from, On: true}, fsm.Refused)
+			n.commit(membership.Exclude{Peer: p.Name, From: from, On: true}, fsm.Refused)
 			<-over
-			if from == fsm.FromLeading {
+			if from == membership.FromLeading {
 				defer n.lifts(p)()
 			}
-			n.commit(fsm.Exclude{Peer: p.Name, From: from, On: false}, fsm.NotFound)
+			n.commit(membership.Exclude{Peer: p.Name, From: from, On: false}, fsm.NotFound)
 		})
 		return func() { close(over) }
 	}
@@ -172,8 +173,8 @@ func (n *nemesis) lifts(p *Peer) (stop func()) {
 
 // rotateKey begins a rotation of the gossip key; one that is under way is refused.
 func (n *nemesis) rotateKey(_, _ *Peer) (undo func()) {
-	key := bytes.Repeat([]byte{byte(n.struck["gossip-key"] + 1)}, fsm.GossipKeySize)
-	n.running.Go(func() { n.commit(fsm.RotateGossipKey{Key: key}, fsm.Refused, fsm.Conflict) })
+	key := bytes.Repeat([]byte{byte(n.struck["gossip-key"] + 1)}, membership.GossipKeySize)
+	n.running.Go(func() { n.commit(membership.RotateGossipKey{Key: key}, fsm.Refused, fsm.Conflict) })
 	return func() {}
 }
 

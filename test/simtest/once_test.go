@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // A command whose answer is lost is repeated under its request ID and gets the
@@ -21,7 +22,7 @@ func TestLostAnswerIsNotExecutedAgain(t *testing.T) {
 		c.Net.SetLink(leader.Name, asker.Name, lossy)
 		answer := make(chan fsm.Result, 1)
 		go func() {
-			res, err := asker.Core().Session.Do(context.Background(), "", fsm.AddJoinToken{ID: "once", Hash: [32]byte{1}, TTL: time.Hour})
+			res, err := asker.Core().Session.Do(context.Background(), "", membership.AddJoinToken{ID: "once", Hash: [32]byte{1}, TTL: time.Hour})
 			if err != nil {
 				t.Errorf("the repeat was answered %v", err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -304,7 +305,7 @@ func (p *Peer) prober() cluster.Prober {
 }
 
 // Probe implements cluster.Prober.
-func (o prober) Probe(ctx context.Context, m fsm.Member) (cluster.Report, error) {
+func (o prober) Probe(ctx context.Context, m membership.Member) (cluster.Report, error) {
 	to := o.from.c.Peer(m.ID)
 	return Call(ctx, o.from.c.Net, o.from.Name, to.Name, func(context.Context) (cluster.Report, error) {
 		core := to.Core()

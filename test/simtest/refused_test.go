@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
 )
@@ -21,7 +22,7 @@ func TestForwardedTokenIsRefused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 		defer cancel()
 		forward := func(h fsm.Header) error {
-			data, err := fsm.Encode(h, fsm.PutSetting{Key: "forwarded", Value: "yes"})
+			data, err := fsm.Encode(h, settings.PutSetting{Key: "forwarded", Value: "yes"})
 			c.must(err)
 			_, err = follower.Propose(ctx, to, data)
 			return err

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -25,10 +25,10 @@ func TestRelaysSurvive(t *testing.T) {
 				conf.ContinueInspection = config.ContinueRelay
 				s := NewSite(c, machines, conf)
 				s.expectAll()
-				var ports []fsm.Port
+				var ports []ironicports.Port
 				for n, node := range s.Nodes() {
 					if n%2 == 0 {
-						ports = append(ports, fsm.Port{ID: node, MAC: s.Machine(node).MAC, Node: node})
+						ports = append(ports, ironicports.Port{ID: node, MAC: s.Machine(node).MAC, Node: node})
 					}
 				}
 				c.Duties = func(*Peer) []leader.Duty { return []leader.Duty{portLister{ports}} }

@@ -11,6 +11,8 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/host"
 )
@@ -29,13 +31,13 @@ func TestRestoreVoidsWhatWasGranted(t *testing.T) {
 			c.must(res.Err())
 			return res
 		}
-		do(fsm.PutSetting{Key: "kept", Value: "yes"})
+		do(settings.PutSetting{Key: "kept", Value: "yes"})
 		lease := do(leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour})
-		do(fsm.AddJoinToken{ID: "old", Hash: [32]byte{9}, TTL: time.Hour})
+		do(membership.AddJoinToken{ID: "old", Hash: [32]byte{9}, TTL: time.Hour})
 
 		var snapshot bytes.Buffer
 		c.must(saveSnapshot(ctx, c.AwaitLeader(successionLimit).Core(), &snapshot))
-		do(fsm.PutSetting{Key: "lost", Value: "yes"})
+		do(settings.PutSetting{Key: "lost", Value: "yes"})
 		highest := c.loseAll()
 
 		leader := c.AwaitLeader(successionLimit)
@@ -89,7 +91,7 @@ func (c *Cluster) foundFrom(snapshot io.Reader, on *Peer, names ...string) {
 	}
 	c.start()
 	for _, p := range c.Peers[1:] {
-		c.commit(fsm.PutMember{Member: p.member()})
+		c.commit(membership.PutMember{Member: p.member()})
 		c.awaitVote(p, true)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -103,7 +104,7 @@ func (s *Site) postSuccessor(document []byte) int {
 }
 
 // portLister is a leader's duty that tells the state the ports of some nodes.
-type portLister struct{ ports []fsm.Port }
+type portLister struct{ ports []ironicports.Port }
 
 var _ leader.Duty = portLister{}
 
@@ -113,7 +114,7 @@ func (portLister) Name() string { return "ports of a test" }
 // Run implements leader.Duty.
 func (l portLister) Run(ctx context.Context, a leader.Authority) error {
 	for ctx.Err() == nil {
-		if res, err := a.Propose(ctx, fsm.PutPorts{Ports: l.ports}); err == nil && res.Code == fsm.OK {
+		if res, err := a.Propose(ctx, ironicports.PutPorts{Ports: l.ports}); err == nil && res.Code == fsm.OK {
 			break
 		}
 		time.Sleep(100 * time.Millisecond) // in a bubble

@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/leases"
+	"github.com/trivet-ha/trivet/fsm/membership"
 )
 
 // deadline is something that was granted and the earliest moment, by a clock
@@ -45,7 +46,7 @@ func (c *Cluster) grant(i int) (out []deadline) {
 	ttl := time.Duration(5+i%20) * time.Second
 	session := c.Peers[i%len(c.Peers)].Core().Session
 	for _, cmd := range []fsm.Command{
-		fsm.AddJoinToken{ID: fmt.Sprintf("token-%d", i), Hash: [32]byte{byte(i), 1}, TTL: ttl},
+		membership.AddJoinToken{ID: fmt.Sprintf("token-%d", i), Hash: [32]byte{byte(i), 1}, TTL: ttl},
 		leases.Grant{Name: fmt.Sprintf("lease-%d", i), Holder: "x", TTL: ttl},
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), successionLimit)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -55,7 +55,7 @@ func (b *bare) fill(l *raftstore.Leadership, n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for i := range n {
-		res, err := l.Propose(ctx, fsm.PutSetting{Key: fmt.Sprintf("key-%d", i%50), Value: "x"})
+		res, err := l.Propose(ctx, settings.PutSetting{Key: fmt.Sprintf("key-%d", i%50), Value: "x"})
 		b.must(err)
 		b.must(res.Err())
 	}

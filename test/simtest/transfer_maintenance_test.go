@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -53,19 +53,19 @@ func TestMaintenanceHandsTheDoorOn(t *testing.T) {
 	Simulate(t, 4, 337, func(c *Cluster) {
 		c.withDoors(&PortTable{})
 		for i := range 8 {
-			from := []fsm.Exclusion{fsm.FromLeading, fsm.FromVoting}[i%2]
+			from := []membership.Exclusion{membership.FromLeading, membership.FromVoting}[i%2]
 			c.settle(0)
 			c.awaitDoor()
 			old := c.Leader()
 			began := time.Now()
-			c.commit(fsm.Exclude{Peer: old.Name, From: from, On: true})
+			c.commit(membership.Exclude{Peer: old.Name, From: from, On: true})
 			c.Until(doorLimit, "another door opens", func() bool { p := c.OpenDoor(); return p != nil && p != old })
 			took := time.Since(began)
 			t.Logf("from %v: another door opened after %v", from, took)
 			if took > soon {
 				c.Oracle.broken("maintenance-hands-on: another door opened after %v, want at most %v", took, soon)
 			}
-			c.commit(fsm.Exclude{Peer: old.Name, From: from, On: false})
+			c.commit(membership.Exclude{Peer: old.Name, From: from, On: false})
 			c.Until(3*successionLimit, "it may lead again", func() bool {
 				_, votes := c.voter(old.Name)
 				return votes && old.Core().Fitness.Barred() == nil

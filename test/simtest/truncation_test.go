@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 )
 
 // A voter that has deleted entries of a lost leadership and cannot store those of
@@ -48,5 +49,5 @@ func TestFailedWriteAfterADeletionEndsTheProcess(t *testing.T) {
 func (c *Cluster) put(p *Peer, key string) (fsm.Result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), successionLimit)
 	defer cancel()
-	return p.Core().Store.Propose(ctx, fsm.Header{}, fsm.PutSetting{Key: key, Value: "1"})
+	return p.Core().Store.Propose(ctx, fsm.Header{}, settings.PutSetting{Key: key, Value: "1"})
 }

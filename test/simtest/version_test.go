@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 )
 
@@ -34,14 +35,14 @@ func TestOlderPeersAreNotToldWhatTheyDoNotKnow(t *testing.T) {
 			return errors.Join(err, res.Err())
 		}
 		m.Version = fsm.KindOf(create).Since() - 1
-		c.must(try(leader, fsm.PutMember{Member: m}))
+		c.must(try(leader, membership.PutMember{Member: m}))
 		for _, p := range []*Peer{leader, old} {
 			if err := try(p, create); err == nil || !strings.Contains(err.Error(), "upgrade trivet") {
 				c.Oracle.broken("unknown-is-not-proposed: %s took a command that %s does not know: %v", p.Name, old.Name, err)
 			}
 		}
 		m.Version = known
-		c.must(try(leader, fsm.PutMember{Member: m}))
+		c.must(try(leader, membership.PutMember{Member: m}))
 		c.Agree(successionLimit) // each peer asks what it has applied itself
 		c.must(try(old, create))
 		c.Agree(successionLimit)
@@ -65,7 +66,7 @@ func TestOlderPeersReadEveryDocument(t *testing.T) {
 		}
 		for _, version := range []int{1, fsm.Version} {
 			old.Version = version
-			c.commit(fsm.PutMember{Member: old})
+			c.commit(membership.PutMember{Member: old})
 			s.beginAll()
 			s.awaitEnds(2*time.Minute, s.Nodes())
 			v, _ := c.newest()
@@ -98,7 +99,7 @@ func TestOlderBinaryOpensNoSession(t *testing.T) {
 		defer cancel()
 		for _, m := range leader.Core().Store.View().Members() { // as their sessions would with the next binary
 			m.Version = fsm.Version + 1
-			res, err := leader.Core().Session.Do(ctx, "", fsm.PutMember{Member: m})
+			res, err := leader.Core().Session.Do(ctx, "", membership.PutMember{Member: m})
 			c.must(errors.Join(err, res.Err()))
 		}
 		c.must(old.Start())

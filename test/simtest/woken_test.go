@@ -8,6 +8,7 @@ import (
 
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
 )
 
@@ -71,7 +72,7 @@ func (c *Cluster) wakeArming(old *Peer) {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_, err := old.Core().Store.Propose(ctx, fsm.Header{}, fsm.PutSetting{Key: "never-acknowledged", Value: "x"})
+			_, err := old.Core().Store.Propose(ctx, fsm.Header{}, settings.PutSetting{Key: "never-acknowledged", Value: "x"})
 			wrote <- err
 		}()
 		close(stopped)

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/app"
-	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
 // sleepPast is longer than a session's ttl.
-const sleepPast = fsm.SessionTTL + 5*time.Second
+const sleepPast = membership.SessionTTL + 5*time.Second
 
 // TestWorkersPausedPastTheirClaims stops one peer after the other in the midst
 // of its work, until its session is over, and lets it go on: what it was about

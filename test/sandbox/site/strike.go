@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/test/sandbox/trio"
 )
@@ -89,7 +89,7 @@ func (t *cluster) write(ctx context.Context, s *slot) error {
 		return fmt.Errorf("%s is dead too", s.Name())
 	}
 	for {
-		res, err := p.Core().Session.Do(ctx, "", fsm.PutSetting{Key: writeKey, Value: strconv.Itoa(t.count())})
+		res, err := p.Core().Session.Do(ctx, "", settings.PutSetting{Key: writeKey, Value: strconv.Itoa(t.count())})
 		if err == nil {
 			return res.Err()
 		}

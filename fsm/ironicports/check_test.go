@@ -1,0 +1,30 @@
+package ironicports
+
+import (
+	"testing"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/test/domaintest"
+)
+
+// Check finds the contradictions that a fault of a verb could leave.
+func TestCheckFindsContradictions(t *testing.T) {
+	const node, other = "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", "52:54:00:00:00:08"
+	tables := New()
+	base := domaintest.NewTxn()
+	base.Position.Floor, base.Header.Token = base.Granted(), base.Granted()
+	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables} }
+	first := Port{ID: "p1", MAC: "52:54:00:00:00:01", Node: node}
+	put := PutPorts{Ports: []Port{first, {ID: "p2", MAC: "52:54:00:00:00:02", Node: node}}, Complete: true}
+	domaintest.Commit(t, Domain, base, at(base, &tables), put)
+	domaintest.FindContradictions(t, Domain, base, tables, at, map[string]func(Txn){
+		"port under another key":        func(t Txn) { t.byID.Put([]byte("x"), first) },
+		"port against the rules":        func(t Txn) { t.put(Port{ID: "x", MAC: other}, 0) },
+		"port missing of the blacklist": func(t Txn) { t.denied.Remove(first.MAC, first.ID, 0) },
+		"denied for no node":            func(t Txn) { t.denied.Add(other, "ghost", 0) },
+		"pull under no token":           func(t Txn) { t.pull.Token = 0 },
+		"pull of a leadership to come":  func(t Txn) { t.pull.Token = t.Position.Floor + 1 },
+		"pull of the future":            func(t Txn) { t.pull.At = t.Now() + 1 },
+		"pull of more than fits":        func(t Txn) { t.pull.Ports = MaxPorts + 1 },
+	})
+}

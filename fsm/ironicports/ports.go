@@ -1,0 +1,183 @@
+// Package ironicports holds the network ports that Ironic knows, whose MACs are the blacklist
+// of the PXE filter.
+//
+// The command: [PutPorts].
+package ironicports
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/macset"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
+
+// Domain is all that the log, snapshots and Check know of ports.
+var Domain = entry.Domain[Txn]{
+	Verbs: []entry.Verb[Txn]{
+		entry.NewVerb(70, "put ports", applyPutPorts).ByLeader(),
+	},
+	Sections: []entry.Section[Txn]{
+		entry.Many('i', "ports", func(t Txn) table.Of[Port] { return t.byID }, func(t Txn, p Port) { t.put(p, 0) }),
+		entry.Single('I', "pull", func(t Txn) *Pull { return &t.pull }),
+	},
+	Check: checkPorts,
+}
+
+// Bounds of the ports.
+const (
+	// MaxPorts is the greatest number of ports.
+	MaxPorts = 200_000
+	// MaxPortChanges is how many ports one entry may put and remove together.
+	MaxPortChanges = 1000
+)
+
+// Port is a network port that Ironic knows: its MAC is on the blacklist, so
+// that a machine in use does not boot the introspection's ramdisk.
+type Port struct {
+	ID   string `cbor:"1,keyasint"` // as Ironic names it: 1 to 64 of letters, digits, dot, dash, underscore
+	MAC  string `cbor:"2,keyasint"` // lower case, with colons
+	Node string `cbor:"3,keyasint"` // UUID in lower case
+}
+
+func (p Port) validate() error {
+	if err := valid.ID("port ID", p.ID); err != nil {
+		return err
+	}
+	if !valid.MAC(p.MAC) {
+		return fmt.Errorf("port %s: %q is not a MAC in lower case", p.ID, p.MAC)
+	}
+	return valid.Node(p.Node)
+}
+
+// Pull is one complete reading of Ironic's ports. The zero value means that
+// there was none since the cluster was founded or refounded.
+type Pull struct {
+	Token fencing.Token `cbor:"1,keyasint,omitempty"` // of the leadership that read
+	At    entry.Time    `cbor:"2,keyasint,omitempty"`
+	Wall  int64         `cbor:"3,keyasint,omitempty"` // Unix ms; for display
+	Ports int           `cbor:"4,keyasint,omitempty"` // how many there were
+}
+
+// Tables hold what Ironic knows.
+type Tables struct {
+	byID   table.Of[Port]
+	denied macset.Set // the blacklist: MACs, owned by ports
+	pull   Pull       // the newest complete one
+}
+
+// New returns the tables before the first entry.
+func New() Tables { return Tables{byID: table.New[Port](), denied: macset.New()} }
+
+// Txn is one entry at work on the ports.
+type Txn struct {
+	*entry.Txn
+	*Tables
+}
+
+// put stores a port by the entry at index, in the place of one of its ID.
+func (p *Tables) put(port Port, index uint64) {
+	old, known := p.byID.Get([]byte(port.ID))
+	if known && old == port {
+		return
+	}
+	if known && old.MAC != port.MAC {
+		p.denied.Remove(old.MAC, old.ID, index)
+	}
+	p.byID.Put([]byte(port.ID), port)
+	p.denied.Add(port.MAC, port.ID, index)
+}
+
+// remove removes a port by the entry at index, if there is one of that ID.
+func (p *Tables) remove(id string, index uint64) {
+	old, known := p.byID.Get([]byte(id))
+	if !known {
+		return
+	}
+	p.byID.Drop([]byte(id))
+	p.denied.Remove(old.MAC, id, index)
+}
+
+// PutPorts tells the difference between the ports that are recorded and those
+// that Ironic has: a duty's command. The same again changes nothing. A pull
+// that found more than fits takes several entries, the last of which is
+// Complete; one that failed leaves it out, and what it put stays.
+type PutPorts struct {
+	Ports  []Port   `cbor:"1,keyasint,omitempty"` // new or changed
+	Remove []string `cbor:"2,keyasint,omitempty"` // IDs that Ironic has no more
+	// Complete says that with this entry the ports are all those of one whole
+	// pull.
+	Complete bool `cbor:"3,keyasint,omitempty"`
+}
+
+// Validate implements Command.
+func (c PutPorts) Validate() error {
+	n := len(c.Ports) + len(c.Remove)
+	if n > MaxPortChanges {
+		return fmt.Errorf("%d ports are put and removed, at most %d fit into an entry; use several", n, MaxPortChanges)
+	}
+	if n == 0 && !c.Complete {
+		return errors.New("no port is put or removed, and no pull is complete")
+	}
+	seen := make(map[string]bool, n)
+	for _, p := range c.Ports {
+		if err := p.validate(); err != nil {
+			return err
+		}
+		seen[p.ID] = true
+	}
+	for _, id := range c.Remove {
+		if err := valid.ID("port ID", id); err != nil {
+			return err
+		}
+		seen[id] = true
+	}
+	if len(seen) < n {
+		return errors.New("a port is named twice")
+	}
+	return nil
+}
+
+func applyPutPorts(t Txn, c PutPorts) entry.Result {
+	for _, id := range c.Remove {
+		t.remove(id, t.Position.Index)
+	}
+	for _, p := range c.Ports {
+		t.put(p, t.Position.Index)
+	}
+	n := t.byID.Size()
+	if n > MaxPorts {
+		return entry.Refuse(entry.TableFull, "Ironic has more than %d ports, which is the most", MaxPorts)
+	}
+	if c.Complete {
+		t.pull = Pull{Token: t.Header.Token, At: t.Now(), Wall: t.Header.WallMillis, Ports: n}
+	}
+	return entry.Done()
+}
+
+// ForgetPull takes back that the ports are all those of one pull: after a founding they
+// may be of long ago.
+func (t Txn) ForgetPull() { t.pull = Pull{} }
+
+// ForgetChanges begins the memory of what changed on the blacklist again with the present
+// state.
+func (t Txn) ForgetChanges() { t.denied.ForgetChanges(t.Position.Index) }
+
+func checkPorts(t Txn, p *valid.Problems) {
+	p.Want(t.byID.Size() <= MaxPorts, "%d ports", t.byID.Size())
+	for key, port := range t.byID.All() {
+		p.Want(string(key) == port.ID, "port %s is filed under %q", port.ID, key)
+		if err := port.validate(); err != nil {
+			p.Addf("%v", err)
+		}
+		p.Want(t.denied.Keeps(port.MAC, port.ID), "port %s is missing from the blacklist", port.ID)
+	}
+	t.denied.Check(p, "blacklist", t.byID.Size(), t.Position.Index)
+	pull := t.pull
+	p.Want(!pull.Token.IsZero() || pull == Pull{}, "a pull under no token: %+v", pull)
+	p.Want(pull.Token <= t.Position.Floor, "the pull is of leadership %v, which never was", pull.Token)
+	p.Want(0 <= pull.At && pull.At <= t.Now() && 0 <= pull.Ports && pull.Ports <= MaxPorts, "a pull of %d ports at %v", pull.Ports, pull.At)
+}

@@ -1,0 +1,118 @@
+// Package membership holds the peers of the cluster: the members with what operators decided of
+// them, their sessions, those that were members once, the tokens by which hosts join, and the
+// keys of gossip.
+//
+// The commands: [PutMember], [RemoveMember] and [MoveMember] of members, [Exclude] and
+// [Observe] of their flags, [OpenSession], [RenewSession] and [EndSession], [Rejoin] and
+// [FormerHeard] of former members, [AddJoinToken], [UseJoinToken] and [RevokeJoinToken], and
+// [RotateGossipKey], [ConfirmGossipKeys] and [AdvanceGossipKeys].
+//
+// A session's end takes with it what its peer had claimed and voted, and doors wait for former
+// members: so this domain stands above those that have the claims, the votes and the doors.
+package membership
+
+import (
+	"github.com/trivet-ha/trivet/fsm/doors"
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
+
+// Domain is all that the log, snapshots, Check and deadlines know of peers.
+var Domain = entry.Domain[Txn]{
+	Verbs: []entry.Verb[Txn]{
+		entry.NewVerb(10, "open session", applyOpenSession),
+		entry.NewVerb(11, "renew session", applyRenewSession),
+		entry.NewVerb(12, "end session", applyEndSession),
+		entry.NewVerb(20, "put member", func(t Txn, c PutMember) entry.Result { return t.Admit(c.Member) }),
+		entry.NewVerb(21, "remove member", applyRemoveMember),
+		entry.NewVerb(22, "former heard", applyFormerHeard).ByLeader().From(2),
+		entry.NewVerb(23, "rejoin", applyRejoin).From(2),
+		entry.NewVerb(30, "add join token", Txn.AddToken),
+		entry.NewVerb(31, "revoke join token", applyRevokeJoinToken),
+		entry.NewVerb(32, "use join token", applyUseJoinToken),
+		entry.NewVerb(110, "exclude", applyExclude).From(2),
+		entry.NewVerb(111, "observe", applyObserve).From(2),
+		entry.NewVerb(112, "move member", applyMoveMember).From(2),
+		entry.NewVerb(114, "rotate gossip key", applyRotateGossipKey).From(2),
+		entry.NewVerb(115, "confirm gossip keys", applyConfirmGossipKeys).From(2),
+		entry.NewVerb(116, "advance gossip keys", applyAdvanceGossipKeys).ByLeader().From(2),
+	},
+	Sections: []entry.Section[Txn]{
+		entry.Many('m', "members", func(t Txn) table.Of[Member] { return t.members }, Txn.putMember),
+		entry.Many('s', "sessions", func(t Txn) table.Of[Session] { return t.sessions }, Txn.putSession),
+		entry.Many('j', "join tokens", func(t Txn) table.Of[JoinToken] { return t.joins }, Txn.putToken).Shown(shownTokens),
+		entry.Many('f', "former members", func(t Txn) table.Of[FormerMember] { return t.former },
+			func(t Txn, f FormerMember) { t.former.Put([]byte(f.ID), f) }),
+		entry.Many('A', "progress", func(t Txn) table.Of[Progress] { return t.progress },
+			func(t Txn, p Progress) { t.progress.Put([]byte(p.Peer), p) }),
+		entry.Many('S', "member flags", func(t Txn) table.Of[MemberFlags] { return t.flags },
+			func(t Txn, f MemberFlags) { t.flags.Put([]byte(f.Peer), f) }),
+		entry.Many('X', "removed peers", func(t Txn) table.Of[RemovedPeer] { return t.removed },
+			func(t Txn, r RemovedPeer) { t.removed.Put([]byte(r.ID), r) }),
+		entry.Seldom('G', "gossip keys", func(t Txn) *gossip { return &t.gossip }).Shown(func(t Txn) any { return t.GossipRotation() }),
+	},
+	Check: func(t Txn, p *valid.Problems) {
+		checkMembers(t, p)
+		checkFlags(t, p)
+		checkRemoved(t, p)
+		checkProgress(t, p)
+		checkFormer(t, p)
+		checkSessions(t, p)
+		checkTokens(t, p)
+		checkGossip(t, p)
+	},
+	Ends: []entry.Ending[Txn]{
+		{Class: dueSession, End: Txn.sessionEnds, Due: func(t Txn, expect entry.Expectation) {
+			for key, s := range t.sessions.All() {
+				expect(s.Expires, key)
+			}
+		}},
+		{Class: dueJoin, End: func(t Txn, id []byte) { t.joins.Drop(id) }, Due: func(t Txn, expect entry.Expectation) {
+			for key, j := range t.joins.All() {
+				expect(j.Expires, key)
+			}
+		}},
+	},
+}
+
+// The classes of the deadlines that end a session and a join token.
+const (
+	dueSession entry.Class = 's'
+	dueJoin    entry.Class = 'j'
+)
+
+// Tables are the members, their sessions, and what is handed out to them.
+type Tables struct {
+	members   table.Of[Member]        // by ID
+	sessions  table.Of[Session]       // by ID
+	sessionOf table.Of[fencing.Token] // by server ID; each peer has at most one
+	flags     table.Of[MemberFlags]   // by server ID
+	removed   table.Of[RemovedPeer]   // by server ID
+	progress  table.Of[Progress]      // by server ID
+	former    table.Of[FormerMember]  // by server ID
+	joins     table.Of[JoinToken]     // by ID
+	gossip    gossip
+}
+
+// New returns the tables before the first entry.
+func New() Tables {
+	return Tables{
+		members: table.New[Member](), sessions: table.New[Session](), sessionOf: table.New[fencing.Token](),
+		flags: table.New[MemberFlags](), removed: table.New[RemovedPeer](), progress: table.New[Progress](),
+		former: table.New[FormerMember](), joins: table.New[JoinToken](),
+	}
+}
+
+// Txn is one entry at work on the tables of peers, and on what goes with them.
+type Txn struct {
+	*entry.Txn
+	*Tables
+	Nodes   introspection.Txn                               // claims end with their session
+	Kube    kubestate.Txn                                   // and votes
+	Doors   doors.Txn                                       // wait for former members
+	Results interface{ DropSession(session fencing.Token) } // of requests, which their session collects
+}
