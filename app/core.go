@@ -26,7 +26,7 @@ import (
 	"github.com/trivet-ha/trivet/raftstore/host"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
-	"github.com/trivet-ha/trivet/raftstore/truncation"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // handOverLimit bounds the transfer of leadership at an orderly stop.
@@ -134,7 +134,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	}
 	patient := host.Patient(o.Raft.Transport)
 	o.Raft.Transport = patient
-	o.Raft.Storage.Log = truncation.Watch(o.Raft.Storage.Log, func(err error) { o.Owner.Exit(leader.ExitLostLeadership, err) })
+	o.Raft.Storage.Log = raftguard.WatchEnd(o.Raft.Storage.Log, func(err error) { o.Owner.Exit(leader.ExitLostLeadership, err) })
 	store, err := raftstore.Open(o.Raft)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)

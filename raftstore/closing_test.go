@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -49,7 +49,7 @@ func (s *heldSink) Cancel() error {
 func TestCloseGivesASnapshotUp(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	own := newMachine(ctx, func(err error) { t.Error(err) })
-	s := &Store{machine: own, views: own.views, log: timedlog.New(raft.NewInmemStore()), slots: slots{taken: make(chan struct{}, maxInFlight)}, life: ctx, stop: stop}
+	s := &Store{machine: own, views: own.views, log: raftguard.NewLog(raft.NewInmemStore()), slots: slots{taken: make(chan struct{}, maxInFlight)}, life: ctx, stop: stop}
 	sink := &heldSink{began: make(chan struct{}), closing: ctx.Done()}
 	begin(t, s, own, heldSnapshots{raft.NewInmemSnapshotStore(), sink})
 	if err := s.raft.Barrier(0).Error(); err != nil { // something to cover

@@ -7,9 +7,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/trivet-ha/trivet/raftstore/acks"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // A proof ends with this peer's own acknowledgement. A leadership that was over by then,
@@ -22,8 +21,8 @@ func TestOwnAcknowledgementNeedsLeadership(t *testing.T) {
 		"raft stepped down":    func(l *Leadership) error { return l.store.raft.Shutdown().Error() },
 	} {
 		var now time.Duration
-		s := &Store{log: timedlog.New(raft.NewInmemStore())}
-		s.voter = voter{acks.NewGate(func() time.Duration { return now })}
+		s := &Store{log: raftguard.NewLog(raft.NewInmemStore())}
+		s.voter = voter{raftguard.NewGate(func() time.Duration { return now })}
 		begin(t, s, busyMachine{}, raft.NewInmemSnapshotStore())
 		l := &Leadership{store: s, term: s.raft.CurrentTerm()}
 		if err := l.acknowledge(); err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/internal/pace"
-	"github.com/trivet-ha/trivet/raftstore/acks"
-	"github.com/trivet-ha/trivet/raftstore/termguard"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // handOvers are voters with the guard of the term and the gate of the product, and a raft
@@ -86,9 +85,9 @@ type modelProcess struct {
 	*modelVoter
 	life      context.Context
 	kill      context.CancelFunc
-	gate      *acks.Gate
-	guard     *termguard.Guard
-	acks      *acks.Table
+	gate      *raftguard.Gate
+	guard     *raftguard.TermGuard
+	acks      *raftguard.Acks
 	inbox     chan raft.RPC // of the main loop
 	heartbeat func(raft.RPC)
 	term      atomic.Uint64
@@ -96,11 +95,11 @@ type modelProcess struct {
 }
 
 func (v *modelVoter) start() {
-	p := &modelProcess{modelVoter: v, inbox: make(chan raft.RPC), acks: acks.New()}
+	p := &modelProcess{modelVoter: v, inbox: make(chan raft.RPC), acks: raftguard.NewAcks()}
 	p.life, p.kill = context.WithCancel(v.w.life)
-	p.gate = acks.NewGate(func() time.Duration { return v.zero + time.Since(v.w.began) })
+	p.gate = raftguard.NewGate(func() time.Duration { return v.zero + time.Since(v.w.began) })
 	var err error
-	if p.guard, err = termguard.New(modelDisk{v.disk, p}, p.gate.Raise); err != nil {
+	if p.guard, err = raftguard.NewTermGuard(modelDisk{v.disk, p}, p.gate.Raise); err != nil {
 		v.w.t.Error(err)
 	}
 	p.term.Store(p.guard.Term())
@@ -279,7 +278,7 @@ func (p *modelProcess) campaign() {
 
 // lead asks the voters and proves, until it learns of a newer term.
 func (p *modelProcess) lead(term uint64) {
-	var questions []acks.Question
+	var questions []raftguard.Question
 	for _, v := range p.w.voters {
 		questions = append(questions, func(ctx context.Context, term uint64) (time.Duration, error) {
 			if p.w.pause(); v != p.modelVoter && p.w.lost() {
@@ -290,7 +289,7 @@ func (p *modelProcess) lead(term uint64) {
 			return age, errors.Join(err, ctx.Err())
 		})
 	}
-	ages := acks.NewAges(p.life, term, questions)
+	ages := raftguard.NewAges(p.life, term, questions)
 	p.w.running.Go(ages.Ask)
 	defer ages.End()
 	for p.stands(term) {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
-	"github.com/trivet-ha/trivet/raftstore/acks"
 	"github.com/trivet-ha/trivet/raftstore/batcher"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // errLeadershipEnded is the answer of a handle whose term is over.
@@ -33,7 +33,7 @@ type Leadership struct {
 	clock   fsm.Time
 	clockAt time.Time
 
-	ages  *acks.Ages // see Succeeds
+	ages  *raftguard.Ages // see Succeeds
 	reads *batcher.Batcher[struct{}, uint64]
 	ready atomic.Bool // reads may be served
 	ended atomic.Bool

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/trivet-ha/trivet/raftstore/acks"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // askVoters asks the voters, for the present term, how long ago they acknowledged a leader
 // of an earlier one. It does not wait for them.
-func askVoters(s *Store) *acks.Ages {
+func askVoters(s *Store) *raftguard.Ages {
 	voters := questions(s, s.Servers())
-	ages := acks.NewAges(s.life, s.raft.CurrentTerm(), voters)
+	ages := raftguard.NewAges(s.life, s.raft.CurrentTerm(), voters)
 	if err := s.slots.take(); err != nil { // Close waits for the slot
 		s.opts.Logger.Warn("ask the voters about earlier leaders failed: waiting in full", "err", err)
 		ages.End()
@@ -28,7 +28,7 @@ func askVoters(s *Store) *acks.Ages {
 }
 
 // questions returns one for each voter. This peer asks itself, if it is one.
-func questions(s *Store, servers []Server) (voters []acks.Question) {
+func questions(s *Store, servers []Server) (voters []raftguard.Question) {
 	for _, srv := range servers {
 		ask := func(ctx context.Context, term uint64) (time.Duration, error) {
 			return s.opts.Forward.Age(ctx, srv, term)
@@ -44,7 +44,7 @@ func questions(s *Store, servers []Server) (voters []acks.Question) {
 }
 
 // voter is this peer as one that acknowledges leaders.
-type voter struct{ gate *acks.Gate }
+type voter struct{ gate *raftguard.Gate }
 
 // ServeAge returns how long ago this peer acknowledged a leader of a term below this one,
 // for the last time. The caller has authenticated who asks, a new leader. Errors:
@@ -53,7 +53,7 @@ type voter struct{ gate *acks.Gate }
 func (v voter) ServeAge(term uint64) (time.Duration, error) {
 	age, err := v.gate.Age(term)
 	switch {
-	case errors.Is(err, acks.ErrNotYet):
+	case errors.Is(err, raftguard.ErrNotYet):
 		err = fmt.Errorf("%w: %w", logerr.ErrBusy, err)
 	case err != nil:
 		err = fmt.Errorf("%w: %w", logerr.ErrNotLeader, err)

@@ -9,22 +9,19 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/trivet-ha/trivet/raftstore/acks"
-	"github.com/trivet-ha/trivet/raftstore/backwards"
-	"github.com/trivet-ha/trivet/raftstore/termguard"
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // A leadership succeeds leaders of earlier terms alone, under a configuration that is not
 // newer than their entry, and with answers to its own term.
 func TestWhatALeadershipSucceeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := timedlog.New(raft.NewInmemStore())
+		log := raftguard.NewLog(raft.NewInmemStore())
 		if err := log.StoreLog(&raft.Log{Index: 20, Type: raft.LogConfiguration}); err != nil {
 			t.Fatal(err)
 		}
-		asked := func(term uint64) *acks.Ages {
-			ages := acks.NewAges(t.Context(), term, []acks.Question{func(context.Context, uint64) (time.Duration, error) { return time.Second, nil }})
+		asked := func(term uint64) *raftguard.Ages {
+			ages := raftguard.NewAges(t.Context(), term, []raftguard.Question{func(context.Context, uint64) (time.Duration, error) { return time.Second, nil }})
 			ages.Ask()
 			return ages
 		}
@@ -64,7 +61,7 @@ func TestOnlyVotersAreAsked(t *testing.T) {
 	for self, want := range map[string][]string{"a": {"b"}, "c": {"a", "b"}} {
 		var asked []string
 		s := &Store{opts: Options{ID: self, Forward: toldAge{asked: &asked}}}
-		s.voter = voter{acks.NewGate(func() time.Duration { return 0 })}
+		s.voter = voter{raftguard.NewGate(func() time.Duration { return 0 })}
 		voters := questions(s, []Server{{ID: "a", Voter: true}, {ID: "b", Voter: true}, {ID: "c"}, {ID: "d"}})
 		for _, ask := range voters {
 			if _, err := ask(t.Context(), 0); err != nil {
@@ -103,7 +100,7 @@ func TestBothPathsPassTheGate(t *testing.T) {
 	for _, path := range []string{"entries", "heartbeat", "heartbeat by the main loop"} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			gate := acks.NewGate(func() time.Duration { return time.Since(began) })
+			gate := raftguard.NewGate(func() time.Duration { return time.Since(began) })
 			_, inner := raft.NewInmemTransport("a")
 			w := &wire{InmemTransport: inner, in: make(chan raft.RPC)}
 			net := newProvingTransport(w, Storage{Log: raft.NewInmemStore(), Snapshots: raft.NewInmemSnapshotStore()}, gate)
@@ -115,10 +112,10 @@ func TestBothPathsPassTheGate(t *testing.T) {
 				t.Fatal(err)
 			}
 			var err error
-			if net.terms, err = termguard.New(stable, gate.Raise); err != nil {
+			if net.terms, err = raftguard.NewTermGuard(stable, gate.Raise); err != nil {
 				t.Fatal(err)
 			}
-			net.self = backwards.Follower{Applied: func() uint64 { return 0 }, Term: net.terms.Term, Failure: func() (time.Time, error) { return began, nil }}
+			net.self = raftguard.Follower{Applied: func() uint64 { return 0 }, Term: net.terms.Term, Failure: func() (time.Time, error) { return began, nil }}
 			answer := func(rpc raft.RPC) { rpc.Respond(&raft.AppendEntriesResponse{Term: 5, Success: true}, nil) }
 			net.SetHeartbeatHandler(answer)
 			net.done.Go(net.relay)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -44,7 +44,7 @@ func begin(t *testing.T, s *Store, machine raft.FSM, snapshots raft.SnapshotStor
 func TestReadersWaitForWhatOthersMayHaveShown(t *testing.T) {
 	machine := busyMachine{make(chan struct{})}
 	own := newMachine(t.Context(), func(err error) { t.Error(err) })
-	s := &Store{machine: own, views: own.views, log: timedlog.New(raft.NewInmemStore())}
+	s := &Store{machine: own, views: own.views, log: raftguard.NewLog(raft.NewInmemStore())}
 	l := &Leadership{store: s}
 	begin(t, s, machine, raft.NewInmemSnapshotStore())
 	defer func() {

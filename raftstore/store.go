@@ -11,14 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/internal/logs"
-	"github.com/trivet-ha/trivet/raftstore/acks"
-	"github.com/trivet-ha/trivet/raftstore/backwards"
-	"github.com/trivet-ha/trivet/raftstore/logbridge"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
-	"github.com/trivet-ha/trivet/raftstore/termguard"
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
-	"github.com/trivet-ha/trivet/raftstore/transfer"
-	"github.com/trivet-ha/trivet/raftstore/truncation"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // Store is one peer's end of the replicated log. All its methods may be called
@@ -30,13 +24,13 @@ type Store struct {
 	raft    *raft.Raft
 	machine *machine
 	net     *provingTransport
-	log     *timedlog.Log
+	log     *raftguard.Log
 	roles   *roleKeeper
 
 	leading   atomic.Pointer[Leadership] // nil: no Lead of ours is in force
 	slots     slots
 	pulse     chan struct{} // capacity 1: a proof waits for heartbeats
-	transfers transfer.Attempts
+	transfers raftguard.Transfers
 
 	life context.Context // ends when Close begins
 	stop context.CancelFunc
@@ -49,13 +43,13 @@ type Store struct {
 func Open(opts Options) (s *Store, err error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	stop := func() { cancel(logerr.ErrClosed) }
-	voter := voter{acks.NewGate(opts.Monotonic)}
+	voter := voter{raftguard.NewGate(opts.Monotonic)}
 	s = &Store{
 		voter:   voter,
 		opts:    opts,
 		machine: newMachine(ctx, opts.Fatal),
 		net:     newProvingTransport(opts.Transport, opts.Storage, voter.gate),
-		log:     timedlog.New(truncation.Gradual{LogStore: opts.Storage.Log, Closing: ctx.Done()}),
+		log:     raftguard.NewLog(raftguard.GradualDeletion{LogStore: opts.Storage.Log, Closing: ctx.Done()}),
 		roles:   newRoleKeeper(),
 		slots:   slots{taken: make(chan struct{}, maxInFlight)},
 		pulse:   make(chan struct{}, 1),
@@ -73,10 +67,10 @@ func Open(opts Options) (s *Store, err error) {
 			s = nil
 		}
 	}()
-	if s.net.terms, err = termguard.New(opts.Storage.Stable, s.gate.Raise); err != nil {
+	if s.net.terms, err = raftguard.NewTermGuard(opts.Storage.Stable, s.gate.Raise); err != nil {
 		return s, err
 	}
-	s.net.self = backwards.Follower{Applied: func() uint64 { return s.View().Index() }, Term: s.net.terms.Term, Failure: s.log.Failure}
+	s.net.self = raftguard.Follower{Applied: func() uint64 { return s.View().Index() }, Term: s.net.terms.Term, Failure: s.log.Failure}
 	s.net.done.Go(s.net.relay)
 	snaps, err := s.log.Snapshots(opts.Storage.Snapshots)
 	if err != nil {
@@ -114,7 +108,7 @@ func raftConfig(opts Options, notify chan<- bool, names func() []string) *raft.C
 	c.NotifyCh = notify
 	c.NoLegacyTelemetry = true
 	// A dead peer is logged by name; what raft adds, four times a second, is the error.
-	c.Logger = logbridge.New(logs.LimitAt(opts.Logger, logs.Pace{Every: logs.Every, Most: 24 * time.Hour}), names)
+	c.Logger = raftguard.NewLogger(logs.LimitAt(opts.Logger, logs.Pace{Every: logs.Every, Most: 24 * time.Hour}), names)
 	// raft counts entries; the app counts bytes and calls Snapshot.
 	c.SnapshotInterval = 24 * time.Hour
 	c.SnapshotThreshold = 1 << 62

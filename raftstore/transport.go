@@ -7,11 +7,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/trivet-ha/trivet/raftstore/acks"
-	"github.com/trivet-ha/trivet/raftstore/aftersnapshot"
-	"github.com/trivet-ha/trivet/raftstore/backwards"
 	"github.com/trivet-ha/trivet/raftstore/logerr"
-	"github.com/trivet-ha/trivet/raftstore/termguard"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // provingTransport stamps what it sends, so that Confirm can prove leadership, and what it
@@ -20,10 +17,10 @@ import (
 // It overrides nothing else: pre-vote stays on through the embedded Transport.
 type provingTransport struct {
 	Transport
-	acks  *acks.Table
-	gate  *acks.Gate       // of what this peer acknowledges
-	terms *termguard.Guard // set before raft starts, as is self
-	self  backwards.Follower
+	acks  *raftguard.Acks
+	gate  *raftguard.Gate      // of what this peer acknowledges
+	terms *raftguard.TermGuard // set before raft starts, as is self
+	self  raftguard.Follower
 	log   raft.LogStore
 	snaps raft.SnapshotStore
 	raft  atomic.Pointer[raft.Raft] // nil before it has started
@@ -40,12 +37,12 @@ type provingTransport struct {
 
 var _ raft.WithPreVote = (*provingTransport)(nil)
 
-func newProvingTransport(inner Transport, st Storage, gate *acks.Gate) *provingTransport {
+func newProvingTransport(inner Transport, st Storage, gate *raftguard.Gate) *provingTransport {
 	return &provingTransport{
 		Transport: inner,
 		log:       st.Log,
 		snaps:     st.Snapshots,
-		acks:      acks.New(),
+		acks:      raftguard.NewAcks(),
 		gate:      gate,
 		consumer:  make(chan raft.RPC),
 		stop:      make(chan struct{}),
@@ -77,9 +74,9 @@ func (t *provingTransport) relay() {
 			}
 			rpc = t.gate.Watch(rpc, t.self.Amends(rpc), t.stop)
 			if req, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
-				rpc.Command = aftersnapshot.Mend(t.log, t.snaps, shownCommitted(req))
+				rpc.Command = raftguard.AfterSnapshot(t.log, t.snaps, raftguard.ShownCommitted(req))
 			} else if r := t.raft.Load(); r != nil {
-				rpc.Command = judgedByLog(rpc.Command, r.GetConfiguration().Configuration())
+				rpc.Command = raftguard.JudgedByLog(rpc.Command, r.GetConfiguration().Configuration())
 			}
 			select {
 			case t.consumer <- rpc:
@@ -115,7 +112,7 @@ func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress
 		return logerr.ErrMuted
 	}
 	sent := t.acks.Sending(req.Term)
-	if err := t.Transport.AppendEntries(id, to, shownCommitted(req), resp); err != nil {
+	if err := t.Transport.AppendEntries(id, to, raftguard.ShownCommitted(req), resp); err != nil {
 		return err
 	}
 	if resp.Term == req.Term {

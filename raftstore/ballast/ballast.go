@@ -101,7 +101,7 @@ func begin(dir string, log *slog.Logger, look func(path string) (Space, error)) 
 	}
 	b.state.Space, b.state.Err = b.look(dir)
 	// A process before this one dropped it, and the disk is still full: to find that out
-	// with a write may end this one, see package truncation.
+	// with a write may end this one, see raftguard.WatchEnd.
 	b.state.Dropped = b.state.Err == nil && b.state.Ballast == 0 && b.state.Free < b.state.ballast()
 	return b
 }

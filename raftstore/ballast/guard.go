@@ -48,7 +48,7 @@ func (l guardedLog) StoreLogs(es []*raft.Log) error {
 // DeleteRange implements raft.LogStore. Also what makes room needs some. Entries
 // that are not at the beginning of the log are deleted for others in their place,
 // which would be refused now: raft's memory is right only if both fail; see
-// package truncation.
+// raftguard.WatchEnd.
 func (l guardedLog) DeleteRange(first, last uint64) error {
 	beginning, err := l.FirstIndex()
 	if err != nil {

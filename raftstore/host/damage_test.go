@@ -20,7 +20,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // damages is how many times a peer's files are damaged, for each log store, unless
@@ -69,7 +69,7 @@ func peerFiles(t *testing.T, open func(string) (raftstore.Storage, error)) (dir 
 	if st, err = open(dir); err != nil {
 		t.Fatal(err)
 	}
-	log := timedlog.New(st.Log)
+	log := raftguard.NewLog(st.Log)
 	for index := state.View().Index() + 1; index <= 400; index++ {
 		data, err := fsm.Encode(fsm.Header{}, settings.PutSetting{Key: fmt.Sprint("k", index%50), Value: fmt.Sprint(index)})
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // kills is how many processes are killed, unless TRIVET_E2E_KILLS says otherwise.
@@ -144,7 +144,7 @@ func writeSome(st raftstore.Storage) error {
 	if err != nil && err.Error() != "not found" {
 		return err
 	}
-	log := timedlog.New(st.Log)
+	log := raftguard.NewLog(st.Log)
 	begin := h.Last
 	for index := begin + 1; index < begin+200; index++ {
 		data, err := fsm.Encode(fsm.Header{}, settings.PutSetting{Key: "last", Value: fmt.Sprint(index)})

@@ -20,7 +20,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/wal"
+	"github.com/trivet-ha/trivet/raftstore/raftguard/wal"
 )
 
 // logFile is the name of the log inside the peer's raft directory.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // History is what the log of a stopped peer tells.
@@ -44,7 +44,7 @@ func Replay(st raftstore.Storage) (*History, error) {
 	h.Last, h.Committed = max(at, last), at
 	var e raft.Log
 	for index := at + 1; index <= last; index++ {
-		if err := cmp.Or(st.Log.GetLog(index, &e), timedlog.VerifyEntry(index, &e)); err != nil {
+		if err := cmp.Or(st.Log.GetLog(index, &e), raftguard.VerifyEntry(index, &e)); err != nil {
 			return nil, &raftstore.CorruptError{Path: "the log", Err: fmt.Errorf("read entry %d: %w", index, err)}
 		}
 		if e.Type != raft.LogCommand {

@@ -11,7 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/membership"
 	"github.com/trivet-ha/trivet/fsm/settings"
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 func foundedState(t *testing.T) *fsm.State {
@@ -116,7 +116,7 @@ func TestReplayTellsTheUncommittedTail(t *testing.T) {
 			}
 			e.Data = data
 		}
-		if err := timedlog.New(st.Log).StoreLog(e); err != nil {
+		if err := raftguard.NewLog(st.Log).StoreLog(e); err != nil {
 			t.Fatal(err)
 		}
 	}

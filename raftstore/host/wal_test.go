@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/wal"
+	"github.com/trivet-ha/trivet/raftstore/raftguard/wal"
 )
 
 // ways are the ways in which a log is opened.

@@ -42,6 +42,13 @@ var importFixtures = []fixture{
 	{"boltdb in a test", "raft", "app/x_test.go", importing("github.com/hashicorp/raft-boltdb/v2"), []int{3}},
 	{"other harness", "raft", "test/labtest/x.go", importing("github.com/hashicorp/raft"), []int{3}},
 
+	{"raft", "raftguard", "raftstore/raftguard/x.go", importing("github.com/hashicorp/raft"), nil},
+	{"standard library", "raftguard", "raftstore/raftguard/wal/x.go", importing("crypto/hmac"), nil},
+	{"house", "raftguard", "raftstore/raftguard/x.go", importing(ours + "internal/logs"), []int{3}},
+	{"harness in a test", "raftguard", "raftstore/raftguard/wal/x_test.go", importing(ours + "test/testwait"), []int{3}},
+	{"another module", "raftguard", "raftstore/raftguard/x.go", importing("golang.org/x/sys/unix"), []int{3}},
+	{"another package", "raftguard", "raftstore/host/x.go", importing("golang.org/x/sys/unix"), nil},
+
 	{"reader", "drivers", "cli/trivet-import/inspectordb/x.go", importing("modernc.org/sqlite"), nil},
 	{"trivet-import", "drivers", "cli/trivet-import/importer/x.go", importing(ours + "cli/trivet-import/inspectordb"), nil},
 	{"test", "drivers", "cli/x_test.go", importing("modernc.org/sqlite"), nil},
@@ -381,11 +388,6 @@ var sizeFixtures = []fixture{
 
 	{"at the bound", "funcsize", "app/x.go", "package app\n\nfunc f() {\n" + strings.Repeat("\n", maxFuncLines-2) + "}\n", nil},
 	{"over", "funcsize", "app/x.go", "package app\n\n// f does.\nfunc f() {\n" + strings.Repeat("\n", maxFuncLines-1) + "}\n", []int{4}},
-
-	{"comments and tests are free", "raftsize", "raftstore/x.go", "package raftstore\n" + strings.Repeat("var _ = 0\n// why\n\n", maxRaftstoreLines-1), nil},
-	{"one too many", "raftsize", "raftstore/x.go", "package raftstore\n" + strings.Repeat("var _ = 0\n", maxRaftstoreLines), []int{1}},
-	{"raw strings count", "raftsize", "raftstore/x.go", "package raftstore\nvar _ = `" + strings.Repeat("\n", maxRaftstoreLines) + "`\n", []int{1}},
-	{"another package", "raftsize", "app/x.go", "package app\n" + strings.Repeat("var _ = 0\n", maxRaftstoreLines), nil},
 }
 
 var purityFixtures = []fixture{

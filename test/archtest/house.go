@@ -47,7 +47,7 @@ var children = []string{
 var parts = []string{
 	"inspector/lldp",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
-	"raftstore/acks", "raftstore/aftersnapshot", "raftstore/backwards", "raftstore/batcher", "raftstore/logbridge", "raftstore/logerr", "raftstore/termguard", "raftstore/timedlog", "raftstore/transfer", "raftstore/truncation", "raftstore/wal",
+	"raftstore/batcher", "raftstore/logerr", "raftstore/raftguard", "raftstore/raftguard/wal",
 	"internal/httpserver/admission", "internal/excerpt", "internal/kubeclient", "internal/logs", "internal/pace", "internal/portholder", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",
 }
 

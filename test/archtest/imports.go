@@ -94,6 +94,24 @@ func (b ban) covers(file *File) bool {
 	return (b.tests || !file.Test()) && (b.in == "" || within(pkg, b.in)) && !slices.ContainsFunc(b.free, func(free string) bool { return within(pkg, free) })
 }
 
+// checkRaftguard keeps raftstore/raftguard, its tests included, free of everything but raft and
+// the standard library, so that it can leave the repository.
+func checkRaftguard(tree *Tree, report *Report) {
+	for _, file := range tree.Files {
+		if !within(file.Package(), "raftstore/raftguard") {
+			continue
+		}
+		for _, spec := range file.Syntax.Imports {
+			target := importPath(spec)
+			first, _, _ := strings.Cut(target, "/")
+			raft := strings.HasPrefix(target, "github.com/hashicorp/raft") || target == "github.com/hashicorp/go-hclog" || strings.HasPrefix(target, "go.etcd.io/bbolt")
+			if strings.Contains(first, ".") && !raft { // the standard library has no dot there
+				report.Addf(file, spec.Pos(), "raftstore/raftguard may not import %s: only hashicorp/raft, go-hclog, bbolt and the standard library", target)
+			}
+		}
+	}
+}
+
 func startsWith(text string, beginnings []string) bool {
 	return slices.ContainsFunc(beginnings, func(b string) bool { return strings.HasPrefix(text, b) })
 }

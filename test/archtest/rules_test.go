@@ -91,17 +91,3 @@ func TestPackageCommentMayStandInAnyFile(t *testing.T) {
 		t.Error(finding)
 	}
 }
-
-func TestRaftstoreIsCountedAsAWhole(t *testing.T) {
-	half := "package raftstore\n" + strings.Repeat("var _ = 0\n\n// why\n", maxRaftstoreLines/2)
-	tree := NewTree(".")
-	for _, name := range []string{"raftstore/a.go", "raftstore/b.go"} {
-		if err := tree.Add(name, []byte(half)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	findings := Check(tree)
-	if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Rule == "raftsize" }) {
-		t.Errorf("two halves of %d lines pass as one package", maxRaftstoreLines/2+1)
-	}
-}

@@ -10,9 +10,8 @@ import (
 
 // The bounds of docs/design.md#packages and CONTRIBUTING.md, in lines.
 const (
-	maxFileLines      = 500
-	maxFuncLines      = 70
-	maxRaftstoreLines = 1000 // code lines of raftstore without imports; files and connections of a host are not its verbs
+	maxFileLines = 500
+	maxFuncLines = 70
 )
 
 func checkFileSize(tree *Tree, report *Report) {
@@ -33,21 +32,6 @@ func checkFuncSize(tree *Tree, report *Report) {
 				report.Addf(file, fn.Pos(), "%s has %d lines; at most %d", fn.Name.Name, lines, maxFuncLines)
 			}
 		}
-	}
-}
-
-// checkRaftSize counts the code that wraps a running raft.
-func checkRaftSize(tree *Tree, report *Report) {
-	total := 0
-	var last *File
-	for _, file := range tree.Files {
-		if file.Package() == "raftstore" && !file.Test() {
-			total += codeLines(file.Source) - importLines(tree, file)
-			last = file
-		}
-	}
-	if total > maxRaftstoreLines {
-		report.addLine(last, 1, "raftstore has %d lines of code; at most %d", total, maxRaftstoreLines)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // A heartbeat and a vote that meet at a slow disk leave the higher term. raft alone
-// does not: see raftstore/termguard.
+// does not: see raftguard.TermGuard.
 func TestTermsNeverFallOnSlowDisks(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {

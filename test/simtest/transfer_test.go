@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/raftstore"
-	"github.com/trivet-ha/trivet/raftstore/transfer"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // A leader asks a follower whose disk hangs once; it can write when it leads again.
@@ -20,11 +20,11 @@ func TestTransferToAStuckVoterIsTriedOnce(t *testing.T) {
 		to := raftstore.Server{ID: stuck.Name, Address: stuck.address()}
 		stuck.Disk.Hang()
 		time.Sleep(time.Second) // in a bubble: entries wait for the disk
-		for n, want := range []error{nil, transfer.ErrStuck} {
+		for n, want := range []error{nil, raftguard.ErrTransferStuck} {
 			ctx, cancel := context.WithTimeout(context.Background(), 2*successionLimit)
 			err := old.Core().Store.Transfer(ctx, to)
 			cancel()
-			if err == nil || errors.Is(err, transfer.ErrStuck) != (want != nil) {
+			if err == nil || errors.Is(err, raftguard.ErrTransferStuck) != (want != nil) {
 				t.Errorf("transfer %d to a voter whose disk hangs: %v", n+1, err)
 			}
 		}

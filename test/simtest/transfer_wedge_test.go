@@ -20,7 +20,7 @@ const wedgeEnv = "TRIVET_SIM_WEDGE"
 // Of two transfers to a follower whose disk hangs, raft 1.8 blocks in the second one
 // for good when the leader is lost meanwhile, and takes no writes when that server
 // leads again. It runs in a process of its own: a bubble whose goroutines block for
-// good ends it. If this test fails, raft has been mended, and package transfer may go.
+// good ends it. If this test fails, raft has been mended, and raftguard.Transfers may go.
 func TestSecondTransferWedgesRaft(t *testing.T) {
 	if os.Getenv(wedgeEnv) != "" {
 		for seed := range uint64(20) { // raft chooses at random whether it takes the request before it ends

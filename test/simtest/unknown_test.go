@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/trivet-ha/trivet/raftstore/timedlog"
+	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
 
 // Promise 8: an entry of a kind that this binary does not know stops the peer
@@ -66,7 +66,7 @@ func TestIgnorableEntryIsPassedOver(t *testing.T) {
 func (c *Cluster) plant(data []byte) uint64 {
 	index := c.founded().View().Index() + 1
 	for _, p := range c.Peers {
-		c.must(timedlog.New(p.Disk.Mount(nil)).StoreLog(&raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: data}))
+		c.must(raftguard.NewLog(p.Disk.Mount(nil)).StoreLog(&raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: data}))
 	}
 	return index
 }

@@ -1,0 +1,137 @@
+package raftguard
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Log is a log store that times every write, since a leader whose disk hangs stays leader for
+// ever as far as raft is concerned: heartbeats never touch the disk (hashicorp/raft issues 503,
+// 612, 614). It also counts the bytes that were written, guards each entry with a checksum, and
+// knows where the newest command and the newest configuration stand. It may be used concurrently.
+type Log struct {
+	raft.LogStore
+	command atomic.Uint64
+
+	mu         sync.Mutex
+	began      time.Time // zero: no write under way
+	bytes      uint64    // since the last snapshot
+	failed     time.Time // of the newest failed write
+	failure    error
+	configured uint64 // see Configured
+}
+
+// NewLog returns a log that is written to inner.
+func NewLog(inner raft.LogStore) *Log { return &Log{LogStore: inner} }
+
+// StoreLog implements raft.LogStore.
+func (l *Log) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{e}) }
+
+// StoreLogs implements raft.LogStore. Raft calls it from one goroutine.
+func (l *Log) StoreLogs(es []*raft.Log) error {
+	var n uint64
+	for _, e := range es {
+		n += uint64(len(e.Data))
+		e.Extensions = checksum(e)
+		if e.Type == raft.LogCommand {
+			l.command.Store(e.Index)
+		}
+		l.seen(e)
+	}
+	l.begin()
+	err := l.LogStore.StoreLogs(es)
+	l.end(n, err)
+	return err
+}
+
+// GetLog implements raft.LogStore. bolt does not notice a bit that flipped in a
+// value, and a peer that applied it would part from the others in silence; raft
+// reads every entry behind its snapshot when it starts, and refuses to with this error.
+func (l *Log) GetLog(index uint64, e *raft.Log) error {
+	if err := l.LogStore.GetLog(index, e); err != nil {
+		return err
+	}
+	l.seen(e)
+	return VerifyEntry(index, e)
+}
+
+// VerifyEntry returns an error if the entry that the log has at an index is not as it was
+// written there. Every release has written a checksum.
+func VerifyEntry(index uint64, e *raft.Log) error {
+	if e.Index != index {
+		return fmt.Errorf("entry %d of the log: entry %d is in its place", index, e.Index)
+	}
+	if !bytes.Equal(e.Extensions, checksum(e)) {
+		return fmt.Errorf("entry %d of the log: its checksum does not fit", index)
+	}
+	return nil
+}
+
+// checksum covers all of an entry that its index does not tell.
+func checksum(e *raft.Log) []byte {
+	sum := crc32.Checksum(e.Data, castagnoli)
+	sum = crc32.Update(sum, castagnoli, []byte{byte(e.Type)})
+	sum = crc32.Update(sum, castagnoli, binary.BigEndian.AppendUint64(nil, e.Term))
+	return binary.BigEndian.AppendUint32(nil, sum)
+}
+
+func (l *Log) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began = time.Now()
+}
+
+func (l *Log) end(n uint64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began = time.Time{}
+	if err != nil {
+		l.failed, l.failure = time.Now(), err
+		return
+	}
+	l.bytes += n
+}
+
+// Command returns the index of the newest command that was to be written. A
+// follower's may since have been cut off; who leads has written one of its own.
+func (l *Log) Command() uint64 { return l.command.Load() }
+
+// Writing returns for how long the present write has been under way, 0 if none is.
+func (l *Log) Writing() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.began.IsZero() {
+		return 0
+	}
+	return time.Since(l.began)
+}
+
+// Failure returns the newest failed write and when it was; nil: none failed.
+func (l *Log) Failure() (time.Time, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failed, l.failure
+}
+
+// Bytes returns how many bytes were written since the last snapshot.
+func (l *Log) Bytes() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes
+}
+
+// SnapshotTaken forgets n bytes that the new snapshot covers.
+func (l *Log) SnapshotTaken(n uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes -= min(n, l.bytes)
+}
