@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -186,7 +185,7 @@ func (g guarded) budget() policyv1.PodDisruptionBudget {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: g.of.Namespace, Name: budgetName(g.of.Kind, g.of.Name), Labels: map[string]string{managed: managedBy},
 			// It goes with its component, and keeps it from nothing.
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: g.of.Kind, Name: g.of.Name, UID: g.uid, Controller: &yes, BlockOwnerDeletion: &no}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: groupApps + "/v1", Kind: g.of.Kind, Name: g.of.Name, UID: g.uid, Controller: &yes, BlockOwnerDeletion: &no}},
 		},
 		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: g.selector, UnhealthyPodEvictionPolicy: &always},
 	}

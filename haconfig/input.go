@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Surroundings are what is decided by, besides the object itself.
@@ -21,6 +23,26 @@ type Surroundings struct {
 type Autoscaler struct {
 	APIVersion, Kind, Name string // of what it scales
 	Max                    int32
+}
+
+// HorizontalPodAutoscaler is what is read of an autoscaler, as Kubernetes writes it.
+type HorizontalPodAutoscaler struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		ScaleTargetRef struct {
+			APIVersion string `json:"apiVersion"`
+			Kind       string `json:"kind"`
+			Name       string `json:"name"`
+		} `json:"scaleTargetRef"`
+		MinReplicas *int32 `json:"minReplicas"`
+		MaxReplicas int32  `json:"maxReplicas"`
+	} `json:"spec"`
+}
+
+// Autoscaler returns which object it scales, and to how many replicas.
+func (h HorizontalPodAutoscaler) Autoscaler() Autoscaler {
+	ref := h.Spec.ScaleTargetRef
+	return Autoscaler{ref.APIVersion, ref.Kind, ref.Name, h.Spec.MaxReplicas}
 }
 
 // Conventions are how an installation wants its components. The zero value is

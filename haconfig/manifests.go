@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,12 +116,11 @@ func (i *Inventory) add(kind schema.GroupVersionKind, raw []byte) error {
 		}
 		i.volumes.add(&v)
 	case kindAutoscaler:
-		var hpa autoscalingv2.HorizontalPodAutoscaler
+		var hpa HorizontalPodAutoscaler
 		if err := unmarshal(raw, &hpa); err != nil {
 			return err
 		}
-		ref := hpa.Spec.ScaleTargetRef
-		i.scalers[namespace] = append(i.scalers[namespace], Autoscaler{ref.APIVersion, ref.Kind, ref.Name, hpa.Spec.MaxReplicas})
+		i.scalers[namespace] = append(i.scalers[namespace], hpa.Autoscaler())
 		fallthrough
 	case kindDeployment, kindStatefulSet:
 		i.objects = append(i.objects, Component{Object: Object{kind, namespace, meta.Metadata.Name, raw}})

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -38,14 +36,17 @@ func refuse(code int, format string, a ...any) *Refusal {
 	return &Refusal{Code: code, Text: fmt.Sprintf(format, a...)}
 }
 
+// groupApps is the group of workloads.
+const groupApps = "apps"
+
 // Kinds that are known.
 var (
-	kindDeployment  = schema.GroupKind{Group: appsv1.GroupName, Kind: "Deployment"}
-	kindStatefulSet = schema.GroupKind{Group: appsv1.GroupName, Kind: "StatefulSet"}
+	kindDeployment  = schema.GroupKind{Group: groupApps, Kind: "Deployment"}
+	kindStatefulSet = schema.GroupKind{Group: groupApps, Kind: "StatefulSet"}
 	kindNamespace   = schema.GroupKind{Kind: "Namespace"}
 	kindVolume      = schema.GroupKind{Kind: "PersistentVolume"}
 	kindBudget      = schema.GroupKind{Group: policyv1.GroupName, Kind: "PodDisruptionBudget"}
-	kindAutoscaler  = schema.GroupKind{Group: autoscalingv2.GroupName, Kind: "HorizontalPodAutoscaler"}
+	kindAutoscaler  = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
 )
 
 // Mutate decides what is to be changed of an object. Objects of kinds that are not
@@ -100,12 +101,12 @@ func (c Conventions) workload(o Object, s Surroundings) (Verdict, error) {
 // autoscaler decides about a HorizontalPodAutoscaler: its minimum is raised, and
 // its maximum where that is too low.
 func (c Conventions) autoscaler(o Object, s Surroundings) (Verdict, error) {
-	var hpa autoscalingv2.HorizontalPodAutoscaler
+	var hpa HorizontalPodAutoscaler
 	if err := decode(o.Raw, &hpa); err != nil {
 		return Verdict{}, err
 	}
-	of := component{override: hpa.Annotations[c.Names.Replicas()], replicas: hpa.Spec.MinReplicas}
-	of.kind, of.ruled = c.typeOf(o.Namespace, o.Name, hpa.Labels)
+	of := component{override: hpa.Metadata.Annotations[c.Names.Replicas()], replicas: hpa.Spec.MinReplicas}
+	of.kind, of.ruled = c.typeOf(o.Namespace, o.Name, hpa.Metadata.Labels)
 	wanted, err := c.replicas(of, c.policyOf(s.Annotations).tolerance)
 	if err != nil || wanted == nil {
 		return Verdict{}, err

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	admissionv1beta1 "k8s.io/api/admission/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -275,7 +273,7 @@ func reject(w http.ResponseWriter, code int, err error) (result string) {
 
 // read reads a review of either version; but for their names they are the same. The
 // error comes with a code of HTTP, 0 for want of a place or of room.
-func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, class admission.Class, room *admission.Room) (review *admissionv1.AdmissionReview, code int, err error) {
+func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, class admission.Class, room *admission.Room) (review *admissionReview, code int, err error) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit)) // a recorder of a test has none
 	body, err := room.Fill(http.MaxBytesReader(w, r.Body, maxReview), r.ContentLength, maxReview)
 	room.Settle()
@@ -295,13 +293,13 @@ func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	return review, code, err
 }
 
-func parseReview(body []byte) (*admissionv1.AdmissionReview, int, error) {
-	var review admissionv1.AdmissionReview
+func parseReview(body []byte) (*admissionReview, int, error) {
+	var review admissionReview
 	if err := unmarshal(body, &review); err != nil {
 		return nil, http.StatusBadRequest, fmt.Errorf("this is no AdmissionReview: %w", err)
 	}
 	version, kind := review.APIVersion, review.Kind
-	if kind != "AdmissionReview" || version != admissionv1.SchemeGroupVersion.String() && version != admissionv1beta1.SchemeGroupVersion.String() {
+	if kind != "AdmissionReview" || version != "admission.k8s.io/v1" && version != "admission.k8s.io/v1beta1" {
 		return nil, http.StatusBadRequest, fmt.Errorf("this is %q of %q, not an AdmissionReview of admission.k8s.io/v1 or v1beta1", kind, version)
 	}
 	if review.Request == nil || review.Request.UID == "" {
@@ -311,7 +309,7 @@ func parseReview(body []byte) (*admissionv1.AdmissionReview, int, error) {
 }
 
 // answer decides about one request of a cluster.
-func (h *Handler) answer(ctx context.Context, of Served, asked *admissionv1.AdmissionRequest, around Surroundings, unread error) (answer *admissionv1.AdmissionResponse, result string) {
+func (h *Handler) answer(ctx context.Context, of Served, asked *admissionRequest, around Surroundings, unread error) (answer *admissionResponse, result string) {
 	var verdict Verdict
 	var text []byte
 	err := unread
@@ -324,19 +322,18 @@ func (h *Handler) answer(ctx context.Context, of Served, asked *admissionv1.Admi
 	if err != nil {
 		return h.refuse(ctx, of.Name, asked, err)
 	}
-	answer = &admissionv1.AdmissionResponse{UID: asked.UID, Allowed: true}
+	answer = &admissionResponse{UID: asked.UID, Allowed: true}
 	if verdict.Message != "" {
 		answer.Result = &metav1.Status{Code: http.StatusOK, Message: verdict.Message}
 	}
 	if text == nil {
 		return answer, ResultUnchanged
 	}
-	kind := admissionv1.PatchTypeJSONPatch
-	answer.Patch, answer.PatchType = text, &kind
+	answer.Patch, answer.PatchType = text, "JSONPatch"
 	return answer, ResultChanged
 }
 
-func (h *Handler) refuse(ctx context.Context, cluster string, asked *admissionv1.AdmissionRequest, err error) (*admissionv1.AdmissionResponse, string) {
+func (h *Handler) refuse(ctx context.Context, cluster string, asked *admissionRequest, err error) (*admissionResponse, string) {
 	code, result := http.StatusInternalServerError, ResultFailed
 	var refused *Refusal
 	if errors.As(err, &refused) {
@@ -350,7 +347,7 @@ func (h *Handler) refuse(ctx context.Context, cluster string, asked *admissionv1
 	if !known {
 		reason = metav1.StatusReasonInternalError
 	}
-	return &admissionv1.AdmissionResponse{UID: asked.UID, Result: &metav1.Status{
+	return &admissionResponse{UID: asked.UID, Result: &metav1.Status{
 		Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: err.Error(),
 	}}, result
 }
@@ -367,7 +364,7 @@ func surroundings(ctx context.Context, of Cluster, namespace string) (around Sur
 }
 
 // decide asks Mutate.
-func (s Served) decide(asked *admissionv1.AdmissionRequest, around Surroundings) (v Verdict, err error) {
+func (s Served) decide(asked *admissionRequest, around Surroundings) (v Verdict, err error) {
 	defer recovered(&err)
 	kind := schema.GroupVersionKind{Group: asked.Kind.Group, Version: asked.Kind.Version, Kind: asked.Kind.Kind}
 	return s.Conventions.Mutate(Object{GroupVersionKind: kind, Namespace: asked.Namespace, Name: asked.Name, Raw: asked.Object.Raw}, around)

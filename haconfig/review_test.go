@@ -92,7 +92,7 @@ func TestHandlerVectors(t *testing.T) {
 				unread = errors.New(`namespaces "ns1" not found`)
 			}
 			h, _ := handler(&site{}, c)
-			asked := &admissionv1.AdmissionRequest{UID: "u1", Name: o.Name, Namespace: v.Request.Namespace}
+			asked := &admissionRequest{UID: "u1", Name: o.Name, Namespace: v.Request.Namespace}
 			asked.Kind.Group, asked.Kind.Version, asked.Kind.Kind = o.Group, o.Version, o.Kind
 			asked.Object.Raw = o.Raw
 			got, _ := h.answer(t.Context(), h.o.Clusters[0], asked, around, unread)
@@ -105,7 +105,7 @@ func TestHandlerVectors(t *testing.T) {
 			}
 			if want.Allowed && want.Fields != nil && got.Patch != nil {
 				var ops []Operation
-				if err := json.Unmarshal(got.Patch, &ops); err != nil || *got.PatchType != admissionv1.PatchTypeJSONPatch {
+				if err := json.Unmarshal(got.Patch, &ops); err != nil || got.PatchType != string(admissionv1.PatchTypeJSONPatch) {
 					t.Fatal(err)
 				}
 				compareFields(t, apply(t, o.Raw, ops), want.Fields)

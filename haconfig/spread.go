@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -40,22 +39,25 @@ func (c Conventions) spread(p *patch, w workload, replicas *int32, facts spreadF
 	if replace {
 		var keys []string
 		if w.deployment {
-			keys = []string{appsv1.DefaultDeploymentUniqueLabelKey}
+			keys = []string{labelPodTemplate}
 		}
 		after = append(after, facts.constraints(w.selector, keys)...)
 	}
 	return p.set(before, after, "spec", "template", "spec", "topologySpreadConstraints")
 }
 
+// labelPodTemplate has the hash of a Deployment's template: pods of one revision have the same.
+const labelPodTemplate = "pod-template-hash"
+
 // byRevision returns a constraint that compares pods of one revision.
 func byRevision(constraint map[string]any) map[string]any {
 	keys, _ := constraint["matchLabelKeys"].([]any)
-	if slices.Contains(keys, any(appsv1.DefaultDeploymentUniqueLabelKey)) {
+	if slices.Contains(keys, any(labelPodTemplate)) {
 		return constraint
 	}
 	out := make(map[string]any, len(constraint)+1)
 	maps.Copy(out, constraint)
-	out["matchLabelKeys"] = append(slices.Clone(keys), appsv1.DefaultDeploymentUniqueLabelKey)
+	out["matchLabelKeys"] = append(slices.Clone(keys), labelPodTemplate)
 	return out
 }
 

@@ -10,7 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
@@ -76,7 +76,7 @@ func Open(o Options) (*Cluster, error) {
 	c.sight = &sight{logger: c.logger, blind: map[string]error{}}
 	if c.http, err = kubeclient.Clients(conf,
 		kubeclient.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme}, kubeclient.Group{Client: &c.coordination, Version: coordinationv1.SchemeGroupVersion, Kinds: coordinationv1.AddToScheme},
-		kubeclient.Group{Client: &c.storage, Version: storagev1.SchemeGroupVersion, Kinds: storagev1.AddToScheme}, kubeclient.Group{Client: &c.policy, Version: policyv1.SchemeGroupVersion, Kinds: policyv1.AddToScheme},
+		kubeclient.Group{Client: &c.storage, Version: schema.GroupVersion{Group: "storage.k8s.io", Version: "v1"}}, kubeclient.Group{Client: &c.policy, Version: policyv1.SchemeGroupVersion, Kinds: policyv1.AddToScheme},
 	); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
 	}

@@ -8,7 +8,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // Most that a list may have. A longer list is an error and is not cut: no caller
@@ -89,11 +89,11 @@ func (c *Cluster) Attachments(ctx context.Context, node string) ([]string, error
 	defer cancel()
 	var names []string
 	err := list{c.storage, "volumeattachments", "volumeattachments.storage.k8s.io", maxAttachments}.each(ctx, fields.Everything(), func() paged {
-		var page storagev1.VolumeAttachmentList
-		return paged{&page, &page, func() int {
+		var page attachmentList
+		return paged{&page, &page.Metadata, func() int {
 			for _, a := range page.Items {
 				if a.Spec.NodeName == node {
-					names = append(names, a.Name)
+					names = append(names, a.Metadata.Name)
 				}
 			}
 			return len(page.Items)
@@ -101,6 +101,17 @@ func (c *Cluster) Attachments(ctx context.Context, node string) ([]string, error
 	})
 	slices.Sort(names)
 	return names, err
+}
+
+// attachmentList is what is read of a list of VolumeAttachments.
+type attachmentList struct {
+	Metadata metav1.ListMeta `json:"metadata"`
+	Items    []struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
+			NodeName string `json:"nodeName"`
+		} `json:"spec"`
+	} `json:"items"`
 }
 
 // Disrupted implements failover.PodStore. The names are namespace/name.
@@ -156,7 +167,7 @@ type list struct {
 // paged is one page to be read into, and what shall happen then; see returns how
 // many objects it had.
 type paged struct {
-	into runtime.Object
+	into any // a runtime.Object, or what is read of one as JSON
 	meta metav1.ListInterface
 	see  func() int
 }
@@ -166,7 +177,13 @@ func (l list) each(ctx context.Context, selector fields.Selector, fresh func() p
 	options := metav1.ListOptions{Limit: pageSize, FieldSelector: selector.String()}
 	for count := 0; ; {
 		page := fresh()
-		err := l.client.Get().Resource(l.resource).VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Into(page.into)
+		request := l.client.Get().Resource(l.resource).VersionedParams(&options, metav1.ParameterCodec)
+		var err error
+		if object, ok := page.into.(runtime.Object); ok {
+			err = request.MaxRetries(0).Do(ctx).Into(object)
+		} else {
+			err = kubeclient.JSON(ctx, request, page.into)
+		}
 		if err != nil {
 			return ask{verb: "list", resource: l.called}.failed(ctx, err)
 		}

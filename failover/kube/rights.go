@@ -8,13 +8,54 @@ import (
 	"io"
 	"strings"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // pathReview is where an API server says what the caller may do.
 const pathReview = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+// accessReview asks an API server whether the caller has a right: a SelfSubjectAccessReview.
+type accessReview struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Spec       need   `json:"spec"`
+	Status     struct {
+		Allowed bool `json:"allowed"`
+	} `json:"status"`
+}
+
+// need is a right: one of the two.
+type need struct {
+	Resource *resourceNeed `json:"resourceAttributes,omitempty"`
+	Path     *pathNeed     `json:"nonResourceAttributes,omitempty"`
+}
+
+type resourceNeed struct {
+	Namespace string `json:"namespace,omitempty"`
+	Verb      string `json:"verb"`
+	Group     string `json:"group,omitempty"`
+	Resource  string `json:"resource"`
+}
+
+type pathNeed struct {
+	Path string `json:"path"`
+	Verb string `json:"verb"`
+}
+
+// role is a Role of the manifest, or a ClusterRole, which has no namespace.
+type role struct {
+	Metadata struct {
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Rules []policyRule `json:"rules"`
+}
+
+type policyRule struct {
+	Verbs           []string `json:"verbs"`
+	APIGroups       []string `json:"apiGroups"`
+	Resources       []string `json:"resources"`
+	NonResourceURLs []string `json:"nonResourceURLs"`
+}
 
 // Missing asks the cluster for every right that the manifest gives, and returns
 // those that it does not grant, as in "patch nodes" and "list leases in
@@ -39,9 +80,8 @@ func (c *Cluster) Missing(ctx context.Context) ([]string, error) {
 	return missing, nil
 }
 
-func (c *Cluster) review(ctx context.Context, n authorizationv1.SelfSubjectAccessReviewSpec) (bool, error) {
-	review := authorizationv1.SelfSubjectAccessReview{Spec: n}
-	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+func (c *Cluster) review(ctx context.Context, n need) (bool, error) {
+	review := accessReview{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview", Spec: n}
 	body, err := json.Marshal(review)
 	if err != nil {
 		return false, err
@@ -57,11 +97,11 @@ func (c *Cluster) review(ctx context.Context, n authorizationv1.SelfSubjectAcces
 }
 
 // inWords is a right as people write it.
-func inWords(n authorizationv1.SelfSubjectAccessReviewSpec) string {
-	if path := n.NonResourceAttributes; path != nil {
+func inWords(n need) string {
+	if path := n.Path; path != nil {
 		return path.Verb + " " + path.Path
 	}
-	r := n.ResourceAttributes
+	r := n.Resource
 	text := r.Verb + " " + r.Resource
 	if r.Namespace != "" {
 		text += " in " + r.Namespace
@@ -70,34 +110,30 @@ func inWords(n authorizationv1.SelfSubjectAccessReviewSpec) string {
 }
 
 // needs reads the rights from the manifest, so that there is one list of them.
-func needs() (out []authorizationv1.SelfSubjectAccessReviewSpec, err error) {
+func needs() (out []need, err error) {
 	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(rights), len(rights))
 	for {
-		var role rbacv1.Role // a ClusterRole has the same fields, and no namespace
+		var role role
 		if err := documents.Decode(&role); errors.Is(err, io.EOF) {
 			return out, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("the manifest: %w", err)
 		}
 		for _, rule := range role.Rules {
-			out = append(out, asked(role.Namespace, rule)...)
+			out = append(out, asked(role.Metadata.Namespace, rule)...)
 		}
 	}
 }
 
 // asked are the questions of one rule.
-func asked(namespace string, rule rbacv1.PolicyRule) (out []authorizationv1.SelfSubjectAccessReviewSpec) {
+func asked(namespace string, rule policyRule) (out []need) {
 	for _, verb := range rule.Verbs {
 		for _, path := range rule.NonResourceURLs {
-			out = append(out, authorizationv1.SelfSubjectAccessReviewSpec{
-				NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
-			})
+			out = append(out, need{Path: &pathNeed{path, verb}})
 		}
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
-				out = append(out, authorizationv1.SelfSubjectAccessReviewSpec{
-					ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource},
-				})
+				out = append(out, need{Resource: &resourceNeed{namespace, verb, group, resource}})
 			}
 		}
 	}

@@ -12,15 +12,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
 // judge is an API server that says what the caller may do, but not what is denied.
 func judge(t *testing.T, denied string, asked *[]string) *Cluster {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review authorizationv1.SelfSubjectAccessReview
+		var review accessReview
 		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || r.URL.Path != pathReview {
 			http.NotFound(w, r)
 			return

@@ -8,13 +8,11 @@ import (
 	"sync"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -75,11 +73,11 @@ func Open(o Options) (*Cluster, error) {
 	c := &Cluster{o: o, namespaces: newReadCache[haconfig.Surroundings](o.Now), nodes: newReadCache[int](o.Now), silence: errNotAsked}
 	if c.http, err = kubeclient.Clients(conf,
 		kubeclient.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
-		kubeclient.Group{Client: &c.apps, Version: appsv1.SchemeGroupVersion, Kinds: appsv1.AddToScheme},
-		kubeclient.Group{Client: &c.autoscaling, Version: autoscalingv2.SchemeGroupVersion, Kinds: autoscalingv2.AddToScheme},
+		kubeclient.Group{Client: &c.apps, Version: schema.GroupVersion{Group: "apps", Version: "v1"}},
+		kubeclient.Group{Client: &c.autoscaling, Version: schema.GroupVersion{Group: "autoscaling", Version: "v2"}},
 		kubeclient.Group{Client: &c.policy, Version: policyv1.SchemeGroupVersion, Kinds: policyv1.AddToScheme},
 		kubeclient.Group{Client: &c.discovery, Version: discoveryv1.SchemeGroupVersion, Kinds: discoveryv1.AddToScheme},
-		kubeclient.Group{Client: &c.registration, Version: admissionregistrationv1.SchemeGroupVersion, Kinds: admissionregistrationv1.AddToScheme},
+		kubeclient.Group{Client: &c.registration, Version: schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}},
 	); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -102,15 +102,18 @@ func (c *Cluster) autoscalers(ctx context.Context, namespace string) (out []haco
 	what := "list horizontalpodautoscalers.autoscaling of " + namespace
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		var page autoscalingv2.HorizontalPodAutoscalerList
-		if err := list(ctx, c.autoscaling.Get().Namespace(namespace).Resource("horizontalpodautoscalers"), options, &page); err != nil {
+		var page struct {
+			Metadata metav1.ListMeta                    `json:"metadata"`
+			Items    []haconfig.HorizontalPodAutoscaler `json:"items"`
+		}
+		request := c.autoscaling.Get().Namespace(namespace).Resource("horizontalpodautoscalers").VersionedParams(&options, metav1.ParameterCodec)
+		if err := kubeclient.JSON(ctx, request, &page); err != nil {
 			return nil, c.said(ctx, what, err)
 		}
-		for i := range page.Items {
-			ref := page.Items[i].Spec.ScaleTargetRef
-			out = append(out, haconfig.Autoscaler{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, Max: page.Items[i].Spec.MaxReplicas})
+		for _, hpa := range page.Items {
+			out = append(out, hpa.Autoscaler())
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
+		if options.Continue = page.Metadata.Continue; options.Continue == "" {
 			return out, c.said(ctx, what, nil)
 		}
 		if len(out) > maxAutoscalers {

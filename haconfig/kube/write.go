@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trivet-ha/trivet/haconfig"
+	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
 // managedBy marks the objects that Trivet manages, so that no controller of
@@ -25,33 +25,46 @@ const managedBy = "trivet"
 func (c *Cluster) Registration(ctx context.Context, name string) (haconfig.Registration, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	var conf admissionregistrationv1.MutatingWebhookConfiguration
-	err := c.registration.Get().Resource("mutatingwebhookconfigurations").Name(name).MaxRetries(0).Do(ctx).Into(&conf)
+	var conf struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Webhooks []struct {
+			ClientConfig clientConfig `json:"clientConfig"`
+		} `json:"webhooks"`
+	}
+	err := kubeclient.JSON(ctx, c.registration.Get().Resource("mutatingwebhookconfigurations").Name(name), &conf)
 	if apierrors.IsNotFound(err) {
 		return haconfig.Registration{}, c.said(ctx, "", nil)
 	}
 	if err := c.said(ctx, "get mutatingwebhookconfigurations.admissionregistration.k8s.io "+name, err); err != nil {
 		return haconfig.Registration{}, err
 	}
-	r := haconfig.Registration{Name: name, Version: conf.ResourceVersion}
+	r := haconfig.Registration{Name: name, Version: conf.Metadata.ResourceVersion}
 	for _, hook := range conf.Webhooks {
 		r.Bundles = append(r.Bundles, hook.ClientConfig.CABundle)
-		r.Paths = append(r.Paths, pathOf(hook.ClientConfig))
+		r.Paths = append(r.Paths, hook.ClientConfig.path())
 	}
 	return r, nil
 }
 
-// pathOf is where a webhook asks, "" if that cannot be read.
-func pathOf(c admissionregistrationv1.WebhookClientConfig) string {
-	switch {
-	case c.Service != nil && c.Service.Path != nil:
-		return *c.Service.Path
-	case c.URL != nil:
-		if u, err := url.Parse(*c.URL); err == nil {
-			return u.Path
-		}
+// clientConfig is how an API server reaches a webhook: by a service of its cluster or a URL.
+type clientConfig struct {
+	URL     string `json:"url"`
+	Service struct {
+		Path string `json:"path"`
+	} `json:"service"`
+	CABundle []byte `json:"caBundle"`
+}
+
+// path is where a webhook asks, "" if that cannot be read.
+func (c clientConfig) path() string {
+	if c.Service.Path != "" {
+		return c.Service.Path
 	}
-	return ""
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Path
 }
 
 // DropRegistration deletes a registration, and reports whether there was one.

@@ -4,6 +4,8 @@ package kubeclient
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -49,7 +51,7 @@ func Config(kubeconfig string) (*rest.Config, error) {
 type Group struct {
 	Client  **rest.RESTClient
 	Version schema.GroupVersion
-	Kinds   func(*runtime.Scheme) error // that it is made of
+	Kinds   func(*runtime.Scheme) error // that it is made of; nil: they are read as JSON
 }
 
 // Clients makes the client of each group, all over the same connections, which
@@ -60,6 +62,9 @@ func Clients(conf *rest.Config, groups ...Group) (*http.Client, error) {
 		return nil, err
 	}
 	for _, group := range groups {
+		if group.Kinds == nil {
+			continue
+		}
 		if err := group.Kinds(kinds); err != nil {
 			return nil, err
 		}
@@ -81,6 +86,20 @@ func Clients(conf *rest.Config, groups ...Group) (*http.Client, error) {
 		}
 	}
 	return shared, nil
+}
+
+// JSON decodes the answer to a request into a type that has some fields of a kind. Each
+// package of Kubernetes' types adds 100 kB to 3 MB to the program, since it links all kinds of
+// its group with protobuf; this is for kinds that are read seldom.
+func JSON(ctx context.Context, r *rest.Request, into any) error {
+	text, err := r.SetHeader("Accept", runtime.ContentTypeJSON).MaxRetries(0).Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("decode the answer: %w", err)
+	}
+	return nil
 }
 
 // load reads a kubeconfig, or what a pod finds in its file system.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	admission "k8s.io/api/admissionregistration/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,12 +45,9 @@ func Manifest(o Options) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	binding := &admission.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   meta.TypeMeta{APIVersion: admission.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: meta.ObjectMeta{Name: policy.Name},
-		Spec: admission.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policy.Name, ValidationActions: []admission.ValidationAction{admission.Deny},
-		},
+	binding := object[bindingSpec]{
+		APIVersion: apiVersion, Kind: "ValidatingAdmissionPolicyBinding", Metadata: metadata{Name: policy.Metadata.Name},
+		Spec: bindingSpec{PolicyName: policy.Metadata.Name, ValidationActions: []string{"Deny"}},
 	}
 	var out bytes.Buffer
 	for _, object := range []any{policy, binding} {
@@ -59,42 +55,95 @@ func Manifest(o Options) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode policy: %w", err)
 		}
-		// The types encode what the API server writes, although it is empty.
-		text = bytes.ReplaceAll(text, []byte("\nstatus: {}\n"), []byte("\n"))
-		text = bytes.ReplaceAll(text, []byte("  creationTimestamp: null\n"), nil)
 		out.WriteString("---\n")
 		out.Write(text)
 	}
 	return out.Bytes(), nil
 }
 
-func (o Options) policy() (*admission.ValidatingAdmissionPolicy, error) {
+// apiVersion is that of both objects.
+const apiVersion = "admissionregistration.k8s.io/v1"
+
+// object is an object of Kubernetes as kubectl reads it. Of the types of the API there
+// is what is written here: the package that has them all links 400 kB.
+type object[Spec any] struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+	Spec       Spec     `json:"spec"`
+}
+
+type metadata struct {
+	Name        string            `json:"name"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// policySpec is the specification of a ValidatingAdmissionPolicy.
+type policySpec struct {
+	FailurePolicy    string       `json:"failurePolicy"`
+	MatchConstraints matched      `json:"matchConstraints"`
+	Variables        []variable   `json:"variables"`
+	Validations      []check `json:"validations"`
+}
+
+// bindingSpec is the specification of a ValidatingAdmissionPolicyBinding.
+type bindingSpec struct {
+	PolicyName        string   `json:"policyName"`
+	ValidationActions []string `json:"validationActions"`
+}
+
+// matched are the objects to which a policy applies.
+type matched struct {
+	ObjectSelector    *meta.LabelSelector `json:"objectSelector"`
+	NamespaceSelector *meta.LabelSelector `json:"namespaceSelector,omitempty"`
+	ResourceRules     []resourceRule      `json:"resourceRules"`
+}
+
+type resourceRule struct {
+	Operations  []string `json:"operations"`
+	APIGroups   []string `json:"apiGroups"`
+	APIVersions []string `json:"apiVersions"`
+	Resources   []string `json:"resources"`
+}
+
+type variable struct {
+	Name       string `json:"name"`
+	Expression string `json:"expression"`
+}
+
+type check struct {
+	Expression        string            `json:"expression"`
+	Reason            meta.StatusReason `json:"reason"`
+	Message           string            `json:"message,omitempty"`
+	MessageExpression string            `json:"messageExpression,omitempty"`
+}
+
+func (o Options) policy() (object[policySpec], error) {
 	match, err := o.match()
 	if err != nil {
-		return nil, err
+		return object[policySpec]{}, err
 	}
 	name, err := o.name()
 	if err != nil {
-		return nil, err
+		return object[policySpec]{}, err
 	}
-	fail, forbidden, invalid := admission.Fail, meta.StatusReasonForbidden, meta.StatusReasonInvalid
-	return &admission.ValidatingAdmissionPolicy{
-		TypeMeta:   meta.TypeMeta{APIVersion: admission.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: meta.ObjectMeta{Name: name, Annotations: map[string]string{"trivet.dev/lease": o.Lease}},
-		Spec: admission.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    &fail,
+	return object[policySpec]{
+		APIVersion: apiVersion, Kind: "ValidatingAdmissionPolicy",
+		Metadata: metadata{Name: name, Annotations: map[string]string{"trivet.dev/lease": o.Lease}},
+		Spec: policySpec{
+			FailurePolicy:    "Fail",
 			MatchConstraints: match,
-			Variables: []admission.Variable{
+			Variables: []variable{
 				{Name: "token", Expression: tokenOf("object")},
 				{Name: "before", Expression: "oldObject == null ? '' : " + tokenOf("oldObject")},
 			},
-			Validations: []admission.Validation{
+			Validations: []check{
 				{
-					Expression: "variables.token." + isToken, Reason: &invalid,
+					Expression: "variables.token." + isToken, Reason: meta.StatusReasonInvalid,
 					Message: fmt.Sprintf("the annotation %s must hold the fencing token of the lease %q under which this object is written", Annotation, o.Lease),
 				},
 				{
-					Expression: "!variables.before." + isToken + " || " + notOlder, Reason: &forbidden,
+					Expression: "!variables.before." + isToken + " || " + notOlder, Reason: meta.StatusReasonForbidden,
 					MessageExpression: fmt.Sprintf("'fencing token ' + variables.token + ' is older than ' + variables.before + ', under which this object was written: the lease \"%s\" was granted again'", o.Lease),
 				},
 			},
@@ -128,37 +177,36 @@ func (o Options) name() (string, error) {
 
 // match selects the objects. Updates of a subresource, such as the status, change no
 // annotation and do not match.
-func (o Options) match() (*admission.MatchResources, error) {
+func (o Options) match() (matched, error) {
 	switch {
 	case o.Lease == "":
-		return nil, errNoLease
+		return matched{}, errNoLease
 	case len(validation.IsDNS1123Subdomain(o.Lease)) > 0:
-		return nil, fmt.Errorf("%q cannot be the name of a lease", o.Lease)
+		return matched{}, fmt.Errorf("%q cannot be the name of a lease", o.Lease)
 	case o.Selector == "":
-		return nil, errNoSelector
+		return matched{}, errNoSelector
 	case len(o.Resources) == 0:
-		return nil, errNoResources
+		return matched{}, errNoResources
 	}
 	selector, err := labelSelector(o.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("selector %q: %w", o.Selector, err)
+		return matched{}, fmt.Errorf("selector %q: %w", o.Selector, err)
 	}
-	match := &admission.MatchResources{ObjectSelector: selector}
+	match := matched{ObjectSelector: selector}
 	if o.Namespace != "" {
 		if wrong := validation.IsDNS1123Label(o.Namespace); len(wrong) > 0 {
-			return nil, fmt.Errorf("namespace %q: %s", o.Namespace, strings.Join(wrong, "; "))
+			return matched{}, fmt.Errorf("namespace %q: %s", o.Namespace, strings.Join(wrong, "; "))
 		}
 		match.NamespaceSelector = &meta.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": o.Namespace}}
 	}
 	for _, r := range o.Resources {
 		resource := schema.ParseGroupResource(r)
 		if wrong := validation.IsDNS1123Label(resource.Resource); len(wrong) > 0 {
-			return nil, fmt.Errorf("resource %q: want RESOURCE or RESOURCE.GROUP, such as configmaps or deployments.apps", r)
+			return matched{}, fmt.Errorf("resource %q: want RESOURCE or RESOURCE.GROUP, such as configmaps or deployments.apps", r)
 		}
-		match.ResourceRules = append(match.ResourceRules, admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{
-			Operations: []admission.OperationType{admission.Create, admission.Update},
-			Rule:       admission.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{"*"}, Resources: []string{resource.Resource}},
-		}})
+		match.ResourceRules = append(match.ResourceRules, resourceRule{
+			Operations: []string{"CREATE", "UPDATE"}, APIGroups: []string{resource.Group}, APIVersions: []string{"*"}, Resources: []string{resource.Resource},
+		})
 	}
 	return match, nil
 }
