@@ -17,7 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/internal/excerpt"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/internal/logs"
 )
@@ -183,7 +183,7 @@ func (m *call) event(request, method, path string, status int) eventring.Report 
 }
 
 // bounded cuts what a caller wrote, at the edge of a character.
-func bounded(text string) string { return excerpt.Of(text, maxAuditText) }
+func bounded(text string) string { return bounds.Excerpt(text, maxAuditText) }
 
 // requestKeys returns the keys of the request that ctx belongs to. The audit has them
 // with any handler of the log.

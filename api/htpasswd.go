@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/trivet-ha/trivet/internal/smallfile"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Bounds of a file of users.
@@ -50,7 +50,7 @@ func (u *users) of(now os.FileInfo) bool {
 // readUsers reads a file of lines `name:hash`. Empty lines and those that begin
 // with # say nothing. The error has every line that is wrong, not the first alone.
 func readUsers(path string) (*users, error) {
-	text, info, err := smallfile.Read(path, maxSmallFile)
+	text, info, err := bounds.ReadFile(path, maxSmallFile)
 	if err != nil {
 		return nil, fmt.Errorf("users of the API: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/smallfile"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Certificates gives each handshake with a client of the API its certificate;
@@ -92,7 +92,7 @@ func (f *CertificateFiles) read() error {
 	var text [2][]byte
 	var errs [2]error
 	for n, path := range [...]string{f.cert, f.key} {
-		text[n], seen[n], errs[n] = smallfile.Read(path, maxSmallFile)
+		text[n], seen[n], errs[n] = bounds.ReadFile(path, maxSmallFile)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return err

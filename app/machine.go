@@ -7,7 +7,7 @@ import (
 
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/internal/smallfile"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // and as much as this process may. The UUID is for root alone on most hosts.
 func readMachine(root string, variable func(string) string) cluster.Machine {
 	word := func(path string) string {
-		text, _, err := smallfile.Read(filepath.Join(root, path), maxMachineWord)
+		text, _, err := bounds.ReadFile(filepath.Join(root, path), maxMachineWord)
 		if err != nil {
 			return "" // it is not told, and the peer is found by what is
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/internal/excerpt"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
 
@@ -120,7 +120,7 @@ func (o *outcome) keep() blobs.Hash {
 
 // clip shortens a foreign text for the log.
 func clip(text string) string {
-	return excerpt.Of(cmp.Or(text, "failed without a reason"), errorMaximum)
+	return bounds.Excerpt(cmp.Or(text, "failed without a reason"), errorMaximum)
 }
 
 // note leaves word of what this worker is about to do, in the log if there is no

@@ -17,7 +17,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/internal/excerpt"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Bounds of the table of machines.
@@ -197,7 +197,7 @@ func tableOf(v fsm.View, names []inspector.NodeName, byBMC map[string]bool, want
 
 func rowOf(rec introspection.Record, name string) machine {
 	return machine{
-		UUID: rec.Node, Name: name, State: rec.State.String(), Error: excerpt.Of(rec.Error, maxShown), BMC: rec.Attributes.BMC,
+		UUID: rec.Node, Name: name, State: rec.State.String(), Error: bounds.Excerpt(rec.Error, maxShown), BMC: rec.Attributes.BMC,
 		Started: moment(rec.StartedMillis), Finished: moment(rec.FinishedMillis), MACs: rec.Attributes.MACs,
 		started: rec.StartedMillis, finished: rec.FinishedMillis,
 	}

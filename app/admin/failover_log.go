@@ -12,7 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
-	"github.com/trivet-ha/trivet/internal/excerpt"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // maxHistory bounds what is listed at once; the log keeps no more.
@@ -163,7 +163,7 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 }
 
 // cut bounds what a refusal repeats of what its caller wrote.
-func cut(text string) string { return excerpt.Of(text, 200) }
+func cut(text string) string { return bounds.Excerpt(text, 200) }
 
 // maxOperatorName bounds what a caller says of itself, in bytes; the log takes a
 // little more.
@@ -171,11 +171,11 @@ const maxOperatorName = 100
 
 // operatorOf names who asks: what the connection proves, after what they say.
 func operatorOf(ctx echo.Context, said string) string {
-	who := excerpt.Of(api.CallerName(ctx.Request().Context()), maxOperatorName)
+	who := bounds.Excerpt(api.CallerName(ctx.Request().Context()), maxOperatorName)
 	if said == "" {
 		return who
 	}
-	return excerpt.Of(said, maxOperatorName) + " (" + who + ")"
+	return bounds.Excerpt(said, maxOperatorName) + " (" + who + ")"
 }
 
 func (s *State) wallMillis() int64 {

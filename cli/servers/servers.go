@@ -14,7 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/client"
-	"github.com/trivet-ha/trivet/internal/smallfile"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 const (
@@ -111,7 +111,7 @@ func (f *Flags) Reader(stale bool) (*client.Client, error) {
 
 // readCredentials reads user and password from a file of one line.
 func (f *Flags) readCredentials(path string) (user, password string, err error) {
-	text, info, err := smallfile.Read(path, maxCredentials)
+	text, info, err := bounds.ReadFile(path, maxCredentials)
 	if err != nil {
 		return "", "", term.Usage("--credentials: %w", err)
 	}
@@ -132,7 +132,7 @@ func trust(cacert string) (*tls.Config, error) {
 	if cacert == "" {
 		return nil, nil
 	}
-	pem, _, err := smallfile.Read(cacert, maxCACert)
+	pem, _, err := bounds.ReadFile(cacert, maxCACert)
 	if err != nil {
 		return nil, term.Usage("--cacert: %w", err)
 	}

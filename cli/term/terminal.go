@@ -15,8 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/smallfile"
 	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Terminal is what one run of the command may touch, and how it prints.
@@ -97,7 +98,7 @@ func (t *Terminal) Input(name string) (io.ReadCloser, error) {
 // ReadInput reads a file, or standard input for -, of no more than so many bytes.
 func (t *Terminal) ReadInput(name string, most int64) ([]byte, error) {
 	if name != "-" {
-		text, _, err := smallfile.Read(name, most)
+		text, _, err := bounds.ReadFile(name, most)
 		return text, err
 	}
 	text, err := io.ReadAll(io.LimitReader(t.In, most+1))

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/trivet-ha/trivet/internal/smallfile"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // Bounds of what is read.
@@ -30,7 +30,7 @@ func readBounded(name string, most int64) (text []byte, err error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no file", name)
 	}
-	text, _, err = smallfile.Read(name, most)
+	text, _, err = bounds.ReadFile(name, most)
 	return text, err
 }
 

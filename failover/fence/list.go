@@ -11,8 +11,8 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/failover"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
-	"github.com/trivet-ha/trivet/internal/smallfile"
 )
 
 // Options of a List.
@@ -44,7 +44,7 @@ var _ failover.Fences = (*List)(nil)
 // What is wrong with the file is a config.Problems, with all there is to say. The
 // caller closes the list.
 func Open(file string, o Options) (*List, error) {
-	text, _, err := smallfile.Read(file, config.MaxFile)
+	text, _, err := bounds.ReadFile(file, config.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("failover.fence_file: %w", err)
 	}
@@ -70,7 +70,7 @@ func Open(file string, o Options) (*List, error) {
 // Files returns the files that the devices of a file name. It is empty where the file
 // cannot be read.
 func Files(file string) []config.File {
-	text, _, err := smallfile.Read(file, config.MaxFile)
+	text, _, err := bounds.ReadFile(file, config.MaxFile)
 	if err != nil {
 		return nil
 	}

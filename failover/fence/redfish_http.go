@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/internal/excerpt"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
@@ -157,5 +157,5 @@ func refused(call string, resp *http.Response, raw []byte) *refusal {
 
 // shorten makes one line of a foreign text.
 func shorten(text string) string {
-	return excerpt.Of(strings.Join(strings.Fields(text), " "), maxMessage)
+	return bounds.Excerpt(strings.Join(strings.Fields(text), " "), maxMessage)
 }

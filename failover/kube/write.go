@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/trivet-ha/trivet/failover"
-	"github.com/trivet-ha/trivet/internal/excerpt"
+	"github.com/trivet-ha/trivet/internal/bounds"
 	"github.com/trivet-ha/trivet/internal/kubeclient"
 )
 
@@ -146,7 +146,7 @@ func (c *Cluster) Tell(ctx context.Context, n failover.Node, typ, reason, messag
 	event := corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{GenerateName: "trivet-", Namespace: eventNamespace},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: types.UID(n.UID)},
-		Type:           typ, Reason: excerpt.Of(reason, maxReason), Message: excerpt.Of(message, maxMessage),
+		Type:           typ, Reason: bounds.Excerpt(reason, maxReason), Message: bounds.Excerpt(message, maxMessage),
 		Source:         corev1.EventSource{Component: "trivet", Host: c.peer},
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		ReportingController: ours + "failover", ReportingInstance: c.peer,

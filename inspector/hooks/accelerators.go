@@ -9,7 +9,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/internal/smallfile"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // accelerators tells Ironic which PCI devices are accelerators.
@@ -42,7 +42,7 @@ func builtIn() map[pciID]map[string]any {
 // readDevices reads a file in the original's form: a list pci_devices whose
 // items have a vendor_id, a device_id, and what else Ironic shall be told.
 func readDevices(path string) (map[pciID]map[string]any, error) {
-	raw, _, err := smallfile.Read(path, maxDeviceFile)
+	raw, _, err := bounds.ReadFile(path, maxDeviceFile)
 	if err != nil {
 		return nil, err
 	}

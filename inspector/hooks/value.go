@@ -6,7 +6,7 @@ import (
 
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
-	"github.com/trivet-ha/trivet/internal/excerpt"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // object is a JSON object somewhere in a document. Its methods read members by
@@ -130,4 +130,4 @@ func inventoryOf(d *inspector.Document) (object, error) {
 }
 
 // clipped is what a message repeats of a text.
-func clipped(text string) string { return excerpt.Of(text, maxText) }
+func clipped(text string) string { return bounds.Excerpt(text, maxText) }

@@ -13,7 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/trivet-ha/trivet/inspector"
-	"github.com/trivet-ha/trivet/internal/excerpt"
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
 // maxMessage bounds a foreign sentence in an error, in bytes; text without a
@@ -110,7 +110,7 @@ func sentence(body []byte) string {
 }
 
 // cut bounds a message and makes it text.
-func cut(text string) string { return excerpt.Of(strings.TrimSpace(text), maxMessage) }
+func cut(text string) string { return bounds.Excerpt(strings.TrimSpace(text), maxMessage) }
 
 // ended is a call whose caller's context ended. It keeps what the last try met,
 // which may be why the caller gave up.

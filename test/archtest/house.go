@@ -48,7 +48,7 @@ var parts = []string{
 	"inspector/lldp",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/batcher", "raftstore/logerr", "raftstore/raftguard", "raftstore/raftguard/wal",
-	"internal/httpserver/admission", "internal/excerpt", "internal/kubeclient", "internal/logs", "internal/pace", "internal/portholder", "internal/program", "internal/servicecreds", "internal/smallfile", "internal/supportbundle",
+	"internal/httpserver/admission", "internal/bounds", "internal/kubeclient", "internal/logs", "internal/pace", "internal/portholder", "internal/program", "internal/servicecreds", "internal/supportbundle",
 }
 
 // exception narrows the picture: importer, or anything below it, may not

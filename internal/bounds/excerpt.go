@@ -1,5 +1,5 @@
-// Package excerpt shortens what others wrote, for texts that quote it.
-package excerpt
+// Package bounds reads and quotes what others wrote within bounds: small files, and excerpts of texts.
+package bounds
 
 import (
 	"strings"
@@ -9,9 +9,9 @@ import (
 // mark stands for what was cut off.
 const mark = "…"
 
-// Of returns a text as valid UTF-8. Of one that has more than most bytes it returns the
+// Excerpt returns a text as valid UTF-8. Of one that has more than most bytes it returns the
 // beginning, cut between characters, and a mark within those bytes.
-func Of(text string, most int) string {
+func Excerpt(text string, most int) string {
 	if len(text) <= most {
 		return strings.ToValidUTF8(text, "?")
 	}

@@ -1,4 +1,4 @@
-package excerpt
+package bounds
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 
 // A text that fits stays, a longer one is cut between characters and marked, and what is
 // no UTF-8 does not get through.
-func TestOf(t *testing.T) {
+func TestExcerpt(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		most int
@@ -23,7 +23,7 @@ func TestOf(t *testing.T) {
 		{"a\xffbcdef", 6, "a?b…"},
 		{strings.Repeat("é", 9), 1, "…"},
 	} {
-		if got := Of(c.text, c.most); got != c.want {
+		if got := Excerpt(c.text, c.most); got != c.want {
 			t.Errorf("%q in %d bytes: %q, want %q", c.text, c.most, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package smallfile
+package bounds
 
 import (
 	"errors"
@@ -10,19 +10,19 @@ import (
 )
 
 // A file is read up to its bound, and what is too long or not there is named.
-func TestRead(t *testing.T) {
+func TestReadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte("12345678"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	text, info, err := Read(path, 8)
+	text, info, err := ReadFile(path, 8)
 	if err != nil || string(text) != "12345678" || info.Mode().Perm() != 0o640 {
 		t.Errorf("%q, %v, %v", text, info, err)
 	}
-	if _, info, err := Read(path, 7); err == nil || !strings.Contains(err.Error(), path+" has more than 7 bytes") || info == nil {
+	if _, info, err := ReadFile(path, 7); err == nil || !strings.Contains(err.Error(), path+" has more than 7 bytes") || info == nil {
 		t.Errorf("a file that is too long: %v, %v", info, err)
 	}
-	if _, _, err := Read(path+".none", 8); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path+".none") {
+	if _, _, err := ReadFile(path+".none", 8); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path+".none") {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -1,5 +1,4 @@
-// Package smallfile reads files that have no business being large.
-package smallfile
+package bounds
 
 import (
 	"errors"
@@ -8,9 +7,9 @@ import (
 	"os"
 )
 
-// Read returns what a file holds, at most so many bytes, and what the file was before it
+// ReadFile returns what a file holds, at most so many bytes, and what the file was before it
 // was read: a change under way shows at the next look. The error names the file.
-func Read(path string, most int64) (text []byte, info os.FileInfo, err error) {
+func ReadFile(path string, most int64) (text []byte, info os.FileInfo, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, err
