@@ -80,10 +80,10 @@ type metadata struct {
 
 // policySpec is the specification of a ValidatingAdmissionPolicy.
 type policySpec struct {
-	FailurePolicy    string       `json:"failurePolicy"`
-	MatchConstraints matched      `json:"matchConstraints"`
-	Variables        []variable   `json:"variables"`
-	Validations      []check `json:"validations"`
+	FailurePolicy    string     `json:"failurePolicy"`
+	MatchConstraints matched    `json:"matchConstraints"`
+	Variables        []variable `json:"variables"`
+	Validations      []check    `json:"validations"`
 }
 
 // bindingSpec is the specification of a ValidatingAdmissionPolicyBinding.

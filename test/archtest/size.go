@@ -2,7 +2,6 @@ package archtest
 
 import (
 	"bytes"
-	"go/ast"
 	"go/scanner"
 	"go/token"
 	"strings"
@@ -33,16 +32,6 @@ func checkFuncSize(tree *Tree, report *Report) {
 			}
 		}
 	}
-}
-
-// importLines counts the lines that import declarations take.
-func importLines(tree *Tree, file *File) (n int) {
-	for _, decl := range file.Syntax.Decls {
-		if d, ok := decl.(*ast.GenDecl); ok && d.Tok == token.IMPORT {
-			n += tree.Line(d.End()) - tree.Line(d.Pos()) + 1
-		}
-	}
-	return n
 }
 
 // codeLines counts the lines on which at least part of a token stands; blank
