@@ -35,7 +35,7 @@ func stops() map[string][]edit {
 	return map[string][]edit{
 		"firewall/guard.go": {{"	if door {\n", "	if door {\n	" + at(afterProof)}},
 		"firewall/nftables/lease.go": {
-			{"	err := l.swap(ctx, f.take(", "	err := l.swap(labstop.Mark(ctx, \"" + beforeSwap + "\"), f.take("},
+			{"	err := l.swap(ctx, f.deleteElements(", "	err := l.swap(labstop.Mark(ctx, \"" + beforeSwap + "\"), f.deleteElements("},
 			{"	return l.socket.commit(ctx, 0, slices.Concat(parts...)...)\n", "	return labstop.Said(ctx, l.socket.commit(ctx, 0, slices.Concat(parts...)...))\n"},
 		},
 		"firewall/nftables/socket.go": {
