@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -113,7 +115,7 @@ func (leaderless) Current(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (l leaderless) List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]introspection.Record, error) {
+func (l leaderless) List(ctx context.Context, p accept.Page, r inspector.Reading) ([]introspection.Record, error) {
 	if r == inspector.Linearizable {
 		return nil, l.Current(ctx)
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -243,10 +245,10 @@ func note(ctx context.Context, entry fencing.Token) {
 }
 
 // tracedTaker is a Taker that notes what was committed for a call.
-type tracedTaker struct{ inspector.Taker }
+type tracedTaker struct{ accept.Taker }
 
 // TracedTaker is Traced for callbacks that are begun where they came in.
-func TracedTaker(t inspector.Taker) inspector.Taker { return tracedTaker{t} }
+func TracedTaker(t accept.Taker) accept.Taker { return tracedTaker{t} }
 
 // Take implements inspector.Taker.
 func (t tracedTaker) Take(ctx context.Context, c inspector.Callback) (introspection.Queued, bool) {

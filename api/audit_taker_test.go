@@ -4,11 +4,13 @@ import (
 	"context"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
 )
 
-var _ inspector.Taker = takes{}
+var _ accept.Taker = takes{}
 
 // takes takes every callback.
 type takes struct{ introspection.Queued }

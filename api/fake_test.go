@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -37,10 +40,10 @@ type fake struct {
 	started []bool // manage_boot of each
 	refs    []string
 	bodies  []string
-	pages   []inspector.Page
+	pages   []accept.Page
 	reading []inspector.Reading
 
-	successor []inspector.InbandCall
+	successor []ironic.InbandCall
 }
 
 func (f *fake) asked(ref string) error {
@@ -77,12 +80,12 @@ func (f *fake) Continue(_ context.Context, body []byte) (string, error) {
 	return node, f.asked("")
 }
 
-func (f *fake) ContinueInspection(_ context.Context, c inspector.InbandCall) (inspector.InbandAnswer, error) {
+func (f *fake) ContinueInspection(_ context.Context, c ironic.InbandCall) (ironic.InbandAnswer, error) {
 	f.mu.Lock()
 	f.bodies = append(f.bodies, string(c.Body))
 	f.successor = append(f.successor, c)
 	f.mu.Unlock()
-	return inspector.InbandAnswer{Status: http.StatusAccepted, Body: []byte(`{"uuid":"` + node + `"}`)}, f.asked("")
+	return ironic.InbandAnswer{Status: http.StatusAccepted, Body: []byte(`{"uuid":"` + node + `"}`)}, f.asked("")
 }
 
 func (f *fake) Status(_ context.Context, ref string, r inspector.Reading) (introspection.Record, error) {
@@ -98,7 +101,7 @@ func (f *fake) Status(_ context.Context, ref string, r inspector.Reading) (intro
 	return introspection.Record{}, refuse(http.StatusNotFound, "Could not find node %s in cache", ref)
 }
 
-func (f *fake) List(_ context.Context, p inspector.Page, r inspector.Reading) ([]introspection.Record, error) {
+func (f *fake) List(_ context.Context, p accept.Page, r inspector.Reading) ([]introspection.Record, error) {
 	f.reading = append(f.reading, r)
 	f.pages = append(f.pages, p)
 	return f.records, f.asked("")
@@ -160,7 +163,7 @@ func (b *benched) Status(context.Context, string, inspector.Reading) (introspect
 	return b.records[0], nil
 }
 
-func (b *benched) List(context.Context, inspector.Page, inspector.Reading) ([]introspection.Record, error) {
+func (b *benched) List(context.Context, accept.Page, inspector.Reading) ([]introspection.Record, error) {
 	return b.records, nil
 }
 

@@ -8,9 +8,10 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/labstack/echo/v4"
+	"github.com/trivet-ha/trivet/inspector/accept"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/labstack/echo/v4"
 )
 
 // pathInbandInspection is where ramdisks call that were meant for Ironic's own
@@ -19,16 +20,16 @@ const pathInbandInspection = "/v1/continue_inspection"
 
 // InbandInspection takes the callbacks of such ramdisks.
 type InbandInspection interface {
-	ContinueInspection(ctx context.Context, c inspector.InbandCall) (inspector.InbandAnswer, error)
+	ContinueInspection(ctx context.Context, c ironic.InbandCall) (ironic.InbandAnswer, error)
 }
 
-var _ InbandInspection = (*inspector.Service)(nil)
+var _ InbandInspection = (*accept.Service)(nil)
 
 // inband takes a ramdisk's document as Ironic does, within the bounds of
 // /v1/continue.
 func (i *Inspector) inband(callers *callbackRates, documents bodies) echo.HandlerFunc {
 	return i.called(callers, documents, func(ctx context.Context, c echo.Context, body []byte) error {
-		sent := inspector.InbandCall{Body: body, Node: query(c).Get("node_uuid")}
+		sent := ironic.InbandCall{Body: body, Node: query(c).Get("node_uuid")}
 		h := c.Request().Header // Ironic reads the version in either of two
 		sent.Version = cmp.Or(h.Get("X-Openstack-Ironic-Api-Version"), strings.TrimPrefix(h.Get("Openstack-Api-Version"), "baremetal "))
 		if network := senderSource(c.Request(), i.Proxies); network.IsValid() {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm"
@@ -41,7 +43,7 @@ type Log interface {
 // Reports is what is known of introspections.
 type Reports interface {
 	Status(ctx context.Context, ref string, r inspector.Reading) (introspection.Record, error)
-	List(ctx context.Context, p inspector.Page, r inspector.Reading) ([]introspection.Record, error)
+	List(ctx context.Context, p accept.Page, r inspector.Reading) ([]introspection.Record, error)
 	// Data returns a JSON document.
 	Data(ctx context.Context, ref string, processed bool, r inspector.Reading) ([]byte, error)
 }
@@ -55,7 +57,7 @@ type Service interface {
 	RuleKeeper
 }
 
-var _ Service = (*inspector.Service)(nil)
+var _ Service = (*accept.Service)(nil)
 
 // Inspector is the REST API of ironic-inspector 1.18, mended where the original
 // is broken (docs/contract.md#resources and the sections after it). Every field must be set;

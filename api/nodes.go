@@ -4,24 +4,26 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/labstack/echo/v4"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
 // Names reads the names of nodes from Ironic, within seconds.
 type Names interface {
-	All(ctx context.Context) ([]inspector.NodeName, error)
+	All(ctx context.Context) ([]ironic.NodeName, error)
 	// Of reads one node, by UUID or name.
-	Of(ctx context.Context, ref string) (inspector.NodeName, error)
+	Of(ctx context.Context, ref string) (ironic.NodeName, error)
 }
 
-var _ Names = (*inspector.Names)(nil)
+var _ Names = (*accept.Names)(nil)
 
 // nodeList is the answer about all nodes.
 type nodeList struct {
-	Nodes []inspector.NodeName `json:"nodes"`
+	Nodes []ironic.NodeName `json:"nodes"`
 }
 
 // The paths of names are Trivet's own: the contract of ironic-inspector has no
@@ -48,7 +50,7 @@ func (i *Inspector) nodes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return replyValue(c, http.StatusOK, nodeList{Nodes: append([]inspector.NodeName{}, all...)})
+	return replyValue(c, http.StatusOK, nodeList{Nodes: append([]ironic.NodeName{}, all...)})
 }
 
 func (i *Inspector) node(ctx context.Context, c echo.Context, ref string) error {

@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // query returns the parameters behind the question mark. Most requests have
@@ -54,17 +55,17 @@ func manageBoot(q url.Values) (bool, error) {
 
 // parsePage reads the parameters of a list (docs/contract.md#states). Unknown ones are
 // ignored.
-func parsePage(q url.Values, maxLimit int) (inspector.Page, error) {
+func parsePage(q url.Values, maxLimit int) (accept.Page, error) {
 	marker, err := parseMarker(q)
 	if err != nil {
-		return inspector.Page{}, err
+		return accept.Page{}, err
 	}
 	limit, err := parseLimit(q, maxLimit)
 	if err != nil {
-		return inspector.Page{}, err
+		return accept.Page{}, err
 	}
 	states, err := parseStates(q)
-	return inspector.Page{Limit: limit, Marker: marker, States: states}, err
+	return accept.Page{Limit: limit, Marker: marker, States: states}, err
 }
 
 // badRequest is how the original begins its words on a list's parameters.

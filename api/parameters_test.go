@@ -10,14 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 func TestPages(t *testing.T) {
-	for query, want := range map[string]inspector.Page{
+	for query, want := range map[string]accept.Page{
 		"":                                {Limit: 1000},
 		"limit=0":                         {Limit: 1000},
 		"limit=1000":                      {Limit: 1000},
@@ -34,7 +35,7 @@ func TestPages(t *testing.T) {
 	} {
 		f := &fake{}
 		i := &Inspector{Service: f, Auth: NoAuth(), MaxLimit: 1000, Logger: slog.New(slog.DiscardHandler)}
-		if w := answer(t, i.Handler(), "GET", "/v1/introspection?"+query, ""); w.Code != 200 || !reflect.DeepEqual(f.pages, []inspector.Page{want}) {
+		if w := answer(t, i.Handler(), "GET", "/v1/introspection?"+query, ""); w.Code != 200 || !reflect.DeepEqual(f.pages, []accept.Page{want}) {
 			t.Errorf("%s: %d, page %+v, want %+v", query, w.Code, f.pages, want)
 		}
 	}

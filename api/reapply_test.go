@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 func TestReapply(t *testing.T) {
@@ -48,7 +49,7 @@ func TestReapply(t *testing.T) {
 // must refuse them before it asks anybody.
 type doorway struct {
 	*fake
-	real *inspector.Service
+	real *accept.Service
 }
 
 func (d doorway) Continue(ctx context.Context, body []byte) (string, error) {
@@ -61,7 +62,7 @@ func (d doorway) Reapply(ctx context.Context, ref string, body []byte) error {
 
 // Hostile documents are refused in the contract's shape, and go no further.
 func TestHostileBodies(t *testing.T) {
-	i := &Inspector{Service: doorway{&fake{}, inspector.NewService(inspector.ServiceOptions{})}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}
+	i := &Inspector{Service: doorway{&fake{}, accept.NewService(accept.Options{})}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}
 	h := i.Handler()
 	for name, body := range map[string]string{
 		"depth":         strings.Repeat(`{"a":`, 1_000_000),

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
@@ -16,7 +19,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/lease"
@@ -95,8 +97,8 @@ type Core struct {
 	// Contacts knows who is heard; nil without CoreOptions.Prober.
 	Contacts *cluster.Contacts
 	// Service answers the inspector's API; nil without Introspection, like Health.
-	Service *inspector.Service
-	Health  *inspector.IronicHealth
+	Service *accept.Service
+	Health  *ironic.Health
 	// Lending lends leases to other programs.
 	Lending *lease.Service
 	// Elector knows who leads; nil without CoreOptions.Electing.
@@ -142,7 +144,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	patient.Follow(store)
 	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store), log: o.Raft.Logger}
 	if o.Introspection != nil {
-		c.Health = inspector.NewIronicHealth(o.Introspection.Ironic, o.Raft.Logger)
+		c.Health = ironic.NewHealth(o.Introspection.Ironic, o.Raft.Logger)
 	}
 	ironicAway := func() error { return health.IronicAway(c.Health, store.View(), store.ID()) }
 	if o.Gate != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
@@ -29,7 +28,7 @@ func (i inspections) Inspected(ctx context.Context) ([]string, error) {
 // out, as in the blacklist: the filter matches Ethernet frames.
 func (i inspections) MACs(ctx context.Context, node string) ([]string, error) {
 	addresses, err := i.ironic.Addresses(ctx, node)
-	if errors.Is(err, inspector.ErrNoNode) {
+	if errors.Is(err, ironic.ErrNoNode) {
 		return nil, nil
 	}
 	macs := make([]string, 0, len(addresses))

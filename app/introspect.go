@@ -6,6 +6,11 @@ import (
 	"net"
 	"runtime"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+	"github.com/trivet-ha/trivet/inspector/periodic"
+	"github.com/trivet-ha/trivet/inspector/relay"
+	"github.com/trivet-ha/trivet/inspector/work"
+
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/config"
@@ -18,31 +23,46 @@ import (
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/inspector/ramdisklogs"
 	"github.com/trivet-ha/trivet/inspector/rules"
+	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
+
+// Ironic is the bare-metal service as all parts of a Core reach it. Its calls are described
+// where they are asked for.
+type Ironic interface {
+	work.Ironic
+	accept.Ironic
+	leaderIronic
+}
+
+// leaderIronic is Ironic as the leader's sweeps and the watch on it ask it.
+type leaderIronic interface {
+	periodic.Ironic
+	ironic.Pinger
+}
 
 // Introspection is what a peer needs to introspect nodes, besides the log.
 type Introspection struct {
 	Config   config.Inspection
 	Name     string // this peer's, for texts
-	Ironic   inspector.Ironic
+	Ironic   Ironic
 	Resolver identify.Resolver
 	Hooks    []inspector.Hook
 	Logs     inspector.LogKeeper // of ramdisks; nil: they are thrown away
 	// Inband is Ironic's own endpoint for ramdisks; nil: nothing is handed on.
-	Inband inspector.InbandAPI
+	Inband relay.Ironic
 	// Notes and Memory are kept for the next process, and Unfinished is what
 	// the last one left.
-	Notes      inspector.Notes
-	Memory     inspector.Memory
+	Notes      work.Notes
+	Memory     work.Memory
 	Unfinished []introspection.Unfinished
 }
 
 // inspection are the parts of a Peer that introspect, besides its Core.
 type inspection struct {
 	ironic      *ironic.Client
-	names       *inspector.Names
+	names       *accept.Names
 	settings    inspector.Settings    // at first
 	certificate *api.CertificateFiles // of the API; nil: it has no files
 	notes       *blackbox.Box
@@ -68,7 +88,7 @@ func (in *inspection) openIronic(o Options) (err error) {
 	if in.ironic, err = ironic.New(o.Config.Ironic, o.Logger); err != nil {
 		return err
 	}
-	in.names = inspector.NewNames(in.ironic, o.Wall)
+	in.names = accept.NewNames(in.ironic, o.Wall)
 	return nil
 }
 
@@ -93,42 +113,44 @@ func (in *inspection) options(peer string) *Introspection {
 
 // introspector is the part of a Core that introspects.
 type introspector struct {
-	Service  *inspector.Service
-	Health   *inspector.IronicHealth
-	Workers  *inspector.WorkerPool
+	Service  *accept.Service
+	Health   *ironic.Health
+	Workers  *work.Pool
 	live     *inspector.LiveSettings
 	notifier *inspector.Notifier
-	sweeps   *inspector.Sweeps
-	relayer  *inspector.Relayer // nil where nothing is handed on
-	stop     chan struct{}      // closed when the pool shall claim no more
+	sweeps   *periodic.Sweeps
+	relayer  *relay.Relayer // nil where nothing is handed on
+	stop     chan struct{}  // closed when the pool shall claim no more
 }
 
 // newIntrospector wires the front door, the workers and the sweeps to a log.
-func newIntrospector(o Introspection, health *inspector.IronicHealth, store *raftstore.Store, session inspectorSession, log *slog.Logger) (*introspector, error) {
+func newIntrospector(o Introspection, health *ironic.Health, store *raftstore.Store, session inspectorSession, log *slog.Logger) (*introspector, error) {
 	packer, err := blobs.NewPacker(runtime.NumCPU(), func() bool { return store.View().ClusterVersion() >= blobs.DictionarySince })
 	if err != nil {
 		return nil, err
 	}
 	notifier := inspector.NewNotifier(store)
 	live := inspector.NewLiveSettings(inspector.Settings{Config: o.Config, Hooks: o.Hooks, Logs: o.Logs})
-	workers := inspector.NewWorkerPool(inspector.WorkerPoolOptions{
+	workers := work.NewPool(work.Options{
 		Live: live, Peer: o.Name, Log: store, Session: session, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver, Health: health,
 		Rules: rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
 	})
+	do := api.Traced(session)
+	relays := &relay.Intake{Live: live, Log: store, Do: do, Inband: o.Inband, Packer: packer, Logger: log, Limited: logs.Limit(log)}
 	in := &introspector{
-		Service: inspector.NewService(inspector.ServiceOptions{
-			Live: live, Peer: o.Name, Log: store, Do: api.Traced(session), Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: api.TracedTaker(workers),
-			Suspects: o.Memory, Inband: o.Inband, Logger: log,
+		Service: accept.NewService(accept.Options{
+			Live: live, Peer: o.Name, Log: store, Do: do, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: api.TracedTaker(workers),
+			Suspects: o.Memory, Relays: relays, Logger: log,
 		}),
 		live:     live,
 		Health:   health,
 		Workers:  workers,
 		notifier: notifier,
-		sweeps:   &inspector.Sweeps{Live: live, Log: store, Ironic: o.Ironic, Logger: log},
+		sweeps:   &periodic.Sweeps{Live: live, Log: store, Ironic: o.Ironic, Logger: log},
 		stop:     make(chan struct{}),
 	}
 	if o.Inband != nil {
-		in.relayer = &inspector.Relayer{Live: live, Log: store, Inband: o.Inband, Health: health, Packer: packer, Logger: log}
+		in.relayer = &relay.Relayer{Live: live, Log: store, Inband: o.Inband, Health: health, Packer: packer, Logger: log}
 	}
 	return in, nil
 }
@@ -136,7 +158,7 @@ func newIntrospector(o Introspection, health *inspector.IronicHealth, store *raf
 // inspectorSession is what the inspector needs of a session.
 type inspectorSession interface {
 	inspector.Doer
-	inspector.Session
+	work.Session
 }
 
 // duties are what the leader does for introspection.

@@ -1,11 +1,12 @@
-// Package inspector introspects bare-metal nodes: it accepts requests of the API, queues
-// them in the replicated state, and processes the queue on every peer at once
-// (docs/design.md#introspection).
+// Package inspector introspects bare-metal nodes (docs/design.md#introspection). It holds
+// what its parts share: settings, the log as they use it, hooks and the task that they work
+// on, refusals in the contract's words.
 //
-// Service answers the API. Workers claim queued requests inside their peer's session and
-// drive Ironic; every effect passes the check of docs/design.md#guard. The leader's
-// periodic duties end introspections that timed out, delete expired reports, and
-// synchronise with Ironic's nodes. A ramdisk's data is processed by hooks, one file each in
-// inspector/hooks, and by rules (inspector/rules). inspector/ironic implements the
-// interfaces through which Ironic is reached.
+// A request of the API comes to inspector/accept, which queues it in the replicated state.
+// inspector/work claims what is queued, on every peer at once, and drives Ironic; every
+// effect passes the check of docs/design.md#guard. inspector/periodic is what the leader does
+// when it is due, and inspector/relay hands callbacks on that are Ironic's own. Below them
+// inspector/identify says whose machine it is that calls, and inspector/ironic is Ironic. A
+// ramdisk's data is processed by hooks, one file each in inspector/hooks, and by rules
+// (inspector/rules).
 package inspector

@@ -2,15 +2,12 @@ package inspector
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 // Hook is one step of processing a ramdisk's data. It also implements Before,
@@ -19,17 +16,10 @@ type Hook interface {
 	Name() string // as in inspection.processing.processing_hooks
 }
 
-// Notes outlive this process: the next one tells the others what a request was
-// at when its worker was lost. Its methods are called concurrently.
-type Notes interface {
-	Note(request fencing.Token, hook string) error
-	Forget(request fencing.Token)
-}
-
 // Before is run on the data alone, before `processing` is saved. All hooks run
 // even when some fail; what they return is collected.
 type Before interface {
-	Before(ctx context.Context, data *Document) error
+	Before(ctx context.Context, data *document.Document) error
 }
 
 // After is run with the node, in the configured order; the first failure ends
@@ -42,79 +32,91 @@ type After interface {
 type Chooser interface {
 	// Choose returns the MACs of the chosen interfaces, in lower case; none of
 	// data that the hook's Before objects to. It leaves the data as it is.
-	Choose(data *Document) (macs []string)
+	Choose(data *document.Document) (macs []string)
 }
 
-// Rules are what operators want done at the end of every introspection
-// (docs/contract.md#rules). Its method may be called concurrently.
-type Rules interface {
-	// Apply runs the rules in v on a processed document. A *Problem is answered
-	// 400, any other error 500; either ends the introspection.
-	Apply(ctx context.Context, v fsm.View, t *Task) error
+// NodeClient changes a node, and lists its ports. A node that does not exist is
+// ironic.ErrNoNode; other failures are *ironic.Error.
+type NodeClient interface {
+	PatchNode(ctx context.Context, node string, patch []ironic.Patch) (ironic.Node, error)
+	// PatchDriver is PatchNode for a patch that changes the driver: interfaces
+	// that the new one does not have are reset to its defaults.
+	PatchDriver(ctx context.Context, node string, patch []ironic.Patch) (ironic.Node, error)
+	Ports(ctx context.Context, node string) ([]ironic.Port, error)
 }
 
-// What hooks are given and answer with stands below this package, for package
-// document fails in the same ways.
-type (
-	// Document is a ramdisk's data.
-	Document = document.Document
-	// Problem is a failure that is the data's or the node's own: the callback is
-	// answered 400 with the text as it is. Any other error of a hook is unexpected
-	// and answered 500.
-	Problem = document.Problem
-	// Exception is an unexpected failure of which the contract has the name: it is
-	// answered 500 with both.
-	Exception = document.Exception
-)
+// PortClient writes the ports of nodes.
+type PortClient interface {
+	// CreatePort fails with ErrPortExists when any node has the address.
+	CreatePort(ctx context.Context, p ironic.Port) (ironic.Port, error)
+	PatchPort(ctx context.Context, port string, patch []ironic.Patch) error
+	DeletePort(ctx context.Context, port string) error
+}
 
-// Failed makes a Problem.
-func Failed(format string, args ...any) error { return document.Failed(format, args...) }
+// RuleClient is what rules need besides (docs/contract.md#rules).
+type RuleClient interface {
+	// NodeWhole returns everything that Ironic tells of a node, under Ironic's
+	// names. Numbers are json.Number.
+	NodeWhole(ctx context.Context, node string) (map[string]any, error)
+	AddTrait(ctx context.Context, node, trait string) error
+	// RemoveTrait succeeds when the node has no such trait.
+	RemoveTrait(ctx context.Context, node, trait string) error
+}
 
-func asProblem(err error) (*Problem, bool) {
-	var p *Problem
-	return p, errors.As(err, &p)
+// Ironic is the bare-metal service as hooks and rules reach it. Every call is tried again
+// as configured and asks Allowed(ctx) right before each time that it sends something. All
+// methods may be called concurrently.
+type Ironic interface {
+	NodeClient
+	PortClient
+	RuleClient
 }
 
 // Task is one callback while its node is worked on. It belongs to one
 // goroutine.
 type Task struct {
-	Data   *Document
+	Data   *document.Document
 	Ironic Ironic // guarded by the worker's claim
 	Log    *slog.Logger
 
-	node  Node
-	read  time.Time // when the node was asked for; zero: not known
-	ports []Port    // as last listed; nil: not yet
+	node  ironic.Node
+	read  time.Time     // when the node was asked for; zero: not known
+	ports []ironic.Port // as last listed; nil: not yet
 }
 
 // NewTask returns the work on a callback of node. It logs nothing until Log is
 // set.
-func NewTask(data *Document, node Node, ironic Ironic) *Task {
+func NewTask(data *document.Document, node ironic.Node, ironic Ironic) *Task {
 	return &Task{Data: data, Ironic: ironic, Log: slog.New(slog.DiscardHandler), node: node}
 }
 
 // Node returns the node as it was last read or patched.
-func (t *Task) Node() Node { return t.node }
+func (t *Task) Node() ironic.Node { return t.node }
 
-// Deployed reports whether the node carries a workload: it is never switched off,
-// and its ports are never deleted.
-func (t *Task) Deployed() bool { return deployed(t.node) }
-
-func deployed(n Node) bool {
-	return strings.EqualFold(n.Provision, stateActive) || strings.EqualFold(n.Provision, stateRescue)
+// Refresh reads the node unless that was done within a time before.
+func (t *Task) Refresh(within time.Duration, read func() (ironic.Node, error)) error {
+	began := time.Now()
+	if began.Sub(t.read) < within {
+		return nil
+	}
+	node, err := read()
+	if err == nil {
+		t.node, t.read = node, began
+	}
+	return err
 }
 
 // PatchNode changes the node in Ironic.
-func (t *Task) PatchNode(ctx context.Context, patch ...Patch) error {
+func (t *Task) PatchNode(ctx context.Context, patch ...ironic.Patch) error {
 	return t.patch(ctx, t.Ironic.PatchNode, patch)
 }
 
-// PatchDriver is PatchNode for a patch of the driver; see RuleClient.
-func (t *Task) PatchDriver(ctx context.Context, patch ...Patch) error {
+// PatchDriver is PatchNode for a patch of the driver; see NodeClient.
+func (t *Task) PatchDriver(ctx context.Context, patch ...ironic.Patch) error {
 	return t.patch(ctx, t.Ironic.PatchDriver, patch)
 }
 
-func (t *Task) patch(ctx context.Context, send func(ctx context.Context, node string, patch []Patch) (Node, error), patch []Patch) error {
+func (t *Task) patch(ctx context.Context, send func(ctx context.Context, node string, patch []ironic.Patch) (ironic.Node, error), patch []ironic.Patch) error {
 	began := time.Now()
 	node, err := send(ctx, t.node.UUID, patch)
 	if err != nil {
@@ -125,7 +127,7 @@ func (t *Task) patch(ctx context.Context, send func(ctx context.Context, node st
 }
 
 // Ports returns the node's ports, listed once.
-func (t *Task) Ports(ctx context.Context) ([]Port, error) {
+func (t *Task) Ports(ctx context.Context) ([]ironic.Port, error) {
 	if t.ports != nil {
 		return t.ports, nil
 	}
@@ -133,10 +135,10 @@ func (t *Task) Ports(ctx context.Context) ([]Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.ports = slices.Clip(append([]Port{}, ports...))
+	t.ports = slices.Clip(append([]ironic.Port{}, ports...))
 	return t.ports, nil
 }
 
 // SetPorts notes what Ports shall return after a hook changed them; nil lists them
 // again.
-func (t *Task) SetPorts(ports []Port) { t.ports = ports }
+func (t *Task) SetPorts(ports []ironic.Port) { t.ports = ports }

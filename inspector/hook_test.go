@@ -8,33 +8,36 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 // fakeIronic is an Ironic with the node and ports that it was given; it counts how
 // often ports are listed.
 type fakeIronic struct {
 	Ironic // what no task may call
-	node   Node
-	ports  []Port
+	node   ironic.Node
+	ports  []ironic.Port
 	err    error
 	listed int
 }
 
-func (s *fakeIronic) PatchNode(_ context.Context, node string, patch []Patch) (Node, error) {
+func (s *fakeIronic) PatchNode(_ context.Context, node string, patch []ironic.Patch) (ironic.Node, error) {
 	n := s.node
 	n.UUID, n.Properties = node, map[string]any{"patched": len(patch)}
 	return n, s.err
 }
 
-func (s *fakeIronic) Ports(context.Context, string) ([]Port, error) {
+func (s *fakeIronic) Ports(context.Context, string) ([]ironic.Port, error) {
 	s.listed++
 	return s.ports, s.err
 }
 
 func TestTaskListsPortsOnce(t *testing.T) {
-	for _, ports := range [][]Port{nil, {{UUID: "p"}}} {
+	for _, ports := range [][]ironic.Port{nil, {{UUID: "p"}}} {
 		s := &fakeIronic{ports: ports}
-		task := NewTask(parsed(t, `{}`), Node{UUID: "n"}, s)
+		task := NewTask(empty(t), ironic.Node{UUID: "n"}, s)
 		for range 2 {
 			if got, err := task.Ports(t.Context()); err != nil || len(got) != len(ports) {
 				t.Errorf("%v, %v", got, err)
@@ -44,7 +47,7 @@ func TestTaskListsPortsOnce(t *testing.T) {
 			t.Errorf("%d ports were listed %d times", len(ports), s.listed)
 		}
 		got, _ := task.Ports(t.Context())
-		task.SetPorts(append(got, Port{UUID: "q"}))
+		task.SetPorts(append(got, ironic.Port{UUID: "q"}))
 		if got, err := task.Ports(t.Context()); err != nil || len(got) != len(ports)+1 || s.listed != 1 {
 			t.Errorf("after a change: %v, %v", got, err)
 		}
@@ -56,15 +59,15 @@ func TestTaskListsPortsOnce(t *testing.T) {
 }
 
 func TestTaskKeepsTheNodeAsPatched(t *testing.T) {
-	s := &fakeIronic{node: Node{Provision: stateActive}}
-	task := NewTask(parsed(t, `{}`), Node{UUID: "n", Provision: "manageable"}, s)
-	if task.Deployed() {
+	s := &fakeIronic{node: ironic.Node{Provision: "active"}}
+	task := NewTask(empty(t), ironic.Node{UUID: "n", Provision: "manageable"}, s)
+	if task.Node().Deployed() {
 		t.Error("a manageable node counts as deployed")
 	}
-	if err := task.PatchNode(t.Context(), Patch{Op: "add"}, Patch{Op: "remove"}); err != nil {
+	if err := task.PatchNode(t.Context(), ironic.Patch{Op: "add"}, ironic.Patch{Op: "remove"}); err != nil {
 		t.Fatal(err)
 	}
-	if n := task.Node(); n.UUID != "n" || n.Properties["patched"] != 2 || !task.Deployed() {
+	if n := task.Node(); n.UUID != "n" || n.Properties["patched"] != 2 || !task.Node().Deployed() {
 		t.Errorf("%+v", n)
 	}
 	s.err = errors.New("no conductor")
@@ -78,11 +81,11 @@ func TestTaskKeepsTheNodeAsPatched(t *testing.T) {
 }
 
 func TestProblemsAreToldFromOtherErrors(t *testing.T) {
-	err := fmt.Errorf("hook: %w", Failed("disk %d on %s", 1, "fire"))
-	if p, ok := asProblem(err); !ok || p.Error() != "disk 1 on fire" {
+	err := fmt.Errorf("hook: %w", document.Failed("disk %d on %s", 1, "fire"))
+	if p, ok := errors.AsType[*document.Problem](err); !ok || p.Error() != "disk 1 on fire" {
 		t.Errorf("%v, %v", p, ok)
 	}
-	if _, ok := asProblem(errors.New("disk 1 on fire")); ok {
+	if _, ok := errors.AsType[*document.Problem](errors.New("disk 1 on fire")); ok {
 		t.Error("any error is a problem")
 	}
 }
@@ -90,9 +93,8 @@ func TestProblemsAreToldFromOtherErrors(t *testing.T) {
 // A hook that panics, or never ends, leaves the next one a goroutine to run in.
 func TestHooksShareAGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var h hookGoroutine
-		defer h.stop()
-		r := hookRunner{limit: time.Second, log: slog.New(slog.DiscardHandler), goroutine: &h}
+		r := HookRunner{Limit: time.Second, Log: slog.New(slog.DiscardHandler)}
+		defer r.Stop()
 		ended := make(chan struct{})
 		parts := []struct {
 			part func(context.Context) error
@@ -105,7 +107,7 @@ func TestHooksShareAGoroutine(t *testing.T) {
 			{func(ctx context.Context) error { return ctx.Err() }, ""},
 		}
 		for _, p := range parts {
-			err := r.run(t.Context(), named("some"), p.part)
+			err := r.Run(t.Context(), named("some"), p.part)
 			if (err == nil) != (p.want == "") || err != nil && err.Error() != p.want {
 				t.Errorf("%v, want %q", err, p.want)
 			}
@@ -118,3 +120,13 @@ func TestHooksShareAGoroutine(t *testing.T) {
 type named string
 
 func (n named) Name() string { return string(n) }
+
+// empty is a document without members.
+func empty(t *testing.T) *document.Document {
+	t.Helper()
+	d, err := document.Parse([]byte(EmptyDocument))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

@@ -25,24 +25,13 @@ type Doer interface {
 	Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error)
 }
 
-// commitFor commits a command; a refusal of the state machine is an error, too.
-func commitFor(ctx context.Context, do Doer, c fsm.Command) (fsm.Result, error) {
+// Commit commits a command; a refusal of the state machine is an error, too.
+func Commit(ctx context.Context, do Doer, c fsm.Command) (fsm.Result, error) {
 	res, err := do.Do(ctx, "", c)
 	if err == nil {
 		err = res.Err()
 	}
 	return res, err
-}
-
-// Session is this peer's presence in the log, inside which its workers hold
-// their claims.
-type Session interface {
-	ID() fencing.Token // zero: none
-	// Deadline is until when an outside effect may rely on the session.
-	Deadline() time.Time
-	// DoIn commits a command exactly once in the given session, however long
-	// there is no leader; it fails when the session is over.
-	DoIn(ctx context.Context, session fencing.Token, c fsm.Command) (fsm.Result, error)
 }
 
 // Reading says how fresh an answer must be.
@@ -55,12 +44,16 @@ const (
 	Stale
 )
 
-// readPause is kept between two tries to read while there is no leader.
-const readPause = 50 * time.Millisecond
+const (
+	// readLimit bounds a linearizable read, with the wait for a leader.
+	readLimit = 7 * time.Second
+	// readPause is kept between two tries to read while there is no leader.
+	readPause = 50 * time.Millisecond
+)
 
-// view returns the state to answer from. While there is no leader it asks again,
+// ReadView returns the state to answer from. While there is no leader it asks again,
 // for readLimit: an election is no reason to refuse a question.
-func view(ctx context.Context, log Log, r Reading) (fsm.View, error) {
+func ReadView(ctx context.Context, log Log, r Reading) (fsm.View, error) {
 	if r == Stale {
 		return log.View(), nil
 	}
@@ -77,7 +70,7 @@ func view(ctx context.Context, log Log, r Reading) (fsm.View, error) {
 	}
 }
 
-// covers reports whether a view contains the entry that a token belongs to.
-func covers(v fsm.View, token fencing.Token) bool {
+// Covers reports whether a view contains the entry that a token belongs to.
+func Covers(v fsm.View, token fencing.Token) bool {
 	return uint64(token) <= v.Base()+v.Index()
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"runtime"
 	"sync"
-	"time"
 
 	"github.com/trivet-ha/trivet/config"
 )
@@ -40,8 +39,8 @@ func (l *LiveSettings) Now() Settings {
 // Config is that of Now.
 func (l *LiveSettings) Config() config.Inspection { return l.Now().Config }
 
-// bmcFields are the fields of driver_info that may hold the address of a BMC.
-func (l *LiveSettings) bmcFields() []string { return l.Config().IPMIAddressFields }
+// BmcFields are the fields of driver_info that may hold the address of a BMC.
+func (l *LiveSettings) BmcFields() []string { return l.Config().IPMIAddressFields }
 
 // Watch returns the settings in force, and a channel that is closed when they
 // are replaced.
@@ -59,14 +58,7 @@ func (l *LiveSettings) Set(s Settings) {
 	l.now, l.changed = s, make(chan struct{})
 }
 
-// workers is how many requests are worked on at once.
-func (s Settings) workers() int {
+// Workers is how many requests are worked on at once.
+func (s Settings) Workers() int {
 	return cmp.Or(s.Config.Workers, runtime.NumCPU())
-}
-
-// period returns how often the leader's sweeps run, and a channel that is closed
-// when that may be another.
-func (l *LiveSettings) period() (time.Duration, <-chan struct{}) {
-	s, changed := l.Watch()
-	return s.Config.CleanUpPeriod, changed
 }

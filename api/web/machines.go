@@ -13,10 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
@@ -39,14 +40,14 @@ type directory struct {
 	now   func() time.Time
 
 	mu      sync.Mutex // guards the rest
-	list    []inspector.NodeName
+	list    []ironic.NodeName
 	next    time.Time // when to ask again
 	problem string    // why the newest question had no answer
 }
 
 // read returns all nodes, and why the list may be old. One caller at a time asks
 // Ironic; the others take what there is.
-func (d *directory) read(ctx context.Context) (list []inspector.NodeName, problem string) {
+func (d *directory) read(ctx context.Context) (list []ironic.NodeName, problem string) {
 	d.mu.Lock()
 	now := d.now()
 	if now.Before(d.next) {
@@ -161,7 +162,7 @@ func (p *Page) table(ctx context.Context, want wanted) machineList {
 
 // tableOf makes the page of the table that is wanted. byBMC are the nodes that were
 // found by what their documents say.
-func tableOf(v fsm.View, names []inspector.NodeName, byBMC map[string]bool, want wanted) machineList {
+func tableOf(v fsm.View, names []ironic.NodeName, byBMC map[string]bool, want wanted) machineList {
 	out := machineList{States: make(map[string]int), Size: pageSize, Rows: []machine{}}
 	byNode := make(map[string]string, len(names))
 	for _, n := range names {

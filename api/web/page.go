@@ -10,11 +10,12 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -42,7 +43,7 @@ var _ Guard = (*api.Inspector)(nil)
 // Names lists the nodes of Ironic, within the time of the context. The list is
 // shared and not changed.
 type Names interface {
-	All(ctx context.Context) ([]inspector.NodeName, error)
+	All(ctx context.Context) ([]ironic.NodeName, error)
 }
 
 // Facts gathers what doctor judges.

@@ -20,6 +20,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
+	"github.com/trivet-ha/trivet/fsm/ironicports"
+
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/trivet-ha/trivet/api"
@@ -27,8 +31,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/fsm/ironicports"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/test/memlog"
 )
 
@@ -48,20 +50,20 @@ func (t *told) take() []*http.Request {
 	return out
 }
 
-// ironic is what the page asks for names and facts.
-type ironic struct {
-	nodes    []inspector.NodeName
+// source is what the page asks for names and facts.
+type source struct {
+	nodes    []ironic.NodeName
 	err      error
 	asked    int
 	examined int
 }
 
-func (i *ironic) All(context.Context) ([]inspector.NodeName, error) {
+func (i *source) All(context.Context) ([]ironic.NodeName, error) {
 	i.asked++
 	return i.nodes, i.err
 }
 
-func (i *ironic) Facts(context.Context, bool) []doctor.Facts {
+func (i *source) Facts(context.Context, bool) []doctor.Facts {
 	i.examined++
 	return []doctor.Facts{{Peer: "h1"}}
 }
@@ -70,7 +72,7 @@ func (i *ironic) Facts(context.Context, bool) []doctor.Facts {
 type site struct {
 	*Page
 	public, control told
-	ironic          ironic
+	ironic          source
 	log             *memlog.Log
 	wall            time.Time
 	users           string // file
@@ -278,7 +280,7 @@ func enrolled(t *testing.T) *site {
 	ports := ironicports.PutPorts{Complete: true}
 	for n := range machines {
 		uuid := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
-		s.ironic.nodes = append(s.ironic.nodes, inspector.NodeName{UUID: uuid, Name: fmt.Sprintf("Rack-%d", n)})
+		s.ironic.nodes = append(s.ironic.nodes, ironic.NodeName{UUID: uuid, Name: fmt.Sprintf("Rack-%d", n)})
 		ports.Ports = append(ports.Ports, ironicports.Port{ID: fmt.Sprint("p", n), MAC: fmt.Sprintf("52:54:00:00:01:%02x", n), Node: uuid})
 		if n >= 100 {
 			continue // never introspected

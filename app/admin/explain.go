@@ -6,27 +6,28 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/google/uuid"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/identify"
 )
 
 // namedNode is a node and its name, or why the name is missing.
 type namedNode struct {
-	inspector.NodeName
+	ironic.NodeName
 	problem error
 }
 
 // naming asks for the name of a node while the caller does something else; the
 // returned function waits for it. No node has no name.
 func (h *Host) naming(ctx context.Context, node string) (wait func() namedNode) {
-	n := namedNode{NodeName: inspector.NodeName{UUID: node}}
+	n := namedNode{NodeName: ironic.NodeName{UUID: node}}
 	var asking sync.WaitGroup
 	if node != "" {
 		asking.Go(func() {
-			var found inspector.NodeName
+			var found ironic.NodeName
 			if found, n.problem = h.Names.Of(ctx, node); n.problem == nil {
 				n.Name = found.Name
 			}

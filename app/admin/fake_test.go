@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -31,19 +33,19 @@ func refusal(status int, format string, args ...any) error {
 // fakeNames knows one node, unless Ironic is away.
 type fakeNames struct{ away bool }
 
-func (f fakeNames) All(context.Context) ([]inspector.NodeName, error) {
+func (f fakeNames) All(context.Context) ([]ironic.NodeName, error) {
 	if f.away {
 		return nil, refusal(http.StatusServiceUnavailable, "Ironic did not tell the names of nodes: refused")
 	}
-	return []inspector.NodeName{{UUID: node, Name: "node-1"}}, nil
+	return []ironic.NodeName{{UUID: node, Name: "node-1"}}, nil
 }
 
-func (f fakeNames) Of(_ context.Context, ref string) (inspector.NodeName, error) {
+func (f fakeNames) Of(_ context.Context, ref string) (ironic.NodeName, error) {
 	switch {
 	case f.away:
-		return inspector.NodeName{}, refusal(http.StatusServiceUnavailable, "Ironic did not tell the names of nodes: refused")
+		return ironic.NodeName{}, refusal(http.StatusServiceUnavailable, "Ironic did not tell the names of nodes: refused")
 	case ref != node && ref != "node-1":
-		return inspector.NodeName{}, refusal(http.StatusNotFound, "Node %s was not found in Ironic", ref)
+		return ironic.NodeName{}, refusal(http.StatusNotFound, "Node %s was not found in Ironic", ref)
 	}
-	return inspector.NodeName{UUID: node, Name: "node-1"}, nil
+	return ironic.NodeName{UUID: node, Name: "node-1"}, nil
 }

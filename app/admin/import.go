@@ -6,11 +6,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/rules"
 )
 
@@ -23,9 +24,9 @@ const importLimit = 60 * time.Second
 // Importer takes over what an ironic-inspector left. With check it only tells
 // what that would do.
 type Importer interface {
-	ImportRecord(ctx context.Context, f inspector.Foreign, check bool) (inspector.Import, error)
+	ImportRecord(ctx context.Context, f accept.Foreign, check bool) (accept.Import, error)
 	// ImportRule takes a body that package rules has checked.
-	ImportRule(ctx context.Context, id string, body []byte, check bool) (inspector.Import, error)
+	ImportRule(ctx context.Context, id string, body []byte, check bool) (accept.Import, error)
 }
 
 // ImportedRecord is an introspection that ended in an ironic-inspector.
@@ -76,7 +77,7 @@ func (c *Control) importRecord(ctx echo.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx.Request().Context(), importLimit)
 	defer cancel()
-	out, err := to.ImportRecord(limited, inspector.Foreign{
+	out, err := to.ImportRecord(limited, accept.Foreign{
 		Node: in.UUID, State: state, Error: in.Error, Started: timeOf(in.StartedAt), Finished: timeOf(in.FinishedAt),
 		ManageBoot: in.ManageBoot, Unprocessed: in.Unprocessed, Processed: in.Processed,
 	}, checking(ctx))
@@ -113,7 +114,7 @@ func (c *Control) importRule(ctx echo.Context) error {
 	return imported(ctx, out, err)
 }
 
-func imported(ctx echo.Context, out inspector.Import, err error) error {
+func imported(ctx echo.Context, out accept.Import, err error) error {
 	if err != nil {
 		return err
 	}

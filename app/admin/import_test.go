@@ -10,28 +10,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // taking notes what it is asked to import.
 type taking struct {
-	records []inspector.Foreign
+	records []accept.Foreign
 	rules   []string
 	checks  int
 }
 
-func (i *taking) ImportRecord(_ context.Context, f inspector.Foreign, check bool) (inspector.Import, error) {
+func (i *taking) ImportRecord(_ context.Context, f accept.Foreign, check bool) (accept.Import, error) {
 	i.note(check)
 	i.records = append(i.records, f)
-	return inspector.Import{Created: true, Documents: 2, Expires: time.Hour, Hidden: true}, nil
+	return accept.Import{Created: true, Documents: 2, Expires: time.Hour, Hidden: true}, nil
 }
 
-func (i *taking) ImportRule(_ context.Context, id string, body []byte, check bool) (inspector.Import, error) {
+func (i *taking) ImportRule(_ context.Context, id string, body []byte, check bool) (accept.Import, error) {
 	i.note(check)
 	i.rules = append(i.rules, id+" "+string(body))
-	return inspector.Import{Kept: "x"}, nil
+	return accept.Import{Kept: "x"}, nil
 }
 
 func (i *taking) note(check bool) {

@@ -10,8 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/accept"
+
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
 
@@ -26,12 +27,12 @@ func (s silent) Read([]byte) (int, error) {
 // noImport takes nothing over.
 type noImport struct{}
 
-func (noImport) ImportRecord(context.Context, inspector.Foreign, bool) (inspector.Import, error) {
-	return inspector.Import{}, nil
+func (noImport) ImportRecord(context.Context, accept.Foreign, bool) (accept.Import, error) {
+	return accept.Import{}, nil
 }
 
-func (noImport) ImportRule(context.Context, string, []byte, bool) (inspector.Import, error) {
-	return inspector.Import{}, nil
+func (noImport) ImportRule(context.Context, string, []byte, bool) (accept.Import, error) {
+	return accept.Import{}, nil
 }
 
 // Operators whose bodies do not come keep no places from others.

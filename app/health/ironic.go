@@ -2,12 +2,12 @@ package health
 
 import (
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 // IronicAway is a reason not to lead: the leader's sweeps need Ironic, and another peer
 // reaches it.
-func IronicAway(ironic *inspector.IronicHealth, v fsm.View, self string) error {
+func IronicAway(ironic *ironic.Health, v fsm.View, self string) error {
 	if ironic == nil || !ironicElsewhere(v, self) {
 		return nil
 	}

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/membership"
+
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/fsm/membership"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/raftstore/ballast"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -37,7 +39,7 @@ type Self struct {
 	Session  *cluster.Session
 	Fitness  *leader.Fitness
 	Watchdog *leader.Watchdog
-	Ironic   *inspector.IronicHealth
+	Ironic   *ironic.Health
 	Ballast  *ballast.Ballast
 	Renewal  *cluster.Renewal
 	Wall     func() time.Time

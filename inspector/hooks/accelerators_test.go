@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -31,7 +33,7 @@ func TestAccelerators(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := &ironic{node: inspector.Node{UUID: nodeA}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 			d := parsed(t, `{"pci_devices": `+tt.devices+`}`)
 			wantProblem(t, made.(inspector.After).After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 			if tt.want == "" {
@@ -41,7 +43,7 @@ func TestAccelerators(t *testing.T) {
 			}
 		})
 	}
-	i := &ironic{node: inspector.Node{UUID: nodeA}}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 	task := inspector.NewTask(parsed(t, `{"pci_devices": [{"vendor_id": "10de", "product_id": "1eb8", "bus": 5}]}`), i.node, i)
 	wantProblem(t, accelerators{builtIn()}.After(t.Context(), task), "pci_devices[0].bus: expected text, got a number")
 }

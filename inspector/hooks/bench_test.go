@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -13,18 +15,18 @@ import (
 // idle is an Ironic that takes everything.
 type idle struct {
 	inspector.Ironic
-	node inspector.Node
+	node ironic.Node
 }
 
-func (i idle) PatchNode(context.Context, string, []inspector.Patch) (inspector.Node, error) {
+func (i idle) PatchNode(context.Context, string, []ironic.Patch) (ironic.Node, error) {
 	return i.node, nil
 }
 
-func (i idle) Ports(context.Context, string) ([]inspector.Port, error) {
-	return []inspector.Port{{UUID: "p0", Address: "52:54:00:00:00:00", PXEEnabled: true}}, nil
+func (i idle) Ports(context.Context, string) ([]ironic.Port, error) {
+	return []ironic.Port{{UUID: "p0", Address: "52:54:00:00:00:00", PXEEnabled: true}}, nil
 }
 
-func (i idle) PatchPort(context.Context, string, []inspector.Patch) error { return nil }
+func (i idle) PatchPort(context.Context, string, []ironic.Patch) error { return nil }
 
 // ramdiskSends is 30 KB as a ramdisk sends them: 4 interfaces with what switches
 // announce to them, 120 flags, 8 disks, 60 PCI devices, 250 extra facts.
@@ -61,7 +63,7 @@ func benchmarkHooks(b *testing.B, names []string) {
 		b.Fatal(err)
 	}
 	text := ramdiskSends()
-	i := idle{node: inspector.Node{UUID: nodeA, Properties: map[string]any{"capabilities": "profile:compute"}}}
+	i := idle{node: ironic.Node{UUID: nodeA, Properties: map[string]any{"capabilities": "profile:compute"}}}
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

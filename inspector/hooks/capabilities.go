@@ -48,7 +48,7 @@ func (h capabilities) After(ctx context.Context, t *inspector.Task) error {
 	}
 	v := inventory.members.Get("cpu")
 	if v == nil {
-		return &inspector.Exception{Class: "KeyError", Text: "'cpu'"}
+		return &document.Exception{Class: "KeyError", Text: "'cpu'"}
 	}
 	cpu, err := objectOf("inventory.cpu", v)
 	if err != nil {
@@ -82,7 +82,7 @@ func bootMode(inventory object) ([]capability, error) {
 		return nil, err
 	case strings.Contains(text, ",") || len(text) > maxText:
 		// It would be read as further capabilities, of the sender's choice.
-		return nil, inspector.Failed("%s.current_boot_mode: %s is no boot mode", where, clipped(document.ReprText(text)))
+		return nil, document.Failed("%s.current_boot_mode: %s is no boot mode", where, clipped(document.ReprText(text)))
 	}
 	return []capability{{"boot_mode", text}}, nil
 }
@@ -116,7 +116,7 @@ func addCapabilities(ctx context.Context, t *inspector.Task, found []capability)
 	written := t.Node().Properties["capabilities"]
 	existing, ok := written.(string)
 	if !ok && !isUnset(written) {
-		return inspector.Failed("properties.capabilities of the node: expected text, got %s", clipped(python(document.Repr, written)))
+		return document.Failed("properties.capabilities of the node: expected text, got %s", clipped(python(document.Repr, written)))
 	}
 	return setProperty(ctx, t, "capabilities", mergedCapabilities(existing, found))
 }

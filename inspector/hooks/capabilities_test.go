@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -46,7 +49,7 @@ func TestCapabilities(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA, Properties: map[string]any{"capabilities": tt.existing}}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: map[string]any{"capabilities": tt.existing}}}
 			d := parsed(t, `{"inventory": {"interfaces": [1], "cpu": `+tt.cpu+tt.rest+`}}`)
 			wantProblem(t, capable(t, tt.bootMode).After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 			if tt.want == "" {
@@ -77,15 +80,15 @@ func TestCapabilitiesFail(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA, Properties: map[string]any{"capabilities": tt.existing}}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: map[string]any{"capabilities": tt.existing}}}
 			wantProblem(t, capable(t, true).After(t.Context(), inspector.NewTask(parsed(t, tt.text), i.node, i)), tt.want)
 			wantCalls(t, i)
 		})
 	}
 
-	i := &ironic{node: inspector.Node{UUID: nodeA}}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 	err := capable(t, true).After(t.Context(), inspector.NewTask(parsed(t, inventory(`"memory": {}`)), i.node, i))
-	var missing *inspector.Exception
+	var missing *document.Exception
 	if !errors.As(err, &missing) || missing.Class != "KeyError" || err.Error() != "'cpu'" {
 		t.Errorf("without a CPU: %v", err)
 	}

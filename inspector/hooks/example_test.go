@@ -5,12 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
 func TestTheExampleWritesALine(t *testing.T) {
 	var log strings.Builder
-	i := &ironic{node: inspector.Node{UUID: nodeA, Provision: "active"}}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA, Provision: "active"}}
 	task := inspector.NewTask(parsed(t, `{}`), i.node, i)
 	task.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	wantProblem(t, example{}.After(t.Context(), task), "")

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -33,7 +35,7 @@ func TestExtraHardware(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 			d := parsed(t, `{"data": `+tt.data+`}`)
 			wantProblem(t, extraHardware{tt.strict}.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 			if got := member(t, d, "extra"); got != tt.extra {
@@ -48,7 +50,7 @@ func TestExtraHardware(t *testing.T) {
 }
 
 func TestExtraHardwareIsBounded(t *testing.T) {
-	i := &ironic{node: inspector.Node{UUID: nodeA}}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 	after := func(data string) error {
 		return extraHardware{}.After(t.Context(), inspector.NewTask(parsed(t, `{"data": [`+data+`]}`), i.node, i))
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
 const nodeA = "00000000-0000-4000-8000-000006000000"
 
-func parsed(t testing.TB, text string) *inspector.Document {
+func parsed(t testing.TB, text string) *document.Document {
 	t.Helper()
 	d, err := document.Parse([]byte(text))
 	if err != nil {
@@ -26,7 +27,7 @@ func parsed(t testing.TB, text string) *inspector.Document {
 }
 
 // member returns a top-level value as compact JSON, "" if there is none.
-func member(t testing.TB, d *inspector.Document, key string) string {
+func member(t testing.TB, d *document.Document, key string) string {
 	t.Helper()
 	members, err := document.Checked(d.JSON()).Members()
 	if err != nil {
@@ -38,7 +39,7 @@ func member(t testing.TB, d *inspector.Document, key string) string {
 // wantProblem checks that err is a Problem with a text; "" wants no error.
 func wantProblem(t testing.TB, err error, want string) {
 	t.Helper()
-	var problem *inspector.Problem
+	var problem *document.Problem
 	switch {
 	case want == "" && err != nil:
 		t.Errorf("got %v, want success", err)
@@ -47,41 +48,43 @@ func wantProblem(t testing.TB, err error, want string) {
 	}
 }
 
-// ironic is an inspector.Ironic that records what is written to it. Calls whose
+// fakeIronic is an inspector.Ironic that records what is written to it. Calls whose
 // line is in faults fail.
-type ironic struct {
+type fakeIronic struct {
 	inspector.Ironic // what no hook may call
-	node             inspector.Node
-	ports            []inspector.Port
+	node             ironic.Node
+	ports            []ironic.Port
 	faults           map[string]error
 	calls            []string
 }
 
-func (i *ironic) call(format string, args ...any) error {
+func (i *fakeIronic) call(format string, args ...any) error {
 	line := fmt.Sprintf(format, args...)
 	i.calls = append(i.calls, line)
 	return i.faults[line]
 }
 
-func (i *ironic) PatchNode(_ context.Context, node string, patch []inspector.Patch) (inspector.Node, error) {
+func (i *fakeIronic) PatchNode(_ context.Context, node string, patch []ironic.Patch) (ironic.Node, error) {
 	return i.node, i.call("PATCH node %s", asJSON(patch))
 }
 
-func (i *ironic) Ports(context.Context, string) ([]inspector.Port, error) {
+func (i *fakeIronic) Ports(context.Context, string) ([]ironic.Port, error) {
 	return slices.Clone(i.ports), i.call("GET ports")
 }
 
-func (i *ironic) CreatePort(_ context.Context, p inspector.Port) (inspector.Port, error) {
+func (i *fakeIronic) CreatePort(_ context.Context, p ironic.Port) (ironic.Port, error) {
 	err := i.call("POST port %s", asJSON(p))
 	p.UUID = "port-" + p.Address
 	return p, err
 }
 
-func (i *ironic) PatchPort(_ context.Context, port string, patch []inspector.Patch) error {
+func (i *fakeIronic) PatchPort(_ context.Context, port string, patch []ironic.Patch) error {
 	return i.call("PATCH %s %s", port, asJSON(patch))
 }
 
-func (i *ironic) DeletePort(_ context.Context, port string) error { return i.call("DELETE %s", port) }
+func (i *fakeIronic) DeletePort(_ context.Context, port string) error {
+	return i.call("DELETE %s", port)
+}
 
 func asJSON(value any) string {
 	raw, err := json.Marshal(value)
@@ -92,7 +95,7 @@ func asJSON(value any) string {
 }
 
 // wantCalls compares what Ironic was asked.
-func wantCalls(t testing.TB, i *ironic, want ...string) {
+func wantCalls(t testing.TB, i *fakeIronic, want ...string) {
 	t.Helper()
 	if !slices.Equal(i.calls, want) {
 		t.Errorf("Ironic was asked\n%s\nwant\n%s", strings.Join(i.calls, "\n"), strings.Join(want, "\n"))
@@ -193,7 +196,7 @@ func checkBefore(t *testing.T, raw []byte, add string) {
 	for _, h := range made {
 		if h, ok := h.(inspector.Before); ok {
 			err := h.Before(t.Context(), d)
-			var problem *inspector.Problem
+			var problem *document.Problem
 			if failed = failed || err != nil; err != nil && (!errors.As(err, &problem) || len(problem.Text) > maxText+200) {
 				t.Fatalf("%q: %v", raw, err)
 			}
@@ -202,14 +205,14 @@ func checkBefore(t *testing.T, raw []byte, add string) {
 	if failed {
 		return
 	}
-	i := &ironic{node: inspector.Node{UUID: nodeA, Properties: map[string]any{
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: map[string]any{
 		"root_device": map[string]any{"size": "< 100", "serial": "<in> a"}, "skip_block_devices": []any{map[string]any{"rotational": true}},
 	}}}
 	for _, h := range made {
 		if h, ok := h.(inspector.After); ok {
 			err := h.After(t.Context(), inspector.NewTask(d, i.node, i))
-			var problem *inspector.Problem
-			var missing *inspector.Exception
+			var problem *document.Problem
+			var missing *document.Exception
 			if err != nil && !errors.As(err, &problem) && !errors.As(err, &missing) || len(fmt.Sprint(err)) > 2*maxText+500 {
 				t.Fatalf("%q: %v", raw, err)
 			}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 	"github.com/trivet-ha/trivet/inspector/identify"
@@ -28,7 +30,7 @@ type link struct {
 // linksOf reads the interfaces in the order of the inventory. Those that are
 // not in all_interfaces, as they have no name or no MAC, are left out. What
 // newer ramdisks put into lldp_raw goes before the inventory's lldp.
-func linksOf(d *inspector.Document) ([]link, error) {
+func linksOf(d *document.Document) ([]link, error) {
 	inventory, err := inventoryOf(d)
 	if err != nil {
 		return nil, err
@@ -83,11 +85,11 @@ func readLink(o object, raw *document.Parts) (link, error) {
 }
 
 // knownInterfaces returns what validate_interfaces has put into all_interfaces.
-func knownInterfaces(d *inspector.Document) (object, error) {
+func knownInterfaces(d *document.Document) (object, error) {
 	const where = "all_interfaces"
 	v := d.Value(where)
 	if v.Kind() == document.None {
-		return object{}, inspector.Failed("%s: it is missing; the hook validate_interfaces must come before this one", where)
+		return object{}, document.Failed("%s: it is missing; the hook validate_interfaces must come before this one", where)
 	}
 	return objectOf(where, v)
 }
@@ -105,11 +107,11 @@ func (l link) place() string {
 // switch's fault, and no node should fail for it.
 func (l link) facts(t *inspector.Task, wanted ...byte) (*lldp.Facts, error) {
 	if k := l.said.Kind(); k != document.List {
-		return nil, inspector.Failed("%s: expected a list, got %s", l.place(), k.InWords())
+		return nil, document.Failed("%s: expected a list, got %s", l.place(), k.InWords())
 	}
 	said, all, err := l.said.Elements(maxTLVs)
 	if err != nil {
-		return nil, inspector.Failed("%s: %v", l.place(), err)
+		return nil, document.Failed("%s: %v", l.place(), err)
 	}
 	var facts lldp.Facts
 	var first error // why a TLV was passed over
@@ -121,7 +123,7 @@ func (l link) facts(t *inspector.Task, wanted ...byte) (*lldp.Facts, error) {
 	for i, tlv := range said {
 		kind, text, ok := splitTLV(tlv)
 		if !ok {
-			return nil, inspector.Failed("%s[%d]: expected a list of a type and a value", l.place(), i)
+			return nil, document.Failed("%s[%d]: expected a list of a type and a value", l.place(), i)
 		}
 		if kind < 0 || len(wanted) > 0 && !slices.Contains(wanted, byte(kind)) {
 			continue
@@ -172,12 +174,12 @@ func decodeHex(value []byte, v *document.Value) (int, error) {
 // changePort changes the port that Ironic has for a link, if it has one. change
 // says what to send and makes the port what it will be then; nil sends nothing.
 // What Ironic refuses as invalid is logged and left.
-func changePort(ctx context.Context, t *inspector.Task, l link, what string, change func(p *inspector.Port) []inspector.Patch) error {
+func changePort(ctx context.Context, t *inspector.Task, l link, what string, change func(p *ironic.Port) []ironic.Patch) error {
 	ports, err := t.Ports(ctx)
 	if err != nil {
 		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)
 	}
-	i := slices.IndexFunc(ports, func(p inspector.Port) bool { return p.Address == l.mac })
+	i := slices.IndexFunc(ports, func(p ironic.Port) bool { return p.Address == l.mac })
 	if i < 0 {
 		return nil
 	}
@@ -186,7 +188,7 @@ func changePort(ctx context.Context, t *inspector.Task, l link, what string, cha
 	if patch == nil {
 		return nil
 	}
-	var said *inspector.IronicError
+	var said *ironic.Error
 	switch err := t.Ironic.PatchPort(ctx, port.UUID, patch); {
 	case errors.As(err, &said) && said.Status == http.StatusBadRequest:
 		t.Log.Warn("update port in Ironic refused", "port", port.UUID, "mac", port.Address, "change", what, "err", err)

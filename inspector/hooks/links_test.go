@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -37,7 +39,7 @@ func said(lldp string) string { return `, "lldp": ` + lldp }
 func cabled() string { return machine(said(eth0LLDP), said(eth1LLDP), "") }
 
 // after runs a hook on a document that validate_interfaces has seen.
-func after(t *testing.T, h inspector.After, text string, i *ironic) (*inspector.Document, string, error) {
+func after(t *testing.T, h inspector.After, text string, i *fakeIronic) (*document.Document, string, error) {
 	t.Helper()
 	d := parsed(t, text)
 	wantProblem(t, validateInterfaces{add: "all"}.Before(t.Context(), d), "")
@@ -79,7 +81,7 @@ func TestShapesThatNoRamdiskSends(t *testing.T) {
 				want = tt.physnet
 			}
 			t.Run(tt.name+", "+name, func(t *testing.T) {
-				_, _, err := after(t, h, tt.text, &ironic{ports: labPorts()})
+				_, _, err := after(t, h, tt.text, &fakeIronic{ports: labPorts()})
 				wantProblem(t, err, want)
 			})
 		}
@@ -97,7 +99,7 @@ func TestWhatMustComeBefore(t *testing.T) {
 	} {
 		for name, h := range linkHooks() {
 			t.Run(name, func(t *testing.T) {
-				i := &ironic{}
+				i := &fakeIronic{}
 				wantProblem(t, h.After(t.Context(), inspector.NewTask(parsed(t, text), i.node, i)), want)
 				wantCalls(t, i)
 			})
@@ -107,7 +109,7 @@ func TestWhatMustComeBefore(t *testing.T) {
 
 // refusal is what Ironic says to a change that it does not want.
 func refusal(status int) error {
-	return &inspector.IronicError{Status: status, Message: "Ironic's word"}
+	return &ironic.Error{Status: status, Message: "Ironic's word"}
 }
 
 func TestWhatIronicSaysToALink(t *testing.T) {
@@ -122,7 +124,7 @@ func TestWhatIronicSaysToALink(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA}, ports: labPorts(), faults: map[string]error{tt.line: tt.err}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: labPorts(), faults: map[string]error{tt.line: tt.err}}
 			_, log, err := after(t, localLinkConnection{overwrite: true}, cabled(), i)
 			if tt.want != "" {
 				if !errors.Is(err, tt.err) || err.Error() != tt.want {
@@ -141,7 +143,7 @@ func TestWhatIronicSaysToALink(t *testing.T) {
 }
 
 func TestARefusedChangeIsNotRemembered(t *testing.T) {
-	i := &ironic{node: inspector.Node{UUID: nodeA}, ports: labPorts(), faults: map[string]error{patchEth0: refusal(400)}}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: labPorts(), faults: map[string]error{patchEth0: refusal(400)}}
 	d := parsed(t, cabled())
 	wantProblem(t, validateInterfaces{add: "all"}.Before(t.Context(), d), "")
 	task := inspector.NewTask(d, i.node, i)
@@ -171,10 +173,10 @@ func FuzzLinks(f *testing.F) {
 		if err != nil || (validateInterfaces{add: "all"}).Before(t.Context(), d) != nil {
 			return
 		}
-		i := &ironic{ports: labPorts()}
+		i := &fakeIronic{ports: labPorts()}
 		task := inspector.NewTask(d, i.node, i)
 		for _, h := range linkHooks() {
-			var problem *inspector.Problem
+			var problem *document.Problem
 			if err := h.After(t.Context(), task); err != nil && (!errors.As(err, &problem) || len(problem.Text) > maxText) {
 				t.Fatalf("%q: %v", lldp, err)
 			}
@@ -221,7 +223,7 @@ func TestARecordedMachine(t *testing.T) {
 			}
 		}
 	}
-	i := &ironic{ports: []inspector.Port{{UUID: "p", Address: "52:54:00:06:00:00"}}}
+	i := &fakeIronic{ports: []ironic.Port{{UUID: "p", Address: "52:54:00:06:00:00"}}}
 	d := parsed(t, string(sent))
 	wantProblem(t, validateInterfaces{add: "pxe"}.Before(t.Context(), d), "")
 	task := inspector.NewTask(d, i.node, i)

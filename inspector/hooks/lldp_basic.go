@@ -54,7 +54,7 @@ func (lldpBasic) After(_ context.Context, t *inspector.Task) error {
 }
 
 // noteFacts writes the facts into the interfaces of an object of the document.
-func noteFacts(d *inspector.Document, in object, facts map[string]*lldp.Facts) error {
+func noteFacts(d *document.Document, in object, facts map[string]*lldp.Facts) error {
 	all := &document.Parts{Names: in.members.Names, Values: slices.Clone(in.members.Values)}
 	for i, name := range all.Names {
 		said, told := facts[name]
@@ -77,7 +77,7 @@ func noteFacts(d *inspector.Document, in object, facts map[string]*lldp.Facts) e
 // noteChosen writes them into interfaces too, the chosen ones. To the original
 // those of validate_interfaces are the very objects of all_interfaces; here they
 // are the ones that were equal before.
-func noteChosen(d *inspector.Document, all object, facts map[string]*lldp.Facts) error {
+func noteChosen(d *document.Document, all object, facts map[string]*lldp.Facts) error {
 	const where = "interfaces"
 	v := d.Value(where)
 	if v.Kind() != document.Dict {

@@ -42,7 +42,7 @@ func TestLLDPBasic(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{}
+			i := &fakeIronic{}
 			d, log, err := after(t, lldpBasic{}, tt.text, i)
 			wantProblem(t, err, "")
 			if got := member(t, d, "all_interfaces"); got != tt.want {
@@ -59,7 +59,7 @@ func TestLLDPBasic(t *testing.T) {
 func TestLLDPBasicReplacesWhatARamdiskClaims(t *testing.T) {
 	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "lldp": [[5, "61"]]}, {"name": "b", "lldp": [[5, "62"]]}]},
 		"all_interfaces": {"a": {"lldp_processed": 1, "more": 2, "lldp_processed": 3}, "b": {}}}`)
-	i := &ironic{}
+	i := &fakeIronic{}
 	task := inspector.NewTask(d, i.node, i)
 	for range 2 {
 		wantProblem(t, lldpBasic{}.After(t.Context(), task), "")
@@ -87,7 +87,7 @@ func BenchmarkLLDPBasic(b *testing.B) {
 	if err := (validateInterfaces{add: "all"}).Before(b.Context(), d); err != nil {
 		b.Fatal(err)
 	}
-	i := &ironic{}
+	i := &fakeIronic{}
 	task := inspector.NewTask(d, i.node, i)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -109,7 +109,7 @@ func TestLLDPBasicChosen(t *testing.T) {
 		{"others alone", `{"b": {}, "c": {}}`, `{"b":{},"c":{}}`},
 		{"no interfaces at all", `[1]`, `[1]`},
 	} {
-		d, i := parsed(t, fmt.Sprintf(document, tt.chosen)), &ironic{}
+		d, i := parsed(t, fmt.Sprintf(document, tt.chosen)), &fakeIronic{}
 		wantProblem(t, lldpBasic{}.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 		if got := member(t, d, "interfaces"); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/identify"
@@ -43,7 +45,7 @@ func (h localLinkConnection) After(ctx context.Context, t *inspector.Task) error
 		if err != nil {
 			return err
 		}
-		err = changePort(ctx, t, l, "local_link_connection", func(p *inspector.Port) []inspector.Patch { return h.patch(p, facts) })
+		err = changePort(ctx, t, l, "local_link_connection", func(p *ironic.Port) []ironic.Patch { return h.patch(p, facts) })
 		if err != nil {
 			return err
 		}
@@ -53,8 +55,8 @@ func (h localLinkConnection) After(ctx context.Context, t *inspector.Task) error
 
 // patch says how the port's link changes. A switch is known by its MAC alone:
 // Ironic takes nothing else.
-func (h localLinkConnection) patch(p *inspector.Port, facts *lldp.Facts) []inspector.Patch {
-	patch := []inspector.Patch{}
+func (h localLinkConnection) patch(p *ironic.Port, facts *lldp.Facts) []ironic.Patch {
+	patch := []ironic.Patch{}
 	old := p.LocalLink
 	p.LocalLink = maps.Clone(old)
 	set := func(item, value string) {
@@ -65,7 +67,7 @@ func (h localLinkConnection) patch(p *inspector.Port, facts *lldp.Facts) []inspe
 			p.LocalLink = make(map[string]any)
 		}
 		p.LocalLink[item] = value
-		patch = append(patch, inspector.Patch{Op: "add", Path: "/local_link_connection/" + item, Value: value})
+		patch = append(patch, ironic.Patch{Op: "add", Path: "/local_link_connection/" + item, Value: value})
 	}
 	chassis := facts.Text(lldp.ChassisID)
 	if _, isMAC := identify.CanonicalMAC(chassis); isMAC {

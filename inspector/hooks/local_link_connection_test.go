@@ -3,13 +3,14 @@ package hooks
 import (
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // labPorts are those of the machine of cabled, and one that it does not have.
-func labPorts() []inspector.Port {
-	return []inspector.Port{
+func labPorts() []ironic.Port {
+	return []ironic.Port{
 		{UUID: "p0", Node: nodeA, Address: "52:54:00:06:00:00"},
 		{UUID: "p1", Node: nodeA, Address: "52:54:00:06:00:01", LocalLink: map[string]any{"switch_info": "rack 7"}, PhysicalNetwork: "old"},
 		{UUID: "p9", Node: nodeA, Address: "52:54:00:06:00:99"},
@@ -23,19 +24,19 @@ const (
 )
 
 func TestLocalLinkConnection(t *testing.T) {
-	both := func() []inspector.Port {
+	both := func() []ironic.Port {
 		ports := labPorts()
 		ports[0].LocalLink = map[string]any{"switch_id": "00:00:00:00:00:01", "port_id": ""}
 		return ports
 	}
-	one := func() []inspector.Port {
+	one := func() []ironic.Port {
 		ports := labPorts()
 		ports[0].LocalLink = map[string]any{"port_id": "1"}
 		return ports
 	}
 	tests := []struct {
 		name, text string
-		ports      []inspector.Port
+		ports      []ironic.Port
 		keep       bool // overwrite_existing is off
 		want       []string
 	}{
@@ -59,7 +60,7 @@ func TestLocalLinkConnection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := &ironic{node: inspector.Node{UUID: nodeA}, ports: tt.ports}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: tt.ports}
 			_, _, err = after(t, made.(localLinkConnection), tt.text, i)
 			wantProblem(t, err, "")
 			wantCalls(t, i, tt.want...)
@@ -70,7 +71,7 @@ func TestLocalLinkConnection(t *testing.T) {
 // TestLinksOfAMachineThatShouts has a MAC in capitals, which Ironic keeps in
 // small letters.
 func TestLinksOfAMachineThatShouts(t *testing.T) {
-	i := &ironic{ports: []inspector.Port{{UUID: "p", Address: "52:54:00:ab:cd:ef"}}}
+	i := &fakeIronic{ports: []ironic.Port{{UUID: "p", Address: "52:54:00:ab:cd:ef"}}}
 	_, _, err := after(t, localLinkConnection{}, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:AB:CD:EF", "lldp": [[2, "0761"]]}]}}`, i)
 	wantProblem(t, err, "")
 	wantCalls(t, i, getPorts, `PATCH p [{"op":"add","path":"/local_link_connection/port_id","value":"a"}]`)

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -39,12 +40,12 @@ func (n nic) local() bool {
 }
 
 // port returns the port that Ironic shall have for the interface.
-func (n nic) port(node string) inspector.Port {
+func (n nic) port(node string) ironic.Port {
 	extra := map[string]any{}
 	if n.Client != nil {
 		extra["client-id"] = *n.Client
 	}
-	return inspector.Port{Node: node, Address: n.MAC, PXEEnabled: n.PXE, Extra: extra}
+	return ironic.Port{Node: node, Address: n.MAC, PXEEnabled: n.PXE, Extra: extra}
 }
 
 // nics are the interfaces of a machine in the order of its inventory; as JSON,

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trivet-ha/trivet/inspector/document"
+
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 )
@@ -65,7 +67,7 @@ func (h pciDevices) After(ctx context.Context, t *inspector.Task) error {
 
 // pciDevicesOf returns the PCI devices of a machine; none if its ramdisk did not
 // look for them.
-func pciDevicesOf(d *inspector.Document) ([]object, error) {
+func pciDevicesOf(d *document.Document) ([]object, error) {
 	return objectsOf("pci_devices", d.Value("pci_devices"), maxPCIDevices)
 }
 

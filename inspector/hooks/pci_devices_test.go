@@ -3,6 +3,8 @@ package hooks
 import (
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -29,7 +31,7 @@ func TestPCIDevices(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := &ironic{node: inspector.Node{UUID: nodeA, Properties: tt.properties}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: tt.properties}}
 			d := parsed(t, `{"pci_devices": `+tt.devices+`}`)
 			wantProblem(t, made.(inspector.After).After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 			if tt.want == "" {
@@ -49,7 +51,7 @@ func TestPCIDevicesFail(t *testing.T) {
 		`{"pci_devices": [{"vendor_id": 8086}]}`:                 "pci_devices[0].vendor_id: expected text, got a number",
 		`{"pci_devices": [{"vendor_id": "", "product_id": []}]}`: "pci_devices[0].product_id: expected text, got a list",
 	} {
-		i := &ironic{node: inspector.Node{UUID: nodeA}}
+		i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 		wantProblem(t, h.After(t.Context(), inspector.NewTask(parsed(t, text), i.node, i)), want)
 		wantCalls(t, i)
 	}

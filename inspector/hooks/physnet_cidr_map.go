@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 )
@@ -60,12 +62,12 @@ func (h physnetCIDRMap) After(ctx context.Context, t *inspector.Task) error {
 		if name == "" {
 			continue
 		}
-		err = changePort(ctx, t, l, "physical_network", func(p *inspector.Port) []inspector.Patch {
+		err = changePort(ctx, t, l, "physical_network", func(p *ironic.Port) []ironic.Patch {
 			if p.PhysicalNetwork == name {
 				return nil
 			}
 			p.PhysicalNetwork = name
-			return []inspector.Patch{{Op: "add", Path: "/physical_network", Value: name}}
+			return []ironic.Patch{{Op: "add", Path: "/physical_network", Value: name}}
 		})
 		if err != nil {
 			return err

@@ -4,8 +4,9 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // labNetworks are those of 172.24.0.0/16:physnet_lab.
@@ -35,7 +36,7 @@ func TestPhysnetCIDRMap(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := made(t, tt.list, !tt.keep)
-			i := &ironic{node: inspector.Node{UUID: nodeA}, ports: labPorts()}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: labPorts()}
 			_, _, err := after(t, h, cabled(), i)
 			wantProblem(t, err, "")
 			wantCalls(t, i, tt.want...)
@@ -68,7 +69,7 @@ func TestPhysicalNetworksOfStrangeAddresses(t *testing.T) {
 func TestAPortThatIsDeployedKeepsItsNetwork(t *testing.T) {
 	patch := `PATCH p0 [{"op":"add","path":"/physical_network","value":"physnet_lab"}]`
 	for status, want := range map[int]string{400: "", 409: "set physical_network of port 52:54:00:06:00:00: Ironic's word"} {
-		i := &ironic{node: inspector.Node{UUID: nodeA}, ports: labPorts(), faults: map[string]error{patch: refusal(status)}}
+		i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: labPorts(), faults: map[string]error{patch: refusal(status)}}
 		_, _, err := after(t, made(t, []string{"172.24.0.0/16:physnet_lab"}, true), cabled(), i)
 		if got := text(err); got != want {
 			t.Errorf("%d: got %s, want %s", status, got, want)

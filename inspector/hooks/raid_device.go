@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
@@ -24,7 +26,7 @@ func (raidDevice) Name() string { return "raid_device" }
 
 // Before implements inspector.Before: a machine without volumes has a size all
 // the same.
-func (raidDevice) Before(_ context.Context, d *inspector.Document) error {
+func (raidDevice) Before(_ context.Context, d *document.Document) error {
 	if !d.Value("local_gb").Empty() {
 		return nil
 	}
@@ -43,7 +45,7 @@ func (raidDevice) After(ctx context.Context, t *inspector.Task) error {
 	}
 	kept, seen := node.Extra["block_devices"]
 	if !seen {
-		return patchRAID(ctx, t, inspector.Patch{Op: "add", Path: "/extra/block_devices", Value: map[string]any{"serials": now}})
+		return patchRAID(ctx, t, ironic.Patch{Op: "add", Path: "/extra/block_devices", Value: map[string]any{"serials": now}})
 	}
 	before, err := keptSerials(kept)
 	if err != nil {
@@ -54,11 +56,11 @@ func (raidDevice) After(ctx context.Context, t *inspector.Task) error {
 		t.Log.Warn("find root device failed: expected exactly one new disk", "node", node.UUID, "count", len(added))
 		return nil
 	}
-	return patchRAID(ctx, t, inspector.Patch{Op: "remove", Path: "/extra/block_devices"},
-		inspector.Patch{Op: "add", Path: "/properties/root_device", Value: map[string]any{"serial": added[0]}})
+	return patchRAID(ctx, t, ironic.Patch{Op: "remove", Path: "/extra/block_devices"},
+		ironic.Patch{Op: "add", Path: "/properties/root_device", Value: map[string]any{"serial": added[0]}})
 }
 
-func patchRAID(ctx context.Context, t *inspector.Task, patch ...inspector.Patch) error {
+func patchRAID(ctx context.Context, t *inspector.Task, patch ...ironic.Patch) error {
 	if err := t.PatchNode(ctx, patch...); err != nil {
 		return fmt.Errorf("keep block devices of node %s: %w", t.Node().UUID, err)
 	}
@@ -67,14 +69,14 @@ func patchRAID(ctx context.Context, t *inspector.Task, patch ...inspector.Patch)
 
 // serialsOf returns the serial numbers of the disks that have one. Ramdisks
 // without an inventory had a list of them.
-func serialsOf(d *inspector.Document) (serials []string, err error) {
+func serialsOf(d *document.Document) (serials []string, err error) {
 	v := d.Value("inventory")
 	if v == nil {
 		return oldSerials(d)
 	}
 	members, err := v.Members()
 	if err != nil {
-		return nil, inspector.Failed("inventory: %v", err)
+		return nil, document.Failed("inventory: %v", err)
 	}
 	disks, err := objectsOf("inventory.disks", members.Get("disks"), maxDisks)
 	if err != nil {
@@ -92,7 +94,7 @@ func serialsOf(d *inspector.Document) (serials []string, err error) {
 	return serials, nil
 }
 
-func oldSerials(d *inspector.Document) (serials []string, err error) {
+func oldSerials(d *document.Document) (serials []string, err error) {
 	const where = "block_devices"
 	v := d.Value(where)
 	if v.Kind() == document.None {
@@ -121,7 +123,7 @@ func keptSerials(kept any) (map[string]bool, error) {
 	fields, _ := kept.(map[string]any)
 	list, ok := fields["serials"].([]any)
 	if !ok {
-		return nil, inspector.Failed("extra.block_devices of the node: expected an object with serials, got %s; remove it to begin again", clipped(python(document.Repr, kept)))
+		return nil, document.Failed("extra.block_devices of the node: expected an object with serials, got %s; remove it to begin again", clipped(python(document.Repr, kept)))
 	}
 	serials := make(map[string]bool, len(list))
 	for _, serial := range list {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -41,7 +43,7 @@ func TestRAIDDevice(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA, Extra: tt.extra, Properties: tt.properties}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Extra: tt.extra, Properties: tt.properties}}
 			wantProblem(t, raidDevice{}.After(t.Context(), inspector.NewTask(parsed(t, tt.text), i.node, i)), "")
 			wantCalls(t, i, tt.want...)
 		})
@@ -65,14 +67,14 @@ func TestRAIDDeviceFails(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA, Extra: tt.extra}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Extra: tt.extra}}
 			wantProblem(t, raidDevice{}.After(t.Context(), inspector.NewTask(parsed(t, tt.text), i.node, i)), tt.want)
 			wantCalls(t, i)
 		})
 	}
 
-	broken := &inspector.IronicError{Status: 500, Message: "no conductor"}
-	i := &ironic{node: inspector.Node{UUID: nodeA}, faults: map[string]error{`PATCH node [{"op":"add","path":"/extra/block_devices","value":{"serials":["a"]}}]`: broken}}
+	broken := &ironic.Error{Status: 500, Message: "no conductor"}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}, faults: map[string]error{`PATCH node [{"op":"add","path":"/extra/block_devices","value":{"serials":["a"]}}]`: broken}}
 	err := raidDevice{}.After(t.Context(), inspector.NewTask(parsed(t, one), i.node, i))
 	if !errors.Is(err, broken) || err.Error() != "keep block devices of node "+nodeA+": no conductor" {
 		t.Errorf("got %v", err)

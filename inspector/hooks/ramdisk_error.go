@@ -3,6 +3,8 @@ package hooks
 import (
 	"context"
 
+	"github.com/trivet-ha/trivet/inspector/document"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -16,7 +18,7 @@ func (ramdiskError) Name() string { return "ramdisk_error" }
 
 // Before implements inspector.Before. An error that is no text is repeated as
 // JSON; 4 KiB of it are.
-func (ramdiskError) Before(_ context.Context, d *inspector.Document) error {
+func (ramdiskError) Before(_ context.Context, d *document.Document) error {
 	v := d.Value("error")
 	if v.Empty() {
 		return nil
@@ -25,5 +27,5 @@ func (ramdiskError) Before(_ context.Context, d *inspector.Document) error {
 	if err != nil {
 		text = string(v.Raw())
 	}
-	return inspector.Failed("Ramdisk reported error: %s", clipped(text))
+	return document.Failed("Ramdisk reported error: %s", clipped(text))
 }

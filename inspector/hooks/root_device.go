@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -42,7 +41,7 @@ func parseHints(written map[string]any) (hints, error) {
 		}
 	}
 	if slices.Sort(unknown); len(unknown) > 0 {
-		return nil, inspector.Failed(`The hints "%s" are invalid. Valid hints are: "%s"`, clipped(strings.Join(unknown, ", ")), strings.Join(known, ", "))
+		return nil, document.Failed(`The hints "%s" are invalid. Valid hints are: "%s"`, clipped(strings.Join(unknown, ", ")), strings.Join(known, ", "))
 	}
 	slices.Sort(names)
 	var parsed hints
@@ -72,7 +71,7 @@ func parseHint(name string, written any) (hint, error) {
 		return hint{}, badHint(name, "is not a string value. Hint expression: ", written)
 	}
 	if strings.TrimSpace(text) == "" {
-		return hint{}, inspector.Failed("Root device hint %q expression is empty", name)
+		return hint{}, document.Failed("Root device hint %q expression is empty", name)
 	}
 	expression, ok := normalized(text)
 	if !ok {
@@ -93,7 +92,7 @@ func parseSize(written any) (hint, error) {
 	text := python(document.Str, written)
 	lowered := strings.ToLower(strings.TrimSpace(text))
 	if lowered == "" {
-		return hint{}, inspector.Failed("Root device hint %q expression is empty", hintSize)
+		return hint{}, document.Failed("Root device hint %q expression is empty", hintSize)
 	}
 	c, ok := parseComparison(lowered)
 	if !ok {
@@ -123,7 +122,7 @@ func parseSize(written any) (hint, error) {
 }
 
 func badHint(name, what string, written any) error {
-	return inspector.Failed("Root device hint %q %s%s", name, what, clipped(python(document.Str, written)))
+	return document.Failed("Root device hint %q %s%s", name, what, clipped(python(document.Str, written)))
 }
 
 // fit reports whether a disk has what all the hints ask for. An error says that
@@ -168,7 +167,7 @@ func (h hint) fits(disk object) (bool, error) {
 // as the ramdisk has it too.
 func attribute(where string, v *document.Value) (string, error) {
 	if size := len(v.Raw()); size > maxText {
-		return "", inspector.Failed("%s: %d bytes are more than the %d that are compared", where, size, maxText)
+		return "", document.Failed("%s: %d bytes are more than the %d that are compared", where, size, maxText)
 	}
 	switch v.Kind() {
 	case document.None:

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -216,7 +215,7 @@ func FuzzRootDeviceHints(f *testing.F) {
 		if got != again {
 			t.Errorf("found %d, then %d", got, again)
 		}
-		var problem *inspector.Problem
+		var problem *document.Problem
 		if got == refused && (len(err.Error()) > 2*maxText+1000 || strings.HasPrefix(err.Error(), "inventory") && !errors.As(err, &problem)) {
 			t.Errorf("%d bytes of refusal: %.200v", len(err.Error()), err)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
@@ -80,18 +82,18 @@ func (h rootDiskSelection) localGB(t *inspector.Task) (int64, error) {
 func byteSize(where string, v *document.Value) (int64, error) {
 	raw := string(v.Raw())
 	if k := v.Kind(); k != document.Int && k != document.Float {
-		return 0, inspector.Failed("%s: expected a number, got %s", where, k.InWords())
+		return 0, document.Failed("%s: expected a number, got %s", where, k.InWords())
 	}
 	size, err := strconv.ParseInt(raw, 10, 64)
 	if err != nil {
 		f, failed := strconv.ParseFloat(raw, 64)
 		if failed != nil || f >= math.MaxInt64 {
-			return 0, inspector.Failed("%s: %s is more than a disk has", where, clipped(raw))
+			return 0, document.Failed("%s: %s is more than a disk has", where, clipped(raw))
 		}
 		size = int64(f)
 	}
 	if size < 0 {
-		return 0, inspector.Failed("%s: %s is less than nothing", where, clipped(raw))
+		return 0, document.Failed("%s: %s is less than nothing", where, clipped(raw))
 	}
 	return size, nil
 }
@@ -124,9 +126,9 @@ func chooseDisk(t *inspector.Task, inventory object, written any) error {
 	}
 	switch {
 	case err != nil:
-		return inspector.Failed("No disks could be found using the root device hints %s because they failed to validate. Error: %v", clipped(python(document.Repr, written)), err)
+		return document.Failed("No disks could be found using the root device hints %s because they failed to validate. Error: %v", clipped(python(document.Repr, written)), err)
 	case !found:
-		return inspector.Failed("No disks satisfied root device hints")
+		return document.Failed("No disks satisfied root device hints")
 	}
 	return t.Data.Set("root_disk", disk.value.Raw())
 }
@@ -135,7 +137,7 @@ func chooseDisk(t *inspector.Task, inventory object, written any) error {
 func hintsOf(written any) (hints, error) {
 	fields, ok := written.(map[string]any)
 	if !ok || len(fields) == 0 {
-		return nil, inspector.Failed(`hints are an object, as in {"size": ">= 60"}; got %s`, clipped(python(document.Repr, written)))
+		return nil, document.Failed(`hints are an object, as in {"size": ">= 60"}; got %s`, clipped(python(document.Repr, written)))
 	}
 	return parseHints(fields)
 }
@@ -146,7 +148,7 @@ func hintsOf(written any) (hints, error) {
 func withoutSkipped(disks []object, written any) ([]object, error) {
 	list, ok := written.([]any)
 	if !ok || len(list) > maxSkipHints {
-		return nil, inspector.Failed("properties.skip_block_devices of the node: expected a list of at most %d hints", maxSkipHints)
+		return nil, document.Failed("properties.skip_block_devices of the node: expected a list of at most %d hints", maxSkipHints)
 	}
 	skipped := make(map[string]bool)
 	for _, one := range list {
@@ -158,7 +160,7 @@ func withoutSkipped(disks []object, written any) ([]object, error) {
 			}
 		}
 		if err != nil {
-			return nil, inspector.Failed("No disks could be skipped using the hints %s because they failed to validate. Error: %v", clipped(python(document.Repr, one)), err)
+			return nil, document.Failed("No disks could be skipped using the hints %s because they failed to validate. Error: %v", clipped(python(document.Repr, one)), err)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(disks), func(disk object) bool { return skipped[nameOf(disk)] }), nil
@@ -174,7 +176,7 @@ func nameOf(disk object) string {
 
 // setProperty sets one property of the node in Ironic.
 func setProperty(ctx context.Context, t *inspector.Task, name string, value any) error {
-	if err := t.PatchNode(ctx, inspector.Patch{Op: "add", Path: "/properties/" + name, Value: value}); err != nil {
+	if err := t.PatchNode(ctx, ironic.Patch{Op: "add", Path: "/properties/" + name, Value: value}); err != nil {
 		return fmt.Errorf("set %s of node %s: %w", name, t.Node().UUID, err)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -44,7 +46,7 @@ func TestLocalGB(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA, Properties: tt.properties}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: tt.properties}}
 			d := parsed(t, withRootDisk(tt.disk))
 			wantProblem(t, rootDiskSelection{overwrite: !tt.keep, spacing: !tt.unspaced}.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 			if tt.patch == "" {
@@ -82,7 +84,7 @@ func TestRootDiskByHints(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 			if err := json.Unmarshal([]byte(tt.properties), &i.node.Properties); err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +106,7 @@ func TestRootDiskByHints(t *testing.T) {
 }
 
 func TestDisksWithOneNameAreSkippedTogether(t *testing.T) {
-	i := &ironic{node: inspector.Node{UUID: nodeA, Properties: map[string]any{
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: map[string]any{
 		"root_device": map[string]any{"serial": "s!= b"}, "skip_block_devices": []any{map[string]any{"serial": "a"}},
 	}}}
 	d := parsed(t, `{"inventory": {"interfaces": [1], "disks": [{"serial": "a", "size": 1}, {"size": 2, "name": "x", "serial": "a"}, {"size": 3, "name": "x"}, {"size": 4}]}}`)
@@ -140,14 +142,14 @@ func TestRootDiskFails(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA, Properties: tt.properties}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: tt.properties}}
 			wantProblem(t, rootDiskSelection{overwrite: true}.After(t.Context(), inspector.NewTask(parsed(t, tt.text), i.node, i)), tt.want)
 			wantCalls(t, i)
 		})
 	}
 
-	broken := &inspector.IronicError{Status: 500, Message: "no conductor"}
-	i := &ironic{node: inspector.Node{UUID: nodeA}, faults: map[string]error{addLocalGB("1000"): broken}}
+	broken := &ironic.Error{Status: 500, Message: "no conductor"}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}, faults: map[string]error{addLocalGB("1000"): broken}}
 	err := rootDiskSelection{}.After(t.Context(), inspector.NewTask(parsed(t, withRootDisk(sda)), i.node, i))
 	if !errors.Is(err, broken) || err.Error() != "set local_gb of node "+nodeA+": no conductor" {
 		t.Errorf("got %v", err)
@@ -163,7 +165,7 @@ func TestAMachineWithoutDisksHasAListOfNone(t *testing.T) {
 		`{"disks": [], "interfaces": [1]}`:                     `{"disks":[],"interfaces":[1]}`,
 		`{"disks": 5, "interfaces": [1], "\u0001": "\u2028<"}`: `{"disks":5,"interfaces":[1],"\u0001":"\u2028<"}`,
 	} {
-		i := &ironic{node: inspector.Node{UUID: nodeA}}
+		i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 		d := parsed(t, `{"inventory": `+inventory+`}`)
 		wantProblem(t, rootDiskSelection{}.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 		if got := member(t, d, "inventory"); got != want {

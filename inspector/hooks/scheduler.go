@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
@@ -34,7 +36,7 @@ func (s scheduler) After(ctx context.Context, t *inspector.Task) error {
 	if err != nil {
 		return err
 	}
-	var patch []inspector.Patch
+	var patch []ironic.Patch
 	for _, p := range schedulerProperties(inventory) {
 		if err := t.Data.Set(p.key, p.value); err != nil {
 			return err
@@ -42,7 +44,7 @@ func (s scheduler) After(ctx context.Context, t *inspector.Task) error {
 		if p.value == int64(0) || !s.overwrite && !isUnset(t.Node().Properties[p.key]) {
 			continue
 		}
-		patch = append(patch, inspector.Patch{Op: "add", Path: "/properties/" + p.key, Value: fmt.Sprint(p.value)})
+		patch = append(patch, ironic.Patch{Op: "add", Path: "/properties/" + p.key, Value: fmt.Sprint(p.value)})
 	}
 	if len(patch) == 0 {
 		return nil

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -42,7 +44,7 @@ func TestScheduler(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA, Properties: tt.properties}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: tt.properties}}
 			d := parsed(t, `{"inventory": {`+nics+`, `+tt.inventory+`}}`)
 			wantProblem(t, scheduler{overwrite: !tt.keep}.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 			wantCalls(t, i, tt.calls...)
@@ -56,14 +58,14 @@ func TestScheduler(t *testing.T) {
 }
 
 func TestSchedulerFails(t *testing.T) {
-	i := &ironic{node: inspector.Node{UUID: nodeA}}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 	after := func(text string) error {
 		return scheduler{}.After(t.Context(), inspector.NewTask(parsed(t, text), i.node, i))
 	}
 	wantProblem(t, after(`{"inventory": {}}`), "Hardware inventory is empty or missing")
 	wantProblem(t, after(`{"inventory": {"cpu": {"count": 1}}}`), "No network interfaces provided in the inventory")
 
-	broken := &inspector.IronicError{Status: 500, Message: "no conductor"}
+	broken := &ironic.Error{Status: 500, Message: "no conductor"}
 	i.faults = map[string]error{`PATCH node [{"op":"add","path":"/properties/cpus","value":"1"}]`: broken}
 	err := after(`{"inventory": {"cpu": {"count": 1}, "interfaces": [1]}}`)
 	if !errors.Is(err, broken) || err.Error() != "set properties of node "+nodeA+": no conductor" {

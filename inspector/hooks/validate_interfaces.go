@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
@@ -41,7 +43,7 @@ func (validateInterfaces) Name() string { return "validate_interfaces" }
 // Before implements inspector.Before. It sets ipmi_address, ipmi_v6address,
 // all_interfaces, interfaces (the chosen ones) and macs (theirs), or none of
 // them.
-func (h validateInterfaces) Before(_ context.Context, d *inspector.Document) error {
+func (h validateInterfaces) Before(_ context.Context, d *document.Document) error {
 	inventory, err := inventoryOf(d)
 	if err != nil {
 		return err
@@ -62,7 +64,7 @@ func (h validateInterfaces) Before(_ context.Context, d *inspector.Document) err
 }
 
 // Choose implements inspector.Chooser.
-func (h validateInterfaces) Choose(d *inspector.Document) []string {
+func (h validateInterfaces) Choose(d *document.Document) []string {
 	if inventory, err := inventoryOf(d); err == nil { // else Before says why
 		if _, chosen, err := h.interfaces(d, inventory); err == nil {
 			machine := identify.Of(d)
@@ -73,7 +75,7 @@ func (h validateInterfaces) Choose(d *inspector.Document) []string {
 }
 
 // interfaces reads a machine's interfaces and chooses some of them.
-func (h validateInterfaces) interfaces(d *inspector.Document, inventory object) (all, chosen nics, err error) {
+func (h validateInterfaces) interfaces(d *document.Document, inventory object) (all, chosen nics, err error) {
 	boot, err := bootMAC(d)
 	if err != nil {
 		return nil, nil, err
@@ -83,11 +85,11 @@ func (h validateInterfaces) interfaces(d *inspector.Document, inventory object) 
 		return nil, nil, err
 	}
 	if len(all) == 0 {
-		return nil, nil, inspector.Failed("No interfaces supplied by the ramdisk")
+		return nil, nil, document.Failed("No interfaces supplied by the ramdisk")
 	}
 	chosen = h.choose(all, boot != "")
 	if len(chosen) == 0 {
-		return nil, nil, inspector.Failed("No suitable interfaces found in %s", clipped(all.python()))
+		return nil, nil, document.Failed("No suitable interfaces found in %s", clipped(all.python()))
 	}
 	return all, chosen, nil
 }
@@ -102,7 +104,7 @@ func orNull(text string) *string {
 
 // bootMAC returns the MAC of the interface that booted, "" if that is not
 // known. pxelinux writes a byte for the kind of hardware before it and dashes.
-func bootMAC(d *inspector.Document) (string, error) {
+func bootMAC(d *document.Document) (string, error) {
 	text, err := textOf("boot_interface", d.Value("boot_interface"))
 	if err != nil {
 		return "", err
@@ -152,7 +154,7 @@ func readInterface(o object, boot string) (n nic, ok bool, err error) {
 		v4, _, _ = strings.Cut(v6, "%")
 	}
 	if _, err := netip.ParseAddr(v4); v4 != "" && err != nil {
-		return nic{}, false, inspector.Failed("%s: %s is not an IP address", o.where, clipped(document.ReprText(v4)))
+		return nic{}, false, document.Failed("%s: %s is not an IP address", o.where, clipped(document.ReprText(v4)))
 	}
 	return nic{name: name, nicData: nicData{IP: orNull(v4), MAC: mac, Client: orNull(client), PXE: mac == boot}}, true, nil
 }
@@ -188,7 +190,7 @@ func (h validateInterfaces) After(ctx context.Context, t *inspector.Task) error 
 			return err
 		}
 	}
-	if t.Deployed() {
+	if t.Node().Deployed() {
 		return nil
 	}
 	expected := map[string]nics{"present": all, "added": chosen}
@@ -205,14 +207,14 @@ func (h validateInterfaces) After(ctx context.Context, t *inspector.Task) error 
 
 // listed reads interfaces that Before has set. Without them it would seem that
 // no port is expected.
-func listed(d *inspector.Document, key string) (nics, error) {
+func listed(d *document.Document, key string) (nics, error) {
 	var list nics
 	there, err := d.Get(key, &list)
 	if err != nil {
 		return nil, err
 	}
 	if !there {
-		return nil, inspector.Failed("%s: no interfaces were chosen", key)
+		return nil, document.Failed("%s: no interfaces were chosen", key)
 	}
 	return list, nil
 }
@@ -240,7 +242,7 @@ func (h validateInterfaces) createPorts(ctx context.Context, t *inspector.Task, 
 		wanted.PXEEnabled = n.PXE || h.leavePXE
 		p, err := t.Ironic.CreatePort(ctx, wanted)
 		switch {
-		case errors.Is(err, inspector.ErrPortExists):
+		case errors.Is(err, ironic.ErrPortExists):
 			outdated = true
 		case err != nil:
 			return fmt.Errorf("create port %s: %w", n.MAC, err)
@@ -261,7 +263,7 @@ func deletePorts(ctx context.Context, t *inspector.Task, expected map[string]nic
 	if err != nil {
 		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)
 	}
-	kept := make([]inspector.Port, 0, len(ports))
+	kept := make([]ironic.Port, 0, len(ports))
 	for _, p := range ports {
 		if _, ok := expected[p.Address]; ok {
 			kept = append(kept, p)
@@ -277,8 +279,8 @@ func deletePorts(ctx context.Context, t *inspector.Task, expected map[string]nic
 
 // isGone reports whether Ironic does not know what it was asked about.
 func isGone(err error) bool {
-	var e *inspector.IronicError
-	return errors.As(err, &e) && e.Status == http.StatusNotFound
+	e, ok := errors.AsType[*ironic.Error](err)
+	return ok && e.Status == http.StatusNotFound
 }
 
 // fixPXE makes pxe_enabled say which interface booted. Without a boot interface
@@ -288,10 +290,10 @@ func fixPXE(ctx context.Context, t *inspector.Task, chosen map[string]nic) error
 	if err != nil {
 		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)
 	}
-	fixed := make([]inspector.Port, 0, len(ports))
+	fixed := make([]ironic.Port, 0, len(ports))
 	for _, p := range ports {
 		if n, ok := chosen[p.Address]; ok && p.PXEEnabled != n.PXE {
-			if err := t.Ironic.PatchPort(ctx, p.UUID, []inspector.Patch{{Op: "replace", Path: "/pxe_enabled", Value: n.PXE}}); err != nil {
+			if err := t.Ironic.PatchPort(ctx, p.UUID, []ironic.Patch{{Op: "replace", Path: "/pxe_enabled", Value: n.PXE}}); err != nil {
 				return fmt.Errorf("set pxe_enabled of port %s: %w", p.Address, err)
 			}
 			p.PXEEnabled = n.PXE

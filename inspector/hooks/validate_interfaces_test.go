@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
@@ -131,22 +133,22 @@ func TestGroupBit(t *testing.T) {
 		return fmt.Sprintf(`POST port {"node_uuid":%q,"address":%q,"pxe_enabled":%v,"extra":{}}`, nodeA, mac, booted)
 	}
 	const booted = `, "boot_interface": "01-11-22-33-44-55-66"}`
-	known := inspector.Port{UUID: "p5", Node: nodeA, Address: "13:22:33:44:55:66"}
+	known := ironic.Port{UUID: "p5", Node: nodeA, Address: "13:22:33:44:55:66"}
 	tests := []struct {
 		name, add, more string
-		ports           []inspector.Port
+		ports           []ironic.Port
 		chosen          string // for a discovery
 		want            []string
 	}{
 		{"it booted", "pxe", booted, nil, "11:22:33:44:55:66", []string{getPorts, post("11:22:33:44:55:66", true)}},
-		{"it booted, and all get ports", "all", booted, []inspector.Port{known}, "11:22:33:44:55:66 66:55:44:33:22:11",
+		{"it booted, and all get ports", "all", booted, []ironic.Port{known}, "11:22:33:44:55:66 66:55:44:33:22:11",
 			[]string{getPorts, post("11:22:33:44:55:66", true), post("66:55:44:33:22:11", false)}},
-		{"Ironic has a port", "active", "}", []inspector.Port{known}, "66:55:44:33:22:11", []string{getPorts, post("66:55:44:33:22:11", false)}},
+		{"Ironic has a port", "active", "}", []ironic.Port{known}, "66:55:44:33:22:11", []string{getPorts, post("66:55:44:33:22:11", false)}},
 		{"neither", "active", "}", nil, "66:55:44:33:22:11", []string{getPorts, post("66:55:44:33:22:11", false)}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA}, ports: tt.ports}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: tt.ports}
 			h := validateInterfaces{add: tt.add, keep: "added"}
 			d := parsed(t, grouped+tt.more)
 			if got := strings.Join(h.Choose(d), " "); got != tt.chosen {
@@ -171,17 +173,17 @@ func TestCardThatLeadsToItsBMC(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, add, more string
-		ports           []inspector.Port
+		ports           []ironic.Port
 		chosen          string
 		want            []string
 	}{
 		{"with an address", "active", "}", nil, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
 		{"all", "all", "}", nil, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
-		{"Ironic has it", "active", "}", []inspector.Port{{UUID: "p", Node: nodeA, Address: "be:3a:f2:b6:05:9f"}}, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
+		{"Ironic has it", "active", "}", []ironic.Port{{UUID: "p", Node: nodeA, Address: "be:3a:f2:b6:05:9f"}}, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
 		{"it booted", "pxe", `, "boot_interface": "01-be-3a-f2-b6-05-9f"}`, nil, "be:3a:f2:b6:05:9f", []string{getPorts, post("be:3a:f2:b6:05:9f", true)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA}, ports: tt.ports}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: tt.ports}
 			h, d := validateInterfaces{add: tt.add, keep: "added"}, parsed(t, card+tt.more)
 			if got := strings.Join(h.Choose(d), " "); got != tt.chosen {
 				t.Errorf("inner-port: chosen are %s, want %s", got, tt.chosen)
@@ -223,8 +225,8 @@ func TestTheRefusalOfALongAddressIsBounded(t *testing.T) {
 
 // ports are those of a node before: eth0's wrongly enabled, and one that is
 // gone.
-func ports() []inspector.Port {
-	return []inspector.Port{
+func ports() []ironic.Port {
+	return []ironic.Port{
 		{UUID: "p0", Node: nodeA, Address: "52:54:00:1b:00:01", PXEEnabled: true},
 		{UUID: "p9", Node: nodeA, Address: "52:54:00:1b:00:99", PXEEnabled: true},
 	}
@@ -259,7 +261,7 @@ func TestPortsFollowInterfaces(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA, Provision: tt.state}, ports: ports()}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Provision: tt.state}, ports: ports()}
 			made, err := newValidateInterfaces(config.Inspection{Processing: config.Processing{AddPorts: tt.add, KeepPorts: tt.keep, OverwriteExisting: !tt.leave, UpdatePXEEnabled: !tt.unmarked}})
 			if err != nil {
 				t.Fatal(err)
@@ -276,7 +278,7 @@ func TestPortsFollowInterfaces(t *testing.T) {
 // TestDoneTwiceNothingIsSentAgain repeats the hook with the ports that the
 // first time left.
 func TestDoneTwiceNothingIsSentAgain(t *testing.T) {
-	i := &ironic{node: inspector.Node{UUID: nodeA}, ports: ports()}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: ports()}
 	h := validateInterfaces{add: "all", keep: "present", overwrite: true}
 	d := parsed(t, sample)
 	wantProblem(t, h.Before(t.Context(), d), "")
@@ -292,7 +294,7 @@ func TestDoneTwiceNothingIsSentAgain(t *testing.T) {
 }
 
 func TestInterfacesThatShareAMAC(t *testing.T) {
-	i := &ironic{node: inspector.Node{UUID: nodeA}}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 	h := validateInterfaces{add: "all", keep: "added", overwrite: true}
 	d := parsed(t, `{"inventory": {"interfaces": [{"name": "bond0", "mac_address": "52:54:00:1b:00:03"}, {"name": "eth0", "mac_address": "52:54:00:1b:00:03"}]}}`)
 	wantProblem(t, h.Before(t.Context(), d), "")
@@ -301,8 +303,8 @@ func TestInterfacesThatShareAMAC(t *testing.T) {
 }
 
 func TestFailuresOfIronic(t *testing.T) {
-	broken := &inspector.IronicError{Status: 500, Message: "no conductor"}
-	gone := &inspector.IronicError{Status: 404, Message: "Port p9 could not be found."}
+	broken := &ironic.Error{Status: 500, Message: "no conductor"}
+	gone := &ironic.Error{Status: 404, Message: "Port p9 could not be found."}
 	whole := []string{getPorts, postEth1, postEth2, deleteP9, fixEth0}
 	tests := []struct {
 		name, line string
@@ -312,14 +314,14 @@ func TestFailuresOfIronic(t *testing.T) {
 	}{
 		{"listing", getPorts, broken, "list ports of node " + nodeA + ": no conductor", whole[:1]},
 		{"creating", postEth1, broken, "create port 52:54:00:1b:00:02: no conductor", whole[:2]},
-		{"a port that exists: the list is out of date", postEth1, inspector.ErrPortExists, "", []string{getPorts, postEth1, postEth2, getPorts, deleteP9, fixEth0}},
+		{"a port that exists: the list is out of date", postEth1, ironic.ErrPortExists, "", []string{getPorts, postEth1, postEth2, getPorts, deleteP9, fixEth0}},
 		{"deleting", deleteP9, broken, "delete port 52:54:00:1b:00:99: no conductor", whole[:4]},
 		{"deleting what is gone", deleteP9, gone, "", whole},
 		{"fixing", fixEth0, broken, "set pxe_enabled of port 52:54:00:1b:00:01: no conductor", whole},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			i := &ironic{node: inspector.Node{UUID: nodeA}, ports: ports(), faults: map[string]error{tt.line: tt.err}}
+			i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: ports(), faults: map[string]error{tt.line: tt.err}}
 			h := validateInterfaces{add: "all", keep: "present", overwrite: true}
 			d := parsed(t, sample)
 			wantProblem(t, h.Before(t.Context(), d), "")
@@ -334,7 +336,7 @@ func TestFailuresOfIronic(t *testing.T) {
 
 // TestWithoutInterfacesNoPortIsDeleted runs After alone.
 func TestWithoutInterfacesNoPortIsDeleted(t *testing.T) {
-	i := &ironic{node: inspector.Node{UUID: nodeA}, ports: ports()}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: ports()}
 	for text, want := range map[string]string{
 		`{}`: "all_interfaces: no interfaces were chosen",
 		`{"all_interfaces": {"a": {"mac": "x"}}, "interfaces": null}`: "interfaces: no interfaces were chosen",

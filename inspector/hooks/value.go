@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 	"github.com/trivet-ha/trivet/internal/bounds"
 )
@@ -20,11 +19,11 @@ type object struct {
 // objectOf reads a value that must be an object.
 func objectOf(where string, v *document.Value) (object, error) {
 	if v.Kind() != document.Dict {
-		return object{}, inspector.Failed("%s: expected an object, got %s", where, v.Kind().InWords())
+		return object{}, document.Failed("%s: expected an object, got %s", where, v.Kind().InWords())
 	}
 	members, err := v.Split()
 	if err != nil {
-		return object{}, inspector.Failed("%s: %v", where, err)
+		return object{}, document.Failed("%s: %v", where, err)
 	}
 	return object{where, members, v}, nil
 }
@@ -36,7 +35,7 @@ func (o object) text(name string) (string, error) {
 
 func textOf(where string, v *document.Value) (string, error) {
 	if k := v.Kind(); k != document.None && k != document.Text {
-		return "", inspector.Failed("%s: expected text, got %s", where, k.InWords())
+		return "", document.Failed("%s: expected text, got %s", where, k.InWords())
 	}
 	return v.Text(), nil
 }
@@ -64,14 +63,14 @@ func objectsOf(where string, v *document.Value, most int) ([]object, error) {
 // elementsOf returns the elements of a list; none if it is missing or null.
 func elementsOf(where string, v *document.Value, most int) ([]*document.Value, error) {
 	if k := v.Kind(); k != document.None && k != document.List {
-		return nil, inspector.Failed("%s: expected a list, got %s", where, k.InWords())
+		return nil, document.Failed("%s: expected a list, got %s", where, k.InWords())
 	}
 	elements, all, err := v.Elements(most)
 	if err != nil {
-		return nil, inspector.Failed("%s: %v", where, err)
+		return nil, document.Failed("%s: %v", where, err)
 	}
 	if all > most {
-		return nil, inspector.Failed("%s: %d items are more than the %d that are considered", where, all, most)
+		return nil, document.Failed("%s: %d items are more than the %d that are considered", where, all, most)
 	}
 	return elements, nil
 }
@@ -108,18 +107,18 @@ func pythonBool(word string) (value, ok bool) {
 
 // inventoryOf returns what the ramdisk found, with the interfaces that it must
 // have found. The texts are the contract's.
-func inventoryOf(d *inspector.Document) (object, error) {
+func inventoryOf(d *document.Document) (object, error) {
 	const where = "inventory"
 	v := d.Value(where)
 	if v.Empty() {
-		return object{}, inspector.Failed("Hardware inventory is empty or missing")
+		return object{}, document.Failed("Hardware inventory is empty or missing")
 	}
 	inventory, err := objectOf(where, v)
 	if err != nil {
 		return object{}, err
 	}
 	if inventory.members.Get("interfaces").Empty() {
-		return object{}, inspector.Failed("No network interfaces provided in the inventory")
+		return object{}, document.Failed("No network interfaces provided in the inventory")
 	}
 	// A machine without disks gets a list of none, as in the original: rules may count on it.
 	if disks := inventory.members.Get("disks"); disks.Empty() && disks.Kind() != document.List {

@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"testing"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // canned answers every request on a connection with the same bytes: a server
@@ -55,7 +53,7 @@ func BenchmarkNode(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(c.Close)
-	ctx := inspector.WithGuard(b.Context(), func() error { return nil })
+	ctx := WithGuard(b.Context(), func() error { return nil })
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.Node(ctx, node1); err != nil {

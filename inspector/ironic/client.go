@@ -19,7 +19,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
@@ -31,8 +30,8 @@ const (
 	// maxPage bounds an answer that is a list, in bytes: a thousand ports with
 	// all their fields are 1 MB.
 	maxPage = 16 << 20
-	// pingTimeout bounds Ping, also where the configuration grants a call more: an
-	// Ironic that does not answer within it is not usable.
+	// pingTimeout bounds a question whether Ironic is there, also where the configuration
+	// grants a call more: an Ironic that does not answer within it is not usable.
 	pingTimeout = 3 * time.Second
 )
 
@@ -54,8 +53,6 @@ type line struct {
 	log       *slog.Logger
 	random    io.Reader // of the pauses between tries; nil: crypto/rand
 }
-
-var _ inspector.Ironic = (*Client)(nil)
 
 // New returns the Ironic of conf. It reads the files that conf names and sends
 // nothing: whether Ironic can be reached is for Ping to say. The caller closes
@@ -113,7 +110,7 @@ func (c *Client) Close() { c.now.Load().transport.close() }
 func (c *Client) Ping(ctx context.Context) error { return c.now.Load().ping(ctx) }
 
 func (l *line) ping(ctx context.Context) error {
-	ctx = inspector.WithGuard(ctx, func() error { return nil })
+	ctx = WithGuard(ctx, func() error { return nil })
 	ping := call{method: http.MethodGet}
 	ctx, cancel := within(ctx, min(l.timeout, pingTimeout))
 	defer cancel()
@@ -153,10 +150,10 @@ type meaning struct {
 func (k call) name() string { return k.method + " v1/" + k.path }
 
 // do carries out a call and returns the answer's body. It tries again what may
-// get better with time. The error is an *inspector.IronicError.
+// get better with time. The error is an *Error.
 func (l *line) do(ctx context.Context, k call) ([]byte, error) {
 	var raw []byte
-	var last *inspector.IronicError
+	var last *Error
 	err := pace.Retry{
 		Pause: l.interval, Tries: l.retries + 1, Random: l.random,
 		Log: l.log, Level: slog.LevelDebug, Call: "call Ironic: " + k.name(),
@@ -164,7 +161,7 @@ func (l *line) do(ctx context.Context, k call) ([]byte, error) {
 		if raw, last = l.try(ctx, k); last == nil {
 			return false, nil
 		}
-		again = !errors.Is(last, inspector.ErrNotAllowed) && !k.means(last) && k.passing(last)
+		again = !errors.Is(last, ErrNotAllowed) && !k.means(last) && k.passing(last)
 		if again && n > max(1, l.retries) && last.Status == 0 {
 			last.Message += fmt.Sprintf(" (%d tries)", n)
 		}
@@ -181,7 +178,7 @@ func (l *line) do(ctx context.Context, k call) ([]byte, error) {
 }
 
 // means puts the meaning of the answer, if it has one, into the error.
-func (k call) means(err *inspector.IronicError) bool {
+func (k call) means(err *Error) bool {
 	for _, m := range k.meanings {
 		if err.Status == m.status && strings.Contains(err.Message, m.part) {
 			err.Err = m.err
@@ -192,7 +189,7 @@ func (k call) means(err *inspector.IronicError) bool {
 }
 
 // passing reports whether a failure may be over soon.
-func (k call) passing(err *inspector.IronicError) bool {
+func (k call) passing(err *Error) bool {
 	passing := []int{0, http.StatusConflict, http.StatusTooManyRequests,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 	return slices.Contains(passing, err.Status) || k.insistent && err.Status == http.StatusInternalServerError
@@ -211,7 +208,7 @@ func (d tooLate) Error() string { return fmt.Sprintf("nothing came within %v", t
 
 // try sends a call once; a second time after logging in again if Ironic does
 // not know the session any more.
-func (l *line) try(ctx context.Context, k call) ([]byte, *inspector.IronicError) {
+func (l *line) try(ctx context.Context, k call) ([]byte, *Error) {
 	bounded, cancel := within(ctx, l.timeout)
 	defer cancel()
 	raw, err := l.inSession(bounded, k)

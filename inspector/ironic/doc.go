@@ -1,4 +1,6 @@
-// Package ironic is a client of Ironic over HTTP; it implements inspector.Ironic.
+// Package ironic is Ironic as Trivet knows it: its nodes and ports, its errors, whether it can
+// be reached (Health), and a client over HTTP (Client), of which each consumer declares the
+// few methods that it needs.
 //
 // A call passes four layers: Client.do tries as often as configured; sessions log in, with
 // gophercloud, when there is no session or Ironic refused it; transport asks the caller's

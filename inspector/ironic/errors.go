@@ -12,7 +12,6 @@ import (
 
 	"github.com/gophercloud/gophercloud/v2"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/bounds"
 )
 
@@ -26,20 +25,18 @@ const (
 // describe makes of what gophercloud or this package returned the one kind of
 // error that callers meet. service is who was asked, login is where the
 // credentials are configured.
-func describe(service, login, call string, err error) *inspector.IronicError {
-	var known *inspector.IronicError
-	if errors.As(err, &known) {
+func describe(service, login, call string, err error) *Error {
+	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
-	var answer gophercloud.ErrUnexpectedResponseCode
-	if errors.As(err, &answer) {
-		return &inspector.IronicError{Call: call, Status: answer.Actual, Message: reason(service, login, answer)}
+	if answer, ok := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err); ok {
+		return &Error{Call: call, Status: answer.Actual, Message: reason(service, login, answer)}
 	}
-	e := &inspector.IronicError{Call: call, Err: err}
+	e := &Error{Call: call, Err: err}
 	var sent *url.Error
 	switch {
-	case errors.Is(err, inspector.ErrNotAllowed):
-		e.Message = inspector.ErrNotAllowed.Error()
+	case errors.Is(err, ErrNotAllowed):
+		e.Message = ErrNotAllowed.Error()
 	case errors.As(err, &sent):
 		e.Message = cut("no answer from " + service + ": " + sent.Err.Error())
 	default:
@@ -53,8 +50,8 @@ func describe(service, login, call string, err error) *inspector.IronicError {
 }
 
 // garbled is an answer that says yes and cannot be read.
-func garbled(call, format string, args ...any) *inspector.IronicError {
-	return &inspector.IronicError{Call: call, Status: http.StatusOK, Message: cut(fmt.Sprintf(format, args...))}
+func garbled(call, format string, args ...any) *Error {
+	return &Error{Call: call, Status: http.StatusOK, Message: cut(fmt.Sprintf(format, args...))}
 }
 
 // reason finds why an answer is no success.
@@ -114,8 +111,8 @@ func cut(text string) string { return bounds.Excerpt(strings.TrimSpace(text), ma
 
 // ended is a call whose caller's context ended. It keeps what the last try met,
 // which may be why the caller gave up.
-func ended(cause error, call string, last *inspector.IronicError) *inspector.IronicError {
-	e := &inspector.IronicError{Call: call, Message: "the call was ended: " + cut(cause.Error()), Err: cause}
+func ended(cause error, call string, last *Error) *Error {
+	e := &Error{Call: call, Message: "the call was ended: " + cut(cause.Error()), Err: cause}
 	if last != nil && !errors.Is(last, cause) {
 		e.Status, e.Message = last.Status, cut(last.Error()+"; then the call was ended: "+cause.Error())
 	}

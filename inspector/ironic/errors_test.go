@@ -8,15 +8,13 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
-func asIronic(t *testing.T, err error) *inspector.IronicError {
+func asIronic(t *testing.T, err error) *Error {
 	t.Helper()
-	var e *inspector.IronicError
+	var e *Error
 	if !errors.As(err, &e) {
-		t.Fatalf("error is a %T, want *inspector.IronicError: %v", err, err)
+		t.Fatalf("error is a %T, want *Error: %v", err, err)
 	}
 	return e
 }
@@ -48,11 +46,11 @@ func TestSentence(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	getNode := func(ctx context.Context, c *Client) error { _, err := c.Node(ctx, node1); return err }
 	createPort := func(ctx context.Context, c *Client) error {
-		_, err := c.CreatePort(ctx, inspector.Port{Node: node1, Address: mac1})
+		_, err := c.CreatePort(ctx, Port{Node: node1, Address: mac1})
 		return err
 	}
 	patchPort := func(ctx context.Context, c *Client) error {
-		return c.PatchPort(ctx, port1, []inspector.Patch{{Op: "add", Path: "/physical_network", Value: "a"}})
+		return c.PatchPort(ctx, port1, []Patch{{Op: "add", Path: "/physical_network", Value: "a"}})
 	}
 	for _, test := range []struct {
 		name   string
@@ -62,12 +60,12 @@ func TestRefusals(t *testing.T) {
 		want   string // beginning of the text
 		is     error
 	}{
-		{"no node", getNode, fault(404, "Node x could not be found."), 1, "Node x could not be found.", inspector.ErrNoNode},
-		{"no name", getNode, fault(400, "Expected UUID or name for node: a b"), 1, "Expected UUID or name", inspector.ErrNoNode},
-		{"power of no node", func(ctx context.Context, c *Client) error { return c.SetPower(ctx, node1, "power off") }, fault(404, "Node x could not be found."), 1, "Node x", inspector.ErrNoNode},
+		{"no node", getNode, fault(404, "Node x could not be found."), 1, "Node x could not be found.", ErrNoNode},
+		{"no name", getNode, fault(400, "Expected UUID or name for node: a b"), 1, "Expected UUID or name", ErrNoNode},
+		{"power of no node", func(ctx context.Context, c *Client) error { return c.SetPower(ctx, node1, "power off") }, fault(404, "Node x could not be found."), 1, "Node x", ErrNoNode},
 		{"a wrong address", getNode, answer{404, "<html>Not Found</html>"}, 1, `Ironic answered 404 Not Found, and no reason that can be read: "<html>`, nil},
 		{"a wrong path", getNode, answer{404, `{"error_message": "{\"code\": 404, \"title\": \"Not Found\", \"description\": \"\"}"}`}, 1, "Ironic answered 404 Not Found, and no reason that can be read: ", nil},
-		{"port exists", createPort, fault(409, "A port with MAC address "+mac1+" already exists."), 1, "A port with MAC address", inspector.ErrPortExists},
+		{"port exists", createPort, fault(409, "A port with MAC address "+mac1+" already exists."), 1, "A port with MAC address", ErrPortExists},
 		{"port of a locked node", createPort, fault(409, "Node x is locked by host y, please retry after the current operation is completed."), 3, "Node x is locked", nil},
 		{"link of a locked node", patchPort, fault(409, "Node x is locked by host y, please retry after the current operation is completed."), 3, "Node x is locked", nil},
 		{"link of a deployed node", patchPort, fault(409, "Port p can not have any connectivity attributes (pxe_enabled, portgroup_id, physical_network, local_link_connection) updated unless node n is in a enroll, inspecting, inspect wait, manageable state or in maintenance mode. The current state is active."),
@@ -133,7 +131,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	elsewhere := serve(t, answer{200, aNode})
 	f := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusMovedPermanently))
 	t.Cleanup(f.Close)
-	err := dial(t, conf(f.URL)).SetPower(t.Context(), node1, inspector.PowerOff)
+	err := dial(t, conf(f.URL)).SetPower(t.Context(), node1, PowerOff)
 	if e := asIronic(t, err); !strings.Contains(e.Error(), "redirect to "+elsewhere.URL) || e.Status != http.StatusMovedPermanently {
 		t.Errorf("%d %v", e.Status, e)
 	}
@@ -148,10 +146,10 @@ func TestNoServerThere(t *testing.T) {
 	c := dial(t, conf(f.URL))
 	_, err := c.Node(t.Context(), node1)
 	e := asIronic(t, err)
-	if e.Status != 0 || !inspector.Unreachable(err) || !strings.HasPrefix(e.Error(), "no answer from Ironic: dial tcp ") || !strings.HasSuffix(e.Error(), "(3 tries)") {
+	if e.Status != 0 || !Unreachable(err) || !strings.HasPrefix(e.Error(), "no answer from Ironic: dial tcp ") || !strings.HasSuffix(e.Error(), "(3 tries)") {
 		t.Errorf("status %d: %v", e.Status, e)
 	}
-	if err := c.Ping(t.Context()); !inspector.Unreachable(err) {
+	if err := c.Ping(t.Context()); !Unreachable(err) {
 		t.Errorf("ping: %v", err)
 	}
 }
@@ -160,7 +158,7 @@ func TestPing(t *testing.T) {
 	for status, reachable := range map[int]bool{200: true, 204: true, 300: true, 400: true, 404: true, 429: true, 401: false, 403: false, 500: false, 502: false, 503: false} {
 		f := serve(t, answer{status, ""})
 		c := dial(t, conf(f.URL))
-		ctx := inspector.WithGuard(t.Context(), func() error { return inspector.ErrNotAllowed })
+		ctx := WithGuard(t.Context(), func() error { return ErrNotAllowed })
 		if err := c.Ping(ctx); (err == nil) != reachable {
 			t.Errorf("%d: %v", status, err)
 		}

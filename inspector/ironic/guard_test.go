@@ -12,8 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // guard is a claim that can be lost.
@@ -35,10 +33,10 @@ func TestGuardComesFirst(t *testing.T) {
 			continue
 		}
 		f := serve(t, k.answer)
-		ctx := inspector.WithGuard(t.Context(), new(guard).check)
+		ctx := WithGuard(t.Context(), new(guard).check)
 		got := k.do(ctx, dial(t, conf(f.URL)))
 		err, _ := got[len(got)-1].(error)
-		if !errors.Is(err, inspector.ErrNotAllowed) || inspector.Unreachable(err) {
+		if !errors.Is(err, ErrNotAllowed) || Unreachable(err) {
 			t.Errorf("%s: %v", k.name, err)
 		}
 		if lines := f.lines(); len(lines) > 0 {
@@ -52,8 +50,8 @@ func TestGuardComesFirst(t *testing.T) {
 func TestGuardStopsTheSecondTry(t *testing.T) {
 	f := serve(t, fault(503, "busy"))
 	g := &guard{after: 2}
-	err := dial(t, conf(f.URL)).SetPower(inspector.WithGuard(t.Context(), g.check), node1, inspector.PowerReboot)
-	if n := len(f.seen()); n != 1 || !errors.Is(err, inspector.ErrNotAllowed) {
+	err := dial(t, conf(f.URL)).SetPower(WithGuard(t.Context(), g.check), node1, PowerReboot)
+	if n := len(f.seen()); n != 1 || !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("%d requests: %v", n, err)
 	}
 	if asked := g.asked.Load(); asked != 3 {
@@ -72,18 +70,18 @@ func TestGuardIsAskedAtTheWrite(t *testing.T) {
 				c = secured(t, f)
 			}
 			if reused {
-				if err := c.SetPower(t.Context(), node1, inspector.PowerOff); err != nil {
+				if err := c.SetPower(t.Context(), node1, PowerOff); err != nil {
 					t.Fatal(err)
 				}
 			}
 			before := len(f.seen())
 			g := &guard{after: 1}
-			err := c.SetPower(inspector.WithGuard(t.Context(), g.check), node1, inspector.PowerReboot)
-			if n := len(f.seen()) - before; n != 0 || !errors.Is(err, inspector.ErrNotAllowed) {
+			err := c.SetPower(WithGuard(t.Context(), g.check), node1, PowerReboot)
+			if n := len(f.seen()) - before; n != 0 || !errors.Is(err, ErrNotAllowed) {
 				t.Errorf("TLS %v, used before %v: %d requests: %v", secure, reused, n, err)
 			}
 			// The connection was given up; the next call takes another.
-			if err := c.SetPower(t.Context(), node1, inspector.PowerOff); err != nil {
+			if err := c.SetPower(t.Context(), node1, PowerOff); err != nil {
 				t.Errorf("TLS %v, used before %v: next call: %v", secure, reused, err)
 			}
 		}
@@ -108,14 +106,14 @@ func TestGuardIsAskedAfterDialling(t *testing.T) {
 		over.Store(true) // it took that long
 		return dialler(ctx, network, address)
 	}
-	ctx := inspector.WithGuard(t.Context(), func() error {
+	ctx := WithGuard(t.Context(), func() error {
 		if over.Load() {
-			return inspector.ErrNotAllowed
+			return ErrNotAllowed
 		}
 		return nil
 	})
-	err := c.SetPower(ctx, node1, inspector.PowerReboot)
-	if n := len(f.seen()); n != 0 || !errors.Is(err, inspector.ErrNotAllowed) {
+	err := c.SetPower(ctx, node1, PowerReboot)
+	if n := len(f.seen()); n != 0 || !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("%d requests: %v", n, err)
 	}
 }
@@ -132,11 +130,11 @@ func TestGuardsDoNotMix(t *testing.T) {
 	t.Cleanup(f.Close)
 	c := dial(t, conf(f.URL))
 	for range 50 {
-		if err := c.SetPower(inspector.WithGuard(t.Context(), func() error { return nil }), "good", inspector.PowerOff); err != nil {
+		if err := c.SetPower(WithGuard(t.Context(), func() error { return nil }), "good", PowerOff); err != nil {
 			t.Fatal(err)
 		}
 		g := &guard{after: 1}
-		if err := c.SetPower(inspector.WithGuard(t.Context(), g.check), "bad", inspector.PowerOff); !errors.Is(err, inspector.ErrNotAllowed) {
+		if err := c.SetPower(WithGuard(t.Context(), g.check), "bad", PowerOff); !errors.Is(err, ErrNotAllowed) {
 			t.Fatal(err)
 		}
 	}
@@ -219,7 +217,7 @@ func (m *mortal) arrived() int {
 type guarded struct{ http.RoundTripper }
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := inspector.Allowed(req.Context()); err != nil {
+	if err := Allowed(req.Context()); err != nil {
 		return nil, err
 	}
 	return g.RoundTripper.RoundTrip(req)
@@ -246,7 +244,7 @@ func TestNothingIsRepeatedUnasked(t *testing.T) {
 		t.Run(c.name+" "+c.method, func(t *testing.T) {
 			m := newMortal(t)
 			send := func(check func() error) error {
-				ctx := inspector.WithGuard(t.Context(), check)
+				ctx := WithGuard(t.Context(), check)
 				req, err := http.NewRequestWithContext(ctx, c.method, "http://"+m.addr+"/v1/nodes", strings.NewReader(map[string]string{http.MethodPut: "{}"}[c.method]))
 				if err != nil {
 					t.Fatal(err)
@@ -263,7 +261,7 @@ func TestNothingIsRepeatedUnasked(t *testing.T) {
 			}
 			err := send(func() error { // the claim is over as soon as the request has come
 				if m.arrived() > 1 {
-					return inspector.ErrNotAllowed
+					return ErrNotAllowed
 				}
 				return nil
 			})

@@ -9,8 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // inbandVersion is the version of Ironic's API that a ramdisk's callback is
@@ -18,10 +16,8 @@ import (
 // the agent's token: that is for the ramdisk to ask for.
 const inbandVersion = "1.1"
 
-var _ inspector.InbandAPI = (*Client)(nil)
-
-// Continue implements inspector.InbandInspection.
-func (c *Client) Continue(ctx context.Context, call inspector.InbandCall) (inspector.InbandAnswer, error) {
+// Continue implements relay.Ironic.
+func (c *Client) Continue(ctx context.Context, call InbandCall) (InbandAnswer, error) {
 	l := c.now.Load()
 	ctx, cancel := within(ctx, l.timeout)
 	defer cancel()
@@ -36,7 +32,7 @@ func (c *Client) Continue(ctx context.Context, call inspector.InbandCall) (inspe
 }
 
 // continueInspection sends a document once.
-func (l *line) continueInspection(ctx context.Context, call inspector.InbandCall) (answer inspector.InbandAnswer, err error) {
+func (l *line) continueInspection(ctx context.Context, call InbandCall) (answer InbandAnswer, err error) {
 	s, err := l.sessions.Get(ctx)
 	if err != nil {
 		return answer, unsent{err}
@@ -57,7 +53,7 @@ func (l *line) continueInspection(ctx context.Context, call inspector.InbandCall
 	if err != nil && resp.StatusCode/100 == 2 {
 		return answer, fmt.Errorf("the answer broke off: %w", err)
 	}
-	answer = inspector.InbandAnswer{Status: resp.StatusCode, Body: body}
+	answer = InbandAnswer{Status: resp.StatusCode, Body: body}
 	if resp.StatusCode/100 != 2 {
 		answer.Reason = fmt.Sprintf("Ironic answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 		if text := sentence(body); text != "" {
@@ -68,7 +64,7 @@ func (l *line) continueInspection(ctx context.Context, call inspector.InbandCall
 }
 
 // continueRequest builds what is sent: the bytes that came, and for whom.
-func (s *session) continueRequest(ctx context.Context, call inspector.InbandCall) (*http.Request, error) {
+func (s *session) continueRequest(ctx context.Context, call InbandCall) (*http.Request, error) {
 	target := s.base + "continue_inspection"
 	if call.Node != "" {
 		target += "?" + url.Values{"node_uuid": {call.Node}}.Encode()
@@ -92,4 +88,4 @@ type unsent struct{ error }
 func (e unsent) Unwrap() error { return e.error }
 
 // Is implements the interface of errors.Is.
-func (e unsent) Is(target error) bool { return target == inspector.ErrNotSent }
+func (e unsent) Is(target error) bool { return target == ErrNotSent }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -15,11 +14,11 @@ import (
 func TestHandOver(t *testing.T) {
 	f := serve(t, answer{http.StatusAccepted, `{"uuid":"x"}`}, fault(http.StatusNotFound, "Nobody waits."))
 	c := dial(t, conf(f.URL))
-	got, err := c.Continue(t.Context(), inspector.InbandCall{Body: []byte(`{"a" : 1}`)})
+	got, err := c.Continue(t.Context(), InbandCall{Body: []byte(`{"a" : 1}`)})
 	if err != nil || got.Status != http.StatusAccepted || string(got.Body) != `{"uuid":"x"}` || got.Reason != "" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	got, err = c.Continue(t.Context(), inspector.InbandCall{Body: []byte(`{}`), Node: node1, Version: "1.84"})
+	got, err = c.Continue(t.Context(), InbandCall{Body: []byte(`{}`), Node: node1, Version: "1.84"})
 	if err != nil || got.Status != http.StatusNotFound || got.Reason != "Nobody waits." {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -51,17 +50,17 @@ func TestHandOverTellsWhatWasSent(t *testing.T) {
 		}
 		broken <- errors.Join(err, listener.Close())
 	}()
-	if _, err := c.Continue(t.Context(), inspector.InbandCall{Body: []byte("{}")}); err == nil || errors.Is(err, inspector.ErrNotSent) {
+	if _, err := c.Continue(t.Context(), InbandCall{Body: []byte("{}")}); err == nil || errors.Is(err, ErrNotSent) {
 		t.Errorf("broken: %v", err)
 	}
 	if err := testwait.Receive(t, broken, "the connection is closed"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Continue(t.Context(), inspector.InbandCall{Body: []byte("{}")}); !errors.Is(err, inspector.ErrNotSent) {
+	if _, err := c.Continue(t.Context(), InbandCall{Body: []byte("{}")}); !errors.Is(err, ErrNotSent) {
 		t.Errorf("refused: %v", err)
 	}
-	denied := inspector.WithGuard(context.Background(), func() error { return inspector.ErrNotAllowed })
-	if _, err := c.Continue(denied, inspector.InbandCall{Body: []byte("{}")}); !errors.Is(err, inspector.ErrNotAllowed) {
+	denied := WithGuard(context.Background(), func() error { return ErrNotAllowed })
+	if _, err := c.Continue(denied, InbandCall{Body: []byte("{}")}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("denied: %v", err)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // inspectStates are those in which Ironic inspects a node with a ramdisk: while
@@ -42,10 +40,10 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 }
 
 // Addresses lists the addresses of a node's ports, in lower case. It fails with
-// inspector.ErrNoNode if Ironic does not know the node.
+// ErrNoNode if Ironic does not know the node.
 func (c *Client) Addresses(ctx context.Context, node string) ([]string, error) {
 	ports, err := c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports?node=" + url.QueryEscape(node) + "&fields=uuid,address", limit: maxPage,
-		meanings: []meaning{{http.StatusNotFound, "Node ", inspector.ErrNoNode}}})
+		meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 func TestInspectedByInterfaces(t *testing.T) {
@@ -50,7 +48,7 @@ func TestAddressesOfANode(t *testing.T) {
 	if line := f.lines()[0]; line != "GET /v1/ports?node="+node1+"&fields=uuid,address" {
 		t.Errorf("sent %s", line)
 	}
-	if got, err := c.Addresses(t.Context(), node1); !errors.Is(err, inspector.ErrNoNode) || got != nil {
+	if got, err := c.Addresses(t.Context(), node1); !errors.Is(err, ErrNoNode) || got != nil {
 		t.Errorf("of a node that is gone: %v, %v", got, err)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/keystone"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
@@ -40,8 +39,8 @@ type sessions struct {
 
 // refused reports whether a login failed because of the credentials.
 func refused(err error) bool {
-	var e *inspector.IronicError
-	return errors.As(err, &e) && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
+	e, ok := errors.AsType[*Error](err)
+	return ok && (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden)
 }
 
 // newSessions returns the sessions of conf over the transport. Nothing is sent.

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -21,12 +20,12 @@ func nodeCall(method, ref, rest string) (call, error) {
 	k := call{method: method, path: "nodes/" + url.PathEscape(ref) + rest, limit: maxNode, meanings: []meaning{
 		// Only Ironic's own 404 of a node: that of a wrong address must not pass
 		// for the node's absence.
-		{http.StatusNotFound, "Node ", inspector.ErrNoNode},
-		{http.StatusBadRequest, "Expected UUID or name for node", inspector.ErrNoNode},
+		{http.StatusNotFound, "Node ", ErrNoNode},
+		{http.StatusBadRequest, "Expected UUID or name for node", ErrNoNode},
 	}}
 	if !possible(ref) {
-		return k, &inspector.IronicError{Call: k.name(), Status: http.StatusNotFound,
-			Message: cut("Node " + ref + " could not be found."), Err: inspector.ErrNoNode}
+		return k, &Error{Call: k.name(), Status: http.StatusNotFound,
+			Message: cut("Node " + ref + " could not be found."), Err: ErrNoNode}
 	}
 	return k, nil
 }
@@ -52,50 +51,50 @@ func possible(ref string) bool {
 	return true
 }
 
-// Node implements inspector.NodeClient.
-func (c *Client) Node(ctx context.Context, ref string) (inspector.Node, error) {
+// Node reads a node by UUID or name; ErrNoNode if there is none.
+func (c *Client) Node(ctx context.Context, ref string) (Node, error) {
 	return c.now.Load().node(ctx, http.MethodGet, ref, nodeFields, nil)
 }
 
 // PatchNode implements inspector.NodeClient.
-func (c *Client) PatchNode(ctx context.Context, node string, patch []inspector.Patch) (inspector.Node, error) {
+func (c *Client) PatchNode(ctx context.Context, node string, patch []Patch) (Node, error) {
 	return c.now.Load().node(ctx, http.MethodPatch, node, "", patch)
 }
 
 // node makes a call about a node that is answered with the node.
-func (l *line) node(ctx context.Context, method, ref, rest string, body any) (inspector.Node, error) {
+func (l *line) node(ctx context.Context, method, ref, rest string, body any) (Node, error) {
 	k, err := nodeCall(method, ref, rest)
 	if err != nil {
-		return inspector.Node{}, err
+		return Node{}, err
 	}
 	k.body = body
 	return l.oneNode(ctx, k)
 }
 
-func (l *line) oneNode(ctx context.Context, k call) (inspector.Node, error) {
+func (l *line) oneNode(ctx context.Context, k call) (Node, error) {
 	raw, err := l.do(ctx, k)
 	if err != nil {
-		return inspector.Node{}, err
+		return Node{}, err
 	}
 	n, err := decodeNode(raw)
 	if err != nil {
-		return inspector.Node{}, unreadable(k, raw, err)
+		return Node{}, unreadable(k, raw, err)
 	}
 	if n.UUID == "" {
-		return inspector.Node{}, garbled(k.name(), "Ironic's answer about a node has no uuid")
+		return Node{}, garbled(k.name(), "Ironic's answer about a node has no uuid")
 	}
 	return n, nil
 }
 
 // decodeNode reads a node. A patch is answered with all its eighty fields, so those
 // that Node does not have are stepped over.
-func decodeNode(raw []byte) (n inspector.Node, err error) {
+func decodeNode(raw []byte) (n Node, err error) {
 	err = document.Pick(raw, func(name []byte) any { return fieldOf(&n, name) })
 	return n, err
 }
 
 // fieldOf returns what a field of Ironic's is decoded into, nil for nothing.
-func fieldOf(n *inspector.Node, name []byte) any {
+func fieldOf(n *Node, name []byte) any {
 	switch string(name) {
 	case "uuid":
 		return &n.UUID
@@ -115,7 +114,7 @@ func fieldOf(n *inspector.Node, name []byte) any {
 	return nil
 }
 
-// NodeIDs implements inspector.NodeClient.
+// NodeIDs implements periodic.Ironic.
 func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
 	nodes, err := listNodes(ctx, c.now.Load(), "nodes?fields=uuid", nodeID)
 	if err != nil {
@@ -128,25 +127,25 @@ func (c *Client) NodeIDs(ctx context.Context) ([]string, error) {
 	return ids, nil
 }
 
-// NodeNames implements inspector.NameClient.
-func (c *Client) NodeNames(ctx context.Context) ([]inspector.NodeName, error) {
+// NodeNames implements accept.NameClient.
+func (c *Client) NodeNames(ctx context.Context) ([]NodeName, error) {
 	nodes, err := listNodes(ctx, c.now.Load(), "nodes?fields=uuid,name", nodeID)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]inspector.NodeName, len(nodes))
+	names := make([]NodeName, len(nodes))
 	for i, n := range nodes {
-		names[i] = inspector.NodeName{UUID: strings.ToLower(n.UUID), Name: n.Name}
+		names[i] = NodeName{UUID: strings.ToLower(n.UUID), Name: n.Name}
 	}
 	return names, nil
 }
 
-// NodesWithBMC implements inspector.Discoverer.
-func (c *Client) NodesWithBMC(ctx context.Context) ([]inspector.Node, error) {
+// NodesWithBMC implements identify.Ironic.
+func (c *Client) NodesWithBMC(ctx context.Context) ([]Node, error) {
 	return listNodes(ctx, c.now.Load(), "nodes?fields=uuid,provision_state,driver_info", nodeID)
 }
 
-func nodeID(n inspector.Node) string { return n.UUID }
+func nodeID(n Node) string { return n.UUID }
 
 // listNodes lists the nodes that path asks for, all of them or an error.
 func listNodes[N any](ctx context.Context, l *line, path string, id func(N) string) ([]N, error) {
@@ -177,15 +176,15 @@ func listNodes[N any](ctx context.Context, l *line, path string, id func(N) stri
 	return nodes, nil
 }
 
-// CreateNode implements inspector.Discoverer.
-func (c *Client) CreateNode(ctx context.Context, n inspector.NewNode) (inspector.Node, error) {
+// CreateNode implements work.Machines.
+func (c *Client) CreateNode(ctx context.Context, n NewNode) (Node, error) {
 	body := make(map[string]any, len(n.Fields)+3)
 	for name, value := range n.Fields {
 		body[name] = value
 	}
 	body["uuid"], body["driver"], body["driver_info"] = n.UUID, n.Driver, n.DriverInfo
 	return c.now.Load().oneNode(ctx, call{method: http.MethodPost, path: "nodes", body: body, limit: maxNode,
-		meanings: []meaning{{http.StatusConflict, "A node with UUID ", inspector.ErrNodeExists}}})
+		meanings: []meaning{{http.StatusConflict, "A node with UUID ", ErrNodeExists}}})
 }
 
 // NodeWhole implements inspector.RuleClient.
@@ -203,8 +202,8 @@ func (c *Client) NodeWhole(ctx context.Context, node string) (map[string]any, er
 	return whole, nil
 }
 
-// PatchDriver implements inspector.RuleClient.
-func (c *Client) PatchDriver(ctx context.Context, node string, patch []inspector.Patch) (inspector.Node, error) {
+// PatchDriver implements inspector.NodeClient.
+func (c *Client) PatchDriver(ctx context.Context, node string, patch []Patch) (Node, error) {
 	return c.now.Load().node(ctx, http.MethodPatch, node, "?reset_interfaces=True", patch)
 }
 
@@ -216,7 +215,7 @@ func (l *line) ask(ctx context.Context, node, rest string) (k call, raw []byte, 
 	return k, raw, err
 }
 
-// PowerValid implements inspector.PowerClient.
+// PowerValid implements accept.Ironic.
 func (c *Client) PowerValid(ctx context.Context, node string) (ok bool, reason string, err error) {
 	k, raw, err := c.now.Load().ask(ctx, node, "/validate")
 	if err != nil {
@@ -257,7 +256,7 @@ func powerReason(raw json.RawMessage) (string, error) {
 	return cut(text), nil
 }
 
-// SetBootDevice implements inspector.PowerClient.
+// SetBootDevice implements work.Machines.
 func (c *Client) SetBootDevice(ctx context.Context, node, device string, persistent bool) error {
 	body := struct {
 		Device     string `json:"boot_device"`
@@ -266,7 +265,7 @@ func (c *Client) SetBootDevice(ctx context.Context, node, device string, persist
 	return c.now.Load().put(ctx, node, "/management/boot_device", body)
 }
 
-// SetPower implements inspector.PowerClient.
+// SetPower implements work.Machines.
 func (c *Client) SetPower(ctx context.Context, node, target string) error {
 	body := struct {
 		Target string `json:"target"`

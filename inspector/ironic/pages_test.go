@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 func page(ids, next string) answer {
@@ -114,7 +112,7 @@ func TestPagesAreBounded(t *testing.T) {
 func TestNodeNames(t *testing.T) {
 	f := serve(t, answer{200, `{"nodes": [{"uuid": "AA", "name": "node-1"}], "next": "http://h/v1/nodes?fields=uuid,name&marker=AA"}`}, answer{200, `{"nodes": [{"uuid": "bb", "name": null}]}`})
 	got, err := dial(t, conf(f.URL)).NodeNames(t.Context())
-	if err != nil || !reflect.DeepEqual(got, []inspector.NodeName{{UUID: "aa", Name: "node-1"}, {UUID: "bb"}}) {
+	if err != nil || !reflect.DeepEqual(got, []NodeName{{UUID: "aa", Name: "node-1"}, {UUID: "bb"}}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if lines := f.lines(); len(lines) != 2 || lines[0] != "GET /v1/nodes?fields=uuid,name" || !strings.HasSuffix(lines[1], "marker=AA") {

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 var (
@@ -16,27 +14,27 @@ var (
 )
 
 // Ports implements inspector.PortClient.
-func (c *Client) Ports(ctx context.Context, node string) ([]inspector.Port, error) {
+func (c *Client) Ports(ctx context.Context, node string) ([]Port, error) {
 	return c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage,
-		meanings: []meaning{{http.StatusNotFound, "Node ", inspector.ErrNoNode}}})
+		meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
 }
 
-// AllPorts implements inspector.Discoverer.
-func (c *Client) AllPorts(ctx context.Context) ([]inspector.Port, error) {
+// AllPorts implements identify.Ironic.
+func (c *Client) AllPorts(ctx context.Context) ([]Port, error) {
 	return c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
 }
 
 // PortsAt lists the ports with a MAC: none or one.
-func (c *Client) PortsAt(ctx context.Context, mac string) ([]inspector.Port, error) {
+func (c *Client) PortsAt(ctx context.Context, mac string) ([]Port, error) {
 	return c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports?address=" + url.QueryEscape(strings.ToLower(mac)) + "&fields=uuid,address,node_uuid", limit: maxPage})
 }
 
-func (l *line) listPorts(ctx context.Context, k call) ([]inspector.Port, error) {
-	var ports []inspector.Port
+func (l *line) listPorts(ctx context.Context, k call) ([]Port, error) {
+	var ports []Port
 	err := l.pages(ctx, k, func(raw []byte) (next string, err error) {
 		var page struct {
-			Ports *[]inspector.Port `json:"ports"`
-			Next  string            `json:"next"`
+			Ports *[]Port `json:"ports"`
+			Next  string  `json:"next"`
 		}
 		if err := decode(k, raw, &page); err != nil {
 			return "", err
@@ -60,23 +58,23 @@ func (l *line) listPorts(ctx context.Context, k call) ([]inspector.Port, error) 
 }
 
 // CreatePort implements inspector.PortClient.
-func (c *Client) CreatePort(ctx context.Context, p inspector.Port) (inspector.Port, error) {
+func (c *Client) CreatePort(ctx context.Context, p Port) (Port, error) {
 	p.Address = strings.ToLower(p.Address)
 	if p.Extra == nil {
 		p.Extra = map[string]any{} // Ironic takes no null here
 	}
 	k := call{method: http.MethodPost, path: "ports", body: p, limit: maxNode,
-		meanings: []meaning{{http.StatusConflict, "already exists", inspector.ErrPortExists}}}
+		meanings: []meaning{{http.StatusConflict, "already exists", ErrPortExists}}}
 	raw, err := c.now.Load().do(ctx, k)
 	if err != nil {
-		return inspector.Port{}, err
+		return Port{}, err
 	}
-	var created inspector.Port
+	var created Port
 	if err := decode(k, raw, &created); err != nil {
-		return inspector.Port{}, err
+		return Port{}, err
 	}
 	if created.UUID == "" {
-		return inspector.Port{}, garbled(k.name(), "Ironic's answer about a port has no uuid")
+		return Port{}, garbled(k.name(), "Ironic's answer about a port has no uuid")
 	}
 	created.Address = strings.ToLower(created.Address)
 	return created, nil
@@ -85,7 +83,7 @@ func (c *Client) CreatePort(ctx context.Context, p inspector.Port) (inspector.Po
 // PatchPort implements inspector.PortClient. What links and networks the ports
 // of a deployed node have, Ironic does not change; it says so with the status of
 // a locked node, for which alone it is worth waiting.
-func (c *Client) PatchPort(ctx context.Context, port string, patch []inspector.Patch) error {
+func (c *Client) PatchPort(ctx context.Context, port string, patch []Patch) error {
 	_, err := c.now.Load().do(ctx, call{method: http.MethodPatch, path: "ports/" + url.PathEscape(port), body: patch,
 		meanings: []meaning{{http.StatusConflict, "connectivity attributes", errDeployed}}})
 	return err

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // FindNode returns the UUID of the node that ref means: its UUID, its name, or the
@@ -17,7 +15,7 @@ func (c *Client) FindNode(ctx context.Context, ref string) (uuid string, found b
 		return c.nodeAt(ctx, mac.String())
 	}
 	n, err := c.now.Load().node(ctx, http.MethodGet, ref, "?fields=uuid", nil)
-	if errors.Is(err, inspector.ErrNoNode) {
+	if errors.Is(err, ErrNoNode) {
 		return "", false, nil
 	}
 	return n.UUID, err == nil, err

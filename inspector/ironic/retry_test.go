@@ -11,8 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // TestWhatIsTriedAgain gives every status to every kind of call.
@@ -50,7 +48,7 @@ func TestTriesEnd(t *testing.T) {
 		before := len(f.seen())
 		c := conf(f.URL)
 		c.Retries = retries
-		err := dial(t, c).SetPower(t.Context(), node1, inspector.PowerOff)
+		err := dial(t, c).SetPower(t.Context(), node1, PowerOff)
 		if n := len(f.seen()) - before; n != retries+1 || err == nil || err.Error() != "busy" {
 			t.Errorf("%d retries: %d tries, %v", retries, n, err)
 		}
@@ -93,7 +91,7 @@ func TestDoneIsDone(t *testing.T) {
 		_, _ = io.WriteString(w, "{") // and no more: the server closes the connection
 	}))
 	t.Cleanup(server.Close)
-	if err := dial(t, conf(server.URL)).SetPower(t.Context(), node1, inspector.PowerReboot); err != nil || tries != 1 {
+	if err := dial(t, conf(server.URL)).SetPower(t.Context(), node1, PowerReboot); err != nil || tries != 1 {
 		t.Errorf("%d tries, %v", tries, err)
 	}
 }
@@ -127,7 +125,7 @@ func TestTimesOfTries(t *testing.T) {
 			at = append(at, time.Since(begin))
 			return says(fault(409, "locked")), nil
 		})
-		err := c.SetPower(t.Context(), node1, inspector.PowerOff)
+		err := c.SetPower(t.Context(), node1, PowerOff)
 		if e := asIronic(t, err); e.Status != 409 || fmt.Sprint(at) != "[0s 1s 2s 3s 4s 5s]" {
 			t.Errorf("tries at %v: %v", at, err)
 		}
@@ -146,12 +144,12 @@ func TestSilence(t *testing.T) {
 		if took := time.Since(begin); took != 6*30*time.Second+5*time.Second {
 			t.Errorf("took %v", took)
 		}
-		if e.Error() != "no answer from Ironic: nothing came within 30s (6 tries)" || !inspector.Unreachable(err) || errors.Is(err, context.DeadlineExceeded) {
+		if e.Error() != "no answer from Ironic: nothing came within 30s (6 tries)" || !Unreachable(err) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		begin = time.Now()
 		err = c.Ping(t.Context())
-		if took := time.Since(begin); took != pingTimeout || !inspector.Unreachable(err) {
+		if took := time.Since(begin); took != pingTimeout || !Unreachable(err) {
 			t.Errorf("ping took %v: %v", took, err)
 		}
 	})
@@ -177,7 +175,7 @@ func TestCallerLeaves(t *testing.T) {
 			if took := time.Since(begin); took != after || !errors.Is(err, context.Canceled) {
 				t.Errorf("after %v of %v: %v", took, after, err)
 			}
-			if inspector.Unreachable(err) != (after < time.Second) {
+			if Unreachable(err) != (after < time.Second) {
 				t.Errorf("after %v: %v is taken for Ironic's silence, or Ironic's 503 is not", after, err)
 			}
 		})
@@ -194,7 +192,7 @@ func TestCallersDeadline(t *testing.T) {
 		defer cancel()
 		begin := time.Now()
 		_, err := c.Node(ctx, node1)
-		if took := time.Since(begin); took != 7*time.Second || !errors.Is(err, context.DeadlineExceeded) || !inspector.Unreachable(err) {
+		if took := time.Since(begin); took != 7*time.Second || !errors.Is(err, context.DeadlineExceeded) || !Unreachable(err) {
 			t.Errorf("after %v: %v", took, err)
 		}
 	})

@@ -9,12 +9,12 @@ import (
 
 var errNoTrait = errors.New("the node has no such trait")
 
-// AddTrait implements inspector.TraitClient.
+// AddTrait implements inspector.RuleClient.
 func (c *Client) AddTrait(ctx context.Context, node, trait string) error {
 	return c.now.Load().trait(ctx, http.MethodPut, node, trait)
 }
 
-// RemoveTrait implements inspector.TraitClient.
+// RemoveTrait implements inspector.RuleClient.
 func (c *Client) RemoveTrait(ctx context.Context, node, trait string) error {
 	err := c.now.Load().trait(ctx, http.MethodDelete, node, trait)
 	if errors.Is(err, errNoTrait) {

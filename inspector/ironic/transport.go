@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/internal/servicecreds"
 )
 
@@ -118,9 +117,9 @@ func allowed(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err := inspector.Allowed(ctx)
-	if err != nil && !errors.Is(err, inspector.ErrNotAllowed) {
-		err = fmt.Errorf("%w: %w", inspector.ErrNotAllowed, err)
+	err := Allowed(ctx)
+	if err != nil && !errors.Is(err, ErrNotAllowed) {
+		err = fmt.Errorf("%w: %w", ErrNotAllowed, err)
 	}
 	return err
 }

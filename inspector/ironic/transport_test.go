@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/trivet-ha/trivet/config"
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
 
@@ -142,13 +141,13 @@ func TestHeaders(t *testing.T) {
 func TestCallerThatLeftSendsNothing(t *testing.T) {
 	f := serve(t, answer{202, ""})
 	c := dial(t, conf(f.URL))
-	if err := c.SetPower(t.Context(), node1, inspector.PowerOff); err != nil {
+	if err := c.SetPower(t.Context(), node1, PowerOff); err != nil {
 		t.Fatal(err)
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	for range 2000 { // which of what is ready a select takes is chance
-		if err := c.SetPower(gone, node1, inspector.PowerReboot); !errors.Is(err, context.Canceled) {
+		if err := c.SetPower(gone, node1, PowerReboot); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%v", err)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-
-	"github.com/trivet-ha/trivet/inspector"
 )
 
 // maxVersion bounds Ironic's first page, in bytes.
@@ -15,7 +13,7 @@ const maxVersion = 64 << 10
 // not say, and proves on the way that our credentials are taken: unlike Ping it
 // asks something that Ironic does not tell everybody. It asks no guard.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	ctx = inspector.WithGuard(ctx, func() error { return nil })
+	ctx = WithGuard(ctx, func() error { return nil })
 	if _, err := c.now.Load().do(ctx, call{method: http.MethodGet, path: "nodes?limit=1&fields=uuid", limit: maxVersion}); err != nil {
 		return "", err
 	}

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -126,7 +127,7 @@ func fail(_ context.Context, _ *run, p params) error {
 	if err != nil {
 		return err
 	}
-	return inspector.Failed("%s", text)
+	return document.Failed("%s", text)
 }
 
 func addTrait(ctx context.Context, r *run, p params) error {
@@ -138,12 +139,12 @@ func removeTrait(ctx context.Context, r *run, p params) error {
 }
 
 // patch changes the node at a path, whose leading slash is optional.
-func (r *run) patch(ctx context.Context, op, path string, v *document.Value, apply func(context.Context, ...inspector.Patch) error) error {
+func (r *run) patch(ctx context.Context, op, path string, v *document.Value, apply func(context.Context, ...ironic.Patch) error) error {
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
 	r.whole = nil // what was read of the node is old now
-	return apply(ctx, inspector.Patch{Op: op, Path: path, Value: v.Raw()})
+	return apply(ctx, ironic.Patch{Op: op, Path: path, Value: v.Raw()})
 }
 
 func setAttribute(ctx context.Context, r *run, p params) error {
@@ -193,7 +194,7 @@ func parseCapabilities(written any) ([][2]string, error) {
 	case text == "" && (ok || written == nil):
 		return nil, nil
 	case !ok:
-		return nil, inspector.Failed("The capabilities of the node are no text, but %.100v", written)
+		return nil, document.Failed("The capabilities of the node are no text, but %.100v", written)
 	}
 	var list [][2]string
 	for i, pair := range strings.Split(text, ",") {

@@ -26,8 +26,6 @@ type Engine struct {
 	compiled []rule          // shared, never changed
 }
 
-var _ inspector.Rules = (*Engine)(nil)
-
 // NewEngine returns an engine.
 func NewEngine() *Engine { return &Engine{limit: decideLimit} }
 
@@ -89,7 +87,7 @@ func (e *Engine) rules(v fsm.View, log *slog.Logger) []rule {
 		for stored := range v.Rules() {
 			r, err := load(stored.Body)
 			if err != nil {
-				r.unusable = inspector.Failed("Rule %s cannot be used by this version of Trivet: %v. Create a rule without that, and delete this one", stored.UUID, err)
+				r.unusable = document.Failed("Rule %s cannot be used by this version of Trivet: %v. Create a rule without that, and delete this one", stored.UUID, err)
 				log.Warn("rule cannot be used by this version; introspections of the nodes in its scope fail", "rule", stored.UUID, "err", err)
 			}
 			if r.name == "" {
@@ -128,7 +126,7 @@ func (e *Engine) choose(ctx context.Context, r *run, rules []rule) (chosen []*ru
 		}
 		holds, err := rule.holds(limited, r)
 		if time.Since(began) >= left && ctx.Err() == nil {
-			return nil, inspector.Failed("The conditions of the rules take longer than %v, at the latest with rule %s", e.limit, rule.name)
+			return nil, document.Failed("The conditions of the rules take longer than %v, at the latest with rule %s", e.limit, rule.name)
 		}
 		if err != nil {
 			return nil, err

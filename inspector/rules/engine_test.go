@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/ruleset"
 	"github.com/trivet-ha/trivet/inspector"
@@ -44,8 +46,8 @@ func (r *room) note(format string, args ...any) error {
 	return r.err
 }
 
-func (r *room) node() inspector.Node {
-	n := inspector.Node{UUID: nodeID}
+func (r *room) node() ironic.Node {
+	n := ironic.Node{UUID: nodeID}
 	n.Properties, _ = r.whole["properties"].(map[string]any)
 	return n
 }
@@ -55,18 +57,18 @@ func (r *room) NodeWhole(context.Context, string) (map[string]any, error) {
 	return r.whole, nil
 }
 
-func (r *room) patch(how string, patch []inspector.Patch) (inspector.Node, error) {
+func (r *room) patch(how string, patch []ironic.Patch) (ironic.Node, error) {
 	text, err := json.Marshal(patch)
 	if err != nil {
-		return inspector.Node{}, err
+		return ironic.Node{}, err
 	}
 	if err := r.note("%s %s", how, text); err != nil {
-		return inspector.Node{}, err
+		return ironic.Node{}, err
 	}
 	for _, p := range patch { // adds and replaces, as Ironic keeps them
 		var value any
 		if err := json.Unmarshal(p.Value.(json.RawMessage), &value); err != nil {
-			return inspector.Node{}, err
+			return ironic.Node{}, err
 		}
 		name, key, nested := strings.Cut(strings.TrimPrefix(p.Path, "/"), "/")
 		if !nested {
@@ -83,11 +85,11 @@ func (r *room) patch(how string, patch []inspector.Patch) (inspector.Node, error
 	return r.node(), nil
 }
 
-func (r *room) PatchNode(_ context.Context, _ string, patch []inspector.Patch) (inspector.Node, error) {
+func (r *room) PatchNode(_ context.Context, _ string, patch []ironic.Patch) (ironic.Node, error) {
 	return r.patch("patch", patch)
 }
 
-func (r *room) PatchDriver(_ context.Context, _ string, patch []inspector.Patch) (inspector.Node, error) {
+func (r *room) PatchDriver(_ context.Context, _ string, patch []ironic.Patch) (ironic.Node, error) {
 	return r.patch("patch and reset", patch)
 }
 
@@ -99,11 +101,11 @@ func (r *room) RemoveTrait(_ context.Context, _, name string) error {
 
 func (r *room) task(t testing.TB, data string) *inspector.Task {
 	t.Helper()
-	document, err := document.Parse([]byte(data))
+	parsed, err := document.Parse([]byte(data))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return inspector.NewTask(document, r.node(), r)
+	return inspector.NewTask(parsed, r.node(), r)
 }
 
 // stateWith is a state with rules, as clients write them.
@@ -296,8 +298,8 @@ func TestFailures(t *testing.T) {
 		{`{"actions":[{"action":"extend-attribute","path":"/instance_info/x","value":1}]}`, "'NoneType' object is not subscriptable", "TypeError"},
 	} {
 		calls, err := applied(t, newRoom(t, plainNode), ramdiskData, c.rule)
-		var problem *inspector.Problem
-		var exception *inspector.Exception
+		var problem *document.Problem
+		var exception *document.Exception
 		switch {
 		case c.class == "" && (!errors.As(err, &problem) || problem.Text != c.problem):
 			t.Errorf("%s: %v, want the problem %s", c.rule, err, c.problem)
@@ -313,7 +315,7 @@ func TestFailures(t *testing.T) {
 // What Ironic says ends the run as it is.
 func TestIronicFails(t *testing.T) {
 	r := newRoom(t, plainNode)
-	r.err = &inspector.IronicError{Status: 409, Message: "locked"}
+	r.err = &ironic.Error{Status: 409, Message: "locked"}
 	if _, err := applied(t, r, `{}`, `{`+setting("x")+`}`, `{`+setting("y")+`}`); !errors.Is(err, r.err) || len(r.calls) != 1 {
 		t.Errorf("%v after %v", err, r.calls)
 	}
@@ -363,7 +365,7 @@ func TestTimeIsBounded(t *testing.T) {
 	e := &Engine{limit: time.Nanosecond}
 	r := newRoom(t, plainNode)
 	err := e.Apply(t.Context(), stateWith(t, `{"description":"slow","conditions":[{"op":"is-empty","field":"a"}],`+setting("x")+`}`), r.task(t, `{}`))
-	var problem *inspector.Problem
+	var problem *document.Problem
 	if !errors.As(err, &problem) || !strings.Contains(problem.Text, "slow") {
 		t.Error(err)
 	}
@@ -422,7 +424,7 @@ func TestAStoredRuleThatCannotBeUsed(t *testing.T) {
 		}
 		r := newRoom(t, `{"properties":{"inspection_scope":"gold"}}`)
 		err = NewEngine().Apply(t.Context(), state.View(), r.task(t, ramdiskData))
-		var problem *inspector.Problem
+		var problem *document.Problem
 		switch {
 		case want == "" && (err != nil || len(r.calls) != 1):
 			t.Errorf("outside of its scope, %s: %v after %v", body, err, r.calls)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -108,7 +107,7 @@ func (f format) fillIn(data *document.Value) (string, error) {
 			out.WriteString(filled)
 		}
 		if out.Len() > maxFormatted {
-			return "", inspector.Failed("The value %s has more than %d bytes when it is formatted", document.Clip(f.text), maxFormatted)
+			return "", document.Failed("The value %s has more than %d bytes when it is formatted", document.Clip(f.text), maxFormatted)
 		}
 	}
 	return out.String(), nil
@@ -150,7 +149,7 @@ func (p piece) padded(text string) string {
 
 // unknown is the contract's text for a key that is not there.
 func (f format) unknown(key string) error {
-	return inspector.Failed("Invalid formatting variable key provided in value %s: %s", document.Clip(f.text), document.Clip(key))
+	return document.Failed("Invalid formatting variable key provided in value %s: %s", document.Clip(f.text), document.Clip(key))
 }
 
 // item is v[key], where digits are an index.
@@ -253,7 +252,7 @@ func joined(k document.Kind, inside *document.Parts) (*document.Value, error) {
 		}
 		raw = append(raw, kid.Raw()...)
 		if len(raw) > 4*maxFormatted {
-			return nil, inspector.Failed("A value has more than %d bytes when it is formatted", 4*maxFormatted)
+			return nil, document.Failed("A value has more than %d bytes when it is formatted", 4*maxFormatted)
 		}
 	}
 	return document.Checked(append(raw, map[document.Kind]byte{document.List: ']', document.Dict: '}'}[k])), nil

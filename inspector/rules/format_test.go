@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 const formatDocument = `{"i":42,"neg":-7,"f":3.14159,"s":"text","u":"hé","n":null,"t":true,"l":["a",{"b":"c"},3],"d":{"k":"v","0":"zero","a b":"sp"},"big":10000000000000000000000000,"zero":0,"fl":1e20,"sm":1e-7,"w":6,"e":"","z":-0.0,"mm":65536, "q":"it's", "wh":100.0}`
@@ -42,7 +42,7 @@ func TestFormatsArePythons(t *testing.T) {
 		}
 		want := text(t, line[2]) + ": " + text(t, line[3])
 		key, isKey := strings.CutPrefix(want, "KeyError: ")
-		var problem *inspector.Problem
+		var problem *document.Problem
 		switch {
 		case isKey && (!errors.As(err, &problem) || problem.Text != "Invalid formatting variable key provided in value "+source+": "+key):
 			t.Errorf("%q: %q, %v, want the key %s", source, got, err, key)

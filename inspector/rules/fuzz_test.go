@@ -31,7 +31,7 @@ func FuzzRule(f *testing.F) {
 		if err != nil || string(again.Body) != string(d.Body) {
 			t.Fatalf("%s is stored again as %s (%v)", d.Body, again.Body, err)
 		}
-		document, err := document.Parse(data)
+		parsed, err := document.Parse(data)
 		if err != nil {
 			return
 		}
@@ -39,9 +39,9 @@ func FuzzRule(f *testing.F) {
 			return
 		}
 		r := newRoom(t, plainNode)
-		err = NewEngine().Apply(t.Context(), stateOf(t, d), inspector.NewTask(document, r.node(), r))
-		var problem *inspector.Problem
-		var exception *inspector.Exception
+		err = NewEngine().Apply(t.Context(), stateOf(t, d), inspector.NewTask(parsed, r.node(), r))
+		var problem *document.Problem
+		var exception *document.Exception
 		if err != nil && !errors.As(err, &problem) && !errors.As(err, &exception) {
 			t.Fatalf("%T: %v", err, err)
 		}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -147,9 +146,9 @@ func (s *search) visit(found int) error {
 	s.visits++
 	switch {
 	case s.visits > maxVisits:
-		return inspector.Failed("A path looks at more than %d values", maxVisits)
+		return document.Failed("A path looks at more than %d values", maxVisits)
 	case found > maxFound:
-		return inspector.Failed("A path finds more than %d values", maxFound)
+		return document.Failed("A path finds more than %d values", maxFound)
 	case s.visits%1024 == 0:
 		return s.ctx.Err()
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -111,7 +110,7 @@ func listText(t testing.TB, values []*document.Value) (s string) {
 }
 
 func exceptionText(err error) string {
-	var e *inspector.Exception
+	var e *document.Exception
 	if !errors.As(err, &e) {
 		return "none"
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/document"
 )
 
@@ -64,8 +63,7 @@ func compile(source, around string, room *int) (*pattern, error) {
 
 // syntaxText says what is wrong with a pattern, and what patterns may have.
 func syntaxText(err error) error {
-	var e *syntax.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*syntax.Error](err); ok {
 		err = fmt.Errorf("%s: %s", e.Code, document.Clip(e.Expr))
 	}
 	return fmt.Errorf("%w; value has the syntax of RE2: write it without look-around, back-references, atomic groups, possessive quantifiers and the flag x", err)
@@ -141,7 +139,7 @@ func escape(read string, inSet bool) string {
 // matches searches a text.
 func (p *pattern) matches(text string) (bool, error) {
 	if len(text) > maxSteps/p.cost {
-		return false, inspector.Failed("A field has %d bytes as text, too many for the pattern of a rule", len(text))
+		return false, document.Failed("A field has %d bytes as text, too many for the pattern of a rule", len(text))
 	}
 	rest, found := text, true
 	for _, need := range p.needs { // a tenth of the work, and nearly no text has them

@@ -18,7 +18,7 @@ var house = [][]string{
 	{"cli", "cli/trivet-import", "cli/trivet-import/importer", "cli/trivet-import/inspectorconf", "cli/trivet-import/inspectordb", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe", "cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
 	{"app/admin", "app/health"},
 	{"api", "haconfig", "app/datadir"},
-	{"lease", "failover", "inspector", "inspector/identify", "inspector/document", "api/events", "firewall/host"},
+	{"lease", "failover", "inspector/accept", "inspector/work", "inspector/periodic", "inspector/relay", "inspector", "inspector/identify", "inspector/ironic", "inspector/document", "api/events", "firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
 	{"raftstore"},
 	{"fsm"},
@@ -37,7 +37,7 @@ var children = []string{
 	"api/web", "haconfig/kube", "client/lease",
 	"lease/elector", "lease/elector/sidecar", "lease/elector/kube", "lease/runner", "lease/leaderrpc", "lease/kubepolicy",
 	"failover/kube", "failover/fence",
-	"inspector/hooks", "inspector/rules", "inspector/ironic", "inspector/blackbox", "inspector/ramdisklogs",
+	"inspector/hooks", "inspector/rules", "inspector/blackbox", "inspector/ramdisklogs",
 	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe", "firewall/floatingip", "firewall/pxe/install",
 	"raftstore/host", "raftstore/ballast", "doctor/host", "internal/httpserver", "internal/keystone", "internal/serviceuser",
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
@@ -295,7 +297,7 @@ func TestKnownBeforePower(t *testing.T) {
 		s.Trouble(func(_, call, node string) (time.Duration, error) {
 			if v, _ := c.newest(); call == "GET ports" {
 				if _, claimed := v.ClaimOf(node); !claimed {
-					return 0, &inspector.IronicError{Call: call, Status: 500, Message: "not now"}
+					return 0, &ironic.Error{Call: call, Status: 500, Message: "not now"}
 				}
 			}
 			return 0, nil

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/inspector"
@@ -19,7 +21,7 @@ func (patcher) Name() string { return "patcher" }
 
 // After implements inspector.After.
 func (patcher) After(ctx context.Context, t *inspector.Task) error {
-	if err := t.PatchNode(ctx, inspector.Patch{Op: "add", Path: "/properties/cpus", Value: "8"}); err != nil {
+	if err := t.PatchNode(ctx, ironic.Patch{Op: "add", Path: "/properties/cpus", Value: "8"}); err != nil {
 		return err
 	}
 	return t.Data.Set("cpus", 8)

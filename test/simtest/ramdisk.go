@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -54,7 +56,7 @@ func (s *Site) ramdisk(m *Machine, boot int) {
 func (s *Site) booted(m *Machine, boot int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return m.boots == boot && m.power != inspector.PowerOff
+	return m.boots == boot && m.power != ironic.PowerOff
 }
 
 // sameAnswer compares two final answers; one that never came says nothing.

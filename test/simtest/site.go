@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
@@ -58,7 +60,7 @@ func NewSite(c *Cluster, n int, conf config.Inspection, hooks ...inspector.Hook)
 	for i := range n {
 		m := &Machine{
 			UUID: fmt.Sprintf("00000000-0000-4000-8000-%012x", i+1), MAC: fmt.Sprintf("52:54:00:00:%02x:%02x", i/256, i%256),
-			power: inspector.PowerOff, patched: make(map[int]int),
+			power: ironic.PowerOff, patched: make(map[int]int),
 		}
 		s.machines[m.UUID] = m
 	}
@@ -126,7 +128,7 @@ func (s *Site) judge(peer, node, what string) {
 	if !held || claim.Peer != peer {
 		s.c.Oracle.broken("claim-held: %s sent %s for %s without its claim (held: %v, by %q)", peer, what, node, held, claim.Peer)
 	}
-	if rec, _ := v.Record(node); what == inspector.PowerReboot && len(rec.Attributes.MACs) == 0 {
+	if rec, _ := v.Record(node); what == ironic.PowerReboot && len(rec.Attributes.MACs) == 0 {
 		s.c.Oracle.broken("known-before-power: %s powers %s on before its callback can be recognised", peer, node)
 	}
 }
@@ -140,7 +142,7 @@ type siteClient struct {
 
 // errAway is what a peer gets that cannot reach Ironic.
 func errAway(call string) error {
-	return &inspector.IronicError{Call: call, Message: "connection refused"}
+	return &ironic.Error{Call: call, Message: "connection refused"}
 }
 
 // send is one call on its way: the process may be stopped before it, and the
@@ -150,7 +152,7 @@ func (c *siteClient) send(ctx context.Context, call, node string) (more time.Dur
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
-	if err := inspector.Allowed(ctx); err != nil {
+	if err := ironic.Allowed(ctx); err != nil {
 		return 0, err
 	}
 	c.site.mu.Lock()
@@ -205,25 +207,25 @@ func (c *siteClient) change(ctx context.Context, call, node, what string, effect
 }
 
 // Node implements inspector.Ironic.
-func (c *siteClient) Node(ctx context.Context, ref string) (inspector.Node, error) {
+func (c *siteClient) Node(ctx context.Context, ref string) (ironic.Node, error) {
 	if err := c.read(ctx, "GET node", ref); err != nil {
-		return inspector.Node{}, err
+		return ironic.Node{}, err
 	}
 	c.site.mu.Lock()
 	defer c.site.mu.Unlock()
 	m := c.site.machines[ref]
 	if m == nil {
-		return inspector.Node{}, fmt.Errorf("%w: %s", inspector.ErrNoNode, ref)
+		return ironic.Node{}, fmt.Errorf("%w: %s", ironic.ErrNoNode, ref)
 	}
 	return m.node(), nil
 }
 
-func (m *Machine) node() inspector.Node {
-	return inspector.Node{UUID: m.UUID, Provision: "manageable", Power: m.power}
+func (m *Machine) node() ironic.Node {
+	return ironic.Node{UUID: m.UUID, Provision: "manageable", Power: m.power}
 }
 
 // PatchNode implements inspector.Ironic.
-func (c *siteClient) PatchNode(ctx context.Context, node string, _ []inspector.Patch) (out inspector.Node, err error) {
+func (c *siteClient) PatchNode(ctx context.Context, node string, _ []ironic.Patch) (out ironic.Node, err error) {
 	err = c.change(ctx, "PATCH node", node, "patch", func(m *Machine) {
 		m.patched[m.boots]++
 		if m.patched[m.boots] > 1 {
@@ -263,7 +265,7 @@ func (c *siteClient) SetBootDevice(ctx context.Context, node, _ string, _ bool) 
 func (c *siteClient) SetPower(ctx context.Context, node, target string) error {
 	return c.change(ctx, "PUT power", node, target, func(m *Machine) {
 		m.power = target
-		if target == inspector.PowerReboot {
+		if target == ironic.PowerReboot {
 			m.power = "power on"
 			m.boots++
 			c.site.powered = append(c.site.powered, time.Now())
@@ -274,25 +276,25 @@ func (c *siteClient) SetPower(ctx context.Context, node, target string) error {
 }
 
 // Ports implements inspector.Ironic.
-func (c *siteClient) Ports(ctx context.Context, node string) ([]inspector.Port, error) {
+func (c *siteClient) Ports(ctx context.Context, node string) ([]ironic.Port, error) {
 	if err := c.read(ctx, "GET ports", node); err != nil {
 		return nil, err
 	}
 	c.site.mu.Lock()
 	defer c.site.mu.Unlock()
 	if m := c.site.machines[node]; m != nil {
-		return []inspector.Port{{UUID: node, Node: node, Address: m.MAC}}, nil
+		return []ironic.Port{{UUID: node, Node: node, Address: m.MAC}}, nil
 	}
 	return nil, nil
 }
 
 // CreatePort implements inspector.Ironic.
-func (c *siteClient) CreatePort(ctx context.Context, p inspector.Port) (inspector.Port, error) {
+func (c *siteClient) CreatePort(ctx context.Context, p ironic.Port) (ironic.Port, error) {
 	return p, c.change(ctx, "POST port", p.Node, "port", func(*Machine) {})
 }
 
 // PatchPort implements inspector.Ironic.
-func (c *siteClient) PatchPort(ctx context.Context, port string, _ []inspector.Patch) error {
+func (c *siteClient) PatchPort(ctx context.Context, port string, _ []ironic.Patch) error {
 	return c.change(ctx, "PATCH port", port, "port", func(*Machine) {})
 }
 
@@ -306,7 +308,7 @@ func (c *siteClient) Ping(context.Context) error {
 	c.site.mu.Lock()
 	defer c.site.mu.Unlock()
 	if c.site.cut[c.peer] {
-		return &inspector.IronicError{Call: "GET /", Status: http.StatusBadGateway}
+		return &ironic.Error{Call: "GET /", Status: http.StatusBadGateway}
 	}
 	return nil
 }

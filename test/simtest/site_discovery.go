@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/inspector"
 )
 
@@ -18,7 +20,7 @@ func (c *siteClient) NodeWhole(ctx context.Context, node string) (map[string]any
 }
 
 // PatchDriver implements inspector.Ironic.
-func (c *siteClient) PatchDriver(ctx context.Context, node string, patch []inspector.Patch) (inspector.Node, error) {
+func (c *siteClient) PatchDriver(ctx context.Context, node string, patch []ironic.Patch) (ironic.Node, error) {
 	return c.PatchNode(ctx, node, patch)
 }
 
@@ -34,24 +36,24 @@ func (c *siteClient) RemoveTrait(ctx context.Context, node, trait string) error 
 
 // CreateNode implements inspector.Ironic. What is created is the stranger with
 // that BMC, which must not be created twice.
-func (c *siteClient) CreateNode(ctx context.Context, n inspector.NewNode) (inspector.Node, error) {
+func (c *siteClient) CreateNode(ctx context.Context, n ironic.NewNode) (ironic.Node, error) {
 	more, err := c.send(ctx, "POST node", n.UUID)
 	if err != nil {
-		return inspector.Node{}, err
+		return ironic.Node{}, err
 	}
 	c.site.judge(c.peer, n.UUID, "create")
 	known := c.site.create(n)
 	if err := c.travel(ctx, more); err != nil {
-		return inspector.Node{}, err
+		return ironic.Node{}, err
 	}
 	if known {
-		return inspector.Node{}, fmt.Errorf("%w: %s", inspector.ErrNodeExists, n.UUID)
+		return ironic.Node{}, fmt.Errorf("%w: %s", ironic.ErrNodeExists, n.UUID)
 	}
-	return inspector.Node{UUID: n.UUID, Provision: "enroll"}, nil
+	return ironic.Node{UUID: n.UUID, Provision: "enroll"}, nil
 }
 
 // create makes a stranger known, and reports whether the node is there already.
-func (s *Site) create(n inspector.NewNode) (known bool) {
+func (s *Site) create(n ironic.NewNode) (known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.machines[n.UUID] != nil {
@@ -131,20 +133,20 @@ func (s *Site) postStrange(m *Machine, document []byte) error {
 }
 
 // AllPorts implements inspector.Ironic.
-func (c *siteClient) AllPorts(ctx context.Context) (all []inspector.Port, err error) {
+func (c *siteClient) AllPorts(ctx context.Context) (all []ironic.Port, err error) {
 	if err := c.read(ctx, "GET ports", ""); err != nil {
 		return nil, err
 	}
 	c.site.mu.Lock()
 	defer c.site.mu.Unlock()
 	for _, m := range c.site.machines {
-		all = append(all, inspector.Port{UUID: m.UUID, Node: m.UUID, Address: m.MAC})
+		all = append(all, ironic.Port{UUID: m.UUID, Node: m.UUID, Address: m.MAC})
 	}
 	return all, nil
 }
 
 // NodesWithBMC implements inspector.Ironic.
-func (c *siteClient) NodesWithBMC(ctx context.Context) (nodes []inspector.Node, err error) {
+func (c *siteClient) NodesWithBMC(ctx context.Context) (nodes []ironic.Node, err error) {
 	if err := c.read(ctx, "GET nodes", ""); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/ironic"
+
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
@@ -26,30 +28,30 @@ type expected struct {
 
 // Continue implements inspector.InbandAPI. A callback has its effect when it is
 // sent; now and then its answer is lost, or it reaches nobody.
-func (c *siteClient) Continue(ctx context.Context, call inspector.InbandCall) (inspector.InbandAnswer, error) {
-	var answer inspector.InbandAnswer
+func (c *siteClient) Continue(ctx context.Context, call ironic.InbandCall) (ironic.InbandAnswer, error) {
+	var answer ironic.InbandAnswer
 	more, err := c.send(ctx, "POST continue_inspection", "")
 	if err != nil || c.site.c.rng.IntN(10) == 0 {
-		return answer, &inspector.IronicError{Message: fmt.Sprintf("it did not leave: %v", err), Err: errors.Join(inspector.ErrNotSent, err)}
+		return answer, &ironic.Error{Message: fmt.Sprintf("it did not leave: %v", err), Err: errors.Join(ironic.ErrNotSent, err)}
 	}
 	answer = c.site.hear(call.Body)
 	if c.site.c.rng.IntN(5) == 0 {
-		return inspector.InbandAnswer{}, &inspector.IronicError{Message: "the answer was lost"}
+		return ironic.InbandAnswer{}, &ironic.Error{Message: "the answer was lost"}
 	}
 	return answer, c.travel(ctx, more)
 }
 
 // hear takes a callback that is waited for.
-func (s *Site) hear(document []byte) inspector.InbandAnswer {
+func (s *Site) hear(document []byte) ironic.InbandAnswer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for node, e := range s.expects {
 		if e.taken == 0 && bytes.Equal(e.document, document) {
 			e.taken++
-			return inspector.InbandAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}
+			return ironic.InbandAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}
 		}
 	}
-	return inspector.InbandAnswer{Status: http.StatusNotFound, Reason: "no node waits for it"}
+	return ironic.InbandAnswer{Status: http.StatusNotFound, Reason: "no node waits for it"}
 }
 
 // expectAll lets Ironic wait for the callbacks of all machines.
@@ -92,7 +94,7 @@ func (s *Site) postSuccessor(document []byte) int {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), postLimit)
 	defer cancel()
-	answer, err := core.Service.ContinueInspection(ctx, inspector.InbandCall{Body: document})
+	answer, err := core.Service.ContinueInspection(ctx, ironic.InbandCall{Body: document})
 	var said *inspector.Refusal
 	switch {
 	case errors.As(err, &said):

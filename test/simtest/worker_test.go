@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector/document"
+
 	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/membership"
@@ -94,7 +96,7 @@ type poisonOn struct {
 // Name implements inspector.Hook.
 func (p *poison) Name() string { return "poison" }
 
-func (p poisonOn) strike(ctx context.Context, data *inspector.Document, here bool) error {
+func (p poisonOn) strike(ctx context.Context, data *document.Document, here bool) error {
 	if !here || !strings.Contains(string(data.JSON()), p.mac) {
 		return nil
 	}
@@ -107,7 +109,7 @@ func (p poisonOn) strike(ctx context.Context, data *inspector.Document, here boo
 }
 
 // Before implements inspector.Before.
-func (p poisonOn) Before(ctx context.Context, data *inspector.Document) error {
+func (p poisonOn) Before(ctx context.Context, data *document.Document) error {
 	return p.strike(ctx, data, p.before)
 }
 

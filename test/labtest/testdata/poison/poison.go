@@ -6,6 +6,7 @@ import (
 
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
 )
 
 // poison is a hook that only a test's binary has: it does what the document
@@ -23,13 +24,13 @@ func newPoison(config.Inspection) (inspector.Hook, error) { return poison{}, nil
 func (poison) Name() string { return "poison" }
 
 // Before implements inspector.Before.
-func (poison) Before(_ context.Context, d *inspector.Document) error { return swallow(d, "before") }
+func (poison) Before(_ context.Context, d *document.Document) error { return swallow(d, "before") }
 
 // After implements inspector.After.
 func (poison) After(_ context.Context, t *inspector.Task) error { return swallow(t.Data, "after") }
 
 // swallow looks whether the document is poisoned for this part of processing.
-func swallow(d *inspector.Document, part string) error {
+func swallow(d *document.Document, part string) error {
 	var how string
 	if _, err := d.Get("poison_"+part, &how); err != nil {
 		return err

@@ -1,0 +1,75 @@
+package accept
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/internal/logs"
+)
+
+// answerLimit is how long a callback, or a start without managed boot, waits for its end
+// (docs/design.md#callbacks). The repeat joins the first.
+const answerLimit = 25 * time.Second
+
+// Service is what the API asks: start, abort, callbacks and reports. It answers
+// on any peer. All methods may be called concurrently. Errors are *Refusal with
+// the contract's status and text, refusals of the state machine, and those of
+// the log when there is no quorum.
+type Service struct {
+	o      *Options
+	finder *finder
+	logs   *logIntake
+}
+
+// NewService returns the service.
+func NewService(o Options) *Service {
+	limited := logs.Limit(o.Logger) // for lines that any caller can cause
+	search := identify.NewSearch(o.Ironic, o.Resolver, o.Live.BmcFields, o.Logger)
+	return &Service{o: &o, finder: &finder{&o, limited, search}, logs: &logIntake{&o, limited}}
+}
+
+// resolve turns a UUID or a name into the UUID by which records are kept.
+func (s *Service) resolve(ctx context.Context, ref string) (string, error) {
+	if ironic.IsUUID(ref) {
+		return strings.ToLower(ref), nil
+	}
+	node, err := readNode(ctx, s.o.Ironic, ref)
+	return node.UUID, err
+}
+
+// Abort cancels the introspection of a node. A node that is worked on at this
+// moment is refused with 409; one that has ended is left as it is.
+func (s *Service) Abort(ctx context.Context, ref string) error {
+	node, err := s.resolve(ctx, ref)
+	if err != nil {
+		return err
+	}
+	res, err := s.o.Do.Do(ctx, "", introspection.Enqueue{Node: node, Event: introspection.EventAbort})
+	if err != nil {
+		return err
+	}
+	switch res.Code {
+	case fsm.NotFound:
+		return notInCache(node)
+	case fsm.Conflict:
+		return inspector.Refuse(http.StatusConflict, "Node is locked, please, retry later")
+	case fsm.IllegalTransition:
+		return nil // the contract: accepted, and nothing changes
+	default:
+		return res.Err()
+	}
+}
+
+// ended reports whether a request is out of the queue.
+func ended(v fsm.View, request fencing.Token) bool {
+	_, queued := v.QueuedRequest(request)
+	return !queued && inspector.Covers(v, request)
+}

@@ -1,0 +1,155 @@
+package inspector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+)
+
+// HookRunner runs the parts of hooks, one after the other, in a goroutine of its own, whose
+// stack has grown by the second. It belongs to one worker, which calls Stop.
+type HookRunner struct {
+	Hooks []Hook
+	Limit time.Duration // of each part of each hook
+	Log   *slog.Logger
+
+	parts chan func() // of the goroutine, which Stop closes; nil: there is none
+}
+
+// Stop ends the goroutine as soon as it is idle.
+func (r *HookRunner) Stop() {
+	if r.parts != nil {
+		close(r.parts)
+		r.parts = nil
+	}
+}
+
+// Inherit takes over the goroutine of another runner.
+func (r *HookRunner) Inherit(from *HookRunner) { r.parts, from.parts = from.parts, nil }
+
+// begin has the goroutine run a part. It must not be busy.
+func (r *HookRunner) begin(part func()) {
+	if r.parts == nil {
+		r.parts = make(chan func())
+		go func(parts <-chan func()) {
+			for part := range parts {
+				part()
+			}
+		}(r.parts)
+	}
+	r.parts <- part
+}
+
+// Afters returns the hooks that do something with the node, in order.
+func (r *HookRunner) Afters() (hooks []Hook) {
+	for _, h := range r.Hooks {
+		if _, ok := h.(After); ok {
+			hooks = append(hooks, h)
+		}
+	}
+	return hooks
+}
+
+// Objections runs the pre-processing of all hooks and collects what they object
+// to, in the contract's words. next is called before each of them.
+func (r *HookRunner) Objections(ctx context.Context, data *document.Document, next func(Hook) error) (failures []string, err error) {
+	for _, h := range r.Hooks {
+		b, ok := h.(Before)
+		if !ok {
+			continue
+		}
+		if err := next(h); err != nil {
+			return nil, err
+		}
+		err := r.Run(ctx, h, func(ctx context.Context) error { return b.Before(ctx, data) })
+		var problem *document.Problem
+		var endless *endlessError
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.As(err, &problem):
+			failures = append(failures, fmt.Sprintf("Preprocessing hook %s: %s", h.Name(), problem.Text))
+		default:
+			failures = append(failures, fmt.Sprintf("Unexpected exception %s during preprocessing in hook %s: %v", ErrorClass(err), h.Name(), err))
+		}
+		if errors.As(err, &endless) {
+			break // the data is that hook's: another one would share it with a goroutine that runs on
+		}
+	}
+	return failures, nil
+}
+
+// Run runs a part of a hook in a goroutine that no caller waits for, so that one
+// that never ends holds up a processor and nothing else. Its calls of Ironic fail
+// from then on.
+func (r *HookRunner) Run(ctx context.Context, h Hook, part func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, r.Limit)
+	defer cancel()
+	done := make(chan error, 1) // buffered, since the caller may be gone
+	r.begin(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				r.Log.Error("hook panicked", "hook", h.Name(), "panic", p, "stack", string(debug.Stack()))
+				done <- &panicError{p}
+			}
+		}()
+		done <- part(limited)
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-limited.Done():
+		r.Stop() // it may be busy for ever
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.Log.Error("hook exceeded its time limit and still runs; its result is discarded", "hook", h.Name())
+		return &endlessError{h.Name(), r.Limit}
+	}
+}
+
+// endlessError is said of a hook that did not end in time. Its goroutine goes on.
+type endlessError struct {
+	hook  string
+	limit time.Duration
+}
+
+// Error implements error.
+func (e *endlessError) Error() string {
+	return fmt.Sprintf("hook %s did not end within %v", e.hook, e.limit)
+}
+
+// panicError is a panic of a hook.
+type panicError struct{ value any }
+
+// Error implements error.
+func (e *panicError) Error() string { return fmt.Sprint(e.value) }
+
+// ErrorClass names the kind of an unexpected error in the contract's texts, where
+// the original has the name of a Python class.
+func ErrorClass(err error) string {
+	var said *ironic.Error
+	var panicked *panicError
+	var endless *endlessError
+	var named *document.Exception
+	switch {
+	case errors.As(err, &named):
+		return named.Class
+	case errors.As(err, &panicked):
+		return "panic"
+	case errors.As(err, &endless):
+		return "TimeoutError"
+	case errors.As(err, &said):
+		return "IronicError"
+	default:
+		return strings.TrimPrefix(fmt.Sprintf("%T", err), "*")
+	}
+}

@@ -1,0 +1,105 @@
+package identify
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/trivet-ha/trivet/fsm/ironicports"
+
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+)
+
+// nameQuestions is how many names of BMCs are resolved at once.
+const nameQuestions = 16
+
+// Ironic is the bare-metal service as far as it knows machines.
+type Ironic interface {
+	// Node reads a node by UUID or name; ErrNoNode if there is none.
+	Node(ctx context.Context, ref string) (ironic.Node, error)
+	// AllPorts lists all ports with UUID, node and address, in lower case: all pages,
+	// or an error.
+	AllPorts(ctx context.Context) ([]ironic.Port, error)
+	// NodesWithBMC lists all nodes with UUID, provision state and driver_info
+	// alone: all pages, or an error.
+	NodesWithBMC(ctx context.Context) ([]ironic.Node, error)
+}
+
+// nodeLookup reads what Ironic has of nodes, without regard to what is under introspection.
+type nodeLookup struct {
+	ironic   Ironic
+	resolver Resolver
+	fields   func() []string // of driver_info, besides ipmi_address, that may hold the address of a BMC
+	log      *slog.Logger
+}
+
+// NewSearch searches in what Ironic has. Any client can make a peer ask, with a document of
+// many MACs. So Ironic's lists are read, each once for all who wait for it, and no more
+// often than their readings allow.
+func NewSearch(ironic Ironic, resolver Resolver, fields func() []string, log *slog.Logger) Search {
+	l := &nodeLookup{ironic, resolver, fields, log}
+	return Search{Node: l.node, Ports: newSharedRead(l.ports).Get, BMCs: newSharedRead(l.bmcs).Get}
+}
+
+func (l *nodeLookup) node(ctx context.Context, node string) (k Known, there bool, err error) {
+	n, err := l.ironic.Node(ctx, node)
+	if errors.Is(err, ironic.ErrNoNode) {
+		return k, false, nil
+	}
+	k.Serial, k.BMC = SerialIn(n.Properties, n.Extra), l.addresses(ctx, n)
+	return k, true, err
+}
+
+func (l *nodeLookup) ports(ctx context.Context) (Ports, error) {
+	ports, err := l.ironic.AllPorts(ctx)
+	all := make([]ironicports.Port, len(ports))
+	for i, p := range ports {
+		all[i] = ironicports.Port{ID: p.UUID, MAC: p.Address, Node: p.Node}
+	}
+	return NewPorts(all), err
+}
+
+func (l *nodeLookup) bmcs(ctx context.Context) (BMCs, error) {
+	nodes, err := l.ironic.NodesWithBMC(ctx)
+	if err != nil {
+		return BMCs{}, err
+	}
+	known := NewBMCs(len(nodes))
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	room := make(chan struct{}, nameQuestions)
+	for _, n := range nodes {
+		room <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-room }()
+			theirs := l.addresses(ctx, n)
+			mu.Lock()
+			defer mu.Unlock()
+			known.Add(n.UUID, theirs, Bridged(n.DriverInfo))
+		})
+	}
+	asking.Wait()
+	return known, ctx.Err()
+}
+
+// addresses are those of a node's BMC. Names that cannot be resolved are left out, as at
+// a start.
+func (l *nodeLookup) addresses(ctx context.Context, n ironic.Node) []string {
+	addresses, err := BMCAddresses(ctx, l.resolver, n.UUID, n.DriverInfo, l.fields())
+	if err != nil {
+		l.log.Debug("find BMC address of node failed", "node", n.UUID, "err", err)
+	}
+	return addresses
+}
+
+// AttributesOf returns by what a node with these ports and BMC addresses will be known, as
+// far as the state machine takes it.
+func AttributesOf(ports []ironic.Port, bmc []string) introspection.Attributes {
+	var macs []string
+	for _, p := range ports {
+		macs = append(macs, p.Address)
+	}
+	return introspection.Attributes{MACs: Bounded(PortMACs(macs)), BMC: Bounded(bmc)}
+}

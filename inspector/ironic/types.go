@@ -1,0 +1,164 @@
+package ironic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// InbandCall is a callback in the form of ironic-inspector's successor, which
+// is Ironic itself: POST /v1/continue_inspection.
+type InbandCall struct {
+	Body []byte
+	// Node is the query's node_uuid, and Version the version of Ironic's API that
+	// the header asks for; "" for none.
+	Node, Version string
+	// Source is the network that sent it, "" if that is not known. Each has a share
+	// of the room for documents that wait for Ironic.
+	Source string
+}
+
+// InbandAnswer is what a callback gets from Ironic, or from us in its place.
+type InbandAnswer struct {
+	Status int
+	Body   []byte // JSON
+	Reason string // Ironic's own sentence, of what is no success
+}
+
+// ErrNotSent says that nothing of a call has left this host.
+var ErrNotSent = errors.New("nothing was sent")
+
+// Node is a bare-metal machine as Ironic describes it. Maps are shared and must
+// not be changed.
+type Node struct {
+	UUID       string         `json:"uuid"`
+	Name       string         `json:"name"`
+	Provision  string         `json:"provision_state"`
+	Power      string         `json:"power_state"`
+	DriverInfo map[string]any `json:"driver_info"`
+	Properties map[string]any `json:"properties"`
+	Extra      map[string]any `json:"extra"`
+}
+
+// Deployed reports whether the node carries a workload: it is never switched off, and its
+// ports are never deleted.
+func (n Node) Deployed() bool {
+	return strings.EqualFold(n.Provision, "active") || strings.EqualFold(n.Provision, "rescue")
+}
+
+// Port is a network interface of a node, as Ironic knows it.
+type Port struct {
+	UUID       string         `json:"uuid,omitempty"`
+	Node       string         `json:"node_uuid"`
+	Address    string         `json:"address"` // MAC, lower case
+	PXEEnabled bool           `json:"pxe_enabled"`
+	Extra      map[string]any `json:"extra"`
+	// LocalLink says where the other end of the cable is.
+	LocalLink       map[string]any `json:"local_link_connection,omitempty"`
+	PhysicalNetwork string         `json:"physical_network,omitempty"`
+}
+
+// NewNode is a node that Ironic does not have yet.
+type NewNode struct {
+	// UUID is chosen by the caller, so that a repeat makes no second node.
+	UUID       string
+	Driver     string
+	DriverInfo map[string]any
+	Fields     map[string]string // further top-level attributes, as Ironic names them
+}
+
+// Patch is one operation of a JSON patch (RFC 6902). No patch is conditional:
+// Ironic's API refuses RFC 6902's "test" (seen with 21.4: "'test' is not one of
+// ['add', 'replace', 'remove']").
+type Patch struct {
+	Op    string // add, replace or remove
+	Path  string
+	Value any // null is a value; ignored by remove
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p Patch) MarshalJSON() ([]byte, error) {
+	members := map[string]any{"op": p.Op, "path": p.Path, "value": p.Value}
+	if p.Op == "remove" {
+		delete(members, "value")
+	}
+	return json.Marshal(members)
+}
+
+// The boot device and power states that an inspector asks for.
+const (
+	BootPXE     = "pxe"
+	PowerReboot = "rebooting"
+	PowerOff    = "power off"
+)
+
+// What Ironic answers that callers tell apart.
+var (
+	ErrNoNode     = errors.New("no such node in Ironic")
+	ErrPortExists = errors.New("a port with this address exists")
+	ErrNodeExists = errors.New("a node with this UUID exists")
+)
+
+// Error is a call of Ironic that failed after all its tries.
+type Error struct {
+	Call    string // method and path, for the log
+	Status  int    // HTTP status, 0 when no answer came
+	Message string // Ironic's own sentence (faultstring), or what happened
+	Err     error  // the cause, nil if Ironic said it all
+}
+
+// Error implements error: the sentence alone, because the contract's texts
+// embed it.
+func (e *Error) Error() string {
+	if e.Message != "" {
+		return e.Message
+	}
+	return fmt.Sprintf("Ironic answered %d %s", e.Status, http.StatusText(e.Status))
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Unreachable reports whether a call failed because Ironic could not be spoken
+// to from here, rather than because of what was asked or because the caller gave
+// up.
+func Unreachable(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Status {
+	case 0:
+		return !errors.Is(err, ErrNotAllowed) && !errors.Is(err, context.Canceled)
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// NodeName is a node and its name in Ironic, "" if it has none.
+type NodeName struct {
+	UUID string `json:"uuid"` // lower case
+	Name string `json:"name"`
+}
+
+// String returns the name with the UUID, or the UUID alone.
+func (n NodeName) String() string {
+	if n.Name == "" {
+		return n.UUID
+	}
+	return fmt.Sprintf("%s (%s)", n.Name, n.UUID)
+}
+
+// IsUUID reports whether a reference has the form of a UUID as Ironic writes it.
+// The original looks such a reference up by nothing else.
+func IsUUID(ref string) bool {
+	_, err := uuid.Parse(ref)
+	return err == nil && len(ref) == len(uuid.UUID{}.String())
+}

@@ -1,0 +1,156 @@
+package periodic
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/fsm/nodesync"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/raftstore/leader"
+)
+
+// The guard of the synchronisation (docs/design.md#sync): a list that lacks more than
+// both of these deletes nothing until an operator confirms it, or it has said the
+// same for suspectFor.
+const (
+	suspectShare = 5  // one in five of the known nodes
+	suspectCount = 10 // nodes
+	suspectFor   = 24 * time.Hour
+
+	maxReason = 500 // bytes of a foreign error text in a suspicion
+)
+
+// synchronise asks for the deletion of nodes that Ironic does not have any more.
+func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
+	known := recorded(s.Log.View())
+	if len(known) == 0 {
+		return s.trust(ctx, a)
+	}
+	listed, err := s.Ironic.NodeIDs(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return s.suspect(ctx, a, nodesync.Suspicion{Known: len(known), Reason: fmt.Sprintf("Ironic's nodes could not be listed: %.*s", maxReason, inspector.Clip(err.Error()))})
+	}
+	v := s.Log.View()
+	// A node whose deletion is queued is not missing any more.
+	missing := slices.DeleteFunc(without(known, listed), func(node string) bool { return asked(v, node, introspection.EventDelete) })
+	reason := doubt(len(missing), len(known), len(listed))
+	if reason != "" && !s.gone(ctx, known, listed) {
+		now := nodesync.Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
+		if !settled(v, now) {
+			return s.suspect(ctx, a, now)
+		}
+	}
+	now, later := missing[:min(len(missing), maxSweep)], missing[min(len(missing), maxSweep):]
+	for _, node := range now {
+		if err := propose(ctx, a, introspection.Enqueue{Node: node, Event: introspection.EventDelete}); err != nil {
+			return err
+		}
+	}
+	if reason != "" && len(later) > 0 { // what settled it settled it for all of them
+		rest := nodesync.Suspicion{Reason: reason, Missing: len(later), Known: len(known), Digest: digest(later), Confirmed: true}
+		return propose(ctx, a, nodesync.Suspect{Suspicion: rest})
+	}
+	return s.trust(ctx, a)
+}
+
+// gone reports whether Ironic, which lists no node at all, knows none of a few
+// nodes by name either. So many can be asked for one by one; of more an operator
+// decides, since an Ironic with an empty database would erase a site.
+func (s *Sweeps) gone(ctx context.Context, known, listed []string) bool {
+	if len(listed) > 0 || len(known) > suspectCount {
+		return false
+	}
+	for _, node := range known {
+		if _, err := s.Ironic.Node(ctx, node); !errors.Is(err, ironic.ErrNoNode) {
+			return false
+		}
+	}
+	return true
+}
+
+// recorded lists the nodes with a record, in order, but for those of discovered
+// machines that Ironic need not have yet.
+func recorded(v fsm.View) []string {
+	nodes := make([]string, 0, v.Nodes())
+	for rec := range v.Records() {
+		if rec.State != introspection.NodeEnrolling {
+			nodes = append(nodes, rec.Node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// without returns the known nodes that are not listed.
+func without(known, listed []string) (missing []string) {
+	there := make(map[string]bool, len(listed))
+	for _, node := range listed {
+		there[strings.ToLower(node)] = true
+	}
+	for _, node := range known {
+		if !there[node] {
+			missing = append(missing, node)
+		}
+	}
+	return missing
+}
+
+// doubt says why a list should not be believed, "" if it may be.
+func doubt(missing, known, listed int) string {
+	switch {
+	case listed == 0:
+		return fmt.Sprintf("Ironic lists no nodes at all, %d are known here", known)
+	case missing > suspectCount && missing*suspectShare > known:
+		return fmt.Sprintf("Ironic's list lacks %d of the %d nodes that are known here", missing, known)
+	default:
+		return ""
+	}
+}
+
+func digest(nodes []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(nodes, "\n")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// settled reports whether a doubtful list may be acted on: it was confirmed, or
+// has said the same for long enough.
+func settled(v fsm.View, now nodesync.Suspicion) bool {
+	before, ok := v.SyncSuspicion()
+	return ok && before.Digest == now.Digest && (before.Confirmed || v.Now().Sub(before.Since) >= suspectFor)
+}
+
+// suspect notes why nothing was deleted, once for as long as it stays the same,
+// so that every peer and every later leader knows it.
+func (s *Sweeps) suspect(ctx context.Context, a leader.Authority, now nodesync.Suspicion) error {
+	v := s.Log.View()
+	if before, ok := v.SyncSuspicion(); ok && before.Reason == now.Reason && before.Digest == now.Digest {
+		return nil
+	}
+	s.Logger.Warn("node sync skipped: implausible node list from Ironic", "reason", now.Reason,
+		"missing", now.Missing, "known", now.Known, "confirm", "trivet node sync --confirm")
+	note := nodesync.Suspect{Suspicion: now}
+	if v.Admits(note) != nil {
+		return nil // an older peer could not read it; nothing is deleted meanwhile
+	}
+	return propose(ctx, a, note)
+}
+
+// trust takes the suspicion back.
+func (s *Sweeps) trust(ctx context.Context, a leader.Authority) error {
+	if _, ok := s.Log.View().SyncSuspicion(); !ok {
+		return nil
+	}
+	return propose(ctx, a, nodesync.Trust{})
+}

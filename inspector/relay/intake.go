@@ -1,0 +1,123 @@
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/relays"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+)
+
+// How long a ramdisk waits for Ironic's own answer; its post ends after 30 s.
+const (
+	passLimit = 25 * time.Second
+	// introduceLimit is for a document whose node is not known here: if Ironic does
+	// not say within it whose it is, the document is kept and its sender goes on.
+	introduceLimit = 10 * time.Second
+)
+
+// Intake takes callbacks that are Ironic's. Its methods may be called concurrently.
+type Intake struct {
+	Live    *inspector.LiveSettings
+	Log     inspector.Log
+	Do      inspector.Doer
+	Inband  Ironic
+	Packer  *blobs.Packer
+	Logger  *slog.Logger
+	Limited *slog.Logger // for lines that any caller can cause
+}
+
+// Relay commits a document that is for Ironic and lets its sender go on; the
+// leader hands it on until it is taken. Whose it is, is told by Ironic's ports as
+// they are in the state. A machine without such a port, or with such a card that leads to
+// its BMC alone, only Ironic finds, by the
+// address of its BMC, or discovers: so Ironic is asked at once. If it does not
+// answer, the document is kept all the same and its sender is told no UUID.
+func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Machine) (ironic.InbandAnswer, error) {
+	packed, err := r.Packer.Pack(c.Body)
+	if err != nil {
+		return ironic.InbandAnswer{}, inspector.TooLarge(err)
+	}
+	v, err := inspector.ReadView(ctx, r.Log, inspector.Linearizable)
+	if err != nil {
+		return ironic.InbandAnswer{}, err
+	}
+	if v.Admits(relays.Accept{}) != nil {
+		return ironic.InbandAnswer{}, inspector.Refuse(http.StatusServiceUnavailable, "A peer of the cluster does not know relays yet; upgrade it")
+	}
+	if r, ok := v.RelayRepeated(packed.Hash); ok {
+		return Accepted(r.Node)
+	}
+	accept := relays.Accept{
+		Document: packed, Source: c.Source, Timeout: r.Live.Config().Timeout, Keep: keepRelays(r.Live.Config()), Node: m.PortOwner(v),
+	}
+	if accept.Node != "" {
+		return r.acceptRelay(ctx, accept)
+	}
+	return r.introduce(ctx, c, accept)
+}
+
+// introduce asks Ironic for its answer to a document whose node is not known
+// here, and keeps the document unless Ironic refuses it.
+func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept relays.Accept) (ironic.InbandAnswer, error) {
+	asking, cancel := context.WithTimeout(ctx, introduceLimit)
+	defer cancel()
+	answer, err := r.Inband.Continue(asking, c)
+	outcome, reason := outcomeOf(answer, err)
+	switch outcome {
+	case relays.OutcomeRefused, relays.OutcomeAbsent:
+		return answer, nil
+	case relays.OutcomeTaken:
+		accept.Tried, accept.Node = outcome, nodeIn(answer.Body)
+		if _, err := r.acceptRelay(ctx, accept); err != nil { // for the record alone
+			r.Logger.Warn("store relayed document failed", "node", accept.Node, "err", err)
+		}
+		return answer, nil
+	case relays.OutcomeLost:
+		accept.Tried = outcome
+	}
+	r.Limited.Info("Ironic unreachable: callback of unknown node stored for relay", "source", accept.Source, "reason", reason)
+	return r.acceptRelay(ctx, accept)
+}
+
+// acceptRelay commits a document, if there is room for it. A refusal that is
+// known beforehand costs no entry of the log.
+func (r *Intake) acceptRelay(ctx context.Context, c relays.Accept) (ironic.InbandAnswer, error) {
+	if err := r.Log.View().RelayRoom(c); err != nil {
+		r.Limited.Warn("store callback for relay failed, answering 503", "source", c.Source, "node", c.Node, "err", err)
+		return ironic.InbandAnswer{}, err
+	}
+	res, err := inspector.Commit(ctx, r.Do, c)
+	var relayed relays.Relayed
+	if err == nil {
+		err = res.Decode(&relayed)
+	}
+	if err != nil {
+		return ironic.InbandAnswer{}, err
+	}
+	return Accepted(relayed.Node)
+}
+
+// Pass gives a ramdisk Ironic's own answer. That Ironic cannot be asked, or does
+// not let us in, is no word about the callback: the ramdisk is to come again.
+func (r *Intake) Pass(ctx context.Context, c ironic.InbandCall) (ironic.InbandAnswer, error) {
+	if c.Node != "" && !ironic.IsUUID(c.Node) {
+		return ironic.InbandAnswer{}, inspector.Refuse(http.StatusBadRequest, "Expected a UUID for node_uuid, got %q", inspector.Clip(c.Node))
+	}
+	ctx, cancel := context.WithTimeout(ctx, passLimit)
+	defer cancel()
+	answer, err := r.Inband.Continue(ctx, c)
+	switch {
+	case err != nil:
+		return answer, inspector.Refuse(http.StatusServiceUnavailable, "Ironic cannot be reached: %v", err)
+	case answer.Status/100 == 2, answer.Status/100 == 4 && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden:
+		return answer, nil
+	default:
+		return answer, inspector.Refuse(http.StatusServiceUnavailable, "Ironic answered %d: %s", answer.Status, answer.Reason)
+	}
+}

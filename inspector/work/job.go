@@ -1,0 +1,46 @@
+package work
+
+import (
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/document"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+)
+
+// job is one claimed request while a worker carries it out. It belongs to one
+// goroutine.
+type job struct {
+	assignment
+	out   *outcome
+	node  *effects
+	hooks hookWork
+	task  *inspector.Task // set if the callback was taken, which saved it
+}
+
+func (p *resources) job(claimed introspection.ClaimedRequest) *job {
+	a := assignment{pool: p, by: p.o.Live.Now(), claim: claimed.Claim, request: claimed.Request,
+		log: p.o.Logger.With("node", claimed.Claim.Node, "event", claimed.Request.Event.String(), "claim", claimed.Claim.Token)}
+	out := &outcome{assignment: a}
+	node := &effects{assignment: a, out: out, began: time.Now()}
+	runner := inspector.HookRunner{Hooks: a.by.Hooks, Limit: p.o.HookLimit, Log: a.log}
+	return &job{assignment: a, out: out, node: node, hooks: hookWork{a, out, node, runner}}
+}
+
+func (j *job) newTask(data *document.Document) *inspector.Task {
+	t := inspector.NewTask(data, ironic.Node{}, j.pool.o.Ironic)
+	t.Log = j.log
+	return t
+}
+
+// document reads a stored document.
+func (j *job) document(v fsm.View, hash blobs.Hash) (*document.Document, error) {
+	raw, err := inspector.Load(j.pool.o.Packer, v, hash)
+	if err != nil {
+		return nil, err
+	}
+	return document.Parse(raw)
+}

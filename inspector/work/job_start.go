@@ -1,0 +1,131 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/introspection"
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/identify"
+	"github.com/trivet-ha/trivet/inspector/ironic"
+)
+
+// start carries out an accepted start: what the node will be known by is in the
+// log before the node is powered on, since the whitelist is made of it.
+func (j *job) start(ctx context.Context, rec introspection.Record) error {
+	if rec.State != introspection.NodeStarting {
+		return j.out.consume() // carried out before: doing it again would reset a node that boots
+	}
+	text, err := j.boot(ctx, rec)
+	switch {
+	case text != "":
+		return j.out.fail(http.StatusBadRequest, text)
+	case ironic.Unreachable(err): // and not Ironic's verdict on this node, which has a text
+		return fmt.Errorf("%w: %w", errGiveBack, err)
+	}
+	return err
+}
+
+// boot brings the node from starting to waiting, or returns the contract's text
+// for why it ends in error.
+func (j *job) boot(ctx context.Context, rec introspection.Record) (text string, err error) {
+	attributes, text, err := j.known(ctx, rec)
+	if err != nil || text != "" {
+		return text, err
+	}
+	wait := introspection.Advance{Event: introspection.EventWait, Attributes: &attributes, Consume: true}
+	if !rec.ManageBoot {
+		return "", j.out.advance(wait)
+	}
+	if !slices.Equal(attributes.MACs, rec.Attributes.MACs) || !slices.Equal(attributes.BMC, rec.Attributes.BMC) {
+		if err := j.out.advance(introspection.Advance{Event: introspection.EventStart, Attributes: &attributes}); err != nil {
+			return "", err
+		}
+	}
+	if text, err := j.powerOn(ctx); err != nil || text != "" {
+		return text, err
+	}
+	return "", j.out.advance(wait)
+}
+
+// powerOn lets the node boot from the network. What is read of it first says
+// whether it may be: setting a boot device takes a BMC a while, and the throttle
+// takes longer.
+func (j *job) powerOn(ctx context.Context) (text string, err error) {
+	t := &inspector.Task{Ironic: j.pool.o.Ironic}
+	if err := j.node.fit(ctx, t); err != nil {
+		return j.node.texted(unread, ctx, err)
+	}
+	if err := j.pool.o.Ironic.SetBootDevice(ctx, t.Node().UUID, ironic.BootPXE, persistent(t.Node())); err != nil {
+		return j.node.texted("Failed to set boot device to PXE: %v", ctx, err)
+	}
+	if text, err := j.turn(ctx); err != nil || text != "" {
+		return text, err
+	}
+	if err := j.node.fit(ctx, t); err != nil {
+		return j.node.texted(unread, ctx, err)
+	}
+	if err := j.node.power(ctx, t, ironic.PowerReboot); err != nil {
+		return j.node.texted("Failed to power on the node, check its power management configuration: %v", ctx, err)
+	}
+	return "", nil
+}
+
+// known returns by what the callback will be recognised.
+func (j *job) known(ctx context.Context, rec introspection.Record) (a introspection.Attributes, text string, err error) {
+	a = rec.Attributes
+	if len(a.MACs) == 0 {
+		ports, err := j.pool.o.Ironic.Ports(ctx, rec.Node)
+		if err != nil {
+			text, err := j.node.texted("Failed to list the node's ports: %v", ctx, err)
+			return a, text, err
+		}
+		a = identify.AttributesOf(ports, a.BMC)
+	}
+	if len(a.MACs)+len(a.BMC) == 0 && j.by.Config.Processing.NodeNotFoundHook == "" {
+		return a, "No lookup attributes were found, inspector won't be able to find it after introspection, consider creating ironic ports or providing an IPMI address", nil
+	}
+	return a, "", nil
+}
+
+// persistent reports whether the boot device has to stay set for this node.
+func persistent(n ironic.Node) bool {
+	switch v := n.DriverInfo["force_persistent_boot_device"].(type) {
+	case bool:
+		return v
+	case string:
+		return strings.EqualFold(v, "always") || strings.EqualFold(v, "true")
+	default:
+		return false
+	}
+}
+
+// turn waits for this node's place in the reboot throttle, one for the whole
+// cluster. The worker is free for others meanwhile. A peer that stops does not
+// wait: the request is given back.
+func (j *job) turn(ctx context.Context) (text string, err error) {
+	gap := j.by.Config.RebootThrottle
+	if gap == 0 {
+		return "", nil
+	}
+	res, err := j.out.commit(introspection.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
+	if errors.Is(err, fsm.Refused) {
+		return "Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var turn introspection.Turn
+	if err := res.Decode(&turn); err != nil {
+		return "", err
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(j.pool.stop.claims, cancel)()
+	return "", j.node.pause(waiting, turn.Wait)
+}
