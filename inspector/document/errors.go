@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Problem is a failure that is the data's own: the callback is answered 400 with the
+// Problem is a failure that is the data's or the node's own: the callback is answered 400 with the
 // text as it is.
 type Problem struct{ Text string }
 

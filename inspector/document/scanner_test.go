@@ -7,7 +7,7 @@ import (
 )
 
 func TestMembers(t *testing.T) {
-	v, err := Read(json.RawMessage(` {"b" : [ 1 ], "a":null, "\u0062": "x", "": 0} `))
+	v, err := read(json.RawMessage(` {"b" : [ 1 ], "a":null, "\u0062": "x", "": 0} `))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestOtherThingsHaveNoMembers(t *testing.T) {
 		t.Error("what is missing is something")
 	}
 	for _, text := range []string{``, `{} 1`, `{"a":}`, `{"a":1`, `[] 1`, `[,]`, `[1`, "nil"} {
-		if v, err := Read([]byte(text)); err == nil {
+		if v, err := read([]byte(text)); err == nil {
 			t.Errorf("%q is taken for %s", text, v.Raw())
 		}
 	}
@@ -83,4 +83,13 @@ func TestPick(t *testing.T) {
 			t.Errorf("%s is taken", bad)
 		}
 	}
+}
+
+// read makes a value of JSON text. An error names the byte.
+func read(raw json.RawMessage) (*Value, error) {
+	s := scanner{text: raw}
+	if err := s.only(s.value); err != nil {
+		return nil, err
+	}
+	return Checked(raw), nil
 }

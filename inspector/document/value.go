@@ -65,15 +65,6 @@ type Parts struct {
 // indexed is from how many names on a dict is searched by a map.
 const indexed = 16
 
-// Read makes a value of JSON text. An error names the byte.
-func Read(raw json.RawMessage) (*Value, error) {
-	s := scanner{text: raw}
-	if err := s.only(s.value); err != nil {
-		return nil, err
-	}
-	return Checked(raw), nil
-}
-
 // Checked makes a value of text that is known to be JSON.
 func Checked(raw json.RawMessage) *Value {
 	raw = bytes.TrimSpace(raw)
@@ -232,8 +223,7 @@ func (v *Value) Split() (*Parts, error) {
 
 // asProblem is what stops the reading of text that is known to be JSON: its depth.
 func asProblem(err error) error {
-	var problem *Problem
-	if errors.As(err, &problem) {
+	if _, ok := errors.AsType[*Problem](err); ok {
 		return err
 	}
 	return Failed("The data cannot be read: %v", err)

@@ -45,7 +45,7 @@ func text(t testing.TB, raw json.RawMessage) (s string) {
 
 func mustParse(t testing.TB, raw string) *document.Value {
 	t.Helper()
-	v, err := document.Read([]byte(raw))
+	v, err := document.Of(json.RawMessage(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
