@@ -30,8 +30,9 @@ type dumpedBlob struct {
 func checkDocuments(d *txn, p *valid.Problems) {
 	refs := make(map[blobs.Hash]int)
 	for r := range d.Records() {
-		refs[r.Unprocessed]++
-		refs[r.Processed]++
+		for _, document := range r.Documents() {
+			refs[document]++
+		}
 	}
 	for r := range d.Queue() {
 		refs[r.Document]++

@@ -22,7 +22,13 @@ func (m *model) introspect(c Command) Code {
 		if out.Verdict != introspection.Move {
 			return IllegalTransition
 		}
-		m.nodes[c.Node] = &introspection.Record{Node: c.Node, State: out.Next, Times: introspection.Times{Started: m.now, Deadline: m.now.Add(c.Timeout), StartedMillis: m.wall}, Begun: m.token(), Attributes: c.Attributes}
+		var earlier blobs.Hash
+		if n := m.nodes[c.Node]; n != nil && m.version() > 2 {
+			if earlier = n.Unprocessed; earlier == (blobs.Hash{}) {
+				earlier = n.Earlier
+			}
+		}
+		m.nodes[c.Node] = &introspection.Record{Earlier: earlier, Node: c.Node, State: out.Next, Times: introspection.Times{Started: m.now, Deadline: m.now.Add(c.Timeout), StartedMillis: m.wall}, Begun: m.token(), Attributes: c.Attributes}
 		if c.Event == introspection.EventStart {
 			m.queue = append(m.queue, &modelRequest{seq: m.token(), node: c.Node, event: introspection.EventStart})
 		}
@@ -87,7 +93,7 @@ func (m *model) imports(c introspection.ImportRecord) Code {
 	if n != nil {
 		other := *n
 		other.Started, other.Finished, other.Begun, other.Unprocessed, other.Processed = made.Started, made.Finished, made.Begun, blobs.Hash{}, blobs.Hash{}
-		other.Delivered, other.Deadline = introspection.Delivery{}, 0
+		other.Delivered, other.Deadline, other.Earlier = introspection.Delivery{}, 0, blobs.Hash{}
 		lacks := func(has, brought blobs.Hash) bool {
 			return has == (blobs.Hash{}) || brought == (blobs.Hash{}) || has == brought
 		}

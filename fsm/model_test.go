@@ -182,7 +182,7 @@ func (m *model) sweep() {
 func (m *model) documents() map[blobs.Hash]bool {
 	refs := map[blobs.Hash]bool{}
 	for _, n := range m.nodes {
-		refs[n.Unprocessed], refs[n.Processed] = true, true
+		refs[n.Unprocessed], refs[n.Processed], refs[n.Earlier] = true, true, true
 	}
 	for _, r := range m.queue {
 		refs[r.document] = true

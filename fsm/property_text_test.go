@@ -59,8 +59,8 @@ func viewText(v View) string {
 }
 
 func recordText(r introspection.Record) string {
-	return fmt.Sprintf("node %s %v failed %v, %d–%d, until %v, ended %v, %v %v, delivered %v by %v, answered %d, MACs %v\n", r.Node, r.State, r.Error != "",
-		r.StartedMillis, r.FinishedMillis, r.Deadline, r.Finished, r.Unprocessed, r.Processed,
+	return fmt.Sprintf("node %s %v failed %v, %d–%d, until %v, ended %v, %v %v %v, delivered %v by %v, answered %d, MACs %v\n", r.Node, r.State, r.Error != "",
+		r.StartedMillis, r.FinishedMillis, r.Deadline, r.Finished, r.Unprocessed, r.Processed, r.Earlier,
 		r.Delivered.Document, r.Delivered.Request, r.Delivered.Answer.Status, r.Attributes.MACs)
 }
 

@@ -50,6 +50,10 @@ type Record struct {
 	// Logs says where the ramdisk's logs are; zero: they were not kept. Since log
 	// version 3.
 	Logs RamdiskLogs `cbor:"17,keyasint,omitzero"`
+	// Earlier is what the ramdisk sent at the introspection before: what changed
+	// since is asked of both. An introspection that brings no document leaves it.
+	// Since log version 3.
+	Earlier blobs.Hash `cbor:"18,keyasint,omitzero"`
 }
 
 // Times are when an introspection began and ended. In the log they stand among the keys of
@@ -227,7 +231,7 @@ func (t Txn) dropRecord(node string) {
 // place of another; the zero Record is none. Documents are counted before they
 // are let go, so that one that changes its place stays.
 func (t Txn) replaced(old, r Record, brought blobs.Packed) {
-	were, are := [...]blobs.Hash{old.Unprocessed, old.Processed}, [...]blobs.Hash{r.Unprocessed, r.Processed}
+	were, are := old.Documents(), r.Documents()
 	for i := range are {
 		if are[i] != were[i] {
 			t.Blobs.Ref(are[i], brought)
@@ -249,6 +253,9 @@ func loadRecord(t Txn, r Record) {
 	t.nodes.reindex(Record{}, r)
 	t.nodes.allow(Record{}, r, 0)
 }
+
+// Documents returns the documents that the record refers to; zero hashes are none.
+func (r Record) Documents() [3]blobs.Hash { return [...]blobs.Hash{r.Unprocessed, r.Processed, r.Earlier} }
 
 // saved returns the record with the documents that are given in the place of
 // its own.

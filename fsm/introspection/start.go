@@ -1,6 +1,7 @@
 package introspection
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -23,8 +24,13 @@ type Queued struct {
 	Joined bool `cbor:"2,keyasint,omitempty"`
 }
 
+// logVersionEarlier is the log version that brought Record.Earlier: peers of an
+// older one, which apply the same entries, do not know it.
+const logVersionEarlier = 3
+
 // Start begins a node's introspection as the API does: the
-// earlier record of the node goes, with its documents. EventStart queues the
+// earlier record of the node goes, with its documents, of which the newest that a
+// ramdisk sent becomes the new record's Earlier. EventStart queues the
 // work; EventEnroll and EventAdopt, of discovery, only make the record.
 type Start struct {
 	Node       string        `cbor:"1,keyasint"`
@@ -70,6 +76,9 @@ func applyStart(t Txn, c Start) entry.Result {
 		Node: c.Node, State: out.Next, ManageBoot: c.ManageBoot,
 		Times:      Times{StartedMillis: t.Header.WallMillis, Started: t.Now(), Deadline: t.Now().Add(c.Timeout)},
 		Attributes: c.Attributes, Begun: t.Token,
+	}
+	if t.Version >= logVersionEarlier {
+		rec.Earlier = cmp.Or(old.Unprocessed, old.Earlier)
 	}
 	t.putRecord(rec, blobs.Packed{})
 	t.recordStep(old, rec, c.Event, t.Proposer())

@@ -38,3 +38,14 @@ func (s *Tables) RelaysFailed() (n int) {
 func (s *Tables) RelayOf(node string) (Relay, bool) {
 	return s.newestRelay(s.byNode, []byte(node))
 }
+
+// RelaysOf iterates over a node's relays that are kept, the oldest first.
+func (s *Tables) RelaysOf(node string) iter.Seq[Relay] {
+	return func(yield func(Relay) bool) {
+		for key := range s.byNode.Under([]byte(node)) {
+			if r, _ := s.bySequence.Get(table.TokenKey(table.TailToken(key))); !yield(r) {
+				return
+			}
+		}
+	}
+}

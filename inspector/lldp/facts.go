@@ -16,12 +16,15 @@ package lldp
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // The facts that say where a cable ends.
 const (
-	ChassisID = "switch_chassis_id"
-	PortID    = "switch_port_id"
+	ChassisID  = "switch_chassis_id"
+	PortID     = "switch_port_id"
+	SystemName = "switch_system_name"
+	PortVLAN   = "switch_port_untagged_vlan_id"
 )
 
 // maxValue is how long a TLV's value can be: its length has nine bits.
@@ -82,7 +85,7 @@ func (f *Facts) read(kind byte, value []byte) error {
 	case typePortDescription:
 		return f.text("switch_port_description", value)
 	case typeSystemName:
-		return f.text("switch_system_name", value)
+		return f.text(SystemName, value)
 	case typeSystemDescription:
 		return f.text("switch_system_description", value)
 	case typeCapabilities:
@@ -99,11 +102,15 @@ func (f *Facts) read(kind byte, value []byte) error {
 // Empty reports whether nothing was told.
 func (f *Facts) Empty() bool { return len(f.list) == 0 }
 
-// Text returns a fact that is text, "" if it was not told.
+// Text returns a fact that is text or a number, "" if it was not told.
 func (f *Facts) Text(name string) string {
 	if i := f.find(name); i >= 0 {
-		text, _ := f.list[i].value.(string) // else it is no text
-		return text
+		switch v := f.list[i].value.(type) {
+		case string:
+			return v
+		case uint16:
+			return strconv.Itoa(int(v))
+		}
 	}
 	return ""
 }

@@ -31,7 +31,7 @@ func (f *Facts) organisation(value []byte) error {
 func (f *Facts) dot1(subtype byte, value []byte) error {
 	switch subtype {
 	case 1:
-		return f.number("switch_port_untagged_vlan_id", value)
+		return f.number(PortVLAN, value)
 	case 2:
 		return f.protocolVLAN(value)
 	case 3:

@@ -18,7 +18,7 @@ var house = [][]string{
 	{"cli", "cli/trivet-import", "cli/trivet-import/importer", "cli/trivet-import/inspectorconf", "cli/trivet-import/inspectordb", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe", "cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
 	{"app/admin", "app/health"},
 	{"api", "haconfig", "app/datadir"},
-	{"lease", "failover", "inspector/accept", "inspector/work", "inspector/periodic", "inspector/relay", "inspector", "inspector/identify", "inspector/ironic", "inspector/document", "api/events", "firewall/host"},
+	{"lease", "failover", "inspector/accept", "inspector/work", "inspector/periodic", "inspector/relay", "inspector", "inspector/identify", "inspector/ironic", "inspector/document", "inspector/hardware", "inspector/lldp", "api/events", "firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
 	{"raftstore"},
 	{"fsm"},
@@ -45,7 +45,6 @@ var children = []string{
 // parts are children that import nothing of the house themselves; their parent and
 // siblings may import them, and so may whoever may import the parent.
 var parts = []string{
-	"inspector/lldp",
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/batcher", "raftstore/logerr", "raftstore/raftguard", "raftstore/raftguard/wal",
 	"internal/httpserver/admission", "internal/bounds", "internal/kubeclient", "internal/logs", "internal/pace", "internal/portholder", "internal/program", "internal/servicecreds", "internal/supportbundle",

@@ -1,0 +1,165 @@
+package hardware
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// What may have become of a part.
+const (
+	Came    = "came"
+	Went    = "went"
+	Moved   = "moved"
+	Changed = "changed" // a fact of it
+)
+
+// Change is one difference between two documents of a machine.
+type Change struct {
+	What string `json:"change"` // Came, Went, Moved or Changed
+	Part Part   `json:"part"`   // as the newer document tells it; the older one's if it went
+	Fact string `json:"fact,omitempty"`
+	// Was and Is are the fact's values, and the places of what moved.
+	Was string `json:"was,omitempty"`
+	Is  string `json:"is,omitempty"`
+}
+
+// Compare tells what changed from one document of a machine to a newer one, sorted
+// by kind. A kind, a place or a fact that one of them does not tell is no change.
+func Compare(older, newer Machine) []Change {
+	var changes []Change
+	for _, k := range kinds {
+		if !older.told[k.name] || !newer.told[k.name] {
+			continue
+		}
+		changes = append(changes, compareParts(older.Kind(k.name), newer.Kind(k.name))...)
+	}
+	return slices.DeleteFunc(changes, func(c Change) bool {
+		return c.Part.Kind == cable && slices.ContainsFunc(changes, func(other Change) bool {
+			return other.Part.Kind == networkInterface && other.Part.ID == c.Part.ID && other.What == c.What && c.What != Changed
+		}) // it came or went with its interface
+	})
+}
+
+// compareParts pairs the parts of one kind and tells how those of a pair differ.
+// A pair shares the ID; else, of parts of which one has none, place and facts, or
+// the facts, or the place: cards behind a bridge move when its number changes.
+func compareParts(older, newer []Part) []Change {
+	var changes []Change
+	newer = slices.Clone(newer) // of which the paired are taken out
+	for _, same := range [...]func(a, b Part) bool{
+		func(a, b Part) bool { return a.ID != "" && a.ID == b.ID },
+		func(a, b Part) bool { return nameless(a, b) && a.Place == b.Place && maps.Equal(a.Facts, b.Facts) },
+		func(a, b Part) bool { return nameless(a, b) && len(a.Facts) > 0 && maps.Equal(a.Facts, b.Facts) },
+		func(a, b Part) bool { return nameless(a, b) && a.Place == b.Place },
+	} {
+		var left []Part
+		for _, was := range older {
+			i := slices.IndexFunc(newer, func(is Part) bool { return same(was, is) })
+			if i < 0 {
+				left = append(left, was)
+				continue
+			}
+			changes = append(changes, differences(was, newer[i])...)
+			newer = slices.Delete(newer, i, i+1)
+		}
+		older = left
+	}
+	for _, p := range older {
+		changes = append(changes, Change{What: Went, Part: p})
+	}
+	for _, p := range newer {
+		changes = append(changes, Change{What: Came, Part: p})
+	}
+	return changes
+}
+
+// nameless reports whether one of two parts has no ID, so that it cannot be told
+// by it that they are two.
+func nameless(a, b Part) bool { return a.ID == "" || b.ID == "" }
+
+// differences tells how a part that both documents have differs.
+func differences(was, is Part) []Change {
+	var changes []Change
+	moved := was.Place != "" && is.Place != "" && was.seated() != is.seated()
+	if moved {
+		changes = append(changes, Change{What: Moved, Part: is, Was: was.Place, Is: is.Place})
+	}
+	for _, name := range slices.Sorted(maps.Keys(is.Facts)) {
+		before, after := was.Facts[name], is.Facts[name]
+		if before == "" || before == after || moved && is.Kind == cable {
+			continue // another port has another name and VLAN
+		}
+		changes = append(changes, Change{What: Changed, Part: is, Fact: name, Was: before, Is: after})
+	}
+	return changes
+}
+
+// seated is what tells the part's place from all others.
+func (p Part) seated() string {
+	if p.seat != "" {
+		return p.seat
+	}
+	return p.Place
+}
+
+// String says the change in a sentence.
+func (c Change) String() string {
+	switch part := c.Part.Name(); c.What {
+	case Moved:
+		return fmt.Sprintf("%s moved from %s to %s", part, c.Was, c.Is)
+	case Changed:
+		was, is := shown(c.Fact, c.Was), shown(c.Fact, c.Is)
+		if was == is {
+			was, is = c.Was, c.Is // they differ by less than is shown
+		}
+		return fmt.Sprintf("%s changed: %s %s is %s now", part, c.Fact, was, is)
+	default:
+		if about := c.Part.about(); about != "" {
+			return fmt.Sprintf("%s %s (%s)", part, c.What, about)
+		}
+		return part + " " + c.What
+	}
+}
+
+// Name tells the part from others of its machine: kind, and ID or else place.
+func (p Part) Name() string {
+	switch {
+	case p.ID != "":
+		return p.Kind + " " + p.ID
+	case p.Place != "":
+		return p.Kind + " at " + p.Place
+	default:
+		return p.Kind
+	}
+}
+
+// about is place and facts in one line.
+func (p Part) about() string {
+	var words []string
+	if p.ID != "" && p.Place != "" {
+		words = append(words, "at "+p.Place)
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Facts)) {
+		if text := p.Facts[name]; !slices.Contains(strings.Fields(p.Place), text) { // a cable's place is switch and port
+			words = append(words, name+" "+shown(name, text))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// shown is a fact's text as a person reads it: a size in GiB if it is a whole
+// number of them, as memory's are, and else in GB, as makers of disks count.
+func shown(fact, text string) string {
+	size, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case fact != "size" || err != nil || size < 1<<30:
+		return text
+	case size%(1<<30) == 0:
+		return fmt.Sprintf("%d GiB", size>>30)
+	default:
+		return fmt.Sprintf("%.1f GB", float64(size)/1e9)
+	}
+}

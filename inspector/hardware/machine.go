@@ -1,0 +1,91 @@
+package hardware
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Part is one thing that a machine is made of.
+type Part struct {
+	Kind string `json:"kind"` // the name of a row of the table, such as "disk"
+	// ID is what the part cannot share with another: a serial number, a WWN, a MAC;
+	// "" if it has none, and for what a machine has once.
+	ID string `json:"id,omitempty"`
+	// Place is where it is plugged in: a slot, a PCI address, a controller's port;
+	// "" if it is not told.
+	Place string `json:"place,omitempty"`
+	// Facts are what the ramdisk says about it, by name, such as "size"; none is "".
+	Facts map[string]string `json:"facts,omitempty"`
+	seat  string            // tells the place from all others, if Place does not
+}
+
+// Machine is what one document tells of a machine.
+type Machine struct {
+	// Parts are sorted by kind, in the order of the table, then by ID and place.
+	Parts []Part
+	told  map[string]bool // the kinds of which the document says something
+}
+
+// Of reads the parts of a machine from its document, as the ramdisk sent it or as
+// the hooks left it.
+func Of(document []byte) (Machine, error) {
+	d, err := read(document)
+	if err != nil {
+		return Machine{}, err
+	}
+	m := Machine{told: make(map[string]bool)}
+	for _, k := range kinds {
+		parts, told := k.read(d)
+		m.told[k.name] = told
+		for i := range parts {
+			parts[i].Kind = k.name
+		}
+		m.Parts = append(m.Parts, sorted(identified(parts))...)
+	}
+	return m, nil
+}
+
+// Kind returns the parts of a kind.
+func (m Machine) Kind(name string) []Part {
+	from := slices.IndexFunc(m.Parts, func(p Part) bool { return p.Kind == name })
+	if from < 0 {
+		return nil
+	}
+	to := from
+	for to < len(m.Parts) && m.Parts[to].Kind == name {
+		to++
+	}
+	return m.Parts[from:to]
+}
+
+// identified takes the ID from parts that share it, such as the memory modules of
+// makers who write 00000000 into all: these are known by their place alone.
+func identified(parts []Part) []Part {
+	seen := make(map[string]int, len(parts))
+	for _, p := range parts {
+		seen[p.ID]++
+	}
+	for i, p := range parts {
+		if seen[p.ID] > 1 || blank(p.ID) {
+			parts[i].ID = ""
+		}
+	}
+	return parts
+}
+
+// blank reports whether a text is what makers write instead of a serial number.
+func blank(id string) bool {
+	switch strings.ToLower(id) {
+	case "none", "n/a", "na", "unknown", "not specified", "to be filled by o.e.m.", "default string", "empty", "no dimm":
+		return true
+	}
+	return strings.Trim(id, "0xX:-. ") == ""
+}
+
+func sorted(parts []Part) []Part {
+	slices.SortStableFunc(parts, func(a, b Part) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Place, b.Place))
+	})
+	return parts
+}
