@@ -72,6 +72,7 @@ type Inspector struct {
 	Inband    InbandInspection                              // nil: there is no such path
 	Lending   Lending                                       // nil: there are no such paths
 	Names     Names                                         // nil: there are no such paths
+	Hardware  Hardware                                      // nil: there are no such paths
 	Events    EventSource                                   // nil: there is no such path
 	Report    func(eventring.Report)                        // records the audit as events; nil: it is not recorded
 	Proxies   []netip.Prefix                                // who may say for whom it asks; may be empty
@@ -122,7 +123,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/abort", post: onNode(i.abort)},
 		{path: "/v1/introspection/:node/data", cost: admission.Dear, get: i.data(true)},
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false), post: i.reapply(documents)},
-	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(), i.eventResources(), more)
+	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(), hardwareAPI{i.Hardware, i.reading}.resources(), i.eventResources(), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux

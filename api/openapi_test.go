@@ -206,7 +206,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
 		served["GET "+path] = "none"
 	}
-	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}, Events: &events.Hub{}}).resources() {
+	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}, Hardware: fakeHardware{}, Events: &events.Hub{}}).resources() {
 		path := parameterPattern.ReplaceAllString(r.path, "{$1}")
 		read, change := "admin", "admin"
 		switch {
@@ -256,7 +256,7 @@ func TestRefusalsAreDescribed(t *testing.T) {
 	lends := lease.New(lease.Options{Log: log, Do: log})
 	t.Cleanup(lends.Close)
 	whole := Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(), Healthcheck: true}, &Inspector{
-		Service: &fake{data: []byte("{}")}, Inband: &fake{}, Lending: lends, Names: fakeNames{}, Events: events.NewHub(newEventLog(t)), Auth: testAuth(t), MaxLimit: 4,
+		Service: &fake{data: []byte("{}")}, Inband: &fake{}, Lending: lends, Names: fakeNames{}, Hardware: fakeHardware{}, Events: events.NewHub(newEventLog(t)), Auth: testAuth(t), MaxLimit: 4,
 		Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 },
 	})
 	for path, item := range document(t).Paths.Map() {

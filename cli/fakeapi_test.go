@@ -105,6 +105,13 @@ func (f *fakeAPI) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if ref, ok := strings.CutPrefix(r.URL.Path, "/v1/nodes"); ok {
+		if node, what, ok := strings.Cut(strings.TrimPrefix(ref, "/"), "/"); ok {
+			if _, err := uuid.Parse(node); err != nil {
+				node = id(node)
+			}
+			f.serveHardware(w, f.nodes[node], what)
+			return
+		}
 		f.serveNames(w, strings.TrimPrefix(ref, "/"))
 		return
 	}
@@ -368,4 +375,21 @@ func (f *fakeAPI) serveNames(w http.ResponseWriter, ref string) {
 		all = append(all, name{uuid, f.nodes[uuid].name})
 	}
 	answerJSON(w, 200, map[string]any{"nodes": all})
+}
+
+// serveHardware says what changed of a node, and where it is plugged in: of nodes
+// called first, which were inspected once, there is nothing to compare.
+func (f *fakeAPI) serveHardware(w http.ResponseWriter, n *fakeNode, what string) {
+	switch {
+	case n == nil || strings.Contains(n.name, "silent"):
+		say(w, 404, "Introspection data not found for node x, processed=False")
+	case what == "changes" && strings.Contains(n.name, "first"):
+		answerJSON(w, 200, map[string]any{"compared": false, "changes": []any{}})
+	case what == "changes":
+		part := map[string]any{"kind": "disk", "id": "S1"}
+		answerJSON(w, 200, map[string]any{"compared": true, "changes": []any{map[string]any{"change": "went", "part": part, "text": "disk S1\x1b[31m went"}}})
+	default:
+		answerJSON(w, 200, map[string]any{"cables": []any{map[string]any{"interface": "eth0", "mac": "52:54:00:00:00:01", "link": "yes", "speed_mbps": "10000",
+			"switch": "leaf-1, left", "switch_id": "00:1b:54:aa:00:01", "port": "Ethernet1/3", "vlan": ""}}})
+	}
 }

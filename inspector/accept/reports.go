@@ -81,7 +81,7 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r inspec
 		return nil, err
 	}
 	if !s.o.Live.Config().StoreData {
-		return nil, inspector.Refuse(http.StatusNotFound, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
+		return nil, errDataNotStored
 	}
 	v, err := inspector.ReadView(ctx, s.o.Log, r)
 	if err != nil {
@@ -100,6 +100,9 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r inspec
 	}
 	return overlaid(s.o.Packer, v, document, rec.Processed)
 }
+
+// errDataNotStored is the original's answer while store_data is off.
+var errDataNotStored = inspector.Refuse(http.StatusNotFound, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
 
 // noData says that a node's data is not, or no longer, or not yet stored.
 func noData(node string, processed bool) error {

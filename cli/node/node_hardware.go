@@ -1,0 +1,180 @@
+package node
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/trivet-ha/trivet/cli/servers"
+	"github.com/trivet-ha/trivet/cli/term"
+	"github.com/trivet-ha/trivet/client"
+	"github.com/trivet-ha/trivet/inspector/hardware"
+)
+
+func nodeDiffCommand(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
+	var with string
+	c := &cobra.Command{
+		Use:   "diff NODE",
+		Short: "Show what changed of a node's hardware since the inspection before",
+		Long: "Show what came, went, moved or changed between the last two inspections of a node: disks, memory modules, cards, interfaces,\n" +
+			"cables, firmware. With --with the last inspection is compared with a document in a file, which 'trivet introspection data save\n" +
+			"--unprocessed' wrote. A part is known by its serial number, WWN or MAC; names, orders and rates are no change, nor is what one of\n" +
+			"both does not tell.",
+		Example: "trivet node diff node-1\ntrivet node diff node-1 --with node-1-at-delivery.json",
+	}
+	c.Flags().StringVar(&with, "with", "", "a document to compare with, in the place of the inspection before")
+	f := servers.New(t, local, c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ref, err := oneNode(t, args[0])
+		if err != nil {
+			return err
+		}
+		web, err := f.Client()
+		if err != nil {
+			return err
+		}
+		compare := web.Changes
+		if with != "" {
+			compare = func(ctx context.Context, node string) (client.Changes, error) {
+				return changesSince(ctx, web, node, with)
+			}
+		}
+		found, err := compare(c.Context(), ref)
+		if err != nil {
+			return err
+		}
+		return printChanges(t, ref, found)
+	}
+	return c
+}
+
+// changesSince compares a node's last inspection with a document in a file.
+func changesSince(ctx context.Context, web *client.Client, node, file string) (client.Changes, error) {
+	older, err := os.ReadFile(file)
+	if err != nil {
+		return client.Changes{}, fmt.Errorf("read the document to compare with: %w", err)
+	}
+	was, err := hardware.Of(older)
+	if err != nil {
+		return client.Changes{}, fmt.Errorf("%s: %w", file, err)
+	}
+	newer, err := web.UnprocessedData(ctx, node)
+	if err != nil {
+		return client.Changes{}, err
+	}
+	is, err := hardware.Of(newer)
+	if err != nil {
+		return client.Changes{}, fmt.Errorf("the document of node %s: %w", node, err)
+	}
+	out := client.Changes{Compared: true, Changes: []client.HardwareChange{}}
+	for _, c := range hardware.Compare(was, is) {
+		part := client.HardwarePart{Kind: c.Part.Kind, ID: c.Part.ID, Place: c.Part.Place, Facts: c.Part.Facts}
+		out.Changes = append(out.Changes, client.HardwareChange{Change: c.What, Part: part, Fact: c.Fact, Was: c.Was, Is: c.Is, Text: c.String()})
+	}
+	return out, nil
+}
+
+func printChanges(t *term.Terminal, node string, found client.Changes) error {
+	return t.Show(found, func() error {
+		switch {
+		case !found.Compared:
+			t.Say("one inspection of %s is stored; there is nothing to compare it with", term.Printable(node))
+		case len(found.Changes) == 0:
+			t.Say("no hardware of %s changed", term.Printable(node))
+		}
+		for _, c := range found.Changes {
+			if _, err := fmt.Fprintln(t.Out, term.Printable(c.Text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// plugged is one interface of a node, and where it is plugged in.
+type plugged struct {
+	Node string `json:"node"`
+	client.Cable
+}
+
+func nodeCablingCommand(t *term.Terminal, local func(login bool) (string, error)) *cobra.Command {
+	var asCSV bool
+	c := &cobra.Command{
+		Use:   "cabling [NODE]...",
+		Short: "Show where the interfaces of nodes are plugged in",
+		Long: "Show the switch, port and VLAN that each interface heard by LLDP at the node's last inspection, of the nodes that are named or of\n" +
+			"all that have a record. What neither the ramdisk nor the switch said is shown as \"-\".",
+		Example: "trivet node cabling node-1\ntrivet node cabling --csv > cabling.csv",
+		Args:    cobra.ArbitraryArgs,
+	}
+	c.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values")
+	f := servers.New(t, local, c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		web, err := f.Client()
+		if err != nil {
+			return err
+		}
+		cables, err := readCabling(c.Context(), web, args)
+		if err != nil {
+			return err
+		}
+		if asCSV {
+			return writeCSV(t, cables)
+		}
+		return t.Show(cables, term.Each(cables, rowOfCable))
+	}
+	return c
+}
+
+// readCabling reads the cables of the nodes that are named, or of all that have a
+// record. Of all, those without a document are passed over.
+func readCabling(ctx context.Context, web *client.Client, nodes []string) ([]plugged, error) {
+	named := len(nodes) > 0
+	if !named {
+		for record, err := range web.List(ctx, client.ListOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			nodes = append(nodes, record.UUID)
+		}
+	}
+	var all []plugged
+	for _, node := range nodes {
+		cables, err := web.Cabling(ctx, node)
+		switch {
+		case client.HasStatus(err, 404) && !named:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", term.Printable(node), err)
+		}
+		for _, cable := range cables {
+			all = append(all, plugged{node, cable})
+		}
+	}
+	return all, nil
+}
+
+type cableRow struct {
+	Node, Interface, MAC, Link, Speed, Switch, Port, VLAN string
+	SwitchID                                              string `col:"wide"`
+}
+
+func rowOfCable(c plugged) cableRow {
+	p := term.Printable
+	return cableRow{p(c.Node), p(c.Interface), p(c.MAC), p(c.Link), p(c.SpeedMbps), p(c.Switch), p(c.Port), p(c.VLAN), p(c.SwitchID)}
+}
+
+func writeCSV(t *term.Terminal, cables []plugged) error {
+	w := csv.NewWriter(t.Out)
+	rows := [][]string{{"node", "interface", "mac", "link", "speed_mbps", "switch", "switch_id", "port", "vlan"}}
+	for _, c := range cables {
+		rows = append(rows, []string{c.Node, c.Interface, c.MAC, c.Link, c.SpeedMbps, c.Switch, c.SwitchID, c.Port, c.VLAN})
+	}
+	if err := w.WriteAll(rows); err != nil {
+		return fmt.Errorf("write the cabling: %w", err)
+	}
+	return nil
+}
