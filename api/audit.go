@@ -102,7 +102,7 @@ func audited(logger *slog.Logger, strangers *unproved, report func(eventring.Rep
 				if made.hushed || !made.worth(strangers, status) {
 					return
 				}
-				made.tell(logger.With(requestKeys(r.Context())...), r.Method, r.URL.Path, status)
+				made.logCall(logger.With(requestKeys(r.Context())...), r.Method, r.URL.Path, status)
 				if made.proved && report != nil {
 					report(made.event(logs.RequestOf(r.Context()).ID, r.Method, r.URL.Path, status))
 				}
@@ -136,7 +136,7 @@ func statusOf(c echo.Context, err error) int {
 	return c.Response().Status
 }
 
-func (m *call) tell(logger *slog.Logger, method, path string, status int) {
+func (m *call) logCall(logger *slog.Logger, method, path string, status int) {
 	fields := make([]any, 0, 12)
 	text := func(key, value string) {
 		if value != "" {
@@ -232,13 +232,13 @@ func Traced(d Doer) Doer { return traced{d} }
 func (t traced) Do(ctx context.Context, client string, c fsm.Command) (fsm.Result, error) {
 	res, err := t.Doer.Do(ctx, client, c)
 	if err == nil {
-		note(ctx, res.Token)
+		auditEntry(ctx, res.Token)
 	}
 	return res, err
 }
 
-// note tells the audit of the call in whose context an entry was committed.
-func note(ctx context.Context, entry fencing.Token) {
+// auditEntry tells the audit of the call in whose context an entry was committed.
+func auditEntry(ctx context.Context, entry fencing.Token) {
 	if made := callOf(ctx); made != nil {
 		made.committed.Store(uint64(entry))
 	}
@@ -254,7 +254,7 @@ func TracedTaker(t accept.Taker) accept.Taker { return tracedTaker{t} }
 func (t tracedTaker) Take(ctx context.Context, c inspector.Callback) (introspection.Queued, bool) {
 	queued, ok := t.Taker.Take(ctx, c)
 	if ok {
-		note(ctx, queued.Request)
+		auditEntry(ctx, queued.Request)
 	}
 	return queued, ok
 }

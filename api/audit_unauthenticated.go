@@ -83,5 +83,5 @@ func (u *unproved) summarise() {
 }
 
 func (u *unproved) write(from string, of unwritten) {
-	(&call{api: "public", caller: Caller{Name: of.who}, sender: from, repeated: of.count}).tell(u.logger, "", "", of.status)
+	(&call{api: "public", caller: Caller{Name: of.who}, sender: from, repeated: of.count}).logCall(u.logger, "", "", of.status)
 }

@@ -127,7 +127,7 @@ func (b *BasicAuth) Identify(r *http.Request, sender netip.Addr) (Caller, error)
 	if !ok {
 		return Caller{}, errUnauthorized()
 	}
-	b.look()
+	b.rereadFile()
 	ok, err := b.check(r.Context(), admission.SourceOf(sender), name, password)
 	if err != nil {
 		return Caller{}, err
@@ -232,9 +232,9 @@ func (v *verified) usedWithin(limit, at time.Duration) bool {
 	return v != nil && at-time.Duration(v.used.Load()) < limit
 }
 
-// look reads the file again if it is another one than was read. What is remembered
+// rereadFile reads the file again if it is another one than was read. What is remembered
 // of a user stays for as long as the hash does.
-func (b *BasicAuth) look() {
+func (b *BasicAuth) rereadFile() {
 	since, next := int64(b.now().Sub(b.opened)), b.nextLook.Load()
 	if since < next || !b.nextLook.CompareAndSwap(next, since+int64(lookAtFile)) {
 		return

@@ -33,10 +33,10 @@ type sender struct {
 	unread bool         // there was no room: nothing but the beginning was read
 }
 
-// read returns the body of a request whose caller was proved, of at most so many bytes.
+// readBody returns the body of a request whose caller was proved, of at most so many bytes.
 // release gives its room back; it is never nil and must be called when the body is not
 // needed any more.
-func (b bodies) read(c echo.Context, most int64) (body []byte, release func(), err error) {
+func (b bodies) readBody(c echo.Context, most int64) (body []byte, release func(), err error) {
 	return b.receive(c.Response(), c.Request(), &sender{known: true}, most, nil)
 }
 

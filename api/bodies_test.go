@@ -132,7 +132,7 @@ func TestSlowBodies(t *testing.T) {
 			e := echo.New()
 			e.HTTPErrorHandler = i.render
 			e.POST("/", func(c echo.Context) error {
-				_, release, err := b.read(c, MaxDocument)
+				_, release, err := b.readBody(c, MaxDocument)
 				defer release()
 				if err != nil {
 					return err
@@ -211,7 +211,7 @@ func allBodiesTogether(t *testing.T) {
 	full := make([]func(), 0, admission.AllBodies/MaxDocument)
 	read := func(size int) (release func(), err error) {
 		r := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", size)))
-		_, release, err = b.read(echo.New().NewContext(r, httptest.NewRecorder()), MaxDocument)
+		_, release, err = b.readBody(echo.New().NewContext(r, httptest.NewRecorder()), MaxDocument)
 		return release, err
 	}
 	var err error

@@ -51,13 +51,13 @@ func (i *Inspector) eventResources() []resource {
 	newest := admission.NewShared[string, []byte](sharedFor, sharedMost)
 	return []resource{{path: pathEvents, reader: true, cost: admission.Dear, get: func(c echo.Context) error {
 		as := callerOf(c).Role
-		return serveEvents(c, i.Events, audience{newest: newest, admin: as == RoleAdmin, still: func() bool { return i.still(c.Request(), as) }})
+		return serveEvents(c, i.Events, audience{newest: newest, admin: as == RoleAdmin, still: func() bool { return i.callerStillMay(c.Request(), as) }})
 	}}}
 }
 
-// still reports whether the caller of a request may do as much as when it began. It may
+// callerStillMay reports whether the caller of a request may do as much as when it began. It may
 // for as long as that cannot be told, as while Keystone is away.
-func (i *Inspector) still(r *http.Request, as Role) bool {
+func (i *Inspector) callerStillMay(r *http.Request, as Role) bool {
 	who, _, err := i.Caller(r)
 	if err != nil {
 		return translate(err).Status == http.StatusServiceUnavailable

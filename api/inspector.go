@@ -403,7 +403,7 @@ func (i *Inspector) reapply(documents bodies) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		body, release, err := documents.read(c, MaxDocument)
+		body, release, err := documents.readBody(c, MaxDocument)
 		defer release()
 		if err != nil {
 			return err

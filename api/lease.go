@@ -282,13 +282,13 @@ func (l lendingAPI) releaseLease(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	note(ctx, entry) // it is not this call's alone
+	auditEntry(ctx, entry) // it is not this call's alone
 	return reply(c, http.StatusNoContent, plainType, nil)
 }
 
 // readJSON reads a small body into v. Names that v does not have are ignored.
 func readJSON(c echo.Context, documents bodies, v any) error {
-	body, release, err := documents.read(c, maxLeaseBody)
+	body, release, err := documents.readBody(c, maxLeaseBody)
 	defer release()
 	if err != nil {
 		return err

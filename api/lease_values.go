@@ -67,7 +67,7 @@ func (l lendingAPI) putValue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	body, release, err := l.documents.read(c, leases.MaxValue)
+	body, release, err := l.documents.readBody(c, leases.MaxValue)
 	defer release()
 	if err != nil {
 		return err

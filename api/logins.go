@@ -40,6 +40,6 @@ func (l *Logins) Note(r *http.Request, who Caller, proved bool, err error) {
 		l.counted(err == nil)
 	}
 	if made.worth(l.strangers, status) {
-		made.tell(l.logger.With(requestKeys(r.Context())...), r.Method, r.URL.Path, status)
+		made.logCall(l.logger.With(requestKeys(r.Context())...), r.Method, r.URL.Path, status)
 	}
 }

@@ -74,7 +74,7 @@ func (a rulesAPI) listRules(c echo.Context) error {
 }
 
 func (a rulesAPI) createRule(c echo.Context) error {
-	body, release, err := a.documents.read(c, MaxRuleBody)
+	body, release, err := a.documents.readBody(c, MaxRuleBody)
 	defer release()
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ type CertificateFiles struct {
 // OpenCertificateFiles reads the files; the error names the option and the file.
 func OpenCertificateFiles(cert, key string, logger *slog.Logger) (*CertificateFiles, error) {
 	f := &CertificateFiles{cert: cert, key: key, logger: logger}
-	if err := f.read(); err != nil {
+	if err := f.readPair(); err != nil {
 		return nil, fmt.Errorf("api.tls.cert_file and key_file: %w", err)
 	}
 	f.next = time.Now().Add(lookAtFile)
@@ -53,18 +53,18 @@ func (f *CertificateFiles) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer f.mu.Unlock()
 	if now := time.Now(); !now.Before(f.next) {
 		f.next = now.Add(lookAtFile)
-		f.look()
+		f.rereadFiles()
 	}
 	return f.pair, nil
 }
 
-// look reads the files again if one of them is another than was read. A
+// rereadFiles reads the files again if one of them is another than was read. A
 // failure is logged once, until a pair fits again.
-func (f *CertificateFiles) look() {
+func (f *CertificateFiles) rereadFiles() {
 	if !f.broken && f.unchanged() {
 		return
 	}
-	err := f.read()
+	err := f.readPair()
 	switch {
 	case err == nil:
 		f.broken = false
@@ -85,9 +85,9 @@ func (f *CertificateFiles) unchanged() bool {
 	return true
 }
 
-// read takes the pair if it fits. What the files were is noted before they are
+// readPair takes the pair if it fits. What the files were is noted before they are
 // read, so that a change under way shows at the next look.
-func (f *CertificateFiles) read() error {
+func (f *CertificateFiles) readPair() error {
 	var seen [2]os.FileInfo
 	var text [2][]byte
 	var errs [2]error

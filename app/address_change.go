@@ -72,10 +72,10 @@ type announcer struct {
 	log     *slog.Logger
 }
 
-// run tells the others where this peer is dialled until its own state says
+// announceAddress tells the others where this peer is dialled until its own state says
 // the same: while it does not, the leader dials elsewhere, and this peer hears
 // of no leader that it could ask.
-func (a announcer) run(ctx context.Context) {
+func (a announcer) announceAddress(ctx context.Context) {
 	var said time.Time
 	began := time.Now()
 	for {

@@ -87,7 +87,7 @@ func (b *backups) Run(ctx context.Context) {
 	}
 	for {
 		wait := backupLook
-		if err := b.step(); err != nil {
+		if err := b.backUpIfDue(); err != nil {
 			b.failing.Error("take backup failed, retrying", "retry_in", backupRetry, "err", err)
 			wait = backupRetry
 		}
@@ -97,8 +97,8 @@ func (b *backups) Run(ctx context.Context) {
 	}
 }
 
-// step takes a backup if one is due, and then drops what is too old.
-func (b *backups) step() (err error) {
+// backUpIfDue takes a backup if one is due, and then drops what is too old.
+func (b *backups) backUpIfDue() (err error) {
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -121,7 +121,7 @@ func (b *backups) step() (err error) {
 	if v.ClusterID() == "" || !b.due(v, ours) {
 		return nil // the log has yet to come, or it is too early
 	}
-	made, err := b.take(v, ours)
+	made, err := b.writeBackup(v, ours)
 	if err != nil {
 		return err
 	}
@@ -224,9 +224,9 @@ func (b *backups) parse(name string) (out backup, ok bool) {
 	return backup{name: name, taken: taken, index: index}, ours && whole && err == nil && wrong == nil
 }
 
-// take writes the state to a file of another name, reads it back from there, and
+// writeBackup writes the state to a file of another name, reads it back from there, and
 // only then gives it its own: what has the name of a backup is a good one.
-func (b *backups) take(v fsm.View, ours []backup) (made backup, err error) {
+func (b *backups) writeBackup(v fsm.View, ours []backup) (made backup, err error) {
 	if err := b.room(ours); err != nil {
 		return made, err
 	}

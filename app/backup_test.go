@@ -71,7 +71,7 @@ func (r *backupRig) files() (names []string) {
 
 func (r *backupRig) must() {
 	r.t.Helper()
-	if err := r.step(); err != nil {
+	if err := r.backUpIfDue(); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -143,7 +143,7 @@ func TestBackupsFailLoudly(t *testing.T) {
 	r.pass(time.Hour)
 	r.room = 1 << 20
 	before := r.files()
-	if err := r.step(); err == nil || !strings.Contains(err.Error(), "make room") {
+	if err := r.backUpIfDue(); err == nil || !strings.Contains(err.Error(), "make room") {
 		t.Errorf("backup-leaves-room: on a full disk: %v", err)
 	}
 	if got := r.files(); len(got) != 1 || got[0] != before[0] {
@@ -165,7 +165,7 @@ func TestBackupsFailLoudly(t *testing.T) {
 	if err := os.RemoveAll(r.conf.Directory); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.step(); !errors.Is(err, errBackupDirectory) {
+	if err := r.backUpIfDue(); !errors.Is(err, errBackupDirectory) {
 		t.Errorf("without a directory: %v", err)
 	}
 }

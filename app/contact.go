@@ -44,43 +44,43 @@ type absence struct {
 	heard time.Time // since when it is heard again; zero: it is not
 }
 
-// run watches until ctx ends.
-func (c *contacts) run(ctx context.Context) {
+// watchContacts watches until ctx ends.
+func (c *contacts) watchContacts(ctx context.Context) {
 	for range pace.After(ctx, contactCheck) {
-		c.look(time.Now())
+		c.checkContacts(time.Now())
 	}
 }
 
-func (c *contacts) look(now time.Time) {
+func (c *contacts) checkContacts(now time.Time) {
 	all, _, err := c.store.Progress()
 	if leading := err == nil; leading != c.leading || c.away == nil {
 		c.leading, c.since, c.away = leading, now, make(map[string]*absence)
 	}
 	if err != nil {
-		c.follow(now)
+		c.checkLeader(now)
 		return
 	}
 	servers := make(map[string]bool)
 	for _, p := range all {
 		servers[p.ID] = true
 		if p.ID != c.store.ID() {
-			c.note(now, p.ID, p.Silent, "peer lost: it acknowledges nothing", "peer still lost", "peer is back")
+			c.logChange(now, p.ID, p.Silent, "peer lost: it acknowledges nothing", "peer still lost", "peer is back")
 		}
 	}
 	maps.DeleteFunc(c.away, func(id string, _ *absence) bool { return !servers[id] }) // removed meanwhile
 }
 
-// follow looks after the leader of a peer that does not lead.
-func (c *contacts) follow(now time.Time) {
+// checkLeader looks after the leader of a peer that does not lead.
+func (c *contacts) checkLeader(now time.Time) {
 	if c.store.View().ClusterID() == "" {
 		return // a joiner that the leader has not found yet
 	}
 	silent := now.Sub(c.store.Stats().LastContact)
-	c.note(now, noLeader, silent, "leader lost: this peer hears from none", "still no leader", "leader heard again")
+	c.logChange(now, noLeader, silent, "leader lost: this peer hears from none", "still no leader", "leader heard again")
 }
 
-// note logs what has changed for one peer, which was last heard silent ago.
-func (c *contacts) note(now time.Time, id string, silent time.Duration, lost, still, back string) {
+// logChange logs what has changed for one peer, which was last heard silent ago.
+func (c *contacts) logChange(now time.Time, id string, silent time.Duration, lost, still, back string) {
 	silent = min(silent, now.Sub(c.since))
 	a := c.away[id]
 	switch {

@@ -179,7 +179,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 	if o.Failover != nil {
 		c.kube = newKubeWatch(*o.Failover, o.Self, c, o.Raft.Wall, o.Raft.Logger)
 		duties = append(duties, c.kube.Controller)
-		c.kube = c.kube.on()
+		c.kube = c.kube.orNil()
 	}
 	duties = append(duties, c.gate.duties()...)
 	c.Runner = leader.NewRunner(leader.Options{
@@ -194,7 +194,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Exit:     o.Owner.Exit,
 		Logger:   o.Raft.Logger,
 	})
-	c.run(orphan{o.Self.Peer, store, o.Raft.Forward.ReadIndex}, o.Owner.Removed)
+	c.startDuties(orphan{o.Self.Peer, store, o.Raft.Forward.ReadIndex}, o.Owner.Removed)
 	return c, nil
 }
 
@@ -226,17 +226,17 @@ func closeDoor(o CoreOptions) {
 	}
 }
 
-func (c *Core) run(lost orphan, removed func()) {
+func (c *Core) startDuties(lost orphan, removed func()) {
 	ctx, stopAll := context.WithCancel(context.Background())
 	runCtx, stopRun := context.WithCancel(ctx)
 	c.stopAll, c.stopRun = stopAll, stopRun
 	c.runner.Go(func() { c.Runner.Run(runCtx) })
 	c.rest.Go(func() { c.Session.Run(ctx) })
-	c.rest.Go(func() { lost.run(ctx, removed) })
+	c.rest.Go(func() { lost.watchMembership(ctx, removed) })
 	c.rest.Go(func() { c.Fitness.Run(ctx) })
 	c.rest.Go(func() { c.Watchdog.Guard(ctx) })
 	c.rest.Go(func() { c.snapshotBySize(ctx) })
-	c.rest.Go(func() { (&contacts{store: c.Store, log: c.log}).run(ctx) })
+	c.rest.Go(func() { (&contacts{store: c.Store, log: c.log}).watchContacts(ctx) })
 	if c.Contacts != nil {
 		c.rest.Go(func() { c.Contacts.Run(ctx) })
 	}
@@ -247,7 +247,7 @@ func (c *Core) run(lost orphan, removed func()) {
 		c.rest.Go(func() { c.Elector.Run(ctx) })
 	}
 	if c.kube != nil {
-		c.rest.Go(func() { c.kube.run(ctx) })
+		c.rest.Go(func() { c.kube.watchKubeNodes(ctx) })
 	}
 	if in := c.inspect; in != nil {
 		c.rest.Go(func() { in.notifier.Run(ctx) })

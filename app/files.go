@@ -166,11 +166,11 @@ func (w *fileWatch) Run(ctx context.Context, conf func() *config.Config) {
 		if c := conf(); c != now {
 			now, files = c, Files(*c)
 		}
-		w.look(files)
+		w.checkFiles(files)
 	}
 }
 
-func (w *fileWatch) look(files []config.File) {
+func (w *fileWatch) checkFiles(files []config.File) {
 	found := FileFaults(files) // may wait for a file system
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -85,19 +85,19 @@ func TestFileThatIsGone(t *testing.T) {
 	password := filepath.Join(t.TempDir(), "password")
 	writeFiles(t, "", map[string]string{password: "quiet word"})
 	r.must("ironic.auth_type", "http_basic", "ironic.username", "trivet", "ironic.password_file", password)
-	r.used.look(Files(r.conf.Current()))
-	r.used.look(Files(r.conf.Current()))
+	r.used.checkFiles(Files(r.conf.Current()))
+	r.used.checkFiles(Files(r.conf.Current()))
 	if err := r.used.Unfit(); err != nil {
 		t.Fatalf("before: %v", err)
 	}
 	if err := os.Remove(password); err != nil {
 		t.Fatal(err)
 	}
-	r.used.look(Files(r.conf.Current()))
+	r.used.checkFiles(Files(r.conf.Current()))
 	if len(r.used.Faults()) > 0 {
 		t.Error("one look is enough, while the file may be replaced")
 	}
-	r.used.look(Files(r.conf.Current()))
+	r.used.checkFiles(Files(r.conf.Current()))
 	if err := r.Core().Fitness.Fit(); err == nil || !strings.Contains(err.Error(), "ironic.password_file: "+password+" does not exist") {
 		t.Errorf("leads-without-its-files: %v", err)
 	}

@@ -36,9 +36,9 @@ type electors interface {
 	Servers() []raftstore.Server
 }
 
-// run calls removed, once, when a server says that this peer is no member, and
+// watchMembership calls removed, once, when a server says that this peer is no member, and
 // returns then or with ctx.
-func (o orphan) run(ctx context.Context, removed func()) {
+func (o orphan) watchMembership(ctx context.Context, removed func()) {
 	heard := time.Now()
 	for range pace.After(ctx, orphanLook) {
 		if _, led := o.log.Leader(); led {

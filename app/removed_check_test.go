@@ -55,7 +55,7 @@ func TestRemovedPeerWithoutALeaderLearnsIt(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer stop()
 				told := time.Duration(-1)
-				o.run(ctx, func() { told = time.Since(began) })
+				o.watchMembership(ctx, func() { told = time.Since(began) })
 				if (told >= 0) != (c.removed > 0) || told > c.removed || told >= 0 && told < c.leads+orphanWait {
 					t.Errorf("removed-is-told: after %v, want by %v and not before %v", told, c.removed, c.leads+orphanWait)
 				}

@@ -93,7 +93,7 @@ func (p *Peer) steps() []step {
 		{part: "webhook", open: p.serveComponents},
 		{part: "elections", open: p.serveElections},
 		{part: "socket", open: p.serveSocket},
-		{part: "background work", open: do(func() error { p.run(secrets.Ring); return nil })},
+		{part: "background work", open: do(func() error { p.startServices(secrets.Ring); return nil })},
 	}
 }
 
@@ -308,8 +308,8 @@ func (p *Peer) serveSocket(ctx context.Context) error {
 	return nil
 }
 
-// run starts what this peer does besides answering.
-func (p *Peer) run(keys cluster.Ring) {
+// startServices starts what this peer does besides answering.
+func (p *Peer) startServices(keys cluster.Ring) {
 	ctx, stop := context.WithCancel(context.Background())
 	p.opened.addFunc("background work", stop)
 	ring := cluster.NewRingFollower(cluster.RingOptions{
@@ -329,7 +329,7 @@ func (p *Peer) run(keys cluster.Ring) {
 	running.Go(func() { ring.Run(ctx) })
 	running.Go(func() {
 		if p.access.RolledBack() == nil { // else it may be a copy of the disk of a host that runs
-			announcer{p.id, p.core, p.forward, p.opts.Logger}.run(ctx)
+			announcer{p.id, p.core, p.forward, p.opts.Logger}.announceAddress(ctx)
 		}
 	})
 	if p.pxe.filter.Run != nil {

@@ -165,7 +165,7 @@ func newID() string { return "req-" + uuid.NewString() }
 // reading is a question that changes nothing.
 func (c *Client) reading(query url.Values, path ...string) request {
 	if c.stale {
-		query = with(query, "stale", "1")
+		query = withParameter(query, "stale", "1")
 	}
 	return request{method: http.MethodGet, path: path, query: query, id: newID(), try: readTry, timeout: readTimeout}
 }
@@ -175,8 +175,8 @@ func acting(method string, path ...string) request {
 	return request{method: method, path: path, id: newID(), try: actTry, timeout: actTimeout, once: true}
 }
 
-// with returns a copy of q in which key has one value.
-func with(q url.Values, key, value string) url.Values {
+// withParameter returns a copy of q in which key has one value.
+func withParameter(q url.Values, key, value string) url.Values {
 	out := url.Values{key: {value}}
 	for k, values := range q {
 		if k != key {
@@ -293,7 +293,7 @@ func (c *endpoints) round(ctx context.Context, r request) (answer, error) {
 // of a try. An error other than a *Miss is the last word.
 func (c *endpoints) try(ctx context.Context, server *url.URL, r request) (answer, error) {
 	token := c.tokens.get()
-	a, err := c.put(ctx, server, r, token)
+	a, err := c.send(ctx, server, r, token)
 	var refused *Error
 	if c.options.Token == nil || !errors.As(err, &refused) || !refused.AsksKeystone() {
 		return a, err
@@ -301,11 +301,11 @@ func (c *endpoints) try(ctx context.Context, server *url.URL, r request) (answer
 	if token, err = c.tokens.renew(ctx, token); err != nil {
 		return answer{}, err
 	}
-	return c.put(ctx, server, r, token)
+	return c.send(ctx, server, r, token)
 }
 
-// put sends the request to one server, with a token unless that is empty.
-func (c *endpoints) put(ctx context.Context, server *url.URL, r request, token string) (answer, error) {
+// send sends the request to one server, with a token unless that is empty.
+func (c *endpoints) send(ctx context.Context, server *url.URL, r request, token string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.try)
 	defer cancel()
 	var sent atomic.Bool // before the request leaves, it has surely not arrived

@@ -93,10 +93,10 @@ func (p *pager) next(ctx context.Context) ([]Introspection, error) {
 func (p *pager) parameters() url.Values {
 	q := p.query
 	if p.marker != "" {
-		q = with(q, "marker", p.marker)
+		q = withParameter(q, "marker", p.marker)
 	}
 	if p.size > 0 {
-		q = with(q, "limit", strconv.Itoa(p.size))
+		q = withParameter(q, "limit", strconv.Itoa(p.size))
 	}
 	return q
 }

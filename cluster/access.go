@@ -159,11 +159,11 @@ func (a *Access) refuses(id pki.Identity, issued time.Time) error {
 	return nil
 }
 
-// gone returns why nothing may be said to or heard from a peer any more. A removed
+// whyRemoved returns why nothing may be said to or heard from a peer any more. A removed
 // peer that raft's configuration still names counts in raft's majorities: until
 // the leader has changed the configuration, its votes and acknowledgements may be
 // needed, for one when the second of two peers leaves.
-func (a *Access) gone(peer string) error {
+func (a *Access) whyRemoved(peer string) error {
 	err := a.refuses(pki.Identity{Role: pki.RolePeer, Peer: peer}, time.Time{})
 	if err == nil {
 		return nil
@@ -184,13 +184,13 @@ func (a *Access) Authorize(peer string) error {
 	// Asked first: the view that follows is then at least as new.
 	current := a.current.holds()
 	v, _ := a.view()
-	if err := a.gone(peer); err != nil {
+	if err := a.whyRemoved(peer); err != nil {
 		return err
 	}
 	_, member := v.Member(peer)
 	_, leaving := v.Removed(peer)
 	if !(member || leaving) || !current {
-		if err := a.inquiry.judge(peer, a.others(v, peer)); err != nil {
+		if err := a.inquiry.askMembers(peer, a.others(v, peer)); err != nil {
 			return err
 		}
 	}
@@ -210,7 +210,7 @@ func (a *Access) others(v fsm.View, peer string) []membership.Member {
 
 // dial connects to the peer with this server ID by one protocol.
 func (a *Access) dial(ctx context.Context, peer, hostport, protocol string) (net.Conn, error) {
-	if err := a.gone(peer); err != nil {
+	if err := a.whyRemoved(peer); err != nil {
 		return nil, err
 	}
 	conn, err := dialTLS(ctx, hostport, pki.ClientTLS(a.end, peer, protocol))
@@ -304,7 +304,7 @@ func (a *Access) enter(conn *tls.Conn, protocol string, incoming bool) (*opened,
 	}
 	// Judged after it was noted: a removal is applied either before this, or
 	// before the next look at the table.
-	a.judge(o)
+	a.closeIfRefused(o)
 	return o, nil
 }
 
@@ -321,12 +321,12 @@ func (a *Access) hangUp(o *opened, why error) {
 	a.leave(o)
 }
 
-// judge closes a connection that has no right any more. Calls over HTTP/2 are
+// closeIfRefused closes a connection that has no right any more. Calls over HTTP/2 are
 // answered for partingGrace: by Handler, which refuses them.
-func (a *Access) judge(o *opened) {
+func (a *Access) closeIfRefused(o *opened) {
 	err := a.refuses(o.id, o.issued)
 	if o.id.Role == pki.RolePeer {
-		err = a.gone(o.id.Peer)
+		err = a.whyRemoved(o.id.Peer)
 	}
 	switch {
 	case err == nil:
@@ -357,7 +357,7 @@ func (a *Access) judgeCertificates() {
 func (a *Access) Run(ctx context.Context) {
 	state := *a.state.Load()
 	var confirming sync.WaitGroup
-	confirming.Go(func() { a.current.keep(ctx, state) })
+	confirming.Go(func() { a.current.keepConfirmed(ctx, state) })
 	defer confirming.Wait()
 	rights, certificates := time.NewTicker(rightsCheck), time.NewTicker(certificateCheck)
 	defer rights.Stop()
@@ -365,7 +365,7 @@ func (a *Access) Run(ctx context.Context) {
 	seen, changed := state.Changed()
 	for {
 		for _, o := range a.connections() {
-			a.judge(o)
+			a.closeIfRefused(o)
 		}
 		for same := true; same; {
 			select {

@@ -220,7 +220,7 @@ func TestCertificatesAreJudgedAgain(t *testing.T) {
 	}{{now, 1}, {now.Add(-48 * time.Hour), 1}, {now.Add(pki.PeerTTL + time.Hour), 0}} {
 		now = step.at
 		for _, o := range access.connections() {
-			access.judge(o)
+			access.closeIfRefused(o)
 		}
 		access.judgeCertificates()
 		if n := len(access.connections()); n != step.open {

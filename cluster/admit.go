@@ -148,12 +148,12 @@ func NewAdmission(by *admission.Controller, do Doer, state JoinLog, wall func() 
 // certificate; its secret is its proof.
 func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	source := admission.RemoteSource(r.RemoteAddr)
-	req, err := a.read(w, r)
+	req, err := a.readRequest(w, r)
 	if err == nil {
-		err = a.known(r.Context(), req, source)
+		err = a.refuseUnknownToken(r.Context(), req, source)
 	}
 	if err != nil {
-		a.unknown.note(source, req.Name, err)
+		a.unknown.countRefusal(source, req.Name, err)
 		refuseJoin(w, joinStatus(err), err)
 		return
 	}
@@ -167,7 +167,7 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	answer, err := a.admit(ctx, req, r.URL.Path)
 	if err != nil {
-		a.unknown.note(source, req.Name, err)
+		a.unknown.countRefusal(source, req.Name, err)
 		refuseJoin(w, joinStatus(err), err)
 		return
 	}
@@ -180,9 +180,9 @@ func (a *Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// read reads a request within joinBodyLimit. How many are read at once the port
+// readRequest reads a request within joinBodyLimit. How many are read at once the port
 // bounds: strangers have few connections, of one request each.
-func (a *Admission) read(w http.ResponseWriter, r *http.Request) (req JoinRequest, err error) {
+func (a *Admission) readRequest(w http.ResponseWriter, r *http.Request) (req JoinRequest, err error) {
 	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(a.body)); err != nil {
 		return JoinRequest{}, fmt.Errorf("bound the join request: %w", err)
 	}
@@ -192,10 +192,10 @@ func (a *Admission) read(w http.ResponseWriter, r *http.Request) (req JoinReques
 	return req, nil
 }
 
-// known refuses a request whose token the cluster does not know before it costs
+// refuseUnknownToken refuses a request whose token the cluster does not know before it costs
 // an entry of the log. A token that this peer's state lacks may be a moment old,
 // so the leader is asked, within the bounds of refusals.
-func (a *Admission) known(ctx context.Context, req JoinRequest, source netip.Prefix) error {
+func (a *Admission) refuseUnknownToken(ctx context.Context, req JoinRequest, source netip.Prefix) error {
 	hash, _, err := a.check(req)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBadJoin, err)

@@ -121,7 +121,7 @@ func (c *Contacts) Run(ctx context.Context) {
 			if probing[m.ID] == nil {
 				life, stop := context.WithCancel(ctx)
 				probing[m.ID] = stop
-				work.Go(func() { c.follow(life, m.ID) })
+				work.Go(func() { c.probeMember(life, m.ID) })
 			}
 		}
 		for id, stop := range probing { // order-free: each on its own
@@ -151,8 +151,8 @@ func (c *Contacts) tick(members map[string]bool) {
 	}
 }
 
-// follow probes one member until ctx ends.
-func (c *Contacts) follow(ctx context.Context, id string) {
+// probeMember probes one member until ctx ends.
+func (c *Contacts) probeMember(ctx context.Context, id string) {
 	for range pace.Every(ctx, ContactEvery) {
 		if m, ok := c.opts.Log.View().Member(id); ok { // its address may be another now
 			c.probe(ctx, m)
@@ -168,14 +168,14 @@ func (c *Contacts) probe(ctx context.Context, m membership.Member) {
 	if ctx.Err() != nil {
 		return
 	}
-	if failed := c.note(m.ID, sent, report, err); err == nil && !failed.IsZero() && c.opts.Returned != nil {
+	if failed := c.recordProbe(m.ID, sent, report, err); err == nil && !failed.IsZero() && c.opts.Returned != nil {
 		c.opts.Returned(m.ID, failed)
 	}
 }
 
-// note records the outcome of a probe and returns when the one before it failed,
+// recordProbe records the outcome of a probe and returns when the one before it failed,
 // zero if it did not.
-func (c *Contacts) note(id string, sent time.Time, report Report, err error) (failed time.Time) {
+func (c *Contacts) recordProbe(id string, sent time.Time, report Report, err error) (failed time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.own[id]

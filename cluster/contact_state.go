@@ -53,7 +53,7 @@ func (c *Contacts) Hearing() Hearing {
 		h.Age, stopped = idle, idle
 	}
 	for id, p := range c.own { // order-free: a map of them
-		h.peers[id] = c.heard(now, p.heard, stopped)
+		h.peers[id] = c.judgeContact(now, p.heard, stopped)
 	}
 	h.peers[c.opts.Self] = Heard{Live: true}
 	var age time.Duration
@@ -72,14 +72,14 @@ func (c *Contacts) Hearing() Hearing {
 			h.peers[row.ID] = leader
 			continue
 		}
-		h.peers[row.ID] = c.told(now, row, age, stopped)
+		h.peers[row.ID] = c.judgeReported(now, row, age, stopped)
 	}
 	c.away(h)
 	return h
 }
 
-// heard judges one moment of contact. The caller holds the lock.
-func (c *Contacts) heard(now, contact time.Time, stopped time.Duration) Heard {
+// judgeContact judges one moment of contact. The caller holds the lock.
+func (c *Contacts) judgeContact(now, contact time.Time, stopped time.Duration) Heard {
 	if contact.Before(c.started) {
 		return Heard{Never: true, Silent: now.Sub(c.started)}
 	}
@@ -87,8 +87,8 @@ func (c *Contacts) heard(now, contact time.Time, stopped time.Duration) Heard {
 	return Heard{Live: silent-stopped <= SilentAfter, Silent: silent}
 }
 
-// told judges a row of the leader that is of age ago.
-func (c *Contacts) told(now time.Time, row Contact, age, stopped time.Duration) Heard {
+// judgeReported judges a row of the leader that is of age ago.
+func (c *Contacts) judgeReported(now time.Time, row Contact, age, stopped time.Duration) Heard {
 	out := Heard{Never: row.SilentMS < 0, Behind: row.Behind, Matched: row.Matched}
 	silent := time.Duration(row.SilentMS) * time.Millisecond
 	out.Silent, out.Live = silent+age, !out.Never && silent-stopped <= SilentAfter

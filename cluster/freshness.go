@@ -38,8 +38,8 @@ func (c *freshness) holds() bool {
 	return at != nil && time.Since(*at) < currentFor
 }
 
-// keep confirms the state until ctx ends.
-func (c *freshness) keep(ctx context.Context, s State) {
+// keepConfirmed confirms the state until ctx ends.
+func (c *freshness) keepConfirmed(ctx context.Context, s State) {
 	for ctx.Err() == nil {
 		pace.Wait(ctx, c.confirm(ctx, s))
 	}

@@ -258,19 +258,19 @@ func (g *Gossip) shutDown(first func()) (err error) {
 
 // NotifyAlive implements memberlist.AliveDelegate: it sees every peer before
 // it is believed, on memberlist's own goroutine.
-func (g *Gossip) NotifyAlive(n *memberlist.Node) error { return g.judge(n) }
+func (g *Gossip) NotifyAlive(n *memberlist.Node) error { return g.checkMember(n) }
 
 // NotifyMerge implements memberlist.MergeDelegate.
 func (g *Gossip) NotifyMerge(nodes []*memberlist.Node) error {
 	for _, n := range nodes {
-		if err := g.judge(n); err != nil {
+		if err := g.checkMember(n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (g *Gossip) judge(n *memberlist.Node) error {
+func (g *Gossip) checkMember(n *memberlist.Node) error {
 	var meta gossipMeta
 	if err := cbor.Unmarshal(n.Meta, &meta); err != nil {
 		return fmt.Errorf("gossip metadata of %s: %w", n.Name, err)

@@ -44,7 +44,7 @@ func TestGossipOfAnotherCluster(t *testing.T) {
 		}
 	}
 	// Its incarnation is that of another history.
-	if err := own.judge(foreign.list.LocalNode()); !errors.Is(err, errOtherCluster) {
+	if err := own.checkMember(foreign.list.LocalNode()); !errors.Is(err, errOtherCluster) {
 		t.Errorf("another-cluster: it is judged %v", err)
 	}
 	if len(told) > 0 {

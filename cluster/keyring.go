@@ -103,7 +103,7 @@ func NewRingFollower(o RingOptions) *RingFollower { return &RingFollower{o: o, h
 func (f *RingFollower) Run(ctx context.Context) {
 	failing := false
 	for range pace.Every(ctx, ringLook) {
-		err := f.step(ctx)
+		err := f.followRing(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
 			f.o.Logger.Warn("install gossip keys failed, retrying", "err", err)
 		}
@@ -111,7 +111,7 @@ func (f *RingFollower) Run(ctx context.Context) {
 	}
 }
 
-func (f *RingFollower) step(ctx context.Context) error {
+func (f *RingFollower) followRing(ctx context.Context) error {
 	view := f.o.View()
 	if view.ClusterID() == "" {
 		return nil // the log has yet to come

@@ -148,7 +148,7 @@ func TestRingFollowsTheLog(t *testing.T) {
 		<-ended
 		now := f.have
 		f.o.View = func() fsm.View { return old }
-		if err := f.step(t.Context()); err != nil || f.have.Changed != now.Changed {
+		if err := f.followRing(t.Context()); err != nil || f.have.Changed != now.Changed {
 			t.Errorf("ring-never-goes-back: from %v to %v: %v", now.Changed, f.have.Changed, err)
 		}
 	})

@@ -58,7 +58,7 @@ func (a *Access) RightsHandler(log Served) http.Handler {
 		id := r.URL.Path[len(PathRights):]
 		v := log.View()
 		_, member := v.Member(id)
-		removed := a.gone(id) != nil
+		removed := a.whyRemoved(id) != nil
 		w.Header().Set("Content-Type", "application/json")
 		// A caller that went away asks again.
 		_ = json.NewEncoder(w).Encode(Rights{Member: member, Removed: removed, Current: a.current.holds(), Applied: v.Progress(id)})
@@ -108,9 +108,9 @@ func (q *inquiry) verdict(id string) *verdict {
 	return v
 }
 
-// judge asks the members about a peer and returns why it is refused, nil if none
+// askMembers asks the members about a peer and returns why it is refused, nil if none
 // objects.
-func (q *inquiry) judge(id string, members []membership.Member) error {
+func (q *inquiry) askMembers(id string, members []membership.Member) error {
 	known := q.verdict(id)
 	known.mu.Lock()
 	defer known.mu.Unlock()

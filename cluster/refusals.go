@@ -46,7 +46,7 @@ func (r *refusals) allow(source netip.Prefix) error {
 	return nil
 }
 
-// note tells of a refusal.
-func (r *refusals) note(source netip.Prefix, name string, err error) {
+// countRefusal tells of a refusal.
+func (r *refusals) countRefusal(source netip.Prefix, name string, err error) {
 	r.log.Warn("join refused", "peer", fmt.Sprintf("%.64s", name), "from", source, "err", err)
 }

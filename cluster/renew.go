@@ -49,7 +49,7 @@ func (r *Renewal) Credentials() *pki.Credentials { return r.current.Load() }
 // beginning or end shows that a clock was wrong, until ctx ends. view returns the state.
 func (r *Renewal) Run(ctx context.Context, view func() fsm.View) {
 	for {
-		if err := r.step(view()); err != nil {
+		if err := r.renewIfDue(view()); err != nil {
 			r.log.Warn("renew peer certificate failed, keeping the current one", "not_after", r.Credentials().Leaf.NotAfter, "err", err)
 		}
 		if !pace.Wait(ctx, renewCheck) {
@@ -58,7 +58,7 @@ func (r *Renewal) Run(ctx context.Context, view func() fsm.View) {
 	}
 }
 
-func (r *Renewal) step(view fsm.View) error {
+func (r *Renewal) renewIfDue(view fsm.View) error {
 	now, own := r.wall(), r.Credentials()
 	switch {
 	case !pki.NeedsRenewal(own.Leaf, now):

@@ -53,7 +53,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, said := f.renewalAt(t, "h1", now.Add(-c.issued), now)
 			old := r.Credentials()
-			if err := r.step(f.View()); err != nil {
+			if err := r.renewIfDue(f.View()); err != nil {
 				t.Fatal(err)
 			}
 			own := r.Credentials()
@@ -71,7 +71,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 			if warned := strings.Contains(said.String(), "not valid yet"); warned != c.warned {
 				t.Errorf("warned of a certificate of the future: %v\n%s", warned, said)
 			}
-			if err := r.step(f.View()); err != nil || r.Credentials() != own {
+			if err := r.renewIfDue(f.View()); err != nil || r.Credentials() != own {
 				t.Errorf("the new certificate is renewed at once: %v", err)
 			}
 		})
@@ -89,7 +89,7 @@ func TestCertificateOfAClockYearsAheadIsReplaced(t *testing.T) {
 		r, _ := f.renewalAt(t, "h1", now.Add(-10*renewDay), now)
 		r.wall = func() time.Time { return clock }
 		clock = now.Add(ahead)
-		if err := r.step(f.View()); err != nil {
+		if err := r.renewIfDue(f.View()); err != nil {
 			t.Fatal(err)
 		}
 		wrong := r.Credentials()
@@ -97,14 +97,14 @@ func TestCertificateOfAClockYearsAheadIsReplaced(t *testing.T) {
 		if !goodAt(wrong, now) || !goodAt(wrong, now.Add(ahead)) {
 			t.Fatalf("made by a clock %v ahead: valid from %v to %v", ahead, wrong.Leaf.NotBefore, wrong.Leaf.NotAfter)
 		}
-		if err := r.step(f.View()); err != nil {
+		if err := r.renewIfDue(f.View()); err != nil {
 			t.Fatal(err)
 		}
 		own := r.Credentials()
 		if own == wrong || !goodAt(own, now) || own.Leaf.NotAfter.After(now.Add(pki.MaxTTL)) {
 			t.Errorf("years-ahead-renewed: made by a clock %v ahead, and the clock set back: replaced %v, valid from %v to %v", ahead, own != wrong, own.Leaf.NotBefore, own.Leaf.NotAfter)
 		}
-		if err := r.step(f.View()); err != nil || r.Credentials() != own {
+		if err := r.renewIfDue(f.View()); err != nil || r.Credentials() != own {
 			t.Errorf("the new certificate is renewed at once: %v", err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestCertificatesThatEndWithTheCAAreKept(t *testing.T) {
 	now := f.ca.Certificate().NotAfter.Add(-5 * renewDay)
 	r, _ := f.renewalAt(t, "h1", now.Add(-renewDay), now)
 	old := r.Credentials()
-	if err := r.step(f.View()); err != nil || r.Credentials() != old {
+	if err := r.renewIfDue(f.View()); err != nil || r.Credentials() != old {
 		t.Errorf("the certificate was renewed, error %v", err)
 	}
 }
@@ -127,7 +127,7 @@ func TestRenewalNeedsTheCAAndNoRemoval(t *testing.T) {
 	f := newFixture(t)
 	now := time.Now()
 	r, _ := f.renewalAt(t, "h2", now.Add(60*renewDay), now)
-	if err := r.step(f.View()); err != nil {
+	if err := r.renewIfDue(f.View()); err != nil {
 		t.Errorf("a peer that its snapshot does not know: %v", err)
 	}
 

@@ -35,9 +35,9 @@ func (r *requests) reset() {
 	r.order = nil
 }
 
-// begin mints an ID and returns it with the lowest one still waiting; done says
+// mintID mints an ID and returns it with the lowest one still waiting; done says
 // that its answer was received or given up.
-func (r *requests) begin(now fsm.Time) (id, answered fsm.RequestID, done func(), err error) {
+func (r *requests) mintID(now fsm.Time) (id, answered fsm.RequestID, done func(), err error) {
 	var noise [8]byte
 	if _, err := io.ReadFull(r.random, noise[:]); err != nil {
 		return id, answered, nil, fmt.Errorf("mint request ID: %w", err)
@@ -51,10 +51,10 @@ func (r *requests) begin(now fsm.Time) (id, answered fsm.RequestID, done func(),
 	r.last = id
 	r.waiting[id] = struct{}{}
 	r.order = append(r.order, id)
-	return id, r.order[0], func() { r.end(id) }, nil
+	return id, r.order[0], func() { r.forgetID(id) }, nil
 }
 
-func (r *requests) end(id fsm.RequestID) {
+func (r *requests) forgetID(id fsm.RequestID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.waiting, id)

@@ -91,7 +91,7 @@ func TestSessionTellsOfARollback(t *testing.T) {
 		for stored, want := range map[fencing.Token]bool{applied: false, applied - 1: true} {
 			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: "h1", Boot: "b2"}, Stored: stored, Wall: time.Now, Random: rand.Reader, RolledBack: func(error) {}})
 			var rolled *RolledBackError
-			if err := s.step(t.Context()); errors.As(err, &rolled) != want || s.ID().IsZero() != want {
+			if err := s.renewOnce(t.Context()); errors.As(err, &rolled) != want || s.ID().IsZero() != want {
 				t.Errorf("stored %v of %v: %v, session %v", stored, applied, err, s.ID())
 			}
 			if want {
@@ -101,7 +101,7 @@ func TestSessionTellsOfARollback(t *testing.T) {
 				t.Error(err)
 			}
 			s.set(0, time.Time{}) // it ended
-			if err := s.step(t.Context()); err != nil {
+			if err := s.renewOnce(t.Context()); err != nil {
 				t.Errorf("false-alarm: the next session of the same process: %v", err)
 			}
 		}

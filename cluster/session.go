@@ -107,7 +107,7 @@ func NewSession(o SessionOptions) *Session {
 func (s *Session) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := renewEvery
-		if err := s.step(ctx); err != nil && ctx.Err() == nil {
+		if err := s.renewOnce(ctx); err != nil && ctx.Err() == nil {
 			s.failing.Debug("open or renew session failed, retrying", "err", err)
 			wait = reopenWait
 		}
@@ -115,7 +115,7 @@ func (s *Session) Run(ctx context.Context) {
 	}
 }
 
-func (s *Session) step(ctx context.Context) error {
+func (s *Session) renewOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewLimit)
 	defer cancel()
 	id, _ := s.current()
@@ -312,7 +312,7 @@ func (s *Session) attempt(ctx context.Context, client string, c fsm.Command) (fs
 
 func (s *Session) attemptIn(ctx context.Context, id fencing.Token, client string, c fsm.Command) (fsm.Result, error) {
 	view, _ := s.opts.Log.Changed()
-	req, answered, done, err := s.requests.begin(view.Now())
+	req, answered, done, err := s.requests.mintID(view.Now())
 	if err != nil {
 		return fsm.Result{}, err
 	}

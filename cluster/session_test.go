@@ -238,17 +238,17 @@ func (l *scriptedLog) apply(t *testing.T, c fsm.Command) {
 
 func TestAnsweredIsTheLowestRequestThatWaits(t *testing.T) {
 	r := newRequests(rand.Reader)
-	first, _, doneFirst, err := r.begin(0)
+	first, _, doneFirst, err := r.mintID(0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, answered, doneSecond, _ := r.begin(0)
+	second, answered, doneSecond, _ := r.mintID(0)
 	if answered != first || !first.Less(second) {
 		t.Errorf("answered is %v while %v waits; the second is %v", answered, first, second)
 	}
 	doneSecond()
 	doneFirst()
-	third, answered, done, _ := r.begin(0)
+	third, answered, done, _ := r.mintID(0)
 	if answered != third {
 		t.Errorf("answered is %v, not the new request %v", answered, third)
 	}
@@ -350,7 +350,7 @@ func TestRemovedPeerIsToldAtItsSession(t *testing.T) {
 			log.refusal = c.err
 			told := 0
 			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: c.peer, Boot: "b1"}, Wall: time.Now, Random: rand.Reader, Removed: func() { told++ }, Logger: slog.New(slog.DiscardHandler)})
-			if err := s.step(t.Context()); err == nil || c.err != nil && !errors.Is(err, c.err) {
+			if err := s.renewOnce(t.Context()); err == nil || c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("the session was opened: %v", err)
 			}
 			if (told > 0) != c.removed {

@@ -35,8 +35,8 @@ func newCensus(all []resident) *census {
 	return c
 }
 
-// with returns the kube nodes that have a mark; none where it is not known.
-func (c *census) with(name, value string) (found []resident) {
+// nodesWithMark returns the kube nodes that have a mark; none where it is not known.
+func (c *census) nodesWithMark(name, value string) (found []resident) {
 	if value == "" {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (c *census) with(name, value string) (found []resident) {
 
 // alone reports whether a kube node has a mark that no other machine has.
 func (c *census) alone(name, value string, own resident) bool {
-	found := c.with(name, value)
+	found := c.nodesWithMark(name, value)
 	others := slices.ContainsFunc(found, func(r resident) bool { return !r.is(own.cluster, own.UID) && own.marks.same(r.marks) == "" })
 	here := slices.ContainsFunc(found, func(r resident) bool { return r.is(own.cluster, own.UID) })
 	return here && !others

@@ -29,7 +29,7 @@ func (s *clusterController) sweep(ctx context.Context) {
 			if !slices.ContainsFunc(w.Taints, isOurs) {
 				continue
 			}
-			if err := s.mend(ctx, w.Name); err != nil && ctx.Err() == nil {
+			if err := s.clearMarks(ctx, w.Name); err != nil && ctx.Err() == nil {
 				s.failing.Warn("remove unneeded taints failed, retrying", "kube_node", w.Name, "retry_in", sweepEvery, "err", err)
 			}
 		}
@@ -39,9 +39,9 @@ func (s *clusterController) sweep(ctx context.Context) {
 	}
 }
 
-// mend takes our marks from a Node without an open remediation, if they are not
+// clearMarks takes our marks from a Node without an open remediation, if they are not
 // needed any more.
-func (s *clusterController) mend(ctx context.Context, name string) error {
+func (s *clusterController) clearMarks(ctx context.Context, name string) error {
 	limited, cancel := context.WithTimeout(ctx, s.settings().Remedy.Timeout)
 	n, err := s.cluster.Node(limited, name)
 	cancel()

@@ -85,16 +85,16 @@ func (s *clusterController) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		s.round(ctx)
-		if !s.await(ctx, tick.C) {
+		if !s.waitForRound(ctx, tick.C) {
 			return
 		}
 	}
 }
 
-// await waits for the next round: the tick, or the moment at which a kube node may be a
+// waitForRound waits for the next round: the tick, or the moment at which a kube node may be a
 // suspect, and then for the API server's word that its Lease has become that old. It
 // reports whether ctx goes on.
-func (s *clusterController) await(ctx context.Context, tick <-chan time.Time) bool {
+func (s *clusterController) waitForRound(ctx context.Context, tick <-chan time.Time) bool {
 	due := time.NewTimer(s.judge.Due())
 	defer due.Stop()
 	for {
@@ -144,7 +144,7 @@ func (s *clusterController) round(ctx context.Context) {
 	s.hold(ctx)
 	for _, one := range all {
 		if one.Act && ctx.Err() == nil {
-			s.begin(ctx, one)
+			s.commitIntent(ctx, one)
 		}
 	}
 	s.resume(ctx)
@@ -161,9 +161,9 @@ func (s *clusterController) hold(ctx context.Context) {
 	}
 }
 
-// begin commits the intent to act on a kube node. Of a second node at once the
+// commitIntent commits the intent to act on a kube node. Of a second node at once the
 // cluster's own budgets are asked first: what the first one lost counts in them.
-func (s *clusterController) begin(ctx context.Context, d Verdict) {
+func (s *clusterController) commitIntent(ctx context.Context, d Verdict) {
 	now, err := s.confirm(ctx, d.Node)
 	if err != nil {
 		s.refuse(d.Node.UID, refusal{signsRail, err.Error()})
@@ -315,7 +315,7 @@ func (s *clusterController) resume(ctx context.Context) {
 		s.running[m.Intent] = true
 		s.workers.Go(func() {
 			r := &remedy{clusterController: s, intent: m.Intent, target: target{clusterController: s}, signs: lifeSigns{clusterController: s}}
-			r.run(ctx)
+			r.workUntilEnded(ctx)
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			delete(s.running, m.Intent)
@@ -377,9 +377,9 @@ func (s *clusterController) write(ctx context.Context, limit time.Duration, what
 	return nil
 }
 
-// tell writes an Event on a kube node, in parallel with the work. A lost Event is
+// writeEvent writes an Event on a kube node, in parallel with the work. A lost Event is
 // not repeated.
-func (s *clusterController) tell(ctx context.Context, n Node, typ, reason, message string) {
+func (s *clusterController) writeEvent(ctx context.Context, n Node, typ, reason, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.telling >= maxTelling || n.UID == "" {

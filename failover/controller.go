@@ -89,7 +89,7 @@ func (c *Controller) Run(ctx context.Context, a leader.Authority) error {
 	defer c.lead(nil)
 	var running sync.WaitGroup
 	if len(controllers) > 0 {
-		running.Go(func() { peers.run(ctx, c.o.Log) })
+		running.Go(func() { peers.findAddresses(ctx, c.o.Log) })
 	}
 	for _, s := range controllers {
 		running.Go(func() { s.run(ctx) })

@@ -56,8 +56,8 @@ type peerFacts struct {
 	alive   bool // its session lives
 }
 
-// read adds to facts what the log knows.
-func (f *facts) read(v fsm.View, self string, known *peerHosts) {
+// readState adds to facts what the log knows.
+func (f *facts) readState(v fsm.View, self string, known *peerHosts) {
 	f.clock = v.Now()
 	f.pause, f.paused = v.FailoverPause(f.cluster)
 	f.hold, f.held = v.FailoverHold(f.cluster)
@@ -76,7 +76,7 @@ func (f *facts) read(v fsm.View, self string, known *peerHosts) {
 	for _, m := range v.Members() {
 		_, alive := v.SessionOf(m.ID)
 		p := peerFacts{name: m.Name, self: m.ID == self, alive: alive}
-		p.hosts, p.unknown = known.of(m)
+		p.hosts, p.unknown = known.namesOfHost(m)
 		machine, heard := known.machine(m.ID)
 		p.machine, p.mute = machine, !heard
 		f.peers = append(f.peers, p)
@@ -148,13 +148,13 @@ func (f *facts) due() time.Duration {
 // unheard reports whether a majority of the voters does not hear a kubelet.
 func (n *nodeFacts) unheard() bool { return 2*n.silent > n.voters }
 
-// heard reports whether a majority does.
-func (n *nodeFacts) heard() bool { return 2*n.answers > n.voters }
+// majorityHeard reports whether a majority does.
+func (n *nodeFacts) majorityHeard() bool { return 2*n.answers > n.voters }
 
 // cutOff reports whether Kubernetes hears nothing of a kube node whose kubelet a
 // majority of the peers hears. One that says itself that it is not Ready is not cut
 // off.
-func (n *nodeFacts) cutOff() bool { return n.Ready == kubestate.ReadyUnknown && n.heard() }
+func (n *nodeFacts) cutOff() bool { return n.Ready == kubestate.ReadyUnknown && n.majorityHeard() }
 
 // notReadyLong reports whether Kubernetes itself has given a kube node up for long.
 func (f *facts) notReadyLong(n *nodeFacts) bool {

@@ -140,7 +140,7 @@ func byOwnQuorum(f *facts, n *nodeFacts) string {
 	others, by, doubt, own := 0, "", "", f.resident(n)
 	for i := range f.peers {
 		p := &f.peers[i]
-		if mark := f.on(p, own); mark != "" {
+		if mark := f.peerSignOn(p, own); mark != "" {
 			if here == nil || p.alive {
 				here, by = p, mark
 			}
@@ -148,7 +148,7 @@ func byOwnQuorum(f *facts, n *nodeFacts) string {
 		}
 		if p.alive {
 			others++
-			if why := f.doubt(p); why != "" {
+			if why := f.whyPeerUnplaced(p); why != "" {
 				somewhere, doubt = p, why
 			}
 		}

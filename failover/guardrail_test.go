@@ -156,7 +156,7 @@ func clusterRailCases() map[string]railCase {
 
 func TestEveryGuardRailForbidsAlone(t *testing.T) {
 	f := factsOf()
-	if v := f.judge(f.nodes[0]); !v.Act || !v.Suspect || !strings.HasPrefix(v.Would, "cordon, power off (bmc)") {
+	if v := f.judgeNode(f.nodes[0]); !v.Act || !v.Suspect || !strings.HasPrefix(v.Would, "cordon, power off (bmc)") {
 		t.Fatalf("without anything that forbids: %+v", v)
 	}
 	cases := railCases()
@@ -164,7 +164,7 @@ func TestEveryGuardRailForbidsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := factsOf()
 			c.change(f, f.nodes[0])
-			v := f.judge(f.nodes[0])
+			v := f.judgeNode(f.nodes[0])
 			if v.Act || !v.Suspect {
 				t.Errorf("%s-forbids: act %v, suspect %v", name, v.Act, v.Suspect)
 			}
@@ -187,13 +187,13 @@ func TestEveryGuardRailForbidsAlone(t *testing.T) {
 func TestSilenceIsNoSuspicion(t *testing.T) {
 	f := factsOf()
 	f.synced = false
-	if v := f.judge(f.nodes[0]); v.Suspect || v.Why[0] != notSynced || bySync(f, f.nodes[0]) != notSynced {
+	if v := f.judgeNode(f.nodes[0]); v.Suspect || v.Why[0] != notSynced || bySync(f, f.nodes[0]) != notSynced {
 		t.Errorf("before the list is read: %+v", v)
 	}
 	f = factsOf()
 	f.api = APIState{Why: "connection refused", Silence: 12 * time.Second, Back: -1}
 	const says = "the API server of prod is silent for 12s (connection refused): no kubelet can renew its Lease, so no age counts"
-	if v := f.judge(f.nodes[0]); v.Suspect || v.Why[0] != says || byAPISilence(f, f.nodes[0]) != says {
+	if v := f.judgeNode(f.nodes[0]); v.Suspect || v.Why[0] != says || byAPISilence(f, f.nodes[0]) != says {
 		t.Errorf("while the API server is silent: %+v", v)
 	}
 }
@@ -248,7 +248,7 @@ func TestGuardRailsInDetail(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := factsOf()
 			c.change(f, f.nodes[0])
-			if v := f.judge(f.nodes[0]); v.Act != c.act || !v.Suspect {
+			if v := f.judgeNode(f.nodes[0]); v.Act != c.act || !v.Suspect {
 				t.Errorf("%+v, want act %v", v, c.act)
 			}
 		})

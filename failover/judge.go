@@ -98,9 +98,9 @@ func (j *Judge) Look() []Verdict {
 	}
 	verdicts := make([]Verdict, 0, len(f.nodes))
 	for _, n := range f.nodes {
-		verdict := f.judge(n)
+		verdict := f.judgeNode(n)
 		if verdict.Act {
-			f.begin(n)
+			f.countRemedied(n)
 		}
 		verdicts = append(verdicts, verdict)
 	}
@@ -187,7 +187,7 @@ func (j *Judge) returns(uid string) (well bool, doubt string) {
 	if n == nil || !f.well(n) {
 		return false, ""
 	}
-	if n.heard() {
+	if n.majorityHeard() {
 		return true, ""
 	}
 	j.mu.Lock()
@@ -250,7 +250,7 @@ func (j *Judge) facts() (*facts, fsm.View) {
 		}
 		slices.SortFunc(f.nodes, func(a, b *nodeFacts) int { return cmp.Compare(a.Name, b.Name) })
 	}
-	f.read(v, j.o.Peer, j.o.peers)
+	f.readState(v, j.o.Peer, j.o.peers)
 	return f, v
 }
 
@@ -315,8 +315,8 @@ func (j *Judge) last(f *facts) (some bool) {
 	return some
 }
 
-// judge is the judgement on one kube node.
-func (f *facts) judge(n *nodeFacts) Verdict {
+// judgeNode is the judgement on one kube node.
+func (f *facts) judgeNode(n *nodeFacts) Verdict {
 	v := Verdict{
 		Node: f.shown(n), LeaseAge: n.LeaseAge, Silent: n.silent, Answers: n.answers, Voters: n.voters,
 		Would: nothing, Remediation: n.remediation,
@@ -361,8 +361,8 @@ func (f *facts) shown(n *nodeFacts) kubestate.Node {
 	return k
 }
 
-// begin counts a kube node as being remedied.
-func (f *facts) begin(n *nodeFacts) {
+// countRemedied counts a kube node as being remedied.
+func (f *facts) countRemedied(n *nodeFacts) {
 	f.open = append(f.open, kubestate.Remediation{
 		Cluster: f.cluster, Node: n.Name, UID: n.UID, BootID: n.BootID, ControlPlane: n.ControlPlane, State: kubestate.RemIntent,
 	})
@@ -373,7 +373,7 @@ func (f *facts) simulate(n *nodeFacts) Verdict {
 	d := f.settings.Detection
 	n.Leased, n.LeaseAge, n.lasting = true, max(n.LeaseAge, d.LeaseAge), max(n.lasting, d.Hold)
 	n.silent, n.answers = n.voters, 0
-	return f.judge(n)
+	return f.judgeNode(n)
 }
 
 // deleteNooBaa is what the compatible mode does.

@@ -472,9 +472,9 @@ func TestControlPlaneOneAtATime(t *testing.T) {
 	}
 	f.isControlPlane(0, 1, 2, 3, 4)
 	f.nodes[1].die(f)
-	first := f.judge(f.nodes[0])
-	f.begin(f.nodes[0])
-	second := f.judge(f.nodes[1])
+	first := f.judgeNode(f.nodes[0])
+	f.countRemedied(f.nodes[0])
+	second := f.judgeNode(f.nodes[1])
 	if !first.Act || second.Act || !strings.HasPrefix(second.Why[0], "a remediation of n0 is open") {
 		t.Errorf("first %v %v, second %v %v", first.Act, first.Why, second.Act, second.Why)
 	}

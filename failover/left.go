@@ -28,20 +28,20 @@ func (s Settings) Idle() string {
 	return cmp.Or(byMode(&f, nil), byDryRun(&f, nil))
 }
 
-// end is the turn of a remediation about which nothing more is done: the mode is another
+// endRemediation is the turn of a remediation about which nothing more is done: the mode is another
 // one than when it began. No command is given and nothing is deleted.
-func (r rejudged) end(ctx context.Context, m kubestate.Remediation, idle string) error {
+func (r rejudged) endRemediation(ctx context.Context, m kubestate.Remediation, idle string) error {
 	well, doubt := r.judge.returns(m.UID)
 	if !well || doubt != "" {
 		r.healthy = time.Time{}
 		if !r.target.present(m) {
-			if _, err := r.target.read(ctx, m); err != nil {
+			if _, err := r.target.readNode(ctx, m); err != nil {
 				return r.lost(ctx, m, err)
 			}
 		}
 		return r.withhold(m, refusal{"mode", cmp.Or(doubt, idle) + ": its taints stay until its machine is back"})
 	}
-	n, err := r.target.read(ctx, m)
+	n, err := r.target.readNode(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}

@@ -98,8 +98,8 @@ func (e *edges) stands(uid string) bool {
 	return known && n.Ready != kubestate.ReadyTrue && e.wanted(n)
 }
 
-// take removes the first edge that is due.
-func (e *edges) take() (edge, bool) {
+// takeDue removes the first edge that is due.
+func (e *edges) takeDue() (edge, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := slices.IndexFunc(e.queue, func(q edge) bool { return time.Until(q.due) <= 0 })
@@ -162,7 +162,7 @@ func (b both) Renewed(node string, r Renewal) {
 func (s *clusterController) noobaa(ctx context.Context) {
 	for {
 		if v, _ := s.o.Log.Changed(); !s.paused(v) {
-			if one, ok := s.edges.take(); ok {
+			if one, ok := s.edges.takeDue(); ok {
 				err := s.release(ctx, one)
 				switch {
 				case errors.Is(err, errPaused):

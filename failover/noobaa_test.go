@@ -254,7 +254,7 @@ func TestEdgeEndsWithItsNode(t *testing.T) {
 	e := newEdges(func(Node) bool { return true })
 	e.Node(Node{Name: "w1", UID: "old", Ready: kubestate.ReadyFalse})
 	e.Node(Node{Name: "w2", UID: "kept", Ready: kubestate.ReadyFalse})
-	tried, _ := e.take()
+	tried, _ := e.takeDue()
 	e.NodeGone("w1", "old")
 	e.Node(Node{Name: "w1", UID: "new", Ready: kubestate.ReadyTrue})
 	e.again(tried)

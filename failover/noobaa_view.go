@@ -82,7 +82,7 @@ func (s *clusterController) announceReleased(ctx context.Context, one edge, pods
 	}
 	text := fmt.Sprintf("%d pods deleted in mode noobaa, as the kube node was not Ready; its machine may still run them: %s", len(pods), listed(pods))
 	s.log.Warn("pods of kube node that is not Ready deleted", "kube_node", one.node, "count", len(pods))
-	s.tell(ctx, Node{Name: one.node, UID: one.uid}, "Warning", "FailoverDeleted", text)
+	s.writeEvent(ctx, Node{Name: one.node, UID: one.uid}, "Warning", "FailoverDeleted", text)
 	if s.o.Report != nil {
 		s.o.Report(eventring.Report{
 			Topic: eventring.TopicRemediation, Action: "pods-deleted", Millis: s.o.Wall().UnixMilli(),

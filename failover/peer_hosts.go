@@ -67,8 +67,8 @@ func newPeerHosts(f Finder, self string) *peerHosts {
 	return &peerHosts{finder: f, self: self, found: make(map[string][]string)}
 }
 
-// run finds the addresses again and again until ctx ends.
-func (p *peerHosts) run(ctx context.Context, log Log) {
+// findAddresses finds the addresses again and again until ctx ends.
+func (p *peerHosts) findAddresses(ctx context.Context, log Log) {
 	for {
 		v, _ := log.Changed()
 		p.find(ctx, v)
@@ -110,9 +110,9 @@ func (p *peerHosts) keep(f func()) {
 	f()
 }
 
-// of returns what a peer's host is known by, and the names of which no address is
+// namesOfHost returns what a peer's host is known by, and the names of which no address is
 // known.
-func (p *peerHosts) of(m membership.Member) (all, unknown []string) {
+func (p *peerHosts) namesOfHost(m membership.Member) (all, unknown []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all = append(hosts(m.Address, m.Gossip, m.API), m.Name)

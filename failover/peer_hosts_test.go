@@ -73,7 +73,7 @@ func TestLivingPeerIsFoundOnItsKubeNode(t *testing.T) {
 				}
 				f := factsOf()
 				f.peers = nil
-				f.read(v, "a", peers)
+				f.readState(v, "a", peers)
 				n := f.nodes[0]
 				if c.node != "" {
 					n.Name = c.node

@@ -19,14 +19,14 @@ func (f *facts) census() *census {
 	return f.counted
 }
 
-// on names what shows that a peer runs on a kube node, "" if nothing does. The boot ID
+// peerSignOn names what shows that a peer runs on a kube node, "" if nothing does. The boot ID
 // that it tells decides where some kube node has the same: names and addresses are
 // unique within one cluster and one network alone. Where none has it, which may be
 // because its kubelet has told nothing since the machine booted, all else counts that
 // the two have in common and no other kube node has.
-func (f *facts) on(p *peerFacts, own resident) string {
+func (f *facts) peerSignOn(p *peerFacts, own resident) string {
 	all, machine := f.census(), marksOf(p.machine, nil)
-	homes := all.with("boot ID", machine.boot)
+	homes := all.nodesWithMark("boot ID", machine.boot)
 	if slices.ContainsFunc(homes, func(home resident) bool {
 		return home.is(own.cluster, own.UID) || own.marks.same(home.marks) != ""
 	}) {
@@ -56,13 +56,13 @@ func (f *facts) resident(n *nodeFacts) resident {
 	return resident{f.cluster, n.WatchedNode, marksOf(n.identity(), n.Addresses)}
 }
 
-// doubt says why a peer that was found on no kube node may run on any of them, "" if it
+// whyPeerUnplaced says why a peer that was found on no kube node may run on any of them, "" if it
 // does not.
-func (f *facts) doubt(p *peerFacts) string {
+func (f *facts) whyPeerUnplaced(p *peerFacts) string {
 	switch {
 	case p.mute:
 		return "it has not told the leader of late which machine it runs on"
-	case len(p.unknown) == 0, len(f.census().with("boot ID", idMark(p.machine.BootID))) > 0:
+	case len(p.unknown) == 0, len(f.census().nodesWithMark("boot ID", idMark(p.machine.BootID))) > 0:
 		return ""
 	}
 	return fmt.Sprintf("the leader cannot resolve %s to an address", strings.Join(p.unknown, ", "))
@@ -92,7 +92,7 @@ func (f *facts) places() []Place {
 		own := f.resident(n)
 		for i := range f.peers {
 			p := &f.peers[i]
-			if by := f.on(p, own); by != "" && all[i].Node == "" {
+			if by := f.peerSignOn(p, own); by != "" && all[i].Node == "" {
 				all[i].Node, all[i].By = own.name(), by
 			}
 			all[i].Unknown = all[i].Unknown || p.alive && !marksOf(p.machine, nil).apart(own.marks)

@@ -105,7 +105,7 @@ func TestLeaderKnowsWhatPeersTold(t *testing.T) {
 	}
 	f := factsOf()
 	f.peers = nil
-	f.read(v, "a", peers)
+	f.readState(v, "a", peers)
 	for _, p := range f.peers {
 		if id := strings.TrimPrefix(p.name, "host-"); p.machine.BootID != "boot-of-"+id || p.mute != (id == "c") {
 			t.Errorf("placement: of %s is known %+v, mute %v", p.name, p.machine, p.mute)

@@ -87,7 +87,7 @@ func (k *Kubelets) Knock(ctx context.Context, target string) Heard {
 	}
 	resp, err := k.client.Do(req)
 	if err != nil {
-		h := heard(err)
+		h := isAnswer(err)
 		if h == HeardNothing && connected.Load() {
 			h = HeardKernel
 		}
@@ -99,10 +99,10 @@ func (k *Kubelets) Knock(ctx context.Context, target string) Heard {
 	return HeardAlive
 }
 
-// heard tells from an error whether the host is silent. Only no answer at all is
+// isAnswer tells from an error whether the host is silent. Only no answer at all is
 // silence: a refused or cut connection, a TLS alert, and an answer in plain HTTP are
 // words of a machine that is on.
-func heard(err error) Heard {
+func isAnswer(err error) Heard {
 	var timeout net.Error
 	var name *net.DNSError
 	switch {

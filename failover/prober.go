@@ -92,7 +92,7 @@ func (p *Prober) Run(ctx context.Context) {
 	defer cancel()
 	for pace.Wait(ctx, gather) {
 		v, changed := p.o.Log.Changed()
-		p.follow(ctx, &knocking, v)
+		p.probeNamedKubelets(ctx, &knocking, v)
 		p.vote(ctx, v)
 		wake := changed
 		if v.KubeNodesKnown() > 0 {
@@ -115,8 +115,8 @@ func (p *Prober) Faults() map[string]string {
 	return maps.Clone(p.faults)
 }
 
-// follow probes the kubelets that the state names, and no others.
-func (p *Prober) follow(ctx context.Context, knocking *sync.WaitGroup, v fsm.View) {
+// probeNamedKubelets probes the kubelets that the state names, and no others.
+func (p *Prober) probeNamedKubelets(ctx context.Context, knocking *sync.WaitGroup, v fsm.View) {
 	wanted := make(map[kubelet]bool)
 	for _, cluster := range v.KubeClusters() {
 		for _, n := range v.KubeNodes(cluster) {

@@ -120,7 +120,7 @@ func TestHeard(t *testing.T) {
 		{io.EOF, HeardAlive},
 		{errors.New("malformed HTTP response"), HeardAlive},
 	} {
-		if h := heard(fmt.Errorf("get: %w", c.err)); h != c.want {
+		if h := isAnswer(fmt.Errorf("get: %w", c.err)); h != c.want {
 			t.Errorf("%v: heard %d, want %d", c.err, h, c.want)
 		}
 	}

@@ -18,7 +18,7 @@ const lingering = 10 * time.Minute
 // machine is back, for as long as that takes.
 func (r *remedy) recover(ctx context.Context, m kubestate.Remediation) error {
 	if !r.target.present(m) {
-		if _, err := r.target.read(ctx, m); err != nil {
+		if _, err := r.target.readNode(ctx, m); err != nil {
 			return r.lost(ctx, m, err)
 		}
 		return wait(lookAgain) // the watch is behind
@@ -36,7 +36,7 @@ func (r *remedy) recover(ctx context.Context, m kubestate.Remediation) error {
 		return r.withhold(m, refusal{unheardRail, doubt + ", its taints stay"})
 	}
 	r.refuse(m.UID)
-	n, err := r.target.read(ctx, m)
+	n, err := r.target.readNode(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
@@ -56,7 +56,7 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	if !t.settings().Remedy.PowerOn || t.ons.over || time.Now().Before(t.ons.next) {
 		return nil
 	}
-	n, err := t.read(ctx, m)
+	n, err := t.readNode(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	why := fmt.Sprintf("failover.power_on, try %d of %d by device %s: %v", t.ons.tries, powerOnTries, m.Device, err)
 	if t.ons.over {
 		why += "; switch the machine on by hand"
-		t.tell(ctx, n, "Warning", "FailoverPowerOn", why)
+		t.writeEvent(ctx, n, "Warning", "FailoverPowerOn", why)
 	}
 	t.refuse(m.UID, refusal{powerOnRail, why})
 	return nil
@@ -179,7 +179,7 @@ func (r *remedy) unstick(ctx context.Context, m kubestate.Remediation) error {
 		r.healthy = time.Time{}
 		return wait(lookAgain)
 	}
-	n, err := r.target.read(ctx, m)
+	n, err := r.target.readNode(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}
@@ -216,7 +216,7 @@ func (t *target) tidy(ctx context.Context, m kubestate.Remediation) {
 	if m.State != kubestate.RemCancelled {
 		return
 	}
-	if err := t.mend(ctx, m.Node); err != nil && ctx.Err() == nil {
+	if err := t.clearMarks(ctx, m.Node); err != nil && ctx.Err() == nil {
 		t.log.Info("remove taints of cancelled remediation failed; the next sweep retries", "kube_node", m.Node, "err", err)
 	}
 }

@@ -56,8 +56,8 @@ type wait time.Duration
 
 func (w wait) Error() string { return "wait for " + time.Duration(w).String() }
 
-// run works until the remediation has ended or ctx does.
-func (r *remedy) run(ctx context.Context) {
+// workUntilEnded works until the remediation has ended or ctx does.
+func (r *remedy) workUntilEnded(ctx context.Context) {
 	for ctx.Err() == nil {
 		v, _ := r.o.Log.Changed()
 		m, ok := v.Remediation(r.intent)
@@ -70,8 +70,8 @@ func (r *remedy) run(ctx context.Context) {
 			return
 		}
 		r.enter(m)
-		err := r.turn(ctx, m)
-		if ctx.Err() != nil || !r.rest(ctx, m, r.settle(ctx, m, err)) {
+		err := r.takeStep(ctx, m)
+		if ctx.Err() != nil || !r.waitForChange(ctx, m, r.decideNext(ctx, m, err)) {
 			return
 		}
 	}
@@ -95,15 +95,15 @@ func (r *remedy) enter(m kubestate.Remediation) {
 	}
 }
 
-// turn does what the state asks for.
-func (r *remedy) turn(ctx context.Context, m kubestate.Remediation) error {
+// takeStep does what the state asks for.
+func (r *remedy) takeStep(ctx context.Context, m kubestate.Remediation) error {
 	if contradicted(m) {
 		if err := r.readmit(ctx, m); err != nil {
 			return err
 		}
 	}
 	if idle := r.settings().Idle(); idle != "" {
-		return rejudged{r}.end(ctx, m, idle)
+		return rejudged{r}.endRemediation(ctx, m, idle)
 	}
 	switch {
 	case m.State == kubestate.RemDetached: // powerOn says what holds its command
@@ -148,8 +148,8 @@ func takesPower(s kubestate.State) bool {
 	return false
 }
 
-// settle decides what follows a turn: how long to wait, and whether it is stuck.
-func (r *remedy) settle(ctx context.Context, m kubestate.Remediation, err error) time.Duration {
+// decideNext decides what follows a turn: how long to wait, and whether it is stuck.
+func (r *remedy) decideNext(ctx context.Context, m kubestate.Remediation, err error) time.Duration {
 	var idle wait
 	var unproven errUnproven
 	again := r.settings().Remedy.RetryInterval
@@ -167,7 +167,7 @@ func (r *remedy) settle(ctx context.Context, m kubestate.Remediation, err error)
 	case errors.As(err, &unproven):
 		return againSoon
 	case errors.Is(err, ErrForbidden):
-		return r.settle(ctx, m, r.stuck(ctx, m, err.Error()))
+		return r.decideNext(ctx, m, r.stuck(ctx, m, err.Error()))
 	case !r.tracker.Look().API.Answers:
 		return again // the decision stands; it is carried out when the API server answers
 	case errors.Is(err, ErrBusy):
@@ -179,7 +179,7 @@ func (r *remedy) settle(ctx context.Context, m kubestate.Remediation, err error)
 		lasts := time.Since(r.busy)
 		r.failing.Warn("remediation step failed, retrying", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "err", err)
 		if lasts > busyLimit {
-			return r.settle(ctx, m, r.stuck(ctx, m, fmt.Sprintf("for %v: %v", rounded(lasts), err)))
+			return r.decideNext(ctx, m, r.stuck(ctx, m, fmt.Sprintf("for %v: %v", rounded(lasts), err)))
 		}
 		r.refuse(m.UID, refusal{busyRail, err.Error()})
 		return max(again, min(lasts/10, proveEvery))
@@ -193,13 +193,13 @@ func (r *remedy) settle(ctx context.Context, m kubestate.Remediation, err error)
 	if r.tries <= most {
 		return again
 	}
-	return r.settle(ctx, m, r.stuck(ctx, m, fmt.Sprintf("after %d tries: %v", r.tries, err)))
+	return r.decideNext(ctx, m, r.stuck(ctx, m, fmt.Sprintf("after %d tries: %v", r.tries, err)))
 }
 
-// rest waits, but not longer than the state and the votes stay as they are: an operator
+// waitForChange waits, but not longer than the state and the votes stay as they are: an operator
 // may release what is stuck, and a peer take back what it heard. It reports whether ctx
 // goes on.
-func (r *remedy) rest(ctx context.Context, m kubestate.Remediation, d time.Duration) bool {
+func (r *remedy) waitForChange(ctx context.Context, m kubestate.Remediation, d time.Duration) bool {
 	v, _ := r.o.Log.Changed()
 	_, heard, _ := v.KubeVotes(m.Cluster, m.UID)
 	for end := time.Now().Add(d); time.Until(end) > 0; {

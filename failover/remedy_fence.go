@@ -212,7 +212,7 @@ func (t *target) confirmOff(ctx, limited context.Context, m kubestate.Remediatio
 		p, err = d.Power(limited, machine)
 		s.at = time.Now()
 	})
-	s.node, s.err = t.look(ctx, m)
+	s.node, s.err = t.readNodeAndLease(ctx, m)
 	reading.Wait()
 	if err != nil || p != PowerOff {
 		return s, p, err
@@ -242,7 +242,7 @@ func (r *remedy) readOff(ctx context.Context, m kubestate.Remediation, seen evid
 // off then.
 func (r *remedy) believeLater(ctx context.Context, m kubestate.Remediation) error {
 	answer := r.target.knocking(ctx, knockLimit)
-	if _, err := r.target.look(ctx, m); err != nil {
+	if _, err := r.target.readNodeAndLease(ctx, m); err != nil {
 		return r.lost(ctx, m, err)
 	}
 	return r.believe(ctx, m, answer())

@@ -146,7 +146,7 @@ func (r *remedy) readmit(ctx context.Context, m kubestate.Remediation) error {
 
 // untaint is readmit where the watch may be behind: it goes by the storage.
 func (r *remedy) untaint(ctx context.Context, m kubestate.Remediation) error {
-	n, err := r.target.read(ctx, m)
+	n, err := r.target.readNode(ctx, m)
 	if err != nil {
 		return r.lost(ctx, m, err)
 	}

@@ -58,7 +58,7 @@ func (e errAwake) Error() string { return e.why }
 // over, and after a silence of the API server it is not known.
 func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between func(context.Context) error) (proof, error) {
 	if !r.target.known { // else the device's answer could be compared with nothing but a name
-		if _, err := r.target.read(ctx, m); err != nil && !errors.Is(err, errDeleted) {
+		if _, err := r.target.readNode(ctx, m); err != nil && !errors.Is(err, errDeleted) {
 			return proof{}, err
 		}
 	}
@@ -83,7 +83,7 @@ func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between fun
 			return proof{}, err
 		}
 	}
-	p.node, err = r.target.look(ctx, m)
+	p.node, err = r.target.readNodeAndLease(ctx, m)
 	switch {
 	case errors.Is(err, errDeleted):
 		p.gone = true
@@ -140,7 +140,7 @@ func (r *remedy) unproven(ctx context.Context, m kubestate.Remediation, err erro
 	}
 	switch {
 	case r.judge.Well(m.UID):
-		n, err := r.target.read(ctx, m)
+		n, err := r.target.readNode(ctx, m)
 		if err != nil {
 			return r.lost(ctx, m, err)
 		}

@@ -36,9 +36,9 @@ var (
 	errReplaced = errors.New("the Node was deleted, and another one has its name")
 )
 
-// read reads the Node of the remediation again. It fails with errDeleted or
+// readNode reads the Node of the remediation again. It fails with errDeleted or
 // errReplaced when that one does not exist any more.
-func (t *target) read(ctx context.Context, m kubestate.Remediation) (Node, error) {
+func (t *target) readNode(ctx context.Context, m kubestate.Remediation) (Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.settings().Remedy.Timeout)
 	defer cancel()
 	n, err := t.cluster.Node(ctx, m.Node)
@@ -59,12 +59,12 @@ func (t *target) read(ctx context.Context, m kubestate.Remediation) (Node, error
 	return n, nil
 }
 
-// look reads the Node, and next to it the Lease for the tracker.
-func (t *target) look(ctx context.Context, m kubestate.Remediation) (Node, error) {
+// readNodeAndLease reads the Node, and next to it the Lease for the tracker.
+func (t *target) readNodeAndLease(ctx context.Context, m kubestate.Remediation) (Node, error) {
 	var lease error
 	var reading sync.WaitGroup
 	reading.Go(func() { lease = t.heartbeat(ctx, m.Node) })
-	n, err := t.read(ctx, m)
+	n, err := t.readNode(ctx, m)
 	reading.Wait()
 	if err == nil {
 		err = lease
@@ -160,14 +160,14 @@ func (t *target) announceState(ctx context.Context, m kubestate.Remediation, to 
 	n := Node{Name: m.Node, UID: m.UID}
 	switch to {
 	case kubestate.RemCordoned:
-		t.tell(ctx, n, "Warning", "FailoverBegun", "held for dead: "+m.Steps[0].Reason)
+		t.writeEvent(ctx, n, "Warning", "FailoverBegun", "held for dead: "+m.Steps[0].Reason)
 	case kubestate.RemOff:
-		t.tell(ctx, n, "Warning", "FailoverOff", reason)
+		t.writeEvent(ctx, n, "Warning", "FailoverOff", reason)
 	case kubestate.RemDeleted:
-		t.tell(ctx, n, "Normal", "FailoverDeleted", reason)
+		t.writeEvent(ctx, n, "Normal", "FailoverDeleted", reason)
 	case kubestate.RemRecovered, kubestate.RemCancelled:
-		t.tell(ctx, n, "Normal", "FailoverEnded", to.String()+": "+reason)
+		t.writeEvent(ctx, n, "Normal", "FailoverEnded", to.String()+": "+reason)
 	case kubestate.RemStuck:
-		t.tell(ctx, n, "Warning", "FailoverStuck", reason)
+		t.writeEvent(ctx, n, "Warning", "FailoverStuck", reason)
 	}
 }

@@ -23,7 +23,7 @@ import (
 // one about a stream that ends too early io.ErrUnexpectedEOF.
 func Read(r io.Reader) (*State, error) {
 	sum := &summedReader{r: bufio.NewReader(r), sum: sha256.New()}
-	s, err := read(sum)
+	s, err := readState(sum)
 	if err != nil && sum.ended && !errors.Is(err, errNotOurs) && !errors.Is(err, UnknownEntry) {
 		return nil, &SnapshotError{
 			Reason: fmt.Sprintf("the snapshot is damaged: it ends after %d bytes, before its end; most likely it was cut off", sum.n),
@@ -33,7 +33,7 @@ func Read(r io.Reader) (*State, error) {
 	return s, err
 }
 
-func read(sum *summedReader) (*State, error) {
+func readState(sum *summedReader) (*State, error) {
 	index, err := readHead(sum)
 	if errors.Is(err, errNewerLog) {
 		// The frame is the same, so a changed bit in the version can be told

@@ -92,7 +92,7 @@ func (c Conventions) Advise(of Component) (all []Advice, err error) {
 	}
 	w.accepted = of.Considered && ruled && kind == observability
 	p := c.policyOf(of.Around.Annotations)
-	w.judge(of, p, say)
+	w.adviseOn(of, p, say)
 	w.judgeVolumes(of, p, say)
 	return all, nil
 }
@@ -108,9 +108,9 @@ type running struct {
 	} `json:"spec"`
 }
 
-// judge says what a component will not survive. What is hibernated has nothing to
+// adviseOn says what a component will not survive. What is hibernated has nothing to
 // survive.
-func (w running) judge(of Component, p policy, say func(finding, format string, a ...any)) {
+func (w running) adviseOn(of Component, p policy, say func(finding, format string, a ...any)) {
 	replicas := int32(1)
 	if w.Spec.Replicas != nil {
 		replicas = *w.Spec.Replicas
@@ -190,7 +190,7 @@ func (w running) judgeVolumes(of Component, p policy, say func(finding, format s
 	if w.Spec.Replicas != nil && *w.Spec.Replicas == 0 {
 		return
 	}
-	volumes := of.volumes.of(w, of)
+	volumes := of.volumes.volumesOf(w, of)
 	var zones []string
 	for _, v := range volumes {
 		where := VolumeZones(v)

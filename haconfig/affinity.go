@@ -15,7 +15,7 @@ func (p *patch) affinity(raw []byte, by policy) error {
 		return nil
 	}
 	if len(raw) == 0 { // most objects
-		p.put(pinned(by.zones), "spec", "template", "spec", "affinity")
+		p.addOperation(pinned(by.zones), "spec", "template", "spec", "affinity")
 		return nil
 	}
 	before, err := tree(raw, "affinity")

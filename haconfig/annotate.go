@@ -81,7 +81,7 @@ func (a *annotator) round(ctx context.Context, write Write) error {
 	if len(all) == 0 {
 		return errors.New("the API server knows of no namespace at all, which cannot be")
 	}
-	a.Census.note(a.Cluster, a.authority.Token(), there)
+	a.Census.keepUIDs(a.Cluster, a.authority.Token(), there)
 	volumes := &volumeZones{of: a.Topology}
 	var failed []error
 	for _, n := range all {
@@ -89,7 +89,7 @@ func (a *annotator) round(ctx context.Context, write Write) error {
 		if at < 0 || slices.Contains(a.Never, n.Name) {
 			continue
 		}
-		if err := a.settle(ctx, n, a.Rules[at], volumes, write); err != nil {
+		if err := a.annotateNamespace(ctx, n, a.Rules[at], volumes, write); err != nil {
 			failed = append(failed, fmt.Errorf("namespace %s: %w", n.Name, err))
 		}
 		if ctx.Err() != nil {
@@ -108,7 +108,7 @@ func (a *annotator) sweep(ctx context.Context) (failed []error) {
 		return nil
 	}
 	for _, c := range a.View().ZoneChoices() {
-		if !a.Census.gone(a.authority.Token(), c.UID) {
+		if !a.Census.isGone(a.authority.Token(), c.UID) {
 			continue
 		}
 		if _, err := a.commit(ctx, zones.Choose{UID: c.UID, Namespace: c.Namespace, Replaces: c.Chosen}); err != nil {
@@ -118,9 +118,9 @@ func (a *annotator) sweep(ctx context.Context) (failed []error) {
 	return failed
 }
 
-// settle has one namespace as its rule says, or says why it is not. The zones come
+// annotateNamespace has one namespace as its rule says, or says why it is not. The zones come
 // last, so that nothing is chosen for a namespace that is left alone.
-func (a *annotator) settle(ctx context.Context, n Namespace, r Rule, volumes *volumeZones, write Write) error {
+func (a *annotator) annotateNamespace(ctx context.Context, n Namespace, r Rule, volumes *volumeZones, write Write) error {
 	wishes := r.wishes(a.Names)
 	if _, _, err := plan(n, wishes, a.authority.Token()); err != nil {
 		return err

@@ -402,21 +402,21 @@ func TestClustersKeepTheirZones(t *testing.T) {
 // TestCensusOfAnEarlierLeadership counts no more, and comes late.
 func TestCensusOfAnEarlierLeadership(t *testing.T) {
 	c := NewCensus("a", "b")
-	c.note("a", 1, map[string]bool{"x": true})
-	c.note("b", 1, nil)
-	if c.gone(1, "x") || !c.gone(1, "y") {
+	c.keepUIDs("a", 1, map[string]bool{"x": true})
+	c.keepUIDs("b", 1, nil)
+	if c.isGone(1, "x") || !c.isGone(1, "y") {
 		t.Error("census: of one leadership")
 	}
-	c.note("a", 2, nil)
-	c.note("b", 1, nil) // late
-	if c.gone(1, "y") || c.gone(2, "y") {
+	c.keepUIDs("a", 2, nil)
+	c.keepUIDs("b", 1, nil) // late
+	if c.isGone(1, "y") || c.isGone(2, "y") {
 		t.Error("census-of-another-leadership: a namespace is gone though not all were listed")
 	}
-	c.note("b", 2, nil)
-	if !c.gone(2, "x") || !c.sweeper("a") || c.sweeper("b") {
+	c.keepUIDs("b", 2, nil)
+	if !c.isGone(2, "x") || !c.sweeper("a") || c.sweeper("b") {
 		t.Error("census: all are listed")
 	}
-	if c.gone(1, "x") || c.gone(3, "x") {
+	if c.isGone(1, "x") || c.isGone(3, "x") {
 		t.Error("census-token: another leadership than the one that listed is told that a namespace is gone")
 	}
 }

@@ -104,7 +104,7 @@ func (i *Inventory) budgeted(c Conventions) (put, drop []policyv1.PodDisruptionB
 	var names []error
 	wanted := map[string]bool{} // by namespace and name
 	for _, g := range all {
-		if !g.wants || !g.alone(all) || slices.ContainsFunc(i.budgets[g.of.Namespace], func(b policyv1.PodDisruptionBudget) bool { return !ours(b) && selects(b, g.labels) }) {
+		if !g.wants || !g.alone(all) || slices.ContainsFunc(i.budgets[g.of.Namespace], func(b policyv1.PodDisruptionBudget) bool { return !isOwnBudget(b) && selects(b, g.labels) }) {
 			continue
 		}
 		b := g.budget()
@@ -116,7 +116,7 @@ func (i *Inventory) budgeted(c Conventions) (put, drop []policyv1.PodDisruptionB
 		}
 		has := i.budgets[b.Namespace][at]
 		switch {
-		case !ours(has):
+		case !isOwnBudget(has):
 			names = append(names, fmt.Errorf("%s/%s: the name is taken by a PodDisruptionBudget that is not trivet's and is for other pods: rename or delete that one", b.Namespace, b.Name))
 			continue
 		case has.DeletionTimestamp != nil, same(has, b):
@@ -127,7 +127,7 @@ func (i *Inventory) budgeted(c Conventions) (put, drop []policyv1.PodDisruptionB
 	}
 	for _, of := range i.budgets {
 		for _, b := range of {
-			if ours(b) && b.DeletionTimestamp == nil && !wanted[b.Namespace+"/"+b.Name] {
+			if isOwnBudget(b) && b.DeletionTimestamp == nil && !wanted[b.Namespace+"/"+b.Name] {
 				drop = append(drop, b)
 			}
 		}
@@ -204,8 +204,8 @@ func budgetName(kind, name string) string {
 	return fmt.Sprintf("%s-%016x", strings.TrimRight(out[:longest-17], "-."), h.Sum64())
 }
 
-// ours reports whether we made a budget.
-func ours(b policyv1.PodDisruptionBudget) bool {
+// isOwnBudget reports whether we made a budget.
+func isOwnBudget(b policyv1.PodDisruptionBudget) bool {
 	return b.Labels[managed] == managedBy && strings.HasPrefix(b.Name, "trivet-")
 }
 

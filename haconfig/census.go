@@ -25,10 +25,10 @@ func NewCensus(clusters ...string) *Census {
 	return &Census{clusters: clusters, there: map[string]map[string]bool{}}
 }
 
-// note keeps the UIDs of a cluster's namespaces, as listed under a token. It is called
+// keepUIDs keeps the UIDs of a cluster's namespaces, as listed under a token. It is called
 // before anything is chosen for one of them. What was listed in an earlier leadership
 // counts no more: another leader may have chosen since.
-func (c *Census) note(cluster string, token fencing.Token, uids map[string]bool) {
+func (c *Census) keepUIDs(cluster string, token fencing.Token, uids map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if token < c.token {
@@ -44,8 +44,8 @@ func (c *Census) note(cluster string, token fencing.Token, uids map[string]bool)
 // this one: one of them does, so that no two forget the same choice.
 func (c *Census) sweeper(cluster string) bool { return c.clusters[0] == cluster }
 
-// gone reports whether a namespace is known to be in no cluster.
-func (c *Census) gone(token fencing.Token, uid string) bool {
+// isGone reports whether a namespace is known to be in no cluster.
+func (c *Census) isGone(token fencing.Token, uid string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.token == token && !slices.ContainsFunc(c.clusters, func(cluster string) bool {

@@ -143,8 +143,8 @@ func (k *Keeper) Faults() map[string]string {
 	return maps.Clone(k.faults)
 }
 
-// note keeps what went wrong with a chore, "" for nothing.
-func (k *Keeper) note(chore, fault string) {
+// keepFault keeps what went wrong with a chore, "" for nothing.
+func (k *Keeper) keepFault(chore, fault string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if delete(k.faults, chore); fault != "" {
@@ -162,7 +162,7 @@ func (k *Keeper) Run(ctx context.Context, a leader.Authority) error {
 		chores = append(chores, made(a))
 	}
 	if k.o.Slices != nil {
-		chores = append(chores, Chore{"endpoints", probeEvery, newRoll(k.o).keep})
+		chores = append(chores, Chore{"endpoints", probeEvery, newRoll(k.o).probePeers})
 	}
 	var running sync.WaitGroup
 	for _, c := range chores {
@@ -187,7 +187,7 @@ func proven(a leader.Authority) Write {
 
 // again does a chore until ctx ends.
 func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
-	defer k.note(c.Name, "")
+	defer k.keepFault(c.Name, "")
 	var said string
 	for range pace.Every(ctx, c.Every) {
 		err := c.Do(ctx, write)
@@ -196,11 +196,11 @@ func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
 			return
 		case err != nil && err.Error() != said:
 			said = err.Error()
-			k.note(c.Name, said)
+			k.keepFault(c.Name, said)
 			k.o.Logger.Warn("reconcile webhook registration, annotations or budgets failed, retrying", "object", c.Name, "err", err)
 		case err == nil && said != "":
 			said = ""
-			k.note(c.Name, "")
+			k.keepFault(c.Name, "")
 			k.o.Logger.Info("webhook registration, annotations or budgets reconciled again", "object", c.Name)
 		}
 	}

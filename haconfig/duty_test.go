@@ -132,7 +132,7 @@ func TestEndpointsFollowThePeers(t *testing.T) {
 	write := proven(tenure{})
 	round := func(when string, puts int, want ...string) {
 		t.Helper()
-		if err := r.keep(t.Context(), write); err != nil {
+		if err := r.probePeers(t.Context(), write); err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
 		if k.puts != puts || !slices.Equal(k.endpoints.Addresses, want) || k.endpoints.Port != 9443 {
@@ -151,20 +151,20 @@ func TestEndpointsFollowThePeers(t *testing.T) {
 	round("all are back", 4, all...)
 	k.endpoints.Addresses = []string{"198.51.100.1"} // somebody else's
 	for range reread {
-		if err := r.keep(t.Context(), write); err != nil {
+		if err := r.probePeers(t.Context(), write); err != nil {
 			t.Fatal(err)
 		}
 	}
 	round("another client wrote it", 5, all...)
 	k.alive = map[string]error{"192.0.2.1:9443": ErrRefused, "192.0.2.2:9443": ErrRefused, "192.0.2.3:9443": silent}
-	_ = r.keep(t.Context(), write) // the last one is only silent
-	if err := r.keep(t.Context(), write); err == nil || len(k.endpoints.Addresses) == 0 {
+	_ = r.probePeers(t.Context(), write) // the last one is only silent
+	if err := r.probePeers(t.Context(), write); err == nil || len(k.endpoints.Addresses) == 0 {
 		t.Errorf("none answers: %+v %v", k.endpoints, err)
 	}
 	k.alive = map[string]error{"192.0.2.1:9443": ErrRefused}
 	k.puts = 0
 	r.last = nil
-	if err := r.keep(t.Context(), proven(tenure{over: errors.New("another leads")})); err == nil || k.puts != 0 {
+	if err := r.probePeers(t.Context(), proven(tenure{over: errors.New("another leads")})); err == nil || k.puts != 0 {
 		t.Errorf("written without proof of leadership: %v", err)
 	}
 }

@@ -35,9 +35,9 @@ type roll struct {
 
 func newRoll(o KeeperOptions) *roll { return &roll{o: o, missed: map[string]int{}} }
 
-// keep probes all peers once and has the EndpointSlice lead to those that answer. If
+// probePeers probes all peers once and has the EndpointSlice lead to those that answer. If
 // none does it stays as it is: then it is rather this host that is cut off.
-func (r *roll) keep(ctx context.Context, write Write) error {
+func (r *roll) probePeers(ctx context.Context, write Write) error {
 	living, err := r.probe(ctx)
 	if err != nil {
 		return err

@@ -122,7 +122,7 @@ func TestBudgetsProperty(t *testing.T) {
 				r.Fatalf("it does not settle: %q", f.puts)
 			}
 		}
-		if got := fmt.Sprint(slices.DeleteFunc(slices.Clone(f.budgets), ours)); got != theirs {
+		if got := fmt.Sprint(slices.DeleteFunc(slices.Clone(f.budgets), isOwnBudget)); got != theirs {
 			r.Fatalf("theirs became %s", got)
 		}
 		for _, pod := range pods {
@@ -130,7 +130,7 @@ func TestBudgetsProperty(t *testing.T) {
 			for _, b := range f.budgets {
 				if selects(b, pod) {
 					all++
-					if ours(b) {
+					if isOwnBudget(b) {
 						mine++
 					}
 				}

@@ -32,14 +32,14 @@ func (p *patch) setNumber(before, after *int32, path ...string) {
 	if after == nil || before != nil && *before == *after {
 		return
 	}
-	p.put(*after, path...)
+	p.addOperation(*after, path...)
 }
 
 // set changes a value if what it is encoded as means something else. Nothing at all
 // and an empty list mean the same.
 func (p *patch) set(before, after any, path ...string) error {
 	if isEmpty(before) && !isEmpty(after) { // most objects: nothing need be compared
-		p.put(after, path...)
+		p.addOperation(after, path...)
 		return nil
 	}
 	old, err := normal(before)
@@ -51,7 +51,7 @@ func (p *patch) set(before, after any, path ...string) error {
 		return err
 	}
 	if !reflect.DeepEqual(old, now) {
-		p.put(after, path...)
+		p.addOperation(after, path...)
 	}
 	return nil
 }
@@ -75,8 +75,8 @@ func normal(value any) (out any, err error) {
 	return out, err
 }
 
-// put adds an operation, after those that make what is missing above.
-func (p *patch) put(value any, path ...string) {
+// addOperation adds an operation, after those that make what is missing above.
+func (p *patch) addOperation(value any, path ...string) {
 	text, err := encode(value)
 	if err != nil {
 		p.err = err

@@ -230,7 +230,7 @@ func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, class admission
 		return reject(w, 0, err)
 	}
 	defer room.Release()
-	review, code, err := h.read(ctx, w, r, class, room)
+	review, code, err := h.readReview(ctx, w, r, class, room)
 	if err != nil {
 		return reject(w, code, err)
 	}
@@ -271,9 +271,9 @@ func reject(w http.ResponseWriter, code int, err error) (result string) {
 	return result
 }
 
-// read reads a review of either version; but for their names they are the same. The
+// readReview reads a review of either version; but for their names they are the same. The
 // error comes with a code of HTTP, 0 for want of a place or of room.
-func (h *Handler) read(ctx context.Context, w http.ResponseWriter, r *http.Request, class admission.Class, room *admission.Room) (review *admissionReview, code int, err error) {
+func (h *Handler) readReview(ctx context.Context, w http.ResponseWriter, r *http.Request, class admission.Class, room *admission.Room) (review *admissionReview, code int, err error) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit)) // a recorder of a test has none
 	body, err := room.Fill(http.MaxBytesReader(w, r.Body, maxReview), r.ContentLength, maxReview)
 	room.Settle()

@@ -45,9 +45,9 @@ func (c claimed) add(v *corev1.PersistentVolume) {
 	}
 }
 
-// of are the volumes of a component: those that it names, and those that a
+// volumesOf are the volumes of a component: those that it names, and those that a
 // StatefulSet's templates made.
-func (c claimed) of(w running, of Component) (all []*corev1.PersistentVolume) {
+func (c claimed) volumesOf(w running, of Component) (all []*corev1.PersistentVolume) {
 	for _, v := range w.Spec.Template.Spec.Volumes {
 		if claim := v.PersistentVolumeClaim; claim != nil {
 			if found := c[of.Namespace+"/"+claim.ClaimName]; found != nil {

@@ -34,8 +34,8 @@ func (r *HookRunner) Stop() {
 // Inherit takes over the goroutine of another runner.
 func (r *HookRunner) Inherit(from *HookRunner) { r.parts, from.parts = from.parts, nil }
 
-// begin has the goroutine run a part. It must not be busy.
-func (r *HookRunner) begin(part func()) {
+// runPart has the goroutine run a part. It must not be busy.
+func (r *HookRunner) runPart(part func()) {
 	if r.parts == nil {
 		r.parts = make(chan func())
 		go func(parts <-chan func()) {
@@ -94,7 +94,7 @@ func (r *HookRunner) Run(ctx context.Context, h Hook, part func(context.Context)
 	limited, cancel := context.WithTimeout(ctx, r.Limit)
 	defer cancel()
 	done := make(chan error, 1) // buffered, since the caller may be gone
-	r.begin(func() {
+	r.runPart(func() {
 		defer func() {
 			if p := recover(); p != nil {
 				r.Log.Error("hook panicked", "hook", h.Name(), "panic", p, "stack", string(debug.Stack()))

@@ -49,7 +49,7 @@ func (s *Service) WatchGroup(ctx context.Context, component, tag string, wait ti
 	if wait < 0 || wait > MaxWait {
 		return Group{}, invalid("wait: a watch waits 0 to %v, not %v", MaxWait, wait)
 	}
-	if err := s.await(ctx, wait, otherThan(component, tag)); err != nil {
+	if err := s.waitForView(ctx, wait, otherThan(component, tag)); err != nil {
 		return Group{}, err
 	}
 	return s.Group(ctx, component, Linearizable)

@@ -81,14 +81,14 @@ func (s *Service) Watch(ctx context.Context, name string, known Known, wait time
 	if wait < 0 || wait > MaxWait {
 		return Grant{}, invalid("wait: a watch waits 0 to %v, not %v", MaxWait, wait)
 	}
-	if err := s.await(ctx, wait, func(v fsm.View) bool { return known.outdated(v, name) }); err != nil {
+	if err := s.waitForView(ctx, wait, func(v fsm.View) bool { return known.outdated(v, name) }); err != nil {
 		return Grant{}, err
 	}
 	return s.Get(ctx, name, Linearizable)
 }
 
-// await waits for a view, and no longer than told.
-func (s *Service) await(ctx context.Context, wait time.Duration, wanted func(fsm.View) bool) error {
+// waitForView waits for a view, and no longer than told.
+func (s *Service) waitForView(ctx context.Context, wait time.Duration, wanted func(fsm.View) bool) error {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	_, err := s.o.Log.Wait(limited, wanted)

@@ -174,15 +174,15 @@ func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, e
 	}
 	kept := said.Remaining < a.TTL // the lease knows the request longer than the table of requests does
 	if res.Repeated || kept {
-		g, err := s.still(ctx, a, said.Token)
+		g, err := s.remainingGrant(ctx, a, said.Token)
 		return g, kept || !res.Retried, err
 	}
 	return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, TTL: a.TTL, Remaining: said.Remaining, Metadata: a.Metadata}, false, nil
 }
 
-// still reads what is left of a grant that was made before: the answer that is
+// remainingGrant reads what is left of a grant that was made before: the answer that is
 // remembered tells what was left then.
-func (s *Service) still(ctx context.Context, a Acquisition, token fencing.Token) (Grant, error) {
+func (s *Service) remainingGrant(ctx context.Context, a Acquisition, token fencing.Token) (Grant, error) {
 	v, err := s.view(ctx, Linearizable)
 	if err != nil {
 		return Grant{}, err
@@ -205,7 +205,7 @@ func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration)
 			cancel() // an error tells nothing: this peer's own log will
 		}
 	})
-	_, err := s.o.Log.Wait(waiting, over(held.Name, held.Token))
+	_, err := s.o.Log.Wait(waiting, grantEnded(held.Name, held.Token))
 	told := waiting.Err() != nil && ctx.Err() == nil
 	cancel()
 	asking.Wait()
@@ -218,7 +218,7 @@ func (s *Service) awaitEnd(ctx context.Context, held *Held, limit time.Duration)
 // Renew extends a lease by its ttl. It fails with fsm.Expired when the lease is
 // over, which is never revived, and with *Held when another grant holds it.
 func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.Token) (Grant, error) {
-	g, _, err := step(ctx, s.steps.renewals, leases.Step{Name: name, Holder: holder, Token: token})
+	g, _, err := commitStep(ctx, s.steps.renewals, leases.Step{Name: name, Holder: holder, Token: token})
 	if l, _ := s.o.Log.View().Lease(name); err == nil && l.Token == token {
 		g.Metadata = l.Metadata // as it was granted: no renewal changes it
 	}
@@ -228,12 +228,12 @@ func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.
 // Release ends a grant before its time, and returns the index of the entry that did. Of
 // one that is over it is a success; that another grant holds the lease is a *Held.
 func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token, err error) {
-	_, entry, err = step(ctx, s.steps.releases, leases.Step{Name: name, Holder: holder, Token: token, Release: true})
+	_, entry, err = commitStep(ctx, s.steps.releases, leases.Step{Name: name, Holder: holder, Token: token, Release: true})
 	return entry, err
 }
 
-// step has one step committed.
-func step(ctx context.Context, in *stepBatcher, st leases.Step) (g Grant, entry fencing.Token, err error) {
+// commitStep has one step committed.
+func commitStep(ctx context.Context, in *stepBatcher, st leases.Step) (g Grant, entry fencing.Token, err error) {
 	if err := st.Validate(); err != nil {
 		return Grant{}, 0, invalid("%v", err)
 	}

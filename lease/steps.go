@@ -91,7 +91,7 @@ func (c *stepCommitter) send(ctx context.Context, calls []*batcher.Call[leases.S
 		steps = append(steps, call.Request)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
-	said, err := c.take(ctx, steps)
+	said, err := c.commitBatch(ctx, steps)
 	cancel()
 	if err == nil && len(said) != len(steps) {
 		err = fmt.Errorf("%d steps of leases were answered of %d", len(said), len(steps))
@@ -126,37 +126,37 @@ func (s *Service) Step(ctx context.Context, steps []leases.Step) ([]leases.Stepp
 
 // AwaitEnd is what another peer asks this one while it leads.
 func (s *Service) AwaitEnd(ctx context.Context, name string, token fencing.Token) error {
-	_, err := s.o.Log.Wait(ctx, over(name, token))
+	_, err := s.o.Log.Wait(ctx, grantEnded(name, token))
 	return err
 }
 
-// over says of a view that the grant under a token has ended there. An older one has
+// grantEnded says of a view that the grant under a token has ended there. An older one has
 // not heard of it, and knows of its predecessors at most.
-func over(name string, token fencing.Token) func(fsm.View) bool {
+func grantEnded(name string, token fencing.Token) func(fsm.View) bool {
 	return func(v fsm.View) bool {
 		l, _ := v.Lease(name)
 		return fencing.At(v.Base(), v.Index()) >= token && (l.Holder == "" || l.Token != token)
 	}
 }
 
-// take has a batch committed by the leader, among those of other peers, or here. What
+// commitBatch has a batch committed by the leader, among those of other peers, or here. What
 // may have happened without an answer is asked for again: a lease that is renewed
 // twice lasts the longer, which its holder does not count on.
-func (c *stepCommitter) take(ctx context.Context, steps []leases.Step) ([]leases.Stepped, error) {
+func (c *stepCommitter) commitBatch(ctx context.Context, steps []leases.Step) ([]leases.Stepped, error) {
 	said, err := c.leader.Step(ctx, steps)
 	if err == nil {
 		return said, nil
 	}
 	perhaps := !errors.Is(err, logerr.ErrNotLeader) && !errors.Is(err, logerr.ErrNoLeader) && !errors.Is(err, logerr.ErrBusy)
 	if said, err = c.propose(ctx, steps); err == nil && perhaps {
-		doubt(steps, said)
+		markUnknown(steps, said)
 	}
 	return said, err
 }
 
-// doubt makes unknown what became of releases that fail the second time: the first may
+// markUnknown makes unknown what became of releases that fail the second time: the first may
 // have ended the lease, and what is there now came after.
-func doubt(steps []leases.Step, said []leases.Stepped) {
+func markUnknown(steps []leases.Step, said []leases.Stepped) {
 	for n := range min(len(steps), len(said)) {
 		if steps[n].Release && said[n].Code != fsm.OK {
 			said[n].Code = fsm.OutcomeUnknown

@@ -48,8 +48,8 @@ type slots struct {
 	closing atomic.Bool
 }
 
-// take takes one of the bounded places.
-func (s *slots) take() error {
+// takeSlot takes one of the bounded places.
+func (s *slots) takeSlot() error {
 	if s.closing.Load() {
 		return logerr.ErrClosed
 	}
@@ -75,18 +75,18 @@ func (s *slots) drain(ctx context.Context) {
 	}
 }
 
-// await starts a raft request in a slot and waits for its answer under the
+// awaitFuture starts a raft request in a slot and waits for its answer under the
 // caller's own deadline: a future may never end while the disk hangs. The slot
 // is free again when raft has answered.
-func (s *slots) await(ctx context.Context, start func() raft.Future) error {
-	if err := s.take(); err != nil {
+func (s *slots) awaitFuture(ctx context.Context, start func() raft.Future) error {
+	if err := s.takeSlot(); err != nil {
 		return err
 	}
-	return settle(ctx, start(), s.free)
+	return callWhenAnswered(ctx, start(), s.free)
 }
 
-// settle calls answered when the future has ended, also after ctx.
-func settle(ctx context.Context, f raft.Future, answered func()) error {
+// callWhenAnswered calls answered when the future has ended, also after ctx.
+func callWhenAnswered(ctx context.Context, f raft.Future, answered func()) error {
 	done := make(chan error, 1) // one answer, never blocks the sender
 	go func() {
 		err := f.Error()

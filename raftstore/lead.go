@@ -80,7 +80,7 @@ func (s *Store) barrier(ctx context.Context) error {
 	if s.raft.State() != raft.Leader {
 		return logerr.ErrNotLeader
 	}
-	return s.slots.await(ctx, func() raft.Future { return s.raft.Barrier(enqueueTimeout(ctx)) })
+	return s.slots.awaitFuture(ctx, func() raft.Future { return s.raft.Barrier(enqueueTimeout(ctx)) })
 }
 
 // Token returns the fencing token of this leadership.
@@ -186,7 +186,7 @@ func (s *Store) heartbeats() {
 		case <-s.life.Done():
 			return
 		}
-		if err := s.slots.await(s.life, func() raft.Future { return s.raft.VerifyLeader() }); err != nil {
+		if err := s.slots.awaitFuture(s.life, func() raft.Future { return s.raft.VerifyLeader() }); err != nil {
 			s.opts.Logger.Debug("request immediate heartbeats failed", "err", err)
 		}
 	}

@@ -60,7 +60,7 @@ func (s *Store) change(ctx context.Context, start func() raft.Future) error {
 	if l == nil {
 		return logerr.ErrNotLeader
 	}
-	if err := s.slots.await(ctx, start); err != nil {
+	if err := s.slots.awaitFuture(ctx, start); err != nil {
 		return err
 	}
 	res, err := l.Propose(ctx, fsm.Probe{})
@@ -81,7 +81,7 @@ func (s *Store) Transfer(ctx context.Context, to Server) error {
 	term, id := s.raft.CurrentTerm(), raft.ServerID(to.ID)
 	err := s.transfers.Check(term, id)
 	if err == nil {
-		err = s.slots.await(ctx, func() raft.Future {
+		err = s.slots.awaitFuture(ctx, func() raft.Future {
 			return s.transfers.Begun(term, id, s.raft.LeadershipTransferToServer(id, raft.ServerAddress(to.Address)))
 		})
 	}

@@ -15,7 +15,7 @@ import (
 func askVoters(s *Store) *raftguard.Ages {
 	voters := questions(s, s.Servers())
 	ages := raftguard.NewAges(s.life, s.raft.CurrentTerm(), voters)
-	if err := s.slots.take(); err != nil { // Close waits for the slot
+	if err := s.slots.takeSlot(); err != nil { // Close waits for the slot
 		s.opts.Logger.Warn("ask the voters about earlier leaders failed: waiting in full", "err", err)
 		ages.End()
 		return ages

@@ -126,7 +126,7 @@ func (s *Store) append(ctx context.Context, l *Leadership, h fsm.Header, c fsm.C
 		return fsm.Result{}, err
 	}
 	var f raft.ApplyFuture
-	err = s.slots.await(ctx, func() raft.Future {
+	err = s.slots.awaitFuture(ctx, func() raft.Future {
 		f = s.raft.Apply(data, enqueueTimeout(ctx))
 		return f
 	})

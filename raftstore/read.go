@@ -69,7 +69,7 @@ const (
 // answerReads proves once for all; Close waits for the slot.
 func (l *Leadership) answerReads(ctx context.Context, reads []*batcher.Call[struct{}, uint64]) {
 	var index uint64
-	err := l.store.slots.take()
+	err := l.store.slots.takeSlot()
 	if err == nil {
 		defer l.store.slots.free()
 		t0 := time.Now()

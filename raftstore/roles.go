@@ -45,7 +45,7 @@ func (k *roleKeeper) run(ctx context.Context) {
 		case leader := <-k.notify:
 			k.record(leader)
 		case o := <-k.seen:
-			k.heard(o.Data.(raft.LeaderObservation).LeaderID)
+			k.endOldCalls(o.Data.(raft.LeaderObservation).LeaderID)
 		case <-ctx.Done():
 			return
 		}
@@ -60,8 +60,8 @@ func (k *roleKeeper) record(leader bool) {
 	k.next = make(chan struct{})
 }
 
-// heard ends the calls to an earlier leader.
-func (k *roleKeeper) heard(id raft.ServerID) {
+// endOldCalls ends the calls to an earlier leader.
+func (k *roleKeeper) endOldCalls(id raft.ServerID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if id == "" || id == k.led {

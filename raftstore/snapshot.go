@@ -11,7 +11,7 @@ import (
 // Snapshot writes the state next to the log and lets raft drop the log it covers.
 func (s *Store) Snapshot(ctx context.Context) error {
 	covered := s.log.Bytes()
-	err := s.slots.await(ctx, func() raft.Future { return s.raft.Snapshot() })
+	err := s.slots.awaitFuture(ctx, func() raft.Future { return s.raft.Snapshot() })
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return fmt.Errorf("take snapshot: %w", err)
 	}

@@ -123,7 +123,7 @@ func (s *Store) Close(ctx context.Context) error {
 	}
 	s.stop()
 	s.slots.drain(ctx)
-	err := settle(ctx, s.raft.Shutdown(), func() {})
+	err := callWhenAnswered(ctx, s.raft.Shutdown(), func() {})
 	s.done.Wait()
 	if err != nil {
 		return fmt.Errorf("stop raft: %w", err)

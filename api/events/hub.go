@@ -111,7 +111,7 @@ func (h *Hub) enter() error {
 	previous := h.done
 	ctx, stop := context.WithCancel(context.Background())
 	h.stop, h.done = stop, make(chan struct{})
-	go h.follow(ctx, previous, h.done)
+	go h.renderNewEvents(ctx, previous, h.done)
 	return nil
 }
 
@@ -126,9 +126,9 @@ func (h *Hub) leave() {
 	}
 }
 
-// follow renders new events and wakes the readers, until ctx ends. previous is the
+// renderNewEvents renders new events and wakes the readers, until ctx ends. previous is the
 // end of the follower before, nil for the first.
-func (h *Hub) follow(ctx context.Context, previous <-chan struct{}, done chan<- struct{}) {
+func (h *Hub) renderNewEvents(ctx context.Context, previous <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
 	if previous != nil {
 		<-previous

@@ -106,9 +106,9 @@ func (h *Hub) Open(after string, f Filter) (*Reader, error) {
 	case at.IsZero():
 		r.at = view.Events().Forgotten()
 	case at.Compare(view.Events().Forgotten()) < 0:
-		r.begin(view, "the events after this position are not kept any more")
+		r.rewind(view, "the events after this position are not kept any more")
 	case at.Incarnation < view.Incarnation() && !holds(view, at):
-		r.begin(view, "the cluster was founded again, from a snapshot or with fewer peers")
+		r.rewind(view, "the cluster was founded again, from a snapshot or with fewer peers")
 	}
 	return r, nil
 }
@@ -135,8 +135,8 @@ func holds(v fsm.View, id eventring.ID) bool {
 	return false
 }
 
-// begin goes back to the first event that there is.
-func (r *Reader) begin(v fsm.View, why string) {
+// rewind goes back to the first event that there is.
+func (r *Reader) rewind(v fsm.View, why string) {
 	r.at = v.Events().Forgotten()
 	first := v.Events().First()
 	if first.IsZero() {
@@ -154,7 +154,7 @@ func (r *Reader) Next(ctx context.Context, limit int, wait time.Duration) (Batch
 	defer timer.Stop()
 	limit = min(limit, maxBatch)
 	for {
-		found, work, news := r.read(limit, wait == 0)
+		found, work, news := r.advance(limit, wait == 0)
 		if len(found) > 0 || r.reset != nil || wait == 0 && work > 0 {
 			b := Batch{Reset: r.reset, Events: found, Last: r.at, Work: work}
 			r.reset = nil
@@ -172,9 +172,9 @@ func (r *Reader) Next(ctx context.Context, limit int, wait time.Duration) (Batch
 	}
 }
 
-// read moves the position to the newest event, or to the last of limit events that
+// advance moves the position to the newest event, or to the last of limit events that
 // pass. news is closed when there are others. now reads also what is not rendered yet.
-func (r *Reader) read(limit int, now bool) (found []*Rendered, work time.Duration, news <-chan struct{}) {
+func (r *Reader) advance(limit int, now bool) (found []*Rendered, work time.Duration, news <-chan struct{}) {
 	for {
 		all, news, ok := r.hub.since(r.at)
 		if ok && !now {
@@ -232,7 +232,7 @@ func (r *Reader) readRing(limit int) (found []*Rendered, work time.Duration) {
 	b := batchOf(limit)
 	view, _ := r.hub.log.Changed()
 	if r.at.Compare(view.Events().Forgotten()) < 0 {
-		r.begin(view, "this client read too slowly, and the events after its position are not kept any more")
+		r.rewind(view, "this client read too slowly, and the events after its position are not kept any more")
 		return nil, lookCost
 	}
 	for e := range view.Events().After(r.at) {

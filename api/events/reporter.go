@@ -143,7 +143,7 @@ func (r *Reporter) send(ctx context.Context) {
 	if left > 0 {
 		batch = batch[:len(batch)-1] // its count was no report of its own
 	}
-	r.drop(len(batch), left)
+	r.dropReports(len(batch), left)
 }
 
 // next returns the oldest reports, and one with the number of those that there was no
@@ -167,8 +167,8 @@ func (r *Reporter) forget() {
 	r.waiting, r.left = nil, 0
 }
 
-// drop forgets the oldest reports, and of those that were left out as many.
-func (r *Reporter) drop(reports, left int) {
+// dropReports forgets the oldest reports, and of those that were left out as many.
+func (r *Reporter) dropReports(reports, left int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting = slices.Delete(r.waiting, 0, min(reports, len(r.waiting)))

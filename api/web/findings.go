@@ -31,7 +31,7 @@ type findings struct {
 	Examined string           `json:"examined_at"`
 }
 
-func (e *examination) read(ctx context.Context) (findings, error) {
+func (e *examination) readFindings(ctx context.Context) (findings, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.at.IsZero() && e.now().Sub(e.at) < examinedFor {
@@ -51,7 +51,7 @@ func (e *examination) read(ctx context.Context) (findings, error) {
 }
 
 func (p *Page) doctor(w http.ResponseWriter, r *http.Request) {
-	found, err := p.findings.read(r.Context())
+	found, err := p.findings.readFindings(r.Context())
 	if err != nil {
 		p.fail(w, r, err)
 		return

@@ -45,9 +45,9 @@ type directory struct {
 	problem string    // why the newest question had no answer
 }
 
-// read returns all nodes, and why the list may be old. One caller at a time asks
+// readNodes returns all nodes, and why the list may be old. One caller at a time asks
 // Ironic; the others take what there is.
-func (d *directory) read(ctx context.Context) (list []ironic.NodeName, problem string) {
+func (d *directory) readNodes(ctx context.Context) (list []ironic.NodeName, problem string) {
 	d.mu.Lock()
 	now := d.now()
 	if now.Before(d.next) {
@@ -151,7 +151,7 @@ func (p *Page) machines(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *Page) table(ctx context.Context, want wanted) machineList {
-	names, problem := p.nodes.read(ctx)
+	names, problem := p.nodes.readNodes(ctx)
 	v := p.o.View()
 	byBMC, left := p.book.search(v, want.text)
 	out := tableOf(v, names, byBMC, want)

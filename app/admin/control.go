@@ -41,7 +41,7 @@ func (c *Control) routes() *echo.Echo {
 	if c.Admission == nil {
 		c.Admission = admission.NewController()
 	}
-	e := api.Front{Class: class, Told: told, Admission: c.Admission, Report: c.Report, Logger: c.Logger}.Echo()
+	e := api.Front{Class: class, Told: isAudited, Admission: c.Admission, Report: c.Report, Logger: c.Logger}.Echo()
 	g := e.Group("/v1")
 	c.State.routes(g)
 	c.Host.routes(g)
@@ -90,10 +90,10 @@ func class(method, path string) admission.Class {
 	return admission.Request
 }
 
-// told tells the calls that change something, and that which takes the whole
+// isAudited tells the calls that change something, and that which takes the whole
 // state away, the cluster's keys in it. A check of an import changes nothing, and
 // there are as many as nodes.
-func told(ctx echo.Context) bool {
+func isAudited(ctx echo.Context) bool {
 	switch ctx.Request().Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return ctx.Path() == pathSnapshot

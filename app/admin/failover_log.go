@@ -118,7 +118,7 @@ func (s *State) changePause(c echo.Context, in PauseOrder, order kubestate.Pause
 	if _, err := s.do(c, order); err != nil {
 		return nil, err
 	}
-	v, err := s.read(c)
+	v, err := s.readView(c)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 	if _, err := s.do(c, order); err != nil {
 		return Remediation{}, err
 	}
-	v, err := s.read(c)
+	v, err := s.readView(c)
 	if err != nil {
 		return Remediation{}, err
 	}

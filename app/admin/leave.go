@@ -165,7 +165,7 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 			return err
 		}
 	}
-	resume, err := m.rest(ctx, force)
+	resume, err := m.letWorkersEnd(ctx, force)
 	if err != nil {
 		return err
 	}
@@ -182,9 +182,9 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 // would have to fail what these are processing.
 const restLimit = 15 * time.Second
 
-// rest lets the workers end before this peer is taken out; with force it does
+// letWorkersEnd lets the workers end before this peer is taken out; with force it does
 // not wait for more than that.
-func (m *Membership) rest(ctx context.Context, force bool) (resume func(), err error) {
+func (m *Membership) letWorkersEnd(ctx context.Context, force bool) (resume func(), err error) {
 	limited, cancel := context.WithTimeout(ctx, restLimit)
 	defer cancel()
 	resume, err = m.Rest(limited)

@@ -31,7 +31,7 @@ func (m *Membership) Safe(ctx context.Context, peer string) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("nothing is known for sure: %w", logerr.ErrNoLeader)
 	}
 	if l.ID == m.Self.ID {
-		return m.judge(ctx, of)
+		return m.judgeLeaving(ctx, of)
 	}
 	to, ok := m.Store.View().Member(l.ID)
 	if !ok {
@@ -48,8 +48,8 @@ func (m *Membership) Safe(ctx context.Context, peer string) (Verdict, error) {
 	return v, nil
 }
 
-// judge is the leader's answer.
-func (m *Membership) judge(ctx context.Context, of membership.Member) (Verdict, error) {
+// judgeLeaving is the leader's answer.
+func (m *Membership) judgeLeaving(ctx context.Context, of membership.Member) (Verdict, error) {
 	store := m.Store
 	if _, err := store.ConfirmedIndex(ctx); err != nil {
 		return Verdict{}, fmt.Errorf("leadership cannot be proved: %w", err)

@@ -50,8 +50,8 @@ func (s *State) routes(g *echo.Group) {
 	g.GET("/debug/dump", s.dump)
 }
 
-// read returns a linearizable view, or with ?stale=1 this peer's own.
-func (s *State) read(c echo.Context) (fsm.View, error) {
+// readView returns a linearizable view, or with ?stale=1 this peer's own.
+func (s *State) readView(c echo.Context) (fsm.View, error) {
 	if c.QueryParam("stale") == "1" {
 		c.Response().Header().Set("X-Stale-For", fmt.Sprint(s.Stale().Milliseconds()))
 		return s.Log.View(), nil
@@ -64,7 +64,7 @@ func (s *State) read(c echo.Context) (fsm.View, error) {
 // see makes a handler that answers with what f finds in the state.
 func see[O any](s *State, f func(v fsm.View, c echo.Context) (O, error)) echo.HandlerFunc {
 	return get(func(_ context.Context, c echo.Context) (out O, err error) {
-		v, err := s.read(c)
+		v, err := s.readView(c)
 		if err != nil {
 			return out, err
 		}

@@ -52,7 +52,7 @@ func (r *Refounding) Judge(asked []cluster.Asked, names []string) error {
 func (r *Refounding) named(names []string) (lost []membership.FormerMember, err error) {
 	for _, name := range names {
 		is := func(m membership.FormerMember) bool { return m.Name == name || m.ID == name }
-		if !slices.ContainsFunc(r.Others, is) && !r.gone(name) {
+		if !slices.ContainsFunc(r.Others, is) && !r.wasLost(name) {
 			return nil, &PresenceError{
 				Message: fmt.Sprintf("--lost %s: no other member is called that", name),
 				Remedy:  "the others are: " + orNone(r.Others),
@@ -67,9 +67,9 @@ func (r *Refounding) named(names []string) (lost []membership.FormerMember, err 
 	return lost, nil
 }
 
-// gone reports whether a name is that of a peer that was lost or removed before: a
+// wasLost reports whether a name is that of a peer that was lost or removed before: a
 // founding that had switched already is repeated with the names that it was given.
-func (r *Refounding) gone(name string) bool {
+func (r *Refounding) wasLost(name string) bool {
 	return name != r.Self.Name && slices.ContainsFunc(r.state.View().RemovedPeers(), func(p membership.RemovedPeer) bool { return p.Name == name || p.ID == name })
 }
 

@@ -85,7 +85,7 @@ func (s *Self) hostFacts() hostFacts {
 func (h *HostEvents) Run(ctx context.Context) {
 	for range pace.After(ctx, hostLook) {
 		f := h.facts()
-		h.look(f)
+		h.reportChanges(f)
 		if f.now.Sub(h.surveyed).Abs() >= hostSurvey {
 			h.surveyed = f.now
 			h.survey(f.now, h.warnings())
@@ -93,8 +93,8 @@ func (h *HostEvents) Run(ctx context.Context) {
 	}
 }
 
-// look compares the host with what it was at the last look.
-func (h *HostEvents) look(f hostFacts) {
+// reportChanges compares the host with what it was at the last look.
+func (h *HostEvents) reportChanges(f hostFacts) {
 	if !f.guard.Open && !h.open.IsZero() {
 		h.closed = append(h.closed[max(0, len(h.closed)-maxClosings+1):], closing{h.open, f.guard.Since, f.guard.Why})
 	}

@@ -61,7 +61,7 @@ func (s *hostStory) commit(c fsm.Command) fencing.Token {
 // look has the host look after so much time.
 func (s *hostStory) look(after time.Duration, led bool, g firewall.GuardStatus) {
 	s.now = s.now.Add(after)
-	s.host.look(hostFacts{now: s.now, led: led, guard: g, view: s.state.View()})
+	s.host.reportChanges(hostFacts{now: s.now, led: led, guard: g, view: s.state.View()})
 }
 
 func (s *hostStory) want(what string, want ...string) {
@@ -131,7 +131,7 @@ func TestWarningsAndDriftAreTold(t *testing.T) {
 	s.want("raised", "warning raised", "warning raised")
 	s.host.survey(s.now, []api.Warning{{Code: "drift"}})
 	s.want("cleared", "warning cleared")
-	s.host.look(hostFacts{now: s.now, led: true, view: s.state.View(), drift: 1, drifted: s.now})
-	s.host.look(hostFacts{now: s.now, led: true, view: s.state.View(), drift: 1, drifted: s.now})
+	s.host.reportChanges(hostFacts{now: s.now, led: true, view: s.state.View(), drift: 1, drifted: s.now})
+	s.host.reportChanges(hostFacts{now: s.now, led: true, view: s.state.View(), drift: 1, drifted: s.now})
 	s.want("drift", "filter drifted")
 }

@@ -48,7 +48,7 @@ func (f *FloatingIP) Run(ctx context.Context, conf func() config.Config) {
 	for range pace.Every(ctx, addressEvery) {
 		found := FloatingProblems(conf())
 		f.found.Store(&found)
-		f.Services.look(ctx)
+		f.Services.askOnce(ctx)
 	}
 }
 

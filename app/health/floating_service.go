@@ -58,8 +58,8 @@ func (f *FloatingServices) Facts(ctx context.Context) []doctor.Served {
 	return out
 }
 
-// look asks once, for status.
-func (f *FloatingServices) look(ctx context.Context) {
+// askOnce asks once, for status.
+func (f *FloatingServices) askOnce(ctx context.Context) {
 	if f == nil {
 		return
 	}

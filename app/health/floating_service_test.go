@@ -19,7 +19,7 @@ func TestSilentServiceAtTheFloatingIP(t *testing.T) {
 	look := func(times, want int) {
 		t.Helper()
 		for range times {
-			f.look(t.Context())
+			f.askOnce(t.Context())
 		}
 		before := asked
 		got := f.warnings("192.0.2.10")
@@ -55,7 +55,7 @@ func TestSilentServiceAtTheFloatingIP(t *testing.T) {
 	away = nil
 	look(1, 0)
 	var none *FloatingServices
-	if none.look(t.Context()); len(none.warnings("")) > 0 || none.Facts(t.Context()) != nil {
+	if none.askOnce(t.Context()); len(none.warnings("")) > 0 || none.Facts(t.Context()) != nil {
 		t.Error("without a floating IP there is something to say")
 	}
 }

@@ -78,7 +78,7 @@ func (h kubeHealth) warnings() []api.Warning {
 			out.add("failover_stuck", "see 'trivet failover show "+r.Cluster+"/"+r.Node+"'; then 'trivet failover release'", "the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
 		}
 	}
-	out = append(out, h.left()...)
+	out = append(out, h.stuckWarnings()...)
 	for _, pause := range h.pauses {
 		out.add("failover_paused", "'trivet failover resume', if the reason for the pause is over", "failover is paused in %s by %s", cmp.Or(pause.Cluster, "all clusters"), cmp.Or(pause.By, "an operator"))
 	}
@@ -95,9 +95,9 @@ func (h kubeHealth) warnings() []api.Warning {
 	return out
 }
 
-// left warns of remediations about which nothing more is done: their marks stay on their
+// stuckWarnings warns of remediations about which nothing more is done: their marks stay on their
 // Nodes.
-func (h kubeHealth) left() warningList {
+func (h kubeHealth) stuckWarnings() warningList {
 	var out warningList
 	var nodes []string
 	why := cmp.Or(h.idle, "failover.kubeconfigs does not name the cluster")
@@ -117,9 +117,9 @@ func (h kubeHealth) left() warningList {
 // maxNamedNodes is how many kube nodes a warning names.
 const maxNamedNodes = 5
 
-// note is failover's line of readyz, in a few words. It never makes a peer unready:
+// readyzLine is failover's line of readyz, in a few words. It never makes a peer unready:
 // requests are served in any case.
-func (k *Kube) note() string {
+func (k *Kube) readyzLine() string {
 	if k == nil {
 		return "off"
 	}

@@ -16,7 +16,7 @@ import (
 
 func TestFailoverThatIsOffSaysNothing(t *testing.T) {
 	var off *Kube
-	if (kubeHealth{idle: failover.Settings{}.Idle()}).warnings() != nil || off.note() != "off" || off.counts(fsm.View{}) != nil {
+	if (kubeHealth{idle: failover.Settings{}.Idle()}).warnings() != nil || off.readyzLine() != "off" || off.counts(fsm.View{}) != nil {
 		t.Error("it is there")
 	}
 	r := &Figures{Registry: prometheus.NewRegistry()}

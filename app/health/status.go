@@ -198,7 +198,7 @@ func (s *Self) Checks() []api.HealthCheck {
 	if s.Address != nil {
 		checks = append(checks, s.Address.check())
 	}
-	return append(checks, api.HealthCheck{Name: "failover", Note: s.Kube.note()})
+	return append(checks, api.HealthCheck{Name: "failover", Note: s.Kube.readyzLine()})
 }
 
 // ironicCheck is the line of readyz about Ironic. Where no peer reaches it, none is

@@ -47,7 +47,7 @@ func (c *Client) ask(ctx context.Context, wait time.Duration, q question) (grant
 			server := (first + asked) % n
 			go func() {
 				select {
-				case replies <- c.put(ctx, server, wait, q):
+				case replies <- c.askServer(ctx, server, wait, q):
 				case <-done:
 				}
 			}()
@@ -70,8 +70,8 @@ func (c *Client) ask(ctx context.Context, wait time.Duration, q question) (grant
 	}
 }
 
-// put asks one server, for as long as a try may take.
-func (c *Client) put(ctx context.Context, server int, wait time.Duration, q question) reply {
+// askServer asks one server, for as long as a try may take.
+func (c *Client) askServer(ctx context.Context, server int, wait time.Duration, q question) reply {
 	ctx, cancel := context.WithTimeout(ctx, wait+try(c.o.TTL))
 	defer cancel()
 	r := reply{server: server}

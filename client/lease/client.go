@@ -179,7 +179,7 @@ func (c *Client) acquire(ctx context.Context, wait time.Duration) (*Held, error)
 	// Whichever try was answered, the first may have been granted; what is left of it then
 	// is told in cluster time, which may lag.
 	g.sent = began
-	return c.begin(ctx, g)
+	return c.newHeld(ctx, g)
 }
 
 // insist asks until there is an answer after which it may not ask again.
@@ -194,9 +194,9 @@ func (c *Client) insist(
 	return g, err
 }
 
-// begin makes a lease of a grant. One whose answer was long on its way, as after a
+// newHeld makes a lease of a grant. One whose answer was long on its way, as after a
 // wait for another, is renewed first: its time counts from before it was asked for.
-func (c *Client) begin(ctx context.Context, g granted) (*Held, error) {
+func (c *Client) newHeld(ctx context.Context, g granted) (*Held, error) {
 	h, err := c.hold(g)
 	if err != nil {
 		return nil, err

@@ -51,15 +51,15 @@ func (c *Client) hold(g granted) (*Held, error) {
 func (h *Held) start() {
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	h.tell()
-	go h.run()
+	go h.endWithLease()
 }
 
-// run ends soon after the lease is over; Release waits for it.
-func (h *Held) run() {
+// endWithLease ends soon after the lease is over; Release waits for it.
+func (h *Held) endWithLease() {
 	defer close(h.quiet)
 	var watching sync.WaitGroup
 	watching.Go(h.watch)
-	h.keep()
+	h.renewUntilOver()
 	watching.Wait()
 }
 
@@ -142,11 +142,11 @@ func (c lookingContext) Err() error {
 // is not called again. Called by OnRenewed it would wait for itself, until ctx ends or
 // for a ttl: have another goroutine call it.
 func (h *Held) Release(ctx context.Context) error {
-	was := h.end(ErrReleased)
+	was := h.endLease(ErrReleased)
 	c := h.client
 	ctx, cancel := context.WithTimeout(ctx, c.o.TTL)
 	defer cancel()
-	defer h.settle(ctx)
+	defer h.waitForCallbacks(ctx)
 	if was && errors.Is(h.Err(), ErrLost) {
 		return nil
 	}
@@ -160,17 +160,17 @@ func (h *Held) Release(ctx context.Context) error {
 	return fmt.Errorf("release lease %s, which ends by itself: %w", c.o.Name, err)
 }
 
-// settle waits until no callback runs any more. The caller's time bounds it, since the
+// waitForCallbacks waits until no callback runs any more. The caller's time bounds it, since the
 // caller may be a callback itself.
-func (h *Held) settle(ctx context.Context) {
+func (h *Held) waitForCallbacks(ctx context.Context) {
 	select {
 	case <-h.quiet:
 	case <-ctx.Done():
 	}
 }
 
-// end has the lease be over, and returns whether it was already.
-func (h *Held) end(why error) (was bool) {
+// endLease has the lease be over, and returns whether it was already.
+func (h *Held) endLease(why error) (was bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over != nil {
@@ -199,8 +199,8 @@ func (h *Held) watch() {
 	}
 }
 
-// keep renews the lease until it is over.
-func (h *Held) keep() {
+// renewUntilOver renews the lease until it is over.
+func (h *Held) renewUntilOver() {
 	o := h.client.o
 	for h.Valid() {
 		if left := h.due() - o.Now(); left > 0 {
@@ -212,7 +212,7 @@ func (h *Held) keep() {
 		case err == nil:
 			h.extend(g)
 		case definite(err):
-			h.end(fmt.Errorf("%w: %w", ErrLost, err))
+			h.endLease(fmt.Errorf("%w: %w", ErrLost, err))
 		default:
 			h.mu.Lock()
 			h.missed = err

@@ -51,7 +51,7 @@ func Identify(cs tls.ConnectionState, want Want) (Identity, error) {
 	if idErr != nil {
 		return Identity{}, idErr
 	}
-	if err := want.judge(id); err != nil {
+	if err := want.checkIdentity(id); err != nil {
 		return Identity{}, err
 	}
 	if err := want.judgeTime(id, leaf); err != nil {
@@ -72,8 +72,8 @@ func (end Endpoint) StillGood(cs tls.ConnectionState) error {
 	return VerifyPeer(cs, want)
 }
 
-// judge compares a proven identity with what is wanted.
-func (w Want) judge(id Identity) error {
+// checkIdentity compares a proven identity with what is wanted.
+func (w Want) checkIdentity(id Identity) error {
 	switch {
 	case id.Cluster != w.Cluster:
 		return &WrongClusterError{Theirs: id.Cluster, Ours: w.Cluster}
@@ -139,7 +139,7 @@ func peerUnder(ca, leaf *x509.Certificate) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	return id, Want{Cluster: cluster, AnyIncarnation: true}.judge(id)
+	return id, Want{Cluster: cluster, AnyIncarnation: true}.checkIdentity(id)
 }
 
 // verifyChain proves that ca signed leaf. What the leaf may be used for follows

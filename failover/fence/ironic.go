@@ -91,7 +91,7 @@ func (i *throughIronic) power(ctx context.Context, m failover.Machine, to addres
 	case err != nil:
 		return failover.PowerUnknown, err
 	case before.power() == failover.PowerUnknown:
-		return failover.PowerUnknown, before.doubt()
+		return failover.PowerUnknown, before.whyDoubted()
 	case before.power() == failover.PowerOn, m.AskOnly:
 		return before.power(), nil
 	}
@@ -102,7 +102,7 @@ func (i *throughIronic) power(ctx context.Context, m failover.Machine, to addres
 	if err != nil {
 		return failover.PowerUnknown, err
 	}
-	return after.power(), after.doubt()
+	return after.power(), after.whyDoubted()
 }
 
 // set sends the command, also where Ironic remembers that state. Work that goes on
@@ -127,7 +127,7 @@ func (i *throughIronic) set(ctx context.Context, m failover.Machine, to address,
 	case after.doing == "" && after.state != state:
 		return fmt.Errorf("Ironic took the command for node %s, which is %q now: %s", uuid, after.state, after.trouble)
 	}
-	return after.doubt()
+	return after.whyDoubted()
 }
 
 // memory is what Ironic says of a node.
@@ -146,9 +146,9 @@ func (m memory) power() failover.Power {
 	return failover.PowerUnknown
 }
 
-// doubt is why the end of a command is not to be believed: a command clears the
+// whyDoubted is why the end of a command is not to be believed: a command clears the
 // trouble that was, so that any is its own.
-func (m memory) doubt() error {
+func (m memory) whyDoubted() error {
 	switch {
 	case m.doing != "":
 		return nil
@@ -196,8 +196,8 @@ func (i *throughIronic) uncompared(m failover.Machine, to address) string {
 	return "Ironic's node was found by the kube node's name alone"
 }
 
-// note keeps what the newest look found.
-func (i *throughIronic) note(machine string, n foundNode) {
+// keepNode keeps what the newest look found.
+func (i *throughIronic) keepNode(machine string, n foundNode) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.found) >= maxNodes { // kube nodes that are gone are among them; the next look finds again
@@ -229,7 +229,7 @@ func (i *throughIronic) listed(ctx context.Context, m failover.Machine, ref stri
 	if err != nil {
 		return "", err
 	}
-	i.note(machine, foundNode{uuid: uuid, ref: ref})
+	i.keepNode(machine, foundNode{uuid: uuid, ref: ref})
 	for other, theirs := i.sameNode(machine, uuid); other != ""; other, theirs = i.sameNode(machine, uuid) {
 		now, ok, err := i.ironic.FindNode(ctx, theirs)
 		switch {
@@ -238,7 +238,7 @@ func (i *throughIronic) listed(ctx context.Context, m failover.Machine, ref stri
 		case ok && now == uuid:
 			return "", hopeless("write its own node under nodes of the device", "Ironic's node %s is that of kube node %s, too", uuid, other)
 		}
-		i.note(other, foundNode{uuid: now, ref: theirs}) // it means another one by now
+		i.keepNode(other, foundNode{uuid: now, ref: theirs}) // it means another one by now
 	}
 	return uuid, nil
 }
@@ -255,7 +255,7 @@ func (i *throughIronic) find(ctx context.Context, m failover.Machine, to address
 	if err != nil {
 		return "", err
 	}
-	i.note(m.Cluster+"/"+m.Node, foundNode{uuid: byUUID, byUUID: byUUID != ""})
+	i.keepNode(m.Cluster+"/"+m.Node, foundNode{uuid: byUUID, byUUID: byUUID != ""})
 	if to.nameless {
 		if byUUID == "" {
 			err = hopeless("write "+m.Cluster+"/"+m.Node+" and its node in Ironic under nodes of the device",

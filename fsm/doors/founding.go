@@ -2,10 +2,10 @@ package doors
 
 // Doubt begins a new history, whose log does not say who has a door open: what this one and
 // another history recorded of the waits holds.
-func (t Txn) Doubt(other Tables) { t.doors = t.doors.doubt(other.doors) }
+func (t Txn) Doubt(other Tables) { t.doors = t.doors.afterFounding(other.doors) }
 
-// doubt is what remains of doors when it is not known who has one open.
-func (d both) doubt(other both) both {
+// afterFounding is what remains of doors when it is not known who has one open.
+func (d both) afterFounding(other both) both {
 	return both{
 		Pass:    Door{Unknown: true, Wait: max(d.Pass.Wait, other.Pass.Wait, UnknownPassWait)},
 		Address: Door{Unknown: true, Wait: max(d.Address.Wait, other.Address.Wait, UnknownAddressWait)},
@@ -25,7 +25,7 @@ func (t Txn) FormerHeard() {
 // FormerDoubted makes doors unknown that a former member may have open by now. What
 // the present leadership has open it knows.
 func (t Txn) FormerDoubted() {
-	unknown := t.doors.doubt(both{})
+	unknown := t.doors.afterFounding(both{})
 	for _, of := range [...]struct{ door, unknown *Door }{{&t.doors.Pass, &unknown.Pass}, {&t.doors.Address, &unknown.Address}} {
 		if of.door.OpenBy.IsZero() || of.door.OpenBy != t.Lead.Token {
 			of.unknown.ClosedBy = of.door.ClosedBy

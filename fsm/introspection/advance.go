@@ -112,7 +112,7 @@ func (t Txn) advanced(rec Record, r QueuedRequest, c Advance, next NodeState) Re
 	}
 	rec = rec.saved(c.Unprocessed, c.Processed)
 	if !c.Answer.IsZero() || c.Event == EventProcess && next == NodeProcessing {
-		rec.Delivered = rec.Delivered.of(r).answered(c.Answer)
+		rec.Delivered = rec.Delivered.deliveryOf(r).answered(c.Answer)
 	}
 	if next == NodeStarting && !from.Active() {
 		// The specification's Inspect of an ended introspection. Its deadline

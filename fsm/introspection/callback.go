@@ -48,7 +48,7 @@ func applyTakeCallback(t Txn, c TakeCallback) entry.Result {
 	}
 	rec, _ := t.nodes.records.Get([]byte(c.Node))
 	if t.expects(rec, c.Document.Hash) {
-		return entry.Answer(t.take(server, rec, c))
+		return entry.Answer(t.takeCallback(server, rec, c))
 	}
 	res := applyEnqueue(t, c.enqueue())
 	if res.Code != entry.OK {
@@ -68,8 +68,8 @@ func (t Txn) expects(rec Record, document blobs.Hash) bool {
 		rec.Delivered.Document != document && t.queue.head(rec.Node).IsZero() && t.queue.requests.Size() < MaxQueue
 }
 
-// take queues a callback that is claimed, and begins its processing.
-func (t Txn) take(server string, rec Record, c TakeCallback) Taken {
+// takeCallback queues a callback that is claimed, and begins its processing.
+func (t Txn) takeCallback(server string, rec Record, c TakeCallback) Taken {
 	r := t.requested(rec.Node, EventProcess, c.Document.Hash)
 	claim := r.claimed(t.Header.Session, server, t.Token, t.Now())
 	r.Hook = c.Hook

@@ -25,8 +25,8 @@ type Delivery struct {
 	Answer Answer `cbor:"3,keyasint,omitzero"`
 }
 
-// of returns the delivery that a request brought: d itself if that is the one.
-func (d Delivery) of(r QueuedRequest) Delivery {
+// deliveryOf returns the delivery that a request brought: d itself if that is the one.
+func (d Delivery) deliveryOf(r QueuedRequest) Delivery {
 	if d.Request == r.Sequence {
 		return d
 	}

@@ -255,7 +255,9 @@ func loadRecord(t Txn, r Record) {
 }
 
 // Documents returns the documents that the record refers to; zero hashes are none.
-func (r Record) Documents() [3]blobs.Hash { return [...]blobs.Hash{r.Unprocessed, r.Processed, r.Earlier} }
+func (r Record) Documents() [3]blobs.Hash {
+	return [...]blobs.Hash{r.Unprocessed, r.Processed, r.Earlier}
+}
 
 // saved returns the record with the documents that are given in the place of
 // its own.

@@ -62,7 +62,7 @@ func applyBeginRemediation(t Txn, c BeginRemediation) entry.Result {
 		Intent: t.Token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane, Began: t.Now(),
 		SystemUUID: c.SystemUUID,
 	}
-	t.step(r, Step{State: RemIntent, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
+	t.storeStep(r, Step{State: RemIntent, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
 	return entry.Done()
 }
 
@@ -101,7 +101,7 @@ func applyStepRemediation(t Txn, c StepRemediation) entry.Result {
 	case !r.May(c.To):
 		return entry.Refuse(entry.IllegalTransition, "remediation %v of kube node %s cannot go from %v to %v%s", c.Intent, r.Node, r.State, c.To, r.past())
 	}
-	t.step(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
+	t.storeStep(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
 	return entry.Done()
 }
 
@@ -120,8 +120,8 @@ func (r Remediation) past() string {
 	return ""
 }
 
-// step stores a remediation after a step, notes its end, and records the step as an event.
-func (t Txn) step(r Remediation, s Step) {
+// storeStep stores a remediation after a step, notes its end, and records the step as an event.
+func (t Txn) storeStep(r Remediation, s Step) {
 	r = r.stepped(s)
 	if r.State.Ended() {
 		r.Expires = t.Now().Add(Keep)
@@ -163,6 +163,6 @@ func applyReleaseRemediation(t Txn, c ReleaseRemediation) entry.Result {
 	case r.State != RemStuck:
 		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is %v, not stuck", c.Intent, r.Node, r.State)
 	}
-	t.step(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
+	t.storeStep(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
 	return entry.Done()
 }

@@ -31,9 +31,9 @@ type change struct {
 	before *change
 }
 
-// note remembers a change by the entry at index. What a snapshot holds is loaded
+// noteChange remembers a change by the entry at index. What a snapshot holds is loaded
 // with index 0: the snapshot does not say which entries changed it.
-func (f *feed) note(index uint64, mac string) {
+func (f *feed) noteChange(index uint64, mac string) {
 	if index <= f.since {
 		return
 	}
@@ -47,9 +47,9 @@ func (f *feed) note(index uint64, mac string) {
 	f.count++
 }
 
-// after returns the MACs that changed after the entry at index, in order, up
+// changedAfter returns the MACs that changed after the entry at index, in order, up
 // to the last one applied. It cannot tell of a past it forgot, nor of a future.
-func (f feed) after(index, last uint64) (macs []string, ok bool) {
+func (f feed) changedAfter(index, last uint64) (macs []string, ok bool) {
 	if index < f.since || index > last {
 		return nil, false
 	}

@@ -38,7 +38,7 @@ func (r *Set) Has(mac string) bool {
 func (r *Set) Add(mac, owner string, index uint64) {
 	if !r.Has(mac) {
 		r.count++
-		r.changed.note(index, mac)
+		r.changed.noteChange(index, mac)
 	}
 	r.entries.Put(setKey(mac, owner), table.None{})
 }
@@ -49,7 +49,7 @@ func (r *Set) Remove(mac, owner string, index uint64) {
 	r.entries.Drop(setKey(mac, owner))
 	if !r.Has(mac) {
 		r.count--
-		r.changed.note(index, mac)
+		r.changed.noteChange(index, mac)
 	}
 }
 
@@ -90,7 +90,7 @@ func (r *Set) Keeps(mac, owner string) bool { return r.entries.Has(setKey(mac, o
 // ChangedSince returns the MACs that joined or left the list after the entry at index, in
 // order and each once, up to the last entry. ok is false when the list cannot tell.
 func (r *Set) ChangedSince(index, last uint64) (macs []string, ok bool) {
-	return r.changed.after(index, last)
+	return r.changed.changedAfter(index, last)
 }
 
 // ForgetChanges begins the memory of changes again after the entry at index.

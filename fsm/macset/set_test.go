@@ -28,14 +28,14 @@ func TestCheckFindsContradictions(t *testing.T) {
 	for name, corrupt := range map[string]func(*Set){
 		"an entry too many":              func(s *Set) { s.entries.Put(setKey("52:54:00:00:00:03", "a"), table.None{}) },
 		"MACs are counted wrongly":       func(s *Set) { s.count++ },
-		"changes of the future":          func(s *Set) { s.changed.note(last+1, "x") },
-		"changes out of order":           func(s *Set) { s.changed.note(2, "x") },
+		"changes of the future":          func(s *Set) { s.changed.noteChange(last+1, "x") },
+		"changes out of order":           func(s *Set) { s.changed.noteChange(2, "x") },
 		"changes are counted wrongly":    func(s *Set) { s.changed.count++ },
 		"changes since the future":       func(s *Set) { s.changed = feed{since: last + 1} },
 		"changes from before the memory": func(s *Set) { s.changed.since = last },
 		"more changes than are kept": func(s *Set) {
 			for range MaxChanges {
-				s.changed.note(last, "x")
+				s.changed.noteChange(last, "x")
 				s.changed.count = 1
 			}
 		},

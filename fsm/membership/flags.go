@@ -46,8 +46,8 @@ type MemberFlags struct {
 // IsZero says whether nothing is decided.
 func (s MemberFlags) IsZero() bool { return !s.Observer && !s.Maintenance }
 
-// with returns the flags with one exclusion set or cleared.
-func (s MemberFlags) with(e Exclusion, on bool, wall int64) MemberFlags {
+// withExclusion returns the flags with one exclusion set or cleared.
+func (s MemberFlags) withExclusion(e Exclusion, on bool, wall int64) MemberFlags {
 	switch {
 	case e == FromVoting:
 		s.Observer = on
@@ -105,7 +105,7 @@ func applyExclude(t Txn, c Exclude) entry.Result {
 	if res := t.mayExclude(c); res.Code != entry.OK {
 		return res
 	}
-	t.putMemberFlags(old.with(c.From, c.On, t.Header.WallMillis))
+	t.putMemberFlags(old.withExclusion(c.From, c.On, t.Header.WallMillis))
 	t.recordMember(exclusionAction(c), c.Peer)
 	return entry.Done()
 }
@@ -187,7 +187,7 @@ func applyObserve(t Txn, c Observe) entry.Result {
 	if res := applyUseJoinToken(t, UseJoinToken(c)); res.Code != entry.OK {
 		return res
 	}
-	t.putMemberFlags(t.MemberFlags(c.Member.ID).with(FromVoting, true, 0))
+	t.putMemberFlags(t.MemberFlags(c.Member.ID).withExclusion(FromVoting, true, 0))
 	if t.electorate("").voters == 0 {
 		return entry.Refuse(entry.Refused, "the only voter has this name or address: an observer cannot take its place")
 	}

@@ -179,7 +179,7 @@ func applyRejoin(t Txn, c Rejoin) entry.Result {
 		return res
 	}
 	if f.Observer {
-		t.putMemberFlags(t.MemberFlags(c.Member.ID).with(FromVoting, true, 0))
+		t.putMemberFlags(t.MemberFlags(c.Member.ID).withExclusion(FromVoting, true, 0))
 	}
 	t.hear(f)
 	f.Heard, f.Became, f.Key = true, c.Member.ID, c.Key

@@ -31,7 +31,7 @@ func (c *Cluster) PutBudget(ctx context.Context, b policyv1.PodDisruptionBudget)
 	if b.ResourceVersion != "" {
 		verb, request = "update", c.policy.Put().Namespace(b.Namespace).Resource(budgets).Name(b.Name)
 	}
-	return c.said(ctx, verb+" "+budgets+".policy", request.Body(&b).MaxRetries(0).Do(ctx).Error())
+	return c.noteAnswer(ctx, verb+" "+budgets+".policy", request.Body(&b).MaxRetries(0).Do(ctx).Error())
 }
 
 // DropBudget implements haconfig.Budgets. That it is gone is no fault.
@@ -39,7 +39,7 @@ func (c *Cluster) DropBudget(ctx context.Context, b policyv1.PodDisruptionBudget
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion}}
-	err := c.said(ctx, "delete "+budgets+".policy", c.policy.Delete().Namespace(b.Namespace).Resource(budgets).Name(b.Name).Body(&options).MaxRetries(0).Do(ctx).Error())
+	err := c.noteAnswer(ctx, "delete "+budgets+".policy", c.policy.Delete().Namespace(b.Namespace).Resource(budgets).Name(b.Name).Body(&options).MaxRetries(0).Do(ctx).Error())
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -69,7 +69,7 @@ func (c *Cluster) Touch(ctx context.Context, of haconfig.Component) error {
 		resource = "statefulsets"
 	}
 	err := c.apps.Patch(types.MergePatchType).Namespace(of.Namespace).Resource(resource).Name(of.Name).Body([]byte("{}")).MaxRetries(0).Do(ctx).Error()
-	if err = c.said(ctx, "patch "+resource+".apps", err); apierrors.IsNotFound(err) {
+	if err = c.noteAnswer(ctx, "patch "+resource+".apps", err); apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
@@ -115,7 +115,7 @@ func (c *Cluster) page(ctx context.Context, client *rest.RESTClient, resource st
 	defer cancel()
 	text, err := client.Get().Resource(resource).SetHeader("Accept", "application/json").
 		VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Raw()
-	if err = c.said(ctx, "list "+resource, err); err != nil {
+	if err = c.noteAnswer(ctx, "list "+resource, err); err != nil {
 		return page, err
 	}
 	return page, json.Unmarshal(text, &page)

@@ -90,7 +90,7 @@ func (c *Cluster) pages(ctx context.Context, resource, accept string, next func(
 		if accept != "" {
 			request = request.SetHeader("Accept", accept)
 		}
-		err := c.said(bounded, "list "+resource, list(bounded, request, options, page))
+		err := c.noteAnswer(bounded, "list "+resource, list(bounded, request, options, page))
 		cancel()
 		if err != nil {
 			return err
@@ -116,5 +116,5 @@ func (c *Cluster) PutNamespace(ctx context.Context, n haconfig.Namespace, w haco
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	err = c.core.Patch(types.MergePatchType).Resource("namespaces").Name(n.Name).Body(text).MaxRetries(0).Do(ctx).Error()
-	return c.said(ctx, "patch namespaces "+n.Name, err)
+	return c.noteAnswer(ctx, "patch namespaces "+n.Name, err)
 }

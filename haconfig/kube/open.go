@@ -99,9 +99,9 @@ func (c *Cluster) within(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeoutCause(klog.NewContext(ctx, klog.New(nil)), c.o.Timeout, late)
 }
 
-// said notes whether the API server has answered, and returns the error in words.
+// noteAnswer notes whether the API server has answered, and returns the error in words.
 // A refusal is an answer, too.
-func (c *Cluster) said(ctx context.Context, what string, err error) error {
+func (c *Cluster) noteAnswer(ctx context.Context, what string, err error) error {
 	var status *apierrors.StatusError
 	answered := err == nil || errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError
 	if err != nil && ctx.Err() != nil {

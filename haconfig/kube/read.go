@@ -89,7 +89,7 @@ func (c *Cluster) namespace(ctx context.Context, name string) (around haconfig.S
 	var n corev1.Namespace
 	err = c.core.Get().Resource("namespaces").Name(name).MaxRetries(0).Do(bounded).Into(&n)
 	listing.Wait()
-	if err = c.said(bounded, "get namespaces "+name, err); err != nil {
+	if err = c.noteAnswer(bounded, "get namespaces "+name, err); err != nil {
 		return haconfig.Surroundings{}, err
 	}
 	around.Annotations = n.Annotations
@@ -108,13 +108,13 @@ func (c *Cluster) autoscalers(ctx context.Context, namespace string) (out []haco
 		}
 		request := c.autoscaling.Get().Namespace(namespace).Resource("horizontalpodautoscalers").VersionedParams(&options, metav1.ParameterCodec)
 		if err := kubeclient.JSON(ctx, request, &page); err != nil {
-			return nil, c.said(ctx, what, err)
+			return nil, c.noteAnswer(ctx, what, err)
 		}
 		for _, hpa := range page.Items {
 			out = append(out, hpa.Autoscaler())
 		}
 		if options.Continue = page.Metadata.Continue; options.Continue == "" {
-			return out, c.said(ctx, what, nil)
+			return out, c.noteAnswer(ctx, what, nil)
 		}
 		if len(out) > maxAutoscalers {
 			return nil, fmt.Errorf("%s: more than %d", what, maxAutoscalers)
@@ -130,7 +130,7 @@ func (c *Cluster) Nodes(ctx context.Context) (int, error) {
 		var page metav1.PartialObjectMetadataList
 		request := c.core.Get().Resource("nodes").SetHeader("Accept", metadataOnly)
 		err := list(ctx, request, metav1.ListOptions{Limit: 2}, &page)
-		return len(page.Items), c.said(ctx, "list nodes", err)
+		return len(page.Items), c.noteAnswer(ctx, "list nodes", err)
 	})
 }
 

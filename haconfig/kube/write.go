@@ -33,9 +33,9 @@ func (c *Cluster) Registration(ctx context.Context, name string) (haconfig.Regis
 	}
 	err := kubeclient.JSON(ctx, c.registration.Get().Resource("mutatingwebhookconfigurations").Name(name), &conf)
 	if apierrors.IsNotFound(err) {
-		return haconfig.Registration{}, c.said(ctx, "", nil)
+		return haconfig.Registration{}, c.noteAnswer(ctx, "", nil)
 	}
-	if err := c.said(ctx, "get mutatingwebhookconfigurations.admissionregistration.k8s.io "+name, err); err != nil {
+	if err := c.noteAnswer(ctx, "get mutatingwebhookconfigurations.admissionregistration.k8s.io "+name, err); err != nil {
 		return haconfig.Registration{}, err
 	}
 	r := haconfig.Registration{Name: name, Version: conf.Metadata.ResourceVersion}
@@ -73,9 +73,9 @@ func (c *Cluster) DropRegistration(ctx context.Context, name string) (found bool
 	defer cancel()
 	err = c.registration.Delete().Resource("mutatingwebhookconfigurations").Name(name).MaxRetries(0).Do(ctx).Error()
 	if apierrors.IsNotFound(err) {
-		return false, c.said(ctx, "", nil)
+		return false, c.noteAnswer(ctx, "", nil)
 	}
-	return err == nil, c.said(ctx, "delete mutatingwebhookconfigurations.admissionregistration.k8s.io "+name, err)
+	return err == nil, c.noteAnswer(ctx, "delete mutatingwebhookconfigurations.admissionregistration.k8s.io "+name, err)
 }
 
 // PutBundle implements haconfig.Registry. The patch does nothing if the
@@ -103,7 +103,7 @@ func (c *Cluster) PutBundle(ctx context.Context, r haconfig.Registration, bundle
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	err = c.registration.Patch(types.JSONPatchType).Resource("mutatingwebhookconfigurations").Name(r.Name).Body(text).MaxRetries(0).Do(ctx).Error()
-	return c.said(ctx, "patch mutatingwebhookconfigurations.admissionregistration.k8s.io "+r.Name, err)
+	return c.noteAnswer(ctx, "patch mutatingwebhookconfigurations.admissionregistration.k8s.io "+r.Name, err)
 }
 
 // Endpoints implements haconfig.Slices.
@@ -114,9 +114,9 @@ func (c *Cluster) Endpoints(ctx context.Context, namespace, service string) (hac
 	var slice discoveryv1.EndpointSlice
 	err := c.discovery.Get().Namespace(namespace).Resource("endpointslices").Name(service).MaxRetries(0).Do(ctx).Into(&slice)
 	if apierrors.IsNotFound(err) {
-		return e, c.said(ctx, "", nil)
+		return e, c.noteAnswer(ctx, "", nil)
 	}
-	if err := c.said(ctx, "get endpointslices.discovery.k8s.io "+namespace+"/"+service, err); err != nil {
+	if err := c.noteAnswer(ctx, "get endpointslices.discovery.k8s.io "+namespace+"/"+service, err); err != nil {
 		return e, err
 	}
 	e.Version = slice.ResourceVersion
@@ -154,5 +154,5 @@ func (c *Cluster) PutEndpoints(ctx context.Context, e haconfig.Endpoints) error 
 		verb, request = "update", c.discovery.Put().Namespace(e.Namespace).Resource("endpointslices").Name(e.Service)
 	}
 	err := request.Body(slice).MaxRetries(0).Do(ctx).Error()
-	return c.said(ctx, verb+" endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service, err)
+	return c.noteAnswer(ctx, verb+" endpointslices.discovery.k8s.io "+e.Namespace+"/"+e.Service, err)
 }

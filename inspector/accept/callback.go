@@ -38,7 +38,7 @@ func (s *Service) Continue(ctx context.Context, body []byte) (node string, err e
 	if err == nil {
 		err = s.delivered(ctx, node, request, c.packed.Hash)
 	}
-	s.logs.keep(ctx, c.keeper, node, c.logs, err)
+	s.logs.keepLogs(ctx, c.keeper, node, c.logs, err)
 	if err != nil {
 		return "", err
 	}

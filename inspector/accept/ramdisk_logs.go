@@ -42,9 +42,9 @@ type logIntake struct {
 	limited *slog.Logger
 }
 
-// keep keeps the logs of a callback, if they are wanted, on this peer, and
+// keepLogs keeps the logs of a callback, if they are wanted, on this peer, and
 // notes which one that is.
-func (l *logIntake) keep(ctx context.Context, keeper inspector.LogKeeper, node string, logs inspector.RamdiskLogs, why error) {
+func (l *logIntake) keepLogs(ctx context.Context, keeper inspector.LogKeeper, node string, logs inspector.RamdiskLogs, why error) {
 	var said *inspector.Refusal
 	failed := errors.As(why, &said) && said.Status != http.StatusServiceUnavailable // else it is repeated, logs and all
 	if keeper == nil || why != nil && !failed || !keeper.Wants(failed) {
@@ -63,7 +63,7 @@ func (l *logIntake) store(ctx context.Context, keeper inspector.LogKeeper, node 
 	path, err := keeper.Keep(logs)
 	if err == nil && node != "" {
 		l.o.Logger.Info("ramdisk logs stored", "node", node, "file", path)
-		err = l.note(ctx, node, path)
+		err = l.notePlace(ctx, node, path)
 	}
 	switch {
 	case err == nil:
@@ -74,8 +74,8 @@ func (l *logIntake) store(ctx context.Context, keeper inspector.LogKeeper, node 
 	}
 }
 
-// note writes down where the logs of a node are, so that it survives a failover.
-func (l *logIntake) note(ctx context.Context, node, path string) error {
+// notePlace writes down where the logs of a node are, so that it survives a failover.
+func (l *logIntake) notePlace(ctx context.Context, node, path string) error {
 	v := l.o.Log.View()
 	rec, ok := v.Record(node)
 	note := introspection.NoteLogs{Node: node, Begun: rec.Begun, Logs: introspection.RamdiskLogs{Peer: l.o.Peer, Path: path}}

@@ -63,7 +63,7 @@ func Open(path string) (*Box, []introspection.Unfinished, error) {
 	for n := places - 1; n >= 0; n-- {
 		b.free = append(b.free, n)
 	}
-	left, err := b.left()
+	left, err := b.unfinished()
 	if err == nil {
 		err = file.Truncate(0)
 	}
@@ -73,7 +73,7 @@ func Open(path string) (*Box, []introspection.Unfinished, error) {
 	return b, left, nil
 }
 
-func (b *Box) left() (left []introspection.Unfinished, err error) {
+func (b *Box) unfinished() (left []introspection.Unfinished, err error) {
 	raw, err := io.ReadAll(io.LimitReader(b.file, places*recordSize))
 	for ; len(raw) >= recordSize; raw = raw[recordSize:] {
 		request, name, ok := b.decode(raw[:recordSize])
@@ -130,14 +130,14 @@ func (b *Box) slot(request fencing.Token) (slot int, ok bool) {
 	if slot, ok := b.slots[request]; ok {
 		return slot, true
 	}
-	if slot, ok = b.take(); ok {
+	if slot, ok = b.takeSlot(); ok {
 		b.slots[request] = slot
 	}
 	return slot, ok
 }
 
-// take returns a free place; the caller holds the lock.
-func (b *Box) take() (slot int, ok bool) {
+// takeSlot returns a free place; the caller holds the lock.
+func (b *Box) takeSlot() (slot int, ok bool) {
 	if len(b.free) == 0 {
 		return 0, false
 	}
@@ -186,7 +186,7 @@ func (b *Box) reserve(document blobs.Hash) (slot int, ok bool) {
 	if _, suspect := b.suspects[document]; suspect || under {
 		return 0, false
 	}
-	if slot, ok = b.take(); ok {
+	if slot, ok = b.takeSlot(); ok {
 		b.examined[document] = slot
 	}
 	return slot, ok

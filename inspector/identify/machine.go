@@ -37,7 +37,7 @@ type Machine struct {
 // no machine and is left out: the hooks report it. Unlike the original it needs no
 // hook to have succeeded, so that a node whose hooks fail is found and learns why.
 func Of(d *document.Document) Machine {
-	return of(d, func(nic *document.Parts) bool { return nic.Get("name").Text() != "" }) // without a name no hook would take it
+	return machineOf(d, func(nic *document.Parts) bool { return nic.Get("name").Text() != "" }) // without a name no hook would take it
 }
 
 // OfInband is Of for what Ironic's own endpoint takes: an inventory with at least one
@@ -57,15 +57,15 @@ func OfInband(d *document.Document) (m Machine, err error) {
 			return m, document.Failed("Invalid data: inventory.interfaces: item %d has no mac_address", i)
 		}
 	}
-	m = of(d, func(*document.Parts) bool { return true })
+	m = machineOf(d, func(*document.Parts) bool { return true })
 	if len(m.MACs)+len(m.BMC) == 0 {
 		return m, document.Failed("No lookup information provided")
 	}
 	return m, nil
 }
 
-// of reads a machine with those of its interfaces that count.
-func of(d *document.Document, counts func(nic *document.Parts) bool) Machine {
+// machineOf reads a machine with those of its interfaces that count.
+func machineOf(d *document.Document, counts func(nic *document.Parts) bool) Machine {
 	inventory := Inventory(d)
 	m := Machine{Serial: serialOf(inventory.Get("system_vendor"))}
 	v4, v6 := BMCOf(d, inventory)

@@ -82,15 +82,15 @@ func (s Search) first(ctx context.Context, v fsm.View, m Machine, a Answer) (fir
 			first, ok = rec, true
 		}
 	}
-	return first, ok && (first.State.Active() || s.still(ctx, v, m, first.Node))
+	return first, ok && (first.State.Active() || s.stillComesFrom(ctx, v, m, first.Node))
 }
 
-// still reports whether a document that repeats the delivery of an ended introspection
+// stillComesFrom reports whether a document that repeats the delivery of an ended introspection
 // still comes from that node. Where the node was deleted and the machine enrolled again,
 // the answer of the former node would hide what became of the present one. The record
 // has no attributes any more, so Ironic's are the evidence; an Ironic that does not say
 // changes nothing.
-func (s Search) still(ctx context.Context, v fsm.View, m Machine, node string) bool {
+func (s Search) stillComesFrom(ctx context.Context, v fsm.View, m Machine, node string) bool {
 	if owner := m.PortOwner(v); owner != "" && owner != node {
 		return false
 	}

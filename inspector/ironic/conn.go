@@ -152,9 +152,9 @@ func (b *body) Close() error {
 	}
 	b.closed = true
 	if b.stop() && b.whole && !b.last && b.conn.in.Buffered() == 0 {
-		b.conn.transport.keep(b.conn)
+		b.conn.transport.keepConnection(b.conn)
 	} else {
-		b.conn.transport.drop(b.conn)
+		b.conn.transport.dropConnection(b.conn)
 	}
 	return nil
 }

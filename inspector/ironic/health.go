@@ -55,7 +55,7 @@ func (h *Health) Run(ctx context.Context) {
 		switch {
 		case h.Check(ctx) != nil:
 			wait = unhealthyInterval
-		case h.doubtful():
+		case h.isDoubted():
 			wait = doubtInterval
 		}
 		select {
@@ -78,7 +78,7 @@ func (h *Health) Check(ctx context.Context) error {
 	if err == nil {
 		h.hear(began)
 	}
-	h.note(err)
+	h.keepAnswer(err)
 	return h.Err()
 }
 
@@ -97,14 +97,14 @@ func (h *Health) hear(asked time.Time) {
 // the first is never judged. From then on Ironic is asked often, and a later call
 // is, if Ironic answered questions until the call failed.
 func (h *Health) Singled(ctx context.Context, began time.Time) bool {
-	witnessed := h.doubt(began)
+	witnessed := h.noteNoAnswer(began)
 	return h.Check(ctx) == nil && !h.LostSince(began) && witnessed
 }
 
-// doubt notes a call that had no answer and reports whether Ironic was in doubt
+// noteNoAnswer notes a call that had no answer and reports whether Ironic was in doubt
 // already when that began, and answered a question that was asked since and a
 // moment ago.
-func (h *Health) doubt(began time.Time) (witnessed bool) {
+func (h *Health) noteNoAnswer(began time.Time) (witnessed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -119,15 +119,15 @@ func (h *Health) doubt(began time.Time) (witnessed bool) {
 	return !began.Before(h.doubted) && h.heard.After(began) && now.Sub(h.heard) < 2*doubtInterval
 }
 
-// doubtful reports whether calls had no answer lately.
-func (h *Health) doubtful() bool {
+// isDoubted reports whether calls had no answer lately.
+func (h *Health) isDoubted() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Now().Before(h.until)
 }
 
-// note keeps the answer and logs a change.
-func (h *Health) note(err error) {
+// keepAnswer keeps the answer and logs a change.
+func (h *Health) keepAnswer(err error) {
 	if err != nil {
 		err = fmt.Errorf("Ironic cannot be reached from this peer: %w", err)
 	}

@@ -76,7 +76,7 @@ func open(conf config.Ironic) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ironic.endpoint: %w", err)
 	}
-	return settle(sc), nil
+	return newSession(sc), nil
 }
 
 func basic(conf config.Ironic) (*session, error) {
@@ -90,11 +90,11 @@ func basic(conf config.Ironic) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ironic.endpoint, ironic.username, ironic.password: %w", err)
 	}
-	return settle(sc), nil
+	return newSession(sc), nil
 }
 
-// settle makes the session of a gophercloud client that knows the credentials.
-func settle(sc *gophercloud.ServiceClient) *session {
+// newSession makes the session of a gophercloud client that knows the credentials.
+func newSession(sc *gophercloud.ServiceClient) *session {
 	agent := gophercloud.UserAgent{}
 	agent.Prepend("trivet")
 	s := &session{base: strings.TrimSuffix(strings.TrimRight(sc.Endpoint, "/"), "/v1") + "/v1/", header: http.Header{
@@ -133,7 +133,7 @@ func (k viaKeystone) logIn(ctx context.Context) (*session, error) {
 		}
 	}
 	fresh := &gophercloud.ProviderClient{TokenID: grant.Token}
-	return settle(&gophercloud.ServiceClient{ProviderClient: fresh, Endpoint: endpoint}), nil
+	return newSession(&gophercloud.ServiceClient{ProviderClient: fresh, Endpoint: endpoint}), nil
 }
 
 func (k viaKeystone) account() keystone.Account {

@@ -72,7 +72,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := c.exchange(req)
 	if err != nil {
-		t.drop(c)
+		t.dropConnection(c)
 		return nil, err
 	}
 	limit := int64(maxPage)
@@ -94,7 +94,7 @@ func (t *transport) connect(ctx context.Context, u *url.URL) (*conn, error) {
 		return nil, fmt.Errorf("wait for a connection: %w", context.Cause(ctx))
 	}
 	for {
-		c := t.take(u.Scheme + "://" + u.Host)
+		c := t.takeConnection(u.Scheme + "://" + u.Host)
 		if c == nil {
 			break
 		}
@@ -124,8 +124,8 @@ func allowed(ctx context.Context) error {
 	return err
 }
 
-// take returns the connection that was used last, nil if none rests.
-func (t *transport) take(to string) *conn {
+// takeConnection returns the connection that was used last, nil if none rests.
+func (t *transport) takeConnection(to string) *conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.expire(to)
@@ -148,12 +148,12 @@ func (t *transport) expire(to string) {
 	t.idle[to] = resting
 }
 
-// keep takes a connection back that may carry another request.
-func (t *transport) keep(c *conn) {
+// keepConnection takes a connection back that may carry another request.
+func (t *transport) keepConnection(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		t.drop(c)
+		t.dropConnection(c)
 		return
 	}
 	c.since = time.Now()
@@ -162,8 +162,8 @@ func (t *transport) keep(c *conn) {
 	<-t.slots
 }
 
-// drop ends a connection.
-func (t *transport) drop(c *conn) {
+// dropConnection ends a connection.
+func (t *transport) dropConnection(c *conn) {
 	_ = c.wire.Close() // of no use any more
 	<-t.slots
 }

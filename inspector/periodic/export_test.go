@@ -29,7 +29,7 @@ const (
 
 // For tests outside of this package.
 var (
-	Doubt    = doubt
+	Doubt    = whyListDoubted
 	Propose  = propose
 	Recorded = recorded
 )

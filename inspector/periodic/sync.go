@@ -45,8 +45,8 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	v := s.Log.View()
 	// A node whose deletion is queued is not missing any more.
 	missing := slices.DeleteFunc(without(known, listed), func(node string) bool { return asked(v, node, introspection.EventDelete) })
-	reason := doubt(len(missing), len(known), len(listed))
-	if reason != "" && !s.gone(ctx, known, listed) {
+	reason := whyListDoubted(len(missing), len(known), len(listed))
+	if reason != "" && !s.noneIsKnown(ctx, known, listed) {
 		now := nodesync.Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
 		if !settled(v, now) {
 			return s.suspect(ctx, a, now)
@@ -65,10 +65,10 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	return s.trust(ctx, a)
 }
 
-// gone reports whether Ironic, which lists no node at all, knows none of a few
+// noneIsKnown reports whether Ironic, which lists no node at all, knows none of a few
 // nodes by name either. So many can be asked for one by one; of more an operator
 // decides, since an Ironic with an empty database would erase a site.
-func (s *Sweeps) gone(ctx context.Context, known, listed []string) bool {
+func (s *Sweeps) noneIsKnown(ctx context.Context, known, listed []string) bool {
 	if len(listed) > 0 || len(known) > suspectCount {
 		return false
 	}
@@ -107,8 +107,8 @@ func without(known, listed []string) (missing []string) {
 	return missing
 }
 
-// doubt says why a list should not be believed, "" if it may be.
-func doubt(missing, known, listed int) string {
+// whyListDoubted says why a list should not be believed, "" if it may be.
+func whyListDoubted(missing, known, listed int) string {
 	switch {
 	case listed == 0:
 		return fmt.Sprintf("Ironic lists no nodes at all, %d are known here", known)

@@ -58,7 +58,7 @@ func (r *Relayer) Run(ctx context.Context, a leader.Authority) error {
 	defer work.running.Wait()
 	for {
 		_, changed := r.Log.Changed()
-		work.look(ctx)
+		work.beginDue(ctx)
 		if !pace.Wait(ctx, relayPause) { // a busy log is looked at ten times a second
 			return nil
 		}
@@ -92,8 +92,8 @@ type retry struct {
 	at    time.Time
 }
 
-// look begins what is due, the oldest first, and ends what is too late.
-func (w *relaying) look(ctx context.Context) {
+// beginDue begins what is due, the oldest first, and ends what is too late.
+func (w *relaying) beginDue(ctx context.Context) {
 	v := w.Log.View()
 	away, why := w.Health.Err(), "it was not tried"
 	if away != nil {
@@ -108,7 +108,7 @@ func (w *relaying) look(ctx context.Context) {
 		w.running.Go(func() {
 			pause := relayLast
 			if overdue {
-				w.settle(ctx, r, relays.OutcomeGiveUp, inspector.Clip(cmp.Or(r.Reason, why)), "")
+				w.commitAttempt(ctx, r, relays.OutcomeGiveUp, inspector.Clip(cmp.Or(r.Reason, why)), "")
 			} else {
 				pause = w.attempt(ctx, r.Sequence)
 			}
@@ -170,7 +170,7 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 		document, err = inspector.Load(w.Packer, w.Log.View(), r.Document)
 	}
 	if err != nil {
-		w.settle(ctx, r, relays.OutcomeAgain, inspector.Clip(err.Error()), "")
+		w.commitAttempt(ctx, r, relays.OutcomeAgain, inspector.Clip(err.Error()), "")
 		return 0
 	}
 	guarded := ironic.WithGuard(ctx, func() error {
@@ -184,16 +184,16 @@ func (w *relaying) attempt(ctx context.Context, sequence fencing.Token) time.Dur
 		return 0 // the next leader takes it for lost
 	}
 	outcome, reason := outcomeOf(answer, err)
-	w.settle(ctx, r, outcome, reason, nodeIn(answer.Body))
+	w.commitAttempt(ctx, r, outcome, reason, nodeIn(answer.Body))
 	if answer.Status == http.StatusNotFound {
 		return relayAbsent
 	}
 	return 0
 }
 
-// settle commits how an attempt ended. One whose end is not committed counts as
+// commitAttempt commits how an attempt ended. One whose end is not committed counts as
 // one whose answer was lost.
-func (w *relaying) settle(ctx context.Context, r relays.Relay, outcome relays.Outcome, reason, node string) {
+func (w *relaying) commitAttempt(ctx context.Context, r relays.Relay, outcome relays.Outcome, reason, node string) {
 	res, err := w.authority.Propose(ctx, relays.Settle{
 		Sequence: r.Sequence, Try: r.Tries, Outcome: outcome, Reason: reason, Keep: keepRelays(w.Live.Config()), Node: node,
 	})

@@ -162,7 +162,7 @@ func find(ctx context.Context, p path, in *document.Value) ([]*document.Value, e
 		var found []*document.Value
 		for _, place := range places {
 			var err error
-			if found, err = s.take(step, place, found); err != nil {
+			if found, err = s.takeStep(step, place, found); err != nil {
 				return nil, err
 			}
 		}
@@ -171,9 +171,9 @@ func find(ctx context.Context, p path, in *document.Value) ([]*document.Value, e
 	return places, nil
 }
 
-// take adds to found where a step leads from a place, and then from all that lies
+// takeStep adds to found where a step leads from a place, and then from all that lies
 // further down if it is deep.
-func (s *search) take(step step, place *document.Value, found []*document.Value) ([]*document.Value, error) {
+func (s *search) takeStep(step step, place *document.Value, found []*document.Value) ([]*document.Value, error) {
 	reached, err := step.from(place)
 	if err == nil {
 		err = s.visit(len(found))
@@ -199,7 +199,7 @@ func (s *search) take(step step, place *document.Value, found []*document.Value)
 			s.visits++
 			continue
 		}
-		if found, err = s.take(step, kid, found); err != nil {
+		if found, err = s.takeStep(step, kid, found); err != nil {
 			return nil, err
 		}
 	}

@@ -85,8 +85,8 @@ func (e *effects) current() error {
 	return nil
 }
 
-// look reads the task's node unless that was done a moment ago.
-func (e *effects) look(ctx context.Context, t *inspector.Task) error {
+// readNode reads the task's node unless that was done a moment ago.
+func (e *effects) readNode(ctx context.Context, t *inspector.Task) error {
 	return t.Refresh(freshFor, func() (ironic.Node, error) { return e.pool.o.Ironic.Node(ctx, e.claim.Node) })
 }
 
@@ -97,7 +97,7 @@ func (e *effects) fit(ctx context.Context, t *inspector.Task) error {
 	if rec, ok := v.Record(e.claim.Node); ok && overdue(v, rec) {
 		return document.Failed(textTimeout)
 	}
-	if err := e.look(ctx, t); err != nil {
+	if err := e.readNode(ctx, t); err != nil {
 		return err
 	}
 	return e.admissible(t.Node())
@@ -143,7 +143,7 @@ func (e *effects) unreachable(ctx context.Context, err error) bool {
 
 // off switches the node off, unless another user has it by now.
 func (e *effects) off(ctx context.Context, t *inspector.Task) error {
-	if err := e.look(ctx, t); err != nil {
+	if err := e.readNode(ctx, t); err != nil {
 		return err
 	}
 	if e.admissible(t.Node()) != nil || t.Node().Deployed() {

@@ -48,7 +48,7 @@ func (w *hookWork) firstHook() string {
 // in between, if it is to be stored: what rules do is not in it.
 func (w *hookWork) apply(ctx context.Context, t *inspector.Task) error {
 	for _, h := range w.runner.Afters() {
-		if err := w.step(ctx, t, h.Name()); err != nil {
+		if err := w.beginStep(ctx, t, h.Name()); err != nil {
 			return err
 		}
 		if err := w.runner.Run(ctx, h, func(ctx context.Context) error { return h.(inspector.After).After(ctx, t) }); err != nil {
@@ -69,15 +69,15 @@ func (w *hookWork) apply(ctx context.Context, t *inspector.Task) error {
 	if w.pool.o.Rules == nil || v.RuleCount() == 0 {
 		return nil
 	}
-	if err := w.step(ctx, t, stepRules); err != nil {
+	if err := w.beginStep(ctx, t, stepRules); err != nil {
 		return err
 	}
 	return w.pool.o.Rules.Apply(ctx, v, t)
 }
 
-// step notes what is done next and makes sure that it may be done.
-func (w *hookWork) step(ctx context.Context, t *inspector.Task, name string) error {
-	if err := w.out.note(name); err != nil {
+// beginStep notes what is done next and makes sure that it may be done.
+func (w *hookWork) beginStep(ctx context.Context, t *inspector.Task, name string) error {
+	if err := w.out.noteHook(name); err != nil {
 		return &unwritten{err}
 	}
 	return w.node.insist(ctx, func() error { return w.node.fit(ctx, t) })

@@ -78,7 +78,7 @@ func (j *job) process(ctx context.Context, v fsm.View, rec introspection.Record)
 	if err := j.node.fit(ctx, t); err != nil {
 		return j.early(ctx, err)
 	}
-	return j.after(ctx, rec, t)
+	return j.runAfterHooks(ctx, rec, t)
 }
 
 // lostEverywhere says why a document is given up: every living peer was lost
@@ -119,11 +119,11 @@ func (j *job) early(ctx context.Context, err error) error {
 	return err
 }
 
-// after saves `processing` and runs what every hook does with the node. Each
+// runAfterHooks saves `processing` and runs what every hook does with the node. Each
 // hook is noted before it runs: a request whose processing was saved is not done
 // a second time, so the first worker is the only witness.
-func (j *job) after(ctx context.Context, rec introspection.Record, t *inspector.Task) error {
-	begin := introspection.Advance{Claim: j.claim.Hold(), Event: introspection.EventProcess, Unprocessed: j.out.keep(), Hook: j.hooks.firstHook()}
+func (j *job) runAfterHooks(ctx context.Context, rec introspection.Record, t *inspector.Task) error {
+	begin := introspection.Advance{Claim: j.claim.Hold(), Event: introspection.EventProcess, Unprocessed: j.out.hashToStore(), Hook: j.hooks.firstHook()}
 	if _, err := j.out.commit(begin); errors.Is(err, fsm.IllegalTransition) {
 		j.log.Info("callback dropped: the introspection was restarted meanwhile", "err", err)
 		return j.out.consume()
@@ -166,7 +166,7 @@ func (j *job) finish(ctx context.Context, rec introspection.Record, t *inspector
 	if !rec.ManageBoot || !j.by.Config.Processing.PowerOff || t.Node().Deployed() {
 		return j.out.advance(end)
 	}
-	if err := j.out.note(hookPowerOff); err != nil { // what the log says next must not be taken back
+	if err := j.out.noteHook(hookPowerOff); err != nil { // what the log says next must not be taken back
 		return err
 	}
 	// The ramdisk gets its answer before its machine is switched off.

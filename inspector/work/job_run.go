@@ -27,7 +27,7 @@ func (j *job) work() {
 	if err == nil {
 		return
 	}
-	if err := j.out.settle(err); err != nil && !errors.Is(err, errClaimLost) {
+	if err := j.out.writeOutcome(err); err != nil && !errors.Is(err, errClaimLost) {
 		j.log.Error("commit outcome of request failed, releasing the request", "err", err)
 		j.out.giveBack()
 	}
@@ -41,11 +41,11 @@ func (j *job) guarded(ctx context.Context) (err error) {
 			err = fmt.Errorf("unexpected exception panic: %v", p)
 		}
 	}()
-	return j.run(ctx)
+	return j.carryOut(ctx)
 }
 
-// run waits until this peer's state holds the claim and carries the request out.
-func (j *job) run(ctx context.Context) error {
+// carryOut waits until this peer's state holds the claim and carries the request out.
+func (j *job) carryOut(ctx context.Context) error {
 	v, err := j.pool.o.Notifier.Wait(ctx, func(v fsm.View) bool { return inspector.Covers(v, j.claim.Token) })
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (j *job) run(ctx context.Context) error {
 		return j.resume(ctx)
 	}
 	if overdue(v, rec) && j.request.Event != introspection.EventTimeout && j.request.Event != introspection.EventDelete {
-		return j.late(rec)
+		return j.endLate(rec)
 	}
 	if j.task != nil {
 		return j.carryOn(ctx, rec, j.task)
@@ -82,8 +82,8 @@ func (j *job) run(ctx context.Context) error {
 	}
 }
 
-// late ends a request whose time was over before a worker could begin it.
-func (j *job) late(rec introspection.Record) error {
+// endLate ends a request whose time was over before a worker could begin it.
+func (j *job) endLate(rec introspection.Record) error {
 	if rec.State == introspection.NodeAborting {
 		return j.out.advance(introspection.Advance{Event: introspection.EventAbortEnd, Consume: true})
 	}

@@ -34,7 +34,7 @@ func (j *job) start(ctx context.Context, rec introspection.Record) error {
 // boot brings the node from starting to waiting, or returns the contract's text
 // for why it ends in error.
 func (j *job) boot(ctx context.Context, rec introspection.Record) (text string, err error) {
-	attributes, text, err := j.known(ctx, rec)
+	attributes, text, err := j.lookupAttributes(ctx, rec)
 	if err != nil || text != "" {
 		return text, err
 	}
@@ -64,7 +64,7 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 	if err := j.pool.o.Ironic.SetBootDevice(ctx, t.Node().UUID, ironic.BootPXE, persistent(t.Node())); err != nil {
 		return j.node.texted("Failed to set boot device to PXE: %v", ctx, err)
 	}
-	if text, err := j.turn(ctx); err != nil || text != "" {
+	if text, err := j.waitForReboot(ctx); err != nil || text != "" {
 		return text, err
 	}
 	if err := j.node.fit(ctx, t); err != nil {
@@ -76,8 +76,8 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 	return "", nil
 }
 
-// known returns by what the callback will be recognised.
-func (j *job) known(ctx context.Context, rec introspection.Record) (a introspection.Attributes, text string, err error) {
+// lookupAttributes returns by what the callback will be recognised.
+func (j *job) lookupAttributes(ctx context.Context, rec introspection.Record) (a introspection.Attributes, text string, err error) {
 	a = rec.Attributes
 	if len(a.MACs) == 0 {
 		ports, err := j.pool.o.Ironic.Ports(ctx, rec.Node)
@@ -105,10 +105,10 @@ func persistent(n ironic.Node) bool {
 	}
 }
 
-// turn waits for this node's place in the reboot throttle, one for the whole
+// waitForReboot waits for this node's place in the reboot throttle, one for the whole
 // cluster. The worker is free for others meanwhile. A peer that stops does not
 // wait: the request is given back.
-func (j *job) turn(ctx context.Context) (text string, err error) {
+func (j *job) waitForReboot(ctx context.Context) (text string, err error) {
 	gap := j.by.Config.RebootThrottle
 	if gap == 0 {
 		return "", nil

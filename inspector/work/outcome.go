@@ -27,8 +27,8 @@ type outcome struct {
 	processed blobs.Packed
 }
 
-// settle writes down how a request that was not done ended.
-func (o *outcome) settle(why error) error {
+// writeOutcome writes down how a request that was not done ended.
+func (o *outcome) writeOutcome(why error) error {
 	switch {
 	case errors.Is(why, errClaimLost):
 		o.log.Warn("worker lost its claim and stops", "reason", why)
@@ -104,23 +104,23 @@ func (o *outcome) fail(status int, text string) error {
 	o.log.Warn("introspection failed", "reason", a.Error)
 	if o.request.Event == introspection.EventProcess {
 		a.Answer = introspection.Answer{Status: status, Message: a.Error}
-		a.Unprocessed = o.keep()
+		a.Unprocessed = o.hashToStore()
 	}
 	a.Processed = o.processed // of a rule that failed
 	return o.advance(a)
 }
 
-// keep names the callback's document if it is to be stored.
-func (o *outcome) keep() blobs.Hash {
+// hashToStore names the callback's document if it is to be stored.
+func (o *outcome) hashToStore() blobs.Hash {
 	if !o.by.Config.StoreData {
 		return blobs.Hash{}
 	}
 	return o.request.Document
 }
 
-// note leaves word of what this worker is about to do, in the log if there is no
+// noteHook leaves word of what this worker is about to do, in the log if there is no
 // other place.
-func (o *outcome) note(hook string) error {
+func (o *outcome) noteHook(hook string) error {
 	err := o.pool.o.Notes.Note(o.request.Sequence, hook)
 	if err == nil {
 		return nil

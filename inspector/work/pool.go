@@ -101,7 +101,7 @@ func (p *Pool) pick(v fsm.View, free int) (wanted []fencing.Token, again time.Du
 		if len(wanted) == min(free, introspection.MaxClaims) {
 			break
 		}
-		if !p.may(v, r, sessions) {
+		if !p.canWorkOn(v, r, sessions) {
 			continue
 		}
 		s, known := p.seen[r.Sequence]
@@ -111,7 +111,7 @@ func (p *Pool) pick(v fsm.View, free int) (wanted []fencing.Token, again time.Du
 		seen[r.Sequence] = s
 		switch wait := s.since.Add(turnWait).Sub(now); {
 		case !inspector.Covers(v, s.claimedAt): // it was claimed by then, here or elsewhere, and this view does not know
-		case wait <= 0, p.turn(r, sessions):
+		case wait <= 0, p.isFirstClaimant(r, sessions):
 			wanted = append(wanted, r.Sequence)
 		default:
 			again = min(again, wait)
@@ -121,9 +121,9 @@ func (p *Pool) pick(v fsm.View, free int) (wanted []fencing.Token, again time.Du
 	return wanted, again
 }
 
-// turn reports whether a request is this peer's to claim first. The sequence is
+// isFirstClaimant reports whether a request is this peer's to claim first. The sequence is
 // mixed: those of requests that are queued in step would all be one peer's.
-func (p *Pool) turn(r introspection.QueuedRequest, sessions []membership.Session) bool {
+func (p *Pool) isFirstClaimant(r introspection.QueuedRequest, sessions []membership.Session) bool {
 	if len(sessions) == 0 {
 		return false
 	}
@@ -132,15 +132,15 @@ func (p *Pool) turn(r introspection.QueuedRequest, sessions []membership.Session
 	return sessions[whose].ID == p.o.Session.ID()
 }
 
-// may reports whether a request can be worked on here: one that needs Ironic
+// canWorkOn reports whether a request can be worked on here: one that needs Ironic
 // waits while Ironic cannot be reached from this peer, and a callback that this
 // peer was lost with before is left to those who have not met it, either until
 // its time is over.
-func (p *Pool) may(v fsm.View, r introspection.QueuedRequest, sessions []membership.Session) bool {
+func (p *Pool) canWorkOn(v fsm.View, r introspection.QueuedRequest, sessions []membership.Session) bool {
 	if r.Event == introspection.EventTimeout {
 		return true
 	}
-	others := p.met(v, r) && unmet(r, sessions)
+	others := p.claimWasLost(v, r) && unmet(r, sessions)
 	if p.o.Health.Err() == nil && !others {
 		return true // before the record is looked up: all that is ready is looked at for each change
 	}
@@ -148,9 +148,9 @@ func (p *Pool) may(v fsm.View, r introspection.QueuedRequest, sessions []members
 	return !ok || overdue(v, rec)
 }
 
-// met reports whether a claim of this peer on a document was lost before: its
+// claimWasLost reports whether a claim of this peer on a document was lost before: its
 // process may have died of the document.
-func (p *Pool) met(v fsm.View, r introspection.QueuedRequest) bool {
+func (p *Pool) claimWasLost(v fsm.View, r introspection.QueuedRequest) bool {
 	if len(r.Peers) == 0 || r.Event != introspection.EventProcess && r.Event != introspection.EventReapply {
 		return false
 	}

@@ -23,7 +23,7 @@ func (p *Pool) Take(ctx context.Context, cb inspector.Callback) (queued introspe
 	}
 	told := make(chan introspection.Taken, 1) // buffered, since the caller may be gone; closed when it was not taken
 	engaged := p.submit(ctx, func() {
-		j := p.begin(session, cb, told)
+		j := p.beginCallback(session, cb, told)
 		close(told)
 		if j != nil {
 			j.work()
@@ -47,10 +47,10 @@ func expected(v fsm.View, node string) bool {
 	return ok && rec.State == introspection.NodeWaiting && !overdue(v, rec)
 }
 
-// begin examines a callback and commits that its processing has begun, notifies the
+// beginCallback examines a callback and commits that its processing has begun, notifies the
 // waiting caller, and returns the job that is left to do, nil if there is none. A
 // commit whose outcome is unknown is one in a session that is over.
-func (p *Pool) begin(session fencing.Token, cb inspector.Callback, told chan<- introspection.Taken) *job {
+func (p *Pool) beginCallback(session fencing.Token, cb inspector.Callback, told chan<- introspection.Taken) *job {
 	if !p.o.Memory.Examine(cb.Packed.Hash) {
 		return nil
 	}

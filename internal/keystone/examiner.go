@@ -108,15 +108,15 @@ func (e *Examiner) ask(ctx context.Context, own, token string) (Holder, error) {
 	case result.Err != nil:
 		return Holder{}, failed
 	}
-	holder, err := read(result)
+	holder, err := holderOf(result)
 	if err != nil {
 		return Holder{}, &Error{Call: call, Err: err}
 	}
 	return holder, nil
 }
 
-// read takes from the answer what is needed here.
-func read(result tokens.GetResult) (Holder, error) {
+// holderOf takes from the answer what is needed here.
+func holderOf(result tokens.GetResult) (Holder, error) {
 	var body struct {
 		User    tokens.User     `json:"user"`
 		Project *tokens.Project `json:"project"`

@@ -44,7 +44,7 @@ type TLS struct {
 // OpenTLS reads the files. The error names the option and the file.
 func OpenTLS(f Files, logger *slog.Logger) (*TLS, error) {
 	t := &TLS{files: f, logger: logger}
-	if err := t.read(); err != nil {
+	if err := t.readFiles(); err != nil {
 		return nil, err
 	}
 	t.next = time.Now().Add(lookAtFiles)
@@ -58,7 +58,7 @@ func (t *TLS) Config() *tls.Config {
 	defer t.mu.Unlock()
 	if now := time.Now(); !now.Before(t.next) {
 		t.next = now.Add(lookAtFiles)
-		t.look()
+		t.rereadFiles()
 	}
 	return t.conf
 }
@@ -69,13 +69,13 @@ func (t *TLS) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return (&tls.Dialer{NetDialer: &net.Dialer{Timeout: dialLimit}, Config: t.Config()}).DialContext(ctx, network, address)
 }
 
-// look reads the files again if one of them is another than was read. A failure
+// rereadFiles reads the files again if one of them is another than was read. A failure
 // is logged once, until they hold together again. mu is held.
-func (t *TLS) look() {
+func (t *TLS) rereadFiles() {
 	if !t.broken && t.unchanged() {
 		return
 	}
-	err := t.read()
+	err := t.readFiles()
 	switch {
 	case err == nil:
 		t.broken = false
@@ -101,9 +101,9 @@ func (t *TLS) unchanged() bool {
 	return true
 }
 
-// read takes the files if all of them will do. What they were is noted with what
+// readFiles takes the files if all of them will do. What they were is noted with what
 // they hold, so that a change under way shows at the next look.
-func (t *TLS) read() error {
+func (t *TLS) readFiles() error {
 	text := make(map[string][]byte)
 	var seen []os.FileInfo
 	var errs []error

@@ -89,7 +89,7 @@ func (w *Witness) ask(ctx context.Context) error {
 	}
 	seen := w.o.Now()
 	for _, e := range w.elections {
-		e.keep(v, asked, seen, w.o.Bound)
+		e.keepClaim(v, asked, seen, w.o.Bound)
 	}
 	return nil
 }
@@ -110,10 +110,10 @@ func (e *Election) Claim() Claim {
 	return e.claim
 }
 
-// keep replaces the claim by what a confirmed view says. A token that was not seen
+// keepClaim replaces the claim by what a confirmed view says. A token that was not seen
 // before is that of a leadership, or a grant, that began before now; what was said
 // under another was confirmed before that, and is over a bound from now.
-func (e *Election) keep(v fsm.View, asked, now, bound time.Duration) {
+func (e *Election) keepClaim(v fsm.View, asked, now, bound time.Duration) {
 	said := e.source.in(v)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -106,7 +106,7 @@ func guard(grace time.Duration, command []string, in io.Reader) report {
 	case err != nil:
 		return never(codeNotStarted, err)
 	}
-	return w.follow(orders, children)
+	return w.followOrders(orders, children)
 }
 
 // start starts a program in a process group of its own.
@@ -125,8 +125,8 @@ func start(command []string) (pid int, err error) {
 	return p.Pid, nil // who waits for it is this package alone, by number
 }
 
-// follow does as it is told until the program has ended.
-func (w *watch) follow(orders <-chan order, children <-chan os.Signal) report {
+// followOrders does as it is told until the program has ended.
+func (w *watch) followOrders(orders <-chan order, children <-chan os.Signal) report {
 	tidy := time.NewTicker(tidyEvery)
 	defer tidy.Stop()
 	for !ended(w.pid) {
@@ -139,7 +139,7 @@ func (w *watch) follow(orders <-chan order, children <-chan os.Signal) report {
 			}
 			err = w.obey(o)
 		case <-w.alarm.fired:
-			err = w.look()
+			err = w.doDue()
 		case <-children:
 		case <-tidy.C:
 			err = reapOrphans(w.pid)
@@ -168,7 +168,7 @@ func (w *watch) obey(o order) error {
 		// Another holder may have the lease already.
 		w.why, w.kill = whyLost, lease.Boottime()
 	case whyOrphaned:
-		return w.end(whyOrphaned, min(lease.Boottime(), w.deadline))
+		return w.endProgram(whyOrphaned, min(lease.Boottime(), w.deadline))
 	}
 	return nil
 }
@@ -179,16 +179,16 @@ func (w *watch) arm(deadline time.Duration) error {
 	return w.alarm.set(w.deadline)
 }
 
-// look does what is due at this moment.
-func (w *watch) look() error {
+// doDue does what is due at this moment.
+func (w *watch) doDue() error {
 	if now := lease.Boottime(); w.kill != 0 || now < w.deadline {
 		return nil
 	}
-	return w.end(whyDeadline, w.deadline)
+	return w.endProgram(whyDeadline, w.deadline)
 }
 
-// end asks the program to end, since a moment, and sets the alarm for killing it.
-func (w *watch) end(why string, since time.Duration) error {
+// endProgram asks the program to end, since a moment, and sets the alarm for killing it.
+func (w *watch) endProgram(why string, since time.Duration) error {
 	if w.kill != 0 {
 		return nil
 	}

@@ -107,7 +107,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if r.margin == 0 {
 		r.margin = o.Lease.TTL / 3
 	}
-	code, err, gone := r.run()
+	code, err, gone := r.runGuard()
 	if !gone {
 		return code, err // what still runs may act under the lease until its time is over
 	}
@@ -170,13 +170,13 @@ type running struct {
 // grace is from TERM at the deadline to KILL.
 func (r *running) grace() time.Duration { return r.margin / 2 }
 
-// run starts the guard and tells it what there is to know until it has ended. gone is
+// runGuard starts the guard and tells it what there is to know until it has ended. gone is
 // that no process of the program is left.
-func (r *running) run() (code int, err error, gone bool) {
+func (r *running) runGuard() (code int, err error, gone bool) {
 	if r.warden, err = engage(r); err != nil {
 		return 0, fmt.Errorf("start the guard: %w", err), true
 	}
-	said, ok := r.follow()
+	said, ok := r.guardReport()
 	left := killChildren(stubborn)
 	code, err = r.outcome(said, ok)
 	if said.text != "" && said.why != whyNoStart {
@@ -185,22 +185,22 @@ func (r *running) run() (code int, err error, gone bool) {
 	return code, errors.Join(err, left), left == nil
 }
 
-// follow returns the guard's report; false when it died without one.
-func (r *running) follow() (said report, ok bool) {
+// guardReport returns the guard's report; false when it died without one.
+func (r *running) guardReport() (said report, ok bool) {
 	over, late := r.held.Done(), (<-chan time.Time)(nil)
-	r.warden.tell(order{verbDeadline, int64(r.held.Deadline())})
+	r.warden.writeOrder(order{verbDeadline, int64(r.held.Deadline())})
 	for {
 		select {
 		case said, ok = <-r.warden.done:
 			return said, ok
 		case <-r.renewed:
-			r.warden.tell(order{verbDeadline, int64(r.held.Deadline())})
+			r.warden.writeOrder(order{verbDeadline, int64(r.held.Deadline())})
 		case s := <-r.o.Signals:
-			r.warden.tell(order{verbSignal, int64(s.(syscall.Signal))})
+			r.warden.writeOrder(order{verbSignal, int64(s.(syscall.Signal))})
 		case <-over:
 			over = nil
 			if errors.Is(r.held.Err(), lease.ErrLost) {
-				r.warden.tell(order{verb: verbKill})
+				r.warden.writeOrder(order{verb: verbKill})
 			}
 			// The guard needs half a margin, and has half of the rest for its report.
 			t := time.NewTimer(max(leastChance, r.held.Deadline()+r.margin*3/4-lease.Boottime()))
@@ -278,9 +278,9 @@ func engage(r *running) (*warden, error) {
 	return w, nil
 }
 
-// tell writes a line. A guard that does not read is stopped or dead: then it ends, and
+// writeOrder writes a line. A guard that does not read is stopped or dead: then it ends, and
 // the program with it.
-func (w *warden) tell(o order) {
+func (w *warden) writeOrder(o order) {
 	err := w.orders.SetWriteDeadline(time.Now().Add(orderLimit))
 	if err == nil {
 		_, err = io.WriteString(w.orders, o.String())

@@ -57,19 +57,19 @@ func (t *PatientTransport) Follow(r Replicator) { t.replicator.Store(&r) }
 // AppendEntries implements raft.Transport.
 func (t *PatientTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if !heartbeat(req) {
-		if err := t.await(id, req.Term); err != nil {
+		if err := t.awaitAnswer(id, req.Term); err != nil {
 			return err
 		}
 	}
 	err := t.Transport.AppendEntries(id, to, req, resp)
-	t.note(id, err == nil)
+	t.noteAnswer(id, err == nil)
 	return err
 }
 
 // InstallSnapshot implements raft.Transport. Its failures count like those of
 // entries.
 func (t *PatientTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
-	if err := t.await(id, req.Term); err != nil {
+	if err := t.awaitAnswer(id, req.Term); err != nil {
 		return err
 	}
 	return t.Transport.InstallSnapshot(id, to, req, resp, data)
@@ -81,8 +81,8 @@ func heartbeat(req *raft.AppendEntriesRequest) bool {
 	return req.PrevLogEntry == 0 && req.PrevLogTerm == 0 && len(req.Entries) == 0 && req.LeaderCommitIndex == 0
 }
 
-// note keeps whether a peer answered the newest request.
-func (t *PatientTransport) note(id raft.ServerID, answered bool) {
+// noteAnswer keeps whether a peer answered the newest request.
+func (t *PatientTransport) noteAnswer(id raft.ServerID, answered bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	back, lost := t.lost[id]
@@ -95,10 +95,10 @@ func (t *PatientTransport) note(id raft.ServerID, answered bool) {
 	}
 }
 
-// await returns when a peer that was lost has answered. It is bounded by the
+// awaitAnswer returns when a peer that was lost has answered. It is bounded by the
 // leadership: a goroutine of raft that is held after that would be missing at
 // its shutdown.
-func (t *PatientTransport) await(id raft.ServerID, term uint64) error {
+func (t *PatientTransport) awaitAnswer(id raft.ServerID, term uint64) error {
 	for {
 		t.mu.Lock()
 		back, lost := t.lost[id]

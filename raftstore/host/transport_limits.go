@@ -88,7 +88,7 @@ func (t *boundTransport) serve(conn net.Conn, peer string) {
 // pass gives raft a request, through its handler of heartbeats where there is
 // one. A request that is refused ends its connection, and so serve.
 func (t *boundTransport) pass(rpc raft.RPC, peer string, conn *closingConn, heartbeat *func(raft.RPC)) {
-	if err := t.judge(peer, rpc.Command); err != nil {
+	if err := t.whyRefused(peer, rpc.Command); err != nil {
 		rpc.Respond(nil, err)
 		_ = conn.Close()
 		return
@@ -104,8 +104,8 @@ func (t *boundTransport) pass(rpc raft.RPC, peer string, conn *closingConn, hear
 	}
 }
 
-// judge returns why a request that came from a peer is refused.
-func (t *boundTransport) judge(peer string, command any) error {
+// whyRefused returns why a request that came from a peer is refused.
+func (t *boundTransport) whyRefused(peer string, command any) error {
 	err := sentBy(peer, command)
 	if err == nil {
 		err = t.net.Authorize(peer)

@@ -195,13 +195,13 @@ func (f *Fitness) Run(ctx context.Context) {
 }
 
 func (f *Fitness) update() {
-	if changed, why := f.look(time.Now()); changed {
+	if changed, why := f.judgeAndTell(time.Now()); changed {
 		f.log.Warn("fitness to lead changed", "fit", why == nil, "reason", why)
 	}
 }
 
-// look judges and tells raft; changed says whether the answer is another one.
-func (f *Fitness) look(now time.Time) (changed bool, why error) {
+// judgeAndTell judges and tells raft; changed says whether the answer is another one.
+func (f *Fitness) judgeAndTell(now time.Time) (changed bool, why error) {
 	_, led := f.host.Leader()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -37,16 +37,16 @@ func (*Rotation) Name() string { return "gossip keys" }
 // Run implements Duty. A step that fails is tried again.
 func (r *Rotation) Run(ctx context.Context, a Authority) error {
 	for range pace.Every(ctx, rotationLook) {
-		if err := r.step(ctx, a); err != nil && ctx.Err() == nil {
+		if err := r.takeStep(ctx, a); err != nil && ctx.Err() == nil {
 			r.failing.Warn("advance gossip key rotation failed, retrying", "err", err)
 		}
 	}
 	return nil
 }
 
-// step takes the next step once every peer that lives has confirmed the present
+// takeStep takes the next step once every peer that lives has confirmed the present
 // one, or had membership.GossipStepTimeout to do so. The log judges the same again.
-func (r *Rotation) step(ctx context.Context, a Authority) error {
+func (r *Rotation) takeStep(ctx context.Context, a Authority) error {
 	view := r.view()
 	now := view.GossipRotation()
 	if now.Stage == membership.GossipSettled {

@@ -168,10 +168,10 @@ func (w *Watchdog) mutedFor() time.Duration {
 	return time.Since(w.muted)
 }
 
-// look counts the ticks of the guard that one write has been under way for. A
+// countTicks counts the ticks of the guard that one write has been under way for. A
 // process that was stopped for a minute finds the write a minute old, and its
 // disk is as good as ever.
-func (w *Watchdog) look() time.Duration {
+func (w *Watchdog) countTicks() time.Duration {
 	writing := w.disk.Writing()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +195,7 @@ func (w *Watchdog) Guard(ctx context.Context) {
 // exits the process if the write stays stuck.
 func (w *Watchdog) guard() {
 	role, _ := w.disk.Role()
-	stuck, muted := w.look(), w.mutedFor()
+	stuck, muted := w.countTicks(), w.mutedFor()
 	switch {
 	case role.Leader && stuck > w.limit:
 		w.mute(true)

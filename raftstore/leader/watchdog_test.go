@@ -199,7 +199,7 @@ func TestProbesThatAreNotCommittedEndTheLeadership(t *testing.T) {
 				var guarding sync.WaitGroup
 				guarding.Go(func() {
 					for range 17 { // as the guard does; its own mute would come later
-						w.look()
+						w.countTicks()
 						time.Sleep(100 * time.Millisecond) // in a bubble
 					}
 				})

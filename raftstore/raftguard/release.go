@@ -39,15 +39,15 @@ func (g *Gate) release(rpc raft.RPC, answers <-chan raft.RPCResponse, amend func
 		if amend != nil {
 			amend(&a)
 		}
-		rpc.RespChan <- g.judge(rpc.Command, a)
+		rpc.RespChan <- g.stampAnswer(rpc.Command, a)
 	case <-stop:
 		rpc.Respond(nil, raft.ErrTransportShutdown)
 	}
 }
 
-// judge stamps an answer that the leader counts for a proof, or returns an error in its
+// stampAnswer stamps an answer that the leader counts for a proof, or returns an error in its
 // place. The leader counts those of its own term, also where its entries did not fit.
-func (g *Gate) judge(command any, a raft.RPCResponse) raft.RPCResponse {
+func (g *Gate) stampAnswer(command any, a raft.RPCResponse) raft.RPCResponse {
 	req, ok := command.(*raft.AppendEntriesRequest)
 	resp, answered := a.Response.(*raft.AppendEntriesResponse)
 	if !ok || !answered || a.Error != nil || resp.Term != req.Term {

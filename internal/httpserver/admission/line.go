@@ -101,7 +101,7 @@ func (l *Line) join(lane int, source netip.Prefix) (*waiter, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.may(lane, source) {
-		l.take(source)
+		l.takePlace(source)
 		return nil, true
 	}
 	w := &waiter{source: source, decided: make(chan struct{})}
@@ -117,8 +117,8 @@ func (l *Line) may(lane int, source netip.Prefix) bool {
 	return idle > 0 && l.in[source] < l.places.Share
 }
 
-// take gives a source one place; the caller holds the lock.
-func (l *Line) take(source netip.Prefix) {
+// takePlace gives a source one place; the caller holds the lock.
+func (l *Line) takePlace(source netip.Prefix) {
 	l.idle--
 	l.in[source]++
 }
@@ -191,7 +191,7 @@ func (l *Line) Leave(source netip.Prefix) {
 		}
 		if w := l.lanes[at].pop(func(w *waiter) bool { return l.may(at, w.source) }); w != nil {
 			l.next = at + 1
-			l.take(w.source)
+			l.takePlace(w.source)
 			w.decide(true)
 			return
 		}

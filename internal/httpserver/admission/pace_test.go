@@ -128,7 +128,7 @@ func TestAClosedConnectionLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewController()
 		for range 3 {
-			c.connections.take(numbered(1))
+			c.connections.takePlace(numbered(1))
 		}
 		ctx, closed := context.WithCancel(t.Context())
 		began, ended := time.Now(), make(chan error, 1)

@@ -49,7 +49,7 @@ func (r *Rates) Charge(source netip.Prefix, events float64) (own, all time.Durat
 	of := r.find(source, now)
 	of.count(r.each, now, events)
 	r.total.count(r.all, now, events)
-	return of.over(r.each, now), r.total.over(r.all, now)
+	return of.overFor(r.each, now), r.total.overFor(r.all, now)
 }
 
 // Take counts one event of a source that may happen after wait, if that is no longer than
@@ -59,7 +59,7 @@ func (r *Rates) Take(source netip.Prefix, longest time.Duration) (wait time.Dura
 	defer r.mu.Unlock()
 	now := time.Now()
 	of := r.find(source, now)
-	wait = max(of.over(r.each, now), r.total.over(r.all, now))
+	wait = max(of.overFor(r.each, now), r.total.overFor(r.all, now))
 	if wait > 0 && wait > longest {
 		return wait, false
 	}
@@ -77,8 +77,8 @@ func (r *Rates) GiveBack(source netip.Prefix) {
 	r.total.count(r.all, now, -1)
 }
 
-// over returns for how long a bucket has no room.
-func (b *bucket) over(p Pace, now time.Time) time.Duration {
+// overFor returns for how long a bucket has no room.
+func (b *bucket) overFor(p Pace, now time.Time) time.Duration {
 	if p.Rate <= 0 || b.due.IsZero() {
 		return 0
 	}

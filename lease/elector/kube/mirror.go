@@ -103,7 +103,7 @@ type kind struct {
 
 func (m *Mirror) write(ctx context.Context, w elector.Claim, k kind) error {
 	what := k.resource + " " + m.o.Namespace + "/" + m.o.Name
-	there, err := m.read(ctx, k)
+	there, err := m.readObject(ctx, k)
 	if err != nil {
 		return fmt.Errorf("get %s: %w", what, err)
 	}
@@ -140,8 +140,8 @@ func (m *Mirror) write(ctx context.Context, w elector.Claim, k kind) error {
 	return nil
 }
 
-// read returns nil for what does not exist.
-func (m *Mirror) read(ctx context.Context, k kind) (*object, error) {
+// readObject returns nil for what does not exist.
+func (m *Mirror) readObject(ctx context.Context, k kind) (*object, error) {
 	ctx, cancel := context.WithTimeout(kubeclient.Quiet(ctx), maxCall)
 	defer cancel()
 	text, err := k.client.Get().Namespace(m.o.Namespace).Resource(k.resource).Name(m.o.Name).

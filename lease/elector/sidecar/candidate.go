@@ -98,7 +98,7 @@ func (c *Candidate) Mine() elector.Claim {
 func (c *Candidate) Run(ctx context.Context) error {
 	looking, stop := context.WithCancel(ctx)
 	var looks sync.WaitGroup
-	looks.Go(func() { c.look(looking) })
+	looks.Go(func() { c.readHolder(looking) })
 	defer looks.Wait()
 	defer stop()
 	for led := false; ctx.Err() == nil; {
@@ -145,11 +145,11 @@ func (c *Candidate) set(h *lease.Held) {
 	c.held, c.other = h, elector.Claim{}
 }
 
-// look reads who holds the lease while we do not.
-func (c *Candidate) look(ctx context.Context) {
+// readHolder reads who holds the lease while we do not.
+func (c *Candidate) readHolder(ctx context.Context) {
 	for ctx.Err() == nil {
 		if c.waiting() {
-			c.read(ctx)
+			c.askOnce(ctx)
 		}
 		pace.Wait(ctx, c.o.TTL/retries)
 	}
@@ -161,8 +161,8 @@ func (c *Candidate) waiting() bool {
 	return c.held == nil
 }
 
-// read asks once. No answer changes nothing: what is known is over by itself.
-func (c *Candidate) read(ctx context.Context) {
+// askOnce asks once. No answer changes nothing: what is known is over by itself.
+func (c *Candidate) askOnce(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.TTL/others)
 	defer cancel()
 	asked := c.o.Now()

@@ -50,7 +50,7 @@ func (d *simulated) copied() *simulated {
 
 // settled carries over what the disk holds, and returns what the log behind has.
 func (d *simulated) settled() (map[uint64]raft.Log, error) {
-	err := settle(behind{d.behind, d}, d, testSize)
+	err := carryFolder(behind{d.behind, d}, d, testSize)
 	return d.behind.logs, err
 }
 

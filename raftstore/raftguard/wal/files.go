@@ -34,7 +34,7 @@ func Open(dir string, behind Behind, random io.Reader) (*Log, error) {
 
 // Settle carries over what a write-ahead log in dir holds, if there is one, and
 // removes it: the log behind is complete then.
-func Settle(dir string, behind Behind) error { return settle(behind, disk(dir), fileSize) }
+func Settle(dir string, behind Behind) error { return carryFolder(behind, disk(dir), fileSize) }
 
 // folder is where the files are.
 type folder interface {

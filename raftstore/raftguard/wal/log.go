@@ -57,18 +57,18 @@ type place struct {
 	broken  bool  // the generation takes no more batches: what the file holds behind end is not known, or it may count as carried over
 }
 
-// begin returns a log in front of which stand these files, which hold nothing yet.
-func begin(behind Behind, files pair) *Log {
+// newLog returns a log in front of which stand these files, which hold nothing yet.
+func newLog(behind Behind, files pair) *Log {
 	l := &Log{
 		behind: behind, pair: files, kick: make(chan struct{}, 1), quit: make(chan struct{}),
 		generation: 1, at: place{end: batchAt}, by: make(map[uint64]*raft.Log),
 	}
-	l.done.Go(l.run)
+	l.done.Go(l.carryInBackground)
 	return l
 }
 
-// run carries over what is not written any more, until Close.
-func (l *Log) run() {
+// carryInBackground carries over what is not written any more, until Close.
+func (l *Log) carryInBackground() {
 	for {
 		select {
 		case <-l.kick:
@@ -102,7 +102,7 @@ func (l *Log) StoreLogs(es []*raft.Log) error {
 		return l.behind.StoreLogs(es)
 	}
 	if l.at.end+room > l.size {
-		if err := l.turn(); err != nil {
+		if err := l.beginGeneration(); err != nil {
 			return err
 		}
 	}
@@ -140,8 +140,8 @@ func (l *Log) write(es []*raft.Log, out []byte) error {
 	return nil
 }
 
-// turn begins the next generation, in the other file. writing is held.
-func (l *Log) turn() error {
+// beginGeneration begins the next generation, in the other file. writing is held.
+func (l *Log) beginGeneration() error {
 	if err := l.carryOlder(l.size); err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (l *Log) forget(es []*raft.Log) {
 func (l *Log) DeleteRange(first, last uint64) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if begin := l.begin(); l.at.broken || begin != 0 && last >= begin {
+	if begin := l.lowestPending(); l.at.broken || begin != 0 && last >= begin {
 		if err := l.carryAll(); err != nil {
 			return err
 		}
@@ -244,8 +244,8 @@ func (l *Log) DeleteRange(first, last uint64) error {
 	return l.behind.DeleteRange(first, last)
 }
 
-// begin returns the lowest index that is not carried over; 0: all is.
-func (l *Log) begin() uint64 {
+// lowestPending returns the lowest index that is not carried over; 0: all is.
+func (l *Log) lowestPending() uint64 {
 	l.held.RLock()
 	defer l.held.RUnlock()
 	for _, es := range [][]*raft.Log{l.older.entries, l.newer} {
@@ -258,7 +258,7 @@ func (l *Log) begin() uint64 {
 
 // FirstIndex implements raft.LogStore.
 func (l *Log) FirstIndex() (uint64, error) {
-	begin := l.begin() // before the log behind is asked, which may get it meanwhile
+	begin := l.lowestPending() // before the log behind is asked, which may get it meanwhile
 	first, err := l.behind.FirstIndex()
 	if err != nil || begin == 0 || first != 0 && first < begin {
 		return first, err

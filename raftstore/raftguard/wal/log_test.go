@@ -154,7 +154,7 @@ func (f *life) die(what string, power, settled bool) {
 	var log raft.LogStore
 	if settled {
 		log = behind{f.d.behind, f.d}
-		if err := settle(behind{f.d.behind, f.d}, f.d, testSize); err != nil {
+		if err := carryFolder(behind{f.d.behind, f.d}, f.d, testSize); err != nil {
 			f.t.Fatalf("acknowledged-entry-lost: %s: %v", what, err)
 		}
 	} else {
@@ -176,7 +176,7 @@ func (f *life) die(what string, power, settled bool) {
 // enter opens the log in one of the two ways, and stops again, orderly or not.
 func (f *life) enter() error {
 	if f.rand.IntN(2) == 0 {
-		return settle(behind{f.d.behind, f.d}, f.d, testSize)
+		return carryFolder(behind{f.d.behind, f.d}, f.d, testSize)
 	}
 	l, err := open(behind{f.d.behind, f.d}, f.d, testSize, cryptorand.Reader)
 	if err != nil {

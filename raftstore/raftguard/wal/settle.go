@@ -17,7 +17,7 @@ type Behind interface {
 
 // open carries over what the files of a folder hold, and begins others.
 func open(behind Behind, in folder, size int64, random io.Reader) (*Log, error) {
-	if err := settle(behind, in, size); err != nil {
+	if err := carryFolder(behind, in, size); err != nil {
 		return nil, err
 	}
 	var is record
@@ -40,11 +40,11 @@ func open(behind Behind, in folder, size int64, random io.Reader) (*Log, error) 
 	if err != nil {
 		return nil, err
 	}
-	return begin(behind, pair{in, files, size, is.secret}), nil
+	return newLog(behind, pair{in, files, size, is.secret}), nil
 }
 
-// settle carries over what the files of a folder hold, and removes them.
-func settle(behind Behind, in folder, size int64) error {
+// carryFolder carries over what the files of a folder hold, and removes them.
+func carryFolder(behind Behind, in folder, size int64) error {
 	is, err := readRecord(behind)
 	if err != nil {
 		return err
