@@ -12,7 +12,8 @@ import (
 )
 
 // admitted runs h in a place of a class, for as long as its caller waits.
-func admitted(by *admission.Controller, class admission.Class, callerOf func(echo.Context) admission.Caller, h echo.HandlerFunc) echo.HandlerFunc {
+func admitted(by *admission.Controller, class admission.Class, callerOf func(echo.Context) admission.Caller,
+	h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		place, err := by.Admit(r.Context(), class, callerOf(c))
@@ -27,7 +28,8 @@ func admitted(by *admission.Controller, class admission.Class, callerOf func(ech
 
 // AdmitHandler runs h in a place of a class, for callers who showed no credentials.
 // fail answers where there is none.
-func AdmitHandler(by *admission.Controller, class admission.Class, proxies []netip.Prefix, fail func(http.ResponseWriter, *http.Request, error), h http.HandlerFunc) http.HandlerFunc {
+func AdmitHandler(by *admission.Controller, class admission.Class, proxies []netip.Prefix,
+	fail func(http.ResponseWriter, *http.Request, error), h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		place, err := by.Admit(r.Context(), class, admission.Caller{Source: senderSource(r, proxies)})
 		if err != nil {
@@ -41,7 +43,8 @@ func AdmitHandler(by *admission.Controller, class admission.Class, proxies []net
 
 // Visited has by count each request that next admits to no place, so that what is refused
 // at the door is bounded like all else. proxies is asked at each request.
-func Visited(by *admission.Controller, port admission.Port, proxies func() []netip.Prefix, next http.Handler) http.Handler {
+func Visited(by *admission.Controller, port admission.Port, proxies func() []netip.Prefix,
+	next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, ended := by.Visit(r.Context(), admission.Caller{Port: port, Source: senderSource(r, proxies())})
 		next.ServeHTTP(w, r.WithContext(ctx))

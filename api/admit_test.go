@@ -41,7 +41,9 @@ func TestEachRouteHasAClass(t *testing.T) {
 		}
 		all = append(all, fmt.Sprintf("%-8s %-7s %-42s %v", server, method, path, class))
 	}
-	i := &Inspector{Service: &fake{}, Inband: &fake{}, Auth: NoAuth(), Lending: struct{ Lending }{}, Names: struct{ Names }{}, Hardware: struct{ Hardware }{}, Events: struct{ EventSource }{}, Logger: slog.New(slog.DiscardHandler)}
+	i := &Inspector{Service: &fake{}, Inband: &fake{}, Auth: NoAuth(), Lending: struct{ Lending }{},
+		Names: struct{ Names }{}, Hardware: struct{ Hardware }{}, Events: struct{ EventSource }{},
+		Logger: slog.New(slog.DiscardHandler)}
 	for _, r := range i.resources() {
 		for method, h := range map[string]echo.HandlerFunc{"GET": r.get, "POST": r.post, "PUT": r.put, "DELETE": r.remove} {
 			if h != nil {
@@ -125,7 +127,8 @@ func (l leaderless) List(ctx context.Context, p accept.Page, r inspector.Reading
 // While there is no leader, lists that wait for one keep no place from those that do not.
 func TestListsThatWaitForALeaderHoldNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &Inspector{Service: leaderless{&fake{}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
+		i := &Inspector{Service: leaderless{&fake{}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler),
+			StaleFor: func() time.Duration { return 0 }}
 		h := i.Handler()
 		ask := func(path string) int {
 			r := httptest.NewRequest("GET", path, http.NoBody)
@@ -210,7 +213,8 @@ func TestRefusedChangesOfAReaderDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, reported := new(lockedBuffer), 0
 		logger := slog.New(slog.NewJSONHandler(log, nil))
-		h := (&Inspector{Service: &fake{}, Auth: new(ephemeral), MaxLimit: 1, Logger: logger, Report: func(eventring.Report) { reported++ }}).Handler()
+		h := (&Inspector{Service: &fake{}, Auth: new(ephemeral), MaxLimit: 1, Logger: logger,
+			Report: func(eventring.Report) { reported++ }}).Handler()
 		for range 5000 {
 			r := httptest.NewRequest("POST", statusPath, http.NoBody)
 			r.RemoteAddr = "192.0.2.1:1"

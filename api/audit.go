@@ -91,7 +91,8 @@ func hush(c echo.Context) {
 // audited tells a call that may change something. logger must not be nil; strangers
 // may be: then each call is logged. report, unless it is nil, has the calls of proved
 // callers recorded as events.
-func audited(logger *slog.Logger, strangers *unproved, report func(eventring.Report), begin func(*http.Request) *call) echo.MiddlewareFunc {
+func audited(logger *slog.Logger, strangers *unproved, report func(eventring.Report),
+	begin func(*http.Request) *call) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
@@ -120,7 +121,8 @@ func audited(logger *slog.Logger, strangers *unproved, report func(eventring.Rep
 // something, and every one of a proved caller that was not refused. Who may only read
 // can be refused as often as a stranger.
 func (m *call) worth(strangers *unproved, status int) bool {
-	return strangers == nil || m.committed.Load() != 0 || m.proved && status < http.StatusBadRequest || strangers.admit(m.source, m.caller.Name, status)
+	return strangers == nil || m.committed.Load() != 0 || m.proved && status < http.StatusBadRequest ||
+		strangers.admit(m.source, m.caller.Name, status)
 }
 
 // nowhere tells calls that led to no route.
@@ -170,7 +172,8 @@ func (m *call) logCall(logger *slog.Logger, method, path string, status int) {
 func (m *call) event(request, method, path string, status int) eventring.Report {
 	who, from := bounded(m.caller.Name), bounded(m.sender)
 	fields := map[string]string{
-		"api": m.api, "who": who, "from": from, "method": method, "path": bounded(path), "status": strconv.Itoa(status), "request_id": bounded(request),
+		"api": m.api, "who": who, "from": from, "method": method, "path": bounded(path), "status": strconv.Itoa(status),
+		"request_id": bounded(request),
 	}
 	if m.caller.Role != RoleNone {
 		fields["role"] = m.caller.Role.String()

@@ -21,7 +21,8 @@ func (t takes) Take(context.Context, inspector.Callback) (introspection.Queued, 
 
 func TestTheAuditNamesTheEntryOfATakenCallback(t *testing.T) {
 	made := new(call)
-	if _, ok := TracedTaker(takes{introspection.Queued{Request: 12}}).Take(context.WithValue(t.Context(), callKey{}, made), inspector.Callback{}); !ok || made.committed.Load() != 12 {
+	if _, ok := TracedTaker(takes{introspection.Queued{Request: 12}}).Take(context.WithValue(t.Context(), callKey{}, made),
+		inspector.Callback{}); !ok || made.committed.Load() != 12 {
 		t.Errorf("a callback that was taken at once: %d", made.committed.Load())
 	}
 }

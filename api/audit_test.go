@@ -86,7 +86,8 @@ func (c committing) Continue(ctx context.Context, body []byte) (string, error) {
 func auditedAPI(f *fake, auth Auth) (*Inspector, *bytes.Buffer) {
 	log := new(bytes.Buffer)
 	return &Inspector{
-		Service: committing{f, Traced(doing{res: fsm.Result{Token: 4711}})}, Auth: auth, MaxLimit: 1, Logger: slog.New(slog.NewJSONHandler(log, nil)),
+		Service: committing{f, Traced(doing{res: fsm.Result{Token: 4711}})}, Auth: auth, MaxLimit: 1,
+		Logger:   slog.New(slog.NewJSONHandler(log, nil)),
 		StaleFor: func() time.Duration { return 0 }, Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")},
 	}, log
 }
@@ -110,7 +111,8 @@ func TestEveryChangeIsTold(t *testing.T) {
 		h := i.Handler()
 		for _, r := range i.resources() {
 			path := strings.NewReplacer(":node", node, ":uuid", node, ":rule", node).Replace(r.path)
-			for method, changes := range map[string]bool{"GET": false, "HEAD": false, "OPTIONS": false, "PATCH": false, "POST": r.post != nil, "DELETE": r.remove != nil} {
+			for method, changes := range map[string]bool{"GET": false, "HEAD": false, "OPTIONS": false, "PATCH": false,
+				"POST": r.post != nil, "DELETE": r.remove != nil} {
 				log.Reset()
 				w := answer(t, h, method, path, anyRule, append(authorization(c.credentials), "X-Request-Id", "req-1")...)
 				told := auditLines(t, log)
@@ -120,7 +122,8 @@ func TestEveryChangeIsTold(t *testing.T) {
 					}
 					continue
 				}
-				want := auditLine{API: "public", Who: c.who, Role: c.role, From: "192.0.2.1", Method: method, Path: path, Request: "req-1", Status: w.Code}
+				want := auditLine{API: "public", Who: c.who, Role: c.role, From: "192.0.2.1", Method: method, Path: path,
+					Request: "req-1", Status: w.Code}
 				if r.public {
 					want.Who, want.Role = whoAnonymous, ""
 				}
@@ -130,7 +133,8 @@ func TestEveryChangeIsTold(t *testing.T) {
 				if len(told) != 1 || told[0] != want {
 					t.Errorf("%s: %s %s left\n%+v\nwant\n%+v", c.name, method, path, told, want)
 				}
-				if failed := c.failure != 0 && !(r.public && c.err == nil); failed && w.Code != c.failure || !failed && w.Code >= 300 {
+				if failed := c.failure != 0 && !(r.public && c.err == nil); failed && w.Code != c.failure ||
+					!failed && w.Code >= 300 {
 					t.Errorf("%s: %s %s: %d %s", c.name, method, path, w.Code, w.Body)
 				}
 				if w.Header().Get("X-Request-Id") != "req-1" {
@@ -166,7 +170,8 @@ func TestTheAuditIsBoundedAndTellsNoSecret(t *testing.T) {
 	i, log := auditedAPI(&fake{}, testAuth(t))
 	path := "/v1/introspection/" + strings.Repeat("é", 20_000)
 	answer(t, i.Handler(), "POST", path+"?token=hunter2", `{"password":"hunter2"}`,
-		"Authorization", "Basic YWRtaW46aHVudGVyMg==", "X-Auth-Token", "hunter2", "X-Request-Id", "a\nb hunter2", "X-Forwarded-For", strings.Repeat("9", 5000))
+		"Authorization", "Basic YWRtaW46aHVudGVyMg==", "X-Auth-Token", "hunter2", "X-Request-Id", "a\nb hunter2",
+		"X-Forwarded-For", strings.Repeat("9", 5000))
 	told := auditLines(t, log)
 	if len(told) != 1 || len(log.Bytes()) > 1000 || strings.Contains(log.String(), "hunter2") {
 		t.Errorf("%d bytes: %s", log.Len(), log)
@@ -187,7 +192,8 @@ func auditSaysFromWhere(t *testing.T) {
 	answer(t, h, "POST", statusPath, "", "X-Forwarded-For", "10.9.9.9, 198.51.100.7")
 	answered := callTogether(h, 50, "192.0.2.1:1024", "X-Forwarded-For", "2001:db8::5")
 	told := auditLines(t, log)
-	if answered[503] < 20 || len(told) != 1+answered[200] || told[0].From != "198.51.100.7" || told[0].Via != "192.0.2.1" || told[1].From != "2001:db8::5" {
+	if answered[503] < 20 || len(told) != 1+answered[200] || told[0].From != "198.51.100.7" ||
+		told[0].Via != "192.0.2.1" || told[1].From != "2001:db8::5" {
 		t.Errorf("%+v", told)
 	}
 }

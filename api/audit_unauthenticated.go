@@ -42,7 +42,8 @@ func newUnproved(logger *slog.Logger) *unproved {
 	pace := func(lines int) admission.Pace {
 		return admission.Pace{Rate: float64(lines) / unprovedEvery.Seconds(), Burst: lines}
 	}
-	return &unproved{logger: logger, left: make(map[netip.Prefix]*unwritten), lines: admission.NewRates(pace(unprovedPerSource), pace(unprovedInAll))}
+	return &unproved{logger: logger, left: make(map[netip.Prefix]*unwritten),
+		lines: admission.NewRates(pace(unprovedPerSource), pace(unprovedInAll))}
 }
 
 // admit reports whether a request gets a line of its own; if not it is counted.
@@ -83,5 +84,6 @@ func (u *unproved) summarise() {
 }
 
 func (u *unproved) write(from string, of unwritten) {
-	(&call{api: "public", caller: Caller{Name: of.who}, sender: from, repeated: of.count}).logCall(u.logger, "", "", of.status)
+	(&call{api: "public", caller: Caller{Name: of.who}, sender: from, repeated: of.count}).logCall(u.logger, "", "",
+		of.status)
 }

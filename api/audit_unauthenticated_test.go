@@ -36,7 +36,8 @@ func (b *lockedBuffer) lines(t testing.TB) []auditLine {
 func TestUnauthenticatedRequestsDoNotFillTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a minute's worth of lines is left at once
 		log := new(lockedBuffer)
-		h := (&Inspector{Service: &fake{}, Auth: testAuth(t), MaxLimit: 1, Logger: slog.New(slog.NewJSONHandler(log, nil))}).Handler()
+		h := (&Inspector{Service: &fake{}, Auth: testAuth(t), MaxLimit: 1,
+			Logger: slog.New(slog.NewJSONHandler(log, nil))}).Handler()
 		post := func(from string, prove func(*http.Request)) int {
 			r := httptest.NewRequest("POST", statusPath, nil)
 			r.RemoteAddr = from + ":1024"
@@ -71,7 +72,8 @@ func TestUnauthenticatedRequestsDoNotFillTheLog(t *testing.T) {
 			t.Errorf("%d requests of the user left %d lines", users, counts["admin 127.0.0.2"])
 		}
 		if n := counts["unauthenticated 127.0.0.2"] + counts["unauthenticated 127.0.0.3"]; n == 0 || n > 2*unprovedPerSource {
-			t.Errorf("fills-the-log: %d requests without credentials left %d lines, want at most %d", connections*each, n, 2*unprovedPerSource)
+			t.Errorf("fills-the-log: %d requests without credentials left %d lines, want at most %d", connections*each, n,
+				2*unprovedPerSource)
 		}
 	})
 }

@@ -82,10 +82,12 @@ type BasicAuth struct {
 // NewBasicAuth reads the users of a file, of whom readers may only read. The
 // error names the file and each line that is wrong. random gives the key of this
 // process.
-func NewBasicAuth(path string, readers []string, now func() time.Time, random io.Reader, logger *slog.Logger) (*BasicAuth, error) {
+func NewBasicAuth(path string, readers []string, now func() time.Time, random io.Reader,
+	logger *slog.Logger) (*BasicAuth, error) {
 	b := &BasicAuth{
-		path: path, readers: slices.Clone(readers), key: make([]byte, processKeyLen), now: now, logger: logger, compare: bcrypt.CompareHashAndPassword,
-		opened: now(), queue: checks(maxChecks), sources: goodSources(),
+		path: path, readers: slices.Clone(readers), key: make([]byte, processKeyLen), now: now, logger: logger,
+		compare: bcrypt.CompareHashAndPassword,
+		opened:  now(), queue: checks(maxChecks), sources: goodSources(),
 	}
 	if _, err := io.ReadFull(random, b.key); err != nil {
 		return nil, fmt.Errorf("make a key for passwords: %w", err)
@@ -116,7 +118,8 @@ func (b *BasicAuth) WellFormed(r *http.Request) error {
 		return nil
 	}
 	if _, _, ok := r.BasicAuth(); !ok {
-		return refuse(http.StatusBadRequest, "The Authorization header cannot be read: it must be Basic and the base64 form of user:password")
+		return refuse(http.StatusBadRequest,
+			"The Authorization header cannot be read: it must be Basic and the base64 form of user:password")
 	}
 	return nil
 }

@@ -116,7 +116,8 @@ func TestBasicAuthGuardsWhatIsNotPublic(t *testing.T) {
 		if w.Code != c.want {
 			t.Errorf("%s %s with %q: %d %s, want %d", c.method, c.path, c.credentials, w.Code, w.Body, c.want)
 		}
-		if c.want == 401 && (w.Header().Get("WWW-Authenticate") != "" || w.Body.String() != errorBody("Authentication required")) {
+		if c.want == 401 && (w.Header().Get("WWW-Authenticate") != "" ||
+			w.Body.String() != errorBody("Authentication required")) {
 			t.Errorf("%s %s: %v %s", c.method, c.path, w.Header(), w.Body)
 		}
 	}
@@ -298,7 +299,8 @@ func TestFilesOfUsersThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewBasicAuth("/nonexistent/users", nil, time.Now, rand.Reader, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := NewBasicAuth("/nonexistent/users", nil, time.Now, rand.Reader, slog.New(slog.DiscardHandler)); err ==
+		nil {
 		t.Error("a file that is not there is taken")
 	}
 }

@@ -36,7 +36,8 @@ func BenchmarkEventStreams(b *testing.B) {
 	for b.Loop() {
 		before, began := processorTime(b), time.Now()
 		for range perSecond {
-			l.report(eventring.TopicFilter, "Another program changed the rules of the PXE filter on h1; they were rebuilt, closed.")
+			l.report(eventring.TopicFilter,
+				"Another program changed the rules of the PXE filter on h1; they were rebuilt, closed.")
 			testwait.Receive(b, pace.C, "the time for the next event")
 		}
 		for range clients * perSecond {

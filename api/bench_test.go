@@ -19,7 +19,8 @@ func (n nothing) WriteHeader(int)             {}
 func benchmark(b *testing.B, auth Auth, records int, path string) {
 	f := &benched{records: make([]introspection.Record, records)}
 	for n := range f.records {
-		f.records[n] = introspection.Record{Node: node, State: introspection.NodeWaiting, Times: introspection.Times{StartedMillis: begun}}
+		f.records[n] = introspection.Record{Node: node, State: introspection.NodeWaiting,
+			Times: introspection.Times{StartedMillis: begun}}
 	}
 	i := &Inspector{Service: f, Auth: auth, MaxLimit: 1000, Logger: slog.New(slog.DiscardHandler)}
 	h := Public(Health{}, i)

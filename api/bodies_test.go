@@ -90,7 +90,8 @@ func TestBodiesOfCallbacks(t *testing.T) {
 func TestTooLargeIsSaidBeforeItIsSent(t *testing.T) {
 	srv := httptest.NewServer(checked(t, public(&fake{}, NoAuth())))
 	defer srv.Close()
-	status := raw(t, srv, "POST /v1/continue HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n")
+	status := raw(t, srv,
+		"POST /v1/continue HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 99999999\r\n\r\n")
 	if !strings.Contains(status, " 413 ") {
 		t.Errorf("%q", status)
 	}
@@ -163,7 +164,8 @@ func piped(t *testing.T, h http.Handler, text string) string {
 	ln := &one{conn: make(chan net.Conn, 1), closed: make(chan struct{})}
 	ln.conn <- server
 	srv := httpserver.New(httpserver.Options{Handler: h, Logger: slog.New(slog.DiscardHandler), Limits: httpserver.Limits{
-		Header: time.Minute, Idle: time.Minute, Body: time.Minute, Stall: 10 * time.Second, BodyStep: 1, Write: time.Minute, Conns: 1, Share: 1,
+		Header: time.Minute, Idle: time.Minute, Body: time.Minute, Stall: 10 * time.Second, BodyStep: 1, Write: time.Minute,
+		Conns: 1, Share: 1,
 	}})
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ln) }()

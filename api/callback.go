@@ -141,7 +141,8 @@ func newCallbackRates(l CallbackLimit, logger *slog.Logger) *callbackRates {
 	if refused == nil {
 		refused = func() {}
 	}
-	return &callbackRates{admission.NewRates(admission.Pace{Rate: float64(l.Rate), Burst: l.Burst}, admission.Pace{}), refused, logs.Limit(logger)}
+	return &callbackRates{admission.NewRates(admission.Pace{Rate: float64(l.Rate), Burst: l.Burst}, admission.Pace{}),
+		refused, logs.Limit(logger)}
 }
 
 // pass keeps a source from taking what all others need. A source that sends too often

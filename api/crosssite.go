@@ -22,7 +22,8 @@ func sameSite(h echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
 		if r.Header.Get(tokenHeader) == "" && check.Check(r) != nil {
-			return refuse(http.StatusForbidden, "A browser sent this request for a page of another site (Origin %q, Sec-Fetch-Site %q); use a client that is no browser",
+			return refuse(http.StatusForbidden,
+				"A browser sent this request for a page of another site (Origin %q, Sec-Fetch-Site %q); use a client that is no browser",
 				bounded(r.Header.Get("Origin")), bounded(r.Header.Get("Sec-Fetch-Site")))
 		}
 		return h(c)

@@ -15,7 +15,8 @@ import (
 func TestPagesOfOtherSitesChangeNothing(t *testing.T) {
 	f := &fake{records: []introspection.Record{underWay()}, data: []byte("{}")}
 	for name, auth := range map[string]Auth{"noauth": NoAuth(), "http_basic": testAuth(t)} {
-		i := &Inspector{Service: f, Auth: auth, MaxLimit: 1, Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
+		i := &Inspector{Service: f, Auth: auth, MaxLimit: 1, Logger: slog.New(slog.DiscardHandler),
+			StaleFor: func() time.Duration { return 0 }}
 		server := httptest.NewServer(checked(t, i.Handler()))
 		defer server.Close()
 		own := server.URL
@@ -37,7 +38,8 @@ func TestPagesOfOtherSitesChangeNothing(t *testing.T) {
 		} {
 			for _, r := range i.resources() {
 				path := strings.NewReplacer(":node", node, ":uuid", node, ":rule", node).Replace(r.path)
-				for method, there := range map[string]bool{"GET": r.get != nil, "POST": r.post != nil, "PUT": r.put != nil, "DELETE": r.remove != nil} {
+				for method, there := range map[string]bool{"GET": r.get != nil, "POST": r.post != nil, "PUT": r.put != nil,
+					"DELETE": r.remove != nil} {
 					if !there {
 						continue
 					}
@@ -66,7 +68,8 @@ func TestPagesOfOtherSitesChangeNothing(t *testing.T) {
 // With a token no browser can have been made to send it.
 func TestATokenMayComeFromAnywhere(t *testing.T) {
 	h := public(&fake{}, keystoneAuth(t, &examiner{}, nil))
-	if w := answer(t, h, "POST", statusPath, "", tokenHeader, "x", "Origin", "http://dashboard.example.org"); w.Code != 401 {
+	if w := answer(t, h, "POST", statusPath, "", tokenHeader, "x", "Origin", "http://dashboard.example.org"); w.Code !=
+		401 {
 		t.Errorf("with a token: %d, want the token to be judged", w.Code)
 	}
 	if w := answer(t, h, "POST", statusPath, "", "Origin", "http://dashboard.example.org"); w.Code != 403 {

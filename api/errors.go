@@ -63,8 +63,9 @@ func translate(err error) *Error {
 	case errors.As(err, &said):
 		return &Error{Status: said.Status, Message: said.Message, Code: codeOf(said.Status)}
 	case errors.Is(err, admission.ErrBusy):
-		return &Error{Status: http.StatusServiceUnavailable, Code: CodeFailed, Message: "too many requests at once; try again",
-			Hint: "each source has its share of this peer; ask less often, or another peer"}
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeFailed,
+			Message: "too many requests at once; try again",
+			Hint:    "each source has its share of this peer; ask less often, or another peer"}
 	case errors.As(err, &he):
 		return &Error{Status: he.Code, Message: message(he), Code: codeOf(he.Code)}
 	case errors.As(err, &fe):

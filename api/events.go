@@ -51,7 +51,8 @@ func (i *Inspector) eventResources() []resource {
 	newest := admission.NewShared[string, []byte](sharedFor, sharedMost)
 	return []resource{{path: pathEvents, reader: true, cost: admission.Dear, get: func(c echo.Context) error {
 		as := callerOf(c).Role
-		return serveEvents(c, i.Events, audience{newest: newest, admin: as == RoleAdmin, still: func() bool { return i.callerStillMay(c.Request(), as) }})
+		return serveEvents(c, i.Events,
+			audience{newest: newest, admin: as == RoleAdmin, still: func() bool { return i.callerStillMay(c.Request(), as) }})
 	}}}
 }
 
@@ -92,7 +93,8 @@ func serveEvents(c echo.Context, source EventSource, by audience) error {
 	if err != nil {
 		return err
 	}
-	stream := c.Request().Method == http.MethodGet && strings.Contains(c.Request().Header.Get(echo.HeaderAccept), "text/event-stream")
+	stream := c.Request().Method == http.MethodGet &&
+		strings.Contains(c.Request().Header.Get(echo.HeaderAccept), "text/event-stream")
 	if last := c.Request().Header.Get("Last-Event-ID"); stream && last != "" {
 		q.after = last
 	}
@@ -122,11 +124,13 @@ func newestEvents(c echo.Context, source EventSource, q question, shared *admiss
 }
 
 func parseQuestion(values url.Values, admin bool) (question, error) {
-	q := question{after: values.Get("after"), filter: events.Filter{Admin: admin, Node: strings.ToLower(values.Get("node"))}, limit: usualEvents}
+	q := question{after: values.Get("after"),
+		filter: events.Filter{Admin: admin, Node: strings.ToLower(values.Get("node"))}, limit: usualEvents}
 	for _, name := range strings.FieldsFunc(strings.Join(values["kind"], ","), func(r rune) bool { return r == ',' }) {
 		topic, ok := eventring.ParseTopic(name)
 		if !ok {
-			return q, refuse(http.StatusBadRequest, "%s is no kind of events; there are %s", bounded(name), strings.Join(eventring.TopicNames(), ", "))
+			return q, refuse(http.StatusBadRequest, "%s is no kind of events; there are %s", bounded(name),
+				strings.Join(eventring.TopicNames(), ", "))
 		}
 		q.filter.Topics = append(q.filter.Topics, topic)
 	}

@@ -37,8 +37,10 @@ type eventLog struct {
 func newEventLog(t testing.TB) *eventLog {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\n"),
-		GossipKey: []byte(strings.Repeat("k", 32)), Member: membership.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\n"),
+		CAKey:     []byte("-----BEGIN PRIVATE KEY-----\n"),
+		GossipKey: []byte(strings.Repeat("k", 32)),
+		Member:    membership.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.UnixMilli(begun))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +94,8 @@ func (l *eventLog) report(topic eventring.Topic, texts ...string) {
 func eventAPI(t testing.TB, hub *events.Hub) http.Handler {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	return (&Inspector{Service: &fake{}, Auth: readerAuth(t, log), MaxLimit: 1, Events: hub, Logger: log, StaleFor: func() time.Duration { return 0 }}).Handler()
+	return (&Inspector{Service: &fake{}, Auth: readerAuth(t, log), MaxLimit: 1, Events: hub, Logger: log,
+		StaleFor: func() time.Duration { return 0 }}).Handler()
 }
 
 // eventPage is the answer in JSON.
@@ -143,8 +146,10 @@ func TestEventsAsJSON(t *testing.T) {
 		{asReader, "?after=" + begin + "&wait=10ms&node=" + node, "[]"},
 	} {
 		page, status := eventsOf(t, h, c.who, c.query)
-		if got := fmt.Sprint(sentences(page)); got != c.want || status != http.StatusOK || page.Reset != nil || page.Last != l.last() {
-			t.Errorf("GET /v1/events%s: %d %s, last %s, reset %v; want %s, last %s", c.query, status, got, page.Last, page.Reset, c.want, l.last())
+		if got := fmt.Sprint(sentences(page)); got != c.want || status != http.StatusOK || page.Reset != nil ||
+			page.Last != l.last() {
+			t.Errorf("GET /v1/events%s: %d %s, last %s, reset %v; want %s, last %s", c.query, status, got, page.Last, page.Reset,
+				c.want, l.last())
 		}
 	}
 	var got []string
@@ -183,7 +188,8 @@ func TestEventsAreRefused(t *testing.T) {
 	hub := events.NewHub(l)
 	h := eventAPI(t, hub)
 	for query, want := range map[string]int{
-		"?after=x": 400, "?after=1-2": 400, "?kind=x": 400, "?node=x": 400, "?wait=x": 400, "?wait=-1s": 400, "?limit=0": 400, "?limit=x": 400,
+		"?after=x": 400, "?after=1-2": 400, "?kind=x": 400, "?node=x": 400, "?wait=x": 400, "?wait=-1s": 400, "?limit=0": 400,
+		"?limit=x":      400,
 		"?after=99-1-0": 503, "": 200,
 	} {
 		if _, status := eventsOf(t, h, asReader, query); status != want {
@@ -228,7 +234,8 @@ func listen(t testing.TB, h http.Handler, limits httpserver.Limits) string {
 }
 
 func streamLimits() httpserver.Limits {
-	return httpserver.Limits{Header: 10 * time.Second, Idle: time.Minute, Body: time.Minute, Stall: 10 * time.Second, BodyStep: 1, Write: 500 * time.Millisecond, Conns: 64, Share: 64}
+	return httpserver.Limits{Header: 10 * time.Second, Idle: time.Minute, Body: time.Minute, Stall: 10 * time.Second,
+		BodyStep: 1, Write: 500 * time.Millisecond, Conns: 64, Share: 64}
 }
 
 func openStream(ctx context.Context, t *testing.T, url, last string) *stream {
@@ -328,14 +335,16 @@ func TestSlowStreamEnds(t *testing.T) {
 	testwait.Until(t, "slow-stream: the client that does not read is dropped", func() bool { return hub.Readers() == 0 })
 	v, _ := l.Changed()
 	back := openStream(t.Context(), t, url, begin)
-	if got := back.next(); got["event"] != "reset" || !strings.Contains(got["data"], `"first":"`+v.Events().First().String()+`"`) {
+	if got := back.next(); got["event"] != "reset" ||
+		!strings.Contains(got["data"], `"first":"`+v.Events().First().String()+`"`) {
 		t.Errorf("slow-stream: it comes back and gets %v, want a reset to %v", got, v.Events().First())
 	}
 	if got := back.next(); got["id"] != v.Events().First().String() {
 		t.Errorf("slow-stream: after the reset comes %s, want %v", got["id"], v.Events().First())
 	}
 	page, _ := eventsOf(t, eventAPI(t, hub), asAdmin, "?limit=1&after="+begin)
-	if page.Reset == nil || page.Reset.First != v.Events().First().String() || len(page.Events) != 1 || page.Events[0].ID != page.Reset.First {
+	if page.Reset == nil || page.Reset.First != v.Events().First().String() || len(page.Events) != 1 ||
+		page.Events[0].ID != page.Reset.First {
 		t.Errorf("as JSON: reset %+v and %d events", page.Reset, len(page.Events))
 	}
 }
@@ -347,8 +356,10 @@ func TestAuditAsEvents(t *testing.T) {
 	report := func(e eventring.Report) { told = append(told, e) }
 	log := slog.New(slog.DiscardHandler)
 	noDelay := func() time.Duration { return 0 }
-	known := (&Inspector{Service: &fake{}, Auth: readerAuth(t, log), MaxLimit: 1, Report: report, Logger: log, StaleFor: noDelay}).Handler()
-	open := (&Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Report: report, Logger: log, StaleFor: noDelay}).Handler()
+	known := (&Inspector{Service: &fake{}, Auth: readerAuth(t, log), MaxLimit: 1, Report: report, Logger: log,
+		StaleFor: noDelay}).Handler()
+	open := (&Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Report: report, Logger: log,
+		StaleFor: noDelay}).Handler()
 	send := func(h http.Handler, method, path, who string) {
 		r := httptest.NewRequest(method, path, http.NoBody)
 		r.Header.Set("Authorization", who)
@@ -368,7 +379,8 @@ func TestAuditAsEvents(t *testing.T) {
 		t.Fatalf("audit-events: told is %+v", told)
 	}
 	for n, who := range []string{"admin", "ann"} {
-		if err := told[n].Validate(); err != nil || told[n].Topic != eventring.TopicAudit || !strings.HasPrefix(told[n].Text, who+" asked for POST "+statusPath) {
+		if err := told[n].Validate(); err != nil || told[n].Topic != eventring.TopicAudit ||
+			!strings.HasPrefix(told[n].Text, who+" asked for POST "+statusPath) {
 			t.Errorf("audit-events: %+v: %v", told[n], err)
 		}
 	}

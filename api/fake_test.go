@@ -26,7 +26,8 @@ const node = "00000000-0000-4000-8000-000002000000"
 
 // underWay is what is known of node while its ramdisk is awaited.
 func underWay() introspection.Record {
-	return introspection.Record{Node: node, State: introspection.NodeWaiting, Times: introspection.Times{StartedMillis: begun}}
+	return introspection.Record{Node: node, State: introspection.NodeWaiting,
+		Times: introspection.Times{StartedMillis: begun}}
 }
 
 // fake answers for a service and remembers what it was asked.
@@ -127,7 +128,8 @@ func public(f *fake, auth Auth) http.Handler {
 			netip.MustParsePrefix("127.0.0.1/32"), netip.MustParsePrefix("192.0.2.1/32"),
 		},
 	}
-	return Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(), Healthcheck: true}, i)
+	return Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(),
+		Healthcheck: true}, i)
 }
 
 // answer sends one request to the public API, headers in pairs, and holds the

@@ -23,7 +23,8 @@ func TestReadyzNamesWhatIsWrong(t *testing.T) {
 		t.Errorf("ready: %d %q", code, body)
 	}
 	wrong = errors.New("no leader is known")
-	if code, body := get("/readyz?verbose"); code != 503 || !strings.Contains(body, "[-]leader: no leader is known") || !strings.Contains(body, "[+]disk ok (as ever)") {
+	if code, body := get("/readyz?verbose"); code != 503 || !strings.Contains(body, "[-]leader: no leader is known") ||
+		!strings.Contains(body, "[+]disk ok (as ever)") {
 		t.Errorf("not ready: %d %q", code, body)
 	}
 	if code, _ := get("/livez"); code != 200 {
@@ -35,7 +36,8 @@ func TestReadyzNamesWhatIsWrong(t *testing.T) {
 // ok, and drains no peer.
 func TestReadyzWarns(t *testing.T) {
 	h := Health{Checks: func() []HealthCheck {
-		return []HealthCheck{{Name: "ironic", Warning: errors.New("no peer reaches Ironic"), Note: "as ever"}, {Name: "session"}}
+		return []HealthCheck{{Name: "ironic", Warning: errors.New("no peer reaches Ironic"), Note: "as ever"},
+			{Name: "session"}}
 	}, Metrics: prometheus.NewRegistry()}
 	w := httptest.NewRecorder()
 	h.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/readyz?verbose", nil))

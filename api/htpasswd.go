@@ -98,7 +98,8 @@ func parseUser(line string) (name, hash string, cost int, err error) {
 		return "", "", 0, fmt.Errorf("user %q: the hash is damaged: %w", name, err)
 	}
 	if cost > maxCost {
-		return "", "", 0, fmt.Errorf("user %q: a hash of cost %d takes too long to check, at most %d; use htpasswd -B -C %d", name, cost, maxCost, maxCost)
+		return "", "", 0, fmt.Errorf("user %q: a hash of cost %d takes too long to check, at most %d; use htpasswd -B -C %d",
+			name, cost, maxCost, maxCost)
 	}
 	return name, hash, cost, nil
 }

@@ -31,7 +31,8 @@ func (i *Inspector) inband(callers *callbackRates, documents bodies) echo.Handle
 	return i.called(callers, documents, func(ctx context.Context, c echo.Context, body []byte) error {
 		sent := ironic.InbandCall{Body: body, Node: query(c).Get("node_uuid")}
 		h := c.Request().Header // Ironic reads the version in either of two
-		sent.Version = cmp.Or(h.Get("X-Openstack-Ironic-Api-Version"), strings.TrimPrefix(h.Get("Openstack-Api-Version"), "baremetal "))
+		sent.Version = cmp.Or(h.Get("X-Openstack-Ironic-Api-Version"),
+			strings.TrimPrefix(h.Get("Openstack-Api-Version"), "baremetal "))
 		if network := senderSource(c.Request(), i.Proxies); network.IsValid() {
 			sent.Source = network.String()
 		}

@@ -18,7 +18,8 @@ import (
 
 func TestInbandInspection(t *testing.T) {
 	f := &fake{}
-	w := answer(t, public(f, NoAuth()), "POST", pathInbandInspection+"?node_uuid="+node, `{"a":1}`, "X-OpenStack-Ironic-API-Version", "1.84")
+	w := answer(t, public(f, NoAuth()), "POST", pathInbandInspection+"?node_uuid="+node, `{"a":1}`,
+		"X-OpenStack-Ironic-API-Version", "1.84")
 	if w.Code != http.StatusAccepted || w.Body.String() != `{"uuid":"`+node+`"}` {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -38,7 +39,8 @@ func TestInbandInspectionRefusesAsIronicDoes(t *testing.T) {
 		status int
 		body   string
 	}{
-		{&inspector.Refusal{Status: 404, Message: `no "node"`}, 404, `{"error_message":"{\"faultstring\":\"no \\\"node\\\"\",\"faultcode\":\"Client\",\"debuginfo\":null}"}`},
+		{&inspector.Refusal{Status: 404, Message: `no "node"`}, 404,
+			`{"error_message":"{\"faultstring\":\"no \\\"node\\\"\",\"faultcode\":\"Client\",\"debuginfo\":null}"}`},
 		{logerr.ErrNoLeader, 503, `\"faultcode\":\"Server\"`},
 		{errors.New("the disk is blue"), 500, `\"faultstring\":\"Internal server error\"`},
 	} {
@@ -69,7 +71,8 @@ func TestInbandInspectionIsOff(t *testing.T) {
 func TestInbandInspectionCountsWithCallbacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
-		h := (&Inspector{Service: f, Inband: f, Auth: NoAuth(), Callbacks: CallbackLimit{Rate: 1, Burst: 1}, Logger: slog.New(slog.DiscardHandler)}).Handler()
+		h := (&Inspector{Service: f, Inband: f, Auth: NoAuth(), Callbacks: CallbackLimit{Rate: 1, Burst: 1},
+			Logger: slog.New(slog.DiscardHandler)}).Handler()
 		if w := callFrom(h, "192.0.2.7:1"); w.Code != http.StatusOK {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
@@ -84,7 +87,8 @@ func TestInbandInspectionCountsWithCallbacks(t *testing.T) {
 				if w.Code == http.StatusAccepted && time.Since(began) > 0 {
 					return
 				}
-				if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "error_message") {
+				if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" ||
+					!strings.Contains(w.Body.String(), "error_message") {
 					t.Errorf("%d %s after %v", w.Code, w.Body, time.Since(began))
 				}
 			})

@@ -65,18 +65,19 @@ var _ Service = (*accept.Service)(nil)
 type Inspector struct {
 	Service   Service
 	Auth      Auth
-	MaxLimit  int                                           // the longest page of a list, api_max_limit
-	StaleFor  func() time.Duration                          // since this peer last heard of a leader
-	Callbacks CallbackLimit                                 // the zero one limits nothing
-	Expected  func(beginning []byte) (node string, ok bool) // of nodes under introspection, whose document begins so; nil: none
-	Inband    InbandInspection                              // nil: there is no such path
-	Lending   Lending                                       // nil: there are no such paths
-	Names     Names                                         // nil: there are no such paths
-	Hardware  Hardware                                      // nil: there are no such paths
-	Events    EventSource                                   // nil: there is no such path
-	Report    func(eventring.Report)                        // records the audit as events; nil: it is not recorded
-	Proxies   []netip.Prefix                                // who may say for whom it asks; may be empty
-	Admission *admission.Controller                         // nil: one of its own
+	MaxLimit  int                  // the longest page of a list, api_max_limit
+	StaleFor  func() time.Duration // since this peer last heard of a leader
+	Callbacks CallbackLimit        // the zero one limits nothing
+	// of nodes under introspection, whose document begins so; nil: none
+	Expected  func(beginning []byte) (node string, ok bool)
+	Inband    InbandInspection       // nil: there is no such path
+	Lending   Lending                // nil: there are no such paths
+	Names     Names                  // nil: there are no such paths
+	Hardware  Hardware               // nil: there are no such paths
+	Events    EventSource            // nil: there is no such path
+	Report    func(eventring.Report) // records the audit as events; nil: it is not recorded
+	Proxies   []netip.Prefix         // who may say for whom it asks; may be empty
+	Admission *admission.Controller  // nil: one of its own
 	Logger    *slog.Logger
 }
 
@@ -111,7 +112,8 @@ func (i *Inspector) resources() []resource {
 	documents, callers := bodies{i.Admission.Bodies()}, newCallbackRates(i.Callbacks, i.Logger)
 	var more []resource
 	if i.Inband != nil {
-		more = append(more, resource{path: pathInbandInspection, public: true, cost: admission.Callback, post: i.inband(callers, documents)})
+		more = append(more, resource{path: pathInbandInspection, public: true, cost: admission.Callback,
+			post: i.inband(callers, documents)})
 	}
 	return slices.Concat([]resource{
 		{path: "/", public: true, cost: admission.Stranger, get: versions},
@@ -119,11 +121,14 @@ func (i *Inspector) resources() []resource {
 		{path: pathOpenAPI, public: true, cost: admission.Stranger, get: openAPI()},
 		{path: "/v1/continue", public: true, cost: admission.Callback, post: i.callback(callers, documents)},
 		{path: "/v1/introspection", reader: true, cost: admission.Dear, get: i.list},
-		{path: "/v1/introspection/:node", reader: true, cost: admission.Request, get: onNode(i.status), post: onNode(i.start)},
+		{path: "/v1/introspection/:node", reader: true, cost: admission.Request, get: onNode(i.status),
+			post: onNode(i.start)},
 		{path: "/v1/introspection/:node/abort", post: onNode(i.abort)},
 		{path: "/v1/introspection/:node/data", cost: admission.Dear, get: i.data(true)},
-		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false), post: i.reapply(documents)},
-	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(), hardwareAPI{i.Hardware, i.reading}.resources(), i.eventResources(), more)
+		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false),
+			post: i.reapply(documents)},
+	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(),
+		hardwareAPI{i.Hardware, i.reading}.resources(), i.eventResources(), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux
@@ -163,7 +168,8 @@ func (i *Inspector) route(e *echo.Echo, r resource, strangers *unproved) {
 		allow = append(allow, http.MethodPut)
 	}
 	if r.remove != nil {
-		e.DELETE(r.path, i.audited(strangers, sameSite(i.protected(change, i.admitted(r.class(http.MethodDelete), r.remove)))))
+		e.DELETE(r.path, i.audited(strangers,
+			sameSite(i.protected(change, i.admitted(r.class(http.MethodDelete), r.remove)))))
 		allow = append(allow, http.MethodDelete)
 	}
 	e.OPTIONS(r.path, options(strings.Join(allow, ", ")))
@@ -227,7 +233,8 @@ func callerOf(c echo.Context) Caller {
 func (i *Inspector) admitted(class admission.Class, h echo.HandlerFunc) echo.HandlerFunc {
 	in := admitted(i.Admission, class, func(c echo.Context) admission.Caller {
 		proved, _ := c.Get(provedKey).(bool)
-		caller := admission.Caller{Source: senderSource(c.Request(), i.Proxies), Known: proved && callerOf(c).Role == RoleAdmin}
+		caller := admission.Caller{Source: senderSource(c.Request(), i.Proxies),
+			Known: proved && callerOf(c).Role == RoleAdmin}
 		if class == admission.Callback {
 			caller.Until = waitEnd(c.Request())
 		}
@@ -250,7 +257,8 @@ func (i *Inspector) admitted(class admission.Class, h echo.HandlerFunc) echo.Han
 
 // audited tells what h was asked to change.
 func (i *Inspector) audited(strangers *unproved, h echo.HandlerFunc) echo.HandlerFunc {
-	return audited(i.Logger, strangers, i.Report, func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
+	return audited(i.Logger, strangers, i.Report,
+		func(r *http.Request) *call { return publicCall(r, i.Proxies) })(original(h))
 }
 
 // original answers 503 where a table of h is full: docs/contract.md#errors has no 507,
@@ -280,7 +288,8 @@ func versions(c echo.Context) error {
 		Links  [1]link `json:"links"`
 		Status string  `json:"status"`
 	}
-	return replyValue(c, http.StatusOK, map[string]any{"versions": [1]version{{maximumVersion, selfLink(rootOf(c.Request()) + "/v1"), "CURRENT"}}})
+	return replyValue(c, http.StatusOK,
+		map[string]any{"versions": [1]version{{maximumVersion, selfLink(rootOf(c.Request()) + "/v1"), "CURRENT"}}})
 }
 
 // link is a link to a resource, as the contract has it.

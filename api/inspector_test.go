@@ -31,14 +31,25 @@ func TestStatusObject(t *testing.T) {
 		rec  introspection.Record
 		want string
 	}{
-		{"waiting", introspection.Record{Node: node, State: introspection.NodeWaiting, Times: introspection.Times{StartedMillis: begun}},
-			`{"error":null,"finished":false,"finished_at":null,` + links + `,"started_at":"2026-11-20T20:35:26.405000","state":"waiting","uuid":"` + node + `"}`},
-		{"finished, no fraction", introspection.Record{Node: node, State: introspection.NodeFinished, Times: introspection.Times{StartedMillis: begun - 405, FinishedMillis: begun + 60_000}},
-			`{"error":null,"finished":true,"finished_at":"2026-11-20T20:36:26.405000",` + links + `,"started_at":"2026-11-20T20:35:26","state":"finished","uuid":"` + node + `"}`},
-		{"reapplying stays finished", introspection.Record{Node: node, State: introspection.NodeReapplying, Times: introspection.Times{StartedMillis: begun, FinishedMillis: begun}},
-			`{"error":null,"finished":true,"finished_at":"2026-11-20T20:35:26.405000",` + links + `,"started_at":"2026-11-20T20:35:26.405000","state":"reapplying","uuid":"` + node + `"}`},
-		{"error with all that JSON escapes", introspection.Record{Node: node, State: introspection.NodeError, Times: introspection.Times{StartedMillis: begun, FinishedMillis: begun}, Error: "a \"b\"\\ <é>\n"},
-			`{"error":"a \"b\"\\ <é>\n","finished":true,"finished_at":"2026-11-20T20:35:26.405000",` + links + `,"started_at":"2026-11-20T20:35:26.405000","state":"error","uuid":"` + node + `"}`},
+		{"waiting", introspection.Record{Node: node, State: introspection.NodeWaiting,
+			Times: introspection.Times{StartedMillis: begun}},
+			`{"error":null,"finished":false,"finished_at":null,` + links +
+				`,"started_at":"2026-11-20T20:35:26.405000","state":"waiting","uuid":"` + node + `"}`},
+		{"finished, no fraction",
+			introspection.Record{Node: node, State: introspection.NodeFinished,
+				Times: introspection.Times{StartedMillis: begun - 405, FinishedMillis: begun + 60_000}},
+			`{"error":null,"finished":true,"finished_at":"2026-11-20T20:36:26.405000",` + links +
+				`,"started_at":"2026-11-20T20:35:26","state":"finished","uuid":"` + node + `"}`},
+		{"reapplying stays finished",
+			introspection.Record{Node: node, State: introspection.NodeReapplying,
+				Times: introspection.Times{StartedMillis: begun, FinishedMillis: begun}},
+			`{"error":null,"finished":true,"finished_at":"2026-11-20T20:35:26.405000",` + links +
+				`,"started_at":"2026-11-20T20:35:26.405000","state":"reapplying","uuid":"` + node + `"}`},
+		{"error with all that JSON escapes",
+			introspection.Record{Node: node, State: introspection.NodeError,
+				Times: introspection.Times{StartedMillis: begun, FinishedMillis: begun}, Error: "a \"b\"\\ <é>\n"},
+			`{"error":"a \"b\"\\ <é>\n","finished":true,"finished_at":"2026-11-20T20:35:26.405000",` + links +
+				`,"started_at":"2026-11-20T20:35:26.405000","state":"error","uuid":"` + node + `"}`},
 	} {
 		h := public(&fake{records: []introspection.Record{c.rec}}, NoAuth())
 		w := answer(t, h, "GET", statusPath, "")
@@ -59,9 +70,12 @@ func TestBodiesAndHeaders(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", "/", "", 200, `{"versions":[{"id":"1.18","links":[{"href":"http://example.com/v1","rel":"self"}],"status":"CURRENT"}]}` + "\n"},
-		{"GET", "/v1/", "", 200, `{"resources":[{"links":[{"href":"http://example.com/v1/continue","rel":"self"}],"name":"continue"},` +
-			`{"links":[{"href":"http://example.com/v1/introspection","rel":"self"}],"name":"introspection"},{"links":[{"href":"http://example.com/v1/rules","rel":"self"}],"name":"rules"}]}` + "\n"},
+		{"GET", "/", "", 200,
+			`{"versions":[{"id":"1.18","links":[{"href":"http://example.com/v1","rel":"self"}],"status":"CURRENT"}]}` + "\n"},
+		{"GET", "/v1/", "", 200,
+			`{"resources":[{"links":[{"href":"http://example.com/v1/continue","rel":"self"}],"name":"continue"},` +
+				`{"links":[{"href":"http://example.com/v1/introspection","rel":"self"}],"name":"introspection"},{"links":[{"href":"http://example.com/v1/rules","rel":"self"}],"name":"rules"}]}` +
+				"\n"},
 		{"POST", statusPath, "ignored", 202, "{}\n"},
 		{"POST", statusPath + "/", "", 202, "{}\n"},
 		{"POST", statusPath + "/abort", "", 202, "{}\n"},
@@ -81,7 +95,8 @@ func TestBodiesAndHeaders(t *testing.T) {
 		if hd.Get("Content-Type") != "application/json" || hd.Get("Content-Length") != fmt.Sprint(len(c.want)) {
 			t.Errorf("%s %s: %v", c.method, c.path, hd)
 		}
-		for name, want := range map[string]string{"X-OpenStack-Ironic-Inspector-API-Minimum-Version": "1.0", "X-OpenStack-Ironic-Inspector-API-Maximum-Version": "1.18"} {
+		for name, want := range map[string]string{"X-OpenStack-Ironic-Inspector-API-Minimum-Version": "1.0",
+			"X-OpenStack-Ironic-Inspector-API-Maximum-Version": "1.18"} {
 			if got := hd[name]; len(got) != 1 || got[0] != want { // to the letter
 				t.Errorf("%s %s: %s is %q", c.method, c.path, name, got)
 			}
@@ -97,7 +112,8 @@ func TestMethods(t *testing.T) {
 	for path, allow := range map[string]string{
 		"/": "GET, HEAD, OPTIONS", "/v1": "GET, HEAD, OPTIONS", "/v1/continue": "OPTIONS, POST",
 		"/v1/introspection": "GET, HEAD, OPTIONS", statusPath: "GET, HEAD, OPTIONS, POST",
-		statusPath + "/abort": "OPTIONS, POST", statusPath + "/data": "GET, HEAD, OPTIONS", statusPath + "/data/unprocessed": "GET, HEAD, OPTIONS, POST",
+		statusPath + "/abort": "OPTIONS, POST", statusPath + "/data": "GET, HEAD, OPTIONS",
+		statusPath + "/data/unprocessed": "GET, HEAD, OPTIONS, POST",
 	} {
 		w := answer(t, h, "OPTIONS", path, "")
 		if w.Code != 200 || w.Body.Len() != 0 || sorted(w.Header().Get("Allow")) != allow {
@@ -107,7 +123,8 @@ func TestMethods(t *testing.T) {
 			w := answer(t, h, method, path, "")
 			if allowed := strings.Contains(allow, method); allowed != (w.Code < 300) {
 				t.Errorf("%s %s: %d", method, path, w.Code)
-			} else if !allowed && (w.Code != 405 || sorted(w.Header().Get("Allow")) != allow || !strings.HasPrefix(w.Body.String(), `{"error":{"message":"405 `)) {
+			} else if !allowed && (w.Code != 405 || sorted(w.Header().Get("Allow")) != allow ||
+				!strings.HasPrefix(w.Body.String(), `{"error":{"message":"405 `)) {
 				t.Errorf("%s %s: %d %s, Allow %q", method, path, w.Code, w.Body, w.Header().Get("Allow"))
 			}
 		}
@@ -133,15 +150,18 @@ func TestEmptySegmentsRedirect(t *testing.T) {
 func TestReadings(t *testing.T) {
 	f := &fake{records: []introspection.Record{underWay()}, data: []byte("{}")}
 	h := public(f, NoAuth())
-	for _, path := range []string{statusPath, "/v1/introspection", statusPath + "/data", statusPath + "/data/unprocessed"} {
-		for query, want := range map[string]inspector.Reading{"": inspector.Linearizable, "?stale=0": inspector.Linearizable, "?stale=1": inspector.Stale} {
+	for _, path := range []string{statusPath, "/v1/introspection", statusPath + "/data",
+		statusPath + "/data/unprocessed"} {
+		for query, want := range map[string]inspector.Reading{"": inspector.Linearizable, "?stale=0": inspector.Linearizable,
+			"?stale=1": inspector.Stale} {
 			f.reading = nil
 			w := answer(t, h, "GET", path+query, "")
 			header := ""
 			if want == inspector.Stale {
 				header = "1500"
 			}
-			if w.Code != 200 || !reflect.DeepEqual(f.reading, []inspector.Reading{want}) || w.Header().Get("X-Stale-For") != header {
+			if w.Code != 200 || !reflect.DeepEqual(f.reading, []inspector.Reading{want}) ||
+				w.Header().Get("X-Stale-For") != header {
 				t.Errorf("%s%s: %d, read as %v, X-Stale-For %q", path, query, w.Code, f.reading, w.Header().Get("X-Stale-For"))
 			}
 		}
@@ -159,7 +179,8 @@ func TestErrorsOfTheService(t *testing.T) {
 	}{
 		{"refusal", &inspector.Refusal{Status: 409, Message: "Node is locked, please, retry later"}, 409, ""},
 		{"wrapped refusal", fmt.Errorf("x: %w", &inspector.Refusal{Status: 400, Message: "no"}), 400, "no"},
-		{"refusal with 500", &inspector.Refusal{Status: 500, Message: "Unexpected exception KeyError during processing: 'cpu'"}, 500, ""},
+		{"refusal with 500", &inspector.Refusal{Status: 500,
+			Message: "Unexpected exception KeyError during processing: 'cpu'"}, 500, ""},
 		{"refusal with 503", &inspector.Refusal{Status: 503, Message: "Ironic cannot be reached"}, 503, ""},
 		{"transition", &fsm.Error{Code: fsm.IllegalTransition, Message: "Can not transition"}, 400, "Can not transition"},
 		{"not found", &fsm.Error{Code: fsm.NotFound, Message: "gone"}, 404, "gone"},
@@ -180,7 +201,8 @@ func TestErrorsOfTheService(t *testing.T) {
 		if want == "" {
 			want = c.err.Error()
 		}
-		for _, call := range []string{"GET " + statusPath, "POST " + statusPath, "POST " + statusPath + "/abort", "GET /v1/introspection", "GET " + statusPath + "/data", "POST /v1/continue"} {
+		for _, call := range []string{"GET " + statusPath, "POST " + statusPath, "POST " + statusPath + "/abort",
+			"GET /v1/introspection", "GET " + statusPath + "/data", "POST /v1/continue"} {
 			method, path, _ := strings.Cut(call, " ")
 			if c.status == http.StatusConflict && method == "GET" {
 				continue // reading waits for nobody
@@ -230,7 +252,8 @@ func TestWithoutAuthNothingIsServed(t *testing.T) {
 
 func TestPublicServesHealthBesideTheAPI(t *testing.T) {
 	h := public(&fake{}, NoAuth())
-	for path, want := range map[string]string{"/livez": "ok\n", "/readyz": "ok\n", "/healthz": "ok\n", "/healthcheck": "", "/healthcheck/": ""} {
+	for path, want := range map[string]string{"/livez": "ok\n", "/readyz": "ok\n", "/healthz": "ok\n", "/healthcheck": "",
+		"/healthcheck/": ""} {
 		for _, method := range []string{"GET", "HEAD"} {
 			w := answer(t, h, method, path, "")
 			if w.Code != 200 || method == "GET" && w.Body.String() != want {
@@ -245,7 +268,8 @@ func TestPublicServesHealthBesideTheAPI(t *testing.T) {
 	}
 	off := &Inspector{Service: &fake{}, Auth: NoAuth(), MaxLimit: 1, Logger: slog.New(slog.DiscardHandler)}
 	w := httptest.NewRecorder() // not as the document says, which has it on
-	if Public(Health{}, off).ServeHTTP(w, httptest.NewRequest("GET", "/healthcheck", nil)); w.Code != 404 || w.Body.String() != errorBody("Version healthcheck not found.") {
+	if Public(Health{}, off).ServeHTTP(w, httptest.NewRequest("GET", "/healthcheck", nil)); w.Code != 404 ||
+		w.Body.String() != errorBody("Version healthcheck not found.") {
 		t.Errorf("/healthcheck where it is off: %d %q", w.Code, w.Body)
 	}
 	sick := Health{Checks: func() []HealthCheck { return []HealthCheck{{Name: "leader", Err: errors.New("none")}} }}
@@ -262,7 +286,8 @@ func TestFullTableKeepsTheOriginalsStatus(t *testing.T) {
 		statusPath: "", statusPath + "/abort": "", statusPath + "/data/unprocessed": "", "/v1/continue": `{"inventory":{}}`,
 	} {
 		w := answer(t, h, "POST", path, body)
-		if want := errorBody("50000 nodes are recorded"); w.Code != 503 || w.Body.String() != want || w.Header().Get("Retry-After") == "" {
+		if want := errorBody("50000 nodes are recorded"); w.Code != 503 || w.Body.String() != want ||
+			w.Header().Get("Retry-After") == "" {
 			t.Errorf("POST %s: %d %q, want 503 %q", path, w.Code, w.Body, want)
 		}
 	}

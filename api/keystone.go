@@ -89,14 +89,16 @@ type silence struct {
 
 // NewKeystoneAuth returns the strategy of conf. now is compared with the times
 // that Keystone names; random gives the key of this process.
-func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func() time.Time, random io.Reader, logger *slog.Logger) (*KeystoneAuth, error) {
+func NewKeystoneAuth(conf config.APIKeystone, examiner TokenExaminer, now func() time.Time, random io.Reader,
+	logger *slog.Logger) (*KeystoneAuth, error) {
 	uri := cmp.Or(conf.AuthenticateURI, conf.AuthURL)
 	k := &KeystoneAuth{
 		examiner: examiner, conf: conf, challenge: fmt.Sprintf(`Keystone uri="%s"`, strings.ReplaceAll(uri, `"`, "%22")),
 		key: make([]byte, processKeyLen), now: now, logger: logger,
 		queue:   checks(maxExaminers),
 		sources: goodSources(), flights: make(map[tokenID]*flight),
-		holders: newRecent[tokenID, Caller](maxHolders), strangers: newRecent[tokenID, struct{}](maxStrangers), known: newRecent[tokenID, struct{}](maxKnownTokens),
+		holders: newRecent[tokenID, Caller](maxHolders), strangers: newRecent[tokenID, struct{}](maxStrangers),
+		known: newRecent[tokenID, struct{}](maxKnownTokens),
 	}
 	if _, err := io.ReadFull(random, k.key); err != nil {
 		return nil, fmt.Errorf("make a key for tokens: %w", err)
@@ -167,7 +169,8 @@ func (k *KeystoneAuth) recall(id tokenID, source netip.Prefix) (caller Caller, a
 
 // ask puts the question in the context of the caller: a goroutine of its own would
 // have no owner. If the caller goes away, one of those who wait asks again.
-func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix, token string, f *flight) (Caller, error) {
+func (k *KeystoneAuth) ask(ctx context.Context, id tokenID, source netip.Prefix, token string, f *flight) (Caller,
+	error) {
 	defer func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -201,7 +204,8 @@ func (k *KeystoneAuth) laneOf(id tokenID, source netip.Prefix, now time.Time) in
 
 // examine asks Keystone when it is this caller's turn. Other errors than that
 // the token is unknown are 503.
-func (k *KeystoneAuth) examine(ctx context.Context, known int, source netip.Prefix, token string) (keystone.Holder, error) {
+func (k *KeystoneAuth) examine(ctx context.Context, known int, source netip.Prefix, token string) (keystone.Holder,
+	error) {
 	if err := k.queue.Enter(ctx, known, source); err != nil {
 		return keystone.Holder{}, refuse(http.StatusServiceUnavailable, "Too many tokens are being examined; try again")
 	}
@@ -219,9 +223,11 @@ func (k *KeystoneAuth) examine(ctx context.Context, known int, source netip.Pref
 		return holder, ctx.Err()
 	}
 	if k.away.Swap(&silence{why: err, since: k.now()}) == nil {
-		k.logger.Error("validate token at Keystone failed; callers with cached tokens are still served", "cache_time", k.conf.CacheTime, "err", err)
+		k.logger.Error("validate token at Keystone failed; callers with cached tokens are still served", "cache_time",
+			k.conf.CacheTime, "err", err)
 	}
-	return holder, refuse(http.StatusServiceUnavailable, "Keystone cannot be asked who you are; try again: %s", forStrangers(err))
+	return holder, refuse(http.StatusServiceUnavailable, "Keystone cannot be asked who you are; try again: %s",
+		forStrangers(err))
 }
 
 // Away tells why Keystone did not answer when it was asked last, and nil if it did,

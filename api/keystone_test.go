@@ -68,7 +68,8 @@ func (e *examiner) questions() int {
 
 // holding is somebody with roles in a project, for a day.
 func holding(roles ...string) keystone.Holder {
-	return keystone.Holder{UserID: "4f2a", User: "ann", UserDomain: "Users", ProjectID: "77", Project: "metal", ProjectDomain: "Default", Roles: roles, Expires: time.Now().Add(24 * time.Hour)}
+	return keystone.Holder{UserID: "4f2a", User: "ann", UserDomain: "Users", ProjectID: "77", Project: "metal",
+		ProjectDomain: "Default", Roles: roles, Expires: time.Now().Add(24 * time.Hour)}
 }
 
 func ofSystem(h keystone.Holder) keystone.Holder {
@@ -136,7 +137,8 @@ func TestPolicyWithKeystone(t *testing.T) {
 				t.Errorf("%s %s as %q: %d %s, want %d", c.method, c.path, token, w.Code, w.Body, want)
 			}
 			challenge := w.Header().Get("WWW-Authenticate")
-			if want == 401 && (w.Body.String() != errorBody("Authentication required") || challenge != `Keystone uri="https://k:5000/v3"`) {
+			if want == 401 && (w.Body.String() != errorBody("Authentication required") ||
+				challenge != `Keystone uri="https://k:5000/v3"`) {
 				t.Errorf("%s %s as %q: %s, challenge %q", c.method, c.path, token, w.Body, challenge)
 			}
 			if want == 403 && w.Body.String() != errorBody("Access denied by policy") || want != 401 && challenge != "" {
@@ -182,7 +184,8 @@ func TestAuditNamesTheHolder(t *testing.T) {
 	const token = "gAAAAABsecret"
 	e := &examiner{holders: map[string]keystone.Holder{token: holding("admin")}}
 	var log bytes.Buffer
-	i := &Inspector{Service: &fake{}, Auth: keystoneAuth(t, e, &log), MaxLimit: 1, Logger: slog.New(slog.NewJSONHandler(&log, nil))}
+	i := &Inspector{Service: &fake{}, Auth: keystoneAuth(t, e, &log), MaxLimit: 1,
+		Logger: slog.New(slog.NewJSONHandler(&log, nil))}
 	send(i.Handler(), "POST", statusPath, "", tokenHeader, token)
 	send(i.Handler(), "POST", statusPath, "", tokenHeader, token+"x")
 	e.set(func() { e.err = errors.New("down") })
@@ -200,7 +203,8 @@ func TestAuditNamesTheHolder(t *testing.T) {
 	if len(who) != 3 {
 		t.Fatalf("%d lines of audit, want 3: %s", len(who), &log)
 	}
-	for key, want := range map[string]string{"who": "ann", "id": "4f2a", "domain": "Users", "scope": "project Default/metal", "role": "admin"} {
+	for key, want := range map[string]string{"who": "ann", "id": "4f2a", "domain": "Users",
+		"scope": "project Default/metal", "role": "admin"} {
 		if who[0][key] != want {
 			t.Errorf("%s is %v, want %s", key, who[0][key], want)
 		}
@@ -267,11 +271,13 @@ func TestAwayIsNoRefusal(t *testing.T) {
 	h := public(&fake{}, k)
 	for range 3 {
 		w := answer(t, h, "GET", "/v1/introspection", "", tokenHeader, "x")
-		if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "connection refused") || strings.Contains(w.Body.String(), "trivet") {
+		if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "connection refused") ||
+			strings.Contains(w.Body.String(), "trivet") {
 			t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 		}
 	}
-	if n := strings.Count(log.String(), "validate token at Keystone failed"); n != 1 || !strings.Contains(log.String(), "log in as trivet") {
+	if n := strings.Count(log.String(), "validate token at Keystone failed"); n != 1 ||
+		!strings.Contains(log.String(), "log in as trivet") {
 		t.Errorf("told %d times: %s", n, &log)
 	}
 	e.set(func() { e.err = nil })

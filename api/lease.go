@@ -68,13 +68,16 @@ func (i *Inspector) leaseResources(documents bodies) []resource {
 	l := lendingAPI{i.Lending, documents, func(c echo.Context) lease.Reading { return i.reading(c) == inspector.Stale }}
 	return []resource{
 		{path: "/v1/leases", reader: true, cost: admission.Dear, get: leaseErrors(l.listLeases)},
-		{path: "/v1/leases/:lease", reader: true, cost: admission.Request, get: leaseErrors(l.showLease), put: leaseErrors(l.acquireLease), remove: leaseErrors(l.releaseLease)},
+		{path: "/v1/leases/:lease", reader: true, cost: admission.Request, get: leaseErrors(l.showLease),
+			put: leaseErrors(l.acquireLease), remove: leaseErrors(l.releaseLease)},
 		{path: "/v1/leases/:lease/renew", post: leaseErrors(l.renewLease)},
 		{path: "/v1/kv", cost: admission.Dear, get: leaseErrors(l.listValues)},
-		{path: "/v1/kv/:key", cost: admission.Request, get: leaseErrors(l.showValue), put: leaseErrors(l.putValue), remove: leaseErrors(l.removeValue)},
+		{path: "/v1/kv/:key", cost: admission.Request, get: leaseErrors(l.showValue), put: leaseErrors(l.putValue),
+			remove: leaseErrors(l.removeValue)},
 		{path: "/v1/groups/:component", reader: true, cost: admission.Dear, get: leaseErrors(l.showGroup)},
 		{path: "/v1/groups/:component/owner", reader: true, cost: admission.Request, get: leaseErrors(l.showOwner)},
-		{path: "/v1/groups/:component/members/:member", put: leaseErrors(l.changeMember(l.lending.Join)), remove: leaseErrors(l.changeMember(l.lending.Leave))},
+		{path: "/v1/groups/:component/members/:member", put: leaseErrors(l.changeMember(l.lending.Join)),
+			remove: leaseErrors(l.changeMember(l.lending.Leave))},
 	}
 }
 
@@ -88,11 +91,13 @@ func leaseErrors(h echo.HandlerFunc) echo.HandlerFunc {
 		switch {
 		case errors.As(err, &held):
 			return replyValue(c, http.StatusConflict, map[string]any{
-				"error": errorText{Message: held.Error()}, "holder": held.Holder, "remaining_ms": held.Remaining.Milliseconds(), "token": held.Token,
+				"error": errorText{Message: held.Error()}, "holder": held.Holder, "remaining_ms": held.Remaining.Milliseconds(),
+				"token": held.Token,
 			})
 		case errors.As(err, &asked):
 			c.Response().Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
-			return replyValue(c, http.StatusServiceUnavailable, map[string]any{"error": errorText{Message: asked.Error()}, "request_id": asked.request})
+			return replyValue(c, http.StatusServiceUnavailable,
+				map[string]any{"error": errorText{Message: asked.Error()}, "request_id": asked.request})
 		case errors.Is(err, fsm.Expired):
 			return refuse(http.StatusGone, "%v", err)
 		case errors.Is(err, fsm.Fenced):
@@ -343,5 +348,6 @@ type listedGrant struct {
 }
 
 func shownGrant(g lease.Grant) listedGrant {
-	return listedGrant{Holder: g.Holder, Metadata: g.Metadata, Name: g.Name, Remaining: g.Remaining.Milliseconds(), Token: g.Token, TTL: g.TTL.Milliseconds()}
+	return listedGrant{Holder: g.Holder, Metadata: g.Metadata, Name: g.Name, Remaining: g.Remaining.Milliseconds(),
+		Token: g.Token, TTL: g.TTL.Milliseconds()}
 }

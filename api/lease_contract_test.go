@@ -111,7 +111,8 @@ func lineRenewed(l *lending) {
 	token := l.acquired("one")
 	for range 3 {
 		l.pass(59 * time.Second)
-		if s := l.read(l.ask(200, "POST", dbLease+"/renew", showing("one", token))); s.Token != token || s.Remaining != 60_000 || s.TTL != 60_000 {
+		if s := l.read(l.ask(200, "POST", dbLease+"/renew", showing("one", token))); s.Token != token ||
+			s.Remaining != 60_000 || s.TTL != 60_000 {
 			l.Errorf("renewed to %+v", s)
 		}
 	}
@@ -174,7 +175,8 @@ func lineRead(l *lending) {
 func lineWatched(l *lending) {
 	token := l.acquired("one")
 	began := time.Now()
-	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&after="+token, "")); s.Token != token || time.Since(began) != 30*time.Second {
+	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&after="+token, "")); s.Token != token ||
+		time.Since(began) != 30*time.Second {
 		l.Errorf("%+v after %v", s, time.Since(began))
 	}
 	inBackground := func(do func()) {
@@ -185,14 +187,17 @@ func lineWatched(l *lending) {
 		}()
 	}
 	inBackground(func() { l.ask(204, "DELETE", dbLease, showing("one", token)) })
-	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&after="+token, "")); s.Holder != "" || time.Since(began) != time.Second {
+	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&after="+token, "")); s.Holder != "" ||
+		time.Since(began) != time.Second {
 		l.Errorf("released: %+v after %v", s, time.Since(began))
 	}
 	inBackground(func() { l.acquired("two") })
-	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&free=1&after="+token, "")); s.Holder != "two" || time.Since(began) != time.Second {
+	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&free=1&after="+token, "")); s.Holder != "two" ||
+		time.Since(began) != time.Second {
 		l.Errorf("acquired: %+v after %v", s, time.Since(began))
 	}
-	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&after="+token, "")); s.Holder != "two" || time.Since(began) != time.Second {
+	if s := l.read(l.ask(200, "GET", dbLease+"?wait=30s&after="+token, "")); s.Holder != "two" ||
+		time.Since(began) != time.Second {
 		l.Errorf("a change before the watch began: %+v after %v", s, time.Since(began))
 	}
 	l.log.Fail(logerr.ErrNoLeader)
@@ -226,7 +231,8 @@ func lineGuarded(l *lending) {
 
 func lineTakenOver(l *lending) {
 	token := l.acquired("one")
-	if s := l.read(l.ask(409, "PUT", dbLease, `{"holder":"one",`+asMinute+`,"request_id":"b"}`)); s.Holder != "one" || s.Token != token {
+	if s := l.read(l.ask(409, "PUT", dbLease, `{"holder":"one",`+asMinute+`,"request_id":"b"}`)); s.Holder != "one" ||
+		s.Token != token {
 		l.Errorf("refused with %+v", s)
 	}
 	body := `{"holder":"one",` + asMinute + `,"request_id":"c","takeover":true}`
@@ -298,7 +304,8 @@ func lineUnknown(l *lending) {
 	if s.Request == "" {
 		l.Fatal("no request is named")
 	}
-	if given := l.read(l.ask(503, "PUT", dbLease, `{"holder":"one",`+asMinute+`,"request_id":"mine"}`)); given.Request != "mine" {
+	if given := l.read(l.ask(503, "PUT", dbLease, `{"holder":"one",`+asMinute+`,"request_id":"mine"}`)); given.Request !=
+		"mine" {
 		l.Errorf("%q is named", given.Request)
 	}
 	if write := l.read(l.ask(503, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*")); write.Request != "w" {
@@ -311,7 +318,8 @@ func lineUnknown(l *lending) {
 		l.Errorf("the same request got %s, then %s", first, again)
 	}
 	version := l.ask(200, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*").Header().Get("ETag")
-	if again := l.ask(200, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*").Header().Get("ETag"); again != version {
+	if again := l.ask(200, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*").Header().Get("ETag"); again !=
+		version {
 		l.Errorf("the same write has version %s, then %s", version, again)
 	}
 }
@@ -333,7 +341,8 @@ func lineFull(l *lending) {
 		l.ask(507, "DELETE", "/v1/groups/web/members/a", member),
 	} {
 		s := l.read(w)
-		if s.Error.Code != CodeTableFull || s.Error.Message != "10000 leases exist; have free ones forgotten" || s.Request != "" || w.Header().Get("Retry-After") != "" {
+		if s.Error.Code != CodeTableFull || s.Error.Message != "10000 leases exist; have free ones forgotten" ||
+			s.Request != "" || w.Header().Get("Retry-After") != "" {
 			l.Errorf("full: %s, %v", w.Body, w.Header())
 		}
 	}
@@ -341,7 +350,8 @@ func lineFull(l *lending) {
 
 func lineTTL(l *lending) {
 	token := l.acquired("one")
-	if s := l.read(l.ask(200, "POST", dbLease+"/renew", `{"holder":"one","token":"`+token+`","ttl_ms":5000}`)); s.Remaining != 60_000 {
+	if s := l.read(l.ask(200, "POST", dbLease+"/renew",
+		`{"holder":"one","token":"`+token+`","ttl_ms":5000}`)); s.Remaining != 60_000 {
 		l.Errorf("renewed to %+v", s)
 	}
 	if s := l.read(l.ask(201, "PUT", dbLease, `{"holder":"one","ttl_ms":86400000,"takeover":true}`)); s.TTL != 86_400_000 {
@@ -367,7 +377,8 @@ func lineGroup(l *lending) {
 	l.ask(204, "PUT", "/v1/groups/web/members/a", body)
 	w := l.ask(200, "GET", "/v1/groups/web", "")
 	tag, began := w.Header().Get("ETag"), time.Now()
-	if again := l.ask(200, "GET", "/v1/groups/web?wait=5s", "", "If-None-Match", tag); again.Header().Get("ETag") != tag || time.Since(began) != 5*time.Second {
+	if again := l.ask(200, "GET", "/v1/groups/web?wait=5s", "", "If-None-Match", tag); again.Header().Get("ETag") != tag ||
+		time.Since(began) != 5*time.Second {
 		l.Errorf("%s after %v", again.Body, time.Since(began))
 	}
 	l.ask(204, "DELETE", "/v1/groups/web/members/a?lease=db&token="+token, "")

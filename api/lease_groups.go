@@ -47,7 +47,8 @@ func readMember(c echo.Context, documents bodies) (leases.GroupMember, error) {
 		err = readJSON(c, documents, &m)
 	}
 	return leases.GroupMember{
-		Component: c.Param("component"), ID: c.Param("member"), Lease: m.Lease, Token: fencing.Token(m.Token), Metadata: m.Metadata,
+		Component: c.Param("component"), ID: c.Param("member"), Lease: m.Lease, Token: fencing.Token(m.Token),
+		Metadata: m.Metadata,
 	}, err
 }
 

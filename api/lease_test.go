@@ -38,7 +38,8 @@ func newLending(t *testing.T) *lending {
 		StaleFor:  func() time.Duration { return 1500 * time.Millisecond },
 		Admission: admission.NewController(),
 	}
-	return &lending{t, log, i.Admission, Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry()}, i)}
+	return &lending{t, log, i.Admission,
+		Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry()}, i)}
 }
 
 // ask sends one request, holds the answer against its description, and wants its
@@ -82,7 +83,8 @@ func TestLeaseContract(t *testing.T) {
 			Error         struct{ Message string }
 		}
 		w := l.ask(409, "PUT", db, body)
-		if err := json.Unmarshal(w.Body.Bytes(), &held); err != nil || held.Holder != "one" || held.Token != token || held.Remaining < 1 || held.Error.Message == "" {
+		if err := json.Unmarshal(w.Body.Bytes(), &held); err != nil || held.Holder != "one" || held.Token != token ||
+			held.Remaining < 1 || held.Error.Message == "" {
 			t.Errorf("%s: %v", w.Body, err)
 		}
 	}
@@ -97,7 +99,8 @@ func TestLeaseContract(t *testing.T) {
 	l.ask(204, "DELETE", db, `{"holder":"one","token":"`+taken+`"}`)
 	l.ask(204, "DELETE", db+"?holder=one&token="+taken, "")
 	l.ask(410, "POST", db+"/renew", `{"holder":"one","token":"`+taken+`"}`)
-	if free := l.ask(200, "GET", db, ""); l.tokenIn(free) != taken || !strings.Contains(free.Body.String(), `"holder":""`) {
+	if free := l.ask(200, "GET", db, ""); l.tokenIn(free) != taken ||
+		!strings.Contains(free.Body.String(), `"holder":""`) {
 		t.Errorf("a free lease is %s", free.Body)
 	}
 	l.ask(200, "GET", db+"?wait=1s&after="+taken, "")
@@ -110,7 +113,8 @@ func TestLeaseContract(t *testing.T) {
 	l.log.Fail(logerr.ErrNoLeader)
 	for _, w := range []*httptest.ResponseRecorder{
 		l.ask(503, "GET", db, ""), l.ask(503, "PUT", db, `{"holder":"x",`+minute+`}`),
-		l.ask(503, "POST", db+"/renew", `{"holder":"one","token":"1"}`), l.ask(503, "DELETE", db, `{"holder":"one","token":"1"}`),
+		l.ask(503, "POST", db+"/renew", `{"holder":"one","token":"1"}`),
+		l.ask(503, "DELETE", db, `{"holder":"one","token":"1"}`),
 	} {
 		if w.Header().Get("Retry-After") == "" {
 			t.Error("503 without Retry-After")
@@ -168,7 +172,8 @@ func TestValueContract(t *testing.T) {
 	l.ask(412, "PUT", key, "a", "Fencing-Token", "db:1")
 	l.ask(412, "PUT", key, "a", "Fencing-Token", "other:"+token)
 	first := l.ask(200, "PUT", key, "a", under...).Header().Get("ETag")
-	if w := l.ask(200, "GET", key, ""); w.Body.String() != "a" || w.Header().Get("ETag") != first || w.Header().Get("Fencing-Token") != "db:"+token {
+	if w := l.ask(200, "GET", key, ""); w.Body.String() != "a" || w.Header().Get("ETag") != first ||
+		w.Header().Get("Fencing-Token") != "db:"+token {
 		t.Errorf("%s %v", w.Body, w.Header())
 	}
 	second := l.ask(200, "PUT", key, "b", append(under, "If-Match", first)...).Header().Get("ETag")
@@ -197,7 +202,8 @@ func TestGroupContract(t *testing.T) {
 	a, tag := join("a"), ""
 	join("b")
 	w := l.ask(200, "GET", "/v1/groups/web", "")
-	if tag = w.Header().Get("ETag"); !strings.Contains(w.Body.String(), `"metadata":"at a"`) || !strings.Contains(w.Body.String(), `"id":"b"`) {
+	if tag = w.Header().Get("ETag"); !strings.Contains(w.Body.String(), `"metadata":"at a"`) ||
+		!strings.Contains(w.Body.String(), `"id":"b"`) {
 		t.Errorf("%s", w.Body)
 	}
 	if owner := l.ask(200, "GET", "/v1/groups/web/owner?key=k", "").Body.String(); !strings.Contains(owner, `"index":`) {
@@ -228,7 +234,8 @@ func TestLeasesAreTold(t *testing.T) {
 	l.ask(204, "DELETE", "/v1/leases/db", shown)
 	l.ask(410, "POST", "/v1/leases/db/renew", shown)
 	told := auditLines(t, log)
-	if len(told) != 3 || told[0].Status != 201 || fmt.Sprint(told[0].Index) != token || told[1].Method != "DELETE" || told[1].Index <= told[0].Index || told[2].Status != 410 {
+	if len(told) != 3 || told[0].Status != 201 || fmt.Sprint(told[0].Index) != token || told[1].Method != "DELETE" ||
+		told[1].Index <= told[0].Index || told[2].Status != 410 {
 		t.Errorf("token %s: %+v", token, told)
 	}
 }
@@ -248,7 +255,8 @@ func TestNoLeasesUnlessConfigured(t *testing.T) {
 	for _, path := range []string{"/v1/leasesx", "/v1/lease", "/v2/leases/db"} {
 		r := httptest.NewRequest("GET", path, http.NoBody)
 		w := httptest.NewRecorder()
-		if h.ServeHTTP(w, r); w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "404 Not Found: The requested URL was not found") {
+		if h.ServeHTTP(w, r); w.Code != http.StatusNotFound ||
+			!strings.Contains(w.Body.String(), "404 Not Found: The requested URL was not found") {
 			t.Errorf("%s, which is no path of leases: %d %s", path, w.Code, w.Body)
 		}
 	}

@@ -50,14 +50,17 @@ func conditionOf(h http.Header) (when leases.Condition, err error) {
 	case match != "":
 		when.Compare = true
 		if when.Version, err = tokenOf("If-Match", strings.Trim(match, `"`), true); err == nil && when.Version.IsZero() {
-			err = refuse(http.StatusBadRequest, badRequest+"no value has version 0; for one that must not exist say If-None-Match: *")
+			err = refuse(http.StatusBadRequest,
+				badRequest+"no value has version 0; for one that must not exist say If-None-Match: *")
 		}
 	case none == "*":
 		when.Compare = true
 	case none != "":
 		err = refuse(http.StatusBadRequest, badRequest+"If-None-Match is * or absent, not %q", none)
 	case when.Lease == "":
-		err = refuse(http.StatusPreconditionRequired, "A write names the lease that it is made under, %s: LEASE:TOKEN, or the version that it replaces, If-Match", headerFencing)
+		err = refuse(http.StatusPreconditionRequired,
+			"A write names the lease that it is made under, %s: LEASE:TOKEN, or the version that it replaces, If-Match",
+			headerFencing)
 	}
 	return when, err
 }

@@ -80,7 +80,8 @@ func lastHop(h http.Header, key string) string {
 const maxHost = 255 + len(":65535")
 
 func isHost(s string) bool {
-	return s != "" && len(s) <= maxHost && consistsOf(s, func(b byte) bool { return isNameByte(b) || b == ':' || b == '[' || b == ']' })
+	return s != "" && len(s) <= maxHost &&
+		consistsOf(s, func(b byte) bool { return isNameByte(b) || b == ':' || b == '[' || b == ']' })
 }
 
 func isPort(s string) bool {
@@ -89,7 +90,8 @@ func isPort(s string) bool {
 
 // isNameByte accepts what URLs never encode: letters, digits and -._~
 func isNameByte(b byte) bool {
-	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '.' || b == '_' || b == '~'
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-' || b == '.' || b == '_' ||
+		b == '~'
 }
 
 // isVisible accepts what a header can carry and IDs and tokens consist of.

@@ -92,7 +92,8 @@ func TestWrongPasswordsDoNotLockTheRightOneOut(t *testing.T) {
 	var later atomic.Int64 // ns by which the clock of the API is ahead
 	path := filepath.Join(t.TempDir(), "htpasswd")
 	write(t, path, line(t, "ann", "secret")+line(t, "ben", "sesame")+line(t, "eve", "x"))
-	b, err := NewBasicAuth(path, nil, func() time.Time { return time.Now().Add(time.Duration(later.Load())) }, rand.Reader, slog.New(slog.DiscardHandler))
+	b, err := NewBasicAuth(path, nil, func() time.Time { return time.Now().Add(time.Duration(later.Load())) }, rand.Reader,
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

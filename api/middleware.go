@@ -56,7 +56,8 @@ func redirect(c echo.Context) error {
 	to := url.URL{Path: path, RawQuery: r.URL.RawQuery}
 	location := rootOf(r) + to.String()
 	c.Response().Header().Set(echo.HeaderLocation, location)
-	return refuse(http.StatusPermanentRedirect, "308 Permanent Redirect: an empty segment is in the path; use %s", location)
+	return refuse(http.StatusPermanentRedirect, "308 Permanent Redirect: an empty segment is in the path; use %s",
+		location)
 }
 
 // panicked makes an error of a panic, so that a fault in one request ends

@@ -32,7 +32,8 @@ func (f fakeNames) Of(_ context.Context, ref string) (ironic.NodeName, error) {
 }
 
 func naming(names Names) http.Handler {
-	i := &Inspector{Service: &fake{}, Names: names, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
+	i := &Inspector{Service: &fake{}, Names: names, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler),
+		StaleFor: func() time.Duration { return 0 }}
 	return i.Handler()
 }
 
@@ -51,7 +52,8 @@ func TestNodesHaveNames(t *testing.T) {
 	if w := answer(t, h, "GET", "/v1/nodes/nobody", ""); w.Code != http.StatusNotFound {
 		t.Errorf("of no node: %d %s", w.Code, w.Body)
 	}
-	if w := answer(t, naming(fakeNames{away: true}), "GET", "/v1/nodes", ""); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+	if w := answer(t, naming(fakeNames{away: true}), "GET", "/v1/nodes", ""); w.Code != http.StatusServiceUnavailable ||
+		w.Header().Get("Retry-After") == "" {
 		t.Errorf("while Ironic is away: %d %s", w.Code, w.Body)
 	}
 }

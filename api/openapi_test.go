@@ -164,7 +164,8 @@ func canonical(header http.Header) http.Header {
 // allDescribed refuses headers of our own that the document does not name.
 func allDescribed(header http.Header, response *openapi3.Response) error {
 	for name := range header {
-		known := name == "Retry-After" && response.Headers["Retry-After"] != nil || !strings.HasPrefix(name, "X-") && name != "Retry-After"
+		known := name == "Retry-After" && response.Headers["Retry-After"] != nil ||
+			!strings.HasPrefix(name, "X-") && name != "Retry-After"
 		for own := range response.Headers {
 			known = known || http.CanonicalHeaderKey(own) == name
 		}
@@ -206,7 +207,8 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	for _, path := range []string{pathLive, pathReady, pathHealth, pathCheck, pathMetrics} {
 		served["GET "+path] = "none"
 	}
-	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}, Hardware: fakeHardware{}, Events: &events.Hub{}}).resources() {
+	for _, r := range (&Inspector{Inband: &fake{}, Lending: &lease.Service{}, Names: fakeNames{}, Hardware: fakeHardware{},
+		Events: &events.Hub{}}).resources() {
 		path := parameterPattern.ReplaceAllString(r.path, "{$1}")
 		read, change := "admin", "admin"
 		switch {
@@ -248,15 +250,18 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 func TestRefusalsAreDescribed(t *testing.T) {
 	login := "Basic " + base64.StdEncoding.EncodeToString([]byte("admin:secret"))
 	headers := [][]string{
-		{}, {versionHeader, "x"}, {versionHeader, "9.9"}, {"Authorization", "Basic x"}, {"Authorization", "Bearer x"}, {"Content-Type", "text/plain"},
+		{}, {versionHeader, "x"}, {versionHeader, "9.9"}, {"Authorization", "Basic x"}, {"Authorization", "Bearer x"},
+		{"Content-Type", "text/plain"},
 		{"If-Match", "x"}, {"X-Trivet-Fencing", "x"}, {"Accept", "text/plain"},
 	}
 	bodies := []string{"", "{", "[]", "null", `{"x":1}`, `"` + strings.Repeat("x", 100) + `"`}
 	log := memlog.New(t)
 	lends := lease.New(lease.Options{Log: log, Do: log})
 	t.Cleanup(lends.Close)
-	whole := Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(), Healthcheck: true}, &Inspector{
-		Service: &fake{data: []byte("{}")}, Inband: &fake{}, Lending: lends, Names: fakeNames{}, Hardware: fakeHardware{}, Events: events.NewHub(newEventLog(t)), Auth: testAuth(t), MaxLimit: 4,
+	whole := Public(Health{Checks: func() []HealthCheck { return nil }, Metrics: prometheus.NewRegistry(),
+		Healthcheck: true}, &Inspector{
+		Service: &fake{data: []byte("{}")}, Inband: &fake{}, Lending: lends, Names: fakeNames{}, Hardware: fakeHardware{},
+		Events: events.NewHub(newEventLog(t)), Auth: testAuth(t), MaxLimit: 4,
 		Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 },
 	})
 	for path, item := range document(t).Paths.Map() {
@@ -266,7 +271,9 @@ func TestRefusalsAreDescribed(t *testing.T) {
 				values = values[:1] // the fake has any rule that it is asked for
 			}
 			for _, value := range values {
-				for _, query := range []string{"", "?stale=x&limit=x&marker=x&state=x&wait=x&after=x&key=x&manage_boot=x&record=x&free=x&types=x&node=x&local=x", "?limit=-1", "?limit=9999"} {
+				for _, query := range []string{"",
+					"?stale=x&limit=x&marker=x&state=x&wait=x&after=x&key=x&manage_boot=x&record=x&free=x&types=x&node=x&local=x",
+					"?limit=-1", "?limit=9999"} {
 					at := braces.ReplaceAllString(path, value) + query
 					for n, header := range headers {
 						answer(t, whole, method, at, bodies[n%len(bodies)], append([]string{"Authorization", login}, header...)...)
@@ -292,13 +299,15 @@ func TestOpenAPIIsServed(t *testing.T) {
 // TestWhatDoesNotFitIsSeen: the test of all answers would fail.
 func TestWhatDoesNotFitIsSeen(t *testing.T) {
 	doc := document(t)
-	versions := http.Header{"X-OpenStack-Ironic-Inspector-API-Minimum-Version": {"1.0"}, "X-OpenStack-Ironic-Inspector-API-Maximum-Version": {"1.18"}, "Content-Type": {"application/json"}}
+	versions := http.Header{"X-OpenStack-Ironic-Inspector-API-Minimum-Version": {"1.0"},
+		"X-OpenStack-Ironic-Inspector-API-Maximum-Version": {"1.18"}, "Content-Type": {"application/json"}}
 	with := func(name, value string) http.Header {
 		out := versions.Clone()
 		out[name] = []string{value}
 		return out
 	}
-	const good = `{"error":null,"finished":false,"finished_at":null,"links":[{"href":"http://h/x","rel":"self"}],"started_at":"2026-11-20T20:35:26","state":"waiting","uuid":"` + node + `"}`
+	const good = `{"error":null,"finished":false,"finished_at":null,"links":[{"href":"http://h/x","rel":"self"}],"started_at":"2026-11-20T20:35:26","state":"waiting","uuid":"` +
+		node + `"}`
 	for _, c := range []struct {
 		name, method, path string
 		status             int
@@ -310,7 +319,8 @@ func TestWhatDoesNotFitIsSeen(t *testing.T) {
 		{"an error", "GET", statusPath, 404, versions, `{"error":{"message":"x"}}`, true},
 		{"another status", "GET", statusPath, 201, versions, good, false},
 		{"no versions", "GET", statusPath, 200, http.Header{"Content-Type": {"application/json"}}, good, false},
-		{"another version", "GET", statusPath, 200, with("X-OpenStack-Ironic-Inspector-API-Maximum-Version", "1.19"), good, false},
+		{"another version", "GET", statusPath, 200, with("X-OpenStack-Ironic-Inspector-API-Maximum-Version", "1.19"), good,
+			false},
 		{"a header", "GET", statusPath, 200, with("X-New", "1"), good, false},
 		{"another type", "GET", statusPath, 200, with("Content-Type", "text/html"), good, false},
 		{"a key more", "GET", statusPath, 200, versions, strings.Replace(good, "{", `{"x":1,`, 1), false},

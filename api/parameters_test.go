@@ -30,12 +30,17 @@ func TestPages(t *testing.T) {
 		"marker=" + strings.ToUpper(node): {Limit: 1000, Marker: node},
 		"marker=" + strings.ReplaceAll(node, "-", ""): {Limit: 1000, Marker: node},
 		"state=error": {Limit: 1000, States: []introspection.NodeState{introspection.NodeError}},
-		"state=aborting,enrolling,finished,reapplying":      {Limit: 1000, States: []introspection.NodeState{introspection.NodeAborting, introspection.NodeEnrolling, introspection.NodeFinished, introspection.NodeReapplying}},
-		"state=starting,waiting,processing,waiting&limit=3": {Limit: 3, States: []introspection.NodeState{introspection.NodeStarting, introspection.NodeWaiting, introspection.NodeProcessing}},
+		"state=aborting,enrolling,finished,reapplying": {Limit: 1000,
+			States: []introspection.NodeState{introspection.NodeAborting, introspection.NodeEnrolling,
+				introspection.NodeFinished, introspection.NodeReapplying}},
+		"state=starting,waiting,processing,waiting&limit=3": {Limit: 3,
+			States: []introspection.NodeState{introspection.NodeStarting, introspection.NodeWaiting,
+				introspection.NodeProcessing}},
 	} {
 		f := &fake{}
 		i := &Inspector{Service: f, Auth: NoAuth(), MaxLimit: 1000, Logger: slog.New(slog.DiscardHandler)}
-		if w := answer(t, i.Handler(), "GET", "/v1/introspection?"+query, ""); w.Code != 200 || !reflect.DeepEqual(f.pages, []accept.Page{want}) {
+		if w := answer(t, i.Handler(), "GET", "/v1/introspection?"+query, ""); w.Code != 200 ||
+			!reflect.DeepEqual(f.pages, []accept.Page{want}) {
 			t.Errorf("%s: %d, page %+v, want %+v", query, w.Code, f.pages, want)
 		}
 	}
@@ -82,14 +87,16 @@ func TestManageBoot(t *testing.T) {
 		{"0", false}, {"F", false}, {"false", false}, {"n", false}, {"NO", false}, {"off", false},
 	} {
 		f := &fake{}
-		if w := answer(t, public(f, NoAuth()), "POST", statusPath+"?manage_boot="+c.value, ""); w.Code != 202 || len(f.started) != 1 || f.started[0] != c.want {
+		if w := answer(t, public(f, NoAuth()), "POST", statusPath+"?manage_boot="+c.value, ""); w.Code != 202 ||
+			len(f.started) != 1 || f.started[0] != c.want {
 			t.Errorf("%q: %d, started with %v", c.value, w.Code, f.started)
 		}
 	}
 	f := &fake{}
 	h := public(f, NoAuth())
 	for _, value := range []string{"", "2", "maybe"} {
-		if w := answer(t, h, "POST", statusPath+"?manage_boot="+value, ""); w.Code != 400 || w.Body.String() != errorBody("Invalid boolean value for manage_boot: "+value) {
+		if w := answer(t, h, "POST", statusPath+"?manage_boot="+value, ""); w.Code != 400 ||
+			w.Body.String() != errorBody("Invalid boolean value for manage_boot: "+value) {
 			t.Errorf("%q: %d %s", value, w.Code, w.Body)
 		}
 	}
@@ -101,9 +108,11 @@ func TestManageBoot(t *testing.T) {
 // A reference becomes part of a URL of Ironic's: nothing may lead it elsewhere.
 func TestReferencesToNodes(t *testing.T) {
 	for path, want := range map[string]string{
-		node: node, "node-2.lab_1~x": "node-2.lab_1~x", "00000000000040008000000002000000": "00000000000040008000000002000000",
-		strings.ToUpper("abcdef"): "ABCDEF", "...": "...",
-		"..": "", ".": "", "a%3Fb": "", "a%23b": "", "a%20b": "", "%252e%252e": "", "n%C3%B6de": "", strings.Repeat("x", 256): "",
+		node: node, "node-2.lab_1~x": "node-2.lab_1~x",
+		"00000000000040008000000002000000": "00000000000040008000000002000000",
+		strings.ToUpper("abcdef"):          "ABCDEF", "...": "...",
+		"..": "", ".": "", "a%3Fb": "", "a%23b": "", "a%20b": "", "%252e%252e": "", "n%C3%B6de": "",
+		strings.Repeat("x", 256): "",
 	} {
 		f := &fake{}
 		w := answer(t, public(f, NoAuth()), "POST", "/v1/introspection/"+path, "")
@@ -121,9 +130,12 @@ func TestVersions(t *testing.T) {
 	const malformed = "Malformed API version: expected string in form of X.Y or latest"
 	for value, want := range map[string]string{
 		"1.0": "", "1.18": "", "latest": "", "LaTeSt": "",
-		"1.19": "Unsupported API version 1.19, supported range is 1.0 to 1.18", "0.9": "Unsupported API version 0.9, supported range is 1.0 to 1.18",
-		"2.0": "Unsupported API version 2.0, supported range is 1.0 to 1.18", "-1.0": "Unsupported API version -1.0, supported range is 1.0 to 1.18",
-		"": malformed, "1": malformed, "abc": malformed, "1.x": malformed, "1.2.3": malformed, "+1.2": malformed, "1.": malformed, ".1": malformed,
+		"1.19": "Unsupported API version 1.19, supported range is 1.0 to 1.18",
+		"0.9":  "Unsupported API version 0.9, supported range is 1.0 to 1.18",
+		"2.0":  "Unsupported API version 2.0, supported range is 1.0 to 1.18",
+		"-1.0": "Unsupported API version -1.0, supported range is 1.0 to 1.18",
+		"":     malformed, "1": malformed, "abc": malformed, "1.x": malformed, "1.2.3": malformed, "+1.2": malformed,
+		"1.": malformed, ".1": malformed,
 		"1.99999999999999999999": malformed, "1.0,1.0": malformed,
 	} {
 		status := 406
@@ -142,7 +154,8 @@ func TestVersions(t *testing.T) {
 	}
 	for _, call := range []string{"GET /v1/nope", "DELETE /v1", "GET //v1", "OPTIONS /v1", "POST /v1/continue"} {
 		method, path, _ := strings.Cut(call, " ")
-		if w := answer(t, h, method, "http://example.com"+path, "", "X-OpenStack-Ironic-Inspector-API-Version", "9.9"); w.Code != 406 {
+		if w := answer(t, h, method, "http://example.com"+path, "", "X-OpenStack-Ironic-Inspector-API-Version",
+			"9.9"); w.Code != 406 {
 			t.Errorf("%s: %d, the version is looked at before the route", call, w.Code)
 		}
 	}
@@ -163,15 +176,22 @@ func TestLinksLeadWhereTheRequestCameFrom(t *testing.T) {
 		{"default port", "http://h1:80/", nil, "http://h1"},
 		{"default port of TLS", "https://h1:443/", nil, "https://h1"},
 		{"port of the other scheme", "http://h1:443/", nil, "http://h1:443"},
-		{"all", "http://h1:5050/", []string{"X-Forwarded-Proto", "https", "X-Forwarded-Host", "vip.example.org", "X-Forwarded-Port", "8443", "X-Forwarded-Prefix", "/introspection"},
+		{"all", "http://h1:5050/",
+			[]string{"X-Forwarded-Proto", "https", "X-Forwarded-Host", "vip.example.org", "X-Forwarded-Port", "8443",
+				"X-Forwarded-Prefix", "/introspection"},
 			"https://vip.example.org:8443/introspection"},
-		{"last hop", "http://h1:5050/", []string{"X-Forwarded-Host", "liar.example, vip.example:99", "X-Forwarded-Proto", "http,HTTPS"}, "https://vip.example:99"},
+		{"last hop", "http://h1:5050/",
+			[]string{"X-Forwarded-Host", "liar.example, vip.example:99", "X-Forwarded-Proto", "http,HTTPS"},
+			"https://vip.example:99"},
 		{"port alone", "http://h1:5050/", []string{"X-Forwarded-Port", "80"}, "http://h1"},
 		{"port, IPv6", "http://[fd00::1]/", []string{"X-Forwarded-Port", "81"}, "http://[fd00::1]:81"},
 		{"prefix, slash at the end", "http://h1/", []string{"X-Forwarded-Prefix", "/a/b/"}, "http://h1/a/b"},
 		{"prefix without slash", "http://h1/", []string{"X-Forwarded-Prefix", "a"}, "http://h1/a"},
-		{"nonsense", "http://h1/", []string{"X-Forwarded-Proto", "javascript", "X-Forwarded-Host", `"><x`, "X-Forwarded-Port", "8x", "X-Forwarded-Prefix", `/"`}, "http://h1"},
-		{"empty", "http://h1/", []string{"X-Forwarded-Proto", "", "X-Forwarded-Host", "a,", "X-Forwarded-Port", ",", "X-Forwarded-Prefix", "/"}, "http://h1"},
+		{"nonsense", "http://h1/",
+			[]string{"X-Forwarded-Proto", "javascript", "X-Forwarded-Host", `"><x`, "X-Forwarded-Port", "8x",
+				"X-Forwarded-Prefix", `/"`}, "http://h1"},
+		{"empty", "http://h1/", []string{"X-Forwarded-Proto", "", "X-Forwarded-Host", "a,", "X-Forwarded-Port", ",",
+			"X-Forwarded-Prefix", "/"}, "http://h1"},
 	} {
 		w := answer(t, public(&fake{}, NoAuth()), "GET", c.target, "", c.headers...)
 		if want := `"href":"` + c.want + `/v1"`; !strings.Contains(w.Body.String(), want) {
@@ -207,7 +227,8 @@ func TestLinksLeadWhereTheRequestCameFrom(t *testing.T) {
 // Whatever is in the query, a page is one that the service may be given, or
 // there is a refusal.
 func FuzzPage(f *testing.F) {
-	for _, q := range []string{"", "limit=3", "limit=-1&state=", "marker=" + node + "&state=error,waiting", "limit=1_0&limit=%2B", "state=%00,\xff", "marker={" + node + "}", "limit=%27%22\\"} {
+	for _, q := range []string{"", "limit=3", "limit=-1&state=", "marker=" + node + "&state=error,waiting",
+		"limit=1_0&limit=%2B", "state=%00,\xff", "marker={" + node + "}", "limit=%27%22\\"} {
 		f.Add(q, 1000)
 	}
 	f.Fuzz(func(t *testing.T, raw string, most int) {
@@ -225,7 +246,8 @@ func FuzzPage(f *testing.F) {
 		if p.Limit < 1 || p.Limit > most || len(p.States) > 8 {
 			t.Errorf("%q: %+v", raw, p)
 		}
-		if p.Marker != "" && (uuid.Validate(p.Marker) != nil || strings.ToLower(p.Marker) != p.Marker || len(p.Marker) != 36) {
+		if p.Marker != "" && (uuid.Validate(p.Marker) != nil || strings.ToLower(p.Marker) != p.Marker ||
+			len(p.Marker) != 36) {
 			t.Errorf("%q: marker %q", raw, p.Marker)
 		}
 	})
@@ -239,7 +261,8 @@ func FuzzLinks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, host, proto, forwarded, port, prefix string) {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Host = host
-		r.Header = http.Header{"X-Forwarded-Proto": {proto}, "X-Forwarded-Host": {forwarded}, "X-Forwarded-Port": {port}, "X-Forwarded-Prefix": {prefix}}
+		r.Header = http.Header{"X-Forwarded-Proto": {proto}, "X-Forwarded-Host": {forwarded}, "X-Forwarded-Port": {port},
+			"X-Forwarded-Prefix": {prefix}}
 		root := rootOf(r)
 		if !consistsOf(root, isPlain) || !strings.HasPrefix(root, "http") || strings.HasSuffix(root, "/") {
 			t.Errorf("%q", root)

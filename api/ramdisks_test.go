@@ -151,7 +151,8 @@ func TestNoRamdiskFailsForWantOfRoom(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				i := &Inspector{
-					Service: processing{&fake{}, c.computes, 300 * time.Millisecond}, Auth: NoAuth(), MaxLimit: 1, Logger: slog.New(slog.DiscardHandler),
+					Service: processing{&fake{}, c.computes, 300 * time.Millisecond}, Auth: NoAuth(), MaxLimit: 1,
+					Logger:    slog.New(slog.DiscardHandler),
 					Callbacks: CallbackLimit{Rate: 10, Burst: 1000}, Expected: expected,
 				}
 				a := &agents{h: i.Handler(), size: c.size, sources: c.sources, named: c.named, said: make(map[string]int)}
@@ -168,7 +169,8 @@ func TestNoRamdiskFailsForWantOfRoom(t *testing.T) {
 				quiet()
 				flood.Wait()
 				if a.taken[0] > 0 || a.taken[1]+a.taken[2]+a.taken[3]+a.taken[4]+a.taken[5] != c.agents {
-					t.Errorf("ramdisks-pass: of %d, at attempt 1 to 5 %v are taken, and %d never; refusals %v", c.agents, a.taken[1:], a.taken[0], a.said)
+					t.Errorf("ramdisks-pass: of %d, at attempt 1 to 5 %v are taken, and %d never; refusals %v", c.agents, a.taken[1:],
+						a.taken[0], a.said)
 				}
 				t.Logf("%v at the attempts 1 to 5, %v; all in %v", a.taken[1:], a.said, took)
 			})
@@ -179,7 +181,8 @@ func TestNoRamdiskFailsForWantOfRoom(t *testing.T) {
 // What was not read for want of room counts for no rate: its repeat does.
 func TestWhatFoundNoRoomDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := &Inspector{Auth: NoAuth(), Service: &fake{}, Logger: slog.New(slog.DiscardHandler), Callbacks: CallbackLimit{Rate: 1, Burst: 50}}
+		i := &Inspector{Auth: NoAuth(), Service: &fake{}, Logger: slog.New(slog.DiscardHandler),
+			Callbacks: CallbackLimit{Rate: 1, Burst: 50}}
 		i.Admission = admission.NewController()
 		documents := bodies{i.Admission.Bodies()}
 		e := NewEcho()
@@ -211,7 +214,8 @@ func TestWhatFoundNoRoomDoesNotCount(t *testing.T) {
 			all.Wait()
 			return passed, longest
 		}
-		if passed, longest := together(); passed != 0 || longest < admission.CallbackWait-spreadWaits || longest > admission.CallbackWait {
+		if passed, longest := together(); passed != 0 || longest < admission.CallbackWait-spreadWaits ||
+			longest > admission.CallbackWait {
 			t.Errorf("room-none: %d passed without room; the longest wait %v", passed, longest)
 		}
 		for _, room := range held {

@@ -24,8 +24,10 @@ func TestReapply(t *testing.T) {
 	}{
 		{"", nil, 202, "{}\n"},
 		{`{"a": 1.50}`, nil, 202, "{}\n"},
-		{"", refuse(http.StatusConflict, "Node locked, please, try again later"), 409, errorBody("Node locked, please, try again later")},
-		{"[]", refuse(http.StatusBadRequest, "Invalid data: expected a JSON object, got list"), 400, errorBody("Invalid data: expected a JSON object, got list")},
+		{"", refuse(http.StatusConflict, "Node locked, please, try again later"), 409,
+			errorBody("Node locked, please, try again later")},
+		{"[]", refuse(http.StatusBadRequest, "Invalid data: expected a JSON object, got list"), 400,
+			errorBody("Invalid data: expected a JSON object, got list")},
 	} {
 		f.err = c.err
 		w := answer(t, h, "POST", path, c.body)
@@ -62,7 +64,8 @@ func (d doorway) Reapply(ctx context.Context, ref string, body []byte) error {
 
 // Hostile documents are refused in the contract's shape, and go no further.
 func TestHostileBodies(t *testing.T) {
-	i := &Inspector{Service: doorway{&fake{}, accept.NewService(accept.Options{})}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}
+	i := &Inspector{Service: doorway{&fake{}, accept.NewService(accept.Options{})}, Auth: NoAuth(), MaxLimit: 4,
+		Logger: slog.New(slog.DiscardHandler)}
 	h := i.Handler()
 	for name, body := range map[string]string{
 		"depth":         strings.Repeat(`{"a":`, 1_000_000),
@@ -77,7 +80,8 @@ func TestHostileBodies(t *testing.T) {
 	} {
 		for _, path := range []string{"/v1/continue", "/v1/introspection/" + node + "/data/unprocessed"} {
 			w := answer(t, h, "POST", path, body)
-			if w.Code != http.StatusBadRequest || !strings.HasPrefix(w.Body.String(), `{"error":{"message":"Invalid data: `) || w.Body.Len() > 500 {
+			if w.Code != http.StatusBadRequest || !strings.HasPrefix(w.Body.String(), `{"error":{"message":"Invalid data: `) ||
+				w.Body.Len() > 500 {
 				t.Errorf("%s to %s: %d %.500s", name, path, w.Code, w.Body)
 			}
 		}
@@ -87,11 +91,14 @@ func TestHostileBodies(t *testing.T) {
 // The status names who keeps the ramdisk's logs, in a header: its keys are the
 // contract's.
 func TestStatusNamesLogs(t *testing.T) {
-	for want, kept := range map[string]introspection.RamdiskLogs{"": {}, "h2:/var/log/x.tar.gz": {Peer: "h2", Path: "/var/log/x.tar.gz"}} {
+	for want, kept := range map[string]introspection.RamdiskLogs{"": {},
+		"h2:/var/log/x.tar.gz": {Peer: "h2", Path: "/var/log/x.tar.gz"}} {
 		rec := underWay()
 		rec.Logs = kept
-		i := &Inspector{Service: &fake{records: []introspection.Record{rec}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler)}
-		if got := answer(t, i.Handler(), "GET", "/v1/introspection/"+rec.Node, "").Header().Get("X-Trivet-Ramdisk-Logs"); got != want {
+		i := &Inspector{Service: &fake{records: []introspection.Record{rec}}, Auth: NoAuth(), MaxLimit: 4,
+			Logger: slog.New(slog.DiscardHandler)}
+		if got := answer(t, i.Handler(), "GET", "/v1/introspection/"+rec.Node,
+			"").Header().Get("X-Trivet-Ramdisk-Logs"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -116,7 +116,8 @@ func checkRecorded(t *testing.T, base string, r recorded) {
 		r.Volatile = nil // the service of this test says the same
 	}
 	if resp.StatusCode != want {
-		t.Errorf("seq %d %s %s (%s): %d %s, want %d", r.Seq, r.Request.Method, r.Request.Path, r.Note, resp.StatusCode, body, want)
+		t.Errorf("seq %d %s %s (%s): %d %s, want %d", r.Seq, r.Request.Method, r.Request.Path, r.Note, resp.StatusCode, body,
+			want)
 		return
 	}
 	checkHeaders(t, r, resp, want)
@@ -147,7 +148,8 @@ func checkHeaders(t *testing.T, r recorded, resp *http.Response, want int) {
 	for name, value := range r.Response.Headers {
 		got := resp.Header.Get(name)
 		switch {
-		case name == "content-length" && (slices.Contains(r.VolatileHeader, name) || want != r.Response.Status || r.Defect != "" || r.Response.Body != nil):
+		case name == "content-length" &&
+			(slices.Contains(r.VolatileHeader, name) || want != r.Response.Status || r.Defect != "" || r.Response.Body != nil):
 			continue // spaces and lengths of host names differ
 		case name == "content-length" && resp.Request.Method == http.MethodHead:
 			continue

@@ -107,7 +107,8 @@ func (i *Inspector) refusal(c echo.Context, err error) Error {
 	case errors.As(err, &routing) && routing.Code == http.StatusMethodNotAllowed:
 		e.Message = "405 Method Not Allowed: The method is not allowed for the requested URL."
 	case e.Status == http.StatusInternalServerError:
-		i.Logger.ErrorContext(c.Request().Context(), "request failed", "method", c.Request().Method, "path", bounded(c.Request().URL.Path), "err", err)
+		i.Logger.ErrorContext(c.Request().Context(), "request failed", "method", c.Request().Method, "path",
+			bounded(c.Request().URL.Path), "err", err)
 		e.Message = "Internal server error"
 	}
 	return e
@@ -120,7 +121,8 @@ const LeasesOff = "leases are off: set lease.enabled"
 // segment is taken for a version. A path of leases, which the original does not
 // have, names the option that switches them on.
 func (i *Inspector) lost(path string) string {
-	if segments := strings.Split(path, "/"); i.Lending == nil && len(segments) > 2 && segments[1] == "v1" && slices.Contains([]string{"leases", "kv", "groups"}, segments[2]) {
+	if segments := strings.Split(path, "/"); i.Lending == nil && len(segments) > 2 && segments[1] == "v1" &&
+		slices.Contains([]string{"leases", "kv", "groups"}, segments[2]) {
 		return LeasesOff + " to true in the configuration of every peer, and restart it"
 	}
 	if segment := strings.TrimPrefix(path, "/"); !strings.Contains(segment, "/") {

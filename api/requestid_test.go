@@ -23,18 +23,22 @@ const globalRequest = "req-0b0a4a3e-5f7c-4c55-8d3b-5d0a7a8f0d11"
 // there is not, and what it refuses.
 func TestEveryAnswerNamesItsRequest(t *testing.T) {
 	front := Front{
-		Class: func(string, string) admission.Class { return admission.Request }, Told: func(echo.Context) bool { return true },
+		Class: func(string, string) admission.Class { return admission.Request }, Told: func(echo.Context) bool {
+			return true
+		},
 		Admission: admission.NewController(), Logger: slog.New(slog.DiscardHandler),
 	}.Echo()
 	front.GET("/v1/status", func(c echo.Context) error { return c.NoContent(http.StatusOK) })
 	control := Identified(front)
 	for name, h := range map[string]http.Handler{"public": public(&fake{}, testAuth(t)), "control": control} {
-		for _, path := range []string{"/", "/v1", "/v1/introspection", "/v1//introspection", "/v1/rules", "/v9", "/nothing/at/all", "/livez", "/readyz", "/healthz", "/healthcheck", "/metrics", "/v1/status", pathOpenAPI} {
+		for _, path := range []string{"/", "/v1", "/v1/introspection", "/v1//introspection", "/v1/rules", "/v9",
+			"/nothing/at/all", "/livez", "/readyz", "/healthz", "/healthcheck", "/metrics", "/v1/status", pathOpenAPI} {
 			for _, method := range []string{"GET", "HEAD", "POST", "PATCH", "OPTIONS"} {
 				w := send(h, method, path, "")
 				id := w.Header().Get("X-Request-Id")
 				if !openStackID.MatchString(id) || w.Header().Get("X-Openstack-Request-Id") != id {
-					t.Errorf("request-is-named: %s: %s %s: %d, %q and %q", name, method, path, w.Code, id, w.Header().Get("X-Openstack-Request-Id"))
+					t.Errorf("request-is-named: %s: %s %s: %d, %q and %q", name, method, path, w.Code, id,
+						w.Header().Get("X-Openstack-Request-Id"))
 				}
 			}
 		}
@@ -60,7 +64,8 @@ func TestRequestIDsAreValidated(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		ok := seen.ID == c.wantOwn || c.wantOwn == "" && openStackID.MatchString(seen.ID)
-		if !ok || seen.Global != c.wantGlobal || w.Header().Get("X-Request-Id") != seen.ID || w.Header().Get("X-Openstack-Request-Id") != seen.ID {
+		if !ok || seen.Global != c.wantGlobal || w.Header().Get("X-Request-Id") != seen.ID ||
+			w.Header().Get("X-Openstack-Request-Id") != seen.ID {
 			t.Errorf("%q, %q: named %+v, answered %v", c.own, c.global, seen, w.Header())
 		}
 	}
@@ -69,7 +74,9 @@ func TestRequestIDsAreValidated(t *testing.T) {
 // An outer handler, as that of operators' certificates, names a request once.
 func TestARequestHasOneName(t *testing.T) {
 	var seen logs.Request
-	inner := Identified(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = logs.RequestOf(r.Context()) }))
+	inner := Identified(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		seen = logs.RequestOf(r.Context())
+	}))
 	w := send(Identified(inner), "GET", "/", "")
 	if got := w.Header().Values("X-Request-Id"); len(got) != 1 || got[0] != seen.ID || seen.ID == "" {
 		t.Errorf("answered %v, the handler saw %+v", got, seen)
@@ -81,7 +88,8 @@ func TestARequestHasOneName(t *testing.T) {
 func TestLinesOfARequestCarryItsID(t *testing.T) {
 	log := new(bytes.Buffer)
 	i := &Inspector{
-		Service: &fake{err: io.ErrUnexpectedEOF}, Auth: NoAuth(), Logger: slog.New(logs.Requests(slog.NewJSONHandler(log, nil))),
+		Service: &fake{err: io.ErrUnexpectedEOF}, Auth: NoAuth(),
+		Logger:   slog.New(logs.Requests(slog.NewJSONHandler(log, nil))),
 		StaleFor: func() time.Duration { return 0 },
 	}
 	w := answer(t, i.Handler(), "POST", statusPath, "", "X-Openstack-Request-Id", globalRequest)

@@ -82,14 +82,16 @@ func authorization(credentials string) []string {
 
 // Whatever is added to the API is for admins until its line says otherwise.
 func TestReadersSeeWhatTheContractNames(t *testing.T) {
-	i := &Inspector{Service: &fake{}, Auth: readerAuth(t, slog.New(slog.DiscardHandler)), MaxLimit: 1, Logger: slog.New(slog.DiscardHandler)}
+	i := &Inspector{Service: &fake{}, Auth: readerAuth(t, slog.New(slog.DiscardHandler)), MaxLimit: 1,
+		Logger: slog.New(slog.DiscardHandler)}
 	open := map[string]bool{"/v1/introspection": true, "/v1/introspection/:node": true}
 	for _, r := range i.resources() {
 		if r.reader != open[r.path] {
 			t.Errorf("%s is for readers: %v", r.path, r.reader)
 		}
 		path := strings.NewReplacer(":node", node, ":uuid", node, ":rule", node).Replace(r.path)
-		for method, handler := range map[string]bool{"POST": r.post != nil, "DELETE": r.remove != nil, "GET": r.get != nil && !r.reader} {
+		for method, handler := range map[string]bool{"POST": r.post != nil, "DELETE": r.remove != nil,
+			"GET": r.get != nil && !r.reader} {
 			if !handler || r.public {
 				continue
 			}

@@ -26,7 +26,8 @@ func (f *fake) Rules(context.Context, inspector.Reading) ([]ruleset.Rule, error)
 }
 
 func (f *fake) Rule(_ context.Context, id string, _ inspector.Reading) (ruleset.Rule, error) {
-	return ruleset.Rule{UUID: id, Body: []byte(anyRule[:len(anyRule)-1] + `,"conditions":[],"description":null,"scope":null}`)}, f.asked(id)
+	return ruleset.Rule{UUID: id,
+		Body: []byte(anyRule[:len(anyRule)-1] + `,"conditions":[],"description":null,"scope":null}`)}, f.asked(id)
 }
 
 func (f *fake) CreateRule(_ context.Context, id string, body []byte) (ruleset.Rule, error) {
@@ -124,9 +125,12 @@ func readExchanges(t *testing.T, name string) (out []recorded) {
 }
 
 func TestRulesOverHTTP(t *testing.T) {
-	h := (&Inspector{Service: &fakeRules{fake: &fake{}}, Auth: NoAuth(), MaxLimit: 4, Logger: slog.New(slog.DiscardHandler), Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}}).Handler()
+	h := (&Inspector{Service: &fakeRules{fake: &fake{}}, Auth: NoAuth(), MaxLimit: 4,
+		Logger: slog.New(slog.DiscardHandler), Proxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/32")}}).Handler()
 	const id = "11111111-1111-4111-8111-000000000001"
-	rule := fmt.Sprintf(`{"uuid":%q,"scope":"gold","description":"d","actions":[{"message":"boom","action":"fail"}],"conditions":[{"op":"is-empty","field":"a"}]}`, id)
+	rule := fmt.Sprintf(
+		`{"uuid":%q,"scope":"gold","description":"d","actions":[{"message":"boom","action":"fail"}],"conditions":[{"op":"is-empty","field":"a"}]}`,
+		id)
 	whole := func(prefix string) string {
 		return `{"actions":[{"action":"fail","message":"boom"}],"conditions":[{"field":"a","invert":false,"multiple":"any","op":"is-empty"}],"description":"d","links":[{"href":"` +
 			prefix + `/v1/rules/` + id + `","rel":"self"}],"scope":"gold","uuid":"` + id + `"}` + "\n"
@@ -141,7 +145,9 @@ func TestRulesOverHTTP(t *testing.T) {
 		{"POST", "/v1/rules", rule, nil, 409, errorBody("Rule with UUID " + id + " already exists")},
 		{"GET", "/v1/rules/" + id + "/", "", nil, 200, whole("")},
 		{"GET", "/v1/rules/" + id, "", []string{"X-Forwarded-Prefix", "/bm"}, 200, whole("/bm")},
-		{"GET", "/v1/rules", "", nil, 200, `{"rules":[{"description":"d","links":[{"href":"/v1/rules/` + id + `","rel":"self"}],"scope":"gold","uuid":"` + id + `"}]}` + "\n"},
+		{"GET", "/v1/rules", "", nil, 200,
+			`{"rules":[{"description":"d","links":[{"href":"/v1/rules/` + id + `","rel":"self"}],"scope":"gold","uuid":"` + id +
+				`"}]}` + "\n"},
 		{"GET", "/v1/rules/nobody", "", nil, 404, errorBody("Rule nobody was not found")},
 		{"DELETE", "/v1/rules/" + id, "", nil, 204, ""},
 		{"DELETE", "/v1/rules/" + id, "", nil, 404, errorBody("Rule " + id + " was not found")},
@@ -153,14 +159,18 @@ func TestRulesOverHTTP(t *testing.T) {
 		{"POST", "/v1/rules", `{`, nil, 400, errorBody("Invalid data: the body is not valid JSON: it ends too early")},
 		{"POST", "/v1/rules", ``, nil, 400, errorBody("Invalid data: the body is not valid JSON: it ends too early")},
 		{"POST", "/v1/rules", `[1]`, nil, 400, errorBody("Invalid data: expected a JSON object, got list")},
-		{"POST", "/v1/rules", `{"conditions":[{"op":"matches","field":"a"}]}`, nil, 400, errorBody("Invalid parameters for operator matches: missing required parameter(s): value")},
+		{"POST", "/v1/rules", `{"conditions":[{"op":"matches","field":"a"}]}`, nil, 400,
+			errorBody("Invalid parameters for operator matches: missing required parameter(s): value")},
 		{"POST", "/v1/rules", `{"uuid":"no"}`, nil, 400, errorBody("Invalid UUID value")},
-		{"POST", "/v1/rules", `{"x":"` + strings.Repeat("x", MaxRuleBody) + `"}`, nil, 413, errorBody("The body has more than 1048576 bytes (1 MiB)")},
-		{"PUT", "/v1/rules", ``, nil, 405, errorBody("405 Method Not Allowed: The method is not allowed for the requested URL.")},
+		{"POST", "/v1/rules", `{"x":"` + strings.Repeat("x", MaxRuleBody) + `"}`, nil, 413,
+			errorBody("The body has more than 1048576 bytes (1 MiB)")},
+		{"PUT", "/v1/rules", ``, nil, 405,
+			errorBody("405 Method Not Allowed: The method is not allowed for the requested URL.")},
 	} {
 		w := send(h, c.method, c.path, c.body, c.headers...)
 		if w.Code != c.status || w.Body.String() != c.answer {
-			t.Errorf("%s %s %.100s %v: %d %s, want %d %s", c.method, c.path, c.body, c.headers, w.Code, w.Body, c.status, c.answer)
+			t.Errorf("%s %s %.100s %v: %d %s, want %d %s", c.method, c.path, c.body, c.headers, w.Code, w.Body, c.status,
+				c.answer)
 		}
 		if kind := w.Header().Get("Content-Type"); c.status == 204 && (kind != "text/plain; charset=utf-8") {
 			t.Errorf("%s %s: type %q", c.method, c.path, kind)

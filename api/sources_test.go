@@ -51,7 +51,8 @@ func callTogether(h http.Handler, n int, address string, headers ...string) map[
 			mu.Lock()
 			defer mu.Unlock()
 			answered[w.Code]++
-			if after, err := strconv.Atoi(w.Header().Get("Retry-After")); w.Code == 503 && (err != nil || after < 1 || after > 21) {
+			if after, err := strconv.Atoi(w.Header().Get("Retry-After")); w.Code == 503 &&
+				(err != nil || after < 1 || after > 21) {
 				answered[-1]++ // without a time to come again
 			}
 		})
@@ -87,10 +88,12 @@ func TestARackBehindOneAddressPasses(t *testing.T) {
 		}
 		logged.Reset()
 		answered := callTogether(h, 400, "192.0.2.1:1024")
-		if took := time.Since(began); answered[200] < 170 || answered[200] > 210 || answered[503] != 400-answered[200] || answered[-1] > 0 || took > admission.CallbackWait {
+		if took := time.Since(began); answered[200] < 170 || answered[200] > 210 || answered[503] != 400-answered[200] ||
+			answered[-1] > 0 || took > admission.CallbackWait {
 			t.Errorf("callback-waits: over the limit: %v in %v; a ramdisk takes a 4xx for final", answered, took)
 		}
-		if lines := strings.Count(logged.String(), "level=WARN"); lines != 1 || !strings.Contains(logged.String(), "source=192.0.2.1/32") {
+		if lines := strings.Count(logged.String(), "level=WARN"); lines != 1 ||
+			!strings.Contains(logged.String(), "source=192.0.2.1/32") {
 			t.Errorf("%d refusals left %d lines: %s", answered[503], lines, logged.String())
 		}
 		began = time.Now()
@@ -131,7 +134,8 @@ func TestWhatOneSourceIs(t *testing.T) {
 			{"nonsense in the header", "127.0.0.1:1", []string{"X-Forwarded-For", "unknown"}, false},
 		} {
 			n := 1
-			if c.want && !strings.Contains(c.name, "neighbour") && !strings.HasPrefix(c.name, "the same") && !strings.HasPrefix(c.name, "that machine") {
+			if c.want && !strings.Contains(c.name, "neighbour") && !strings.HasPrefix(c.name, "the same") &&
+				!strings.HasPrefix(c.name, "that machine") {
 				n = 501
 			}
 			if got := use(n, c.address, c.headers...); got != c.want {

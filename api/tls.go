@@ -71,7 +71,8 @@ func (f *CertificateFiles) rereadFiles() {
 		f.logger.Info("API certificate reloaded", "file", f.cert, "not_after", f.pair.Leaf.NotAfter)
 	case !f.broken:
 		f.broken = true
-		f.logger.Error("reload API certificate failed, keeping the current one", "file", f.cert, "not_after", f.pair.Leaf.NotAfter, "err", err)
+		f.logger.Error("reload API certificate failed, keeping the current one", "file", f.cert, "not_after",
+			f.pair.Leaf.NotAfter, "err", err)
 	}
 }
 

@@ -34,7 +34,8 @@ func listening(t *testing.T, h http.Handler, get Certificates) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: h, TLSConfig: TLS(get), Protocols: new(http.Protocols), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	srv := &http.Server{Handler: h, TLSConfig: TLS(get), Protocols: new(http.Protocols),
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	srv.Protocols.SetHTTP1(true)
 	served := make(chan error, 1)
 	go func() { served <- srv.ServeTLS(ln, "", "") }()
@@ -49,7 +50,8 @@ func listening(t *testing.T, h http.Handler, get Certificates) string {
 
 // fetch asks over TLS for a path, as a client that trusts one CA, and returns the
 // body and who answered.
-func fetch(address, path string, ca *x509.Certificate, conf *tls.Config, headers ...string) (string, *x509.Certificate, error) {
+func fetch(address, path string, ca *x509.Certificate, conf *tls.Config, headers ...string) (string, *x509.Certificate,
+	error) {
 	conf.RootCAs = x509.NewCertPool()
 	conf.RootCAs.AddCert(ca)
 	transport := &http.Transport{TLSClientConfig: conf, ForceAttemptHTTP2: true}
@@ -138,8 +140,10 @@ func TestCertificateFilesAreReadAgain(t *testing.T) {
 	if n := strings.Count(logged.String(), "level=ERROR"); n != 2 {
 		t.Errorf("a second failure: %d lines: %s", n, logged.String())
 	}
-	for name, args := range map[string][2]string{"no such file": {certFile, dir + "/none"}, "nonsense": {certFile, keyFile}} {
-		if _, err := OpenCertificateFiles(args[0], args[1], slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "api.tls.cert_file") || !strings.Contains(err.Error(), args[1]) {
+	for name, args := range map[string][2]string{"no such file": {certFile, dir + "/none"},
+		"nonsense": {certFile, keyFile}} {
+		if _, err := OpenCertificateFiles(args[0], args[1], slog.New(slog.DiscardHandler)); err == nil ||
+			!strings.Contains(err.Error(), "api.tls.cert_file") || !strings.Contains(err.Error(), args[1]) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -181,7 +185,9 @@ func TestIssuedCertificates(t *testing.T) {
 	state, wall := fsm.New(), time.Now()
 	var logged bytes.Buffer
 	issued := &Issued{
-		Peer: "p1", Names: []string{"h1", "127.0.0.1", "::1", "api.example.org"}, View: func() fsm.View { return state.View() },
+		Peer: "p1", Names: []string{"h1", "127.0.0.1", "::1", "api.example.org"}, View: func() fsm.View {
+			return state.View()
+		},
 		Wall: func() time.Time { return wall }, Random: rand.Reader, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 	}
 	address := listening(t, public(&fake{}, NoAuth()), issued.Get)
@@ -230,9 +236,11 @@ func TestIssuedCertificates(t *testing.T) {
 func TestTLSRefusals(t *testing.T) {
 	ca := newCA(t)
 	state := foundedBy(t, ca)
-	issued := &Issued{Peer: "p1", Names: []string{"127.0.0.1"}, View: func() fsm.View { return state.View() }, Wall: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler)}
+	issued := &Issued{Peer: "p1", Names: []string{"127.0.0.1"}, View: func() fsm.View { return state.View() },
+		Wall: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler)}
 	address := listening(t, public(&fake{}, NoAuth()), issued.Get)
-	if _, _, err := fetch(address, "/v1", ca.Certificate(), &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); err == nil {
+	if _, _, err := fetch(address, "/v1", ca.Certificate(),
+		&tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); err == nil {
 		t.Error("TLS 1.1 is spoken")
 	}
 	if _, _, err := fetch(address, "/v1", ca.Certificate(), &tls.Config{MaxVersion: tls.VersionTLS12}); err != nil {
@@ -256,7 +264,8 @@ func TestTLSRefusals(t *testing.T) {
 		t.Errorf("in the clear: %d %q %v", resp.StatusCode, text, err)
 	}
 	// A proxy that ends TLS, or begins it, says so as before.
-	body, _, err := fetch(address, "/v1", ca.Certificate(), &tls.Config{}, "X-Forwarded-Proto", "http", "X-Forwarded-Host", "front:8080")
+	body, _, err := fetch(address, "/v1", ca.Certificate(), &tls.Config{}, "X-Forwarded-Proto", "http", "X-Forwarded-Host",
+		"front:8080")
 	if err != nil || !strings.Contains(body, `"href":"http://front:8080/v1/rules"`) {
 		t.Errorf("behind a proxy: %s %v", body, err)
 	}

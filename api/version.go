@@ -47,7 +47,8 @@ func checkVersion(h http.Header) error {
 		return refuse(http.StatusBadRequest, "Malformed API version: expected string in form of X.Y or latest")
 	}
 	if major != 1 || minor < 0 || minor > maximumMinor {
-		return refuse(http.StatusNotAcceptable, "Unsupported API version %d.%d, supported range is %s to %s", major, minor, minimumVersion, maximumVersion)
+		return refuse(http.StatusNotAcceptable, "Unsupported API version %d.%d, supported range is %s to %s", major, minor,
+			minimumVersion, maximumVersion)
 	}
 	return nil
 }

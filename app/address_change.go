@@ -127,7 +127,8 @@ func (a announcer) advertise(ctx context.Context) error {
 	for _, srv := range a.core.Store.Servers() {
 		_, address, ok := strings.Cut(srv.Address, "@")
 		m := membership.Member{ID: srv.ID, Name: srv.ID, Address: address}
-		if ok && srv.ID != a.id.ID && try(func(ctx context.Context) error { return a.forward.Tell(ctx, m, cluster.PathMove, words) }) {
+		if ok && srv.ID != a.id.ID &&
+			try(func(ctx context.Context) error { return a.forward.Tell(ctx, m, cluster.PathMove, words) }) {
 			return nil
 		}
 	}

@@ -17,11 +17,13 @@ func (p *Peer) Status() api.Status { return p.self.Status() }
 func (p *Peer) newAdmin() *admin.Control {
 	core, o, members := p.core, p.opts, p.self.Members
 	here := &admin.Here{
-		Self: p.id, Store: core.Store, Session: core.Session, Forward: p.forward, NameOf: members.Name, Others: members.Others,
-		Wall: o.Wall, Random: o.Random, Logger: o.Logger,
+		Self: p.id, Store: core.Store, Session: core.Session, Forward: p.forward, NameOf: members.Name,
+		Others: members.Others,
+		Wall:   o.Wall, Random: o.Random, Logger: o.Logger,
 	}
 	membership := &admin.Membership{
-		Here: here, Ending: p.Ending, Port: p.port, Access: p.access, Fit: core.Fitness.Fit, Lift: core.Fitness.Lift, HandOn: core.HandOn, Rest: core.Rest,
+		Here: here, Ending: p.Ending, Port: p.port, Access: p.access, Fit: core.Fitness.Fit, Lift: core.Fitness.Lift,
+		HandOn: core.HandOn, Rest: core.Rest,
 	}
 	drill := &admin.Drill{Here: here, Members: membership, Exit: o.Exit, Quorum: p.self.Quorum}
 	if g := core.gate; g != nil { // else this host filters nothing, and a drill looks at nothing
@@ -33,8 +35,10 @@ func (p *Peer) newAdmin() *admin.Control {
 	c := &admin.Control{
 		State: admin.State{Log: core.Store, Do: core.Session, Wall: o.Wall, Stale: members.Stale},
 		Host: admin.Host{
-			Status: p.self.Status, Peers: p.self.Peers, Firewall: p.self.Door.Firewall, Explain: p.self.Door.Explain, Examine: newExaminer(p).Facts,
-			Bundle: bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, core.Store.View}.files, View: core.Store.View, Names: p.names, Ask: here.Ask,
+			Status: p.self.Status, Peers: p.self.Peers, Firewall: p.self.Door.Firewall, Explain: p.self.Door.Explain,
+			Examine: newExaminer(p).Facts,
+			Bundle:  bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, core.Store.View}.files, View: core.Store.View,
+			Names: p.names, Ask: here.Ask,
 		},
 		Membership: membership, Keys: &admin.Keys{Here: here, Renewal: p.renewal}, Drill: drill, Configuration: p.conf,
 		Kube:   admin.KubeControl{AskLeader: here.AskLeader, Ask: here.Ask},

@@ -47,7 +47,8 @@ func (p *Peer) apiTLS() *tls.Config {
 
 // issued is a certificate of the cluster's CA for a server with these names.
 func (p *Peer) issued(names []string) *api.Issued {
-	return &api.Issued{Peer: p.id.ID, Names: names, View: p.core.Store.View, Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger}
+	return &api.Issued{Peer: p.id.ID, Names: names, View: p.core.Store.View, Wall: p.opts.Wall, Random: p.opts.Random,
+		Logger: p.opts.Logger}
 }
 
 // serverNames are the names and addresses by which clients may call this peer's

@@ -22,7 +22,8 @@ func TestServerNames(t *testing.T) {
 	c.API.TLS.Names = []string{"api.example.org", "h1"}
 	id := datadir.Identity{Name: "h1", Address: "192.0.2.1:7350"}
 	got := serverNames(c, id)
-	for _, want := range []string{"h1", "localhost", "127.0.0.1", "::1", "192.0.2.10", "192.0.2.1", "2001:db8::7", "api.example.org"} {
+	for _, want := range []string{"h1", "localhost", "127.0.0.1", "::1", "192.0.2.10", "192.0.2.1", "2001:db8::7",
+		"api.example.org"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is not among %q", want, got)
 		}

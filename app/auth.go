@@ -34,21 +34,25 @@ func (o Options) openAuth(conf config.API) (keeper, error) {
 	case "noauth":
 		return keeper{auth: api.NoAuth()}, nil
 	}
-	return keeper{}, fmt.Errorf("api.auth_strategy: %q is not known; write http_basic, keystone or noauth", conf.AuthStrategy)
+	return keeper{}, fmt.Errorf("api.auth_strategy: %q is not known; write http_basic, keystone or noauth",
+		conf.AuthStrategy)
 }
 
 // openKeystone makes what asks Keystone about callers.
 func (o Options) openKeystone(conf config.APIKeystone) (keeper, error) {
 	secure, err := servicecreds.OpenTLS(servicecreds.Files{
-		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify, Section: "api.keystone",
+		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify,
+		Section: "api.keystone",
 	}, o.Logger)
 	if err != nil {
 		return keeper{}, err
 	}
 	transport := keystone.NewTransport(secure)
 	examiner, err := keystone.NewExaminer(keystone.Account{
-		URL: conf.AuthURL, User: conf.Username, UserDomain: conf.UserDomain, Project: conf.Project, ProjectDomain: conf.ProjectDomain,
-		Password: servicecreds.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile, Option: "api.keystone.password_file"},
+		URL: conf.AuthURL, User: conf.Username, UserDomain: conf.UserDomain, Project: conf.Project,
+		ProjectDomain: conf.ProjectDomain,
+		Password: servicecreds.Password{Text: conf.Password.Reveal(), File: conf.PasswordFile,
+			Option: "api.keystone.password_file"},
 	}, transport, o.Wall)
 	if err != nil {
 		return keeper{}, err
@@ -88,7 +92,8 @@ func (d *doorway) keystoneAway() error {
 // constant 1 would pass for an answer.
 func (d *doorway) register(r prometheus.Registerer) {
 	r.MustRegister(whereAsked{prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "trivet", Name: "keystone_up", Help: "1 unless Keystone did not answer this peer's last question, within five minutes.",
+		Namespace: "trivet", Name: "keystone_up",
+		Help: "1 unless Keystone did not answer this peer's last question, within five minutes.",
 	}, func() float64 { return health.BoolValue(d.keystoneAway() == nil) }), d})
 }
 

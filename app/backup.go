@@ -41,7 +41,8 @@ const (
 // errBackupDirectory says that the directory does not exist. The peer does not make
 // it: below the mount point of a file system that is not mounted, the backups would
 // fill another disk.
-var errBackupDirectory = errors.New("backup.directory is not there; make it with mode 0700, owned by the user of the service")
+var errBackupDirectory = errors.New(
+	"backup.directory is not there; make it with mode 0700, owned by the user of the service")
 
 // backups takes snapshots of what this peer has applied. Each peer does, on its own
 // disk and without a quorum: a backup on the leader's disk alone would be lost with
@@ -72,7 +73,8 @@ type backup struct {
 
 func newBackups(o Options, peer datadir.Identity, view func() fsm.View) *backups {
 	return &backups{
-		conf: o.Config.Backup, peer: peer, view: view, wall: o.Wall, log: o.Logger, failing: logs.Limit(o.Logger), began: o.Wall(),
+		conf: o.Config.Backup, peer: peer, view: view, wall: o.Wall, log: o.Logger, failing: logs.Limit(o.Logger),
+		began: o.Wall(),
 		free: func(path string) (uint64, error) {
 			space, err := ballast.Look(path)
 			return space.Free, err
@@ -240,7 +242,8 @@ func (b *backups) writeBackup(v fsm.View, ours []backup) (made backup, err error
 		}
 	}()
 	taken := b.wall().UTC()
-	made = backup{name: fmt.Sprintf("%s%s-%d%s", b.prefix(), taken.Format(backupForm), v.Index(), backupEnd), taken: taken.Truncate(time.Second), index: v.Index()}
+	made = backup{name: fmt.Sprintf("%s%s-%d%s", b.prefix(), taken.Format(backupForm), v.Index(), backupEnd),
+		taken: taken.Truncate(time.Second), index: v.Index()}
 	if err := errors.Join(writeVerified(tmp, v), tmp.Close()); err != nil {
 		return made, err
 	}
@@ -279,7 +282,8 @@ func (b *backups) room(ours []backup) error {
 		return err
 	}
 	if free < need {
-		return fmt.Errorf("backup: %s are free in %s, %s are needed: make room, or set backup.keep lower", ballast.Size(free), b.conf.Directory, ballast.Needed(need))
+		return fmt.Errorf("backup: %s are free in %s, %s are needed: make room, or set backup.keep lower", ballast.Size(free),
+			b.conf.Directory, ballast.Needed(need))
 	}
 	return nil
 }
@@ -305,9 +309,11 @@ func (b *backups) warnings() []api.Warning {
 	defer b.mu.Unlock()
 	switch {
 	case b.err != nil:
-		return []api.Warning{{Code: "backup_failed", Text: fmt.Sprintf("no backup could be taken: %v", b.err), Remedy: "mend what it names; the next attempt follows within minutes"}}
+		return []api.Warning{{Code: "backup_failed", Text: fmt.Sprintf("no backup could be taken: %v", b.err),
+			Remedy: "mend what it names; the next attempt follows within minutes"}}
 	case age > backupLate*b.conf.Every:
-		return []api.Warning{{Code: "backup_old", Text: fmt.Sprintf("the newest backup of this peer is %v old", age.Round(time.Second)),
+		return []api.Warning{{Code: "backup_old",
+			Text:   fmt.Sprintf("the newest backup of this peer is %v old", age.Round(time.Second)),
 			Remedy: "does this peer get entries from a leader? See 'trivet status', and backup.directory"}}
 	}
 	return nil
@@ -318,7 +324,8 @@ func (b *backups) metrics(r *health.Figures) {
 	if b.conf.Directory == "" {
 		return
 	}
-	r.Gauge("backup_age_seconds", "How old this peer's newest backup is; since its start while there is none.", func() float64 { return b.age().Seconds() })
+	r.Gauge("backup_age_seconds", "How old this peer's newest backup is; since its start while there is none.",
+		func() float64 { return b.age().Seconds() })
 	r.Gauge("backup_failing", "1 while the newest attempt at a backup failed.", func() float64 {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -37,8 +37,11 @@ func newBackupRig(t *testing.T, keep int) *backupRig {
 	}
 	r := &backupRig{t: t, state: state, now: time.Date(2026, 7, 1, 12, 0, 30, 0, time.UTC), room: 1 << 40}
 	r.backups = &backups{
-		conf: config.Backup{Directory: t.TempDir(), Every: time.Hour, Keep: keep}, peer: datadir.Identity{ID: "a", Name: "h1", Cluster: id},
-		view: func() fsm.View { return r.state.View() }, wall: func() time.Time { return r.now }, log: slog.New(slog.DiscardHandler), began: r.now,
+		conf: config.Backup{Directory: t.TempDir(), Every: time.Hour, Keep: keep},
+		peer: datadir.Identity{ID: "a", Name: "h1", Cluster: id},
+		view: func() fsm.View { return r.state.View() }, wall: func() time.Time {
+			return r.now
+		}, log: slog.New(slog.DiscardHandler), began: r.now,
 		free: func(string) (uint64, error) { return r.room, nil },
 	}
 	return r
@@ -94,7 +97,8 @@ func TestUnfinishedBackupIsRemoved(t *testing.T) {
 
 func TestBackupsAreKeptAndDropped(t *testing.T) {
 	r := newBackupRig(t, 2)
-	foreign := []string{"trivet-" + r.peer.Cluster + "-h2-20200101T000000Z-1.snap", "trivet-" + r.peer.Cluster + "-h1-notes.snap", "keep.me"}
+	foreign := []string{"trivet-" + r.peer.Cluster + "-h2-20200101T000000Z-1.snap",
+		"trivet-" + r.peer.Cluster + "-h1-notes.snap", "keep.me"}
 	for _, name := range foreign {
 		if err := os.WriteFile(filepath.Join(r.conf.Directory, name), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -210,7 +214,8 @@ func TestBackupsByTheClock(t *testing.T) {
 	if n := len(r.files()); n != 2 {
 		t.Errorf("after the clock was set back: %d files", n)
 	}
-	data, err := fsm.Encode(fsm.Header{}, membership.PutMember{Member: membership.Member{ID: "0", Name: "h0", Address: "192.0.2.2:7350", Version: fsm.Version}})
+	data, err := fsm.Encode(fsm.Header{},
+		membership.PutMember{Member: membership.Member{ID: "0", Name: "h0", Address: "192.0.2.2:7350", Version: fsm.Version}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,9 @@ func (b bundler) files() []supportbundle.File {
 	if err != nil {
 		kernel = []byte(err.Error())
 	}
-	files.Add("version.txt", bundledFile, fmt.Appendf(nil, "trivet %s, log version %d, %s, %s/%s\n%s", b.binary, fsm.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, kernel), nil)
+	files.Add("version.txt", bundledFile,
+		fmt.Appendf(nil, "trivet %s, log version %d, %s, %s/%s\n%s", b.binary, fsm.Version, runtime.Version(), runtime.GOOS,
+			runtime.GOARCH, kernel), nil)
 	files.Add("config.txt", bundledFile, b.conf.Text(), nil)
 	files.JSON("status.json", bundledFile, b.self.Status(), nil)
 	files.JSON("peers.json", bundledFile, b.self.Peers(), nil)
@@ -120,11 +122,14 @@ type summary struct {
 
 func summarise(v fsm.View) summary {
 	return summary{
-		Index: v.Index(), Time: v.Now().String(), Cluster: v.ClusterID(), Incarnation: v.Incarnation(), Version: v.ClusterVersion(), Lead: v.Leadership(),
-		Members: v.Members(), MemberFlags: v.AllMemberFlags(), Sessions: v.Sessions(), Pass: v.PassDoor(), Address: v.AddressDoor(), Claims: v.Claims(),
+		Index: v.Index(), Time: v.Now().String(), Cluster: v.ClusterID(), Incarnation: v.Incarnation(),
+		Version: v.ClusterVersion(), Lead: v.Leadership(),
+		Members: v.Members(), MemberFlags: v.AllMemberFlags(), Sessions: v.Sessions(), Pass: v.PassDoor(),
+		Address: v.AddressDoor(), Claims: v.Claims(),
 		Nodes: health.Introspections(v),
 		Counts: map[string]int{
-			"queue": v.QueueLength(), "ports": v.PortCount(), "rules": v.RuleCount(), "relays_pending": v.RelaysPending(), "leases": len(v.Leases()),
+			"queue": v.QueueLength(), "ports": v.PortCount(), "rules": v.RuleCount(), "relays_pending": v.RelaysPending(),
+			"leases":     len(v.Leases()),
 			"kube_nodes": v.KubeNodesKnown(), "join_tokens": len(v.JoinTokens()), "operators": len(v.Operators()),
 		},
 	}

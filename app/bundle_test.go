@@ -37,7 +37,8 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 	r.conf.Conf.Store(&next)
 
 	keys := r.Core().Store.View().Secrets()
-	token, err := pki.NewJoinToken(pki.HashCA(r.renewal.Credentials().CA), r.opts.Wall().Add(datadir.FirstTokenTTL), r.opts.Random)
+	token, err := pki.NewJoinToken(pki.HashCA(r.renewal.Credentials().CA), r.opts.Wall().Add(datadir.FirstTokenTTL),
+		r.opts.Random)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,8 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 	var lines strings.Builder
 	for _, secret := range planted {
 		raw := []byte(secret)
-		fmt.Fprintf(&lines, "level=INFO msg=careless a=%q b=%s c=%x d=%X e=%s f=%v\n", secret, secret, raw, raw, base64.StdEncoding.EncodeToString(raw), raw)
+		fmt.Fprintf(&lines, "level=INFO msg=careless a=%q b=%s c=%x d=%X e=%s f=%v\n", secret, secret, raw, raw,
+			base64.StdEncoding.EncodeToString(raw), raw)
 	}
 	fmt.Fprintf(&lines, "level=INFO msg=careless join=%s\n", token) // which no peer knows
 	body := ""
@@ -69,7 +71,8 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 		seen[f.Name] = f.Text
 		for _, secret := range planted {
 			raw := []byte(secret)
-			for _, form := range []string{secret, hex.EncodeToString(raw), fmt.Sprintf("%X", raw), base64.RawStdEncoding.EncodeToString(raw), fmt.Sprint(raw)} {
+			for _, form := range []string{secret, hex.EncodeToString(raw), fmt.Sprintf("%X", raw),
+				base64.RawStdEncoding.EncodeToString(raw), fmt.Sprint(raw)} {
 				if strings.Contains(f.Text, form) {
 					t.Errorf("peer-bundle-holds-no-secret: %s holds %q", f.Name, form)
 				}
@@ -77,8 +80,10 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"version.txt": "trivet test, log version ", "config.txt": "ironic.password: (redacted)", "status.json": `"cluster_id": "`, "peers.json": `"gossip": `, "firewall.json": `"peer": "h1"`,
-		"state.json": `"leadership": {`, "metrics.txt": "trivet_raft_leader ", "goroutines.txt": "goroutine ", "log.txt": "msg=careless",
+		"version.txt": "trivet test, log version ", "config.txt": "ironic.password: (redacted)",
+		"status.json": `"cluster_id": "`, "peers.json": `"gossip": `, "firewall.json": `"peer": "h1"`,
+		"state.json": `"leadership": {`, "metrics.txt": "trivet_raft_leader ", "goroutines.txt": "goroutine ",
+		"log.txt": "msg=careless",
 	} {
 		if !strings.Contains(seen[name], want) {
 			t.Errorf("%s does not hold %s:\n%.2000s", name, want, seen[name])

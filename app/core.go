@@ -136,13 +136,15 @@ func StartCore(o CoreOptions) (*Core, error) {
 	}
 	patient := host.Patient(o.Raft.Transport)
 	o.Raft.Transport = patient
-	o.Raft.Storage.Log = raftguard.WatchEnd(o.Raft.Storage.Log, func(err error) { o.Owner.Exit(leader.ExitLostLeadership, err) })
+	o.Raft.Storage.Log = raftguard.WatchEnd(o.Raft.Storage.Log,
+		func(err error) { o.Owner.Exit(leader.ExitLostLeadership, err) })
 	store, err := raftstore.Open(o.Raft)
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
 	patient.Follow(store)
-	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store), log: o.Raft.Logger}
+	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store),
+		log: o.Raft.Logger}
 	if o.Introspection != nil {
 		c.Health = ironic.NewHealth(o.Introspection.Ironic, o.Raft.Logger)
 	}
@@ -154,16 +156,19 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c.Watchdog = leader.NewWatchdog(store, o.Raft.Timing, c.Fitness.Hung, o.Owner.Exit, o.Raft.Logger)
 	c.Watchdog.Probed = o.Owner.Probed
 	c.Session = cluster.NewSession(cluster.SessionOptions{
-		Log: store, Self: o.Self, Wall: o.Raft.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Owner.Removed, Outdated: o.Raft.Fatal,
-		Stored: c.Stored, RolledBack: o.Owner.RolledBack, Logger: o.Raft.Logger,
+		Log: store, Self: o.Self, Wall: o.Raft.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Owner.Removed,
+		Outdated: o.Raft.Fatal,
+		Stored:   c.Stored, RolledBack: o.Owner.RolledBack, Logger: o.Raft.Logger,
 		NoIronic: func() bool { return c.Health != nil && !c.Health.Proven() }, Unfinished: o.unfinished(),
 	})
 	if o.Prober != nil {
-		c.Contacts = cluster.NewContacts(cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Machine: o.Machine, Returned: o.Returned})
+		c.Contacts = cluster.NewContacts(
+			cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Machine: o.Machine, Returned: o.Returned})
 	}
 	c.Lending = newLending(o, store, api.Traced(c.Session))
 	members := cluster.NewMembership(store, o.Self.Peer, o.Raft.Logger)
-	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run), leader.NewRotation(store.View, o.Raft.Logger)}
+	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run),
+		leader.NewRotation(store.View, o.Raft.Logger)}
 	if o.Former != nil {
 		duties = append(duties, formers{cluster.NewFormers(store.View, o.Former, o.Raft.Logger)})
 	}

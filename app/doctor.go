@@ -62,7 +62,9 @@ func (e *examiner) health(ctx context.Context) doctor.Health {
 	p := e.peer
 	r := &health.Reach{
 		Members: p.self.Members, Binary: p.opts.Binary, Greet: p.forward.Greet, Ping: p.gossip.Ping, Ironic: p.ironic.Version,
-		Keystone: func() (bool, error) { return p.serving.keeper().tokens != nil, p.serving.keystoneAway() }, Components: p.kube.components.services,
+		Keystone: func() (bool, error) {
+			return p.serving.keeper().tokens != nil, p.serving.keystoneAway()
+		}, Components: p.kube.components.services,
 	}
 	if p.kube.failover != nil {
 		r.Clusters = p.kube.failover.Clusters
@@ -77,7 +79,8 @@ func (g *gate) holds() bool { return g != nil && g.Guard.Status().Held }
 func (e *examiner) hostOptions() host.Options {
 	p := e.peer
 	o := host.Options{
-		Config: p.conf.Current(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains, Now: p.opts.Wall,
+		Config: p.conf.Current(), Cluster: p.id.Address, Gossip: p.id.Gossip, Table: nftables.Table, Chains: ownChains,
+		Now: p.opts.Wall,
 	}
 	for _, m := range p.self.Members.Others(p.core.Store.View()) {
 		if at, err := netip.ParseAddrPort(m.Address); err == nil { // else it is a name

@@ -54,7 +54,8 @@ func (p *Peer) serveElections(ctx context.Context) error {
 			return err
 		}
 		endpoint := elector.NewEndpoint(elector.EndpointOptions{
-			Election: conf.Name, Source: p.core.Elector.Elections()[n], Now: lease.Boottime, Admission: p.serving.admission, Failed: p.serving.files.Note, Logger: p.opts.Logger,
+			Election: conf.Name, Source: p.core.Elector.Elections()[n], Now: lease.Boottime, Admission: p.serving.admission,
+			Failed: p.serving.files.Note, Logger: p.opts.Logger,
 			Answered: p.figures.Answered,
 		})
 		p.serving.start(elector.Timed(ln, lease.Boottime), endpoint.Server(api.Identified))

@@ -50,7 +50,8 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 			names = append(names, c.Name)
 		}
 		fences, err := fence.Open(conf.FenceFile, fence.Options{
-			Clusters: names, Ironic: ironic, Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: o.Logger,
+			Clusters: names, Ironic: ironic,
+			Limits: fence.Limits{Retries: conf.Retries, Interval: conf.RetryPause, Timeout: conf.Timeout}, Logger: o.Logger,
 		})
 		if err != nil {
 			return err
@@ -75,7 +76,8 @@ func (k *kubernetes) openFailover(o Options, peer string, ironic fence.Ironic, o
 
 func openCluster(o Options, peer string, c config.KubeCluster) (*kube.Cluster, error) {
 	return kube.Open(kube.Options{
-		Name: c.Name, Kubeconfig: c.Kubeconfig, Timeout: o.Config.Failover.Timeout, Peer: peer, Wall: o.Wall, Logger: o.Logger,
+		Name: c.Name, Kubeconfig: c.Kubeconfig, Timeout: o.Config.Failover.Timeout, Peer: peer, Wall: o.Wall,
+		Logger: o.Logger,
 	})
 }
 
@@ -119,11 +121,15 @@ func (noFences) For(failover.Machine) []failover.Device { return nil }
 func kubeSettings(conf config.Failover) (s failover.Settings, err error) {
 	s = failover.Settings{
 		Mode: failover.Mode(conf.Mode), DryRun: conf.DryRun,
-		Detection: failover.Detection{LeaseAge: conf.Detection.LeaseAge, Hold: conf.Detection.Hold, NotReadyAfter: conf.Detection.NotReadyAfter},
-		Probe:     failover.Probe{Interval: conf.Detection.ProbeInterval, Timeout: conf.Detection.ProbeTimeout, Misses: conf.Detection.ProbeMisses},
-		Guard:     failover.Guard{StormCooldown: conf.Guard.StormCooldown, NodeRate: conf.Guard.NodeRate, HealthyDelay: conf.Guard.HealthyDelay},
-		Remedy:    failover.Remedy{PowerOn: conf.PowerOn, Retries: conf.Retries, RetryInterval: conf.RetryPause, Timeout: conf.Timeout},
-		NooBaa:    failover.NooBaa{Namespace: conf.NooBaa.Namespace, Exempt: conf.NooBaa.ExemptPrefixes},
+		Detection: failover.Detection{LeaseAge: conf.Detection.LeaseAge, Hold: conf.Detection.Hold,
+			NotReadyAfter: conf.Detection.NotReadyAfter},
+		Probe: failover.Probe{Interval: conf.Detection.ProbeInterval, Timeout: conf.Detection.ProbeTimeout,
+			Misses: conf.Detection.ProbeMisses},
+		Guard: failover.Guard{StormCooldown: conf.Guard.StormCooldown, NodeRate: conf.Guard.NodeRate,
+			HealthyDelay: conf.Guard.HealthyDelay},
+		Remedy: failover.Remedy{PowerOn: conf.PowerOn, Retries: conf.Retries, RetryInterval: conf.RetryPause,
+			Timeout: conf.Timeout},
+		NooBaa: failover.NooBaa{Namespace: conf.NooBaa.Namespace, Exempt: conf.NooBaa.ExemptPrefixes},
 	}
 	if s.Guard.MinHealthy, err = failover.ParseShare(conf.Guard.MinHealthy); err != nil {
 		return s, fmt.Errorf("failover.min_healthy: %w", err)
@@ -141,7 +147,8 @@ func kubeSettings(conf config.Failover) (s failover.Settings, err error) {
 	}
 	if namespaces := conf.Filter.Namespaces; pods != nil || len(namespaces) > 0 {
 		s.Remedy.Pods = func(p failover.Pod) bool {
-			return (len(namespaces) == 0 || slices.Contains(namespaces, p.Namespace)) && (pods == nil || pods.Matches(labels.Set(p.Labels)))
+			return (len(namespaces) == 0 || slices.Contains(namespaces, p.Namespace)) &&
+				(pods == nil || pods.Matches(labels.Set(p.Labels)))
 		}
 	}
 	if nodes != nil {
@@ -175,7 +182,8 @@ func newKubeWatch(o Failover, self cluster.Self, c *Core, wall func() time.Time,
 	return &kubeWatch{
 		made: o, reports: reports,
 		Controller: failover.NewController(failover.ControllerOptions{
-			Self: self.Peer, Peer: o.Name, Log: c.Store, Clusters: o.Clusters, Left: o.Left, Fences: o.Fences, KubeletProber: o.KubeletProber, Finder: o.Finder,
+			Self: self.Peer, Peer: o.Name, Log: c.Store, Clusters: o.Clusters, Left: o.Left, Fences: o.Fences,
+			KubeletProber: o.KubeletProber, Finder: o.Finder,
 			Machine: machines(c.Contacts), Settings: o.Settings, Wall: wall, Logger: log, Report: reports.Report,
 		}),
 		Prober: failover.NewProber(failover.ProberOptions{

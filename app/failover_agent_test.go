@@ -23,17 +23,21 @@ func TestOperatorsReachFailover(t *testing.T) {
 	k := peer.Admin().Kube.Here
 	f := judged(t, peer)
 	n := f.Nodes[0]
-	if f.Leader != "h1" || f.Mode != "safe" || f.Clusters[0].Name != "prod" || f.Clusters[0].Nodes != 1 || n.Cluster != "prod" || n.Name != "w1" || n.Ready != "True" || n.BootID != "b1" ||
+	if f.Leader != "h1" || f.Mode != "safe" || f.Clusters[0].Name != "prod" || f.Clusters[0].Nodes != 1 ||
+		n.Cluster != "prod" || n.Name != "w1" || n.Ready != "True" || n.BootID != "b1" ||
 		n.Act || len(n.Why) == 0 || n.Would == "" || n.Remediation != nil {
 		t.Errorf("%+v", f)
 	}
 
 	s, err := k.Simulate(t.Context(), admin.AnyCluster, "w1", "")
-	if err != nil || s.Cluster != "prod" || s.Peer != "h1" || s.Problem != "" || len(s.Devices) != 1 || s.Devices[0] != "bmc" ||
+	if err != nil || s.Cluster != "prod" || s.Peer != "h1" || s.Problem != "" || len(s.Devices) != 1 ||
+		s.Devices[0] != "bmc" ||
 		len(s.Delete) != 1 || s.Delete[0] != "default/db-0" || len(s.Keep) != 1 || s.Keep[0].Pod != "default/proxy" {
 		t.Errorf("%+v %v", s, err)
 	}
-	if b, err := k.Simulate(t.Context(), admin.AnyCluster, "w1", "noobaa"); err != nil || b.Mode != "noobaa" || !b.Would || len(b.Devices) != 0 || len(b.Delete) != 0 || len(b.Keep) != 2 || !strings.Contains(b.Problem, "failover.noobaa_namespace") {
+	if b, err := k.Simulate(t.Context(), admin.AnyCluster, "w1", "noobaa"); err != nil || b.Mode != "noobaa" || !b.Would ||
+		len(b.Devices) != 0 || len(b.Delete) != 0 || len(b.Keep) != 2 ||
+		!strings.Contains(b.Problem, "failover.noobaa_namespace") {
 		t.Errorf("simulate-mode: %+v %v", b, err)
 	}
 	if s.Would || len(s.Why) == 0 {
@@ -64,7 +68,8 @@ func testPower(t *testing.T, k admin.Kube) {
 	for _, step := range []struct {
 		order *admin.PowerOrder
 		power string
-	}{{nil, "on"}, {&admin.PowerOrder{Power: "off"}, "off"}, {nil, "off"}, {&admin.PowerOrder{Power: "on", Device: "bmc"}, "on"}, {nil, "on"}} {
+	}{{nil, "on"}, {&admin.PowerOrder{Power: "off"}, "off"}, {nil, "off"},
+		{&admin.PowerOrder{Power: "on", Device: "bmc"}, "on"}, {nil, "on"}} {
 		got := power(step.order)
 		if got.Power != step.power || got.Error != "" || step.order != nil && got.Done != step.power {
 			t.Errorf("%+v: %+v", step.order, got)
@@ -107,7 +112,8 @@ func wantFigures(t *testing.T, peer *Peer) {
 			seen[name] = m.GetGauge().GetValue()
 		}
 	}
-	if seen["trivet_failover_api_server_answers prod"] != 1 || seen["trivet_failover_kube_nodes prod well"] != 1 || seen["trivet_failover_votes_withdrawn prod"] != 0 {
+	if seen["trivet_failover_api_server_answers prod"] != 1 || seen["trivet_failover_kube_nodes prod well"] != 1 ||
+		seen["trivet_failover_votes_withdrawn prod"] != 0 {
 		t.Errorf("figures %v", seen)
 	}
 }
@@ -147,7 +153,8 @@ func TestAMachineInRemediationIsNotSwitched(t *testing.T) {
 			return err
 		})
 	}
-	if out, err := k.Power(t.Context(), "prod", "w1", nil); err != nil || len(out.Devices) != 1 || out.Devices[0].Power != "on" {
+	if out, err := k.Power(t.Context(), "prod", "w1", nil); err != nil || len(out.Devices) != 1 ||
+		out.Devices[0].Power != "on" {
 		t.Errorf("asked: %+v %v", out, err)
 	}
 	testwait.Within(t, testwait.Limit, "the remediation is shown", func() error {

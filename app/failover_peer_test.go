@@ -39,20 +39,26 @@ func apiServer(t *testing.T) *httptest.Server {
 func apiServerOf(t *testing.T, machine corev1.NodeSystemInfo) *httptest.Server {
 	t.Helper()
 	meta := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
-	w1 := corev1.Node{TypeMeta: meta("Node"), ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: types.UID("u1"), ResourceVersion: "7", CreationTimestamp: metav1.Unix(1e9, 0)},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}, NodeInfo: machine}}
+	w1 := corev1.Node{TypeMeta: meta("Node"),
+		ObjectMeta: metav1.ObjectMeta{Name: "w1", UID: types.UID("u1"), ResourceVersion: "7",
+			CreationTimestamp: metav1.Unix(1e9, 0)},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			NodeInfo: machine}}
 	pod := func(name, owner string) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("p-" + name), OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "x", Controller: new(true)}}},
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("p-" + name),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: owner, Name: "x", Controller: new(true)}}},
 			Spec: corev1.PodSpec{NodeName: "w1"}}
 	}
 	list := metav1.ListMeta{ResourceVersion: "7"}
 	empty := func(kind, version string) any {
-		return map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]string{"resourceVersion": "7"}, "items": []any{}}
+		return map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]string{"resourceVersion": "7"},
+			"items": []any{}}
 	}
 	answers := map[string]any{
 		"/api/v1/nodes":    corev1.NodeList{TypeMeta: meta("NodeList"), ListMeta: list, Items: []corev1.Node{w1}},
 		"/api/v1/nodes/w1": w1,
-		"/api/v1/pods":     corev1.PodList{TypeMeta: meta("PodList"), ListMeta: list, Items: []corev1.Pod{pod("db-0", "StatefulSet"), pod("proxy", "DaemonSet")}},
+		"/api/v1/pods": corev1.PodList{TypeMeta: meta("PodList"), ListMeta: list,
+			Items: []corev1.Pod{pod("db-0", "StatefulSet"), pod("proxy", "DaemonSet")}},
 		"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": empty("LeaseList", "coordination.k8s.io/v1"),
 		"/apis/storage.k8s.io/v1/volumeattachments":                      empty("VolumeAttachmentList", "storage.k8s.io/v1"),
 		"/apis/policy/v1/poddisruptionbudgets":                           empty("PodDisruptionBudgetList", "policy/v1"),
@@ -71,7 +77,8 @@ func apiServerOf(t *testing.T, machine corev1.NodeSystemInfo) *httptest.Server {
 			return
 		case !known:
 			w.WriteHeader(http.StatusNotFound)
-			answer = metav1.Status{TypeMeta: meta("Status"), Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound}
+			answer = metav1.Status{TypeMeta: meta("Status"), Status: metav1.StatusFailure, Code: http.StatusNotFound,
+				Reason: metav1.StatusReasonNotFound}
 		default:
 			w.Header().Set("Content-Type", "application/json")
 		}
@@ -105,13 +112,16 @@ func kubePeer(t *testing.T, srv *httptest.Server, more ...string) *Peer {
 		return path
 	}
 	agent := write("fence_file", strings.ReplaceAll(bmc, "STATE", filepath.Join(dir, "off")), 0o700)
-	devices := write("fence.yaml", "devices:\n- {name: bmc, type: agent, program: "+agent+", nodes: {w1: {ip: 192.0.2.1}}}\n", 0o600)
+	devices := write("fence.yaml",
+		"devices:\n- {name: bmc, type: agent, program: "+agent+", nodes: {w1: {ip: 192.0.2.1}}}\n", 0o600)
 	kubeconfig := write("kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, srv.URL), 0o600)
 	flags := map[string]string{
-		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0",
+		"cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
-		"failover.mode": "safe", "failover.kubeconfigs": "prod=" + kubeconfig, "failover.fence_file": devices, "failover.retries": "0",
+		"failover.mode": "safe", "failover.kubeconfigs": "prod=" + kubeconfig, "failover.fence_file": devices,
+		"failover.retries": "0",
 	}
 	for i := 0; i+1 < len(more); i += 2 {
 		flags[more[i]] = more[i+1]
@@ -128,8 +138,9 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 	if _, err := host.Init(data); err != nil {
 		t.Fatal(err)
 	}
-	peer, err := New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
-		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) }})
+	peer, err := New(t.Context(),
+		Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
+			Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +159,8 @@ func judged(t *testing.T, peer *Peer) admin.Failover {
 	t.Helper()
 	var last admin.Failover
 	testwait.Within(t, testwait.Limit, "the leader judges w1", func() (err error) {
-		if last, err = peer.Admin().Kube.Here.Failover(t.Context()); err == nil && len(last.Nodes) == 1 && last.Clusters[0].Synced && last.Clusters[0].Problem == "" && last.Nodes[0].UID == "u1" {
+		if last, err = peer.Admin().Kube.Here.Failover(t.Context()); err == nil && len(last.Nodes) == 1 &&
+			last.Clusters[0].Synced && last.Clusters[0].Problem == "" && last.Nodes[0].UID == "u1" {
 			if _, recorded := peer.core.Store.View().KubeNode("prod", "u1"); recorded {
 				return nil
 			}
@@ -184,7 +196,8 @@ func TestPeerIsFoundOnItsKubeNode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rail, places := "peer h1, which leads, runs on it (it tells the same "+c.want+")", []admin.PeerPlace{{Peer: "h1", Node: "prod/w1", By: c.want}}
+			rail, places := "peer h1, which leads, runs on it (it tells the same "+c.want+")",
+				[]admin.PeerPlace{{Peer: "h1", Node: "prod/w1", By: c.want}}
 			if c.want == "" {
 				places = nil
 			}

@@ -18,8 +18,11 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 	conf := config.Default()
 	conf.Failover.Kubeconfigs = []string{"prod=/nowhere/kubeconfig"}
 	conf.Failover.FenceFile = "/nowhere/fence.yaml"
-	p := &Peer{opts: Options{Config: conf, Logger: slog.New(slog.DiscardHandler)}, core: &Core{Store: new(raftstore.Store)}, self: new(health.Self), serving: &serving{doorway: new(doorway)}, opened: new(closers)}
-	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err != nil || p.kube.failover != nil || len(p.opened.all) > 0 {
+	p := &Peer{opts: Options{Config: conf, Logger: slog.New(slog.DiscardHandler)},
+		core: &Core{Store: new(raftstore.Store)}, self: new(health.Self), serving: &serving{doorway: new(doorway)},
+		opened: new(closers)}
+	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err != nil || p.kube.failover != nil ||
+		len(p.opened.all) > 0 {
 		t.Errorf("opened %+v: %v", p.kube, err)
 	}
 	if off := p.kube.off; off == nil || len(off.Left) != 1 || off.Left[0].Name != "prod" || off.Settings.Idle() == "" {
@@ -31,7 +34,8 @@ func TestFailoverThatIsOffCostsNothing(t *testing.T) {
 		t.Error("it is there")
 	}
 	p.opts.Config.Failover.Mode = config.FailoverSafe
-	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err == nil || !strings.Contains(err.Error(), "failover.fence_file") {
+	if err := p.kube.openFailover(p.opts, "h1", nil, p.opened); err == nil ||
+		!strings.Contains(err.Error(), "failover.fence_file") {
 		t.Errorf("no such file: %v", err)
 	}
 }
@@ -49,20 +53,25 @@ func TestDefaultsOfTheConfigurationAreFailovers(t *testing.T) {
 	want := failover.Settings{
 		Detection: failover.Detection{LeaseAge: 17 * time.Second, Hold: 2 * time.Second, NotReadyAfter: 5 * time.Minute},
 		Probe:     failover.Probe{Interval: 2 * time.Second, Timeout: 2 * time.Second, Misses: 3},
-		Guard:     failover.Guard{MinHealthy: healthy, StormCooldown: 5 * time.Minute, NodeRate: 3, HealthyDelay: time.Minute},
-		Remedy:    failover.Remedy{Retries: 5, RetryInterval: time.Second, Timeout: 10 * time.Second},
-		NooBaa:    failover.NooBaa{Exempt: []string{"noobaa-db-pg-"}},
+		Guard: failover.Guard{MinHealthy: healthy, StormCooldown: 5 * time.Minute, NodeRate: 3,
+			HealthyDelay: time.Minute},
+		Remedy: failover.Remedy{Retries: 5, RetryInterval: time.Second, Timeout: 10 * time.Second},
+		NooBaa: failover.NooBaa{Exempt: []string{"noobaa-db-pg-"}},
 	}
-	if got.Detection != want.Detection || got.Probe != want.Probe || got.Guard != want.Guard || got.Mode != want.Mode || got.DryRun != want.DryRun ||
-		got.Remedy.Retries != want.Remedy.Retries || got.Remedy.RetryInterval != want.Remedy.RetryInterval || got.Remedy.Timeout != want.Remedy.Timeout ||
-		got.Remedy.PowerOn != want.Remedy.PowerOn || got.Remedy.Pods != nil || got.Remedy.Nodes != nil || !slices.Equal(got.NooBaa.Exempt, want.NooBaa.Exempt) {
+	if got.Detection != want.Detection || got.Probe != want.Probe || got.Guard != want.Guard || got.Mode != want.Mode ||
+		got.DryRun != want.DryRun ||
+		got.Remedy.Retries != want.Remedy.Retries || got.Remedy.RetryInterval != want.Remedy.RetryInterval ||
+		got.Remedy.Timeout != want.Remedy.Timeout ||
+		got.Remedy.PowerOn != want.Remedy.PowerOn || got.Remedy.Pods != nil || got.Remedy.Nodes != nil ||
+		!slices.Equal(got.NooBaa.Exempt, want.NooBaa.Exempt) {
 		t.Errorf("the configuration gives\n%+v\nwant\n%+v", got, want)
 	}
 }
 
 func TestSelectorsSelect(t *testing.T) {
 	conf := config.Default().Failover
-	conf.Filter = config.FailoverFilter{Namespaces: []string{"a", "b"}, PodSelector: "app=noobaa,tier!=cache", NodeSelector: "!spare"}
+	conf.Filter = config.FailoverFilter{Namespaces: []string{"a", "b"}, PodSelector: "app=noobaa,tier!=cache",
+		NodeSelector: "!spare"}
 	s, err := kubeSettings(conf)
 	if err != nil {
 		t.Fatal(err)
@@ -92,10 +101,12 @@ func TestSelectorsSelect(t *testing.T) {
 		t.Error("the selector of kube nodes does not select")
 	}
 	conf.Filter = config.FailoverFilter{Namespaces: []string{"a"}}
-	if s, err = kubeSettings(conf); err != nil || !s.Remedy.Pods(failover.Pod{Namespace: "a"}) || s.Remedy.Pods(failover.Pod{Namespace: "b"}) {
+	if s, err = kubeSettings(conf); err != nil || !s.Remedy.Pods(failover.Pod{Namespace: "a"}) ||
+		s.Remedy.Pods(failover.Pod{Namespace: "b"}) {
 		t.Errorf("namespaces alone: %v", err)
 	}
-	for key, filter := range map[string]config.FailoverFilter{"failover.pod_selector": {PodSelector: "a in"}, "failover.node_selector": {NodeSelector: "=x"}} {
+	for key, filter := range map[string]config.FailoverFilter{"failover.pod_selector": {PodSelector: "a in"},
+		"failover.node_selector": {NodeSelector: "=x"}} {
 		conf.Filter = filter
 		if _, err := kubeSettings(conf); err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: %v", key, err)

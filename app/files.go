@@ -209,7 +209,8 @@ func (w *fileWatch) warnings() []api.Warning {
 	for _, f := range w.Faults() {
 		do := f.Do
 		f.Do = ""
-		out = append(out, api.Warning{Code: "file_unusable", Text: f.String() + "; the peer runs with what it read before", Remedy: do})
+		out = append(out, api.Warning{Code: "file_unusable", Text: f.String() + "; the peer runs with what it read before",
+			Remedy: do})
 	}
 	return out
 }
@@ -254,8 +255,10 @@ func hiddenFaults(files []config.File, unit serviceuser.Unit, known []FileFault)
 		if dir == "" || slices.ContainsFunc(known, func(k FileFault) bool { return k.Path == f.Path }) {
 			continue
 		}
-		out = append(out, FileFault{Path: f.Path, Leads: f.Leads, Away: true, Problem: config.Problem{Where: f.Where, Key: f.Key,
-			What: fmt.Sprintf("%s lies in %s, which the unit of the service hides from it", f.Path, dir), Do: "move it, for instance to /etc/trivet"}})
+		out = append(out, FileFault{Path: f.Path, Leads: f.Leads, Away: true,
+			Problem: config.Problem{Where: f.Where, Key: f.Key,
+				What: fmt.Sprintf("%s lies in %s, which the unit of the service hides from it", f.Path, dir),
+				Do:   "move it, for instance to /etc/trivet"}})
 	}
 	return out
 }

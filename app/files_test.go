@@ -29,12 +29,15 @@ func TestFilesThatAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	kubeconfig := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n" +
 		"clusters: [{name: k, cluster: {server: 'https://192.0.2.9', certificate-authority: ca.pem}}]\nusers: [{name: u, user: {tokenFile: token}}]\n"
-	fences := "devices:\n- name: r\n  type: redfish\n  username: u\n  password_file: " + dir + "/bmc\n  ca_file: " + dir + "/bmc.pem\n  nodes:\n    a/w1: https://192.0.2.8/redfish/v1/Systems/1\n"
+	fences := "devices:\n- name: r\n  type: redfish\n  username: u\n  password_file: " + dir + "/bmc\n  ca_file: " + dir +
+		"/bmc.pem\n  nodes:\n    a/w1: https://192.0.2.8/redfish/v1/Systems/1\n"
 	writeFiles(t, dir, map[string]string{
 		"t.yaml": "name: h1\nironic: {auth_type: http_basic, username: u, password_file: " + dir + "/password}\n" +
-			"failover: {mode: safe, fence_file: " + dir + "/fence.yaml, kubeconfigs: ['a=" + dir + "/kubeconfig']}\nbackup: {directory: " + dir + "/password}\n" +
+			"failover: {mode: safe, fence_file: " + dir + "/fence.yaml, kubeconfigs: ['a=" + dir +
+			"/kubeconfig']}\nbackup: {directory: " + dir + "/password}\n" +
 			"inspection: {processing: {ramdisk_logs_dir: " + dir + "/logs/made/later}}\n",
-		"kubeconfig": kubeconfig, "fence.yaml": fences, "password": "p", "bmc": "p", "bmc.pem": "c", "ca.pem": "c", "token": "t",
+		"kubeconfig": kubeconfig, "fence.yaml": fences, "password": "p", "bmc": "p", "bmc.pem": "c", "ca.pem": "c",
+		"token": "t",
 	})
 	text, err := os.ReadFile(filepath.Join(dir, "t.yaml"))
 	if err != nil {
@@ -45,15 +48,18 @@ func TestFilesThatAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	faults := FileFaults(Files(conf))
-	if len(faults) != 1 || faults[0].Key != "backup.directory" || faults[0].Missing || !strings.Contains(faults[0].What, "is no directory") {
+	if len(faults) != 1 || faults[0].Key != "backup.directory" || faults[0].Missing ||
+		!strings.Contains(faults[0].What, "is no directory") {
 		t.Errorf("a file is no directory, and nothing else is wrong: %+v", faults)
 	}
 	for _, f := range []struct {
 		name, key string
 		leads     bool
 	}{
-		{"t.yaml", "", false}, {"password", "ironic.password_file", true}, {"fence.yaml", "failover.fence_file", true}, {"kubeconfig", "failover.kubeconfigs", true},
-		{"bmc", "devices[r].password_file", true}, {"bmc.pem", "devices[r].ca_file", true}, {"ca.pem", "failover.kubeconfigs", true}, {"token", "failover.kubeconfigs", true},
+		{"t.yaml", "", false}, {"password", "ironic.password_file", true}, {"fence.yaml", "failover.fence_file", true},
+		{"kubeconfig", "failover.kubeconfigs", true},
+		{"bmc", "devices[r].password_file", true}, {"bmc.pem", "devices[r].ca_file", true},
+		{"ca.pem", "failover.kubeconfigs", true}, {"token", "failover.kubeconfigs", true},
 	} {
 		path := filepath.Join(dir, f.name)
 		files := Files(conf)
@@ -62,7 +68,8 @@ func TestFilesThatAreNamed(t *testing.T) {
 		}
 		faults := FileFaults(files)
 		i := slices.IndexFunc(faults, func(found FileFault) bool { return found.Path == path })
-		if i < 0 || faults[i].Key != f.key || !faults[i].Missing || faults[i].Leads != f.leads || faults[i].Do == "" || !strings.Contains(faults[i].What, path+" does not exist") {
+		if i < 0 || faults[i].Key != f.key || !faults[i].Missing || faults[i].Leads != f.leads || faults[i].Do == "" ||
+			!strings.Contains(faults[i].What, path+" does not exist") {
 			t.Errorf("named-file-is-gone: %s: %+v", f.name, faults)
 		}
 		if err := os.Rename(path+".gone", path); err != nil {
@@ -98,10 +105,12 @@ func TestFileThatIsGone(t *testing.T) {
 		t.Error("one look is enough, while the file may be replaced")
 	}
 	r.used.checkFiles(Files(r.conf.Current()))
-	if err := r.Core().Fitness.Fit(); err == nil || !strings.Contains(err.Error(), "ironic.password_file: "+password+" does not exist") {
+	if err := r.Core().Fitness.Fit(); err == nil ||
+		!strings.Contains(err.Error(), "ironic.password_file: "+password+" does not exist") {
 		t.Errorf("leads-without-its-files: %v", err)
 	}
-	if status, err := json.Marshal(r.self.Status().Warnings); err != nil || !strings.Contains(string(status), `"file_unusable"`) || !strings.Contains(string(status), password) {
+	if status, err := json.Marshal(r.self.Status().Warnings); err != nil ||
+		!strings.Contains(string(status), `"file_unusable"`) || !strings.Contains(string(status), password) {
 		t.Errorf("status-tells-of-files: %s, %v", status, err)
 	}
 	facts := newExaminer(r.Peer).Facts(t.Context())

@@ -72,16 +72,18 @@ func (c floatingClient) trustAt(address, certificate string) *tls.Config {
 	case config.TLSFiles:
 		// Which CA clients trust this host need not know: the name and the dates are what can
 		// be wrong here.
-		return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12, VerifyConnection: func(s tls.ConnectionState) error {
-			leaf := s.PeerCertificates[0] // TLS has one at least
-			if now := c.wall(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
-				return fmt.Errorf("its certificate is good from %s to %s", leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339))
-			}
-			if len(leaf.DNSNames) > 0 {
-				return nil // clients may call the address by one of these
-			}
-			return leaf.VerifyHostname(address)
-		}}
+		return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12,
+			VerifyConnection: func(s tls.ConnectionState) error {
+				leaf := s.PeerCertificates[0] // TLS has one at least
+				if now := c.wall(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+					return fmt.Errorf("its certificate is good from %s to %s", leaf.NotBefore.Format(time.RFC3339),
+						leaf.NotAfter.Format(time.RFC3339))
+				}
+				if len(leaf.DNSNames) > 0 {
+					return nil // clients may call the address by one of these
+				}
+				return leaf.VerifyHostname(address)
+			}}
 	}
 	return nil
 }
@@ -90,7 +92,8 @@ func (c floatingClient) trustAt(address, certificate string) *tls.Config {
 // request is, also a refusal of one that is busy.
 func askPeer(ctx context.Context, at string, trust *tls.Config) error {
 	client := &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}, // no proxy, and no connection that outlasts a hand-over
+		// no proxy, and no connection that outlasts a hand-over
+		Transport:     &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)

@@ -81,14 +81,16 @@ func TestTrustAt(t *testing.T) {
 	if said := ask(p.trustAt("192.0.2.10", config.TLSFiles)); !strings.Contains(said, "192.0.2.10") {
 		t.Errorf("a certificate that does not name the floating IP: %q", said)
 	}
-	if err := askPeer(t.Context(), serve("inspector.example.org").URL+"/livez", p.trustAt("192.0.2.10", config.TLSFiles)); err != nil {
+	if err := askPeer(t.Context(), serve("inspector.example.org").URL+"/livez",
+		p.trustAt("192.0.2.10", config.TLSFiles)); err != nil {
 		t.Errorf("a certificate for a name, by which clients call the floating IP: %v", err)
 	}
 	now = srv.Certificate().NotAfter.Add(time.Hour)
 	if said := ask(p.trustAt("127.0.0.1", config.TLSFiles)); !strings.Contains(said, "its certificate is good from") {
 		t.Errorf("a certificate that has ended: %q", said)
 	}
-	if said := ask(&tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}); !strings.Contains(said, "unknown authority") {
+	if said := ask(&tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}); !strings.Contains(said,
+		"unknown authority") {
 		t.Errorf("a certificate of another CA: %q", said)
 	}
 }
@@ -100,7 +102,8 @@ func certificateFor(t *testing.T, now time.Time, names ...string) tls.Certificat
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour), DNSNames: names,
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour),
+		DNSNames:    names,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, leaf, key.Public(), key)
 	if err != nil {

@@ -79,14 +79,16 @@ type componentFigures struct {
 func newComponentFigures(clusters []config.KubeCluster) *componentFigures {
 	f := &componentFigures{
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "haconfig_reviews_total",
-			Help: "Admission reviews that this peer answered, by cluster, which is empty for a path that names none: changed, unchanged, refused for what the object says, failed for what could not be read, malformed, busy."}, []string{"cluster", "result"}),
+			Help: "Admission reviews that this peer answered, by cluster, which is empty for a path that names none: changed, unchanged, refused for what the object says, failed for what could not be read, malformed, busy."},
+			[]string{"cluster", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "trivet", Name: "haconfig_review_seconds",
 			Help:    "How long this peer took to answer an admission review of a cluster.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 2.5, 10}}, []string{"cluster"}),
 	}
 	for _, c := range clusters {
 		f.seconds.WithLabelValues(c.Name)
-		for _, result := range []string{haconfig.ResultChanged, haconfig.ResultUnchanged, haconfig.ResultRefused, haconfig.ResultFailed, haconfig.ResultMalformed, haconfig.ResultBusy} {
+		for _, result := range []string{haconfig.ResultChanged, haconfig.ResultUnchanged, haconfig.ResultRefused,
+			haconfig.ResultFailed, haconfig.ResultMalformed, haconfig.ResultBusy} {
 			f.reviews.WithLabelValues(c.Name, result) // so that each is there from the start
 		}
 	}
@@ -101,7 +103,8 @@ func (f *componentFigures) observe(cluster, result string, took time.Duration) {
 // answers is the figure that says whether the API server of a cluster answers here.
 func (c haCluster) answers() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "trivet", Name: "haconfig_api_server_answers",
-		Help: "1 while the API server of a cluster answers this peer; components of one that does not are refused here.", ConstLabels: prometheus.Labels{"cluster": c.name}},
+		Help:        "1 while the API server of a cluster answers this peer; components of one that does not are refused here.",
+		ConstLabels: prometheus.Labels{"cluster": c.name}},
 		func() float64 { return health.BoolValue(c.kube.Ready() == nil) })
 }
 
@@ -131,7 +134,8 @@ func openComponents(o Options, closing *closers) (haParts, error) {
 }
 
 // openComponentsOf opens one cluster, and makes what the leader does in it.
-func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *haconfig.Census, opened *closers) (haCluster, error) {
+func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *haconfig.Census,
+	opened *closers) (haCluster, error) {
 	conf := o.Config.HAConfig
 	names, logger := haconfig.Names{Prefix: conf.Prefix}, o.Logger.With("cluster", c.Name)
 	cluster, err := hakube.Open(hakube.Options{Kubeconfig: c.Kubeconfig, Names: names, Now: time.Now})
@@ -142,16 +146,19 @@ func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *hac
 	prober := haconfig.NewHTTPProber(log, c.Name)
 	opened.addFunc("haconfig prober of "+c.Name, prober.Close)
 	keep := haconfig.KeeperOptions{
-		Cluster: c.Name, Alone: len(conf.Clusters()) == 1, Peers: log, Registry: cluster, Registration: conf.Registration, Prober: prober, Logger: o.Logger,
+		Cluster: c.Name, Alone: len(conf.Clusters()) == 1, Peers: log, Registry: cluster, Registration: conf.Registration,
+		Prober: prober, Logger: o.Logger,
 		More: []func(leader.Authority) haconfig.Chore{haconfig.Retrigger(cluster)},
 	}
 	var rules []haconfig.Rule
 	for _, r := range conf.Rules(c.Name) {
-		rules = append(rules, haconfig.Rule{Name: r.Name, Labels: r.Labels, Consider: r.Consider, Tolerance: r.Tolerance, Zones: r.Zones, FromNodes: r.FromNodes, Pinning: r.Pinning})
+		rules = append(rules, haconfig.Rule{Name: r.Name, Labels: r.Labels, Consider: r.Consider, Tolerance: r.Tolerance,
+			Zones: r.Zones, FromNodes: r.FromNodes, Pinning: r.Pinning})
 	}
 	if len(rules) > 0 {
 		keep.More = append(keep.More, haconfig.Annotate(haconfig.AnnotatorOptions{
-			Cluster: c.Name, Census: census, Namespaces: cluster, Topology: cluster, View: log.View, Names: names, Rules: rules, Never: append(hakube.Never(), conf.Namespace), Logger: logger,
+			Cluster: c.Name, Census: census, Namespaces: cluster, Topology: cluster, View: log.View, Names: names, Rules: rules,
+			Never: append(hakube.Never(), conf.Namespace), Logger: logger,
 		}))
 	}
 	if conf.Budgets {
@@ -162,7 +169,8 @@ func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *hac
 		if err != nil {
 			return haCluster{}, fmt.Errorf("haconfig.listen: %w", err)
 		}
-		keep.Slices, keep.Endpoints = cluster, haconfig.Endpoints{Namespace: conf.Namespace, Service: conf.Service, Port: port}
+		keep.Slices, keep.Endpoints = cluster,
+			haconfig.Endpoints{Namespace: conf.Namespace, Service: conf.Service, Port: port}
 	}
 	return haCluster{name: c.Name, kube: cluster, keeper: haconfig.NewKeeper(keep)}, nil
 }
@@ -172,12 +180,14 @@ func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *hac
 func (c haParts) warnings() (out []api.Warning) {
 	for _, of := range c.clusters {
 		if err := of.kube.Silent(); err != nil {
-			out = append(out, api.Warning{Code: "haconfig_api_silent", Text: "cluster " + of.name + ": " + err.Error() + "; its components are refused here",
+			out = append(out, api.Warning{Code: "haconfig_api_silent",
+				Text:   "cluster " + of.name + ": " + err.Error() + "; its components are refused here",
 				Remedy: "see whether it answers from this host; the other clusters are served"})
 		}
 		faults := of.keeper.Faults()
 		for _, what := range slices.Sorted(maps.Keys(faults)) {
-			out = append(out, api.Warning{Code: "haconfig_not_kept", Text: "cluster " + of.name + ": " + what + ": " + strings.ReplaceAll(faults[what], "\n", "; "),
+			out = append(out, api.Warning{Code: "haconfig_not_kept",
+				Text:   "cluster " + of.name + ": " + what + ": " + strings.ReplaceAll(faults[what], "\n", "; "),
 				Remedy: "see docs/haconfig.md, \"When something is wrong\"; it is tried again all the time"})
 		}
 	}
@@ -187,7 +197,8 @@ func (c haParts) warnings() (out []api.Warning) {
 // services say to doctor which API servers answer this peer.
 func (c haParts) services() (out []doctor.Service) {
 	for _, of := range c.clusters {
-		out = append(out, doctor.Service{What: "the API server of " + of.name, Section: "haconfig", Error: api.ErrorText(of.kube.Silent())})
+		out = append(out, doctor.Service{What: "the API server of " + of.name, Section: "haconfig",
+			Error: api.ErrorText(of.kube.Silent())})
 	}
 	return out
 }
@@ -224,9 +235,11 @@ func conventions(conf config.HAConfig, cluster string) haconfig.Conventions {
 	}
 	strict := func(quirk string) bool { return slices.Contains(conf.Strict, quirk) }
 	return haconfig.Conventions{
-		Names: haconfig.Names{Prefix: conf.Prefix}, NotReadySeconds: seconds(conf.NotReady), UnreachableSeconds: seconds(conf.Unreachable),
+		Names: haconfig.Names{Prefix: conf.Prefix}, NotReadySeconds: seconds(conf.NotReady),
+		UnreachableSeconds: seconds(conf.Unreachable),
 		Strict: haconfig.Strict{
-			Replicas: strict(config.QuirkReplicas), Selector: strict(config.QuirkSelector), Autoscaler: strict(config.QuirkAutoscaler), Zones: strict(config.QuirkZones),
+			Replicas: strict(config.QuirkReplicas), Selector: strict(config.QuirkSelector),
+			Autoscaler: strict(config.QuirkAutoscaler), Zones: strict(config.QuirkZones),
 		},
 		Components: rules,
 	}
@@ -254,7 +267,8 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 		served = append(served, haconfig.Served{Name: of.name, Cluster: of.kube, Conventions: conventions(conf, of.name)})
 	}
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
-		Clusters: served, Timeout: reviewTimeout, Admission: p.serving.admission, Observe: c.figures.observe, Logger: p.opts.Logger,
+		Clusters: served, Timeout: reviewTimeout, Admission: p.serving.admission, Observe: c.figures.observe,
+		Logger: p.opts.Logger,
 	})
 	p.serving.start(ln, httpserver.New(p.serving.public(admission.Webhook, reviews, api.TLS(issued.Get))))
 	run, stop := context.WithCancel(context.Background())

@@ -35,7 +35,8 @@ func (d *doorway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // onSocket is what the socket answers: the API below api.SocketPath, for this host's operators,
 // who need no credentials there; else the control interface.
 func (d *doorway) onSocket(control http.Handler) http.Handler {
-	local := api.Identified(http.StripPrefix(api.SocketPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.now.Load().local.ServeHTTP(w, r) })))
+	local := api.Identified(http.StripPrefix(api.SocketPath,
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { d.now.Load().local.ServeHTTP(w, r) })))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, api.SocketPath+"/") {
 			local.ServeHTTP(w, r)
@@ -47,7 +48,8 @@ func (d *doorway) onSocket(control http.Handler) http.Handler {
 
 // newFront makes all that this peer answers on api.listen.
 func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
-	health := api.Health{Checks: p.self.Checks, Metrics: p.figures, Admission: p.serving.admission, Proxies: networks(conf.API.TrustedProxies), Healthcheck: conf.API.Healthcheck}
+	health := api.Health{Checks: p.self.Checks, Metrics: p.figures, Admission: p.serving.admission,
+		Proxies: networks(conf.API.TrustedProxies), Healthcheck: conf.API.Healthcheck}
 	inspector := p.inspectorAPI(conf, k)
 	public := p.figures.Timed(api.Public(health, inspector))
 	local := api.Public(health, p.inspectorAPI(conf, keeper{auth: api.SocketAuth()}))
@@ -55,8 +57,10 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 		return &front{k, public, local}, nil
 	}
 	page, err := web.New(web.Options{
-		Public: public, Control: p.admin.Handler(), Guard: inspector, Admission: p.serving.admission, Proxies: inspector.Proxies,
-		Logins: api.NewLogins(inspector.Proxies, p.figures.LoggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy, Peer: p.id.Name,
+		Public: public, Control: p.admin.Handler(), Guard: inspector, Admission: p.serving.admission,
+		Proxies: inspector.Proxies,
+		Logins:  api.NewLogins(inspector.Proxies, p.figures.LoggedIn, p.opts.Logger), Strategy: conf.API.AuthStrategy,
+		Peer: p.id.Name,
 		View: p.core.Store.View, StaleFor: inspector.StaleFor, Names: p.names, Facts: &p.admin.Host,
 		Wall: p.opts.Wall, Random: p.opts.Random, Logger: p.opts.Logger,
 	})
@@ -79,8 +83,9 @@ func (p *Peer) newFront(conf config.Config, k keeper) (*front, error) {
 func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 	served := &api.Inspector{
 		Service: p.core.Service, Auth: k.auth, MaxLimit: conf.Inspection.APIMaxLimit, Logger: p.opts.Logger,
-		StaleFor:  p.self.Members.Stale,
-		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst, Refused: p.figures.Throttled.Inc},
+		StaleFor: p.self.Members.Stale,
+		Callbacks: api.CallbackLimit{Rate: conf.API.CallbackRate, Burst: conf.API.CallbackBurst,
+			Refused: p.figures.Throttled.Inc},
 		Expected:  p.core.Service.Expects,
 		Proxies:   networks(conf.API.TrustedProxies),
 		Admission: p.serving.admission,

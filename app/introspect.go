@@ -124,22 +124,27 @@ type introspector struct {
 }
 
 // newIntrospector wires the front door, the workers and the sweeps to a log.
-func newIntrospector(o Introspection, health *ironic.Health, store *raftstore.Store, session inspectorSession, log *slog.Logger) (*introspector, error) {
-	packer, err := blobs.NewPacker(runtime.NumCPU(), func() bool { return store.View().ClusterVersion() >= blobs.DictionarySince })
+func newIntrospector(o Introspection, health *ironic.Health, store *raftstore.Store, session inspectorSession,
+	log *slog.Logger) (*introspector, error) {
+	packer, err := blobs.NewPacker(runtime.NumCPU(),
+		func() bool { return store.View().ClusterVersion() >= blobs.DictionarySince })
 	if err != nil {
 		return nil, err
 	}
 	notifier := inspector.NewNotifier(store)
 	live := inspector.NewLiveSettings(inspector.Settings{Config: o.Config, Hooks: o.Hooks, Logs: o.Logs})
 	workers := work.NewPool(work.Options{
-		Live: live, Peer: o.Name, Log: store, Session: session, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver, Health: health,
-		Rules: rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
+		Live: live, Peer: o.Name, Log: store, Session: session, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver,
+		Health: health,
+		Rules:  rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
 	})
 	do := api.Traced(session)
-	relays := &relay.Intake{Live: live, Log: store, Do: do, Inband: o.Inband, Packer: packer, Logger: log, Limited: logs.Limit(log)}
+	relays := &relay.Intake{Live: live, Log: store, Do: do, Inband: o.Inband, Packer: packer, Logger: log,
+		Limited: logs.Limit(log)}
 	in := &introspector{
 		Service: accept.NewService(accept.Options{
-			Live: live, Peer: o.Name, Log: store, Do: do, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver, Packer: packer, Taker: api.TracedTaker(workers),
+			Live: live, Peer: o.Name, Log: store, Do: do, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver,
+			Packer: packer, Taker: api.TracedTaker(workers),
 			Suspects: o.Memory, Relays: relays, Logger: log,
 		}),
 		live:     live,

@@ -73,7 +73,8 @@ func TestOnlyMemberLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused *api.Error
-	if err := peer.Admin().Membership.Leave(ctx, false); !errors.As(err, &refused) || !strings.Contains(refused.Hint, "'trivet leave --force'") || peer.Left() {
+	if err := peer.Admin().Membership.Leave(ctx, false); !errors.As(err, &refused) ||
+		!strings.Contains(refused.Hint, "'trivet leave --force'") || peer.Left() {
 		t.Errorf("only-member-leaves: unasked: %v, left: %t", err, peer.Left())
 	}
 	if err := peer.Admin().Membership.Leave(ctx, true); err != nil || !peer.Left() {

@@ -36,7 +36,8 @@ func TestDoctorComparesConfigurations(t *testing.T) {
 	}
 	r.must("inspection.report_expiry", "2h", "ironic.password", "another word")
 	found, err := doctor.Judge([]doctor.Facts{usual, facts("h2"), same}, []string{"config"})
-	if err != nil || len(found) != 2 || found[0].Peer != "h2" || found[1].Peer != "h2" || !strings.Contains(found[0].Text+found[1].Text, "inspection.report_expiry is 2h") ||
+	if err != nil || len(found) != 2 || found[0].Peer != "h2" || found[1].Peer != "h2" ||
+		!strings.Contains(found[0].Text+found[1].Text, "inspection.report_expiry is 2h") ||
 		!strings.Contains(found[0].Text+found[1].Text, "ironic.password") {
 		t.Errorf("config-differs-is-found: %+v, %v", found, err)
 	}

@@ -45,7 +45,8 @@ func putMembers(t *testing.T, peer *Peer, members []membership.Member) {
 	if err := peer.Ready(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []fsm.Command{membership.PutMember{Member: members[0]}, membership.PutMember{Member: members[1]}, membership.MoveMember{Peer: members[1].ID, Address: "127.0.0.3:1"}} {
+	for _, c := range []fsm.Command{membership.PutMember{Member: members[0]}, membership.PutMember{Member: members[1]},
+		membership.MoveMember{Peer: members[1].ID, Address: "127.0.0.3:1"}} {
 		if res, err := peer.core.Session.Do(ctx, "", c); err != nil || res.Code != fsm.OK {
 			t.Fatalf("%v: %+v, %v", fsm.KindOf(c), res, err)
 		}

@@ -71,7 +71,8 @@ func TestMetricsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := make(map[string]string)
-	for _, row := range regexp.MustCompile("(?m)^\\| `(trivet_[a-z0-9_]+)` \\|.*$").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(trivet_[a-z0-9_]+)` \\|.*$").FindAllStringSubmatch(string(text),
+		-1) {
 		if rows[row[1]] != "" {
 			t.Errorf("docs/metrics.md has two rows of %s", row[1])
 		}
@@ -80,12 +81,15 @@ func TestMetricsPage(t *testing.T) {
 	all := registered(t, peer.figures.Registry, families)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if want := all[name]; rows[name] != want {
-			t.Errorf("docs/metrics.md: write this row of %s (there is: %q), in the section it belongs to:\n%s", name, rows[name], want)
+			t.Errorf("docs/metrics.md: write this row of %s (there is: %q), in the section it belongs to:\n%s", name, rows[name],
+				want)
 		}
 		delete(rows, name)
 	}
 	for name := range rows {
-		t.Errorf("docs/metrics.md has a row of %s, which no peer registers: take it out there, in packaging/monitoring and in docs/runbook.md", name)
+		t.Errorf(
+			"docs/metrics.md has a row of %s, which no peer registers: take it out there, in packaging/monitoring and in docs/runbook.md",
+			name)
 	}
 	lint(t, families)
 	for name, least := range map[string]uint64{"trivet_raft_commit_seconds": 1, "trivet_api_request_seconds": 2} {
@@ -110,7 +114,9 @@ func observed(families []*dto.MetricFamily, name string) (count uint64) {
 // lint wants what promtool would: units and suffixes as Prometheus advises.
 func lint(t *testing.T, families []*dto.MetricFamily) {
 	t.Helper()
-	problems, err := promlint.NewWithMetricFamilies(slices.DeleteFunc(slices.Clone(families), func(f *dto.MetricFamily) bool { return !strings.HasPrefix(f.GetName(), "trivet_") })).Lint()
+	problems, err := promlint.NewWithMetricFamilies(
+		slices.DeleteFunc(slices.Clone(families),
+			func(f *dto.MetricFamily) bool { return !strings.HasPrefix(f.GetName(), "trivet_") })).Lint()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +125,8 @@ func lint(t *testing.T, families []*dto.MetricFamily) {
 	}
 }
 
-var descText = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: ".*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+var descText = regexp.MustCompile(
+	`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"), unit: ".*", constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
 // registered are the rows of all figures of ours, by name.
 func registered(t *testing.T, r *prometheus.Registry, families []*dto.MetricFamily) map[string]string {
@@ -146,7 +153,8 @@ func registered(t *testing.T, r *prometheus.Registry, families []*dto.MetricFami
 		}
 		if strings.HasPrefix(name, "trivet_") {
 			labels := labelNames(parts[3], parts[4])
-			out[name] = fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", name, kindOf(t, name, gathered[name]), labelCell(labels, gathered[name]), unitOf(name), whoHas(help), help)
+			out[name] = fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", name, kindOf(t, name, gathered[name]),
+				labelCell(labels, gathered[name]), unitOf(name), whoHas(help), help)
 		}
 	}
 	return out
@@ -171,7 +179,9 @@ func kindOf(t *testing.T, name string, f *dto.MetricFamily) string {
 	case strings.HasSuffix(name, "_total"):
 		return "counter"
 	}
-	t.Errorf("nothing is known of %s before something happens: let its values be there from the start, so that alerts see them", name)
+	t.Errorf(
+		"nothing is known of %s before something happens: let its values be there from the start, so that alerts see them",
+		name)
 	return "unknown"
 }
 

@@ -23,7 +23,8 @@ import (
 func TestAPeerStaysDownOnANewerSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	conf, err := config.Load(config.Sources{Flags: map[string]string{
-		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0",
+		"cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
 	}})
 	if err != nil {
@@ -43,8 +44,9 @@ func TestAPeerStaysDownOnANewerSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	tomorrow(t, conf.DataDir)
-	peer, err := New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
-		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) }})
+	peer, err := New(t.Context(),
+		Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
+			Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) }})
 	if err == nil {
 		err = peer.Stop(t.Context())
 		t.Fatalf("newer-snapshot-stops: it serves (%v)", err)
@@ -80,11 +82,13 @@ func tomorrow(t *testing.T, dir string) {
 	}
 	sum := crc64.New(crc64.MakeTable(crc64.ECMA))
 	sum.Write(text)
-	about = regexp.MustCompile(`"CRC":"[^"]*"`).ReplaceAll(about, []byte(`"CRC":"`+base64.StdEncoding.EncodeToString(sum.Sum(nil))+`"`))
+	about = regexp.MustCompile(`"CRC":"[^"]*"`).ReplaceAll(about,
+		[]byte(`"CRC":"`+base64.StdEncoding.EncodeToString(sum.Sum(nil))+`"`))
 	folder := filepath.Dir(state)
 	id := filepath.Base(folder) + "0"
 	about = regexp.MustCompile(`"ID":"[^"]*"`).ReplaceAll(about, []byte(`"ID":"`+id+`"`))
-	err = errors.Join(os.WriteFile(state, text, 0o600), os.WriteFile(meta, about, 0o600), os.Rename(folder, filepath.Join(filepath.Dir(folder), id)))
+	err = errors.Join(os.WriteFile(state, text, 0o600), os.WriteFile(meta, about, 0o600),
+		os.Rename(folder, filepath.Join(filepath.Dir(folder), id)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,8 @@ func newPeer(o Options) *Peer {
 	conf := &admin.Configuration{Load: o.Load, Logger: o.Logger}
 	conf.Conf.Store(&o.Config)
 	return &Peer{
-		opts: o, conf: conf, figures: health.NewFigures(), serving: newServing(o, conf.Current), memory: memory{used: new(fileWatch)}, opened: new(closers), Ending: admin.NewEnding(o.Logger),
+		opts: o, conf: conf, figures: health.NewFigures(), serving: newServing(o, conf.Current),
+		memory: memory{used: new(fileWatch)}, opened: new(closers), Ending: admin.NewEnding(o.Logger),
 	}
 }
 

@@ -81,7 +81,8 @@ func (g *gate) duties() []leader.Duty {
 	if g == nil {
 		return nil
 	}
-	return []leader.Duty{guarding{"port list", g.Pull.Run}, guarding{"inspections of Ironic", g.Follow.Run}, guarding{"gate", g.Guard.Run}}
+	return []leader.Duty{guarding{"port list", g.Pull.Run}, guarding{"inspections of Ironic", g.Follow.Run},
+		guarding{"gate", g.Guard.Run}}
 }
 
 // guarding makes a duty of work that knows nothing of package leader.

@@ -76,9 +76,11 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
 		return nil
 	}
 	g := &Gate{
-		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign, Ports: portLister{ironic}, Policy: firewall.PolicyOf(conf),
+		Chains: p.filter.Chains, Lease: p.filter.Lease, Foreign: p.filter.Foreign, Ports: portLister{ironic},
+		Policy: firewall.PolicyOf(conf),
 		Driver: p.filter.Driver, Interface: conf.Firewall.Interface,
-		Length: conf.Firewall.Lease, Freeze: conf.Firewall.Freeze, Sync: conf.Firewall.SyncPeriod, Compare: conf.Firewall.WhitelistPollPeriod,
+		Length: conf.Firewall.Lease, Freeze: conf.Firewall.Freeze, Sync: conf.Firewall.SyncPeriod,
+		Compare: conf.Firewall.WhitelistPollPeriod,
 	}
 	if of := conf.Firewall.InspectInterfaces; len(of) > 0 {
 		g.Inspections = inspections{ironic, of}

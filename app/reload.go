@@ -19,7 +19,8 @@ func (p *Peer) prepare(now, next config.Config) (parts []func(), err error) {
 	}{
 		{changed.has("ironic"), func(c config.Config) (func(), error) { return p.ironic.Prepare(c.Ironic) }},
 		{changed.has("inspection"), func(c config.Config) (func(), error) { return p.core.inspect.prepare(p.opts, c) }},
-		{changed.has("api", "inspection"), func(c config.Config) (func(), error) { return p.prepareFront(c, changed.has("api")) }},
+		{changed.has("api", "inspection"),
+			func(c config.Config) (func(), error) { return p.prepareFront(c, changed.has("api")) }},
 		{changed.has("firewall", "inspection"), p.core.gate.prepare},
 		{changed.has("failover"), p.core.kube.prepare},
 		{changed.has("log"), p.opts.prepareLog},

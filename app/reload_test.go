@@ -39,8 +39,10 @@ func newReloadable(t *testing.T) *reloadable {
 	t.Helper()
 	dir := t.TempDir()
 	r := &reloadable{t: t, flags: map[string]string{
-		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
-		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop", "ironic.retries": "0",
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0",
+		"cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
+		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
+		"ironic.retries": "0",
 	}}
 	conf, err := r.load()
 	if err != nil {
@@ -54,9 +56,10 @@ func newReloadable(t *testing.T) *reloadable {
 	if _, err := host.Init(data); err != nil {
 		t.Fatal(err)
 	}
-	r.Peer, err = New(t.Context(), Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
-		Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) },
-		Load: r.load, Log: func(c config.Log) { r.log.Store(&c) }, Recent: func() string { return r.recent }})
+	r.Peer, err = New(t.Context(),
+		Options{Config: conf, Dir: data, Binary: "test", Logger: msgcheck.Logger(t), Wall: time.Now, Random: rand.Reader,
+			Exit: func(code int, why error) { t.Errorf("exit %d: %v", code, why) },
+			Load: r.load, Log: func(c config.Log) { r.log.Store(&c) }, Recent: func() string { return r.recent }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +130,8 @@ func TestReloadTakesEffect(t *testing.T) {
 	}
 
 	users := filepath.Join(t.TempDir(), "users")
-	if err := os.WriteFile(users, []byte("ann:$2y$05$abcdefghijklmnopqrstuu5LgKb8yUQ3dEb0Zy9GdC9Bc7d1nC5bG\n"), 0o600); err != nil {
+	if err := os.WriteFile(users, []byte("ann:$2y$05$abcdefghijklmnopqrstuu5LgKb8yUQ3dEb0Zy9GdC9Bc7d1nC5bG\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	before := r.status("/v1/introspection")
@@ -168,24 +172,29 @@ func TestReloadTakesEffect(t *testing.T) {
 func TestReloadIsWhole(t *testing.T) {
 	r := newReloadable(t)
 	hooks := r.core.inspect.live.Now().Hooks
-	if _, err := r.set("inspection.workers", "9", "inspection.timeout", "nonsense"); err == nil || r.conf.Current().Inspection.Workers == 9 {
+	if _, err := r.set("inspection.workers", "9", "inspection.timeout", "nonsense"); err == nil ||
+		r.conf.Current().Inspection.Workers == 9 {
 		t.Errorf("a file with a mistake: %v", err)
 	}
 	if got := r.warns("config_refused"); !strings.Contains(got, "inspection.timeout") {
 		t.Errorf("the status says %q", got)
 	}
 	// Each part of this is well-formed, and the last cannot be made.
-	_, err := r.set("inspection.timeout", "300s", "api.auth_strategy", "http_basic", "api.http_basic_auth_user_file", "/nowhere/users")
+	_, err := r.set("inspection.timeout", "300s", "api.auth_strategy", "http_basic", "api.http_basic_auth_user_file",
+		"/nowhere/users")
 	var refused *api.Error
-	if !errors.As(err, &refused) || refused.Code != api.CodeInvalid || !strings.Contains(refused.Message, "/nowhere/users") {
+	if !errors.As(err, &refused) || refused.Code != api.CodeInvalid ||
+		!strings.Contains(refused.Message, "/nowhere/users") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	live := r.core.inspect.live.Now()
-	if live.Config.Workers == 9 || live.Config.Timeout == 300*time.Second || r.conf.Current().Inspection.Workers == 9 || &live.Hooks[0] != &hooks[0] {
+	if live.Config.Workers == 9 || live.Config.Timeout == 300*time.Second || r.conf.Current().Inspection.Workers == 9 ||
+		&live.Hooks[0] != &hooks[0] {
 		t.Errorf("half-applied: %d workers, timeout %v", live.Config.Workers, live.Config.Timeout)
 	}
 	got, err := r.set("api.auth_strategy", "noauth", "api.http_basic_auth_user_file", "", "raft.timing", "slow")
-	if err != nil || !slices.Equal(got.Restart, []string{"raft.timing"}) || !slices.Contains(got.Applied, "inspection.workers") {
+	if err != nil || !slices.Equal(got.Restart, []string{"raft.timing"}) ||
+		!slices.Contains(got.Applied, "inspection.workers") {
 		t.Errorf("applied %v, to restart for %v, %v", got.Applied, got.Restart, err)
 	}
 	if text := r.warns("restart_needed"); !strings.Contains(text, "raft.timing") || r.warns("config_refused") != "" {
@@ -222,7 +231,8 @@ func TestReloadUnderLoad(t *testing.T) {
 		if n%2 == 0 {
 			healthy = "false"
 		}
-		if _, err := r.set("api.healthcheck", healthy, "inspection.workers", []string{"1", "5"}[n%2], "ironic.timeout", []string{"10s", "20s"}[n%2]); err != nil {
+		if _, err := r.set("api.healthcheck", healthy, "inspection.workers", []string{"1", "5"}[n%2], "ironic.timeout",
+			[]string{"10s", "20s"}[n%2]); err != nil {
 			t.Error(err)
 		}
 	}

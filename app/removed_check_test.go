@@ -33,25 +33,28 @@ func TestRemovedPeerWithoutALeaderLearnsIt(t *testing.T) {
 		answers map[string]error
 		removed time.Duration // at the latest; 0: never
 	}{
-		"the leader says so":           {0, map[string]error{"h2": logerr.ErrNotLeader, "h3": notMember}, orphanWait + orphanLook},
-		"the first does not answer":    {0, map[string]error{"h3": notMember}, orphanWait + orphanLook + orphanLimit},
-		"the leader was heard at last": {time.Minute, map[string]error{"h2": notMember}, time.Minute + orphanWait + orphanLook},
-		"others lead no more":          {0, map[string]error{"h2": logerr.ErrNotLeader, "h3": logerr.ErrNoLeader}, 0},
-		"it is a member":               {0, map[string]error{"h2": nil, "h3": logerr.ErrNotLeader}, 0},
+		"the leader says so": {0, map[string]error{"h2": logerr.ErrNotLeader, "h3": notMember},
+			orphanWait + orphanLook},
+		"the first does not answer": {0, map[string]error{"h3": notMember}, orphanWait + orphanLook + orphanLimit},
+		"the leader was heard at last": {time.Minute, map[string]error{"h2": notMember},
+			time.Minute + orphanWait + orphanLook},
+		"others lead no more": {0, map[string]error{"h2": logerr.ErrNotLeader, "h3": logerr.ErrNoLeader}, 0},
+		"it is a member":      {0, map[string]error{"h2": nil, "h3": logerr.ErrNotLeader}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var asked []string
-				o := orphan{self: "h1", log: lostLog{began.Add(c.leads)}, ask: func(ctx context.Context, srv raftstore.Server) (uint64, error) {
-					asked = append(asked, srv.ID)
-					err, answers := c.answers[srv.ID]
-					if !answers {
-						<-ctx.Done()
-						return 0, ctx.Err()
-					}
-					return 77, err
-				}}
+				o := orphan{self: "h1", log: lostLog{began.Add(c.leads)},
+					ask: func(ctx context.Context, srv raftstore.Server) (uint64, error) {
+						asked = append(asked, srv.ID)
+						err, answers := c.answers[srv.ID]
+						if !answers {
+							<-ctx.Done()
+							return 0, ctx.Err()
+						}
+						return 77, err
+					}}
 				ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer stop()
 				told := time.Duration(-1)

@@ -20,7 +20,8 @@ import (
 // and the elector against a list that a reader of a change sees; those of the API are in
 // package api. UPDATE_GOLDEN=1 writes the list.
 func TestEachRouteHasAClass(t *testing.T) {
-	p := &Peer{core: &Core{Store: new(raftstore.Store)}, self: new(health.Self), serving: &serving{doorway: &doorway{admission: admission.NewController()}}}
+	p := &Peer{core: &Core{Store: new(raftstore.Store)}, self: new(health.Self),
+		serving: &serving{doorway: &doorway{admission: admission.NewController()}}}
 	p.opts.Logger = slog.New(slog.DiscardHandler)
 	p.admin = p.newAdmin()
 	var all []string

@@ -63,7 +63,8 @@ type serving struct {
 }
 
 func newServing(o Options, conf func() config.Config) *serving {
-	s := &serving{doorway: &doorway{admission: admission.NewController()}, limits: APILimits(), config: conf, files: health.NewDescriptors(o.Logger), log: o.Logger}
+	s := &serving{doorway: &doorway{admission: admission.NewController()}, limits: APILimits(), config: conf,
+		files: health.NewDescriptors(o.Logger), log: o.Logger}
 	if o.Limits != nil {
 		s.limits = *o.Limits
 	}
@@ -84,7 +85,8 @@ func (s *serving) public(port admission.Port, h http.Handler, conf *tls.Config) 
 		return s.admission.Connect(ctx, admission.SourceOf(from), false, cost)
 	}
 	h = api.Identified(api.Visited(s.admission, port, s.proxies, h))
-	return httpserver.Options{Handler: h, Limits: s.limits, TLS: conf, Trusted: s.trusted, Begin: begin, Failed: s.files.Note, Logger: s.log}
+	return httpserver.Options{Handler: h, Limits: s.limits, TLS: conf, Trusted: s.trusted, Begin: begin,
+		Failed: s.files.Note, Logger: s.log}
 }
 
 func (s *serving) proxies() []netip.Prefix { return networks(s.config().API.TrustedProxies) }
@@ -125,7 +127,8 @@ func (s *serving) close(ctx context.Context) error {
 func (p *Peer) peerRoutes() *cluster.Routes {
 	store, by := p.core.Store, p.serving.admission
 	routes := cluster.NewRoutes(store, by)
-	joins := cluster.NewAdmission(by, p.core.Session, store, p.opts.Wall, p.opts.Random, p.opts.Logger, func() (cluster.Shared, error) { return shared(p.conf.Current()) })
+	joins := cluster.NewAdmission(by, p.core.Session, store, p.opts.Wall, p.opts.Random, p.opts.Logger,
+		func() (cluster.Shared, error) { return shared(p.conf.Current()) })
 	routes.Joiners(cluster.PathJoin, joins)
 	routes.Joiners(cluster.PathObserve, joins)
 	routes.Joiners(cluster.PathSettings, joins)

@@ -12,7 +12,8 @@ import (
 // TestPublicServersNameRequests demands a request ID in the answers of each server
 // that callers from elsewhere reach: the API's and the webhook's are made alike.
 func TestPublicServersNameRequests(t *testing.T) {
-	server := newPeer(Options{Logger: slog.New(slog.DiscardHandler)}).serving.public(admission.Public, http.NotFoundHandler(), nil)
+	server := newPeer(Options{Logger: slog.New(slog.DiscardHandler)}).serving.public(admission.Public,
+		http.NotFoundHandler(), nil)
 	asked := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 	asked.Header.Set("X-Request-Id", "of-the-caller")
 	got := httptest.NewRecorder()

@@ -76,15 +76,19 @@ func (p *Peer) steps() []step {
 	}
 	return []step{
 		{part: "identity", open: do(func() (err error) { p.id, secrets, err = o.identity(); return err })},
-		{part: "inspection settings", open: do(func() (err error) { p.settings, err = o.openSettings(o.Config.Inspection); return err }), named: true},
-		{part: "API users", open: do(func() (err error) { p.serving.first, err = o.openAuth(o.Config.API); return err }), named: true},
+		{part: "inspection settings",
+			open: do(func() (err error) { p.settings, err = o.openSettings(o.Config.Inspection); return err }), named: true},
+		{part: "API users", open: do(func() (err error) { p.serving.first, err = o.openAuth(o.Config.API); return err }),
+			named: true},
 		{part: "API certificate", open: do(func() (err error) { p.certificate, err = o.openTLS(); return err }), named: true},
 		{part: "Ironic client", open: do(func() error { return p.inspection.openIronic(o) }), named: true},
 		{part: "worker notes", open: do(func() error { return p.inspection.openNotes(o.Dir, p.opened) })},
 		{part: "PXE filter", open: do(func() error { p.pxe.openFilter(o, p.opened); return nil })},
 		{part: "floating IP", open: do(func() error { return p.pxe.openAddress(o.Config.FloatingIP) }), named: true},
-		{part: "failover", open: do(func() error { return p.kube.openFailover(o, p.id.Name, p.ironic, p.opened) }), named: true},
-		{part: "haconfig", open: do(func() (err error) { p.kube.components, err = openComponents(o, p.opened); return err }), named: true},
+		{part: "failover", open: do(func() error { return p.kube.openFailover(o, p.id.Name, p.ironic, p.opened) }),
+			named: true},
+		{part: "haconfig", open: do(func() (err error) { p.kube.components, err = openComponents(o, p.opened); return err }),
+			named: true},
 		{part: partPort, open: func(ctx context.Context) error { return p.startPort(ctx, secrets) }},
 		{part: partLog, open: p.startCore},
 		{part: partGossip, open: do(func() error { return p.startGossip(secrets.Ring) })},
@@ -156,15 +160,18 @@ func (p *Peer) startCore(ctx context.Context) error {
 	}
 	p.opened.addFunc("probes", p.line.Close) // after the log, whose core sends them
 	p.opened.add(partLog, core.Close)
-	p.opened.addFunc("connections", func() { p.forward.Close(); p.ironic.Close(); p.serving.keeper().hangUp() }) // before the log: requests under way end
+	// before the log: requests under way end
+	p.opened.addFunc("connections", func() { p.forward.Close(); p.ironic.Close(); p.serving.keeper().hangUp() })
 	p.core = core
 	p.events = events.NewHub(core.Store)
-	p.recorder = events.NewReporter(events.ReporterOptions{Do: core.Session, View: core.Store.View, Wall: p.opts.Wall, Logger: p.opts.Logger})
+	p.recorder = events.NewReporter(
+		events.ReporterOptions{Do: core.Session, View: core.Store.View, Wall: p.opts.Wall, Logger: p.opts.Logger})
 	p.opened.addFunc("events", p.events.Close)
 	p.access.Follow(core.Store, p.forward.Ask, cluster.Own{Stored: core.Stored, RolledBack: p.RolledBack})
 	v := core.Store.View()
 	if v.ClusterID() != "" && (v.ClusterID() != p.id.Cluster || v.Incarnation() != p.id.Incarnation) {
-		return fmt.Errorf("the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
+		return fmt.Errorf(
+			"the log is of cluster %s, incarnation %d, the certificate of %s, %d: a recovery was interrupted; run 'trivet recover' again",
 			v.ClusterID(), v.Incarnation(), p.id.Cluster, p.id.Incarnation)
 	}
 	p.backups = newBackups(p.opts, p.id, core.Store.View)
@@ -181,15 +188,20 @@ func (p *Peer) newSelf() *health.Self {
 	}
 	s := &health.Self{
 		Facts:   health.Facts{Binary: p.opts.Binary, Directory: p.opts.Dir.Path(), Lends: p.opts.Config.Lease.Enabled},
-		Members: members, Door: core.door(members, p.conf.Current), Address: p.pxe.carries, Session: core.Session, Fitness: core.Fitness, Watchdog: core.Watchdog,
+		Members: members, Door: core.door(members, p.conf.Current), Address: p.pxe.carries, Session: core.Session,
+		Fitness: core.Fitness, Watchdog: core.Watchdog,
 		Ironic: core.Health, Ballast: p.ballast, Renewal: p.renewal, Wall: p.opts.Wall, KeystoneAway: p.serving.keystoneAway,
-		More: health.Warnings{Keys: func(v fsm.View) []api.Warning { return admin.KeyWarnings(v, p.renewal.Credentials(), p.opts.Wall()) }, Backups: p.backups.warnings, Components: p.kube.components.warnings,
+		More: health.Warnings{Keys: func(v fsm.View) []api.Warning {
+			return admin.KeyWarnings(v, p.renewal.Credentials(), p.opts.Wall())
+		}, Backups: p.backups.warnings, Components: p.kube.components.warnings,
 			Configuration: func() []api.Warning { return append(p.conf.Warnings(), p.used.warnings()...) }},
 	}
 	if k := core.kube; k != nil {
-		s.Kube = &health.Kube{Log: core.Store, Settings: k.made.Settings, Clusters: k.made.Clusters, Controller: k.Controller, Prober: k.Prober, Figures: p.kube.figures}
+		s.Kube = &health.Kube{Log: core.Store, Settings: k.made.Settings, Clusters: k.made.Clusters, Controller: k.Controller,
+			Prober: k.Prober, Figures: p.kube.figures}
 	}
-	if g := core.gate; g != nil && s.Door.Driver != firewallhost.Noop && p.opts.Filter == nil { // a simulated host has no network
+	// a simulated host has no network
+	if g := core.gate; g != nil && s.Door.Driver != firewallhost.Noop && p.opts.Filter == nil {
 		s.Door.Probe = probe.New(probe.Options{Interface: g.made.Interface, Random: p.opts.Random, Logger: p.opts.Logger})
 	}
 	return s
@@ -222,26 +234,29 @@ func (m *memory) openLog(o Options) (raftstore.Storage, error) {
 func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 	o := p.opts
 	self := cluster.ServerAddress(p.id.ID, p.id.Address)
-	unfit := func() error { return cmp.Or(p.ballast.Unfit(), p.serving.files.Unfit(), p.used.Unfit()) } // what lies below the core
+	// what lies below the core
+	unfit := func() error { return cmp.Or(p.ballast.Unfit(), p.serving.files.Unfit(), p.used.Unfit()) }
 	return CoreOptions{
 		Raft: raftstore.Options{
 			ID: p.id.ID, Storage: st, Transport: host.NewTransport(p.port, self, o.Logger), Forward: p.forward,
 			Timing: timing(o.Config.Raft.Timing), Logger: o.Logger, Wall: o.Wall, Monotonic: host.Monotonic,
 			Fatal: func(err error) { p.End(fmt.Errorf("%w: %w", ErrUnknown, err)) },
 		},
-		Self:          cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary, API: advertisedAPI(o.Config, p.id)},
+		Self: cluster.Self{Peer: p.id.ID, Boot: uuid.NewString(), Binary: o.Binary,
+			API: advertisedAPI(o.Config, p.id)},
 		Introspection: p.inspection.options(p.id.Name),
 		Gate:          p.pxe.gate(o.Config, p.ironic),
 		Failover:      cmp.Or(p.kube.failover, p.kube.off),
 		Electing:      electing(o.Config),
 		Former:        p.access,
 		Duties:        p.kube.components.duties(),
-		Owner:         Owner{Exit: o.Exit, Removed: p.Removed, RolledBack: p.RolledBack, Unfit: unfit, Probed: p.figures.Committed},
-		Random:        o.Random,
-		Leader:        p.forward,
-		Prober:        p.line,
-		Machine:       readMachine("/", os.Getenv),
-		Returned:      p.port.Redial,
+		Owner: Owner{Exit: o.Exit, Removed: p.Removed, RolledBack: p.RolledBack, Unfit: unfit,
+			Probed: p.figures.Committed},
+		Random:   o.Random,
+		Leader:   p.forward,
+		Prober:   p.line,
+		Machine:  readMachine("/", os.Getenv),
+		Returned: p.port.Redial,
 	}
 }
 
@@ -250,7 +265,9 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 	gossip, err := cluster.NewGossip(cluster.GossipOptions{
 		ID: p.id.ID, Cluster: p.id.Cluster, Incarnation: p.id.Incarnation, Binary: p.opts.Binary,
 		Listen: listen, Advertise: p.id.Gossip, Ring: ring,
-		Seeds: func() []string { return seeds(view(), p.id) }, Hosts: func() []string { return gossipHosts(view(), p.access, p.id) }, Proven: p.access.PeerAt, Newer: func(uint64) { p.End(ErrSuperseded) }, Logger: p.opts.Logger,
+		Seeds: func() []string { return seeds(view(), p.id) }, Hosts: func() []string {
+			return gossipHosts(view(), p.access, p.id)
+		}, Proven: p.access.PeerAt, Newer: func(uint64) { p.End(ErrSuperseded) }, Logger: p.opts.Logger,
 	})
 	var number syscall.Errno
 	if errors.As(err, &number) {

@@ -33,7 +33,8 @@ func TestLogOfAnotherIncarnationIsNotOpened(t *testing.T) {
 		change(&changed)
 		was, is := []byte(`"`+id.Cluster+`"`), []byte(`"`+changed.Cluster+`"`)
 		text = bytes.Replace(text, was, is, 1)
-		text = bytes.Replace(text, []byte(`"incarnation": 1`), []byte(`"incarnation": `+string('0'+byte(changed.Incarnation))), 1)
+		text = bytes.Replace(text, []byte(`"incarnation": 1`),
+			[]byte(`"incarnation": `+string('0'+byte(changed.Incarnation))), 1)
 		if err := os.WriteFile(filepath.Join(s.data.PeerDir(), "peer.json"), text, 0o600); err != nil {
 			t.Fatal(err)
 		}

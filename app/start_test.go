@@ -45,12 +45,15 @@ func newStartable(t *testing.T) *startable {
 	kubeconfig := write("kubeconfig", `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: a, user: {}}]}`, 0o600)
 	agent := write("fence_file", bmc, 0o700)
-	devices := write("fence.yaml", "devices:\n- {name: bmc, type: agent, program: "+agent+", nodes: {w1: {ip: 192.0.2.1}}}\n", 0o600)
+	devices := write("fence.yaml",
+		"devices:\n- {name: bmc, type: agent, program: "+agent+", nodes: {w1: {ip: 192.0.2.1}}}\n", 0o600)
 	conf, err := config.Load(config.Sources{Flags: map[string]string{
-		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0", "cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
+		"name": "h1", "data_dir": filepath.Join(dir, "d"), "socket": filepath.Join(dir, "s"), "api.listen": "127.0.0.1:0",
+		"cluster.listen": "127.0.0.1:0", "gossip.listen": testenv.FreePort(t),
 		"cluster.advertise": "127.0.0.1:7350", "gossip.advertise": "127.0.0.1:7351", "firewall.driver": "noop",
 		"failover.mode": "safe", "failover.kubeconfigs": "prod=" + kubeconfig, "failover.fence_file": devices,
-		"lease.enabled": "true", "elector.listen": "raft=127.0.0.1:0", "haconfig.listen": "127.0.0.1:0", "haconfig.kubeconfigs": "prod=" + kubeconfig + ",test=" + kubeconfig,
+		"lease.enabled": "true", "elector.listen": "raft=127.0.0.1:0", "haconfig.listen": "127.0.0.1:0",
+		"haconfig.kubeconfigs": "prod=" + kubeconfig + ",test=" + kubeconfig,
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +118,8 @@ func checkNothingLeft(t *testing.T, descriptors []string, goroutines int) {
 			return nil
 		}
 		stacks := make([]byte, 1<<20)
-		return fmt.Errorf("%d goroutines, %d before; descriptors %v, before %v\n%s", g, goroutines, d, descriptors, stacks[:runtime.Stack(stacks, true)])
+		return fmt.Errorf("%d goroutines, %d before; descriptors %v, before %v\n%s", g, goroutines, d, descriptors,
+			stacks[:runtime.Stack(stacks, true)])
 	})
 }
 
@@ -203,7 +207,8 @@ func TestOnlyTheLogFailsAStop(t *testing.T) {
 				}
 				return
 			}
-			if want := fmt.Sprintf("part=%q err=\"broken for the test\"", part); err != nil || !strings.Contains(strings.ReplaceAll(said.String(), "part="+part+" ", fmt.Sprintf("part=%q ", part)), want) {
+			if want := fmt.Sprintf("part=%q err=\"broken for the test\"", part); err != nil ||
+				!strings.Contains(strings.ReplaceAll(said.String(), "part="+part+" ", fmt.Sprintf("part=%q ", part)), want) {
 				t.Errorf("stopped: %v; logged:\n%s", err, said.String())
 			}
 		})
@@ -226,7 +231,8 @@ func TestReadyNamesWhatItWaitsFor(t *testing.T) {
 	if err := peer.Ready(ctx); err != nil {
 		t.Fatal(err)
 	}
-	sessionless := &Peer{core: &Core{Store: peer.core.Store, Session: cluster.NewSession(cluster.SessionOptions{Random: rand.Reader, Logger: msgcheck.Logger(t)})}}
+	sessionless := &Peer{core: &Core{Store: peer.core.Store,
+		Session: cluster.NewSession(cluster.SessionOptions{Random: rand.Reader, Logger: msgcheck.Logger(t)})}}
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	err = sessionless.Ready(ctx)

@@ -18,7 +18,8 @@ func depart(t *testing.T, root, how string) {
 	t.Helper()
 	dir, err := datadir.Open(root)
 	if err == nil {
-		err = errors.Join(dir.Depart(datadir.Departure{How: how, Name: "h3", Cluster: "c1", At: time.Unix(1_700_000_000, 0)}), dir.Close())
+		err = errors.Join(dir.Depart(datadir.Departure{How: how, Name: "h3", Cluster: "c1", At: time.Unix(1_700_000_000, 0)}),
+			dir.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +30,9 @@ func depart(t *testing.T, root, how string) {
 func TestHostsWithoutAPeer(t *testing.T) {
 	root := t.TempDir()
 	var talk bytes.Buffer
-	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &talk, Err: &talk, Wall: time.Now, Random: rand.Reader, Env: []string{
-		"TRIVET_CONFIG=/dev/null", "TRIVET_DATA_DIR=" + root, "TRIVET_SOCKET=" + filepath.Join(root, "s")}}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &talk, Err: &talk, Wall: time.Now,
+		Random: rand.Reader, Env: []string{
+			"TRIVET_CONFIG=/dev/null", "TRIVET_DATA_DIR=" + root, "TRIVET_SOCKET=" + filepath.Join(root, "s")}}}
 	run := func(words ...string) (int, string) {
 		talk.Reset()
 		code := p.run(t.Context(), words)
@@ -53,7 +55,8 @@ func TestHostsWithoutAPeer(t *testing.T) {
 	depart(t, root, datadir.DepartedLeft)
 	code, said := run("status")
 	expect(code, said, "h3 left cluster c1 at 2023-11-14T22:13:20Z", "trivet join HOST --token-file FILE")
-	if code, said := run("init", "--name", "h3", "--cluster-listen", "127.0.0.1:7350", "--gossip-listen", "127.0.0.1:7351", "--api-listen", "127.0.0.1:5050"); code != 0 {
+	if code, said := run("init", "--name", "h3", "--cluster-listen", "127.0.0.1:7350", "--gossip-listen", "127.0.0.1:7351",
+		"--api-listen", "127.0.0.1:5050"); code != 0 {
 		t.Fatalf("init: exit %d: %s", code, said)
 	}
 	token := tokenIn(t, talk.String())
@@ -63,19 +66,22 @@ func TestHostsWithoutAPeer(t *testing.T) {
 	expect(code, said, "h3 was removed from cluster c1", anew)
 	code, said = run("leave")
 	expect(code, said, "h3 was removed from cluster c1", anew)
-	if code, said := run("join", "127.0.0.1:1", "--token", token); code != term.ExitConflict || !strings.Contains(said, "no member of cluster") || !strings.Contains(said, "with --replace") {
+	if code, said := run("join", "127.0.0.1:1", "--token", token); code != term.ExitConflict ||
+		!strings.Contains(said, "no member of cluster") || !strings.Contains(said, "with --replace") {
 		t.Errorf("join-after-removal: exit %d: %s", code, said)
 	}
 	depart(t, root, datadir.DepartedSuperseded)
 	code, said = run("status")
 	expect(code, said, "was founded again without h3", anew)
 	// Nothing is set aside before the cluster has answered.
-	code, said = run("join", "127.0.0.1:1", "--token", token, "--replace", "--cluster-listen", "127.0.0.1:7350", "--gossip-listen", "127.0.0.1:7351")
+	code, said = run("join", "127.0.0.1:1", "--token", token, "--replace", "--cluster-listen", "127.0.0.1:7350",
+		"--gossip-listen", "127.0.0.1:7351")
 	expect(code, said, "join 127.0.0.1:1")
 	if _, _, err := datadir.Peek(root); err != nil {
 		t.Errorf("set-aside-after-an-answer: %v", err)
 	}
-	for _, gone := range [][]string{{"rejoin", "192.0.2.1", "--data-dir", "d"}, {"remove", "h3", "--replace"}, {"recover", "--yes-i-lost-the-majority", "--confirm", "h1"}} {
+	for _, gone := range [][]string{{"rejoin", "192.0.2.1", "--data-dir", "d"}, {"remove", "h3", "--replace"},
+		{"recover", "--yes-i-lost-the-majority", "--confirm", "h1"}} {
 		if code, said := run(gone...); code != term.ExitUsage || !strings.Contains(said, "any more") {
 			t.Errorf("gone-commands-say-what-to-do: %v: exit %d: %s", gone, code, said)
 		}

@@ -74,7 +74,8 @@ func TestJoinWithWrongClock(t *testing.T) {
 	defer serving.Wait()
 	defer stop()
 
-	for name, off := range map[string]time.Duration{"b": 2 * time.Hour, "c": -5 * time.Hour, "d": 10 * time.Second, "e": 400 * 24 * time.Hour} {
+	for name, off := range map[string]time.Duration{"b": 2 * time.Hour, "c": -5 * time.Hour, "d": 10 * time.Second,
+		"e": 400 * 24 * time.Hour} {
 		h := newHost(t, name, off)
 		_, talk, code := h.run(t.Context(), "join", a.address(), "--token", strings.TrimSpace(token), "--wait", "20s")
 		if code == 0 || !strings.Contains(talk, "clock") || !strings.Contains(talk, "trivet: hint: ") {
@@ -89,7 +90,8 @@ func TestJoinWithWrongClock(t *testing.T) {
 		t.Errorf("members: exit %d, %q\n%s", code, members, talk)
 	}
 	good := newHost(t, "f", -2*time.Second)
-	if _, talk, code := good.run(t.Context(), "join", a.address(), "--token", strings.TrimSpace(token), "--wait", "20s"); code != 0 {
+	if _, talk, code := good.run(t.Context(), "join", a.address(), "--token", strings.TrimSpace(token), "--wait",
+		"20s"); code != 0 {
 		t.Errorf("a clock 2 s off: exit %d\n%s", code, talk)
 	}
 }

@@ -25,7 +25,8 @@ import (
 func socketPeer(t *testing.T) (socket string) {
 	t.Helper()
 	return answeringPeer(t, map[string]any{
-		"/v1/peers": []api.Peer{{Name: "h1", Address: "192.0.2.1:7350", Leader: true}, {Name: "h2", Address: "192.0.2.2:7350", Voter: true}, {Name: "h3\x1b[31m"}},
+		"/v1/peers": []api.Peer{{Name: "h1", Address: "192.0.2.1:7350", Leader: true},
+			{Name: "h2", Address: "192.0.2.2:7350", Voter: true}, {Name: "h3\x1b[31m"}},
 	})
 }
 
@@ -63,7 +64,8 @@ func answeringPeer(t *testing.T, values map[string]any) (socket string) {
 func completed(t *testing.T, line string, more ...string) []string {
 	t.Helper()
 	var out, talk bytes.Buffer
-	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk, Wall: time.Now, Env: []string{"TRIVET_CONFIG=" + filepath.Join(t.TempDir(), "none.yaml")}}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk, Wall: time.Now,
+		Env: []string{"TRIVET_CONFIG=" + filepath.Join(t.TempDir(), "none.yaml")}}}
 	words := append([]string{cobra.ShellCompRequestCmd}, strings.Fields(line)...)
 	if strings.HasSuffix(line, " ") {
 		words = append(words, "")

@@ -26,7 +26,8 @@ import (
 
 // planted are secrets that a careless peer might let slip, and the others.
 func planted() []string {
-	return []string{"quiet-word-of-ironic", "s3cr3t-of-a-bmc", "s3cr3t-of-kubernetes", "s3cr3t-in-a-url", "MHcCAQEEIHs3cr3tOfTheCA", "s3cr3t-of-a-fence"}
+	return []string{"quiet-word-of-ironic", "s3cr3t-of-a-bmc", "s3cr3t-of-kubernetes", "s3cr3t-in-a-url",
+		"MHcCAQEEIHs3cr3tOfTheCA", "s3cr3t-of-a-fence"}
 }
 
 // careless is a peer whose answers hold secrets.
@@ -37,27 +38,30 @@ func careless(t *testing.T, socket string) {
 		t.Fatal(err)
 	}
 	s := planted()
-	body := `{"name": "h1", "leader": "h1", "token": "57", "text": "` + s[0] + `", "driver_info": {"ipmi_password": "` + s[1] + `"}, "kubeconfig": "token: ` + s[2] + `\n",
+	body := `{"name": "h1", "leader": "h1", "token": "57", "text": "` + s[0] + `", "driver_info": {"ipmi_password": "` +
+		s[1] + `"}, "kubeconfig": "token: ` + s[2] + `\n",
 "why": "ask https://trivet:` + s[3] + `@ironic.example/v1 passwd=` + s[5] + `", "ca_key": "-----BEGIN EC PRIVATE KEY-----\n` + s[4] + `\n-----END EC PRIVATE KEY-----"}`
 	hosts, err := json.Marshal(admin.HostFiles{
-		Peer: "h1", Files: []supportbundle.File{{Name: "log.txt", Text: "token=57 careless " + body}, {Name: "metrics.txt", Error: "password=" + s[5]}},
+		Peer: "h1", Files: []supportbundle.File{{Name: "log.txt", Text: "token=57 careless " + body},
+			{Name: "metrics.txt", Error: "password=" + s[5]}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text := body
-		switch r.URL.Path {
-		case "/v1/relays":
-			http.Error(w, "no", http.StatusInternalServerError)
-			return
-		case "/v1/doctor":
-			text = `[{"peer": "h2", "error": "login password=` + s[1] + `"}]`
-		case "/v1/debug/bundle":
-			text = string(hosts)
-		}
-		_, _ = io.WriteString(w, text) // who asked may have gone
-	})}
+	srv := &http.Server{ReadHeaderTimeout: time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			text := body
+			switch r.URL.Path {
+			case "/v1/relays":
+				http.Error(w, "no", http.StatusInternalServerError)
+				return
+			case "/v1/doctor":
+				text = `[{"peer": "h2", "error": "login password=` + s[1] + `"}]`
+			case "/v1/debug/bundle":
+				text = string(hosts)
+			}
+			_, _ = io.WriteString(w, text) // who asked may have gone
+		})}
 	go func() { _ = srv.Serve(ln) }() // until the test ends
 	t.Cleanup(func() { _ = srv.Close() })
 }
@@ -102,7 +106,9 @@ func gather(t *testing.T, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "b.tar.gz")
-	if code := p.run(t.Context(), []string{"debug", "bundle", "-f", path, "--with-state", "--mac", "52:54:00:ab:00:01", "--socket", filepath.Join(dir, "s"), "--data-dir", dir}); code != 0 {
+	if code := p.run(t.Context(),
+		[]string{"debug", "bundle", "-f", path, "--with-state", "--mac", "52:54:00:ab:00:01", "--socket",
+			filepath.Join(dir, "s"), "--data-dir", dir}); code != 0 {
 		t.Fatalf("exit %d: %s", code, talk.String())
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -118,14 +124,16 @@ func TestABundleHoldsNoSecret(t *testing.T) {
 	files := gather(t, dir)
 	for name, text := range files {
 		for _, secret := range planted() {
-			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)), hex.EncodeToString([]byte(secret))} {
+			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret)),
+				hex.EncodeToString([]byte(secret))} {
 				if strings.Contains(text, form) {
 					t.Errorf("bundle-holds-no-secret: %s holds %s:\n%s", name, form, text)
 				}
 			}
 		}
 	}
-	for _, want := range []string{"members.json", "firewall.json", "explain.json", "state.json", "facts.json", "findings.json", "config.txt", "version.txt", "h1/log.txt"} {
+	for _, want := range []string{"members.json", "firewall.json", "explain.json", "state.json", "facts.json",
+		"findings.json", "config.txt", "version.txt", "h1/log.txt"} {
 		if files[want] == "" {
 			t.Errorf("there is no %s", want)
 		}
@@ -133,7 +141,8 @@ func TestABundleHoldsNoSecret(t *testing.T) {
 	if !strings.Contains(files["members.json"], `"token": "57"`) || !strings.Contains(files["h1/log.txt"], "token=57 ") {
 		t.Errorf("a fencing token is no secret:\n%s\n%s", files["members.json"], files["h1/log.txt"])
 	}
-	for _, want := range []string{"relays.json              missing: ", "h1/metrics.txt           missing: password=(redacted)"} {
+	for _, want := range []string{"relays.json              missing: ",
+		"h1/metrics.txt           missing: password=(redacted)"} {
 		if !strings.Contains(files["INDEX"], want) {
 			t.Errorf("INDEX does not say %q:\n%s", want, files["INDEX"])
 		}
@@ -145,7 +154,8 @@ func TestABundleHoldsNoSecret(t *testing.T) {
 
 func TestABundleOfAHostWithoutAPeer(t *testing.T) {
 	files := gather(t, t.TempDir())
-	if !strings.Contains(files["INDEX"], "peer                     missing: no peer is running here") || !strings.Contains(files["findings.json"], "no peer runs on this host") {
+	if !strings.Contains(files["INDEX"], "peer                     missing: no peer is running here") ||
+		!strings.Contains(files["findings.json"], "no peer runs on this host") {
 		t.Errorf("%s\n%s", files["INDEX"], files["findings.json"])
 	}
 }

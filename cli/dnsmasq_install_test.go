@@ -31,8 +31,10 @@ type bootSite struct {
 
 func newBootSite(t *testing.T) *bootSite {
 	t.Helper()
-	s := &bootSite{t: t, root: t.TempDir(), unit: map[string]string{"LoadState": "loaded", "UnitFileState": "enabled", "ActiveState": "active"}}
-	for _, name := range []string{"/etc/dnsmasq.conf", "/etc/dnsmasq.d/README", "/etc/trivet/trivet.yaml", "/usr/lib/ipxe/undionly.kpxe", "/usr/lib/ipxe/snponly.efi", "/srv/README"} {
+	s := &bootSite{t: t, root: t.TempDir(),
+		unit: map[string]string{"LoadState": "loaded", "UnitFileState": "enabled", "ActiveState": "active"}}
+	for _, name := range []string{"/etc/dnsmasq.conf", "/etc/dnsmasq.d/README", "/etc/trivet/trivet.yaml",
+		"/usr/lib/ipxe/undionly.kpxe", "/usr/lib/ipxe/snponly.efi", "/srv/README"} {
 		s.put(name, "x\n")
 	}
 	return s
@@ -70,9 +72,13 @@ func (s *bootSite) systemd(_ context.Context, name string, args ...string) (stri
 // run runs dnsmasq-config on the site and returns what a terminal shows.
 func (s *bootSite) run(words ...string) string {
 	var shown bytes.Buffer
-	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &shown, Err: &shown}, server: &install.Host{Root: s.root, Run: s.systemd, Fetch: func(context.Context, string) error { return errors.New("the server answers 404 Not Found") },
-		Holders: func(at netip.AddrPort) ([]portholder.Holder, error) { return s.holders[at.Port()], nil }, Bind: func(context.Context, netip.AddrPort) error { return syscall.EADDRINUSE }}}
-	args := append([]string{"dnsmasq-config", "--config", "/dev/null", "--name", "h1", "--floating-ip-address", "192.0.2.10", "--floating-ip-interface", "br-pxe"}, words...)
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &shown, Err: &shown},
+		server: &install.Host{Root: s.root, Run: s.systemd,
+			Fetch:   func(context.Context, string) error { return errors.New("the server answers 404 Not Found") },
+			Holders: func(at netip.AddrPort) ([]portholder.Holder, error) { return s.holders[at.Port()], nil },
+			Bind:    func(context.Context, netip.AddrPort) error { return syscall.EADDRINUSE }}}
+	args := append([]string{"dnsmasq-config", "--config", "/dev/null", "--name", "h1", "--floating-ip-address",
+		"192.0.2.10", "--floating-ip-interface", "br-pxe"}, words...)
 	code := p.run(s.t.Context(), args)
 	return fmt.Sprintf("$ trivet dnsmasq-config %s\n%s[exit %d]\n\n", strings.Join(words, " "), shown.String(), code)
 }
@@ -122,7 +128,8 @@ func TestDnsmasqInstallJSON(t *testing.T) {
 	shown := s.run("-q", "-o", "json", "--install", "--address", "192.0.2.1/24", "--pool", "192.0.2.30-192.0.2.60")
 	_, rest, _ := strings.Cut(shown, "\n")
 	var r install.Report
-	if err := json.NewDecoder(strings.NewReader(rest[strings.Index(rest, "{"):])).Decode(&r); err != nil || len(r.Changes) < 5 || len(r.Warnings) < 2 {
+	if err := json.NewDecoder(strings.NewReader(rest[strings.Index(rest, "{"):])).Decode(&r); err != nil ||
+		len(r.Changes) < 5 || len(r.Warnings) < 2 {
 		t.Errorf("%v: %s", err, shown)
 	}
 }

@@ -102,7 +102,8 @@ func liveSite(t *testing.T) (names *strings.Replacer, settle func(*testing.T)) {
 	}()
 	t.Cleanup(func() {
 		stop()
-		if err := errors.Join(testwait.Receive(t, ended, "the sandbox ends"), site.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		if err := errors.Join(testwait.Receive(t, ended, "the sandbox ends"), site.Close()); err != nil &&
+			!errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
@@ -121,7 +122,8 @@ func liveSite(t *testing.T) (names *strings.Replacer, settle func(*testing.T)) {
 	if err := json.NewDecoder(resp.Body).Decode(&document); err != nil || document.OpenAPI != "3.1.0" {
 		t.Errorf("the document of the API: %+v, %v", document, err)
 	}
-	names = strings.NewReplacer("http://h1:5050", peers[0].URL, "http://h2:5050", peers[1].URL, "http://h3:5050", peers[2].URL, "node-1", node)
+	names = strings.NewReplacer("http://h1:5050", peers[0].URL, "http://h2:5050", peers[1].URL, "http://h3:5050",
+		peers[2].URL, "node-1", node)
 	return names, func(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -40,7 +40,8 @@ func TestDocumentsNameWhatThereIs(t *testing.T) {
 
 // programs are the commands of each program, by its name.
 func programs() map[string]*cobra.Command {
-	return map[string]*cobra.Command{"trivet": (&program{Terminal: &term.Terminal{}}).root(), importer.Name: importer.Commands(&term.Terminal{})}
+	return map[string]*cobra.Command{"trivet": (&program{Terminal: &term.Terminal{}}).root(),
+		importer.Name: importer.Commands(&term.Terminal{})}
 }
 
 // documented is a page under examination.
@@ -79,7 +80,8 @@ func (d *documented) blocks(text string) {
 // is another file.
 func (d *documented) configured(body string) {
 	d.Helper()
-	if first, _, _ := strings.Cut(strings.TrimSpace(body), ":"); !slices.ContainsFunc(config.Sections(), func(s config.Section) bool { return s.Name == first }) {
+	if first, _, _ := strings.Cut(strings.TrimSpace(body), ":"); !slices.ContainsFunc(config.Sections(),
+		func(s config.Section) bool { return s.Name == first }) {
 		return
 	}
 	c, err := config.Load(config.Sources{File: d.page, Text: []byte(body)})

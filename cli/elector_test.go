@@ -13,7 +13,8 @@ import (
 
 // kuryrArgs are those of the container in Kuryr's documentation, and what its image
 // adds.
-var kuryrArgs = []string{"elector", "--id=host-1", "--election=kuryr-controller", "--http=127.0.0.1:0", "--election-namespace=kube-system", "--ttl=5s"}
+var kuryrArgs = []string{"elector", "--id=host-1", "--election=kuryr-controller", "--http=127.0.0.1:0",
+	"--election-namespace=kube-system", "--ttl=5s"}
 
 // TestElectorIsRefused says what is wrong with the words of a candidate.
 func TestElectorIsRefused(t *testing.T) {
@@ -28,11 +29,13 @@ func TestElectorIsRefused(t *testing.T) {
 		{[]string{"elector", "--election=a", "--ttl=500ms"}, "--ttl 500ms"},
 		{[]string{"elector", "--election=a", "--mirror=pods"}, "--mirror pods"},
 		{[]string{"elector", "--election=a", "--mirror=lease"}, "which cluster"},
-		{[]string{"elector", "--election=a", "--mirror=lease", "--kubeconfig=/nonexistent", "--use-cluster-credentials"}, "which cluster"},
+		{[]string{"elector", "--election=a", "--mirror=lease", "--kubeconfig=/nonexistent", "--use-cluster-credentials"},
+			"which cluster"},
 		{[]string{"elector", "--election=a", "--mirror=lease", "--kubeconfig=/nonexistent"}, "kubeconfig"},
 	} {
 		var out, errw bytes.Buffer
-		if code := Main(c.args, strings.NewReader(""), &out, &errw); code != term.ExitUsage || !strings.Contains(errw.String(), c.want) {
+		if code := Main(c.args, strings.NewReader(""), &out, &errw); code != term.ExitUsage ||
+			!strings.Contains(errw.String(), c.want) {
 			t.Errorf("%v: exit %d, %s; want %q", c.args, code, &errw, c.want)
 		}
 	}
@@ -40,13 +43,15 @@ func TestElectorIsRefused(t *testing.T) {
 
 // TestElectorTakesOldArguments, and tells of servers that lend nothing.
 func TestElectorTakesOldArguments(t *testing.T) {
-	for status, want := range map[int]int{http.StatusNotFound: term.ExitNotFound, http.StatusBadRequest: term.ExitUsage, http.StatusUnauthorized: term.ExitNotAuthorised} {
+	for status, want := range map[int]int{http.StatusNotFound: term.ExitNotFound, http.StatusBadRequest: term.ExitUsage,
+		http.StatusUnauthorized: term.ExitNotAuthorised} {
 		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(`{"error":{"message":"no"}}`)) // the client is gone otherwise
 		}))
-		args := append([]string{"--server=" + srv.URL, "--use-cluster-credentials", "--logtostderr", "--v=4", "--stderrthreshold=1", "--insecure-skip-tls-verify"}, kuryrArgs[1:]...)
+		args := append([]string{"--server=" + srv.URL, "--use-cluster-credentials", "--logtostderr", "--v=4",
+			"--stderrthreshold=1", "--insecure-skip-tls-verify"}, kuryrArgs[1:]...)
 		var out, errw bytes.Buffer
 		if code := Main(append(kuryrArgs[:1:1], args...), strings.NewReader(""), &out, &errw); code != want {
 			t.Errorf("%d: exit %d, want %d: %s", status, code, want, &errw)

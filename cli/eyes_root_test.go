@@ -31,11 +31,13 @@ func TestRootSeesWhatTheServiceSees(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	at := func(name string) string { return filepath.Join(dir, name) }
 	yaml := "name: h1\napi: {auth_strategy: http_basic, http_basic_auth_user_file: " + at("htpasswd") + "}\n" +
-		"ironic: {auth_type: http_basic, username: u, password_file: " + at("password") + ", ca_file: " + at("ca.pem") + "}\n" +
+		"ironic: {auth_type: http_basic, username: u, password_file: " + at("password") + ", ca_file: " + at("ca.pem") +
+		"}\n" +
 		"backup: {directory: " + at("backups") + "}\n" +
 		"failover: {mode: safe, fence_file: " + at("fence.yaml") + ", kubeconfigs: ['a=" + at("kubeconfig") + "']}\n"
 	files := map[string]string{"t.yaml": yaml, "htpasswd": "", "password": "p", "ca.pem": "", "kubeconfig": "", "bmc": "p",
-		"fence.yaml": "devices:\n- {name: r, type: redfish, username: u, password_file: " + at("bmc") + ", nodes: {w1: 'https://192.0.2.8/redfish/v1/Systems/1'}}\n"}
+		"fence.yaml": "devices:\n- {name: r, type: redfish, username: u, password_file: " + at("bmc") +
+			", nodes: {w1: 'https://192.0.2.8/redfish/v1/Systems/1'}}\n"}
 	for name, text := range files {
 		if err := errors.Join(os.WriteFile(at(name), []byte(text), 0o600), os.Chown(at(name), user, user)); err != nil {
 			t.Fatal(err)
@@ -51,8 +53,9 @@ func TestRootSeesWhatTheServiceSees(t *testing.T) {
 	}
 	run := func(words ...string) (code int, said string) {
 		var talk bytes.Buffer
-		p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &talk, Err: &talk, Wall: time.Now, Random: rand.Reader,
-			Env: []string{"TRIVET_CONFIG=" + at("t.yaml"), "TRIVET_DATA_DIR=" + at("data"), "TRIVET_SOCKET=" + at("s")}}}
+		p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &talk, Err: &talk, Wall: time.Now,
+			Random: rand.Reader,
+			Env:    []string{"TRIVET_CONFIG=" + at("t.yaml"), "TRIVET_DATA_DIR=" + at("data"), "TRIVET_SOCKET=" + at("s")}}}
 		code = p.run(t.Context(), words)
 		return code, talk.String()
 	}
@@ -63,13 +66,15 @@ func TestRootSeesWhatTheServiceSees(t *testing.T) {
 		mode(t, at(name), 0, 0o600)
 		for _, words := range [][]string{{"config", "check"}, {"doctor", "--check", "config"}} {
 			code, said := run(words...)
-			if code == 0 || !strings.Contains(said, "the peer may not read "+at(name)+": permission denied") || !strings.Contains(said, "namei -l "+at(name)) {
+			if code == 0 || !strings.Contains(said, "the peer may not read "+at(name)+": permission denied") ||
+				!strings.Contains(said, "namei -l "+at(name)) {
 				t.Errorf("judged-as-the-service: %s, %q: exit %d: %s", name, words, code, said)
 			}
 		}
 		mode(t, at(name), user, 0o600)
 	}
-	if code, said := run("init", "--firewall-driver", "noop", "--cluster-advertise", "127.0.0.1:7350", "--gossip-advertise", "127.0.0.1:7351"); code != 0 {
+	if code, said := run("init", "--firewall-driver", "noop", "--cluster-advertise", "127.0.0.1:7350",
+		"--gossip-advertise", "127.0.0.1:7351"); code != 0 {
 		t.Fatalf("init: exit %d: %s", code, said)
 	}
 	mode(t, at("password"), 0, 0o600)
@@ -78,12 +83,14 @@ func TestRootSeesWhatTheServiceSees(t *testing.T) {
 	}
 	mode(t, at("password"), user, 0o600)
 	mode(t, at("backups"), 0, 0o755)
-	if code, said := run("config", "check"); code == 0 || !strings.Contains(said, "the peer may not make files in "+at("backups")) {
+	if code, said := run("config", "check"); code == 0 ||
+		!strings.Contains(said, "the peer may not make files in "+at("backups")) {
 		t.Errorf("judged-as-the-service: a directory: exit %d: %s", code, said)
 	}
 	mode(t, at("backups"), user, 0o700)
 	mode(t, dir, 0, 0o700)
-	if code, said := run("config", "check"); code == 0 || !strings.Contains(said, "the peer may not pass "+dir+" to "+at("password")) {
+	if code, said := run("config", "check"); code == 0 ||
+		!strings.Contains(said, "the peer may not pass "+dir+" to "+at("password")) {
 		t.Errorf("judged-as-the-service: the way there: exit %d: %s", code, said)
 	}
 	mode(t, dir, 0, 0o755)
@@ -94,11 +101,13 @@ func TestRootSeesWhatTheServiceSees(t *testing.T) {
 // Ansible does before it moves it: that alone is no mistake.
 func judgedBeforeItIsPlaced(t *testing.T, at func(string) string, yaml string, run func(...string) (int, string)) {
 	t.Helper()
-	if err := errors.Join(os.Mkdir(at("closed"), 0o700), os.WriteFile(at("closed/t.yaml"), []byte(yaml), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(at("closed"), 0o700), os.WriteFile(at("closed/t.yaml"), []byte(yaml), 0o600)); err !=
+		nil {
 		t.Fatal(err)
 	}
 	code, said := run("config", "check", "--config", at("closed/t.yaml"))
-	if code != 0 || !strings.Contains(said, "warning: "+at("closed/t.yaml")) && !strings.Contains(said, "the peer may not pass "+at("closed")) {
+	if code != 0 || !strings.Contains(said, "warning: "+at("closed/t.yaml")) &&
+		!strings.Contains(said, "the peer may not pass "+at("closed")) {
 		t.Errorf("judged-before-it-is-placed: exit %d: %s", code, said)
 	}
 }

@@ -168,7 +168,8 @@ func (f *fakeAPI) start(w http.ResponseWriter, name, ref string, n *fakeNode) {
 
 func (f *fakeAPI) status(ref string, n *fakeNode) map[string]any {
 	out := map[string]any{"uuid": ref, "state": "waiting", "finished": false, "error": nil, "finished_at": nil,
-		"started_at": n.started.UTC().Format(stampLayout), "links": []any{map[string]any{"rel": "self", "href": "http://x/v1/introspection/" + ref}}}
+		"started_at": n.started.UTC().Format(stampLayout),
+		"links":      []any{map[string]any{"rel": "self", "href": "http://x/v1/introspection/" + ref}}}
 	end := func(at time.Time, state string, why any) {
 		out["state"], out["finished"], out["error"], out["finished_at"] = state, true, why, at.UTC().Format(stampLayout)
 	}
@@ -285,7 +286,8 @@ func hang(_ http.ResponseWriter, r *http.Request) bool {
 func cut(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
 
 // first applies a fault to the first n requests of a method.
-func first(n int, method string, fault func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter, *http.Request) bool {
+func first(n int, method string, fault func(http.ResponseWriter, *http.Request) bool) func(http.ResponseWriter,
+	*http.Request) bool {
 	var mu sync.Mutex
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		mu.Lock()
@@ -320,7 +322,8 @@ type spoken struct {
 // trivetOn runs a command against a network in memory.
 func trivetOn(ctx context.Context, network http.RoundTripper, in string, words ...string) spoken {
 	var out, talk bytes.Buffer
-	p := &program{Terminal: &term.Terminal{In: strings.NewReader(in), Out: &out, Err: &talk, Wall: time.Now, Random: zeroes{}, Transport: network}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(in), Out: &out, Err: &talk, Wall: time.Now,
+		Random: zeroes{}, Transport: network}}
 	code := p.run(ctx, words)
 	return spoken{out.String(), talk.String(), code}
 }
@@ -334,7 +337,8 @@ func (s spoken) want(t *testing.T, code int, texts ...string) {
 	}
 	all := s.out + s.talk
 	for _, text := range texts {
-		if forbidden, not := strings.CutPrefix(text, "!"); not && strings.Contains(all, forbidden) || !not && !strings.Contains(all, text) {
+		if forbidden, not := strings.CutPrefix(text, "!"); not && strings.Contains(all, forbidden) ||
+			!not && !strings.Contains(all, text) {
 			t.Errorf("said %q: want %q", all, text)
 		}
 	}
@@ -387,9 +391,11 @@ func (f *fakeAPI) serveHardware(w http.ResponseWriter, n *fakeNode, what string)
 		answerJSON(w, 200, map[string]any{"compared": false, "changes": []any{}})
 	case what == "changes":
 		part := map[string]any{"kind": "disk", "id": "S1"}
-		answerJSON(w, 200, map[string]any{"compared": true, "changes": []any{map[string]any{"change": "went", "part": part, "text": "disk S1\x1b[31m went"}}})
+		answerJSON(w, 200, map[string]any{"compared": true,
+			"changes": []any{map[string]any{"change": "went", "part": part, "text": "disk S1\x1b[31m went"}}})
 	default:
-		answerJSON(w, 200, map[string]any{"cables": []any{map[string]any{"interface": "eth0", "mac": "52:54:00:00:00:01", "link": "yes", "speed_mbps": "10000",
-			"switch": "leaf-1, left", "switch_id": "00:1b:54:aa:00:01", "port": "Ethernet1/3", "vlan": ""}}})
+		answerJSON(w, 200, map[string]any{
+			"cables": []any{map[string]any{"interface": "eth0", "mac": "52:54:00:00:00:01", "link": "yes", "speed_mbps": "10000",
+				"switch": "leaf-1, left", "switch_id": "00:1b:54:aa:00:01", "port": "Ethernet1/3", "vlan": ""}}})
 	}
 }

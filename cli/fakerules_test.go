@@ -23,7 +23,8 @@ func (f *fakeAPI) serveRules(w http.ResponseWriter, r *http.Request, id string) 
 	default:
 		heads := []map[string]any{}
 		for _, rule := range f.rules {
-			heads = append(heads, map[string]any{"uuid": rule["uuid"], "description": rule["description"], "scope": rule["scope"], "links": rule["links"]})
+			heads = append(heads, map[string]any{"uuid": rule["uuid"], "description": rule["description"],
+				"scope": rule["scope"], "links": rule["links"]})
 		}
 		answerJSON(w, 200, map[string]any{"rules": heads})
 	}
@@ -41,7 +42,8 @@ func (f *fakeAPI) createRule(w http.ResponseWriter, r *http.Request) {
 		say(w, 409, "Rule with UUID "+rule["uuid"].(string)+" already exists")
 		return
 	}
-	for key, absent := range map[string]any{"description": nil, "scope": nil, "conditions": []any{}} { // order-free: each on its own
+	// order-free: each on its own
+	for key, absent := range map[string]any{"description": nil, "scope": nil, "conditions": []any{}} {
 		if rule[key] == nil {
 			rule[key] = absent
 		}

@@ -26,7 +26,8 @@ func haconfigRun(t *testing.T, in string, args ...string) (code int, out, talk s
 const (
 	changed = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {high-availability-config.resources.gardener.cloud/type: server}},
 spec: {replicas: 1, template: {metadata: {labels: {a: web}}}}}`
-	guarded = changed + "\n---\n{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b}, spec: {selector: {matchLabels: {a: web}}}}\n"
+	guarded = changed +
+		"\n---\n{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b}, spec: {selector: {matchLabels: {a: web}}}}\n"
 )
 
 // TestLintExits looks at codes, which are for pipelines, and at both forms.
@@ -44,9 +45,13 @@ func TestLintExits(t *testing.T) {
 		{"nothing", "{apiVersion: v1, kind: ConfigMap}", nil, 0, ""},
 		{"what is no manifest", "a: [", nil, term.ExitUsage, ""},
 		{"what is no manifest, and a risk", "a: [\n---\n" + changed, nil, term.ExitUsage, "no-budget"},
-		{"keys that are no text", "{apiVersion: v1, kind: ConfigMap, metadata: {name: tcp}, data: {9000: a}}\n---\n" + changed, nil, term.ExitFailed, "no-budget"},
-		{"a component by rule", strings.ReplaceAll(guarded, "resources.gardener.cloud/type", "resources.gardener.cloud/x"), []string{"--component", "name=web type=observability"}, 0, ""},
-		{"what no rule is for", strings.ReplaceAll(guarded, "resources.gardener.cloud/type", "resources.gardener.cloud/x"), []string{"--component", "name=db type=server", "--fail-on", "none"}, 0, "no-type"},
+		{"keys that are no text",
+			"{apiVersion: v1, kind: ConfigMap, metadata: {name: tcp}, data: {9000: a}}\n---\n" + changed, nil, term.ExitFailed,
+			"no-budget"},
+		{"a component by rule", strings.ReplaceAll(guarded, "resources.gardener.cloud/type", "resources.gardener.cloud/x"),
+			[]string{"--component", "name=web type=observability"}, 0, ""},
+		{"what no rule is for", strings.ReplaceAll(guarded, "resources.gardener.cloud/type", "resources.gardener.cloud/x"),
+			[]string{"--component", "name=db type=server", "--fail-on", "none"}, 0, "no-type"},
 		{"a rule that is none", changed, []string{"--component", "type=server"}, term.ExitUsage, ""},
 		{"a flag that is none", changed, []string{"--fail-on", "always"}, term.ExitUsage, ""},
 		{"a prefix that is none", changed, []string{"--prefix", "x"}, term.ExitUsage, ""},
@@ -60,7 +65,8 @@ func TestLintExits(t *testing.T) {
 	}
 	code, out, _ := haconfigRun(t, changed, "lint", "-", "-o", "json")
 	var all []haconfig.Advice
-	if err := json.Unmarshal([]byte(out), &all); err != nil || code != term.ExitFailed || len(all) < 2 || all[0].Kind != "Deployment" || all[0].Name != "web" || all[0].Namespace != "default" {
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != term.ExitFailed || len(all) < 2 ||
+		all[0].Kind != "Deployment" || all[0].Name != "web" || all[0].Namespace != "default" {
 		t.Errorf("code %d: %s (%v)", code, out, err)
 	}
 }
@@ -96,17 +102,21 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`,
 		t.Fatal(err)
 	}
 	code, out, talk := haconfigRun(t, "", "check", "--kubeconfig", file)
-	if code != term.ExitFailed || !strings.Contains(out, "single-replica") || !strings.Contains(out, "the volume of claim c is on kube node n1") {
+	if code != term.ExitFailed || !strings.Contains(out, "single-replica") ||
+		!strings.Contains(out, "the volume of claim c is on kube node n1") {
 		t.Errorf("code %d: %s%s", code, out, talk)
 	}
 	conf := filepath.Join(t.TempDir(), "trivet.yaml")
-	if err := os.WriteFile(conf, []byte("haconfig: {kubeconfigs: [prod="+file+"], components: [name=web type=observability]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(conf,
+		[]byte("haconfig: {kubeconfigs: [prod="+file+"], components: [name=web type=observability]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, named, talk := haconfigRun(t, "", "check", "--cluster", "prod", "--config", conf); code != term.ExitFailed || named != out {
+	if code, named, talk := haconfigRun(t, "", "check", "--cluster", "prod", "--config", conf); code != term.ExitFailed ||
+		named != out {
 		t.Errorf("by its name: code %d: %s%s", code, named, talk)
 	}
-	if code, _, talk := haconfigRun(t, "", "check", "--cluster", "test", "--config", conf); code != term.ExitUsage || !strings.Contains(talk, "haconfig has prod") {
+	if code, _, talk := haconfigRun(t, "", "check", "--cluster", "test", "--config", conf); code != term.ExitUsage ||
+		!strings.Contains(talk, "haconfig has prod") {
 		t.Errorf("of a name that is none: code %d: %s", code, talk)
 	}
 	if code, _, talk := haconfigRun(t, "", "check"); code != term.ExitUsage || !strings.Contains(talk, "--kubeconfig") {
@@ -124,10 +134,13 @@ func TestHAManifest(t *testing.T) {
 		}
 	}
 	_, named, _ := haconfigRun(t, "", "manifest", "--via", "floating-ip", "--address", "192.0.2.10", "--cluster", "shoot")
-	if path := haconfig.ReviewPath("shoot"); !strings.Contains(named, "url: https://192.0.2.10:9443"+path) || strings.Contains(least, haconfig.PathMutate+"/") {
+	if path := haconfig.ReviewPath("shoot"); !strings.Contains(named, "url: https://192.0.2.10:9443"+path) ||
+		strings.Contains(least, haconfig.PathMutate+"/") {
 		t.Errorf("the path of a cluster: %s", named)
 	}
-	for _, args := range [][]string{{}, {"--via", "floating-ip"}, {"--via", "endpoints", "--port", "0"}, {"--via", "endpoints", "--exclude", "A"}, {"--via", "endpoints", "--prefix", "a"}, {"--via", "endpoints", "--cluster", "a/b"}} {
+	for _, args := range [][]string{{}, {"--via", "floating-ip"}, {"--via", "endpoints", "--port", "0"},
+		{"--via", "endpoints", "--exclude", "A"}, {"--via", "endpoints", "--prefix", "a"},
+		{"--via", "endpoints", "--cluster", "a/b"}} {
 		if code, out, _ := haconfigRun(t, "", append([]string{"manifest"}, args...)...); code != term.ExitUsage || out != "" {
 			t.Errorf("%q: code %d: %s", args, code, out)
 		}

@@ -26,7 +26,8 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case r.denies:
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"term.Failure","reason":"Forbidden","code":403}`)) // who asked may have gone
+		// who asked may have gone
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"term.Failure","reason":"Forbidden","code":403}`))
 	case req.Method != http.MethodDelete || r.name == "" || req.URL.Path != hookPath+r.name:
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"term.Failure","reason":"NotFound","code":404}`))
@@ -53,24 +54,36 @@ func TestHAConfigUninstall(t *testing.T) {
 		says   string
 		leaves bool
 	}{
-		{name: "by hand", there: registry{name: "trivet-haconfig"}, says: "deleted MutatingWebhookConfiguration trivet-haconfig in cluster prod"},
-		{name: "of a cluster", flags: "--cluster prod", there: registry{name: "trivet-haconfig"}, says: "deleted MutatingWebhookConfiguration trivet-haconfig in cluster prod"},
-		{name: "of a cluster that is none", flags: "--cluster test", code: term.ExitUsage, there: registry{name: "trivet-haconfig"}, says: `--cluster "test": haconfig has prod`, leaves: true},
-		{name: "another name", flags: "--registration mine", there: registry{name: "mine"}, says: "deleted MutatingWebhookConfiguration mine"},
+		{name: "by hand", there: registry{name: "trivet-haconfig"},
+			says: "deleted MutatingWebhookConfiguration trivet-haconfig in cluster prod"},
+		{name: "of a cluster", flags: "--cluster prod", there: registry{name: "trivet-haconfig"},
+			says: "deleted MutatingWebhookConfiguration trivet-haconfig in cluster prod"},
+		{name: "of a cluster that is none", flags: "--cluster test", code: term.ExitUsage,
+			there: registry{name: "trivet-haconfig"}, says: `--cluster "test": haconfig has prod`, leaves: true},
+		{name: "another name", flags: "--registration mine", there: registry{name: "mine"},
+			says: "deleted MutatingWebhookConfiguration mine"},
 		{name: "there is none", says: "there is no MutatingWebhookConfiguration trivet-haconfig"},
-		{name: "a right is missing", there: registry{name: "trivet-haconfig", denies: true}, code: term.ExitFailed, says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},
-		{name: "not configured", off: true, code: term.ExitUsage, says: "--kubeconfig says which cluster is meant", there: registry{name: "trivet-haconfig"}, leaves: true},
-		{name: "the last peer", flags: "--if-last", peers: []api.Peer{self, gone}, there: registry{name: "trivet-haconfig"}, says: "deleted"},
-		{name: "another peer is heard by gossip", flags: "--if-last", peers: []api.Peer{self, heard}, there: registry{name: "trivet-haconfig"}, leaves: true},
-		{name: "another peer is heard by the leader", flags: "--if-last", peers: []api.Peer{self, linked}, there: registry{name: "trivet-haconfig"}, leaves: true},
-		{name: "it is not known", flags: "--if-last", there: registry{name: "trivet-haconfig"}, code: term.ExitFailed, says: "if this was the last peer: kubectl delete mutatingwebhookconfiguration", leaves: true},
-		{name: "a host without it", flags: "--if-last", off: true, peers: []api.Peer{self}, there: registry{name: "trivet-haconfig"}, leaves: true},
+		{name: "a right is missing", there: registry{name: "trivet-haconfig", denies: true}, code: term.ExitFailed,
+			says: "kubectl delete mutatingwebhookconfiguration trivet-haconfig", leaves: true},
+		{name: "not configured", off: true, code: term.ExitUsage, says: "--kubeconfig says which cluster is meant",
+			there: registry{name: "trivet-haconfig"}, leaves: true},
+		{name: "the last peer", flags: "--if-last", peers: []api.Peer{self, gone}, there: registry{name: "trivet-haconfig"},
+			says: "deleted"},
+		{name: "another peer is heard by gossip", flags: "--if-last", peers: []api.Peer{self, heard},
+			there: registry{name: "trivet-haconfig"}, leaves: true},
+		{name: "another peer is heard by the leader", flags: "--if-last", peers: []api.Peer{self, linked},
+			there: registry{name: "trivet-haconfig"}, leaves: true},
+		{name: "it is not known", flags: "--if-last", there: registry{name: "trivet-haconfig"}, code: term.ExitFailed,
+			says: "if this was the last peer: kubectl delete mutatingwebhookconfiguration", leaves: true},
+		{name: "a host without it", flags: "--if-last", off: true, peers: []api.Peer{self},
+			there: registry{name: "trivet-haconfig"}, leaves: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(&c.there)
 			defer server.Close()
 			dir := t.TempDir()
-			kubeconfig, file, socket := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "trivet.yaml"), filepath.Join(dir, "none")
+			kubeconfig, file, socket := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "trivet.yaml"),
+				filepath.Join(dir, "none")
 			text := strings.Replace(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`, "URL", server.URL, 1)
 			conf := "haconfig: {kubeconfigs: [prod=" + kubeconfig + "]}\n"
@@ -87,7 +100,8 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`,
 			}
 			var out, talk bytes.Buffer
 			p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk}}
-			code := p.run(t.Context(), append([]string{"--config", file, "--socket", socket, "haconfig", "uninstall"}, strings.Fields(c.flags)...))
+			code := p.run(t.Context(),
+				append([]string{"--config", file, "--socket", socket, "haconfig", "uninstall"}, strings.Fields(c.flags)...))
 			said := out.String() + talk.String()
 			if code != c.code || !strings.Contains(said, c.says) || c.says == "" && said != "" {
 				t.Errorf("haconfig-uninstall: code %d, want %d, and %q:\n%s", code, c.code, c.says, said)
@@ -121,7 +135,8 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`,
 	var out, talk bytes.Buffer
 	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk}}
 	code := p.run(t.Context(), []string{"--config", file, "haconfig", "uninstall"})
-	if said := out.String() + talk.String(); code == 0 || there.name != "" || !strings.Contains(said, "in cluster away") || !strings.Contains(said, "deleted MutatingWebhookConfiguration trivet-haconfig in cluster here") {
+	if said := out.String() + talk.String(); code == 0 || there.name != "" || !strings.Contains(said, "in cluster away") ||
+		!strings.Contains(said, "deleted MutatingWebhookConfiguration trivet-haconfig in cluster here") {
 		t.Errorf("uninstall-of-the-others: code %d, %q:\n%s", code, there.name, said)
 	}
 }

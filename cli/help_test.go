@@ -65,7 +65,8 @@ func TestHelpIsGrouped(t *testing.T) {
 			t.Errorf("%s stands in no group", c.CommandPath())
 		}
 	}
-	if help := root.UsageString(); strings.Contains(help, "Additional Commands") || !strings.Contains(help, "\nPXE:\n  dnsmasq-config") {
+	if help := root.UsageString(); strings.Contains(help, "Additional Commands") ||
+		!strings.Contains(help, "\nPXE:\n  dnsmasq-config") {
 		t.Errorf("the help is not grouped:\n%s", help)
 	}
 }

@@ -33,7 +33,8 @@ func TestHintsNameWhatThereIs(t *testing.T) {
 	eachLiteral(t, "..", func(at, text string) {
 		texts++
 		d.page = at
-		if line := verbed.ReplaceAllString(text, "X"); remedyL.MatchString(line) && !strings.Contains(line, "\n") { // a line of doctor's
+		// a line of doctor's
+		if line := verbed.ReplaceAllString(text, "X"); remedyL.MatchString(line) && !strings.Contains(line, "\n") {
 			d.called(line)
 		}
 		for _, found := range quoted.FindAllStringSubmatch(text, -1) {
@@ -42,9 +43,10 @@ func TestHintsNameWhatThereIs(t *testing.T) {
 		for _, found := range page.FindAllStringSubmatch(text, -1) {
 			pages++
 			body, err := os.ReadFile("../docs/" + found[1])
-			if err != nil || found[2] != "" && !strings.Contains(string(body), `id="`+found[2][1:]+`"`) && !slices.ContainsFunc(strings.Split(string(body), "\n"), func(line string) bool {
-				return strings.HasPrefix(line, "#") && heading(line) == found[2][1:]
-			}) {
+			if err != nil || found[2] != "" && !strings.Contains(string(body), `id="`+found[2][1:]+`"`) &&
+				!slices.ContainsFunc(strings.Split(string(body), "\n"), func(line string) bool {
+					return strings.HasPrefix(line, "#") && heading(line) == found[2][1:]
+				}) {
 				t.Errorf("hint-names-a-page: %s: %s%s: %v", at, found[1], found[2], err)
 			}
 		}
@@ -62,12 +64,15 @@ func (d *documented) known(at, key string) {
 	d.Helper()
 	first, _, _ := strings.Cut(key, ".")
 	sections := config.Sections()
-	if !slices.ContainsFunc(sections, func(s config.Section) bool { return s.Name == first }) || slices.Contains([]string{".md", ".json", ".txt", ".db", ".key"}, filepath.Ext(key)) ||
-		slices.Contains([]string{"inspection.ramdisk", "haconfig.kubeconfig"}, key) { // names of events, and what was an option
+	if !slices.ContainsFunc(sections, func(s config.Section) bool { return s.Name == first }) ||
+		slices.Contains([]string{".md", ".json", ".txt", ".db", ".key"}, filepath.Ext(key)) ||
+		// names of events, and what was an option
+		slices.Contains([]string{"inspection.ramdisk", "haconfig.kubeconfig"}, key) {
 		return
 	}
 	d.keys++
-	if _, ok := config.Lookup(key); ok || slices.ContainsFunc(sections, func(s config.Section) bool { return s.Name == key }) {
+	if _, ok := config.Lookup(key); ok ||
+		slices.ContainsFunc(sections, func(s config.Section) bool { return s.Name == key }) {
 		return
 	}
 	d.Errorf("hint-names-a-key: %s: there is no key %s", at, key)
@@ -92,7 +97,8 @@ func eachLiteral(t *testing.T, root string, see func(at, text string)) {
 			return err
 		}
 		rel, err := filepath.Rel(root, path)
-		if entry.IsDir() && (slices.Contains([]string{"test", "packaging", "docs", "bin", "dist", "contrib"}, rel) || strings.HasPrefix(entry.Name(), ".") && rel != "." || entry.Name() == "testdata") {
+		if entry.IsDir() && (slices.Contains([]string{"test", "packaging", "docs", "bin", "dist", "contrib"}, rel) ||
+			strings.HasPrefix(entry.Name(), ".") && rel != "." || entry.Name() == "testdata") {
 			return filepath.SkipDir
 		}
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

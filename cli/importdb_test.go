@@ -32,7 +32,8 @@ func fillDatabase(ts *testscript.TestScript, neg bool, args []string) {
 	path := ts.MkAbs(args[0])
 	statements := ts.ReadFile(args[1])
 	if _, err := os.Stat(path); err != nil {
-		schema, err := os.ReadFile(filepath.Join(ts.Getenv("SOURCE"), "cli", "trivet-import", "inspectordb", "testdata", "schema.sql"))
+		schema, err := os.ReadFile(
+			filepath.Join(ts.Getenv("SOURCE"), "cli", "trivet-import", "inspectordb", "testdata", "schema.sql"))
 		ts.Check(err)
 		statements = string(schema) + statements
 	}

@@ -65,9 +65,11 @@ func TestWaitForMany(t *testing.T) {
 		}
 		in := strings.Join(names, "\n") + "\nnobody bad1 n7 bad2\n"
 		s := trivetOn(t.Context(), network, in, "introspection", "start", "--wait", "-o", "json", "-", three)
-		s.want(t, term.ExitNotFound, "3 of 1203 nodes failed; the first is nobody: Node nobody was not found in Ironic", "trivet: 1200 finished, 2 failed, 1 refused, in 1m")
+		s.want(t, term.ExitNotFound, "3 of 1203 nodes failed; the first is nobody: Node nobody was not found in Ironic",
+			"trivet: 1200 finished, 2 failed, 1 refused, in 1m")
 		rows := rowsOf(t, s)
-		if r := rows["n1199"]; r.Result != "finished" || r.UUID != id("n1199") || r.FinishedAt.Sub(r.StartedAt.Time).Round(time.Second) != 30*time.Second || r.Error != "" {
+		if r := rows["n1199"]; r.Result != "finished" || r.UUID != id("n1199") ||
+			r.FinishedAt.Sub(r.StartedAt.Time).Round(time.Second) != 30*time.Second || r.Error != "" {
 			t.Errorf("%+v", r)
 		}
 		if r := rows["bad2"]; r.Result != "failed" || r.Error != "Ramdisk reported error: \x1b[31mno\ndisk" {
@@ -82,7 +84,8 @@ func TestWaitForMany(t *testing.T) {
 		if n := api.count("GET"); n > 1202+200 {
 			t.Errorf("%d reads: many nodes are looked for in the listing", n)
 		}
-		for _, line := range []string{"trivet: 1 of 1203 done: 1202 starting, 1 refused (0s)", "1202 waiting, 1 refused; no server answered: "} {
+		for _, line := range []string{"trivet: 1 of 1203 done: 1202 starting, 1 refused (0s)",
+			"1202 waiting, 1 refused; no server answered: "} {
 			if !strings.Contains(s.talk, line) {
 				t.Errorf("said %q: want %q", s.talk, line)
 			}
@@ -98,7 +101,8 @@ func TestWaitForMany(t *testing.T) {
 func TestWaitEnds(t *testing.T) {
 	api := func() *fakeAPI { f := newFakeAPI(); f.takes = time.Minute; return f }
 	start := func(ctx context.Context, api *fakeAPI, words ...string) spoken {
-		return trivetOn(ctx, hosts{"127.0.0.1:5050": api}, "", append([]string{"introspection", "start", "--wait"}, words...)...)
+		return trivetOn(ctx, hosts{"127.0.0.1:5050": api}, "",
+			append([]string{"introspection", "start", "--wait"}, words...)...)
 	}
 	t.Run("timeout", func(t *testing.T) {
 		virtual(t, func(t *testing.T) {
@@ -111,7 +115,8 @@ func TestWaitEnds(t *testing.T) {
 		virtual(t, func(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
 			time.AfterFunc(70*time.Second, func() { stop(errors.New("interrupted")) })
-			start(ctx, api(), "silent", "bad").want(t, term.ExitOutcomeUnknown, "1 of 2 nodes failed, and 1 introspections go on without this command; the first is silent: interrupted")
+			start(ctx, api(), "silent", "bad").want(t, term.ExitOutcomeUnknown,
+				"1 of 2 nodes failed, and 1 introspections go on without this command; the first is silent: interrupted")
 		})
 	})
 	t.Run("interrupt while starting", func(t *testing.T) {
@@ -147,7 +152,8 @@ func TestWaitEnds(t *testing.T) {
 				}
 				return late
 			}
-			start(t.Context(), f, "n1", "n2").want(t, term.ExitNotAuthorised, "2 of 2 nodes: Authentication required; the introspection goes on", "'trivet introspection status'")
+			start(t.Context(), f, "n1", "n2").want(t, term.ExitNotAuthorised,
+				"2 of 2 nodes: Authentication required; the introspection goes on", "'trivet introspection status'")
 			if took := time.Since(began); took > 40*time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -206,7 +212,8 @@ func TestOneHangingNode(t *testing.T) {
 		for i := range 100 {
 			names = append(names, fmt.Sprint("n", i))
 		}
-		s := trivetOn(t.Context(), hosts{"127.0.0.1:5050": f}, "", append([]string{"introspection", "start", "-o", "name"}, names...)...)
+		s := trivetOn(t.Context(), hosts{"127.0.0.1:5050": f}, "",
+			append([]string{"introspection", "start", "-o", "name"}, names...)...)
 		s.want(t, term.ExitOutcomeUnknown, "1 of 100 nodes failed; the first is n0: no server answered")
 		if got := strings.Fields(s.out); !slices.Equal(got, names[1:]) {
 			t.Errorf("accepted: %q", got)
@@ -216,7 +223,8 @@ func TestOneHangingNode(t *testing.T) {
 
 // TestManageBoot is sent when it is not what is usual.
 func TestManageBoot(t *testing.T) {
-	for flag, want := range map[string]string{"": "/n", "--manage-boot=false": "/n?manage_boot=false", "--manage-boot": "/n"} {
+	for flag, want := range map[string]string{"": "/n", "--manage-boot=false": "/n?manage_boot=false",
+		"--manage-boot": "/n"} {
 		f := newFakeAPI()
 		words := []string{"introspection", "start", "n"}
 		if flag != "" {

@@ -85,7 +85,8 @@ func (p *program) root() *cobra.Command {
 		Use:   "trivet",
 		Short: "Highly available bare-metal introspection: three peers, one replicated log",
 		Long: "Trivet makes bare-metal introspection highly available with one package on three hosts.\n\n" +
-			"Start with 'trivet init' on the first host and 'trivet serve' on each; 'trivet status' shows how it stands.\n\n" + term.ExitCodes,
+			"Start with 'trivet init' on the first host and 'trivet serve' on each; 'trivet status' shows how it stands.\n\n" +
+			term.ExitCodes,
 		Example:                    "trivet init\ntrivet status\ntrivet help introspection start",
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2, // letters
@@ -110,7 +111,8 @@ func (p *program) root() *cobra.Command {
 	p.peer = term.Chosen(p.set.Peer)
 	flags.StringVarP(&p.Format, "output", "o", p.Variable("TRIVET_OUTPUT", "table"), "table, wide, json, yaml or name")
 	term.Complete(root, "output", term.Formats...)
-	flags.StringVar(&p.Color, "color", term.ColorAuto, "auto, always or never: auto colours what is wrong on a terminal, unless $NO_COLOR is set")
+	flags.StringVar(&p.Color, "color", term.ColorAuto,
+		"auto, always or never: auto colours what is wrong on a terminal, unless $NO_COLOR is set")
 	term.Complete(root, "color", term.ColorModes...)
 	flags.BoolVarP(&p.Quiet, "quiet", "q", false, "only what a script needs")
 	root.SetFlagErrorFunc(term.FlagError)
@@ -130,17 +132,27 @@ func (p *program) addCommands(root *cobra.Command) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"start", "Start:", []*cobra.Command{data.Init(t, set), data.Join(t, set), daemon.Serve(t, set, p.exit), options.Config(t, peer, set)}},
-		{"look", "Look:", []*cobra.Command{cluster.Status(t, peer, set), cluster.Watch(t, set), cluster.Members(t, peer), cluster.Peers(t, peer), debug.Doctor(t, peer, set),
+		{"start", "Start:", []*cobra.Command{data.Init(t, set), data.Join(t, set), daemon.Serve(t, set, p.exit),
+			options.Config(t, peer, set)}},
+		{"look", "Look:", []*cobra.Command{cluster.Status(t, peer, set), cluster.Watch(t, set), cluster.Members(t, peer),
+			cluster.Peers(t, peer), debug.Doctor(t, peer, set),
 			cluster.FailoverSafe(t, peer)}},
-		{"cluster", "Cluster:", []*cobra.Command{cluster.Maintenance(t, peer), cluster.Transfer(t, peer), cluster.Leave(t, peer, set), cluster.Remove(t, peer),
-			data.Recover(t, set), term.Gone("rejoin", local.HintAnew), cluster.Token(t, peer), cluster.Cert(t, peer, set), cluster.Gossip(t, peer)}},
-		{"introspection", "Introspection:", []*cobra.Command{node.Introspection(t, set.APIServer), node.Rule(t, set.APIServer), node.Node(t, peer, set.APIServer)}},
+		{"cluster", "Cluster:", []*cobra.Command{cluster.Maintenance(t, peer), cluster.Transfer(t, peer),
+			cluster.Leave(t, peer, set), cluster.Remove(t, peer),
+			data.Recover(t, set), term.Gone("rejoin", local.HintAnew), cluster.Token(t, peer), cluster.Cert(t, peer, set),
+			cluster.Gossip(t, peer)}},
+		{"introspection", "Introspection:",
+			[]*cobra.Command{node.Introspection(t, set.APIServer), node.Rule(t, set.APIServer),
+				node.Node(t, peer, set.APIServer)}},
 		{"pxe", "PXE:", []*cobra.Command{pxe.Firewall(t, peer, set), pxe.Dnsmasq(t, peer, set, p.server)}},
-		{"failover", "Failover of kube nodes, and components in Kubernetes:", []*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, peer, set)}},
-		{"leases", "Leases and elections for other programs:", []*cobra.Command{lease.Lease(t, set.APIServer), lease.Elector(t, set.APIServer, func() *slog.Logger { return daemon.NewLog(t) })}},
+		{"failover", "Failover of kube nodes, and components in Kubernetes:",
+			[]*cobra.Command{kube.Failover(t, peer), kube.HAConfig(t, peer, set)}},
+		{"leases", "Leases and elections for other programs:",
+			[]*cobra.Command{lease.Lease(t, set.APIServer),
+				lease.Elector(t, set.APIServer, func() *slog.Logger { return daemon.NewLog(t) })}},
 		{"data", "Data:", []*cobra.Command{data.Snapshot(t, peer, set), data.DataDir(t, set)}},
-		{"debugging", "Debugging, and about this program:", []*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), p.versionCommand()}},
+		{"debugging", "Debugging, and about this program:",
+			[]*cobra.Command{cluster.Drill(t, peer), debug.Debug(t, peer, set), p.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

@@ -103,7 +103,8 @@ func scriptOf(ts *testscript.TestScript) *script { return ts.Value(scriptKey{}).
 
 // program is trivet with the variables of the script.
 func (s *script) program(ts *testscript.TestScript, in io.Reader, out, errw io.Writer) *program {
-	p := &program{Terminal: &term.Terminal{In: in, Out: s.checked(out), Err: s.checked(errw), Wall: time.Now, Random: rand.Reader}, exit: func(code int) { s.t.Errorf("trivet ended its process with exit code %d", code) }}
+	p := &program{Terminal: &term.Terminal{In: in, Out: s.checked(out), Err: s.checked(errw), Wall: time.Now,
+		Random: rand.Reader}, exit: func(code int) { s.t.Errorf("trivet ended its process with exit code %d", code) }}
 	for _, name := range scriptVariables() {
 		if value := ts.Getenv(name); value != "" { // empty it would be a mistake
 			p.Env = append(p.Env, name+"="+value)
@@ -206,7 +207,8 @@ func awaitLeader(ts *testscript.TestScript) {
 		out.Reset()
 		ask("status", "-o", "json") // degraded is exit code 2
 		var got api.Status
-		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Role != "leader" || !got.Ready || got.Health != api.Degraded {
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil || got.Role != "leader" || !got.Ready ||
+			got.Health != api.Degraded {
 			return fmt.Errorf("status %+v, %v: %s", got, err, talk.String())
 		}
 		return nil

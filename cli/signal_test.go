@@ -49,7 +49,8 @@ func TestSignal(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != term.ExitOutcomeUnknown {
 		t.Errorf("exit %d (%v)", code, err)
 	}
-	if !strings.Contains(talk.String(), "the introspection goes on without this command") || !strings.Contains(out.String(), "unfinished") {
+	if !strings.Contains(talk.String(), "the introspection goes on without this command") ||
+		!strings.Contains(out.String(), "unfinished") {
 		t.Errorf("said %q and %q", out.String(), talk.String())
 	}
 }

@@ -19,7 +19,8 @@ import (
 func snapshotFile(t *testing.T, change func([]byte) []byte) string {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: "11111111-2222-4333-8444-555555555555", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN TOPSECRET"), GossipKey: make([]byte, 32),
+		ClusterID: "11111111-2222-4333-8444-555555555555", CACert: []byte("-----BEGIN X"),
+		CAKey: []byte("-----BEGIN TOPSECRET"), GossipKey: make([]byte, 32),
 		Member: membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
@@ -39,7 +40,8 @@ func snapshotFile(t *testing.T, change func([]byte) []byte) string {
 func run(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: []string{"TRIVET_CONFIG=/dev/null"}, Wall: time.Now, Random: strings.NewReader("")}, exit: func(int) {}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &stdout, Err: &stderr,
+		Env: []string{"TRIVET_CONFIG=/dev/null"}, Wall: time.Now, Random: strings.NewReader("")}, exit: func(int) {}}
 	code = p.run(context.Background(), args)
 	return code, stdout.String(), stderr.String()
 }
@@ -91,11 +93,13 @@ func TestVerifyTellsWhatIsWrong(t *testing.T) {
 
 func TestInspectNamesTheCluster(t *testing.T) {
 	good := snapshotFile(t, func(b []byte) []byte { return b })
-	if code, out, errs := run(t, "snapshot", "inspect", good, "-o", "name"); code != term.ExitOK || out != "11111111-2222-4333-8444-555555555555\n" {
+	if code, out, errs := run(t, "snapshot", "inspect", good, "-o", "name"); code != term.ExitOK ||
+		out != "11111111-2222-4333-8444-555555555555\n" {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	newer := snapshotFile(t, func(b []byte) []byte { b[8]++; return b })
-	if code, _, errs := run(t, "snapshot", "restore", newer); code != term.ExitUnknownEntry || !strings.Contains(errs, "upgrade trivet") {
+	if code, _, errs := run(t, "snapshot", "restore", newer); code != term.ExitUnknownEntry ||
+		!strings.Contains(errs, "upgrade trivet") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }

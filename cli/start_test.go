@@ -41,15 +41,19 @@ var impossible = map[string]string{
 }
 
 var failedStarts = []failedStart{
-	{"", "no peer lives in the data directory", term.ExitUsage, func(h *startHost) func() { return h.set("TRIVET_DATA_DIR", h.path("other")) }},
+	{"", "no peer lives in the data directory", term.ExitUsage,
+		func(h *startHost) func() { return h.set("TRIVET_DATA_DIR", h.path("other")) }},
 	{"", "the data directory is locked", term.ExitConflict, func(h *startHost) func() {
 		dir, err := datadir.Open(h.path("d"))
 		h.check(err)
 		return func() { h.check(dir.Close()) }
 	}},
-	{"identity", "peer.json is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/peer.json", "{") }},
-	{"identity", "the certificate is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/credentials.pem", "x") }},
-	{"identity", "the gossip keys are damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/gossip.key", "x") }},
+	{"identity", "peer.json is damaged", term.ExitFailed,
+		func(h *startHost) func() { return h.replace("d/peer/peer.json", "{") }},
+	{"identity", "the certificate is damaged", term.ExitFailed,
+		func(h *startHost) func() { return h.replace("d/peer/credentials.pem", "x") }},
+	{"identity", "the gossip keys are damaged", term.ExitFailed,
+		func(h *startHost) func() { return h.replace("d/peer/gossip.key", "x") }},
 	{"inspection settings", "there is no such hook", term.ExitFailed, func(h *startHost) func() {
 		return h.set("TRIVET_INSPECTION_PROCESSING_PROCESSING_HOOKS", "nosuch")
 	}},
@@ -58,17 +62,24 @@ var failedStarts = []failedStart{
 	}},
 	{"API certificate", "the certificate is no certificate", term.ExitFailed, func(h *startHost) func() {
 		h.check(os.WriteFile(h.path("cert"), []byte("x"), 0o600))
-		return h.set("TRIVET_API_TLS_CERTIFICATE", "files", "TRIVET_API_TLS_CERT_FILE", h.path("cert"), "TRIVET_API_TLS_KEY_FILE", h.path("cert"))
+		return h.set("TRIVET_API_TLS_CERTIFICATE", "files", "TRIVET_API_TLS_CERT_FILE", h.path("cert"),
+			"TRIVET_API_TLS_KEY_FILE", h.path("cert"))
 	}},
-	{"Ironic client", "the CA file is missing", term.ExitFailed, func(h *startHost) func() { return h.set("TRIVET_IRONIC_CA_FILE", h.path("ca")) }},
-	{"worker notes", "a directory is in the way", term.ExitFailed, func(h *startHost) func() { return h.inTheWay("d/peer/workers") }},
+	{"Ironic client", "the CA file is missing", term.ExitFailed,
+		func(h *startHost) func() { return h.set("TRIVET_IRONIC_CA_FILE", h.path("ca")) }},
+	{"worker notes", "a directory is in the way", term.ExitFailed,
+		func(h *startHost) func() { return h.inTheWay("d/peer/workers") }},
 	{"failover", "the fence file is missing", term.ExitFailed, func(h *startHost) func() {
-		return h.set("TRIVET_FAILOVER_MODE", "safe", "TRIVET_FAILOVER_KUBECONFIGS", "prod="+h.path("kubeconfig"), "TRIVET_FAILOVER_FENCE_FILE", h.path("fence"))
+		return h.set("TRIVET_FAILOVER_MODE", "safe", "TRIVET_FAILOVER_KUBECONFIGS", "prod="+h.path("kubeconfig"),
+			"TRIVET_FAILOVER_FENCE_FILE", h.path("fence"))
 	}},
-	{"haconfig", "the kubeconfig is missing", term.ExitFailed, func(h *startHost) func() { return h.set("TRIVET_HACONFIG_KUBECONFIGS", "prod="+h.path("nothing")) }},
+	{"haconfig", "the kubeconfig is missing", term.ExitFailed,
+		func(h *startHost) func() { return h.set("TRIVET_HACONFIG_KUBECONFIGS", "prod="+h.path("nothing")) }},
 	{"cluster port", "it is taken", term.ExitFailed, func(h *startHost) func() { return h.take("tcp", h.cluster) }},
-	{"log", "it is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/raft/log.db", strings.Repeat("x", 1<<16)) }},
-	{"log", "its write-ahead log is damaged", term.ExitFailed, func(h *startHost) func() { return h.replace("d/peer/raft/wal-0", "x") }},
+	{"log", "it is damaged", term.ExitFailed,
+		func(h *startHost) func() { return h.replace("d/peer/raft/log.db", strings.Repeat("x", 1<<16)) }},
+	{"log", "its write-ahead log is damaged", term.ExitFailed,
+		func(h *startHost) func() { return h.replace("d/peer/raft/wal-0", "x") }},
 	{"log", "its snapshots are no directory", term.ExitFailed, func(h *startHost) func() {
 		h.check(os.Rename(h.path("d/peer/raft/snapshots"), h.path("snapshots")))
 		heal := h.replace("d/peer/raft/snapshots", "")
@@ -91,8 +102,10 @@ var failedStarts = []failedStart{
 		return func() { heal(); back() }
 	}},
 	{"socket", "a file is in the way", term.ExitFailed, func(h *startHost) func() { return h.replace("s", "precious") }},
-	{"socket", "a process answers there", term.ExitFailed, func(h *startHost) func() { return h.take("unix", h.path("s")) }},
-	{"socket", "its directory is none", term.ExitFailed, func(h *startHost) func() { return h.set("TRIVET_SOCKET", h.path("kubeconfig/s")) }},
+	{"socket", "a process answers there", term.ExitFailed,
+		func(h *startHost) func() { return h.take("unix", h.path("s")) }},
+	{"socket", "its directory is none", term.ExitFailed,
+		func(h *startHost) func() { return h.set("TRIVET_SOCKET", h.path("kubeconfig/s")) }},
 }
 
 // startHost is the host of one peer, which runs in the process of the test.
@@ -105,9 +118,11 @@ type startHost struct {
 
 func newStartHost(t *testing.T) *startHost {
 	t.Helper()
-	h := &startHost{t: t, dir: t.TempDir(), api: testenv.FreePort(t), cluster: testenv.FreePort(t), gossip: testenv.FreePort(t), other: testenv.FreePort(t)}
+	h := &startHost{t: t, dir: t.TempDir(), api: testenv.FreePort(t), cluster: testenv.FreePort(t),
+		gossip: testenv.FreePort(t), other: testenv.FreePort(t)}
 	h.env = map[string]string{
-		"TRIVET_CONFIG": "/dev/null", "TRIVET_NAME": "h1", "TRIVET_FIREWALL_DRIVER": "noop", "TRIVET_DATA_DIR": h.path("d"), "TRIVET_SOCKET": h.path("s"),
+		"TRIVET_CONFIG": "/dev/null", "TRIVET_NAME": "h1", "TRIVET_FIREWALL_DRIVER": "noop", "TRIVET_DATA_DIR": h.path("d"),
+		"TRIVET_SOCKET":     h.path("s"),
 		"TRIVET_API_LISTEN": h.api, "TRIVET_CLUSTER_LISTEN": h.cluster, "TRIVET_GOSSIP_LISTEN": h.gossip,
 	}
 	h.check(os.WriteFile(h.path("kubeconfig"), []byte(`{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
@@ -131,7 +146,10 @@ func (h *startHost) check(err error) {
 func (h *startHost) run(ctx context.Context, saying func(text string), args ...string) (code int, talk string) {
 	h.t.Helper()
 	errw := &said{saying: saying}
-	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: errw, Wall: time.Now, Random: rand.Reader}, exit: func(code int) { h.t.Errorf("trivet %v ended its process with exit code %d", args, code) }}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: errw, Wall: time.Now,
+		Random: rand.Reader}, exit: func(code int) {
+		h.t.Errorf("trivet %v ended its process with exit code %d", args, code)
+	}}
 	for key, value := range h.env {
 		p.Env = append(p.Env, key+"="+value)
 	}
@@ -252,7 +270,8 @@ func TestFailedStarts(t *testing.T) {
 	var all strings.Builder
 	var tried []string
 	itself := regexp.MustCompile(`\S+ \(pid PID[^)]*\)`) // name and unit of this test are not always the same
-	hide := strings.NewReplacer(h.dir, "DIR", h.api, "API", h.cluster, "CLUSTER", h.gossip, "GOSSIP", h.other, "OTHER", fmt.Sprint(os.Getpid()), "PID")
+	hide := strings.NewReplacer(h.dir, "DIR", h.api, "API", h.cluster, "CLUSTER", h.gossip, "GOSSIP", h.other, "OTHER",
+		fmt.Sprint(os.Getpid()), "PID")
 	for _, c := range failedStarts {
 		tried = append(tried, c.part)
 		heal := c.cause(h)

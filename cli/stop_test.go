@@ -36,7 +36,8 @@ type processPeer struct {
 func newProcessPeer(t *testing.T, name string) *processPeer {
 	t.Helper()
 	p := &processPeer{t: t, name: name, dir: t.TempDir()}
-	p.env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TRIVET_CONFIG=/dev/null", "TRIVET_FIREWALL_DRIVER=noop", "TRIVET_NAME="+name,
+	p.env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TRIVET_CONFIG=/dev/null", "TRIVET_FIREWALL_DRIVER=noop",
+		"TRIVET_NAME="+name,
 		"TRIVET_DATA_DIR="+filepath.Join(p.dir, "d"), "TRIVET_SOCKET="+filepath.Join(p.dir, "s"))
 	for _, name := range []string{"API", "CLUSTER", "GOSSIP"} {
 		p.env = append(p.env, "TRIVET_"+name+"_LISTEN="+testenv.FreePort(t))
@@ -194,13 +195,15 @@ func TestLeaveOfARemovedPeer(t *testing.T) {
 		ended := third.wait()
 		_, err := os.Stat(filepath.Join(third.dir, "d", "peer"))
 		wiped := errors.Is(err, os.ErrNotExist)
-		said := fmt.Sprintf("trial %d: trivet leave: exit %d, trivet serve: exit %d, wiped %v\n%s%s", n, code, ended, wiped, talk, third.log.String())
+		said := fmt.Sprintf("trial %d: trivet leave: exit %d, trivet serve: exit %d, wiped %v\n%s%s", n, code, ended, wiped,
+			talk, third.log.String())
 		switch {
 		case strings.Contains(talk, "EOF"):
 			t.Errorf("a raw error: %s", said)
 		case code == term.ExitOK && ended == term.ExitOK && wiped:
 			left++
-		case code != term.ExitOK && ended == term.ExitConflict && !wiped && strings.Contains(talk, term.ErrNoPeerHere.Error()):
+		case code != term.ExitOK && ended == term.ExitConflict && !wiped &&
+			strings.Contains(talk, term.ErrNoPeerHere.Error()):
 			// It knew of its removal and had stopped before it was asked.
 		default:
 			t.Errorf("leave and log disagree: %s", said)

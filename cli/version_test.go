@@ -8,7 +8,8 @@ import (
 )
 
 func TestVersionOf(t *testing.T) {
-	commit := []debug.BuildSetting{{Key: "vcs.revision", Value: "37d3b057d8270123456789"}, {Key: "vcs.time", Value: "2026-11-21T15:02:46+01:00"}}
+	commit := []debug.BuildSetting{{Key: "vcs.revision", Value: "37d3b057d8270123456789"},
+		{Key: "vcs.time", Value: "2026-11-21T15:02:46+01:00"}}
 	dirty := append(commit[:2:2], debug.BuildSetting{Key: "vcs.modified", Value: "true"})
 	for _, c := range []struct {
 		settings []debug.BuildSetting

@@ -48,7 +48,8 @@ func (e *eventPeers) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "/v1/events") {
 		text = e.page(after, r.URL.Query().Get("node"), r.URL.Query().Get("wait") != "")
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r, Body: io.NopCloser(strings.NewReader(text))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(text))}, nil
 }
 
 // page answers with up to two events after a position.
@@ -81,8 +82,10 @@ func (e *eventPeers) page(after, node string, follows bool) string {
 
 func event(n int, action, text string) client.Event {
 	return client.Event{
-		ID: fmt.Sprintf("1-%d-0", n), Index: uint64(n), Kind: "introspection", Action: action, Peer: "h1", Node: id("n1"), Text: text,
-		Time: time.Date(2000, 1, 1, 0, 0, n, 0, time.UTC).Format(time.RFC3339Nano), Fields: map[string]string{"cause": "start"},
+		ID: fmt.Sprintf("1-%d-0", n), Index: uint64(n), Kind: "introspection", Action: action, Peer: "h1", Node: id("n1"),
+		Text:   text,
+		Time:   time.Date(2000, 1, 1, 0, 0, n, 0, time.UTC).Format(time.RFC3339Nano),
+		Fields: map[string]string{"cause": "start"},
 	}
 }
 
@@ -97,7 +100,8 @@ func watches(t *testing.T, e *eventPeers, args ...string) (out, talk string, cod
 	defer cancel()
 	e.end = cancel
 	var o, w bytes.Buffer
-	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &o, Err: &w, Wall: time.Now, Random: zeroes{}, Transport: e, Env: []string{"TRIVET_CONFIG=" + filepath.Join(t.TempDir(), "none.yaml")}}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &o, Err: &w, Wall: time.Now, Random: zeroes{},
+		Transport: e, Env: []string{"TRIVET_CONFIG=" + filepath.Join(t.TempDir(), "none.yaml")}}}
 	code = p.run(ctx, append(args, "--server", "http://h1:5050,http://h2:5050"))
 	return o.String(), w.String(), code
 }
@@ -107,7 +111,8 @@ func watches(t *testing.T, e *eventPeers, args ...string) (out, talk string, cod
 func TestWatchGoesOnAtAnotherPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hostile := "Introspection failed: \x1b[2J\u202e<script>\nnext."
-		e := newEventPeers(event(1, "starting", "One."), event(2, "waiting", "Two."), event(3, "processing", "Three."), event(4, "error", hostile), event(5, "starting", "Five."))
+		e := newEventPeers(event(1, "starting", "One."), event(2, "waiting", "Two."), event(3, "processing", "Three."),
+			event(4, "error", hostile), event(5, "starting", "Five."))
 		away := 0
 		e.before = func(host, after string) {
 			switch {
@@ -124,7 +129,8 @@ func TestWatchGoesOnAtAnotherPeer(t *testing.T) {
 		if out != want || code != term.ExitOK {
 			t.Errorf("exit %d, printed:\n%q\nwant:\n%q", code, out, want)
 		}
-		if !strings.Contains(talk, "no peer answers; asking again") || !strings.Contains(talk, "a peer answers again") || strings.Count(talk, "\n") != 2 {
+		if !strings.Contains(talk, "no peer answers; asking again") || !strings.Contains(talk, "a peer answers again") ||
+			strings.Count(talk, "\n") != 2 {
 			t.Errorf("it said: %s", talk)
 		}
 		if e.asked["h1"] == 0 || e.asked["h2"] == 0 {
@@ -160,8 +166,11 @@ func TestNodeHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := event(3, "starting", "Another node.")
 		other.Node = id("n2")
-		e := newEventPeers(event(1, "starting", "Began."), event(2, "waiting", "Was told to boot."), other, event(9, "processing", "Called."), event(12, "error", "Failed."))
-		e.status = fmt.Sprintf(`{"uuid":%q,"state":"error","error":"Introspection timeout","started_at":"2000-01-01T00:00:01","finished_at":"2000-01-01T00:00:12","finished":true,"links":[]}`, id("n1"))
+		e := newEventPeers(event(1, "starting", "Began."), event(2, "waiting", "Was told to boot."), other,
+			event(9, "processing", "Called."), event(12, "error", "Failed."))
+		e.status = fmt.Sprintf(
+			`{"uuid":%q,"state":"error","error":"Introspection timeout","started_at":"2000-01-01T00:00:01","finished_at":"2000-01-01T00:00:12","finished":true,"links":[]}`,
+			id("n1"))
 		out, talk, code := watches(t, e, "node", "history", id("n1"))
 		want := []string{
 			"TIME                      INDEX  STEP        CAUSE  PEER  FOR",
@@ -170,20 +179,24 @@ func TestNodeHistory(t *testing.T) {
 			"2000-01-01T00:00:09.000Z  9      processing  start  h1    3s",
 			"2000-01-01T00:00:12.000Z  12     error       start  h1    -",
 			"", "It failed: Introspection timeout",
-			"What to do: the machine did not call in time: 'trivet firewall explain " + id("n1") + "' says whether it may boot; look at its console; then 'trivet introspection start " + id("n1") + "'", "",
+			"What to do: the machine did not call in time: 'trivet firewall explain " + id("n1") +
+				"' says whether it may boot; look at its console; then 'trivet introspection start " + id("n1") + "'", "",
 		}
 		if out != strings.Join(want, "\n") || code != term.ExitOK {
 			t.Errorf("exit %d, %s, printed:\n%s\nwant:\n%s", code, talk, out, strings.Join(want, "\n"))
 		}
 		e.all = e.all[:2]
-		e.status = fmt.Sprintf(`{"uuid":%q,"state":"waiting","error":null,"started_at":"2000-01-01T00:00:01","finished_at":null,"finished":false,"links":[]}`, id("n1"))
+		e.status = fmt.Sprintf(
+			`{"uuid":%q,"state":"waiting","error":null,"started_at":"2000-01-01T00:00:01","finished_at":null,"finished":false,"links":[]}`,
+			id("n1"))
 		time.Sleep(time.Minute) // in a bubble
 		out, _, _ = watches(t, e, "node", "history", id("n1"), "-o", "json")
 		var h struct {
 			Steps    []struct{ Seconds float64 }
 			WaitsFor string `json:"waits_for"`
 		}
-		if err := json.Unmarshal([]byte(out), &h); err != nil || len(h.Steps) != 2 || h.Steps[1].Seconds != 58 || !strings.Contains(h.WaitsFor, "post its data") {
+		if err := json.Unmarshal([]byte(out), &h); err != nil || len(h.Steps) != 2 || h.Steps[1].Seconds != 58 ||
+			!strings.Contains(h.WaitsFor, "post its data") {
 			t.Errorf("%v, under way: %+v", err, h)
 		}
 	})

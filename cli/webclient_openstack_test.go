@@ -15,7 +15,8 @@ import (
 func withVariables(t *testing.T, network http.RoundTripper, env []string, words ...string) spoken {
 	t.Helper()
 	var out, talk bytes.Buffer
-	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk, Env: env, Wall: time.Now, Random: zeroes{}, Transport: network}}
+	p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &out, Err: &talk, Env: env, Wall: time.Now,
+		Random: zeroes{}, Transport: network}}
 	code := p.run(t.Context(), words)
 	return spoken{out.String(), talk.String(), code}
 }
@@ -53,7 +54,8 @@ func keystoned(t *testing.T) (network hosts, logins *[]string) {
 
 // TestTokensOfKeystone goes the ways to a token, and the ways to none.
 func TestTokensOfKeystone(t *testing.T) {
-	openrc := []string{"OS_AUTH_URL=http://k:5000/v3", "OS_USERNAME=ann", "OS_PASSWORD=s3cret", "OS_PROJECT_NAME=metal", "OS_USER_DOMAIN_NAME=Users", "OS_PROJECT_DOMAIN_ID=default"}
+	openrc := []string{"OS_AUTH_URL=http://k:5000/v3", "OS_USERNAME=ann", "OS_PASSWORD=s3cret", "OS_PROJECT_NAME=metal",
+		"OS_USER_DOMAIN_NAME=Users", "OS_PROJECT_DOMAIN_ID=default"}
 	with := func(variables ...string) []string { return append(append([]string{}, openrc...), variables...) }
 	for _, c := range []struct {
 		name   string
@@ -69,7 +71,8 @@ func TestTokensOfKeystone(t *testing.T) {
 		{"an old token", []string{"OS_TOKEN=old"}, nil, term.ExitNotAuthorised, "--os-token or OS_TOKEN", 0},
 		{"nothing", nil, nil, term.ExitNotAuthorised, "source the openrc file", 0},
 		{"a wrong password", with("OS_PASSWORD=wrong"), nil, term.ExitNotAuthorised, "requires authentication", 1},
-		{"half an openrc", []string{"OS_AUTH_URL=http://k:5000/v3", "OS_USERNAME=ann"}, nil, term.ExitUsage, "OS_PASSWORD is not", 0},
+		{"half an openrc", []string{"OS_AUTH_URL=http://k:5000/v3", "OS_USERNAME=ann"}, nil, term.ExitUsage,
+			"OS_PASSWORD is not", 0},
 		{"another host", with("OS_AUTH_URL=http://nowhere:5000"), nil, term.ExitFailed, "no answer from Keystone", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,7 +93,8 @@ func TestOpenrcOfOthers(t *testing.T) {
 	open := newFakeAPI()
 	open.add("n", 0)
 	network["h1:5050"] = open
-	withVariables(t, network, []string{"OS_AUTH_URL=http://k:5000", "OS_USERNAME=ann", "OS_PASSWORD=s3cret"}, "introspection", "status", "n", "--server=http://h1:5050").want(t, 0, id("n"))
+	withVariables(t, network, []string{"OS_AUTH_URL=http://k:5000", "OS_USERNAME=ann", "OS_PASSWORD=s3cret"},
+		"introspection", "status", "n", "--server=http://h1:5050").want(t, 0, id("n"))
 	if len(*logins) != 0 {
 		t.Error("logged in for nothing")
 	}

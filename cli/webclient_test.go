@@ -62,7 +62,8 @@ func TestRefusals(t *testing.T) {
 		t.Run(fmt.Sprint(c.status, " ", c.message), func(t *testing.T) {
 			asked := 0
 			h1 := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked++; say(w, c.status, c.message) })
-			trivetOn(t.Context(), hosts{"h1:5050": h1}, "", "introspection", "abort", "n", three).want(t, c.code, "n: "+c.message)
+			trivetOn(t.Context(), hosts{"h1:5050": h1}, "", "introspection", "abort", "n", three).want(t, c.code,
+				"n: "+c.message)
 			if asked != 1 {
 				t.Errorf("asked %d times: a refusal is final", asked)
 			}
@@ -85,7 +86,8 @@ func TestOtherServers(t *testing.T) {
 				good.add("n", 0)
 				began := time.Now()
 				network := hosts{"h2:5050": bad, "h3:5050": good} // h1 is down
-				trivetOn(t.Context(), network, "", "introspection", "status", "n", "n2", three).want(t, term.ExitNotFound, id("n"), "n2: Could not find")
+				trivetOn(t.Context(), network, "", "introspection", "status", "n", "n2", three).want(t, term.ExitNotFound, id("n"),
+					"n2: Could not find")
 				if took := time.Since(began); took > readTry+time.Second {
 					t.Errorf("it took %v", took)
 				}
@@ -106,7 +108,8 @@ func TestElection(t *testing.T) {
 		api.add("n", 0)
 		api.before = first(12, "GET", unavailable)
 		began := time.Now()
-		trivetOn(t.Context(), hosts{"h1:5050": api, "h2:5050": api, "h3:5050": api}, "", "introspection", "status", "n", three).want(t, 0, id("n"))
+		trivetOn(t.Context(), hosts{"h1:5050": api, "h2:5050": api, "h3:5050": api}, "", "introspection", "status", "n",
+			three).want(t, 0, id("n"))
 		if took := time.Since(began); took < 4*time.Second || took > 8*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -128,10 +131,13 @@ func TestNoAnswer(t *testing.T) {
 		limit   time.Duration
 		text    string
 	}{
-		{"no quorum", "status", hosts{"h1:5050": api(unavailable), "h2:5050": api(hang)}, term.ExitNoLeader, readTimeout, "--stale"},
+		{"no quorum", "status", hosts{"h1:5050": api(unavailable), "h2:5050": api(hang)}, term.ExitNoLeader, readTimeout,
+			"--stale"},
 		{"no quorum, start", "start", hosts{"h1:5050": api(unavailable)}, term.ExitNoLeader, actTimeout, "look with"},
-		{"slow", "status", hosts{"h1:5050": api(hang)}, term.ExitOutcomeUnknown, readTimeout, "http://h1:5050: context deadline exceeded"},
-		{"slow, start", "start", hosts{"h1:5050": api(hang)}, term.ExitOutcomeUnknown, actTimeout, "look before you repeat it"},
+		{"slow", "status", hosts{"h1:5050": api(hang)}, term.ExitOutcomeUnknown, readTimeout,
+			"http://h1:5050: context deadline exceeded"},
+		{"slow, start", "start", hosts{"h1:5050": api(hang)}, term.ExitOutcomeUnknown, actTimeout,
+			"look before you repeat it"},
 		{"cut, abort", "abort", hosts{"h1:5050": api(cut)}, term.ExitOutcomeUnknown, actTimeout, "look before you repeat it"},
 		{"down", "status", hosts{}, term.ExitFailed, 2 * deadTimeout, "http://h3:5050: dial tcp: connection refused"},
 		{"down, start", "start", hosts{}, term.ExitFailed, 2 * deadTimeout, "name peers that run"},
@@ -176,7 +182,8 @@ func TestLostAnswers(t *testing.T) {
 				} else {
 					api.add("n", time.Hour) // it was introspected before
 				}
-				trivetOn(t.Context(), hosts{"h1:5050": api, "h2:5050": api}, "", "introspection", c.verb, "n", three).want(t, 0, "accepted")
+				trivetOn(t.Context(), hosts{"h1:5050": api, "h2:5050": api}, "", "introspection", c.verb, "n", three).want(t, 0,
+					"accepted")
 				if got := api.count("POST"); got != c.posts {
 					t.Errorf("%d POSTs, want %d: %q", got, c.posts, api.asked)
 				}
@@ -201,9 +208,12 @@ func TestStrangeAnswers(t *testing.T) {
 	bodies := map[string]string{"page": "<html>\x1b[2J", "object": "{}", "list": "[]", "null": "null", "nothing": ""}
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
-			h := hosts{"h1:5050": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })}
+			h := hosts{"h1:5050": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, body)
+			})}
 			for _, words := range [][]string{{"status", "n"}, {"list"}} {
-				trivetOn(t.Context(), h, "", append(append([]string{"introspection"}, words...), three)...).want(t, term.ExitFailed, "not that of an introspection API", "!\x1b")
+				trivetOn(t.Context(), h, "", append(append([]string{"introspection"}, words...), three)...).want(t, term.ExitFailed,
+					"not that of an introspection API", "!\x1b")
 			}
 		})
 	}
@@ -247,7 +257,8 @@ func TestRedirects(t *testing.T) {
 	h := hosts{"h1:5050": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://evil/", http.StatusPermanentRedirect)
 	})}
-	trivetOn(t.Context(), h, "", "introspection", "list", three).want(t, term.ExitFailed, "answered 308", "follows no redirects")
+	trivetOn(t.Context(), h, "", "introspection", "list", three).want(t, term.ExitFailed, "answered 308",
+		"follows no redirects")
 }
 
 // TestTrust: a server's certificate is verified, with the CA that was named.
@@ -264,10 +275,12 @@ func TestTrust(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	trivetOn(t.Context(), nil, "", "introspection", "list", "--server", server.URL).want(t, term.ExitFailed, "certificate", "--cacert")
+	trivetOn(t.Context(), nil, "", "introspection", "list", "--server", server.URL).want(t, term.ExitFailed, "certificate",
+		"--cacert")
 	if n := dialled.Load(); n > 2 {
 		t.Errorf("a stranger was asked %d times", n)
 	}
@@ -302,7 +315,8 @@ func TestCredentials(t *testing.T) {
 	list(file("open", "joe:a:b c", 0o604)).want(t, 0, "everybody on this host can read it")
 	list(file("wrong", "joe:x\n", 0o600)).want(t, term.ExitNotAuthorised, "Authentication required", "--credentials")
 	list(filepath.Join(dir, "missing")).want(t, term.ExitUsage, "no such file")
-	for name, text := range map[string]string{"empty": "", "no colon": "joe", "no user": ":x", "two": "joe:a\njim:b\n", "long": "joe:" + strings.Repeat("x", 4<<10)} {
+	for name, text := range map[string]string{"empty": "", "no colon": "joe", "no user": ":x", "two": "joe:a\njim:b\n",
+		"long": "joe:" + strings.Repeat("x", 4<<10)} {
 		list(file(name, text, 0o600)).want(t, term.ExitUsage, "--credentials")
 	}
 	trivetOn(t.Context(), h, "", "introspection", "list").want(t, term.ExitNotAuthorised)
@@ -320,7 +334,8 @@ func TestListing(t *testing.T) {
 	}
 	list := func(t *testing.T, api *fakeAPI, flags ...string) []string {
 		t.Helper()
-		s := trivetOn(t.Context(), hosts{"127.0.0.1:5050": api}, "", append([]string{"introspection", "list", "-o", "name"}, flags...)...)
+		s := trivetOn(t.Context(), hosts{"127.0.0.1:5050": api}, "",
+			append([]string{"introspection", "list", "-o", "name"}, flags...)...)
 		s.want(t, 0)
 		return strings.Fields(s.out)
 	}

@@ -94,8 +94,9 @@ func New(o Options) (*Client, error) {
 		o.Transport = newTransport(o.TLS)
 	}
 	c := &endpoints{options: o, tokens: tokens{source: o.Token}, http: &http.Client{
-		Transport:     o.Transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a password goes where it was sent
+		Transport: o.Transport,
+		// a password goes where it was sent
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	for _, text := range o.Servers {
 		server, err := serverURL(text)
@@ -116,7 +117,8 @@ func serverURL(text string) (*url.URL, error) {
 	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("server %q: write a URL, as http://HOST:5050", text)
 	case u.User != nil:
-		return nil, fmt.Errorf("server %q: a password in a URL shows in logs and lists of processes: give it apart", u.Redacted())
+		return nil, fmt.Errorf("server %q: a password in a URL shows in logs and lists of processes: give it apart",
+			u.Redacted())
 	case u.RawQuery != "", u.Fragment != "":
 		return nil, fmt.Errorf("server %q: leave out what follows the path", text)
 	}

@@ -100,27 +100,50 @@ func TestRequests(t *testing.T) {
 		call   func(ctx context.Context, c *client.Client) error
 		want   []string
 	}{
-		{"status", waiting, func(ctx context.Context, c *client.Client) error { _, err := c.Status(ctx, "n?1 %2e"); return err }, []string{"GET /introspection/n%3F1%20%252e"}},
-		{"stale", waiting, func(ctx context.Context, c *client.Client) error { _, err := c.Stale().Status(ctx, "n"); return err }, []string{"GET /introspection/n?stale=1"}},
-		{"start", "{}", func(ctx context.Context, c *client.Client) error { return c.Start(ctx, "n", client.StartOptions{}) }, []string{"POST /introspection/n"}},
+		{"status", waiting, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Status(ctx, "n?1 %2e")
+			return err
+		}, []string{"GET /introspection/n%3F1%20%252e"}},
+		{"stale", waiting, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Stale().Status(ctx, "n")
+			return err
+		}, []string{"GET /introspection/n?stale=1"}},
+		{"start", "{}", func(ctx context.Context, c *client.Client) error { return c.Start(ctx, "n", client.StartOptions{}) },
+			[]string{"POST /introspection/n"}},
 		{"start, boot left", "{}", func(ctx context.Context, c *client.Client) error {
 			return c.Start(ctx, "n", client.StartOptions{LeaveBoot: true})
 		}, []string{"POST /introspection/n?manage_boot=false"}},
-		{"abort", "{}", func(ctx context.Context, c *client.Client) error { return c.Abort(ctx, "n") }, []string{"POST /introspection/n/abort"}},
-		{"data", "{}", func(ctx context.Context, c *client.Client) error { _, err := c.Data(ctx, "n"); return err }, []string{"GET /introspection/n/data"}},
-		{"unprocessed", "{}", func(ctx context.Context, c *client.Client) error { _, err := c.UnprocessedData(ctx, "n"); return err }, []string{"GET /introspection/n/data/unprocessed"}},
-		{"reapply", waiting, func(ctx context.Context, c *client.Client) error { return c.Reapply(ctx, "n", nil) }, []string{"GET /introspection/n", "POST /introspection/n/data/unprocessed"}},
-		{"reapply with a body", waiting, func(ctx context.Context, c *client.Client) error { return c.Reapply(ctx, "n", document) }, []string{"GET /introspection/n", `POST /introspection/n/data/unprocessed {"a":1}`}},
-		{"continue", `{"uuid":"u"}`, func(ctx context.Context, c *client.Client) error { _, err := c.Continue(ctx, document); return err }, []string{`POST /continue {"a":1}`}},
-		{"rules", `{"rules":[]}`, func(ctx context.Context, c *client.Client) error { _, err := c.Rules(ctx); return err }, []string{"GET /rules"}},
-		{"rule", rule, func(ctx context.Context, c *client.Client) error { _, err := c.Rule(ctx, "r"); return err }, []string{"GET /rules/r"}},
+		{"abort", "{}", func(ctx context.Context, c *client.Client) error { return c.Abort(ctx, "n") },
+			[]string{"POST /introspection/n/abort"}},
+		{"data", "{}", func(ctx context.Context, c *client.Client) error { _, err := c.Data(ctx, "n"); return err },
+			[]string{"GET /introspection/n/data"}},
+		{"unprocessed", "{}", func(ctx context.Context, c *client.Client) error {
+			_, err := c.UnprocessedData(ctx, "n")
+			return err
+		}, []string{"GET /introspection/n/data/unprocessed"}},
+		{"reapply", waiting, func(ctx context.Context, c *client.Client) error { return c.Reapply(ctx, "n", nil) },
+			[]string{"GET /introspection/n", "POST /introspection/n/data/unprocessed"}},
+		{"reapply with a body", waiting,
+			func(ctx context.Context, c *client.Client) error { return c.Reapply(ctx, "n", document) },
+			[]string{"GET /introspection/n", `POST /introspection/n/data/unprocessed {"a":1}`}},
+		{"continue", `{"uuid":"u"}`,
+			func(ctx context.Context, c *client.Client) error { _, err := c.Continue(ctx, document); return err },
+			[]string{`POST /continue {"a":1}`}},
+		{"rules", `{"rules":[]}`, func(ctx context.Context, c *client.Client) error { _, err := c.Rules(ctx); return err },
+			[]string{"GET /rules"}},
+		{"rule", rule, func(ctx context.Context, c *client.Client) error { _, err := c.Rule(ctx, "r"); return err },
+			[]string{"GET /rules/r"}},
 		{"create", rule, func(ctx context.Context, c *client.Client) error {
 			_, err := c.CreateRule(ctx, json.RawMessage(`{"uuid":"r","actions":[]}`))
 			return err
 		}, []string{`POST /rules {"uuid":"r","actions":[]}`}},
-		{"create nonsense", rule, func(ctx context.Context, c *client.Client) error { _, err := c.CreateRule(ctx, 7); return err }, []string{"POST /rules 7"}},
-		{"delete", "", func(ctx context.Context, c *client.Client) error { return c.DeleteRule(ctx, "r") }, []string{"DELETE /rules/r"}},
-		{"purge", "", func(ctx context.Context, c *client.Client) error { return c.DeleteRules(ctx) }, []string{"DELETE /rules"}},
+		{"create nonsense", rule,
+			func(ctx context.Context, c *client.Client) error { _, err := c.CreateRule(ctx, 7); return err },
+			[]string{"POST /rules 7"}},
+		{"delete", "", func(ctx context.Context, c *client.Client) error { return c.DeleteRule(ctx, "r") },
+			[]string{"DELETE /rules/r"}},
+		{"purge", "", func(ctx context.Context, c *client.Client) error { return c.DeleteRules(ctx) },
+			[]string{"DELETE /rules"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := answers(ok(c.answer))
@@ -147,7 +170,8 @@ func TestHeaders(t *testing.T) {
 		}
 		for _, h := range s.heads {
 			_, password, _ := (&http.Request{Header: h}).BasicAuth()
-			if password != "a:b" || h.Get("X-OpenStack-Ironic-Inspector-API-Version") != "1.17" || h.Get("X-Request-Id") != s.heads[0].Get("X-Request-Id") {
+			if password != "a:b" || h.Get("X-OpenStack-Ironic-Inspector-API-Version") != "1.17" ||
+				h.Get("X-Request-Id") != s.heads[0].Get("X-Request-Id") {
 				t.Errorf("headers %v", h)
 			}
 		}
@@ -173,7 +197,8 @@ func TestRetryAfter(t *testing.T) {
 	busy.head = http.Header{"Retry-After": {"3"}}
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		if _, err := answers(busy, busy, ok(waiting)).client(t).Status(t.Context(), "n"); err != nil || time.Since(began) != 6*time.Second {
+		if _, err := answers(busy, busy, ok(waiting)).client(t).Status(t.Context(), "n"); err != nil ||
+			time.Since(began) != 6*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
@@ -216,9 +241,12 @@ func TestLostAnswers(t *testing.T) {
 				_, err := c.CreateRule(ctx, client.Rule{Actions: []map[string]any{{"action": "fail"}}})
 				return err
 			}, 2},
-		{"delete, done", []answer{lost(), gone}, func(ctx context.Context, c *client.Client) error { return c.DeleteRule(ctx, "r") }, 2},
-		{"delete, not done", []answer{lost(), ok("")}, func(ctx context.Context, c *client.Client) error { return c.DeleteRule(ctx, "r") }, 2},
-		{"purge", []answer{lost(), ok("")}, func(ctx context.Context, c *client.Client) error { return c.DeleteRules(ctx) }, 2},
+		{"delete, done", []answer{lost(), gone},
+			func(ctx context.Context, c *client.Client) error { return c.DeleteRule(ctx, "r") }, 2},
+		{"delete, not done", []answer{lost(), ok("")},
+			func(ctx context.Context, c *client.Client) error { return c.DeleteRule(ctx, "r") }, 2},
+		{"purge", []answer{lost(), ok("")}, func(ctx context.Context, c *client.Client) error { return c.DeleteRules(ctx) },
+			2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -273,7 +301,8 @@ func TestFaithful(t *testing.T) {
 		t.Errorf("%+v, %v", i, err)
 	}
 	r, err := answers(ok(rule)).client(t).Rule(t.Context(), "r")
-	if err != nil || r.Conditions[0]["value"] != json.Number("9007199254740993") || r.Description != nil || *r.Scope != "gold" {
+	if err != nil || r.Conditions[0]["value"] != json.Number("9007199254740993") || r.Description != nil ||
+		*r.Scope != "gold" {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -304,7 +333,8 @@ func TestListing(t *testing.T) {
 	}
 	s := answers(page("b", "c"), said(404, "Node not found for marker: None"), page("b", "d"), page())
 	var got []string
-	for i, err := range s.client(t).List(t.Context(), client.ListOptions{Marker: "a", States: []string{"waiting", "error"}}) {
+	for i, err := range s.client(t).List(t.Context(),
+		client.ListOptions{Marker: "a", States: []string{"waiting", "error"}}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,7 +377,8 @@ func TestLeasesOfPages(t *testing.T) {
 		return names
 	}
 	s := answers(page(`,"more":true`, "a", "b"), page(`,"more":true`, "c"), page(`,"more":false`, "d"))
-	if got := list(s); got != "abcd" || s.asked[1] != "GET /prefix/v1/leases?marker=b" || s.asked[2] != "GET /prefix/v1/leases?marker=c" {
+	if got := list(s); got != "abcd" || s.asked[1] != "GET /prefix/v1/leases?marker=b" ||
+		s.asked[2] != "GET /prefix/v1/leases?marker=c" {
 		t.Errorf("lease-pages: listed %q, asked %q", got, s.asked)
 	}
 	if got := list(answers(page("", "a", "b"))); got != "ab" {
@@ -360,7 +391,8 @@ func TestLeasesOfPages(t *testing.T) {
 
 // TestOptions that no server can be asked with.
 func TestOptions(t *testing.T) {
-	for _, servers := range [][]string{nil, {""}, {"h1:5050"}, {"ftp://h1"}, {"http://joe:secret@h1"}, {"http://h1?x=1"}, {"http://h1", "http://"}} {
+	for _, servers := range [][]string{nil, {""}, {"h1:5050"}, {"ftp://h1"}, {"http://joe:secret@h1"}, {"http://h1?x=1"},
+		{"http://h1", "http://"}} {
 		if _, err := client.New(client.Options{Servers: servers}); err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", servers, err)
 		}
@@ -376,7 +408,8 @@ func arrived(ctx context.Context) {
 
 // TestRefusalSaysWhatItIsAbout: a refusal tells what was asked, and whether with credentials.
 func TestRefusalSaysWhatItIsAbout(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	srv := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer srv.Close()
 	for user, login := range map[string]bool{"": false, "admin": true} {
 		c, err := client.New(client.Options{Servers: []string{srv.URL}, User: user, Password: "p"})

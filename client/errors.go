@@ -166,7 +166,9 @@ func wish(m *Miss) time.Duration {
 // refused reads an answer that is no success. Those of a server that cannot
 // serve just now, and of a proxy before it, are a *Miss.
 func refused(server *url.URL, about string, resp *http.Response) error {
-	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status), RetryAfter: retryAfter(resp), Challenge: resp.Header.Get("WWW-Authenticate"), RequestID: resp.Header.Get("X-Request-Id"), About: about}
+	e := &Error{Status: resp.StatusCode, Message: fmt.Sprintf("%s answered %s", server, resp.Status),
+		RetryAfter: retryAfter(resp), Challenge: resp.Header.Get("WWW-Authenticate"),
+		RequestID: resp.Header.Get("X-Request-Id"), About: about}
 	if sent := resp.Request; sent != nil {
 		e.Login = sent.Header.Get("Authorization") != "" || sent.Header.Get(tokenHeader) != ""
 	}

@@ -40,7 +40,8 @@ type Cable struct {
 
 // Changes reads what changed of a node's hardware. Trivet alone answers this.
 func (c *Client) Changes(ctx context.Context, node string) (Changes, error) {
-	return asked(ctx, c.endpoints, c.reading(nil, "nodes", node, "changes"), func(a Changes) bool { return a.Changes != nil })
+	return asked(ctx, c.endpoints, c.reading(nil, "nodes", node, "changes"),
+		func(a Changes) bool { return a.Changes != nil })
 }
 
 // Cabling reads where a node's interfaces were plugged in at its last inspection.
@@ -49,6 +50,7 @@ func (c *Client) Cabling(ctx context.Context, node string) ([]Cable, error) {
 	type answer struct {
 		Cables []Cable `json:"cables"`
 	}
-	a, err := asked(ctx, c.endpoints, c.reading(nil, "nodes", node, "cabling"), func(a answer) bool { return a.Cables != nil })
+	a, err := asked(ctx, c.endpoints, c.reading(nil, "nodes", node, "cabling"),
+		func(a answer) bool { return a.Cables != nil })
 	return a.Cables, err
 }

@@ -24,7 +24,8 @@ const (
 
 // States returns all states, in the order of a life.
 func States() []string {
-	return []string{StateStarting, StateWaiting, StateProcessing, StateFinished, StateError, StateReapplying, StateEnrolling, StateAborting}
+	return []string{StateStarting, StateWaiting, StateProcessing, StateFinished, StateError, StateReapplying,
+		StateEnrolling, StateAborting}
 }
 
 // clockSlack is how far clocks of servers may be apart. A peer of Trivet that
@@ -131,16 +132,18 @@ func (c *Client) Start(ctx context.Context, node string, o StartOptions) error {
 		r.query = url.Values{"manage_boot": {"false"}}
 	}
 	return c.act(ctx, r, node, func(i Introspection, now time.Time) bool {
-		return !i.Ended() && now.Sub(i.StartedAt.Time) <= time.Since(began)+clockSlack // by the server's clock, it began since
+		// by the server's clock, it began since
+		return !i.Ended() && now.Sub(i.StartedAt.Time) <= time.Since(began)+clockSlack
 	})
 }
 
 // Abort ends a node's introspection in error. Where none is under way, nothing
 // changes.
 func (c *Client) Abort(ctx context.Context, node string) error {
-	return c.act(ctx, acting(http.MethodPost, "introspection", node, "abort"), node, func(i Introspection, _ time.Time) bool {
-		return i.Ended() || i.State == StateAborting
-	})
+	return c.act(ctx, acting(http.MethodPost, "introspection", node, "abort"), node,
+		func(i Introspection, _ time.Time) bool {
+			return i.Ended() || i.State == StateAborting
+		})
 }
 
 // Reapply has the hooks and rules of today work on the data of a node's last
@@ -160,7 +163,8 @@ func (c *Client) Reapply(ctx context.Context, node string, document []byte) erro
 // done, and a start that is done twice switches the machine on twice, so the
 // node's status is asked before the request is repeated; done knows what the
 // status says of it.
-func (c *Client) act(ctx context.Context, r request, node string, done func(i Introspection, now time.Time) bool) error {
+func (c *Client) act(ctx context.Context, r request, node string,
+	done func(i Introspection, now time.Time) bool) error {
 	fresh := &Client{endpoints: c.endpoints}
 	return c.retry(ctx, r.timeout, func(ctx context.Context, n int) (again bool, err error) {
 		_, err = c.ask(ctx, r)

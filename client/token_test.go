@@ -40,7 +40,10 @@ func (g *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"error":{"message":"Authentication required"}}`)) // the client checks
 		return
 	}
-	_, _ = w.Write([]byte(`{"uuid":"u","state":"waiting","finished":false,"error":null,"started_at":"2026-11-21T10:00:00.000001","finished_at":null,"links":[]}`))
+	_,
+		_ = w.Write(
+		[]byte(
+			`{"uuid":"u","state":"waiting","finished":false,"error":null,"started_at":"2026-11-21T10:00:00.000001","finished_at":null,"links":[]}`))
 }
 
 func (g *guarded) set(change func()) {

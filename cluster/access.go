@@ -96,7 +96,8 @@ type Known struct {
 // its join was told what is known.
 func NewAccess(end pki.Endpoint, known Known, log *slog.Logger) *Access {
 	a := &Access{
-		end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(), followed: make(chan struct{}),
+		end: end, log: log, open: make(map[*opened]struct{}), removed: make(map[string]bool), inquiry: newInquiry(),
+		followed:  make(chan struct{}),
 		witnesses: &witnesses{inquiry: newInquiry(), examined: make(chan struct{})}, lookup: net.DefaultResolver.LookupHost,
 	}
 	for _, server := range known.Members {

@@ -126,11 +126,14 @@ func guardedTest(t *testing.T, f func(t *testing.T, g *guarded)) {
 	synctest.Test(t, func(t *testing.T) {
 		fix := newFixture(t)
 		g := &guarded{fixture: fix, do: &doer{f: fix}}
-		g.commit(t, membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:1", Version: fsm.Version}})
+		g.commit(t, membership.PutMember{
+			Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:1", Version: fsm.Version}})
 		g.own = g.end(t, pki.PeerIdentity(clusterID, "h1", 1)).Credentials()
 		g.state = &changing{view: g.View(), named: "h2", changed: make(chan struct{})}
 		g.access = NewAccess(pki.Endpoint{Credentials: g.credentials, Now: g.now}, Known{}, slog.New(slog.DiscardHandler))
-		g.access.Follow(g.state, func(context.Context, membership.Member, string) ([]byte, error) { return nil, net.ErrClosed }, Own{})
+		g.access.Follow(g.state, func(context.Context, membership.Member, string) ([]byte, error) {
+			return nil, net.ErrClosed
+		}, Own{})
 		ctx, stop := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { g.access.Run(ctx) })

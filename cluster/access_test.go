@@ -91,9 +91,10 @@ func TestWhoMaySpeakRaft(t *testing.T) {
 		"missed-removal":                            {"h2", behind, map[string]Rights{"h3": removed}, true, true},
 		"missed-removal before removals were noted": {"h2", behind, map[string]Rights{"h3": unknown}, true, true},
 		"a joiner's first leader":                   {"h2", behind, nil, false, true},
-		"joined while this peer was away":           {"h9", confirmed, map[string]Rights{"h2": member, "h3": unknown}, false, true},
-		"unknown to the others, too":                {"h9", confirmed, map[string]Rights{"h2": unknown}, true, true},
-		"unknown to others that are away, too":      {"h9", confirmed, map[string]Rights{"h2": {}}, false, true},
+		"joined while this peer was away": {"h9", confirmed, map[string]Rights{"h2": member, "h3": unknown}, false,
+			true},
+		"unknown to the others, too":           {"h9", confirmed, map[string]Rights{"h2": unknown}, true, true},
+		"unknown to others that are away, too": {"h9", confirmed, map[string]Rights{"h2": {}}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))
@@ -150,8 +151,10 @@ func TestRemovedPeerThatRaftCounts(t *testing.T) {
 func TestJoinerKnowsWhoWasRemoved(t *testing.T) {
 	f := newFixture(t)
 	asked := 0
-	a := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)), Known{Members: []string{"h2@h2:1", "h3@h3:1"}, Removed: []string{"gone"}}, slog.New(slog.DiscardHandler))
-	a.Follow(seen{view: fsm.New().View(), behind: true}, answering(map[string]Rights{"h3": {Removed: true}}, &asked), Own{})
+	a := NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h1", 1)),
+		Known{Members: []string{"h2@h2:1", "h3@h3:1"}, Removed: []string{"gone"}}, slog.New(slog.DiscardHandler))
+	a.Follow(seen{view: fsm.New().View(), behind: true}, answering(map[string]Rights{"h3": {Removed: true}}, &asked),
+		Own{})
 	if err := a.Authorize("gone"); !errors.Is(err, ErrRemovedPeer) || asked != 0 {
 		t.Errorf("a peer that was removed before the join: %v, asked %d times", err, asked)
 	}
@@ -171,7 +174,8 @@ func TestConnectionsOfOnePeerAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()),
+		admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	defer port.Close()
@@ -197,16 +201,19 @@ func TestCertificatesAreJudgedAgain(t *testing.T) {
 	f := newFixture(t)
 	now := time.Now()
 	cred := f.end(t, pki.PeerIdentity(clusterID, "h1", 1)).Credentials()
-	access := NewAccess(pki.Endpoint{Credentials: func() *pki.Credentials { return cred }, Now: func() time.Time { return now }}, Known{}, slog.New(slog.DiscardHandler))
+	access := NewAccess(pki.Endpoint{Credentials: func() *pki.Credentials { return cred },
+		Now: func() time.Time { return now }}, Known{}, slog.New(slog.DiscardHandler))
 	port, err := NewPort(t.Context(), "127.0.0.1:0", access)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()),
+		admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	defer port.Close()
-	conn, err := f.access(t, pki.PeerIdentity(clusterID, "h2", 1)).dial(t.Context(), "h1", port.Addr().String(), protocolRaft)
+	conn, err := f.access(t, pki.PeerIdentity(clusterID, "h2", 1)).dial(t.Context(), "h1", port.Addr().String(),
+		protocolRaft)
 	if err != nil {
 		t.Fatal(err)
 	}

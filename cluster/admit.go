@@ -82,7 +82,8 @@ func (s Shared) check() error {
 		size += len(key) + len(value)
 	}
 	if size > MaxShared || len(s.Users) > MaxShared {
-		return fmt.Errorf("%d bytes of settings and %d of users are too many to give a joiner, at most %d each", size, len(s.Users), MaxShared)
+		return fmt.Errorf("%d bytes of settings and %d of users are too many to give a joiner, at most %d each", size,
+			len(s.Users), MaxShared)
 	}
 	return nil
 }
@@ -116,8 +117,9 @@ const PathRejoin = "/peer/v1/rejoin"
 
 // RefuseRejoin answers a host that runs it.
 func RefuseRejoin(w http.ResponseWriter, _ *http.Request) {
-	refuseJoin(w, http.StatusGone, errors.New("peers of this version admit by token alone: 'trivet token create' on one of them; on this host "+
-		"install its version of trivet, then 'trivet join HOST --replace --token-file FILE'"))
+	refuseJoin(w, http.StatusGone,
+		errors.New("peers of this version admit by token alone: 'trivet token create' on one of them; on this host "+
+			"install its version of trivet, then 'trivet join HOST --replace --token-file FILE'"))
 }
 
 // Admission answers joiners. Any peer can: the log decides, and every peer
@@ -137,7 +139,8 @@ type Admission struct {
 // NewAdmission returns the handler of joins. share is asked at every join for
 // what the joiner is to have as this peer does; nil gives nothing, and an error
 // is logged and keeps no joiner out: the joiner's operator writes it then.
-func NewAdmission(by *admission.Controller, do Doer, state JoinLog, wall func() time.Time, random io.Reader, log *slog.Logger, share func() (Shared, error)) *Admission {
+func NewAdmission(by *admission.Controller, do Doer, state JoinLog, wall func() time.Time, random io.Reader,
+	log *slog.Logger, share func() (Shared, error)) *Admission {
 	return &Admission{
 		by: by, do: do, state: state, wall: wall, random: random, log: log, share: share,
 		unknown: newRefusals(log), body: joinBodyLimit,
@@ -313,10 +316,14 @@ func (a *Admission) checkHost(req JoinRequest) error {
 		}
 	}
 	if v := a.state.View().ClusterVersion(); req.Version < v {
-		return fmt.Errorf("the cluster writes log entries of version %d, this binary knows %d: install the cluster's version first", v, req.Version)
+		return fmt.Errorf(
+			"the cluster writes log entries of version %d, this binary knows %d: install the cluster's version first", v,
+			req.Version)
 	}
 	if off := time.Duration(req.WallMillis-a.wall().UnixMilli()) * time.Millisecond; off.Abs() > maxJoinSkew {
-		return fmt.Errorf("this host's clock is %v off that of the peer it asked (at most %v): set it, for instance with 'chronyc makestep'", off.Round(time.Millisecond), maxJoinSkew)
+		return fmt.Errorf(
+			"this host's clock is %v off that of the peer it asked (at most %v): set it, for instance with 'chronyc makestep'",
+			off.Round(time.Millisecond), maxJoinSkew)
 	}
 	return nil
 }

@@ -58,7 +58,8 @@ func (f *fixture) stranger(t *testing.T, addr string) *http2.Transport {
 }
 
 func joiner(name string) Joiner {
-	return Joiner{Name: name, Address: name + ".example:1", Gossip: name + ".example:2", Version: fsm.Version, Wall: time.Now, Random: rand.Reader}
+	return Joiner{Name: name, Address: name + ".example:1", Gossip: name + ".example:2", Version: fsm.Version,
+		Wall: time.Now, Random: rand.Reader}
 }
 
 // recorded records an answer, and takes the deadline of a body that is there already.
@@ -94,7 +95,8 @@ func TestUnknownTokensCostNoEntry(t *testing.T) {
 		f := newFixture(t)
 		lines := &journal{}
 		do := &doer{f: f}
-		joins := NewAdmission(admission.NewController(), do, f, time.Now, rand.Reader, slog.New(slog.NewTextHandler(lines, nil)), nil)
+		joins := NewAdmission(admission.NewController(), do, f, time.Now, rand.Reader,
+			slog.New(slog.NewTextHandler(lines, nil)), nil)
 		unknown, err := pki.NewJoinToken(f.ca.Hash(), time.Now().Add(time.Hour), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +122,8 @@ func TestUnknownTokensCostNoEntry(t *testing.T) {
 			t.Errorf("a joiner with a known token: %d %s", status, said)
 		}
 		time.Sleep(time.Second / unknownPerSource) // in a bubble
-		if status, _ := asks(t, joins, from, joiner("h9"), unknown); status != http.StatusUnauthorized || f.reads != unknownBurst+1 {
+		if status, _ := asks(t, joins, from, joiner("h9"), unknown); status != http.StatusUnauthorized ||
+			f.reads != unknownBurst+1 {
 			t.Errorf("unknown-pace: a second later: %d, and the leader was asked %d times", status, f.reads)
 		}
 	})
@@ -135,11 +138,14 @@ func TestTokenThatThePeerDoesNotKnowYet(t *testing.T) {
 		t.Fatal(err)
 	}
 	do := &doer{f: f}
-	if _, err := do.Do(t.Context(), "", membership.AddJoinToken{ID: fresh.ID, Hash: fresh.SecretHash(), TTL: time.Hour}); err != nil {
+	if _, err := do.Do(t.Context(), "",
+		membership.AddJoinToken{ID: fresh.ID, Hash: fresh.SecretHash(), TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), do, lagging{f, behind}, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
+	mux.Handle("POST "+PathJoin,
+		NewAdmission(admission.NewController(), do, lagging{f, behind}, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
+			nil))
 	if _, err := joiner("h2").Join(t.Context(), f.serve(t, mux), fresh); err != nil {
 		t.Error(err)
 	}
@@ -171,7 +177,8 @@ func TestUnsentBodiesHoldUpNoJoin(t *testing.T) {
 // value comes for each that ends.
 func (f *fixture) unsent(t *testing.T, requests int, limit time.Duration) (addr string, ended <-chan error) {
 	t.Helper()
-	joins := NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil)
+	joins := NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
+		nil)
 	joins.body = limit
 	var begun atomic.Int64
 	addr = f.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +211,8 @@ func (f *fixture) unsent(t *testing.T, requests int, limit time.Duration) (addr 
 func TestStrangersGiveWayToEachOther(t *testing.T) {
 	f := newFixture(t)
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
+	mux.Handle("POST "+PathJoin,
+		NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
 	port := f.open(t, mux)
 	addr := port.Addr().String()
 	var idle []net.Conn
@@ -242,7 +250,8 @@ func TestStrangersGiveWayToEachOther(t *testing.T) {
 func TestSettingsMakeNoMember(t *testing.T) {
 	f := newFixture(t)
 	given := Shared{Settings: map[string]string{"raft.timing": "slow"}}
-	joins := NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), func() (Shared, error) { return given, nil })
+	joins := NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
+		func() (Shared, error) { return given, nil })
 	routes := NewRoutes(nil, admission.NewController())
 	routes.Joiners(PathJoin, joins)
 	older := f.serve(t, routes)
@@ -263,7 +272,8 @@ func TestSettingsMakeNoMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused *JoinError
-	if s, _, err := joiner("h2").Settings(t.Context(), addr, unknown); !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized || s.Settings != nil {
+	if s, _, err := joiner("h2").Settings(t.Context(), addr, unknown); !errors.As(err, &refused) ||
+		refused.Status != http.StatusUnauthorized || s.Settings != nil {
 		t.Errorf("settings-need-the-token: %+v, %v", s, err)
 	}
 	if _, known, err := joiner("h2").Settings(t.Context(), older, f.token); err != nil || known {
@@ -278,7 +288,8 @@ func TestSettingsMakeNoMember(t *testing.T) {
 func TestRejoinIsRefused(t *testing.T) {
 	w := httptest.NewRecorder()
 	RefuseRejoin(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, PathRejoin, nil))
-	if said := w.Body.String(); w.Code != http.StatusGone || !strings.Contains(said, "'trivet join HOST --replace --token-file FILE'") {
+	if said := w.Body.String(); w.Code != http.StatusGone ||
+		!strings.Contains(said, "'trivet join HOST --replace --token-file FILE'") {
 		t.Errorf("rejoin-refused: %d %s", w.Code, said)
 	}
 }

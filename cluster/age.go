@@ -36,7 +36,8 @@ func (f *Forwarder) Age(ctx context.Context, voter raftstore.Server, term uint64
 		return 0, fmt.Errorf("ask voter %s for the age of its acknowledgements: %w", voter.ID, err)
 	}
 	if len(answer) != ageSize {
-		return 0, fmt.Errorf("ask voter %s for the age of its acknowledgements: the answer has %d bytes", voter.ID, len(answer))
+		return 0, fmt.Errorf("ask voter %s for the age of its acknowledgements: the answer has %d bytes", voter.ID,
+			len(answer))
 	}
 	return time.Duration(binary.BigEndian.Uint64(answer)), nil
 }

@@ -61,7 +61,8 @@ func TestVotersTellMembersTheirAges(t *testing.T) {
 	ask := f.asker(t, routes, "h1")
 	for path, want := range map[string]int{
 		"?term=7": http.StatusOK, "?term=6": statusNotLeader, "?term=8": statusBusy,
-		"": http.StatusBadRequest, "?term=": http.StatusBadRequest, "?term=-1": http.StatusBadRequest, "?term=18446744073709551616": http.StatusBadRequest,
+		"": http.StatusBadRequest, "?term=": http.StatusBadRequest, "?term=-1": http.StatusBadRequest,
+		"?term=18446744073709551616": http.StatusBadRequest,
 	} {
 		if code := ask(http.MethodGet, PathAge+path); code != want {
 			t.Errorf("voters-tell-members: GET %s is answered %d, want %d", path, code, want)
@@ -79,7 +80,8 @@ func TestAnAnswerOfAnotherLengthIsNoAge(t *testing.T) {
 		addr := f.serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
 		forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 		defer forward.Close()
-		if age, err := forward.Age(t.Context(), raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}, 7); err == nil {
+		if age, err := forward.Age(t.Context(), raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}, 7); err ==
+			nil {
 			t.Errorf("the answer %q is taken for an age of %v", answer, age)
 		}
 	}

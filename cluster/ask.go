@@ -34,7 +34,8 @@ func (f *Forwarder) Tell(ctx context.Context, m membership.Member, path string, 
 
 // AskLeader posts a question to the leader, for services that work on the log
 // without a command of their own. Errors are those of Propose.
-func (f *Forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path string, question []byte) ([]byte, error) {
+func (f *Forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path string, question []byte) ([]byte,
+	error) {
 	l, err := f.link(leader.Address)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func AnswerHandler(answer func(ctx context.Context, path string, question []byte
 	})
 }
 
-func (f *Forwarder) exchange(ctx context.Context, m membership.Member, method, path string, words []byte) ([]byte, error) {
+func (f *Forwarder) exchange(ctx context.Context, m membership.Member, method, path string, words []byte) ([]byte,
+	error) {
 	l, err := f.link(ServerAddress(m.ID, m.Address))
 	if err != nil {
 		return nil, err

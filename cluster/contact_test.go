@@ -64,7 +64,8 @@ func (r *room) Progress() (all []raftstore.Progress, last uint64, err error) {
 	}
 	all = []raftstore.Progress{{Server: raftstore.Server{ID: "h1", Voter: true}, Matched: 50}}
 	for _, id := range []string{"h2", "h3"} {
-		all = append(all, raftstore.Progress{Server: raftstore.Server{ID: id, Voter: true}, Matched: 40, Silent: r.silent[id]})
+		all = append(all, raftstore.Progress{Server: raftstore.Server{ID: id, Voter: true}, Matched: 40,
+			Silent: r.silent[id]})
 	}
 	return all, 50, nil
 }
@@ -113,7 +114,8 @@ func TestLeaderBelievesAcknowledgements(t *testing.T) {
 			t.Errorf("heard-by-leader: h2 %+v, want silent for 100ms and 10 entries behind", two)
 		}
 		report := c.Report(json.RawMessage(`"here"`))
-		if !report.Leading || len(report.Contacts) != 3 || report.Contacts[2].SilentMS != 1200 || string(report.Host) != `"here"` {
+		if !report.Leading || len(report.Contacts) != 3 || report.Contacts[2].SilentMS != 1200 ||
+			string(report.Host) != `"here"` {
 			t.Errorf("reported: %+v", report)
 		}
 	})
@@ -150,7 +152,8 @@ func TestFollowerRepeatsItsLeader(t *testing.T) {
 		r.answers["h2"] = Report{Leading: true, Contacts: []Contact{
 			{ID: "h1", Matched: true}, {ID: "h2", Matched: true}, {ID: "h3", SilentMS: 3000, Matched: true, Behind: 7}}}
 		c := r.contacts(t, nil)
-		if h := c.Hearing(); h.By != "h2" || !h.Of("h1").Live || !h.Of("h2").Live || h.Of("h3").Live || h.Of("h3").Silent < 3*time.Second || h.Of("h3").Behind != 7 {
+		if h := c.Hearing(); h.By != "h2" || !h.Of("h1").Live || !h.Of("h2").Live || h.Of("h3").Live ||
+			h.Of("h3").Silent < 3*time.Second || h.Of("h3").Behind != 7 {
 			t.Errorf("as-leader-hears: %+v", h)
 		}
 		r.set(func() { // h3 is back, and this host does not reach it

@@ -28,7 +28,8 @@ var ErrStillOld = errors.New("its peer runs in the earlier incarnation and now s
 
 // ErrRival says that a former member runs in this incarnation and did not get there
 // through this cluster: it was founded again on two hosts at once.
-var ErrRival = errors.New("the cluster was founded again on that host, too: stop the peer on one of the two hosts, and join it again")
+var ErrRival = errors.New(
+	"the cluster was founded again on that host, too: stop the peer on one of the two hosts, and join it again")
 
 // knows reports whether a peer is a member, as this peer's state says.
 func (a *Access) knows(peer string) bool {

@@ -67,7 +67,8 @@ func TestAskingAFormerMember(t *testing.T) {
 	end := f.end(t, pki.PeerIdentity(clusterID, "h1", 2))
 	end.Refused = func(err error) { superseded = err }
 	founder := NewAccess(end, Known{}, slog.New(slog.DiscardHandler))
-	data, err := fsm.Encode(fsm.Header{}, membership.PutMember{Member: membership.Member{ID: "h3", Name: "h3", Address: "h3:7350", Version: fsm.Version}})
+	data, err := fsm.Encode(fsm.Header{},
+		membership.PutMember{Member: membership.Member{ID: "h3", Name: "h3", Address: "h3:7350", Version: fsm.Version}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +140,14 @@ func TestAskingAFormerMemberAtAllAddresses(t *testing.T) {
 		"the name has as many as may be": {slices.Repeat([]string{"127.0.0.2"}, maxAddresses), true},
 	} {
 		founder.lookup = func(context.Context, string) ([]string, error) { return test.addresses, nil }
-		err := founder.AskFormer(t.Context(), membership.FormerMember{ID: "h2", Name: "h2", Address: net.JoinHostPort("h2.example", port)})
+		err := founder.AskFormer(t.Context(),
+			membership.FormerMember{ID: "h2", Name: "h2", Address: net.JoinHostPort("h2.example", port)})
 		if (err == nil) != test.heard {
 			t.Errorf("all-addresses-refuse: %s: %v", name, err)
 		}
 		s := Surveyor{CAs: []*x509.Certificate{f.ca.Certificate()}, lookup: founder.lookup}
-		asked, err := s.Ask(t.Context(), []membership.FormerMember{{ID: "h2", Address: net.JoinHostPort("h2.example", port), Gossip: "h2.example:1"}})
+		asked, err := s.Ask(t.Context(),
+			[]membership.FormerMember{{ID: "h2", Address: net.JoinHostPort("h2.example", port), Gossip: "h2.example:1"}})
 		if err != nil || (asked[0].Presence == Stopped) != test.heard {
 			t.Errorf("all-addresses-refuse: %s: survey: %+v, %v", name, asked, err)
 		}
@@ -222,7 +225,8 @@ func (f *fixture) foundedAnew(t *testing.T) *doer {
 			t.Fatal(err, res.Err())
 		}
 	}
-	refound := fsm.Refound{Index: do.index + 1, NewIncarnation: true, Survivor: "h1", Former: f.state.View().MayRun("h1")[:2]}
+	refound := fsm.Refound{Index: do.index + 1, NewIncarnation: true, Survivor: "h1",
+		Former: f.state.View().MayRun("h1")[:2]}
 	if err := f.state.Refound(refound); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,8 @@ func TestGossipOfAnotherCluster(t *testing.T) {
 	o := gossipOptions("b", testenv.FreePort(t), "", 1)
 	o.Cluster, o.Incarnation = "another", 2
 	foreign, told := meet(t, o)
-	if _, err := own.list.Join([]string{foreign.list.LocalNode().Address()}); err == nil || !strings.Contains(err.Error(), errOtherCluster.Error()) {
+	if _, err := own.list.Join([]string{foreign.list.LocalNode().Address()}); err == nil ||
+		!strings.Contains(err.Error(), errOtherCluster.Error()) {
 		t.Errorf("another-cluster: the exchange ended with %v", err)
 	}
 	for _, g := range []*Gossip{own, foreign} {
@@ -65,7 +66,8 @@ func TestGossipTellsAHigherIncarnation(t *testing.T) {
 			if calls == "new" {
 				from, to = recovered, old
 			}
-			if _, err := from.list.Join([]string{to.list.LocalNode().Address()}); err == nil || !strings.Contains(err.Error(), "incarnation") {
+			if _, err := from.list.Join([]string{to.list.LocalNode().Address()}); err == nil ||
+				!strings.Contains(err.Error(), "incarnation") {
 				t.Errorf("higher-incarnation: the exchange ended with %v", err)
 			}
 			if theirs := testwait.Receive(t, toldOld, "higher-incarnation: the older peer is told"); theirs != 2 {

@@ -29,7 +29,8 @@ func gossipOptions(id, listen, advertise string, keys ...byte) GossipOptions {
 	for _, b := range keys {
 		ring.Keys = append(ring.Keys, ringKey(b))
 	}
-	return GossipOptions{Hosts: func() []string { return []string{"127.0.0.1"} }, ID: id, Cluster: "c", Incarnation: 1, Listen: listen, Advertise: advertise, Ring: ring,
+	return GossipOptions{Hosts: func() []string { return []string{"127.0.0.1"} }, ID: id, Cluster: "c", Incarnation: 1,
+		Listen: listen, Advertise: advertise, Ring: ring,
 		Newer: func(uint64) {}, Logger: slog.New(slog.DiscardHandler)}
 }
 
@@ -82,7 +83,8 @@ func TestGossipThatCannotStart(t *testing.T) {
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewGossip(gossipOptions("a", at, "h1.example:7351", 1)); err == nil || !strings.Contains(err.Error(), "gossip.advertise") {
+	if _, err := NewGossip(gossipOptions("a", at, "h1.example:7351", 1)); err == nil ||
+		!strings.Contains(err.Error(), "gossip.advertise") {
 		t.Errorf("a name is advertised: %v", err)
 	}
 	g, err := NewGossip(gossipOptions("a", at, at, 1))

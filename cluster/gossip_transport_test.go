@@ -35,7 +35,8 @@ func rss(t *testing.T) int {
 
 func gossipOf(t *testing.T, hosts ...string) *Gossip {
 	t.Helper()
-	g, err := NewGossip(GossipOptions{ID: "a", Cluster: "c", Incarnation: 1, Listen: testenv.FreePort(t), Ring: Ring{Keys: [][]byte{ringKey(1)}},
+	g, err := NewGossip(GossipOptions{ID: "a", Cluster: "c", Incarnation: 1, Listen: testenv.FreePort(t),
+		Ring:  Ring{Keys: [][]byte{ringKey(1)}},
 		Hosts: func() []string { return hosts }, Newer: func(uint64) {}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +88,8 @@ func flood(t *testing.T, g *Gossip, streams int) (sent int64) {
 // members' up to a bound, and memory stays.
 func TestGossipFloodIsNotRead(t *testing.T) {
 	const streams, most = 60, 64 << 20
-	for name, hosts := range map[string][]string{"from strangers": {"192.0.2.1:7351"}, "from a member's host": {"127.0.0.1:7351"}} {
+	for name, hosts := range map[string][]string{"from strangers": {"192.0.2.1:7351"},
+		"from a member's host": {"127.0.0.1:7351"}} {
 		t.Run(name, func(t *testing.T) {
 			g := gossipOf(t, hosts...)
 			runtime.GC()
@@ -110,7 +112,8 @@ func TestGossipFloodIsNotRead(t *testing.T) {
 			close(stop)
 			watch.Wait()
 			if grown := highest - before; grown > most {
-				t.Errorf("gossip-bounded: %d streams made the process grow by %d MiB, at most %d are allowed", streams, grown>>20, most>>20)
+				t.Errorf("gossip-bounded: %d streams made the process grow by %d MiB, at most %d are allowed", streams, grown>>20,
+					most>>20)
 			}
 		})
 	}
@@ -133,7 +136,8 @@ func TestGossipStreamsPerHost(t *testing.T) {
 	}
 	defer other.Close()
 	testwait.Within(t, testwait.Limit, "each host has its streams", func() error {
-		one, two := g.net.open.Held(netip.MustParsePrefix("127.0.0.1/32")), g.net.open.Held(netip.MustParsePrefix("127.0.0.2/32"))
+		one, two := g.net.open.Held(netip.MustParsePrefix("127.0.0.1/32")),
+			g.net.open.Held(netip.MustParsePrefix("127.0.0.2/32"))
 		if one > maxGossipPerHost {
 			t.Fatalf("%d streams of one host, want at most %d", one, maxGossipPerHost)
 		}

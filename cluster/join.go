@@ -86,7 +86,8 @@ func (j Joiner) Settings(ctx context.Context, hostport string, token pki.JoinTok
 }
 
 // ask sends a request with a new key.
-func (j Joiner) ask(ctx context.Context, hostport, path string, token pki.JoinToken) (answer JoinAnswer, key *ecdsa.PrivateKey, err error) {
+func (j Joiner) ask(ctx context.Context, hostport, path string, token pki.JoinToken) (answer JoinAnswer,
+	key *ecdsa.PrivateKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinLimit)
 	defer cancel()
 	if key, err = pki.NewKey(j.Random); err != nil {
@@ -116,7 +117,8 @@ func (j Joiner) request(key *ecdsa.PrivateKey, token pki.JoinToken) ([]byte, err
 }
 
 // post sends a request and reads the answer. The configuration verifies who answers.
-func (j Joiner) post(ctx context.Context, hostport, path string, verified *tls.Config, body []byte) (answer JoinAnswer, err error) {
+func (j Joiner) post(ctx context.Context, hostport, path string, verified *tls.Config, body []byte) (answer JoinAnswer,
+	err error) {
 	t := &http2.Transport{DialTLSContext: func(ctx context.Context, _, _ string, _ *tls.Config) (net.Conn, error) {
 		return dialTLS(ctx, hostport, verified)
 	}}
@@ -141,7 +143,8 @@ func (j Joiner) post(ctx context.Context, hostport, path string, verified *tls.C
 		return answer, nil
 	}
 	if j.Observer && resp.StatusCode == http.StatusNotFound {
-		return answer, &JoinError{Status: http.StatusConflict, Message: "its binary knows no observers: upgrade trivet on every peer first"}
+		return answer, &JoinError{Status: http.StatusConflict,
+			Message: "its binary knows no observers: upgrade trivet on every peer first"}
 	}
 	var refused refusedJoin
 	if err := json.Unmarshal(text, &refused); err != nil && resp.StatusCode == http.StatusNotFound {

@@ -45,13 +45,21 @@ func explainTaken(err error, req JoinRequest, view fsm.View) error {
 	switch {
 	case m.Address != req.Address:
 		out.what = fmt.Sprintf("the name %s is taken: peer %s at %s lives", req.Name, m.Name, m.Address)
-		out.hint = fmt.Sprintf("give this host a name of its own: 'trivet join --name NAME'. If it is to take the place of %s, stop that one first; "+again, m.Name, membership.SessionTTL)
+		out.hint = fmt.Sprintf(
+			"give this host a name of its own: 'trivet join --name NAME'. If it is to take the place of %s, stop that one first; "+
+				again,
+			m.Name, membership.SessionTTL)
 	case m.Name != req.Name:
 		out.what = fmt.Sprintf("the address %s is taken: peer %s lives there", req.Address, m.Name)
-		out.hint = fmt.Sprintf("if this is another host than %s, write its own address: 'trivet join --cluster-advertise HOST:PORT'. If it is the same host, run 'trivet leave' there first; "+again, m.Name, membership.SessionTTL)
+		out.hint = fmt.Sprintf(
+			"if this is another host than %s, write its own address: 'trivet join --cluster-advertise HOST:PORT'. If it is the same host, run 'trivet leave' there first; "+
+				again,
+			m.Name, membership.SessionTTL)
 	default:
 		out.what = fmt.Sprintf("peer %s at %s lives: the name and the address are taken", m.Name, m.Address)
-		out.hint = fmt.Sprintf("if a peer runs on this host already, with another --data-dir, run 'trivet leave' there first; "+again, membership.SessionTTL)
+		out.hint = fmt.Sprintf(
+			"if a peer runs on this host already, with another --data-dir, run 'trivet leave' there first; "+again,
+			membership.SessionTTL)
 	}
 	return out
 }

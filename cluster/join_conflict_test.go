@@ -20,9 +20,11 @@ func TestJoinTaken(t *testing.T) {
 	f := newFixture(t)
 	do := &doer{f: f}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), do, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
+	mux.Handle("POST "+PathJoin,
+		NewAdmission(admission.NewController(), do, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler), nil))
 	addr := f.serve(t, mux)
-	if res, err := do.Do(t.Context(), "", membership.OpenSession{Peer: "h1", Boot: "b", Version: fsm.Version}); err != nil || res.Err() != nil {
+	if res, err := do.Do(t.Context(), "", membership.OpenSession{Peer: "h1", Boot: "b", Version: fsm.Version}); err !=
+		nil || res.Err() != nil {
 		t.Fatal(err, res.Err())
 	}
 	for _, c := range []struct{ name, address, want, hint string }{
@@ -30,10 +32,12 @@ func TestJoinTaken(t *testing.T) {
 		{"h2", "127.0.0.1:7350", "the address 127.0.0.1:7350 is taken: peer h1 lives there", "--cluster-advertise"},
 		{"h1", "127.0.0.1:7350", "peer h1 at 127.0.0.1:7350 lives: the name and the address are taken", "'trivet leave'"},
 	} {
-		j := Joiner{Name: c.name, Address: c.address, Gossip: "127.0.0.1:2", Version: fsm.Version, Wall: time.Now, Random: rand.Reader}
+		j := Joiner{Name: c.name, Address: c.address, Gossip: "127.0.0.1:2", Version: fsm.Version, Wall: time.Now,
+			Random: rand.Reader}
 		_, err := j.Join(t.Context(), addr, f.token)
 		var refused *JoinError
-		if !errors.As(err, &refused) || refused.Status != http.StatusConflict || refused.Message != c.want || !strings.Contains(refused.Hint, c.hint) {
+		if !errors.As(err, &refused) || refused.Status != http.StatusConflict || refused.Message != c.want ||
+			!strings.Contains(refused.Hint, c.hint) {
 			t.Errorf("%s at %s: %+v, want %q and %q", c.name, c.address, refused, c.want, c.hint)
 		}
 	}

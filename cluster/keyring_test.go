@@ -24,7 +24,8 @@ func TestRingReadsBack(t *testing.T) {
 	if err != nil || !bytes.Equal(text, ringKey(1)) {
 		t.Errorf("the key of a foundation is written as %q: older binaries would not read it: %v", text, err)
 	}
-	for _, r := range []Ring{founded, {Changed: 7, Keys: [][]byte{ringKey(1)}}, {Changed: 9, Keys: [][]byte{ringKey(1), ringKey(2)}}} {
+	for _, r := range []Ring{founded, {Changed: 7, Keys: [][]byte{ringKey(1)}},
+		{Changed: 9, Keys: [][]byte{ringKey(1), ringKey(2)}}} {
 		text, err := r.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -55,8 +56,9 @@ type keyLog struct {
 func newKeyLog(t *testing.T) *keyLog {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: "11111111-2222-4333-8444-555555555555", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"), GossipKey: ringKey(1),
-		Member: membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
+		ClusterID: "11111111-2222-4333-8444-555555555555", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"),
+		GossipKey: ringKey(1),
+		Member:    membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +93,8 @@ func (l *keyLog) Do(_ context.Context, _ string, c fsm.Command) (fsm.Result, err
 func (l *keyLog) advance() {
 	l.t.Helper()
 	v := l.view()
-	if err := l.commit(fsm.Header{Token: v.Leadership().Token}, membership.AdvanceGossipKeys{Changed: v.GossipRotation().Changed}).Err(); err != nil {
+	if err := l.commit(fsm.Header{Token: v.Leadership().Token},
+		membership.AdvanceGossipKeys{Changed: v.GossipRotation().Changed}).Err(); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -107,7 +110,9 @@ func TestRingFollowsTheLog(t *testing.T) {
 		var full atomic.Bool
 		full.Store(true)
 		f := NewRingFollower(RingOptions{
-			Peer: "a", Now: Ring{Keys: [][]byte{ringKey(1)}}, View: func() fsm.View { return log.view() }, Do: log, Logger: slog.New(slog.DiscardHandler),
+			Peer: "a", Now: Ring{Keys: [][]byte{ringKey(1)}}, View: func() fsm.View {
+				return log.view()
+			}, Do: log, Logger: slog.New(slog.DiscardHandler),
 			Put: []func(Ring) error{
 				func(r Ring) error {
 					if full.Load() {

@@ -61,7 +61,8 @@ func (a *Access) RightsHandler(log Served) http.Handler {
 		removed := a.whyRemoved(id) != nil
 		w.Header().Set("Content-Type", "application/json")
 		// A caller that went away asks again.
-		_ = json.NewEncoder(w).Encode(Rights{Member: member, Removed: removed, Current: a.current.holds(), Applied: v.Progress(id)})
+		_ = json.NewEncoder(w).Encode(
+			Rights{Member: member, Removed: removed, Current: a.current.holds(), Applied: v.Progress(id)})
 	})
 }
 

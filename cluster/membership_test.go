@@ -73,7 +73,8 @@ func TestJoinerOfABusyClusterIsPromoted(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := newScriptedLog(t)
-				log.apply(t, membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}})
+				log.apply(t, membership.PutMember{
+					Member: membership.Member{ID: "h2", Name: "h2", Address: "h2:7350", Version: fsm.Version}})
 				servers := &conf{log: log, servers: []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}}}
 				ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
 				defer stop()
@@ -103,7 +104,8 @@ func TestRaftFollowsTheMembers(t *testing.T) {
 		log := newScriptedLog(t)
 		servers := &conf{log: log, servers: []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}}}
 		for _, id := range []string{"h2", "h3"} {
-			log.apply(t, membership.PutMember{Member: membership.Member{ID: id, Name: id, Address: id + ":7350", Version: fsm.Version}})
+			log.apply(t, membership.PutMember{
+				Member: membership.Member{ID: id, Name: id, Address: id + ":7350", Version: fsm.Version}})
 			log.apply(t, membership.OpenSession{Peer: id, Boot: "b", Version: fsm.Version})
 			servers.servers = append(servers.servers, raftstore.Server{ID: id, Address: id + "@" + id + ":7350", Voter: true})
 		}
@@ -116,7 +118,8 @@ func TestRaftFollowsTheMembers(t *testing.T) {
 		if err := NewMembership(servers, "h1", slog.New(slog.DiscardHandler)).Run(ctx); err != nil {
 			t.Fatal(err)
 		}
-		want := []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}, {ID: "h2", Address: "h2@elsewhere:1"}, {ID: "h3", Address: "h3@elsewhere:2", Voter: true}}
+		want := []raftstore.Server{{ID: "h1", Address: "h1@h1:7350", Voter: true}, {ID: "h2", Address: "h2@elsewhere:1"},
+			{ID: "h3", Address: "h3@elsewhere:2", Voter: true}}
 		if !slices.Equal(servers.servers, want) {
 			t.Errorf("the configuration is %+v, want %+v", servers.servers, want)
 		}

@@ -63,7 +63,8 @@ func NewPort(ctx context.Context, listen string, access *Access) (*Port, error) 
 	if err != nil {
 		return nil, err // the caller knows the option
 	}
-	return &Port{access: access, ln: newStrangers(ln, access.MemberAt), raft: make(chan *heldConn, raftBacklog), closed: make(chan struct{})}, nil
+	return &Port{access: access, ln: newStrangers(ln, access.MemberAt), raft: make(chan *heldConn, raftBacklog),
+		closed: make(chan struct{})}, nil
 }
 
 // Serve answers HTTP/2 with h and hands raft's connections to AcceptPeer. by says when a
@@ -71,8 +72,9 @@ func NewPort(ctx context.Context, listen string, access *Access) (*Port, error) 
 func (p *Port) Serve(h http.Handler, by *admission.Controller, log *slog.Logger) error {
 	p.ln.by = by
 	p.server = &http.Server{
-		Handler:           p.access.Handler(h),
-		TLSConfig:         pki.ServerTLS(p.access.end, pki.Protocol{Name: protocolRaft}, pki.Protocol{Name: protocolHTTP, Operators: true, Anonymous: true}),
+		Handler: p.access.Handler(h),
+		TLSConfig: pki.ServerTLS(p.access.end, pki.Protocol{Name: protocolRaft},
+			pki.Protocol{Name: protocolHTTP, Operators: true, Anonymous: true}),
 		ReadHeaderTimeout: headerLimit,
 		IdleTimeout:       idleLimit,
 		MaxHeaderBytes:    maxPortHeaders,

@@ -23,7 +23,8 @@ func TestRaftDemandsTheRightCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()), admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
+	if err := port.Serve(NewRoutes(&served{view: f.View(), leads: true}, admission.NewController()),
+		admission.NewController(), slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	accepted := make(chan string, 4)

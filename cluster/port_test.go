@@ -78,8 +78,9 @@ func newFixture(t *testing.T) *fixture {
 	}
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: clusterID, CACert: ca.CertPEM(), CAKey: key, GossipKey: make([]byte, 32),
-		Member: membership.Member{ID: "h1", Name: "h1", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351", Version: fsm.Version},
-		Join:   membership.AddJoinToken{ID: token.ID, Hash: token.SecretHash(), TTL: time.Hour},
+		Member: membership.Member{ID: "h1", Name: "h1", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351",
+			Version: fsm.Version},
+		Join: membership.AddJoinToken{ID: token.ID, Hash: token.SecretHash(), TTL: time.Hour},
 	}, now)
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +201,8 @@ func TestOnlyTheLeaderTellsAPeerThatItIsRemoved(t *testing.T) {
 	forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "gone", 1)))
 	defer forward.Close()
 	leader := raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}
-	if _, err := forward.Propose(t.Context(), leader, nil); errors.Is(err, ErrNotMember) || !errors.Is(err, logerr.ErrNotLeader) {
+	if _, err := forward.Propose(t.Context(), leader, nil); errors.Is(err, ErrNotMember) ||
+		!errors.Is(err, logerr.ErrNotLeader) {
 		t.Errorf("a follower answered %v, want ErrNotLeader", err)
 	}
 	log.leads = true
@@ -216,7 +218,8 @@ func TestJoinerIsNotTakenForARemovedPeer(t *testing.T) {
 	before := f.state.View()
 	admit := func() fsm.View {
 		do := &doer{f: f}
-		res, err := do.Do(t.Context(), "", membership.PutMember{Member: membership.Member{ID: "late", Name: "late", Address: "late:1", Version: fsm.Version}})
+		res, err := do.Do(t.Context(), "",
+			membership.PutMember{Member: membership.Member{ID: "late", Name: "late", Address: "late:1", Version: fsm.Version}})
 		if err := errors.Join(err, res.Err()); err != nil {
 			t.Fatal(err)
 		}
@@ -258,14 +261,16 @@ func TestJoin(t *testing.T) {
 	given := Shared{Settings: map[string]string{"raft.timing": "slow"}, Users: []byte("joe:$2y$\n")}
 	other := newFixture(t)
 	mux := http.NewServeMux()
-	mux.Handle("POST "+PathJoin, NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
-		func() (Shared, error) { return given, nil }))
+	mux.Handle("POST "+PathJoin,
+		NewAdmission(admission.NewController(), &doer{f: f}, f, time.Now, rand.Reader, slog.New(slog.DiscardHandler),
+			func() (Shared, error) { return given, nil }))
 	addr := f.serve(t, mux)
 	unknown, err := pki.NewJoinToken(f.ca.Hash(), time.Now().Add(time.Hour), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := Joiner{Name: "h2", Address: "127.0.0.1:1", Gossip: "127.0.0.1:2", Version: fsm.Version, Wall: time.Now, Random: rand.Reader}
+	good := Joiner{Name: "h2", Address: "127.0.0.1:1", Gossip: "127.0.0.1:2", Version: fsm.Version, Wall: time.Now,
+		Random: rand.Reader}
 	for _, c := range []struct {
 		name   string
 		change func(*Joiner)
@@ -277,9 +282,12 @@ func TestJoin(t *testing.T) {
 		{"the same again, its first answer lost", nil, f.token, 0, ""},
 		{"a token that no peer made", nil, unknown, http.StatusUnauthorized, "token is not known"},
 		{"a token of another cluster", nil, other.token, 0, pki.ErrCAHash.Error()},
-		{"a clock that is far ahead", func(j *Joiner) { j.Wall = func() time.Time { return time.Now().Add(10 * time.Minute) } }, f.token, http.StatusBadRequest, "clock"},
+		{"a clock that is far ahead",
+			func(j *Joiner) { j.Wall = func() time.Time { return time.Now().Add(10 * time.Minute) } }, f.token,
+			http.StatusBadRequest, "clock"},
 		{"a name that is none", func(j *Joiner) { j.Name = "h 2" }, f.token, http.StatusBadRequest, `name "h 2"`},
-		{"an address without a port", func(j *Joiner) { j.Address = "host" }, f.token, http.StatusBadRequest, `address "host"`},
+		{"an address without a port", func(j *Joiner) { j.Address = "host" }, f.token, http.StatusBadRequest,
+			`address "host"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := good

@@ -44,7 +44,8 @@ func TestResultsAreFramed(t *testing.T) {
 				t.Errorf("%d bytes: outcome %d is %v, want %v", n, i, got, want)
 			}
 		}
-		if n == len(whole) && (string(calls[0].Response) != "done" || calls[3].Err == nil || errors.Is(calls[3].Err, errFraming)) {
+		if n == len(whole) && (string(calls[0].Response) != "done" || calls[3].Err == nil ||
+			errors.Is(calls[3].Err, errFraming)) {
 			t.Errorf("%q, %v", calls[0].Response, calls[3].Err)
 		}
 		if n < len(whole) && !errors.Is(calls[3].Err, errFraming) {

@@ -21,7 +21,8 @@ const (
 )
 
 // errTooManyTokens refuses a token unseen.
-var errTooManyTokens = errors.New("too many join requests with unknown tokens; try again in some seconds, or ask another peer")
+var errTooManyTokens = errors.New(
+	"too many join requests with unknown tokens; try again in some seconds, or ask another peer")
 
 // refusals bounds the join requests that may be refused, by source and in all, and tells of
 // them once a minute.
@@ -34,7 +35,8 @@ func newRefusals(log *slog.Logger) *refusals {
 	return &refusals{
 		log: logs.LimitAt(log, logs.Pace{Every: time.Minute, Most: time.Minute, Alike: true}),
 		rates: admission.NewRates(
-			admission.Pace{Rate: unknownPerSource, Burst: unknownBurst}, admission.Pace{Rate: unknownInAll, Burst: unknownInAllMost}),
+			admission.Pace{Rate: unknownPerSource, Burst: unknownBurst},
+			admission.Pace{Rate: unknownInAll, Burst: unknownInAllMost}),
 	}
 }
 

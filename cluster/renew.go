@@ -36,7 +36,8 @@ type Renewal struct {
 }
 
 // NewRenewal starts from the present credentials; save makes new ones durable.
-func NewRenewal(now *pki.Credentials, save func(*pki.Credentials) error, wall func() time.Time, random io.Reader, log *slog.Logger) *Renewal {
+func NewRenewal(now *pki.Credentials, save func(*pki.Credentials) error, wall func() time.Time, random io.Reader,
+	log *slog.Logger) *Renewal {
 	r := &Renewal{save: save, wall: wall, random: random, log: log}
 	r.current.Store(now)
 	return r
@@ -50,7 +51,8 @@ func (r *Renewal) Credentials() *pki.Credentials { return r.current.Load() }
 func (r *Renewal) Run(ctx context.Context, view func() fsm.View) {
 	for {
 		if err := r.renewIfDue(view()); err != nil {
-			r.log.Warn("renew peer certificate failed, keeping the current one", "not_after", r.Credentials().Leaf.NotAfter, "err", err)
+			r.log.Warn("renew peer certificate failed, keeping the current one", "not_after", r.Credentials().Leaf.NotAfter,
+				"err", err)
 		}
 		if !pace.Wait(ctx, renewCheck) {
 			return
@@ -64,9 +66,11 @@ func (r *Renewal) renewIfDue(view fsm.View) error {
 	case !pki.NeedsRenewal(own.Leaf, now):
 		return nil
 	case now.Before(own.Leaf.NotBefore):
-		r.log.Warn("peer certificate is not valid yet: the clock was ahead when it was made, or is behind now", "not_before", own.Leaf.NotBefore)
+		r.log.Warn("peer certificate is not valid yet: the clock was ahead when it was made, or is behind now", "not_before",
+			own.Leaf.NotBefore)
 	case own.Leaf.NotAfter.After(now.Add(pki.MaxTTL)):
-		r.log.Warn("peer certificate ends too late: the clock was ahead when it was made, or is behind now", "not_after", own.Leaf.NotAfter)
+		r.log.Warn("peer certificate ends too late: the clock was ahead when it was made, or is behind now", "not_after",
+			own.Leaf.NotAfter)
 	case !own.Leaf.NotAfter.Before(own.CA.NotAfter):
 		return nil // the CA ends, and no certificate outlives it
 	}
@@ -109,12 +113,14 @@ func Issue(ca *pki.CA, id pki.Identity, now time.Time, random io.Reader) (*pki.C
 	return issue(ca, id, nil, now, random)
 }
 
-func issue(ca *pki.CA, id pki.Identity, replaces *x509.Certificate, now time.Time, random io.Reader) (*pki.Credentials, error) {
+func issue(ca *pki.CA, id pki.Identity, replaces *x509.Certificate, now time.Time, random io.Reader) (*pki.Credentials,
+	error) {
 	key, err := pki.NewKey(random)
 	if err != nil {
 		return nil, err
 	}
-	cert, err := ca.Sign(random, now, pki.Order{Identity: id, PublicKey: &key.PublicKey, TTL: pki.PeerTTL, Replaces: replaces})
+	cert, err := ca.Sign(random, now,
+		pki.Order{Identity: id, PublicKey: &key.PublicKey, TTL: pki.PeerTTL, Replaces: replaces})
 	if err != nil {
 		return nil, fmt.Errorf("sign certificate: %w", err)
 	}

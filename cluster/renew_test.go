@@ -25,7 +25,8 @@ func (f *fixture) renewalAt(t *testing.T, peer string, issued, now time.Time) (*
 	}
 	said := new(strings.Builder)
 	save := func(*pki.Credentials) error { return nil }
-	return NewRenewal(cred, save, func() time.Time { return now }, rand.Reader, slog.New(slog.NewTextHandler(said, nil))), said
+	return NewRenewal(cred, save, func() time.Time { return now }, rand.Reader, slog.New(slog.NewTextHandler(said, nil))),
+		said
 }
 
 func goodAt(c *pki.Credentials, at time.Time) bool {
@@ -102,7 +103,8 @@ func TestCertificateOfAClockYearsAheadIsReplaced(t *testing.T) {
 		}
 		own := r.Credentials()
 		if own == wrong || !goodAt(own, now) || own.Leaf.NotAfter.After(now.Add(pki.MaxTTL)) {
-			t.Errorf("years-ahead-renewed: made by a clock %v ahead, and the clock set back: replaced %v, valid from %v to %v", ahead, own != wrong, own.Leaf.NotBefore, own.Leaf.NotAfter)
+			t.Errorf("years-ahead-renewed: made by a clock %v ahead, and the clock set back: replaced %v, valid from %v to %v",
+				ahead, own != wrong, own.Leaf.NotBefore, own.Leaf.NotAfter)
 		}
 		if err := r.renewIfDue(f.View()); err != nil || r.Credentials() != own {
 			t.Errorf("the new certificate is renewed at once: %v", err)
@@ -133,7 +135,8 @@ func TestRenewalNeedsTheCAAndNoRemoval(t *testing.T) {
 
 	index := f.state.View().Index()
 	for _, c := range []fsm.Command{
-		membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "127.0.0.1:7352", Version: fsm.Version}},
+		membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "127.0.0.1:7352",
+			Version: fsm.Version}},
 		membership.RemoveMember{ID: "h2", Force: true},
 	} {
 		data, err := fsm.Encode(fsm.Header{}, c)

@@ -19,7 +19,9 @@ func TestRevokedWithinTheSameSecond(t *testing.T) {
 	f := newFixture(t)
 	do := &doer{f: f}
 	revoked := time.Now().Truncate(time.Second)
-	if res, err := do.Do(t.Context(), "", operators.RevokeOperator{Name: "ann", UpTo: revoked.Unix(), Ends: revoked.Add(time.Hour).Unix()}); err != nil || res.Err() != nil {
+	if res, err := do.Do(t.Context(), "",
+		operators.RevokeOperator{Name: "ann", UpTo: revoked.Unix(), Ends: revoked.Add(time.Hour).Unix()}); err != nil ||
+		res.Err() != nil {
 		t.Fatal(err, res.Err())
 	}
 	access := f.access(t, pki.PeerIdentity(clusterID, "h1", 1))

@@ -21,7 +21,9 @@ type RolledBackError struct {
 
 // Error implements error.
 func (e *RolledBackError) Error() string {
-	return fmt.Sprintf("the disk of this peer was rolled back: its log ended at token %v when the process began, and the peer had reported token %v as applied before", e.Stored, e.Applied)
+	return fmt.Sprintf(
+		"the disk of this peer was rolled back: its log ended at token %v when the process began, and the peer had reported token %v as applied before",
+		e.Stored, e.Applied)
 }
 
 // rolledBack compares what is stored with what was applied.

@@ -28,12 +28,14 @@ func TestRolledBackPeerSpeaksNoRaft(t *testing.T) {
 		late    map[string]Rights // of those that answer a minute later
 		refused bool
 	}{
-		"as much as it said":      {9, map[string]Rights{"h2": {Member: true, Applied: 9}}, nil, false},
-		"less than it said":       {8, map[string]Rights{"h2": {Member: true, Applied: 9}}, nil, true},
-		"one of two knows better": {8, map[string]Rights{"h2": {Member: true, Applied: 7}, "h3": {Member: true, Applied: 9}}, nil, true},
-		"of a new member":         {0, map[string]Rights{"h2": {}}, nil, false},
-		"no answer":               {8, nil, nil, false},
-		"late-witness: h2":        {8, map[string]Rights{"h3": {Member: true, Applied: 7}}, map[string]Rights{"h2": {Member: true, Applied: 9}}, true},
+		"as much as it said": {9, map[string]Rights{"h2": {Member: true, Applied: 9}}, nil, false},
+		"less than it said":  {8, map[string]Rights{"h2": {Member: true, Applied: 9}}, nil, true},
+		"one of two knows better": {8, map[string]Rights{"h2": {Member: true, Applied: 7}, "h3": {Member: true, Applied: 9}},
+			nil, true},
+		"of a new member": {0, map[string]Rights{"h2": {}}, nil, false},
+		"no answer":       {8, nil, nil, false},
+		"late-witness: h2": {8, map[string]Rights{"h3": {Member: true, Applied: 7}},
+			map[string]Rights{"h2": {Member: true, Applied: 9}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -84,12 +86,14 @@ func TestSessionTellsOfARollback(t *testing.T) {
 		log := newScriptedLog(t)
 		applied := fencing.At(log.state.View().Base(), 1)
 		withSession(t, log, func(s *Session) {
-			if _, err := log.Propose(t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 1}); err != nil {
+			if _, err := log.Propose(t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 1}); err !=
+				nil {
 				t.Error(err)
 			}
 		})
 		for stored, want := range map[fencing.Token]bool{applied: false, applied - 1: true} {
-			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: "h1", Boot: "b2"}, Stored: stored, Wall: time.Now, Random: rand.Reader, RolledBack: func(error) {}})
+			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: "h1", Boot: "b2"}, Stored: stored, Wall: time.Now,
+				Random: rand.Reader, RolledBack: func(error) {}})
 			var rolled *RolledBackError
 			if err := s.renewOnce(t.Context()); errors.As(err, &rolled) != want || s.ID().IsZero() != want {
 				t.Errorf("stored %v of %v: %v, session %v", stored, applied, err, s.ID())
@@ -97,7 +101,8 @@ func TestSessionTellsOfARollback(t *testing.T) {
 			if want {
 				continue
 			}
-			if _, err := log.Propose(t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 2}); err != nil {
+			if _, err := log.Propose(t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 2}); err !=
+				nil {
 				t.Error(err)
 			}
 			s.set(0, time.Time{}) // it ended

@@ -46,7 +46,8 @@ func (r *Routes) Members(class admission.Class, pattern string, h http.Handler) 
 			h.ServeHTTP(w, req)
 			return
 		}
-		place, err := r.by.Admit(req.Context(), class, admission.Caller{Port: admission.Peers, Source: admission.Named(id.Peer)})
+		place, err := r.by.Admit(req.Context(), class,
+			admission.Caller{Port: admission.Peers, Source: admission.Named(id.Peer)})
 		if err != nil {
 			http.Error(w, err.Error(), statusBusy)
 			return

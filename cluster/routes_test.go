@@ -43,7 +43,8 @@ func (f *fixture) asker(t *testing.T, h http.Handler, peer string) func(method, 
 func TestRolesAreForbiddenNotUnknown(t *testing.T) {
 	f := newFixture(t)
 	nothing := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	roles := map[string]pki.Identity{"peer": pki.PeerIdentity(clusterID, "h1", 1), "operator": pki.OperatorIdentity(clusterID, "ann")}
+	roles := map[string]pki.Identity{"peer": pki.PeerIdentity(clusterID, "h1", 1),
+		"operator": pki.OperatorIdentity(clusterID, "ann")}
 	for route, c := range map[string]struct {
 		handler http.Handler
 		role    string
@@ -58,7 +59,8 @@ func TestRolesAreForbiddenNotUnknown(t *testing.T) {
 				t.Fatal(err)
 			}
 			for proved, chain := range map[bool][]*x509.Certificate{true: {cred.Leaf}, false: nil} {
-				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{"address":"h1.example:1","gossip":"h1.example:2"}`))
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/",
+					strings.NewReader(`{"address":"h1.example:1","gossip":"h1.example:2"}`))
 				r.TLS = &tls.ConnectionState{PeerCertificates: chain}
 				w := httptest.NewRecorder()
 				c.handler.ServeHTTP(w, r)
@@ -81,7 +83,9 @@ func TestOnePeerLeavesPlacesForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
 		do := &doer{f: f}
-		if _, err := do.Do(t.Context(), "", membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2.example:1", Version: fsm.Version}}); err != nil {
+		if _, err := do.Do(t.Context(), "",
+			membership.PutMember{Member: membership.Member{ID: "h2", Name: "h2", Address: "h2.example:1",
+				Version: fsm.Version}}); err != nil {
 			t.Fatal(err)
 		}
 		release := make(chan struct{})
@@ -91,7 +95,8 @@ func TestOnePeerLeavesPlacesForOthers(t *testing.T) {
 			<-release // in a bubble
 		})
 		routes := NewRoutes(&served{view: f.state.View(), leads: true}, admission.NewController())
-		paths := map[admission.Class]string{admission.Request: "/request", admission.Dear: "/dear", admission.Stream: "/stream"}
+		paths := map[admission.Class]string{admission.Request: "/request", admission.Dear: "/dear",
+			admission.Stream: "/stream"}
 		for class, path := range paths {
 			routes.Members(class, "GET "+path, hang)
 			routes.Members(class, "GET "+path+"/answered", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -141,7 +141,8 @@ func (s *Session) renewOnce(ctx context.Context) error {
 
 func (s *Session) open(ctx context.Context, sent time.Time) error {
 	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, membership.OpenSession{
-		Peer: s.opts.Self.Peer, Boot: s.opts.Self.Boot, Version: fsm.Version, Binary: s.opts.Self.Binary, API: s.opts.Self.API,
+		Peer: s.opts.Self.Peer, Boot: s.opts.Self.Boot, Version: fsm.Version, Binary: s.opts.Self.Binary,
+		API:        s.opts.Self.API,
 		WallMillis: s.opts.Wall().UnixMilli(), Unfinished: s.opts.Unfinished,
 	})
 	if errors.Is(err, ErrNotMember) {

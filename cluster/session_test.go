@@ -86,7 +86,9 @@ func (l *scriptedLog) Propose(_ context.Context, h fsm.Header, c fsm.Command) (f
 func withSession(t *testing.T, log *scriptedLog, f func(*Session)) {
 	s := NewSession(SessionOptions{
 		Log: log, Self: Self{Peer: "h1", Boot: "b1"}, Wall: time.Now, Random: rand.Reader,
-		Refuses: func() error { return nil }, NoIronic: func() bool { return false }, Removed: func() { t.Error("the peer was told that it is removed") },
+		Refuses: func() error { return nil }, NoIronic: func() bool { return false }, Removed: func() {
+			t.Error("the peer was told that it is removed")
+		},
 		Outdated: func(err error) { t.Error(err) }, RolledBack: func(err error) { t.Error(err) },
 		Logger: slog.New(slog.DiscardHandler),
 	})
@@ -221,7 +223,8 @@ func TestSessionCountsFromWhenItWasAskedFor(t *testing.T) {
 			for n, sent := range []time.Duration{0, slow + renewEvery, 2 * (slow + renewEvery)} {
 				time.Sleep(time.Until(began.Add(sent + slow + time.Millisecond))) // in a bubble
 				if ends := s.Deadline().Sub(began); ends != sent+membership.SessionTTL-workMargin {
-					t.Errorf("session-counts-from-the-question: %d: asked for at %v and answered %v later, work ends at %v", n, sent, slow, ends)
+					t.Errorf("session-counts-from-the-question: %d: asked for at %v and answered %v later, work ends at %v", n, sent,
+						slow, ends)
 				}
 			}
 		})
@@ -288,7 +291,8 @@ func TestDoInASession(t *testing.T) {
 					defer cancel()
 					log.script = slices.Repeat([]error{logerr.ErrNoLeader}, 1000)
 					began := time.Now()
-					if _, err := s.DoIn(ctx, s.ID(), settings.PutSetting{Key: "k", Value: "v"}); err == nil || time.Since(began) > time.Second {
+					if _, err := s.DoIn(ctx, s.ID(), settings.PutSetting{Key: "k", Value: "v"}); err == nil ||
+						time.Since(began) > time.Second {
 						t.Errorf("its context ended: %v after %v", err, time.Since(began))
 					}
 				})
@@ -320,14 +324,16 @@ func TestEndedSessionIsNoSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := newScriptedLog(t)
 		s := NewSession(SessionOptions{Log: log, Random: rand.Reader}) // Run does not renew it
-		res, err := log.Propose(t.Context(), fsm.Header{}, membership.OpenSession{Peer: "h1", Boot: "b1", Version: fsm.Version})
+		res, err := log.Propose(t.Context(), fsm.Header{},
+			membership.OpenSession{Peer: "h1", Boot: "b1", Version: fsm.Version})
 		if err != nil || res.Err() != nil {
 			t.Fatal(err, res.Err())
 		}
 		s.set(res.Token, time.Now())
 		log.apply(t, membership.EndSession{Session: res.Token})
 		began := time.Now()
-		if res, err := s.Do(t.Context(), "", settings.PutSetting{Key: "k", Value: "v"}); err == nil || time.Since(began) > leaderHold+time.Second {
+		if res, err := s.Do(t.Context(), "", settings.PutSetting{Key: "k", Value: "v"}); err == nil ||
+			time.Since(began) > leaderHold+time.Second {
 			t.Errorf("%+v, %v after %v", res, err, time.Since(began))
 		}
 	})
@@ -349,7 +355,8 @@ func TestRemovedPeerIsToldAtItsSession(t *testing.T) {
 			log := newScriptedLog(t)
 			log.refusal = c.err
 			told := 0
-			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: c.peer, Boot: "b1"}, Wall: time.Now, Random: rand.Reader, Removed: func() { told++ }, Logger: slog.New(slog.DiscardHandler)})
+			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: c.peer, Boot: "b1"}, Wall: time.Now, Random: rand.Reader,
+				Removed: func() { told++ }, Logger: slog.New(slog.DiscardHandler)})
 			if err := s.renewOnce(t.Context()); err == nil || c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("the session was opened: %v", err)
 			}

@@ -102,7 +102,8 @@ func (s Surveyor) openGossip(peers []membership.FormerMember) (*Gossip, error) {
 }
 
 // ask asks one host over both ways, at all its addresses.
-func (s Surveyor) ask(ctx context.Context, peer membership.FormerMember, ping func(context.Context, membership.Member) error) Asked {
+func (s Surveyor) ask(ctx context.Context, peer membership.FormerMember,
+	ping func(context.Context, membership.Member) error) Asked {
 	out := Asked{FormerMember: peer, Presence: Stopped}
 	addresses, err := s.lookup.allOf(ctx, peer.Addresses())
 	if err != nil {
@@ -151,5 +152,7 @@ func (s Surveyor) dial(ctx context.Context, address string) (Presence, string) {
 	if who.Cluster != "" {
 		return Running, fmt.Sprintf("%s answers at %s as a peer of incarnation %d", who, address, who.Incarnation)
 	}
-	return Silent, fmt.Sprintf("a process accepts connections at %s and does not prove to be a peer of this cluster (%v): a peer that hangs, or another program", address, err)
+	return Silent, fmt.Sprintf(
+		"a process accepts connections at %s and does not prove to be a peer of this cluster (%v): a peer that hangs, or another program",
+		address, err)
 }

@@ -17,7 +17,8 @@ import (
 // also with gossip alone; a host without one; a program that is none.
 func TestSurveyTellsWhoRuns(t *testing.T) {
 	f := newFixture(t)
-	port, err := NewPort(t.Context(), "127.0.0.1:0", NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h2", 7)), Known{}, slog.New(slog.DiscardHandler)))
+	port, err := NewPort(t.Context(), "127.0.0.1:0",
+		NewAccess(f.end(t, pki.PeerIdentity(clusterID, "h2", 7)), Known{}, slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,9 @@ func TestSurveyTellsWhoRuns(t *testing.T) {
 		}
 	}
 	s.CAs = s.CAs[:1]
-	if asked, err := s.Ask(t.Context(), []membership.FormerMember{{ID: "foreign", Address: port.Addr().String(), Gossip: free}}); err != nil || asked[0].Presence != Silent {
+	if asked, err := s.Ask(t.Context(),
+		[]membership.FormerMember{{ID: "foreign", Address: port.Addr().String(), Gossip: free}}); err != nil ||
+		asked[0].Presence != Silent {
 		t.Errorf("a peer of another cluster: %+v, %v", asked, err)
 	}
 }

@@ -19,7 +19,9 @@ func userTimeout(t *testing.T, conn net.Conn) (ms int) {
 		t.Fatal(err)
 	}
 	var get error
-	if err := raw.Control(func(fd uintptr) { ms, get = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT) }); err != nil || get != nil {
+	if err := raw.Control(func(fd uintptr) {
+		ms, get = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
+	}); err != nil || get != nil {
 		t.Fatal(err, get)
 	}
 	return ms

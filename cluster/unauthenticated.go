@@ -59,7 +59,8 @@ func (s *strangers) Accept() (net.Conn, error) {
 	}
 	known, source := s.known(address), admission.SourceOf(address)
 	ctx, over := context.WithCancel(context.Background())
-	c := &strangerConn{Conn: conn, over: over, begin: func() error { return s.by.Connect(ctx, source, known, admission.ByTLS) }}
+	c := &strangerConn{Conn: conn, over: over,
+		begin: func() error { return s.by.Connect(ctx, source, known, admission.ByTLS) }}
 	var surplus *admission.Holding
 	c.held, surplus = s.open[known].Enter(source, false, func() {
 		over()

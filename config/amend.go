@@ -65,7 +65,9 @@ func readBack(name string, text []byte, want map[string]any) error {
 		got[s.Key] = s.Value
 	}
 	if len(problems) > 0 || !reflect.DeepEqual(got, want) {
-		return fmt.Errorf("%s is of a form into which nothing can be written without changing what it says; write each section on a line of its own, its keys below it", name)
+		return fmt.Errorf(
+			"%s is of a form into which nothing can be written without changing what it says; write each section on a line of its own, its keys below it",
+			name)
 	}
 	return nil
 }

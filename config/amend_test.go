@@ -22,13 +22,16 @@ func TestAmend(t *testing.T) {
 		want   string
 	}{
 		"empty": {"", basic(), "api:\n  http_basic_auth_user_file: /etc/trivet/htpasswd\n  auth_strategy: http_basic\n"},
-		"all commented": {"# Trivet.\n#name: h1\n#api:\n#  listen: \":5050\"\n", map[string]string{"name": "h1", "api.auth_strategy": "noauth"},
+		"all commented": {"# Trivet.\n#name: h1\n#api:\n#  listen: \":5050\"\n",
+			map[string]string{"name": "h1", "api.auth_strategy": "noauth"},
 			"# Trivet.\nname: h1\napi:\n  auth_strategy: noauth\n#  listen: \":5050\"\n"},
-		"as the template shows it": {"api:\n  # Who.\n  #auth_strategy: \"\"\n\n# Next.\ncluster:\n  #auth_strategy: no\n", map[string]string{"api.auth_strategy": "noauth"},
+		"as the template shows it": {"api:\n  # Who.\n  #auth_strategy: \"\"\n\n# Next.\ncluster:\n  #auth_strategy: no\n",
+			map[string]string{"api.auth_strategy": "noauth"},
 			"api:\n  # Who.\n  auth_strategy: noauth\n\n# Next.\ncluster:\n  #auth_strategy: no\n"},
 		"beside others": {"api:\n    listen: \":1\" # mine\n", map[string]string{"api.auth_strategy": "noauth"},
 			"api:\n    auth_strategy: noauth\n    listen: \":1\" # mine\n"},
-		"a section in a section": {"inspection:\n  timeout: 5m\n", map[string]string{"inspection.processing.processing_hooks": "scheduler,ramdisk_error"},
+		"a section in a section": {"inspection:\n  timeout: 5m\n",
+			map[string]string{"inspection.processing.processing_hooks": "scheduler,ramdisk_error"},
 			"inspection:\n  processing:\n    processing_hooks: [scheduler, ramdisk_error]\n  timeout: 5m\n"},
 		"no line end": {"name: h1", map[string]string{"raft.timing": "slow"}, "name: h1\nraft:\n  timing: slow\n"},
 	} {
@@ -66,9 +69,12 @@ func TestAmendRefuses(t *testing.T) {
 // TestAmendTemplate writes any choice of keys into the template, in two steps,
 // and gets the template of all of them.
 func TestAmendTemplate(t *testing.T) {
-	keys := []string{"name", "api.listen", "cluster.advertise", "ironic.endpoint", "inspection.timeout", "inspection.processing.add_ports", "floating_ip.address", "floating_ip.interface", "raft.timing"}
-	some := map[string]string{"name": "h1", "api.listen": "127.0.0.1:1", "cluster.advertise": "h1:7350", "ironic.endpoint": "http://i", "inspection.timeout": "5m",
-		"inspection.processing.add_ports": "all", "floating_ip.address": "192.0.2.1", "floating_ip.interface": "eth0", "raft.timing": "fast"}
+	keys := []string{"name", "api.listen", "cluster.advertise", "ironic.endpoint", "inspection.timeout",
+		"inspection.processing.add_ports", "floating_ip.address", "floating_ip.interface", "raft.timing"}
+	some := map[string]string{"name": "h1", "api.listen": "127.0.0.1:1", "cluster.advertise": "h1:7350",
+		"ironic.endpoint": "http://i", "inspection.timeout": "5m",
+		"inspection.processing.add_ports": "all", "floating_ip.address": "192.0.2.1", "floating_ip.interface": "eth0",
+		"raft.timing": "fast"}
 	rapid.Check(t, func(t *rapid.T) {
 		first, second := make(map[string]string), make(map[string]string)
 		for _, key := range keys {
@@ -113,8 +119,10 @@ inspection: {introspection_delay: 2s, processing: {processing_hooks: [scheduler,
 	}
 	shared := first.Shared()
 	want := map[string]string{
-		"api.auth_strategy": "http_basic", "ironic.endpoint": "https://i", "ironic.auth_type": "http_basic", "ironic.username": "u",
-		"ironic.password": "s3cret", "raft.timing": "slow", "inspection.reboot_throttle": "2s", "inspection.processing.processing_hooks": "scheduler,ramdisk_error",
+		"api.auth_strategy": "http_basic", "ironic.endpoint": "https://i", "ironic.auth_type": "http_basic",
+		"ironic.username": "u",
+		"ironic.password": "s3cret", "raft.timing": "slow", "inspection.reboot_throttle": "2s",
+		"inspection.processing.processing_hooks": "scheduler,ramdisk_error",
 	}
 	if !maps.Equal(shared, want) {
 		t.Errorf("%v\nwant\n%v", shared, want)

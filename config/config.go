@@ -68,7 +68,8 @@ func (i Ironic) Login() string {
 	}
 	user := fmt.Sprintf("ironic.username %q%s", i.Username, at(i.origins.username))
 	if i.PasswordFile != "" {
-		return user + ", and the password in " + i.PasswordFile + ", which ironic.password_file" + at(i.origins.password) + " names"
+		return user + ", and the password in " + i.PasswordFile + ", which ironic.password_file" + at(i.origins.password) +
+			" names"
 	}
 	return user + " and ironic.password" + at(i.origins.password)
 }

@@ -31,17 +31,22 @@ func (c Config) crossCheck() Problems {
 		r.addProblem("floating_ip.interface", "there is no address for it to carry", "write floating_ip.address")
 	}
 	if r.Firewall.DenyUnknownMACs && r.Inspection.Processing.NodeNotFoundHook != "" {
-		r.addProblem("firewall.deny_unknown_macs", "keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
+		r.addProblem("firewall.deny_unknown_macs",
+			"keeps out the machines that inspection.processing.node_not_found_hook would enroll", "set one of the two")
 	}
 	switch f := r.Firewall; {
 	case f.Driver == "iptables" && f.Match == "chaddr":
-		r.addProblem("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look", "write firewall.driver: nftables or dnsmasq, or firewall.match: ether")
+		r.addProblem("firewall.match", "chaddr is inside DHCP, where firewall.driver iptables does not look",
+			"write firewall.driver: nftables or dnsmasq, or firewall.match: ether")
 	case f.Driver == "dnsmasq" && f.Match == "ether":
-		r.addProblem("firewall.match", "ether is the frame's source, and firewall.driver dnsmasq compares what stands inside DHCP", "write chaddr, or firewall.driver: nftables")
+		r.addProblem("firewall.match",
+			"ether is the frame's source, and firewall.driver dnsmasq compares what stands inside DHCP",
+			"write chaddr, or firewall.driver: nftables")
 	}
 	r.checkIronic()
 	if p := r.Inspection.Processing; p.AddPorts == "disabled" && p.KeepPorts == "added" {
-		r.addProblem("inspection.processing.keep_ports", "added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")
+		r.addProblem("inspection.processing.keep_ports",
+			"added keeps the ports of inspection.processing.add_ports, which is disabled", "write all")
 	}
 	r.checkFailover()
 	r.checkHAConfig()
@@ -54,7 +59,8 @@ func (c Config) crossCheck() Problems {
 func (r *review) checkIronic() {
 	i := r.Ironic
 	if i.AuthType != "none" && (i.Username == "" || i.Password == "" && i.PasswordFile == "") {
-		r.addProblem("ironic.auth_type", i.AuthType+" needs a user", "write ironic.username, and ironic.password or ironic.password_file")
+		r.addProblem("ironic.auth_type", i.AuthType+" needs a user",
+			"write ironic.username, and ironic.password or ironic.password_file")
 	}
 	if i.Password != "" && i.PasswordFile != "" {
 		r.addProblem("ironic.password_file", "there is ironic.password too", "remove one of the two")
@@ -79,7 +85,8 @@ func (r *review) portConflicts() {
 	for i, l := range all {
 		for _, other := range all[:i] {
 			if l.overlaps(other) {
-				r.addProblem(l.key, fmt.Sprintf("%s is taken by %s (%s)%s", l.text, other.key, other.text, r.placeOf(other.key)), "give each a port of its own")
+				r.addProblem(l.key, fmt.Sprintf("%s is taken by %s (%s)%s", l.text, other.key, other.text, r.placeOf(other.key)),
+					"give each a port of its own")
 			}
 		}
 	}
@@ -99,10 +106,12 @@ func wildcard(host string) bool {
 func (c Config) secondLook() Problems {
 	r := review{Config: c}
 	if r.Inspection.Timeout > 900*time.Second { // the HA specification's bound
-		r.addProblem("inspection.timeout", formatDuration(r.Inspection.Timeout)+" is more than 15m", "a machine that never answers blocks its node that long")
+		r.addProblem("inspection.timeout", formatDuration(r.Inspection.Timeout)+" is more than 15m",
+			"a machine that never answers blocks its node that long")
 	}
 	if r.Firewall.Driver == "noop" {
-		r.addProblem("firewall.driver", "noop filters nothing: all three hosts answer PXE at once", "use it only where no DHCP server runs")
+		r.addProblem("firewall.driver", "noop filters nothing: all three hosts answer PXE at once",
+			"use it only where no DHCP server runs")
 	}
 	r.lookAtAPI()
 	r.lookAtServices()

@@ -27,7 +27,8 @@ func TestElections(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, got, ok)
 		}
 	}
-	for text, want := range map[string]bool{"h1=host-1.example.org": true, "h1=": false, "=x": false, "h1": false, "h 1=x": false} {
+	for text, want := range map[string]bool{"h1=host-1.example.org": true, "h1=": false, "=x": false, "h1": false,
+		"h 1=x": false} {
 		if isIdentity(text) != want {
 			t.Errorf("%q: %v", text, !want)
 		}
@@ -41,13 +42,16 @@ func TestElectorTogether(t *testing.T) {
 	}
 	c.Elector.Listen = []string{"raft=127.0.0.1:5050", "lease:db=127.0.0.1:5050"}
 	c.Elector.Identities = []string{"h1=a", "h1=b"}
-	if p := reviewed(c, (*review).checkElector); len(p) != 2 || p[0].Key != "elector.listen" || p[1].Key != "elector.identities" {
+	if p := reviewed(c, (*review).checkElector); len(p) != 2 || p[0].Key != "elector.listen" ||
+		p[1].Key != "elector.identities" {
 		t.Error(p)
 	}
-	if p := reviewed(c, (*review).portConflicts); len(p) != 3 || p[0].Key != "elector.listen" || !strings.Contains(p[0].What, "api.listen") || !strings.Contains(p[2].What, "elector.listen") {
+	if p := reviewed(c, (*review).portConflicts); len(p) != 3 || p[0].Key != "elector.listen" ||
+		!strings.Contains(p[0].What, "api.listen") || !strings.Contains(p[2].What, "elector.listen") {
 		t.Error(p)
 	}
-	c.Lease.Enabled, c.Elector.Listen, c.Elector.Identities = true, []string{"raft=127.0.0.1:16401", "lease:db"}, []string{"h1=a", "h2=b"}
+	c.Lease.Enabled, c.Elector.Listen, c.Elector.Identities = true, []string{"raft=127.0.0.1:16401", "lease:db"},
+		[]string{"h1=a", "h2=b"}
 	if p := append(reviewed(c, (*review).checkElector), reviewed(c, (*review).portConflicts)...); len(p) != 0 {
 		t.Error(p)
 	}

@@ -14,7 +14,8 @@ const envPrefix = "TRIVET_"
 // ending in "_", the prefixes that the test suites use.
 func OtherEnv() []string {
 	return []string{
-		"TRIVET_CONFIG", "TRIVET_SERVER", "TRIVET_TOKEN", "TRIVET_OPERATOR", "TRIVET_OUTPUT", "TRIVET_PEER", "TRIVET_OPERATOR_CERT",
+		"TRIVET_CONFIG", "TRIVET_SERVER", "TRIVET_TOKEN", "TRIVET_OPERATOR", "TRIVET_OUTPUT", "TRIVET_PEER",
+		"TRIVET_OPERATOR_CERT",
 		"TRIVET_CREDENTIALS", "TRIVET_CACERT",
 		"TRIVET_FENCING_TOKEN", "TRIVET_LEASE_DEADLINE",
 		"TRIVET_SIM_", "TRIVET_E2E_", "TRIVET_TEST_", "TRIVET_BENCH_",
@@ -43,7 +44,8 @@ func envSettings(environ []string, problems *Problems) []setting {
 			settings = o.appendValue(settings, problems, where, values[name])
 		case !otherEnv(name):
 			do := "unset it"
-			if near := Nearest(name, append(slices.Sorted(maps.Keys(options)), OtherEnv()...)); near != "" && !strings.HasSuffix(near, "_") {
+			if near := Nearest(name, append(slices.Sorted(maps.Keys(options)), OtherEnv()...)); near != "" &&
+				!strings.HasSuffix(near, "_") {
 				do = fmt.Sprintf("did you mean %s?", near)
 			}
 			*problems = append(*problems, Problem{Where: where, What: "no option has this variable", Do: do})

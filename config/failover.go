@@ -22,7 +22,8 @@ func isKubePrefix(item string) bool {
 func kubeName() rule {
 	return rule{text: "1 to 63 small letters, digits, '-'", check: func(v any) *fault {
 		if name := v.(string); !isKubeName(name) {
-			return &fault{fmt.Sprintf("%.80q is not a name of Kubernetes", name), "write 1 to 63 small letters, digits or '-', a letter or digit first and last"}
+			return &fault{fmt.Sprintf("%.80q is not a name of Kubernetes", name),
+				"write 1 to 63 small letters, digits or '-', a letter or digit first and last"}
 		}
 		return nil
 	}}
@@ -60,16 +61,20 @@ func (r *review) checkFailover() {
 		return
 	}
 	if len(f.Clusters()) == 0 {
-		r.addProblem("failover.kubeconfigs", "failover.mode "+f.Mode+" needs a cluster to watch", "write it as in prod=/etc/trivet/prod.kubeconfig, or write failover.in_cluster")
+		r.addProblem("failover.kubeconfigs", "failover.mode "+f.Mode+" needs a cluster to watch",
+			"write it as in prod=/etc/trivet/prod.kubeconfig, or write failover.in_cluster")
 	}
 	if f.Mode == FailoverSafe && f.FenceFile == "" {
-		r.addProblem("failover.fence_file", "failover.mode safe takes the power of machines, and nothing says how", "write the path of a file of devices")
+		r.addProblem("failover.fence_file", "failover.mode safe takes the power of machines, and nothing says how",
+			"write the path of a file of devices")
 	}
 	if f.Mode == FailoverNooBaa && f.NooBaa.Namespace == "" {
 		r.addProblem("failover.noobaa_namespace", "failover.mode noobaa needs it", "write the namespace in which NooBaa runs")
 	}
 	if d := f.Detection; f.Mode == FailoverSafe && d.NotReadyAfter > 0 && d.NotReadyAfter < d.LeaseAge {
-		r.addProblem("failover.not_ready_after", fmt.Sprintf("%s is less than failover.lease_age (%s), which it would make pointless", formatDuration(d.NotReadyAfter), formatDuration(d.LeaseAge)), "write more, or 0s for never")
+		r.addProblem("failover.not_ready_after",
+			fmt.Sprintf("%s is less than failover.lease_age (%s), which it would make pointless",
+				formatDuration(d.NotReadyAfter), formatDuration(d.LeaseAge)), "write more, or 0s for never")
 	}
 }
 
@@ -78,9 +83,13 @@ func (r *review) lookAtFailover() {
 	f := r.Failover
 	switch {
 	case f.Mode == FailoverNooBaa:
-		r.addProblem("failover.mode", "noobaa FENCES NOTHING: pods are deleted while their machine may still run them, so that one pod may run twice and write one volume twice", "write safe, and failover.fence_file")
+		r.addProblem("failover.mode",
+			"noobaa FENCES NOTHING: pods are deleted while their machine may still run them, so that one pod may run twice and write one volume twice",
+			"write safe, and failover.fence_file")
 	case f.Mode == FailoverOff && len(f.Clusters()) > 0:
-		r.addProblem("failover.mode", "is not written: a cluster that is named is watched only while a remediation of before is open there", "write safe, or remove the section when 'trivet status' warns of no failover_left_open")
+		r.addProblem("failover.mode",
+			"is not written: a cluster that is named is watched only while a remediation of before is open there",
+			"write safe, or remove the section when 'trivet status' warns of no failover_left_open")
 	case f.Mode == FailoverSafe && f.NooBaa.Namespace != "":
 		r.addProblem("failover.noobaa_namespace", "is not used: failover.mode is safe", "remove it")
 	}
@@ -88,9 +97,13 @@ func (r *review) lookAtFailover() {
 		r.addProblem("failover.fence_file", "is not used: failover.mode noobaa fences nothing", "write failover.mode: safe")
 	}
 	if f.Mode == FailoverSafe && f.Detection.LeaseAge < shortLeaseAge {
-		r.addProblem("failover.lease_age", formatDuration(f.Detection.LeaseAge)+" is less than 15s: kube nodes that are merely busy lose their power, unless their kubelets renew more often than every 10s", "write 17s")
+		r.addProblem("failover.lease_age",
+			formatDuration(f.Detection.LeaseAge)+
+				" is less than 15s: kube nodes that are merely busy lose their power, unless their kubelets renew more often than every 10s",
+			"write 17s")
 	}
 	if f.Mode == FailoverSafe && f.Guard.MinHealthy == "" && f.Guard.MaxUnhealthy == "" {
-		r.addProblem("failover.min_healthy", "is empty, and so is failover.max_unhealthy: a fault of the network may switch all kube nodes off", "write 51%")
+		r.addProblem("failover.min_healthy",
+			"is empty, and so is failover.max_unhealthy: a fault of the network may switch all kube nodes off", "write 51%")
 	}
 }

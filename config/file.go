@@ -104,12 +104,15 @@ func (r *fileReader) section(path string, node *yaml.Node) {
 		}
 		switch {
 		case r.empty != "" && !known && !isSection(key): // perhaps the value, without its indentation
-			r.problem(name.Line, path, &fault{"what follows " + r.empty + " is not an option", "if it is the value, write it on the same line, in quotes"})
+			r.problem(name.Line, path,
+				&fault{"what follows " + r.empty + " is not an option", "if it is the value, write it on the same line, in quotes"})
 			continue
 		case twice:
 			r.problem(name.Line, shown, &fault{fmt.Sprintf("is written twice, first on line %d", first), "remove one"})
 		case strings.Contains(name.Value, "."): // would pass for a path
-			r.problem(name.Line, shown, &fault{"is not an option", "a file has sections: write each word on a line of its own, indented below the one before"})
+			r.problem(name.Line, shown,
+				&fault{"is not an option",
+					"a file has sections: write each word on a line of its own, indented below the one before"})
 		default:
 			r.entry(key, shown, name.Line, value)
 		}
@@ -200,7 +203,8 @@ func (o Option) parseSequence(node *yaml.Node) (any, *fault) {
 // the same name in another one.
 func unknownKey(key string) *fault {
 	if key == "haconfig.kubeconfig" { // of one cluster, which had no name
-		return &fault{"is not an option: each cluster has a name", "write haconfig.kubeconfigs: [NAME=PATH], with a name of your own"}
+		return &fault{"is not an option: each cluster has a name",
+			"write haconfig.kubeconfigs: [NAME=PATH], with a name of your own"}
 	}
 	f := &fault{what: "is not an option"}
 	section, name := split(key)

@@ -51,7 +51,8 @@ func (c Config) Files() []File {
 		add(own || asked, own, ReadsFile, section+"cert_file", conf.CertFile)
 		add(own || asked, own, ReadsFile, section+"key_file", conf.KeyFile)
 	}
-	add(slices.Contains(processing.Hooks, "accelerators"), false, ReadsFile, "inspection.accelerators.known_devices", c.Inspection.HookOptions.KnownAccelerators)
+	add(slices.Contains(processing.Hooks, "accelerators"), false, ReadsFile, "inspection.accelerators.known_devices",
+		c.Inspection.HookOptions.KnownAccelerators)
 	add(true, false, MakesDirectory, "inspection.processing.ramdisk_logs_dir", processing.RamdiskLogsDir)
 	add(true, false, WritesDirectory, "backup.directory", c.Backup.Directory)
 	add(c.Failover.Mode == FailoverSafe, true, ReadsFile, "failover.fence_file", c.Failover.FenceFile)

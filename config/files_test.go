@@ -11,7 +11,8 @@ import (
 func TestEachPathIsAFile(t *testing.T) {
 	own := []string{"data_dir", "socket", "firewall.dhcp_hostsdir"}
 	c := Default()
-	c.API.AuthStrategy, c.API.TLS.Certificate, c.Ironic.AuthType, c.Failover.Mode = StrategyKeystone, TLSFiles, "http_basic", FailoverSafe
+	c.API.AuthStrategy, c.API.TLS.Certificate, c.Ironic.AuthType, c.Failover.Mode = StrategyKeystone, TLSFiles,
+		"http_basic", FailoverSafe
 	c.Inspection.Processing.Hooks = []string{"accelerators"}
 	for i, o := range table {
 		switch field := o.field(&c).(type) {
@@ -35,7 +36,8 @@ func TestEachPathIsAFile(t *testing.T) {
 			continue
 		}
 		paths++
-		if found := slices.ContainsFunc(looked, func(f File) bool { return f.Key == o.Key && f.Path == path }); found == slices.Contains(own, o.Key) {
+		if found := slices.ContainsFunc(looked, func(f File) bool { return f.Key == o.Key && f.Path == path }); found ==
+			slices.Contains(own, o.Key) {
 			t.Errorf("path-is-looked-at: %s: %t", o.Key, found)
 		}
 	}

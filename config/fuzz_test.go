@@ -12,7 +12,9 @@ func FuzzLoad(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{sketch, string(template), "a: b: c", "- x", "api:\n\tlisten: x", "a: &a {b: *a}", "\"\": x", "? [a]\n: b", "--- \n---\n", "api: {\"a.b\": 1}", "%YAML 9.9\n---\n", "!!binary x: y", "\x00", "\xff\xfe"} {
+	for _, seed := range []string{sketch, string(template), "a: b: c", "- x", "api:\n\tlisten: x", "a: &a {b: *a}",
+		"\"\": x", "? [a]\n: b", "--- \n---\n", "api: {\"a.b\": 1}", "%YAML 9.9\n---\n", "!!binary x: y", "\x00",
+		"\xff\xfe"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

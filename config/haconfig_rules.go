@@ -119,7 +119,8 @@ func takeLabel(labels *map[string]string, value string) bool {
 
 // isZone accepts what can be the value of a label.
 func isZone(name string) bool {
-	return name != "" && len(name) <= 63 && strings.Trim(name, alphanumeric+"-_.") == "" && strings.Trim(name, "-_.") == name
+	return name != "" && len(name) <= 63 && strings.Trim(name, alphanumeric+"-_.") == "" &&
+		strings.Trim(name, "-_.") == name
 }
 
 // Types of components that a rule may name. TypeObservability is no value of the

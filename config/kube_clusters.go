@@ -31,7 +31,8 @@ func (r *review) checkClusterNames(section string, clusters []KubeCluster) {
 			if cluster.Kubeconfig == "" {
 				key = section + ".in_cluster"
 			}
-			r.addProblem(key, fmt.Sprintf("%q names another cluster already", cluster.Name), "give each cluster a name of its own")
+			r.addProblem(key, fmt.Sprintf("%q names another cluster already", cluster.Name),
+				"give each cluster a name of its own")
 		}
 		seen[cluster.Name] = true
 	}

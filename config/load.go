@@ -88,7 +88,8 @@ func aliasConflicts(layers [][]setting) Problems {
 		alias := written[key]
 		if other, both := written[canonical(key)]; both && other.Key != key {
 			problems = append(problems, Problem{Where: alias.Origin, Key: key,
-				What: fmt.Sprintf("is another name of %s, which is set too (%v)", other.Key, other.Origin), Do: "remove one of the two"})
+				What: fmt.Sprintf("is another name of %s, which is set too (%v)", other.Key, other.Origin),
+				Do:   "remove one of the two"})
 		}
 	}
 	return problems

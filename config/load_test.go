@@ -79,7 +79,8 @@ func TestPrecedence(t *testing.T) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		if c.Raft.Timing != step.want || c.Origin("raft.timing").String() != step.origin {
-			t.Errorf("%s: %q from %v, want %q from %s", step.name, c.Raft.Timing, c.Origin("raft.timing"), step.want, step.origin)
+			t.Errorf("%s: %q from %v, want %q from %s", step.name, c.Raft.Timing, c.Origin("raft.timing"), step.want,
+				step.origin)
 		}
 		if c.Inspection.Workers != 3 || c.Origin("inspection.workers").Line != 4 {
 			t.Errorf("%s: workers %d from %v", step.name, c.Inspection.Workers, c.Origin("inspection.workers"))
@@ -132,7 +133,8 @@ func TestEveryKeyThroughEveryDoor(t *testing.T) {
 
 // aboutOthers names the keys that cannot stand alone.
 func aboutOthers(key string) bool {
-	return slices.Contains([]string{"floating_ip.address", "floating_ip.interface", "ironic.auth_type", "api.auth_strategy", "failover.mode"}, key) ||
+	return slices.Contains([]string{"floating_ip.address", "floating_ip.interface", "ironic.auth_type",
+		"api.auth_strategy", "failover.mode"}, key) ||
 		strings.HasSuffix(key, "cert_file") || strings.HasSuffix(key, "key_file")
 }
 
@@ -150,9 +152,12 @@ func nested(o Option, value string) []byte {
 // otherValue finds a value that the option accepts and that is not its default.
 func otherValue(t *testing.T, o Option) string {
 	t.Helper()
-	candidates := []string{"true", "false", "7", "640", "2s", "1200ms", "scheduler,example", "/etc/x/y", "h9", "ha.example.org/", "zones", "endpoints", "127.0.0.1:9999",
-		"http://h9:6385", "192.0.2.9", "fast", "noauth", "http_basic", "enroll", "active", "present", "noop", "chaddr", "wal", "raft",
-		"6,4", "8086:1572:x710", "10.1.0.0/16:leaf1", "10.1.0.0/16", "cluster", "native", "safe", "prod=/etc/x", "25%", "warn", "json", "90m", "name=a* zones=b", "name=a* type=server"}
+	candidates := []string{"true", "false", "7", "640", "2s", "1200ms", "scheduler,example", "/etc/x/y", "h9",
+		"ha.example.org/", "zones", "endpoints", "127.0.0.1:9999",
+		"http://h9:6385", "192.0.2.9", "fast", "noauth", "http_basic", "enroll", "active", "present", "noop", "chaddr", "wal",
+		"raft",
+		"6,4", "8086:1572:x710", "10.1.0.0/16:leaf1", "10.1.0.0/16", "cluster", "native", "safe", "prod=/etc/x", "25%",
+		"warn", "json", "90m", "name=a* zones=b", "name=a* type=server"}
 	for _, candidate := range candidates {
 		if _, f := o.parse(candidate); f == nil && candidate != o.Default {
 			return candidate
@@ -309,7 +314,8 @@ func TestOverlap(t *testing.T) {
 		{":1", ":1", true}, {":1", ":2", false}, {":0", ":0", false},
 		{"192.0.2.1:1", "192.0.2.1:1", true}, {"192.0.2.1:1", "192.0.2.2:1", false},
 		{"192.0.2.1:1", ":1", true}, {"0.0.0.0:1", "192.0.2.1:1", true}, {"[::]:1", "127.0.0.1:1", true},
-		{"localhost:1", "127.0.0.1:1", true}, {"[::ffff:192.0.2.1]:1", "192.0.2.1:1", true}, {"[::1]:1", "[0:0::1]:1", true}, {"127.0.0.1:1", "127.0.0.2:1", false},
+		{"localhost:1", "127.0.0.1:1", true}, {"[::ffff:192.0.2.1]:1", "192.0.2.1:1", true}, {"[::1]:1", "[0:0::1]:1", true},
+		{"127.0.0.1:1", "127.0.0.2:1", false},
 		{"", ":1", false},
 	} {
 		a, okA := listenerOf("a", test.a)

@@ -104,7 +104,8 @@ func parseDuration(text string) (any, *fault) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return nil, &fault{fmt.Sprintf("%q is not a duration", text), "write a number and its unit, as in 300ms, 15s, 2m, 24h"}
+		return nil, &fault{fmt.Sprintf("%q is not a duration", text),
+			"write a number and its unit, as in 300ms, 15s, 2m, 24h"}
 	}
 	return d, nil
 }

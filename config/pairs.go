@@ -23,7 +23,9 @@ func (c Config) CheckPairs() Problems {
 	r.pairAdvertised("cluster", c.Cluster)
 	r.pairAdvertised("gossip", c.Gossip)
 	if a := c.Cluster.Advertise; a != "" && a == c.Gossip.Advertise {
-		r.addProblem("gossip.advertise", a+" is "+r.keyWithPlace("cluster.advertise")+" too, and each is a service of its own", "write the port at which the others reach gossip.listen")
+		r.addProblem("gossip.advertise",
+			a+" is "+r.keyWithPlace("cluster.advertise")+" too, and each is a service of its own",
+			"write the port at which the others reach gossip.listen")
 	}
 	r.pairOwnURLs()
 	r.pairPaths()
@@ -42,9 +44,11 @@ func (r *review) pairLogins() {
 		do         string
 	}{
 		{"ironic.auth_type", r.Ironic.AuthType, r.Ironic.AuthType != "none",
-			[]string{"ironic.username", "ironic.password", "ironic.password_file"}, "write ironic.auth_type: http_basic or keystone"},
+			[]string{"ironic.username", "ironic.password", "ironic.password_file"},
+			"write ironic.auth_type: http_basic or keystone"},
 		{"api.auth_strategy", r.API.AuthStrategy, r.API.AuthStrategy == StrategyKeystone || r.API.AuthStrategy == "",
-			[]string{"api.keystone.username", "api.keystone.password", "api.keystone.password_file"}, "write api.auth_strategy: keystone"},
+			[]string{"api.keystone.username", "api.keystone.password", "api.keystone.password_file"},
+			"write api.auth_strategy: keystone"},
 		{"api.auth_strategy", r.API.AuthStrategy, r.API.AuthStrategy == "http_basic" || r.API.AuthStrategy == "",
 			[]string{"api.http_basic_auth_user_file"}, "write api.auth_strategy: http_basic"},
 	} {
@@ -113,7 +117,8 @@ func everyAddress(port uint64) string { return fmt.Sprintf(`":%d"`, port) }
 // read is reported as a value.
 func (c Config) listeners() []listener {
 	type written struct{ key, text string }
-	all := []written{{"api.listen", c.API.Listen}, {"cluster.listen", c.Cluster.Listen}, {"gossip.listen", c.Gossip.Listen}}
+	all := []written{{"api.listen", c.API.Listen}, {"cluster.listen", c.Cluster.Listen},
+		{"gossip.listen", c.Gossip.Listen}}
 	if c.HAConfig.On() {
 		all = append(all, written{"haconfig.listen", c.HAConfig.Listen})
 	}
@@ -141,19 +146,23 @@ func (r *review) pairFloatingIP() {
 		called := l.key == "api.listen" || l.key == "haconfig.listen" && r.HAConfig.Via == HAViaFloatingIP
 		switch {
 		case l.host == at:
-			r.addProblem(l.key, fmt.Sprintf("%s: the host that leads alone has %s; the peers on the other hosts cannot start", l.text, floating),
+			r.addProblem(l.key, fmt.Sprintf("%s: the host that leads alone has %s; the peers on the other hosts cannot start",
+				l.text, floating),
 				"write "+everyAddress(l.port)+", which is every address of the host")
 		case !called:
 		case l.port == 0:
-			r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and clients call one port at %s", l.text, floating), "write a port, as in "+everyAddress(usualPort(l.key)))
+			r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and clients call one port at %s", l.text,
+				floating), "write a port, as in "+everyAddress(usualPort(l.key)))
 		case !l.reaches(at) && !(l.key == "api.listen" && r.proxied(l)):
-			r.addProblem(l.key, fmt.Sprintf("%s is one address of this host, and nothing answers there for clients that call %s", l.text, floating),
+			r.addProblem(l.key, fmt.Sprintf("%s is one address of this host, and nothing answers there for clients that call %s",
+				l.text, floating),
 				"write "+everyAddress(l.port)+", which is every address of the host"+r.proxyHint(l))
 		}
 	}
 	for key, text := range r.advertised() {
 		if l, ok := listenerOf(key, text); ok && l.host == at {
-			r.addProblem(key, fmt.Sprintf("%s moves with the leader: it is %s, and the others would dial the leader in place of this peer", text, floating),
+			r.addProblem(key, fmt.Sprintf(
+				"%s moves with the leader: it is %s, and the others would dial the leader in place of this peer", text, floating),
 				"write an address that this host alone has")
 		}
 	}
@@ -188,7 +197,9 @@ func (r *review) proxyHint(l listener) string {
 	if l.key != "api.listen" {
 		return ""
 	}
-	return fmt.Sprintf("; or, where a proxy on this host answers at the floating IP, name it: api.trusted_proxies: [%s/%d]", l.host.WithZone(""), l.host.BitLen())
+	return fmt.Sprintf(
+		"; or, where a proxy on this host answers at the floating IP, name it: api.trusted_proxies: [%s/%d]",
+		l.host.WithZone(""), l.host.BitLen())
 }
 
 // usualPort is the port of a listener's default.
@@ -211,7 +222,8 @@ func (r *review) pairWebhook() {
 	clusters := r.keyWithPlace(key)
 	if h.Via == HAViaFloatingIP {
 		if r.FloatingIP.Address == "" {
-			r.addProblem("haconfig.via", fmt.Sprintf("floating-ip: the API servers of %s call floating_ip.address, which is empty", clusters),
+			r.addProblem("haconfig.via",
+				fmt.Sprintf("floating-ip: the API servers of %s call floating_ip.address, which is empty", clusters),
 				"write floating_ip.address and floating_ip.interface, or haconfig.via: endpoints")
 			if last := &r.found[len(r.found)-1]; last.Where.Kind == FromDefault { // via is not written
 				last.Where = r.Origin(key)
@@ -224,11 +236,14 @@ func (r *review) pairWebhook() {
 	switch via := r.keyWithPlace("haconfig.via") + " endpoints"; {
 	case !ok:
 	case l.port == 0:
-		r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and %s publishes one port for all peers", l.text, via), "write a port, as in "+everyAddress(usualPort(l.key)))
+		r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and %s publishes one port for all peers",
+			l.text, via), "write a port, as in "+everyAddress(usualPort(l.key)))
 	case l.loopback():
-		r.addProblem(l.key, fmt.Sprintf("%s is reached from this host alone, and %s has the API servers of %s call it", l.text, via, clusters), "write "+everyAddress(l.port))
+		r.addProblem(l.key, fmt.Sprintf("%s is reached from this host alone, and %s has the API servers of %s call it",
+			l.text, via, clusters), "write "+everyAddress(l.port))
 	case advertised.IsValid() && !l.reaches(advertised):
-		r.addProblem(l.key, fmt.Sprintf("%s does not answer at %v, the peer's address by %s, which %s publishes", l.text, advertised, r.keyWithPlace(r.advertisedKey()), via), "write "+everyAddress(l.port))
+		r.addProblem(l.key, fmt.Sprintf("%s does not answer at %v, the peer's address by %s, which %s publishes", l.text,
+			advertised, r.keyWithPlace(r.advertisedKey()), via), "write "+everyAddress(l.port))
 	}
 }
 
@@ -266,14 +281,19 @@ func (r *review) pairAdvertised(section string, a Address) {
 	switch {
 	case err != nil:
 	case l.port == 0 && !l.loopback(): // a trial on one host may take any
-		r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and the others dial %s", l.text, told), "write the port, as in "+everyAddress(port))
+		r.addProblem(l.key, fmt.Sprintf("%s is another port after each start, and the others dial %s", l.text, told),
+			"write the port, as in "+everyAddress(port))
 	case named != nil || !l.host.IsValid(): // a name may be any address
 	case l.host.Is4() != at.Is4():
-		r.addProblem(l.key, fmt.Sprintf("%s is of another version of IP than %s, which the others dial", l.text, told), "write "+everyAddress(l.port)+", or an address of the same version")
+		r.addProblem(l.key, fmt.Sprintf("%s is of another version of IP than %s, which the others dial", l.text, told),
+			"write "+everyAddress(l.port)+", or an address of the same version")
 	case l.loopback() && !at.IsLoopback():
-		r.addProblem(l.key, fmt.Sprintf("%s is reached from this host alone, and the others dial %s", l.text, told), "write "+everyAddress(l.port))
+		r.addProblem(l.key, fmt.Sprintf("%s is reached from this host alone, and the others dial %s", l.text, told),
+			"write "+everyAddress(l.port))
 	case !l.loopback() && at.IsLoopback():
-		r.addProblem(section+".advertise", fmt.Sprintf("%s is reached from this host alone, and nothing listens there: %s is %s", a.Advertise, r.keyWithPlace(l.key), l.text), "write the address at which the others reach this peer")
+		r.addProblem(section+".advertise",
+			fmt.Sprintf("%s is reached from this host alone, and nothing listens there: %s is %s", a.Advertise,
+				r.keyWithPlace(l.key), l.text), "write the address at which the others reach this peer")
 	}
 }
 
@@ -295,7 +315,8 @@ func (r *review) pairOwnURLs() {
 		}
 		for _, l := range r.listeners() {
 			if l.port == port && l.reaches(at) {
-				r.addProblem(u.key, fmt.Sprintf("%s is where this peer itself listens: %s is %s", u.text, r.keyWithPlace(l.key), l.text), "write where the service answers, or another port for one of the two")
+				r.addProblem(u.key, fmt.Sprintf("%s is where this peer itself listens: %s is %s", u.text, r.keyWithPlace(l.key),
+					l.text), "write where the service answers, or another port for one of the two")
 				break
 			}
 		}
@@ -337,11 +358,13 @@ func (r *review) pairPaths() {
 	if r.Firewall.Driver == "dnsmasq" {
 		places = append(places, place{"firewall.dhcp_hostsdir", r.Firewall.DHCPHostsDir})
 	}
-	places = append(places, place{"inspection.processing.ramdisk_logs_dir", r.Inspection.Processing.RamdiskLogsDir}, place{"backup.directory", r.Backup.Directory})
+	places = append(places, place{"inspection.processing.ramdisk_logs_dir", r.Inspection.Processing.RamdiskLogsDir},
+		place{"backup.directory", r.Backup.Directory})
 	for i, p := range places {
 		for _, other := range places[:i] {
 			if p.path != "" && path.Clean(p.path) == path.Clean(other.path) {
-				r.addProblem(p.key, p.path+" is "+r.keyWithPlace(other.key)+" too, and two parts of the peer write there", "give each a path of its own")
+				r.addProblem(p.key, p.path+" is "+r.keyWithPlace(other.key)+" too, and two parts of the peer write there",
+					"give each a path of its own")
 			}
 		}
 	}
@@ -350,17 +373,24 @@ func (r *review) pairPaths() {
 // pairBounds finds bounds that together let nothing happen.
 func (r *review) pairBounds() {
 	if i := r.Inspection; i.RebootThrottle > 0 && i.RebootThrottle >= i.Timeout {
-		r.addProblem("inspection.reboot_throttle", fmt.Sprintf("%s between two nodes is not less than %s %s: of two that start together the second ends in error before its turn",
-			formatDuration(i.RebootThrottle), r.keyWithPlace("inspection.timeout"), formatDuration(i.Timeout)), "write less, or a longer inspection.timeout")
+		r.addProblem("inspection.reboot_throttle",
+			fmt.Sprintf(
+				"%s between two nodes is not less than %s %s: of two that start together the second ends in error before its turn",
+				formatDuration(i.RebootThrottle), r.keyWithPlace("inspection.timeout"), formatDuration(i.Timeout)),
+			"write less, or a longer inspection.timeout")
 	}
 	if r.Failover.Mode != FailoverSafe {
 		return
 	}
 	mode := r.keyWithPlace("failover.mode") + " safe"
 	if g := r.Failover.Guard; g.MinHealthy == "100%" {
-		r.addProblem("failover.min_healthy", fmt.Sprintf("100%%: one dead kube node is too many, so that %s never begins anything", mode), "write less, as in 51%")
+		r.addProblem("failover.min_healthy",
+			fmt.Sprintf("100%%: one dead kube node is too many, so that %s never begins anything", mode),
+			"write less, as in 51%")
 	}
 	if g := r.Failover.Guard; g.MaxUnhealthy != "" && strings.Trim(strings.TrimSuffix(g.MaxUnhealthy, "%"), "0") == "" {
-		r.addProblem("failover.max_unhealthy", fmt.Sprintf("%s: one dead kube node is too many, so that %s never begins anything", g.MaxUnhealthy, mode), "write more, or leave it empty")
+		r.addProblem("failover.max_unhealthy",
+			fmt.Sprintf("%s: one dead kube node is too many, so that %s never begins anything", g.MaxUnhealthy, mode),
+			"write more, or leave it empty")
 	}
 }

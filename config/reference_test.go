@@ -31,8 +31,10 @@ func TestReference(t *testing.T) {
 		}
 		// The page gives the rule by which a key has its variable and flag.
 		name := strings.NewReplacer(".", "_").Replace(o.Key)
-		if env, flag := "TRIVET_"+strings.ToUpper(name), "--"+strings.ReplaceAll(name, "_", "-"); o.Env() != env || o.Flag() != flag {
-			t.Errorf("%s has the variable %s and the flag %s, and docs/configuration.md says %s and %s", o.Key, o.Env(), o.Flag(), env, flag)
+		if env, flag := "TRIVET_"+strings.ToUpper(name), "--"+strings.ReplaceAll(name, "_", "-"); o.Env() != env ||
+			o.Flag() != flag {
+			t.Errorf("%s has the variable %s and the flag %s, and docs/configuration.md says %s and %s", o.Key, o.Env(),
+				o.Flag(), env, flag)
 		}
 	}
 }

@@ -50,10 +50,12 @@ func TestEveryKeyIsRenewed(t *testing.T) {
 // moved to this host alone and opened to everybody there is not opened to the
 // network meanwhile.
 func TestNoMixtureIsWorse(t *testing.T) {
-	before := loaded(t, "api: {listen: \":5050\", auth_strategy: http_basic, http_basic_auth_user_file: /etc/users}\nlog: {level: info}\n")
+	before := loaded(t,
+		"api: {listen: \":5050\", auth_strategy: http_basic, http_basic_auth_user_file: /etc/users}\nlog: {level: info}\n")
 	after := loaded(t, "api: {listen: \"127.0.0.1:5050\"}\nlog: {level: debug}\n")
 	r := before.Renew(after)
-	if len(r.Applied) > 0 || len(r.Together) == 0 || r.Config.API.AuthStrategy != "http_basic" || r.Config.Log.Level != "info" {
+	if len(r.Applied) > 0 || len(r.Together) == 0 || r.Config.API.AuthStrategy != "http_basic" ||
+		r.Config.Log.Level != "info" {
 		t.Errorf("worse-than-both: applied %v, strategy %q (%v)", r.Applied, r.Config.API.AuthStrategy, r.Together)
 	}
 	for _, key := range []string{"api.listen", "api.auth_strategy", "log.level"} {

@@ -141,7 +141,8 @@ const maxHostName = 64
 // in DNS, in a certificate and in gossip, and is the only place of that rule: what
 // the configuration takes no member of a cluster refuses.
 func ValidHostName(name string) bool {
-	return name != "" && len(name) <= maxHostName && strings.Trim(name, alphanumeric+"._-") == "" && strings.Trim(name, "._-") == name
+	return name != "" && len(name) <= maxHostName && strings.Trim(name, alphanumeric+"._-") == "" &&
+		strings.Trim(name, "._-") == name
 }
 
 // HostNameForm says what ValidHostName wants.
@@ -164,7 +165,8 @@ func listenAddress() rule {
 			_, err = netip.ParseAddr(host)
 		}
 		if err != nil {
-			return &fault{fmt.Sprintf("%q is not an address to listen on", v), `write ":PORT" for all addresses of this host, or "ADDRESS:PORT"`}
+			return &fault{fmt.Sprintf("%q is not an address to listen on", v),
+				`write ":PORT" for all addresses of this host, or "ADDRESS:PORT"`}
 		}
 		return nil
 	}}
@@ -178,7 +180,8 @@ func advertiseAddress() rule {
 			return &fault{fmt.Sprintf("%q is not an address that others can reach", v), `write "HOST:PORT"`}
 		}
 		if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
-			return &fault{fmt.Sprintf("%q is every address and none", v), "write the address at which the other peers reach this one"}
+			return &fault{fmt.Sprintf("%q is every address and none", v),
+				"write the address at which the other peers reach this one"}
 		}
 		return nil
 	}}
@@ -201,7 +204,8 @@ func webURL() rule {
 		u, err := url.Parse(v.(string))
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-			return &fault{"is not the URL of a service", "write it as in http://127.0.0.1:6385"} // not quoted: it may hold a password
+			// not quoted: it may hold a password
+			return &fault{"is not the URL of a service", "write it as in http://127.0.0.1:6385"}
 		case u.User != nil:
 			return &fault{"holds a user name or password", "write them under username and password"}
 		case u.RawQuery != "" || u.Fragment != "":
@@ -231,7 +235,8 @@ func interfaceName() rule {
 		if name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsFunc(name, func(r rune) bool {
 			return r == '/' || r == ':' || r <= ' ' || r == 0x7f
 		}) {
-			return &fault{fmt.Sprintf("%.80q cannot be a network interface", name), "write 1 to 15 characters without blanks, '/' and ':'"}
+			return &fault{fmt.Sprintf("%.80q cannot be a network interface", name),
+				"write 1 to 15 characters without blanks, '/' and ':'"}
 		}
 		return nil
 	}}

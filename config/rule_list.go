@@ -89,7 +89,8 @@ func addressVersions() rule {
 func driverName() rule {
 	return rule{text: "name of a driver", check: func(v any) *fault {
 		if name := v.(string); !isDriverName(name) {
-			return &fault{fmt.Sprintf("%.80q is not the name of a driver", name), "write one of those that Ironic lists, as in ipmi or redfish"}
+			return &fault{fmt.Sprintf("%.80q is not the name of a driver", name),
+				"write one of those that Ironic lists, as in ipmi or redfish"}
 		}
 		return nil
 	}}

@@ -62,7 +62,8 @@ func mistaken() map[string]string {
 func TestNoMessageRepeatsASecret(t *testing.T) {
 	const secret = "hunter2"
 	options := [][2]string{ // section and key
-		{"ironic", "password"}, {"ironic", "password_file"}, {"ironic", "key_file"}, {"api", "http_basic_auth_user_file"}, {"api.tls", "key_file"},
+		{"ironic", "password"}, {"ironic", "password_file"}, {"ironic", "key_file"}, {"api", "http_basic_auth_user_file"},
+		{"api.tls", "key_file"},
 		{"api.keystone", "password"}, {"api.keystone", "password_file"}, {"failover", "fence_file"},
 	}
 	for _, option := range options {
@@ -70,7 +71,8 @@ func TestNoMessageRepeatsASecret(t *testing.T) {
 		for name, value := range mistaken() {
 			value = strings.ReplaceAll(value, "S", secret)
 			block := strings.Join(sections, ":\n ") + ":\n  " + option[1] + ":" + value + "\n"
-			flow := "{" + strings.Join(sections, ": {") + ": {" + option[1] + ":" + strings.TrimSuffix(value, "\n") + strings.Repeat("}", len(sections)+1) + "\n"
+			flow := "{" + strings.Join(sections, ": {") + ": {" + option[1] + ":" + strings.TrimSuffix(value, "\n") +
+				strings.Repeat("}", len(sections)+1) + "\n"
 			forms := map[string]string{"block": block, "flow": flow}
 			if !strings.Contains(value, "\n"+secret) { // what follows an unknown section is a key like any other
 				forms["merged"] = "x: &m\n " + option[1] + ":" + value + "\n" + sections[0] + ":\n  <<: *m\n"
@@ -82,7 +84,8 @@ func TestNoMessageRepeatsASecret(t *testing.T) {
 				}
 			}
 			key := option[0] + "." + option[1]
-			said := everythingSaid(Sources{Env: []string{"TRIVET_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) + "=" + value}})
+			said := everythingSaid(Sources{
+				Env: []string{"TRIVET_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) + "=" + value}})
 			said += everythingSaid(Sources{Flags: map[string]string{key: value}})
 			if strings.Contains(said, secret) {
 				t.Errorf("secret-repeated: %s = %s: %s", key, value, said)
@@ -90,7 +93,9 @@ func TestNoMessageRepeatsASecret(t *testing.T) {
 		}
 	}
 	for _, readers := range []string{"[user:hunter2]", "[a, 'a:hunter2']"} {
-		if said := everythingSaid(Sources{File: "trivet.yaml", Text: []byte("api: {http_basic_readers: " + readers + "}\n")}); strings.Contains(said, secret) {
+		if said := everythingSaid(
+			Sources{File: "trivet.yaml", Text: []byte("api: {http_basic_readers: " + readers + "}\n")}); strings.Contains(said,
+			secret) {
 			t.Errorf("secret-repeated: %s", said)
 		}
 	}

@@ -52,7 +52,8 @@ func syntaxFault(err error, text []byte) (line int, f *fault) {
 	}
 	lines := bytes.Split(text, []byte("\n"))
 	if at := iniSection(lines); at > 0 {
-		return at, &fault{"is a section of an INI file, not YAML", "an inspector.conf of ironic-inspector is translated by 'trivet-import config FILE'; else write SECTION: and KEY: VALUE lines below it"}
+		return at, &fault{"is a section of an INI file, not YAML",
+			"an inspector.conf of ironic-inspector is translated by 'trivet-import config FILE'; else write SECTION: and KEY: VALUE lines below it"}
 	}
 	if name := regexp.MustCompile(`^unknown anchor '(.*)' referenced$`).FindStringSubmatch(message); name != nil {
 		for i, l := range lines {

@@ -64,33 +64,47 @@ func (a API) Local() string {
 
 func apiOptions() []Option {
 	return append([]Option{
-		{Key: "api.listen", Change: AtRestart, Extent: OneHost, Default: ":5050", rule: listenAddress(), field: func(c *Config) any { return &c.API.Listen },
-			Help: "Address and port of the REST API. Without an address it answers at each of this host's, and so at the floating IP, where ramdisks and other clients call it. Commands on this host ask it there."},
-		{Key: "api.auth_strategy", Change: AtReload, Extent: AllHosts, rule: oneOf("", "noauth", "http_basic", StrategyKeystone), field: func(c *Config) any { return &c.API.AuthStrategy },
+		{Key: "api.listen", Change: AtRestart, Extent: OneHost, Default: ":5050", rule: listenAddress(),
+			field: func(c *Config) any { return &c.API.Listen },
+			Help:  "Address and port of the REST API. Without an address it answers at each of this host's, and so at the floating IP, where ramdisks and other clients call it. Commands on this host ask it there."},
+		{Key: "api.auth_strategy", Change: AtReload, Extent: AllHosts,
+			rule: oneOf("", "noauth", "http_basic", StrategyKeystone), field: func(c *Config) any { return &c.API.AuthStrategy },
 			Help: "Who may use the API: noauth (everybody who reaches it), http_basic, or keystone, by a token in X-Auth-Token. There is no default unless api.listen is a loopback address, where it is noauth."},
-		{Key: "api.http_basic_auth_user_file", Change: AtReload, Extent: OneHost, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },
-			Help: "The users of http_basic, as htpasswd -B writes them."},
-		{Key: "api.http_basic_readers", Change: AtReload, Extent: AllHosts, rule: userNames(), field: func(c *Config) any { return &c.API.HTTPBasicReaders },
-			Help: "Those of the users who may see how introspections stand, and nothing else. All others may do everything."},
-		{Key: "api.healthcheck", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.API.Healthcheck },
-			Help: "Whether /healthcheck is answered, the original's name for what /readyz says in more words."},
+		{Key: "api.http_basic_auth_user_file", Change: AtReload, Extent: OneHost, rule: orEmpty(absolutePath(maxText)),
+			field: func(c *Config) any { return &c.API.HTTPBasicAuthUserFile },
+			Help:  "The users of http_basic, as htpasswd -B writes them."},
+		{Key: "api.http_basic_readers", Change: AtReload, Extent: AllHosts, rule: userNames(),
+			field: func(c *Config) any { return &c.API.HTTPBasicReaders },
+			Help:  "Those of the users who may see how introspections stand, and nothing else. All others may do everything."},
+		{Key: "api.healthcheck", Change: AtReload, Extent: AllHosts, Default: "true",
+			field: func(c *Config) any { return &c.API.Healthcheck },
+			Help:  "Whether /healthcheck is answered, the original's name for what /readyz says in more words."},
 		{Key: "api.ui", Change: AtReload, Extent: AllHosts, Default: "true", field: func(c *Config) any { return &c.API.UI },
 			Help: "Whether the page at /ui/ is served. Its users log in with the credentials of the API and may do there what they may do through the API; administrators who log in may also transfer leadership, set maintenance, pause failover and run a drill."},
-		{Key: "api.callback_rate", Change: AtReload, Extent: MostHosts, Default: "10", rule: number(0, 100_000), field: func(c *Config) any { return &c.API.CallbackRate },
-			Help: "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host, and of machines under introspection, are not counted. Further ones wait for up to 20 s, then get 503 with Retry-After. 0: no limit."},
-		{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "1000", rule: number(1, 100_000), field: func(c *Config) any { return &c.API.CallbackBurst },
-			Help: "How many callbacks of machines that are not under introspection one source may send at once: all behind one NAT that are discovered together."},
-		{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts, rule: pairs("networks, as 192.0.2.0/24", parsed(netip.ParsePrefix)), field: func(c *Config) any { return &c.API.TrustedProxies },
+		{Key: "api.callback_rate", Change: AtReload, Extent: MostHosts, Default: "10", rule: number(0, 100_000),
+			field: func(c *Config) any { return &c.API.CallbackRate },
+			Help:  "How many callbacks a second one source (an IPv4 address or an IPv6 /64) may send for long; those of this host, and of machines under introspection, are not counted. Further ones wait for up to 20 s, then get 503 with Retry-After. 0: no limit."},
+		{Key: "api.callback_burst", Change: AtReload, Extent: MostHosts, Default: "1000", rule: number(1, 100_000),
+			field: func(c *Config) any { return &c.API.CallbackBurst },
+			Help:  "How many callbacks of machines that are not under introspection one source may send at once: all behind one NAT that are discovered together."},
+		{Key: "api.trusted_proxies", Change: AtReload, Extent: MostHosts,
+			rule: pairs("networks, as 192.0.2.0/24", parsed(netip.ParsePrefix)), field: func(c *Config) any {
+				return &c.API.TrustedProxies
+			},
 			Help: "Where proxies stand whose X-Forwarded headers count: -For says who sent a request, by its last entry, the others where links lead. Without any, a request comes from the address that connected."},
 
-		{Key: "api.tls.certificate", Change: AtRestart, Extent: AllHosts, Default: TLSOff, rule: oneOf(TLSOff, TLSFiles, TLSCluster), field: func(c *Config) any { return &c.API.TLS.Certificate },
+		{Key: "api.tls.certificate", Change: AtRestart, Extent: AllHosts, Default: TLSOff,
+			rule: oneOf(TLSOff, TLSFiles, TLSCluster), field: func(c *Config) any { return &c.API.TLS.Certificate },
 			Help: "off, files (a certificate of your own), or cluster: each peer has one issued by the cluster's CA, which clients must trust; 'trivet cert ca' prints it."},
-		{Key: "api.tls.cert_file", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.TLS.CertFile },
-			Help: "For files: the certificate (PEM), and after it those that lead to its CA. It is read again when it changes."},
-		{Key: "api.tls.key_file", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.TLS.KeyFile },
-			Help: "For files: its private key (PEM)."},
-		{Key: "api.tls.names", Change: AtRestart, Extent: MostHosts, rule: pairs("host names or addresses", isServerName), field: func(c *Config) any { return &c.API.TLS.Names },
-			Help: "For cluster: further names and addresses by which clients call the API. Those of this host and the floating IP are in every certificate."},
+		{Key: "api.tls.cert_file", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
+			field: func(c *Config) any { return &c.API.TLS.CertFile },
+			Help:  "For files: the certificate (PEM), and after it those that lead to its CA. It is read again when it changes."},
+		{Key: "api.tls.key_file", Change: AtRestart, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
+			field: func(c *Config) any { return &c.API.TLS.KeyFile },
+			Help:  "For files: its private key (PEM)."},
+		{Key: "api.tls.names", Change: AtRestart, Extent: MostHosts, rule: pairs("host names or addresses", isServerName),
+			field: func(c *Config) any { return &c.API.TLS.Names },
+			Help:  "For cluster: further names and addresses by which clients call the API. Those of this host and the floating IP are in every certificate."},
 	}, apiKeystoneOptions()...)
 }
 
@@ -129,14 +143,19 @@ func (r *review) checkAPI() {
 // lookAtAPI warns of what is written and not used.
 func (r *review) lookAtAPI() {
 	if r.API.AuthStrategy == "noauth" && !loopback(r.API.Listen) {
-		r.addProblem("api.auth_strategy", "everybody who reaches "+r.API.Listen+" may start and abort introspections", "use http_basic or keystone unless the network is closed")
+		r.addProblem("api.auth_strategy", "everybody who reaches "+r.API.Listen+" may start and abort introspections",
+			"use http_basic or keystone unless the network is closed")
 	}
 	if r.API.AuthStrategy != "http_basic" && len(r.API.HTTPBasicReaders) > 0 {
-		r.addProblem("api.http_basic_readers", "there are no users without http_basic: who is written here may do everything", "write api.auth_strategy: http_basic, or remove the list")
+		r.addProblem("api.http_basic_readers", "there are no users without http_basic: who is written here may do everything",
+			"write api.auth_strategy: http_basic, or remove the list")
 	}
-	for _, written := range []struct{ key, file string }{{"api.tls.cert_file", r.API.TLS.CertFile}, {"api.tls.key_file", r.API.TLS.KeyFile}} {
+	for _, written := range []struct {
+		key, file string
+	}{{"api.tls.cert_file", r.API.TLS.CertFile}, {"api.tls.key_file", r.API.TLS.KeyFile}} {
 		if written.file != "" && r.API.TLS.Certificate != TLSFiles {
-			r.addProblem(written.key, "is not used: api.tls.certificate is "+r.API.TLS.Certificate, "write api.tls.certificate: files, or remove this line")
+			r.addProblem(written.key, "is not used: api.tls.certificate is "+r.API.TLS.Certificate,
+				"write api.tls.certificate: files, or remove this line")
 		}
 	}
 }

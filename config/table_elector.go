@@ -46,10 +46,12 @@ func (e Elector) Called() map[string]string {
 
 func electorOptions() []Option {
 	return []Option{
-		{Key: "elector.listen", Change: AtRestart, Extent: MostHosts, rule: pairs(electionForm, isElection), field: func(c *Config) any { return &c.Elector.Listen },
-			Help: "Elections that this peer answers about over HTTP, as leader-elector did: raft names the peer that leads, lease:NAME the holder of a lease. Each has an address of its own, as in raft=127.0.0.1:16401; without one it is 127.0.0.1:4040. Empty: off."},
-		{Key: "elector.identities", Change: AtRestart, Extent: AllHosts, rule: pairs("NAME=IDENTITY", isIdentity), field: func(c *Config) any { return &c.Elector.Identities },
-			Help: "What raft calls peers whose name is not what a program on their host compares with, as in h1=node-1.example.org. Others are called by their names."},
+		{Key: "elector.listen", Change: AtRestart, Extent: MostHosts, rule: pairs(electionForm, isElection),
+			field: func(c *Config) any { return &c.Elector.Listen },
+			Help:  "Elections that this peer answers about over HTTP, as leader-elector did: raft names the peer that leads, lease:NAME the holder of a lease. Each has an address of its own, as in raft=127.0.0.1:16401; without one it is 127.0.0.1:4040. Empty: off."},
+		{Key: "elector.identities", Change: AtRestart, Extent: AllHosts, rule: pairs("NAME=IDENTITY", isIdentity),
+			field: func(c *Config) any { return &c.Elector.Identities },
+			Help:  "What raft calls peers whose name is not what a program on their host compares with, as in h1=node-1.example.org. Others are called by their names."},
 	}
 }
 
@@ -89,7 +91,8 @@ func isIdentity(item string) bool {
 func (r *review) checkElector() {
 	for _, e := range r.Elector.Elections() {
 		if e.Lease != "" && !r.Lease.Enabled {
-			r.addProblem("elector.listen", fmt.Sprintf("no candidate can hold %s: the API lends no leases", e.Name), "write lease.enabled: true")
+			r.addProblem("elector.listen", fmt.Sprintf("no candidate can hold %s: the API lends no leases", e.Name),
+				"write lease.enabled: true")
 		}
 	}
 	seen := make(map[string]bool)

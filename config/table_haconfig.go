@@ -39,34 +39,56 @@ func (h HAConfig) Clusters() []KubeCluster { return kubeClusters(h.Kubeconfigs, 
 
 func haconfigOptions() []Option {
 	return []Option{
-		{Key: "haconfig.kubeconfigs", Change: AtRestart, Extent: MostHosts, rule: pairs("NAME=PATH", isKubeconfig), field: func(c *Config) any { return &c.HAConfig.Kubeconfigs },
-			Help: "Clusters whose components are looked after, each a name of your own and the absolute path of a kubeconfig, as in prod=/etc/trivet/components.kubeconfig. The same names on every peer; 'trivet haconfig manifest' prints the rights they need. Empty, and in_cluster too: off."},
-		{Key: "haconfig.in_cluster", Change: AtRestart, Extent: MostHosts, rule: orEmpty(namedCluster()), field: func(c *Config) any { return &c.HAConfig.InCluster },
-			Help: "Name for the cluster in which this peer itself runs as a pod, if its components are looked after."},
-		{Key: "haconfig.listen", Change: AtRestart, Extent: MostHosts, Default: ":9443", rule: listenAddress(), field: func(c *Config) any { return &c.HAConfig.Listen },
-			Help: "Where this peer answers the API server. The port is the same on all peers. Without an address it answers at the floating IP, too."},
-		{Key: "haconfig.prefix", Change: AtRestart, Extent: AllHosts, Default: "high-availability-config.resources.gardener.cloud/", rule: labelPrefix(), field: func(c *Config) any { return &c.HAConfig.Prefix },
+		{Key: "haconfig.kubeconfigs", Change: AtRestart, Extent: MostHosts, rule: pairs("NAME=PATH", isKubeconfig),
+			field: func(c *Config) any { return &c.HAConfig.Kubeconfigs },
+			Help:  "Clusters whose components are looked after, each a name of your own and the absolute path of a kubeconfig, as in prod=/etc/trivet/components.kubeconfig. The same names on every peer; 'trivet haconfig manifest' prints the rights they need. Empty, and in_cluster too: off."},
+		{Key: "haconfig.in_cluster", Change: AtRestart, Extent: MostHosts, rule: orEmpty(namedCluster()),
+			field: func(c *Config) any { return &c.HAConfig.InCluster },
+			Help:  "Name for the cluster in which this peer itself runs as a pod, if its components are looked after."},
+		{Key: "haconfig.listen", Change: AtRestart, Extent: MostHosts, Default: ":9443", rule: listenAddress(),
+			field: func(c *Config) any { return &c.HAConfig.Listen },
+			Help:  "Where this peer answers the API server. The port is the same on all peers. Without an address it answers at the floating IP, too."},
+		{Key: "haconfig.prefix", Change: AtRestart, Extent: AllHosts,
+			Default: "high-availability-config.resources.gardener.cloud/", rule: labelPrefix(), field: func(c *Config) any {
+				return &c.HAConfig.Prefix
+			},
 			Help: "How the labels and annotations begin. The default is Gardener's."},
-		{Key: "haconfig.default_not_ready_toleration_seconds", Change: AtRestart, Extent: AllHosts, Default: "-1", rule: number(-1, maxToleration), field: func(c *Config) any { return &c.HAConfig.NotReady },
+		{Key: "haconfig.default_not_ready_toleration_seconds", Change: AtRestart, Extent: AllHosts, Default: "-1",
+			rule: number(-1, maxToleration), field: func(c *Config) any { return &c.HAConfig.NotReady },
 			Help: "How long pods stay on a kube node that is not ready, where they do not say it themselves. -1: nothing is added."},
-		{Key: "haconfig.default_unreachable_toleration_seconds", Change: AtRestart, Extent: AllHosts, Default: "-1", rule: number(-1, maxToleration), field: func(c *Config) any { return &c.HAConfig.Unreachable },
+		{Key: "haconfig.default_unreachable_toleration_seconds", Change: AtRestart, Extent: AllHosts, Default: "-1",
+			rule: number(-1, maxToleration), field: func(c *Config) any { return &c.HAConfig.Unreachable },
 			Help: "The same, for a kube node that cannot be reached."},
-		{Key: "haconfig.strict", Change: AtRestart, Extent: AllHosts, rule: pairs("quirks (replicas, selector, autoscaler, zones)", isQuirk), field: func(c *Config) any { return &c.HAConfig.Strict },
+		{Key: "haconfig.strict", Change: AtRestart, Extent: AllHosts,
+			rule: pairs("quirks (replicas, selector, autoscaler, zones)", isQuirk), field: func(c *Config) any {
+				return &c.HAConfig.Strict
+			},
 			Help: "Which quirks of the original are taken out: replicas refuses overrides that are no count, selector answers 422 for a StatefulSet without one, autoscaler never lets a maximum be below the minimum, zones trims blanks."},
-		{Key: "haconfig.registration", Change: AtRestart, Extent: AllHosts, Default: "trivet-haconfig", rule: kubeName(), field: func(c *Config) any { return &c.HAConfig.Registration },
-			Help: "Name of the MutatingWebhookConfiguration into which the leader puts the cluster's CA."},
-		{Key: "haconfig.via", Change: AtRestart, Extent: AllHosts, Default: HAViaFloatingIP, rule: oneOf(HAViaFloatingIP, HAViaEndpoints), field: func(c *Config) any { return &c.HAConfig.Via },
+		{Key: "haconfig.registration", Change: AtRestart, Extent: AllHosts, Default: "trivet-haconfig", rule: kubeName(),
+			field: func(c *Config) any { return &c.HAConfig.Registration },
+			Help:  "Name of the MutatingWebhookConfiguration into which the leader puts the cluster's CA."},
+		{Key: "haconfig.via", Change: AtRestart, Extent: AllHosts, Default: HAViaFloatingIP,
+			rule: oneOf(HAViaFloatingIP, HAViaEndpoints), field: func(c *Config) any { return &c.HAConfig.Via },
 			Help: "How the API server reaches the peers: at the floating IP, or by a Service whose EndpointSlice the leader keeps."},
-		{Key: "haconfig.namespace", Change: AtRestart, Extent: AllHosts, Default: "trivet", rule: kubeName(), field: func(c *Config) any { return &c.HAConfig.Namespace },
-			Help: "Namespace of that Service."},
-		{Key: "haconfig.service", Change: AtRestart, Extent: AllHosts, Default: "trivet-haconfig", rule: kubeName(), field: func(c *Config) any { return &c.HAConfig.Service },
-			Help: "Its name, and that of the EndpointSlice."},
-		{Key: "haconfig.namespaces", Change: AtRestart, Extent: AllHosts, rule: pairs(namespaceRuleForm, parsed(parseNamespaceRule)), field: func(c *Config) any { return &c.HAConfig.Namespaces },
+		{Key: "haconfig.namespace", Change: AtRestart, Extent: AllHosts, Default: "trivet", rule: kubeName(),
+			field: func(c *Config) any { return &c.HAConfig.Namespace },
+			Help:  "Namespace of that Service."},
+		{Key: "haconfig.service", Change: AtRestart, Extent: AllHosts, Default: "trivet-haconfig", rule: kubeName(),
+			field: func(c *Config) any { return &c.HAConfig.Service },
+			Help:  "Its name, and that of the EndpointSlice."},
+		{Key: "haconfig.namespaces", Change: AtRestart, Extent: AllHosts,
+			rule: pairs(namespaceRuleForm, parsed(parseNamespaceRule)), field: func(c *Config) any {
+				return &c.HAConfig.Namespaces
+			},
 			Help: "Which namespaces the leader annotates, and with what; of a namespace the first rule counts whose cluster, name and labels fit. A '*' ends a name of which only the beginning is meant. As in 'name=shop-* tolerance=zone zones=a+b+c+d'; without zones they are those of the cluster's Nodes. docs/haconfig.md has the words."},
-		{Key: "haconfig.components", Change: AtRestart, Extent: AllHosts, rule: pairs(componentRuleForm, parsed(ParseComponentRule)), field: func(c *Config) any { return &c.HAConfig.Components },
+		{Key: "haconfig.components", Change: AtRestart, Extent: AllHosts,
+			rule: pairs(componentRuleForm, parsed(ParseComponentRule)), field: func(c *Config) any {
+				return &c.HAConfig.Components
+			},
 			Help: "What components are that have no label type: controller, server, or observability, of which there is one replica. The first rule counts whose words all fit, as in 'namespace=monitoring label=app.kubernetes.io/name=prometheus type=observability'."},
-		{Key: "haconfig.disruption_budgets", Change: AtRestart, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &c.HAConfig.Budgets },
-			Help: "Whether the leader gives each component that has a label type, or a rule of haconfig.components, a PodDisruptionBudget that lets one pod go at a time, unless another client has made one."},
+		{Key: "haconfig.disruption_budgets", Change: AtRestart, Extent: AllHosts, Default: "false",
+			field: func(c *Config) any { return &c.HAConfig.Budgets },
+			Help:  "Whether the leader gives each component that has a label type, or a rule of haconfig.components, a PodDisruptionBudget that lets one pod go at a time, unless another client has made one."},
 	}
 }
 
@@ -94,8 +116,10 @@ func labelPrefix() rule {
 	return rule{text: "DNS name and '/'", check: func(v any) *fault {
 		text := v.(string)
 		name, found := strings.CutSuffix(text, "/")
-		if !found || name == "" || len(name) > 253 || strings.Trim(name, kubeLetters+".") != "" || strings.Trim(name, "-.") != name {
-			return &fault{fmt.Sprintf("%.80q is no prefix of labels", text), "write a DNS name in small letters and a '/', as in ha.example.org/"}
+		if !found || name == "" || len(name) > 253 || strings.Trim(name, kubeLetters+".") != "" ||
+			strings.Trim(name, "-.") != name {
+			return &fault{fmt.Sprintf("%.80q is no prefix of labels", text),
+				"write a DNS name in small letters and a '/', as in ha.example.org/"}
 		}
 		return nil
 	}}
@@ -124,7 +148,8 @@ func (r *review) checkHAConfig() {
 	}
 	unknown := func(key, cluster string) {
 		if cluster != "" && h.On() && !known[cluster] {
-			r.addProblem(key, fmt.Sprintf("a rule is for cluster %q, and no cluster has that name", cluster), "write a name of haconfig.kubeconfigs or haconfig.in_cluster")
+			r.addProblem(key, fmt.Sprintf("a rule is for cluster %q, and no cluster has that name", cluster),
+				"write a name of haconfig.kubeconfigs or haconfig.in_cluster")
 		}
 	}
 	for _, item := range h.Namespaces {

@@ -29,44 +29,60 @@ const SystemScope = "system:"
 
 func apiKeystoneOptions() []Option {
 	return append([]Option{
-		{Key: "api.keystone.auth_url", Change: AtReload, Extent: AllHosts, rule: orEmpty(webURL()), field: func(c *Config) any { return &c.API.Keystone.AuthURL },
-			Help: "URL of Keystone, with or without /v3."},
-		{Key: "api.keystone.username", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.Username },
-			Help: "User that examines the tokens of others. It needs the role service or admin."},
-		{Key: "api.keystone.password", Change: AtReload, Extent: AllHosts, rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.Password },
-			Help: "Password of that user. Quote it, or write password_file instead. As a flag every user of the host sees it in ps."},
-		{Key: "api.keystone.password_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &c.API.Keystone.PasswordFile },
-			Help: "File that holds the password and nothing else. It is read at every login, so that a new password needs no restart."},
-		{Key: "api.keystone.user_domain_name", Change: AtReload, Extent: AllHosts, Default: "Default", rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.UserDomain },
-			Help: "Keystone domain of that user."},
-		{Key: "api.keystone.project_name", Change: AtReload, Extent: AllHosts, Default: "service", rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.Project },
-			Help: "Project in which the user has its role."},
-		{Key: "api.keystone.project_domain_name", Change: AtReload, Extent: AllHosts, Default: "Default", rule: anyText(), field: func(c *Config) any { return &c.API.Keystone.ProjectDomain },
-			Help: "Keystone domain of that project."},
-		{Key: "api.keystone.admin_roles", Change: AtReload, Extent: AllHosts, Default: "admin,administrator,baremetal_admin", rule: pairs("names of roles", isRole), field: func(c *Config) any { return &c.API.Keystone.AdminRoles },
+		{Key: "api.keystone.auth_url", Change: AtReload, Extent: AllHosts, rule: orEmpty(webURL()),
+			field: func(c *Config) any { return &c.API.Keystone.AuthURL },
+			Help:  "URL of Keystone, with or without /v3."},
+		{Key: "api.keystone.username", Change: AtReload, Extent: AllHosts, rule: anyText(),
+			field: func(c *Config) any { return &c.API.Keystone.Username },
+			Help:  "User that examines the tokens of others. It needs the role service or admin."},
+		{Key: "api.keystone.password", Change: AtReload, Extent: AllHosts, rule: anyText(),
+			field: func(c *Config) any { return &c.API.Keystone.Password },
+			Help:  "Password of that user. Quote it, or write password_file instead. As a flag every user of the host sees it in ps."},
+		{Key: "api.keystone.password_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
+			field: func(c *Config) any { return &c.API.Keystone.PasswordFile },
+			Help:  "File that holds the password and nothing else. It is read at every login, so that a new password needs no restart."},
+		{Key: "api.keystone.user_domain_name", Change: AtReload, Extent: AllHosts, Default: "Default", rule: anyText(),
+			field: func(c *Config) any { return &c.API.Keystone.UserDomain },
+			Help:  "Keystone domain of that user."},
+		{Key: "api.keystone.project_name", Change: AtReload, Extent: AllHosts, Default: "service", rule: anyText(),
+			field: func(c *Config) any { return &c.API.Keystone.Project },
+			Help:  "Project in which the user has its role."},
+		{Key: "api.keystone.project_domain_name", Change: AtReload, Extent: AllHosts, Default: "Default", rule: anyText(),
+			field: func(c *Config) any { return &c.API.Keystone.ProjectDomain },
+			Help:  "Keystone domain of that project."},
+		{Key: "api.keystone.admin_roles", Change: AtReload, Extent: AllHosts, Default: "admin,administrator,baremetal_admin",
+			rule: pairs("names of roles", isRole), field: func(c *Config) any { return &c.API.Keystone.AdminRoles },
 			Help: "Who has one of these roles may do everything. system:NAME counts only in a token for the whole of the system; NAME alone in one for any project too."},
-		{Key: "api.keystone.reader_roles", Change: AtReload, Extent: AllHosts, Default: "baremetal_observer,system:reader", rule: pairs("names of roles", isRole), field: func(c *Config) any { return &c.API.Keystone.ReaderRoles },
+		{Key: "api.keystone.reader_roles", Change: AtReload, Extent: AllHosts, Default: "baremetal_observer,system:reader",
+			rule: pairs("names of roles", isRole), field: func(c *Config) any { return &c.API.Keystone.ReaderRoles },
 			Help: "Who has one of these roles may see how introspections stand, and nothing else."},
-		{Key: "api.keystone.cache_time", Change: AtReload, Extent: AllHosts, Default: "5m", rule: between(0, time.Hour), field: func(c *Config) any { return &c.API.Keystone.CacheTime },
-			Help: "How long what Keystone said of a token counts, also while Keystone is away; never longer than the token is good. One that was revoked may be taken that long. 0s: ask each time."},
-		{Key: "api.keystone.timeout", Change: AtReload, Extent: MostHosts, Default: "5s", rule: between(100*time.Millisecond, 30*time.Second), field: func(c *Config) any { return &c.API.Keystone.Timeout },
+		{Key: "api.keystone.cache_time", Change: AtReload, Extent: AllHosts, Default: "5m", rule: between(0, time.Hour),
+			field: func(c *Config) any { return &c.API.Keystone.CacheTime },
+			Help:  "How long what Keystone said of a token counts, also while Keystone is away; never longer than the token is good. One that was revoked may be taken that long. 0s: ask each time."},
+		{Key: "api.keystone.timeout", Change: AtReload, Extent: MostHosts, Default: "5s",
+			rule: between(100*time.Millisecond, 30*time.Second), field: func(c *Config) any { return &c.API.Keystone.Timeout },
 			Help: "How long Keystone may take to say who holds a token; then 503."},
-		{Key: "api.keystone.www_authenticate_uri", Change: AtReload, Extent: AllHosts, rule: orEmpty(webURL()), field: func(c *Config) any { return &c.API.Keystone.AuthenticateURI },
-			Help: "URL of Keystone that clients without a token are told, if theirs is another than auth_url."},
+		{Key: "api.keystone.www_authenticate_uri", Change: AtReload, Extent: AllHosts, rule: orEmpty(webURL()),
+			field: func(c *Config) any { return &c.API.Keystone.AuthenticateURI },
+			Help:  "URL of Keystone that clients without a token are told, if theirs is another than auth_url."},
 	}, clientTLSOptions("api.keystone.", "Keystone's", func(c *Config) *ClientTLS { return &c.API.Keystone.TLS })...)
 }
 
 // clientTLSOptions are those of TLS to a service of others.
 func clientTLSOptions(section, whose string, of func(*Config) *ClientTLS) []Option {
 	return []Option{
-		{Key: section + "ca_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &of(c).CAFile },
-			Help: "Certificates (PEM) that may sign " + whose + " besides those of the system. Read again when it changes."},
-		{Key: section + "cert_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &of(c).CertFile },
-			Help: "Certificate (PEM) that is shown there, where one is asked for. Read again when it changes."},
-		{Key: section + "key_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)), field: func(c *Config) any { return &of(c).KeyFile },
-			Help: "Its private key (PEM)."},
-		{Key: section + "insecure_skip_verify", Change: AtReload, Extent: AllHosts, Default: "false", field: func(c *Config) any { return &of(c).InsecureSkipVerify },
-			Help: "Whether certificates are not checked: then an attacker in between reads the password. For trials alone."},
+		{Key: section + "ca_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
+			field: func(c *Config) any { return &of(c).CAFile },
+			Help:  "Certificates (PEM) that may sign " + whose + " besides those of the system. Read again when it changes."},
+		{Key: section + "cert_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
+			field: func(c *Config) any { return &of(c).CertFile },
+			Help:  "Certificate (PEM) that is shown there, where one is asked for. Read again when it changes."},
+		{Key: section + "key_file", Change: AtReload, Extent: MostHosts, rule: orEmpty(absolutePath(maxText)),
+			field: func(c *Config) any { return &of(c).KeyFile },
+			Help:  "Its private key (PEM)."},
+		{Key: section + "insecure_skip_verify", Change: AtReload, Extent: AllHosts, Default: "false",
+			field: func(c *Config) any { return &of(c).InsecureSkipVerify },
+			Help:  "Whether certificates are not checked: then an attacker in between reads the password. For trials alone."},
 	}
 }
 
@@ -86,18 +102,22 @@ func (r *review) checkAPIKeystone() {
 		return
 	}
 	for _, need := range []struct{ key, value string }{
-		{"api.keystone.auth_url", k.AuthURL}, {"api.keystone.username", k.Username}, {"api.keystone.user_domain_name", k.UserDomain},
+		{"api.keystone.auth_url", k.AuthURL}, {"api.keystone.username", k.Username},
+		{"api.keystone.user_domain_name", k.UserDomain},
 		{"api.keystone.project_name", k.Project}, {"api.keystone.project_domain_name", k.ProjectDomain},
 	} {
 		if need.value == "" {
-			r.addProblem(need.key, "api.auth_strategy keystone needs it", "write it: Trivet asks Keystone as a user of its own, as every service does")
+			r.addProblem(need.key, "api.auth_strategy keystone needs it",
+				"write it: Trivet asks Keystone as a user of its own, as every service does")
 		}
 	}
 	if k.Password == "" && k.PasswordFile == "" {
-		r.addProblem("api.keystone.password", "api.auth_strategy keystone needs it", "write it, or api.keystone.password_file")
+		r.addProblem("api.keystone.password", "api.auth_strategy keystone needs it",
+			"write it, or api.keystone.password_file")
 	}
 	if len(k.AdminRoles) == 0 {
-		r.addProblem("api.keystone.admin_roles", "without a role no user could change anything", "write a role, as admin or system:admin")
+		r.addProblem("api.keystone.admin_roles", "without a role no user could change anything",
+			"write a role, as admin or system:admin")
 	}
 }
 
@@ -127,13 +147,17 @@ func (r *review) lookAtServices() {
 	k, asked := r.API.Keystone, r.API.AuthStrategy == StrategyKeystone
 	switch {
 	case !asked && k.AuthURL != "":
-		r.addProblem("api.keystone.auth_url", "is not used: api.auth_strategy is "+r.API.AuthStrategy, "write api.auth_strategy: keystone, or remove the section")
+		r.addProblem("api.keystone.auth_url", "is not used: api.auth_strategy is "+r.API.AuthStrategy,
+			"write api.auth_strategy: keystone, or remove the section")
 	case asked && inTheClear(k.AuthURL):
-		r.addProblem("api.keystone.auth_url", "the password and all callers' tokens go over the network unencrypted", "use https")
+		r.addProblem("api.keystone.auth_url", "the password and all callers' tokens go over the network unencrypted",
+			"use https")
 	}
 	for section, conf := range r.clientTLS() {
 		if conf.InsecureSkipVerify {
-			r.addProblem(section+"insecure_skip_verify", "NO CERTIFICATE IS CHECKED: a host on the path reads the password and can answer in the service's place", "write "+section+"ca_file instead")
+			r.addProblem(section+"insecure_skip_verify",
+				"NO CERTIFICATE IS CHECKED: a host on the path reads the password and can answer in the service's place",
+				"write "+section+"ca_file instead")
 		}
 	}
 }

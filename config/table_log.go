@@ -14,9 +14,11 @@ const (
 
 func logOptions() []Option {
 	return []Option{
-		{Key: "log.level", Change: AtReload, Extent: MostHosts, Default: "info", rule: oneOf("debug", "info", "warn", "error"), field: func(c *Config) any { return &c.Log.Level },
+		{Key: "log.level", Change: AtReload, Extent: MostHosts, Default: "info",
+			rule: oneOf("debug", "info", "warn", "error"), field: func(c *Config) any { return &c.Log.Level },
 			Help: "The least that 'trivet serve' logs, on standard error."},
-		{Key: "log.format", Change: AtReload, Extent: MostHosts, Default: LogText, rule: oneOf(LogText, LogJSON), field: func(c *Config) any { return &c.Log.Format },
-			Help: "How it is written: for people (text), or one JSON object a line (json)."},
+		{Key: "log.format", Change: AtReload, Extent: MostHosts, Default: LogText, rule: oneOf(LogText, LogJSON),
+			field: func(c *Config) any { return &c.Log.Format },
+			Help:  "How it is written: for people (text), or one JSON object a line (json)."},
 	}
 }

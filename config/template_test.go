@@ -61,11 +61,12 @@ func TestTemplateKeepsValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		password := rapid.StringMatching(`[ -~äß€]{1,30}`).Draw(t, "password")
 		values := map[string]string{
-			"ironic.auth_type":                       "http_basic",
-			"ironic.username":                        rapid.StringMatching(`[ -~]{1,30}`).Draw(t, "username"),
-			"ironic.password":                        password,
-			"data_dir":                               "/" + rapid.StringMatching(`[ -~]{0,60}`).Draw(t, "path"),
-			"inspection.processing.processing_hooks": strings.Join(rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9_]{1,8}`), 0, 5, rapid.ID[string]).Draw(t, "hooks"), ","),
+			"ironic.auth_type": "http_basic",
+			"ironic.username":  rapid.StringMatching(`[ -~]{1,30}`).Draw(t, "username"),
+			"ironic.password":  password,
+			"data_dir":         "/" + rapid.StringMatching(`[ -~]{0,60}`).Draw(t, "path"),
+			"inspection.processing.processing_hooks": strings.Join(
+				rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z0-9_]{1,8}`), 0, 5, rapid.ID[string]).Draw(t, "hooks"), ","),
 		}
 		text, err := Template(values)
 		if err != nil {
@@ -124,7 +125,8 @@ func TestSecretsStayHidden(t *testing.T) {
 }
 
 func TestDurationsReadBack(t *testing.T) {
-	for in, want := range map[string]string{"900s": "15m", "86400s": "24h", "90s": "1m30s", "300ms": "300ms", "0s": "0s", "3660s": "1h1m", "3601s": "1h0m1s", "10m": "10m", "20h": "20h"} {
+	for in, want := range map[string]string{"900s": "15m", "86400s": "24h", "90s": "1m30s", "300ms": "300ms", "0s": "0s",
+		"3660s": "1h1m", "3601s": "1h0m1s", "10m": "10m", "20h": "20h"} {
 		d, f := parseDuration(in)
 		if f != nil {
 			t.Fatal(f)
@@ -140,7 +142,8 @@ func TestDurationsReadBack(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	words := []string{"listen", "advertise", "timeout", "a"}
-	for word, want := range map[string]string{"lisen": "listen", "litsen": "listen", "timout": "timeout", "advertised": "advertise", "x": "", "": "", "qqqqqqq": "", strings.Repeat("l", 200): ""} {
+	for word, want := range map[string]string{"lisen": "listen", "litsen": "listen", "timout": "timeout",
+		"advertised": "advertise", "x": "", "": "", "qqqqqqq": "", strings.Repeat("l", 200): ""} {
 		if got := Nearest(word, words); got != want {
 			t.Errorf("Nearest(%q) is %q, want %q", word, got, want)
 		}

@@ -15,7 +15,8 @@ func judgeAddress(hosts []Facts) []Finding {
 		}
 		out = append(out, f.strayAddress()...)
 		if f.Address.Conflict != "" {
-			out = append(out, newFinding(Error, f, []string{"# find that machine and take the address from it:", "ip neigh show | grep -i " + f.Address.Conflict},
+			out = append(out, newFinding(Error, f,
+				[]string{"# find that machine and take the address from it:", "ip neigh show | grep -i " + f.Address.Conflict},
 				"%s answers for the floating IP %s", f.Address.Conflict, f.Plan.FloatingIP))
 		}
 		out = append(out, unansweredServices(f, hosts[0])...)
@@ -50,8 +51,10 @@ func unansweredServices(f, first Facts) []Finding {
 		}
 	}
 	if f.Plan.FloatingIP != "" && f.Plan.APIPort != first.Plan.APIPort {
-		out = append(out, newFinding(Error, f, []string{"# write the same port in api.listen on every host, then:", "systemctl restart trivet"},
-			"its API has port %d, that of %s %d: at the floating IP the port changes with the leader", f.Plan.APIPort, first.Peer, first.Plan.APIPort))
+		out = append(out, newFinding(Error, f,
+			[]string{"# write the same port in api.listen on every host, then:", "systemctl restart trivet"},
+			"its API has port %d, that of %s %d: at the floating IP the port changes with the leader", f.Plan.APIPort,
+			first.Peer, first.Plan.APIPort))
 	}
 	return out
 }
@@ -69,5 +72,6 @@ func (f Facts) strayAddress() []Finding {
 	return []Finding{newFinding(Error, f, []string{
 		"# stop what put it there (keepalived, pacemaker, a network configuration), then:",
 		fmt.Sprintf("ip addr del %v/%d dev %s", a, a.BitLen(), f.Address.Present[0]),
-	}, "this host has the floating IP %v on %s, and its peer does not hold it: %s", a, strings.Join(f.Address.Present, ", "), who)}
+	}, "this host has the floating IP %v on %s, and its peer does not hold it: %s", a,
+		strings.Join(f.Address.Present, ", "), who)}
 }

@@ -17,9 +17,11 @@ func judgeBoot(hosts []Facts) []Finding {
 			switch {
 			case f.ownTFTP(file):
 			case file.Error != "":
-				out = append(out, newFinding(file.severity(), f, f.bring(file), "%s %s cannot be fetched: %s (named in %s)", file.Kind, file.URL, file.Error, file.Named))
+				out = append(out, newFinding(file.severity(), f, f.bring(file), "%s %s cannot be fetched: %s (named in %s)",
+					file.Kind, file.URL, file.Error, file.Named))
 			case file.Size == 0:
-				out = append(out, newFinding(Error, f, f.bring(file), "%s %s is empty (named in %s)", file.Kind, file.URL, file.Named))
+				out = append(out, newFinding(Error, f, f.bring(file), "%s %s is empty (named in %s)", file.Kind, file.URL,
+					file.Named))
 			}
 		}
 		out = append(out, f.callback(hosts)...)
@@ -46,12 +48,14 @@ func (f Facts) bring(file File) []string {
 	path := f.root() + u.Path
 	switch file.Kind {
 	case "loader":
-		return []string{fmt.Sprintf("# put it from iPXE's build or package there, or remove %s if no machine of that kind boots:", file.Named),
+		return []string{fmt.Sprintf(
+			"# put it from iPXE's build or package there, or remove %s if no machine of that kind boots:", file.Named),
 			fmt.Sprintf("install -m 644 %s %s", strings.TrimPrefix(u.Path, "/"), path)}
 	case "script":
 		return []string{"trivet dnsmasq-config --boot-script > " + path}
 	}
-	return []string{"# put the ramdisk's files there:", fmt.Sprintf("install -m 644 %s %s", strings.TrimPrefix(u.Path, "/"), path)}
+	return []string{"# put the ramdisk's files there:",
+		fmt.Sprintf("install -m 644 %s %s", strings.TrimPrefix(u.Path, "/"), path)}
 }
 
 // root is where TFTP serves from.
@@ -65,7 +69,8 @@ func (f Facts) callback(hosts []Facts) []Finding {
 		return nil
 	}
 	warn := func(format string, args ...any) []Finding {
-		return []Finding{newFinding(Warning, f, []string{"trivet dnsmasq-config --boot-script > " + f.root() + "/trivet.ipxe"},
+		return []Finding{newFinding(Warning, f,
+			[]string{"trivet dnsmasq-config --boot-script > " + f.root() + "/trivet.ipxe"},
 			"the ramdisk reports to "+f.Boot.Callback+": "+format, args...)}
 	}
 	u, err := url.Parse(f.Boot.Callback)
@@ -73,7 +78,8 @@ func (f Facts) callback(hosts []Facts) []Finding {
 		return warn("that is no URL")
 	}
 	at := u.Hostname()
-	if !slices.ContainsFunc(append([]string{at}, f.Boot.Hosts...), func(a string) bool { return same(a, f.Plan.FloatingIP) }) {
+	if !slices.ContainsFunc(append([]string{at}, f.Boot.Hosts...),
+		func(a string) bool { return same(a, f.Plan.FloatingIP) }) {
 		for _, h := range hosts {
 			if h.hasAddress(at) {
 				return warn("that is an address of %s, which dies with it; the floating IP is %s", h.Peer, f.Plan.FloatingIP)

@@ -31,11 +31,14 @@ func (f Facts) age(c Certificate) []Finding {
 	case now > c.NotAfter:
 		return []Finding{newFinding(Error, f, remedy, "%s has ended on %s", c.What, day(c.NotAfter))}
 	case now < c.NotBefore:
-		return []Finding{newFinding(Error, f, remedy, "%s begins on %s: the clock was ahead when it was made, or is behind now", c.What, day(c.NotBefore))}
+		return []Finding{newFinding(Error, f, remedy,
+			"%s begins on %s: the clock was ahead when it was made, or is behind now", c.What, day(c.NotBefore))}
 	case c.RenewAt > 0 && now > (c.RenewAt+c.NotAfter)/2:
-		return []Finding{newFinding(Warning, f, remedy, "%s ends on %s and should have been renewed on %s", c.What, day(c.NotAfter), day(c.RenewAt))}
+		return []Finding{newFinding(Warning, f, remedy, "%s ends on %s and should have been renewed on %s", c.What,
+			day(c.NotAfter), day(c.RenewAt))}
 	case c.RenewAt == 0 && time.Duration(c.NotAfter-now)*time.Second < expiryWarning:
-		return []Finding{newFinding(Warning, f, remedy, "%s ends on %s and is not renewed automatically", c.What, day(c.NotAfter))}
+		return []Finding{newFinding(Warning, f, remedy, "%s ends on %s and is not renewed automatically", c.What,
+			day(c.NotAfter))}
 	}
 	return nil
 }

@@ -13,10 +13,12 @@ func judgeClock(hosts []Facts) []Finding {
 		case skew.Abs() > limit:
 			out = append(out, newFinding(Error, f, set, "its clock is %v off the other hosts': its peer does not lead", skew))
 		case skew.Abs() > limit/2:
-			out = append(out, newFinding(Warning, f, set, "its clock is %v off the other hosts'; at %v its peer no longer leads", skew, limit))
+			out = append(out, newFinding(Warning, f, set, "its clock is %v off the other hosts'; at %v its peer no longer leads",
+				skew, limit))
 		}
 		if f.Clock.Asked && !f.Clock.Synchronised {
-			out = append(out, newFinding(Warning, f, []string{"apt-get install -y chrony", "systemctl enable --now chrony", "chronyc waitsync 10"},
+			out = append(out, newFinding(Warning, f,
+				[]string{"apt-get install -y chrony", "systemctl enable --now chrony", "chronyc waitsync 10"},
 				"the kernel says that nothing keeps its clock right: no chronyd, ntpd or systemd-timesyncd runs, or it has no source"))
 		}
 	}

@@ -36,7 +36,8 @@ func judgeConfig(hosts []Facts) []Finding {
 	var out []Finding
 	for _, f := range hosts {
 		for _, u := range f.Plan.Useless {
-			out = append(out, newFinding(Error, f, []string{"# " + u.Do + ", then:", "trivet config check && systemctl restart trivet"}, "%s", u.What))
+			out = append(out, newFinding(Error, f,
+				[]string{"# " + u.Do + ", then:", "trivet config check && systemctl restart trivet"}, "%s", u.What))
 		}
 		for _, u := range f.Plan.Unusable {
 			out = append(out, newFinding(Error, f, []string{"# " + u.Do + ", then:", "trivet config check"}, "%s", u.What))
@@ -73,7 +74,8 @@ func judgeSettings(key string, all []setting) []Finding {
 		values = append(values, fmt.Sprintf("%s on %s (%s)", s.shown(), s.host.Peer, s.Where))
 	}
 	return []Finding{newFinding(Warning, all[0].host, []string{
-		"# make it the same on all of them: a line '" + all[0].Line + "' in " + sectionOf(key) + ", then on each:", all[0].command(),
+		"# make it the same on all of them: a line '" + all[0].Line + "' in " + sectionOf(key) + ", then on each:",
+		all[0].command(),
 	}, "%s has to be equal on all peers: %s", key, strings.Join(values, ", "))}
 }
 
@@ -94,7 +96,8 @@ func (s setting) unlike(key string, usual []setting) Finding {
 	if want.Secret {
 		line += ", with the secret that the others have"
 	}
-	return newFinding(Warning, s.host, []string{line, s.command()}, "%s is %s here (%s), and %s on %s", key, s.shown(), s.Where, want.shown(), strings.Join(names, ", "))
+	return newFinding(Warning, s.host, []string{line, s.command()}, "%s is %s here (%s), and %s on %s", key, s.shown(),
+		s.Where, want.shown(), strings.Join(names, ", "))
 }
 
 func (s setting) shown() string {

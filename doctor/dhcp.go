@@ -60,7 +60,8 @@ func takenPort(f Facts) Finding {
 		stop = "systemctl disable --now " + first.Unit
 	}
 	return newFinding(Error, f, []string{stop, "systemctl restart dnsmasq"},
-		"no DHCP server: UDP port %d belongs to %s, and %s (%s) cannot start next to it; %s", first.Port, first.By, unitDnsmasq, f.DHCP.Unit.Active, withoutServer(f))
+		"no DHCP server: UDP port %d belongs to %s, and %s (%s) cannot start next to it; %s", first.Port, first.By,
+		unitDnsmasq, f.DHCP.Unit.Active, withoutServer(f))
 }
 
 // withoutServer says what it means that a host has no DHCP server.
@@ -75,17 +76,21 @@ func withoutServer(f Facts) string {
 func (f Facts) noServer() Finding {
 	when := withoutServer(f)
 	install := []string{"apt-get install -y dnsmasq   # or: dnf install dnsmasq", "trivet dnsmasq-config --install"}
-	start := []string{"systemctl enable --now dnsmasq", "journalctl -u dnsmasq -n 20   # if it does not stay up", "# what Trivet would configure: 'trivet dnsmasq-config'"}
+	start := []string{"systemctl enable --now dnsmasq", "journalctl -u dnsmasq -n 20   # if it does not stay up",
+		"# what Trivet would configure: 'trivet dnsmasq-config'"}
 	unit := f.DHCP.Unit
 	switch {
 	case unit == nil:
 		return newFinding(Error, f, start, "no DHCP server: nothing listens on UDP port 67; %s", when)
 	case unit.Load == "not-found":
-		return newFinding(Error, f, install, "no DHCP server: nothing listens on UDP port 67, and dnsmasq is not installed as a service; %s", when)
+		return newFinding(Error, f, install,
+			"no DHCP server: nothing listens on UDP port 67, and dnsmasq is not installed as a service; %s", when)
 	case unit.Active == "active":
-		return newFinding(Error, f, install[1:], "dnsmasq runs and does not serve DHCP: nothing listens on UDP port 67; %s", when)
+		return newFinding(Error, f, install[1:], "dnsmasq runs and does not serve DHCP: nothing listens on UDP port 67; %s",
+			when)
 	case unit.Enabled == "masked":
-		return newFinding(Error, f, append([]string{"systemctl unmask dnsmasq"}, start...), "no DHCP server: %s is masked; %s", unitDnsmasq, when)
+		return newFinding(Error, f, append([]string{"systemctl unmask dnsmasq"}, start...),
+			"no DHCP server: %s is masked; %s", unitDnsmasq, when)
 	}
 	return newFinding(Error, f, start, "no DHCP server: %s is stopped (%s); %s", unitDnsmasq, unit.Active, when)
 }
@@ -102,11 +107,13 @@ func (f Facts) unserved() []Finding {
 	remedy := []string{"trivet dnsmasq-config --install"}
 	switch {
 	case slices.Contains(conf.Except, pxe), len(conf.Interfaces) > 0 && !slices.Contains(conf.Interfaces, pxe):
-		return []Finding{newFinding(Error, f, remedy, "dnsmasq does not serve %s, on which machines boot: see interface= and except-interface= in %s", pxe, files)}
+		return []Finding{newFinding(Error, f, remedy,
+			"dnsmasq does not serve %s, on which machines boot: see interface= and except-interface= in %s", pxe, files)}
 	case len(conf.Ranges) == 0:
 		return []Finding{newFinding(Error, f, remedy, "dnsmasq gives no addresses: there is no dhcp-range in %s", files)}
 	case len(conf.Boots) == 0:
-		return []Finding{newFinding(Error, f, remedy, "dnsmasq names no boot file: machines get an address and nothing to boot, by %s", files)}
+		return []Finding{newFinding(Error, f, remedy,
+			"dnsmasq names no boot file: machines get an address and nothing to boot, by %s", files)}
 	}
 	return nil
 }
@@ -130,8 +137,11 @@ func NotServed(hosts []Facts) (sentences []string) {
 			if six {
 				over = "IPv6"
 			}
-			sentences = append(sentences, fmt.Sprintf("not served by %s: UEFI HTTP boot over %s; a machine whose firmware is set to it gets an address and nothing to boot: choose PXE there, "+
-				"or 'trivet dnsmasq-config --install --loader-url http://ADDRESS/DIRECTORY' with an %s address", strings.Join(without, ", "), over, over))
+			sentences = append(sentences,
+				fmt.Sprintf(
+					"not served by %s: UEFI HTTP boot over %s; a machine whose firmware is set to it gets an address and nothing to boot: choose PXE there, "+
+						"or 'trivet dnsmasq-config --install --loader-url http://ADDRESS/DIRECTORY' with an %s address",
+					strings.Join(without, ", "), over, over))
 		}
 	}
 	return sentences

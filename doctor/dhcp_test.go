@@ -14,18 +14,23 @@ func stopped(f *Facts, unit *Unit) {
 	f.DHCP.Listening, f.DHCP.Program, f.DHCP.Unit = false, "", unit
 	for i := range f.Boot.Files {
 		f.Boot.Files[i].Error = "no answer within 3s"
-		f.Boot.Files[i].URL = strings.Replace(f.Boot.Files[i].URL, "192.0.2.1/", f.Links[1].Addresses[0].Addr().String()+"/", 1)
+		f.Boot.Files[i].URL = strings.Replace(f.Boot.Files[i].URL, "192.0.2.1/", f.Links[1].Addresses[0].Addr().String()+"/",
+			1)
 	}
 }
 
 func dhcpFaults() []fault {
 	return []fault{
 		{"dnsmasq is stopped", func(h []Facts) { stopped(&h[0], &Unit{"loaded", "inactive", "enabled"}) },
-			"error dhcp h1: no DHCP server: dnsmasq.service is stopped (inactive); no machine boots when this host leads", "systemctl enable --now dnsmasq"},
-		{"dnsmasq is stopped on the leader", func(h []Facts) { h[1].Leads = true; stopped(&h[1], &Unit{"loaded", "failed", "disabled"}) },
-			"error dhcp h2: no DHCP server: dnsmasq.service is stopped (failed); this host leads, so no machine boots now", "systemctl enable --now dnsmasq"},
+			"error dhcp h1: no DHCP server: dnsmasq.service is stopped (inactive); no machine boots when this host leads",
+			"systemctl enable --now dnsmasq"},
+		{"dnsmasq is stopped on the leader",
+			func(h []Facts) { h[1].Leads = true; stopped(&h[1], &Unit{"loaded", "failed", "disabled"}) },
+			"error dhcp h2: no DHCP server: dnsmasq.service is stopped (failed); this host leads, so no machine boots now",
+			"systemctl enable --now dnsmasq"},
 		{"dnsmasq is not installed", func(h []Facts) { stopped(&h[0], &Unit{"not-found", "inactive", ""}) },
-			"error dhcp h1: no DHCP server: nothing listens on UDP port 67, and dnsmasq is not installed as a service", "trivet dnsmasq-config --install"},
+			"error dhcp h1: no DHCP server: nothing listens on UDP port 67, and dnsmasq is not installed as a service",
+			"trivet dnsmasq-config --install"},
 		{"dnsmasq is masked", func(h []Facts) { stopped(&h[0], &Unit{"masked", "inactive", "masked"}) },
 			"error dhcp h1: no DHCP server: dnsmasq.service is masked", "systemctl unmask dnsmasq"},
 		{"nothing listens, and systemd says nothing", func(h []Facts) { stopped(&h[0], nil) },
@@ -33,7 +38,8 @@ func dhcpFaults() []fault {
 		{"dnsmasq without DHCP", func(h []Facts) { stopped(&h[0], &Unit{"loaded", "active", "enabled"}) },
 			"error dhcp h1: dnsmasq runs and does not serve DHCP", "trivet dnsmasq-config --install"},
 		{"not enabled", func(h []Facts) { h[0].DHCP.Unit.Enabled = "disabled" },
-			"warning dhcp h1: dnsmasq.service runs and is not enabled: after a reboot this host has no DHCP server", "systemctl enable dnsmasq"},
+			"warning dhcp h1: dnsmasq.service runs and is not enabled: after a reboot this host has no DHCP server",
+			"systemctl enable dnsmasq"},
 		{"another program", func(h []Facts) { h[0].DHCP.Program, h[0].DHCP.Conf.Ranges = "kea-dhcp4", nil },
 			"info dhcp h1: UDP port 67 belongs to kea-dhcp4", ""},
 		{"another program, by its unit", func(h []Facts) {
@@ -43,17 +49,25 @@ func dhcpFaults() []fault {
 		}, "info dhcp h1: UDP port 67 belongs to kea-dhcp4 (pid 7, kea-dhcp4-server.service)", ""},
 		{"another program in dnsmasq's way", func(h []Facts) {
 			h[0].DHCP.Program, h[0].DHCP.Unit = "", &Unit{"loaded", "failed", "enabled"}
-			h[0].DHCP.Taken = []Taken{{67, "a program of the user with ID 0, isc-dhcp-server.service", "isc-dhcp-server.service"}}
-		}, "error dhcp h1: no DHCP server: UDP port 67 belongs to a program of the user with ID 0, isc-dhcp-server.service, and dnsmasq.service (failed) cannot start next to it; no machine boots when this host leads",
+			h[0].DHCP.Taken = []Taken{
+				{67, "a program of the user with ID 0, isc-dhcp-server.service", "isc-dhcp-server.service"}}
+		},
+			"error dhcp h1: no DHCP server: UDP port 67 belongs to a program of the user with ID 0, isc-dhcp-server.service, and dnsmasq.service (failed) cannot start next to it; no machine boots when this host leads",
 			"systemctl disable --now isc-dhcp-server.service"},
 		{"another TFTP server in dnsmasq's way", func(h []Facts) {
 			stopped(&h[0], &Unit{"loaded", "activating", "disabled"})
 			h[0].DHCP.Taken = []Taken{{69, "in.tftpd (pid 7)", ""}}
-		}, "error dhcp h1: no DHCP server: UDP port 69 belongs to in.tftpd (pid 7), and dnsmasq.service (activating) cannot start", "ss -lunp"},
+		},
+			"error dhcp h1: no DHCP server: UDP port 69 belongs to in.tftpd (pid 7), and dnsmasq.service (activating) cannot start",
+			"ss -lunp"},
 		{"another interface", func(h []Facts) { h[0].DHCP.Conf.Interfaces = []string{"lab"} },
-			"error dhcp h1: dnsmasq does not serve pxe, on which machines boot: see interface= and except-interface= in /etc/dnsmasq.d/trivet.conf", "trivet dnsmasq-config --install"},
-		{"no range", func(h []Facts) { h[0].DHCP.Conf.Ranges = nil }, "error dhcp h1: dnsmasq gives no addresses: there is no dhcp-range in /etc/dnsmasq.d/trivet.conf", "trivet dnsmasq-config --install"},
-		{"no boot file", func(h []Facts) { h[0].DHCP.Conf.Boots, h[0].Boot.Files = nil, nil }, "error dhcp h1: dnsmasq names no boot file", "trivet dnsmasq-config --install"},
+			"error dhcp h1: dnsmasq does not serve pxe, on which machines boot: see interface= and except-interface= in /etc/dnsmasq.d/trivet.conf",
+			"trivet dnsmasq-config --install"},
+		{"no range", func(h []Facts) { h[0].DHCP.Conf.Ranges = nil },
+			"error dhcp h1: dnsmasq gives no addresses: there is no dhcp-range in /etc/dnsmasq.d/trivet.conf",
+			"trivet dnsmasq-config --install"},
+		{"no boot file", func(h []Facts) { h[0].DHCP.Conf.Boots, h[0].Boot.Files = nil, nil },
+			"error dhcp h1: dnsmasq names no boot file", "trivet dnsmasq-config --install"},
 	}
 }
 
@@ -84,7 +98,8 @@ func TestHTTPBootIsSaidNotToBeServed(t *testing.T) {
 	wantSaid := func(want ...string) {
 		t.Helper()
 		got := NotServed(hosts)
-		same := slices.EqualFunc(got, want, func(text, begin string) bool { return strings.HasPrefix(text, "not served by "+begin+"; ") })
+		same := slices.EqualFunc(got, want,
+			func(text, begin string) bool { return strings.HasPrefix(text, "not served by "+begin+"; ") })
 		if !same {
 			t.Errorf("not-served: %q, want %q", got, want)
 		}

@@ -23,7 +23,8 @@ func healthy() []Facts {
 	for i := 1; i <= 3; i++ {
 		out = append(out, Facts{
 			Peer: fmt.Sprintf("h%d", i),
-			Plan: Plan{Driver: "auto", Match: "ether", Interface: "pxe", FloatingIP: "192.0.2.200", FloatingInterface: "pxe", APIPort: 5050, APIScheme: "http"},
+			Plan: Plan{Driver: "auto", Match: "ether", Interface: "pxe", FloatingIP: "192.0.2.200", FloatingInterface: "pxe",
+				APIPort: 5050, APIScheme: "http"},
 			Links: []Link{
 				{Name: "lo", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8")}},
 				{Name: "pxe", Up: true, MAC: fmt.Sprintf("52:54:00:00:00:%02x", i), Addresses: []netip.Prefix{
@@ -31,21 +32,26 @@ func healthy() []Facts {
 				}},
 				{Name: "lab", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix("198.51.100.1/24")}},
 			},
-			DHCP: DHCP{Listening: true, Program: "dnsmasq", Unit: &Unit{Load: "loaded", Active: "active", Enabled: "enabled"}, Conf: dnsmasq.Config{
-				Files: []string{"/etc/dnsmasq.d/trivet.conf"}, Interfaces: []string{"pxe"}, Boots: []dnsmasq.Boot{{Place: place(12), Name: "undionly.kpxe"}},
-				TFTPRoot: "/srv/tftp",
-				Ranges:   []dnsmasq.Range{pool(3, fmt.Sprintf("192.0.2.%d", 10*i), fmt.Sprintf("192.0.2.%d", 10*i+9)), pool(4, fmt.Sprintf("fd00::%d000", i), fmt.Sprintf("fd00::%dfff", i))},
-			}},
+			DHCP: DHCP{Listening: true, Program: "dnsmasq", Unit: &Unit{Load: "loaded", Active: "active", Enabled: "enabled"},
+				Conf: dnsmasq.Config{
+					Files: []string{"/etc/dnsmasq.d/trivet.conf"}, Interfaces: []string{"pxe"},
+					Boots:    []dnsmasq.Boot{{Place: place(12), Name: "undionly.kpxe"}},
+					TFTPRoot: "/srv/tftp",
+					Ranges: []dnsmasq.Range{pool(3, fmt.Sprintf("192.0.2.%d", 10*i), fmt.Sprintf("192.0.2.%d", 10*i+9)),
+						pool(4, fmt.Sprintf("fd00::%d000", i), fmt.Sprintf("fd00::%dfff", i))},
+				}},
 			Address: Address{VRRP: true},
 			Boot: Boot{
 				Callback: "http://192.0.2.200:5050/v1/continue",
 				Files: []File{
 					{URL: "tftp://192.0.2.1/undionly.kpxe", Kind: "loader", Named: place(12).String(), Size: 70000},
 					{URL: "tftp://192.0.2.1/trivet.ipxe", Kind: "script", Named: place(10).String(), Size: 700},
-					{URL: "tftp://192.0.2.1/ironic-agent.kernel", Kind: "kernel", Named: "tftp://192.0.2.1/trivet.ipxe", Size: 8 << 20},
+					{URL: "tftp://192.0.2.1/ironic-agent.kernel", Kind: "kernel", Named: "tftp://192.0.2.1/trivet.ipxe",
+						Size: 8 << 20},
 				},
 			},
-			Filter: Filter{Driver: "nftables", Listed: true, AgeMS: 9000, NftTable: true, Renewed: 600_000, Lapsed: 3, LeaseMS: 400},
+			Filter: Filter{Driver: "nftables", Listed: true, AgeMS: 9000, NftTable: true, Renewed: 600_000, Lapsed: 3,
+				LeaseMS: 400},
 			Health: well(i),
 		})
 	}
@@ -83,7 +89,8 @@ func peerFaults() []fault {
 	return []fault{
 		{"silent peer", func(h []Facts) { h[1] = Facts{Peer: "h2", Error: "connection refused"} },
 			"error peers h2: it says nothing, so nothing is known of its host: connection refused", "systemctl status trivet"},
-		{"no peer", func(h []Facts) { h[0].Offline = true }, "error peers h1: no peer runs on this host", "systemctl start trivet"},
+		{"no peer", func(h []Facts) { h[0].Offline = true }, "error peers h1: no peer runs on this host",
+			"systemctl start trivet"},
 	}
 }
 
@@ -94,44 +101,72 @@ func filterFaults() []fault {
 		{"rules beside no filter", func(h []Facts) {
 			h[0].DHCP.Listening, h[0].Plan.Driver, h[0].Filter = false, noop, Filter{Driver: noop, NftTable: true}
 		},
-			"warning filter h1: rules of driver nftables are in the kernel and firewall.driver is noop", "nft delete table inet trivet_pxe"},
+			"warning filter h1: rules of driver nftables are in the kernel and firewall.driver is noop",
+			"nft delete table inet trivet_pxe"},
 		{"both drivers", func(h []Facts) { h[0].Filter.IptablesChains = true },
-			"warning filter h1: rules of driver iptables are in the kernel and the driver is nftables", "systemctl restart trivet"},
-		{"a guest", func(h []Facts) { h[0].Clock.Hypervisor = "KVM" }, "info filter h1: this host is a guest of KVM, and firewall.freeze is 0s", "firewall: {freeze: 1s}"},
-		{"no interface", func(h []Facts) { h[0].Links = h[0].Links[:1] }, "error filter h1: this host has no interface pxe", "ip -brief link"},
-		{"down", func(h []Facts) { h[0].Links[1].Up = false }, "error filter h1: interface pxe, on which machines boot, is down", "ip link set pxe up"},
+			"warning filter h1: rules of driver iptables are in the kernel and the driver is nftables",
+			"systemctl restart trivet"},
+		{"a guest", func(h []Facts) { h[0].Clock.Hypervisor = "KVM" },
+			"info filter h1: this host is a guest of KVM, and firewall.freeze is 0s", "firewall: {freeze: 1s}"},
+		{"no interface", func(h []Facts) { h[0].Links = h[0].Links[:1] }, "error filter h1: this host has no interface pxe",
+			"ip -brief link"},
+		{"down", func(h []Facts) { h[0].Links[1].Up = false },
+			"error filter h1: interface pxe, on which machines boot, is down", "ip link set pxe up"},
 		{"a port of a bridge", func(h []Facts) { h[0].Links[1].Master = "br0" },
-			"error filter h1: interface pxe, on which machines boot, is a port of br0: the PXE filter does not see what arrives there", "interface=br0"},
-		{"wrong rules", func(h []Facts) { h[0].Filter.Problem = "no such table" }, "error filter h1: the PXE filter is not as it should be, so no door opens here: no such table", "journalctl -u trivet"},
-		{"drift", func(h []Facts) { h[0].Filter.Drift = 3 }, "warning filter h1: another program changed the rules of the PXE filter, 3 times", "journalctl -u trivet"},
+			"error filter h1: interface pxe, on which machines boot, is a port of br0: the PXE filter does not see what arrives there",
+			"interface=br0"},
+		{"wrong rules", func(h []Facts) { h[0].Filter.Problem = "no such table" },
+			"error filter h1: the PXE filter is not as it should be, so no door opens here: no such table",
+			"journalctl -u trivet"},
+		{"drift", func(h []Facts) { h[0].Filter.Drift = 3 },
+			"warning filter h1: another program changed the rules of the PXE filter, 3 times", "journalctl -u trivet"},
 		{"lapses", func(h []Facts) { h[0].Filter.Renewed, h[0].Filter.Lapsed, h[0].Filter.LeaseMS = 27_000, 3, 400 },
-			"warning filter h1: the kernel ended the lease of its PXE service 3 times before it was renewed, next to 27000 renewals", "firewall: {lease: 1s}"},
-		{"never listed", func(h []Facts) { h[0].Filter.Listed = false }, "error filter h1: Ironic's ports were never listed completely", "trivet status"},
-		{"old list", func(h []Facts) { h[0].Filter.AgeMS, h[0].Filter.Old = 600_000, true }, "warning filter h1: the list of Ironic's ports is 10m0s old", "trivet status"},
+			"warning filter h1: the kernel ended the lease of its PXE service 3 times before it was renewed, next to 27000 renewals",
+			"firewall: {lease: 1s}"},
+		{"never listed", func(h []Facts) { h[0].Filter.Listed = false },
+			"error filter h1: Ironic's ports were never listed completely", "trivet status"},
+		{"old list", func(h []Facts) { h[0].Filter.AgeMS, h[0].Filter.Old = 600_000, true },
+			"warning filter h1: the list of Ironic's ports is 10m0s old", "trivet status"},
 		{"lists that dnsmasq does not read", func(h []Facts) {
-			h[0].Plan.Driver, h[0].Plan.HostsDir, h[0].DHCP.Conf.Files = "dnsmasq", "/run/trivet-hosts", []string{"/etc/dnsmasq.conf"}
-		}, "error filter h1: firewall.driver is dnsmasq, and dnsmasq is not configured to read /run/trivet-hosts", "dhcp-hostsdir=/run/trivet-hosts"},
-		{"other driver", func(h []Facts) { h[2].Filter.Driver = "iptables" }, "info filter h3: its driver is iptables, that of h1 nftables", ""},
+			h[0].Plan.Driver, h[0].Plan.HostsDir, h[0].DHCP.Conf.Files = "dnsmasq", "/run/trivet-hosts",
+				[]string{"/etc/dnsmasq.conf"}
+		}, "error filter h1: firewall.driver is dnsmasq, and dnsmasq is not configured to read /run/trivet-hosts",
+			"dhcp-hostsdir=/run/trivet-hosts"},
+		{"other driver", func(h []Facts) { h[2].Filter.Driver = "iptables" },
+			"info filter h3: its driver is iptables, that of h1 nftables", ""},
 	}
 }
 
 func poolFaults() []fault {
 	return []fault{
 		{"overlap", func(h []Facts) { h[2].DHCP.Conf.Ranges[0] = pool(7, "192.0.2.25", "192.0.2.39") },
-			"error pools h3: its pool 192.0.2.25-192.0.2.39 (/etc/dnsmasq.d/trivet.conf:7) overlaps that of h2, 192.0.2.20-192.0.2.29 (/etc/dnsmasq.d/trivet.conf:3)", "trivet dnsmasq-config"},
-		{"overlap of IPv6", func(h []Facts) { h[2].DHCP.Conf.Ranges[1] = pool(4, "fd00::2fff", "fd00::3fff") }, "error pools h3: its pool fd00::2fff", "trivet dnsmasq-config"},
+			"error pools h3: its pool 192.0.2.25-192.0.2.39 (/etc/dnsmasq.d/trivet.conf:7) overlaps that of h2, 192.0.2.20-192.0.2.29 (/etc/dnsmasq.d/trivet.conf:3)",
+			"trivet dnsmasq-config"},
+		{"overlap of IPv6", func(h []Facts) { h[2].DHCP.Conf.Ranges[1] = pool(4, "fd00::2fff", "fd00::3fff") },
+			"error pools h3: its pool fd00::2fff", "trivet dnsmasq-config"},
 		{"constructed overlap", func(h []Facts) {
-			h[2].DHCP.Conf.Ranges[1] = dnsmasq.Range{Place: place(4), First: netip.MustParseAddr("::2000"), Last: netip.MustParseAddr("::2fff"), Constructor: "pxe", Bits: 64}
+			h[2].DHCP.Conf.Ranges[1] = dnsmasq.Range{Place: place(4), First: netip.MustParseAddr("::2000"),
+				Last: netip.MustParseAddr("::2fff"), Constructor: "pxe", Bits: 64}
 		}, "error pools h3: its pool fd00::2000-fd00::2fff", ""},
 		{"floating IP", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.190", "192.0.2.210") },
-			"error pools h1: its pool 192.0.2.190-192.0.2.210 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.200, which is the floating IP", "end before 192.0.2.200"},
-		{"own address", func(h []Facts) { h[1].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.2", "192.0.2.9") }, "error pools h2: its pool 192.0.2.2-192.0.2.9 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.2, which is this host's own on pxe", ""},
-		{"across the subnet", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.250", "192.0.3.9") }, "error pools h1: its pool 192.0.2.250-192.0.3.9 (/etc/dnsmasq.d/trivet.conf:3) leaves the subnet 192.0.2.0/24 of pxe", "within 192.0.2.0/24"},
-		{"no subnet", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "203.0.113.1", "203.0.113.9") }, "warning pools h1: its pool 203.0.113.1-203.0.113.9 (/etc/dnsmasq.d/trivet.conf:3) is in no subnet", "correct /etc/dnsmasq.d/trivet.conf:3"},
+			"error pools h1: its pool 192.0.2.190-192.0.2.210 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.200, which is the floating IP",
+			"end before 192.0.2.200"},
+		{"own address", func(h []Facts) { h[1].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.2", "192.0.2.9") },
+			"error pools h2: its pool 192.0.2.2-192.0.2.9 (/etc/dnsmasq.d/trivet.conf:3) holds 192.0.2.2, which is this host's own on pxe",
+			""},
+		{"across the subnet", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "192.0.2.250", "192.0.3.9") },
+			"error pools h1: its pool 192.0.2.250-192.0.3.9 (/etc/dnsmasq.d/trivet.conf:3) leaves the subnet 192.0.2.0/24 of pxe",
+			"within 192.0.2.0/24"},
+		{"no subnet", func(h []Facts) { h[0].DHCP.Conf.Ranges[0] = pool(3, "203.0.113.1", "203.0.113.9") },
+			"warning pools h1: its pool 203.0.113.1-203.0.113.9 (/etc/dnsmasq.d/trivet.conf:3) is in no subnet",
+			"correct /etc/dnsmasq.d/trivet.conf:3"},
 		{"twice", func(h []Facts) {
 			h[0].DHCP.Conf.Ranges = append(h[0].DHCP.Conf.Ranges, pool(5, "192.0.2.15", "192.0.2.18"))
-		}, "warning pools h1: its pools 192.0.2.10-192.0.2.19 (/etc/dnsmasq.d/trivet.conf:3) and 192.0.2.15-192.0.2.18 (/etc/dnsmasq.d/trivet.conf:5) overlap", "remove one"},
-		{"not read", func(h []Facts) { h[0].Gaps = []Gap{{"pools", "permission denied"}} }, "info pools h1: not looked at: permission denied", ""},
+		},
+			"warning pools h1: its pools 192.0.2.10-192.0.2.19 (/etc/dnsmasq.d/trivet.conf:3) and 192.0.2.15-192.0.2.18 (/etc/dnsmasq.d/trivet.conf:5) overlap",
+			"remove one"},
+		{"not read", func(h []Facts) { h[0].Gaps = []Gap{{"pools", "permission denied"}} },
+			"info pools h1: not looked at: permission denied", ""},
 	}
 }
 
@@ -140,12 +175,18 @@ func rawFaults() []fault {
 		{"a peer's raw server", func(h []Facts) {
 			h[0].DHCP.Answers = []Server{{"192.0.2.3", "52:54:00:00:00:03"}}
 			h[1].DHCP.Answers = h[0].DHCP.Answers
-		}, "error raw-dhcp h3: its DHCP server 192.0.2.3 (52:54:00:00:00:03) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by h1, h2", `"dhcp-socket-type": "udp"`},
+		},
+			"error raw-dhcp h3: its DHCP server 192.0.2.3 (52:54:00:00:00:03) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by h1, h2",
+			`"dhcp-socket-type": "udp"`},
 		{"a stranger's server", func(h []Facts) { h[1].DHCP.Answers = []Server{{"192.0.2.77", "52:54:00:00:00:77"}} },
-			"error raw-dhcp h2: DHCP server 192.0.2.77 (52:54:00:00:00:77), which is not one of the peers' hosts", "find that machine"},
-		{"Kea", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"kea-dhcp4", 77}} }, "error raw-dhcp h1: kea-dhcp4 (process 77) reads DHCP from a raw socket", `"dhcp-socket-type": "udp"`},
-		{"dhcpd", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"dhcpd", 77}} }, "error raw-dhcp h1: dhcpd (process 77)", "systemctl disable --now isc-dhcp-server"},
-		{"no test", func(h []Facts) { h[0].DHCP.SelfTest = "no such interface" }, "warning raw-dhcp h1: whether the other hosts' filters stop", "trivet firewall show"},
+			"error raw-dhcp h2: DHCP server 192.0.2.77 (52:54:00:00:00:77), which is not one of the peers' hosts",
+			"find that machine"},
+		{"Kea", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"kea-dhcp4", 77}} },
+			"error raw-dhcp h1: kea-dhcp4 (process 77) reads DHCP from a raw socket", `"dhcp-socket-type": "udp"`},
+		{"dhcpd", func(h []Facts) { h[0].DHCP.Raw = []RawServer{{"dhcpd", 77}} }, "error raw-dhcp h1: dhcpd (process 77)",
+			"systemctl disable --now isc-dhcp-server"},
+		{"no test", func(h []Facts) { h[0].DHCP.SelfTest = "no such interface" },
+			"warning raw-dhcp h1: whether the other hosts' filters stop", "trivet firewall show"},
 	}
 }
 
@@ -155,55 +196,87 @@ func inputFaults() []fault {
 	}
 	dhcp := Need{What: "DHCP", Protocol: "udp", Port: 67, Interface: "pxe"}
 	return []fault{
-		{"firewalld", dropped(dhcp, inputrules.Verdict{Tool: "nft", Family: "inet", Table: "firewalld", Chain: "filter_INPUT", Trail: []string{"filter_INPUT", "filter_IN_policy_allow-host-ipv6", "filter_IN_public"}}),
-			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is firewalld, zone public", "firewall-cmd --permanent --zone=public --add-port=67/udp"},
-		{"ufw", dropped(dhcp, inputrules.Verdict{Tool: "iptables", Family: "ip", Table: "filter", Chain: "INPUT", Trail: []string{"INPUT", "ufw-before-input"}}),
-			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is ufw", "ufw allow in on pxe to any port 67 proto udp"},
-		{"nft", dropped(dhcp, inputrules.Verdict{Tool: "nft", Family: "inet", Table: "filter", Chain: "input", Trail: []string{"input"}}),
-			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is nft, table inet filter, chain input, by its policy", `nft insert rule inet filter input iifname "pxe" udp dport '{ 67 }' accept`},
-		{"ip6tables", dropped(Need{What: "DHCPv6", Protocol: "udp", Port: 547, Interface: "pxe", Six: true}, inputrules.Verdict{Tool: "iptables", Family: "ip6", Table: "filter", Chain: "INPUT", Rule: "-A INPUT -j DROP", Trail: []string{"INPUT"}}),
-			"error input h3: the firewall of this host drops on pxe: DHCPv6 (547/udp); it is iptables, table ip6 filter, chain INPUT, by -A INPUT -j DROP", "ip6tables -I INPUT -i pxe -p udp -m multiport --dports 547 -j ACCEPT"},
+		{"firewalld", dropped(dhcp,
+			inputrules.Verdict{Tool: "nft", Family: "inet", Table: "firewalld", Chain: "filter_INPUT",
+				Trail: []string{"filter_INPUT", "filter_IN_policy_allow-host-ipv6", "filter_IN_public"}}),
+			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is firewalld, zone public",
+			"firewall-cmd --permanent --zone=public --add-port=67/udp"},
+		{"ufw", dropped(dhcp, inputrules.Verdict{Tool: "iptables", Family: "ip", Table: "filter", Chain: "INPUT",
+			Trail: []string{"INPUT", "ufw-before-input"}}),
+			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is ufw",
+			"ufw allow in on pxe to any port 67 proto udp"},
+		{"nft", dropped(dhcp, inputrules.Verdict{Tool: "nft", Family: "inet", Table: "filter", Chain: "input",
+			Trail: []string{"input"}}),
+			"error input h3: the firewall of this host drops on pxe: DHCP (67/udp); it is nft, table inet filter, chain input, by its policy",
+			`nft insert rule inet filter input iifname "pxe" udp dport '{ 67 }' accept`},
+		{"ip6tables", dropped(Need{What: "DHCPv6", Protocol: "udp", Port: 547, Interface: "pxe", Six: true},
+			inputrules.Verdict{Tool: "iptables", Family: "ip6", Table: "filter", Chain: "INPUT", Rule: "-A INPUT -j DROP",
+				Trail: []string{"INPUT"}}),
+			"error input h3: the firewall of this host drops on pxe: DHCPv6 (547/udp); it is iptables, table ip6 filter, chain INPUT, by -A INPUT -j DROP",
+			"ip6tables -I INPUT -i pxe -p udp -m multiport --dports 547 -j ACCEPT"},
 	}
 }
 
 func addressFaults() []fault {
 	return []fault{
-		{"an operator put it there", func(h []Facts) { h[0].Address.Present = []string{"pxe"} }, "error floating-ip h1: this host has the floating IP 192.0.2.200 on pxe, and its peer does not hold it: VRRP is spoken", "ip addr del 192.0.2.200/32 dev pxe"},
-		{"another machine", func(h []Facts) { h[1].Address.Conflict = "52:54:00:00:00:99" }, "error floating-ip h2: 52:54:00:00:00:99 answers for the floating IP", "ip neigh show"},
+		{"an operator put it there", func(h []Facts) { h[0].Address.Present = []string{"pxe"} },
+			"error floating-ip h1: this host has the floating IP 192.0.2.200 on pxe, and its peer does not hold it: VRRP is spoken",
+			"ip addr del 192.0.2.200/32 dev pxe"},
+		{"another machine", func(h []Facts) { h[1].Address.Conflict = "52:54:00:00:00:99" },
+			"error floating-ip h2: 52:54:00:00:00:99 answers for the floating IP", "ip neigh show"},
 		{"no interface", func(h []Facts) { h[0].Plan.FloatingInterface = "eth9" },
-			"error floating-ip h1: floating_ip.interface: this host has no interface eth9: it cannot take the floating IP 192.0.2.200", "ip -brief link"},
+			"error floating-ip h1: floating_ip.interface: this host has no interface eth9: it cannot take the floating IP 192.0.2.200",
+			"ip -brief link"},
 		{"an interface that is down", func(h []Facts) { h[0].Links[2].Up, h[0].Plan.FloatingInterface = false, "lab" },
-			"error floating-ip h1: floating_ip.interface: lab is down: this host cannot take the floating IP 192.0.2.200", "ip link set lab up"},
-		{"an ARP that is not answered", func(h []Facts) { h[0].Links[1].ARPIgnore, h[0].Plan.FloatingInterface = 3, h[0].Links[1].Name },
-			"error floating-ip h1: arp_ignore is 3 on pxe: this host would not answer for the floating IP 192.0.2.200", "sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.pxe.arp_ignore=1"},
+			"error floating-ip h1: floating_ip.interface: lab is down: this host cannot take the floating IP 192.0.2.200",
+			"ip link set lab up"},
+		{"an ARP that is not answered",
+			func(h []Facts) { h[0].Links[1].ARPIgnore, h[0].Plan.FloatingInterface = 3, h[0].Links[1].Name },
+			"error floating-ip h1: arp_ignore is 3 on pxe: this host would not answer for the floating IP 192.0.2.200",
+			"sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.pxe.arp_ignore=1"},
 		{"the host's own address", func(h []Facts) {
 			h[0].Links[1].Addresses = append(h[0].Links[1].Addresses, netip.MustParsePrefix("192.0.2.200/24"))
 			h[0].Address.Present = []string{"pxe"}
-		}, "error floating-ip h1: floating_ip.address: 192.0.2.200 is this host's own address on pxe (192.0.2.200/24)", "ip addr del 192.0.2.200/24 dev pxe"},
+		}, "error floating-ip h1: floating_ip.address: 192.0.2.200 is this host's own address on pxe (192.0.2.200/24)",
+			"ip addr del 192.0.2.200/24 dev pxe"},
 		{"outside the subnets", func(h []Facts) { h[0].Plan.FloatingInterface = "lab" },
-			"warning floating-ip h1: floating_ip.address: 192.0.2.200 is in no subnet of lab (198.51.100.0/24)", "ip -brief address show lab"},
-		{"another address", func(h []Facts) { h[2].Plan.FloatingIP, h[2].Boot.Callback = "192.0.2.201", "" }, `error floating-ip h3: its floating_ip.address is "192.0.2.201", that of h1 "192.0.2.200"`, ""},
+			"warning floating-ip h1: floating_ip.address: 192.0.2.200 is in no subnet of lab (198.51.100.0/24)",
+			"ip -brief address show lab"},
+		{"another address", func(h []Facts) { h[2].Plan.FloatingIP, h[2].Boot.Callback = "192.0.2.201", "" },
+			`error floating-ip h3: its floating_ip.address is "192.0.2.201", that of h1 "192.0.2.200"`, ""},
 	}
 }
 
 func bootFaults() []fault {
 	return []fault{
-		{"no loader", func(h []Facts) { h[0].Boot.Files[0].Error = "file not found" }, "warning boot h1: loader tftp://192.0.2.1/undionly.kpxe cannot be fetched: file not found (named in /etc/dnsmasq.d/trivet.conf:12)", "install -m 644 undionly.kpxe /srv/tftp/undionly.kpxe"},
-		{"no script", func(h []Facts) { h[0].Boot.Files[1].Error = "file not found" }, "error boot h1: script tftp://192.0.2.1/trivet.ipxe", "trivet dnsmasq-config --boot-script > /srv/tftp/trivet.ipxe"},
-		{"no kernel", func(h []Facts) { h[0].Boot.Files[2].Error = "file not found" }, "error boot h1: kernel tftp://192.0.2.1/ironic-agent.kernel", "install -m 644 ironic-agent.kernel /srv/tftp/ironic-agent.kernel"},
-		{"empty", func(h []Facts) { h[0].Boot.Files[2].Size = 0 }, "error boot h1: kernel tftp://192.0.2.1/ironic-agent.kernel is empty", ""},
+		{"no loader", func(h []Facts) { h[0].Boot.Files[0].Error = "file not found" },
+			"warning boot h1: loader tftp://192.0.2.1/undionly.kpxe cannot be fetched: file not found (named in /etc/dnsmasq.d/trivet.conf:12)",
+			"install -m 644 undionly.kpxe /srv/tftp/undionly.kpxe"},
+		{"no script", func(h []Facts) { h[0].Boot.Files[1].Error = "file not found" },
+			"error boot h1: script tftp://192.0.2.1/trivet.ipxe", "trivet dnsmasq-config --boot-script > /srv/tftp/trivet.ipxe"},
+		{"no kernel", func(h []Facts) { h[0].Boot.Files[2].Error = "file not found" },
+			"error boot h1: kernel tftp://192.0.2.1/ironic-agent.kernel",
+			"install -m 644 ironic-agent.kernel /srv/tftp/ironic-agent.kernel"},
+		{"empty", func(h []Facts) { h[0].Boot.Files[2].Size = 0 },
+			"error boot h1: kernel tftp://192.0.2.1/ironic-agent.kernel is empty", ""},
 		{"kernel by HTTP", func(h []Facts) {
 			h[0].Boot.Files[2] = File{URL: "http://192.0.2.5/k", Kind: "kernel", Error: "the server answers 404 Not Found"}
 		}, "error boot h1: kernel http://192.0.2.5/k cannot be fetched", "# make that URL answer"},
-		{"callback to a host", func(h []Facts) { h[0].Boot.Callback = "http://192.0.2.2:5050/v1/continue" }, "warning boot h1: the ramdisk reports to http://192.0.2.2:5050/v1/continue: that is an address of h2, which dies with it", "--boot-script"},
-		{"callback elsewhere", func(h []Facts) { h[0].Boot.Callback = "http://boot.example:5050/v1/continue" }, "warning boot h1: the ramdisk reports to http://boot.example:5050/v1/continue: that is not the floating IP", ""},
-		{"callback to another port", func(h []Facts) { h[0].Boot.Callback = "http://192.0.2.200/v1/continue" }, "warning boot h1: the ramdisk reports to http://192.0.2.200/v1/continue: the API listens on port 5050", ""},
-		{"callback in the clear", func(h []Facts) { h[0].Plan.APIScheme = "https" }, "warning boot h1: the ramdisk reports to http://192.0.2.200:5050/v1/continue: the API speaks https", ""},
+		{"callback to a host", func(h []Facts) { h[0].Boot.Callback = "http://192.0.2.2:5050/v1/continue" },
+			"warning boot h1: the ramdisk reports to http://192.0.2.2:5050/v1/continue: that is an address of h2, which dies with it",
+			"--boot-script"},
+		{"callback elsewhere", func(h []Facts) { h[0].Boot.Callback = "http://boot.example:5050/v1/continue" },
+			"warning boot h1: the ramdisk reports to http://boot.example:5050/v1/continue: that is not the floating IP", ""},
+		{"callback to another port", func(h []Facts) { h[0].Boot.Callback = "http://192.0.2.200/v1/continue" },
+			"warning boot h1: the ramdisk reports to http://192.0.2.200/v1/continue: the API listens on port 5050", ""},
+		{"callback in the clear", func(h []Facts) { h[0].Plan.APIScheme = "https" },
+			"warning boot h1: the ramdisk reports to http://192.0.2.200:5050/v1/continue: the API speaks https", ""},
 	}
 }
 
 func TestEveryFaultIsFound(t *testing.T) {
-	for _, c := range slices.Concat(peerFaults(), filterFaults(), dhcpFaults(), poolFaults(), rawFaults(), inputFaults(), addressFaults(), bootFaults(),
+	for _, c := range slices.Concat(peerFaults(), filterFaults(), dhcpFaults(), poolFaults(), rawFaults(), inputFaults(),
+		addressFaults(), bootFaults(),
 		routeFaults(), diskFaults(), hostFaults(), serviceFaults()) {
 		hosts := healthy()
 		c.plant(hosts)
@@ -254,7 +327,9 @@ func TestWhatIsRight(t *testing.T) {
 			}
 		},
 		"a static range": func(h []Facts) {
-			h[0].DHCP.Conf.Ranges = append(h[0].DHCP.Conf.Ranges, dnsmasq.Range{First: netip.MustParseAddr("192.0.2.0"), Last: netip.MustParseAddr("192.0.2.0"), Modes: []string{"static"}})
+			h[0].DHCP.Conf.Ranges = append(h[0].DHCP.Conf.Ranges,
+				dnsmasq.Range{First: netip.MustParseAddr("192.0.2.0"), Last: netip.MustParseAddr("192.0.2.0"),
+					Modes: []string{"static"}})
 		},
 		"one line for each tag": func(h []Facts) {
 			h[0].DHCP.Conf.Ranges = append(h[0].DHCP.Conf.Ranges, pool(9, "192.0.2.10", "192.0.2.19"))
@@ -312,7 +387,8 @@ func TestTheWorstComesFirst(t *testing.T) {
 	if !slices.Equal(got, []Severity{Error, Warning, Info}) {
 		t.Errorf("%v", got)
 	}
-	if _, err := Judge(hosts, []string{"pool"}); err == nil || !strings.Contains(err.Error(), "peers, config, filter, dhcp, pools") {
+	if _, err := Judge(hosts, []string{"pool"}); err == nil ||
+		!strings.Contains(err.Error(), "peers, config, filter, dhcp, pools") {
 		t.Errorf("an unknown check: %v", err)
 	}
 }
@@ -321,23 +397,31 @@ func TestTheWorstComesFirst(t *testing.T) {
 func TestPortsOfOneFirewallAreOneFinding(t *testing.T) {
 	hosts := healthy()
 	by := inputrules.Verdict{Tool: "iptables", Family: "ip", Table: "filter", Chain: "INPUT", Trail: []string{"INPUT"}}
-	for _, n := range []Need{{"peers", "tcp", 7350, "lab", false}, {"gossip", "tcp", 7351, "lab", false}, {"gossip", "udp", 7351, "lab", false}} {
+	for _, n := range []Need{{"peers", "tcp", 7350, "lab", false}, {"gossip", "tcp", 7351, "lab", false},
+		{"gossip", "udp", 7351, "lab", false}} {
 		hosts[0].Blocked = append(hosts[0].Blocked, Blocked{Need: n, From: "h2", By: by})
 	}
 	findings := judge(t, hosts)
 	want := []string{
-		"iptables -I INPUT -i lab -p udp -m multiport --dports 7351 -j ACCEPT", "iptables -I INPUT -i lab -p tcp -m multiport --dports 7350,7351 -j ACCEPT",
+		"iptables -I INPUT -i lab -p udp -m multiport --dports 7351 -j ACCEPT",
+		"iptables -I INPUT -i lab -p tcp -m multiport --dports 7350,7351 -j ACCEPT",
 		"# and keep it over a reboot, for instance with 'netfilter-persistent save'",
 	}
-	if len(findings) != 1 || !slices.Equal(findings[0].Remedy, want) || !strings.Contains(findings[0].Text, "peers (7350/tcp) from h2, gossip (7351/tcp) from h2, gossip (7351/udp) from h2") {
+	if len(findings) != 1 || !slices.Equal(findings[0].Remedy, want) ||
+		!strings.Contains(findings[0].Text,
+			"peers (7350/tcp) from h2, gossip (7351/tcp) from h2, gossip (7351/udp) from h2") {
 		t.Errorf("%+v", findings)
 	}
 }
 
 func TestReadScript(t *testing.T) {
-	s := ReadScript([]byte("#!ipxe\n# a comment\nset tries:int32 0\nkernel --timeout 30000 ironic-agent.kernel initrd=ramdisk ipa-inspection-callback-url=http://192.0.2.200:5050/v1/continue BOOTIF=${mac} || goto failed\n" +
-		"initrd --timeout 30000 --name ramdisk http://images.example/a.initramfs || goto failed\nboot || goto failed\nkernel\ninitrd --name\n"))
-	if !slices.Equal(s.Kernels, []string{"ironic-agent.kernel"}) || !slices.Equal(s.Ramdisks, []string{"http://images.example/a.initramfs"}) || s.Callback != "http://192.0.2.200:5050/v1/continue" {
+	s := ReadScript(
+		[]byte(
+			"#!ipxe\n# a comment\nset tries:int32 0\nkernel --timeout 30000 ironic-agent.kernel initrd=ramdisk ipa-inspection-callback-url=http://192.0.2.200:5050/v1/continue BOOTIF=${mac} || goto failed\n" +
+				"initrd --timeout 30000 --name ramdisk http://images.example/a.initramfs || goto failed\nboot || goto failed\nkernel\ninitrd --name\n"))
+	if !slices.Equal(s.Kernels, []string{"ironic-agent.kernel"}) ||
+		!slices.Equal(s.Ramdisks, []string{"http://images.example/a.initramfs"}) ||
+		s.Callback != "http://192.0.2.200:5050/v1/continue" {
 		t.Errorf("%+v", s)
 	}
 	for name, want := range map[string]string{

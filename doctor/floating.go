@@ -10,9 +10,8 @@ import (
 // FloatingProblems are what is wrong with floating_ip.address and
 // floating_ip.interface on a host with these links: the interface is missing or
 // down, the address is the host's own, the kernel would not answer for it
-// (arp_ignore), or it is outside the interface's subnets. None if there is no floating IP. The address as Trivet puts it
-// there, with the mask of a single host, is no problem: which peer should hold
-// it is for others to judge.
+// (arp_ignore), or it is outside the interface's subnets. None if there is no floating IP. The address as Trivet puts
+// it there, with the mask of a single host, is no problem: which peer should hold it is for others to judge.
 func FloatingProblems(plan Plan, links []Link) []Finding {
 	a, err := netip.ParseAddr(plan.FloatingIP)
 	if err != nil {
@@ -24,11 +23,16 @@ func FloatingProblems(plan Plan, links []Link) []Finding {
 	l, ok := f.link(plan.FloatingInterface)
 	switch {
 	case !ok:
-		return append(own, newFinding(Error, f, []string{"ip -brief link", "# write the right one as floating_ip.interface in trivet.yaml, then:", "systemctl restart trivet"},
-			"floating_ip.interface: this host has no interface %s: it cannot take the floating IP %v", plan.FloatingInterface, a).withFault("no link %s", plan.FloatingInterface))
+		return append(own, newFinding(Error, f,
+			[]string{"ip -brief link", "# write the right one as floating_ip.interface in trivet.yaml, then:",
+				"systemctl restart trivet"},
+			"floating_ip.interface: this host has no interface %s: it cannot take the floating IP %v", plan.FloatingInterface,
+			a).withFault("no link %s", plan.FloatingInterface))
 	case !l.Up:
-		return append(own, newFinding(Error, f, []string{"ip link set " + l.Name + " up", "# and in this host's network configuration, for the next boot"},
-			"floating_ip.interface: %s is down: this host cannot take the floating IP %v", l.Name, a).withFault("down %s", l.Name))
+		return append(own, newFinding(Error, f,
+			[]string{"ip link set " + l.Name + " up", "# and in this host's network configuration, for the next boot"},
+			"floating_ip.interface: %s is down: this host cannot take the floating IP %v", l.Name, a).withFault("down %s",
+			l.Name))
 	}
 	return slices.Concat(own, reservedAddress(f, l, a), f.unanswered(l, a), f.outsideSubnets(l, a))
 }
@@ -39,7 +43,8 @@ func reservedAddress(f Facts, l Link, a netip.Addr) []Finding {
 	if what == "" {
 		return nil
 	}
-	return []Finding{newFinding(Error, f, []string{"# write an address of that subnet as floating_ip.address that no host has, the same on every host"},
+	return []Finding{newFinding(Error, f,
+		[]string{"# write an address of that subnet as floating_ip.address that no host has, the same on every host"},
 		"floating_ip.address: %v is %s (%s): its neighbours do not send packets to it as to a host", a, what, l.Name)}
 }
 
@@ -51,14 +56,19 @@ func (f Facts) unanswered(l Link, a netip.Addr) []Finding {
 		return nil
 	}
 	remedy := []string{
-		fmt.Sprintf("sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.%s.arp_ignore=1", strings.ReplaceAll(l.Name, ".", "/")),
+		fmt.Sprintf("sysctl net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.%s.arp_ignore=1",
+			strings.ReplaceAll(l.Name, ".", "/")),
 		"# and in a file of /etc/sysctl.d, for the next boot; 0 will do, too",
 	}
 	near := slices.ContainsFunc(l.Subnets(), func(s netip.Prefix) bool { return s.Contains(a) })
 	if l.ARPIgnore == 2 && near {
-		return []Finding{newFinding(Warning, f, remedy, "arp_ignore is 2 on %s: this host answers for the floating IP %v only neighbours with an address in the same subnet", l.Name, a)}
+		return []Finding{newFinding(Warning, f, remedy,
+			"arp_ignore is 2 on %s: this host answers for the floating IP %v only neighbours with an address in the same subnet",
+			l.Name, a)}
 	}
-	return []Finding{newFinding(Error, f, remedy, "arp_ignore is %d on %s: this host would not answer for the floating IP %v when it has it", l.ARPIgnore, l.Name, a).withFault("arp_ignore %s", l.Name)}
+	return []Finding{newFinding(Error, f, remedy,
+		"arp_ignore is %d on %s: this host would not answer for the floating IP %v when it has it", l.ARPIgnore, l.Name,
+		a).withFault("arp_ignore %s", l.Name)}
 }
 
 // ownAddress finds the floating IP configured as the host's own.
@@ -71,7 +81,8 @@ func (f Facts) ownAddress(a netip.Addr) []Finding {
 		return []Finding{newFinding(Error, f, []string{
 			"# write an address as floating_ip.address that no host has, the same on every host; or take it from this host, here and in its network configuration:",
 			fmt.Sprintf("ip addr del %v dev %s", l.Addresses[i], l.Name),
-		}, "floating_ip.address: %v is this host's own address on %s (%v): two hosts have it when another leads", a, l.Name, l.Addresses[i])}
+		}, "floating_ip.address: %v is this host's own address on %s (%v): two hosts have it when another leads", a, l.Name,
+			l.Addresses[i])}
 	}
 	return nil
 }
@@ -95,5 +106,6 @@ func (f Facts) outsideSubnets(l Link, a netip.Addr) []Finding {
 	return []Finding{newFinding(Warning, f, []string{
 		"ip -brief address show " + l.Name,
 		"# write an address of one of these subnets as floating_ip.address, or another floating_ip.interface; it is right as it is where a router sends the address here",
-	}, "floating_ip.address: %v is in no subnet of %s (%s): machines there reach it only through a router", a, l.Name, has)}
+	}, "floating_ip.address: %v is in no subnet of %s (%s): machines there reach it only through a router", a, l.Name,
+		has)}
 }

@@ -15,7 +15,8 @@ func TestARPThatIsNotAnswered(t *testing.T) {
 	} {
 		subnets := []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")}
 		for value, want := range answered {
-			found := FloatingProblems(Plan{FloatingIP: address, FloatingInterface: "eth0.5"}, []Link{{Name: "eth0.5", Up: true, ARPIgnore: value, Addresses: subnets}})
+			found := FloatingProblems(Plan{FloatingIP: address, FloatingInterface: "eth0.5"},
+				[]Link{{Name: "eth0.5", Up: true, ARPIgnore: value, Addresses: subnets}})
 			if got := len(found) == 0; got != want {
 				t.Errorf("arp_ignore %d for %s: %+v", value, address, found)
 			} else if !want && !strings.Contains(found[0].Remedy[0], "net.ipv4.conf.eth0/5.arp_ignore=1") {
@@ -35,8 +36,10 @@ func TestAddressOfNoHost(t *testing.T) {
 		{"192.0.2.128", "192.0.2.129/25", "the address of the network 192.0.2.128/25"},
 		{"192.0.2.3", "192.0.2.1/30", "the broadcast address of 192.0.2.0/30"},
 		{"2001:db8::", "2001:db8::1/64", "the anycast address of the routers of 2001:db8::/64"},
-		{"192.0.2.0", "192.0.1.7/22", ""}, {"192.0.2.255", "192.0.2.1/23", ""}, {"192.0.2.1", "192.0.2.0/31", ""}, {"192.0.2.10", "192.0.2.1/24", ""},
-		{"2001:db8::ffff:ffff:ffff:ffff", "2001:db8::1/64", ""}, {"198.51.100.255", "192.0.2.1/24", ""}, {"192.0.2.255", "192.0.2.255/32", ""},
+		{"192.0.2.0", "192.0.1.7/22", ""}, {"192.0.2.255", "192.0.2.1/23", ""}, {"192.0.2.1", "192.0.2.0/31", ""},
+		{"192.0.2.10", "192.0.2.1/24", ""},
+		{"2001:db8::ffff:ffff:ffff:ffff", "2001:db8::1/64", ""}, {"198.51.100.255", "192.0.2.1/24", ""},
+		{"192.0.2.255", "192.0.2.255/32", ""},
 	} {
 		l := Link{Name: "eth0", Up: true, Addresses: []netip.Prefix{netip.MustParsePrefix(test.on)}}
 		if got := l.Reserved(netip.MustParseAddr(test.address)); got != test.want {
@@ -78,10 +81,12 @@ func TestServiceAtTheFloatingIP(t *testing.T) {
 	if said := judged(host("h1", 5050, good), host("h2", 5050, good)); said != "" {
 		t.Error(said)
 	}
-	if said := judged(host("h1", 5050, bad), host("h2", 5050, good), host("h3", 5050, bad)); said != "h1+h3: error: the API does not answer at the floating IP 192.0.2.10: connection refused" {
+	if said := judged(host("h1", 5050, bad), host("h2", 5050, good), host("h3", 5050, bad)); said !=
+		"h1+h3: error: the API does not answer at the floating IP 192.0.2.10: connection refused" {
 		t.Error(said)
 	}
-	if said := judged(host("h1", 5050), host("h2", 5051)); said != "h2: error: its API has port 5051, that of h1 5050: at the floating IP the port changes with the leader" {
+	if said := judged(host("h1", 5050), host("h2", 5051)); said !=
+		"h2: error: its API has port 5051, that of h1 5050: at the floating IP the port changes with the leader" {
 		t.Error(said)
 	}
 }
@@ -91,7 +96,8 @@ func TestServiceAtTheFloatingIP(t *testing.T) {
 func TestUselessOptionsAreFound(t *testing.T) {
 	h2 := Facts{Peer: "h2", Plan: Plan{Useless: []Useless{{What: "trivet.yaml:3: api.listen: …", Do: `write ":5050"`}}}}
 	out, err := Judge([]Facts{{Peer: "h1"}, h2}, []string{"config"})
-	if err != nil || len(out) != 1 || out[0].Peer != "h2" || out[0].Severity != Error || out[0].Text != "trivet.yaml:3: api.listen: …" || !strings.Contains(out[0].Remedy[0], `write ":5050"`) {
+	if err != nil || len(out) != 1 || out[0].Peer != "h2" || out[0].Severity != Error ||
+		out[0].Text != "trivet.yaml:3: api.listen: …" || !strings.Contains(out[0].Remedy[0], `write ":5050"`) {
 		t.Error(out, err)
 	}
 }

@@ -14,11 +14,15 @@ func well(i int) Health {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC).Unix()
 	h := Health{
 		Clock: Clock{Now: now, Asked: true, Synchronised: true, SkewMS: 40, SkewLimitMS: 5000},
-		Disk: Disk{Path: "/var/lib/trivet", Size: 100 << 30, Free: 50 << 30, Low: 512 << 20, Floor: 64 << 20, Inodes: 1000, InodesFree: 900,
-			Ballast: 16 << 20, Peer: true, HeartbeatUS: 300_000, HungUS: 2_000_000, Probe: Writes{10, 2_000, 9_000}, Log: Writes{200, 2_000, 1_300_000}},
-		Limits:   Limits{Group: "/system.slice/trivet.service", Memory: 2 << 30, MemoryUsed: 100 << 20, Tasks: 4096, TasksUsed: 20, MilliCPU: 2000, CPUWeight: 500, Files: 65536, FilesUsed: 80},
-		Services: []Service{{What: "Ironic", Section: "ironic", Version: "1.82"}, {What: "Keystone", Section: "api.keystone"}},
-		Rights:   []Rights{{Cluster: "prod"}},
+		Disk: Disk{Path: "/var/lib/trivet", Size: 100 << 30, Free: 50 << 30, Low: 512 << 20, Floor: 64 << 20, Inodes: 1000,
+			InodesFree: 900,
+			Ballast:    16 << 20, Peer: true, HeartbeatUS: 300_000, HungUS: 2_000_000, Probe: Writes{10, 2_000, 9_000},
+			Log: Writes{200, 2_000, 1_300_000}},
+		Limits: Limits{Group: "/system.slice/trivet.service", Memory: 2 << 30, MemoryUsed: 100 << 20, Tasks: 4096,
+			TasksUsed: 20, MilliCPU: 2000, CPUWeight: 500, Files: 65536, FilesUsed: 80},
+		Services: []Service{{What: "Ironic", Section: "ironic", Version: "1.82"},
+			{What: "Keystone", Section: "api.keystone"}},
+		Rights: []Rights{{Cluster: "prod"}},
 		Certificates: []Certificate{
 			{What: "the peer's certificate", NotBefore: now - day, NotAfter: now + 29*day, RenewAt: now + 19*day},
 			{What: "the API's certificate", File: "/etc/trivet/api.pem", NotBefore: now - day, NotAfter: now + 300*day},
@@ -26,7 +30,8 @@ func well(i int) Health {
 		Build: Build{Binary: "1.4.0", Log: 5, InUse: 5},
 	}
 	for j := 1; j <= 3; j++ {
-		for _, r := range []Route{{What: "peers", Protocol: "tcp", Address: "192.0.2.%d:7350"}, {What: "gossip", Protocol: "udp", Address: "192.0.2.%d:7351"}} {
+		for _, r := range []Route{{What: "peers", Protocol: "tcp", Address: "192.0.2.%d:7350"},
+			{What: "gossip", Protocol: "udp", Address: "192.0.2.%d:7351"}} {
 			r.To, r.Address = fmt.Sprintf("h%d", j), fmt.Sprintf(r.Address, j)
 			if i != j {
 				h.Routes = append(h.Routes, r)
@@ -48,7 +53,8 @@ func broken(h []Facts, from, to int) {
 func routeFaults() []fault {
 	return []fault{
 		{"a cut in one direction", func(h []Facts) { broken(h, 3, 2) },
-			"error ports h2: h3 does not reach its peers (7350/tcp), h1 does; h2 reaches h3: a firewall here or on h3", "ss -lnt 'sport = :7350'"},
+			"error ports h2: h3 does not reach its peers (7350/tcp), h1 does; h2 reaches h3: a firewall here or on h3",
+			"ss -lnt 'sport = :7350'"},
 		{"a port shut to all", func(h []Facts) { broken(h, 1, 2); broken(h, 3, 2) },
 			"error ports h2: no other peer reaches its peers (7350/tcp); h2 reaches h1: i/o timeout", "nft list ruleset"},
 	}
@@ -56,48 +62,86 @@ func routeFaults() []fault {
 
 func diskFaults() []fault {
 	return []fault{
-		{"full", func(h []Facts) { h[0].Disk.Dropped, h[0].Disk.Ballast = true, 0 }, "error disk h1: the disk of /var/lib/trivet is full", "df -h /var/lib/trivet"},
-		{"below the floor", func(h []Facts) { h[0].Disk.Free = 63 << 20 }, "error disk h1: the disk of /var/lib/trivet has 63 MiB free, less than 64 MiB", "df -h /var/lib/trivet"},
-		{"below the floor of a small disk", func(h []Facts) { h[0].Disk.Free, h[0].Disk.Floor = 500<<10, 500<<10+1 }, "error disk h1: the disk of /var/lib/trivet has 500 KiB free, less than 501 KiB", "df -h /var/lib/trivet"},
-		{"low", func(h []Facts) { h[0].Disk.Free = 500 << 20 }, "warning disk h1: the disk of /var/lib/trivet has 500 MiB free of 102400 MiB", "df -h /var/lib/trivet"},
-		{"no inodes", func(h []Facts) { h[0].Disk.InodesFree = 3 }, "warning disk h1: the file system of /var/lib/trivet takes only 3 more files", "df -i /var/lib/trivet"},
-		{"no ballast", func(h []Facts) { h[0].Disk.Ballast = 0 }, "warning disk h1: there is no ballast in /var/lib/trivet", "ballast"},
-		{"slow", func(h []Facts) { h[0].Disk.Probe.MedianUS = 80_000 }, "warning disk h1: its disk takes 80ms for one write (one small file", "iostat -x 1 5"},
-		{"too slow", func(h []Facts) { h[0].Disk.Log.MedianUS = 600_000 }, "error disk h1: its disk takes 600ms for one write (the log, of late): a vote waits for four, longer than the longest election timeout, 600ms", "iostat -x 1 5"},
-		{"too slow to elect", func(h []Facts) { h[0].Disk.Log.MedianUS = 151_000 }, "error disk h1: its disk takes 151ms for one write", "iostat -x 1 5"},
-		{"hung once", func(h []Facts) { h[0].Disk.Log.MostUS = 2_100_000 }, "warning disk h1: its disk once took 2.1s for one write (the log, of late); a leader gives up at 2s", "iostat -x 1 5"},
+		{"full", func(h []Facts) { h[0].Disk.Dropped, h[0].Disk.Ballast = true, 0 },
+			"error disk h1: the disk of /var/lib/trivet is full", "df -h /var/lib/trivet"},
+		{"below the floor", func(h []Facts) { h[0].Disk.Free = 63 << 20 },
+			"error disk h1: the disk of /var/lib/trivet has 63 MiB free, less than 64 MiB", "df -h /var/lib/trivet"},
+		{"below the floor of a small disk", func(h []Facts) { h[0].Disk.Free, h[0].Disk.Floor = 500<<10, 500<<10+1 },
+			"error disk h1: the disk of /var/lib/trivet has 500 KiB free, less than 501 KiB", "df -h /var/lib/trivet"},
+		{"low", func(h []Facts) { h[0].Disk.Free = 500 << 20 },
+			"warning disk h1: the disk of /var/lib/trivet has 500 MiB free of 102400 MiB", "df -h /var/lib/trivet"},
+		{"no inodes", func(h []Facts) { h[0].Disk.InodesFree = 3 },
+			"warning disk h1: the file system of /var/lib/trivet takes only 3 more files", "df -i /var/lib/trivet"},
+		{"no ballast", func(h []Facts) { h[0].Disk.Ballast = 0 }, "warning disk h1: there is no ballast in /var/lib/trivet",
+			"ballast"},
+		{"slow", func(h []Facts) { h[0].Disk.Probe.MedianUS = 80_000 },
+			"warning disk h1: its disk takes 80ms for one write (one small file", "iostat -x 1 5"},
+		{"too slow", func(h []Facts) { h[0].Disk.Log.MedianUS = 600_000 },
+			"error disk h1: its disk takes 600ms for one write (the log, of late): a vote waits for four, longer than the longest election timeout, 600ms",
+			"iostat -x 1 5"},
+		{"too slow to elect", func(h []Facts) { h[0].Disk.Log.MedianUS = 151_000 },
+			"error disk h1: its disk takes 151ms for one write", "iostat -x 1 5"},
+		{"hung once", func(h []Facts) { h[0].Disk.Log.MostUS = 2_100_000 },
+			"warning disk h1: its disk once took 2.1s for one write (the log, of late); a leader gives up at 2s",
+			"iostat -x 1 5"},
 	}
 }
 
 func hostFaults() []fault {
 	return []fault{
-		{"skew", func(h []Facts) { h[0].Clock.SkewMS = -6000 }, "error clock h1: its clock is -6s off the other hosts'", "chronyc makestep"},
-		{"some skew", func(h []Facts) { h[0].Clock.SkewMS = 2600 }, "warning clock h1: its clock is 2.6s off the other hosts'; at 5s", "chronyc makestep"},
-		{"no NTP", func(h []Facts) { h[0].Clock.Synchronised = false }, "warning clock h1: the kernel says that nothing keeps its clock right", "systemctl enable --now chrony"},
-		{"little memory", func(h []Facts) { h[0].Limits.Memory = 128 << 20 }, "warning limits h1: its peer may have 128 MiB of memory (control group /system.slice/trivet.service); it needs 512 MiB", "MemoryMax=2G"},
-		{"memory used", func(h []Facts) { h[0].Limits.MemoryUsed = 1900 << 20 }, "warning limits h1: its peer has 1900 MiB of memory and may have 2048 MiB", "MemoryMax=2G"},
-		{"few threads", func(h []Facts) { h[0].Limits.Tasks = 32 }, "warning limits h1: its peer may have 32 of threads", "TasksMax=4096"},
-		{"little CPU", func(h []Facts) { h[0].Limits.MilliCPU = 100 }, "warning limits h1: its peer may have 100 thousandths of a core of processor", "CPUQuota=200%"},
-		{"no weight of its own", func(h []Facts) { h[0].Limits.CPUWeight = 100 }, "warning limits h1: its peer's control group has a processor weight of 100, the packaged unit's is 500", "--cpu-shares 13100"},
-		{"few files", func(h []Facts) { h[0].Limits.Files = 1024 }, "warning limits h1: its peer may have 1024 of open files; it needs 4096", "LimitNOFILE=65536"},
-		{"files used", func(h []Facts) { h[0].Limits.FilesUsed = 60000 }, "warning limits h1: its peer has 60000 of open files", "LimitNOFILE=65536"},
-		{"another version", func(h []Facts) { h[2].Build.Binary = "1.3.0" }, "warning versions h3: it runs trivet 1.3.0, h1 runs 1.4.0", "systemctl restart trivet"},
-		{"the log held back", func(h []Facts) { h[0].Build.InUse, h[0].Build.HeldBy = 4, []string{"h3"} }, "warning versions h1: version 4 of the log is in use although 5 is known: held back by h3", "trivet members"},
-		{"legacy beside nft", func(h []Facts) { h[0].Filter.LegacyRules, h[0].Filter.NftRules = true, true }, "warning filter h1: this host has rules of iptables-legacy and of iptables-nft", "iptables-legacy-save"},
+		{"skew", func(h []Facts) { h[0].Clock.SkewMS = -6000 }, "error clock h1: its clock is -6s off the other hosts'",
+			"chronyc makestep"},
+		{"some skew", func(h []Facts) { h[0].Clock.SkewMS = 2600 },
+			"warning clock h1: its clock is 2.6s off the other hosts'; at 5s", "chronyc makestep"},
+		{"no NTP", func(h []Facts) { h[0].Clock.Synchronised = false },
+			"warning clock h1: the kernel says that nothing keeps its clock right", "systemctl enable --now chrony"},
+		{"little memory", func(h []Facts) { h[0].Limits.Memory = 128 << 20 },
+			"warning limits h1: its peer may have 128 MiB of memory (control group /system.slice/trivet.service); it needs 512 MiB",
+			"MemoryMax=2G"},
+		{"memory used", func(h []Facts) { h[0].Limits.MemoryUsed = 1900 << 20 },
+			"warning limits h1: its peer has 1900 MiB of memory and may have 2048 MiB", "MemoryMax=2G"},
+		{"few threads", func(h []Facts) { h[0].Limits.Tasks = 32 }, "warning limits h1: its peer may have 32 of threads",
+			"TasksMax=4096"},
+		{"little CPU", func(h []Facts) { h[0].Limits.MilliCPU = 100 },
+			"warning limits h1: its peer may have 100 thousandths of a core of processor", "CPUQuota=200%"},
+		{"no weight of its own", func(h []Facts) { h[0].Limits.CPUWeight = 100 },
+			"warning limits h1: its peer's control group has a processor weight of 100, the packaged unit's is 500",
+			"--cpu-shares 13100"},
+		{"few files", func(h []Facts) { h[0].Limits.Files = 1024 },
+			"warning limits h1: its peer may have 1024 of open files; it needs 4096", "LimitNOFILE=65536"},
+		{"files used", func(h []Facts) { h[0].Limits.FilesUsed = 60000 },
+			"warning limits h1: its peer has 60000 of open files", "LimitNOFILE=65536"},
+		{"another version", func(h []Facts) { h[2].Build.Binary = "1.3.0" },
+			"warning versions h3: it runs trivet 1.3.0, h1 runs 1.4.0", "systemctl restart trivet"},
+		{"the log held back", func(h []Facts) { h[0].Build.InUse, h[0].Build.HeldBy = 4, []string{"h3"} },
+			"warning versions h1: version 4 of the log is in use although 5 is known: held back by h3", "trivet members"},
+		{"legacy beside nft", func(h []Facts) { h[0].Filter.LegacyRules, h[0].Filter.NftRules = true, true },
+			"warning filter h1: this host has rules of iptables-legacy and of iptables-nft", "iptables-legacy-save"},
 	}
 }
 
 func serviceFaults() []fault {
 	return []fault{
-		{"Ironic away", func(h []Facts) { h[1].Services[0].Error = "401 Unauthorized" }, "warning services h2: Ironic serves h1, h3 and not this peer: 401 Unauthorized", "systemctl reload trivet"},
-		{"another Ironic", func(h []Facts) { h[2].Services[0].Version = "1.72" }, "warning services h3: Ironic says version 1.72 here, 1.82 on h1", "grep -w ironic"},
-		{"a missing right", func(h []Facts) { h[0].Rights[0].Missing = []string{"patch nodes", "delete pods"} }, "error kubernetes h1: cluster prod does not let this peer: patch nodes, delete pods", "kubectl apply"},
-		{"rights not known", func(h []Facts) { h[0].Rights[0].Error = "no route to host" }, "warning kubernetes h1: cluster prod does not say what this peer may do there: no route to host", "trivet failover list"},
-		{"ended", func(h []Facts) { h[0].Certificates[0].NotAfter = h[0].Clock.Now - day }, "error certificates h1: the peer's certificate has ended on 2026-11-21", "trivet cert --help"},
-		{"not yet", func(h []Facts) { h[0].Certificates[0].NotBefore = h[0].Clock.Now + day }, "error certificates h1: the peer's certificate begins on 2026-11-23", "trivet cert --help"},
-		{"not renewed", func(h []Facts) { h[0].Certificates[0].RenewAt = h[0].Clock.Now - 40*day }, "warning certificates h1: the peer's certificate ends on 2026-12-21 and should have been renewed", "journalctl"},
-		{"ends soon", func(h []Facts) { h[0].Certificates[1].NotAfter = h[0].Clock.Now + 20*day }, "warning certificates h1: the API's certificate ends on 2026-12-12 and is not renewed automatically", "/etc/trivet/api.pem"},
-		{"unreadable", func(h []Facts) { h[0].Certificates[1].Error = "no such file" }, "error certificates h1: the API's certificate cannot be read: no such file", "/etc/trivet/api.pem"},
+		{"Ironic away", func(h []Facts) { h[1].Services[0].Error = "401 Unauthorized" },
+			"warning services h2: Ironic serves h1, h3 and not this peer: 401 Unauthorized", "systemctl reload trivet"},
+		{"another Ironic", func(h []Facts) { h[2].Services[0].Version = "1.72" },
+			"warning services h3: Ironic says version 1.72 here, 1.82 on h1", "grep -w ironic"},
+		{"a missing right", func(h []Facts) { h[0].Rights[0].Missing = []string{"patch nodes", "delete pods"} },
+			"error kubernetes h1: cluster prod does not let this peer: patch nodes, delete pods", "kubectl apply"},
+		{"rights not known", func(h []Facts) { h[0].Rights[0].Error = "no route to host" },
+			"warning kubernetes h1: cluster prod does not say what this peer may do there: no route to host",
+			"trivet failover list"},
+		{"ended", func(h []Facts) { h[0].Certificates[0].NotAfter = h[0].Clock.Now - day },
+			"error certificates h1: the peer's certificate has ended on 2026-11-21", "trivet cert --help"},
+		{"not yet", func(h []Facts) { h[0].Certificates[0].NotBefore = h[0].Clock.Now + day },
+			"error certificates h1: the peer's certificate begins on 2026-11-23", "trivet cert --help"},
+		{"not renewed", func(h []Facts) { h[0].Certificates[0].RenewAt = h[0].Clock.Now - 40*day },
+			"warning certificates h1: the peer's certificate ends on 2026-12-21 and should have been renewed", "journalctl"},
+		{"ends soon", func(h []Facts) { h[0].Certificates[1].NotAfter = h[0].Clock.Now + 20*day },
+			"warning certificates h1: the API's certificate ends on 2026-12-12 and is not renewed automatically",
+			"/etc/trivet/api.pem"},
+		{"unreadable", func(h []Facts) { h[0].Certificates[1].Error = "no such file" },
+			"error certificates h1: the API's certificate cannot be read: no such file", "/etc/trivet/api.pem"},
 	}
 }
 
@@ -106,7 +150,8 @@ func TestACutToWhomIsAsked(t *testing.T) {
 	h := healthy()
 	h[1] = Facts{Peer: "h2", Error: "i/o timeout"}
 	broken(h, 1, 2)
-	if findings := judge(t, h); len(findings) != 2 || !strings.HasPrefix(findings[1].Text, "h1 does not reach its peers (7350/tcp), h3 does: a firewall") {
+	if findings := judge(t, h); len(findings) != 2 ||
+		!strings.HasPrefix(findings[1].Text, "h1 does not reach its peers (7350/tcp), h3 does: a firewall") {
 		t.Errorf("%+v", findings)
 	}
 	broken(h, 3, 2)
@@ -122,7 +167,8 @@ func TestIronicIsAwayFromAll(t *testing.T) {
 		hosts[i].Services[0].Error = "connection refused"
 	}
 	findings := judge(t, hosts)
-	if len(findings) != 1 || len(findings[0].Hosts()) != 3 || findings[0].Severity != Error || !strings.Contains(findings[0].Text, "Ironic answers no peer: connection refused") {
+	if len(findings) != 1 || len(findings[0].Hosts()) != 3 || findings[0].Severity != Error ||
+		!strings.Contains(findings[0].Text, "Ironic answers no peer: connection refused") {
 		t.Errorf("%+v", findings)
 	}
 }

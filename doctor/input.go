@@ -47,7 +47,8 @@ func ownerOfRules(b Blocked) owner {
 	case strings.HasPrefix(b.By.Table, "firewalld"):
 		o.tool, o.zone = "firewalld", zoneOf(b.By.Trail)
 		return o
-	case slices.ContainsFunc(b.By.Trail, func(c string) bool { return strings.HasPrefix(c, "ufw-") || strings.HasPrefix(c, "ufw6-") }):
+	case slices.ContainsFunc(b.By.Trail,
+		func(c string) bool { return strings.HasPrefix(c, "ufw-") || strings.HasPrefix(c, "ufw6-") }):
 		o.tool = "ufw"
 		return o
 	case zoneOf(b.By.Trail) != "": // firewalld that uses iptables
@@ -134,7 +135,8 @@ func (o owner) remedy(ports []port) []string {
 	case "nft":
 		for _, protocol := range []string{"udp", "tcp"} {
 			if list := numbers(ports, protocol); len(list) > 0 {
-				out = append(out, fmt.Sprintf("nft insert rule %s %s iifname %q %s dport '{ %s }' accept", o.table, o.chain, o.iface, protocol, strings.Join(list, ", ")))
+				out = append(out, fmt.Sprintf("nft insert rule %s %s iifname %q %s dport '{ %s }' accept", o.table, o.chain,
+					o.iface, protocol, strings.Join(list, ", ")))
 			}
 		}
 		return append(out, "# and the same in the file that is loaded at boot, often /etc/nftables.conf")
@@ -145,7 +147,8 @@ func (o owner) remedy(ports []port) []string {
 	}
 	for _, protocol := range []string{"udp", "tcp"} {
 		if list := numbers(ports, protocol); len(list) > 0 {
-			out = append(out, fmt.Sprintf("%s -I %s -i %s -p %s -m multiport --dports %s -j ACCEPT", command, o.chain, o.iface, protocol, strings.Join(list, ",")))
+			out = append(out, fmt.Sprintf("%s -I %s -i %s -p %s -m multiport --dports %s -j ACCEPT", command, o.chain, o.iface,
+				protocol, strings.Join(list, ",")))
 		}
 	}
 	return append(out, "# and keep it over a reboot, for instance with 'netfilter-persistent save'")

@@ -67,13 +67,15 @@ func span(r dnsmasq.Range) string { return fmt.Sprintf("%v-%v (%v)", r.First, r.
 
 func overlaps(a, b Facts, r dnsmasq.Range) []Finding {
 	apart := []string{
-		fmt.Sprintf("# give each host addresses of its own in %v; on every host, with the same --peers and --reserve:", r.Place),
+		fmt.Sprintf("# give each host addresses of its own in %v; on every host, with the same --peers and --reserve:",
+			r.Place),
 		"trivet dnsmasq-config --install",
 	}
 	var out []Finding
 	for _, o := range a.pools() {
 		if r.Overlaps(o) {
-			out = append(out, newFinding(Error, b, apart, "its pool %s overlaps that of %s, %s: two machines get the same address", span(r), a.Peer, span(o)))
+			out = append(out, newFinding(Error, b, apart,
+				"its pool %s overlaps that of %s, %s: two machines get the same address", span(r), a.Peer, span(o)))
 		}
 	}
 	return out
@@ -86,7 +88,9 @@ func (f Facts) poolsTwice() []Finding {
 	for i, r := range pools {
 		for _, o := range pools[:i] {
 			if r.Overlaps(o) && (r.First != o.First || r.Last != o.Last) { // one line for each tag is usual
-				out = append(out, newFinding(Warning, f, []string{fmt.Sprintf("# remove one of the two, %v or %v", o.Place, r.Place)}, "its pools %s and %s overlap", span(o), span(r)))
+				out = append(out, newFinding(Warning, f,
+					[]string{fmt.Sprintf("# remove one of the two, %v or %v", o.Place, r.Place)}, "its pools %s and %s overlap",
+					span(o), span(r)))
 			}
 		}
 	}
@@ -97,7 +101,8 @@ func (f Facts) poolsTwice() []Finding {
 func (f Facts) taken(r dnsmasq.Range) []Finding {
 	var out []Finding
 	say := func(whose string, a netip.Addr) {
-		out = append(out, newFinding(Error, f, []string{fmt.Sprintf("# let the range in %v end before %v or begin behind it", r.Place, a)},
+		out = append(out, newFinding(Error, f,
+			[]string{fmt.Sprintf("# let the range in %v end before %v or begin behind it", r.Place, a)},
 			"its pool %s holds %v, which is %s", span(r), a, whose))
 	}
 	if a, err := netip.ParseAddr(f.Plan.FloatingIP); err == nil && r.Contains(a) {
@@ -123,7 +128,8 @@ func (f Facts) outside(r dnsmasq.Range) []Finding {
 			case s.Contains(r.First) && s.Contains(r.Last):
 				within = true
 			case s.Contains(r.First) || s.Contains(r.Last):
-				return []Finding{newFinding(Error, f, []string{fmt.Sprintf("# keep the range in %v within %v", r.Place, s)}, "its pool %s leaves the subnet %v of %s", span(r), s, l.Name)}
+				return []Finding{newFinding(Error, f, []string{fmt.Sprintf("# keep the range in %v within %v", r.Place, s)},
+					"its pool %s leaves the subnet %v of %s", span(r), s, l.Name)}
 			}
 		}
 	}
@@ -132,6 +138,8 @@ func (f Facts) outside(r dnsmasq.Range) []Finding {
 		return nil // an interface that is missing is told by the check of the filter
 	}
 	return []Finding{newFinding(Warning, f, []string{
-		fmt.Sprintf("# give an interface of this host an address in that subnet, or correct %v; for machines behind a relay write its netmask", r.Place),
+		fmt.Sprintf(
+			"# give an interface of this host an address in that subnet, or correct %v; for machines behind a relay write its netmask",
+			r.Place),
 	}, "its pool %s is in no subnet of this host: dnsmasq gives nothing of it away", span(r))}
 }

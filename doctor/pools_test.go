@@ -23,8 +23,10 @@ func TestPoolsOfDnsmasqConfig(t *testing.T) {
 		hosts := healthy()
 		for i := range hosts {
 			link, _ := hosts[i].link("pxe")
-			s := pxe.Server{Interface: "pxe", Addresses: link.Addresses, Lease: pxe.UsualLease, Root: pxe.Root, Batch: pxe.DefaultBatch}
-			cut := pxe.Cut{Part: i, Parts: len(hosts), Reserve: reserve[i], Keep: []netip.Addr{netip.MustParseAddr(hosts[i].Plan.FloatingIP)}}
+			s := pxe.Server{Interface: "pxe", Addresses: link.Addresses, Lease: pxe.UsualLease, Root: pxe.Root,
+				Batch: pxe.DefaultBatch}
+			cut := pxe.Cut{Part: i, Parts: len(hosts), Reserve: reserve[i],
+				Keep: []netip.Addr{netip.MustParseAddr(hosts[i].Plan.FloatingIP)}}
 			for _, a := range link.Addresses {
 				cut.Keep = append(cut.Keep, a.Addr())
 			}

@@ -16,7 +16,8 @@ func judgePorts(hosts []Facts) []Finding {
 			if r.Error == "" {
 				continue
 			}
-			if slices.ContainsFunc(out, func(o Finding) bool { return o.Peer == r.To && strings.HasPrefix(o.Text, unreached(r)) }) {
+			if slices.ContainsFunc(out,
+				func(o Finding) bool { return o.Peer == r.To && strings.HasPrefix(o.Text, unreached(r)) }) {
 				continue // said for all
 			}
 			out = append(out, judgeRoute(hosts, f, r)...)
@@ -66,12 +67,14 @@ func judgeRoute(hosts []Facts, from Facts, r Route) []Finding {
 	}
 	switch {
 	case len(reach) > 0:
-		return []Finding{newFinding(Error, there, remedy, "%s does not reach its %s, %s does%s: a firewall here or on %s, or the network between the two: %s",
+		return []Finding{newFinding(Error, there, remedy,
+			"%s does not reach its %s, %s does%s: a firewall here or on %s, or the network between the two: %s",
 			from.Peer, r.service(), strings.Join(reach, ", "), back, from.Peer, r.Error)}
 	case silent:
 		return nil // its peer does not run, which is told
 	case len(others) > 0:
 		return []Finding{newFinding(Error, there, remedy, "%s%s: %s", unreached(r), back, r.Error)}
 	}
-	return []Finding{newFinding(Error, there, remedy, "%s does not reach its %s%s: a firewall here: %s", from.Peer, r.service(), back, r.Error)}
+	return []Finding{newFinding(Error, there, remedy, "%s does not reach its %s%s: a firewall here: %s", from.Peer,
+		r.service(), back, r.Error)}
 }

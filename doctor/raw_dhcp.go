@@ -15,7 +15,8 @@ func judgeRaw(hosts []Facts) []Finding {
 				"%s (process %d) reads DHCP from a raw socket, past the PXE filter", r.Program, r.PID))
 		}
 		if f.DHCP.SelfTest != "" {
-			out = append(out, newFinding(Warning, f, []string{"# see 'trivet firewall show', and whether firewall.interface is the right one"},
+			out = append(out, newFinding(Warning, f,
+				[]string{"# see 'trivet firewall show', and whether firewall.interface is the right one"},
 				"whether the other hosts' filters stop a denied machine cannot be tested from here: %s", f.DHCP.SelfTest))
 		}
 	}
@@ -25,7 +26,8 @@ func judgeRaw(hosts []Facts) []Finding {
 // stopRawServer is what to do about a server.
 func stopRawServer(program string) []string {
 	if strings.HasPrefix(program, "kea") {
-		return []string{"# in kea-dhcp4.conf, Dhcp4:", `"interfaces-config": { "dhcp-socket-type": "udp" }`, "systemctl restart kea-dhcp4-server"}
+		return []string{"# in kea-dhcp4.conf, Dhcp4:", `"interfaces-config": { "dhcp-socket-type": "udp" }`,
+			"systemctl restart kea-dhcp4-server"}
 	}
 	return []string{"# ISC dhcpd cannot do without raw sockets: use dnsmasq", "systemctl disable --now isc-dhcp-server",
 		"trivet dnsmasq-config --install"}
@@ -43,28 +45,36 @@ func judgeAnswers(hosts []Facts) []Finding {
 			witnesses[s] = append(witnesses[s], f.Peer)
 		}
 	}
-	slices.SortFunc(servers, func(a, b Server) int { return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.MAC, b.MAC)) })
+	slices.SortFunc(servers, func(a, b Server) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.MAC, b.MAC))
+	})
 	var out []Finding
 	for _, s := range servers {
 		seen := strings.Join(witnesses[s], ", ")
 		owner, ok := ownerOf(hosts, s)
 		if !ok {
 			out = append(out, Finding{Severity: Error, Peer: witnesses[s][0],
-				Text:   fmt.Sprintf("DHCP server %s (%s), which is not one of the peers' hosts, answers a machine that every host denies; seen by %s", s.Address, s.MAC, seen),
-				Remedy: []string{"# find that machine and stop its DHCP server, or take it off the network on which machines boot"}})
+				Text: fmt.Sprintf(
+					"DHCP server %s (%s), which is not one of the peers' hosts, answers a machine that every host denies; seen by %s",
+					s.Address, s.MAC, seen),
+				Remedy: []string{
+					"# find that machine and stop its DHCP server, or take it off the network on which machines boot"}})
 			continue
 		}
 		if l, ok := owner.link(owner.Plan.Interface); ok && l.Master != "" {
 			out = append(out, newFinding(Error, owner, onMaster(l.Master),
-				"its DHCP server %s (%s) answers a machine that every host denies: its PXE filter is on %s, which is a port of %s; seen by %s", s.Address, s.MAC, l.Name, l.Master, seen).withFault("port %s", l.Name))
+				"its DHCP server %s (%s) answers a machine that every host denies: its PXE filter is on %s, which is a port of %s; seen by %s",
+				s.Address, s.MAC, l.Name, l.Master, seen).withFault("port %s", l.Name))
 			continue
 		}
-		remedy := []string{"# if it is Kea:", `"interfaces-config": { "dhcp-socket-type": "udp" }`, "# if it is ISC dhcpd: use dnsmasq"}
+		remedy := []string{"# if it is Kea:", `"interfaces-config": { "dhcp-socket-type": "udp" }`,
+			"# if it is ISC dhcpd: use dnsmasq"}
 		if len(owner.DHCP.Raw) > 0 {
 			remedy = stopRawServer(owner.DHCP.Raw[0].Program)
 		}
 		out = append(out, newFinding(Error, owner, remedy,
-			"its DHCP server %s (%s) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by %s", s.Address, s.MAC, seen))
+			"its DHCP server %s (%s) answers a machine that every host denies, so it reads raw sockets, past the PXE filter; seen by %s",
+			s.Address, s.MAC, seen))
 	}
 	return out
 }

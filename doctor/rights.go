@@ -8,7 +8,8 @@ func judgeRights(hosts []Facts) []Finding {
 		for _, r := range f.Rights {
 			switch {
 			case r.Error != "":
-				out = append(out, newFinding(Warning, f, []string{"trivet failover list", "# see failover.kubeconfigs, and whether that API server answers from this host"},
+				out = append(out, newFinding(Warning, f,
+					[]string{"trivet failover list", "# see failover.kubeconfigs, and whether that API server answers from this host"},
 					"cluster %s does not say what this peer may do there: %s", r.Cluster, r.Error))
 			case len(r.Missing) > 0:
 				out = append(out, newFinding(Error, f, []string{"trivet failover manifest | kubectl apply -f -"},

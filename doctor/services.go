@@ -19,7 +19,8 @@ func judgeServices(hosts []Facts) []Finding {
 			case first[s.What] == "":
 				first[s.What], versions[s.What] = s.Version, f
 			case first[s.What] != s.Version:
-				out = append(out, newFinding(Warning, f, []string{"# see whether both name the same endpoint:", "trivet config show --effective | grep -w " + s.Section},
+				out = append(out, newFinding(Warning, f,
+					[]string{"# see whether both name the same endpoint:", "trivet config show --effective | grep -w " + s.Section},
 					"%s says version %s here, %s on %s", s.What, s.Version, first[s.What], versions[s.What].Peer))
 			}
 		}
@@ -35,9 +36,12 @@ func (f Facts) away(hosts []Facts, s Service) Finding {
 			reach = append(reach, h.Peer)
 		}
 	}
-	remedy := []string{"trivet config show --effective | grep -w " + s.Section, "# mend the address (ironic.endpoint, api.keystone.auth_url) or the credentials, then:", "systemctl reload trivet"}
+	remedy := []string{"trivet config show --effective | grep -w " + s.Section,
+		"# mend the address (ironic.endpoint, api.keystone.auth_url) or the credentials, then:", "systemctl reload trivet"}
 	if s.Section == "haconfig" {
-		remedy = []string{"trivet config show --effective | grep -w haconfig.kubeconfigs", "# mend the server, its certificate or the token in that kubeconfig, or the way to it, then:", "systemctl restart trivet"}
+		remedy = []string{"trivet config show --effective | grep -w haconfig.kubeconfigs",
+			"# mend the server, its certificate or the token in that kubeconfig, or the way to it, then:",
+			"systemctl restart trivet"}
 	}
 	if len(reach) == 0 {
 		return newFinding(Error, f, remedy, "%s answers no peer: %s", s.What, s.Error)

@@ -116,7 +116,8 @@ func (w *world) crosses(at int, how stop, happens func(w *world)) {
 	happens(w)
 	// One deed fewer than in the run that counted them is possible, when two timers end
 	// at the same moment: then the leader ends after its last deed.
-	w.until("the first leader met its fate", 10*time.Minute, func() bool { return first.killed() || w.state("n1") == kubestate.RemRecovered })
+	w.until("the first leader met its fate", 10*time.Minute,
+		func() bool { return first.killed() || w.state("n1") == kubestate.RemRecovered })
 	if !first.killed() {
 		first.end()
 	}
@@ -133,7 +134,8 @@ func (w *world) crosses(at int, how stop, happens func(w *world)) {
 	offs := 0
 	w.with(func() { offs = w.pcs["n1"].offs })
 	all := w.remediations("n1")
-	again := how == pauseBefore && at <= len(first.deeds) && first.deeds[at-1] == "switch off" // nobody can take that back; it is remedied anew
+	// nobody can take that back; it is remedied anew
+	again := how == pauseBefore && at <= len(first.deeds) && first.deeds[at-1] == "switch off"
 	if len(all) != 1 && !again {
 		w.t.Errorf("there were %d remediations\n%s", len(all), w.story())
 	}

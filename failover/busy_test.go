@@ -11,7 +11,8 @@ import (
 // An API server that answers 429 or 5xx for a while costs that while: no operator is
 // called, and no second power-off command is given.
 func TestBusyServerIsWaitedFor(t *testing.T) {
-	for _, verb := range []string{"get node", "get lease", "patch node", "list pods", "delete pod", "list volumeattachments"} {
+	for _, verb := range []string{"get node", "get lease", "patch node", "list pods", "delete pod",
+		"list volumeattachments"} {
 		t.Run(verb, func(t *testing.T) {
 			inWorld(t, 3, 6, func(w *world) {
 				w.watchRules()
@@ -32,7 +33,8 @@ func TestBusyServerIsWaitedFor(t *testing.T) {
 				}
 				w.wake("n1")
 				w.recovers()
-				if path := w.path("n1"); path != straight || w.count("off", "n1") != 1 || w.count("event FailoverStuck", "n1") != 0 {
+				if path := w.path("n1"); path != straight || w.count("off", "n1") != 1 ||
+					w.count("event FailoverStuck", "n1") != 0 {
 					t.Errorf("busy-server: it went %q, with %d power-offs\n%s", path, w.count("off", "n1"), w.story())
 				}
 			})
@@ -43,7 +45,8 @@ func TestBusyServerIsWaitedFor(t *testing.T) {
 // After busyLimit an operator is called. What was off goes on from there, without another
 // command, when the API server does its work again.
 func TestBusyServerCallsAnOperator(t *testing.T) {
-	for state, verb := range map[string]string{"off": "patch node", "tainted": "list pods", "deleted": "list volumeattachments"} {
+	for state, verb := range map[string]string{"off": "patch node", "tainted": "list pods",
+		"deleted": "list volumeattachments"} {
 		t.Run(state, func(t *testing.T) {
 			inWorld(t, 3, 6, func(w *world) {
 				w.watchRules()
@@ -57,7 +60,8 @@ func TestBusyServerCallsAnOperator(t *testing.T) {
 					t.Errorf("busy-limit: it is stuck before %v", busyLimit)
 				}
 				w.pass(2 * time.Minute)
-				if last := w.remediations("n1")[0]; last.State != kubestate.RemStuck || !strings.Contains(lastReason(last), "not now") {
+				if last := w.remediations("n1")[0]; last.State != kubestate.RemStuck ||
+					!strings.Contains(lastReason(last), "not now") {
 					t.Fatalf("busy-limit: after %v it is %v: %s", busyLimit, last.State, lastReason(last))
 				}
 				w.with(func() { w.trouble.busy = "" })

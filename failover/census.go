@@ -49,7 +49,8 @@ func (c *census) nodesWithMark(name, value string) (found []resident) {
 // alone reports whether a kube node has a mark that no other machine has.
 func (c *census) alone(name, value string, own resident) bool {
 	found := c.nodesWithMark(name, value)
-	others := slices.ContainsFunc(found, func(r resident) bool { return !r.is(own.cluster, own.UID) && own.marks.same(r.marks) == "" })
+	others := slices.ContainsFunc(found,
+		func(r resident) bool { return !r.is(own.cluster, own.UID) && own.marks.same(r.marks) == "" })
 	here := slices.ContainsFunc(found, func(r resident) bool { return r.is(own.cluster, own.UID) })
 	return here && !others
 }

@@ -82,7 +82,8 @@ func TestSweepAfterAnOperatorsCancel(t *testing.T) {
 		w.cutPower("n1")
 		w.comesTo("n1", kubestate.RemStuck)
 		w.ledger.must(kubestate.PauseFailover{Paused: true})
-		w.ledger.must(kubestate.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: kubestate.RemCancelled, By: "me"})
+		w.ledger.must(kubestate.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: kubestate.RemCancelled,
+			By: "me"})
 		w.pass(2 * time.Minute)
 		if len(w.taints("n1")) != 2 {
 			t.Errorf("a machine that is off lost its marks: %v", w.taints("n1"))

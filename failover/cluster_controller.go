@@ -54,13 +54,15 @@ type clusterController struct {
 	telling int                    // Events on their way
 }
 
-func newClusterController(o ControllerOptions, settings func() Settings, cluster Cluster, a leader.Authority, peers *peerHosts, all trackers) *clusterController {
+func newClusterController(o ControllerOptions, settings func() Settings, cluster Cluster, a leader.Authority,
+	peers *peerHosts, all trackers) *clusterController {
 	tracker := NewTracker()
 	all[cluster.Name()] = tracker
 	s := &clusterController{
 		began: time.Now(), o: o, settings: settings, cluster: cluster, a: a, tracker: tracker,
 		judge: NewJudge(JudgeOptions{
-			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings, peers: peers, trackers: all,
+			Cluster: cluster.Name(), Peer: o.Self, Tracker: tracker, Log: o.Log, Fences: o.Fences, Settings: settings,
+			peers: peers, trackers: all,
 		}),
 		log:     o.Logger.With("kube_cluster", cluster.Name(), "token", a.Token()),
 		running: make(map[fencing.Token]bool), refused: make(map[string][]refusal),
@@ -78,7 +80,8 @@ func (s *clusterController) run(ctx context.Context) {
 	s.workers.Go(func() { s.watch(ctx) })
 	s.workers.Go(func() { s.sweep(ctx) })
 	if s.edges != nil {
-		s.log.Warn("failover deletes pods of kube nodes that are not Ready WITHOUT proof that they are off: two machines may run the same pod and write the same volume; set failover.mode to safe")
+		s.log.Warn(
+			"failover deletes pods of kube nodes that are not Ready WITHOUT proof that they are off: two machines may run the same pod and write the same volume; set failover.mode to safe")
 		s.workers.Go(func() { s.noobaa(ctx) })
 	}
 	tick := time.NewTicker(roundEvery)
@@ -178,7 +181,8 @@ func (s *clusterController) commitIntent(ctx context.Context, d Verdict) {
 		return
 	}
 	err = s.record(ctx, kubestate.BeginRemediation{
-		Cluster: s.cluster.Name(), Node: d.Node.Name, UID: d.Node.UID, BootID: d.Node.BootID, ControlPlane: d.Node.ControlPlane, SystemUUID: kubestate.SystemUUID(now.SystemUUID),
+		Cluster: s.cluster.Name(), Node: d.Node.Name, UID: d.Node.UID, BootID: d.Node.BootID,
+		ControlPlane: d.Node.ControlPlane, SystemUUID: kubestate.SystemUUID(now.SystemUUID),
 		Peer: s.o.Peer, Reason: kubestate.Reason(strings.Join(d.Why, "; ")), Millis: s.o.Wall().UnixMilli(),
 	})
 	if err != nil {
@@ -186,7 +190,8 @@ func (s *clusterController) commitIntent(ctx context.Context, d Verdict) {
 		return
 	}
 	s.refuse(d.Node.UID)
-	s.log.Warn("kube node declared dead; its machine will be powered off", "kube_node", d.Node.Name, "uid", d.Node.UID, "reason", d.Why)
+	s.log.Warn("kube node declared dead; its machine will be powered off", "kube_node", d.Node.Name, "uid", d.Node.UID,
+		"reason", d.Why)
 }
 
 // confirm reads the Node and its Lease from the storage, and fails with why the signs
@@ -238,7 +243,9 @@ func (s *clusterController) bearable(ctx context.Context, node, uid string, m *k
 		return fmt.Errorf("another kube node is being remedied, and the PodDisruptionBudgets cannot be read: %w", err)
 	}
 	if len(budgets) > 0 {
-		return fmt.Errorf("another kube node is being remedied, and no further disruption is allowed by PodDisruptionBudget %s", strings.Join(budgets, ", "))
+		return fmt.Errorf(
+			"another kube node is being remedied, and no further disruption is allowed by PodDisruptionBudget %s",
+			strings.Join(budgets, ", "))
 	}
 	return nil
 }
@@ -314,7 +321,8 @@ func (s *clusterController) resume(ctx context.Context) {
 		}
 		s.running[m.Intent] = true
 		s.workers.Go(func() {
-			r := &remedy{clusterController: s, intent: m.Intent, target: target{clusterController: s}, signs: lifeSigns{clusterController: s}}
+			r := &remedy{clusterController: s, intent: m.Intent, target: target{clusterController: s},
+				signs: lifeSigns{clusterController: s}}
 			r.workUntilEnded(ctx)
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -356,7 +364,8 @@ func (e errUnproven) Unwrap() error { return e.err }
 // write is the one way to change anything outside: right before, leadership is
 // proven; while f runs it is proven again and again; and a process that stood still
 // in between does not begin (docs/design.md#fencing). f is bounded by limit.
-func (s *clusterController) write(ctx context.Context, limit time.Duration, what string, f func(context.Context) error) error {
+func (s *clusterController) write(ctx context.Context, limit time.Duration, what string,
+	f func(context.Context) error) error {
 	t0 := time.Now()
 	within, cancel, err := leader.Confirmed(ctx, s.a, proofLife)
 	if err != nil {
@@ -387,7 +396,8 @@ func (s *clusterController) writeEvent(ctx context.Context, n Node, typ, reason,
 	}
 	s.telling++
 	s.workers.Go(func() {
-		err := s.write(ctx, tellLimit, "write an Event", func(ctx context.Context) error { return s.cluster.Tell(ctx, n, typ, reason, message) })
+		err := s.write(ctx, tellLimit, "write an Event",
+			func(ctx context.Context) error { return s.cluster.Tell(ctx, n, typ, reason, message) })
 		if err != nil && ctx.Err() == nil {
 			s.log.Info("write Event failed", "kube_node", n.Name, "event", reason, "err", err)
 		}

@@ -35,28 +35,30 @@ func (w *world) cut(yes bool, names ...string) {
 }
 
 func badDays() []badDay {
-	return slices.Concat(deviceDays(), lyingDays(), watchDays(), nodeDays(), powerDays(), goneDays(), clusterDays(), apiDays(), operatorDays())
+	return slices.Concat(deviceDays(), lyingDays(), watchDays(), nodeDays(), powerDays(), goneDays(), clusterDays(),
+		apiDays(), operatorDays())
 }
 
 func deviceDays() []badDay {
 	return []badDay{
-		{name: "the device lies about a machine that is cut off", stays: true, path: "fencing stuck", happens: func(w *world) {
-			w.fault("n1", deviceLies)
-			w.cut(true, "n1")
-			w.comesTo("n1", kubestate.RemStuck)
-			w.pass(5 * time.Minute)
-		}, also: func(w *world) {
-			switch {
-			case w.count("delete", "n1") > 0, w.count("add "+TaintOutOfService, "n1") > 0:
-				w.t.Errorf("a machine that lives lost its pods\n%s", w.story())
-			case w.count("off", "n1") != 1:
-				w.t.Errorf("a device that is contradicted was told %d times to switch off", w.count("off", "n1"))
-			case w.count("event FailoverStuck", "n1") != 1:
-				w.t.Errorf("nobody was told that it is stuck, or again and again: %d", w.count("event FailoverStuck", "n1"))
-			case !strings.HasPrefix(lastReason(w.remediations("n1")[0]), contradiction):
-				w.t.Errorf("the reason is %q", lastReason(w.remediations("n1")[0]))
-			}
-		}},
+		{name: "the device lies about a machine that is cut off", stays: true, path: "fencing stuck",
+			happens: func(w *world) {
+				w.fault("n1", deviceLies)
+				w.cut(true, "n1")
+				w.comesTo("n1", kubestate.RemStuck)
+				w.pass(5 * time.Minute)
+			}, also: func(w *world) {
+				switch {
+				case w.count("delete", "n1") > 0, w.count("add "+TaintOutOfService, "n1") > 0:
+					w.t.Errorf("a machine that lives lost its pods\n%s", w.story())
+				case w.count("off", "n1") != 1:
+					w.t.Errorf("a device that is contradicted was told %d times to switch off", w.count("off", "n1"))
+				case w.count("event FailoverStuck", "n1") != 1:
+					w.t.Errorf("nobody was told that it is stuck, or again and again: %d", w.count("event FailoverStuck", "n1"))
+				case !strings.HasPrefix(lastReason(w.remediations("n1")[0]), contradiction):
+					w.t.Errorf("the reason is %q", lastReason(w.remediations("n1")[0]))
+				}
+			}},
 		{name: "what contradicted its device comes back", path: "fencing stuck cancelled", happens: func(w *world) {
 			w.fault("n1", deviceLies)
 			w.cut(true, "n1")
@@ -75,7 +77,8 @@ func deviceDays() []badDay {
 			w.fault("n1", bothCannot)
 			w.cutPower("n1")
 			w.comesTo("n1", kubestate.RemStuck)
-			if last := lastReason(w.remediations("n1")[0]); !strings.Contains(last, "bmc: ") || !strings.Contains(last, "not supported in present state") || !strings.Contains(last, "pdu: ") {
+			if last := lastReason(w.remediations("n1")[0]); !strings.Contains(last, "bmc: ") ||
+				!strings.Contains(last, "not supported in present state") || !strings.Contains(last, "pdu: ") {
 				w.t.Errorf("the reason is %q", last)
 			}
 			w.fault("n1", "")
@@ -228,7 +231,8 @@ func clusterDays() []badDay {
 		{name: "two at once with an exhausted budget", happens: func(w *world) {
 			w.with(func() { w.trouble.exhausted = []string{"apps/web"} })
 			w.cutPower("n1", "n2")
-			w.until("one is detached", 2*time.Minute, func() bool { return w.state("n1") == kubestate.RemDetached || w.state("n2") == kubestate.RemDetached })
+			w.until("one is detached", 2*time.Minute,
+				func() bool { return w.state("n1") == kubestate.RemDetached || w.state("n2") == kubestate.RemDetached })
 			if w.state("n1") != 0 && w.state("n2") != 0 {
 				w.t.Error("a budget that is exhausted did not keep the second one")
 			}
@@ -257,13 +261,14 @@ func apiDays() []badDay {
 				w.t.Errorf("something was done\n%s", w.story())
 			}
 		}},
-		{name: "the API server is silent while it is fenced", path: "fencing off tainted deleted detached recovered", happens: func(w *world) {
-			w.cutPower("n1")
-			w.comesTo("n1", kubestate.RemFencing)
-			w.with(func() { w.trouble.silent = true })
-			w.pass(30 * time.Second)
-			w.with(func() { w.trouble.silent = false })
-		}},
+		{name: "the API server is silent while it is fenced", path: "fencing off tainted deleted detached recovered",
+			happens: func(w *world) {
+				w.cutPower("n1")
+				w.comesTo("n1", kubestate.RemFencing)
+				w.with(func() { w.trouble.silent = true })
+				w.pass(30 * time.Second)
+				w.with(func() { w.trouble.silent = false })
+			}},
 		{name: "a verb is missing", path: "tainted stuck fencing off tainted deleted", happens: func(w *world) {
 			w.with(func() { w.trouble.forbidden = "delete pod" })
 			w.cutPower("n1")
@@ -315,14 +320,15 @@ func operatorDays() []badDay {
 			w.pass(20 * time.Second)
 			w.ledger.must(kubestate.PauseFailover{})
 		}},
-		{name: "a machine is switched on again", path: straight, settings: func(s *Settings) { s.Remedy.PowerOn = true }, happens: func(w *world) {
-			w.with(func() { w.trouble.operator = false })
-			w.cutPower("n1")
-		}, also: func(w *world) {
-			if w.count("on", "n1") != 1 {
-				w.t.Errorf("it was switched on %d times", w.count("on", "n1"))
-			}
-		}},
+		{name: "a machine is switched on again", path: straight, settings: func(s *Settings) { s.Remedy.PowerOn = true },
+			happens: func(w *world) {
+				w.with(func() { w.trouble.operator = false })
+				w.cutPower("n1")
+			}, also: func(w *world) {
+				if w.count("on", "n1") != 1 {
+					w.t.Errorf("it was switched on %d times", w.count("on", "n1"))
+				}
+			}},
 		{name: "a dry run", stays: true, settings: func(s *Settings) { s.DryRun = true }, happens: func(w *world) {
 			w.cutPower("n1")
 			w.pass(10 * time.Minute)

@@ -56,7 +56,8 @@ func TestPodsThatFinalizersHold(t *testing.T) {
 			t.Errorf("finalizers: it is %v while pods are left", s)
 		}
 		w.comesTo("n1", kubestate.RemStuck)
-		if why := lastReason(w.remediations("n1")[0]); !strings.Contains(why, "60 pods") || !strings.Contains(why, modelSpace+"/held-000") {
+		if why := lastReason(w.remediations("n1")[0]); !strings.Contains(why, "60 pods") ||
+			!strings.Contains(why, modelSpace+"/held-000") {
 			t.Errorf("finalizers: the reason is %q", why)
 		}
 		w.pass(time.Second)

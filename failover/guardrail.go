@@ -112,7 +112,8 @@ func byAPIReturn(f *facts, _ *nodeFacts) string {
 	if f.api.Back < 0 || f.api.Back >= wait {
 		return ""
 	}
-	return fmt.Sprintf("the API server of %s answers again for only %v; kubelets have %v to renew", f.cluster, rounded(f.api.Back), wait)
+	return fmt.Sprintf("the API server of %s answers again for only %v; kubelets have %v to renew", f.cluster,
+		rounded(f.api.Back), wait)
 }
 
 func byPause(f *facts, _ *nodeFacts) string {
@@ -166,7 +167,8 @@ func byYouth(f *facts, n *nodeFacts) string {
 	if n.Known < 0 || n.Known >= delay {
 		return ""
 	}
-	return fmt.Sprintf("it appeared only %v ago; looked after from %v on (failover.healthy_delay)", rounded(n.Known), delay)
+	return fmt.Sprintf("it appeared only %v ago; looked after from %v on (failover.healthy_delay)", rounded(n.Known),
+		delay)
 }
 
 // byPlannedWork waits for Kubernetes' own word where an operator or a program has
@@ -180,7 +182,8 @@ func byPlannedWork(f *facts, n *nodeFacts) string {
 	if f.settings.Detection.NotReadyAfter == 0 {
 		return planned
 	}
-	return fmt.Sprintf("%s; then only Ready counts, after %v (failover.not_ready_after)", planned, f.settings.Detection.NotReadyAfter)
+	return fmt.Sprintf("%s; then only Ready counts, after %v (failover.not_ready_after)", planned,
+		f.settings.Detection.NotReadyAfter)
 }
 
 // byNodeRate counts the remediations before the one that is open, if one is.
@@ -202,7 +205,8 @@ func byHealthyDelay(f *facts, n *nodeFacts) string {
 	delay := f.settings.Guard.HealthyDelay
 	for _, r := range f.history {
 		if ago := f.clock.Sub(r.Since); r.Node == n.Name && r.State == kubestate.RemRecovered && ago < delay {
-			return fmt.Sprintf("it recovered only %v ago; the next remediation may begin after %v (failover.healthy_delay)", rounded(ago), delay)
+			return fmt.Sprintf("it recovered only %v ago; the next remediation may begin after %v (failover.healthy_delay)",
+				rounded(ago), delay)
 		}
 	}
 	return ""

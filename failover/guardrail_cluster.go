@@ -20,14 +20,18 @@ func (f *facts) tooMany(names []string, allowed int) string {
 	if allowed == 0 && len(names) == 1 {
 		return f.noneMay(names[0])
 	}
-	return fmt.Sprintf("%d of %d kube nodes are unhealthy together (%s), at most %d may be (failover.min_healthy, failover.max_unhealthy): the fault may be elsewhere", len(names), len(f.nodes), listed(names), allowed)
+	return fmt.Sprintf(
+		"%d of %d kube nodes are unhealthy together (%s), at most %d may be (failover.min_healthy, failover.max_unhealthy): the fault may be elsewhere",
+		len(names), len(f.nodes), listed(names), allowed)
 }
 
 // noneMay says that the bounds let no kube node of a cluster be lost at all: with the
 // shipped ones that is so of one and of two.
 func (f *facts) noneMay(name string) string {
 	all, g := len(f.nodes), f.settings.Guard
-	bounds := fmt.Sprintf("%s is unhealthy, and of %d kube nodes none may be (failover.min_healthy is %q, failover.max_unhealthy %q): nothing is ever done in this cluster; ", name, all, g.MinHealthy, g.MaxUnhealthy)
+	bounds := fmt.Sprintf(
+		"%s is unhealthy, and of %d kube nodes none may be (failover.min_healthy is %q, failover.max_unhealthy %q): nothing is ever done in this cluster; ",
+		name, all, g.MinHealthy, g.MaxUnhealthy)
 	if all == 1 {
 		return bounds + "of one kube node nothing can be moved anyway"
 	}
@@ -51,7 +55,9 @@ func byCutOff(f *facts, n *nodeFacts) string {
 	if len(names) < 2 {
 		return ""
 	}
-	return fmt.Sprintf("%d kube nodes do not reach the API server (%s), and most peers hear their kubelets: the fault is in the network, not in the machines", len(names), listed(names))
+	return fmt.Sprintf(
+		"%d kube nodes do not reach the API server (%s), and most peers hear their kubelets: the fault is in the network, not in the machines",
+		len(names), listed(names))
 }
 
 // knownBy says what shows where a peer runs, if it is not what everybody sees.
@@ -69,14 +75,18 @@ func byTwin(f *facts, n *nodeFacts) string {
 	if other == nil {
 		return ""
 	}
-	return fmt.Sprintf("kube node %s is alive and has the same %s, so both are one machine: delete the Node that is not in use", other.name(), by)
+	return fmt.Sprintf(
+		"kube node %s is alive and has the same %s, so both are one machine: delete the Node that is not in use",
+		other.name(), by)
 }
 
 func byStorm(f *facts, _ *nodeFacts) string {
 	if !f.held {
 		return ""
 	}
-	return fmt.Sprintf("too many kube nodes were unhealthy together; nothing is begun for another %v (failover.storm_cooldown)", rounded(max(0, f.hold.Until.Sub(f.clock))))
+	return fmt.Sprintf(
+		"too many kube nodes were unhealthy together; nothing is begun for another %v (failover.storm_cooldown)",
+		rounded(max(0, f.hold.Until.Sub(f.clock))))
 }
 
 // byControlPlane keeps it to one control-plane node at a time.
@@ -163,7 +173,8 @@ func byOwnQuorum(f *facts, n *nodeFacts) string {
 	case here.alive:
 		return fmt.Sprintf("peer %s runs on it and is alive: its session lives%s", here.name, knownBy(by))
 	case others < len(f.peers)/2+1:
-		return fmt.Sprintf("peer %s runs on it, and without it %d of %d peers are alive, which is no majority", here.name, others, len(f.peers))
+		return fmt.Sprintf("peer %s runs on it, and without it %d of %d peers are alive, which is no majority", here.name,
+			others, len(f.peers))
 	}
 	return ""
 }

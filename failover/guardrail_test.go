@@ -26,7 +26,8 @@ func factsOf() *facts {
 		},
 	}
 	for i := range 5 {
-		n := &nodeFacts{WatchedNode: WatchedNode{Node: modelNodeNamed(i), Leased: true, Known: -1, Renewed: time.Second}, recorded: true, answers: 3, voters: 3, devices: []string{"bmc"}}
+		n := &nodeFacts{WatchedNode: WatchedNode{Node: modelNodeNamed(i), Leased: true, Known: -1, Renewed: time.Second},
+			recorded: true, answers: 3, voters: 3, devices: []string{"bmc"}}
 		f.nodes = append(f.nodes, n)
 	}
 	f.nodes[0].die(f)
@@ -34,7 +35,8 @@ func factsOf() *facts {
 }
 
 func (n *nodeFacts) die(f *facts) {
-	n.LeaseAge, n.Renewed, n.lasting = f.settings.Detection.LeaseAge, f.settings.Detection.LeaseAge, f.settings.Detection.Hold
+	n.LeaseAge, n.Renewed, n.lasting = f.settings.Detection.LeaseAge, f.settings.Detection.LeaseAge,
+		f.settings.Detection.Hold
 	n.silent, n.answers = n.voters, 0
 }
 
@@ -84,14 +86,18 @@ func nodeRailCases() map[string]railCase {
 		"node-rate": {
 			func(f *facts, n *nodeFacts) {
 				for i := range 3 {
-					f.history = append(f.history, kubestate.Remediation{Node: n.Name, State: kubestate.RemRecovered, Began: f.clock.Add(-time.Duration(i+2) * 10 * time.Minute), Since: f.clock.Add(-20 * time.Minute)})
+					f.history = append(f.history,
+						kubestate.Remediation{Node: n.Name, State: kubestate.RemRecovered,
+							Began: f.clock.Add(-time.Duration(i+2) * 10 * time.Minute), Since: f.clock.Add(-20 * time.Minute)})
 				}
 			},
 			"3 remediations of it began within the last hour, 3 may (failover.node_rate)",
 		},
 		"healthy-delay": {
 			func(f *facts, n *nodeFacts) {
-				f.history = []kubestate.Remediation{{Node: n.Name, State: kubestate.RemRecovered, Began: f.clock.Add(-10 * time.Minute), Since: f.clock.Add(-30 * time.Second)}}
+				f.history = []kubestate.Remediation{
+					{Node: n.Name, State: kubestate.RemRecovered, Began: f.clock.Add(-10 * time.Minute),
+						Since: f.clock.Add(-30 * time.Second)}}
 			},
 			"it recovered only 30s ago; the next remediation may begin after 1m0s (failover.healthy_delay)",
 		},
@@ -107,7 +113,8 @@ func clusterRailCases() map[string]railCase {
 	return map[string]railCase{
 		"paused": {
 			func(f *facts, _ *nodeFacts) {
-				f.paused, f.pause = true, kubestate.Pause{Cluster: "prod", By: "eve", Reason: "upgrade", Until: f.clock.Add(time.Minute)}
+				f.paused, f.pause = true,
+					kubestate.Pause{Cluster: "prod", By: "eve", Reason: "upgrade", Until: f.clock.Add(time.Minute)}
 			},
 			"failover is paused for cluster prod by eve for another 1m0s: upgrade",
 		},
@@ -169,7 +176,8 @@ func TestEveryGuardRailForbidsAlone(t *testing.T) {
 				t.Errorf("%s-forbids: act %v, suspect %v", name, v.Act, v.Suspect)
 			}
 			if len(v.Why) != 2 || v.Why[0] != c.says {
-				t.Errorf("%s-forbids: it says\n\t%s\nwant first, and besides only what makes it a suspect,\n\t%s", name, strings.Join(v.Why, "\n\t"), c.says)
+				t.Errorf("%s-forbids: it says\n\t%s\nwant first, and besides only what makes it a suspect,\n\t%s", name,
+					strings.Join(v.Why, "\n\t"), c.says)
 			}
 			if (v.Would == nothing) == (name == dryRunRail) {
 				t.Errorf("would: %q", v.Would)
@@ -229,7 +237,8 @@ func TestGuardRailsInDetail(t *testing.T) {
 			f.open = []kubestate.Remediation{{Node: "n4", UID: "uid-4", ControlPlane: true}}
 		}, true},
 		{"the host of the leader", func(_ *facts, n *nodeFacts) { n.Addresses = []string{"192.0.2.1"} }, false},
-		{"the host of a dead peer", func(f *facts, n *nodeFacts) { n.Addresses, f.peers[2].alive = []string{"192.0.2.3"}, false }, true},
+		{"the host of a dead peer",
+			func(f *facts, n *nodeFacts) { n.Addresses, f.peers[2].alive = []string{"192.0.2.3"}, false }, true},
 		{"the host of a dead peer that is needed", func(f *facts, n *nodeFacts) {
 			n.Addresses = []string{"192.0.2.3"}
 			f.peers[1].alive, f.peers[2].alive = false, false
@@ -239,7 +248,9 @@ func TestGuardRailsInDetail(t *testing.T) {
 		}, true},
 		{"remedied long ago", func(f *facts, n *nodeFacts) {
 			for range 5 {
-				f.history = append(f.history, kubestate.Remediation{Node: n.Name, State: kubestate.RemRecovered, Began: f.clock.Add(-2 * time.Hour), Since: f.clock.Add(-2 * time.Hour)})
+				f.history = append(f.history,
+					kubestate.Remediation{Node: n.Name, State: kubestate.RemRecovered, Began: f.clock.Add(-2 * time.Hour),
+						Since: f.clock.Add(-2 * time.Hour)})
 			}
 		}, true},
 		{"mode noobaa", func(f *facts, _ *nodeFacts) { f.settings.Mode = ModeNooBaa }, false},
@@ -262,21 +273,26 @@ func TestSigns(t *testing.T) {
 		suspect bool
 		says    string
 	}{
-		{"dead", func(*facts, *nodeFacts) {}, true, "its Lease has not changed for 17s, and 3 of 3 peers do not hear its kubelet"},
+		{"dead", func(*facts, *nodeFacts) {}, true,
+			"its Lease has not changed for 17s, and 3 of 3 peers do not hear its kubelet"},
 		{"a majority", func(_ *facts, n *nodeFacts) { n.silent = 2 }, true, "2 of 3 peers do not hear"},
 		{
 			"no majority", func(_ *facts, n *nodeFacts) { n.silent = 1 }, false,
 			"its Lease has not changed for 17s, but 1 of 3 peers do not hear its kubelet; it takes 2 to hold it for dead",
 		},
 		{"half is no majority", func(_ *facts, n *nodeFacts) { n.silent, n.voters = 2, 4 }, false, "it takes 3"},
-		{"no peer votes", func(_ *facts, n *nodeFacts) { n.silent, n.answers = 0, 0 }, false, "no peer has an opinion of its kubelet"},
-		{"no peer can ask", func(_ *facts, n *nodeFacts) { n.silent, n.answers, n.Kubelet = 0, 0, "" }, false, "no peer knows where its kubelet listens"},
+		{"no peer votes", func(_ *facts, n *nodeFacts) { n.silent, n.answers = 0, 0 }, false,
+			"no peer has an opinion of its kubelet"},
+		{"no peer can ask", func(_ *facts, n *nodeFacts) { n.silent, n.answers, n.Kubelet = 0, 0, "" }, false,
+			"no peer knows where its kubelet listens"},
 		{
 			"the Lease changes", func(_ *facts, n *nodeFacts) { n.LeaseAge = 16 * time.Second }, false,
 			"3 of 3 peers do not hear its kubelet, but its Lease is 16s old; it is held for dead from 17s on (failover.lease_age)",
 		},
 		{"no Lease", func(_ *facts, n *nodeFacts) { n.Leased = false }, false, "it has no Lease"},
-		{"not Ready when this peer came", func(_ *facts, n *nodeFacts) { n.Late, n.LeaseAge, n.Ready = true, 0, kubestate.ReadyUnknown }, true, "it was not Ready then"},
+		{"not Ready when this peer came",
+			func(_ *facts, n *nodeFacts) { n.Late, n.LeaseAge, n.Ready = true, 0, kubestate.ReadyUnknown }, true,
+			"it was not Ready then"},
 		{
 			"in remediation when this peer came", func(_ *facts, n *nodeFacts) {
 				n.remediation, n.LeaseAge, n.Renewed = &kubestate.Remediation{BootID: n.BootID}, 0, -1
@@ -304,7 +320,8 @@ func TestSigns(t *testing.T) {
 		},
 		{
 			"Ready alone never counts", func(f *facts, n *nodeFacts) {
-				f.settings.Detection.NotReadyAfter, n.silent, n.LeaseAge, n.Ready, n.NotReady = 0, 0, 0, kubestate.ReadyFalse, time.Hour
+				f.settings.Detection.NotReadyAfter, n.silent, n.LeaseAge, n.Ready, n.NotReady = 0, 0, 0, kubestate.ReadyFalse,
+					time.Hour
 			}, false, "which alone never counts",
 		},
 	} {
@@ -348,9 +365,11 @@ func TestShares(t *testing.T) {
 		least, most    int
 		refused, unset bool
 	}{
-		{text: "51%", all: 5, least: 3, most: 2}, {text: "51%", all: 3, least: 2, most: 1}, {text: "51%", all: 1, least: 1, most: 0},
+		{text: "51%", all: 5, least: 3, most: 2}, {text: "51%", all: 3, least: 2, most: 1},
+		{text: "51%", all: 1, least: 1, most: 0},
 		{text: "2", all: 5, least: 2, most: 2}, {text: "100%", all: 4, least: 4, most: 4}, {text: "0", all: 4},
-		{text: "", unset: true}, {text: "101%", refused: true}, {text: "-1", refused: true}, {text: "5001", refused: true}, {text: "half", refused: true},
+		{text: "", unset: true}, {text: "101%", refused: true}, {text: "-1", refused: true}, {text: "5001", refused: true},
+		{text: "half", refused: true},
 	} {
 		s, err := ParseShare(c.text)
 		if (err != nil) != c.refused || s.IsZero() != (c.unset || c.refused) {
@@ -387,7 +406,8 @@ func TestFewKubeNodesAreNamed(t *testing.T) {
 		f.nodes = f.nodes[:nodes]
 		v := f.simulate(f.nodes[0])
 		why := strings.Join(v.Why, "; ")
-		if v.Act != (nodes == 3) || !strings.Contains(why, row.forbids) || !strings.Contains(why, row.names) || nodes < 3 && !strings.Contains(why, "nothing is ever done") {
+		if v.Act != (nodes == 3) || !strings.Contains(why, row.forbids) || !strings.Contains(why, row.names) ||
+			nodes < 3 && !strings.Contains(why, "nothing is ever done") {
 			t.Errorf("few-nodes: of %d: act %v: %s", nodes, v.Act, why)
 		}
 	}

@@ -100,9 +100,12 @@ func (u uuid) placeholder() bool {
 		return true
 	}
 	switch u.spelled() {
-	case "03000200-0400-0500-0006-000700080009", "12345678-1234-5678-90ab-cddeefaabbcc", "12345678-1234-1234-1234-123456789abc",
-		"00112233-4455-6677-8899-aabbccddeeff", "01234567-89ab-cdef-0123-456789abcdef", "00010203-0405-0607-0809-0a0b0c0d0e0f",
-		"12345678-90ab-cdef-1234-567890abcdef", "4c4c4544-0000-2010-8020-80c04f202020": // the last: Dell's, of an empty service tag
+	case "03000200-0400-0500-0006-000700080009", "12345678-1234-5678-90ab-cddeefaabbcc",
+		"12345678-1234-1234-1234-123456789abc",
+		"00112233-4455-6677-8899-aabbccddeeff", "01234567-89ab-cdef-0123-456789abcdef",
+		"00010203-0405-0607-0809-0a0b0c0d0e0f",
+		// the last: Dell's, of an empty service tag
+		"12345678-90ab-cdef-1234-567890abcdef", "4c4c4544-0000-2010-8020-80c04f202020":
 		return true
 	}
 	return false

@@ -196,7 +196,8 @@ func (j *Judge) returns(uid string) (well bool, doubt string) {
 	if lasts && time.Since(since) >= ownWord {
 		return true, ""
 	}
-	return true, fmt.Sprintf("it is Ready and renews its Lease, but %s: a packet filter may keep the peers from %s; until most of them hear it, or it has been so for %v",
+	return true, fmt.Sprintf(
+		"it is Ready and renews its Lease, but %s: a packet filter may keep the peers from %s; until most of them hear it, or it has been so for %v",
 		n.votesText(), n.Kubelet, ownWord)
 }
 
@@ -330,9 +331,11 @@ func (f *facts) judgeNode(n *nodeFacts) Verdict {
 	case !signs:
 		v.Why = []string{why}
 	case !v.Suspect:
-		v.Why = []string{fmt.Sprintf("%s; this lasts for %v, and has to for %v (failover.hold)", why, rounded(n.lasting), f.settings.Detection.Hold)}
+		v.Why = []string{fmt.Sprintf("%s; this lasts for %v, and has to for %v (failover.hold)", why, rounded(n.lasting),
+			f.settings.Detection.Hold)}
 	default:
-		f.weigh(n, &v, rails(), fmt.Sprintf("cordon, power off (%s), taint, delete its pods, wait for its volumes", strings.Join(n.devices, ", then ")))
+		f.weigh(n, &v, rails(), fmt.Sprintf("cordon, power off (%s), taint, delete its pods, wait for its volumes",
+			strings.Join(n.devices, ", then ")))
 		v.Why = append(v.Why, why)
 	}
 	return v
@@ -364,7 +367,8 @@ func (f *facts) shown(n *nodeFacts) kubestate.Node {
 // countRemedied counts a kube node as being remedied.
 func (f *facts) countRemedied(n *nodeFacts) {
 	f.open = append(f.open, kubestate.Remediation{
-		Cluster: f.cluster, Node: n.Name, UID: n.UID, BootID: n.BootID, ControlPlane: n.ControlPlane, State: kubestate.RemIntent,
+		Cluster: f.cluster, Node: n.Name, UID: n.UID, BootID: n.BootID, ControlPlane: n.ControlPlane,
+		State: kubestate.RemIntent,
 	})
 }
 
@@ -388,7 +392,8 @@ func (j *Judge) held() string {
 // simulateNooBaa is what the compatible mode does as soon as a kube node is not
 // Ready: it looks at few rails, and at no sign of life.
 func (f *facts) simulateNooBaa(n *nodeFacts) Verdict {
-	v := Verdict{Node: f.shown(n), LeaseAge: n.LeaseAge, Silent: n.silent, Answers: n.answers, Voters: n.voters, Suspect: true, Would: nothing}
+	v := Verdict{Node: f.shown(n), LeaseAge: n.LeaseAge, Silent: n.silent, Answers: n.answers, Voters: n.voters,
+		Suspect: true, Would: nothing}
 	few := []rail{{"api-silent", byAPISilence}, {"paused", byPause}, {"selected", bySelection}, {dryRunRail, byDryRun}}
 	f.weigh(n, &v, few, deleteNooBaa)
 	return v

@@ -91,7 +91,8 @@ func TestDetectionTime(t *testing.T) {
 	}
 	slices.Sort(took)
 	p90 := took[len(took)*9/10]
-	t.Logf("power off to suspect: least %v, median %v, p90 %v, most %v", took[0], took[len(took)/2], p90, took[len(took)-1])
+	t.Logf("power off to suspect: least %v, median %v, p90 %v, most %v", took[0], took[len(took)/2], p90,
+		took[len(took)-1])
 	if p90 > 20*time.Second {
 		t.Errorf("detection-time: p90 is %v, want at most 20s", p90)
 	}
@@ -119,7 +120,8 @@ func TestStalledAPIServer(t *testing.T) {
 			c.kube.stall(30 * time.Second)
 			time.Sleep(5 * time.Second)
 			for _, v := range s.verdicts() {
-				if c.tracker.Look().API.Back < 0 || !strings.Contains(v.Why[0], "Ready") && !strings.Contains(v.Why[0], "all ages count from then") {
+				if c.tracker.Look().API.Back < 0 ||
+					!strings.Contains(v.Why[0], "Ready") && !strings.Contains(v.Why[0], "all ages count from then") {
 					t.Errorf("after the stall, of %s: %v", v.Node.Name, v.Why)
 				}
 			}
@@ -183,7 +185,8 @@ func TestThreeOfFiveVotedSilent(t *testing.T) {
 			}
 		})
 		v := c.look("n0")
-		if !v.Suspect || !strings.HasPrefix(v.Why[0], "5 of 5 kube nodes are unhealthy") && !strings.HasPrefix(v.Why[0], "3 of 5") {
+		if !v.Suspect || !strings.HasPrefix(v.Why[0], "5 of 5 kube nodes are unhealthy") &&
+			!strings.HasPrefix(v.Why[0], "3 of 5") {
 			t.Errorf("%v: %v", v.Suspect, v.Why)
 		}
 		h, due := c.judge.Storm()
@@ -401,7 +404,8 @@ func TestStillAndReturned(t *testing.T) {
 		if still, why := c.judge.Still("uid-0"); !still || c.judge.Returned("uid-0") {
 			t.Errorf("dead: %s", why)
 		}
-		c.log.lead(kubestate.BeginRemediation{Cluster: courtCluster, Node: "n0", UID: "uid-0", BootID: "boot-0", Reason: "dead"})
+		c.log.lead(kubestate.BeginRemediation{Cluster: courtCluster, Node: "n0", UID: "uid-0", BootID: "boot-0",
+			Reason: "dead"})
 		if v := c.look("n0"); v.Act || v.Remediation == nil || v.Would != "its remediation goes on from intent" {
 			t.Errorf("with an open remediation: %+v", v)
 		}
@@ -436,7 +440,8 @@ func TestStillAndReturned(t *testing.T) {
 		if _, err := c.judge.Simulate("nobody", ModeSafe); err == nil {
 			t.Error("who is nobody?")
 		}
-		if v, err := c.judge.Simulate("n3", ModeNooBaa); err != nil || !v.Act || !strings.Contains(v.Would, "volumes are left alone") || len(v.Why) != 0 {
+		if v, err := c.judge.Simulate("n3", ModeNooBaa); err != nil || !v.Act ||
+			!strings.Contains(v.Would, "volumes are left alone") || len(v.Why) != 0 {
 			t.Errorf("simulate-noobaa: %+v, %v", v, err)
 		}
 	})
@@ -467,7 +472,8 @@ func TestBeforeTheListIsRead(t *testing.T) {
 func TestControlPlaneOneAtATime(t *testing.T) {
 	f := factsOf()
 	for range 4 {
-		n := &nodeFacts{WatchedNode: WatchedNode{Node: modelNodeNamed(len(f.nodes)), Leased: true, Known: -1}, recorded: true, answers: 3, voters: 3, devices: []string{"bmc"}}
+		n := &nodeFacts{WatchedNode: WatchedNode{Node: modelNodeNamed(len(f.nodes)), Leased: true, Known: -1}, recorded: true,
+			answers: 3, voters: 3, devices: []string{"bmc"}}
 		f.nodes = append(f.nodes, n)
 	}
 	f.isControlPlane(0, 1, 2, 3, 4)

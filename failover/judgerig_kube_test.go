@@ -32,7 +32,8 @@ type modelNode struct {
 func modelNodeNamed(i int) Node {
 	return Node{
 		Name: fmt.Sprintf("n%d", i), UID: fmt.Sprintf("uid-%d", i), BootID: fmt.Sprintf("boot-%d", i),
-		Ready: kubestate.ReadyTrue, Kubelet: fmt.Sprintf("10.0.0.%d:10250", i+1), Addresses: []string{fmt.Sprintf("10.0.0.%d", i+1)},
+		Ready: kubestate.ReadyTrue, Kubelet: fmt.Sprintf("10.0.0.%d:10250", i+1),
+		Addresses: []string{fmt.Sprintf("10.0.0.%d", i+1)},
 	}
 }
 
@@ -52,7 +53,9 @@ func (m *modelKube) run(ctx context.Context) {
 	defer work.Wait()
 	for _, n := range m.nodes {
 		work.Go(func() {
-			for wait := m.draw(func(r *rand.Rand) time.Duration { return time.Duration(r.Int64N(int64(renewPeriod))) }); rest(ctx, wait); {
+			for wait := m.draw(func(r *rand.Rand) time.Duration {
+				return time.Duration(r.Int64N(int64(renewPeriod)))
+			}); rest(ctx, wait); {
 				m.renew(ctx, n)
 				wait = renewPeriod + m.draw(m.late)
 			}

@@ -78,7 +78,8 @@ func (c *court) lead() {
 	c.tracker = NewTracker()
 	peers, v := newPeerHosts(peersElsewhere{}, "a"), c.log.state.View()
 	peers.find(c.t.Context(), v)
-	c.judge = NewJudge(JudgeOptions{Cluster: courtCluster, Peer: "a", Tracker: c.tracker, Log: c.log, Fences: oneDevice{}, Settings: func() Settings { return c.settings }, peers: peers})
+	c.judge = NewJudge(JudgeOptions{Cluster: courtCluster, Peer: "a", Tracker: c.tracker, Log: c.log, Fences: oneDevice{},
+		Settings: func() Settings { return c.settings }, peers: peers})
 }
 
 // run starts the model, the probers and the leader's rounds. What each round finds
@@ -178,7 +179,8 @@ func (c *court) look(node string) Verdict {
 
 // open opens a session in the place of the one before.
 func (p *courtPeer) open() {
-	id := p.log.must(membership.OpenSession{Peer: p.name, Boot: fmt.Sprint(time.Now().UnixNano()), Version: fsm.Version}).Token
+	id := p.log.must(membership.OpenSession{Peer: p.name, Boot: fmt.Sprint(time.Now().UnixNano()),
+		Version: fsm.Version}).Token
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.session = id
@@ -200,7 +202,8 @@ func (p *courtPeer) sever(cut bool, targets ...string) {
 
 // says casts a vote by hand.
 func (p *courtPeer) says(uid string, silent bool) {
-	p.log.must(kubestate.VoteNodes{Session: p.ID(), Cluster: courtCluster, Votes: []kubestate.Vote{{UID: uid, Silent: silent}}})
+	p.log.must(kubestate.VoteNodes{Session: p.ID(), Cluster: courtCluster,
+		Votes: []kubestate.Vote{{UID: uid, Silent: silent}}})
 }
 
 // ID implements Voter.
@@ -242,7 +245,8 @@ type courtLog struct {
 }
 
 func courtMember(name string) membership.Member {
-	return membership.Member{ID: name, Name: "host-" + name, Address: name + ".example:7350", Version: fsm.Version, Binary: "v0"}
+	return membership.Member{ID: name, Name: "host-" + name, Address: name + ".example:7350", Version: fsm.Version,
+		Binary: "v0"}
 }
 
 func newCourtLog(t *testing.T) *courtLog {

@@ -77,14 +77,18 @@ func (c *Controller) named(cluster string) bool {
 func (c *Controller) orphan(ctx context.Context, a leader.Authority, m kubestate.Remediation) {
 	limited, cancel := context.WithTimeout(ctx, recordLimit)
 	defer cancel()
-	why := fmt.Sprintf("failover.kubeconfigs of %s names no cluster %s: name it again, or take the taints of the Node away yourself and release it to cancelled", c.o.Peer, m.Cluster)
+	why := fmt.Sprintf(
+		"failover.kubeconfigs of %s names no cluster %s: name it again, or take the taints of the Node away yourself and release it to cancelled",
+		c.o.Peer, m.Cluster)
 	res, err := a.Propose(limited, kubestate.StepRemediation{
-		Intent: m.Intent, From: m.State, To: kubestate.RemStuck, Peer: c.o.Peer, Reason: kubestate.Reason(why), Millis: c.o.Wall().UnixMilli(),
+		Intent: m.Intent, From: m.State, To: kubestate.RemStuck, Peer: c.o.Peer, Reason: kubestate.Reason(why),
+		Millis: c.o.Wall().UnixMilli(),
 	})
 	if err == nil {
 		err = res.Err()
 	}
-	c.o.Logger.Error("remediation is stuck and needs an operator", "kube_cluster", m.Cluster, "kube_node", m.Node, "intent", m.Intent, "state", m.State, "reason", why, "err", err)
+	c.o.Logger.Error("remediation is stuck and needs an operator", "kube_cluster", m.Cluster, "kube_node", m.Node,
+		"intent", m.Intent, "state", m.State, "reason", why, "err", err)
 }
 
 // takeBack looks after one cluster while the mode is off: as long as a remediation is open
@@ -98,7 +102,8 @@ func (c *Controller) takeBack(ctx context.Context, a leader.Authority, peers *pe
 		}
 		err := c.takeBackNow(ctx, a, peers, l)
 		if looked = err == nil; !looked && ctx.Err() == nil {
-			c.o.Logger.Warn("take failover's taints back failed, retrying", "kube_cluster", l.Name, "retry_in", sweepEvery, "err", err)
+			c.o.Logger.Warn("take failover's taints back failed, retrying", "kube_cluster", l.Name, "retry_in", sweepEvery,
+				"err", err)
 		}
 	}
 }

@@ -113,7 +113,8 @@ func TestModeOffWatchesWhatIsLeft(t *testing.T) {
 		w.lead("h3", off, 0, 0)
 		w.pass(5 * time.Minute)
 		if all := opened(w); len(all) != 4 || all[3] || len(w.taints("n2")) > 0 {
-			t.Errorf("left-off: of marks without a remediation the cluster was opened and closed %v, and n2 has %v", all, w.taints("n2"))
+			t.Errorf("left-off: of marks without a remediation the cluster was opened and closed %v, and n2 has %v", all,
+				w.taints("n2"))
 		}
 	})
 }
@@ -132,7 +133,8 @@ func TestClusterThatIsNotNamedAnyMore(t *testing.T) {
 				w.pass(10 * time.Minute)
 				all := w.remediations("n1")[0].Steps
 				last := all[len(all)-1]
-				if n := len(all); all[n-2].State != kubestate.RemDetached || !strings.Contains(last.Reason, "failover.kubeconfigs of h2 names no cluster k") {
+				if n := len(all); all[n-2].State != kubestate.RemDetached ||
+					!strings.Contains(last.Reason, "failover.kubeconfigs of h2 names no cluster k") {
 					t.Errorf("unnamed: its last steps are %+v", all[n-2:])
 				}
 				h.leave()
@@ -152,7 +154,8 @@ func TestClusterThatIsNotNamedAnyMore(t *testing.T) {
 		w.with(func() { w.unnamed = true })
 		w.lead("h2", safe(), 0, 0)
 		w.comesTo("n1", kubestate.RemStuck)
-		w.ledger.must(kubestate.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: kubestate.RemCancelled, By: "me"})
+		w.ledger.must(kubestate.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: kubestate.RemCancelled,
+			By: "me"})
 		w.pass(10 * time.Minute)
 		if w.state("n1") != kubestate.RemCancelled {
 			t.Errorf("unnamed: an operator cancelled it, and it is %v", w.state("n1"))

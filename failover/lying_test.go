@@ -19,21 +19,23 @@ func lyingDays() []badDay {
 			w.comesTo("n1", kubestate.RemStuck)
 			w.pass(10 * time.Minute)
 		}, also: (*world).keptItsPods},
-		{name: "another leader takes over while the Lease is waited for", stays: true, path: "stuck", happens: func(w *world) {
-			w.illAndHidden("n1")
-			w.comesTo("n1", kubestate.RemFencing)
-			w.until("it is read off", time.Minute, func() bool { return w.readOff("n1") })
-			w.pass(2 * time.Second)
-			w.handOver()
-			w.comesTo("n1", kubestate.RemStuck)
-			w.pass(10 * time.Minute)
-		}, also: (*world).keptItsPods},
-		{name: "another leader finds the contradiction in the log", stays: true, path: "fencing stuck", happens: func(w *world) {
-			w.illAndHidden("n1")
-			w.comesTo("n1", kubestate.RemStuck)
-			w.handOver()
-			w.pass(10 * time.Minute)
-		}, also: (*world).keptItsPods},
+		{name: "another leader takes over while the Lease is waited for", stays: true, path: "stuck",
+			happens: func(w *world) {
+				w.illAndHidden("n1")
+				w.comesTo("n1", kubestate.RemFencing)
+				w.until("it is read off", time.Minute, func() bool { return w.readOff("n1") })
+				w.pass(2 * time.Second)
+				w.handOver()
+				w.comesTo("n1", kubestate.RemStuck)
+				w.pass(10 * time.Minute)
+			}, also: (*world).keptItsPods},
+		{name: "another leader finds the contradiction in the log", stays: true, path: "fencing stuck",
+			happens: func(w *world) {
+				w.illAndHidden("n1")
+				w.comesTo("n1", kubestate.RemStuck)
+				w.handOver()
+				w.pass(10 * time.Minute)
+			}, also: (*world).keptItsPods},
 		{name: "it was contradicted, then it falls silent", stays: true, path: "fencing stuck", happens: func(w *world) {
 			w.illAndHidden("n1")
 			w.comesTo("n1", kubestate.RemStuck)
@@ -141,7 +143,8 @@ func (w *world) keptItsPods() {
 	case w.count("delete", "n1") > 0, w.count("add "+TaintOutOfService, "n1") > 0:
 		w.t.Errorf("lying: a machine that lives lost its pods\n%s", w.story())
 	case w.count("off", "n1") != len(w.hands) && w.count("off", "n1") != 1:
-		w.t.Errorf("lying: a device that is contradicted was told %d times to switch off\n%s", w.count("off", "n1"), w.story())
+		w.t.Errorf("lying: a device that is contradicted was told %d times to switch off\n%s", w.count("off", "n1"),
+			w.story())
 	case last.State != kubestate.RemStuck || !strings.HasPrefix(lastReason(last), contradiction):
 		w.t.Errorf("lying: it is %v: %q", last.State, lastReason(last))
 	}

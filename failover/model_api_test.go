@@ -42,7 +42,8 @@ func (h *hand) Watch(ctx context.Context, seen Seen, synced func()) error {
 	}
 }
 
-func (h *hand) changes(versions map[string]Node, leases map[string]int) (nodes []Node, renewals map[string]int, gone []Node) {
+func (h *hand) changes(versions map[string]Node, leases map[string]int) (nodes []Node, renewals map[string]int,
+	gone []Node) {
 	h.w.mu.Lock()
 	defer h.w.mu.Unlock()
 	renewals = make(map[string]int)

@@ -79,8 +79,11 @@ func (w *world) lead(peer string, s Settings, at int, how stop) *hand {
 	}
 	h.token = w.ledger.must(fsm.Lead{Peer: "id-" + peer, Boot: fmt.Sprintf("boot-%d", time.Now().UnixNano())}).Token
 	o := ControllerOptions{
-		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, KubeletProber: h, Finder: peersElsewhere{}, Settings: s, Wall: time.Now,
-		Logger: slog.New(slog.DiscardHandler), Report: func(e eventring.Report) { w.with(func() { w.reports = append(w.reports, e.Text) }) },
+		Self: "id-" + peer, Peer: peer, Log: h, Clusters: []Cluster{h}, Fences: h, KubeletProber: h, Finder: peersElsewhere{},
+		Settings: s, Wall: time.Now,
+		Logger: slog.New(slog.DiscardHandler), Report: func(e eventring.Report) {
+			w.with(func() { w.reports = append(w.reports, e.Text) })
+		},
 	}
 	switch {
 	case w.unnamed:

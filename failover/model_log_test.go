@@ -43,7 +43,8 @@ func newLedger(t testing.TB) *ledger {
 	l := &ledger{t: t, began: time.Now(), state: state, index: 1, changed: make(chan struct{})}
 	for i := range modelPeers {
 		name := fmt.Sprintf("h%d", i+1)
-		l.must(membership.PutMember{Member: membership.Member{ID: "id-" + name, Name: name, Address: name + ":7350", Version: fsm.Version}})
+		l.must(membership.PutMember{
+			Member: membership.Member{ID: "id-" + name, Name: name, Address: name + ":7350", Version: fsm.Version}})
 		l.sessions[i] = l.must(membership.OpenSession{Peer: "id-" + name, Boot: "boot-" + name, Version: fsm.Version}).Token
 	}
 	return l
@@ -116,7 +117,8 @@ func (l *ledger) live(ctx context.Context, w *world) {
 			}
 			said[k.UID] = now
 			for i, s := range l.sessions {
-				l.do(fsm.Header{Session: s}, kubestate.VoteNodes{Session: s, Cluster: "k", Votes: []kubestate.Vote{{UID: k.UID, Silent: now || i < deaf}}})
+				l.do(fsm.Header{Session: s},
+					kubestate.VoteNodes{Session: s, Cluster: "k", Votes: []kubestate.Vote{{UID: k.UID, Silent: now || i < deaf}}})
 			}
 		}
 	}
@@ -191,8 +193,10 @@ func (l *ledger) reopen(n Node, state kubestate.State) {
 		return res
 	}
 	do(kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{recordOf("k", n)}})
-	intent := do(kubestate.BeginRemediation{Cluster: "k", Node: n.Name, UID: n.UID, BootID: n.BootID, Reason: "it was dead then"}).Token
-	path := []kubestate.State{kubestate.RemIntent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached}
+	intent := do(kubestate.BeginRemediation{Cluster: "k", Node: n.Name, UID: n.UID, BootID: n.BootID,
+		Reason: "it was dead then"}).Token
+	path := []kubestate.State{kubestate.RemIntent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff,
+		kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached}
 	if state == kubestate.RemStuck {
 		path = []kubestate.State{kubestate.RemIntent, kubestate.RemStuck}
 	}

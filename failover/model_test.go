@@ -159,8 +159,9 @@ func inWorld(t *testing.T, nodes int, seed uint64, f func(w *world)) {
 func newWorld(t *testing.T, nodes int, seed uint64) *world {
 	w := &world{
 		t: t, random: rand.New(rand.NewPCG(seed, 1)),
-		nodes: make(map[string]*apiNode), pcs: make(map[string]*pc), pods: make(map[string]*apiPod), attached: make(map[string]*apiVolume),
-		hooks: make(map[string]func()),
+		nodes: make(map[string]*apiNode), pcs: make(map[string]*pc), pods: make(map[string]*apiPod),
+		attached: make(map[string]*apiVolume),
+		hooks:    make(map[string]func()),
 	}
 	w.ledger = newLedger(t)
 	for i := range nodes {
@@ -180,8 +181,10 @@ func newWorld(t *testing.T, nodes int, seed uint64) *world {
 func (w *world) register(p *pc) {
 	w.version++
 	w.nodes[p.name] = &apiNode{renewed: time.Now(), lease: 1, Node: Node{
-		Name: p.name, UID: fmt.Sprintf("uid-%s-%d", p.name, w.version), BootID: p.bootID(), Ready: kubestate.ReadyTrue, SystemUUID: "uuid-of-" + p.name,
-		Kubelet: p.name + ":10250", Created: time.Now(), Annotations: map[string]string{}, ResourceVersion: fmt.Sprint(w.version),
+		Name: p.name, UID: fmt.Sprintf("uid-%s-%d", p.name, w.version), BootID: p.bootID(), Ready: kubestate.ReadyTrue,
+		SystemUUID: "uuid-of-" + p.name,
+		Kubelet:    p.name + ":10250", Created: time.Now(), Annotations: map[string]string{},
+		ResourceVersion: fmt.Sprint(w.version),
 	}}
 }
 

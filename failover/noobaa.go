@@ -168,7 +168,8 @@ func (s *clusterController) noobaa(ctx context.Context) {
 				case errors.Is(err, errPaused):
 					s.edges.again(one)
 				case err != nil && ctx.Err() == nil:
-					s.failing.Warn("delete pods of kube node that is not Ready failed, retrying", "kube_node", one.node, "tries", one.tries+1, "err", err)
+					s.failing.Warn("delete pods of kube node that is not Ready failed, retrying", "kube_node", one.node, "tries",
+						one.tries+1, "err", err)
 					s.edges.again(one)
 				}
 				continue

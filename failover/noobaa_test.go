@@ -111,9 +111,10 @@ func TestNooBaaEdges(t *testing.T) {
 		})
 	})
 	t.Run("the scan at the start does", func(t *testing.T) {
-		inNooBaa(t, 3, func(w *world, _ *Settings) { w.pcs["n1"].powerOff(); w.nodes["n1"].Ready = kubestate.ReadyUnknown }, func(w *world) {
-			w.actsAt("n1", 2)
-		})
+		inNooBaa(t, 3, func(w *world, _ *Settings) { w.pcs["n1"].powerOff(); w.nodes["n1"].Ready = kubestate.ReadyUnknown },
+			func(w *world) {
+				w.actsAt("n1", 2)
+			})
 	})
 	t.Run("a Node that is deleted does not act", func(t *testing.T) {
 		inNooBaa(t, 3, nil, func(w *world) {

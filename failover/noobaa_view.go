@@ -24,9 +24,11 @@ func (r released) text(dry bool) string {
 	case r.at.IsZero():
 		return ""
 	case dry:
-		return fmt.Sprintf("dry run: %d pods would have been deleted %v ago, as it was not Ready: %s", len(r.pods), rounded(time.Since(r.at)), listed(r.pods))
+		return fmt.Sprintf("dry run: %d pods would have been deleted %v ago, as it was not Ready: %s", len(r.pods),
+			rounded(time.Since(r.at)), listed(r.pods))
 	}
-	return fmt.Sprintf("%d pods were deleted, the last %v ago, as it was not Ready: %s", len(r.pods), rounded(time.Since(r.at)), listed(r.pods))
+	return fmt.Sprintf("%d pods were deleted, the last %v ago, as it was not Ready: %s", len(r.pods),
+		rounded(time.Since(r.at)), listed(r.pods))
 }
 
 // tried notes one try for an edge. The first try of another edge of a Node begins again.
@@ -53,7 +55,8 @@ func (e *edges) view(v Verdict, held string, dry bool) Verdict {
 	case !v.Suspect:
 		v.Why = append(v.Why, "it is Ready")
 	case !e.wanted(n):
-		v.Why = append(v.Why, bySelection(&facts{settings: Settings{Remedy: Remedy{Nodes: func(Node) bool { return false }}}}, &nodeFacts{}))
+		v.Why = append(v.Why, bySelection(&facts{settings: Settings{Remedy: Remedy{Nodes: func(Node) bool { return false }}}},
+			&nodeFacts{}))
 	case queued >= 0 && held != "":
 		v.Why = append(v.Why, held)
 	case queued >= 0:
@@ -80,7 +83,9 @@ func (s *clusterController) announceReleased(ctx context.Context, one edge, pods
 	if len(pods) == 0 || s.settings().DryRun {
 		return
 	}
-	text := fmt.Sprintf("%d pods deleted in mode noobaa, as the kube node was not Ready; its machine may still run them: %s", len(pods), listed(pods))
+	text := fmt.Sprintf(
+		"%d pods deleted in mode noobaa, as the kube node was not Ready; its machine may still run them: %s", len(pods),
+		listed(pods))
 	s.log.Warn("pods of kube node that is not Ready deleted", "kube_node", one.node, "count", len(pods))
 	s.writeEvent(ctx, Node{Name: one.node, UID: one.uid}, "Warning", "FailoverDeleted", text)
 	if s.o.Report != nil {

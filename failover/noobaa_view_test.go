@@ -23,7 +23,8 @@ func (h *hand) says(would bool, texts ...string) {
 			h.w.t.Errorf("noobaa-view: of n1 it says %q, not %q", why, text)
 		}
 	}
-	if all[i].Act || (all[i].Would == deleteNooBaa) != would || strings.Contains(why, "fenced") || strings.Contains(why, "peers") {
+	if all[i].Act || (all[i].Would == deleteNooBaa) != would || strings.Contains(why, "fenced") ||
+		strings.Contains(why, "peers") {
 		h.w.t.Errorf("noobaa-view: would %q, act %v, why %q", all[i].Would, all[i].Act, why)
 	}
 }
@@ -48,7 +49,8 @@ func TestNooBaaSaysWhatItDoes(t *testing.T) {
 		w.with(func() { w.trouble.failDelete = 0 })
 		w.actsAt("n1", 2)
 		h.says(false, "2 pods were deleted, the last ", "as it was not Ready: apps/d-n1, apps/s-1")
-		if w.count("event FailoverDeleted", "n1") != 1 || len(w.reports) != 1 || !strings.HasPrefix(w.reports[0], "Kube node k/n1: 2 pods deleted in mode noobaa") {
+		if w.count("event FailoverDeleted", "n1") != 1 || len(w.reports) != 1 ||
+			!strings.HasPrefix(w.reports[0], "Kube node k/n1: 2 pods deleted in mode noobaa") {
 			t.Errorf("noobaa-told: %d Events, reported %q", w.count("event FailoverDeleted", "n1"), w.reports)
 		}
 		w.wake("n1")
@@ -63,11 +65,12 @@ func TestNooBaaSaysWhatItDoes(t *testing.T) {
 			t.Errorf("noobaa-told: a dry run reports %q", w.reports)
 		}
 	})
-	inNooBaa(t, 3, func(_ *world, s *Settings) { s.Remedy.Nodes = func(n Node) bool { return n.Name != "n1" } }, func(w *world) {
-		w.cutPower("n1")
-		w.pass(2 * time.Minute)
-		w.hands[0].says(false, "failover.node_selector does not select it")
-	})
+	inNooBaa(t, 3, func(_ *world, s *Settings) { s.Remedy.Nodes = func(n Node) bool { return n.Name != "n1" } },
+		func(w *world) {
+			w.cutPower("n1")
+			w.pass(2 * time.Minute)
+			w.hands[0].says(false, "failover.node_selector does not select it")
+		})
 }
 
 // The watch stands still, and the storage says that the kube node is Ready again.

@@ -32,7 +32,8 @@ func TestFencingOverlaps(t *testing.T) {
 		w.cutPower("n1")
 		w.comesTo("n1", kubestate.RemDetached)
 		const least, most = modelConfirm, modelConfirm + 300*time.Millisecond
-		if took := time.Duration(w.step("n1", kubestate.RemOff) - w.step("n1", kubestate.RemFencing)); took < least || took > most {
+		if took := time.Duration(w.step("n1", kubestate.RemOff) - w.step("n1", kubestate.RemFencing)); took < least ||
+			took > most {
 			t.Errorf("overlap: off was logged %v after the command was, want %v to %v", took, least, most)
 		}
 		h.mu.Lock()
@@ -49,7 +50,8 @@ func TestFencingOverlaps(t *testing.T) {
 				}
 			}
 			if n < times {
-				t.Errorf("overlap: between the command and off there were %d times %q, want %d: %v", n, deed, times, h.deeds[command:off])
+				t.Errorf("overlap: between the command and off there were %d times %q, want %d: %v", n, deed, times,
+					h.deeds[command:off])
 			}
 		}
 	})
@@ -194,7 +196,8 @@ func TestVoteEndsTheWait(t *testing.T) {
 			uid := w.nodes["n1"].UID
 			says := func(silent bool) {
 				s := w.ledger.sessions[2]
-				w.ledger.do(fsm.Header{Session: s}, kubestate.VoteNodes{Session: s, Cluster: "k", Votes: []kubestate.Vote{{UID: uid, Silent: silent}}})
+				w.ledger.do(fsm.Header{Session: s},
+					kubestate.VoteNodes{Session: s, Cluster: "k", Votes: []kubestate.Vote{{UID: uid, Silent: silent}}})
 			}
 			w.after("switch off", func() { says(false) })
 			w.cutPower("n1")
@@ -206,7 +209,8 @@ func TestVoteEndsTheWait(t *testing.T) {
 			w.comesTo("n1", kubestate.RemDetached)
 			const most = knockLimit + 300*time.Millisecond
 			if took := time.Duration(w.step("n1", kubestate.RemOff) - said); took > most {
-				t.Errorf("vote-ends-wait: off was logged %v after the last peer had taken back what it heard, want at most %v", took, most)
+				t.Errorf("vote-ends-wait: off was logged %v after the last peer had taken back what it heard, want at most %v",
+					took, most)
 			}
 		})
 	}

@@ -37,7 +37,8 @@ func (n names) Own() ([]string, error) { return n.own, nil }
 func TestLivingPeerIsFoundOnItsKubeNode(t *testing.T) {
 	all := map[string][]string{"a.example": {"192.0.2.1"}, "b.example": {"192.0.2.2"}, "c.example": {"192.0.2.3"}}
 	with := func(name string, addresses ...string) map[string][]string {
-		changed := map[string][]string{"a.example": all["a.example"], "b.example": all["b.example"], "c.example": all["c.example"]}
+		changed := map[string][]string{"a.example": all["a.example"], "b.example": all["b.example"],
+			"c.example": all["c.example"]}
 		if changed[name] = addresses; addresses == nil {
 			delete(changed, name)
 		}
@@ -50,15 +51,21 @@ func TestLivingPeerIsFoundOnItsKubeNode(t *testing.T) {
 		at     []string
 		want   string // a part of what the rail says; "" if it does not forbid
 	}{
-		"elsewhere":                 {finder: names{known: all}},
-		"its name is resolved":      {finder: names{known: with("b.example", "2001:db8::9", "10.0.0.1")}, want: "peer host-b runs on it and is alive"},
-		"the resolver fails":        {finder: names{known: with("b.example", "10.0.0.1")}, later: &names{}, want: "peer host-b runs on it and is alive"},
-		"it cannot be resolved":     {finder: names{known: with("b.example")}, want: "peer host-b may run on it: it is alive, and the leader cannot resolve b.example"},
-		"only to a loopback":        {finder: names{known: with("b.example", "127.0.1.1")}, want: "peer host-b may run on it"},
-		"the Node has its DNS name": {finder: names{known: all}, at: []string{"B.Example."}, want: "peer host-b runs on it and is alive"},
-		"the Node has its name":     {finder: names{known: all}, node: "host-b", want: "peer host-b runs on it and is alive"},
+		"elsewhere": {finder: names{known: all}},
+		"its name is resolved": {finder: names{known: with("b.example", "2001:db8::9", "10.0.0.1")},
+			want: "peer host-b runs on it and is alive"},
+		"the resolver fails": {finder: names{known: with("b.example", "10.0.0.1")}, later: &names{},
+			want: "peer host-b runs on it and is alive"},
+		"it cannot be resolved": {finder: names{known: with("b.example")},
+			want: "peer host-b may run on it: it is alive, and the leader cannot resolve b.example"},
+		"only to a loopback": {finder: names{known: with("b.example", "127.0.1.1")},
+			want: "peer host-b may run on it"},
+		"the Node has its DNS name": {finder: names{known: all}, at: []string{"B.Example."},
+			want: "peer host-b runs on it and is alive"},
+		"the Node has its name": {finder: names{known: all}, node: "host-b", want: "peer host-b runs on it and is alive"},
 		"the leader's own address": {
-			finder: names{known: with("a.example", "127.0.1.1"), own: []string{"127.0.0.1", "10.0.0.1"}}, want: "peer host-a, which leads, runs on it",
+			finder: names{known: with("a.example", "127.0.1.1"), own: []string{"127.0.0.1", "10.0.0.1"}},
+			want:   "peer host-a, which leads, runs on it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

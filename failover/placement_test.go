@@ -38,10 +38,15 @@ func placements() map[string]placed {
 		"without hyphens": {func(_ *facts, n *nodeFacts, b *peerFacts) {
 			n.BootID, b.machine.BootID = bootB, strings.ReplaceAll(bootB, "-", "")
 		}, alive + "boot ID)"},
-		"booted, the kubelet not": {func(_ *facts, n *nodeFacts, _ *peerFacts) { n.BootID, n.MachineID = bootElse, idB }, alive + "machine ID)"},
-		"the UUID":                {func(_ *facts, n *nodeFacts, _ *peerFacts) { n.SystemUUID = strings.ToLower(uuidB) }, alive + "system UUID)"},
-		"the other byte order":    {func(_ *facts, n *nodeFacts, _ *peerFacts) { n.SystemUUID = swappedB }, alive + "system UUID)"},
-		"a placeholder":           {func(_ *facts, n *nodeFacts, b *peerFacts) { n.SystemUUID, b.machine.SystemUUID = vendors, vendors }, ""},
+		"booted, the kubelet not": {func(_ *facts, n *nodeFacts, _ *peerFacts) { n.BootID, n.MachineID = bootElse, idB },
+			alive + "machine ID)"},
+		"the UUID": {func(_ *facts, n *nodeFacts, _ *peerFacts) { n.SystemUUID = strings.ToLower(uuidB) },
+			alive + "system UUID)"},
+		"the other byte order": {func(_ *facts, n *nodeFacts, _ *peerFacts) { n.SystemUUID = swappedB },
+			alive + "system UUID)"},
+		"a placeholder": {func(_ *facts, n *nodeFacts, b *peerFacts) {
+			n.SystemUUID, b.machine.SystemUUID = vendors, vendors
+		}, ""},
 		"cloned images": {func(f *facts, n *nodeFacts, _ *peerFacts) {
 			n.MachineID, f.nodes[2].MachineID = idB, idB
 		}, ""},
@@ -58,14 +63,17 @@ func placements() map[string]placed {
 		}, ""},
 		"the machine in two clusters": {func(f *facts, n *nodeFacts, _ *peerFacts) {
 			n.BootID, n.SystemUUID, n.MachineID = bootElse, uuidB, idB // of its last boot there
-			f.others = []resident{neighbour(Node{Name: "x", UID: "other", BootID: bootB, SystemUUID: uuidB, MachineID: idB, Ready: kubestate.ReadyFalse})}
+			f.others = []resident{neighbour(
+				Node{Name: "x", UID: "other", BootID: bootB, SystemUUID: uuidB, MachineID: idB, Ready: kubestate.ReadyFalse})}
 		}, alive + "boot ID)"},
-		"not heard of late":     {func(_ *facts, _ *nodeFacts, b *peerFacts) { b.mute = true }, "peer b may run on it: it is alive, and it has not told the leader of late which machine it runs on"},
+		"not heard of late": {func(_ *facts, _ *nodeFacts, b *peerFacts) { b.mute = true },
+			"peer b may run on it: it is alive, and it has not told the leader of late which machine it runs on"},
 		"a dead one, not heard": {func(_ *facts, _ *nodeFacts, b *peerFacts) { b.mute, b.alive = true, false }, ""},
 		"unresolved, on another kube node": {func(f *facts, _ *nodeFacts, b *peerFacts) {
 			b.unknown, f.nodes[2].BootID = []string{"b.example"}, bootB
 		}, ""},
-		"unresolved, on none": {func(_ *facts, _ *nodeFacts, b *peerFacts) { b.unknown = []string{"b.example"} }, "the leader cannot resolve b.example"},
+		"unresolved, on none": {func(_ *facts, _ *nodeFacts, b *peerFacts) { b.unknown = []string{"b.example"} },
+			"the leader cannot resolve b.example"},
 		"a dead one next to it": {func(f *facts, n *nodeFacts, _ *peerFacts) {
 			n.BootID = bootB
 			f.peers[2].machine.BootID, f.peers[2].alive = bootB, false
@@ -73,7 +81,10 @@ func placements() map[string]placed {
 		"the leader": {func(f *facts, n *nodeFacts, _ *peerFacts) {
 			f.peers[0].machine.BootID, n.BootID = bootElse, bootElse
 		}, "peer a, which leads, runs on it (it tells the same boot ID)"},
-		"a version that tells nothing": {func(_ *facts, n *nodeFacts, b *peerFacts) { b.machine = Identity{}; n.MachineID = "" }, ""},
+		"a version that tells nothing": {func(_ *facts, n *nodeFacts, b *peerFacts) {
+			b.machine = Identity{}
+			n.MachineID = ""
+		}, ""},
 	}
 }
 
@@ -132,8 +143,10 @@ func TestPlacesOfPeers(t *testing.T) {
 	if got := f.places(); !slices.Equal(got, want) {
 		t.Errorf("places: of a silent and of a dead one %+v, want %+v", got, want)
 	}
-	more := []Place{{Peer: "a", Node: "lab/x", By: "boot ID"}, {Peer: "b", Node: "lab/y", By: "name"}, {Peer: "c"}, {Peer: "d"}}
-	want = []Place{{Peer: "a", Node: "lab/x", By: "boot ID", Unknown: true}, {Peer: "b", Node: "prod/n3", By: "boot ID", Unknown: true}, {Peer: "c"}, {Peer: "d"}}
+	more := []Place{{Peer: "a", Node: "lab/x", By: "boot ID"}, {Peer: "b", Node: "lab/y", By: "name"}, {Peer: "c"},
+		{Peer: "d"}}
+	want = []Place{{Peer: "a", Node: "lab/x", By: "boot ID", Unknown: true},
+		{Peer: "b", Node: "prod/n3", By: "boot ID", Unknown: true}, {Peer: "c"}, {Peer: "d"}}
 	if merged := merge(f.places(), more); !slices.Equal(merged, want) {
 		t.Errorf("places: of two clusters %+v, want %+v", merged, want)
 	}
@@ -142,19 +155,23 @@ func TestPlacesOfPeers(t *testing.T) {
 // A Node that a machine left behind, under its former name or in another cluster, looks
 // dead; the machine lives under the other one.
 func TestMachineThatLivesUnderAnotherNode(t *testing.T) {
-	dead := Node{Name: "n0", UID: "uid-0", BootID: bootB, SystemUUID: uuidB, MachineID: idB, Addresses: []string{"10.0.0.1"}}
+	dead := Node{Name: "n0", UID: "uid-0", BootID: bootB, SystemUUID: uuidB, MachineID: idB,
+		Addresses: []string{"10.0.0.1"}}
 	for name, c := range map[string]struct {
 		other Node
 		want  string // what shows that it is one machine; "" if nothing does
 	}{
-		"another machine":      {Node{BootID: bootElse, Addresses: []string{"10.0.0.2"}}, ""},
-		"the boot ID":          {Node{BootID: bootB}, "boot ID"},
-		"renamed and booted":   {Node{BootID: bootElse, SystemUUID: swappedB, MachineID: idB}, "system UUID and machine ID"},
-		"one UUID of a maker":  {Node{BootID: bootElse, SystemUUID: uuidB, MachineID: "1" + idB[1:], Addresses: []string{"10.0.0.2"}}, ""},
-		"a cloned image":       {Node{BootID: bootElse, SystemUUID: "5" + uuidB[1:], MachineID: idB}, ""},
-		"an address of before": {Node{BootID: bootElse, SystemUUID: "5" + uuidB[1:], MachineID: "1" + idB[1:], Addresses: []string{"10.0.0.1"}}, ""},
-		"installed again":      {Node{BootID: bootElse, SystemUUID: uuidB, MachineID: "1" + idB[1:], Addresses: []string{"::ffff:10.0.0.1"}}, "system UUID and address"},
-		"containers":           {Node{BootID: bootB, SystemUUID: "5" + uuidB[1:], MachineID: "1" + idB[1:]}, ""},
+		"another machine":    {Node{BootID: bootElse, Addresses: []string{"10.0.0.2"}}, ""},
+		"the boot ID":        {Node{BootID: bootB}, "boot ID"},
+		"renamed and booted": {Node{BootID: bootElse, SystemUUID: swappedB, MachineID: idB}, "system UUID and machine ID"},
+		"one UUID of a maker": {
+			Node{BootID: bootElse, SystemUUID: uuidB, MachineID: "1" + idB[1:], Addresses: []string{"10.0.0.2"}}, ""},
+		"a cloned image": {Node{BootID: bootElse, SystemUUID: "5" + uuidB[1:], MachineID: idB}, ""},
+		"an address of before": {
+			Node{BootID: bootElse, SystemUUID: "5" + uuidB[1:], MachineID: "1" + idB[1:], Addresses: []string{"10.0.0.1"}}, ""},
+		"installed again": {Node{BootID: bootElse, SystemUUID: uuidB, MachineID: "1" + idB[1:],
+			Addresses: []string{"::ffff:10.0.0.1"}}, "system UUID and address"},
+		"containers": {Node{BootID: bootB, SystemUUID: "5" + uuidB[1:], MachineID: "1" + idB[1:]}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, ready := range []kubestate.Ready{kubestate.ReadyTrue, kubestate.ReadyUnknown} {
@@ -164,7 +181,8 @@ func TestMachineThatLivesUnderAnotherNode(t *testing.T) {
 				f.others = []resident{neighbour(c.other)}
 				says, want := byTwin(f, f.nodes[0]), ""
 				if c.want != "" && ready == kubestate.ReadyTrue {
-					want = "kube node lab/renamed is alive and has the same " + c.want + ", so both are one machine: delete the Node that is not in use"
+					want = "kube node lab/renamed is alive and has the same " + c.want +
+						", so both are one machine: delete the Node that is not in use"
 				}
 				if says != want {
 					t.Errorf("twin: Ready %v: the rail says %q, want %q", ready, says, want)
@@ -224,10 +242,13 @@ func TestUUIDOfTwoMachines(t *testing.T) {
 
 func TestUUIDs(t *testing.T) {
 	for text, known := range map[string]bool{
-		uuidB: true, swappedB: true, strings.ReplaceAll(uuidB, "-", ""): true, " " + uuidB + "\n": true, "00000000-0000-0000-0000-ac1f6b000001": true,
-		"": false, "Not Settable": false, "none": false, uuidB + "0": false, "G" + uuidB[1:]: false,
-		vendors: false, "00020003-0004-0005-0006-000700080009": false, "00000000-0000-0000-0000-000000000000": false,
-		"FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF": false, "12345678-1234-5678-90AB-CDDEEFAABBCC": false, "78563412-3412-7856-90ab-cddeefaabbcc": false,
+		uuidB: true, swappedB: true, strings.ReplaceAll(uuidB, "-", ""): true, " " + uuidB + "\n": true,
+		"00000000-0000-0000-0000-ac1f6b000001": true,
+		"":                                     false, "Not Settable": false, "none": false, uuidB + "0": false,
+		"G" + uuidB[1:]: false,
+		vendors:         false, "00020003-0004-0005-0006-000700080009": false, "00000000-0000-0000-0000-000000000000": false,
+		"FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF": false, "12345678-1234-5678-90AB-CDDEEFAABBCC": false,
+		"78563412-3412-7856-90ab-cddeefaabbcc": false,
 		"4C4C4544-0000-2010-8020-80C04F202020": false,
 	} {
 		if KnownUUID(text) != known || SameUUID(text, text) != known {
@@ -237,7 +258,8 @@ func TestUUIDs(t *testing.T) {
 	if !SameUUID(uuidB, swappedB) || SameUUID(uuidB, "5"+uuidB[1:]) {
 		t.Error("uuid: byte orders are told apart, or two UUIDs are not")
 	}
-	if got := UUIDSpellings(uuidB); !slices.Equal(got, []string{strings.ToLower(uuidB), swappedB}) || UUIDSpellings(vendors) != nil {
+	if got := UUIDSpellings(uuidB); !slices.Equal(got, []string{strings.ToLower(uuidB), swappedB}) ||
+		UUIDSpellings(vendors) != nil {
 		t.Errorf("uuid: spelled %q", got)
 	}
 }
@@ -255,9 +277,10 @@ func TestDeviceIsToldOfASharedUUID(t *testing.T) {
 		h.mu.Lock()
 		told := slices.Clone(h.told)
 		h.mu.Unlock()
-		if m := w.remediations("n1")[0]; len(told) == 0 || slices.Contains(told, "") || !slices.ContainsFunc(m.Steps, func(s kubestate.Step) bool {
-			return s.State == kubestate.RemOff && strings.Contains(s.Reason, says+told[0])
-		}) {
+		if m := w.remediations("n1")[0]; len(told) == 0 || slices.Contains(told, "") ||
+			!slices.ContainsFunc(m.Steps, func(s kubestate.Step) bool {
+				return s.State == kubestate.RemOff && strings.Contains(s.Reason, says+told[0])
+			}) {
 			t.Errorf("shared-uuid: its devices were told of %q\n%s", told, w.story())
 		}
 	})

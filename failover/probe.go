@@ -59,7 +59,9 @@ func NewKubelets(timeout time.Duration) *Kubelets {
 		Transport: &http.Transport{
 			// No Proxy: it would answer for the dead. HTTP/1.1 alone: a connection that
 			// timed out is given up, while HTTP/2 would ask again on the same one.
-			TLSClientConfig:        &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}, //nolint:gosec // see Kubelets
+			//nolint:gosec // see Kubelets
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"},
+				MinVersion: tls.VersionTLS12},
 			MaxIdleConnsPerHost:    1,
 			IdleConnTimeout:        time.Minute,
 			MaxResponseHeaderBytes: maxHealthz,
@@ -112,7 +114,8 @@ func isAnswer(err error) Heard {
 		return HeardNothing
 	case is(err, syscall.EHOSTUNREACH, syscall.EHOSTDOWN):
 		return HeardNothing
-	case is(err, syscall.ENETUNREACH, syscall.ENETDOWN, syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM,
+	case is(err, syscall.ENETUNREACH, syscall.ENETDOWN, syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL,
+		syscall.ENOBUFS, syscall.ENOMEM,
 		syscall.EACCES, syscall.EPERM, syscall.EINVAL):
 		return HeardOwnFault
 	}

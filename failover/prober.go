@@ -215,7 +215,8 @@ func (p *Prober) opinions() map[string]map[string]opinion {
 	clear(p.faults)
 	for cluster, all := range out {
 		if n := missing[cluster]; n > 1 && 2*n > len(all) { // so many that the fault is here
-			p.faults[cluster] = fmt.Sprintf("%d of %d kubelets do not answer this peer: it may have lost its own network, and has no say", n, len(all))
+			p.faults[cluster] = fmt.Sprintf(
+				"%d of %d kubelets do not answer this peer: it may have lost its own network, and has no say", n, len(all))
 			clear(all)
 		}
 	}

@@ -55,7 +55,8 @@ func TestKubelets(t *testing.T) {
 		{"ok", start(httptest.NewUnstartedServer(answer(http.StatusOK)), true), HeardAlive},
 		{"not allowed", start(httptest.NewUnstartedServer(answer(http.StatusUnauthorized)), true), HeardAlive},
 		{"sick", start(httptest.NewUnstartedServer(answer(http.StatusInternalServerError)), true), HeardAlive},
-		{"sends elsewhere", start(httptest.NewUnstartedServer(http.RedirectHandler("https://192.0.2.1/", http.StatusFound)), true), HeardAlive},
+		{"sends elsewhere", start(httptest.NewUnstartedServer(http.RedirectHandler("https://192.0.2.1/", http.StatusFound)),
+			true), HeardAlive},
 		{"plain HTTP", start(httptest.NewUnstartedServer(answer(http.StatusOK)), false), HeardAlive},
 		{"a TLS alert", start(wantsCert, true), HeardAlive},
 		{"refused", testenv.RefusingAddress(t), HeardAlive},
@@ -79,7 +80,8 @@ func TestKubelets(t *testing.T) {
 func TestKubeletsKeepConnections(t *testing.T) {
 	var mu sync.Mutex
 	opened := 0
-	s := quiet(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })))
+	s := quiet(httptest.NewUnstartedServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })))
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -19,7 +19,8 @@ func (f *facts) signs(n *nodeFacts) (suspect, quick bool, why string) {
 	case f.overdue(n) && n.unheard():
 		return true, true, fmt.Sprintf("%s, and %s", f.leaseText(n), n.votesText())
 	case f.notReadyLong(n):
-		return true, false, fmt.Sprintf("Ready is %v for %v (failover.not_ready_after is %v)", n.Ready, rounded(n.NotReady), f.settings.Detection.NotReadyAfter)
+		return true, false, fmt.Sprintf("Ready is %v for %v (failover.not_ready_after is %v)", n.Ready, rounded(n.NotReady),
+			f.settings.Detection.NotReadyAfter)
 	case f.foundNotReady(n):
 		return true, false, fmt.Sprintf("Ready is %v for %v by the log (failover.not_ready_after is %v)",
 			n.Ready, rounded(f.clock.Sub(n.record.Changed)), f.settings.Detection.NotReadyAfter)
@@ -33,7 +34,8 @@ func (f *facts) apiSilent() string {
 	if f.api.Silence == 0 {
 		return fmt.Sprintf("the API server of %s has not answered yet (%s)", f.cluster, f.api.Why)
 	}
-	return fmt.Sprintf("the API server of %s is silent for %v (%s): no kubelet can renew its Lease, so no age counts", f.cluster, rounded(f.api.Silence), f.api.Why)
+	return fmt.Sprintf("the API server of %s is silent for %v (%s): no kubelet can renew its Lease, so no age counts",
+		f.cluster, rounded(f.api.Silence), f.api.Why)
 }
 
 // alive says why a kube node is not held for dead.
@@ -43,11 +45,14 @@ func (f *facts) alive(n *nodeFacts) string {
 	case f.overdue(n):
 		return fmt.Sprintf("%s, but %s; it takes %d to hold it for dead", f.leaseText(n), n.votesText(), n.voters/2+1)
 	case n.unheard():
-		return fmt.Sprintf("%s, but %s; it is held for dead from %v on (failover.lease_age)", n.votesText(), f.leaseText(n), d.LeaseAge)
+		return fmt.Sprintf("%s, but %s; it is held for dead from %v on (failover.lease_age)", n.votesText(), f.leaseText(n),
+			d.LeaseAge)
 	case n.Ready != kubestate.ReadyTrue && d.NotReadyAfter == 0:
-		return fmt.Sprintf("Ready is %v for %v, which alone never counts (failover.not_ready_after is 0)", n.Ready, rounded(n.NotReady))
+		return fmt.Sprintf("Ready is %v for %v, which alone never counts (failover.not_ready_after is 0)", n.Ready,
+			rounded(n.NotReady))
 	case n.Ready != kubestate.ReadyTrue:
-		return fmt.Sprintf("Ready is %v for %v; held for dead from %v on (failover.not_ready_after)", n.Ready, rounded(n.NotReady), d.NotReadyAfter)
+		return fmt.Sprintf("Ready is %v for %v; held for dead from %v on (failover.not_ready_after)", n.Ready,
+			rounded(n.NotReady), d.NotReadyAfter)
 	case f.api.Back >= 0 && f.api.Back < d.LeaseAge:
 		return fmt.Sprintf("the API server answers again for %v: all ages count from then", rounded(f.api.Back))
 	}

@@ -78,6 +78,7 @@ func (r Recorder) changes(v fsm.View, nodes []WatchedNode) (out []kubestate.PutN
 // recordOf is what the log holds of a Node.
 func recordOf(cluster string, n Node) kubestate.Node {
 	return kubestate.Node{
-		Cluster: cluster, UID: n.UID, Name: n.Name, BootID: n.BootID, Ready: n.Ready, Probe: n.Kubelet, ControlPlane: n.ControlPlane,
+		Cluster: cluster, UID: n.UID, Name: n.Name, BootID: n.BootID, Ready: n.Ready, Probe: n.Kubelet,
+		ControlPlane: n.ControlPlane,
 	}
 }

@@ -112,8 +112,9 @@ func (r *remedy) takeStep(ctx context.Context, m kubestate.Remediation) error {
 			r.refuse(m.UID)
 		}
 	case !r.signs.looked(m):
-		return r.withhold(m, refusal{"looks-first", fmt.Sprintf("this leader has not seen its Lease change, or not change for %v "+
-			"(failover.lease_age)", r.settings().Detection.LeaseAge)})
+		return r.withhold(m, refusal{"looks-first",
+			fmt.Sprintf("this leader has not seen its Lease change, or not change for %v "+
+				"(failover.lease_age)", r.settings().Detection.LeaseAge)})
 	}
 	switch m.State {
 	case kubestate.RemIntent:
@@ -177,7 +178,8 @@ func (r *remedy) decideNext(ctx context.Context, m kubestate.Remediation, err er
 		// To call an operator costs more than to wait, and what is off stays off: it is asked
 		// again each time after a tenth of the time that this lasts.
 		lasts := time.Since(r.busy)
-		r.failing.Warn("remediation step failed, retrying", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "err", err)
+		r.failing.Warn("remediation step failed, retrying", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "err",
+			err)
 		if lasts > busyLimit {
 			return r.decideNext(ctx, m, r.stuck(ctx, m, fmt.Sprintf("for %v: %v", rounded(lasts), err)))
 		}
@@ -189,7 +191,8 @@ func (r *remedy) decideNext(ctx context.Context, m kubestate.Remediation, err er
 	if errors.Is(err, ErrConflict) {
 		most, again = maxConflicts, againSoon
 	}
-	r.log.Warn("remediation step failed", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "tries", r.tries, "err", err)
+	r.log.Warn("remediation step failed", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "tries", r.tries,
+		"err", err)
 	if r.tries <= most {
 		return again
 	}
@@ -223,15 +226,18 @@ func (r *remedy) move(ctx context.Context, m kubestate.Remediation, to kubestate
 	})
 	switch {
 	case err == nil:
-		r.log.Info("remediation advanced", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "device", device, "reason", reason)
+		r.log.Info("remediation advanced", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "device",
+			device, "reason", reason)
 		r.target.announceState(ctx, m, to, reason)
 		return nil
 	case errors.Is(err, fsm.IllegalTransition), errors.Is(err, fsm.Invalid):
-		r.log.Error("record remediation step refused", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
+		r.log.Error("record remediation step refused", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to,
+			"err", err)
 		return wait(stuckRetry)
 	}
 	// The state is read again: it may have moved, by us or by another leader.
-	r.log.Info("record remediation step: outcome unknown", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to", to, "err", err)
+	r.log.Info("record remediation step: outcome unknown", "kube_node", m.Node, "intent", m.Intent, "from", m.State, "to",
+		to, "err", err)
 	return wait(againSoon)
 }
 
@@ -241,7 +247,8 @@ func (r *remedy) stuck(ctx context.Context, m kubestate.Remediation, reason stri
 	if m.State == kubestate.RemStuck && (forOperator(m) || lastReason(m) == kubestate.Reason(reason)) {
 		return wait(stuckRetry)
 	}
-	r.log.Error("remediation is stuck and needs an operator", "kube_node", m.Node, "intent", m.Intent, "state", m.State, "reason", reason)
+	r.log.Error("remediation is stuck and needs an operator", "kube_node", m.Node, "intent", m.Intent, "state", m.State,
+		"reason", reason)
 	if err := r.move(ctx, m, kubestate.RemStuck, "", reason); err != nil {
 		return err
 	}

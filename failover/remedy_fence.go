@@ -199,7 +199,8 @@ func (t *target) takePower(ctx context.Context, m kubestate.Remediation, d Devic
 // overlaps with them: its kubelet is asked between the two, and the storage is read next
 // to the second. If that one takes longer than its kubelet may, the silence of the
 // kubelet is old by then, and it is asked again. limited bounds the readings.
-func (t *target) confirmOff(ctx, limited context.Context, m kubestate.Remediation, d Device) (s evidence, p Power, err error) {
+func (t *target) confirmOff(ctx, limited context.Context, m kubestate.Remediation, d Device) (s evidence, p Power,
+	err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answer := t.knocking(ctx, knockLimit)
@@ -265,7 +266,9 @@ func (r *remedy) believe(ctx context.Context, m kubestate.Remediation, heard Hea
 	}
 	switch waited := time.Since(r.signs.sure); {
 	case !r.signs.silent(m) && waited > believeLimit:
-		return r.stuck(ctx, m, fmt.Sprintf("device %s says off, and for %v the watch of Leases did not show that its Lease is silent", m.Device, rounded(waited)))
+		return r.stuck(ctx, m, fmt.Sprintf(
+			"device %s says off, and for %v the watch of Leases did not show that its Lease is silent", m.Device,
+			rounded(waited)))
 	case !r.signs.silent(m):
 		return wait(lookAgain)
 	case time.Since(r.power.read) > batchLife: // it may have been switched on since

@@ -153,6 +153,7 @@ func (r *remedy) untaint(ctx context.Context, m kubestate.Remediation) error {
 	if !slices.Contains(n.Taints, outOfService()) {
 		return nil
 	}
-	_, err = r.mark(ctx, n, Change{Remove: []Taint{outOfService()}}, "take the out-of-service taint from a machine that lives")
+	_, err = r.mark(ctx, n, Change{Remove: []Taint{outOfService()}},
+		"take the out-of-service taint from a machine that lives")
 	return err
 }

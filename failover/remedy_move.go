@@ -56,7 +56,8 @@ func (e errAwake) Error() string { return e.why }
 // earlier would have changed, as Kubernetes itself ends those of a tainted Node. It waits
 // until this leader saw the Lease silent for lease_age: what an earlier one saw may be
 // over, and after a silence of the API server it is not known.
-func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between func(context.Context) error) (proof, error) {
+func (r *remedy) prove(ctx context.Context, m kubestate.Remediation, between func(context.Context) error) (proof,
+	error) {
 	if !r.target.known { // else the device's answer could be compared with nothing but a name
 		if _, err := r.target.readNode(ctx, m); err != nil && !errors.Is(err, errDeleted) {
 			return proof{}, err
@@ -175,7 +176,8 @@ func (r *remedy) empty(ctx context.Context, m kubestate.Remediation) error {
 	case len(left) > 0:
 		return r.linger(ctx, m, left)
 	}
-	return r.move(ctx, m, kubestate.RemDeleted, "", fmt.Sprintf("%d pods deleted under this leadership, none is left", r.pods.deleted))
+	return r.move(ctx, m, kubestate.RemDeleted, "",
+		fmt.Sprintf("%d pods deleted under this leadership, none is left", r.pods.deleted))
 }
 
 // batch deletes pods on the strength of one proof and returns that and the pods that
@@ -240,7 +242,8 @@ func (e *evacuation) linger(left []Pod) (idle time.Duration, stuck string) {
 				held++
 			}
 		}
-		return 0, fmt.Sprintf("%d pods are left since %v, %d of them held by finalizers alone: %s", len(left), rounded(stood), held, listed(names))
+		return 0, fmt.Sprintf("%d pods are left since %v, %d of them held by finalizers alone: %s", len(left), rounded(stood),
+			held, listed(names))
 	}
 	e.idle = min(max(detachFirst, e.idle*3/2), proveEvery)
 	return e.idle, ""
@@ -259,9 +262,10 @@ func (r *remedy) linger(ctx context.Context, m kubestate.Remediation, left []Pod
 
 // deletePod deletes a pod as it was read. One that is gone is what we want.
 func (s *clusterController) deletePod(ctx context.Context, p Pod) error {
-	err := s.write(ctx, s.settings().Remedy.Timeout, fmt.Sprintf("delete pod %s/%s", p.Namespace, p.Name), func(ctx context.Context) error {
-		return s.cluster.DeletePod(ctx, p)
-	})
+	err := s.write(ctx, s.settings().Remedy.Timeout, fmt.Sprintf("delete pod %s/%s", p.Namespace, p.Name),
+		func(ctx context.Context) error {
+			return s.cluster.DeletePod(ctx, p)
+		})
 	switch {
 	case errors.Is(err, ErrGone):
 		return nil
@@ -311,7 +315,8 @@ func (r *remedy) detach(ctx context.Context, m kubestate.Remediation) error {
 		case len(names) == 0:
 			return r.move(ctx, m, kubestate.RemDetached, "", "")
 		case time.Since(r.since) > detachLimit:
-			return r.stuck(ctx, m, fmt.Sprintf("volumes are still attached after %v: %s", detachLimit, strings.Join(names, ", ")))
+			return r.stuck(ctx, m, fmt.Sprintf("volumes are still attached after %v: %s", detachLimit,
+				strings.Join(names, ", ")))
 		}
 		if !pace.Wait(ctx, pauseNow) {
 			return ctx.Err()

@@ -168,7 +168,8 @@ func (r rejudged) stillProven(ctx context.Context, m kubestate.Remediation) (goe
 		return false, err
 	}
 	m.State = kubestate.RemFencing
-	return true, r.move(ctx, m, kubestate.RemOff, "", fmt.Sprintf("device %s says off; nothing answers, and its Lease is silent", m.Device))
+	return true, r.move(ctx, m, kubestate.RemOff, "",
+		fmt.Sprintf("device %s says off; nothing answers, and its Lease is silent", m.Device))
 }
 
 // renews reports whether this leader saw the Lease of a Node change within lease_age.

@@ -57,7 +57,8 @@ func TestPowerLossMovesTheWork(t *testing.T) {
 		if got := w.path("n1"); got != straight {
 			t.Errorf("it went %s", got)
 		}
-		if !w.order("n1", "add "+TaintCordon, "off", "add "+TaintOutOfService, "delete", "remove "+TaintOutOfService, "remove "+TaintCordon) {
+		if !w.order("n1", "add "+TaintCordon, "off", "add "+TaintOutOfService, "delete", "remove "+TaintOutOfService,
+			"remove "+TaintCordon) {
 			t.Errorf("the order is wrong\n%s", w.story())
 		}
 		if n := w.count("delete", "n1"); n != 1 {
@@ -115,7 +116,8 @@ func TestBadDays(t *testing.T) {
 // Whatever the API server does not let us do is named, nothing goes on without it,
 // and once it may be done the work is finished.
 func TestEveryMissingVerb(t *testing.T) {
-	for _, verb := range []string{"get node", "get lease", "patch node", "list pods", "delete pod", "list volumeattachments"} {
+	for _, verb := range []string{"get node", "get lease", "patch node", "list pods", "delete pod",
+		"list volumeattachments"} {
 		t.Run(verb, func(t *testing.T) {
 			inWorld(t, 3, 6, func(w *world) {
 				w.watchRules()

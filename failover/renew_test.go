@@ -22,7 +22,8 @@ func TestGuardRailsAreReloaded(t *testing.T) {
 			t.Fatalf("%d remediations where all kube nodes must be healthy", n)
 		}
 		h.c.Renew(safe())
-		w.until("renewed-guard: a remediation begins", 10*time.Minute, func() bool { return w.state("n1") > kubestate.RemFencing })
+		w.until("renewed-guard: a remediation begins", 10*time.Minute,
+			func() bool { return w.state("n1") > kubestate.RemFencing })
 		w.until("it ends its deeds", 10*time.Minute, func() bool { return w.count("delete", "n1") > 0 })
 	})
 }
@@ -39,7 +40,8 @@ func TestWhatIsNotReloaded(t *testing.T) {
 	c.Renew(next)
 	got := c.Settings()
 	if got.Mode != ModeSafe || got.DryRun || got.Probe != first.Probe || got.NooBaa.Namespace != "" ||
-		got.Remedy.Timeout != first.Remedy.Timeout || got.Remedy.Retries != first.Remedy.Retries || got.Remedy.RetryInterval != first.Remedy.RetryInterval {
+		got.Remedy.Timeout != first.Remedy.Timeout || got.Remedy.Retries != first.Remedy.Retries ||
+		got.Remedy.RetryInterval != first.Remedy.RetryInterval {
 		t.Errorf("renewed in the middle of what was begun: %+v", got)
 	}
 	if !got.Remedy.PowerOn || got.Guard.NodeRate != 9 || got.Detection.LeaseAge != time.Minute {

@@ -10,7 +10,8 @@ import (
 // A leader is lost in the middle of a remediation, and nobody leads for ten minutes.
 // The machine boots meanwhile and works. The next leader looks first.
 func TestReopenedRemediationOfAMachineThatWorks(t *testing.T) {
-	for _, deed := range []string{"begin", "to cordoned", "to fencing", "switch off", "to off", "to tainted", "to deleted", "to detached"} {
+	for _, deed := range []string{"begin", "to cordoned", "to fencing", "switch off", "to off", "to tainted", "to deleted",
+		"to detached"} {
 		for name, hidden := range map[string]bool{"heard": false, "hidden from the peers": true} {
 			t.Run(deed+" "+name, func(t *testing.T) {
 				inWorld(t, 5, 2, func(w *world) {
@@ -55,7 +56,8 @@ func (w *world) leavesAlone(goOn func(), ends bool) {
 // A backup holds a remediation that was open. The machine has worked since, or is ill
 // by now: no command is given before an operator has released the remediation.
 func TestFoundingLeavesRemediationsToAnOperator(t *testing.T) {
-	for _, state := range []kubestate.State{kubestate.RemIntent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemStuck} {
+	for _, state := range []kubestate.State{kubestate.RemIntent, kubestate.RemCordoned, kubestate.RemFencing,
+		kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemStuck} {
 		for _, ill := range []bool{false, true} {
 			t.Run(state.String(), func(t *testing.T) {
 				inWorld(t, 5, 2, func(w *world) {
@@ -71,7 +73,8 @@ func TestFoundingLeavesRemediationsToAnOperator(t *testing.T) {
 					if m := w.remediations("n1")[0]; m.State != kubestate.RemStuck || lastReason(m) != kubestate.HeldByFounding {
 						t.Fatalf("reopened: it is %v: %q", m.State, lastReason(m))
 					}
-					w.ledger.must(kubestate.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: kubestate.RemFencing, By: "me"})
+					w.ledger.must(kubestate.ReleaseRemediation{Intent: w.remediations("n1")[0].Intent, To: kubestate.RemFencing,
+						By: "me"})
 					w.until("the operator's word counts", 10*time.Minute, func() bool { return w.count("off", "n1") > 0 })
 				})
 			})

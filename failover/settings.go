@@ -118,7 +118,8 @@ func ParseShare(text string) (Share, error) {
 		most = 100
 	}
 	if err != nil || n < 0 || n > most {
-		return Share{}, fmt.Errorf("%q is neither a number of kube nodes up to %d nor a part of them such as 51%%", text, maxShare)
+		return Share{}, fmt.Errorf("%q is neither a number of kube nodes up to %d nor a part of them such as 51%%", text,
+			maxShare)
 	}
 	return Share{set: true, percent: percent, n: n}, nil
 }

@@ -173,7 +173,8 @@ func TestTrackerLeaseGoesBack(t *testing.T) {
 				tr.Renewed("n0", row.told)
 				asked(tr, 3*time.Second)
 				if n := only(t, tr); n.LeaseAge != row.age || (n.Renewed >= 0) != row.renewed {
-					t.Errorf("lease-back: its age is %v, want %v; renewed %v ago, want one: %v", n.LeaseAge, row.age, n.Renewed, row.renewed)
+					t.Errorf("lease-back: its age is %v, want %v; renewed %v ago, want one: %v", n.LeaseAge, row.age, n.Renewed,
+						row.renewed)
 				}
 				tr.Renewed("n0", at(40, max(row.told.Version, 200)+1, false))
 				if row.told.Stored { // it goes on from what the storage has

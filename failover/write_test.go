@@ -33,7 +33,8 @@ func (lateProof) Configured() uint64 { return 0 }
 // Two seconds after a proof another peer may lead. What has not begun by then does not
 // begin.
 func TestNoWriteBeginsOnAnOldProof(t *testing.T) {
-	for late, begins := range map[time.Duration]bool{0: true, proofLife: true, proofLife + time.Millisecond: false, time.Minute: false} {
+	for late, begins := range map[time.Duration]bool{0: true, proofLife: true, proofLife + time.Millisecond: false,
+		time.Minute: false} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &clusterController{a: lateProof(late)}
 			began := false

@@ -86,7 +86,8 @@ func (w *watch) addressConflict(ctx context.Context) string {
 		return ""
 	}
 	if known := w.g.Status().ConflictMAC; w.inquiry.conflictFor() > conflictReport && known != mac {
-		w.g.o.Logger.Warn("floating IP conflict: another host answers ARP, not taking it", "address", w.g.o.AddressText, "mac", mac)
+		w.g.o.Logger.Warn("floating IP conflict: another host answers ARP, not taking it", "address", w.g.o.AddressText,
+			"mac", mac)
 		w.g.updateStatus(func(s *GuardStatus) { s.ConflictMAC = mac })
 	}
 	return w.inquiry.why
@@ -134,7 +135,8 @@ func (w *watch) dropAddress(why string) (dropped bool) {
 	defer cancel()
 	err := w.g.o.Address.Remove(ctx)
 	if err != nil {
-		w.g.failing.Error("remove floating IP failed; the kernel removes it when its lifetime ends", "address", w.g.o.AddressText, "lifetime", addressLife, "err", err)
+		w.g.failing.Error("remove floating IP failed; the kernel removes it when its lifetime ends", "address",
+			w.g.o.AddressText, "lifetime", addressLife, "err", err)
 	}
 	if w.held {
 		w.g.o.Logger.Info("floating IP released", "address", w.g.o.AddressText, "reason", why)

@@ -123,11 +123,12 @@ func TestGuardWaitsInFull(t *testing.T) {
 		then   func(r *rig) // it is lost
 		later  bool         // it waits even longer
 	}{
-		"no majority answers":                     {then: func(r *rig) { r.elders.until = time.Time{} }},
-		"the same term":                           {before: func(r *rig) { r.term = 100 }},
-		"members changed since":                   {then: func(r *rig) { r.elders.configured = r.next }},
-		"an older member":                         {then: func(r *rig) { r.version(1) }},
-		"an older member when it was recorded":    {before: func(r *rig) { r.version(1) }, then: func(r *rig) { r.version(2) }},
+		"no majority answers":   {then: func(r *rig) { r.elders.until = time.Time{} }},
+		"the same term":         {before: func(r *rig) { r.term = 100 }},
+		"members changed since": {then: func(r *rig) { r.elders.configured = r.next }},
+		"an older member":       {then: func(r *rig) { r.version(1) }},
+		"an older member when it was recorded": {before: func(r *rig) { r.version(1) },
+			then: func(r *rig) { r.version(2) }},
 		"acknowledged after leadership was given": {then: func(r *rig) { r.elders.until = time.Now().Add(time.Second) }},
 		"founded again": {later: true, then: func(r *rig) {
 			if err := r.state.Refound(fsm.Refound{Index: r.next, UnixMillis: 1}); err != nil {
@@ -152,7 +153,8 @@ func TestGuardWaitsInFull(t *testing.T) {
 				proofs := r.proofs()
 				r.guard(12*time.Second, func(*Guard) {})
 				if c.later {
-					for what, wait := range map[string]time.Duration{"propose pass open": doors.UnknownPassWait, "propose address taken": doors.UnknownAddressWait} {
+					for what, wait := range map[string]time.Duration{"propose pass open": doors.UnknownPassWait,
+						"propose address taken": doors.UnknownAddressWait} {
 						if at := r.times(what); len(at) == 0 || at[0] < wait {
 							t.Errorf("waits-in-full: first %s at %v, not before %v", what, at[:min(len(at), 1)], wait)
 						}
@@ -173,7 +175,8 @@ func TestGuardWaitsInFull(t *testing.T) {
 // Two leaders are lost in turn: the second one had opened by age, or had not opened yet.
 func TestGuardOpensByAgeAgain(t *testing.T) {
 	const election = 400 * time.Millisecond
-	for name, led := range map[string]time.Duration{"after it had opened": 5 * time.Second, "before it had opened": time.Second} {
+	for name, led := range map[string]time.Duration{"after it had opened": 5 * time.Second,
+		"before it had opened": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)

@@ -103,7 +103,8 @@ func Explain(v fsm.View, h HostState, mac string) (Explanation, error) {
 	case errors.Is(err, ErrForeign):
 		x.step(RuleIntact, VerdictUnknown, "until the rules are rebuilt, what gets through is not known: %v", err)
 	case err != nil:
-		x.step(RuleIntact, VerdictUnknown, "the rules of this host are not programmed, what gets through is not known: %v", err)
+		x.step(RuleIntact, VerdictUnknown, "the rules of this host are not programmed, what gets through is not known: %v",
+			err)
 	}
 	x.meetLease(v, h.Guard)
 	x.meetRelay(h)
@@ -135,7 +136,8 @@ func (x *Explanation) meetInterface(h HostState) {
 	if h.Files {
 		more = "; the lists are files for dnsmasq, which reads a change within 0.3 s and compares the client's address inside DHCP"
 	}
-	x.step(RuleInterface, VerdictNext, "requests to UDP %s that arrive on %s are filtered; nothing else is%s", strings.Join(ports, ", "), h.Interface, more)
+	x.step(RuleInterface, VerdictNext, "requests to UDP %s that arrive on %s are filtered; nothing else is%s",
+		strings.Join(ports, ", "), h.Interface, more)
 }
 
 func (x *Explanation) meetLease(v fsm.View, g GuardStatus) {
@@ -143,7 +145,8 @@ func (x *Explanation) meetLease(v fsm.View, g GuardStatus) {
 		x.step(RuleLease, VerdictNext, "the lease is in force here since %s, under token %v", moment(g.Since), g.Token)
 		return
 	}
-	x.step(RuleLease, VerdictDrop, "the lease is not in force here, so that nothing gets through: %s; %s", g.Why, Recorded(v, v.PassDoor()))
+	x.step(RuleLease, VerdictDrop, "the lease is not in force here, so that nothing gets through: %s; %s", g.Why,
+		Recorded(v, v.PassDoor()))
 }
 
 // Recorded says in words who is recorded as having a door open.
@@ -158,7 +161,8 @@ func Recorded(v fsm.View, d doors.Door) string {
 	if m, ok := v.Member(d.Peer); ok {
 		name = m.Name
 	}
-	return fmt.Sprintf("%s is recorded as having it open since %s, under token %v", name, moment(time.UnixMilli(d.Wall)), d.OpenBy)
+	return fmt.Sprintf("%s is recorded as having it open since %s, under token %v", name, moment(time.UnixMilli(d.Wall)),
+		d.OpenBy)
 }
 
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
@@ -168,9 +172,11 @@ func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (x *Explanation) meetRelay(h HostState) {
 	switch h.Relays {
 	case RelaysMatched:
-		x.step(RuleRelay, VerdictNext, "over IPv4 it may be behind a DHCP relay (firewall.match: chaddr); what a relay passes on over IPv6 is dropped")
+		x.step(RuleRelay, VerdictNext,
+			"over IPv4 it may be behind a DHCP relay (firewall.match: chaddr); what a relay passes on over IPv6 is dropped")
 	default:
-		x.step(RuleRelay, VerdictNext, "if it asks this host itself; what a DHCP relay passes on is dropped (firewall.match: ether)")
+		x.step(RuleRelay, VerdictNext,
+			"if it asks this host itself; what a DHCP relay passes on is dropped (firewall.match: ether)")
 	}
 }
 
@@ -182,7 +188,8 @@ func (x *Explanation) meetWhitelist(v fsm.View, h HostState) {
 	case !leads:
 		x.step(RuleWhitelist, VerdictNext, "the whitelist is empty here, only the leader has one")
 	case booting == "":
-		x.step(RuleWhitelist, VerdictNext, "not on the whitelist: %s%s", idleText(v, x.MAC), pending(v.AllowedChangedSince, h, x.MAC))
+		x.step(RuleWhitelist, VerdictNext, "not on the whitelist: %s%s", idleText(v, x.MAC),
+			pending(v.AllowedChangedSince, h, x.MAC))
 	default:
 		x.step(RuleWhitelist, VerdictAccept, "on the whitelist: %s%s", booting, pending(v.AllowedChangedSince, h, x.MAC))
 	}
@@ -216,7 +223,8 @@ func idleText(v fsm.View, mac string) string {
 		case rec.State == introspection.NodeReapplying:
 			texts = append(texts, fmt.Sprintf("node %s has its stored data reapplied, which boots nothing", node))
 		case rec.State.Active():
-			texts = append(texts, fmt.Sprintf("node %s is introspected (%v), but this MAC was not saved for it", node, rec.State))
+			texts = append(texts, fmt.Sprintf("node %s is introspected (%v), but this MAC was not saved for it", node,
+				rec.State))
 		default:
 			texts = append(texts, fmt.Sprintf("the introspection of node %s has ended (%v)", node, rec.State))
 		}
@@ -254,7 +262,8 @@ func (x *Explanation) meetBlacklist(v fsm.View, h HostState) {
 	case x.MAC == TestMAC:
 		x.step(RuleBlacklist, VerdictDrop, "on the blacklist: every host denies the MAC that tests the filter")
 	case len(ports) > 0:
-		x.step(RuleBlacklist, VerdictDrop, "on the blacklist: Ironic knows it as port %s of node %s%s", ports[0].ID, ports[0].Node, on)
+		x.step(RuleBlacklist, VerdictDrop, "on the blacklist: Ironic knows it as port %s of node %s%s", ports[0].ID,
+			ports[0].Node, on)
 	default:
 		x.step(RuleBlacklist, VerdictNext, "not on the blacklist: Ironic has no port with it, %s%s", pulled(v), on)
 	}
@@ -282,6 +291,7 @@ func (x *Explanation) meetPass(v fsm.View, h HostState) {
 	case passes(v, h.Policy):
 		x.step(RulePass, VerdictDrop, "the pass rule is taken out; it is on its way back into the kernel")
 	default:
-		x.step(RulePass, VerdictDrop, "the pass rule is taken out: no node is introspected, so no machine has a reason to boot")
+		x.step(RulePass, VerdictDrop,
+			"the pass rule is taken out: no node is introspected, so no machine has a reason to boot")
 	}
 }

@@ -36,7 +36,8 @@ type fakeStore struct {
 func newFakeStore(t *testing.T) *fakeStore {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"),
+		CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
 		Member: membership.Member{ID: "a", Name: "h1", Address: "a:7350", Version: fsm.Version},
 	}, time.Unix(0, 0))
 	if err != nil {
@@ -62,12 +63,14 @@ func (b *fakeStore) do(c fsm.Command) {
 
 func (b *fakeStore) lists() {
 	b.t.Helper()
-	b.do(ironicports.PutPorts{Complete: true, Ports: []ironicports.Port{{ID: "p1", MAC: booting, Node: explainedNode}, {ID: "p2", MAC: resting, Node: otherNode}}})
+	b.do(ironicports.PutPorts{Complete: true,
+		Ports: []ironicports.Port{{ID: "p1", MAC: booting, Node: explainedNode}, {ID: "p2", MAC: resting, Node: otherNode}}})
 }
 
 func (b *fakeStore) introspects(node string, macs ...string) {
 	b.t.Helper()
-	b.do(introspection.Start{Node: node, Event: introspection.EventStart, Timeout: time.Hour, Attributes: introspection.Attributes{MACs: macs}})
+	b.do(introspection.Start{Node: node, Event: introspection.EventStart, Timeout: time.Hour,
+		Attributes: introspection.Attributes{MACs: macs}})
 }
 
 // leading is the host of the leader, its door open and its rules in force.
@@ -184,7 +187,8 @@ func TestShutDoorIsExplained(t *testing.T) {
 	if text := Recorded(b.state.View(), doors.Door{Unknown: true}); !strings.Contains(text, "restore or recovery") {
 		t.Errorf("a door of an earlier history: %q", text)
 	}
-	if text := Recorded(b.state.View(), doors.Door{OpenBy: 9, Peer: "gone"}); !strings.HasPrefix(text, "gone is recorded") {
+	if text := Recorded(b.state.View(), doors.Door{OpenBy: 9, Peer: "gone"}); !strings.HasPrefix(text,
+		"gone is recorded") {
 		t.Errorf("a holder who is no member any more: %q", text)
 	}
 }
@@ -206,8 +210,10 @@ func TestDoubtfulRulesAreNotExplainedAway(t *testing.T) {
 	}
 	gone := b.leading()
 	gone.InterfaceErr = errors.New("no such network interface")
-	b.explained(gone, booting, VerdictDrop, RuleInterface, map[Rule]string{RuleInterface: "nothing arrives on br-pxe: no such network interface"})
-	b.explained(HostState{Unfiltered: true}, resting, VerdictAccept, RuleDriver, map[Rule]string{RuleDriver: "filters nothing"})
+	b.explained(gone, booting, VerdictDrop, RuleInterface,
+		map[Rule]string{RuleInterface: "nothing arrives on br-pxe: no such network interface"})
+	b.explained(HostState{Unfiltered: true}, resting, VerdictAccept, RuleDriver,
+		map[Rule]string{RuleDriver: "filters nothing"})
 }
 
 // What was committed after the rules were programmed is said to be on its way.
@@ -216,9 +222,11 @@ func TestExplanationTellsWhatTheKernelHasYetToLearn(t *testing.T) {
 	b.lists()
 	before := b.leading()
 	b.introspects(explainedNode, booting)
-	b.explained(before, booting, VerdictAccept, RuleWhitelist, map[Rule]string{RuleWhitelist: "on its way into the kernel"})
+	b.explained(before, booting, VerdictAccept, RuleWhitelist,
+		map[Rule]string{RuleWhitelist: "on its way into the kernel"})
 	b.do(ironicports.PutPorts{Remove: []string{"p2"}})
-	b.explained(before, resting, VerdictDrop, RulePass, map[Rule]string{RuleBlacklist: "on its way into the kernel", RulePass: "on its way back"})
+	b.explained(before, resting, VerdictDrop, RulePass,
+		map[Rule]string{RuleBlacklist: "on its way into the kernel", RulePass: "on its way back"})
 }
 
 func TestMACsAreReadInTheUsualForms(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 func TestUnknownDoorsAreThoseOfTheLongestLease(t *testing.T) {
 	longest := GuardOptions{Length: config.MaxFirewallLease, Freeze: config.MaxFirewallFreeze, AddressSlack: LateIPv6}
 	if longest.passWait() != doors.UnknownPassWait || longest.addressWait() != doors.UnknownAddressWait {
-		t.Errorf("longest-lease: a guard waits %v and %v, the state %v and %v", longest.passWait(), longest.addressWait(), doors.UnknownPassWait, doors.UnknownAddressWait)
+		t.Errorf("longest-lease: a guard waits %v and %v, the state %v and %v", longest.passWait(), longest.addressWait(),
+			doors.UnknownPassWait, doors.UnknownAddressWait)
 	}
 }
 
@@ -27,11 +28,14 @@ func TestGuardWaitsForFormerMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		for _, id := range []string{"b", "c"} {
-			if err := r.apply(0, membership.PutMember{Member: membership.Member{ID: id, Name: "host-" + id, Address: id + ":7350", Version: fsm.Version}}).Err(); err != nil {
+			if err := r.apply(0, membership.PutMember{
+				Member: membership.Member{ID: id, Name: "host-" + id, Address: id + ":7350", Version: fsm.Version}}).Err(); err !=
+				nil {
 				t.Fatal(err)
 			}
 		}
-		refound := fsm.Refound{Index: r.next, UnixMillis: 1, NewIncarnation: true, Survivor: "a", Former: r.state.View().MayRun("a")}
+		refound := fsm.Refound{Index: r.next, UnixMillis: 1, NewIncarnation: true, Survivor: "a",
+			Former: r.state.View().MayRun("a")}
 		if err := r.state.Refound(refound); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +49,8 @@ func TestGuardWaitsForFormerMembers(t *testing.T) {
 			}
 			time.Sleep(heard / 2)
 			synctest.Wait()
-			if s := g.Status(); !strings.Contains(s.Why, "host-c (c:7350) not heard") || strings.Contains(s.Why, "host-b") || s.AddressWhy != s.Why {
+			if s := g.Status(); !strings.Contains(s.Why, "host-c (c:7350) not heard") || strings.Contains(s.Why, "host-b") ||
+				s.AddressWhy != s.Why {
 				t.Errorf("it says %q and %q", s.Why, s.AddressWhy)
 			}
 			if err := r.apply(r.token, membership.FormerHeard{ID: "c"}).Err(); err != nil {
@@ -77,7 +82,8 @@ func TestWaitAllowsForSlewedClocks(t *testing.T) {
 		held := time.Duration(float64(max(2*lease, freshAddress+addressLife))/slow) + o.Freeze
 		waits := func(by time.Duration) time.Duration { return time.Duration(float64(by) / fast) }
 		if waits(o.passWait()) < open || waits(o.addressWait()) < held {
-			t.Errorf("slewed-clocks: with firewall.lease %v a new holder waits %v and %v; the old one is open for %v and has the address for %v",
+			t.Errorf(
+				"slewed-clocks: with firewall.lease %v a new holder waits %v and %v; the old one is open for %v and has the address for %v",
 				lease, waits(o.passWait()), waits(o.addressWait()), open, held)
 		}
 	}

@@ -84,7 +84,8 @@ type handOver struct {
 
 // NewGuard returns a guard; CloseAtStart comes first, then Run per leadership.
 func NewGuard(o GuardOptions) *Guard {
-	return &Guard{o: o, failing: logs.Limit(o.Logger), stop: make(chan struct{}), stopped: make(chan struct{}), status: GuardStatus{Why: "this peer does not lead", Since: time.Now()}}
+	return &Guard{o: o, failing: logs.Limit(o.Logger), stop: make(chan struct{}), stopped: make(chan struct{}),
+		status: GuardStatus{Why: "this peer does not lead", Since: time.Now()}}
 }
 
 // CloseAtStart removes what a crashed process may have left, before anything
@@ -100,8 +101,9 @@ func (g *Guard) CloseAtStart(ctx context.Context) error {
 // Run guards the door for one leadership, until ctx ends.
 func (g *Guard) Run(ctx context.Context, a Authority) error {
 	w := &watch{
-		g: g, a: a, others: others{began: time.Now()}, handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})},
-		rivals: rivals{heard: make(chan string, 1), work: new(sync.WaitGroup)},
+		g: g, a: a, others: others{began: time.Now()},
+		handOver: &handOver{asked: make(chan struct{}), done: make(chan struct{})},
+		rivals:   rivals{heard: make(chan string, 1), work: new(sync.WaitGroup)},
 	}
 	g.beginLeadership(a.Token(), w.handOver)
 	defer g.endLeadership()
@@ -362,7 +364,8 @@ func (w *watch) swapLease(ctx context.Context, l time.Duration) error {
 		return fmt.Errorf("swap the lease: %w", err)
 	}
 	if !w.open {
-		w.g.o.Logger.Info("PXE service opened", "token", w.a.Token(), "after", time.Since(w.others.began).Round(time.Millisecond))
+		w.g.o.Logger.Info("PXE service opened", "token", w.a.Token(), "after",
+			time.Since(w.others.began).Round(time.Millisecond))
 	}
 	w.open = true
 	w.g.updateStatus(func(s *GuardStatus) { s.Open, s.Why, s.LastHold = true, "", before; s.Swaps++ })
@@ -423,7 +426,8 @@ func (w *watch) endLease(why string) (shut bool) {
 	defer cancel()
 	err := w.g.o.Lease.Shut(ctx)
 	if err != nil {
-		w.g.failing.Error("close PXE service failed; the kernel closes it when its lease ends", "lease", w.g.o.Length, "err", err)
+		w.g.failing.Error("close PXE service failed; the kernel closes it when its lease ends", "lease", w.g.o.Length, "err",
+			err)
 	}
 	if w.open {
 		w.g.o.Logger.Info("PXE service closed", "token", w.a.Token(), "reason", why)

@@ -67,7 +67,8 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{t: t, state: state, next: 2, changed: make(chan struct{}), foreign: make(chan struct{}, 1), confirm: func(time.Time) error { return nil }}
+	return &rig{t: t, state: state, next: 2, changed: make(chan struct{}), foreign: make(chan struct{}, 1),
+		confirm: func(time.Time) error { return nil }}
 }
 
 // apply commits a command under a token.
@@ -252,7 +253,8 @@ func (r *rig) guard(d time.Duration, meanwhile func(g *Guard)) {
 	log := slog.New(slog.DiscardHandler)
 	lists := NewLists(&r.rules, r, Policy{Discovery: true}, 0, r.foreign, log)
 	g := NewGuard(GuardOptions{
-		Lease: r, Lists: lists, Log: r, Length: leaseLength, Freeze: r.freeze, Address: address{r}, AddressText: "192.0.2.9", Logger: log,
+		Lease: r, Lists: lists, Log: r, Length: leaseLength, Freeze: r.freeze, Address: address{r}, AddressText: "192.0.2.9",
+		Logger: log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var done sync.WaitGroup
@@ -301,7 +303,8 @@ func TestGuardOpensAndHolds(t *testing.T) {
 		}
 		// An element is armed before the proof that it is swapped with begins.
 		for i, e := range r.events {
-			if e.what == "open" && (r.events[i-1].what != "t0" || r.events[i-2].what != "arm" || r.events[i-2].at > r.events[i-1].at) {
+			if e.what == "open" && (r.events[i-1].what != "t0" || r.events[i-2].what != "arm" ||
+				r.events[i-2].at > r.events[i-1].at) {
 				t.Errorf("armed-before-proof: opened after %v", r.events[max(0, i-3):i])
 			}
 		}
@@ -389,7 +392,8 @@ func TestGuardShutsAtOnceWhenRulesAreFlushed(t *testing.T) {
 			}
 		})
 		if r.count("open") != 1 || r.count("propose pass closed") != 1 {
-			t.Errorf("opened %d times, said %d times that it is shut, want once each", r.count("open"), r.count("propose pass closed"))
+			t.Errorf("opened %d times, said %d times that it is shut, want once each", r.count("open"),
+				r.count("propose pass closed"))
 		}
 	})
 }

@@ -88,7 +88,8 @@ func (f *Follow) once(ctx context.Context, a Authority) error {
 		return err
 	}
 	for len(put)+len(remove) > 0 {
-		c := introspection.PutInspected{Nodes: put[:min(len(put), inspectedChunk)], Remove: remove[:min(len(remove), inspectedChunk)]}
+		c := introspection.PutInspected{Nodes: put[:min(len(put), inspectedChunk)],
+			Remove: remove[:min(len(remove), inspectedChunk)]}
 		put, remove = put[len(c.Nodes):], remove[len(c.Remove):]
 		res, err := a.Propose(limited, c)
 		if err == nil {
@@ -103,7 +104,8 @@ func (f *Follow) once(ctx context.Context, a Authority) error {
 
 // difference compares what Ironic inspects with the state. The ports of a node
 // are listed when it is met first, and every portsEvery looks.
-func (f *Follow) difference(ctx context.Context, v fsm.View) (put []introspection.Inspected, remove []string, err error) {
+func (f *Follow) difference(ctx context.Context, v fsm.View) (put []introspection.Inspected, remove []string,
+	err error) {
 	var listed []string
 	if f.ironic != nil {
 		if listed, err = f.ironic.Inspected(ctx); err != nil {

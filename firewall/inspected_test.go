@@ -57,7 +57,8 @@ func TestFollowLetsInWhatIronicInspects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.lead()
-		ironic := &inspecting{macs: map[string][]string{inspectedA: {"52:54:00:00:00:02", "52:54:00:00:00:01", "52:54:00:00:00:02"}, inspectedB: nil}}
+		ironic := &inspecting{macs: map[string][]string{
+			inspectedA: {"52:54:00:00:00:02", "52:54:00:00:00:01", "52:54:00:00:00:02"}, inspectedB: nil}}
 		r.followed(ironic, 500*time.Millisecond)
 		if got := r.allowed(); !slices.Equal(got, []string{"52:54:00:00:00:01", "52:54:00:00:00:02"}) {
 			t.Errorf("allowed are %v", got)

@@ -64,10 +64,12 @@ type Terms struct {
 }
 
 // NewLists returns the lists of this host; Run programs them.
-func NewLists(chains Chains, log Log, p Policy, compare time.Duration, foreign <-chan struct{}, logger *slog.Logger) *Lists {
+func NewLists(chains Chains, log Log, p Policy, compare time.Duration, foreign <-chan struct{},
+	logger *slog.Logger) *Lists {
 	return &Lists{
-		chains: chains, log: log, policy: p, terms: Terms{p, compare}, foreign: foreign, logger: logger, failing: logs.Limit(logger),
-		role: make(chan struct{}), changed: make(chan struct{}), state: ListState{Err: errNotYet},
+		chains: chains, log: log, policy: p, terms: Terms{p, compare}, foreign: foreign, logger: logger,
+		failing: logs.Limit(logger),
+		role:    make(chan struct{}), changed: make(chan struct{}), state: ListState{Err: errNotYet},
 	}
 }
 
@@ -187,7 +189,8 @@ func (a *alarm) stop() {
 }
 
 // programOnce brings the kernel from now to what v wants.
-func (l *Lists) programOnce(ctx context.Context, v fsm.View, token fencing.Token, now ListState, whole bool) (ListState, error) {
+func (l *Lists) programOnce(ctx context.Context, v fsm.View, token fencing.Token, now ListState, whole bool) (ListState,
+	error) {
 	if !token.IsZero() && !covers(v, token) {
 		return now, nil // the state of an earlier leadership
 	}
@@ -215,7 +218,8 @@ func (l *Lists) programOnce(ctx context.Context, v fsm.View, token fencing.Token
 // changeLeadership makes one leadership's rules those of another, or of a follower, by what
 // they differ in besides c: the whitelist and the pass rule. If it fails the
 // rules have to be replaced.
-func (l *Lists) changeLeadership(ctx context.Context, v fsm.View, token fencing.Token, now ListState, c Change) (ListState, error) {
+func (l *Lists) changeLeadership(ctx context.Context, v fsm.View, token fencing.Token, now ListState,
+	c Change) (ListState, error) {
 	leads := !token.IsZero()
 	var allowed []string
 	for mac := range v.AllowedMACs() {
@@ -363,6 +367,8 @@ func (l *Lists) asProgrammed(got Ruleset, now ListState) error {
 		return nil
 	}
 	extra := slices.DeleteFunc(slices.Clone(got.Allow), func(mac string) bool { return slices.Contains(want.Allow, mac) })
-	return fmt.Errorf("%w: %d MACs are allowed instead of %d (%v too many), %d denied instead of %d, pass %v instead of %v",
-		ErrForeign, len(got.Allow), len(want.Allow), extra[:min(len(extra), 3)], len(got.Deny), len(want.Deny), got.Pass, want.Pass)
+	return fmt.Errorf(
+		"%w: %d MACs are allowed instead of %d (%v too many), %d denied instead of %d, pass %v instead of %v",
+		ErrForeign, len(got.Allow), len(want.Allow), extra[:min(len(extra), 3)], len(got.Deny), len(want.Deny), got.Pass,
+		want.Pass)
 }

@@ -65,7 +65,8 @@ func TestLeadershipTurnsTheRulesWithoutABuild(t *testing.T) {
 			}
 		}
 		start := func(n int) {
-			do(introspection.Start{Node: node(n), Event: introspection.EventStart, Timeout: time.Hour, Attributes: introspection.Attributes{MACs: []string{mac(n)}}})
+			do(introspection.Start{Node: node(n), Event: introspection.EventStart, Timeout: time.Hour,
+				Attributes: introspection.Attributes{MACs: []string{mac(n)}}})
 		}
 		lead := func(token fencing.Token) {
 			t.Helper()
@@ -114,7 +115,8 @@ func TestRulesThatCannotBeTurnedAreBuilt(t *testing.T) {
 		lists.Lead(r.token)
 		synctest.Wait()
 		v, _ := r.Changed()
-		if got, err := chains.Read(ctx); err != nil || !got.Equal(Desired(v, true, Policy{Discovery: true})) || chains.replaced != 2 {
+		if got, err := chains.Read(ctx); err != nil || !got.Equal(Desired(v, true, Policy{Discovery: true})) ||
+			chains.replaced != 2 {
 			t.Errorf("built %d times, the rules are %+v (%v)", chains.replaced, got, err)
 		}
 		if now, _ := lists.State(); now.Token != r.token || now.Err != nil {

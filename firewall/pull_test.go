@@ -9,7 +9,8 @@ import (
 
 func ports(from, to int) (out []ironicports.Port) {
 	for i := from; i < to; i++ {
-		out = append(out, ironicports.Port{ID: fmt.Sprintf("p%d", i), MAC: fmt.Sprintf("52:54:00:00:%02x:%02x", i/256, i%256), Node: "00000000-0000-4000-8000-000000000001"})
+		out = append(out, ironicports.Port{ID: fmt.Sprintf("p%d", i), MAC: fmt.Sprintf("52:54:00:00:%02x:%02x", i/256, i%256),
+			Node: "00000000-0000-4000-8000-000000000001"})
 	}
 	return out
 }
@@ -41,7 +42,8 @@ func TestPullCommitsTheDifference(t *testing.T) {
 	}
 	v, _ := r.Changed()
 	if v.PortCount() != many-5 || v.Denied("52:54:00:00:00:03") || !v.Denied("52:54:00:ff:00:01") {
-		t.Errorf("%d ports are known; the deleted one is denied: %v, the moved one: %v", v.PortCount(), v.Denied("52:54:00:00:00:03"), v.Denied("52:54:00:ff:00:01"))
+		t.Errorf("%d ports are known; the deleted one is denied: %v, the moved one: %v", v.PortCount(),
+			v.Denied("52:54:00:00:00:03"), v.Denied("52:54:00:ff:00:01"))
 	}
 	if n := r.pull(listed); n != 1 {
 		t.Errorf("no change took %d entries, want the one that says complete", n)

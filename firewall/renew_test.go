@@ -38,7 +38,9 @@ func TestTermsOfTheListsAreReloaded(t *testing.T) {
 			want := p.Discovery && !p.DenyUnknown
 			now, _ := lists.State()
 			if got, err := chains.Read(t.Context()); err != nil || got.Pass != want || now.Pass != want || now.Err != nil {
-				t.Errorf("renewed-policy: with %+v the kernel lets unknown machines through: %t, and they are said to be: %t, want %t (%v, %v)", p, got.Pass, now.Pass, want, err, now.Err)
+				t.Errorf(
+					"renewed-policy: with %+v the kernel lets unknown machines through: %t, and they are said to be: %t, want %t (%v, %v)",
+					p, got.Pass, now.Pass, want, err, now.Err)
 			}
 		}
 		if chains.replaced != 1 {
@@ -63,7 +65,8 @@ func TestComparisonsAreReloaded(t *testing.T) {
 			before := chains.reads.Load()
 			time.Sleep(10*time.Minute + time.Second) // in a bubble
 			if got := chains.reads.Load() - before; got != step.want {
-				t.Errorf("renewed-comparison: every %v the rules were read back %d times in 10 m, want %d", step.every, got, step.want)
+				t.Errorf("renewed-comparison: every %v the rules were read back %d times in 10 m, want %d", step.every, got,
+					step.want)
 			}
 		}
 	})

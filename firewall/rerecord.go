@@ -42,7 +42,9 @@ func (w *watch) recordAgain(ctx context.Context) {
 		defer w.rerecord.busy.Store(false)
 		for _, c := range commands {
 			if _, err := w.recordDoor(ctx, c); err != nil && ctx.Err() == nil {
-				w.g.failing.Info("record PXE service again after a change of the members failed, retrying; until then the next leader waits the full lease", "err", err)
+				w.g.failing.Info(
+					"record PXE service again after a change of the members failed, retrying; until then the next leader waits the full lease",
+					"err", err)
 			}
 		}
 		pace.Wait(ctx, rerecordPause)

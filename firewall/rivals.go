@@ -80,7 +80,8 @@ func (w *watch) defendAddress(mac string) {
 	case mac != "":
 		w.announce.next = time.Time{}
 		if known != mac {
-			w.g.o.Logger.Warn("floating IP conflict: another host claims it while this one has it; announcing it again", "address", w.g.o.AddressText, "mac", mac)
+			w.g.o.Logger.Warn("floating IP conflict: another host claims it while this one has it; announcing it again",
+				"address", w.g.o.AddressText, "mac", mac)
 		}
 	case known != "":
 		w.g.o.Logger.Info("floating IP conflict is over", "address", w.g.o.AddressText, "mac", known)

@@ -85,7 +85,8 @@ func TestDefenceDoesNotFlood(t *testing.T) {
 			before := r.count("announce")
 			<-ended // in a bubble
 			if got := r.count("announce") - before; claims < 6 || claims > 8 || got < claims || got > 2*claims {
-				t.Errorf("defended: heard %d claims and announced %d times in a minute, want one in 10 s and the usual ones", claims, got)
+				t.Errorf("defended: heard %d claims and announced %d times in a minute, want one in 10 s and the usual ones",
+					claims, got)
 			}
 		})
 	})

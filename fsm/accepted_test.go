@@ -118,7 +118,8 @@ func nthField(v reflect.Value, n *int) reflect.Value {
 func edges(field reflect.Value) (out []reflect.Value) {
 	var raw []any
 	if field.Kind() == reflect.String {
-		raw = []any{"", "127.0.0.1:0", "h:http", "a b/@c", "\x00", "é\xff", strings.Repeat("x", 64), strings.Repeat("x", 255), strings.Repeat("x", 1024)}
+		raw = []any{"", "127.0.0.1:0", "h:http", "a b/@c", "\x00", "é\xff", strings.Repeat("x", 64), strings.Repeat("x", 255),
+			strings.Repeat("x", 1024)}
 	} else {
 		raw = []any{int8(0), int8(1), int8(-1), int64(math.MaxInt64), int64(math.MinInt64), int64(1 << 40)}
 	}

@@ -23,10 +23,12 @@ func BenchmarkEvents(b *testing.B) {
 			doc := pack(b, string(inventory(30_000)))
 			b.ReportAllocs()
 			for b.Loop() {
-				r.apply(b, Header{Session: s}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Hour})
+				r.apply(b, Header{Session: s},
+					introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Hour})
 				r.work(b, s, introspection.Advance{Event: introspection.EventWait, Consume: true})
 				r.apply(b, Header{Session: s}, introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
-				r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash}, introspection.Advance{Event: introspection.EventFinish, Processed: doc, Consume: true})
+				r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash},
+					introspection.Advance{Event: introspection.EventFinish, Processed: doc, Consume: true})
 			}
 		})
 	}

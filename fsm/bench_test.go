@@ -23,7 +23,8 @@ func BenchmarkApply(b *testing.B) {
 			s := r.must(membership.OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				id := entry.NextRequestID(RequestID{}, Time(i)*Time(time.Microsecond), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
+				id := entry.NextRequestID(RequestID{}, Time(i)*Time(time.Microsecond),
+					[8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
 				r.apply(b, Header{Session: s, Request: id, Answered: id}, settings.PutSetting{Key: "k", Value: "v"})
 			}
 		})
@@ -49,7 +50,8 @@ func BenchmarkCallback(b *testing.B) {
 				r.work(b, s, introspection.Advance{Event: introspection.EventWait, Consume: true})
 				b.StartTimer()
 				r.apply(b, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
-				r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash}, introspection.Advance{Event: introspection.EventFinish, Processed: doc, Consume: true})
+				r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash},
+					introspection.Advance{Event: introspection.EventFinish, Processed: doc, Consume: true})
 			}
 		})
 	}
@@ -72,7 +74,8 @@ func (r *rig) work(b testing.TB, session fencing.Token, steps ...introspection.A
 		requests = append(requests, q.Sequence)
 	}
 	var got introspection.Claimed
-	if err := r.apply(b, Header{Session: session}, introspection.ClaimRequests{Requests: requests}).Decode(&got); err != nil {
+	if err := r.apply(b, Header{Session: session}, introspection.ClaimRequests{Requests: requests}).Decode(&got); err !=
+		nil {
 		b.Fatal(err)
 	}
 	for _, step := range steps {
@@ -85,7 +88,8 @@ func (r *rig) work(b testing.TB, session fencing.Token, steps ...introspection.A
 func (r *rig) process(b testing.TB, node string, doc blobs.Packed) {
 	s := r.apply(b, Header{}, membership.OpenSession{Peer: "a", Boot: "b", Version: Version}).Token
 	r.apply(b, Header{}, introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: doc})
-	r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash}, introspection.Advance{Event: introspection.EventFinish, Consume: true})
+	r.work(b, s, introspection.Advance{Event: introspection.EventProcess, Unprocessed: doc.Hash},
+		introspection.Advance{Event: introspection.EventFinish, Consume: true})
 }
 
 // inventory makes a document of about so many bytes that looks like one of a
@@ -94,7 +98,8 @@ func inventory(size int) []byte {
 	var out bytes.Buffer
 	for i := 0; out.Len() < size; i++ {
 		sum := blobs.HashOf([]byte(fmt.Sprint(i)))
-		fmt.Fprintf(&out, `{"name":"eth%d","mac_address":"52:54:00:%02x:%02x:%02x","ipv4_address":"10.%d.%d.%d","has_carrier":true,"lldp":[[1,"04%x"],[2,"%x"]],"vendor":"0x8086","client_id":null},`,
+		fmt.Fprintf(&out,
+			`{"name":"eth%d","mac_address":"52:54:00:%02x:%02x:%02x","ipv4_address":"10.%d.%d.%d","has_carrier":true,"lldp":[[1,"04%x"],[2,"%x"]],"vendor":"0x8086","client_id":null},`,
 			i, sum[0], sum[1], sum[2], sum[3], sum[4], sum[5], sum[6:12], sum[12:20])
 	}
 	return out.Bytes()
@@ -134,7 +139,8 @@ func sized(b testing.TB, nodes int) *rig {
 	r := newRig(b)
 	for i := range nodes {
 		mac := fmt.Sprintf("52:54:00:%02x:%02x:%02x", i>>16, i>>8&255, i&255)
-		r.apply(b, Header{}, introspection.Start{Node: nodeN(i), Event: introspection.EventAdopt, Timeout: time.Hour, Attributes: introspection.Attributes{MACs: []string{mac}}})
+		r.apply(b, Header{}, introspection.Start{Node: nodeN(i), Event: introspection.EventAdopt, Timeout: time.Hour,
+			Attributes: introspection.Attributes{MACs: []string{mac}}})
 	}
 	return r
 }

@@ -54,14 +54,20 @@ func corruptPeers(v View) corruptions {
 		"cluster version":              func(d *data) { d.shared.Version++ },
 		"deadline of nothing":          func(d *data) { d.shared.Arm(1<<60, 'l', []byte("ghost")) },
 		"result of no session":         func(d *data) { o := result; o.Session = 1; d.requests.byID.Put(o.ID[:], o) },
-		"result missing of session":    func(d *data) { d.requests.bySession.Drop(table.PairKey(result.Session, result.ID[:]...)) },
-		"result missing of client":     func(d *data) { d.requests.byClient.Drop([]byte("client")) },
-		"client of no result":          func(d *data) { d.requests.byClient.Put([]byte("x"), result.ID) },
+		"result missing of session": func(d *data) {
+			d.requests.bySession.Drop(table.PairKey(result.Session, result.ID[:]...))
+		},
+		"result missing of client": func(d *data) { d.requests.byClient.Drop([]byte("client")) },
+		"client of no result":      func(d *data) { d.requests.byClient.Put([]byte("x"), result.ID) },
 		"result below the mark": func(d *data) {
 			membersOf(d.txn()).Answered(session, RequestID{0xff})
 		},
 		"result stored as a repeat": func(d *data) { o := result; o.Result.Repeated = true; d.requests.byID.Put(o.ID[:], o) },
-		"result without a session":  func(d *data) { o := result; o.Session, o.Client = 0, ""; d.requests.byID.Put(o.ID[:], o) },
+		"result without a session": func(d *data) {
+			o := result
+			o.Session, o.Client = 0, ""
+			d.requests.byID.Put(o.ID[:], o)
+		},
 		"result too old": func(d *data) {
 			d.requests.put(outcome{ID: entry.MintRequestID(0, 0, [8]byte{}), Client: "old"})
 			d.shared.Position.Now = Time(time.Hour)
@@ -75,10 +81,13 @@ func corruptDocuments(t *testing.T, v View) corruptions {
 	blob, _ := v.Blob(record.Unprocessed)
 	relayed := slices.Collect(v.Relays())[0]
 	return corruptions{
-		"document counted wrongly":      func(d *data) { d.blobs.Ref(blob.Hash, blobs.Packed{}) },
-		"document of a relay missing":   func(d *data) { d.blobs.Unref(relayed.Document) },
-		"document missing":              func(d *data) { d.blobs.Unref(blob.Hash) },
-		"document of no record":         func(d *data) { p := pack(t, "of nobody"); d.blobs.Load(blobs.Blob{Hash: p.Hash, Data: p.Data}) },
+		"document counted wrongly":    func(d *data) { d.blobs.Ref(blob.Hash, blobs.Packed{}) },
+		"document of a relay missing": func(d *data) { d.blobs.Unref(relayed.Document) },
+		"document missing":            func(d *data) { d.blobs.Unref(blob.Hash) },
+		"document of no record": func(d *data) {
+			p := pack(t, "of nobody")
+			d.blobs.Load(blobs.Blob{Hash: p.Hash, Data: p.Data})
+		},
 		"document with another content": func(d *data) { b := blob; b.Data = pack(t, "other").Data; d.blobs.Load(b) },
 		"document that is no zstd":      func(d *data) { b := blob; b.Data = []byte("x"); d.blobs.Load(b) },
 	}

@@ -24,7 +24,8 @@ func TestProofOfAgeShortensTheWait(t *testing.T) {
 			t.Errorf("found %+v", d)
 		}
 		r.asLeader(w.aged(first))
-		if d := w.door(r.view()); d.OpenBy != second || d.Peer != "b" || d.Since != r.now || d.Term != r.term || d.Index != r.index {
+		if d := w.door(r.view()); d.OpenBy != second || d.Peer != "b" || d.Since != r.now || d.Term != r.term ||
+			d.Index != r.index {
 			t.Errorf("by-age: opened %+v", d)
 		}
 		r.term++ // and the next one after that

@@ -89,7 +89,8 @@ func TestAFoundedClusterIsShut(t *testing.T) {
 		}
 		r.asLeader(w.open(wait)) // at once
 		d := w.door(r.view())
-		if lead := r.view().Leadership(); d.OpenBy != lead.Token || d.Peer != "a" || d.Since != r.now || d.Wall != r.wall || d.Wait != wait || d.Shut() {
+		if lead := r.view().Leadership(); d.OpenBy != lead.Token || d.Peer != "a" || d.Since != r.now || d.Wall != r.wall ||
+			d.Wait != wait || d.Shut() {
 			t.Errorf("opened: %+v", d)
 		}
 	})
@@ -110,7 +111,8 @@ func TestAnotherLeadershipWaits(t *testing.T) {
 			t.Errorf("the leadership began at %v, now is %v", at, r.now)
 		}
 		h := Header{Token: second}
-		if res := r.refused(Refused, h, w.open(wait)); !strings.Contains(res.Message, "peer a") || !strings.Contains(res.Message, wait.String()) {
+		if res := r.refused(Refused, h, w.open(wait)); !strings.Contains(res.Message, "peer a") ||
+			!strings.Contains(res.Message, wait.String()) {
 			t.Errorf("refused: %s", res.Message)
 		}
 		r.pass(wait - 1)
@@ -266,7 +268,8 @@ func TestAfterRefoundDoorsAreUnknown(t *testing.T) {
 // configuration may set, whatever was seen of leases here, and none seen is forgotten.
 func TestUnknownDoorsAreWaitedForInFull(t *testing.T) {
 	for _, w := range ways() {
-		for seen, want := range map[time.Duration]time.Duration{0: w.unknown, time.Second: w.unknown, 20 * time.Second: 20 * time.Second} {
+		for seen, want := range map[time.Duration]time.Duration{0: w.unknown, time.Second: w.unknown,
+			20 * time.Second: 20 * time.Second} {
 			t.Run(fmt.Sprint(w.name, " seen ", seen), func(t *testing.T) {
 				r := newRig(t)
 				r.must(membership.PutMember{Member: member("b")})
@@ -320,7 +323,8 @@ func TestAdoptedDoorsAreUnknown(t *testing.T) {
 		t.Error(err)
 	}
 	pass, address := old.view().PassDoor(), old.view().AddressDoor()
-	if pass != (doors.Door{Unknown: true, Wait: doors.UnknownPassWait}) || address != (doors.Door{Unknown: true, Wait: 12 * time.Second}) {
+	if pass != (doors.Door{Unknown: true, Wait: doors.UnknownPassWait}) ||
+		address != (doors.Door{Unknown: true, Wait: 12 * time.Second}) {
 		t.Errorf("adopted: %+v, %+v", pass, address)
 	}
 }
@@ -339,7 +343,8 @@ func TestAnotherAddressTakesTheFirstOnesPlace(t *testing.T) {
 // The kinds that only the leader may use are known by their rows.
 func TestDutiesKindsNeedAToken(t *testing.T) {
 	r := newRig(t)
-	duties := []Kind{KindOf(ironicports.PutPorts{}), KindOf(introspection.PutInspected{}), KindOf(doors.PassOpen{}), KindOf(doors.PassClosed{}), KindOf(doors.AddressTaken{}), KindOf(doors.AddressReleased{})}
+	duties := []Kind{KindOf(ironicports.PutPorts{}), KindOf(introspection.PutInspected{}), KindOf(doors.PassOpen{}),
+		KindOf(doors.PassClosed{}), KindOf(doors.AddressTaken{}), KindOf(doors.AddressReleased{})}
 	for _, c := range samples(t) {
 		if !slices.Contains(duties, KindOf(c)) {
 			continue

@@ -51,7 +51,8 @@ func Encode(h Header, c Command) ([]byte, error) {
 	data := append([]byte{formatV1, verb.Kind}, codec.Marshal(h)...)
 	data = append(data, codec.Marshal(c)...)
 	if len(data) > MaxEntry {
-		return nil, &Error{Code: Invalid, Message: fmt.Sprintf("%s: %d bytes are more than an entry may have (%d)", verb.Name, len(data), MaxEntry)}
+		return nil, &Error{Code: Invalid,
+			Message: fmt.Sprintf("%s: %d bytes are more than an entry may have (%d)", verb.Name, len(data), MaxEntry)}
 	}
 	return data, nil
 }
@@ -118,7 +119,8 @@ func (e *UnknownEntryError) Error() string {
 	case e.Format != formatV1:
 		return fmt.Sprintf("the entry has format %d, this binary knows format %d; %s", e.Format, formatV1, remedy)
 	}
-	return fmt.Sprintf("the entry has kind %d, which this binary (log version %d) does not know; %s", byte(e.Kind), Version, remedy)
+	return fmt.Sprintf("the entry has kind %d, which this binary (log version %d) does not know; %s", byte(e.Kind),
+		Version, remedy)
 }
 
 // Unwrap returns why the entry cannot be read, and the code.

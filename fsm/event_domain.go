@@ -21,7 +21,8 @@ var eventDomain = domain{
 		Show: shownEvents,
 	}},
 	Check: func(d *txn, p *valid.Problems) {
-		d.shared.Events.Check(p, eventring.ID{Incarnation: d.shared.Cluster.Incarnation, Index: d.shared.Position.Index, Seq: math.MaxUint32})
+		d.shared.Events.Check(p, eventring.ID{Incarnation: d.shared.Cluster.Incarnation, Index: d.shared.Position.Index,
+			Seq: math.MaxUint32})
 	},
 }
 
@@ -55,7 +56,8 @@ func applyReportEvents(t *txn, c ReportEvents) Result {
 	}
 	for _, r := range c.Reports {
 		t.RecordEvent(eventring.Event{
-			Topic: r.Topic, Action: r.Action, Millis: r.Millis, Peer: t.NameOf(peer), Node: r.Node, Text: r.Text, Fields: r.Fields,
+			Topic: r.Topic, Action: r.Action, Millis: r.Millis, Peer: t.NameOf(peer), Node: r.Node, Text: r.Text,
+			Fields: r.Fields,
 		})
 	}
 	return entry.Done()

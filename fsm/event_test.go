@@ -128,7 +128,8 @@ func workEventCases() map[string]eventCase {
 			r.mustAs(Header{Session: s}, introspection.TakeCallback{Node: nodeA, Document: doc, Hook: "scheduler"})
 			c := r.view().Claims()[0]
 			r.must(introspection.Mark{Claim: c.Hold(), Hook: "rules"})
-			r.must(introspection.Advance{Claim: c.Hold(), Event: introspection.EventError, Error: "no disk\xc2\xa0found", Consume: true})
+			r.must(introspection.Advance{Claim: c.Hold(), Event: introspection.EventError, Error: "no disk\xc2\xa0found",
+				Consume: true})
 			r.must(introspection.DeleteNode{Node: nodeA})
 		}, []string{
 			"member connected peer=host-a",
@@ -165,9 +166,11 @@ func workEventCases() map[string]eventCase {
 		"reports": {func(r *rig) {
 			s := r.session("a")
 			r.mustAs(Header{Session: s}, ReportEvents{Reports: []eventring.Report{
-				{Topic: eventring.TopicFilter, Action: "drifted", Text: "One."}, {Topic: eventring.TopicAudit, Action: "call", Text: "Two.", Fields: map[string]string{"who": "ann"}},
+				{Topic: eventring.TopicFilter, Action: "drifted", Text: "One."},
+				{Topic: eventring.TopicAudit, Action: "call", Text: "Two.", Fields: map[string]string{"who": "ann"}},
 			}})
-			r.refused(SessionEnded, Header{}, ReportEvents{Reports: []eventring.Report{{Topic: eventring.TopicFilter, Action: "drifted", Text: "One."}}})
+			r.refused(SessionEnded, Header{},
+				ReportEvents{Reports: []eventring.Report{{Topic: eventring.TopicFilter, Action: "drifted", Text: "One."}}})
 		}, []string{
 			"member connected peer=host-a", "filter drifted peer=host-a", "audit call peer=host-a who=ann",
 		}},
@@ -272,7 +275,8 @@ func TestEventsInSnapshots(t *testing.T) {
 	s := r.session("a")
 	reports := make([]eventring.Report, MaxEventReports)
 	for i := range reports {
-		reports[i] = eventring.Report{Topic: eventring.TopicWarning, Action: "raised", Text: strings.Repeat("x", eventring.MaxText)}
+		reports[i] = eventring.Report{Topic: eventring.TopicWarning, Action: "raised",
+			Text: strings.Repeat("x", eventring.MaxText)}
 	}
 	data := encoded(t, Header{Session: s}, ReportEvents{Reports: reports})
 	for r.view().Events().Forgotten().IsZero() {
@@ -286,7 +290,8 @@ func TestEventsInSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	if back.View().Events().Forgotten() != r.view().Events().Forgotten() {
-		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().Events().Forgotten(), r.view().Events().Forgotten())
+		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().Events().Forgotten(),
+			r.view().Events().Forgotten())
 	}
 	for range 2 * 64 {
 		r.index++
@@ -295,7 +300,8 @@ func TestEventsInSnapshots(t *testing.T) {
 		back.Apply(e)
 	}
 	if back.View().Hash() != r.view().Hash() || back.View().Events().Forgotten() != r.view().Events().Forgotten() {
-		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().Events().Forgotten(), r.view().Events().Forgotten())
+		t.Errorf("after a snapshot the ring dropped up to %v, without one up to %v", back.View().Events().Forgotten(),
+			r.view().Events().Forgotten())
 	}
 	if err := back.View().Check(); err != nil {
 		t.Error(err)
@@ -309,7 +315,8 @@ func TestEventsOutliveAFounding(t *testing.T) {
 	r.must(Lead{Peer: "a", Boot: "1"})
 	before := r.view().Events().Last()
 	count, _ := r.view().Events().Size()
-	if err := r.state.Refound(Refound{Index: r.index, UnixMillis: r.wall, NewIncarnation: true, Survivor: "a"}); err != nil {
+	if err := r.state.Refound(Refound{Index: r.index, UnixMillis: r.wall, NewIncarnation: true, Survivor: "a"}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if got := r.view().Events().Last(); got != before {
@@ -317,8 +324,10 @@ func TestEventsOutliveAFounding(t *testing.T) {
 	}
 	r.must(Lead{Peer: "a", Boot: "2"})
 	after := r.view().Events().Last()
-	if got, _ := r.view().Events().Size(); got != count+1 || after.Incarnation != r.view().Incarnation() || after.Incarnation <= before.Incarnation {
-		t.Errorf("%d events, the newest is %v of incarnation %d, before it was %v", got, after, r.view().Incarnation(), before)
+	if got, _ := r.view().Events().Size(); got != count+1 || after.Incarnation != r.view().Incarnation() ||
+		after.Incarnation <= before.Incarnation {
+		t.Errorf("%d events, the newest is %v of incarnation %d, before it was %v", got, after, r.view().Incarnation(),
+			before)
 	}
 }
 
@@ -358,13 +367,16 @@ func TestFoundingRenamesWhatMayNotHaveBeenCommitted(t *testing.T) {
 				want.Incarnation = after.Incarnation()
 			}
 			if events[i].ID() != want || was.ID().Incarnation != before.Incarnation() {
-				t.Errorf("renamed-tail: with %d entries not proven, event %v is %v now, want %v", tail, was.ID(), events[i].ID(), want)
+				t.Errorf("renamed-tail: with %d entries not proven, event %v is %v now, want %v", tail, was.ID(), events[i].ID(),
+					want)
 			}
 		}
 		for was := range before.Values("") {
 			is, _ := after.Value(was.Key)
-			if fresh := was.Version > fencing.At(before.Base(), certain); fresh != (is.Version != was.Version) || fresh && is.Version <= fencing.Token(before.Base()+before.Index()) {
-				t.Errorf("renamed-tail: with %d entries not proven, %s had version %v and has %v", tail, was.Key, was.Version, is.Version)
+			if fresh := was.Version > fencing.At(before.Base(), certain); fresh != (is.Version != was.Version) ||
+				fresh && is.Version <= fencing.Token(before.Base()+before.Index()) {
+				t.Errorf("renamed-tail: with %d entries not proven, %s had version %v and has %v", tail, was.Key, was.Version,
+					is.Version)
 			}
 		}
 	}
@@ -377,7 +389,9 @@ func TestRefusedCommandsMakeNoEvents(t *testing.T) {
 	last := r.view().Events().Last()
 	r.refused(NotFound, Header{}, ruleset.Delete{UUID: nodeA})
 	r.refused(StaleToken, Header{Token: 1}, doors.PassOpen{})
-	r.refused(Refused, Header{}, membership.Observe{Hash: [32]byte{1}, Member: membership.Member{ID: "z", Name: "host-a", Address: "a.example:7350", Version: Version}})
+	r.refused(Refused, Header{},
+		membership.Observe{Hash: [32]byte{1},
+			Member: membership.Member{ID: "z", Name: "host-a", Address: "a.example:7350", Version: Version}})
 	if got := r.view().Events().Last(); got != last {
 		t.Errorf("event %v was recorded, the newest was %v", got, last)
 	}

@@ -34,7 +34,8 @@ func TestBytesStayTheSame(t *testing.T) {
 	adopted.Adopt(local.view())
 	sums["adopted"] = adopted.View().Hash()
 	again := Refound{
-		Index: local.index + 3, UnixMillis: 1_700_000_100_000, NewIncarnation: true, Survivor: "a", Former: local.view().MayRun("a"),
+		Index: local.index + 3, UnixMillis: 1_700_000_100_000, NewIncarnation: true, Survivor: "a",
+		Former: local.view().MayRun("a"),
 	}
 	if err := adopted.Refound(again); err != nil {
 		t.Fatal(err)

@@ -48,7 +48,8 @@ func founding() Found {
 }
 
 func member(id string) membership.Member {
-	return membership.Member{ID: id, Name: "host-" + id, Address: id + ".example:7350", Gossip: id + ".example:7351", Version: Version, Binary: "v0"}
+	return membership.Member{ID: id, Name: "host-" + id, Address: id + ".example:7350", Gossip: id + ".example:7351",
+		Version: Version, Binary: "v0"}
 }
 
 // do commits a command under a header and returns its result.
@@ -132,7 +133,8 @@ func (r *rig) session(peer string) fencing.Token {
 	if _, ok := r.view().Member(peer); !ok {
 		r.must(membership.PutMember{Member: member(peer)})
 	}
-	return r.must(membership.OpenSession{Peer: peer, Boot: fmt.Sprintf("boot-%d", r.index), Version: Version, WallMillis: r.wall}).Token
+	return r.must(membership.OpenSession{Peer: peer, Boot: fmt.Sprintf("boot-%d", r.index), Version: Version,
+		WallMillis: r.wall}).Token
 }
 
 // request mints the next request ID at the present cluster time.

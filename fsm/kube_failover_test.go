@@ -14,7 +14,8 @@ import (
 )
 
 func kubeNode(n int) kubestate.Node {
-	return kubestate.Node{UID: fmt.Sprintf("uid-%d", n), Name: fmt.Sprintf("worker-%d", n), BootID: "boot-1", Ready: kubestate.ReadyTrue, Probe: fmt.Sprintf("192.0.2.%d:10250", n%250+1)}
+	return kubestate.Node{UID: fmt.Sprintf("uid-%d", n), Name: fmt.Sprintf("worker-%d", n), BootID: "boot-1",
+		Ready: kubestate.ReadyTrue, Probe: fmt.Sprintf("192.0.2.%d:10250", n%250+1)}
 }
 
 // kubeNodes puts some kube nodes of a cluster.
@@ -26,12 +27,14 @@ func (r *rig) kubeNodes(cluster string, nodes ...kubestate.Node) {
 // voted lets a session vote on a kube node of the cluster "k".
 func (r *rig) voted(session fencing.Token, n int, silent bool) {
 	r.t.Helper()
-	r.must(kubestate.VoteNodes{Session: session, Cluster: "k", Votes: []kubestate.Vote{{UID: kubeNode(n).UID, Silent: silent}}, Millis: r.wall})
+	r.must(kubestate.VoteNodes{Session: session, Cluster: "k",
+		Votes: []kubestate.Vote{{UID: kubeNode(n).UID, Silent: silent}}, Millis: r.wall})
 }
 
 func beginning(n int) kubestate.BeginRemediation {
 	node := kubeNode(n)
-	return kubestate.BeginRemediation{Cluster: "k", Node: node.Name, UID: node.UID, BootID: node.BootID, Peer: "a", Reason: "silent", Millis: 7}
+	return kubestate.BeginRemediation{Cluster: "k", Node: node.Name, UID: node.UID, BootID: node.BootID, Peer: "a",
+		Reason: "silent", Millis: 7}
 }
 
 // begun begins a remediation of a kube node of the cluster "k".
@@ -47,7 +50,8 @@ func (r *rig) stepping(intent fencing.Token, to kubestate.State) kubestate.StepR
 	if !ok {
 		r.t.Fatalf("there is no remediation %v", intent)
 	}
-	c := kubestate.StepRemediation{Intent: intent, From: now.State, To: to, Peer: "a", Reason: "to " + to.String(), Millis: 8}
+	c := kubestate.StepRemediation{Intent: intent, From: now.State, To: to, Peer: "a", Reason: "to " + to.String(),
+		Millis: 8}
 	if to == kubestate.RemFencing {
 		c.Device = "bmc"
 	}
@@ -75,7 +79,8 @@ func (r *rig) busyFailover(session fencing.Token) {
 	r.voted(session, 1, true)
 	r.voted(session, 2, false)
 	r.walk(r.begun(1), kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted)
-	r.walk(r.begun(2), kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemRecovered)
+	r.walk(r.begun(2), kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted,
+		kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemRecovered)
 	r.asLeader(kubestate.HoldFailover{Cluster: "k", For: time.Hour, Reason: "storm"})
 	r.must(kubestate.PauseFailover{Cluster: "l", Paused: true, For: time.Hour, By: "op", Reason: "works", Millis: 9})
 	r.must(kubestate.PauseFailover{Paused: true, By: "op"})
@@ -90,10 +95,12 @@ func TestKubeNodesRememberWhenTheyChanged(t *testing.T) {
 	same := kubeNode(1)
 	same.Probe, same.ControlPlane, same.Changed = "[2001:db8::1]:10250", true, 99
 	r.kubeNodes("k", same)
-	if n, ok := r.view().KubeNode("k", same.UID); !ok || n.Changed != 0 || n.Probe != same.Probe || !n.ControlPlane || n.Cluster != "k" {
+	if n, ok := r.view().KubeNode("k", same.UID); !ok || n.Changed != 0 || n.Probe != same.Probe || !n.ControlPlane ||
+		n.Cluster != "k" {
 		t.Errorf("kube-changed: nothing that counts has changed: %+v", n)
 	}
-	for i, change := range []func(*kubestate.Node){func(n *kubestate.Node) { n.Ready = kubestate.ReadyUnknown }, func(n *kubestate.Node) { n.BootID = "boot-2" }} {
+	for i, change := range []func(*kubestate.Node){func(n *kubestate.Node) { n.Ready = kubestate.ReadyUnknown },
+		func(n *kubestate.Node) { n.BootID = "boot-2" }} {
 		r.pass(time.Second)
 		change(&same)
 		r.kubeNodes("k", same)
@@ -122,7 +129,8 @@ func TestKubeNodesAreBounded(t *testing.T) {
 		for i := range atOnce {
 			some = append(some, kubeNode(from+i))
 		}
-		if res := r.state.Apply(Entry{Index: r.index + 1, Term: r.term, Data: encoded(t, r.leader(), kubestate.PutNodes{Cluster: "k", Nodes: some})}); res.Code != OK {
+		if res := r.state.Apply(Entry{Index: r.index + 1, Term: r.term,
+			Data: encoded(t, r.leader(), kubestate.PutNodes{Cluster: "k", Nodes: some})}); res.Code != OK {
 			t.Fatal(res)
 		}
 		r.index++ // the invariants are looked at below, once
@@ -145,13 +153,15 @@ func TestVotesEndWithTheirSessions(t *testing.T) {
 	want := func(why string, n, silent, answers int) {
 		t.Helper()
 		if s, a, voters := r.view().KubeVotes("k", kubeNode(n).UID); s != silent || a != answers || voters != 3 {
-			t.Errorf("kube-votes: %s: %d say silent, %d that it answers, of %d; want %d and %d", why, s, a, voters, silent, answers)
+			t.Errorf("kube-votes: %s: %d say silent, %d that it answers, of %d; want %d and %d", why, s, a, voters, silent,
+				answers)
 		}
 	}
 	want("two peers", 1, 2, 0)
 	want("two peers", 2, 0, 2)
 	want("unknown", 3, 0, 0)
-	if of := r.view().KubeVotesOf(a, "k"); len(of) != 2 || !of[0].Silent || of[1].Silent || of[0].UID != "uid-1" || len(r.view().KubeVotesOf(a, "l")) != 0 {
+	if of := r.view().KubeVotesOf(a, "k"); len(of) != 2 || !of[0].Silent || of[1].Silent || of[0].UID != "uid-1" ||
+		len(r.view().KubeVotesOf(a, "l")) != 0 {
 		t.Errorf("the votes of a session: %+v", of)
 	}
 	r.voted(b, 1, false)
@@ -166,7 +176,8 @@ func TestVotesEndWithTheirSessions(t *testing.T) {
 	want("a kube node has ended", 2, 0, 0)
 	r.voted(b, 2, true)
 	r.pass(membership.SessionTTL)
-	r.refused(SessionEnded, Header{}, kubestate.VoteNodes{Session: b, Cluster: "k", Votes: []kubestate.Vote{{UID: "uid-1", Silent: true}}})
+	r.refused(SessionEnded, Header{},
+		kubestate.VoteNodes{Session: b, Cluster: "k", Votes: []kubestate.Vote{{UID: "uid-1", Silent: true}}})
 	want("a session is over by itself", 2, 0, 0)
 }
 
@@ -186,7 +197,8 @@ func TestVotesAreAsOldAsTheOpinion(t *testing.T) {
 	if of := r.view().KubeBallots("k", "uid-1"); len(of) != 1 || of[0].Since != r.now {
 		t.Errorf("%+v, changed at %v", of, r.now)
 	}
-	r.refused(Refused, Header{Session: b}, kubestate.VoteNodes{Session: a, Cluster: "k", Votes: []kubestate.Vote{{UID: "uid-1", Silent: true}}})
+	r.refused(Refused, Header{Session: b},
+		kubestate.VoteNodes{Session: a, Cluster: "k", Votes: []kubestate.Vote{{UID: "uid-1", Silent: true}}})
 }
 
 // A pause is of one cluster or of all; it ends when it is over or resumed.
@@ -195,7 +207,8 @@ func TestPausesEnd(t *testing.T) {
 	pause := kubestate.PauseFailover{Cluster: "k", Paused: true, For: time.Minute, By: "op", Reason: "works", Millis: 3}
 	r.must(pause)
 	r.refused(Refused, r.leader(), beginning(1))
-	if p, paused := r.view().FailoverPause("k"); !paused || p.By != "op" || p.Reason != "works" || p.Until != r.now.Add(time.Minute) || p.Millis != 3 {
+	if p, paused := r.view().FailoverPause("k"); !paused || p.By != "op" || p.Reason != "works" ||
+		p.Until != r.now.Add(time.Minute) || p.Millis != 3 {
 		t.Errorf("%+v", p)
 	}
 	if p, paused := r.view().FailoverPause("l"); paused {
@@ -252,7 +265,8 @@ func TestHoldsGrowAndEnd(t *testing.T) {
 	r.asLeader(kubestate.HoldFailover{Cluster: "k", For: time.Minute, Reason: "three of five"})
 	r.pass(10 * time.Second)
 	r.asLeader(kubestate.HoldFailover{Cluster: "k", For: time.Second, Reason: "less"})
-	if h, held := r.view().FailoverHold("k"); !held || h.Until != began.Add(time.Minute) || h.Since != began || h.Reason != "less" {
+	if h, held := r.view().FailoverHold("k"); !held || h.Until != began.Add(time.Minute) || h.Since != began ||
+		h.Reason != "less" {
 		t.Errorf("failover-held: made shorter: %+v", h)
 	}
 	r.asLeader(kubestate.HoldFailover{Cluster: "k", For: time.Minute})
@@ -295,27 +309,49 @@ func TestFailoverIsValidated(t *testing.T) {
 		return c
 	}
 	for _, c := range []Command{
-		kubestate.PutNodes{Cluster: "k"}, kubestate.PutNodes{Nodes: []kubestate.Node{kubeNode(1)}}, kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1), kubeNode(1)}},
-		kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1)}, Remove: []string{"uid-1"}}, kubestate.PutNodes{Cluster: "k", Remove: []string{""}},
-		kubestate.PutNodes{Cluster: "k", Remove: make([]string, kubestate.MaxNodeChanges+1)}, kubestate.PutNodes{Cluster: "k", Remove: []string{"x"}, Millis: -1},
-		node(func(n *kubestate.Node) { n.UID = "a b" }), node(func(n *kubestate.Node) { n.UID = strings.Repeat("u", 129) }), node(func(n *kubestate.Node) { n.UID = "a\x00" }),
-		node(func(n *kubestate.Node) { n.Name = "" }), node(func(n *kubestate.Node) { n.Name = "a\x00b" }), node(func(n *kubestate.Node) { n.BootID = "\xff" }),
-		node(func(n *kubestate.Node) { n.BootID = long }), node(func(n *kubestate.Node) { n.Probe = "host" }), node(func(n *kubestate.Node) { n.Ready = 0 }),
+		kubestate.PutNodes{Cluster: "k"}, kubestate.PutNodes{Nodes: []kubestate.Node{kubeNode(1)}},
+		kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1), kubeNode(1)}},
+		kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1)}, Remove: []string{"uid-1"}},
+		kubestate.PutNodes{Cluster: "k", Remove: []string{""}},
+		kubestate.PutNodes{Cluster: "k", Remove: make([]string, kubestate.MaxNodeChanges+1)},
+		kubestate.PutNodes{Cluster: "k", Remove: []string{"x"}, Millis: -1},
+		node(func(n *kubestate.Node) { n.UID = "a b" }), node(func(n *kubestate.Node) { n.UID = strings.Repeat("u", 129) }),
+		node(func(n *kubestate.Node) { n.UID = "a\x00" }),
+		node(func(n *kubestate.Node) { n.Name = "" }), node(func(n *kubestate.Node) { n.Name = "a\x00b" }),
+		node(func(n *kubestate.Node) { n.BootID = "\xff" }),
+		node(func(n *kubestate.Node) { n.BootID = long }), node(func(n *kubestate.Node) { n.Probe = "host" }),
+		node(func(n *kubestate.Node) { n.Ready = 0 }),
 		node(func(n *kubestate.Node) { n.Ready = 4 }), node(func(n *kubestate.Node) { n.Cluster = "l" }),
-		kubestate.VoteNodes{Session: 3, Cluster: "k"}, kubestate.VoteNodes{Cluster: "k", Withdraw: []string{"u"}}, kubestate.VoteNodes{Session: 3, Withdraw: []string{"u"}},
-		kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: []kubestate.Vote{{UID: "u"}, {UID: "u", Silent: true}}}, kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: []kubestate.Vote{{}}},
-		kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: make([]kubestate.Vote, kubestate.MaxVotes+1)}, kubestate.VoteNodes{Session: 3, Cluster: "k", Withdraw: []string{""}},
+		kubestate.VoteNodes{Session: 3, Cluster: "k"}, kubestate.VoteNodes{Cluster: "k", Withdraw: []string{"u"}},
+		kubestate.VoteNodes{Session: 3, Withdraw: []string{"u"}},
+		kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: []kubestate.Vote{{UID: "u"}, {UID: "u", Silent: true}}},
+		kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: []kubestate.Vote{{}}},
+		kubestate.VoteNodes{Session: 3, Cluster: "k", Votes: make([]kubestate.Vote, kubestate.MaxVotes+1)},
+		kubestate.VoteNodes{Session: 3, Cluster: "k", Withdraw: []string{""}},
 		kubestate.VoteNodes{Session: 3, Cluster: "k", Withdraw: []string{"u"}, Millis: -1},
-		begin(func(c *kubestate.BeginRemediation) { c.Cluster = "a/b" }), begin(func(c *kubestate.BeginRemediation) { c.Node = "" }), begin(func(c *kubestate.BeginRemediation) { c.UID = "" }),
-		begin(func(c *kubestate.BeginRemediation) { c.BootID = long }), begin(func(c *kubestate.BeginRemediation) { c.Reason = "" }), begin(func(c *kubestate.BeginRemediation) { c.Reason = long }),
-		begin(func(c *kubestate.BeginRemediation) { c.Peer = long }), begin(func(c *kubestate.BeginRemediation) { c.Millis = -1 }),
-		kubestate.StepRemediation{Intent: 3, To: kubestate.RemOff}, kubestate.StepRemediation{Intent: 3, From: kubestate.RemOff}, kubestate.StepRemediation{Intent: 3, From: kubestate.RemOff, To: kubestate.RemStuck + 1},
-		kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemOff, Device: "bmc"}, kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemFencing, Device: long},
-		kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemStuck, Reason: long}, kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemStuck, Reason: "\xff"},
-		kubestate.PauseFailover{Paused: true, For: -1}, kubestate.PauseFailover{Paused: true, For: kubestate.MaxPause + 1}, kubestate.PauseFailover{For: 1}, kubestate.PauseFailover{Cluster: "a b", Paused: true},
-		kubestate.PauseFailover{Paused: true, By: long}, kubestate.PauseFailover{Paused: true, Reason: long}, kubestate.PauseFailover{Millis: -1},
-		kubestate.ReleaseRemediation{Intent: 3, To: kubestate.RemRecovered}, kubestate.ReleaseRemediation{Intent: 3}, kubestate.ReleaseRemediation{Intent: 3, To: kubestate.RemFencing, Reason: long},
-		kubestate.HoldFailover{Cluster: "k"}, kubestate.HoldFailover{For: 1}, kubestate.HoldFailover{Cluster: "k", For: kubestate.MaxHold + 1}, kubestate.HoldFailover{Cluster: "k", For: 1, Reason: long},
+		begin(func(c *kubestate.BeginRemediation) { c.Cluster = "a/b" }),
+		begin(func(c *kubestate.BeginRemediation) { c.Node = "" }), begin(func(c *kubestate.BeginRemediation) { c.UID = "" }),
+		begin(func(c *kubestate.BeginRemediation) { c.BootID = long }),
+		begin(func(c *kubestate.BeginRemediation) { c.Reason = "" }),
+		begin(func(c *kubestate.BeginRemediation) { c.Reason = long }),
+		begin(func(c *kubestate.BeginRemediation) { c.Peer = long }),
+		begin(func(c *kubestate.BeginRemediation) { c.Millis = -1 }),
+		kubestate.StepRemediation{Intent: 3, To: kubestate.RemOff},
+		kubestate.StepRemediation{Intent: 3, From: kubestate.RemOff},
+		kubestate.StepRemediation{Intent: 3, From: kubestate.RemOff, To: kubestate.RemStuck + 1},
+		kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemOff, Device: "bmc"},
+		kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemFencing, Device: long},
+		kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemStuck, Reason: long},
+		kubestate.StepRemediation{Intent: 3, From: kubestate.RemFencing, To: kubestate.RemStuck, Reason: "\xff"},
+		kubestate.PauseFailover{Paused: true, For: -1}, kubestate.PauseFailover{Paused: true, For: kubestate.MaxPause + 1},
+		kubestate.PauseFailover{For: 1}, kubestate.PauseFailover{Cluster: "a b", Paused: true},
+		kubestate.PauseFailover{Paused: true, By: long}, kubestate.PauseFailover{Paused: true, Reason: long},
+		kubestate.PauseFailover{Millis: -1},
+		kubestate.ReleaseRemediation{Intent: 3, To: kubestate.RemRecovered}, kubestate.ReleaseRemediation{Intent: 3},
+		kubestate.ReleaseRemediation{Intent: 3, To: kubestate.RemFencing, Reason: long},
+		kubestate.HoldFailover{Cluster: "k"}, kubestate.HoldFailover{For: 1},
+		kubestate.HoldFailover{Cluster: "k", For: kubestate.MaxHold + 1},
+		kubestate.HoldFailover{Cluster: "k", For: 1, Reason: long},
 	} {
 		if _, err := Encode(Header{}, c); !errors.Is(err, Invalid) {
 			t.Errorf("%+v: %v", c, err)
@@ -328,7 +364,9 @@ func TestFailoverIsForTheLeader(t *testing.T) {
 	r := leading(t)
 	intent := r.begun(1)
 	for _, c := range []Command{
-		kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1)}}, beginning(2), kubestate.StepRemediation{Intent: intent, From: kubestate.RemIntent, To: kubestate.RemCordoned}, kubestate.HoldFailover{Cluster: "k", For: 1},
+		kubestate.PutNodes{Cluster: "k", Nodes: []kubestate.Node{kubeNode(1)}}, beginning(2),
+		kubestate.StepRemediation{Intent: intent, From: kubestate.RemIntent, To: kubestate.RemCordoned},
+		kubestate.HoldFailover{Cluster: "k", For: 1},
 	} {
 		r.refused(Refused, Header{}, c)
 		r.refused(StaleToken, Header{Token: 1}, c)
@@ -348,7 +386,8 @@ func TestTextsOfKubeNodesAreBounded(t *testing.T) {
 	}
 	intent := r.walk(r.begun(1), kubestate.RemCordoned).Intent
 	for length, refused := range map[int]bool{128: false, 129: true} {
-		c := kubestate.StepRemediation{Intent: intent, From: kubestate.RemCordoned, To: kubestate.RemFencing, Peer: "a", Reason: "off", Device: strings.Repeat("d", length)}
+		c := kubestate.StepRemediation{Intent: intent, From: kubestate.RemCordoned, To: kubestate.RemFencing, Peer: "a",
+			Reason: "off", Device: strings.Repeat("d", length)}
 		if err := c.Validate(); (err != nil) != refused {
 			t.Errorf("bounded-texts: a device of %d characters: %v", length, err)
 		}

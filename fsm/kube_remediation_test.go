@@ -24,11 +24,13 @@ func TestRemediationTablePairByPair(t *testing.T) {
 			if got := kubestate.May(from, to); got != (cell != "-") {
 				t.Errorf("remediation-table: %v to %v is %v, written down is %q", from, to, got, cell)
 			}
-			for _, past := range []kubestate.Remediation{{}, {Attempts: 1, Device: "bmc"}, {Attempts: 1, Device: "bmc", WasOff: true}} {
+			for _, past := range []kubestate.Remediation{{}, {Attempts: 1, Device: "bmc"},
+				{Attempts: 1, Device: "bmc", WasOff: true}} {
 				past.State = from
 				want := cell == "x" || cell == "d" && past.Attempts > 0 || cell == "a" && !past.WasOff || cell == "o" && past.WasOff
 				if got := past.May(to); got != want {
-					t.Errorf("remediation-past: %v to %v after %d attempts, off before %v: %v", from, to, past.Attempts, past.WasOff, got)
+					t.Errorf("remediation-past: %v to %v after %d attempts, off before %v: %v", from, to, past.Attempts, past.WasOff,
+						got)
 				}
 			}
 		}
@@ -37,7 +39,8 @@ func TestRemediationTablePairByPair(t *testing.T) {
 		t.Errorf("%d pairs were tested", pairs)
 	}
 	for _, bad := range []kubestate.State{0, kubestate.RemStuck + 1, 200} {
-		if kubestate.May(bad, kubestate.RemStuck) || kubestate.May(kubestate.RemStuck, bad) || (kubestate.Remediation{State: bad}).May(kubestate.RemStuck) {
+		if kubestate.May(bad, kubestate.RemStuck) || kubestate.May(kubestate.RemStuck, bad) ||
+			(kubestate.Remediation{State: bad}).May(kubestate.RemStuck) {
 			t.Errorf("remediation-table: state %d is known", bad)
 		}
 	}
@@ -45,8 +48,12 @@ func TestRemediationTablePairByPair(t *testing.T) {
 
 // Each pair again, through the log.
 func TestRemediationStepsFollowTheTable(t *testing.T) {
-	way := []kubestate.State{kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemRecovered}
-	ways := [][]kubestate.State{{kubestate.RemCancelled}, {kubestate.RemStuck}, {kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemStuck}, {kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemStuck}, {kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemFencing}}
+	way := []kubestate.State{kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted,
+		kubestate.RemDeleted, kubestate.RemDetached, kubestate.RemRecovered}
+	ways := [][]kubestate.State{{kubestate.RemCancelled}, {kubestate.RemStuck},
+		{kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemStuck},
+		{kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemStuck},
+		{kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemFencing}}
 	for i := range len(way) + 1 {
 		ways = append(ways, way[:i])
 	}
@@ -66,7 +73,8 @@ func TestRemediationStepsFollowTheTable(t *testing.T) {
 			if after.State != to || len(after.Steps) != len(before.Steps)+1 || (after.Since == r.now) != (to != before.State) {
 				t.Errorf("after %v to %v: %+v", way, to, after)
 			}
-			if step := after.Steps[len(after.Steps)-1]; step.Token != fencing.Token(r.index) || step.At != r.now || step.Millis != 8 || step.Peer != "a" || step.Reason != "to "+to.String() {
+			if step := after.Steps[len(after.Steps)-1]; step.Token != fencing.Token(r.index) || step.At != r.now ||
+				step.Millis != 8 || step.Peer != "a" || step.Reason != "to "+to.String() {
 				t.Errorf("the step is %+v", step)
 			}
 		}
@@ -118,25 +126,33 @@ func TestStepsAreTakenFromTheStateTheyKnow(t *testing.T) {
 	intent := r.begun(1)
 	late := r.stepping(intent, kubestate.RemCordoned)
 	r.asLeader(late)
-	for _, c := range []kubestate.StepRemediation{late, {Intent: intent, From: kubestate.RemDetached, To: kubestate.RemRecovered}, {Intent: intent, From: kubestate.RemStuck, To: kubestate.RemFencing, Device: "bmc"}} {
+	for _, c := range []kubestate.StepRemediation{late,
+		{Intent: intent, From: kubestate.RemDetached, To: kubestate.RemRecovered},
+		{Intent: intent, From: kubestate.RemStuck, To: kubestate.RemFencing, Device: "bmc"}} {
 		if res := r.do(r.leader(), c); res.Code != Conflict {
 			t.Errorf("step-from: a step from %v while it is cordoned: %v", c.From, res.Code)
 		}
 	}
-	r.refused(NotFound, r.leader(), kubestate.StepRemediation{Intent: 1, From: kubestate.RemIntent, To: kubestate.RemCordoned})
+	r.refused(NotFound, r.leader(),
+		kubestate.StepRemediation{Intent: 1, From: kubestate.RemIntent, To: kubestate.RemCordoned})
 }
 
 // After off there is no cancel, whatever lies between.
 func TestOffIsNotCancelled(t *testing.T) {
 	for _, way := range [][]kubestate.State{
-		{}, {kubestate.RemTainted}, {kubestate.RemFencing}, {kubestate.RemFencing, kubestate.RemStuck}, {kubestate.RemStuck}, {kubestate.RemStuck, kubestate.RemStuck}, {kubestate.RemTainted, kubestate.RemFencing, kubestate.RemStuck, kubestate.RemFencing},
+		{}, {kubestate.RemTainted}, {kubestate.RemFencing}, {kubestate.RemFencing, kubestate.RemStuck}, {kubestate.RemStuck},
+		{kubestate.RemStuck, kubestate.RemStuck},
+		{kubestate.RemTainted, kubestate.RemFencing, kubestate.RemStuck, kubestate.RemFencing},
 	} {
 		r := leading(t)
-		now := r.walk(r.begun(1), append([]kubestate.State{kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff}, way...)...)
-		if res := r.do(r.leader(), r.stepping(now.Intent, kubestate.RemCancelled)); res.Code != IllegalTransition || !strings.Contains(res.Message, "the machine was off") {
+		now := r.walk(r.begun(1),
+			append([]kubestate.State{kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff}, way...)...)
+		if res := r.do(r.leader(), r.stepping(now.Intent, kubestate.RemCancelled)); res.Code != IllegalTransition ||
+			!strings.Contains(res.Message, "the machine was off") {
 			t.Errorf("off-cancelled: after %v: %v (%s)", way, res.Code, res.Message)
 		}
-		if got := r.walk(now.Intent, kubestate.RemRecovered); got.State != kubestate.RemRecovered || got.Expires != r.now.Add(kubestate.Keep) {
+		if got := r.walk(now.Intent, kubestate.RemRecovered); got.State != kubestate.RemRecovered ||
+			got.Expires != r.now.Add(kubestate.Keep) {
 			t.Errorf("after %v: %+v", way, got)
 		}
 	}
@@ -155,7 +171,8 @@ func TestPowerOffIsAnnounced(t *testing.T) {
 	}
 	began := r.now
 	r.pass(time.Second)
-	if now := r.walk(intent, kubestate.RemFencing, kubestate.RemFencing); now.Attempts != 2 || now.Device != "bmc" || now.Since != began || len(now.Steps) != 5 {
+	if now := r.walk(intent, kubestate.RemFencing, kubestate.RemFencing); now.Attempts != 2 || now.Device != "bmc" ||
+		now.Since != began || len(now.Steps) != 5 {
 		t.Errorf("off-announced: %+v", now)
 	}
 	next := r.stepping(intent, kubestate.RemFencing)
@@ -179,12 +196,14 @@ func TestOperatorsReleaseWhatIsStuck(t *testing.T) {
 	r.walk(intent, kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemStuck)
 	r.mustAs(as(), release(kubestate.RemFencing))
 	now, _ := r.view().Remediation(intent)
-	if step := now.Steps[len(now.Steps)-1]; now.State != kubestate.RemFencing || now.Attempts != 1 || !step.Operator || step.Peer != "op" || step.Reason != "I pulled the plug" || step.Millis != 5 {
+	if step := now.Steps[len(now.Steps)-1]; now.State != kubestate.RemFencing || now.Attempts != 1 || !step.Operator ||
+		step.Peer != "op" || step.Reason != "I pulled the plug" || step.Millis != 5 {
 		t.Errorf("%+v", now)
 	}
 	r.walk(intent, kubestate.RemStuck)
 	r.mustAs(as(), release(kubestate.RemCancelled))
-	if now, _ := r.view().Remediation(intent); now.State != kubestate.RemCancelled || !now.WasOff || len(r.view().Remediations()) != 0 {
+	if now, _ := r.view().Remediation(intent); now.State != kubestate.RemCancelled || !now.WasOff ||
+		len(r.view().Remediations()) != 0 {
 		t.Errorf("%+v", now)
 	}
 	r.refused(Conflict, as(), release(kubestate.RemFencing))
@@ -202,7 +221,8 @@ func TestStepsAreBounded(t *testing.T) {
 		}
 	}
 	now := r.walk(intent, kubestate.RemStuck)
-	if len(now.Steps) != kubestate.MaxSteps || now.Attempts != 50 || now.Steps[0].Token != intent || now.Steps[16].Token <= now.Steps[16-1].Token+1 {
+	if len(now.Steps) != kubestate.MaxSteps || now.Attempts != 50 || now.Steps[0].Token != intent ||
+		now.Steps[16].Token <= now.Steps[16-1].Token+1 {
 		t.Errorf("%d steps: %+v", len(now.Steps), now)
 	}
 	for i, s := range slices.Backward(now.Steps[16:]) {
@@ -252,7 +272,8 @@ func TestRemediationsAreBounded(t *testing.T) {
 	}
 	r.begun(kubestate.MaxRemediations)
 	_, three := r.view().Remediation(intents[3])
-	if _, seven := r.view().Remediation(intents[7]); seven || !three || len(r.view().RemediationHistory(0)) != kubestate.MaxRemediations {
+	if _, seven := r.view().Remediation(intents[7]); seven || !three ||
+		len(r.view().RemediationHistory(0)) != kubestate.MaxRemediations {
 		t.Errorf("remediations-kept: of those that ended, the first is there: %v, the second: %v", seven, three)
 	}
 	r.begun(kubestate.MaxRemediations + 1)
@@ -271,7 +292,8 @@ func TestRefoundKeepsRemediationsAndDropsVotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	silent, answers, _ := v.KubeVotes("k", "uid-1")
-	if len(v.Remediations()) != 1 || len(v.RemediationHistory(0)) != 2 || len(v.KubeNodes("k")) != 3 || silent+answers != 0 || len(v.FailoverPauses()) != 2 {
+	if len(v.Remediations()) != 1 || len(v.RemediationHistory(0)) != 2 || len(v.KubeNodes("k")) != 3 ||
+		silent+answers != 0 || len(v.FailoverPauses()) != 2 {
 		t.Errorf("%s", viewFailoverText(v))
 	}
 	if len(before.KubeBallots("k", "uid-1")) != 1 {
@@ -329,7 +351,8 @@ func TestAdoptPausesAllWhereTooManyArePaused(t *testing.T) {
 // A founding leaves what is open to an operator, wherever it was, and nothing else.
 func TestFoundingHoldsOpenRemediations(t *testing.T) {
 	r := leading(t)
-	way := []kubestate.State{kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted, kubestate.RemDeleted, kubestate.RemDetached}
+	way := []kubestate.State{kubestate.RemCordoned, kubestate.RemFencing, kubestate.RemOff, kubestate.RemTainted,
+		kubestate.RemDeleted, kubestate.RemDetached}
 	for i := range len(way) + 1 {
 		r.walk(r.begun(i+1), way[:i]...)
 	}
@@ -352,7 +375,8 @@ func TestFoundingHoldsOpenRemediations(t *testing.T) {
 			if m.State != old.State || len(m.Steps) != len(old.Steps) {
 				t.Errorf("founding-holds: what had ended is %+v", m)
 			}
-		case m.State != kubestate.RemStuck || last.Reason != kubestate.HeldByFounding || m.WasOff != old.WasOff || m.Attempts != old.Attempts:
+		case m.State != kubestate.RemStuck || last.Reason != kubestate.HeldByFounding || m.WasOff != old.WasOff ||
+			m.Attempts != old.Attempts:
 			t.Errorf("founding-holds: after %v it is %v: %q", old.State, m.State, last.Reason)
 		}
 	}

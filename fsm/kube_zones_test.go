@@ -39,7 +39,8 @@ func TestZonesAreChosenOnce(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	var answered zones.Choice
-	if err := r.mustAs(lead(), shop(first, "a", "b")).Decode(&answered); err != nil || len(answered.Zones) != 2 || answered.Chosen == first {
+	if err := r.mustAs(lead(), shop(first, "a", "b")).Decode(&answered); err != nil || len(answered.Zones) != 2 ||
+		answered.Chosen == first {
 		t.Errorf("%+v %v", answered, err)
 	}
 	if res := r.do(lead(), zones.Choose{UID: "uid-shop", Namespace: "shop", Replaces: first}); res.Code != Conflict {
@@ -81,7 +82,8 @@ func TestChoicesThatAreNone(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if err := (zones.Choose{UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Zones: many[1:]}).Validate(); err != nil {
+	if err := (zones.Choose{UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Zones: many[1:]}).Validate(); err !=
+		nil {
 		t.Error(err)
 	}
 }
@@ -89,13 +91,15 @@ func TestChoicesThatAreNone(t *testing.T) {
 // A snapshot in which too few zones were chosen is refused.
 func TestSnapshotOfTooFewZones(t *testing.T) {
 	r := busy(t)
-	load(t, r.state.now, 'Z', zones.Choice{UID: "uid-x", Namespace: "x", Tolerance: zones.ToleratesZone, Zones: []string{"a"}, Chosen: 1})
+	load(t, r.state.now, 'Z',
+		zones.Choice{UID: "uid-x", Namespace: "x", Tolerance: zones.ToleratesZone, Zones: []string{"a"}, Chosen: 1})
 	var written bytes.Buffer
 	if _, err := write(never, r.view(), &written); err != nil {
 		t.Fatal(err)
 	}
 	var damage *SnapshotError
-	if _, err := Read(&written); !errors.As(err, &damage) || !strings.Contains(err.Error(), "contradicts itself: zones of namespace x") {
+	if _, err := Read(&written); !errors.As(err, &damage) ||
+		!strings.Contains(err.Error(), "contradicts itself: zones of namespace x") {
 		t.Error(err)
 	}
 }
@@ -113,7 +117,8 @@ func (m *model) zones(c zones.Choose) Code {
 		delete(m.zoned, c.UID)
 		return OK
 	}
-	m.zoned[c.UID] = zones.Choice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: c.Zones, Chosen: m.token()}
+	m.zoned[c.UID] = zones.Choice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: c.Zones,
+		Chosen: m.token()}
 	return OK
 }
 
@@ -134,7 +139,8 @@ func zonesText(all []zones.Choice) string {
 
 // ofZones draws a choice, mostly of whoever leads and of what it replaces.
 func (m *machine) ofZones(t *rapid.T) {
-	c := zones.Choose{UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Namespace: "n", Tolerance: zones.Tolerance(rapid.IntRange(1, 3).Draw(t, "tolerance"))}
+	c := zones.Choose{UID: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "uid"), Namespace: "n",
+		Tolerance: zones.Tolerance(rapid.IntRange(1, 3).Draw(t, "tolerance"))}
 	c.Zones = []string{"a", "b", "c", "d"}[:rapid.IntRange(c.Tolerance.Zones(), 4).Draw(t, "zones")]
 	c.Replaces = m.zoned(t, c.UID)
 	if !c.Replaces.IsZero() && rapid.IntRange(0, 3).Draw(t, "gone") == 0 {

@@ -46,16 +46,19 @@ func applyLead(t *txn, c Lead) Result {
 	if t.Token <= t.Position.Floor {
 		// Cannot be unless a founding did not raise base: a token must never be
 		// granted twice.
-		return entry.Refuse(Refused, "token %v was granted before (the floor is %v): the base was not raised", t.Token, t.Position.Floor)
+		return entry.Refuse(Refused, "token %v was granted before (the floor is %v): the base was not raised", t.Token,
+			t.Position.Floor)
 	}
 	t.Position.Floor = t.Token
 	previous := ""
 	if t.Lead.Peer != "" {
 		previous = t.NameOf(t.Lead.Peer)
 	}
-	t.Lead = entry.Leadership{Token: t.Token, Peer: c.Peer, Boot: c.Boot, Term: t.Term, Index: t.Position.Index, At: t.Now()}
-	t.RecordEvent(eventring.Event{Topic: eventring.TopicLeadership, Action: eventring.ActionAcquired, Peer: t.NameOf(t.Lead.Peer), Fields: eventring.Fields(
-		"previous", previous, "term", strconv.FormatUint(t.Lead.Term, 10), "token", t.Lead.Token.String())})
+	t.Lead = entry.Leadership{Token: t.Token, Peer: c.Peer, Boot: c.Boot, Term: t.Term, Index: t.Position.Index,
+		At: t.Now()}
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicLeadership, Action: eventring.ActionAcquired,
+		Peer: t.NameOf(t.Lead.Peer), Fields: eventring.Fields(
+			"previous", previous, "term", strconv.FormatUint(t.Lead.Term, 10), "token", t.Lead.Token.String())})
 	membersOf(t).UnhearAll()
 	return entry.Answer(Led{Pass: t.PassDoor(), Address: t.AddressDoor()})
 }
@@ -70,12 +73,15 @@ func (Probe) Validate() error { return nil }
 func checkPosition(d *txn, p *valid.Problems) {
 	pos, lead := d.shared.Position, d.Lead
 	p.Want(pos.Now >= 0, "cluster time is negative: %v", pos.Now)
-	p.Want(pos.Floor <= d.shared.Granted(), "the token floor %v is above the newest entry's token %v", pos.Floor, d.shared.Granted())
+	p.Want(pos.Floor <= d.shared.Granted(), "the token floor %v is above the newest entry's token %v", pos.Floor,
+		d.shared.Granted())
 	p.Want(0 <= lead.At && lead.At <= pos.Now, "leadership %v began at %v, now is %v", lead.Token, lead.At, pos.Now)
 	p.Want(lead.Token <= pos.Floor, "leadership %v is above the token floor %v", lead.Token, pos.Floor)
 	if !lead.Token.IsZero() {
-		p.Want(lead.Token == fencing.At(d.shared.Cluster.Base, lead.Index), "leadership %v is not base plus its index %d", lead.Token, lead.Index)
-		p.Want(lead.Index <= pos.Index && lead.Term <= pos.Term, "leadership %v comes from later than the last entry", lead.Token)
+		p.Want(lead.Token == fencing.At(d.shared.Cluster.Base, lead.Index), "leadership %v is not base plus its index %d",
+			lead.Token, lead.Index)
+		p.Want(lead.Index <= pos.Index && lead.Term <= pos.Term, "leadership %v comes from later than the last entry",
+			lead.Token)
 		p.Want(lead.Peer != "", "leadership %v has no peer", lead.Token)
 	} else {
 		p.Want(lead == entry.Leadership{}, "a leadership without a token: %+v", lead)

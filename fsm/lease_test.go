@@ -46,7 +46,8 @@ func TestLeaseExpiresInClusterTimeAndIsNeverRevived(t *testing.T) {
 	token := grant(t, r.must(leases.Grant{Name: "db", Holder: "one", TTL: 10 * time.Second})).Token
 	for range 3 {
 		r.pass(10*time.Second - 1)
-		if a := grant(t, r.must(leases.Renew{Name: "db", Holder: "one", Token: token})); a.Token != token || a.Remaining != 10*time.Second {
+		if a := grant(t, r.must(leases.Renew{Name: "db", Holder: "one", Token: token})); a.Token != token ||
+			a.Remaining != 10*time.Second {
 			t.Errorf("renewed to %+v", a)
 		}
 	}
@@ -64,7 +65,8 @@ func TestLeaseExpiresInClusterTimeAndIsNeverRevived(t *testing.T) {
 	r.refused(Conflict, Header{}, leases.Release{Name: "db", Holder: "one", Token: token})
 	r.refused(NotFound, Header{}, leases.Renew{Name: "nobody", Holder: "one", Token: token})
 	r.must(leases.Release{Name: "db", Holder: "two", Token: next})
-	r.refused(Expired, Header{}, leases.Release{Name: "db", Holder: "one", Token: token}) // as the first release has it: peers of it may apply the same entry
+	// as the first release has it: peers of it may apply the same entry
+	r.refused(Expired, Header{}, leases.Release{Name: "db", Holder: "one", Token: token})
 }
 
 func TestReleasedLeaseKeepsItsToken(t *testing.T) {
@@ -92,7 +94,8 @@ func TestSameClientRequestIsTheSameGrant(t *testing.T) {
 		r.must(membership.RenewSession{Session: s})
 	}
 	again := r.mustAs(Header{Session: s, Request: r.request(), Client: "lease/db/one/1"}, c)
-	if a, b := grant(t, first), grant(t, again); a.Token != b.Token || again.Token != first.Token || b.Remaining >= a.Remaining {
+	if a, b := grant(t, first), grant(t, again); a.Token != b.Token || again.Token != first.Token ||
+		b.Remaining >= a.Remaining {
 		t.Errorf("first %+v, then %+v", a, b)
 	}
 	if res := r.do(Header{Session: s, Request: r.request(), Client: "lease/db/one/2"}, c); res.Code != Conflict {
@@ -118,7 +121,8 @@ func TestTokensOfAnotherClusterAreNotGrantedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	restored.Adopt(young.view())
-	if err := restored.Refound(Refound{Index: restored.View().Index(), NewIncarnation: true, Survivor: "young", Self: member("young")}); err != nil {
+	if err := restored.Refound(
+		Refound{Index: restored.View().Index(), NewIncarnation: true, Survivor: "young", Self: member("young")}); err != nil {
 		t.Fatal(err)
 	}
 	young.state = restored
@@ -142,7 +146,9 @@ func TestLeasesAreCounted(t *testing.T) {
 	r.must(leases.JoinGroup{Component: "web", ID: "a", Lease: "held", Token: held.Token})
 	r.must(leases.PutValue{Key: "k", Data: []byte("xyz"), If: leases.Condition{Compare: true}})
 	v := r.view()
-	if v.LeaseCount() != 2 || v.LeasesHeld() != 1 || v.GroupMemberCount() != 1 || v.ValueCount() != 1 || v.ValueBytes() != 3 {
-		t.Errorf("%d leases, %d held, %d members, %d values, %d bytes", v.LeaseCount(), v.LeasesHeld(), v.GroupMemberCount(), v.ValueCount(), v.ValueBytes())
+	if v.LeaseCount() != 2 || v.LeasesHeld() != 1 || v.GroupMemberCount() != 1 || v.ValueCount() != 1 ||
+		v.ValueBytes() != 3 {
+		t.Errorf("%d leases, %d held, %d members, %d values, %d bytes", v.LeaseCount(), v.LeasesHeld(), v.GroupMemberCount(),
+			v.ValueCount(), v.ValueBytes())
 	}
 }

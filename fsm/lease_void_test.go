@@ -13,7 +13,8 @@ func leased(t *testing.T) (r *rig, old leases.Lease) {
 	t.Helper()
 	r = newRig(t)
 	r.must(leases.Grant{Name: "free", Holder: "carol", TTL: time.Second})
-	r.mustAs(Header{Session: r.session("a"), Request: r.request(), Client: "request"}, leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour})
+	r.mustAs(Header{Session: r.session("a"), Request: r.request(), Client: "request"},
+		leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour})
 	r.pass(time.Minute)
 	r.must(settings.PutSetting{Key: "k"})
 	old, _ = r.view().Lease("db")
@@ -35,7 +36,8 @@ func TestFoundingLeavesNoTwoHolders(t *testing.T) {
 	r.refused(Expired, Header{}, leases.Renew{Name: "db", Holder: "alice", Token: old.Token})
 	r.refused(Fenced, Header{}, leases.PutValue{Key: "k", If: leases.Condition{Lease: "db", Token: old.Token}})
 	r.refused(Fenced, Header{}, leases.JoinGroup{Component: "c", ID: "x", Lease: "db", Token: old.Token})
-	r.refused(Conflict, Header{Session: r.session("a"), Request: r.request(), Client: "request"}, leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour})
+	r.refused(Conflict, Header{Session: r.session("a"), Request: r.request(), Client: "request"},
+		leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour})
 	r.pass(59*time.Minute - 1)
 	if res := r.do(Header{}, leases.Grant{Name: "db", Holder: "bob", TTL: time.Minute}); res.Code != Conflict {
 		t.Errorf("two-holders: granted to another before its old end: %+v", res)

@@ -36,7 +36,8 @@ func TestMaintenanceLeavesAPeerThatCanLead(t *testing.T) {
 		t.Errorf("c is %+v, in maintenance since %d", s, began)
 	}
 	r.must(membership.Exclude{Peer: "b", From: membership.FromLeading, On: true})
-	r.says(r.refused(Refused, Header{}, membership.Exclude{Peer: "a", From: membership.FromLeading, On: true}), "nobody else could lead", "2 other voters", "2 live")
+	r.says(r.refused(Refused, Header{}, membership.Exclude{Peer: "a", From: membership.FromLeading, On: true}),
+		"nobody else could lead", "2 other voters", "2 live")
 	r.must(membership.Exclude{Peer: "a", From: membership.FromLeading, On: true, Force: true})
 	for _, id := range []string{"a", "b", "c"} {
 		r.must(membership.Exclude{Peer: id, From: membership.FromLeading})
@@ -54,7 +55,8 @@ func TestMaintenanceCountsOnlyTheWilling(t *testing.T) {
 	r.must(membership.RenewSession{Session: s.ID, Refuses: "its disk hung 3 s ago"})
 	s, _ = r.view().SessionOf("c")
 	r.must(membership.EndSession{Session: s.ID})
-	r.says(r.refused(Refused, Header{}, membership.Exclude{Peer: "a", From: membership.FromLeading, On: true}), "2 other voters 1 live")
+	r.says(r.refused(Refused, Header{}, membership.Exclude{Peer: "a", From: membership.FromLeading, On: true}),
+		"2 other voters 1 live")
 }
 
 func TestObserversCountInNoMajority(t *testing.T) {
@@ -67,7 +69,8 @@ func TestObserversCountInNoMajority(t *testing.T) {
 	r.must(membership.EndSession{Session: s.ID})
 	// Of a and b only a lives: c, which lives, is no help.
 	r.says(r.refused(Refused, Header{}, membership.RemoveMember{ID: "a"}), "1 members remain, of which 0 live")
-	r.says(r.refused(Refused, Header{}, membership.Exclude{Peer: "a", From: membership.FromVoting, On: true}), "1 voters remain, of which 0 live")
+	r.says(r.refused(Refused, Header{}, membership.Exclude{Peer: "a", From: membership.FromVoting, On: true}),
+		"1 voters remain, of which 0 live")
 	r.must(membership.RemoveMember{ID: "c"}) // nobody needs an observer
 	r.must(membership.RemoveMember{ID: "b"})
 	if r.view().MemberFlags("c").Observer {
@@ -80,7 +83,8 @@ func TestTheLastVoterStays(t *testing.T) {
 	r.session("a")
 	r.must(membership.Observe{Hash: [32]byte{1}, Member: member("b")})
 	r.says(r.refused(Refused, Header{}, membership.RemoveMember{ID: "a", Force: true}), "last voter")
-	r.says(r.refused(Refused, Header{}, membership.Exclude{Peer: "a", From: membership.FromVoting, On: true, Force: true}), "last voter")
+	r.says(r.refused(Refused, Header{}, membership.Exclude{Peer: "a", From: membership.FromVoting, On: true, Force: true}),
+		"last voter")
 	s, _ := r.view().SessionOf("a")
 	r.must(membership.EndSession{Session: s.ID})
 	heir := member("b2")
@@ -156,7 +160,8 @@ func TestMemberFlagsNeedVersion2(t *testing.T) {
 	r := three(t)
 	r.older("b", 1)
 	for _, c := range []Command{membership.Exclude{}, membership.Observe{}, membership.MoveMember{}} {
-		if err := r.view().Admits(c); err == nil || !strings.Contains(err.Error(), "upgrade") || !strings.Contains(err.Error(), "host-b") {
+		if err := r.view().Admits(c); err == nil || !strings.Contains(err.Error(), "upgrade") ||
+			!strings.Contains(err.Error(), "host-b") {
 			t.Errorf("%T is admitted beside a peer of version 1: %v", c, err)
 		}
 	}

@@ -108,7 +108,8 @@ func TestFormerMemberAtTwoAddresses(t *testing.T) {
 	r := newRig(t)
 	r.must(membership.PutMember{Member: member("b")})
 	backup := snapshot(t, r.view())
-	r.must(membership.PutMember{Member: membership.Member{ID: "b", Name: first.Name, Address: first.Address, Version: Version}})
+	r.must(membership.PutMember{
+		Member: membership.Member{ID: "b", Name: first.Name, Address: first.Address, Version: Version}})
 	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: r.view().MayRun("a")})
 	rejoin := func(m membership.Member) Command { return membership.Rejoin{Former: "b", Member: m, Key: [32]byte{1}} }
 	join := func(m membership.Member) Command { return membership.UseJoinToken{Hash: [32]byte{9}, Member: m} }
@@ -129,7 +130,8 @@ func TestFormerMemberAtTwoAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		file.Adopt(r.view())
-		if err := file.Refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: file.View().MayRun("a")}); err != nil {
+		if err := file.Refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a",
+			Former: file.View().MayRun("a")}); err != nil {
 			t.Fatal(err)
 		}
 		if f, _ := file.View().FormerMember("b"); f.Address != first.Address || f.Second != second.Address {
@@ -164,7 +166,8 @@ func TestJoinerInTheNameOfARejoinerEndsNoWait(t *testing.T) {
 	if res := r.do(Header{Token: token}, doors.PassOpen{Wait: wait}); res.Code != Refused {
 		t.Errorf("answered-is-not-rejoined: opened while the old peer may run: %+v", res)
 	}
-	r.refused(Conflict, Header{}, membership.Rejoin{Former: "b", Member: rejoining("b", "b4"), Key: [32]byte{1}}) // the name is taken
+	// the name is taken
+	r.refused(Conflict, Header{}, membership.Rejoin{Former: "b", Member: rejoining("b", "b4"), Key: [32]byte{1}})
 	r.asLeader(membership.FormerHeard{ID: "b"})
 	r.pass(doors.UnknownPassWait)
 	r.asLeader(doors.PassOpen{Wait: wait})

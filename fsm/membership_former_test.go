@@ -90,12 +90,14 @@ func TestDoorsWaitForFormerMembers(t *testing.T) {
 			token, _ := r.leads("a")
 			h := Header{Token: token}
 			r.pass(time.Hour)
-			if res := r.refused(Refused, h, w.open(wait)); !strings.Contains(res.Message, "host-b (b.example:7350), host-c (c.example:7350)") {
+			if res := r.refused(Refused, h, w.open(wait)); !strings.Contains(res.Message,
+				"host-b (b.example:7350), host-c (c.example:7350)") {
 				t.Errorf("refused: %s", res.Message)
 			}
 			r.asLeader(membership.FormerHeard{ID: "b"})
 			r.pass(time.Hour)
-			if res := r.refused(Refused, h, w.open(wait)); strings.Contains(res.Message, "host-b") || !strings.Contains(res.Message, "host-c") {
+			if res := r.refused(Refused, h, w.open(wait)); strings.Contains(res.Message, "host-b") ||
+				!strings.Contains(res.Message, "host-c") {
 				t.Errorf("former-not-heard: refused: %s", res.Message)
 			}
 			r.refused(Refused, Header{}, membership.FormerHeard{ID: "c"}) // no duty's
@@ -202,14 +204,16 @@ func TestFoundingAnewTwice(t *testing.T) {
 	r := foundedAnew(t)
 	r.must(membership.Rejoin{Former: "b", Member: rejoining("b", "b2"), Key: [32]byte{1}})
 	may := r.view().MayRun("a")
-	if got := fmt.Sprint(may); got != "[host-b (b.example:7350) host-c (c.example:7350)]" || may[0].ID != "b2" || !may[1].Observer {
+	if got := fmt.Sprint(may); got != "[host-b (b.example:7350) host-c (c.example:7350)]" || may[0].ID != "b2" ||
+		!may[1].Observer {
 		t.Errorf("may run: %v", got)
 	}
 	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: may})
 	if got := r.view().FormerMembers(); len(got) != 2 || got[0].ID != "b2" || got[1].ID != "c" {
 		t.Errorf("former members: %+v", got)
 	}
-	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: []membership.FormerMember{formerOf("d")}})
+	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a",
+		Former: []membership.FormerMember{formerOf("d")}})
 	if got := r.view().FormerMembers(); len(got) != 0 {
 		t.Errorf("a peer that was removed is a former member again: %+v", got)
 	}
@@ -317,7 +321,8 @@ func TestRestoreRevivesNoSettledFormerMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	file.Adopt(r.view())
-	if err := file.Refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: file.View().MayRun("a")}); err != nil {
+	if err := file.Refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a",
+		Former: file.View().MayRun("a")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range file.View().FormerMembers() {

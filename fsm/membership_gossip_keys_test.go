@@ -30,7 +30,8 @@ func TestGossipRotationStepByStep(t *testing.T) {
 	r.session("b")
 	old := string(rune(founding().GossipKey[0]))
 	advance := func() Result {
-		return r.do(Header{Token: r.view().Leadership().Token}, membership.AdvanceGossipKeys{Changed: r.view().GossipRotation().Changed})
+		return r.do(Header{Token: r.view().Leadership().Token},
+			membership.AdvanceGossipKeys{Changed: r.view().GossipRotation().Changed})
 	}
 	first := r.must(membership.RotateGossipKey{Key: newKey('n')}).Token
 	for _, step := range []struct {
@@ -57,7 +58,8 @@ func TestGossipRotationStepByStep(t *testing.T) {
 		}
 	}
 	end := r.view().GossipRotation()
-	if end.Stage != membership.GossipSettled || keyring(r.view()) != "n" || end.Changed <= first || r.view().GossipMissing() != nil {
+	if end.Stage != membership.GossipSettled || keyring(r.view()) != "n" || end.Changed <= first ||
+		r.view().GossipMissing() != nil {
 		t.Errorf("at the end %+v, keys %q", end, keyring(r.view()))
 	}
 	if res := r.do(Header{}, membership.RotateGossipKey{Key: newKey('n')}); res.Code != Conflict {
@@ -77,7 +79,8 @@ func TestGossipRotationIsBounded(t *testing.T) {
 		r.pass(membership.SessionTTL - time.Second)
 		r.must(membership.RenewSession{Session: a})
 		if r.now < r.view().GossipRotation().Since.Add(membership.GossipStepTimeout) {
-			if res := r.do(Header{Token: r.view().Leadership().Token}, membership.AdvanceGossipKeys{Changed: at}); res.Code != Refused {
+			if res := r.do(Header{Token: r.view().Leadership().Token}, membership.AdvanceGossipKeys{Changed: at}); res.Code !=
+				Refused {
 				t.Fatalf("at %v: %v", r.now, res)
 			}
 		}
@@ -137,7 +140,8 @@ func TestRevocationsOutliveAFullTable(t *testing.T) {
 		local.must(operators.RevokeOperator{Name: fmt.Sprint("revoked-", i), UpTo: 1, Ends: 1 << 40})
 	}
 	file.state.Adopt(local.view())
-	if o, ok := file.view().Operator("revoked-7"); !ok || o.Revoked != 1 || len(file.view().Operators()) != operators.MaxOperators {
+	if o, ok := file.view().Operator("revoked-7"); !ok || o.Revoked != 1 ||
+		len(file.view().Operators()) != operators.MaxOperators {
 		t.Errorf("%d operators, %+v", len(file.view().Operators()), o)
 	}
 }
@@ -166,7 +170,8 @@ func TestOperatorsAreRevoked(t *testing.T) {
 	}
 	r.wall = 1000_000 // all of them have ended
 	for i := range operators.MaxOperators + 5 {
-		r.must(operators.NoteOperator{Name: "op-" + strings.Repeat("x", i/26) + string(rune('a'+i%26)), Issued: 10, Ends: 11 + int64(i)})
+		r.must(operators.NoteOperator{Name: "op-" + strings.Repeat("x", i/26) + string(rune('a'+i%26)), Issued: 10,
+			Ends: 11 + int64(i)})
 	}
 	if n := len(r.view().Operators()); n != operators.MaxOperators {
 		t.Errorf("%d operators", n)
@@ -176,8 +181,10 @@ func TestOperatorsAreRevoked(t *testing.T) {
 		t.Errorf("one more: %v", res)
 	}
 	for _, c := range []Command{
-		membership.RotateGossipKey{Key: newKey('x')[:31]}, membership.ConfirmGossipKeys{Peer: "a"}, membership.ConfirmGossipKeys{Changed: 1}, membership.AdvanceGossipKeys{},
-		operators.NoteOperator{Name: "ann"}, operators.NoteOperator{Issued: 1, Ends: 2}, operators.RevokeOperator{Name: "ann", UpTo: 2, Ends: 2}, operators.RevokeOperator{UpTo: 1, Ends: 2},
+		membership.RotateGossipKey{Key: newKey('x')[:31]}, membership.ConfirmGossipKeys{Peer: "a"},
+		membership.ConfirmGossipKeys{Changed: 1}, membership.AdvanceGossipKeys{},
+		operators.NoteOperator{Name: "ann"}, operators.NoteOperator{Issued: 1, Ends: 2},
+		operators.RevokeOperator{Name: "ann", UpTo: 2, Ends: 2}, operators.RevokeOperator{UpTo: 1, Ends: 2},
 	} {
 		var refused *Error
 		if _, err := Encode(Header{}, c); !errors.As(err, &refused) || refused.Code != Invalid {

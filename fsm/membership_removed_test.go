@@ -46,7 +46,9 @@ func TestRemovedPeerHoldsItsClaimsUntilItsSessionEnds(t *testing.T) {
 	r.must(membership.RenewSession{Session: a})
 	r.must(membership.RemoveMember{ID: "b", Force: true})
 	if c, ok := r.view().ClaimOf(nodeA); !ok || c.Session != b {
-		t.Errorf("removed-holds-claims: half a session after its newest renewal the removed peer may act on %v, and %+v, %v is the claim", held, c, ok)
+		t.Errorf(
+			"removed-holds-claims: half a session after its newest renewal the removed peer may act on %v, and %+v, %v is the claim",
+			held, c, ok)
 	}
 	r.refused(SessionEnded, Header{}, membership.RenewSession{Session: b})
 	for next := range r.view().Ready() {
@@ -96,7 +98,8 @@ func TestRemovalsSurviveRestoreAndRecovery(t *testing.T) {
 			t.Errorf("after a restore peer %s is not recorded as removed", id)
 		}
 	}
-	if err := restored.Refound(Refound{Index: before.index, NewIncarnation: true, Survivor: "late", Self: member("late")}); err == nil {
+	if err := restored.Refound(
+		Refound{Index: before.index, NewIncarnation: true, Survivor: "late", Self: member("late")}); err == nil {
 		t.Error("a removed peer founded a cluster under its old ID")
 	}
 	if err := restored.View().Check(); err != nil {

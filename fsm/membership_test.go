@@ -39,7 +39,8 @@ func TestSessionLivesFromRenewalToRenewal(t *testing.T) {
 	id := r.session("a")
 	for range 5 {
 		r.pass(membership.SessionTTL - 1)
-		r.must(membership.RenewSession{Session: id, Applied: r.index, WallMillis: r.wall + 1500, Refuses: "maintenance", NoIronic: true})
+		r.must(membership.RenewSession{Session: id, Applied: r.index, WallMillis: r.wall + 1500, Refuses: "maintenance",
+			NoIronic: true})
 	}
 	s, ok := r.view().SessionOf("a")
 	if !ok || s.ID != id || s.SkewMillis != 1500 || s.Applied != r.index-1 || s.Refuses != "maintenance" || !s.NoIronic {

@@ -21,7 +21,8 @@ type modelFailover struct {
 }
 
 func newModelFailover() modelFailover {
-	return modelFailover{nodes: map[[2]string]kubestate.Node{}, pauses: map[string]kubestate.Pause{}, holds: map[string]kubestate.Hold{}}
+	return modelFailover{nodes: map[[2]string]kubestate.Node{}, pauses: map[string]kubestate.Pause{},
+		holds: map[string]kubestate.Hold{}}
 }
 
 // expireFailover ends what is over.
@@ -40,7 +41,8 @@ func (m *model) fails(c Command) Code {
 	case kubestate.PauseFailover:
 		delete(f.pauses, c.Cluster)
 		if c.Paused {
-			f.pauses[c.Cluster] = kubestate.Pause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: m.now, Until: after(m.now, c.For), Millis: c.Millis}
+			f.pauses[c.Cluster] = kubestate.Pause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: m.now,
+				Until: after(m.now, c.For), Millis: c.Millis}
 		}
 		return OK
 	case kubestate.ReleaseRemediation:
@@ -84,7 +86,8 @@ func (m *model) failsOver(c Command) Code {
 				return Refused
 			}
 		}
-		r := &kubestate.Remediation{Intent: m.token(), Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, SystemUUID: c.SystemUUID, Began: m.now}
+		r := &kubestate.Remediation{Intent: m.token(), Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID,
+			SystemUUID: c.SystemUUID, Began: m.now}
 		f.all = append(f.all, r)
 		m.stepTo(r, kubestate.Step{State: kubestate.RemIntent, Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
 	case kubestate.StepRemediation:
@@ -112,7 +115,8 @@ func after[D ~int64](now Time, d D) Time {
 func (m *model) putKubeNodes(c kubestate.PutNodes) {
 	for _, uid := range c.Remove {
 		delete(m.failing.nodes, [2]string{c.Cluster, uid})
-		m.failing.votes = slices.DeleteFunc(m.failing.votes, func(b kubestate.Ballot) bool { return b.Cluster == c.Cluster && b.UID == uid })
+		m.failing.votes = slices.DeleteFunc(m.failing.votes,
+			func(b kubestate.Ballot) bool { return b.Cluster == c.Cluster && b.UID == uid })
 	}
 	for _, n := range c.Nodes {
 		n.Cluster, n.Changed, n.ChangedMillis = c.Cluster, m.now, c.Millis
@@ -147,7 +151,9 @@ func (m *model) votes(c kubestate.VoteNodes) Code {
 			}
 			f.votes = slices.Delete(f.votes, i, i+1)
 		}
-		f.votes = append(f.votes, kubestate.Ballot{Cluster: c.Cluster, UID: v.UID, Session: c.Session, Silent: v.Silent, Since: m.now, Millis: c.Millis})
+		f.votes = append(f.votes,
+			kubestate.Ballot{Cluster: c.Cluster, UID: v.UID, Session: c.Session, Silent: v.Silent, Since: m.now,
+				Millis: c.Millis})
 	}
 	return OK
 }
@@ -225,7 +231,8 @@ func keptSteps(steps []kubestate.Step) []kubestate.Step {
 func (m *model) failoverText() string {
 	var b strings.Builder
 	f := m.failing
-	for _, key := range slices.SortedFunc(maps.Keys(f.nodes), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(f.nodes),
+		func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
 		silent, answers := 0, 0
 		for _, v := range f.votes {
 			switch {
@@ -254,7 +261,8 @@ func (m *model) failoverText() string {
 				kept.Device = s.Device
 			}
 		}
-		fmt.Fprintf(&b, "remediation %+v, open %v\n", kept, r.State != kubestate.RemRecovered && r.State != kubestate.RemCancelled)
+		fmt.Fprintf(&b, "remediation %+v, open %v\n", kept,
+			r.State != kubestate.RemRecovered && r.State != kubestate.RemCancelled)
 	}
 	for _, cluster := range slices.Sorted(maps.Keys(f.pauses)) {
 		fmt.Fprintf(&b, "pause %+v\n", f.pauses[cluster])

@@ -15,7 +15,8 @@ type modelFlags struct {
 }
 
 func newModelFlags() modelFlags {
-	return modelFlags{observer: map[string]bool{}, maintenance: map[string]bool{}, address: map[string]string{"a": member("a").Address}}
+	return modelFlags{observer: map[string]bool{}, maintenance: map[string]bool{},
+		address: map[string]string{"a": member("a").Address}}
 }
 
 func (s modelFlags) forget(id string) {
@@ -106,10 +107,12 @@ func (m *model) forbids(c membership.Exclude) bool {
 func ofMemberFlags(t *rapid.T) Command {
 	of := peer(t)
 	if rapid.IntRange(0, 3).Draw(t, "move") == 0 {
-		return membership.MoveMember{Peer: of, Address: rapid.SampledFrom([]string{"new:1", "new:2", member("a").Address}).Draw(t, "address")}
+		return membership.MoveMember{Peer: of,
+			Address: rapid.SampledFrom([]string{"new:1", "new:2", member("a").Address}).Draw(t, "address")}
 	}
 	return membership.Exclude{
-		Peer: of, From: rapid.SampledFrom([]membership.Exclusion{membership.FromLeading, membership.FromVoting}).Draw(t, "from"),
+		Peer: of, From: rapid.SampledFrom([]membership.Exclusion{membership.FromLeading, membership.FromVoting}).Draw(t,
+			"from"),
 		On: rapid.Bool().Draw(t, "on"), Force: rapid.IntRange(0, 2).Draw(t, "force") == 0,
 	}
 }

@@ -60,7 +60,8 @@ func (m *machine) ofFormer(t *rapid.T) (Header, Command) {
 			address = "new:1"
 		}
 		joiner := membership.Member{ID: fmt.Sprint("n", n), Name: "host-" + id, Address: address, Version: Version}
-		return Header{}, membership.Rejoin{Former: id, Member: joiner, Key: [32]byte{byte(rapid.IntRange(1, 2).Draw(t, "key"))}}
+		return Header{}, membership.Rejoin{Former: id, Member: joiner,
+			Key: [32]byte{byte(rapid.IntRange(1, 2).Draw(t, "key"))}}
 	}
 	return Header{Token: m.model.lead}, membership.FormerHeard{ID: id, Running: rapid.IntRange(0, 3).Draw(t, "runs") == 0}
 }

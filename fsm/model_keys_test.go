@@ -26,7 +26,8 @@ type modelKeys struct {
 }
 
 func newModelKeys() modelKeys {
-	return modelKeys{stage: "settled", keys: []byte{founding().GossipKey[0]}, have: map[string]bool{}, operators: map[string]*operators.Operator{}}
+	return modelKeys{stage: "settled", keys: []byte{founding().GossipKey[0]}, have: map[string]bool{},
+		operators: map[string]*operators.Operator{}}
 }
 
 func (m *model) rotates(c Command) Code {
@@ -124,7 +125,8 @@ func viewKeysText(v View) string {
 	return keysText(g.Stage.String(), keys, g.Changed, g.Since, have, v.Operators())
 }
 
-func keysText(stage string, keys []byte, changed fencing.Token, since Time, have []string, all []operators.Operator) string {
+func keysText(stage string, keys []byte, changed fencing.Token, since Time, have []string,
+	all []operators.Operator) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "gossip %s %x by %v at %v, confirmed by %v\n", stage, keys, changed, since, have)
 	for _, o := range all {

@@ -117,7 +117,9 @@ func (d modelDoor) text() string {
 	for token := range d.shutBy {
 		last = max(last, token)
 	}
-	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v, recorded at %d in term %d\n", d.openBy, d.peer, d.wait, d.address, last, d.unknown, d.since, d.index, d.term)
+	return fmt.Sprintf(
+		"door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v, recorded at %d in term %d\n", d.openBy,
+		d.peer, d.wait, d.address, last, d.unknown, d.since, d.index, d.term)
 }
 
 // denied and allowed are the two lists, with an owner.
@@ -138,7 +140,8 @@ func (m *model) allowed() map[string]string {
 	}
 	for _, node := range slices.Backward(slices.Sorted(maps.Keys(m.nodes))) {
 		n := m.nodes[node]
-		if n.State == introspection.NodeFinished || n.State == introspection.NodeError || n.State == introspection.NodeReapplying {
+		if n.State == introspection.NodeFinished || n.State == introspection.NodeError ||
+			n.State == introspection.NodeReapplying {
 			continue
 		}
 		for _, mac := range n.Attributes.MACs {

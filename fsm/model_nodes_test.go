@@ -28,7 +28,9 @@ func (m *model) introspect(c Command) Code {
 				earlier = n.Earlier
 			}
 		}
-		m.nodes[c.Node] = &introspection.Record{Earlier: earlier, Node: c.Node, State: out.Next, Times: introspection.Times{Started: m.now, Deadline: m.now.Add(c.Timeout), StartedMillis: m.wall}, Begun: m.token(), Attributes: c.Attributes}
+		m.nodes[c.Node] = &introspection.Record{Earlier: earlier, Node: c.Node, State: out.Next,
+			Times: introspection.Times{Started: m.now, Deadline: m.now.Add(c.Timeout), StartedMillis: m.wall}, Begun: m.token(),
+			Attributes: c.Attributes}
 		if c.Event == introspection.EventStart {
 			m.queue = append(m.queue, &modelRequest{seq: m.token(), node: c.Node, event: introspection.EventStart})
 		}
@@ -92,12 +94,14 @@ func (m *model) imports(c introspection.ImportRecord) Code {
 	n := m.nodes[c.Node]
 	if n != nil {
 		other := *n
-		other.Started, other.Finished, other.Begun, other.Unprocessed, other.Processed = made.Started, made.Finished, made.Begun, blobs.Hash{}, blobs.Hash{}
+		other.Started, other.Finished, other.Begun, other.Unprocessed, other.Processed = made.Started, made.Finished,
+			made.Begun, blobs.Hash{}, blobs.Hash{}
 		other.Delivered, other.Deadline, other.Earlier = introspection.Delivery{}, 0, blobs.Hash{}
 		lacks := func(has, brought blobs.Hash) bool {
 			return has == (blobs.Hash{}) || brought == (blobs.Hash{}) || has == brought
 		}
-		if !reflect.DeepEqual(other, made) || !lacks(n.Unprocessed, c.Unprocessed.Hash) || !lacks(n.Processed, c.Processed.Hash) {
+		if !reflect.DeepEqual(other, made) || !lacks(n.Unprocessed, c.Unprocessed.Hash) ||
+			!lacks(n.Processed, c.Processed.Hash) {
 			return Conflict
 		}
 	} else {
@@ -114,12 +118,14 @@ func (m *model) take(c introspection.TakeCallback) Code {
 		return SessionEnded
 	}
 	alone := !slices.ContainsFunc(m.queue, func(r *modelRequest) bool { return r.node == c.Node })
-	if code := m.enqueue(introspection.Enqueue{Node: c.Node, Event: introspection.EventProcess, Document: c.Document}); code != OK {
+	if code := m.enqueue(introspection.Enqueue{Node: c.Node, Event: introspection.EventProcess,
+		Document: c.Document}); code != OK {
 		return code
 	}
 	n := m.nodes[c.Node]
 	last := len(m.queue) - 1
-	if !alone || last < 0 || m.queue[last].seq != m.token() || n.State != introspection.NodeWaiting && n.State != introspection.NodeEnrolling || n.Deadline <= m.now {
+	if !alone || last < 0 || m.queue[last].seq != m.token() ||
+		n.State != introspection.NodeWaiting && n.State != introspection.NodeEnrolling || n.Deadline <= m.now {
 		return OK
 	}
 	m.claim(introspection.ClaimRequests{Requests: []fencing.Token{m.token()}})
@@ -201,7 +207,8 @@ func (m *model) enqueue(c introspection.Enqueue) Code {
 	}
 	out := introspection.Transition(n.State, c.Event, introspection.FromAPI)
 	switch {
-	case out.Verdict == introspection.Locked, m.locked(c.Node) && (c.Event == introspection.EventAbort || c.Event == introspection.EventReapply):
+	case out.Verdict == introspection.Locked,
+		m.locked(c.Node) && (c.Event == introspection.EventAbort || c.Event == introspection.EventReapply):
 		return Conflict
 	case out.Verdict == introspection.Refuse:
 		return IllegalTransition
@@ -227,9 +234,12 @@ func (m *model) advance(c introspection.Advance) Code {
 	}
 	n := m.nodes[r.node]
 	out := introspection.Transition(n.State, c.Event, introspection.FromQueue)
-	asked := slices.Contains([]introspection.Event{introspection.EventStart, introspection.EventProcess, introspection.EventAbort, introspection.EventReapply, introspection.EventTimeout}, c.Event)
+	asked := slices.Contains(
+		[]introspection.Event{introspection.EventStart, introspection.EventProcess, introspection.EventAbort,
+			introspection.EventReapply, introspection.EventTimeout}, c.Event)
 	switch {
-	case out.Verdict != introspection.Move || r.seq < n.Begun || c.Event == introspection.EventTimeout && n.Deadline > m.now:
+	case out.Verdict != introspection.Move || r.seq < n.Begun ||
+		c.Event == introspection.EventTimeout && n.Deadline > m.now:
 		return IllegalTransition
 	case asked && r.event != c.Event:
 		return Refused
@@ -247,13 +257,15 @@ func (m *model) advance(c introspection.Advance) Code {
 }
 
 // settle gives a record its next state.
-func (m *model) settle(n *introspection.Record, r *modelRequest, c introspection.Advance, next introspection.NodeState) {
+func (m *model) settle(n *introspection.Record, r *modelRequest, c introspection.Advance,
+	next introspection.NodeState) {
 	from := n.State
 	n.State = next
 	if c.Attributes != nil && next != introspection.NodeError && next != introspection.NodeFinished {
 		n.Attributes = *c.Attributes
 	}
-	if c.Answer != (introspection.Answer{}) || c.Event == introspection.EventProcess && next == introspection.NodeProcessing {
+	if c.Answer != (introspection.Answer{}) ||
+		c.Event == introspection.EventProcess && next == introspection.NodeProcessing {
 		if n.Delivered.Request != r.seq {
 			n.Delivered = introspection.Delivery{Document: r.document, Request: r.seq}
 		}
@@ -277,7 +289,8 @@ func (m *model) settle(n *introspection.Record, r *modelRequest, c introspection
 
 // end finishes a record; a callback that was not answered yet is answered.
 func (m *model) end(n *introspection.Record, state introspection.NodeState, a introspection.Answer) {
-	n.State, n.Error, n.Finished, n.FinishedMillis, n.FinishedBeyond, n.Attributes = state, a.Message, m.now, max(m.wall, 1), 0, introspection.Attributes{}
+	n.State, n.Error, n.Finished, n.FinishedMillis, n.FinishedBeyond, n.Attributes = state, a.Message, m.now,
+		max(m.wall, 1), 0, introspection.Attributes{}
 	if n.Delivered.Document != (blobs.Hash{}) && n.Delivered.Answer.Status == 0 {
 		n.Delivered.Answer = a
 	}

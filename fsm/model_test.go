@@ -79,8 +79,10 @@ func (r *modelRequest) hold() introspection.Hold {
 
 func newModel() *model {
 	return &model{
-		index: 1, members: map[string]int{"a": Version}, removed: map[string]bool{}, sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
-		leases: map[string]*leases.Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*introspection.Record{}, gated: newModelGate(), failing: newModelFailover(), flags: newModelFlags(), keys: newModelKeys(), zoned: modelZones{},
+		index: 1, members: map[string]int{"a": Version}, removed: map[string]bool{},
+		sessions: map[fencing.Token]*modelSession{}, settings: map[string]string{},
+		leases: map[string]*leases.Lease{}, results: map[RequestID]*modelResult{}, nodes: map[string]*introspection.Record{},
+		gated: newModelGate(), failing: newModelFailover(), flags: newModelFlags(), keys: newModelKeys(), zoned: modelZones{},
 	}
 }
 
@@ -298,9 +300,11 @@ func (m *model) execute(c Command) Code {
 		return m.rule(c)
 	case relays.Accept, relays.Try, relays.Settle:
 		return m.relay(c)
-	case ironicports.PutPorts, introspection.PutInspected, doors.PassOpen, doors.PassClosed, doors.AddressTaken, doors.AddressReleased:
+	case ironicports.PutPorts, introspection.PutInspected, doors.PassOpen, doors.PassClosed, doors.AddressTaken,
+		doors.AddressReleased:
 		return m.gate(c)
-	case kubestate.PutNodes, kubestate.VoteNodes, kubestate.BeginRemediation, kubestate.StepRemediation, kubestate.PauseFailover, kubestate.ReleaseRemediation, kubestate.HoldFailover:
+	case kubestate.PutNodes, kubestate.VoteNodes, kubestate.BeginRemediation, kubestate.StepRemediation,
+		kubestate.PauseFailover, kubestate.ReleaseRemediation, kubestate.HoldFailover:
 		return m.fails(c)
 	default:
 		return m.introspect(c)
@@ -404,8 +408,10 @@ func (m *model) lease(c Command) Code {
 	case leases.Grant:
 		old := m.leases[c.Name]
 		switch {
-		case old == nil || old.Holder == "", old.Holder == c.Holder && c.Takeover && (old.Client == "" || old.Client != m.header.Client):
-			m.leases[c.Name] = &leases.Lease{Name: c.Name, Holder: c.Holder, Token: m.token(), TTL: c.TTL, Expires: m.now.Add(c.TTL), Client: m.header.Client}
+		case old == nil || old.Holder == "",
+			old.Holder == c.Holder && c.Takeover && (old.Client == "" || old.Client != m.header.Client):
+			m.leases[c.Name] = &leases.Lease{Name: c.Name, Holder: c.Holder, Token: m.token(), TTL: c.TTL,
+				Expires: m.now.Add(c.TTL), Client: m.header.Client}
 		case old.Holder == c.Holder && old.Client != "" && old.Client == m.header.Client:
 		default:
 			return Conflict

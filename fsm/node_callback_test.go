@@ -17,14 +17,17 @@ func TestTakeIsEnqueueClaimAndBegin(t *testing.T) {
 		r.waiting(s, nodeA, macA)
 		if r == three {
 			c := r.called(s, nodeA, "doc")
-			r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess, Unprocessed: c.Request.Document, Hook: "next"})
+			r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess,
+				Unprocessed: c.Request.Document, Hook: "next"})
 		} else {
 			var got introspection.Taken
-			res := r.mustAs(Header{Session: s}, introspection.TakeCallback{Node: nodeA, Document: pack(t, "doc"), Keep: true, Hook: "next"})
+			res := r.mustAs(Header{Session: s},
+				introspection.TakeCallback{Node: nodeA, Document: pack(t, "doc"), Keep: true, Hook: "next"})
 			if err := res.Decode(&got); err != nil {
 				t.Fatal(err)
 			}
-			if got.Claimed == nil || got.Claimed.Claim.Hold() != (introspection.Hold{Request: res.Token, Token: res.Token}) || got.Queued.Request != res.Token {
+			if got.Claimed == nil || got.Claimed.Claim.Hold() != (introspection.Hold{Request: res.Token, Token: res.Token}) ||
+				got.Queued.Request != res.Token {
 				t.Fatalf("taken: %+v", got)
 			}
 		}
@@ -39,7 +42,8 @@ func TestTakeIsEnqueueClaimAndBegin(t *testing.T) {
 		rec.Delivered.Request, rec.Begun, rec.Started, rec.StartedMillis, rec.Deadline = 0, 0, 0, 0, 0
 		records = append(records, rec)
 	}
-	if records[0].State != introspection.NodeProcessing || records[0].Unprocessed.IsZero() || records[0].Delivered != records[1].Delivered {
+	if records[0].State != introspection.NodeProcessing || records[0].Unprocessed.IsZero() ||
+		records[0].Delivered != records[1].Delivered {
 		t.Errorf("in one entry %+v, in three %+v", records[0], records[1])
 	}
 }
@@ -56,8 +60,10 @@ func TestWhatIsNotExpectedIsQueued(t *testing.T) {
 		"the same callback waits": {joined: true, before: func(r *rig) {
 			r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(r.t, "doc")})
 		}},
-		"the node is deleted": {before: func(r *rig) { r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventDelete}) }},
-		"its time is over":    {before: func(r *rig) { r.pass(2 * time.Hour) }},
+		"the node is deleted": {before: func(r *rig) {
+			r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventDelete})
+		}},
+		"its time is over": {before: func(r *rig) { r.pass(2 * time.Hour) }},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +71,8 @@ func TestWhatIsNotExpectedIsQueued(t *testing.T) {
 			r.waiting(r.session("a"), nodeA, macA)
 			c.before(r)
 			var got introspection.Taken
-			if err := r.mustAs(Header{Session: r.session("b")}, introspection.TakeCallback{Node: nodeA, Document: pack(t, "doc")}).Decode(&got); err != nil {
+			if err := r.mustAs(Header{Session: r.session("b")},
+				introspection.TakeCallback{Node: nodeA, Document: pack(t, "doc")}).Decode(&got); err != nil {
 				t.Fatal(err)
 			}
 			if got.Claimed != nil || got.Queued.Request.IsZero() || got.Queued.Joined != c.joined {

@@ -25,7 +25,8 @@ func (r *rig) called(session fencing.Token, node, document string) introspection
 func (r *rig) processing(session fencing.Token, node, document string) introspection.ClaimedRequest {
 	r.t.Helper()
 	c := r.called(session, node, document)
-	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess, Unprocessed: c.Request.Document})
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess,
+		Unprocessed: c.Request.Document})
 	return c
 }
 
@@ -39,19 +40,23 @@ func TestEveryEndAnswersTheCallback(t *testing.T) {
 			r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Consume: true})
 		}, introspection.Answer{Status: 200}},
 		"failed": {func(r *rig, c introspection.ClaimedRequest) {
-			r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "no disk", Consume: true})
+			r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "no disk",
+				Consume: true})
 		}, introspection.Answer{Status: 400, Message: "no disk"}},
 		"failed with an answer": {func(r *rig, c introspection.ClaimedRequest) {
-			r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "no disk", Answer: introspection.Answer{Status: 500, Message: "Unexpected exception"}})
+			r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "no disk",
+				Answer: introspection.Answer{Status: 500, Message: "Unexpected exception"}})
 		}, introspection.Answer{Status: 500, Message: "Unexpected exception"}},
 		"timed out": {func(r *rig, c introspection.ClaimedRequest) {
 			r.must(introspection.Consume{Claim: c.Claim.Hold()})
 			r.pass(15 * time.Minute)
 			r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout})
-			r.must(introspection.Advance{Claim: r.claim(r.session("a")).Claim.Hold(), Event: introspection.EventTimeout, Consume: true})
+			r.must(introspection.Advance{Claim: r.claim(r.session("a")).Claim.Hold(), Event: introspection.EventTimeout,
+				Consume: true})
 		}, introspection.Answer{Status: 400, Message: "Introspection timeout"}},
 		"déjà vu": {func(r *rig, c introspection.ClaimedRequest) {
-			r.must(introspection.Advance{Claim: r.claim(r.session("a")).Claim.Hold(), Event: introspection.EventProcess, Consume: true})
+			r.must(introspection.Advance{Claim: r.claim(r.session("a")).Claim.Hold(), Event: introspection.EventProcess,
+				Consume: true})
 		}, introspection.Answer{Status: 400, Message: "request 'process' was met again"}},
 		"given up": {func(r *rig, c introspection.ClaimedRequest) {
 			for range introspection.MaxAttempts - 1 {
@@ -64,14 +69,16 @@ func TestEveryEndAnswersTheCallback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			c := r.processing(r.session("a"), nodeA, "doc")
-			if got := r.record(nodeA).Delivered; got != (introspection.Delivery{Document: c.Request.Document, Request: c.Request.Sequence}) {
+			if got := r.record(nodeA).Delivered; got !=
+				(introspection.Delivery{Document: c.Request.Document, Request: c.Request.Sequence}) {
 				t.Errorf("delivered while it is processed: %+v", got)
 			}
 			test.end(r, c)
 			rec := r.record(nodeA)
 			got := rec.Delivered
 			if got.Request != c.Request.Sequence || got.Answer.Status != test.want.Status ||
-				!strings.HasPrefix(got.Answer.Message, test.want.Message) || got.Answer.Status == 400 && got.Answer.Message != rec.Error {
+				!strings.HasPrefix(got.Answer.Message, test.want.Message) ||
+				got.Answer.Status == 400 && got.Answer.Message != rec.Error {
 				t.Errorf("delivered %+v, want %+v; record %+v", got, test.want, rec)
 			}
 		})
@@ -82,11 +89,15 @@ func TestAnswerThatMayHaveBeenToldStays(t *testing.T) {
 	r := newRig(t)
 	c := r.processing(r.session("a"), nodeA, "doc")
 	done := pack(t, "done")
-	r.must(introspection.Mark{Claim: c.Claim.Hold(), Hook: "power off", Answer: introspection.Answer{Status: 200}, Processed: done})
-	r.must(introspection.Mark{Claim: c.Claim.Hold(), Answer: introspection.Answer{Status: 500, Message: "second thoughts"}})
-	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "no power", Answer: introspection.Answer{Status: 400, Message: "no power"}, Consume: true})
+	r.must(introspection.Mark{Claim: c.Claim.Hold(), Hook: "power off", Answer: introspection.Answer{Status: 200},
+		Processed: done})
+	r.must(introspection.Mark{Claim: c.Claim.Hold(),
+		Answer: introspection.Answer{Status: 500, Message: "second thoughts"}})
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "no power",
+		Answer: introspection.Answer{Status: 400, Message: "no power"}, Consume: true})
 	rec := r.record(nodeA)
-	if rec.State != introspection.NodeError || rec.Error != "no power" || rec.Processed != done.Hash || rec.Delivered.Answer != (introspection.Answer{Status: 200}) {
+	if rec.State != introspection.NodeError || rec.Error != "no power" || rec.Processed != done.Hash ||
+		rec.Delivered.Answer != (introspection.Answer{Status: 200}) {
 		t.Errorf("record %+v", rec)
 	}
 	if q, _ := r.view().QueuedRequest(c.Request.Sequence); q.Hook != "" {
@@ -106,12 +117,16 @@ func TestAnswerThatMayHaveBeenToldStays(t *testing.T) {
 func TestCallbackRefusedBeforeItsProcessingIsDelivered(t *testing.T) {
 	r := newRig(t)
 	c := r.called(r.session("a"), nodeA, "doc")
-	want := introspection.Delivery{Document: c.Request.Document, Request: c.Request.Sequence, Answer: introspection.Answer{Status: 400, Message: "The following failures happened"}}
-	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "no interfaces", Answer: want.Answer, Unprocessed: c.Request.Document, Consume: true})
-	if rec := r.record(nodeA); rec.State != introspection.NodeError || rec.Error != "no interfaces" || rec.Delivered != want {
+	want := introspection.Delivery{Document: c.Request.Document, Request: c.Request.Sequence,
+		Answer: introspection.Answer{Status: 400, Message: "The following failures happened"}}
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "no interfaces",
+		Answer: want.Answer, Unprocessed: c.Request.Document, Consume: true})
+	if rec := r.record(nodeA); rec.State != introspection.NodeError || rec.Error != "no interfaces" ||
+		rec.Delivered != want {
 		t.Errorf("record %+v", rec)
 	}
-	if q := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "doc")})); !q.Joined || q.Request != want.Request {
+	if q := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess,
+		Document: pack(t, "doc")})); !q.Joined || q.Request != want.Request {
 		t.Errorf("a repeat got %+v", q)
 	}
 }
@@ -156,10 +171,12 @@ func TestOnlyTheCallbackInHandIsAnswered(t *testing.T) {
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "doc")})
 	c = r.claim(s)
 	r.refused(Refused, Header{}, introspection.Mark{Claim: c.Claim.Hold(), Answer: yes}) // its processing has not begun
-	r.refused(ClaimLost, Header{}, introspection.Mark{Claim: introspection.Hold{Request: c.Claim.Request, Token: c.Claim.Token + 1}, Answer: yes})
+	r.refused(ClaimLost, Header{},
+		introspection.Mark{Claim: introspection.Hold{Request: c.Claim.Request, Token: c.Claim.Token + 1}, Answer: yes})
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess})
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish})
-	r.refused(IllegalTransition, Header{}, introspection.Mark{Claim: c.Claim.Hold(), Processed: pack(t, "late")}) // it is over
+	// it is over
+	r.refused(IllegalTransition, Header{}, introspection.Mark{Claim: c.Claim.Hold(), Processed: pack(t, "late")})
 }
 
 func TestMarkOfAnEarlierIntrospectionSavesNothing(t *testing.T) {
@@ -223,7 +240,8 @@ func TestEndedRecordsAreListedInTheOrderOfTheirEnds(t *testing.T) {
 		t.Errorf("while one reapplies: %v, %+v", got, r.record(nodeB))
 	}
 	r.pass(time.Second)
-	r.must(introspection.Advance{Claim: r.claims(s, r.view().QueueOf(nodeB)[0].Sequence)[0].Claim.Hold(), Event: introspection.EventFinish, Consume: true})
+	r.must(introspection.Advance{Claim: r.claims(s, r.view().QueueOf(nodeB)[0].Sequence)[0].Claim.Hold(),
+		Event: introspection.EventFinish, Consume: true})
 	if got := ended(r.now + 1); !slices.Equal(got, []string{nodeA, nodeB}) {
 		t.Errorf("after it was reapplied: %v", got)
 	}
@@ -240,7 +258,8 @@ func TestEndedIntrospectionIsMetAgain(t *testing.T) {
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "no power"})
 	r.pass(time.Second)
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventStart})
-	if rec := r.record(nodeA); rec.State != introspection.NodeStarting || rec.Started != r.now || rec.Deadline != r.now.Add(15*time.Minute) ||
+	if rec := r.record(nodeA); rec.State != introspection.NodeStarting || rec.Started != r.now ||
+		rec.Deadline != r.now.Add(15*time.Minute) ||
 		rec.Finished != 0 || rec.FinishedMillis != 0 || rec.Error != "" {
 		t.Errorf("started again: %+v", rec)
 	}
@@ -252,7 +271,8 @@ func TestEndedIntrospectionIsMetAgain(t *testing.T) {
 	old := r.record(nodeA)
 	r.pass(time.Second)
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventAbort, Consume: true})
-	if rec := r.record(nodeA); rec.State != introspection.NodeError || rec.Error != old.Error || rec.Finished != old.Finished || rec.FinishedMillis != old.FinishedMillis {
+	if rec := r.record(nodeA); rec.State != introspection.NodeError || rec.Error != old.Error ||
+		rec.Finished != old.Finished || rec.FinishedMillis != old.FinishedMillis {
 		t.Errorf("aborted twice: %+v, before %+v", rec, old)
 	}
 }

@@ -35,7 +35,8 @@ func TestImportKeepsTimesAndChangesNothingTwice(t *testing.T) {
 		t.Errorf("the first import did %+v", did)
 	}
 	rec, _ := r.view().Record(nodeA)
-	if rec.StartedMillis != 1_600_000_000_123 || rec.StartedBeyond != 456 || rec.FinishedMillis != 1_600_000_001_000 || rec.FinishedBeyond != 7 {
+	if rec.StartedMillis != 1_600_000_000_123 || rec.StartedBeyond != 456 || rec.FinishedMillis != 1_600_000_001_000 ||
+		rec.FinishedBeyond != 7 {
 		t.Errorf("times: %+v", rec)
 	}
 	if rec.Finished != r.view().Now() || rec.Error != c.Error || !rec.ManageBoot || rec.State != introspection.NodeError {

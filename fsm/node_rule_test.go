@@ -19,7 +19,8 @@ func TestRules(t *testing.T) {
 	if err := r.must(ruleset.Create{UUID: nodeB, Body: []byte(`{"a":1}`)}).Decode(&stored); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := r.view().Rule(nodeB); !ok || got.Created != fencing.At(r.view().Base(), r.index) || string(got.Body) != `{"a":1}` || stored.UUID != nodeB || stored.Created != got.Created {
+	if got, ok := r.view().Rule(nodeB); !ok || got.Created != fencing.At(r.view().Base(), r.index) ||
+		string(got.Body) != `{"a":1}` || stored.UUID != nodeB || stored.Created != got.Created {
 		t.Errorf("rule %+v, result %+v", got, stored)
 	}
 	version := r.view().RulesVersion()
@@ -63,7 +64,8 @@ func TestRulesAreBounded(t *testing.T) {
 	index := uint64(1)
 	create := func(body string) Result { // without the check after each entry: there are many
 		index++
-		return state.Apply(Entry{Index: index, Term: 1, Data: encoded(t, Header{}, ruleset.Create{UUID: fmt.Sprintf("%032x", index), Body: []byte(body)})})
+		return state.Apply(Entry{Index: index, Term: 1,
+			Data: encoded(t, Header{}, ruleset.Create{UUID: fmt.Sprintf("%032x", index), Body: []byte(body)})})
 	}
 	for range ruleset.MaxRules {
 		if res := create("{}"); res.Code != OK {
@@ -88,7 +90,8 @@ func TestRulesAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	for name, c := range map[string]Command{
-		"no UUID": ruleset.Create{UUID: "x", Body: []byte("{}")}, "no body": ruleset.Create{UUID: nodeA}, "too large": ruleset.Create{UUID: nodeA, Body: []byte(large + "x")},
+		"no UUID": ruleset.Create{UUID: "x", Body: []byte("{}")}, "no body": ruleset.Create{UUID: nodeA},
+		"too large":         ruleset.Create{UUID: nodeA, Body: []byte(large + "x")},
 		"delete by no UUID": ruleset.Delete{UUID: ""},
 	} {
 		if c.Validate() == nil {

@@ -58,9 +58,11 @@ func TestNotesOfRamdiskLogsEndWithTheirRecord(t *testing.T) {
 	s := r.session("a")
 	note := func(node string) introspection.NoteLogs {
 		rec, _ := r.view().Record(node)
-		return introspection.NoteLogs{Node: node, Begun: rec.Begun, Logs: introspection.RamdiskLogs{Peer: "h1", Path: "/logs/" + node}}
+		return introspection.NoteLogs{Node: node, Begun: rec.Begun,
+			Logs: introspection.RamdiskLogs{Peer: "h1", Path: "/logs/" + node}}
 	}
-	r.refused(Conflict, Header{}, introspection.NoteLogs{Node: nodeA, Begun: 1, Logs: introspection.RamdiskLogs{Peer: "h1", Path: "/x"}})
+	r.refused(Conflict, Header{},
+		introspection.NoteLogs{Node: nodeA, Begun: 1, Logs: introspection.RamdiskLogs{Peer: "h1", Path: "/x"}})
 	r.waiting(s, nodeA)
 	r.waiting(s, nodeB)
 	stale := note(nodeA)

@@ -36,7 +36,8 @@ func TestOneEntryClaimsSeveralRequests(t *testing.T) {
 		t.Fatalf("claimed %+v", ours)
 	}
 	for _, c := range append(ours, theirs...) {
-		if got, ok := r.view().Claim(c.Claim.Hold()); !ok || got != c.Claim || c.Request.Claim != c.Claim.Token || c.Request.Attempts != 1 {
+		if got, ok := r.view().Claim(c.Claim.Hold()); !ok || got != c.Claim || c.Request.Claim != c.Claim.Token ||
+			c.Request.Attempts != 1 {
 			t.Errorf("claim %+v is kept as %+v", c, got)
 		}
 	}
@@ -67,7 +68,8 @@ func TestClaimThatIsNewIsAnotherHold(t *testing.T) {
 	r.must(introspection.Release{Claim: old.Claim.Hold()})
 	again := r.claim(s)
 	r.refused(ClaimLost, Header{Session: s}, introspection.Mark{Claim: old.Claim.Hold(), Hook: "zombie"})
-	r.refused(ClaimLost, Header{Session: s}, introspection.Advance{Claim: old.Claim.Hold(), Event: introspection.EventWait})
+	r.refused(ClaimLost, Header{Session: s},
+		introspection.Advance{Claim: old.Claim.Hold(), Event: introspection.EventWait})
 	r.must(introspection.Advance{Claim: again.Claim.Hold(), Event: introspection.EventWait, Consume: true})
 }
 
@@ -98,7 +100,8 @@ func TestTurnsAreSpacedOut(t *testing.T) {
 	if got := turn(time.Second); got != 15*time.Second {
 		t.Errorf("four seconds later: after %v", got)
 	}
-	r.refused(ClaimLost, Header{}, introspection.TakeTurn{Claim: introspection.Hold{Request: hold.Request}, Gap: time.Second})
+	r.refused(ClaimLost, Header{},
+		introspection.TakeTurn{Claim: introspection.Hold{Request: hold.Request}, Gap: time.Second})
 	// An idle throttle saves nothing up.
 	r.pass(time.Hour)
 	r.start(nodeB)
@@ -131,7 +134,8 @@ func TestTurnsAfterTheDeadlineAreNotTaken(t *testing.T) {
 	var got introspection.Turn
 	for next := range r.view().Ready() {
 		if next.Node == nodeA {
-			if err := r.must(introspection.TakeTurn{Claim: r.claims(s, next.Sequence)[0].Claim.Hold(), Gap: 5 * time.Minute}).Decode(&got); err != nil {
+			if err := r.must(introspection.TakeTurn{Claim: r.claims(s, next.Sequence)[0].Claim.Hold(),
+				Gap: 5 * time.Minute}).Decode(&got); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -23,7 +23,8 @@ func nodeN(n int) string { return fmt.Sprintf("33333333-3333-4333-8333-%012d", n
 // start begins an introspection and returns its request.
 func (r *rig) start(node string, attrs ...string) fencing.Token {
 	r.t.Helper()
-	res := r.must(introspection.Start{Node: node, Event: introspection.EventStart, ManageBoot: true, Timeout: 15 * time.Minute, Attributes: introspection.Attributes{MACs: attrs}})
+	res := r.must(introspection.Start{Node: node, Event: introspection.EventStart, ManageBoot: true,
+		Timeout: 15 * time.Minute, Attributes: introspection.Attributes{MACs: attrs}})
 	return r.queued(res).Request
 }
 
@@ -50,7 +51,8 @@ func (r *rig) claim(session fencing.Token) introspection.ClaimedRequest {
 func (r *rig) claims(session fencing.Token, requests ...fencing.Token) []introspection.ClaimedRequest {
 	r.t.Helper()
 	var got introspection.Claimed
-	if err := r.mustAs(Header{Session: session}, introspection.ClaimRequests{Requests: requests}).Decode(&got); err != nil {
+	if err := r.mustAs(Header{Session: session}, introspection.ClaimRequests{Requests: requests}).Decode(&got); err !=
+		nil {
 		r.t.Fatal(err)
 	}
 	return got.Claims
@@ -86,15 +88,18 @@ func TestIntrospectionFromStartToFinish(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	request := r.start(nodeA, "52:54:00:00:00:01")
-	if rec := r.record(nodeA); rec.State != introspection.NodeStarting || rec.Deadline != Time(15*time.Minute) || !rec.ManageBoot || rec.StartedMillis != r.wall {
+	if rec := r.record(nodeA); rec.State != introspection.NodeStarting || rec.Deadline != Time(15*time.Minute) ||
+		!rec.ManageBoot || rec.StartedMillis != r.wall {
 		t.Errorf("started: %+v", rec)
 	}
 	c := r.claim(s)
-	if c.Request.Sequence != request || c.Request.Event != introspection.EventStart || c.Claim.Node != nodeA || c.Claim.Peer != "a" || c.Request.Attempts != 1 {
+	if c.Request.Sequence != request || c.Request.Event != introspection.EventStart || c.Claim.Node != nodeA ||
+		c.Claim.Peer != "a" || c.Request.Attempts != 1 {
 		t.Errorf("claimed %+v", c)
 	}
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventStart})
-	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventWait, Consume: true, Attributes: &introspection.Attributes{MACs: []string{"52:54:00:00:00:01"}, BMC: []string{"192.0.2.9"}}})
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventWait, Consume: true,
+		Attributes: &introspection.Attributes{MACs: []string{"52:54:00:00:00:01"}, BMC: []string{"192.0.2.9"}}})
 	if got := r.view().NodesByBMC("192.0.2.9"); !slices.Equal(got, []string{nodeA}) {
 		t.Errorf("by BMC: %v", got)
 	}
@@ -123,7 +128,8 @@ func TestFinishIsOneStep(t *testing.T) {
 	r.pass(time.Second)
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Processed: done, Consume: true})
 	rec := r.record(nodeA)
-	if rec.State != introspection.NodeFinished || rec.FinishedMillis != r.wall || rec.Error != "" || rec.Unprocessed != raw.Hash || rec.Processed != done.Hash {
+	if rec.State != introspection.NodeFinished || rec.FinishedMillis != r.wall || rec.Error != "" ||
+		rec.Unprocessed != raw.Hash || rec.Processed != done.Hash {
 		t.Errorf("finished: %+v", rec)
 	}
 	if got := r.view().NodesByMAC("52:54:00:00:00:01"); got != nil {
@@ -140,7 +146,8 @@ func TestFinishIsOneStep(t *testing.T) {
 	if _, ok := r.view().Blob(done.Hash); ok {
 		t.Error("the document outlives its record")
 	}
-	if rec := r.record(nodeA); rec.FinishedMillis != 0 || !rec.Processed.IsZero() || !rec.Unprocessed.IsZero() || rec.Earlier != raw.Hash {
+	if rec := r.record(nodeA); rec.FinishedMillis != 0 || !rec.Processed.IsZero() || !rec.Unprocessed.IsZero() ||
+		rec.Earlier != raw.Hash {
 		t.Errorf("started anew: %+v", rec)
 	}
 }
@@ -149,7 +156,8 @@ func TestNewRequestsFollowTheContract(t *testing.T) {
 	r := newRig(t)
 	s := r.session("a")
 	r.start(nodeA)
-	res := r.refused(IllegalTransition, Header{}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Minute})
+	res := r.refused(IllegalTransition, Header{},
+		introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Minute})
 	if res.Message != "Can not transition from state 'starting' on event 'start' (no defined transition)" {
 		t.Errorf("message %q", res.Message)
 	}
@@ -163,7 +171,8 @@ func TestNewRequestsFollowTheContract(t *testing.T) {
 	if rec := r.record(nodeA); rec.State != introspection.NodeError || rec.Error != "no power" {
 		t.Errorf("record %+v", rec)
 	}
-	r.refused(IllegalTransition, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "late")})
+	r.refused(IllegalTransition, Header{},
+		introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "late")})
 }
 
 func TestAbortWhileClaimedIsAConflict(t *testing.T) {
@@ -173,7 +182,8 @@ func TestAbortWhileClaimedIsAConflict(t *testing.T) {
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "doc")})
 	c := r.claim(s) // claimed, and still waiting
 	r.refused(Conflict, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventAbort})
-	r.refused(Refused, Header{}, introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventAbort}) // nobody asked for it
+	// nobody asked for it
+	r.refused(Refused, Header{}, introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventAbort})
 	r.must(introspection.Release{Claim: c.Claim.Hold()})
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventAbort})
 	if rec := r.record(nodeA); rec.State != introspection.NodeAborting {
@@ -200,7 +210,8 @@ func TestCallbackMetAgainAfterItWasSavedIsDejaVu(t *testing.T) {
 	r.must(introspection.Mark{Claim: c.Claim.Hold(), Hook: "pci_devices"})
 	again := r.claim(r.session("a")) // the old session ended
 	var moved introspection.Advanced
-	if err := r.must(introspection.Advance{Claim: again.Claim.Hold(), Event: introspection.EventProcess}).Decode(&moved); err != nil {
+	if err := r.must(introspection.Advance{Claim: again.Claim.Hold(), Event: introspection.EventProcess}).Decode(
+		&moved); err != nil {
 		t.Fatal(err)
 	}
 	if rec := r.record(nodeA); moved.To != introspection.NodeError || rec.State != introspection.NodeError ||
@@ -253,7 +264,8 @@ func TestRepeatedCallbackJoinsTheFirst(t *testing.T) {
 	if q := r.queued(r.must(callback)); !q.Joined || q.Request != first.Request {
 		t.Errorf("while processed: %+v", q)
 	}
-	other := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "other")}))
+	other := r.queued(r.must(
+		introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "other")}))
 	if other.Joined {
 		t.Errorf("a different callback joined: %+v", other)
 	}
@@ -269,8 +281,10 @@ func TestOneClaimANodeInTheOrderOfTheQueue(t *testing.T) {
 	r := newRig(t)
 	a, b := r.session("a"), r.session("b")
 	r.waiting(a, nodeA)
-	first := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "1")})).Request
-	second := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "2")})).Request
+	first := r.queued(r.must(
+		introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "1")})).Request
+	second := r.queued(r.must(
+		introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: pack(t, "2")})).Request
 	other := r.start(nodeB)
 	if got := r.view().Claimable(); got != 2 {
 		t.Errorf("%d nodes can be claimed", got)
@@ -320,11 +334,13 @@ func TestObituaryNamesWhatTheProcessLeft(t *testing.T) {
 		raw := pack(t, "raw of "+node)
 		r.must(introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: raw})
 		c := r.claim(s)
-		r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess, Unprocessed: raw.Hash, Hook: "scheduler or later"})
+		r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess, Unprocessed: raw.Hash,
+			Hook: "scheduler or later"})
 		return c
 	}
 	a, b := begin(nodeA, "52:54:00:00:00:01", "a"), begin(nodeB, "52:54:00:00:00:02", "b")
-	left := []introspection.Unfinished{{Request: a.Request.Sequence, Hook: "lldp_basic"}, {Request: b.Request.Sequence, Hook: "of another"}, {Request: a.Request.Sequence + 1000, Hook: "of nothing"}}
+	left := []introspection.Unfinished{{Request: a.Request.Sequence, Hook: "lldp_basic"},
+		{Request: b.Request.Sequence, Hook: "of another"}, {Request: a.Request.Sequence + 1000, Hook: "of nothing"}}
 	r.must(membership.OpenSession{Peer: "a", Boot: "next", Version: Version, Unfinished: left})
 	if got, _ := r.view().QueuedRequest(b.Request.Sequence); got.Hook != "scheduler or later" {
 		t.Errorf("of a request of another peer it says %q", got.Hook)
@@ -360,7 +376,8 @@ func TestTimeoutGoesThroughTheQueue(t *testing.T) {
 		t.Errorf("overdue %+v", got)
 	}
 	first := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout}))
-	if q := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout})); !q.Joined || q.Request != first.Request {
+	if q := r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout})); !q.Joined ||
+		q.Request != first.Request {
 		t.Errorf("asked twice: %+v", q)
 	}
 	c := r.claim(r.session("a"))
@@ -377,7 +394,8 @@ func TestRequestsOfAnEarlierIntrospectionMoveNothing(t *testing.T) {
 	c := r.claim(s)
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventWait})
 	r.start(nodeA) // while the worker of the first is still at it
-	r.refused(IllegalTransition, Header{}, introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "mine failed"})
+	r.refused(IllegalTransition, Header{},
+		introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventError, Error: "mine failed"})
 	r.refused(IllegalTransition, Header{}, introspection.DeleteNode{Node: nodeA, Claim: c.Claim.Hold()})
 	r.must(introspection.Consume{Claim: c.Claim.Hold()})
 	if c := r.claim(s); c.Request.Event != introspection.EventStart {
@@ -401,17 +419,20 @@ func TestReapplyKeepsFinishedUntilItEnds(t *testing.T) {
 	r.pass(time.Second)
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Timeout: time.Minute})
 	rec := r.record(nodeA)
-	if rec.State != introspection.NodeReapplying || rec.FinishedMillis != old.FinishedMillis || rec.StartedMillis != r.wall || rec.Deadline != r.now.Add(time.Minute) {
+	if rec.State != introspection.NodeReapplying || rec.FinishedMillis != old.FinishedMillis ||
+		rec.StartedMillis != r.wall || rec.Deadline != r.now.Add(time.Minute) {
 		t.Errorf("reapplying: %+v", rec)
 	}
 	c = r.claim(s)
-	r.refused(Conflict, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Timeout: time.Minute})
+	r.refused(Conflict, Header{},
+		introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Timeout: time.Minute})
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventReapply})
 	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Consume: true})
 	if rec := r.record(nodeA); rec.State != introspection.NodeFinished || rec.FinishedMillis != r.wall {
 		t.Errorf("finished: %+v", rec)
 	}
-	if r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Timeout: time.Minute})).Request.IsZero() {
+	if r.queued(r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply,
+		Timeout: time.Minute})).Request.IsZero() {
 		t.Error("a second reapply was ignored")
 	}
 }
@@ -465,7 +486,8 @@ func TestListsAreNewestFirstAndPaged(t *testing.T) {
 	all := slices.Collect(r.view().Records())
 	want := slices.Clone(all)
 	slices.SortFunc(want, func(a, b introspection.Record) int {
-		return strings.Compare(fmt.Sprintf("%020d%s", b.StartedMillis, b.Node), fmt.Sprintf("%020d%s", a.StartedMillis, a.Node))
+		return strings.Compare(fmt.Sprintf("%020d%s", b.StartedMillis, b.Node),
+			fmt.Sprintf("%020d%s", a.StartedMillis, a.Node))
 	})
 	if len(all) != 10 || !slices.EqualFunc(all, want, func(a, b introspection.Record) bool { return a.Node == b.Node }) {
 		t.Errorf("list: %v", all)

@@ -8,7 +8,8 @@ import (
 )
 
 // notesMember are the kinds that NoteMember looks at.
-var notesMember = []Kind{KindOf(membership.PutMember{}), KindOf(membership.UseJoinToken{}), KindOf(membership.Rejoin{}), KindOf(membership.MoveMember{})}
+var notesMember = []Kind{KindOf(membership.PutMember{}), KindOf(membership.UseJoinToken{}), KindOf(membership.Rejoin{}),
+	KindOf(membership.MoveMember{})}
 
 // NoteMember adds to members, by server ID, what an entry of the log says of a member
 // if it is not refused. It is for what people are shown, and told of hosts, before the

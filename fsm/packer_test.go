@@ -37,10 +37,13 @@ func TestDocumentIsThereWhileSomethingRefersToIt(t *testing.T) {
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
 	stored(doc, 1) // the second joined
 	c := r.claim(s)
-	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess, Unprocessed: doc.Hash, Processed: doc})
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventProcess, Unprocessed: doc.Hash,
+		Processed: doc})
 	stored(doc, 3)
 	r.refused(NotFound, Header{}, introspection.Mark{Claim: c.Claim.Hold(), Unprocessed: other.Hash, Processed: done})
-	r.refused(NotFound, Header{}, introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Unprocessed: other.Hash, Processed: done})
+	r.refused(NotFound, Header{},
+		introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Unprocessed: other.Hash,
+			Processed: done})
 	stored(done, 0) // a refusal stores nothing
 	r.must(introspection.Mark{Claim: c.Claim.Hold(), Processed: done})
 	stored(doc, 2)
@@ -49,12 +52,14 @@ func TestDocumentIsThereWhileSomethingRefersToIt(t *testing.T) {
 	stored(doc, 1)
 	stored(done, 0)
 	stored(other, 1)
-	r.refused(IllegalTransition, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: done})
+	r.refused(IllegalTransition, Header{},
+		introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: done})
 	stored(done, 0)
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Timeout: time.Minute, Document: done})
 	stored(done, 1)
 	c = r.claim(s)
-	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Unprocessed: done.Hash, Consume: true})
+	r.must(introspection.Advance{Claim: c.Claim.Hold(), Event: introspection.EventFinish, Unprocessed: done.Hash,
+		Consume: true})
 	stored(doc, 0)
 	stored(done, 1)
 	r.must(introspection.DeleteNode{Node: nodeA})
@@ -68,7 +73,8 @@ func TestPackerRefusesWhatDoesNotFit(t *testing.T) {
 		sum := sha256.Sum256([]byte(fmt.Sprint(i)))
 		noise = append(noise, sum[:]...)
 	}
-	for name, document := range map[string][]byte{"nothing": nil, "too long": make([]byte, blobs.MaxDocument+1), "not compressible": noise} {
+	for name, document := range map[string][]byte{"nothing": nil, "too long": make([]byte, blobs.MaxDocument+1),
+		"not compressible": noise} {
 		if p, err := blobs.Pack(document); !errors.Is(err, Invalid) || !p.IsZero() {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -134,7 +140,8 @@ func TestPackerServesMany(t *testing.T) {
 // What the bounds of its parts allow must fit in an entry, or a worker could
 // not save its work.
 func TestGreatestCommandsFitInAnEntry(t *testing.T) {
-	doc := blobs.Packed{Hash: blobs.Hash{1}, Data: append(bytes.Clone(zstdFrame), make([]byte, blobs.MaxBlob-len(zstdFrame))...)}
+	doc := blobs.Packed{Hash: blobs.Hash{1},
+		Data: append(bytes.Clone(zstdFrame), make([]byte, blobs.MaxBlob-len(zstdFrame))...)}
 	text := strings.Repeat("x", introspection.MaxErrorText)
 	var attributes introspection.Attributes
 	for i := range introspection.MaxAttributes {
@@ -143,10 +150,14 @@ func TestGreatestCommandsFitInAnEntry(t *testing.T) {
 	}
 	held, hook := introspection.Hold{Request: 1 << 60, Token: 1 << 60}, strings.Repeat("h", introspection.MaxHook)
 	id := entry.MintRequestID(1<<60, 1, [8]byte{})
-	h := Header{Time: 1 << 60, WallMillis: 1 << 60, Token: 1 << 60, Session: 1 << 60, Request: id, Answered: id, Client: strings.Repeat("c", entry.MaxClient)}
+	h := Header{Time: 1 << 60, WallMillis: 1 << 60, Token: 1 << 60, Session: 1 << 60, Request: id, Answered: id,
+		Client: strings.Repeat("c", entry.MaxClient)}
 	for _, c := range []Command{
-		introspection.Advance{Claim: held, Event: introspection.EventError, Error: text, Attributes: &attributes, Unprocessed: doc.Hash, Processed: doc, Consume: true, Hook: hook, Answer: introspection.Answer{Status: 500, Message: text}},
-		introspection.Mark{Claim: held, Hook: hook, Answer: introspection.Answer{Status: 500, Message: text}, Processed: doc, Unprocessed: doc.Hash},
+		introspection.Advance{Claim: held, Event: introspection.EventError, Error: text, Attributes: &attributes,
+			Unprocessed: doc.Hash, Processed: doc, Consume: true, Hook: hook,
+			Answer: introspection.Answer{Status: 500, Message: text}},
+		introspection.Mark{Claim: held, Hook: hook, Answer: introspection.Answer{Status: 500, Message: text}, Processed: doc,
+			Unprocessed: doc.Hash},
 		introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Document: doc, Timeout: introspection.MaxTime},
 	} {
 		if _, err := Encode(h, c); err != nil {

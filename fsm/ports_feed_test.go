@@ -59,7 +59,8 @@ func TestFeedIsBounded(t *testing.T) {
 	r.apply(t, h, ironicports.PutPorts{Ports: portsN(macset.MaxChanges, 1)})
 	oldest := begin + macset.MaxChanges/2 // the first half is forgotten
 	r.changed(oldest-1, false)
-	if macs, ok := r.view().PortsChangedSince(oldest); !ok || len(macs) != macset.MaxChanges/2+1 || slices.Contains(macs, macN(macset.MaxChanges/2-1)) {
+	if macs, ok := r.view().PortsChangedSince(oldest); !ok || len(macs) != macset.MaxChanges/2+1 ||
+		slices.Contains(macs, macN(macset.MaxChanges/2-1)) {
 		t.Errorf("%d changes are told, %v", len(macs), ok)
 	}
 	// An entry that fills one half and begins the next is told as a whole, or
@@ -95,7 +96,8 @@ func TestRestoredFeedsReachBackToNothing(t *testing.T) {
 	if v.Hash() != r.view().Hash() {
 		t.Error("another hash")
 	}
-	for name, since := range map[string]func(uint64) ([]string, bool){"ports": v.PortsChangedSince, "allowed": v.AllowedChangedSince} {
+	for name, since := range map[string]func(uint64) ([]string, bool){"ports": v.PortsChangedSince,
+		"allowed": v.AllowedChangedSince} {
 		if macs, ok := since(v.Index() - 1); ok {
 			t.Errorf("%s: a past is told that nobody saw: %v", name, macs)
 		}

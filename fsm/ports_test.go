@@ -34,13 +34,15 @@ func TestPortsComeMoveAndGo(t *testing.T) {
 	r.leads("a")
 	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{port("b", 2), port("a", 1), port("c", 2)}})
 	r.denies(1, 2)
-	if got := slices.Collect(r.view().Ports()); !slices.Equal(got, []ironicports.Port{port("a", 1), port("b", 2), port("c", 2)}) {
+	if got := slices.Collect(r.view().Ports()); !slices.Equal(got,
+		[]ironicports.Port{port("a", 1), port("b", 2), port("c", 2)}) {
 		t.Errorf("ports %v", got)
 	}
 	if got := r.view().PortsByMAC(macN(2)); !slices.Equal(got, []ironicports.Port{port("b", 2), port("c", 2)}) {
 		t.Errorf("ports of %s: %v", macN(2), got)
 	}
-	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{port("a", 3)}, Remove: []string{"b", "never"}}) // a moves; c keeps b's MAC
+	// a moves; c keeps b's MAC
+	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{port("a", 3)}, Remove: []string{"b", "never"}})
 	r.denies(2, 3)
 	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{port("d", 2)}, Remove: []string{"c"}}) // c was replaced
 	r.denies(2, 3)
@@ -133,7 +135,8 @@ func TestPortsAreBounded(t *testing.T) {
 	r.apply(t, h, ironicports.PutPorts{Ports: portsN(1, 1)})
 	before := r.view().data.portTables
 	r.index++
-	res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: encoded(t, h, ironicports.PutPorts{Ports: portsN(2, 1), Complete: true})})
+	res := r.state.Apply(Entry{Index: r.index, Term: 2,
+		Data: encoded(t, h, ironicports.PutPorts{Ports: portsN(2, 1), Complete: true})})
 	if res.Code != TableFull || r.view().data.portTables != before {
 		t.Errorf("one port too many: %v, %d ports", res.Code, r.view().PortCount())
 	}

@@ -68,16 +68,19 @@ func (m *machine) ofFailover(t *rapid.T) Command {
 		}
 		return c
 	case 2, 3:
-		return kubestate.BeginRemediation{Cluster: kubeCluster(t), Node: kubeName(t), UID: kubeUID(t), BootID: "b1", Peer: "a", Reason: "silent", Millis: 8}
+		return kubestate.BeginRemediation{Cluster: kubeCluster(t), Node: kubeName(t), UID: kubeUID(t), BootID: "b1",
+			Peer: "a", Reason: "silent", Millis: 8}
 	case 4:
-		return kubestate.HoldFailover{Cluster: kubeCluster(t), For: rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second}).Draw(t, "for"), Reason: "storm"}
+		return kubestate.HoldFailover{Cluster: kubeCluster(t),
+			For: rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second}).Draw(t, "for"), Reason: "storm"}
 	}
 	intent, from := m.remediationOf(t)
 	to := remediationState(t)
 	if rapid.IntRange(0, 9).Draw(t, "elsewhere") == 0 {
 		from = remediationState(t)
 	}
-	return kubestate.StepRemediation{Intent: intent, From: from, To: to, Peer: "a", Reason: "because", Device: deviceFor(t, to), Millis: 9}
+	return kubestate.StepRemediation{Intent: intent, From: from, To: to, Peer: "a", Reason: "because",
+		Device: deviceFor(t, to), Millis: 9}
 }
 
 // vote draws what peers say.
@@ -101,9 +104,12 @@ func (m *machine) vote(t *rapid.T) Command {
 func (m *machine) operate(t *rapid.T) Command {
 	if rapid.Bool().Draw(t, "release") {
 		intent, _ := m.remediationOf(t)
-		return kubestate.ReleaseRemediation{Intent: intent, To: rapid.SampledFrom([]kubestate.State{kubestate.RemFencing, kubestate.RemCancelled}).Draw(t, "to"), By: "op", Reason: "seen", Millis: 11}
+		return kubestate.ReleaseRemediation{Intent: intent,
+			To: rapid.SampledFrom([]kubestate.State{kubestate.RemFencing, kubestate.RemCancelled}).Draw(t, "to"), By: "op",
+			Reason: "seen", Millis: 11}
 	}
-	c := kubestate.PauseFailover{Cluster: rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "which"), By: "op", Reason: "works", Millis: 12}
+	c := kubestate.PauseFailover{Cluster: rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "which"), By: "op",
+		Reason: "works", Millis: 12}
 	if c.Paused = rapid.IntRange(0, 2).Draw(t, "pause") == 0; c.Paused {
 		c.For = rapid.SampledFrom([]time.Duration{0, time.Second, 5 * time.Second}).Draw(t, "for")
 	}
@@ -117,7 +123,8 @@ func (m *machine) failover(t *rapid.T) {
 		m.duty(t, m.ofFailover(t))
 	case who < 7 && len(m.model.sessions) > 0:
 		c := m.vote(t)
-		m.commit(t, Header{Session: rapid.SampledFrom([]fencing.Token{0, c.(kubestate.VoteNodes).Session, m.session(t)}).Draw(t, "as")}, c)
+		m.commit(t, Header{Session: rapid.SampledFrom([]fencing.Token{0, c.(kubestate.VoteNodes).Session, m.session(t)}).Draw(
+			t, "as")}, c)
 	case len(m.model.sessions) > 0:
 		m.commit(t, m.request(t), m.operate(t))
 	default:
@@ -156,7 +163,8 @@ func (m *machine) remedy(t *rapid.T) {
 			}
 		}
 		to := rapid.SampledFrom(slices.Concat(next, next[:1])).Draw(t, "next")
-		m.duty(t, kubestate.StepRemediation{Intent: intent, From: r.State, To: to, Peer: "b", Reason: fmt.Sprint("to ", to), Device: deviceFor(t, to)})
+		m.duty(t, kubestate.StepRemediation{Intent: intent, From: r.State, To: to, Peer: "b", Reason: fmt.Sprint("to ", to),
+			Device: deviceFor(t, to)})
 	}
 }
 
@@ -173,7 +181,8 @@ func (m *machine) rewound(t *rapid.T) {
 	then := &State{rapid.SampledFrom(m.past).Draw(t, "then").data}
 	now := m.state.View()
 	then.Adopt(now)
-	if err := then.Refound(Refound{Index: now.Index() + 1, NewIncarnation: true, Survivor: "founder", Self: member("founder")}); err != nil {
+	if err := then.Refound(Refound{Index: now.Index() + 1, NewIncarnation: true, Survivor: "founder",
+		Self: member("founder")}); err != nil {
 		t.Fatal(err)
 	}
 	v := then.View()

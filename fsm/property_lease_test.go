@@ -151,7 +151,8 @@ func (d leaseDraws) token(of fencing.Token) fencing.Token {
 
 func (d leaseDraws) step() leases.Step {
 	name := d.one("a", "b")
-	return leases.Step{Name: name, Holder: d.one("one", "two"), Token: d.token(d.model.leases[name].Token), Release: rapid.Bool().Draw(d.t, "release")}
+	return leases.Step{Name: name, Holder: d.one("one", "two"), Token: d.token(d.model.leases[name].Token),
+		Release: rapid.Bool().Draw(d.t, "release")}
 }
 
 func (d leaseDraws) condition(key string) (c leases.Condition) {
@@ -174,7 +175,8 @@ func (d leaseDraws) command() Command {
 	token := d.token(d.model.leases[lease].Token)
 	switch rapid.IntRange(0, 9).Draw(d.t, "verb") {
 	case 0, 1:
-		return leases.Grant{Name: lease, Holder: d.one("one", "two"), TTL: 5 * time.Second, Takeover: rapid.Bool().Draw(d.t, "takeover")}
+		return leases.Grant{Name: lease, Holder: d.one("one", "two"), TTL: 5 * time.Second,
+			Takeover: rapid.Bool().Draw(d.t, "takeover")}
 	case 2:
 		return leases.Release{Name: lease, Holder: d.one("one", "two"), Token: token}
 	case 3, 4:
@@ -186,7 +188,8 @@ func (d leaseDraws) command() Command {
 	case 8:
 		return leases.LeaveGroup{Component: d.one("web", "db"), ID: d.one("i", "j"), Lease: lease, Token: token}
 	}
-	return leases.JoinGroup{Component: d.one("web", "db"), ID: d.one("i", "j"), Lease: lease, Token: token, Metadata: d.one("m", "n")}
+	return leases.JoinGroup{Component: d.one("web", "db"), ID: d.one("i", "j"), Lease: lease, Token: token,
+		Metadata: d.one("m", "n")}
 }
 
 // TestLeaseProperty compares leases, values and groups with the naive model, entry
@@ -194,7 +197,8 @@ func (d leaseDraws) command() Command {
 func TestLeaseProperty(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRig(t)
-		model := &leaseModel{leases: map[string]leases.Lease{}, values: map[string]leases.Value{}, joined: map[string]leases.GroupMember{}}
+		model := &leaseModel{leases: map[string]leases.Lease{}, values: map[string]leases.Value{},
+			joined: map[string]leases.GroupMember{}}
 		for range rapid.IntRange(1, 60).Draw(rt, "entries") {
 			r.pass(rapid.SampledFrom([]time.Duration{0, 0, time.Second, 3 * time.Second}).Draw(rt, "pass"))
 			model.now = r.now

@@ -28,12 +28,14 @@ func attributes(t *rapid.T) introspection.Attributes {
 // ofGate draws a command of the doors or the ports.
 func (m *machine) ofGate(t *rapid.T) Command {
 	wait := rapid.SampledFrom([]time.Duration{0, time.Second, 4 * time.Second}).Draw(t, "wait")
-	proven := rapid.SampledFrom([]fencing.Token{0, 0, m.model.gated.pass.openBy, m.model.gated.address.openBy, 1}).Draw(t, "proven")
+	proven := rapid.SampledFrom([]fencing.Token{0, 0, m.model.gated.pass.openBy, m.model.gated.address.openBy, 1}).Draw(t,
+		"proven")
 	switch rapid.IntRange(0, 8).Draw(t, "act") {
 	case 0, 1:
 		return doors.PassOpen{Wait: wait, Proven: proven}
 	case 2:
-		return doors.AddressTaken{Address: rapid.SampledFrom([]string{"192.0.2.1", "2001:db8::1"}).Draw(t, "address"), Wait: wait, Proven: proven}
+		return doors.AddressTaken{Address: rapid.SampledFrom([]string{"192.0.2.1", "2001:db8::1"}).Draw(t, "address"),
+			Wait: wait, Proven: proven}
 	case 3:
 		if rapid.Bool().Draw(t, "pass") {
 			return doors.PassClosed{}

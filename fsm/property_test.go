@@ -54,7 +54,8 @@ func newMachine(t *rapid.T) *machine {
 		}
 		m.docs = append(m.docs, doc)
 	}
-	other := m.docs[0]                                                                // the same document as another peer packed it
+	// the same document as another peer packed it
+	other := m.docs[0]
 	other.Data = append(slices.Clone(other.Data), 0x50, 0x2a, 0x4d, 0x18, 0, 0, 0, 0) // an empty skippable frame
 	m.docs = append(m.docs, other)
 	if rapid.Bool().Draw(t, "founded again") {
@@ -86,7 +87,8 @@ func (m *machine) commit(t *rapid.T, h Header, c Command) {
 	if repeated && res.Token != token {
 		t.Fatalf("%s: the repeat has token %v, the first %v", what, res.Token, token)
 	}
-	if res.Code != twin.Code || !bytes.Equal(res.Value, twin.Value) || res.Token != twin.Token || res.Message != twin.Message {
+	if res.Code != twin.Code || !bytes.Equal(res.Value, twin.Value) || res.Token != twin.Token ||
+		res.Message != twin.Message {
 		t.Fatalf("%s: %+v, its twin %+v", what, res, twin)
 	}
 	v := m.state.View()
@@ -176,11 +178,15 @@ func (m *machine) command(t *rapid.T) Command {
 	case 18:
 		return m.ofGate(t)
 	case 2:
-		return introspection.TakeCallback{Node: node(t), Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Keep: yes, Hook: "next"}
+		return introspection.TakeCallback{Node: node(t), Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Keep: yes,
+			Hook: "next"}
 	case 0, 1:
-		return introspection.Start{Node: node(t), Event: event(introspection.EventStart, introspection.EventStart, introspection.EventEnroll, introspection.EventAdopt), Timeout: modelTimeout, Attributes: attributes(t)}
+		return introspection.Start{Node: node(t),
+			Event: event(introspection.EventStart, introspection.EventStart, introspection.EventEnroll,
+				introspection.EventAdopt), Timeout: modelTimeout, Attributes: attributes(t)}
 	case 3:
-		return m.enqueue(t, event(introspection.EventProcess, introspection.EventProcess, introspection.EventAbort, introspection.EventReapply, introspection.EventTimeout, introspection.EventDelete))
+		return m.enqueue(t, event(introspection.EventProcess, introspection.EventProcess, introspection.EventAbort,
+			introspection.EventReapply, introspection.EventTimeout, introspection.EventDelete))
 	case 4, 5:
 		return m.claims(t)
 	case 6, 7, 8:
@@ -201,7 +207,8 @@ func (m *machine) command(t *rapid.T) Command {
 		}
 		return introspection.DeleteNode{Node: node(t), Claim: m.claim(t)}
 	case 12:
-		return introspection.Mark{Claim: m.claim(t), Hook: "h", Answer: answerOf(t), Processed: m.document(t), Unprocessed: m.document(t).Hash}
+		return introspection.Mark{Claim: m.claim(t), Hook: "h", Answer: answerOf(t), Processed: m.document(t),
+			Unprocessed: m.document(t).Hash}
 	case 13:
 		return leases.Grant{Name: name, Holder: holder, TTL: 5 * time.Second, Takeover: yes}
 	case 14:
@@ -209,7 +216,8 @@ func (m *machine) command(t *rapid.T) Command {
 	case 15:
 		return m.ofPeer(t)
 	case 16:
-		return introspection.TakeTurn{Claim: m.claim(t), Gap: rapid.SampledFrom([]time.Duration{1, 5 * time.Second}).Draw(t, "gap")}
+		return introspection.TakeTurn{Claim: m.claim(t),
+			Gap: rapid.SampledFrom([]time.Duration{1, 5 * time.Second}).Draw(t, "gap")}
 	}
 	if yes {
 		return settings.PutSetting{Key: name, Value: holder}
@@ -219,7 +227,8 @@ func (m *machine) command(t *rapid.T) Command {
 
 // imports draws a record of elsewhere; few, so that some are met again.
 func (m *machine) imports(t *rapid.T) Command {
-	c := introspection.ImportRecord{Node: node(t), State: introspection.NodeFinished, StartedMicros: 1_600_000_000_123_456, Unprocessed: m.document(t), Processed: m.document(t)}
+	c := introspection.ImportRecord{Node: node(t), State: introspection.NodeFinished, StartedMicros: 1_600_000_000_123_456,
+		Unprocessed: m.document(t), Processed: m.document(t)}
 	c.FinishedMicros = rapid.SampledFrom([]int64{1_600_000_001_000_000, 1_600_000_001_000_001}).Draw(t, "finished")
 	if rapid.Bool().Draw(t, "failed") {
 		c.State, c.Error = introspection.NodeError, "failed"
@@ -240,8 +249,12 @@ func (m *machine) enqueue(t *rapid.T, event introspection.Event) Command {
 
 // advance draws what a worker would do: mostly its own request's event.
 func (m *machine) advance(t *rapid.T) Command {
-	c := introspection.Advance{Claim: m.claim(t), Error: "failed", Answer: answerOf(t), Consume: rapid.Bool().Draw(t, "consume")}
-	c.Event = rapid.SampledFrom([]introspection.Event{introspection.EventStart, introspection.EventWait, introspection.EventProcess, introspection.EventFinish, introspection.EventError, introspection.EventAbort, introspection.EventAbortEnd, introspection.EventTimeout, introspection.EventReapply}).Draw(t, "event")
+	c := introspection.Advance{Claim: m.claim(t), Error: "failed", Answer: answerOf(t),
+		Consume: rapid.Bool().Draw(t, "consume")}
+	c.Event = rapid.SampledFrom(
+		[]introspection.Event{introspection.EventStart, introspection.EventWait, introspection.EventProcess,
+			introspection.EventFinish, introspection.EventError, introspection.EventAbort, introspection.EventAbortEnd,
+			introspection.EventTimeout, introspection.EventReapply}).Draw(t, "event")
 	for _, r := range m.model.queue {
 		if r.hold() == c.Claim && rapid.Bool().Draw(t, "own") && r.event != introspection.EventDelete {
 			c.Event = r.event
@@ -346,7 +359,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 		"zones": func(t *rapid.T) { m.ofZones(t) },
 		"stand": func(t *rapid.T) { m.commit(t, Header{}, ofMemberFlags(t)) },
 		"pass": func(t *rapid.T) {
-			m.now = m.now.Add(rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second}).Draw(t, "pass"))
+			m.now = m.now.Add(rapid.SampledFrom(
+				[]time.Duration{1, time.Millisecond, time.Second, 4 * time.Second, 11 * time.Second}).Draw(t, "pass"))
 		},
 		"failover": func(t *rapid.T) { m.failover(t) },
 		"fail on":  func(t *rapid.T) { m.failover(t) },
@@ -359,7 +373,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 
 func (m *machine) renew(t *rapid.T) {
 	for _, id := range slices.Sorted(maps.Keys(m.model.sessions)) {
-		m.commit(t, Header{}, membership.RenewSession{Session: id, Refuses: rapid.SampledFrom([]string{"", "", "its disk hangs"}).Draw(t, "refuses")})
+		m.commit(t, Header{}, membership.RenewSession{Session: id,
+			Refuses: rapid.SampledFrom([]string{"", "", "its disk hangs"}).Draw(t, "refuses")})
 	}
 }
 
@@ -406,7 +421,8 @@ func (m *machine) step(t *rapid.T, r *modelRequest) Command {
 		return introspection.Advance{Claim: hold, Event: introspection.EventWait, Consume: true}
 	case rec.State == introspection.NodeProcessing && r.attempts == 1:
 		if rec.Delivered.Answer.IsZero() && rapid.Bool().Draw(t, "answer first") {
-			return introspection.Mark{Claim: hold, Hook: "power off", Answer: introspection.Answer{Status: 200}, Processed: m.document(t)}
+			return introspection.Mark{Claim: hold, Hook: "power off", Answer: introspection.Answer{Status: 200},
+				Processed: m.document(t)}
 		}
 		return introspection.Advance{Claim: hold, Event: introspection.EventFinish, Processed: m.document(t), Consume: true}
 	case rec.State == introspection.NodeReapplying:
@@ -434,7 +450,8 @@ func lastEvent(r *introspection.Record) introspection.Event {
 func (m *machine) call(t *rapid.T) {
 	doc := rapid.SampledFrom(m.docs).Draw(t, "document")
 	if len(m.model.sessions) > 0 && rapid.Bool().Draw(t, "taken") {
-		m.commit(t, Header{Session: m.session(t)}, introspection.TakeCallback{Node: node(t), Document: doc, Keep: rapid.Bool().Draw(t, "keep"), Hook: "next"})
+		m.commit(t, Header{Session: m.session(t)},
+			introspection.TakeCallback{Node: node(t), Document: doc, Keep: rapid.Bool().Draw(t, "keep"), Hook: "next"})
 		return
 	}
 	m.commit(t, Header{}, introspection.Enqueue{Node: node(t), Event: introspection.EventProcess, Document: doc})

@@ -31,7 +31,8 @@ func viewText(v View) string {
 	for _, o := range v.data.requests.byID.All() {
 		fmt.Fprintf(&b, "result %v %v %s %v\n", o.ID, o.Session, o.Client, o.Result.Code)
 	}
-	for _, r := range slices.SortedFunc(v.Records(), func(a, b introspection.Record) int { return strings.Compare(a.Node, b.Node) }) {
+	for _, r := range slices.SortedFunc(v.Records(),
+		func(a, b introspection.Record) int { return strings.Compare(a.Node, b.Node) }) {
 		b.WriteString(recordText(r))
 	}
 	for r := range v.Queue() {
@@ -59,7 +60,9 @@ func viewText(v View) string {
 }
 
 func recordText(r introspection.Record) string {
-	return fmt.Sprintf("node %s %v failed %v, %d–%d, until %v, ended %v, %v %v %v, delivered %v by %v, answered %d, MACs %v\n", r.Node, r.State, r.Error != "",
+	return fmt.Sprintf(
+		"node %s %v failed %v, %d–%d, until %v, ended %v, %v %v %v, delivered %v by %v, answered %d, MACs %v\n", r.Node,
+		r.State, r.Error != "",
 		r.StartedMillis, r.FinishedMillis, r.Deadline, r.Finished, r.Unprocessed, r.Processed, r.Earlier,
 		r.Delivered.Document, r.Delivered.Request, r.Delivered.Answer.Status, r.Attributes.MACs)
 }
@@ -91,7 +94,8 @@ func (m *model) text() string {
 	for _, r := range m.queue {
 		fmt.Fprintf(&b, "request %v %s %v %d %v\n", r.seq, r.node, r.event, r.attempts, r.claim)
 	}
-	for _, h := range slices.SortedFunc(maps.Keys(m.documents()), func(a, b blobs.Hash) int { return bytes.Compare(a[:], b[:]) }) {
+	for _, h := range slices.SortedFunc(maps.Keys(m.documents()),
+		func(a, b blobs.Hash) int { return bytes.Compare(a[:], b[:]) }) {
 		fmt.Fprintf(&b, "document %v of %v\n", h, m.deliveredTo(h))
 	}
 	for _, r := range m.ready() {
@@ -136,5 +140,7 @@ func doorText(d doors.Door) string {
 	if d.Unknown {
 		since = d.Since
 	}
-	return fmt.Sprintf("door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v, recorded at %d in term %d\n", d.OpenBy, d.Peer, Time(d.Wait), d.Address, d.ClosedBy, d.Unknown, since, d.Index, d.Term)
+	return fmt.Sprintf(
+		"door open by %v of %q, waits %v, at %q, shut by %v, unknown %v since %v, recorded at %d in term %d\n", d.OpenBy,
+		d.Peer, Time(d.Wait), d.Address, d.ClosedBy, d.Unknown, since, d.Index, d.Term)
 }

@@ -46,14 +46,16 @@ func TestWhitelistFollowsTheIntrospection(t *testing.T) {
 	r.allows() // no MAC is known yet
 	c := r.claim(s).Claim.Hold()
 	one, two := macN(1)+" "+nodeA, macN(2)+" "+nodeA
-	r.must(introspection.Advance{Claim: c, Event: introspection.EventStart, Attributes: &introspection.Attributes{MACs: []string{macN(2), macN(1)}}})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventStart,
+		Attributes: &introspection.Attributes{MACs: []string{macN(2), macN(1)}}})
 	r.allows(one, two)
 	r.must(introspection.Advance{Claim: c, Event: introspection.EventWait, Consume: true})
 	r.allows(one, two)
 	doc := pack(t, "x")
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
 	c = r.claim(s).Claim.Hold()
-	r.must(introspection.Advance{Claim: c, Event: introspection.EventProcess, Unprocessed: doc.Hash, Attributes: &introspection.Attributes{MACs: []string{macN(2), macN(4)}}})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventProcess, Unprocessed: doc.Hash,
+		Attributes: &introspection.Attributes{MACs: []string{macN(2), macN(4)}}})
 	r.allows(two, macN(4)+" "+nodeA) // the ramdisk renews its address
 	r.must(introspection.Advance{Claim: c, Event: introspection.EventFinish, Consume: true})
 	r.allows()
@@ -61,7 +63,8 @@ func TestWhitelistFollowsTheIntrospection(t *testing.T) {
 	// Nothing boots while stored data is applied again, whatever is saved.
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventReapply, Timeout: time.Minute})
 	c = r.claim(s).Claim.Hold()
-	r.must(introspection.Advance{Claim: c, Event: introspection.EventReapply, Attributes: &introspection.Attributes{MACs: []string{macN(3)}}})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventReapply,
+		Attributes: &introspection.Attributes{MACs: []string{macN(3)}}})
 	r.allows()
 	r.introspects(false)
 }
@@ -89,7 +92,8 @@ func TestWhitelistEndsWithEveryEnd(t *testing.T) {
 			r.pass(time.Hour)
 			r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventTimeout})
 			r.allows(line)
-			r.must(introspection.Advance{Claim: r.claim(r.session("a")).Claim.Hold(), Event: introspection.EventTimeout, Consume: true})
+			r.must(introspection.Advance{Claim: r.claim(r.session("a")).Claim.Hold(), Event: introspection.EventTimeout,
+				Consume: true})
 		},
 		"dead workers": func(r *rig, s fencing.Token) {
 			for range introspection.MaxAttempts {
@@ -123,7 +127,8 @@ func TestAMACOfTwoNodesIsAllowedOnce(t *testing.T) {
 	r.start(nodeA, macN(1))
 	r.allows(macN(1) + " " + nodeA)
 	at := r.index
-	r.must(introspection.Advance{Claim: r.claims(s, r.view().QueueOf(nodeA)[0].Sequence)[0].Claim.Hold(), Event: introspection.EventError, Error: "x"})
+	r.must(introspection.Advance{Claim: r.claims(s, r.view().QueueOf(nodeA)[0].Sequence)[0].Claim.Hold(),
+		Event: introspection.EventError, Error: "x"})
 	r.allows(macN(1) + " " + nodeB)
 	if macs, ok := r.view().AllowedChangedSince(at); !ok || len(macs) != 0 {
 		t.Errorf("it stayed on the list and is told as a change: %v", macs)
@@ -149,7 +154,8 @@ func TestEndedNodesKeepNoAttributes(t *testing.T) {
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventAbort})
 	c := r.claim(s).Claim.Hold()
 	r.must(introspection.Advance{Claim: c, Event: introspection.EventAbortEnd})
-	r.must(introspection.Advance{Claim: c, Event: introspection.EventAbort, Attributes: &introspection.Attributes{MACs: []string{macN(2)}}})
+	r.must(introspection.Advance{Claim: c, Event: introspection.EventAbort,
+		Attributes: &introspection.Attributes{MACs: []string{macN(2)}}})
 	r.allows()
 	if got := r.view().NodesByMAC(macN(2)); got != nil {
 		t.Errorf("found: %v", got)

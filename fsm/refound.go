@@ -74,7 +74,8 @@ const (
 func (s *State) Refound(r Refound) error {
 	next := *s.now
 	d := &next
-	if err := errors.Join(membersOf(d.txn()).AdmitSurvivor(r.Survivor, r.Self), membership.CheckFormers(r.Survivor, r.Former)); err != nil {
+	if err := errors.Join(membersOf(d.txn()).AdmitSurvivor(r.Survivor, r.Self),
+		membership.CheckFormers(r.Survivor, r.Former)); err != nil {
 		return err
 	}
 	first, err := d.firstToken(r)
@@ -108,7 +109,9 @@ func (d *data) firstToken(r Refound) (uint64, error) {
 	clock := uint64(max(r.UnixMillis, 0))
 	if clock > latestToken/tokensPerMilli {
 		at := time.UnixMilli(r.UnixMillis).UTC().Format(time.RFC3339)
-		return 0, &Error{Code: Refused, Message: fmt.Sprintf("the clock of this host says %s: set it; fencing tokens begin at the clock and never fall again", at)}
+		return 0, &Error{Code: Refused,
+			Message: fmt.Sprintf(
+				"the clock of this host says %s: set it; fencing tokens begin at the clock and never fall again", at)}
 	}
 	known, ok := sum(d.shared.Cluster.Base, max(r.Index, d.shared.Position.Index), unseenEntries)
 	if !ok {
@@ -152,7 +155,8 @@ func (s *State) Adopt(local View) {
 	d, l := &next, local.data
 	d.revokeAll()
 	t := d.txn()
-	granted, incarnation := max(d.shared.Granted(), l.shared.Granted()), max(d.shared.Cluster.Incarnation, l.shared.Cluster.Incarnation)
+	granted, incarnation := max(d.shared.Granted(), l.shared.Granted()),
+		max(d.shared.Cluster.Incarnation, l.shared.Cluster.Incarnation)
 	if d.shared.Cluster.ID == l.shared.Cluster.ID {
 		if l.shared.Granted() > d.shared.Granted() { // an earlier key may have been replaced because it leaked
 			membersOf(t).AdoptGossipKeys(l.memberTables)

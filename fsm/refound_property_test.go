@@ -38,7 +38,8 @@ var year2026 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // pass lets time go by, in which all histories grant tokens.
 func (f *foundings) pass(t *rapid.T) {
-	scale := rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 100 * 24 * time.Hour}).Draw(t, "scale")
+	scale := rapid.SampledFrom(
+		[]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 100 * 24 * time.Hour}).Draw(t, "scale")
 	took := time.Duration(rapid.Int64Range(1, 10).Draw(t, "times")) * scale
 	f.now += took
 	for _, h := range f.histories {
@@ -76,9 +77,11 @@ func (f *foundings) found(t *rapid.T) {
 		index = max(index, local.Index())
 		known, views = append(known, other), append(views, local)
 	}
-	lie := time.Duration(rapid.Int64Range(-int64(promisedLie/time.Second), int64(promisedLie/time.Second)).Draw(t, "clock")) * time.Second
+	lie := time.Duration(rapid.Int64Range(-int64(promisedLie/time.Second), int64(promisedLie/time.Second)).Draw(t,
+		"clock")) * time.Second
 	next.worst = max(next.worst, lie)
-	if err := next.state.Refound(Refound{Index: index, UnixMillis: year2026.Add(f.now + lie).UnixMilli(), NewIncarnation: true}); err != nil {
+	if err := next.state.Refound(
+		Refound{Index: index, UnixMillis: year2026.Add(f.now + lie).UnixMilli(), NewIncarnation: true}); err != nil {
 		t.Fatalf("tokens-rise-through-foundings: no token is left for a founding at %v: %v", f.now, err)
 	}
 	first := next.state.now.shared.Granted() + 1
@@ -86,7 +89,8 @@ func (f *foundings) found(t *rapid.T) {
 	for _, h := range f.histories {
 		wanted := h.worst - lie + time.Duration(h.depth)*promisedApart
 		if apart := f.now - h.founded; apart-apart/50 > wanted && first <= h.state.now.shared.Granted() {
-			t.Fatalf("tokens-rise-through-foundings: the first token is %d, a history founded %v earlier has granted %v", first, apart, h.state.now.shared.Granted())
+			t.Fatalf("tokens-rise-through-foundings: the first token is %d, a history founded %v earlier has granted %v", first,
+				apart, h.state.now.shared.Granted())
 		}
 	}
 	if first > 1<<53 {
@@ -99,11 +103,13 @@ func (f *foundings) found(t *rapid.T) {
 func (f *foundings) aboveKnown(t *rapid.T, first fencing.Token, known []*history, views []View) {
 	for i, v := range views {
 		if first <= v.data.shared.Granted() {
-			t.Fatalf("tokens-rise-through-foundings: the first token is %d, the founder knew of %v", first, v.data.shared.Granted())
+			t.Fatalf("tokens-rise-through-foundings: the first token is %d, the founder knew of %v", first,
+				v.data.shared.Granted())
 		}
 		latest := known[i].state.now.shared.Granted()
 		if latest-v.data.shared.Granted() <= promisedUnseen && first <= latest {
-			t.Fatalf("tokens-rise-through-foundings: the first token is %d, %v was granted after what the founder knew", first, latest)
+			t.Fatalf("tokens-rise-through-foundings: the first token is %d, %v was granted after what the founder knew", first,
+				latest)
 		}
 	}
 }
@@ -125,13 +131,17 @@ func TestAnOlderBackupIsAboveARecovery(t *testing.T) {
 	recovered := grown(founded.View(), 5_000_000_000)
 	backup := grown(founded.View(), 1_000)
 	at := year2026.AddDate(1, 0, 0)
-	if err := recovered.Refound(Refound{Index: recovered.View().Index(), UnixMillis: at.UnixMilli(), NewIncarnation: true}); err != nil {
+	if err := recovered.Refound(
+		Refound{Index: recovered.View().Index(), UnixMillis: at.UnixMilli(), NewIncarnation: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := backup.Refound(Refound{Index: backup.View().Index(), UnixMillis: at.Add(time.Hour).UnixMilli(), NewIncarnation: true}); err != nil {
+	if err := backup.Refound(
+		Refound{Index: backup.View().Index(), UnixMillis: at.Add(time.Hour).UnixMilli(), NewIncarnation: true}); err != nil {
 		t.Fatal(err)
 	}
-	if first, last := backup.now.shared.Granted()+1, grown(recovered.View(), 3600*promisedRate).now.shared.Granted(); first <= last {
-		t.Errorf("tokens-rise-through-foundings: the restored cluster begins with %d, the recovered one has granted %d", first, last)
+	if first, last := backup.now.shared.Granted()+
+		1, grown(recovered.View(), 3600*promisedRate).now.shared.Granted(); first <= last {
+		t.Errorf("tokens-rise-through-foundings: the restored cluster begins with %d, the recovered one has granted %d",
+			first, last)
 	}
 }

@@ -25,10 +25,12 @@ func TestRefoundRaisesEveryTokenAndTakesAllGrants(t *testing.T) {
 			if err := v.Check(); err != nil {
 				t.Error(err)
 			}
-			if v.Base() < before.Base()+1<<28 || v.Base()+500 < uint64(max(millis, 0))*1024 || v.Index() != 500 || v.Incarnation() != max(before.Incarnation()+1, uint64(max(millis, 0))) {
+			if v.Base() < before.Base()+1<<28 || v.Base()+500 < uint64(max(millis, 0))*1024 || v.Index() != 500 ||
+				v.Incarnation() != max(before.Incarnation()+1, uint64(max(millis, 0))) {
 				t.Errorf("base %d, index %d, incarnation %d", v.Base(), v.Index(), v.Incarnation())
 			}
-			if !v.Leadership().Token.IsZero() || len(v.Sessions()) != 0 || len(v.Claims()) != 0 || !onlyVoid(v.Leases()) || len(v.JoinTokens()) != 0 || v.Requests() != 0 || nextTurn(v) != "0s" {
+			if !v.Leadership().Token.IsZero() || len(v.Sessions()) != 0 || len(v.Claims()) != 0 || !onlyVoid(v.Leases()) ||
+				len(v.JoinTokens()) != 0 || v.Requests() != 0 || nextTurn(v) != "0s" {
 				t.Error("something granted is left")
 			}
 			if v.Floor() != before.Floor() || v.Now() != before.Now() || len(v.Members()) != len(before.Members()) {
@@ -76,7 +78,8 @@ func TestLeadBelowTheFloorIsRefused(t *testing.T) {
 	r := busy(t)
 	next := *r.state.now
 	next.shared.Position.Floor = next.shared.Granted() + 10
-	res := (&State{&next}).Apply(Entry{Index: r.index + 1, Term: 3, Data: encoded(t, Header{}, Lead{Peer: "a", Boot: "c"})})
+	res := (&State{&next}).Apply(
+		Entry{Index: r.index + 1, Term: 3, Data: encoded(t, Header{}, Lead{Peer: "a", Boot: "c"})})
 	if res.Code != Refused {
 		t.Errorf("a token was granted twice: %+v", res)
 	}
@@ -85,7 +88,8 @@ func TestLeadBelowTheFloorIsRefused(t *testing.T) {
 func TestRefoundKeepsOneMember(t *testing.T) {
 	for _, self := range []membership.Member{member("b"), member("new")} {
 		r := busy(t)
-		if err := r.state.Refound(Refound{Index: 100, Survivor: "nameless", Self: membership.Member{ID: "nameless", Version: 1}}); err == nil {
+		if err := r.state.Refound(
+			Refound{Index: 100, Survivor: "nameless", Self: membership.Member{ID: "nameless", Version: 1}}); err == nil {
 			t.Error("a member without a name founded a cluster")
 		}
 		if len(r.view().Members()) != 2 || r.view().Base() != 0 {
@@ -108,7 +112,9 @@ func TestRefoundRefusesToRunOutOfTokens(t *testing.T) {
 	if err := r.state.Refound(Refound{Index: math.MaxUint64 - 10}); err == nil {
 		t.Errorf("base wrapped around to %d", r.view().Base())
 	}
-	if err := r.state.Refound(Refound{Index: 10, UnixMillis: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()}); err == nil || !strings.Contains(err.Error(), "9999-01-01") {
+	if err := r.state.Refound(
+		Refound{Index: 10, UnixMillis: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()}); err == nil ||
+		!strings.Contains(err.Error(), "9999-01-01") {
 		t.Errorf("a clock of the year 9999: %v, base %d", err, r.view().Base())
 	}
 }
@@ -120,7 +126,9 @@ func TestAdoptGoesOnAboveBothHistories(t *testing.T) {
 	local := newRig(t)
 	local.index += 1 << 30
 	local.must(membership.PutMember{Member: member("local")})
-	if err := local.state.Refound(Refound{Index: local.index, UnixMillis: 1_700_000_000_000, NewIncarnation: true, Survivor: "local", Self: member("local")}); err != nil {
+	if err := local.state.Refound(
+		Refound{Index: local.index, UnixMillis: 1_700_000_000_000, NewIncarnation: true, Survivor: "local",
+			Self: member("local")}); err != nil {
 		t.Fatal(err)
 	}
 	local.term, local.now = 9, Time(time.Hour)
@@ -132,7 +140,8 @@ func TestAdoptGoesOnAboveBothHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	restored.Adopt(local.view())
-	if err := restored.Refound(Refound{Index: local.index, NewIncarnation: true, Survivor: "local", Self: member("local")}); err != nil {
+	if err := restored.Refound(
+		Refound{Index: local.index, NewIncarnation: true, Survivor: "local", Self: member("local")}); err != nil {
 		t.Fatal(err)
 	}
 	v := restored.View()
@@ -142,8 +151,10 @@ func TestAdoptGoesOnAboveBothHistories(t *testing.T) {
 	if len(v.Members()) != 1 || v.Members()[0].ID != "local" || v.Incarnation() != local.view().Incarnation()+1 {
 		t.Errorf("incarnation-above-both: members %+v, incarnation %d", v.Members(), v.Incarnation())
 	}
-	if last := local.view().Base() + local.index; v.Nodes() != 3 || v.Now() < local.view().Now() || v.Floor() != local.view().Floor() || v.Base()+v.Index() < last+1<<28 {
-		t.Errorf("base-above-both: %d nodes, now %v, floor %v, base %d, local tokens up to %d", v.Nodes(), v.Now(), v.Floor(), v.Base(), last)
+	if last := local.view().Base() + local.index; v.Nodes() != 3 || v.Now() < local.view().Now() ||
+		v.Floor() != local.view().Floor() || v.Base()+v.Index() < last+1<<28 {
+		t.Errorf("base-above-both: %d nodes, now %v, floor %v, base %d, local tokens up to %d", v.Nodes(), v.Now(), v.Floor(),
+			v.Base(), last)
 	}
 	if got, _ := v.Setting("k"); got.Value != "v" {
 		t.Errorf("the snapshot's content is lost: %+v", got)

@@ -83,7 +83,8 @@ func (f *relayFlood) take(sequences ...fencing.Token) {
 	f.t.Helper()
 	for _, sequence := range sequences {
 		f.do(Header{Token: f.token}, relays.Try{Sequence: sequence})
-		if res := f.do(Header{Token: f.token}, relays.Settle{Sequence: sequence, Try: 1, Outcome: relays.OutcomeTaken}); res.Code != OK {
+		if res := f.do(Header{Token: f.token},
+			relays.Settle{Sequence: sequence, Try: 1, Outcome: relays.OutcomeTaken}); res.Code != OK {
 			f.t.Fatal(res)
 		}
 	}
@@ -101,7 +102,8 @@ func (f *relayFlood) check() {
 func TestRelaysOfASourceAreBounded(t *testing.T) {
 	const large = 2<<20 - 4<<10
 	f := newRelayFlood(t)
-	if n := len(f.fill("192.0.2.1/32", "", large)) * large; n > relays.MaxBytesOfSource || n < relays.MaxBytesOfSource*3/4 {
+	if n := len(f.fill("192.0.2.1/32", "", large)) * large; n > relays.MaxBytesOfSource ||
+		n < relays.MaxBytesOfSource*3/4 {
 		t.Errorf("source-share: one source has %d MiB", n>>20)
 	}
 	if n := len(f.fill("192.0.2.2/32", "", 8)); n != relays.MaxOfSource {

@@ -19,7 +19,8 @@ import (
 // relayed accepts a document that is to be handed on, for a minute.
 func (r *rig) relayed(node, document string) relays.Relayed {
 	r.t.Helper()
-	return relayedOf(r.t, r.must(relays.Accept{Node: node, Document: pack(r.t, document), Timeout: time.Minute, Keep: time.Hour}))
+	return relayedOf(r.t, r.must(
+		relays.Accept{Node: node, Document: pack(r.t, document), Timeout: time.Minute, Keep: time.Hour}))
 }
 
 func relayedOf(t testing.TB, res Result) (out relays.Relayed) {
@@ -43,7 +44,8 @@ func (r *rig) tried(of relays.Relayed) (out relays.Relay) {
 func (r *rig) settled(of relays.Relayed, outcome relays.Outcome) (out relays.Relay) {
 	r.t.Helper()
 	now, _ := r.view().Relay(of.Sequence)
-	if err := r.asLeader(relays.Settle{Sequence: of.Sequence, Try: now.Tries, Outcome: outcome, Reason: "because", Keep: time.Hour}).Decode(&out); err != nil {
+	if err := r.asLeader(relays.Settle{Sequence: of.Sequence, Try: now.Tries, Outcome: outcome, Reason: "because",
+		Keep: time.Hour}).Decode(&out); err != nil {
 		r.t.Fatal(err)
 	}
 	return out
@@ -68,7 +70,8 @@ func TestRelayOutcomes(t *testing.T) {
 		{"not reached", []relays.Outcome{relays.OutcomeAgain, relays.OutcomeAgain, relays.OutcomeAbsent}, relays.Pending},
 		{"taken after all", []relays.Outcome{relays.OutcomeAgain, relays.OutcomeLost, relays.OutcomeTaken}, relays.Taken},
 		{"absent after a lost answer", []relays.Outcome{relays.OutcomeLost, relays.OutcomeAbsent}, relays.Taken},
-		{"absent after a lost answer and another word", []relays.Outcome{relays.OutcomeLost, relays.OutcomeAgain, relays.OutcomeAbsent}, relays.Taken},
+		{"absent after a lost answer and another word",
+			[]relays.Outcome{relays.OutcomeLost, relays.OutcomeAgain, relays.OutcomeAbsent}, relays.Taken},
 		{"absent after a leader that died", []relays.Outcome{0, relays.OutcomeAbsent}, relays.Taken},
 		{"refused after a leader that died", []relays.Outcome{0, relays.OutcomeRefused}, relays.Failed},
 	} {
@@ -124,7 +127,8 @@ func TestRelaySettlesItsOwnAttempt(t *testing.T) {
 	r.refused(Conflict, Header{Token: token}, relays.Settle{Sequence: of.Sequence, Outcome: relays.OutcomeTaken})
 	r.tried(of)
 	r.tried(of)
-	r.refused(Conflict, Header{Token: token}, relays.Settle{Sequence: of.Sequence, Try: 1, Outcome: relays.OutcomeRefused, Reason: "x"})
+	r.refused(Conflict, Header{Token: token},
+		relays.Settle{Sequence: of.Sequence, Try: 1, Outcome: relays.OutcomeRefused, Reason: "x"})
 	r.settled(of, relays.OutcomeAgain)
 	r.refused(Conflict, Header{Token: token}, relays.Settle{Sequence: of.Sequence, Try: 2, Outcome: relays.OutcomeTaken})
 	r.refused(NotFound, Header{Token: token}, relays.Try{Sequence: 1})
@@ -172,7 +176,8 @@ func TestRelayRepeats(t *testing.T) {
 func TestRelayAcceptedAfterAnAttempt(t *testing.T) {
 	r := leading(t)
 	lost := relayedOf(t, r.must(relays.Accept{Document: pack(t, "lost"), Timeout: time.Minute, Tried: relays.OutcomeLost}))
-	taken := relayedOf(t, r.must(relays.Accept{Node: nodeA, Document: pack(t, "taken"), Timeout: time.Minute, Tried: relays.OutcomeTaken}))
+	taken := relayedOf(t, r.must(
+		relays.Accept{Node: nodeA, Document: pack(t, "taken"), Timeout: time.Minute, Tried: relays.OutcomeTaken}))
 	if got, _ := r.view().Relay(taken.Sequence); got.State != relays.Taken || got.Tries != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -198,7 +203,9 @@ func TestRefoundDoubtsRelays(t *testing.T) {
 
 func TestNodesByPort(t *testing.T) {
 	r := leading(t)
-	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p1", MAC: macN(1), Node: nodeA}, {ID: "p2", MAC: macN(1), Node: nodeB}, {ID: "p3", MAC: macN(2), Node: nodeA}}})
+	r.asLeader(ironicports.PutPorts{
+		Ports: []ironicports.Port{{ID: "p1", MAC: macN(1), Node: nodeA}, {ID: "p2", MAC: macN(1), Node: nodeB},
+			{ID: "p3", MAC: macN(2), Node: nodeA}}})
 	for mac, want := range map[string][]string{macN(1): {nodeA, nodeB}, macN(2): {nodeA}, macN(3): nil} {
 		if got := r.view().NodesByPort(mac); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", mac, got, want)
@@ -232,12 +239,14 @@ func (m *model) relay(c Command) Code {
 	if m.header.Token == 0 {
 		return Refused
 	}
-	i := slices.IndexFunc(m.relays, func(r *relays.Relay) bool { return r.Sequence == sequence && (r.Expires == 0 || r.Expires > m.now) })
+	i := slices.IndexFunc(m.relays,
+		func(r *relays.Relay) bool { return r.Sequence == sequence && (r.Expires == 0 || r.Expires > m.now) })
 	if i < 0 {
 		return NotFound
 	}
 	r := m.relays[i]
-	if r.State != relays.Pending || settles && (settle.Try != r.Tries || !r.Open && settle.Outcome != relays.OutcomeGiveUp) {
+	if r.State != relays.Pending ||
+		settles && (settle.Try != r.Tries || !r.Open && settle.Outcome != relays.OutcomeGiveUp) {
 		return Conflict
 	}
 	if settles {
@@ -255,7 +264,8 @@ func (m *model) accept(c relays.Accept) {
 		}
 	}
 	r := &relays.Relay{
-		Sequence: m.token(), Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: relays.Pending, Doubt: c.Tried == relays.OutcomeLost,
+		Sequence: m.token(), Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: relays.Pending,
+		Doubt:    c.Tried == relays.OutcomeLost,
 		Accepted: m.now, Deadline: m.now.Add(c.Timeout), AcceptedMillis: m.wall,
 	}
 	if c.Tried != 0 {
@@ -306,7 +316,9 @@ func (m *model) endRelay(r *relays.Relay, state relays.State, keep time.Duration
 func relaysText(relays []relays.Relay) string {
 	var b strings.Builder
 	for _, r := range relays {
-		fmt.Fprintf(&b, "relay %v of %q from %q %v %v, %d tries, open %v, doubt %v, %v until %v, absent %v, kept until %v, %d–%d\n", r.Sequence, r.Node, r.Source, r.Document, r.State,
+		fmt.Fprintf(&b,
+			"relay %v of %q from %q %v %v, %d tries, open %v, doubt %v, %v until %v, absent %v, kept until %v, %d–%d\n",
+			r.Sequence, r.Node, r.Source, r.Document, r.State,
 			r.Tries, r.Open, r.Doubt, r.Accepted, r.Deadline, r.Absent, r.Expires, r.AcceptedMillis, r.EndedMillis)
 	}
 	return b.String()
@@ -315,8 +327,9 @@ func relaysText(relays []relays.Relay) string {
 // accepts draws a document that is to be handed on.
 func (m *machine) accepts(t *rapid.T) Command {
 	return relays.Accept{
-		Node:   rapid.SampledFrom([]string{"", nodeA, nodeB}).Draw(t, "of"),
-		Source: rapid.SampledFrom([]string{"", "192.0.2.1/32", "192.0.2.10/32"}).Draw(t, "source"), Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Timeout: time.Minute,
+		Node:     rapid.SampledFrom([]string{"", nodeA, nodeB}).Draw(t, "of"),
+		Source:   rapid.SampledFrom([]string{"", "192.0.2.1/32", "192.0.2.10/32"}).Draw(t, "source"),
+		Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Timeout: time.Minute,
 		Keep:  rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "keep"),
 		Tried: rapid.SampledFrom([]relays.Outcome{0, 0, 0, relays.OutcomeTaken, relays.OutcomeLost}).Draw(t, "tried"),
 	}
@@ -332,7 +345,8 @@ func (m *machine) ofRelay(t *rapid.T) Command {
 		return relays.Try{Sequence: r.Sequence}
 	}
 	return relays.Settle{
-		Sequence: r.Sequence, Try: r.Tries - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "back"), Reason: "because", Keep: 5 * time.Second,
+		Sequence: r.Sequence, Try: r.Tries - rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "back"), Reason: "because",
+		Keep:    5 * time.Second,
 		Node:    rapid.SampledFrom([]string{"", nodeB}).Draw(t, "of"),
 		Outcome: relays.Outcome(rapid.IntRange(int(relays.OutcomeTaken), int(relays.OutcomeGiveUp)).Draw(t, "outcome")),
 	}
@@ -342,11 +356,15 @@ func TestRelaysAreValidated(t *testing.T) {
 	long, good := strings.Repeat("x", 5<<10+1), pack(t, "x")
 	for _, c := range []Command{
 		relays.Accept{Timeout: 1}, relays.Accept{Node: "x", Document: good, Timeout: 1}, relays.Accept{Document: good},
-		relays.Accept{Document: good, Timeout: 1, Keep: relays.MaxKeep + 1}, relays.Accept{Document: good, Timeout: 1, Tried: relays.OutcomeRefused},
-		relays.Accept{Document: good, Timeout: 1, Source: strings.Repeat("x", 65)}, relays.Accept{Document: good, Timeout: 1, Source: "a b"},
+		relays.Accept{Document: good, Timeout: 1, Keep: relays.MaxKeep + 1},
+		relays.Accept{Document: good, Timeout: 1, Tried: relays.OutcomeRefused},
+		relays.Accept{Document: good, Timeout: 1, Source: strings.Repeat("x", 65)},
+		relays.Accept{Document: good, Timeout: 1, Source: "a b"},
 		relays.Accept{Document: blobs.Packed{Hash: blobs.Hash{1}, Data: []byte("plain")}, Timeout: 1},
-		relays.Settle{}, relays.Settle{Outcome: relays.OutcomeGiveUp + 1, Reason: "x"}, relays.Settle{Outcome: relays.OutcomeLost},
-		relays.Settle{Outcome: relays.OutcomeLost, Reason: long}, relays.Settle{Outcome: relays.OutcomeTaken, Keep: -1}, relays.Settle{Outcome: relays.OutcomeTaken, Node: "x"},
+		relays.Settle{}, relays.Settle{Outcome: relays.OutcomeGiveUp + 1, Reason: "x"},
+		relays.Settle{Outcome: relays.OutcomeLost},
+		relays.Settle{Outcome: relays.OutcomeLost, Reason: long}, relays.Settle{Outcome: relays.OutcomeTaken, Keep: -1},
+		relays.Settle{Outcome: relays.OutcomeTaken, Node: "x"},
 	} {
 		if _, err := Encode(Header{}, c); !errors.Is(err, Invalid) {
 			t.Errorf("%+v: %v", c, err)

@@ -11,7 +11,8 @@ import (
 
 var requestDomain = domain{
 	Sections: []entry.Section[*txn]{
-		entry.Many('r', "requests", func(d *txn) table.Of[outcome] { return d.requests.byID }, func(d *txn, o outcome) { d.requests.put(o) }).Shown(shownRequests),
+		entry.Many('r', "requests", func(d *txn) table.Of[outcome] { return d.requests.byID },
+			func(d *txn, o outcome) { d.requests.put(o) }).Shown(shownRequests),
 	},
 	Check: checkRequests,
 }
@@ -165,11 +166,14 @@ func (t *txn) join(kind Kind) (res Result, over bool) {
 	}
 	switch {
 	case tooOld(h.Request, t.Now()), h.Request.Less(s.Answered):
-		return entry.Refuse(OutcomeUnknown, "the result of request %v is forgotten; read before you repeat it", h.Request), true
+		return entry.Refuse(OutcomeUnknown, "the result of request %v is forgotten; read before you repeat it", h.Request),
+			true
 	case h.Request.Time().After(t.Now().Add(Retention)):
 		return entry.Refuse(Invalid, "request %v comes from the future", h.Request), true
 	case t.requests.byID.Size() >= MaxRequests && !t.crowdOut():
-		return entry.Refuse(TableFull, "the table of requests is full: %d results wait to be collected; try again later, none is kept for more than %v", MaxRequests, Retention), true
+		return entry.Refuse(TableFull,
+			"the table of requests is full: %d results wait to be collected; try again later, none is kept for more than %v",
+			MaxRequests, Retention), true
 	}
 	return t.joinClient(kind)
 }
@@ -234,7 +238,8 @@ func checkRequests(d *txn, p *valid.Problems) {
 			sessions++
 			s, live := d.Session(o.Session)
 			p.Want(live && !o.ID.Less(s.Answered), "result %v is not wanted by session %v any more", o.ID, o.Session)
-			p.Want(d.requests.bySession.Has(table.PairKey(o.Session, o.ID[:]...)), "result %v is missing from session %v", o.ID, o.Session)
+			p.Want(d.requests.bySession.Has(table.PairKey(o.Session, o.ID[:]...)), "result %v is missing from session %v", o.ID,
+				o.Session)
 		}
 		if o.Client != "" {
 			clients++
@@ -242,8 +247,10 @@ func checkRequests(d *txn, p *valid.Problems) {
 			p.Want(first == o.ID, "client ID %q names %v and %v", o.Client, first, o.ID)
 		}
 	}
-	p.Want(sessions == d.requests.bySession.Size(), "%d results of sessions, %d in their index", sessions, d.requests.bySession.Size())
-	p.Want(clients == d.requests.byClient.Size(), "%d results of clients, %d in their index", clients, d.requests.byClient.Size())
+	p.Want(sessions == d.requests.bySession.Size(), "%d results of sessions, %d in their index", sessions,
+		d.requests.bySession.Size())
+	p.Want(clients == d.requests.byClient.Size(), "%d results of clients, %d in their index", clients,
+		d.requests.byClient.Size())
 }
 
 type dumpedRequest struct {

@@ -24,7 +24,8 @@ func TestRepeatedRequestGetsTheFirstResult(t *testing.T) {
 	first := r.mustAs(h, settings.PutSetting{Key: "k", Value: "1"})
 	r.must(settings.PutSetting{Key: "k", Value: "2"})
 	again := r.mustAs(h, settings.PutSetting{Key: "k", Value: "1"})
-	if !again.Repeated || !again.Retried || first.Repeated || again.Token != first.Token || string(again.Value) != string(first.Value) {
+	if !again.Repeated || !again.Retried || first.Repeated || again.Token != first.Token ||
+		string(again.Value) != string(first.Value) {
 		t.Errorf("first %+v, again %+v", first, again)
 	}
 	if got, _ := r.view().Setting("k"); got.Value != "2" {
@@ -125,7 +126,8 @@ func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
 	a, b := r.session("a"), r.session("b")
 	first := r.request()
 	want := r.mustAs(Header{Session: a, Request: first, Client: "cl"}, settings.PutSetting{Key: "k", Value: "1"})
-	if res := r.mustAs(Header{Session: a, Request: first, Client: "cl"}, settings.PutSetting{Key: "k", Value: "1"}); !res.Retried {
+	if res := r.mustAs(Header{Session: a, Request: first, Client: "cl"},
+		settings.PutSetting{Key: "k", Value: "1"}); !res.Retried {
 		t.Errorf("the first peer's own repeat: %+v", res)
 	}
 	second := Header{Session: b, Request: r.request(), Client: "cl"}
@@ -137,10 +139,12 @@ func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
 	mark := r.request()
 	r.mustAs(Header{Session: a, Request: mark, Answered: mark}, Probe{})
 	r.must(membership.EndSession{Session: a})
-	if res := r.mustAs(Header{Session: b, Request: r.request(), Client: "cl"}, settings.PutSetting{Key: "k", Value: "1"}); !res.Repeated {
+	if res := r.mustAs(Header{Session: b, Request: r.request(), Client: "cl"},
+		settings.PutSetting{Key: "k", Value: "1"}); !res.Repeated {
 		t.Error("forgotten with its session")
 	}
-	if res := r.do(Header{Session: b, Request: r.request(), Client: "cl"}, settings.DeleteSetting{Key: "k"}); res.Code != Conflict {
+	if res := r.do(Header{Session: b, Request: r.request(), Client: "cl"}, settings.DeleteSetting{Key: "k"}); res.Code !=
+		Conflict {
 		t.Errorf("another command under the same client ID: %v", res.Code)
 	}
 	// The joining request has its own answer by now: it is never executed,
@@ -182,7 +186,8 @@ func TestFullTableRefusesAndDrains(t *testing.T) {
 	if res := apply(Header{}, settings.PutSetting{Key: "k", Value: "3"}); res.Code != OK {
 		t.Errorf("a command without a request: %v", res.Code)
 	}
-	if res := apply(Header{Session: s, Request: late, Answered: late}, settings.PutSetting{Key: "k", Value: "4"}); res.Code != OK {
+	if res := apply(Header{Session: s, Request: late, Answered: late},
+		settings.PutSetting{Key: "k", Value: "4"}); res.Code != OK {
 		t.Errorf("a request that makes room: %v", res.Code)
 	}
 	if err := full.view().Check(); err != nil {
@@ -203,7 +208,8 @@ func TestClientsAreCrowdedOutOfAFullTable(t *testing.T) {
 	next := *r.state.now
 	for i := next.requests.byID.Size(); i < MaxRequests; i++ {
 		id := entry.MintRequestID(r.now, uint16(100+i%3000), [8]byte{byte(i >> 16), byte(i >> 8), byte(i)})
-		next.requests.put(outcome{ID: id, Client: fmt.Sprint("program-", i), Kind: KindOf(leases.Grant{}), Result: Result{Token: 1}})
+		next.requests.put(outcome{ID: id, Client: fmt.Sprint("program-", i), Kind: KindOf(leases.Grant{}),
+			Result: Result{Token: 1}})
 	}
 	full := &rig{t: t, state: &State{&next}, index: r.index, term: r.term, now: r.now, wall: r.wall, seq: 5000}
 	apply := func(h Header, c Command) Result { // without the check of 200,000 records
@@ -323,7 +329,8 @@ func TestFullIsDecidedAnew(t *testing.T) {
 		again := Header{Session: s, Request: full.request(), Client: "program-1"}
 		res := apply(again, grant)
 		if got := res.Code == OK && !res.Repeated; got != anew {
-			t.Errorf("decided-anew: version %d, the same again with room: %v, repeated %v, want anew: %v", version, res.Code, res.Repeated, anew)
+			t.Errorf("decided-anew: version %d, the same again with room: %v, repeated %v, want anew: %v", version, res.Code,
+				res.Repeated, anew)
 		}
 	}
 }

@@ -26,8 +26,9 @@ func Read(r io.Reader) (*State, error) {
 	s, err := readState(sum)
 	if err != nil && sum.ended && !errors.Is(err, errNotOurs) && !errors.Is(err, UnknownEntry) {
 		return nil, &SnapshotError{
-			Reason: fmt.Sprintf("the snapshot is damaged: it ends after %d bytes, before its end; most likely it was cut off", sum.n),
-			Err:    io.ErrUnexpectedEOF,
+			Reason: fmt.Sprintf("the snapshot is damaged: it ends after %d bytes, before its end; most likely it was cut off",
+				sum.n),
+			Err: io.ErrUnexpectedEOF,
 		}
 	}
 	return s, err

@@ -55,8 +55,10 @@ func (e *SnapshotError) Unwrap() error { return e.Err }
 // the same as that of an unknown entry, and so is what to do.
 func newer(what string, theirs, ours int, why error) error {
 	return &SnapshotError{
-		Reason: fmt.Sprintf("the snapshot has %s %d, this binary knows %d: upgrade trivet on this host to the version that wrote it", what, theirs, ours),
-		Err:    why,
+		Reason: fmt.Sprintf(
+			"the snapshot has %s %d, this binary knows %d: upgrade trivet on this host to the version that wrote it", what,
+			theirs, ours),
+		Err: why,
 	}
 }
 
@@ -105,7 +107,8 @@ func write(ended func() error, v View, w io.Writer) (int64, error) {
 // writeRecords compresses on the calling goroutine (concurrency 1).
 func writeRecords(ended func() error, v View, w io.Writer) (count uint64, err error) {
 	chunks := bufio.NewWriterSize(chunker{w}, 64<<10)
-	enc, err := zstd.NewWriter(chunks, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithLowerEncoderMem(true))
+	enc, err := zstd.NewWriter(chunks, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return 0, fmt.Errorf("compress: %w", err)
 	}

@@ -45,7 +45,8 @@ func busy(t testing.TB) *rig {
 	r.must(leases.Release{Name: "free", Holder: "h", Token: token})
 	r.mustAs(Header{Session: a, Request: r.request(), Client: "client"}, settings.PutSetting{Key: "k2"})
 	r.mustAs(Header{Session: b, Request: r.request()}, Probe{})
-	r.must(introspection.Advance{Claim: r.processing(a, nodeN(9), "earlier").Claim.Hold(), Event: introspection.EventFinish, Consume: true})
+	r.must(introspection.Advance{Claim: r.processing(a, nodeN(9), "earlier").Claim.Hold(),
+		Event: introspection.EventFinish, Consume: true})
 	r.waiting(a, nodeA, "52:54:00:00:00:01", "52:54:00:00:00:02")
 	doc := pack(t, "document")
 	r.must(introspection.Enqueue{Node: nodeA, Event: introspection.EventProcess, Document: doc})
@@ -56,18 +57,22 @@ func busy(t testing.TB) *rig {
 	r.start(nodeB)
 	r.must(introspection.TakeTurn{Claim: c.Claim.Hold(), Gap: time.Minute})
 	begun, _ := r.view().Record(nodeA)
-	r.must(introspection.NoteLogs{Node: nodeA, Begun: begun.Begun, Logs: introspection.RamdiskLogs{Peer: "a", Path: "/logs/1"}})
+	r.must(introspection.NoteLogs{Node: nodeA, Begun: begun.Begun,
+		Logs: introspection.RamdiskLogs{Peer: "a", Path: "/logs/1"}})
 	r.asLeader(nodesync.Suspect{Suspicion: nodesync.Suspicion{Reason: "an empty list", Missing: 1, Known: 2, Digest: "d"}})
 	r.asLeader(doors.PassOpen{Wait: time.Second})
 	r.asLeader(doors.AddressTaken{Address: "192.0.2.1", Wait: 2 * time.Second})
 	r.asLeader(doors.AddressReleased{})
-	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{port("p1", 1), port("p2", 2), port("p3", 2), port("p4", 4)}, Complete: true})
+	r.asLeader(ironicports.PutPorts{Ports: []ironicports.Port{port("p1", 1), port("p2", 2), port("p3", 2), port("p4", 4)},
+		Complete: true})
 	r.asLeader(ironicports.PutPorts{Remove: []string{"p4"}})
-	r.asLeader(introspection.PutInspected{Nodes: []introspection.Inspected{{Node: nodeB, MACs: []string{macN(7), macN(8)}}}})
+	r.asLeader(introspection.PutInspected{
+		Nodes: []introspection.Inspected{{Node: nodeB, MACs: []string{macN(7), macN(8)}}}})
 	r.must(ruleset.Create{UUID: nodeB, Body: []byte(`{"actions":[]}`)})
 	r.must(ruleset.Create{UUID: nodeA, Body: []byte(`{"actions":[1]}`)})
 	r.relayed(nodeA, "waits for Ironic")
-	r.asLeader(relays.Settle{Sequence: r.tried(r.relayed(nodeB, "taken")).Sequence, Try: 1, Outcome: relays.OutcomeTaken, Keep: time.Hour})
+	r.asLeader(relays.Settle{Sequence: r.tried(r.relayed(nodeB, "taken")).Sequence, Try: 1, Outcome: relays.OutcomeTaken,
+		Keep: time.Hour})
 	r.busyFailover(a)
 	r.must(membership.RotateGossipKey{Key: bytes.Repeat([]byte{0xB7}, membership.GossipKeySize)})
 	r.must(membership.ConfirmGossipKeys{Peer: "b", Changed: r.view().GossipRotation().Changed})
@@ -179,7 +184,8 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 		t.Error("a byte after the end was not noticed")
 	}
 	broken := errors.New("disk")
-	if _, err := Read(io.MultiReader(bytes.NewReader(data[:len(data)-9]), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+	if _, err := Read(io.MultiReader(bytes.NewReader(data[:len(data)-9]), iotest.ErrReader(broken))); !errors.Is(err,
+		broken) {
 		t.Errorf("the disk's error got lost: %v", err)
 	}
 }
@@ -201,7 +207,8 @@ func TestSnapshotOfANewerBinaryIsRefused(t *testing.T) {
 			t.Errorf("newer %s: %v", name, err)
 		}
 	}
-	if _, err := Read(strings.NewReader("#!/bin/sh\necho this is another file\n")); err == nil || !strings.Contains(err.Error(), "not a snapshot") {
+	if _, err := Read(strings.NewReader("#!/bin/sh\necho this is another file\n")); err == nil ||
+		!strings.Contains(err.Error(), "not a snapshot") {
 		t.Errorf("another file: %v", err)
 	}
 }
@@ -220,8 +227,10 @@ func TestDamageIsTold(t *testing.T) {
 	first := int(binary.BigEndian.Uint32(data[headLength:]))
 	tail := len(data) - sha256.Size - 8
 	for name, n := range map[string]int{
-		"nothing": 0, "the magic": 3, "the head": 12, "behind the head": headLength, "a length": headLength + 2, "a piece": headLength + 4 + first/2,
-		"behind a piece": headLength + 4 + first, "the end mark": tail - 1, "behind the end mark": tail, "the count": tail + 3, "before the sum": tail + 8, "the sum": len(data) - 1,
+		"nothing": 0, "the magic": 3, "the head": 12, "behind the head": headLength, "a length": headLength + 2,
+		"a piece":        headLength + 4 + first/2,
+		"behind a piece": headLength + 4 + first, "the end mark": tail - 1, "behind the end mark": tail,
+		"the count": tail + 3, "before the sum": tail + 8, "the sum": len(data) - 1,
 	} {
 		_, err := Read(bytes.NewReader(data[:n]))
 		if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "cut off") {
@@ -308,12 +317,14 @@ func TestDumpShowsNoSecret(t *testing.T) {
 	r := busy(t)
 	r.must(membership.AddJoinToken{ID: "second", Hash: blobs.HashOf([]byte("secret")), TTL: time.Hour})
 	out := dumpText(t, r.view())
-	for _, secret := range []string{"topsecret", "PRIVATE", "a5a5", "b7b7", "t7e3t7e3", "pKWlpaW", blobs.HashOf([]byte("secret")).String(), `"Hash"`} {
+	for _, secret := range []string{"topsecret", "PRIVATE", "a5a5", "b7b7", "t7e3t7e3", "pKWlpaW",
+		blobs.HashOf([]byte("secret")).String(), `"Hash"`} {
 		if strings.Contains(out, secret) {
 			t.Errorf("the dump shows %q", secret)
 		}
 	}
-	for _, wanted := range []string{nodeA, `"processing"`, "host-a", "(redacted)", `"second"`, `"next_turn": "1m0s"`, `"pass_rule"`, `"floating_ip"`, `"p3"`, "52:54:00:00:00:02"} {
+	for _, wanted := range []string{nodeA, `"processing"`, "host-a", "(redacted)", `"second"`, `"next_turn": "1m0s"`,
+		`"pass_rule"`, `"floating_ip"`, `"p3"`, "52:54:00:00:00:02"} {
 		if !strings.Contains(out, wanted) {
 			t.Errorf("the dump does not show %q", wanted)
 		}

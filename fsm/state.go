@@ -49,7 +49,8 @@ func (s *State) Apply(e Entry) Result {
 
 func (d *data) apply(e Entry) Result {
 	if e.Index <= d.shared.Position.Index {
-		return entry.Refuse(UnknownEntry, "entry %d follows entry %d: the log and the state do not belong together", e.Index, d.shared.Position.Index)
+		return entry.Refuse(UnknownEntry, "entry %d follows entry %d: the log and the state do not belong together", e.Index,
+			d.shared.Position.Index)
 	}
 	h, c, err := Decode(e.Data)
 	if err != nil && !skippable(e.Data, &h) {

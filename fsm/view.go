@@ -91,7 +91,8 @@ func (v View) needs(what string, version int) error {
 	if len(older) == 1 {
 		do = "does"
 	}
-	return entry.Refuse(Refused, "%s needs log version %d, and of this cluster's peers %s %s not know it: upgrade trivet there",
+	return entry.Refuse(Refused,
+		"%s needs log version %d, and of this cluster's peers %s %s not know it: upgrade trivet there",
 		what, version, strings.Join(older, ", "), do).Err()
 }
 
@@ -156,7 +157,8 @@ func (v View) GossipKeys() [][]byte { return v.data.GossipKeys(v.data.shared.Clu
 // removed peers and of revoked operators. It compares pointers, so that it may
 // say no where nothing has changed.
 func (v View) SameRights(other View) bool {
-	return membership.SameRemoved(&v.memberTables, &other.memberTables) && operators.Same(&v.operatorTables, &other.operatorTables)
+	return membership.SameRemoved(&v.memberTables, &other.memberTables) &&
+		operators.Same(&v.operatorTables, &other.operatorTables)
 }
 
 // KubeVotes counts what live peers say of a kube node: it is silent, it answers.

@@ -88,7 +88,9 @@ func (c Conventions) Advise(of Component) (all []Advice, err error) {
 	}
 	kind, ruled := c.typeOf(of.Namespace, of.Name, w.Metadata.Labels)
 	if of.Considered && kind == "" {
-		say(FindingType, "it has no label %s, and no rule of haconfig.components is for it: it is given neither replicas nor a budget", c.Names.Type())
+		say(FindingType,
+			"it has no label %s, and no rule of haconfig.components is for it: it is given neither replicas nor a budget",
+			c.Names.Type())
 	}
 	w.accepted = of.Considered && ruled && kind == observability
 	p := c.policyOf(of.Around.Annotations)
@@ -121,7 +123,8 @@ func (w running) adviseOn(of Component, p policy, say func(finding, format strin
 		case v.HostPath != nil:
 			say(FindingPinned, "volume %s is a directory of whichever host it runs on", v.Name)
 		case v.PersistentVolumeClaim != nil && replicas > 1 && of.Kind == kindDeployment.Kind:
-			say(FindingTogether, "its %d replicas share the claim %s: unless that is ReadWriteMany, one host mounts it", replicas, v.PersistentVolumeClaim.ClaimName)
+			say(FindingTogether, "its %d replicas share the claim %s: unless that is ReadWriteMany, one host mounts it",
+				replicas, v.PersistentVolumeClaim.ClaimName)
 		}
 	}
 	switch {
@@ -132,11 +135,15 @@ func (w running) adviseOn(of Component, p policy, say func(finding, format strin
 		return
 	}
 	keeps := func(c corev1.TopologySpreadConstraint) bool { return keepsApart(c, pod.Labels, replicas, len(p.zones)) }
-	if !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, keeps) && !antiAffinity(pod.Spec.Affinity, of.Namespace, pod.Labels) {
-		say(FindingSpread, "all %d replicas may be on one host: nothing that must hold spreads them over hosts or zones", replicas)
+	if !slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, keeps) &&
+		!antiAffinity(pod.Spec.Affinity, of.Namespace, pod.Labels) {
+		say(FindingSpread, "all %d replicas may be on one host: nothing that must hold spreads them over hosts or zones",
+			replicas)
 	}
 	if n := len(p.zones); of.Considered && p.tolerance.text == zone && n < 3 {
-		say(FindingZones, "it is to survive the loss of a zone, and its namespace has %d: what needs a majority does not survive without three", n)
+		say(FindingZones,
+			"it is to survive the loss of a zone, and its namespace has %d: what needs a majority does not survive without three",
+			n)
 	}
 	w.judgeBudgets(of, replicas, say)
 }
@@ -151,7 +158,8 @@ func (w running) judgeBudgets(of Component, replicas int32, say func(finding, fo
 		names = append(names, b.Name)
 		switch most, known := evictable(b, replicas); {
 		case known && most <= 0:
-			say(FindingDrain, "PodDisruptionBudget %s lets none of its %d pods be evicted: no host that runs one can be drained", b.Name, replicas)
+			say(FindingDrain, "PodDisruptionBudget %s lets none of its %d pods be evicted: no host that runs one can be drained",
+				b.Name, replicas)
 		case known && most >= replicas:
 			say(FindingBudget, "PodDisruptionBudget %s lets all %d pods be evicted at once", b.Name, replicas)
 		}
@@ -160,7 +168,8 @@ func (w running) judgeBudgets(of Component, replicas int32, say func(finding, fo
 	case len(names) == 0:
 		say(FindingBudget, "no PodDisruptionBudget selects its pods: who drains two hosts may take all of them at once")
 	case len(names) > 1:
-		say(FindingDrain, "PodDisruptionBudgets %s select the same pods: Kubernetes evicts no pod that several select", strings.Join(names, ", "))
+		say(FindingDrain, "PodDisruptionBudgets %s select the same pods: Kubernetes evicts no pod that several select",
+			strings.Join(names, ", "))
 	}
 }
 
@@ -199,8 +208,10 @@ func (w running) judgeVolumes(of Component, p policy, say func(finding, format s
 		if len(hosts) == 1 {
 			say(FindingPinned, "the volume of claim %s is on kube node %s: it is gone while that is", claim, hosts[0])
 		}
-		if allowed := pinnedTo(w.Spec.Template.Spec.Affinity); len(where) > 0 && len(allowed) > 0 && !slices.ContainsFunc(where, func(z string) bool { return slices.Contains(allowed, z) }) {
-			say(FindingPinned, "the volume of claim %s is in zone %s, and its pods may run in %s alone: they start nowhere", claim, strings.Join(where, ", "), strings.Join(allowed, ", "))
+		if allowed := pinnedTo(w.Spec.Template.Spec.Affinity); len(where) > 0 && len(allowed) > 0 &&
+			!slices.ContainsFunc(where, func(z string) bool { return slices.Contains(allowed, z) }) {
+			say(FindingPinned, "the volume of claim %s is in zone %s, and its pods may run in %s alone: they start nowhere",
+				claim, strings.Join(where, ", "), strings.Join(allowed, ", "))
 		}
 		if len(where) == 0 {
 			return // of one it is not known
@@ -234,16 +245,20 @@ func pinnedTo(a *corev1.Affinity) (zones []string) {
 // host is in one domain of any key, so that pods in two domains are on two hosts: over
 // zones is enough, where the constraint wants two, or the namespace has two.
 func keepsApart(c corev1.TopologySpreadConstraint, of map[string]string, replicas int32, zones int) bool {
-	several := c.MinDomains != nil && *c.MinDomains >= 2 || c.TopologyKey == corev1.LabelHostname || c.TopologyKey == corev1.LabelTopologyZone && zones >= 2
+	several := c.MinDomains != nil && *c.MinDomains >= 2 || c.TopologyKey == corev1.LabelHostname ||
+		c.TopologyKey == corev1.LabelTopologyZone && zones >= 2
 	return c.WhenUnsatisfiable == corev1.DoNotSchedule && several && c.MaxSkew < replicas && matches(c.LabelSelector, of)
 }
 
 // antiAffinity reports whether pods with these labels must not share a host with each other.
 func antiAffinity(a *corev1.Affinity, namespace string, of map[string]string) bool {
-	return a != nil && a.PodAntiAffinity != nil && slices.ContainsFunc(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, func(t corev1.PodAffinityTerm) bool {
-		own := len(t.Namespaces) == 0 && t.NamespaceSelector == nil || slices.Contains(t.Namespaces, namespace) || t.NamespaceSelector != nil && len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) == 0
-		return own && t.TopologyKey != "" && matches(t.LabelSelector, of)
-	})
+	return a != nil && a.PodAntiAffinity != nil &&
+		slices.ContainsFunc(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			func(t corev1.PodAffinityTerm) bool {
+				own := len(t.Namespaces) == 0 && t.NamespaceSelector == nil || slices.Contains(t.Namespaces, namespace) ||
+					t.NamespaceSelector != nil && len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) == 0
+				return own && t.TopologyKey != "" && matches(t.LabelSelector, of)
+			})
 }
 
 // selects reports whether a budget is about pods with these labels.

@@ -11,13 +11,17 @@ import (
 // these annotations that is considered, or in one that is not.
 func adviceOn(t *testing.T, annotations map[string]string, spec, budgets string) []string {
 	t.Helper()
-	text := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c, namespace: ns, labels: {" + DefaultPrefix + "type: controller}}\n" +
-		"spec: {replicas: 3, selector: {matchLabels: {app: c}}, template: {metadata: {labels: {app: c}}, spec: {containers: []" + spec + "}}}\n"
+	text := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: c, namespace: ns, labels: {" + DefaultPrefix +
+		"type: controller}}\n" +
+		"spec: {replicas: 3, selector: {matchLabels: {app: c}}, template: {metadata: {labels: {app: c}}, spec: {containers: []" +
+		spec + "}}}\n"
 	if annotations == nil {
 		text += "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n"
 	}
 	for i, b := range strings.Fields(budgets) {
-		text += fmt.Sprintf("---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b%d, namespace: ns}\nspec: {selector: {matchLabels: {app: c}}, %s}\n", i, strings.ReplaceAll(b, ":", ": "))
+		text += fmt.Sprintf(
+			"---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b%d, namespace: ns}\nspec: {selector: {matchLabels: {app: c}}, %s}\n",
+			i, strings.ReplaceAll(b, ":", ": "))
 	}
 	all := NewInventory()
 	if err := all.ReadManifests(strings.NewReader(text)); err != nil {
@@ -102,9 +106,12 @@ func TestSpreadIsJudgedByItsEffect(t *testing.T) {
 func TestBudgetsAreJudgedByTheirEffect(t *testing.T) {
 	const spread = ", topologySpreadConstraints: [{topologyKey: kubernetes.io/hostname, maxSkew: 1, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: c}}}]"
 	for budgets, want := range map[string]string{
-		"": FindingBudget, "maxUnavailable:1": "", "maxUnavailable:2": "", "minAvailable:1": "", "minAvailable:2": "", "minAvailable:50%": "", "maxUnavailable:34%": "", "maxUnavailable:1%": "",
-		"maxUnavailable:0": FindingDrain, "maxUnavailable:0%": FindingDrain, "minAvailable:3": FindingDrain, "minAvailable:4": FindingDrain, "minAvailable:100%": FindingDrain, "minAvailable:67%": FindingDrain,
-		"maxUnavailable:3": FindingBudget, "maxUnavailable:9": FindingBudget, "maxUnavailable:100%": FindingBudget, "maxUnavailable:67%": FindingBudget, "minAvailable:0": FindingBudget, "minAvailable:0%": FindingBudget,
+		"": FindingBudget, "maxUnavailable:1": "", "maxUnavailable:2": "", "minAvailable:1": "", "minAvailable:2": "",
+		"minAvailable:50%": "", "maxUnavailable:34%": "", "maxUnavailable:1%": "",
+		"maxUnavailable:0": FindingDrain, "maxUnavailable:0%": FindingDrain, "minAvailable:3": FindingDrain,
+		"minAvailable:4": FindingDrain, "minAvailable:100%": FindingDrain, "minAvailable:67%": FindingDrain,
+		"maxUnavailable:3": FindingBudget, "maxUnavailable:9": FindingBudget, "maxUnavailable:100%": FindingBudget,
+		"maxUnavailable:67%": FindingBudget, "minAvailable:0": FindingBudget, "minAvailable:0%": FindingBudget,
 		"maxUnavailable:1 minAvailable:2": FindingDrain,
 	} {
 		if got := strings.Join(adviceOn(t, nil, spread, budgets), " "); got != want {

@@ -78,7 +78,8 @@ func TestAdvise(t *testing.T) {
 		for _, a := range advice {
 			said = append(said, fmt.Sprintf("%s:%s", a.Name, a.Finding))
 		}
-		want := "web:change web:change alone:pinned-volume alone:single-replica loose:shared-volume loose:no-spread loose:no-budget wrong:refused skipped:single-replica" + row.last
+		want := "web:change web:change alone:pinned-volume alone:single-replica loose:shared-volume loose:no-spread loose:no-budget wrong:refused skipped:single-replica" +
+			row.last
 		if got := strings.Join(said, " "); got != want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, want)
 		}
@@ -178,7 +179,8 @@ func TestVolumesPin(t *testing.T) {
 		"a": {"db: all its volumes are in zone a: it does not survive that zone"}, "b": nil, "a__b": nil,
 	} {
 		all := NewInventory()
-		if err := all.ReadManifests(strings.NewReader(strings.NewReplacer("PREFIX", DefaultPrefix, "OTHER", other).Replace(volumes))); err != nil {
+		if err := all.ReadManifests(
+			strings.NewReader(strings.NewReplacer("PREFIX", DefaultPrefix, "OTHER", other).Replace(volumes))); err != nil {
 			t.Fatal(err)
 		}
 		advice, err := all.Advise(conventions, 2, nil)
@@ -191,7 +193,8 @@ func TestVolumesPin(t *testing.T) {
 				said = append(said, a.Name+": "+a.Text)
 			}
 		}
-		want = append(want, "web: the volume of claim far is in zone z, and its pods may run in a, b, c alone: they start nowhere",
+		want = append(want,
+			"web: the volume of claim far is in zone z, and its pods may run in a, b, c alone: they start nowhere",
 			"web: the volume of claim local is on kube node h1: it is gone while that is")
 		if fmt.Sprint(said) != fmt.Sprint(want) {
 			t.Errorf("%s:\n%q, want\n%q", other, said, want)

@@ -49,7 +49,8 @@ func (p *patch) affinity(raw []byte, by policy) error {
 			expression, _ := e.(map[string]any)
 			return expression["key"] == corev1.LabelTopologyZone
 		})
-		term["matchExpressions"] = append(kept, map[string]any{"key": corev1.LabelTopologyZone, "operator": string(corev1.NodeSelectorOpIn), "values": zones})
+		term["matchExpressions"] = append(kept,
+			map[string]any{"key": corev1.LabelTopologyZone, "operator": string(corev1.NodeSelectorOpIn), "values": zones})
 	}
 	required["nodeSelectorTerms"] = terms
 	return p.set(before, after, "spec", "template", "spec", "affinity")
@@ -58,9 +59,10 @@ func (p *patch) affinity(raw []byte, by policy) error {
 // pinned is the affinity of a pod that had none.
 func pinned(zones []string) corev1.Affinity {
 	only := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: zones}
-	return corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{only}}},
-	}}}
+	return corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{only}}},
+		}}}
 }
 
 // tree reads a JSON object, nil for none. Its types were checked with the object.

@@ -120,7 +120,8 @@ func (a *annotator) sweep(ctx context.Context) (failed []error) {
 
 // annotateNamespace has one namespace as its rule says, or says why it is not. The zones come
 // last, so that nothing is chosen for a namespace that is left alone.
-func (a *annotator) annotateNamespace(ctx context.Context, n Namespace, r Rule, volumes *volumeZones, write Write) error {
+func (a *annotator) annotateNamespace(ctx context.Context, n Namespace, r Rule, volumes *volumeZones,
+	write Write) error {
 	wishes := r.wishes(a.Names)
 	if _, _, err := plan(n, wishes, a.authority.Token()); err != nil {
 		return err
@@ -224,7 +225,8 @@ func (a *annotator) candidates(ctx context.Context, r Rule) ([]string, error) {
 
 // chosen are the zones that the log has for a namespace, after it has been told of
 // what it does not know.
-func (a *annotator) chosen(ctx context.Context, n Namespace, r Rule, has []string, volumes *volumeZones) ([]string, error) {
+func (a *annotator) chosen(ctx context.Context, n Namespace, r Rule, has []string, volumes *volumeZones) ([]string,
+	error) {
 	t := r.tolerance()
 	before, known := a.View().ZoneChoice(n.UID)
 	c := zones.Choose{UID: n.UID, Namespace: n.Name, Tolerance: t, Replaces: before.Chosen}
@@ -249,7 +251,9 @@ func (a *annotator) chosen(ctx context.Context, n Namespace, r Rule, has []strin
 	case len(has) == 0, slices.Equal(has, before.Zones), mark.is(a.Names.Zones(), n.Annotations[a.Names.Zones()]):
 		return before.Zones, nil
 	case len(has) < t.Zones():
-		return nil, fmt.Errorf("another client wrote the zones %s, and tolerance of %v needs %d: add some, or remove the annotation", strings.Join(has, ", "), t, t.Zones())
+		return nil,
+			fmt.Errorf("another client wrote the zones %s, and tolerance of %v needs %d: add some, or remove the annotation",
+				strings.Join(has, ", "), t, t.Zones())
 	default: // another client chose other zones
 		c.Zones = has
 	}

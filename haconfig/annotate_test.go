@@ -140,14 +140,18 @@ type annotating struct {
 func annotatingOf(t *testing.T, rules ...Rule) *annotating {
 	t.Helper()
 	founded, err := fsm.Founded(fsm.Found{
-		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"), GossipKey: make([]byte, 32),
-		Member: membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"),
+		GossipKey: make([]byte, 32),
+		Member:    membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &annotating{spaces: &spaces{all: map[string]*Namespace{"kube-system": {Name: "kube-system", UID: "uid-0"}}}, log: &history{t: t, state: founded}}
-	a.o = AnnotatorOptions{Cluster: "here", Census: NewCensus("here"), Namespaces: a.spaces, Topology: a.spaces, View: func() fsm.View { return a.log.state.View() }, Names: conventions.Names, Rules: rules, Never: []string{"kube-system"}, Logger: slog.New(slog.DiscardHandler)}
+	a := &annotating{spaces: &spaces{all: map[string]*Namespace{"kube-system": {Name: "kube-system", UID: "uid-0"}}},
+		log: &history{t: t, state: founded}}
+	a.o = AnnotatorOptions{Cluster: "here", Census: NewCensus("here"), Namespaces: a.spaces, Topology: a.spaces,
+		View: func() fsm.View { return a.log.state.View() }, Names: conventions.Names, Rules: rules,
+		Never: []string{"kube-system"}, Logger: slog.New(slog.DiscardHandler)}
 	return a
 }
 
@@ -193,8 +197,10 @@ func TestNamespacesAsTheTableSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"garden": "consider=true zones=c,b,a", "istio-in": "consider=true zones=c,b,a zone-pinning=true", "shoot-none": "consider=true failure-tolerance-type= zones=c",
-		"shoot-node": "consider=true failure-tolerance-type=node zones=b", "labelled": "consider=true failure-tolerance-type=zone zones=a,b,c", "off": "consider=false",
+		"garden": "consider=true zones=c,b,a", "istio-in": "consider=true zones=c,b,a zone-pinning=true",
+		"shoot-none": "consider=true failure-tolerance-type= zones=c",
+		"shoot-node": "consider=true failure-tolerance-type=node zones=b",
+		"labelled":   "consider=true failure-tolerance-type=zone zones=a,b,c", "off": "consider=false",
 		"nobodys": "consider=", "kube-system": "consider=",
 	} {
 		a.want("at first", name, want)
@@ -273,7 +279,8 @@ func TestZonesAreKept(t *testing.T) {
 
 // TestNothingIsHalfDone leaves alone what cannot be as its rule says.
 func TestNothingIsHalfDone(t *testing.T) {
-	a := annotatingOf(t, Rule{Name: "few", Consider: true, Tolerance: pointer("zone"), Zones: []string{"a", "b"}}, Rule{Name: "foreign", Consider: true, Tolerance: pointer("node"), Zones: []string{"a"}},
+	a := annotatingOf(t, Rule{Name: "few", Consider: true, Tolerance: pointer("zone"), Zones: []string{"a", "b"}},
+		Rule{Name: "foreign", Consider: true, Tolerance: pointer("node"), Zones: []string{"a"}},
 		Rule{Name: "later", Consider: true}, Rule{Name: "well", Consider: true})
 	a.add("few")
 	a.add("foreign", "failure-tolerance-type", "zone")
@@ -281,7 +288,8 @@ func TestNothingIsHalfDone(t *testing.T) {
 	a.add("well")
 	a.all["later"].Annotations[appliedKey] = `{"token":"18446744073709551615","values":{}}`
 	err := a.round(a.log.lead())
-	for _, want := range []string{"namespace few: tolerance of zone needs 3 zones, and there are 2 (a, b)", "namespace foreign: another client wrote", "namespace later: a later leader"} {
+	for _, want := range []string{"namespace few: tolerance of zone needs 3 zones, and there are 2 (a, b)",
+		"namespace foreign: another client wrote", "namespace later: a later leader"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("fewer-than-three: %v, want %s", err, want)
 		}
@@ -346,7 +354,8 @@ func TestZonesAreSpread(t *testing.T) {
 
 // beside returns an annotator of another cluster with the same log.
 func (a *annotating) beside(cluster string, rules ...Rule) *annotating {
-	out := &annotating{spaces: &spaces{all: map[string]*Namespace{"kube-system": {Name: "kube-system", UID: "uid-0-" + cluster}}}, log: a.log, o: a.o}
+	out := &annotating{spaces: &spaces{
+		all: map[string]*Namespace{"kube-system": {Name: "kube-system", UID: "uid-0-" + cluster}}}, log: a.log, o: a.o}
 	out.o.Cluster, out.o.Namespaces, out.o.Topology, out.o.Rules = cluster, out.spaces, out.spaces, rules
 	return out
 }
@@ -379,7 +388,8 @@ func TestClustersKeepTheirZones(t *testing.T) {
 	both(lead)
 	both(lead)
 	first := chosen()
-	if len(first) != 2 || !strings.Contains(seed.has("shop"), "zones=s") || !strings.Contains(shoot.has("shop"), "zones=t") {
+	if len(first) != 2 || !strings.Contains(seed.has("shop"), "zones=s") ||
+		!strings.Contains(shoot.has("shop"), "zones=t") {
 		t.Fatalf("zones-of-the-other-cluster: %q: %s, %s", first, seed.has("shop"), shoot.has("shop"))
 	}
 	delete(shoot.all, "shop")
@@ -435,10 +445,11 @@ func TestSystemZones(t *testing.T) {
 		places []Place
 		want   string
 	}{
-		"none":                         {nil, ""},
-		"no label":                     {inZones("", false, "", ""), ""},
-		"no pools":                     {inZones("", false, "b", "a", "b", ""), "a,b"},
-		"the pool with the most":       {slices.Concat(inZones("p", true, "a", "b"), inZones("q", true, "c", "d", "e")), "c,d,e"},
+		"none":     {nil, ""},
+		"no label": {inZones("", false, "", ""), ""},
+		"no pools": {inZones("", false, "b", "a", "b", ""), "a,b"},
+		"the pool with the most": {slices.Concat(inZones("p", true, "a", "b"), inZones("q", true, "c", "d", "e")),
+			"c,d,e"},
 		"two pools are not added":      {slices.Concat(inZones("p", true, "a"), inZones("q", true, "b")), "a"},
 		"of system components alone":   {slices.Concat(inZones("p", false, "a", "b", "c"), inZones("q", true, "b")), "b"},
 		"no label says for what it is": {slices.Concat(inZones("p", false, "a"), inZones("q", false, "b", "c")), "b,c"},
@@ -452,7 +463,8 @@ func TestSystemZones(t *testing.T) {
 
 // TestZonesFromNodes has kube nodes come and go, and a person write another list.
 func TestZonesFromNodes(t *testing.T) {
-	a := annotatingOf(t, Rule{Name: "sys", Consider: true, FromNodes: true}, Rule{Name: "in", Consider: true, FromNodes: true, Pinning: pointer(true)},
+	a := annotatingOf(t, Rule{Name: "sys", Consider: true, FromNodes: true},
+		Rule{Name: "in", Consider: true, FromNodes: true, Pinning: pointer(true)},
 		Rule{Name: "shop", Consider: true, FromNodes: true, Tolerance: pointer("zone")}, Rule{Name: "none", Consider: true})
 	for _, name := range []string{"sys", "in", "shop", "none"} {
 		a.add(name)

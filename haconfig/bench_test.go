@@ -19,7 +19,8 @@ func ordinary() Object {
 "livenessProbe":{"httpGet":{"path":"/healthz","port":8080}},"volumeMounts":[{"name":"v","mountPath":"/v"}]}`
 	return object("Deployment", `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"demo","labels":{"PREFIXtype":"server"}},"spec":{"replicas":1,
 "selector":{"matchLabels":{"app":"demo"}},"template":{"metadata":{"labels":{"app":"demo","tier":"x"}},"spec":{"containers":[`+
-		strings.Replace(container, "NAME", "a", 1)+","+strings.Replace(container, "NAME", "b", 1)+`],"volumes":[{"name":"v","emptyDir":{}}]}}}}`)
+		strings.Replace(container, "NAME", "a", 1)+","+strings.Replace(container, "NAME", "b", 1)+
+		`],"volumes":[{"name":"v","emptyDir":{}}]}}}}`)
 }
 
 // BenchmarkMutate is one decision about an ordinary Deployment that gets

@@ -61,9 +61,11 @@ func Guard(b Budgets, c Conventions, log *slog.Logger) func(leader.Authority) Ch
 
 // guard writes what is planned. One that cannot be written keeps none of the others
 // from it.
-func guard(ctx context.Context, b Budgets, put, drop []policyv1.PodDisruptionBudget, write Write, log *slog.Logger) error {
+func guard(ctx context.Context, b Budgets, put, drop []policyv1.PodDisruptionBudget, write Write,
+	log *slog.Logger) error {
 	var failed []error
-	each := func(all []policyv1.PodDisruptionBudget, done string, call func(context.Context, policyv1.PodDisruptionBudget) error) {
+	each := func(all []policyv1.PodDisruptionBudget, done string,
+		call func(context.Context, policyv1.PodDisruptionBudget) error) {
 		for _, one := range all {
 			if ctx.Err() != nil {
 				return
@@ -104,12 +106,15 @@ func (i *Inventory) budgeted(c Conventions) (put, drop []policyv1.PodDisruptionB
 	var names []error
 	wanted := map[string]bool{} // by namespace and name
 	for _, g := range all {
-		if !g.wants || !g.alone(all) || slices.ContainsFunc(i.budgets[g.of.Namespace], func(b policyv1.PodDisruptionBudget) bool { return !isOwnBudget(b) && selects(b, g.labels) }) {
+		if !g.wants || !g.alone(all) ||
+			slices.ContainsFunc(i.budgets[g.of.Namespace],
+				func(b policyv1.PodDisruptionBudget) bool { return !isOwnBudget(b) && selects(b, g.labels) }) {
 			continue
 		}
 		b := g.budget()
 		wanted[b.Namespace+"/"+b.Name] = true
-		at := slices.IndexFunc(i.budgets[b.Namespace], func(has policyv1.PodDisruptionBudget) bool { return has.Name == b.Name })
+		at := slices.IndexFunc(i.budgets[b.Namespace],
+			func(has policyv1.PodDisruptionBudget) bool { return has.Name == b.Name })
 		if at < 0 {
 			put = append(put, b)
 			continue
@@ -117,7 +122,9 @@ func (i *Inventory) budgeted(c Conventions) (put, drop []policyv1.PodDisruptionB
 		has := i.budgets[b.Namespace][at]
 		switch {
 		case !isOwnBudget(has):
-			names = append(names, fmt.Errorf("%s/%s: the name is taken by a PodDisruptionBudget that is not trivet's and is for other pods: rename or delete that one", b.Namespace, b.Name))
+			names = append(names, fmt.Errorf(
+				"%s/%s: the name is taken by a PodDisruptionBudget that is not trivet's and is for other pods: rename or delete that one",
+				b.Namespace, b.Name))
 			continue
 		case has.DeletionTimestamp != nil, same(has, b):
 			continue
@@ -164,7 +171,8 @@ func (i *Inventory) guarded(c Conventions) (all []guarded, err error) {
 		}
 		kind, _ := c.typeOf(of.Namespace, of.Name, o.Metadata.Labels)
 		g.matches, err = metav1.LabelSelectorAsSelector(o.Spec.Selector)
-		g.wants = err == nil && !g.matches.Empty() && considered && kind != "" && o.Metadata.DeletionTimestamp == nil && g.uid != ""
+		g.wants = err == nil && !g.matches.Empty() && considered && kind != "" && o.Metadata.DeletionTimestamp == nil &&
+			g.uid != ""
 		all = append(all, g)
 	}
 	return all, nil
@@ -185,9 +193,12 @@ func (g guarded) budget() policyv1.PodDisruptionBudget {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: g.of.Namespace, Name: budgetName(g.of.Kind, g.of.Name), Labels: map[string]string{managed: managedBy},
 			// It goes with its component, and keeps it from nothing.
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: groupApps + "/v1", Kind: g.of.Kind, Name: g.of.Name, UID: g.uid, Controller: &yes, BlockOwnerDeletion: &no}},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: groupApps + "/v1", Kind: g.of.Kind, Name: g.of.Name, UID: g.uid, Controller: &yes,
+					BlockOwnerDeletion: &no}},
 		},
-		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: g.selector, UnhealthyPodEvictionPolicy: &always},
+		Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: g.selector,
+			UnhealthyPodEvictionPolicy: &always},
 	}
 }
 
@@ -211,5 +222,6 @@ func isOwnBudget(b policyv1.PodDisruptionBudget) bool {
 
 // same reports whether a budget is as it shall be.
 func same(has, want policyv1.PodDisruptionBudget) bool {
-	return equality.Semantic.DeepEqual(has.Spec, want.Spec) && equality.Semantic.DeepEqual(has.OwnerReferences, want.OwnerReferences)
+	return equality.Semantic.DeepEqual(has.Spec, want.Spec) &&
+		equality.Semantic.DeepEqual(has.OwnerReferences, want.OwnerReferences)
 }

@@ -100,7 +100,8 @@ func (f *fenced) round(when string, want ...string) {
 }
 
 func considering(label string) string {
-	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{%q:%q}}}`, conventions.Names.Consider(), label)
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n","labels":{%q:%q}}}`,
+		conventions.Names.Consider(), label)
 }
 
 // guardedObject is a component whose pods have labels a=NAME and more.
@@ -114,19 +115,24 @@ const typed = `"PREFIXtype":"server"`
 
 // TestBudgets makes, mends and removes them.
 func TestBudgets(t *testing.T) {
-	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, ""), guardedObject("StatefulSet", "db", typed, ""),
+	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, ""),
+		guardedObject("StatefulSet", "db", typed, ""),
 		guardedObject("Deployment", "untyped", "", ""), guardedObject("Deployment", "skipped", typed+`,"PREFIXskip":""`, "")}}
 	f.round("at first", "put trivet-deployment-web", "put trivet-statefulset-db")
 	f.round("nothing has changed")
 	b := f.budgets[0]
-	if b.Spec.MaxUnavailable.String() != "1" || *b.Spec.UnhealthyPodEvictionPolicy != "AlwaysAllow" || b.Spec.Selector.MatchLabels["a"] != "web" || b.Spec.MinAvailable != nil ||
-		b.OwnerReferences[0].Kind != "Deployment" || b.OwnerReferences[0].UID != "uid-Deployment-web" || !*b.OwnerReferences[0].Controller || *b.OwnerReferences[0].BlockOwnerDeletion || b.Namespace != "n" {
+	if b.Spec.MaxUnavailable.String() != "1" || *b.Spec.UnhealthyPodEvictionPolicy != "AlwaysAllow" ||
+		b.Spec.Selector.MatchLabels["a"] != "web" || b.Spec.MinAvailable != nil ||
+		b.OwnerReferences[0].Kind != "Deployment" || b.OwnerReferences[0].UID != "uid-Deployment-web" ||
+		!*b.OwnerReferences[0].Controller || *b.OwnerReferences[0].BlockOwnerDeletion || b.Namespace != "n" {
 		t.Errorf("%+v", b)
 	}
 	f.budgets[0].Spec.UnhealthyPodEvictionPolicy = nil
 	f.round("an operator changed it", "put trivet-deployment-web")
-	foreign := policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: "n", ResourceVersion: "1"},
-		Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "web"}}}}
+	foreign := policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "theirs", Namespace: "n", ResourceVersion: "1"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "web"}}}}
 	f.budgets = append(f.budgets, foreign)
 	f.round("foreign-budget", "drop trivet-deployment-web")
 	f.budgets[f.at(foreign)].Spec.Selector.MatchLabels["a"] = "another"
@@ -143,10 +149,12 @@ func TestBudgets(t *testing.T) {
 // TestForeignBudgetIsNeverWritten has somebody else's under the name of ours.
 func TestForeignBudgetIsNeverWritten(t *testing.T) {
 	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, "")},
-		budgets: []policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Name: "trivet-deployment-web", Namespace: "n"}}}}
+		budgets: []policyv1.PodDisruptionBudget{
+			{ObjectMeta: metav1.ObjectMeta{Name: "trivet-deployment-web", Namespace: "n"}}}}
 	f.puts = nil
 	err := Guard(f, f.conventions(), slog.New(slog.DiscardHandler))(tenure{}).Do(t.Context(), proven(tenure{}))
-	if err == nil || !strings.Contains(err.Error(), "n/trivet-deployment-web") || !strings.Contains(err.Error(), "name is taken") || len(f.puts) > 0 {
+	if err == nil || !strings.Contains(err.Error(), "n/trivet-deployment-web") ||
+		!strings.Contains(err.Error(), "name is taken") || len(f.puts) > 0 {
 		t.Errorf("taken-name: %v after %q", err, f.puts)
 	}
 	f.budgets[0].Spec.Selector = &metav1.LabelSelector{}
@@ -157,8 +165,10 @@ func TestForeignBudgetIsNeverWritten(t *testing.T) {
 // pods: those would have two.
 func TestOverlappingComponents(t *testing.T) {
 	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, ""),
-		strings.Replace(guardedObject("Deployment", "canary", typed, `,"track":"c"`), `{"a":"canary","track":"c"}`, `{"a":"web","track":"c"}`, 1),
-		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"n","name":"all","uid":"u","labels":{"` + DefaultPrefix + `type":"server"}},"spec":{"selector":{},"template":{"metadata":{"labels":{"z":"z"}}}}}`}}
+		strings.Replace(guardedObject("Deployment", "canary", typed, `,"track":"c"`), `{"a":"canary","track":"c"}`,
+			`{"a":"web","track":"c"}`, 1),
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"n","name":"all","uid":"u","labels":{"` +
+			DefaultPrefix + `type":"server"}},"spec":{"selector":{},"template":{"metadata":{"labels":{"z":"z"}}}}}`}}
 	f.objects[2] = strings.Replace(f.objects[2], `"matchLabels":{"a":"canary"}`, `"matchLabels":{"track":"c"}`, 1)
 	f.round("at first", "put trivet-deployment-canary")
 	f.round("and again")
@@ -166,9 +176,11 @@ func TestOverlappingComponents(t *testing.T) {
 
 // TestBudgetsThatCannotBeWritten are told, and keep none of the others.
 func TestBudgetsThatCannotBeWritten(t *testing.T) {
-	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, "")}, err: errors.New("quota")}
+	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("Deployment", "web", typed, "")},
+		err: errors.New("quota")}
 	chore := Guard(f, f.conventions(), slog.New(slog.DiscardHandler))(tenure{})
-	if err := chore.Do(t.Context(), proven(tenure{})); err == nil || !strings.Contains(err.Error(), "n/trivet-deployment-web: quota") {
+	if err := chore.Do(t.Context(), proven(tenure{})); err == nil ||
+		!strings.Contains(err.Error(), "n/trivet-deployment-web: quota") {
 		t.Error(err)
 	}
 	f.err = nil
@@ -181,7 +193,8 @@ func TestBudgetsThatCannotBeWritten(t *testing.T) {
 func TestBudgetNames(t *testing.T) {
 	long := strings.Repeat("x", 253)
 	a, b := budgetName("Deployment", long), budgetName("StatefulSet", long)
-	if len(a) > 253 || len(b) > 253 || a == b || budgetName("Deployment", long[1:]) == a || budgetName("Deployment", "a") != "trivet-deployment-a" {
+	if len(a) > 253 || len(b) > 253 || a == b || budgetName("Deployment", long[1:]) == a ||
+		budgetName("Deployment", "a") != "trivet-deployment-a" {
 		t.Errorf("%q %q", a, b)
 	}
 }
@@ -189,7 +202,8 @@ func TestBudgetNames(t *testing.T) {
 // TestBudgetsByRule gives them to components without a label, if a rule is for them,
 // and lets the only pod of one go.
 func TestBudgetsByRule(t *testing.T) {
-	f := &fenced{t: t, objects: []string{considering("true"), guardedObject("StatefulSet", "prometheus", `"app":"prometheus"`, ""), guardedObject("Deployment", "other", "", "")},
+	f := &fenced{t: t, objects: []string{considering("true"),
+		guardedObject("StatefulSet", "prometheus", `"app":"prometheus"`, ""), guardedObject("Deployment", "other", "", "")},
 		rules: []ComponentRule{{Labels: map[string]string{"app": "prometheus"}, Type: observability}}}
 	f.round("budget-by-rule", "put trivet-statefulset-prometheus")
 	if b := f.budgets[0]; b.Spec.MaxUnavailable.String() != "1" || b.Spec.MinAvailable != nil {

@@ -197,7 +197,8 @@ func (k *Keeper) again(ctx context.Context, c Chore, write Write) {
 		case err != nil && err.Error() != said:
 			said = err.Error()
 			k.keepFault(c.Name, said)
-			k.o.Logger.Warn("reconcile webhook registration, annotations or budgets failed, retrying", "object", c.Name, "err", err)
+			k.o.Logger.Warn("reconcile webhook registration, annotations or budgets failed, retrying", "object", c.Name, "err",
+				err)
 		case err == nil && said != "":
 			said = ""
 			k.keepFault(c.Name, "")
@@ -239,7 +240,9 @@ func (k *Keeper) registration(ctx context.Context, write Write) error {
 func (k *Keeper) misled(r Registration) error {
 	for _, path := range r.Paths {
 		if !strings.HasSuffix(path, ReviewPath(k.o.Cluster)) && !(k.o.Alone && strings.HasSuffix(path, PathMutate)) {
-			return fmt.Errorf("the registration %s asks at %q, which is not the path of cluster %s: apply 'trivet haconfig manifest --cluster %s'", r.Name, path, k.o.Cluster, k.o.Cluster)
+			return fmt.Errorf(
+				"the registration %s asks at %q, which is not the path of cluster %s: apply 'trivet haconfig manifest --cluster %s'",
+				r.Name, path, k.o.Cluster, k.o.Cluster)
 		}
 	}
 	return nil

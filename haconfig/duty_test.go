@@ -93,8 +93,10 @@ func (k *kubeSite) Probe(_ context.Context, address string) error { return k.ali
 // of leadership alone.
 func TestBundle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := &kubeSite{registration: Registration{Name: "r", Version: "1", Bundles: [][]byte{nil, []byte("old")}, Paths: []string{PathMutate, "/proxy" + ReviewPath("here")}}}
-		keeper := NewKeeper(KeeperOptions{Cluster: "here", Alone: true, Peers: peersOf{ca: "CA"}, Registry: k, Registration: "r", Logger: slog.New(slog.DiscardHandler)})
+		k := &kubeSite{registration: Registration{Name: "r", Version: "1", Bundles: [][]byte{nil, []byte("old")},
+			Paths: []string{PathMutate, "/proxy" + ReviewPath("here")}}}
+		keeper := NewKeeper(KeeperOptions{Cluster: "here", Alone: true, Peers: peersOf{ca: "CA"}, Registry: k,
+			Registration: "r", Logger: slog.New(slog.DiscardHandler)})
 		run := func(r tenure, d time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
@@ -127,8 +129,9 @@ func TestBundle(t *testing.T) {
 func TestEndpointsFollowThePeers(t *testing.T) {
 	silent := errors.New("no answer")
 	k := &kubeSite{alive: map[string]error{}}
-	r := newRoll(KeeperOptions{Slices: k, Endpoints: Endpoints{Namespace: "n", Service: "s", Port: 9443}, Prober: k, Logger: slog.New(slog.DiscardHandler),
-		Peers: peersOf{addresses: []string{"192.0.2.3:1", "192.0.2.2:1", "192.0.2.1:1", "[2001:db8::1]:1", "127.0.0.1:1"}}})
+	r := newRoll(KeeperOptions{Slices: k, Endpoints: Endpoints{Namespace: "n", Service: "s", Port: 9443}, Prober: k,
+		Logger: slog.New(slog.DiscardHandler),
+		Peers:  peersOf{addresses: []string{"192.0.2.3:1", "192.0.2.2:1", "192.0.2.1:1", "[2001:db8::1]:1", "127.0.0.1:1"}}})
 	write := proven(tenure{})
 	round := func(when string, puts int, want ...string) {
 		t.Helper()
@@ -184,7 +187,8 @@ func TestProbe(t *testing.T) {
 		t.Errorf("it answers: %v", err)
 	}
 	s.err = errors.New("silent")
-	if err := p.Probe(t.Context(), address); err == nil || errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "silent") {
+	if err := p.Probe(t.Context(), address); err == nil || errors.Is(err, ErrRefused) ||
+		!strings.Contains(err.Error(), "silent") {
 		t.Errorf("it cannot answer: %v", err)
 	}
 	other := NewHTTPProber(peersOf{ca: "none"}, "here")
@@ -209,7 +213,8 @@ func TestFaults(t *testing.T) {
 				return nil
 			}}
 		}
-		keeper := NewKeeper(KeeperOptions{Peers: peersOf{}, Registry: &kubeSite{}, More: []func(leader.Authority) Chore{chore}, Logger: slog.New(slog.DiscardHandler)})
+		keeper := NewKeeper(KeeperOptions{Peers: peersOf{}, Registry: &kubeSite{},
+			More: []func(leader.Authority) Chore{chore}, Logger: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- keeper.Run(ctx, tenure{}) }()
@@ -239,12 +244,15 @@ func TestFaults(t *testing.T) {
 
 // TestRegistrationOfAnotherCluster gets no CA, and loses the one that it has.
 func TestRegistrationOfAnotherCluster(t *testing.T) {
-	k := &kubeSite{registration: Registration{Name: "r", Version: "1", Bundles: [][]byte{nil}, Paths: []string{ReviewPath("seed")}}}
-	keeper := NewKeeper(KeeperOptions{Cluster: "shoot", Peers: peersOf{ca: "CA"}, Registry: k, Registration: "r", Logger: slog.New(slog.DiscardHandler)})
+	k := &kubeSite{registration: Registration{Name: "r", Version: "1", Bundles: [][]byte{nil},
+		Paths: []string{ReviewPath("seed")}}}
+	keeper := NewKeeper(KeeperOptions{Cluster: "shoot", Peers: peersOf{ca: "CA"}, Registry: k, Registration: "r",
+		Logger: slog.New(slog.DiscardHandler)})
 	round := func(when string, puts int, bundle string, fails bool) {
 		t.Helper()
 		err := keeper.registration(t.Context(), proven(tenure{}))
-		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "haconfig manifest --cluster shoot") || k.puts != puts || string(k.registration.Bundles[0]) != bundle {
+		if (err != nil) != fails || fails && !strings.Contains(err.Error(), "haconfig manifest --cluster shoot") ||
+			k.puts != puts || string(k.registration.Bundles[0]) != bundle {
 			t.Errorf("ca-for-another-cluster: %s: %d writes, CA %q, %v", when, k.puts, k.registration.Bundles[0], err)
 		}
 	}

@@ -32,7 +32,8 @@ func TestAnnotatorProperty(t *testing.T) {
 				rule := Rule{Name: "n", Consider: rapid.Bool().Draw(r, "consider"), Zones: anyOf(r, "list", lists...)}
 				rule.FromNodes = len(rule.Zones) == 0 && rapid.Bool().Draw(r, "from nodes")
 				a.places = inZones("", false, anyOf(r, "places", lists...)...)
-				if tolerance := anyOf(r, "tolerance", "-", "", "node", "zone"); tolerance != "-" && (len(rule.Zones) > 0 || rule.FromNodes) {
+				if tolerance := anyOf(r, "tolerance", "-", "", "node", "zone"); tolerance != "-" &&
+					(len(rule.Zones) > 0 || rule.FromNodes) {
 					rule.Tolerance = &tolerance
 				}
 				a.o.Rules[0] = rule
@@ -102,11 +103,16 @@ func TestBudgetsProperty(t *testing.T) {
 			if err := unmarshal([]byte(labels), &pods[i]); err != nil {
 				r.Fatal(err)
 			}
-			f.objects = append(f.objects, fmt.Sprintf(`{"apiVersion":"apps/v1","kind":%q,"metadata":{"namespace":"n","name":"c%d","uid":"u%d","labels":{%q:%q}},"spec":{"selector":{"matchLabels":%s},"template":{"metadata":{"labels":%s}}}}`,
-				anyOf(r, "kind", "Deployment", "StatefulSet"), i, i, conventions.Names.Type(), anyOf(r, "type", "server", "controller", ""), labelsOf("selector"), labels))
+			f.objects = append(f.objects,
+				fmt.Sprintf(
+					`{"apiVersion":"apps/v1","kind":%q,"metadata":{"namespace":"n","name":"c%d","uid":"u%d","labels":{%q:%q}},"spec":{"selector":{"matchLabels":%s},"template":{"metadata":{"labels":%s}}}}`,
+					anyOf(r, "kind", "Deployment", "StatefulSet"), i, i, conventions.Names.Type(),
+					anyOf(r, "type", "server", "controller", ""), labelsOf("selector"), labels))
 		}
 		for i := range rapid.IntRange(0, 2).Draw(r, "theirs") {
-			b := policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprintf("theirs-%d", i), ResourceVersion: "1"}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}
+			b := policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprintf("theirs-%d", i), ResourceVersion: "1"},
+				Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}}}
 			if err := unmarshal([]byte(labelsOf("their selector")), &b.Spec.Selector.MatchLabels); err != nil {
 				r.Fatal(err)
 			}
@@ -115,7 +121,8 @@ func TestBudgetsProperty(t *testing.T) {
 		theirs := fmt.Sprint(f.budgets)
 		for round := range 2 {
 			f.puts = nil
-			if err := Guard(f, conventions, slog.New(slog.DiscardHandler))(tenure{}).Do(t.Context(), proven(tenure{})); err != nil {
+			if err := Guard(f, conventions, slog.New(slog.DiscardHandler))(tenure{}).Do(t.Context(), proven(tenure{})); err !=
+				nil {
 				r.Fatal(err)
 			}
 			if round == 1 && len(f.puts) > 0 {

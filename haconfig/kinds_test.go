@@ -56,7 +56,8 @@ func TestComponentsByRule(t *testing.T) {
 // TestAdviceNamesWhatHasNoType tells components that no label and no rule names.
 func TestAdviceNamesWhatHasNoType(t *testing.T) {
 	all := NewInventory()
-	for _, raw := range []string{considering("true"), guardedObject("Deployment", "web", typed, ""), guardedObject("StatefulSet", "prometheus", "", ""), guardedObject("Deployment", "other", "", ""),
+	for _, raw := range []string{considering("true"), guardedObject("Deployment", "web", typed, ""),
+		guardedObject("StatefulSet", "prometheus", "", ""), guardedObject("Deployment", "other", "", ""),
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"far","name":"unconsidered"}}`} {
 		if err := all.Add([]byte(raw)); err != nil {
 			t.Fatal(err)
@@ -74,7 +75,8 @@ func TestAdviceNamesWhatHasNoType(t *testing.T) {
 			t.Error("a label that is missing is taken for a risk")
 		}
 	}
-	for finding, want := range map[string]bool{"web no-type": false, "prometheus no-type": false, "other no-type": true, "unconsidered no-type": false, "prometheus single-replica": false, "other single-replica": true} {
+	for finding, want := range map[string]bool{"web no-type": false, "prometheus no-type": false, "other no-type": true,
+		"unconsidered no-type": false, "prometheus single-replica": false, "other single-replica": true} {
 		if said[finding] != want {
 			t.Errorf("no-type: %s is %v, of %v", finding, said[finding], said)
 		}

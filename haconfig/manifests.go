@@ -21,7 +21,8 @@ type Inventory struct {
 
 // NewInventory returns an empty one.
 func NewInventory() *Inventory {
-	return &Inventory{namespaces: map[string]corev1.Namespace{}, scalers: map[string][]Autoscaler{}, budgets: map[string][]policyv1.PodDisruptionBudget{}, volumes: claimed{}}
+	return &Inventory{namespaces: map[string]corev1.Namespace{}, scalers: map[string][]Autoscaler{},
+		budgets: map[string][]policyv1.PodDisruptionBudget{}, volumes: claimed{}}
 }
 
 // Add takes one object in JSON; one of a kind that advice does not depend on is

@@ -33,7 +33,8 @@ func around(nodes int, annotations ...string) Surroundings {
 // TestReplicaTable goes through the table, and what stands before it.
 func TestReplicaTable(t *testing.T) {
 	tolerances := map[string]Surroundings{
-		"absent": around(3), "empty": around(3, "failure-tolerance-type", ""), "some": around(3, "failure-tolerance-type", "x"),
+		"absent": around(3), "empty": around(3, "failure-tolerance-type", ""),
+		"some": around(3, "failure-tolerance-type", "x"),
 	}
 	for _, row := range []struct {
 		kind, tolerance, replicas, override, want string
@@ -46,7 +47,9 @@ func TestReplicaTable(t *testing.T) {
 		{"server", "some", "1", "4294967298", "2"},
 	} {
 		for _, kind := range []string{"Deployment", "StatefulSet"} {
-			o := object(kind, fmt.Sprintf(`{"metadata":{"labels":{"PREFIXtype":%q},"annotations":{"PREFIXreplicas":%q}},"spec":{"replicas":%s,"selector":{}}}`, row.kind, row.override, row.replicas))
+			o := object(kind, fmt.Sprintf(
+				`{"metadata":{"labels":{"PREFIXtype":%q},"annotations":{"PREFIXreplicas":%q}},"spec":{"replicas":%s,"selector":{}}}`,
+				row.kind, row.override, row.replicas))
 			v, err := conventions.Mutate(o, tolerances[row.tolerance])
 			if err != nil {
 				t.Fatalf("%+v: %v", row, err)
@@ -61,9 +64,11 @@ func TestReplicaTable(t *testing.T) {
 // TestRefusals are objects that are not admitted, with the code by default and
 // under strictness.
 func TestRefusals(t *testing.T) {
-	strict := Conventions{Names: conventions.Names, Strict: Strict{Replicas: true, Selector: true, Autoscaler: true, Zones: true}}
+	strict := Conventions{Names: conventions.Names,
+		Strict: Strict{Replicas: true, Selector: true, Autoscaler: true, Zones: true}}
 	override := func(value string) string {
-		return `{"metadata":{"labels":{"PREFIXtype":"server"},"annotations":{"PREFIXreplicas":"` + value + `"}},"spec":{"replicas":1,"selector":{}}}`
+		return `{"metadata":{"labels":{"PREFIXtype":"server"},"annotations":{"PREFIXreplicas":"` + value +
+			`"}},"spec":{"replicas":1,"selector":{}}}`
 	}
 	for name, row := range map[string]struct {
 		kind, json   string
@@ -96,7 +101,8 @@ func TestRefusals(t *testing.T) {
 // TestStrictValues are quirks that change values.
 func TestStrictValues(t *testing.T) {
 	strict := Conventions{Names: conventions.Names, Strict: Strict{Autoscaler: true, Zones: true}}
-	o := object(kindAutoscaler.Kind, `{"metadata":{"labels":{"PREFIXtype":"server"}},"spec":{"minReplicas":4,"maxReplicas":3}}`)
+	o := object(kindAutoscaler.Kind,
+		`{"metadata":{"labels":{"PREFIXtype":"server"}},"spec":{"minReplicas":4,"maxReplicas":3}}`)
 	for c, want := range map[*Conventions]string{&conventions: "2", &strict: "4"} {
 		v, err := c.Mutate(o, around(3))
 		if err != nil {
@@ -111,7 +117,8 @@ func TestStrictValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := string(v.Patch[len(v.Patch)-2].Value) + string(v.Patch[len(v.Patch)-1].Value); !strings.Contains(sorted(got), sorted(want)) {
+		if got := string(v.Patch[len(v.Patch)-2].Value) +
+			string(v.Patch[len(v.Patch)-1].Value); !strings.Contains(sorted(got), sorted(want)) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -141,12 +148,14 @@ func TestUnknownFieldsSurvive(t *testing.T) {
 // TestPrefix looks at another prefix, and at which there can be.
 func TestPrefix(t *testing.T) {
 	c := Conventions{Names: Names{"ha.example.org/"}}
-	o := object("Deployment", `{"metadata":{"labels":{"ha.example.org/type":"server","PREFIXtype":"x"}},"spec":{"replicas":1}}`)
+	o := object("Deployment",
+		`{"metadata":{"labels":{"ha.example.org/type":"server","PREFIXtype":"x"}},"spec":{"replicas":1}}`)
 	if v, err := c.Mutate(o, around(3)); err != nil || len(v.Patch) == 0 || v.Patch[0].Path != "/spec/replicas" {
 		t.Errorf("%+v %v", v, err)
 	}
 	for prefix, want := range map[string]bool{
-		DefaultPrefix: true, "a/": true, "": false, "/": false, "a": false, "a/b/": false, "A/": false, "-a/": false, "a./": false, strings.Repeat("a", 254) + "/": false,
+		DefaultPrefix: true, "a/": true, "": false, "/": false, "a": false, "a/b/": false, "A/": false, "-a/": false,
+		"a./": false, strings.Repeat("a", 254) + "/": false,
 	} {
 		if ValidPrefix(prefix) != want {
 			t.Errorf("%q: %v", prefix, !want)

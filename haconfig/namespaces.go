@@ -97,7 +97,8 @@ func (r Rule) wishes(n Names) []wish {
 		s := strconv.FormatBool(on)
 		return &s
 	}
-	all := []wish{{key: n.Consider(), label: true, value: text(r.Consider)}, {key: n.Tolerance(), value: r.Tolerance}, {key: n.Pinning()}}
+	all := []wish{{key: n.Consider(), label: true, value: text(r.Consider)}, {key: n.Tolerance(), value: r.Tolerance},
+		{key: n.Pinning()}}
 	if r.Pinning != nil {
 		all[2].value = text(*r.Pinning)
 	}
@@ -134,7 +135,9 @@ func plan(n Namespace, wishes []wish, token fencing.Token) (w Written, differs b
 				differs = true
 			}
 		case there && !ours && !wish.any:
-			return Written{}, false, fmt.Errorf("another client wrote %s=%q, and its rule says %q: remove it there, or change haconfig.namespaces", wish.key, has, *wish.value)
+			return Written{}, false, fmt.Errorf(
+				"another client wrote %s=%q, and its rule says %q: remove it there, or change haconfig.namespaces", wish.key, has,
+				*wish.value)
 		default:
 			to[wish.key], differs = wish.value, true
 			after.Values[wish.key] = *wish.value
@@ -178,7 +181,10 @@ func choose(uid string, t zones.Tolerance, has, volumes, list []string) ([]strin
 		zones = distinct(append(zones, name))
 	}
 	if len(zones) < t.Zones() {
-		return nil, fmt.Errorf("tolerance of %v needs %d zones, and there are %d (%s): give its rule more, or the Nodes the label topology.kubernetes.io/zone", t, t.Zones(), len(zones), strings.Join(zones, ", "))
+		return nil,
+			fmt.Errorf(
+				"tolerance of %v needs %d zones, and there are %d (%s): give its rule more, or the Nodes the label topology.kubernetes.io/zone",
+				t, t.Zones(), len(zones), strings.Join(zones, ", "))
 	}
 	return zones, nil
 }

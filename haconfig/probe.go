@@ -77,7 +77,8 @@ func (p *HTTPProber) trusting(ca []byte) (*http.Client, error) {
 		p.client.CloseIdleConnections()
 	}
 	p.ca, p.client = bytes.Clone(ca), &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 1,
+		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, IdleConnTimeout: time.Minute,
+		MaxIdleConnsPerHost: 1,
 	}}
 	return p.client, nil
 }

@@ -67,7 +67,8 @@ func anyPod(t *rapid.T) map[string]any {
 	}
 	if n := rapid.IntRange(0, 3).Draw(t, "tolerations"); n > 0 {
 		pod["tolerations"] = list(n, func() any {
-			return map[string]any{"key": anyOf(t, "tolerates", corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, ""), "effect": anyOf(t, "effect", "", "NoExecute", "NoSchedule")}
+			return map[string]any{"key": anyOf(t, "tolerates", corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, ""),
+				"effect": anyOf(t, "effect", "", "NoExecute", "NoSchedule")}
 		})
 	}
 	if rapid.Bool().Draw(t, "affinity") {
@@ -82,7 +83,8 @@ func anyPod(t *rapid.T) map[string]any {
 				}
 			})
 		}
-		pod["affinity"] = map[string]any{"podAntiAffinity": map[string]any{}, "nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": required}}
+		pod["affinity"] = map[string]any{"podAntiAffinity": map[string]any{},
+			"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": required}}
 	}
 	return map[string]any{"metadata": map[string]any{"labels": map[string]string{"app": "x"}}, "spec": pod}
 }
@@ -98,14 +100,16 @@ func list(n int, item func() any) []any {
 func anySurroundings(t *rapid.T) Surroundings {
 	s := around(rapid.IntRange(0, 3).Draw(t, "nodes"))
 	for _, values := range [][]string{
-		{"zones", "", "a", "b,a", "c,,a,b,a", " a,a"}, {"failure-tolerance-type", "", "node", "zone", "x"}, {"zone-pinning", "true", "0", "?"},
+		{"zones", "", "a", "b,a", "c,,a,b,a", " a,a"}, {"failure-tolerance-type", "", "node", "zone", "x"},
+		{"zone-pinning", "true", "0", "?"},
 	} {
 		if name := values[0]; rapid.Bool().Draw(t, name+" is said") {
 			s.Annotations[DefaultPrefix+name] = anyOf(t, name, values[1:]...)
 		}
 	}
 	if rapid.Bool().Draw(t, "scaled") {
-		s.Autoscalers = []Autoscaler{{"apps/v1", anyOf(t, "scales", "Deployment", "StatefulSet"), "demo", int32(rapid.IntRange(1, 8).Draw(t, "most"))}}
+		s.Autoscalers = []Autoscaler{
+			{"apps/v1", anyOf(t, "scales", "Deployment", "StatefulSet"), "demo", int32(rapid.IntRange(1, 8).Draw(t, "most"))}}
 	}
 	return s
 }
@@ -118,7 +122,8 @@ func anyConventions(t *rapid.T) Conventions {
 			*seconds = &n
 		}
 	}
-	c.Strict = Strict{rapid.Bool().Draw(t, "strict replicas"), rapid.Bool().Draw(t, "strict selector"), rapid.Bool().Draw(t, "strict autoscaler"), rapid.Bool().Draw(t, "strict zones")}
+	c.Strict = Strict{rapid.Bool().Draw(t, "strict replicas"), rapid.Bool().Draw(t, "strict selector"),
+		rapid.Bool().Draw(t, "strict autoscaler"), rapid.Bool().Draw(t, "strict zones")}
 	return c
 }
 

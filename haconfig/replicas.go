@@ -44,7 +44,8 @@ func (c Conventions) replicas(of component, t tolerance) (*int32, error) {
 		return nil, refuse(http.StatusForbidden, "annotation %s: %v", c.Names.Replicas(), err)
 	}
 	if c.Strict.Replicas && (number < 0 || number > math.MaxInt32) {
-		return nil, refuse(http.StatusUnprocessableEntity, "annotation %s: %d is not from 0 to %d", c.Names.Replicas(), number, math.MaxInt32)
+		return nil, refuse(http.StatusUnprocessableEntity, "annotation %s: %d is not from 0 to %d", c.Names.Replicas(),
+			number, math.MaxInt32)
 	}
 	wanted = int32(number) // the original wraps, too; see Strict.Replicas
 	return &wanted, nil

@@ -31,21 +31,22 @@ type Workloads interface {
 func Retrigger(w Workloads) func(leader.Authority) Chore {
 	return func(leader.Authority) Chore {
 		var known, several bool
-		return Chore{"settings after a change of the number of kube nodes", nodesEvery, func(ctx context.Context, write Write) error {
-			nodes, err := w.Nodes(ctx)
-			if err != nil {
-				return err
-			}
-			now := nodes > 1
-			if known && now == several {
+		return Chore{"settings after a change of the number of kube nodes", nodesEvery,
+			func(ctx context.Context, write Write) error {
+				nodes, err := w.Nodes(ctx)
+				if err != nil {
+					return err
+				}
+				now := nodes > 1
+				if known && now == several {
+					return nil
+				}
+				if err := retrigger(ctx, w, now, write); err != nil {
+					return err // and so it is tried again
+				}
+				known, several = true, now
 				return nil
-			}
-			if err := retrigger(ctx, w, now, write); err != nil {
-				return err // and so it is tried again
-			}
-			known, several = true, now
-			return nil
-		}}
+			}}
 	}
 }
 

@@ -32,7 +32,10 @@ func (d *deployed) Touch(_ context.Context, of Component) error {
 func TestRetrigger(t *testing.T) {
 	d := &deployed{nodes: 1}
 	for name, when := range map[string]string{"lax": "ScheduleAnyway", "strict": "DoNotSchedule"} {
-		o := object("Deployment", fmt.Sprintf(`{"spec":{"template":{"spec":{"topologySpreadConstraints":[{"topologyKey":"rack"},{"topologyKey":"kubernetes.io/hostname","whenUnsatisfiable":%q}]}}}}`, when))
+		o := object("Deployment",
+			fmt.Sprintf(
+				`{"spec":{"template":{"spec":{"topologySpreadConstraints":[{"topologyKey":"rack"},{"topologyKey":"kubernetes.io/hostname","whenUnsatisfiable":%q}]}}}}`,
+				when))
 		o.Name = name
 		d.all = append(d.all, Component{Object: o})
 	}

@@ -44,7 +44,8 @@ const (
 
 // bodies bounds the reviews that are held. What is computed for them is bounded by
 // their class; what is read from the cluster takes no place meanwhile.
-var bodies = admission.Bytes{All: 48 << 20, Share: 3 * (maxReview + 1), Small: 256<<10 + 1, Large: 32 << 20, Waiting: 512}
+var bodies = admission.Bytes{All: 48 << 20, Share: 3 * (maxReview + 1), Small: 256<<10 + 1, Large: 32 << 20,
+	Waiting: 512}
 
 // Routes returns what is answered on the webhook's port, and the class of each.
 func Routes() map[string]admission.Class {
@@ -162,9 +163,11 @@ func (h *Handler) served(name string) (Served, error) {
 		}
 	}
 	if name == "" {
-		return Served{}, refuse(http.StatusNotFound, "the path of the registration names no cluster, and there are several: apply 'trivet haconfig manifest --cluster NAME'")
+		return Served{}, refuse(http.StatusNotFound,
+			"the path of the registration names no cluster, and there are several: apply 'trivet haconfig manifest --cluster NAME'")
 	}
-	return Served{}, refuse(http.StatusNotFound, "no cluster %.63q is served here: its name in the path of the registration is that of haconfig.kubeconfigs", name)
+	return Served{}, refuse(http.StatusNotFound,
+		"no cluster %.63q is served here: its name in the path of the registration is that of haconfig.kubeconfigs", name)
 }
 
 // healthz says whether a cluster can be answered for. Without a name of several, one
@@ -206,7 +209,9 @@ func (h *Handler) someReady() error {
 
 // do works for a request in a place of a class.
 func (h *Handler) do(ctx context.Context, class admission.Class, r *http.Request, work func() error) error {
-	place, err := h.o.Admission.Admit(ctx, class, admission.Caller{Port: admission.Webhook, Source: admission.RemoteSource(r.RemoteAddr), Known: class == admission.Probe})
+	place, err := h.o.Admission.Admit(ctx, class,
+		admission.Caller{Port: admission.Webhook, Source: admission.RemoteSource(r.RemoteAddr),
+			Known: class == admission.Probe})
 	if err != nil {
 		return err
 	}
@@ -215,7 +220,8 @@ func (h *Handler) do(ctx context.Context, class admission.Class, r *http.Request
 }
 
 // mutate answers a review of a cluster; unserved is why there is none.
-func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, class admission.Class, of Served, unserved error) (result string) {
+func (h *Handler) mutate(w http.ResponseWriter, r *http.Request, class admission.Class, of Served,
+	unserved error) (result string) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.o.Timeout)
 	defer cancel()
 	length := r.ContentLength
@@ -273,7 +279,8 @@ func reject(w http.ResponseWriter, code int, err error) (result string) {
 
 // readReview reads a review of either version; but for their names they are the same. The
 // error comes with a code of HTTP, 0 for want of a place or of room.
-func (h *Handler) readReview(ctx context.Context, w http.ResponseWriter, r *http.Request, class admission.Class, room *admission.Room) (review *admissionReview, code int, err error) {
+func (h *Handler) readReview(ctx context.Context, w http.ResponseWriter, r *http.Request, class admission.Class,
+	room *admission.Room) (review *admissionReview, code int, err error) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyLimit)) // a recorder of a test has none
 	body, err := room.Fill(http.MaxBytesReader(w, r.Body, maxReview), r.ContentLength, maxReview)
 	room.Settle()
@@ -300,7 +307,8 @@ func parseReview(body []byte) (*admissionReview, int, error) {
 	}
 	version, kind := review.APIVersion, review.Kind
 	if kind != "AdmissionReview" || version != "admission.k8s.io/v1" && version != "admission.k8s.io/v1beta1" {
-		return nil, http.StatusBadRequest, fmt.Errorf("this is %q of %q, not an AdmissionReview of admission.k8s.io/v1 or v1beta1", kind, version)
+		return nil, http.StatusBadRequest,
+			fmt.Errorf("this is %q of %q, not an AdmissionReview of admission.k8s.io/v1 or v1beta1", kind, version)
 	}
 	if review.Request == nil || review.Request.UID == "" {
 		return nil, http.StatusBadRequest, errors.New("the AdmissionReview has no request with a uid")
@@ -309,7 +317,8 @@ func parseReview(body []byte) (*admissionReview, int, error) {
 }
 
 // answer decides about one request of a cluster.
-func (h *Handler) answer(ctx context.Context, of Served, asked *admissionRequest, around Surroundings, unread error) (answer *admissionResponse, result string) {
+func (h *Handler) answer(ctx context.Context, of Served, asked *admissionRequest, around Surroundings,
+	unread error) (answer *admissionResponse, result string) {
 	var verdict Verdict
 	var text []byte
 	err := unread
@@ -333,7 +342,8 @@ func (h *Handler) answer(ctx context.Context, of Served, asked *admissionRequest
 	return answer, ResultChanged
 }
 
-func (h *Handler) refuse(ctx context.Context, cluster string, asked *admissionRequest, err error) (*admissionResponse, string) {
+func (h *Handler) refuse(ctx context.Context, cluster string, asked *admissionRequest, err error) (*admissionResponse,
+	string) {
 	code, result := http.StatusInternalServerError, ResultFailed
 	var refused *Refusal
 	if errors.As(err, &refused) {
@@ -342,7 +352,8 @@ func (h *Handler) refuse(ctx context.Context, cluster string, asked *admissionRe
 	if code < http.StatusInternalServerError {
 		result = ResultRefused
 	}
-	h.o.Logger.WarnContext(ctx, "admission review denied", "cluster", cluster, "uid", asked.UID, "kind", asked.Kind.Kind, "namespace", asked.Namespace, "name", asked.Name, "code", code, "reason", err)
+	h.o.Logger.WarnContext(ctx, "admission review denied", "cluster", cluster, "uid", asked.UID, "kind", asked.Kind.Kind,
+		"namespace", asked.Namespace, "name", asked.Name, "code", code, "reason", err)
 	reason, known := reasons[code]
 	if !known {
 		reason = metav1.StatusReasonInternalError
@@ -367,7 +378,8 @@ func surroundings(ctx context.Context, of Cluster, namespace string) (around Sur
 func (s Served) decide(asked *admissionRequest, around Surroundings) (v Verdict, err error) {
 	defer recovered(&err)
 	kind := schema.GroupVersionKind{Group: asked.Kind.Group, Version: asked.Kind.Version, Kind: asked.Kind.Kind}
-	return s.Conventions.Mutate(Object{GroupVersionKind: kind, Namespace: asked.Namespace, Name: asked.Name, Raw: asked.Object.Raw}, around)
+	return s.Conventions.Mutate(
+		Object{GroupVersionKind: kind, Namespace: asked.Namespace, Name: asked.Name, Raw: asked.Object.Raw}, around)
 }
 
 // recovered makes an error of a panic: a fault of ours on one object refuses that

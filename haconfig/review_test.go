@@ -52,7 +52,8 @@ func handler(s *site, c Conventions) (*Handler, map[string]int) {
 	results := map[string]int{}
 	var counting sync.Mutex
 	return NewHandler(HandlerOptions{Clusters: []Served{{"here", s, c}}, Timeout: time.Second,
-		Observe: func(_, result string, _ time.Duration) { counting.Lock(); defer counting.Unlock(); results[result]++ }, Logger: slog.New(slog.DiscardHandler)}), results
+		Observe: func(_, result string, _ time.Duration) { counting.Lock(); defer counting.Unlock(); results[result]++ },
+		Logger:  slog.New(slog.DiscardHandler)}), results
 }
 
 // reviewOf is a review of a version about an object.
@@ -61,7 +62,8 @@ func reviewOf(version, kind, raw string) string {
 	if kind == kindAutoscaler.Kind {
 		group = kindAutoscaler.Group
 	}
-	return fmt.Sprintf(`{"apiVersion":"admission.k8s.io/%s","kind":"AdmissionReview","request":{"uid":"u1","kind":{"group":%q,"version":"v1","kind":%q},"namespace":"ns1","name":"demo","operation":"CREATE","object":%s}}`,
+	return fmt.Sprintf(
+		`{"apiVersion":"admission.k8s.io/%s","kind":"AdmissionReview","request":{"uid":"u1","kind":{"group":%q,"version":"v1","kind":%q},"namespace":"ns1","name":"demo","operation":"CREATE","object":%s}}`,
 		version, group, kind, raw)
 }
 
@@ -76,7 +78,8 @@ func post(h http.Handler, body string) *httptest.ResponseRecorder {
 func answered(t *testing.T, w *httptest.ResponseRecorder) *admissionv1.AdmissionResponse {
 	t.Helper()
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || w.Code != http.StatusOK || review.Response == nil || review.Response.UID != "u1" || review.Request != nil {
+	if err := json.Unmarshal(w.Body.Bytes(), &review); err != nil || w.Code != http.StatusOK || review.Response == nil ||
+		review.Response.UID != "u1" || review.Request != nil {
 		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 	}
 	return review.Response
@@ -118,8 +121,10 @@ func TestHandlerVectors(t *testing.T) {
 func TestBothVersions(t *testing.T) {
 	h, results := handler(&site{around: around(3)}, conventions)
 	for _, version := range []string{"v1", "v1beta1"} {
-		w := post(h, reviewOf(version, "Deployment", `{"metadata":{"labels":{"`+DefaultPrefix+`type":"server"}},"spec":{"replicas":1}}`))
-		if a := answered(t, w); !a.Allowed || !strings.Contains(string(a.Patch), "/spec/replicas") || !strings.Contains(w.Body.String(), `"admission.k8s.io/`+version+`"`) {
+		w := post(h, reviewOf(version, "Deployment",
+			`{"metadata":{"labels":{"`+DefaultPrefix+`type":"server"}},"spec":{"replicas":1}}`))
+		if a := answered(t, w); !a.Allowed || !strings.Contains(string(a.Patch), "/spec/replicas") ||
+			!strings.Contains(w.Body.String(), `"admission.k8s.io/`+version+`"`) {
 			t.Errorf("%s: %s", version, w.Body)
 		}
 	}
@@ -172,14 +177,16 @@ func TestNotAdmitted(t *testing.T) {
 		"namespace cannot be read": {unread, "Deployment", "{}", 500, "not found", ResultFailed},
 		"whatever kind it is":      {unread, "DaemonSet", "{}", 500, "not found", ResultFailed},
 		"cluster is silent":        {&site{wait: make(chan struct{})}, "Deployment", "{}", 500, "deadline", ResultFailed},
-		"a fault of ours":          {&site{panics: true}, "Deployment", "{}", 500, "panic: out of order [recovered]", ResultFailed},
-		"no object":                {&site{}, "Deployment", "null", 403, "no object", ResultRefused},
-		"no selector":              {&site{}, "StatefulSet", `{"spec":{}}`, 500, "spec.selector", ResultFailed},
+		"a fault of ours": {&site{panics: true}, "Deployment", "{}", 500, "panic: out of order [recovered]",
+			ResultFailed},
+		"no object":   {&site{}, "Deployment", "null", 403, "no object", ResultRefused},
+		"no selector": {&site{}, "StatefulSet", `{"spec":{}}`, 500, "spec.selector", ResultFailed},
 	} {
 		h, results := handler(row.site, conventions)
 		h.o.Timeout = 10 * time.Millisecond
 		a := answered(t, post(h, reviewOf("v1", row.kind, row.raw)))
-		if a.Allowed || a.Patch != nil || a.Result.Code != row.code || !strings.Contains(a.Result.Message, row.text) || results[row.kept] != 1 {
+		if a.Allowed || a.Patch != nil || a.Result.Code != row.code || !strings.Contains(a.Result.Message, row.text) ||
+			results[row.kept] != 1 {
 			t.Errorf("%s: %+v %v", name, a, results)
 		}
 	}
@@ -198,11 +205,13 @@ func TestBusy(t *testing.T) {
 		for n := range 8 {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel() // it does not wait
-			if p, err := h.o.Admission.Admit(ctx, admission.Stranger, admission.Caller{Port: admission.Webhook, Source: admission.Named(fmt.Sprint(n))}); err == nil {
+			if p, err := h.o.Admission.Admit(ctx, admission.Stranger,
+				admission.Caller{Port: admission.Webhook, Source: admission.Named(fmt.Sprint(n))}); err == nil {
 				taken = append(taken, p)
 			}
 		}
-		if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || results[ResultBusy] != 1 {
+		if w := post(h, reviewOf("v1", "Deployment", "{}")); w.Code != http.StatusTooManyRequests ||
+			w.Header().Get("Retry-After") == "" || results[ResultBusy] != 1 {
 			t.Errorf("review-places: %d %s, %v", w.Code, w.Body, results)
 		}
 		taken[0].Leave()
@@ -289,7 +298,8 @@ func TestUnready(t *testing.T) {
 	h, _ := handler(&site{err: errors.New("silent for 20s")}, conventions)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, PathHealthz, nil))
-	if text, err := io.ReadAll(w.Body); w.Code != http.StatusServiceUnavailable || !strings.Contains(string(text), "silent for 20s") {
+	if text, err := io.ReadAll(w.Body); w.Code != http.StatusServiceUnavailable ||
+		!strings.Contains(string(text), "silent for 20s") {
 		t.Errorf("%d %s %v", w.Code, text, err)
 	}
 }
@@ -324,7 +334,8 @@ func FuzzReview(f *testing.F) {
 			t.Fatal(err)
 		}
 		review.Request.Object.Raw = apply(t, review.Request.Object.Raw, ops)
-		if again, _ := h.answer(t.Context(), h.o.Clusters[0], review.Request, zones, nil); !again.Allowed || again.Patch != nil {
+		if again, _ := h.answer(t.Context(), h.o.Clusters[0], review.Request, zones, nil); !again.Allowed ||
+			again.Patch != nil {
 			t.Fatalf("%s is not as it should be: %+v", review.Request.Object.Raw, again)
 		}
 	})
@@ -336,11 +347,14 @@ func TestEachClusterHasItsPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		results := map[string]int{}
 		seed, shoot := &site{around: around(3)}, &site{around: around(3, "failure-tolerance-type", "")}
-		h := NewHandler(HandlerOptions{Clusters: []Served{{"seed", seed, conventions}, {"shoot", shoot, conventions}}, Timeout: time.Second,
-			Observe: func(cluster, result string, _ time.Duration) { results[cluster+" "+result]++ }, Logger: slog.New(slog.DiscardHandler)})
+		h := NewHandler(HandlerOptions{Clusters: []Served{{"seed", seed, conventions}, {"shoot", shoot, conventions}},
+			Timeout: time.Second,
+			Observe: func(cluster, result string, _ time.Duration) { results[cluster+" "+result]++ },
+			Logger:  slog.New(slog.DiscardHandler)})
 		ask := func(path string) *admissionv1.AdmissionResponse {
 			w := httptest.NewRecorder()
-			body := reviewOf("v1", "Deployment", `{"metadata":{"labels":{"`+DefaultPrefix+`type":"controller"}},"spec":{"replicas":3}}`)
+			body := reviewOf("v1", "Deployment",
+				`{"metadata":{"labels":{"`+DefaultPrefix+`type":"controller"}},"spec":{"replicas":3}}`)
 			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
 			return answered(t, w)
 		}
@@ -349,7 +363,8 @@ func TestEachClusterHasItsPath(t *testing.T) {
 				t.Errorf("settings-of-another-cluster: %s: %s, want %s", path, a.Patch, want)
 			}
 		}
-		for path, says := range map[string]string{PathMutate: "haconfig manifest --cluster NAME", ReviewPath("other"): `no cluster "other"`} {
+		for path, says := range map[string]string{PathMutate: "haconfig manifest --cluster NAME",
+			ReviewPath("other"): `no cluster "other"`} {
 			if a := ask(path); a.Allowed || a.Result.Code != http.StatusNotFound || !strings.Contains(a.Result.Message, says) {
 				t.Errorf("path-of-no-cluster: %s: %+v", path, a)
 			}
@@ -361,14 +376,16 @@ func TestEachClusterHasItsPath(t *testing.T) {
 		if a := ask(ReviewPath("seed")); !a.Allowed {
 			t.Errorf("beside one that is away: %+v", a)
 		}
-		for path, want := range map[string]int{HealthPath("seed"): 200, HealthPath("shoot"): 503, HealthPath("other"): 404, PathHealthz: 200, PathHealthz + "/a/b": 404} {
+		for path, want := range map[string]int{HealthPath("seed"): 200, HealthPath("shoot"): 503, HealthPath("other"): 404,
+			PathHealthz: 200, PathHealthz + "/a/b": 404} {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 			if w.Code != want {
 				t.Errorf("health-of-each: %s: %d %s, want %d", path, w.Code, w.Body, want)
 			}
 		}
-		if results["seed changed"] != 2 || results["shoot changed"] != 1 || results["shoot failed"] != 1 || results[" refused"] != 2 {
+		if results["seed changed"] != 2 || results["shoot changed"] != 1 || results["shoot failed"] != 1 ||
+			results[" refused"] != 2 {
 			t.Errorf("%v", results)
 		}
 	})

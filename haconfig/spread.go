@@ -107,7 +107,8 @@ func (f spreadFacts) constraints(selector *metav1.LabelSelector, keys []string) 
 		if !rule.applies(f) {
 			continue
 		}
-		c := corev1.TopologySpreadConstraint{TopologyKey: rule.key, MaxSkew: 1, LabelSelector: selector, WhenUnsatisfiable: corev1.ScheduleAnyway, MatchLabelKeys: keys}
+		c := corev1.TopologySpreadConstraint{TopologyKey: rule.key, MaxSkew: 1, LabelSelector: selector,
+			WhenUnsatisfiable: corev1.ScheduleAnyway, MatchLabelKeys: keys}
 		if rule.strict(f) {
 			domains := rule.domains(f)
 			c.WhenUnsatisfiable, c.MinDomains = corev1.DoNotSchedule, &domains

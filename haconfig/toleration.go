@@ -17,7 +17,8 @@ func (c Conventions) tolerations() []corev1.Toleration {
 		{corev1.TaintNodeUnreachable, c.UnreachableSeconds},
 	} {
 		if of.seconds != nil {
-			out = append(out, corev1.Toleration{Key: of.key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: of.seconds})
+			out = append(out, corev1.Toleration{Key: of.key, Operator: corev1.TolerationOpExists,
+				Effect: corev1.TaintEffectNoExecute, TolerationSeconds: of.seconds})
 		}
 	}
 	return out

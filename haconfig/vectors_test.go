@@ -75,7 +75,8 @@ func vectors(t testing.TB) []vector {
 
 // input is a vector as Mutate takes it.
 func (v vector) input() (Conventions, Object, Surroundings) {
-	c := Conventions{Names: Names{DefaultPrefix}, NotReadySeconds: v.Config.DefaultNotReadyTolerationSeconds, UnreachableSeconds: v.Config.DefaultUnreachableTolerationSeconds}
+	c := Conventions{Names: Names{DefaultPrefix}, NotReadySeconds: v.Config.DefaultNotReadyTolerationSeconds,
+		UnreachableSeconds: v.Config.DefaultUnreachableTolerationSeconds}
 	o := Object{GroupVersionKind: v.Request.Kind, Name: v.Request.Name, Raw: v.Request.Object}
 	if v.Request.RawObject != nil {
 		o.Raw = []byte(*v.Request.RawObject)

@@ -40,7 +40,8 @@ func places(v *corev1.PersistentVolume, key func(string) bool) (all []string) {
 type claimed map[string]*corev1.PersistentVolume
 
 func (c claimed) add(v *corev1.PersistentVolume) {
-	if ref := v.Spec.ClaimRef; ref != nil && v.Status.Phase != corev1.VolumeReleased && v.Status.Phase != corev1.VolumeFailed {
+	if ref := v.Spec.ClaimRef; ref != nil && v.Status.Phase != corev1.VolumeReleased &&
+		v.Status.Phase != corev1.VolumeFailed {
 		c[ref.Namespace+"/"+ref.Name] = v
 	}
 }

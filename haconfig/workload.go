@@ -55,7 +55,8 @@ func decodeWorkload(o Object) (workload, error) {
 	if err := decode(o.Raw, &s); err != nil {
 		return workload{}, err
 	}
-	w := workload{deployment: o.GroupKind() == kindDeployment, labels: s.Metadata.Labels, annotations: s.Metadata.Annotations}
+	w := workload{deployment: o.GroupKind() == kindDeployment, labels: s.Metadata.Labels,
+		annotations: s.Metadata.Annotations}
 	var labels map[string]string // of the pods
 	if s.Spec != nil {
 		w.has, w.replicas, w.selector = append(w.has, "/spec"), s.Spec.Replicas, s.Spec.Selector

@@ -22,7 +22,8 @@ func TestClasses(t *testing.T) {
 			t.Errorf("%v is of class %s, want %s", err, got, want)
 		}
 	}
-	if err := error(&document.Exception{Class: "KeyError", Text: "'cpu'"}); err.Error() != "'cpu'" || errors.As(err, new(*document.Problem)) {
+	if err := error(&document.Exception{Class: "KeyError", Text: "'cpu'"}); err.Error() != "'cpu'" ||
+		errors.As(err, new(*document.Problem)) {
 		t.Errorf("%v", err)
 	}
 }

@@ -116,7 +116,8 @@ func (t *Task) PatchDriver(ctx context.Context, patch ...ironic.Patch) error {
 	return t.patch(ctx, t.Ironic.PatchDriver, patch)
 }
 
-func (t *Task) patch(ctx context.Context, send func(ctx context.Context, node string, patch []ironic.Patch) (ironic.Node, error), patch []ironic.Patch) error {
+func (t *Task) patch(ctx context.Context,
+	send func(ctx context.Context, node string, patch []ironic.Patch) (ironic.Node, error), patch []ironic.Patch) error {
 	began := time.Now()
 	node, err := send(ctx, t.node.UUID, patch)
 	if err != nil {

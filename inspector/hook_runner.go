@@ -59,7 +59,8 @@ func (r *HookRunner) Afters() (hooks []Hook) {
 
 // Objections runs the pre-processing of all hooks and collects what they object
 // to, in the contract's words. next is called before each of them.
-func (r *HookRunner) Objections(ctx context.Context, data *document.Document, next func(Hook) error) (failures []string, err error) {
+func (r *HookRunner) Objections(ctx context.Context, data *document.Document, next func(Hook) error) (failures []string,
+	err error) {
 	for _, h := range r.Hooks {
 		b, ok := h.(Before)
 		if !ok {
@@ -78,7 +79,8 @@ func (r *HookRunner) Objections(ctx context.Context, data *document.Document, ne
 		case errors.As(err, &problem):
 			failures = append(failures, fmt.Sprintf("Preprocessing hook %s: %s", h.Name(), problem.Text))
 		default:
-			failures = append(failures, fmt.Sprintf("Unexpected exception %s during preprocessing in hook %s: %v", ErrorClass(err), h.Name(), err))
+			failures = append(failures,
+				fmt.Sprintf("Unexpected exception %s during preprocessing in hook %s: %v", ErrorClass(err), h.Name(), err))
 		}
 		if errors.As(err, &endless) {
 			break // the data is that hook's: another one would share it with a goroutine that runs on

@@ -74,7 +74,8 @@ func TestGroupIsWatched(t *testing.T) {
 			r.Fatalf("%+v, %v", one, err)
 		}
 		began := time.Now()
-		if same, err := r.WatchGroup(r.Context(), "web", one.Tag(), 2*time.Second); err != nil || same.Tag() != one.Tag() || time.Since(began) != 2*time.Second {
+		if same, err := r.WatchGroup(r.Context(), "web", one.Tag(), 2*time.Second); err != nil || same.Tag() != one.Tag() ||
+			time.Since(began) != 2*time.Second {
 			r.Errorf("%+v, %v", same, err)
 		}
 		go func() {
@@ -85,7 +86,8 @@ func TestGroupIsWatched(t *testing.T) {
 			}
 		}()
 		began = time.Now()
-		if moved, err := r.WatchGroup(r.Context(), "web", one.Tag(), 10*time.Second); err != nil || time.Since(began) != time.Second {
+		if moved, err := r.WatchGroup(r.Context(), "web", one.Tag(), 10*time.Second); err != nil ||
+			time.Since(began) != time.Second {
 			r.Errorf("%+v after %v, %v", moved, time.Since(began), err)
 		} else {
 			one = moved
@@ -97,7 +99,8 @@ func TestGroupIsWatched(t *testing.T) {
 				r.Error(err)
 			}
 		}()
-		if none, err := r.WatchGroup(r.Context(), "web", one.Tag(), 10*time.Second); err != nil || len(none.Members) != 0 || time.Since(began) > 4*time.Second {
+		if none, err := r.WatchGroup(r.Context(), "web", one.Tag(), 10*time.Second); err != nil || len(none.Members) != 0 ||
+			time.Since(began) > 4*time.Second {
 			r.Errorf("%+v after %v, %v", none, time.Since(began), err)
 		}
 		r.is(r.Join(r.Context(), leases.GroupMember{Component: "web", ID: "i", Lease: "i", Token: g.Token + 100}), fsm.Fenced)
@@ -115,7 +118,8 @@ func TestValuesAreKept(t *testing.T) {
 		if again, err := r.Put(r.Context(), "disk", []byte("a"), under, "1"); err != nil || again != first {
 			r.Errorf("repeated: %v, %v, want %v", again, err, first)
 		}
-		if v, err := r.Value(r.Context(), "disk", lease.Linearizable); err != nil || string(v.Data) != "a" || v.Version != first {
+		if v, err := r.Value(r.Context(), "disk", lease.Linearizable); err != nil || string(v.Data) != "a" ||
+			v.Version != first {
 			r.Errorf("%+v, %v", v, err)
 		}
 		time.Sleep(ttl)
@@ -166,7 +170,8 @@ func TestAnotherWriteIsAnother(t *testing.T) {
 // A watch waits for 30 s at most, and for no negative time.
 func TestWatchOfAGroupIsBounded(t *testing.T) {
 	lend(t, func(r *rig) {
-		for wait, refused := range map[time.Duration]bool{-time.Second: true, 0: false, 30 * time.Second: false, 31 * time.Second: true} {
+		for wait, refused := range map[time.Duration]bool{-time.Second: true, 0: false, 30 * time.Second: false,
+			31 * time.Second: true} {
 			ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
 			began := time.Now()
 			_, err := r.WatchGroup(ctx, "web", lease.Group{}.Tag(), wait)

@@ -112,7 +112,8 @@ type Held struct{ Grant }
 
 // Error implements error.
 func (h *Held) Error() string {
-	return fmt.Sprintf("lease %s is held by %s under token %v for another %v", h.Name, h.Holder, h.Token, h.Remaining.Round(time.Millisecond))
+	return fmt.Sprintf("lease %s is held by %s under token %v for another %v", h.Name, h.Holder, h.Token,
+		h.Remaining.Round(time.Millisecond))
 }
 
 // Acquire grants a lease. repeated tells that this request had it already: the
@@ -155,7 +156,8 @@ func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, e
 	if a.Request != "" {
 		client = requestID("acquire", a.Name, a.Holder, a.Request, fmt.Sprint(a.Takeover, n))
 	}
-	res, err := s.o.Do.Do(ctx, client, leases.Grant{Name: a.Name, Holder: a.Holder, TTL: a.TTL, Metadata: a.Metadata, Takeover: a.Takeover})
+	res, err := s.o.Do.Do(ctx, client,
+		leases.Grant{Name: a.Name, Holder: a.Holder, TTL: a.TTL, Metadata: a.Metadata, Takeover: a.Takeover})
 	if err != nil {
 		return Grant{}, false, err
 	}
@@ -177,7 +179,8 @@ func (s *Service) try(ctx context.Context, a Acquisition, n int) (Grant, bool, e
 		g, err := s.remainingGrant(ctx, a, said.Token)
 		return g, kept || !res.Retried, err
 	}
-	return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, TTL: a.TTL, Remaining: said.Remaining, Metadata: a.Metadata}, false, nil
+	return Grant{Name: a.Name, Holder: a.Holder, Token: said.Token, TTL: a.TTL, Remaining: said.Remaining,
+		Metadata: a.Metadata}, false, nil
 }
 
 // remainingGrant reads what is left of a grant that was made before: the answer that is
@@ -189,7 +192,8 @@ func (s *Service) remainingGrant(ctx context.Context, a Acquisition, token fenci
 	}
 	l, _ := v.Lease(a.Name)
 	if l.Holder != a.Holder || l.Token != token {
-		return Grant{}, &fsm.Error{Code: fsm.Expired, Message: fmt.Sprintf("lease %s was granted to this request under token %v, and is over", a.Name, token)}
+		return Grant{}, &fsm.Error{Code: fsm.Expired,
+			Message: fmt.Sprintf("lease %s was granted to this request under token %v, and is over", a.Name, token)}
 	}
 	return grantOf(l, v.Now()), nil
 }
@@ -227,7 +231,8 @@ func (s *Service) Renew(ctx context.Context, name, holder string, token fencing.
 
 // Release ends a grant before its time, and returns the index of the entry that did. Of
 // one that is over it is a success; that another grant holds the lease is a *Held.
-func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token, err error) {
+func (s *Service) Release(ctx context.Context, name, holder string, token fencing.Token) (entry fencing.Token,
+	err error) {
 	_, entry, err = commitStep(ctx, s.steps.releases, leases.Step{Name: name, Holder: holder, Token: token, Release: true})
 	return entry, err
 }
@@ -269,7 +274,8 @@ func (s *Service) do(ctx context.Context, c fsm.Command) error {
 
 // grantOf is a lease at a moment of cluster time.
 func grantOf(l leases.Lease, now fsm.Time) Grant {
-	return Grant{Name: l.Name, Holder: l.Holder, Token: l.Token, TTL: l.TTL, Remaining: max(0, l.Remaining(now)), Metadata: l.Metadata}
+	return Grant{Name: l.Name, Holder: l.Holder, Token: l.Token, TTL: l.TTL, Remaining: max(0, l.Remaining(now)),
+		Metadata: l.Metadata}
 }
 
 // requestID names a client's request: two programs that both call theirs "1" have

@@ -211,7 +211,9 @@ func TestAcquisitionWaits(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 			defer cancel()
-			if _, _, err := r.Acquire(ctx, lease.Acquisition{Name: "db", Holder: "two", TTL: ttl, Wait: 4 * time.Second}); !errors.Is(err, context.DeadlineExceeded) {
+			if _, _, err := r.Acquire(ctx,
+				lease.Acquisition{Name: "db", Holder: "two", TTL: ttl, Wait: 4 * time.Second}); !errors.Is(err,
+				context.DeadlineExceeded) {
 				r.Errorf("a caller that went away got %v", err)
 			}
 		})
@@ -264,7 +266,8 @@ func TestWatchTellsOfChanges(t *testing.T) {
 	lend(t, func(r *rig) {
 		g := r.acquire(lease.Acquisition{Name: "db", Holder: "one"})
 		began := time.Now()
-		if same, err := r.Watch(r.Context(), "db", lease.Known{Token: g.Token}, 5*time.Second); err != nil || same.Token != g.Token || time.Since(began) != 5*time.Second {
+		if same, err := r.Watch(r.Context(), "db", lease.Known{Token: g.Token}, 5*time.Second); err != nil ||
+			same.Token != g.Token || time.Since(began) != 5*time.Second {
 			r.Errorf("%+v after %v, %v", same, time.Since(began), err)
 		}
 		go func() {
@@ -273,7 +276,8 @@ func TestWatchTellsOfChanges(t *testing.T) {
 				r.Error(err)
 			}
 		}()
-		if free, err := r.Watch(r.Context(), "db", lease.Known{Token: g.Token}, 5*time.Second); err != nil || free.Holder != "" || time.Since(began) > 7*time.Second {
+		if free, err := r.Watch(r.Context(), "db", lease.Known{Token: g.Token}, 5*time.Second); err != nil ||
+			free.Holder != "" || time.Since(began) > 7*time.Second {
 			r.Errorf("%+v, %v", free, err)
 		}
 		began = time.Now()
@@ -281,7 +285,8 @@ func TestWatchTellsOfChanges(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			r.acquire(lease.Acquisition{Name: "db", Holder: "two"})
 		}()
-		if taken, err := r.Watch(r.Context(), "db", lease.Known{Token: g.Token, Free: true}, 5*time.Second); err != nil || taken.Holder != "two" || time.Since(began) != 2*time.Second {
+		if taken, err := r.Watch(r.Context(), "db", lease.Known{Token: g.Token, Free: true}, 5*time.Second); err != nil ||
+			taken.Holder != "two" || time.Since(began) != 2*time.Second {
 			r.Errorf("a free one that is known: %+v after %v, %v", taken, time.Since(began), err)
 		}
 		_, err := r.Watch(r.Context(), "db", lease.Known{}, lease.MaxWait+1)

@@ -147,7 +147,8 @@ func (c *stepCommitter) commitBatch(ctx context.Context, steps []leases.Step) ([
 	if err == nil {
 		return said, nil
 	}
-	perhaps := !errors.Is(err, logerr.ErrNotLeader) && !errors.Is(err, logerr.ErrNoLeader) && !errors.Is(err, logerr.ErrBusy)
+	perhaps := !errors.Is(err, logerr.ErrNotLeader) && !errors.Is(err, logerr.ErrNoLeader) &&
+		!errors.Is(err, logerr.ErrBusy)
 	if said, err = c.propose(ctx, steps); err == nil && perhaps {
 		markUnknown(steps, said)
 	}

@@ -13,7 +13,8 @@ import (
 // version. A condition that does not hold is fsm.Fenced. request is the caller's own
 // ID: the same write again under it is made once. Another write is another, also under
 // the same ID: a restarted program may count from one again.
-func (s *Service) Put(ctx context.Context, key string, data []byte, when leases.Condition, request string) (fencing.Token, error) {
+func (s *Service) Put(ctx context.Context, key string, data []byte, when leases.Condition,
+	request string) (fencing.Token, error) {
 	c := leases.PutValue{Key: key, Data: data, If: when}
 	if err := valid(c); err != nil {
 		return 0, err

@@ -70,7 +70,8 @@ func TestAlertsAndRunbook(t *testing.T) {
 		if severity := a.Labels["severity"]; severity != "critical" && severity != "warning" {
 			t.Errorf("%s: severity %q; it is critical or warning", a.Alert, severity)
 		}
-		if a.Annotations["summary"] == "" || !strings.Contains(a.Annotations["description"], "{{ $") || strings.Contains(a.Annotations["summary"], "{{") {
+		if a.Annotations["summary"] == "" || !strings.Contains(a.Annotations["description"], "{{ $") ||
+			strings.Contains(a.Annotations["summary"], "{{") {
 			t.Errorf("%s: a summary without, and a description with values: %q", a.Alert, a.Annotations)
 		}
 		if want := runbookURL + "#" + strings.ToLower(a.Alert); a.Annotations["runbook_url"] != want {
@@ -141,7 +142,8 @@ func (f figuresOfPeers) check(t *testing.T, where, expr string) {
 	t.Helper()
 	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
 		name := s[1]
-		if base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count"), "_sum"); f[base].kind == "histogram" {
+		if base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count"),
+			"_sum"); f[base].kind == "histogram" {
 			name = base
 		}
 		known, ok := f[name]

@@ -72,8 +72,9 @@ func billOf(path, version string, modules []linked, at time.Time) ([]byte, error
 	std := purl("std", number)
 	b := bill{
 		Format: "CycloneDX", Spec: "1.6", Version: 1,
-		Serial:     "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(info.Main.Path+"@"+sum)).String(),
-		Metadata:   metadata{Timestamp: at.Format(time.RFC3339), Component: application(info, filepath.Base(path), version, sum)},
+		Serial: "urn:uuid:" + uuid.NewSHA1(uuid.NameSpaceURL, []byte(info.Main.Path+"@"+sum)).String(),
+		Metadata: metadata{Timestamp: at.Format(time.RFC3339),
+			Component: application(info, filepath.Base(path), version, sum)},
 		Components: []component{{Type: "library", Ref: std, Name: "std", Version: number, PURL: std}},
 	}
 	for _, m := range info.Deps {

@@ -75,7 +75,8 @@ func TestChangelogIsTaken(t *testing.T) {
 		t.Errorf("%d of %d changes are in Debian's", n, changes)
 	}
 	for line := range strings.Lines(debian) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 || n > 80 && !strings.HasPrefix(line, " -- ") {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 ||
+			n > 80 && !strings.HasPrefix(line, " -- ") {
 			t.Errorf("a line of %d characters: %s", n, line)
 		}
 	}

@@ -32,7 +32,8 @@ func TestCloneWithoutTags(t *testing.T) {
 	clone := filepath.Join(t.TempDir(), "clone")
 	r := release{work: t.TempDir(), env: cleanEnv(os.Environ())}
 	ctx := context.Background()
-	if _, err := r.output(ctx, nil, "git", "clone", "-q", "--no-tags", "--no-local", "--depth", "1", "file://"+root, clone); err != nil {
+	if _, err := r.output(ctx, nil, "git", "clone", "-q", "--no-tags", "--no-local", "--depth", "1", "file://"+root,
+		clone); err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(clone)
@@ -50,7 +51,8 @@ func TestCloneWithoutTags(t *testing.T) {
 	if newest == nil {
 		t.Fatal("CHANGELOG.md has no release")
 	}
-	want := regexp.MustCompile("^" + regexp.QuoteMeta(strings.TrimPrefix(string(newest[1]), "v")) + `(\+[0-9]{14}\.[0-9a-f]{12})?$`)
+	want := regexp.MustCompile("^" + regexp.QuoteMeta(strings.TrimPrefix(string(newest[1]), "v")) +
+		`(\+[0-9]{14}\.[0-9a-f]{12})?$`)
 	if got := packageVersion(r.version); !want.MatchString(got) {
 		t.Errorf("the packages of a clone without tags are of version %q, want %v", got, want)
 	}

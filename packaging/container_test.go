@@ -40,17 +40,21 @@ func TestContainerfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)
-	if len(lines["FROM"]) != 4 || !strings.HasPrefix(lines["FROM"][0], "golang:"+string(version[1])+"-bookworm") || lines["FROM"][3] != "debian:bookworm-slim" {
+	if len(lines["FROM"]) != 4 || !strings.HasPrefix(lines["FROM"][0], "golang:"+string(version[1])+"-bookworm") ||
+		lines["FROM"][3] != "debian:bookworm-slim" {
 		t.Errorf("FROM %q; go.mod wants Go %s", lines["FROM"], version[1])
 	}
-	if !strings.Contains(string(text), "CGO_ENABLED=0 go build -trimpath ") || !strings.Contains(string(text), "setcap cap_net_admin,cap_net_raw+ep /trivet") {
+	if !strings.Contains(string(text), "CGO_ENABLED=0 go build -trimpath ") ||
+		!strings.Contains(string(text), "setcap cap_net_admin,cap_net_raw+ep /trivet") {
 		t.Error("the program is not static, or lacks what programming the filter needs")
 	}
-	if user := lines["USER"]; len(user) != 2 || user[0] != user[1] || !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user[0]) {
+	if user := lines["USER"]; len(user) != 2 || user[0] != user[1] ||
+		!regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user[0]) {
 		t.Errorf("USER %q: it runs as somebody who is not root, by number", user)
 	}
 	conf := config.Default()
-	if !slices.Equal(lines["VOLUME"], []string{conf.DataDir}) || !strings.Contains(string(text), " "+filepath.Dir(conf.Socket)+" ") {
+	if !slices.Equal(lines["VOLUME"], []string{conf.DataDir}) ||
+		!strings.Contains(string(text), " "+filepath.Dir(conf.Socket)+" ") {
 		t.Errorf("VOLUME %q, and the directory of %s", lines["VOLUME"], conf.Socket)
 	}
 	for _, address := range []string{conf.API.Listen, conf.Cluster.Listen, conf.Gossip.Listen} {
@@ -59,7 +63,9 @@ func TestContainerfile(t *testing.T) {
 			t.Errorf("EXPOSE lacks port %s", port)
 		}
 	}
-	if len(lines["HEALTHCHECK"]) != 1 || !slices.Equal(lines["ENTRYPOINT"], []string{`["/usr/bin/trivet", "elector"]`, `["/usr/bin/trivet"]`}) || !slices.Equal(lines["CMD"], []string{`["serve"]`}) {
+	if len(lines["HEALTHCHECK"]) != 1 ||
+		!slices.Equal(lines["ENTRYPOINT"], []string{`["/usr/bin/trivet", "elector"]`, `["/usr/bin/trivet"]`}) ||
+		!slices.Equal(lines["CMD"], []string{`["serve"]`}) {
 		t.Errorf("HEALTHCHECK %q, ENTRYPOINT %q, CMD %q", lines["HEALTHCHECK"], lines["ENTRYPOINT"], lines["CMD"])
 	}
 }

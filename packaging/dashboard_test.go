@@ -82,7 +82,8 @@ func TestDashboard(t *testing.T) {
 	if d.Title != "Trivet" || d.UID == "" || d.Schema < 36 || len(d.Panels) < 30 {
 		t.Errorf("%q %q, schema %d, %d panels", d.Title, d.UID, d.Schema, len(d.Panels))
 	}
-	if v := d.Templating.List; len(v) != 2 || v[0].Name != "datasource" || v[0].Type != "datasource" || v[1].Name != "job" {
+	if v := d.Templating.List; len(v) != 2 || v[0].Name != "datasource" || v[0].Type != "datasource" ||
+		v[1].Name != "job" {
 		t.Errorf("variables %+v", v)
 	}
 	figures := readFigures(t)

@@ -29,7 +29,8 @@ func TestElectorStartsRestricted(t *testing.T) {
 		}
 	}
 	restricted := func() *exec.Cmd {
-		words := append([]string{"--reuid", "950", "--regid", "950", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", program}, c.Command[1:]...)
+		words := append([]string{"--reuid", "950", "--regid", "950", "--clear-groups", "--bounding-set=-all",
+			"--inh-caps=-all", "--no-new-privs", program}, c.Command[1:]...)
 		for _, arg := range c.Args {
 			if strings.HasPrefix(arg, "--http=") {
 				arg = "--http=127.0.0.1:0"
@@ -64,7 +65,8 @@ func TestElectorStartsRestricted(t *testing.T) {
 	if out, err := exec.Command("setcap", "cap_net_admin,cap_net_raw+ep", program).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := restricted().CombinedOutput(); err == nil || !strings.Contains(strings.ToLower(string(out)), "operation not permitted") {
+	if out, err := restricted().CombinedOutput(); err == nil ||
+		!strings.Contains(strings.ToLower(string(out)), "operation not permitted") {
 		t.Errorf("a file with capabilities starts: %v: %s", err, out)
 	}
 }

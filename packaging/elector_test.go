@@ -38,7 +38,8 @@ func TestElectorManifestIsRestricted(t *testing.T) {
 		t.Error("restricted: privileges may be gained")
 	case s.Privileged != nil && *s.Privileged:
 		t.Error("restricted: it is privileged")
-	case s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" || len(s.Capabilities.Add) > 0:
+	case s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" ||
+		len(s.Capabilities.Add) > 0:
 		t.Errorf("restricted: capabilities %+v", s.Capabilities)
 	case s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.RunAsUser == nil || *s.RunAsUser == 0:
 		t.Error("restricted: it may run as root")
@@ -66,7 +67,8 @@ func TestElectorManifestIsRestricted(t *testing.T) {
 		_, name, _ := strings.Cut(first, " AS ")
 		stages[name] = stage
 	}
-	if strings.Contains(stages["elector"], "setcap") || strings.Contains(stages["build"], "setcap") || !strings.Contains(stages["elector"], "COPY --from=build /trivet ") {
+	if strings.Contains(stages["elector"], "setcap") || strings.Contains(stages["build"], "setcap") ||
+		!strings.Contains(stages["elector"], "COPY --from=build /trivet ") {
 		t.Errorf("restricted: the program of stage elector carries capabilities:\n%s\n%s", stages["build"], stages["elector"])
 	}
 }

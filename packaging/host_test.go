@@ -88,7 +88,8 @@ func try(words ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -120,13 +121,17 @@ func place(t *testing.T, dir, path string) string {
 // changelog, the licences of all that is linked in, and the bill of materials.
 func documents(t *testing.T, dist string) {
 	deb, rpm := find(t, dist, "trivet_*.deb"), find(t, dist, "trivet-[0-9]*.rpm")
-	says(t, command(t, "dpkg-deb", "-c", deb), "./usr/share/doc/trivet/runbook.md", "./usr/share/doc/trivet/introduction.md",
-		"./usr/share/doc/trivet/changelog.gz", "./usr/share/doc/trivet/third-party-licences.gz", "./usr/share/doc/trivet/trivet.cdx.json")
+	says(t, command(t, "dpkg-deb", "-c", deb), "./usr/share/doc/trivet/runbook.md",
+		"./usr/share/doc/trivet/introduction.md",
+		"./usr/share/doc/trivet/changelog.gz", "./usr/share/doc/trivet/third-party-licences.gz",
+		"./usr/share/doc/trivet/trivet.cdx.json")
 	says(t, command(t, "rpm", "-qpl", rpm), "/usr/share/doc/trivet/runbook.md", "/usr/share/doc/trivet/CHANGELOG.md",
-		"/usr/share/licenses/trivet/LICENSE", "/usr/share/licenses/trivet/third-party-licences.gz", "/usr/share/doc/trivet/trivet.cdx.json")
+		"/usr/share/licenses/trivet/LICENSE", "/usr/share/licenses/trivet/third-party-licences.gz",
+		"/usr/share/doc/trivet/trivet.cdx.json")
 	says(t, command(t, "rpm", "-qp", "--changelog", rpm), "The Trivet authors", "- `make package`: .deb and .rpm")
 	version := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))
-	if !strings.HasPrefix(filepath.Base(rpm), "trivet-"+version+"-") || strings.HasPrefix(version, "0.0.0") || strings.ContainsAny(version, "()") {
+	if !strings.HasPrefix(filepath.Base(rpm), "trivet-"+version+"-") || strings.HasPrefix(version, "0.0.0") ||
+		strings.ContainsAny(version, "()") {
 		t.Errorf("the .deb is of version %q, the .rpm is %s", version, filepath.Base(rpm))
 	}
 }
@@ -150,7 +155,8 @@ func importer(t *testing.T, root, dist string) {
 		t.Fatal(err)
 	}
 	before := tree(t, dir)
-	says(t, command(t, "dpkg-deb", "-c", deb), "./usr/share/doc/trivet-import/migrate.md", "./usr/share/doc/trivet-import/third-party-licences.gz",
+	says(t, command(t, "dpkg-deb", "-c", deb), "./usr/share/doc/trivet-import/migrate.md",
+		"./usr/share/doc/trivet-import/third-party-licences.gz",
 		"./usr/share/doc/trivet-import/trivet-import.cdx.json")
 	command(t, "chroot", dir, "dpkg", "-i", path)
 	says(t, command(t, "chroot", dir, "trivet-import", "--help"), "trivet-import database URL")
@@ -176,7 +182,8 @@ func inChroot(t *testing.T, root, deb string) {
 		return command(t, append([]string{"chroot", dir, "dpkg"}, args...)...)
 	}
 	says(t, dpkg("-i", path), "trivet init")
-	says(t, command(t, "chroot", dir, "stat", "-c", "%n %U:%G %a", "/etc/trivet", "/etc/trivet/trivet.yaml", "/var/lib/trivet"),
+	says(t, command(t, "chroot", dir, "stat", "-c", "%n %U:%G %a", "/etc/trivet", "/etc/trivet/trivet.yaml",
+		"/var/lib/trivet"),
 		"/etc/trivet root:trivet 750", "/etc/trivet/trivet.yaml root:trivet 640", "/var/lib/trivet trivet:trivet 700")
 	says(t, command(t, "chroot", dir, "systemctl", "is-enabled", "trivet.service"), "enabled")
 	says(t, command(t, "chroot", dir, "trivet", "version"), "trivet v")
@@ -206,7 +213,8 @@ func tree(t *testing.T, dir string) []string {
 		switch {
 		case err != nil:
 			return err
-		case slices.Contains([]string{"/proc", "/sys", "/run", "/dev", "/tmp", "/var/tmp", "/var/log", "/var/lib/dpkg", "/var/lib/rpm", "/root"}, name):
+		case slices.Contains([]string{"/proc", "/sys", "/run", "/dev", "/tmp", "/var/tmp", "/var/log", "/var/lib/dpkg",
+			"/var/lib/rpm", "/root"}, name):
 			return fs.SkipDir
 		case strings.HasSuffix(name, "-") || name == "/etc/.pwd.lock": // /etc/passwd-
 			return nil
@@ -248,7 +256,8 @@ func inRPMRoot(t *testing.T, root, path string) {
 	}
 	rpm("--initdb")
 	says(t, rpm("-ivh", "--nodeps", path), "trivet init") // the root's useradd is no rpm's
-	says(t, command(t, "chroot", dir, "stat", "-c", "%n %U:%G %a", "/etc/trivet", "/etc/trivet/trivet.yaml", "/var/lib/trivet"),
+	says(t, command(t, "chroot", dir, "stat", "-c", "%n %U:%G %a", "/etc/trivet", "/etc/trivet/trivet.yaml",
+		"/var/lib/trivet"),
 		"/etc/trivet root:trivet 750", "/etc/trivet/trivet.yaml root:trivet 640", "/var/lib/trivet trivet:trivet 700")
 	says(t, command(t, "chroot", dir, "systemctl", "is-enabled", "trivet.service"), "enabled")
 	says(t, command(t, "chroot", dir, "trivet", "version"), "trivet v")

@@ -101,7 +101,10 @@ func licensed(path, version, dir string) (linked, error) {
 	}
 	slices.Sort(ids)
 	if m.spdx = strings.Join(slices.Compact(ids), " AND "); m.spdx == "" {
-		return m, fmt.Errorf("licence of %s %s: no file in its root holds a licence that is known; find out what it is before you ship it", path, version)
+		return m,
+			fmt.Errorf(
+				"licence of %s %s: no file in its root holds a licence that is known; find out what it is before you ship it", path,
+				version)
 	}
 	return m, nil
 }
@@ -123,7 +126,8 @@ func identify(text []byte) (ids []string) {
 // that several modules have stands there once.
 func thirdParty(name string, modules []linked) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Third-party licences\n\nThe program %s is linked statically with these Go modules. The texts follow.\n\n", name)
+	fmt.Fprintf(&b,
+		"Third-party licences\n\nThe program %s is linked statically with these Go modules. The texts follow.\n\n", name)
 	owners := make(map[string][]string)
 	var texts []string // in the order of their first owners
 	for _, m := range modules {
@@ -137,7 +141,8 @@ func thirdParty(name string, modules []linked) []byte {
 		}
 	}
 	for _, text := range texts {
-		fmt.Fprintf(&b, "\n%s\n%s\n\n%s\n", strings.Repeat("-", 79), strings.Join(owners[text], "\n"), strings.Trim(strings.ReplaceAll(text, "\r\n", "\n"), "\n"))
+		fmt.Fprintf(&b, "\n%s\n%s\n\n%s\n", strings.Repeat("-", 79), strings.Join(owners[text], "\n"),
+			strings.Trim(strings.ReplaceAll(text, "\r\n", "\n"), "\n"))
 	}
 	return []byte(b.String())
 }

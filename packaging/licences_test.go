@@ -17,8 +17,9 @@ func TestLicensed(t *testing.T) {
 		spdx  string // "": refused
 		texts int
 	}{
-		"one":               {map[string]string{"LICENSE": string(apache), "main.go": "package x"}, "Apache-2.0", 1},
-		"with a notice":     {map[string]string{"LICENSE.txt": string(apache), "NOTICE": "By A.", "PATENTS": "None."}, "Apache-2.0", 3},
+		"one": {map[string]string{"LICENSE": string(apache), "main.go": "package x"}, "Apache-2.0", 1},
+		"with a notice": {map[string]string{"LICENSE.txt": string(apache), "NOTICE": "By A.", "PATENTS": "None."},
+			"Apache-2.0", 3},
 		"none":              {map[string]string{"README": "Apache-2.0"}, "", 0},
 		"a notice alone":    {map[string]string{"NOTICE": string(apache)}, "", 0},
 		"words of no known": {map[string]string{"LICENSE": "You may look at it on Sundays."}, "", 0},
@@ -44,7 +45,8 @@ func TestThirdParty(t *testing.T) {
 		{"example.com/a", "v1.0.0", "MIT", []string{"text one\n"}},
 		{"example.com/b", "v1.1.0", "MIT AND ISC", []string{"text one\n", "text two\r\n"}},
 	}))
-	for _, part := range []string{"The program trivet is linked", "  example.com/b v1.1.0: MIT AND ISC\n", "---\nexample.com/a v1.0.0\nexample.com/b v1.1.0\n\ntext one\n", "---\nexample.com/b v1.1.0\n\ntext two\n"} {
+	for _, part := range []string{"The program trivet is linked", "  example.com/b v1.1.0: MIT AND ISC\n",
+		"---\nexample.com/a v1.0.0\nexample.com/b v1.1.0\n\ntext one\n", "---\nexample.com/b v1.1.0\n\ntext two\n"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("it lacks %q:\n%s", part, text)
 		}

@@ -112,7 +112,8 @@ func (m *machine) restarts() {
 	for i, signal := range []string{"ABRT", "KILL"} {
 		m.Must("systemctl", "kill", "--signal="+signal, "--kill-who=main", "trivet.service")
 		m.await("restart after "+signal, func() bool {
-			return m.Property("trivet.service", "NRestarts") == fmt.Sprint(i+1) && m.Property("trivet.service", "ActiveState") == "active"
+			return m.Property("trivet.service", "NRestarts") == fmt.Sprint(i+1) &&
+				m.Property("trivet.service", "ActiveState") == "active"
 		})
 	}
 }

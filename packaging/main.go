@@ -25,7 +25,8 @@ func bounded(path string, most int64) error {
 		return fmt.Errorf("measure what was built: %w", err)
 	}
 	if info.Size() > most {
-		return fmt.Errorf("%s has %d bytes, and %d are allowed: 'go tool nm -size -sort size' on a build with symbols shows what a new dependency costs",
+		return fmt.Errorf(
+			"%s has %d bytes, and %d are allowed: 'go tool nm -size -sort size' on a build with symbols shows what a new dependency costs",
 			filepath.Base(path), info.Size(), most)
 	}
 	return nil
@@ -34,7 +35,8 @@ func bounded(path string, most int64) error {
 func main() {
 	out := flag.String("out", "dist", "directory for the results; those of an earlier build are removed")
 	arches := flag.String("arch", "amd64,arm64", "architectures to build for")
-	notes := flag.String("notes", "", "build nothing: if CHANGELOG.md begins with a release, print its version and write its changes to this file")
+	notes := flag.String("notes", "",
+		"build nothing: if CHANGELOG.md begins with a release, print its version and write its changes to this file")
 	wheel := flag.Bool("wheel", false, "build nothing but the wheel of the driver of Tooz, of no version")
 	flag.Parse()
 	var err error

@@ -50,7 +50,8 @@ func TestConfigurationFile(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, open)
 	}
-	if c.Ironic.Password != "" || c.DataDir != config.Default().DataDir || c.Origin("firewall.lease").Kind != config.FromFile {
+	if c.Ironic.Password != "" || c.DataDir != config.Default().DataDir ||
+		c.Origin("firewall.lease").Kind != config.FromFile {
 		t.Errorf("the uncommented file gives %+v", c)
 	}
 }
@@ -79,7 +80,8 @@ func TestBill(t *testing.T) {
 	if err := json.Unmarshal(text, &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Format != "CycloneDX" || b.Spec != "1.6" || b.Metadata.Timestamp != "2026-11-21T14:00:00Z" || len(b.Metadata.Component.Hashes) != 1 {
+	if b.Format != "CycloneDX" || b.Spec != "1.6" || b.Metadata.Timestamp != "2026-11-21T14:00:00Z" ||
+		len(b.Metadata.Component.Hashes) != 1 {
 		t.Errorf("%+v", b)
 	}
 	refs := make(map[string]bool)
@@ -87,7 +89,8 @@ func TestBill(t *testing.T) {
 		if len(c.Licenses) != 1 || c.Licenses[0].Expression == "" {
 			t.Errorf("no licence of %s", c.Name)
 		}
-		if refs[c.Ref] || c.Version == "" || !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") || strings.Contains(c.PURL, "+") {
+		if refs[c.Ref] || c.Version == "" || !strings.HasPrefix(c.PURL, "pkg:golang/"+c.Name+"@") ||
+			strings.Contains(c.PURL, "+") {
 			t.Errorf("component %+v", c)
 		}
 		refs[c.Ref] = true
@@ -95,7 +98,8 @@ func TestBill(t *testing.T) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(b.Components, func(c component) bool { return c.Name == name })
 	}
-	if _, err := billOf(self, "v0.1.0", modules[1:], at); err == nil || !strings.Contains(err.Error(), "no licence of "+modules[0].path) {
+	if _, err := billOf(self, "v0.1.0", modules[1:], at); err == nil ||
+		!strings.Contains(err.Error(), "no licence of "+modules[0].path) {
 		t.Errorf("a bill with a module whose licence is not known: %v", err)
 	}
 	if got := b.Metadata.Component; got.Version != "v0.1.0+dev" || got.Licenses[0].Expression != "Apache-2.0" {

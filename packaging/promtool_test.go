@@ -75,7 +75,8 @@ func TestAlertsFire(t *testing.T) {
 			for _, alert := range slices.Sorted(maps.Keys(firing)) {
 				samples = append(samples, map[string]any{"labels": fmt.Sprintf(`{alertname=%q}`, alert), "value": firing[alert]})
 			}
-			exprs = append(exprs, map[string]any{"expr": `count by (alertname) (ALERTS{alertstate="firing"})`, "eval_time": at, "exp_samples": samples})
+			exprs = append(exprs, map[string]any{"expr": `count by (alertname) (ALERTS{alertstate="firing"})`, "eval_time": at,
+				"exp_samples": samples})
 		}
 		if c.quiet != "" {
 			add(c.quiet, nil)
@@ -84,7 +85,8 @@ func TestAlertsFire(t *testing.T) {
 		for alert := range c.fires {
 			tried[alert] = true
 		}
-		tests = append(tests, map[string]any{"name": name, "interval": "15s", "input_series": input, "promql_expr_test": exprs})
+		tests = append(tests, map[string]any{"name": name, "interval": "15s", "input_series": input,
+			"promql_expr_test": exprs})
 	}
 	for _, a := range readAlerts(t) {
 		if !tried[a.Alert] {
@@ -96,7 +98,8 @@ func TestAlertsFire(t *testing.T) {
 		t.Fatal(err)
 	}
 	// JSON is YAML, too.
-	text, err := json.MarshalIndent(map[string]any{"rule_files": []string{rules}, "evaluation_interval": "30s", "tests": tests}, "", " ")
+	text, err := json.MarshalIndent(
+		map[string]any{"rule_files": []string{rules}, "evaluation_interval": "30s", "tests": tests}, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}

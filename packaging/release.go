@@ -34,7 +34,8 @@ func cleanEnv(env []string) []string {
 	var clean []string
 	for _, entry := range env {
 		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, "TRIVET_") && name != "GOFLAGS" && name != "GOAMD64" && name != "GOARM64" && name != "GOEXPERIMENT" {
+		if !strings.HasPrefix(name, "TRIVET_") && name != "GOFLAGS" && name != "GOAMD64" && name != "GOARM64" &&
+			name != "GOEXPERIMENT" {
 			clean = append(clean, entry)
 		}
 	}
@@ -141,7 +142,8 @@ func (r *release) documents(ctx context.Context, trivet string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make documents: %w", err)
 	}
-	if _, err := r.output(ctx, nil, "go", "run", "-trimpath", "./packaging/man", dir, r.version, r.at.Format(time.DateOnly)); err != nil {
+	if _, err := r.output(ctx, nil, "go", "run", "-trimpath", "./packaging/man", dir, r.version,
+		r.at.Format(time.DateOnly)); err != nil {
 		return err
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.[0-9]"))

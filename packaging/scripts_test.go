@@ -81,7 +81,8 @@ func (h *host) run(script string, args ...string) (code int, said, calls string)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	moved := strings.NewReplacer("/run/systemd/system", h.dir+"/systemd", "/etc/trivet", h.dir+"/etc", "/var/lib/trivet", h.dir+"/state").Replace(string(text))
+	moved := strings.NewReplacer("/run/systemd/system", h.dir+"/systemd", "/etc/trivet", h.dir+"/etc", "/var/lib/trivet",
+		h.dir+"/state").Replace(string(text))
 	cmd := exec.Command("/bin/sh", append([]string{"-c", moved, filepath.Base(script)}, args...)...)
 	cmd.Env = []string{"PATH=" + h.dir + "/bin", "HOST=" + h.dir}
 	out, err := cmd.CombinedOutput()
@@ -121,27 +122,38 @@ type scriptCase struct {
 var nothing = []string{"!systemctl", "!user", "!group", "!rm", "!nft", "!deb-systemd-helper"}
 
 func scriptCases() []scriptCase {
-	first := []string{"useradd --system --user-group", "install -d -o trivet -g trivet -m 0700 /state", "!systemctl start", "!systemctl restart", "!systemctl enable"}
+	first := []string{"useradd --system --user-group", "install -d -o trivet -g trivet -m 0700 /state", "!systemctl start",
+		"!systemctl restart", "!systemctl enable"}
 	run := []string{"!systemctl start", "!systemctl restart", "!systemctl stop", "!userdel", "!rm "}
 	return []scriptCase{
-		{"deb/postinst", []string{"configure", ""}, []string{"etc/trivet.yaml"}, append(first, "deb-systemd-helper enable trivet.service", "daemon-reload", "chgrp trivet /etc/trivet.yaml"), "trivet init", 0},
-		{"deb/postinst", []string{"configure", ""}, []string{"etc/trivet.yaml", "user"}, []string{"!/usr/share/trivet/trivet.yaml"}, "trivet init", 0},
-		{"deb/postinst", []string{"configure", ""}, nil, []string{"install -m 0640 /usr/share/trivet/trivet.yaml /etc/trivet.yaml"}, "trivet init", 0},
-		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user"}, append(run, "!useradd", "daemon-reload", "!/usr/share/trivet/trivet.yaml"), "", 0},
+		{"deb/postinst", []string{"configure", ""}, []string{"etc/trivet.yaml"},
+			append(first, "deb-systemd-helper enable trivet.service", "daemon-reload", "chgrp trivet /etc/trivet.yaml"),
+			"trivet init", 0},
+		{"deb/postinst", []string{"configure", ""}, []string{"etc/trivet.yaml", "user"},
+			[]string{"!/usr/share/trivet/trivet.yaml"}, "trivet init", 0},
+		{"deb/postinst", []string{"configure", ""}, nil,
+			[]string{"install -m 0640 /usr/share/trivet/trivet.yaml /etc/trivet.yaml"}, "trivet init", 0},
+		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user"},
+			append(run, "!useradd", "daemon-reload", "!/usr/share/trivet/trivet.yaml"), "", 0},
 		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user", "active"}, run, "still runs as version 0.1.0", 0},
-		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user", "disabled"}, append(run, "update-state", "!deb-systemd-helper enable"), "", 0},
+		{"deb/postinst", []string{"configure", "0.1.0"}, []string{"user", "disabled"},
+			append(run, "update-state", "!deb-systemd-helper enable"), "", 0},
 		{"deb/postinst", []string{"abort-upgrade", "0.2.0"}, nil, nothing, "", 0},
 		{"deb/postinst", []string{"abort-remove"}, nil, nothing, "", 0},
 		{"deb/postinst", []string{"abort-deconfigure"}, nil, nothing, "", 0},
 		{"deb/postinst", []string{"frobnicate"}, nil, nothing, "unknown argument", 1},
-		{"deb/prerm", []string{"remove"}, nil, []string{"trivet haconfig uninstall --if-last", "systemctl stop trivet.service", "!trivet-firewall"}, "", 0},
+		{"deb/prerm", []string{"remove"}, nil,
+			[]string{"trivet haconfig uninstall --if-last", "systemctl stop trivet.service", "!trivet-firewall"}, "", 0},
 		{"deb/prerm", []string{"upgrade", "0.2.0"}, []string{"active"}, nothing, "", 0},
 		{"deb/prerm", []string{"deconfigure"}, []string{"active"}, nothing, "", 0},
 		{"deb/prerm", []string{"failed-upgrade", "0.1.0"}, []string{"active"}, nothing, "", 0},
 		{"deb/prerm", []string{"frobnicate"}, nil, nothing, "unknown argument", 1},
-		{"deb/postrm", []string{"remove"}, []string{"user"}, []string{"daemon-reload", "!rm", "!userdel", "!nft", "!restore"}, "stays shut until it is rebooted", 0},
-		{"deb/postrm", []string{"purge"}, []string{"user"}, []string{"rm -rf /etc ", " /state", "userdel trivet", "nft delete table inet trivet_pxe",
-			"restore: *filter|-D INPUT -i br-pxe -p udp -j TRIVET-PXE|-F TRIVET-PXE|-X TRIVET-PXE|COMMIT|", "!OTHER", "deb-systemd-helper purge trivet.service"}, "", 0},
+		{"deb/postrm", []string{"remove"}, []string{"user"}, []string{"daemon-reload", "!rm", "!userdel", "!nft", "!restore"},
+			"stays shut until it is rebooted", 0},
+		{"deb/postrm", []string{"purge"}, []string{"user"},
+			[]string{"rm -rf /etc ", " /state", "userdel trivet", "nft delete table inet trivet_pxe",
+				"restore: *filter|-D INPUT -i br-pxe -p udp -j TRIVET-PXE|-F TRIVET-PXE|-X TRIVET-PXE|COMMIT|", "!OTHER",
+				"deb-systemd-helper purge trivet.service"}, "", 0},
 		{"deb/postrm", []string{"upgrade", "0.2.0"}, []string{"user"}, nothing, "", 0},
 		{"deb/postrm", []string{"failed-upgrade", "0.1.0"}, []string{"user"}, nothing, "", 0},
 		{"deb/postrm", []string{"abort-install"}, []string{"user"}, nothing, "", 0},
@@ -150,12 +162,15 @@ func scriptCases() []scriptCase {
 		{"deb/postrm", []string{"frobnicate"}, nil, nothing, "unknown argument", 1},
 		{"rpm/pre", []string{"1"}, nil, []string{"groupadd --system trivet", "useradd --system"}, "", 0},
 		{"rpm/pre", []string{"2"}, []string{"user"}, []string{"!useradd", "!groupadd"}, "", 0},
-		{"rpm/post", []string{"1"}, []string{"user"}, []string{"systemctl --no-reload preset trivet.service", "install -d -o trivet", "!start"}, "trivet init", 0},
+		{"rpm/post", []string{"1"}, []string{"user"},
+			[]string{"systemctl --no-reload preset trivet.service", "install -d -o trivet", "!start"}, "trivet init", 0},
 		{"rpm/post", []string{"2"}, []string{"user"}, append(run, "!preset", "daemon-reload"), "", 0},
 		{"rpm/post", []string{"2"}, []string{"user", "active"}, append(run, "!preset"), "an upgrade restarts no peer", 0},
-		{"rpm/preun", []string{"0"}, []string{"user", "active"}, []string{"disable trivet.service", "trivet haconfig uninstall --if-last", "systemctl stop trivet.service"}, "", 0},
+		{"rpm/preun", []string{"0"}, []string{"user", "active"},
+			[]string{"disable trivet.service", "trivet haconfig uninstall --if-last", "systemctl stop trivet.service"}, "", 0},
 		{"rpm/preun", []string{"1"}, []string{"user", "active"}, nothing, "", 0},
-		{"rpm/postun", []string{"0"}, []string{"user"}, []string{"daemon-reload", "!rm", "!userdel"}, "stays shut until it is rebooted", 0},
+		{"rpm/postun", []string{"0"}, []string{"user"}, []string{"daemon-reload", "!rm", "!userdel"},
+			"stays shut until it is rebooted", 0},
 		{"rpm/postun", []string{"1"}, []string{"user", "active"}, []string{"daemon-reload", "!restart", "!rm"}, "", 0},
 	}
 }

@@ -18,7 +18,8 @@ func TestUnitsAreHardened(t *testing.T) {
 		testenv.Missing(t, "it needs systemd-analyze")
 	}
 	for _, unit := range []string{"files/trivet.service", "files/trivet-firewall.service"} {
-		out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=25", "--no-pager", unit).CombinedOutput()
+		out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=25", "--no-pager",
+			unit).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", unit, err, out)
 		}

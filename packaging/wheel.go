@@ -42,9 +42,10 @@ func readPython(root, version string) (python, error) {
 		}
 		switch source {
 		case readme:
-			p.files[p.info+"METADATA"] = fmt.Sprintf("Metadata-Version: 2.1\nName: tooz-trivet\nVersion: %s\nSummary: Tooz on Trivet's leases\n"+
-				"Home-page: https://github.com/trivet-ha/trivet\nLicense: Apache-2.0\nRequires-Python: >=3.9\nRequires-Dist: tooz>=2.8\nRequires-Dist: urllib3>=1.26\n"+
-				"Description-Content-Type: text/markdown\n\n%s", p.version, text)
+			p.files[p.info+"METADATA"] = fmt.Sprintf(
+				"Metadata-Version: 2.1\nName: tooz-trivet\nVersion: %s\nSummary: Tooz on Trivet's leases\n"+
+					"Home-page: https://github.com/trivet-ha/trivet\nLicense: Apache-2.0\nRequires-Python: >=3.9\nRequires-Dist: tooz>=2.8\nRequires-Dist: urllib3>=1.26\n"+
+					"Description-Content-Type: text/markdown\n\n%s", p.version, text)
 		case filepath.Join(root, "LICENSE"):
 			p.files[p.info+"LICENSE"] = string(text)
 		default:
@@ -103,7 +104,8 @@ func (p python) wheel(dir string, at time.Time) (file string, err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	z := zip.NewWriter(out)
 	put := func(name, text string) error {
-		w, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: at.UTC(), ExternalAttrs: 0o100644 << 16})
+		w, err := z.CreateHeader(
+			&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: at.UTC(), ExternalAttrs: 0o100644 << 16})
 		if err == nil {
 			_, err = w.Write([]byte(text))
 		}

@@ -68,13 +68,16 @@ func TestWheel(t *testing.T) {
 	record := files[info+"RECORD"]
 	for name, text := range files { // order-free: each by itself
 		sum := sha256.Sum256([]byte(text))
-		if line := fmt.Sprintf("%s,sha256=%s,%d\n", name, base64.RawURLEncoding.EncodeToString(sum[:]), len(text)); name != info+"RECORD" && !strings.Contains(record, line) {
+		if line := fmt.Sprintf("%s,sha256=%s,%d\n", name, base64.RawURLEncoding.EncodeToString(sum[:]), len(text)); name !=
+			info+"RECORD" && !strings.Contains(record, line) {
 			t.Errorf("RECORD does not list %s with its sum", name)
 		}
 	}
 	for name, want := range map[string]string{
-		info + "METADATA": "Name: tooz-trivet\nVersion: 0.1.0\n", info + "WHEEL": "Root-Is-Purelib: true", info + "entry_points.txt": "trivet = tooz_trivet.driver:TrivetDriver",
-		info + "LICENSE": "Apache License", "tooz_trivet/driver.py": "class TrivetDriver(", "tooz_trivet/__init__.py": "trivet://",
+		info + "METADATA": "Name: tooz-trivet\nVersion: 0.1.0\n", info + "WHEEL": "Root-Is-Purelib: true",
+		info + "entry_points.txt": "trivet = tooz_trivet.driver:TrivetDriver",
+		info + "LICENSE":          "Apache License", "tooz_trivet/driver.py": "class TrivetDriver(",
+		"tooz_trivet/__init__.py": "trivet://",
 	} {
 		if !strings.Contains(files[name], want) {
 			t.Errorf("%s in the wheel has no %q", name, want)

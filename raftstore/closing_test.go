@@ -16,7 +16,8 @@ type heldSnapshots struct {
 	sink *heldSink
 }
 
-func (s heldSnapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration, serversIndex uint64, net raft.Transport) (raft.SnapshotSink, error) {
+func (s heldSnapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration,
+	serversIndex uint64, net raft.Transport) (raft.SnapshotSink, error) {
 	inner, err := s.InmemSnapshotStore.Create(version, index, term, servers, serversIndex, net)
 	s.sink.SnapshotSink = inner
 	return s.sink, err
@@ -49,7 +50,8 @@ func (s *heldSink) Cancel() error {
 func TestCloseGivesASnapshotUp(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	own := newMachine(ctx, func(err error) { t.Error(err) })
-	s := &Store{machine: own, views: own.views, log: raftguard.NewLog(raft.NewInmemStore()), slots: slots{taken: make(chan struct{}, maxInFlight)}, life: ctx, stop: stop}
+	s := &Store{machine: own, views: own.views, log: raftguard.NewLog(raft.NewInmemStore()),
+		slots: slots{taken: make(chan struct{}, maxInFlight)}, life: ctx, stop: stop}
 	sink := &heldSink{began: make(chan struct{}), closing: ctx.Done()}
 	begin(t, s, own, heldSnapshots{raft.NewInmemSnapshotStore(), sink})
 	if err := s.raft.Barrier(0).Error(); err != nil { // something to cover
@@ -66,6 +68,7 @@ func TestCloseGivesASnapshotUp(t *testing.T) {
 		t.Error("stop-gives-up-a-snapshot: a snapshot that was given up was taken")
 	}
 	if sink.writes > 1 || !sink.cancelled {
-		t.Errorf("stop-gives-up-a-snapshot: %d writes after the store was closed; cancelled: %v", sink.writes-1, sink.cancelled)
+		t.Errorf("stop-gives-up-a-snapshot: %d writes after the store was closed; cancelled: %v", sink.writes-1,
+			sink.cancelled)
 	}
 }

@@ -260,7 +260,8 @@ func (p *modelProcess) campaign() {
 	votes := make(chan bool, len(p.w.voters))
 	for _, v := range p.w.voters {
 		p.w.running.Go(func() {
-			resp, _ := p.w.call(v, &raft.RequestVoteRequest{RPCHeader: raft.RPCHeader{ID: []byte(p.id)}, Term: term}, false).(*raft.RequestVoteResponse)
+			resp, _ := p.w.call(v, &raft.RequestVoteRequest{RPCHeader: raft.RPCHeader{ID: []byte(p.id)}, Term: term},
+				false).(*raft.RequestVoteResponse)
 			votes <- resp != nil && resp.Granted && (v != p.modelVoter || v.now.Load() == p)
 		})
 	}
@@ -349,7 +350,8 @@ func (p *modelProcess) prove(term uint64) {
 // run has leaders elected n times, at any moment.
 func (w *handOvers) run(voters, n int) {
 	for i := range voters {
-		v := &modelVoter{w: w, id: raft.ServerID(fmt.Sprintf("h%d", i+1)), zero: time.Duration(w.draw(1e6)) * time.Hour / 1e3, disk: raft.NewInmemStore()}
+		v := &modelVoter{w: w, id: raft.ServerID(fmt.Sprintf("h%d", i+1)), zero: time.Duration(w.draw(1e6)) * time.Hour / 1e3,
+			disk: raft.NewInmemStore()}
 		v.start()
 		w.voters = append(w.voters, v)
 	}
@@ -383,7 +385,8 @@ func TestNoOlderProofBeginsLater(t *testing.T) {
 					}
 					margin := said.t0.Sub(p.t0)
 					if latest = min(latest, margin); margin < 0 {
-						t.Fatalf("no-older-proof: the voters told the leader of term %d that no older proof began after %v, and one of term %d began %v later (seed %d)",
+						t.Fatalf(
+							"no-older-proof: the voters told the leader of term %d that no older proof began after %v, and one of term %d began %v later (seed %d)",
 							said.term, said.t0.Sub(w.began), p.term, -margin, seed)
 					}
 				}
@@ -394,6 +397,7 @@ func TestNoOlderProofBeginsLater(t *testing.T) {
 	}
 	t.Logf("%d proofs; leaders were told %d times; the closest proof began %v before", proofs, told, latest)
 	if told < 2000 || proofs < 2000 || latest > 10*time.Millisecond {
-		t.Errorf("the test tries too little: %d proofs, %d answers of a majority, the closest proof began %v before", proofs, told, latest)
+		t.Errorf("the test tries too little: %d proofs, %d answers of a majority, the closest proof began %v before", proofs,
+			told, latest)
 	}
 }

@@ -21,7 +21,8 @@ func TestWhatALeadershipSucceeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := func(term uint64) *raftguard.Ages {
-			ages := raftguard.NewAges(t.Context(), term, []raftguard.Question{func(context.Context, uint64) (time.Duration, error) { return time.Second, nil }})
+			ages := raftguard.NewAges(t.Context(), term,
+				[]raftguard.Question{func(context.Context, uint64) (time.Duration, error) { return time.Second, nil }})
 			ages.Ask()
 			return ages
 		}
@@ -83,7 +84,8 @@ type wire struct {
 }
 
 // AppendEntries implements raft.Transport: each is answered with success.
-func (w *wire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (w *wire) AppendEntries(_ raft.ServerID, _ raft.ServerAddress, req *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse) error {
 	w.sent = req
 	*resp = raft.AppendEntriesResponse{Term: req.Term, Success: true}
 	return nil
@@ -115,7 +117,8 @@ func TestBothPathsPassTheGate(t *testing.T) {
 			if net.terms, err = raftguard.NewTermGuard(stable, gate.Raise); err != nil {
 				t.Fatal(err)
 			}
-			net.self = raftguard.Follower{Applied: func() uint64 { return 0 }, Term: net.terms.Term, Failure: func() (time.Time, error) { return began, nil }}
+			net.self = raftguard.Follower{Applied: func() uint64 { return 0 }, Term: net.terms.Term,
+				Failure: func() (time.Time, error) { return began, nil }}
 			answer := func(rpc raft.RPC) { rpc.Respond(&raft.AppendEntriesResponse{Term: 5, Success: true}, nil) }
 			net.SetHeartbeatHandler(answer)
 			net.done.Go(net.relay)

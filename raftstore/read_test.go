@@ -26,7 +26,8 @@ func begin(t *testing.T, s *Store, machine raft.FSM, snapshots raft.SnapshotStor
 	t.Helper()
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.LogOutput = "a", io.Discard
-	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+	conf.HeartbeatTimeout, conf.ElectionTimeout, conf.LeaderLeaseTimeout = 50*time.Millisecond, 50*time.Millisecond,
+		50*time.Millisecond
 	address, transport := raft.NewInmemTransport("a")
 	stable, voters := raft.NewInmemStore(), raft.Configuration{Servers: []raft.Server{{ID: "a", Address: address}}}
 	err := raft.BootstrapCluster(conf, s.log, stable, snapshots, transport, voters)

@@ -70,7 +70,8 @@ func Open(opts Options) (s *Store, err error) {
 	if s.net.terms, err = raftguard.NewTermGuard(opts.Storage.Stable, s.gate.Raise); err != nil {
 		return s, err
 	}
-	s.net.self = raftguard.Follower{Applied: func() uint64 { return s.View().Index() }, Term: s.net.terms.Term, Failure: s.log.Failure}
+	s.net.self = raftguard.Follower{Applied: func() uint64 { return s.View().Index() }, Term: s.net.terms.Term,
+		Failure: s.log.Failure}
 	s.net.done.Go(s.net.relay)
 	snaps, err := s.log.Snapshots(opts.Storage.Snapshots)
 	if err != nil {
@@ -80,7 +81,8 @@ func Open(opts Options) (s *Store, err error) {
 	if err != nil {
 		return s, fmt.Errorf("open log cache: %w", err)
 	}
-	s.raft, err = raft.NewRaft(raftConfig(opts, s.roles.notify, func() []string { return s.View().MemberNames() }), s.machine, cache, s.net.terms, snaps, s.net)
+	s.raft, err = raft.NewRaft(raftConfig(opts, s.roles.notify, func() []string { return s.View().MemberNames() }),
+		s.machine, cache, s.net.terms, snaps, s.net)
 	if err != nil && s.machine.unread != nil { // raft says only that none will do
 		return s, s.machine.unread
 	}

@@ -107,7 +107,8 @@ func (t *provingTransport) silent() bool { return t.dumb() || t.refusing.Load() 
 // AppendEntries implements raft.Transport. An answer counts as proof only if
 // request and answer carry the same term: a peer that has seen a later term
 // answers with that one.
-func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (t *provingTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse) error {
 	if t.dumb() {
 		return logerr.ErrMuted
 	}
@@ -131,7 +132,8 @@ func (t *provingTransport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddre
 }
 
 // InstallSnapshot implements raft.Transport.
-func (t *provingTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (t *provingTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest,
+	resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	if t.dumb() {
 		return logerr.ErrMuted
 	}
@@ -139,7 +141,8 @@ func (t *provingTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddre
 }
 
 // RequestVote implements raft.Transport.
-func (t *provingTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+func (t *provingTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest,
+	resp *raft.RequestVoteResponse) error {
 	if t.silent() {
 		return logerr.ErrMuted
 	}
@@ -147,7 +150,8 @@ func (t *provingTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, 
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (t *provingTransport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+func (t *provingTransport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest,
+	resp *raft.RequestPreVoteResponse) error {
 	if t.silent() {
 		return logerr.ErrMuted
 	}

@@ -25,8 +25,10 @@ type ledger struct {
 func newLedger(t testing.TB) *ledger {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\n"),
-		GossipKey: []byte(strings.Repeat("k", 32)), Member: membership.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\n"),
+		CAKey:     []byte("-----BEGIN PRIVATE KEY-----\n"),
+		GossipKey: []byte(strings.Repeat("k", 32)),
+		Member:    membership.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1_700_000_000_000))
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +85,9 @@ func (l *ledger) report(topic eventring.Topic, texts ...string) {
 func (l *ledger) refound(uncommitted uint64) {
 	l.t.Helper()
 	l.mu.Lock()
-	if err := l.state.Refound(fsm.Refound{Index: l.index, Uncommitted: uncommitted, UnixMillis: 1_700_000_000_000, NewIncarnation: true, Survivor: "a"}); err != nil {
+	if err := l.state.Refound(
+		fsm.Refound{Index: l.index, Uncommitted: uncommitted, UnixMillis: 1_700_000_000_000, NewIncarnation: true,
+			Survivor: "a"}); err != nil {
 		l.t.Fatal(err)
 	}
 	l.mu.Unlock()

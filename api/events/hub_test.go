@@ -158,7 +158,8 @@ func TestReset(t *testing.T) {
 			l.report(eventring.TopicFilter, many...)
 		}
 		synctest.Wait()
-		for what, r := range map[string]*events.Reader{"a slow reader": slow, "one that comes back": open(t, h, early.String(), events.Filter{})} {
+		for what, r := range map[string]*events.Reader{"a slow reader": slow,
+			"one that comes back": open(t, h, early.String(), events.Filter{})} {
 			b := next(t, r, 0)
 			if b.Reset == nil || b.Reset.First != l.view().Events().First().String() || b.Reset.Reason == "" {
 				t.Errorf("%s: reset is %+v, want the first event %v", what, b.Reset, l.view().Events().First())
@@ -222,7 +223,8 @@ func TestResetWhereATailIsNotProven(t *testing.T) {
 		}
 		for _, at := range []string{proven.String(), fmt.Sprint(proven.Index)} {
 			r := open(t, h, at, events.Filter{})
-			wantTexts(t, "tail-not-proven: from "+at, next(t, r, 0), "Perhaps here alone.", "Perhaps here alone, too.", "h1 is connected.")
+			wantTexts(t, "tail-not-proven: from "+at, next(t, r, 0), "Perhaps here alone.", "Perhaps here alone, too.",
+				"h1 is connected.")
 			r.Close()
 		}
 	})
@@ -248,7 +250,8 @@ func TestIndexFromBeforeAFounding(t *testing.T) {
 		l.report(eventring.TopicFilter, "New.")
 		wantTexts(t, "index-of-before: ahead of this peer", next(t, r, time.Minute), "New.")
 		for l.view().Events().Forgotten().Index <= seen {
-			l.report(eventring.TopicFilter, slices.Repeat([]string{strings.Repeat("x", eventring.MaxText)}, fsm.MaxEventReports)...)
+			l.report(eventring.TopicFilter,
+				slices.Repeat([]string{strings.Repeat("x", eventring.MaxText)}, fsm.MaxEventReports)...)
 		}
 		old := open(t, h, fmt.Sprint(seen), events.Filter{})
 		defer old.Close()
@@ -267,7 +270,8 @@ func TestFilters(t *testing.T) {
 		begin := l.view().Events().Last().String()
 		l.report(eventring.TopicAudit, "Ann called.")
 		l.commit(fsm.Header{}, ruleset.Create{UUID: node, Body: []byte("{}")})
-		l.commit(fsm.Header{Session: l.session}, introspection.Start{Node: node, Event: introspection.EventStart, Timeout: time.Hour})
+		l.commit(fsm.Header{Session: l.session},
+			introspection.Start{Node: node, Event: introspection.EventStart, Timeout: time.Hour})
 		l.report(eventring.TopicWarning, "About "+node+".")
 		began, rule := "Introspection of node "+node+" began.", "Introspection rule "+node+" was created."
 		for name, c := range map[string]struct {
@@ -278,7 +282,9 @@ func TestFilters(t *testing.T) {
 			"an administrator":     {events.Filter{Admin: true}, []string{"Ann called.", rule, began, "About " + node + "."}},
 			"a reader asks for it": {events.Filter{Topics: []eventring.Topic{eventring.TopicAudit}}, nil},
 			"a node":               {events.Filter{Admin: true, Node: node}, []string{began}},
-			"two kinds":            {events.Filter{Admin: true, Topics: []eventring.Topic{eventring.TopicRule, eventring.TopicWarning}}, []string{rule, "About " + node + "."}},
+			"two kinds": {
+				events.Filter{Admin: true, Topics: []eventring.Topic{eventring.TopicRule, eventring.TopicWarning}},
+				[]string{rule, "About " + node + "."}},
 		} {
 			r := open(t, h, begin, c.filter)
 			wantTexts(t, name, next(t, r, 0), c.want...)

@@ -68,8 +68,10 @@ func TestReportsWaitForALeader(t *testing.T) {
 		for e := range d.l.view().Events().After(begin) {
 			all = append(all, e.Decode())
 		}
-		if len(all) != events.MaxWaiting+1 || all[0].Text != "First." || all[0].Millis != happened.UnixMilli() || all[0].Peer != "h1" {
-			t.Fatalf("%d events, the first is %+v; want %d, the first at %d", len(all), all[0], events.MaxWaiting+1, happened.UnixMilli())
+		if len(all) != events.MaxWaiting+1 || all[0].Text != "First." || all[0].Millis != happened.UnixMilli() ||
+			all[0].Peer != "h1" {
+			t.Fatalf("%d events, the first is %+v; want %d, the first at %d", len(all), all[0], events.MaxWaiting+1,
+				happened.UnixMilli())
 		}
 		counted := 0
 		for _, e := range all {

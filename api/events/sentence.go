@@ -59,7 +59,8 @@ func pxeSentence(e eventring.Event) string {
 	case eventring.ActionClosed:
 		return fmt.Sprintf("%s closed the PXE service", e.Peer)
 	case eventring.ActionLapsed:
-		return fmt.Sprintf("The PXE service of %s is over: that peer was lost, and its kernel closed it when the lease ran out", e.Peer)
+		return fmt.Sprintf(
+			"The PXE service of %s is over: that peer was lost, and its kernel closed it when the lease ran out", e.Peer)
 	}
 	return ""
 }
@@ -72,7 +73,8 @@ func addressSentence(e eventring.Event) string {
 	case eventring.ActionReleased:
 		return fmt.Sprintf("%s released the floating IP %s", e.Peer, address)
 	case eventring.ActionLapsed:
-		return fmt.Sprintf("%s does not have the floating IP %s any more: that peer was lost, and its time ran out", e.Peer, address)
+		return fmt.Sprintf("%s does not have the floating IP %s any more: that peer was lost, and its time ran out", e.Peer,
+			address)
 	}
 	return ""
 }

@@ -12,7 +12,8 @@ func TestRemediationNamesItsCluster(t *testing.T) {
 		"intent": "Remediation of kube node prod/w1 began by device bmc (it is dead)",
 		"off":    "Remediation of kube node prod/w1: off by device bmc (it is dead)",
 	} {
-		e := eventring.Event{Action: action, Fields: eventring.Fields("cluster", "prod", "kube_node", "w1", "device", "bmc", "reason", "it is dead.")}
+		e := eventring.Event{Action: action,
+			Fields: eventring.Fields("cluster", "prod", "kube_node", "w1", "device", "bmc", "reason", "it is dead.")}
 		if got := remediationSentence(e); got != want {
 			t.Errorf("sentence: %q, want %q", got, want)
 		}

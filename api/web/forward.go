@@ -60,10 +60,12 @@ func (p *Page) identified(r *http.Request, need api.Role, proof bool) (*http.Req
 	case err != nil:
 		return nil, api.Caller{}, err
 	case who.Role < need:
-		return nil, api.Caller{}, &api.Error{Status: http.StatusForbidden, Code: api.CodeNotAuthorised, Message: "Access denied by policy"}
+		return nil, api.Caller{},
+			&api.Error{Status: http.StatusForbidden, Code: api.CodeNotAuthorised, Message: "Access denied by policy"}
 	case proof && !proved:
 		return nil, api.Caller{}, &api.Error{Status: http.StatusForbidden, Code: api.CodeNotAuthorised,
-			Message: "the API asks for no credentials (api.auth_strategy noauth), so the page does not change the cluster", Hint: "use the command line on a host"}
+			Message: "the API asks for no credentials (api.auth_strategy noauth), so the page does not change the cluster",
+			Hint:    "use the command line on a host"}
 	}
 	return as, who, nil
 }

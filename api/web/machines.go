@@ -198,7 +198,8 @@ func tableOf(v fsm.View, names []ironic.NodeName, byBMC map[string]bool, want wa
 
 func rowOf(rec introspection.Record, name string) machine {
 	return machine{
-		UUID: rec.Node, Name: name, State: rec.State.String(), Error: bounds.Excerpt(rec.Error, maxShown), BMC: rec.Attributes.BMC,
+		UUID: rec.Node, Name: name, State: rec.State.String(), Error: bounds.Excerpt(rec.Error, maxShown),
+		BMC:     rec.Attributes.BMC,
 		Started: moment(rec.StartedMillis), Finished: moment(rec.FinishedMillis), MACs: rec.Attributes.MACs,
 		started: rec.StartedMillis, finished: rec.FinishedMillis,
 	}

@@ -91,11 +91,13 @@ func hash(t *testing.T, password string) string {
 
 func open(t *testing.T, strategy string) *site {
 	t.Helper()
-	s := &site{log: memlog.New(t), logins: make(map[bool]int), wall: time.Unix(1_800_000_000, 0), users: filepath.Join(t.TempDir(), "users")}
+	s := &site{log: memlog.New(t), logins: make(map[bool]int), wall: time.Unix(1_800_000_000, 0),
+		users: filepath.Join(t.TempDir(), "users")}
 	auth := api.NoAuth()
 	if strategy == "http_basic" {
 		s.write(t, "root:"+hash(t, "secret")+"\nviewer:"+hash(t, "look")+"\n")
-		basic, err := api.NewBasicAuth(s.users, []string{"viewer"}, func() time.Time { return s.wall }, rand.Reader, slog.New(slog.DiscardHandler))
+		basic, err := api.NewBasicAuth(s.users, []string{"viewer"}, func() time.Time { return s.wall }, rand.Reader,
+			slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +182,8 @@ func TestAssets(t *testing.T) {
 	}
 	inline := regexp.MustCompile(`(?i)\son[a-z]+\s*=|\sstyle\s*=|<style|<script[^>]*>[^<]|javascript:`)
 	foreign := regexp.MustCompile(`(?i)(src|href|url\(|import|from|fetch\(|EventSource\()\s*["'=(]*\s*(https?:)?//`)
-	parser := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
+	parser := regexp.MustCompile(
+		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
 	for _, name := range names {
 		text, err := embedded.ReadFile(name)
 		if err != nil {
@@ -210,25 +213,31 @@ func TestAssets(t *testing.T) {
 func TestPageAndItsHeaders(t *testing.T) {
 	s := open(t, "noauth")
 	v := &visitor{t: t, at: s}
-	for _, path := range []string{"/ui/", "/ui/static/" + s.assets.version + "/app.js", "/ui/api/session", "/ui/api/machines", "/ui/nothing", "/ui/api/v1/introspection"} {
+	for _, path := range []string{"/ui/", "/ui/static/" + s.assets.version + "/app.js", "/ui/api/session",
+		"/ui/api/machines", "/ui/nothing", "/ui/api/v1/introspection"} {
 		w := v.do("GET", path, "")
 		csp := w.Header().Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "frame-ancestors 'none'",
+			"base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'"} {
 			if !strings.Contains(csp, want) {
 				t.Errorf("%s: the policy lacks %s: %q", path, want, csp)
 			}
 		}
-		if strings.Contains(csp, "unsafe") || w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get(headerVersion) != s.assets.version || w.Header().Get(headerPeer) != "h2" {
+		if strings.Contains(csp, "unsafe") || w.Header().Get("X-Content-Type-Options") != "nosniff" ||
+			w.Header().Get(headerVersion) != s.assets.version || w.Header().Get(headerPeer) != "h2" {
 			t.Errorf("%s: %v", path, w.Header())
 		}
 	}
 	index := v.do("GET", "/ui/", "")
-	if index.Code != http.StatusOK || !strings.HasPrefix(index.Header().Get("Content-Type"), "text/html") || index.Header().Get("Cache-Control") != "no-cache" {
+	if index.Code != http.StatusOK || !strings.HasPrefix(index.Header().Get("Content-Type"), "text/html") ||
+		index.Header().Get("Cache-Control") != "no-cache" {
 		t.Errorf("the page: %d %v", index.Code, index.Header())
 	}
-	for path, want := range map[string]string{"/ui/static/" + s.assets.version + "/app.js": "immutable", "/ui/static/0123456789ab/app.js": "no-store"} {
+	for path, want := range map[string]string{"/ui/static/" + s.assets.version + "/app.js": "immutable",
+		"/ui/static/0123456789ab/app.js": "no-store"} {
 		w := v.do("GET", path, "")
-		if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), want) || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/javascript") {
+		if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), want) ||
+			!strings.HasPrefix(w.Header().Get("Content-Type"), "text/javascript") {
 			t.Errorf("%s: %d %v, want %s", path, w.Code, w.Header(), want)
 		}
 	}
@@ -252,10 +261,12 @@ func TestIndexEscapes(t *testing.T) {
 	marks := regexp.MustCompile(`\{\{|\}\}`).FindAllString(s.assets.index, -1)
 	quoted := regexp.MustCompile(`="[^"{}]*\{\{[a-z]+\}\}[^"{}]*"`).FindAllString(s.assets.index, -1)
 	if len(quoted) == 0 || len(marks) != 2*len(quoted) {
-		t.Errorf("%d halves of marks and %d marks in quotes: a mark stands outside of an attribute, or two in one", len(marks), len(quoted))
+		t.Errorf("%d halves of marks and %d marks in quotes: a mark stands outside of an attribute, or two in one",
+			len(marks), len(quoted))
 	}
 	page := (&visitor{t: t, at: s}).do("GET", "/ui/", "").Body.String()
-	for _, want := range []string{`data-strategy="noauth"`, `data-peer="h2"`, `data-version="` + s.assets.version + `"`, `src="static/` + s.assets.version + `/app.js"`} {
+	for _, want := range []string{`data-strategy="noauth"`, `data-peer="h2"`, `data-version="` + s.assets.version + `"`,
+		`src="static/` + s.assets.version + `/app.js"`} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s", want)
 		}
@@ -281,11 +292,13 @@ func enrolled(t *testing.T) *site {
 	for n := range machines {
 		uuid := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 		s.ironic.nodes = append(s.ironic.nodes, ironic.NodeName{UUID: uuid, Name: fmt.Sprintf("Rack-%d", n)})
-		ports.Ports = append(ports.Ports, ironicports.Port{ID: fmt.Sprint("p", n), MAC: fmt.Sprintf("52:54:00:00:01:%02x", n), Node: uuid})
+		ports.Ports = append(ports.Ports,
+			ironicports.Port{ID: fmt.Sprint("p", n), MAC: fmt.Sprintf("52:54:00:00:01:%02x", n), Node: uuid})
 		if n >= 100 {
 			continue // never introspected
 		}
-		rec := introspection.ImportRecord{Node: uuid, State: introspection.NodeFinished, StartedMicros: int64(1e15 + n*1e6), FinishedMicros: int64(2e15 - n*1e6)}
+		rec := introspection.ImportRecord{Node: uuid, State: introspection.NodeFinished, StartedMicros: int64(1e15 + n*1e6),
+			FinishedMicros: int64(2e15 - n*1e6)}
 		if n < 10 {
 			rec.State, rec.Error = introspection.NodeError, fmt.Sprintf("%d "+strings.Repeat("é", 400), n)
 		}
@@ -332,8 +345,10 @@ func TestMachines(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK {
 			t.Fatalf("%s: %d %s", c.query, w.Code, w.Body)
 		}
-		if got.Total != machines || got.Matching != c.matching || len(got.Rows) != c.rows || got.States["finished"] != 90 || got.States["error"] != 10 || got.States[neverIntrospected] != 20 || got.Peer != "h2" || got.StaleMS != 4000 {
-			t.Errorf("%s: %d of %d, %d rows, %v of %s, stale for %d", c.query, got.Matching, got.Total, len(got.Rows), got.States, got.Peer, got.StaleMS)
+		if got.Total != machines || got.Matching != c.matching || len(got.Rows) != c.rows || got.States["finished"] != 90 ||
+			got.States["error"] != 10 || got.States[neverIntrospected] != 20 || got.Peer != "h2" || got.StaleMS != 4000 {
+			t.Errorf("%s: %d of %d, %d rows, %v of %s, stale for %d", c.query, got.Matching, got.Total, len(got.Rows),
+				got.States, got.Peer, got.StaleMS)
 		}
 		if c.first != "" && !strings.HasSuffix(got.Rows[0].UUID, c.first) {
 			t.Errorf("%s: the first is %s, want …%s", c.query, got.Rows[0].UUID, c.first)
@@ -354,7 +369,8 @@ func TestMachines(t *testing.T) {
 	}
 	s.wall, s.ironic.err = s.wall.Add(namesAfter), errors.New("Ironic is away")
 	var got machineList
-	if err := json.Unmarshal((&visitor{t: t, at: s}).do("GET", "/ui/api/machines?q=rack-77&desc=1", "").Body.Bytes(), &got); err != nil || got.Matching != 1 || got.Problem == "" {
+	if err := json.Unmarshal((&visitor{t: t, at: s}).do("GET", "/ui/api/machines?q=rack-77&desc=1", "").Body.Bytes(),
+		&got); err != nil || got.Matching != 1 || got.Problem == "" {
 		t.Errorf("while Ironic is away: %+v, %v", got, err)
 	}
 }
@@ -373,7 +389,8 @@ func TestFindings(t *testing.T) {
 	for range 3 {
 		var got findings
 		w := v.do("GET", "/ui/api/findings", "")
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || got.Hosts != 1 || got.Findings == nil {
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || got.Hosts != 1 ||
+			got.Findings == nil {
 			t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 		}
 	}
@@ -390,7 +407,8 @@ func TestOperationsAreTheControlInterfaces(t *testing.T) {
 		if o.method != http.MethodGet && (o.need != api.RoleAdmin || !o.proved) {
 			t.Errorf("%s %s is open to %v, proved %v", o.method, o.path, o.need, o.proved)
 		}
-		for _, never := range []string{"tokens", "operators", "snapshot", "certificates", "gossip", "settings", "debug", "leave", "power"} {
+		for _, never := range []string{"tokens", "operators", "snapshot", "certificates", "gossip", "settings", "debug",
+			"leave", "power"} {
 			if slices.Contains(strings.Split(o.path, "/"), never) {
 				t.Errorf("the page opens %s", o.path)
 			}
@@ -402,8 +420,9 @@ func TestOperationsAreTheControlInterfaces(t *testing.T) {
 // read within the bound of one search is read by the next.
 func TestBMCAddresses(t *testing.T) {
 	for document, want := range map[string]string{
-		`{"inventory": {"bmc_address": "2001:DB8::9"}}`: "2001:db8::9", `{"inventory": {}}`: "", `{"inventory": {"bmc_address": 7}}`: "error",
-		`{"inventory": 3}`: "error", `[]`: "error", `{}`: "error",
+		`{"inventory": {"bmc_address": "2001:DB8::9"}}`: "2001:db8::9", `{"inventory": {}}`: "",
+		`{"inventory": {"bmc_address": 7}}`: "error",
+		`{"inventory": 3}`:                  "error", `[]`: "error", `{}`: "error",
 	} {
 		got, err := bmcAddress([]byte(document))
 		if err != nil {
@@ -421,7 +440,8 @@ func TestBMCAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.commit(t, introspection.ImportRecord{Node: fmt.Sprintf("00000000-0000-4000-8000-%012d", n), State: introspection.NodeFinished, FinishedMicros: 2e15, Unprocessed: packed})
+		s.commit(t, introspection.ImportRecord{Node: fmt.Sprintf("00000000-0000-4000-8000-%012d", n),
+			State: introspection.NodeFinished, FinishedMicros: 2e15, Unprocessed: packed})
 	}
 	for round, want := range []int{documents - 6, 0} {
 		found, left := s.book.search(s.log.View(), "198.18.7.")

@@ -82,7 +82,8 @@ func (p *Page) seal(s sealed) (string, error) {
 	}
 	value := base64.RawURLEncoding.EncodeToString(box.Seal(nonce, nonce, text, []byte(cookieName)))
 	if len(value) > maxCookie {
-		return "", &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: "the credentials are too long for a session", Hint: "use a Fernet token of Keystone"}
+		return "", &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid,
+			Message: "the credentials are too long for a session", Hint: "use a Fernet token of Keystone"}
 	}
 	return value, nil
 }
@@ -156,7 +157,8 @@ func (p *Page) csrf(r *http.Request) (string, error) {
 // ownSite refuses a request that a browser sent for a page of another site.
 func ownSite(r *http.Request) error {
 	if http.NewCrossOriginProtection().Check(r) != nil {
-		return &api.Error{Status: http.StatusForbidden, Code: api.CodeNotAuthorised, Message: "A browser sent this request for a page of another site"}
+		return &api.Error{Status: http.StatusForbidden, Code: api.CodeNotAuthorised,
+			Message: "A browser sent this request for a page of another site"}
 	}
 	return nil
 }
@@ -175,7 +177,8 @@ func (p *Page) fromPage(r *http.Request) error {
 		return err
 	}
 	if !hmac.Equal([]byte(r.Header.Get(csrfHeader)), []byte(want)) {
-		return &api.Error{Status: http.StatusForbidden, Code: api.CodeNotAuthorised, Message: "The request does not show the token of its session", Hint: "reload the page"}
+		return &api.Error{Status: http.StatusForbidden, Code: api.CodeNotAuthorised,
+			Message: "The request does not show the token of its session", Hint: "reload the page"}
 	}
 	return nil
 }
@@ -235,7 +238,8 @@ func (p *Page) logIn(w http.ResponseWriter, r *http.Request) {
 	}
 	var in login
 	if err := json.Unmarshal(text, &in); err != nil {
-		p.fail(w, r, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: "the login cannot be read: " + err.Error()})
+		p.fail(w, r, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid,
+			Message: "the login cannot be read: " + err.Error()})
 		return
 	}
 	s := sealed{Token: in.Token, Ends: p.o.Wall().Add(cookieEnds).Unix()}
@@ -278,5 +282,6 @@ func (p *Page) logOut(w http.ResponseWriter, r *http.Request) {
 // of the page's requests also behind a proxy with a prefix.
 func cookie(r *http.Request, value string, age int) *http.Cookie {
 	secure := r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
-	return &http.Cookie{Name: cookieName, Value: value, MaxAge: age, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: cookieName, Value: value, MaxAge: age, HttpOnly: true, Secure: secure,
+		SameSite: http.SameSiteStrictMode}
 }

@@ -16,7 +16,8 @@ import (
 func TestSession(t *testing.T) {
 	s := open(t, "http_basic")
 	v := &visitor{t: t, at: s}
-	if w := v.do("GET", "/ui/api/v1/status", ""); w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") != "" {
+	if w := v.do("GET", "/ui/api/v1/status", ""); w.Code != http.StatusUnauthorized ||
+		w.Header().Get("WWW-Authenticate") != "" {
 		t.Errorf("without a session: %d %v; a browser must not ask for a password itself", w.Code, w.Header())
 	}
 	if w := v.logIn("root", "wrong"); w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 {
@@ -27,7 +28,8 @@ func TestSession(t *testing.T) {
 		t.Fatalf("login: %d %s", w.Code, w.Body)
 	}
 	c := v.cookie
-	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "" || c.MaxAge != int(cookieEnds.Seconds()) || strings.Contains(c.Value, "secret") {
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Secure || c.Path != "" ||
+		c.MaxAge != int(cookieEnds.Seconds()) || strings.Contains(c.Value, "secret") {
 		t.Errorf("cookie %+v", c)
 	}
 	if w := v.do("GET", "/ui/api/v1/status", ""); w.Code != http.StatusOK {
@@ -75,7 +77,8 @@ func TestSessionOnAnotherPeer(t *testing.T) {
 // TestRevokedUser: a user who is removed, or whose password is changed, has no
 // session any more.
 func TestRevokedUser(t *testing.T) {
-	for what, users := range map[string]string{"removed": "other:" + hash(t, "x"), "another password": "root:" + hash(t, "fresh")} {
+	for what, users := range map[string]string{"removed": "other:" + hash(t, "x"),
+		"another password": "root:" + hash(t, "fresh")} {
 		s := open(t, "http_basic")
 		v := &visitor{t: t, at: s}
 		v.logIn("root", "secret")
@@ -93,7 +96,8 @@ func TestForgedCookies(t *testing.T) {
 	v := &visitor{t: t, at: s}
 	v.logIn("root", "secret")
 	good := v.cookie.Value
-	for _, forged := range []string{"", "x", good[:len(good)-1], good + "A", "A" + good[1:], strings.Repeat("A", len(good)), strings.Repeat("A", 2*maxCookie)} {
+	for _, forged := range []string{"", "x", good[:len(good)-1], good + "A", "A" + good[1:],
+		strings.Repeat("A", len(good)), strings.Repeat("A", 2*maxCookie)} {
 		v.cookie = &http.Cookie{Name: cookieName, Value: forged}
 		if w := v.do("GET", "/ui/api/v1/status", ""); w.Code != http.StatusUnauthorized && forged != good {
 			t.Errorf("%.20s…: %d", forged, w.Code)
@@ -107,7 +111,8 @@ func TestLogOut(t *testing.T) {
 	v := &visitor{t: t, at: s}
 	v.logIn("root", "secret")
 	w := v.do("DELETE", "/ui/api/session", "")
-	if cookies := w.Result().Cookies(); w.Code != http.StatusNoContent || len(cookies) != 1 || cookies[0].MaxAge >= 0 || cookies[0].Value != "" {
+	if cookies := w.Result().Cookies(); w.Code != http.StatusNoContent || len(cookies) != 1 || cookies[0].MaxAge >= 0 ||
+		cookies[0].Value != "" {
 		t.Errorf("%d %v", w.Code, cookies)
 	}
 }
@@ -218,7 +223,8 @@ func TestForwarded(t *testing.T) {
 	}
 	r := got[0]
 	user, password, _ := r.BasicAuth()
-	if user != "viewer" || password != "look" || r.Header.Get("X-Auth-Token") != "" || r.Header.Get("Cookie") != "" || r.URL.Path != "/v1/introspection/a b" || r.URL.RawQuery != "stale=1" {
+	if user != "viewer" || password != "look" || r.Header.Get("X-Auth-Token") != "" || r.Header.Get("Cookie") != "" ||
+		r.URL.Path != "/v1/introspection/a b" || r.URL.RawQuery != "stale=1" {
 		t.Errorf("%s of %s:%s, %v", r.URL, user, password, r.Header)
 	}
 	v.logIn("root", "secret")
@@ -230,7 +236,8 @@ func TestForwarded(t *testing.T) {
 	if body, err := io.ReadAll(got[0].Body); err != nil || string(body) != "{}" || got[0].ContentLength != 2 {
 		t.Errorf("the drill: %s, %v", body, err)
 	}
-	for _, path := range []string{"/ui/api/v1/tokens", "/ui/api/v1/snapshot", "/ui/api/v1/debug/dump", "/ui/api/v1/settings/x", "/ui/api/v1/operators/x"} {
+	for _, path := range []string{"/ui/api/v1/tokens", "/ui/api/v1/snapshot", "/ui/api/v1/debug/dump",
+		"/ui/api/v1/settings/x", "/ui/api/v1/operators/x"} {
 		v.do("GET", path, "")
 		v.do("POST", path, "{}")
 		if n := len(s.control.take()); n != 0 {
@@ -275,7 +282,8 @@ func TestBrowsersOwnPassword(t *testing.T) {
 			t.Errorf("own-password: the API was shown %q", got)
 		}
 	}
-	if w := v.do("POST", "/ui/api/session", `{"token":"gAAAA"}`); w.Code != http.StatusUnauthorized || len(w.Result().Cookies()) != 0 {
+	if w := v.do("POST", "/ui/api/session", `{"token":"gAAAA"}`); w.Code != http.StatusUnauthorized ||
+		len(w.Result().Cookies()) != 0 {
 		t.Errorf("own-password: a login with a token: %d", w.Code)
 	}
 }
@@ -293,7 +301,8 @@ func TestSecureCookie(t *testing.T) {
 		}
 	}
 	long := httptest.NewRecorder()
-	s.ServeHTTP(long, httptest.NewRequest("POST", "/ui/api/session", strings.NewReader(`{"user":"`+strings.Repeat("x", maxLogin)+`"}`)))
+	s.ServeHTTP(long, httptest.NewRequest("POST", "/ui/api/session",
+		strings.NewReader(`{"user":"`+strings.Repeat("x", maxLogin)+`"}`)))
 	if long.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("a login of %d bytes: %d", maxLogin, long.Code)
 	}

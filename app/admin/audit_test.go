@@ -67,9 +67,10 @@ func TestEveryOperationIsTold(t *testing.T) {
 	srv.Listener, srv.Config.ConnContext = ln, api.SocketContext
 	srv.Start()
 	defer srv.Close()
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}}
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}}}
 	defer client.CloseIdleConnections()
 	who := fmt.Sprintf("uid %d (process %d)", os.Getuid(), os.Getpid())
 	ask := func(method, path string) []auditLine {
@@ -96,7 +97,8 @@ func TestEveryOperationIsTold(t *testing.T) {
 			continue
 		}
 		changes++
-		if len(told) != 1 || told[0].API != "control" || told[0].Who != who || told[0].From != "socket" || told[0].Method != r.Method || told[0].Path != path || told[0].Request == "" {
+		if len(told) != 1 || told[0].API != "control" || told[0].Who != who || told[0].From != "socket" ||
+			told[0].Method != r.Method || told[0].Path != path || told[0].Request == "" {
 			t.Errorf("%s %s left %+v", r.Method, path, told)
 		}
 	}

@@ -94,7 +94,8 @@ func (c *Configuration) refuse(why error) error {
 	for line := range strings.SplitSeq(why.Error(), "\n") {
 		c.Logger.Error("reload configuration failed, keeping the current one", "err", line)
 	}
-	return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: why.Error(), Hint: "nothing was changed; mend what is named and look again with 'trivet config check'"}
+	return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: why.Error(),
+		Hint: "nothing was changed; mend what is named and look again with 'trivet config check'"}
 }
 
 // reloaded tells what a reload came to, and logs it.
@@ -105,7 +106,8 @@ func (c *Configuration) reloaded(r config.Renewal) Reloaded {
 	}
 	out := Reloaded{Applied: slices.Concat([]string{}, r.Applied), Restart: slices.Concat([]string{}, r.Restart)}
 	for _, problem := range r.Together {
-		log.Warn("reload configuration failed next to keys that need a restart, keeping the current one", "err", problem.String())
+		log.Warn("reload configuration failed next to keys that need a restart, keeping the current one", "err",
+			problem.String())
 		out.Together = append(out.Together, problem.String())
 	}
 	for _, w := range append(r.Config.Warnings(), r.Config.CheckPairs()...) {
@@ -122,7 +124,8 @@ func (c *Configuration) Warnings() []api.Warning {
 	for _, p := range c.Current().CheckPairs() {
 		do := p.Do
 		p.Do = ""
-		out = append(out, api.Warning{Code: "useless_options", Text: p.String(), Remedy: do + "; 'trivet config check', then 'systemctl restart trivet'"})
+		out = append(out, api.Warning{Code: "useless_options", Text: p.String(),
+			Remedy: do + "; 'trivet config check', then 'systemctl restart trivet'"})
 	}
 	left := c.left.Load()
 	if left == nil {
@@ -133,11 +136,13 @@ func (c *Configuration) Warnings() []api.Warning {
 		if n := strings.Count(more, "\n") + 1; more != "" {
 			first += fmt.Sprintf(" (and %d more)", n)
 		}
-		out = append(out, api.Warning{Code: "config_refused", Text: "the configuration was read again and will not do, so nothing was changed: " + first,
+		out = append(out, api.Warning{Code: "config_refused",
+			Text:   "the configuration was read again and will not do, so nothing was changed: " + first,
 			Remedy: "mend what 'trivet config check' names, then 'systemctl reload trivet'"})
 	}
 	if keys := left.restart; len(keys) > 0 {
-		out = append(out, api.Warning{Code: "restart_needed", Text: "changed in the configuration, and counts from the next start of this peer: " + strings.Join(keys, ", "),
+		out = append(out, api.Warning{Code: "restart_needed",
+			Text:   "changed in the configuration, and counts from the next start of this peer: " + strings.Join(keys, ", "),
 			Remedy: "'systemctl restart trivet', when 'trivet status' says that one peer may be lost; or change it back"})
 	}
 	return out

@@ -31,10 +31,13 @@ func TestUselessOptionsOfARunningPeer(t *testing.T) {
 	}
 	next = load("60s")
 	done, err := c.Reload()
-	if err != nil || len(done.Applied) != 1 || !strings.Contains(strings.Join(done.Warnings, "\n"), "inspection.timeout (--inspection-timeout) 1m: of two that start together") {
+	if err != nil || len(done.Applied) != 1 ||
+		!strings.Contains(strings.Join(done.Warnings, "\n"),
+			"inspection.timeout (--inspection-timeout) 1m: of two that start together") {
 		t.Errorf("reload: %+v, %v", done, err)
 	}
-	if w := c.Warnings(); len(w) != 1 || w[0].Code != "useless_options" || !strings.Contains(w[0].Text, "inspection.reboot_throttle") || !strings.Contains(w[0].Remedy, "write less") {
+	if w := c.Warnings(); len(w) != 1 || w[0].Code != "useless_options" ||
+		!strings.Contains(w[0].Text, "inspection.reboot_throttle") || !strings.Contains(w[0].Remedy, "write less") {
 		t.Errorf("%+v", w)
 	}
 }

@@ -93,7 +93,8 @@ func TestBadBodiesAreNamed(t *testing.T) {
 			t.Errorf("%s: %d %q, want %d and %q", c.name, resp.StatusCode, body.Error.Message, c.status, c.want)
 		}
 	}
-	if resp, body := ask(t, doing{}, "POST", "/v1/tokens", `{"ttl":"soon"}`); resp.StatusCode != 400 || !strings.Contains(body.Error.Message, "ttl") {
+	if resp, body := ask(t, doing{}, "POST", "/v1/tokens", `{"ttl":"soon"}`); resp.StatusCode != 400 ||
+		!strings.Contains(body.Error.Message, "ttl") {
 		t.Errorf("a ttl that is none: %d %q", resp.StatusCode, body.Error.Message)
 	}
 	if resp, _ := ask(t, doing{}, "GET", "/v1/nothing", ""); resp.StatusCode != 404 {

@@ -25,9 +25,11 @@ func (f fakeDoctor) Facts(ctx context.Context) doctor.Facts {
 // itself, one that is silent and one that speaks nonsense.
 func patients(ctx context.Context, path string) []Answer {
 	w := httptest.NewRecorder()
-	(&Control{Host: Host{Examine: fakeDoctor{"old-name"}.Facts}}).PeerHandler().ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", path, nil))
+	(&Control{Host: Host{Examine: fakeDoctor{"old-name"}.Facts}}).PeerHandler().ServeHTTP(w,
+		httptest.NewRequestWithContext(ctx, "GET", path, nil))
 	return []Answer{
-		{Name: "h3", ID: "id-h3", Body: w.Body.Bytes()}, {Name: "h1", ID: "id-h1", Err: errors.New("ask h1: connection refused")},
+		{Name: "h3", ID: "id-h3", Body: w.Body.Bytes()},
+		{Name: "h1", ID: "id-h1", Err: errors.New("ask h1: connection refused")},
 		{Name: "h4", ID: "id-h4", Body: []byte("<html>")},
 	}
 }
@@ -45,7 +47,8 @@ func TestDoctorAsksEveryPeer(t *testing.T) {
 		t.Errorf("alone: %+v", rows)
 	}
 	rows := ask("/v1/doctor?all=1")
-	if len(rows) != 4 || rows[0].Peer != "h1" || rows[0].Error != "ask h1: connection refused" || !rows[1].DHCP.Listening ||
+	if len(rows) != 4 || rows[0].Peer != "h1" || rows[0].Error != "ask h1: connection refused" ||
+		!rows[1].DHCP.Listening ||
 		rows[2].Peer != "h3" || rows[2].ID != "id-h3" || !rows[2].DHCP.Listening || rows[3].Error == "" {
 		t.Errorf("all: %+v", rows)
 	}

@@ -76,18 +76,20 @@ type Drill struct {
 }
 
 func (d *Drill) routes(g *echo.Group) {
-	g.POST("/drill", serve(http.StatusOK, DrillLimit, func(ctx context.Context, _ echo.Context, in DrillOrder) (DrillReport, error) { return d.Run(ctx, in) }))
+	g.POST("/drill", serve(http.StatusOK, DrillLimit,
+		func(ctx context.Context, _ echo.Context, in DrillOrder) (DrillReport, error) { return d.Run(ctx, in) }))
 }
 
 // peerRoutes answer other peers.
 func (d *Drill) peerRoutes(e *echo.Echo) {
-	e.GET(PathPeerDrill, serve(http.StatusOK, DrillLimit, func(ctx context.Context, c echo.Context, _ none) (Outlook, error) {
-		looking, err := time.ParseDuration(c.QueryParam("for"))
-		if err != nil || looking <= 0 || looking > watchMost {
-			return Outlook{}, invalid("for: a time of at most %v is wanted", watchMost)
-		}
-		return d.Look(ctx, looking), nil
-	}))
+	e.GET(PathPeerDrill, serve(http.StatusOK, DrillLimit,
+		func(ctx context.Context, c echo.Context, _ none) (Outlook, error) {
+			looking, err := time.ParseDuration(c.QueryParam("for"))
+			if err != nil || looking <= 0 || looking > watchMost {
+				return Outlook{}, invalid("for: a time of at most %v is wanted", watchMost)
+			}
+			return d.Look(ctx, looking), nil
+		}))
 	e.POST(PathPeerDrill, get(func(ctx context.Context, c echo.Context) (struct{}, error) {
 		return struct{}{}, d.Strike(ctx, c.QueryParam("kill") == "1")
 	}))

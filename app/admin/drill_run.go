@@ -110,11 +110,14 @@ func (d *Drill) mayDrill(o DrillOrder) (membership.Member, error) {
 	}
 	switch {
 	case !known || !member:
-		return m, &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader, Message: "no leader is known: this is no drill", Hint: "see 'trivet status'"}
+		return m, &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader,
+			Message: "no leader is known: this is no drill", Hint: "see 'trivet status'"}
 	case q.CanLose < 1:
-		return m, conflict("see 'trivet status'; repeat it when one more may be lost", "%d of %d voters live, %d are needed: none may be lost", q.Live, q.Voters, q.Need)
+		return m, conflict("see 'trivet status'; repeat it when one more may be lost",
+			"%d of %d voters live, %d are needed: none may be lost", q.Live, q.Voters, q.Need)
 	case busy > 0 && !o.WithIntrospections:
-		return m, conflict("wait for their end, or say --with-introspections: none of them should fail", "%d introspections are under way", busy)
+		return m, conflict("wait for their end, or say --with-introspections: none of them should fail",
+			"%d introspections are under way", busy)
 	case o.Kill && m.ID == d.Self.ID:
 		return m, conflict("run it on another host", "this peer leads, and a peer that is killed cannot measure")
 	}
@@ -164,13 +167,15 @@ func (d *Drill) lookAll(ctx context.Context, looking time.Duration) []look {
 // drillRows judges what was seen.
 func (d *Drill) drillRows(seen []look, old membership.Member, struck, bound time.Duration) (rows []DrillRow) {
 	row := func(what, from string, ms int64) {
-		rows = append(rows, DrillRow{What: what, From: from, LongestMS: ms, BoundMS: bound.Milliseconds(), OK: ms <= bound.Milliseconds()})
+		rows = append(rows, DrillRow{What: what, From: from, LongestMS: ms, BoundMS: bound.Milliseconds(),
+			OK: ms <= bound.Milliseconds()})
 	}
 	doors, guards, looked := []Span{{FromMS: 0, ToMS: struck.Milliseconds()}}, false, int64(0)
 	for _, l := range seen {
 		if l.err != nil {
 			// The peer that was killed tells nothing; each other one has to answer.
-			rows = append(rows, DrillRow{What: "API", From: l.name, BoundMS: bound.Milliseconds(), OK: l.id == old.ID, Note: l.err.Error()})
+			rows = append(rows, DrillRow{What: "API", From: l.name, BoundMS: bound.Milliseconds(), OK: l.id == old.ID,
+				Note: l.err.Error()})
 			continue
 		}
 		row("API", l.name, l.seen.APIMS)

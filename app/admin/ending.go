@@ -14,7 +14,8 @@ import (
 var (
 	ErrLeft       = errors.New("this peer has left the cluster; its log is gone")
 	ErrRemoved    = errors.New("this peer was removed from the cluster")
-	ErrSuperseded = errors.New("the cluster was founded again without this peer, by a restore or recovery: it lives in a higher incarnation")
+	ErrSuperseded = errors.New(
+		"the cluster was founded again without this peer, by a restore or recovery: it lives in a higher incarnation")
 	ErrRolledBack = errors.New("this peer must not take part with this disk")
 )
 

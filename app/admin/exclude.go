@@ -49,7 +49,8 @@ func (m *Membership) exclude(ctx context.Context, c membership.Exclude) error {
 	}
 	for {
 		err := m.commit(ctx, c)
-		waits := errors.Is(err, logerr.ErrNoLeader) || errors.Is(err, logerr.ErrNotLeader) || errors.Is(err, cluster.ErrNoSession)
+		waits := errors.Is(err, logerr.ErrNoLeader) || errors.Is(err, logerr.ErrNotLeader) ||
+			errors.Is(err, cluster.ErrNoSession)
 		if err == nil || !lifted || !waits || ctx.Err() != nil {
 			return err
 		}
@@ -100,7 +101,8 @@ func (m *Membership) Move(ctx context.Context, peer string, to Address) error {
 	}
 	c := membership.MoveMember{Peer: of.ID, Address: to.Cluster, Gossip: to.Gossip, API: to.API}
 	if err := c.Validate(); err != nil {
-		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error(), Hint: "write HOST:PORT, as the other peers dial it"}
+		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error(),
+			Hint: "write HOST:PORT, as the other peers dial it"}
 	}
 	if err := m.commit(ctx, c); err != nil {
 		return err

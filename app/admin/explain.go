@@ -48,7 +48,9 @@ func (h *Host) macsOf(ctx context.Context, ref string) (n namedNode, macs []stri
 		return n, nil, unnamed(err)
 	}
 	if macs = identify.MACsOf(h.View(), n.UUID); len(macs) == 0 {
-		return n, nil, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("no MAC of node %v is known: Ironic lists no port of it, and no introspection is under way", n.NodeName),
+		return n, nil, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
+			Message: fmt.Sprintf("no MAC of node %v is known: Ironic lists no port of it, and no introspection is under way",
+				n.NodeName),
 			Hint: "name the machine by its MAC"}
 	}
 	return n, macs, nil

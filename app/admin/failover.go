@@ -104,7 +104,8 @@ func (noKube) Power(context.Context, string, string, *PowerOrder) (FencePower, e
 // errNoKube is its refusal.
 func errNoKube() error {
 	return &api.Error{Status: http.StatusConflict, Code: api.CodeOff,
-		Message: "failover of kube nodes is off: set failover.mode", Hint: "write failover.mode and failover.kubeconfigs in trivet.yaml on every peer, and restart it"}
+		Message: "failover of kube nodes is off: set failover.mode",
+		Hint:    "write failover.mode and failover.kubeconfigs in trivet.yaml on every peer, and restart it"}
 }
 
 // here is failover on this peer.
@@ -141,7 +142,8 @@ func (k *KubeControl) routes(g *echo.Group) {
 }
 
 // fromLeader returns what the leader says, which may be this peer.
-func fromLeader[T any](ctx context.Context, k *KubeControl, path string, own func(context.Context) (T, error)) (out T, err error) {
+func fromLeader[T any](ctx context.Context, k *KubeControl, path string, own func(context.Context) (T, error)) (out T,
+	err error) {
 	limited, cancel := context.WithTimeout(ctx, judgeLimit)
 	defer cancel()
 	body, self, err := k.AskLeader(limited, path)
@@ -188,7 +190,9 @@ func (k *KubeControl) power(ctx context.Context, c echo.Context, _ none) ([]Fenc
 	}()
 	own, err := k.here().Power(ctx, c.Param("cluster"), c.Param("node"), nil)
 	rows := append(<-others, own)
-	slices.SortFunc(rows, func(a, b FencePower) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(rows, func(a, b FencePower) int {
+		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
+	})
 	return rows, err
 }
 

@@ -42,7 +42,8 @@ func remediation(v fsm.View, c echo.Context) (Remediation, error) {
 	}
 	r, ok := v.Remediation(id)
 	if !ok {
-		return Remediation{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: "there is no remediation " + id.String(), Hint: "see 'trivet failover history'"}
+		return Remediation{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
+			Message: "there is no remediation " + id.String(), Hint: "see 'trivet failover history'"}
 	}
 	return RemediationOf(v, r), nil
 }
@@ -70,7 +71,8 @@ func RemediationOf(v fsm.View, r kubestate.Remediation) Remediation {
 			peer = m.Name
 		}
 		out.Steps = append(out.Steps, RemediationStep{
-			State: s.State.String(), Token: s.Token, At: stepTime(s.Millis), Peer: peer, Operator: s.Operator, Device: s.Device, Reason: s.Reason,
+			State: s.State.String(), Token: s.Token, At: stepTime(s.Millis), Peer: peer, Operator: s.Operator, Device: s.Device,
+			Reason: s.Reason,
 		})
 		if i == 0 {
 			out.Began = stepTime(s.Millis)
@@ -144,7 +146,8 @@ func (s *State) release(_ context.Context, c echo.Context, in ReleaseOrder) (Rem
 	if err != nil {
 		return Remediation{}, err
 	}
-	order := kubestate.ReleaseRemediation{Intent: id, To: kubestate.RemFencing, By: operatorOf(c, in.By), Reason: in.Reason, Millis: s.wallMillis()}
+	order := kubestate.ReleaseRemediation{Intent: id, To: kubestate.RemFencing, By: operatorOf(c, in.By),
+		Reason: in.Reason, Millis: s.wallMillis()}
 	switch in.To {
 	case kubestate.RemFencing.String():
 	case kubestate.RemCancelled.String():

@@ -38,7 +38,9 @@ func (h *Host) firewall(ctx echo.Context) error {
 			return api.Firewall{Peer: a.Name, ID: a.ID, Error: a.Err.Error()}
 		})
 	}
-	slices.SortFunc(rows, func(a, b api.Firewall) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(rows, func(a, b api.Firewall) int {
+		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
+	})
 	return ctx.JSON(http.StatusOK, rows)
 }
 
@@ -80,7 +82,9 @@ func (h *Host) explanations(ctx echo.Context, own api.Explanation) []api.Explana
 			return api.Explanation{Peer: a.Name, ID: a.ID, MAC: own.MAC, Error: a.Err.Error()}
 		})
 	}
-	slices.SortFunc(rows, func(a, b api.Explanation) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(rows, func(a, b api.Explanation) int {
+		return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID))
+	})
 	return rows
 }
 
@@ -89,7 +93,8 @@ func everywhere(ctx echo.Context) bool { return ctx.QueryParam("all") == "1" }
 
 // gather adds what the other peers say to rows; for one that says nothing it
 // adds what silent returns.
-func gather[T any](ctx echo.Context, ask func(context.Context, string) []Answer, path string, rows []T, silent func(Answer) T) []T {
+func gather[T any](ctx echo.Context, ask func(context.Context, string) []Answer, path string, rows []T,
+	silent func(Answer) T) []T {
 	for _, a := range ask(ctx.Request().Context(), path) {
 		var row T
 		if a.Err == nil {

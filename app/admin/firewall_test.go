@@ -25,14 +25,17 @@ func (f fakeFilter) Firewall() api.Firewall {
 func (f fakeFilter) Explain(mac string) (api.Explanation, error) {
 	address, err := net.ParseMAC(mac)
 	if err != nil {
-		return api.Explanation{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: mac + " is not a MAC"}
+		return api.Explanation{},
+			&api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: mac + " is not a MAC"}
 	}
-	return api.Explanation{Peer: f.name, ID: "id-" + f.name, MAC: address.String(), Verdict: "drop", Steps: []api.Step{{Rule: "lease", Verdict: "drop", Reached: true}}}, nil
+	return api.Explanation{Peer: f.name, ID: "id-" + f.name, MAC: address.String(), Verdict: "drop",
+		Steps: []api.Step{{Rule: "lease", Verdict: "drop", Reached: true}}}, nil
 }
 
 // filtering is the host of a peer with a fakeFilter.
 func filtering(name string, others *fakeOthers, view func() fsm.View, names api.Names) Host {
-	return Host{Firewall: fakeFilter{name}.Firewall, Explain: fakeFilter{name}.Explain, Ask: others.Ask, View: view, Names: names}
+	return Host{Firewall: fakeFilter{name}.Firewall, Explain: fakeFilter{name}.Explain, Ask: others.Ask, View: view,
+		Names: names}
 }
 
 // peersOf is what a peer answers others.
@@ -94,10 +97,13 @@ func TestFirewallOfAllPeers(t *testing.T) {
 	if len(rows) != 4 {
 		t.Fatalf("rows: %+v", rows)
 	}
-	for i, want := range []struct{ name, err string }{{"h1", ""}, {"h2", ""}, {"h3", "connection refused"}, {"h4", "decode response"}} {
+	for i, want := range []struct {
+		name, err string
+	}{{"h1", ""}, {"h2", ""}, {"h3", "connection refused"}, {"h4", "decode response"}} {
 		got := rows[i]
 		if got.Peer != want.name || got.ID != "id-"+want.name || got.Self != (want.name == "h2") ||
-			(got.Error != "") != (want.err != "") || !strings.Contains(got.Error, want.err) || (got.Door.Why == "") != (want.err != "") {
+			(got.Error != "") != (want.err != "") || !strings.Contains(got.Error, want.err) ||
+			(got.Door.Why == "") != (want.err != "") {
 			t.Errorf("row %d: %+v, want %+v", i, got, want)
 		}
 	}
@@ -106,7 +112,8 @@ func TestFirewallOfAllPeers(t *testing.T) {
 func TestEveryPeerExplainsOneMAC(t *testing.T) {
 	others := &fakeOthers{names: []string{"h1", "h3"}, wrong: map[string]Answer{"h3": {Err: errors.New("no answer")}}}
 	rows := firewallRows[api.Explanation](t, others, "/v1/firewall/explain/52:54:00:00:00:AA?all=1")
-	if len(rows) != 3 || rows[0].Verdict != "drop" || len(rows[0].Steps) != 1 || rows[2].Error != "no answer" || rows[2].Verdict != "" {
+	if len(rows) != 3 || rows[0].Verdict != "drop" || len(rows[0].Steps) != 1 || rows[2].Error != "no answer" ||
+		rows[2].Verdict != "" {
 		t.Errorf("rows: %+v", rows)
 	}
 	for _, row := range rows {
@@ -114,7 +121,8 @@ func TestEveryPeerExplainsOneMAC(t *testing.T) {
 			t.Errorf("%s explains %q", row.Peer, row.MAC)
 		}
 	}
-	w := send((&Control{Host: filtering("h2", others, nil, nil)}).Handler(), "GET", "/v1/firewall/explain/no:mac?all=1", "")
+	w := send((&Control{Host: filtering("h2", others, nil, nil)}).Handler(), "GET", "/v1/firewall/explain/no:mac?all=1",
+		"")
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"code":"invalid"`) {
 		t.Errorf("what is no MAC: %d %s", w.Code, w.Body)
 	}

@@ -20,7 +20,8 @@ func TestFormerMemberIsCalled(t *testing.T) {
 		}
 	}
 	var refused *api.Error
-	if f, err := formerCalled(v, "h3"); !errors.As(err, &refused) || refused.Code != api.CodeConflict || !strings.Contains(fmt.Sprint(err), "former member c at") {
+	if f, err := formerCalled(v, "h3"); !errors.As(err, &refused) || refused.Code != api.CodeConflict ||
+		!strings.Contains(fmt.Sprint(err), "former member c at") {
 		t.Errorf("h3: %v, %v", f, err)
 	}
 }

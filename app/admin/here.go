@@ -73,13 +73,15 @@ func memberCalled(v fsm.View, nameOrID string) (membership.Member, error) {
 		return membership.Member{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
 			Message: fmt.Sprintf("no member is called %q", nameOrID), Hint: "see 'trivet members'"}
 	default:
-		return membership.Member{}, conflict("name it by its ID; see 'trivet members'", "%d members are called %q", len(found), nameOrID)
+		return membership.Member{},
+			conflict("name it by its ID; see 'trivet members'", "%d members are called %q", len(found), nameOrID)
 	}
 }
 
 // conflict is the refusal of what cannot be done as things stand.
 func conflict(hint, format string, args ...any) *api.Error {
-	return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf(format, args...), Hint: hint}
+	return &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: fmt.Sprintf(format, args...),
+		Hint: hint}
 }
 
 // Ask sends all other members a GET of a path on the peers' port and returns what they
@@ -115,7 +117,8 @@ func (h *Here) AskLeader(ctx context.Context, path string) (body []byte, self bo
 		return nil, false, fmt.Errorf("ask the leader: %w", logerr.ErrNoLeader)
 	}
 	if body, err = h.Forward.Ask(ctx, m, path); err != nil {
-		return nil, false, &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader, Message: err.Error(), Hint: "ask again: leadership may be moving; see 'trivet status'"}
+		return nil, false, &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader, Message: err.Error(),
+			Hint: "ask again: leadership may be moving; see 'trivet status'"}
 	}
 	return body, false, nil
 }

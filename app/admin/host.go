@@ -52,7 +52,8 @@ func (h *Host) routes(g *echo.Group) {
 // peerRoutes answer other peers.
 func (h *Host) peerRoutes(e *echo.Echo) {
 	e.GET(PathPeerFirewall, get(func(context.Context, echo.Context) (api.Firewall, error) { return h.Firewall(), nil }))
-	e.GET(PathPeerFirewall+explain+":mac", get(func(_ context.Context, c echo.Context) (api.Explanation, error) { return h.Explain(c.Param("mac")) }))
+	e.GET(PathPeerFirewall+explain+":mac",
+		get(func(_ context.Context, c echo.Context) (api.Explanation, error) { return h.Explain(c.Param("mac")) }))
 	e.GET(PathPeerDoctor, func(c echo.Context) error { return c.JSON(http.StatusOK, h.Examine(c.Request().Context())) })
 }
 

@@ -51,14 +51,17 @@ func TestImportsAreRead(t *testing.T) {
 	control := (&Control{Import: to, Logger: slog.New(slog.DiscardHandler)}).Handler()
 	w := send(control, "POST", pathImportRecords, recordToImport)
 	var out ImportResult
-	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || out != (ImportResult{Created: true, Documents: 2, ExpiresAfter: "1h0m0s", DataHidden: true}) {
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil ||
+		out != (ImportResult{Created: true, Documents: 2, ExpiresAfter: "1h0m0s", DataHidden: true}) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	f := to.records[0]
-	if f.Node != "u" || f.State != introspection.NodeError || f.Error != "e" || f.Started.UnixMicro()%1000 != 493 || !f.ManageBoot || f.Unprocessed != nil || string(f.Processed) != `{"b": "<", "a":1.50}` {
+	if f.Node != "u" || f.State != introspection.NodeError || f.Error != "e" || f.Started.UnixMicro()%1000 != 493 ||
+		!f.ManageBoot || f.Unprocessed != nil || string(f.Processed) != `{"b": "<", "a":1.50}` {
 		t.Errorf("%+v", f)
 	}
-	if w := send(control, "POST", pathImportRules+"?check=1", ruleToImport); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"kept":"x"`) || to.checks != 1 {
+	if w := send(control, "POST", pathImportRules+"?check=1", ruleToImport); w.Code != http.StatusOK ||
+		!strings.Contains(w.Body.String(), `"kept":"x"`) || to.checks != 1 {
 		t.Errorf("%d %s, %d checks", w.Code, w.Body, to.checks)
 	}
 	if !strings.HasPrefix(to.rules[0], "a0000000-0000-4000-8000-000000000001 {") {
@@ -84,7 +87,8 @@ func TestImportsAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
-	if w := send((&Control{Logger: slog.New(slog.DiscardHandler)}).Handler(), "POST", pathImportRules, ruleToImport); w.Code != http.StatusConflict {
+	if w := send((&Control{Logger: slog.New(slog.DiscardHandler)}).Handler(), "POST", pathImportRules,
+		ruleToImport); w.Code != http.StatusConflict {
 		t.Errorf("where nothing is introspected: %d %s", w.Code, w.Body)
 	}
 }

@@ -122,21 +122,31 @@ func (k *Keys) noteOperator(ctx context.Context, v fsm.View, name string, cert [
 func KeyWarnings(v fsm.View, own *pki.Credentials, now time.Time) (out []api.Warning) {
 	switch {
 	case now.Before(own.Leaf.NotBefore):
-		out = append(out, api.Warning{Code: "certificate_not_yet_valid", Text: fmt.Sprintf("this peer's certificate is valid from %s only: the clock was ahead when it was made, or is behind now", own.Leaf.NotBefore.UTC().Format(time.DateOnly)),
+		out = append(out, api.Warning{Code: "certificate_not_yet_valid",
+			Text: fmt.Sprintf(
+				"this peer's certificate is valid from %s only: the clock was ahead when it was made, or is behind now",
+				own.Leaf.NotBefore.UTC().Format(time.DateOnly)),
 			Remedy: "compare 'date' on all hosts; 'trivet cert renew' says why it was not renewed"})
 	case now.After(own.Leaf.NotAfter):
 		out = append(out, api.Warning{Code: "certificate_expired", Text: "this peer's certificate has expired",
 			Remedy: "'trivet cert renew' says why it was not renewed"})
 	case now.After(pki.RenewAt(own.Leaf).Add(renewalLate)):
-		out = append(out, api.Warning{Code: "certificate_old", Text: fmt.Sprintf("this peer's certificate should have been renewed; it ends on %s", own.Leaf.NotAfter.UTC().Format(time.DateOnly)),
+		out = append(out, api.Warning{Code: "certificate_old",
+			Text: fmt.Sprintf("this peer's certificate should have been renewed; it ends on %s",
+				own.Leaf.NotAfter.UTC().Format(time.DateOnly)),
 			Remedy: "'trivet cert renew' says why it was not"})
 	}
 	if now.After(own.CA.NotAfter.Add(-caWarning)) {
-		out = append(out, api.Warning{Code: "ca_ends", Text: fmt.Sprintf("the cluster's CA ends on %s, and no certificate outlives it", own.CA.NotAfter.UTC().Format(time.DateOnly)),
+		out = append(out, api.Warning{Code: "ca_ends",
+			Text: fmt.Sprintf("the cluster's CA ends on %s, and no certificate outlives it",
+				own.CA.NotAfter.UTC().Format(time.DateOnly)),
 			Remedy: "found the cluster again in time: docs/security.md, 'Another CA'"})
 	}
-	if r := v.GossipRotation(); r.Stage != membership.GossipSettled && v.Now() > r.Since.Add(2*membership.GossipStepTimeout) {
-		out = append(out, api.Warning{Code: "gossip_rotation", Text: fmt.Sprintf("the rotation of the gossip key stands at '%v' since %v", r.Stage, v.Now().Sub(r.Since).Round(time.Second)),
+	if r := v.GossipRotation(); r.Stage != membership.GossipSettled &&
+		v.Now() > r.Since.Add(2*membership.GossipStepTimeout) {
+		out = append(out, api.Warning{Code: "gossip_rotation",
+			Text: fmt.Sprintf("the rotation of the gossip key stands at '%v' since %v", r.Stage,
+				v.Now().Sub(r.Since).Round(time.Second)),
 			Remedy: "it goes on by itself under a leader; see 'trivet gossip status'"})
 	}
 	return out

@@ -39,14 +39,16 @@ type KubeNodes struct {
 func (k *KubeNodes) Failover(context.Context) (Failover, error) {
 	s, v := k.Controller.Settings(), k.Store.View()
 	out := Failover{
-		Leader: k.Self.Name, Mode: string(s.Mode), DryRun: s.DryRun, Pauses: PausesOf(v), Clusters: []KubeCluster{}, Nodes: []KubeNode{},
+		Leader: k.Self.Name, Mode: string(s.Mode), DryRun: s.DryRun, Pauses: PausesOf(v), Clusters: []KubeCluster{},
+		Nodes: []KubeNode{},
 	}
 	for _, c := range k.Clusters {
 		w, leads := k.Controller.Watched(c.Name())
 		if !leads {
 			return out, notWatching()
 		}
-		out.Clusters = append(out.Clusters, KubeCluster{Name: c.Name(), Nodes: len(w.Nodes), Synced: w.Synced, Problem: clusterProblem(v, c.Name(), w)})
+		out.Clusters = append(out.Clusters,
+			KubeCluster{Name: c.Name(), Nodes: len(w.Nodes), Synced: w.Synced, Problem: clusterProblem(v, c.Name(), w)})
 		for _, d := range k.Controller.Verdicts(c.Name()) {
 			out.Nodes = append(out.Nodes, verdictOf(v, d))
 		}
@@ -61,7 +63,8 @@ func (k *KubeNodes) Failover(context.Context) (Failover, error) {
 
 // notWatching is the refusal of a peer that leads no more, or not yet.
 func notWatching() error {
-	return &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader, Message: "the peer that leads does not watch the clusters yet", Hint: "ask again in a second"}
+	return &api.Error{Status: http.StatusServiceUnavailable, Code: api.CodeNoLeader,
+		Message: "the peer that leads does not watch the clusters yet", Hint: "ask again in a second"}
 }
 
 // clusterProblem is why nothing is done in all of a cluster.
@@ -70,7 +73,8 @@ func clusterProblem(v fsm.View, name string, w failover.Watched) string {
 		return fmt.Sprintf("the API server does not answer (%s)", cmp.Or(w.API.Why, "it was not asked yet"))
 	}
 	if h, held := v.FailoverHold(name); held {
-		return fmt.Sprintf("too many were unhealthy; nothing is begun for %v more: %s", max(h.Until.Sub(v.Now()), 0).Round(time.Second), h.Reason)
+		return fmt.Sprintf("too many were unhealthy; nothing is begun for %v more: %s",
+			max(h.Until.Sub(v.Now()), 0).Round(time.Second), h.Reason)
 	}
 	return ""
 }
@@ -78,7 +82,8 @@ func clusterProblem(v fsm.View, name string, w failover.Watched) string {
 func verdictOf(v fsm.View, d failover.Verdict) KubeNode {
 	n := d.Node
 	out := KubeNode{
-		Cluster: n.Cluster, Name: n.Name, UID: n.UID, BootID: n.BootID, Ready: n.Ready.String(), ControlPlane: n.ControlPlane, Kubelet: n.Probe, Changed: wallTime(n.ChangedMillis),
+		Cluster: n.Cluster, Name: n.Name, UID: n.UID, BootID: n.BootID, Ready: n.Ready.String(), ControlPlane: n.ControlPlane,
+		Kubelet: n.Probe, Changed: wallTime(n.ChangedMillis),
 		LeaseAgeMS: d.LeaseAge.Milliseconds(), Votes: Votes{Silent: d.Silent, Answers: d.Answers, Voters: d.Voters},
 		HeldForDead: d.Suspect, Act: d.Act, Would: d.Would, Why: d.Why,
 	}
@@ -101,7 +106,8 @@ func (k *KubeNodes) Simulate(ctx context.Context, cluster, node, mode string) (S
 	if err != nil {
 		return Simulation{}, err
 	}
-	out := Simulation{Cluster: name, Node: node, Peer: k.Self.Name, Mode: string(settings.Mode), Would: d.Act, Why: d.Why, Devices: []string{}, Delete: []string{}}
+	out := Simulation{Cluster: name, Node: node, Peer: k.Self.Name, Mode: string(settings.Mode), Would: d.Act, Why: d.Why,
+		Devices: []string{}, Delete: []string{}}
 	if settings.Mode == failover.ModeSafe {
 		for _, device := range k.Fences.For(k.Controller.Machine(name, n)) {
 			out.Devices = append(out.Devices, device.Name())
@@ -136,7 +142,8 @@ func (k *KubeNodes) survey(ctx context.Context, c failover.Cluster, settings fai
 	}
 	switch {
 	case everywhere:
-		return errors.New("in which namespace NooBaa is: failover.noobaa_namespace is not written, and pods of every namespace are shown")
+		return errors.New(
+			"in which namespace NooBaa is: failover.noobaa_namespace is not written, and pods of every namespace are shown")
 	case settings.Mode != failover.ModeSafe:
 		return nil // it asks no budget
 	}
@@ -173,7 +180,8 @@ func onlyOne(node string, clusters []string) error {
 	case 1:
 		return nil
 	case 0:
-		return &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("no kube node is called %q", node), Hint: "see 'trivet failover list'"}
+		return &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
+			Message: fmt.Sprintf("no kube node is called %q", node), Hint: "see 'trivet failover list'"}
 	}
 	return conflict("write CLUSTER/NODE", "clusters %v have a kube node called %q", clusters, node)
 }
@@ -181,7 +189,8 @@ func onlyOne(node string, clusters []string) error {
 // Power implements Kube.
 func (k *KubeNodes) Power(ctx context.Context, cluster, node string, order *PowerOrder) (FencePower, error) {
 	if order != nil && cluster == AnyCluster && len(k.Clusters) > 1 {
-		return FencePower{}, conflict("write CLUSTER/NODE", "several clusters are configured, and each may have a kube node called %q", node)
+		return FencePower{}, conflict("write CLUSTER/NODE",
+			"several clusters are configured, and each may have a kube node called %q", node)
 	}
 	name, err := k.recorded(cluster, node)
 	if err != nil {
@@ -222,7 +231,8 @@ func (k *KubeNodes) recorded(cluster, node string) (string, error) {
 		if cluster == c.Name() {
 			return cluster, nil // whether there is such a kube node the API server says
 		}
-		if cluster == AnyCluster && slices.ContainsFunc(v.KubeNodes(c.Name()), func(n kubestate.Node) bool { return n.Name == node }) {
+		if cluster == AnyCluster &&
+			slices.ContainsFunc(v.KubeNodes(c.Name()), func(n kubestate.Node) bool { return n.Name == node }) {
 			found = append(found, c.Name())
 		}
 	}
@@ -235,7 +245,8 @@ func (k *KubeNodes) recorded(cluster, node string) (string, error) {
 func askPower(ctx context.Context, d failover.Device, m failover.Machine) DevicePower {
 	began := time.Now()
 	power, err := d.Power(ctx, m)
-	row := DevicePower{Device: d.Name(), Power: power.String(), Error: api.ErrorText(err), TookMS: time.Since(began).Milliseconds()}
+	row := DevicePower{Device: d.Name(), Power: power.String(), Error: api.ErrorText(err),
+		TookMS: time.Since(began).Milliseconds()}
 	if err == nil {
 		row.Note = failover.Uncompared(d, m)
 	}
@@ -244,15 +255,19 @@ func askPower(ctx context.Context, d failover.Device, m failover.Machine) Device
 
 // order switches a machine by hand, unless a remediation has it in hand: that
 // would take what it proved from under it.
-func (k *KubeNodes) order(ctx context.Context, out FencePower, m failover.Machine, devices []failover.Device, o PowerOrder) (FencePower, error) {
+func (k *KubeNodes) order(ctx context.Context, out FencePower, m failover.Machine, devices []failover.Device,
+	o PowerOrder) (FencePower, error) {
 	for _, r := range k.Store.View().Remediations() {
 		if r.Cluster == m.Cluster && r.Node == m.Node {
-			return out, conflict("wait until it has ended, or 'trivet failover release' it if it is stuck", "remediation %v of %s is open (%v)", r.Intent, m.Node, r.State)
+			return out, conflict("wait until it has ended, or 'trivet failover release' it if it is stuck",
+				"remediation %v of %s is open (%v)", r.Intent, m.Node, r.State)
 		}
 	}
 	at := slices.IndexFunc(devices, func(d failover.Device) bool { return o.Device == "" || d.Name() == o.Device })
 	if at < 0 {
-		return out, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("%s has no such fence device", m.Node), Hint: "see 'trivet failover test-fence' and failover.fence_file"}
+		return out, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
+			Message: fmt.Sprintf("%s has no such fence device", m.Node),
+			Hint:    "see 'trivet failover test-fence' and failover.fence_file"}
 	}
 	d, began := devices[at], time.Now()
 	command, want := d.On, failover.PowerOn
@@ -261,7 +276,8 @@ func (k *KubeNodes) order(ctx context.Context, out FencePower, m failover.Machin
 	} else {
 		m.AskOnly = true // to ask must not switch it off again
 	}
-	k.Logger.Warn("operator switches machine", "kube_cluster", m.Cluster, "kube_node", m.Node, "power", o.Power, "device", d.Name())
+	k.Logger.Warn("operator switches machine", "kube_cluster", m.Cluster, "kube_node", m.Node, "power", o.Power, "device",
+		d.Name())
 	row := DevicePower{Device: d.Name(), Power: failover.PowerUnknown.String()}
 	if err := command(ctx, m); err != nil {
 		row.Error = err.Error()

@@ -26,7 +26,8 @@ func (m *Membership) Transfer(ctx context.Context, to string) (string, error) {
 		if l, ok := store.Leader(); ok {
 			hint = fmt.Sprintf("run it on %s, which leads", m.NameOf(store.View(), l.ID))
 		}
-		return "", &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead", Hint: hint}
+		return "", &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead",
+			Hint: hint}
 	}
 	hand, err := m.handOver(to)
 	if err == nil {
@@ -147,7 +148,9 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 	}
 	if m.onlyMember(ctx) {
 		if !force {
-			return conflict("'trivet leave --force' does it: the state of the cluster is wiped with this peer, and this host may join another one", "%s is the only member: without it cluster %s ends", m.Self.Name, m.Self.Cluster)
+			return conflict(
+				"'trivet leave --force' does it: the state of the cluster is wiped with this peer, and this host may join another one",
+				"%s is the only member: without it cluster %s ends", m.Self.Name, m.Self.Cluster)
 		}
 		m.Proposed(true)
 		m.Removed() // no other member remains that could say so
@@ -159,7 +162,9 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 			err = m.HandOn(ctx, hand)
 		}
 		if err != nil {
-			return conflict("let another voter come back or join first ('trivet peers' shows them); one that is dead for ever: 'trivet remove NAME'", "this peer leads and cannot hand leadership on: %v", err)
+			return conflict(
+				"let another voter come back or join first ('trivet peers' shows them); one that is dead for ever: 'trivet remove NAME'",
+				"this peer leads and cannot hand leadership on: %v", err)
 		}
 		if err := m.awaitLeader(ctx, func(id string) bool { return id != m.Self.ID }); err != nil {
 			return err
@@ -189,7 +194,8 @@ func (m *Membership) letWorkersEnd(ctx context.Context, force bool) (resume func
 	defer cancel()
 	resume, err = m.Rest(limited)
 	if err != nil && !force {
-		return nil, conflict("try again when they have ended, or use --force: what they are processing then ends in error", "this peer cannot leave yet: %v", err)
+		return nil, conflict("try again when they have ended, or use --force: what they are processing then ends in error",
+			"this peer cannot leave yet: %v", err)
 	}
 	if err != nil {
 		return func() {}, nil

@@ -96,12 +96,14 @@ func (m *Membership) routes(g *echo.Group) {
 	g.DELETE("/members/:peer", act(func(ctx context.Context, c echo.Context, _ none) error {
 		return m.Remove(ctx, c.Param("peer"), c.QueryParam("force") == "1")
 	}))
-	g.PUT("/members/:peer/address", act(func(ctx context.Context, c echo.Context, in Address) error { return m.Move(ctx, c.Param("peer"), in) }))
+	g.PUT("/members/:peer/address",
+		act(func(ctx context.Context, c echo.Context, in Address) error { return m.Move(ctx, c.Param("peer"), in) }))
 	g.POST("/leave", act(func(ctx context.Context, _ echo.Context, in Leave) error { return m.Leave(ctx, in.Force) }))
-	g.POST("/transfer", serve(http.StatusOK, adminLimit, func(ctx context.Context, _ echo.Context, in Transfer) (Transfer, error) {
-		to, err := m.Transfer(ctx, in.To)
-		return Transfer{To: to}, err
-	}))
+	g.POST("/transfer", serve(http.StatusOK, adminLimit,
+		func(ctx context.Context, _ echo.Context, in Transfer) (Transfer, error) {
+			to, err := m.Transfer(ctx, in.To)
+			return Transfer{To: to}, err
+		}))
 	g.PUT("/maintenance", act(func(ctx context.Context, _ echo.Context, in Exclusion) error {
 		return m.Exclude(ctx, in.Peer, membership.FromLeading, in.On, in.Force)
 	}))
@@ -130,6 +132,8 @@ func (c *Control) members(v fsm.View, _ echo.Context) ([]Member, error) {
 			Observer: flags.Observer, Maintenance: flags.Maintenance, MaintenanceSince: wallTime(flags.MaintenanceWall),
 		})
 	}
-	slices.SortFunc(out, func(a, b Member) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out, func(a, b Member) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
 	return out, nil
 }

@@ -14,7 +14,8 @@ import (
 // counts; what cannot be taken is refused by the name of its field.
 func TestProfiles(t *testing.T) {
 	h := (&Control{}).Handler()
-	counts := map[string]string{"cpu": "nanoseconds", "heap": "inuse_space", "allocs": "alloc_space", "goroutine": "goroutine"}
+	counts := map[string]string{"cpu": "nanoseconds", "heap": "inuse_space", "allocs": "alloc_space",
+		"goroutine": "goroutine"}
 	for _, kind := range Profiles() {
 		w := send(h, "GET", "/v1/debug/profile?kind="+kind+"&seconds=1", "")
 		z, err := gzip.NewReader(w.Body)
@@ -33,7 +34,8 @@ func TestProfiles(t *testing.T) {
 		"kind=cpu&seconds=61":   `seconds: `,
 		"kind=cpu&seconds=soon": `seconds: `,
 	} {
-		if w := send(h, "GET", "/v1/debug/profile?"+query, ""); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
+		if w := send(h, "GET", "/v1/debug/profile?"+query, ""); w.Code != http.StatusBadRequest ||
+			!strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
 	}
@@ -45,7 +47,8 @@ func TestOneProfileOfTheProcessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pprof.StopCPUProfile()
-	if w := send((&Control{}).Handler(), "GET", "/v1/debug/profile?kind=cpu&seconds=1", ""); w.Code != http.StatusConflict {
+	if w := send((&Control{}).Handler(), "GET", "/v1/debug/profile?kind=cpu&seconds=1", ""); w.Code !=
+		http.StatusConflict {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -34,8 +34,11 @@ func livingRefusal(v Verdict) *api.Error {
 		rest = fmt.Sprintf("without it %d of %d would live and %d be needed: %d more may be lost instead of %d",
 			v.Able-1, left, need, max(v.Able-1-need, 0), max(v.Able-v.Need, 0))
 	}
-	return conflict(fmt.Sprintf("to take a living peer out run 'trivet leave' on %s; 'trivet remove --force' removes it all the same, and it stops when it finds out", v.Peer),
-		"%s lives: it answered the leader, %s, within the last second; %d of %d voters live, %d are needed; %s", v.Peer, v.Leader, v.Able, v.Voters, v.Need, rest)
+	return conflict(fmt.Sprintf(
+		"to take a living peer out run 'trivet leave' on %s; 'trivet remove --force' removes it all the same, and it stops when it finds out",
+		v.Peer),
+		"%s lives: it answered the leader, %s, within the last second; %d of %d voters live, %d are needed; %s", v.Peer,
+		v.Leader, v.Able, v.Voters, v.Need, rest)
 }
 
 // formerCalled returns the former member with this ID or name, nil if there is none.
@@ -61,7 +64,8 @@ func formerCalled(v fsm.View, peer string) (*membership.FormerMember, error) {
 // as heard.
 func (m *Membership) removeFormer(ctx context.Context, f membership.FormerMember, force bool) error {
 	if !force && errors.Is(m.Access.AskFormer(ctx, f), cluster.ErrStillOld) {
-		return conflict(fmt.Sprintf("it was asked to stop; look with 'systemctl status trivet' on %s, and repeat this", f.Name),
+		return conflict(fmt.Sprintf("it was asked to stop; look with 'systemctl status trivet' on %s, and repeat this",
+			f.Name),
 			"%s answers: its peer runs in the earlier incarnation", f)
 	}
 	return m.commit(ctx, membership.RemoveMember{ID: f.ID})

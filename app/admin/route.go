@@ -26,7 +26,8 @@ type none struct{}
 
 // serve makes a handler: it decodes the body, unless that is none, works for at most
 // limit, and answers with status and what f returns.
-func serve[I, O any](status int, limit time.Duration, f func(ctx context.Context, c echo.Context, in I) (O, error)) echo.HandlerFunc {
+func serve[I, O any](status int, limit time.Duration,
+	f func(ctx context.Context, c echo.Context, in I) (O, error)) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var in I
 		if _, nothing := any(in).(none); !nothing {
@@ -49,12 +50,14 @@ func serve[I, O any](status int, limit time.Duration, f func(ctx context.Context
 
 // get makes a handler that answers with what f returns.
 func get[O any](f func(ctx context.Context, c echo.Context) (O, error)) echo.HandlerFunc {
-	return serve(http.StatusOK, adminLimit, func(ctx context.Context, c echo.Context, _ none) (O, error) { return f(ctx, c) })
+	return serve(http.StatusOK, adminLimit,
+		func(ctx context.Context, c echo.Context, _ none) (O, error) { return f(ctx, c) })
 }
 
 // act makes a handler of what has no answer.
 func act[I any](f func(ctx context.Context, c echo.Context, in I) error) echo.HandlerFunc {
-	return serve(http.StatusNoContent, adminLimit, func(ctx context.Context, c echo.Context, in I) (none, error) { return none{}, f(ctx, c, in) })
+	return serve(http.StatusNoContent, adminLimit,
+		func(ctx context.Context, c echo.Context, in I) (none, error) { return none{}, f(ctx, c, in) })
 }
 
 // body decodes a JSON object of at most so many bytes, and nothing after it; an empty body
@@ -75,7 +78,8 @@ func body(c echo.Context, most int64, into any) error {
 		err = errors.New("something follows the object")
 	}
 	if err != nil {
-		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: fmt.Sprintf("the body is not the JSON object expected: %v", err)}
+		return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid,
+			Message: fmt.Sprintf("the body is not the JSON object expected: %v", err)}
 	}
 	return nil
 }

@@ -67,13 +67,15 @@ func (m *Membership) judgeLeaving(ctx context.Context, of membership.Member) (Ve
 		}
 		if srv.Voter {
 			voters = append(voters, leader.Voter{
-				ID: srv.ID, Name: m.NameOf(v, srv.ID), Silent: srv.Silent, Behind: last - min(srv.Matched, last), Refuses: m.unwilling(v, srv.ID),
+				ID: srv.ID, Name: m.NameOf(v, srv.ID), Silent: srv.Silent, Behind: last - min(srv.Matched, last),
+				Refuses: m.unwilling(v, srv.ID),
 			})
 		}
 	}
 	safe := leader.Judge(voters, of.ID)
 	return Verdict{
-		Peer: of.Name, Live: live, Votes: votes, Safe: len(safe.Reasons) == 0, CanLose: safe.CanLose, Voters: len(voters), Able: safe.Able, Need: safe.Need,
+		Peer: of.Name, Live: live, Votes: votes, Safe: len(safe.Reasons) == 0, CanLose: safe.CanLose, Voters: len(voters),
+		Able: safe.Able, Need: safe.Need,
 		Leader: m.Self.Name, Reasons: safe.Reasons, Sentence: safe.Sentence(of.Name),
 	}, nil
 }

@@ -32,7 +32,8 @@ func listSettings(v fsm.View, _ echo.Context) ([]Setting, error) {
 func setting(v fsm.View, c echo.Context) (Setting, error) {
 	one, ok := v.Setting(c.Param("key"))
 	if !ok {
-		return Setting{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound, Message: fmt.Sprintf("setting %q does not exist", c.Param("key"))}
+		return Setting{}, &api.Error{Status: http.StatusNotFound, Code: api.CodeNotFound,
+			Message: fmt.Sprintf("setting %q does not exist", c.Param("key"))}
 	}
 	return Setting{Key: one.Key, Value: one.Value}, nil
 }

@@ -21,7 +21,8 @@ func TestSettingsOfOperatorsHaveTheirPrefix(t *testing.T) {
 		control.ServeHTTP(w, httptest.NewRequest(method, "/v1/settings/"+key, strings.NewReader(`{"value":"v"}`)))
 		return w.Code
 	}
-	for _, key := range []string{"inspection.sync.suspicion", "inspection.ramdisk-logs.00", "greeting", "user", "users.x"} {
+	for _, key := range []string{"inspection.sync.suspicion", "inspection.ramdisk-logs.00", "greeting", "user",
+		"users.x"} {
 		if code := call("PUT", key); code != http.StatusBadRequest {
 			t.Errorf("%s was taken: %d", key, code)
 		}
@@ -32,7 +33,8 @@ func TestSettingsOfOperatorsHaveTheirPrefix(t *testing.T) {
 	if _, err := log.Do(context.Background(), "", settings.PutSetting{Key: "greeting", Value: "hello"}); err != nil {
 		t.Fatal(err)
 	}
-	if get, del := call("GET", "greeting"), call("DELETE", "greeting"); get != http.StatusOK || del != http.StatusNoContent {
+	if get, del := call("GET", "greeting"), call("DELETE", "greeting"); get != http.StatusOK ||
+		del != http.StatusNoContent {
 		t.Errorf("a key of an earlier version is read with %d, deleted with %d", get, del)
 	}
 }

@@ -31,11 +31,14 @@ type State struct {
 
 func (s *State) routes(g *echo.Group) {
 	g.GET("/tokens", see(s, tokens))
-	g.DELETE("/tokens/:id", s.remove(func(c echo.Context) fsm.Command { return membership.RevokeJoinToken{ID: c.Param("id")} }))
+	g.DELETE("/tokens/:id", s.remove(func(c echo.Context) fsm.Command {
+		return membership.RevokeJoinToken{ID: c.Param("id")}
+	}))
 	g.GET("/settings", see(s, listSettings))
 	g.GET("/settings/:key", see(s, setting))
 	g.PUT("/settings/:key", serve(http.StatusOK, adminLimit, s.putSetting))
-	g.DELETE("/settings/:key", s.remove(func(c echo.Context) fsm.Command { return settings.DeleteSetting{Key: c.Param("key")} }))
+	g.DELETE("/settings/:key",
+		s.remove(func(c echo.Context) fsm.Command { return settings.DeleteSetting{Key: c.Param("key")} }))
 	g.GET("/nodes/sync", see(s, syncOf))
 	g.PUT("/nodes/sync", act(s.confirmSync))
 	g.GET("/relays", see(s, listRelays))

@@ -22,7 +22,8 @@ type Sync struct {
 
 func syncOf(v fsm.View, _ echo.Context) (Sync, error) {
 	s, ok := v.SyncSuspicion()
-	return Sync{Suspected: ok, Reason: s.Reason, Missing: s.Missing, Known: s.Known, Digest: s.Digest, Confirmed: s.Confirmed}, nil
+	return Sync{Suspected: ok, Reason: s.Reason, Missing: s.Missing, Known: s.Known, Digest: s.Digest,
+		Confirmed: s.Confirmed}, nil
 }
 
 // confirmSync lets the leader believe the list that misses just the nodes that

@@ -25,7 +25,8 @@ type states struct {
 func newStates(t *testing.T) *states {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
+		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"),
+		CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
 		Member: membership.Member{ID: "a", Name: "a", Address: "a:7350", Version: fsm.Version},
 	}, time.Unix(0, 0))
 	if err != nil {
@@ -70,7 +71,8 @@ func TestOnlyTheListThatWasShownIsConfirmed(t *testing.T) {
 	}
 	log.duty(log.lead(), nodesync.Suspect{Suspicion: nodesync.Suspicion{
 		Reason: "Ironic's list lacks 36 of the 40 nodes", Missing: 36, Known: 40, Digest: "d1"}})
-	if _, now := call("GET", ""); !now.Suspected || now.Missing != 36 || now.Known != 40 || now.Digest != "d1" || now.Confirmed {
+	if _, now := call("GET", ""); !now.Suspected || now.Missing != 36 || now.Known != 40 || now.Digest != "d1" ||
+		now.Confirmed {
 		t.Errorf("the suspicion shows as %+v", now)
 	}
 	if code, _ := call("PUT", `{"digest":"d2"}`); code != http.StatusConflict {

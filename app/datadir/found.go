@@ -54,7 +54,8 @@ func (h Host) self(id, clusterID string, incarnation uint64, target string) (Ide
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{ID: id, Name: h.Config.Name, Cluster: clusterID, Incarnation: incarnation, Address: address, Gossip: gossip}, nil
+	return Identity{ID: id, Name: h.Config.Name, Cluster: clusterID, Incarnation: incarnation, Address: address,
+		Gossip: gossip}, nil
 }
 
 func (h Host) member(id Identity) membership.Member {
@@ -122,7 +123,8 @@ func createEmpty(raftDir string) error {
 	return withStorage(host.Create, raftDir, func(raftstore.Storage) error { return nil })
 }
 
-func withStorage(open func(string) (raftstore.Storage, error), raftDir string, use func(raftstore.Storage) error) error {
+func withStorage(open func(string) (raftstore.Storage, error), raftDir string,
+	use func(raftstore.Storage) error) error {
 	st, err := open(raftDir)
 	if err != nil {
 		return err

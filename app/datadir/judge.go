@@ -70,7 +70,9 @@ func (r *Refounding) named(names []string) (lost []membership.FormerMember, err 
 // wasLost reports whether a name is that of a peer that was lost or removed before: a
 // founding that had switched already is repeated with the names that it was given.
 func (r *Refounding) wasLost(name string) bool {
-	return name != r.Self.Name && slices.ContainsFunc(r.state.View().RemovedPeers(), func(p membership.RemovedPeer) bool { return p.Name == name || p.ID == name })
+	return name != r.Self.Name &&
+		slices.ContainsFunc(r.state.View().RemovedPeers(),
+			func(p membership.RemovedPeer) bool { return p.Name == name || p.ID == name })
 }
 
 // consented demands that who does not answer is named lost.
@@ -89,7 +91,8 @@ func (r *Refounding) consented(asked []cluster.Asked, lost []membership.FormerMe
 		return nil
 	}
 	return &PresenceError{
-		Message: fmt.Sprintf("%d of %d other peers do not answer, and may run: %s", len(silent), len(r.Others), strings.Join(silent, "; ")),
+		Message: fmt.Sprintf("%d of %d other peers do not answer, and may run: %s", len(silent), len(r.Others),
+			strings.Join(silent, "; ")),
 		Remedy: "if they only cannot be reached: stop them and let this host reach them. If they are lost for ever and will never be started again: --lost " +
 			strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ","),
 	}
@@ -117,8 +120,11 @@ func (r *Refounding) majority(lost []membership.FormerMember) error {
 		return nil
 	}
 	return &PresenceError{
-		Message: fmt.Sprintf("%d of %d voters are not named lost, and a majority of them is %d: they go on without a recovery", left, voters, need),
-		Remedy:  "start them ('systemctl start trivet'). If more are lost for ever, name all of them: --lost NAME,NAME; the others are: " + orNone(r.Others),
+		Message: fmt.Sprintf(
+			"%d of %d voters are not named lost, and a majority of them is %d: they go on without a recovery", left, voters,
+			need),
+		Remedy: "start them ('systemctl start trivet'). If more are lost for ever, name all of them: --lost NAME,NAME; the others are: " +
+			orNone(r.Others),
 	}
 }
 

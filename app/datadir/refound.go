@@ -74,14 +74,17 @@ func (h Host) PlanRecover(dir *Dir) (*Refounding, error) {
 	v := log.State.View()
 	self, member := v.Member(id.ID)
 	if !member {
-		return nil, fmt.Errorf("the log in this data directory does not know peer %s (%s) as a member: it cannot carry the cluster on", id.ID, id.Name)
+		return nil,
+			fmt.Errorf("the log in this data directory does not know peer %s (%s) as a member: it cannot carry the cluster on",
+				id.ID, id.Name)
 	}
 	former := make(map[string]bool)
 	for _, f := range v.FormerMembers() {
 		former[f.ID] = true
 	}
 	return &Refounding{
-		Verb: VerbRecover, Self: id, Others: others(id, v), Last: log.Last, Uncommitted: log.Last - min(log.Last, log.Committed), Replaces: true,
+		Verb: VerbRecover, Self: id, Others: others(id, v), Last: log.Last,
+		Uncommitted: log.Last - min(log.Last, log.Committed), Replaces: true,
 		self: self, former: former, state: log.State, secrets: []Secrets{secrets},
 	}, nil
 }
@@ -260,7 +263,8 @@ func (h Host) rewritten(r *Refounding) (*fsm.State, *Refounded, error) {
 		return slices.ContainsFunc(r.Lost, func(l membership.FormerMember) bool { return l.ID == m.ID })
 	}
 	err := state.Refound(fsm.Refound{
-		Index: r.Last, Uncommitted: r.Uncommitted, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true, Survivor: r.self.ID, Self: r.self,
+		Index: r.Last, Uncommitted: r.Uncommitted, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true,
+		Survivor: r.self.ID, Self: r.self,
 		Former: slices.DeleteFunc(slices.Clone(r.Others), lost),
 	})
 	if err != nil {
@@ -293,7 +297,8 @@ func (d *Dir) RoomFor(size int64) error {
 	}
 	free, need := disk.Bavail*uint64(disk.Bsize), uint64(size)+foundingSlack
 	if free < need {
-		return fmt.Errorf("%s has %s free, and the new state needs %s next to the old one: %w", d.root, ballast.Size(free), ballast.Needed(need), unix.ENOSPC)
+		return fmt.Errorf("%s has %s free, and the new state needs %s next to the old one: %w", d.root, ballast.Size(free),
+			ballast.Needed(need), unix.ENOSPC)
 	}
 	return nil
 }

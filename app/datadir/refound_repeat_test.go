@@ -23,7 +23,9 @@ func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, name := range members {
-			data, err := fsm.Encode(fsm.Header{}, membership.PutMember{Member: membership.Member{ID: "id-" + name, Name: name, Address: name + ".example:7350", Version: fsm.Version}})
+			data, err := fsm.Encode(fsm.Header{},
+				membership.PutMember{Member: membership.Member{ID: "id-" + name, Name: name, Address: name + ".example:7350",
+					Version: fsm.Version}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,7 +59,8 @@ func TestRecoverIsRepeatedAfterItsSwitch(t *testing.T) {
 			}
 			err = plan.Judge(nil, c.loss)
 			var refused *PresenceError
-			if c.said == "" && err != nil || c.said != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Message, c.said)) {
+			if c.said == "" && err != nil ||
+				c.said != "" && (!errors.As(err, &refused) || !strings.Contains(refused.Message, c.said)) {
 				t.Errorf("recover-is-repeated: %s: %v, want %q", name, err, c.said)
 			}
 		}

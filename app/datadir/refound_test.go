@@ -33,7 +33,8 @@ func newFounder(t *testing.T) *founder {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "d")
 	conf, err := config.Load(config.Sources{Flags: map[string]string{
-		"name": "h1", "data_dir": root, "cluster.listen": "127.0.0.1:7350", "gossip.listen": "127.0.0.1:7351", "firewall.driver": "noop",
+		"name": "h1", "data_dir": root, "cluster.listen": "127.0.0.1:7350", "gossip.listen": "127.0.0.1:7351",
+		"firewall.driver": "noop",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +237,8 @@ func TestFoundingAtEveryStep(t *testing.T) {
 					t.Fatal(err)
 				}
 			})
-			if len(all.steps) < 15 || !slices.ContainsFunc(all.steps, func(s string) bool { return strings.HasPrefix(s, "rename "+foundedPrefix) }) {
+			if len(all.steps) < 15 ||
+				!slices.ContainsFunc(all.steps, func(s string) bool { return strings.HasPrefix(s, "rename "+foundedPrefix) }) {
 				t.Fatalf("steps: %v", all.steps)
 			}
 			strikes := 0
@@ -272,7 +274,8 @@ func TestFoundingAtEveryStep(t *testing.T) {
 			if died < 3 {
 				t.Errorf("finishing has %d steps", died)
 			}
-			t.Logf("%s: struck %d times, at each of %d steps, and %d times while it was finished", verb, strikes, len(all.steps), died)
+			t.Logf("%s: struck %d times, at each of %d steps, and %d times while it was finished", verb, strikes, len(all.steps),
+				died)
 		})
 	}
 }
@@ -293,7 +296,8 @@ func (f *founder) failAt(verb string, n int, killed bool) {
 		}
 		after := f.state(d)
 		if !f.whole(d, verb, "repeated") || after.Incarnation() <= before.Incarnation() || after.Base() <= before.Base() {
-			f.t.Errorf("repeated after (founded: %v): incarnation %d after %d, base %d after %d", founded, after.Incarnation(), before.Incarnation(), after.Base(), before.Base())
+			f.t.Errorf("repeated after (founded: %v): incarnation %d after %d, base %d after %d", founded, after.Incarnation(),
+				before.Incarnation(), after.Base(), before.Base())
 		}
 	})
 }
@@ -313,7 +317,8 @@ func TestRecoverUnderAClockThatWasSetBack(t *testing.T) {
 		f.open(nil, func(d *Dir) {
 			v := f.state(d)
 			if v.Incarnation() <= max(incarnation, 1) || v.Base() <= base {
-				t.Errorf("recovered-under-any-clock: the %d. time: incarnation %d, base %d after %d", n+1, v.Incarnation(), v.Base(), base)
+				t.Errorf("recovered-under-any-clock: the %d. time: incarnation %d, base %d after %d", n+1, v.Incarnation(),
+					v.Base(), base)
 			}
 			base, incarnation = v.Base(), v.Incarnation()
 		})
@@ -363,8 +368,10 @@ func TestRestoreAboveBothHistories(t *testing.T) {
 		if now, _, err := d.Load(); err != nil || now.ID != id.ID || now.Address != id.Address || len(v.Members()) != 1 {
 			t.Errorf("this host is %+v (%v), was %+v; members %v", now, err, id, v.Members())
 		}
-		if v.Incarnation() <= local.Incarnation() || v.Base()+v.Index() <= local.Base()+local.Index() || v.PassDoor().Shut() || v.AddressDoor().Shut() {
-			t.Errorf("above-both: incarnation %d after %d, tokens from %d after %d, doors %+v", v.Incarnation(), local.Incarnation(), v.Base()+v.Index(), local.Base()+local.Index(), v.PassDoor())
+		if v.Incarnation() <= local.Incarnation() || v.Base()+v.Index() <= local.Base()+local.Index() ||
+			v.PassDoor().Shut() || v.AddressDoor().Shut() {
+			t.Errorf("above-both: incarnation %d after %d, tokens from %d after %d, doors %+v", v.Incarnation(),
+				local.Incarnation(), v.Base()+v.Index(), local.Base()+local.Index(), v.PassDoor())
 		}
 	})
 }
@@ -381,7 +388,8 @@ func TestRestoreElsewhere(t *testing.T) {
 		}
 		id, _, err := d.Load()
 		_, member := f.file.Member(id.ID)
-		if v := fresh.state(d); err != nil || member || v.ClusterID() != f.file.ClusterID() || id.Name != "h1" || v.Incarnation() <= f.file.Incarnation() {
+		if v := fresh.state(d); err != nil || member || v.ClusterID() != f.file.ClusterID() || id.Name != "h1" ||
+			v.Incarnation() <= f.file.Incarnation() {
 			t.Errorf("on a new host: %+v (%v), cluster %s", id, err, v.ClusterID())
 		}
 		if old, err := Clean(fresh.root, false); err != nil || len(old) != 0 {
@@ -417,7 +425,8 @@ func TestRestoreElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		id, s, err := d.Load()
-		if v := other.state(d); err != nil || id.ID != was.ID || s.Credentials.Identity.Cluster != was.Cluster || v.ClusterID() != was.Cluster || !s.Credentials.CA.Equal(ca) {
+		if v := other.state(d); err != nil || id.ID != was.ID || s.Credentials.Identity.Cluster != was.Cluster ||
+			v.ClusterID() != was.Cluster || !s.Credentials.CA.Equal(ca) {
 			t.Errorf("this host is %+v of cluster %s (%v), was %+v", id, v.ClusterID(), err, was)
 		} else if from, _ := v.Setting("from"); from.Value != "backup" {
 			t.Errorf("setting %q", from.Value)
@@ -450,22 +459,39 @@ func TestFoundingAsksTheOthers(t *testing.T) {
 		said  string // "": it goes on
 		lost  int
 	}{
-		"restore, all stopped":                  {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, nil, "", 0},
-		"restore, one runs":                     {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Running)}, nil, "peer h3 (h3.example:7350) runs: detail of h3", 0},
-		"restore, one runs and is named lost":   {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Running)}, []string{"h3"}, "h3.example:7350) runs", 0},
-		"restore, one is silent":                {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, nil, "--lost h2", 0},
-		"restore, one is silent, another named": {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h3"}, "--lost h2,h3", 0},
-		"restore, the silent one is named":      {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h2"}, "", 1},
-		"restore, by server ID":                 {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"id-h2"}, "", 1},
-		"restore, an unknown name":              {VerbRestore, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, []string{"h9"}, "--lost h9: no other member", 0},
-		"recover, all stopped":                  {VerbRecover, []cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, nil, "3 of 3 voters are not named lost, and a majority of them is 2", 0},
-		"recover, one lost":                     {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h2"}, "2 of 3 voters are not named lost", 0},
-		"recover, two lost":                     {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h2", "h3"}, "", 2},
-		"recover, observers do not vote":        {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(observer, cluster.Stopped)}, []string{"h2"}, "", 1},
-		"recover, all are lost":                 {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h2", "h3"}, "", 2},
-		"recover, all are lost, and one runs":   {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Running)}, []string{"h2", "h3"}, "h3.example:7350) runs", 0},
-		"recover, former members do not vote":   {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(member("former"), cluster.Stopped)}, []string{"h2"}, "", 1},
-		"recover, alone":                        {VerbRecover, nil, nil, "", 0},
+		"restore, all stopped": {VerbRestore,
+			[]cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, nil, "", 0},
+		"restore, one runs": {VerbRestore,
+			[]cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Running)}, nil,
+			"peer h3 (h3.example:7350) runs: detail of h3", 0},
+		"restore, one runs and is named lost": {VerbRestore,
+			[]cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Running)}, []string{"h3"}, "h3.example:7350) runs", 0},
+		"restore, one is silent": {VerbRestore,
+			[]cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, nil, "--lost h2", 0},
+		"restore, one is silent, another named": {VerbRestore,
+			[]cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)}, []string{"h3"}, "--lost h2,h3", 0},
+		"restore, the silent one is named": {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)},
+			[]string{"h2"}, "", 1},
+		"restore, by server ID": {VerbRestore, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)},
+			[]string{"id-h2"}, "", 1},
+		"restore, an unknown name": {VerbRestore,
+			[]cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, []string{"h9"}, "--lost h9: no other member", 0},
+		"recover, all stopped": {VerbRecover,
+			[]cluster.Asked{is(h2, cluster.Stopped), is(h3, cluster.Stopped)}, nil,
+			"3 of 3 voters are not named lost, and a majority of them is 2", 0},
+		"recover, one lost": {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)},
+			[]string{"h2"}, "2 of 3 voters are not named lost", 0},
+		"recover, two lost": {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)},
+			[]string{"h2", "h3"}, "", 2},
+		"recover, observers do not vote": {VerbRecover,
+			[]cluster.Asked{is(h2, cluster.Silent), is(observer, cluster.Stopped)}, []string{"h2"}, "", 1},
+		"recover, all are lost": {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Stopped)},
+			[]string{"h2", "h3"}, "", 2},
+		"recover, all are lost, and one runs": {VerbRecover, []cluster.Asked{is(h2, cluster.Silent), is(h3, cluster.Running)},
+			[]string{"h2", "h3"}, "h3.example:7350) runs", 0},
+		"recover, former members do not vote": {VerbRecover,
+			[]cluster.Asked{is(h2, cluster.Silent), is(member("former"), cluster.Stopped)}, []string{"h2"}, "", 1},
+		"recover, alone": {VerbRecover, nil, nil, "", 0},
 	} {
 		r := &Refounding{Verb: test.verb, state: fsm.New(), former: map[string]bool{"id-former": true}}
 		for _, a := range test.asked {

@@ -38,7 +38,8 @@ func (d *Dir) do(op, path string, change func() error) error {
 // is returned, "" if there was none. prepare is called when the new folder, at
 // the path it is given, is complete. On error the directory is as it was, or,
 // if the error is of the switch itself, the next opening finishes it.
-func (d *Dir) Replace(verb string, now time.Time, id Identity, s Secrets, build func(raftDir string) error, prepare func() error) (old string, err error) {
+func (d *Dir) Replace(verb string, now time.Time, id Identity, s Secrets, build func(raftDir string) error,
+	prepare func() error) (old string, err error) {
 	tmp, err := d.assemble(id, s, build)
 	if err != nil {
 		return "", err
@@ -184,7 +185,8 @@ func Clean(root string, dry bool) (removed []string, err error) {
 	for _, path := range found {
 		if !dry {
 			// The secrets first: a removal that is interrupted leaves none.
-			err = errors.Join(os.RemoveAll(filepath.Join(path, credentialsFile)), os.RemoveAll(filepath.Join(path, gossipKeyFile)), os.RemoveAll(path))
+			err = errors.Join(os.RemoveAll(filepath.Join(path, credentialsFile)),
+				os.RemoveAll(filepath.Join(path, gossipKeyFile)), os.RemoveAll(path))
 		}
 		if err != nil {
 			return removed, fmt.Errorf("data directory: %w", err)

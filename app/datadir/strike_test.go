@@ -105,15 +105,19 @@ func newAdmitting(t *testing.T, old *membership.Member) *admitting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	self := membership.Member{ID: "id-h1", Name: "h1", Address: "192.0.2.1:7350", Gossip: "192.0.2.1:7351", Version: fsm.Version}
-	a.state, err = fsm.Founded(fsm.Found{ClusterID: struckCluster, CACert: a.ca.CertPEM(), CAKey: key, GossipKey: make([]byte, 32), Member: self}, time.Now())
+	self := membership.Member{ID: "id-h1", Name: "h1", Address: "192.0.2.1:7350", Gossip: "192.0.2.1:7351",
+		Version: fsm.Version}
+	a.state, err = fsm.Founded(
+		fsm.Found{ClusterID: struckCluster, CACert: a.ca.CertPEM(), CAKey: key, GossipKey: make([]byte, 32), Member: self},
+		time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if old != nil {
 		a.must(membership.PutMember{Member: *old})
 		err := a.state.Refound(fsm.Refound{
-			Index: a.state.View().Index(), UnixMillis: time.Now().UnixMilli(), NewIncarnation: true, Survivor: "id-h1", Former: a.state.View().MayRun("id-h1"),
+			Index: a.state.View().Index(), UnixMillis: time.Now().UnixMilli(), NewIncarnation: true, Survivor: "id-h1",
+			Former: a.state.View().MayRun("id-h1"),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +141,8 @@ func (a *admitting) serve() {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	joins := cluster.NewAdmission(admission.NewController(), a, a, time.Now, rand.Reader, quiet, func() (cluster.Shared, error) { return cluster.Shared{}, nil })
+	joins := cluster.NewAdmission(admission.NewController(), a, a, time.Now, rand.Reader, quiet,
+		func() (cluster.Shared, error) { return cluster.Shared{}, nil })
 	mux := http.NewServeMux()
 	mux.Handle("POST "+cluster.PathJoin, joins)
 	mux.Handle("POST "+cluster.PathSettings, joins)
@@ -193,7 +198,8 @@ func newStruck(t *testing.T, replaces bool) *struck {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "d")
 	conf, err := config.Load(config.Sources{Flags: map[string]string{
-		"name": "h2", "data_dir": root, "cluster.listen": "127.0.0.1:7350", "gossip.listen": "127.0.0.1:7351", "firewall.driver": "noop",
+		"name": "h2", "data_dir": root, "cluster.listen": "127.0.0.1:7350", "gossip.listen": "127.0.0.1:7351",
+		"firewall.driver": "noop",
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -206,11 +212,14 @@ func newStruck(t *testing.T, replaces bool) *struck {
 		})
 		return s
 	}
-	old := membership.Member{ID: "id-h2", Name: "h2", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351", Version: fsm.Version}
+	old := membership.Member{ID: "id-h2", Name: "h2", Address: "127.0.0.1:7350", Gossip: "127.0.0.1:7351",
+		Version: fsm.Version}
 	s.by = newAdmitting(t, &old)
-	s.was = &Identity{ID: old.ID, Name: old.Name, Cluster: struckCluster, Incarnation: 1, Address: old.Address, Gossip: old.Gossip}
+	s.was = &Identity{ID: old.ID, Name: old.Name, Cluster: struckCluster, Incarnation: 1, Address: old.Address,
+		Gossip: old.Gossip}
 	_ = s.open(nil, func(d *Dir) error {
-		return d.Create(*s.was, Secrets{Credentials: s.by.issue(old.ID, 1), Ring: cluster.Ring{Keys: [][]byte{make([]byte, 32)}}}, func(string) error { return nil })
+		return d.Create(*s.was, Secrets{Credentials: s.by.issue(old.ID, 1),
+			Ring: cluster.Ring{Keys: [][]byte{make([]byte, 32)}}}, func(string) error { return nil })
 	})
 	return s
 }
@@ -270,8 +279,10 @@ func (s *struck) whole() (member bool) {
 		}
 		v := s.by.View()
 		m, known := v.Member(id.ID)
-		if !known || m.Name != "h2" || len(v.Members()) != 2 || secrets.Credentials.Identity.Peer != id.ID || id.Incarnation != v.Incarnation() {
-			s.t.Errorf("admitted-at-every-step: the host is %+v with a certificate of %v, and the members are %v", id, secrets.Credentials.Identity, v.Members())
+		if !known || m.Name != "h2" || len(v.Members()) != 2 || secrets.Credentials.Identity.Peer != id.ID ||
+			id.Incarnation != v.Incarnation() {
+			s.t.Errorf("admitted-at-every-step: the host is %+v with a certificate of %v, and the members are %v", id,
+				secrets.Credentials.Identity, v.Members())
 		}
 		log, err := readLog(d)
 		if err == nil && log.Last != 0 {
@@ -294,7 +305,8 @@ func (s *struck) after() {
 	if formers := s.by.View().FormerMembers(); len(formers) != 0 {
 		s.t.Errorf("admitted-at-every-step: former members %+v", formers)
 	}
-	if aside, err := filepath.Glob(filepath.Join(s.root, beforePrefix+"join-*", peerFile)); err != nil || len(aside) == 0 == (s.was != nil) {
+	if aside, err := filepath.Glob(filepath.Join(s.root, beforePrefix+"join-*", peerFile)); err != nil ||
+		len(aside) == 0 == (s.was != nil) {
 		s.t.Errorf("admitted-at-every-step: what the old peer had is in %v (%v)", aside, err)
 	}
 }
@@ -312,7 +324,8 @@ func TestAdmissionAtEveryStep(t *testing.T) {
 			if err := clean.open(all.change, clean.admitted); err != nil {
 				t.Fatal(err)
 			}
-			if !clean.whole() || len(all.steps) < 5 || !slices.ContainsFunc(all.steps, func(s string) bool { return s == "rename "+peerFolder }) {
+			if !clean.whole() || len(all.steps) < 5 ||
+				!slices.ContainsFunc(all.steps, func(s string) bool { return s == "rename "+peerFolder }) {
 				t.Fatalf("steps: %v", all.steps)
 			}
 			strikes, rounds := 0, 0
@@ -346,7 +359,8 @@ func TestAdmissionAtEveryStep(t *testing.T) {
 					})
 				}
 			}
-			t.Logf("%s: struck %d times, at each of %d steps and on the network, in %d rounds", name, strikes, len(all.steps), rounds)
+			t.Logf("%s: struck %d times, at each of %d steps and on the network, in %d rounds", name, strikes, len(all.steps),
+				rounds)
 		})
 	}
 }

@@ -29,7 +29,8 @@ func clusterWarnings(s api.Status, former string) []api.Warning {
 		}
 		out = append(out, api.Warning{
 			Code: "peer_silent", Hosts: []string{p.Name}, Text: fmt.Sprintf("%s %s", p.Name, silence(p.Contact)),
-			Remedy: fmt.Sprintf("on %s: 'systemctl status trivet'; does the network between the hosts work? 'trivet doctor --check peers'", p.Name),
+			Remedy: fmt.Sprintf(
+				"on %s: 'systemctl status trivet'; does the network between the hosts work? 'trivet doctor --check peers'", p.Name),
 		})
 	}
 	switch {
@@ -37,7 +38,8 @@ func clusterWarnings(s api.Status, former string) []api.Warning {
 		text, remedy := withoutLeader(s, former)
 		out.add("no_leader", remedy, "no leader: %s", text)
 	case s.Quorum.Voters == 2:
-		out.add("two_voters", "join a third peer: 'trivet token create'", "two voters are worse than one: the cluster stops when either dies")
+		out.add("two_voters", "join a third peer: 'trivet token create'",
+			"two voters are worse than one: the cluster stops when either dies")
 	case s.Quorum.Voters < wantedVoters:
 		out.add("few_voters", "join more peers: 'trivet token create'", "%d voter: nothing may die", s.Quorum.Voters)
 	case s.Quorum.CanLose == 0:
@@ -88,10 +90,13 @@ func withoutLeader(s api.Status, former string) (text, remedy string) {
 	votes := fmt.Sprintf("%d of %d voters answer, %d are needed", s.Quorum.Live, s.Quorum.Voters, s.Quorum.Need)
 	switch {
 	case s.Quorum.Live >= s.Quorum.Need:
-		return "an election is under way; " + votes, "wait some seconds; if it lasts, 'trivet doctor' and the log of each peer: 'journalctl -u trivet'"
+		return "an election is under way; " + votes,
+			"wait some seconds; if it lasts, 'trivet doctor' and the log of each peer: 'journalctl -u trivet'"
 	case former != "":
-		return fmt.Sprintf("the address of this host has changed, and the other peers still look for it at %s; %s", former, votes),
-			"if the others' addresses have changed, too: give one host its old address back until the others have told it theirs ('A host with another address' in docs/peers.md); " + peersCheck
+		return fmt.Sprintf("the address of this host has changed, and the other peers still look for it at %s; %s", former,
+				votes),
+			"if the others' addresses have changed, too: give one host its old address back until the others have told it theirs ('A host with another address' in docs/peers.md); " +
+				peersCheck
 	case s.Quorum.Voters-len(long) < s.Quorum.Need:
 		return votes + "; " + joinNames(long) + " silent for more than a minute",
 			"bring " + joinNames(long) + " back; for a majority lost for ever see 'trivet recover --help'"
@@ -138,5 +143,6 @@ func suspicionWarnings(v fsm.View) []api.Warning {
 	if !ok {
 		return nil
 	}
-	return []api.Warning{{Code: "sync_suspicion", Text: "no node is deleted: " + suspicion.Reason, Remedy: "if that is right: 'trivet node sync --confirm'"}}
+	return []api.Warning{{Code: "sync_suspicion", Text: "no node is deleted: " + suspicion.Reason,
+		Remedy: "if that is right: 'trivet node sync --confirm'"}}
 }

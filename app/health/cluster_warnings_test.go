@@ -23,7 +23,9 @@ func seen(leader string, silent ...time.Duration) api.Status {
 	for i, age := range silent {
 		name := "h" + string(rune('1'+i))
 		live := age <= time.Second
-		s.Peers = append(s.Peers, api.Peer{Name: name, Voter: true, Self: i == 0, Leader: name == leader, Contact: api.Contact{Live: live, ContactMS: age.Milliseconds()}})
+		s.Peers = append(s.Peers,
+			api.Peer{Name: name, Voter: true, Self: i == 0, Leader: name == leader,
+				Contact: api.Contact{Live: live, ContactMS: age.Milliseconds()}})
 		s.Quorum.Voters++
 		if live {
 			s.Quorum.Live++
@@ -42,16 +44,23 @@ func TestClusterWarnings(t *testing.T) {
 		says   []string
 		not    string
 	}{
-		"healthy":          {seen("h2", 0, 0, 0), "", nil, ""},
-		"one voter":        {seen("h1", 0), "few_voters", nil, ""},
-		"two voters":       {seen("h1", 0, 0), "two_voters", nil, ""},
-		"one silent":       {seen("h2", 0, 0, 3*second), "peer_silent no_margin", []string{"h3 silent for 3.0 s", "on h3: 'systemctl status trivet'", "bring h3 back"}, "recover"},
-		"an election":      {seen("", 0, 0, 2*second), "peer_silent no_leader", []string{"an election is under way; 2 of 3 voters answer, 2 are needed"}, "recover"},
-		"alone":            {seen("", 0, 5*second, 5*second), "peer_silent peer_silent no_leader", []string{"no other voter answers this host", "trivet doctor --check peers", "h2 and h3"}, "recover"},
-		"alone for long":   {seen("", 0, 61*second, 2*time.Minute), "peer_silent peer_silent no_leader", []string{"h2 and h3 silent for more than a minute", "bring h2 and h3 back", "trivet recover --help"}, ""},
-		"one of two long":  {seen("", 0, 61*second, 2*second), "peer_silent peer_silent no_leader", []string{"no other voter answers this host"}, "recover"},
-		"three of five":    {seen("", 0, 0, 2*second, 2*second, 2*second), "peer_silent peer_silent peer_silent no_leader", []string{"2 of 5 voters answer, 3 are needed", "bring h3, h4 and h5 back"}, "recover"},
-		"three of 5, long": {seen("", 0, 0, 61*second, 61*second, 61*second), "peer_silent peer_silent peer_silent no_leader", []string{"trivet recover --help"}, ""},
+		"healthy":    {seen("h2", 0, 0, 0), "", nil, ""},
+		"one voter":  {seen("h1", 0), "few_voters", nil, ""},
+		"two voters": {seen("h1", 0, 0), "two_voters", nil, ""},
+		"one silent": {seen("h2", 0, 0, 3*second), "peer_silent no_margin",
+			[]string{"h3 silent for 3.0 s", "on h3: 'systemctl status trivet'", "bring h3 back"}, "recover"},
+		"an election": {seen("", 0, 0, 2*second), "peer_silent no_leader",
+			[]string{"an election is under way; 2 of 3 voters answer, 2 are needed"}, "recover"},
+		"alone": {seen("", 0, 5*second, 5*second), "peer_silent peer_silent no_leader",
+			[]string{"no other voter answers this host", "trivet doctor --check peers", "h2 and h3"}, "recover"},
+		"alone for long": {seen("", 0, 61*second, 2*time.Minute), "peer_silent peer_silent no_leader",
+			[]string{"h2 and h3 silent for more than a minute", "bring h2 and h3 back", "trivet recover --help"}, ""},
+		"one of two long": {seen("", 0, 61*second, 2*second), "peer_silent peer_silent no_leader",
+			[]string{"no other voter answers this host"}, "recover"},
+		"three of five": {seen("", 0, 0, 2*second, 2*second, 2*second), "peer_silent peer_silent peer_silent no_leader",
+			[]string{"2 of 5 voters answer, 3 are needed", "bring h3, h4 and h5 back"}, "recover"},
+		"three of 5, long": {seen("", 0, 0, 61*second, 61*second, 61*second), "peer_silent peer_silent peer_silent no_leader",
+			[]string{"trivet recover --help"}, ""},
 	} {
 		var codes []string
 		var text strings.Builder
@@ -73,7 +82,8 @@ func TestClusterWarnings(t *testing.T) {
 	}
 	never := seen("h1", 0, 0, time.Minute)
 	never.Peers[2].NeverHeard = true
-	if w := clusterWarnings(never, "")[0]; !strings.Contains(w.Text, "h3 not heard since this peer started 1m0s ago") || !slices.Equal(w.Hosts, []string{"h3"}) {
+	if w := clusterWarnings(never, "")[0]; !strings.Contains(w.Text, "h3 not heard since this peer started 1m0s ago") ||
+		!slices.Equal(w.Hosts, []string{"h3"}) {
 		t.Errorf("never heard: %+v", w)
 	}
 }
@@ -116,13 +126,17 @@ func TestDegradingIsDocumented(t *testing.T) {
 // three is a view with members h1 to h3.
 func three(t *testing.T) fsm.View {
 	t.Helper()
-	state, err := fsm.Founded(fsm.Found{ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
-		Member: membership.Member{ID: "1", Name: "h1", Address: "h1:7350", Version: fsm.Version}}, time.Now())
+	state, err := fsm.Founded(
+		fsm.Found{ClusterID: "5f0c1f3e-0000-4000-8000-000000000001", CACert: []byte("-----BEGIN CERTIFICATE-----"),
+			CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
+			Member: membership.Member{ID: "1", Name: "h1", Address: "h1:7350", Version: fsm.Version}}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, name := range []string{"h2", "h3"} {
-		data, err := fsm.Encode(fsm.Header{}, membership.PutMember{Member: membership.Member{ID: name[1:], Name: name, Address: name + ":7350", Version: fsm.Version}})
+		data, err := fsm.Encode(fsm.Header{},
+			membership.PutMember{Member: membership.Member{ID: name[1:], Name: name, Address: name + ":7350",
+				Version: fsm.Version}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,9 +154,11 @@ func TestWarningsOfAllHostsAreMerged(t *testing.T) {
 	older := wide
 	older.Text = "13s old"
 	got := merged(three(t), "1", map[string]hostReport{
-		"1": {Warnings: []api.Warning{own, wide}}, "2": {Warnings: []api.Warning{other, older}}, "3": {Warnings: []api.Warning{own}}, "9": {Warnings: []api.Warning{other}},
+		"1": {Warnings: []api.Warning{own, wide}}, "2": {Warnings: []api.Warning{other, older}},
+		"3": {Warnings: []api.Warning{own}}, "9": {Warnings: []api.Warning{other}},
 	})
-	if len(got) != 3 || !slices.Equal(got[0].Hosts, []string{"h1", "h3"}) || got[1].Hosts != nil || !slices.Equal(got[2].Hosts, []string{"h2"}) {
+	if len(got) != 3 || !slices.Equal(got[0].Hosts, []string{"h1", "h3"}) || got[1].Hosts != nil ||
+		!slices.Equal(got[2].Hosts, []string{"h2"}) {
 		t.Errorf("merged: %+v", got)
 	}
 }
@@ -163,7 +179,9 @@ func TestServices(t *testing.T) {
 		"open":             {"2", map[string]hostReport{"1": guarded, "2": open}, "h2", ""},
 		"nothing filtered": {"2", map[string]hostReport{"1": {}, "2": {}}, "", ""},
 		"no leader":        {"", map[string]hostReport{"1": guarded}, "", noQuorum},
-		"leader refuses":   {"2", map[string]hostReport{"1": guarded, "2": {Guarded: true, Door: api.Door{Why: "no port list yet"}}}, "", "h2, the leader: no port list yet"},
+		"leader refuses": {"2",
+			map[string]hostReport{"1": guarded, "2": {Guarded: true, Door: api.Door{Why: "no port list yet"}}}, "",
+			"h2, the leader: no port list yet"},
 	} {
 		lead, _ := v.Member(c.lead)
 		got := pxeService(v, lead, c.reports)
@@ -176,11 +194,13 @@ func TestServices(t *testing.T) {
 		reports     map[string]hostReport
 		holder, why string
 	}{
-		"held":            {"2", map[string]hostReport{"1": ip(false, "it does not lead"), "2": ip(true, "")}, "h2", ""},
-		"no leader":       {"", map[string]hostReport{"1": ip(false, "")}, "", "no leader"},
-		"leader cannot":   {"2", map[string]hostReport{"1": ip(false, ""), "2": ip(false, "no interface \"br0\"")}, "", "h2, the leader: no interface \"br0\""},
-		"leader silent":   {"2", map[string]hostReport{"1": ip(false, "")}, "", "h2, the leader, does not answer this host"},
-		"leader has none": {"2", map[string]hostReport{"1": ip(false, ""), "2": {}}, "", "h2, the leader, has no floating_ip in its configuration"},
+		"held":      {"2", map[string]hostReport{"1": ip(false, "it does not lead"), "2": ip(true, "")}, "h2", ""},
+		"no leader": {"", map[string]hostReport{"1": ip(false, "")}, "", "no leader"},
+		"leader cannot": {"2", map[string]hostReport{"1": ip(false, ""), "2": ip(false, "no interface \"br0\"")}, "",
+			"h2, the leader: no interface \"br0\""},
+		"leader silent": {"2", map[string]hostReport{"1": ip(false, "")}, "", "h2, the leader, does not answer this host"},
+		"leader has none": {"2", map[string]hostReport{"1": ip(false, ""), "2": {}}, "",
+			"h2, the leader, has no floating_ip in its configuration"},
 	} {
 		lead, _ := v.Member(c.lead)
 		got := addressHolder(v, lead, c.reports)
@@ -196,7 +216,8 @@ func TestServices(t *testing.T) {
 func TestReportIsBounded(t *testing.T) {
 	large := hostReport{Guarded: true, Warnings: []api.Warning{{Code: "drift", Text: strings.Repeat("x", reportBytes)}}}
 	var got hostReport
-	if text := encodeReport(large); len(text) > reportBytes || json.Unmarshal(text, &got) != nil || !got.Guarded || got.Warnings != nil {
+	if text := encodeReport(large); len(text) > reportBytes || json.Unmarshal(text, &got) != nil || !got.Guarded ||
+		got.Warnings != nil {
 		t.Errorf("%d bytes, %+v", len(text), got)
 	}
 }
@@ -205,7 +226,8 @@ func TestReportIsBounded(t *testing.T) {
 // it where it was.
 func TestEveryAddressChangedAtOnce(t *testing.T) {
 	id := datadir.Identity{ID: "id-1", Name: "h1", Address: "192.0.2.11:7350"}
-	servers := []raftstore.Server{{ID: "id-1", Address: "id-1@192.0.2.1:7350"}, {ID: "id-2", Address: "id-2@192.0.2.2:7350"}}
+	servers := []raftstore.Server{{ID: "id-1", Address: "id-1@192.0.2.1:7350"},
+		{ID: "id-2", Address: "id-2@192.0.2.2:7350"}}
 	if got := formerAddress(servers, id); got != "192.0.2.1:7350" {
 		t.Errorf("looked for at %q", got)
 	}

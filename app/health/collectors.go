@@ -123,7 +123,8 @@ func newNodeCollector(view func() fsm.View) *nodeCollector {
 		states: prometheus.NewDesc("trivet_introspections",
 			"Nodes with a record of their introspection, by its state, in the whole cluster.", []string{"state"}, nil),
 		recent: prometheus.NewDesc("trivet_introspections_recently_ended",
-			"Introspections that ended within the last hour of cluster time, by how, in the whole cluster.", []string{"state"}, nil),
+			"Introspections that ended within the last hour of cluster time, by how, in the whole cluster.", []string{"state"},
+			nil),
 	}
 }
 

@@ -26,7 +26,8 @@ func (h ContactView) live(id string) bool { return h.Of(id).Live }
 // contact shows how a peer is heard.
 func (h ContactView) contact(id string, wall time.Time) api.Contact {
 	heard := h.Of(id)
-	out := api.Contact{Live: heard.Live, ContactMS: heard.Silent.Milliseconds(), NeverHeard: heard.Never, Unreachable: heard.Away}
+	out := api.Contact{Live: heard.Live, ContactMS: heard.Silent.Milliseconds(), NeverHeard: heard.Never,
+		Unreachable: heard.Away}
 	if !heard.Live && !heard.Never {
 		out.SilentSince = api.TimeText(wall.Add(-heard.Silent))
 	}
@@ -84,7 +85,9 @@ func (c *Members) Peers(h ContactView, wall time.Time) []api.Peer {
 			add(m.ID, cluster.ServerAddress(m.ID, m.Address), false)
 		}
 	}
-	slices.SortFunc(out, func(a, b api.Peer) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out, func(a, b api.Peer) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID))
+	})
 	return out
 }
 

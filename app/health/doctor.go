@@ -80,7 +80,8 @@ func (d *Door) AddTo(f *doctor.Facts) {
 			f.Filter.Drift = lists.Drift
 		}
 		guard := d.Guard.Status()
-		f.Filter.Renewed, f.Filter.Lapsed, f.Filter.LeaseMS = guard.Swaps, guard.Lapses, d.Config().Firewall.Lease.Milliseconds()
+		f.Filter.Renewed, f.Filter.Lapsed, f.Filter.LeaseMS = guard.Swaps, guard.Lapses,
+			d.Config().Firewall.Lease.Milliseconds()
 		f.Address.Conflict = guard.ConflictMAC
 		age := d.listAge(v)
 		_, f.Filter.Listed = v.Pull()
@@ -99,7 +100,8 @@ func (d *Door) AddTo(f *doctor.Facts) {
 // Certificates are those of a peer, for doctor.
 func Certificates(c *pki.Credentials) []doctor.Certificate {
 	return []doctor.Certificate{
-		{What: "the peer's certificate", NotBefore: c.Leaf.NotBefore.Unix(), NotAfter: c.Leaf.NotAfter.Unix(), RenewAt: pki.RenewAt(c.Leaf).Unix()},
+		{What: "the peer's certificate", NotBefore: c.Leaf.NotBefore.Unix(), NotAfter: c.Leaf.NotAfter.Unix(),
+			RenewAt: pki.RenewAt(c.Leaf).Unix()},
 		{What: "the CA of the cluster", NotBefore: c.CA.NotBefore.Unix(), NotAfter: c.CA.NotAfter.Unix()},
 	}
 }
@@ -124,11 +126,15 @@ func (r *Reach) routes(ctx context.Context) []doctor.Route {
 		})
 	}
 	for _, m := range r.Members.Others(r.Members.Log.View()) { // few
-		try(doctor.Route{To: m.Name, What: "peers", Protocol: "tcp", Address: m.Address}, func() error { return r.Greet(ctx, m) })
-		try(doctor.Route{To: m.Name, What: "gossip", Protocol: "tcp", Address: m.Gossip}, func() error { return cluster.Knock(ctx, m.Gossip) })
-		try(doctor.Route{To: m.Name, What: "gossip", Protocol: "udp", Address: m.Gossip}, func() error { return r.Ping(ctx, m) })
+		try(doctor.Route{To: m.Name, What: "peers", Protocol: "tcp", Address: m.Address},
+			func() error { return r.Greet(ctx, m) })
+		try(doctor.Route{To: m.Name, What: "gossip", Protocol: "tcp", Address: m.Gossip},
+			func() error { return cluster.Knock(ctx, m.Gossip) })
+		try(doctor.Route{To: m.Name, What: "gossip", Protocol: "udp", Address: m.Gossip},
+			func() error { return r.Ping(ctx, m) })
 		if !onlyLocal(m.API) {
-			try(doctor.Route{To: m.Name, What: "the API", Protocol: "tcp", Address: m.API}, func() error { return cluster.Knock(ctx, m.API) })
+			try(doctor.Route{To: m.Name, What: "the API", Protocol: "tcp", Address: m.API},
+				func() error { return cluster.Knock(ctx, m.API) })
 		}
 	}
 	work.Wait()

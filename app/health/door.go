@@ -35,8 +35,9 @@ type Door struct {
 func (d *Door) Firewall() api.Firewall {
 	v := d.Members.Log.View()
 	out := api.Firewall{
-		Peer: d.Members.Self.Name, ID: d.Members.Self.ID, Role: d.Members.Role(), Driver: d.Driver, Interface: d.Config().Firewall.Interface,
-		Door: d.pass(v), Address: d.floating(v), Ports: d.portList(v),
+		Peer: d.Members.Self.Name, ID: d.Members.Self.ID, Role: d.Members.Role(), Driver: d.Driver,
+		Interface: d.Config().Firewall.Interface,
+		Door:      d.pass(v), Address: d.floating(v), Ports: d.portList(v),
 	}
 	if d.Guard != nil {
 		out.Rules = d.rules(v)
@@ -137,9 +138,11 @@ func (d *Door) Explain(mac string) (api.Explanation, error) {
 	if err != nil {
 		return api.Explanation{}, &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: err.Error()}
 	}
-	out := api.Explanation{Peer: d.Members.Self.Name, ID: d.Members.Self.ID, Role: d.Members.Role(), MAC: x.MAC, Verdict: string(x.Verdict), Why: x.Why}
+	out := api.Explanation{Peer: d.Members.Self.Name, ID: d.Members.Self.ID, Role: d.Members.Role(), MAC: x.MAC,
+		Verdict: string(x.Verdict), Why: x.Why}
 	for _, s := range x.Steps {
-		out.Steps = append(out.Steps, api.Step{Rule: string(s.Rule), Verdict: string(s.Verdict), Reached: s.Reached, Text: s.Text})
+		out.Steps = append(out.Steps,
+			api.Step{Rule: string(s.Rule), Verdict: string(s.Verdict), Reached: s.Reached, Text: s.Text})
 	}
 	return out, nil
 }

@@ -57,7 +57,8 @@ func oldList(age, period time.Duration) bool {
 func (h doorHealth) warnings() []api.Warning {
 	var out warningList
 	if h.lists.Err != nil {
-		out.add("rules_not_programmed", "see 'firewall' in the configuration and the log of this peer; no door opens here meanwhile",
+		out.add("rules_not_programmed",
+			"see 'firewall' in the configuration and the log of this peer; no door opens here meanwhile",
 			"the PXE filter of this host is not as it should be: %v", h.lists.Err)
 	}
 	if h.lists.Drift > 0 && time.Since(h.lists.Drifted) < driftShown {
@@ -71,7 +72,8 @@ func (h doorHealth) warnings() []api.Warning {
 	}
 	switch {
 	case !h.listed:
-		out.add("no_port_list", "see 'ironic' in the configuration; the PXE service of no host opens before", "Ironic's ports were never listed completely%s", because)
+		out.add("no_port_list", "see 'ironic' in the configuration; the PXE service of no host opens before",
+			"Ironic's ports were never listed completely%s", because)
 	case oldList(h.age, h.period):
 		out.add("old_port_list", "see whether Ironic answers the leader; the PXE filter stays as it is meanwhile",
 			"the list of Ironic's ports is %v old%s", h.age.Round(time.Second), because)
@@ -79,13 +81,17 @@ func (h doorHealth) warnings() []api.Warning {
 	switch {
 	case h.guard.ConflictMAC != "" && h.guard.Held:
 		out.add("address_conflict", "find that machine and take the address from it",
-			"%s claims the floating IP %s, which this host has; neighbours follow the last announcement, and this host announces it again every 10 s", h.guard.ConflictMAC, h.address)
+			"%s claims the floating IP %s, which this host has; neighbours follow the last announcement, and this host announces it again every 10 s",
+			h.guard.ConflictMAC, h.address)
 	case h.guard.ConflictMAC != "":
-		out.add("address_conflict", "find that machine and take the address from it", "%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)
+		out.add("address_conflict", "find that machine and take the address from it",
+			"%s answers for the floating IP %s; it is not taken", h.guard.ConflictMAC, h.address)
 	}
 	for _, s := range h.bypasses {
-		out.add("dhcp_bypass", "'trivet doctor --check raw-dhcp' says whose it is: on a peer's host firewall.interface is not where packets arrive, or it reads raw sockets, as ISC dhcpd and Kea do (use dnsmasq, or Kea with dhcp-socket-type udp); else take it off that network",
-			"DHCP server %s (%s) answers on %s what every host denies: machines boot past the PXE filter", s.Address, s.MAC, h.pxe)
+		out.add("dhcp_bypass",
+			"'trivet doctor --check raw-dhcp' says whose it is: on a peer's host firewall.interface is not where packets arrive, or it reads raw sockets, as ISC dhcpd and Kea do (use dnsmasq, or Kea with dhcp-socket-type udp); else take it off that network",
+			"DHCP server %s (%s) answers on %s what every host denies: machines boot past the PXE filter", s.Address, s.MAC,
+			h.pxe)
 	}
 	return out
 }
@@ -119,19 +125,32 @@ func (d *Door) register(f *Figures) {
 		}
 		return s
 	}
-	f.Gauge("firewall_configured", "1 where the configuration has this host filter what boots.", func() float64 { return BoolValue(d.Driver != host.Noop) })
-	f.Gauge("floating_ip_configured", "1 where the configuration names a floating IP.", func() float64 { return BoolValue(d.Address != "") })
-	f.Gauge("floating_ip_conflict", "1 while another machine answers for the floating IP, whether this host has it or does not take it for that.", func() float64 { return BoolValue(guard().ConflictMAC != "") })
+	f.Gauge("firewall_configured", "1 where the configuration has this host filter what boots.",
+		func() float64 { return BoolValue(d.Driver != host.Noop) })
+	f.Gauge("floating_ip_configured", "1 where the configuration names a floating IP.",
+		func() float64 { return BoolValue(d.Address != "") })
+	f.Gauge("floating_ip_conflict",
+		"1 while another machine answers for the floating IP, whether this host has it or does not take it for that.",
+		func() float64 { return BoolValue(guard().ConflictMAC != "") })
 	f.Gauge("pass_rule_open", "1 while this host lets PXE through.", func() float64 { return BoolValue(guard().Open) })
-	f.Gauge("floating_ip_held", "1 while this host has the floating IP.", func() float64 { return BoolValue(guard().Held) })
-	f.counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.", func() float64 { return float64(guard().Swaps) })
-	f.counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.", func() float64 { return float64(guard().Lapses) })
-	f.Gauge("firewall_in_step", "1 while the rules of this host are as they should be.", func() float64 { return BoolValue(d.err() == nil) })
-	f.counter("firewall_drift_total", "How often another program changed the rules of this host.", func() float64 { return float64(d.listState().Drift) })
-	f.Gauge("firewall_allowed_macs", "MACs on the whitelist of this host.", func() float64 { return float64(d.listState().Allow) })
-	f.Gauge("firewall_denied_macs", "MACs on the blacklist of this host.", func() float64 { return float64(d.listState().Deny) })
-	f.Gauge("firewall_port_list_age_seconds", "Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
-		return d.listAge(d.Members.Log.View()).Seconds()
-	})
-	f.Gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.", func() float64 { return float64(len(d.bypasses())) })
+	f.Gauge("floating_ip_held", "1 while this host has the floating IP.",
+		func() float64 { return BoolValue(guard().Held) })
+	f.counter("pass_rule_swaps_total", "How often the lease of the door was opened or held.",
+		func() float64 { return float64(guard().Swaps) })
+	f.counter("pass_rule_lapses_total", "How often the kernel had ended the lease before it was renewed.",
+		func() float64 { return float64(guard().Lapses) })
+	f.Gauge("firewall_in_step", "1 while the rules of this host are as they should be.",
+		func() float64 { return BoolValue(d.err() == nil) })
+	f.counter("firewall_drift_total", "How often another program changed the rules of this host.",
+		func() float64 { return float64(d.listState().Drift) })
+	f.Gauge("firewall_allowed_macs", "MACs on the whitelist of this host.",
+		func() float64 { return float64(d.listState().Allow) })
+	f.Gauge("firewall_denied_macs", "MACs on the blacklist of this host.",
+		func() float64 { return float64(d.listState().Deny) })
+	f.Gauge("firewall_port_list_age_seconds",
+		"Age of the newest complete list of Ironic's ports, in cluster time; 0 before the first.", func() float64 {
+			return d.listAge(d.Members.Log.View()).Seconds()
+		})
+	f.Gauge("firewall_bypass_servers", "DHCP servers that answer what every host denies.",
+		func() float64 { return float64(len(d.bypasses())) })
 }

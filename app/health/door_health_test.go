@@ -19,19 +19,29 @@ func TestDoorWarnings(t *testing.T) {
 		codes  []string
 		text   string // of the first
 	}{
-		"all is well":            {health: doorHealth{listed: true, age: period, period: period}},
-		"three periods":          {health: doorHealth{listed: true, age: 3 * period, period: period}},
-		"an old list":            {health: doorHealth{listed: true, age: 50 * time.Second, period: period}, codes: []string{"old_port_list"}, text: "50s old"},
-		"a short period":         {health: doorHealth{listed: true, age: 10 * time.Second, period: time.Second}},
-		"one list a leadership":  {health: doorHealth{listed: true, age: time.Hour}},
-		"never listed":           {health: doorHealth{period: period}, codes: []string{"no_port_list"}},
-		"refused by Ironic":      {health: doorHealth{period: period, listing: errors.New("Ironic refused the credentials")}, codes: []string{"no_port_list"}, text: "never listed completely: Ironic refused the credentials"},
-		"not programmed":         {health: doorHealth{listed: true, lists: firewall.ListState{Err: errors.New("no permission")}}, codes: []string{"rules_not_programmed"}, text: "no permission"},
-		"changed today":          {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now()}}, codes: []string{"drift"}, text: "(2 since this peer started)"},
-		"changed long ago":       {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now().Add(-2 * time.Hour)}}},
-		"an address in conflict": {health: doorHealth{listed: true, address: "192.0.2.1", guard: firewall.GuardStatus{ConflictMAC: "52:54:00:00:00:09"}}, codes: []string{"address_conflict"}, text: "52:54:00:00:00:09 answers for the floating IP 192.0.2.1"},
+		"all is well":   {health: doorHealth{listed: true, age: period, period: period}},
+		"three periods": {health: doorHealth{listed: true, age: 3 * period, period: period}},
+		"an old list": {health: doorHealth{listed: true, age: 50 * time.Second, period: period},
+			codes: []string{"old_port_list"}, text: "50s old"},
+		"a short period":        {health: doorHealth{listed: true, age: 10 * time.Second, period: time.Second}},
+		"one list a leadership": {health: doorHealth{listed: true, age: time.Hour}},
+		"never listed":          {health: doorHealth{period: period}, codes: []string{"no_port_list"}},
+		"refused by Ironic": {health: doorHealth{period: period, listing: errors.New("Ironic refused the credentials")},
+			codes: []string{"no_port_list"}, text: "never listed completely: Ironic refused the credentials"},
+		"not programmed": {
+			health: doorHealth{listed: true, lists: firewall.ListState{Err: errors.New("no permission")}},
+			codes:  []string{"rules_not_programmed"}, text: "no permission"},
+		"changed today": {health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now()}},
+			codes: []string{"drift"}, text: "(2 since this peer started)"},
+		"changed long ago": {
+			health: doorHealth{listed: true, lists: firewall.ListState{Drift: 2, Drifted: time.Now().Add(-2 * time.Hour)}}},
+		"an address in conflict": {
+			health: doorHealth{listed: true, address: "192.0.2.1",
+				guard: firewall.GuardStatus{ConflictMAC: "52:54:00:00:00:09"}}, codes: []string{"address_conflict"},
+			text: "52:54:00:00:00:09 answers for the floating IP 192.0.2.1"},
 		"two servers": {health: doorHealth{listed: true, pxe: "br-pxe", bypasses: []probe.Server{
-			{Address: netip.MustParseAddr("192.0.2.5"), MAC: "52:54:00:00:00:0a"}, {Address: netip.MustParseAddr("192.0.2.6"), MAC: "52:54:00:00:00:0b"},
+			{Address: netip.MustParseAddr("192.0.2.5"), MAC: "52:54:00:00:00:0a"},
+			{Address: netip.MustParseAddr("192.0.2.6"), MAC: "52:54:00:00:00:0b"},
 		}}, codes: []string{"dhcp_bypass", "dhcp_bypass"}, text: "192.0.2.5 (52:54:00:00:00:0a) answers on br-pxe"},
 	} {
 		var codes []string

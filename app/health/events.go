@@ -131,8 +131,9 @@ func (h *HostEvents) reopened(g firewall.GuardStatus) {
 	if h.told == g.Token && !g.Token.IsZero() {
 		h.told = 0
 		h.report(eventring.Report{
-			Topic: eventring.TopicPXE, Action: "opened-again", Millis: g.Since.UnixMilli(), Fields: map[string]string{"token": g.Token.String()},
-			Text: fmt.Sprintf("%s opened its PXE service again.", h.name),
+			Topic: eventring.TopicPXE, Action: "opened-again", Millis: g.Since.UnixMilli(),
+			Fields: map[string]string{"token": g.Token.String()},
+			Text:   fmt.Sprintf("%s opened its PXE service again.", h.name),
 		})
 	}
 }
@@ -144,8 +145,9 @@ func (h *HostEvents) returned(f hostFacts) {
 		return
 	}
 	h.report(eventring.Report{
-		Topic: eventring.TopicLeadership, Action: "contact-lost", Millis: h.silent.UnixMilli(), Fields: map[string]string{"for": took.String()},
-		Text: fmt.Sprintf("%s heard of no leader for %v, from %s on.", h.name, took, api.TimeText(h.silent)),
+		Topic: eventring.TopicLeadership, Action: "contact-lost", Millis: h.silent.UnixMilli(),
+		Fields: map[string]string{"for": took.String()},
+		Text:   fmt.Sprintf("%s heard of no leader for %v, from %s on.", h.name, took, api.TimeText(h.silent)),
 	})
 }
 
@@ -158,8 +160,9 @@ func (h *HostEvents) tellClosings(f hostFacts) {
 		if !closedInLog(f.view, c.token) {
 			h.told = c.token
 			h.report(eventring.Report{
-				Topic: eventring.TopicPXE, Action: "closed-alone", Millis: c.at.UnixMilli(), Fields: map[string]string{"token": c.token.String(), "reason": c.why},
-				Text: fmt.Sprintf("%s closed its PXE service by itself at %s: %s.", h.name, api.TimeText(c.at), c.why),
+				Topic: eventring.TopicPXE, Action: "closed-alone", Millis: c.at.UnixMilli(),
+				Fields: map[string]string{"token": c.token.String(), "reason": c.why},
+				Text:   fmt.Sprintf("%s closed its PXE service by itself at %s: %s.", h.name, api.TimeText(c.at), c.why),
 			})
 		}
 		return true
@@ -186,8 +189,9 @@ func (h *HostEvents) survey(now time.Time, warnings []api.Warning) {
 		present[w.Code] = w
 		if _, known := h.raised[w.Code]; !known {
 			h.report(eventring.Report{
-				Topic: eventring.TopicWarning, Action: "raised", Millis: now.UnixMilli(), Fields: map[string]string{"code": w.Code, "remedy": w.Remedy},
-				Text: fmt.Sprintf("%s warns (%s): %s.", h.name, w.Code, w.Text),
+				Topic: eventring.TopicWarning, Action: "raised", Millis: now.UnixMilli(),
+				Fields: map[string]string{"code": w.Code, "remedy": w.Remedy},
+				Text:   fmt.Sprintf("%s warns (%s): %s.", h.name, w.Code, w.Text),
 			})
 		}
 	}

@@ -27,8 +27,10 @@ type hostStory struct {
 func newHostStory(t *testing.T) *hostStory {
 	t.Helper()
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\n"),
-		GossipKey: []byte(strings.Repeat("k", 32)), Member: membership.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
+		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\n"),
+		CAKey:     []byte("-----BEGIN PRIVATE KEY-----\n"),
+		GossipKey: []byte(strings.Repeat("k", 32)),
+		Member:    membership.Member{ID: "a", Name: "h1", Address: "h1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1_700_000_000_000))
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +118,8 @@ func TestClosingsOfOneLeadership(t *testing.T) {
 	s.look(time.Second, true, open)
 	s.look(time.Minute, true, open)
 	s.want("a moment")
-	s.look(time.Second, true, firewall.GuardStatus{Token: token, Since: s.now.Add(time.Second), Why: "the rules are not there"})
+	s.look(time.Second, true,
+		firewall.GuardStatus{Token: token, Since: s.now.Add(time.Second), Why: "the rules are not there"})
 	s.look(time.Minute, true, firewall.GuardStatus{Token: token, Since: s.now})
 	s.want("it lasts", "pxe closed-alone")
 	s.look(time.Second, true, open)

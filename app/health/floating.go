@@ -22,7 +22,8 @@ func FloatingProblems(conf config.Config) []doctor.Finding {
 		return nil // doctor reports that the interfaces cannot be listed
 	}
 	_ = host.ReadARPIgnore("/proc", conf.FloatingIP.Interface, links) // doctor reports that it cannot be read
-	return doctor.FloatingProblems(doctor.Plan{FloatingIP: conf.FloatingIP.Address, FloatingInterface: conf.FloatingIP.Interface}, links)
+	return doctor.FloatingProblems(
+		doctor.Plan{FloatingIP: conf.FloatingIP.Address, FloatingInterface: conf.FloatingIP.Interface}, links)
 }
 
 // AddressProblems are what no host can do with the floating IP of this configuration, where
@@ -43,7 +44,8 @@ func unusableAddress(conf config.Config, at netip.Addr, links []doctor.Link) (ou
 	for _, l := range links {
 		if what := l.Reserved(at); what != "" && l.Name == conf.FloatingIP.Interface {
 			out = append(out, config.Problem{Where: conf.Origin("floating_ip.address"), Key: "floating_ip.address",
-				What: fmt.Sprintf("%v is %s, by the addresses of floating_ip.interface %s on this host", at, what, l.Name), Do: "write an address of that subnet that no host has"})
+				What: fmt.Sprintf("%v is %s, by the addresses of floating_ip.interface %s on this host", at, what, l.Name),
+				Do:   "write an address of that subnet that no host has"})
 		}
 	}
 	return out
@@ -61,7 +63,8 @@ func floatingWarnings(problems []doctor.Finding) []api.Warning {
 		if f.Severity != doctor.Error {
 			severity = api.SeverityAdvice // it may be meant so
 		}
-		out = append(out, api.Warning{Code: "floating_ip", Severity: severity, Text: f.Text, Remedy: strings.ReplaceAll(strings.Join(people, "; "), ":; ", ": ")})
+		out = append(out, api.Warning{Code: "floating_ip", Severity: severity, Text: f.Text,
+			Remedy: strings.ReplaceAll(strings.Join(people, "; "), ":; ", ": ")})
 	}
 	return out
 }

@@ -92,7 +92,8 @@ func (f *FloatingServices) warnings(address string) []api.Warning {
 	}
 	var out warningList
 	for _, text := range slices.Sorted(slices.Values(f.silent)) {
-		out.add("floating_ip_unanswered", strings.Join(doctor.UnansweredRemedy(), "; "), "the floating IP %s is held, and %s", address, text)
+		out.add("floating_ip_unanswered", strings.Join(doctor.UnansweredRemedy(), "; "), "the floating IP %s is held, and %s",
+			address, text)
 	}
 	return out
 }

@@ -30,7 +30,9 @@ func TestSilentServiceAtTheFloatingIP(t *testing.T) {
 			t.Errorf("%d warnings, want %d: %+v", len(got), want, got)
 		}
 		for _, w := range got {
-			if w.Code != "floating_ip_unanswered" || w.Text != "the floating IP 192.0.2.10 is held, and the API does not answer there: connection refused" || !strings.Contains(w.Remedy, "api.listen") {
+			if w.Code != "floating_ip_unanswered" ||
+				w.Text != "the floating IP 192.0.2.10 is held, and the API does not answer there: connection refused" ||
+				!strings.Contains(w.Remedy, "api.listen") {
 				t.Errorf("%+v", w)
 			}
 		}

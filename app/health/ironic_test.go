@@ -28,7 +28,8 @@ func TestIronicElsewhere(t *testing.T) {
 		return res.Token
 	}
 	peer := func(name string) fencing.Token {
-		apply(membership.PutMember{Member: membership.Member{ID: name, Name: name, Address: name + ":7351", Version: fsm.Version}})
+		apply(membership.PutMember{
+			Member: membership.Member{ID: name, Name: name, Address: name + ":7351", Version: fsm.Version}})
 		return apply(membership.OpenSession{Peer: name, Boot: "boot", Version: fsm.Version})
 	}
 	own, other := peer("h1"), peer("h2")

@@ -28,7 +28,8 @@ func (k *Kube) warnings(v fsm.View) []api.Warning {
 	if k == nil {
 		return kubeHealth{open: v.Remediations(), idle: failover.Settings{}.Idle()}.warnings()
 	}
-	h := kubeHealth{mode: k.Settings.Mode, idle: k.Settings.Idle(), pauses: v.FailoverPauses(), open: v.Remediations(), faults: k.Prober.Faults(), silent: make(map[string]string)}
+	h := kubeHealth{mode: k.Settings.Mode, idle: k.Settings.Idle(), pauses: v.FailoverPauses(), open: v.Remediations(),
+		faults: k.Prober.Faults(), silent: make(map[string]string)}
 	for _, c := range k.Clusters {
 		h.named = append(h.named, c.Name())
 		if w, leads := k.Controller.Watched(c.Name()); leads && !w.API.Answers {
@@ -71,26 +72,33 @@ type kubeHealth struct {
 func (h kubeHealth) warnings() []api.Warning {
 	var out warningList
 	if h.mode == failover.ModeNooBaa {
-		out.add("failover_unfenced", "set failover.mode to safe, and failover.fence_file", "failover.mode is noobaa: pods are deleted while their machine may still run them; one pod may run twice")
+		out.add("failover_unfenced", "set failover.mode to safe, and failover.fence_file",
+			"failover.mode is noobaa: pods are deleted while their machine may still run them; one pod may run twice")
 	}
 	for _, r := range h.open {
 		if r.State == kubestate.RemStuck {
-			out.add("failover_stuck", "see 'trivet failover show "+r.Cluster+"/"+r.Node+"'; then 'trivet failover release'", "the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
+			out.add("failover_stuck", "see 'trivet failover show "+r.Cluster+"/"+r.Node+"'; then 'trivet failover release'",
+				"the remediation of kube node %s/%s is stuck: %s", r.Cluster, r.Node, r.Steps[len(r.Steps)-1].Reason)
 		}
 	}
 	out = append(out, h.stuckWarnings()...)
 	for _, pause := range h.pauses {
-		out.add("failover_paused", "'trivet failover resume', if the reason for the pause is over", "failover is paused in %s by %s", cmp.Or(pause.Cluster, "all clusters"), cmp.Or(pause.By, "an operator"))
+		out.add("failover_paused", "'trivet failover resume', if the reason for the pause is over",
+			"failover is paused in %s by %s", cmp.Or(pause.Cluster, "all clusters"), cmp.Or(pause.By, "an operator"))
 	}
 	for _, c := range slices.Sorted(maps.Keys(h.faults)) {
-		out.add("failover_no_vote", "see whether this host reaches the kube nodes' port 10250", "this peer has no opinion of the kubelets of %s: %s", c, h.faults[c])
+		out.add("failover_no_vote", "see whether this host reaches the kube nodes' port 10250",
+			"this peer has no opinion of the kubelets of %s: %s", c, h.faults[c])
 	}
 	for _, c := range slices.Sorted(maps.Keys(h.silent)) {
-		out.add("failover_api_silent", "see whether it answers from this host; no kube node is held for dead meanwhile", "the API server of %s does not answer: %s", c, h.silent[c])
+		out.add("failover_api_silent", "see whether it answers from this host; no kube node is held for dead meanwhile",
+			"the API server of %s does not answer: %s", c, h.silent[c])
 	}
 	if len(h.unplaced) > 0 {
-		out.add("failover_unplaced_peers", "upgrade the peers; if one runs on a kube node, see that 'trivet failover list' shows it there: docs/failover.md#peers-on-kube-nodes",
-			"no peer was found on a kube node, and of %s it is not known that it runs elsewhere: a living peer there would be switched off with its machine", joinNames(h.unplaced))
+		out.add("failover_unplaced_peers",
+			"upgrade the peers; if one runs on a kube node, see that 'trivet failover list' shows it there: docs/failover.md#peers-on-kube-nodes",
+			"no peer was found on a kube node, and of %s it is not known that it runs elsewhere: a living peer there would be switched off with its machine",
+			joinNames(h.unplaced))
 	}
 	return out
 }
@@ -107,7 +115,8 @@ func (h kubeHealth) stuckWarnings() warningList {
 		}
 	}
 	if len(nodes) > 0 {
-		out.add("failover_left_open", "write failover.mode: safe and its cluster until each has ended, or see docs/failover.md#left-open",
+		out.add("failover_left_open",
+			"write failover.mode: safe and its cluster until each has ended, or see docs/failover.md#left-open",
 			"%d remediations are open and not carried out, and failover's taints stay on the Nodes until their machines are back, or for good where no cluster is named: %s (%s)",
 			len(nodes), joinNames(nodes[:min(len(nodes), maxNamedNodes)]), why)
 	}

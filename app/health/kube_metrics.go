@@ -20,11 +20,14 @@ type KubeFigures struct {
 func NewKubeFigures() *KubeFigures {
 	f := &KubeFigures{
 		fences: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "failover_fence_calls_total",
-			Help: "Calls to fence devices: status, off or on, and whether they were answered (ok) or failed."}, []string{"device", "call", "result"}),
+			Help: "Calls to fence devices: status, off or on, and whether they were answered (ok) or failed."},
+			[]string{"device", "call", "result"}),
 		probes: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "failover_probes_total",
-			Help: "Questions to kubelets, by what was heard: alive, nothing, or own_fault where this host could not even ask."}, []string{"result"}),
+			Help: "Questions to kubelets, by what was heard: alive, nothing, or own_fault where this host could not even ask."},
+			[]string{"result"}),
 		pods: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "trivet", Name: "failover_pod_deletions_total",
-			Help: "Deletions of pods by this peer in each mode, and whether they were taken (ok) or failed."}, []string{"cluster", "result"}),
+			Help: "Deletions of pods by this peer in each mode, and whether they were taken (ok) or failed."},
+			[]string{"cluster", "result"}),
 	}
 	for _, heard := range []failover.Heard{failover.HeardAlive, failover.HeardNothing, failover.HeardOwnFault} {
 		f.probes.WithLabelValues(heardText(heard)) // so that each is there from the start
@@ -159,13 +162,17 @@ func (k *Kube) register(f *Figures) {
 		return
 	}
 	f.MustRegister(k.Figures.fences, k.Figures.probes, k.Figures.pods, &kubeCollector{
-		kube:         k,
-		remediations: kubeDesc("remediations", "Remediations that the log keeps, by state; recovered and cancelled have ended within 30 days.", "state"),
-		paused:       kubeDesc("paused", "1 while an operator has paused failover, in one cluster or in all."),
-		nodes:        kubeDesc("kube_nodes", "Kube nodes by verdict: well, held_for_dead, in_remediation. The leader has it.", "cluster", "verdict"),
-		lease:        kubeDesc("lease_age_max_seconds", "Age of the oldest Lease of a cluster's kube nodes. The leader has it.", "cluster"),
-		answers:      kubeDesc("api_server_answers", "1 while the API server answers the leader, which alone has it.", "cluster"),
-		mute:         kubeDesc("votes_withdrawn", "1 while this peer has no opinion of a cluster's kubelets, since it reaches too few of them.", "cluster"),
+		kube: k,
+		remediations: kubeDesc("remediations",
+			"Remediations that the log keeps, by state; recovered and cancelled have ended within 30 days.", "state"),
+		paused: kubeDesc("paused", "1 while an operator has paused failover, in one cluster or in all."),
+		nodes: kubeDesc("kube_nodes", "Kube nodes by verdict: well, held_for_dead, in_remediation. The leader has it.",
+			"cluster", "verdict"),
+		lease: kubeDesc("lease_age_max_seconds", "Age of the oldest Lease of a cluster's kube nodes. The leader has it.",
+			"cluster"),
+		answers: kubeDesc("api_server_answers", "1 while the API server answers the leader, which alone has it.", "cluster"),
+		mute: kubeDesc("votes_withdrawn",
+			"1 while this peer has no opinion of a cluster's kubelets, since it reaches too few of them.", "cluster"),
 	})
 }
 

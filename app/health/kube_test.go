@@ -16,7 +16,8 @@ import (
 
 func TestFailoverThatIsOffSaysNothing(t *testing.T) {
 	var off *Kube
-	if (kubeHealth{idle: failover.Settings{}.Idle()}).warnings() != nil || off.readyzLine() != "off" || off.counts(fsm.View{}) != nil {
+	if (kubeHealth{idle: failover.Settings{}.Idle()}).warnings() != nil || off.readyzLine() != "off" ||
+		off.counts(fsm.View{}) != nil {
 		t.Error("it is there")
 	}
 	r := &Figures{Registry: prometheus.NewRegistry()}
@@ -27,7 +28,8 @@ func TestFailoverThatIsOffSaysNothing(t *testing.T) {
 }
 
 func TestWarningsOfFailover(t *testing.T) {
-	stuck := kubestate.Remediation{Cluster: "prod", Node: "w1", State: kubestate.RemStuck, Steps: []kubestate.Step{{Reason: "no device answers"}}}
+	stuck := kubestate.Remediation{Cluster: "prod", Node: "w1", State: kubestate.RemStuck,
+		Steps: []kubestate.Step{{Reason: "no device answers"}}}
 	under := kubestate.Remediation{Cluster: "prod", Node: "w2", State: kubestate.RemFencing, Steps: []kubestate.Step{{}}}
 	for _, test := range []struct {
 		name string
@@ -36,15 +38,23 @@ func TestWarningsOfFailover(t *testing.T) {
 	}{
 		{"well", kubeHealth{mode: failover.ModeSafe, named: []string{"prod"}, open: []kubestate.Remediation{under}}, nil},
 		{"unfenced", kubeHealth{mode: failover.ModeNooBaa}, []string{"failover_unfenced: noobaa"}},
-		{"left open by a mode", kubeHealth{idle: "this is a dry run", named: []string{"prod"}, open: []kubestate.Remediation{under, {Cluster: "prod", Node: "w3", State: kubestate.RemDetached}}},
-			[]string{"failover_left_open: 2 remediations are open and not carried out, and failover's taints stay on the Nodes until their machines are back, or for good where no cluster is named: prod/w2 and prod/w3 (this is a dry run)"}},
-		{"left open in a cluster", kubeHealth{mode: failover.ModeSafe, named: []string{"dev"}, open: []kubestate.Remediation{under, {Cluster: "dev", Node: "w3", State: kubestate.RemDetached}}},
+		{"left open by a mode", kubeHealth{idle: "this is a dry run", named: []string{"prod"},
+			open: []kubestate.Remediation{under, {Cluster: "prod", Node: "w3", State: kubestate.RemDetached}}},
+			[]string{
+				"failover_left_open: 2 remediations are open and not carried out, and failover's taints stay on the Nodes until their machines are back, or for good where no cluster is named: prod/w2 and prod/w3 (this is a dry run)"}},
+		{"left open in a cluster",
+			kubeHealth{mode: failover.ModeSafe, named: []string{"dev"},
+				open: []kubestate.Remediation{under, {Cluster: "dev", Node: "w3", State: kubestate.RemDetached}}},
 			[]string{"failover_left_open: prod/w2 (failover.kubeconfigs does not name the cluster)"}},
-		{"stuck", kubeHealth{mode: failover.ModeSafe, named: []string{"prod"}, open: []kubestate.Remediation{under, stuck}}, []string{"failover_stuck: prod/w1 is stuck: no device answers"}},
-		{"paused", kubeHealth{pauses: []kubestate.Pause{{By: "ann"}, {Cluster: "prod"}}}, []string{"failover_paused: all clusters by ann", "failover_paused: prod by an operator"}},
+		{"stuck", kubeHealth{mode: failover.ModeSafe, named: []string{"prod"}, open: []kubestate.Remediation{under, stuck}},
+			[]string{"failover_stuck: prod/w1 is stuck: no device answers"}},
+		{"paused", kubeHealth{pauses: []kubestate.Pause{{By: "ann"}, {Cluster: "prod"}}},
+			[]string{"failover_paused: all clusters by ann", "failover_paused: prod by an operator"}},
 		{"blind", kubeHealth{faults: map[string]string{"b": "x", "a": "y"}, silent: map[string]string{"c": "refused"}},
-			[]string{"failover_no_vote: kubelets of a: y", "failover_no_vote: kubelets of b: x", "failover_api_silent: c does not answer: refused"}},
-		{"peers that may be anywhere", kubeHealth{unplaced: []string{"h1", "h3"}}, []string{"failover_unplaced_peers: of h1 and h3 it is not known that"}},
+			[]string{"failover_no_vote: kubelets of a: y", "failover_no_vote: kubelets of b: x",
+				"failover_api_silent: c does not answer: refused"}},
+		{"peers that may be anywhere", kubeHealth{unplaced: []string{"h1", "h3"}},
+			[]string{"failover_unplaced_peers: of h1 and h3 it is not known that"}},
 	} {
 		got := test.h.warnings()
 		if len(got) != len(test.want) {
@@ -61,12 +71,14 @@ func TestWarningsOfFailover(t *testing.T) {
 }
 
 func TestPeersThatMayRunOnKubeNodes(t *testing.T) {
-	on, off, unknown := failover.Place{Peer: "a", Node: "prod/w1", By: "boot ID"}, failover.Place{Peer: "b"}, failover.Place{Peer: "c", Unknown: true}
+	on, off, unknown := failover.Place{Peer: "a", Node: "prod/w1", By: "boot ID"}, failover.Place{Peer: "b"},
+		failover.Place{Peer: "c", Unknown: true}
 	for _, test := range []struct {
 		places []failover.Place
 		want   string
 	}{
-		{nil, ""}, {[]failover.Place{off, off}, ""}, {[]failover.Place{unknown, on}, ""}, {[]failover.Place{unknown, off}, "c"}, {[]failover.Place{unknown, unknown}, "c c"},
+		{nil, ""}, {[]failover.Place{off, off}, ""}, {[]failover.Place{unknown, on}, ""},
+		{[]failover.Place{unknown, off}, "c"}, {[]failover.Place{unknown, unknown}, "c c"},
 	} {
 		if got := strings.Join(unplaced(test.places), " "); got != test.want {
 			t.Errorf("unplaced: of %+v it warns of %q, want %q", test.places, got, test.want)
@@ -97,7 +109,8 @@ func TestDeletionsAreCounted(t *testing.T) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(f.pods)
 	got, err := r.Gather()
-	if err != nil || len(got) != 1 || len(got[0].Metric) != 2 || got[0].Metric[0].Counter.GetValue() != 1 || got[0].Metric[1].Counter.GetValue() != 2 {
+	if err != nil || len(got) != 1 || len(got[0].Metric) != 2 || got[0].Metric[0].Counter.GetValue() != 1 ||
+		got[0].Metric[1].Counter.GetValue() != 2 {
 		t.Errorf("deletions: counted %v, %v", got, err)
 	}
 }

@@ -26,10 +26,12 @@ func memberFlagWarnings(h ContactView) []api.Warning {
 		Remedy: "when it is over: 'trivet maintenance off " + resting[0] + "'"}}
 	switch len(may) {
 	case 0:
-		out = append(out, api.Warning{Code: "no_peer_may_lead", Text: "every voter that lives is in maintenance: none of them will lead",
+		out = append(out, api.Warning{Code: "no_peer_may_lead",
+			Text:   "every voter that lives is in maintenance: none of them will lead",
 			Remedy: "'trivet maintenance off' on one of them; there it needs no leader"})
 	case 1:
-		out = append(out, api.Warning{Code: "single_peer_may_lead", Text: "only " + may[0] + " may lead: should it die, no peer leads until maintenance ends",
+		out = append(out, api.Warning{Code: "single_peer_may_lead",
+			Text:   "only " + may[0] + " may lead: should it die, no peer leads until maintenance ends",
 			Remedy: "'trivet maintenance off', on one of " + list})
 	}
 	return out

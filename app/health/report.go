@@ -55,12 +55,14 @@ func encodeReport(r hostReport) json.RawMessage {
 }
 
 func (s *Self) hostReport(v fsm.View) hostReport {
-	return hostReport{Guarded: s.Door.Driver != host.Noop, Door: s.Door.pass(v), Address: s.Door.floating(v), Warnings: s.hostWarnings(v)}
+	return hostReport{Guarded: s.Door.Driver != host.Noop, Door: s.Door.pass(v), Address: s.Door.floating(v),
+		Warnings: s.hostWarnings(v)}
 }
 
 // hostWarnings are what is wrong on this host, as far as this peer knows.
 func (s *Self) hostWarnings(v fsm.View) []api.Warning {
-	all := slices.Concat(s.peerWarnings(v), s.More.Keys(v), s.More.Backups(), s.Door.warnings(v), s.Address.warnings(s.Door.Address),
+	all := slices.Concat(s.peerWarnings(v), s.More.Keys(v), s.More.Backups(), s.Door.warnings(v),
+		s.Address.warnings(s.Door.Address),
 		s.Kube.warnings(v), s.More.Components(), s.More.Configuration(), diskWarnings(s.Ballast.State(), s.Facts.Directory))
 	for i := range all {
 		all[i].Hosts = []string{s.Members.Self.Name}
@@ -86,7 +88,8 @@ func (s *Self) reports(v fsm.View) map[string]hostReport {
 // log, in words that may differ by a second: the peer that is asked gives them.
 func clusterWide(code string) bool {
 	switch code {
-	case "ca_ends", "gossip_rotation", "no_port_list", "old_port_list", "failover_unfenced", "failover_stuck", "failover_left_open", "failover_paused":
+	case "ca_ends", "gossip_rotation", "no_port_list", "old_port_list", "failover_unfenced", "failover_stuck",
+		"failover_left_open", "failover_paused":
 		return true
 	}
 	return false

@@ -74,7 +74,9 @@ func (s *Self) Status() api.Status {
 	if s.Facts.Lends {
 		out.Leases = &api.LeaseCounts{Known: v.LeaseCount(), Held: v.LeasesHeld()}
 	}
-	out.Warnings = slices.Concat(clusterWarnings(out, formerAddress(s.Members.Log.Servers(), s.Members.Self)), suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), leaseTableWarnings(tableUsages(v)), merged(v, s.Members.Self.ID, reports))
+	out.Warnings = slices.Concat(clusterWarnings(out, formerAddress(s.Members.Log.Servers(), s.Members.Self)),
+		suspicionWarnings(v), memberFlagWarnings(h), formerWarnings(v), leaseTableWarnings(tableUsages(v)),
+		merged(v, s.Members.Self.ID, reports))
 	out.Health = rated(out.Leader, out.Warnings)
 	return out
 }
@@ -142,10 +144,13 @@ func (s *Self) basics(h ContactView) api.Status {
 func (s *Self) peerWarnings(v fsm.View) []api.Warning {
 	var out warningList
 	if unfit := s.Fitness.Fit(); unfit != nil && s.Fitness.Barred() == nil {
-		out.add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %v", unfit)
+		out.add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %v",
+			unfit)
 	}
 	if away := s.Ironic.Err(); away != nil {
-		out.add("ironic_away", "write the right ironic.endpoint, or see why it does not answer this host: 'trivet doctor --check services'", "%v; requests that need it wait here", away)
+		out.add("ironic_away",
+			"write the right ironic.endpoint, or see why it does not answer this host: 'trivet doctor --check services'",
+			"%v; requests that need it wait here", away)
 	}
 	if away := s.KeystoneAway(); away != nil {
 		out.add("keystone_away", "see 'api.keystone' in the configuration and whether Keystone answers from this host",
@@ -156,12 +161,14 @@ func (s *Self) peerWarnings(v fsm.View) []api.Warning {
 		clocks = v.Sessions()
 	}
 	if skew, _ := leader.Skew(clocks, v.Leadership().At, s.Members.Self.ID); skew.Abs() > leader.MaxSkew/2 {
-		out.add("clock_skew", "set the clock, for instance with 'chronyc makestep'", "this peer's clock is %v off the others'", skew)
+		out.add("clock_skew", "set the clock, for instance with 'chronyc makestep'",
+			"this peer's clock is %v off the others'", skew)
 	}
 	h := s.Members.Hearing(v)
 	for _, m := range byName(v.Members()) {
 		if heard := h.Of(m.ID); heard.Live && heard.Away {
-			out.add("peer_unreachable", "'trivet doctor --check peers' says what does not get through", "%s answers %s, but not this host", m.Name, s.Members.Name(v, h.By))
+			out.add("peer_unreachable", "'trivet doctor --check peers' says what does not get through",
+				"%s answers %s, but not this host", m.Name, s.Members.Name(v, h.By))
 		}
 	}
 	return out

@@ -18,10 +18,14 @@ type tableUsage struct {
 
 func tableUsages(v fsm.View) []tableUsage {
 	return []tableUsage{
-		{"leases", "leases, free ones with them", v.LeaseCount(), leases.MaxLeases, "have free ones forgotten: 'trivet lease list', 'trivet lease forget NAME'"},
-		{"values", "values", v.ValueCount(), leases.MaxValues, "find who writes them and have some deleted: GET and DELETE /v1/kv"},
-		{"group_members", "members of groups", v.GroupMemberCount(), leases.MaxGroupMembers, "find who joins so often: GET /v1/groups/COMPONENT"},
-		{"value_bytes", "bytes of values", v.ValueBytes(), leases.MaxValueBytes, "find who writes them and have some deleted: GET and DELETE /v1/kv"},
+		{"leases", "leases, free ones with them", v.LeaseCount(), leases.MaxLeases,
+			"have free ones forgotten: 'trivet lease list', 'trivet lease forget NAME'"},
+		{"values", "values", v.ValueCount(), leases.MaxValues,
+			"find who writes them and have some deleted: GET and DELETE /v1/kv"},
+		{"group_members", "members of groups", v.GroupMemberCount(), leases.MaxGroupMembers,
+			"find who joins so often: GET /v1/groups/COMPONENT"},
+		{"value_bytes", "bytes of values", v.ValueBytes(), leases.MaxValueBytes,
+			"find who writes them and have some deleted: GET and DELETE /v1/kv"},
 	}
 }
 
@@ -30,7 +34,8 @@ func leaseTableWarnings(tables []tableUsage) (out []api.Warning) {
 		if 5*l.used > 4*l.most { // more than four fifths are in use
 			out = append(out, api.Warning{
 				Code: "lease_table_near_full", Remedy: l.remedy,
-				Text: fmt.Sprintf("there are %d %s, of %d that may be: at the last one programs are refused", l.used, l.what, l.most),
+				Text: fmt.Sprintf("there are %d %s, of %d that may be: at the last one programs are refused", l.used, l.what,
+					l.most),
 			})
 		}
 	}

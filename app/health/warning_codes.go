@@ -19,12 +19,17 @@ func (l *warningList) add(code, remedy, format string, args ...any) {
 // source.
 func warningCodes() []string {
 	return []string{
-		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_not_yet_valid", "certificate_old", "clock_skew",
-		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_left_open", "failover_no_vote", "failover_paused",
-		"failover_stuck", "failover_unfenced", "failover_unplaced_peers", "few_voters", "file_unusable", "floating_ip", "floating_ip_unanswered", "former_member",
+		"address_conflict", "backup_failed", "backup_old", "ca_ends", "certificate_expired", "certificate_not_yet_valid",
+		"certificate_old", "clock_skew",
+		"config_refused", "dhcp_bypass", "disk_full", "disk_low", "drift", "failover_api_silent", "failover_left_open",
+		"failover_no_vote", "failover_paused",
+		"failover_stuck", "failover_unfenced", "failover_unplaced_peers", "few_voters", "file_unusable", "floating_ip",
+		"floating_ip_unanswered", "former_member",
 		"former_silent", "gossip_rotation", "haconfig_api_silent", "haconfig_not_kept", "ironic_away", "keystone_away",
-		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list", "old_port_list", "peer_silent",
-		"peer_unreachable", "refuses_to_lead", "restart_needed", "rules_not_programmed", "single_peer_may_lead", "sync_suspicion", "two_voters", "useless_options",
+		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list", "old_port_list",
+		"peer_silent",
+		"peer_unreachable", "refuses_to_lead", "restart_needed", "rules_not_programmed", "single_peer_may_lead",
+		"sync_suspicion", "two_voters", "useless_options",
 	}
 }
 
@@ -33,9 +38,12 @@ func warningCodes() []string {
 // decision of an operator, or something that is to be done some day.
 func degrades(code string) bool {
 	switch code {
-	case "address_conflict", "certificate_expired", "certificate_not_yet_valid", "clock_skew", "dhcp_bypass", "disk_full", "failover_api_silent", "failover_left_open", "failover_no_vote",
-		"failover_stuck", "file_unusable", "floating_ip", "floating_ip_unanswered", "former_silent", "haconfig_api_silent", "ironic_away", "keystone_away", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list",
-		"old_port_list", "peer_silent", "peer_unreachable", "refuses_to_lead", "rules_not_programmed", "single_peer_may_lead", "sync_suspicion", "useless_options":
+	case "address_conflict", "certificate_expired", "certificate_not_yet_valid", "clock_skew", "dhcp_bypass", "disk_full",
+		"failover_api_silent", "failover_left_open", "failover_no_vote",
+		"failover_stuck", "file_unusable", "floating_ip", "floating_ip_unanswered", "former_silent", "haconfig_api_silent",
+		"ironic_away", "keystone_away", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list",
+		"old_port_list", "peer_silent", "peer_unreachable", "refuses_to_lead", "rules_not_programmed", "single_peer_may_lead",
+		"sync_suspicion", "useless_options":
 		return true
 	}
 	return false
@@ -48,7 +56,9 @@ type warningCollector struct {
 }
 
 func newWarningCollector(warnings func() []api.Warning) *warningCollector {
-	return &warningCollector{warnings, prometheus.NewDesc("trivet_warnings", "1 while 'trivet status' shows this warning of the cluster or of this host.", []string{"warning"}, nil)}
+	return &warningCollector{warnings,
+		prometheus.NewDesc("trivet_warnings", "1 while 'trivet status' shows this warning of the cluster or of this host.",
+			[]string{"warning"}, nil)}
 }
 
 // Describe implements prometheus.Collector.

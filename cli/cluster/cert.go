@@ -15,7 +15,8 @@ import (
 
 // Cert is 'trivet cert'.
 func Cert(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
-	return term.Group("cert", "Certificates of peers and operators", certIssue(t, peer), certRevoke(t, peer), certStatus(t, peer, set), certRenew(t, peer), certCA(t, set))
+	return term.Group("cert", "Certificates of peers and operators", certIssue(t, peer), certRevoke(t, peer),
+		certStatus(t, peer, set), certRenew(t, peer), certCA(t, set))
 }
 
 func certIssue(t *term.Terminal, peer term.Peer) *cobra.Command {

@@ -44,7 +44,8 @@ func certStatus(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Comma
 		}
 		for _, r := range rows {
 			if r.Problem != "" {
-				return term.Fail(term.ExitFailed, "on that host: 'trivet cert renew', and see its log; of the CA: docs/security.md", "%s %s: %s", r.Role, r.Name, r.Problem)
+				return term.Fail(term.ExitFailed, "on that host: 'trivet cert renew', and see its log; of the CA: docs/security.md",
+					"%s %s: %s", r.Role, r.Name, r.Problem)
 			}
 		}
 		return nil
@@ -88,7 +89,8 @@ func certificatesHere(set *options.Set) ([]admin.Certificate, error) {
 		return nil, local.DirError(err)
 	}
 	row := func(role, name string, from, to time.Time) admin.Certificate {
-		return admin.Certificate{Role: role, Name: name, NotBefore: from.UTC().Format(time.RFC3339), NotAfter: to.UTC().Format(time.RFC3339)}
+		return admin.Certificate{Role: role, Name: name, NotBefore: from.UTC().Format(time.RFC3339),
+			NotAfter: to.UTC().Format(time.RFC3339)}
 	}
 	return []admin.Certificate{
 		row("peer", id.Name, cred.Leaf.NotBefore, cred.Leaf.NotAfter),

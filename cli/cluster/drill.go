@@ -60,7 +60,9 @@ func drill(ctx context.Context, t *term.Terminal, peer term.Peer, order admin.Dr
 		return err
 	}
 	if !r.OK {
-		return term.Fail(term.ExitFailed, "the logs of both leaders say what they waited for: 'journalctl -u trivet'; then 'trivet doctor'", "the drill was not within its bounds")
+		return term.Fail(term.ExitFailed,
+			"the logs of both leaders say what they waited for: 'journalctl -u trivet'; then 'trivet doctor'",
+			"the drill was not within its bounds")
 	}
 	return nil
 }
@@ -71,7 +73,8 @@ func consentToDrill(t *term.Terminal, order admin.DrillOrder, leader string, yes
 	case yes:
 		return nil
 	case !term.IsTerminal(t.In):
-		return term.Fail(term.ExitUsage, "'trivet drill failover --yes'", "drill: it moves leadership, and standard input is not a terminal to confirm that")
+		return term.Fail(term.ExitUsage, "'trivet drill failover --yes'",
+			"drill: it moves leadership, and standard input is not a terminal to confirm that")
 	}
 	what := "hand leadership on"
 	if order.Kill {

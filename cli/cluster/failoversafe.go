@@ -27,7 +27,8 @@ func FailoverSafe(t *term.Terminal, peer term.Peer) *cobra.Command {
 				return nil
 			})
 			if err == nil && !v.Safe {
-				err = &term.Failure{Code: term.ExitConflict, Err: errors.New(v.Sentence), Hint: "see 'trivet peers' and 'trivet status'"}
+				err = &term.Failure{Code: term.ExitConflict, Err: errors.New(v.Sentence),
+					Hint: "see 'trivet peers' and 'trivet status'"}
 			}
 			return err
 		},

@@ -78,5 +78,6 @@ func awaitRotation(ctx context.Context, t *term.Terminal, peer term.Peer) error 
 			last = now.Stage
 		}
 	}
-	return term.Fail(term.ExitOutcomeUnknown, "it goes on by itself: 'trivet gossip status'", "the rotation has not ended within %v", rotationLimit)
+	return term.Fail(term.ExitOutcomeUnknown, "it goes on by itself: 'trivet gossip status'",
+		"the rotation has not ended within %v", rotationLimit)
 }

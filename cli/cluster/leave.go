@@ -53,9 +53,11 @@ func leave(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.S
 	case gone != nil:
 		return gone
 	case after == peerStays && err != nil: // it stopped for another reason
-		return term.Fail(term.ExitOutcomeUnknown, "its log says why it stopped: 'journalctl -u trivet'; when it runs again, repeat this", "%w", err)
+		return term.Fail(term.ExitOutcomeUnknown,
+			"its log says why it stopped: 'journalctl -u trivet'; when it runs again, repeat this", "%w", err)
 	case after == peerStays:
-		return term.Fail(term.ExitFailed, "its log says why: 'journalctl -u trivet'; remove "+filepath.Join(s.Directory, "peer")+" before 'trivet join'",
+		return term.Fail(term.ExitFailed,
+			"its log says why: 'journalctl -u trivet'; remove "+filepath.Join(s.Directory, "peer")+" before 'trivet join'",
 			"%s has left cluster %s, but its log is not wiped", s.Name, s.Cluster)
 	case after == peerUnseen && err != nil:
 		return err
@@ -86,7 +88,9 @@ func hintForce(err error, force bool) error {
 	if !errors.As(err, &refused) || refused.Code != api.CodeConflict || refused.Hint != "" || force {
 		return err
 	}
-	return term.Fail(term.ExitConflict, "bring the missing peers back or join others first ('trivet peers' shows them); --force does it all the same", "%w", err)
+	return term.Fail(term.ExitConflict,
+		"bring the missing peers back or join others first ('trivet peers' shows them); --force does it all the same", "%w",
+		err)
 }
 
 // What a daemon that stopped has left in its data directory.
@@ -120,7 +124,8 @@ func awaitGone(ctx context.Context, path string) (remains, error) {
 			return peerUnseen, nil
 		}
 		if !pace.Wait(ctx, pause) {
-			return peerUnseen, term.Fail(term.ExitFailed, "see its log; the peer is no member any more", "this peer has left, but has not stopped within %v", goneLimit)
+			return peerUnseen, term.Fail(term.ExitFailed, "see its log; the peer is no member any more",
+				"this peer has left, but has not stopped within %v", goneLimit)
 		}
 	}
 }
@@ -137,8 +142,10 @@ func Remove(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"Of a member before a restore or recovery that was not heard since, it says that the host is lost: the PXE service waits for it no more.",
 		Example: "trivet remove h3",
 	}
-	c.Flags().BoolVar(&force, "force", false, "remove it although the rest cannot go on without more peers, or although it lives")
-	term.GoneFlag(c, "replace", "'trivet token create' here, then 'trivet join HOST --name NAME --token-file FILE' on the host that takes its place")
+	c.Flags().BoolVar(&force, "force", false,
+		"remove it although the rest cannot go on without more peers, or although it lives")
+	term.GoneFlag(c, "replace",
+		"'trivet token create' here, then 'trivet join HOST --name NAME --token-file FILE' on the host that takes its place")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		path := "/v1/members/" + url.PathEscape(args[0])
 		if force {

@@ -13,10 +13,12 @@ import (
 // Maintenance is 'trivet maintenance'.
 func Maintenance(t *term.Terminal, peer term.Peer) *cobra.Command {
 	return term.Group("maintenance", "Keep a peer from leading and working while its host is worked on",
-		maintenance(t, peer, "on", "trivet maintenance on\ntrivet maintenance on h2", "Put a peer into maintenance; without a name this one",
+		maintenance(t, peer, "on", "trivet maintenance on\ntrivet maintenance on h2",
+			"Put a peer into maintenance; without a name this one",
 			"Put a peer into maintenance, by name or ID; without one this peer. It hands leadership on if it leads, never leads, and claims no more nodes;\n"+
 				"what it has begun it ends. It votes, serves the API and forwards, and its /readyz answers 503, so that a balancer sends no requests there.\n"+
-				"It lasts until 'trivet maintenance off', also through restarts. It is refused where no other peer could lead.", true),
+				"It lasts until 'trivet maintenance off', also through restarts. It is refused where no other peer could lead.",
+			true),
 		maintenance(t, peer, "off", "trivet maintenance off h2", "End the maintenance of a peer; without a name of this one",
 			"End the maintenance of a peer, by name or ID; without one of this peer. Where every voter that lives is in maintenance no peer leads: run it on\n"+
 				"one of them, where it needs no leader.", false))
@@ -29,7 +31,8 @@ func maintenance(t *term.Terminal, peer term.Peer, use, example, short, long str
 		c.Flags().BoolVar(&force, "force", false, "although no other peer could lead")
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := exclude(c.Context(), peer, "/v1/maintenance", admin.Exclusion{Peer: term.OnlyArg(args), On: on, Force: force})
+		name, err := exclude(c.Context(), peer, "/v1/maintenance",
+			admin.Exclusion{Peer: term.OnlyArg(args), On: on, Force: force})
 		if err != nil {
 			return err
 		}

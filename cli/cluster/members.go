@@ -30,11 +30,13 @@ func Members(t *term.Terminal, peer term.Peer) *cobra.Command {
 				Joined, LogVersion, ID, Gossip, API string `col:"wide"`
 			}
 			return t.Show(all, term.Each(all, func(m admin.Member) row {
-				role, contact := Role(api.Peer{Leader: m.Leader, Voter: m.Voter, Decided: api.Decided{Observer: m.Observer, Maintenance: m.Maintenance}}), state(m.Contact)
+				role, contact := Role(api.Peer{Leader: m.Leader, Voter: m.Voter,
+					Decided: api.Decided{Observer: m.Observer, Maintenance: m.Maintenance}}), state(m.Contact)
 				if !m.Live && !m.NeverHeard {
 					contact = fmt.Sprintf("silent since %s (%v)", m.SilentSince, age(m.ContactMS))
 				}
-				return row{m.Name, role, mark.BadIf(!m.Live, contact), m.Binary, m.Address, m.Joined, fmt.Sprint(m.Version), m.ID, m.Gossip, m.API}
+				return row{m.Name, role, mark.BadIf(!m.Live, contact), m.Binary, m.Address, m.Joined, fmt.Sprint(m.Version), m.ID,
+					m.Gossip, m.API}
 			}))
 		},
 	}.Command(peer)
@@ -60,7 +62,8 @@ func Peers(t *term.Terminal, peer term.Peer) *cobra.Command {
 				Address                                                       string `col:"wide"`
 			}
 			return t.Show(rows, term.Each(rows, func(r api.Peer) row {
-				return row{r.Name, Role(r), term.YesNo(r.Self), markContact(mark, r, state(r.Contact)), lag(r), r.Gossip, fmt.Sprint(r.Applied), skew(r.SkewMS), r.Refuses, r.Address}
+				return row{r.Name, Role(r), term.YesNo(r.Self), markContact(mark, r, state(r.Contact)), lag(r), r.Gossip,
+					fmt.Sprint(r.Applied), skew(r.SkewMS), r.Refuses, r.Address}
 			}))
 		},
 	}.Command(peer)

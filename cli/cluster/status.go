@@ -54,7 +54,8 @@ func healthError(s api.Status) error {
 				codes = append(codes, w.Code)
 			}
 		}
-		return term.Fail(term.ExitDegraded, "each warning says what to do", "the cluster is degraded: %s", strings.Join(codes, ", "))
+		return term.Fail(term.ExitDegraded, "each warning says what to do", "the cluster is degraded: %s",
+			strings.Join(codes, ", "))
 	}
 	return nil
 }
@@ -227,7 +228,8 @@ func pxeText(s api.PXEService, now time.Time) string {
 	case len(s.OpenOn) == 0:
 		return "closed on every host, no machine boots: " + term.Dash(s.Why)
 	default:
-		return fmt.Sprintf("open on %s since %s: machines boot there, and on no other host", strings.Join(s.OpenOn, ", "), since(s.Since, now))
+		return fmt.Sprintf("open on %s since %s: machines boot there, and on no other host", strings.Join(s.OpenOn, ", "),
+			since(s.Since, now))
 	}
 }
 
@@ -250,7 +252,8 @@ func holderText(f api.AddressHolder) string {
 // nodesText counts introspections by state, in the order of an introspection.
 func nodesText(counts map[string]int) string {
 	var parts []string
-	for _, state := range []string{"starting", "enrolling", "waiting", "processing", "reapplying", "aborting", "finished", "error"} {
+	for _, state := range []string{"starting", "enrolling", "waiting", "processing", "reapplying", "aborting", "finished",
+		"error"} {
 		if n := counts[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, state))
 		}
@@ -285,6 +288,7 @@ func printWarnings(w io.Writer, mark term.Style, warnings []api.Warning, peers i
 		default:
 			where = ""
 		}
-		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", label, "", where, term.Printable(warning.Text), warning.Code, "", term.Printable(warning.Remedy))
+		fmt.Fprintf(w, "%s%5s %s%s (%s)\n%-12s %s\n", label, "", where, term.Printable(warning.Text), warning.Code, "",
+			term.Printable(warning.Remedy))
 	}
 }

@@ -18,7 +18,8 @@ func state3(change func(*api.Status)) api.Status {
 	s := api.Status{
 		Build: api.Build{Name: "h2", Cluster: "5f0c1f3e", Version: "1.4.0"},
 		Leadership: api.Leadership{
-			Health: api.Healthy, Role: "follower", Leader: "h1", LeaderSince: "2026-01-02T03:00:00Z", Token: 4_000_017, Term: 3, Index: 1204, Ready: true,
+			Health: api.Healthy, Role: "follower", Leader: "h1", LeaderSince: "2026-01-02T03:00:00Z", Token: 4_000_017, Term: 3,
+			Index: 1204, Ready: true,
 			Quorum: api.Quorum{Voters: 3, Live: 3, Need: 2, CanLose: 1, HasWrite: true},
 		},
 		Hearing: api.Hearing{HeardBy: "h1"},
@@ -30,7 +31,9 @@ func state3(change func(*api.Status)) api.Status {
 		},
 	}
 	for _, name := range []string{"h1", "h2", "h3"} {
-		s.Peers = append(s.Peers, api.Peer{Name: name, Voter: true, Version: "1.4.0", Leader: name == "h1", Self: name == "h2", Contact: api.Contact{Live: true, ContactMS: 83}})
+		s.Peers = append(s.Peers,
+			api.Peer{Name: name, Voter: true, Version: "1.4.0", Leader: name == "h1", Self: name == "h2",
+				Contact: api.Contact{Live: true, ContactMS: 83}})
 	}
 	change(&s)
 	return s
@@ -53,30 +56,37 @@ func TestStatusOutput(t *testing.T) {
 			s.Peers[2].Contact, s.Peers[2].Lag = silent, -1
 			s.FloatingIP = &api.AddressHolder{Address: "192.0.2.10", Why: "h1, the leader: 52:54:00:ab:00:99 answers for it"}
 			s.Warnings = []api.Warning{
-				{Code: "peer_silent", Severity: api.SeverityDegraded, Hosts: []string{"h3"}, Text: "h3 silent for 3.2 s", Remedy: "on h3: 'systemctl status trivet'"},
-				{Code: "no_margin", Severity: api.SeverityDegraded, Text: "no further voter may be lost: h3 does not answer", Remedy: "bring h3 back"},
-				{Code: "restart_needed", Severity: api.SeverityAdvice, Hosts: []string{"h1", "h2"}, Text: "changed: raft.timing", Remedy: "'systemctl restart trivet'"},
-				{Code: "ironic_away", Severity: api.SeverityDegraded, Hosts: []string{"h1", "h2", "h3"}, Text: "Ironic cannot be reached\x1b[2J", Remedy: "see 'ironic'"},
+				{Code: "peer_silent", Severity: api.SeverityDegraded, Hosts: []string{"h3"}, Text: "h3 silent for 3.2 s",
+					Remedy: "on h3: 'systemctl status trivet'"},
+				{Code: "no_margin", Severity: api.SeverityDegraded, Text: "no further voter may be lost: h3 does not answer",
+					Remedy: "bring h3 back"},
+				{Code: "restart_needed", Severity: api.SeverityAdvice, Hosts: []string{"h1", "h2"}, Text: "changed: raft.timing",
+					Remedy: "'systemctl restart trivet'"},
+				{Code: "ironic_away", Severity: api.SeverityDegraded, Hosts: []string{"h1", "h2", "h3"},
+					Text: "Ironic cannot be reached\x1b[2J", Remedy: "see 'ironic'"},
 			}
 		}},
 		{"no leader", term.ExitNoLeader, "table", func(s *api.Status) {
 			s.Health, s.Leader, s.LeaderSince, s.HeardBy, s.StaleMS = api.NoLeader, "", "", "h2", 3400
 			s.Quorum = api.Quorum{Voters: 3, Live: 1, Need: 2}
-			s.Peers[0].Contact, s.Peers[0].Leader, s.Peers[2].Contact = silent, false, api.Contact{NeverHeard: true, ContactMS: 90_000}
+			s.Peers[0].Contact, s.Peers[0].Leader, s.Peers[2].Contact = silent, false,
+				api.Contact{NeverHeard: true, ContactMS: 90_000}
 			s.Peers[0].Lag, s.Peers[1].Lag, s.Peers[2].Lag = -1, -1, -1
 			s.PXE = api.PXEService{Guarded: true, Why: "no quorum"}
 			s.FloatingIP, s.Failover, s.Leases, s.Introspections = nil, nil, nil, nil
 		}},
-		{"the process was stopped; an observer, a joining peer, one in maintenance", term.ExitOK, "wide", func(s *api.Status) {
-			s.AsOfMS, s.ID, s.Directory = 34_400, "id-2", "/var/lib/trivet"
-			s.Peers[1].Voter, s.Peers[1].Observer = false, true
-			s.Peers[2].Voter, s.Peers[2].Unreachable, s.Peers[2].Lag = false, true, 4711
-			s.Peers[0].Maintenance, s.Failover.Paused = true, true
-			s.PXE, s.Door = api.PXEService{}, api.Door{Why: "this peer guards no door"}
-		}},
+		{"the process was stopped; an observer, a joining peer, one in maintenance", term.ExitOK, "wide",
+			func(s *api.Status) {
+				s.AsOfMS, s.ID, s.Directory = 34_400, "id-2", "/var/lib/trivet"
+				s.Peers[1].Voter, s.Peers[1].Observer = false, true
+				s.Peers[2].Voter, s.Peers[2].Unreachable, s.Peers[2].Lag = false, true, 4711
+				s.Peers[0].Maintenance, s.Failover.Paused = true, true
+				s.PXE, s.Door = api.PXEService{}, api.Door{Why: "this peer guards no door"}
+			}},
 	} {
 		var out, talk bytes.Buffer
-		on := &term.Terminal{Out: &out, Err: &talk, Format: c.format, Wall: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}
+		on := &term.Terminal{Out: &out, Err: &talk, Format: c.format,
+			Wall: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }}
 		s := state3(c.change)
 		if err := printStatus(on, s); err != nil {
 			t.Fatal(err)
@@ -102,7 +112,8 @@ func TestStatusOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(all.Bytes(), want) {
-		t.Errorf("status prints (UPDATE_GOLDEN=1 go test ./cli/cluster -run TestStatusOutput renews the file):\n%s", all.String())
+		t.Errorf("status prints (UPDATE_GOLDEN=1 go test ./cli/cluster -run TestStatusOutput renews the file):\n%s",
+			all.String())
 	}
 }
 
@@ -135,8 +146,10 @@ func TestStatusDocumentKeepsItsFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"name", "id", "cluster_id", "version", "health", "role", "leader", "token", "term", "applied_index", "ready", "quorum", "stale_for_ms", "door",
-		"data_dir", "heard_by", "as_of_ms", "peers", "pxe", "introspections", "leader_since", "live", "can_lose", "voter", "last_contact_ms", "lag"} {
+	for _, field := range []string{"name", "id", "cluster_id", "version", "health", "role", "leader", "token", "term",
+		"applied_index", "ready", "quorum", "stale_for_ms", "door",
+		"data_dir", "heard_by", "as_of_ms", "peers", "pxe", "introspections", "leader_since", "live", "can_lose", "voter",
+		"last_contact_ms", "lag"} {
 		if !strings.Contains(string(text), `"`+field+`":`) {
 			t.Errorf("status-fields: there is no %q in %s", field, text)
 		}

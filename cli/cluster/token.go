@@ -32,7 +32,8 @@ func Token(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Method:  "DELETE", Path: "/v1/tokens/{ID}",
 		Show: t.Said("token %s is void"),
 	}.Command(peer)
-	return term.Group("token", "Make, list, revoke and rotate join tokens", tokenCreate(t, peer), list, revoke, tokenRotate(t, peer))
+	return term.Group("token", "Make, list, revoke and rotate join tokens", tokenCreate(t, peer), list, revoke,
+		tokenRotate(t, peer))
 }
 
 func tokenCreate(t *term.Terminal, peer term.Peer) *cobra.Command {

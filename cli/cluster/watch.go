@@ -162,7 +162,8 @@ func follow(ctx context.Context, t *term.Terminal, web *client.Client, q client.
 // mayPass reports whether an error may be over soon.
 func mayPass(err error) bool {
 	var none *client.NoAnswerError
-	return errors.As(err, &none) || client.HasStatus(err, http.StatusServiceUnavailable) || client.HasStatus(err, http.StatusBadGateway)
+	return errors.As(err, &none) || client.HasStatus(err, http.StatusServiceUnavailable) ||
+		client.HasStatus(err, http.StatusBadGateway)
 }
 
 // printEvents prints a line for each event. What others wrote steers no terminal.
@@ -177,7 +178,8 @@ func printEvents(t *term.Terminal, all []client.Event) error {
 				_, err = fmt.Fprintf(t.Out, "%s\n", term.Escaped(line))
 			}
 		case "wide":
-			_, err = fmt.Fprintf(t.Out, "%s  %-14s  %-12s  %-24s  %s\n", servers.EventTime(e), term.Printable(e.Kind), term.Dash(term.Printable(e.Peer)), term.Printable(e.ID), marked(s, e))
+			_, err = fmt.Fprintf(t.Out, "%s  %-14s  %-12s  %-24s  %s\n", servers.EventTime(e), term.Printable(e.Kind),
+				term.Dash(term.Printable(e.Peer)), term.Printable(e.ID), marked(s, e))
 		default:
 			_, err = fmt.Fprintf(t.Out, "%s  %-13s  %s\n", servers.EventTime(e), term.Printable(e.Kind), marked(s, e))
 		}

@@ -100,10 +100,12 @@ func (d *daemon) ended(ctx context.Context, why error) error {
 		return term.Fail(term.ExitConflict, "to make this host a peer again: "+local.HintAnew, "%w", why)
 	case errors.Is(why, app.ErrSuperseded):
 		d.depart(datadir.DepartedSuperseded)
-		return term.Fail(term.ExitConflict, "to make this host a peer again: "+local.HintAnew+"; what only this peer knew stays on this host", "%w", why)
+		return term.Fail(term.ExitConflict,
+			"to make this host a peer again: "+local.HintAnew+"; what only this peer knew stays on this host", "%w", why)
 	case errors.Is(why, app.ErrRolledBack):
-		return term.Fail(term.ExitConflict, "as a voter it could elect a leader that lacks acknowledged writes. Put the newer disk back; or, while the others have a leader: "+
-			local.HintAnew+"; else see docs/recovery.md", "%w", why)
+		return term.Fail(term.ExitConflict,
+			"as a voter it could elect a leader that lacks acknowledged writes. Put the newer disk back; or, while the others have a leader: "+
+				local.HintAnew+"; else see docs/recovery.md", "%w", why)
 	default:
 		return why
 	}

@@ -24,7 +24,8 @@ func TestExitCodesOfStart(t *testing.T) {
 		want int
 	}{
 		{"unknown entry", startError(wrap(app.ErrUnknown)), term.ExitUnknownEntry},
-		{"port taken", startError(wrap(&app.ListenError{Option: "api.listen", Address: ":5050", Err: syscall.EADDRINUSE})), term.ExitFailed},
+		{"port taken", startError(wrap(&app.ListenError{Option: "api.listen", Address: ":5050", Err: syscall.EADDRINUSE})),
+			term.ExitFailed},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

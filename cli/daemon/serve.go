@@ -53,7 +53,8 @@ func serve(ctx context.Context, t *term.Terminal, set *options.Set, exit func(in
 	defer signal.Stop(signals)
 	defer boundGarbage(t)()
 	peer, err := app.New(ctx, app.Options{
-		Config: conf, Dir: dir, Binary: t.Version, Logger: log, Wall: t.Wall, Random: t.Random, Exit: func(code int, why error) { exitNow(t, exit, code, why) },
+		Config: conf, Dir: dir, Binary: t.Version, Logger: log, Wall: t.Wall, Random: t.Random,
+		Exit: func(code int, why error) { exitNow(t, exit, code, why) },
 		Load: set.LoadAgain(conf), Log: journal.set, Recent: journal.recent.Text,
 	})
 	if err != nil {
@@ -91,13 +92,17 @@ func startError(err error) error {
 		return unknownEntry(err)
 	case errors.As(err, &listen):
 		return term.Fail(term.ExitFailed, listenHint(listen), "%w", err)
-	case errors.As(err, &start) && start.Named: // a failure that may pass: the file may lie on a disk that is mounted later
-		return term.Fail(term.ExitFailed, "correct the option, or the file, which the user of the service must be able to read; then start it again", "%w", err)
+	// a failure that may pass: the file may lie on a disk that is mounted later
+	case errors.As(err, &start) && start.Named:
+		return term.Fail(term.ExitFailed,
+			"correct the option, or the file, which the user of the service must be able to read; then start it again", "%w",
+			err)
 	}
 	err = local.DirError(err)
 	var known *term.Failure
 	if errors.As(err, &start) && !errors.As(err, &known) {
-		return term.Fail(term.ExitFailed, "nothing was changed; mend what is named, in the data directory, then start it again", "%w", err)
+		return term.Fail(term.ExitFailed,
+			"nothing was changed; mend what is named, in the data directory, then start it again", "%w", err)
 	}
 	return err
 }
@@ -124,7 +129,8 @@ func listenHint(e *app.ListenError) string {
 }
 
 func unknownEntry(err error) error {
-	return term.Fail(term.ExitUnknownEntry, "install the version of trivet that the other peers run; nothing is lost", "%w", err)
+	return term.Fail(term.ExitUnknownEntry, "install the version of trivet that the other peers run; nothing is lost",
+		"%w", err)
 }
 
 // announce logs, last at start-up, how to talk to this peer.

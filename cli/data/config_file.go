@@ -55,7 +55,8 @@ func openDraft(set *options.Set) (*draft, error) {
 		f.why = writable(path, !named)
 	}
 	if named && f.why != nil && !errors.Is(f.why, errNoFile) {
-		return nil, term.Fail(term.ExitUsage, "name a file that can be written with --config, or run this as root", "configuration: %w", f.why)
+		return nil, term.Fail(term.ExitUsage, "name a file that can be written with --config, or run this as root",
+			"configuration: %w", f.why)
 	}
 	return f, nil
 }
@@ -105,7 +106,8 @@ func (f *draft) load(set *options.Set, text []byte) (config.Config, error) {
 		return conf, err
 	}
 	rest := slices.DeleteFunc(slices.Clone(problems), func(problem config.Problem) bool {
-		return problem.Key == "api.auth_strategy" && conf.API.AuthStrategy == "http_basic" && conf.API.HTTPBasicAuthUserFile == ""
+		return problem.Key == "api.auth_strategy" && conf.API.AuthStrategy == "http_basic" &&
+			conf.API.HTTPBasicAuthUserFile == ""
 	})
 	if len(rest) == 0 {
 		return conf, nil

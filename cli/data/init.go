@@ -27,7 +27,8 @@ func Init(t *term.Terminal, set *options.Set) *cobra.Command {
 			"Standard output is the command to run on the other hosts, which hands the token over in a here-document, since ps shows arguments; with -q the\n" +
 			"token alone. Where a peer lives already nothing changes.\n\n" +
 			"The configuration file (--config) is completed: options given as flags are written into it, and unless it says who may use the API,\n" +
-			"http_basic with one user, " + firstUser + ", whose password is shown once and whose hash is kept next to the file. What stands in the file\n" +
+			"http_basic with one user, " + firstUser +
+			", whose password is shown once and whose hash is kept next to the file. What stands in the file\n" +
 			"stays as it is. --config /dev/null writes none. Run by root, all files that it makes belong to the user of the service.",
 		Example: "  trivet init --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385",
 	}
@@ -65,7 +66,8 @@ func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set) (err 
 	}
 	made, err := hostOf(t, conf).Init(dir)
 	if errors.Is(err, datadir.ErrPeerExists) {
-		return term.Fail(term.ExitFailed, "if nothing else is in it, remove it and repeat this", "%s: %w, but it cannot be read", conf.DataDir, err)
+		return term.Fail(term.ExitFailed, "if nothing else is in it, remove it and repeat this",
+			"%s: %w, but it cannot be read", conf.DataDir, err)
 	}
 	if err != nil {
 		return local.DirError(err)
@@ -87,7 +89,8 @@ type founding struct {
 }
 
 func printFounding(t *term.Terminal, made *datadir.Founding, file *draft, plan *settlement) error {
-	f := founding{Name: made.Identity.Name, Cluster: made.Identity.Cluster, Address: made.Identity.Address, Token: made.Token.String()}
+	f := founding{Name: made.Identity.Name, Cluster: made.Identity.Cluster, Address: made.Identity.Address,
+		Token: made.Token.String()}
 	if len(plan.values) > 0 {
 		f.Config = file.path
 	}
@@ -111,12 +114,15 @@ func addressError(err error) error {
 	if len(address.Found) > 0 {
 		example = address.Found[0]
 	}
-	return term.Fail(term.ExitUsage, fmt.Sprintf("write the one that the other peers dial: '--cluster-advertise %s'", net.JoinHostPort(example, term.PeersPort)), "%w", err)
+	return term.Fail(term.ExitUsage,
+		fmt.Sprintf("write the one that the other peers dial: '--cluster-advertise %s'",
+			net.JoinHostPort(example, term.PeersPort)), "%w", err)
 }
 
 // foundAgain answers an init where a peer lives: nothing changes. A script that
 // asked for a token gets one if the peer runs.
-func foundAgain(ctx context.Context, t *term.Terminal, set *options.Set, conf config.Config, id datadir.Identity) error {
+func foundAgain(ctx context.Context, t *term.Terminal, set *options.Set, conf config.Config,
+	id datadir.Identity) error {
 	if !t.Quiet {
 		t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
 		sayServe(t, set, conf)

@@ -65,7 +65,9 @@ func settleJoiner(t *term.Terminal, set *options.Set, f *draft, conf config.Conf
 	s := &settlement{values: givenFlags(t, set, f, conf)}
 	adopted, unknown := conf.Adopt(shared.Settings)
 	if len(unknown) > 0 {
-		t.Warn("the cluster's configuration has keys that this version does not know, and they were left out: %v; install the version of the other peers", unknown)
+		t.Warn(
+			"the cluster's configuration has keys that this version does not know, and they were left out: %v; install the version of the other peers",
+			unknown)
 	}
 	if adopted[keyAuth] == "http_basic" {
 		delete(adopted, keyAuth) // decided with the users
@@ -115,7 +117,8 @@ func (s *settlement) wantsUsers(f *draft, conf config.Config) bool {
 
 // writeSettlement writes what was planned: users before the keys that name them, so that
 // the file is right whenever this ends.
-func writeSettlement(t *term.Terminal, set *options.Set, f *draft, conf config.Config, s *settlement) (config.Config, error) {
+func writeSettlement(t *term.Terminal, set *options.Set, f *draft, conf config.Config, s *settlement) (config.Config,
+	error) {
 	if f.why != nil && !errors.Is(f.why, errNoFile) && (s.withheld > 0 || conf.CheckServe() != nil) {
 		t.Warn("no configuration is written: %v; run this as root, or name a file with --config", f.why)
 	}
@@ -144,14 +147,16 @@ func writeSettlement(t *term.Terminal, set *options.Set, f *draft, conf config.C
 func saveUsers(t *term.Terminal, s *settlement) error {
 	if s.users != nil {
 		if err := local.Replace(s.path, s.users, local.SecretFile, nil); err != nil {
-			return term.Fail(term.ExitFailed, "make that directory, or write api.http_basic_auth_user_file", "users of the API: %w", err)
+			return term.Fail(term.ExitFailed, "make that directory, or write api.http_basic_auth_user_file",
+				"users of the API: %w", err)
 		}
 		t.Say("%s: wrote the users of the API, the same on every peer", s.path)
 	} else if s.values[keyUsers] != "" {
 		t.Say("%s: was there and was kept", s.path)
 	}
 	if s.login != nil { // also with -q: no command can show it later
-		fmt.Fprintf(t.Err, "trivet: user %s of the API has the password %s, shown this once; a new one: 'htpasswd -B %s %s' on every peer\n",
+		fmt.Fprintf(t.Err,
+			"trivet: user %s of the API has the password %s, shown this once; a new one: 'htpasswd -B %s %s' on every peer\n",
 			s.login.name, s.login.password, s.path, s.login.name)
 	}
 	return nil
@@ -185,9 +190,12 @@ func sayServe(t *term.Terminal, set *options.Set, conf config.Config) {
 		}
 	}
 	for _, file := range []struct{ key, path string }{
-		{"ironic.password_file", conf.Ironic.PasswordFile}, {"ironic.ca_file", conf.Ironic.TLS.CAFile}, {"ironic.cert_file", conf.Ironic.TLS.CertFile},
-		{"ironic.key_file", conf.Ironic.TLS.KeyFile}, {keyUsers, conf.API.HTTPBasicAuthUserFile}, {"api.keystone.password_file", conf.API.Keystone.PasswordFile},
-		{"api.keystone.ca_file", conf.API.Keystone.TLS.CAFile}, {"api.keystone.cert_file", conf.API.Keystone.TLS.CertFile}, {"api.keystone.key_file", conf.API.Keystone.TLS.KeyFile},
+		{"ironic.password_file", conf.Ironic.PasswordFile}, {"ironic.ca_file", conf.Ironic.TLS.CAFile},
+		{"ironic.cert_file", conf.Ironic.TLS.CertFile},
+		{"ironic.key_file", conf.Ironic.TLS.KeyFile}, {keyUsers, conf.API.HTTPBasicAuthUserFile},
+		{"api.keystone.password_file", conf.API.Keystone.PasswordFile},
+		{"api.keystone.ca_file", conf.API.Keystone.TLS.CAFile}, {"api.keystone.cert_file", conf.API.Keystone.TLS.CertFile},
+		{"api.keystone.key_file", conf.API.Keystone.TLS.KeyFile},
 	} {
 		if _, err := os.Stat(file.path); file.path != "" && errors.Is(err, fs.ErrNotExist) {
 			t.Warn("before '%s': %s: %s is not on this host; copy it from another peer", next, file.key, file.path)
@@ -196,9 +204,11 @@ func sayServe(t *term.Terminal, set *options.Set, conf config.Config) {
 	if conf.Firewall.Driver != "noop" {
 		switch link, err := net.InterfaceByName(conf.Firewall.Interface); {
 		case err != nil:
-			t.Warn("before '%s': firewall.interface: %s is not on this host; write the interface on which machines boot", next, conf.Firewall.Interface)
+			t.Warn("before '%s': firewall.interface: %s is not on this host; write the interface on which machines boot", next,
+				conf.Firewall.Interface)
 		case link.Flags&net.FlagUp == 0:
-			t.Warn("before '%s': firewall.interface: %s is down; 'ip link set %s up', and in this host's network configuration", next, link.Name, link.Name)
+			t.Warn("before '%s': firewall.interface: %s is down; 'ip link set %s up', and in this host's network configuration",
+				next, link.Name, link.Name)
 		}
 	}
 	for _, problem := range health.FloatingProblems(conf) {

@@ -48,9 +48,12 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 	}
 	c.Flags().StringVar(&token, "token", "", "join token; every user of this host sees it in ps: prefer --token-file")
 	c.Flags().StringVar(&file, "token-file", "", "file that holds the token; - is standard input")
-	c.Flags().DurationVar(&as.wait, "wait", 0, "keep trying for so long while the cluster cannot be reached, has no leader, or holds a dead peer of this name for alive")
-	c.Flags().BoolVar(&as.observer, "observer", false, "follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
-	c.Flags().BoolVar(&as.replace, "replace", false, "set aside what an earlier peer of this host left, and join as a new one")
+	c.Flags().DurationVar(&as.wait, "wait", 0,
+		"keep trying for so long while the cluster cannot be reached, has no leader, or holds a dead peer of this name for alive")
+	c.Flags().BoolVar(&as.observer, "observer", false,
+		"follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
+	c.Flags().BoolVar(&as.replace, "replace", false,
+		"set aside what an earlier peer of this host left, and join as a new one")
 	set.Flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		text, err := joinToken(t, token, file)
@@ -79,7 +82,9 @@ func joinToken(t *term.Terminal, token, file string) (string, error) {
 		if text := t.Variable("TRIVET_TOKEN", ""); text != "" {
 			return text, nil
 		}
-		return "", term.Fail(term.ExitUsage, "make one on a peer: 'trivet token create'; then give it with --token-file or TRIVET_TOKEN", "no join token was given")
+		return "", term.Fail(term.ExitUsage,
+			"make one on a peer: 'trivet token create'; then give it with --token-file or TRIVET_TOKEN",
+			"no join token was given")
 	}
 	text, err := t.ReadInput(file, maxTokenFile)
 	if err != nil {
@@ -88,7 +93,8 @@ func joinToken(t *term.Terminal, token, file string) (string, error) {
 	return string(text), nil
 }
 
-func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport string, as joining, text string) (err error) {
+func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport string, as joining,
+	text string) (err error) {
 	file, conf, err := loadDraft(t, set)
 	if err != nil {
 		return err
@@ -130,7 +136,8 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	}
 	if conf, err = writeSettlement(t, set, file, conf, settleJoiner(t, set, file, conf, made.Shared)); err != nil {
 		return term.Fail(term.ExitOf(err),
-			"this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it", "%w", err)
+			"this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it",
+			"%w", err)
 	}
 	sayServe(t, set, conf)
 	return nil
@@ -145,11 +152,13 @@ func judgeShared(conf config.Config, shared cluster.Shared, hostport string) err
 	if err != nil && !errors.As(err, &found) {
 		return err
 	}
-	found = slices.DeleteFunc(append(found, options.Refused(whole)...), func(p config.Problem) bool { return p.Key == keyAuth })
+	found = slices.DeleteFunc(append(found, options.Refused(whole)...),
+		func(p config.Problem) bool { return p.Key == keyAuth })
 	if len(found) == 0 {
 		return nil
 	}
-	return term.Fail(term.ExitUsage, "no peer was made here; mend this host's configuration or flags, and repeat the join", "%w", found)
+	return term.Fail(term.ExitUsage, "no peer was made here; mend this host's configuration or flags, and repeat the join",
+		"%w", found)
 }
 
 // passing reports whether a failure may pass by itself: no peer listens there yet,
@@ -162,18 +171,21 @@ func passing(err error) bool {
 }
 
 // joinAgain answers a join where a peer lives.
-func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pki.Credentials, token pki.JoinToken, conf config.Config) error {
+func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pki.Credentials, token pki.JoinToken,
+	conf config.Config) error {
 	dir := conf.DataDir
 	_, departed, err := datadir.Departed(dir)
 	if err != nil {
 		return local.DirError(err)
 	}
 	if departed {
-		return term.Fail(term.ExitConflict, "repeat the join with --replace: what is left of it is set aside, and this host joins as a new peer",
+		return term.Fail(term.ExitConflict,
+			"repeat the join with --replace: what is left of it is set aside, and this host joins as a new peer",
 			"%s holds what is left of peer %s, which is no member of cluster %s any more", dir, id.Name, id.Cluster)
 	}
 	if pki.HashCA(cred.CA) != token.CAHash {
-		return term.Fail(term.ExitConflict, "if this host is to leave that cluster: 'systemctl start trivet' if it does not run, 'trivet leave' (it asks for --force where this is the only peer), then repeat the join; or name another directory with --data-dir",
+		return term.Fail(term.ExitConflict,
+			"if this host is to leave that cluster: 'systemctl start trivet' if it does not run, 'trivet leave' (it asks for --force where this is the only peer), then repeat the join; or name another directory with --data-dir",
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
 	}
 	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
@@ -208,20 +220,30 @@ func joinError(hostport string, err error) error {
 	case errors.As(err, &address):
 		return addressError(err)
 	case errors.Is(err, pki.ErrCAHash):
-		return term.Fail(term.ExitNotAuthorised, "the token is of another cluster, or another host answers in its place; the secret was not sent. Compare HOST:PORT with the host that made the token", "%w", err)
+		return term.Fail(term.ExitNotAuthorised,
+			"the token is of another cluster, or another host answers in its place; the secret was not sent. Compare HOST:PORT with the host that made the token",
+			"%w", err)
 	case errors.As(err, &validity):
-		return term.Fail(term.ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w", err)
+		return term.Fail(term.ExitFailed, "set the clock of the host that is off, for instance with 'chronyc makestep'", "%w",
+			err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return term.Fail(term.ExitFailed, fmt.Sprintf("is 'trivet serve' running there, and is its cluster.listen reached at %s?", hostport), "%w", err)
+		return term.Fail(term.ExitFailed,
+			fmt.Sprintf("is 'trivet serve' running there, and is its cluster.listen reached at %s?", hostport), "%w", err)
 	case errors.As(err, &dns):
 		return term.Fail(term.ExitFailed, "write the address of any peer; see 'trivet members' there", "%w", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return term.Fail(term.ExitFailed, fmt.Sprintf("does a packet filter there, or between the hosts, drop TCP to %s? Run 'trivet doctor --check input' on that host, then repeat the join", hostport), "%w", err)
+		return term.Fail(term.ExitFailed,
+			fmt.Sprintf(
+				"does a packet filter there, or between the hosts, drop TCP to %s? Run 'trivet doctor --check input' on that host, then repeat the join",
+				hostport),
+			"%w", err)
 	}
 	if known := local.DirError(err); term.HintOf(known) != "" {
 		return known
 	}
-	return term.Fail(term.ExitFailed, fmt.Sprintf("nothing was changed here. Is %s the peers' port (%s) of a peer that runs? The join may be repeated", hostport, term.PeersPort), "%w", err)
+	return term.Fail(term.ExitFailed,
+		fmt.Sprintf("nothing was changed here. Is %s the peers' port (%s) of a peer that runs? The join may be repeated",
+			hostport, term.PeersPort), "%w", err)
 }
 
 func refusedJoin(hostport string, err *cluster.JoinError) error {

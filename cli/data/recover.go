@@ -70,7 +70,8 @@ func recover(ctx context.Context, t *term.Terminal, set *options.Set, lost []str
 		return err
 	}
 	if plan.Uncommitted > 0 {
-		t.Say("the last %d entries of the log were applied, too; nothing here proves that they were committed", plan.Uncommitted)
+		t.Say("the last %d entries of the log were applied, too; nothing here proves that they were committed",
+			plan.Uncommitted)
 	}
 	t.Say("%s goes on alone. Next: '%s' here, then 'trivet token create' for the others", plan.Self.Name, nextCommand(set))
 	return printRecovery(t, plan, done)
@@ -113,8 +114,9 @@ type recovery struct {
 
 func printRecovery(t *term.Terminal, r *datadir.Refounding, done *datadir.Refounded) error {
 	out := recovery{
-		Peer: r.Self.Name, Cluster: r.Self.Cluster, Incarnation: done.Incarnation, LastIndex: r.Last, Uncommitted: r.Uncommitted,
-		Base: fmt.Sprint(done.Base), Lost: []string{}, Former: []string{}, Old: done.Old,
+		Peer: r.Self.Name, Cluster: r.Self.Cluster, Incarnation: done.Incarnation, LastIndex: r.Last,
+		Uncommitted: r.Uncommitted,
+		Base:        fmt.Sprint(done.Base), Lost: []string{}, Former: []string{}, Old: done.Old,
 	}
 	former := slices.DeleteFunc(slices.Clone(r.Others), func(m membership.FormerMember) bool {
 		return slices.ContainsFunc(r.Lost, func(l membership.FormerMember) bool { return l.ID == m.ID })

@@ -41,7 +41,8 @@ func restoreCommand(t *term.Terminal, set *options.Set) *cobra.Command {
 			"The old state of this host stays in its data directory, as before-restore-DATE, until 'trivet datadir clean'. A restore that was interrupted is repeated.",
 		Example: "  trivet snapshot restore /var/backups/trivet/h1.snap\n  trivet snapshot restore h1.snap --lost h2,h3",
 	}
-	c.Flags().StringVar(&r.from, "from-cluster", "", "ID of the snapshot's cluster, where the peer of this host is of another: its state goes on in this host's cluster")
+	c.Flags().StringVar(&r.from, "from-cluster", "",
+		"ID of the snapshot's cluster, where the peer of this host is of another: its state goes on in this host's cluster")
 	c.Flags().StringSliceVar(&r.lost, "lost", nil, "hosts that are lost for ever and will not be started again")
 	c.Flags().BoolVar(&r.dry, "dry-run", false, "verify and ask, and only show what would happen")
 	set.Flags(c)
@@ -72,8 +73,9 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 	}
 	dir, err := local.OpenDir(conf.DataDir)
 	if errors.Is(err, datadir.ErrLocked) {
-		return term.Fail(term.ExitConflict, "a snapshot is restored while every peer is stopped. On all hosts: 'systemctl stop trivet'; here 'trivet snapshot restore' and "+
-			"'systemctl start trivet'; on the others 'trivet join HOST --replace'", "%w", err)
+		return term.Fail(term.ExitConflict,
+			"a snapshot is restored while every peer is stopped. On all hosts: 'systemctl stop trivet'; here 'trivet snapshot restore' and "+
+				"'systemctl start trivet'; on the others 'trivet join HOST --replace'", "%w", err)
 	}
 	if err != nil {
 		return err
@@ -127,13 +129,16 @@ func readSnapshot(t *term.Terminal, path string) (*fsm.State, int64, error) {
 func restoreError(err error) error {
 	var foreign *datadir.ForeignError
 	if errors.As(err, &foreign) {
-		return term.Fail(term.ExitConflict, "nothing was changed. If the snapshot's state is to go on in the cluster of this host: --from-cluster "+foreign.Theirs, "%w", err)
+		return term.Fail(term.ExitConflict,
+			"nothing was changed. If the snapshot's state is to go on in the cluster of this host: --from-cluster "+
+				foreign.Theirs, "%w", err)
 	}
 	return local.DirError(err)
 }
 
 // askLostHosts asks the other peers' hosts, and says whether the founding may go on.
-func askLostHosts(ctx context.Context, t *term.Terminal, host datadir.Host, r *datadir.Refounding, lost []string) error {
+func askLostHosts(ctx context.Context, t *term.Terminal, host datadir.Host, r *datadir.Refounding,
+	lost []string) error {
 	if len(r.Others) > 0 {
 		t.Say("asking %s whether a peer runs there", names(r.Others))
 	}
@@ -173,5 +178,7 @@ func sayRestored(t *term.Terminal, set *options.Set, conf config.Config, r *data
 	} else {
 		t.Say("next, here: '%s'", nextCommand(set))
 	}
-	t.Say("then 'trivet token create' for the others: 'trivet join %s' on new hosts, with --replace on the %d that are not lost", r.Self.Address, len(r.Others)-len(r.Lost))
+	t.Say(
+		"then 'trivet token create' for the others: 'trivet join %s' on new hosts, with --replace on the %d that are not lost",
+		r.Self.Address, len(r.Others)-len(r.Lost))
 }

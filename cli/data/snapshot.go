@@ -40,7 +40,8 @@ func Snapshot(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command
 		Example: "trivet snapshot inspect /var/backups/trivet.snapshot",
 		RunE:    func(_ *cobra.Command, args []string) error { return inspectSnapshot(t, args[0]) },
 	}
-	return term.Group("snapshot", "Save, restore, inspect and verify the whole state", save, restoreCommand(t, set), inspect, verify)
+	return term.Group("snapshot", "Save, restore, inspect and verify the whole state", save, restoreCommand(t, set),
+		inspect, verify)
 }
 
 func saveSnapshot(ctx context.Context, t *term.Terminal, peer term.Peer, path string) error {
@@ -76,9 +77,12 @@ func openSnapshot(path string) (*os.File, *fsm.State, error) {
 	}
 	switch {
 	case errors.Is(err, fsm.UnknownEntry):
-		return nil, nil, errors.Join(term.Fail(term.ExitUnknownEntry, "nothing was changed; the file is whole", "%s: %w", path, err), f.Close())
+		return nil, nil, errors.Join(
+			term.Fail(term.ExitUnknownEntry, "nothing was changed; the file is whole", "%s: %w", path, err), f.Close())
 	case err != nil:
-		return nil, nil, errors.Join(term.Fail(term.ExitUsage, "nothing was changed; take another snapshot, or another copy of this one", "%s: %w", path, err), f.Close())
+		return nil, nil, errors.Join(
+			term.Fail(term.ExitUsage, "nothing was changed; take another snapshot, or another copy of this one", "%s: %w", path,
+				err), f.Close())
 	}
 	return f, state, nil
 }

@@ -85,7 +85,8 @@ func verifySnapshots(t *term.Terminal, paths []string) error {
 		if v.Content == nil {
 			return row{File: v.File, Verdict: v.line()}
 		}
-		return row{v.File, v.Content.Cluster, fmt.Sprint(v.Content.Index), fmt.Sprint(v.Content.LogVersion), v.Content.Token, v.line()}
+		return row{v.File, v.Content.Cluster, fmt.Sprint(v.Content.Index), fmt.Sprint(v.Content.LogVersion), v.Content.Token,
+			v.line()}
 	}))
 	if err != nil || bad == 0 {
 		return err

@@ -34,7 +34,8 @@ func fsmCheck(t *term.Terminal, peer term.Peer) *cobra.Command {
 				return err
 			})
 			if err == nil && !out.OK {
-				err = term.Fail(term.ExitFailed, "this is a defect of Trivet: keep 'trivet debug fsm dump' and report it", "the state breaks an invariant: %s", out.Problem)
+				err = term.Fail(term.ExitFailed, "this is a defect of Trivet: keep 'trivet debug fsm dump' and report it",
+					"the state breaks an invariant: %s", out.Problem)
 			}
 			return err
 		},

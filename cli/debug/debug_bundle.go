@@ -52,7 +52,8 @@ func bundleCommand(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Co
 	flags := c.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "where to write it (default trivet-bundle-TIME.tar.gz here)")
 	flags.BoolVar(&f.local, "local", false, "ask no other peer")
-	flags.BoolVar(&f.state, "with-state", false, "add the whole state ('trivet debug fsm dump'): nodes, their addresses, what they reported")
+	flags.BoolVar(&f.state, "with-state", false,
+		"add the whole state ('trivet debug fsm dump'): nodes, their addresses, what they reported")
 	flags.StringVar(&f.mac, "mac", "", "add whether this machine would boot, from each host ('trivet firewall explain')")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if f.file == "" {
@@ -112,7 +113,8 @@ func configured(set *options.Set) []string {
 
 // bundleHere adds what can be told without any peer.
 func bundleHere(t *term.Terminal, set *options.Set, top *supportbundle.Files) {
-	top.Add("version.txt", supportbundle.MaxFile, fmt.Appendf(nil, "trivet %s, %s, %s/%s\n", t.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
+	top.Add("version.txt", supportbundle.MaxFile,
+		fmt.Appendf(nil, "trivet %s, %s, %s/%s\n", t.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH), nil)
 	conf, err := set.Peruse()
 	var text bytes.Buffer
 	for _, s := range conf.Effective() {
@@ -128,7 +130,8 @@ func bundleHere(t *term.Terminal, set *options.Set, top *supportbundle.Files) {
 type bundlePart struct{ name, path string }
 
 // bundleDoctor adds what the hosts say of themselves, and what doctor makes of it.
-func bundleDoctor(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, top *supportbundle.Files, local bool) {
+func bundleDoctor(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, top *supportbundle.Files,
+	local bool) {
 	hosts, err := facts(ctx, t, peer, set, local)
 	top.JSON("facts.json", supportbundle.MaxFile, hosts, err)
 	findings := []doctor.Finding{}

@@ -95,14 +95,16 @@ func examine(ctx context.Context, t *term.Terminal, peer term.Peer, set *options
 		}
 	}
 	if errs+warnings > 0 {
-		return term.Fail(term.ExitFailed, "mend what is named, then look again with 'trivet doctor'", "%d errors, %d warnings", errs, warnings)
+		return term.Fail(term.ExitFailed, "mend what is named, then look again with 'trivet doctor'",
+			"%d errors, %d warnings", errs, warnings)
 	}
 	t.Say("nothing found on %d hosts", len(hosts))
 	return nil
 }
 
 // facts are those of all hosts or, where no peer runs, of this one.
-func facts(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, alone bool) ([]doctor.Facts, error) {
+func facts(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, alone bool) ([]doctor.Facts,
+	error) {
 	var hosts []doctor.Facts
 	err := peer.Call(ctx, "GET", term.OnAll("/v1/doctor", !alone), nil, &hosts)
 	if !errors.Is(err, term.ErrNoPeerHere) {

@@ -30,7 +30,8 @@ func profileCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
 	seconds := c.Flags().Int("seconds", int(admin.ProfileTime.Seconds()), "how long the processor is looked at, 1 to 60")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		query := url.Values{"kind": args, "seconds": {fmt.Sprint(*seconds)}}
-		resp, err := peer.Within(time.Duration(*seconds)*time.Second+profileAnswer).Do(c.Context(), http.MethodGet, "/v1/debug/profile?"+query.Encode(), nil)
+		resp, err := peer.Within(time.Duration(*seconds)*time.Second+profileAnswer).Do(c.Context(), http.MethodGet,
+			"/v1/debug/profile?"+query.Encode(), nil)
 		if err != nil {
 			return err
 		}

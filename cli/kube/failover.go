@@ -24,7 +24,8 @@ const historyShown = 50
 func Failover(t *term.Terminal, peer term.Peer) *cobra.Command {
 	return term.Group("failover", "Kube nodes: who died, what is done about it, and why not",
 		failoverList(t, peer), failoverShow(t, peer), failoverHistory(t, peer), failoverSimulate(t, peer),
-		failoverPause(t, peer), failoverResume(t, peer), failoverRelease(t, peer), failoverTestFence(t, peer), failoverManifest(t))
+		failoverPause(t, peer), failoverResume(t, peer), failoverRelease(t, peer), failoverTestFence(t, peer),
+		failoverManifest(t))
 }
 
 func failoverList(t *term.Terminal, peer term.Peer) *cobra.Command {
@@ -52,7 +53,8 @@ func printFailover(t *term.Terminal, f admin.Failover) error {
 			if n.Remediation != nil {
 				remediation = n.Remediation.State
 			}
-			return row{kubeName(n), n.Cluster, n.Name, n.Ready, leaseText(n), votesText(n), remediation, n.Would, whyText(t, n.Why), term.YesNo(n.ControlPlane), n.Kubelet, n.Changed, n.BootID, n.UID}
+			return row{kubeName(n), n.Cluster, n.Name, n.Ready, leaseText(n), votesText(n), remediation, n.Would,
+				whyText(t, n.Why), term.YesNo(n.ControlPlane), n.Kubelet, n.Changed, n.BootID, n.UID}
 		}))
 		if err != nil || t.Format == "name" {
 			return err
@@ -174,7 +176,8 @@ func pickNode(nodes []admin.KubeNode, cluster, name string) (admin.KubeNode, err
 	case 0:
 		return admin.KubeNode{}, term.Fail(term.ExitNotFound, "see 'trivet failover list'", "no kube node is called %q", name)
 	default:
-		return admin.KubeNode{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover list'", "%d clusters have a kube node called %q", len(found), name)
+		return admin.KubeNode{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover list'",
+			"%d clusters have a kube node called %q", len(found), name)
 	}
 }
 
@@ -232,7 +235,8 @@ func printRemediation(t *term.Terminal, r admin.Remediation) {
 	// What it had is being given away: switched on by hand, it is switched off again.
 	givenAway := []string{kubestate.RemOff.String(), kubestate.RemTainted.String(), kubestate.RemDeleted.String()}
 	if r.Open && slices.Contains(givenAway, r.State) {
-		fmt.Fprintln(t.Out, "  to switch the machine on by hand, pause failover first ('trivet failover\n  pause'): until its volumes are detached it is switched off again")
+		fmt.Fprintln(t.Out,
+			"  to switch the machine on by hand, pause failover first ('trivet failover\n  pause'): until its volumes are detached it is switched off again")
 	}
 }
 
@@ -278,6 +282,7 @@ func printHistory(t *term.Terminal, rows []admin.Remediation) error {
 		Offs, Boot, UID                                        string `col:"wide"`
 	}
 	return t.Show(rows, term.Each(rows, func(r admin.Remediation) row {
-		return row{r.ID.String(), r.Cluster, r.Node, r.State, r.Began, r.Since, r.Device, term.Printable(r.Reason), fmt.Sprint(r.Attempts), r.BootID, r.UID}
+		return row{r.ID.String(), r.Cluster, r.Node, r.State, r.Began, r.Since, r.Device, term.Printable(r.Reason),
+			fmt.Sprint(r.Attempts), r.BootID, r.UID}
 	}))
 }

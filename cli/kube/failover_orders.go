@@ -119,7 +119,8 @@ func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return err
 		}
 		var now admin.Remediation
-		if err := peer.Call(c.Context(), "POST", fmt.Sprintf("/v1/failover/remediations/%v/release", open.ID), in, &now); err != nil {
+		if err := peer.Call(c.Context(), "POST", fmt.Sprintf("/v1/failover/remediations/%v/release", open.ID), in,
+			&now); err != nil {
 			return err
 		}
 		t.Say("%s/%s: %s", now.Cluster, now.Node, now.State)
@@ -144,9 +145,12 @@ func openRemediation(ctx context.Context, peer term.Peer, node string) (admin.Re
 	case 1:
 		return open[0], nil
 	case 0:
-		return admin.Remediation{}, term.Fail(term.ExitNotFound, "see 'trivet failover history'", "no remediation of %s is open", node)
+		return admin.Remediation{},
+			term.Fail(term.ExitNotFound, "see 'trivet failover history'", "no remediation of %s is open", node)
 	default:
-		return admin.Remediation{}, term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'", "%d remediations of %s are open", len(open), node)
+		return admin.Remediation{},
+			term.Fail(term.ExitConflict, "write CLUSTER/NODE; see 'trivet failover history'", "%d remediations of %s are open",
+				len(open), node)
 	}
 }
 
@@ -179,7 +183,8 @@ func failoverSimulate(t *term.Terminal, peer term.Peer) *cobra.Command {
 				return err
 			}
 			if !s.Would {
-				return term.Fail(term.ExitConflict, "see 'trivet failover list -o wide'", "%s/%s would not be remediated: %s", s.Cluster, s.Node, strings.Join(s.Why, "; "))
+				return term.Fail(term.ExitConflict, "see 'trivet failover list -o wide'", "%s/%s would not be remediated: %s",
+					s.Cluster, s.Node, strings.Join(s.Why, "; "))
 			}
 			return nil
 		},
@@ -204,9 +209,11 @@ func printSimulation(t *term.Terminal, s admin.Simulation) error {
 			return nil
 		}
 		if s.Mode == config.FailoverNooBaa {
-			say("delete %d pods with grace 0 as soon as it is not Ready: %s", len(s.Delete), term.Dash(strings.Join(s.Delete, ", ")))
+			say("delete %d pods with grace 0 as soon as it is not Ready: %s", len(s.Delete),
+				term.Dash(strings.Join(s.Delete, ", ")))
 			fmt.Fprintf(t.Out, "power  is not taken: a machine that lives runs these pods on\n")
-			fmt.Fprintf(t.Out, "leaves %d volumes attached until Kubernetes detaches them: %s\n", len(s.Volumes), term.Printable(term.Dash(strings.Join(s.Volumes, ", "))))
+			fmt.Fprintf(t.Out, "leaves %d volumes attached until Kubernetes detaches them: %s\n", len(s.Volumes),
+				term.Printable(term.Dash(strings.Join(s.Volumes, ", "))))
 		} else {
 			say("cordon it")
 			if len(s.Devices) > 0 {
@@ -251,7 +258,8 @@ func failoverTestFence(t *term.Terminal, peer term.Peer) *cobra.Command {
 	flags.BoolVar(&f.off, "off", false, "SWITCH THE MACHINE OFF, without asking its operating system")
 	flags.BoolVar(&f.on, "on", false, "switch the machine on")
 	flags.BoolVar(&f.local, "local", false, "ask no other peer")
-	flags.StringVar(&f.device, "device", "", "with --off or --on: this device, by its name in failover.fence_file (default: the first)")
+	flags.StringVar(&f.device, "device", "",
+		"with --off or --on: this device, by its name in failover.fence_file (default: the first)")
 	flags.StringVar(&f.confirm, "confirm", "", "with --off or --on: the name of the kube node, once more")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if f.off && f.on {
@@ -264,7 +272,8 @@ func failoverTestFence(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return term.Usage("--device and --confirm: with --off or --on alone")
 		}
 		var rows []admin.FencePower
-		if err := peer.Within(fenceLimit).Call(c.Context(), "GET", term.OnAll(nodePath("power", args[0]), !f.local), nil, &rows); err != nil {
+		if err := peer.Within(fenceLimit).Call(c.Context(), "GET", term.OnAll(nodePath("power", args[0]), !f.local), nil,
+			&rows); err != nil {
 			return err
 		}
 		return printPower(t, rows)
@@ -297,7 +306,8 @@ func meant(t *term.Terminal, node, name, power, confirmed string) error {
 	case confirmed != "":
 		return term.Usage("--confirm %s: the kube node is called %s", confirmed, name)
 	case !term.IsTerminal(t.In):
-		return term.Fail(term.ExitUsage, hint, "test-fence: standard input is not a terminal to confirm that %s shall be switched %s", name, power)
+		return term.Fail(term.ExitUsage, hint,
+			"test-fence: standard input is not a terminal to confirm that %s shall be switched %s", name, power)
 	}
 	if !t.Ask(fmt.Sprintf("The machine of %s will be switched %s. Type the name of the kube node: ", node, power), name) {
 		return term.Fail(term.ExitUsage, "nothing was changed", "test-fence: that was not the name of the kube node")
@@ -333,7 +343,8 @@ func printDevices(t *term.Terminal, rows []admin.FencePower) error {
 		Peer, Device, Power, Took, Ordered, Problem string
 	}
 	err := t.Show(cells, term.Each(cells, func(r powerRow) row {
-		return row{r.Device, r.peer, r.Device, r.Power, (time.Duration(r.TookMS) * time.Millisecond).String(), r.Done, term.Printable(r.Error)}
+		return row{r.Device, r.peer, r.Device, r.Power, (time.Duration(r.TookMS) * time.Millisecond).String(), r.Done,
+			term.Printable(r.Error)}
 	}))
 	if err != nil || t.Format == "name" {
 		return err
@@ -367,9 +378,12 @@ func brokenFence(rows []admin.FencePower) error {
 	}
 	switch {
 	case bad > 0:
-		return term.Fail(term.ExitFailed, "see failover.fence_file and whether this host reaches the machine's BMC; until then this kube node may not be remediated", "%d of the answers are problems", bad)
+		return term.Fail(term.ExitFailed,
+			"see failover.fence_file and whether this host reaches the machine's BMC; until then this kube node may not be remediated",
+			"%d of the answers are problems", bad)
 	case all == 0:
-		return term.Fail(term.ExitFailed, "name it in failover.fence_file", "no fence device is configured for this kube node")
+		return term.Fail(term.ExitFailed, "name it in failover.fence_file",
+			"no fence device is configured for this kube node")
 	}
 	return nil
 }

@@ -22,13 +22,19 @@ import (
 func judged() admin.Failover {
 	return admin.Failover{
 		Leader: "h1", Mode: "safe",
-		Clusters: []admin.KubeCluster{{Name: "prod", Nodes: 3, Synced: true}, {Name: "test", Problem: "the API server has not answered for 12s"}},
-		Pauses:   []admin.FailoverPause{{Cluster: "test", By: "ann (uid 0)", Reason: "new switches", EndsIn: "1h0m0s"}, {By: "bob"}},
+		Clusters: []admin.KubeCluster{{Name: "prod", Nodes: 3, Synced: true},
+			{Name: "test", Problem: "the API server has not answered for 12s"}},
+		Pauses: []admin.FailoverPause{{Cluster: "test", By: "ann (uid 0)", Reason: "new switches", EndsIn: "1h0m0s"},
+			{By: "bob"}},
 		Nodes: []admin.KubeNode{
-			{Cluster: "prod", Name: "w1", UID: "u1", Ready: "True", LeaseAgeMS: 3_240, Votes: admin.Votes{Answers: 3, Voters: 3}, Would: "nothing", Why: []string{"it is alive"}, Kubelet: "10.0.0.1:10250"},
-			{Cluster: "prod", Name: "w2", UID: "u2", Ready: "Unknown", LeaseAgeMS: 61_000, Votes: admin.Votes{Silent: 2, Voters: 3}, Would: "continue", Remediation: &admin.Remediation{State: "fencing"}},
-			{Cluster: "prod", Name: "w3", UID: "u3", Ready: "True", LeaseAgeMS: 18_000, Votes: admin.Votes{Silent: 3, Voters: 3}, Would: "power it off", Why: []string{"2 of 3 unhealthy", "paused\x1b[2J"}},
-			{Cluster: "test", Name: "w1", UID: "u4", Ready: "True", Votes: admin.Votes{Voters: 3}, Would: "nothing", Why: []string{"the API server is silent"}},
+			{Cluster: "prod", Name: "w1", UID: "u1", Ready: "True", LeaseAgeMS: 3_240, Votes: admin.Votes{Answers: 3, Voters: 3},
+				Would: "nothing", Why: []string{"it is alive"}, Kubelet: "10.0.0.1:10250"},
+			{Cluster: "prod", Name: "w2", UID: "u2", Ready: "Unknown", LeaseAgeMS: 61_000,
+				Votes: admin.Votes{Silent: 2, Voters: 3}, Would: "continue", Remediation: &admin.Remediation{State: "fencing"}},
+			{Cluster: "prod", Name: "w3", UID: "u3", Ready: "True", LeaseAgeMS: 18_000, Votes: admin.Votes{Silent: 3, Voters: 3},
+				Would: "power it off", Why: []string{"2 of 3 unhealthy", "paused\x1b[2J"}},
+			{Cluster: "test", Name: "w1", UID: "u4", Ready: "True", Votes: admin.Votes{Voters: 3}, Would: "nothing",
+				Why: []string{"the API server is silent"}},
 		},
 	}
 }
@@ -50,27 +56,33 @@ cluster test: the API server has not answered for 12s
 		t.Errorf("shown:\n%s\nwant:%s", got, want)
 	}
 	wide := printed(t, "wide", func(on *term.Terminal) error { return printFailover(on, judged()) })
-	if !strings.Contains(wide, "2 of 3 unhealthy; paused") || strings.Contains(wide, "\x1b") || !strings.Contains(wide, "10.0.0.1:10250") {
+	if !strings.Contains(wide, "2 of 3 unhealthy; paused") || strings.Contains(wide, "\x1b") ||
+		!strings.Contains(wide, "10.0.0.1:10250") {
 		t.Errorf("wide:\n%s", wide)
 	}
-	if got := printed(t, "name", func(on *term.Terminal) error { return printFailover(on, judged()) }); got != "prod/w1\nprod/w2\nprod/w3\ntest/w1\n" {
+	if got := printed(t, "name", func(on *term.Terminal) error { return printFailover(on, judged()) }); got !=
+		"prod/w1\nprod/w2\nprod/w3\ntest/w1\n" {
 		t.Errorf("names: %q", got)
 	}
 	for _, format := range []string{"json", "yaml"} {
-		if got := printed(t, format, func(on *term.Terminal) error { return printFailover(on, judged()) }); !strings.Contains(got, "lease_age_ms") || strings.Contains(got, "leader h1") {
+		if got := printed(t, format,
+			func(on *term.Terminal) error { return printFailover(on, judged()) }); !strings.Contains(got, "lease_age_ms") ||
+			strings.Contains(got, "leader h1") {
 			t.Errorf("%s: %s", format, got)
 		}
 	}
 	loud := judged()
 	loud.Mode, loud.DryRun, loud.Peers = "noobaa", true, []admin.PeerPlace{{Peer: "h2", Node: "prod/w1", By: "boot ID"}}
 	got = printed(t, "table", func(on *term.Terminal) error { return printFailover(on, loud) })
-	if !strings.Contains(got, "NOTHING IS FENCED") || !strings.Contains(got, "dry run") || !strings.Contains(got, "\npeer h2 runs on prod/w1 (same boot ID)\n") {
+	if !strings.Contains(got, "NOTHING IS FENCED") || !strings.Contains(got, "dry run") ||
+		!strings.Contains(got, "\npeer h2 runs on prod/w1 (same boot ID)\n") {
 		t.Errorf("noobaa, or where a peer runs, is not told: %s", got)
 	}
 }
 
 func TestKubeNodeIsPicked(t *testing.T) {
-	for text, want := range map[string]int{"w2": 0, "prod/w1": 0, "w1": term.ExitConflict, "w9": term.ExitNotFound, "test/w2": term.ExitNotFound, "": term.ExitNotFound} {
+	for text, want := range map[string]int{"w2": 0, "prod/w1": 0, "w1": term.ExitConflict, "w9": term.ExitNotFound,
+		"test/w2": term.ExitNotFound, "": term.ExitNotFound} {
 		cluster, name := splitNode(text)
 		if _, err := pickNode(judged().Nodes, cluster, name); term.ExitOf(err) != want {
 			t.Errorf("%s: %v", text, err)
@@ -80,7 +92,8 @@ func TestKubeNodeIsPicked(t *testing.T) {
 
 func remediation(id uint64, node, state string, open bool) admin.Remediation {
 	var r admin.Remediation
-	text := `{"id":"` + string(rune('0'+id)) + `","cluster":"prod","node":"` + node + `","state":"` + state + `","began_at":"2026-01-02T03:04:05.000Z","since":"2026-01-02T03:04:06.000Z",` +
+	text := `{"id":"` + string(rune('0'+id)) + `","cluster":"prod","node":"` + node + `","state":"` + state +
+		`","began_at":"2026-01-02T03:04:05.000Z","since":"2026-01-02T03:04:06.000Z",` +
 		`"reason":"silent","steps":[{"state":"intent","token":"7","at":"2026-01-02T03:04:05.000Z","peer":"h1","reason":"silent"},{"state":"fencing","token":"8","at":"2026-01-02T03:04:06.000Z","peer":"h1"}]}`
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		panic(err)
@@ -112,8 +125,10 @@ remediation 7: fencing since 2026-01-02T03:04:06.000Z
 }
 
 func TestSimulationIsNumbered(t *testing.T) {
-	s := admin.Simulation{Cluster: "prod", Node: "w1", Peer: "h1", Mode: "safe", Would: true, Devices: []string{"bmc", "ipmi"}, Delete: []string{"a/x", "b/y"},
-		Keep: []admin.Kept{{Pod: "kube-system/proxy", Why: "a DaemonSet's"}}, Volumes: []string{"v1"}, Budgets: []string{"a/pdb"}}
+	s := admin.Simulation{Cluster: "prod", Node: "w1", Peer: "h1", Mode: "safe", Would: true,
+		Devices: []string{"bmc", "ipmi"}, Delete: []string{"a/x", "b/y"},
+		Keep: []admin.Kept{{Pod: "kube-system/proxy", Why: "a DaemonSet's"}}, Volumes: []string{"v1"},
+		Budgets: []string{"a/pdb"}}
 	got := printed(t, "table", func(on *term.Terminal) error { return printSimulation(on, s) })
 	want := `
 if prod/w1 died now, h1 would, in mode safe
@@ -129,7 +144,8 @@ budget a/pdb is exhausted: a second kube node waits for this one
 		t.Errorf("shown:\n%s\nwant:%s", got, want)
 	}
 	s.Would, s.Why = false, []string{"paused"}
-	if got := printed(t, "table", func(on *term.Terminal) error { return printSimulation(on, s) }); got != "if prod/w1 died now, h1 would, in mode safe\n  1. do nothing: paused\n" {
+	if got := printed(t, "table", func(on *term.Terminal) error { return printSimulation(on, s) }); got !=
+		"if prod/w1 died now, h1 would, in mode safe\n  1. do nothing: paused\n" {
 		t.Errorf("shown:\n%s", got)
 	}
 }
@@ -192,7 +208,8 @@ func failoverRun(t *testing.T, peer *fakePeer, args ...string) (code int, out, t
 		testwait.Receive(t, done, "the server ends")
 	}()
 	var stdout, stderr bytes.Buffer
-	on := &term.Terminal{In: strings.NewReader(""), Out: &stdout, Err: &stderr, Env: []string{"SUDO_USER=ann", "USER=root"}}
+	on := &term.Terminal{In: strings.NewReader(""), Out: &stdout, Err: &stderr,
+		Env: []string{"SUDO_USER=ann", "USER=root"}}
 	root := &cobra.Command{Use: "trivet", SilenceErrors: true, SilenceUsage: true}
 	root.PersistentFlags().StringVarP(&on.Format, "output", "o", "table", "")
 	root.AddCommand(Failover(on, term.OnSocket(socket)))
@@ -208,17 +225,22 @@ func failoverRun(t *testing.T, peer *fakePeer, args ...string) (code int, out, t
 
 func TestFailoverCommands(t *testing.T) {
 	answers := map[string]any{
-		"GET /v1/failover":                           judged(),
-		"GET /v1/failover/remediations":              []admin.Remediation{remediation(9, "w2", "stuck", true), remediation(7, "w2", "recovered", false), remediation(5, "w1", "cancelled", false)},
-		"POST /v1/failover/remediations/9/release":   remediation(9, "w2", "fencing", true),
-		"POST /v1/failover/pause":                    []admin.FailoverPause{{Cluster: "prod", By: "ann", EndsIn: "2h0m0s"}},
-		"POST /v1/failover/resume":                   []admin.FailoverPause{},
-		"GET /v1/failover/simulation/-/w1":           admin.Simulation{Cluster: "prod", Node: "w1", Why: []string{"paused"}},
-		"GET /v1/failover/simulation/prod/w2":        admin.Simulation{Cluster: "prod", Node: "w2", Would: true},
-		"GET /v1/failover/power/-/w1":                []admin.FencePower{{Peer: "h1", Devices: []admin.DevicePower{{Device: "bmc", Power: "on", TookMS: 90}}}},
-		"GET /v1/failover/power/-/w2":                []admin.FencePower{{Peer: "h1", Devices: []admin.DevicePower{{Device: "bmc", Power: "unknown", Error: "timeout"}}}, {Peer: "h2", Error: "away"}},
-		"GET /v1/failover/power/-/w3":                []admin.FencePower{{Peer: "h1"}},
-		"POST /v1/failover/power/prod/w1":            admin.FencePower{Peer: "h1", Devices: []admin.DevicePower{{Device: "bmc", Power: "off", Done: "off"}}},
+		"GET /v1/failover": judged(),
+		"GET /v1/failover/remediations": []admin.Remediation{remediation(9, "w2", "stuck", true),
+			remediation(7, "w2", "recovered", false), remediation(5, "w1", "cancelled", false)},
+		"POST /v1/failover/remediations/9/release": remediation(9, "w2", "fencing", true),
+		"POST /v1/failover/pause":                  []admin.FailoverPause{{Cluster: "prod", By: "ann", EndsIn: "2h0m0s"}},
+		"POST /v1/failover/resume":                 []admin.FailoverPause{},
+		"GET /v1/failover/simulation/-/w1":         admin.Simulation{Cluster: "prod", Node: "w1", Why: []string{"paused"}},
+		"GET /v1/failover/simulation/prod/w2":      admin.Simulation{Cluster: "prod", Node: "w2", Would: true},
+		"GET /v1/failover/power/-/w1": []admin.FencePower{
+			{Peer: "h1", Devices: []admin.DevicePower{{Device: "bmc", Power: "on", TookMS: 90}}}},
+		"GET /v1/failover/power/-/w2": []admin.FencePower{
+			{Peer: "h1", Devices: []admin.DevicePower{{Device: "bmc", Power: "unknown", Error: "timeout"}}},
+			{Peer: "h2", Error: "away"}},
+		"GET /v1/failover/power/-/w3": []admin.FencePower{{Peer: "h1"}},
+		"POST /v1/failover/power/prod/w1": admin.FencePower{Peer: "h1",
+			Devices: []admin.DevicePower{{Device: "bmc", Power: "off", Done: "off"}}},
 		"POST /v1/failover/power/prod/refused-by-it": &api.Error{Status: 409, Code: api.CodeConflict, Message: "no"},
 	}
 	for _, test := range []struct {
@@ -236,7 +258,8 @@ func TestFailoverCommands(t *testing.T) {
 		{"history w2 --limit 1 -o name", 0, "9\n", "", "remediations? "},
 		{"history --limit -1", term.ExitUsage, "", "--limit -1", ""},
 		{"history --stale", 0, "", "", "stale=1"},
-		{"pause --for 2h --cluster prod --reason x", 0, "2h0m0s", "nothing is begun in cluster prod for 2h0m0s", `{"cluster":"prod","for":"2h0m0s","by":"ann","reason":"x"}`},
+		{"pause --for 2h --cluster prod --reason x", 0, "2h0m0s", "nothing is begun in cluster prod for 2h0m0s",
+			`{"cluster":"prod","for":"2h0m0s","by":"ann","reason":"x"}`},
 		{"pause --for -1s", term.ExitUsage, "", "--for -1s", ""},
 		{"resume", 0, "", "nothing is paused", `{"by":"ann"}`},
 		{"resume -o json", 0, "[]", "", ""},
@@ -267,7 +290,8 @@ func TestFailoverCommands(t *testing.T) {
 		if n := len(peer.asked); n > 0 {
 			last = peer.asked[n-1]
 		}
-		if code != test.code || !strings.Contains(out, test.out) || !strings.Contains(talk, test.talk) || !strings.Contains(last, test.asked) {
+		if code != test.code || !strings.Contains(out, test.out) || !strings.Contains(talk, test.talk) ||
+			!strings.Contains(last, test.asked) {
 			t.Errorf("%s: code %d, want %d; asked %q\n%s\n%s", test.args, code, test.code, last, out, talk)
 		}
 		if code != 0 && !strings.Contains(talk, "trivet: hint: ") {

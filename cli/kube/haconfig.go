@@ -39,16 +39,22 @@ func haconfigManifest(t *term.Terminal) *cobra.Command {
 		Example: "  trivet haconfig manifest --cluster prod --via floating-ip --address 192.0.2.10 | kubectl apply -f -\n" +
 			"  trivet haconfig manifest --cluster prod --via endpoints | kubectl apply -f -",
 	}
-	c.Flags().StringVar(&f.cluster, "cluster", "", "name of the cluster, as in haconfig.kubeconfigs; it may be missing where there is one alone")
-	c.Flags().StringVar(&f.via, "via", "", "how the API server reaches the peers: floating-ip or endpoints, as haconfig.via")
+	c.Flags().StringVar(&f.cluster, "cluster", "",
+		"name of the cluster, as in haconfig.kubeconfigs; it may be missing where there is one alone")
+	c.Flags().StringVar(&f.via, "via", "",
+		"how the API server reaches the peers: floating-ip or endpoints, as haconfig.via")
 	term.Complete(c, "via", config.HAViaFloatingIP, config.HAViaEndpoints)
 	c.Flags().StringVar(&f.address, "address", "", "with floating-ip: the address, as floating_ip.address")
 	c.Flags().StringVar(&f.listen, "port", "9443", "that of haconfig.listen")
-	c.Flags().StringVar(&f.namespace, "namespace", "trivet", "of the service account and the Service, as haconfig.namespace")
-	c.Flags().StringVar(&f.registration, "registration", "trivet-haconfig", "name of the MutatingWebhookConfiguration, as haconfig.registration")
+	c.Flags().StringVar(&f.namespace, "namespace", "trivet",
+		"of the service account and the Service, as haconfig.namespace")
+	c.Flags().StringVar(&f.registration, "registration", "trivet-haconfig",
+		"name of the MutatingWebhookConfiguration, as haconfig.registration")
 	c.Flags().StringVar(&f.service, "service", "trivet-haconfig", "name of the Service, as haconfig.service")
-	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix, "how labels and annotations begin, as haconfig.prefix")
-	c.Flags().StringSliceVar(&f.exclude, "exclude", nil, "namespaces that are never looked after, besides those of peers and kubelets")
+	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix,
+		"how labels and annotations begin, as haconfig.prefix")
+	c.Flags().StringSliceVar(&f.exclude, "exclude", nil,
+		"namespaces that are never looked after, besides those of peers and kubelets")
 	c.Flags().BoolVar(&f.annotates, "namespaces", false, "with the rights that haconfig.namespaces needs")
 	c.Flags().BoolVar(&f.budgets, "disruption-budgets", false, "with the rights that haconfig.disruption_budgets needs")
 	c.RunE = func(*cobra.Command, []string) error {
@@ -80,7 +86,8 @@ func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
 	if f.cluster != "" && strings.Trim(f.cluster, small) != "" {
 		return o, term.Usage("--cluster %q: it has small letters, digits and '-'", f.cluster)
 	}
-	for flag, names := range map[string][]string{"--namespace": {f.namespace}, "--registration": {f.registration}, "--service": {f.service}, "--exclude": f.exclude} {
+	for flag, names := range map[string][]string{"--namespace": {f.namespace}, "--registration": {f.registration},
+		"--service": {f.service}, "--exclude": f.exclude} {
 		for _, name := range names {
 			if name == "" || strings.Trim(name, small) != "" {
 				return o, term.Usage("%s %q: it has small letters, digits and '-'", flag, name)
@@ -91,8 +98,9 @@ func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
 		return o, term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
 	}
 	return kube.ManifestOptions{
-		Cluster: f.cluster, Via: f.via, Address: f.address, Port: port, Namespace: f.namespace, Registration: f.registration, Service: f.service,
-		Names: haconfig.Names{Prefix: f.prefix}, Exclude: f.exclude,
+		Cluster: f.cluster, Via: f.via, Address: f.address, Port: port, Namespace: f.namespace, Registration: f.registration,
+		Service: f.service,
+		Names:   haconfig.Names{Prefix: f.prefix}, Exclude: f.exclude,
 		Annotates: f.annotates, Budgets: f.budgets,
 	}, nil
 }

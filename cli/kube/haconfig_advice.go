@@ -32,10 +32,12 @@ type adviceFlags struct {
 }
 
 func (f *adviceFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix, "how labels and annotations begin, as haconfig.prefix")
+	c.Flags().StringVar(&f.prefix, "prefix", haconfig.DefaultPrefix,
+		"how labels and annotations begin, as haconfig.prefix")
 	c.Flags().StringVar(&f.failOn, "fail-on", "risk", "what ends with 1: risk, change or none")
 	term.Complete(c, "fail-on", "risk", "change", "none")
-	c.Flags().StringArrayVar(&f.components, "component", nil, "what a component without the label is, as an item of haconfig.components; may be repeated")
+	c.Flags().StringArrayVar(&f.components, "component", nil,
+		"what a component without the label is, as an item of haconfig.components; may be repeated")
 }
 
 func (f *adviceFlags) conventions() (haconfig.Conventions, error) {
@@ -51,7 +53,8 @@ func (f *adviceFlags) conventions() (haconfig.Conventions, error) {
 		if err != nil {
 			return out, term.Usage("--component %q: %v; write it as in 'namespace=monitoring type=observability'", item, err)
 		}
-		out.Components = append(out.Components, haconfig.ComponentRule{Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Type: r.Type})
+		out.Components = append(out.Components,
+			haconfig.ComponentRule{Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Type: r.Type})
 	}
 	return out, nil
 }
@@ -85,7 +88,8 @@ func haconfigLint(t *term.Terminal) *cobra.Command {
 		Example: "  trivet haconfig lint deployment.yaml\n  helm template . | trivet haconfig lint - --tolerance zone --zones a,b,c -o json",
 	}
 	f.add(c)
-	c.Flags().StringVar(&tolerance, "tolerance", "", "failure-tolerance-type of namespaces that are not in the file; none unless it is given")
+	c.Flags().StringVar(&tolerance, "tolerance", "",
+		"failure-tolerance-type of namespaces that are not in the file; none unless it is given")
 	c.Flags().StringVar(&zones, "zones", "", "their zones, with commas between")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		conventions, err := f.conventions()
@@ -148,7 +152,8 @@ func haconfigCheck(t *term.Terminal, set *options.Set) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		opened, err := kube.Open(kube.Options{Kubeconfig: kubeconfig, Names: conventions.Names, Timeout: adviceTimeout, Now: time.Now})
+		opened, err := kube.Open(
+			kube.Options{Kubeconfig: kubeconfig, Names: conventions.Names, Timeout: adviceTimeout, Now: time.Now})
 		if err != nil {
 			return term.Usage("%v", err)
 		}
@@ -173,7 +178,8 @@ func printAdvice(t *term.Terminal, all []haconfig.Advice, failOn string) error {
 		Namespace, Kind, Name, Finding, Text string
 	}
 	err := t.Show(all, term.Each(all, func(a haconfig.Advice) row {
-		return row{a.Namespace + "/" + a.Name, term.Printable(a.Namespace), term.Printable(a.Kind), term.Printable(a.Name), a.Finding, term.Printable(a.Text)}
+		return row{a.Namespace + "/" + a.Name, term.Printable(a.Namespace), term.Printable(a.Kind), term.Printable(a.Name),
+			a.Finding, term.Printable(a.Text)}
 	}))
 	if err != nil {
 		return err

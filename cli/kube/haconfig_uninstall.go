@@ -35,7 +35,8 @@ func haconfigUninstall(t *term.Terminal, peer term.Peer, set *options.Set) *cobr
 	}
 	c.Flags().StringVar(&cluster, "cluster", "", "in this cluster of haconfig.kubeconfigs alone")
 	c.Flags().StringVar(&kubeconfig, "kubeconfig", "", "of whom deletes it, instead of haconfig.kubeconfigs")
-	c.Flags().StringVar(&registration, "registration", "", "name of the MutatingWebhookConfiguration, instead of haconfig.registration")
+	c.Flags().StringVar(&registration, "registration", "",
+		"name of the MutatingWebhookConfiguration, instead of haconfig.registration")
 	c.Flags().BoolVar(&ifLast, "if-last", false, "only if no other peer is alive")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		conf, err := set.Peruse()
@@ -99,7 +100,8 @@ func clustersMeant(of config.HAConfig, name, kubeconfig string) ([]config.KubeCl
 func othersAlive(ctx context.Context, peer term.Peer) (bool, error) {
 	var rows []api.Peer
 	if err := peer.Call(ctx, "GET", "/v1/peers", nil, &rows); err != nil {
-		return false, term.Fail(term.ExitFailed, "if this was the last peer: kubectl delete mutatingwebhookconfiguration trivet-haconfig",
+		return false, term.Fail(term.ExitFailed,
+			"if this was the last peer: kubectl delete mutatingwebhookconfiguration trivet-haconfig",
 			"the registration of the webhook is left, because it is not known whether other peers answer: %w", err)
 	}
 	for _, r := range rows {
@@ -115,7 +117,8 @@ func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig,
 	if in.Name != "" {
 		where = " in cluster " + in.Name
 	}
-	cluster, err := kube.Open(kube.Options{Kubeconfig: in.Kubeconfig, Names: haconfig.Names{Prefix: of.Prefix}, Now: time.Now})
+	cluster, err := kube.Open(
+		kube.Options{Kubeconfig: in.Kubeconfig, Names: haconfig.Names{Prefix: of.Prefix}, Now: time.Now})
 	if err != nil {
 		return term.Usage("%v", err)
 	}
@@ -123,12 +126,15 @@ func dropRegistration(ctx context.Context, t *term.Terminal, of config.HAConfig,
 	found, err := cluster.DropRegistration(ctx, of.Registration)
 	switch {
 	case err != nil:
-		return term.Fail(term.ExitFailed, "kubectl delete mutatingwebhookconfiguration "+of.Registration+", before the last peer is gone: after that the API server refuses the components of considered namespaces",
+		return term.Fail(term.ExitFailed,
+			"kubectl delete mutatingwebhookconfiguration "+of.Registration+
+				", before the last peer is gone: after that the API server refuses the components of considered namespaces",
 			"delete the registration of the webhook%s: %w", where, err)
 	case !found:
 		t.Say("there is no MutatingWebhookConfiguration %s%s", of.Registration, where)
 		return nil
 	}
-	t.Say("deleted MutatingWebhookConfiguration %s%s: the API server asks the peers about components no more", of.Registration, where)
+	t.Say("deleted MutatingWebhookConfiguration %s%s: the API server asks the peers about components no more",
+		of.Registration, where)
 	return nil
 }

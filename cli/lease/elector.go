@@ -74,7 +74,8 @@ func Elector(t *term.Terminal, local func(login bool) (string, error), newLog fu
 	flags.StringVar(&f.election, "election", "", "name of the election; the same for all candidates")
 	flags.StringVar(&f.namespace, "election-namespace", "default", "namespace of the election")
 	flags.StringVar(&f.id, "id", host, "whom to name when this candidate is elected; another for each")
-	flags.DurationVar(&f.ttl, "ttl", 10*time.Second, "how long the lease lasts unless it is renewed, which a candidate does each third")
+	flags.DurationVar(&f.ttl, "ttl", 10*time.Second,
+		"how long the lease lasts unless it is renewed, which a candidate does each third")
 	flags.StringVar(&f.http, "http", "", "address to answer on, as 0.0.0.0:4040; empty: nowhere")
 	flags.StringSliceVar(&f.mirror, "mirror", nil, "show the election in Kubernetes: lease, endpoints, or both")
 	term.Complete(c, "mirror", mirrorLease, mirrorEndpoints)
@@ -95,7 +96,8 @@ func unusedFlags(flags *pflag.FlagSet) {
 			flags.Lookup(name).Hidden = true
 		}
 	}
-	take("", "api-version", "certificate-authority", "client-certificate", "client-key", "cluster", "context", "namespace", "password", "token", "user", "username",
+	take("", "api-version", "certificate-authority", "client-certificate", "client-key", "cluster", "context", "namespace",
+		"password", "token", "user", "username",
 		"log-backtrace-at", "log-dir", "log_backtrace_at", "log_dir", "stderrthreshold", "v", "vmodule")
 	take("true", "alsologtostderr", "insecure-skip-tls-verify", "logtostderr", "match-server-version")
 }
@@ -112,7 +114,10 @@ func (f electorFlags) check() (lease string, err error) {
 		return "", term.Usage("--id: say whom to name, in 1 to 256 bytes")
 	}
 	if f.ttl < leastElectorTTL {
-		return "", term.Usage("--ttl %v: no candidate can renew that in time; a lease lasts at least 4.5s with raft.timing normal, 3.3s with fast", f.ttl)
+		return "",
+			term.Usage(
+				"--ttl %v: no candidate can renew that in time; a lease lasts at least 4.5s with raft.timing normal, 3.3s with fast",
+				f.ttl)
 	}
 	for _, what := range f.mirror {
 		if what != mirrorLease && what != mirrorEndpoints {
@@ -175,7 +180,8 @@ func (f electorFlags) candidate(lease string, log *slog.Logger) (*sidecar.Candid
 	if err != nil {
 		return nil, term.Usage("%w", err)
 	}
-	return sidecar.New(sidecar.Options{ID: f.id, Lease: lease, TTL: f.ttl, Acquirer: acquirer, Reader: reader, Now: leaseclient.Boottime, Logger: log}), nil
+	return sidecar.New(sidecar.Options{ID: f.id, Lease: lease, TTL: f.ttl, Acquirer: acquirer, Reader: reader,
+		Now: leaseclient.Boottime, Logger: log}), nil
 }
 
 func (f electorFlags) openMirror(log *slog.Logger, wall func() time.Time) (*electorkube.Mirror, error) {
@@ -188,14 +194,16 @@ func (f electorFlags) openMirror(log *slog.Logger, wall func() time.Time) (*elec
 		Now: leaseclient.Boottime, Wall: wall, Logger: log,
 	})
 	if err != nil {
-		return nil, term.Fail(term.ExitUsage, "--kubeconfig names a file; --use-cluster-credentials is for a pod with a service account", "--mirror: %w", err)
+		return nil, term.Fail(term.ExitUsage,
+			"--kubeconfig names a file; --use-cluster-credentials is for a pod with a service account", "--mirror: %w", err)
 	}
 	return m, nil
 }
 
 // serve answers on --http, if there is any, until the function that it returns is
 // called.
-func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slog.Logger) (end func() error, err error) {
+func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slog.Logger) (end func() error,
+	err error) {
 	if f.http == "" {
 		return func() error { return nil }, nil
 	}
@@ -207,7 +215,9 @@ func (f electorFlags) serve(ctx context.Context, source elector.Source, log *slo
 	if err != nil {
 		return nil, fmt.Errorf("--http: %w", err)
 	}
-	srv := elector.NewEndpoint(elector.EndpointOptions{Election: f.namespace + "/" + f.election, Source: source, Now: leaseclient.Boottime, Logger: log}).Server(api.Identified)
+	srv := elector.NewEndpoint(
+		elector.EndpointOptions{Election: f.namespace + "/" + f.election, Source: source, Now: leaseclient.Boottime,
+			Logger: log}).Server(api.Identified)
 	log.Info("elector endpoint serving", "address", ln.Addr(), "election", f.election)
 	var serving sync.WaitGroup
 	serving.Go(func() {

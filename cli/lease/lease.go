@@ -21,7 +21,8 @@ func Lease(t *term.Terminal, local func(login bool) (string, error)) *cobra.Comm
 	flags := pflag.NewFlagSet("lease", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
 	c := term.Group("lease", "Leases with fencing tokens, for other programs",
-		runCommand(t, f), acquire(t, f), renew(t, f), release(f), listCommand(t, f), show(t, f), forget(f), policy(t), guard())
+		runCommand(t, f), acquire(t, f), renew(t, f), release(f), listCommand(t, f), show(t, f), forget(f), policy(t),
+		guard())
 	c.Long = "Leases with fencing tokens, for other programs, through the API of any peer whose lease.enabled is set. " +
 		"One holder has a lease at a time; the token rises with every grant, so that a resource that the holder changes can refuse an earlier holder."
 	c.PersistentFlags().AddFlagSet(flags)
@@ -36,7 +37,8 @@ func shown(t *term.Terminal) func(client.Lease) error {
 			return err
 		}
 		return t.Fields(l.Name, []string{"name", "holder", "token", "ttl_ms", "remaining_ms", "metadata"}, map[string]any{
-			"name": l.Name, "holder": l.Holder, "token": l.Token, "ttl_ms": l.TTL, "remaining_ms": l.Remaining, "metadata": l.Metadata,
+			"name": l.Name, "holder": l.Holder, "token": l.Token, "ttl_ms": l.TTL, "remaining_ms": l.Remaining,
+			"metadata": l.Metadata,
 		})
 	}
 }
@@ -57,7 +59,8 @@ func acquire(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	holderFlag(c, &l.Holder)
 	c.Flags().DurationVar(&l.TTL, "ttl", 30*time.Second, "how long it lasts unless it is renewed; at most 24h")
 	c.Flags().DurationVar(&l.Wait, "wait", 0, "how long to wait while another has it; at most 30s")
-	c.Flags().BoolVar(&l.Takeover, "takeover", false, "have a new token although this holder has the lease, and fence all that acts under the old one")
+	c.Flags().BoolVar(&l.Takeover, "takeover", false,
+		"have a new token although this holder has the lease, and fence all that acts under the old one")
 	c.Flags().StringVar(&l.Metadata, "metadata", "", "a text that is kept with it")
 	c.Flags().StringVar(&l.Request, "request-id", "", "name of this acquisition: the same again is the same grant")
 	return c
@@ -147,7 +150,8 @@ func listCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 				Metadata            string `col:"wide"`
 			}
 			return t.Show(leases, term.Each(leases, func(l client.Lease) row {
-				return row{term.Printable(l.Name), term.Printable(l.Holder), l.Token, time.Duration(l.Remaining) * time.Millisecond, term.Printable(l.Metadata)}
+				return row{term.Printable(l.Name), term.Printable(l.Holder), l.Token, time.Duration(l.Remaining) * time.Millisecond,
+					term.Printable(l.Metadata)}
 			}))
 		},
 	}.Command(f)

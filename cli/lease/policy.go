@@ -27,8 +27,10 @@ func policy(t *term.Terminal) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVarP(&o.Selector, "selector", "l", "", "labels of the objects that the lease protects, as kubectl has them")
-	c.Flags().StringSliceVar(&o.Resources, "resource", nil, "what they are, such as configmaps or deployments.apps; may be repeated")
+	c.Flags().StringVarP(&o.Selector, "selector", "l", "",
+		"labels of the objects that the lease protects, as kubectl has them")
+	c.Flags().StringSliceVar(&o.Resources, "resource", nil,
+		"what they are, such as configmaps or deployments.apps; may be repeated")
 	c.Flags().StringVar(&o.Namespace, "namespace", "", "where they are (default everywhere)")
 	c.Flags().StringVar(&o.Name, "name", "", "of the policy (default trivet-lease-NAME)")
 	return c

@@ -56,10 +56,13 @@ func runCommand(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		return runUnderLease(c, t, f, r, args[1:])
 	}
 	holderFlag(c, &r.lease.Holder)
-	c.Flags().DurationVar(&r.lease.TTL, "ttl", 15*time.Second, "how long it lasts unless it is renewed, every third of that; at most 24h")
-	c.Flags().DurationVar(&r.lease.Margin, "margin", 0, "how long before its end the program is asked to end; a tenth to a half of --ttl (default a third)")
+	c.Flags().DurationVar(&r.lease.TTL, "ttl", 15*time.Second,
+		"how long it lasts unless it is renewed, every third of that; at most 24h")
+	c.Flags().DurationVar(&r.lease.Margin, "margin", 0,
+		"how long before its end the program is asked to end; a tenth to a half of --ttl (default a third)")
 	c.Flags().StringVar(&wait, "wait", wait, "how long to wait while another has it, or 'forever'")
-	c.Flags().BoolVar(&r.lease.Takeover, "takeover", false, "do not wait for the end of a lease that this holder has: have a new token, which fences all that acts under the old one")
+	c.Flags().BoolVar(&r.lease.Takeover, "takeover", false,
+		"do not wait for the end of a lease that this holder has: have a new token, which fences all that acts under the old one")
 	c.Flags().StringVar(&r.lease.Metadata, "metadata", "", "a text that is kept with it")
 	return c
 }
@@ -102,7 +105,8 @@ func runUnderLease(c *cobra.Command, t *term.Terminal, f *servers.Flags, r runFl
 	case errors.As(err, &never):
 		return term.Fail(never.Code, "", "%w", err)
 	case errors.Is(err, lease.ErrLost), errors.Is(err, lease.ErrDeadline):
-		return term.Fail(term.ExitLostLeadership, "the program was ended; start it again to wait for the lease, with --wait", "%w", err)
+		return term.Fail(term.ExitLostLeadership, "the program was ended; start it again to wait for the lease, with --wait",
+			"%w", err)
 	case err != nil:
 		return err
 	case code != 0:

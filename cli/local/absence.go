@@ -38,7 +38,8 @@ func Absence(set *options.Set) (why, hint string) {
 	case departed && dep.How == datadir.DepartedRemoved && !bare:
 		return fmt.Sprintf("%s was removed from cluster %s at %s", dep.Name, dep.Cluster, at), HintAnew
 	case departed && dep.How == datadir.DepartedSuperseded && !bare:
-		return fmt.Sprintf("cluster %s was founded again without %s, which found out at %s", dep.Cluster, dep.Name, at), HintAnew
+		return fmt.Sprintf("cluster %s was founded again without %s, which found out at %s", dep.Cluster, dep.Name, at),
+			HintAnew
 	case departed && bare:
 		return fmt.Sprintf("%s left cluster %s at %s", dep.Name, dep.Cluster, at), hintJoin
 	case bare:
@@ -67,5 +68,7 @@ func Explained(set *options.Set, err error) error {
 	for i, f := range faults {
 		all[i] = f.Problem
 	}
-	return term.Fail(term.ExitFailed, "mend what is named, look again with 'trivet config check', then 'systemctl start trivet'", "%w, and it could not use what its configuration names:\n%w", term.ErrNoPeerHere, all)
+	return term.Fail(term.ExitFailed,
+		"mend what is named, look again with 'trivet config check', then 'systemctl start trivet'",
+		"%w, and it could not use what its configuration names:\n%w", term.ErrNoPeerHere, all)
 }

@@ -24,18 +24,23 @@ func DirError(err error) error {
 	var corrupt *datadir.CorruptError
 	switch {
 	case errors.Is(err, datadir.ErrLocked):
-		return term.Fail(term.ExitConflict, "stop it first ('systemctl stop trivet'), or name another directory with --data-dir", "%w", err)
+		return term.Fail(term.ExitConflict,
+			"stop it first ('systemctl stop trivet'), or name another directory with --data-dir", "%w", err)
 	case errors.Is(err, datadir.ErrNoPeer):
-		return term.Fail(term.ExitUsage, "'trivet init' founds a cluster here, 'trivet join' makes this host a peer of one; another directory: --data-dir", "%w", err)
+		return term.Fail(term.ExitUsage,
+			"'trivet init' founds a cluster here, 'trivet join' makes this host a peer of one; another directory: --data-dir",
+			"%w", err)
 	case errors.As(err, &corrupt):
 		return term.Fail(term.ExitFailed, "nothing was changed. While the other peers have a leader: "+HintAnew+
 			". If they have none, keep the directory; docs/recovery.md says what can be read of it", "%w", err)
 	case errors.Is(err, datadir.ErrPeerExists):
-		return term.Fail(term.ExitConflict, "nothing was changed; with --replace its data is set aside, and this host joins as a new peer", "%w", err)
+		return term.Fail(term.ExitConflict,
+			"nothing was changed; with --replace its data is set aside, and this host joins as a new peer", "%w", err)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return term.Fail(term.ExitFailed, "make room on that disk; nothing acknowledged is lost", "%w", err)
 	case errors.Is(err, syscall.EROFS):
-		return term.Fail(term.ExitFailed, "mount it writable; after an error of the disk the kernel makes it read-only, see 'dmesg'", "%w", err)
+		return term.Fail(term.ExitFailed,
+			"mount it writable; after an error of the disk the kernel makes it read-only, see 'dmesg'", "%w", err)
 	case errors.Is(err, fs.ErrPermission):
 		return term.Fail(term.ExitFailed, "run this as the owner of the directory, or as root", "%w", err)
 	default:

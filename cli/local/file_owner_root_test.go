@@ -37,8 +37,9 @@ func TestHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]uint32{
-		dir: owner, filepath.Join(dir, "lock"): owner, filepath.Join(dir, "peer"): owner, filepath.Join(dir, "peer", "log"): owner,
-		filepath.Join(dir, "soft"): owner, filepath.Join(dir, "other"): 4, filepath.Join(dir, "hard"): 0, elsewhere: 0,
+		dir: owner, filepath.Join(dir, "lock"): owner, filepath.Join(dir, "peer"): owner,
+		filepath.Join(dir, "peer", "log"): owner,
+		filepath.Join(dir, "soft"):        owner, filepath.Join(dir, "other"): 4, filepath.Join(dir, "hard"): 0, elsewhere: 0,
 	} {
 		info, err := os.Lstat(path)
 		if err != nil {

@@ -27,7 +27,8 @@ func Introspection(t *term.Terminal, local func(login bool) (string, error)) *co
 	flags := pflag.NewFlagSet("introspection", pflag.ContinueOnError)
 	f := servers.New(t, local, flags)
 	c := term.Group("introspection", "Start, watch and abort introspections of nodes, and read what they found",
-		introspectionStart(t, f), introspectionStatus(t, f), introspectionShow(t, f), introspectionList(t, f), introspectionAbort(t, f), introspectionReprocess(t, f),
+		introspectionStart(t, f), introspectionStatus(t, f), introspectionShow(t, f), introspectionList(t, f),
+		introspectionAbort(t, f), introspectionReprocess(t, f),
 		term.Group("data", "Read the data of an introspection", introspectionDataSave(t, f)),
 		interfaceRemoved())
 	c.Long = "Start, watch and abort introspections of nodes, and read what they found, through the API of any peer.\n" +
@@ -41,10 +42,12 @@ func Introspection(t *term.Terminal, local func(login bool) (string, error)) *co
 // the next.
 func interfaceRemoved() *cobra.Command {
 	return &cobra.Command{
-		Use: "interface", Short: "Removed: see 'baremetal introspection interface'", Args: cobra.ArbitraryArgs, Hidden: true, DisableFlagParsing: true,
+		Use: "interface", Short: "Removed: see 'baremetal introspection interface'", Args: cobra.ArbitraryArgs, Hidden: true,
+		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
-			return term.Fail(term.ExitUsage, "'baremetal introspection interface list NODE' and '… interface show NODE INTERFACE' of "+
-				"python-ironic-inspector-client show the same", "trivet introspection interface was removed")
+			return term.Fail(term.ExitUsage,
+				"'baremetal introspection interface list NODE' and '… interface show NODE INTERFACE' of "+
+					"python-ironic-inspector-client show the same", "trivet introspection interface was removed")
 		},
 	}
 }
@@ -149,9 +152,12 @@ func introspectionShow(t *term.Terminal, f *servers.Flags) *cobra.Command {
 			return fmt.Errorf("%s: %w", ref, err)
 		}
 		return t.Show(i, func() error {
-			return t.Fields(i.UUID, []string{"uuid", "name", "state", "started_at", "finished_at", "error", "ramdisk_logs"}, map[string]any{
-				"uuid": i.UUID, "name": nodeNames(c.Context(), t, web, []client.Introspection{i})[i.UUID], "state": i.State, "started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(), "ramdisk_logs": i.RamdiskLogs,
-			})
+			return t.Fields(i.UUID, []string{"uuid", "name", "state", "started_at", "finished_at", "error", "ramdisk_logs"},
+				map[string]any{
+					"uuid": i.UUID, "name": nodeNames(c.Context(), t, web, []client.Introspection{i})[i.UUID], "state": i.State,
+					"started_at": shownTime(&i.StartedAt), "finished_at": shownTime(i.FinishedAt), "error": i.Why(),
+					"ramdisk_logs": i.RamdiskLogs,
+				})
 		})
 	}
 	return c
@@ -185,7 +191,8 @@ func introspectionList(t *term.Terminal, f *servers.Flags) *cobra.Command {
 			"-o json and yaml print what the API of ironic-inspector has, which has no names.",
 		Example: "trivet introspection list\ntrivet introspection list --state error,waiting -o wide",
 	}
-	c.Flags().StringSliceVar(&o.States, "state", nil, "only those in these states, separated by commas: "+strings.Join(client.States(), ", "))
+	c.Flags().StringSliceVar(&o.States, "state", nil,
+		"only those in these states, separated by commas: "+strings.Join(client.States(), ", "))
 	c.Flags().StringVar(&o.Marker, "marker", "", "only those after the node with this UUID")
 	c.Flags().IntVar(&o.Limit, "limit", 0, "at most so many; 0 is all")
 	servers.StaleFlag(c, &stale)
@@ -225,7 +232,8 @@ func printIntrospections(t *term.Terminal, rows []client.Introspection, names ma
 		UUID, Name, State, Started, Finished, Error string
 	}
 	return t.Show(rows, term.Each(rows, func(s client.Introspection) row {
-		return row{s.UUID, term.Printable(names[s.UUID]), mark.BadIf(s.State == client.StateError, s.State), shownTime(&s.StartedAt), shownTime(s.FinishedAt), t.Clip(s.Why())}
+		return row{s.UUID, term.Printable(names[s.UUID]), mark.BadIf(s.State == client.StateError, s.State),
+			shownTime(&s.StartedAt), shownTime(s.FinishedAt), t.Clip(s.Why())}
 	}))
 }
 

@@ -44,7 +44,9 @@ func (r *nodeRun) learn(s client.Introspection) {
 	r.FinishedAt = s.FinishedAt
 	r.Result = resultFinished
 	if s.State == client.StateError {
-		r.fail(resultFailed, term.Fail(term.ExitFailed, "mend the cause and start it again; what the ramdisk sent, if it did: 'trivet introspection data save --unprocessed "+r.Node+"'",
+		r.fail(resultFailed, term.Fail(term.ExitFailed,
+			"mend the cause and start it again; what the ramdisk sent, if it did: 'trivet introspection data save --unprocessed "+
+				r.Node+"'",
 			"the introspection ended in error: %s", term.Printable(s.Why())))
 		r.Error = s.Why()
 	}

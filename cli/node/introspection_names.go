@@ -19,7 +19,8 @@ const (
 // nodeNames maps the UUIDs of nodes to their names in Ironic, for tables. What
 // cannot be had is missing, and said on standard error: the answer itself is
 // not held up by it.
-func nodeNames(ctx context.Context, t *term.Terminal, web *client.Client, rows []client.Introspection) map[string]string {
+func nodeNames(ctx context.Context, t *term.Terminal, web *client.Client,
+	rows []client.Introspection) map[string]string {
 	if len(rows) == 0 || t.Format != "table" && t.Format != "wide" {
 		return nil
 	}

@@ -23,7 +23,8 @@ func introspectionReprocess(t *term.Terminal, f *servers.Flags) *cobra.Command {
 			"The command ends when the work was accepted; 'trivet introspection status' shows how it goes.",
 		Example: "trivet introspection reprocess node-1\ntrivet introspection reprocess node-1 --data-file changed.json",
 	}
-	c.Flags().StringVar(&file, "data-file", "", "JSON document to work on in the place of the stored data; - is standard input")
+	c.Flags().StringVar(&file, "data-file", "",
+		"JSON document to work on in the place of the stored data; - is standard input")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		document, err := readDocument(t, file, args)
 		if err != nil {

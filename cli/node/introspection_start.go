@@ -39,7 +39,8 @@ func introspectionStart(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	c.Flags().BoolVar(&wait, "wait", false, "stay until every introspection ended")
 	c.Flags().BoolVar(&checkErrors, "check-errors", false, "with --wait: if introspections failed, print those alone")
 	c.Flags().DurationVar(&timeout, "timeout", usualWait, "with --wait: stay no longer than this")
-	c.Flags().BoolVar(&manageBoot, "manage-boot", true, "--manage-boot=false leaves boot device and power of the machines to you")
+	c.Flags().BoolVar(&manageBoot, "manage-boot", true,
+		"--manage-boot=false leaves boot device and power of the machines to you")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
 		case !wait && c.Flags().Changed("timeout"):
@@ -79,7 +80,8 @@ type waiting struct {
 }
 
 // actOnNodes does one thing to many nodes and prints what became of each.
-func actOnNodes(ctx context.Context, t *term.Terminal, f *servers.Flags, args []string, act func(context.Context, *client.Client, string) error, w waiting) error {
+func actOnNodes(ctx context.Context, t *term.Terminal, f *servers.Flags, args []string,
+	act func(context.Context, *client.Client, string) error, w waiting) error {
 	refs, err := nodes(t, args)
 	if err != nil {
 		return err
@@ -122,10 +124,12 @@ func actOnNodes(ctx context.Context, t *term.Terminal, f *servers.Flags, args []
 }
 
 // ask acts on the i-th node, notes what came of it, and returns why it failed.
-func (b *board) ask(ctx context.Context, web *client.Client, i int, act func(context.Context, *client.Client, string) error) error {
+func (b *board) ask(ctx context.Context, web *client.Client, i int,
+	act func(context.Context, *client.Client, string) error) error {
 	node := b.runs[i].Node // never changes
 	if ctx.Err() != nil {
-		err := because(ctx, "nothing was changed for the nodes that were not asked for: repeat it for them", "not asked for: %w")
+		err := because(ctx, "nothing was changed for the nodes that were not asked for: repeat it for them",
+			"not asked for: %w")
 		b.change(i, func(r *nodeRun) { r.fail(resultNotAsked, err) })
 		return err
 	}
@@ -133,7 +137,8 @@ func (b *board) ask(ctx context.Context, web *client.Client, i int, act func(con
 		b.change(i, func(r *nodeRun) {
 			r.refuse(err)
 			if r.Result == resultUnknown && ctx.Err() != nil {
-				r.fail(resultUnknown, because(ctx, "look before you repeat it: 'trivet introspection status'", "the answer was not waited for: %w"))
+				r.fail(resultUnknown, because(ctx, "look before you repeat it: 'trivet introspection status'",
+					"the answer was not waited for: %w"))
 			}
 		})
 		return err

@@ -72,7 +72,8 @@ func changesSince(ctx context.Context, web *client.Client, node, file string) (c
 	out := client.Changes{Compared: true, Changes: []client.HardwareChange{}}
 	for _, c := range hardware.Compare(was, is) {
 		part := client.HardwarePart{Kind: c.Part.Kind, ID: c.Part.ID, Place: c.Part.Place, Facts: c.Part.Facts}
-		out.Changes = append(out.Changes, client.HardwareChange{Change: c.What, Part: part, Fact: c.Fact, Was: c.Was, Is: c.Is, Text: c.String()})
+		out.Changes = append(out.Changes,
+			client.HardwareChange{Change: c.What, Part: part, Fact: c.Fact, Was: c.Was, Is: c.Is, Text: c.String()})
 	}
 	return out, nil
 }
@@ -164,7 +165,8 @@ type cableRow struct {
 
 func rowOfCable(c plugged) cableRow {
 	p := term.Printable
-	return cableRow{p(c.Node), p(c.Interface), p(c.MAC), p(c.Link), p(c.SpeedMbps), p(c.Switch), p(c.Port), p(c.VLAN), p(c.SwitchID)}
+	return cableRow{p(c.Node), p(c.Interface), p(c.MAC), p(c.Link), p(c.SpeedMbps), p(c.Switch), p(c.Port), p(c.VLAN),
+		p(c.SwitchID)}
 }
 
 func writeCSV(t *term.Terminal, cables []plugged) error {

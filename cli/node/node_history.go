@@ -116,7 +116,8 @@ func stepsOf(events []client.Event) []nodeStep {
 	steps := make([]nodeStep, len(events))
 	var before time.Time
 	for i, e := range events {
-		steps[i] = nodeStep{Time: e.Time, Index: e.Index, Action: e.Action, Cause: e.Fields["cause"], Peer: e.Peer, Text: e.Text}
+		steps[i] = nodeStep{Time: e.Time, Index: e.Index, Action: e.Action, Cause: e.Fields["cause"], Peer: e.Peer,
+			Text: e.Text}
 		at, err := time.Parse(time.RFC3339Nano, e.Time)
 		if err == nil && i > 0 && !before.IsZero() && waitsFor(events[i-1].Action) != "" {
 			steps[i-1].Seconds = max(0, at.Sub(before).Seconds())
@@ -147,13 +148,16 @@ func waitsFor(state string) string {
 func errorHint(node, reason string) string {
 	switch {
 	case strings.HasPrefix(reason, "Introspection timeout"):
-		return "the machine did not call in time: 'trivet firewall explain " + node + "' says whether it may boot; look at its console; then 'trivet introspection start " + node + "'"
+		return "the machine did not call in time: 'trivet firewall explain " + node +
+			"' says whether it may boot; look at its console; then 'trivet introspection start " + node + "'"
 	case strings.HasPrefix(reason, "Canceled by operator"):
 		return "an operator aborted it; 'trivet introspection start " + node + "' begins again"
 	case strings.Contains(reason, "was given up") || strings.Contains(reason, "déjà vu"):
-		return "workers ended while they processed it: 'journalctl -u trivet' on the peers that are named; keep the data with 'trivet introspection data save --unprocessed " + node + "'"
+		return "workers ended while they processed it: 'journalctl -u trivet' on the peers that are named; keep the data with 'trivet introspection data save --unprocessed " +
+			node + "'"
 	}
-	return "'trivet introspection show " + node + "' names the ramdisk's logs; mend what the reason says, then 'trivet introspection start " + node + "'"
+	return "'trivet introspection show " + node +
+		"' names the ramdisk's logs; mend what the reason says, then 'trivet introspection start " + node + "'"
 }
 
 func printNodeHistory(t *term.Terminal, h nodeHistory) error {
@@ -164,7 +168,9 @@ func printNodeHistory(t *term.Terminal, h nodeHistory) error {
 			What                                string `col:"wide"`
 		}
 		err := t.Show(h.Steps, term.Each(h.Steps, func(s nodeStep) row {
-			return row{fmt.Sprint(s.Index), servers.EventTime(client.Event{Time: s.Time}), fmt.Sprint(s.Index), term.Printable(s.Action), term.Printable(s.Cause), term.Printable(s.Peer), lasted(s.Seconds), term.Printable(s.Text)}
+			return row{fmt.Sprint(s.Index), servers.EventTime(client.Event{Time: s.Time}), fmt.Sprint(s.Index),
+				term.Printable(s.Action), term.Printable(s.Cause), term.Printable(s.Peer), lasted(s.Seconds),
+				term.Printable(s.Text)}
 		}))
 		if err != nil || t.Format == "name" {
 			return err

@@ -25,7 +25,8 @@ func relaysCommand(t *term.Terminal, peer term.Peer) *cobra.Command {
 				Sequence, Document                          string `col:"wide"`
 			}
 			return t.Show(rows, term.Each(rows, func(r admin.Relay) row {
-				return row{fmt.Sprint(r.Sequence), r.Node, r.State, fmt.Sprint(r.Tries), r.Accepted, r.Ended, r.Reason, fmt.Sprint(r.Sequence), r.Document}
+				return row{fmt.Sprint(r.Sequence), r.Node, r.State, fmt.Sprint(r.Tries), r.Accepted, r.Ended, r.Reason,
+					fmt.Sprint(r.Sequence), r.Document}
 			}))
 		},
 	}.Command(peer)

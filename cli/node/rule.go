@@ -30,7 +30,8 @@ func Rule(t *term.Terminal, local func(login bool) (string, error)) *cobra.Comma
 			return term.None{}, web.DeleteRules(ctx)
 		},
 	}.Command(f)
-	c := term.Group("rule", "Import, list and delete introspection rules", ruleImport(t, f), ruleList(t, f), ruleShow(t, f), remove, purge)
+	c := term.Group("rule", "Import, list and delete introspection rules", ruleImport(t, f), ruleList(t, f),
+		ruleShow(t, f), remove, purge)
 	c.Long = "Import, list and delete introspection rules, through the API of any peer. A rule does something to a node in Ironic when the data of an\n" +
 		"introspection meets its conditions. Rules are applied in the order of their creation."
 	c.PersistentFlags().AddFlagSet(flags)
@@ -77,7 +78,8 @@ func ruleShow(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		},
 		Show: func(rule client.Rule) error {
 			return t.Fields(rule.UUID, []string{"uuid", "description", "scope", "conditions", "actions"}, map[string]any{
-				"uuid": rule.UUID, "description": optional(rule.Description), "scope": optional(rule.Scope), "conditions": rule.Conditions, "actions": rule.Actions,
+				"uuid": rule.UUID, "description": optional(rule.Description), "scope": optional(rule.Scope),
+				"conditions": rule.Conditions, "actions": rule.Actions,
 			})
 		},
 	}.Command(f)
@@ -151,7 +153,8 @@ func importRules(ctx context.Context, web *client.Client, rules []any) ([]import
 		if i > 0 {
 			hint += fmt.Sprintf("; the %d before it are imported: leave them out when you import the rest", i)
 		}
-		return rows, &term.Failure{Code: term.ExitOf(err), Err: fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err), Hint: hint}
+		return rows, &term.Failure{Code: term.ExitOf(err), Err: fmt.Errorf("rule %d of %d: %w", i+1, len(rows), err),
+			Hint: hint}
 	}
 	return rows, nil
 }
@@ -180,6 +183,7 @@ func printImported(t *term.Terminal, rows []imported) error {
 		Error                           string `col:"wide"`
 	}
 	return t.Show(rows, term.Each(rows, func(r imported) row {
-		return row{r.UUID, fmt.Sprint(r.Rule), r.Result, term.Printable(r.UUID), term.Printable(r.Description), t.Clip(r.Error)}
+		return row{r.UUID, fmt.Sprint(r.Rule), r.Result, term.Printable(r.UUID), term.Printable(r.Description),
+			t.Clip(r.Error)}
 	}))
 }

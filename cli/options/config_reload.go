@@ -52,7 +52,9 @@ func printReloaded(t *term.Terminal, done admin.Reloaded) error {
 	for _, problem := range done.Together {
 		t.Warn("next to what needs a restart it would not do: %s", problem)
 	}
-	return term.Fail(term.ExitConflict, "'systemctl restart trivet', one host after the other and each when 'trivet status' says that one may be lost", "%d keys need a restart", len(done.Restart))
+	return term.Fail(term.ExitConflict,
+		"'systemctl restart trivet', one host after the other and each when 'trivet status' says that one may be lost",
+		"%d keys need a restart", len(done.Restart))
 }
 
 func configReference(t *term.Terminal) *cobra.Command {

@@ -57,14 +57,16 @@ func (s *Set) Named() string { return cmp.Or(s.File, s.term.Variable("TRIVET_CON
 func (s *Set) Flags(c *cobra.Command) {
 	// The help lists these flags; one reads about the others in the template.
 	shown := []string{
-		"name", "log.level", "log.format", "api.listen", "api.auth_strategy", "cluster.listen", "cluster.advertise", "gossip.listen", "gossip.advertise",
+		"name", "log.level", "log.format", "api.listen", "api.auth_strategy", "cluster.listen", "cluster.advertise",
+		"gossip.listen", "gossip.advertise",
 	}
 	for _, o := range config.Options() {
 		if o.Key != "data_dir" && o.Key != "socket" { // every command has these
 			s.flag(c.Flags(), o.Key, !slices.Contains(shown, o.Key))
 		}
 	}
-	c.Long = strings.TrimSpace(c.Long + "\n\nEvery key of the configuration has a flag: api.listen is --api-listen. 'trivet config template' lists them.")
+	c.Long = strings.TrimSpace(c.Long +
+		"\n\nEvery key of the configuration has a flag: api.listen is --api-listen. 'trivet config template' lists them.")
 }
 
 func (s *Set) flag(flags *pflag.FlagSet, key string, hidden bool) {
@@ -164,10 +166,12 @@ func (s *Set) ConfigFile() (name string, text []byte, err error) {
 		return "", nil, nil
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return "", nil, term.Fail(term.ExitUsage, "run it as root or as the user of the service, or name a file of your own with --config", "configuration: %w", err)
+		return "", nil, term.Fail(term.ExitUsage,
+			"run it as root or as the user of the service, or name a file of your own with --config", "configuration: %w", err)
 	}
 	if err != nil {
-		return "", nil, term.Fail(term.ExitUsage, "name another with --config, or write one: 'trivet config template'", "configuration: %w", err)
+		return "", nil, term.Fail(term.ExitUsage, "name another with --config, or write one: 'trivet config template'",
+			"configuration: %w", err)
 	}
 	defer f.Close()
 	text, err = io.ReadAll(io.LimitReader(f, config.MaxFile+1))
@@ -182,7 +186,8 @@ func Error(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &term.Failure{Code: term.ExitUsage, Err: err, Hint: "nothing was done; mend what is named and look again with 'trivet config check'"}
+	return &term.Failure{Code: term.ExitUsage, Err: err,
+		Hint: "nothing was done; mend what is named and look again with 'trivet config check'"}
 }
 
 // LoadServable is load plus what a running peer needs, all problems together. Of what is Useless it warns.
@@ -245,7 +250,8 @@ func (s *Set) servable(c config.Config, err error, useless ...config.Problem) (c
 	}
 	if errors.As(c.CheckServe(), &more) {
 		for _, m := range more {
-			if !slices.ContainsFunc(found, func(f config.Problem) bool { return f.Key == m.Key }) { // a value that was refused counts as not written
+			// a value that was refused counts as not written
+			if !slices.ContainsFunc(found, func(f config.Problem) bool { return f.Key == m.Key }) {
 				found = append(found, m)
 			}
 		}
@@ -297,7 +303,8 @@ func (s *Set) APIServer(login bool) (string, error) {
 	}
 	at := c.API.Local()
 	if at == "" {
-		return "", term.Fail(term.ExitUsage, "name the API with --server or TRIVET_SERVER; the log of the peer says where it listens: 'journalctl -u trivet'",
+		return "", term.Fail(term.ExitUsage,
+			"name the API with --server or TRIVET_SERVER; the log of the peer says where it listens: 'journalctl -u trivet'",
 			"api.listen: %s is another port after each start", c.API.Listen)
 	}
 	return c.API.Scheme() + "://" + at, nil

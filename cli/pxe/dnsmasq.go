@@ -48,7 +48,8 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 		Short: "Make this peer's host a DHCP and TFTP server, or print what dnsmasq and iPXE need for that",
 		Long: "Print the configuration of dnsmasq for this peer's host: DHCP and TFTP on firewall.interface, no DNS, and boot files for BIOS and UEFI.\n" +
 			"With --boot-script print the iPXE script that belongs next to them: it boots the ramdisk, which reports to the floating IP.\n\n" +
-			"--install writes both where they belong, " + pxe.ConfFile + " and " + pxe.ScriptName + " in the TFTP root, links iPXE's programs from the\n" +
+			"--install writes both where they belong, " + pxe.ConfFile + " and " + pxe.ScriptName +
+			" in the TFTP root, links iPXE's programs from the\n" +
 			"distribution's package there (ipxe of Debian and Ubuntu, ipxe-bootimgs-x86 of Fedora and RHEL), lets dnsmasq test its file, enables and\n" +
 			"starts dnsmasq, and says what it changed. It may be repeated. A step that fails takes the earlier ones back. --uninstall restores what was\n" +
 			"there before, whether dnsmasq was enabled and running included. Files that were changed by hand are neither replaced nor removed\n" +
@@ -59,8 +60,11 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 			"those in 2000 to 2fff, and so on. The floating IP, the router and the peers' known addresses are left out; keep the other hosts in the\n" +
 			"reserved part. All peers must have joined and this one must run; when one joins or leaves, repeat it on all. With --pool no peer is asked.\n\n" +
 			"Only the leader's host answers, so each pool should hold a whole batch of machines that boot at about the same time (--batch). Leases\n" +
-			fmt.Sprintf("last %v where it holds two batches, else %v; where it holds less than one, a warning says what would.\n\n", pxe.UsualLease, pxe.ShortLease) +
-			"In the TFTP root dnsmasq must find " + strings.Join(pxe.Files(), ", ") + " (from iPXE), " + pxe.ScriptName + ", kernel and ramdisk.",
+			fmt.Sprintf(
+				"last %v where it holds two batches, else %v; where it holds less than one, a warning says what would.\n\n",
+				pxe.UsualLease, pxe.ShortLease) +
+			"In the TFTP root dnsmasq must find " + strings.Join(pxe.Files(), ", ") + " (from iPXE), " + pxe.ScriptName +
+			", kernel and ramdisk.",
 		Example: "  trivet dnsmasq-config --install\n" +
 			"  trivet dnsmasq-config --install --kernel http://192.0.2.5/ipa.kernel --ramdisk http://192.0.2.5/ipa.initramfs\n" +
 			"  trivet dnsmasq-config | diff " + pxe.ConfFile + " -\n" +
@@ -68,28 +72,37 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 	}
 	flags := c.Flags()
 	flags.BoolVar(&f.script, "boot-script", false, "print the iPXE script instead")
-	flags.BoolVar(&f.install, "install", false, "write the files where they belong, link iPXE's programs, enable and start dnsmasq")
+	flags.BoolVar(&f.install, "install", false,
+		"write the files where they belong, link iPXE's programs, enable and start dnsmasq")
 	flags.BoolVar(&f.uninstall, "uninstall", false, "take back what --install did")
-	flags.BoolVar(&f.force, "force", false, "with --install: replace files that were changed by hand; those from before the first --install are kept as FILE~. With --uninstall: remove them")
+	flags.BoolVar(&f.force, "force", false,
+		"with --install: replace files that were changed by hand; those from before the first --install are kept as FILE~. With --uninstall: remove them")
 	flags.StringArrayVar(&f.pools, "pool", nil, "grant FIRST-LAST; may be repeated, for IPv4 and IPv6")
-	flags.IntVar(&f.peers, "peers", 0, fmt.Sprintf("how many peers share each subnet (default %d, or as many as have joined)", usualPeers))
-	flags.IntVar(&f.reserve, "reserve", 0, "addresses at the start of each IPv4 subnet that are left to hosts, the same on all peers (default: half of the subnet)")
+	flags.IntVar(&f.peers, "peers", 0,
+		fmt.Sprintf("how many peers share each subnet (default %d, or as many as have joined)", usualPeers))
+	flags.IntVar(&f.reserve, "reserve", 0,
+		"addresses at the start of each IPv4 subnet that are left to hosts, the same on all peers (default: half of the subnet)")
 	flags.IntVar(&f.batch, "batch", pxe.DefaultBatch, "machines that boot at about the same time")
-	flags.StringArrayVar(&f.addresses, "address", nil, "address of this host where machines boot, as ADDRESS/BITS; may be repeated (default: those of firewall.interface)")
+	flags.StringArrayVar(&f.addresses, "address", nil,
+		"address of this host where machines boot, as ADDRESS/BITS; may be repeated (default: those of firewall.interface)")
 	flags.StringVar(&f.router, "router", "", "IPv4 router that machines in its subnet are told (default none)")
-	flags.DurationVar(&f.lease, "lease-time", 0, "how long a machine keeps an address (default: chosen from pool and --batch)")
+	flags.DurationVar(&f.lease, "lease-time", 0,
+		"how long a machine keeps an address (default: chosen from pool and --batch)")
 	flags.StringVar(&f.root, "tftp-root", pxe.Root, "directory that TFTP serves")
-	flags.StringArrayVar(&f.loaders, "loader-url", nil, "directory of an HTTP server that has iPXE's programs, too: for UEFI HTTP boot; may be repeated, for IPv4 and IPv6 (default: such machines are not served)")
+	flags.StringArrayVar(&f.loaders, "loader-url", nil,
+		"directory of an HTTP server that has iPXE's programs, too: for UEFI HTTP boot; may be repeated, for IPv4 and IPv6 (default: such machines are not served)")
 	flags.StringVar(&f.boot.Kernel, "kernel", pxe.Kernel, "kernel of the ramdisk: a name in the TFTP root, or a URL")
 	flags.StringVar(&f.boot.Ramdisk, "ramdisk", pxe.Ramdisk, "ramdisk: a name in the TFTP root, or a URL")
 	flags.StringVar(&f.boot.Arguments, "kernel-args", "", "further arguments of the kernel")
-	flags.StringVar(&f.boot.Callback, "callback-url", "", "where the ramdisk reports (default: the API on the floating IP)")
+	flags.StringVar(&f.boot.Callback, "callback-url", "",
+		"where the ramdisk reports (default: the API on the floating IP)")
 	set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return dnsmasqConfig(c.Context(), t, peer, set, on, f) }
 	return c
 }
 
-func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, on *install.Host, f pxeFlags) error {
+func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *options.Set, on *install.Host,
+	f pxeFlags) error {
 	const most = 10000 // machines, the size of site that the product is made for
 	switch {
 	case f.script && (f.install || f.uninstall) || f.install && f.uninstall:
@@ -122,7 +135,8 @@ func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *o
 		return badBoot(err)
 	}
 	fmt.Fprint(t.Out, text)
-	t.Say("'trivet dnsmasq-config --install' writes it to %s, and the boot script to %s/%s", pxe.ConfFile, f.root, pxe.ScriptName)
+	t.Say("'trivet dnsmasq-config --install' writes it to %s, and the boot script to %s/%s", pxe.ConfFile, f.root,
+		pxe.ScriptName)
 	return nil
 }
 
@@ -151,7 +165,8 @@ func bootOf(t *term.Terminal, conf config.Config, boot pxe.Boot) (pxe.Boot, erro
 	}
 	address, err := netip.ParseAddr(conf.FloatingIP.Address)
 	if err != nil {
-		return boot, term.Fail(term.ExitUsage, "write floating_ip.address and floating_ip.interface, or say where with --callback-url",
+		return boot, term.Fail(term.ExitUsage,
+			"write floating_ip.address and floating_ip.interface, or say where with --callback-url",
 			"dnsmasq-config: floating_ip.address is not written, and any other address dies with its host")
 	}
 	_, port, err := net.SplitHostPort(conf.API.Listen)
@@ -160,7 +175,8 @@ func bootOf(t *term.Terminal, conf config.Config, boot pxe.Boot) (pxe.Boot, erro
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || number == 0 {
-		return boot, term.Fail(term.ExitUsage, "give the API a fixed port", "api.listen: %s has no port that can be written down", conf.API.Listen)
+		return boot, term.Fail(term.ExitUsage, "give the API a fixed port",
+			"api.listen: %s has no port that can be written down", conf.API.Listen)
 	}
 	for _, p := range conf.CheckPairs() {
 		if p.Key == "api.listen" { // the script would call where nothing answers
@@ -176,8 +192,10 @@ func bootOf(t *term.Terminal, conf config.Config, boot pxe.Boot) (pxe.Boot, erro
 }
 
 // dhcpServer gathers what dnsmasq is told.
-func dhcpServer(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.Config, f pxeFlags) (pxe.Server, error) {
-	s := pxe.Server{Interface: conf.Firewall.Interface, Lease: f.lease, Root: f.root, Batch: f.batch, LoaderURLs: f.loaders}
+func dhcpServer(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.Config, f pxeFlags) (pxe.Server,
+	error) {
+	s := pxe.Server{Interface: conf.Firewall.Interface, Lease: f.lease, Root: f.root, Batch: f.batch,
+		LoaderURLs: f.loaders}
 	if conf.Firewall.Driver == "dnsmasq" {
 		s.HostsDir = conf.Firewall.DHCPHostsDir
 	}
@@ -205,7 +223,9 @@ func dhcpServer(ctx context.Context, t *term.Terminal, peer term.Peer, conf conf
 		}
 		s.Pools = append(s.Pools, pool)
 	}
-	s.Title = fmt.Sprintf("dnsmasq for %s, by 'trivet dnsmasq-config'.\nThe pools were given by hand; no other peer may have the same addresses.", conf.Name)
+	s.Title = fmt.Sprintf(
+		"dnsmasq for %s, by 'trivet dnsmasq-config'.\nThe pools were given by hand; no other peer may have the same addresses.",
+		conf.Name)
 	fitBatch(t, &s, pxe.Cut{})
 	return s, nil
 }
@@ -226,7 +246,8 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 	}
 	link, err := net.InterfaceByName(name)
 	if err != nil {
-		return nil, term.Fail(term.ExitUsage, "write firewall.interface, or say which addresses it has with --address", "firewall.interface: %s: %w", name, err)
+		return nil, term.Fail(term.ExitUsage, "write firewall.interface, or say which addresses it has with --address",
+			"firewall.interface: %s: %w", name, err)
 	}
 	addrs, err := link.Addrs()
 	if err != nil {
@@ -239,7 +260,8 @@ func pxeAddresses(name string, given []string) ([]netip.Prefix, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, term.Fail(term.ExitUsage, "give it an address, or say which it will have with --address", "firewall.interface: %s has no address with a subnet", name)
+		return nil, term.Fail(term.ExitUsage, "give it an address, or say which it will have with --address",
+			"firewall.interface: %s has no address with a subnet", name)
 	}
 	return found, nil
 }
@@ -263,7 +285,8 @@ func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Serve
 		cut.Parts = max(usualPeers, len(names))
 	}
 	if len(names) != cut.Parts {
-		return term.Fail(term.ExitConflict, "wait until all have joined ('trivet members'), say how many there are with --peers, or give the addresses with --pool",
+		return term.Fail(term.ExitConflict,
+			"wait until all have joined ('trivet members'), say how many there are with --peers, or give the addresses with --pool",
 			"dnsmasq-config: the subnet is shared by %d peers, and %d have joined: %v", cut.Parts, len(names), names)
 	}
 	cut.Part = slices.Index(names, name)
@@ -280,7 +303,8 @@ func share(ctx context.Context, peer term.Peer, conf config.Config, s *pxe.Serve
 		}
 		s.Pools = append(s.Pools, pools...)
 	}
-	s.Title = fmt.Sprintf("dnsmasq for %s, part %d of %d of the subnet, by 'trivet dnsmasq-config'.\nThe peers share it in the order of their names: %s.\nWhen one joins or leaves, repeat it on all of them.",
+	s.Title = fmt.Sprintf(
+		"dnsmasq for %s, part %d of %d of the subnet, by 'trivet dnsmasq-config'.\nThe peers share it in the order of their names: %s.\nWhen one joins or leaves, repeat it on all of them.",
 		name, cut.Part+1, cut.Parts, strings.Join(names, ", "))
 	return nil
 }
@@ -308,7 +332,8 @@ func fitBatch(t *term.Terminal, s *pxe.Server, cut pxe.Cut) {
 			}
 		}
 	}
-	t.Warn("the pools of this host hold %d machines at once, fewer than --batch %d: the others get no address until leases end, up to %v later; %s; or start at most %[1]d introspections at a time and say --batch %[1]d",
+	t.Warn(
+		"the pools of this host hold %d machines at once, fewer than --batch %d: the others get no address until leases end, up to %v later; %s; or start at most %[1]d introspections at a time and say --batch %[1]d",
 		capacity, s.Batch, s.Lease, remedy)
 }
 

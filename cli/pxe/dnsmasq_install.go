@@ -21,7 +21,8 @@ import (
 )
 
 // installBoot makes this host the boot server that was computed.
-func installBoot(ctx context.Context, t *term.Terminal, on *install.Host, conf config.Config, f pxeFlags, server pxe.Server) error {
+func installBoot(ctx context.Context, t *term.Terminal, on *install.Host, conf config.Config, f pxeFlags,
+	server pxe.Server) error {
 	boot, err := bootOf(t, conf, f.boot)
 	if err != nil {
 		return err
@@ -73,7 +74,8 @@ func bootHost(on *install.Host) (install.Host, error) {
 		return *on, nil
 	}
 	if os.Geteuid() != 0 {
-		return install.Host{}, term.Fail(term.ExitNotAuthorised, "run it as root, for instance with sudo", "dnsmasq-config: only root may change %s and dnsmasq", pxe.ConfFile)
+		return install.Host{}, term.Fail(term.ExitNotAuthorised, "run it as root, for instance with sudo",
+			"dnsmasq-config: only root may change %s and dnsmasq", pxe.ConfFile)
 	}
 	return install.Host{Run: runCommand, Fetch: hostfacts.Fetch, Bind: install.Bind,
 		Holders: func(at netip.AddrPort) ([]portholder.Holder, error) { return portholder.Of("udp", at) }}, nil
@@ -97,7 +99,9 @@ func bootFailure(err error) error {
 	var taken *install.TakenError
 	switch {
 	case errors.As(err, &changed):
-		hint := fmt.Sprintf("compare: 'trivet dnsmasq-config | diff %s -', for the script with --boot-script; --force replaces or removes it", pxe.ConfFile)
+		hint := fmt.Sprintf(
+			"compare: 'trivet dnsmasq-config | diff %s -', for the script with --boot-script; --force replaces or removes it",
+			pxe.ConfFile)
 		return term.Fail(term.ExitConflict, hint, "dnsmasq-config: nothing was done: %w", err)
 	case errors.As(err, &taken):
 		hint := "stop that program, then repeat it"
@@ -106,7 +110,9 @@ func bootFailure(err error) error {
 		}
 		return term.Fail(term.ExitConflict, hint, "dnsmasq-config: nothing was done: %w", err)
 	case errors.Is(err, install.ErrMissing):
-		return term.Fail(term.ExitNotFound, "Debian, Ubuntu: 'apt install dnsmasq ipxe'; Fedora, RHEL: 'dnf install dnsmasq ipxe-bootimgs-x86'; then repeat it", "dnsmasq-config: nothing was done: %w", err)
+		return term.Fail(term.ExitNotFound,
+			"Debian, Ubuntu: 'apt install dnsmasq ipxe'; Fedora, RHEL: 'dnf install dnsmasq ipxe-bootimgs-x86'; then repeat it",
+			"dnsmasq-config: nothing was done: %w", err)
 	}
 	return term.Fail(term.ExitFailed, "", "dnsmasq-config: %w", err)
 }

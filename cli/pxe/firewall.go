@@ -21,7 +21,8 @@ const closeLimit = 20 * time.Second
 
 // Firewall is 'trivet firewall'.
 func Firewall(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
-	return term.Group("firewall", "The PXE filter: who lets machines boot, and why", firewallShow(t, peer), firewallExplain(t, peer), firewallClose(t, set))
+	return term.Group("firewall", "The PXE filter: who lets machines boot, and why", firewallShow(t, peer),
+		firewallExplain(t, peer), firewallClose(t, set))
 }
 
 func firewallShow(t *term.Terminal, peer term.Peer) *cobra.Command {
@@ -53,12 +54,14 @@ func printFirewalls(t *term.Terminal, rows []api.Firewall) error {
 			door = "open"
 		}
 		if f.Ports.Complete {
-			ports = fmt.Sprintf("%d, %v old", f.Ports.Ports, (time.Duration(f.Ports.AgeMS) * time.Millisecond).Round(time.Second))
+			ports = fmt.Sprintf("%d, %v old", f.Ports.Ports,
+				(time.Duration(f.Ports.AgeMS) * time.Millisecond).Round(time.Second))
 		}
 		return row{
 			f.Peer, f.Role, door, f.Door.Since, token(f), heldText(f), mark.BadIf(rules == rulesWrong, rules),
 			ofWanted(f.Rules.Actual.Allow, f.Rules.Wanted.Allow), ofWanted(f.Rules.Actual.Deny, f.Rules.Wanted.Deny), ports,
-			f.Driver, f.Interface, term.YesNo(f.Rules.Actual.Pass), f.Rules.AsOf, fmt.Sprint(f.Rules.Drift), fmt.Sprint(f.Door.Swaps), fmt.Sprint(f.Door.Lapses),
+			f.Driver, f.Interface, term.YesNo(f.Rules.Actual.Pass), f.Rules.AsOf, fmt.Sprint(f.Rules.Drift),
+			fmt.Sprint(f.Door.Swaps), fmt.Sprint(f.Door.Lapses),
 		}
 	}))
 	if err != nil || t.Format != "table" && t.Format != "wide" {
@@ -296,7 +299,8 @@ func firewallClose(t *term.Terminal, set *options.Set) *cobra.Command {
 	set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if !offline {
-			return term.Fail(term.ExitUsage, "'trivet firewall close --offline' shuts it without the peer; to hand leadership on: 'trivet transfer'",
+			return term.Fail(term.ExitUsage,
+				"'trivet firewall close --offline' shuts it without the peer; to hand leadership on: 'trivet transfer'",
 				"firewall close: a running peer shuts its door by itself")
 		}
 		if purge {
@@ -307,7 +311,8 @@ func firewallClose(t *term.Terminal, set *options.Set) *cobra.Command {
 	return c
 }
 
-func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set, shut func(context.Context, config.Config) error) error {
+func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set,
+	shut func(context.Context, config.Config) error) error {
 	conf, err := set.Load()
 	if err != nil {
 		return err
@@ -319,7 +324,9 @@ func closeOffline(ctx context.Context, t *term.Terminal, set *options.Set, shut 
 	ctx, cancel := context.WithTimeout(ctx, closeLimit)
 	defer cancel()
 	if err := shut(ctx, conf); err != nil {
-		return term.Fail(term.ExitFailed, "until this works, keep the DHCP server of this host stopped; it needs root or CAP_NET_ADMIN", "shut the PXE filter: %w", err)
+		return term.Fail(term.ExitFailed,
+			"until this works, keep the DHCP server of this host stopped; it needs root or CAP_NET_ADMIN",
+			"shut the PXE filter: %w", err)
 	}
 	t.Say("shut: no machine boots from this host by %s", conf.Firewall.Interface)
 	return nil

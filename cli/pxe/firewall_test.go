@@ -26,16 +26,18 @@ func firewalls() []api.Firewall {
 			Peer: "h1", Role: "leader", Driver: "nftables", Interface: "br-pxe",
 			Door:    api.Door{Open: true, Since: "2026-01-02T03:04:05Z", Token: 57, Swaps: 9, Recorded: recorded},
 			Address: api.FloatingIP{Address: "192.0.2.1", Held: true},
-			Rules:   api.Rules{Wanted: api.RuleCounts{Allow: 2, Deny: 40, Pass: true}, Actual: api.RuleCounts{Allow: 2, Deny: 40, Pass: true}, Equal: true},
-			Ports:   api.PortList{Ports: 39, Complete: true, AgeMS: 12_345},
+			Rules: api.Rules{Wanted: api.RuleCounts{Allow: 2, Deny: 40, Pass: true},
+				Actual: api.RuleCounts{Allow: 2, Deny: 40, Pass: true}, Equal: true},
+			Ports: api.PortList{Ports: 39, Complete: true, AgeMS: 12_345},
 		},
 		{
 			Peer: "h2", Role: "follower", Driver: "iptables",
 			Door:    api.Door{Why: "this peer does not lead", Recorded: recorded},
 			Address: api.FloatingIP{Address: "192.0.2.1", Why: "this peer does not lead", Conflict: "52:54:00:00:00:09"},
-			Rules:   api.Rules{Wanted: api.RuleCounts{Deny: 40}, Actual: api.RuleCounts{Deny: 7}, Problem: "another program changed them", Drift: 1},
-			Ports:   api.PortList{Problem: "no answer"},
-			Bypass:  []api.DHCPServer{{Address: "192.0.2.5", MAC: "52:54:00:00:00:0a"}}, SelfTest: "pxe is down",
+			Rules: api.Rules{Wanted: api.RuleCounts{Deny: 40}, Actual: api.RuleCounts{Deny: 7},
+				Problem: "another program changed them", Drift: 1},
+			Ports:  api.PortList{Problem: "no answer"},
+			Bypass: []api.DHCPServer{{Address: "192.0.2.5", MAC: "52:54:00:00:00:0a"}}, SelfTest: "pxe is down",
 		},
 		{Peer: "h3", Error: "ask h3: connection refused"},
 	}
@@ -61,7 +63,9 @@ h3        says nothing: ask h3: connection refused
 	if got != strings.TrimPrefix(want, "\n") {
 		t.Errorf("shown:\n%s\nwant:%s", got, want)
 	}
-	if got := printed(t, "json", func(on *term.Terminal) error { return printFirewalls(on, firewalls()) }); strings.Contains(got, "\nrecorded") || !strings.HasPrefix(got, "[") {
+	if got := printed(t, "json",
+		func(on *term.Terminal) error { return printFirewalls(on, firewalls()) }); strings.Contains(got, "\nrecorded") ||
+		!strings.HasPrefix(got, "[") {
 		t.Errorf("JSON and something else: %s", got)
 	}
 }
@@ -143,7 +147,8 @@ h2, follower: let through
 func TestConclusion(t *testing.T) {
 	all := explanations()[:2]
 	all[0].Node, all[1].Node = "", ""
-	if got := conclusion(all); got != "no peer lets 52:54:00:00:00:01 boot; on h1, which leads: on the blacklist: Ironic knows it" {
+	if got := conclusion(all); got !=
+		"no peer lets 52:54:00:00:00:01 boot; on h1, which leads: on the blacklist: Ironic knows it" {
 		t.Errorf("all drop: %s", got)
 	}
 	all[1].Verdict = "accept"

@@ -34,7 +34,8 @@ func (f *Flags) tokenSource() (func(context.Context) (string, error), error) {
 		}
 		grant, err := keystone.LogIn(ctx, transport, url, options)
 		if keystone.Refused(err) {
-			return "", term.Fail(term.ExitNotAuthorised, "check OS_USERNAME, OS_PASSWORD, the project and the domains", "OS_AUTH_URL %s: %w", url, err)
+			return "", term.Fail(term.ExitNotAuthorised, "check OS_USERNAME, OS_PASSWORD, the project and the domains",
+				"OS_AUTH_URL %s: %w", url, err)
 		}
 		if err != nil {
 			return "", term.Fail(term.ExitFailed, "check OS_AUTH_URL and OS_CACERT", "OS_AUTH_URL %s: %w", url, err)
@@ -49,7 +50,8 @@ func (f *Flags) toKeystone() (http.RoundTripper, error) {
 		return f.term.Transport, nil
 	}
 	secure, err := servicecreds.OpenTLS(servicecreds.Files{
-		CA: f.term.Variable("OS_CACERT", ""), Cert: f.term.Variable("OS_CERT", ""), Key: f.term.Variable("OS_KEY", ""), Section: "keystone",
+		CA: f.term.Variable("OS_CACERT", ""), Cert: f.term.Variable("OS_CERT", ""), Key: f.term.Variable("OS_KEY", ""),
+		Section: "keystone",
 	}, slog.New(slog.DiscardHandler)) // a command is over before a file changes
 	if err != nil {
 		return nil, term.Fail(term.ExitUsage, "", "OS_CACERT, OS_CERT, OS_KEY: %w", err)
@@ -79,7 +81,8 @@ func (f *Flags) openstackUser() (tokens.AuthOptions, error) {
 	if o.UserID = variable("OS_USER_ID", "OS_USERID"); o.UserID != "" {
 		o.Username = ""
 	} else if o.Username != "" {
-		o.DomainID, o.DomainName = domain(variable("OS_USER_DOMAIN_ID", "OS_DOMAIN_ID"), variable("OS_USER_DOMAIN_NAME", "OS_DOMAIN_NAME"))
+		o.DomainID, o.DomainName = domain(variable("OS_USER_DOMAIN_ID", "OS_DOMAIN_ID"),
+			variable("OS_USER_DOMAIN_NAME", "OS_DOMAIN_NAME"))
 	}
 	if o.ApplicationCredentialSecret != "" {
 		o.Password = ""
@@ -95,7 +98,8 @@ func (f *Flags) openstackUser() (tokens.AuthOptions, error) {
 		o.Scope.ProjectID = variable("OS_PROJECT_ID", "OS_TENANT_ID")
 	case variable("OS_PROJECT_NAME", "OS_TENANT_NAME") != "":
 		o.Scope.ProjectName = variable("OS_PROJECT_NAME", "OS_TENANT_NAME")
-		o.Scope.DomainID, o.Scope.DomainName = domain(variable("OS_PROJECT_DOMAIN_ID", "OS_DOMAIN_ID"), variable("OS_PROJECT_DOMAIN_NAME", "OS_DOMAIN_NAME"))
+		o.Scope.DomainID, o.Scope.DomainName = domain(variable("OS_PROJECT_DOMAIN_ID", "OS_DOMAIN_ID"),
+			variable("OS_PROJECT_DOMAIN_NAME", "OS_DOMAIN_NAME"))
 	}
 	return o, nil
 }

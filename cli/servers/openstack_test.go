@@ -18,11 +18,17 @@ func TestOpenrcFiles(t *testing.T) {
 		want tokens.AuthOptions
 	}{
 		{"OS_USERNAME=a OS_PASSWORD=p OS_PROJECT_NAME=x OS_USER_DOMAIN_NAME=U OS_PROJECT_DOMAIN_NAME=P",
-			tokens.AuthOptions{Username: "a", Password: "p", DomainName: "U", Scope: tokens.Scope{ProjectName: "x", DomainName: "P"}}},
-		{"OS_USERNAME=a OS_PASSWORD=p OS_TENANT_NAME=x", tokens.AuthOptions{Username: "a", Password: "p", DomainID: "default", Scope: tokens.Scope{ProjectName: "x", DomainID: "default"}}},
-		{"OS_USERNAME=a OS_PASSWORD=p OS_PROJECT_ID=1 OS_PROJECT_NAME=x OS_USER_DOMAIN_ID=u", tokens.AuthOptions{Username: "a", Password: "p", DomainID: "u", Scope: tokens.Scope{ProjectID: "1"}}},
-		{"OS_USER_ID=1 OS_USERNAME=a OS_PASSWORD=p OS_SYSTEM_SCOPE=all", tokens.AuthOptions{UserID: "1", Password: "p", Scope: tokens.Scope{System: true}}},
-		{"OS_APPLICATION_CREDENTIAL_ID=1 OS_APPLICATION_CREDENTIAL_SECRET=s OS_PROJECT_NAME=x", tokens.AuthOptions{ApplicationCredentialID: "1", ApplicationCredentialSecret: "s"}},
+			tokens.AuthOptions{Username: "a", Password: "p", DomainName: "U",
+				Scope: tokens.Scope{ProjectName: "x", DomainName: "P"}}},
+		{"OS_USERNAME=a OS_PASSWORD=p OS_TENANT_NAME=x",
+			tokens.AuthOptions{Username: "a", Password: "p", DomainID: "default",
+				Scope: tokens.Scope{ProjectName: "x", DomainID: "default"}}},
+		{"OS_USERNAME=a OS_PASSWORD=p OS_PROJECT_ID=1 OS_PROJECT_NAME=x OS_USER_DOMAIN_ID=u",
+			tokens.AuthOptions{Username: "a", Password: "p", DomainID: "u", Scope: tokens.Scope{ProjectID: "1"}}},
+		{"OS_USER_ID=1 OS_USERNAME=a OS_PASSWORD=p OS_SYSTEM_SCOPE=all",
+			tokens.AuthOptions{UserID: "1", Password: "p", Scope: tokens.Scope{System: true}}},
+		{"OS_APPLICATION_CREDENTIAL_ID=1 OS_APPLICATION_CREDENTIAL_SECRET=s OS_PROJECT_NAME=x",
+			tokens.AuthOptions{ApplicationCredentialID: "1", ApplicationCredentialSecret: "s"}},
 	} {
 		f := &Flags{term: &term.Terminal{Env: strings.Fields(c.env)}}
 		got, err := f.openstackUser()

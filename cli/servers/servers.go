@@ -41,15 +41,19 @@ func New(t *term.Terminal, local func(login bool) (string, error), flags *pflag.
 	}
 	flags.StringSliceVar(&f.Servers, "server", servers,
 		"URL of a peer's API; of several, separated by commas, each is asked until one answers; or $TRIVET_SERVER (default the API on this host, by api.listen)")
-	flags.StringVar(&f.credentials, "credentials", t.Variable("TRIVET_CREDENTIALS", ""), "file with one line, user:password; or $TRIVET_CREDENTIALS")
-	flags.StringVar(&f.token, "os-token", "", "token of Keystone, for peers that ask for one; every user of this host sees it in ps: prefer $OS_TOKEN, or the user of $OS_AUTH_URL, $OS_USERNAME, …")
-	flags.StringVar(&f.cacert, "cacert", t.Variable("TRIVET_CACERT", ""), "file with the CA certificates to trust, instead of the system's; or $TRIVET_CACERT")
+	flags.StringVar(&f.credentials, "credentials", t.Variable("TRIVET_CREDENTIALS", ""),
+		"file with one line, user:password; or $TRIVET_CREDENTIALS")
+	flags.StringVar(&f.token, "os-token", "",
+		"token of Keystone, for peers that ask for one; every user of this host sees it in ps: prefer $OS_TOKEN, or the user of $OS_AUTH_URL, $OS_USERNAME, …")
+	flags.StringVar(&f.cacert, "cacert", t.Variable("TRIVET_CACERT", ""),
+		"file with the CA certificates to trust, instead of the system's; or $TRIVET_CACERT")
 	return f
 }
 
 // Login reports whether the command was told as whom to ask.
 func (f *Flags) Login() bool {
-	return f.credentials != "" || f.token != "" || f.term.Variable("OS_TOKEN", "") != "" || f.term.Variable("OS_AUTH_URL", "") != ""
+	return f.credentials != "" || f.token != "" || f.term.Variable("OS_TOKEN", "") != "" ||
+		f.term.Variable("OS_AUTH_URL", "") != ""
 }
 
 // Client returns a client as the flags say.
@@ -67,7 +71,9 @@ func Error(err error) error {
 	if err == nil {
 		return nil
 	}
-	return term.Fail(term.ExitUsage, "write URLs, separated by commas, as http://HOST:5050; a password goes in the file of --credentials", "--server: %w", err)
+	return term.Fail(term.ExitUsage,
+		"write URLs, separated by commas, as http://HOST:5050; a password goes in the file of --credentials", "--server: %w",
+		err)
 }
 
 // Options are what the flags say of servers and credentials.

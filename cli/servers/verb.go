@@ -41,7 +41,8 @@ func (v Verb[A]) Command(f *Flags) *cobra.Command {
 }
 
 // EachOf is a command that has the API change each of its arguments.
-func (f *Flags) EachOf(c *cobra.Command, change func(web *client.Client, ctx context.Context, arg string) error) *cobra.Command {
+func (f *Flags) EachOf(c *cobra.Command,
+	change func(web *client.Client, ctx context.Context, arg string) error) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		web, err := f.Client()
 		if err != nil {

@@ -33,8 +33,13 @@ func TestExitCodes(t *testing.T) {
 		{"leases are off", wrap(&client.Error{Status: 404, Message: api.LeasesOff + " to true"}), ExitUsage},
 		{"no such lease", &client.Error{Status: 404, Message: "nobody has it"}, ExitNotFound},
 		{"another has it", &client.Error{Status: 409, About: "leases", Message: "held"}, ExitConflict},
-		{"no data is stored", &client.Error{Status: 404, Message: "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this."}, ExitUsage},
-		{"no data is stored to reapply", &client.Error{Status: 400, Message: "Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this."}, ExitUsage},
+		{"no data is stored", &client.Error{Status: 404,
+			Message: "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this."},
+			ExitUsage},
+		{"no data is stored to reapply",
+			&client.Error{Status: 400,
+				Message: "Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this."},
+			ExitUsage},
 		{"api failed", &api.Error{Code: api.CodeFailed}, ExitFailed},
 	}
 	for _, c := range cases {

@@ -43,7 +43,8 @@ func OnPort(hostport, certificate string, wall func() time.Time) Peer {
 		d := tls.Dialer{Config: pki.ClientTLS(end, "", http2.NextProtoTLS)}
 		return d.DialContext(ctx, "tcp", hostport)
 	}
-	w := way{where: hostport, base: "https://" + hostport, http: &http.Client{Transport: &http2.Transport{DialTLSContext: dial}}}
+	w := way{where: hostport, base: "https://" + hostport,
+		http: &http.Client{Transport: &http2.Transport{DialTLSContext: dial}}}
 	return Peer{AnswerLimit, func() way { return w }}
 }
 
@@ -51,7 +52,8 @@ func OnPort(hostport, certificate string, wall func() time.Time) Peer {
 // cluster, so one that everybody can read is refused.
 func readOperator(path string) (*pki.Credentials, error) {
 	if path == "" {
-		return nil, Fail(ExitUsage, "on a peer's host: 'trivet cert issue-operator NAME > FILE'; then --operator-cert FILE", "--peer needs an operator's certificate")
+		return nil, Fail(ExitUsage, "on a peer's host: 'trivet cert issue-operator NAME > FILE'; then --operator-cert FILE",
+			"--peer needs an operator's certificate")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -59,7 +61,8 @@ func readOperator(path string) (*pki.Credentials, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Mode().Perm()&ReadableByAll != 0 {
-		return nil, errors.Join(Fail(ExitUsage, "chmod 600 "+path, "--operator-cert %s: everybody on this host can read the key in it", path), err)
+		return nil, errors.Join(Fail(ExitUsage, "chmod 600 "+path,
+			"--operator-cert %s: everybody on this host can read the key in it", path), err)
 	}
 	const most = 64 << 10
 	text, err := io.ReadAll(io.LimitReader(f, most))
@@ -83,7 +86,8 @@ func notAdmitted(resp *http.Response) error {
 	if err != nil || len(text) == 0 {
 		text = []byte(resp.Status)
 	}
-	return Fail(ExitNotAuthorised, "on a peer's host: 'trivet cert issue-operator NAME'", "the peer refuses: %s", Printable(strings.TrimRight(string(text), "\n")))
+	return Fail(ExitNotAuthorised, "on a peer's host: 'trivet cert issue-operator NAME'", "the peer refuses: %s",
+		Printable(strings.TrimRight(string(text), "\n")))
 }
 
 // unreachableRemote is what a call through the peers' port can end with.
@@ -94,12 +98,15 @@ func (w way) unreachableRemote(err error) error {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &validity):
-		return Fail(ExitNotAuthorised, "is this host's clock right? A new one, on a peer's host: 'trivet cert issue-operator NAME'", "%s: %w", w.where, err)
+		return Fail(ExitNotAuthorised,
+			"is this host's clock right? A new one, on a peer's host: 'trivet cert issue-operator NAME'", "%s: %w", w.where, err)
 	case errors.Is(err, pki.ErrUnknownCA):
 		return Fail(ExitNotAuthorised, "is it the certificate of that cluster?", "%s: %w", w.where, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return Fail(ExitOutcomeUnknown, "look before you repeat it: 'trivet status'", "%s did not answer in time", w.where)
 	default:
-		return Fail(ExitFailed, fmt.Sprintf("is %s a peer's port, and does no firewall stand in between? Any other peer will do as well", w.where), "ask the peer: %w", err)
+		return Fail(ExitFailed, fmt.Sprintf(
+			"is %s a peer's port, and does no firewall stand in between? Any other peer will do as well", w.where),
+			"ask the peer: %w", err)
 	}
 }

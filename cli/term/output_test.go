@@ -24,7 +24,8 @@ func TestShow(t *testing.T) {
 		want         string
 	}{
 		{"a table", "table", nil, rows, "NAME  MAY VOTE  AGE\nw1    yes       1m0s\nw22   no        0s\n"},
-		{"a wide one", "wide", nil, rows, "NAME  MAY VOTE  AGE   LOG VERSION  API\nw1    yes       1m0s  2            a, b\nw22   no        0s    11           -\n"},
+		{"a wide one", "wide", nil, rows,
+			"NAME  MAY VOTE  AGE   LOG VERSION  API\nw1    yes       1m0s  2            a, b\nw22   no        0s    11           -\n"},
 		{"its names", "name", nil, rows, "prod/w1\nprod/w22\n"},
 		{"an empty table", "table", nil, []row{}, "NAME  MAY VOTE  AGE\n"},
 		{"an empty list", "json", []string(nil), rows, "[]\n"},
@@ -41,7 +42,8 @@ func TestShow(t *testing.T) {
 }
 
 func TestTitle(t *testing.T) {
-	for field, want := range map[string]string{"ID": "ID", "LogVersion": "LOG VERSION", "PXEOpenOnTwo": "PXE OPEN ON TWO", "UUID": "UUID", "PXEGap": "PXE GAP", "EndsIn": "ENDS IN"} {
+	for field, want := range map[string]string{"ID": "ID", "LogVersion": "LOG VERSION", "PXEOpenOnTwo": "PXE OPEN ON TWO",
+		"UUID": "UUID", "PXEGap": "PXE GAP", "EndsIn": "ENDS IN"} {
 		if got := title(field); got != want {
 			t.Errorf("%s: %q, want %q", field, got, want)
 		}

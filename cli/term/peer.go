@@ -139,7 +139,9 @@ func cutOff(err error) bool {
 }
 
 func (w way) stoppedMeanwhile() error {
-	return Fail(ExitOutcomeUnknown, "look before you repeat it: 'trivet status'; the log of the peer says why: 'journalctl -u trivet'", "%w (%s)", ErrCutOff, w.where)
+	return Fail(ExitOutcomeUnknown,
+		"look before you repeat it: 'trivet status'; the log of the peer says why: 'journalctl -u trivet'", "%w (%s)",
+		ErrCutOff, w.where)
 }
 
 // ErrNoPeerHere is what most commands end with where no peer runs.
@@ -157,7 +159,8 @@ func (w way) unreachable(err error, limit time.Duration) error {
 	case errors.Is(err, os.ErrPermission):
 		return Fail(ExitNotAuthorised, "run it as root or as the user of the service", "no permission for %s", w.where)
 	case errors.Is(err, context.DeadlineExceeded):
-		return Fail(ExitOutcomeUnknown, "look before you repeat it: 'trivet status'", "the peer did not answer within %v", limit)
+		return Fail(ExitOutcomeUnknown, "look before you repeat it: 'trivet status'", "the peer did not answer within %v",
+			limit)
 	default:
 		return fmt.Errorf("ask the peer: %w", err)
 	}

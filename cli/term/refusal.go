@@ -14,7 +14,8 @@ import (
 func exitOfSilence(e *client.NoAnswerError) (code int, hint string) {
 	switch {
 	case e.Leaderless() && e.Changes:
-		return ExitNoLeader, "see 'trivet status' on each host; it may be done all the same: look with " + lookAt(e.About) + " before you repeat it"
+		return ExitNoLeader, "see 'trivet status' on each host; it may be done all the same: look with " + lookAt(e.About) +
+			" before you repeat it"
 	case e.Leaderless():
 		return ExitNoLeader, "see 'trivet status' on each host; --stale asks for what one peer knows"
 	case e.Untrusted():
@@ -24,7 +25,8 @@ func exitOfSilence(e *client.NoAnswerError) (code int, hint string) {
 	case e.Late():
 		return ExitOutcomeUnknown, "is a host down? Name several peers, separated by commas: --server or TRIVET_SERVER"
 	default:
-		return ExitFailed, "name peers that run, separated by commas: --server or TRIVET_SERVER; 'trivet members -o wide' shows their API"
+		return ExitFailed,
+			"name peers that run, separated by commas: --server or TRIVET_SERVER; 'trivet members -o wide' shows their API"
 	}
 }
 
@@ -75,7 +77,8 @@ func storesNothing(e *client.Error) bool {
 // aboutState recognises the refusals that the contract answers with 400 although
 // the request was well-formed and the state of the node forbids it.
 func aboutState(message string) bool {
-	return strings.HasPrefix(message, "Can not transition from state") || strings.HasPrefix(message, "Invalid provision state")
+	return strings.HasPrefix(message, "Can not transition from state") ||
+		strings.HasPrefix(message, "Invalid provision state")
 }
 
 func refusalHint(e *client.Error) string {

@@ -10,7 +10,8 @@ import (
 
 // steering are texts that machines may write, with all that makes a terminal do more than show.
 var steering = []string{
-	"\x1b]0;title\x07", "\x1b[2J", "\x1b[8m", "c1 \u009b2J", "back\u202efed", "\u2066isolate\u2069", "zero\u200bwidth\u200d\ufeff", "del \x7f\b", "tag \U000e0041", "\u2028line",
+	"\x1b]0;title\x07", "\x1b[2J", "\x1b[8m", "c1 \u009b2J", "back\u202efed", "\u2066isolate\u2069",
+	"zero\u200bwidth\u200d\ufeff", "del \x7f\b", "tag \U000e0041", "\u2028line",
 	"\x00nul",
 }
 
@@ -32,7 +33,8 @@ func TestScreenIsNotSteered(t *testing.T) {
 			}
 		}
 		raw.WriteString("\"}\r\n")
-		for name, text := range map[string]string{"text": said, "document": string(document), "raw document": raw.String(), "latin 1": "\x9b2J"} {
+		for name, text := range map[string]string{"text": said, "document": string(document), "raw document": raw.String(),
+			"latin 1": "\x9b2J"} {
 			for method, write := range map[string]func(*screen) error{
 				"write":   func(s *screen) error { _, err := s.Write([]byte(text)); return err },
 				"string":  func(s *screen) error { _, err := io.WriteString(s, text); return err },

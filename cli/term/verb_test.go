@@ -26,7 +26,8 @@ func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
 		body = " " + string(text)
 	}
 	a.last = r.Method + " " + r.URL.RequestURI() + body
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(a.answer))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(a.answer))}, nil
 }
 
 func (a *asked) peer() Peer {
@@ -43,13 +44,18 @@ func TestVerb(t *testing.T) {
 		shows string
 	}{
 		{Verb[[]string]{Use: "list", Method: "GET", Path: "/v1/tokens", Stale: true}, "", "GET /v1/tokens", "a b"},
-		{Verb[[]string]{Use: "list", Method: "GET", Path: "/v1/tokens", Stale: true}, "--stale", "GET /v1/tokens?stale=1", "a b"},
+		{Verb[[]string]{Use: "list", Method: "GET", Path: "/v1/tokens", Stale: true}, "--stale", "GET /v1/tokens?stale=1",
+			"a b"},
 		{Verb[[]string]{Use: "show", Method: "GET", Path: "/v1/firewall", Others: true}, "", "GET /v1/firewall?all=1", "a b"},
-		{Verb[[]string]{Use: "show", Method: "GET", Path: "/v1/firewall", Others: true}, "--local", "GET /v1/firewall", "a b"},
-		{Verb[[]string]{Use: "explain NODE|MAC", Method: "GET", Path: "/v1/explain/{NODE|MAC}"}, "a/b", "GET /v1/explain/a%2Fb", "a b"},
+		{Verb[[]string]{Use: "show", Method: "GET", Path: "/v1/firewall", Others: true}, "--local", "GET /v1/firewall",
+			"a b"},
+		{Verb[[]string]{Use: "explain NODE|MAC", Method: "GET", Path: "/v1/explain/{NODE|MAC}"}, "a/b",
+			"GET /v1/explain/a%2Fb", "a b"},
 		{Verb[[]string]{Use: "safe [PEER]", Method: "GET", Path: "/v1/safe?peer={PEER}"}, "", "GET /v1/safe?peer=", "a b"},
-		{Verb[[]string]{Use: "safe [PEER]", Method: "GET", Path: "/v1/safe?peer={PEER}"}, "a&b", "GET /v1/safe?peer=a%26b", "a b"},
-		{Verb[[]string]{Use: "put KEY VALUE", Method: "PUT", Path: "/v1/settings/{KEY}", Input: func(args []string) any { return args[1:] }}, "k v", `PUT /v1/settings/k ["v"]`, "a b"},
+		{Verb[[]string]{Use: "safe [PEER]", Method: "GET", Path: "/v1/safe?peer={PEER}"}, "a&b", "GET /v1/safe?peer=a%26b",
+			"a b"},
+		{Verb[[]string]{Use: "put KEY VALUE", Method: "PUT", Path: "/v1/settings/{KEY}",
+			Input: func(args []string) any { return args[1:] }}, "k v", `PUT /v1/settings/k ["v"]`, "a b"},
 	} {
 		peer, shown := &asked{answer: `["a", "b"]`}, ""
 		c.verb.Show = func(answer, _ []string) error {
@@ -59,7 +65,8 @@ func TestVerb(t *testing.T) {
 		command := c.verb.Command(peer.peer())
 		command.SetArgs(strings.Fields(c.words))
 		if err := command.ExecuteContext(t.Context()); err != nil || peer.last != c.asks || shown != c.shows {
-			t.Errorf("%s %s: asked %q, want %q; shown %q, want %q; %v", c.verb.Use, c.words, peer.last, c.asks, shown, c.shows, err)
+			t.Errorf("%s %s: asked %q, want %q; shown %q, want %q; %v", c.verb.Use, c.words, peer.last, c.asks, shown, c.shows,
+				err)
 		}
 	}
 }
@@ -68,9 +75,11 @@ func TestVerb(t *testing.T) {
 func TestVerbWithoutAnswer(t *testing.T) {
 	var talk bytes.Buffer
 	on, peer := &Terminal{Err: &talk}, &asked{}
-	command := Verb[None]{Use: "revoke ID", Method: "DELETE", Path: "/v1/tokens/{ID}", Show: on.Said("token %s is void")}.Command(peer.peer())
+	command := Verb[None]{Use: "revoke ID", Method: "DELETE", Path: "/v1/tokens/{ID}",
+		Show: on.Said("token %s is void")}.Command(peer.peer())
 	command.SetArgs([]string{"3f"})
-	if err := command.ExecuteContext(t.Context()); err != nil || talk.String() != "trivet: token 3f is void\n" || peer.last != "DELETE /v1/tokens/3f" {
+	if err := command.ExecuteContext(t.Context()); err != nil || talk.String() != "trivet: token 3f is void\n" ||
+		peer.last != "DELETE /v1/tokens/3f" {
 		t.Errorf("%v, said %q, asked %q", err, talk.String(), peer.last)
 	}
 }

@@ -94,7 +94,8 @@ func New(o Options) (*Client, error) {
 	case o.TTL <= 0 || o.TTL > maxTTL:
 		return nil, fmt.Errorf("a lease lasts at most %v: the TTL is %v", maxTTL, o.TTL)
 	case o.Margin < o.TTL/10 || o.Margin > o.TTL/2:
-		return nil, fmt.Errorf("a margin is %v to %v, a tenth to a half of the ttl: the Margin is %v", o.TTL/10, o.TTL/2, o.Margin)
+		return nil, fmt.Errorf("a margin is %v to %v, a tenth to a half of the ttl: the Margin is %v", o.TTL/10, o.TTL/2,
+			o.Margin)
 	}
 	c := &Client{o: o}
 	each := o.API
@@ -169,7 +170,8 @@ func (c *Client) wait(ctx context.Context) time.Duration {
 
 // acquire asks for a grant until there is a definite answer.
 func (c *Client) acquire(ctx context.Context, wait time.Duration) (*Held, error) {
-	request := api.LeaseRequest{Holder: c.o.Holder, TTL: c.o.TTL, Metadata: c.o.Metadata, Takeover: c.o.Takeover, Wait: wait, Request: uuid.NewString()}
+	request := api.LeaseRequest{Holder: c.o.Holder, TTL: c.o.TTL, Metadata: c.o.Metadata, Takeover: c.o.Takeover,
+		Wait: wait, Request: uuid.NewString()}
 	ask := func(ctx context.Context, s lender) (api.Lease, error) { return s.AcquireLease(ctx, c.o.Name, request) }
 	began := c.o.Now()
 	g, err := c.insist(ctx, wait, again, ask)

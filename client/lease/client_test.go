@@ -187,7 +187,8 @@ func TestDeadlinesAreTold(t *testing.T) {
 		}
 		time.Sleep(ttl)
 		synctest.Wait()
-		if want := []time.Duration{8 * time.Second, 12 * time.Second, 16 * time.Second, 20 * time.Second}; !slices.Equal(told.all(), want) {
+		if want := []time.Duration{8 * time.Second, 12 * time.Second, 16 * time.Second,
+			20 * time.Second}; !slices.Equal(told.all(), want) {
 			t.Errorf("told %v, want %v", told.all(), want)
 		}
 	})
@@ -213,7 +214,8 @@ func TestReleaseWaitsForWhoIsTold(t *testing.T) {
 		go func() { released <- h.Release(t.Context()) }()
 		synctest.Wait()
 		if len(released) != 0 || told.Load() != 2 || s.Ends("backup").After(time.Now()) {
-			t.Errorf("release-waits: released %v while OnRenewed runs (told %d times); the cluster's time ends %v", len(released), told.Load(), s.Ends("backup"))
+			t.Errorf("release-waits: released %v while OnRenewed runs (told %d times); the cluster's time ends %v",
+				len(released), told.Load(), s.Ends("backup"))
 		}
 		close(goOn)
 		if err := <-released; err != nil || returned.Load() != 2 {
@@ -301,7 +303,8 @@ func TestReleaseThatNoServerHears(t *testing.T) {
 		h := s.hold(t, nil)
 		s.rule(leaderless, peers...)
 		var none *api.NoAnswerError
-		if err := h.Release(context.Background()); !errors.As(err, &none) || !strings.Contains(err.Error(), "ends by itself") {
+		if err := h.Release(context.Background()); !errors.As(err, &none) ||
+			!strings.Contains(err.Error(), "ends by itself") {
 			t.Error(err)
 		}
 		if took := s.now(); took > ttl+time.Second {
@@ -314,7 +317,9 @@ func TestReleaseThatNoServerHears(t *testing.T) {
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite()
-		if err := s.hold(t, func(o *lease.Options) { o.Holder, o.TTL = "host-8", 40*time.Second }).Release(t.Context()); err != nil {
+		if err := s.hold(t, func(o *lease.Options) {
+			o.Holder, o.TTL = "host-8", 40*time.Second
+		}).Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s.Extend("backup", 40*time.Second) // and nobody renews it
@@ -388,7 +393,8 @@ func TestFull(t *testing.T) {
 		s.rule(silent, "h3")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := s.client(t, func(o *lease.Options) { o.Name = "other" }).Acquire(ctx); !api.HasStatus(err, http.StatusInsufficientStorage) || s.now() > ttl {
+		if _, err := s.client(t, func(o *lease.Options) { o.Name = "other" }).Acquire(ctx); !api.HasStatus(err,
+			http.StatusInsufficientStorage) || s.now() > ttl {
 			t.Errorf("no room: %v after %v", err, s.now())
 		}
 		time.Sleep(ttl/3 + time.Second)
@@ -443,7 +449,8 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	day := lease.Options{API: api.Options{Servers: []string{"http://h1"}}, Name: "backup", Holder: "h", TTL: 24 * time.Hour}
+	day := lease.Options{API: api.Options{Servers: []string{"http://h1"}}, Name: "backup", Holder: "h",
+		TTL: 24 * time.Hour}
 	if _, err := lease.New(day); err != nil {
 		t.Errorf("a lease of a day: %v", err)
 	}

@@ -130,7 +130,8 @@ func (s *site) waits(r *http.Request, serve func() *http.Response) (*http.Respon
 		return nil, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	for end := time.Now().Add(time.Duration(asked.Wait) * time.Millisecond); time.Now().Before(s.Ends("backup")) && time.Now().Before(end); {
+	for end := time.Now().Add(time.Duration(asked.Wait) * time.Millisecond); time.Now().Before(s.Ends("backup")) &&
+		time.Now().Before(end); {
 		if err := pass(r.Context(), time.Millisecond); err != nil {
 			return nil, err
 		}

@@ -159,8 +159,9 @@ func (ca *CA) Sign(random io.Reader, now time.Time, order Order) ([]byte, error)
 	id := order.Identity
 	begin, end := order.validity(now)
 	template := &x509.Certificate{
-		SerialNumber:          serial,
-		Subject:               pkix.Name{Organization: []string{"Trivet"}, OrganizationalUnit: []string{id.Role.String()}, CommonName: id.Name()},
+		SerialNumber: serial,
+		Subject: pkix.Name{Organization: []string{"Trivet"}, OrganizationalUnit: []string{id.Role.String()},
+			CommonName: id.Name()},
 		NotBefore:             latest(begin, ca.cert.NotBefore),
 		NotAfter:              earliest(end, ca.cert.NotAfter),
 		BasicConstraintsValid: true,

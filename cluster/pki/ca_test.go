@@ -102,20 +102,29 @@ func TestSignRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*pki.Order){
-		"another cluster":       func(o *pki.Order) { o.Identity.Cluster = clusterB },
-		"no name":               func(o *pki.Order) { o.Identity.Peer = "" },
-		"a slash in the name":   func(o *pki.Order) { o.Identity.Peer = "a/b" },
-		"a query in the name":   func(o *pki.Order) { o.Identity.Peer = "a?incarnation=9" },
-		"no role":               func(o *pki.Order) { o.Identity.Role = 0 },
-		"both roles":            func(o *pki.Order) { o.Identity.Operator = "ann" },
-		"API, incarnation":      func(o *pki.Order) { o.Identity = pki.APIIdentity(clusterA, "p1"); o.Identity.Incarnation = 1 },
-		"API, operator":         func(o *pki.Order) { o.Identity = pki.APIIdentity(clusterA, "p1"); o.Identity.Operator = "ann" },
-		"operator, incarnation": func(o *pki.Order) { o.Identity = pki.OperatorIdentity(clusterA, "ann"); o.Identity.Incarnation = 1 },
-		"no key":                func(o *pki.Order) { o.PublicKey = nil },
-		"another curve":         func(o *pki.Order) { o.PublicKey = &p384.PublicKey },
-		"no life":               func(o *pki.Order) { o.TTL = 0 },
-		"a long life":           func(o *pki.Order) { o.TTL = pki.MaxTTL + 1 },
-		"many names":            func(o *pki.Order) { o.Names = make([]string, 33) },
+		"another cluster":     func(o *pki.Order) { o.Identity.Cluster = clusterB },
+		"no name":             func(o *pki.Order) { o.Identity.Peer = "" },
+		"a slash in the name": func(o *pki.Order) { o.Identity.Peer = "a/b" },
+		"a query in the name": func(o *pki.Order) { o.Identity.Peer = "a?incarnation=9" },
+		"no role":             func(o *pki.Order) { o.Identity.Role = 0 },
+		"both roles":          func(o *pki.Order) { o.Identity.Operator = "ann" },
+		"API, incarnation": func(o *pki.Order) {
+			o.Identity = pki.APIIdentity(clusterA, "p1")
+			o.Identity.Incarnation = 1
+		},
+		"API, operator": func(o *pki.Order) {
+			o.Identity = pki.APIIdentity(clusterA, "p1")
+			o.Identity.Operator = "ann"
+		},
+		"operator, incarnation": func(o *pki.Order) {
+			o.Identity = pki.OperatorIdentity(clusterA, "ann")
+			o.Identity.Incarnation = 1
+		},
+		"no key":        func(o *pki.Order) { o.PublicKey = nil },
+		"another curve": func(o *pki.Order) { o.PublicKey = &p384.PublicKey },
+		"no life":       func(o *pki.Order) { o.TTL = 0 },
+		"a long life":   func(o *pki.Order) { o.TTL = pki.MaxTTL + 1 },
+		"many names":    func(o *pki.Order) { o.Names = make([]string, 33) },
 	} {
 		order := good()
 		change(&order)
@@ -159,8 +168,9 @@ func TestLeafValidity(t *testing.T) {
 func TestForeignClientsCanCheckToo(t *testing.T) {
 	ca := foundCA(t)
 	key := newKey(t)
-	text, err := ca.Sign(rand.Reader, start, pki.Order{Identity: pki.PeerIdentity(clusterA, "p1", 1), PublicKey: &key.PublicKey,
-		TTL: pki.PeerTTL, Names: []string{"h1.example.org", "192.0.2.1", "2001:db8::1"}})
+	text, err := ca.Sign(rand.Reader, start,
+		pki.Order{Identity: pki.PeerIdentity(clusterA, "p1", 1), PublicKey: &key.PublicKey,
+			TTL: pki.PeerTTL, Names: []string{"h1.example.org", "192.0.2.1", "2001:db8::1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

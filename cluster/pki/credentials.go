@@ -76,7 +76,9 @@ func ParseCredentials(text []byte) (*Credentials, error) {
 	for _, kind := range kinds {
 		block, rest := pem.Decode(text)
 		if block == nil || block.Type != kind {
-			return nil, fmt.Errorf("parse credentials: block %d of the file is not a %s; it must hold the certificate, the CA and the key", len(blocks)+1, kind)
+			return nil,
+				fmt.Errorf("parse credentials: block %d of the file is not a %s; it must hold the certificate, the CA and the key",
+					len(blocks)+1, kind)
 		}
 		blocks, text = append(blocks, block.Bytes), rest
 	}

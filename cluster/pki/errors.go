@@ -60,9 +60,11 @@ func (e *IncarnationError) Superseded() bool { return e.Theirs > e.Ours }
 // Error implements error.
 func (e *IncarnationError) Error() string {
 	if e.Superseded() {
-		return fmt.Sprintf("peer %s is of incarnation %d, we of %d: the cluster was recovered without us", e.Peer, e.Theirs, e.Ours)
+		return fmt.Sprintf("peer %s is of incarnation %d, we of %d: the cluster was recovered without us", e.Peer, e.Theirs,
+			e.Ours)
 	}
-	return fmt.Sprintf("peer %s is of incarnation %d, the cluster of %d: it must be wiped and join again", e.Peer, e.Theirs, e.Ours)
+	return fmt.Sprintf("peer %s is of incarnation %d, the cluster of %d: it must be wiped and join again", e.Peer,
+		e.Theirs, e.Ours)
 }
 
 // ValidityError says that a certificate is too old or too young at the time it

@@ -190,31 +190,54 @@ func meetings() []meeting {
 		{name: "any peer will do", client: peer("p1", 1), server: peer("p2", 1), protocol: "h2"},
 		{name: "an operator on h2", client: operator(0), server: peer("p2", 1), protocol: "h2"},
 		{name: "an operator after a recover", client: operator(0), server: peer("p2", 5), protocol: "h2"},
-		{name: "an operator speaks raft", client: operator(0), server: peer("p2", 1), protocol: "trivet-raft", clientSays: notTold, serverSays: is(anyWrongPeer)},
-		{name: "another peer at the address", client: peer("p1", 1), server: peer("p3", 1), peer: "p2", protocol: "trivet-raft",
-			clientSays: is(func(e *pki.WrongPeerError) bool { return e.Theirs.Peer == "p3" && e.Want == "peer p2" }), serverSays: notTold},
+		{name: "an operator speaks raft", client: operator(0), server: peer("p2", 1), protocol: "trivet-raft",
+			clientSays: notTold, serverSays: is(anyWrongPeer)},
+		{name: "another peer at the address", client: peer("p1", 1), server: peer("p3", 1), peer: "p2",
+			protocol:   "trivet-raft",
+			clientSays: is(func(e *pki.WrongPeerError) bool { return e.Theirs.Peer == "p3" && e.Want == "peer p2" }),
+			serverSays: notTold},
 		{name: "an operator at the address", client: peer("p1", 1), server: operator(0), peer: "p2", protocol: "h2",
 			clientSays: is(func(e *pki.WrongPeerError) bool { return e.Theirs.Operator == "ann" }), serverSays: notTold},
-		{name: "an operator for any peer", client: peer("p1", 1), server: operator(0), protocol: "h2", clientSays: is(anyWrongPeer), serverSays: notTold},
-		{name: "an API at the address", client: peer("p1", 1), server: apiOf("p2"), peer: "p2", protocol: "trivet-raft", clientSays: is(anyWrongPeer), serverSays: notTold},
-		{name: "an API for any peer", client: peer("p1", 1), server: apiOf("p2"), protocol: "h2", clientSays: is(anyWrongPeer), serverSays: notTold},
-		{name: "another cluster at the address", client: peer("p1", 1), server: stranger, peer: "p2", protocol: "trivet-raft", clientSays: is(unproven), serverSays: notTold},
-		{name: "another cluster calls", client: stranger, server: peer("p2", 1), protocol: "trivet-raft", clientSays: is(unproven), serverSays: notTold},
-		{name: "a forged CA at the address", client: peer("p1", 1), server: impostor, peer: "p2", protocol: "trivet-raft", clientSays: unknownCA, serverSays: notTold},
-		{name: "we were left behind, calling", client: peer("p1", 1), server: peer("p2", 2), peer: "p2", protocol: "trivet-raft", clientSays: is(superseded), serverSays: notTold},
-		{name: "a left-over at the address", client: peer("p1", 2), server: peer("p2", 1), peer: "p2", protocol: "trivet-raft", clientSays: is(leftOver), serverSays: notTold},
-		{name: "clocks hours apart", client: skewed("p1", 1, 5*hours), server: skewed("p2", 1, -5*hours), peer: "p2", protocol: "trivet-raft"},
-		{name: "a clock a day and more behind", client: skewed("p1", 1, -25*hours), server: peer("p2", 1), protocol: "h2", clientSays: is(tooYoung), serverSays: notTold},
-		{name: "a month ahead", client: skewed("p1", 1, 31*day), server: peer("p2", 1), protocol: "h2", clientSays: is(expired), serverSays: notTold},
-		{name: "an expired server", client: peer("p1", 1), server: aged("p2", 31*day, 0), protocol: "h2", clientSays: is(expired), serverSays: notTold},
-		{name: "an expired client", client: aged("p1", 31*day, 0), server: peer("p2", 1), protocol: "h2", clientSays: notTold, serverSays: is(expired)},
-		{name: "all expired, within the tolerance", client: aged("p1", 60*day, 90*day), server: aged("p2", 60*day, 90*day), peer: "p2", protocol: "trivet-raft"},
-		{name: "an expired operator, within the tolerance", client: operator(91 * day), server: aged("p2", 0, 90*day), protocol: "h2", clientSays: notTold, serverSays: is(expired)},
-		{name: "an expired client, beyond the tolerance", client: aged("p1", 121*day, 90*day), server: aged("p2", 0, 90*day), protocol: "h2", clientSays: notTold, serverSays: is(expired)},
-		{name: "all of the future, within the tolerance", client: aged("p1", -60*day, 90*day), server: aged("p2", -60*day, 90*day), peer: "p2", protocol: "trivet-raft"},
-		{name: "a client of the future, without tolerance", client: aged("p1", -60*day, 0), server: aged("p2", 0, 0), protocol: "h2", clientSays: notTold, serverSays: is(tooYoung)},
-		{name: "a server of the future, beyond the tolerance", client: aged("p1", 0, 90*day), server: aged("p2", -92*day, 90*day), protocol: "h2", clientSays: is(tooYoung), serverSays: notTold},
-		{name: "an operator of the future, within the tolerance", client: operator(-60 * day), server: aged("p2", 0, 90*day), protocol: "h2", clientSays: notTold, serverSays: is(tooYoung)},
+		{name: "an operator for any peer", client: peer("p1", 1), server: operator(0), protocol: "h2",
+			clientSays: is(anyWrongPeer), serverSays: notTold},
+		{name: "an API at the address", client: peer("p1", 1), server: apiOf("p2"), peer: "p2", protocol: "trivet-raft",
+			clientSays: is(anyWrongPeer), serverSays: notTold},
+		{name: "an API for any peer", client: peer("p1", 1), server: apiOf("p2"), protocol: "h2",
+			clientSays: is(anyWrongPeer), serverSays: notTold},
+		{name: "another cluster at the address", client: peer("p1", 1), server: stranger, peer: "p2", protocol: "trivet-raft",
+			clientSays: is(unproven), serverSays: notTold},
+		{name: "another cluster calls", client: stranger, server: peer("p2", 1), protocol: "trivet-raft",
+			clientSays: is(unproven), serverSays: notTold},
+		{name: "a forged CA at the address", client: peer("p1", 1), server: impostor, peer: "p2", protocol: "trivet-raft",
+			clientSays: unknownCA, serverSays: notTold},
+		{name: "we were left behind, calling", client: peer("p1", 1), server: peer("p2", 2), peer: "p2",
+			protocol: "trivet-raft", clientSays: is(superseded), serverSays: notTold},
+		{name: "a left-over at the address", client: peer("p1", 2), server: peer("p2", 1), peer: "p2",
+			protocol: "trivet-raft", clientSays: is(leftOver), serverSays: notTold},
+		{name: "clocks hours apart", client: skewed("p1", 1, 5*hours), server: skewed("p2", 1, -5*hours), peer: "p2",
+			protocol: "trivet-raft"},
+		{name: "a clock a day and more behind", client: skewed("p1", 1, -25*hours), server: peer("p2", 1), protocol: "h2",
+			clientSays: is(tooYoung), serverSays: notTold},
+		{name: "a month ahead", client: skewed("p1", 1, 31*day), server: peer("p2", 1), protocol: "h2",
+			clientSays: is(expired), serverSays: notTold},
+		{name: "an expired server", client: peer("p1", 1), server: aged("p2", 31*day, 0), protocol: "h2",
+			clientSays: is(expired), serverSays: notTold},
+		{name: "an expired client", client: aged("p1", 31*day, 0), server: peer("p2", 1), protocol: "h2", clientSays: notTold,
+			serverSays: is(expired)},
+		{name: "all expired, within the tolerance", client: aged("p1", 60*day, 90*day), server: aged("p2", 60*day, 90*day),
+			peer: "p2", protocol: "trivet-raft"},
+		{name: "an expired operator, within the tolerance", client: operator(91 * day), server: aged("p2", 0, 90*day),
+			protocol: "h2", clientSays: notTold, serverSays: is(expired)},
+		{name: "an expired client, beyond the tolerance", client: aged("p1", 121*day, 90*day), server: aged("p2", 0, 90*day),
+			protocol: "h2", clientSays: notTold, serverSays: is(expired)},
+		{name: "all of the future, within the tolerance", client: aged("p1", -60*day, 90*day),
+			server: aged("p2", -60*day, 90*day), peer: "p2", protocol: "trivet-raft"},
+		{name: "a client of the future, without tolerance", client: aged("p1", -60*day, 0), server: aged("p2", 0, 0),
+			protocol: "h2", clientSays: notTold, serverSays: is(tooYoung)},
+		{name: "a server of the future, beyond the tolerance", client: aged("p1", 0, 90*day),
+			server: aged("p2", -92*day, 90*day), protocol: "h2", clientSays: is(tooYoung), serverSays: notTold},
+		{name: "an operator of the future, within the tolerance", client: operator(-60 * day), server: aged("p2", 0, 90*day),
+			protocol: "h2", clientSays: notTold, serverSays: is(tooYoung)},
 	}
 }
 
@@ -297,7 +320,8 @@ func TestServerJudgesStrangers(t *testing.T) {
 		config := pki.ClientTLS(test.caller(t, w).endpoint, "", "h2")
 		config.VerifyConnection = nil
 		server := peer("p2", 1)(t, w)
-		if _, err := talk(config, pki.ServerTLS(server.endpoint, protocols()...)); !test.says(err) || !test.says(server.heardOf()) {
+		if _, err := talk(config, pki.ServerTLS(server.endpoint, protocols()...)); !test.says(err) ||
+			!test.says(server.heardOf()) {
 			t.Errorf("%s: server says %v, Refused heard %v", name, err, server.heardOf())
 		}
 	}
@@ -386,7 +410,8 @@ func TestJoiner(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var found *x509.Certificate
 			server := test.server(t, w)
-			client := pki.JoinerTLS(token, func() time.Time { return time.Now().Add(test.skew) }, "h2", func(ca *x509.Certificate) { found = ca })
+			client := pki.JoinerTLS(token, func() time.Time { return time.Now().Add(test.skew) }, "h2",
+				func(ca *x509.Certificate) { found = ca })
 			clientErr, serverErr := talk(client, pki.ServerTLS(server.endpoint, protocols()...))
 			if test.says == nil {
 				if clientErr != nil || serverErr != nil || found == nil || pki.HashCA(found) != token.CAHash {

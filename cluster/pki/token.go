@@ -101,17 +101,20 @@ func ParseJoinToken(text string) (JoinToken, error) {
 	case text == "":
 		return JoinToken{}, errors.New("join token is empty")
 	case len(text) > maxToken:
-		return JoinToken{}, fmt.Errorf("join token is %d characters long, at most %d: more than the token was copied", len(text), maxToken)
+		return JoinToken{}, fmt.Errorf("join token is %d characters long, at most %d: more than the token was copied",
+			len(text), maxToken)
 	case strings.HasPrefix(tokenPrefix, parts[0]) && len(parts) == 1:
 		return JoinToken{}, errors.New("join token is cut off: copy all of it")
 	case strings.HasPrefix(parts[0], "trivet") && parts[0] != tokenPrefix:
-		return JoinToken{}, fmt.Errorf("join token is of kind %.16q, this binary knows %q: use the same version on both hosts", parts[0], tokenPrefix)
+		return JoinToken{}, fmt.Errorf(
+			"join token is of kind %.16q, this binary knows %q: use the same version on both hosts", parts[0], tokenPrefix)
 	case parts[0] != tokenPrefix:
 		return JoinToken{}, fmt.Errorf("that is no join token: one begins with %q", tokenPrefix+".")
 	case len(parts) < tokenParts:
 		return JoinToken{}, fmt.Errorf("join token is cut off: %d of %d parts: copy all of it", len(parts), tokenParts)
 	case len(parts) > tokenParts:
-		return JoinToken{}, fmt.Errorf("join token has %d parts, want %d: more than the token was copied", len(parts), tokenParts)
+		return JoinToken{}, fmt.Errorf("join token has %d parts, want %d: more than the token was copied", len(parts),
+			tokenParts)
 	}
 	return parseTokenParts(text, parts)
 }
@@ -146,7 +149,8 @@ func parseTokenParts(text string, parts []string) (JoinToken, error) {
 func decodeTokenPart(into []byte, what, text string) error {
 	b64 := tokenBase64()
 	if want := b64.EncodedLen(len(into)); len(text) != want {
-		return fmt.Errorf("join token's %s is %d characters long, want %d: a character was lost or added", what, len(text), want)
+		return fmt.Errorf("join token's %s is %d characters long, want %d: a character was lost or added", what, len(text),
+			want)
 	}
 	decoded, err := b64.DecodeString(text)
 	if err != nil { // the error is not wrapped: it would tell where in the secret

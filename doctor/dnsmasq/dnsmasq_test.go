@@ -98,11 +98,13 @@ dhcp-option=option:router
 	for _, b := range c.Boots {
 		got = append(got, fmt.Sprintf("%d %s %s %v", b.Line, b.Name, b.Server, b.Six))
 	}
-	want := []string{"6 trivet.ipxe  false", "7 undionly.kpxe 192.0.2.9 false", "8 pxelinux.0 192.0.2.3 false", "10 snponly.efi  false", "11 tftp://[fd00::1]/trivet.ipxe  true", "12 other.0  false"}
+	want := []string{"6 trivet.ipxe  false", "7 undionly.kpxe 192.0.2.9 false", "8 pxelinux.0 192.0.2.3 false",
+		"10 snponly.efi  false", "11 tftp://[fd00::1]/trivet.ipxe  true", "12 other.0  false"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	if !c.TFTP || c.TFTPRoot != "/srv/tftp" || !c.Service || !slices.Equal(c.Interfaces, []string{"pxe"}) || !slices.Equal(c.Except, []string{"lo"}) || !slices.Equal(c.HostsDirs, []string{"/run/trivet-hosts"}) {
+	if !c.TFTP || c.TFTPRoot != "/srv/tftp" || !c.Service || !slices.Equal(c.Interfaces, []string{"pxe"}) ||
+		!slices.Equal(c.Except, []string{"lo"}) || !slices.Equal(c.HostsDirs, []string{"/run/trivet-hosts"}) {
 		t.Errorf("%+v", c)
 	}
 }
@@ -110,7 +112,8 @@ dhcp-option=option:router
 func TestIncludes(t *testing.T) {
 	line := func(n int) string { return fmt.Sprintf("dhcp-range=10.0.%d.1,10.0.%d.9\n", n, n) }
 	files := tree{
-		"/etc/dnsmasq.conf":            "conf-dir=/etc/a,*.conf\nconf-dir=/etc/b,.bak,.rpmnew\nconf-file=/etc/one\nconf-file=/etc/dnsmasq.conf\nconf-file=/etc/gone\nconf-file=/etc/c/x?\nconf-script=/bin/true\n" + line(0),
+		"/etc/dnsmasq.conf": "conf-dir=/etc/a,*.conf\nconf-dir=/etc/b,.bak,.rpmnew\nconf-file=/etc/one\nconf-file=/etc/dnsmasq.conf\nconf-file=/etc/gone\nconf-file=/etc/c/x?\nconf-script=/bin/true\n" +
+			line(0),
 		"/etc/a/2.conf":                line(2),
 		"/etc/a/1.conf":                line(1),
 		"/etc/a/README":                line(99),

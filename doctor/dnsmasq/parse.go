@@ -204,7 +204,8 @@ func (p *parser) all(dir string, names, endings []string) {
 // hasEnding reports whether conf-dir takes a file of this name. What editors leave
 // behind it never takes.
 func hasEnding(name string, endings []string) bool {
-	if name == "" || strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") {
+	if name == "" || strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".") ||
+		strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") {
 		return false
 	}
 	wanted, some := false, false

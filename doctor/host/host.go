@@ -93,7 +93,8 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 
 func plan(c config.Config) doctor.Plan {
 	p := doctor.Plan{
-		Driver: c.Firewall.Driver, HostsDir: c.Firewall.DHCPHostsDir, Match: c.Firewall.Match, Interface: c.Firewall.Interface,
+		Driver: c.Firewall.Driver, HostsDir: c.Firewall.DHCPHostsDir, Match: c.Firewall.Match,
+		Interface:  c.Firewall.Interface,
 		FloatingIP: c.FloatingIP.Address, FloatingInterface: c.FloatingIP.Interface, APIScheme: c.API.Scheme(),
 		FreezeMS: c.Firewall.Freeze.Milliseconds(),
 	}

@@ -66,19 +66,24 @@ func TestSockets(t *testing.T) {
 	g := &gathering{o: Options{proc: dir, holdersOf: func(_ string, at netip.AddrPort) ([]portholder.Holder, error) {
 		return map[uint16][]portholder.Holder{
 			portDHCP: {{Program: "dnsmasq", PID: 73}, {Program: "dnsmasq", PID: 74, Device: 1 << 20}},
-			portTFTP: {{Program: "in.tftpd", PID: 75, Unit: "tftpd-hpa.service"}, {Program: "in.tftpd", PID: 76, Device: 1 << 20}},
+			portTFTP: {{Program: "in.tftpd", PID: 75, Unit: "tftpd-hpa.service"},
+				{Program: "in.tftpd", PID: 76, Device: 1 << 20}},
 		}[at.Port()], nil
 	}}}
 	g.sockets()
-	if want := []doctor.Taken{{Port: portTFTP, By: "in.tftpd (pid 75, tftpd-hpa.service)", Unit: "tftpd-hpa.service"}}; !slices.Equal(g.facts.DHCP.Taken, want) {
+	if want := []doctor.Taken{
+		{Port: portTFTP, By: "in.tftpd (pid 75, tftpd-hpa.service)", Unit: "tftpd-hpa.service"}}; !slices.Equal(
+		g.facts.DHCP.Taken, want) {
 		t.Errorf("taken: %+v, want %+v", g.facts.DHCP.Taken, want)
 	}
-	if !g.facts.DHCP.Listening || g.facts.DHCP.Program != "dnsmasq" || !g.facts.Address.VRRP || !slices.Equal(g.facts.DHCP.Raw, []doctor.RawServer{{Program: "dhcpd", PID: 70}}) {
+	if !g.facts.DHCP.Listening || g.facts.DHCP.Program != "dnsmasq" || !g.facts.Address.VRRP ||
+		!slices.Equal(g.facts.DHCP.Raw, []doctor.RawServer{{Program: "dhcpd", PID: 70}}) {
 		t.Errorf("%+v", g.facts)
 	}
-	quiet := &gathering{o: Options{proc: t.TempDir(), holdersOf: func(string, netip.AddrPort) ([]portholder.Holder, error) {
-		return nil, errors.ErrUnsupported
-	}}}
+	quiet := &gathering{o: Options{proc: t.TempDir(),
+		holdersOf: func(string, netip.AddrPort) ([]portholder.Holder, error) {
+			return nil, errors.ErrUnsupported
+		}}}
 	quiet.sockets()
 	if quiet.facts.DHCP.Listening || quiet.facts.Address.VRRP || quiet.facts.DHCP.Raw != nil {
 		t.Errorf("nothing there: %+v", quiet.facts)
@@ -111,7 +116,8 @@ func TestARPIgnore(t *testing.T) {
 		proc := t.TempDir()
 		for name, value := range map[string]string{"all": c.all, "eth0": c.own, "eth1": "x"} {
 			dir := filepath.Join(proc, "sys/net/ipv4/conf", name)
-			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "arp_ignore"), []byte(value+"\n"), 0o600)); err != nil {
+			if err := errors.Join(os.MkdirAll(dir, 0o700),
+				os.WriteFile(filepath.Join(dir, "arp_ignore"), []byte(value+"\n"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -149,8 +155,10 @@ func TestNeeds(t *testing.T) {
 	if got, want := list(g), "67/udp@pxe 69/udp@pxe 5050/tcp@pxe 7350/tcp@site 7351/tcp@site 7351/udp@site"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
-	g.facts.DHCP.Conf = dnsmasq.Config{Service: true, Ranges: []dnsmasq.Range{{First: netip.MustParseAddr("fd00::1"), Last: netip.MustParseAddr("fd00::9")}}}
-	if got, want := list(g), "67/udp@pxe 69/udp@pxe 4011/udp@pxe 547/udp@pxe(6) 69/udp@pxe(6) 5050/tcp@pxe"; !strings.HasPrefix(got, want) {
+	g.facts.DHCP.Conf = dnsmasq.Config{Service: true,
+		Ranges: []dnsmasq.Range{{First: netip.MustParseAddr("fd00::1"), Last: netip.MustParseAddr("fd00::9")}}}
+	if got, want := list(g),
+		"67/udp@pxe 69/udp@pxe 4011/udp@pxe 547/udp@pxe(6) 69/udp@pxe(6) 5050/tcp@pxe"; !strings.HasPrefix(got, want) {
 		t.Errorf("%s\nwant %s…", got, want)
 	}
 	c.Firewall.Driver, c.API.Listen = "noop", "127.0.0.1:5050"
@@ -167,7 +175,8 @@ func TestBlockedPeers(t *testing.T) {
 	c.Firewall.Driver, c.API.Listen = "noop", "127.0.0.1:5050"
 	g := onHost(c)
 	g.o.Gossip = ""
-	g.o.Others = []Other{{"h2", netip.MustParseAddr("10.0.0.2")}, {"h3", netip.MustParseAddr("10.0.0.3")}, {"h4", netip.MustParseAddr("fd00::4")}}
+	g.o.Others = []Other{{"h2", netip.MustParseAddr("10.0.0.2")}, {"h3", netip.MustParseAddr("10.0.0.3")},
+		{"h4", netip.MustParseAddr("fd00::4")}}
 	const rules = "*filter\n:INPUT DROP [0:0]\n-A INPUT -s 10.0.0.2/32 -p tcp -m tcp --dport 7350 -j ACCEPT\nCOMMIT\n"
 	tables, err := inputrules.ParseSave("ip", []byte(rules), "TRIVET-")
 	if err != nil {
@@ -280,7 +289,8 @@ func block(file string, n int) []byte {
 }
 
 func TestTFTP(t *testing.T) {
-	files := map[string]string{"small": "abc", "exact": strings.Repeat("a", tftpBlock), "large": strings.Repeat("a", 1<<20), "empty": "", "dir/script": "#!ipxe\n" + strings.Repeat("#", 2000)}
+	files := map[string]string{"small": "abc", "exact": strings.Repeat("a", tftpBlock),
+		"large": strings.Repeat("a", 1<<20), "empty": "", "dir/script": "#!ipxe\n" + strings.Repeat("#", 2000)}
 	for _, options := range []bool{true, false} {
 		server := tftpServer(t, files, options)
 		for name, text := range files {
@@ -289,11 +299,13 @@ func TestTFTP(t *testing.T) {
 			if !options && name == "large" {
 				want = enough // as much as was read
 			}
-			if err != nil || size != want || !strings.HasPrefix(text, string(head)) || doctor.IsScript(head) && len(head) != len(text) {
+			if err != nil || size != want || !strings.HasPrefix(text, string(head)) ||
+				doctor.IsScript(head) && len(head) != len(text) {
 				t.Errorf("%s: %d bytes of %d, want %d: %v", name, len(head), size, want, err)
 			}
 		}
-		if _, _, err := fetchHead(t.Context(), fmt.Sprintf("tftp://%v/gone", server)); err == nil || !strings.Contains(err.Error(), "file gone not found") {
+		if _, _, err := fetchHead(t.Context(), fmt.Sprintf("tftp://%v/gone", server)); err == nil ||
+			!strings.Contains(err.Error(), "file gone not found") {
 			t.Errorf("gone: %v", err)
 		}
 	}
@@ -309,14 +321,16 @@ func TestTFTP(t *testing.T) {
 func TestBoot(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ramdisk") }))
 	defer web.Close()
-	script := "#!ipxe\nkernel k initrd=ramdisk ipa-inspection-callback-url=http://localhost:5050/v1/continue || goto failed\ninitrd --name ramdisk " + web.URL + "/r || goto failed\ninitrd ${base}/other\n"
+	script := "#!ipxe\nkernel k initrd=ramdisk ipa-inspection-callback-url=http://localhost:5050/v1/continue || goto failed\ninitrd --name ramdisk " +
+		web.URL + "/r || goto failed\ninitrd ${base}/other\n"
 	server := tftpServer(t, map[string]string{"trivet.ipxe": script, "undionly.kpxe": "loader"}, true)
 	c := config.Default()
 	c.Firewall.Interface = "pxe"
 	g := onHost(c)
 	at := fmt.Sprintf("tftp://%v/", server)
 	g.facts.DHCP.Conf.Boots = []dnsmasq.Boot{
-		{Name: at + "trivet.ipxe", Place: dnsmasq.Place{File: "/c", Line: 1}}, {Name: at + "undionly.kpxe"}, {Name: at + "undionly.kpxe"}, {Name: at + "gone.efi"},
+		{Name: at + "trivet.ipxe", Place: dnsmasq.Place{File: "/c", Line: 1}}, {Name: at + "undionly.kpxe"},
+		{Name: at + "undionly.kpxe"}, {Name: at + "gone.efi"},
 	}
 	g.boot(t.Context())
 	var got []string
@@ -324,13 +338,15 @@ func TestBoot(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %d %v", f.Kind, f.URL, f.Size, f.Error == ""))
 	}
 	want := []string{
-		fmt.Sprintf("script %strivet.ipxe %d true", at, len(script)), "loader " + at + "undionly.kpxe 6 true", "loader " + at + "gone.efi 0 false",
+		fmt.Sprintf("script %strivet.ipxe %d true", at, len(script)), "loader " + at + "undionly.kpxe 6 true",
+		"loader " + at + "gone.efi 0 false",
 		"kernel " + at + "k 0 false", "ramdisk " + web.URL + "/r 7 true",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
-	if g.facts.Boot.Callback != "http://localhost:5050/v1/continue" || !slices.Contains(g.facts.Boot.Hosts, "127.0.0.1") || len(g.gaps) != 1 {
+	if g.facts.Boot.Callback != "http://localhost:5050/v1/continue" || !slices.Contains(g.facts.Boot.Hosts, "127.0.0.1") ||
+		len(g.gaps) != 1 {
 		t.Errorf("%+v, gaps %v", g.facts.Boot, g.gaps)
 	}
 	if where, err := g.bootURL(dnsmasq.Boot{Name: "trivet.ipxe"}); err != nil || where != "tftp://192.0.2.1/trivet.ipxe" {
@@ -343,7 +359,8 @@ func TestGather(t *testing.T) {
 	dir := t.TempDir()
 	c := config.Default()
 	c.Name, c.Firewall.Interface, c.API.Listen = "h1", "lo", ":5050"
-	c.Doctor.DnsmasqConf = []string{write(t, dir, "dnsmasq.conf", "dhcp-range=192.0.2.10,192.0.2.20\nconf-file=/nowhere\n")}
+	c.Doctor.DnsmasqConf = []string{
+		write(t, dir, "dnsmasq.conf", "dhcp-range=192.0.2.10,192.0.2.20\nconf-file=/nowhere\n")}
 	f := Gather(t.Context(), Options{Config: c, Table: "trivet_pxe", Chains: "TRIVET-", Now: time.Now})
 	if f.Peer != "h1" || f.Plan.APIPort != 5050 || len(f.DHCP.Conf.Ranges) != 1 {
 		t.Errorf("%+v", f)
@@ -371,8 +388,9 @@ func testTime() time.Time { return time.Unix(1_800_000_000, 0) }
 
 func TestUnit(t *testing.T) {
 	for text, want := range map[string]doctor.Unit{
-		"LoadState=loaded\nActiveState=failed\nUnitFileState=disabled\n": {Load: "loaded", Active: "failed", Enabled: "disabled"},
-		"LoadState=not-found\nActiveState=inactive\nUnitFileState=\n":    {Load: "not-found", Active: "inactive"},
+		"LoadState=loaded\nActiveState=failed\nUnitFileState=disabled\n": {Load: "loaded", Active: "failed",
+			Enabled: "disabled"},
+		"LoadState=not-found\nActiveState=inactive\nUnitFileState=\n": {Load: "not-found", Active: "inactive"},
 	} {
 		if got := unitOf(text); *got != want {
 			t.Errorf("%q: %+v", text, got)

@@ -60,7 +60,8 @@ func Links() ([]doctor.Link, error) {
 	var out []doctor.Link
 	for _, i := range interfaces[:min(len(interfaces), maxLinks)] {
 		a := i.Attrs()
-		link := doctor.Link{Name: a.Name, MAC: a.HardwareAddr.String(), Up: a.Flags&net.FlagUp != 0, Addresses: byLink[a.Index]}
+		link := doctor.Link{Name: a.Name, MAC: a.HardwareAddr.String(), Up: a.Flags&net.FlagUp != 0,
+			Addresses: byLink[a.Index]}
 		if a.MasterIndex != 0 {
 			link.Master = names[a.MasterIndex]
 		}
@@ -175,7 +176,8 @@ func (g *gathering) table(name string) [][]string {
 // hasSocketOn reports whether a socket has the port, or in raw the protocol.
 func hasSocketOn(table [][]string, port uint16) bool {
 	end := fmt.Sprintf(":%04X", port)
-	return slices.ContainsFunc(table, func(fields []string) bool { return len(fields) > 1 && strings.HasSuffix(fields[1], end) })
+	return slices.ContainsFunc(table,
+		func(fields []string) bool { return len(fields) > 1 && strings.HasSuffix(fields[1], end) })
 }
 
 // rawServers finds DHCP servers among the processes that have one of the
@@ -192,7 +194,8 @@ func (g *gathering) rawServers(inodes map[string]bool) {
 		}
 		dir := filepath.Join(g.o.proc, name)
 		comm, err := readBounded(filepath.Join(dir, "comm"), 64)
-		if program := strings.TrimSpace(string(comm)); err == nil && slices.Contains([]string{"dhcpd", "kea-dhcp4"}, program) && hasSocket(dir, inodes) {
+		if program := strings.TrimSpace(string(comm)); err == nil &&
+			slices.Contains([]string{"dhcpd", "kea-dhcp4"}, program) && hasSocket(dir, inodes) {
 			g.facts.DHCP.Raw = append(g.facts.DHCP.Raw, doctor.RawServer{Program: program, PID: pid})
 		}
 	}

@@ -41,7 +41,8 @@ func hypervisor(proc, sys string) string {
 		if err != nil {
 			continue // a machine whose firmware does not say
 		}
-		for _, maker := range []string{"QEMU", "KVM", "VMware", "VirtualBox", "Xen", "Hyper-V", "Virtual Machine", "OpenStack", "Google Compute Engine", "BHYVE", "Parallels", "Bochs"} {
+		for _, maker := range []string{"QEMU", "KVM", "VMware", "VirtualBox", "Xen", "Hyper-V", "Virtual Machine",
+			"OpenStack", "Google Compute Engine", "BHYVE", "Parallels", "Bochs"} {
 			if strings.HasPrefix(string(text), maker) {
 				return maker
 			}
@@ -117,7 +118,8 @@ func summary(times []time.Duration) doctor.Writes {
 		return doctor.Writes{}
 	}
 	sorted := slices.Sorted(slices.Values(times))
-	return doctor.Writes{Count: len(sorted), MedianUS: sorted[len(sorted)/2].Microseconds(), MostUS: sorted[len(sorted)-1].Microseconds()}
+	return doctor.Writes{Count: len(sorted), MedianUS: sorted[len(sorted)/2].Microseconds(),
+		MostUS: sorted[len(sorted)-1].Microseconds()}
 }
 
 // certificates looks at those of the API's own files.

@@ -23,7 +23,8 @@ func TestLimitsAreTheSmallestOnTheWay(t *testing.T) {
 	write(t, root, group+"memory.stat", "anon 1048576\nfile 99999999\n")
 	write(t, root, "sys/fs/cgroup/pids.max", "9000\n")
 	l := Limits(root)
-	if l.Memory != 512<<20 || l.MemoryUsed != 1<<20 || l.MilliCPU != 500 || l.Tasks != 100 || l.TasksUsed != 12 || l.Files == 0 || l.FilesUsed != 1 {
+	if l.Memory != 512<<20 || l.MemoryUsed != 1<<20 || l.MilliCPU != 500 || l.Tasks != 100 || l.TasksUsed != 12 ||
+		l.Files == 0 || l.FilesUsed != 1 {
 		t.Errorf("%+v", l)
 	}
 	if l := Limits(t.TempDir()); l.Memory != 0 || l.Tasks != 0 || l.MilliCPU != 0 || l.Group != "" {
@@ -39,16 +40,19 @@ func TestWeightIsThatOfTheGroupThatCompetes(t *testing.T) {
 		files  map[string]string
 		want   uint64
 	}{
-		"the unit":                     {"0::/system.slice/trivet.service", map[string]string{"system.slice/trivet.service/cpu.weight": "500", "system.slice/cpu.weight": "100"}, 500},
-		"a scope without a controller": {"0::/user.slice/user-0.slice/session-1.scope", map[string]string{"user.slice/cpu.weight": "100"}, 100},
-		"a container":                  {"0::/", map[string]string{"cpu.weight": "79"}, 79},
-		"the root of all":              {"0::/", nil, 0},
-		"idle":                         {"0::/a", map[string]string{"a/cpu.weight": "1"}, 1},
-		"first version":                {"9:name=systemd:/x\n4:cpu,cpuacct:/system.slice/trivet.service\n0::/", map[string]string{"cpu/system.slice/trivet.service/cpu.shares": "5120"}, 500},
-		"first version, a container":   {"1:cpu:/docker/0a", map[string]string{"cpu/cpu.shares": "1024"}, 100},
-		"first version, the least":     {"1:cpu:/a", map[string]string{"cpu/a/cpu.shares": "2"}, 1},
-		"first version, the root":      {"1:cpu:/\n2:cpuset:/a", map[string]string{"cpu/cpu.shares": "1024"}, 0},
-		"no groups":                    {"", nil, 0},
+		"the unit": {"0::/system.slice/trivet.service",
+			map[string]string{"system.slice/trivet.service/cpu.weight": "500", "system.slice/cpu.weight": "100"}, 500},
+		"a scope without a controller": {"0::/user.slice/user-0.slice/session-1.scope",
+			map[string]string{"user.slice/cpu.weight": "100"}, 100},
+		"a container":     {"0::/", map[string]string{"cpu.weight": "79"}, 79},
+		"the root of all": {"0::/", nil, 0},
+		"idle":            {"0::/a", map[string]string{"a/cpu.weight": "1"}, 1},
+		"first version": {"9:name=systemd:/x\n4:cpu,cpuacct:/system.slice/trivet.service\n0::/",
+			map[string]string{"cpu/system.slice/trivet.service/cpu.shares": "5120"}, 500},
+		"first version, a container": {"1:cpu:/docker/0a", map[string]string{"cpu/cpu.shares": "1024"}, 100},
+		"first version, the least":   {"1:cpu:/a", map[string]string{"cpu/a/cpu.shares": "2"}, 1},
+		"first version, the root":    {"1:cpu:/\n2:cpuset:/a", map[string]string{"cpu/cpu.shares": "1024"}, 0},
+		"no groups":                  {"", nil, 0},
 	} {
 		root := t.TempDir()
 		write(t, root, "proc/self/cgroup", c.groups+"\n")
@@ -67,7 +71,8 @@ func TestTheDiskIsProbedAndLeftAsItWas(t *testing.T) {
 	g.disk()
 	g.clock()
 	d := g.facts.Disk
-	if d.Size == 0 || d.Probe.Count == 0 || d.Probe.MostUS < d.Probe.MedianUS || g.facts.Clock.Now == 0 || len(g.gaps) > 0 {
+	if d.Size == 0 || d.Probe.Count == 0 || d.Probe.MostUS < d.Probe.MedianUS || g.facts.Clock.Now == 0 ||
+		len(g.gaps) > 0 {
 		t.Errorf("%+v, %+v", d, g.gaps)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

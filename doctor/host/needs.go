@@ -22,7 +22,8 @@ func (g *gathering) needs() []need {
 	c := g.o.Config
 	var out []need
 	add := func(what, protocol string, port uint16, iface string, six bool, cast string, from []Other) {
-		out = append(out, need{doctor.Need{What: what, Protocol: protocol, Port: port, Interface: iface, Six: six}, cast, from})
+		out = append(out, need{doctor.Need{What: what, Protocol: protocol, Port: port, Interface: iface, Six: six}, cast,
+			from})
 	}
 	if pxe := c.Firewall.Interface; c.Firewall.Driver != "noop" && g.has(pxe) {
 		conf := g.facts.DHCP.Conf

@@ -41,10 +41,12 @@ func tftpGet(ctx context.Context, u *url.URL) (head []byte, size int64, err erro
 	if err != nil {
 		return nil, 0, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // ends the wait; there is nothing else to do
+	// ends the wait; there is nothing else to do
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	t := transfer{conn: conn, server: addr, to: netip.AddrPortFrom(addr, uint16(number)), name: strings.TrimPrefix(u.Path, "/")}
+	t := transfer{conn: conn, server: addr, to: netip.AddrPortFrom(addr, uint16(number)),
+		name: strings.TrimPrefix(u.Path, "/")}
 	err = t.fetch(ctx)
 	return t.head, max(t.size, int64(len(t.head))), err
 }

@@ -65,7 +65,8 @@ func TestFirewalldWithItsDefaults(t *testing.T) {
 	if !slices.Contains(v.Trail, "filter_IN_public") {
 		t.Errorf("the zone is not in %v", v.Trail)
 	}
-	if got := blockedPorts(tables, tcp("pxe", 22), tcp("site", 5050), tcp("site", 7350)); !slices.Equal(got, []uint16{5050, 7350}) {
+	if got := blockedPorts(tables, tcp("pxe", 22), tcp("site", 5050), tcp("site", 7350)); !slices.Equal(got,
+		[]uint16{5050, 7350}) {
 		t.Errorf("blocked: %v", got)
 	}
 	local := tcp("lo", 7350)
@@ -77,7 +78,8 @@ func TestFirewalldWithItsDefaults(t *testing.T) {
 func TestFirewalldWithThePortsOpen(t *testing.T) {
 	tables := nft(t, string(recorded(t, "firewalld-open.json")))
 	six := Packet{Interface: "pxe", Protocol: "udp", Port: 547, Six: true, Cast: "multicast"}
-	if got := blockedPorts(tables, dhcp(67), dhcp(69), six, tcp("pxe", 5050), tcp("pxe", 7350), dhcp(7351), tcp("pxe", 7351)); got != nil {
+	if got := blockedPorts(tables, dhcp(67), dhcp(69), six, tcp("pxe", 5050), tcp("pxe", 7350), dhcp(7351),
+		tcp("pxe", 7351)); got != nil {
 		t.Errorf("blocked: %v", got)
 	}
 	// The ports are open in the zone of pxe alone.
@@ -92,14 +94,16 @@ func TestFirewalldWithThePortsOpen(t *testing.T) {
 func TestUFW(t *testing.T) {
 	tables := save(t, "ip", string(recorded(t, "ufw.v4")))
 	v, ok := Blocked(tables, dhcp(67))
-	if !ok || v.Tool != "iptables" || v.Chain != "ufw-skip-to-policy-input" || !slices.Contains(v.Trail, "ufw-user-input") {
+	if !ok || v.Tool != "iptables" || v.Chain != "ufw-skip-to-policy-input" ||
+		!slices.Contains(v.Trail, "ufw-user-input") {
 		t.Errorf("%+v, %v", v, ok)
 	}
 	if got := blockedPorts(tables, tcp("pxe", 22), tcp("pxe", 5050)); !slices.Equal(got, []uint16{5050}) {
 		t.Errorf("blocked: %v", got)
 	}
 	open := save(t, "ip", string(recorded(t, "ufw-open.v4")))
-	if got := blockedPorts(open, dhcp(67), dhcp(69), tcp("site", 7350), tcp("pxe", 7350)); !slices.Equal(got, []uint16{7350}) {
+	if got := blockedPorts(open, dhcp(67), dhcp(69), tcp("site", 7350), tcp("pxe", 7350)); !slices.Equal(got,
+		[]uint16{7350}) {
 		t.Errorf("blocked: %v", got)
 	}
 	six := save(t, "ip6", string(recorded(t, "ufw.v6")))
@@ -147,9 +151,11 @@ func TestSaveRules(t *testing.T) {
 		{"our own chain", "ACCEPT", []string{"-A INPUT -j TRIVET-PXE"}, dhcp(67), false},
 		{"jump and back", "DROP", []string{"-A INPUT -j more", "-A more -i eth0 -j ACCEPT"}, dhcp(67), true},
 		{"goto", "ACCEPT", []string{"-A INPUT -g more", "-A INPUT -j DROP", "-A more -i eth0 -j DROP"}, dhcp(67), false},
-		{"perhaps a return", "ACCEPT", []string{"-A INPUT -j more", "-A more -s 10.0.0.1/32 -j RETURN", "-A more -j DROP"}, dhcp(67), false},
+		{"perhaps a return", "ACCEPT", []string{"-A INPUT -j more", "-A more -s 10.0.0.1/32 -j RETURN", "-A more -j DROP"},
+			dhcp(67), false},
 	} {
-		text := "*filter\n:INPUT " + c.policy + " [0:0]\n:more - [0:0]\n:TRIVET-PXE - [0:0]\n" + strings.Join(c.rules, "\n") + "\n-A TRIVET-PXE -j DROP\nCOMMIT\n"
+		text := "*filter\n:INPUT " + c.policy + " [0:0]\n:more - [0:0]\n:TRIVET-PXE - [0:0]\n" + strings.Join(c.rules, "\n") +
+			"\n-A TRIVET-PXE -j DROP\nCOMMIT\n"
 		if v, ok := Blocked(save(t, "ip", text), c.packet); ok != c.blocked {
 			t.Errorf("%s: %v by %+v, want %v", c.name, ok, v, c.blocked)
 		}
@@ -180,15 +186,20 @@ func TestNftRules(t *testing.T) {
 		{"th", "drop", match(`{"payload":{"protocol":"th","field":"dport"}}`, "67") + accept, false},
 		{"interface", "drop", match(`{"meta":{"key":"iifname"}}`, `"px*"`) + accept, false},
 		{"other interface", "drop", match(`{"meta":{"key":"iif"}}`, `"lo"`) + accept, true},
-		{"established", "drop", `{"match":{"op":"in","left":{"ct":{"key":"state"}},"right":["established","related"]}},` + accept, true},
-		{"map", "drop", `{"vmap":{"key":{"ct":{"key":"state"}},"data":{"set":[["established",{"accept":null}],["invalid",{"drop":null}]]}}}`, true},
+		{"established", "drop", `{"match":{"op":"in","left":{"ct":{"key":"state"}},"right":["established","related"]}},` +
+			accept, true},
+		{"map", "drop",
+			`{"vmap":{"key":{"ct":{"key":"state"}},"data":{"set":[["established",{"accept":null}],["invalid",{"drop":null}]]}}}`,
+			true},
 		{"map of ports", "drop", `{"vmap":{"key":` + udp + `,"data":{"set":[[67,{"accept":null}]]}}}`, false},
 		{"map elsewhere", "drop", `{"vmap":{"key":` + udp + `,"data":"@ports"}}`, false},
 		{"counter and limit", "drop", `{"limit":{"rate":1}},{"counter":{"packets":0,"bytes":0}},` + accept, false},
 		{"drop with a counter", "accept", `{"counter":{"packets":0,"bytes":0}},` + drop, true},
 		{"reject", "accept", `{"reject":{"type":"icmpx","expr":"admin-prohibited"}}`, true},
-		{"sources", "accept", match(`{"payload":{"protocol":"ip","field":"saddr"}}`, `{"prefix":{"addr":"10.0.0.0","len":8}}`) + drop, false},
-		{"every source", "accept", match(`{"payload":{"protocol":"ip","field":"saddr"}}`, `{"prefix":{"addr":"0.0.0.0","len":0}}`) + drop, true},
+		{"sources", "accept", match(`{"payload":{"protocol":"ip","field":"saddr"}}`,
+			`{"prefix":{"addr":"10.0.0.0","len":8}}`) + drop, false},
+		{"every source", "accept",
+			match(`{"payload":{"protocol":"ip","field":"saddr"}}`, `{"prefix":{"addr":"0.0.0.0","len":0}}`) + drop, true},
 		{"unknown statement", "drop", `{"synproxy":null}`, false},
 		{"not a port", "accept", `{"match":{"op":"!=","left":` + udp + `,"right":53}},` + drop, true},
 	} {

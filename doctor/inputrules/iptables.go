@@ -140,7 +140,8 @@ func (t *Table) target(option, name, skip string) (Act, string) {
 		return Drop, ""
 	case name == "RETURN":
 		return Return, ""
-	case slices.Contains([]string{"LOG", "NFLOG", "ULOG", "MARK", "CONNMARK", "CT", "SET", "TRACE", "AUDIT", "CLASSIFY", "TCPMSS", "CHECKSUM"}, name):
+	case slices.Contains([]string{"LOG", "NFLOG", "ULOG", "MARK", "CONNMARK", "CT", "SET", "TRACE", "AUDIT", "CLASSIFY",
+		"TCPMSS", "CHECKSUM"}, name):
 		return Nothing, ""
 	case t.Chains[name] == nil:
 		return Anything, ""

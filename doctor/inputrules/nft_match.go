@@ -108,7 +108,8 @@ func (s selector) is() func(Packet, string) Answer {
 	switch {
 	case s.Meta.Key == "iifname" || s.Meta.Key == "iif":
 		return func(p Packet, v string) Answer { return isInterface(p, v) }
-	case s.Meta.Key == "l4proto", s.Payload.Protocol == "ip" && s.Payload.Field == "protocol", s.Payload.Protocol == "ip6" && s.Payload.Field == "nexthdr":
+	case s.Meta.Key == "l4proto", s.Payload.Protocol == "ip" && s.Payload.Field == "protocol",
+		s.Payload.Protocol == "ip6" && s.Payload.Field == "nexthdr":
 		return func(p Packet, v string) Answer { return answerOf(v == p.Protocol) }
 	case s.Meta.Key == "nfproto":
 		return func(p Packet, v string) Answer { return answerOf((v == "ipv6") == p.Six) }

@@ -83,7 +83,8 @@ func Blocked(tables []Table, p Packet) (v Verdict, ok bool) {
 		for _, name := range t.Hooks {
 			w := walk{table: t, packet: p, left: maxSteps}
 			if end := w.base(name); !end.accept {
-				return Verdict{Tool: t.Tool, Family: t.Family, Table: t.Name, Chain: end.chain, Rule: end.rule, Trail: w.trail}, true
+				return Verdict{Tool: t.Tool, Family: t.Family, Table: t.Name, Chain: end.chain, Rule: end.rule, Trail: w.trail},
+					true
 			}
 		}
 	}

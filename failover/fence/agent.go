@@ -75,7 +75,8 @@ func (a *agent) power(ctx context.Context, m failover.Machine, to address) (fail
 	case r.code == 0 && !off:
 		return failover.PowerOn, nil
 	case r.code == 0 || r.code == 2:
-		return failover.PowerUnknown, fmt.Errorf("exit code %d contradicts, or is not borne out by, what it says: %s", r.code, r.quote())
+		return failover.PowerUnknown,
+			fmt.Errorf("exit code %d contradicts, or is not borne out by, what it says: %s", r.code, r.quote())
 	}
 	return failover.PowerUnknown, r.failure("status")
 }
@@ -106,7 +107,8 @@ var unsupported = regexp.MustCompile(`(?i)unrecogni[sz]ed action|not supported|u
 
 func (r result) failure(action string) error {
 	if unsupported.MatchString(r.said + "\n" + r.moaned) {
-		return hopeless("use another program, or another type of device", "action %s is %w (exit code %d): %s", action, ErrUnsupported, r.code, r.quote())
+		return hopeless("use another program, or another type of device", "action %s is %w (exit code %d): %s", action,
+			ErrUnsupported, r.code, r.quote())
 	}
 	return fmt.Errorf("action %s ended with exit code %d: %s", action, r.code, r.quote())
 }
@@ -144,7 +146,8 @@ func (a *agent) run(ctx context.Context, action string, to address) (result, err
 		return result{}, &setback{err, "write the file, readable for trivet", false}
 	}
 	if f := unsendable(secret); f != "" {
-		return result{}, hopeless("choose another password", "%s: the password %s, which the protocol of fence agents cannot carry", a.password.Option, f)
+		return result{}, hopeless("choose another password",
+			"%s: the password %s, which the protocol of fence agents cannot carry", a.password.Option, f)
 	}
 	r, err := runProgram(ctx, a.program, a.input(action, to, secret))
 	r.secret = secret

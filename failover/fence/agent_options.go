@@ -39,9 +39,11 @@ func wrongOption(name string, all bool) (what, do string) {
 	case "action", "option", "o", "method", "help", "version":
 		return "is not for the file to say", "remove it: trivet says off, on or status, and nothing else"
 	case "missing_as_off":
-		return "lets a machine that the device does not know count as off", "remove it: a wrong plug would be the proof that a machine is dead"
+		return "lets a machine that the device does not know count as off",
+			"remove it: a wrong plug would be the proof that a machine is dead"
 	case "network_fencing", "record_only", "earlyexit", "warntimeout", "baremetalsolution":
-		return "lets the program report success without the power being off", "remove it: pods are moved only from a machine that is off"
+		return "lets the program report success without the power being off",
+			"remove it: pods are moved only from a machine that is off"
 	case "passwd", "password", "p":
 		return "is a password", "write it into a file, and the file's name as password_file"
 	case "plug", "port", "n":
@@ -127,11 +129,15 @@ func canonical(option string) string {
 // which machine is meant.
 func indifferent(name string) bool {
 	switch name {
-	case "username", "login", "l", "lanplus", "cipher", "privlvl", "auth", "hexadecimal_kg", "community", "secure", "ssh", "x", "ssl", "z",
-		"ssl_secure", "ssl_insecure", "notls", "ssh_options", "identity_file", "k", "cmd_prompt", "command_prompt", "verbose", "verbose_level", "v",
-		"debug", "debug_file", "quiet", "q", "sudo", "use_sudo", "inet4_only", "inet6_only", "separator", "plug_separator", "port_as_ip",
+	case "username", "login", "l", "lanplus", "cipher", "privlvl", "auth", "hexadecimal_kg", "community", "secure", "ssh",
+		"x", "ssl", "z",
+		"ssl_secure", "ssl_insecure", "notls", "ssh_options", "identity_file", "k", "cmd_prompt", "command_prompt", "verbose",
+		"verbose_level", "v",
+		"debug", "debug_file", "quiet", "q", "sudo", "use_sudo", "inet4_only", "inet6_only", "separator", "plug_separator",
+		"port_as_ip",
 		"delay", "power_wait", "retry_on", "stonith_status_sleep", "redfish_uri", "ribcl", "ribcl_version", "drac_version":
 		return true
 	}
-	return strings.HasSuffix(name, "_timeout") || strings.HasSuffix(name, "_path") || strings.HasSuffix(name, "_script") || strings.HasPrefix(name, "snmp_")
+	return strings.HasSuffix(name, "_timeout") || strings.HasSuffix(name, "_path") || strings.HasSuffix(name, "_script") ||
+		strings.HasPrefix(name, "snmp_")
 }

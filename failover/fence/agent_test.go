@@ -35,9 +35,11 @@ func newRig(t *testing.T, mode string, limits Limits) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{program: program, options: []option{{"mode", mode}}, password: servicecreds.Password{File: r.path("password"), Option: "password_file"}}
+	a := &agent{program: program, options: []option{{"mode", mode}},
+		password: servicecreds.Password{File: r.path("password"), Option: "password_file"}}
 	machine := address{options: []option{{"state", r.path("power")}, {"record", r.path("record")}}}
-	r.device = &device{name: "ipmi", kind: "agent", limits: limits, nodes: map[string]address{"worker-1": machine}, method: a}
+	r.device = &device{name: "ipmi", kind: "agent", limits: limits, nodes: map[string]address{"worker-1": machine},
+		method: a}
 	return r
 }
 
@@ -194,7 +196,8 @@ func TestPasswordsAreReadAgain(t *testing.T) {
 		}
 	}
 	r.write("password", ` "x" `)
-	if err := r.device.Off(t.Context(), worker()); err == nil || !strings.Contains(err.Error(), "begins or ends with a blank") {
+	if err := r.device.Off(t.Context(), worker()); err == nil ||
+		!strings.Contains(err.Error(), "begins or ends with a blank") {
 		t.Errorf("%v", err)
 	}
 }

@@ -39,7 +39,8 @@ func (e *Error) Error() string {
 	if e.Tries > 1 {
 		tries = fmt.Sprintf(" (%d tries)", e.Tries)
 	}
-	return fmt.Sprintf("fence device %s (%s): kube node %s: %s: %v%s; %s", e.Device, e.Kind, e.Machine, e.Act, e.Err, tries, e.Do)
+	return fmt.Sprintf("fence device %s (%s): kube node %s: %s: %v%s; %s", e.Device, e.Kind, e.Machine, e.Act, e.Err,
+		tries, e.Do)
 }
 
 // Unwrap returns why the last try failed.
@@ -155,9 +156,11 @@ func (d *device) reaches(m failover.Machine) (to address, ok bool) {
 }
 
 // call tries until something succeeds or nothing helps. The error is an *Error.
-func (d *device) call(ctx context.Context, m failover.Machine, act string, try func(context.Context, address) error) error {
+func (d *device) call(ctx context.Context, m failover.Machine, act string,
+	try func(context.Context, address) error) error {
 	fail := func(tries int, do string, err error) error {
-		return &Error{Device: d.name, Kind: d.kind, Machine: m.Cluster + "/" + m.Node, Act: act, Tries: tries, Do: do, Err: err}
+		return &Error{Device: d.name, Kind: d.kind, Machine: m.Cluster + "/" + m.Node, Act: act, Tries: tries, Do: do,
+			Err: err}
 	}
 	to, ok := d.reaches(m)
 	if !ok {

@@ -49,9 +49,12 @@ func TestTries(t *testing.T) {
 	}{
 		{"at once", []error{nil}, 1, 0, ""},
 		{"the third time", []error{busy, errSilent, nil}, 3, 12 * time.Second, ""},
-		{"never", []error{busy}, 4, 3 * time.Second, "fence device bmc (ironic): kube node prod/worker-1: switch it off: busy (4 tries); ask somebody"},
-		{"never heard", []error{errSilent}, 4, 43 * time.Second, "fence device bmc (ironic): kube node prod/worker-1: switch it off: no answer within 10s (4 tries); ask somebody"},
-		{"hopeless", []error{busy, hopeless("stop", "refused")}, 2, time.Second, "fence device bmc (ironic): kube node prod/worker-1: switch it off: refused (2 tries); stop"},
+		{"never", []error{busy}, 4, 3 * time.Second,
+			"fence device bmc (ironic): kube node prod/worker-1: switch it off: busy (4 tries); ask somebody"},
+		{"never heard", []error{errSilent}, 4, 43 * time.Second,
+			"fence device bmc (ironic): kube node prod/worker-1: switch it off: no answer within 10s (4 tries); ask somebody"},
+		{"hopeless", []error{busy, hopeless("stop", "refused")}, 2, time.Second,
+			"fence device bmc (ironic): kube node prod/worker-1: switch it off: refused (2 tries); stop"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &scripted{answers: c.answers}
@@ -61,7 +64,8 @@ func TestTries(t *testing.T) {
 			}
 			began := time.Now()
 			err := d.Off(t.Context(), worker())
-			if s.tries != c.tries || time.Since(began) != c.took || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+			if s.tries != c.tries || time.Since(began) != c.took || (err == nil) != (c.err == "") ||
+				err != nil && err.Error() != c.err {
 				t.Errorf("%s: %d tries in %v: %v", c.name, s.tries, time.Since(began), err)
 			}
 			if errors.Is(err, context.DeadlineExceeded) {
@@ -73,7 +77,8 @@ func TestTries(t *testing.T) {
 
 // TestAnErrorIsNoPower: what a method returns beside an error must not get out.
 func TestAnErrorIsNoPower(t *testing.T) {
-	d := &device{everyone: true, limits: Limits{Timeout: time.Second}, method: &scripted{answers: []error{errors.New("odd")}}}
+	d := &device{everyone: true, limits: Limits{Timeout: time.Second},
+		method: &scripted{answers: []error{errors.New("odd")}}}
 	if power, err := d.Power(t.Context(), worker()); power != failover.PowerUnknown || err == nil {
 		t.Errorf("%s, %v", power, err)
 	}

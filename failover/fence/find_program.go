@@ -16,12 +16,15 @@ func findProgram(name string) (path, what, do string) {
 	// The "off" of these programs of the collection leaves the machine running: they cut
 	// it off from storage or the network, or only watch.
 	case "fence_ack_manual", "fence_brocade", "fence_cisco_mds", "fence_compute", "fence_crosslink", "fence_evacuate",
-		"fence_heuristics_ping", "fence_ifmib", "fence_kdump", "fence_mpath", "fence_sanbox2", "fence_sanlock", "fence_sbd", "fence_scsi":
-		return "", name + " does not take the power away", "name a program that does: pods are moved only from a machine that is off"
+		"fence_heuristics_ping", "fence_ifmib", "fence_kdump", "fence_mpath", "fence_sanbox2", "fence_sanlock", "fence_sbd",
+		"fence_scsi":
+		return "", name + " does not take the power away",
+			"name a program that does: pods are moved only from a machine that is off"
 	// These say off of a machine which is in no list of theirs, with any options
 	// (fence-agents 4.12).
 	case "fence_vmware", "fence_zvmip":
-		return "", name + " says off of a machine that it does not know", "use another program or type of device: a wrong plug would be the proof that a machine is dead"
+		return "", name + " says off of a machine that it does not know",
+			"use another program or type of device: a wrong plug would be the proof that a machine is dead"
 	}
 	candidates := []string{name}
 	switch {
@@ -39,5 +42,6 @@ func findProgram(name string) (path, what, do string) {
 			return c, "", ""
 		}
 	}
-	return "", name + " is not installed here", "install it on every peer (package fence-agents), or write its absolute path"
+	return "", name + " is not installed here",
+		"install it on every peer (package fence-agents), or write its absolute path"
 }

@@ -78,11 +78,13 @@ func (r *reader) groups(specs []*spec, names map[string]int) {
 		other := first[s.group]
 		switch {
 		case !s.written("nodes"):
-			r.problem(s.lineOf("group"), s.key("group"), "is of a device without nodes", "list the machines that the group feeds")
+			r.problem(s.lineOf("group"), s.key("group"), "is of a device without nodes",
+				"list the machines that the group feeds")
 		case other == nil:
 			first[s.group] = s
 			if at, taken := names[s.group]; taken {
-				r.problem(s.lineOf("group"), s.key("group"), fmt.Sprintf("has the name of the device on line %d", at), "give it a name of its own")
+				r.problem(s.lineOf("group"), s.key("group"), fmt.Sprintf("has the name of the device on line %d", at),
+					"give it a name of its own")
 			}
 		default:
 			r.sameNodes(s, other)
@@ -90,7 +92,8 @@ func (r *reader) groups(specs []*spec, names map[string]int) {
 	}
 	for _, s := range specs {
 		if first[s.group] == s && count[s.group] == 1 {
-			r.problem(s.lineOf("group"), s.key("group"), "has one device only", "remove it, or write it at the other devices that feed the same machines")
+			r.problem(s.lineOf("group"), s.key("group"), "has one device only",
+				"remove it, or write it at the other devices that feed the same machines")
 		}
 	}
 }
@@ -101,7 +104,9 @@ func (r *reader) sameNodes(s, other *spec) {
 		for _, n := range pair[0].nodes {
 			has := func(m node) bool { return r.kubeNode(m.name) == r.kubeNode(n.name) }
 			if !slices.ContainsFunc(pair[1].nodes, has) {
-				r.problem(n.line, pair[0].key("nodes."+n.name), fmt.Sprintf("is not among the nodes of %s, which is of the same group", pair[1].place), "add it there: all devices of a group feed the same machines")
+				r.problem(n.line, pair[0].key("nodes."+n.name),
+					fmt.Sprintf("is not among the nodes of %s, which is of the same group", pair[1].place),
+					"add it there: all devices of a group feed the same machines")
 			}
 		}
 	}

@@ -236,7 +236,8 @@ func (i *throughIronic) listed(ctx context.Context, m failover.Machine, ref stri
 		case err != nil:
 			return "", err
 		case ok && now == uuid:
-			return "", hopeless("write its own node under nodes of the device", "Ironic's node %s is that of kube node %s, too", uuid, other)
+			return "", hopeless("write its own node under nodes of the device", "Ironic's node %s is that of kube node %s, too",
+				uuid, other)
 		}
 		i.keepNode(other, foundNode{uuid: now, ref: theirs}) // it means another one by now
 	}
@@ -269,9 +270,11 @@ func (i *throughIronic) find(ctx context.Context, m failover.Machine, to address
 	case err != nil:
 		return "", err
 	case ok && byUUID != "" && byName != byUUID:
-		return "", hopeless("write which one it is under nodes of the device", "Ironic has node %s with its UUID and node %s with its name", byUUID, byName)
+		return "", hopeless("write which one it is under nodes of the device",
+			"Ironic has node %s with its UUID and node %s with its name", byUUID, byName)
 	case !ok && byUUID == "":
-		return "", hopeless("write its UUID, name or MAC in Ironic under nodes of the device", "Ironic has no node with its UUID (%s), nor with its name %s", uuidText(m), m.Node)
+		return "", hopeless("write its UUID, name or MAC in Ironic under nodes of the device",
+			"Ironic has no node with its UUID (%s), nor with its name %s", uuidText(m), m.Node)
 	}
 	return cmp.Or(byUUID, byName), nil
 }

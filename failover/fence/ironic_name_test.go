@@ -86,27 +86,38 @@ func TestIronicIsNotAskedByANameOfTwoClusters(t *testing.T) {
 	}{
 		"two clusters, by name alone": {
 			[]string{"prod", "lab"}, map[string]string{"worker-1": other}, kubeUUID, "", "",
-			"Ironic has no node with the machine's UUID (" + ironicUUID + "), and the name of the kube node alone does not say which machine it is",
+			"Ironic has no node with the machine's UUID (" + ironicUUID +
+				"), and the name of the kube node alone does not say which machine it is",
 		},
-		"two clusters, no UUID": {[]string{"prod", "lab"}, map[string]string{"worker-1": other}, "", "", "", "(the kube node tells none)"},
+		"two clusters, no UUID": {[]string{"prod", "lab"}, map[string]string{"worker-1": other}, "", "", "",
+			"(the kube node tells none)"},
 		"two clusters, a placeholder": {
-			[]string{"prod", "lab"}, map[string]string{"worker-1": other, vendorUUID: other}, vendorUUID, "", "", "a placeholder that many boards share",
+			[]string{"prod", "lab"}, map[string]string{"worker-1": other, vendorUUID: other}, vendorUUID, "", "",
+			"a placeholder that many boards share",
 		},
 		"two clusters, a shared UUID": {
-			[]string{"prod", "lab"}, map[string]string{"worker-1": other, ironicUUID: other}, kubeUUID, "lab/worker-7", "", "the kube node tells the same UUID as lab/worker-7",
+			[]string{"prod", "lab"}, map[string]string{"worker-1": other, ironicUUID: other}, kubeUUID, "lab/worker-7", "",
+			"the kube node tells the same UUID as lab/worker-7",
 		},
-		"two clusters, the UUID":             {[]string{"prod", "lab"}, map[string]string{"worker-1": other, ironicUUID: "u1"}, kubeUUID, "", "u1", ""},
-		"two clusters, the other byte order": {[]string{"prod", "lab"}, map[string]string{"worker-1": other, swappedUUID: "u1"}, kubeUUID, "", "u1", ""},
+		"two clusters, the UUID": {[]string{"prod", "lab"},
+			map[string]string{"worker-1": other, ironicUUID: "u1"}, kubeUUID, "", "u1", ""},
+		"two clusters, the other byte order": {[]string{"prod", "lab"},
+			map[string]string{"worker-1": other, swappedUUID: "u1"}, kubeUUID, "", "u1", ""},
 		"one cluster, by name alone": {
-			[]string{"prod"}, map[string]string{"worker-1": "u1"}, kubeUUID, "", "u1", "no UUID was compared: Ironic's node was found by the kube node's name alone",
+			[]string{"prod"}, map[string]string{"worker-1": "u1"}, kubeUUID, "", "u1",
+			"no UUID was compared: Ironic's node was found by the kube node's name alone",
 		},
 		"one cluster, no UUID": {
-			[]string{"prod"}, map[string]string{"worker-1": "u1"}, "", "", "u1", "no UUID was compared: the kube node tells none, and Ironic's node was found by the kube node's name alone",
+			[]string{"prod"}, map[string]string{"worker-1": "u1"}, "", "", "u1",
+			"no UUID was compared: the kube node tells none, and Ironic's node was found by the kube node's name alone",
 		},
-		"one cluster, both":        {[]string{"prod"}, map[string]string{"worker-1": "u1", ironicUUID: "u1"}, kubeUUID, "", "u1", ""},
-		"one cluster, they differ": {[]string{"prod"}, map[string]string{"worker-1": "u1", swappedUUID: "u2"}, kubeUUID, "", "", "Ironic has node u2 with its UUID and node u1 with its name"},
+		"one cluster, both": {[]string{"prod"}, map[string]string{"worker-1": "u1", ironicUUID: "u1"}, kubeUUID, "",
+			"u1", ""},
+		"one cluster, they differ": {[]string{"prod"}, map[string]string{"worker-1": "u1", swappedUUID: "u2"}, kubeUUID, "",
+			"", "Ironic has node u2 with its UUID and node u1 with its name"},
 		"one cluster, a placeholder": {
-			[]string{"prod"}, map[string]string{"worker-1": "u1", vendorUUID: other}, vendorUUID, "", "u1", "a placeholder that many boards share, and Ironic's node was found by the kube node's name alone",
+			[]string{"prod"}, map[string]string{"worker-1": "u1", vendorUUID: other}, vendorUUID, "", "u1",
+			"a placeholder that many boards share, and Ironic's node was found by the kube node's name alone",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +179,8 @@ func TestTwoNamesOfOneNodeInIronic(t *testing.T) {
 	if said := off("worker-1"); said != "" {
 		t.Errorf("ironic-name: worker-1: %s", said)
 	}
-	if said := off("worker-2"); !strings.Contains(said, "Ironic's node u1 is that of kube node prod/worker-1, too; write its own node") {
+	if said := off("worker-2"); !strings.Contains(said,
+		"Ironic's node u1 is that of kube node prod/worker-1, too; write its own node") {
 		t.Errorf("ironic-name: worker-2: it says %q", said)
 	}
 	if said := off("worker-1"); !strings.Contains(said, "that of kube node prod/worker-2, too") {

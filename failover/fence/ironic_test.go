@@ -63,17 +63,20 @@ func (f *fakeIronic) truth() (real string, commands []string) {
 }
 
 func overIronic(f *fakeIronic, nodes map[string]address) *device {
-	return &device{name: "bmc", kind: "ironic", limits: Limits{1, time.Second, 10 * time.Second}, nodes: nodes, everyone: nodes == nil, method: newThroughIronic(f)}
+	return &device{name: "bmc", kind: "ironic", limits: Limits{1, time.Second, 10 * time.Second}, nodes: nodes,
+		everyone: nodes == nil, method: newThroughIronic(f)}
 }
 
 // TestIronicIsNotBelievedFromMemory: it remembers "off" of a machine that is on.
 func TestIronicIsNotBelievedFromMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeIronic{names: map[string]string{"worker-1": "u1"}, memory: memory{state: ironicOff, trouble: "a disk, last week"}, real: ironicOn, takes: 3 * time.Second}
+		f := &fakeIronic{names: map[string]string{"worker-1": "u1"},
+			memory: memory{state: ironicOff, trouble: "a disk, last week"}, real: ironicOn, takes: 3 * time.Second}
 		d := overIronic(f, nil)
 		asking := worker()
 		asking.AskOnly = true
-		if power, err := d.Power(t.Context(), asking); power != failover.PowerOff || err != nil || len(f.commands) > 0 { // nothing goes on yet
+		// nothing goes on yet
+		if power, err := d.Power(t.Context(), asking); power != failover.PowerOff || err != nil || len(f.commands) > 0 {
 			t.Errorf("asked only: %s, %v, commands %v", power, err, f.commands)
 		}
 		power, err := d.Power(t.Context(), worker())
@@ -92,11 +95,15 @@ func TestIronicPower(t *testing.T) {
 	}{
 		{"on", &fakeIronic{memory: memory{state: ironicOn}}, failover.PowerOn, ""},
 		{"going off", &fakeIronic{memory: memory{state: ironicOn, doing: ironicOff}}, failover.PowerUnknown, ""},
-		{"off, held by another client", &fakeIronic{memory: memory{state: ironicOff, doing: "something else"}}, failover.PowerUnknown, ""},
-		{"off, and the machine is silent", &fakeIronic{memory: memory{state: ironicOff}, deaf: true}, failover.PowerUnknown, "BMC is silent"},
-		{"off, and it takes too long", &fakeIronic{memory: memory{state: ironicOff}, takes: time.Minute}, failover.PowerUnknown, ""},
+		{"off, held by another client", &fakeIronic{memory: memory{state: ironicOff, doing: "something else"}},
+			failover.PowerUnknown, ""},
+		{"off, and the machine is silent", &fakeIronic{memory: memory{state: ironicOff}, deaf: true}, failover.PowerUnknown,
+			"BMC is silent"},
+		{"off, and it takes too long", &fakeIronic{memory: memory{state: ironicOff}, takes: time.Minute},
+			failover.PowerUnknown, ""},
 		{"never asked", &fakeIronic{}, failover.PowerUnknown, `no power state but ""`},
-		{"Ironic is away", &fakeIronic{away: errors.New("no route to host")}, failover.PowerUnknown, "no route to host (2 tries); look at the node in Ironic"},
+		{"Ironic is away", &fakeIronic{away: errors.New("no route to host")}, failover.PowerUnknown,
+			"no route to host (2 tries); look at the node in Ironic"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := c.fake
@@ -144,14 +151,16 @@ func TestIronicSwitches(t *testing.T) {
 }
 
 func TestNodesOfIronic(t *testing.T) {
-	f := &fakeIronic{names: map[string]string{"worker-1": "u1", "4c4c4544-0000-4000-8000-000000000001": "u2", "52:54:00:00:00:01": "u1"}}
+	f := &fakeIronic{names: map[string]string{"worker-1": "u1", "4c4c4544-0000-4000-8000-000000000001": "u2",
+		"52:54:00:00:00:01": "u1"}}
 	for _, c := range []struct {
 		list map[string]address
 		uuid string // the kubelet's
 		want string
 	}{
 		{nil, "", "u1"},
-		{nil, "4C4C4544-0000-4000-8000-000000000001", "node u2 with its UUID and node u1 with its name; write which one it is"},
+		{nil, "4C4C4544-0000-4000-8000-000000000001",
+			"node u2 with its UUID and node u1 with its name; write which one it is"},
 		{nil, "4C4C4544-0000-4000-8000-000000000009", "u1"},
 		{map[string]address{"worker-1": {text: "52:54:00:00:00:01"}}, "4C4C4544-0000-4000-8000-000000000001", "u1"},
 		{map[string]address{"worker-1": {text: "gone"}}, "", "Ironic has no node gone; write its UUID, name or MAC"},

@@ -57,7 +57,9 @@ func Open(file string, o Options) (*List, error) {
 		d, wrong := s.open(l, o)
 		l.devices = append(l.devices, d)
 		for _, w := range wrong {
-			problems = append(problems, config.Problem{Where: config.Origin{Kind: config.FromFile, Name: file, Line: w.line}, Key: s.key(w.option), What: w.what, Do: w.do})
+			problems = append(problems,
+				config.Problem{Where: config.Origin{Kind: config.FromFile, Name: file, Line: w.line}, Key: s.key(w.option),
+					What: w.what, Do: w.do})
 		}
 	}
 	if len(problems) > 0 {

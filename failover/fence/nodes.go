@@ -50,7 +50,9 @@ func (r *reader) wrongNode(key string) (what, do string) {
 	case !full && !kubeName.MatchString(key), full && !kubeName.MatchString(kube):
 		return "is no name of a kube node", "write it as kubectl get nodes does, or CLUSTER/NODE"
 	case !full && len(r.o.Clusters) > 1:
-		return "does not say in which cluster it is", "write one of " + strings.Join(r.o.Clusters, ", ") + ", a slash, and the name: two clusters may have a node of that name"
+		return "does not say in which cluster it is",
+			"write one of " + strings.Join(r.o.Clusters, ", ") +
+				", a slash, and the name: two clusters may have a node of that name"
 	case full && len(r.o.Clusters) > 0 && !slices.Contains(r.o.Clusters, cluster):
 		do = "write one of " + strings.Join(r.o.Clusters, ", ")
 		if near := config.Nearest(cluster, r.o.Clusters); near != "" {

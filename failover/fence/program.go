@@ -41,7 +41,8 @@ func runProgram(ctx context.Context, path string, input []byte) (result, error) 
 		return r, fmt.Errorf("%s was killed: %w", path, context.Cause(ctx))
 	case r.code < 0:
 		return r, fmt.Errorf("%s: %w", path, waited)
-	case waited != nil && !errors.As(waited, &exit) && !errors.Is(waited, exec.ErrWaitDelay) && !errors.Is(waited, syscall.EPIPE):
+	case waited != nil && !errors.As(waited, &exit) && !errors.Is(waited, exec.ErrWaitDelay) &&
+		!errors.Is(waited, syscall.EPIPE):
 		return r, fmt.Errorf("input and output of %s: %w", path, waited)
 	}
 	return r, nil

@@ -38,7 +38,8 @@ func parse(name string, text []byte, o Options) ([]*spec, config.Problems) {
 }
 
 func (r *reader) problem(line int, key, what, do string) {
-	r.problems = append(r.problems, config.Problem{Where: config.Origin{Kind: config.FromFile, Name: r.name, Line: line}, Key: key, What: what, Do: do})
+	r.problems = append(r.problems,
+		config.Problem{Where: config.Origin{Kind: config.FromFile, Name: r.name, Line: line}, Key: key, What: what, Do: do})
 }
 
 // entry is one line of a mapping.
@@ -119,7 +120,8 @@ func (r *reader) file(root *yaml.Node) (specs []*spec) {
 			continue
 		}
 		if at, twice := names[s.name]; twice && s.name != "" {
-			r.problem(s.lineOf("name"), s.key("name"), fmt.Sprintf("is also that of the device on line %d", at), "give each a name of its own")
+			r.problem(s.lineOf("name"), s.key("name"), fmt.Sprintf("is also that of the device on line %d", at),
+				"give each a name of its own")
 		}
 		names[s.name] = s.line
 		specs = append(specs, s)
@@ -204,7 +206,8 @@ func (r *reader) check(s *spec) {
 	for _, n := range s.nodes { // a kube node may be listed under both of its names
 		kube := r.kubeNode(n.name)
 		if other, twice := names[kube]; twice {
-			r.problem(n.line, s.key("nodes."+n.name), fmt.Sprintf("is the same kube node as on line %d", other.line), "remove one")
+			r.problem(n.line, s.key("nodes."+n.name), fmt.Sprintf("is the same kube node as on line %d", other.line),
+				"remove one")
 		}
 		names[kube] = n
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 func defaults() Options {
-	return Options{Ironic: &fakeIronic{}, Limits: Limits{5, time.Second, 10 * time.Second}, Logger: slog.New(slog.DiscardHandler)}
+	return Options{Ironic: &fakeIronic{}, Limits: Limits{5, time.Second, 10 * time.Second},
+		Logger: slog.New(slog.DiscardHandler)}
 }
 
 // broken is a file with everything wrong, and all that is to be told of it.
@@ -31,8 +32,11 @@ func brokenShapes() []broken {
 	return []broken{
 		{"empty", nil, "", []string{"f.yaml: devices: the file lists none; write at least one"}},
 		{"not YAML", nil, "devices: [", []string{"f.yaml:1: is not YAML: did not find expected node content"}},
-		{"another key", nil, "device: []\n", []string{"f.yaml:1: device: is not an option; did you mean devices?", "f.yaml:1: devices: is missing; list the devices below it, each after a dash"}},
-		{"no list", nil, "devices: {}\n", []string{"f.yaml:1: devices: is not a list, or an empty one; list the devices, each after a dash"}},
+		{"another key", nil, "device: []\n",
+			[]string{"f.yaml:1: device: is not an option; did you mean devices?",
+				"f.yaml:1: devices: is missing; list the devices below it, each after a dash"}},
+		{"no list", nil, "devices: {}\n",
+			[]string{"f.yaml:1: devices: is not a list, or an empty one; list the devices, each after a dash"}},
 		{"types", nil, "devices:\n  - name: a\n    type: redfsh\n  - {name: b}\n  - x\n", []string{
 			`f.yaml:3: devices[a].type: "redfsh" is no type of device; did you mean redfish?`,
 			"f.yaml:4: devices[b].type: is missing; write one of ironic, redfish, agent",
@@ -73,13 +77,16 @@ func brokenShapes() []broken {
 // brokenClusters name machines of clusters wrongly.
 func brokenClusters() []broken {
 	return []broken{
-		{"clusters", []string{"prod", "lab"}, "devices:\n  - name: a\n    type: ironic\n    nodes:\n      worker-1: u1\n      prd/worker-1: u2\n      prod/worker-1: u3\n      lab/worker-1: u4\n", []string{
-			"f.yaml:5: devices[a].nodes.worker-1: does not say in which cluster it is; write one of prod, lab, a slash, and the name: two clusters may have a node of that name",
-			"f.yaml:6: devices[a].nodes.prd/worker-1: names a cluster that the configuration does not have; did you mean prod/worker-1?",
-		}},
-		{"one cluster", []string{"prod"}, "devices:\n  - name: a\n    type: ironic\n    nodes:\n      worker-1: u1\n      prod/worker-1: u2\n", []string{
-			"f.yaml:6: devices[a].nodes.prod/worker-1: is the same kube node as on line 5; remove one",
-		}},
+		{"clusters", []string{"prod", "lab"},
+			"devices:\n  - name: a\n    type: ironic\n    nodes:\n      worker-1: u1\n      prd/worker-1: u2\n      prod/worker-1: u3\n      lab/worker-1: u4\n",
+			[]string{
+				"f.yaml:5: devices[a].nodes.worker-1: does not say in which cluster it is; write one of prod, lab, a slash, and the name: two clusters may have a node of that name",
+				"f.yaml:6: devices[a].nodes.prd/worker-1: names a cluster that the configuration does not have; did you mean prod/worker-1?",
+			}},
+		{"one cluster", []string{"prod"},
+			"devices:\n  - name: a\n    type: ironic\n    nodes:\n      worker-1: u1\n      prod/worker-1: u2\n", []string{
+				"f.yaml:6: devices[a].nodes.prod/worker-1: is the same kube node as on line 5; remove one",
+			}},
 	}
 }
 

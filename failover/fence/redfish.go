@@ -67,7 +67,8 @@ func redfishMeant(_ *spec, n node) meant {
 	if err != nil || u.Hostname() == "" {
 		return meant{} // which is told elsewhere
 	}
-	m := meant{host: oneSpelling(u.Hostname()), part: true, machines: []string{strings.ToLower(strings.TrimSuffix(u.Path, "/"))}}
+	m := meant{host: oneSpelling(u.Hostname()), part: true,
+		machines: []string{strings.ToLower(strings.TrimSuffix(u.Path, "/"))}}
 	if port := u.Port(); port != "" && !(port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http") {
 		m.port = ":" + port
 	}
@@ -82,7 +83,8 @@ func wrongURL(text string, insecure bool) (what, do string) {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return "is no URL", like
 	case u.Scheme == "http" && !insecure:
-		return "would send the password in the clear", "write https, or insecure_skip_verify: true on a network that only you can read"
+		return "would send the password in the clear",
+			"write https, or insecure_skip_verify: true on a network that only you can read"
 	case u.User != nil:
 		return "holds a user", "write username and password_file instead"
 	case u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") == "":
@@ -165,7 +167,8 @@ func (r *redfish) set(ctx context.Context, m failover.Machine, to address, want 
 		return err
 	}
 	if types := s.Actions.Reset.Types; len(types) > 0 && !slices.Contains(types, kind) {
-		return hopeless("use another type of device for this machine", "ResetType %s is %w by the BMC, which knows %s", kind, ErrUnsupported, strings.Join(types, ", "))
+		return hopeless("use another type of device for this machine", "ResetType %s is %w by the BMC, which knows %s", kind,
+			ErrUnsupported, strings.Join(types, ", "))
 	}
 	target, err := resetTarget(at, s.Actions.Reset.Target)
 	if err != nil {
@@ -197,7 +200,8 @@ func resetTarget(system, target string) (string, error) {
 	}
 	ref, err := base.Parse(target)
 	if err != nil || ref.Host != base.Host || ref.Scheme != base.Scheme {
-		return "", hopeless("see what the BMC is", "the BMC wants %.100q asked for the reset, which is somewhere else", target)
+		return "", hopeless("see what the BMC is", "the BMC wants %.100q asked for the reset, which is somewhere else",
+			target)
 	}
 	return ref.String(), nil
 }
@@ -219,7 +223,8 @@ func (r *redfish) system(ctx context.Context, m failover.Machine, at string) (sy
 	r.mute.Store(at, failover.NoUUID("the BMC", s.UUID))
 	known := failover.KnownUUID(s.UUID) && failover.KnownUUID(m.SystemUUID)
 	if !r.anyUUID && known && !failover.SameUUID(s.UUID, m.SystemUUID) {
-		return system{}, hopeless("write the URL of the right machine; if the BMC is known to tell another UUID than the kubelet, write check_uuid: false",
+		return system{}, hopeless(
+			"write the URL of the right machine; if the BMC is known to tell another UUID than the kubelet, write check_uuid: false",
 			"GET %s: the BMC's machine has UUID %.40s, the kube node's has %s", at, s.UUID, m.SystemUUID)
 	}
 	return s, nil

@@ -86,7 +86,8 @@ func (r *refusal) setback() error {
 	case r.status >= 300 && r.status < 400:
 		return &setback{r, "write the URL that the BMC names; redirects are not followed", true}
 	case r.status == http.StatusMethodNotAllowed, r.status == http.StatusNotImplemented:
-		return &setback{fmt.Errorf("%w by the BMC: %w", ErrUnsupported, r), "use another type of device for this machine", true}
+		return &setback{fmt.Errorf("%w by the BMC: %w", ErrUnsupported, r), "use another type of device for this machine",
+			true}
 	}
 	return r
 }

@@ -74,7 +74,8 @@ func (b *bmc) device(more string) failover.Device {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.t.Fatal(err)
 	}
-	list, err := Open(file, Options{Limits: Limits{Retries: 2, Interval: time.Second, Timeout: time.Second}, Logger: slog.New(slog.DiscardHandler)})
+	list, err := Open(file, Options{Limits: Limits{Retries: 2, Interval: time.Second, Timeout: time.Second},
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -114,9 +115,11 @@ func (b *bmc) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *bmc) show(w http.ResponseWriter) {
-	doc := map[string]any{"@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem", "UUID": bmcUUID, "Actions": map[string]any{
-		"#ComputerSystem.Reset": map[string]any{"target": bmcPath + "/Actions/ComputerSystem.Reset", "ResetType@Redfish.AllowableValues": []string{"On", "ForceOff", "GracefulShutdown", "ForceRestart"}},
-	}}
+	doc := map[string]any{"@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem", "UUID": bmcUUID,
+		"Actions": map[string]any{
+			"#ComputerSystem.Reset": map[string]any{"target": bmcPath + "/Actions/ComputerSystem.Reset",
+				"ResetType@Redfish.AllowableValues": []string{"On", "ForceOff", "GracefulShutdown", "ForceRestart"}},
+		}}
 	if b.state != "" {
 		doc["PowerState"] = b.state
 	}
@@ -137,7 +140,9 @@ func (b *bmc) reset(w http.ResponseWriter, r *http.Request) {
 	if b.refuses != nil {
 		w.WriteHeader(b.refuses.status)
 		id := strings.Join(b.refuses.ids, "")
-		fmt.Fprintf(w, `{"error":{"code":"Base.1.8.GeneralError","message":"See ExtendedInfo","@Message.ExtendedInfo":[{"MessageId":%q,"Message":%q}]}}`, id, b.refuses.text)
+		fmt.Fprintf(w,
+			`{"error":{"code":"Base.1.8.GeneralError","message":"See ExtendedInfo","@Message.ExtendedInfo":[{"MessageId":%q,"Message":%q}]}}`,
+			id, b.refuses.text)
 		return
 	}
 	if !b.deaf {
@@ -169,8 +174,10 @@ func TestRedfishSwitches(t *testing.T) {
 // A refusal without a sentence is told by the name of its message.
 func TestRedfishRefusalWithoutAMessage(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
-		"of the message": {`{"error":{"code":"Base.1.8.GeneralError","message":"See ExtendedInfo","@Message.ExtendedInfo":[{"MessageId":"iLO.2.14.UnauthorizedLoginAttempt"}]}}`, "See ExtendedInfo iLO.2.14.UnauthorizedLoginAttempt"},
-		"of the error":   {`{"error":{"code":"Base.1.8.ResourceInUse","message":""}}`, "Base.1.8.ResourceInUse"},
+		"of the message": {
+			`{"error":{"code":"Base.1.8.GeneralError","message":"See ExtendedInfo","@Message.ExtendedInfo":[{"MessageId":"iLO.2.14.UnauthorizedLoginAttempt"}]}}`,
+			"See ExtendedInfo iLO.2.14.UnauthorizedLoginAttempt"},
+		"of the error": {`{"error":{"code":"Base.1.8.ResourceInUse","message":""}}`, "Base.1.8.ResourceInUse"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBMC(t)
@@ -200,10 +207,14 @@ func TestWhatIsNotComparedIsSaid(t *testing.T) {
 		"the kube node tells none": {bmc: bmcUUID, want: "no UUID was compared: the kube node tells none"},
 		"the BMC tells none":       {kube: bmcUUID, bmc: "", want: "no UUID was compared: the BMC tells none"},
 		"the BMC tells a word":     {kube: bmcUUID, bmc: "unknown", want: "no UUID was compared: the BMC tells none"},
-		"both tell a placeholder": {kube: vendorUUID, bmc: vendorUUID, want: "no UUID was compared: the kube node tells " + vendorUUID +
-			", a placeholder that many boards share, and the BMC tells " + vendorUUID + ", a placeholder that many boards share"},
-		"the board has a placeholder": {kube: vendorUUID, bmc: bmcUUID, want: "no UUID was compared: the kube node tells " + vendorUUID + ", a placeholder that many boards share"},
-		"nothing but zeros":           {kube: bmcUUID, bmc: "00000000-0000-0000-0000-000000000000", want: "no UUID was compared: the BMC tells 00000000-0000-0000-0000-000000000000, a placeholder that many boards share"},
+		"both tell a placeholder": {kube: vendorUUID, bmc: vendorUUID,
+			want: "no UUID was compared: the kube node tells " + vendorUUID +
+				", a placeholder that many boards share, and the BMC tells " + vendorUUID +
+				", a placeholder that many boards share"},
+		"the board has a placeholder": {kube: vendorUUID, bmc: bmcUUID,
+			want: "no UUID was compared: the kube node tells " + vendorUUID + ", a placeholder that many boards share"},
+		"nothing but zeros": {kube: bmcUUID, bmc: "00000000-0000-0000-0000-000000000000",
+			want: "no UUID was compared: the BMC tells 00000000-0000-0000-0000-000000000000, a placeholder that many boards share"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBMC(t)
@@ -237,8 +248,10 @@ func TestRedfishOff(t *testing.T) {
 		{"off, and refuses with 409", "Off", 0, 0, &refusal{status: 409, text: "Conflict"}, ""},
 		{"off, and refuses with 400", "Off", 0, 0, &refusal{status: 400, text: "Bad"}, ""},
 		{"no operation", "On", 0, 0, &refusal{status: 400, ids: []string{"Base.1.12.NoOperation"}}, ""},
-		{"already", "PoweringOff", 0, 0, &refusal{status: 409, ids: []string{"IDRAC.2.8.PSU501"}, text: "Server is already powered OFF."}, ""},
-		{"already on its way elsewhere", "On", 0, 0, &refusal{status: 409, text: "A job is already running."}, "already running"},
+		{"already", "PoweringOff", 0, 0,
+			&refusal{status: 409, ids: []string{"IDRAC.2.8.PSU501"}, text: "Server is already powered OFF."}, ""},
+		{"already on its way elsewhere", "On", 0, 0, &refusal{status: 409, text: "A job is already running."},
+			"already running"},
 		{"another refusal", "On", 0, 0, &refusal{status: 400, text: "not now"}, "400 Bad Request"},
 		{"another status", "Off", 0, 0, &refusal{status: 500, text: "already off"}, "500 Internal Server Error"},
 		{"no such action", "On", 0, 0, &refusal{status: 405}, "not supported by the BMC"},
@@ -276,8 +289,10 @@ func TestRedfishPower(t *testing.T) {
 		{"missing", "", nil, failover.PowerUnknown, "no PowerState"},
 		{"null", "", map[string]any{"PowerState": nil}, failover.PowerUnknown, "no PowerState"},
 		{"a number", "", map[string]any{"PowerState": 0}, failover.PowerUnknown, "decode response"},
-		{"a chassis", "Off", map[string]any{"@odata.type": "#Chassis.v1_10_0.Chassis"}, failover.PowerUnknown, "no ComputerSystem"},
-		{"another machine", "Off", map[string]any{"UUID": "4c4c4544-0044-3510-8052-b4c04f564832"}, failover.PowerUnknown, "check_uuid: false"},
+		{"a chassis", "Off", map[string]any{"@odata.type": "#Chassis.v1_10_0.Chassis"}, failover.PowerUnknown,
+			"no ComputerSystem"},
+		{"another machine", "Off", map[string]any{"UUID": "4c4c4544-0044-3510-8052-b4c04f564832"}, failover.PowerUnknown,
+			"check_uuid: false"},
 		{"the same, swapped", "Off", map[string]any{"UUID": "44454C4C-4400-1035-8052-B4C04F564831"}, failover.PowerOff, ""},
 		{"without a UUID", "Off", map[string]any{"UUID": nil}, failover.PowerOff, ""},
 		{"too large", "Off", map[string]any{"Oem": strings.Repeat("x", maxAnswer)}, failover.PowerUnknown, "larger than"},
@@ -313,11 +328,13 @@ func TestRedfishStrangers(t *testing.T) {
 	stranger := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s came to another server, with %q", r.Method, r.URL, r.Header.Get("Authorization"))
 	})
-	elsewhere, trusted := httptest.NewServer(stranger), httptest.NewTLSServer(stranger) // of the same certificate as the BMC
+	// of the same certificate as the BMC
+	elsewhere, trusted := httptest.NewServer(stranger), httptest.NewTLSServer(stranger)
 	defer elsewhere.Close()
 	defer trusted.Close()
 	action := func(target string, types ...string) map[string]any {
-		return map[string]any{"Actions": map[string]any{"#ComputerSystem.Reset": map[string]any{"target": target, "ResetType@Redfish.AllowableValues": types}}}
+		return map[string]any{"Actions": map[string]any{
+			"#ComputerSystem.Reset": map[string]any{"target": target, "ResetType@Redfish.AllowableValues": types}}}
 	}
 	for _, c := range []struct {
 		name     string
@@ -332,7 +349,8 @@ func TestRedfishStrangers(t *testing.T) {
 		{"action elsewhere", action(elsewhere.URL + "/reset"), nil, "somewhere else"},
 		{"action on another host", action(trusted.URL + "/reset"), nil, "somewhere else"},
 		{"action in the clear", action(strings.Replace(trusted.URL, "https", "http", 1) + "/reset"), nil, "somewhere else"},
-		{"no ForceOff", action(bmcPath+"/Actions/ComputerSystem.Reset", "On", "GracefulShutdown"), nil, "ResetType ForceOff is not supported by the BMC, which knows On, GracefulShutdown"},
+		{"no ForceOff", action(bmcPath+"/Actions/ComputerSystem.Reset", "On", "GracefulShutdown"), nil,
+			"ResetType ForceOff is not supported by the BMC, which knows On, GracefulShutdown"},
 		{"no JSON", nil, func(w http.ResponseWriter, _ *http.Request) bool {
 			_, err := io.WriteString(w, "<html>off</html>")
 			return err == nil
@@ -365,7 +383,8 @@ func TestRedfishTrust(t *testing.T) {
 	if _, err := b.device("").Power(t.Context(), worker()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a stranger's certificate was taken: %v", err)
 	}
-	if power, err := b.device("    insecure_skip_verify: true\n").Power(t.Context(), worker()); power != failover.PowerOn || err != nil {
+	if power, err := b.device("    insecure_skip_verify: true\n").Power(t.Context(), worker()); power !=
+		failover.PowerOn || err != nil {
 		t.Errorf("%s, %v", power, err)
 	}
 }
@@ -382,7 +401,8 @@ func TestRedfishPasswords(t *testing.T) {
 	}
 	_, err := d.Power(t.Context(), worker())
 	var e *Error
-	if !errors.As(err, &e) || e.Tries != 1 || asked != 1 || !strings.Contains(e.Do, "password_file") || strings.Contains(err.Error(), "wrong-one") {
+	if !errors.As(err, &e) || e.Tries != 1 || asked != 1 || !strings.Contains(e.Do, "password_file") ||
+		strings.Contains(err.Error(), "wrong-one") {
 		t.Fatalf("asked %d times: %v", asked, err)
 	}
 	if err := os.WriteFile(password, []byte(bmcSecret), 0o600); err != nil {

@@ -169,7 +169,8 @@ func (r *reader) resolved(all []listed) map[string][]string {
 			defer func() { <-room }()
 			found, err := r.o.Lookup(ctx, name)
 			if err != nil {
-				r.o.Logger.Warn("resolve address of fence device failed; it is not compared with other addresses", "host", name, "err", err)
+				r.o.Logger.Warn("resolve address of fence device failed; it is not compared with other addresses", "host", name,
+					"err", err)
 				return
 			}
 			mu.Lock()

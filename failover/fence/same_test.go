@@ -44,26 +44,49 @@ func TestOneMachineOfTwoKubeNodes(t *testing.T) {
 		text string
 		same bool
 	}{
-		"aliases of the address":     {agent("a", "nodes: {worker-1: {ip: 10.0.0.21}, worker-2: {ipaddr: 10.0.0.21, username: x}}"), true},
-		"another alias":              {agent("a", "nodes: {worker-1: {ip-addr: 10.0.0.20, ip: 10.0.0.21}, worker-2: {ipaddress: 10.0.0.21}}"), false}, // ip-addr is no alias
-		"ipaddress":                  {agent("a", "nodes: {worker-1: {ip: 10.0.0.21}, worker-2: {IPAddress: 10.0.0.21}}"), true},
-		"across devices":             {agent("a", "nodes: {worker-1: {ip: 10.0.0.21}}") + agent("b", "nodes: {worker-2: {ipaddr: 10.0.0.21}}"), true},
-		"its own, twice":             {agent("a", "nodes: {worker-1: {ip: 10.0.0.21}}") + agent("b", "nodes: {worker-1: {ip: 10.0.0.21}}"), false},
-		"a name and an address":      {agent("a", "nodes: {worker-1: {ip: BMC-1.example.org.}}") + agent("b", "nodes: {worker-2: {ip: 10.0.0.21}}"), true},
-		"two names":                  {agent("a", "nodes: {worker-1: {ip: bmc-1.example.org}, worker-2: {ip: ipmi-1.example.org}}"), true},
-		"two unknown names":          {agent("a", "nodes: {worker-1: {ip: x.example.org}, worker-2: {ip: y.example.org}}"), false},
-		"one unknown name":           {agent("a", "nodes: {worker-1: {ip: x.example.org}, worker-2: {ip: X.example.org.}}"), true},
-		"spellings of IPv6":          {agent("a", `nodes: {worker-1: {ip: "2001:db8:0::7"}, worker-2: {ip: "2001:DB8::7"}}`), true},
-		"an outlet of a strip":       {agent("a", "options: {ip: 10.0.0.9}, nodes: {worker-1: {plug: 3}, worker-2: {port: 3}}"), true},
-		"outlets of a strip":         {agent("a", "options: {ip: 10.0.0.9}, nodes: {worker-1: {plug: 3}, worker-2: {plug: 4}}"), false},
-		"one of two outlets":         {agent("a", `options: {ip: 10.0.0.9}, nodes: {worker-1: {plug: "3,4"}, worker-2: {n: "4"}}`), true},
-		"outlets of two strips":      {agent("a", "options: {ip: 10.0.0.9}, nodes: {worker-1: {plug: 3}}") + agent("b", "options: {ip: 10.0.0.10}, nodes: {worker-2: {plug: 3}}"), false},
-		"a plug that is the address": {agent("a", "options: {port_as_ip: 1}, nodes: {worker-1: {plug: 10.0.0.21}}") + agent("b", "nodes: {worker-2: {ip: 10.0.0.21}}"), true},
-		"ports of virtual BMCs":      {agent("a", "nodes: {worker-1: {ip: 10.0.0.9, ipport: 6230}, worker-2: {ip: 10.0.0.9, ipport: 6231}}"), false},
-		"Redfish":                    {redfish("a", "worker-1: https://bmc-1.example.org/redfish/v1/Systems/1") + redfish("b", "worker-2: https://10.0.0.21:443/redfish/v1/systems/1/"), true},
-		"Redfish and IPMI":           {redfish("a", "worker-1: https://10.0.0.21/redfish/v1/Systems/1") + agent("b", "nodes: {worker-2: {ip: 10.0.0.21}}"), true},
-		"a chassis and IPMI":         {redfish("a", "worker-1: https://10.0.0.21/redfish/v1/Systems/1, worker-3: https://10.0.0.21/redfish/v1/Systems/3") + agent("b", "nodes: {worker-2: {ip: 10.0.0.21}}"), false},
-		"Ironic":                     {"  - {name: a, type: ironic, nodes: {worker-1: AA-1}}\n  - {name: b, type: ironic, nodes: {worker-2: aa-1}}\n", true},
+		"aliases of the address": {
+			agent("a", "nodes: {worker-1: {ip: 10.0.0.21}, worker-2: {ipaddr: 10.0.0.21, username: x}}"), true},
+		// ip-addr is no alias
+		"another alias": {
+			agent("a", "nodes: {worker-1: {ip-addr: 10.0.0.20, ip: 10.0.0.21}, worker-2: {ipaddress: 10.0.0.21}}"), false},
+		"ipaddress": {agent("a", "nodes: {worker-1: {ip: 10.0.0.21}, worker-2: {IPAddress: 10.0.0.21}}"),
+			true},
+		"across devices": {agent("a", "nodes: {worker-1: {ip: 10.0.0.21}}") +
+			agent("b", "nodes: {worker-2: {ipaddr: 10.0.0.21}}"), true},
+		"its own, twice": {agent("a", "nodes: {worker-1: {ip: 10.0.0.21}}") +
+			agent("b", "nodes: {worker-1: {ip: 10.0.0.21}}"), false},
+		"a name and an address": {agent("a", "nodes: {worker-1: {ip: BMC-1.example.org.}}") +
+			agent("b", "nodes: {worker-2: {ip: 10.0.0.21}}"), true},
+		"two names": {
+			agent("a", "nodes: {worker-1: {ip: bmc-1.example.org}, worker-2: {ip: ipmi-1.example.org}}"), true},
+		"two unknown names": {agent("a", "nodes: {worker-1: {ip: x.example.org}, worker-2: {ip: y.example.org}}"),
+			false},
+		"one unknown name": {agent("a", "nodes: {worker-1: {ip: x.example.org}, worker-2: {ip: X.example.org.}}"),
+			true},
+		"spellings of IPv6": {agent("a", `nodes: {worker-1: {ip: "2001:db8:0::7"}, worker-2: {ip: "2001:DB8::7"}}`),
+			true},
+		"an outlet of a strip": {
+			agent("a", "options: {ip: 10.0.0.9}, nodes: {worker-1: {plug: 3}, worker-2: {port: 3}}"), true},
+		"outlets of a strip": {
+			agent("a", "options: {ip: 10.0.0.9}, nodes: {worker-1: {plug: 3}, worker-2: {plug: 4}}"), false},
+		"one of two outlets": {
+			agent("a", `options: {ip: 10.0.0.9}, nodes: {worker-1: {plug: "3,4"}, worker-2: {n: "4"}}`), true},
+		"outlets of two strips": {agent("a", "options: {ip: 10.0.0.9}, nodes: {worker-1: {plug: 3}}") +
+			agent("b", "options: {ip: 10.0.0.10}, nodes: {worker-2: {plug: 3}}"), false},
+		"a plug that is the address": {agent("a", "options: {port_as_ip: 1}, nodes: {worker-1: {plug: 10.0.0.21}}") +
+			agent("b", "nodes: {worker-2: {ip: 10.0.0.21}}"), true},
+		"ports of virtual BMCs": {
+			agent("a", "nodes: {worker-1: {ip: 10.0.0.9, ipport: 6230}, worker-2: {ip: 10.0.0.9, ipport: 6231}}"), false},
+		"Redfish": {redfish("a", "worker-1: https://bmc-1.example.org/redfish/v1/Systems/1") +
+			redfish("b", "worker-2: https://10.0.0.21:443/redfish/v1/systems/1/"), true},
+		"Redfish and IPMI": {redfish("a", "worker-1: https://10.0.0.21/redfish/v1/Systems/1") +
+			agent("b", "nodes: {worker-2: {ip: 10.0.0.21}}"), true},
+		"a chassis and IPMI": {redfish("a",
+			"worker-1: https://10.0.0.21/redfish/v1/Systems/1, worker-3: https://10.0.0.21/redfish/v1/Systems/3") +
+			agent("b", "nodes: {worker-2: {ip: 10.0.0.21}}"), false},
+		"Ironic": {
+			"  - {name: a, type: ironic, nodes: {worker-1: AA-1}}\n  - {name: b, type: ironic, nodes: {worker-2: aa-1}}\n",
+			true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := problemsOf(t, c.text)
@@ -78,7 +101,8 @@ func TestOneMachineOfTwoKubeNodes(t *testing.T) {
 
 // Options and programs that make an off without a machine that is off are refused.
 func TestOptionsThatMakeUpAnOff(t *testing.T) {
-	for _, option := range []string{"missing_as_off", "Missing-As-Off", "network-fencing", "record_only", "earlyexit", "warntimeout", "baremetalsolution"} {
+	for _, option := range []string{"missing_as_off", "Missing-As-Off", "network-fencing", "record_only", "earlyexit",
+		"warntimeout", "baremetalsolution"} {
 		for _, text := range []string{
 			"  - {name: a, type: agent, program: fence_virsh, options: {" + option + ": 1}, nodes: {worker-1: {plug: x}}}\n",
 			"  - {name: a, type: agent, program: fence_virsh, nodes: {worker-1: {plug: x, " + option + ": 0}}}\n",
@@ -89,7 +113,8 @@ func TestOptionsThatMakeUpAnOff(t *testing.T) {
 		}
 	}
 	for _, program := range []string{"fence_zvmip", "/usr/sbin/fence_vmware", "fence_crosslink", "fence_sbd"} {
-		if _, what, _ := findProgram(program); !strings.Contains(what, "does not take the power away") && !strings.Contains(what, "says off of a machine that it does not know") {
+		if _, what, _ := findProgram(program); !strings.Contains(what, "does not take the power away") &&
+			!strings.Contains(what, "says off of a machine that it does not know") {
 			t.Errorf("made-up-off: %s is taken: %q", program, what)
 		}
 	}
@@ -132,7 +157,8 @@ func TestGroupIsOffWhenAllAre(t *testing.T) {
 		l := &List{}
 		for i, f := range []fixed{c.a, c.b} {
 			f.name, f.offs = []string{"strip-a", "strip-b"}[i], &offs
-			l.devices = append(l.devices, &device{name: f.name, kind: "agent", group: "strips", nodes: map[string]address{"worker-1": {}}, method: f})
+			l.devices = append(l.devices,
+				&device{name: f.name, kind: "agent", group: "strips", nodes: map[string]address{"worker-1": {}}, method: f})
 		}
 		devices := l.For(worker())
 		if len(devices) != 1 || devices[0].Name() != "strips" {
@@ -142,7 +168,8 @@ func TestGroupIsOffWhenAllAre(t *testing.T) {
 		if power != c.want || (err != nil) != c.fail {
 			t.Errorf("group-all-off: %s: %v, %v", name, power, err)
 		}
-		if err := devices[0].Off(t.Context(), worker()); (err != nil) != c.fail || !slices.Equal(offs, []string{"strip-a", "strip-b"}) {
+		if err := devices[0].Off(t.Context(), worker()); (err != nil) != c.fail ||
+			!slices.Equal(offs, []string{"strip-a", "strip-b"}) {
 			t.Errorf("group-all-off: %s: told %v: %v", name, offs, err)
 		}
 	}
@@ -150,14 +177,18 @@ func TestGroupIsOffWhenAllAre(t *testing.T) {
 
 func TestProblemsOfGroups(t *testing.T) {
 	strip := func(name, group, nodes string) string {
-		return "  - {name: " + name + ", type: agent, program: fence_apc, group: " + group + ", options: {ip: " + name + "}, nodes: {" + nodes + "}}\n"
+		return "  - {name: " + name + ", type: agent, program: fence_apc, group: " + group + ", options: {ip: " + name +
+			"}, nodes: {" + nodes + "}}\n"
 	}
 	for text, want := range map[string]string{
-		strip("a", "g", "worker-1: {plug: 1}") + strip("b", "g", "worker-1: {plug: 1}"):                      "",
-		strip("a", "g", "worker-1: {plug: 1}"):                                                               "has one device only",
-		strip("a", "g", "worker-1: {plug: 1}, worker-2: {plug: 2}") + strip("b", "g", "worker-1: {plug: 1}"): "devices[a].nodes.worker-2: is not among the nodes of b",
-		strip("a", "b", "worker-1: {plug: 1}") + strip("b", "b", "worker-1: {plug: 1}"):                      "has the name of the device on line",
-		"  - {name: a, type: ironic, group: g}\n" + strip("b", "g", "worker-1: {plug: 1}"):                   "is of a device without nodes",
+		strip("a", "g", "worker-1: {plug: 1}") + strip("b", "g", "worker-1: {plug: 1}"): "",
+		strip("a", "g",
+			"worker-1: {plug: 1}"): "has one device only",
+		strip("a", "g", "worker-1: {plug: 1}, worker-2: {plug: 2}") +
+			strip("b", "g", "worker-1: {plug: 1}"): "devices[a].nodes.worker-2: is not among the nodes of b",
+		strip("a", "b", "worker-1: {plug: 1}") +
+			strip("b", "b", "worker-1: {plug: 1}"): "has the name of the device on line",
+		"  - {name: a, type: ironic, group: g}\n" + strip("b", "g", "worker-1: {plug: 1}"): "is of a device without nodes",
 	} {
 		told := strings.Join(problemsOf(t, text), "\n")
 		if want == "" && told != "" || !strings.Contains(told, want) {

@@ -153,11 +153,14 @@ var (
 )
 
 func node(name, uid, version string, taints ...corev1.Taint) *corev1.Node {
-	return &corev1.Node{TypeMeta: kindNode, ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: version}, Spec: corev1.NodeSpec{Taints: taints}}
+	return &corev1.Node{TypeMeta: kindNode,
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: version},
+		Spec:       corev1.NodeSpec{Taints: taints}}
 }
 
 func leaseList(version string, renewed map[string]time.Time) *coordinationv1.LeaseList {
-	list := &coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"}, ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	list := &coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"},
+		ListMeta: metav1.ListMeta{ResourceVersion: version}}
 	for _, name := range slices.Sorted(maps.Keys(renewed)) {
 		list.Items = append(list.Items, *leaseAt(name, version, renewed[name]))
 	}
@@ -167,17 +170,22 @@ func leaseList(version string, renewed map[string]time.Time) *coordinationv1.Lea
 func leaseAt(name, version string, at time.Time) *coordinationv1.Lease {
 	renewed := metav1.NewMicroTime(at)
 	return &coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: leaseNamespace, ResourceVersion: version}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: leaseNamespace, ResourceVersion: version},
+		Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed}}
 }
 
 func attachments(nodes ...string) *storagev1.VolumeAttachmentList {
-	list := &storagev1.VolumeAttachmentList{TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachmentList"}}
+	list := &storagev1.VolumeAttachmentList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "storage.k8s.io/v1", Kind: "VolumeAttachmentList"}}
 	for i, name := range nodes {
-		list.Items = append(list.Items, storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("csi-%d", i)}, Spec: storagev1.VolumeAttachmentSpec{NodeName: name}})
+		list.Items = append(list.Items,
+			storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("csi-%d", i)},
+				Spec: storagev1.VolumeAttachmentSpec{NodeName: name}})
 	}
 	return list
 }
 
 func budgets(items ...policyv1.PodDisruptionBudget) *policyv1.PodDisruptionBudgetList {
-	return &policyv1.PodDisruptionBudgetList{TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudgetList"}, Items: items}
+	return &policyv1.PodDisruptionBudgetList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudgetList"}, Items: items}
 }

@@ -38,9 +38,11 @@ func (a ask) failed(ctx context.Context, err error) error {
 	case errors.As(context.Cause(ctx), &late):
 		return fmt.Errorf("%v: %w", a, late) // not as if the caller's context had ended
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%v: %w: let us %s %s, as in `trivet failover manifest`: %v", a, failover.ErrForbidden, a.verb, a.resource, err)
+		return fmt.Errorf("%v: %w: let us %s %s, as in `trivet failover manifest`: %v", a, failover.ErrForbidden, a.verb,
+			a.resource, err)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%v: the API server does not know who we are; renew the token or certificate of the kubeconfig: %w", a, err)
+		return fmt.Errorf("%v: the API server does not know who we are; renew the token or certificate of the kubeconfig: %w",
+			a, err)
 	case a.name != "" && apierrors.IsNotFound(err):
 		return fmt.Errorf("%v: %w: %v", a, failover.ErrGone, err)
 	case apierrors.IsConflict(err):

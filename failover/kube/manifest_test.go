@@ -66,7 +66,8 @@ func needed(r *http.Request) string {
 	if path[0] == "namespaces" {
 		namespace, path = path[1], path[2:]
 	}
-	verb := map[string]string{http.MethodGet: "list", http.MethodPatch: "patch", http.MethodPost: "create", http.MethodDelete: "delete"}[r.Method]
+	verb := map[string]string{http.MethodGet: "list", http.MethodPatch: "patch", http.MethodPost: "create",
+		http.MethodDelete: "delete"}[r.Method]
 	switch {
 	case r.URL.Query().Has("watch"):
 		verb = "watch"
@@ -82,21 +83,25 @@ func needed(r *http.Request) string {
 // what RBAC would have been asked with what the manifest grants.
 func TestManifestIsWhatIsAsked(t *testing.T) {
 	c, s, seen, _, _ := watched(t)
-	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z", "renewed b 1970-01-01T00:00:02.000000Z", "synced")
+	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z",
+		"renewed b 1970-01-01T00:00:02.000000Z", "synced")
 	n := failover.Node{Name: "a", UID: "u1", ResourceVersion: "9"}
 	s.on("GET /api/v1/nodes/a", give(node("a", "u1", "9")))
 	s.on("PATCH /api/v1/nodes/a", give(node("a", "u1", "10")))
 	s.on("GET /api/v1/pods", podPages(1, 0))
-	s.on("DELETE /api/v1/namespaces/x/pods/p", give(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}}))
+	s.on("DELETE /api/v1/namespaces/x/pods/p",
+		give(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}}))
 	s.on("GET /apis/storage.k8s.io/v1/volumeattachments", give(attachments()))
 	s.on("GET /apis/policy/v1/poddisruptionbudgets", give(budgets()))
-	s.on("POST /api/v1/namespaces/default/events", give(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}}))
+	s.on("POST /api/v1/namespaces/default/events",
+		give(&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}}))
 	_, errMark := c.Mark(t.Context(), n, failover.Change{Add: []failover.Taint{cordon}, Token: 20})
 	_, errPods := c.Pods(t.Context(), "a")
 	_, errAttachments := c.Attachments(t.Context(), "a")
 	_, errDisrupted := c.Disrupted(t.Context(), nil)
 	err := errors.Join(errMark, errPods, errAttachments, errDisrupted, c.Answers(t.Context()),
-		c.DeletePod(t.Context(), failover.Pod{Namespace: "x", Name: "p", UID: "u"}), c.Tell(t.Context(), n, "Normal", "r", "m"))
+		c.DeletePod(t.Context(), failover.Pod{Namespace: "x", Name: "p", UID: "u"}),
+		c.Tell(t.Context(), n, "Normal", "r", "m"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,13 +124,15 @@ func TestManifestIsWhatIsAsked(t *testing.T) {
 
 func TestManifestFills(t *testing.T) {
 	text := Manifest(ManifestOptions{Namespace: "ha", InCluster: true, Image: "example.org/trivet:1"})
-	if strings.Contains(text, "NAMESPACE") || strings.Contains(text, "IMAGE") || !strings.Contains(text, "namespace: ha\n") || !strings.Contains(text, "image: example.org/trivet:1\n") {
+	if strings.Contains(text, "NAMESPACE") || strings.Contains(text, "IMAGE") ||
+		!strings.Contains(text, "namespace: ha\n") || !strings.Contains(text, "image: example.org/trivet:1\n") {
 		t.Error(text)
 	}
 	if strings.Contains(text, "kind: Secret") || !strings.Contains(text, "kind: DaemonSet") {
 		t.Error("a pod needs no lasting token")
 	}
-	if outside := Manifest(ManifestOptions{}); !strings.Contains(outside, "kind: Secret") || strings.Contains(outside, "kind: DaemonSet") || !strings.Contains(outside, "namespace: trivet\n") {
+	if outside := Manifest(ManifestOptions{}); !strings.Contains(outside, "kind: Secret") ||
+		strings.Contains(outside, "kind: DaemonSet") || !strings.Contains(outside, "namespace: trivet\n") {
 		t.Error(outside)
 	}
 }

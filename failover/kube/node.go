@@ -88,8 +88,9 @@ func podOf(p *corev1.Pod) failover.Pod {
 	pod := failover.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), ResourceVersion: p.ResourceVersion,
 		Node: p.Spec.NodeName, Labels: p.Labels, Mirror: mirror,
-		Deleting:              p.DeletionTimestamp != nil,
-		Finalizing:            p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0 && len(p.Finalizers) > 0,
+		Deleting: p.DeletionTimestamp != nil,
+		Finalizing: p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0 &&
+			len(p.Finalizers) > 0,
 		Done:                  p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		ToleratesOutOfService: slices.ContainsFunc(p.Spec.Tolerations, toleratesOutOfService),
 	}

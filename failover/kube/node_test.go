@@ -16,9 +16,12 @@ func TestNode(t *testing.T) {
 	n.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""}
 	n.Annotations = map[string]string{kubeclient.AnnotationToken: "9", "else": "x"}
 	n.Status = corev1.NodeStatus{
-		Conditions:      []corev1.NodeCondition{{Type: "DiskPressure", Status: "True"}, {Type: corev1.NodeReady, Status: "False"}},
-		NodeInfo:        corev1.NodeSystemInfo{BootID: "boot", SystemUUID: "system", MachineID: "machine"},
-		Addresses:       []corev1.NodeAddress{{Type: "Hostname", Address: "worker-1"}, {Type: "InternalIP", Address: "2001:db8::5"}, {Type: "InternalIP", Address: "10.0.0.5"}, {Type: "InternalDNS", Address: "worker-1"}},
+		Conditions: []corev1.NodeCondition{{Type: "DiskPressure", Status: "True"},
+			{Type: corev1.NodeReady, Status: "False"}},
+		NodeInfo: corev1.NodeSystemInfo{BootID: "boot", SystemUUID: "system", MachineID: "machine"},
+		Addresses: []corev1.NodeAddress{{Type: "Hostname", Address: "worker-1"},
+			{Type: "InternalIP", Address: "2001:db8::5"}, {Type: "InternalIP", Address: "10.0.0.5"},
+			{Type: "InternalDNS", Address: "worker-1"}},
 		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 10250}},
 		Images:          make([]corev1.ContainerImage, 50),
 	}
@@ -27,13 +30,15 @@ func TestNode(t *testing.T) {
 	if n.Status.Images != nil {
 		t.Error("images are kept")
 	}
-	if got.Kubelet != "[2001:db8::5]:10250" || got.Ready != kubestate.ReadyFalse || !got.ControlPlane || got.BootID != "boot" || got.SystemUUID != "system" || got.MachineID != "machine" {
+	if got.Kubelet != "[2001:db8::5]:10250" || got.Ready != kubestate.ReadyFalse || !got.ControlPlane ||
+		got.BootID != "boot" || got.SystemUUID != "system" || got.MachineID != "machine" {
 		t.Errorf("%+v", got)
 	}
 	if len(got.Addresses) != 3 {
 		t.Errorf("addresses %v", got.Addresses)
 	}
-	if len(got.Annotations) != 1 || len(got.Taints) != 1 || got.Taints[0] != (failover.Taint{Key: "a", Value: "b", Effect: "NoSchedule"}) {
+	if len(got.Annotations) != 1 || len(got.Taints) != 1 ||
+		got.Taints[0] != (failover.Taint{Key: "a", Value: "b", Effect: "NoSchedule"}) {
 		t.Errorf("annotations %v, taints %v", got.Annotations, got.Taints)
 	}
 }
@@ -74,10 +79,13 @@ func TestPodThatOnlyFinalizersKeep(t *testing.T) {
 		meta metav1.ObjectMeta
 		want bool
 	}{
-		"not deleted":              {metav1.ObjectMeta{Finalizers: []string{"a/b"}}, false},
-		"deleted gracefully":       {metav1.ObjectMeta{Finalizers: []string{"a/b"}, DeletionTimestamp: &now, DeletionGracePeriodSeconds: grace(30)}, false},
-		"by force, and finalizing": {metav1.ObjectMeta{Finalizers: []string{"a/b"}, DeletionTimestamp: &now, DeletionGracePeriodSeconds: grace(0)}, true},
-		"by force, and going":      {metav1.ObjectMeta{DeletionTimestamp: &now, DeletionGracePeriodSeconds: grace(0)}, false},
+		"not deleted": {metav1.ObjectMeta{Finalizers: []string{"a/b"}}, false},
+		"deleted gracefully": {
+			metav1.ObjectMeta{Finalizers: []string{"a/b"}, DeletionTimestamp: &now, DeletionGracePeriodSeconds: grace(30)},
+			false},
+		"by force, and finalizing": {
+			metav1.ObjectMeta{Finalizers: []string{"a/b"}, DeletionTimestamp: &now, DeletionGracePeriodSeconds: grace(0)}, true},
+		"by force, and going": {metav1.ObjectMeta{DeletionTimestamp: &now, DeletionGracePeriodSeconds: grace(0)}, false},
 	} {
 		if got := podOf(&corev1.Pod{ObjectMeta: c.meta}).Finalizing; got != c.want {
 			t.Errorf("%s: Finalizing is %v", name, got)
@@ -91,8 +99,9 @@ func TestTolerates(t *testing.T) {
 		toleration corev1.Toleration
 		want       bool
 	}{
-		"everything":       {corev1.Toleration{Operator: "Exists"}, true},
-		"the key":          {corev1.Toleration{Key: failover.TaintOutOfService, Operator: "Exists", Effect: "NoExecute"}, true},
+		"everything": {corev1.Toleration{Operator: "Exists"}, true},
+		"the key": {corev1.Toleration{Key: failover.TaintOutOfService, Operator: "Exists", Effect: "NoExecute"},
+			true},
 		"our value":        {corev1.Toleration{Key: failover.TaintOutOfService, Value: failover.OutOfServiceValue}, true},
 		"another value":    {corev1.Toleration{Key: failover.TaintOutOfService, Value: "nodeshutdown"}, false},
 		"another key":      {corev1.Toleration{Key: "node.kubernetes.io/unreachable", Operator: "Exists"}, false},

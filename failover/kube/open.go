@@ -67,16 +67,21 @@ func Open(o Options) (*Cluster, error) {
 		return nil, err
 	}
 	if conf.Insecure {
-		o.Logger.Warn("API server certificate is not verified; give its CA in the kubeconfig", "kube_cluster", o.Name, "kubeconfig", o.Kubeconfig)
+		o.Logger.Warn("API server certificate is not verified; give its CA in the kubeconfig", "kube_cluster", o.Name,
+			"kubeconfig", o.Kubeconfig)
 	}
-	c := &Cluster{name: o.Name, peer: o.Peer, timeout: o.Timeout, wall: o.Wall, logger: o.Logger.With("kube_cluster", o.Name)}
+	c := &Cluster{name: o.Name, peer: o.Peer, timeout: o.Timeout, wall: o.Wall,
+		logger: o.Logger.With("kube_cluster", o.Name)}
 	if c.timeout == 0 {
 		c.timeout = defaultTimeout
 	}
 	c.sight = &sight{logger: c.logger, blind: map[string]error{}}
 	if c.http, err = kubeclient.Clients(conf,
-		kubeclient.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme}, kubeclient.Group{Client: &c.coordination, Version: coordinationv1.SchemeGroupVersion, Kinds: coordinationv1.AddToScheme},
-		kubeclient.Group{Client: &c.storage, Version: schema.GroupVersion{Group: "storage.k8s.io", Version: "v1"}}, kubeclient.Group{Client: &c.policy, Version: policyv1.SchemeGroupVersion, Kinds: policyv1.AddToScheme},
+		kubeclient.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
+		kubeclient.Group{Client: &c.coordination, Version: coordinationv1.SchemeGroupVersion,
+			Kinds: coordinationv1.AddToScheme},
+		kubeclient.Group{Client: &c.storage, Version: schema.GroupVersion{Group: "storage.k8s.io", Version: "v1"}},
+		kubeclient.Group{Client: &c.policy, Version: policyv1.SchemeGroupVersion, Kinds: policyv1.AddToScheme},
 	); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
 	}

@@ -34,11 +34,13 @@ func TestOpenRefuses(t *testing.T) {
 
 // What is wrong with a kubeconfig goes into the log and into a bundle.
 func TestOpenRepeatsNoToken(t *testing.T) {
-	for _, value := range []string{"*hunter2", "!!int hunter2", "{hunter2: x}", "[hunter2]", "\"hunter2", "@hunter2", "|\nhunter2"} {
+	for _, value := range []string{"*hunter2", "!!int hunter2", "{hunter2: x}", "[hunter2]", "\"hunter2", "@hunter2",
+		"|\nhunter2"} {
 		for _, key := range []string{"token", "password", "client-key-data", "client-certificate-data"} {
 			file := filepath.Join(t.TempDir(), "kubeconfig")
 			text := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- {name: c, context: {cluster: c, user: u}}\nclusters:\n" +
-				"- {name: c, cluster: {server: 'https://127.0.0.1:1'}}\nusers:\n- name: u\n  user:\n    " + key + ": " + value + "\n"
+				"- {name: c, cluster: {server: 'https://127.0.0.1:1'}}\nusers:\n- name: u\n  user:\n    " + key + ": " + value +
+				"\n"
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -58,7 +60,8 @@ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1", insecure-skip-tls-
 		t.Fatal(err)
 	}
 	var log strings.Builder
-	c, err := Open(Options{Name: "prod", Kubeconfig: file, Wall: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	c, err := Open(Options{Name: "prod", Kubeconfig: file, Wall: time.Now,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

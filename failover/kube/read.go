@@ -50,9 +50,11 @@ func (c *Cluster) node(ctx context.Context, name string) (*corev1.Node, error) {
 func (c *Cluster) Renewal(ctx context.Context, node string) (r failover.Renewal, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	options := metav1.ListOptions{Limit: 1, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()}
+	options := metav1.ListOptions{Limit: 1,
+		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()}
 	var leases coordinationv1.LeaseList
-	err = c.coordination.Get().Namespace(leaseNamespace).Resource("leases").VersionedParams(&options, metav1.ParameterCodec).MaxRetries(0).Do(ctx).Into(&leases)
+	err = c.coordination.Get().Namespace(leaseNamespace).Resource("leases").VersionedParams(&options,
+		metav1.ParameterCodec).MaxRetries(0).Do(ctx).Into(&leases)
 	do := ask{"list", "leases.coordination.k8s.io", node}
 	switch {
 	case err != nil:
@@ -71,15 +73,16 @@ func (c *Cluster) Pods(ctx context.Context, node string) ([]failover.Pod, error)
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var pods []failover.Pod
-	err := list{c.core, "pods", "pods", maxPods}.each(ctx, fields.OneTermEqualSelector("spec.nodeName", node), func() paged {
-		var page corev1.PodList
-		return paged{&page, &page, func() int {
-			for i := range page.Items {
-				pods = append(pods, podOf(&page.Items[i]))
-			}
-			return len(page.Items)
-		}}
-	})
+	err := list{c.core, "pods", "pods", maxPods}.each(ctx, fields.OneTermEqualSelector("spec.nodeName", node),
+		func() paged {
+			var page corev1.PodList
+			return paged{&page, &page, func() int {
+				for i := range page.Items {
+					pods = append(pods, podOf(&page.Items[i]))
+				}
+				return len(page.Items)
+			}}
+		})
 	return pods, err
 }
 
@@ -88,17 +91,18 @@ func (c *Cluster) Attachments(ctx context.Context, node string) ([]string, error
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	var names []string
-	err := list{c.storage, "volumeattachments", "volumeattachments.storage.k8s.io", maxAttachments}.each(ctx, fields.Everything(), func() paged {
-		var page attachmentList
-		return paged{&page, &page.Metadata, func() int {
-			for _, a := range page.Items {
-				if a.Spec.NodeName == node {
-					names = append(names, a.Metadata.Name)
+	err := list{c.storage, "volumeattachments", "volumeattachments.storage.k8s.io", maxAttachments}.each(ctx,
+		fields.Everything(), func() paged {
+			var page attachmentList
+			return paged{&page, &page.Metadata, func() int {
+				for _, a := range page.Items {
+					if a.Spec.NodeName == node {
+						names = append(names, a.Metadata.Name)
+					}
 				}
-			}
-			return len(page.Items)
-		}}
-	})
+				return len(page.Items)
+			}}
+		})
 	slices.Sort(names)
 	return names, err
 }
@@ -120,21 +124,22 @@ func (c *Cluster) Disrupted(ctx context.Context, pods []failover.Pod) ([]string,
 	defer cancel()
 	var names []string
 	var strange error
-	err := list{c.policy, "poddisruptionbudgets", "poddisruptionbudgets.policy", maxBudgets}.each(ctx, fields.Everything(), func() paged {
-		var page policyv1.PodDisruptionBudgetList
-		return paged{&page, &page, func() int {
-			for i := range page.Items {
-				hit, err := exhausted(&page.Items[i], pods)
-				if err != nil && strange == nil {
-					strange = err
+	err := list{c.policy, "poddisruptionbudgets", "poddisruptionbudgets.policy", maxBudgets}.each(ctx, fields.Everything(),
+		func() paged {
+			var page policyv1.PodDisruptionBudgetList
+			return paged{&page, &page, func() int {
+				for i := range page.Items {
+					hit, err := exhausted(&page.Items[i], pods)
+					if err != nil && strange == nil {
+						strange = err
+					}
+					if hit {
+						names = append(names, page.Items[i].Namespace+"/"+page.Items[i].Name)
+					}
 				}
-				if hit {
-					names = append(names, page.Items[i].Namespace+"/"+page.Items[i].Name)
-				}
-			}
-			return len(page.Items)
-		}}
-	})
+				return len(page.Items)
+			}}
+		})
 	if err == nil {
 		err = strange
 	}

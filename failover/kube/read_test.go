@@ -43,11 +43,14 @@ func TestRenewalFromTheStorage(t *testing.T) {
 	renewed := metav1.NewMicroTime(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))
 	list := &coordinationv1.LeaseList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "LeaseList"},
-		Items:    []coordinationv1.Lease{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", ResourceVersion: "77"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}},
+		Items: []coordinationv1.Lease{
+			{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", ResourceVersion: "77"},
+				Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}},
 	}
 	s.on(path, give(list))
 	got, err := c.Renewal(t.Context(), "worker-1")
-	if want := (failover.Renewal{At: "2026-01-02T03:04:05.000006Z", Version: 77, Stored: true}); err != nil || got != want {
+	if want := (failover.Renewal{At: "2026-01-02T03:04:05.000006Z", Version: 77, Stored: true}); err != nil ||
+		got != want {
 		t.Errorf("lease-version: %+v %v, want %+v", got, err, want)
 	}
 	if q := s.requests()[0].URL.Query(); q.Get("fieldSelector") != "metadata.name=worker-1" || q.Has("resourceVersion") {
@@ -89,7 +92,8 @@ func TestPods(t *testing.T) {
 		t.Errorf("%v %v", pods, err)
 	}
 	for _, r := range s.requests() {
-		if q := r.URL.Query(); q.Get("fieldSelector") != "spec.nodeName=worker-1" || q.Has("resourceVersion") || q.Get("limit") != "250" {
+		if q := r.URL.Query(); q.Get("fieldSelector") != "spec.nodeName=worker-1" || q.Has("resourceVersion") ||
+			q.Get("limit") != "250" {
 			t.Errorf("asked %v", q)
 		}
 	}
@@ -136,7 +140,8 @@ func TestDisrupted(t *testing.T) {
 	c, s := openOn(t)
 	budget := func(namespace, name string, allowed int32, selector *metav1.LabelSelector) policyv1.PodDisruptionBudget {
 		return policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed}}
+			Spec:   policyv1.PodDisruptionBudgetSpec{Selector: selector},
+			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed}}
 	}
 	db := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
 	s.on("GET /apis/policy/v1/poddisruptionbudgets", give(budgets(
@@ -151,9 +156,11 @@ func TestDisrupted(t *testing.T) {
 
 func TestForbiddenNamesTheVerb(t *testing.T) {
 	c, s := openOn(t)
-	s.on("GET /apis/storage.k8s.io/v1/volumeattachments", refuse(403, metav1.StatusReasonForbidden, `User "x" cannot list`))
+	s.on("GET /apis/storage.k8s.io/v1/volumeattachments",
+		refuse(403, metav1.StatusReasonForbidden, `User "x" cannot list`))
 	_, err := c.Attachments(t.Context(), "worker-1")
-	if !errors.Is(err, failover.ErrForbidden) || !strings.Contains(err.Error(), "let us list volumeattachments.storage.k8s.io, as in `trivet failover manifest`") {
+	if !errors.Is(err, failover.ErrForbidden) ||
+		!strings.Contains(err.Error(), "let us list volumeattachments.storage.k8s.io, as in `trivet failover manifest`") {
 		t.Error(err)
 	}
 	s.on("GET /apis/storage.k8s.io/v1/volumeattachments", refuse(401, metav1.StatusReasonUnauthorized, "Unauthorized"))

@@ -86,7 +86,8 @@ func (c *Cluster) review(ctx context.Context, n need) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	answer, err := c.core.Post().AbsPath(pathReview).SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).DoRaw(ctx)
+	answer, err := c.core.Post().AbsPath(pathReview).SetHeader("Content-Type", "application/json").SetHeader("Accept",
+		"application/json").Body(body).DoRaw(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -49,7 +49,8 @@ func TestEveryRightOfTheManifestIsAskedFor(t *testing.T) {
 	if err != nil || len(missing) > 0 {
 		t.Errorf("with all rights: %v, %v", missing, err)
 	}
-	for _, want := range []string{"patch nodes", "delete pods", "list leases in kube-node-lease", "create events in default", "get /readyz"} {
+	for _, want := range []string{"patch nodes", "delete pods", "list leases in kube-node-lease",
+		"create events in default", "get /readyz"} {
 		if !slices.Contains(asked, want) {
 			t.Errorf("it did not ask for %q, but %v", want, asked)
 		}

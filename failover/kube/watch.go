@@ -31,7 +31,8 @@ const answerTimeout = 2 * time.Second
 // retryBackoff is between tries to list and watch: 0.2 s at first, never above 3 s.
 // client-go's own ends at a minute, in which a returned API server would look like
 // one whose kube nodes are all silent.
-var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 2 * time.Second}
+var retryBackoff = wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5,
+	Cap: 2 * time.Second}
 
 // Watch implements failover.Watcher. A kind of object that cannot be followed is
 // tried again until ctx ends; meanwhile Answers fails.
@@ -99,9 +100,10 @@ func (c *Cluster) nodes() followed {
 
 func (c *Cluster) leases() followed {
 	return followed{
-		client: c.coordination, resource: "leases", called: "leases.coordination.k8s.io", namespace: leaseNamespace, object: &coordinationv1.Lease{},
-		list:  func() runtime.Object { return &coordinationv1.LeaseList{} },
-		strip: func(runtime.Object) {}, // a Lease is small
+		client: c.coordination, resource: "leases", called: "leases.coordination.k8s.io", namespace: leaseNamespace,
+		object: &coordinationv1.Lease{},
+		list:   func() runtime.Object { return &coordinationv1.LeaseList{} },
+		strip:  func(runtime.Object) {}, // a Lease is small
 		tell: tellerOf[*coordinationv1.Lease, lease]{
 			leaseOf, (*memory).renewed, func(m *memory, name string) { delete(m.beats, name) }, (*memory).leases,
 		},

@@ -134,7 +134,8 @@ func nodeList(version string, nodes ...*corev1.Node) *corev1.NodeList {
 
 func TestWatch(t *testing.T) {
 	_, _, seen, nodes, leases := watched(t)
-	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z", "renewed b 1970-01-01T00:00:02.000000Z", "synced")
+	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z",
+		"renewed b 1970-01-01T00:00:02.000000Z", "synced")
 	leases.send(t, event("MODIFIED", leaseAt("a", "11", time.Unix(3, 5000))))
 	seen.want(t, "renewed a 1970-01-01T00:00:03.000005Z")
 	leases.send(t, event("MODIFIED", leaseAt("a", "12", time.Unix(3, 5000)))) // another field of it
@@ -148,7 +149,8 @@ func TestWatch(t *testing.T) {
 
 func TestWatchIsCut(t *testing.T) {
 	_, s, seen, nodes, leases := watched(t)
-	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z", "renewed b 1970-01-01T00:00:02.000000Z", "synced")
+	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z",
+		"renewed b 1970-01-01T00:00:02.000000Z", "synced")
 	nodes.send(t, event("MODIFIED", node("b", "u2", "20")))
 	seen.want(t, "node b u2")
 	nodes.send(t, nil)
@@ -167,7 +169,9 @@ func TestWatchIsCut(t *testing.T) {
 	// What was missed does not exist any more: list again. Node a was deleted and b
 	// is another one.
 	s.on("GET"+nodesPath, give(nodeList("30", node("b", "u4", "29"))))
-	nodes.send(t, event("ERROR", &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old resource version"}))
+	nodes.send(t, event("ERROR",
+		&metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: 410,
+			Reason: metav1.StatusReasonExpired, Message: "too old resource version"}))
 	seen.want(t, "gone b u2", "node b u4", "gone a u1")
 	leases.send(t, event("MODIFIED", leaseAt("b", "31", time.Unix(4, 0))))
 	seen.want(t, "renewed b 1970-01-01T00:00:04.000000Z")
@@ -175,7 +179,8 @@ func TestWatchIsCut(t *testing.T) {
 
 func TestAnswersWhileBlind(t *testing.T) {
 	c, s, seen, _, leases := watched(t)
-	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z", "renewed b 1970-01-01T00:00:02.000000Z", "synced")
+	seen.want(t, "node a u1", "node b u2", "renewed a 1970-01-01T00:00:01.000000Z",
+		"renewed b 1970-01-01T00:00:02.000000Z", "synced")
 	if err := c.Answers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +194,8 @@ func TestAnswersWhileBlind(t *testing.T) {
 		testwait.Receive(t, refused, "a watch is refused")
 	}
 	err := c.Answers(t.Context())
-	if !errors.Is(err, failover.ErrForbidden) || !strings.Contains(err.Error(), "its leases.coordination.k8s.io are not seen: watch leases.coordination.k8s.io") {
+	if !errors.Is(err, failover.ErrForbidden) ||
+		!strings.Contains(err.Error(), "its leases.coordination.k8s.io are not seen: watch leases.coordination.k8s.io") {
 		t.Errorf("it answers and is not seen: %v", err)
 	}
 	s.on("WATCH"+leasesPath, leases.serve)

@@ -43,7 +43,8 @@ func (c *Cluster) Mark(ctx context.Context, as failover.Node, change failover.Ch
 	case string(n.UID) != as.UID:
 		return failover.Node{}, fmt.Errorf("%v: %w: its UID is %s now", do, failover.ErrGone, n.UID)
 	case n.ResourceVersion != as.ResourceVersion:
-		return failover.Node{}, fmt.Errorf("%v: %w: its resourceVersion is %s and no longer %s", do, failover.ErrConflict, n.ResourceVersion, as.ResourceVersion)
+		return failover.Node{}, fmt.Errorf("%v: %w: its resourceVersion is %s and no longer %s", do, failover.ErrConflict,
+			n.ResourceVersion, as.ResourceVersion)
 	}
 	patch, err := patchOf(n, change)
 	if err != nil || patch == nil {
@@ -128,11 +129,13 @@ func (c *Cluster) DeletePod(ctx context.Context, p failover.Pod) error {
 	if p.ResourceVersion != "" {
 		options.Preconditions.ResourceVersion = &p.ResourceVersion
 	}
-	err := c.core.Delete().Namespace(p.Namespace).Resource("pods").Name(p.Name).Body(&options).MaxRetries(0).Do(ctx).Error()
+	err := c.core.Delete().Namespace(p.Namespace).Resource("pods").Name(p.Name).Body(&options).MaxRetries(0).Do(
+		ctx).Error()
 	do := ask{"delete", "pods", p.Namespace + "/" + p.Name}
 	// The sentence of a conflict tells whether it is over the UID: nothing else in the
 	// answer does. The storage and the registry word it differently.
-	if err != nil && (strings.Contains(err.Error(), "UID in precondition") || strings.Contains(err.Error(), "UID in the precondition")) {
+	if err != nil && (strings.Contains(err.Error(), "UID in precondition") ||
+		strings.Contains(err.Error(), "UID in the precondition")) {
 		return fmt.Errorf("%v: %w: another pod of this name is there: %v", do, failover.ErrGone, err)
 	}
 	return do.failed(ctx, err)

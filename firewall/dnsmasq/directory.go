@@ -38,7 +38,9 @@ type directory struct {
 func open(path string, l *ledger) (*directory, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
-		return nil, fmt.Errorf("firewall.dhcp_hostsdir: %w; 'trivet firewall close --offline --purge' makes it, before dnsmasq starts", err)
+		return nil,
+			fmt.Errorf("firewall.dhcp_hostsdir: %w; 'trivet firewall close --offline --purge' makes it, before dnsmasq starts",
+				err)
 	}
 	return &directory{path: path, root: root, ledger: l}, nil
 }
@@ -82,7 +84,9 @@ func (d *directory) names(ctx context.Context) (names []string, err error) {
 		case err != nil:
 			return nil, fmt.Errorf("list firewall.dhcp_hostsdir: %w", err)
 		case len(names) > maxFiles:
-			return nil, fmt.Errorf("firewall.dhcp_hostsdir: more than %d files are in %s; restart dnsmasq and trivet-firewall to purge it", maxFiles, d.path)
+			return nil,
+				fmt.Errorf("firewall.dhcp_hostsdir: more than %d files are in %s; restart dnsmasq and trivet-firewall to purge it",
+					maxFiles, d.path)
 		}
 	}
 	return nil, ctx.Err()
@@ -100,7 +104,8 @@ func (d *directory) read(name string) (text string, err error) {
 		return "", fmt.Errorf("read firewall.dhcp_hostsdir: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm() != fileMode {
-		return "", fmt.Errorf("%w: %s has mode %v, which dnsmasq may not be able to read", firewall.ErrForeign, name, info.Mode())
+		return "", fmt.Errorf("%w: %s has mode %v, which dnsmasq may not be able to read", firewall.ErrForeign, name,
+			info.Mode())
 	}
 	f, err := d.root.Open(name)
 	if err != nil {

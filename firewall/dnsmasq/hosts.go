@@ -98,7 +98,9 @@ func (h *Hosts) Seal(ctx context.Context) error {
 func isHostFileName(name string) bool { return name == unknownFile || firewall.IsMAC(name) }
 
 func foreign(name string) error {
-	return fmt.Errorf("%w: %.80q in firewall.dhcp_hostsdir is none of its files: remove it, and restart dnsmasq, which remembers it", firewall.ErrForeign, name)
+	return fmt.Errorf(
+		"%w: %.80q in firewall.dhcp_hostsdir is none of its files: remove it, and restart dnsmasq, which remembers it",
+		firewall.ErrForeign, name)
 }
 
 // file is a file that has to be written.
@@ -172,7 +174,10 @@ func (h *Hosts) readHostFiles(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	if _, prepared := now[unknownFile]; !prepared && len(h.marks) == 0 {
-		return nil, fmt.Errorf("firewall.dhcp_hostsdir: %s was not prepared before dnsmasq started: 'trivet firewall close --offline --purge' does it; restart dnsmasq afterwards", h.dir.path)
+		return nil,
+			fmt.Errorf(
+				"firewall.dhcp_hostsdir: %s was not prepared before dnsmasq started: 'trivet firewall close --offline --purge' does it; restart dnsmasq afterwards",
+				h.dir.path)
 	}
 	return now, nil
 }
@@ -350,7 +355,8 @@ func (h *Hosts) Read(ctx context.Context) (r firewall.Ruleset, err error) {
 		}
 	}
 	if found < len(h.marks) {
-		return r, fmt.Errorf("%w: %d files were removed, which dnsmasq does not notice", firewall.ErrForeign, len(h.marks)-found)
+		return r, fmt.Errorf("%w: %d files were removed, which dnsmasq does not notice", firewall.ErrForeign,
+			len(h.marks)-found)
 	}
 	return r, nil
 }

@@ -89,7 +89,8 @@ func TestReplace(t *testing.T) {
 	wantRead(t, h, rules)
 
 	must(t, h.Replace(t.Context(), firewall.Ruleset{Deny: []string{denied}}))
-	h.wantLines(t, "never-removed", map[string]string{booting: booting + ignored, denied: denied + ignored, unknownFile: none})
+	h.wantLines(t, "never-removed",
+		map[string]string{booting: booting + ignored, denied: denied + ignored, unknownFile: none})
 	wantRead(t, h, firewall.Ruleset{Deny: []string{denied}})
 
 	must(t, h.Seal(t.Context()))
@@ -108,12 +109,18 @@ func TestLeftFollowUnknown(t *testing.T) {
 		change firewall.Change
 		lines  map[string]string
 	}{
-		{"left while unknown ones are ignored", firewall.Change{Undeny: []string{denied}}, map[string]string{denied: denied + ignored, unknownFile: none}},
-		{"unknown ones let in", firewall.Change{Pass: &yes, Deny: []string{other}}, map[string]string{denied: denied, other: other + ignored, unknownFile: all}},
-		{"introspected", firewall.Change{Allow: []string{other}}, map[string]string{denied: denied, other: other, unknownFile: all}},
-		{"left while unknown ones are let in", firewall.Change{Unallow: []string{other}, Undeny: []string{other}}, map[string]string{denied: denied, other: other, unknownFile: all}},
-		{"unknown ones ignored", firewall.Change{Pass: &no}, map[string]string{denied: denied + ignored, other: other + ignored, unknownFile: none}},
-		{"what never was there", firewall.Change{Undeny: []string{booting}, Unallow: []string{booting}}, map[string]string{denied: denied + ignored, other: other + ignored, unknownFile: none}},
+		{"left while unknown ones are ignored", firewall.Change{Undeny: []string{denied}},
+			map[string]string{denied: denied + ignored, unknownFile: none}},
+		{"unknown ones let in", firewall.Change{Pass: &yes, Deny: []string{other}},
+			map[string]string{denied: denied, other: other + ignored, unknownFile: all}},
+		{"introspected", firewall.Change{Allow: []string{other}},
+			map[string]string{denied: denied, other: other, unknownFile: all}},
+		{"left while unknown ones are let in", firewall.Change{Unallow: []string{other}, Undeny: []string{other}},
+			map[string]string{denied: denied, other: other, unknownFile: all}},
+		{"unknown ones ignored", firewall.Change{Pass: &no},
+			map[string]string{denied: denied + ignored, other: other + ignored, unknownFile: none}},
+		{"what never was there", firewall.Change{Undeny: []string{booting}, Unallow: []string{booting}},
+			map[string]string{denied: denied + ignored, other: other + ignored, unknownFile: none}},
 	} {
 		must(t, h.Change(ctx, step.change))
 		h.wantLines(t, "never-removed: "+step.what, step.lines)
@@ -214,7 +221,8 @@ func TestChangeIsRefused(t *testing.T) {
 		must(t, h.Replace(ctx, rules))
 		must(t, os.WriteFile(filepath.Join(h.dir.path, path), []byte(denied+"\n"), 0o644))
 		before := lines(t, h)
-		if err := h.Change(ctx, firewall.Change{Allow: []string{denied}, Deny: []string{other}}); !errors.Is(err, firewall.ErrForeign) {
+		if err := h.Change(ctx, firewall.Change{Allow: []string{denied}, Deny: []string{other}}); !errors.Is(err,
+			firewall.ErrForeign) {
 			t.Errorf("%s was changed: %v", what, err)
 		}
 		h.wantLines(t, what, before)
@@ -223,7 +231,8 @@ func TestChangeIsRefused(t *testing.T) {
 		}
 	}
 	for _, mac := range []string{"52:54:00:00:00:0A", "52:54:00:00:00:01\n*", "", "../../etc/passwd"} {
-		if h.Replace(ctx, firewall.Ruleset{Deny: []string{mac}}) == nil || h.Change(ctx, firewall.Change{Deny: []string{mac}}) == nil {
+		if h.Replace(ctx, firewall.Ruleset{Deny: []string{mac}}) == nil ||
+			h.Change(ctx, firewall.Change{Deny: []string{mac}}) == nil {
 			t.Errorf("%q was taken for a MAC", mac)
 		}
 	}

@@ -61,7 +61,8 @@ func serve(t *testing.T) *served {
 		must(t, err)
 		must(t, netlink.LinkSetUp(link))
 		if name == near {
-			must(t, netlink.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(24, 32)}}))
+			must(t, netlink.AddrAdd(link,
+				&netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(24, 32)}}))
 		}
 	}
 	dir, err := os.MkdirTemp("/run", "trivet-test-") // a test's own directories are closed to dnsmasq
@@ -88,8 +89,10 @@ func serve(t *testing.T) *served {
 func (s *served) start(dir string) {
 	s.t.Helper()
 	log := filepath.Join(dir, "log")
-	cmd := exec.Command("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=nobody", "--interface="+near, "--bind-dynamic",
-		"--dhcp-range=192.0.2.50,192.0.2.250,255.255.255.0,120s", "--dhcp-sequential-ip", "--no-ping", "--dhcp-hostsdir="+s.hosts.dir.path,
+	cmd := exec.Command("dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=nobody",
+		"--interface="+near, "--bind-dynamic",
+		"--dhcp-range=192.0.2.50,192.0.2.250,255.255.255.0,120s", "--dhcp-sequential-ip", "--no-ping",
+		"--dhcp-hostsdir="+s.hosts.dir.path,
 		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log)
 	must(s.t, cmd.Start())
 	s.t.Cleanup(func() {
@@ -131,7 +134,8 @@ func (s *served) offered(frame, client string) bool {
 func (s *served) wants(what string, want map[string]bool) {
 	s.t.Helper()
 	for mac, offer := range want {
-		s.eventually(fmt.Sprintf("%s: an offer to %s: %v", what, mac, offer), func() bool { return s.offered(mac, mac) == offer })
+		s.eventually(fmt.Sprintf("%s: an offer to %s: %v", what, mac, offer),
+			func() bool { return s.offered(mac, mac) == offer })
 	}
 }
 
@@ -169,7 +173,8 @@ func TestDnsmasqFollows(t *testing.T) {
 	s.wants("prepared", map[string]bool{booting: false, denied: false, unknown: false})
 	must(t, s.hosts.Replace(ctx, rules))
 	s.wants("a leader's rules", map[string]bool{booting: true, denied: false, unknown: true})
-	s.eventually("an offer to what is unknown, in a frame of what is denied", func() bool { return s.offered(denied, unknown) })
+	s.eventually("an offer to what is unknown, in a frame of what is denied",
+		func() bool { return s.offered(denied, unknown) })
 	if s.offered(unknown, denied) {
 		t.Error("the frame's source was compared, not the client's address")
 	}
@@ -183,7 +188,8 @@ func TestDnsmasqFollows(t *testing.T) {
 		{"and denied again", firewall.Change{Unallow: []string{denied}}, map[string]bool{denied: false}},
 		{"one leaves both lists", firewall.Change{Undeny: []string{denied}}, map[string]bool{denied: true, unknown: true}},
 		{"the pass rule goes", firewall.Change{Pass: &no}, map[string]bool{denied: false, unknown: false, booting: true}},
-		{"the pass rule comes", firewall.Change{Pass: &yes, Deny: []string{other}}, map[string]bool{denied: true, unknown: true, other: false}},
+		{"the pass rule comes", firewall.Change{Pass: &yes, Deny: []string{other}},
+			map[string]bool{denied: true, unknown: true, other: false}},
 	} {
 		must(t, s.hosts.Change(ctx, step.change))
 		s.wants(step.what, step.want)

@@ -38,10 +38,13 @@ type Address struct {
 func New(conf config.FloatingIP) (*Address, error) {
 	ip, err := config.FloatingAddress(conf.Address)
 	if err != nil {
-		return nil, fmt.Errorf("floating_ip.address: %w; write a unicast address that is not link-local, without a mask, as in 192.0.2.10", err)
+		return nil,
+			fmt.Errorf(
+				"floating_ip.address: %w; write a unicast address that is not link-local, without a mask, as in 192.0.2.10", err)
 	}
 	if conf.Interface == "" || len(conf.Interface) >= unix.IFNAMSIZ {
-		return nil, fmt.Errorf("floating_ip.interface: %.80q cannot be a network interface; write 1 to %d characters", conf.Interface, unix.IFNAMSIZ-1)
+		return nil, fmt.Errorf("floating_ip.interface: %.80q cannot be a network interface; write 1 to %d characters",
+			conf.Interface, unix.IFNAMSIZ-1)
 	}
 	return &Address{ip: ip, iface: conf.Interface}, nil
 }
@@ -58,7 +61,8 @@ func New(conf config.FloatingIP) (*Address, error) {
 // program set on the interface the same short life.
 func (a *Address) Put(ctx context.Context, valid time.Duration) error {
 	if valid < time.Second || valid > maxValid || valid%time.Second != 0 {
-		return fmt.Errorf("floating address for %v: the kernel counts whole seconds, and here from 1 to %d", valid, maxValid/time.Second)
+		return fmt.Errorf("floating address for %v: the kernel counts whole seconds, and here from 1 to %d", valid,
+			maxValid/time.Second)
 	}
 	k, err := openKernel(ctx)
 	if err != nil {
@@ -136,9 +140,11 @@ func (a *Address) ensureAbsent(k *kernel) error {
 	}
 	on := k.name(left[0].LinkIndex)
 	if floats(left[0]) {
-		return fmt.Errorf("floating address %s is on %s again right after it was removed; stop the program that puts it there", a.ip, on)
+		return fmt.Errorf(
+			"floating address %s is on %s again right after it was removed; stop the program that puts it there", a.ip, on)
 	}
-	return fmt.Errorf("%w, as %s on %s; take it from there, or write another floating_ip.address", ErrForeign, left[0].IPNet, on)
+	return fmt.Errorf("%w, as %s on %s; take it from there, or write another floating_ip.address", ErrForeign,
+		left[0].IPNet, on)
 }
 
 // floats reports whether an entry looks like one that is carried from host to

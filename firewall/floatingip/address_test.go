@@ -49,7 +49,8 @@ func absent(t *testing.T) *floatingip.Address {
 }
 
 func TestPutWantsWholeSeconds(t *testing.T) {
-	for _, valid := range []time.Duration{-time.Second, 0, 999 * time.Millisecond, 1500 * time.Millisecond, 11 * time.Second} {
+	for _, valid := range []time.Duration{-time.Second, 0, 999 * time.Millisecond, 1500 * time.Millisecond,
+		11 * time.Second} {
 		if err := absent(t).Put(t.Context(), valid); err == nil || !strings.Contains(err.Error(), "whole seconds") {
 			t.Errorf("Put for %v: %v", valid, err)
 		}
@@ -101,7 +102,8 @@ func TestWhatThisHostDoesNotHave(t *testing.T) {
 		t.Errorf("Remove: %v", err)
 	}
 	for call, err := range map[string]error{"Put": a.Put(t.Context(), time.Second), "Announce": a.Announce(t.Context())} {
-		if err == nil || !strings.Contains(err.Error(), `floating_ip.interface: this host has no interface "trivet-no-such"`) {
+		if err == nil || !strings.Contains(err.Error(),
+			`floating_ip.interface: this host has no interface "trivet-no-such"`) {
 			t.Errorf("%s: %v, want the interface named", call, err)
 		}
 	}
@@ -112,7 +114,8 @@ func TestLoopbackIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Put(t.Context(), time.Second); err == nil || !strings.Contains(err.Error(), "lo is no Ethernet interface") {
+	if err := a.Put(t.Context(), time.Second); err == nil ||
+		!strings.Contains(err.Error(), "lo is no Ethernet interface") {
 		t.Errorf("Put: %v, want the interface refused", err)
 	}
 }

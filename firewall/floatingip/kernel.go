@@ -63,7 +63,8 @@ type station struct {
 func (k *kernel) station(name string) (station, error) {
 	link, err := k.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
-		return station{}, fmt.Errorf("floating_ip.interface: this host has no interface %q; create it, or correct the name", name)
+		return station{}, fmt.Errorf("floating_ip.interface: this host has no interface %q; create it, or correct the name",
+			name)
 	}
 	if err != nil {
 		return station{}, fmt.Errorf("look for interface %s: %w", name, err)
@@ -71,7 +72,8 @@ func (k *kernel) station(name string) (station, error) {
 	at := link.Attrs()
 	switch {
 	case len(at.HardwareAddr) != len(mac{}), at.Flags&net.FlagLoopback != 0:
-		return station{}, fmt.Errorf("floating_ip.interface: %s is no Ethernet interface; name one that faces the clients", name)
+		return station{}, fmt.Errorf("floating_ip.interface: %s is no Ethernet interface; name one that faces the clients",
+			name)
 	case at.Flags&net.FlagUp == 0:
 		return station{}, fmt.Errorf("floating_ip.interface: %s is down; set it up", name)
 	}

@@ -179,9 +179,11 @@ func TestARPIgnore(t *testing.T) {
 	lab.plug(away, lan)
 	away.Carry(lan, "192.0.2.7/24")
 	away.Change(lan, func(link netlink.Link) error {
-		return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: netlink.NewIPNet(net.ParseIP("10.9.0.100"))})
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index,
+			Dst: netlink.NewIPNet(net.ParseIP("10.9.0.100"))})
 	})
-	for value, want := range map[string][2]bool{"0": {true, true}, "1": {true, true}, "2": {true, false}, "3": {}, "8": {}} {
+	for value, want := range map[string][2]bool{"0": {true, true}, "1": {true, true}, "2": {true, false}, "3": {},
+		"8": {}} {
 		a.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/conf/all/arp_ignore", []byte(value), 0) })
 		for i, h := range []*host{near, away} {
 			a.put(10 * time.Second)

@@ -70,7 +70,8 @@ func New(c config.Firewall, log *slog.Logger) Filter {
 	}
 	f, err := again()
 	if err != nil {
-		log.Error("set up PXE filter failed, retrying; the PXE service stays closed on this host", "driver", c.Driver, "err", err, "retry_in", lateEvery)
+		log.Error("set up PXE filter failed, retrying; the PXE service stays closed on this host", "driver", c.Driver, "err",
+			err, "retry_in", lateEvery)
 		f = broken{err}.filter()
 		f.Driver = c.Driver
 	}
@@ -90,7 +91,8 @@ func makeFilter(c config.Firewall, at netif.Place, log *slog.Logger) (Filter, er
 	}
 	f.place = at
 	if why := at.Problem(c.Interface); why != nil {
-		log.Error("PXE filter cannot see the packets of the configured interface; the PXE service stays closed on this host", "interface", c.Interface, "err", why)
+		log.Error("PXE filter cannot see the packets of the configured interface; the PXE service stays closed on this host",
+			"interface", c.Interface, "err", why)
 	}
 	return f.onlyWhere(at, c.Interface), nil
 }
@@ -107,7 +109,8 @@ func (f Filter) onlyWhere(at netif.Place, configured string) Filter {
 
 // driverFilter makes the filter of the driver that is configured, or of the first
 // that this host can have.
-func driverFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (f Filter, err error) {
+func driverFilter(ctx context.Context, c config.Firewall, layout firewall.Layout, log *slog.Logger) (f Filter,
+	err error) {
 	switch c.Driver {
 	case "nftables":
 		return nftablesFilter(ctx, layout, log)
@@ -207,7 +210,8 @@ func underLease(ctx context.Context, f Filter, gaze watcher, layout firewall.Lay
 		return Filter{}, err
 	}
 	if err := nft.Supported(ctx); err != nil {
-		return Filter{}, fmt.Errorf("keep the lease of the PXE pass rule, which needs nf_tables with every firewall.driver: %w", err)
+		return Filter{}, fmt.Errorf(
+			"keep the lease of the PXE pass rule, which needs nf_tables with every firewall.driver: %w", err)
 	}
 	// Who flushes nf_tables flushes what iptables keeps there, too.
 	watch, err := nft.Watch(log)

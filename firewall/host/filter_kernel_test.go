@@ -22,7 +22,8 @@ import (
 // process that dies leaves its files open.
 func TestFilesAreBelowALease(t *testing.T) {
 	host := netns.New(t)
-	c := config.Config{Firewall: config.Firewall{Driver: Dnsmasq, Interface: "lo", Match: "chaddr", DHCPHostsDir: filepath.Join(t.TempDir(), "hosts")}}
+	c := config.Config{Firewall: config.Firewall{Driver: Dnsmasq, Interface: "lo", Match: "chaddr",
+		DHCPHostsDir: filepath.Join(t.TempDir(), "hosts")}}
 	ctx := t.Context()
 	host.Do(func() error { return PurgeOffline(ctx, c) })
 	var f Filter
@@ -104,7 +105,8 @@ func TestAFilterOnAPortOfABridge(t *testing.T) {
 	})
 	host.Change("pxe", netlink.LinkSetNoMaster)
 	host.Do(func() error {
-		if now, err := f.Lease.(*remadeFilter).look(made.place.Index); err != nil || now == made.place || now.Problem("pxe") != nil {
+		if now, err := f.Lease.(*remadeFilter).look(made.place.Index); err != nil || now == made.place ||
+			now.Problem("pxe") != nil {
 			t.Errorf("follows-its-interface: back by itself: %+v, %v", now, err)
 		}
 		return nil

@@ -39,7 +39,8 @@ func (c *told) Replace(ctx context.Context, r firewall.Ruleset) error {
 func TestLeased(t *testing.T) {
 	c := &told{}
 	l := leased{c, c}
-	if err := l.Replace(t.Context(), firewall.Ruleset{Pass: true}); err != nil || !slices.Equal(c.order, []string{"table", "lists"}) {
+	if err := l.Replace(t.Context(), firewall.Ruleset{Pass: true}); err != nil ||
+		!slices.Equal(c.order, []string{"table", "lists"}) {
 		t.Errorf("the rules were written in this order: %q (%v), want the table first", c.order, err)
 	}
 	if _, err := l.Read(t.Context()); err != nil {

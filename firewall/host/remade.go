@@ -42,9 +42,11 @@ type remadeFilter struct {
 }
 
 // newRemadeFilter returns the filter after the first attempt, which gave first.
-func newRemadeFilter(first Filter, again func() (Filter, error), look func(known int) (netif.Place, error), log *slog.Logger) Filter {
+func newRemadeFilter(first Filter, again func() (Filter, error), look func(known int) (netif.Place, error),
+	log *slog.Logger) Filter {
 	l := &remadeFilter{make: again, look: look, log: log, news: make(chan struct{}, 1), now: first}
-	return Filter{Chains: l, Lease: l, Foreign: l.news, Driver: first.Driver, Run: l.keepRemade, close: []func() error{l.close}}
+	return Filter{Chains: l, Lease: l, Foreign: l.news, Driver: first.Driver, Run: l.keepRemade,
+		close: []func() error{l.close}}
 }
 
 // keepRemade lets the filter run, and makes it again when it has to, until ctx ends.
@@ -94,7 +96,8 @@ func (l *remadeFilter) awaitMove(ctx context.Context, was netif.Place) {
 			continue
 		}
 		if now != was {
-			l.log.Warn("packets of firewall.interface arrive elsewhere, making the PXE filter again", "from", was.Name, "to", now.Name)
+			l.log.Warn("packets of firewall.interface arrive elsewhere, making the PXE filter again", "from", was.Name, "to",
+				now.Name)
 			return
 		}
 	}

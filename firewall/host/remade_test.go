@@ -85,7 +85,8 @@ func TestAFilterIsTriedAgainSoon(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
 		// It moved after placeEvery.
-		want := []time.Duration{1 * time.Second, 1250 * time.Millisecond, 1750 * time.Millisecond, 2750 * time.Millisecond, 4750 * time.Millisecond,
+		want := []time.Duration{1 * time.Second, 1250 * time.Millisecond, 1750 * time.Millisecond, 2750 * time.Millisecond,
+			4750 * time.Millisecond,
 			8750 * time.Millisecond, 16750 * time.Millisecond, 31750 * time.Millisecond, 46750 * time.Millisecond}
 		if len(tries) < len(want) || !slices.Equal(tries[:len(want)], want) {
 			t.Errorf("filter-retried: tried at %v, want %v and so on", tries, want)
@@ -135,7 +136,8 @@ func TestAFilterFollowsItsInterface(t *testing.T) {
 			now, err := look(2)
 			kernel := &hostkernel.Model{}
 			kernels[now.Name] = kernel
-			f := Filter{Chains: kernel, Lease: kernel, Driver: "nftables", place: now, close: []func() error{func() error { closed++; return nil }}}
+			f := Filter{Chains: kernel, Lease: kernel, Driver: "nftables", place: now,
+				close: []func() error{func() error { closed++; return nil }}}
 			return f.onlyWhere(now, "pxe"), err
 		}
 		first, err := make()
@@ -201,10 +203,12 @@ func TestNoFilterIsClosedUnderACall(t *testing.T) {
 	lease := heldLease{&hostkernel.Model{}, make(chan struct{}), make(chan struct{})}
 	closed := make(chan struct{})
 	var made atomic.Int32
-	f := newRemadeFilter(Filter{Chains: lease, Lease: lease, place: netif.Place{Index: 2, Name: "pxe"}, close: []func() error{func() error { close(closed); return nil }}},
+	f := newRemadeFilter(Filter{Chains: lease, Lease: lease, place: netif.Place{Index: 2, Name: "pxe"},
+		close: []func() error{func() error { close(closed); return nil }}},
 		func() (Filter, error) {
 			made.Add(1)
-			return Filter{Chains: &hostkernel.Model{}, Lease: &hostkernel.Model{}, place: netif.Place{Index: 2, Name: "br0"}}, nil
+			return Filter{Chains: &hostkernel.Model{}, Lease: &hostkernel.Model{}, place: netif.Place{Index: 2, Name: "br0"}},
+				nil
 		}, func(int) (netif.Place, error) { return netif.Place{Index: 2, Name: "br0"}, nil }, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup

@@ -107,7 +107,8 @@ func familiesOf(suffix string) ([]family, error) {
 			protocol = goiptables.ProtocolIPv6
 		}
 		var err error
-		f.chains, err = goiptables.New(goiptables.IPFamily(protocol), goiptables.Path(f.command), goiptables.Timeout(int(lockWait/time.Second)))
+		f.chains, err = goiptables.New(goiptables.IPFamily(protocol), goiptables.Path(f.command),
+			goiptables.Timeout(int(lockWait/time.Second)))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", filepath.Base(f.command), err)
 		}

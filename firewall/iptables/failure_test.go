@@ -12,18 +12,24 @@ func TestReasons(t *testing.T) {
 	failed := &exec.ExitError{}
 	for _, c := range []struct{ said, input, want string }{
 		{"Fatal: can't open lock file /run/xtables.lock: Permission denied\n", "", "CAP_NET_ADMIN"},
-		{"iptables-nft-restore v1.8.9 (nf_tables): Could not fetch rule set generation id: Permission denied (you must be root)\n", "", "CAP_NET_ADMIN"},
-		{"Another app is currently holding the xtables lock. Stopped waiting after 1s.\n", "", "the xtables lock was held by"},
-		{"iptables-restore v1.8.9 (legacy): Couldn't load match `recent':No such file or directory\n\nError occurred at line: 2\n", "", "install the whole package iptables"},
-		{"iptables v1.8.9 (legacy): can't initialize iptables table `filter': Table does not exist (do you need to insmod?)\n", "", "iptable_filter"},
+		{"iptables-nft-restore v1.8.9 (nf_tables): Could not fetch rule set generation id: Permission denied (you must be root)\n",
+			"", "CAP_NET_ADMIN"},
+		{"Another app is currently holding the xtables lock. Stopped waiting after 1s.\n", "",
+			"the xtables lock was held by"},
+		{"iptables-restore v1.8.9 (legacy): Couldn't load match `recent':No such file or directory\n\nError occurred at line: 2\n",
+			"", "install the whole package iptables"},
+		{"iptables v1.8.9 (legacy): can't initialize iptables table `filter': Table does not exist (do you need to insmod?)\n",
+			"", "iptable_filter"},
 		{"iptables-nft: Failed to initialize nft: Protocol not supported\n", "", "load the module nf_tables"},
-		{"iptables-nft-restore v1.8.9 (nf_tables): \nline 2: RULE_APPEND failed (No such file or directory): rule in chain TRIVET-DENY\n", "", "nft_compat"},
+		{"iptables-nft-restore v1.8.9 (nf_tables): \nline 2: RULE_APPEND failed (No such file or directory): rule in chain TRIVET-DENY\n",
+			"", "nft_compat"},
 		{"iptables-restore: line 2 failed\n", "*filter\n-C INPUT -j X\nCOMMIT\n", `the line is "-C INPUT -j X"`},
 		{"something new\n", "", "something new"},
 		{"", "", "exit status"},
 	} {
 		err := newFailure("iptables-restore", c.input, c.said, failed)
-		if !strings.HasPrefix(err.Error(), "iptables-restore: ") || !strings.Contains(err.Error(), c.want) && c.want != "exit status" {
+		if !strings.HasPrefix(err.Error(), "iptables-restore: ") ||
+			!strings.Contains(err.Error(), c.want) && c.want != "exit status" {
 			t.Errorf("%q: %v", c.said, err)
 		}
 		if !errors.Is(err, failed) {

@@ -76,7 +76,9 @@ func (f *Filter) noteSize(macs int) {
 		notes = append(notes, "the kernel has no IPv6; DHCPv6 is not filtered")
 	}
 	if macs > manyMACs {
-		notes = append(notes, fmt.Sprintf("%d MACs are on the lists, and iptables compares each packet with one after the other; above %d firewall.driver: nftables is the better choice", macs, manyMACs))
+		notes = append(notes, fmt.Sprintf(
+			"%d MACs are on the lists, and iptables compares each packet with one after the other; above %d firewall.driver: nftables is the better choice",
+			macs, manyMACs))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,7 +169,8 @@ func (f *Filter) Read(ctx context.Context) (firewall.Ruleset, error) {
 	}
 	for i, list := range lists {
 		if !list.Equal(lists[0]) {
-			return firewall.Ruleset{}, fmt.Errorf("%w: IPv4 and %s do not hold the same lists", firewall.ErrForeign, f.tools.families[i].name)
+			return firewall.Ruleset{},
+				fmt.Errorf("%w: IPv4 and %s do not hold the same lists", firewall.ErrForeign, f.tools.families[i].name)
 		}
 	}
 	return lists[0], nil
@@ -191,7 +194,8 @@ func (f *Filter) Seal(ctx context.Context) error {
 }
 
 // Remove takes our chains out of both back ends, and the chain in mangle in which
-// Trivet 0.1 kept a lease on kernels without nf_tables; the host filters nothing any more. To remove what is not there is a success.
+// Trivet 0.1 kept a lease on kernels without nf_tables; the host filters nothing any more. To remove what is not there
+// is a success.
 func (f *Filter) Remove(ctx context.Context) error {
 	f.known = nil
 	all, err := hostTools(ctx)

@@ -94,7 +94,8 @@ func newSite(t testing.TB) *site {
 	}
 	at, err := net.InterfaceByName(near)
 	must(t, err)
-	s.hears[547], err = net.ListenMulticastUDP("udp6", at, &net.UDPAddr{IP: net.ParseIP(dhcpServers), Port: 547, Zone: near})
+	s.hears[547], err = net.ListenMulticastUDP("udp6", at,
+		&net.UDPAddr{IP: net.ParseIP(dhcpServers), Port: 547, Zone: near})
 	must(t, err)
 	t.Cleanup(func() {
 		for _, c := range s.hears {
@@ -220,7 +221,8 @@ func TestPackets(t *testing.T) {
 		s.expect("on both lists", both, true)
 		s.expect("on neither list", unknown, true)
 		pass := false
-		must(t, f.Change(ctx, firewall.Change{Unallow: []string{both}, Undeny: []string{denied}, Deny: []string{unknown}, Pass: &pass}))
+		must(t, f.Change(ctx, firewall.Change{Unallow: []string{both}, Undeny: []string{denied}, Deny: []string{unknown},
+			Pass: &pass}))
 		s.expect("changed", allowed, true)
 		s.expect("changed", both, false)
 		s.expect("changed", denied, false) // by the missing pass rule
@@ -270,7 +272,8 @@ func TestForeignHands(t *testing.T) {
 			{"the jump deleted", append([]string{"-D", input}, jump(layout, gateChain)...), true},
 			{"a rule before the jump", []string{"-I", input, "1", "-p", "udp", "-j", "ACCEPT"}, false},
 			{"a rule in the gate", []string{"-I", gateChain, "1", "-j", "ACCEPT"}, false},
-			{"a MAC of an unknown machine", []string{"-A", allowChain, "-m", "mac", "--mac-source", unknown, "-j", "ACCEPT"}, false},
+			{"a MAC of an unknown machine", []string{"-A", allowChain, "-m", "mac", "--mac-source", unknown, "-j", "ACCEPT"},
+				false},
 			{"another verdict", []string{"-R", denyChain, "1", "-m", "mac", "--mac-source", denied, "-j", "ACCEPT"}, true},
 		} {
 			must(t, f.Replace(ctx, rules))

@@ -43,12 +43,15 @@ func check(l firewall.Layout) error {
 	}
 	name := l.Interface
 	if name == "" || len(name) > maxInterface {
-		return fmt.Errorf("firewall.interface: %.80q cannot be a network interface: write 1 to %d characters", name, maxInterface)
+		return fmt.Errorf("firewall.interface: %.80q cannot be a network interface: write 1 to %d characters", name,
+			maxInterface)
 	}
 	// A plus sign at the end means all interfaces that begin like this.
 	if strings.HasSuffix(name, "+") || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "!") ||
 		strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`"'\`, r) }) {
-		return fmt.Errorf("firewall.interface: iptables cannot take %q for the name of one interface; rename it, or write firewall.driver: nftables", name)
+		return fmt.Errorf(
+			"firewall.interface: iptables cannot take %q for the name of one interface; rename it, or write firewall.driver: nftables",
+			name)
 	}
 	return nil
 }

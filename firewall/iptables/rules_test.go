@@ -79,7 +79,9 @@ func (t table) apply(line string) error {
 
 // host is a table as it is before us, with rules of somebody else.
 func host() table {
-	t, err := parse(listTable, []byte("# a comment\n*filter\n:INPUT ACCEPT [1:2]\n:FORWARD DROP [0:0]\n:OTHER - [0:0]\n-A INPUT -i lo -j ACCEPT\n-A FORWARD -j OTHER\nCOMMIT\n"))
+	t, err := parse(listTable,
+		[]byte(
+			"# a comment\n*filter\n:INPUT ACCEPT [1:2]\n:FORWARD DROP [0:0]\n:OTHER - [0:0]\n-A INPUT -i lo -j ACCEPT\n-A FORWARD -j OTHER\nCOMMIT\n"))
 	if err != nil {
 		panic(err)
 	}
@@ -183,7 +185,8 @@ func TestRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fmt.Sprint(gone.policy, gone.rules[input], gone.rules["FORWARD"]) != fmt.Sprint(host().policy, host().rules[input], host().rules["FORWARD"]) {
+		if fmt.Sprint(gone.policy, gone.rules[input], gone.rules["FORWARD"]) !=
+			fmt.Sprint(host().policy, host().rules[input], host().rules["FORWARD"]) {
 			t.Fatalf("removed, and the table is %v", gone)
 		}
 	})
@@ -208,7 +211,8 @@ func TestChangeOfOthersRules(t *testing.T) {
 		"long":  {Allow: inOrder(2), Deny: inOrder(splitAbove + 1), Pass: true},
 	} {
 		kernel, now := built(t, host(), r)
-		text, _, ok := now.edit(firewall.Change{Deny: []string{"52:54:00:ff:ff:01"}, Unallow: r.Allow[:1]}, jumpText(site1, gateChain))
+		text, _, ok := now.edit(firewall.Change{Deny: []string{"52:54:00:ff:ff:01"}, Unallow: r.Allow[:1]},
+			jumpText(site1, gateChain))
 		if !ok {
 			t.Fatalf("%s: the change is not small", name)
 		}
@@ -268,8 +272,10 @@ func TestBuild(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	for _, mac := range []string{"", "52:54:00:00:00:0A", "52:54:00:00:00:01 -j ACCEPT", "52:54:00:00:00\n01", "525400000001"} {
-		if _, err := newRules(firewall.Ruleset{Deny: []string{mac}}); err == nil || !strings.Contains(err.Error(), strconv.Quote(mac)) {
+	for _, mac := range []string{"", "52:54:00:00:00:0A", "52:54:00:00:00:01 -j ACCEPT", "52:54:00:00:00\n01",
+		"525400000001"} {
+		if _, err := newRules(firewall.Ruleset{Deny: []string{mac}}); err == nil ||
+			!strings.Contains(err.Error(), strconv.Quote(mac)) {
 			t.Errorf("%q: %v", mac, err)
 		}
 	}

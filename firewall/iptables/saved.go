@@ -25,7 +25,9 @@ func parse(name string, saved []byte) (table, error) {
 		text := strings.TrimSpace(string(line))
 		switch {
 		case strings.HasPrefix(text, "# Table") && strings.Contains(text, "incompatible"):
-			return table{}, fmt.Errorf("table %s holds rules that iptables cannot express, written by another program; use firewall.driver: nftables", name)
+			return table{}, fmt.Errorf(
+				"table %s holds rules that iptables cannot express, written by another program; use firewall.driver: nftables",
+				name)
 		case text == "" || text[0] == '#':
 		case text[0] == '*':
 			if inside || text[1:] != name {
@@ -101,7 +103,8 @@ func (t table) entrance(l firewall.Layout, chain string) error {
 		case rule == want:
 			found++
 		case target(rule) == chain:
-			return fmt.Errorf("%w: in table %s a rule that is not ours leads to %s: -A %s %s", firewall.ErrForeign, t.name, chain, input, rule)
+			return fmt.Errorf("%w: in table %s a rule that is not ours leads to %s: -A %s %s", firewall.ErrForeign, t.name,
+				chain, input, rule)
 		case found == 0 && before == "" && !harmless(rule, l):
 			before = rule
 		}
@@ -112,7 +115,8 @@ func (t table) entrance(l firewall.Layout, chain string) error {
 	case found > 1:
 		return fmt.Errorf("%w: table %s has %d jumps from %s to %s", firewall.ErrForeign, t.name, found, input, chain)
 	case before != "":
-		return fmt.Errorf("%w: in table %s packets meet another rule before the jump to %s: -A %s %s", firewall.ErrForeign, t.name, chain, input, before)
+		return fmt.Errorf("%w: in table %s packets meet another rule before the jump to %s: -A %s %s", firewall.ErrForeign,
+			t.name, chain, input, before)
 	}
 	return nil
 }
@@ -123,7 +127,8 @@ func (t table) exactly(chain string, want ...string) error {
 		return fmt.Errorf("%w: table %s has no chain %s", firewall.ErrForeign, t.name, chain)
 	}
 	if got := t.rules[chain]; !slices.Equal(got, want) {
-		return fmt.Errorf("%w: chain %s of table %s holds %d rules that are not the %d of ours", firewall.ErrForeign, chain, t.name, len(got), len(want))
+		return fmt.Errorf("%w: chain %s of table %s holds %d rules that are not the %d of ours", firewall.ErrForeign, chain,
+			t.name, len(got), len(want))
 	}
 	return nil
 }

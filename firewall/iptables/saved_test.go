@@ -57,15 +57,19 @@ func TestForeign(t *testing.T) {
 	for _, c := range []struct{ name, old, new, says string }{
 		{"no jump", jumpLine, "", "no jump from INPUT"},
 		{"two jumps", jumpLine, jumpLine + jumpLine, "2 jumps"},
-		{"a narrower jump", jumpLine, "-A INPUT -i br-pxe -p udp -m multiport --dports 67 -j TRIVET-PXE\n", "leads to TRIVET-PXE: -A INPUT -i br-pxe"},
+		{"a narrower jump", jumpLine, "-A INPUT -i br-pxe -p udp -m multiport --dports 67 -j TRIVET-PXE\n",
+			"leads to TRIVET-PXE: -A INPUT -i br-pxe"},
 		{"a wider jump too", jumpLine, jumpLine + "-A INPUT -g TRIVET-PXE\n", "not ours leads to"},
 		{"a rule before the jump", "-p tcp -m multiport --dports 22", "-m conntrack --ctstate NEW", "another rule before"},
 		{"the same for our interface", "-p tcp -m multiport --dports 22", "-i br-pxe", "another rule before"},
 		{"the same for interfaces like ours", "-p tcp -m multiport --dports 22", "-i br+", "another rule before"},
 		{"everything but TCP", "-p tcp -m multiport --dports 22", "! -p tcp", "another rule before"},
-		{"a comment that looks like a protocol", "-p tcp -m multiport --dports 22", `-m comment --comment "-p tcp "`, "another rule before"},
-		{"a rule above the lists", "-A TRIVET-PXE -j TRIVET-ALLOW\n", "-A TRIVET-PXE -j ACCEPT\n-A TRIVET-PXE -j TRIVET-ALLOW\n", "chain TRIVET-PXE"},
-		{"the lists exchanged", "-A TRIVET-PXE -j TRIVET-ALLOW\n-A TRIVET-PXE -j TRIVET-DENY\n", "-A TRIVET-PXE -j TRIVET-DENY\n-A TRIVET-PXE -j TRIVET-ALLOW\n", "chain TRIVET-PXE"},
+		{"a comment that looks like a protocol", "-p tcp -m multiport --dports 22", `-m comment --comment "-p tcp "`,
+			"another rule before"},
+		{"a rule above the lists", "-A TRIVET-PXE -j TRIVET-ALLOW\n",
+			"-A TRIVET-PXE -j ACCEPT\n-A TRIVET-PXE -j TRIVET-ALLOW\n", "chain TRIVET-PXE"},
+		{"the lists exchanged", "-A TRIVET-PXE -j TRIVET-ALLOW\n-A TRIVET-PXE -j TRIVET-DENY\n",
+			"-A TRIVET-PXE -j TRIVET-DENY\n-A TRIVET-PXE -j TRIVET-ALLOW\n", "chain TRIVET-PXE"},
 		{"no verdict", verdict, "", "chain TRIVET-PXE"},
 		{"no gate", ":TRIVET-PXE - [0:0]\n", "", "no chain TRIVET-PXE"},
 		{"no list", ":TRIVET-DENY - [0:0]\n", "", "no chain TRIVET-DENY"},
@@ -73,7 +77,8 @@ func TestForeign(t *testing.T) {
 		{"another verdict", allowLine, strings.Replace(allowLine, accept, drop, 1), "not ours"},
 		{"another match", allowLine, strings.Replace(allowLine, "-m mac", "-p tcp -m mac", 1), "not ours"},
 		{"not this MAC", allowLine, strings.Replace(allowLine, "--mac", "! --mac", 1), "not ours"},
-		{"a part that nothing leads to", ":TRIVET-ALLOW - [0:0]\n", ":TRIVET-ALLOW - [0:0]\n:TRIVET-ALLOW-0 - [0:0]\n", "chain TRIVET-ALLOW"},
+		{"a part that nothing leads to", ":TRIVET-ALLOW - [0:0]\n", ":TRIVET-ALLOW - [0:0]\n:TRIVET-ALLOW-0 - [0:0]\n",
+			"chain TRIVET-ALLOW"},
 	} {
 		if !strings.Contains(intact, c.old) {
 			t.Fatalf("%s: there is nothing to change", c.name)
@@ -125,7 +130,9 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%q: %v", saved, err)
 		}
 	}
-	if empty, err := parse(listTable, []byte("# Warning: iptables-legacy tables present, use iptables-legacy-save to see them\n")); err != nil || empty.has(input) {
+	if empty, err := parse(listTable,
+		[]byte("# Warning: iptables-legacy tables present, use iptables-legacy-save to see them\n")); err != nil ||
+		empty.has(input) {
 		t.Errorf("a table that is not there: %+v, %v", empty, err)
 	}
 }

@@ -29,13 +29,14 @@ func TestWatch(t *testing.T) {
 			t.Error("that there are no rules is not told")
 		}
 		for what, args := range map[string][]string{
-			"a flush of everything":                           {"-F"},
-			"the jump deleted":                                append([]string{"-D", input}, jump(layout, gateChain)...),
-			"an ACCEPT of everything before the jump":         {"-I", input, "1", "-j", accept},
-			"an ACCEPT of the interface before the jump":      {"-I", input, "1", "-i", near, "-j", accept},
-			"an ACCEPT of other interfaces before the jump":   {"-I", input, "1", "!", "-i", "lo", "-j", accept},
-			"an ACCEPT of DHCP before the jump":               {"-I", input, "1", "-p", "udp", "--dport", "67", "-j", accept},
-			"an ACCEPT of a machine before the jump":          {"-I", input, "1", "-m", "mac", "--mac-source", denied, "-j", accept},
+			"a flush of everything":                         {"-F"},
+			"the jump deleted":                              append([]string{"-D", input}, jump(layout, gateChain)...),
+			"an ACCEPT of everything before the jump":       {"-I", input, "1", "-j", accept},
+			"an ACCEPT of the interface before the jump":    {"-I", input, "1", "-i", near, "-j", accept},
+			"an ACCEPT of other interfaces before the jump": {"-I", input, "1", "!", "-i", "lo", "-j", accept},
+			"an ACCEPT of DHCP before the jump":             {"-I", input, "1", "-p", "udp", "--dport", "67", "-j", accept},
+			"an ACCEPT of a machine before the jump": {"-I", input, "1", "-m", "mac", "--mac-source", denied, "-j",
+				accept},
 			"a chain that may accept before the jump":         {"-I", input, "1", "-j", "STRANGER"},
 			"a RETURN to the policy before the jump":          {"-I", input, "1", "-j", "RETURN"},
 			"an ACCEPT in the chain that the jump leads to":   {"-I", gateChain, "1", "-j", accept},

@@ -83,15 +83,19 @@ func (p Place) Problem(configured string) error {
 	case p.Index == 0:
 		return fmt.Errorf("%w: this host has no interface %s", firewall.ErrMisplaced, configured)
 	case p.Kind == "openvswitch" || p.Name == datapath:
-		return fmt.Errorf("%w: the packets of %s arrive on the internal port of its Open vSwitch bridge; write that port's name, mostly the bridge's, as firewall.interface, and have dnsmasq listen there",
+		return fmt.Errorf(
+			"%w: the packets of %s arrive on the internal port of its Open vSwitch bridge; write that port's name, mostly the bridge's, as firewall.interface, and have dnsmasq listen there",
 			firewall.ErrMisplaced, configured)
 	case p.Kind == "vrf":
-		return fmt.Errorf("%w: %s is in the VRF %s, where rules see its packets; write firewall.interface: %s, whose other interfaces are then filtered too, or take %s out of the VRF",
+		return fmt.Errorf(
+			"%w: %s is in the VRF %s, where rules see its packets; write firewall.interface: %s, whose other interfaces are then filtered too, or take %s out of the VRF",
 			firewall.ErrMisplaced, configured, p.Name, p.Name, configured)
 	case p.Kind != "":
-		return fmt.Errorf("%w: %s is a port of %s (%s); write firewall.interface: %s, and have dnsmasq listen there", firewall.ErrMisplaced, configured, p.Name, p.Kind, p.Name)
+		return fmt.Errorf("%w: %s is a port of %s (%s); write firewall.interface: %s, and have dnsmasq listen there",
+			firewall.ErrMisplaced, configured, p.Name, p.Kind, p.Name)
 	case p.Name != configured:
-		return fmt.Errorf("%w: %s was renamed to %s; write firewall.interface: %s, and have dnsmasq listen there", firewall.ErrMisplaced, configured, p.Name, p.Name)
+		return fmt.Errorf("%w: %s was renamed to %s; write firewall.interface: %s, and have dnsmasq listen there",
+			firewall.ErrMisplaced, configured, p.Name, p.Name)
 	}
 	return nil
 }

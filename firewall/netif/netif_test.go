@@ -12,7 +12,8 @@ import (
 type host map[int]netlink.Link
 
 func (h host) add(index int, name string, master int, kind string) {
-	h[index] = &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index, Name: name, MasterIndex: master}, LinkType: kind}
+	h[index] = &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index, Name: name, MasterIndex: master},
+		LinkType: kind}
 }
 
 func (h host) links() Links {
@@ -52,13 +53,16 @@ func TestPlace(t *testing.T) {
 		want    Place
 		problem string // "": none
 	}{
-		"by itself":             {"eth0", 0, Place{1, "eth0", ""}, ""},
-		"port of a bridge":      {"eth1", 2, Place{2, "br0", "bridge"}, "eth1 is a port of br0 (bridge); write firewall.interface: br0"},
-		"bond under a bridge":   {"eth2", 0, Place{3, "br0", "bridge"}, "eth2 is a port of br0 (bridge)"},
-		"the bridge":            {"br0", 0, Place{10, "br0", ""}, ""},
-		"in a VRF":              {"eth3", 0, Place{4, "tenant", "vrf"}, "eth3 is in the VRF tenant"},
-		"port of Open vSwitch":  {"eth6", 0, Place{15, "ovs-system", "openvswitch"}, "the internal port of its Open vSwitch bridge"},
-		"Open vSwitch itself":   {"ovs-system", 0, Place{14, "ovs-system", ""}, "the internal port of its Open vSwitch bridge"},
+		"by itself": {"eth0", 0, Place{1, "eth0", ""}, ""},
+		"port of a bridge": {"eth1", 2, Place{2, "br0", "bridge"},
+			"eth1 is a port of br0 (bridge); write firewall.interface: br0"},
+		"bond under a bridge": {"eth2", 0, Place{3, "br0", "bridge"}, "eth2 is a port of br0 (bridge)"},
+		"the bridge":          {"br0", 0, Place{10, "br0", ""}, ""},
+		"in a VRF":            {"eth3", 0, Place{4, "tenant", "vrf"}, "eth3 is in the VRF tenant"},
+		"port of Open vSwitch": {"eth6", 0, Place{15, "ovs-system", "openvswitch"},
+			"the internal port of its Open vSwitch bridge"},
+		"Open vSwitch itself": {"ovs-system", 0, Place{14, "ovs-system", ""},
+			"the internal port of its Open vSwitch bridge"},
 		"renamed":               {"pxe", 1, Place{1, "eth0", ""}, "pxe was renamed to eth0; write firewall.interface: eth0"},
 		"renamed into a bridge": {"pxe", 2, Place{2, "br0", "bridge"}, "pxe is a port of br0"},
 		"gone":                  {"pxe", 77, Place{0, "pxe", ""}, "no interface pxe"},

@@ -84,7 +84,8 @@ func (c *Chains) Change(ctx context.Context, d firewall.Change) error {
 			return nil, 0, err
 		}
 		f, next := c.filter, c.edition+1
-		changes := slices.Concat(f.deleteElements(setEdition, editionKey(c.edition)), f.addElements(setEdition, 0, editionKey(next)), lists)
+		changes := slices.Concat(f.deleteElements(setEdition, editionKey(c.edition)),
+			f.addElements(setEdition, 0, editionKey(next)), lists)
 		return changes, next, nil
 	})
 	if errors.Is(err, unix.ENOENT) {
@@ -109,7 +110,8 @@ func (c *Chains) lists(d firewall.Change) (changes []netlink.Message, err error)
 			return nil, err
 		}
 		// What is not there cannot be deleted, so it is put there first.
-		changes = slices.Concat(changes, f.ensureElements(l.set, add...), f.ensureElements(l.set, rid...), f.deleteElements(l.set, rid...))
+		changes = slices.Concat(changes, f.ensureElements(l.set, add...), f.ensureElements(l.set, rid...),
+			f.deleteElements(l.set, rid...))
 	}
 	if d.Pass != nil {
 		changes = append(append(changes, f.flushSet(setPass)), c.pass(*d.Pass)...)
@@ -119,7 +121,8 @@ func (c *Chains) lists(d firewall.Change) (changes []netlink.Message, err error)
 
 // swap commits what draft makes of what it sees, if no other program commits in
 // between, and keeps the edition that this leaves.
-func (c *Chains) swap(ctx context.Context, draft func(sight) (changes []netlink.Message, edition uint32, err error)) error {
+func (c *Chains) swap(ctx context.Context,
+	draft func(sight) (changes []netlink.Message, edition uint32, err error)) error {
 	for range tries {
 		seen, err := c.filter.readRules(ctx, c.socket)
 		if err != nil {

@@ -50,10 +50,12 @@ func InNamespace(fd int) Option { return func(f *Filter) { f.netns = fd } }
 // New returns the filter for a layout. It changes nothing yet.
 func New(l firewall.Layout, options ...Option) (*Filter, error) {
 	if n := len(l.Interface); n == 0 || n >= unix.IFNAMSIZ {
-		return nil, fmt.Errorf("firewall.interface: %.80q cannot be a network interface: write 1 to 15 characters", l.Interface)
+		return nil, fmt.Errorf("firewall.interface: %.80q cannot be a network interface: write 1 to 15 characters",
+			l.Interface)
 	}
 	if l.Match != firewall.MatchEther && l.Match != firewall.MatchChaddr {
-		return nil, fmt.Errorf("firewall.match: %.80q is neither %s nor %s", l.Match, firewall.MatchEther, firewall.MatchChaddr)
+		return nil, fmt.Errorf("firewall.match: %.80q is neither %s nor %s", l.Match, firewall.MatchEther,
+			firewall.MatchChaddr)
 	}
 	f := &Filter{layout: l, lists: true, table: Table, ports: &ports{own: make(map[uint32]bool)}}
 	for _, o := range options {
@@ -156,7 +158,8 @@ func (f *Filter) Mend(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: it does not stay as it is built; another program writes to table inet %s", firewall.ErrForeign, f.table)
+	return fmt.Errorf("%w: it does not stay as it is built; another program writes to table inet %s", firewall.ErrForeign,
+		f.table)
 }
 
 // rebuild puts the planned table, all sets empty, in the place of what was seen.

@@ -80,16 +80,23 @@ func (f *far) warm() {
 func TestFragmentsHideNothing(t *testing.T) {
 	// A destination option of padding, and one so long that it ends in the
 	// second fragment.
-	padding, long := []byte{unix.IPPROTO_UDP, 0, 1, 4, 0, 0, 0, 0}, slicesOf([]byte{unix.IPPROTO_UDP, 1, 1, 12}, make([]byte, 12))
+	padding, long := []byte{unix.IPPROTO_UDP, 0, 1, 4, 0, 0, 0, 0},
+		slicesOf([]byte{unix.IPPROTO_UDP, 1, 1, 12}, make([]byte, 12))
 	cuts := map[string]func(uint32, []byte) [][]byte{
-		"behind the UDP header": func(id uint32, frame []byte) [][]byte { return cut(id, frame, unix.IPPROTO_UDP, nil, udpHeader) },
-		"behind the type":       func(id uint32, frame []byte) [][]byte { return cut(id, frame, unix.IPPROTO_UDP, nil, 16) },
-		"one fragment":          func(id uint32, frame []byte) [][]byte { return cut(id, frame, unix.IPPROTO_UDP, nil) },
+		"behind the UDP header": func(id uint32, frame []byte) [][]byte {
+			return cut(id, frame, unix.IPPROTO_UDP, nil, udpHeader)
+		},
+		"behind the type": func(id uint32, frame []byte) [][]byte { return cut(id, frame, unix.IPPROTO_UDP, nil, 16) },
+		"one fragment":    func(id uint32, frame []byte) [][]byte { return cut(id, frame, unix.IPPROTO_UDP, nil) },
 		"behind an option": func(id uint32, frame []byte) [][]byte {
 			return cut(id, frame, unix.IPPROTO_DSTOPTS, padding, 8+udpHeader)
 		},
-		"before the UDP header":      func(id uint32, frame []byte) [][]byte { return cut(id, frame, unix.IPPROTO_DSTOPTS, padding, 8) },
-		"in the middle of an option": func(id uint32, frame []byte) [][]byte { return cut(id, frame, unix.IPPROTO_DSTOPTS, long, 8) },
+		"before the UDP header": func(id uint32, frame []byte) [][]byte {
+			return cut(id, frame, unix.IPPROTO_DSTOPTS, padding, 8)
+		},
+		"in the middle of an option": func(id uint32, frame []byte) [][]byte {
+			return cut(id, frame, unix.IPPROTO_DSTOPTS, long, 8)
+		},
 		"the second one comes before": func(id uint32, frame []byte) [][]byte {
 			f := cut(id, frame, unix.IPPROTO_UDP, nil, udpHeader)
 			return [][]byte{f[1], f[0]}
@@ -107,7 +114,8 @@ func TestFragmentsHideNothing(t *testing.T) {
 			f := h.filter(firewall.MatchEther, options...)
 			l := h.lease(f)
 			if options == nil {
-				h.must(h.chains(f).Replace(t.Context(), firewall.Ruleset{Allow: []string{allowed}, Deny: []string{denied}, Pass: true}))
+				h.must(h.chains(f).Replace(t.Context(),
+					firewall.Ruleset{Allow: []string{allowed}, Deny: []string{denied}, Pass: true}))
 			}
 			h.open(l, time.Minute)
 			for how, change := range cuts {

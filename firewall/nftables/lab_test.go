@@ -243,7 +243,8 @@ func udpDatagram(source, dest netip.Addr, port uint16, payload []byte) []byte {
 	d = binary.BigEndian.AppendUint16(d, port)
 	d = binary.BigEndian.AppendUint16(d, uint16(8+len(payload)))
 	d = append(append(d, 0, 0), payload...)
-	pseudo := slicesOf(source.AsSlice(), dest.AsSlice(), []byte{0, unix.IPPROTO_UDP}, binary.BigEndian.AppendUint16(nil, uint16(len(d))))
+	pseudo := slicesOf(source.AsSlice(), dest.AsSlice(), []byte{0, unix.IPPROTO_UDP},
+		binary.BigEndian.AppendUint16(nil, uint16(len(d))))
 	binary.BigEndian.PutUint16(d[6:], rawsocket.Checksum(slicesOf(pseudo, d)))
 	return d
 }

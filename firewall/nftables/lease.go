@@ -49,7 +49,8 @@ func (l *Lease) Open(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	f := l.filter
-	err := l.swap(ctx, f.deleteElements(setArm, armed()), []netlink.Message{f.flushSet(setLease)}, f.addElements(setLease, d, gated()...))
+	err := l.swap(ctx, f.deleteElements(setArm, armed()), []netlink.Message{f.flushSet(setLease)},
+		f.addElements(setLease, d, gated()...))
 	return l.lapsed(ctx, err)
 }
 

@@ -83,7 +83,8 @@ func deleteTable(table string) netlink.Message {
 func addSet(table string, id uint32, s set) netlink.Message {
 	attributes := [][]byte{
 		text(unix.NFTA_SET_TABLE, table), text(unix.NFTA_SET_NAME, s.name), attributeUint32(unix.NFTA_SET_ID, id),
-		attributeUint32(unix.NFTA_SET_FLAGS, s.flags), attributeUint32(unix.NFTA_SET_KEY_TYPE, s.keyType), attributeUint32(unix.NFTA_SET_KEY_LEN, s.keyLength),
+		attributeUint32(unix.NFTA_SET_FLAGS, s.flags), attributeUint32(unix.NFTA_SET_KEY_TYPE, s.keyType),
+		attributeUint32(unix.NFTA_SET_KEY_LEN, s.keyLength),
 	}
 	if s.size != 0 {
 		attributes = append(attributes, nested(unix.NFTA_SET_DESC, attributeUint32(unix.NFTA_SET_DESC_SIZE, s.size)))
@@ -95,7 +96,8 @@ func addChain(table string, c chain) netlink.Message {
 	attributes := [][]byte{text(unix.NFTA_CHAIN_TABLE, table), text(unix.NFTA_CHAIN_NAME, c.name)}
 	if c.kind != "" {
 		attributes = append(attributes,
-			nested(unix.NFTA_CHAIN_HOOK, attributeUint32(unix.NFTA_HOOK_HOOKNUM, c.hook), attributeUint32(unix.NFTA_HOOK_PRIORITY, uint32(c.priority))),
+			nested(unix.NFTA_CHAIN_HOOK, attributeUint32(unix.NFTA_HOOK_HOOKNUM, c.hook),
+				attributeUint32(unix.NFTA_HOOK_PRIORITY, uint32(c.priority))),
 			attributeUint32(unix.NFTA_CHAIN_POLICY, c.policy), text(unix.NFTA_CHAIN_TYPE, c.kind))
 	}
 	return message(unix.NFT_MSG_NEWCHAIN, creates, attributes...)
@@ -111,7 +113,8 @@ func addRule(table string, r rule) (netlink.Message, error) {
 		expressions = append(expressions, nested(unix.NFTA_LIST_ELEM, data))
 	}
 	return message(unix.NFT_MSG_NEWRULE, netlink.Create|netlink.Append,
-		text(unix.NFTA_RULE_TABLE, table), text(unix.NFTA_RULE_CHAIN, r.chain), nested(unix.NFTA_RULE_EXPRESSIONS, expressions...)), nil
+		text(unix.NFTA_RULE_TABLE, table), text(unix.NFTA_RULE_CHAIN, r.chain),
+		nested(unix.NFTA_RULE_EXPRESSIONS, expressions...)), nil
 }
 
 // addElements adds elements, for life if d is zero. None of them may be there.
@@ -135,7 +138,8 @@ func (f *Filter) flushSet(name string) netlink.Message {
 		text(unix.NFTA_SET_ELEM_LIST_TABLE, f.table), text(unix.NFTA_SET_ELEM_LIST_SET, name))
 }
 
-func (f *Filter) elements(kind int, flags netlink.HeaderFlags, name string, d time.Duration, keys [][]byte) []netlink.Message {
+func (f *Filter) elements(kind int, flags netlink.HeaderFlags, name string, d time.Duration,
+	keys [][]byte) []netlink.Message {
 	var life []byte
 	if d != 0 {
 		life = attribute(unix.NFTA_SET_ELEM_TIMEOUT, binary.BigEndian.AppendUint64(nil, uint64(d.Milliseconds()))...)

@@ -64,7 +64,8 @@ func (k skeleton) decide(t *testing.T, d datagram, sets map[string][][]byte) exp
 
 // decideIn tells what the rules of one chain decide; not decided if the datagram
 // goes on where it came from.
-func (k skeleton) decideIn(t *testing.T, chain string, d datagram, sets map[string][][]byte) (kind expr.VerdictKind, decided bool) {
+func (k skeleton) decideIn(t *testing.T, chain string, d datagram, sets map[string][][]byte) (kind expr.VerdictKind,
+	decided bool) {
 	t.Helper()
 rules:
 	for _, r := range k.rulesOf(chain) {
@@ -86,7 +87,8 @@ rules:
 			case *expr.Cmp:
 				matches = holds(t, e, value)
 			case *expr.Lookup:
-				matches = slices.ContainsFunc(sets[e.SetName], func(key []byte) bool { return bytes.Equal(key, value[:k.keyLength(e.SetName)]) }) != e.Invert
+				matches = slices.ContainsFunc(sets[e.SetName],
+					func(key []byte) bool { return bytes.Equal(key, value[:k.keyLength(e.SetName)]) }) != e.Invert
 			case *expr.Dynset:
 				key := value[:k.keyLength(e.SetName)]
 				sets[e.SetName] = append(sets[e.SetName], key)
@@ -147,7 +149,8 @@ const (
 func members() map[string][][]byte {
 	return map[string][][]byte{
 		setLease: gated(), setPass: gated(),
-		setAllow: {{0, 0, 0, 0, 0, mayBoot}, {0, 0, 0, 0, 0, isBoth}}, setDeny: {{0, 0, 0, 0, 0, mayNot}, {0, 0, 0, 0, 0, isBoth}},
+		setAllow: {{0, 0, 0, 0, 0, mayBoot}, {0, 0, 0, 0, 0, isBoth}},
+		setDeny:  {{0, 0, 0, 0, 0, mayNot}, {0, 0, 0, 0, 0, isBoth}},
 	}
 }
 
@@ -161,7 +164,8 @@ func bootp(frame, client byte, agent ...byte) datagram {
 
 // dhcp6 is a message of DHCPv6.
 func dhcp6(frame, kind byte) datagram {
-	return datagram{protocol: unix.NFPROTO_IPV6, frame: []byte{11: frame, 13: 0}, udp: []byte{2: 547 >> 8, 3: 547 & 0xff, 8: kind, 11: 0}}
+	return datagram{protocol: unix.NFPROTO_IPV6, frame: []byte{11: frame, 13: 0},
+		udp: []byte{2: 547 >> 8, 3: 547 & 0xff, 8: kind, 11: 0}}
 }
 
 // TestWhoIsBehindARouter tries the rules on requests that do not come in the
@@ -173,26 +177,32 @@ func TestWhoIsBehindARouter(t *testing.T) {
 		d                   datagram
 		ether, chaddr, bare expr.VerdictKind // bare: a table without lists
 	}{
-		"may boot":                  {bootp(mayBoot, mayBoot), accept, accept, accept},
-		"may not":                   {bootp(mayNot, mayNot), drop, drop, accept},
-		"any machine":               {bootp(anybody, anybody), accept, accept, accept},
-		"relayed, may boot":         {bootp(aRouter, mayBoot, agent...), drop, accept, drop},
-		"relayed, may not":          {bootp(aRouter, mayNot, agent...), drop, drop, drop},
-		"relayed, any machine":      {bootp(aRouter, anybody, agent...), drop, accept, drop},
-		"a relay that may boot":     {bootp(mayBoot, anybody, agent...), drop, accept, drop},
-		"an agent of one bit":       {bootp(aRouter, anybody, 0, 0, 0, 1), drop, accept, drop},
-		"renews, may boot":          {bootp(aRouter, mayBoot), accept, accept, accept},
-		"renews, may not":           {bootp(aRouter, mayNot), drop, drop, accept},
-		"renews, any machine":       {bootp(aRouter, anybody), accept, accept, accept},
-		"over IPv6, may boot":       {dhcp6(mayBoot, 1), accept, accept, accept},
-		"over IPv6, may not":        {dhcp6(mayNot, 1), drop, drop, accept},
-		"over IPv6, any machine":    {dhcp6(anybody, 1), accept, accept, accept},
-		"relayed over IPv6":         {dhcp6(aRouter, 12), drop, drop, drop},
-		"a relay there that may":    {dhcp6(mayBoot, 12), drop, drop, drop},
-		"too short for a BOOTP":     {datagram{protocol: unix.NFPROTO_IPV4, frame: []byte{11: mayNot, 13: 0}, udp: []byte{3: dhcpPort, 7: 0}}, drop, accept, accept},
-		"what relays are answered":  {dhcp6(anybody, 13), accept, accept, accept},
-		"a relay's type over IPv4":  {datagram{protocol: unix.NFPROTO_IPV4, frame: bootp(anybody, 0).frame, udp: append([]byte{3: dhcpPort}, dhcp6(anybody, 12).udp[4:]...)}, accept, accept, accept},
-		"an agent's place, in IPv6": {datagram{protocol: unix.NFPROTO_IPV6, frame: bootp(anybody, 0).frame, udp: bootp(anybody, anybody, agent...).udp}, accept, accept, accept},
+		"may boot":               {bootp(mayBoot, mayBoot), accept, accept, accept},
+		"may not":                {bootp(mayNot, mayNot), drop, drop, accept},
+		"any machine":            {bootp(anybody, anybody), accept, accept, accept},
+		"relayed, may boot":      {bootp(aRouter, mayBoot, agent...), drop, accept, drop},
+		"relayed, may not":       {bootp(aRouter, mayNot, agent...), drop, drop, drop},
+		"relayed, any machine":   {bootp(aRouter, anybody, agent...), drop, accept, drop},
+		"a relay that may boot":  {bootp(mayBoot, anybody, agent...), drop, accept, drop},
+		"an agent of one bit":    {bootp(aRouter, anybody, 0, 0, 0, 1), drop, accept, drop},
+		"renews, may boot":       {bootp(aRouter, mayBoot), accept, accept, accept},
+		"renews, may not":        {bootp(aRouter, mayNot), drop, drop, accept},
+		"renews, any machine":    {bootp(aRouter, anybody), accept, accept, accept},
+		"over IPv6, may boot":    {dhcp6(mayBoot, 1), accept, accept, accept},
+		"over IPv6, may not":     {dhcp6(mayNot, 1), drop, drop, accept},
+		"over IPv6, any machine": {dhcp6(anybody, 1), accept, accept, accept},
+		"relayed over IPv6":      {dhcp6(aRouter, 12), drop, drop, drop},
+		"a relay there that may": {dhcp6(mayBoot, 12), drop, drop, drop},
+		"too short for a BOOTP": {
+			datagram{protocol: unix.NFPROTO_IPV4, frame: []byte{11: mayNot, 13: 0}, udp: []byte{3: dhcpPort, 7: 0}}, drop,
+			accept, accept},
+		"what relays are answered": {dhcp6(anybody, 13), accept, accept, accept},
+		"a relay's type over IPv4": {
+			datagram{protocol: unix.NFPROTO_IPV4, frame: bootp(anybody, 0).frame,
+				udp: append([]byte{3: dhcpPort}, dhcp6(anybody, 12).udp[4:]...)}, accept, accept, accept},
+		"an agent's place, in IPv6": {
+			datagram{protocol: unix.NFPROTO_IPV6, frame: bootp(anybody, 0).frame, udp: bootp(anybody, anybody, agent...).udp},
+			accept, accept, accept},
 	} {
 		ether, chaddr := newFilter(t, firewall.MatchEther), newFilter(t, firewall.MatchChaddr)
 		for of, want := range map[*Filter]expr.VerdictKind{ether: c.ether, chaddr: c.chaddr, bareFilter(t): c.bare} {
@@ -221,13 +231,15 @@ func TestFragmentsOfIPv6(t *testing.T) {
 		d    datagram
 		want expr.VerdictKind
 	}{
-		"whole":                              {dhcp6(mayBoot, 1), accept},
-		"a relay's, the type in the second":  {cut(dhcp6(aRouter, relayForward), 0, 8, 1), drop},
-		"a relay's, in one fragment":         {cut(dhcp6(aRouter, relayForward), 0, 12, 0), drop},
-		"of one that may boot":               {cut(dhcp6(mayBoot, 1), 0, 8, 1), drop},
-		"of one that may not":                {cut(dhcp6(mayNot, 1), 0, 8, 1), drop},
-		"with reserved bits":                 {cut(dhcp6(anybody, 1), 0, 8, 7), drop},
-		"to the boot server":                 {cut(datagram{protocol: unix.NFPROTO_IPV6, frame: other.frame, udp: []byte{2: 4011 >> 8, 3: 4011 & 0xff, 11: 0}}, 0, 8, 1), drop},
+		"whole":                             {dhcp6(mayBoot, 1), accept},
+		"a relay's, the type in the second": {cut(dhcp6(aRouter, relayForward), 0, 8, 1), drop},
+		"a relay's, in one fragment":        {cut(dhcp6(aRouter, relayForward), 0, 12, 0), drop},
+		"of one that may boot":              {cut(dhcp6(mayBoot, 1), 0, 8, 1), drop},
+		"of one that may not":               {cut(dhcp6(mayNot, 1), 0, 8, 1), drop},
+		"with reserved bits":                {cut(dhcp6(anybody, 1), 0, 8, 7), drop},
+		"to the boot server": {
+			cut(datagram{protocol: unix.NFPROTO_IPV6, frame: other.frame, udp: []byte{2: 4011 >> 8, 3: 4011 & 0xff, 11: 0}}, 0,
+				8, 1), drop},
 		"to another port":                    {cut(other, 0, 8, 1), accept},
 		"the second":                         {cut(dhcp6(anybody, 1), 8, 4, 0), accept},
 		"headers that leave no port":         {cut(dhcp6(anybody, 1), 0, 0, 1), drop},

@@ -173,7 +173,8 @@ func TestElementsAreReadAsWritten(t *testing.T) {
 }
 
 func TestWhatTheListsRefuse(t *testing.T) {
-	for _, bad := range []string{"", "52:54:00:00:00:0A", "52-54-00-00-00-0a", "52:54:00:00:00", "52:54:00:00:00:0a:0b:0c"} {
+	for _, bad := range []string{"", "52:54:00:00:00:0A", "52-54-00-00-00-0a", "52:54:00:00:00",
+		"52:54:00:00:00:0a:0b:0c"} {
 		if _, err := macKeys("allow", []string{bad}); err == nil || !strings.HasPrefix(err.Error(), "list allow") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -189,7 +190,8 @@ func TestWhatTheListsRefuse(t *testing.T) {
 func TestALeaseAlwaysEnds(t *testing.T) {
 	l := newFilter(t, firewall.MatchEther).Lease()
 	for _, d := range []time.Duration{-time.Second, 0, time.Millisecond - 1, maxLife + 1} {
-		for name, verb := range map[string]func(context.Context, time.Duration) error{"Arm": l.Arm, "Open": l.Open, "Hold": l.Hold} {
+		for name, verb := range map[string]func(context.Context, time.Duration) error{"Arm": l.Arm, "Open": l.Open,
+			"Hold": l.Hold} {
 			if err := verb(t.Context(), d); err == nil || !strings.Contains(err.Error(), "must last") {
 				t.Errorf("%s for %v: %v", name, d, err)
 			}
@@ -211,7 +213,9 @@ func TestAnAnswerToSomethingElseIsAFailure(t *testing.T) {
 		want   string
 	}{
 		"to an older transaction": {func(sent []netlink.Message) ([]netlink.Message, error) {
-			stale := netlink.Message{Header: netlink.Header{Type: netlink.Error, Sequence: sent[0].Header.Sequence - 1, PID: nltest.PID}, Data: make([]byte, 20)}
+			stale := netlink.Message{
+				Header: netlink.Header{Type: netlink.Error, Sequence: sent[0].Header.Sequence - 1, PID: nltest.PID},
+				Data:   make([]byte, 20)}
 			return []netlink.Message{stale}, nil
 		}, "outcome unknown"},
 		"no permission": {func(sent []netlink.Message) ([]netlink.Message, error) {
@@ -238,7 +242,9 @@ func TestATransactionAsksForOneAnswer(t *testing.T) {
 	s := answering(func(m []netlink.Message) ([]netlink.Message, error) {
 		sent = m
 		last := m[len(m)-2]
-		return []netlink.Message{{Header: netlink.Header{Type: netlink.Error, Sequence: last.Header.Sequence, PID: nltest.PID}, Data: make([]byte, 20)}}, nil
+		return []netlink.Message{
+			{Header: netlink.Header{Type: netlink.Error, Sequence: last.Header.Sequence, PID: nltest.PID},
+				Data: make([]byte, 20)}}, nil
 	})
 	if err := s.commit(t.Context(), 7, addTable(Table), addTable(Table), deleteTable(Table)); err != nil {
 		t.Fatal(err)
@@ -267,7 +273,8 @@ func TestWatchTellsAtTheEndOfATransaction(t *testing.T) {
 	const own, stranger = 11, 22
 	f := newFilter(t, firewall.MatchEther)
 	f.ports.add(own)
-	end := message(unix.NFT_MSG_NEWGEN, 0, attributeUint32(unix.NFTA_GEN_ID, 5), attributeUint32(unix.NFTA_GEN_PROC_PID, 4711), text(unix.NFTA_GEN_PROC_NAME, "nft"))
+	end := message(unix.NFT_MSG_NEWGEN, 0, attributeUint32(unix.NFTA_GEN_ID, 5),
+		attributeUint32(unix.NFTA_GEN_PROC_PID, 4711), text(unix.NFTA_GEN_PROC_NAME, "nft"))
 	other := f.addElements(setDeny, 0, make([]byte, 6))[0]
 	other.Data[0] = unix.NFPROTO_IPV4
 	for name, tt := range map[string]struct {
@@ -293,7 +300,8 @@ func TestWatchTellsAtTheEndOfATransaction(t *testing.T) {
 		if told := len(w.changed) == 1; told != tt.told {
 			t.Errorf("%s: told is %v", name, told)
 		}
-		if named := strings.Contains(said.String(), "process=nft pid=4711"); named != (tt.told && tt.part.Header.PID == stranger) {
+		if named := strings.Contains(said.String(), "process=nft pid=4711"); named !=
+			(tt.told && tt.part.Header.PID == stranger) {
 			t.Errorf("%s: logged %q", name, said.String())
 		}
 	}

@@ -47,13 +47,16 @@ func (k *skeleton) addOffers(iface string) {
 		newSet(setOffered, nftables.TypeIPAddr, unix.NFT_SET_TIMEOUT|unix.NFT_SET_EVAL, maxOffers),
 		newSet(setOffers, lease, unix.NFT_SET_TIMEOUT|unix.NFT_SET_EVAL, maxOffers))
 	k.chains = append(k.chains,
-		chain{name: chainOutput, kind: "filter", hook: unix.NF_INET_LOCAL_OUT, priority: priority, policy: uint32(nftables.ChainPolicyAccept)},
+		chain{name: chainOutput, kind: "filter", hook: unix.NF_INET_LOCAL_OUT, priority: priority,
+			policy: uint32(nftables.ChainPolicyAccept)},
 		chain{name: chainOffer})
 	k.add(chainOutput, to(iface), overFamily(unix.NFPROTO_IPV4), udp(), load(sourcePort), is(portKey(dhcpServer)),
 		load(firstOption), is([]byte{0x63, 0x82, 0x53, 0x63, 53, 1, 2}), verdict(expr.VerdictJump, chainOffer))
-	machine := &expr.Payload{DestRegister: secondRegister, Base: clientHardware.base, Offset: clientHardware.offset, Len: clientHardware.length}
+	machine := &expr.Payload{DestRegister: secondRegister, Base: clientHardware.base, Offset: clientHardware.offset,
+		Len: clientHardware.length}
 	both := append(load(yourAddress), machine)
-	k.add(chainOffer, both, lookup(setOffers, true), remember(setOffers), remember(setOffered), verdict(expr.VerdictAccept, ""))
+	k.add(chainOffer, both, lookup(setOffers, true), remember(setOffers), remember(setOffered),
+		verdict(expr.VerdictAccept, ""))
 	k.add(chainOffer, load(yourAddress), lookup(setOffered, true), verdict(expr.VerdictDrop, ""))
 	k.add(chainOffer, slices.Clone(both), remember(setOffers), remember(setOffered))
 }
@@ -61,7 +64,8 @@ func (k *skeleton) addOffers(iface string) {
 // remember puts what was loaded into a set for offerLife, from now on if it is
 // there. A full set ends the rule, and the offer passes.
 func remember(name string) []expr.Any {
-	return []expr.Any{&expr.Dynset{SrcRegKey: register, SetName: name, Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: offerLife}}
+	return []expr.Any{&expr.Dynset{SrcRegKey: register, SetName: name, Operation: unix.NFT_DYNSET_OP_UPDATE,
+		Timeout: offerLife}}
 }
 
 // to matches the interface that a packet leaves by, as from does.

@@ -27,7 +27,8 @@ func kindOf(m netlink.Message) (kind int, ok bool) {
 // each calls do for each attribute of a message about nf_tables.
 func each(m netlink.Message, do func(*netlink.AttributeDecoder)) error {
 	if _, ok := kindOf(m); !ok {
-		return fmt.Errorf("netlink message of type %#x and %d bytes is not about nf_tables", uint16(m.Header.Type), len(m.Data))
+		return fmt.Errorf("netlink message of type %#x and %d bytes is not about nf_tables", uint16(m.Header.Type),
+			len(m.Data))
 	}
 	return eachOf(m.Data[headerLength:], do)
 }

@@ -63,6 +63,7 @@ func (f *Filter) steps() ([]step, error) {
 		{"sets (kernel module nf_tables_set or nft_set_hash)", parts[unix.NFT_MSG_NEWSET]},
 		{"elements that end by themselves (Linux 4.1 or later)", f.addElements(setLease, maxLife, gated()...)},
 		{"chains of type filter (kernel module nf_tables_inet)", parts[unix.NFT_MSG_NEWCHAIN]},
-		{"expressions meta, cmp, payload, exthdr, lookup, dynset and immediate (kernel modules nf_tables, nft_meta and nft_exthdr)", parts[unix.NFT_MSG_NEWRULE]},
+		{"expressions meta, cmp, payload, exthdr, lookup, dynset and immediate (kernel modules nf_tables, nft_meta and nft_exthdr)",
+			parts[unix.NFT_MSG_NEWRULE]},
 	}, nil
 }

@@ -138,7 +138,8 @@ func (f *Filter) readSkeleton(ctx context.Context, s *socket) (k skeleton, err e
 
 // list reads the objects of one kind that are in a table. Of some kinds the
 // kernel lists those of all tables.
-func list[T any](ctx context.Context, s *socket, table string, kind int, parse func(netlink.Message) (T, error)) ([]T, error) {
+func list[T any](ctx context.Context, s *socket, table string, kind int, parse func(netlink.Message) (T, error)) ([]T,
+	error) {
 	answer, err := s.ask(ctx, message(kind, netlink.Dump, text(attributeTable, table)))
 	if err != nil {
 		return nil, fmt.Errorf("list the parts of table inet %s: %w", table, err)

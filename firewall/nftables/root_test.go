@@ -163,7 +163,8 @@ func TestListsReadBackAsWritten(t *testing.T) {
 		h.must(c.Replace(t.Context(), want))
 		got, err := c.Read(t.Context())
 		if h.must(err); !got.Equal(want) {
-			t.Errorf("of %d MACs each, %d are allowed and %d denied, or pass is not %v", n, len(got.Allow), len(got.Deny), want.Pass)
+			t.Errorf("of %d MACs each, %d are allowed and %d denied, or pass is not %v", n, len(got.Allow), len(got.Deny),
+				want.Pass)
 		}
 	}
 	if h.left(f) < 50*time.Second {
@@ -200,8 +201,10 @@ func TestChangeIsADifference(t *testing.T) {
 		want   firewall.Ruleset
 	}{
 		{firewall.Change{Deny: macs[3:]}, firewall.Ruleset{Deny: macs}},
-		{firewall.Change{Allow: macs[:2], Undeny: macs[4:], Pass: &yes}, firewall.Ruleset{Allow: macs[:2], Deny: macs[:4], Pass: true}},
-		{firewall.Change{Allow: macs[:1], Undeny: macs[4:], Pass: &yes}, firewall.Ruleset{Allow: macs[:2], Deny: macs[:4], Pass: true}},
+		{firewall.Change{Allow: macs[:2], Undeny: macs[4:], Pass: &yes},
+			firewall.Ruleset{Allow: macs[:2], Deny: macs[:4], Pass: true}},
+		{firewall.Change{Allow: macs[:1], Undeny: macs[4:], Pass: &yes},
+			firewall.Ruleset{Allow: macs[:2], Deny: macs[:4], Pass: true}},
 		{firewall.Change{Unallow: macs, Pass: &no}, firewall.Ruleset{Deny: macs[:4]}},
 	} {
 		h.must(c.Change(ctx, step.change))
@@ -252,7 +255,8 @@ func harms(h *host, f *Filter) map[string][]netlink.Message {
 		h.must(err)
 		return []netlink.Message{m}
 	}
-	dormant := message(unix.NFT_MSG_NEWTABLE, 0, text(unix.NFTA_TABLE_NAME, Table), attributeUint32(unix.NFTA_TABLE_FLAGS, unix.NFT_TABLE_F_DORMANT))
+	dormant := message(unix.NFT_MSG_NEWTABLE, 0, text(unix.NFTA_TABLE_NAME, Table),
+		attributeUint32(unix.NFTA_TABLE_FLAGS, unix.NFT_TABLE_F_DORMANT))
 	return map[string][]netlink.Message{
 		"is missing":                     {deleteTable(Table)},
 		"chain gate has 0 rules":         {h.flushRules(chainGate)},
@@ -434,7 +438,8 @@ func TestWatchTellsWhatOthersDo(t *testing.T) {
 	h.told(w)
 	stop()
 	// logs.Limit holds the second change of the same process back.
-	if n := strings.Count(said.String(), "another process changed the PXE filter"); n != 1 || !strings.Contains(said.String(), "process=nftables.test") {
+	if n := strings.Count(said.String(), "another process changed the PXE filter"); n != 1 ||
+		!strings.Contains(said.String(), "process=nftables.test") {
 		t.Errorf("logged %q, want one line with the process", said)
 	}
 }

@@ -75,7 +75,8 @@ func plan(l firewall.Layout, lists bool) skeleton {
 			newSet(setArm, nftables.TypeInetService, unix.NFT_SET_TIMEOUT, 0),
 		},
 		chains: []chain{
-			{name: chainInput, kind: "filter", hook: unix.NF_INET_LOCAL_IN, priority: priority, policy: uint32(nftables.ChainPolicyAccept)},
+			{name: chainInput, kind: "filter", hook: unix.NF_INET_LOCAL_IN, priority: priority,
+				policy: uint32(nftables.ChainPolicyAccept)},
 			{name: chainGate},
 		},
 	}
@@ -118,7 +119,8 @@ func (k *skeleton) addRelays(m firewall.Match) {
 	if m != firewall.MatchChaddr {
 		k.add(chainGate, overFamily(unix.NFPROTO_IPV4), load(relayAgent), not(make([]byte, 4)), verdict(expr.VerdictDrop, ""))
 	}
-	k.add(chainGate, overFamily(unix.NFPROTO_IPV6), load(messageType), is([]byte{relayForward}), verdict(expr.VerdictDrop, ""))
+	k.add(chainGate, overFamily(unix.NFPROTO_IPV6), load(messageType), is([]byte{relayForward}),
+		verdict(expr.VerdictDrop, ""))
 }
 
 // addLists adds what lies below the lease.
@@ -208,7 +210,8 @@ func load(f field) []expr.Any {
 // header ends the rule. The flag that asks for the header's presence alone is
 // not used: older kernels lack it.
 func fragment() []expr.Any {
-	return []expr.Any{&expr.Exthdr{DestRegister: register, Type: unix.IPPROTO_FRAGMENT, Offset: 2, Len: 2, Op: expr.ExthdrOpIpv6}}
+	return []expr.Any{&expr.Exthdr{DestRegister: register, Type: unix.IPPROTO_FRAGMENT, Offset: 2, Len: 2,
+		Op: expr.ExthdrOpIpv6}}
 }
 
 func meta(key expr.MetaKey, value []byte) []expr.Any {

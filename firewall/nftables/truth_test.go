@@ -72,7 +72,8 @@ func expectAll(t *testing.T, k skeleton, row, column string, match firewall.Matc
 	for _, frame := range kindsOf(row) {
 		for _, client := range kindsOf(column) {
 			if got := k.decide(t, bootp(frame, client, agent...), sets); got != want {
-				t.Errorf("truth: match %s, frame %s (%d), inside %s (%d), pass rule %v: verdict %d, want %d", match, row, frame, column, client, pass, got, want)
+				t.Errorf("truth: match %s, frame %s (%d), inside %s (%d), pass rule %v: verdict %d, want %d", match, row, frame,
+					column, client, pass, got, want)
 			}
 		}
 	}

@@ -67,7 +67,8 @@ func solicit(mac net.HardwareAddr, from netip.Addr, xid uint32) []byte {
 
 	frame := append([]byte(allServersMAC), mac...)
 	frame = binary.BigEndian.AppendUint16(frame, unix.ETH_P_IPV6)
-	return append(frame, datagram6(from, netip.AddrFrom16([16]byte([]byte(allServers))), clientPort6, serverPort6, message)...)
+	return append(frame, datagram6(from, netip.AddrFrom16([16]byte([]byte(allServers))), clientPort6, serverPort6,
+		message)...)
 }
 
 func option6(message []byte, code uint16, value []byte) []byte {
@@ -111,7 +112,8 @@ func advertisement(frame []byte, asked netip.Addr, xid uint32) (s Server, ok boo
 	if kind := head >> 24; kind != advertiseType && kind != replyType || head&transactionMask6 != xid&transactionMask6 {
 		return s, false
 	}
-	return Server{Address: netip.AddrFrom16([16]byte(frame[atSource6:])), MAC: net.HardwareAddr(frame[6:12]).String()}, true
+	return Server{Address: netip.AddrFrom16([16]byte(frame[atSource6:])), MAC: net.HardwareAddr(frame[6:12]).String()},
+		true
 }
 
 // answers6 is the kernel's part of advertisement.

@@ -120,7 +120,8 @@ func TestWhatIsNoAnswerIsNotHeard(t *testing.T) {
 }
 
 // kernelFilter returns what the kernel does with a frame under a program for a transaction.
-func kernelFilter(t *testing.T, assemble func(xid uint32) ([]bpf.RawInstruction, error), xid uint32) (passes func(frame []byte) bool) {
+func kernelFilter(t *testing.T, assemble func(xid uint32) ([]bpf.RawInstruction, error),
+	xid uint32) (passes func(frame []byte) bool) {
 	t.Helper()
 	program, err := assemble(xid)
 	if err != nil {

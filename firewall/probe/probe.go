@@ -150,7 +150,8 @@ func (p *Probe) queries(link *net.Interface) ([]query, error) {
 	if err != nil {
 		return nil, fmt.Errorf("filter for DHCP answers: %w", err)
 	}
-	all := []query{{unix.ETH_P_IP, filter, discover(mac, xid), func(frame []byte) (Server, bool) { return offer(frame, mac, xid) }}}
+	all := []query{{unix.ETH_P_IP, filter, discover(mac, xid),
+		func(frame []byte) (Server, bool) { return offer(frame, mac, xid) }}}
 	from, ok, err := linkLocal(link)
 	if !ok || err != nil {
 		return all, err
@@ -158,7 +159,8 @@ func (p *Probe) queries(link *net.Interface) ([]query, error) {
 	if filter, err = answers6(xid); err != nil {
 		return nil, fmt.Errorf("filter for DHCPv6 answers: %w", err)
 	}
-	return append(all, query{unix.ETH_P_IPV6, filter, solicit(mac, from, xid), func(frame []byte) (Server, bool) { return advertisement(frame, from, xid) }}), nil
+	return append(all, query{unix.ETH_P_IPV6, filter, solicit(mac, from, xid),
+		func(frame []byte) (Server, bool) { return advertisement(frame, from, xid) }}), nil
 }
 
 // linkLocal returns an interface's own IPv6 address; ok is false if it has none: IPv6
@@ -169,7 +171,8 @@ func linkLocal(link *net.Interface) (at netip.Addr, ok bool, err error) {
 		return at, false, fmt.Errorf("list the addresses of %s: %w", link.Name, err)
 	}
 	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() && prefix.Addr().IsLinkLocalUnicast() {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is6() &&
+			prefix.Addr().IsLinkLocalUnicast() {
 			return prefix.Addr().WithZone(""), true, nil
 		}
 	}
@@ -199,7 +202,8 @@ func (p *Probe) sendQuery(ctx context.Context, socket rawsocket.Socket, q query)
 func (p *Probe) link() (*net.Interface, error) {
 	link, err := net.InterfaceByName(p.o.Interface)
 	if err != nil {
-		return nil, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name", p.o.Interface)
+		return nil, fmt.Errorf("firewall.interface: this host has no interface %q; create it, or correct the name",
+			p.o.Interface)
 	}
 	if link.Flags&net.FlagUp == 0 {
 		return nil, fmt.Errorf("firewall.interface: %s is down; set it up", p.o.Interface)

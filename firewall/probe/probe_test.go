@@ -41,7 +41,8 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 }
 
 func TestWithoutAnInterfaceThereIsAReason(t *testing.T) {
-	p := New(Options{Interface: "trivet-nothing", Random: strings.NewReader("xid."), Logger: slog.New(slog.DiscardHandler)})
+	p := New(Options{Interface: "trivet-nothing", Random: strings.NewReader("xid."),
+		Logger: slog.New(slog.DiscardHandler)})
 	if _, err := p.Test(t.Context()); err == nil || !strings.Contains(err.Error(), `no interface "trivet-nothing"`) {
 		t.Errorf("%v", err)
 	}

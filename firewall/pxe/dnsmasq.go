@@ -96,7 +96,8 @@ func (s Server) check() error {
 	}
 	for i, text := range slices.Concat([]string{s.Interface, s.Root, s.HostsDir}, s.LoaderURLs) {
 		if text == "" && i < 2 || strings.ContainsAny(text, "\n\r\"#,\\ ") {
-			return fmt.Errorf("%q cannot be written into the configuration of dnsmasq: no blanks, commas, quotes, # and backslashes", text)
+			return fmt.Errorf(
+				"%q cannot be written into the configuration of dnsmasq: no blanks, commas, quotes, # and backslashes", text)
 		}
 	}
 	return nil
@@ -156,7 +157,8 @@ no-ping
 dhcp-ignore-clid
 `, s.Interface, bind, s.Interface, s.Root, min(max(s.Batch, leastTransfers), mostTransfers))
 	four, six := s.count()
-	fmt.Fprintf(b, "# Leases of all files together, with room for machines behind relays.\ndhcp-lease-max=%d\n", four+six+relayedLeases)
+	fmt.Fprintf(b, "# Leases of all files together, with room for machines behind relays.\ndhcp-lease-max=%d\n",
+		four+six+relayedLeases)
 	if s.HostsDir != "" {
 		fmt.Fprintf(b, "\n# Who may boot: only the PXE filter writes these files.\ndhcp-hostsdir=%s\n", s.HostsDir)
 	}
@@ -249,7 +251,9 @@ func (s Server) eachHTTP(b *strings.Builder, six bool, write func(tag, file stri
 		if six {
 			family = "IPv6"
 		}
-		fmt.Fprintf(b, "# No UEFI HTTP boot: no HTTP server is named that %s reaches (--loader-url). Machines set to it get an address and nothing to boot.\n", family)
+		fmt.Fprintf(b,
+			"# No UEFI HTTP boot: no HTTP server is named that %s reaches (--loader-url). Machines set to it get an address and nothing to boot.\n",
+			family)
 		return
 	}
 	b.WriteString("# UEFI HTTP boot.\n")

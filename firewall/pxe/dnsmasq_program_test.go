@@ -28,7 +28,8 @@ func TestConfigIsTaken(t *testing.T) {
 	bound.BindInterfaces, bound.Without, bound.Batch = true, Files(), 5000
 	byHTTP := exampleServer()
 	byHTTP.LoaderURLs = []string{"http://192.0.2.5/boot", "http://[2001:db8::5]/boot"}
-	for name, s := range map[string]Server{"both": exampleServer(), "IPv4": four, "IPv6": six, "bound": bound, "HTTP": byHTTP} {
+	for name, s := range map[string]Server{"both": exampleServer(), "IPv4": four, "IPv6": six, "bound": bound,
+		"HTTP": byHTTP} {
 		text, err := s.Config()
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 
 func exampleServer() Server {
 	return Server{
-		Title: "h1\nof three", Interface: "lo", Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")},
+		Title: "h1\nof three", Interface: "lo",
+		Addresses: []netip.Prefix{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("2001:db8::1/64")},
 		Pools: []Pool{
 			{netip.MustParseAddr("192.0.2.128"), netip.MustParseAddr("192.0.2.169")},
 			{netip.MustParseAddr("2001:db8::1000"), netip.MustParseAddr("2001:db8::1fff")},
@@ -47,7 +48,9 @@ func TestNoOrder(t *testing.T) {
 // relay, gets none of it, and dnsmasq tells them their relay as router by itself.
 func TestConfigTellsEachSubnetItsOwn(t *testing.T) {
 	s := exampleServer()
-	for _, more := range []struct{ address, first, last string }{{"198.18.0.1/16", "198.18.128.0", "198.18.255.254"}, {"2001:db8:1::1/64", "2001:db8:1::1000", "2001:db8:1::1fff"}} {
+	for _, more := range []struct {
+		address, first, last string
+	}{{"198.18.0.1/16", "198.18.128.0", "198.18.255.254"}, {"2001:db8:1::1/64", "2001:db8:1::1000", "2001:db8:1::1fff"}} {
 		s.Addresses = append(s.Addresses, netip.MustParsePrefix(more.address))
 		s.Pools = append(s.Pools, Pool{netip.MustParseAddr(more.first), netip.MustParseAddr(more.last)})
 	}
@@ -57,7 +60,8 @@ func TestConfigTellsEachSubnetItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"dhcp-range=set:subnet1,192.0.2.128,", "dhcp-range=set:subnet2,2001:db8::1000,", "dhcp-range=set:subnet3,198.18.128.0,", "dhcp-range=set:subnet4,2001:db8:1::1000,",
+		"dhcp-range=set:subnet1,192.0.2.128,", "dhcp-range=set:subnet2,2001:db8::1000,",
+		"dhcp-range=set:subnet3,198.18.128.0,", "dhcp-range=set:subnet4,2001:db8:1::1000,",
 		"\ndhcp-option=tag:subnet1,option:router\n", "\ndhcp-option=tag:subnet3,option:router,198.18.0.254\n",
 		"\ndhcp-option=tag:subnet2,tag:ipxe,option6:bootfile-url,tftp://[2001:db8::1]/trivet.ipxe\n",
 		"\ndhcp-option=tag:subnet4,tag:ipxe,option6:bootfile-url,tftp://[2001:db8:1::1]/trivet.ipxe\n",
@@ -68,8 +72,10 @@ func TestConfigTellsEachSubnetItsOwn(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(text) {
-		names := strings.Contains(line, "192.0.2.") || strings.Contains(line, "198.18.") || strings.Contains(line, "2001:db8:") || strings.Contains(line, "option:router")
-		if names && !strings.HasPrefix(line, "#") && !strings.Contains(line, "set:subnet") && !strings.Contains(line, "tag:subnet") {
+		names := strings.Contains(line, "192.0.2.") || strings.Contains(line, "198.18.") ||
+			strings.Contains(line, "2001:db8:") || strings.Contains(line, "option:router")
+		if names && !strings.HasPrefix(line, "#") && !strings.Contains(line, "set:subnet") &&
+			!strings.Contains(line, "tag:subnet") {
 			t.Errorf("subnets: every subnet is told %s", line)
 		}
 	}
@@ -89,7 +95,8 @@ func TestConfigWithoutLoaders(t *testing.T) {
 			t.Errorf("%q in\n%s", absent, text)
 		}
 	}
-	for _, present := range []string{",undionly.kpxe\n", "/snponly.efi\n", "\nbind-interfaces\n", "# No UEFI on 64-bit ARM: snponly-arm64.efi is not in /srv/tftp.\n", "\ntftp-max=200\n"} {
+	for _, present := range []string{",undionly.kpxe\n", "/snponly.efi\n", "\nbind-interfaces\n",
+		"# No UEFI on 64-bit ARM: snponly-arm64.efi is not in /srv/tftp.\n", "\ntftp-max=200\n"} {
 		if !strings.Contains(text, present) {
 			t.Errorf("no %q in\n%s", present, text)
 		}
@@ -108,7 +115,8 @@ func TestConfigByHTTP(t *testing.T) {
 	for _, want := range []string{
 		"dhcp-match=set:http-efi-x64,option:client-arch,16\n", "dhcp-match=set:http-efi-arm64,option:client-arch,19\n",
 		"dhcp-option-force=tag:!ipxe,tag:http-efi-x64,option:vendor-class,HTTPClient\n",
-		"dhcp-boot=tag:!ipxe,tag:http-efi-x64,http://192.0.2.5/boot/snponly.efi\n", "dhcp-boot=tag:!ipxe,tag:http-efi-arm64,http://192.0.2.5/boot/snponly-arm64.efi\n",
+		"dhcp-boot=tag:!ipxe,tag:http-efi-x64,http://192.0.2.5/boot/snponly.efi\n",
+		"dhcp-boot=tag:!ipxe,tag:http-efi-arm64,http://192.0.2.5/boot/snponly-arm64.efi\n",
 		"dhcp-match=set:http-efi-x646,option6:61,00:10\n", "dhcp-match=set:http-efi-arm646,option6:61,00:13\n",
 		"dhcp-option-force=tag:!ipxe,tag:http-efi-x646,option6:16,tr,HTTPClient\n", // 00027472 000a HTTPClient
 		"dhcp-option=tag:!ipxe,tag:http-efi-x646,option6:bootfile-url,http://[2001:db8::5]/boot/snponly.efi\n",
@@ -122,7 +130,8 @@ func TestConfigByHTTP(t *testing.T) {
 		one := exampleServer()
 		one.LoaderURLs = []string{url}
 		text, err := one.Config()
-		if err != nil || !strings.Contains(text, "# No UEFI HTTP boot: no HTTP server is named that "+over+" reaches") || strings.Count(text, "HTTPClient") != 2 {
+		if err != nil || !strings.Contains(text, "# No UEFI HTTP boot: no HTTP server is named that "+over+" reaches") ||
+			strings.Count(text, "HTTPClient") != 2 {
 			t.Errorf("http-boot: %s alone, %v:\n%s", url, err, text)
 		}
 	}
@@ -153,14 +162,17 @@ func TestConfigRefuses(t *testing.T) {
 }
 
 func TestScript(t *testing.T) {
-	boot := Boot{Callback: Callback(netip.MustParseAddr("2001:db8::c8"), 5050, false), Kernel: "k", Ramdisk: "http://files/r", Arguments: "console=ttyS0"}
+	boot := Boot{Callback: Callback(netip.MustParseAddr("2001:db8::c8"), 5050, false), Kernel: "k",
+		Ramdisk: "http://files/r", Arguments: "console=ttyS0"}
 	text, err := boot.Script()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"#!ipxe\n", "kernel --timeout 30000 k initrd=ramdisk ", " ipa-inspection-callback-url=http://[2001:db8::c8]:5050/v1/continue ",
-		" BOOTIF=${mac} ", " console=ttyS0 || goto failed\n", "initrd --timeout 30000 --name ramdisk http://files/r || goto failed\n",
+		"#!ipxe\n", "kernel --timeout 30000 k initrd=ramdisk ",
+		" ipa-inspection-callback-url=http://[2001:db8::c8]:5050/v1/continue ",
+		" BOOTIF=${mac} ", " console=ttyS0 || goto failed\n",
+		"initrd --timeout 30000 --name ramdisk http://files/r || goto failed\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

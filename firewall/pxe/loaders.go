@@ -18,12 +18,14 @@ type Loader struct {
 func Loaders() []Loader {
 	const x86 = "package ipxe of Debian and Ubuntu, ipxe-bootimgs-x86 of Fedora and RHEL"
 	return []Loader{
-		{"undionly.kpxe", "BIOS", []string{"/usr/lib/ipxe/undionly.kpxe", "/usr/share/ipxe/undionly.kpxe"}, x86, "bios", []int{0}, nil},
+		{"undionly.kpxe", "BIOS", []string{"/usr/lib/ipxe/undionly.kpxe", "/usr/share/ipxe/undionly.kpxe"}, x86, "bios",
+			[]int{0}, nil},
 		{"snponly.efi", "UEFI on x86-64", []string{
 			"/usr/lib/ipxe/snponly.efi", "/usr/share/ipxe/ipxe-snponly-x86_64.efi",
 		}, x86, "efi-x64", []int{7, 9}, []int{16}},
 		{"snponly-arm64.efi", "UEFI on 64-bit ARM", []string{"/usr/share/ipxe/arm64-efi/snponly.efi"},
-			"package ipxe-bootimgs-aarch64 of Fedora and RHEL, bin-arm64-efi/snponly.efi of iPXE's sources", "efi-arm64", []int{11}, []int{19}},
+			"package ipxe-bootimgs-aarch64 of Fedora and RHEL, bin-arm64-efi/snponly.efi of iPXE's sources", "efi-arm64",
+			[]int{11}, []int{19}},
 	}
 }
 

@@ -100,7 +100,8 @@ func share4(subnet netip.Prefix, part, parts, reserve int) (Pool, error) {
 	}
 	each := (size - 1 - from) / int64(parts) // the last address is the broadcast
 	if each < leastShare {
-		return Pool{}, fmt.Errorf("%v is too small to be shared by %d peers: behind the first %d addresses, which are left to hosts, it has fewer than %d for each",
+		return Pool{}, fmt.Errorf(
+			"%v is too small to be shared by %d peers: behind the first %d addresses, which are left to hosts, it has fewer than %d for each",
 			subnet, parts, from, leastShare)
 	}
 	first := from + int64(part)*each
@@ -109,7 +110,8 @@ func share4(subnet netip.Prefix, part, parts, reserve int) (Pool, error) {
 
 func share6(subnet netip.Prefix, part, parts int) (Pool, error) {
 	if subnet.Bits() > 128-hostBits6 {
-		return Pool{}, fmt.Errorf("%v is too small to be shared: a prefix of at most %d bits is needed", subnet, 128-hostBits6)
+		return Pool{}, fmt.Errorf("%v is too small to be shared: a prefix of at most %d bits is needed", subnet,
+			128-hostBits6)
 	}
 	if parts > mostParts6 {
 		return Pool{}, fmt.Errorf("%v cannot be shared by %d peers, at most %d", subnet, parts, mostParts6)

@@ -36,7 +36,8 @@ func (b Boot) Script() (string, error) {
 	if strings.ContainsAny(b.Arguments, "\r\n#|&") {
 		return "", errors.New("kernel arguments cannot hold line breaks, #, | and & in an iPXE script")
 	}
-	words := []string{b.Kernel, "initrd=ramdisk", "ipa-inspection-callback-url=" + b.Callback, "BOOTIF=${mac}", "nofb", "nomodeset", "systemd.journald.forward_to_console=yes"}
+	words := []string{b.Kernel, "initrd=ramdisk", "ipa-inspection-callback-url=" + b.Callback, "BOOTIF=${mac}", "nofb",
+		"nomodeset", "systemd.journald.forward_to_console=yes"}
 	if b.Arguments != "" {
 		words = append(words, b.Arguments)
 	}

@@ -64,7 +64,8 @@ func TestDictionaryIsUsedOnceEveryMemberKnowsIt(t *testing.T) {
 		if _, err := old.DecodeAll(packed.Data, nil); (err == nil) == known {
 			t.Errorf("older-peers-read-documents: known to all: %v; without the dictionary it is read with: %v", known, err)
 		}
-		if text, err := p.Unpack(blobs.Blob{Hash: packed.Hash, Data: packed.Data}); err != nil || !bytes.Equal(text, inventory) {
+		if text, err := p.Unpack(blobs.Blob{Hash: packed.Hash, Data: packed.Data}); err != nil ||
+			!bytes.Equal(text, inventory) {
 			t.Errorf("known to all: %v: it comes back with %d bytes, %v", known, len(text), err)
 		}
 	}
@@ -80,7 +81,8 @@ func TestGreatestDocumentWithTheDictionary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := (blobs.Blob{Hash: packed.Hash, Data: packed.Data}).Document(); err != nil || len(text) != blobs.MaxDocument {
+	if text, err := (blobs.Blob{Hash: packed.Hash, Data: packed.Data}).Document(); err != nil ||
+		len(text) != blobs.MaxDocument {
 		t.Errorf("the greatest document came back with %d bytes, %v", len(text), err)
 	}
 }

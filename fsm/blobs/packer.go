@@ -91,8 +91,9 @@ func NewPacker(parallel int, known func() bool) (*Packer, error) {
 // newEncoder takes the fastest level: on a callback of 30 KB it needs three
 // quarters of the default's time, and its result is no larger.
 func newEncoder(parallel int, more ...zstd.EOption) (*zstd.Encoder, error) {
-	enc, err := zstd.NewWriter(nil, append(more, zstd.WithEncoderConcurrency(parallel), zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithWindowSize(packWindow), zstd.WithLowerEncoderMem(true))...)
+	enc, err := zstd.NewWriter(nil,
+		append(more, zstd.WithEncoderConcurrency(parallel), zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithWindowSize(packWindow), zstd.WithLowerEncoderMem(true))...)
 	if err != nil {
 		return nil, fmt.Errorf("compress %d documents at once: %w", parallel, err)
 	}
@@ -115,7 +116,8 @@ func newDecoder(parallel int) (*zstd.Decoder, error) {
 // *Error with code Invalid.
 func (p *Packer) Pack(document []byte) (Packed, error) {
 	if n := len(document); n == 0 || n > MaxDocument {
-		return Packed{}, &entry.Error{Code: entry.Invalid, Message: fmt.Sprintf("the document has %d bytes, allowed are 1 to %d", n, MaxDocument)}
+		return Packed{}, &entry.Error{Code: entry.Invalid,
+			Message: fmt.Sprintf("the document has %d bytes, allowed are 1 to %d", n, MaxDocument)}
 	}
 	enc := p.plain
 	if p.known != nil && p.known() {

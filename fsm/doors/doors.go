@@ -160,7 +160,8 @@ func (c AddressTaken) Validate() error {
 	if err := valid.Length("address", c.Address, 2, valid.MaxIP); err != nil {
 		return err
 	}
-	if err := valid.Chars("address", c.Address, func(b byte) bool { return valid.IPChar(b) || 'A' <= b && b <= 'F' }); err != nil {
+	if err := valid.Chars("address", c.Address,
+		func(b byte) bool { return valid.IPChar(b) || 'A' <= b && b <= 'F' }); err != nil {
 		return err
 	}
 	return validWait(c.Wait)
@@ -170,7 +171,8 @@ func (c AddressTaken) Validate() error {
 func (c AddressTaken) Since() int { return sinceProven(c.Proven) }
 
 func applyAddressTaken(t Txn, c AddressTaken) entry.Result {
-	return t.openDoor(eventring.TopicFloatingIP, &t.doors.Address, "the floating IP", Door{Wait: c.Wait, Address: c.Address}, c.Proven)
+	return t.openDoor(eventring.TopicFloatingIP, &t.doors.Address, "the floating IP",
+		Door{Wait: c.Wait, Address: c.Address}, c.Proven)
 }
 
 // AddressReleased is to the floating IP what PassClosed is to the pass rule.
@@ -196,13 +198,18 @@ func (t Txn) openDoor(topic eventring.Topic, d *Door, what string, next Door, pr
 	awaited := t.Peers.AwaitedFormers()
 	switch {
 	case d.ClosedBy == token:
-		return entry.Refuse(entry.Refused, "leadership %v has shut %s for good; commit a new Lead to open it again", token, what)
+		return entry.Refuse(entry.Refused, "leadership %v has shut %s for good; commit a new Lead to open it again", token,
+			what)
 	case awaited != "":
-		return entry.Refuse(entry.Refused, "%s may still have %s open: not heard by the present leader since the cluster was founded again; stop the peer there, or name a host that is lost with 'trivet remove'", awaited, what)
+		return entry.Refuse(entry.Refused,
+			"%s may still have %s open: not heard by the present leader since the cluster was founded again; stop the peer there, or name a host that is lost with 'trivet remove'",
+			awaited, what)
 	case d.Unknown && left > 0:
-		return entry.Refuse(entry.Refused, "who has %s open is not known since a restore or recovery; wait another %v", what, left)
+		return entry.Refuse(entry.Refused, "who has %s open is not known since a restore or recovery; wait another %v", what,
+			left)
 	case !d.Shut() && d.OpenBy != token && left > 0 && !(t.Version2() && d.endedFor(t.Lead, proven)):
-		return entry.Refuse(entry.Refused, "peer %s may have %s open under token %v; wait another %v", d.Peer, what, d.OpenBy, left)
+		return entry.Refuse(entry.Refused, "peer %s may have %s open under token %v; wait another %v", d.Peer, what, d.OpenBy,
+			left)
 	case d.OpenBy == token:
 		if d.Address != next.Address {
 			d.Address = next.Address
@@ -257,5 +264,6 @@ func (t Txn) shutDoor(topic eventring.Topic, action string, d *Door) entry.Resul
 
 // recordDoor tells of a door that its peer opened or shut, or whose time ran out.
 func (t Txn) recordDoor(topic eventring.Topic, action string, d Door) {
-	t.RecordEvent(eventring.Event{Topic: topic, Action: action, Peer: t.NameOf(d.Peer), Fields: eventring.Fields("address", d.Address, "token", d.OpenBy.String())})
+	t.RecordEvent(eventring.Event{Topic: topic, Action: action, Peer: t.NameOf(d.Peer),
+		Fields: eventring.Fields("address", d.Address, "token", d.OpenBy.String())})
 }

@@ -26,7 +26,9 @@ func (t Txn) FormerHeard() {
 // the present leadership has open it knows.
 func (t Txn) FormerDoubted() {
 	unknown := t.doors.afterFounding(both{})
-	for _, of := range [...]struct{ door, unknown *Door }{{&t.doors.Pass, &unknown.Pass}, {&t.doors.Address, &unknown.Address}} {
+	for _, of := range [...]struct {
+		door, unknown *Door
+	}{{&t.doors.Pass, &unknown.Pass}, {&t.doors.Address, &unknown.Address}} {
 		if of.door.OpenBy.IsZero() || of.door.OpenBy != t.Lead.Token {
 			of.unknown.ClosedBy = of.door.ClosedBy
 			*of.door = *of.unknown

@@ -44,7 +44,8 @@ const (
 	TopicAudit         Topic = 11
 )
 
-var topicNames = [...]string{"", "leadership", "pxe", "floating-ip", "member", "introspection", "lease", "remediation", "rule", "filter", "warning", "audit"}
+var topicNames = [...]string{"", "leadership", "pxe", "floating-ip", "member", "introspection", "lease", "remediation",
+	"rule", "filter", "warning", "audit"}
 
 // String returns the topic as the API names it.
 func (t Topic) String() string { return codec.NameOf(topicNames[:], "topic", uint8(t)) }
@@ -76,7 +77,8 @@ func (id ID) IsZero() bool { return id == ID{} }
 
 // Compare orders IDs, as cmp.Compare does.
 func (id ID) Compare(other ID) int {
-	return cmp.Or(cmp.Compare(id.Incarnation, other.Incarnation), cmp.Compare(id.Index, other.Index), cmp.Compare(id.Seq, other.Seq))
+	return cmp.Or(cmp.Compare(id.Incarnation, other.Incarnation), cmp.Compare(id.Index, other.Index),
+		cmp.Compare(id.Seq, other.Seq))
 }
 
 // String returns incarnation, index and number within the entry, with dashes.

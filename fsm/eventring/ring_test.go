@@ -61,7 +61,8 @@ func TestEventRingAsAList(t *testing.T) {
 		for range rapid.IntRange(1, 6).Draw(t, "rounds") {
 			for range rapid.IntRange(0, 3*perSegment).Draw(t, "events") {
 				id := ID{Incarnation: 1, Index: uint64(len(all)/2 + 1), Seq: uint32(len(all) % 2)}
-				if last := ring.Last(); !last.IsZero() && rapid.Bool().Draw(t, "new incarnation") && last.Seq == 1 && rapid.IntRange(0, 40).Draw(t, "seldom") == 0 {
+				if last := ring.Last(); !last.IsZero() && rapid.Bool().Draw(t, "new incarnation") && last.Seq == 1 &&
+					rapid.IntRange(0, 40).Draw(t, "seldom") == 0 {
 					id.Incarnation++
 				}
 				if n := len(all); n > 0 {
@@ -75,7 +76,8 @@ func TestEventRingAsAList(t *testing.T) {
 				}
 				all = append(all, id)
 			}
-			after := ID{Incarnation: rapid.Uint64Range(0, 3).Draw(t, "incarnation"), Index: rapid.Uint64Range(0, uint64(len(all)+2)).Draw(t, "index"), Seq: rapid.Uint32Range(0, 2).Draw(t, "seq")}
+			after := ID{Incarnation: rapid.Uint64Range(0, 3).Draw(t, "incarnation"),
+				Index: rapid.Uint64Range(0, uint64(len(all)+2)).Draw(t, "index"), Seq: rapid.Uint32Range(0, 2).Draw(t, "seq")}
 			var want, got, reversed []ID
 			for _, id := range all {
 				if id.Compare(after) > 0 {
@@ -100,8 +102,11 @@ func TestEventRingAsAList(t *testing.T) {
 // them, and with the longest texts.
 func TestEventRingMemory(t *testing.T) {
 	for name, body := range map[string][]byte{
-		"steps of introspections": codec.Marshal(Event{Topic: TopicIntrospection, Action: "processing", Millis: 1_700_000_000_000, Peer: "h1", Node: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", Fields: Fields("cause", "process", "from", "waiting")}),
-		"long texts":              codec.Marshal(Event{Topic: TopicAudit, Action: "call", Millis: 1_700_000_000_000, Peer: "h1", Text: strings.Repeat("x", MaxText)}),
+		"steps of introspections": codec.Marshal(
+			Event{Topic: TopicIntrospection, Action: "processing", Millis: 1_700_000_000_000, Peer: "h1",
+				Node: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", Fields: Fields("cause", "process", "from", "waiting")}),
+		"long texts": codec.Marshal(
+			Event{Topic: TopicAudit, Action: "call", Millis: 1_700_000_000_000, Peer: "h1", Text: strings.Repeat("x", MaxText)}),
 	} {
 		var before, after runtime.MemStats
 		runtime.GC()
@@ -115,7 +120,8 @@ func TestEventRingMemory(t *testing.T) {
 		used := int64(after.HeapAlloc) - int64(before.HeapAlloc)
 		t.Logf("%s: %d events of %d bytes take %.1f MB", name, ring.count, ring.bytes, float64(used)/1e6)
 		if used > 32_000_000 {
-			t.Errorf("%s: %d events of %d bytes take %d bytes, at most are allowed 32,000,000", name, ring.count, ring.bytes, used)
+			t.Errorf("%s: %d events of %d bytes take %d bytes, at most are allowed 32,000,000", name, ring.count, ring.bytes,
+				used)
 		}
 		runtime.KeepAlive(ring)
 	}

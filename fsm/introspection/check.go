@@ -22,9 +22,11 @@ func checkNodes(t Txn, p *valid.Problems) {
 	}
 	n := t.nodes
 	p.Want(n.records.Size() <= MaxNodes, "%d records", n.records.Size())
-	p.Want(n.byStart.Size() == n.records.Size(), "%d records, %d in the order of starts", n.records.Size(), n.byStart.Size())
+	p.Want(n.byStart.Size() == n.records.Size(), "%d records, %d in the order of starts", n.records.Size(),
+		n.byStart.Size())
 	p.Want(n.byDeadline.Size() == active, "%d active records, %d in the order of deadlines", active, n.byDeadline.Size())
-	p.Want(n.byEnd.Size() == n.records.Size()-active, "%d ended records, %d in the order of ends", n.records.Size()-active, n.byEnd.Size())
+	p.Want(n.byEnd.Size() == n.records.Size()-active, "%d ended records, %d in the order of ends", n.records.Size()-active,
+		n.byEnd.Size())
 	p.Want(n.byDelivery.Size() == delivered, "%d deliveries, %d in the index", delivered, n.byDelivery.Size())
 	p.Want(n.byAttribute.Size() == attributes, "%d attributes, %d in the index", attributes, n.byAttribute.Size())
 }
@@ -42,8 +44,10 @@ func checkRecord(t Txn, p *valid.Problems, r Record) {
 		p.Want(t.nodes.byEnd.Has(r.endKey()), "node %s is missing from the ends", node)
 		p.Want(len(r.attributeKeys()) == 0, "node %s is %v and can be looked up", node, r.State)
 	}
-	p.Want((r.State == NodeError) == (r.Error != "") || r.State == NodeReapplying, "node %s is %v with error %q", node, r.State, r.Error)
-	p.Want(r.StartedBeyond < microsInMilli && r.FinishedBeyond < microsInMilli, "node %s has %d and %d microseconds in a millisecond", node, r.StartedBeyond, r.FinishedBeyond)
+	p.Want((r.State == NodeError) == (r.Error != "") || r.State == NodeReapplying, "node %s is %v with error %q", node,
+		r.State, r.Error)
+	p.Want(r.StartedBeyond < microsInMilli && r.FinishedBeyond < microsInMilli,
+		"node %s has %d and %d microseconds in a millisecond", node, r.StartedBeyond, r.FinishedBeyond)
 	p.Want(r.Attributes.validate() == nil, "node %s has attributes %v", node, r.Attributes)
 	p.Want(r.Finished >= 0 && r.Finished <= t.Position.Now && (r.FinishedMillis != 0 || r.Finished == 0),
 		"node %s ended at %v, in Unix ms %d", node, r.Finished, r.FinishedMillis)
@@ -64,7 +68,8 @@ func checkDelivery(t Txn, p *valid.Problems, r Record) {
 		return
 	}
 	p.Want(t.nodes.byDelivery.Has(key), "node %s is missing from the deliveries", r.Node)
-	p.Want(!got.Request.IsZero() && got.Request <= t.Granted(), "node %s was delivered to by no request: %v", r.Node, got.Request)
+	p.Want(!got.Request.IsZero() && got.Request <= t.Granted(), "node %s was delivered to by no request: %v", r.Node,
+		got.Request)
 	p.Want(!got.Answer.IsZero() || r.FinishedMillis == 0, "node %s is %v and its callback has no answer", r.Node, r.State)
 }
 
@@ -77,7 +82,8 @@ func checkQueue(t Txn, p *valid.Problems) {
 		p.Want(r.Sequence <= t.Granted(), "request %v was queued by no entry", r.Sequence)
 		p.Want(t.nodes.records.Has([]byte(r.Node)), "request %v is for %s, which has no record", r.Sequence, r.Node)
 		p.Want(q.byNode.Has(table.NameKey(r.Node, r.Sequence)), "request %v is missing from node %s", r.Sequence, r.Node)
-		p.Want(r.Attempts == len(r.Peers) && r.Attempts >= 0, "request %v was claimed %d times by %v", r.Sequence, r.Attempts, r.Peers)
+		p.Want(r.Attempts == len(r.Peers) && r.Attempts >= 0, "request %v was claimed %d times by %v", r.Sequence, r.Attempts,
+			r.Peers)
 		if r.Claim.IsZero() {
 			p.Want(r.Attempts < MaxAttempts, "request %v is free after %d attempts", r.Sequence, r.Attempts)
 		} else {
@@ -98,13 +104,15 @@ func checkQueue(t Txn, p *valid.Problems) {
 func checkClaims(t Txn, p *valid.Problems) {
 	q := t.queue
 	for key, c := range q.claims.All() {
-		p.Want(string(key) == string(table.TokenKey(c.Request)) && c.Token <= t.Granted(), "claim %v of request %v is filed under %x", c.Token, c.Request, key)
+		p.Want(string(key) == string(table.TokenKey(c.Request)) && c.Token <= t.Granted(),
+			"claim %v of request %v is filed under %x", c.Token, c.Request, key)
 		of, _ := q.claimOf.Get([]byte(c.Node))
 		p.Want(of == c.Request, "node %s is claimed for %v and %v", c.Node, c.Request, of)
 		server, live := t.Peers.PeerOf(c.Session)
 		p.Want(live && server == c.Peer, "claim %v of %s lives in session %v of %s", c.Token, c.Peer, c.Session, server)
 		r, ok := q.requests.Get(table.TokenKey(c.Request))
-		p.Want(ok && r.Claim == c.Token && r.Node == c.Node && slices.Contains(r.Peers, c.Peer), "claim %v holds request %v, which says %v", c.Token, c.Request, r.Claim)
+		p.Want(ok && r.Claim == c.Token && r.Node == c.Node && slices.Contains(r.Peers, c.Peer),
+			"claim %v holds request %v, which says %v", c.Token, c.Request, r.Claim)
 		p.Want(q.head(c.Node) == c.Request, "claim %v holds %v, not the first request of its node", c.Token, c.Request)
 	}
 	p.Want(q.claimOf.Size() == q.claims.Size(), "%d claims, %d of nodes", q.claims.Size(), q.claimOf.Size())

@@ -30,7 +30,8 @@ func busyNodes(t *testing.T) (Txn, *entry.Txn) {
 		return domaintest.Commit(t, Domain, base, all, c)
 	}
 	for i, node := range []string{busyNode, queuedNode, endedNode} {
-		commit(Start{Node: node, Event: EventAdopt, Timeout: time.Hour, Attributes: Attributes{MACs: []string{"52:54:00:00:00:0" + fmt.Sprint(i+1)}}})
+		commit(Start{Node: node, Event: EventAdopt, Timeout: time.Hour,
+			Attributes: Attributes{MACs: []string{"52:54:00:00:00:0" + fmt.Sprint(i+1)}}})
 	}
 	for _, node := range []string{busyNode, endedNode} {
 		document, err := blobs.Pack([]byte(node))
@@ -64,39 +65,69 @@ func corruptNodes(all Txn) map[string]func(Txn) {
 	ended, _ := all.Tables.Record(endedNode)
 	mac := record.Attributes.MACs[0]
 	return map[string]func(Txn){
-		"record missing of starts":       func(s Txn) { s.nodes.byStart.Drop(record.startKey()) },
-		"record missing of deadlines":    func(s Txn) { s.nodes.byDeadline.Drop(record.deadlineKey()) },
-		"record missing of ends":         func(s Txn) { s.nodes.byEnd.Drop(ended.endKey()) },
-		"end of an active record":        func(s Txn) { s.nodes.byEnd.Put(record.endKey(), table.None{}) },
-		"record missing of deliveries":   func(s Txn) { s.nodes.byDelivery.Drop(record.deliveryKey()) },
-		"delivery to no record":          func(s Txn) { s.nodes.byDelivery.Put(append(make([]byte, 32), queuedNode...), table.None{}) },
-		"record missing of a MAC":        func(s Txn) { s.nodes.byAttribute.Drop(record.attributeKeys()[0]) },
-		"MAC of no record":               func(s Txn) { s.nodes.byAttribute.Put(attributeKey(attributeMAC, "x", queuedNode), table.None{}) },
+		"record missing of starts":     func(s Txn) { s.nodes.byStart.Drop(record.startKey()) },
+		"record missing of deadlines":  func(s Txn) { s.nodes.byDeadline.Drop(record.deadlineKey()) },
+		"record missing of ends":       func(s Txn) { s.nodes.byEnd.Drop(ended.endKey()) },
+		"end of an active record":      func(s Txn) { s.nodes.byEnd.Put(record.endKey(), table.None{}) },
+		"record missing of deliveries": func(s Txn) { s.nodes.byDelivery.Drop(record.deliveryKey()) },
+		"delivery to no record": func(s Txn) {
+			s.nodes.byDelivery.Put(append(make([]byte, 32), queuedNode...), table.None{})
+		},
+		"record missing of a MAC": func(s Txn) { s.nodes.byAttribute.Drop(record.attributeKeys()[0]) },
+		"MAC of no record": func(s Txn) {
+			s.nodes.byAttribute.Put(attributeKey(attributeMAC, "x", queuedNode), table.None{})
+		},
 		"record in no state":             func(s Txn) { changeRecord(s, record, func(r *Record) { r.State = 77 }) },
 		"active record that is finished": func(s Txn) { changeRecord(s, record, func(r *Record) { r.FinishedMillis = 1 }) },
 		"finished record that is not":    func(s Txn) { changeRecord(s, record, func(r *Record) { r.State = NodeFinished }) },
-		"failed record without error":    func(s Txn) { changeRecord(s, record, func(r *Record) { r.State, r.FinishedMillis = NodeError, 1 }) },
-		"record that ends in the future": func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Finished = s.Position.Now + 1 }) },
-		"record that ends too early":     func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Finished = -1 }) },
-		"end of what is not finished":    func(s Txn) { changeRecord(s, record, func(r *Record) { r.Finished = 1 }) },
-		"ended without an answer":        func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Delivered.Answer = Answer{} }) },
-		"answer that no client can get":  func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Delivered.Answer.Status = 201 }) },
-		"answer to no callback":          func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Delivered.Document = blobs.Hash{} }) },
-		"callback of no request":         func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Delivered.Request = 0 }) },
-		"record begun by no entry":       func(s Txn) { changeRecord(s, record, func(r *Record) { r.Begun = 1 << 60 }) },
-		"requests of no record":          func(s Txn) { s.dropRecord(queuedNode) },
-		"request missing of its node":    func(s Txn) { s.queue.byNode.Drop(table.NameKey(busyNode, head.Sequence)) },
-		"request without its claim":      func(s Txn) { s.queue.dropClaim(claim); s.queue.offer(busyNode) },
-		"request free and claimed":       func(s Txn) { q := head; q.Claim = 0; s.queue.requests.Put(table.TokenKey(q.Sequence), q) },
-		"request claimed too often":      func(s Txn) { q := head; q.Attempts = 9; s.queue.requests.Put(table.TokenKey(q.Sequence), q) },
-		"request not ready":              func(s Txn) { key, _, _ := s.queue.ready.First(); s.queue.ready.Drop(key) },
-		"request ready and claimed":      func(s Txn) { s.queue.ready.Put(table.TokenKey(head.Sequence), table.None{}) },
-		"claim of no session":            func(s Txn) { c := claim; c.Session = 1; s.queue.claims.Put(table.TokenKey(c.Request), c) },
-		"claim with another token":       func(s Txn) { c := claim; c.Token++; s.queue.claims.Put(table.TokenKey(c.Request), c) },
-		"claim missing of its node":      func(s Txn) { s.queue.claimOf.Drop([]byte(busyNode)) },
-		"record missing of whitelist":    func(s Txn) { s.nodes.whitelist.Remove(mac, busyNode, 0) },
-		"allowed for no node":            func(s Txn) { s.nodes.whitelist.Add("52:54:00:00:00:08", queuedNode, 0) },
-		"allowed after the end":          func(s Txn) { s.nodes.whitelist.Add("52:54:00:00:00:08", endedNode, 0) },
+		"failed record without error": func(s Txn) {
+			changeRecord(s, record, func(r *Record) { r.State, r.FinishedMillis = NodeError, 1 })
+		},
+		"record that ends in the future": func(s Txn) {
+			changeRecord(s, ended, func(r *Record) { r.Finished = s.Position.Now + 1 })
+		},
+		"record that ends too early":  func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Finished = -1 }) },
+		"end of what is not finished": func(s Txn) { changeRecord(s, record, func(r *Record) { r.Finished = 1 }) },
+		"ended without an answer": func(s Txn) {
+			changeRecord(s, ended, func(r *Record) { r.Delivered.Answer = Answer{} })
+		},
+		"answer that no client can get": func(s Txn) {
+			changeRecord(s, ended, func(r *Record) { r.Delivered.Answer.Status = 201 })
+		},
+		"answer to no callback": func(s Txn) {
+			changeRecord(s, ended, func(r *Record) { r.Delivered.Document = blobs.Hash{} })
+		},
+		"callback of no request":      func(s Txn) { changeRecord(s, ended, func(r *Record) { r.Delivered.Request = 0 }) },
+		"record begun by no entry":    func(s Txn) { changeRecord(s, record, func(r *Record) { r.Begun = 1 << 60 }) },
+		"requests of no record":       func(s Txn) { s.dropRecord(queuedNode) },
+		"request missing of its node": func(s Txn) { s.queue.byNode.Drop(table.NameKey(busyNode, head.Sequence)) },
+		"request without its claim":   func(s Txn) { s.queue.dropClaim(claim); s.queue.offer(busyNode) },
+		"request free and claimed": func(s Txn) {
+			q := head
+			q.Claim = 0
+			s.queue.requests.Put(table.TokenKey(q.Sequence), q)
+		},
+		"request claimed too often": func(s Txn) {
+			q := head
+			q.Attempts = 9
+			s.queue.requests.Put(table.TokenKey(q.Sequence), q)
+		},
+		"request not ready":         func(s Txn) { key, _, _ := s.queue.ready.First(); s.queue.ready.Drop(key) },
+		"request ready and claimed": func(s Txn) { s.queue.ready.Put(table.TokenKey(head.Sequence), table.None{}) },
+		"claim of no session": func(s Txn) {
+			c := claim
+			c.Session = 1
+			s.queue.claims.Put(table.TokenKey(c.Request), c)
+		},
+		"claim with another token": func(s Txn) {
+			c := claim
+			c.Token++
+			s.queue.claims.Put(table.TokenKey(c.Request), c)
+		},
+		"claim missing of its node":   func(s Txn) { s.queue.claimOf.Drop([]byte(busyNode)) },
+		"record missing of whitelist": func(s Txn) { s.nodes.whitelist.Remove(mac, busyNode, 0) },
+		"allowed for no node":         func(s Txn) { s.nodes.whitelist.Add("52:54:00:00:00:08", queuedNode, 0) },
+		"allowed after the end":       func(s Txn) { s.nodes.whitelist.Add("52:54:00:00:00:08", endedNode, 0) },
 		"inspected missing of whitelist": func(s Txn) {
 			s.nodes.inspected.Put([]byte(busyNode), Inspected{Node: busyNode, MACs: []string{"52:54:00:00:00:08"}})
 		},

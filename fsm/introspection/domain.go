@@ -36,11 +36,13 @@ var Domain = entry.Domain[Txn]{
 	Sections: []entry.Section[Txn]{
 		entry.Many('n', "nodes", func(t Txn) table.Of[Record] { return t.nodes.records }, loadRecord),
 		entry.Many('q', "queue", func(t Txn) table.Of[QueuedRequest] { return t.queue.requests }, loadRequest),
-		entry.Many('c', "claims", func(t Txn) table.Of[Claim] { return t.queue.claims }, func(t Txn, c Claim) { t.queue.putClaim(c) }),
+		entry.Many('c', "claims", func(t Txn) table.Of[Claim] { return t.queue.claims },
+			func(t Txn, c Claim) { t.queue.putClaim(c) }),
 		entry.Single('T', "throttle", func(t Txn) *throttle { return &t.throttle }).Shown(func(t Txn) any {
 			return map[string]string{"next_turn": t.throttle.Next.String()}
 		}),
-		entry.Many('y', "inspected", func(t Txn) table.Of[Inspected] { return t.nodes.inspected }, func(t Txn, i Inspected) { t.nodes.inspect(i, true, 0) }),
+		entry.Many('y', "inspected", func(t Txn) table.Of[Inspected] { return t.nodes.inspected },
+			func(t Txn, i Inspected) { t.nodes.inspect(i, true, 0) }),
 	},
 	Check: func(t Txn, p *valid.Problems) {
 		checkNodes(t, p)
@@ -61,8 +63,10 @@ type Tables struct {
 func New() Tables {
 	return Tables{
 		nodes: nodes{
-			records: table.New[Record](), byStart: table.New[table.None](), byDeadline: table.New[table.None](), byEnd: table.New[table.None](),
-			byAttribute: table.New[table.None](), byDelivery: table.New[table.None](), inspected: table.New[Inspected](), whitelist: macset.New(),
+			records: table.New[Record](), byStart: table.New[table.None](), byDeadline: table.New[table.None](),
+			byEnd:       table.New[table.None](),
+			byAttribute: table.New[table.None](), byDelivery: table.New[table.None](), inspected: table.New[Inspected](),
+			whitelist: macset.New(),
 		},
 		queue: queue{
 			requests: table.New[QueuedRequest](), byNode: table.New[table.None](), ready: table.New[table.None](),

@@ -56,7 +56,8 @@ func (c ImportRecord) Validate() error {
 	case c.FinishedMicros < microsInMilli || c.FinishedMicros > maxImportedMicros:
 		return fmt.Errorf("the end is out of range: %d Unix microseconds", c.FinishedMicros)
 	}
-	return errors.Join(valid.Node(c.Node), valid.Length("error", c.Error, 0, MaxErrorText), c.Unprocessed.Validate(), c.Processed.Validate())
+	return errors.Join(valid.Node(c.Node), valid.Length("error", c.Error, 0, MaxErrorText), c.Unprocessed.Validate(),
+		c.Processed.Validate())
 }
 
 func applyImportRecord(t Txn, c ImportRecord) entry.Result {
@@ -87,7 +88,8 @@ func (s *Tables) imports(c ImportRecord) (rec Record, did Imported, refused entr
 	rec, known := s.nodes.records.Get([]byte(c.Node))
 	switch {
 	case known && !c.tells(rec):
-		return rec, did, entry.Refuse(entry.Conflict, "node %s has a record of another introspection here, which is %v", c.Node, rec.State)
+		return rec, did, entry.Refuse(entry.Conflict, "node %s has a record of another introspection here, which is %v",
+			c.Node, rec.State)
 	case !known && s.nodes.records.Size() >= MaxNodes:
 		return rec, did, entry.Refuse(entry.TableFull, "%d nodes are recorded, which is the most", MaxNodes)
 	}

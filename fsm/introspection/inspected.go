@@ -146,7 +146,8 @@ func checkInspected(t Txn, p *valid.Problems) (macs int) {
 		}
 		macs += len(i.MACs)
 		for _, mac := range i.MACs {
-			p.Want(t.nodes.whitelist.Keeps(mac, byIronic(i.Node)), "node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
+			p.Want(t.nodes.whitelist.Keeps(mac, byIronic(i.Node)),
+				"node %s, which Ironic inspects, is missing from the whitelist under %s", i.Node, mac)
 		}
 	}
 	return macs

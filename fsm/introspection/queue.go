@@ -202,7 +202,8 @@ func (t Txn) obituary(r QueuedRequest, fate string) string {
 	if r.Hook != "" {
 		hook = fmt.Sprintf(", last at hook %s", r.Hook)
 	}
-	return fmt.Sprintf("request '%v' %s after %d attempts by %s%s", r.Event, fate, r.Attempts, strings.Join(names, ", "), hook)
+	return fmt.Sprintf("request '%v' %s after %d attempts by %s%s", r.Event, fate, r.Attempts, strings.Join(names, ", "),
+		hook)
 }
 
 // HoldsClaim reports whether a session holds a claim.
@@ -236,7 +237,8 @@ func (t Txn) held(h Hold) (Claim, QueuedRequest, bool) {
 }
 
 func lost(h Hold) entry.Result {
-	return entry.Refuse(entry.ClaimLost, "claim %v of request %v is over: it was given back, or its session ended", h.Token, h.Request)
+	return entry.Refuse(entry.ClaimLost, "claim %v of request %v is over: it was given back, or its session ended",
+		h.Token, h.Request)
 }
 
 // loadRequest restores a request from a snapshot, in which the claims follow.

@@ -33,7 +33,8 @@ type NoteLogs struct {
 
 // Validate implements Command.
 func (c NoteLogs) Validate() error {
-	return errors.Join(valid.Node(c.Node), valid.Length("peer", c.Logs.Peer, 1, maxLogPlace), valid.Length("path", c.Logs.Path, 1, maxLogPlace))
+	return errors.Join(valid.Node(c.Node), valid.Length("peer", c.Logs.Peer, 1, maxLogPlace),
+		valid.Length("path", c.Logs.Path, 1, maxLogPlace))
 }
 
 func applyNoteLogs(t Txn, c NoteLogs) entry.Result {

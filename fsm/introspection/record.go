@@ -92,7 +92,8 @@ func (a Attributes) validate() error {
 		}
 	}
 	for i, address := range a.BMC {
-		if valid.Length("", address, 2, valid.MaxIP) != nil || valid.Chars("", address, valid.IPChar) != nil || slices.Contains(a.BMC[:i], address) {
+		if valid.Length("", address, 2, valid.MaxIP) != nil || valid.Chars("", address, valid.IPChar) != nil ||
+			slices.Contains(a.BMC[:i], address) {
 			return fmt.Errorf("%q is not an IP address, or is there twice", address)
 		}
 	}
@@ -304,7 +305,8 @@ func nodeOf(key []byte) string { return string(key[bytes.IndexByte(key, 0)+1:]) 
 // recordStep tells how a node's record changed, what caused it, and which peer did
 // it. The text of an error is cut; the record has the whole.
 func (t Txn) recordStep(old, r Record, cause Event, peer string) {
-	if old.State == r.State && old.Error == r.Error && old.Finished == r.Finished && cause != EventStart && cause != EventReapply {
+	if old.State == r.State && old.Error == r.Error && old.Finished == r.Finished && cause != EventStart &&
+		cause != EventReapply {
 		return
 	}
 	from := ""

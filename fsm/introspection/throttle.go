@@ -46,7 +46,8 @@ func applyTakeTurn(t Txn, c TakeTurn) entry.Result {
 	}
 	at := max(t.Now(), t.throttle.Next)
 	if rec, _ := t.nodes.records.Get([]byte(claim.Node)); !at.Before(rec.Deadline) {
-		return entry.Refuse(entry.Refused, "the next turn comes in %v, after the introspection of node %s has timed out", at.Sub(t.Now()), claim.Node)
+		return entry.Refuse(entry.Refused, "the next turn comes in %v, after the introspection of node %s has timed out",
+			at.Sub(t.Now()), claim.Node)
 	}
 	t.throttle.Next = at.Add(c.Gap)
 	return entry.Answer(Turn{Wait: at.Sub(t.Now())})

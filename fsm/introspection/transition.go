@@ -25,7 +25,8 @@ const (
 	NodeAborting   NodeState = 8 // an abort is under way
 )
 
-var stateNames = [...]string{"absent", "starting", "waiting", "processing", "finished", "error", "reapplying", "enrolling", "aborting"}
+var stateNames = [...]string{"absent", "starting", "waiting", "processing", "finished", "error", "reapplying",
+	"enrolling", "aborting"}
 
 // String returns the state as the API names it.
 func (s NodeState) String() string { return codec.NameOf(stateNames[:], "state", uint8(s)) }
@@ -65,7 +66,8 @@ const (
 	EventDelete   Event = 13 // the node is not Ironic's any more
 )
 
-var eventNames = [...]string{"", "start", "wait", "process", "finish", "error", "abort", "abort_end", "timeout", "reapply", "enroll", "adopt", "give_up", "delete"}
+var eventNames = [...]string{"", "start", "wait", "process", "finish", "error", "abort", "abort_end", "timeout",
+	"reapply", "enroll", "adopt", "give_up", "delete"}
 
 // String returns the event as the API names it.
 func (e Event) String() string { return codec.NameOf(eventNames[:], "event", uint8(e)) }
@@ -122,7 +124,8 @@ func Transition(state NodeState, event Event, origin Origin) Outcome {
 
 // illegal is the contract's sentence for a refused event.
 func illegal(state NodeState, event Event) entry.Result {
-	return entry.Refuse(entry.IllegalTransition, "Can not transition from state '%v' on event '%v' (no defined transition)", state, event)
+	return entry.Refuse(entry.IllegalTransition,
+		"Can not transition from state '%v' on event '%v' (no defined transition)", state, event)
 }
 
 // Cells of the table.

@@ -124,7 +124,8 @@ func applyMark(t Txn, c Mark) entry.Result {
 func (t Txn) saveMark(rec Record, r QueuedRequest, c Mark) entry.Result {
 	switch {
 	case !rec.State.Active() || r.Sequence < rec.Begun:
-		return entry.Refuse(entry.IllegalTransition, "the introspection of node %s that request %v belongs to is over", rec.Node, r.Sequence)
+		return entry.Refuse(entry.IllegalTransition, "the introspection of node %s that request %v belongs to is over",
+			rec.Node, r.Sequence)
 	case !c.Answer.IsZero() && rec.Delivered.Request != r.Sequence:
 		return entry.Refuse(entry.Refused, "request %v is not the callback that is processed", r.Sequence)
 	case !t.Blobs.Stored(c.Unprocessed):

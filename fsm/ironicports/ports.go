@@ -179,5 +179,6 @@ func checkPorts(t Txn, p *valid.Problems) {
 	pull := t.pull
 	p.Want(!pull.Token.IsZero() || pull == Pull{}, "a pull under no token: %+v", pull)
 	p.Want(pull.Token <= t.Position.Floor, "the pull is of leadership %v, which never was", pull.Token)
-	p.Want(0 <= pull.At && pull.At <= t.Now() && 0 <= pull.Ports && pull.Ports <= MaxPorts, "a pull of %d ports at %v", pull.Ports, pull.At)
+	p.Want(0 <= pull.At && pull.At <= t.Now() && 0 <= pull.Ports && pull.Ports <= MaxPorts, "a pull of %d ports at %v",
+		pull.Ports, pull.At)
 }

@@ -22,7 +22,8 @@ func TestCheckFindsContradictions(t *testing.T) {
 		t.Helper()
 		return domaintest.Commit(t, Domain, base, all, c)
 	}
-	commit(PutNodes{Cluster: "k", Nodes: []Node{{UID: "u1", Name: "w1", Ready: ReadyTrue}, {UID: "u2", Name: "w2", Ready: ReadyFalse}}})
+	commit(PutNodes{Cluster: "k",
+		Nodes: []Node{{UID: "u1", Name: "w1", Ready: ReadyTrue}, {UID: "u2", Name: "w2", Ready: ReadyFalse}}})
 	commit(VoteNodes{Session: domaintest.Session, Cluster: "k", Votes: []Vote{{UID: "u1", Silent: true}}})
 	walk := func(uid, name string, to ...State) {
 		intent := commit(BeginRemediation{Cluster: "k", Node: name, UID: uid, Reason: "dead"})
@@ -103,13 +104,15 @@ func corruptRemediations(all Txn) map[string]func(Txn) {
 		}
 	}
 	return map[string]func(Txn){
-		"remediation under another key":    func(s Txn) { s.remediations.Put(table.TokenKey(2), ended) },
-		"open remediation not by UID":      func(s Txn) { s.open.Drop(kubeKey(open.Cluster, open.UID)) },
-		"open remediation not by name":     func(s Txn) { s.openName.Drop(kubeKey(open.Cluster, open.Node)) },
-		"two remediations of a name":       func(s Txn) { s.openName.Put(kubeKey(open.Cluster, open.Node), ended.Intent) },
-		"ended remediation that is open":   func(s Txn) { s.open.Put(kubeKey(ended.Cluster, ended.UID), ended.Intent) },
-		"ended remediation not ended":      func(s Txn) { s.ended.Drop(ended.endedKey()) },
-		"remediation kept for ever":        func(s Txn) { s.Disarm(ended.Expires, dueRemediation, table.TokenKey(ended.Intent)) },
+		"remediation under another key":  func(s Txn) { s.remediations.Put(table.TokenKey(2), ended) },
+		"open remediation not by UID":    func(s Txn) { s.open.Drop(kubeKey(open.Cluster, open.UID)) },
+		"open remediation not by name":   func(s Txn) { s.openName.Drop(kubeKey(open.Cluster, open.Node)) },
+		"two remediations of a name":     func(s Txn) { s.openName.Put(kubeKey(open.Cluster, open.Node), ended.Intent) },
+		"ended remediation that is open": func(s Txn) { s.open.Put(kubeKey(ended.Cluster, ended.UID), ended.Intent) },
+		"ended remediation not ended":    func(s Txn) { s.ended.Drop(ended.endedKey()) },
+		"remediation kept for ever": func(s Txn) {
+			s.Disarm(ended.Expires, dueRemediation, table.TokenKey(ended.Intent))
+		},
 		"remediation in no state":          change(open, func(r *Remediation) { r.State = 0 }),
 		"remediation of no kube node":      change(open, func(r *Remediation) { r.Node = "" }),
 		"remediation never off":            change(open, func(r *Remediation) { r.WasOff = false }),

@@ -38,13 +38,14 @@ var Domain = entry.Domain[Txn]{
 		checkPauses(t, p)
 	},
 	Ends: []entry.Ending[Txn]{
-		{Class: dueRemediation, End: func(t Txn, id []byte) { t.expireRemediation(table.TailToken(id)) }, Due: func(t Txn, expect entry.Expectation) {
-			for key, r := range t.remediations.All() {
-				if r.State.Ended() {
-					expect(r.Expires, key)
+		{Class: dueRemediation, End: func(t Txn, id []byte) { t.expireRemediation(table.TailToken(id)) },
+			Due: func(t Txn, expect entry.Expectation) {
+				for key, r := range t.remediations.All() {
+					if r.State.Ended() {
+						expect(r.Expires, key)
+					}
 				}
-			}
-		}},
+			}},
 		{Class: duePause, End: func(t Txn, id []byte) { t.pauses.Drop(id) }, Due: func(t Txn, expect entry.Expectation) {
 			for key, f := range t.pauses.All() {
 				if f.Until != 0 {
@@ -84,7 +85,8 @@ type Tables struct {
 func New() Tables {
 	return Tables{
 		nodes: table.New[Node](), votes: table.New[Ballot](), votesOf: table.New[table.None](),
-		remediations: table.New[Remediation](), open: table.New[fencing.Token](), openName: table.New[fencing.Token](), ended: table.New[table.None](),
+		remediations: table.New[Remediation](), open: table.New[fencing.Token](), openName: table.New[fencing.Token](),
+		ended:  table.New[table.None](),
 		pauses: table.New[Pause](), holds: table.New[Hold](),
 	}
 }

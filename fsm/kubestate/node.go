@@ -49,7 +49,8 @@ func (n Node) Validate() error {
 	if err := validUID(n.UID); err != nil {
 		return err
 	}
-	return errors.Join(valid.Text("name of a kube node", n.Name, 1, maxKubeName), valid.Text("boot ID", n.BootID, 0, maxKubeBoot), valid.Address(n.Probe))
+	return errors.Join(valid.Text("name of a kube node", n.Name, 1, maxKubeName),
+		valid.Text("boot ID", n.BootID, 0, maxKubeBoot), valid.Address(n.Probe))
 }
 
 // SystemUUID makes the UUID of a machine fit for the log; one that is no text of at most
@@ -129,7 +130,8 @@ func applyPutNodes(t Txn, c PutNodes) entry.Result {
 		t.nodes.Put(key, n)
 	}
 	if t.nodes.Size() > MaxNodes {
-		return entry.Refuse(entry.TableFull, "the clusters have more than %d kube nodes together, which is the most", MaxNodes)
+		return entry.Refuse(entry.TableFull, "the clusters have more than %d kube nodes together, which is the most",
+			MaxNodes)
 	}
 	return entry.Done()
 }

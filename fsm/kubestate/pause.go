@@ -78,7 +78,8 @@ func applyPauseFailover(t Txn, c PauseFailover) entry.Result {
 		return entry.Done()
 	}
 	if c.Cluster != "" && t.pauses.Size() >= MaxClusters {
-		return entry.Refuse(entry.TableFull, "%d clusters are paused, which is the most; pause all of them at once", MaxClusters)
+		return entry.Refuse(entry.TableFull, "%d clusters are paused, which is the most; pause all of them at once",
+			MaxClusters)
 	}
 	p := Pause{Cluster: c.Cluster, By: c.By, Reason: c.Reason, Since: t.Now(), Millis: c.Millis}
 	if c.For > 0 {
@@ -153,7 +154,8 @@ func (t Txn) Adopt(current Tables) {
 		if old, ok := t.pauses.Get([]byte(p.Cluster)); ok && (old.Until == 0 || p.Until != 0 && p.Until < old.Until) {
 			continue
 		} else if !ok && p.Cluster != "" && t.pauses.Size() >= MaxClusters {
-			p = Pause{By: "trivet", Reason: "a restore met more paused clusters than fit", Since: t.Position.Now, Millis: p.Millis}
+			p = Pause{By: "trivet", Reason: "a restore met more paused clusters than fit", Since: t.Position.Now,
+				Millis: p.Millis}
 		}
 		t.dropPause(p.Cluster)
 		t.putPause(p)

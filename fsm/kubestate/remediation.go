@@ -44,7 +44,8 @@ const (
 	RemStuck     State = 10 // it cannot go on by itself
 )
 
-var remediationStates = [...]string{"", "intent", "cordoned", "fencing", "off", "tainted", "deleted", "detached", "recovered", "cancelled", "stuck"}
+var remediationStates = [...]string{"", "intent", "cordoned", "fencing", "off", "tainted", "deleted", "detached",
+	"recovered", "cancelled", "stuck"}
 
 // String returns the state in a word.
 func (s State) String() string {

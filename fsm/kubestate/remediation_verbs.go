@@ -33,7 +33,8 @@ func (c BeginRemediation) Validate() error {
 	if c.Reason == "" {
 		return errors.New("a remediation needs a reason")
 	}
-	if err := errors.Join(validKubeCluster(c.Cluster), valid.Text("name of a kube node", c.Node, 1, maxKubeName)); err != nil {
+	if err := errors.Join(validKubeCluster(c.Cluster), valid.Text("name of a kube node", c.Node, 1, maxKubeName)); err !=
+		nil {
 		return err
 	}
 	return errors.Join(validUID(c.UID), valid.Text("boot ID", c.BootID, 0, maxKubeBoot),
@@ -54,12 +55,14 @@ func applyBeginRemediation(t Txn, c BeginRemediation) entry.Result {
 	case open:
 		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is open", intent, c.Node)
 	case paused:
-		return entry.Refuse(entry.Refused, "failover is paused by %s: %s", cmp.Or(pause.By, "an operator"), cmp.Or(pause.Reason, "no reason given"))
+		return entry.Refuse(entry.Refused, "failover is paused by %s: %s", cmp.Or(pause.By, "an operator"),
+			cmp.Or(pause.Reason, "no reason given"))
 	case !t.roomForRemediation():
 		return entry.Refuse(entry.TableFull, "%d remediations are open, which is the most", MaxRemediations)
 	}
 	r := Remediation{
-		Intent: t.Token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane, Began: t.Now(),
+		Intent: t.Token, Cluster: c.Cluster, Node: c.Node, UID: c.UID, BootID: c.BootID, ControlPlane: c.ControlPlane,
+		Began:      t.Now(),
 		SystemUUID: c.SystemUUID,
 	}
 	t.storeStep(r, Step{State: RemIntent, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Reason: c.Reason})
@@ -99,9 +102,11 @@ func applyStepRemediation(t Txn, c StepRemediation) entry.Result {
 	case r.State != c.From:
 		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is %v, not %v", c.Intent, r.Node, r.State, c.From)
 	case !r.May(c.To):
-		return entry.Refuse(entry.IllegalTransition, "remediation %v of kube node %s cannot go from %v to %v%s", c.Intent, r.Node, r.State, c.To, r.past())
+		return entry.Refuse(entry.IllegalTransition, "remediation %v of kube node %s cannot go from %v to %v%s", c.Intent,
+			r.Node, r.State, c.To, r.past())
 	}
-	t.storeStep(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device, Reason: c.Reason})
+	t.storeStep(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.Peer, Device: c.Device,
+		Reason: c.Reason})
 	return entry.Done()
 }
 
@@ -132,7 +137,8 @@ func (t Txn) storeStep(r Remediation, s Step) {
 	if s.Operator {
 		e.Peer, by = "", s.Peer
 	}
-	e.Fields = eventring.Fields("cluster", r.Cluster, "kube_node", r.Node, "intent", r.Intent.String(), "device", s.Device, "reason", s.Reason, "by", by)
+	e.Fields = eventring.Fields("cluster", r.Cluster, "kube_node", r.Node, "intent", r.Intent.String(), "device", s.Device,
+		"reason", s.Reason, "by", by)
 	t.RecordEvent(e)
 }
 
@@ -163,6 +169,7 @@ func applyReleaseRemediation(t Txn, c ReleaseRemediation) entry.Result {
 	case r.State != RemStuck:
 		return entry.Refuse(entry.Conflict, "remediation %v of kube node %s is %v, not stuck", c.Intent, r.Node, r.State)
 	}
-	t.storeStep(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.By, Operator: true, Reason: c.Reason})
+	t.storeStep(r, Step{State: c.To, Token: t.Token, At: t.Now(), Millis: c.Millis, Peer: c.By, Operator: true,
+		Reason: c.Reason})
 	return entry.Done()
 }

@@ -11,7 +11,8 @@ func checkLeases(t Txn, p *valid.Problems) {
 			p.Want(l.Expires == 0 && l.TTL == 0 && l.Client == "", "free lease %s ends at %v", l.Name, l.Expires)
 			continue
 		}
-		p.Want(l.Granted <= t.Position.Now && l.Expires <= t.Position.Now.Add(l.TTL), "lease %s of %v, granted %v, ends at %v", l.Name, l.TTL, l.Granted, l.Expires)
+		p.Want(l.Granted <= t.Position.Now && l.Expires <= t.Position.Now.Add(l.TTL),
+			"lease %s of %v, granted %v, ends at %v", l.Name, l.TTL, l.Granted, l.Expires)
 	}
 }
 
@@ -23,10 +24,13 @@ func checkValues(t Txn, p *valid.Problems) {
 		bytes += len(v.Data)
 		p.Want(string(key) == v.Key && validValueKey(v.Key) == nil, "value %q is filed under %q", v.Key, key)
 		p.Want(!v.Version.IsZero() && v.Version <= t.Granted(), "value %s was written by no entry: %v", v.Key, v.Version)
-		p.Want((v.Lease == "") == v.Token.IsZero(), "value %s was written under lease %q and token %v", v.Key, v.Lease, v.Token)
-		p.Want(v.Token < v.Version || v.Lease == "", "value %s was written by %v under the later token %v", v.Key, v.Version, v.Token)
+		p.Want((v.Lease == "") == v.Token.IsZero(), "value %s was written under lease %q and token %v", v.Key, v.Lease,
+			v.Token)
+		p.Want(v.Token < v.Version || v.Lease == "", "value %s was written by %v under the later token %v", v.Key, v.Version,
+			v.Token)
 	}
-	p.Want(bytes == t.values.bytes && bytes <= MaxValueBytes, "the values have %d bytes, counted are %d", bytes, t.values.bytes)
+	p.Want(bytes == t.values.bytes && bytes <= MaxValueBytes, "the values have %d bytes, counted are %d", bytes,
+		t.values.bytes)
 }
 
 // checkGroups verifies that members of groups stay as long as their leases.
@@ -35,8 +39,11 @@ func checkGroups(t Txn, p *valid.Problems) {
 	for key, m := range t.groups.members.All() {
 		p.Want(string(key) == string(pathKey(m.Component, m.ID)), "member %s of %s is filed under %q", m.ID, m.Component, key)
 		l, _ := t.leases.Get([]byte(m.Lease))
-		p.Want(l.Holder != "" && l.Token == m.Token, "member %s of %s stays by lease %s and token %v, which is over", m.ID, m.Component, m.Lease, m.Token)
-		p.Want(t.groups.byLease.Has(pathKey(m.Lease, m.Component, m.ID)), "member %s of %s is missing from lease %s", m.ID, m.Component, m.Lease)
+		p.Want(l.Holder != "" && l.Token == m.Token, "member %s of %s stays by lease %s and token %v, which is over", m.ID,
+			m.Component, m.Lease, m.Token)
+		p.Want(t.groups.byLease.Has(pathKey(m.Lease, m.Component, m.ID)), "member %s of %s is missing from lease %s", m.ID,
+			m.Component, m.Lease)
 	}
-	p.Want(t.groups.byLease.Size() == t.groups.members.Size(), "%d members by lease, %d in all", t.groups.byLease.Size(), t.groups.members.Size())
+	p.Want(t.groups.byLease.Size() == t.groups.members.Size(), "%d members by lease, %d in all", t.groups.byLease.Size(),
+		t.groups.members.Size())
 }

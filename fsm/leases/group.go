@@ -139,7 +139,8 @@ func applyLeaveGroup(t Txn, c LeaveGroup) entry.Result {
 		return entry.Done()
 	}
 	if m.Lease != c.Lease || m.Token != c.Token {
-		return entry.Refuse(entry.Conflict, "%s is a member of %s by lease %s and token %v", c.ID, c.Component, m.Lease, m.Token)
+		return entry.Refuse(entry.Conflict, "%s is a member of %s by lease %s and token %v", c.ID, c.Component, m.Lease,
+			m.Token)
 	}
 	t.groups.drop(c.Component, c.ID)
 	return entry.Done()

@@ -119,7 +119,8 @@ func applyGrant(t Txn, c Grant) entry.Result {
 	case old.Holder == c.Holder && old.Client != "" && old.Client == t.Header.Client && !old.Void:
 		return entry.Result{Token: old.Token, Value: t.leaseAnswer(old)}
 	case old.Holder != "" && !(old.Holder == c.Holder && c.Takeover):
-		res := entry.Refuse(entry.Conflict, "lease %s is held by %s for another %v", c.Name, old.Holder, old.Remaining(t.Now()))
+		res := entry.Refuse(entry.Conflict, "lease %s is held by %s for another %v", c.Name, old.Holder,
+			old.Remaining(t.Now()))
 		res.Value = t.leaseAnswer(old)
 		return res
 	}
@@ -143,8 +144,9 @@ func (t Txn) noRoomForLeases() entry.Result {
 	if !t.Version2() {
 		return entry.Refuse(entry.TableFull, "%d leases exist, which is the most; delete one", MaxLeases)
 	}
-	return entry.Refuse(entry.TableFull, "%d leases exist, free ones with them, which is the most; have free ones forgotten: "+
-		"'trivet lease forget NAME', or DELETE /v1/leases/NAME?record=1", MaxLeases)
+	return entry.Refuse(entry.TableFull,
+		"%d leases exist, free ones with them, which is the most; have free ones forgotten: "+
+			"'trivet lease forget NAME', or DELETE /v1/leases/NAME?record=1", MaxLeases)
 }
 
 // extendLease stores a lease with a full ttl from now. Its former expiry is
@@ -194,7 +196,8 @@ func (t Txn) ownLease(name, holder string, token fencing.Token) (Lease, entry.Re
 	case l.Holder == "" && token <= l.Token:
 		return l, entry.Refuse(entry.Expired, "lease %s is over; acquire it again", name), false
 	case l.Void && token <= l.Token:
-		return l, entry.Refuse(entry.Expired, "lease %s was granted before the cluster was founded again; acquire it again", name), false
+		return l, entry.Refuse(entry.Expired, "lease %s was granted before the cluster was founded again; acquire it again",
+			name), false
 	case l.Holder != holder || l.Token != token:
 		res := entry.Refuse(entry.Conflict, "lease %s is not held by %s under token %v", name, holder, token)
 		res.Value = t.leaseAnswer(l)
@@ -270,5 +273,6 @@ func (t Txn) recordLease(action string, l Lease) {
 	if l.TTL > 0 {
 		ttl = l.TTL.String()
 	}
-	t.RecordEvent(eventring.Event{Topic: eventring.TopicLease, Action: action, Fields: eventring.Fields("lease", l.Name, "holder", l.Holder, "token", l.Token.String(), "ttl", ttl)})
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicLease, Action: action,
+		Fields: eventring.Fields("lease", l.Name, "holder", l.Holder, "token", l.Token.String(), "ttl", ttl)})
 }

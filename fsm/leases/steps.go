@@ -78,7 +78,8 @@ func (t Txn) stepLease(s Step) Stepped {
 	case s.Release && res.Code == entry.Expired:
 		res = entry.Result{} // it is over already, also for its former holder
 	}
-	now := Answer{Holder: l.Holder, Token: l.Token, Remaining: max(0, l.Remaining(t.Now()))} // nothing remains of a free one
+	// nothing remains of a free one
+	now := Answer{Holder: l.Holder, Token: l.Token, Remaining: max(0, l.Remaining(t.Now()))}
 	return Stepped{Code: res.Code, Message: res.Message, Lease: now, Entry: t.Token}
 }
 

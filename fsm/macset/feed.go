@@ -68,10 +68,12 @@ func (f feed) check(p *valid.Problems, name string, last uint64) {
 	for i, half := range [...]*change{f.newer, f.older} {
 		n := 0
 		for c := half; c != nil; c = c.before {
-			p.Want(f.since <= c.index && c.index <= last, "a change of the %s by entry %d is told before one by %d", name, c.index, last)
+			p.Want(f.since <= c.index && c.index <= last, "a change of the %s by entry %d is told before one by %d", name,
+				c.index, last)
 			last = c.index
 			n++
 		}
-		p.Want(n <= MaxChanges/2 && (i > 0 || n == f.count), "half %d of the changes of the %s has %d, counted are %d", i, name, n, f.count)
+		p.Want(n <= MaxChanges/2 && (i > 0 || n == f.count), "half %d of the changes of the %s has %d, counted are %d", i,
+			name, n, f.count)
 	}
 }

@@ -53,7 +53,8 @@ var Domain = entry.Domain[Txn]{
 			func(t Txn, f MemberFlags) { t.flags.Put([]byte(f.Peer), f) }),
 		entry.Many('X', "removed peers", func(t Txn) table.Of[RemovedPeer] { return t.removed },
 			func(t Txn, r RemovedPeer) { t.removed.Put([]byte(r.ID), r) }),
-		entry.Seldom('G', "gossip keys", func(t Txn) *gossip { return &t.gossip }).Shown(func(t Txn) any { return t.GossipRotation() }),
+		entry.Seldom('G', "gossip keys",
+			func(t Txn) *gossip { return &t.gossip }).Shown(func(t Txn) any { return t.GossipRotation() }),
 	},
 	Check: func(t Txn, p *valid.Problems) {
 		checkMembers(t, p)

@@ -131,15 +131,21 @@ func (s *Tables) mayExclude(c Exclude) entry.Result {
 	case c.Force:
 		return entry.Done()
 	case !c.On && c.From == FromVoting && !s.sessionOf.Has([]byte(c.Peer)):
-		return entry.Refuse(entry.Refused, "peer %s does not live: as a voter it would raise the majority that the others need from %d to %d; start it first", c.Peer, others.need(), (others.voters+1)/2+1)
+		return entry.Refuse(entry.Refused,
+			"peer %s does not live: as a voter it would raise the majority that the others need from %d to %d; start it first",
+			c.Peer, others.need(), (others.voters+1)/2+1)
 	case !c.On || c.From == FromLeading && s.MemberFlags(c.Peer).Observer: // an observer leads in no case
 		return entry.Done()
 	}
 	if need := others.need(); c.From == FromVoting && others.live < need {
-		return entry.Refuse(entry.Refused, "without its vote %d voters remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)
+		return entry.Refuse(entry.Refused,
+			"without its vote %d voters remain, of which %d live, and a majority of them is %d: they could not go on",
+			others.voters, others.live, need)
 	}
 	if others.candidates == 0 {
-		return entry.Refuse(entry.Refused, "nobody else could lead: of %d other voters %d live, and none of those may lead and is willing to", others.voters, others.live)
+		return entry.Refuse(entry.Refused,
+			"nobody else could lead: of %d other voters %d live, and none of those may lead and is willing to", others.voters,
+			others.live)
 	}
 	return entry.Done()
 }
@@ -223,7 +229,8 @@ func applyMoveMember(t Txn, c MoveMember) entry.Result {
 	}
 	for _, other := range t.members.All() {
 		if other.ID != m.ID && (other.Address == c.Address || c.Gossip != "" && other.Gossip == c.Gossip) {
-			return entry.Refuse(entry.Conflict, "peer %s (%s) has the address %s: move or remove that one first", other.ID, other.Name, c.Address)
+			return entry.Refuse(entry.Conflict, "peer %s (%s) has the address %s: move or remove that one first", other.ID,
+				other.Name, c.Address)
 		}
 	}
 	m.Address, m.Gossip, m.API = c.Address, cmp.Or(c.Gossip, m.Gossip), cmp.Or(c.API, m.API)

@@ -161,14 +161,16 @@ func applyRejoin(t Txn, c Rejoin) entry.Result {
 	f, ok := t.former.Get([]byte(c.Former))
 	switch {
 	case !ok:
-		return entry.Refuse(entry.Refused, "peer %s may not rejoin: it was named lost, was removed, or has rejoined", c.Former)
+		return entry.Refuse(entry.Refused, "peer %s may not rejoin: it was named lost, was removed, or has rejoined",
+			c.Former)
 	case f.Became == c.Member.ID && f.Key == c.Key:
 		t.hear(f)
 		return entry.Done()
 	case f.Became != "":
 		return entry.Refuse(entry.Conflict, "peer %s has rejoined as %s, with another key", c.Former, f.Became)
 	case c.Member.Name != f.Name || !slices.Contains(f.Addresses(), c.Member.Address):
-		return entry.Refuse(entry.Refused, "peer %s was %s at %s and rejoins as that, not as %s at %s", c.Former, f.Name, f.Address, c.Member.Name, c.Member.Address)
+		return entry.Refuse(entry.Refused, "peer %s was %s at %s and rejoins as that, not as %s at %s", c.Former, f.Name,
+			f.Address, c.Member.Name, c.Member.Address)
 	}
 	for _, m := range t.members.All() {
 		if m.ID == c.Member.ID || m.Name == f.Name || m.Address == c.Member.Address {

@@ -38,7 +38,8 @@ func (t Txn) AdmitSurvivor(id string, self Member) error {
 	case self.ID != id:
 		return &entry.Error{Code: entry.NotFound, Message: fmt.Sprintf("peer %s is not a member of this cluster", id)}
 	case t.removed.Has([]byte(id)):
-		return &entry.Error{Code: entry.Conflict, Message: fmt.Sprintf("server ID %s is that of a removed peer and never used again", id)}
+		return &entry.Error{Code: entry.Conflict,
+			Message: fmt.Sprintf("server ID %s is that of a removed peer and never used again", id)}
 	}
 	if err := self.Validate(); err != nil {
 		return err

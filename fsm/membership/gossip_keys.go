@@ -83,7 +83,8 @@ func (c RotateGossipKey) Validate() error {
 
 func applyRotateGossipKey(t Txn, c RotateGossipKey) entry.Result {
 	if t.gossip.Stage != GossipSettled {
-		return entry.Refuse(entry.Conflict, "a rotation of the gossip key is under way, at '%v' for %v", t.gossip.Stage, t.Now().Sub(t.gossip.Since))
+		return entry.Refuse(entry.Conflict, "a rotation of the gossip key is under way, at '%v' for %v", t.gossip.Stage,
+			t.Now().Sub(t.gossip.Since))
 	}
 	if bytes.Equal(c.Key, t.Cluster.GossipKey) {
 		return entry.Refuse(entry.Conflict, "that is the gossip key already")
@@ -144,7 +145,8 @@ func applyAdvanceGossipKeys(t Txn, c AdvanceGossipKeys) entry.Result {
 		return entry.Refuse(entry.Conflict, "the gossip keys of token %v are not those that are waited for", c.Changed)
 	}
 	if missing := t.GossipMissing(); len(missing) > 0 && t.Now() < g.Since.Add(GossipStepTimeout) {
-		return entry.Refuse(entry.Refused, "peers that live have not got the gossip keys of stage '%v' yet: %s", g.Stage, strings.Join(missing, ", "))
+		return entry.Refuse(entry.Refused, "peers that live have not got the gossip keys of stage '%v' yet: %s", g.Stage,
+			strings.Join(missing, ", "))
 	}
 	next := gossip{Stage: g.Stage + 1, Changed: t.Token, Since: t.Now()}
 	switch g.Stage {

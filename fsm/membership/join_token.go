@@ -121,7 +121,9 @@ func (t Txn) succeed(m Member) entry.Result {
 			continue
 		}
 		if t.sessionOf.Has([]byte(old.ID)) {
-			return entry.Refuse(entry.Conflict, "peer %s (%s at %s) lives and has this name or address; stop it first, its session ends %v later", old.ID, old.Name, old.Address, SessionTTL)
+			return entry.Refuse(entry.Conflict,
+				"peer %s (%s at %s) lives and has this name or address; stop it first, its session ends %v later", old.ID, old.Name,
+				old.Address, SessionTTL)
 		}
 		t.unsettleFormer(old.ID)
 		t.discharge(old.ID)

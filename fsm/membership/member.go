@@ -99,11 +99,13 @@ func (t Txn) Admit(m Member) entry.Result {
 	old, known := t.members.Get([]byte(m.ID))
 	switch {
 	case t.removed.Has([]byte(m.ID)):
-		return entry.Refuse(entry.Conflict, "server ID %s is that of a removed peer and never used again: join the host anew", m.ID)
+		return entry.Refuse(entry.Conflict, "server ID %s is that of a removed peer and never used again: join the host anew",
+			m.ID)
 	case !known && t.members.Size() >= MaxMembers:
 		return entry.Refuse(entry.Refused, "the cluster has %d members, which is the most; remove one", MaxMembers)
 	case !known && m.Version < t.Version:
-		return entry.Refuse(entry.Refused, "peer %s knows log version %d, the cluster uses %d: upgrade trivet on it", m.Name, m.Version, t.Version)
+		return entry.Refuse(entry.Refused, "peer %s knows log version %d, the cluster uses %d: upgrade trivet on it", m.Name,
+			m.Version, t.Version)
 	case m.JoinedWall == 0 && known:
 		m.JoinedWall = old.JoinedWall
 	case m.JoinedWall == 0:
@@ -144,7 +146,9 @@ func applyRemoveMember(t Txn, c RemoveMember) entry.Result {
 	}
 	// No majority needs an observer.
 	if need := others.need(); others.live < need && !t.MemberFlags(c.ID).Observer && !c.Force {
-		return entry.Refuse(entry.Refused, "without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", others.voters, others.live, need)
+		return entry.Refuse(entry.Refused,
+			"without it %d members remain, of which %d live, and a majority of them is %d: they could not go on", others.voters,
+			others.live, need)
 	}
 	t.discharge(c.ID)
 	return entry.Done()
@@ -168,5 +172,6 @@ func (t Txn) discharge(id string) {
 
 // recordMember records an event about a member.
 func (t Txn) recordMember(action, id string, pairs ...string) {
-	t.RecordEvent(eventring.Event{Topic: eventring.TopicMember, Action: action, Peer: t.NameOf(id), Fields: eventring.Fields(pairs...)})
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicMember, Action: action, Peer: t.NameOf(id),
+		Fields: eventring.Fields(pairs...)})
 }

@@ -13,9 +13,10 @@ const MaxRemoved = 4096
 // RemovedPeer is a peer that was a member once. Its server ID never becomes a
 // member again: its certificate is valid for longer and must open nothing.
 type RemovedPeer struct {
-	ID   string        `cbor:"1,keyasint"`           // server ID
-	Name string        `cbor:"2,keyasint,omitempty"` // of the host; for display
-	At   fencing.Token `cbor:"3,keyasint"`           // of the entry that removed it, or of the newest one before a recovery
+	ID   string `cbor:"1,keyasint"`           // server ID
+	Name string `cbor:"2,keyasint,omitempty"` // of the host; for display
+	// of the entry that removed it, or of the newest one before a recovery
+	At fencing.Token `cbor:"3,keyasint"`
 }
 
 // remove records a removal, in a cluster whose members all know the table. A

@@ -108,7 +108,9 @@ func applyOpenSession(t Txn, c OpenSession) entry.Result {
 		return entry.Refuse(entry.Refused, "peer %s is not a member of this cluster", c.Peer)
 	}
 	if at := t.Version; c.Version < at {
-		return entry.Refuse(entry.Outdated, "peer %s knows log version %d, and the log of this cluster is of version %d: upgrade trivet on this host", m.Name, c.Version, at)
+		return entry.Refuse(entry.Outdated,
+			"peer %s knows log version %d, and the log of this cluster is of version %d: upgrade trivet on this host", m.Name,
+			c.Version, at)
 	}
 	restarted := ""
 	if old, ok := t.sessionOf.Get([]byte(c.Peer)); ok {

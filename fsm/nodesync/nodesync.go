@@ -101,7 +101,8 @@ func (c Confirm) Validate() error { return valid.Length("digest", c.Digest, 1, m
 
 func applyConfirm(t Txn, c Confirm) entry.Result {
 	if t.suspicion.Digest != c.Digest {
-		return entry.Refuse(entry.Conflict, "Ironic's list is not the one that was shown, or cannot be confirmed: look again, 'trivet node sync'")
+		return entry.Refuse(entry.Conflict,
+			"Ironic's list is not the one that was shown, or cannot be confirmed: look again, 'trivet node sync'")
 	}
 	t.suspicion.Confirmed = true
 	return entry.Done()

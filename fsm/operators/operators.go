@@ -20,7 +20,8 @@ var Domain = entry.Domain[Txn]{
 		entry.NewVerb(118, "revoke operator", applyRevokeOperator).From(2),
 	},
 	Sections: []entry.Section[Txn]{
-		entry.Many('O', "operators", func(t Txn) table.Of[Operator] { return t.operators }, func(t Txn, o Operator) { t.operators.Put([]byte(o.Name), o) }),
+		entry.Many('O', "operators", func(t Txn) table.Of[Operator] { return t.operators },
+			func(t Txn, o Operator) { t.operators.Put([]byte(o.Name), o) }),
 	},
 	Check: func(t Txn, p *valid.Problems) {
 		p.Want(t.operators.Size() <= MaxOperators, "%d operators", t.operators.Size())
@@ -78,10 +79,13 @@ func (c NoteOperator) Validate() error {
 func applyNoteOperator(t Txn, c NoteOperator) entry.Result {
 	o, known := t.operators.Get([]byte(c.Name))
 	if !known && !roomForOperator(&t.operators, t.Header.WallMillis) {
-		return entry.Refuse(entry.Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
+		return entry.Refuse(entry.Refused,
+			"%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
 	}
 	if c.Issued <= o.Revoked {
-		return entry.Refuse(entry.Conflict, "certificates of operator %s that were issued up to %s are revoked: try again after that", c.Name, time.Unix(o.Revoked, 0).UTC().Format(time.RFC3339))
+		return entry.Refuse(entry.Conflict,
+			"certificates of operator %s that were issued up to %s are revoked: try again after that", c.Name,
+			time.Unix(o.Revoked, 0).UTC().Format(time.RFC3339))
 	}
 	o.Name, o.Issued, o.Ends = c.Name, max(o.Issued, c.Issued), max(o.Ends, c.Ends)
 	t.operators.Put([]byte(o.Name), o)
@@ -123,7 +127,8 @@ func (c RevokeOperator) Validate() error {
 func applyRevokeOperator(t Txn, c RevokeOperator) entry.Result {
 	o, known := t.operators.Get([]byte(c.Name))
 	if !known && !roomForOperator(&t.operators, t.Header.WallMillis) {
-		return entry.Refuse(entry.Refused, "%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
+		return entry.Refuse(entry.Refused,
+			"%d operators are remembered, which is the most, and a certificate of each may be good still", MaxOperators)
 	}
 	// Up to the newest that the log knows of, too: the clock of the peer that revokes
 	// may be behind that of the one that issued.

@@ -57,7 +57,8 @@ func (r Relay) shares() []relayShare {
 		shares = append(shares, relayShare{"source " + r.Source + "\x00", r.Source, relaySum{MaxOfSource, MaxBytesOfSource}})
 	}
 	if r.Node == "" {
-		return append(shares, relayShare{"unknown", "nodes that Ironic's ports do not name", relaySum{MaxUnknown, MaxBytesUnknown}})
+		return append(shares, relayShare{"unknown", "nodes that Ironic's ports do not name",
+			relaySum{MaxUnknown, MaxBytesUnknown}})
 	}
 	return append(shares, relayShare{"node " + r.Node, "node " + r.Node, relaySum{MaxOfNode, MaxBytesOfNode}})
 }
@@ -101,7 +102,8 @@ func (t Txn) relayRoom(r Relay, bytes int) entry.Result {
 		use, _ := t.used.Get([]byte(s.key))
 		pending := use.pending
 		if use.pending.add(1, bytes); use.pending.exceeds(s.most) {
-			return entry.Refuse(entry.QueueFull, "%d documents (%d MiB) of %s wait for Ironic, at most %d (%d MiB) may; try again later",
+			return entry.Refuse(entry.QueueFull,
+				"%d documents (%d MiB) of %s wait for Ironic, at most %d (%d MiB) may; try again later",
 				pending.documents, pending.bytes>>20, s.name, s.most.documents, s.most.bytes>>20)
 		}
 	}

@@ -44,12 +44,14 @@ func corruptRelays(all Txn) map[string]func(Txn) {
 		}
 	}
 	return map[string]func(Txn){
-		"relay under another key":          func(s Txn) { s.bySequence.Put(table.TokenKey(2), pending) },
-		"relay missing of its document":    func(s Txn) { s.byDocument.Drop(pending.documentKey()) },
-		"relay missing of its node":        func(s Txn) { s.byNode.Drop(table.NameKey(pending.Node, pending.Sequence)) },
-		"pending relay not pending":        func(s Txn) { s.pending.Drop(table.TokenKey(pending.Sequence)) },
-		"ended relay not ended":            func(s Txn) { s.ended.Drop(taken.shares()[0].member(taken.Sequence)) },
-		"ended relay in a foreign share":   func(s Txn) { s.ended.Put(relayShare{key: "unknown"}.member(taken.Sequence), table.None{}) },
+		"relay under another key":       func(s Txn) { s.bySequence.Put(table.TokenKey(2), pending) },
+		"relay missing of its document": func(s Txn) { s.byDocument.Drop(pending.documentKey()) },
+		"relay missing of its node":     func(s Txn) { s.byNode.Drop(table.NameKey(pending.Node, pending.Sequence)) },
+		"pending relay not pending":     func(s Txn) { s.pending.Drop(table.TokenKey(pending.Sequence)) },
+		"ended relay not ended":         func(s Txn) { s.ended.Drop(taken.shares()[0].member(taken.Sequence)) },
+		"ended relay in a foreign share": func(s Txn) {
+			s.ended.Put(relayShare{key: "unknown"}.member(taken.Sequence), table.None{})
+		},
 		"ended relay kept for ever":        func(s Txn) { s.Disarm(taken.Expires, dueRelay, table.TokenKey(taken.Sequence)) },
 		"bytes of relays counted wrong":    func(s Txn) { s.used.Put([]byte("all"), relayUse{}) },
 		"share of no relay":                func(s Txn) { s.used.Put([]byte("unknown"), relayUse{all: relaySum{1, 1}}) },

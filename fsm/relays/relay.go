@@ -26,13 +26,14 @@ var Domain = entry.Domain[Txn]{
 	},
 	Check: checkRelays,
 	Ends: []entry.Ending[Txn]{
-		{Class: dueRelay, End: func(t Txn, id []byte) { t.expireRelay(table.TailToken(id)) }, Due: func(t Txn, expect entry.Expectation) {
-			for key, r := range t.bySequence.All() {
-				if r.State != Pending {
-					expect(r.Expires, key)
+		{Class: dueRelay, End: func(t Txn, id []byte) { t.expireRelay(table.TailToken(id)) },
+			Due: func(t Txn, expect entry.Expectation) {
+				for key, r := range t.bySequence.All() {
+					if r.State != Pending {
+						expect(r.Expires, key)
+					}
 				}
-			}
-		}},
+			}},
 	},
 }
 
@@ -52,8 +53,9 @@ type Tables struct {
 // New returns the tables before the first entry.
 func New() Tables {
 	return Tables{
-		bySequence: table.New[Relay](), pending: table.New[table.None](), byDocument: table.New[table.None](), byNode: table.New[table.None](),
-		ended: table.New[table.None](), used: table.New[relayUse](),
+		bySequence: table.New[Relay](), pending: table.New[table.None](), byDocument: table.New[table.None](),
+		byNode: table.New[table.None](),
+		ended:  table.New[table.None](), used: table.New[relayUse](),
 	}
 }
 

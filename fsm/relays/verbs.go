@@ -49,7 +49,8 @@ func (c Accept) Validate() error {
 		return errors.New("no document")
 	}
 	return errors.Join(c.Document.Validate(), validTry(c.Timeout), validKeep(c.Keep),
-		valid.Length("source", c.Source, 0, maxRelaySource), valid.Chars("source", c.Source, func(b byte) bool { return b > ' ' && b < 0x7f }))
+		valid.Length("source", c.Source, 0, maxRelaySource),
+		valid.Chars("source", c.Source, func(b byte) bool { return b > ' ' && b < 0x7f }))
 }
 
 func validTry(d time.Duration) error {
@@ -71,7 +72,8 @@ func applyAccept(t Txn, c Accept) entry.Result {
 		return entry.Answer(Relayed{Sequence: r.Sequence, Node: r.Node, Joined: true})
 	}
 	r := Relay{
-		Sequence: t.Token, Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: Pending, Doubt: c.Tried == OutcomeLost,
+		Sequence: t.Token, Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: Pending,
+		Doubt:    c.Tried == OutcomeLost,
 		Accepted: t.Now(), Deadline: t.Now().Add(c.Timeout), AcceptedMillis: t.Wall(),
 	}
 	bytes := t.relayBytes(c.Document)

@@ -18,8 +18,10 @@ func TestCheckFindsContradictions(t *testing.T) {
 	domaintest.Commit(t, Domain, base, all, Create{UUID: one, Body: []byte("{}")})
 	first, _ := all.Rule(one)
 	domaintest.FindContradictions(t, Domain, base, tables, at, map[string]func(Txn){
-		"rule under another key":       func(s Txn) { s.inOrder.Put(table.TokenKey(2), first) },
-		"rule from the future":         func(s Txn) { s.put(Rule{UUID: other, Created: s.Granted() + 1, Body: []byte("{}")}) },
+		"rule under another key": func(s Txn) { s.inOrder.Put(table.TokenKey(2), first) },
+		"rule from the future": func(s Txn) {
+			s.put(Rule{UUID: other, Created: s.Granted() + 1, Body: []byte("{}")})
+		},
 		"rule missing of UUIDs":        func(s Txn) { s.byUUID.Drop([]byte(one)) },
 		"UUID of another rule":         func(s Txn) { s.byUUID.Put([]byte(one), 2) },
 		"UUID of no rule":              func(s Txn) { s.byUUID.Put([]byte(other), 2) },

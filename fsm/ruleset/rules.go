@@ -24,7 +24,8 @@ var Domain = entry.Domain[Txn]{
 		entry.NewVerb(82, "delete rules", applyDeleteAll).From(2),
 	},
 	Sections: []entry.Section[Txn]{
-		entry.Many('u', "rules", func(t Txn) table.Of[Rule] { return t.inOrder }, func(t Txn, r Rule) { t.put(r) }).Shown(shownRules),
+		entry.Many('u', "rules", func(t Txn) table.Of[Rule] { return t.inOrder },
+			func(t Txn, r Rule) { t.put(r) }).Shown(shownRules),
 	},
 	Check: checkRules,
 }
@@ -184,7 +185,8 @@ func checkRules(t Txn, p *valid.Problems) {
 	bytes := 0
 	for key, rule := range t.inOrder.All() {
 		bytes += len(rule.Body)
-		p.Want(string(key) == string(table.TokenKey(rule.Created)) && rule.Created <= t.Granted(), "rule %s of entry %v is filed under %x", rule.UUID, rule.Created, key)
+		p.Want(string(key) == string(table.TokenKey(rule.Created)) && rule.Created <= t.Granted(),
+			"rule %s of entry %v is filed under %x", rule.UUID, rule.Created, key)
 		created, _ := t.byUUID.Get([]byte(rule.UUID))
 		p.Want(created == rule.Created, "rule %s was created by %v and %v", rule.UUID, rule.Created, created)
 		if err := rule.validate(); err != nil {
@@ -213,5 +215,6 @@ func (t Txn) recordRule(action, id string, count int) {
 	if count > 0 {
 		total = fmt.Sprint(count)
 	}
-	t.RecordEvent(eventring.Event{Topic: eventring.TopicRule, Action: action, Peer: t.Proposer(), Fields: eventring.Fields("rule", id, "count", total)})
+	t.RecordEvent(eventring.Event{Topic: eventring.TopicRule, Action: action, Peer: t.Proposer(),
+		Fields: eventring.Fields("rule", id, "count", total)})
 }

@@ -21,7 +21,8 @@ var Domain = entry.Domain[Txn]{
 	},
 	Check: func(t Txn, p *valid.Problems) {
 		for key, s := range t.settings.All() {
-			p.Want(string(key) == s.Key && s.Index <= t.Position.Index, "setting %s of index %d is filed under %q", s.Key, s.Index, key)
+			p.Want(string(key) == s.Key && s.Index <= t.Position.Index, "setting %s of index %d is filed under %q", s.Key,
+				s.Index, key)
 		}
 	},
 }

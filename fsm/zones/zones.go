@@ -141,14 +141,16 @@ func applyChoose(t Txn, c Choose) entry.Result {
 	old, known := t.byUID.Get([]byte(c.UID))
 	switch {
 	case old.Chosen != c.Replaces:
-		return entry.Refuse(entry.Conflict, "the zones of namespace %s were chosen by %v, not by %v", c.Namespace, old.Chosen, c.Replaces)
+		return entry.Refuse(entry.Conflict, "the zones of namespace %s were chosen by %v, not by %v", c.Namespace, old.Chosen,
+			c.Replaces)
 	case len(c.Zones) == 0:
 		t.byUID.Drop([]byte(c.UID))
 		return entry.Done()
 	case !known && t.byUID.Size() >= MaxChoices:
 		return entry.Refuse(entry.TableFull, "zones are chosen for %d namespaces, which is the most", MaxChoices)
 	}
-	choice := Choice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: slices.Clone(c.Zones), Chosen: t.Token}
+	choice := Choice{UID: c.UID, Namespace: c.Namespace, Tolerance: c.Tolerance, Zones: slices.Clone(c.Zones),
+		Chosen: t.Token}
 	t.byUID.Put([]byte(c.UID), choice)
 	return entry.Answer(choice)
 }
@@ -163,7 +165,8 @@ func checkZones(t Txn, p *valid.Problems) {
 	p.Want(t.byUID.Size() <= MaxChoices, "zones are chosen for %d namespaces", t.byUID.Size())
 	for key, c := range t.byUID.All() {
 		p.Want(string(key) == c.UID, "the zones of namespace %s are filed under %q", c.UID, key)
-		p.Want(!c.Chosen.IsZero() && c.Chosen <= t.Granted(), "the zones of namespace %s were chosen by no entry: %v", c.Namespace, c.Chosen)
+		p.Want(!c.Chosen.IsZero() && c.Chosen <= t.Granted(), "the zones of namespace %s were chosen by no entry: %v",
+			c.Namespace, c.Chosen)
 		if err := validChoice(c.Tolerance, c.Zones); err != nil {
 			p.Addf("zones of namespace %s: %v", c.Namespace, err)
 		}

@@ -39,7 +39,8 @@ func (c *Cluster) DropBudget(ctx context.Context, b policyv1.PodDisruptionBudget
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	options := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &b.UID, ResourceVersion: &b.ResourceVersion}}
-	err := c.noteAnswer(ctx, "delete "+budgets+".policy", c.policy.Delete().Namespace(b.Namespace).Resource(budgets).Name(b.Name).Body(&options).MaxRetries(0).Do(ctx).Error())
+	err := c.noteAnswer(ctx, "delete "+budgets+".policy",
+		c.policy.Delete().Namespace(b.Namespace).Resource(budgets).Name(b.Name).Body(&options).MaxRetries(0).Do(ctx).Error())
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

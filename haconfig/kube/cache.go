@@ -48,7 +48,8 @@ func newReadCache[T any](now func() time.Time) *readCache[T] {
 // get returns what is known of a name, and reads it if that is too old. Errors for
 // which final is true are told at once, however much is known. read must end by
 // itself: it may be called after get has returned, and before wait.
-func (c *readCache[T]) get(ctx context.Context, name string, final func(error) bool, read func(context.Context) (T, error)) (T, error) {
+func (c *readCache[T]) get(ctx context.Context, name string, final func(error) bool,
+	read func(context.Context) (T, error)) (T, error) {
 	var none T
 	e := c.entry(name)
 	select {

@@ -19,8 +19,10 @@ const maxObjects = 100_000
 // Inventory reads everything that advice is given about, and counts the kube nodes,
 // two for more. It is for a person who asks: each page has the time of a call.
 func (c *Cluster) Inventory(ctx context.Context) (*haconfig.Inventory, int, error) {
-	all, err := c.gathered(ctx, append(c.deployed(""), kind{c.autoscaling, "horizontalpodautoscalers", "HorizontalPodAutoscaler", ""},
-		kind{c.policy, "poddisruptionbudgets", "PodDisruptionBudget", ""}, kind{c.core, "persistentvolumes", "PersistentVolume", ""}))
+	all, err := c.gathered(ctx,
+		append(c.deployed(""), kind{c.autoscaling, "horizontalpodautoscalers", "HorizontalPodAutoscaler", ""},
+			kind{c.policy, "poddisruptionbudgets", "PodDisruptionBudget", ""},
+			kind{c.core, "persistentvolumes", "PersistentVolume", ""}))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -37,7 +39,8 @@ type kind struct {
 
 // deployed are the kinds of what the webhook is asked about, and where it is.
 func (c *Cluster) deployed(selector string) []kind {
-	return []kind{{c.core, "namespaces", "Namespace", ""}, {c.apps, "deployments", "Deployment", selector}, {c.apps, "statefulsets", "StatefulSet", selector}}
+	return []kind{{c.core, "namespaces", "Namespace", ""}, {c.apps, "deployments", "Deployment", selector},
+		{c.apps, "statefulsets", "StatefulSet", selector}}
 }
 
 func (c *Cluster) gathered(ctx context.Context, kinds []kind) (*haconfig.Inventory, error) {
@@ -68,7 +71,8 @@ func (c *Cluster) Touch(ctx context.Context, of haconfig.Component) error {
 	if of.Kind == "StatefulSet" {
 		resource = "statefulsets"
 	}
-	err := c.apps.Patch(types.MergePatchType).Namespace(of.Namespace).Resource(resource).Name(of.Name).Body([]byte("{}")).MaxRetries(0).Do(ctx).Error()
+	err := c.apps.Patch(types.MergePatchType).Namespace(of.Namespace).Resource(resource).Name(of.Name).Body(
+		[]byte("{}")).MaxRetries(0).Do(ctx).Error()
 	if err = c.noteAnswer(ctx, "patch "+resource+".apps", err); apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -110,7 +114,8 @@ type rawPage struct {
 	Items    []map[string]any `json:"items"`
 }
 
-func (c *Cluster) page(ctx context.Context, client *rest.RESTClient, resource string, options metav1.ListOptions) (page rawPage, err error) {
+func (c *Cluster) page(ctx context.Context, client *rest.RESTClient, resource string,
+	options metav1.ListOptions) (page rawPage, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	text, err := client.Get().Resource(resource).SetHeader("Accept", "application/json").

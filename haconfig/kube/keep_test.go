@@ -23,33 +23,39 @@ func TestNamespaces(t *testing.T) {
 		page := &corev1.NamespaceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}}
 		if r.URL.Query().Get("continue") == "" {
 			page.Continue = "more"
-			page.Items = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u-a", ResourceVersion: "5", Labels: map[string]string{"l": "v"}}}}
+			page.Items = []corev1.Namespace{
+				{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u-a", ResourceVersion: "5", Labels: map[string]string{"l": "v"}}}}
 		} else {
 			page.Items = []corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "u-b", DeletionTimestamp: &now}}}
 		}
 		give(page)(w, r)
 	})
 	all, there, err := c.Namespaces(t.Context())
-	if err != nil || len(all) != 1 || all[0].Version != "5" || all[0].UID != "u-a" || all[0].Labels["l"] != "v" || !there["u-b"] || len(there) != 2 {
+	if err != nil || len(all) != 1 || all[0].Version != "5" || all[0].UID != "u-a" || all[0].Labels["l"] != "v" ||
+		!there["u-b"] || len(there) != 2 {
 		t.Fatalf("%+v %v %v", all, there, err)
 	}
 	var patch struct{ Metadata map[string]any }
 	s.on("PATCH /api/v1/namespaces/a", func(w http.ResponseWriter, r *http.Request) {
-		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil || r.Header.Get("Content-Type") != "application/merge-patch+json" {
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil ||
+			r.Header.Get("Content-Type") != "application/merge-patch+json" {
 			t.Error(err, r.Header)
 		}
 		give(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}})(w, r)
 	})
 	value := "v"
-	if err := c.PutNamespace(t.Context(), all[0], haconfig.Written{Annotations: map[string]*string{"set": &value, "gone": nil}}); err != nil {
+	if err := c.PutNamespace(t.Context(), all[0],
+		haconfig.Written{Annotations: map[string]*string{"set": &value, "gone": nil}}); err != nil {
 		t.Fatal(err)
 	}
 	annotations := patch.Metadata["annotations"].(map[string]any)
-	if gone, there := annotations["gone"]; patch.Metadata["uid"] != "u-a" || patch.Metadata["resourceVersion"] != "5" || annotations["set"] != "v" || gone != nil || !there {
+	if gone, there := annotations["gone"]; patch.Metadata["uid"] != "u-a" || patch.Metadata["resourceVersion"] != "5" ||
+		annotations["set"] != "v" || gone != nil || !there {
 		t.Errorf("%v", patch.Metadata)
 	}
 	s.on("PATCH /api/v1/namespaces/a", refuse(403, metav1.StatusReasonForbidden, "may not"))
-	if err := c.PutNamespace(t.Context(), all[0], haconfig.Written{}); err == nil || !strings.Contains(err.Error(), "trivet haconfig manifest") {
+	if err := c.PutNamespace(t.Context(), all[0], haconfig.Written{}); err == nil ||
+		!strings.Contains(err.Error(), "trivet haconfig manifest") {
 		t.Error(err)
 	}
 }
@@ -63,9 +69,12 @@ func TestVolumeZones(t *testing.T) {
 		v.Labels = map[string]string{corev1.LabelTopologyZone: zone}
 		return v
 	}
-	s.on("GET /api/v1/persistentvolumes", give(&corev1.PersistentVolumeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeList"},
-		Items: []corev1.PersistentVolume{volume("n", "a", corev1.VolumeBound), volume("n", "b", corev1.VolumeReleased), volume("m", "c", corev1.VolumeBound), {}}}))
-	if zones, err := c.VolumeZones(t.Context()); err != nil || len(zones) != 2 || len(zones["n"]) != 1 || zones["n"][0] != "a" {
+	s.on("GET /api/v1/persistentvolumes",
+		give(&corev1.PersistentVolumeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeList"},
+			Items: []corev1.PersistentVolume{volume("n", "a", corev1.VolumeBound), volume("n", "b", corev1.VolumeReleased),
+				volume("m", "c", corev1.VolumeBound), {}}}))
+	if zones, err := c.VolumeZones(t.Context()); err != nil || len(zones) != 2 || len(zones["n"]) != 1 ||
+		zones["n"][0] != "a" {
 		t.Errorf("%v %v", zones, err)
 	}
 }
@@ -98,16 +107,19 @@ func TestBudgets(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`{"metadata":{},"items":[]}`)) // who asked may have gone
 	}
-	for _, path := range []string{"/api/v1/namespaces", "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets", "/apis/policy/v1/poddisruptionbudgets"} {
+	for _, path := range []string{"/api/v1/namespaces", "/apis/apps/v1/deployments", "/apis/apps/v1/statefulsets",
+		"/apis/policy/v1/poddisruptionbudgets"} {
 		s.on("GET "+path, empty)
 	}
-	if _, err := c.Guarded(t.Context(), false); err != nil || len(selectors) != 4 || selectors[0] != "" || selectors[1] != haconfig.DefaultPrefix+"type,!"+haconfig.DefaultPrefix+"skip" || selectors[3] != "" {
+	if _, err := c.Guarded(t.Context(), false); err != nil || len(selectors) != 4 || selectors[0] != "" ||
+		selectors[1] != haconfig.DefaultPrefix+"type,!"+haconfig.DefaultPrefix+"skip" || selectors[3] != "" {
 		t.Errorf("%q %v", selectors, err)
 	}
 	if _, err := c.Guarded(t.Context(), true); err != nil || selectors[5] != "!"+haconfig.DefaultPrefix+"skip" {
 		t.Errorf("%q %v", selectors, err)
 	}
-	b := policyv1.PodDisruptionBudget{TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b"}}
+	b := policyv1.PodDisruptionBudget{TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "b"}}
 	const all = "/apis/policy/v1/namespaces/n/poddisruptionbudgets"
 	s.on("POST "+all, give(&b))
 	if err := c.PutBudget(t.Context(), b); err != nil {

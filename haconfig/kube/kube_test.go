@@ -129,11 +129,14 @@ func (s *server) usual() {
 	s.on(getNamespace, give(&corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 		ObjectMeta: metav1.ObjectMeta{Name: "ns1", Annotations: map[string]string{"a": "b"}}}))
 	hpa := autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 7}}
-	hpa.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}
+	hpa.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment",
+		Name: "d"}
 	s.on(listScalers, give(&autoscalingv2.HorizontalPodAutoscalerList{
-		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscalerList"}, Items: []autoscalingv2.HorizontalPodAutoscaler{hpa}}))
-	s.on(listNodes, give(&metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
-		Items: make([]metav1.PartialObjectMetadata, 2)}))
+		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscalerList"},
+		Items:    []autoscalingv2.HorizontalPodAutoscaler{hpa}}))
+	s.on(listNodes, give(&metav1.PartialObjectMetadataList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+		Items:    make([]metav1.PartialObjectMetadata, 2)}))
 }
 
 // TestSurroundings reads all there is, once a second.
@@ -142,7 +145,8 @@ func TestSurroundings(t *testing.T) {
 	s.usual()
 	for range 5 {
 		around, err := c.Surroundings(t.Context(), "ns1")
-		if err != nil || around.Nodes != 2 || around.Annotations["a"] != "b" || len(around.Autoscalers) != 1 || around.Autoscalers[0] != (haconfig.Autoscaler{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", Max: 7}) {
+		if err != nil || around.Nodes != 2 || around.Annotations["a"] != "b" || len(around.Autoscalers) != 1 ||
+			around.Autoscalers[0] != (haconfig.Autoscaler{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", Max: 7}) {
 			t.Fatalf("%+v %v", around, err)
 		}
 	}
@@ -183,7 +187,8 @@ func TestNamespaceCannotBeRead(t *testing.T) {
 	s.usual()
 	s.on(listScalers, refuse(403, metav1.StatusReasonForbidden, "may not"))
 	at.pass(errorTTL)
-	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil || !strings.Contains(err.Error(), "trivet haconfig manifest") {
+	if _, err := c.Surroundings(t.Context(), "ns1"); err == nil ||
+		!strings.Contains(err.Error(), "trivet haconfig manifest") {
 		t.Errorf("what is forbidden: %v", err)
 	}
 	s.usual()
@@ -242,7 +247,8 @@ func TestRegistration(t *testing.T) {
 	address, below := "https://192.0.2.1:9443/a/b?x", "/c"
 	registered := make([]admissionregistrationv1.MutatingWebhook, 2)
 	registered[0].ClientConfig.URL = &address
-	registered[1].ClientConfig = admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Path: &below}, CABundle: []byte("old")}
+	registered[1].ClientConfig = admissionregistrationv1.WebhookClientConfig{
+		Service: &admissionregistrationv1.ServiceReference{Path: &below}, CABundle: []byte("old")}
 	s.on("GET "+path, give(&admissionregistrationv1.MutatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration"},
 		ObjectMeta: metav1.ObjectMeta{Name: "r", ResourceVersion: "7"}, Webhooks: registered}))
@@ -260,11 +266,13 @@ func TestRegistration(t *testing.T) {
 	if err := c.PutBundle(t.Context(), r, []byte("CA")); err != nil {
 		t.Fatal(err)
 	}
-	if len(patch) != 3 || patch[0]["op"] != "test" || patch[0]["value"] != "7" || patch[2]["path"] != "/webhooks/1/clientConfig/caBundle" || patch[2]["value"] != "Q0E=" {
+	if len(patch) != 3 || patch[0]["op"] != "test" || patch[0]["value"] != "7" ||
+		patch[2]["path"] != "/webhooks/1/clientConfig/caBundle" || patch[2]["value"] != "Q0E=" {
 		t.Errorf("it holds for another, too: %v", patch)
 	}
 	patch = nil
-	if err := c.PutBundle(t.Context(), r, nil); err != nil || len(patch) != 2 || patch[0]["op"] != "test" || patch[1]["op"] != "remove" || patch[1]["path"] != "/webhooks/1/clientConfig/caBundle" {
+	if err := c.PutBundle(t.Context(), r, nil); err != nil || len(patch) != 2 || patch[0]["op"] != "test" ||
+		patch[1]["op"] != "remove" || patch[1]["path"] != "/webhooks/1/clientConfig/caBundle" {
 		t.Errorf("taken out: %v %v", patch, err)
 	}
 }
@@ -279,7 +287,8 @@ func TestEndpoints(t *testing.T) {
 		t.Fatalf("%+v %v", e, err)
 	}
 	e.Addresses, e.Port = []string{"192.0.2.1", "192.0.2.2"}, 9443
-	slice := &discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}}
+	slice := &discoveryv1.EndpointSlice{
+		TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}}
 	s.on("POST "+all, give(slice))
 	if err := c.PutEndpoints(t.Context(), e); err != nil {
 		t.Error(err)
@@ -288,7 +297,8 @@ func TestEndpoints(t *testing.T) {
 	slice.ResourceVersion, slice.Ports = "8", []discoveryv1.EndpointPort{{Port: &port}}
 	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.2"}}, {Addresses: []string{"192.0.2.1"}}}
 	s.on("GET "+all+"/svc", give(slice))
-	if e, err = c.Endpoints(t.Context(), "trivet", "svc"); err != nil || e.Version != "8" || e.Port != 9443 || e.Addresses[0] != "192.0.2.1" {
+	if e, err = c.Endpoints(t.Context(), "trivet", "svc"); err != nil || e.Version != "8" || e.Port != 9443 ||
+		e.Addresses[0] != "192.0.2.1" {
 		t.Fatalf("%+v %v", e, err)
 	}
 	s.on("PUT "+all+"/svc", give(slice))

@@ -56,7 +56,8 @@ func Manifest(o ManifestOptions) string {
 	} else {
 		client = fmt.Sprintf("url: https://%sPATH", net.JoinHostPort(o.Address, strconv.Itoa(o.Port)))
 	}
-	for mark, keep := range map[string]bool{"endpoints": o.Via == ViaEndpoints, "namespaces": o.Annotates, "budgets": o.Budgets} {
+	for mark, keep := range map[string]bool{"endpoints": o.Via == ViaEndpoints, "namespaces": o.Annotates,
+		"budgets": o.Budgets} {
 		text = optional(text, mark, keep)
 	}
 	path := haconfig.PathMutate
@@ -64,7 +65,9 @@ func Manifest(o ManifestOptions) string {
 		path = haconfig.ReviewPath(o.Cluster)
 	}
 	excluded := slices.Concat([]string{o.Namespace}, Never(), o.Exclude)
-	return strings.NewReplacer("CLIENT", strings.NewReplacer("NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "PATH", path).Replace(client),
+	return strings.NewReplacer("CLIENT",
+		strings.NewReplacer("NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "PATH",
+			path).Replace(client),
 		"NAMESPACE", o.Namespace, "SERVICE", o.Service, "PORT", strconv.Itoa(o.Port), "REGISTRATION", o.Registration,
 		"CONSIDER", o.Names.Consider(), "SKIP", o.Names.Skip(), "EXCLUDED", strings.Join(slices.Compact(excluded), ", "),
 	).Replace(text)

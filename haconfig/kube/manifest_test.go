@@ -40,7 +40,8 @@ type document struct {
 func documents(t *testing.T, o ManifestOptions) (all []document) {
 	t.Helper()
 	text := Manifest(o)
-	for _, left := range []string{"NAMESPACE", "SERVICE", "PORT", "REGISTRATION", "CONSIDER", "SKIP", "EXCLUDED", "CLIENT", "#if", "#end"} {
+	for _, left := range []string{"NAMESPACE", "SERVICE", "PORT", "REGISTRATION", "CONSIDER", "SKIP", "EXCLUDED", "CLIENT",
+		"#if", "#end"} {
 		if strings.Contains(text, left) {
 			t.Errorf("%s is left in\n%s", left, text)
 		}
@@ -59,8 +60,9 @@ func documents(t *testing.T, o ManifestOptions) (all []document) {
 
 // TestManifest reads both ways of registration.
 func TestManifest(t *testing.T) {
-	o := ManifestOptions{Via: ViaFloatingIP, Address: "2001:db8::1", Port: 9443, Namespace: "trivet", Registration: "reg", Service: "svc",
-		Names: haconfig.Names{Prefix: haconfig.DefaultPrefix}, Exclude: []string{"mine"}}
+	o := ManifestOptions{Via: ViaFloatingIP, Address: "2001:db8::1", Port: 9443, Namespace: "trivet", Registration: "reg",
+		Service: "svc",
+		Names:   haconfig.Names{Prefix: haconfig.DefaultPrefix}, Exclude: []string{"mine"}}
 	for via, want := range map[string]string{
 		ViaFloatingIP: "map[url:https://[2001:db8::1]:9443/webhooks/high-availability-config]",
 		ViaEndpoints:  "map[service:map[name:svc namespace:trivet path:/webhooks/high-availability-config port:9443]]",
@@ -76,12 +78,16 @@ func TestManifest(t *testing.T) {
 			if got := fmt.Sprint(hook.ClientConfig); got != want || d.Metadata.Name != "reg" {
 				t.Errorf("%s: %s", via, got)
 			}
-			if hook.FailurePolicy != "Fail" || hook.TimeoutSeconds != 10 || hook.NamespaceSelector.MatchLabels[haconfig.DefaultPrefix+"consider"] != "true" ||
-				hook.ObjectSelector.MatchExpressions[0].Key != haconfig.DefaultPrefix+"skip" || !slices.Equal(hook.NamespaceSelector.MatchExpressions[0].Values, []string{"trivet", "kube-node-lease", "kube-public", "mine"}) {
+			if hook.FailurePolicy != "Fail" || hook.TimeoutSeconds != 10 ||
+				hook.NamespaceSelector.MatchLabels[haconfig.DefaultPrefix+"consider"] != "true" ||
+				hook.ObjectSelector.MatchExpressions[0].Key != haconfig.DefaultPrefix+"skip" ||
+				!slices.Equal(hook.NamespaceSelector.MatchExpressions[0].Values,
+					[]string{"trivet", "kube-node-lease", "kube-public", "mine"}) {
 				t.Errorf("%s: %+v", via, hook)
 			}
 		}
-		if slices.Contains(kinds, "Service") != (via == ViaEndpoints) || slices.Contains(kinds, "Role") != (via == ViaEndpoints) {
+		if slices.Contains(kinds, "Service") != (via == ViaEndpoints) ||
+			slices.Contains(kinds, "Role") != (via == ViaEndpoints) {
 			t.Errorf("%s: %v", via, kinds)
 		}
 	}
@@ -91,7 +97,8 @@ func TestManifest(t *testing.T) {
 func TestRights(t *testing.T) {
 	o := ManifestOptions{Via: ViaEndpoints, Port: 1, Namespace: "n", Registration: "reg", Service: "svc"}
 	least := []string{
-		"ClusterRole [] [namespaces] [] [get list]", "ClusterRole [] [nodes] [] [list]", "ClusterRole [autoscaling] [horizontalpodautoscalers] [] [list]",
+		"ClusterRole [] [namespaces] [] [get list]", "ClusterRole [] [nodes] [] [list]",
+		"ClusterRole [autoscaling] [horizontalpodautoscalers] [] [list]",
 		"ClusterRole [admissionregistration.k8s.io] [mutatingwebhookconfigurations] [reg] [get patch delete]",
 		"ClusterRole [apps] [deployments statefulsets] [] [list patch]",
 	}
@@ -100,8 +107,9 @@ func TestRights(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	o.Via, o.Annotates, o.Budgets = ViaFloatingIP, true, true
-	if got := rightsOf(t, o); !slices.Equal(got, append(slices.Clone(least), "ClusterRole [] [namespaces] [] [patch]", "ClusterRole [] [persistentvolumes] [] [list]",
-		"ClusterRole [policy] [poddisruptionbudgets] [] [list create update delete]")) {
+	if got := rightsOf(t, o); !slices.Equal(got,
+		append(slices.Clone(least), "ClusterRole [] [namespaces] [] [patch]", "ClusterRole [] [persistentvolumes] [] [list]",
+			"ClusterRole [policy] [poddisruptionbudgets] [] [list create update delete]")) {
 		t.Errorf("%q", got)
 	}
 }
@@ -111,7 +119,8 @@ func rightsOf(t *testing.T, o ManifestOptions) (got []string) {
 	for _, d := range documents(t, o) {
 		for _, rule := range d.Rules {
 			if d.Kind != "MutatingWebhookConfiguration" {
-				got = append(got, fmt.Sprintf("%s %v %v %v %v", d.Kind, rule.APIGroups, rule.Resources, rule.ResourceNames, rule.Verbs))
+				got = append(got, fmt.Sprintf("%s %v %v %v %v", d.Kind, rule.APIGroups, rule.Resources, rule.ResourceNames,
+					rule.Verbs))
 			}
 		}
 	}

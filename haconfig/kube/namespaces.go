@@ -28,7 +28,8 @@ func (c *Cluster) Namespaces(ctx context.Context) (all []haconfig.Namespace, the
 				n := &page.Items[i]
 				there[string(n.UID)] = true
 				if n.DeletionTimestamp == nil {
-					all = append(all, haconfig.Namespace{Name: n.Name, UID: string(n.UID), Version: n.ResourceVersion, Labels: n.Labels, Annotations: n.Annotations})
+					all = append(all, haconfig.Namespace{Name: n.Name, UID: string(n.UID), Version: n.ResourceVersion,
+						Labels: n.Labels, Annotations: n.Annotations})
 				}
 			}
 			return len(page.Items)
@@ -45,7 +46,8 @@ func (c *Cluster) Places(ctx context.Context) ([]haconfig.Place, error) {
 		return &page, func() int {
 			for _, n := range page.Items {
 				if n.DeletionTimestamp == nil {
-					all = append(all, haconfig.Place{Zone: n.Labels[corev1.LabelTopologyZone], Pool: n.Labels[haconfig.LabelPool], System: n.Labels[haconfig.LabelSystem] == "true"})
+					all = append(all, haconfig.Place{Zone: n.Labels[corev1.LabelTopologyZone], Pool: n.Labels[haconfig.LabelPool],
+						System: n.Labels[haconfig.LabelSystem] == "true"})
 				}
 			}
 			return len(page.Items)

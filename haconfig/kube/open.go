@@ -70,14 +70,16 @@ func Open(o Options) (*Cluster, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
-	c := &Cluster{o: o, namespaces: newReadCache[haconfig.Surroundings](o.Now), nodes: newReadCache[int](o.Now), silence: errNotAsked}
+	c := &Cluster{o: o, namespaces: newReadCache[haconfig.Surroundings](o.Now), nodes: newReadCache[int](o.Now),
+		silence: errNotAsked}
 	if c.http, err = kubeclient.Clients(conf,
 		kubeclient.Group{Client: &c.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
 		kubeclient.Group{Client: &c.apps, Version: schema.GroupVersion{Group: "apps", Version: "v1"}},
 		kubeclient.Group{Client: &c.autoscaling, Version: schema.GroupVersion{Group: "autoscaling", Version: "v2"}},
 		kubeclient.Group{Client: &c.policy, Version: policyv1.SchemeGroupVersion, Kinds: policyv1.AddToScheme},
 		kubeclient.Group{Client: &c.discovery, Version: discoveryv1.SchemeGroupVersion, Kinds: discoveryv1.AddToScheme},
-		kubeclient.Group{Client: &c.registration, Version: schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}},
+		kubeclient.Group{Client: &c.registration,
+			Version: schema.GroupVersion{Group: "admissionregistration.k8s.io", Version: "v1"}},
 	); err != nil {
 		return nil, err
 	}

@@ -64,7 +64,8 @@ func (c *Cluster) Surroundings(ctx context.Context, namespace string) (haconfig.
 	var uncounted error
 	var counting sync.WaitGroup
 	counting.Go(func() { nodes, uncounted = c.Nodes(ctx) })
-	around, err := c.namespaces.get(ctx, namespace, final, func(ctx context.Context) (haconfig.Surroundings, error) { return c.namespace(ctx, namespace) })
+	around, err := c.namespaces.get(ctx, namespace, final,
+		func(ctx context.Context) (haconfig.Surroundings, error) { return c.namespace(ctx, namespace) })
 	counting.Wait()
 	if err == nil {
 		err = uncounted
@@ -76,7 +77,8 @@ func (c *Cluster) Surroundings(ctx context.Context, namespace string) (haconfig.
 // final tells answers of the API server from its silence.
 func final(err error) bool {
 	var status *apierrors.StatusError
-	return errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError && !apierrors.IsTooManyRequests(err)
+	return errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError &&
+		!apierrors.IsTooManyRequests(err)
 }
 
 // namespace reads a namespace and its autoscalers.
@@ -106,7 +108,8 @@ func (c *Cluster) autoscalers(ctx context.Context, namespace string) (out []haco
 			Metadata metav1.ListMeta                    `json:"metadata"`
 			Items    []haconfig.HorizontalPodAutoscaler `json:"items"`
 		}
-		request := c.autoscaling.Get().Namespace(namespace).Resource("horizontalpodautoscalers").VersionedParams(&options, metav1.ParameterCodec)
+		request := c.autoscaling.Get().Namespace(namespace).Resource("horizontalpodautoscalers").VersionedParams(&options,
+			metav1.ParameterCodec)
 		if err := kubeclient.JSON(ctx, request, &page); err != nil {
 			return nil, c.noteAnswer(ctx, what, err)
 		}

@@ -102,7 +102,8 @@ func (c *Cluster) PutBundle(ctx context.Context, r haconfig.Registration, bundle
 	}
 	ctx, cancel := c.within(ctx)
 	defer cancel()
-	err = c.registration.Patch(types.JSONPatchType).Resource("mutatingwebhookconfigurations").Name(r.Name).Body(text).MaxRetries(0).Do(ctx).Error()
+	err = c.registration.Patch(types.JSONPatchType).Resource("mutatingwebhookconfigurations").Name(r.Name).Body(
+		text).MaxRetries(0).Do(ctx).Error()
 	return c.noteAnswer(ctx, "patch mutatingwebhookconfigurations.admissionregistration.k8s.io "+r.Name, err)
 }
 
@@ -112,7 +113,8 @@ func (c *Cluster) Endpoints(ctx context.Context, namespace, service string) (hac
 	defer cancel()
 	e := haconfig.Endpoints{Namespace: namespace, Service: service}
 	var slice discoveryv1.EndpointSlice
-	err := c.discovery.Get().Namespace(namespace).Resource("endpointslices").Name(service).MaxRetries(0).Do(ctx).Into(&slice)
+	err := c.discovery.Get().Namespace(namespace).Resource("endpointslices").Name(service).MaxRetries(0).Do(ctx).Into(
+		&slice)
 	if apierrors.IsNotFound(err) {
 		return e, c.noteAnswer(ctx, "", nil)
 	}
@@ -147,7 +149,8 @@ func (c *Cluster) PutEndpoints(ctx context.Context, e haconfig.Endpoints) error 
 		slice.AddressType = discoveryv1.AddressTypeIPv6
 	}
 	for _, address := range e.Addresses {
-		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}})
+		slice.Endpoints = append(slice.Endpoints,
+			discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}})
 	}
 	verb, request := "create", c.discovery.Post().Namespace(e.Namespace).Resource("endpointslices")
 	if e.Version != "" {

@@ -66,7 +66,8 @@ func (s *Service) deliver(ctx context.Context, c caller) (node string, request f
 			return node, request, err
 		}
 	}
-	return "", 0, inspector.Refuse(http.StatusServiceUnavailable, "The introspection of node %s changes all the time; repeat the callback", node)
+	return "", 0, inspector.Refuse(http.StatusServiceUnavailable,
+		"The introspection of node %s changes all the time; repeat the callback", node)
 }
 
 // Expects returns the node under introspection that the beginning of a ramdisk's document
@@ -89,7 +90,8 @@ func (s *Service) accept(ctx context.Context, c inspector.Callback) (queued intr
 			return queued, nil
 		}
 	}
-	res, err := s.o.Do.Do(ctx, "", introspection.Enqueue{Node: c.Node, Event: introspection.EventProcess, Document: c.Packed})
+	res, err := s.o.Do.Do(ctx, "",
+		introspection.Enqueue{Node: c.Node, Event: introspection.EventProcess, Document: c.Packed})
 	if err != nil {
 		return queued, err
 	}
@@ -112,7 +114,8 @@ func (s *Service) delivered(ctx context.Context, node string, request fencing.To
 		return known || ended(v, request)
 	})
 	if err != nil {
-		return inspector.Refuse(http.StatusServiceUnavailable, "The callback of node %s was accepted and is not processed yet; repeat it", node)
+		return inspector.Refuse(http.StatusServiceUnavailable,
+			"The callback of node %s was accepted and is not processed yet; repeat it", node)
 	}
 	if answer, known := answerOf(v, node, document); known {
 		if answer.Status == http.StatusOK {
@@ -138,7 +141,8 @@ func overtaken(v fsm.View, node string) error {
 	rec, ok := v.Record(node)
 	switch {
 	case !ok:
-		return inspector.Refuse(http.StatusBadRequest, inspector.FailuresHead+lookUpLine+"Could not find node %s in cache", node)
+		return inspector.Refuse(http.StatusBadRequest, inspector.FailuresHead+lookUpLine+"Could not find node %s in cache",
+			node)
 	case rec.State == introspection.NodeError:
 		return inspector.Refuse(http.StatusBadRequest, "Node processing already finished with error: %s", rec.Error)
 	case rec.State == introspection.NodeAborting:

@@ -20,7 +20,9 @@ func TestCallback(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Service()
 		o.Hooks = []inspector.Hook{
-			inspecttest.Before("b", func(_ context.Context, d *document.Document) error { return d.Set("macs", []string{inspecttest.MacA}) }),
+			inspecttest.Before("b", func(_ context.Context, d *document.Document) error {
+				return d.Set("macs", []string{inspecttest.MacA})
+			}),
 			inspecttest.After("a", func(ctx context.Context, t *inspector.Task) error {
 				t.Data.Delete("spare")
 				return t.PatchNode(ctx)
@@ -40,7 +42,9 @@ func TestCallback(t *testing.T) {
 				}
 			}
 			_, err = s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, "")))
-			inspecttest.RefusedWith(t, "another one, too late", err, 400, inspector.FailuresHead+"Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['"+inspecttest.MacA+"']}")
+			inspecttest.RefusedWith(t, "another one, too late", err, 400,
+				inspector.FailuresHead+"Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['"+
+					inspecttest.MacA+"']}")
 		})
 		if n := len(o.Ironic.Sent("patch")); n != 1 {
 			t.Errorf("the node was patched %d times", n)
@@ -66,14 +70,16 @@ func TestSameBytesOfAnotherNode(t *testing.T) {
 			for _, enrolled := range []string{inspecttest.NodeB, inspecttest.NodeA} { // in either order of names
 				o.Boots(enrolled, inspecttest.MacA)
 				for _, sent := range []string{"first", "repeated"} {
-					if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err != nil || node != enrolled {
+					if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err != nil ||
+						node != enrolled {
 						t.Fatalf("%s: answered for %q, %v, want node %s", sent, node, err, enrolled)
 					}
 					o.Becomes(enrolled, introspection.NodeFinished, time.Second)
 				}
 			}
 			o.Boots(inspecttest.NodeB, inspecttest.MacB) // waits for other bytes
-			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err != nil || node != inspecttest.NodeA {
+			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err != nil ||
+				node != inspecttest.NodeA {
 				t.Errorf("repeated while another node waits: answered for %q, %v, want node %s", node, err, inspecttest.NodeA)
 			}
 		})
@@ -97,7 +103,8 @@ func TestSameBytesOfADeletedNode(t *testing.T) {
 			delete(o.Ironic.Nodes, inspecttest.NodeA)
 			o.Ironic.Mu.Unlock()
 			o.Ironic.Met("node "+inspecttest.NodeA, inspecttest.Away())
-			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err != nil || node != inspecttest.NodeA {
+			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err != nil ||
+				node != inspecttest.NodeA {
 				t.Errorf("same-answer: while Ironic is away: %q, %v", node, err)
 			}
 			o.Ironic.Answers()
@@ -107,7 +114,9 @@ func TestSameBytesOfADeletedNode(t *testing.T) {
 			}
 			o.Becomes(inspecttest.NodeB, introspection.NodeError, time.Second)
 			_, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, "")))
-			inspecttest.RefusedWith(t, "former-node", err, 400, inspector.FailuresHead+"Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['"+inspecttest.MacA+"']}")
+			inspecttest.RefusedWith(t, "former-node", err, 400,
+				inspector.FailuresHead+"Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['"+
+					inspecttest.MacA+"']}")
 		})
 	})
 }
@@ -118,7 +127,8 @@ func TestSameBytesOfSeveralNodes(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Service()
 		processing := make(chan struct{})
-		o.Hooks = []inspector.Hook{inspecttest.After("slow", func(context.Context, *inspector.Task) error { <-processing; return nil })}
+		o.Hooks = []inspector.Hook{
+			inspecttest.After("slow", func(context.Context, *inspector.Task) error { <-processing; return nil })}
 		o.Work(func(*work.Pool) {
 			o.Boots(inspecttest.NodeA, inspecttest.MacA)
 			first := o.Post(s, inspecttest.Callback(inspecttest.MacA, ""))
@@ -126,7 +136,10 @@ func TestSameBytesOfSeveralNodes(t *testing.T) {
 			o.Boots(inspecttest.NodeB, inspecttest.MacA)
 			repeated := o.Post(s, inspecttest.Callback(inspecttest.MacA, ""))
 			_, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, `,"other":1`)))
-			inspecttest.RefusedWith(t, "other bytes", err, 400, inspector.FailuresHead+"Look up error: Multiple nodes match the same number of attributes {'bmc_address': [], 'mac': ['"+inspecttest.MacA+"']}: ['"+inspecttest.NodeA+"', '"+inspecttest.NodeB+"']")
+			inspecttest.RefusedWith(t, "other bytes", err, 400,
+				inspector.FailuresHead+
+					"Look up error: Multiple nodes match the same number of attributes {'bmc_address': [], 'mac': ['"+inspecttest.MacA+
+					"']}: ['"+inspecttest.NodeA+"', '"+inspecttest.NodeB+"']")
 			close(processing)
 			for name, answer := range map[string]<-chan error{"first": first, "repeated": repeated} {
 				if err := <-answer; err != nil {
@@ -141,12 +154,15 @@ func TestData(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		o.Boots(inspecttest.NodeA, inspecttest.MacA)
 		_, err := o.Service().Data(o.Ctx, inspecttest.NodeA, true, inspector.Linearizable)
-		inspecttest.RefusedWith(t, "not yet", err, 404, "Introspection data not found for node "+inspecttest.NodeA+", processed=True")
+		inspecttest.RefusedWith(t, "not yet", err, 404,
+			"Introspection data not found for node "+inspecttest.NodeA+", processed=True")
 		_, err = o.Service().Data(o.Ctx, inspecttest.NodeB, false, inspector.Stale)
-		inspecttest.RefusedWith(t, "never", err, 404, "Introspection data not found for node "+inspecttest.NodeB+", processed=False")
+		inspecttest.RefusedWith(t, "never", err, 404,
+			"Introspection data not found for node "+inspecttest.NodeB+", processed=False")
 		o.Conf.StoreData = false
 		_, err = o.Service().Data(o.Ctx, inspecttest.NodeA, true, inspector.Linearizable)
-		inspecttest.RefusedWith(t, "no store", err, 404, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
+		inspecttest.RefusedWith(t, "no store", err, 404,
+			"Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
 		o.Work(func(*work.Pool) {
 			if _, err := o.Service().Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err != nil {
 				t.Error(err)
@@ -184,7 +200,8 @@ func TestCallbackThatTakesLong(t *testing.T) {
 		o.Work(func(*work.Pool) {
 			began := time.Now()
 			_, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, "")))
-			inspecttest.RefusedWith(t, "first", err, 503, "The callback of node "+inspecttest.NodeA+" was accepted and is not processed yet; repeat it")
+			inspecttest.RefusedWith(t, "first", err, 503,
+				"The callback of node "+inspecttest.NodeA+" was accepted and is not processed yet; repeat it")
 			if took := time.Since(began); took > accept.AnswerLimit+time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -206,7 +223,8 @@ func TestOvertakenCallbacks(t *testing.T) {
 	}{
 		{"first finishes", func(o *inspecttest.Rig) {}, "Node processing already finished with error: None"},
 		{"first fails", func(o *inspecttest.Rig) {
-			o.Hooks = []inspector.Hook{inspecttest.Before("b", func(context.Context, *document.Document) error { return document.Failed("bad") })}
+			o.Hooks = []inspector.Hook{
+				inspecttest.Before("b", func(context.Context, *document.Document) error { return document.Failed("bad") })}
 		},
 			"Node processing already finished with error: " + inspector.FailuresHead + "Preprocessing hook b: bad"},
 		{"aborted", func(o *inspecttest.Rig) {
@@ -218,9 +236,11 @@ func TestOvertakenCallbacks(t *testing.T) {
 				return nil
 			})
 		}, "Node processing already finished with error: Canceled by operator"},
-		{"started again", func(o *inspecttest.Rig) { o.Accept(inspecttest.NodeA, inspecttest.MacA) }, "The introspection of node " + inspecttest.NodeA + " was started again meanwhile"},
+		{"started again", func(o *inspecttest.Rig) { o.Accept(inspecttest.NodeA, inspecttest.MacA) },
+			"The introspection of node " + inspecttest.NodeA + " was started again meanwhile"},
 		{"deleted", func(o *inspecttest.Rig) {
-			o.RaftLog.Must(introspection.DeleteNode{Node: inspecttest.NodeA, Claim: o.Claims(introspection.Queued{Request: o.RaftLog.Truth().QueueOf(inspecttest.NodeA)[0].Sequence}).Hold()})
+			o.RaftLog.Must(introspection.DeleteNode{Node: inspecttest.NodeA,
+				Claim: o.Claims(introspection.Queued{Request: o.RaftLog.Truth().QueueOf(inspecttest.NodeA)[0].Sequence}).Hold()})
 		}, inspector.FailuresHead + "Look up error: Could not find node " + inspecttest.NodeA + " in cache"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -246,13 +266,15 @@ func TestOvertakenCallbacks(t *testing.T) {
 func TestSameCallbackManyTimes(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Service()
-		o.Hooks = []inspector.Hook{inspecttest.After("a", func(ctx context.Context, t *inspector.Task) error { return t.PatchNode(ctx) })}
+		o.Hooks = []inspector.Hook{
+			inspecttest.After("a", func(ctx context.Context, t *inspector.Task) error { return t.PatchNode(ctx) })}
 		o.Boots(inspecttest.NodeA, inspecttest.MacA)
 		var posts sync.WaitGroup
 		o.Work(func(*work.Pool) {
 			for range 20 {
 				posts.Go(func() {
-					if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err != nil || node != inspecttest.NodeA {
+					if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err != nil ||
+						node != inspecttest.NodeA {
 						t.Errorf("%q, %v", node, err)
 					}
 				})

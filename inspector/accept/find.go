@@ -72,7 +72,8 @@ func (f *finder) find(ctx context.Context, v fsm.View, c caller, a identify.Answ
 	case a.Verdict == identify.Refused:
 		return "", f.unfound(ctx, c, inspector.NotFoundLine(a.Text))
 	case a.Verdict == identify.New: // a worker makes the node, before the data is processed
-		start := introspection.Start{Node: a.Node, Event: introspection.EventEnroll, ManageBoot: true, Timeout: conf.Timeout, Attributes: a.Attributes}
+		start := introspection.Start{Node: a.Node, Event: introspection.EventEnroll, ManageBoot: true, Timeout: conf.Timeout,
+			Attributes: a.Attributes}
 		return a.Node, f.record(ctx, v, start)
 	case conf.Processing.NodeNotFoundHook == "example":
 		f.limited.Info("callback from unknown node", "attributes", a.Machine.String())
@@ -117,7 +118,8 @@ func (f *finder) adopt(ctx context.Context, v fsm.View, a identify.Answer) (node
 		return "", err
 	}
 	if !whole.Deployed() {
-		return "", inspector.Refuse(http.StatusBadRequest, "Node %s is not active, its provision state is %s", whole.UUID, whole.Provision)
+		return "", inspector.Refuse(http.StatusBadRequest, "Node %s is not active, its provision state is %s", whole.UUID,
+			whole.Provision)
 	}
 	return whole.UUID, f.record(ctx, v, introspection.Start{
 		Node: whole.UUID, Event: introspection.EventAdopt, Timeout: f.o.Live.Config().Timeout, Attributes: a.Attributes,

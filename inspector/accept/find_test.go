@@ -49,7 +49,8 @@ func TestObjectionsToUnknownData(t *testing.T) {
 func TestActiveNodeCalls(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Permits()
-		o.Hooks = []inspector.Hook{inspecttest.After("a", func(ctx context.Context, t *inspector.Task) error { return t.PatchNode(ctx) })}
+		o.Hooks = []inspector.Hook{
+			inspecttest.After("a", func(ctx context.Context, t *inspector.Task) error { return t.PatchNode(ctx) })}
 		o.Work(func(*work.Pool) {
 			for _, body := range []string{
 				inspecttest.Callback(inspecttest.MacA, ""), inspecttest.Callback(strings.ToUpper(inspecttest.MacA), `,"again":1`),
@@ -63,7 +64,8 @@ func TestActiveNodeCalls(t *testing.T) {
 				}
 			}
 		})
-		if calls := append(o.Ironic.Sent(ironic.PowerOff), o.Ironic.Sent(ironic.PowerReboot)...); len(calls) != 0 || len(o.Ironic.Sent("patch")) != 3 {
+		if calls := append(o.Ironic.Sent(ironic.PowerOff), o.Ironic.Sent(ironic.PowerReboot)...); len(calls) != 0 ||
+			len(o.Ironic.Sent("patch")) != 3 {
 			t.Errorf("%v, %v", calls, o.Ironic.Sent("patch"))
 		}
 	})
@@ -89,7 +91,8 @@ func TestActiveNodeIsStarted(t *testing.T) {
 				if err := end(); err != nil {
 					t.Error(err)
 				}
-				if _, err := o.Notifier.Wait(o.Ctx, func(v fsm.View) bool { rec, _ := v.Record(inspecttest.NodeA); return !rec.State.Active() }); err != nil {
+				if _, err := o.Notifier.Wait(o.Ctx,
+					func(v fsm.View) bool { rec, _ := v.Record(inspecttest.NodeA); return !rec.State.Active() }); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -108,12 +111,18 @@ func TestAdoptionIsRefused(t *testing.T) {
 		status     int
 		message    string
 	}{
-		{"available", inspecttest.Callback(inspecttest.MacB, ""), nil, 400, "Node " + inspecttest.NodeB + " is not active, its provision state is manageable"},
-		{"two nodes", `{"inventory":{"interfaces":[{"name":"a","mac_address":"` + inspecttest.MacB + `"}],"bmc_address":"198.18.0.1"}}`, nil, 400,
-			"Ironic has several nodes with attributes {'bmc_address': ['198.18.0.1'], 'mac': ['" + inspecttest.MacB + "']}: ['" + inspecttest.NodeA + "', '" + inspecttest.NodeB + "']"},
+		{"available", inspecttest.Callback(inspecttest.MacB, ""), nil, 400,
+			"Node " + inspecttest.NodeB + " is not active, its provision state is manageable"},
+		{"two nodes", `{"inventory":{"interfaces":[{"name":"a","mac_address":"` + inspecttest.MacB +
+			`"}],"bmc_address":"198.18.0.1"}}`, nil, 400,
+			"Ironic has several nodes with attributes {'bmc_address': ['198.18.0.1'], 'mac': ['" + inspecttest.MacB + "']}: ['" +
+				inspecttest.NodeA + "', '" + inspecttest.NodeB + "']"},
 		{"no node", inspecttest.Stranger(""), nil, 400,
-			inspector.FailuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['" + inspecttest.Strange + "', '" + inspecttest.NoMAC + "']}"},
-		{"Ironic away", inspecttest.Callback(inspecttest.MacA, ""), func(o *inspecttest.Rig) { o.Ironic.Met("list ports", inspecttest.Away()) }, 503, "Ironic cannot be reached: connection refused"},
+			inspector.FailuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['" +
+				inspecttest.Strange + "', '" + inspecttest.NoMAC + "']}"},
+		{"Ironic away", inspecttest.Callback(inspecttest.MacA, ""),
+			func(o *inspecttest.Rig) { o.Ironic.Met("list ports", inspecttest.Away()) }, 503,
+			"Ironic cannot be reached: connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
@@ -148,35 +157,44 @@ const lateMAC = "52:54:00:00:01:0a"
 // A port that is created after the start names the node, if it alone waits with
 // such a port.
 func TestPortThatComesLate(t *testing.T) {
-	twoPorts := `{"inventory":{"interfaces":[{"name":"eth0","mac_address":"` + lateMAC + `"},{"name":"eth1","mac_address":"52:54:00:00:01:0b"}]}}`
-	const unknown = inspector.FailuresHead + "Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['" + lateMAC + "']}"
+	twoPorts := `{"inventory":{"interfaces":[{"name":"eth0","mac_address":"` + lateMAC +
+		`"},{"name":"eth1","mac_address":"52:54:00:00:01:0b"}]}}`
+	const unknown = inspector.FailuresHead +
+		"Look up error: Could not find a node for attributes {'bmc_address': [], 'mac': ['" + lateMAC + "']}"
 	for _, c := range []struct {
 		name, body, want string
 		before           func(o *inspecttest.Rig)
 		status           int
 		lists            int
 	}{
-		{"it waits", inspecttest.Callback(lateMAC, ""), "", func(o *inspecttest.Rig) { o.Boots(inspecttest.NodeA, inspecttest.MacA) }, 0, 1},
+		{"it waits", inspecttest.Callback(lateMAC, ""), "",
+			func(o *inspecttest.Rig) { o.Boots(inspecttest.NodeA, inspecttest.MacA) }, 0, 1},
 		{"it waits, and discovery is on", inspecttest.Callback(lateMAC, ""), "", func(o *inspecttest.Rig) {
 			o.Conf.Processing.NodeNotFoundHook = "enroll"
 			o.Boots(inspecttest.NodeA, inspecttest.MacA)
 		}, 0, 1},
-		{"another node waits", inspecttest.Callback(lateMAC, ""), unknown, func(o *inspecttest.Rig) { o.Boots(inspecttest.NodeB, inspecttest.MacB) }, 400, 1},
+		{"another node waits", inspecttest.Callback(lateMAC, ""), unknown,
+			func(o *inspecttest.Rig) { o.Boots(inspecttest.NodeB, inspecttest.MacB) }, 400, 1},
 		{"nothing waits", inspecttest.Callback(lateMAC, ""), unknown, func(*inspecttest.Rig) {}, 400, 0},
-		{"two wait with such ports", twoPorts, inspector.FailuresHead + "Look up error: Multiple nodes match the same number of attributes {'bmc_address': [], 'mac': ['" + lateMAC +
-			"', '52:54:00:00:01:0b']}: ['" + inspecttest.NodeA + "', '" + inspecttest.NodeB + "']", func(o *inspecttest.Rig) {
-			o.Ironic.PortsOf[inspecttest.NodeB] = append(o.Ironic.PortsOf[inspecttest.NodeB], ironic.Port{Node: inspecttest.NodeB, Address: "52:54:00:00:01:0b"})
-			o.Boots(inspecttest.NodeA, inspecttest.MacA)
-			o.Boots(inspecttest.NodeB, inspecttest.MacB)
-		}, 400, 1},
-		{"Ironic is away", inspecttest.Callback(lateMAC, ""), "Ironic cannot be reached: connection refused", func(o *inspecttest.Rig) {
-			o.Boots(inspecttest.NodeA, inspecttest.MacA)
-			o.Ironic.Met("list ports", inspecttest.Away())
-		}, 503, 0},
+		{"two wait with such ports", twoPorts,
+			inspector.FailuresHead +
+				"Look up error: Multiple nodes match the same number of attributes {'bmc_address': [], 'mac': ['" + lateMAC +
+				"', '52:54:00:00:01:0b']}: ['" + inspecttest.NodeA + "', '" + inspecttest.NodeB + "']", func(o *inspecttest.Rig) {
+				o.Ironic.PortsOf[inspecttest.NodeB] = append(o.Ironic.PortsOf[inspecttest.NodeB],
+					ironic.Port{Node: inspecttest.NodeB, Address: "52:54:00:00:01:0b"})
+				o.Boots(inspecttest.NodeA, inspecttest.MacA)
+				o.Boots(inspecttest.NodeB, inspecttest.MacB)
+			}, 400, 1},
+		{"Ironic is away", inspecttest.Callback(lateMAC, ""), "Ironic cannot be reached: connection refused",
+			func(o *inspecttest.Rig) {
+				o.Boots(inspecttest.NodeA, inspecttest.MacA)
+				o.Ironic.Met("list ports", inspecttest.Away())
+			}, 503, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
-				o.Ironic.PortsOf[inspecttest.NodeA] = append(o.Ironic.PortsOf[inspecttest.NodeA], ironic.Port{Node: inspecttest.NodeA, Address: lateMAC})
+				o.Ironic.PortsOf[inspecttest.NodeA] = append(o.Ironic.PortsOf[inspecttest.NodeA],
+					ironic.Port{Node: inspecttest.NodeA, Address: lateMAC})
 				c.before(o)
 				s := o.Service()
 				o.Work(func(*work.Pool) {

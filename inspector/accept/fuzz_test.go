@@ -27,12 +27,15 @@ func FuzzCallback(f *testing.F) {
 	}
 	for _, more := range []string{
 		"", `,"boot_interface":"01-52-54-00-00-00-0A","logs":"eA=="`, `,"ipmi_address":"198.18.0.1","ipmi_v6address":"::/0"`,
-		`,"inventory ":{"interfaces":[{"mac_address":"zz"}]},"error":"disk on fire"`, `,"root_disk":{"size":1e300},"a":[1.0,-0,"\ud800\u0041"]`,
+		`,"inventory ":{"interfaces":[{"mac_address":"zz"}]},"error":"disk on fire"`,
+		`,"root_disk":{"size":1e300},"a":[1.0,-0,"\ud800\u0041"]`,
 	} {
 		f.Add([]byte(inspecttest.Callback(inspecttest.MacA, more)))
 	}
-	f.Add([]byte(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:99:99:99"},{"name":"lo","mac_address":"00:00:00:00:00:00"},` +
-		`{"name":"br0","mac_address":"FF:FF:FF:FF:FF:FF"},7,{}],"bmc_address":"0.0.0.0","bmc_v6address":"2001:DB8::1%eth0"}}`))
+	f.Add(
+		[]byte(
+			`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:99:99:99"},{"name":"lo","mac_address":"00:00:00:00:00:00"},` +
+				`{"name":"br0","mac_address":"FF:FF:FF:FF:FF:FF"},7,{}],"bmc_address":"0.0.0.0","bmc_v6address":"2001:DB8::1%eth0"}}`))
 	conf := config.Default().Inspection.Discovery
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		data, err := document.Receive(raw)
@@ -46,12 +49,14 @@ func FuzzCallback(f *testing.F) {
 		if text := machine.Unknown(); len(text) > 16<<10 {
 			t.Fatalf("a long refusal: %s", text)
 		}
-		found, err := identify.NewSearch(inspecttest.NewIronicModel(), inspecttest.Zone{}, func() []string { return nil }, slog.New(slog.DiscardHandler)).InIronic(t.Context(), machine)
+		found, err := identify.NewSearch(inspecttest.NewIronicModel(), inspecttest.Zone{}, func() []string { return nil },
+			slog.New(slog.DiscardHandler)).InIronic(t.Context(), machine)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a := found.New(nil); a.Verdict == identify.New {
-			start := introspection.Start{Node: a.Node, Event: introspection.EventEnroll, Timeout: time.Hour, Attributes: a.Attributes}
+			start := introspection.Start{Node: a.Node, Event: introspection.EventEnroll, Timeout: time.Hour,
+				Attributes: a.Attributes}
 			if err := start.Validate(); err != nil {
 				t.Fatalf("%q: the log does not take %+v: %v", raw, start, err)
 			}

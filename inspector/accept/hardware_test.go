@@ -14,7 +14,9 @@ import (
 
 // withDisk is the document of a machine with one disk.
 func withDisk(serial string) string {
-	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q,"has_carrier":true}],"disks":[{"serial":%q,"size":1}]}}`, inspecttest.MacA, serial)
+	return fmt.Sprintf(
+		`{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q,"has_carrier":true}],"disks":[{"serial":%q,"size":1}]}}`,
+		inspecttest.MacA, serial)
 }
 
 // handOver stores a document of node A that Ironic took, as a relay does.
@@ -23,7 +25,8 @@ func handOver(o *inspecttest.Rig, document string) {
 	if err != nil {
 		o.Fatal(err)
 	}
-	o.RaftLog.Must(relays.Accept{Node: inspecttest.NodeA, Document: packed, Timeout: time.Minute, Keep: time.Hour, Tried: relays.OutcomeTaken})
+	o.RaftLog.Must(relays.Accept{Node: inspecttest.NodeA, Document: packed, Timeout: time.Minute, Keep: time.Hour,
+		Tried: relays.OutcomeTaken})
 }
 
 // TestChangesOfANode compares the last two inspections of a node, whoever did them:
@@ -45,7 +48,8 @@ func TestChangesOfANode(t *testing.T) {
 			return []string{"disk " + was + " went (size 1)", "disk " + is + " came (size 1)"}
 		}
 		_, err := o.Service().Changes(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
-		inspecttest.RefusedWith(t, "never inspected", err, 404, "Introspection data not found for node "+inspecttest.NodeA+", processed=False")
+		inspecttest.RefusedWith(t, "never inspected", err, 404,
+			"Introspection data not found for node "+inspecttest.NodeA+", processed=False")
 		handOver(o, withDisk("a"))
 		want("once by Ironic", false)
 		o.Work(func(*work.Pool) {
@@ -60,7 +64,8 @@ func TestChangesOfANode(t *testing.T) {
 		want("then by Ironic", true, replaced("c", "d")...)
 		o.Conf.StoreData = false
 		_, err = o.Service().Changes(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
-		inspecttest.RefusedWith(t, "not stored", err, 404, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
+		inspecttest.RefusedWith(t, "not stored", err, 404,
+			"Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
 	})
 }
 
@@ -76,7 +81,8 @@ func inspectAs(o *inspecttest.Rig, serial string) {
 func TestCablingOfANode(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		_, err := o.Service().Cabling(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
-		inspecttest.RefusedWith(t, "never inspected", err, 404, "Introspection data not found for node "+inspecttest.NodeA+", processed=False")
+		inspecttest.RefusedWith(t, "never inspected", err, 404,
+			"Introspection data not found for node "+inspecttest.NodeA+", processed=False")
 		handOver(o, withDisk("a"))
 		cables, err := o.Service().Cabling(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
 		if err != nil || len(cables) != 1 || cables[0].MAC != inspecttest.MacA || cables[0].Link != "yes" {

@@ -39,10 +39,13 @@ func TestHostileDocuments(t *testing.T) {
 				t.Errorf("%s, reapplied: %v", name, err)
 			}
 		}
-		if after, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); fmt.Sprint(after) != fmt.Sprint(before) || o.RaftLog.Truth().QueueLength() != 0 {
+		if after, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); fmt.Sprint(after) != fmt.Sprint(before) ||
+			o.RaftLog.Truth().QueueLength() != 0 {
 			t.Errorf("%+v became %+v", before, after)
 		}
-		if n := o.RaftLog.Count(func(c fsm.Command) bool { return fsm.KindOf(c) == fsm.KindOf(introspection.Enqueue{}) }); n != 0 {
+		if n := o.RaftLog.Count(func(c fsm.Command) bool {
+			return fsm.KindOf(c) == fsm.KindOf(introspection.Enqueue{})
+		}); n != 0 {
 			t.Errorf("%d requests were queued, index %d", n, index)
 		}
 	})
@@ -71,7 +74,8 @@ func TestOddDocumentsAreTaken(t *testing.T) {
 				if strings.HasPrefix(more, `,"logs"`) {
 					want = inspecttest.Callback(inspecttest.MacA, "")
 				}
-				if data, err := s.Data(o.Ctx, inspecttest.NodeA, false, inspector.Linearizable); err != nil || string(data) != want && !strings.Contains(more, `\u0000`) {
+				if data, err := s.Data(o.Ctx, inspecttest.NodeA, false, inspector.Linearizable); err != nil ||
+					string(data) != want && !strings.Contains(more, `\u0000`) {
 					t.Errorf("%.50s became %.150s, %v", more, data, err)
 				}
 			}

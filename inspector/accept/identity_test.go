@@ -51,7 +51,8 @@ func (c chooser) After(ctx context.Context, t *inspector.Task) error {
 		if !machine.Owns(mac, false) {
 			continue
 		}
-		if _, err := t.Ironic.CreatePort(ctx, ironic.Port{UUID: mac, Node: t.Node().UUID, Address: mac}); err != nil && !errors.Is(err, ironic.ErrPortExists) {
+		if _, err := t.Ironic.CreatePort(ctx, ironic.Port{UUID: mac, Node: t.Node().UUID, Address: mac}); err != nil &&
+			!errors.Is(err, ironic.ErrPortExists) {
 			return err
 		}
 	}
@@ -66,8 +67,10 @@ func sibling(i int, bmc bool) string {
 	if bmc {
 		more = fmt.Sprintf(`,"bmc_address":"198.18.4.%d"`, i)
 	}
-	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:a5:%02x:01"},{"name":"eth1","mac_address":"52:54:00:a5:%02x:02"},`+
-		`{"name":"ens9","mac_address":%q},{"name":"lo","mac_address":%q},{"name":"team0","mac_address":"01:00:5e:00:00:01"}]%s}}`, i, i, common, inspecttest.NoMAC, more)
+	return fmt.Sprintf(
+		`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:a5:%02x:01"},{"name":"eth1","mac_address":"52:54:00:a5:%02x:02"},`+
+			`{"name":"ens9","mac_address":%q},{"name":"lo","mac_address":%q},{"name":"team0","mac_address":"01:00:5e:00:00:01"}]%s}}`,
+		i, i, common, inspecttest.NoMAC, more)
 }
 
 // onUSB says of the card in common what it is.
@@ -143,7 +146,8 @@ func TestStrangerWithACardInCommon(t *testing.T) {
 		{"other MACs and another BMC", append(slices.Clone(own), common), []string{"198.18.4.1"}, false, "198.18.4.2"},
 		{"one of two MACs and another BMC", []string{own[0], common}, []string{"198.18.4.1", "fe80::1"}, false, "198.18.4.2"},
 		{"another BMC of IPv6", []string{own[0], common}, []string{"2001:db8::1"}, false, "2001:db8::2"},
-		{"its BMC is reached by a translated address", []string{"52:54:00:a5:02:01"}, []string{"198.18.4.1"}, true, "198.18.4.2"},
+		{"its BMC is reached by a translated address", []string{"52:54:00:a5:02:01"}, []string{"198.18.4.1"}, true,
+			"198.18.4.2"},
 		{"a card was replaced", []string{own[0], "52:54:00:a5:02:02"}, []string{"198.18.4.2"}, true, "198.18.4.2"},
 		{"no BMC is known", []string{own[0], common}, nil, true, "198.18.4.2"},
 		{"a BMC of another version", []string{own[0], common}, []string{"2001:db8::1"}, true, "198.18.4.2"},
@@ -153,11 +157,13 @@ func TestStrangerWithACardInCommon(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
 				o.RaftLog.Must(introspection.Start{
-					Node: inspecttest.NodeA, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.Conf.Timeout, Attributes: introspection.Attributes{MACs: c.macs, BMC: c.bmc},
+					Node: inspecttest.NodeA, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.Conf.Timeout,
+					Attributes: introspection.Attributes{MACs: c.macs, BMC: c.bmc},
 				})
 				m := identify.Of(inspecttest.Parsed(t, sibling(2, false)))
 				m.BMC = []string{c.newAddress}
-				if a := identify.NewSearch(o.Ironic, o.Zone, o.Live().BmcFields, o.Log).Started(o.Ctx, o.RaftLog.Truth(), m); c.same != (a.Verdict == identify.This) || c.same && a.Node != inspecttest.NodeA {
+				if a := identify.NewSearch(o.Ironic, o.Zone, o.Live().BmcFields, o.Log).Started(o.Ctx, o.RaftLog.Truth(),
+					m); c.same != (a.Verdict == identify.This) || c.same && a.Node != inspecttest.NodeA {
 					t.Errorf("card-in-common: found %q, %s", a.Node, a.Machine.Unknown())
 				}
 			})
@@ -167,8 +173,9 @@ func TestStrangerWithACardInCommon(t *testing.T) {
 
 // carded is the document of the second machine, whose card in common is described so.
 func carded(card, more string) string {
-	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eno1","mac_address":"52:54:00:a5:02:01","ipv4_address":"192.0.2.9"},`+
-		`{"mac_address":%q,%s}],"bmc_address":"198.18.4.2"%s}}`, common, card, more)
+	return fmt.Sprintf(
+		`{"inventory":{"interfaces":[{"name":"eno1","mac_address":"52:54:00:a5:02:01","ipv4_address":"192.0.2.9"},`+
+			`{"mac_address":%q,%s}],"bmc_address":"198.18.4.2"%s}}`, common, card, more)
 }
 
 // A node whose only port is the card in common is found by it, unless the BMC has
@@ -187,12 +194,14 @@ func TestNodeKnownByACardInCommon(t *testing.T) {
 	} {
 		for bmc, known := range map[string]bool{"198.18.4.1": !inner, "198.18.4.2": true, "": true} {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
-				start := introspection.Start{Node: inspecttest.NodeA, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.Conf.Timeout, Attributes: introspection.Attributes{MACs: []string{common}}}
+				start := introspection.Start{Node: inspecttest.NodeA, Event: introspection.EventAdopt, ManageBoot: true,
+					Timeout: o.Conf.Timeout, Attributes: introspection.Attributes{MACs: []string{common}}}
 				if bmc != "" {
 					start.Attributes.BMC = []string{bmc}
 				}
 				o.RaftLog.Must(start)
-				a := identify.NewSearch(o.Ironic, o.Zone, o.Live().BmcFields, o.Log).Started(o.Ctx, o.RaftLog.Truth(), identify.Of(inspecttest.Parsed(t, carded(card, ""))))
+				a := identify.NewSearch(o.Ironic, o.Zone, o.Live().BmcFields, o.Log).Started(o.Ctx, o.RaftLog.Truth(),
+					identify.Of(inspecttest.Parsed(t, carded(card, ""))))
 				if known != (a.Verdict == identify.This) || known && a.Node != inspecttest.NodeA {
 					t.Errorf("inner-card: {%s}, node's BMC %q: found %q, %s", card, bmc, a.Node, a.Machine.Unknown())
 				}
@@ -239,7 +248,8 @@ func TestSerialNumberDecides(t *testing.T) {
 				n.Properties = map[string]any{"system_vendor": map[string]any{"serial_number": "SN-1"}}
 			})
 		}, false},
-		{"another, and its own BMC", serial("SN-2"), []string{common, inspecttest.MacA}, []string{"198.18.4.2"}, extra("SN-1"), true},
+		{"another, and its own BMC", serial("SN-2"), []string{common, inspecttest.MacA}, []string{"198.18.4.2"},
+			extra("SN-1"), true},
 		{"another, and nothing else", serial("SN-2"), []string{"52:54:00:a5:02:01"}, nil, extra("SN-1"), true},
 		{"the same", serial(" sn-1 "), []string{common}, []string{"198.18.4.1"}, extra("SN-1"), true},
 		{"none in Ironic", serial("SN-2"), []string{common}, []string{"198.18.4.1"}, func(*inspecttest.Rig) {}, true},
@@ -257,18 +267,22 @@ func TestSerialNumberDecides(t *testing.T) {
 				return nil
 			})
 		}, true},
-		{"as many ports of another node", "", []string{common}, []string{"198.18.4.1"}, withPorts(t, common, "52:54:00:a5:02:01"), true},
-		{"more ports of another node", "", []string{common}, []string{"198.18.4.1"}, withPorts(t, common, "52:54:00:a5:02:01", "52:54:00:a5:02:02"), false},
+		{"as many ports of another node", "", []string{common}, []string{"198.18.4.1"},
+			withPorts(t, common, "52:54:00:a5:02:01"), true},
+		{"more ports of another node", "", []string{common}, []string{"198.18.4.1"},
+			withPorts(t, common, "52:54:00:a5:02:01", "52:54:00:a5:02:02"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
 				c.ironic(o)
 				o.Ironic.PortsOf[inspecttest.NodeA] = nil
 				for _, mac := range c.macs {
-					o.Ironic.PortsOf[inspecttest.NodeA] = append(o.Ironic.PortsOf[inspecttest.NodeA], ironic.Port{UUID: mac, Node: inspecttest.NodeA, Address: mac})
+					o.Ironic.PortsOf[inspecttest.NodeA] = append(o.Ironic.PortsOf[inspecttest.NodeA],
+						ironic.Port{UUID: mac, Node: inspecttest.NodeA, Address: mac})
 				}
 				o.RaftLog.Must(introspection.Start{
-					Node: inspecttest.NodeA, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.Conf.Timeout, Attributes: introspection.Attributes{MACs: c.macs, BMC: c.bmc},
+					Node: inspecttest.NodeA, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.Conf.Timeout,
+					Attributes: introspection.Attributes{MACs: c.macs, BMC: c.bmc},
 				})
 				o.Work(func(*work.Pool) {
 					node, err := o.Service().Continue(o.Ctx, []byte(carded(card, c.more)))
@@ -304,8 +318,10 @@ func TestDiscoveredNextToACardInCommon(t *testing.T) {
 func TestAdoptedMachineWithACardInCommon(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Permits()
-		o.Ironic.PortsOf[inspecttest.NodeA] = append(o.Ironic.PortsOf[inspecttest.NodeA], ironic.Port{UUID: "usb", Node: inspecttest.NodeA, Address: common})
-		o.Ironic.PortsOf[inspecttest.NodeB] = []ironic.Port{{UUID: "b", Node: inspecttest.NodeB, Address: "52:54:00:a5:02:01"}}
+		o.Ironic.PortsOf[inspecttest.NodeA] = append(o.Ironic.PortsOf[inspecttest.NodeA],
+			ironic.Port{UUID: "usb", Node: inspecttest.NodeA, Address: common})
+		o.Ironic.PortsOf[inspecttest.NodeB] = []ironic.Port{
+			{UUID: "b", Node: inspecttest.NodeB, Address: "52:54:00:a5:02:01"}}
 		o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) {
 			n.Provision, n.DriverInfo = "active", map[string]any{"ipmi_address": "198.18.4.2"}
 		})
@@ -320,7 +336,9 @@ func TestAdoptedMachineWithACardInCommon(t *testing.T) {
 // A node that is started is known, and let through, by the MACs that Ironic has for it,
 // but those that can be no interface's.
 func TestStartedByItsPorts(t *testing.T) {
-	got := identify.AttributesOf([]ironic.Port{{Address: inspecttest.NoMAC}, {Address: "52:54:00:A5:01:01"}, {Address: "ff:ff:ff:ff:ff:ff"}, {Address: "nonsense"}, {Address: groupMAC}}, nil)
+	got := identify.AttributesOf(
+		[]ironic.Port{{Address: inspecttest.NoMAC}, {Address: "52:54:00:A5:01:01"}, {Address: "ff:ff:ff:ff:ff:ff"},
+			{Address: "nonsense"}, {Address: groupMAC}}, nil)
 	if want := []string{"52:54:00:a5:01:01", groupMAC}; !slices.Equal(got.MACs, want) {
 		t.Errorf("group-bit: %v, want %v", got.MACs, want)
 	}
@@ -340,17 +358,21 @@ func TestPortWithTheGroupBit(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.Becomes(inspecttest.NodeB, introspection.NodeWaiting, time.Minute)
-			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(groupMAC, ""))); err != nil || node != inspecttest.NodeB {
+			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(groupMAC, ""))); err != nil ||
+				node != inspecttest.NodeB {
 				t.Errorf("group-bit: started and found %q, %v", node, err)
 			}
 			o.Becomes(inspecttest.NodeB, introspection.NodeFinished, time.Minute)
 			o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) { n.Provision = "active" })
-			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(groupMAC, `,"again":1`))); err != nil || node != inspecttest.NodeB {
+			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(groupMAC, `,"again":1`))); err != nil ||
+				node != inspecttest.NodeB {
 				t.Errorf("group-bit: adopted and found %q, %v", node, err)
 			}
 		})
 		o.Conf.Processing.PermitActiveIntrospection = false
-		body := fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"a","mac_address":%q},{"name":"b","mac_address":"52:54:00:a5:02:01"}]}}`, groupMAC)
+		body := fmt.Sprintf(
+			`{"inventory":{"interfaces":[{"name":"a","mac_address":%q},{"name":"b","mac_address":"52:54:00:a5:02:01"}]}}`,
+			groupMAC)
 		_, err := o.Discovers().Continue(o.Ctx, []byte(body))
 		if err == nil || !strings.Contains(err.Error(), "Port "+groupMAC+" already exists, uuid: b") {
 			t.Errorf("group-bit: discovered next to its port: %v", err)
@@ -362,9 +384,12 @@ func TestPortWithTheGroupBit(t *testing.T) {
 // discovery another node would be made of the machine.
 func TestUnreadableBMCIsRefused(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
-		o.Ironic.Set(inspecttest.NodeA, func(n *ironic.Node) { n.DriverInfo = map[string]any{"redfish_address": "https://[2001:db8::78/"} })
+		o.Ironic.Set(inspecttest.NodeA,
+			func(n *ironic.Node) { n.DriverInfo = map[string]any{"redfish_address": "https://[2001:db8::78/"} })
 		err := o.Service().Start(o.Ctx, inspecttest.NodeA, true)
-		inspecttest.RefusedWith(t, "unreadable", err, 400, "driver_info.redfish_address of node "+inspecttest.NodeA+" is no address of a BMC: want HOST, HOST:PORT, [IPV6]:PORT or a URL")
+		inspecttest.RefusedWith(t, "unreadable", err, 400,
+			"driver_info.redfish_address of node "+inspecttest.NodeA+
+				" is no address of a BMC: want HOST, HOST:PORT, [IPV6]:PORT or a URL")
 		if n := o.RaftLog.Truth().Nodes(); n != 0 {
 			t.Errorf("%d records", n)
 		}
@@ -380,7 +405,8 @@ func TestBMCWithAPort(t *testing.T) {
 			o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) { n.DriverInfo = map[string]any{"redfish_address": address} })
 			delete(o.Ironic.PortsOf, inspecttest.NodeB)
 			body := inspecttest.Stranger(`,"bmc_address":"198.18.0.9","bmc_v6address":"2001:db8::9"`)
-			if node, err := s.Continue(o.Ctx, []byte(body)); err == nil || !strings.Contains(err.Error(), "Node "+inspecttest.NodeB+" already has BMC address") {
+			if node, err := s.Continue(o.Ctx, []byte(body)); err == nil ||
+				!strings.Contains(err.Error(), "Node "+inspecttest.NodeB+" already has BMC address") {
 				t.Errorf("one-node: %s was discovered as %s, %v", address, node, err)
 			}
 			o.Work(func(*work.Pool) {

@@ -145,7 +145,8 @@ func (s *Service) ImportRule(ctx context.Context, id string, body []byte, check 
 		return Import{}, nil
 	}
 	if len(body) > ruleset.MaxRule {
-		return Import{}, inspector.Refuse(http.StatusBadRequest, "it has %d bytes, allowed are %d", len(body), ruleset.MaxRule)
+		return Import{}, inspector.Refuse(http.StatusBadRequest, "it has %d bytes, allowed are %d", len(body),
+			ruleset.MaxRule)
 	}
 	if !check {
 		_, err = s.CreateRule(ctx, id, body)

@@ -17,7 +17,8 @@ import (
 func elsewhere() accept.Foreign {
 	start := time.Date(2026, 11, 20, 20, 35, 26, 405_493_000, time.UTC)
 	return accept.Foreign{
-		Node: inspecttest.NodeA, State: introspection.NodeFinished, Started: start, Finished: start.Add(time.Minute), ManageBoot: true,
+		Node: inspecttest.NodeA, State: introspection.NodeFinished, Started: start, Finished: start.Add(time.Minute),
+		ManageBoot:  true,
 		Unprocessed: []byte(`{"inventory": {"a": 1.50}, "macs": ["x"], "spare": "<&>"}`),
 		Processed:   []byte(`{"inventory": {"a":1.50}, "macs": ["x", "y"], "local_gb": 10}`),
 	}
@@ -36,9 +37,11 @@ func TestImportedDataIsShownAsItWas(t *testing.T) {
 		if did, err := s.ImportRecord(o.Ctx, elsewhere(), false); err != nil || !did.Created || did.Documents != 2 {
 			t.Errorf("the import: %+v, %v", did, err)
 		}
-		o.Shows(s, `{"inventory":{"a":1.50},"macs":["x"],"spare":"<&>"}`, `{"inventory":{"a":1.50},"macs":["x","y"],"local_gb":10}`)
+		o.Shows(s, `{"inventory":{"a":1.50},"macs":["x"],"spare":"<&>"}`,
+			`{"inventory":{"a":1.50},"macs":["x","y"],"local_gb":10}`)
 		written := len(o.RaftLog.Written)
-		if did, err := s.ImportRecord(o.Ctx, elsewhere(), false); err != nil || did.Created || did.Documents != 0 || did.Kept != "" {
+		if did, err := s.ImportRecord(o.Ctx, elsewhere(), false); err != nil || did.Created || did.Documents != 0 ||
+			did.Kept != "" {
 			t.Errorf("again: %+v, %v", did, err)
 		}
 		if len(o.RaftLog.Written) != written {
@@ -58,11 +61,13 @@ func TestImportedDataMayBeHalf(t *testing.T) {
 		if did, err := s.ImportRecord(o.Ctx, f, false); err != nil || did.Documents != 1 {
 			t.Fatalf("%+v, %v", did, err)
 		}
-		if data, err := s.Data(o.Ctx, inspecttest.NodeA, true, inspector.Linearizable); err != nil || string(data) != `{"inventory":{"a":1.50},"macs":["x","y"],"local_gb":10}` {
+		if data, err := s.Data(o.Ctx, inspecttest.NodeA, true, inspector.Linearizable); err != nil ||
+			string(data) != `{"inventory":{"a":1.50},"macs":["x","y"],"local_gb":10}` {
 			t.Errorf("%s, %v", data, err)
 		}
 		_, err := s.Data(o.Ctx, inspecttest.NodeA, false, inspector.Linearizable)
-		inspecttest.RefusedWith(t, "unprocessed", err, 404, "Introspection data not found for node "+inspecttest.NodeA+", processed=False")
+		inspecttest.RefusedWith(t, "unprocessed", err, 404,
+			"Introspection data not found for node "+inspecttest.NodeA+", processed=False")
 		o.Work(func(*work.Pool) {
 			o.Reapplies(s, `{"y":1}`, introspection.NodeFinished)
 			o.Shows(s, `{"y":1}`, `{"y":1}`)
@@ -99,12 +104,14 @@ func TestWhatCannotBeImported(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Service()
 		for name, change := range map[string]func(*accept.Foreign){
-			"no UUID":          func(f *accept.Foreign) { f.Node = "x" },
-			"not ended":        func(f *accept.Foreign) { f.State = introspection.NodeWaiting },
-			"no end":           func(f *accept.Foreign) { f.Finished = time.Time{} },
-			"no object":        func(f *accept.Foreign) { f.Unprocessed = []byte(`[]`) },
-			"no JSON":          func(f *accept.Foreign) { f.Processed = []byte(`{"a": NaN}`) },
-			"long error":       func(f *accept.Foreign) { f.State, f.Error = introspection.NodeError, strings.Repeat("x", 20<<10) },
+			"no UUID":   func(f *accept.Foreign) { f.Node = "x" },
+			"not ended": func(f *accept.Foreign) { f.State = introspection.NodeWaiting },
+			"no end":    func(f *accept.Foreign) { f.Finished = time.Time{} },
+			"no object": func(f *accept.Foreign) { f.Unprocessed = []byte(`[]`) },
+			"no JSON":   func(f *accept.Foreign) { f.Processed = []byte(`{"a": NaN}`) },
+			"long error": func(f *accept.Foreign) {
+				f.State, f.Error = introspection.NodeError, strings.Repeat("x", 20<<10)
+			},
 			"does not shrink":  func(f *accept.Foreign) { f.Unprocessed = []byte(`{"a":"` + noise(4<<20, 3) + `"}`) },
 			"error of success": func(f *accept.Foreign) { f.Error = "x" },
 		} {

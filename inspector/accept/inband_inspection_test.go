@@ -21,9 +21,12 @@ import (
 func TestContinueInspectionNatively(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Service()
-		o.Hooks = []inspector.Hook{inspecttest.After("a", func(ctx context.Context, t *inspector.Task) error { return t.PatchNode(ctx) })}
+		o.Hooks = []inspector.Hook{
+			inspecttest.After("a", func(ctx context.Context, t *inspector.Task) error { return t.PatchNode(ctx) })}
 		o.Boots(inspecttest.NodeA, inspecttest.MacA)
-		body := fmt.Sprintf(`{"inventory":{"interfaces":[{"mac_address":%q}],"boot":{"pxe_interface":%q},"bmc_address":null},"root_disk":null,"logs":"H4sI"}`, strings.ToUpper(inspecttest.MacA), inspecttest.MacA)
+		body := fmt.Sprintf(
+			`{"inventory":{"interfaces":[{"mac_address":%q}],"boot":{"pxe_interface":%q},"bmc_address":null},"root_disk":null,"logs":"H4sI"}`,
+			strings.ToUpper(inspecttest.MacA), inspecttest.MacA)
 		o.Succeeds(s, body, inspecttest.NodeA) // nobody works: processing is not waited for
 		o.Work(func(*work.Pool) {
 			rec := o.Becomes(inspecttest.NodeA, introspection.NodeFinished, time.Second)
@@ -36,7 +39,8 @@ func TestContinueInspectionNatively(t *testing.T) {
 			t.Errorf("native-once: the node was patched %d times", n)
 		}
 		data, err := s.Data(o.Ctx, inspecttest.NodeA, false, inspector.Linearizable)
-		if err != nil || !strings.Contains(string(data), `"boot_interface":"`+inspecttest.MacA+`"`) || strings.Contains(string(data), "logs") {
+		if err != nil || !strings.Contains(string(data), `"boot_interface":"`+inspecttest.MacA+`"`) ||
+			strings.Contains(string(data), "logs") {
 			t.Errorf("%s, %v", data, err)
 		}
 	})
@@ -58,7 +62,8 @@ func TestContinueInspectionIsRefused(t *testing.T) {
 		{"a MAC that is a number", `{"inventory":{"interfaces":[{"mac_address":1}]}}`, 400, "item 0 has no mac_address"},
 		{"no MAC that is one", `{"inventory":{"interfaces":[{"mac_address":"x"}],"bmc_address":""}}`, 400, nothing},
 		{"no node", inspecttest.Callback(inspecttest.MacB, ""), 404, "Could not find a node for attributes"},
-		{"a node that does not wait", inspecttest.Callback(inspecttest.MacA, ""), 404, "Could not find a node for attributes"},
+		{"a node that does not wait", inspecttest.Callback(inspecttest.MacA, ""), 404,
+			"Could not find a node for attributes"},
 	} {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
 			o.Boots(inspecttest.NodeA, inspecttest.MacA)
@@ -79,7 +84,8 @@ func TestContinueInspectionWithoutQuorum(t *testing.T) {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
 			o.RaftLog.Leaderless(logerr.ErrNoLeader)
 			o.Conf.ContinueInspection = mode
-			_, err := o.Service().ContinueInspection(o.Ctx, ironic.InbandCall{Body: []byte(inspecttest.Callback(inspecttest.MacA, ""))})
+			_, err := o.Service().ContinueInspection(o.Ctx,
+				ironic.InbandCall{Body: []byte(inspecttest.Callback(inspecttest.MacA, ""))})
 			if !errors.Is(err, logerr.ErrNoLeader) {
 				t.Errorf("5xx-without-quorum: %s: %v", mode, err)
 			}

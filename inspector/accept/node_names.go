@@ -83,5 +83,6 @@ func (n *Names) Of(ctx context.Context, ref string) (ironic.NodeName, error) {
 
 // noNames is answered with 503: another peer may reach Ironic.
 func noNames(err error) error {
-	return inspector.Refuse(http.StatusServiceUnavailable, "Ironic did not tell the names of nodes: %s", inspector.Clip(err.Error()))
+	return inspector.Refuse(http.StatusServiceUnavailable, "Ironic did not tell the names of nodes: %s",
+		inspector.Clip(err.Error()))
 }

@@ -51,7 +51,8 @@ func TestNamesAreListedOnceForAll(t *testing.T) {
 		var asking sync.WaitGroup
 		for range 20 {
 			asking.Go(func() {
-				if got, err := names.All(t.Context()); err != nil || !slices.Equal(got, []ironic.NodeName{{UUID: nodeA, Name: "node-1"}}) {
+				if got, err := names.All(t.Context()); err != nil ||
+					!slices.Equal(got, []ironic.NodeName{{UUID: nodeA, Name: "node-1"}}) {
 					t.Errorf("%v, %v", got, err)
 				}
 			})

@@ -44,7 +44,8 @@ type logIntake struct {
 
 // keepLogs keeps the logs of a callback, if they are wanted, on this peer, and
 // notes which one that is.
-func (l *logIntake) keepLogs(ctx context.Context, keeper inspector.LogKeeper, node string, logs inspector.RamdiskLogs, why error) {
+func (l *logIntake) keepLogs(ctx context.Context, keeper inspector.LogKeeper, node string, logs inspector.RamdiskLogs,
+	why error) {
 	var said *inspector.Refusal
 	failed := errors.As(why, &said) && said.Status != http.StatusServiceUnavailable // else it is repeated, logs and all
 	if keeper == nil || why != nil && !failed || !keeper.Wants(failed) {
@@ -78,7 +79,8 @@ func (l *logIntake) store(ctx context.Context, keeper inspector.LogKeeper, node 
 func (l *logIntake) notePlace(ctx context.Context, node, path string) error {
 	v := l.o.Log.View()
 	rec, ok := v.Record(node)
-	note := introspection.NoteLogs{Node: node, Begun: rec.Begun, Logs: introspection.RamdiskLogs{Peer: l.o.Peer, Path: path}}
+	note := introspection.NoteLogs{Node: node, Begun: rec.Begun,
+		Logs: introspection.RamdiskLogs{Peer: l.o.Peer, Path: path}}
 	if !ok || v.Admits(note) != nil { // an older peer could not read it
 		return nil
 	}

@@ -45,14 +45,18 @@ func TestRamdiskLogs(t *testing.T) {
 		noted   string
 		status  int
 	}{
-		{"failed", &cabinet{}, document.Failed("bad"), inspecttest.Callback(inspecttest.MacA, with), []inspector.RamdiskLogs{{Node: inspecttest.NodeA, MAC: inspecttest.MacA, Base64: "eA=="}}, "h1:/logs/1", 400},
+		{"failed", &cabinet{}, document.Failed("bad"), inspecttest.Callback(inspecttest.MacA, with),
+			[]inspector.RamdiskLogs{{Node: inspecttest.NodeA, MAC: inspecttest.MacA, Base64: "eA=="}}, "h1:/logs/1", 400},
 		{"well", &cabinet{}, nil, inspecttest.Callback(inspecttest.MacA, with), nil, "", 200},
-		{"always", &cabinet{always: true}, nil, inspecttest.Callback(inspecttest.MacA, with), []inspector.RamdiskLogs{{Node: inspecttest.NodeA, MAC: inspecttest.MacA, Base64: "eA=="}}, "h1:/logs/1", 200},
+		{"always", &cabinet{always: true}, nil, inspecttest.Callback(inspecttest.MacA, with),
+			[]inspector.RamdiskLogs{{Node: inspecttest.NodeA, MAC: inspecttest.MacA, Base64: "eA=="}}, "h1:/logs/1", 200},
 		{"none", &cabinet{}, document.Failed("bad"), inspecttest.Callback(inspecttest.MacA, ""), nil, "", 400},
 		{"no text", &cabinet{}, document.Failed("bad"), inspecttest.Callback(inspecttest.MacA, `,"logs":[1]`), nil, "", 400},
-		{"unknown node", &cabinet{}, nil, `{"inventory":{"bmc_address":"198.18.0.7"},"logs":"eA==","boot_interface":"../../etc/x"}`,
+		{"unknown node", &cabinet{}, nil,
+			`{"inventory":{"bmc_address":"198.18.0.7"},"logs":"eA==","boot_interface":"../../etc/x"}`,
 			[]inspector.RamdiskLogs{{BMC: "198.18.0.7", Base64: "eA=="}}, "", 400},
-		{"disk full", &cabinet{err: errors.New("full")}, document.Failed("bad"), inspecttest.Callback(inspecttest.MacA, with), []inspector.RamdiskLogs{{Node: inspecttest.NodeA, MAC: inspecttest.MacA, Base64: "eA=="}}, "", 400},
+		{"disk full", &cabinet{err: errors.New("full")}, document.Failed("bad"), inspecttest.Callback(inspecttest.MacA, with),
+			[]inspector.RamdiskLogs{{Node: inspecttest.NodeA, MAC: inspecttest.MacA, Base64: "eA=="}}, "", 400},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {

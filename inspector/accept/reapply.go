@@ -33,7 +33,9 @@ func (s *Service) Reapply(ctx context.Context, ref string, body []byte) error {
 	if err := admits(s.o.Log, introspection.EventReapply); err != nil {
 		return err
 	}
-	res, err := s.o.Do.Do(ctx, "", introspection.Enqueue{Node: node, Event: introspection.EventReapply, Document: document, Timeout: s.o.Live.Config().Timeout})
+	res, err := s.o.Do.Do(ctx, "",
+		introspection.Enqueue{Node: node, Event: introspection.EventReapply, Document: document,
+			Timeout: s.o.Live.Config().Timeout})
 	if err != nil {
 		return err
 	}
@@ -71,7 +73,8 @@ func (s *Service) replacement(body []byte) (packed blobs.Packed, err error) {
 // checkStored makes sure that there is data to process again.
 func (s *Service) checkStored(ctx context.Context, node string) error {
 	if !s.o.Live.Config().StoreData {
-		return inspector.Refuse(http.StatusBadRequest, "Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this.")
+		return inspector.Refuse(http.StatusBadRequest,
+			"Inspector is not configured to store introspection data. Set the [processing]store_data configuration option to change this.")
 	}
 	v, err := inspector.ReadView(ctx, s.o.Log, inspector.Linearizable)
 	if err != nil {

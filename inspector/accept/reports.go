@@ -102,11 +102,13 @@ func (s *Service) Data(ctx context.Context, ref string, processed bool, r inspec
 }
 
 // errDataNotStored is the original's answer while store_data is off.
-var errDataNotStored = inspector.Refuse(http.StatusNotFound, "Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
+var errDataNotStored = inspector.Refuse(http.StatusNotFound,
+	"Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
 
 // noData says that a node's data is not, or no longer, or not yet stored.
 func noData(node string, processed bool) error {
-	return inspector.Refuse(http.StatusNotFound, "Introspection data not found for node %s, processed=%s", node, pythonBool(processed))
+	return inspector.Refuse(http.StatusNotFound, "Introspection data not found for node %s, processed=%s", node,
+		pythonBool(processed))
 }
 
 // pythonBool prints a boolean as the original's texts do.

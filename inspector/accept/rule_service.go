@@ -37,7 +37,8 @@ func (s *Service) Rule(ctx context.Context, id string, r inspector.Reading) (rul
 // CreateRule adds a rule whose body was checked; with id "" it gets a UUID.
 func (s *Service) CreateRule(ctx context.Context, id string, body []byte) (rule ruleset.Rule, err error) {
 	if len(body) > ruleset.MaxRule {
-		return rule, inspector.Refuse(http.StatusBadRequest, "The rule has %d bytes, allowed are %d", len(body), ruleset.MaxRule)
+		return rule, inspector.Refuse(http.StatusBadRequest, "The rule has %d bytes, allowed are %d", len(body),
+			ruleset.MaxRule)
 	}
 	if id == "" {
 		id = uuid.NewString()

@@ -39,7 +39,8 @@ func TestStartIsAccepted(t *testing.T) {
 			}
 		}
 		err := s.Start(o.Ctx, inspecttest.NodeA, true)
-		inspecttest.RefusedWith(t, "twice", err, 400, "Can not transition from state 'starting' on event 'start' (no defined transition)")
+		inspecttest.RefusedWith(t, "twice", err, 400,
+			"Can not transition from state 'starting' on event 'start' (no defined transition)")
 	})
 }
 
@@ -54,18 +55,24 @@ func TestStartIsRefused(t *testing.T) {
 	}{
 		{"unknown UUID", unknown, nil, 404, "Node " + unknown + " was not found in Ironic"},
 		{"unknown name", "nobody", nil, 404, "Node nobody was not found in Ironic"},
-		{"UUID without dashes", strings.ReplaceAll(inspecttest.NodeA, "-", ""), nil, 404, "Node " + strings.ReplaceAll(inspecttest.NodeA, "-", "") + " was not found in Ironic"},
+		{"UUID without dashes", strings.ReplaceAll(inspecttest.NodeA, "-", ""), nil, 404,
+			"Node " + strings.ReplaceAll(inspecttest.NodeA, "-", "") + " was not found in Ironic"},
 		{"deployed", inspecttest.NodeA, func(o *inspecttest.Rig) {
 			o.Ironic.Set(inspecttest.NodeA, func(n *ironic.Node) { n.Provision = "active" })
 		}, 400, deployed},
 		{"no managed boot", inspecttest.NodeA, func(o *inspecttest.Rig) { o.Conf.CanManageBoot = false }, 400,
 			"Managed boot is requested, but this installation cannot manage boot ((can_manage_boot set to False)"},
-		{"Ironic away", inspecttest.NodeA, func(o *inspecttest.Rig) { o.Ironic.Met("node", inspecttest.Away()) }, 503, "Ironic cannot be reached: connection refused"},
+		{"Ironic away", inspecttest.NodeA, func(o *inspecttest.Rig) { o.Ironic.Met("node", inspecttest.Away()) }, 503,
+			"Ironic cannot be reached: connection refused"},
 		{"Ironic busy", inspecttest.NodeA, func(o *inspecttest.Rig) {
 			o.Ironic.Met("validate", &ironic.Error{Status: 503, Message: "no conductor"})
 		}, 503, "Ironic cannot be reached: no conductor"},
-		{"Ironic fails", inspecttest.NodeA, func(o *inspecttest.Rig) { o.Ironic.Met("node", &ironic.Error{Status: 500, Message: "oops"}) }, 500, "Ironic answered 500: oops"},
-		{"Ironic forbids", inspecttest.NodeA, func(o *inspecttest.Rig) { o.Ironic.Met("node", &ironic.Error{Status: 403, Message: "no"}) }, 500, "Ironic answered 403: no"},
+		{"Ironic fails", inspecttest.NodeA,
+			func(o *inspecttest.Rig) { o.Ironic.Met("node", &ironic.Error{Status: 500, Message: "oops"}) }, 500,
+			"Ironic answered 500: oops"},
+		{"Ironic forbids", inspecttest.NodeA,
+			func(o *inspecttest.Rig) { o.Ironic.Met("node", &ironic.Error{Status: 403, Message: "no"}) }, 500,
+			"Ironic answered 403: no"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
@@ -90,7 +97,8 @@ func TestLongestTimesAreTaken(t *testing.T) {
 		for _, option := range config.Options() {
 			bounds[option.Key] = option.Bounds()
 		}
-		if got := bounds["inspection.timeout"] + "; " + bounds["inspection.reboot_throttle"]; got != "more than 0s, at most 168h; 0s to 1h" {
+		if got := bounds["inspection.timeout"] + "; " +
+			bounds["inspection.reboot_throttle"]; got != "more than 0s, at most 168h; 0s to 1h" {
 			t.Errorf("the configuration allows %s", got)
 		}
 		upper := strings.ToUpper(inspecttest.NodeB)
@@ -114,8 +122,11 @@ func TestLongestTimesAreTaken(t *testing.T) {
 // The power interface is Ironic's to judge, and its sentence is passed on.
 func TestStartNeedsPower(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
-		s := accept.NewService(accept.Options{Live: o.Live(), Log: o.RaftLog, Do: o.Member, Notifier: o.Notifier, Ironic: powerless{o.Ironic}, Packer: o.Packer, Logger: o.Log})
-		inspecttest.RefusedWith(t, "no power", s.Start(o.Ctx, inspecttest.NodeA, true), 400, "Failed validation of power interface: Validation failed for required interfaces of node "+inspecttest.NodeA+": power (no IPMI address)")
+		s := accept.NewService(accept.Options{Live: o.Live(), Log: o.RaftLog, Do: o.Member, Notifier: o.Notifier,
+			Ironic: powerless{o.Ironic}, Packer: o.Packer, Logger: o.Log})
+		inspecttest.RefusedWith(t, "no power", s.Start(o.Ctx, inspecttest.NodeA, true), 400,
+			"Failed validation of power interface: Validation failed for required interfaces of node "+inspecttest.NodeA+
+				": power (no IPMI address)")
 		if err := o.Ironic.SetPower(o.Ctx, inspecttest.NodeA, ironic.PowerOff); err != nil {
 			t.Error(err)
 		}
@@ -157,15 +168,17 @@ func TestStartWithoutManagedBoot(t *testing.T) {
 				t.Errorf("it was answered in %v", rec.State)
 			}
 			err := s.Start(o.Ctx, inspecttest.NodeB, false)
-			inspecttest.RefusedWith(t, "nothing to know it by", err, 400, "No lookup attributes were found, inspector won't be able to find it after introspection, "+
-				"consider creating ironic ports or providing an IPMI address")
+			inspecttest.RefusedWith(t, "nothing to know it by", err, 400,
+				"No lookup attributes were found, inspector won't be able to find it after introspection, "+
+					"consider creating ironic ports or providing an IPMI address")
 		})
 		if calls := append(o.Ironic.Sent("boot"), o.Ironic.Sent(ironic.PowerReboot)...); len(calls) > 0 {
 			t.Errorf("nobody asked for %v", calls)
 		}
 		began := time.Now()
 		err := s.Start(o.Ctx, inspecttest.NodeA, false) // nobody works
-		inspecttest.RefusedWith(t, "no worker runs", err, 503, "The introspection of node "+inspecttest.NodeA+" was accepted and has not begun within 25s")
+		inspecttest.RefusedWith(t, "no worker runs", err, 503,
+			"The introspection of node "+inspecttest.NodeA+" was accepted and has not begun within 25s")
 		if took := time.Since(began); took > 26*time.Second {
 			t.Errorf("it took %v", took)
 		}
@@ -175,7 +188,8 @@ func TestStartWithoutManagedBoot(t *testing.T) {
 func TestAbort(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Service()
-		inspecttest.RefusedWith(t, "never inspected", s.Abort(o.Ctx, strings.ToUpper(inspecttest.NodeA)), 404, "Could not find node "+inspecttest.NodeA+" in cache")
+		inspecttest.RefusedWith(t, "never inspected", s.Abort(o.Ctx, strings.ToUpper(inspecttest.NodeA)), 404,
+			"Could not find node "+inspecttest.NodeA+" in cache")
 		inspecttest.RefusedWith(t, "unknown name", s.Abort(o.Ctx, "nobody"), 404, "Node nobody was not found in Ironic")
 		o.Accept(inspecttest.NodeA, inspecttest.MacA)
 		const locked = "Node is locked, please, retry later"
@@ -199,7 +213,8 @@ func TestAbort(t *testing.T) {
 		if err := s.Abort(o.Ctx, inspecttest.NodeB); err != nil {
 			t.Errorf("ended: %v", err)
 		}
-		if after, _ := o.RaftLog.Truth().Record(inspecttest.NodeB); after.Error != before.Error || after.Finished != before.Finished {
+		if after, _ := o.RaftLog.Truth().Record(inspecttest.NodeB); after.Error != before.Error ||
+			after.Finished != before.Finished {
 			t.Errorf("an abort of an ended node changed it: %+v", after)
 		}
 	})
@@ -215,7 +230,8 @@ func TestReadsWaitForALeader(t *testing.T) {
 			o.RaftLog.Leaderless(fmt.Errorf("x: %w", why))
 			elected := time.AfterFunc(3*time.Second, func() { o.RaftLog.Leaderless(nil) })
 			began := time.Now()
-			if rec, err := s.Status(o.Ctx, inspecttest.NodeA, inspector.Linearizable); err != nil || rec.State != introspection.NodeWaiting {
+			if rec, err := s.Status(o.Ctx, inspecttest.NodeA, inspector.Linearizable); err != nil ||
+				rec.State != introspection.NodeWaiting {
 				t.Errorf("%v: %+v, %v", why, rec, err)
 			}
 			if took := time.Since(began); took < 3*time.Second || took > 3200*time.Millisecond {
@@ -225,18 +241,21 @@ func TestReadsWaitForALeader(t *testing.T) {
 		}
 		o.RaftLog.Leaderless(logerr.ErrNoLeader)
 		began := time.Now()
-		if _, err := s.List(o.Ctx, accept.Page{Limit: 1}, inspector.Linearizable); !errors.Is(err, logerr.ErrNoLeader) || time.Since(began) > 7*time.Second {
+		if _, err := s.List(o.Ctx, accept.Page{Limit: 1}, inspector.Linearizable); !errors.Is(err, logerr.ErrNoLeader) ||
+			time.Since(began) > 7*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		if _, err := s.Data(o.Ctx, inspecttest.NodeA, true, inspector.Linearizable); !errors.Is(err, logerr.ErrNoLeader) {
 			t.Error(err)
 		}
-		if rec, err := s.Status(o.Ctx, inspecttest.NodeA, inspector.Stale); err != nil || rec.State != introspection.NodeWaiting {
+		if rec, err := s.Status(o.Ctx, inspecttest.NodeA, inspector.Stale); err != nil ||
+			rec.State != introspection.NodeWaiting {
 			t.Errorf("stale: %+v, %v", rec, err)
 		}
 		o.RaftLog.Leaderless(logerr.ErrBusy)
 		began = time.Now()
-		if _, err := s.Status(o.Ctx, inspecttest.NodeA, inspector.Linearizable); !errors.Is(err, logerr.ErrBusy) || time.Since(began) > 0 {
+		if _, err := s.Status(o.Ctx, inspecttest.NodeA, inspector.Linearizable); !errors.Is(err, logerr.ErrBusy) ||
+			time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
@@ -244,13 +263,15 @@ func TestReadsWaitForALeader(t *testing.T) {
 
 // What the log says instead of an answer goes through as it is.
 func TestErrorsOfTheLogGoThrough(t *testing.T) {
-	for _, why := range []error{logerr.ErrNoLeader, logerr.ErrBusy, logerr.ErrOutcomeUnknown, logerr.ErrMuted, context.DeadlineExceeded} {
+	for _, why := range []error{logerr.ErrNoLeader, logerr.ErrBusy, logerr.ErrOutcomeUnknown, logerr.ErrMuted,
+		context.DeadlineExceeded} {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
 			s := o.Service()
 			o.Boots(inspecttest.NodeA, inspecttest.MacA)
 			o.RaftLog.Meets = func(fsm.Command) error { return why }
 			_, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, "")))
-			for what, err := range map[string]error{"start": s.Start(o.Ctx, inspecttest.NodeB, true), "abort": s.Abort(o.Ctx, inspecttest.NodeA), "continue": err} {
+			for what, err := range map[string]error{"start": s.Start(o.Ctx, inspecttest.NodeB, true),
+				"abort": s.Abort(o.Ctx, inspecttest.NodeA), "continue": err} {
 				if !errors.Is(err, why) {
 					t.Errorf("%s: %v, want %v", what, err, why)
 				}
@@ -302,9 +323,11 @@ func TestList(t *testing.T) {
 			want string
 		}{
 			{accept.Page{Limit: 10}, "1 4 3 2 0"}, {accept.Page{Limit: 2}, "1 4"},
-			{accept.Page{Limit: 2, Marker: inspecttest.NodeN(4)}, "3 2"}, {accept.Page{Limit: 2, Marker: inspecttest.NodeN(0)}, ""},
+			{accept.Page{Limit: 2, Marker: inspecttest.NodeN(4)}, "3 2"},
+			{accept.Page{Limit: 2, Marker: inspecttest.NodeN(0)}, ""},
 			{accept.Page{Limit: 10, States: []introspection.NodeState{introspection.NodeStarting}}, "1"},
-			{accept.Page{Limit: 1, Marker: inspecttest.NodeN(3), States: []introspection.NodeState{introspection.NodeWaiting, introspection.NodeError}}, "2"},
+			{accept.Page{Limit: 1, Marker: inspecttest.NodeN(3),
+				States: []introspection.NodeState{introspection.NodeWaiting, introspection.NodeError}}, "2"},
 		} {
 			if got := strings.Join(list(c.page), " "); got != c.want {
 				t.Errorf("%+v: %s, want %s", c.page, got, c.want)

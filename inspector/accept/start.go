@@ -19,7 +19,8 @@ import (
 // that is accepted; without, it returns when the node may call back.
 func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error {
 	if manageBoot && !s.o.Live.Config().CanManageBoot {
-		return inspector.Refuse(http.StatusBadRequest, "Managed boot is requested, but this installation cannot manage boot ((can_manage_boot set to False)")
+		return inspector.Refuse(http.StatusBadRequest,
+			"Managed boot is requested, but this installation cannot manage boot ((can_manage_boot set to False)")
 	}
 	node, err := readNode(ctx, s.o.Ironic, ref)
 	if err != nil {
@@ -33,7 +34,8 @@ func (s *Service) Start(ctx context.Context, ref string, manageBoot bool) error 
 		return inspector.Refuse(http.StatusBadRequest, "%v", err)
 	}
 	res, err := inspector.Commit(ctx, s.o.Do, introspection.Start{
-		Node: node.UUID, Event: introspection.EventStart, ManageBoot: manageBoot, Timeout: s.o.Live.Config().Timeout, Attributes: attributes,
+		Node: node.UUID, Event: introspection.EventStart, ManageBoot: manageBoot, Timeout: s.o.Live.Config().Timeout,
+		Attributes: attributes,
 	})
 	if err != nil || manageBoot {
 		return illegal(err)
@@ -59,7 +61,8 @@ func (s *Service) checkStart(ctx context.Context, node ironic.Node, manageBoot b
 	}
 	if !ok {
 		return inspector.Refuse(http.StatusBadRequest,
-			"Failed validation of power interface: Validation failed for required interfaces of node %s: power (%s)", node.UUID, reason)
+			"Failed validation of power interface: Validation failed for required interfaces of node %s: power (%s)", node.UUID,
+			reason)
 	}
 	return nil
 }
@@ -89,7 +92,8 @@ func (s *Service) started(ctx context.Context, node string, request fencing.Toke
 	defer cancel()
 	v, err := s.o.Notifier.Wait(ctx, func(v fsm.View) bool { return ended(v, request) })
 	if err != nil {
-		return inspector.Refuse(http.StatusServiceUnavailable, "The introspection of node %s was accepted and has not begun within %v", node, answerLimit)
+		return inspector.Refuse(http.StatusServiceUnavailable,
+			"The introspection of node %s was accepted and has not begun within %v", node, answerLimit)
 	}
 	if rec, ok := v.Record(node); ok && rec.State == introspection.NodeError && rec.Begun == request {
 		return inspector.Refuse(http.StatusBadRequest, "%s", rec.Error)

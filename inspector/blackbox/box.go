@@ -110,7 +110,8 @@ func (b *Box) encode(request fencing.Token, name string) []byte {
 // be written.
 func (b *Box) Note(request fencing.Token, hook string) error {
 	if len(hook) > introspection.MaxHook {
-		return fmt.Errorf("the name of hook %.20s… has %d bytes, at most %d are noted", hook, len(hook), introspection.MaxHook)
+		return fmt.Errorf("the name of hook %.20s… has %d bytes, at most %d are noted", hook, len(hook),
+			introspection.MaxHook)
 	}
 	slot, ok := b.slot(request)
 	if !ok {

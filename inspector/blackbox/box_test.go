@@ -42,7 +42,8 @@ func TestNextProcessReadsTheNewestNotes(t *testing.T) {
 	note(t, b, 7, strings.Repeat("h", introspection.MaxHook))
 	// The process is killed: nothing is closed.
 	next, left := open(t, path)
-	want := []introspection.Unfinished{{Request: 7, Hook: strings.Repeat("h", introspection.MaxHook)}, {Request: 8, Hook: "lldp_basic"}}
+	want := []introspection.Unfinished{{Request: 7, Hook: strings.Repeat("h", introspection.MaxHook)},
+		{Request: 8, Hook: "lldp_basic"}}
 	if !slices.Equal(left, want) {
 		t.Errorf("left: %v, want %v", left, want)
 	}

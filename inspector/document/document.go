@@ -82,7 +82,8 @@ func (d *Document) Clone() *Document {
 	for key, v := range d.values { // order-free: each on its own
 		values[key] = Checked(v.raw)
 	}
-	return &Document{keys: slices.Clone(d.keys), values: values, changed: maps.Clone(d.changed), deleted: maps.Clone(d.deleted)}
+	return &Document{keys: slices.Clone(d.keys), values: values, changed: maps.Clone(d.changed),
+		deleted: maps.Clone(d.deleted)}
 }
 
 func (d *Document) put(key string, value *Value) {

@@ -46,7 +46,8 @@ func TestRefusedDocuments(t *testing.T) {
 		{"not UTF-8", "{\"a\": \"\xff\"}", syntax + `it is not UTF-8`},
 		{"key not UTF-8", "{\"\xff\": 1}", syntax + `it is not UTF-8`},
 		{"byte order mark", "\ufeff{}", syntax + `byte 1: expected a value`},
-		{"too deep", strings.Repeat(`{"a":`, 101) + "1" + strings.Repeat("}", 101), syntax + `byte 502: more than 100 arrays and objects inside each other`},
+		{"too deep", strings.Repeat(`{"a":`, 101) + "1" + strings.Repeat("}", 101),
+			syntax + `byte 502: more than 100 arrays and objects inside each other`},
 		{"two", `{} {}`, syntax + `byte 4: nothing may follow`},
 		{"list", ` []`, object + "list"},
 		{"text", `"x"`, object + "str"},
@@ -70,14 +71,16 @@ func TestRefusedDocuments(t *testing.T) {
 func TestUntouchedValuesStayAsTheyCame(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"empty", ` { } `, `{}`},
-		{"digits", `{"a": 1.000, "b": 1e400, "c": 12345678901234567890123}`, `{"a":1.000,"b":1e400,"c":12345678901234567890123}`},
+		{"digits", `{"a": 1.000, "b": 1e400, "c": 12345678901234567890123}`,
+			`{"a":1.000,"b":1e400,"c":12345678901234567890123}`},
 		{"order", `{"z": 1, "a": {"y": 2, "b": 3}}`, `{"z":1,"a":{"y":2,"b":3}}`},
 		{"white space in strings", "{\"a b\" :\t[ \"c  d\\\" e\" ,\r\n 1 ] }", `{"a b":["c  d\" e",1]}`},
 		{"escapes", `{"a": "\u00e9\/<&>\ud800\\"}`, `{"a":"\u00e9\/<&>\ud800\\"}`},
 		{"key with an escape", `{"\u0061": 1, "<\"": 2}`, `{"a":1,"<\"":2}`},
 		{"twice", `{"a": 1, "b": 2, "a": 3}`, `{"a":3,"b":2}`},
 		{"twice inside", `{"a": {"b": 1, "b": 2}}`, `{"a":{"b":1,"b":2}}`},
-		{"deep", strings.Repeat(`{"a":`, 99) + "[ ]" + strings.Repeat("}", 99), strings.Repeat(`{"a":`, 99) + "[]" + strings.Repeat("}", 99)},
+		{"deep", strings.Repeat(`{"a":`, 99) + "[ ]" + strings.Repeat("}", 99),
+			strings.Repeat(`{"a":`, 99) + "[]" + strings.Repeat("}", 99)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -231,7 +234,8 @@ func checkOverlay(t fataler, text []byte, d *Document) {
 // UTF-8, not too deep, is a document, and says the same.
 func FuzzDocument(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `[]`, `{"a": [1, -2.5e+10, "x\u00e9\n", true, false, null, {"b": {}}]}`, `{"a":1,"a":2,"b":[ ]}`, `{"\u0061":"\ud800"}`,
+		`{}`, `[]`, `{"a": [1, -2.5e+10, "x\u00e9\n", true, false, null, {"b": {}}]}`, `{"a":1,"a":2,"b":[ ]}`,
+		`{"\u0061":"\ud800"}`,
 		`{"a":01}`, `{"a":1.}`, `{"a":1e}`, "{\"a\":\"\x01\"}", `{"a":tru`, `{"a":"\u12`, "{\"\xff\":0}", `nulll`,
 	} {
 		f.Add([]byte(seed))
@@ -240,7 +244,8 @@ func FuzzDocument(f *testing.F) {
 		d, err := Parse(raw)
 		if err != nil {
 			var object map[string]json.RawMessage
-			if json.Unmarshal(raw, &object) == nil && object != nil && !strings.Contains(err.Error(), "UTF-8") && !strings.Contains(err.Error(), "more than 100") {
+			if json.Unmarshal(raw, &object) == nil && object != nil && !strings.Contains(err.Error(), "UTF-8") &&
+				!strings.Contains(err.Error(), "more than 100") {
 				t.Fatalf("%q was refused: %v", raw, err)
 			}
 			return

@@ -121,7 +121,8 @@ func ToInt(v *Value) (*Value, error) {
 		whole, _ := big.NewFloat(n.float).Int(nil)
 		return ofInt(whole), nil
 	default:
-		return nil, Raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%v'", v.kind)
+		return nil, Raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%v'",
+			v.kind)
 	}
 }
 

@@ -23,7 +23,8 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%q is %s, want %s", name, got, want)
 		}
 	}
-	if got := string(members.With("a", []byte("[1]")).With("c<", []byte("2")).JSON()); got != `{"b":"x","a":[1],"":0,"c<":2}` {
+	if got := string(members.With("a", []byte("[1]")).With("c<", []byte("2")).JSON()); got !=
+		`{"b":"x","a":[1],"":0,"c<":2}` {
 		t.Error(got)
 	}
 	if got, err := v.AppendJSON(nil); err != nil || string(got) != `{"":0,"a":null,"b":"x"}` {
@@ -35,7 +36,8 @@ func TestElements(t *testing.T) {
 	all := []string{`{"a": [1, 2]}`, `-1.5e3`, `[]`, `"\\\""`}
 	for most, want := range map[int][]string{0: nil, 2: all[:2], 4: all, 9: all} {
 		got, n, err := Checked(json.RawMessage(`[ {"a": [1, 2]} , -1.5e3,[],"\\\"" ]`)).Elements(most)
-		if err != nil || n != 4 || !slices.EqualFunc(got, want, func(v *Value, text string) bool { return string(v.Raw()) == text }) {
+		if err != nil || n != 4 ||
+			!slices.EqualFunc(got, want, func(v *Value, text string) bool { return string(v.Raw()) == text }) {
 			t.Errorf("up to %d: %v, %d, %v", most, got, n, err)
 		}
 	}
@@ -53,7 +55,8 @@ func TestOtherThingsHaveNoMembers(t *testing.T) {
 		}
 	}
 	var missing *Value
-	if _, err := missing.Members(); err == nil || missing.Raw() != nil || missing.Text() != "" || !missing.Empty() || missing.Kind() != None {
+	if _, err := missing.Members(); err == nil || missing.Raw() != nil || missing.Text() != "" || !missing.Empty() ||
+		missing.Kind() != None {
 		t.Error("what is missing is something")
 	}
 	for _, text := range []string{``, `{} 1`, `{"a":}`, `{"a":1`, `[] 1`, `[,]`, `[1`, "nil"} {
@@ -75,7 +78,8 @@ func TestPick(t *testing.T) {
 		}
 		return nil
 	}
-	if err := Pick([]byte(` {"other": [1, {"name": 2}], "name": "a\u0062", "size": null}`), into); err != nil || name != "ab" || size != 0 {
+	if err := Pick([]byte(` {"other": [1, {"name": 2}], "name": "a\u0062", "size": null}`), into); err != nil ||
+		name != "ab" || size != 0 {
 		t.Errorf("%q, %d, %v", name, size, err)
 	}
 	for _, bad := range []string{"", "[]", `{"name": 1}`, `{"size": "x"}`, `{"other": }`, "{} {}"} {

@@ -9,8 +9,9 @@ import (
 
 func TestNothingIsEmpty(t *testing.T) {
 	for text, want := range map[string]bool{
-		`null`: true, `""`: true, `" "`: false, `[]`: true, "[ \n]": true, `[0]`: false, `{}`: true, `{ }`: true, `{"a":null}`: false,
-		`true`: false, `false`: true, `0`: true, `-0.00e5`: true, `0e1`: true, `0.01`: false, `7`: false,
+		`null`: true, `""`: true, `" "`: false, `[]`: true, "[ \n]": true, `[0]`: false, `{}`: true, `{ }`: true,
+		`{"a":null}`: false,
+		`true`:       false, `false`: true, `0`: true, `-0.00e5`: true, `0e1`: true, `0.01`: false, `7`: false,
 	} {
 		if got := Checked(json.RawMessage(text)).Empty(); got != want {
 			t.Errorf("%q is empty: %v", text, got)
@@ -20,7 +21,8 @@ func TestNothingIsEmpty(t *testing.T) {
 
 func TestTextsArePrintedAsByPython(t *testing.T) {
 	for text, want := range map[string]string{
-		"eth0": `'eth0'`, "it's": `"it's"`, `a"b`: `'a"b'`, `it's "x"`: `'it\'s "x"'`, "a\\b\n\t\rc\x01\x7f": `'a\\b\n\t\rc\x01\x7f'`, "é\u00ad\u2028\U000e0001": `'é\xad\u2028\U000e0001'`, "": `''`,
+		"eth0": `'eth0'`, "it's": `"it's"`, `a"b`: `'a"b'`, `it's "x"`: `'it\'s "x"'`,
+		"a\\b\n\t\rc\x01\x7f": `'a\\b\n\t\rc\x01\x7f'`, "é\u00ad\u2028\U000e0001": `'é\xad\u2028\U000e0001'`, "": `''`,
 	} {
 		if got := ReprText(text); got != want {
 			t.Errorf("%q becomes %s, want %s", text, got, want)
@@ -32,7 +34,8 @@ func TestTextsArePrintedAsByPython(t *testing.T) {
 func TestSplitIsBounded(t *testing.T) {
 	var problem *Problem
 	many := json.RawMessage("[" + strings.Repeat("1,", maxValues) + "1]")
-	if _, err := Bounded(many).Split(); !errors.As(err, &problem) || !strings.Contains(problem.Text, "more than 500000 values") {
+	if _, err := Bounded(many).Split(); !errors.As(err, &problem) ||
+		!strings.Contains(problem.Text, "more than 500000 values") {
 		t.Error(err)
 	}
 	if parts, err := Checked(many).Split(); err != nil || len(parts.Values) != maxValues+1 {

@@ -71,9 +71,11 @@ func withoutFacts(d told, item, name string) {
 // what only one of both documents tells, is no change, in either direction.
 func TestNoiseIsNoChange(t *testing.T) {
 	for name, change := range map[string]func(told){
-		"nothing":                   func(told) {},
-		"disks in another order":    func(d told) { slices.Reverse(d.list("disks")) },
-		"disks under other names":   func(d told) { d.item("disks", 0)["name"], d.item("disks", 1)["name"] = "/dev/sdb", "/dev/sda" },
+		"nothing":                func(told) {},
+		"disks in another order": func(d told) { slices.Reverse(d.list("disks")) },
+		"disks under other names": func(d told) {
+			d.item("disks", 0)["name"], d.item("disks", 1)["name"] = "/dev/sdb", "/dev/sda"
+		},
 		"another SCSI host":         func(d told) { d.item("disks", 0)["hctl"] = "6:0:0:0" },
 		"interfaces under names":    func(d told) { d.item("interfaces", 0)["name"] = "enp24s0f0" },
 		"interfaces in other order": func(d told) { slices.Reverse(d.list("interfaces")) },
@@ -82,18 +84,20 @@ func TestNoiseIsNoChange(t *testing.T) {
 		"a MAC in capitals":         func(d told) { d.item("interfaces", 0)["mac_address"] = "52:54:01:00:07:00" },
 		"a clock rate":              func(d told) { d.inventory()["cpu"].(map[string]any)["frequency"] = "3700.0000" },
 		"the kernel's share":        func(d told) { d.inventory()["memory"].(map[string]any)["total"] = 1 << 30 },
-		"flags of a newer kernel":   func(d told) { d.inventory()["cpu"].(map[string]any)["flags"] = []any{"fpu", "mitigated"} },
-		"measured rates":            func(d told) { fact(d, "cpu", "logical_3", "bogomips", "1.00") },
-		"the host's name":           func(d told) { d.inventory()["hostname"] = "other" },
-		"cards in another order":    func(d told) { slices.Reverse(d["pci_devices"].([]any)) },
-		"no collector of cards":     func(d told) { delete(d, "pci_devices") },
-		"no extra hardware":         func(d told) { delete(d, "data") },
-		"no memory in it":           func(d told) { withoutFacts(d, "memory", "") },
-		"no switch heard":           func(d told) { d.item("interfaces", 0)["lldp"] = nil },
-		"no BMC asked":              func(d told) { d.inventory()["bmc_address"] = nil },
-		"a BMC without IPv6":        func(d told) { d.inventory()["bmc_v6address"] = nil },
-		"an agent of less words":    func(d told) { delete(d.item("interfaces", 1), "pci_address") },
-		"lists of another type":     func(d told) { d.inventory()["disks"] = "many" },
+		"flags of a newer kernel": func(d told) {
+			d.inventory()["cpu"].(map[string]any)["flags"] = []any{"fpu", "mitigated"}
+		},
+		"measured rates":         func(d told) { fact(d, "cpu", "logical_3", "bogomips", "1.00") },
+		"the host's name":        func(d told) { d.inventory()["hostname"] = "other" },
+		"cards in another order": func(d told) { slices.Reverse(d["pci_devices"].([]any)) },
+		"no collector of cards":  func(d told) { delete(d, "pci_devices") },
+		"no extra hardware":      func(d told) { delete(d, "data") },
+		"no memory in it":        func(d told) { withoutFacts(d, "memory", "") },
+		"no switch heard":        func(d told) { d.item("interfaces", 0)["lldp"] = nil },
+		"no BMC asked":           func(d told) { d.inventory()["bmc_address"] = nil },
+		"a BMC without IPv6":     func(d told) { d.inventory()["bmc_v6address"] = nil },
+		"an agent of less words": func(d told) { delete(d.item("interfaces", 1), "pci_address") },
+		"lists of another type":  func(d told) { d.inventory()["disks"] = "many" },
 		"a tree of extra hardware": func(d told) {
 			tree := map[string]any{}
 			for _, e := range d["data"].([]any) {
@@ -134,11 +138,13 @@ type change struct {
 var changes = map[string]change{
 	"a disk that went": {
 		func(d told) { d.inventory()["disks"] = d.list("disks")[1:] },
-		[]string{"disk S00000000000800 went (at /dev/disk/by-path/pci-0000:00:17.0-ata-1, model SIMDISK 480G, rotational no, size 480 GiB, vendor ATA)"},
+		[]string{
+			"disk S00000000000800 went (at /dev/disk/by-path/pci-0000:00:17.0-ata-1, model SIMDISK 480G, rotational no, size 480 GiB, vendor ATA)"},
 	},
 	"a disk in another slot": {
 		func(d told) { d.item("disks", 0)["by_path"] = "/dev/disk/by-path/pci-0000:00:17.0-ata-9" },
-		[]string{"disk S00000000000800 moved from /dev/disk/by-path/pci-0000:00:17.0-ata-1 to /dev/disk/by-path/pci-0000:00:17.0-ata-9"},
+		[]string{
+			"disk S00000000000800 moved from /dev/disk/by-path/pci-0000:00:17.0-ata-1 to /dev/disk/by-path/pci-0000:00:17.0-ata-9"},
 	},
 	"a disk that was replaced": {
 		func(d told) { d.item("disks", 0)["serial"] = "NEW1" },
@@ -178,7 +184,8 @@ var changes = map[string]change{
 			a, b := d.item("interfaces", 0), d.item("interfaces", 1)
 			a["lldp"], b["lldp"] = b["lldp"], a["lldp"]
 		},
-		[]string{"cable 52:54:01:00:07:00 moved from leaf-1 Ethernet1/11 to leaf-2 Ethernet2/36", "cable 52:54:01:00:07:01 moved from leaf-2 Ethernet2/36 to leaf-1 Ethernet1/11"},
+		[]string{"cable 52:54:01:00:07:00 moved from leaf-1 Ethernet1/11 to leaf-2 Ethernet2/36",
+			"cable 52:54:01:00:07:01 moved from leaf-2 Ethernet2/36 to leaf-1 Ethernet1/11"},
 	},
 	"a slower cable": {
 		func(d told) { d.item("interfaces", 0)["speed_mbps"] = 1000 },
@@ -203,7 +210,8 @@ var changes = map[string]change{
 		func(d told) {
 			d.inventory()["interfaces"] = append(d.list("interfaces")[:1:1], d.list("interfaces")[2:]...)
 		},
-		[]string{"interface 52:54:01:00:07:01 went (at 0000:18:00.1, firmware 6.01 0x800035cf 1.1747.0, product 0x1572, vendor 0x8086)"},
+		[]string{
+			"interface 52:54:01:00:07:01 went (at 0000:18:00.1, firmware 6.01 0x800035cf 1.1747.0, product 0x1572, vendor 0x8086)"},
 	},
 }
 

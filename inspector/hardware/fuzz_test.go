@@ -12,14 +12,17 @@ import (
 // printable and bounded, and a document does not differ from itself.
 func FuzzDocument(f *testing.F) {
 	f.Add(raw())
-	f.Add([]byte(`{"inventory": {"disks": [{"serial": "a\u001b[2J"}, {"serial": 1e999}, null, []], "interfaces": {}}, "data": [[["memory"], "bank:0"]], "extra": {"memory": {"bank:0": {"size": {}}}}}`))
+	f.Add(
+		[]byte(
+			`{"inventory": {"disks": [{"serial": "a\u001b[2J"}, {"serial": 1e999}, null, []], "interfaces": {}}, "data": [[["memory"], "bank:0"]], "extra": {"memory": {"bank:0": {"size": {}}}}}`))
 	f.Fuzz(func(t *testing.T, document []byte) {
 		m, err := hardware.Of(document)
 		if err != nil {
 			return
 		}
 		for _, p := range m.Parts {
-			if text := p.Name(); strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) || len(text) > 2048 {
+			if text := p.Name(); strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) ||
+				len(text) > 2048 {
 				t.Errorf("a part is called %q", text)
 			}
 		}

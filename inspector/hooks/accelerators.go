@@ -33,8 +33,10 @@ func newAccelerators(conf config.Inspection) (inspector.Hook, error) {
 // builtIn are the devices that the original knows.
 func builtIn() map[pciID]map[string]any {
 	known := make(map[pciID]map[string]any)
-	for product, info := range map[string]string{"1eb8": "NVIDIA Corporation Tesla T4", "1df6": "NVIDIA Corporation GV100GL"} {
-		known[pciID{"10de", product}] = map[string]any{"vendor_id": "10de", "device_id": product, "type": "GPU", "device_info": info}
+	for product, info := range map[string]string{"1eb8": "NVIDIA Corporation Tesla T4",
+		"1df6": "NVIDIA Corporation GV100GL"} {
+		known[pciID{"10de", product}] = map[string]any{"vendor_id": "10de", "device_id": product, "type": "GPU",
+			"device_info": info}
 	}
 	return known
 }
@@ -53,7 +55,8 @@ func readDevices(path string) (map[pciID]map[string]any, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(content.Devices) == 0 {
-		return nil, fmt.Errorf("%s: there is no list pci_devices; leave the option empty for the devices that Trivet knows", path)
+		return nil, fmt.Errorf("%s: there is no list pci_devices; leave the option empty for the devices that Trivet knows",
+			path)
 	}
 	known := make(map[pciID]map[string]any)
 	for i, device := range content.Devices {

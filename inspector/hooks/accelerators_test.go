@@ -19,9 +19,11 @@ func TestAccelerators(t *testing.T) {
 	}
 	const devices = `[{"vendor_id": "8086", "product_id": "1572", "bus": "0000:18:00.0"}, {"vendor_id": "10de", "product_id": "1eb8", "bus": "0000:82:00.0"}, {"vendor_id": "10de", "product_id": "1eb8"}]`
 	tests := []struct{ name, file, devices, want string }{
-		{"built in", "", devices, `[{"device_id":"1eb8","device_info":"NVIDIA Corporation Tesla T4","pci_address":"0000:82:00.0","type":"GPU","vendor_id":"10de"},` +
-			`{"device_id":"1eb8","device_info":"NVIDIA Corporation Tesla T4","pci_address":"","type":"GPU","vendor_id":"10de"}]`},
-		{"of a file", file, devices, `[{"device_id":"1572","pci_address":"0000:18:00.0","speed":10,"type":"NIC","vendor_id":"8086"}]`},
+		{"built in", "", devices,
+			`[{"device_id":"1eb8","device_info":"NVIDIA Corporation Tesla T4","pci_address":"0000:82:00.0","type":"GPU","vendor_id":"10de"},` +
+				`{"device_id":"1eb8","device_info":"NVIDIA Corporation Tesla T4","pci_address":"","type":"GPU","vendor_id":"10de"}]`},
+		{"of a file", file, devices,
+			`[{"device_id":"1572","pci_address":"0000:18:00.0","speed":10,"type":"NIC","vendor_id":"8086"}]`},
 		{"none", "", `[{"vendor_id": "8086", "product_id": "1572"}]`, ""},
 		{"no devices", "", `null`, ""},
 	}
@@ -44,7 +46,8 @@ func TestAccelerators(t *testing.T) {
 		})
 	}
 	i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
-	task := inspector.NewTask(parsed(t, `{"pci_devices": [{"vendor_id": "10de", "product_id": "1eb8", "bus": 5}]}`), i.node, i)
+	task := inspector.NewTask(parsed(t, `{"pci_devices": [{"vendor_id": "10de", "product_id": "1eb8", "bus": 5}]}`),
+		i.node, i)
 	wantProblem(t, accelerators{builtIn()}.After(t.Context(), task), "pci_devices[0].bus: expected text, got a number")
 }
 
@@ -64,7 +67,8 @@ func TestFilesOfAcceleratorsThatAreNone(t *testing.T) {
 		conf := chosen("scheduler", "accelerators")
 		conf.HookOptions.KnownAccelerators = file
 		_, err := New(conf)
-		if err == nil || !strings.HasPrefix(err.Error(), "hook accelerators: inspection.accelerators.known_devices: "+file) || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "hook accelerators: inspection.accelerators.known_devices: "+file) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %s", content, err, want)
 		}
 	}

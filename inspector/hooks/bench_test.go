@@ -39,12 +39,16 @@ func ramdiskSends() []byte {
 		return strings.Join(items, ", ")
 	}
 	announced := list(10, `[127, "0080c203006%d08766c616e2d313030"]`)
-	nics := list(4, `{"name": "eth%[1]d", "mac_address": "52:54:00:00:00:%02[1]x", "ipv4_address": "192.0.2.%[1]d", "ipv6_address": "fe80::%[1]d%%eth%[1]d", "lldp": [`+announced+`], "has_carrier": true, "client_id": null}`)
-	disks := list(8, `{"name": "/dev/sd%[1]d", "model": "LABDISK 1000G", "size": 107374182400%[1]d, "rotational": true, "wwn": "0x5000c500a000000%[1]d", "serial": "SLAB00010%[1]d", "vendor": "ATA", "hctl": "0:0:%[1]d:0", "by_path": "/dev/disk/by-path/pci-0000:00:17.0-ata-%[1]d"}`)
+	nics := list(4,
+		`{"name": "eth%[1]d", "mac_address": "52:54:00:00:00:%02[1]x", "ipv4_address": "192.0.2.%[1]d", "ipv6_address": "fe80::%[1]d%%eth%[1]d", "lldp": [`+
+			announced+`], "has_carrier": true, "client_id": null}`)
+	disks := list(8,
+		`{"name": "/dev/sd%[1]d", "model": "LABDISK 1000G", "size": 107374182400%[1]d, "rotational": true, "wwn": "0x5000c500a000000%[1]d", "serial": "SLAB00010%[1]d", "vendor": "ATA", "hctl": "0:0:%[1]d:0", "by_path": "/dev/disk/by-path/pci-0000:00:17.0-ata-%[1]d"}`)
 	return fmt.Appendf(nil, `{"inventory": {"interfaces": [%s], "cpu": {"count": 8, "architecture": "x86_64", "flags": [%s]}, "disks": [%s], "memory": {"total": 68707131058, "physical_mb": 65536}, "bmc_address": "198.18.0.1", "boot": {"current_boot_mode": "uefi"}},
 		"boot_interface": "01-52-54-00-00-00-00", "error": null, "root_disk": {"name": "/dev/sda", "size": 1073741824000}, "pci_devices": [%s], "data": [%s]}`,
 		nics, list(120, `"flag%d"`)+`, "vmx", "aes"`, disks,
-		list(60, `{"vendor_id": "8086", "product_id": "15%02d", "class": "020000", "revision": "01", "bus": "0000:18:00.%[1]d"}`),
+		list(60,
+			`{"vendor_id": "8086", "product_id": "15%02d", "class": "020000", "revision": "01", "bus": "0000:18:00.%[1]d"}`),
 		list(250, `["network", "eth%d", "a fact of it", "and what it is worth"]`))
 }
 

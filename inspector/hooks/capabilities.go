@@ -116,7 +116,8 @@ func addCapabilities(ctx context.Context, t *inspector.Task, found []capability)
 	written := t.Node().Properties["capabilities"]
 	existing, ok := written.(string)
 	if !ok && !isUnset(written) {
-		return document.Failed("properties.capabilities of the node: expected text, got %s", clipped(python(document.Repr, written)))
+		return document.Failed("properties.capabilities of the node: expected text, got %s",
+			clipped(python(document.Repr, written)))
 	}
 	return setProperty(ctx, t, "capabilities", mergedCapabilities(existing, found))
 }

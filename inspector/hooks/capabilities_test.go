@@ -36,7 +36,8 @@ func TestCapabilities(t *testing.T) {
 		existing        any
 		want            string // the list; "" if nothing is sent
 	}{
-		{"of the recordings", `{"flags": ["fpu", "pse", "pdpe1gb", "vmx", "aes"]}`, uefi, true, "profile:compute,boot_mode:bios",
+		{"of the recordings", `{"flags": ["fpu", "pse", "pdpe1gb", "vmx", "aes"]}`, uefi, true,
+			"profile:compute,boot_mode:bios",
 			"profile:compute,boot_mode:uefi,cpu_vt:true,cpu_aes:true,cpu_hugepages:true,cpu_hugepages_1g:true"},
 		{"in the order of the configuration", `{"flags": ["smx", "svm"]}`, uefi, false, nil, "cpu_vt:true,cpu_txt:true"},
 		{"the same again", `{"flags": ["vmx", "svm"]}`, "", true, "cpu_vt:true", "cpu_vt:true"},
@@ -45,7 +46,8 @@ func TestCapabilities(t *testing.T) {
 		{"no boot mode", `{"flags": null}`, `, "boot": {}`, true, "a:b", ""},
 		{"null for boot", `{"flags": null}`, `, "boot": null`, true, "a:b", ""},
 		{"no flag that matters", `{"flags": ["fpu", 5, null, ["vmx"]]}`, "", false, "a:b", ""},
-		{"odd ones stay", `{"flags": ["vmx"]}`, "", false, "a:1,odd,b:2:3,,odd,a:4, c:5", "a:4,odd,b:2:3,,odd, c:5,cpu_vt:true"},
+		{"odd ones stay", `{"flags": ["vmx"]}`, "", false, "a:1,odd,b:2:3,,odd,a:4, c:5",
+			"a:4,odd,b:2:3,,odd, c:5,cpu_vt:true"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,11 +74,15 @@ func TestCapabilitiesFail(t *testing.T) {
 		{"null for a CPU", inventory(`"cpu": null`), nil, "inventory.cpu: expected an object, got nothing"},
 		{"list for a CPU", inventory(`"cpu": [1]`), nil, "inventory.cpu: expected an object, got a list"},
 		{"text for flags", inventory(`"cpu": {"flags": "vmx"}`), nil, "inventory.cpu.flags: expected a list, got text"},
-		{"too many", inventory(`"cpu": {"flags": [` + strings.Repeat(`1,`, maxFlags) + `1]}`), nil, "inventory.cpu.flags: 4097 items are more than the 4096 that are considered"},
+		{"too many", inventory(`"cpu": {"flags": [` + strings.Repeat(`1,`, maxFlags) + `1]}`), nil,
+			"inventory.cpu.flags: 4097 items are more than the 4096 that are considered"},
 		{"text for boot", inventory(`"cpu": {}, "boot": "uefi"`), nil, "inventory.boot: expected an object, got text"},
-		{"number for a boot mode", inventory(`"cpu": {}, "boot": {"current_boot_mode": 5}`), nil, "inventory.boot.current_boot_mode: expected text, got a number"},
-		{"a boot mode and more", inventory(`"cpu": {}, "boot": {"current_boot_mode": "uefi,profile:gold"}`), nil, "inventory.boot.current_boot_mode: 'uefi,profile:gold' is no boot mode"},
-		{"what is no list in Ironic", inventory(`"cpu": {"flags": ["vmx"]}`), map[string]any{"a": true}, "properties.capabilities of the node: expected text, got {'a': True}"},
+		{"number for a boot mode", inventory(`"cpu": {}, "boot": {"current_boot_mode": 5}`), nil,
+			"inventory.boot.current_boot_mode: expected text, got a number"},
+		{"a boot mode and more", inventory(`"cpu": {}, "boot": {"current_boot_mode": "uefi,profile:gold"}`), nil,
+			"inventory.boot.current_boot_mode: 'uefi,profile:gold' is no boot mode"},
+		{"what is no list in Ironic", inventory(`"cpu": {"flags": ["vmx"]}`), map[string]any{"a": true},
+			"properties.capabilities of the node: expected text, got {'a': True}"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,7 +16,8 @@ func TestTheExampleWritesALine(t *testing.T) {
 	task := inspector.NewTask(parsed(t, `{}`), i.node, i)
 	task.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	wantProblem(t, example{}.After(t.Context(), task), "")
-	if got := log.String(); !strings.Contains(got, nodeA) || !strings.Contains(got, "provision_state=active") || strings.Count(got, "\n") != 1 {
+	if got := log.String(); !strings.Contains(got, nodeA) || !strings.Contains(got, "provision_state=active") ||
+		strings.Count(got, "\n") != 1 {
 		t.Errorf("the log says %s", got)
 	}
 	wantCalls(t, i)

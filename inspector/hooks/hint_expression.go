@@ -37,7 +37,8 @@ func skipSpace(text string) string { return strings.TrimLeft(text, " \n\t\r") }
 // space. "" if there is none.
 func word(text string) (value, rest string) {
 	text = skipSpace(text)
-	if slices.ContainsFunc(append(unaryOperators(), opAllIn, opOr), func(op string) bool { return strings.HasPrefix(text, op) }) {
+	if slices.ContainsFunc(append(unaryOperators(), opAllIn, opOr),
+		func(op string) bool { return strings.HasPrefix(text, op) }) {
 		return "", text
 	}
 	end := strings.IndexFunc(text, unicode.IsSpace)

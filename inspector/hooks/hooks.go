@@ -64,7 +64,8 @@ func New(conf config.Inspection) ([]inspector.Hook, error) {
 		made = append(made, hook)
 	}
 	if len(unknown) > 0 {
-		return nil, fmt.Errorf("inspection.processing.processing_hooks: there is no hook %s; take some of %s", strings.Join(unknown, ", "), strings.Join(names(known), ", "))
+		return nil, fmt.Errorf("inspection.processing.processing_hooks: there is no hook %s; take some of %s",
+			strings.Join(unknown, ", "), strings.Join(names(known), ", "))
 	}
 	return made, nil
 }

@@ -153,7 +153,8 @@ func TestNewKeepsTheOrder(t *testing.T) {
 
 func TestUnknownHooks(t *testing.T) {
 	_, err := New(chosen("lldp", "scheduler", "examples"))
-	want := `inspection.processing.processing_hooks: there is no hook "lldp", "examples"; take some of ` + strings.Join(Names(), ", ")
+	want := `inspection.processing.processing_hooks: there is no hook "lldp", "examples"; take some of ` +
+		strings.Join(Names(), ", ")
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
@@ -206,7 +207,8 @@ func checkBefore(t *testing.T, raw []byte, add string) {
 		return
 	}
 	i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: map[string]any{
-		"root_device": map[string]any{"size": "< 100", "serial": "<in> a"}, "skip_block_devices": []any{map[string]any{"rotational": true}},
+		"root_device":        map[string]any{"size": "< 100", "serial": "<in> a"},
+		"skip_block_devices": []any{map[string]any{"rotational": true}},
 	}}}
 	for _, h := range made {
 		if h, ok := h.(inspector.After); ok {

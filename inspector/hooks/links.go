@@ -174,7 +174,8 @@ func decodeHex(value []byte, v *document.Value) (int, error) {
 // changePort changes the port that Ironic has for a link, if it has one. change
 // says what to send and makes the port what it will be then; nil sends nothing.
 // What Ironic refuses as invalid is logged and left.
-func changePort(ctx context.Context, t *inspector.Task, l link, what string, change func(p *ironic.Port) []ironic.Patch) error {
+func changePort(ctx context.Context, t *inspector.Task, l link, what string,
+	change func(p *ironic.Port) []ironic.Patch) error {
 	ports, err := t.Ports(ctx)
 	if err != nil {
 		return fmt.Errorf("list ports of node %s: %w", t.Node().UUID, err)

@@ -45,12 +45,13 @@ func after(t *testing.T, h inspector.After, text string, i *fakeIronic) (*docume
 	wantProblem(t, validateInterfaces{add: "all"}.Before(t.Context(), d), "")
 	var log bytes.Buffer
 	task := inspector.NewTask(d, i.node, i)
-	task.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
-			return slog.Attr{}
-		}
-		return a
-	}}))
+	task.Log = slog.New(slog.NewTextHandler(&log,
+		&slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
 	err := h.After(t.Context(), task)
 	return d, strings.TrimSpace(log.String()), err
 }
@@ -65,14 +66,21 @@ func linkHooks() map[string]inspector.After {
 
 func TestShapesThatNoRamdiskSends(t *testing.T) {
 	tests := []struct{ name, text, lldp, link, physnet string }{
-		{name: "text for a list", text: machine(said(`"00"`), "", ""), lldp: "inventory.interfaces[0].lldp: expected a list, got text"},
-		{name: "false for a list", text: machine(said(`false`), "", ""), lldp: "inventory.interfaces[0].lldp: expected a list, got true or false"},
-		{name: "number for a TLV", text: machine(said(`[[3, "00"], 5]`), "", ""), lldp: "inventory.interfaces[0].lldp[1]: expected a list of a type and a value"},
-		{name: "type alone", text: machine("", said(`[[5]]`), ""), lldp: "inventory.interfaces[1].lldp[0]: expected a list of a type and a value"},
-		{name: "three parts", text: machine("", said(`[[5, "61", 1]]`), ""), lldp: "inventory.interfaces[1].lldp[0]: expected a list of a type and a value"},
-		{name: "lldp_raw of a list", text: machine("", "", `, "lldp_raw": [1]`), lldp: "lldp_raw: expected an object, got a list",
+		{name: "text for a list", text: machine(said(`"00"`), "", ""),
+			lldp: "inventory.interfaces[0].lldp: expected a list, got text"},
+		{name: "false for a list", text: machine(said(`false`), "", ""),
+			lldp: "inventory.interfaces[0].lldp: expected a list, got true or false"},
+		{name: "number for a TLV", text: machine(said(`[[3, "00"], 5]`), "", ""),
+			lldp: "inventory.interfaces[0].lldp[1]: expected a list of a type and a value"},
+		{name: "type alone", text: machine("", said(`[[5]]`), ""),
+			lldp: "inventory.interfaces[1].lldp[0]: expected a list of a type and a value"},
+		{name: "three parts", text: machine("", said(`[[5, "61", 1]]`), ""),
+			lldp: "inventory.interfaces[1].lldp[0]: expected a list of a type and a value"},
+		{name: "lldp_raw of a list", text: machine("", "", `, "lldp_raw": [1]`),
+			lldp:    "lldp_raw: expected an object, got a list",
 			physnet: "lldp_raw: expected an object, got a list"},
-		{name: "lldp_raw of text", text: machine("", "", `, "lldp_raw": {"eth0": "00"}`), lldp: "lldp_raw.eth0: expected a list, got text"},
+		{name: "lldp_raw of text", text: machine("", "", `, "lldp_raw": {"eth0": "00"}`),
+			lldp: "lldp_raw.eth0: expected a list, got text"},
 	}
 	for _, tt := range tests {
 		for name, h := range linkHooks() {
@@ -119,7 +127,8 @@ func TestWhatIronicSaysToALink(t *testing.T) {
 		want       string // the error; "" for none
 	}{
 		{"invalid: the next port is done all the same", patchEth0, refusal(400), ""},
-		{"the node is deployed", patchEth0, refusal(409), "set local_link_connection of port 52:54:00:06:00:00: Ironic's word"},
+		{"the node is deployed", patchEth0, refusal(409),
+			"set local_link_connection of port 52:54:00:06:00:00: Ironic's word"},
 		{"no conductor", getPorts, refusal(503), "list ports of node " + nodeA + ": Ironic's word"},
 	}
 	for _, tt := range tests {
@@ -149,7 +158,8 @@ func TestARefusedChangeIsNotRemembered(t *testing.T) {
 	task := inspector.NewTask(d, i.node, i)
 	wantProblem(t, localLinkConnection{overwrite: true}.After(t.Context(), task), "")
 	ports, err := task.Ports(t.Context())
-	if err != nil || len(ports) != 3 || len(ports[0].LocalLink) != 0 || ports[1].LocalLink["port_id"] != "00:1b:54:aa:02:99" {
+	if err != nil || len(ports) != 3 || len(ports[0].LocalLink) != 0 ||
+		ports[1].LocalLink["port_id"] != "00:1b:54:aa:02:99" {
 		t.Errorf("%+v, %v", ports, err)
 	}
 	if link := i.ports[1].LocalLink; len(link) != 1 {
@@ -160,7 +170,8 @@ func TestARefusedChangeIsNotRemembered(t *testing.T) {
 // FuzzLinks gives the hooks of links any LLDP at all, as a ramdisk would pass it
 // on. Only a wrong shape is a problem, in words of bounded length.
 func FuzzLinks(f *testing.F) {
-	for _, seed := range []string{eth0LLDP, eth1LLDP, `[]`, `null`, `[[1, "04"], [2, "zz"], [127, "0"], [1e3, "00"], [-1, ""], [5, null], [5, "\u0036\u0031"]]`, `[[1]]`, `{"a": []}`} {
+	for _, seed := range []string{eth0LLDP, eth1LLDP, `[]`, `null`,
+		`[[1, "04"], [2, "zz"], [127, "0"], [1e3, "00"], [-1, ""], [5, null], [5, "\u0036\u0031"]]`, `[[1]]`, `{"a": []}`} {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
 	}

@@ -22,15 +22,22 @@ func TestLLDPBasic(t *testing.T) {
 	tests := []struct{ name, text, want, log string }{
 		{"both", cabled(), "{" + card0 + "," + told0 + "}," + card1 + "," + told1 + "}," + loop + "}}", ""},
 		{"neither", machine("", said("null"), `, "lldp_raw": {}`), silent, ""},
-		{"lldp_raw goes first", machine(said(eth1LLDP), said(eth1LLDP), `, "lldp_raw": {"eth0": `+eth0LLDP+`, "eth1": [], "eth7": 5}`),
+		{"lldp_raw goes first", machine(said(eth1LLDP), said(eth1LLDP),
+			`, "lldp_raw": {"eth0": `+eth0LLDP+`, "eth1": [], "eth7": 5}`),
 			"{" + card0 + "," + told0 + "}," + card1 + "," + told1 + "}," + loop + "}}", ""},
-		{"no lldp_raw", machine(said(eth0LLDP), "", `, "lldp_raw": null`), "{" + card0 + "," + told0 + "}," + card1 + "}," + loop + "}}", ""},
-		{"a switch that says nothing of use", machine(said(`[]`), said(`[[3, "0078"], [127, "0012bb01"], [0, ""]]`), ""), silent, ""},
-		{"types that cannot be", machine(said(`[["1", "0761"], [null, "0761"], [257, "0761"], [-1, "0761"], [1.5, "0761"], [129, "0761"], [{}, []]]`), "", ""), silent, ""},
-		{"values that are none", machine(said(`[[1, null], [2, 5], [4, "6"], [5, "6g"], [6, "\u0036\u0031"], [5, "6A"]]`), "", ""),
+		{"no lldp_raw", machine(said(eth0LLDP), "", `, "lldp_raw": null`),
+			"{" + card0 + "," + told0 + "}," + card1 + "}," + loop + "}}", ""},
+		{"a switch that says nothing of use", machine(said(`[]`), said(`[[3, "0078"], [127, "0012bb01"], [0, ""]]`), ""),
+			silent, ""},
+		{"types that cannot be", machine(
+			said(`[["1", "0761"], [null, "0761"], [257, "0761"], [-1, "0761"], [1.5, "0761"], [129, "0761"], [{}, []]]`), "",
+			""), silent, ""},
+		{"values that are none", machine(said(`[[1, null], [2, 5], [4, "6"], [5, "6g"], [6, "\u0036\u0031"], [5, "6A"]]`), "",
+			""),
 			"{" + card0 + `,"lldp_processed":{"switch_system_name":"j"}},` + card1 + "}," + loop + "}}",
 			`msg="malformed LLDP TLVs skipped" interface=eth0 count=5 first="[0]: expected text, got nothing"`},
-		{"lengths that lie", machine("", said(`[[1, "041122"], [2, "0762"], [8, "ff01c000"], [127, "0080c20300650776"]]`), ""),
+		{"lengths that lie", machine("", said(`[[1, "041122"], [2, "0762"], [8, "ff01c000"], [127, "0080c20300650776"]]`),
+			""),
 			"{" + card0 + "}," + card1 + `,"lldp_processed":{"switch_port_id":"b"}},` + loop + "}}",
 			`msg="malformed LLDP TLVs skipped" interface=eth1 count=3 first="[0]: TLV 1: it ends too early"`},
 		{"a value that is too long", machine(said(`[[5, "`+strings.Repeat("61", 512)+`"], [5, "62"]]`), "", ""),
@@ -69,7 +76,8 @@ func TestLLDPBasicReplacesWhatARamdiskClaims(t *testing.T) {
 		}
 	}
 	d = parsed(t, `{"inventory": {"interfaces": [{"name": "a", "lldp": [[5, "61"]]}]}, "all_interfaces": {"a": 1}}`)
-	wantProblem(t, lldpBasic{}.After(t.Context(), inspector.NewTask(d, i.node, i)), "all_interfaces.a: expected an object, got a number")
+	wantProblem(t, lldpBasic{}.After(t.Context(), inspector.NewTask(d, i.node, i)),
+		"all_interfaces.a: expected an object, got a number")
 }
 
 // BenchmarkLLDPBasic is the hook with all that is around the parser: sixteen

@@ -99,7 +99,8 @@ func (l nics) python() string {
 		if n.PXE {
 			pxe = "True"
 		}
-		fmt.Fprintf(&out, "%s: {'ip': %s, 'mac': %s, 'client_id': %s, 'pxe': %s}", document.ReprText(n.name), none(n.IP), document.ReprText(n.MAC), none(n.Client), pxe)
+		fmt.Fprintf(&out, "%s: {'ip': %s, 'mac': %s, 'client_id': %s, 'pxe': %s}", document.ReprText(n.name), none(n.IP),
+			document.ReprText(n.MAC), none(n.Client), pxe)
 	}
 	return "{" + out.String() + "}"
 }

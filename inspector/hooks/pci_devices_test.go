@@ -17,7 +17,8 @@ func TestPCIDevices(t *testing.T) {
 		properties    map[string]any
 		want          string // the list; "" if nothing is sent
 	}{
-		{"counted", devices, []string{"10de:1eb8:t4", "8086:1572:x710"}, map[string]any{"capabilities": "a:b,t4:7"}, "a:b,t4:1,x710:2"},
+		{"counted", devices, []string{"10de:1eb8:t4", "8086:1572:x710"}, map[string]any{"capabilities": "a:b,t4:7"},
+			"a:b,t4:1,x710:2"},
 		{"several kinds under one name", devices, []string{"8086:1572:nic", "8086:1573:nic"}, none, "nic:3"},
 		{"none of them there", devices, []string{"8086:ffff:x"}, none, ""},
 		{"no aliases", `[5]`, nil, none, ""},

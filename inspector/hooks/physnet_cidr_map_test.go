@@ -26,9 +26,12 @@ func TestPhysnetCIDRMap(t *testing.T) {
 		{"never set when existing is kept", []string{"172.24.0.0/16:physnet_lab", "fd00::/8:new"}, true, nil},
 		{"by IPv6, another before", []string{"FD00::/8:new"}, false, []string{getPorts, network("p1", "new")}},
 		{"as it is", []string{"fd00::/8:old"}, false, []string{getPorts}},
-		{"the first counts", []string{"172.24.42.0/24:a", "172.24.0.0/16:b", "0.0.0.0/0:c"}, false, []string{getPorts, network("p0", "a")}},
-		{"IPv4 goes first", []string{"fe80::/64:six", "172.24.0.0/16:four"}, false, []string{getPorts, network("p0", "four")}},
-		{"IPv6 if IPv4 is in none", []string{"fe80::/64:six", "10.0.0.0/8:four"}, false, []string{getPorts, network("p0", "six")}},
+		{"the first counts", []string{"172.24.42.0/24:a", "172.24.0.0/16:b", "0.0.0.0/0:c"}, false,
+			[]string{getPorts, network("p0", "a")}},
+		{"IPv4 goes first", []string{"fe80::/64:six", "172.24.0.0/16:four"}, false,
+			[]string{getPorts, network("p0", "four")}},
+		{"IPv6 if IPv4 is in none", []string{"fe80::/64:six", "10.0.0.0/8:four"}, false,
+			[]string{getPorts, network("p0", "six")}},
 		{"bits behind the mask", []string{"172.24.0.1/16:a"}, false, []string{getPorts, network("p0", "a")}},
 		{"in none", []string{"10.0.0.0/8:a"}, false, nil},
 		{"no networks", nil, false, nil},
@@ -46,7 +49,9 @@ func TestPhysnetCIDRMap(t *testing.T) {
 
 func made(t *testing.T, list []string, overwrite bool) physnetCIDRMap {
 	t.Helper()
-	h, err := newPhysnetCIDRMap(config.Inspection{Processing: config.Processing{OverwriteExisting: overwrite}, HookOptions: config.HookOptions{CIDRMap: list}})
+	h, err := newPhysnetCIDRMap(
+		config.Inspection{Processing: config.Processing{OverwriteExisting: overwrite},
+			HookOptions: config.HookOptions{CIDRMap: list}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +60,10 @@ func made(t *testing.T, list []string, overwrite bool) physnetCIDRMap {
 
 func TestPhysicalNetworksOfStrangeAddresses(t *testing.T) {
 	h := made(t, []string{"0.0.0.0/0:four", "::/0:six"}, true)
-	for address, want := range map[string]string{`"192.0.2.1"`: "four", `"::ffff:192.0.2.1"`: "six", `"fe80::1%eth0"`: "six", `"010.0.0.1"`: "", `""`: "", `null`: "", `"n/a"`: ""} {
-		links, err := linksOf(parsed(t, `{"inventory": {"interfaces": [{"name": "a", "ipv4_address": `+address+`}]}, "all_interfaces": {"a": {}}}`))
+	for address, want := range map[string]string{`"192.0.2.1"`: "four", `"::ffff:192.0.2.1"`: "six",
+		`"fe80::1%eth0"`: "six", `"010.0.0.1"`: "", `""`: "", `null`: "", `"n/a"`: ""} {
+		links, err := linksOf(parsed(t,
+			`{"inventory": {"interfaces": [{"name": "a", "ipv4_address": `+address+`}]}, "all_interfaces": {"a": {}}}`))
 		if err != nil || len(links) != 1 {
 			t.Fatalf("%+v, %v", links, err)
 		}
@@ -68,7 +75,8 @@ func TestPhysicalNetworksOfStrangeAddresses(t *testing.T) {
 
 func TestAPortThatIsDeployedKeepsItsNetwork(t *testing.T) {
 	patch := `PATCH p0 [{"op":"add","path":"/physical_network","value":"physnet_lab"}]`
-	for status, want := range map[int]string{400: "", 409: "set physical_network of port 52:54:00:06:00:00: Ironic's word"} {
+	for status, want := range map[int]string{400: "",
+		409: "set physical_network of port 52:54:00:06:00:00: Ironic's word"} {
 		i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: labPorts(), faults: map[string]error{patch: refusal(status)}}
 		_, _, err := after(t, made(t, []string{"172.24.0.0/16:physnet_lab"}, true), cabled(), i)
 		if got := text(err); got != want {

@@ -123,7 +123,9 @@ func keptSerials(kept any) (map[string]bool, error) {
 	fields, _ := kept.(map[string]any)
 	list, ok := fields["serials"].([]any)
 	if !ok {
-		return nil, document.Failed("extra.block_devices of the node: expected an object with serials, got %s; remove it to begin again", clipped(python(document.Repr, kept)))
+		return nil, document.Failed(
+			"extra.block_devices of the node: expected an object with serials, got %s; remove it to begin again",
+			clipped(python(document.Repr, kept)))
 	}
 	serials := make(map[string]bool, len(list))
 	for _, serial := range list {

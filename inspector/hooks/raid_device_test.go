@@ -10,7 +10,8 @@ import (
 )
 
 func TestRAIDDeviceHasASize(t *testing.T) {
-	for text, want := range map[string]string{`{}`: "1", `{"local_gb": 0}`: "1", `{"local_gb": null}`: "1", `{"local_gb": 7}`: "7", `{"local_gb": "7"}`: `"7"`} {
+	for text, want := range map[string]string{`{}`: "1", `{"local_gb": 0}`: "1", `{"local_gb": null}`: "1",
+		`{"local_gb": 7}`: "7", `{"local_gb": "7"}`: `"7"`} {
 		d := parsed(t, text)
 		wantProblem(t, raidDevice{}.Before(t.Context(), d), "")
 		if got := member(t, d, "local_gb"); got != want {
@@ -33,7 +34,8 @@ func TestRAIDDevice(t *testing.T) {
 		{"first run", two, nil, nil, []string{keep}},
 		{"first run of an old ramdisk", `{"block_devices": {"serials": ["a", "b"]}}`, nil, nil, []string{keep}},
 		{"second run", two, before("a"), nil,
-			[]string{`PATCH node [{"op":"remove","path":"/extra/block_devices"},{"op":"add","path":"/properties/root_device","value":{"serial":"b"}}]`}},
+			[]string{
+				`PATCH node [{"op":"remove","path":"/extra/block_devices"},{"op":"add","path":"/properties/root_device","value":{"serial":"b"}}]`}},
 		{"second run, nothing is new", two, before("b", "c", "a"), nil, nil},
 		{"second run, two are new", two, before(), nil, nil},
 		{"known already", two, nil, map[string]any{"root_device": nil}, nil},
@@ -59,11 +61,15 @@ func TestRAIDDeviceFails(t *testing.T) {
 	}{
 		{"list for an inventory", `{"inventory": []}`, nil, "inventory: expected an object, got a list"},
 		{"text for disks", `{"inventory": {"disks": "a"}}`, nil, "inventory.disks: expected a list, got text"},
-		{"number for a serial number", `{"inventory": {"disks": [{"serial": 5}]}}`, nil, "inventory.disks[0].serial: expected text, got a number"},
+		{"number for a serial number", `{"inventory": {"disks": [{"serial": 5}]}}`, nil,
+			"inventory.disks[0].serial: expected text, got a number"},
 		{"list for devices", `{"block_devices": []}`, nil, "block_devices: expected an object, got a list"},
-		{"text for serial numbers", `{"block_devices": {"serials": "a"}}`, nil, "block_devices.serials: expected a list, got text"},
-		{"list for a serial number", `{"block_devices": {"serials": [[]]}}`, nil, "block_devices.serials[0]: expected text, got a list"},
-		{"what another program left", one, map[string]any{"block_devices": "a"}, "extra.block_devices of the node: expected an object with serials, got 'a'; remove it to begin again"},
+		{"text for serial numbers", `{"block_devices": {"serials": "a"}}`, nil,
+			"block_devices.serials: expected a list, got text"},
+		{"list for a serial number", `{"block_devices": {"serials": [[]]}}`, nil,
+			"block_devices.serials[0]: expected text, got a list"},
+		{"what another program left", one, map[string]any{"block_devices": "a"},
+			"extra.block_devices of the node: expected an object with serials, got 'a'; remove it to begin again"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -74,7 +80,8 @@ func TestRAIDDeviceFails(t *testing.T) {
 	}
 
 	broken := &ironic.Error{Status: 500, Message: "no conductor"}
-	i := &fakeIronic{node: ironic.Node{UUID: nodeA}, faults: map[string]error{`PATCH node [{"op":"add","path":"/extra/block_devices","value":{"serials":["a"]}}]`: broken}}
+	i := &fakeIronic{node: ironic.Node{UUID: nodeA},
+		faults: map[string]error{`PATCH node [{"op":"add","path":"/extra/block_devices","value":{"serials":["a"]}}]`: broken}}
 	err := raidDevice{}.After(t.Context(), inspector.NewTask(parsed(t, one), i.node, i))
 	if !errors.Is(err, broken) || err.Error() != "keep block devices of node "+nodeA+": no conductor" {
 		t.Errorf("got %v", err)

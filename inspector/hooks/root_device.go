@@ -31,7 +31,8 @@ const gibibyte = 1 << 30
 // deployed.
 func parseHints(written map[string]any) (hints, error) {
 	// In the order of Ironic's message. Those that have no constant above are text.
-	known := []string{hintSize, "model", "wwn", "serial", "vendor", "wwn_with_extension", "wwn_vendor_extension", "name", hintRotational, "hctl", "by_path"}
+	known := []string{hintSize, "model", "wwn", "serial", "vendor", "wwn_with_extension", "wwn_vendor_extension", "name",
+		hintRotational, "hctl", "by_path"}
 	var unknown, names []string
 	for name := range written {
 		if slices.Contains(known, name) {
@@ -41,7 +42,8 @@ func parseHints(written map[string]any) (hints, error) {
 		}
 	}
 	if slices.Sort(unknown); len(unknown) > 0 {
-		return nil, document.Failed(`The hints "%s" are invalid. Valid hints are: "%s"`, clipped(strings.Join(unknown, ", ")), strings.Join(known, ", "))
+		return nil, document.Failed(`The hints "%s" are invalid. Valid hints are: "%s"`, clipped(strings.Join(unknown, ", ")),
+			strings.Join(known, ", "))
 	}
 	slices.Sort(names)
 	var parsed hints

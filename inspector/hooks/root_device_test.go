@@ -97,22 +97,34 @@ func TestBadHints(t *testing.T) {
 		hints any
 		want  string
 	}{
-		{"unknown", map[string]any{"bogus": 1.0, "also": "x"}, `The hints "also, bogus" are invalid. Valid hints are: "size, model, wwn, serial, vendor, wwn_with_extension, wwn_vendor_extension, name, rotational, hctl, by_path"`},
-		{"number for text", map[string]any{"serial": 5.0}, `Root device hint "serial" is not a string value. Hint expression: 5`},
-		{"nothing for text", map[string]any{"serial": nil}, `Root device hint "serial" is not a string value. Hint expression: None`},
+		{"unknown", map[string]any{"bogus": 1.0, "also": "x"},
+			`The hints "also, bogus" are invalid. Valid hints are: "size, model, wwn, serial, vendor, wwn_with_extension, wwn_vendor_extension, name, rotational, hctl, by_path"`},
+		{"number for text", map[string]any{"serial": 5.0},
+			`Root device hint "serial" is not a string value. Hint expression: 5`},
+		{"nothing for text", map[string]any{"serial": nil},
+			`Root device hint "serial" is not a string value. Hint expression: None`},
 		{"empty", map[string]any{"model": " "}, `Root device hint "model" expression is empty`},
 		{"empty size", map[string]any{"size": ""}, `Root device hint "size" expression is empty`},
-		{"operator alone", map[string]any{"model": "s=="}, `Root device hint "model" has an operator without a value. Current value: s==`},
-		{"two operators", map[string]any{"size": ">= >= 5"}, `Root device hint "size" has an operator without a value. Current value: >= >= 5`},
-		{"size in words", map[string]any{"size": "<or> 20 <or> many"}, `Root device hint "size" is not an integer value. Current value: <or> 20 <or> many`},
-		{"size with a fraction", map[string]any{"size": 20.5}, `Root device hint "size" is not an integer value. Current value: 20.5`},
-		{"size of nothing", map[string]any{"size": 0.0}, `Root device hint "size" should be a positive integer. Current value: 0`},
-		{"less than that", map[string]any{"size": "> -1"}, `Root device hint "size" should be a positive integer. Current value: > -1`},
-		{"maybe", map[string]any{"rotational": "maybe"}, `Root device hint "rotational" is not a Boolean value. Current value: maybe`},
+		{"operator alone", map[string]any{"model": "s=="},
+			`Root device hint "model" has an operator without a value. Current value: s==`},
+		{"two operators", map[string]any{"size": ">= >= 5"},
+			`Root device hint "size" has an operator without a value. Current value: >= >= 5`},
+		{"size in words", map[string]any{"size": "<or> 20 <or> many"},
+			`Root device hint "size" is not an integer value. Current value: <or> 20 <or> many`},
+		{"size with a fraction", map[string]any{"size": 20.5},
+			`Root device hint "size" is not an integer value. Current value: 20.5`},
+		{"size of nothing", map[string]any{"size": 0.0},
+			`Root device hint "size" should be a positive integer. Current value: 0`},
+		{"less than that", map[string]any{"size": "> -1"},
+			`Root device hint "size" should be a positive integer. Current value: > -1`},
+		{"maybe", map[string]any{"rotational": "maybe"},
+			`Root device hint "rotational" is not a Boolean value. Current value: maybe`},
 		{"list", []any{"size", 20.0}, `hints are an object, as in {"size": ">= 60"}; got ['size', 20]`},
 		{"object without members", map[string]any{}, `hints are an object, as in {"size": ">= 60"}; got {}`},
-		{"a list of what is none", map[string]any{"serial": "<all-in> 1 0"}, "the operator <all-in> compares with a list, which this attribute of a disk is not"},
-		{"text of a number", map[string]any{"size": "<in> 20"}, "the operator <in> compares with text, which this attribute of a disk is not"},
+		{"a list of what is none", map[string]any{"serial": "<all-in> 1 0"},
+			"the operator <all-in> compares with a list, which this attribute of a disk is not"},
+		{"text of a number", map[string]any{"size": "<in> 20"},
+			"the operator <in> compares with text, which this attribute of a disk is not"},
 		{"number of a text", map[string]any{"serial": ">= 20"}, "could not convert string to float: 'slab000100'"},
 	}
 	for _, tt := range tests {
@@ -131,16 +143,19 @@ func TestStrangeDisks(t *testing.T) {
 		why                     string
 	}{
 		{"no size", "size", "20", `{}`, refused, "inventory.disks[0].size: expected a number, got nothing"},
-		{"size in text", "size", "20", `{"size": "21474836480"}`, refused, "inventory.disks[0].size: expected a number, got text"},
+		{"size in text", "size", "20", `{"size": "21474836480"}`, refused,
+			"inventory.disks[0].size: expected a number, got text"},
 		{"negative size", "size", "20", `{"size": -1}`, refused, "inventory.disks[0].size: -1 is less than nothing"},
 		{"endless size", "size", "20", `{"size": 1e400}`, refused, "inventory.disks[0].size: 1e400 is more than a disk has"},
 		{"size with a fraction", "size", "20", `{"size": 21474836480.5}`, 0, ""},
-		{"long serial number", "serial", "a", `{"serial": "` + strings.Repeat("a", maxText) + `"}`, refused, "inventory.disks[0].serial: 4098 bytes are more than the 4096 that are compared"},
+		{"long serial number", "serial", "a", `{"serial": "` + strings.Repeat("a", maxText) + `"}`, refused,
+			"inventory.disks[0].serial: 4098 bytes are more than the 4096 that are compared"},
 		{"empty serial number", "serial", "s!= a", `{"serial": ""}`, noDisk, ""},
 		{"number for a serial number", "serial", "5", `{"serial": 5}`, 0, ""},
 		{"truth for a serial number", "serial", "true", `{"serial": true}`, 0, ""},
 		{"list of them", "serial", "<in> b", `{"serial": ["a", "b"]}`, 0, ""},
-		{"operator for a name", "model", "<in> =", `{"model": "s=="}`, refused, `Root device hint "model" has an operator without a value. Current value: <in> =`},
+		{"operator for a name", "model", "<in> =", `{"model": "s=="}`, refused,
+			`Root device hint "model" has an operator without a value. Current value: <in> =`},
 		{"operator for a model", "model", "s!= x", `{"model": "s=="}`, 0, ""},
 		{"null for rotational", "rotational", "false", `{"rotational": null}`, noDisk, ""},
 		{"one for rotational", "rotational", "true", `{"rotational": 1}`, 0, ""},
@@ -202,7 +217,8 @@ func FuzzRootDeviceHints(f *testing.F) {
 	for _, v := range vectors(f) {
 		f.Add(asJSON(v.Hints), string(v.Disks))
 	}
-	for _, hints := range []string{`{"size": 20}`, `{"name": "/dev/sdb"}`, `{"rotational": false}`, `{"serial": "S01"}`, `{"size": ">= 100"}`, `{"bogus": 1}`, `{"vendor": "s!= ata", "size": 20}`} {
+	for _, hints := range []string{`{"size": 20}`, `{"name": "/dev/sdb"}`, `{"rotational": false}`, `{"serial": "S01"}`,
+		`{"size": ">= 100"}`, `{"bogus": 1}`, `{"vendor": "s!= ata", "size": 20}`} {
 		f.Add(hints, labDisks)
 	}
 	f.Fuzz(func(t *testing.T, hints, disks string) {
@@ -216,7 +232,8 @@ func FuzzRootDeviceHints(f *testing.F) {
 			t.Errorf("found %d, then %d", got, again)
 		}
 		var problem *document.Problem
-		if got == refused && (len(err.Error()) > 2*maxText+1000 || strings.HasPrefix(err.Error(), "inventory") && !errors.As(err, &problem)) {
+		if got == refused && (len(err.Error()) > 2*maxText+1000 ||
+			strings.HasPrefix(err.Error(), "inventory") && !errors.As(err, &problem)) {
 			t.Errorf("%d bytes of refusal: %.200v", len(err.Error()), err)
 		}
 	})

@@ -23,7 +23,8 @@ type rootDiskSelection struct {
 var _ inspector.After = rootDiskSelection{}
 
 func newRootDiskSelection(conf config.Inspection) (inspector.Hook, error) {
-	return rootDiskSelection{overwrite: conf.Processing.OverwriteExisting, spacing: conf.Processing.DiskPartitioningSpacing}, nil
+	return rootDiskSelection{overwrite: conf.Processing.OverwriteExisting,
+		spacing: conf.Processing.DiskPartitioningSpacing}, nil
 }
 
 // Name implements inspector.Hook.
@@ -126,7 +127,9 @@ func chooseDisk(t *inspector.Task, inventory object, written any) error {
 	}
 	switch {
 	case err != nil:
-		return document.Failed("No disks could be found using the root device hints %s because they failed to validate. Error: %v", clipped(python(document.Repr, written)), err)
+		return document.Failed(
+			"No disks could be found using the root device hints %s because they failed to validate. Error: %v",
+			clipped(python(document.Repr, written)), err)
 	case !found:
 		return document.Failed("No disks satisfied root device hints")
 	}
@@ -137,7 +140,8 @@ func chooseDisk(t *inspector.Task, inventory object, written any) error {
 func hintsOf(written any) (hints, error) {
 	fields, ok := written.(map[string]any)
 	if !ok || len(fields) == 0 {
-		return nil, document.Failed(`hints are an object, as in {"size": ">= 60"}; got %s`, clipped(python(document.Repr, written)))
+		return nil, document.Failed(`hints are an object, as in {"size": ">= 60"}; got %s`,
+			clipped(python(document.Repr, written)))
 	}
 	return parseHints(fields)
 }
@@ -148,7 +152,8 @@ func hintsOf(written any) (hints, error) {
 func withoutSkipped(disks []object, written any) ([]object, error) {
 	list, ok := written.([]any)
 	if !ok || len(list) > maxSkipHints {
-		return nil, document.Failed("properties.skip_block_devices of the node: expected a list of at most %d hints", maxSkipHints)
+		return nil, document.Failed("properties.skip_block_devices of the node: expected a list of at most %d hints",
+			maxSkipHints)
 	}
 	skipped := make(map[string]bool)
 	for _, one := range list {
@@ -160,7 +165,9 @@ func withoutSkipped(disks []object, written any) ([]object, error) {
 			}
 		}
 		if err != nil {
-			return nil, document.Failed("No disks could be skipped using the hints %s because they failed to validate. Error: %v", clipped(python(document.Repr, one)), err)
+			return nil, document.Failed(
+				"No disks could be skipped using the hints %s because they failed to validate. Error: %v",
+				clipped(python(document.Repr, one)), err)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(disks), func(disk object) bool { return skipped[nameOf(disk)] }), nil

@@ -48,7 +48,8 @@ func TestLocalGB(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: tt.properties}}
 			d := parsed(t, withRootDisk(tt.disk))
-			wantProblem(t, rootDiskSelection{overwrite: !tt.keep, spacing: !tt.unspaced}.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
+			wantProblem(t, rootDiskSelection{overwrite: !tt.keep, spacing: !tt.unspaced}.After(t.Context(),
+				inspector.NewTask(d, i.node, i)), "")
 			if tt.patch == "" {
 				wantCalls(t, i)
 			} else {
@@ -71,16 +72,24 @@ func TestRootDiskByHints(t *testing.T) {
 		{"by size", `{"root_device": {"size": 20}}`, "", "/dev/sdb", "19", 2},
 		{"no hints", `{"root_device": {}, "skip_block_devices": [{"name": "/dev/sda"}]}`, "", "/dev/sda", "999", 2},
 		{"none fits", `{"root_device": {"serial": "S01"}}`, "No disks satisfied root device hints", "", "", 2},
-		{"unknown hint", `{"root_device": {"bogus": 1}}`, "No disks could be found using the root device hints {'bogus': 1} because they failed to validate. Error: " +
-			`The hints "bogus" are invalid. Valid hints are: "size, model, wwn, serial, vendor, wwn_with_extension, wwn_vendor_extension, name, rotational, hctl, by_path"`, "", "", 2},
-		{"text for hints", `{"root_device": "it's"}`, `No disks could be found using the root device hints "it's" because they failed to validate. Error: ` +
-			`hints are an object, as in {"size": ">= 60"}; got "it's"`, "", "", 2},
-		{"one is skipped", `{"root_device": {"vendor": "ata"}, "skip_block_devices": [{"size": 1000}, {"name": "/dev/sdz"}]}`, "", "/dev/sdb", "19", 1},
-		{"all are skipped", `{"root_device": {"vendor": "ata"}, "skip_block_devices": [{"vendor": "ata"}]}`, "No disks satisfied root device hints", "", "", 0},
-		{"what would fit is skipped", `{"root_device": {"size": 1000}, "skip_block_devices": [{"rotational": true}]}`, "No disks satisfied root device hints", "", "", 1},
-		{"empty hint to skip", `{"root_device": {"size": 20}, "skip_block_devices": [{}]}`, "No disks could be skipped using the hints {} because they failed to validate. Error: " +
-			`hints are an object, as in {"size": ">= 60"}; got {}`, "", "", 2},
-		{"no list to skip", `{"root_device": {"size": 20}, "skip_block_devices": {"size": 1}}`, "properties.skip_block_devices of the node: expected a list of at most 256 hints", "", "", 2},
+		{"unknown hint", `{"root_device": {"bogus": 1}}`,
+			"No disks could be found using the root device hints {'bogus': 1} because they failed to validate. Error: " +
+				`The hints "bogus" are invalid. Valid hints are: "size, model, wwn, serial, vendor, wwn_with_extension, wwn_vendor_extension, name, rotational, hctl, by_path"`,
+			"", "", 2},
+		{"text for hints", `{"root_device": "it's"}`,
+			`No disks could be found using the root device hints "it's" because they failed to validate. Error: ` +
+				`hints are an object, as in {"size": ">= 60"}; got "it's"`, "", "", 2},
+		{"one is skipped", `{"root_device": {"vendor": "ata"}, "skip_block_devices": [{"size": 1000}, {"name": "/dev/sdz"}]}`,
+			"", "/dev/sdb", "19", 1},
+		{"all are skipped", `{"root_device": {"vendor": "ata"}, "skip_block_devices": [{"vendor": "ata"}]}`,
+			"No disks satisfied root device hints", "", "", 0},
+		{"what would fit is skipped", `{"root_device": {"size": 1000}, "skip_block_devices": [{"rotational": true}]}`,
+			"No disks satisfied root device hints", "", "", 1},
+		{"empty hint to skip", `{"root_device": {"size": 20}, "skip_block_devices": [{}]}`,
+			"No disks could be skipped using the hints {} because they failed to validate. Error: " +
+				`hints are an object, as in {"size": ">= 60"}; got {}`, "", "", 2},
+		{"no list to skip", `{"root_device": {"size": 20}, "skip_block_devices": {"size": 1}}`,
+			"properties.skip_block_devices of the node: expected a list of at most 256 hints", "", "", 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,7 +98,8 @@ func TestRootDiskByHints(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := parsed(t, withRootDisk(sda))
-			wantProblem(t, rootDiskSelection{overwrite: true, spacing: true}.After(t.Context(), inspector.NewTask(d, i.node, i)), tt.want)
+			wantProblem(t, rootDiskSelection{overwrite: true, spacing: true}.After(t.Context(), inspector.NewTask(d, i.node, i)),
+				tt.want)
 			if tt.want == "" {
 				wantCalls(t, i, addLocalGB(tt.patch))
 				if got := member(t, d, "root_disk"); !strings.HasPrefix(got, `{"name":"`+tt.disk+`"`) {
@@ -109,7 +119,8 @@ func TestDisksWithOneNameAreSkippedTogether(t *testing.T) {
 	i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: map[string]any{
 		"root_device": map[string]any{"serial": "s!= b"}, "skip_block_devices": []any{map[string]any{"serial": "a"}},
 	}}}
-	d := parsed(t, `{"inventory": {"interfaces": [1], "disks": [{"serial": "a", "size": 1}, {"size": 2, "name": "x", "serial": "a"}, {"size": 3, "name": "x"}, {"size": 4}]}}`)
+	d := parsed(t,
+		`{"inventory": {"interfaces": [1], "disks": [{"serial": "a", "size": 1}, {"size": 2, "name": "x", "serial": "a"}, {"size": 3, "name": "x"}, {"size": 4}]}}`)
 	wantProblem(t, rootDiskSelection{}.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 	if got := member(t, d, "root_disk"); got != `{"size":4}` {
 		t.Errorf("the root disk is %s", got)
@@ -138,12 +149,14 @@ func TestRootDiskFails(t *testing.T) {
 		{"endless size", withRootDisk(`{"size": 1e999}`), nil, "root_disk.size: 1e999 is more than a disk has"},
 		{"object for disks", inventory(`{"a": 1}`), hints, "inventory.disks: expected a list, got an object"},
 		{"text for a disk", inventory(`[{}, "a"]`), hints, "inventory.disks[1]: expected an object, got text"},
-		{"too many disks", inventory("[" + strings.Join(many, ",") + "]"), hints, "inventory.disks: 4097 items are more than the 4096 that are considered"},
+		{"too many disks", inventory("[" + strings.Join(many, ",") + "]"), hints,
+			"inventory.disks: 4097 items are more than the 4096 that are considered"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Properties: tt.properties}}
-			wantProblem(t, rootDiskSelection{overwrite: true}.After(t.Context(), inspector.NewTask(parsed(t, tt.text), i.node, i)), tt.want)
+			wantProblem(t, rootDiskSelection{overwrite: true}.After(t.Context(),
+				inspector.NewTask(parsed(t, tt.text), i.node, i)), tt.want)
 			wantCalls(t, i)
 		})
 	}

@@ -32,15 +32,19 @@ func TestScheduler(t *testing.T) {
 		{"kept", `"cpu": {"count": 8, "architecture": "x86_64"}, "memory": {"physical_mb": 65536}`, set, true,
 			add("cpu_arch", "x86_64", "memory_mb", "65536"), `8`, `"x86_64"`, `65536`},
 		{"all kept", `"cpu": {"count": 8}`, set, true, nil, `8`, ``, ``},
-		{"no memory", `"cpu": {"count": "8", "architecture": "arm64"}`, nil, false, add("cpus", "8", "cpu_arch", "arm64"), `8`, `"arm64"`, ``},
+		{"no memory", `"cpu": {"count": "8", "architecture": "arm64"}`, nil, false, add("cpus", "8", "cpu_arch", "arm64"),
+			`8`, `"arm64"`, ``},
 		{"memory of null", `"memory": {"physical_mb": null}, "cpu": null`, nil, false, nil, ``, ``, ``},
-		{"fractions", `"cpu": {"count": 8.9, "architecture": 5}, "memory": {"physical_mb": " 12 "}`, nil, false, add("cpus", "8", "memory_mb", "12"), `8`, ``, `12`},
+		{"fractions", `"cpu": {"count": 8.9, "architecture": 5}, "memory": {"physical_mb": " 12 "}`, nil, false,
+			add("cpus", "8", "memory_mb", "12"), `8`, ``, `12`},
 		{"zero", `"cpu": {"count": 0}, "memory": {"physical_mb": 1e400}`, nil, false, nil, `0`, ``, ``},
-		{"an architecture alone", `"cpu": {"count": null, "architecture": "x86_64"}, "memory": {"physical_mb": 5}`, nil, false, add("memory_mb", "5"), ``, ``, `5`},
+		{"an architecture alone", `"cpu": {"count": null, "architecture": "x86_64"}, "memory": {"physical_mb": 5}`, nil,
+			false, add("memory_mb", "5"), ``, ``, `5`},
 		{"negative", `"cpu": {"count": -8}, "memory": {"physical_mb": -1.5}`, nil, false, nil, ``, ``, ``},
 		{"malformed", `"cpu": [1], "memory": {"physical_mb": "many"}`, nil, false, nil, ``, ``, ``},
 		{"true", `"cpu": {"count": true}, "memory": 7`, nil, false, nil, ``, ``, ``},
-		{"beyond 64 bits", `"cpu": {"count": 99999999999999999999}, "memory": {"physical_mb": 1e5}`, nil, false, add("memory_mb", "100000"), ``, ``, `100000`},
+		{"beyond 64 bits", `"cpu": {"count": 99999999999999999999}, "memory": {"physical_mb": 1e5}`, nil, false,
+			add("memory_mb", "100000"), ``, ``, `100000`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -34,7 +34,8 @@ var (
 
 func newValidateInterfaces(conf config.Inspection) (inspector.Hook, error) {
 	p := conf.Processing
-	return validateInterfaces{add: p.AddPorts, keep: p.KeepPorts, overwrite: p.OverwriteExisting, leavePXE: !p.UpdatePXEEnabled}, nil
+	return validateInterfaces{add: p.AddPorts, keep: p.KeepPorts, overwrite: p.OverwriteExisting,
+		leavePXE: !p.UpdatePXEEnabled}, nil
 }
 
 // Name implements inspector.Hook.
@@ -142,7 +143,8 @@ func readInterface(o object, boot string) (n nic, ok bool, err error) {
 		}
 		return text
 	}
-	name, mac, v4, v6, client := field("name"), field("mac_address"), field("ipv4_address"), field("ipv6_address"), field("client_id")
+	name, mac, v4, v6, client := field("name"), field("mac_address"), field("ipv4_address"), field("ipv6_address"),
+		field("client_id")
 	if err != nil {
 		return nic{}, false, err
 	}
@@ -293,7 +295,8 @@ func fixPXE(ctx context.Context, t *inspector.Task, chosen map[string]nic) error
 	fixed := make([]ironic.Port, 0, len(ports))
 	for _, p := range ports {
 		if n, ok := chosen[p.Address]; ok && p.PXEEnabled != n.PXE {
-			if err := t.Ironic.PatchPort(ctx, p.UUID, []ironic.Patch{{Op: "replace", Path: "/pxe_enabled", Value: n.PXE}}); err != nil {
+			if err := t.Ironic.PatchPort(ctx, p.UUID,
+				[]ironic.Patch{{Op: "replace", Path: "/pxe_enabled", Value: n.PXE}}); err != nil {
 				return fmt.Errorf("set pxe_enabled of port %s: %w", p.Address, err)
 			}
 			p.PXEEnabled = n.PXE

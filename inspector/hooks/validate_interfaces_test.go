@@ -43,7 +43,8 @@ func TestChosenInterfaces(t *testing.T) {
 		{"the one that booted", "pxe", sample, eth1, `"52:54:00:1b:00:02"`},
 		{"written with colons", "pxe", colons, eth1, `"52:54:00:1b:00:02"`},
 		{"written with dashes", "pxe", dashes, eth1, `"52:54:00:1b:00:02"`},
-		{"with an address, as none is known to have booted", "pxe", unbooted, eth0 + "," + notBooted, `"52:54:00:1b:00:01","52:54:00:1b:00:02"`},
+		{"with an address, as none is known to have booted", "pxe", unbooted, eth0 + "," + notBooted,
+			`"52:54:00:1b:00:01","52:54:00:1b:00:02"`},
 		{"with an address", "active", sample, eth0 + "," + eth1, `"52:54:00:1b:00:01","52:54:00:1b:00:02"`},
 		{"all", "all", sample, eth0 + "," + eth1 + "," + eth2, `"52:54:00:1b:00:01","52:54:00:1b:00:02","52:54:00:1b:00:03"`},
 		{"for nothing", "disabled", sample, eth0 + "," + eth1, `"52:54:00:1b:00:01","52:54:00:1b:00:02"`},
@@ -55,7 +56,8 @@ func TestChosenInterfaces(t *testing.T) {
 				t.Errorf("chosen are %s, want %s", got, tt.macs)
 			}
 			wantProblem(t, validateInterfaces{add: tt.add}.Before(t.Context(), d), "")
-			want := map[string]string{"ipmi_address": `"198.18.27.1"`, "ipmi_v6address": "null", "interfaces": "{" + tt.interfaces + "}", "macs": "[" + tt.macs + "]"}
+			want := map[string]string{"ipmi_address": `"198.18.27.1"`, "ipmi_v6address": "null",
+				"interfaces": "{" + tt.interfaces + "}", "macs": "[" + tt.macs + "]"}
 			if tt.text == sample {
 				want["all_interfaces"] = "{" + strings.Join([]string{eth0, eth1, eth2, lo, local}, ",") + "}"
 			}
@@ -78,23 +80,32 @@ func TestRefusedInterfaces(t *testing.T) {
 		{"inventory of another shape", `{"inventory": [1]}`, "inventory: expected an object, got a list"},
 		{"no interfaces", `{"inventory": {"cpu": 1}}`, "No network interfaces provided in the inventory"},
 		{"empty interfaces", nic(``), "No network interfaces provided in the inventory"},
-		{"interfaces of another shape", `{"inventory": {"interfaces": {"eth0": 1}}}`, "inventory.interfaces: expected a list, got an object"},
+		{"interfaces of another shape", `{"inventory": {"interfaces": {"eth0": 1}}}`,
+			"inventory.interfaces: expected a list, got an object"},
 		{"null for an interface", nic(`{"name": "a"}, null`), "inventory.interfaces[1]: expected an object, got nothing"},
 		{"number for a name", nic(`{"name": 5}`), "inventory.interfaces[0].name: expected text, got a number"},
-		{"list for a MAC", nic(`{"name": "a", "mac_address": []}`), "inventory.interfaces[0].mac_address: expected text, got a list"},
-		{"truth for an address", nic(`{"name": "a", "ipv4_address": true}`), "inventory.interfaces[0].ipv4_address: expected text, got true or false"},
-		{"word for an address", nic(`{"name": "a", "mac_address": "52:54:00:99:99:99", "ipv4_address": "n/a"}`), "inventory.interfaces[0]: 'n/a' is not an IP address"},
-		{"object for a client", nic(`{"name": "a", "client_id": {}}`), "inventory.interfaces[0].client_id: expected text, got an object"},
-		{"number for the BMC", `{"inventory": {"interfaces": [1], "bmc_address": 1}}`, "inventory.bmc_address: expected text, got a number"},
-		{"number for what booted", `{"inventory": {"interfaces": [1]}, "boot_interface": 1}`, "boot_interface: expected text, got a number"},
+		{"list for a MAC", nic(`{"name": "a", "mac_address": []}`),
+			"inventory.interfaces[0].mac_address: expected text, got a list"},
+		{"truth for an address", nic(`{"name": "a", "ipv4_address": true}`),
+			"inventory.interfaces[0].ipv4_address: expected text, got true or false"},
+		{"word for an address", nic(`{"name": "a", "mac_address": "52:54:00:99:99:99", "ipv4_address": "n/a"}`),
+			"inventory.interfaces[0]: 'n/a' is not an IP address"},
+		{"object for a client", nic(`{"name": "a", "client_id": {}}`),
+			"inventory.interfaces[0].client_id: expected text, got an object"},
+		{"number for the BMC", `{"inventory": {"interfaces": [1], "bmc_address": 1}}`,
+			"inventory.bmc_address: expected text, got a number"},
+		{"number for what booted", `{"inventory": {"interfaces": [1]}, "boot_interface": 1}`,
+			"boot_interface: expected text, got a number"},
 		{"no MAC", nic(`{"name": "a"}`), "No interfaces supplied by the ramdisk"},
 		{"bad MAC", nic(`{"name": "a", "mac_address": "zz"}`), "No interfaces supplied by the ramdisk"},
 		{"too many", nic(many), "inventory.interfaces: 1025 items are more than the 1024 that are considered"},
 		{"no address", nic(`{"name": "eth0", "mac_address": "52:54:00:99:99:99"}`),
 			"No suitable interfaces found in {'eth0': {'ip': None, 'mac': '52:54:00:99:99:99', 'client_id': None, 'pxe': False}}"},
-		{"what booted has no address", `{"inventory": {"interfaces": [{"name": "eth0", "mac_address": "52:54:00:99:99:99"}, {"name": "eth1", "mac_address": "52:54:00:99:99:98", "ipv4_address": "192.0.2.1"}]}, "boot_interface": "01-52-54-00-99-99-99"}`,
+		{"what booted has no address",
+			`{"inventory": {"interfaces": [{"name": "eth0", "mac_address": "52:54:00:99:99:99"}, {"name": "eth1", "mac_address": "52:54:00:99:99:98", "ipv4_address": "192.0.2.1"}]}, "boot_interface": "01-52-54-00-99-99-99"}`,
 			"No suitable interfaces found in {'eth0': {'ip': None, 'mac': '52:54:00:99:99:99', 'client_id': None, 'pxe': True}, 'eth1': {'ip': '192.0.2.1', 'mac': '52:54:00:99:99:98', 'client_id': None, 'pxe': False}}"},
-		{"another booted", `{"inventory": {"interfaces": [{"name": "it's", "mac_address": "52:54:00:99:99:99", "ipv4_address": "192.0.2.1", "client_id": "c\\"}]}, "boot_interface": "x"}`,
+		{"another booted",
+			`{"inventory": {"interfaces": [{"name": "it's", "mac_address": "52:54:00:99:99:99", "ipv4_address": "192.0.2.1", "client_id": "c\\"}]}, "boot_interface": "x"}`,
 			`No suitable interfaces found in {"it's": {'ip': '192.0.2.1', 'mac': '52:54:00:99:99:99', 'client_id': 'c\\', 'pxe': False}}`},
 	}
 	for _, tt := range tests {
@@ -143,7 +154,8 @@ func TestGroupBit(t *testing.T) {
 		{"it booted", "pxe", booted, nil, "11:22:33:44:55:66", []string{getPorts, post("11:22:33:44:55:66", true)}},
 		{"it booted, and all get ports", "all", booted, []ironic.Port{known}, "11:22:33:44:55:66 66:55:44:33:22:11",
 			[]string{getPorts, post("11:22:33:44:55:66", true), post("66:55:44:33:22:11", false)}},
-		{"Ironic has a port", "active", "}", []ironic.Port{known}, "66:55:44:33:22:11", []string{getPorts, post("66:55:44:33:22:11", false)}},
+		{"Ironic has a port", "active", "}", []ironic.Port{known}, "66:55:44:33:22:11",
+			[]string{getPorts, post("66:55:44:33:22:11", false)}},
 		{"neither", "active", "}", nil, "66:55:44:33:22:11", []string{getPorts, post("66:55:44:33:22:11", false)}},
 	}
 	for _, tt := range tests {
@@ -179,8 +191,10 @@ func TestCardThatLeadsToItsBMC(t *testing.T) {
 	}{
 		{"with an address", "active", "}", nil, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
 		{"all", "all", "}", nil, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
-		{"Ironic has it", "active", "}", []ironic.Port{{UUID: "p", Node: nodeA, Address: "be:3a:f2:b6:05:9f"}}, "52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
-		{"it booted", "pxe", `, "boot_interface": "01-be-3a-f2-b6-05-9f"}`, nil, "be:3a:f2:b6:05:9f", []string{getPorts, post("be:3a:f2:b6:05:9f", true)}},
+		{"Ironic has it", "active", "}", []ironic.Port{{UUID: "p", Node: nodeA, Address: "be:3a:f2:b6:05:9f"}},
+			"52:54:00:1b:00:01", []string{getPorts, post("52:54:00:1b:00:01", false)}},
+		{"it booted", "pxe", `, "boot_interface": "01-be-3a-f2-b6-05-9f"}`, nil, "be:3a:f2:b6:05:9f",
+			[]string{getPorts, post("be:3a:f2:b6:05:9f", true)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			i := &fakeIronic{node: ironic.Node{UUID: nodeA}, ports: tt.ports}
@@ -198,7 +212,8 @@ func TestCardThatLeadsToItsBMC(t *testing.T) {
 }
 
 func TestOfTwoInterfacesWithOneNameTheLaterCounts(t *testing.T) {
-	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01"}, {"name": "b", "mac_address": "52:54:00:00:00:02"}, {"name": "a", "mac_address": "52:54:00:00:00:03"}]}}`)
+	d := parsed(t,
+		`{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01"}, {"name": "b", "mac_address": "52:54:00:00:00:02"}, {"name": "a", "mac_address": "52:54:00:00:00:03"}]}}`)
 	wantProblem(t, validateInterfaces{add: "all"}.Before(t.Context(), d), "")
 	if got, want := member(t, d, "macs"), `["52:54:00:00:00:03","52:54:00:00:00:02"]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -210,14 +225,16 @@ func TestTheRefusalOfManyInterfacesIsBounded(t *testing.T) {
 	for i := range identify.MaxInterfaces {
 		list = append(list, fmt.Sprintf(`{"name": "eth%d", "mac_address": "52:54:00:00:%02x:%02x"}`, i, i>>8, i&255))
 	}
-	err := validateInterfaces{add: "active"}.Before(t.Context(), parsed(t, `{"inventory": {"interfaces": [`+strings.Join(list, ",")+`]}}`))
+	err := validateInterfaces{add: "active"}.Before(t.Context(),
+		parsed(t, `{"inventory": {"interfaces": [`+strings.Join(list, ",")+`]}}`))
 	if err == nil || len(err.Error()) > maxText+100 || !strings.HasSuffix(err.Error(), "…") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestTheRefusalOfALongAddressIsBounded(t *testing.T) {
-	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01", "ipv4_address": "`+strings.Repeat(`\u0001`, maxText)+`"}]}}`)
+	d := parsed(t, `{"inventory": {"interfaces": [{"name": "a", "mac_address": "52:54:00:00:00:01", "ipv4_address": "`+
+		strings.Repeat(`\u0001`, maxText)+`"}]}}`)
 	if err := (validateInterfaces{add: "all"}).Before(t.Context(), d); err == nil || len(err.Error()) > maxText+100 {
 		t.Errorf("%v", err)
 	}
@@ -235,7 +252,8 @@ func ports() []ironic.Port {
 // What is sent for sample.
 const (
 	getPorts = "GET ports"
-	postEth1 = `POST port {"node_uuid":"` + nodeA + `","address":"52:54:00:1b:00:02","pxe_enabled":true,"extra":{"client-id":"ff:00:01"}}`
+	postEth1 = `POST port {"node_uuid":"` + nodeA +
+		`","address":"52:54:00:1b:00:02","pxe_enabled":true,"extra":{"client-id":"ff:00:01"}}`
 	postEth2 = `POST port {"node_uuid":"` + nodeA + `","address":"52:54:00:1b:00:03","pxe_enabled":false,"extra":{}}`
 	fixEth0  = `PATCH p0 [{"op":"replace","path":"/pxe_enabled","value":false}]`
 	deleteP9 = "DELETE p9"
@@ -250,19 +268,24 @@ func TestPortsFollowInterfaces(t *testing.T) {
 		want                   []string
 	}{
 		{"defaults", "pxe", "all", "manageable", false, false, []string{getPorts, postEth1}},
-		{"all that are there", "all", "present", "manageable", false, false, []string{getPorts, postEth1, postEth2, deleteP9, fixEth0}},
+		{"all that are there", "all", "present", "manageable", false, false,
+			[]string{getPorts, postEth1, postEth2, deleteP9, fixEth0}},
 		{"those with an address", "active", "present", "enroll", true, false, []string{getPorts, postEth1, deleteP9}},
 		{"the added alone", "pxe", "added", "inspecting", false, false, []string{getPorts, postEth1, deleteP0, deleteP9}},
 		{"none are added", "disabled", "all", "manageable", false, false, []string{getPorts, fixEth0}},
 		{"none are added or fixed", "disabled", "all", "manageable", true, false, nil},
-		{"none is marked", "all", "present", "manageable", false, true, []string{getPorts, postEth1, strings.Replace(postEth2, "false", "true", 1), deleteP9}},
-		{"of a deployed node they are only added", "all", "added", "active", false, false, []string{getPorts, postEth1, postEth2}},
+		{"none is marked", "all", "present", "manageable", false, true,
+			[]string{getPorts, postEth1, strings.Replace(postEth2, "false", "true", 1), deleteP9}},
+		{"of a deployed node they are only added", "all", "added", "active", false, false,
+			[]string{getPorts, postEth1, postEth2}},
 		{"of a rescued one too", "pxe", "present", "rescue", false, false, []string{getPorts, postEth1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			i := &fakeIronic{node: ironic.Node{UUID: nodeA, Provision: tt.state}, ports: ports()}
-			made, err := newValidateInterfaces(config.Inspection{Processing: config.Processing{AddPorts: tt.add, KeepPorts: tt.keep, OverwriteExisting: !tt.leave, UpdatePXEEnabled: !tt.unmarked}})
+			made, err := newValidateInterfaces(
+				config.Inspection{Processing: config.Processing{AddPorts: tt.add, KeepPorts: tt.keep, OverwriteExisting: !tt.leave,
+					UpdatePXEEnabled: !tt.unmarked}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +319,8 @@ func TestDoneTwiceNothingIsSentAgain(t *testing.T) {
 func TestInterfacesThatShareAMAC(t *testing.T) {
 	i := &fakeIronic{node: ironic.Node{UUID: nodeA}}
 	h := validateInterfaces{add: "all", keep: "added", overwrite: true}
-	d := parsed(t, `{"inventory": {"interfaces": [{"name": "bond0", "mac_address": "52:54:00:1b:00:03"}, {"name": "eth0", "mac_address": "52:54:00:1b:00:03"}]}}`)
+	d := parsed(t,
+		`{"inventory": {"interfaces": [{"name": "bond0", "mac_address": "52:54:00:1b:00:03"}, {"name": "eth0", "mac_address": "52:54:00:1b:00:03"}]}}`)
 	wantProblem(t, h.Before(t.Context(), d), "")
 	wantProblem(t, h.After(t.Context(), inspector.NewTask(d, i.node, i)), "")
 	wantCalls(t, i, getPorts, postEth2)
@@ -314,7 +338,8 @@ func TestFailuresOfIronic(t *testing.T) {
 	}{
 		{"listing", getPorts, broken, "list ports of node " + nodeA + ": no conductor", whole[:1]},
 		{"creating", postEth1, broken, "create port 52:54:00:1b:00:02: no conductor", whole[:2]},
-		{"a port that exists: the list is out of date", postEth1, ironic.ErrPortExists, "", []string{getPorts, postEth1, postEth2, getPorts, deleteP9, fixEth0}},
+		{"a port that exists: the list is out of date", postEth1, ironic.ErrPortExists, "",
+			[]string{getPorts, postEth1, postEth2, getPorts, deleteP9, fixEth0}},
 		{"deleting", deleteP9, broken, "delete port 52:54:00:1b:00:99: no conductor", whole[:4]},
 		{"deleting what is gone", deleteP9, gone, "", whole},
 		{"fixing", fixEth0, broken, "set pxe_enabled of port 52:54:00:1b:00:01: no conductor", whole},
@@ -343,7 +368,8 @@ func TestWithoutInterfacesNoPortIsDeleted(t *testing.T) {
 		`{"all_interfaces": [1]}`:                                     `all_interfaces: expected an object, got a list`,
 		`{"all_interfaces": {"a": [1]}}`:                              `all_interfaces: interface "a": json: cannot unmarshal array into Go value of type hooks.nicData`,
 	} {
-		wantProblem(t, validateInterfaces{add: "pxe", keep: "present"}.After(t.Context(), inspector.NewTask(parsed(t, text), i.node, i)), want)
+		wantProblem(t, validateInterfaces{add: "pxe", keep: "present"}.After(t.Context(),
+			inspector.NewTask(parsed(t, text), i.node, i)), want)
 	}
 	wantCalls(t, i)
 }
@@ -353,7 +379,8 @@ func TestWithoutInterfacesNoPortIsDeleted(t *testing.T) {
 func BenchmarkBefore(b *testing.B) {
 	var list []string
 	for i := range 16 {
-		list = append(list, fmt.Sprintf(`{"name": "eth%d", "mac_address": "52:54:00:00:00:%02x", "ipv4_address": "192.0.2.%d", "lldp": [%s[0, ""]], "has_carrier": true}`,
+		list = append(list, fmt.Sprintf(
+			`{"name": "eth%d", "mac_address": "52:54:00:00:00:%02x", "ipv4_address": "192.0.2.%d", "lldp": [%s[0, ""]], "has_carrier": true}`,
 			i, i, i, strings.Repeat(`[127, "0080c203006408766c616e2d3130300080c203006408766c616e2d313030"], `, 20)))
 	}
 	text := []byte(`{"inventory": {"interfaces": [` + strings.Join(list, ", ") + `], "disks": ` + labDisks + `}}`)

@@ -36,7 +36,8 @@ const FirstBMCField = "ipmi_address"
 // machine's. An error says why an address that is there is of no use: a *Problem
 // if it can never be read; any other is a warning, as in the original's last
 // line, and the node may still be found by its MACs.
-func BMCAddresses(ctx context.Context, r Resolver, node string, info map[string]any, fields []string) ([]string, error) {
+func BMCAddresses(ctx context.Context, r Resolver, node string, info map[string]any, fields []string) ([]string,
+	error) {
 	if Bridged(info) {
 		return nil, nil
 	}
@@ -46,7 +47,8 @@ func BMCAddresses(ctx context.Context, r Resolver, node string, info map[string]
 	}
 	host, ok := bmcHost(value)
 	if !ok {
-		return nil, document.Failed("driver_info.%s of node %s is no address of a BMC: want HOST, HOST:PORT, [IPV6]:PORT or a URL", field, node)
+		return nil, document.Failed(
+			"driver_info.%s of node %s is no address of a BMC: want HOST, HOST:PORT, [IPV6]:PORT or a URL", field, node)
 	}
 	ips, err := resolve(ctx, r, host)
 	if err != nil {
@@ -59,7 +61,8 @@ func BMCAddresses(ctx context.Context, r Resolver, node string, info map[string]
 		}
 	}
 	if len(addresses) == 0 {
-		return nil, fmt.Errorf("driver_info.%s of node %s: %s is an address of the host itself, not of a BMC", field, node, host)
+		return nil, fmt.Errorf("driver_info.%s of node %s: %s is an address of the host itself, not of a BMC", field, node,
+			host)
 	}
 	return addresses, nil
 }
@@ -111,7 +114,8 @@ func bmcHost(value any) (host string, ok bool) {
 // alphabets are left to it.
 func isHostName(host string) bool {
 	return host != "" && len(host) <= maxHostName && !strings.ContainsFunc(host, func(c rune) bool {
-		return c < utf8.RuneSelf && !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-._", c))
+		return c < utf8.RuneSelf &&
+			!('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-._", c))
 	})
 }
 

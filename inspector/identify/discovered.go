@@ -76,7 +76,8 @@ func Elder(v fsm.View, rec introspection.Record, m Machine) string {
 	count(score, v.NodesByMAC, rec.Attributes.MACs)
 	count(score, v.NodesByBMC, rec.Attributes.BMC)
 	for node := range score { // order-free: any will do
-		if found, ok := v.Record(node); ok && found.Begun < rec.Begun && len(m.fitting([]Known{{Node: node, Attributes: found.Attributes}})) > 0 {
+		if found, ok := v.Record(node); ok && found.Begun < rec.Begun &&
+			len(m.fitting([]Known{{Node: node, Attributes: found.Attributes}})) > 0 {
 			return node
 		}
 	}

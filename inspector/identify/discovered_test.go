@@ -28,13 +28,16 @@ func TestDiscoveredIdentity(t *testing.T) {
 		if a.Verdict == Refused {
 			return a.Text
 		}
-		if err := (introspection.Start{Node: a.Node, Event: introspection.EventEnroll, Timeout: time.Second, Attributes: a.Attributes}).Validate(); err != nil {
+		if err := (introspection.Start{Node: a.Node, Event: introspection.EventEnroll, Timeout: time.Second,
+			Attributes: a.Attributes}).Validate(); err != nil {
 			t.Errorf("the log does not take %s, %v: %v", a.Node, a.Attributes, err)
 		}
 		return a.Node
 	}
 	one := of(nic(mac1, mac2), "")
-	for _, same := range []string{of(nic(mac2, mac1), ""), of(nic(noMAC, strings.ToUpper(mac1), "ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", mac2), `,"bmc_address":"198.18.0.1"`)} {
+	for _, same := range []string{of(nic(mac2, mac1), ""),
+		of(nic(noMAC, strings.ToUpper(mac1), "ff:ff:ff:ff:ff:ff", "01:00:5e:00:00:01", mac2),
+			`,"bmc_address":"198.18.0.1"`)} {
 		if same != one {
 			t.Errorf("one machine is %s and %s", one, same)
 		}

@@ -35,9 +35,11 @@ func table() []evidence {
 		{func(m Machine, k Known) bool { return differing(m.BMC, k.BMC) }, "its BMC has another address"},
 		{func(_ Machine, k Known) bool { return k.owner != "" }, "its BMC has the address of another node's"},
 		{func(m Machine, k Known) bool { return lacks(m.MACs, k.MACs) }, "it lacks one of the node's MACs"},
-		{func(m Machine, k Known) bool { return m.sharesInner(k.MACs) }, "the MACs in common are of cards that lead to its own BMC"},
+		{func(m Machine, k Known) bool { return m.sharesInner(k.MACs) },
+			"the MACs in common are of cards that lead to its own BMC"},
 		{func(_ Machine, k Known) bool { return k.rival }, "another node has more ports with its MACs"},
-		{func(m Machine, k Known) bool { return m.Serial != "" && k.Serial != "" && m.Serial != k.Serial }, "it has another serial number"},
+		{func(m Machine, k Known) bool { return m.Serial != "" && k.Serial != "" && m.Serial != k.Serial },
+			"it has another serial number"},
 	}
 }
 
@@ -83,7 +85,8 @@ func sameBMC(one, other []string) bool {
 // of IP: were they one, it would be the same.
 func differing(one, other []string) bool {
 	return slices.ContainsFunc(routed(one), func(a string) bool {
-		return slices.ContainsFunc(routed(other), func(b string) bool { return strings.Contains(a, ":") == strings.Contains(b, ":") })
+		return slices.ContainsFunc(routed(other),
+			func(b string) bool { return strings.Contains(a, ":") == strings.Contains(b, ":") })
 	})
 }
 

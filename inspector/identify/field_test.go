@@ -15,9 +15,10 @@ func usbMachine(i int, bmc string) string {
 	if bmc != "" {
 		bmc = fmt.Sprintf(`,"bmc_address":"198.18.4.%d"`, i)
 	}
-	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eno1","mac_address":"52:54:00:a5:%02x:01","ipv4_address":"192.0.2.%d"},`+
-		`{"name":"eno2","mac_address":"52:54:00:a5:%02x:02"},{"name":"enxbe3af2b6059f","mac_address":%q,"ipv4_address":"169.254.3.%d","vendor":"0x0b1f"}]`+
-		`%s,"system_vendor":{"serial_number":"SN-%d"}}}`, i, i, i, common, i, bmc, i)
+	return fmt.Sprintf(
+		`{"inventory":{"interfaces":[{"name":"eno1","mac_address":"52:54:00:a5:%02x:01","ipv4_address":"192.0.2.%d"},`+
+			`{"name":"eno2","mac_address":"52:54:00:a5:%02x:02"},{"name":"enxbe3af2b6059f","mac_address":%q,"ipv4_address":"169.254.3.%d","vendor":"0x0b1f"}]`+
+			`%s,"system_vendor":{"serial_number":"SN-%d"}}}`, i, i, i, common, i, bmc, i)
 }
 
 // Machines with one USB card in common, one after the other: each is a new node, whose
@@ -27,12 +28,16 @@ func TestFieldUSBCard(t *testing.T) {
 		bmc    string
 		chosen func(i int) []string
 	}{
-		"the boot interface alone":               {"known", func(i int) []string { return []string{fmt.Sprintf("52:54:00:a5:%02x:01", i)} }},
-		"all with an address":                    {"known", func(i int) []string { return []string{fmt.Sprintf("52:54:00:a5:%02x:01", i), common} }},
-		"all with an address, no BMC in-band":    {"", func(i int) []string { return []string{fmt.Sprintf("52:54:00:a5:%02x:01", i), common} }},
-		"the card alone, no BMC in-band":         {"", func(int) []string { return []string{common} }},
-		"no choice, no BMC in-band":              {"", func(int) []string { return nil }},
-		"all, and earlier ports with the card":   {"legacy", func(i int) []string { return []string{fmt.Sprintf("52:54:00:a5:%02x:01", i), common} }},
+		"the boot interface alone": {"known",
+			func(i int) []string { return []string{fmt.Sprintf("52:54:00:a5:%02x:01", i)} }},
+		"all with an address": {"known",
+			func(i int) []string { return []string{fmt.Sprintf("52:54:00:a5:%02x:01", i), common} }},
+		"all with an address, no BMC in-band": {"",
+			func(i int) []string { return []string{fmt.Sprintf("52:54:00:a5:%02x:01", i), common} }},
+		"the card alone, no BMC in-band": {"", func(int) []string { return []string{common} }},
+		"no choice, no BMC in-band":      {"", func(int) []string { return nil }},
+		"all, and earlier ports with the card": {"legacy",
+			func(i int) []string { return []string{fmt.Sprintf("52:54:00:a5:%02x:01", i), common} }},
 		"the same, and no BMC in-band or Ironic": {"", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,12 +78,14 @@ func TestFieldUSBCard(t *testing.T) {
 // A node whose BMC Ironic has as HOST:PORT is found by it, and not discovered again.
 func TestFieldBMCWithAPort(t *testing.T) {
 	for _, written := range []string{"192.0.2.78:8443", "[2001:db8::78]:8443"} {
-		addresses, err := BMCAddresses(t.Context(), zone{}, node1, map[string]any{"redfish_address": written}, config.Default().Inspection.IPMIAddressFields)
+		addresses, err := BMCAddresses(t.Context(), zone{}, node1, map[string]any{"redfish_address": written},
+			config.Default().Inspection.IPMIAddressFields)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := newSite(t, Known{Node: node1, Attributes: introspection.Attributes{BMC: addresses}})
-		m := Of(parsed(t, `{"inventory":{"interfaces":[{"name":"eno1","mac_address":"`+mac1+`"}],"bmc_address":"192.0.2.78","bmc_v6address":"2001:db8::78"}}`))
+		m := Of(parsed(t, `{"inventory":{"interfaces":[{"name":"eno1","mac_address":"`+mac1+
+			`"}],"bmc_address":"192.0.2.78","bmc_v6address":"2001:db8::78"}}`))
 		found, err := s.search().InIronic(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)

@@ -101,7 +101,8 @@ func (s Search) InIronic(ctx context.Context, m Machine) (f Found, err error) {
 		with = append(with, ports.byMAC[mac]...)
 	}
 	m.Not = slices.DeleteFunc(slices.Clone(m.Not), func(x Exclusion) bool { // a port that came later is news
-		return slices.ContainsFunc(without(m.telling(), x.macs), func(mac string) bool { return slices.Contains(ports.nodes(mac), x.Node) })
+		return slices.ContainsFunc(without(m.telling(), x.macs),
+			func(mac string) bool { return slices.Contains(ports.nodes(mac), x.Node) })
 	})
 	for _, p := range with {
 		if !slices.ContainsFunc(known, func(k Known) bool { return k.Node == p.Node }) {

@@ -24,7 +24,8 @@ func CanonicalMAC(text string) (mac string, ok bool) {
 // booted from it.
 func ownMAC(mac string) bool {
 	const digits = "0123456789abcdef"
-	return portMAC(mac) && strings.IndexByte(digits, mac[1])%2 == 0 // the last bit of the first byte says that it is a group's
+	// the last bit of the first byte says that it is a group's
+	return portMAC(mac) && strings.IndexByte(digits, mac[1])%2 == 0
 }
 
 // portMAC reports whether a MAC, in lower case, can be that of a port: the one of

@@ -37,7 +37,8 @@ type Machine struct {
 // no machine and is left out: the hooks report it. Unlike the original it needs no
 // hook to have succeeded, so that a node whose hooks fail is found and learns why.
 func Of(d *document.Document) Machine {
-	return machineOf(d, func(nic *document.Parts) bool { return nic.Get("name").Text() != "" }) // without a name no hook would take it
+	// without a name no hook would take it
+	return machineOf(d, func(nic *document.Parts) bool { return nic.Get("name").Text() != "" })
 }
 
 // OfInband is Of for what Ironic's own endpoint takes: an inventory with at least one
@@ -104,7 +105,8 @@ func (m Machine) telling() []string { return without(PortMACs(m.MACs), m.Inner) 
 // "4" or "6"; "" if there is none.
 func (m Machine) Address(enabled []string) string {
 	for _, version := range enabled {
-		if n := slices.IndexFunc(m.BMC, func(address string) bool { return strings.Contains(address, ":") == (version == "6") }); n >= 0 {
+		if n := slices.IndexFunc(m.BMC,
+			func(address string) bool { return strings.Contains(address, ":") == (version == "6") }); n >= 0 {
 			return m.BMC[n]
 		}
 	}
@@ -183,7 +185,8 @@ func serialOf(vendor *document.Value) string {
 // there is none: words, zeros, or digits in a row.
 func meaningful(serial string) string {
 	serial = strings.ToLower(strings.TrimSpace(serial))
-	if !strings.ContainsAny(serial, "123456789") || strings.HasPrefix("01234567890", serial) || strings.HasPrefix("1234567890", serial) {
+	if !strings.ContainsAny(serial, "123456789") || strings.HasPrefix("01234567890", serial) ||
+		strings.HasPrefix("1234567890", serial) {
 		return ""
 	}
 	return serial

@@ -12,9 +12,11 @@ import (
 
 // The beginning of a document is searched for MACs, and for nothing that only looks so.
 func TestMACsAtTheBeginning(t *testing.T) {
-	s := newSite(t, at(node1, "", []string{mac1}), at(node2, "", []string{mac2, mac3}), at(node3, "", []string{mac3})).starts(t)
+	s := newSite(t, at(node1, "", []string{mac1}), at(node2, "", []string{mac2, mac3}),
+		at(node3, "", []string{mac3})).starts(t)
 	for text, want := range map[string]string{
-		`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:A5:01:01","lldp":null},{"mac_address":"` + mac2 + `"}`: node1,
+		`{"inventory":{"interfaces":[{"name":"eth0","mac_address":"52:54:00:A5:01:01","lldp":null},{"mac_address":"` + mac2 +
+			`"}`: node1,
 		`{"a":"` + mac3 + `","b":"` + mac2 + `"`:          node2, // the first is in two
 		`{"a":"` + mac1[:16]:                              "",
 		`"` + mac1 + `"`:                                  node1,
@@ -39,14 +41,16 @@ func TestMACsOfANode(t *testing.T) {
 			t.Fatalf("%v, %v", res, err)
 		}
 	}
-	do(ironicports.PutPorts{Complete: true, Ports: []ironicports.Port{{ID: "p1", MAC: mac1, Node: node1}, {ID: "p2", MAC: mac2, Node: node2}}})
+	do(ironicports.PutPorts{Complete: true,
+		Ports: []ironicports.Port{{ID: "p1", MAC: mac1, Node: node1}, {ID: "p2", MAC: mac2, Node: node2}}})
 	if got := MACsOf(log.View(), node1); !slices.Equal(got, []string{mac1}) {
 		t.Errorf("MACs of a node: %q", got)
 	}
 	if got := NodeAt(log.View(), mac2); got != node2 {
 		t.Errorf("node at a MAC: %q", got)
 	}
-	if got := NodeAt(log.View(), "52:54:00:ff:ff:ff"); got != "" || len(MACsOf(log.View(), "00000000-0000-4000-8000-0000000000ff")) > 0 {
+	if got := NodeAt(log.View(), "52:54:00:ff:ff:ff"); got != "" ||
+		len(MACsOf(log.View(), "00000000-0000-4000-8000-0000000000ff")) > 0 {
 		t.Errorf("node at an unknown MAC: %q", got)
 	}
 	do(ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p3", MAC: mac2, Node: node1}}})

@@ -43,7 +43,8 @@ func (s *site) search() Search { return Search{s.Node, s.Ports, s.BMCs} }
 func (s *site) starts(t testing.TB) *site {
 	t.Helper()
 	for _, k := range s.nodes {
-		s.do(t, introspection.Start{Node: k.Node, Event: introspection.EventAdopt, Timeout: time.Hour, Attributes: k.Attributes})
+		s.do(t, introspection.Start{Node: k.Node, Event: introspection.EventAdopt, Timeout: time.Hour,
+			Attributes: k.Attributes})
 	}
 	return s
 }
@@ -127,7 +128,8 @@ func verdict(a Answer) string {
 func TestPoints(t *testing.T) {
 	const chassis = "198.18.4.9"
 	s := newSite(t,
-		at(node1, "", []string{mac1, "52:54:00:a5:01:02"}, bmc1, chassis), at(node2, "", []string{mac2}, bmc2, chassis), at(node3, "", nil, chassis),
+		at(node1, "", []string{mac1, "52:54:00:a5:01:02"}, bmc1, chassis), at(node2, "", []string{mac2}, bmc2, chassis),
+		at(node3, "", nil, chassis),
 	).starts(t)
 	const none, stranger = "Could not find a node for attributes ", "52:54:00:ff:ff:ff"
 	for _, tt := range []struct{ name, macs, bmc, want, text string }{
@@ -136,12 +138,16 @@ func TestPoints(t *testing.T) {
 		{"by both", mac1, bmc1, node1, ""},
 		{"a chassis with one BMC", mac2, chassis, node2, ""},
 		{"two MACs are one point", mac1 + " 52:54:00:a5:01:02 " + mac2, "", "several",
-			"Multiple nodes match the same number of attributes {'bmc_address': [], 'mac': ['" + mac1 + "', '52:54:00:a5:01:02', '" + mac2 + "']}: ['" + node1 + "', '" + node2 + "']"},
+			"Multiple nodes match the same number of attributes {'bmc_address': [], 'mac': ['" + mac1 +
+				"', '52:54:00:a5:01:02', '" + mac2 + "']}: ['" + node1 + "', '" + node2 + "']"},
 		{"MAC of one, BMC of another", mac2, bmc1, "several",
-			"Multiple nodes match the same number of attributes {'bmc_address': ['" + bmc1 + "'], 'mac': ['" + mac2 + "']}: ['" + node1 + "', '" + node2 + "']"},
-		{"no node", stranger, "198.18.0.1 198.18.0.2", "none", none + "{'bmc_address': ['198.18.0.1', '198.18.0.2'], 'mac': ['" + stranger + "']}"},
+			"Multiple nodes match the same number of attributes {'bmc_address': ['" + bmc1 + "'], 'mac': ['" + mac2 + "']}: ['" +
+				node1 + "', '" + node2 + "']"},
+		{"no node", stranger, "198.18.0.1 198.18.0.2", "none",
+			none + "{'bmc_address': ['198.18.0.1', '198.18.0.2'], 'mac': ['" + stranger + "']}"},
 		{"nothing to go by", "", "", "none", none + "{'bmc_address': [], 'mac': []}"},
-		{"what is no port's", noMAC + " ff:ff:ff:ff:ff:ff", "", "none", none + "{'bmc_address': [], 'mac': ['" + noMAC + "', 'ff:ff:ff:ff:ff:ff']}"},
+		{"what is no port's", noMAC + " ff:ff:ff:ff:ff:ff", "", "none",
+			none + "{'bmc_address': [], 'mac': ['" + noMAC + "', 'ff:ff:ff:ff:ff:ff']}"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := s.search().Started(t.Context(), s.View(), machine(tt.macs, tt.bmc, ""))
@@ -178,25 +184,42 @@ func TestEvidence(t *testing.T) {
 		bridged, silent bool
 	}{
 		{name: "nothing speaks against it", nodes: []Known{at(node1, "", own)}, macs: mac1, want: node1},
-		{name: "another address of the BMC alone", nodes: []Known{at(node1, "", own, bmc1)}, macs: mac1, bmc: bmc2, want: node1},
-		{name: "another address, and the address of another node's", nodes: []Known{at(node1, "", own, bmc1), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2, want: "none"},
-		{name: "the address of another node's alone: as if both waited", nodes: []Known{at(node1, "", own), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2, want: "several"},
-		{name: "that of a bridge", nodes: []Known{at(node1, "", own), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2, want: node1, bridged: true},
-		{name: "another node has it, and Ironic does not say", nodes: []Known{at(node1, "", own), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2, want: node1, silent: true},
-		{name: "the BMC of several, its own among them", nodes: []Known{at(node1, "", own, bmc1), at(node2, "", nil, bmc1)}, macs: mac1, bmc: bmc1, want: node1},
+		{name: "another address of the BMC alone", nodes: []Known{at(node1, "", own, bmc1)}, macs: mac1, bmc: bmc2,
+			want: node1},
+		{name: "another address, and the address of another node's",
+			nodes: []Known{at(node1, "", own, bmc1), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2, want: "none"},
+		{name: "the address of another node's alone: as if both waited",
+			nodes: []Known{at(node1, "", own), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2, want: "several"},
+		{name: "that of a bridge", nodes: []Known{at(node1, "", own), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2,
+			want: node1, bridged: true},
+		{name: "another node has it, and Ironic does not say", nodes: []Known{at(node1, "", own), at(node2, "", nil, bmc2)},
+			macs: mac1, bmc: bmc2, want: node1, silent: true},
+		{name: "the BMC of several, its own among them", nodes: []Known{at(node1, "", own, bmc1), at(node2, "", nil, bmc1)},
+			macs: mac1, bmc: bmc1, want: node1},
 		{name: "a MAC is missing", nodes: []Known{at(node1, "", []string{mac1, mac3})}, macs: mac1, want: node1},
-		{name: "a MAC is missing, and another address", nodes: []Known{at(node1, "", []string{mac1, mac3}, bmc1)}, macs: mac1, bmc: bmc2, want: "none"},
-		{name: "a MAC is missing, and the address of another node's", nodes: []Known{at(node1, "", []string{mac1, mac3}), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2, want: "none"},
+		{name: "a MAC is missing, and another address", nodes: []Known{at(node1, "", []string{mac1, mac3}, bmc1)}, macs: mac1,
+			bmc: bmc2, want: "none"},
+		{name: "a MAC is missing, and the address of another node's",
+			nodes: []Known{at(node1, "", []string{mac1, mac3}), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2, want: "none"},
 		{name: "a card in common", nodes: []Known{at(node1, "", usb)}, macs: mac2 + " usb:" + common, want: node1},
-		{name: "a card in common, and another address", nodes: []Known{at(node1, "", usb, bmc1)}, macs: mac2 + " usb:" + common, bmc: bmc2, want: "none"},
-		{name: "a card in common, and a MAC is missing", nodes: []Known{at(node1, "", []string{mac1, common})}, macs: mac2 + " usb:" + common, want: "none"},
-		{name: "a card in common, its own BMC", nodes: []Known{at(node1, "", []string{mac1, common}, bmc1)}, macs: mac2 + " usb:" + common, bmc: bmc1, want: node1},
-		{name: "a card in common, and the address of another node's", nodes: []Known{at(node1, "", usb), at(node2, "", nil, bmc2)}, macs: mac2 + " usb:" + common, bmc: bmc2, want: "none"},
-		{name: "a card in common that does not say so", nodes: []Known{at(node1, "", []string{mac1, common})}, macs: mac2 + " " + common, want: node1},
-		{name: "a card in common, and another serial number", nodes: []Known{at(node1, "sn-1", usb)}, macs: mac2 + " usb:" + common, sn: "sn-2", want: "none"},
+		{name: "a card in common, and another address", nodes: []Known{at(node1, "", usb, bmc1)},
+			macs: mac2 + " usb:" + common, bmc: bmc2, want: "none"},
+		{name: "a card in common, and a MAC is missing", nodes: []Known{at(node1, "", []string{mac1, common})},
+			macs: mac2 + " usb:" + common, want: "none"},
+		{name: "a card in common, its own BMC", nodes: []Known{at(node1, "", []string{mac1, common}, bmc1)},
+			macs: mac2 + " usb:" + common, bmc: bmc1, want: node1},
+		{name: "a card in common, and the address of another node's",
+			nodes: []Known{at(node1, "", usb), at(node2, "", nil, bmc2)}, macs: mac2 + " usb:" + common, bmc: bmc2,
+			want: "none"},
+		{name: "a card in common that does not say so", nodes: []Known{at(node1, "", []string{mac1, common})},
+			macs: mac2 + " " + common, want: node1},
+		{name: "a card in common, and another serial number", nodes: []Known{at(node1, "sn-1", usb)},
+			macs: mac2 + " usb:" + common, sn: "sn-2", want: "none"},
 		{name: "another serial number alone", nodes: []Known{at(node1, "sn-1", own)}, macs: mac1, sn: "sn-2", want: node1},
-		{name: "another serial number, its own BMC", nodes: []Known{at(node1, "sn-1", usb, bmc1)}, macs: mac2 + " usb:" + common, bmc: bmc1, sn: "sn-2", want: node1},
-		{name: "a BMC with a link-local address", nodes: []Known{at(node1, "", []string{mac1, common}, "fe80::1")}, macs: mac2 + " usb:" + common, bmc: "fe80::1", want: "none"},
+		{name: "another serial number, its own BMC", nodes: []Known{at(node1, "sn-1", usb, bmc1)},
+			macs: mac2 + " usb:" + common, bmc: bmc1, sn: "sn-2", want: node1},
+		{name: "a BMC with a link-local address", nodes: []Known{at(node1, "", []string{mac1, common}, "fe80::1")},
+			macs: mac2 + " usb:" + common, bmc: "fe80::1", want: "none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t, tt.nodes[0]).starts(t)
@@ -224,12 +247,19 @@ func TestTies(t *testing.T) {
 		macs, bmc, sn string
 		want          string
 	}{
-		{"a card in common, and the machine's own", []Known{at(node1, "", usb), at(node2, "", []string{mac2})}, mac2 + " usb:" + common, "", "", node2},
-		{"the same, with a MAC that is missing", []Known{at(node1, "", []string{mac1, common}), at(node2, "", []string{mac2, mac3})}, mac2 + " usb:" + common, "", "", node2},
-		{"a card that does not say so", []Known{at(node1, "", usb), at(node2, "", []string{mac2})}, mac2 + " " + common, "", "", "several"},
-		{"one has another serial number, and another address", []Known{at(node1, "sn-1", usb, bmc1), at(node2, "", nil, bmc2)}, mac2 + " " + common, bmc2, "sn-2", node2},
-		{"nothing tells them apart", []Known{at(node1, "sn-1", []string{mac1}), at(node2, "sn-2", []string{mac2})}, mac1 + " " + mac2, "", "sn-3", "several"},
-		{"neither is the machine", []Known{at(node1, "", []string{mac1, common}), at(node2, "", []string{mac3, common})}, mac2 + " usb:" + common, "", "", "none"},
+		{"a card in common, and the machine's own", []Known{at(node1, "", usb), at(node2, "", []string{mac2})},
+			mac2 + " usb:" + common, "", "", node2},
+		{"the same, with a MAC that is missing",
+			[]Known{at(node1, "", []string{mac1, common}), at(node2, "", []string{mac2, mac3})}, mac2 + " usb:" + common, "", "",
+			node2},
+		{"a card that does not say so", []Known{at(node1, "", usb), at(node2, "", []string{mac2})}, mac2 + " " + common, "",
+			"", "several"},
+		{"one has another serial number, and another address",
+			[]Known{at(node1, "sn-1", usb, bmc1), at(node2, "", nil, bmc2)}, mac2 + " " + common, bmc2, "sn-2", node2},
+		{"nothing tells them apart", []Known{at(node1, "sn-1", []string{mac1}), at(node2, "sn-2", []string{mac2})},
+			mac1 + " " + mac2, "", "sn-3", "several"},
+		{"neither is the machine", []Known{at(node1, "", []string{mac1, common}), at(node2, "", []string{mac3, common})},
+			mac2 + " usb:" + common, "", "", "none"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t, tt.nodes...).starts(t)
@@ -263,15 +293,23 @@ func TestRepeats(t *testing.T) {
 		want          string
 		silent        bool
 	}{
-		{name: "of the node", nodes: []Known{at(node1, "", []string{mac1}, bmc1)}, macs: mac1, bmc: bmc1, want: "repeated " + node1},
+		{name: "of the node", nodes: []Known{at(node1, "", []string{mac1}, bmc1)}, macs: mac1, bmc: bmc1,
+			want: "repeated " + node1},
 		{name: "of a node that is gone", nodes: []Known{at(node2, "", []string{mac2})}, macs: mac1, want: "none"},
 		{name: "Ironic does not say", macs: mac1, want: "repeated " + node1, silent: true},
-		{name: "the port is another node's", nodes: []Known{at(node1, "", nil), at(node2, "", []string{mac1})}, pulled: true, macs: mac1, want: "none"},
-		{name: "the port in common is another node's", nodes: []Known{at(node1, "", []string{mac1}), at(node2, "", []string{common})}, pulled: true, macs: mac1 + " usb:" + common, want: "repeated " + node1},
-		{name: "another serial number alone", nodes: []Known{at(node1, "sn-1", nil)}, macs: mac1, sn: "sn-2", want: "repeated " + node1},
-		{name: "another serial number and address", nodes: []Known{at(node1, "sn-1", nil, bmc1)}, macs: mac1, bmc: bmc2, sn: "sn-2", want: "none"},
-		{name: "another address, that of another node's", nodes: []Known{at(node1, "", nil, bmc1), at(node2, "", nil, bmc2)}, macs: mac1, bmc: bmc2, want: "none"},
-		{name: "another address alone", nodes: []Known{at(node1, "", nil, bmc1)}, macs: mac1, bmc: bmc2, want: "repeated " + node1},
+		{name: "the port is another node's", nodes: []Known{at(node1, "", nil), at(node2, "", []string{mac1})}, pulled: true,
+			macs: mac1, want: "none"},
+		{name: "the port in common is another node's",
+			nodes: []Known{at(node1, "", []string{mac1}), at(node2, "", []string{common})}, pulled: true,
+			macs: mac1 + " usb:" + common, want: "repeated " + node1},
+		{name: "another serial number alone", nodes: []Known{at(node1, "sn-1", nil)}, macs: mac1, sn: "sn-2",
+			want: "repeated " + node1},
+		{name: "another serial number and address", nodes: []Known{at(node1, "sn-1", nil, bmc1)}, macs: mac1, bmc: bmc2,
+			sn: "sn-2", want: "none"},
+		{name: "another address, that of another node's", nodes: []Known{at(node1, "", nil, bmc1), at(node2, "", nil, bmc2)},
+			macs: mac1, bmc: bmc2, want: "none"},
+		{name: "another address alone", nodes: []Known{at(node1, "", nil, bmc1)}, macs: mac1, bmc: bmc2,
+			want: "repeated " + node1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSite(t)
@@ -308,6 +346,7 @@ func delivered(t testing.TB, s *site, node string, a introspection.Attributes) b
 	if err != nil || taken.Claimed == nil {
 		t.Fatal(res, err)
 	}
-	s.do(t, introspection.Advance{Claim: taken.Claimed.Claim.Hold(), Event: introspection.EventError, Error: "over", Answer: introspection.Answer{Status: 400, Message: "over"}, Consume: true})
+	s.do(t, introspection.Advance{Claim: taken.Claimed.Claim.Hold(), Event: introspection.EventError, Error: "over",
+		Answer: introspection.Answer{Status: 400, Message: "over"}, Consume: true})
 	return packed.Hash
 }

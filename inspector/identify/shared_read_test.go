@@ -19,7 +19,8 @@ import (
 // Callbacks of machines that nobody knows, each with many MACs and a BMC, cost
 // Ironic its lists, read at a rate that does not depend on how many come.
 func TestStrangersCostIronicLittle(t *testing.T) {
-	for name, allow := range map[string]func(*inspecttest.Rig) *inspecttest.Service{"adopt": (*inspecttest.Rig).Permits, "discover": (*inspecttest.Rig).Discovers} {
+	for name, allow := range map[string]func(*inspecttest.Rig) *inspecttest.Service{"adopt": (*inspecttest.Rig).Permits,
+		"discover": (*inspecttest.Rig).Discovers} {
 		t.Run(name, func(t *testing.T) {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
 				s := allow(o)
@@ -31,7 +32,9 @@ func TestStrangersCostIronicLittle(t *testing.T) {
 						for i := range 100 {
 							nics = append(nics, fmt.Sprintf(`{"name":"eth%d","mac_address":"52:54:01:00:%02x:%02x"}`, i, n, i))
 						}
-						body := fmt.Sprintf(`{"inventory":{"interfaces":[%s,{"name":"own","mac_address":%q}],"bmc_address":"198.18.9.9"}}`, strings.Join(nics, ","), inspecttest.MacB)
+						body := fmt.Sprintf(
+							`{"inventory":{"interfaces":[%s,{"name":"own","mac_address":%q}],"bmc_address":"198.18.9.9"}}`,
+							strings.Join(nics, ","), inspecttest.MacB)
 						_, err := s.Continue(o.Ctx, []byte(body))
 						var said *inspecttest.Refusal
 						if !errors.As(err, &said) || said.Status != 400 {

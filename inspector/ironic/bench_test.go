@@ -18,7 +18,8 @@ func canned(b *testing.B, status int, body string) string {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = listener.Close() }) // ends the loop below
-	reply := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", status, http.StatusText(status), len(body), body)
+	reply := fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", status,
+		http.StatusText(status), len(body), body)
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -76,7 +77,8 @@ func BenchmarkDecodeNode(b *testing.B) {
 
 // patched is aNode among the fields that nobody asked for.
 func patched() []byte {
-	raw := []byte(`{"instance_info": {}, "links": [{"href": "http://ironic/v1/nodes/1", "rel": "self"}, {"href": "http://ironic/nodes/1", "rel": "bookmark"}]`)
+	raw := []byte(
+		`{"instance_info": {}, "links": [{"href": "http://ironic/v1/nodes/1", "rel": "self"}, {"href": "http://ironic/nodes/1", "rel": "bookmark"}]`)
 	for n := range 60 {
 		raw = fmt.Appendf(raw, `, "field_%d": "2026-11-21T18:35:00+00:00"`, n)
 	}

@@ -83,7 +83,8 @@ func (c *Client) Prepare(conf config.Ironic) (take func(), err error) {
 
 func newLine(conf config.Ironic, logger *slog.Logger) (*line, error) {
 	secure, err := servicecreds.OpenTLS(servicecreds.Files{
-		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify, Section: "ironic",
+		CA: conf.TLS.CAFile, Cert: conf.TLS.CertFile, Key: conf.TLS.KeyFile, Insecure: conf.TLS.InsecureSkipVerify,
+		Section: "ironic",
 	}, logger)
 	if err != nil {
 		return nil, err

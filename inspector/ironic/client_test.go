@@ -115,11 +115,14 @@ const aNode = `{"uuid": "` + node1 + `", "name": "n1", "provision_state": "manag
 	"driver_info": {"ipmi_address": "198.18.0.1"}, "properties": {"cpus": "4"}, "extra": {}, "links": [], "instance_info": {"x": [1]}}`
 
 var wantNode = Node{UUID: node1, Name: "n1", Provision: "manageable",
-	DriverInfo: map[string]any{"ipmi_address": "198.18.0.1"}, Properties: map[string]any{"cpus": "4"}, Extra: map[string]any{}}
+	DriverInfo: map[string]any{"ipmi_address": "198.18.0.1"}, Properties: map[string]any{"cpus": "4"},
+	Extra: map[string]any{}}
 
-const aPort = `{"uuid": "` + port1 + `", "node_uuid": "` + node1 + `", "address": "52:54:00:00:00:0A", "pxe_enabled": true, "extra": {"client-id": "x"}, "physical_network": null}`
+const aPort = `{"uuid": "` + port1 + `", "node_uuid": "` + node1 +
+	`", "address": "52:54:00:00:00:0A", "pxe_enabled": true, "extra": {"client-id": "x"}, "physical_network": null}`
 
-var wantPort = Port{UUID: port1, Node: node1, Address: "52:54:00:00:00:0a", PXEEnabled: true, Extra: map[string]any{"client-id": "x"}}
+var wantPort = Port{UUID: port1, Node: node1, Address: "52:54:00:00:00:0a", PXEEnabled: true,
+	Extra: map[string]any{"client-id": "x"}}
 
 // result puts what a call returned into one value.
 func result(values ...any) []any { return values }
@@ -137,25 +140,32 @@ var calls = []struct {
 	{"node by name", func(ctx context.Context, c *Client) []any { return result(c.Node(ctx, "rack-1.n_1~a")) },
 		answer{200, aNode}, "GET /v1/nodes/rack-1.n_1~a" + nodeFields, "", []any{wantNode, nil}},
 	{"patch node", func(ctx context.Context, c *Client) []any {
-		return result(c.PatchNode(ctx, node1, []Patch{{Op: "add", Path: "/properties/cpus", Value: "<4>"}, {Op: "remove", Path: "/extra/u"}}))
+		return result(c.PatchNode(ctx, node1,
+			[]Patch{{Op: "add", Path: "/properties/cpus", Value: "<4>"}, {Op: "remove", Path: "/extra/u"}}))
 	}, answer{200, aNode}, "PATCH /v1/nodes/" + node1,
 		`[{"op":"add","path":"/properties/cpus","value":"<4>"},{"op":"remove","path":"/extra/u"}]`, []any{wantNode, nil}},
 	{"node IDs", func(ctx context.Context, c *Client) []any { return result(c.NodeIDs(ctx)) },
-		answer{200, `{"nodes": [{"uuid": "a", "links": []}, {"uuid": "b"}]}`}, "GET /v1/nodes?fields=uuid", "", []any{[]string{"a", "b"}, nil}},
+		answer{200, `{"nodes": [{"uuid": "a", "links": []}, {"uuid": "b"}]}`}, "GET /v1/nodes?fields=uuid", "",
+		[]any{[]string{"a", "b"}, nil}},
 	{"no nodes", func(ctx context.Context, c *Client) []any { return result(c.NodeIDs(ctx)) },
 		answer{200, `{"nodes": [], "next": null}`}, "GET /v1/nodes?fields=uuid", "", []any{[]string(nil), nil}},
 	{"power valid", func(ctx context.Context, c *Client) []any { return result(c.PowerValid(ctx, node1)) },
-		answer{200, `{"power": {"result": true}, "boot": {"result": false, "reason": "no image"}}`}, "GET /v1/nodes/" + node1 + "/validate", "", []any{true, "", nil}},
+		answer{200, `{"power": {"result": true}, "boot": {"result": false, "reason": "no image"}}`},
+		"GET /v1/nodes/" + node1 + "/validate", "", []any{true, "", nil}},
 	{"power not valid", func(ctx context.Context, c *Client) []any { return result(c.PowerValid(ctx, node1)) },
-		answer{200, `{"power": {"result": false, "reason": "no BMC"}}`}, "GET /v1/nodes/" + node1 + "/validate", "", []any{false, "no BMC", nil}},
+		answer{200, `{"power": {"result": false, "reason": "no BMC"}}`}, "GET /v1/nodes/" + node1 + "/validate", "",
+		[]any{false, "no BMC", nil}},
 	{"power of no driver", func(ctx context.Context, c *Client) []any { return result(c.PowerValid(ctx, node1)) },
-		answer{200, `{"power": {"result": null, "reason": null}}`}, "GET /v1/nodes/" + node1 + "/validate", "", []any{false, "None", nil}},
+		answer{200, `{"power": {"result": null, "reason": null}}`}, "GET /v1/nodes/" + node1 + "/validate", "",
+		[]any{false, "None", nil}},
 	{"power without a word", func(ctx context.Context, c *Client) []any { return result(c.PowerValid(ctx, node1)) },
-		answer{200, `{"power": {"result": false}}`}, "GET /v1/nodes/" + node1 + "/validate", "", []any{false, "no reason", nil}},
+		answer{200, `{"power": {"result": false}}`}, "GET /v1/nodes/" + node1 + "/validate", "",
+		[]any{false, "no reason", nil}},
 	{"boot device", func(ctx context.Context, c *Client) []any {
 		return result(c.SetBootDevice(ctx, node1, BootPXE, false))
 	},
-		answer{204, ""}, "PUT /v1/nodes/" + node1 + "/management/boot_device", `{"boot_device":"pxe","persistent":false}`, []any{nil}},
+		answer{204, ""}, "PUT /v1/nodes/" + node1 + "/management/boot_device", `{"boot_device":"pxe","persistent":false}`,
+		[]any{nil}},
 	{"power", func(ctx context.Context, c *Client) []any {
 		return result(c.SetPower(ctx, node1, PowerReboot))
 	},
@@ -164,35 +174,46 @@ var calls = []struct {
 		answer{200, `{"ports": [` + aPort + `]}`}, "GET /v1/ports/detail?node=" + node1, "", []any{[]Port{wantPort}, nil}},
 	{"create port", func(ctx context.Context, c *Client) []any {
 		return result(c.CreatePort(ctx, Port{Node: node1, Address: "52:54:00:00:00:0A", PXEEnabled: true}))
-	}, answer{201, aPort}, "POST /v1/ports", `{"node_uuid":"` + node1 + `","address":"52:54:00:00:00:0a","pxe_enabled":true,"extra":{}}`, []any{wantPort, nil}},
+	}, answer{201, aPort}, "POST /v1/ports",
+		`{"node_uuid":"` + node1 + `","address":"52:54:00:00:00:0a","pxe_enabled":true,"extra":{}}`, []any{wantPort, nil}},
 	{"patch port", func(ctx context.Context, c *Client) []any {
 		return result(c.PatchPort(ctx, port1, []Patch{{Op: "replace", Path: "/pxe_enabled", Value: false}}))
-	}, answer{200, aPort}, "PATCH /v1/ports/" + port1, `[{"op":"replace","path":"/pxe_enabled","value":false}]`, []any{nil}},
+	}, answer{200, aPort}, "PATCH /v1/ports/" + port1, `[{"op":"replace","path":"/pxe_enabled","value":false}]`,
+		[]any{nil}},
 	{"delete port", func(ctx context.Context, c *Client) []any { return result(c.DeletePort(ctx, port1)) },
 		answer{204, ""}, "DELETE /v1/ports/" + port1, "", []any{nil}},
 	{"delete no port", func(ctx context.Context, c *Client) []any { return result(c.DeletePort(ctx, port1)) },
 		fault(404, "Port "+port1+" could not be found."), "DELETE /v1/ports/" + port1, "", []any{nil}},
 	{"patch driver", func(ctx context.Context, c *Client) []any {
-		return result(c.PatchDriver(ctx, node1, []Patch{{Op: "add", Path: "/driver", Value: "ipmi"}, {Op: "add", Path: "/extra/u", Value: nil}}))
+		return result(c.PatchDriver(ctx, node1,
+			[]Patch{{Op: "add", Path: "/driver", Value: "ipmi"}, {Op: "add", Path: "/extra/u", Value: nil}}))
 	}, answer{200, aNode}, "PATCH /v1/nodes/" + node1 + "?reset_interfaces=True",
 		`[{"op":"add","path":"/driver","value":"ipmi"},{"op":"add","path":"/extra/u","value":null}]`, []any{wantNode, nil}},
 	{"the whole node", func(ctx context.Context, c *Client) []any { return result(c.NodeWhole(ctx, node1)) },
 		answer{200, `{"uuid": "a", "instance_info": {"x": [1.50]}}`}, "GET /v1/nodes/" + node1, "",
 		[]any{map[string]any{"uuid": "a", "instance_info": map[string]any{"x": []any{json.Number("1.50")}}}, nil}},
 	{"create node", func(ctx context.Context, c *Client) []any {
-		return result(c.CreateNode(ctx, NewNode{UUID: node1, Driver: "ipmi", DriverInfo: map[string]any{"ipmi_address": "198.18.0.1"},
-			Fields: map[string]string{"management_interface": "noop"}}))
-	}, answer{201, aNode}, "POST /v1/nodes", `{"driver":"ipmi","driver_info":{"ipmi_address":"198.18.0.1"},"management_interface":"noop","uuid":"` + node1 + `"}`, []any{wantNode, nil}},
+		return result(c.CreateNode(ctx,
+			NewNode{UUID: node1, Driver: "ipmi", DriverInfo: map[string]any{"ipmi_address": "198.18.0.1"},
+				Fields: map[string]string{"management_interface": "noop"}}))
+	}, answer{201, aNode}, "POST /v1/nodes",
+		`{"driver":"ipmi","driver_info":{"ipmi_address":"198.18.0.1"},"management_interface":"noop","uuid":"` + node1 + `"}`,
+		[]any{wantNode, nil}},
 	{"ports at", func(ctx context.Context, c *Client) []any { return result(c.PortsAt(ctx, "52:54:00:00:00:0A")) },
-		answer{200, `{"ports": [` + aPort + `]}`}, "GET /v1/ports?address=52%3A54%3A00%3A00%3A00%3A0a&fields=uuid,address,node_uuid", "", []any{[]Port{wantPort}, nil}},
+		answer{200, `{"ports": [` + aPort + `]}`},
+		"GET /v1/ports?address=52%3A54%3A00%3A00%3A00%3A0a&fields=uuid,address,node_uuid", "", []any{[]Port{wantPort}, nil}},
 	{"nodes with BMC", func(ctx context.Context, c *Client) []any { return result(c.NodesWithBMC(ctx)) },
-		answer{200, `{"nodes": [` + aNode + `]}`}, "GET /v1/nodes?fields=uuid,provision_state,driver_info", "", []any{[]Node{wantNode}, nil}},
+		answer{200, `{"nodes": [` + aNode + `]}`}, "GET /v1/nodes?fields=uuid,provision_state,driver_info", "",
+		[]any{[]Node{wantNode}, nil}},
 	{"add trait", func(ctx context.Context, c *Client) []any { return result(c.AddTrait(ctx, node1, "CUSTOM/A")) },
 		answer{204, ""}, "PUT /v1/nodes/" + node1 + "/traits/CUSTOM%2FA", "", []any{nil}},
 	{"remove trait", func(ctx context.Context, c *Client) []any { return result(c.RemoveTrait(ctx, node1, "CUSTOM_A")) },
 		answer{204, ""}, "DELETE /v1/nodes/" + node1 + "/traits/CUSTOM_A", "", []any{nil}},
-	{"remove no trait", func(ctx context.Context, c *Client) []any { return result(c.RemoveTrait(ctx, node1, "CUSTOM_A")) },
-		fault(404, "Node "+node1+" doesn't have a trait 'CUSTOM_A'"), "DELETE /v1/nodes/" + node1 + "/traits/CUSTOM_A", "", []any{nil}},
+	{"remove no trait", func(ctx context.Context, c *Client) []any {
+		return result(c.RemoveTrait(ctx, node1, "CUSTOM_A"))
+	},
+		fault(404, "Node "+node1+" doesn't have a trait 'CUSTOM_A'"), "DELETE /v1/nodes/" + node1 + "/traits/CUSTOM_A", "",
+		[]any{nil}},
 	{"ping", func(ctx context.Context, c *Client) []any { return result(c.Ping(ctx)) },
 		answer{200, `{"id": "v1"}`}, "GET /v1/", "", []any{nil}},
 }
@@ -278,7 +299,8 @@ func TestNewSendsNothing(t *testing.T) {
 	if lines := f.lines(); len(lines) > 0 {
 		t.Errorf("sent %q", lines)
 	}
-	if _, err := New(config.Ironic{AuthType: "kerberos"}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "ironic.auth_type") {
+	if _, err := New(config.Ironic{AuthType: "kerberos"}, slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "ironic.auth_type") {
 		t.Errorf("an unknown kind of login: %v", err)
 	}
 }
@@ -288,11 +310,13 @@ func TestNewSendsNothing(t *testing.T) {
 func TestNamesOfNoNode(t *testing.T) {
 	f := serve(t, answer{200, `{"nodes": []}`})
 	c := dial(t, conf(f.URL))
-	for _, ref := range []string{"", ".", "..", "detail", "states", "a/b", "a/states/power", "../ports", "a?b", "a b", "ä", "a%2fb", strings.Repeat("a", maxName+1)} {
+	for _, ref := range []string{"", ".", "..", "detail", "states", "a/b", "a/states/power", "../ports", "a?b", "a b", "ä",
+		"a%2fb", strings.Repeat("a", maxName+1)} {
 		_, nodeErr := c.Node(t.Context(), ref)
 		_, patchErr := c.PatchNode(t.Context(), ref, nil)
 		_, _, validErr := c.PowerValid(t.Context(), ref)
-		for _, err := range []error{nodeErr, patchErr, validErr, c.SetPower(t.Context(), ref, PowerOff), c.SetBootDevice(t.Context(), ref, BootPXE, false)} {
+		for _, err := range []error{nodeErr, patchErr, validErr, c.SetPower(t.Context(), ref, PowerOff),
+			c.SetBootDevice(t.Context(), ref, BootPXE, false)} {
 			if !errors.Is(err, ErrNoNode) || asIronic(t, err).Status != http.StatusNotFound {
 				t.Errorf("%q: %v", ref, err)
 			}
@@ -307,7 +331,8 @@ func TestNamesOfNoNode(t *testing.T) {
 // the other.
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	connections := make(map[string]bool)
-	f := &fake{answers: []answer{{200, aNode}, fault(404, "Node x could not be found."), {200, "[]"}, {202, "something nobody reads"}}}
+	f := &fake{answers: []answer{{200, aNode}, fault(404, "Node x could not be found."), {200, "[]"},
+		{202, "something nobody reads"}}}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		connections[r.RemoteAddr] = true // one request at a time
 		f.ServeHTTP(w, r)

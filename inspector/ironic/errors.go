@@ -59,8 +59,9 @@ func reason(service, login string, answer gophercloud.ErrUnexpectedResponseCode)
 	text := sentence(answer.Body)
 	switch {
 	case answer.Actual/100 == 3:
-		return cut(fmt.Sprintf("%s answered with a redirect to %s, which is not followed; write the address that answers itself",
-			service, answer.ResponseHeader.Get("Location")))
+		return cut(
+			fmt.Sprintf("%s answered with a redirect to %s, which is not followed; write the address that answers itself",
+				service, answer.ResponseHeader.Get("Location")))
 	case answer.Actual == http.StatusUnauthorized:
 		return cut(strings.TrimSpace(service + " refused the credentials: check ironic.auth_type, " + login + ". " + text))
 	case answer.Actual == http.StatusNotAcceptable && text != "":

@@ -245,7 +245,8 @@ func TestNothingIsRepeatedUnasked(t *testing.T) {
 			m := newMortal(t)
 			send := func(check func() error) error {
 				ctx := WithGuard(t.Context(), check)
-				req, err := http.NewRequestWithContext(ctx, c.method, "http://"+m.addr+"/v1/nodes", strings.NewReader(map[string]string{http.MethodPut: "{}"}[c.method]))
+				req, err := http.NewRequestWithContext(ctx, c.method, "http://"+m.addr+"/v1/nodes",
+					strings.NewReader(map[string]string{http.MethodPut: "{}"}[c.method]))
 				if err != nil {
 					t.Fatal(err)
 				}

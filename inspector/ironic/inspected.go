@@ -42,8 +42,9 @@ func (c *Client) Inspected(ctx context.Context, interfaces []string) ([]string, 
 // Addresses lists the addresses of a node's ports, in lower case. It fails with
 // ErrNoNode if Ironic does not know the node.
 func (c *Client) Addresses(ctx context.Context, node string) ([]string, error) {
-	ports, err := c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports?node=" + url.QueryEscape(node) + "&fields=uuid,address", limit: maxPage,
-		meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
+	ports, err := c.now.Load().listPorts(ctx,
+		call{method: http.MethodGet, path: "ports?node=" + url.QueryEscape(node) + "&fields=uuid,address", limit: maxPage,
+			meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
 	if err != nil {
 		return nil, err
 	}

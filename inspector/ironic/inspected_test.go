@@ -9,8 +9,10 @@ import (
 func TestInspectedByInterfaces(t *testing.T) {
 	const node2, node3 = "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"
 	f := serve(t,
-		answer{200, `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent"},{"uuid":"` + node2 + `","inspect_interface":"redfish"}]}`},
-		answer{200, `{"nodes":[{"uuid":"` + node3 + `","inspect_interface":"agent"},{"uuid":"` + node1 + `","inspect_interface":"agent"}]}`},
+		answer{200, `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent"},{"uuid":"` + node2 +
+			`","inspect_interface":"redfish"}]}`},
+		answer{200, `{"nodes":[{"uuid":"` + node3 + `","inspect_interface":"agent"},{"uuid":"` + node1 +
+			`","inspect_interface":"agent"}]}`},
 	)
 	got, err := dial(t, conf(f.URL)).Inspected(t.Context(), []string{"agent"})
 	if err != nil || !slices.Equal(got, []string{node1, node3}) {
@@ -29,7 +31,8 @@ func TestInspectedByInterfaces(t *testing.T) {
 // the whitelist.
 func TestInspectedIsAllOrAnError(t *testing.T) {
 	for name, second := range map[string]answer{
-		"a fault": fault(403, "no"), "no list": {200, `{}`}, "a node without a name": {200, `{"nodes":[{"inspect_interface":"agent"}]}`},
+		"a fault": fault(403, "no"), "no list": {200, `{}`},
+		"a node without a name": {200, `{"nodes":[{"inspect_interface":"agent"}]}`},
 	} {
 		f := serve(t, answer{200, `{"nodes":[{"uuid":"` + node1 + `","inspect_interface":"agent"}]}`}, second)
 		if got, err := dial(t, conf(f.URL)).Inspected(t.Context(), []string{"agent"}); err == nil || got != nil {
@@ -39,7 +42,8 @@ func TestInspectedIsAllOrAnError(t *testing.T) {
 }
 
 func TestAddressesOfANode(t *testing.T) {
-	f := serve(t, answer{200, `{"ports":[{"uuid":"` + port1 + `","address":"52:54:00:00:00:0A"}]}`}, fault(404, "Node "+node1+" could not be found."))
+	f := serve(t, answer{200, `{"ports":[{"uuid":"` + port1 + `","address":"52:54:00:00:00:0A"}]}`},
+		fault(404, "Node "+node1+" could not be found."))
 	c := dial(t, conf(f.URL))
 	got, err := c.Addresses(t.Context(), node1)
 	if err != nil || !slices.Equal(got, []string{"52:54:00:00:00:0a"}) {

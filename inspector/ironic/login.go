@@ -169,16 +169,24 @@ func locate(entries []tokens.CatalogEntry, region string) (string, error) {
 		slices.Sort(found)
 		switch found = slices.Compact(found); {
 		case len(found) > 1:
-			return "", fmt.Errorf("the catalogue of Keystone has %d %s endpoints of type baremetal; write ironic.region or ironic.endpoint", len(found), kind)
+			return "",
+				fmt.Errorf(
+					"the catalogue of Keystone has %d %s endpoints of type baremetal; write ironic.region or ironic.endpoint",
+					len(found), kind)
 		case len(found) == 1:
 			u, err := url.Parse(found[0])
 			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-				return "", fmt.Errorf("the catalogue of Keystone has %.200q where the URL of Ironic should be; mend it, or write ironic.endpoint", found[0])
+				return "",
+					fmt.Errorf(
+						"the catalogue of Keystone has %.200q where the URL of Ironic should be; mend it, or write ironic.endpoint",
+						found[0])
 			}
 			return found[0], nil
 		}
 	}
-	return "", errors.New("the catalogue of Keystone has no endpoint of type baremetal; check ironic.region, or write ironic.endpoint")
+	return "",
+		errors.New(
+			"the catalogue of Keystone has no endpoint of type baremetal; check ironic.region, or write ironic.endpoint")
 }
 
 func endpoints(entry tokens.CatalogEntry, kind, region string) []string {

@@ -64,15 +64,19 @@ func TestFilesThatWillNotDo(t *testing.T) {
 	}{
 		{"no CA file", func(c *config.Ironic) { c.TLS.CAFile = "/nowhere" }, "ironic.ca_file: "},
 		{"no certificate in it", func(c *config.Ironic) { c.TLS.CAFile = write(t, "hello") }, "ironic.ca_file: "},
-		{"a large CA file", func(c *config.Ironic) { c.TLS.CAFile = write(t, strings.Repeat("x", servicecreds.MaxPEM+1)) }, "ironic.ca_file: "},
+		{"a large CA file", func(c *config.Ironic) { c.TLS.CAFile = write(t, strings.Repeat("x", servicecreds.MaxPEM+1)) },
+			"ironic.ca_file: "},
 		{"no password file", func(c *config.Ironic) { c.PasswordFile = "/nowhere" }, "ironic.password_file: "},
 		{"empty", func(c *config.Ironic) { c.PasswordFile = write(t, "\n") }, "ironic.password_file: "},
 		{"two lines", func(c *config.Ironic) { c.PasswordFile = write(t, "hunter2\nhunter2\n") }, "ironic.password_file: "},
-		{"a large password", func(c *config.Ironic) { c.PasswordFile = write(t, strings.Repeat("x", servicecreds.MaxPassword+1)) }, "ironic.password_file: "},
+		{"a large password", func(c *config.Ironic) {
+			c.PasswordFile = write(t, strings.Repeat("x", servicecreds.MaxPassword+1))
+		}, "ironic.password_file: "},
 	} {
 		c := base
 		test.change(&c)
-		if _, err := New(c, slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
+		if _, err := New(c, slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), test.want) ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
@@ -100,7 +104,8 @@ func TestBasic(t *testing.T) {
 		t.Error(err)
 	}
 	password = "changed"
-	if _, err := client.Node(t.Context(), node1); asIronic(t, err).Status != http.StatusUnauthorized || strings.Contains(err.Error(), "s3cret") {
+	if _, err := client.Node(t.Context(), node1); asIronic(t, err).Status != http.StatusUnauthorized ||
+		strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("a password of yesterday: %v", err)
 	}
 	if err := os.WriteFile(c.PasswordFile, []byte(password), 0o600); err != nil {
@@ -135,7 +140,9 @@ func startIdentity(t *testing.T) *identity {
 }
 
 func (k *identity) service(kind, region, url string) string {
-	return fmt.Sprintf(`{"type": "baremetal", "name": "ironic", "endpoints": [{"interface": %q, "region": %q, "region_id": %q, "url": %q}]}`, kind, region, region, url)
+	return fmt.Sprintf(
+		`{"type": "baremetal", "name": "ironic", "endpoints": [{"interface": %q, "region": %q, "region_id": %q, "url": %q}]}`,
+		kind, region, region, url)
 }
 
 func (k *identity) logIn(w http.ResponseWriter, r *http.Request) {
@@ -153,7 +160,10 @@ func (k *identity) logIn(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"error": {"code": 401, "message": "The request you have made requires authentication."}}`)
 		return
 	}
-	_, _ = fmt.Fprintf(w, `{"token": {"expires_at": "2030-01-01T00:00:00.000000Z", "catalog": [{"type": "compute", "endpoints": []}, %s]}}`, k.services)
+	_,
+		_ = fmt.Fprintf(w,
+		`{"token": {"expires_at": "2030-01-01T00:00:00.000000Z", "catalog": [{"type": "compute", "endpoints": []}, %s]}}`,
+		k.services)
 }
 
 func (k *identity) serveIronic(w http.ResponseWriter, r *http.Request) {
@@ -181,7 +191,8 @@ func (k *identity) count() int {
 func (k *identity) conf() config.Ironic {
 	c := conf("")
 	c.AuthType, c.Username, c.Password = "keystone", "trivet", "s3cret"
-	c.Keystone = config.Keystone{AuthURL: k.URL + "/v3", Project: "service", UserDomain: "Users", ProjectDomain: "Projects"}
+	c.Keystone = config.Keystone{AuthURL: k.URL + "/v3", Project: "service", UserDomain: "Users",
+		ProjectDomain: "Projects"}
 	return c
 }
 
@@ -243,10 +254,13 @@ func TestCatalogue(t *testing.T) {
 		{"the same twice", k.service("internal", "R1", here) + "," + k.service("internal", "R2", here), "", "", ""},
 		{"written", k.service("internal", "R1", nowhere), "", here + "v1", ""},
 		{"written, no catalogue", k.service("internal", "R1", nowhere), "R9", here, ""},
-		{"two regions", k.service("internal", "R1", nowhere) + "," + k.service("internal", "R2", here), "", "", "the catalogue of Keystone has 2 internal endpoints of type baremetal; write ironic.region or ironic.endpoint"},
-		{"another region", k.service("internal", "R1", here), "R2", "", "the catalogue of Keystone has no endpoint of type baremetal; check ironic.region"},
+		{"two regions", k.service("internal", "R1", nowhere) + "," + k.service("internal", "R2", here), "", "",
+			"the catalogue of Keystone has 2 internal endpoints of type baremetal; write ironic.region or ironic.endpoint"},
+		{"another region", k.service("internal", "R1", here), "R2", "",
+			"the catalogue of Keystone has no endpoint of type baremetal; check ironic.region"},
 		{"admin alone", k.service("admin", "R1", here), "", "", "the catalogue of Keystone has no endpoint"},
-		{"no URL", k.service("internal", "R1", "/ironic"), "", "", `the catalogue of Keystone has "/ironic" where the URL of Ironic should be`},
+		{"no URL", k.service("internal", "R1", "/ironic"), "", "",
+			`the catalogue of Keystone has "/ironic" where the URL of Ironic should be`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			k.set(func() { k.services = test.services })
@@ -270,7 +284,8 @@ func TestKeystoneFails(t *testing.T) {
 		k.set(func() { k.status, k.logins = status, 0 })
 		client := dial(t, k.conf())
 		_, err := client.Node(t.Context(), node1)
-		if e := asIronic(t, err); e.Status != status || k.count() != logins || !strings.Contains(e.Call, "/v3/auth/tokens") || strings.Contains(err.Error(), "s3cret") {
+		if e := asIronic(t, err); e.Status != status || k.count() != logins || !strings.Contains(e.Call, "/v3/auth/tokens") ||
+			strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%d: %d logins, %q: %d %v", status, k.count(), e.Call, e.Status, err)
 		}
 		if err := client.Ping(t.Context()); err == nil {
@@ -290,7 +305,8 @@ func TestKeystoneFails(t *testing.T) {
 func TestRefusedCredentialsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logins := 0
-		conf := config.Ironic{AuthType: "keystone", Username: "u", Password: "p", Keystone: config.Keystone{AuthURL: "http://k", Project: "p", UserDomain: "d", ProjectDomain: "d"}}
+		conf := config.Ironic{AuthType: "keystone", Username: "u", Password: "p",
+			Keystone: config.Keystone{AuthURL: "http://k", Project: "p", UserDomain: "d", ProjectDomain: "d"}}
 		s, err := newSessions(conf, network(func(*http.Request) (*http.Response, error) {
 			logins++
 			return says(answer{401, "{}"}), nil

@@ -15,18 +15,22 @@ var (
 
 // Ports implements inspector.PortClient.
 func (c *Client) Ports(ctx context.Context, node string) ([]Port, error) {
-	return c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage,
-		meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
+	return c.now.Load().listPorts(ctx,
+		call{method: http.MethodGet, path: "ports/detail?node=" + url.QueryEscape(node), limit: maxPage,
+			meanings: []meaning{{http.StatusNotFound, "Node ", ErrNoNode}}})
 }
 
 // AllPorts implements identify.Ironic.
 func (c *Client) AllPorts(ctx context.Context) ([]Port, error) {
-	return c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
+	return c.now.Load().listPorts(ctx,
+		call{method: http.MethodGet, path: "ports?fields=uuid,address,node_uuid", limit: maxPage})
 }
 
 // PortsAt lists the ports with a MAC: none or one.
 func (c *Client) PortsAt(ctx context.Context, mac string) ([]Port, error) {
-	return c.now.Load().listPorts(ctx, call{method: http.MethodGet, path: "ports?address=" + url.QueryEscape(strings.ToLower(mac)) + "&fields=uuid,address,node_uuid", limit: maxPage})
+	return c.now.Load().listPorts(ctx,
+		call{method: http.MethodGet,
+			path: "ports?address=" + url.QueryEscape(strings.ToLower(mac)) + "&fields=uuid,address,node_uuid", limit: maxPage})
 }
 
 func (l *line) listPorts(ctx context.Context, k call) ([]Port, error) {

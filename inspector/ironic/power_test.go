@@ -19,7 +19,8 @@ func TestFindNode(t *testing.T) {
 		{"a/b", answer{}, "", "", false},
 		{"52:54:00:AA:00:01", answer{http.StatusOK, `{"ports":[{"uuid":"p","node_uuid":"` + node1 + `"}]}`},
 			"GET /v1/ports?address=52%3A54%3A00%3Aaa%3A00%3A01&fields=uuid,address,node_uuid", node1, false},
-		{"52:54:00:aa:00:01", answer{http.StatusOK, `{"ports":[]}`}, "GET /v1/ports?address=52%3A54%3A00%3Aaa%3A00%3A01&fields=uuid,address,node_uuid", "", false},
+		{"52:54:00:aa:00:01", answer{http.StatusOK, `{"ports":[]}`},
+			"GET /v1/ports?address=52%3A54%3A00%3Aaa%3A00%3A01&fields=uuid,address,node_uuid", "", false},
 		{"52:54:00:aa:00:01", answer{http.StatusOK, `{"ports":[{"uuid":"p","node_uuid":"a"},{"uuid":"q","node_uuid":"b"}]}`},
 			"GET /v1/ports?address=52%3A54%3A00%3Aaa%3A00%3A01&fields=uuid,address,node_uuid", "", true},
 	} {
@@ -38,7 +39,8 @@ func TestPowerState(t *testing.T) {
 	for _, c := range []struct{ body, state, doing, trouble string }{
 		{`{"power_state":"power on","target_power_state":null,"reservation":null,"last_error":null}`, "power on", "", ""},
 		{`{"power_state":"power off","target_power_state":"power off","reservation":"c1"}`, "power off", "power off", ""},
-		{`{"power_state":"power off","reservation":"c1","last_error":"bmc"}`, "power off", "something else: c1 holds it", "bmc"},
+		{`{"power_state":"power off","reservation":"c1","last_error":"bmc"}`, "power off", "something else: c1 holds it",
+			"bmc"},
 		{`{"power_state":null}`, "", "", ""},
 	} {
 		f := serve(t, answer{http.StatusOK, c.body})

@@ -27,7 +27,8 @@ func TestAnotherIronicIsReloaded(t *testing.T) {
 	if got := calls[0].do(t.Context(), c); len(next.seen()) != 1 || len(old.seen()) != 1 {
 		t.Errorf("not-renewed: %v; the new Ironic saw %d calls, the old one %d", got, len(next.seen()), len(old.seen()))
 	}
-	if _, err := under.do(context.WithoutCancel(t.Context()), call{method: "GET", path: "nodes/" + node1, limit: maxNode}); err != nil || len(old.seen()) != 2 {
+	if _, err := under.do(context.WithoutCancel(t.Context()),
+		call{method: "GET", path: "nodes/" + node1, limit: maxNode}); err != nil || len(old.seen()) != 2 {
 		t.Errorf("the call that had begun: %v; the old Ironic saw %d calls", err, len(old.seen()))
 	}
 }

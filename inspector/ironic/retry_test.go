@@ -15,12 +15,14 @@ import (
 
 // TestWhatIsTriedAgain gives every status to every kind of call.
 func TestWhatIsTriedAgain(t *testing.T) {
-	patient := map[string]bool{"boot device": true, "power": true, "delete port": true, "add trait": true, "remove trait": true}
+	patient := map[string]bool{"boot device": true, "power": true, "delete port": true, "add trait": true,
+		"remove trait": true}
 	for _, k := range calls {
 		if strings.HasPrefix(k.name, "ping") || k.name == "delete no port" || k.name == "remove no trait" {
 			continue
 		}
-		for status, again := range map[int]bool{400: false, 401: false, 403: false, 404: false, 405: false, 406: false, 409: true, 413: false,
+		for status, again := range map[int]bool{400: false, 401: false, 403: false, 404: false, 405: false, 406: false,
+			409: true, 413: false,
 			429: true, 500: patient[k.name], 501: false, 502: true, 503: true, 504: true, 507: false} {
 			t.Run(fmt.Sprintf("%s %d", k.name, status), func(t *testing.T) {
 				f := serve(t, fault(status, "because"), k.answer)
@@ -57,7 +59,8 @@ func TestTriesEnd(t *testing.T) {
 
 // TestBrokenAnswers cuts connections before, within and after the header.
 func TestBrokenAnswers(t *testing.T) {
-	for _, part := range []string{"", "HTTP/1.1 200 OK\r\nContent-Le", "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"uuid\":"} {
+	for _, part := range []string{"", "HTTP/1.1 200 OK\r\nContent-Le",
+		"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"uuid\":"} {
 		tries := 0
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if tries++; tries == 2 {
@@ -144,7 +147,8 @@ func TestSilence(t *testing.T) {
 		if took := time.Since(begin); took != 6*30*time.Second+5*time.Second {
 			t.Errorf("took %v", took)
 		}
-		if e.Error() != "no answer from Ironic: nothing came within 30s (6 tries)" || !Unreachable(err) || errors.Is(err, context.DeadlineExceeded) {
+		if e.Error() != "no answer from Ironic: nothing came within 30s (6 tries)" || !Unreachable(err) ||
+			errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		begin = time.Now()
@@ -192,7 +196,8 @@ func TestCallersDeadline(t *testing.T) {
 		defer cancel()
 		begin := time.Now()
 		_, err := c.Node(ctx, node1)
-		if took := time.Since(begin); took != 7*time.Second || !errors.Is(err, context.DeadlineExceeded) || !Unreachable(err) {
+		if took := time.Since(begin); took != 7*time.Second || !errors.Is(err, context.DeadlineExceeded) ||
+			!Unreachable(err) {
 			t.Errorf("after %v: %v", took, err)
 		}
 	})

@@ -14,7 +14,8 @@ const maxVersion = 64 << 10
 // asks something that Ironic does not tell everybody. It asks no guard.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	ctx = WithGuard(ctx, func() error { return nil })
-	if _, err := c.now.Load().do(ctx, call{method: http.MethodGet, path: "nodes?limit=1&fields=uuid", limit: maxVersion}); err != nil {
+	if _, err := c.now.Load().do(ctx,
+		call{method: http.MethodGet, path: "nodes?limit=1&fields=uuid", limit: maxVersion}); err != nil {
 		return "", err
 	}
 	page, err := c.now.Load().do(ctx, call{method: http.MethodGet, limit: maxVersion})

@@ -128,7 +128,8 @@ func addressOf(family byte, value []byte) (string, error) {
 
 // capabilityNames are those of bits 1 to 10, from the lowest (802.1AB, table
 // 8-4). Bit 0 means others.
-var capabilityNames = [...]string{"Repeater", "Bridge", "WLAN", "Router", "Telephone", "DOCSIS cable device", "Station only", "C-Vlan", "S-Vlan", "TPMR"}
+var capabilityNames = [...]string{"Repeater", "Bridge", "WLAN", "Router", "Telephone", "DOCSIS cable device",
+	"Station only", "C-Vlan", "S-Vlan", "TPMR"}
 
 func (f *Facts) capabilities(value []byte) error {
 	if len(value) != 4 {

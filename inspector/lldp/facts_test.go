@@ -61,7 +61,8 @@ func TestARecordedSwitch(t *testing.T) {
 	if got := asJSON(t, &f); got != leafFacts {
 		t.Errorf("got\n%s\nwant\n%s", got, leafFacts)
 	}
-	if f.Empty() || f.Text(ChassisID) != "00:1b:54:aa:01:01" || f.Text(PortID) != "Ethernet1/1" || f.Text("switch_port_mtu") != "" || f.Text("switch") != "" {
+	if f.Empty() || f.Text(ChassisID) != "00:1b:54:aa:01:01" || f.Text(PortID) != "Ethernet1/1" ||
+		f.Text("switch_port_mtu") != "" || f.Text("switch") != "" {
 		t.Errorf("%q, %q", f.Text(ChassisID), f.Text(PortID))
 	}
 }
@@ -82,7 +83,8 @@ var readings = []struct {
 	{"chassis, MAC, padded", said{1, "04112233aabbcc0000"}, `{"switch_chassis_id":"11:22:33:aa:bb:cc"}`},
 	{"chassis, MAC, short", said{1, "04112233aabb"}, "TLV 1: it ends too early"},
 	{"chassis, IPv4", said{1, "0501c000020f"}, `{"switch_chassis_id":"192.0.2.15"}`},
-	{"chassis, IPv6", said{1, "050220010db885a3000000008a2e03707334"}, `{"switch_chassis_id":"2001:db8:85a3::8a2e:370:7334"}`},
+	{"chassis, IPv6", said{1, "050220010db885a3000000008a2e03707334"},
+		`{"switch_chassis_id":"2001:db8:85a3::8a2e:370:7334"}`},
 	{"chassis, a small IPv6", said{1, "050200000000000000000000000000000001"}, `{"switch_chassis_id":"::1"}`},
 	{"chassis, IPv4 in IPv6", said{1, "050200000000000000000000ffffc0000201"}, `{"switch_chassis_id":"::ffff:192.0.2.1"}`},
 	{"chassis, MAC by its family", said{1, "0506aabbccddeeff"}, `{"switch_chassis_id":"aa:bb:cc:dd:ee:ff"}`},
@@ -104,12 +106,15 @@ var readings = []struct {
 	{"name of half a character", said{5, "c3"}, "TLV 5: its text is not UTF-8"},
 	{"name of a surrogate", said{5, "eda080"}, "TLV 5: its text is not UTF-8"},
 	{"description with a quote", said{6, "2261"}, `{"switch_system_description":"\"a"}`},
-	{"all capabilities, none enabled", said{7, "ffff0000"}, `{"switch_capabilities_support":["Repeater","Bridge","WLAN","Router","Telephone","DOCSIS cable device","Station only","C-Vlan","S-Vlan","TPMR"],"switch_capabilities_enabled":[]}`},
+	{"all capabilities, none enabled", said{7, "ffff0000"},
+		`{"switch_capabilities_support":["Repeater","Bridge","WLAN","Router","Telephone","DOCSIS cable device","Station only","C-Vlan","S-Vlan","TPMR"],"switch_capabilities_enabled":[]}`},
 	{"capabilities, short", said{7, "001400"}, "TLV 7: it has 3 bytes, want 4"},
 	{"capabilities, long", said{7, "0014001400"}, "TLV 7: it has 5 bytes, want 4"},
-	{"management, IPv6", said{8, "110220010db885a3000000008a2e03707334020000000000"}, `{"switch_mgmt_addresses":["2001:db8:85a3::8a2e:370:7334"]}`},
+	{"management, IPv6", said{8, "110220010db885a3000000008a2e03707334020000000000"},
+		`{"switch_mgmt_addresses":["2001:db8:85a3::8a2e:370:7334"]}`},
 	{"management, MAC", said{8, "0706aa11bb22cc3302000003e900"}, `{"switch_mgmt_addresses":["aa:11:bb:22:cc:33"]}`},
-	{"management, a length that lies, the address there", said{8, "ff01c0000201"}, `{"switch_mgmt_addresses":["192.0.2.1"]}`},
+	{"management, a length that lies, the address there", said{8, "ff01c0000201"},
+		`{"switch_mgmt_addresses":["192.0.2.1"]}`},
 	{"management, a length that lies, the address not there", said{8, "0501c00002"}, "TLV 8: it ends too early"},
 	{"management, nothing", said{8, "05"}, "TLV 8: it ends too early"},
 	{"management, another family", said{8, "0507c000020f020000000000"}, "TLV 8: addresses of family 7 are unknown"},
@@ -131,12 +136,16 @@ var organisations = []struct {
 	{"VLAN", said{127, "0080c2010066"}, `{"switch_port_untagged_vlan_id":102}`},
 	{"VLAN, padded", said{127, "0080c201006600"}, `{"switch_port_untagged_vlan_id":102}`},
 	{"VLAN, half", said{127, "0080c20100"}, "TLV 127: 0080c2 subtype 1: it ends too early"},
-	{"protocol VLAN", said{127, "0080c20206000a"}, `{"switch_port_protocol_vlan_enabled":true,"switch_port_protocol_vlan_support":true,"switch_port_protocol_vlan_ids":[10]}`},
-	{"protocol VLAN, other flags", said{127, "0080c202fb000a"}, `{"switch_port_protocol_vlan_enabled":false,"switch_port_protocol_vlan_support":true,"switch_port_protocol_vlan_ids":[10]}`},
+	{"protocol VLAN", said{127, "0080c20206000a"},
+		`{"switch_port_protocol_vlan_enabled":true,"switch_port_protocol_vlan_support":true,"switch_port_protocol_vlan_ids":[10]}`},
+	{"protocol VLAN, other flags", said{127, "0080c202fb000a"},
+		`{"switch_port_protocol_vlan_enabled":false,"switch_port_protocol_vlan_support":true,"switch_port_protocol_vlan_ids":[10]}`},
 	{"protocol VLAN, long", said{127, "0080c20206000a00"}, "TLV 127: 0080c2 subtype 2: it has 4 bytes, want 3"},
 	{"VLAN's name", said{127, "0080c203006507766c616e313031"}, `{"switch_port_vlans":[{"name":"vlan101","id":101}]}`},
-	{"VLAN's name, padded with zeros", said{127, "0080c20300650476007600"}, `{"switch_port_vlans":[{"name":"v\u0000v","id":101}]}`},
-	{"VLAN's name, something behind it", said{127, "0080c20300650176ffff"}, `{"switch_port_vlans":[{"name":"v","id":101}]}`},
+	{"VLAN's name, padded with zeros", said{127, "0080c20300650476007600"},
+		`{"switch_port_vlans":[{"name":"v\u0000v","id":101}]}`},
+	{"VLAN's name, something behind it", said{127, "0080c20300650176ffff"},
+		`{"switch_port_vlans":[{"name":"v","id":101}]}`},
 	{"VLAN's name, of no letters", said{127, "0080c203006500"}, `{"switch_port_vlans":[{"name":"","id":101}]}`},
 	{"VLAN's name, a length that lies", said{127, "0080c20300650776"}, "TLV 127: 0080c2 subtype 3: it ends too early"},
 	{"VLAN's name, no length", said{127, "0080c2030065"}, "TLV 127: 0080c2 subtype 3: it ends too early"},
@@ -147,16 +156,21 @@ var organisations = []struct {
 	{"protocol, a length that lies", said{127, "0080c204ff00"}, "TLV 127: 0080c2 subtype 4: it ends too early"},
 	{"protocol, no length", said{127, "0080c204"}, "TLV 127: 0080c2 subtype 4: it ends too early"},
 	{"management VLAN", said{127, "0080c2060058"}, `{"switch_port_management_vlan_id":88}`},
-	{"aggregation by 802.1", said{127, "0080c2070200000007"}, `{"switch_port_link_aggregation_enabled":true,"switch_port_link_aggregation_support":false,"switch_port_link_aggregation_id":7}`},
-	{"aggregation by 802.3", said{127, "00120f03fdffffffff"}, `{"switch_port_link_aggregation_enabled":false,"switch_port_link_aggregation_support":true,"switch_port_link_aggregation_id":4294967295}`},
+	{"aggregation by 802.1", said{127, "0080c2070200000007"},
+		`{"switch_port_link_aggregation_enabled":true,"switch_port_link_aggregation_support":false,"switch_port_link_aggregation_id":7}`},
+	{"aggregation by 802.3", said{127, "00120f03fdffffffff"},
+		`{"switch_port_link_aggregation_enabled":false,"switch_port_link_aggregation_support":true,"switch_port_link_aggregation_id":4294967295}`},
 	{"aggregation, long", said{127, "0080c207030000000100"}, "TLV 127: 0080c2 subtype 7: it has 6 bytes, want 5"},
 	{"aggregation, short", said{127, "00120f0303"}, "TLV 127: 00120f subtype 3: it has 1 bytes, want 5"},
 	{"MTU", said{127, "00120f0405ea"}, `{"switch_port_mtu":1514}`},
 	{"MTU, nothing", said{127, "00120f04"}, "TLV 127: 00120f subtype 4: it ends too early"},
-	{"wire, half duplex alone", said{127, "00120f010140000010"}, wire("false", "true", "100BASE-TX full duplex", `"10BASE-T hdx"`)},
-	{"wire, full duplex alone", said{127, "00120f01022000001e"}, wire("true", "false", "1000BASE-T full duplex", `"10BASE-T fdx"`)},
-	{"wire, everything", said{127, "00120f0103ffff0035"}, wire("true", "true", "1000BASE-PX20U", `"1000BASE-T fdx","1000BASE-T hdx","1000BASE-X fdx","1000BASE-X hdx",`+
-		`"100BASE-T2 fdx","100BASE-T2 hdx","100BASE-TX fdx","100BASE-TX hdx","10BASE-T fdx","10BASE-T hdx","10BASE-T4","Asym PAUSE fdx","Asym and Sym PAUSE fdx","PAUSE fdx","Sym PAUSE fdx"`)},
+	{"wire, half duplex alone", said{127, "00120f010140000010"},
+		wire("false", "true", "100BASE-TX full duplex", `"10BASE-T hdx"`)},
+	{"wire, full duplex alone", said{127, "00120f01022000001e"},
+		wire("true", "false", "1000BASE-T full duplex", `"10BASE-T fdx"`)},
+	{"wire, everything", said{127, "00120f0103ffff0035"},
+		wire("true", "true", "1000BASE-PX20U", `"1000BASE-T fdx","1000BASE-T hdx","1000BASE-X fdx","1000BASE-X hdx",`+
+			`"100BASE-T2 fdx","100BASE-T2 hdx","100BASE-TX fdx","100BASE-TX hdx","10BASE-T fdx","10BASE-T hdx","10BASE-T4","Asym PAUSE fdx","Asym and Sym PAUSE fdx","PAUSE fdx","Sym PAUSE fdx"`)},
 	{"wire, nothing", said{127, "00120f010080000000"}, wire("false", "false", "Unknown", "")},
 	{"wire, another MAU", said{127, "00120f01036c110036"}, "TLV 127: 00120f subtype 1: MAUs of type 54 are unknown"},
 	{"wire, short", said{127, "00120f01036c11"}, "TLV 127: 00120f subtype 1: it has 3 bytes, want 5"},
@@ -188,7 +202,8 @@ func TestReadings(t *testing.T) {
 
 func TestWhatIsSaidTwice(t *testing.T) {
 	var f Facts
-	for _, s := range []said{{1, "04112233aabbcc"}, {1, "0773773031"}, {8, "0501c0000264"}, {8, "0501c0000264"}, {127, "0080c2010001"}, {127, "0080c2010002"},
+	for _, s := range []said{{1, "04112233aabbcc"}, {1, "0773773031"}, {8, "0501c0000264"}, {8, "0501c0000264"},
+		{127, "0080c2010001"}, {127, "0080c2010002"},
 		{127, "0080c20206000a"}, {127, "0080c202000014"}, {127, "0080c204010a"}, {127, "0080c204010b"}} {
 		if err := f.Add(s.kind, bytesOf(t, s.hex)); err != nil {
 			t.Fatal(err)

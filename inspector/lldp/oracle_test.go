@@ -49,9 +49,11 @@ func ask(kind byte, value []byte) told {
 		if len(value) != 4 {
 			return nil
 		}
-		return told{"switch_capabilities_support": capabilities(info.SysCapabilities.SystemCap), "switch_capabilities_enabled": capabilities(info.SysCapabilities.EnabledCap)}
+		return told{"switch_capabilities_support": capabilities(info.SysCapabilities.SystemCap),
+			"switch_capabilities_enabled": capabilities(info.SysCapabilities.EnabledCap)}
 	case 8:
-		return address("switch_mgmt_addresses", info.MgmtAddress.Subtype, info.MgmtAddress.Address, func(a string) any { return []any{a} })
+		return address("switch_mgmt_addresses", info.MgmtAddress.Subtype, info.MgmtAddress.Address,
+			func(a string) any { return []any{a} })
 	case 127:
 		return askOrganisation(info)
 	default:
@@ -85,7 +87,8 @@ func askChassis(id layers.LLDPChassisID) told {
 		return address(ChassisID, layers.IANAAddressFamily802, id.ID, plain)
 	case layers.LLDPChassisIDSubTypeNetworkAddr:
 		return address(ChassisID, layers.IANAAddressFamily(id.ID[0]), id.ID[1:], plain)
-	case layers.LLDPChassisIDSubTypeChassisComp, layers.LLDPChassisIDSubtypeIfaceAlias, layers.LLDPChassisIDSubTypePortComp,
+	case layers.LLDPChassisIDSubTypeChassisComp, layers.LLDPChassisIDSubtypeIfaceAlias,
+		layers.LLDPChassisIDSubTypePortComp,
 		layers.LLDPChassisIDSubtypeIfaceName, layers.LLDPChassisIDSubTypeLocal:
 		return text(ChassisID, id.ID)
 	}
@@ -98,7 +101,8 @@ func askPort(id layers.LLDPPortID) told {
 		return address(PortID, layers.IANAAddressFamily802, id.ID, plain)
 	case layers.LLDPPortIDSubtypeNetworkAddr:
 		return address(PortID, layers.IANAAddressFamily(id.ID[0]), id.ID[1:], plain)
-	case layers.LLDPPortIDSubtypeIfaceAlias, layers.LLDPPortIDSubtypePortComp, layers.LLDPPortIDSubtypeIfaceName, layers.LLDPPortIDSubtypeLocal:
+	case layers.LLDPPortIDSubtypeIfaceAlias, layers.LLDPPortIDSubtypePortComp, layers.LLDPPortIDSubtypeIfaceName,
+		layers.LLDPPortIDSubtypeLocal:
 		return text(PortID, id.ID)
 	}
 	return nil
@@ -106,7 +110,8 @@ func askPort(id layers.LLDPPortID) told {
 
 func capabilities(c layers.LLDPCapabilities) []any {
 	names := []any{}
-	for i, there := range []bool{c.Repeater, c.Bridge, c.WLANAP, c.Router, c.Phone, c.DocSis, c.StationOnly, c.CVLAN, c.SVLAN, c.TMPR} {
+	for i, there := range []bool{c.Repeater, c.Bridge, c.WLANAP, c.Router, c.Phone, c.DocSis, c.StationOnly, c.CVLAN,
+		c.SVLAN, c.TMPR} {
 		if there {
 			names = append(names, capabilityNames[i])
 		}
@@ -142,10 +147,12 @@ func askDot1(tlv layers.LLDPOrgSpecificTLV, is layers.LLDPInfo8021) told {
 		return told{"switch_port_untagged_vlan_id": float64(is.PVID)}
 	case tlv.SubType == layers.LLDP8021SubtypeProtocolVLANID && len(tlv.Info) == 3:
 		vlan := is.PPVIDs[0]
-		return told{"switch_port_protocol_vlan_enabled": vlan.Enabled, "switch_port_protocol_vlan_support": vlan.Supported, "switch_port_protocol_vlan_ids": []any{float64(vlan.ID)}}
+		return told{"switch_port_protocol_vlan_enabled": vlan.Enabled, "switch_port_protocol_vlan_support": vlan.Supported,
+			"switch_port_protocol_vlan_ids": []any{float64(vlan.ID)}}
 	case tlv.SubType == layers.LLDP8021SubtypeVLANName && int(tlv.Info[2]) == len(tlv.Info)-3 && utf8.Valid(tlv.Info[3:]):
 		vlan := is.VLANNames[0]
-		return told{"switch_port_vlans": []any{map[string]any{"name": strings.TrimRight(vlan.Name, "\x00"), "id": float64(vlan.ID)}}}
+		return told{"switch_port_vlans": []any{
+			map[string]any{"name": strings.TrimRight(vlan.Name, "\x00"), "id": float64(vlan.ID)}}}
 	case tlv.SubType == layers.LLDP8021SubtypeManagementVID:
 		return told{"switch_port_management_vlan_id": float64(is.ManagementVID)}
 	case tlv.SubType == layers.LLDP8021SubtypeLinkAggregation && len(tlv.Info) == 5:
@@ -155,15 +162,19 @@ func askDot1(tlv layers.LLDPOrgSpecificTLV, is layers.LLDPInfo8021) told {
 }
 
 func aggregation(a layers.LLDPLinkAggregation) told {
-	return told{"switch_port_link_aggregation_enabled": a.Enabled, "switch_port_link_aggregation_support": a.Supported, "switch_port_link_aggregation_id": float64(a.PortID)}
+	return told{"switch_port_link_aggregation_enabled": a.Enabled, "switch_port_link_aggregation_support": a.Supported,
+		"switch_port_link_aggregation_id": float64(a.PortID)}
 }
 
 func askDot3(tlv layers.LLDPOrgSpecificTLV, is layers.LLDPInfo8023) told {
 	switch {
-	case tlv.SubType == layers.LLDP8023SubtypeMACPHY && len(tlv.Info) == 5 && int(is.MACPHYConfigStatus.MAUType) < len(mauTypes):
+	case tlv.SubType == layers.LLDP8023SubtypeMACPHY && len(tlv.Info) == 5 &&
+		int(is.MACPHYConfigStatus.MAUType) < len(mauTypes):
 		c := is.MACPHYConfigStatus
-		return told{"switch_port_autonegotiation_enabled": c.AutoNegEnabled, "switch_port_autonegotiation_support": c.AutoNegSupported,
-			"switch_port_physical_capabilities": modesByGopacket(c.AutoNegCapability), "switch_port_mau_type": mauTypes[c.MAUType]}
+		return told{"switch_port_autonegotiation_enabled": c.AutoNegEnabled,
+			"switch_port_autonegotiation_support": c.AutoNegSupported,
+			"switch_port_physical_capabilities":   modesByGopacket(c.AutoNegCapability),
+			"switch_port_mau_type":                mauTypes[c.MAUType]}
 	case tlv.SubType == layers.LLDP8023SubtypeLinkAggregation && len(tlv.Info) == 5:
 		return aggregation(is.LinkAggregation)
 	case tlv.SubType == layers.LLDP8023SubtypeMTU:
@@ -175,10 +186,12 @@ func askDot3(tlv layers.LLDPOrgSpecificTLV, is layers.LLDPInfo8023) told {
 func modesByGopacket(bits uint16) []any {
 	var names []string
 	for bit, name := range map[uint16]string{
-		layers.LLDPMAUPMD10BaseT: "10BASE-T hdx", layers.LLDPMAUPMD10BaseT_FD: "10BASE-T fdx", layers.LLDPMAUPMD100BaseT4: "10BASE-T4",
+		layers.LLDPMAUPMD10BaseT: "10BASE-T hdx", layers.LLDPMAUPMD10BaseT_FD: "10BASE-T fdx",
+		layers.LLDPMAUPMD100BaseT4: "10BASE-T4",
 		layers.LLDPMAUPMD100BaseTX: "100BASE-TX hdx", layers.LLDPMAUPMD100BaseTX_FD: "100BASE-TX fdx",
 		layers.LLDPMAUPMD100BaseT2: "100BASE-T2 hdx", layers.LLDPMAUPMD100BaseT2_FD: "100BASE-T2 fdx",
-		layers.LLDPMAUPMDFDXPAUSE: "PAUSE fdx", layers.LLDPMAUPMDFDXAPAUSE: "Asym PAUSE fdx", layers.LLDPMAUPMDFDXSPAUSE: "Sym PAUSE fdx", layers.LLDPMAUPMDFDXBPAUSE: "Asym and Sym PAUSE fdx",
+		layers.LLDPMAUPMDFDXPAUSE: "PAUSE fdx", layers.LLDPMAUPMDFDXAPAUSE: "Asym PAUSE fdx",
+		layers.LLDPMAUPMDFDXSPAUSE: "Sym PAUSE fdx", layers.LLDPMAUPMDFDXBPAUSE: "Asym and Sym PAUSE fdx",
 		layers.LLDPMAUPMD1000BaseX: "1000BASE-X hdx", layers.LLDPMAUPMD1000BaseX_FD: "1000BASE-X fdx",
 		layers.LLDPMAUPMD1000BaseT: "1000BASE-T hdx", layers.LLDPMAUPMD1000BaseT_FD: "1000BASE-T fdx",
 	} {

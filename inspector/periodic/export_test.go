@@ -35,6 +35,7 @@ var (
 )
 
 // NewTask is a duty that does the same again and again.
-func NewTask(name string, live *inspector.LiveSettings, once func(context.Context, leader.Authority) error, log *slog.Logger) leader.Duty {
+func NewTask(name string, live *inspector.LiveSettings, once func(context.Context, leader.Authority) error,
+	log *slog.Logger) leader.Duty {
 	return task{name, live, once, log}
 }

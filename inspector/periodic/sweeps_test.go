@@ -75,7 +75,8 @@ func TestTimeoutWhileTheNodeIsClaimed(t *testing.T) {
 			}
 			o.RaftLog.Must(introspection.Advance{Claim: claim.Hold(), Event: introspection.EventFinish, Consume: true})
 			time.Sleep(time.Second) // in a bubble
-			if rec, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); rec.State != introspection.NodeFinished || o.RaftLog.Truth().QueueLength() != 0 {
+			if rec, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); rec.State != introspection.NodeFinished ||
+				o.RaftLog.Truth().QueueLength() != 0 {
 				t.Errorf("it became %v: %s", rec.State, rec.Error)
 			}
 		})
@@ -134,7 +135,8 @@ func TestPeriodicTask(t *testing.T) {
 func TestProposalsOfSweeps(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		for _, c := range []fsm.Command{
-			introspection.DeleteNode{Node: inspecttest.NodeA}, introspection.Enqueue{Node: inspecttest.NodeA, Event: introspection.EventTimeout},
+			introspection.DeleteNode{Node: inspecttest.NodeA},
+			introspection.Enqueue{Node: inspecttest.NodeA, Event: introspection.EventTimeout},
 		} {
 			if err := periodic.Propose(o.Ctx, inspecttest.Tenure{Log: o.RaftLog}, c); err != nil {
 				t.Errorf("%T: %v", c, err)
@@ -142,7 +144,8 @@ func TestProposalsOfSweeps(t *testing.T) {
 		}
 		why := errors.New("no quorum")
 		o.RaftLog.Meets = func(fsm.Command) error { return why }
-		if err := periodic.Propose(o.Ctx, inspecttest.Tenure{Log: o.RaftLog}, introspection.DeleteNode{Node: inspecttest.NodeA}); !errors.Is(err, why) {
+		if err := periodic.Propose(o.Ctx, inspecttest.Tenure{Log: o.RaftLog},
+			introspection.DeleteNode{Node: inspecttest.NodeA}); !errors.Is(err, why) {
 			t.Error(err)
 		}
 	})
@@ -196,7 +199,8 @@ func TestSuspicion(t *testing.T) {
 			o.Stocked(40)
 			o.Ironic.Met("list", errors.New(strings.Repeat("page 2: ", 200)))
 			o.Sweep(s.Synchronise)
-			if got, ok := o.RaftLog.Truth().SyncSuspicion(); !ok || got.Known != 40 || got.Digest != "" || len(got.Reason) > periodic.MaxReason+100 ||
+			if got, ok := o.RaftLog.Truth().SyncSuspicion(); !ok || got.Known != 40 || got.Digest != "" ||
+				len(got.Reason) > periodic.MaxReason+100 ||
 				!strings.HasPrefix(got.Reason, "Ironic's nodes could not be listed: page 2") {
 				t.Errorf("%+v", got)
 			}
@@ -207,7 +211,8 @@ func TestSuspicion(t *testing.T) {
 				time.Sleep(time.Hour) // in a bubble
 			}
 			got, ok := o.RaftLog.Truth().SyncSuspicion()
-			if !ok || got.Missing != 30 || got.Known != 40 || got.Reason != "Ironic's list lacks 30 of the 40 nodes that are known here" || o.Deletions() > 0 {
+			if !ok || got.Missing != 30 || got.Known != 40 ||
+				got.Reason != "Ironic's list lacks 30 of the 40 nodes that are known here" || o.Deletions() > 0 {
 				t.Errorf("%+v, %d deletions", got, o.Deletions())
 			}
 			if n := o.RaftLog.Count(func(c fsm.Command) bool { _, is := c.(nodesync.Suspect); return is }); n != 2 {
@@ -215,7 +220,8 @@ func TestSuspicion(t *testing.T) {
 			}
 			switch settled {
 			case "confirmed":
-				if res, err := o.RaftLog.Write(fsm.Header{}, nodesync.Confirm{Digest: "another digest"}); err != nil || res.Code != fsm.Conflict {
+				if res, err := o.RaftLog.Write(fsm.Header{}, nodesync.Confirm{Digest: "another digest"}); err != nil ||
+					res.Code != fsm.Conflict {
 					t.Errorf("the confirmation of another list: %+v, %v", res, err)
 				}
 				o.Sweep(s.Synchronise)
@@ -252,7 +258,8 @@ func TestEmptyListIsCheckedNodeByNode(t *testing.T) {
 		before    func(o *inspecttest.Rig)
 		deletions int
 	}{
-		{"all are gone", periodic.SuspectCount, func(o *inspecttest.Rig) { o.Vanish(0, periodic.SuspectCount) }, periodic.SuspectCount},
+		{"all are gone", periodic.SuspectCount, func(o *inspecttest.Rig) { o.Vanish(0, periodic.SuspectCount) },
+			periodic.SuspectCount},
 		{"one is there", periodic.SuspectCount, func(o *inspecttest.Rig) {
 			o.Vanish(0, periodic.SuspectCount)
 			o.Ironic.On(func(_ context.Context, call string) error {
@@ -290,7 +297,8 @@ func TestConfirmationOfALongList(t *testing.T) {
 		for round := range 3 {
 			o.Sweep(s.Synchronise)
 			if n, want := o.Deletions(), min((round+1)*periodic.MaxSweep, gone); n != want {
-				t.Fatalf("round %d: %d deletions are queued, want %d: %v", round, n, want, fmt.Sprint(o.RaftLog.Truth().SyncSuspicion()))
+				t.Fatalf("round %d: %d deletions are queued, want %d: %v", round, n, want,
+					fmt.Sprint(o.RaftLog.Truth().SyncSuspicion()))
 			}
 		}
 		if left, ok := o.RaftLog.Truth().SyncSuspicion(); ok {

@@ -40,11 +40,13 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		return s.suspect(ctx, a, nodesync.Suspicion{Known: len(known), Reason: fmt.Sprintf("Ironic's nodes could not be listed: %.*s", maxReason, inspector.Clip(err.Error()))})
+		return s.suspect(ctx, a, nodesync.Suspicion{Known: len(known),
+			Reason: fmt.Sprintf("Ironic's nodes could not be listed: %.*s", maxReason, inspector.Clip(err.Error()))})
 	}
 	v := s.Log.View()
 	// A node whose deletion is queued is not missing any more.
-	missing := slices.DeleteFunc(without(known, listed), func(node string) bool { return asked(v, node, introspection.EventDelete) })
+	missing := slices.DeleteFunc(without(known, listed),
+		func(node string) bool { return asked(v, node, introspection.EventDelete) })
 	reason := whyListDoubted(len(missing), len(known), len(listed))
 	if reason != "" && !s.noneIsKnown(ctx, known, listed) {
 		now := nodesync.Suspicion{Reason: reason, Missing: len(missing), Known: len(known), Digest: digest(missing)}
@@ -59,7 +61,8 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 		}
 	}
 	if reason != "" && len(later) > 0 { // what settled it settled it for all of them
-		rest := nodesync.Suspicion{Reason: reason, Missing: len(later), Known: len(known), Digest: digest(later), Confirmed: true}
+		rest := nodesync.Suspicion{Reason: reason, Missing: len(later), Known: len(known), Digest: digest(later),
+			Confirmed: true}
 		return propose(ctx, a, nodesync.Suspect{Suspicion: rest})
 	}
 	return s.trust(ctx, a)

@@ -44,7 +44,8 @@ func TestLogsAreKept(t *testing.T) {
 	} {
 		d := open(t, c.format)
 		for _, content := range []string{"first", "second"} { // of the same moment: the last one stays
-			path, err := d.Keep(inspector.RamdiskLogs{Node: "n1", MAC: "52:54:00:00:00:01", Base64: base64.StdEncoding.EncodeToString([]byte(content))})
+			path, err := d.Keep(inspector.RamdiskLogs{Node: "n1", MAC: "52:54:00:00:00:01",
+				Base64: base64.StdEncoding.EncodeToString([]byte(content))})
 			if err != nil || path != filepath.Join(d.path, c.want) {
 				t.Fatalf("%q: %q, %v, want %q", c.format, path, err, c.want)
 			}
@@ -63,7 +64,8 @@ func TestLogsAreKept(t *testing.T) {
 
 func TestLogsAreRefused(t *testing.T) {
 	d := open(t, "")
-	if _, err := d.Keep(inspector.RamdiskLogs{Base64: "%%%"}); err == nil || !strings.HasPrefix(err.Error(), "logs are not base64: ") {
+	if _, err := d.Keep(inspector.RamdiskLogs{Base64: "%%%"}); err == nil ||
+		!strings.HasPrefix(err.Error(), "logs are not base64: ") {
 		t.Errorf("%v", err)
 	}
 	for _, c := range []struct {
@@ -88,8 +90,10 @@ func TestLogsAreRefused(t *testing.T) {
 
 func TestFormats(t *testing.T) {
 	for format, want := range map[string]string{
-		"{uuid": "unbalanced brace", "uuid}": "unbalanced brace", "{node}": "is none of", "{uuid:>40}": "is none of", "{dt:%Q}": "%Q",
-		"{dt:%": "unbalanced brace", "{dt:%}": "ends with a percent sign", ".hidden": "begins with a dot", "a/b": "has a slash",
+		"{uuid": "unbalanced brace", "uuid}": "unbalanced brace", "{node}": "is none of", "{uuid:>40}": "is none of",
+		"{dt:%Q}": "%Q",
+		"{dt:%":   "unbalanced brace", "{dt:%}": "ends with a percent sign", ".hidden": "begins with a dot",
+		"a/b":        "has a slash",
 		"{dt:%Y/%m}": "has a slash", strings.Repeat("x", 256): "more than 255 bytes",
 	} {
 		conf := config.Processing{RamdiskLogsDir: "/x", RamdiskLogsFilenameFormat: format, RamdiskLogsQuota: 64}

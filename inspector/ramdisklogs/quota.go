@@ -59,7 +59,9 @@ func (d *Dir) makeRoom(name string, ofUnknown bool, bytes int64) error {
 		}
 	}
 	if fixed > d.quota || ofUnknown && own > d.quota/unknownShare {
-		return fmt.Errorf("%d bytes of ramdisk logs do not fit into the quota of %d MiB; raise inspection.processing.ramdisk_logs_quota", bytes, d.quota>>20)
+		return fmt.Errorf(
+			"%d bytes of ramdisk logs do not fit into the quota of %d MiB; raise inspection.processing.ramdisk_logs_quota",
+			bytes, d.quota>>20)
 	}
 	for _, f := range files {
 		if all <= d.quota && (!ofUnknown || strangers <= d.quota/unknownShare) {
@@ -97,7 +99,8 @@ func (d *Dir) files(replaced string) (files []file, err error) {
 			return nil, err
 		}
 		files = append(files, file{
-			name: e.Name(), unknown: rest || slices.Contains(match[1:], unknown), charge: max(info.Size(), leastCharge), changed: info.ModTime(),
+			name: e.Name(), unknown: rest || slices.Contains(match[1:], unknown), charge: max(info.Size(), leastCharge),
+			changed: info.ModTime(),
 		})
 	}
 	return files, nil

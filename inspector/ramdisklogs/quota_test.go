@@ -147,12 +147,14 @@ func TestForeignFilesStay(t *testing.T) {
 
 // The names that a format makes are known again, and whose they are.
 func TestNamesAreKnownAgain(t *testing.T) {
-	for _, format := range []string{"{uuid}_{dt:%Y%m%d-%H%M%S.%f}.tar.gz", "{mac}-{bmc}-{uuid}", "{dt}.{uuid}.{{x}}", "{dt:%a %B %j %z %Z %p %%}{uuid}", "logs+{uuid}"} {
+	for _, format := range []string{"{uuid}_{dt:%Y%m%d-%H%M%S.%f}.tar.gz", "{mac}-{bmc}-{uuid}", "{dt}.{uuid}.{{x}}",
+		"{dt:%a %B %j %z %Z %p %%}{uuid}", "logs+{uuid}"} {
 		ours, err := pattern(format)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, of := range []map[string]string{{"uuid": "", "mac": "", "bmc": ""}, {"uuid": nodeN(1), "mac": "52:54:00:00:00:01", "bmc": "2001:db8::1"}} {
+		for _, of := range []map[string]string{{"uuid": "", "mac": "", "bmc": ""},
+			{"uuid": nodeN(1), "mac": "52:54:00:00:00:01", "bmc": "2001:db8::1"}} {
 			made, err := name(format, of, noon())
 			if err != nil {
 				t.Fatal(err)

@@ -48,13 +48,15 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 		return ironic.InbandAnswer{}, err
 	}
 	if v.Admits(relays.Accept{}) != nil {
-		return ironic.InbandAnswer{}, inspector.Refuse(http.StatusServiceUnavailable, "A peer of the cluster does not know relays yet; upgrade it")
+		return ironic.InbandAnswer{},
+			inspector.Refuse(http.StatusServiceUnavailable, "A peer of the cluster does not know relays yet; upgrade it")
 	}
 	if r, ok := v.RelayRepeated(packed.Hash); ok {
 		return Accepted(r.Node)
 	}
 	accept := relays.Accept{
-		Document: packed, Source: c.Source, Timeout: r.Live.Config().Timeout, Keep: keepRelays(r.Live.Config()), Node: m.PortOwner(v),
+		Document: packed, Source: c.Source, Timeout: r.Live.Config().Timeout, Keep: keepRelays(r.Live.Config()),
+		Node: m.PortOwner(v),
 	}
 	if accept.Node != "" {
 		return r.acceptRelay(ctx, accept)
@@ -64,7 +66,8 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 
 // introduce asks Ironic for its answer to a document whose node is not known
 // here, and keeps the document unless Ironic refuses it.
-func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept relays.Accept) (ironic.InbandAnswer, error) {
+func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept relays.Accept) (ironic.InbandAnswer,
+	error) {
 	asking, cancel := context.WithTimeout(ctx, introduceLimit)
 	defer cancel()
 	answer, err := r.Inband.Continue(asking, c)
@@ -81,7 +84,8 @@ func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept rela
 	case relays.OutcomeLost:
 		accept.Tried = outcome
 	}
-	r.Limited.Info("Ironic unreachable: callback of unknown node stored for relay", "source", accept.Source, "reason", reason)
+	r.Limited.Info("Ironic unreachable: callback of unknown node stored for relay", "source", accept.Source, "reason",
+		reason)
 	return r.acceptRelay(ctx, accept)
 }
 
@@ -107,7 +111,8 @@ func (r *Intake) acceptRelay(ctx context.Context, c relays.Accept) (ironic.Inban
 // not let us in, is no word about the callback: the ramdisk is to come again.
 func (r *Intake) Pass(ctx context.Context, c ironic.InbandCall) (ironic.InbandAnswer, error) {
 	if c.Node != "" && !ironic.IsUUID(c.Node) {
-		return ironic.InbandAnswer{}, inspector.Refuse(http.StatusBadRequest, "Expected a UUID for node_uuid, got %q", inspector.Clip(c.Node))
+		return ironic.InbandAnswer{},
+			inspector.Refuse(http.StatusBadRequest, "Expected a UUID for node_uuid, got %q", inspector.Clip(c.Node))
 	}
 	ctx, cancel := context.WithTimeout(ctx, passLimit)
 	defer cancel()
@@ -115,7 +120,8 @@ func (r *Intake) Pass(ctx context.Context, c ironic.InbandCall) (ironic.InbandAn
 	switch {
 	case err != nil:
 		return answer, inspector.Refuse(http.StatusServiceUnavailable, "Ironic cannot be reached: %v", err)
-	case answer.Status/100 == 2, answer.Status/100 == 4 && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden:
+	case answer.Status/100 == 2,
+		answer.Status/100 == 4 && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden:
 		return answer, nil
 	default:
 		return answer, inspector.Refuse(http.StatusServiceUnavailable, "Ironic answered %d: %s", answer.Status, answer.Reason)

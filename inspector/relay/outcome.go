@@ -74,7 +74,8 @@ func outcomeOf(answer ironic.InbandAnswer, err error) (outcome relays.Outcome, r
 
 // final are the statuses that say the same however often one asks.
 func final() []int {
-	return []int{http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}
+	return []int{http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}
 }
 
 // nodeIn reads the node out of what Ironic answers, "" if it names none.

@@ -53,7 +53,8 @@ func (e *otherIronic) Continue(ctx context.Context, c ironic.InbandCall) (ironic
 		}
 		return ironic.InbandAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}, nil
 	}
-	return ironic.InbandAnswer{Status: http.StatusNotFound, Body: []byte(`{"error_message":"{}"}`), Reason: "not found"}, nil
+	return ironic.InbandAnswer{Status: http.StatusNotFound, Body: []byte(`{"error_message":"{}"}`), Reason: "not found"},
+		nil
 }
 
 func (e *otherIronic) met(taken bool) (int, error) {
@@ -95,10 +96,13 @@ func inRelay(t *testing.T, f func(o *inspecttest.Rig, s *inspecttest.Service, e 
 	t.Helper()
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		o.Conf.ContinueInspection = config.ContinueRelay
-		e := &otherIronic{waiting: map[string]string{inspecttest.MacA: inspecttest.NodeA, inspecttest.MacB: inspecttest.NodeB}}
+		e := &otherIronic{waiting: map[string]string{inspecttest.MacA: inspecttest.NodeA,
+			inspecttest.MacB: inspecttest.NodeB}}
 		o.Handover = e
 		c := inspecttest.Crown{Log: o.RaftLog, Lead: o.RaftLog.Must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
-		if res, err := c.Propose(o.Ctx, ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p", MAC: inspecttest.MacA, Node: inspecttest.NodeA}}}); err != nil || res.Code != fsm.OK {
+		if res, err := c.Propose(o.Ctx,
+			ironicports.PutPorts{Ports: []ironicports.Port{{ID: "p", MAC: inspecttest.MacA, Node: inspecttest.NodeA}}}); err !=
+			nil || res.Code != fsm.OK {
 			t.Fatal(res, err)
 		}
 		f(o, o.Service(), e)
@@ -144,11 +148,13 @@ func TestRelayIsTriedAgain(t *testing.T) {
 		{"no conductor", answers(503), time.Minute, relays.Taken, ""},
 		{"a password that is wrong", answers(403), time.Minute, relays.Taken, ""},
 		{"the answer is lost", lostAnswer, 0, relays.Taken, "the answer was lost"},
-		{"a proxy fails after it was taken", func(taken bool) (int, error) { return map[bool]int{true: 502}[taken], nil }, 0, relays.Taken, "the answer was lost"},
+		{"a proxy fails after it was taken", func(taken bool) (int, error) { return map[bool]int{true: 502}[taken], nil }, 0,
+			relays.Taken, "the answer was lost"},
 		{"not awaited for a moment", answers(404), 20 * time.Second, relays.Taken, ""},
 		{"not awaited", answers(404), time.Minute, relays.Failed, "because"},
 		{"refused", answers(400), 0, relays.Failed, "because"},
-		{"away for too long", func(bool) (int, error) { return unsent() }, time.Hour, relays.Failed, "not take it in time; last: connection refused"},
+		{"away for too long", func(bool) (int, error) { return unsent() }, time.Hour, relays.Failed,
+			"not take it in time; last: connection refused"},
 	} {
 		inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
 			o.Succeeds(s, inspecttest.Callback(inspecttest.MacA, ""), inspecttest.NodeA)
@@ -200,7 +206,8 @@ func TestRelayOfAnUnknownNode(t *testing.T) {
 		if r := o.Settles(time.Second); r.State != relays.Taken || r.Node != inspecttest.NodeB || e.sent() != 1 {
 			t.Errorf("%+v after %d posts", r, e.sent())
 		}
-		got, err := s.ContinueInspection(o.Ctx, ironic.InbandCall{Body: []byte(inspecttest.Callback("52:54:00:00:00:0c", ""))})
+		got, err := s.ContinueInspection(o.Ctx,
+			ironic.InbandCall{Body: []byte(inspecttest.Callback("52:54:00:00:00:0c", ""))})
 		if err != nil || got.Status != http.StatusNotFound || string(got.Body) != `{"error_message":"{}"}` {
 			t.Errorf("nobody's: %+v, %v", got, err)
 		}
@@ -209,7 +216,8 @@ func TestRelayOfAnUnknownNode(t *testing.T) {
 
 // If Ironic does not say, the document is kept and its sender told no UUID.
 func TestRelayOfAnUnknownNodeWhileIronicIsAway(t *testing.T) {
-	for name, meets := range map[string]func(bool) (int, error){"away": func(bool) (int, error) { return unsent() }, "lost": lostAnswer} {
+	for name, meets := range map[string]func(bool) (int, error){"away": func(bool) (int, error) { return unsent() },
+		"lost": lostAnswer} {
 		inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
 			e.on(meets)
 			got, err := s.ContinueInspection(o.Ctx, ironic.InbandCall{Body: []byte(inspecttest.Callback(inspecttest.MacB, ""))})

@@ -208,6 +208,7 @@ func (w *relaying) commitAttempt(ctx context.Context, r relays.Relay, outcome re
 	case now.State == relays.Failed:
 		log.Warn("relay callback to Ironic failed, keeping its data", "reason", now.Reason)
 	default:
-		w.failing.Info("relay callback to Ironic failed, retrying", "node", now.Node, "relay", now.Sequence, "tries", now.Tries, "reason", reason)
+		w.failing.Info("relay callback to Ironic failed, retrying", "node", now.Node, "relay", now.Sequence, "tries",
+			now.Tries, "reason", reason)
 	}
 }

@@ -28,11 +28,14 @@ type actionKind struct {
 var actionKinds = [...]actionKind{
 	{name: "add-trait", required: []string{"name"}, text: []string{"name"}, apply: addTrait},
 	{name: "example", optional: nil, apply: example},
-	{name: "extend-attribute", required: []string{"path", "value"}, optional: []string{"unique"}, text: []string{"path"}, format: true, apply: extendAttribute},
+	{name: "extend-attribute", required: []string{"path", "value"}, optional: []string{"unique"}, text: []string{"path"},
+		format: true, apply: extendAttribute},
 	{name: "fail", required: []string{"message"}, apply: fail},
 	{name: "remove-trait", required: []string{"name"}, text: []string{"name"}, apply: removeTrait},
-	{name: "set-attribute", required: []string{"path"}, optional: []string{"value", "reset_interfaces"}, text: []string{"path"}, format: true, validate: hasValue, apply: setAttribute},
-	{name: "set-capability", required: []string{"name"}, optional: []string{"value"}, text: []string{"name"}, format: true, apply: setCapability},
+	{name: "set-attribute", required: []string{"path"}, optional: []string{"value", "reset_interfaces"},
+		text: []string{"path"}, format: true, validate: hasValue, apply: setAttribute},
+	{name: "set-capability", required: []string{"name"}, optional: []string{"value"}, text: []string{"name"}, format: true,
+		apply: setCapability},
 }
 
 // action is one action of a rule.
@@ -139,7 +142,8 @@ func removeTrait(ctx context.Context, r *run, p params) error {
 }
 
 // patch changes the node at a path, whose leading slash is optional.
-func (r *run) patch(ctx context.Context, op, path string, v *document.Value, apply func(context.Context, ...ironic.Patch) error) error {
+func (r *run) patch(ctx context.Context, op, path string, v *document.Value,
+	apply func(context.Context, ...ironic.Patch) error) error {
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}

@@ -11,18 +11,21 @@ import (
 // rackData is what a ramdisk sends of a machine with many NICs and disks: 30 KB.
 func rackData() string {
 	var b strings.Builder
-	b.WriteString(`{"cpus":8,"cpu_arch":"x86_64","memory_mb":65536,"inventory":{"bmc_address":"198.18.21.1","cpu":{"count":8,"flags":["fpu"`)
+	b.WriteString(
+		`{"cpus":8,"cpu_arch":"x86_64","memory_mb":65536,"inventory":{"bmc_address":"198.18.21.1","cpu":{"count":8,"flags":["fpu"`)
 	for i := range 120 {
 		fmt.Fprintf(&b, `,"flag%d"`, i)
 	}
 	b.WriteString(`]},"interfaces":[`)
 	for i := range 32 {
-		fmt.Fprintf(&b, `%s{"name":"eth%d","mac_address":"52:54:00:15:00:%02x","ipv4_address":"172.24.42.%d","has_carrier":true,"lldp":[[1,"04001b54aa0101"],[2,"0545746865726e6574312f31"],[4,"75706c696e6b20746f206e6f64652031"],[127,"0080c203006408766c616e2d313030"],[127,"0080c203006608766c616e2d313032"],[127,"00120f01036c010010"]],"vendor":"0x8086","product":"0x1572","client_id":null,"speed_mbps":10000}`,
+		fmt.Fprintf(&b,
+			`%s{"name":"eth%d","mac_address":"52:54:00:15:00:%02x","ipv4_address":"172.24.42.%d","has_carrier":true,"lldp":[[1,"04001b54aa0101"],[2,"0545746865726e6574312f31"],[4,"75706c696e6b20746f206e6f64652031"],[127,"0080c203006408766c616e2d313030"],[127,"0080c203006608766c616e2d313032"],[127,"00120f01036c010010"]],"vendor":"0x8086","product":"0x1572","client_id":null,"speed_mbps":10000}`,
 			strings.Repeat(",", min(i, 1)), i, i, i)
 	}
 	b.WriteString(`],"disks":[`)
 	for i := range 110 {
-		fmt.Fprintf(&b, `%s{"name":"/dev/sd%d","model":"LAB DISK","size":1000000000000,"rotational":false,"wwn":"0x5000c500a%d","serial":"SLAB%06d","vendor":"LAB","hctl":"0:0:%d:0"}`,
+		fmt.Fprintf(&b,
+			`%s{"name":"/dev/sd%d","model":"LAB DISK","size":1000000000000,"rotational":false,"wwn":"0x5000c500a%d","serial":"SLAB%06d","vendor":"LAB","hctl":"0:0:%d:0"}`,
 			strings.Repeat(",", min(i, 1)), i, i, i, i)
 	}
 	b.WriteString(`]}}`)

@@ -87,8 +87,11 @@ func (e *Engine) rules(v fsm.View, log *slog.Logger) []rule {
 		for stored := range v.Rules() {
 			r, err := load(stored.Body)
 			if err != nil {
-				r.unusable = document.Failed("Rule %s cannot be used by this version of Trivet: %v. Create a rule without that, and delete this one", stored.UUID, err)
-				log.Warn("rule cannot be used by this version; introspections of the nodes in its scope fail", "rule", stored.UUID, "err", err)
+				r.unusable = document.Failed(
+					"Rule %s cannot be used by this version of Trivet: %v. Create a rule without that, and delete this one",
+					stored.UUID, err)
+				log.Warn("rule cannot be used by this version; introspections of the nodes in its scope fail", "rule", stored.UUID,
+					"err", err)
 			}
 			if r.name == "" {
 				r.name = stored.UUID
@@ -126,7 +129,8 @@ func (e *Engine) choose(ctx context.Context, r *run, rules []rule) (chosen []*ru
 		}
 		holds, err := rule.holds(limited, r)
 		if time.Since(began) >= left && ctx.Err() == nil {
-			return nil, document.Failed("The conditions of the rules take longer than %v, at the latest with rule %s", e.limit, rule.name)
+			return nil, document.Failed("The conditions of the rules take longer than %v, at the latest with rule %s", e.limit,
+				rule.name)
 		}
 		if err != nil {
 			return nil, err

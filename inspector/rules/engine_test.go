@@ -144,7 +144,8 @@ func applied(t testing.TB, r *room, data string, rules ...string) ([]string, err
 	return r.calls, err
 }
 
-const plainNode = `{"uuid":"` + nodeID + `","instance_uuid":null,"maintenance":false,"provision_state":"manageable","driver":"fake-hardware","properties":{"capabilities":"a:1,b:2"},"extra":{"l":["one"],"keep":1},"traits":[]}`
+const plainNode = `{"uuid":"` + nodeID +
+	`","instance_uuid":null,"maintenance":false,"provision_state":"manageable","driver":"fake-hardware","properties":{"capabilities":"a:1,b:2"},"extra":{"l":["one"],"keep":1},"traits":[]}`
 
 const ramdiskData = `{"inventory":{"bmc_address":"198.18.21.1","disks":[{"serial":"SLAB000100"}],"interfaces":[{"name":"eth0"},{"name":"lo"}]},"cpus":8,"cpu_arch":"x86_64","memory_mb":65536}`
 
@@ -286,16 +287,25 @@ func TestConditions(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	for _, c := range []struct{ rule, problem, class string }{
-		{`{"actions":[{"action":"fail","message":"boom {data[x]}"},` + setting("later")[len(`"actions":[`):] + `}`, "boom {data[x]}", ""},
+		{`{"actions":[{"action":"fail","message":"boom {data[x]}"},` + setting("later")[len(`"actions":[`):] + `}`,
+			"boom {data[x]}", ""},
 		{`{"actions":[{"action":"fail","message":["boom",1]}]}`, "['boom', 1]", ""},
-		{`{"conditions":[{"op":"eq","field":"cpu_arch","value":1}],` + setting("x") + `}`, "invalid literal for int() with base 10: 'x86_64'", "ValueError"},
-		{`{"conditions":[{"op":"lt","field":"cpu_arch","value":[]}],` + setting("x") + `}`, "'<' not supported between instances of 'str' and 'list'", "TypeError"},
-		{`{"conditions":[{"op":"eq","field":"cpus[0]","value":1}],` + setting("x") + `}`, "object of type 'int' has no len()", "TypeError"},
-		{`{"conditions":[{"op":"in-net","field":"cpu_arch","value":"10.0.0.0/8"}],` + setting("x") + `}`, "failed to detect a valid IP address from 'x86_64'", "AddrFormatError"},
-		{`{"actions":[{"action":"set-attribute","path":"/a","value":"{data[nope][x]}"}]}`, "Invalid formatting variable key provided in value {data[nope][x]}: 'nope'", ""},
-		{`{"actions":[{"action":"extend-attribute","path":"/driver/x","value":1}]}`, "string indices must be integers, not 'str'", "TypeError"},
-		{`{"actions":[{"action":"extend-attribute","path":"/driver","value":1}]}`, "'str' object has no attribute 'append'", "AttributeError"},
-		{`{"actions":[{"action":"extend-attribute","path":"/instance_info/x","value":1}]}`, "'NoneType' object is not subscriptable", "TypeError"},
+		{`{"conditions":[{"op":"eq","field":"cpu_arch","value":1}],` + setting("x") + `}`,
+			"invalid literal for int() with base 10: 'x86_64'", "ValueError"},
+		{`{"conditions":[{"op":"lt","field":"cpu_arch","value":[]}],` + setting("x") + `}`,
+			"'<' not supported between instances of 'str' and 'list'", "TypeError"},
+		{`{"conditions":[{"op":"eq","field":"cpus[0]","value":1}],` + setting("x") + `}`, "object of type 'int' has no len()",
+			"TypeError"},
+		{`{"conditions":[{"op":"in-net","field":"cpu_arch","value":"10.0.0.0/8"}],` + setting("x") + `}`,
+			"failed to detect a valid IP address from 'x86_64'", "AddrFormatError"},
+		{`{"actions":[{"action":"set-attribute","path":"/a","value":"{data[nope][x]}"}]}`,
+			"Invalid formatting variable key provided in value {data[nope][x]}: 'nope'", ""},
+		{`{"actions":[{"action":"extend-attribute","path":"/driver/x","value":1}]}`,
+			"string indices must be integers, not 'str'", "TypeError"},
+		{`{"actions":[{"action":"extend-attribute","path":"/driver","value":1}]}`, "'str' object has no attribute 'append'",
+			"AttributeError"},
+		{`{"actions":[{"action":"extend-attribute","path":"/instance_info/x","value":1}]}`,
+			"'NoneType' object is not subscriptable", "TypeError"},
 	} {
 		calls, err := applied(t, newRoom(t, plainNode), ramdiskData, c.rule)
 		var problem *document.Problem
@@ -316,7 +326,8 @@ func TestFailures(t *testing.T) {
 func TestIronicFails(t *testing.T) {
 	r := newRoom(t, plainNode)
 	r.err = &ironic.Error{Status: 409, Message: "locked"}
-	if _, err := applied(t, r, `{}`, `{`+setting("x")+`}`, `{`+setting("y")+`}`); !errors.Is(err, r.err) || len(r.calls) != 1 {
+	if _, err := applied(t, r, `{}`, `{`+setting("x")+`}`, `{`+setting("y")+`}`); !errors.Is(err, r.err) ||
+		len(r.calls) != 1 {
 		t.Errorf("%v after %v", err, r.calls)
 	}
 }
@@ -335,7 +346,8 @@ func TestEngineFollowsTheRules(t *testing.T) {
 	if got := run(); len(got) != 0 {
 		t.Errorf("without rules: %v", got)
 	}
-	create(t, state, `{`+setting("a")+`}`, `{"conditions":[{"op":"eq","field":"inventory.disks[*].serial","value":["x"],"invert":true}],"actions":[{"action":"set-attribute","path":"/extra/b","value":{"a":["{data[cpus]}",1,{"c":2.5}]}}]}`)
+	create(t, state, `{`+setting("a")+`}`,
+		`{"conditions":[{"op":"eq","field":"inventory.disks[*].serial","value":["x"],"invert":true}],"actions":[{"action":"set-attribute","path":"/extra/b","value":{"a":["{data[cpus]}",1,{"c":2.5}]}}]}`)
 	first := e.version
 	var workers sync.WaitGroup
 	for range 8 {
@@ -364,14 +376,16 @@ func TestEngineFollowsTheRules(t *testing.T) {
 func TestTimeIsBounded(t *testing.T) {
 	e := &Engine{limit: time.Nanosecond}
 	r := newRoom(t, plainNode)
-	err := e.Apply(t.Context(), stateWith(t, `{"description":"slow","conditions":[{"op":"is-empty","field":"a"}],`+setting("x")+`}`), r.task(t, `{}`))
+	err := e.Apply(t.Context(),
+		stateWith(t, `{"description":"slow","conditions":[{"op":"is-empty","field":"a"}],`+setting("x")+`}`), r.task(t, `{}`))
 	var problem *document.Problem
 	if !errors.As(err, &problem) || !strings.Contains(problem.Text, "slow") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := NewEngine().Apply(ctx, stateWith(t, `{"conditions":[{"op":"is-empty","field":"a"}],`+setting("x")+`}`), r.task(t, `{}`)); !errors.Is(err, context.Canceled) {
+	if err := NewEngine().Apply(ctx, stateWith(t, `{"conditions":[{"op":"is-empty","field":"a"}],`+setting("x")+`}`),
+		r.task(t, `{}`)); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -384,9 +398,10 @@ func TestHostileRulesAndData(t *testing.T) {
 	long := `{"a":"` + strings.Repeat("a", 4<<20) + `"}`
 	digits := `{"a":` + strings.Repeat("9", 100_000) + `}`
 	for name, c := range map[string]struct{ data, condition, want string }{
-		"nested descents":       {deep, `"op":"is-empty","field":"$..*..*..*..a"`, "A path"},
-		"too many values":       {wide, `"op":"is-empty","field":"a[*]"`, "values for rules to look at"},
-		"long text":             {long, `"op":"contains","field":"a","value":"(a|b){50}(a|c){50}$x"`, "too many for the pattern"},
+		"nested descents": {deep, `"op":"is-empty","field":"$..*..*..*..a"`, "A path"},
+		"too many values": {wide, `"op":"is-empty","field":"a[*]"`, "values for rules to look at"},
+		"long text": {long, `"op":"contains","field":"a","value":"(a|b){50}(a|c){50}$x"`,
+			"too many for the pattern"},
 		"long text printed":     {long, `"op":"contains","field":"$","value":"x"`, "too many for"},
 		"a huge number":         {digits, `"op":"eq","field":"a","value":1`, "Exceeds the limit (4300 digits)"},
 		"a huge number as text": {digits, `"op":"contains","field":"a","value":"9"`, "Exceeds the limit (4300 digits)"},
@@ -428,7 +443,8 @@ func TestAStoredRuleThatCannotBeUsed(t *testing.T) {
 		switch {
 		case want == "" && (err != nil || len(r.calls) != 1):
 			t.Errorf("outside of its scope, %s: %v after %v", body, err, r.calls)
-		case want != "" && (!errors.As(err, &problem) || !strings.Contains(problem.Text, "Rule "+nodeID+" cannot be used") || !strings.Contains(problem.Text, want) || len(r.calls) != 0):
+		case want != "" && (!errors.As(err, &problem) || !strings.Contains(problem.Text, "Rule "+nodeID+" cannot be used") ||
+			!strings.Contains(problem.Text, want) || len(r.calls) != 0):
 			t.Errorf("a stored rule that cannot be used, %s: %v after %v, want %s", body, err, r.calls, want)
 		}
 	}

@@ -48,7 +48,10 @@ func parseFormat(text string) (format, error) {
 		}
 		p, after, ok := parsePiece(rest[at:])
 		if !ok {
-			return f, invalidf("invalid value %s: cannot be read from %s on; a field is {data[key][0]}, with !s or !r and a width as :>8 behind it if need be, and a brace that is none is doubled", document.Clip(text), document.Clip(rest[at:]))
+			return f,
+				invalidf(
+					"invalid value %s: cannot be read from %s on; a field is {data[key][0]}, with !s or !r and a width as :>8 behind it if need be, and a brace that is none is doubled",
+					document.Clip(text), document.Clip(rest[at:]))
 		}
 		p.literal, rest = rest[:at], after
 		f.pieces = append(f.pieces, p)
@@ -89,7 +92,8 @@ func (p *piece) pad(text string) bool {
 	p.align = text[0]
 	var err error
 	p.width, err = strconv.Atoi(text[1:])
-	return strings.IndexByte("<>^", p.align) >= 0 && isDigits(text[1:]) && text[1] > '0' && err == nil && p.width <= maxWidth
+	return strings.IndexByte("<>^", p.align) >= 0 && isDigits(text[1:]) && text[1] > '0' && err == nil &&
+		p.width <= maxWidth
 }
 
 func isDigits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
@@ -107,7 +111,8 @@ func (f format) fillIn(data *document.Value) (string, error) {
 			out.WriteString(filled)
 		}
 		if out.Len() > maxFormatted {
-			return "", document.Failed("The value %s has more than %d bytes when it is formatted", document.Clip(f.text), maxFormatted)
+			return "", document.Failed("The value %s has more than %d bytes when it is formatted", document.Clip(f.text),
+				maxFormatted)
 		}
 	}
 	return out.String(), nil
@@ -149,7 +154,8 @@ func (p piece) padded(text string) string {
 
 // unknown is the contract's text for a key that is not there.
 func (f format) unknown(key string) error {
-	return document.Failed("Invalid formatting variable key provided in value %s: %s", document.Clip(f.text), document.Clip(key))
+	return document.Failed("Invalid formatting variable key provided in value %s: %s", document.Clip(f.text),
+		document.Clip(key))
 }
 
 // item is v[key], where digits are an index.

@@ -22,8 +22,11 @@ func TestFormatsArePythons(t *testing.T) {
 		source, outcome := text(t, line[0]), text(t, line[1])
 		f, err := parseFormat(source)
 		if !simple.MatchString(source) {
-			_, made := Parse(fmt.Appendf(nil, `{"actions":[{"action":"set-attribute","path":"/a","value":{"k":[%s]}}]}`, line[0]))
-			if err == nil || made == nil || !strings.Contains(made.Error(), "invalid value "+source+": cannot be read from {") && !strings.Contains(made.Error(), "cannot be read from }") {
+			_, made := Parse(fmt.Appendf(nil, `{"actions":[{"action":"set-attribute","path":"/a","value":{"k":[%s]}}]}`,
+				line[0]))
+			if err == nil || made == nil ||
+				!strings.Contains(made.Error(), "invalid value "+source+": cannot be read from {") &&
+					!strings.Contains(made.Error(), "cannot be read from }") {
 				t.Errorf("%q: %v, %v", source, err, made)
 			}
 			continue
@@ -44,7 +47,8 @@ func TestFormatsArePythons(t *testing.T) {
 		key, isKey := strings.CutPrefix(want, "KeyError: ")
 		var problem *document.Problem
 		switch {
-		case isKey && (!errors.As(err, &problem) || problem.Text != "Invalid formatting variable key provided in value "+source+": "+key):
+		case isKey && (!errors.As(err, &problem) ||
+			problem.Text != "Invalid formatting variable key provided in value "+source+": "+key):
 			t.Errorf("%q: %q, %v, want the key %s", source, got, err, key)
 		case !isKey && exceptionText(err) != want:
 			t.Errorf("%q: %q, %v, want %s", source, got, err, want)
@@ -58,8 +62,10 @@ func TestFormatsArePythons(t *testing.T) {
 // A width is bounded, and what a width may be.
 func TestWidths(t *testing.T) {
 	for text, want := range map[string]string{
-		"{data[i]:>4096}": strings.Repeat(" ", 4094) + "42", "{data[s]:é^7}": "étexté" + "é", "{data[t]:<3}|": "1  |", "{data[t]!s:<5}|": "True |", "{data[s]:>2}": "text",
-		"{data[i]:>4097}": "", "{data[i]:>04}": "", "{data[i]:>}": "", "{data[i]:8}": "", "{data[i]:>+8}": "", "{data[i]:>99999999999999999999}": "", "{data[i]:>8d}": "", "{data[i]:=8}": "",
+		"{data[i]:>4096}": strings.Repeat(" ", 4094) + "42", "{data[s]:é^7}": "étexté" + "é", "{data[t]:<3}|": "1  |",
+		"{data[t]!s:<5}|": "True |", "{data[s]:>2}": "text",
+		"{data[i]:>4097}": "", "{data[i]:>04}": "", "{data[i]:>}": "", "{data[i]:8}": "", "{data[i]:>+8}": "",
+		"{data[i]:>99999999999999999999}": "", "{data[i]:>8d}": "", "{data[i]:=8}": "",
 	} {
 		f, err := parseFormat(text)
 		if want == "" {

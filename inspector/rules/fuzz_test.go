@@ -69,13 +69,19 @@ func seeds(f *testing.F) {
 		f.Add(fmt.Appendf(nil, `{"conditions":[{"op":"is-empty","field":%s}],%s}`, line[0], action), []byte(pathDocument))
 	}
 	for _, line := range vectors(f, "format.jsonl") {
-		f.Add(fmt.Appendf(nil, `{"actions":[{"action":"set-attribute","path":"/extra/x","value":%s}]}`, line[0]), []byte(formatDocument))
+		f.Add(fmt.Appendf(nil, `{"actions":[{"action":"set-attribute","path":"/extra/x","value":%s}]}`, line[0]),
+			[]byte(formatDocument))
 	}
 	for _, line := range vectors(f, "operators.jsonl") {
-		f.Add(fmt.Appendf(nil, `{"conditions":[{"op":%s,"field":"f","value":%s}],%s}`, line[0], line[1], action), fmt.Appendf(nil, `{"f":%s}`, line[2]))
+		f.Add(fmt.Appendf(nil, `{"conditions":[{"op":%s,"field":"f","value":%s}],%s}`, line[0], line[1], action),
+			fmt.Appendf(nil, `{"f":%s}`, line[2]))
 	}
 	for _, line := range vectors(f, "validation.jsonl") {
-		f.Add(fmt.Appendf(nil, `{%s:%s,%s}`, line[0], line[1], strings.Replace(action, "actions", "ignored", 1)), []byte(ramdiskData))
+		f.Add(fmt.Appendf(nil, `{%s:%s,%s}`, line[0], line[1], strings.Replace(action, "actions", "ignored", 1)),
+			[]byte(ramdiskData))
 	}
-	f.Add([]byte(`{"scope":"gold","uuid":"11111111-1111-4111-8111-000000000001","description":"first","conditions":[{"op":"eq","field":"node://extra.order","value":"second","invert":true,"multiple":"all"}],"actions":[{"action":"extend-attribute","path":"/extra/l","value":["{data[cpus]}"],"unique":true},{"action":"set-capability","name":"a"},{"action":"add-trait","name":"T"}]}`), []byte(ramdiskData))
+	f.Add(
+		[]byte(
+			`{"scope":"gold","uuid":"11111111-1111-4111-8111-000000000001","description":"first","conditions":[{"op":"eq","field":"node://extra.order","value":"second","invert":true,"multiple":"all"}],"actions":[{"action":"extend-attribute","path":"/extra/l","value":["{data[cpus]}"],"unique":true},{"action":"set-capability","name":"a"},{"action":"add-trait","name":"T"}]}`),
+		[]byte(ramdiskData))
 }

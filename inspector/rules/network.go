@@ -122,7 +122,8 @@ func parseAddress(v *document.Value) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	return netip.Addr{}, document.Raise("AddrFormatError", "failed to detect a valid IP address from %s", document.Clip(shown))
+	return netip.Addr{}, document.Raise("AddrFormatError", "failed to detect a valid IP address from %s",
+		document.Clip(shown))
 }
 
 // shortAddress reads one to four numbers, decimal, octal or hexadecimal, the
@@ -138,7 +139,8 @@ func shortAddress(text string) (netip.Addr, bool) {
 		if i == len(parts)-1 {
 			bits = 8 * (5 - len(parts))
 		}
-		if part == "" || part[0] < '0' || part[0] > '9' || strings.ContainsAny(part, "_oObB") && !strings.HasPrefix(strings.ToLower(part), "0x") {
+		if part == "" || part[0] < '0' || part[0] > '9' ||
+			strings.ContainsAny(part, "_oObB") && !strings.HasPrefix(strings.ToLower(part), "0x") {
 			return netip.Addr{}, false
 		}
 		n, err := strconv.ParseUint(part, 0, bits)

@@ -18,13 +18,17 @@ var renamed = map[string]string{
 // kept is what openstacksdk calls as Ironic does, newer versions included. What
 // stands in neither list it does not show.
 var kept = [...]string{
-	"owner", "boot_mode", "clean_step", "conductor", "conductor_group", "created_at", "deploy_step", "description", "driver",
-	"driver_info", "driver_internal_info", "extra", "fault", "instance_info", "instance_name", "last_error", "lessee", "links",
-	"maintenance_reason", "name", "parent_node", "ports", "power_state", "properties", "protected_reason", "provision_state",
+	"owner", "boot_mode", "clean_step", "conductor", "conductor_group", "created_at", "deploy_step", "description",
+	"driver",
+	"driver_info", "driver_internal_info", "extra", "fault", "instance_info", "instance_name", "last_error", "lessee",
+	"links",
+	"maintenance_reason", "name", "parent_node", "ports", "power_state", "properties", "protected_reason",
+	"provision_state",
 	"retired_reason", "raid_config", "reservation", "resource_class", "runbook", "service_step", "shard", "states",
 	"target_provision_state", "target_power_state", "target_raid_config", "traits", "updated_at",
 	"bios_interface", "boot_interface", "console_interface", "deploy_interface", "firmware_interface", "inspect_interface",
-	"management_interface", "network_interface", "power_interface", "raid_interface", "rescue_interface", "storage_interface",
+	"management_interface", "network_interface", "power_interface", "raid_interface", "rescue_interface",
+	"storage_interface",
 	"vendor_interface",
 }
 

@@ -23,7 +23,8 @@ func operatorNamed(t testing.TB, name string) operator {
 // Every operator decides as the original does, and fails where it fails.
 func TestOperatorsAreTheOriginals(t *testing.T) {
 	for _, line := range vectors(t, "operators.jsonl") {
-		name, want, field, outcome := text(t, line[0]), mustParse(t, string(line[1])), mustParse(t, string(line[2])), string(line[3])
+		name, want, field, outcome := text(t, line[0]), mustParse(t, string(line[1])), mustParse(t, string(line[2])),
+			string(line[3])
 		room := maxProgram
 		check, err := operatorNamed(t, name).prepare(want, &room)
 		if refused(string(line[1])) {
@@ -41,7 +42,8 @@ func TestOperatorsAreTheOriginals(t *testing.T) {
 		if err != nil {
 			got = `"EXC ` + exceptionText(err) + `"`
 		}
-		if got != outcome && !known(name, line[1], line[2]) && "\"EXC "+exceptionText(err)+"\"" != strings.ReplaceAll(outcome, `\"`, `"`) {
+		if got != outcome && !known(name, line[1], line[2]) &&
+			"\"EXC "+exceptionText(err)+"\"" != strings.ReplaceAll(outcome, `\"`, `"`) {
 			t.Errorf("%s %s of %s: %s, want %s", name, line[1], line[2], got, outcome)
 		}
 	}
@@ -63,13 +65,20 @@ func TestPatternsArePythons(t *testing.T) {
 		op, pattern, text string
 		want              bool
 	}{
-		{"contains", `^\w+\s\w+$`, "Straße\u00a0é", true}, {"contains", `^[\w\s.-]+$`, "ß\u3000.-", true}, {"contains", `\D`, "٣", false},
-		{"contains", `\W`, "é_٣", false}, {"contains", `\S`, "\u00a0\v", false}, {"contains", `[^\d]`, "٣", false}, {"contains", `\\d`, `\d`, true},
-		{"matches", "a", "a\n", true}, {"matches", "a", "a\n\n", false}, {"matches", "a$|b", "ax", false}, {"contains", "(?m)^b$", "a\nb\nc", true}, {"contains", "^b$", "a\nb\nc", false},
-		{"contains", `a\Z`, "a\n", false}, {"contains", `a\$$`, "a$", true}, {"contains", "[$]", "$", true}, {"contains", `[\]$]a`, "]a", true},
-		{"contains", "^a{,2}$", "aaa", false}, {"contains", "^a{,}$", "aaa", true}, {"contains", "a{,b}", "a{,b}", true}, {"contains", `\{,2}`, "{,2}", true},
-		{"contains", "[[:digit:]]", "1", false}, {"contains", "[]-a]", "^", true}, {"contains", "[^]]", "]", false}, {"contains", "(?i)É", "é", true},
-		{"matches", "a|b", "axx", true}, {"matches", "a|b", "bxx", false}, {"matches", "(?i)A|B", "b", true}, {"contains", "(?i:A)b", "aB", false},
+		{"contains", `^\w+\s\w+$`, "Straße\u00a0é", true}, {"contains", `^[\w\s.-]+$`, "ß\u3000.-", true},
+		{"contains", `\D`, "٣", false},
+		{"contains", `\W`, "é_٣", false}, {"contains", `\S`, "\u00a0\v", false}, {"contains", `[^\d]`, "٣", false},
+		{"contains", `\\d`, `\d`, true},
+		{"matches", "a", "a\n", true}, {"matches", "a", "a\n\n", false}, {"matches", "a$|b", "ax", false},
+		{"contains", "(?m)^b$", "a\nb\nc", true}, {"contains", "^b$", "a\nb\nc", false},
+		{"contains", `a\Z`, "a\n", false}, {"contains", `a\$$`, "a$", true}, {"contains", "[$]", "$", true},
+		{"contains", `[\]$]a`, "]a", true},
+		{"contains", "^a{,2}$", "aaa", false}, {"contains", "^a{,}$", "aaa", true}, {"contains", "a{,b}", "a{,b}", true},
+		{"contains", `\{,2}`, "{,2}", true},
+		{"contains", "[[:digit:]]", "1", false}, {"contains", "[]-a]", "^", true}, {"contains", "[^]]", "]", false},
+		{"contains", "(?i)É", "é", true},
+		{"matches", "a|b", "axx", true}, {"matches", "a|b", "bxx", false}, {"matches", "(?i)A|B", "b", true},
+		{"contains", "(?i:A)b", "aB", false},
 	} {
 		room := maxProgram
 		check, err := operatorNamed(t, c.op).prepare(document.OfText(c.pattern), &room)
@@ -87,14 +96,20 @@ func TestPatternsArePythons(t *testing.T) {
 func TestPatternsThatRE2HasNot(t *testing.T) {
 	const may = "value has the syntax of RE2: write it without"
 	for pattern, want := range map[string]string{
-		"a(?=b)": "(?=", "a(?!b)": "(?!", "(?<=a)b": "(?<=", "(?<!a)b": "(?<!", `(a)\1`: `\1`, "(?P<n>a)(?P=n)": "(?P", "(?>a)": "(?>",
-		"(a)?(?(1)b|c)": "(?(", "a++": "++", "a{1,2}+": "{1,2}+", "a?+": "?+", `\N{DIGIT ONE}`: `\N`, "(?x)a b": "(?x", "(?a)a": "(?a", "a(?#b)": "(?#",
-		`[\S\s]`: `\S is not supported at position 1`, `é[^\W]`: `\W is not supported at position 3`, `[a\D]`: `\D`, `\Qa$\E`: `\Q`, `[\Z]`: `\z`, `\q`: `\q`,
-		`a\`: "trailing backslash", "a)(b": "unexpected )", "é(?i)b": "global flags not at the start of the expression at position 1", "(": "missing closing )",
+		"a(?=b)": "(?=", "a(?!b)": "(?!", "(?<=a)b": "(?<=", "(?<!a)b": "(?<!", `(a)\1`: `\1`, "(?P<n>a)(?P=n)": "(?P",
+		"(?>a)":         "(?>",
+		"(a)?(?(1)b|c)": "(?(", "a++": "++", "a{1,2}+": "{1,2}+", "a?+": "?+", `\N{DIGIT ONE}`: `\N`, "(?x)a b": "(?x",
+		"(?a)a": "(?a", "a(?#b)": "(?#",
+		`[\S\s]`: `\S is not supported at position 1`, `é[^\W]`: `\W is not supported at position 3`, `[a\D]`: `\D`,
+		`\Qa$\E`: `\Q`, `[\Z]`: `\z`, `\q`: `\q`,
+		`a\`: "trailing backslash", "a)(b": "unexpected )",
+		"é(?i)b": "global flags not at the start of the expression at position 1", "(": "missing closing )",
 	} {
 		for _, op := range []string{"matches", "contains"} {
-			_, err := Parse(fmt.Appendf(nil, `{"actions":[{"action":"example"}],"conditions":[{"op":%q,"field":"a","value":%s}]}`, op, document.Quote(pattern)))
-			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), may) || !strings.Contains(err.Error(), "operator "+op) {
+			_, err := Parse(fmt.Appendf(nil,
+				`{"actions":[{"action":"example"}],"conditions":[{"op":%q,"field":"a","value":%s}]}`, op, document.Quote(pattern)))
+			if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), may) ||
+				!strings.Contains(err.Error(), "operator "+op) {
 				t.Errorf("%s: %v", pattern, err)
 			}
 		}

@@ -38,7 +38,8 @@ func parseField(text string) (field, error) {
 	}
 	ofNode, known := schemes[scheme]
 	if !known {
-		return field{}, invalidf("Unsupported scheme for field: %s, valid values are node:// or data://", document.Clip(scheme))
+		return field{}, invalidf("Unsupported scheme for field: %s, valid values are node:// or data://",
+			document.Clip(scheme))
 	}
 	p, err := parsePath(rest)
 	if err != nil {
@@ -79,7 +80,10 @@ func parsePath(text string) (p path, err error) {
 	for rest != "" {
 		s, after, ok := parseStep(rest, len(p) == 0 && !fromRoot)
 		if !ok {
-			return nil, fmt.Errorf("it cannot be read from %s on; a path is made of keys, [n], [*], * and .., and a key that is no plain word stands in quotes", rest)
+			return nil,
+				fmt.Errorf(
+					"it cannot be read from %s on; a path is made of keys, [n], [*], * and .., and a key that is no plain word stands in quotes",
+					rest)
 		}
 		p, rest = append(p, s), after
 	}

@@ -59,7 +59,8 @@ const pathDocument = `{"a":{"b":[1,2,{"c":3}],"d":"str","n":null,"t":true,"f":1.
 // do not use.
 func TestPathsAreJSONPathRW(t *testing.T) {
 	const key = `(?:\*|[A-Za-z_@][A-Za-z0-9_@-]*|'[^'\\]*'|"[^"\\]*")`
-	simple := regexp.MustCompile(`^(?:\$|` + key + `|\[(?:-?\d{1,9}|` + key + `)\])(?:\.{1,2}` + key + `|\.{0,2}\[(?:-?\d{1,9}|` + key + `)\])*$`)
+	simple := regexp.MustCompile(`^(?:\$|` + key + `|\[(?:-?\d{1,9}|` + key + `)\])(?:\.{1,2}` + key +
+		`|\.{0,2}\[(?:-?\d{1,9}|` + key + `)\])*$`)
 	taken := 0
 	for _, line := range vectors(t, "jsonpath.jsonl") {
 		p, outcome := text(t, line[0]), text(t, line[1])

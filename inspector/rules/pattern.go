@@ -66,7 +66,9 @@ func syntaxText(err error) error {
 	if e, ok := errors.AsType[*syntax.Error](err); ok {
 		err = fmt.Errorf("%s: %s", e.Code, document.Clip(e.Expr))
 	}
-	return fmt.Errorf("%w; value has the syntax of RE2: write it without look-around, back-references, atomic groups, possessive quantifiers and the flag x", err)
+	return fmt.Errorf(
+		"%w; value has the syntax of RE2: write it without look-around, back-references, atomic groups, possessive quantifiers and the flag x",
+		err)
 }
 
 // endOfText is Python's $: the end, or before a newline there; with the flag m the
@@ -103,7 +105,8 @@ func translate(source string) (string, error) {
 				written = "{0"
 			}
 		case at > 0 && strings.HasPrefix(rest, "(?") && strings.HasPrefix(strings.TrimLeft(rest[2:], "imsU-"), ")"):
-			return "", fmt.Errorf("global flags not at the start of the expression at position %d", utf8.RuneCountInString(source[:at]))
+			return "", fmt.Errorf("global flags not at the start of the expression at position %d",
+				utf8.RuneCountInString(source[:at]))
 		}
 		out.WriteString(written)
 		at += len(read)
@@ -156,7 +159,8 @@ func literals(re *syntax.Regexp) (all []string) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		text := string(re.Rune)
-		if re.Flags&syntax.FoldCase == 0 && !strings.ContainsRune(text, utf8.RuneError) { // which also stands for bytes that are no text
+		// which also stands for bytes that are no text
+		if re.Flags&syntax.FoldCase == 0 && !strings.ContainsRune(text, utf8.RuneError) {
 			return []string{text}
 		}
 	case syntax.OpConcat, syntax.OpCapture:

@@ -29,16 +29,21 @@ func TestPublishedRules(t *testing.T) {
 		`{"op":"contains","field":"inventory.interfaces[*].ipv4_address","value":"127\\.0\\.0\\.1","invert":true,"multiple":"all"},{"op":"is-empty","field":"i.do.not.exist"}`: true,
 		`{"op":"in-net","field":"data://inventory.bmc_address","value":"198.18.0.0/15"}`:                                                                                       true,
 	} {
-		if calls, err := applied(t, newRoom(t, node), machine, `{"conditions":[`+conditions+`],`+setting("x")+`}`); err != nil || (len(set(t, calls)) == 1) != holds {
+		if calls, err := applied(t, newRoom(t, node), machine, `{"conditions":[`+conditions+`],`+setting("x")+`}`); err !=
+			nil || (len(set(t, calls)) == 1) != holds {
 			t.Errorf("%s: %v, %v", conditions, calls, err)
 		}
 	}
 	for value, want := range map[string]string{
 		"{data[inventory][bmc_address]}": "198.18.0.1", "{data[all_interfaces][eth0][lldp_processed][switch_port_description]}": "node-7",
-		"{data[root_disk][serial]}": "S1", "{data[inventory][disks][0][name]}": "/dev/sda", "{data[inventory][system_vendor][product_name]!s}": "PowerEdge R640", "{data[root_disk]}": "{'serial': 'S1', 'wwn': None}",
+		"{data[root_disk][serial]}": "S1", "{data[inventory][disks][0][name]}": "/dev/sda",
+		"{data[inventory][system_vendor][product_name]!s}": "PowerEdge R640",
+		"{data[root_disk]}": "{'serial': 'S1', 'wwn': None}",
 	} {
-		calls, err := applied(t, newRoom(t, node), machine, `{"actions":[{"action":"set-attribute","path":"driver_info/a","value":"`+value+`"}]}`)
-		if err != nil || !slices.ContainsFunc(calls, func(c string) bool { return strings.Contains(c, `"value":"`+want+`"`) }) {
+		calls, err := applied(t, newRoom(t, node), machine,
+			`{"actions":[{"action":"set-attribute","path":"driver_info/a","value":"`+value+`"}]}`)
+		if err != nil || !slices.ContainsFunc(calls,
+			func(c string) bool { return strings.Contains(c, `"value":"`+want+`"`) }) {
 			t.Errorf("%s: %v, %v", value, calls, err)
 		}
 	}

@@ -48,8 +48,10 @@ func Parse(body []byte) (Definition, error) {
 	if err != nil {
 		return Definition{}, refuse(err)
 	}
-	r := definition{description: raw("description"), scope: raw("scope"), conditions: raw("conditions"), actions: raw("actions")}
-	if k := r.description.Kind(); k == document.Int || k == document.Float { // a database's column of text takes a number, too
+	r := definition{description: raw("description"), scope: raw("scope"), conditions: raw("conditions"),
+		actions: raw("actions")}
+	// a database's column of text takes a number, too
+	if k := r.description.Kind(); k == document.Int || k == document.Float {
 		r.description = document.OfText(string(r.description.Raw()))
 	}
 	for key, list := range map[string]**document.Value{"conditions": &r.conditions, "actions": &r.actions} {

@@ -73,7 +73,8 @@ func TestWorkerWithoutAClaimIsSilent(t *testing.T) {
 				if calls := append(o.Ironic.Sent("patch"), o.Ironic.Sent(ironic.PowerOff)...); len(calls) > 0 {
 					t.Errorf("claim-held: %v", calls)
 				}
-				if after, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); before.State != after.State && !strings.Contains(after.Error, "déjà vu") {
+				if after, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); before.State != after.State &&
+					!strings.Contains(after.Error, "déjà vu") {
 					t.Errorf("without its claim it moved the node from %v to %v: %s", before.State, after.State, after.Error)
 				}
 			})

@@ -26,7 +26,8 @@ const keyDiscovered = "auto_discovered"
 
 // enrolled is the node that is made of a discovered machine.
 func enrolled(node string, m identify.Machine, conf config.Discovery) ironic.NewNode {
-	n := ironic.NewNode{UUID: node, Driver: conf.EnrollNodeDriver, DriverInfo: make(map[string]any), Fields: make(map[string]string)}
+	n := ironic.NewNode{UUID: node, Driver: conf.EnrollNodeDriver, DriverInfo: make(map[string]any),
+		Fields: make(map[string]string)}
 	if address := m.Address(conf.EnabledBMCAddressVersion); address != "" {
 		n.DriverInfo[identify.FirstBMCField] = address
 	}
@@ -65,7 +66,8 @@ func (j *job) enroll(ctx context.Context, v fsm.View, rec introspection.Record, 
 // enrollError makes a failure of what Ironic refuses, and leaves what is no
 // verdict, an Ironic that is away above all, as it is.
 func (j *job) enrollError(err error) error {
-	if said, ok := errors.AsType[*ironic.Error](err); ok && !ironic.Unreachable(err) && !errors.Is(err, ironic.ErrNotAllowed) && !errors.Is(err, context.Canceled) {
+	if said, ok := errors.AsType[*ironic.Error](err); ok && !ironic.Unreachable(err) &&
+		!errors.Is(err, ironic.ErrNotAllowed) && !errors.Is(err, context.Canceled) {
 		return document.Failed("%v", said)
 	}
 	return err

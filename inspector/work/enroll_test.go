@@ -48,13 +48,15 @@ func TestDiscovery(t *testing.T) {
 				t.Errorf("%+v", rec)
 			}
 			o.Becomes(node, introspection.NodeFinished, time.Second)
-			if data, err := s.Data(o.Ctx, node, true, inspector.Linearizable); err != nil || !strings.HasSuffix(string(data), `,"auto_discovered":true}`) {
+			if data, err := s.Data(o.Ctx, node, true, inspector.Linearizable); err != nil ||
+				!strings.HasSuffix(string(data), `,"auto_discovered":true}`) {
 				t.Errorf("%s, %v", data, err)
 			}
 			if data, err := s.Data(o.Ctx, node, false, inspector.Linearizable); err != nil || string(data) != body {
 				t.Errorf("%s, %v", data, err)
 			}
-			want := ironic.NewNode{UUID: node, Driver: "fake-hardware", DriverInfo: map[string]any{"ipmi_address": "198.18.0.9"}, Fields: map[string]string{"resource_class": "found"}}
+			want := ironic.NewNode{UUID: node, Driver: "fake-hardware", DriverInfo: map[string]any{"ipmi_address": "198.18.0.9"},
+				Fields: map[string]string{"resource_class": "found"}}
 			if fmt.Sprint(made) != fmt.Sprint(want) {
 				t.Errorf("created %v, want %v", made, want)
 			}
@@ -74,8 +76,10 @@ func TestEnrolledAddress(t *testing.T) {
 		versions, bmc string
 		want          any
 	}{
-		{"4,6", both, "198.18.0.9"}, {"6,4", both, "2001:db8::9"}, {"6", both, "2001:db8::9"}, {"4", `,"bmc_v6address":"2001:db8::9"`, nil},
-		{"4,6", `,"bmc_address":"0.0.0.0","bmc_v6address":"2001:DB8::9"`, "2001:db8::9"}, {"4", `,"bmc_address":"a.name"`, nil}, {"4,6", "", nil},
+		{"4,6", both, "198.18.0.9"}, {"6,4", both, "2001:db8::9"}, {"6", both, "2001:db8::9"},
+		{"4", `,"bmc_v6address":"2001:db8::9"`, nil},
+		{"4,6", `,"bmc_address":"0.0.0.0","bmc_v6address":"2001:DB8::9"`, "2001:db8::9"},
+		{"4", `,"bmc_address":"a.name"`, nil}, {"4,6", "", nil},
 	} {
 		machine := identify.Of(inspecttest.Parsed(t, inspecttest.Stranger(c.bmc)))
 		conf := inspecttest.ConfigDiscovery(strings.Split(c.versions, ","))
@@ -94,16 +98,22 @@ func TestDiscoveryIsRefused(t *testing.T) {
 		message    string
 	}{
 		{"a port of it exists", inspecttest.Stranger(""), func(o *inspecttest.Rig) {
-			o.Ironic.PortsOf[inspecttest.NodeA] = append(o.Ironic.PortsOf[inspecttest.NodeA], ironic.Port{UUID: "p", Node: inspecttest.NodeA, Address: inspecttest.Strange})
+			o.Ironic.PortsOf[inspecttest.NodeA] = append(o.Ironic.PortsOf[inspecttest.NodeA],
+				ironic.Port{UUID: "p", Node: inspecttest.NodeA, Address: inspecttest.Strange})
 		},
 			400, line + "Port " + inspecttest.Strange + " already exists, uuid: p"},
 		{"its BMC is known", inspecttest.Stranger(`,"bmc_address":"198.18.0.9"`), func(o *inspecttest.Rig) {
-			o.Ironic.Set(inspecttest.NodeB, func(n *ironic.Node) { n.DriverInfo = map[string]any{"redfish_address": "https://bmc.example/"} })
+			o.Ironic.Set(inspecttest.NodeB,
+				func(n *ironic.Node) { n.DriverInfo = map[string]any{"redfish_address": "https://bmc.example/"} })
 			o.Zone = inspecttest.Zone{"bmc.example": {"198.18.0.8", "198.18.0.9"}}
 		}, 400, line + "Node " + inspecttest.NodeB + " already has BMC address 198.18.0.9"},
-		{"nothing to tell it by", `{}`, nil, 400, line + "the data has no MAC and no BMC address by which the machine could be told from others"},
-		{"example", `{}`, func(o *inspecttest.Rig) { o.Conf.Processing.NodeNotFoundHook = "example" }, 400, inspector.FailuresHead + "Node not found hook returned nothing"},
-		{"Ironic is away", inspecttest.Stranger(""), func(o *inspecttest.Rig) { o.Ironic.Met("list ports", inspecttest.Away()) }, 503, "Ironic cannot be reached: connection refused"},
+		{"nothing to tell it by", `{}`, nil, 400,
+			line + "the data has no MAC and no BMC address by which the machine could be told from others"},
+		{"example", `{}`, func(o *inspecttest.Rig) { o.Conf.Processing.NodeNotFoundHook = "example" }, 400,
+			inspector.FailuresHead + "Node not found hook returned nothing"},
+		{"Ironic is away", inspecttest.Stranger(""),
+			func(o *inspecttest.Rig) { o.Ironic.Met("list ports", inspecttest.Away()) }, 503,
+			"Ironic cannot be reached: connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inspecttest.InRig(t, func(o *inspecttest.Rig) {
@@ -126,11 +136,13 @@ func TestDiscoveryIsRefused(t *testing.T) {
 func TestIronicRefusesTheNode(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Discovers()
-		o.Hooks = []inspector.Hook{inspecttest.Before("b", func(context.Context, *document.Document) error { return document.Failed("bad") })}
+		o.Hooks = []inspector.Hook{
+			inspecttest.Before("b", func(context.Context, *document.Document) error { return document.Failed("bad") })}
 		o.Ironic.Met("create", &ironic.Error{Status: 400, Message: "no such driver"})
 		o.Work(func(*work.Pool) {
 			_, err := s.Continue(o.Ctx, []byte(inspecttest.Stranger("")))
-			inspecttest.RefusedWith(t, "no driver", err, 400, inspector.FailuresHead+"Preprocessing hook b: bad\nNode not found hook failed: no such driver")
+			inspecttest.RefusedWith(t, "no driver", err, 400,
+				inspector.FailuresHead+"Preprocessing hook b: bad\nNode not found hook failed: no such driver")
 			o.Ironic.Answers()
 			_, err = s.Continue(o.Ctx, []byte(inspecttest.Stranger(`,"again":1`)))
 			inspecttest.RefusedWith(t, "the data is bad", err, 400, inspector.FailuresHead+"Preprocessing hook b: bad")
@@ -184,7 +196,8 @@ func TestDiscoveryIsMetAgain(t *testing.T) {
 func TestYoungerDiscoveryYields(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Discovers()
-		const more = `{"inventory":{"interfaces":[{"name":"eth0","mac_address":"` + inspecttest.Strange + `"},{"name":"eth1","mac_address":"52:54:00:00:00:98"}]}}`
+		const more = `{"inventory":{"interfaces":[{"name":"eth0","mac_address":"` + inspecttest.Strange +
+			`"},{"name":"eth1","mac_address":"52:54:00:00:00:98"}]}}`
 		var posts []<-chan error
 		for _, body := range []string{inspecttest.Stranger(""), more} {
 			// Both look before either has committed.

@@ -17,7 +17,8 @@ import (
 // and whenever the silence begins and ends.
 func TestSilentIronicIsWaitedFor(t *testing.T) {
 	for _, limit := range []time.Duration{time.Second, 4 * time.Second, 12 * time.Second, 30 * time.Second} {
-		for _, longer := range []time.Duration{0, 100 * time.Millisecond, time.Second, 2900 * time.Millisecond, 20 * time.Second} {
+		for _, longer := range []time.Duration{0, 100 * time.Millisecond, time.Second, 2900 * time.Millisecond,
+			20 * time.Second} {
 			for phase := range 6 {
 				inspecttest.InRig(t, func(o *inspecttest.Rig) {
 					ctx, stop := context.WithCancel(o.Ctx)

@@ -23,7 +23,8 @@ type job struct {
 
 func (p *resources) job(claimed introspection.ClaimedRequest) *job {
 	a := assignment{pool: p, by: p.o.Live.Now(), claim: claimed.Claim, request: claimed.Request,
-		log: p.o.Logger.With("node", claimed.Claim.Node, "event", claimed.Request.Event.String(), "claim", claimed.Claim.Token)}
+		log: p.o.Logger.With("node", claimed.Claim.Node, "event", claimed.Request.Event.String(), "claim",
+			claimed.Claim.Token)}
 	out := &outcome{assignment: a}
 	node := &effects{assignment: a, out: out, began: time.Now()}
 	runner := inspector.HookRunner{Hooks: a.by.Hooks, Limit: p.o.HookLimit, Log: a.log}

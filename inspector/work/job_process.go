@@ -123,7 +123,8 @@ func (j *job) early(ctx context.Context, err error) error {
 // hook is noted before it runs: a request whose processing was saved is not done
 // a second time, so the first worker is the only witness.
 func (j *job) runAfterHooks(ctx context.Context, rec introspection.Record, t *inspector.Task) error {
-	begin := introspection.Advance{Claim: j.claim.Hold(), Event: introspection.EventProcess, Unprocessed: j.out.hashToStore(), Hook: j.hooks.firstHook()}
+	begin := introspection.Advance{Claim: j.claim.Hold(), Event: introspection.EventProcess,
+		Unprocessed: j.out.hashToStore(), Hook: j.hooks.firstHook()}
 	if _, err := j.out.commit(begin); errors.Is(err, fsm.IllegalTransition) {
 		j.log.Info("callback dropped: the introspection was restarted meanwhile", "err", err)
 		return j.out.consume()
@@ -155,14 +156,16 @@ func (j *job) failed(ctx context.Context, err error) error {
 	case j.request.Event == introspection.EventReapply: // no caller waits for it
 		return j.out.fail(http.StatusInternalServerError, err.Error())
 	default:
-		return j.out.fail(http.StatusInternalServerError, fmt.Sprintf("Unexpected exception %s during processing: %v", inspector.ErrorClass(err), err))
+		return j.out.fail(http.StatusInternalServerError,
+			fmt.Sprintf("Unexpected exception %s during processing: %v", inspector.ErrorClass(err), err))
 	}
 }
 
 // finish stores the result, lets the callback be answered, switches the node
 // off and ends the introspection.
 func (j *job) finish(ctx context.Context, rec introspection.Record, t *inspector.Task) error {
-	end := introspection.Advance{Event: introspection.EventFinish, Answer: introspection.Answer{Status: http.StatusOK}, Processed: j.out.processed, Consume: true}
+	end := introspection.Advance{Event: introspection.EventFinish, Answer: introspection.Answer{Status: http.StatusOK},
+		Processed: j.out.processed, Consume: true}
 	if !rec.ManageBoot || !j.by.Config.Processing.PowerOff || t.Node().Deployed() {
 		return j.out.advance(end)
 	}
@@ -170,7 +173,8 @@ func (j *job) finish(ctx context.Context, rec introspection.Record, t *inspector
 		return err
 	}
 	// The ramdisk gets its answer before its machine is switched off.
-	if err := j.out.mark(introspection.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err != nil {
+	if err := j.out.mark(introspection.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err !=
+		nil {
 		return err
 	}
 	j.out.answered = true
@@ -210,7 +214,8 @@ func (j *job) endWithPowerOff(ctx context.Context, t *inspector.Task) error {
 		j.log.Info("power off node failed; it has no power management yet", "err", err)
 	default:
 		return j.out.advance(introspection.Advance{Event: introspection.EventError, Consume: true,
-			Error: inspector.Clip(fmt.Sprintf("Failed to power off node %s, check its power management configuration: %v", t.Node().UUID, err))})
+			Error: inspector.Clip(fmt.Sprintf("Failed to power off node %s, check its power management configuration: %v",
+				t.Node().UUID, err))})
 	}
 	return j.out.advance(introspection.Advance{Event: introspection.EventFinish, Consume: true})
 }

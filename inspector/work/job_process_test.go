@@ -33,7 +33,8 @@ func TestAnswerBeforePowerOff(t *testing.T) {
 		if rec := o.Processed(time.Minute); rec.State != introspection.NodeFinished || rec.Error != "" {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
-		if calls := fmt.Sprint(o.Ironic.Sent("")); calls != fmt.Sprint([]string{"node " + inspecttest.NodeA, ironic.PowerOff + " " + inspecttest.NodeA}) {
+		if calls := fmt.Sprint(o.Ironic.Sent("")); calls !=
+			fmt.Sprint([]string{"node " + inspecttest.NodeA, ironic.PowerOff + " " + inspecttest.NodeA}) {
 			t.Error(calls)
 		}
 	})
@@ -116,18 +117,29 @@ func TestHooksFail(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"problem before", inspecttest.Before("h", func(context.Context, *document.Document) error { return problem }), 400, inspector.FailuresHead + "Preprocessing hook h: no disk"},
-		{"error before", inspecttest.Before("h", func(context.Context, *document.Document) error { return fmt.Errorf("x: %w", said) }), 400,
+		{"problem before", inspecttest.Before("h", func(context.Context, *document.Document) error { return problem }), 400,
+			inspector.FailuresHead + "Preprocessing hook h: no disk"},
+		{"error before", inspecttest.Before("h",
+			func(context.Context, *document.Document) error { return fmt.Errorf("x: %w", said) }), 400,
 			inspector.FailuresHead + "Unexpected exception IronicError during preprocessing in hook h: x: said Ironic"},
 		{"panic before", inspecttest.Before("h", func(context.Context, *document.Document) error { panic("boom") }), 400,
 			inspector.FailuresHead + "Unexpected exception panic during preprocessing in hook h: boom"},
-		{"endless before", inspecttest.Before("h", func(context.Context, *document.Document) error { time.Sleep(6 * time.Minute); return nil }), 400, // in a bubble
-			inspector.FailuresHead + "Unexpected exception TimeoutError during preprocessing in hook h: hook h did not end within 5m0s"},
-		{"problem", inspecttest.After("h", func(context.Context, *inspector.Task) error { return fmt.Errorf("x: %w", problem) }), 400, "no disk"},
-		{"error", inspecttest.After("h", func(context.Context, *inspector.Task) error { return said }), 500, "Unexpected exception IronicError during processing: said Ironic"},
-		{"other error", inspecttest.After("h", func(context.Context, *inspector.Task) error { return errors.New("x") }), 500, "Unexpected exception errors.errorString during processing: x"},
-		{"panic", inspecttest.After("h", func(context.Context, *inspector.Task) error { panic("boom") }), 500, "Unexpected exception panic during processing: boom"},
-		{"endless", inspecttest.After("h", func(context.Context, *inspector.Task) error { time.Sleep(6 * time.Minute); return nil }), 500, // in a bubble
+		// in a bubble
+		{"endless before", inspecttest.Before("h",
+			func(context.Context, *document.Document) error { time.Sleep(6 * time.Minute); return nil }), 400,
+			inspector.FailuresHead +
+				"Unexpected exception TimeoutError during preprocessing in hook h: hook h did not end within 5m0s"},
+		{"problem", inspecttest.After("h",
+			func(context.Context, *inspector.Task) error { return fmt.Errorf("x: %w", problem) }), 400, "no disk"},
+		{"error", inspecttest.After("h", func(context.Context, *inspector.Task) error { return said }), 500,
+			"Unexpected exception IronicError during processing: said Ironic"},
+		{"other error", inspecttest.After("h", func(context.Context, *inspector.Task) error { return errors.New("x") }), 500,
+			"Unexpected exception errors.errorString during processing: x"},
+		{"panic", inspecttest.After("h", func(context.Context, *inspector.Task) error { panic("boom") }), 500,
+			"Unexpected exception panic during processing: boom"},
+		// in a bubble
+		{"endless", inspecttest.After("h",
+			func(context.Context, *inspector.Task) error { time.Sleep(6 * time.Minute); return nil }), 500,
 			"Unexpected exception TimeoutError during processing: hook h did not end within 5m0s"},
 		{"own context", inspecttest.After("h", func(context.Context, *inspector.Task) error { return context.Canceled }), 500,
 			"Unexpected exception errors.errorString during processing: context canceled"},
@@ -137,7 +149,8 @@ func TestHooksFail(t *testing.T) {
 				o.Conf.StoreData = true
 				o.Hooks = []inspector.Hook{c.hook}
 				rec := o.Processed(10 * time.Minute)
-				if rec.State != introspection.NodeError || rec.Error != c.want || rec.Delivered.Answer != (introspection.Answer{Status: c.status, Message: c.want}) {
+				if rec.State != introspection.NodeError || rec.Error != c.want ||
+					rec.Delivered.Answer != (introspection.Answer{Status: c.status, Message: c.want}) {
 					t.Errorf("%v: %q, answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
 				}
 				if rec.Unprocessed.IsZero() {
@@ -179,7 +192,8 @@ func TestFailuresAreCollected(t *testing.T) {
 			return nil
 		})
 		o.Hooks = []inspector.Hook{says("a"), endless, says("b")}
-		want := inspector.FailuresHead + "Preprocessing hook a: a\nUnexpected exception TimeoutError during preprocessing in hook e: hook e did not end within 1s"
+		want := inspector.FailuresHead +
+			"Preprocessing hook a: a\nUnexpected exception TimeoutError during preprocessing in hook e: hook e did not end within 1s"
 		if rec := o.Processed(time.Minute); rec.Error != want {
 			t.Errorf("%q", rec.Error)
 		}
@@ -203,7 +217,8 @@ func TestCallbackIsGivenBack(t *testing.T) {
 		o.Health = ironic.NewHealth(o.Ironic, o.Log)
 		o.Work(func(*work.Pool) {
 			rec := o.Becomes(inspecttest.NodeA, introspection.NodeError, time.Second)
-			if rec.Delivered.Answer != (introspection.Answer{Status: 500, Message: "Failed to read the node from Ironic: said Ironic"}) {
+			if rec.Delivered.Answer !=
+				(introspection.Answer{Status: 500, Message: "Failed to read the node from Ironic: said Ironic"}) {
 				t.Errorf("%+v", rec.Delivered.Answer)
 			}
 		})
@@ -215,7 +230,8 @@ func TestCallbackIsGivenBack(t *testing.T) {
 func TestBegunCallbackWaitsForIronic(t *testing.T) {
 	for back, want := range map[time.Duration]string{
 		time.Minute: "",
-		time.Hour:   "Failed to power off node " + inspecttest.NodeA + ", check its power management configuration: connection refused",
+		time.Hour: "Failed to power off node " + inspecttest.NodeA +
+			", check its power management configuration: connection refused",
 	} {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
 			o.Conf.Workers = 1
@@ -237,7 +253,8 @@ func TestBegunCallbackWaitsForIronic(t *testing.T) {
 			if rec.Error != want || rec.Delivered.Answer.Status != 200 {
 				t.Errorf("back after %v: %q, answered %+v", back, rec.Error, rec.Delivered.Answer)
 			}
-			if b, _ := o.RaftLog.Truth().Record(inspecttest.NodeB); b.State != introspection.NodeError || b.Finished >= rec.Finished {
+			if b, _ := o.RaftLog.Truth().Record(inspecttest.NodeB); b.State != introspection.NodeError ||
+				b.Finished >= rec.Finished {
 				t.Errorf("the worker was not free: %v ended at %v, the other at %v", b.State, b.Finished, rec.Finished)
 			}
 		})
@@ -248,7 +265,8 @@ func TestBegunCallbackWaitsForIronic(t *testing.T) {
 // is tried a few times and ends in error. Where that cannot be judged, because
 // Ironic comes and goes, it ends with the introspection's time.
 func TestGatewayFailsAtOneThing(t *testing.T) {
-	const want = "Failed to power off node " + inspecttest.NodeA + ", check its power management configuration: bad gateway"
+	const want = "Failed to power off node " + inspecttest.NodeA +
+		", check its power management configuration: bad gateway"
 	var asked atomic.Int32
 	for _, c := range []struct {
 		name  string
@@ -257,7 +275,8 @@ func TestGatewayFailsAtOneThing(t *testing.T) {
 		away  func(after time.Duration) bool // what a question meets
 	}{
 		{"Ironic answers", 5 * time.Second, 10, func(time.Duration) bool { return false }},
-		{"Ironic was away", 15 * time.Second, 40, func(after time.Duration) bool { return after > time.Second/4 && after < 3*time.Second }},
+		{"Ironic was away", 15 * time.Second, 40,
+			func(after time.Duration) bool { return after > time.Second/4 && after < 3*time.Second }},
 		{"Ironic comes and goes", 16 * time.Minute, 8000, func(time.Duration) bool { return asked.Add(1)%2 == 0 }},
 	} {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
@@ -289,7 +308,8 @@ func TestGatewayFailsAtOneThing(t *testing.T) {
 // in enroll has no power management yet.
 func TestPowerOffFails(t *testing.T) {
 	for state, want := range map[string]string{
-		"manageable": "Failed to power off node " + inspecttest.NodeA + ", check its power management configuration: said Ironic", "enroll": "",
+		"manageable": "Failed to power off node " + inspecttest.NodeA +
+			", check its power management configuration: said Ironic", "enroll": "",
 	} {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
 			o.Ironic.Met(ironic.PowerOff, &ironic.Error{Status: 500, Message: "said Ironic"})
@@ -312,7 +332,8 @@ func TestDejaVu(t *testing.T) {
 		o.Member.Open("id-h1")
 		o.Work(func(*work.Pool) {
 			rec := o.Becomes(inspecttest.NodeA, introspection.NodeError, time.Second)
-			if !strings.Contains(rec.Error, "déjà vu") || !strings.Contains(rec.Error, "h1") || !strings.Contains(rec.Error, "patches") {
+			if !strings.Contains(rec.Error, "déjà vu") || !strings.Contains(rec.Error, "h1") ||
+				!strings.Contains(rec.Error, "patches") {
 				t.Errorf("%q", rec.Error)
 			}
 		})

@@ -43,7 +43,8 @@ func (j *job) reapply(ctx context.Context, v fsm.View, rec introspection.Record)
 	if err := j.hooks.apply(ctx, t); err != nil {
 		return j.failed(ctx, err)
 	}
-	return j.out.advance(introspection.Advance{Event: introspection.EventFinish, Processed: j.out.processed, Consume: true})
+	return j.out.advance(introspection.Advance{Event: introspection.EventFinish, Processed: j.out.processed,
+		Consume: true})
 }
 
 // reapplied returns the document to process: the one that came with the request,
@@ -55,7 +56,8 @@ func (j *job) reapplied(v fsm.View, rec introspection.Record) (*document.Documen
 	case !j.by.Config.StoreData, rec.Unprocessed == j.request.Document: // by who met the request before
 		return j.document(v, j.request.Document)
 	}
-	again := introspection.Advance{Claim: j.claim.Hold(), Event: introspection.EventReapply, Unprocessed: j.request.Document}
+	again := introspection.Advance{Claim: j.claim.Hold(), Event: introspection.EventReapply,
+		Unprocessed: j.request.Document}
 	data, err := j.document(v, j.request.Document)
 	if err != nil {
 		return nil, err

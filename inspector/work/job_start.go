@@ -77,7 +77,8 @@ func (j *job) powerOn(ctx context.Context) (text string, err error) {
 }
 
 // lookupAttributes returns by what the callback will be recognised.
-func (j *job) lookupAttributes(ctx context.Context, rec introspection.Record) (a introspection.Attributes, text string, err error) {
+func (j *job) lookupAttributes(ctx context.Context, rec introspection.Record) (a introspection.Attributes, text string,
+	err error) {
 	a = rec.Attributes
 	if len(a.MACs) == 0 {
 		ports, err := j.pool.o.Ironic.Ports(ctx, rec.Node)
@@ -88,7 +89,9 @@ func (j *job) lookupAttributes(ctx context.Context, rec introspection.Record) (a
 		a = identify.AttributesOf(ports, a.BMC)
 	}
 	if len(a.MACs)+len(a.BMC) == 0 && j.by.Config.Processing.NodeNotFoundHook == "" {
-		return a, "No lookup attributes were found, inspector won't be able to find it after introspection, consider creating ironic ports or providing an IPMI address", nil
+		return a,
+			"No lookup attributes were found, inspector won't be able to find it after introspection, consider creating ironic ports or providing an IPMI address",
+			nil
 	}
 	return a, "", nil
 }
@@ -115,7 +118,8 @@ func (j *job) waitForReboot(ctx context.Context) (text string, err error) {
 	}
 	res, err := j.out.commit(introspection.TakeTurn{Claim: j.claim.Hold(), Gap: gap})
 	if errors.Is(err, fsm.Refused) {
-		return "Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out", nil
+		return "Failed to power on the node: so many wait for their turn (introspection_delay) that its own comes after the introspection's time-out",
+			nil
 	}
 	if err != nil {
 		return "", err

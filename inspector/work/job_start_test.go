@@ -19,7 +19,8 @@ func TestStartOfANode(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		o.Accept(inspecttest.NodeA, inspecttest.MacA)
 		o.Work(func(*work.Pool) { o.Becomes(inspecttest.NodeA, introspection.NodeWaiting, time.Second) })
-		want := fmt.Sprint([]string{"node " + inspecttest.NodeA, "boot pxe " + inspecttest.NodeA, ironic.PowerReboot + " " + inspecttest.NodeA})
+		want := fmt.Sprint([]string{"node " + inspecttest.NodeA, "boot pxe " + inspecttest.NodeA,
+			ironic.PowerReboot + " " + inspecttest.NodeA})
 		if got := fmt.Sprint(o.Ironic.Sent("")); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -50,7 +51,8 @@ func TestStartThatTakesTooLong(t *testing.T) {
 		o.Slowly("boot", o.Conf.Timeout+time.Second, inspecttest.Nothing)
 		o.Accept(inspecttest.NodeA, inspecttest.MacA)
 		o.Work(func(*work.Pool) {
-			if rec := o.Becomes(inspecttest.NodeA, introspection.NodeError, o.Conf.Timeout+time.Minute); rec.Error != work.TextTimeout {
+			if rec := o.Becomes(inspecttest.NodeA, introspection.NodeError, o.Conf.Timeout+time.Minute); rec.Error !=
+				work.TextTimeout {
 				t.Errorf("it ended with %q", rec.Error)
 			}
 		})
@@ -70,7 +72,8 @@ func TestStartFails(t *testing.T) {
 	} {
 		inspecttest.InRig(t, func(o *inspecttest.Rig) {
 			o.Ironic.Met(c.call, said)
-			o.RaftLog.Must(introspection.Start{Node: inspecttest.NodeA, Event: introspection.EventStart, ManageBoot: true, Timeout: time.Minute,
+			o.RaftLog.Must(introspection.Start{Node: inspecttest.NodeA, Event: introspection.EventStart, ManageBoot: true,
+				Timeout:    time.Minute,
 				Attributes: introspection.Attributes{BMC: []string{"198.18.0.1"}}})
 			o.Work(func(*work.Pool) {
 				if rec := o.Becomes(inspecttest.NodeA, introspection.NodeError, time.Minute); rec.Error != c.want {

@@ -38,7 +38,9 @@ func (o *outcome) writeOutcome(why error) error {
 		_, err := o.commit(introspection.Release{Claim: o.claim.Hold()})
 		return err
 	case halted(why):
-		return o.fail(http.StatusInternalServerError, fmt.Sprintf("interrupted: peer %s had to stop while it processed the data (%v); start the introspection again", o.pool.o.Peer, why))
+		return o.fail(http.StatusInternalServerError,
+			fmt.Sprintf("interrupted: peer %s had to stop while it processed the data (%v); start the introspection again",
+				o.pool.o.Peer, why))
 	default:
 		return o.fail(http.StatusInternalServerError, why.Error())
 	}

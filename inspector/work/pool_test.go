@@ -228,7 +228,8 @@ func TestPoolInterruptsTasks(t *testing.T) {
 			t.Errorf("claims %v, start %+v", v.Claims(), r)
 		}
 		const want = "interrupted: peer h1 had to stop while it processed the data (context canceled); start the introspection again"
-		if rec, _ := v.Record(inspecttest.NodeB); rec.State != introspection.NodeError || rec.Error != want || rec.Delivered.Answer.Status != 500 {
+		if rec, _ := v.Record(inspecttest.NodeB); rec.State != introspection.NodeError || rec.Error != want ||
+			rec.Delivered.Answer.Status != 500 {
 			t.Errorf("the callback ended in %v: %q, answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
 		}
 	})
@@ -265,7 +266,8 @@ func TestPoolRests(t *testing.T) {
 			time.Sleep(10 * time.Second) // in a bubble
 			a, _ := o.RaftLog.Truth().Record(inspecttest.NodeA)
 			b, _ := o.RaftLog.Truth().Record(inspecttest.NodeB)
-			if !c.Idle() || a.State != introspection.NodeWaiting || b.State != introspection.NodeStarting || len(o.RaftLog.Truth().Claims()) > 0 {
+			if !c.Idle() || a.State != introspection.NodeWaiting || b.State != introspection.NodeStarting ||
+				len(o.RaftLog.Truth().Claims()) > 0 {
 				t.Errorf("at rest: idle %v, %v and %v, claims %v", c.Idle(), a.State, b.State, o.RaftLog.Truth().Claims())
 			}
 			c.Pause(false)

@@ -52,12 +52,14 @@ func TestReapply(t *testing.T) {
 					t.Errorf("%q: started and finished %d, %d", body, rec.StartedMillis, rec.FinishedMillis)
 				}
 			}
-			o.Shows(s, inspecttest.Callback(inspecttest.MacA, `,"z":1,"spare":2`), inspecttest.Callback(inspecttest.MacA, `,"z":1,"runs":4`))
+			o.Shows(s, inspecttest.Callback(inspecttest.MacA, `,"z":1,"spare":2`),
+				inspecttest.Callback(inspecttest.MacA, `,"z":1,"runs":4`))
 			rec := o.Reapplies(s, `{"y":1.50,"bad":true,"logs":"eA=="}`, introspection.NodeError)
 			if want := work.ReapplyHead + "Preprocessing hook b: bad"; rec.Error != want {
 				t.Errorf("error %q, want %q", rec.Error, want)
 			}
-			o.Shows(s, `{"y":1.50,"bad":true}`, inspecttest.Callback(inspecttest.MacA, `,"z":1,"runs":4`)) // the last that succeeded
+			// the last that succeeded
+			o.Shows(s, `{"y":1.50,"bad":true}`, inspecttest.Callback(inspecttest.MacA, `,"z":1,"runs":4`))
 			o.Reapplies(s, `{"y": 1.50, "spare":[]}`, introspection.NodeFinished)
 			o.Shows(s, `{"y":1.50,"spare":[]}`, `{"y":1.50,"runs":5}`)
 			if n := len(o.Ironic.Sent(ironic.PowerOff)); n != switched {
@@ -76,7 +78,8 @@ func TestReapplyFails(t *testing.T) {
 		o.Work(func(*work.Pool) {
 			o.Ends(s, "")
 			for _, why = range []error{document.Failed("no disk"), &ironic.Error{Status: 500, Message: "said Ironic"}} {
-				if rec := o.Reapplies(s, "", introspection.NodeError); rec.Error != why.Error() || rec.Delivered.Answer.Status != 200 {
+				if rec := o.Reapplies(s, "", introspection.NodeError); rec.Error != why.Error() ||
+					rec.Delivered.Answer.Status != 200 {
 					t.Errorf("%q, and the callback was answered %+v", rec.Error, rec.Delivered.Answer)
 				}
 			}
@@ -105,8 +108,10 @@ func TestReapplyIsRefused(t *testing.T) {
 		{"no store", inspecttest.NodeA, "", off, 400, noStore},
 		{"no store, nothing brought", inspecttest.NodeA, "{}", off, 400, noStore},
 		{"no store, unknown", unknown, "{}", off, 400, noStore},
-		{"nothing stored", inspecttest.NodeA, "{}", nil, 404, "Introspection data not found for node " + inspecttest.NodeA + ", processed=False"},
-		{"unknown, nothing stored", unknown, "", nil, 404, "Introspection data not found for node " + unknown + ", processed=False"},
+		{"nothing stored", inspecttest.NodeA, "{}", nil, 404,
+			"Introspection data not found for node " + inspecttest.NodeA + ", processed=False"},
+		{"unknown, nothing stored", unknown, "", nil, 404,
+			"Introspection data not found for node " + unknown + ", processed=False"},
 		{"unknown", strings.ToUpper(unknown), `{"a":1}`, nil, 404, "Could not find node " + unknown + " in cache"},
 		{"busy", inspecttest.NodeA, `{"a":1}`, locked, 409, "Node locked, please, try again later"},
 	} {
@@ -129,7 +134,8 @@ func TestReapplyWhileWaiting(t *testing.T) {
 		if err := o.Service().Reapply(o.Ctx, inspecttest.NodeA, []byte(`{"a":1}`)); err != nil {
 			t.Error(err)
 		}
-		if after, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); fmt.Sprint(after) != fmt.Sprint(before) || o.RaftLog.Truth().QueueLength() != 0 {
+		if after, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); fmt.Sprint(after) != fmt.Sprint(before) ||
+			o.RaftLog.Truth().QueueLength() != 0 {
 			t.Errorf("%+v became %+v", before, after)
 		}
 	})
@@ -140,7 +146,8 @@ func TestReapplyWhileWaiting(t *testing.T) {
 func TestReapplyIsMetAgain(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Service()
-		o.Hooks = []inspector.Hook{inspecttest.After("a", func(ctx context.Context, t *inspector.Task) error { return t.PatchNode(ctx) })}
+		o.Hooks = []inspector.Hook{
+			inspecttest.After("a", func(ctx context.Context, t *inspector.Task) error { return t.PatchNode(ctx) })}
 		o.Work(func(*work.Pool) { o.Ends(s, "") })
 		if err := s.Reapply(o.Ctx, inspecttest.NodeA, []byte(`{"a":1}`)); err != nil {
 			t.Fatal(err)
@@ -163,7 +170,8 @@ func TestReapplyIsMetAgain(t *testing.T) {
 		o.RaftLog.Must(membership.EndSession{Session: other.ID()})
 		o.RaftLog.Must(membership.EndSession{Session: o.Member.ID()})
 		o.Member.Open("id-h1")
-		if rec := o.ReappliedHere(); rec.State != introspection.NodeError || !strings.HasPrefix(rec.Error, "given up: every peer that processed the data was lost (h1)") {
+		if rec := o.ReappliedHere(); rec.State != introspection.NodeError ||
+			!strings.HasPrefix(rec.Error, "given up: every peer that processed the data was lost (h1)") {
 			t.Errorf("%v: %s", rec.State, rec.Error)
 		}
 	})
@@ -175,7 +183,8 @@ func TestRulesComeLast(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		s := o.Service()
 		var fails error
-		o.Hooks = []inspector.Hook{inspecttest.After("a", func(_ context.Context, t *inspector.Task) error { return t.Data.Set("hook", 1) })}
+		o.Hooks = []inspector.Hook{
+			inspecttest.After("a", func(_ context.Context, t *inspector.Task) error { return t.Data.Set("hook", 1) })}
 		o.Rules = ruleFunc(func(_ context.Context, v fsm.View, task *inspector.Task) error {
 			if rec, _ := v.Record(inspecttest.NodeA); !rec.State.Active() || task.Data.Value("hook") == nil {
 				t.Errorf("in %v: %s", rec.State, task.Data.Value("hook").Raw())
@@ -197,7 +206,8 @@ func TestRulesComeLast(t *testing.T) {
 			o.Awaits(inspecttest.NodeA, inspecttest.MacA)
 			_, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, `,"c":1`)))
 			inspecttest.RefusedWith(t, "a rule that fails", err, 400, "the rule says no")
-			o.Shows(s, inspecttest.Callback(inspecttest.MacA, `,"c":1`), inspecttest.Callback(inspecttest.MacA, `,"c":1,"hook":1`))
+			o.Shows(s, inspecttest.Callback(inspecttest.MacA, `,"c":1`),
+				inspecttest.Callback(inspecttest.MacA, `,"c":1,"hook":1`))
 		})
 	})
 }
@@ -221,7 +231,8 @@ func TestReapplyWaitsForTheLastUpgrade(t *testing.T) {
 			o.RaftLog.Must(membership.PutMember{Member: m})
 			err := s.Reapply(o.Ctx, "name-1", nil)
 			var r *inspector.Refusal
-			if !errors.As(err, &r) || r.Status != http.StatusServiceUnavailable || !strings.Contains(r.Message, "upgrade trivet") {
+			if !errors.As(err, &r) || r.Status != http.StatusServiceUnavailable ||
+				!strings.Contains(r.Message, "upgrade trivet") {
 				o.Errorf("older-workers-are-asked: %v, want 503 with who is to be upgraded", err)
 			}
 			m.Version = known

@@ -18,7 +18,8 @@ import (
 // document that kills this process does so once, see suspected.
 func (p *Pool) Take(ctx context.Context, cb inspector.Callback) (queued introspection.Queued, ok bool) {
 	v, session := p.o.Log.View(), p.o.Session.ID()
-	if p.o.Memory == nil || session.IsZero() || v.Admits(introspection.TakeCallback{}) != nil || p.o.Health.Err() != nil || !expected(v, cb.Node) {
+	if p.o.Memory == nil || session.IsZero() || v.Admits(introspection.TakeCallback{}) != nil || p.o.Health.Err() != nil ||
+		!expected(v, cb.Node) {
 		return queued, false
 	}
 	told := make(chan introspection.Taken, 1) // buffered, since the caller may be gone; closed when it was not taken
@@ -56,8 +57,9 @@ func (p *Pool) beginCallback(session fencing.Token, cb inspector.Callback, told 
 	}
 	defer p.o.Memory.Clear(cb.Packed.Hash)
 	j := p.job(introspection.ClaimedRequest{
-		Claim:   introspection.Claim{Node: cb.Node, Session: session},
-		Request: introspection.QueuedRequest{Node: cb.Node, Event: introspection.EventProcess, Document: cb.Packed.Hash, Attempts: 1},
+		Claim: introspection.Claim{Node: cb.Node, Session: session},
+		Request: introspection.QueuedRequest{Node: cb.Node, Event: introspection.EventProcess, Document: cb.Packed.Hash,
+			Attempts: 1},
 	})
 	defer j.hooks.runner.Stop() // unless the job that carries on has it
 	task, ok := j.examine(ironic.WithGuard(p.stop.tasks, j.node.current), cb.Data)
@@ -66,7 +68,9 @@ func (p *Pool) beginCallback(session fencing.Token, cb inspector.Callback, told 
 	}
 	write, end := p.stop.commit()
 	defer end()
-	res, err := p.o.Session.DoIn(write, session, introspection.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData, Hook: j.hooks.firstHook()})
+	res, err := p.o.Session.DoIn(write, session,
+		introspection.TakeCallback{Node: cb.Node, Document: cb.Packed, Keep: j.by.Config.StoreData,
+			Hook: j.hooks.firstHook()})
 	if err != nil || res.Code != fsm.OK {
 		return nil
 	}

@@ -21,14 +21,16 @@ func TestACallbackIsBegunWhereItComesIn(t *testing.T) {
 			o.Accept(inspecttest.NodeA, inspecttest.MacA)
 			o.Becomes(inspecttest.NodeA, introspection.NodeWaiting, time.Second)
 			claims := o.RaftLog.Count(inspecttest.IsClaim)
-			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); node != inspecttest.NodeA || err != nil {
+			if node, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); node != inspecttest.NodeA ||
+				err != nil {
 				t.Fatalf("%s, %v", node, err)
 			}
 			o.Becomes(inspecttest.NodeA, introspection.NodeFinished, time.Second)
 			if n := o.RaftLog.Count(inspecttest.IsClaim) - claims; n != 0 {
 				t.Errorf("%d claims besides", n)
 			}
-			if rec, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); rec.Unprocessed.IsZero() || rec.Processed.IsZero() || rec.Delivered.Answer.Status != 200 {
+			if rec, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); rec.Unprocessed.IsZero() || rec.Processed.IsZero() ||
+				rec.Delivered.Answer.Status != 200 {
 				t.Errorf("record: %+v", rec)
 			}
 		})
@@ -62,17 +64,20 @@ func TestACallbackWaitsForAWorker(t *testing.T) {
 // A document that ended a process here is queued, and declined by this peer.
 func TestASuspectIsLeftToOthers(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
-		o.Remembering(&inspecttest.Memory{Carefree: inspecttest.Carefree{Suspects: true}, Hook: "poison"}, func(c *work.Pool, s *inspecttest.Service) {
-			o.Accept(inspecttest.NodeA, inspecttest.MacA)
-			o.Becomes(inspecttest.NodeA, introspection.NodeWaiting, time.Second)
-			if _, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err == nil {
-				t.Error("a suspect was processed")
-			}
-			if n := o.RaftLog.Count(func(c fsm.Command) bool { return fsm.KindOf(c) == fsm.KindOf(introspection.Decline{}) }); n != 1 {
-				t.Errorf("declined %d times", n)
-			}
-			o.Becomes(inspecttest.NodeA, introspection.NodeError, time.Second) // no other peer is left
-		})
+		o.Remembering(&inspecttest.Memory{Carefree: inspecttest.Carefree{Suspects: true}, Hook: "poison"},
+			func(c *work.Pool, s *inspecttest.Service) {
+				o.Accept(inspecttest.NodeA, inspecttest.MacA)
+				o.Becomes(inspecttest.NodeA, introspection.NodeWaiting, time.Second)
+				if _, err := s.Continue(o.Ctx, []byte(inspecttest.Callback(inspecttest.MacA, ""))); err == nil {
+					t.Error("a suspect was processed")
+				}
+				if n := o.RaftLog.Count(func(c fsm.Command) bool {
+					return fsm.KindOf(c) == fsm.KindOf(introspection.Decline{})
+				}); n != 1 {
+					t.Errorf("declined %d times", n)
+				}
+				o.Becomes(inspecttest.NodeA, introspection.NodeError, time.Second) // no other peer is left
+			})
 	})
 }
 

@@ -39,7 +39,8 @@ func TestPowerOffIsTakenOver(t *testing.T) {
 					return nil
 				})
 				o.Work(func(*work.Pool) { time.Sleep(time.Second) }) // in a bubble
-				if rec, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); rec.State != introspection.NodeProcessing || rec.Delivered.Answer.Status != 200 {
+				if rec, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); rec.State != introspection.NodeProcessing ||
+					rec.Delivered.Answer.Status != 200 {
 					t.Fatalf("left in %v (%s), answered %+v", rec.State, rec.Error, rec.Delivered.Answer)
 				}
 				o.Member = o.RaftLog.NewSession("h2")
@@ -73,7 +74,8 @@ func TestPowerOffIsHandedOver(t *testing.T) {
 		if took := time.Since(stopped); took > time.Second {
 			t.Errorf("the pool stopped after %v", took)
 		}
-		if rec, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); rec.State != introspection.NodeProcessing || len(o.RaftLog.Truth().Claims()) != 0 {
+		if rec, _ := o.RaftLog.Truth().Record(inspecttest.NodeA); rec.State != introspection.NodeProcessing ||
+			len(o.RaftLog.Truth().Claims()) != 0 {
 			t.Errorf("left in %v (%s), claims %v", rec.State, rec.Error, o.RaftLog.Truth().Claims())
 		}
 		o.Ironic.Answers()
@@ -143,7 +145,8 @@ func TestTurnIsNotWaitedForAtTheStop(t *testing.T) {
 			states = append(states, rec.State)
 		}
 		slices.Sort(states)
-		if !slices.Equal(states, []introspection.NodeState{introspection.NodeStarting, introspection.NodeWaiting}) || len(o.RaftLog.Truth().Claims()) != 0 {
+		if !slices.Equal(states, []introspection.NodeState{introspection.NodeStarting, introspection.NodeWaiting}) ||
+			len(o.RaftLog.Truth().Claims()) != 0 {
 			t.Errorf("states %v, claims %v", states, o.RaftLog.Truth().Claims())
 		}
 	})

@@ -19,10 +19,12 @@ func TestReadFile(t *testing.T) {
 	if err != nil || string(text) != "12345678" || info.Mode().Perm() != 0o640 {
 		t.Errorf("%q, %v, %v", text, info, err)
 	}
-	if _, info, err := ReadFile(path, 7); err == nil || !strings.Contains(err.Error(), path+" has more than 7 bytes") || info == nil {
+	if _, info, err := ReadFile(path, 7); err == nil || !strings.Contains(err.Error(), path+" has more than 7 bytes") ||
+		info == nil {
 		t.Errorf("a file that is too long: %v, %v", info, err)
 	}
-	if _, _, err := ReadFile(path+".none", 8); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path+".none") {
+	if _, _, err := ReadFile(path+".none", 8); !errors.Is(err, fs.ErrNotExist) ||
+		!strings.Contains(err.Error(), path+".none") {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // waiting is a listener whose connections begin when they are let.
 func waiting(begin func(context.Context, netip.Addr) error) (*listener, *pipes) {
 	ln := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-	return New(Options{Handler: http.NotFoundHandler(), Limits: limits, Begin: begin, Logger: slog.New(slog.DiscardHandler)}).bound(ln), ln
+	return New(Options{Handler: http.NotFoundHandler(), Limits: limits, Begin: begin,
+		Logger: slog.New(slog.DiscardHandler)}).bound(ln), ln
 }
 
 // connect returns both ends of a connection that was accepted, and the channel of what
@@ -85,7 +86,8 @@ func TestASurplusConnectionWaitsNoLonger(t *testing.T) {
 
 // Where lines of a body end is as it was when each byte of it was looked at.
 func TestTheEndOfABodyIsFollowed(t *testing.T) {
-	for text, filled := range map[string]bool{"": true, "x": true, "\r": true, "\n": false, "\r\n": false, "x\r\n\r\r": false, "\nx\r": true, "\n\rx": true, "x\n": false} {
+	for text, filled := range map[string]bool{"": true, "x": true, "\r": true, "\n": false, "\r\n": false,
+		"x\r\n\r\r": false, "\nx\r": true, "\n\rx": true, "x\n": false} {
 		c := &conn{filled: true}
 		if !c.scan([]byte(text)) || c.filled != filled {
 			t.Errorf("body-lines: after %q the present line is filled: %v", text, c.filled)

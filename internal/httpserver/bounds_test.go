@@ -226,7 +226,8 @@ func TestHeads(t *testing.T) {
 	}{
 		{"as many as allowed", []string{head(maxHeaderLines) + lines}, "200 OK"},
 		{"one too many", []string{head(maxHeaderLines+1) + lines}, "431 Request Header Fields Too Large"},
-		{"without an end", []string{"GET / HTTP/1.1\r\nHost: x\r\n", strings.Repeat("a:\n", 101)}, "431 Request Header Fields Too Large"},
+		{"without an end", []string{"GET / HTTP/1.1\r\nHost: x\r\n", strings.Repeat("a:\n", 101)},
+			"431 Request Header Fields Too Large"},
 		{"the second one, after empty lines", []string{head(60) + lines, "\r\n\r\n" + head(101)}, "200 OK"},
 		{"each by itself", []string{head(60) + lines, head(60) + lines}, "200 OK"},
 		{"in pieces", []string{head(60)[:7], head(60)[7:] + lines[:9], lines[9:]}, "200 OK"},
@@ -250,7 +251,8 @@ func TestHeads(t *testing.T) {
 			if err != nil || resp.Status != c.want {
 				t.Fatalf("header-lines: %s: %v %v, want %s", c.name, resp, err, c.want)
 			}
-			if second := map[string]string{"each by itself": "200 OK", "the second one": "431", "the second one, after empty lines": "431"}[c.name]; second != "" {
+			if second := map[string]string{"each by itself": "200 OK", "the second one": "431",
+				"the second one, after empty lines": "431"}[c.name]; second != "" {
 				resp, err := http.ReadResponse(in, nil)
 				if err != nil || !strings.HasPrefix(resp.Status, second) {
 					t.Errorf("header-lines: %s: %v %v, want %s", c.name, resp, err, second)

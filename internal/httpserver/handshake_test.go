@@ -83,10 +83,11 @@ func TestSilentClientsHoldUpNoHandshake(t *testing.T) {
 	var begun atomic.Int64
 	patient := limits
 	patient.Header = time.Hour // the server gives up none of the silent ones
-	s := start(t, Options{Limits: patient, TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		begun.Add(1)
-		return &reference.TLS.Certificates[0], nil
-	}}})
+	s := start(t, Options{Limits: patient,
+		TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			begun.Add(1)
+			return &reference.TLS.Certificates[0], nil
+		}}})
 	trusting := reference.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	trusting.ServerName = "example.com" // httptest's
 	over, silent := make(chan struct{}), sync.WaitGroup{}

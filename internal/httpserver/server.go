@@ -121,7 +121,8 @@ func (s *Server) bound(ln net.Listener) *listener {
 		Listener: ln, limits: s.o.Limits, tls: conf, trusted: s.o.Trusted, begin: s.o.Begin, failed: s.o.Failed,
 		log: logs.Limit(s.o.Logger), descriptors: descriptorLimit, handshakes: admission.NewLine(handshakes, 1),
 		tables: map[bool]*admission.Table{
-			true: admission.NewTable(s.o.Limits.Conns, s.o.Limits.Conns), false: admission.NewTable(s.o.Limits.Conns, s.o.Limits.Share),
+			true:  admission.NewTable(s.o.Limits.Conns, s.o.Limits.Conns),
+			false: admission.NewTable(s.o.Limits.Conns, s.o.Limits.Share),
 		},
 	}
 }

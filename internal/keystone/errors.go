@@ -29,11 +29,14 @@ func (e *Error) Error() string {
 	var sent *url.Error
 	switch {
 	case errors.As(e.Err, &answer) && answer.Actual/100 == 3:
-		return fmt.Sprintf("Keystone answered with a redirect to %.200s, which is not followed; write the address that answers itself", answer.ResponseHeader.Get("Location"))
+		return fmt.Sprintf(
+			"Keystone answered with a redirect to %.200s, which is not followed; write the address that answers itself",
+			answer.ResponseHeader.Get("Location"))
 	case errors.As(e.Err, &answer) && e.mute:
 		return fmt.Sprintf("Keystone answered %d %s", answer.Actual, http.StatusText(answer.Actual))
 	case errors.As(e.Err, &answer):
-		return strings.TrimSpace(fmt.Sprintf("Keystone answered %d %s. %s", answer.Actual, http.StatusText(answer.Actual), reason(answer.Body)))
+		return strings.TrimSpace(
+			fmt.Sprintf("Keystone answered %d %s. %s", answer.Actual, http.StatusText(answer.Actual), reason(answer.Body)))
 	case errors.As(e.Err, &sent):
 		return "no answer from Keystone: " + sent.Err.Error()
 	}

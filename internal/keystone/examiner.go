@@ -77,7 +77,8 @@ func (e *Examiner) Examine(ctx context.Context, token string) (Holder, error) {
 		return Holder{}, err
 	}
 	if holder, err = e.ask(ctx, own.Token, token); Refused(err) {
-		err = fmt.Errorf("%s may not examine tokens; give it the role service or admin in the project %s: %w", e.account.User, e.account.Project, err)
+		err = fmt.Errorf("%s may not examine tokens; give it the role service or admin in the project %s: %w", e.account.User,
+			e.account.Project, err)
 	}
 	return holder, err
 }
@@ -129,9 +130,11 @@ func holderOf(result tokens.GetResult) (Holder, error) {
 		return Holder{}, fmt.Errorf("decode response from Keystone: %w", err)
 	}
 	if body.User.ID == "" || body.Expires.IsZero() {
-		return Holder{}, errors.New("the answer does not say who holds the token or for how long; is the URL that of Keystone?")
+		return Holder{}, errors.New(
+			"the answer does not say who holds the token or for how long; is the URL that of Keystone?")
 	}
-	h := Holder{UserID: body.User.ID, User: body.User.Name, UserDomain: body.User.Domain.Name, System: body.System["all"], Expires: body.Expires}
+	h := Holder{UserID: body.User.ID, User: body.User.Name, UserDomain: body.User.Domain.Name, System: body.System["all"],
+		Expires: body.Expires}
 	if body.Project != nil {
 		h.ProjectID, h.Project, h.ProjectDomain = body.Project.ID, body.Project.Name, body.Project.Domain.Name
 	}

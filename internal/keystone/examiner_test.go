@@ -23,7 +23,8 @@ func TestHolders(t *testing.T) {
 		"for-a-domain":   about(t, map[string]any{"domain": map[string]any{"id": "d3", "name": "Third"}}),
 	}}
 	e := examiner(t, f)
-	ann := Holder{UserID: "u1", User: "ann", UserDomain: "Users", Roles: []string{"admin", "reader"}, Expires: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}
+	ann := Holder{UserID: "u1", User: "ann", UserDomain: "Users", Roles: []string{"admin", "reader"},
+		Expires: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for token, change := range map[string]func(*Holder){
 		"for-a-project":  func(h *Holder) { h.ProjectID, h.Project, h.ProjectDomain = "p1", "baremetal", "Projects" },
 		"for-the-system": func(h *Holder) { h.System, h.Roles = true, nil },
@@ -35,7 +36,8 @@ func TestHolders(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", token, got, err, want)
 		}
 	}
-	if _, err := e.Examine(t.Context(), "gAAAAA-invented"); !errors.Is(err, ErrUnknownToken) || strings.Contains(err.Error(), "invented") {
+	if _, err := e.Examine(t.Context(), "gAAAAA-invented"); !errors.Is(err, ErrUnknownToken) ||
+		strings.Contains(err.Error(), "invented") {
 		t.Errorf("an invented token: %v", err)
 	}
 	if logins, _ := f.counts(); logins != 1 {
@@ -84,7 +86,8 @@ func TestOwnTokenIsRenewed(t *testing.T) {
 func TestPasswordOfTheFileCounts(t *testing.T) {
 	a := account()
 	a.Password = servicecreds.Password{File: filepath.Join(t.TempDir(), "password"), Option: "api.keystone.password_file"}
-	if _, err := NewExaminer(a, &fake{}, time.Now); err == nil || !strings.HasPrefix(err.Error(), "api.keystone.password_file: ") {
+	if _, err := NewExaminer(a, &fake{}, time.Now); err == nil ||
+		!strings.HasPrefix(err.Error(), "api.keystone.password_file: ") {
 		t.Errorf("no file: %v", err)
 	}
 	write := func(text string) {
@@ -134,23 +137,28 @@ func TestKeystoneFails(t *testing.T) {
 		respond func(*http.Request) *http.Response
 		want    string
 	}{
-		{"login refused", only("POST", 401, `{"error": {"message": "The account is locked."}}`), "log in as trivet with api.keystone.password to examine tokens: Keystone answered 401 Unauthorized. The account is locked."},
+		{"login refused", only("POST", 401, `{"error": {"message": "The account is locked."}}`),
+			"log in as trivet with api.keystone.password to examine tokens: Keystone answered 401 Unauthorized. The account is locked."},
 		{"login fails", only("POST", 503, "<html>"), "Keystone answered 503 Service Unavailable"},
 		{"login redirected", only("POST", 302, ""), "a redirect to http://elsewhere/, which is not followed"},
 		{"login without a token", only("POST", 201, `{"token": {}}`), ErrNoToken.Error()},
-		{"question refused", only("GET", 403, `{"error": {"message": "You are not authorized: SUBJECT"}}`), "trivet may not examine tokens; give it the role service or admin in the project service"},
-		{"question fails", only("GET", 500, `{"error": {"message": "SUBJECT"}}`), "Keystone answered 500 Internal Server Error"},
+		{"question refused", only("GET", 403, `{"error": {"message": "You are not authorized: SUBJECT"}}`),
+			"trivet may not examine tokens; give it the role service or admin in the project service"},
+		{"question fails", only("GET", 500, `{"error": {"message": "SUBJECT"}}`),
+			"Keystone answered 500 Internal Server Error"},
 		{"question redirected", only("GET", 307, ""), "a redirect to http://elsewhere/"},
 		{"not JSON", only("GET", 200, "hello"), "invalid character"},
 		{"no user's", only("GET", 200, `{"token": {}}`), "does not say who holds the token"},
-		{"without an end", only("GET", 200, `{"token": {"user": {"id": "u"}}}`), "does not say who holds the token or for how long"},
+		{"without an end", only("GET", 200, `{"token": {"user": {"id": "u"}}}`),
+			"does not say who holds the token or for how long"},
 	} {
 		e := examiner(t, &fake{tokens: map[string]string{"SUBJECT": about(t, nil)}, respond: c.respond})
 		_, err := e.Examine(t.Context(), "SUBJECT")
 		if err == nil || errors.Is(err, ErrUnknownToken) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
-		if err != nil && (strings.Contains(err.Error(), "SUBJECT") || strings.Contains(err.Error(), password) || strings.Contains(err.Error(), "own-")) {
+		if err != nil && (strings.Contains(err.Error(), "SUBJECT") || strings.Contains(err.Error(), password) ||
+			strings.Contains(err.Error(), "own-")) {
 			t.Errorf("%s: a secret is told: %v", c.name, err)
 		}
 	}

@@ -68,9 +68,12 @@ func (f *fake) logIn(r *http.Request) (*http.Response, error) {
 	}
 	f.logins++
 	if !strings.Contains(string(body), `"`+password+`"`) {
-		return says(http.StatusUnauthorized, `{"error": {"message": "The request you have made requires authentication."}}`), nil
+		return says(http.StatusUnauthorized, `{"error": {"message": "The request you have made requires authentication."}}`),
+			nil
 	}
-	resp := says(http.StatusCreated, fmt.Sprintf(`{"token": {"expires_at": %q, "user": {"id": "1"}}}`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)))
+	resp := says(http.StatusCreated,
+		fmt.Sprintf(`{"token": {"expires_at": %q, "user": {"id": "1"}}}`,
+			time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)))
 	resp.Header.Set("X-Subject-Token", fmt.Sprintf("own-%d", f.logins))
 	return resp, nil
 }
@@ -79,26 +82,30 @@ func (f *fake) examine(r *http.Request) (*http.Response, error) {
 	f.asked++
 	var own int
 	if _, err := fmt.Sscanf(r.Header.Get("X-Auth-Token"), "own-%d", &own); err != nil || own < f.from {
-		return says(http.StatusUnauthorized, `{"error": {"message": "The request you have made requires authentication."}}`), nil
+		return says(http.StatusUnauthorized, `{"error": {"message": "The request you have made requires authentication."}}`),
+			nil
 	}
 	subject := r.Header.Get("X-Subject-Token")
 	body, known := f.tokens[subject]
 	if !known {
-		return says(http.StatusNotFound, fmt.Sprintf(`{"error": {"message": "This is not a recognized Fernet token %s"}}`, subject)), nil
+		return says(http.StatusNotFound,
+			fmt.Sprintf(`{"error": {"message": "This is not a recognized Fernet token %s"}}`, subject)), nil
 	}
 	return says(http.StatusOK, body), nil
 }
 
 func says(status int, body string) *http.Response {
-	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body))}
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(body))}
 }
 
 // about is what Keystone says of a token's holder.
 func about(t testing.TB, fields map[string]any) string {
 	t.Helper()
 	body := map[string]any{
-		"user": map[string]any{"id": "u1", "name": "ann", "domain": map[string]any{"id": "d1", "name": "Users"}}, "expires_at": "2030-01-02T03:04:05.000000Z",
-		"roles": []any{map[string]any{"id": "r1", "name": "admin"}, map[string]any{"id": "r2", "name": "reader"}},
+		"user":       map[string]any{"id": "u1", "name": "ann", "domain": map[string]any{"id": "d1", "name": "Users"}},
+		"expires_at": "2030-01-02T03:04:05.000000Z",
+		"roles":      []any{map[string]any{"id": "r1", "name": "admin"}, map[string]any{"id": "r2", "name": "reader"}},
 	}
 	for name, value := range fields {
 		body[name] = value
@@ -111,7 +118,8 @@ func about(t testing.TB, fields map[string]any) string {
 }
 
 func account() Account {
-	return Account{URL: "http://k:5000", User: "trivet", UserDomain: "Default", Project: "service", ProjectDomain: "Default", Password: servicecreds.Password{Text: password, Option: "api.keystone.password_file"}}
+	return Account{URL: "http://k:5000", User: "trivet", UserDomain: "Default", Project: "service",
+		ProjectDomain: "Default", Password: servicecreds.Password{Text: password, Option: "api.keystone.password_file"}}
 }
 
 func examiner(t testing.TB, f *fake) *Examiner {

@@ -84,7 +84,8 @@ func service(transport http.RoundTripper, url string) (*gophercloud.ServiceClien
 	if err != nil {
 		return nil, fmt.Errorf("URL of Keystone: %w", err)
 	}
-	provider.HTTPClient = http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	provider.HTTPClient = http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	provider.UserAgent.Prepend("trivet")
 	identity, err := openstack.NewIdentityV3(provider, gophercloud.EndpointOpts{})
 	if err != nil {

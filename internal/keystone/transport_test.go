@@ -53,7 +53,8 @@ func TestNoServerThere(t *testing.T) {
 	stranger.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // handshakes that shall fail
 	stranger.StartTLS()
 	t.Cleanup(stranger.Close)
-	for url, want := range map[string]string{gone: "no answer from Keystone: dial tcp", stranger.URL: "no answer from Keystone: tls: failed to verify certificate"} {
+	for url, want := range map[string]string{gone: "no answer from Keystone: dial tcp",
+		stranger.URL: "no answer from Keystone: tls: failed to verify certificate"} {
 		a := account()
 		a.URL = url
 		e, err := NewExaminer(a, transport(t), time.Now)

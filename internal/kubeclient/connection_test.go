@@ -24,7 +24,8 @@ func TestDialer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, option := range map[string]struct{ option, most int }{
-		"TCP_USER_TIMEOUT": {unix.TCP_USER_TIMEOUT, int(silentTimeout.Milliseconds())}, "TCP_KEEPIDLE": {unix.TCP_KEEPIDLE, 4}, "TCP_KEEPCNT": {unix.TCP_KEEPCNT, 3},
+		"TCP_USER_TIMEOUT": {unix.TCP_USER_TIMEOUT, int(silentTimeout.Milliseconds())},
+		"TCP_KEEPIDLE":     {unix.TCP_KEEPIDLE, 4}, "TCP_KEEPCNT": {unix.TCP_KEEPCNT, 3},
 	} {
 		err := raw.Control(func(fd uintptr) {
 			got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option.option)

@@ -66,7 +66,8 @@ func (l *limiter) admit(key string, now time.Time) (left int, ok bool) {
 	defer l.mu.Unlock()
 	c := l.conditions[key]
 	if c == nil && len(l.conditions) >= maxConditions {
-		maps.DeleteFunc(l.conditions, func(_ string, c *condition) bool { return now.Sub(c.seen) >= l.pace.Every }) // they have ended
+		// they have ended
+		maps.DeleteFunc(l.conditions, func(_ string, c *condition) bool { return now.Sub(c.seen) >= l.pace.Every })
 		if len(l.conditions) >= maxConditions {
 			key = ""
 			c = l.conditions[key]

@@ -36,7 +36,8 @@ func TestLimitPassesTheFirstLineAndOneEachTenMinutes(t *testing.T) {
 			time.Sleep(time.Second) // in a bubble
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if len(lines) != 6 || lines[0] != `level=WARN msg="send failed, retrying" peer=h2 tries=0 err="port 0"` || !strings.HasSuffix(lines[1], ` err="port 600" repeated=599`) {
+		if len(lines) != 6 || lines[0] != `level=WARN msg="send failed, retrying" peer=h2 tries=0 err="port 0"` ||
+			!strings.HasSuffix(lines[1], ` err="port 600" repeated=599`) {
 			t.Errorf("repeat-is-bounded: %d lines:\n%s", len(lines), out)
 		}
 	})
@@ -119,7 +120,8 @@ func TestRequestsAddsTheKeysOfTheContext(t *testing.T) {
 }
 
 func TestPriority(t *testing.T) {
-	for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>", slog.LevelError: "<3>", slog.LevelError + 4: "<3>"} {
+	for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>",
+		slog.LevelError: "<3>", slog.LevelError + 4: "<3>"} {
 		if got := Priority(level); got != want {
 			t.Errorf("%v: %s, want %s", level, got, want)
 		}
@@ -139,7 +141,8 @@ func TestInJournalComparesDeviceAndInode(t *testing.T) {
 	}
 	inode := strings.TrimSuffix(strings.TrimPrefix(link, "pipe:["), "]")
 	device := deviceOf(t, w)
-	for stream, want := range map[string]bool{device + ":" + inode: true, device + ":1": false, "0:" + inode: false, "": false, "x": false} {
+	for stream, want := range map[string]bool{device + ":" + inode: true, device + ":1": false, "0:" + inode: false,
+		"": false, "x": false} {
 		if got := InJournal(w, stream); got != want {
 			t.Errorf("JOURNAL_STREAM=%q: %v, want %v", stream, got, want)
 		}

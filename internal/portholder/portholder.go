@@ -140,7 +140,8 @@ func readReply(m []byte, family byte, at netip.AddrPort) (h Holder, ok bool) {
 	if !source.IsUnspecified() && !wanted.IsUnspecified() && source != wanted {
 		return h, false
 	}
-	if source.Is4() != wanted.Is4() && !(source.Is6() && source.IsUnspecified()) && !(wanted.Is6() && wanted.IsUnspecified()) {
+	if source.Is4() != wanted.Is4() && !(source.Is6() && source.IsUnspecified()) &&
+		!(wanted.Is6() && wanted.IsUnspecified()) {
 		return h, false // of the other family
 	}
 	h = Holder{Device: binary.NativeEndian.Uint32(m[atDevice:]), UID: binary.NativeEndian.Uint32(m[atUID:])}

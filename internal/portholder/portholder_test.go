@@ -26,19 +26,22 @@ func TestInTheWay(t *testing.T) {
 	defer udp.Close()
 	tcpAt, udpAt := tcp.Addr().(*net.TCPAddr).AddrPort(), udp.LocalAddr().(*net.UDPAddr).AddrPort()
 	for _, a := range []netip.Addr{tcpAt.Addr(), netip.IPv4Unspecified(), netip.IPv6Unspecified(), {}} {
-		for _, addr := range []net.Addr{net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, tcpAt.Port())), net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, udpAt.Port()))} {
+		for _, addr := range []net.Addr{net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, tcpAt.Port())),
+			net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, udpAt.Port()))} {
 			holders, err := Of(addr.Network(), addr.(interface{ AddrPort() netip.AddrPort }).AddrPort())
 			if err != nil || len(holders) != 1 || holders[0].PID != os.Getpid() || holders[0].UID != uint32(os.Getuid()) {
 				t.Errorf("holder: %s %v: %+v, %v", addr.Network(), addr, holders, err)
 			}
-			failed := &net.OpError{Op: "listen", Net: addr.Network(), Addr: addr, Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
+			failed := &net.OpError{Op: "listen", Net: addr.Network(), Addr: addr,
+				Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
 			if name := InTheWay(failed); !strings.Contains(name, fmt.Sprintf("(pid %d", os.Getpid())) {
 				t.Errorf("holder: %s %v: %q", addr.Network(), addr, name)
 			}
 		}
 	}
 	for _, free := range []string{"127.0.0.2", "::1"} {
-		if holders, err := Of("tcp", netip.AddrPortFrom(netip.MustParseAddr(free), tcpAt.Port())); err != nil || len(holders) != 0 {
+		if holders, err := Of("tcp", netip.AddrPortFrom(netip.MustParseAddr(free), tcpAt.Port())); err != nil ||
+			len(holders) != 0 {
 			t.Errorf("%s: %+v, %v", free, holders, err)
 		}
 	}
@@ -49,8 +52,9 @@ func TestInTheWay(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for want, h := range map[string]Holder{
-		"dhcpd (pid 812, isc-dhcp-server.service)":                    {Program: "dhcpd", PID: 812, Unit: "isc-dhcp-server.service"},
-		"python3 (pid 7)":                                             {Program: "python3", PID: 7},
+		"dhcpd (pid 812, isc-dhcp-server.service)": {Program: "dhcpd", PID: 812,
+			Unit: "isc-dhcp-server.service"},
+		"python3 (pid 7)": {Program: "python3", PID: 7},
 		"a program of the user with ID 110, ironic-inspector.service": {UID: 110, Unit: "ironic-inspector.service"},
 		"a program of the user with ID 0":                             {},
 	} {

@@ -13,10 +13,12 @@ import (
 
 // A program has bounds of time, of output and of error messages, and reads its input.
 func TestProgramIsBounded(t *testing.T) {
-	if _, err := Run(t.Context(), 50*time.Millisecond, "/bin/sh", "-c", "exec sleep 86400"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Run(t.Context(), 50*time.Millisecond, "/bin/sh", "-c", "exec sleep 86400"); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("a program that does not end: %v", err)
 	}
-	if _, err := Run(t.Context(), time.Minute, "/bin/sh", "-c", "exec head -c 40000000 /dev/zero"); err == nil || !strings.Contains(err.Error(), "more than") {
+	if _, err := Run(t.Context(), time.Minute, "/bin/sh", "-c", "exec head -c 40000000 /dev/zero"); err == nil ||
+		!strings.Contains(err.Error(), "more than") {
 		t.Errorf("output without end: %v", err)
 	}
 	said, err := Run(t.Context(), time.Minute, "/bin/sh", "-c", "head -c 9000 /dev/zero | tr '\\0' x >&2; exit 3")

@@ -108,7 +108,8 @@ func TestRefusedCredentialsRest(t *testing.T) {
 
 func TestPasswords(t *testing.T) {
 	file := t.TempDir() + "/password"
-	for content, want := range map[string]string{"s3cret\n": "s3cret", "s3cret": "s3cret", "a b\r\n": "a b", "": "", "\n": "", "a\nb\n": "", strings.Repeat("x", MaxPassword+1): ""} {
+	for content, want := range map[string]string{"s3cret\n": "s3cret", "s3cret": "s3cret", "a b\r\n": "a b", "": "",
+		"\n": "", "a\nb\n": "", strings.Repeat("x", MaxPassword+1): ""} {
 		replace(t, nil, file, []byte(content))
 		got, err := Password{Text: "other", File: file, Option: "x.password_file"}.Read()
 		if got != want || (err == nil) != (want != "") {

@@ -139,14 +139,16 @@ func (t *TLS) option(name string) string {
 // compose makes a configuration of what the files hold. HTTP/1.1 alone is
 // spoken: who asks for one thing at a time needs no more.
 func (t *TLS) compose(text map[string][]byte) (*tls.Config, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, InsecureSkipVerify: t.files.Insecure}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		InsecureSkipVerify: t.files.Insecure}
 	if t.files.CA != "" {
 		pool, err := x509.SystemCertPool()
 		if err != nil {
 			return nil, fmt.Errorf("certificates of the system: %w", err)
 		}
 		if !pool.AppendCertsFromPEM(text[t.files.CA]) {
-			return nil, fmt.Errorf("%s: %s holds no certificate; write the file with the CA's certificate in PEM", t.option(t.files.CA), t.files.CA)
+			return nil, fmt.Errorf("%s: %s holds no certificate; write the file with the CA's certificate in PEM",
+				t.option(t.files.CA), t.files.CA)
 		}
 		conf.RootCAs = pool
 	}

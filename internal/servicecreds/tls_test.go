@@ -33,9 +33,11 @@ func newPair(t *testing.T, name string) pair {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		DNSNames: []string{"service"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -109,8 +111,10 @@ func ask(t *testing.T, of *TLS, s *httptest.Server) (string, error) {
 // TestFilesAreReadAgain changes whom we trust and what we show, without a new TLS.
 func TestFilesAreReadAgain(t *testing.T) {
 	dir := t.TempDir()
-	files := Files{CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"), Section: "ironic"}
-	oldService, newService, mine, renewed := newPair(t, "old service"), newPair(t, "new service"), newPair(t, "mine"), newPair(t, "renewed")
+	files := Files{CA: filepath.Join(dir, "ca"), Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key"),
+		Section: "ironic"}
+	oldService, newService, mine, renewed := newPair(t, "old service"), newPair(t, "new service"), newPair(t, "mine"),
+		newPair(t, "renewed")
 	replace(t, nil, files.CA, oldService.cert)
 	replace(t, nil, files.Cert, mine.cert)
 	replace(t, nil, files.Key, mine.key)

@@ -40,11 +40,14 @@ func TestEyesOfTheService(t *testing.T) {
 		uid, gid int
 		may      bool
 	}{
-		"root's": {0o600, 0, 0, false}, "root's group": {0o640, 0, 0, false}, "own": {0o400, user, 0, true}, "group": {0o640, 0, group, true}, "further": {0o640, 0, further, true},
-		"all": {0o644, 0, 0, true}, "another's": {0o640, 1, 1, false}, "own, forbidden": {0o044, user, 0, false}, "shut/all": {0o644, 0, 0, false},
+		"root's": {0o600, 0, 0, false}, "root's group": {0o640, 0, 0, false}, "own": {0o400, user, 0, true},
+		"group": {0o640, 0, group, true}, "further": {0o640, 0, further, true},
+		"all": {0o644, 0, 0, true}, "another's": {0o640, 1, 1, false}, "own, forbidden": {0o044, user, 0, false},
+		"shut/all": {0o644, 0, 0, false},
 	} {
 		path := filepath.Join(open, name)
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, f.mode), os.Chown(path, f.uid, f.gid)); err != nil {
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, f.mode), os.Chown(path, f.uid, f.gid)); err !=
+			nil {
 			t.Fatal(err)
 		}
 		read := func() error {

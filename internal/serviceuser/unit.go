@@ -26,7 +26,8 @@ func ReadUnit(ctx context.Context) Unit {
 	if err != nil {
 		return Unit{}
 	}
-	r, err := program.Run(ctx, limit, path, "show", "trivet.service", "--property=SupplementaryGroups,ProtectHome,PrivateTmp")
+	r, err := program.Run(ctx, limit, path, "show", "trivet.service",
+		"--property=SupplementaryGroups,ProtectHome,PrivateTmp")
 	if err != nil {
 		return Unit{}
 	}

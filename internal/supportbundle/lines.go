@@ -47,5 +47,6 @@ func (l *Lines) Write(line []byte) (int, error) {
 func (l *Lines) Text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return fmt.Sprintf("# %d lines, after %d older ones that are not kept\n", len(l.kept), l.older) + strings.Join(l.kept, "")
+	return fmt.Sprintf("# %d lines, after %d older ones that are not kept\n", len(l.kept), l.older) +
+		strings.Join(l.kept, "")
 }

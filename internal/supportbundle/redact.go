@@ -71,7 +71,8 @@ func forms(values []string) []string {
 			continue
 		}
 		raw, quoted := []byte(value), strconv.Quote(value)
-		out = append(out, value, strings.ToValidUTF8(value, "?"), strings.ToValidUTF8(value, "\uFFFD"), quoted[1:len(quoted)-1], url.QueryEscape(value), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)),
+		out = append(out, value, strings.ToValidUTF8(value, "?"), strings.ToValidUTF8(value, "\uFFFD"),
+			quoted[1:len(quoted)-1], url.QueryEscape(value), hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)),
 			base64.RawStdEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw), fmt.Sprint(raw))
 	}
 	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })

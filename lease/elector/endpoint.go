@@ -82,7 +82,8 @@ type more struct {
 // ServeHTTP answers 200 to any method and path; a HEAD without the body. Of too many
 // requests at once some are answered 503.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	place, err := e.o.Admission.Admit(r.Context(), Class, admission.Caller{Source: admission.RemoteSource(r.RemoteAddr), Known: true})
+	place, err := e.o.Admission.Admit(r.Context(), Class,
+		admission.Caller{Source: admission.RemoteSource(r.RemoteAddr), Known: true})
 	if err != nil {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -123,7 +124,8 @@ func (e *Endpoint) answer(claim Claim, now time.Duration, verbose bool) answer {
 	}
 	said := &more{Election: e.o.Election, Term: claim.Term}
 	if claim.Name != "" {
-		said.Token, said.AgeMs, said.ValidMs = claim.Token.String(), (now - claim.Asked).Milliseconds(), (claim.Until - now).Milliseconds()
+		said.Token, said.AgeMs, said.ValidMs = claim.Token.String(), (now - claim.Asked).Milliseconds(),
+			(claim.Until - now).Milliseconds()
 	}
 	return answer{claim.Name, said}
 }

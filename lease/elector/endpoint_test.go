@@ -59,14 +59,15 @@ func serve(t *testing.T) *served {
 	t.Helper()
 	s := &served{T: t, source: &saying{}, clock: &hands{}}
 	s.source.claim.Store(&elector.Claim{})
-	e := elector.NewEndpoint(elector.EndpointOptions{Election: "raft", Source: s.source, Now: s.clock.read, Logger: slog.New(slog.DiscardHandler),
-		Answered: func(named bool) {
-			n := 0
-			if named {
-				n = 1
-			}
-			s.counts[n].Add(1)
-		}})
+	e := elector.NewEndpoint(
+		elector.EndpointOptions{Election: "raft", Source: s.source, Now: s.clock.read, Logger: slog.New(slog.DiscardHandler),
+			Answered: func(named bool) {
+				n := 0
+				if named {
+					n = 1
+				}
+				s.counts[n].Add(1)
+			}})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,8 @@ func (s *served) ask(method, path string) (*http.Response, string, error) {
 func TestEveryPathAndMethod(t *testing.T) {
 	s := serve(t)
 	s.clock.set(time.Minute, 0)
-	s.source.claim.Store(&elector.Claim{Name: "h1", Token: 77, Term: 3, Asked: time.Minute - 120*time.Millisecond, Until: time.Hour})
+	s.source.claim.Store(&elector.Claim{Name: "h1", Token: 77, Term: 3, Asked: time.Minute - 120*time.Millisecond,
+		Until: time.Hour})
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "WHATEVER"} {
 		for _, path := range []string{"", "/", "/anything", "//a/../b", "/?x=%zz", "/v1/leases"} {
 			resp, body, err := s.ask(method, path)
@@ -124,7 +126,8 @@ func TestEveryPathAndMethod(t *testing.T) {
 			if resp.StatusCode != http.StatusOK || body != want || resp.ContentLength != int64(len(`{"name":"h1"}`)) {
 				t.Errorf("%s %s: %d %q, length %d", method, path, resp.StatusCode, body, resp.ContentLength)
 			}
-			for header, want := range map[string]string{"X-Leader-Term": "3", "X-Fencing-Token": "77", "X-Leader-Age-Ms": "120"} {
+			for header, want := range map[string]string{"X-Leader-Term": "3", "X-Fencing-Token": "77",
+				"X-Leader-Age-Ms": "120"} {
 				if got := resp.Header.Get(header); got != want {
 					t.Errorf("%s %s: %s: %q, want %q", method, path, header, got, want)
 				}
@@ -142,13 +145,17 @@ func TestEveryPathAndMethod(t *testing.T) {
 func TestVerboseHasMore(t *testing.T) {
 	s := serve(t)
 	s.clock.set(time.Minute, 0)
-	s.source.claim.Store(&elector.Claim{Name: `h"1`, Token: 1 << 60, Term: 3, Asked: time.Minute - 120*time.Millisecond, Until: time.Minute + 80*time.Millisecond})
+	s.source.claim.Store(&elector.Claim{Name: `h"1`, Token: 1 << 60, Term: 3, Asked: time.Minute - 120*time.Millisecond,
+		Until: time.Minute + 80*time.Millisecond})
 	_, body, err := s.ask("GET", "/x?verbose=1")
-	if want := `{"name":"h\"1","election":"raft","token":"1152921504606846976","term":3,"age_ms":120,"valid_ms":80}`; err != nil || body != want {
+	if want := `{"name":"h\"1","election":"raft","token":"1152921504606846976","term":3,"age_ms":120,"valid_ms":80}`; err !=
+		nil ||
+		body != want {
 		t.Errorf("%s, %v", body, err)
 	}
 	s.source.claim.Store(&elector.Claim{})
-	if _, body, err = s.ask("GET", "/?verbose=1"); err != nil || body != `{"name":"","election":"raft","age_ms":0,"valid_ms":0}` {
+	if _, body, err = s.ask("GET", "/?verbose=1"); err != nil ||
+		body != `{"name":"","election":"raft","age_ms":0,"valid_ms":0}` {
 		t.Errorf("%s, %v", body, err)
 	}
 }
@@ -157,7 +164,8 @@ func TestVerboseHasMore(t *testing.T) {
 func TestNameIsOverAtItsTime(t *testing.T) {
 	s := serve(t)
 	s.source.claim.Store(&elector.Claim{Name: "h1", Token: 1, From: time.Second, Until: 2 * time.Second})
-	for at, want := range map[time.Duration]string{0: "", time.Second - 1: "", time.Second: "h1", 2*time.Second - 1: "h1", 2 * time.Second: "", time.Hour: ""} {
+	for at, want := range map[time.Duration]string{0: "", time.Second - 1: "", time.Second: "h1", 2*time.Second - 1: "h1",
+		2 * time.Second: "", time.Hour: ""} {
 		s.clock.set(at, 0)
 		resp, body, err := s.ask("GET", "/")
 		if err != nil {
@@ -250,7 +258,8 @@ func TestCallersAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	last := held[len(held)-1]
-	if _, err := last.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n")); err != nil {
+	if _, err := last.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n")); err !=
+		nil {
 		t.Fatal(err)
 	}
 	answer := make([]byte, 12)
@@ -265,7 +274,8 @@ func TestProbesHavePlacesOfTheirOwn(t *testing.T) {
 		by := admission.NewController()
 		source := &saying{}
 		source.claim.Store(&elector.Claim{})
-		e := elector.NewEndpoint(elector.EndpointOptions{Source: source, Now: (&hands{}).read, Admission: by, Logger: slog.New(slog.DiscardHandler)})
+		e := elector.NewEndpoint(
+			elector.EndpointOptions{Source: source, Now: (&hands{}).read, Admission: by, Logger: slog.New(slog.DiscardHandler)})
 		fill := func(class admission.Class) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel() // it does not wait

@@ -25,7 +25,8 @@ type stateOf struct{ view fsm.View }
 func ledBy(name string) (stateOf, error) {
 	state := fsm.New()
 	for i, c := range []fsm.Command{
-		membership.PutMember{Member: membership.Member{ID: "id-" + name, Name: name, Address: "192.0.2.2:7350", Version: fsm.Version}},
+		membership.PutMember{Member: membership.Member{ID: "id-" + name, Name: name, Address: "192.0.2.2:7350",
+			Version: fsm.Version}},
 		fsm.Lead{Peer: "id-" + name, Boot: "boot", Version: fsm.Version},
 	} {
 		data, err := fsm.Encode(fsm.Header{}, c)

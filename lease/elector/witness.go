@@ -121,7 +121,8 @@ func (e *Election) keepClaim(v fsm.View, asked, now, bound time.Duration) {
 	if said.token != e.claim.Token {
 		from = now + e.wait
 	}
-	e.claim = Claim{Name: said.name, Token: said.token, Term: said.term, Asked: asked, From: from, Until: asked + min(bound, said.remaining)}
+	e.claim = Claim{Name: said.name, Token: said.token, Term: said.term, Asked: asked, From: from,
+		Until: asked + min(bound, said.remaining)}
 }
 
 // held is what a state says of an election.

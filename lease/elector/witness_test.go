@@ -94,9 +94,11 @@ func watch(t *testing.T, test func(r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{T: t, log: &slowLog{Log: memlog.New(t)}, began: time.Now()}
-		r.do(membership.PutMember{Member: membership.Member{ID: "b", Name: "h2", Address: "h2.example:7350", Version: fsm.Version}})
+		r.do(membership.PutMember{
+			Member: membership.Member{ID: "b", Name: "h2", Address: "h2.example:7350", Version: fsm.Version}})
 		r.do(fsm.Lead{Peer: "a", Boot: "1"})
-		w := elector.NewWitness(elector.WitnessOptions{Log: r.log, Bound: bound, Now: r.now, Logger: slog.New(slog.DiscardHandler),
+		w := elector.NewWitness(elector.WitnessOptions{Log: r.log, Bound: bound, Now: r.now,
+			Logger:    slog.New(slog.DiscardHandler),
 			Elections: []elector.ElectionSource{{Identities: map[string]string{"h2": "host-2"}}, {Lease: "db"}}})
 		r.elections = w.Elections()
 		ctx, stop := context.WithCancel(t.Context())

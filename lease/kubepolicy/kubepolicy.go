@@ -33,8 +33,9 @@ type Options struct {
 
 // Errors of Manifest.
 var (
-	errNoLease     = errors.New("no lease is named")
-	errNoSelector  = errors.New("no label selects the objects: the policy would refuse every other writer of these resources")
+	errNoLease    = errors.New("no lease is named")
+	errNoSelector = errors.New(
+		"no label selects the objects: the policy would refuse every other writer of these resources")
 	errNoResources = errors.New("no resources are named")
 )
 
@@ -140,11 +141,15 @@ func (o Options) policy() (object[policySpec], error) {
 			Validations: []check{
 				{
 					Expression: "variables.token." + isToken, Reason: meta.StatusReasonInvalid,
-					Message: fmt.Sprintf("the annotation %s must hold the fencing token of the lease %q under which this object is written", Annotation, o.Lease),
+					Message: fmt.Sprintf(
+						"the annotation %s must hold the fencing token of the lease %q under which this object is written", Annotation,
+						o.Lease),
 				},
 				{
 					Expression: "!variables.before." + isToken + " || " + notOlder, Reason: meta.StatusReasonForbidden,
-					MessageExpression: fmt.Sprintf("'fencing token ' + variables.token + ' is older than ' + variables.before + ', under which this object was written: the lease \"%s\" was granted again'", o.Lease),
+					MessageExpression: fmt.Sprintf(
+						"'fencing token ' + variables.token + ' is older than ' + variables.before + ', under which this object was written: the lease \"%s\" was granted again'",
+						o.Lease),
 				},
 			},
 		},
@@ -197,15 +202,18 @@ func (o Options) match() (matched, error) {
 		if wrong := validation.IsDNS1123Label(o.Namespace); len(wrong) > 0 {
 			return matched{}, fmt.Errorf("namespace %q: %s", o.Namespace, strings.Join(wrong, "; "))
 		}
-		match.NamespaceSelector = &meta.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": o.Namespace}}
+		match.NamespaceSelector = &meta.LabelSelector{
+			MatchLabels: map[string]string{"kubernetes.io/metadata.name": o.Namespace}}
 	}
 	for _, r := range o.Resources {
 		resource := schema.ParseGroupResource(r)
 		if wrong := validation.IsDNS1123Label(resource.Resource); len(wrong) > 0 {
-			return matched{}, fmt.Errorf("resource %q: want RESOURCE or RESOURCE.GROUP, such as configmaps or deployments.apps", r)
+			return matched{}, fmt.Errorf("resource %q: want RESOURCE or RESOURCE.GROUP, such as configmaps or deployments.apps",
+				r)
 		}
 		match.ResourceRules = append(match.ResourceRules, resourceRule{
-			Operations: []string{"CREATE", "UPDATE"}, APIGroups: []string{resource.Group}, APIVersions: []string{"*"}, Resources: []string{resource.Resource},
+			Operations: []string{"CREATE", "UPDATE"}, APIGroups: []string{resource.Group}, APIVersions: []string{"*"},
+			Resources: []string{resource.Resource},
 		})
 	}
 	return match, nil

@@ -9,7 +9,8 @@ import (
 // The policy of testdata was applied to an API server by test/labtest, which
 // shows what it refuses.
 func TestManifest(t *testing.T) {
-	got, err := Manifest(Options{Lease: "etcd-backup", Selector: "app=backup,tier!=test", Resources: []string{"configmaps", "deployments.apps"}, Namespace: "db"})
+	got, err := Manifest(Options{Lease: "etcd-backup", Selector: "app=backup,tier!=test",
+		Resources: []string{"configmaps", "deployments.apps"}, Namespace: "db"})
 	if err != nil {
 		t.Fatal(err)
 	}

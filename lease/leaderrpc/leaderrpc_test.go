@@ -81,12 +81,15 @@ func TestStepsAreTakenByTheLeader(t *testing.T) {
 	open(t, func(s *site) {
 		a, b := s.acquire("a"), s.acquire("b")
 		said, err := s.asks.Step(s.Context(), []leases.Step{
-			{Name: "a", Holder: "one", Token: a.Token}, {Name: "b", Holder: "two", Token: b.Token}, {Name: "c", Holder: "one", Token: 1},
+			{Name: "a", Holder: "one", Token: a.Token}, {Name: "b", Holder: "two", Token: b.Token},
+			{Name: "c", Holder: "one", Token: 1},
 		})
-		if err != nil || len(said) != 3 || said[0].Code != fsm.OK || said[0].Lease.Token != a.Token || said[1].Code != fsm.Conflict || said[2].Code != fsm.NotFound {
+		if err != nil || len(said) != 3 || said[0].Code != fsm.OK || said[0].Lease.Token != a.Token ||
+			said[1].Code != fsm.Conflict || said[2].Code != fsm.NotFound {
 			t.Errorf("%+v, %v", said, err)
 		}
-		for what, steps := range map[string][]leases.Step{"none": {}, "of no name": {{Holder: "one"}}, "too many": make([]leases.Step, leases.MaxSteps+1)} {
+		for what, steps := range map[string][]leases.Step{"none": {}, "of no name": {{Holder: "one"}},
+			"too many": make([]leases.Step, leases.MaxSteps+1)} {
 			if _, err := s.asks.Step(s.Context(), steps); err == nil {
 				t.Errorf("steps, %s: accepted", what)
 			}
@@ -120,7 +123,8 @@ func TestOnlyALeaderAnswers(t *testing.T) {
 		g := s.acquire("a")
 		for _, role := range []error{nil, logerr.ErrNoLeader} {
 			s.answer = role
-			if _, err := s.asks.Step(s.Context(), []leases.Step{{Name: "a", Holder: "one", Token: g.Token}}); !errors.Is(err, logerr.ErrNotLeader) {
+			if _, err := s.asks.Step(s.Context(), []leases.Step{{Name: "a", Holder: "one", Token: g.Token}}); !errors.Is(err,
+				logerr.ErrNotLeader) {
 				t.Errorf("%v: %v", role, err)
 			}
 			if err := s.asks.AwaitEnd(s.Context(), "a", g.Token); !errors.Is(err, logerr.ErrNotLeader) {
@@ -136,7 +140,8 @@ func TestLeaderThatHangs(t *testing.T) {
 		s.mute = true
 		step := []leases.Step{{Name: "a", Holder: "one", Token: 1}}
 		began := time.Now()
-		if _, err := s.asks.Step(s.Context(), step); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 3*time.Second {
+		if _, err := s.asks.Step(s.Context(), step); !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(began) > 3*time.Second {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		replaced := errors.New("another leads")

@@ -132,7 +132,8 @@ func work(file string, how []string) {
 		if now.After(end) {
 			os.Exit(0)
 		}
-		if _, err := fmt.Fprintf(f, "%s %d %d\n", os.Getenv(runner.TokenVariable), time.Now().UnixNano(), os.Getpid()); err != nil {
+		if _, err := fmt.Fprintf(f, "%s %d %d\n", os.Getenv(runner.TokenVariable), time.Now().UnixNano(), os.Getpid()); err !=
+			nil {
 			panic(err)
 		}
 	}
@@ -229,7 +230,8 @@ type run struct {
 // launch starts a runner.
 func (b *bench) launch(t *testing.T, holder, wait string, command ...string) *run {
 	t.Helper()
-	r := &run{cmd: exec.Command("/proc/self/exe", append([]string{"run", b.URL, holder, wait}, command...)...), talk: &buffer{}, done: make(chan struct{})}
+	r := &run{cmd: exec.Command("/proc/self/exe", append([]string{"run", b.URL, holder, wait}, command...)...),
+		talk: &buffer{}, done: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = r.talk, r.talk
 	r.cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // else every process ends a second later
 	r.cmd.WaitDelay = 5 * time.Second

@@ -46,7 +46,8 @@ func TestProgramKnowsItsToken(t *testing.T) {
 func TestSignalsAreForwarded(t *testing.T) {
 	b := newBench(t)
 	for i, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGTERM, syscall.SIGHUP} {
-		r := b.launch(t, "h1", "0s", "sh", "-c", "trap 'exit 31' USR1; trap 'exit 32' TERM; trap 'exit 33' HUP; echo ready; while :; do sleep 0.01; done")
+		r := b.launch(t, "h1", "0s", "sh", "-c",
+			"trap 'exit 31' USR1; trap 'exit 32' TERM; trap 'exit 33' HUP; echo ready; while :; do sleep 0.01; done")
 		testwait.Until(t, "the program is ready", func() bool { return r.talk.String() != "" })
 		r.signal(s)
 		if code := r.code(t); code != 31+i {
@@ -80,7 +81,8 @@ func (b *bench) endedInTime(t *testing.T) {
 	if !last.Before(ends) {
 		t.Errorf("written %v after the lease's end", last.Sub(ends))
 	}
-	t.Logf("the last line is of %v after the deadline, %v before the lease's end", last.Sub(ends.Add(-margin)).Round(time.Millisecond), ends.Sub(last).Round(time.Millisecond))
+	t.Logf("the last line is of %v after the deadline, %v before the lease's end",
+		last.Sub(ends.Add(-margin)).Round(time.Millisecond), ends.Sub(last).Round(time.Millisecond))
 }
 
 // TestRenewedProgramRunsOn: each renewal moves the moment at which the guard ends the
@@ -170,7 +172,8 @@ func TestWhatAProgramLeavesBehind(t *testing.T) {
 			b := newBench(t)
 			command := []string{os.Args[0], "work", b.file, "escape"}
 			if how == "group" {
-				command = []string{"sh", "-c", `trap "" TERM; "$0" work "$1" & while ! test -s "$1"; do sleep 0.01; done`, os.Args[0], b.file}
+				command = []string{"sh", "-c", `trap "" TERM; "$0" work "$1" & while ! test -s "$1"; do sleep 0.01; done`,
+					os.Args[0], b.file}
 			}
 			r := b.launch(t, "h1", "0s", command...)
 			if code := r.code(t); code != 0 {

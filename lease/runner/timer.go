@@ -47,7 +47,9 @@ func (a *alarm) set(at time.Duration) error {
 	}
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(max(at, 1).Nanoseconds())} // 0 would take it off
 	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = unix.TimerfdSettime(int(fd), unix.TFD_TIMER_ABSTIME, &spec, nil) }); err != nil {
+	if err := raw.Control(func(fd uintptr) {
+		failed = unix.TimerfdSettime(int(fd), unix.TFD_TIMER_ABSTIME, &spec, nil)
+	}); err != nil {
 		return err
 	}
 	if failed != nil {

@@ -1,6 +1,7 @@
 // Command man writes the manual pages of the packages into a directory: one for each
 // command, made by cobra of its help, those of trivet-import in a directory "import" of
-// their own, and trivet.yaml(5), made of the configuration's reference. Run it in the root of the repository: man DIR VERSION DATE.
+// their own, and trivet.yaml(5), made of the configuration's reference. Run it in the root of the repository: man DIR
+// VERSION DATE.
 package main
 
 import (
@@ -144,6 +145,7 @@ var (
 // configuration is the reference of the configuration as a page of a manual.
 func configuration(text, version string, day time.Time) string {
 	_, text, _ = strings.Cut(comments.ReplaceAllString(text, ""), "\n") // without its title
-	return fmt.Sprintf("%% \"TRIVET.YAML\" \"5\" %q %q \"Trivet\"\n# NAME\ntrivet.yaml \\- configuration of a trivet peer\n\n# DESCRIPTION\n%s",
+	return fmt.Sprintf(
+		"%% \"TRIVET.YAML\" \"5\" %q %q \"Trivet\"\n# NAME\ntrivet.yaml \\- configuration of a trivet peer\n\n# DESCRIPTION\n%s",
 		day.Format("Jan 2006"), "trivet "+version, headings.ReplaceAllString(text, "#"))
 }

@@ -41,9 +41,11 @@ func TestPages(t *testing.T) {
 	}
 	walk(cli.Commands())
 	for name, parts := range map[string][]string{
-		"trivet.1":               {`.TH "TRIVET" "1" "Nov 2026" "trivet v0.1.0" "Trivet"`, "  75  leadership, or the lease of a program, was lost", `\(aqtrivet init\(aq`, ".nh\n.ad l\n.SH NAME"},
+		"trivet.1": {`.TH "TRIVET" "1" "Nov 2026" "trivet v0.1.0" "Trivet"`,
+			"  75  leadership, or the lease of a program, was lost", `\(aqtrivet init\(aq`, ".nh\n.ad l\n.SH NAME"},
 		"import/trivet-import.1": {`trivet\-import database URL`},
-		"trivet.yaml.5":          {"TRIVET_API_LISTEN", `\fBfirewall.lease\fR`, `.TH "TRIVET.YAML" "5"`, ".nh\n.ad l\n.SH NAME"},
+		"trivet.yaml.5": {"TRIVET_API_LISTEN", `\fBfirewall.lease\fR`, `.TH "TRIVET.YAML" "5"`,
+			".nh\n.ad l\n.SH NAME"},
 	} {
 		text := page(name)
 		for _, part := range parts {

@@ -130,7 +130,8 @@ func TestAFullDiskIsOutlived(t *testing.T) {
 	if err := st.Log.StoreLog(entry); !errors.Is(err, ErrFull) {
 		t.Errorf("an entry took what is meant for terms: %v", err)
 	}
-	if err := errors.Join(st.Stable.SetUint64([]byte(keyTerm), 7), st.Stable.Set([]byte("vote"), []byte("x")), st.Log.DeleteRange(1, 1)); err != nil {
+	if err := errors.Join(st.Stable.SetUint64([]byte(keyTerm), 7), st.Stable.Set([]byte("vote"), []byte("x")),
+		st.Log.DeleteRange(1, 1)); err != nil {
 		t.Errorf("a term, a vote and what makes the log shorter: %v", err)
 	}
 	if err := d.InmemStore.StoreLogs([]*raft.Log{{Index: 1}, {Index: 2}, {Index: 3}}); err != nil {
@@ -216,7 +217,8 @@ func TestATermWaitsForSpace(t *testing.T) {
 func TestOtherErrorsAreNotFullDisks(t *testing.T) {
 	b, _, _ := newBallast(t)
 	broken := errors.New("input/output error")
-	if err := (guardedStable{nil, b}).try(func() error { return broken }); err != broken || b.State().Dropped || Full(nil) {
+	if err := (guardedStable{nil, b}).try(func() error { return broken }); err != broken || b.State().Dropped ||
+		Full(nil) {
 		t.Errorf("%v, dropped %v", err, b.State().Dropped)
 	}
 }
@@ -231,7 +233,8 @@ func TestSizesCanBeCompared(t *testing.T) {
 			}
 		}
 	}
-	for n, want := range map[uint64]string{0: "0 bytes", 10239: "10239 bytes", 10240: "10 KiB", 10<<20 - 1: "10239 KiB", 64 << 20: "64 MiB"} {
+	for n, want := range map[uint64]string{0: "0 bytes", 10239: "10239 bytes", 10240: "10 KiB", 10<<20 - 1: "10239 KiB",
+		64 << 20: "64 MiB"} {
 		if got := Size(n); got != want {
 			t.Errorf("sizes-compare: %d is %s, want %s", n, got, want)
 		}

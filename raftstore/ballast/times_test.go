@@ -17,7 +17,8 @@ func TestWriteTimesAreThoseOfLate(t *testing.T) {
 	for i := range keptTimes {
 		r.add(time.Duration(i) * time.Millisecond)
 	}
-	if got := r.summary(); got != (WriteTimes{keptTimes, keptTimes / 2 * time.Millisecond, (keptTimes - 1) * time.Millisecond}) {
+	if got := r.summary(); got !=
+		(WriteTimes{keptTimes, keptTimes / 2 * time.Millisecond, (keptTimes - 1) * time.Millisecond}) {
 		t.Errorf("the hour is long ago: %+v", got)
 	}
 }

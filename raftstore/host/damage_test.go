@@ -48,7 +48,8 @@ func promised(st raftstore.Storage) (a acknowledged, err error) {
 	if err := errors.Join(err, err2, err3); err != nil {
 		return a, err
 	}
-	newest := raft.SnapshotMeta{Index: snaps[0].Index, Term: snaps[0].Term, ConfigurationIndex: snaps[0].ConfigurationIndex}
+	newest := raft.SnapshotMeta{Index: snaps[0].Index, Term: snaps[0].Term,
+		ConfigurationIndex: snaps[0].ConfigurationIndex}
 	return acknowledged{h.Last, h.State.View().Hash(), term, string(vote), newest}, nil
 }
 
@@ -281,7 +282,8 @@ func TestDamageThatBoltOverlooks(t *testing.T) {
 				named++
 			}
 		}
-		if older := strings.Contains(kind, "-150-"); named == 0 && !older { // without the older of two snapshots nothing is missing
+		// without the older of two snapshots nothing is missing
+		if older := strings.Contains(kind, "-150-"); named == 0 && !older {
 			t.Errorf("damage-is-silent: %s: none of %d places was noticed", kind, len(damaged))
 		}
 	}

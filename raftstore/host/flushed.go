@@ -22,7 +22,8 @@ type flushed struct {
 }
 
 // Create implements raft.SnapshotStore.
-func (s flushed) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration, serversIndex uint64, codec raft.Transport) (raft.SnapshotSink, error) {
+func (s flushed) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration,
+	serversIndex uint64, codec raft.Transport) (raft.SnapshotSink, error) {
 	sink, err := s.SnapshotStore.Create(version, index, term, servers, serversIndex, codec)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,8 @@ func Seed(st raftstore.Storage, state *fsm.State, voters ...raftstore.Server) er
 
 func configuration(voters []raftstore.Server) (c raft.Configuration) {
 	for _, v := range voters {
-		c.Servers = append(c.Servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(v.ID), Address: raft.ServerAddress(v.Address)})
+		c.Servers = append(c.Servers,
+			raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(v.ID), Address: raft.ServerAddress(v.Address)})
 	}
 	return c
 }
@@ -48,8 +49,10 @@ func VerifySeed(st raftstore.Storage, want fsm.View) error {
 		return fmt.Errorf("read the new state again: %w", err)
 	}
 	got := h.State.View()
-	if h.snapshots != 1 || h.Last != want.Index() || got.Base() != want.Base() || got.Incarnation() != want.Incarnation() || got.Hash() != want.Hash() {
-		return fmt.Errorf("the new state was not written as it is: %d snapshots, index %d (want %d), token base %d (want %d), incarnation %d (want %d)",
+	if h.snapshots != 1 || h.Last != want.Index() || got.Base() != want.Base() ||
+		got.Incarnation() != want.Incarnation() || got.Hash() != want.Hash() {
+		return fmt.Errorf(
+			"the new state was not written as it is: %d snapshots, index %d (want %d), token base %d (want %d), incarnation %d (want %d)",
 			h.snapshots, h.Last, want.Index(), got.Base(), want.Base(), got.Incarnation(), want.Incarnation())
 	}
 	return nil

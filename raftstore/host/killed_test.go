@@ -73,7 +73,8 @@ func TestNothingIsLostWhenKilled(t *testing.T) {
 		}
 		isTerm, err := st.Stable.GetUint64([]byte("CurrentTerm"))
 		if err != nil && err.Error() != "not found" || h.Last < reported || isTerm < term {
-			t.Fatalf("acknowledged-entry-lost: kill %d: entry %d of %d, term %d of %d: %v", n, h.Last, reported, isTerm, term, err)
+			t.Fatalf("acknowledged-entry-lost: kill %d: entry %d of %d, term %d of %d: %v", n, h.Last, reported, isTerm, term,
+				err)
 		}
 		if s, ok := h.State.View().Setting("last"); reported > 0 && (!ok || s.Value != fmt.Sprint(h.Last)) {
 			t.Fatalf("acknowledged-entry-lost: kill %d: the state is that of entry %v of %d", n, s.Value, h.Last)
@@ -100,7 +101,8 @@ func killedWriter(t *testing.T, dir, way string, r *mathrand.Rand) (last, term u
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	kill := time.AfterFunc(time.Hour, func() { _ = c.Process.Kill() }) // it may have ended by itself, which is noticed below
+	// it may have ended by itself, which is noticed below
+	kill := time.AfterFunc(time.Hour, func() { _ = c.Process.Kill() })
 	defer kill.Stop()
 	reports := r.IntN(300) // the log is opened again after 200
 	if r.IntN(3) == 0 {

@@ -42,7 +42,8 @@ func TestReadsTheFilesOfRelease010(t *testing.T) {
 	v := history.State.View()
 	sum := v.Hash()
 	if v.Index() != index || hex.EncodeToString(sum[:]) != hash || v.ClusterVersion() != 1 {
-		t.Errorf("reads-v0.1.0: index %d, hash %x, log version %d; v0.1.0 had %d, %s, 1", v.Index(), sum, v.ClusterVersion(), index, hash)
+		t.Errorf("reads-v0.1.0: index %d, hash %x, log version %d; v0.1.0 had %d, %s, 1", v.Index(), sum, v.ClusterVersion(),
+			index, hash)
 	}
 	file, err := os.CreateTemp(dir, "snapshot")
 	if err != nil {

@@ -39,7 +39,8 @@ func Replay(st raftstore.Storage) (*History, error) {
 	}
 	at := h.State.View().Index()
 	if first > 0 && first > at+1 {
-		return nil, &raftstore.CorruptError{Path: "the log", Err: fmt.Errorf("it begins at entry %d, the newest snapshot ends at %d", first, at)}
+		return nil, &raftstore.CorruptError{Path: "the log",
+			Err: fmt.Errorf("it begins at entry %d, the newest snapshot ends at %d", first, at)}
 	}
 	h.Last, h.Committed = max(at, last), at
 	var e raft.Log

@@ -17,8 +17,9 @@ import (
 func foundedState(t *testing.T) *fsm.State {
 	t.Helper()
 	s, err := fsm.Founded(fsm.Found{
-		ClusterID: "11111111-2222-4333-8444-555555555555", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"), GossipKey: make([]byte, 32),
-		Member: membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
+		ClusterID: "11111111-2222-4333-8444-555555555555", CACert: []byte("-----BEGIN X"), CAKey: []byte("-----BEGIN X"),
+		GossipKey: make([]byte, 32),
+		Member:    membership.Member{ID: "a", Name: "h1", Address: "192.0.2.1:7350", Version: fsm.Version},
 	}, time.UnixMilli(1))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +58,8 @@ func seed(t *testing.T, st raftstore.Storage, s *fsm.State) {
 	t.Helper()
 	_, codec := raft.NewInmemTransport("a")
 	index := s.View().Index()
-	sink, err := st.Snapshots.Create(raft.SnapshotVersionMax, index, founderTerm, configuration([]raftstore.Server{self}), index, codec)
+	sink, err := st.Snapshots.Create(raft.SnapshotVersionMax, index, founderTerm, configuration([]raftstore.Server{self}),
+		index, codec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,8 @@ func TestReplayTakesTheLaterFoundingWhateverTheClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := h.State.View(); got.Base() != second.View().Base() || got.Incarnation() != 2 {
-		t.Errorf("later-founding-counts: base %d, incarnation %d, want %d and 2", got.Base(), got.Incarnation(), second.View().Base())
+		t.Errorf("later-founding-counts: base %d, incarnation %d, want %d and 2", got.Base(), got.Incarnation(),
+			second.View().Base())
 	}
 	if err := VerifySeed(st, second.View()); err == nil {
 		t.Error("only-one-snapshot: a second snapshot is not noticed")
@@ -137,7 +140,8 @@ func TestReplayTellsTheUncommittedTail(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := h.State.View().Setting("k"); !ok || h.Last != index || h.Committed != proven {
-		t.Errorf("last %d (want %d), committed %d (want %d), the last entry was applied: %v", h.Last, index, h.Committed, proven, ok)
+		t.Errorf("last %d (want %d), committed %d (want %d), the last entry was applied: %v", h.Last, index, h.Committed,
+			proven, ok)
 	}
 
 	if err := st.Log.DeleteRange(2, 3); err != nil { // a hole after the snapshot
@@ -154,7 +158,8 @@ func TestReplayFindsAChangedBit(t *testing.T) {
 	if err := Seed(st, foundedState(t), self); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Log.StoreLog(&raft.Log{Index: 2, Term: 2, Type: raft.LogNoop, Extensions: []byte{1, 2, 3, 4}}); err != nil {
+	if err := st.Log.StoreLog(&raft.Log{Index: 2, Term: 2, Type: raft.LogNoop, Extensions: []byte{1, 2, 3, 4}}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	var corrupt *raftstore.CorruptError

@@ -89,7 +89,8 @@ func (s snapshots) List() ([]*raft.SnapshotMeta, error) {
 		}
 	}
 	if len(good) == 0 && newest > 0 && (first != 1 || last < newest) {
-		return nil, &raftstore.CorruptError{Path: filepath.Dir(s.meta(id)), Err: errors.New("it is missing, or its meta.json is not as it was written")}
+		return nil, &raftstore.CorruptError{Path: filepath.Dir(s.meta(id)),
+			Err: errors.New("it is missing, or its meta.json is not as it was written")}
 	}
 	return good, nil
 }
@@ -130,7 +131,8 @@ func (s snapshots) sum(id string) string {
 }
 
 // Create implements raft.SnapshotStore.
-func (s snapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration, serversIndex uint64, codec raft.Transport) (raft.SnapshotSink, error) {
+func (s snapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration,
+	serversIndex uint64, codec raft.Transport) (raft.SnapshotSink, error) {
 	sink, err := s.SnapshotStore.Create(version, index, term, servers, serversIndex, codec)
 	if err != nil {
 		return nil, err

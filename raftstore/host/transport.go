@@ -41,7 +41,8 @@ type Network interface {
 func NewTransport(n Network, self string, log *slog.Logger) raftstore.Transport {
 	idle := newStream(n, self)
 	out := freshTransport{newRaftTransport(idle), n}
-	t := &boundTransport{freshTransport: out, net: n, self: self, log: log, consumer: make(chan raft.RPC), stop: make(chan struct{})}
+	t := &boundTransport{freshTransport: out, net: n, self: self, log: log, consumer: make(chan raft.RPC),
+		stop: make(chan struct{})}
 	t.done.Go(t.accept)
 	return t
 }

@@ -55,7 +55,8 @@ func Patient(inner raftstore.Transport) *PatientTransport {
 func (t *PatientTransport) Follow(r Replicator) { t.replicator.Store(&r) }
 
 // AppendEntries implements raft.Transport.
-func (t *PatientTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (t *PatientTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse) error {
 	if !heartbeat(req) {
 		if err := t.awaitAnswer(id, req.Term); err != nil {
 			return err
@@ -68,7 +69,8 @@ func (t *PatientTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress
 
 // InstallSnapshot implements raft.Transport. Its failures count like those of
 // entries.
-func (t *PatientTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (t *PatientTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest,
+	resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	if err := t.awaitAnswer(id, req.Term); err != nil {
 		return err
 	}

@@ -21,17 +21,21 @@ func TestRequestsAreOfTheConnectionsPeer(t *testing.T) {
 		command any
 		ok      bool
 	}{
-		"entries":                       {&raft.AppendEntriesRequest{RPCHeader: honest}, true},
-		"entries of another":            {&raft.AppendEntriesRequest{RPCHeader: forged}, false},
-		"entries with another address":  {&raft.AppendEntriesRequest{RPCHeader: half}, false},
-		"entries of no member":          {&raft.AppendEntriesRequest{Leader: []byte("c@127.0.0.1:3")}, false},
-		"entries of two":                {&raft.AppendEntriesRequest{RPCHeader: honest, Leader: []byte("c@127.0.0.1:3")}, false},
-		"vote":                          {&raft.RequestVoteRequest{RPCHeader: honest, Candidate: []byte("a@127.0.0.1:1")}, true},
-		"vote for another":              {&raft.RequestVoteRequest{RPCHeader: forged}, false},
-		"vote for two":                  {&raft.RequestVoteRequest{RPCHeader: honest, Candidate: []byte("c@127.0.0.1:3")}, false},
-		"pre-vote for another":          {&raft.RequestPreVoteRequest{RPCHeader: forged}, false},
-		"snapshot of another":           {&raft.InstallSnapshotRequest{RPCHeader: forged}, false},
-		"snapshot of two":               {&raft.InstallSnapshotRequest{RPCHeader: honest, Leader: []byte("c@127.0.0.1:3")}, false},
+		"entries":                      {&raft.AppendEntriesRequest{RPCHeader: honest}, true},
+		"entries of another":           {&raft.AppendEntriesRequest{RPCHeader: forged}, false},
+		"entries with another address": {&raft.AppendEntriesRequest{RPCHeader: half}, false},
+		"entries of no member":         {&raft.AppendEntriesRequest{Leader: []byte("c@127.0.0.1:3")}, false},
+		"entries of two": {&raft.AppendEntriesRequest{RPCHeader: honest, Leader: []byte("c@127.0.0.1:3")},
+			false},
+		"vote": {&raft.RequestVoteRequest{RPCHeader: honest, Candidate: []byte("a@127.0.0.1:1")},
+			true},
+		"vote for another": {&raft.RequestVoteRequest{RPCHeader: forged}, false},
+		"vote for two": {&raft.RequestVoteRequest{RPCHeader: honest, Candidate: []byte("c@127.0.0.1:3")},
+			false},
+		"pre-vote for another": {&raft.RequestPreVoteRequest{RPCHeader: forged}, false},
+		"snapshot of another":  {&raft.InstallSnapshotRequest{RPCHeader: forged}, false},
+		"snapshot of two": {&raft.InstallSnapshotRequest{RPCHeader: honest, Leader: []byte("c@127.0.0.1:3")},
+			false},
 		"election called by another":    {&raft.TimeoutNowRequest{RPCHeader: forged}, false},
 		"what is no request":            {"entries", false},
 		"election called by the leader": {&raft.TimeoutNowRequest{RPCHeader: honest}, true},
@@ -53,7 +57,8 @@ func TestForgedRequestsDoNotReachRaft(t *testing.T) {
 	forged := raft.RPCHeader{ID: []byte("c"), Addr: []byte("c@127.0.0.1:3")}
 	for name, req := range map[string]*raft.AppendEntriesRequest{
 		"heartbeat": {RPCHeader: forged, Term: 9},
-		"entries":   {RPCHeader: forged, Term: 9, PrevLogEntry: 3, PrevLogTerm: 2, LeaderCommitIndex: 4, Entries: []*raft.Log{{Index: 4, Term: 9}}},
+		"entries": {RPCHeader: forged, Term: 9, PrevLogEntry: 3, PrevLogTerm: 2, LeaderCommitIndex: 4,
+			Entries: []*raft.Log{{Index: 4, Term: 9}}},
 	} {
 		var resp raft.AppendEntriesResponse
 		if err := near.AppendEntries("b", to, req, &resp); err == nil || resp.Success {
@@ -61,7 +66,8 @@ func TestForgedRequestsDoNotReachRaft(t *testing.T) {
 		}
 	}
 	var resp raft.AppendEntriesResponse
-	honest := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ID: []byte("a"), Addr: []byte("a@127.0.0.1:1")}, Term: 9}
+	honest := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ID: []byte("a"), Addr: []byte("a@127.0.0.1:1")},
+		Term: 9}
 	if err := near.AppendEntries("b", to, honest, &resp); err != nil || !resp.Success {
 		t.Errorf("an honest request: %+v, %v", resp, err)
 	}

@@ -26,28 +26,33 @@ var _ raft.WithPreVote = freshTransport{}
 
 // AppendEntries implements raft.Transport. Entries that are there already change
 // nothing.
-func (t freshTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (t freshTransport) AppendEntries(id raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse) error {
 	return t.afresh(id, func() error { return t.NetworkTransport.AppendEntries(id, to, req, resp) })
 }
 
 // RequestVote implements raft.Transport. To ask for a vote twice is to ask once.
-func (t freshTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+func (t freshTransport) RequestVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest,
+	resp *raft.RequestVoteResponse) error {
 	return t.afresh(id, func() error { return t.NetworkTransport.RequestVote(id, to, req, resp) })
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (t freshTransport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+func (t freshTransport) RequestPreVote(id raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest,
+	resp *raft.RequestPreVoteResponse) error {
 	return t.afresh(id, func() error { return t.NetworkTransport.RequestPreVote(id, to, req, resp) })
 }
 
 // TimeoutNow implements raft.Transport. A peer that was told twice to be elected
 // is a candidate once.
-func (t freshTransport) TimeoutNow(id raft.ServerID, to raft.ServerAddress, req *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+func (t freshTransport) TimeoutNow(id raft.ServerID, to raft.ServerAddress, req *raft.TimeoutNowRequest,
+	resp *raft.TimeoutNowResponse) error {
 	return t.afresh(id, func() error { return t.NetworkTransport.TimeoutNow(id, to, req, resp) })
 }
 
 // InstallSnapshot implements raft.Transport.
-func (t freshTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (t freshTransport) InstallSnapshot(id raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest,
+	resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	if err := t.net.Authorize(string(id)); err != nil {
 		return err
 	}

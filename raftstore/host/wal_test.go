@@ -45,7 +45,8 @@ func killed(t *testing.T, dir string) string {
 }
 
 func entryOf(index, term uint64) *raft.Log {
-	return &raft.Log{Index: index, Term: term, Data: bytes.Repeat([]byte{byte(index), byte(term)}, 50), Extensions: []byte("four")}
+	return &raft.Log{Index: index, Term: term, Data: bytes.Repeat([]byte{byte(index), byte(term)}, 50),
+		Extensions: []byte("four")}
 }
 
 // TestLogIsTheSameEitherWay writes, deletes, is killed or stopped, and goes on in the
@@ -99,7 +100,8 @@ func changed(t *testing.T, open func(string) (raftstore.Storage, error), orderly
 	for index := uint64(1); index <= 60; index++ {
 		err = errors.Join(err, st.Log.StoreLog(entryOf(index, 1)))
 	}
-	err = errors.Join(err, st.Log.DeleteRange(41, 60), st.Stable.SetUint64([]byte("CurrentTerm"), 3), st.Stable.Set([]byte("LastVoteCand"), []byte("b")))
+	err = errors.Join(err, st.Log.DeleteRange(41, 60), st.Stable.SetUint64([]byte("CurrentTerm"), 3),
+		st.Stable.Set([]byte("LastVoteCand"), []byte("b")))
 	for index := uint64(41); index <= 58; index++ {
 		err = errors.Join(err, st.Log.StoreLog(entryOf(index, 3)))
 	}
@@ -128,7 +130,8 @@ func compareChanged(t *testing.T, st raftstore.Storage) {
 			want = entryOf(index, 3)
 		}
 		var e raft.Log
-		if err := st.Log.GetLog(index, &e); err != nil || e.Term != want.Term || !bytes.Equal(e.Data, want.Data) || !bytes.Equal(e.Extensions, want.Extensions) {
+		if err := st.Log.GetLog(index, &e); err != nil || e.Term != want.Term || !bytes.Equal(e.Data, want.Data) ||
+			!bytes.Equal(e.Extensions, want.Extensions) {
 			t.Errorf("acknowledged-entry-lost: entry %d: %v, %v", index, e, err)
 		}
 	}

@@ -30,7 +30,8 @@ func TestBarredPeerBeginsNoDuty(t *testing.T) {
 				}
 				stop()
 				got := s.seen()
-				if slices.Contains(got, "start a") || slices.Contains(got, "exit 75") || slices.Contains(got, "abdicate") == handed {
+				if slices.Contains(got, "start a") || slices.Contains(got, "exit 75") ||
+					slices.Contains(got, "abdicate") == handed {
 					t.Errorf("never-leads: %v", got)
 				}
 			})

@@ -51,7 +51,8 @@ func TestDiskTroubleOutlastsItself(t *testing.T) {
 				trouble(host, f)
 				time.Sleep(rests - time.Millisecond) // in a bubble
 				if f.update(); f.Fit() == nil || !host.refuses {
-					t.Errorf("stands-aside: %v after the disk %s: fit %v, refuses %t", rests-time.Millisecond, name, f.Fit(), host.refuses)
+					t.Errorf("stands-aside: %v after the disk %s: fit %v, refuses %t", rests-time.Millisecond, name, f.Fit(),
+						host.refuses)
 				}
 				time.Sleep(time.Millisecond) // in a bubble
 				if f.update(); f.Fit() != nil || host.refuses {
@@ -90,7 +91,8 @@ func TestRefusalLapsesWithoutALeader(t *testing.T) {
 			}{{c.lapses - time.Millisecond, true}, {time.Millisecond, false}} {
 				time.Sleep(step.after) // in a bubble
 				if f.update(); host.refuses != step.refuses {
-					t.Errorf("refusal-lapses: heartbeat %v, %v: %v later it refuses: %t, want %t", c.clocks.Heartbeat, c.away, step.after, host.refuses, step.refuses)
+					t.Errorf("refusal-lapses: heartbeat %v, %v: %v later it refuses: %t, want %t", c.clocks.Heartbeat, c.away,
+						step.after, host.refuses, step.refuses)
 				}
 			}
 			host.led = true

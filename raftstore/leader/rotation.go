@@ -57,7 +57,8 @@ func (r *Rotation) takeStep(ctx context.Context, a Authority) error {
 		return nil
 	}
 	if len(missing) > 0 {
-		r.failing.Warn("peers did not confirm the gossip keys in time; they read them from the log later", "peer_ids", missing, "stage", now.Stage)
+		r.failing.Warn("peers did not confirm the gossip keys in time; they read them from the log later", "peer_ids",
+			missing, "stage", now.Stage)
 	}
 	ctx, cancel := context.WithTimeout(ctx, rotationStep)
 	defer cancel()

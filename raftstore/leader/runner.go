@@ -177,7 +177,8 @@ func (r *Runner) lead(ctx context.Context, role raftstore.Role) {
 
 // moved tells that leadership went elsewhere, and nothing is wrong with this peer.
 func moved(err error) bool {
-	return errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, errRestarted) || errors.Is(err, context.Canceled)
+	return errors.Is(err, errRoleChanged) || errors.Is(err, errReplaced) || errors.Is(err, errRestarted) ||
+		errors.Is(err, context.Canceled)
 }
 
 // endWithRole cancels a leadership at raft's next notice.

@@ -55,7 +55,9 @@ func Judge(voters []Voter, id string) Safety {
 	s := Safety{Able: all.able, Need: len(voters)/2 + 1}
 	s.CanLose = max(min(all.able-s.Need, all.willing-1), 0)
 	if rest.able < s.Need {
-		s.Reasons = append(s.Reasons, fmt.Sprintf("of %d voters %d would be left and %d are needed%s", len(voters), rest.able, s.Need, because(rest.wrong)))
+		s.Reasons = append(s.Reasons,
+			fmt.Sprintf("of %d voters %d would be left and %d are needed%s", len(voters), rest.able, s.Need,
+				because(rest.wrong)))
 	}
 	if rest.willing == 0 && rest.able > 0 {
 		s.Reasons = append(s.Reasons, "none of them would lead"+because(rest.refusals))

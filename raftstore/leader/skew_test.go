@@ -39,7 +39,8 @@ func TestSkew(t *testing.T) {
 		}
 	}
 	fresh := fsm.Time(0).Add(membership.SessionTTL + 1)
-	others := []membership.Session{{Peer: "a", Expires: fresh}, {Peer: "b", Expires: fresh}, {Peer: "c", SkewMillis: h, Expires: fresh}}
+	others := []membership.Session{{Peer: "a", Expires: fresh}, {Peer: "b", Expires: fresh},
+		{Peer: "c", SkewMillis: h, Expires: fresh}}
 	if got, known := Skew(others, 0, "me"); got != 0 || !known {
 		t.Errorf("a peer without a session has skew %v, known: %v", got, known)
 	}
@@ -63,7 +64,8 @@ func TestSkewUnderAnotherLeader(t *testing.T) {
 	const h = int64(3_600_000)
 	since := fsm.Time(0).Add(time.Minute)
 	old, fresh := since.Add(membership.SessionTTL), since.Add(membership.SessionTTL+time.Second)
-	sessions := []membership.Session{{Peer: "slow", Expires: old}, {Peer: "a", SkewMillis: 5 * h, Expires: old}, {Peer: "b", Expires: fresh}}
+	sessions := []membership.Session{{Peer: "slow", Expires: old}, {Peer: "a", SkewMillis: 5 * h, Expires: old},
+		{Peer: "b", Expires: fresh}}
 	for _, peer := range []string{"slow", "a", "b"} {
 		if got, known := Skew(sessions, since, peer); got != 0 || known {
 			t.Errorf("reports-to-another-leader: %s: %v, known: %v; want nothing to be known", peer, got, known)

@@ -128,7 +128,8 @@ func TestTransfersAreBounded(t *testing.T) {
 		e.answer = func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
 		began := time.Now()
 		err := StepDown(t.Context(), e, "h1")
-		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "after 3 tries") || took != transferTries*transferLimit {
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "after 3 tries") ||
+			took != transferTries*transferLimit {
 			t.Errorf("bounded: %v after %v", err, took)
 		}
 		if want := others[:transferTries]; !slices.Equal(e.asked, want) {

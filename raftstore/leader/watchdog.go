@@ -61,7 +61,8 @@ type Watchdog struct {
 func HungAfter(t raftstore.Timing) time.Duration { return max(2*time.Second, 4*t.Heartbeat) }
 
 // NewWatchdog returns the watchdog for these election clocks.
-func NewWatchdog(disk Disk, t raftstore.Timing, hung func(now bool), exit func(int, error), log *slog.Logger) *Watchdog {
+func NewWatchdog(disk Disk, t raftstore.Timing, hung func(now bool), exit func(int, error),
+	log *slog.Logger) *Watchdog {
 	return &Watchdog{disk: disk, limit: HungAfter(t), hung: hung, exit: exit, log: log}
 }
 

@@ -187,7 +187,8 @@ func TestProbesThatAreNotCommittedEndTheLeadership(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				disk := &hangingDisk{leads: true}
-				w := NewWatchdog(disk, raftstore.Timing{Heartbeat: 500 * time.Millisecond}, func(bool) {}, func(int, error) {}, slog.New(slog.DiscardHandler))
+				w := NewWatchdog(disk, raftstore.Timing{Heartbeat: 500 * time.Millisecond}, func(bool) {}, func(int, error) {},
+					slog.New(slog.DiscardHandler))
 				var took []time.Duration
 				w.Probed = func(d time.Duration) { took = append(took, d) }
 				if w.Age() != 0 {
@@ -206,7 +207,8 @@ func TestProbesThatAreNotCommittedEndTheLeadership(t *testing.T) {
 				began := time.Now()
 				err := w.Run(ctx, probed{c.answer})
 				guarding.Wait()
-				if lasted := time.Since(began); errors.Is(err, ErrHung) != c.ends || c.ends && (lasted <= hungAfter || lasted > hungAfter+200*time.Millisecond) {
+				if lasted := time.Since(began); errors.Is(err, ErrHung) != c.ends ||
+					c.ends && (lasted <= hungAfter || lasted > hungAfter+200*time.Millisecond) {
 					t.Errorf("probes-end-leadership: %v after %v", err, lasted)
 				}
 				if muted := slices.Contains(disk.mutes, true); muted != c.stuck {
@@ -225,10 +227,12 @@ func TestProbesThatAreNotCommittedEndTheLeadership(t *testing.T) {
 
 // What the log says of a trip makes sense: a disk that is not what hangs was stuck for no time.
 func TestTripSaysWhatHangs(t *testing.T) {
-	for stuck, want := range map[time.Duration]string{0: "no_write_for=3s\n", 1900 * time.Millisecond: "no_write_for=3s stuck_for=1.9s\n"} {
+	for stuck, want := range map[time.Duration]string{0: "no_write_for=3s\n",
+		1900 * time.Millisecond: "no_write_for=3s stuck_for=1.9s\n"} {
 		synctest.Test(t, func(t *testing.T) {
 			var said strings.Builder
-			w := NewWatchdog(&hangingDisk{leads: true}, raftstore.Normal(), func(bool) {}, func(int, error) {}, slog.New(slog.NewTextHandler(&said, nil)))
+			w := NewWatchdog(&hangingDisk{leads: true}, raftstore.Normal(), func(bool) {}, func(int, error) {},
+				slog.New(slog.NewTextHandler(&said, nil)))
 			w.note(time.Now())
 			time.Sleep(3 * time.Second) // in a bubble
 			w.stuck = stuck

@@ -43,7 +43,8 @@ func (f Follower) Answer(rpc raft.RPC) bool {
 			rpc.Respond(nil, errNewTerm)
 			return
 		}
-		rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: term, Success: true}, nil)
+		rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax},
+			Term: term, Success: true}, nil)
 	}()
 	return true
 }

@@ -35,7 +35,8 @@ func TestSnapshotThatBringsNothingIsNotInstalled(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				answers, body := make(chan raft.RPCResponse, 1), strings.NewReader("snapshot")
-				rpc := raft.RPC{Command: &raft.InstallSnapshotRequest{LastLogIndex: c.index, Term: c.term}, Reader: body, RespChan: answers}
+				rpc := raft.RPC{Command: &raft.InstallSnapshotRequest{LastLogIndex: c.index, Term: c.term}, Reader: body,
+					RespChan: answers}
 				if got := follower(time.Time{}, nil).Answer(rpc); got != c.answered {
 					t.Fatalf("answered: %v", got)
 				}

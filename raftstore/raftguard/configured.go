@@ -49,7 +49,8 @@ type snapshots struct {
 }
 
 // Create implements raft.SnapshotStore.
-func (s snapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration, serversIndex uint64, codec raft.Transport) (raft.SnapshotSink, error) {
+func (s snapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration,
+	serversIndex uint64, codec raft.Transport) (raft.SnapshotSink, error) {
 	s.log.noteConfiguration(serversIndex)
 	return s.SnapshotStore.Create(version, index, term, servers, serversIndex, codec)
 }

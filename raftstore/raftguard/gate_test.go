@@ -127,7 +127,8 @@ func TestTimeIsReadUnderTheLock(t *testing.T) {
 
 // answerOf lets a gate in term 5 judge an answer on either path, an hour after it began, and
 // returns it with the age for term 6 while the transport has not taken the answer yet.
-func answerOf(t *testing.T, heartbeat bool, floor uint64, give raft.RPCResponse) (taken raft.RPCResponse, since time.Duration) {
+func answerOf(t *testing.T, heartbeat bool, floor uint64, give raft.RPCResponse) (taken raft.RPCResponse,
+	since time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -162,11 +163,14 @@ func TestAcknowledgementsPassTheGate(t *testing.T) {
 		noted bool
 		err   error
 	}{
-		"success":              {5, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 5, Success: true}}, true, nil},
-		"entries do not fit":   {5, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 5}}, true, nil},
-		"of a newer term":      {5, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 6}}, false, nil},
-		"an error":             {5, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 5}, Error: broken}, false, broken},
-		"the term is over":     {6, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 5, Success: true}}, false, ErrNewerTerm},
+		"success": {5, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 5, Success: true}}, true,
+			nil},
+		"entries do not fit": {5, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 5}}, true, nil},
+		"of a newer term":    {5, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 6}}, false, nil},
+		"an error": {5, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 5}, Error: broken}, false,
+			broken},
+		"the term is over": {6, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 5, Success: true}}, false,
+			ErrNewerTerm},
 		"not fitting and over": {6, raft.RPCResponse{Response: &raft.AppendEntriesResponse{Term: 5}}, false, ErrNewerTerm},
 	} {
 		for path, heartbeat := range map[string]bool{"heartbeat": true, "entries": false} {

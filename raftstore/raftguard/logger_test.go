@@ -19,9 +19,11 @@ func loggedNames() []string { return []string{loggedID, "h2"} }
 // every reader accepts.
 func TestNoKeyStandsTwice(t *testing.T) {
 	var out bytes.Buffer
-	NewLogger(slog.New(slog.NewJSONHandler(&out, nil)), loggedNames).Warn("failed to contact", "server-id", raft.ServerID(loggedID), "time", time.Second)
+	NewLogger(slog.New(slog.NewJSONHandler(&out, nil)), loggedNames).Warn("failed to contact", "server-id",
+		raft.ServerID(loggedID), "time", time.Second)
 	line := out.String()
-	if strings.Count(line, `"time":`) != 1 || !strings.Contains(line, `"peer":"h2","silent_for":1000000000`) || !strings.Contains(line, `"msg":"raft: failed to contact"`) {
+	if strings.Count(line, `"time":`) != 1 || !strings.Contains(line, `"peer":"h2","silent_for":1000000000`) ||
+		!strings.Contains(line, `"msg":"raft: failed to contact"`) {
 		t.Errorf("logged %s", line)
 	}
 }
@@ -29,7 +31,8 @@ func TestNoKeyStandsTwice(t *testing.T) {
 func TestKeysAreOursAndPeersHaveNames(t *testing.T) {
 	var out bytes.Buffer
 	log := NewLogger(slog.New(slog.NewTextHandler(&out, nil)), loggedNames)
-	log.Error("failed to heartbeat to", "peer", raft.ServerAddress(loggedID+"@192.0.2.2:7350"), "backoff time", 250*time.Millisecond, "error", errors.New("dial "+loggedID+"@192.0.2.2:7350: refused"))
+	log.Error("failed to heartbeat to", "peer", raft.ServerAddress(loggedID+"@192.0.2.2:7350"), "backoff time",
+		250*time.Millisecond, "error", errors.New("dial "+loggedID+"@192.0.2.2:7350: refused"))
 	log.Error("failed to appendEntries to", "peer", raft.Server{ID: loggedID, Address: "x"}, "next", uint64(7))
 	log.Error("odd", "last-leader-id", loggedID, "peer")
 	_, text, _ := strings.Cut(out.String(), "level=")

@@ -33,7 +33,8 @@ func hold(rpc raft.RPC) (held raft.RPC, answers <-chan raft.RPCResponse) {
 }
 
 // release waits for the answer to a request and passes it on.
-func (g *Gate) release(rpc raft.RPC, answers <-chan raft.RPCResponse, amend func(*raft.RPCResponse), stop <-chan struct{}) {
+func (g *Gate) release(rpc raft.RPC, answers <-chan raft.RPCResponse, amend func(*raft.RPCResponse),
+	stop <-chan struct{}) {
 	select {
 	case a := <-answers:
 		if amend != nil {

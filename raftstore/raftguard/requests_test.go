@@ -22,9 +22,11 @@ func TestCommittedIsWhatIsShown(t *testing.T) {
 		"two brought, one still uncertain": {7, 8, 8, 2},
 		"a heartbeat":                      {0, 0, 0, 0},
 	} {
-		req := raft.AppendEntriesRequest{PrevLogEntry: c.previous, LeaderCommitIndex: c.committed, Entries: make([]*raft.Log, c.entries)}
+		req := raft.AppendEntriesRequest{PrevLogEntry: c.previous, LeaderCommitIndex: c.committed,
+			Entries: make([]*raft.Log, c.entries)}
 		if got := ShownCommitted(&req).LeaderCommitIndex; got != c.want || req.LeaderCommitIndex != c.committed {
-			t.Errorf("tells-of-what-it-shows: %s: committed up to %d, want %d; raft's own request says %d", what, got, c.want, req.LeaderCommitIndex)
+			t.Errorf("tells-of-what-it-shows: %s: committed up to %d, want %d; raft's own request says %d", what, got, c.want,
+				req.LeaderCommitIndex)
 		}
 	}
 }

@@ -41,16 +41,20 @@ func (d *deaf) LocalAddr() raft.ServerAddress { return "a" }
 func (d *deaf) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, errDeaf
 }
-func (d *deaf) AppendEntries(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest, *raft.AppendEntriesResponse) error {
+func (d *deaf) AppendEntries(raft.ServerID, raft.ServerAddress, *raft.AppendEntriesRequest,
+	*raft.AppendEntriesResponse) error {
 	return errDeaf
 }
-func (d *deaf) RequestVote(raft.ServerID, raft.ServerAddress, *raft.RequestVoteRequest, *raft.RequestVoteResponse) error {
+func (d *deaf) RequestVote(raft.ServerID, raft.ServerAddress, *raft.RequestVoteRequest,
+	*raft.RequestVoteResponse) error {
 	return errDeaf
 }
-func (d *deaf) RequestPreVote(raft.ServerID, raft.ServerAddress, *raft.RequestPreVoteRequest, *raft.RequestPreVoteResponse) error {
+func (d *deaf) RequestPreVote(raft.ServerID, raft.ServerAddress, *raft.RequestPreVoteRequest,
+	*raft.RequestPreVoteResponse) error {
 	return errDeaf
 }
-func (d *deaf) InstallSnapshot(raft.ServerID, raft.ServerAddress, *raft.InstallSnapshotRequest, *raft.InstallSnapshotResponse, io.Reader) error {
+func (d *deaf) InstallSnapshot(raft.ServerID, raft.ServerAddress, *raft.InstallSnapshotRequest,
+	*raft.InstallSnapshotResponse, io.Reader) error {
 	return errDeaf
 }
 func (d *deaf) TimeoutNow(raft.ServerID, raft.ServerAddress, *raft.TimeoutNowRequest, *raft.TimeoutNowResponse) error {
@@ -72,14 +76,16 @@ func (d *deaf) SetHeartbeatHandler(handle func(raft.RPC)) {
 // term 3, and lets the heartbeat go on. It returns whether the vote was given, the
 // voter's term after it, in memory and on disk, and its answer to another heartbeat
 // of term 2.
-func voteDuringHeartbeat(t *testing.T, guarded bool) (vote raft.RequestVoteResponse, memory, disk uint64, answer raft.AppendEntriesResponse) {
+func voteDuringHeartbeat(t *testing.T, guarded bool) (vote raft.RequestVoteResponse, memory, disk uint64,
+	answer raft.AppendEntriesResponse) {
 	t.Helper()
 	store := &slowStore{InmemStore: raft.NewInmemStore(), term: 2}
 	config := raft.DefaultConfig()
 	config.LocalID, config.Logger = "a", hclog.NewNullLogger()
 	snaps := raft.NewDiscardSnapshotStore()
 	net := &deaf{consumer: make(chan raft.RPC)}
-	servers := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b"}, {ID: "c", Address: "c"}}}
+	servers := raft.Configuration{
+		Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b"}, {ID: "c", Address: "c"}}}
 	if err := raft.BootstrapCluster(config, store, store, snaps, net, servers); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +147,8 @@ func TestRaftLowersItsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		vote, memory, disk, answer := voteDuringHeartbeat(t, false)
 		if !vote.Granted || vote.Term != 3 || memory != 2 || disk != 2 || !answer.Success {
-			t.Errorf("vote %+v, then term %d in memory, %d on disk, and a heartbeat of term 2 is answered with %+v", vote, memory, disk, answer)
+			t.Errorf("vote %+v, then term %d in memory, %d on disk, and a heartbeat of term 2 is answered with %+v", vote,
+				memory, disk, answer)
 		}
 	})
 }
@@ -153,7 +160,9 @@ func TestVoterKeepsItsTerm(t *testing.T) {
 			t.Fatalf("the vote was not given: %+v", vote)
 		}
 		if memory != 3 || disk != 3 || answer.Success || answer.Term != 3 {
-			t.Errorf("term-never-falls: after a vote in term 3 it is %d in memory, %d on disk, and a heartbeat of term 2 is answered with %+v", memory, disk, answer)
+			t.Errorf(
+				"term-never-falls: after a vote in term 3 it is %d in memory, %d on disk, and a heartbeat of term 2 is answered with %+v",
+				memory, disk, answer)
 		}
 	})
 }

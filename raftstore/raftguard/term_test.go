@@ -87,7 +87,8 @@ func TestRaisedTermsAreOnDisk(t *testing.T) {
 		disk := &brokenStore{InmemStore: store, raised: &raised}
 		g, err := NewTermGuard(disk, func(term uint64) { raised = term })
 		if err != nil || raised != c.want {
-			t.Errorf("raised-is-on-disk: with term %d and a vote in %d on disk the process begins at %d, %v", c.term, c.votedIn, raised, err)
+			t.Errorf("raised-is-on-disk: with term %d and a vote in %d on disk the process begins at %d, %v", c.term, c.votedIn,
+				raised, err)
 		}
 		if err := g.SetUint64([]byte(keyTerm), 8); err != nil || disk.before != c.want || raised != 8 {
 			t.Errorf("raised-is-on-disk: %d was raised before term 8 was written, %d after; %v", disk.before, raised, err)

@@ -9,7 +9,8 @@ import (
 )
 
 // ErrTransferStuck is part of the error about a transfer that is not begun.
-var ErrTransferStuck = errors.New("an earlier transfer to it, under the same leadership, has not ended or has timed out")
+var ErrTransferStuck = errors.New(
+	"an earlier transfer to it, under the same leadership, has not ended or has timed out")
 
 // Transfers keeps a leader from asking raft twice for what raft cannot take back: a transfer of
 // leadership to a server whose replication is stuck. It counts, for one leadership, the

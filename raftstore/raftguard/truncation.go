@@ -39,7 +39,9 @@ func (l *endWatch) StoreLog(e *raft.Log) error { return l.StoreLogs([]*raft.Log{
 func (l *endWatch) StoreLogs(entries []*raft.Log) error {
 	err := l.LogStore.StoreLogs(entries)
 	if first := l.deleted.Swap(0); first > 0 && err != nil {
-		l.lost(fmt.Errorf("store entries in the place of those deleted from %d on: %w; raft learns the end of its log at a start", first, err))
+		l.lost(
+			fmt.Errorf("store entries in the place of those deleted from %d on: %w; raft learns the end of its log at a start",
+				first, err))
 	}
 	return err
 }

@@ -52,7 +52,8 @@ func (v *voter) start() {
 	_, v.requests = raft.NewInmemTransport("b")
 	v.requests.Connect("a", v.serves)
 	if last, err := v.disk.LastIndex(); err != nil || last == 0 {
-		servers := raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b"}, {ID: "c", Address: "c"}}}
+		servers := raft.Configuration{
+			Servers: []raft.Server{{ID: "a", Address: "a"}, {ID: "b", Address: "b"}, {ID: "c", Address: "c"}}}
 		if err := raft.BootstrapCluster(config, v.disk, v.disk, v.snaps, v.serves, servers); err != nil {
 			v.t.Fatal(err)
 		}

@@ -54,7 +54,8 @@ func checkBound(t *testing.T, what string, bound int, all []Size) {
 		case s.N <= bound && listed:
 			t.Errorf("%s has %d %s, which is within the bound: delete its entry in overBounds", s.Name, s.N, what)
 		case s.N > max(bound, allowed):
-			t.Errorf("%s has %d %s, at most %d: give a part of it to a type or package of its own", s.Name, s.N, what, max(bound, allowed))
+			t.Errorf("%s has %d %s, at most %d: give a part of it to a type or package of its own", s.Name, s.N, what,
+				max(bound, allowed))
 		case s.N < allowed:
 			t.Errorf("%s has %d %s: write that instead of %d in overBounds", s.Name, s.N, what, allowed)
 		}

@@ -14,7 +14,8 @@ import (
 // so a second run tells nothing that the first did not. A test is left out where that
 // cannot be seen.
 func BubbleTests(tree *Tree) map[string][]string {
-	w := whole{bubbles: tree.waitingTests().bubbles, functions: make(map[bubble][]testFunc), known: make(map[bubble]conduct)}
+	w := whole{bubbles: tree.waitingTests().bubbles, functions: make(map[bubble][]testFunc),
+		known: make(map[bubble]conduct)}
 	all := testFuncs(tree)
 	for _, f := range all {
 		w.functions[f.name()] = append(w.functions[f.name()], f)
@@ -134,11 +135,13 @@ func (w whole) judge(f testFunc) conduct {
 }
 
 // pureImports are the packages whose functions a test may call outside of its bubble.
-var pureImports = []string{"cmp", "errors", "fmt", "maps", "math", "math/bits", "path", "regexp", "slices", "sort", "strconv", "strings", "unicode/utf8"}
+var pureImports = []string{"cmp", "errors", "fmt", "maps", "math", "math/bits", "path", "regexp", "slices", "sort",
+	"strconv", "strings", "unicode/utf8"}
 
 // reports are the methods of a testing.T, and of what a test computes, that wait for
 // nothing. Run and Check call a function literal, whose body is judged where it stands.
-var reports = []string{"Error", "Errorf", "Fatal", "Fatalf", "Log", "Logf", "Helper", "Skip", "Skipf", "Name", "Run", "Setenv", "Fail", "Failed", "Parallel",
+var reports = []string{"Error", "Errorf", "Fatal", "Fatalf", "Log", "Logf", "Helper", "Skip", "Skipf", "Name", "Run",
+	"Setenv", "Fail", "Failed", "Parallel",
 	"Hours", "Minutes", "Seconds", "Milliseconds", "Round", "Truncate", "String"}
 
 // basic are the predeclared functions and types that a test may call.
@@ -149,8 +152,10 @@ var basic = []string{"append", "cap", "clear", "copy", "delete", "len", "make", 
 func (w whole) harmless(call *ast.CallExpr, target, name string, imported bool) bool {
 	switch {
 	case imported:
-		return slices.Contains(pureImports, target) || target == "time" && slices.Contains([]string{"Duration", "Now", "Since"}, name) ||
-			target == "testing" && name == "Short" || target == "os" && (name == "Getenv" || name == "LookupEnv") || target == "pgregory.net/rapid" && name == "Check"
+		return slices.Contains(pureImports, target) ||
+			target == "time" && slices.Contains([]string{"Duration", "Now", "Since"}, name) ||
+			target == "testing" && name == "Short" || target == "os" && (name == "Getenv" || name == "LookupEnv") ||
+			target == "pgregory.net/rapid" && name == "Check"
 	case slices.Contains(basic, name):
 		return true
 	}

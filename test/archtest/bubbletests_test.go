@@ -133,7 +133,8 @@ func FromDisk() int {
 		}
 	}
 	got := BubbleTests(tree)
-	if want := []string{"TestAsksTheProduct", "TestCases", "TestHelper", "TestSaysHowLongItTook", "TestTable", "TestWhole"}; len(got) != 1 || !slices.Equal(got["app"], want) {
+	if want := []string{"TestAsksTheProduct", "TestCases", "TestHelper", "TestSaysHowLongItTook", "TestTable",
+		"TestWhole"}; len(got) != 1 || !slices.Equal(got["app"], want) {
 		t.Errorf("%v, want %v in app", got, want)
 	}
 }
@@ -149,7 +150,8 @@ func TestBubbleTestsOfTheRepository(t *testing.T) {
 	for _, pkg := range slices.Sorted(maps.Keys(tests)) {
 		t.Logf("%s: %d", pkg, len(tests[pkg]))
 	}
-	for pkg, name := range map[string]string{"api/events": "TestReportsAreBounded", "test/simtest": "TestFailoverSurvives", "failover": "TestStalledAPIServer"} {
+	for pkg, name := range map[string]string{"api/events": "TestReportsAreBounded", "test/simtest": "TestFailoverSurvives",
+		"failover": "TestStalledAPIServer"} {
 		if !slices.Contains(tests[pkg], name) {
 			t.Errorf("%s of %s is not among %v", name, pkg, tests[pkg])
 		}

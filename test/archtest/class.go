@@ -7,8 +7,9 @@ import (
 
 // makers are what serves requests or leads them to their handlers.
 var makers = map[string][]string{
-	"net/http":                    {"Server", "ServeMux", "NewServeMux", "DefaultServeMux", "Handle", "HandleFunc", "ListenAndServe", "Serve"},
-	"github.com/labstack/echo/v4": {"New"},
+	"net/http": {"Server", "ServeMux", "NewServeMux", "DefaultServeMux", "Handle", "HandleFunc",
+		"ListenAndServe", "Serve"},
+	"github.com/labstack/echo/v4":                     {"New"},
 	"github.com/trivet-ha/trivet/internal/httpserver": {"New"},
 }
 

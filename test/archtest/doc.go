@@ -41,8 +41,10 @@ func Rules() []Rule {
 	return []Rule{
 		{"imports", "imports point downward only (docs/design.md#packages)", checkImports},
 		{"drivers", "only trivet-import has database drivers in it (docs/design.md#kept)", checkBans("drivers")},
-		{"templates", "no method is called by a name that the linker does not know (docs/design.md#kept)", checkBans("templates")},
-		{"raft", "only raftstore, test/simtest and test/attacktest know hashicorp/raft (docs/design.md#packages)", checkBans("raft")},
+		{"templates", "no method is called by a name that the linker does not know (docs/design.md#kept)",
+			checkBans("templates")},
+		{"raft", "only raftstore, test/simtest and test/attacktest know hashicorp/raft (docs/design.md#packages)",
+			checkBans("raft")},
 		{"raftguard", "what corrects raft could leave the repository (docs/design.md#packages)", checkRaftguard},
 		{"harness", "test harnesses stay out of the product (docs/design.md#packages)", checkBans("harness")},
 		{"doc", "every package and exported name is documented (docs/design.md#packages)", checkDocs},

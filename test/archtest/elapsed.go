@@ -17,7 +17,9 @@ func (h *hermetic) checkElapsed(file *File, visit func(func(ast.Node))) {
 	}
 	visit(func(node ast.Node) {
 		if expr, ok := node.(ast.Expr); ok && e.compared(expr) {
-			h.addf(file, expr.Pos(), ofElapsed, "a busy machine breaks a limit on real time: use testing/synctest, wait for the event with %s, or record the figure", waitPackage)
+			h.addf(file, expr.Pos(), ofElapsed,
+				"a busy machine breaks a limit on real time: use testing/synctest, wait for the event with %s, or record the figure",
+				waitPackage)
 		}
 	})
 }
@@ -40,7 +42,8 @@ func (e *elapsed) compared(expr ast.Expr) bool {
 		}
 	case *ast.CallExpr:
 		sel, ok := x.Fun.(*ast.SelectorExpr)
-		return ok && (sel.Sel.Name == "After" || sel.Sel.Name == "Before") && len(x.Args) == 1 && e.instant(sel.X) && e.instant(x.Args[0])
+		return ok && (sel.Sel.Name == "After" || sel.Sel.Name == "Before") && len(x.Args) == 1 && e.instant(sel.X) &&
+			e.instant(x.Args[0])
 	}
 	return false
 }

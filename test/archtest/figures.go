@@ -151,7 +151,8 @@ func (f Figures) Write(w io.Writer) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "lines of code            %d\n", f.Lines)
-	fmt.Fprintf(&b, "functions                %d, of %d lines (median), %d (p90), %d (longest)\n", len(f.Functions), at(0.5), at(0.9), at(1))
+	fmt.Fprintf(&b, "functions                %d, of %d lines (median), %d (p90), %d (longest)\n", len(f.Functions),
+		at(0.5), at(0.9), at(1))
 	fmt.Fprintf(&b, "called once              %.0f %%\n", 100*float64(f.CalledOnce)/float64(max(len(f.Functions), 1)))
 	fmt.Fprintf(&b, "interfaces over three    %d%s\n", len(f.Interfaces), first(f.Interfaces))
 	fmt.Fprintf(&b, "structs over 15 fields   %d%s\n", over(f.Structs, 15), first(f.Structs))

@@ -33,7 +33,8 @@ func TestTopLevelIsBounded(t *testing.T) {
 
 func TestCirclesAreFound(t *testing.T) {
 	tree := NewTree(".")
-	for name, target := range map[string]string{"a/x.go": "b/sub", "b/sub/x.go": "c", "b/x.go": "b/sub", "c/x.go": "fsm", "d/x.go": "a", "c/x_test.go": "a", "x.go": "a"} {
+	for name, target := range map[string]string{"a/x.go": "b/sub", "b/sub/x.go": "c", "b/x.go": "b/sub", "c/x.go": "fsm",
+		"d/x.go": "a", "c/x_test.go": "a", "x.go": "a"} {
 		if err := tree.Add(name, []byte(importing(ours+target))); err != nil {
 			t.Fatal(err)
 		}

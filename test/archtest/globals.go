@@ -134,7 +134,8 @@ func checkChanged(file *File, variables map[string]bool, report *Report) {
 		local := declaredIn(fn)
 		changed := func(expr ast.Expr) {
 			if name := rootName(expr); name != nil && variables[name.Name] && !local[name.Name] {
-				report.Addf(file, expr.Pos(), "%s changes the package-level variable %s: keep state in a value", fn.Name.Name, name.Name)
+				report.Addf(file, expr.Pos(), "%s changes the package-level variable %s: keep state in a value", fn.Name.Name,
+					name.Name)
 			}
 		}
 		ast.Inspect(fn.Body, func(node ast.Node) bool {

@@ -74,7 +74,8 @@ func (h *hermetic) addf(file *File, pos token.Pos, kind, format string, args ...
 func (h *hermetic) checkExceptions() {
 	for i, e := range h.exceptions {
 		if file := h.tree.file(e.file()); file != nil && !h.used[i] {
-			h.report.addLine(file, 1, "the exception %s (%s) excuses nothing: remove it from hermeticExceptions", e.place, e.kind)
+			h.report.addLine(file, 1, "the exception %s (%s) excuses nothing: remove it from hermeticExceptions", e.place,
+				e.kind)
 		}
 	}
 }
@@ -106,7 +107,8 @@ func hermeticFiles(tree *Tree) map[*File]bool {
 	take := func(file *File) {
 		judged[file] = true
 		for _, spec := range file.Syntax.Imports {
-			if pkg, ours := housePackage(importPath(spec)); ours && within(pkg, "test") && pkg != waitPackage && !harnesses[pkg] {
+			if pkg, ours := housePackage(importPath(spec)); ours && within(pkg, "test") && pkg != waitPackage &&
+				!harnesses[pkg] {
 				harnesses[pkg] = true
 				wanted = append(wanted, pkg)
 			}
@@ -159,7 +161,8 @@ func (h *hermetic) checkCalls(file *File) {
 			}
 			h.checkListen(file, imports, n)
 		case *ast.CompositeLit:
-			if target, name, _ := selected(imports, n.Type); target == "net/http" && name == "Server" && chosenPort(imports, field(n, "Addr")) {
+			if target, name, _ := selected(imports, n.Type); target == "net/http" && name == "Server" &&
+				chosenPort(imports, field(n, "Addr")) {
 				h.addf(file, n.Pos(), ofFixed, "another process may have this port: listen on port 0 and call Serve")
 			}
 		}
@@ -175,13 +178,16 @@ func (h *hermetic) checkListen(file *File, imports map[string]string, call *ast.
 		return
 	}
 	if chosenPort(imports, address) {
-		h.addf(file, call.Pos(), ofFixed, "another process may have this port: listen on port 0 and read the listener's address")
+		h.addf(file, call.Pos(), ofFixed,
+			"another process may have this port: listen on port 0 and read the listener's address")
 	}
 	network, literal := call.Args[len(call.Args)-2].(*ast.BasicLit)
 	switch address.(type) {
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
 		if !literal || network.Value != `"unix"` {
-			h.addf(file, call.Pos(), ofReuse, "the port may be another's by now: listen on port 0 here, take a listener, or reserve the port with %s", portPackage)
+			h.addf(file, call.Pos(), ofReuse,
+				"the port may be another's by now: listen on port 0 here, take a listener, or reserve the port with %s",
+				portPackage)
 		}
 	}
 }
@@ -196,7 +202,8 @@ func listenAddress(imports map[string]string, call *ast.CallExpr) (ast.Expr, boo
 			return call.Args[at], true
 		}
 	}
-	if sel, ok := call.Fun.(*ast.SelectorExpr); ok && len(call.Args) == 3 && (sel.Sel.Name == "Listen" || sel.Sel.Name == "ListenPacket") {
+	if sel, ok := call.Fun.(*ast.SelectorExpr); ok && len(call.Args) == 3 &&
+		(sel.Sel.Name == "Listen" || sel.Sel.Name == "ListenPacket") {
 		return call.Args[2], true
 	}
 	return nil, false

@@ -7,11 +7,16 @@ import (
 )
 
 var hermeticFixtures = []fixture{
-	{"spared by its tag", "hermetic", "app/x_test.go", "//go:build e2e && linux\n\npackage app\n\nimport \"os/exec\"\n\nvar _ = exec.Command(\"true\")\n", nil},
-	{"other tags", "hermetic", "app/x_test.go", "//go:build !race\n\npackage app\n\nimport \"os/exec\"\n\nvar _ = exec.Command(\"true\")\n", []int{7}},
-	{"not without the tag", "hermetic", "app/x_test.go", "//go:build !e2e\n\npackage app\n\nimport \"os/exec\"\n\nvar _ = exec.Command(\"true\")\n", []int{7}},
-	{"product", "hermetic", "app/x.go", "package app\n\nimport \"os/exec\"\n\nfunc run() { _ = exec.Command(\"true\") }\n", nil},
-	{"a harness that no test imports", "hermetic", "test/stress/x.go", "package main\n\nimport \"os/exec\"\n\nfunc run() { _ = exec.Command(\"true\") }\n", nil},
+	{"spared by its tag", "hermetic", "app/x_test.go",
+		"//go:build e2e && linux\n\npackage app\n\nimport \"os/exec\"\n\nvar _ = exec.Command(\"true\")\n", nil},
+	{"other tags", "hermetic", "app/x_test.go",
+		"//go:build !race\n\npackage app\n\nimport \"os/exec\"\n\nvar _ = exec.Command(\"true\")\n", []int{7}},
+	{"not without the tag", "hermetic", "app/x_test.go",
+		"//go:build !e2e\n\npackage app\n\nimport \"os/exec\"\n\nvar _ = exec.Command(\"true\")\n", []int{7}},
+	{"product", "hermetic", "app/x.go", "package app\n\nimport \"os/exec\"\n\nfunc run() { _ = exec.Command(\"true\") }\n",
+		nil},
+	{"a harness that no test imports", "hermetic", "test/stress/x.go",
+		"package main\n\nimport \"os/exec\"\n\nfunc run() { _ = exec.Command(\"true\") }\n", nil},
 	{"processes", "hermetic", "app/x_test.go", `package app
 
 import (
@@ -207,8 +212,9 @@ func serve() string {
 func TestHarnessOfATestIsHermetic(t *testing.T) {
 	tree := NewTree(".")
 	for name, src := range map[string]string{
-		"app/x.go":           "package app\n\nimport \"os/exec\"\n\nfunc start() { _ = exec.Command(\"true\") }\n\nfunc run() { start() }\n",
-		"app/x_test.go":      "package app\n\nimport \"" + ours + "test/outer\"\n\nfunc use() { outer.Use() }\n\nfunc call() { run() }\n",
+		"app/x.go": "package app\n\nimport \"os/exec\"\n\nfunc start() { _ = exec.Command(\"true\") }\n\nfunc run() { start() }\n",
+		"app/x_test.go": "package app\n\nimport \"" + ours +
+			"test/outer\"\n\nfunc use() { outer.Use() }\n\nfunc call() { run() }\n",
 		"app/tagged_test.go": "//go:build e2e\n\npackage app\n\nimport _ \"" + ours + "test/slow\"\n",
 		"test/outer/x.go":    "package outer\n\nimport _ \"" + ours + "test/inner\"\n",
 		"test/inner/x.go":    "package inner\n\nimport \"os/exec\"\n\nvar _ = exec.Command(\"true\")\n",
@@ -247,7 +253,8 @@ func TestHermeticExceptions(t *testing.T) {
 // TestExceptionThatExcusesNothing is a finding.
 func TestExceptionThatExcusesNothing(t *testing.T) {
 	tree := NewTree(".")
-	if err := tree.Add("app/x_test.go", []byte("package app\n\nimport \"os/exec\"\n\nfunc run() { _ = exec.Command(\"true\") }\n")); err != nil {
+	if err := tree.Add("app/x_test.go",
+		[]byte("package app\n\nimport \"os/exec\"\n\nfunc run() { _ = exec.Command(\"true\") }\n")); err != nil {
 		t.Fatal(err)
 	}
 	report := &Report{rule: "hermetic", tree: tree}

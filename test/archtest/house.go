@@ -15,15 +15,20 @@ import (
 // below another that has a place of its own here (api/events) is no child.
 var house = [][]string{
 	{"."},
-	{"cli", "cli/trivet-import", "cli/trivet-import/importer", "cli/trivet-import/inspectorconf", "cli/trivet-import/inspectordb", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe", "cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
+	{"cli", "cli/trivet-import", "cli/trivet-import/importer", "cli/trivet-import/inspectorconf",
+		"cli/trivet-import/inspectordb", "cli/daemon", "cli/data", "cli/cluster", "cli/debug", "cli/node", "cli/pxe",
+		"cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
 	{"app/admin", "app/health"},
 	{"api", "haconfig", "app/datadir"},
-	{"lease", "failover", "inspector/accept", "inspector/work", "inspector/periodic", "inspector/relay", "inspector", "inspector/identify", "inspector/ironic", "inspector/document", "inspector/hardware", "inspector/lldp", "api/events", "firewall/host"},
+	{"lease", "failover", "inspector/accept", "inspector/work", "inspector/periodic", "inspector/relay", "inspector",
+		"inspector/identify", "inspector/ironic", "inspector/document", "inspector/hardware", "inspector/lldp", "api/events",
+		"firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
 	{"raftstore"},
 	{"fsm"},
 	{
-		"fsm/membership", "fsm/introspection", "fsm/leases", "fsm/kubestate", "fsm/zones", "fsm/relays", "fsm/ruleset", "fsm/nodesync",
+		"fsm/membership", "fsm/introspection", "fsm/leases", "fsm/kubestate", "fsm/zones", "fsm/relays", "fsm/ruleset",
+		"fsm/nodesync",
 		"fsm/doors", "fsm/ironicports", "fsm/settings", "fsm/operators", "fsm/blobs",
 	},
 	{"fsm/entry"},
@@ -38,8 +43,10 @@ var children = []string{
 	"lease/elector", "lease/elector/sidecar", "lease/elector/kube", "lease/runner", "lease/leaderrpc", "lease/kubepolicy",
 	"failover/kube", "failover/fence",
 	"inspector/hooks", "inspector/rules", "inspector/blackbox", "inspector/ramdisklogs",
-	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe", "firewall/floatingip", "firewall/pxe/install",
-	"raftstore/host", "raftstore/ballast", "doctor/host", "internal/httpserver", "internal/keystone", "internal/serviceuser",
+	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe",
+	"firewall/floatingip", "firewall/pxe/install",
+	"raftstore/host", "raftstore/ballast", "doctor/host", "internal/httpserver", "internal/keystone",
+	"internal/serviceuser",
 }
 
 // parts are children that import nothing of the house themselves; their parent and
@@ -47,7 +54,8 @@ var children = []string{
 var parts = []string{
 	"doctor/dnsmasq", "doctor/inputrules", "firewall/rawsocket", "firewall/pxe", "cluster/pki",
 	"raftstore/batcher", "raftstore/logerr", "raftstore/raftguard", "raftstore/raftguard/wal",
-	"internal/httpserver/admission", "internal/bounds", "internal/kubeclient", "internal/logs", "internal/pace", "internal/portholder", "internal/program", "internal/servicecreds", "internal/supportbundle",
+	"internal/httpserver/admission", "internal/bounds", "internal/kubeclient", "internal/logs", "internal/pace",
+	"internal/portholder", "internal/program", "internal/servicecreds", "internal/supportbundle",
 }
 
 // exception narrows the picture: importer, or anything below it, may not

@@ -12,7 +12,8 @@ func checkImports(tree *Tree, report *Report) {
 		importer := file.Package()
 		if !hasPlace(importer) {
 			if !homeless[importer] {
-				report.Addf(file, file.Syntax.Package, "package %s has no place in the house; give it one in test/archtest/house.go", importer)
+				report.Addf(file, file.Syntax.Package,
+					"package %s has no place in the house; give it one in test/archtest/house.go", importer)
 			}
 			homeless[importer] = true
 			continue
@@ -60,17 +61,21 @@ func bans() []ban {
 	return []ban{
 		{"raft", []string{"github.com/hashicorp/raft"}, true, "", []string{"raftstore", "test/simtest", "test/attacktest"},
 			"only raftstore, test/simtest and test/attacktest may import it: what a test needs of Raft, they offer"},
-		{"raft", []string{"github.com/hashicorp/raft"}, true, "raftstore/leader", nil, "it knows a leader by what raftstore tells it"},
-		{"drivers", []string{"database/sql", "github.com/go-sql-driver/", "github.com/jackc/pgx/", "modernc.org/"}, false, "", []string{reader, "test", "packaging"},
+		{"raft", []string{"github.com/hashicorp/raft"}, true, "raftstore/leader", nil,
+			"it knows a leader by what raftstore tells it"},
+		{"drivers", []string{"database/sql", "github.com/go-sql-driver/", "github.com/jackc/pgx/", "modernc.org/"}, false, "",
+			[]string{reader, "test", "packaging"},
 			"a peer has no database drivers, which are 8 MB; " + reader + " has them, for trivet-import alone"},
 		{"drivers", []string{Module + "/" + reader}, false, "", []string{"cli/trivet-import/importer", "test", "packaging"},
 			"a peer has no database drivers, which are 8 MB"},
-		{"drivers", []string{Module + "/" + importer + "/"}, false, "", []string{importer, "test", "packaging"}, "a peer has no database drivers, which are 8 MB"},
+		{"drivers", []string{Module + "/" + importer + "/"}, false, "", []string{importer, "test", "packaging"},
+			"a peer has no database drivers, which are 8 MB"},
 		// Templates look methods up by names from text, so that the linker has to keep every
 		// exported method of every type that is converted to an interface, 6 MB.
 		{"templates", []string{"text/template", "html/template"}, false, "", []string{"test", "packaging"},
 			"it makes the linker keep every method: fill in the text with package strings, and escape with package html"},
-		{"harness", []string{Module + "/test/", Module + "/packaging"}, false, "", []string{"test", "packaging"}, "a test harness is for tests and harnesses"},
+		{"harness", []string{Module + "/test/", Module + "/packaging"}, false, "", []string{"test", "packaging"},
+			"a test harness is for tests and harnesses"},
 	}
 }
 
@@ -80,7 +85,8 @@ func checkBans(rule string) func(*Tree, *Report) {
 		for _, file := range tree.Files {
 			for _, spec := range file.Syntax.Imports {
 				target := importPath(spec)
-				broken := slices.IndexFunc(bans(), func(b ban) bool { return b.rule == rule && b.covers(file) && startsWith(target, b.targets) })
+				broken := slices.IndexFunc(bans(),
+					func(b ban) bool { return b.rule == rule && b.covers(file) && startsWith(target, b.targets) })
 				if broken >= 0 {
 					report.Addf(file, spec.Pos(), "%s may not import %s: %s", file.Package(), target, bans()[broken].why)
 				}
@@ -91,7 +97,8 @@ func checkBans(rule string) func(*Tree, *Report) {
 
 func (b ban) covers(file *File) bool {
 	pkg := file.Package()
-	return (b.tests || !file.Test()) && (b.in == "" || within(pkg, b.in)) && !slices.ContainsFunc(b.free, func(free string) bool { return within(pkg, free) })
+	return (b.tests || !file.Test()) && (b.in == "" || within(pkg, b.in)) &&
+		!slices.ContainsFunc(b.free, func(free string) bool { return within(pkg, free) })
 }
 
 // checkRaftguard keeps raftstore/raftguard, its tests included, free of everything but raft and
@@ -104,9 +111,11 @@ func checkRaftguard(tree *Tree, report *Report) {
 		for _, spec := range file.Syntax.Imports {
 			target := importPath(spec)
 			first, _, _ := strings.Cut(target, "/")
-			raft := strings.HasPrefix(target, "github.com/hashicorp/raft") || target == "github.com/hashicorp/go-hclog" || strings.HasPrefix(target, "go.etcd.io/bbolt")
+			raft := strings.HasPrefix(target, "github.com/hashicorp/raft") || target == "github.com/hashicorp/go-hclog" ||
+				strings.HasPrefix(target, "go.etcd.io/bbolt")
 			if strings.Contains(first, ".") && !raft { // the standard library has no dot there
-				report.Addf(file, spec.Pos(), "raftstore/raftguard may not import %s: only hashicorp/raft, go-hclog, bbolt and the standard library", target)
+				report.Addf(file, spec.Pos(),
+					"raftstore/raftguard may not import %s: only hashicorp/raft, go-hclog, bbolt and the standard library", target)
 			}
 		}
 	}

@@ -15,7 +15,8 @@ func (h *hermetic) checkLimits(file *File, visit func(func(ast.Node))) {
 	imports := file.Imports()
 	visit(func(node ast.Node) {
 		if limit := limitOf(imports, node); limit != nil && atLeastASecond(imports, limit) {
-			h.addf(file, limit.Pos(), ofLimit, "a busy machine may need longer: %s.Bound gives ten minutes with CI=true", waitPackage)
+			h.addf(file, limit.Pos(), ofLimit, "a busy machine may need longer: %s.Bound gives ten minutes with CI=true",
+				waitPackage)
 		}
 	})
 }
@@ -35,7 +36,8 @@ func limitOf(imports map[string]string, node ast.Node) ast.Expr {
 			return n.Args[1]
 		case target == "net" && name == "DialTimeout" && len(n.Args) > 2:
 			return n.Args[2]
-		case !imported && strings.HasPrefix(calledName(n), "Set") && strings.HasSuffix(calledName(n), "Deadline") && len(n.Args) == 1:
+		case !imported && strings.HasPrefix(calledName(n), "Set") && strings.HasSuffix(calledName(n), "Deadline") &&
+			len(n.Args) == 1:
 			if add, ok := n.Args[0].(*ast.CallExpr); ok && calledName(add) == "Add" && len(add.Args) == 1 {
 				return add.Args[0]
 			}
@@ -63,7 +65,8 @@ func duration(imports map[string]string, expr ast.Expr) (time.Duration, bool) {
 		if target == Module+"/"+waitPackage && name == "Limit" {
 			return time.Minute, true
 		}
-		unit, ok := map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}[name]
+		unit, ok := map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute,
+			"Hour": time.Hour}[name]
 		return unit, ok && target == "time"
 	case *ast.BinaryExpr:
 		a, okA := duration(imports, x.X)

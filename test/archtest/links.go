@@ -57,7 +57,8 @@ func (p *pages) follow(from, text string) (findings []Finding) {
 				continue
 			}
 			if err := p.followOne(from, found[1]); err != nil {
-				findings = append(findings, Finding{File: from, Line: i + 1, Rule: "links", Message: fmt.Sprintf("%s: %v", found[1], err)})
+				findings = append(findings,
+					Finding{File: from, Line: i + 1, Rule: "links", Message: fmt.Sprintf("%s: %v", found[1], err)})
 			}
 		}
 	}
@@ -93,7 +94,8 @@ func (p *pages) unlisted() (findings []Finding, err error) {
 	for _, page := range all {
 		name := filepath.Base(page)
 		if name != "README.md" && !strings.Contains(string(text), "]("+name) {
-			findings = append(findings, Finding{File: index, Line: 1, Rule: "links", Message: name + " is not in the index: say when to read it"})
+			findings = append(findings,
+				Finding{File: index, Line: 1, Rule: "links", Message: name + " is not in the index: say when to read it"})
 		}
 	}
 	return findings, nil

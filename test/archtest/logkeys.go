@@ -22,7 +22,8 @@ var levels = map[string]int{
 }
 
 // attrs are slog's functions that make an attribute; their first argument is a key.
-var attrs = map[string]bool{"String": true, "Int": true, "Int64": true, "Uint64": true, "Float64": true, "Bool": true, "Time": true, "Duration": true, "Any": true}
+var attrs = map[string]bool{"String": true, "Int": true, "Int64": true, "Uint64": true, "Float64": true, "Bool": true,
+	"Time": true, "Duration": true, "Any": true}
 
 // loggers are the names under which the tree keeps loggers. Rules know no types:
 // t.Error and http.Error are other things.
@@ -88,7 +89,8 @@ func judgeKey(file *File, key ast.Expr, known map[string]bool, report *Report) {
 	case !snakeCase.MatchString(name):
 		report.Addf(file, key.Pos(), "log key %q: use snake_case", name)
 	case !known[name]:
-		report.Addf(file, key.Pos(), "log key %q is not in the table of %s: use the name that stands there, or add it", name, keysPage)
+		report.Addf(file, key.Pos(), "log key %q is not in the table of %s: use the name that stands there, or add it", name,
+			keysPage)
 	}
 }
 

@@ -101,7 +101,8 @@ func isMap(t types.Type) bool {
 // typesOf type-checks the files of one package. The information is as
 // complete as the errors allow.
 func typesOf(tree *Tree, pkg string, files []*File) (*types.Info, error) {
-	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Defs: make(map[*ast.Ident]types.Object), Uses: make(map[*ast.Ident]types.Object)}
+	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Defs: make(map[*ast.Ident]types.Object),
+		Uses: make(map[*ast.Ident]types.Object)}
 	var syntax []*ast.File
 	var targets []string
 	for _, file := range files {

@@ -39,7 +39,8 @@ func Picture(tree *Tree) string {
 		if name == "." {
 			label = "main.go"
 		}
-		line := fmt.Sprintf("%-12s%5.1fk  %s", label, float64(room.lines)/1000, phrase(docs[name], pictureWidth-pictureIndent, ". "))
+		line := fmt.Sprintf("%-12s%5.1fk  %s", label, float64(room.lines)/1000,
+			phrase(docs[name], pictureWidth-pictureIndent, ". "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 		var below []string
 		for _, pkg := range room.packages {
@@ -127,7 +128,8 @@ func phrase(doc string, width int, ends ...string) string {
 	if len(text) <= width {
 		return text
 	}
-	if clause, _, _ := strings.Cut(text, ", "); width == maxPhrase && len(clause) <= width && strings.Count(clause, " ") >= fewWords-1 {
+	if clause, _, _ := strings.Cut(text, ", "); width == maxPhrase && len(clause) <= width &&
+		strings.Count(clause, " ") >= fewWords-1 {
 		return clause
 	}
 	return strings.TrimRight(text[:strings.LastIndexByte(text[:width], ' ')], ",") + " …"

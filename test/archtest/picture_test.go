@@ -48,7 +48,8 @@ func TestArchitectureHasThePicture(t *testing.T) {
 		got = want
 	}
 	if lines := strings.Count(before+got+after, "\n"); lines > maxArchitectureLines {
-		t.Errorf("ARCHITECTURE.md has %d lines; at most %d: the rest belongs into docs/design.md", lines, maxArchitectureLines)
+		t.Errorf("ARCHITECTURE.md has %d lines; at most %d: the rest belongs into docs/design.md", lines,
+			maxArchitectureLines)
 	}
 	if different := pictureDiffers(got, want); different != "" {
 		t.Errorf("the picture in ARCHITECTURE.md is not that of the source (%s): run 'make picture'", different)

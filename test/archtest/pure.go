@@ -47,7 +47,8 @@ func checkPureFile(file *File, p purity, report *Report) {
 	ast.Inspect(file.Syntax, func(node ast.Node) bool {
 		if expr, ok := node.(ast.Expr); ok {
 			if target, name, _ := selected(imports, expr); target == "time" && clockFuncs[name] {
-				report.Addf(file, node.Pos(), "%s is a pure package and may not use time.%s: take the time as an argument", p.pkg, name)
+				report.Addf(file, node.Pos(), "%s is a pure package and may not use time.%s: take the time as an argument", p.pkg,
+					name)
 			}
 		}
 		if what := concurrency(node); what != "" {

@@ -19,7 +19,9 @@ func (h *hermetic) checkReuse(file *File) {
 		for listener := range boundIn(imports, fn.Body) {
 			p := port{imports: imports, listener: listener, names: make(map[string]bool)}
 			if pos := p.reused(fn); pos.IsValid() {
-				h.addf(file, pos, ofReuse, "%s is closed, and its port may be another's by now: hand the listener itself on, or take an address of %s", listener, portPackage)
+				h.addf(file, pos, ofReuse,
+					"%s is closed, and its port may be another's by now: hand the listener itself on, or take an address of %s",
+					listener, portPackage)
 			}
 		}
 	}
@@ -40,7 +42,8 @@ func boundIn(imports map[string]string, body ast.Node) func(yield func(string) b
 		}
 		target, name, _ := selected(imports, call.Fun)
 		_, listens := listenAddress(imports, call)
-		if listens || target == "net/http/httptest" && (name == "NewServer" || name == "NewTLSServer" || name == "NewUnstartedServer") {
+		if listens || target == "net/http/httptest" &&
+			(name == "NewServer" || name == "NewTLSServer" || name == "NewUnstartedServer") {
 			if ident, ok := assign.Lhs[0].(*ast.Ident); ok {
 				names = append(names, ident.Name)
 			}
@@ -73,7 +76,8 @@ func (p *port) reused(fn *ast.FuncDecl) token.Pos {
 		if found.IsValid() {
 			return false
 		}
-		if assign, ok := node.(*ast.AssignStmt); ok && closed.IsValid() && assign.Pos() > closed && variable(assign.Lhs[0]) == p.listener {
+		if assign, ok := node.(*ast.AssignStmt); ok && closed.IsValid() && assign.Pos() > closed &&
+			variable(assign.Lhs[0]) == p.listener {
 			again = true // the variable holds another listener
 		}
 		if ret, ok := node.(*ast.ReturnStmt); ok && deferred {

@@ -30,7 +30,8 @@ func checkSettle(tree *Tree, report *Report) {
 	}
 	bubbles := tree.waitingTests().bubbles
 	for _, files := range tests {
-		s := settle{report: report, writers: fieldWriters(files), makers: makersOf(files), waiting: waitingHelpers(files), called: calledIn(files)}
+		s := settle{report: report, writers: fieldWriters(files), makers: makersOf(files), waiting: waitingHelpers(files),
+			called: calledIn(files)}
 		for _, file := range files {
 			s.imports = file.Imports()
 			for _, decl := range file.Syntax.Decls {
@@ -109,7 +110,8 @@ func isName(expr ast.Expr, name string) bool {
 }
 
 // mayWait matches the names of what may wait for goroutines.
-var mayWait = regexp.MustCompile(`^(wait|lock|close|stop|shut|drop|end|leave|until|join|settle|cancel|flush)|Wait|Lock|Close|Stop|Shut|Drop|End|Leave|Until|Join|Settle|Receive|Cancel|Flush`)
+var mayWait = regexp.MustCompile(
+	`^(wait|lock|close|stop|shut|drop|end|leave|until|join|settle|cancel|flush)|Wait|Lock|Close|Stop|Shut|Drop|End|Leave|Until|Join|Settle|Receive|Cancel|Flush`)
 
 // locks reports whether a call below root may wait for a goroutine or a lock, or a
 // receive does.
@@ -412,7 +414,8 @@ func (s *settle) reads(file *File, node ast.Node, slept bool, shared map[string]
 		}
 		if !found && shared[name] {
 			found = true
-			s.report.Addf(file, node.Pos(), "a goroutine of the bubble may still write %s at this instant: call synctest.Wait after time.Sleep", name)
+			s.report.Addf(file, node.Pos(),
+				"a goroutine of the bubble may still write %s at this instant: call synctest.Wait after time.Sleep", name)
 		}
 		return !found
 	})

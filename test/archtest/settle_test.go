@@ -74,8 +74,10 @@ func TestReportsAreBounded(t *testing.T) {
 
 var settleFixtures = []fixture{
 	{"the reporter's tests", "settle", "api/events/x_test.go", reporterTests, []int{41, 62}},
-	{"with a wait", "settle", "api/events/x_test.go", strings.ReplaceAll(reporterTests, "// settle", "synctest.Wait()"), nil},
-	{"with a lock", "settle", "api/events/x_test.go", strings.ReplaceAll(reporterTests, "d.entries = append", "d.mu.Lock()\n\td.entries = append"), nil},
+	{"with a wait", "settle", "api/events/x_test.go", strings.ReplaceAll(reporterTests, "// settle", "synctest.Wait()"),
+		nil},
+	{"with a lock", "settle", "api/events/x_test.go",
+		strings.ReplaceAll(reporterTests, "d.entries = append", "d.mu.Lock()\n\td.entries = append"), nil},
 	{"no goroutine", "settle", "api/events/x_test.go", strings.ReplaceAll(reporterTests, "go r.Run", "r.Run"), nil},
 	{"a test calls the fake", "settle", "api/events/x_test.go", reporterTests + "\nfunc call(d *doer) { d.Do() }\n", nil},
 	{"variables", "settle", "app/x_test.go", `package app

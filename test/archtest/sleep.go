@@ -29,7 +29,8 @@ func checkSleep(tree *Tree, report *Report) {
 				return
 			}
 			if target, name, _ := selected(imports, call.Fun); target == "time" && realWaits[name] {
-				report.Addf(file, call.Pos(), "time.%s in real time: use testing/synctest, or wait for the event with %s", name, waitPackage)
+				report.Addf(file, call.Pos(), "time.%s in real time: use testing/synctest, or wait for the event with %s", name,
+					waitPackage)
 			}
 		})
 	})
@@ -76,7 +77,8 @@ func (t *Tree) waitingTests() *waitingTests {
 	if t.tests != nil {
 		return t.tests
 	}
-	tests := &waitingTests{files: make(map[string][]*File), bubbles: bubbleFuncs(t), helpers: make(map[string]map[string]bool)}
+	tests := &waitingTests{files: make(map[string][]*File), bubbles: bubbleFuncs(t),
+		helpers: make(map[string]map[string]bool)}
 	for _, file := range t.Files {
 		if file.Test() || waits(file.Package()) {
 			tests.files[file.Package()] = append(tests.files[file.Package()], file)

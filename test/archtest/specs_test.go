@@ -65,12 +65,14 @@ func judgeSpec(document string, cells []string, seen map[string]bool, tests []st
 		mistakes = append(mistakes, row+" has no number of its own")
 	}
 	seen[document+number] = true
-	names := regexp.MustCompile("`(?:([a-z0-9/]+)\\.)?(Test[A-Z]\\w*)`( \\(\\S+ \\S+ [^)]+\\))?").FindAllStringSubmatch(where, -1)
+	names := regexp.MustCompile("`(?:([a-z0-9/]+)\\.)?(Test[A-Z]\\w*)`( \\(\\S+ \\S+ [^)]+\\))?").FindAllStringSubmatch(
+		where, -1)
 	for _, name := range names {
 		if test := name[1] + "." + name[2]; !slices.Contains(tests, test) {
 			mistakes = append(mistakes, row+" names the test "+test+", which does not exist")
 		} else if name[3] == "" && !seen[document+test] {
-			mistakes = append(mistakes, row+" does not say in parentheses what "+test+" shows: the first row of a document that names it does")
+			mistakes = append(mistakes,
+				row+" does not say in parentheses what "+test+" shows: the first row of a document that names it does")
 		}
 		seen[document+name[1]+"."+name[2]] = true
 	}
@@ -114,7 +116,8 @@ func TestSpecMistakesAreSeen(t *testing.T) {
 		"| first | x | done | `failover.TestKube` (pods move at once) |": "no number",
 		"| A 1 | x | done |":                                             "four cells",
 	} {
-		rows, mistakes := judgeSpecs("<a id=\"000\"></a>\n| # | requirement | state | where |\n|---|---|---|---|\n"+line+"\n", tests)
+		rows, mistakes := judgeSpecs("<a id=\"000\"></a>\n| # | requirement | state | where |\n|---|---|---|---|\n"+line+"\n",
+			tests)
 		got := strings.Join(mistakes, "; ")
 		if (want == "") != (got == "") || !strings.Contains(got, want) || want == "" && rows["000"] != 1 {
 			t.Errorf("%s: %q, want %q", line, got, want)

@@ -91,7 +91,8 @@ func TestDesignHasTheValues(t *testing.T) {
 	constants := constantsOf(tree)
 	for _, v := range values {
 		if got := constants[v.pkg+"."+v.name]; got != v.expr {
-			t.Errorf("%s.%s is %q in the source; docs/design.md says %q, which was true of %q", v.pkg, v.name, got, v.words, v.expr)
+			t.Errorf("%s.%s is %q in the source; docs/design.md says %q, which was true of %q", v.pkg, v.name, got, v.words,
+				v.expr)
 		}
 		if !strings.Contains(page, v.words) {
 			t.Errorf("docs/design.md does not say %q, the value of %s.%s", v.words, v.pkg, v.name)

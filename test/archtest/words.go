@@ -16,7 +16,8 @@ var avoided = []struct {
 	word    *regexp.Regexp
 	instead string
 }{
-	{avoid(`somebody|someone|nobody|no one|anybody|anyone|whoever`), "name who: the leader, a peer, an operator, a client"},
+	{avoid(`somebody|someone|nobody|no one|anybody|anyone|whoever`),
+		"name who: the leader, a peer, an operator, a client"},
 	{avoid(`whatever`), "name the thing, or write \"any\""},
 	{avoid(`anew`), "again"},
 	{avoid(`beside`), "next to"},
@@ -84,12 +85,15 @@ func avoidedInFile(tree *Tree, file *File) (hits []string) {
 func ratchet(hits map[string][]string, left map[string]int) (findings []string) {
 	for name, found := range hits {
 		if n := len(found); n > left[name] {
-			findings = append(findings, fmt.Sprintf("%s uses words that the rules of sentences avoid, %d times; %d are left:\n%s", name, n, left[name], strings.Join(found, "\n")))
+			findings = append(findings,
+				fmt.Sprintf("%s uses words that the rules of sentences avoid, %d times; %d are left:\n%s", name, n, left[name],
+					strings.Join(found, "\n")))
 		}
 	}
 	for name, n := range left {
 		if now := len(hits[name]); now < n {
-			findings = append(findings, fmt.Sprintf("%s has %d avoided words left, and its number is %d: lower it", name, now, n))
+			findings = append(findings,
+				fmt.Sprintf("%s has %d avoided words left, and its number is %d: lower it", name, now, n))
 		}
 	}
 	slices.Sort(findings)

@@ -75,7 +75,8 @@ func TestRatchet(t *testing.T) {
 	if len(hits) != 1 || len(hits["fsm"]) != 3 {
 		t.Fatalf("found %q, want three in fsm", hits)
 	}
-	for left, want := range map[int]string{2: "3 times; 2 are left", 3: "", 4: "has 3 avoided words left, and its number is 4"} {
+	for left, want := range map[int]string{2: "3 times; 2 are left", 3: "",
+		4: "has 3 avoided words left, and its number is 4"} {
 		got := strings.Join(ratchet(hits, map[string]int{"fsm": left}), "\n")
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%d are left: %q, want %q", left, got, want)
@@ -86,7 +87,8 @@ func TestRatchet(t *testing.T) {
 // TestAvoidedWordsAreFound: the rule finds each kind, and leaves fences, and the
 // examples of CONTRIBUTING.md, alone.
 func TestAvoidedWordsAreFound(t *testing.T) {
-	got := avoidedIn("Whoever asks is told that it is over.\n```\nnobody\n```\n<!-- anew -->\n## Sentences\nsomebody\n## More\nIt stands beside it, and we are told apart.\n")
+	got := avoidedIn(
+		"Whoever asks is told that it is over.\n```\nnobody\n```\n<!-- anew -->\n## Sentences\nsomebody\n## More\nIt stands beside it, and we are told apart.\n")
 	for i, hit := range got {
 		got[i], _, _ = strings.Cut(strings.TrimSpace(hit), ":")
 	}

@@ -38,7 +38,8 @@ func kinds() []string {
 		"GET /v1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n",
 		strings.Repeat("GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 10),
 		"GET /v1 HTTP/1.1\r\nHost: x\r\n" + lines.String(),
-		fmt.Sprintf("POST /v1/continue HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", body, strings.Repeat("x", body-1)),
+		fmt.Sprintf("POST /v1/continue HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", body,
+			strings.Repeat("x", body-1)),
 	}
 }
 

@@ -48,7 +48,8 @@ func TestClocksAheadAndSetBack(t *testing.T) {
 	hosts := newCluster(t, 3)
 	reboot(hosts, ahead)
 	until(t, "all hosts have renewed and follow a leader", func() bool {
-		return led(hosts) != nil && !slices.ContainsFunc(hosts, func(h *host) bool { return h.shown().Leaf.Equal(h.cred.Leaf) })
+		return led(hosts) != nil &&
+			!slices.ContainsFunc(hosts, func(h *host) bool { return h.shown().Leaf.Equal(h.cred.Leaf) })
 	})
 	reboot(hosts, 0)
 	until(t, "all hosts follow a leader", func() bool { return led(hosts) != nil })
@@ -84,7 +85,8 @@ func TestCertificatesOfTheFuture(t *testing.T) {
 	reboot(hosts[:2], 0)
 	until(t, "two of three follow a leader", func() bool { return led(hosts[:2]) != nil })
 	for i, h := range hosts[:2] {
-		until(t, h.Config.Name+" has a certificate of today", func() bool { return !h.shown().Leaf.Equal(future[i].Leaf) && goodNow(h.shown()) })
+		until(t, h.Config.Name+" has a certificate of today",
+			func() bool { return !h.shown().Leaf.Equal(future[i].Leaf) && goodNow(h.shown()) })
 	}
 	// The third shows its certificate of the future to the others.
 	late := newThief(t, future[2])

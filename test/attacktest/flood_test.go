@@ -57,7 +57,8 @@ func (s *site) open(hosts []*host, count int) {
 		callbacks = append(callbacks, h.peer.APIURL()+"/v1/continue")
 	}
 	s.fleet = machine.NewFleet(machine.Options{
-		Callbacks: callbacks, BootLeast: 100 * time.Millisecond, BootMost: time.Second, Client: &http.Client{Transport: s}, Logger: slog.New(slog.DiscardHandler),
+		Callbacks: callbacks, BootLeast: 100 * time.Millisecond, BootMost: time.Second, Client: &http.Client{Transport: s},
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	for n := range count {
 		m := machine.Number(0xde, n, 1)
@@ -105,7 +106,8 @@ func (s *site) start(h *host, node string) (refused int) {
 		case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
 			refused++
 			return false
-		case refused > 0 && (resp.StatusCode == http.StatusConflict || resp.StatusCode == http.StatusBadRequest && strings.Contains(string(said), "starting")):
+		case refused > 0 && (resp.StatusCode == http.StatusConflict ||
+			resp.StatusCode == http.StatusBadRequest && strings.Contains(string(said), "starting")):
 			// The one before had been accepted.
 		case resp.StatusCode != http.StatusAccepted:
 			s.Fatalf("flood: start %s: %s %s", node, resp.Status, said)

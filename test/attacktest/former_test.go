@@ -39,8 +39,10 @@ func (h *host) foundAnew(lost ...string) {
 	if err = errors.Join(err, st.Close()); err != nil {
 		h.t.Fatal(err)
 	}
-	former := slices.DeleteFunc(old.State.View().MayRun(id.ID), func(f membership.FormerMember) bool { return slices.Contains(lost, f.Name) })
-	err = old.State.Refound(fsm.Refound{Index: old.Last, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true, Survivor: id.ID, Former: former})
+	former := slices.DeleteFunc(old.State.View().MayRun(id.ID),
+		func(f membership.FormerMember) bool { return slices.Contains(lost, f.Name) })
+	err = old.State.Refound(fsm.Refound{Index: old.Last, UnixMillis: h.Wall().UnixMilli(), NewIncarnation: true,
+		Survivor: id.ID, Former: former})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -50,7 +52,8 @@ func (h *host) foundAnew(lost ...string) {
 		h.t.Fatal(err)
 	}
 	id.Incarnation = v.Incarnation()
-	if secrets.Credentials, err = cluster.Issue(ca, pki.PeerIdentity(id.Cluster, id.ID, id.Incarnation), h.Wall(), rand.Reader); err != nil {
+	if secrets.Credentials, err = cluster.Issue(ca, pki.PeerIdentity(id.Cluster, id.ID, id.Incarnation), h.Wall(),
+		rand.Reader); err != nil {
 		h.t.Fatal(err)
 	}
 	_, err = h.dir.Replace("restore", h.Wall(), id, secrets, func(raftDir string) error {
@@ -115,13 +118,15 @@ func TestFoundedAnewAndJoined(t *testing.T) {
 	founder := hosts[0]
 	hosts[1].superseded()
 	until(t, "all former members are heard", func() bool { return founder.view().AwaitedFormers() == "" })
-	if warned := fmt.Sprint(founder.peer.Status().Warnings); !strings.Contains(warned, "h2 ("+hosts[1].id.Address+") has not joined again") || strings.Contains(warned, "former_silent") {
+	if warned := fmt.Sprint(founder.peer.Status().Warnings); !strings.Contains(warned,
+		"h2 ("+hosts[1].id.Address+") has not joined again") || strings.Contains(warned, "former_silent") {
 		t.Errorf("status warns of %s", warned)
 	}
 	for _, h := range hosts[1:] {
 		was := h.id
 		h.joinsAnew(founder)
-		if h.id.ID == was.ID || h.id.Incarnation != founder.view().Incarnation() || h.id.Name != was.Name || h.id.Address != was.Address {
+		if h.id.ID == was.ID || h.id.Incarnation != founder.view().Incarnation() || h.id.Name != was.Name ||
+			h.id.Address != was.Address {
 			t.Errorf("%+v joined as %+v", was, h.id)
 		}
 		old, err := filepath.Glob(filepath.Join(h.Config.DataDir, "before-join-*", "peer.json"))
@@ -152,7 +157,8 @@ func TestFormerCertificatesCommandNoPeer(t *testing.T) {
 			t.Errorf("rejoin-refused: %s answers %d", h.Config.Name, status)
 		}
 	}
-	if status, err := newThief(t, former.cred).call(founder, http.MethodGet, "/peer/v1/rights/"+former.id.ID); err != nil || status != http.StatusOK {
+	if status, err := newThief(t, former.cred).call(founder, http.MethodGet, "/peer/v1/rights/"+former.id.ID); err !=
+		nil || status != http.StatusOK {
 		t.Fatalf("its new certificate: %d, %v", status, err) // else a refusal above would prove nothing
 	}
 }

@@ -115,7 +115,8 @@ func TestStalledConnectionsTakeNothingFromOthers(t *testing.T) {
 	}
 	testwait.Until(t, "stalled-conns: the connections end", func() bool { return v.files() < before+50 })
 	v.judgeMemory("stalled-conns", most)
-	t.Logf("%d descriptors before, %d in the attack; %d MiB; leadership %v, then %v", before, peak, v.memory(), token, hosts[0].view().Leadership().Token)
+	t.Logf("%d descriptors before, %d in the attack; %d MiB; leadership %v, then %v", before, peak, v.memory(), token,
+		hosts[0].view().Leadership().Token)
 }
 
 // Heads that do not end cost little: 50 of 1 MiB cost 974 MB.
@@ -140,14 +141,18 @@ func TestStalledDocumentsStopNoCallbacks(t *testing.T) {
 	const size = 8<<20 - 1 // three fill the share of a source, six the room of strangers
 	f := v.flood()
 	for _, source := range []string{"198.51.100.1", "198.51.100.2"} { // of addresses on this host none is limited
-		f.open(16, addresses(1, 1), fmt.Sprintf("POST /v1/continue HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n%s", source, size, strings.Repeat("x", size-1)))
+		f.open(16, addresses(1, 1),
+			fmt.Sprintf("POST /v1/continue HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n%s", source,
+				size, strings.Repeat("x", size-1)))
 	}
 	// The memory of the victim does not show that they are there: they may lie where a
 	// start with much garbage was.
-	testwait.Until(t, "the first documents are over, and the next have their room", func() bool { return f.answered(stalled) })
+	testwait.Until(t, "the first documents are over, and the next have their room",
+		func() bool { return f.answered(stalled) })
 	for _, size := range []int{1000, 200 << 10, 1 << 20} {
 		began := time.Now()
-		web := &http.Client{Transport: &http.Transport{DialContext: from("127.0.3.1"), DisableKeepAlives: true}, Timeout: testwait.Limit}
+		web := &http.Client{Transport: &http.Transport{DialContext: from("127.0.3.1"), DisableKeepAlives: true},
+			Timeout: testwait.Limit}
 		req, err := http.NewRequest("POST", "http://"+v.api+"/v1/continue", strings.NewReader(strings.Repeat("x", size)))
 		if err != nil {
 			t.Fatal(err)

@@ -44,7 +44,8 @@ func TestRemovedPeerCommandsNoPeer(t *testing.T) {
 	for _, m := range members {
 		var resp raft.AppendEntriesResponse
 		// A term of the past changes nothing and keeps the connection in the pool.
-		if err := early.net.AppendEntries(raft.ServerID(m.id.ID), raft.ServerAddress(m.address()), &raft.AppendEntriesRequest{RPCHeader: claim(server), Term: 1}, &resp); err != nil {
+		if err := early.net.AppendEntries(raft.ServerID(m.id.ID), raft.ServerAddress(m.address()),
+			&raft.AppendEntriesRequest{RPCHeader: claim(server), Term: 1}, &resp); err != nil {
 			t.Fatalf("a member's own heartbeat: %v", err)
 		}
 		for _, protocol := range []string{"trivet-raft", "h2"} {
@@ -71,12 +72,14 @@ func TestRemovedPeerCommandsNoPeer(t *testing.T) {
 		for what, with := range map[string]*thief{"connections of before": early, "new connections": late} {
 			for _, as := range []string{server, members[0].address()} {
 				if taken := with.command(t, m, as); len(taken) > 0 {
-					t.Errorf("removed-commands-nobody: %s took %v from the removed peer by %s, in the name of %s", m.Config.Name, taken, what, as)
+					t.Errorf("removed-commands-nobody: %s took %v from the removed peer by %s, in the name of %s", m.Config.Name,
+						taken, what, as)
 				}
 			}
 		}
 		for path, method := range map[string]string{
-			"/peer/v1/read-index": http.MethodGet, "/peer/v1/age": http.MethodGet, "/peer/v1/proposals": http.MethodPost, "/peer/v1/join": http.MethodPost,
+			"/peer/v1/read-index": http.MethodGet, "/peer/v1/age": http.MethodGet, "/peer/v1/proposals": http.MethodPost,
+			"/peer/v1/join":              http.MethodPost,
 			"/peer/v1/rights/" + m.id.ID: http.MethodGet, "/v1/status": http.MethodGet,
 		} {
 			if status, err := late.call(m, method, path); err != nil || status != http.StatusForbidden {
@@ -176,7 +179,8 @@ func TestRevokedOperatorIsCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := ca.Sign(h.Random, time.Now(), pki.Order{Identity: pki.OperatorIdentity(h.id.Cluster, "ann"), PublicKey: &key.PublicKey, TTL: time.Hour})
+	cert, err := ca.Sign(h.Random, time.Now(),
+		pki.Order{Identity: pki.OperatorIdentity(h.id.Cluster, "ann"), PublicKey: &key.PublicKey, TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ func (h *host) refused(s *thief, whose string) {
 		h.t.Errorf("retired-commands-nobody: %s took %v from %s", h.Config.Name, taken, whose)
 	}
 	for path, method := range map[string]string{
-		"/peer/v1/read-index": http.MethodGet, "/peer/v1/age": http.MethodGet, "/peer/v1/proposals": http.MethodPost, "/v1/status": http.MethodGet,
+		"/peer/v1/read-index": http.MethodGet, "/peer/v1/age": http.MethodGet, "/peer/v1/proposals": http.MethodPost,
+		"/v1/status": http.MethodGet,
 	} {
 		status, err := s.call(h, method, path)
 		if err == nil && status != http.StatusForbidden && status != http.StatusUnauthorized {
@@ -56,7 +57,8 @@ func TestPeersOfBeforeRecoveryCommandNoPeer(t *testing.T) {
 	again := newHost(t, lost[0].Config.Name)
 	again.joins(survivor)
 	until(t, "both vote", func() bool { return voters(survivor) == 2 })
-	if status, err := newThief(t, again.cred).call(survivor, http.MethodGet, "/peer/v1/rights/"+survivor.id.ID); err != nil || status != http.StatusOK {
+	if status, err := newThief(t, again.cred).call(survivor, http.MethodGet, "/peer/v1/rights/"+survivor.id.ID); err !=
+		nil || status != http.StatusOK {
 		t.Fatalf("a certificate of after the recovery: %d, %v", status, err) // else a refusal below would prove nothing
 	}
 	for _, h := range []*host{survivor, again} {

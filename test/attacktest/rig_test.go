@@ -79,7 +79,8 @@ func (h *host) start() {
 	}
 	h.id, h.cred = id, secrets.Credentials
 	h.peer, err = app.New(h.t.Context(), app.Options{
-		Config: h.Config, Dir: h.dir, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: h.Wall, Random: rand.Reader,
+		Config: h.Config, Dir: h.dir, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: h.Wall,
+		Random: rand.Reader,
 		Exit: func(code int, why error) {
 			h.t.Errorf("%s ends its process with code %d: %v", h.Config.Name, code, why)
 		},
@@ -199,7 +200,9 @@ func newThief(t *testing.T, cred *pki.Credentials) *thief {
 	t.Helper()
 	s := &thief{end: pki.Endpoint{Credentials: func() *pki.Credentials { return cred }, Now: time.Now}}
 	s.life, s.stop = context.WithCancel(context.Background())
-	s.net = raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: s, MaxPool: 1, MaxRPCsInFlight: 1, Timeout: 3 * time.Second, Logger: hclog.NewNullLogger()})
+	s.net = raft.NewNetworkTransportWithConfig(
+		&raft.NetworkTransportConfig{Stream: s, MaxPool: 1, MaxRPCsInFlight: 1, Timeout: 3 * time.Second,
+			Logger: hclog.NewNullLogger()})
 	t.Cleanup(func() {
 		if err := s.net.Close(); err != nil {
 			t.Error(err)

@@ -96,15 +96,19 @@ func (s *thief) command(t *testing.T, victim *host, as string) (taken []string) 
 		}
 	}
 	var vote raft.RequestVoteResponse
-	err = s.net.RequestVote(id, to, &raft.RequestVoteRequest{RPCHeader: claim(as), Term: term, LastLogIndex: 1 << 40, LastLogTerm: term, LeadershipTransfer: true}, &vote)
+	err = s.net.RequestVote(id, to,
+		&raft.RequestVoteRequest{RPCHeader: claim(as), Term: term, LastLogIndex: 1 << 40, LastLogTerm: term,
+			LeadershipTransfer: true}, &vote)
 	note("vote", err == nil && (vote.Granted || vote.Term >= term))
 	var pre raft.RequestPreVoteResponse
-	err = s.net.RequestPreVote(id, to, &raft.RequestPreVoteRequest{RPCHeader: claim(as), Term: term, LastLogIndex: 1 << 40, LastLogTerm: term}, &pre)
+	err = s.net.RequestPreVote(id, to,
+		&raft.RequestPreVoteRequest{RPCHeader: claim(as), Term: term, LastLogIndex: 1 << 40, LastLogTerm: term}, &pre)
 	note("pre-vote", err == nil && pre.Granted)
 	var now raft.TimeoutNowResponse
 	note("election", s.net.TimeoutNow(id, to, &raft.TimeoutNowRequest{RPCHeader: claim(as)}, &now) == nil)
 	var beat raft.AppendEntriesResponse
-	err = s.net.AppendEntries(id, to, &raft.AppendEntriesRequest{RPCHeader: claim(as), Term: term, Leader: []byte(as)}, &beat)
+	err = s.net.AppendEntries(id, to, &raft.AppendEntriesRequest{RPCHeader: claim(as), Term: term, Leader: []byte(as)},
+		&beat)
 	note("heartbeat", err == nil && beat.Term >= term)
 	var entries raft.AppendEntriesResponse
 	next := stats.LastIndex + 1
@@ -115,7 +119,8 @@ func (s *thief) command(t *testing.T, victim *host, as string) (taken []string) 
 	note("entries", err == nil && (entries.Success || entries.Term >= term))
 	var snap raft.InstallSnapshotResponse
 	err = s.net.InstallSnapshot(id, to, &raft.InstallSnapshotRequest{
-		RPCHeader: claim(as), SnapshotVersion: 1, Term: term, Leader: []byte(as), LastLogIndex: 1 << 40, LastLogTerm: term, Size: 4,
+		RPCHeader: claim(as), SnapshotVersion: 1, Term: term, Leader: []byte(as), LastLogIndex: 1 << 40, LastLogTerm: term,
+		Size: 4,
 	}, &snap, strings.NewReader("junk"))
 	note("snapshot", err == nil && (snap.Success || snap.Term >= term))
 	return taken

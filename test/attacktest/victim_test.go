@@ -75,8 +75,9 @@ func beVictim(text string) error {
 	limits := app.APILimits()
 	limits.Header, limits.Body, limits.Stall, limits.Write = 3*time.Second, 10*time.Second, 2*time.Second, 2*time.Second
 	peer, err := app.New(context.Background(), app.Options{
-		Config: conf, Dir: dir, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: time.Now, Random: rand.Reader, Limits: &limits,
-		Exit: func(code int, why error) { fmt.Fprintln(os.Stderr, "victim exits:", why); os.Exit(code) },
+		Config: conf, Dir: dir, Binary: "test", Logger: slog.New(slog.DiscardHandler), Wall: time.Now, Random: rand.Reader,
+		Limits: &limits,
+		Exit:   func(code int, why error) { fmt.Fprintln(os.Stderr, "victim exits:", why); os.Exit(code) },
 	})
 	if err != nil {
 		return err
@@ -128,8 +129,10 @@ func newVictim(t *testing.T, others int, flags map[string]string) (*victim, []*h
 	}
 	v := &victim{T: t, host: h, id: founding.Identity.ID}
 	all := map[string]string{
-		"name": "h1", "data_dir": h.Config.DataDir, "socket": h.Config.Socket, "firewall.driver": "noop", "api.listen": "127.0.0.1:0",
-		"cluster.listen": h.Config.Cluster.Listen, "gossip.listen": h.Config.Gossip.Listen, "api.trusted_proxies": "192.0.2.99/32",
+		"name": "h1", "data_dir": h.Config.DataDir, "socket": h.Config.Socket, "firewall.driver": "noop",
+		"api.listen":     "127.0.0.1:0",
+		"cluster.listen": h.Config.Cluster.Listen, "gossip.listen": h.Config.Gossip.Listen,
+		"api.trusted_proxies": "192.0.2.99/32",
 	}
 	maps.Copy(all, flags)
 	v.start(all)

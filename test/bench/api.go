@@ -28,8 +28,10 @@ const (
 
 func apiArea() Area {
 	return Area{
-		Name:    "api",
-		About:   fmt.Sprintf("three processes with mutual TLS and logs on disk, %d workers each; Ironic in memory; %d clients", apiWorkers, apiClients),
+		Name: "api",
+		About: fmt.Sprintf(
+			"three processes with mutual TLS and logs on disk, %d workers each; Ironic in memory; %d clients", apiWorkers,
+			apiClients),
 		Measure: measureAPI,
 	}
 }
@@ -97,15 +99,18 @@ func (s *apiSite) starts(ctx context.Context) error {
 // callbacks posts every node's data: from the first POST until the last is
 // finished and switched off.
 func (s *apiSite) callbacks(ctx context.Context) error {
-	return s.against(ctx, "api.continue_per_s", 50, (*original).callbacks, func(c *webConn, n int) (status int, err error) {
-		status, _, err = c.do(http.MethodPost, "/v1/continue", s.rack.documents[n])
-		return status, err
-	}, http.StatusOK, "finished", func() bool { return s.rack.off.Load() >= int64(s.bench.Nodes) })
+	return s.against(ctx, "api.continue_per_s", 50, (*original).callbacks,
+		func(c *webConn, n int) (status int, err error) {
+			status, _, err = c.do(http.MethodPost, "/v1/continue", s.rack.documents[n])
+			return status, err
+		}, http.StatusOK, "finished", func() bool { return s.rack.off.Load() >= int64(s.bench.Nodes) })
 }
 
 // against makes a request for every node, and reports the rate divided by that of a
 // turn of the original before it and one after.
-func (s *apiSite) against(ctx context.Context, name string, times float64, turn func(*original, context.Context) (float64, error), post func(c *webConn, n int) (int, error), want int, state string, quick func() bool) error {
+func (s *apiSite) against(ctx context.Context, name string, times float64,
+	turn func(*original, context.Context) (float64, error), post func(c *webConn, n int) (int, error), want int,
+	state string, quick func() bool) error {
 	var rate, originals float64
 	var raw string
 	ours := func() (err error) {
@@ -131,12 +136,14 @@ func (s *apiSite) report(name string, times, rate, original float64, raw string)
 		s.bench.Report.Skip(name, "x", AtLeast(times), fmt.Sprintf("%v; %.0f/s: %s", s.without, rate, raw))
 		return
 	}
-	s.bench.Report.Add(name, rate/original, "x", AtLeast(times), fmt.Sprintf("%.0f/s (the original %.0f/s): %s", rate, original, raw))
+	s.bench.Report.Add(name, rate/original, "x", AtLeast(times),
+		fmt.Sprintf("%.0f/s (the original %.0f/s): %s", rate, original, raw))
 }
 
 // each makes a request for every node, waits until all are in a state, and returns how
 // many were a second. quick spares the peers questions as long as it is false.
-func (s *apiSite) each(ctx context.Context, post func(c *webConn, n int) (int, error), want int, state string, quick func() bool) (rate float64, raw string, err error) {
+func (s *apiSite) each(ctx context.Context, post func(c *webConn, n int) (int, error), want int, state string,
+	quick func() bool) (rate float64, raw string, err error) {
 	var next, busy atomic.Int64
 	next.Store(-1)
 	before, began := s.usage(ctx), time.Now()
@@ -199,7 +206,8 @@ func (s *apiSite) addresses() (all []string) {
 
 // together runs a function on so many connections at once, spread over the addresses, and
 // waits for all.
-func together(ctx context.Context, addresses []string, clients int, run func(ctx context.Context, c *webConn) error) error {
+func together(ctx context.Context, addresses []string, clients int,
+	run func(ctx context.Context, c *webConn) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var all sync.WaitGroup
@@ -222,7 +230,8 @@ func together(ctx context.Context, addresses []string, clients int, run func(ctx
 func (s *apiSite) await(ctx context.Context, state string, quick func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, apiLimit)
 	defer cancel()
-	others := slices.DeleteFunc([]string{"starting", "waiting", "processing", "error"}, func(o string) bool { return o == state })
+	others := slices.DeleteFunc([]string{"starting", "waiting", "processing", "error"},
+		func(o string) bool { return o == state })
 	tick := time.NewTicker(apiPoll)
 	defer tick.Stop()
 	for {
@@ -289,7 +298,8 @@ func (s *apiSite) memory(ctx context.Context) error {
 		return err
 	}
 	s.bench.Report.Add("api.memory_mb", max(first, later), "MB", AtMost(150),
-		fmt.Sprintf("%d nodes of %d KB; the three peers when the last was finished: %s; %v later: %s", s.bench.Nodes, s.rack.bytes/s.bench.Nodes>>10, raw, settle, rawLater))
+		fmt.Sprintf("%d nodes of %d KB; the three peers when the last was finished: %s; %v later: %s", s.bench.Nodes,
+			s.rack.bytes/s.bench.Nodes>>10, raw, settle, rawLater))
 	return nil
 }
 
@@ -338,7 +348,8 @@ func (s *apiSite) lists(ctx context.Context) error {
 		}
 		times = append(times, took)
 	}
-	s.bench.Report.Add(name+"_s", times.P50().Seconds(), "s", AtMost(0.3), fmt.Sprintf("pages of %d from each peer in turn: %v", apiPage, times))
+	s.bench.Report.Add(name+"_s", times.P50().Seconds(), "s", AtMost(0.3),
+		fmt.Sprintf("pages of %d from each peer in turn: %v", apiPage, times))
 	return nil
 }
 

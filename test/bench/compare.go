@@ -37,7 +37,8 @@ type tree struct {
 // area that only one of them has is left out.
 func compare(ctx context.Context, o options, work string, stdout, stderr io.Writer) (err error) {
 	root := filepath.Join(work, "revision")
-	if out, err := exec.CommandContext(ctx, "git", "worktree", "add", "--detach", root, o.revision).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "git", "worktree", "add", "--detach", root,
+		o.revision).CombinedOutput(); err != nil {
 		return fmt.Errorf("check out %s: %w\n%s", o.revision, err, out)
 	}
 	defer func() {
@@ -73,7 +74,8 @@ func compare(ctx context.Context, o options, work string, stdout, stderr io.Writ
 // buildTree builds the bench and the trivet of a tree. Before version 0.2 the bench lay
 // at the top.
 func buildTree(ctx context.Context, root, out, name string) (t tree, err error) {
-	t = tree{name: name, folder: filepath.Join(root, "test", "bench"), bench: filepath.Join(out, "bench"), trivet: filepath.Join(out, "trivet")}
+	t = tree{name: name, folder: filepath.Join(root, "test", "bench"), bench: filepath.Join(out, "bench"),
+		trivet: filepath.Join(out, "trivet")}
 	if _, err := os.Stat(t.folder); err != nil {
 		t.folder = filepath.Join(root, "bench")
 	}
@@ -117,7 +119,8 @@ func inTurns(ctx context.Context, o options, area string, here, there tree, stde
 // measure lets the tree's own bench measure an area. A goal that it misses is no error.
 func (t tree) measure(ctx context.Context, o options, area string, stderr io.Writer) (results []Result, err error) {
 	file := t.bench + "-" + area + ".json"
-	run := exec.CommandContext(ctx, t.bench, "-area", area, "-out", file, "-trivet", t.trivet, "-dir", o.dir, "-trials", fmt.Sprint(o.trials), "-nodes", fmt.Sprint(o.nodes))
+	run := exec.CommandContext(ctx, t.bench, "-area", area, "-out", file, "-trivet", t.trivet, "-dir", o.dir, "-trials",
+		fmt.Sprint(o.trials), "-nodes", fmt.Sprint(o.nodes))
 	run.Dir, run.Stderr = t.folder, stderr // benchmarks of packages are run from its folder
 	if err := run.Run(); err != nil {
 		return nil, err
@@ -166,7 +169,8 @@ func printCompared(w io.Writer, revision string, all []compared) {
 		if there != 0 {
 			ratio = fmt.Sprintf("%.2f", here/there)
 		}
-		fmt.Fprintf(table, "%s\t%s %s\t%s %s\t%s\t%.3g | %.3g\n", c.Name, digits(here), c.Unit, digits(there), c.Unit, ratio, c.Here, c.There)
+		fmt.Fprintf(table, "%s\t%s %s\t%s %s\t%s\t%.3g | %.3g\n", c.Name, digits(here), c.Unit, digits(there), c.Unit, ratio,
+			c.Here, c.There)
 	}
 	table.Flush()
 }

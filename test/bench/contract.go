@@ -18,8 +18,9 @@ const (
 
 func contractArea() Area {
 	return Area{
-		Name:    "contract",
-		About:   fmt.Sprintf("three processes as in area api; default hooks; %d callbacks, and bursts of %d nodes", contractNodes, burstNodes),
+		Name: "contract",
+		About: fmt.Sprintf("three processes as in area api; default hooks; %d callbacks, and bursts of %d nodes",
+			contractNodes, burstNodes),
 		Measure: measureContract,
 	}
 }
@@ -45,7 +46,8 @@ func rulesCPU(ctx context.Context, b *Bench) error {
 	if len(each) == 0 {
 		return errors.New("go test ./inspector/rules has no result of BenchmarkRules")
 	}
-	b.Report.Add("contract.rules_100_ms", median(each), "ms", AtMost(5), fmt.Sprintf("processor time, with a call of an Ironic that costs nothing for each rule: %.2f; %s", each, busy))
+	b.Report.Add("contract.rules_100_ms", median(each), "ms", AtMost(5),
+		fmt.Sprintf("processor time, with a call of an Ironic that costs nothing for each rule: %.2f; %s", each, busy))
 	return nil
 }
 
@@ -61,7 +63,8 @@ func switchFacts(ctx context.Context, b *Bench) error {
 	if len(rates) == 0 {
 		return errors.New("go test ./inspector/lldp has no result of BenchmarkAdd")
 	}
-	b.Report.Add("contract.lldp_million_tlv_per_s", median(rates)/1e6, "M/s", AtLeast(1), fmt.Sprintf("one switch's 15, and its facts written: %.0f a second; %s", rates, busy))
+	b.Report.Add("contract.lldp_million_tlv_per_s", median(rates)/1e6, "M/s", AtLeast(1),
+		fmt.Sprintf("one switch's 15, and its facts written: %.0f a second; %s", rates, busy))
 	return nil
 }
 
@@ -83,7 +86,8 @@ func (s *apiSite) callbackCPU(ctx context.Context) error {
 		if err := s.introspect(ctx, first, contractNodes, s.callback); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := s.await(ctx, "finished", func() bool { return s.rack.off.Load() >= int64(first+contractNodes) }); err != nil {
+		if err := s.await(ctx, "finished", func() bool { return s.rack.off.Load() >= int64(first+contractNodes) }); err !=
+			nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		used = s.usage(ctx).since(before)
@@ -96,7 +100,8 @@ func (s *apiSite) callbackCPU(ctx context.Context) error {
 }
 
 // introspect does something with some nodes, each on one of the connections.
-func (s *apiSite) introspect(ctx context.Context, first, count int, do func(context.Context, *webConn, int) error) error {
+func (s *apiSite) introspect(ctx context.Context, first, count int,
+	do func(context.Context, *webConn, int) error) error {
 	jobs := make(chan int, count)
 	for n := range count {
 		jobs <- first + n

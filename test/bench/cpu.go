@@ -36,7 +36,8 @@ func (u usage) since(before usage) usage {
 func (u usage) each(n int, began time.Time) string {
 	others := (u.machine - u.peers - u.bench).Seconds() / (u.at.Sub(began).Seconds() * float64(runtime.NumCPU()))
 	return fmt.Sprintf("CPU each: peers %v, load and Ironic %v; others took %.0f%% of the machine; log entries each: %.1f",
-		short(u.peers/time.Duration(max(n, 1))), short(u.bench/time.Duration(max(n, 1))), max(others, 0)*100, float64(u.entries)/float64(max(n, 1)))
+		short(u.peers/time.Duration(max(n, 1))), short(u.bench/time.Duration(max(n, 1))), max(others, 0)*100,
+		float64(u.entries)/float64(max(n, 1)))
 }
 
 // usage returns what was used until now; what cannot be looked at counts

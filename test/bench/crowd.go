@@ -33,7 +33,8 @@ const (
 )
 
 func crowdArea() Area {
-	return Area{Name: "crowd", About: "every route asked through 512 connections, while machines are introspected", Measure: measureCrowd}
+	return Area{Name: "crowd", About: "every route asked through 512 connections, while machines are introspected",
+		Measure: measureCrowd}
 }
 
 // crowd is a cluster under attack and the callers who ask honestly.
@@ -126,7 +127,8 @@ func newCrowd(ctx context.Context, b *Bench) (c *crowd, end func() error, err er
 	if err == nil {
 		c.cluster, err = newFleet(ctx, binary, dir, map[string]string{
 			"ironic.endpoint": "http://" + ln.Addr().String(), "lease.enabled": "true",
-			"elector.listen": "raft=" + anyPort, "haconfig.listen": anyPort, "haconfig.via": "endpoints", "haconfig.kubeconfigs": "bench=" + kubeconfig,
+			"elector.listen": "raft=" + anyPort, "haconfig.listen": anyPort, "haconfig.via": "endpoints",
+			"haconfig.kubeconfigs": "bench=" + kubeconfig,
 		})
 	}
 	if err != nil {
@@ -134,7 +136,8 @@ func newCrowd(ctx context.Context, b *Bench) (c *crowd, end func() error, err er
 	}
 	c.honest = &http.Client{Transport: timing{c}, Timeout: 30 * time.Second}
 	c.machines = machine.NewFleet(machine.Options{
-		Callbacks: c.urls("/v1/continue"), BootLeast: 100 * time.Millisecond, BootMost: time.Second, Client: c.honest, Logger: slog.New(slog.DiscardHandler),
+		Callbacks: c.urls("/v1/continue"), BootLeast: 100 * time.Millisecond, BootMost: time.Second, Client: c.honest,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	end = func() error {
 		c.machines.Close()
@@ -168,7 +171,8 @@ func (c *crowd) urls(path string) (out []string) {
 func (c *crowd) populate(ctx context.Context) error {
 	at := time.Now().Add(-time.Hour)
 	for range crowdRecords {
-		r := admin.ImportedRecord{UUID: uuid.NewString(), State: "finished", StartedAt: &at, FinishedAt: &at, Processed: json.RawMessage(`{"inventory":{}}`)}
+		r := admin.ImportedRecord{UUID: uuid.NewString(), State: "finished", StartedAt: &at, FinishedAt: &at,
+			Processed: json.RawMessage(`{"inventory":{}}`)}
 		if err := c.cluster[0].ask(ctx, http.MethodPost, "/v1/import/records", r, new(admin.ImportResult)); err != nil {
 			return fmt.Errorf("import a record: %w", err)
 		}
@@ -307,7 +311,8 @@ func (c *crowd) attack(ctx context.Context, r crowdRoute, sources int) (row crow
 	defer c.mu.Unlock()
 	row.changes = after.Token != before.Token
 	row.p99 = c.took.Quantile(0.99).Seconds()
-	row.raw = fmt.Sprintf("%d honest requests, max %v, %v; all in %v; socket max %v; %.0f MB; leadership lost: %v; attack: %s; processors: leader %.0f%%, attacker %.0f%% of one",
+	row.raw = fmt.Sprintf(
+		"%d honest requests, max %v, %v; all in %v; socket max %v; %.0f MB; leadership lost: %v; attack: %s; processors: leader %.0f%%, attacker %.0f%% of one",
 		len(c.took), short(c.took.Max()), c.said, short(took), short(socket.Max()), row.memory, row.changes, said,
 		(then-used).Seconds()/lasted.Seconds()*100, theirs.Seconds()/lasted.Seconds()*100)
 	return row, nil

@@ -85,7 +85,8 @@ func (c *crowd) routes(ctx context.Context) ([]crowdRoute, error) {
 	if err := json.Unmarshal(text, &document); err != nil {
 		return nil, fmt.Errorf("read the description of the API: %w", err)
 	}
-	fill := strings.NewReplacer("{node}", uuid.NewString(), "{rule}", uuid.NewString(), "{lease}", "crowd", "{key}", "crowd", "{component}", "crowd", "{member}", "crowd")
+	fill := strings.NewReplacer("{node}", uuid.NewString(), "{rule}", uuid.NewString(), "{lease}", "crowd", "{key}",
+		"crowd", "{component}", "crowd", "{member}", "crowd")
 	var all []crowdRoute
 	for _, path := range slices.Sorted(maps.Keys(document.Paths)) {
 		for _, method := range []string{"get", "post", "put", "delete"} {
@@ -96,9 +97,11 @@ func (c *crowd) routes(ctx context.Context) ([]crowdRoute, error) {
 	}
 	known := "/v1/introspection/" + c.nodes[0]
 	for _, path := range []string{
-		"/metrics", "/readyz", "/livez", "/v1/events?limit=10000", "/v1/events?node=" + c.nodes[0], "/v1/events?wait=50s&" + strings.Repeat("a&", 60),
+		"/metrics", "/readyz", "/livez", "/v1/events?limit=10000", "/v1/events?node=" + c.nodes[0],
+		"/v1/events?wait=50s&" + strings.Repeat("a&", 60),
 		"/v1/introspection?limit=1000", known, known + "/data", "/v1/nodes/" + c.nodes[0],
-		"/ui/", "/ui/api/session", "/ui/api/machines", "/ui/api/machines?q=52:54", "/ui/api/findings", "/ui/api/v1/status", "/ui/api/v1/members", "/ui/api/v1/failover",
+		"/ui/", "/ui/api/session", "/ui/api/machines", "/ui/api/machines?q=52:54", "/ui/api/findings", "/ui/api/v1/status",
+		"/ui/api/v1/members", "/ui/api/v1/failover",
 		"/ui/api/v1/failover/remediations", "/ui/api/v1/firewall/explain/52:54:c0:00:00:00",
 	} {
 		all = append(all, crowdRoute{Method: http.MethodGet, Path: path})

@@ -60,7 +60,8 @@ func serveAttack(ctx context.Context, in io.Reader, out io.Writer) error {
 	if r.Silent {
 		length++
 	}
-	f.sender = fmt.Sprintf("%s %s HTTP/1.1\r\nHost: x\r\nAccept: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	f.sender = fmt.Sprintf(
+		"%s %s HTTP/1.1\r\nHost: x\r\nAccept: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		r.Method, r.Path, r.Accept, length, r.Body)
 	ctx, quiet := context.WithCancel(ctx)
 	f.begin(ctx)
@@ -179,17 +180,19 @@ func (f *flood) note(status int) {
 // askPeer sends requests over HTTP/2 on a connection, one after the other.
 func (f *flood) askPeer(ctx context.Context, c net.Conn) {
 	used := false
-	web := &http.Transport{Protocols: new(http.Protocols), DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
-		if used {
-			return nil, net.ErrClosed
-		}
-		used = true
-		return c, nil
-	}}
+	web := &http.Transport{Protocols: new(http.Protocols),
+		DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+			if used {
+				return nil, net.ErrClosed
+			}
+			used = true
+			return c, nil
+		}}
 	web.Protocols.SetHTTP2(true)
 	defer web.CloseIdleConnections()
 	for {
-		r, err := http.NewRequestWithContext(ctx, f.Route.Method, "https://"+f.Address+f.Route.Path, strings.NewReader(f.Route.Body))
+		r, err := http.NewRequestWithContext(ctx, f.Route.Method, "https://"+f.Address+f.Route.Path,
+			strings.NewReader(f.Route.Body))
 		if err != nil {
 			return
 		}

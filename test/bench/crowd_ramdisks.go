@@ -141,9 +141,11 @@ func (r *ramdisks) measure(ctx context.Context, name string, sources, beside int
 		r.Report.Add("crowd.ramdisks_"+figure+" "+name, value, unit, AtMost(most), raw)
 	}
 	took := r.took.Quantile(0.99)
-	add("failed", float64(r.attempts[0]), "", 0, fmt.Sprintf("of %d, taken at attempt 1 to 5: %v; %v", len(r.nodes), r.attempts[1:], r.said))
+	add("failed", float64(r.attempts[0]), "", 0,
+		fmt.Sprintf("of %d, taken at attempt 1 to 5: %v; %v", len(r.nodes), r.attempts[1:], r.said))
 	add("p99", took.Seconds(), "s", ramdiskLimit, fmt.Sprintf("until its document is taken; all in %v", short(lasted)))
-	add("memory", peak, "MB", crowdMemory, fmt.Sprintf("the leader's peak; leadership lost: %v; strangers: %s", lost, said))
+	add("memory", peak, "MB", crowdMemory,
+		fmt.Sprintf("the leader's peak; leadership lost: %v; strangers: %s", lost, said))
 	r.Say("ramdisks %s: %d failed; attempts %v, %v; p99 %v, all in %v; %.0f MB; leadership lost: %v; strangers: %s",
 		name, r.attempts[0], r.attempts[1:], r.said, short(took), short(lasted), peak, lost, said)
 	return nil

@@ -64,7 +64,8 @@ func measureFailover(ctx context.Context, b *Bench) error {
 		return err
 	}
 	idle := failoverIdleRows
-	return errors.Join(err, g.cannot(measureFailoverIdle(ctx, b), idle.leaderRSS, idle.leaderCPU, idle.followerRSS, idle.followerCPU))
+	return errors.Join(err, g.cannot(measureFailoverIdle(ctx, b), idle.leaderRSS, idle.leaderCPU, idle.followerRSS,
+		idle.followerCPU))
 }
 
 // kubeSite is a cluster of Kubernetes, and three peers that look after it.
@@ -74,7 +75,8 @@ type kubeSite struct {
 }
 
 // newKubeSite starts both. Settings are those that differ from what is shipped.
-func newKubeSite(ctx context.Context, b *Bench, name string, nodes int, settings map[string]string, flags ...string) (s *kubeSite, err error) {
+func newKubeSite(ctx context.Context, b *Bench, name string, nodes int, settings map[string]string,
+	flags ...string) (s *kubeSite, err error) {
 	binary, err := b.Binary(ctx)
 	if err != nil {
 		return nil, err
@@ -120,7 +122,8 @@ func (k *kubeLab) fence(nodes int) (path string, err error) {
 		return "", fmt.Errorf("write the fence agent: %w", err)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "devices:\n  - name: lab\n    type: agent\n    program: %s\n    options: {control: %q}\n    nodes:\n",
+	fmt.Fprintf(&text,
+		"devices:\n  - name: lab\n    type: agent\n    program: %s\n    options: {control: %q}\n    nodes:\n",
 		agent, strings.TrimPrefix(k.control, "http://"))
 	for n := range nodes {
 		fmt.Fprintf(&text, "      node-%d: {machine: node-%d}\n", n+1, n+1)
@@ -239,7 +242,8 @@ func (r *race) lanes(trials int) []*lane {
 		{name: "taint", nodes: theirNodes, phases: phases(min(trials, taintTrials), 0, 1), remedy: taint},
 	}
 	for n := range ourLanes {
-		all = append(all, &lane{name: fmt.Sprintf("ours%d", n+1), nodes: ourNodes, phases: phases(trials, n, ourLanes), ours: true})
+		all = append(all, &lane{name: fmt.Sprintf("ours%d", n+1), nodes: ourNodes, phases: phases(trials, n, ourLanes),
+			ours: true})
 	}
 	first := 1
 	for _, l := range all {
@@ -286,12 +290,14 @@ func (r *race) report(ctx context.Context, lanes []*lane, busy string) error {
 	case len(taint) == 0:
 		g.skip(errors.New("the taint alone came to no end"), rows.ratio)
 	default:
-		add(rows.ratio, ours.P50().Seconds()/taint.P50().Seconds(), fmt.Sprintf("%v to %v", short(ours.P50()), short(taint.P50())))
+		add(rows.ratio, ours.P50().Seconds()/taint.P50().Seconds(),
+			fmt.Sprintf("%v to %v", short(ours.P50()), short(taint.P50())))
 	}
 	if len(ours) > 0 {
 		add(rows.p50, ours.P50().Seconds(), "the median of these")
-		add(rows.p90, ours.Quantile(0.9).Seconds(), fmt.Sprintf("%v, %d given up; in the same cluster at the same time, given up after %v: %s; %s",
-			ours, cut, r.bench.Cut, strings.Join(others, "; "), busy))
+		add(rows.p90, ours.Quantile(0.9).Seconds(),
+			fmt.Sprintf("%v, %d given up; in the same cluster at the same time, given up after %v: %s; %s",
+				ours, cut, r.bench.Cut, strings.Join(others, "; "), busy))
 	}
 	if len(off) == 0 {
 		g.skip(errors.New("no power-off was logged"), rows.afterOff)
@@ -324,21 +330,25 @@ func (r *race) run(ctx context.Context, l *lane) error {
 func (r *race) prepare(ctx context.Context, l *lane) error {
 	for n := range l.nodes {
 		label := map[string]any{"metadata": map[string]any{"labels": map[string]string{"lane": l.name}}}
-		if err := r.kube.do(ctx, "PATCH", fmt.Sprintf("/api/v1/nodes/node-%d", l.first+n), typeMerge, label, nil); err != nil {
+		if err := r.kube.do(ctx, "PATCH", fmt.Sprintf("/api/v1/nodes/node-%d", l.first+n), typeMerge, label, nil); err !=
+			nil {
 			return err
 		}
 	}
-	if err := r.kube.do(ctx, "POST", "/apis/apps/v1/namespaces/default/statefulsets", typeJSON, statefulSet(l), nil); err != nil {
+	if err := r.kube.do(ctx, "POST", "/apis/apps/v1/namespaces/default/statefulsets", typeJSON, statefulSet(l),
+		nil); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, failoverSetup)
 	defer cancel()
-	_, err := r.await(ctx, l.pod()+" to be ready", r.pods, l.pod(), func(pod kubeObject) bool { return pod.ready() && pod.Spec.NodeName != "" })
+	_, err := r.await(ctx, l.pod()+" to be ready", r.pods, l.pod(),
+		func(pod kubeObject) bool { return pod.ready() && pod.Spec.NodeName != "" })
 	return err
 }
 
 // await waits for an object to be as is asked.
-func (r *race) await(ctx context.Context, what string, view *kubeView, name string, ok func(kubeObject) bool) (o kubeObject, err error) {
+func (r *race) await(ctx context.Context, what string, view *kubeView, name string,
+	ok func(kubeObject) bool) (o kubeObject, err error) {
 	var stopped error
 	err = until(ctx, what, func() bool {
 		var there bool
@@ -369,7 +379,8 @@ func (r *race) lose(ctx context.Context, l *lane, phase time.Duration) error {
 	switch {
 	case err == nil:
 		l.took = append(l.took, pod.seen.Sub(began))
-		r.bench.Say("failover: %s: %s is ready on %s instead of %s after %v", l.name, l.pod(), pod.Spec.NodeName, victim, short(pod.seen.Sub(began)))
+		r.bench.Say("failover: %s: %s is ready on %s instead of %s after %v", l.name, l.pod(), pod.Spec.NodeName, victim,
+			short(pod.seen.Sub(began)))
 	case limited.Err() != nil && ctx.Err() == nil:
 		l.cut++
 		r.bench.Say("failover: %s: given up after %v", l.name, r.bench.Cut)
@@ -385,7 +396,8 @@ func (r *race) lose(ctx context.Context, l *lane, phase time.Duration) error {
 func (r *race) moved(ctx context.Context, l *lane, old kubeObject) (kubeObject, error) {
 	victim := old.Spec.NodeName
 	if l.remedy != nil {
-		if _, err := r.await(ctx, victim+" not to be ready", r.nodes, victim, func(n kubeObject) bool { return !n.ready() }); err != nil {
+		if _, err := r.await(ctx, victim+" not to be ready", r.nodes, victim,
+			func(n kubeObject) bool { return !n.ready() }); err != nil {
 			return kubeObject{}, err
 		}
 		if err := l.remedy(ctx, old); err != nil {

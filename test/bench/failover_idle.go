@@ -66,7 +66,9 @@ func measureFailoverIdle(ctx context.Context, b *Bench) (err error) {
 	add := func(r row, value, other float64, more string) {
 		b.Report.Add(r.name, value, r.unit, r.goal, fmt.Sprintf("%.1f %s where nothing is watched%s", other, r.unit, more))
 	}
-	add(rows.leaderRSS, watch.leader.rss, nothing.leader.rss, fmt.Sprintf("; kubelab with %d kube nodes and %d pods, %v; %s", idleNodes, idlePods, idleLook, busyShare(before, began)))
+	add(rows.leaderRSS, watch.leader.rss, nothing.leader.rss,
+		fmt.Sprintf("; kubelab with %d kube nodes and %d pods, %v; %s", idleNodes, idlePods, idleLook,
+			busyShare(before, began)))
 	add(rows.leaderCPU, watch.leader.cpu, nothing.leader.cpu, "; of one core")
 	add(rows.followerRSS, watch.follower.rss, nothing.follower.rss, "; the greater of two")
 	add(rows.followerCPU, watch.follower.cpu, nothing.follower.cpu, "; of one core, the greater of two")
@@ -100,7 +102,8 @@ func (s *kubeSite) fill(ctx context.Context) error {
 func (s *kubeSite) awaitWell(ctx context.Context) error {
 	running := func() error {
 		var list struct{ Items []kubeObject }
-		if err := s.kube.do(ctx, http.MethodGet, "/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning", typeJSON, nil, &list); err != nil {
+		if err := s.kube.do(ctx, http.MethodGet, "/api/v1/namespaces/default/pods?fieldSelector=status.phase%3DRunning",
+			typeJSON, nil, &list); err != nil {
 			return err
 		}
 		if len(list.Items) < idlePods {

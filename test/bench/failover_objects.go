@@ -70,7 +70,8 @@ func (r *race) renewed(ctx context.Context, node string, phase time.Duration) er
 	var lease struct {
 		Spec struct{ RenewTime time.Time }
 	}
-	if err := r.kube.do(ctx, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+node, typeJSON, nil, &lease); err != nil {
+	if err := r.kube.do(ctx, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+node, typeJSON, nil,
+		&lease); err != nil {
 		return fmt.Errorf("read the Lease of %s: %w", node, err)
 	}
 	left := phase - time.Since(lease.Spec.RenewTime)
@@ -101,7 +102,8 @@ func statefulSet(l *lane) any {
 			},
 			"volumeClaimTemplates": []any{object{
 				"metadata": object{"name": "data"},
-				"spec":     object{"accessModes": []string{"ReadWriteOnce"}, "resources": object{"requests": object{"storage": "1Gi"}}},
+				"spec": object{"accessModes": []string{"ReadWriteOnce"},
+					"resources": object{"requests": object{"storage": "1Gi"}}},
 			}},
 		},
 	}
@@ -124,7 +126,8 @@ func (k *kubeLab) taint(ctx context.Context, name string, set bool) error {
 			taints = append(taints, map[string]any{"key": outOfService, "value": "nodeshutdown", "effect": "NoExecute"})
 		}
 		return k.do(ctx, http.MethodPatch, path, typeMerge, map[string]any{
-			"metadata": map[string]any{"resourceVersion": node.Metadata.ResourceVersion}, "spec": map[string]any{"taints": taints},
+			"metadata": map[string]any{"resourceVersion": node.Metadata.ResourceVersion},
+			"spec":     map[string]any{"taints": taints},
 		}, nil)
 	}
 	var err error

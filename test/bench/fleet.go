@@ -83,7 +83,8 @@ func (p *process) profile(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("profile of %s: %w", p.name, err)
 	}
-	cmd := exec.CommandContext(ctx, p.binary, "debug", "profile", "cpu", "--seconds", fmt.Sprint(int(profileTime.Seconds())))
+	cmd := exec.CommandContext(ctx, p.binary, "debug", "profile", "cpu", "--seconds",
+		fmt.Sprint(int(profileTime.Seconds())))
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, f, os.Stderr
 	if err := errors.Join(cmd.Run(), f.Close()); err != nil {
 		return fmt.Errorf("profile of %s: %w", p.name, err)

@@ -32,8 +32,10 @@ const (
 
 func gateArea() Area {
 	return Area{
-		Name:    "gate",
-		About:   fmt.Sprintf("as root: lists of %d MACs in kernels of their own; three processes on hosts of their own with a DHCP server each, asked every 50 ms", gateMACs),
+		Name: "gate",
+		About: fmt.Sprintf(
+			"as root: lists of %d MACs in kernels of their own; three processes on hosts of their own with a DHCP server each, asked every 50 ms",
+			gateMACs),
 		Measure: measureGate,
 	}
 }
@@ -85,7 +87,8 @@ var reason = regexp.MustCompile(`(?m)^\s+\w+\.go:\d+: (.*)$`)
 
 // goTest runs tests or benchmarks of a package of the product and returns what
 // they printed, and how busy the machine was with other things.
-func (g *gateSite) goTest(ctx context.Context, trials int, pkg string, env []string, args ...string) (out string, busy string, err error) {
+func (g *gateSite) goTest(ctx context.Context, trials int, pkg string, env []string, args ...string) (out string,
+	busy string, err error) {
 	if os.Geteuid() != 0 {
 		return "", "", errCannot("it needs root")
 	}
@@ -97,7 +100,8 @@ func (g *gateSite) goTest(ctx context.Context, trials int, pkg string, env []str
 		return "", "", err
 	}
 	limit := startLab + time.Duration(trials)*trialLimit
-	test := exec.CommandContext(ctx, "go", append([]string{"test", "-tags", "e2e", "-count", "1", "-timeout", limit.String(), "-v", pkg}, args...)...)
+	test := exec.CommandContext(ctx, "go",
+		append([]string{"test", "-tags", "e2e", "-count", "1", "-timeout", limit.String(), "-v", pkg}, args...)...)
 	test.Dir = "../.." // the module of the product; bench runs in its own
 	// The test is a child of go's; what it starts dies with it.
 	test.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -140,8 +144,10 @@ var (
 
 // benchmarks returns the results of a package's benchmarks, several of each, by
 // name and unit.
-func (g *gateSite) benchmarks(ctx context.Context, pkg, pattern, times string) (all map[string][]float64, busy string, err error) {
-	out, busy, err := g.goTest(ctx, 0, pkg, nil, "-run", "^$", "-bench", pattern, "-benchtime", times, "-count", strconv.Itoa(gateRounds))
+func (g *gateSite) benchmarks(ctx context.Context, pkg, pattern, times string) (all map[string][]float64, busy string,
+	err error) {
+	out, busy, err := g.goTest(ctx, 0, pkg, nil, "-run", "^$", "-bench", pattern, "-benchtime", times, "-count",
+		strconv.Itoa(gateRounds))
 	if err != nil {
 		return nil, "", err
 	}
@@ -183,7 +189,8 @@ func (g *gateSite) nftables(ctx context.Context) error {
 	if failed != nil {
 		return errors.Join(err, g.cannot(failed, change))
 	}
-	return errors.Join(err, g.add(change, changed, strings.Replace(name, "Replace", "Change", 1)+"cpu-ns/op", strings.Replace(name, "Replace", "Change", 1)+"ns/op", "until it is done", busy))
+	return errors.Join(err, g.add(change, changed, strings.Replace(name, "Replace", "Change", 1)+"cpu-ns/op",
+		strings.Replace(name, "Replace", "Change", 1)+"ns/op", "until it is done", busy))
 }
 
 // iptables does the same with the commands of iptables, with either back end,
@@ -192,7 +199,8 @@ func (g *gateSite) iptables(ctx context.Context) error {
 	build := row{"gate.iptables_build_ms", "ms", AtMost(1500)}
 	change := row{"gate.iptables_change_ms", "ms", AtMost(250)}
 	g.bench.Say("gate: lists in iptables")
-	all, busy, err := g.benchmarks(ctx, "./firewall/iptables", fmt.Sprintf("^Benchmark(Replace|Change)$/./^%d_MACs$", gateMACs), "3x")
+	all, busy, err := g.benchmarks(ctx, "./firewall/iptables",
+		fmt.Sprintf("^Benchmark(Replace|Change)$/./^%d_MACs$", gateMACs), "3x")
 	if err != nil {
 		return g.cannot(err, build, change)
 	}
@@ -214,7 +222,8 @@ func (g *gateSite) add(r row, all map[string][]float64, key, beside, what, busy 
 	if err = errors.Join(err, lacks); err != nil {
 		return g.cannot(err, r)
 	}
-	g.bench.Report.Add(r.name, value, r.unit, r.goal, fmt.Sprintf("median of %d; %.3g ms %s; %s", len(all[key]), other, what, busy))
+	g.bench.Report.Add(r.name, value, r.unit, r.goal,
+		fmt.Sprintf("median of %d; %.3g ms %s; %s", len(all[key]), other, what, busy))
 	return nil
 }
 
@@ -263,7 +272,8 @@ func (g *gateSite) lab(ctx context.Context, test string, trials int) (f figures,
 	}
 	path := filepath.Join(dir, "figures.json")
 	g.bench.Say("gate: %s, %d trials", test, trials)
-	_, busy, err = g.goTest(ctx, 3*trials, "./test/labtest", []string{"TRIVET_GATE_FIGURES=" + path, "TRIVET_GATE_TRIALS=" + strconv.Itoa(trials)}, "-run", "^"+test+"$")
+	_, busy, err = g.goTest(ctx, 3*trials, "./test/labtest",
+		[]string{"TRIVET_GATE_FIGURES=" + path, "TRIVET_GATE_TRIALS=" + strconv.Itoa(trials)}, "-run", "^"+test+"$")
 	if err != nil {
 		return nil, "", err
 	}
@@ -330,7 +340,9 @@ func (g *gateSite) doors(ctx context.Context, driver string) error {
 	for i, kind := range kinds {
 		s := f.sample(kind.name + ".door")
 		half, most := rows[2*i], rows[2*i+1]
-		g.bench.Report.Add(half.name, s.P50().Seconds(), half.unit, half.goal, fmt.Sprintf("%v; two hosts offered at once: %d times; handed over once more: %d times; %s", s, f.sum("door.overlaps"), f.sum("door.again"), busy))
+		g.bench.Report.Add(half.name, s.P50().Seconds(), half.unit, half.goal,
+			fmt.Sprintf("%v; two hosts offered at once: %d times; handed over once more: %d times; %s", s,
+				f.sum("door.overlaps"), f.sum("door.again"), busy))
 		g.bench.Report.Add(most.name, s.Max().Seconds(), most.unit, most.goal, "the longest of these")
 	}
 	return nil
@@ -350,8 +362,9 @@ func (g *gateSite) addresses(ctx context.Context) error {
 			g.skip(errors.New("gate.nftables_"+kind.name+"_max was not measured"), four)
 		} else {
 			s := f.sample(kind.name + ".address")
-			g.bench.Report.Add(four.name, s.Max().Seconds(), four.unit, four.goal, fmt.Sprintf("%v; the old host answered for %v; measured with gate.nftables_%s_max",
-				s, f.sample(kind.name+".address.lasted"), kind.name))
+			g.bench.Report.Add(four.name, s.Max().Seconds(), four.unit, four.goal,
+				fmt.Sprintf("%v; the old host answered for %v; measured with gate.nftables_%s_max",
+					s, f.sample(kind.name+".address.lasted"), kind.name))
 		}
 		ipv6 := row{"gate.address6_" + kind.name + "_max", "s", AtMost(kind.limit6)}
 		if err != nil {
@@ -359,7 +372,8 @@ func (g *gateSite) addresses(ctx context.Context) error {
 			continue
 		}
 		s := six.sample(kind.name + ".address")
-		g.bench.Report.Add(ipv6.name, s.Max().Seconds(), ipv6.unit, ipv6.goal, fmt.Sprintf("%v; the old host answered for %v; %s", s, six.sample(kind.name+".address.lasted"), busy))
+		g.bench.Report.Add(ipv6.name, s.Max().Seconds(), ipv6.unit, ipv6.goal,
+			fmt.Sprintf("%v; the old host answered for %v; %s", s, six.sample(kind.name+".address.lasted"), busy))
 	}
 	if err == nil {
 		g.door["ipv6"] = six
@@ -384,10 +398,12 @@ func (g *gateSite) holders(ctx context.Context) error {
 	if err != nil {
 		beside += "not measured, " + firstLine(err).Error()
 	} else {
-		beside += fmt.Sprintf("SIGKILL: another host has it after %v, and both had it for %v of the 5 s that were looked at; SIGSTOP: after %v, and both for %v",
+		beside += fmt.Sprintf(
+			"SIGKILL: another host has it after %v, and both had it for %v of the 5 s that were looked at; SIGSTOP: after %v, and both for %v",
 			k.sample("kill.taken"), k.sample("kill.both"), k.sample("stop.taken"), k.sample("stop.both"))
 	}
-	g.bench.Report.Add(r.name, float64(both), r.unit, r.goal, fmt.Sprintf("answers of a second host in %d hand-overs, all kinds and drivers; %s", trials, beside))
+	g.bench.Report.Add(r.name, float64(both), r.unit, r.goal,
+		fmt.Sprintf("answers of a second host in %d hand-overs, all kinds and drivers; %s", trials, beside))
 	if errors.As(err, new(errCannot)) {
 		return nil
 	}

@@ -169,7 +169,8 @@ func (s *growing) fill(ctx context.Context, g *grown) error {
 	err := each(len(s.machines), func(n int) error {
 		m := s.machines[n]
 		document := json.RawMessage(machine.Inventory(m))
-		in := admin.ImportedRecord{UUID: m.UUID, State: "finished", StartedAt: &ended, FinishedAt: &ended, ManageBoot: true, Unprocessed: document, Processed: document}
+		in := admin.ImportedRecord{UUID: m.UUID, State: "finished", StartedAt: &ended, FinishedAt: &ended, ManageBoot: true,
+			Unprocessed: document, Processed: document}
 		return s.first.ask(ctx, http.MethodPost, "/v1/import/records", in, new(admin.ImportResult))
 	})
 	if err != nil {
@@ -226,7 +227,8 @@ func (s *growing) read(ctx context.Context, g *grown) error {
 		}
 		return fmt.Sprintf("/v1/introspection?limit=%d&marker=%s", apiPage, uuid)
 	})
-	return errors.Join(err, timed(&g.status, statusesRead, func(uuid string) string { return "/v1/introspection/" + uuid }))
+	return errors.Join(err, timed(&g.status, statusesRead,
+		func(uuid string) string { return "/v1/introspection/" + uuid }))
 }
 
 // snapshot takes how long a commit may have to wait while the peer writes a snapshot. First
@@ -272,7 +274,8 @@ func (s *growing) snapshot(ctx context.Context, g *grown) error {
 
 // pad writes one entry that fills the log.
 func (s *growing) pad(ctx context.Context) error {
-	return s.first.ask(ctx, http.MethodPut, "/v1/settings/user.padding", admin.Setting{Value: strings.Repeat("x", padding)}, new(admin.Setting))
+	return s.first.ask(ctx, http.MethodPut, "/v1/settings/user.padding",
+		admin.Setting{Value: strings.Repeat("x", padding)}, new(admin.Setting))
 }
 
 // log fills the log with so many bytes.

@@ -22,8 +22,10 @@ func reportGrowth(b *Bench, all []grown) {
 	add("memory_mb", "MB", most.memory, AtMost(900), func(g grown) string { return fmt.Sprintf("%.0f", g.memory) })
 	add("restart_ready", "s", most.ready.Seconds(), AtMost(8), func(g grown) string { return short(g.ready).String() })
 	add("page_ms", "ms", most.page.P50().Seconds()*1000, AtMost(40), func(g grown) string { return g.page.String() })
-	add("page_ratio", "x", ratio(most.page.P50(), few.page.P50()), AtMost(1.5), func(g grown) string { return short(g.page.P50()).String() })
-	add("status_ratio", "x", ratio(most.status.P50(), few.status.P50()), AtMost(1.5), func(g grown) string { return g.status.String() })
+	add("page_ratio", "x", ratio(most.page.P50(), few.page.P50()), AtMost(1.5),
+		func(g grown) string { return short(g.page.P50()).String() })
+	add("status_ratio", "x", ratio(most.status.P50(), few.status.P50()), AtMost(1.5),
+		func(g grown) string { return g.status.String() })
 	add("memory_each_ratio", "x", most.memory/float64(most.nodes)/(few.memory/float64(few.nodes)), AtMost(1.5),
 		func(g grown) string { return fmt.Sprintf("%.1f KB", 1000*g.memory/float64(g.nodes)) })
 	add("snapshot_pause_ms", "ms", most.pause.Seconds()*1000, AtMost(100), func(g grown) string {
@@ -55,7 +57,8 @@ func writePlot(path string, all []grown) error {
 		{"a peer joins, s", func(g grown) float64 { return seconds(g.joined) }},
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n",
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n",
 		len(panels)*(panelWidth+panelMargin)+panelMargin, panelHeight+2*panelMargin)
 	b.WriteString(`<rect width="100%" height="100%" fill="white"/>` + "\n")
 	for i, p := range panels {
@@ -77,7 +80,8 @@ func (p panel) draw(b *strings.Builder, x, y int, all []grown) {
 	}
 	high = max(high, low+1)
 	fmt.Fprintf(b, `<text x="%d" y="%d" font-weight="bold">%s</text>`+"\n", x, y-10, p.title)
-	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#999"/>`+"\n", x, y, panelWidth, panelHeight)
+	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="none" stroke="#999"/>`+"\n", x, y, panelWidth,
+		panelHeight)
 	height := func(log float64) float64 { return float64(y) + panelHeight*(high-log)/(high-low) }
 	for log := low; log <= high; log++ {
 		fmt.Fprintf(b, `<text x="%d" y="%.0f" text-anchor="end">%g</text>`+"\n", x-4, height(log)+4, math.Pow(10, log))
@@ -87,7 +91,9 @@ func (p panel) draw(b *strings.Builder, x, y int, all []grown) {
 		at := float64(x) + panelWidth*float64(i)/float64(len(all)-1)
 		point := height(math.Log10(p.value(g)))
 		line = append(line, fmt.Sprintf("%.1f,%.1f", at, point))
-		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3" fill="#1f5a96"/><text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n", at, point, at, point-7, digits(p.value(g)))
+		fmt.Fprintf(b,
+			`<circle cx="%.1f" cy="%.1f" r="3" fill="#1f5a96"/><text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n", at,
+			point, at, point-7, digits(p.value(g)))
 		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%d</text>`+"\n", at, y+panelHeight+15, g.nodes)
 	}
 	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="#1f5a96"/>`+"\n", strings.Join(line, " "))

@@ -21,8 +21,9 @@ const reviewTimeout = 20 * time.Second
 
 func haconfigArea() Area {
 	return Area{
-		Name:    "haconfig",
-		About:   fmt.Sprintf("one `trivet serve`, an API server in memory with %d namespaces, %d reviews a second over TLS", reviewNamespaces, reviewRate),
+		Name: "haconfig",
+		About: fmt.Sprintf("one `trivet serve`, an API server in memory with %d namespaces, %d reviews a second over TLS",
+			reviewNamespaces, reviewRate),
 		Measure: measureHAConfig,
 	}
 }
@@ -46,7 +47,9 @@ func mutation(ctx context.Context, b *Bench) error {
 	if len(cpu) == 0 || len(wall) == 0 {
 		return errors.New("go test ./haconfig has no result of BenchmarkMutate")
 	}
-	b.Report.Add(name, median(cpu), "µs", AtMost(150), fmt.Sprintf("processor time of a Deployment of 3.7 KB that gets everything: %.0f; %.0f ns until it is done; %s", cpu, wall, busy))
+	b.Report.Add(name, median(cpu), "µs", AtMost(150),
+		fmt.Sprintf("processor time of a Deployment of 3.7 KB that gets everything: %.0f; %.0f ns until it is done; %s", cpu,
+			wall, busy))
 	return nil
 }
 
@@ -85,8 +88,11 @@ func reviews(ctx context.Context, b *Bench) (err error) {
 			return err
 		}
 	}
-	others := (othersUsed() - machine - peer.used - least.used).Seconds() / (time.Since(began).Seconds() * float64(runtime.NumCPU()))
-	b.Report.Add("haconfig.review_p99_ratio", peer.ms(0.99)/least.ms(0.99), "x", AtMost(1.3), fmt.Sprintf("%v. In turns with it, a bare server: %v. Others took %.0f%% of the machine", peer, least, max(others, 0)*100))
+	others := (othersUsed() - machine - peer.used - least.used).Seconds() /
+		(time.Since(began).Seconds() * float64(runtime.NumCPU()))
+	b.Report.Add("haconfig.review_p99_ratio", peer.ms(0.99)/least.ms(0.99), "x", AtMost(1.3),
+		fmt.Sprintf("%v. In turns with it, a bare server: %v. Others took %.0f%% of the machine", peer, least,
+			max(others, 0)*100))
 	return nil
 }
 
@@ -147,7 +153,8 @@ func reviewed() string {
 	for i := range 20 {
 		env = append(env, fmt.Sprintf(`{"name":"VARIABLE_%d","value":"a value of some length, such as a URL"}`, i))
 	}
-	container := `{"name":"NAME","image":"registry.example.org/a/b:v1.2.3","env":[` + strings.Join(env, ",") + `],"resources":{"requests":{"cpu":"100m","memory":"128Mi"}}}`
+	container := `{"name":"NAME","image":"registry.example.org/a/b:v1.2.3","env":[` + strings.Join(env, ",") +
+		`],"resources":{"requests":{"cpu":"100m","memory":"128Mi"}}}`
 	return `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"demo","labels":{"` + haconfig.DefaultPrefix + `type":"server"}},"spec":{"replicas":1,
 "selector":{"matchLabels":{"app":"demo"}},"template":{"metadata":{"labels":{"app":"demo"}},"spec":{"containers":[` +
 		strings.Replace(container, "NAME", "a", 1) + "," + strings.Replace(container, "NAME", "b", 1) + `]}}}}`
@@ -156,17 +163,23 @@ func reviewed() string {
 // kubeInMemory answers as an API server does about namespaces, autoscalers and kube
 // nodes; there is nothing else.
 func kubeInMemory(w http.ResponseWriter, r *http.Request) {
-	object := map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound}
+	object := map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "NotFound",
+		"code": http.StatusNotFound}
 	code := http.StatusNotFound
 	switch name, is := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/"); {
 	case is:
-		code, object = http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name, "annotations": map[string]string{
-			haconfig.DefaultPrefix + "failure-tolerance-type": "zone", haconfig.DefaultPrefix + "zones": "a,b,c",
-		}}}
+		code, object = http.StatusOK,
+			map[string]any{"apiVersion": "v1", "kind": "Namespace",
+				"metadata": map[string]any{"name": name, "annotations": map[string]string{
+					haconfig.DefaultPrefix + "failure-tolerance-type": "zone", haconfig.DefaultPrefix + "zones": "a,b,c",
+				}}}
 	case r.URL.Path == "/api/v1/nodes":
-		code, object = http.StatusOK, map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "items": []any{map[string]any{}, map[string]any{}}}
+		code, object = http.StatusOK,
+			map[string]any{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+				"items": []any{map[string]any{}, map[string]any{}}}
 	case strings.HasSuffix(r.URL.Path, "/horizontalpodautoscalers"):
-		code, object = http.StatusOK, map[string]any{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscalerList", "items": []any{}}
+		code, object = http.StatusOK,
+			map[string]any{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscalerList", "items": []any{}}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

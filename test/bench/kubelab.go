@@ -217,7 +217,8 @@ func (k *kubeLab) trusted(ctx context.Context) (string, error) {
 
 // apply gives the cluster objects in YAML.
 func (k *kubeLab) apply(ctx context.Context, text string) error {
-	cmd := exec.CommandContext(ctx, k.program, "kubectl", "--kubeconfig="+filepath.Join(k.dir, "kubeconfig"), "apply", "-f", "-")
+	cmd := exec.CommandContext(ctx, k.program, "kubectl", "--kubeconfig="+filepath.Join(k.dir, "kubeconfig"), "apply",
+		"-f", "-")
 	cmd.Stdin = strings.NewReader(text)
 	cmd.Env = append(os.Environ(), "HOME="+k.dir) // where it keeps its caches
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -25,8 +25,10 @@ const (
 
 func leaseArea() Area {
 	return Area{
-		Name:    "lease",
-		About:   fmt.Sprintf("three processes with mutual TLS and logs on one disk; %d clients over HTTP, a third of them at each peer; etcd beside them", loadClients),
+		Name: "lease",
+		About: fmt.Sprintf(
+			"three processes with mutual TLS and logs on one disk; %d clients over HTTP, a third of them at each peer; etcd beside them",
+			loadClients),
 		Measure: measureLease,
 	}
 }
@@ -161,7 +163,8 @@ func (e *etcdCluster) pair(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	res, err := c.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, "bench", clientv3.WithLease(l.ID))).Commit()
+	res, err := c.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(
+		clientv3.OpPut(key, "bench", clientv3.WithLease(l.ID))).Commit()
 	if err != nil {
 		return err
 	}

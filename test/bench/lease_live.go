@@ -31,7 +31,8 @@ func (s *leaseSite) deaths(ctx context.Context) error {
 	for n := range atOnce {
 		trials.Go(func() error {
 			for range leaseDeaths / atOnce {
-				took, err := s.handOver(n, shortTTL, func(_ holder, _ string, granted time.Time) (time.Time, error) { return granted, nil })
+				took, err := s.handOver(n, shortTTL,
+					func(_ holder, _ string, granted time.Time) (time.Time, error) { return granted, nil })
 				if err != nil {
 					return err
 				}
@@ -45,7 +46,8 @@ func (s *leaseSite) deaths(ctx context.Context) error {
 	if err := trials.Wait(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	s.bench.Report.Add(name, late.Max().Seconds(), "s", AtMost(0.5), fmt.Sprintf("beyond the ttl of %v since its grant, for a client that waits at another peer: %v", shortTTL, late))
+	s.bench.Report.Add(name, late.Max().Seconds(), "s", AtMost(0.5),
+		fmt.Sprintf("beyond the ttl of %v since its grant, for a client that waits at another peer: %v", shortTTL, late))
 	return nil
 }
 
@@ -66,13 +68,15 @@ func (s *leaseSite) releases(ctx context.Context) error {
 		}
 		all = append(all, took)
 	}
-	s.bench.Report.Add(name, all.Max().Seconds()*1000, "ms", AtMost(50), fmt.Sprintf("since the release was sent, for a client that waits at another peer: %v", all))
+	s.bench.Report.Add(name, all.Max().Seconds()*1000, "ms", AtMost(50),
+		fmt.Sprintf("since the release was sent, for a client that waits at another peer: %v", all))
 	return nil
 }
 
 // handOver has one client acquire a lease, and another at the next peer wait for it.
 // It returns how long after the moment that end tells the other has it.
-func (s *leaseSite) handOver(n int, ttl time.Duration, end func(h holder, token string, granted time.Time) (time.Time, error)) (time.Duration, error) {
+func (s *leaseSite) handOver(n int, ttl time.Duration,
+	end func(h holder, token string, granted time.Time) (time.Time, error)) (time.Duration, error) {
 	name := leaseName(n)
 	first, err := s.holder("first", n)
 	if err != nil {
@@ -177,8 +181,9 @@ func (s *leaseSite) renewals(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	took := time.Since(began).Seconds()
-	s.bench.Report.Add(name, float64(done.Load())/took, "/s", AtLeast(5000), fmt.Sprintf("%d holders, a third at each peer; %.0f entries of the log a second, %.1f renewals each",
-		leaseHolders, float64(s.entries(ctx)-before)/took, float64(done.Load())/float64(max(1, s.entries(ctx)-before))))
+	s.bench.Report.Add(name, float64(done.Load())/took, "/s", AtLeast(5000),
+		fmt.Sprintf("%d holders, a third at each peer; %.0f entries of the log a second, %.1f renewals each",
+			leaseHolders, float64(s.entries(ctx)-before)/took, float64(done.Load())/float64(max(1, s.entries(ctx)-before))))
 	return s.live(ctx, c)
 }
 
@@ -214,8 +219,10 @@ func (s *leaseSite) live(ctx context.Context, c *holders) error {
 		return err
 	}
 	took := time.Since(began).Seconds()
-	s.bench.Report.Add(name, 100*(now-used).Seconds()/took, "%", AtMost(10), fmt.Sprintf("%d leases, %.0f renewals a second at all peers, during %.0f s; %.0f entries of the log a second; of one core",
-		liveLeases, float64(liveLeases*(liveRounds-1))/took, took, float64(s.entries(ctx)-entries)/took))
+	s.bench.Report.Add(name, 100*(now-used).Seconds()/took, "%", AtMost(10),
+		fmt.Sprintf(
+			"%d leases, %.0f renewals a second at all peers, during %.0f s; %.0f entries of the log a second; of one core",
+			liveLeases, float64(liveLeases*(liveRounds-1))/took, took, float64(s.entries(ctx)-entries)/took))
 	return nil
 }
 

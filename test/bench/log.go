@@ -106,7 +106,8 @@ func measureLatency(ctx context.Context, b *Bench, clusters []*stored) error {
 		}
 	}
 	for _, c := range clusters {
-		b.Report.Add("log.write_p50_ratio"+c.suffix, ratio(c.writes.P50(), pairs.P50()), "x", AtMost(map[string]float64{"bolt": 3.5, "wal": 2}[c.store]),
+		b.Report.Add("log.write_p50_ratio"+c.suffix, ratio(c.writes.P50(), pairs.P50()), "x",
+			AtMost(map[string]float64{"bolt": 3.5, "wal": 2}[c.store]),
 			fmt.Sprintf("%s: write %v; two fdatasyncs %v", c.store, c.writes, pairs))
 	}
 	return nil
@@ -163,7 +164,8 @@ func (c *stored) load(ctx context.Context, etcd float64, counts bool) error {
 	if err != nil || !counts {
 		return err
 	}
-	c.rates, c.followerRates, c.ratios = append(c.rates, rate), append(c.followerRates, through), append(c.ratios, rate/etcd)
+	c.rates, c.followerRates, c.ratios = append(c.rates, rate), append(c.followerRates, through),
+		append(c.ratios, rate/etcd)
 	return nil
 }
 

@@ -58,7 +58,8 @@ func main() {
 
 // areas lists what can be measured; a new area is a file and a line here.
 func areas() []Area {
-	return []Area{logArea(), failureArea(), memoryArea(), apiArea(), contractArea(), gateArea(), leaseArea(), crowdArea(), haconfigArea(), failoverArea(), growthArea()}
+	return []Area{logArea(), failureArea(), memoryArea(), apiArea(), contractArea(), gateArea(), leaseArea(), crowdArea(),
+		haconfigArea(), failoverArea(), growthArea()}
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -73,15 +74,19 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.StringVar(&o.dir, "dir", os.TempDir(), "on whose disk the peers keep their logs")
 	flags.StringVar(&o.binary, "trivet", "", "measure this binary (default: build one)")
 	flags.IntVar(&o.trials, "trials", 30, "leaders killed, and leaders stopped")
-	flags.IntVar(&o.nodes, "nodes", 10_000, "introspected by area api, and a tenth of what area growth grows to; the goals are those of 10,000")
+	flags.IntVar(&o.nodes, "nodes", 10_000,
+		"introspected by area api, and a tenth of what area growth grows to; the goals are those of 10,000")
 	flags.IntVar(&o.offs, "power-offs", 30, "machines that lose their power in area failover")
 	flags.DurationVar(&o.cut, "cut", 8*time.Minute, "when area failover gives up waiting for a pod")
-	flags.StringVar(&o.routes, "routes", "", "ask only for routes of area crowd whose names match this regular expression, as GET /metrics does")
+	flags.StringVar(&o.routes, "routes", "",
+		"ask only for routes of area crowd whose names match this regular expression, as GET /metrics does")
 	flags.DurationVar(&o.least, "least", 5*time.Second, "how long each attack of area crowd lasts at the least")
-	flags.StringVar(&o.profiles, "profiles", "", "write CPU profiles into this directory: of this process, which runs the peers of area log, and of the peers of areas api and lease at work")
+	flags.StringVar(&o.profiles, "profiles", "",
+		"write CPU profiles into this directory: of this process, which runs the peers of area log, and of the peers of areas api and lease at work")
 	flags.BoolVar(&o.attack, "attack", false, "measure nothing, and be an attacker of area crowd, as standard input says")
 	flags.StringVar(&o.bare, "bare", "", "measure nothing, and be the bare server of area haconfig at this address")
-	short := flags.Bool("short", false, "see only that every area runs: one trial, few nodes and attacks; the figures mean nothing")
+	short := flags.Bool("short", false,
+		"see only that every area runs: one trial, few nodes and attacks; the figures mean nothing")
 	flags.StringVar(&o.revision, "compare", "", "measure this `revision` as well, in turns, and print both")
 	flags.IntVar(&o.turns, "turns", 3, "how often -compare measures each area of both")
 	if err := flags.Parse(args); err != nil {
@@ -155,7 +160,8 @@ func measure(ctx context.Context, o options, work string, report *Report, stderr
 	if err != nil {
 		return fmt.Errorf("-routes: %w", err)
 	}
-	bench := &Bench{Report: report, Dir: work, Routes: routes, Least: o.least, Trials: o.trials, Nodes: o.nodes, PowerOffs: o.offs, Cut: o.cut, Profiles: o.profiles, Out: o.out, binary: o.binary, stderr: stderr}
+	bench := &Bench{Report: report, Dir: work, Routes: routes, Least: o.least, Trials: o.trials, Nodes: o.nodes,
+		PowerOffs: o.offs, Cut: o.cut, Profiles: o.profiles, Out: o.out, binary: o.binary, stderr: stderr}
 	var failed []error
 	known := false
 	for _, a := range areas() {

@@ -88,7 +88,8 @@ func newOriginal(ctx context.Context, b *Bench) (o *original, err error) {
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		return nil, fmt.Errorf("write the configuration of ironic-inspector: %w", err)
 	}
-	if out, err := exec.CommandContext(ctx, originalProgram+"-dbsync", "--config-file", file, "upgrade").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, originalProgram+"-dbsync", "--config-file", file,
+		"upgrade").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("create the database of ironic-inspector: %w\n%s", err, out)
 	}
 	cmd := exec.Command(originalProgram, "--config-file", file)
@@ -138,7 +139,8 @@ func (o *original) callbacks(ctx context.Context) (float64, error) {
 	}, http.StatusOK, o.rack.off.Load)
 }
 
-func (o *original) half(ctx context.Context, next *int, post func(c *webConn, n int) (int, error), want int, done func() int64) (float64, error) {
+func (o *original) half(ctx context.Context, next *int, post func(c *webConn, n int) (int, error), want int,
+	done func() int64) (float64, error) {
 	nodes := make(chan int, originalNodes/2)
 	for n := *next; n < *next+originalNodes/2; n++ {
 		nodes <- n
@@ -185,7 +187,8 @@ func beside(ctx context.Context, turn func(context.Context) (float64, error), so
 
 // askForStatus keeps clients asking for the status of machines at random for
 // statusTime and returns the answers a second.
-func askForStatus(ctx context.Context, addresses []string, clients int, machines []machine.Machine, seed uint64) (float64, error) {
+func askForStatus(ctx context.Context, addresses []string, clients int, machines []machine.Machine,
+	seed uint64) (float64, error) {
 	var done atomic.Int64
 	began := time.Now()
 	err := together(ctx, addresses, clients, func(ctx context.Context, c *webConn) error {

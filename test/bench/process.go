@@ -81,10 +81,11 @@ func newProcess(binary, root, name string, settings map[string]string) (*process
 		}
 		p.env = append(p.env, option.Env()+"="+value)
 	}
-	p.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", p.socket)
-	}}}
+	p.http = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", p.socket)
+		}}}
 	return p, nil
 }
 

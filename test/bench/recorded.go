@@ -14,7 +14,8 @@ import (
 // printRecorded writes the table of the figures that tests of real processes have
 // recorded, if there are any: make verify has them in dist/verify.
 func printRecorded(w io.Writer) error {
-	path := cmp.Or(os.Getenv("TRIVET_FIGURES"), "../../dist/verify/figures.json") // the product's module; bench runs in its own
+	// the product's module; bench runs in its own
+	path := cmp.Or(os.Getenv("TRIVET_FIGURES"), "../../dist/verify/figures.json")
 	all, err := testenv.ReadFigures(path)
 	if err != nil || len(all) == 0 {
 		return err
@@ -27,7 +28,8 @@ func printRecorded(w io.Writer) error {
 		if r.Met {
 			met = "yes"
 		}
-		fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\n", r.Name, digits(r.Value), r.Unit, r.Goal, met, r.Time.UTC().Format(time.DateTime), r.Test)
+		fmt.Fprintf(table, "%s\t%s %s\t%s\t%s\t%s\t%s\n", r.Name, digits(r.Value), r.Unit, r.Goal, met,
+			r.Time.UTC().Format(time.DateTime), r.Test)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("print the recorded figures: %w", err)

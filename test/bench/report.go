@@ -52,7 +52,8 @@ type Report struct{ results []Result }
 
 // Add records a measured figure with the raw numbers behind it.
 func (r *Report) Add(name string, value float64, unit string, goal Goal, raw string) {
-	r.results = append(r.results, Result{Name: name, Value: &value, Unit: unit, Goal: goal, Met: goal.Met(value), Raw: raw})
+	r.results = append(r.results,
+		Result{Name: name, Value: &value, Unit: unit, Goal: goal, Met: goal.Met(value), Raw: raw})
 }
 
 // Skip records that a figure could not be measured, which meets no goal.

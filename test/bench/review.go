@@ -135,7 +135,8 @@ func (r *reviewer) review(object string, i int) (err error) {
 // of the peer alone.
 func dialReview(address string) (*webConn, error) {
 	dialer := &net.Dialer{Timeout: reviewLimit}
-	conn, err := tls.DialWithDialer(dialer, "tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
+	conn, err := tls.DialWithDialer(dialer, "tcp", address,
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}})
 	if err != nil {
 		return nil, err
 	}
@@ -147,10 +148,13 @@ func (r *reviewer) ms(q float64) float64 { return float64(r.took.Quantile(q).Mic
 
 // String tells what it was like.
 func (r *reviewer) String() string {
-	text := fmt.Sprintf("p50 %.2f, p90 %.2f, p99 %.2f, max %.2f ms, n=%d; sent late by p50 %v, p99 %v; processor time each %v",
-		r.ms(0.5), r.ms(0.9), r.ms(0.99), r.ms(1), len(r.took), short(r.late.P50()), short(r.late.Quantile(0.99)), short(r.used/time.Duration(max(r.sent, 1))))
+	text := fmt.Sprintf(
+		"p50 %.2f, p90 %.2f, p99 %.2f, max %.2f ms, n=%d; sent late by p50 %v, p99 %v; processor time each %v",
+		r.ms(0.5), r.ms(0.9), r.ms(0.99), r.ms(1), len(r.took), short(r.late.P50()), short(r.late.Quantile(0.99)),
+		short(r.used/time.Duration(max(r.sent, 1))))
 	if len(r.failed) > 0 {
-		text += fmt.Sprintf("; %d were not answered with a patch and count as %v, the first: %v", len(r.failed), reviewLimit, r.failed[0])
+		text += fmt.Sprintf("; %d were not answered with a patch and count as %v, the first: %v", len(r.failed), reviewLimit,
+			r.failed[0])
 	}
 	return text
 }

@@ -70,7 +70,8 @@ func (p *process) asked(ctx context.Context, b *Bench, row string, want int) err
 		}
 		asked, started = append(asked, status.took), append(started, version.took)
 	}
-	b.Report.Add(row, asked.Max().Seconds(), "s", AtMost(statusGoal), fmt.Sprintf("%v; 'trivet version' %v", asked, started))
+	b.Report.Add(row, asked.Max().Seconds(), "s", AtMost(statusGoal),
+		fmt.Sprintf("%v; 'trivet version' %v", asked, started))
 	return nil
 }
 

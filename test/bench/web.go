@@ -45,7 +45,8 @@ func (c *webConn) do(method, path string, body []byte) (status int, answer []byt
 	if err := c.conn.SetDeadline(time.Now().Add(webLimit)); err != nil {
 		return 0, nil, err
 	}
-	c.out = fmt.Appendf(c.out[:0], "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", method, path, c.host, len(body))
+	c.out = fmt.Appendf(c.out[:0], "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n", method, path, c.host,
+		len(body))
 	c.out = append(c.out, body...)
 	if _, err := c.conn.Write(c.out); err != nil {
 		return 0, nil, fmt.Errorf("%s %s: %w", method, path, err)

@@ -72,8 +72,10 @@ func Start() (_ *Browser, err error) {
 	if err != nil {
 		return nil, errors.Join(err, theirIn.Close(), ourOut.Close(), os.RemoveAll(b.dir))
 	}
-	b.cmd = exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars", "--force-color-profile=srgb",
+	b.cmd = exec.Command(path, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--hide-scrollbars",
+		"--force-color-profile=srgb",
 		"--remote-debugging-pipe", "--user-data-dir="+b.dir, "about:blank")
 	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // descriptors 3 and 4
 	err = b.cmd.Start()
@@ -93,7 +95,8 @@ func (b *Browser) Close() error {
 	_ = b.call(limited, "", "Browser.close", nil, nil) // one that does not answer is killed
 	closed := b.to.Close()
 	killed := time.AfterFunc(closeLimit, func() { _ = b.cmd.Process.Kill() }) // of a process that has ended it is no error
-	_ = b.cmd.Wait()                                                          // its exit code says nothing: Browser.close kills parts of it
+	// its exit code says nothing: Browser.close kills parts of it
+	_ = b.cmd.Wait()
 	killed.Stop()
 	b.reading.Wait()
 	return errors.Join(closed, b.from.Close(), os.RemoveAll(b.dir))
@@ -195,7 +198,8 @@ func (b *Browser) Open(ctx context.Context) (*Page, error) {
 		return nil, err
 	}
 	var attached struct{ SessionID string }
-	if err := b.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached); err != nil {
+	if err := b.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true},
+		&attached); err != nil {
 		return nil, err
 	}
 	p := &Page{b: b, session: attached.SessionID}
@@ -291,7 +295,8 @@ func (p *Page) Eval(ctx context.Context, expression string, out any) error {
 
 // Size gives the tab a size in CSS pixels.
 func (p *Page) Size(ctx context.Context, width, height int, mobile bool) error {
-	return p.Do(ctx, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}, nil)
+	return p.Do(ctx, "Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile}, nil)
 }
 
 // Dark has the tab prefer dark colours, or light ones.
@@ -300,13 +305,15 @@ func (p *Page) Dark(ctx context.Context, on bool) error {
 	if on {
 		value = "dark"
 	}
-	return p.Do(ctx, "Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": value}}}, nil)
+	return p.Do(ctx, "Emulation.setEmulatedMedia",
+		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": value}}}, nil)
 }
 
 // Screenshot returns what the tab shows as a PNG; of a whole page also what is below.
 func (p *Page) Screenshot(ctx context.Context, whole bool) ([]byte, error) {
 	var out struct{ Data string }
-	if err := p.Do(ctx, "Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": whole}, &out); err != nil {
+	if err := p.Do(ctx, "Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": whole},
+		&out); err != nil {
 		return nil, err
 	}
 	return base64.StdEncoding.DecodeString(out.Data)

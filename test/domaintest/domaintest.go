@@ -56,7 +56,8 @@ func Commit[T any](tb testing.TB, d entry.Domain[T], base *entry.Txn, t T, c ent
 
 // FindContradictions has Check find each contradiction that a fault of a verb could leave in
 // tables; at is base at work on a copy of them.
-func FindContradictions[S, T any](t *testing.T, d entry.Domain[T], base *entry.Txn, tables S, at func(*entry.Txn, *S) T, all map[string]func(T)) {
+func FindContradictions[S, T any](t *testing.T, d entry.Domain[T], base *entry.Txn, tables S, at func(*entry.Txn, *S) T,
+	all map[string]func(T)) {
 	t.Helper()
 	if err := Check(d, base, at(base, &tables)); err != nil {
 		t.Fatal(err)

@@ -50,7 +50,8 @@ type results struct {
 }
 
 func newResults(out io.Writer) *results {
-	return &results{out: out, took: make(map[string]float64), said: make(map[string]*bytes.Buffer), running: make(map[string]bool)}
+	return &results{out: out, took: make(map[string]float64), said: make(map[string]*bytes.Buffer),
+		running: make(map[string]bool)}
 }
 
 // maxLog bounds what is kept of what one test prints.
@@ -157,7 +158,8 @@ func (r *results) endOfPackage(e event, log string) {
 			return
 		}
 	}
-	explained := slices.ContainsFunc(r.failures, func(f failure) bool { return f.Package == e.Package && f.race == r.race })
+	explained := slices.ContainsFunc(r.failures,
+		func(f failure) bool { return f.Package == e.Package && f.race == r.race })
 	if !explained || diedEarly.MatchString(log) {
 		r.fail(failure{Package: e.Package, First: firstError(log), log: log})
 	}
@@ -174,7 +176,8 @@ func (r *results) fail(f failure) {
 
 // errorLine matches the lines of a failed test that say what is wrong: a message of
 // testing.T, a panic, a report of the race detector, or an error of the compiler.
-var errorLine = regexp.MustCompile(`^\s*([\w./-]+\.go:\d+(:\d+)?: |panic: |fatal error: |WARNING: DATA RACE|signal: |error: )`)
+var errorLine = regexp.MustCompile(
+	`^\s*([\w./-]+\.go:\d+(:\d+)?: |panic: |fatal error: |WARNING: DATA RACE|signal: |error: )`)
 
 // firstError returns the first line of a log that says what is wrong, at most 300
 // bytes of it.

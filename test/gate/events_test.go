@@ -12,7 +12,8 @@ import (
 func told(pkg string, events ...[3]string) string {
 	var text strings.Builder
 	for _, e := range events {
-		fmt.Fprintf(&text, "{\"Action\":%q,\"Package\":%q,\"Test\":%q,\"Output\":%q,\"Elapsed\":1}\n", e[0], modulePath+"/"+pkg, e[1], e[2])
+		fmt.Fprintf(&text, "{\"Action\":%q,\"Package\":%q,\"Test\":%q,\"Output\":%q,\"Elapsed\":1}\n", e[0],
+			modulePath+"/"+pkg, e[1], e[2])
 	}
 	return text.String()
 }
@@ -31,21 +32,25 @@ func TestFailuresAreNamed(t *testing.T) {
 		name, events string
 		want         []string
 	}{
-		{"nothing failed", told("fsm", [3]string{"run", "TestGood", ""}, pass, [3]string{"output", "", "ok  \tfsm\t1s\n"}, [3]string{"pass", "", ""}), nil},
+		{"nothing failed", told("fsm", [3]string{"run", "TestGood", ""}, pass, [3]string{"output", "", "ok  \tfsm\t1s\n"},
+			[3]string{"pass", "", ""}), nil},
 		{
 			"the message of a part of a test",
-			told("fsm", [3]string{"run", "TestX", ""}, [3]string{"run", "TestX/part", ""}, [3]string{"output", "TestX/part", "    x_test.go:7: got 3, want 4\n"},
+			told("fsm", [3]string{"run", "TestX", ""}, [3]string{"run", "TestX/part", ""},
+				[3]string{"output", "TestX/part", "    x_test.go:7: got 3, want 4\n"},
 				[3]string{"fail", "TestX/part", ""}, [3]string{"fail", "TestX", ""}, pass, [3]string{"fail", "", ""}),
 			[]string{"fsm TestX: x_test.go:7: got 3, want 4"},
 		},
 		{
 			"a test that hangs",
-			told("app", [3]string{"run", "TestHangs", ""}, [3]string{"output", "TestHangs", "panic: test timed out after 30m0s\n"}, [3]string{"fail", "", ""}),
+			told("app", [3]string{"run", "TestHangs", ""},
+				[3]string{"output", "TestHangs", "panic: test timed out after 30m0s\n"}, [3]string{"fail", "", ""}),
 			[]string{"app: the package ended while TestHangs ran: panic: test timed out after 30m0s"},
 		},
 		{
 			"a panic after which others did not run",
-			told("app", [3]string{"run", "TestX", ""}, [3]string{"output", "TestX", "panic: deadlock\n"}, [3]string{"fail", "TestX", ""},
+			told("app", [3]string{"run", "TestX", ""}, [3]string{"output", "TestX", "panic: deadlock\n"},
+				[3]string{"fail", "TestX", ""},
 				[3]string{"output", "", "panic: deadlock\n"}, [3]string{"fail", "", ""}),
 			[]string{"app TestX: panic: deadlock", "app: panic: deadlock"},
 		},

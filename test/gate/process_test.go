@@ -35,10 +35,15 @@ func TestWhatTheSummarySays(t *testing.T) {
 		says     []string
 	}{
 		{"all pass", []string{"./good"}, exitPassed, []string{"test   passed"}},
-		{"one fails, one fails once", []string{"./bad"}, exitChange, []string{"test   FAILED", "FAIL  luck/bad TestAlwaysFails: bad_test.go:8: got 3, want 4", "FLAKY luck/bad TestFailsOnce: it failed, then passed alone; first: bad_test.go:19: bad luck"}},
-		{"one in a bubble fails once", []string{"./bubble"}, exitChange, []string{"FAIL  luck/bubble TestFailsOnceInABubble: bubble_test.go:19: bad luck in virtual time"}},
-		{"one hangs", []string{"./hangs", "./good"}, exitChange, []string{"FAIL  luck/hangs", "TestHangs", "panic: test timed out after 5s"}},
-		{"one does not compile", []string{"./broken", "./good"}, exitChange, []string{"FAIL  luck/broken: ", "undefined: missing"}},
+		{"one fails, one fails once", []string{"./bad"}, exitChange,
+			[]string{"test   FAILED", "FAIL  luck/bad TestAlwaysFails: bad_test.go:8: got 3, want 4",
+				"FLAKY luck/bad TestFailsOnce: it failed, then passed alone; first: bad_test.go:19: bad luck"}},
+		{"one in a bubble fails once", []string{"./bubble"}, exitChange,
+			[]string{"FAIL  luck/bubble TestFailsOnceInABubble: bubble_test.go:19: bad luck in virtual time"}},
+		{"one hangs", []string{"./hangs", "./good"}, exitChange,
+			[]string{"FAIL  luck/hangs", "TestHangs", "panic: test timed out after 5s"}},
+		{"one does not compile", []string{"./broken", "./good"}, exitChange,
+			[]string{"FAIL  luck/broken: ", "undefined: missing"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, text := luck(t, c.packages...)
@@ -55,7 +60,8 @@ func TestWhatTheSummarySays(t *testing.T) {
 func TestLuckIsOfOneRun(t *testing.T) {
 	t.Setenv("LUCK", t.TempDir()+"/seen")
 	s := &stage{name: "test", began: time.Now()}
-	all := suite{dir: "testdata/luck", runs: []goTest{{args: []string{"./raced"}}, {race: true, args: []string{"./raced"}}}}
+	all := suite{dir: "testdata/luck",
+		runs: []goTest{{args: []string{"./raced"}}, {race: true, args: []string{"./raced"}}}}
 	all.run(t.Context(), newResults(new(bytes.Buffer)), s)
 	if len(s.notes) != 1 || len(s.failed) != 1 || !strings.Contains(s.failed[0], "TestFailsUnderRace (under -race)") {
 		t.Errorf("%q, %q", s.notes, s.failed)
@@ -68,7 +74,8 @@ func TestFlakyTestLetsTheGatePass(t *testing.T) {
 	s := &stage{name: "test", began: time.Now()}
 	all := suite{dir: "testdata/luck", runs: []goTest{{args: []string{"-run", "^TestFailsOnce$", "./bad"}}}}
 	all.run(t.Context(), newResults(new(bytes.Buffer)), s)
-	if s.blame(t.Context()); s.code() != exitPassed || len(s.notes) != 1 || !strings.HasPrefix(s.notes[0], "FLAKY luck/bad TestFailsOnce") {
+	if s.blame(t.Context()); s.code() != exitPassed || len(s.notes) != 1 ||
+		!strings.HasPrefix(s.notes[0], "FLAKY luck/bad TestFailsOnce") {
 		t.Errorf("exit %d, %q, %q", s.code(), s.notes, s.failed)
 	}
 }

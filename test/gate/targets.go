@@ -36,11 +36,14 @@ var every = []string{"go.mod", "app/", "raftstore/", "fsm/", "cluster/"}
 func targets() []target {
 	return append([]target{
 		{
-			name: "e2e-process", about: "programs as processes: scripts of the command line, lease run, attacks, quick start, demo",
-			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/sandbox/", "test/simtest/", "test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
+			name:  "e2e-process",
+			about: "programs as processes: scripts of the command line, lease run, attacks, quick start, demo",
+			paths: append([]string{"cli/", "client/", "lease/", "test/attacktest/", "test/sandbox/", "test/simtest/",
+				"test/mutants/", "test/stress/", "test/gate/", "README.md", "internal/httpserver/", "api/"}, every...),
 			needs: []string{"curl", "openstack-inventory", "iptables", "dnsmasq"},
 			steps: []step{
-				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence", "./app", "./firewall/pxe", "./raftstore/host", "./test/mutants", "./test/stress", "./test/gate"}},
+				{tests: []string{"-parallel", "4", "./cli/...", "./lease/...", "./firewall/iptables/...", "./failover/fence",
+					"./app", "./firewall/pxe", "./raftstore/host", "./test/mutants", "./test/stress", "./test/gate"}},
 				{tests: []string{"-run", "^TestSecondTransferWedgesRaft$", "./test/simtest"}},
 				{tests: []string{"./test/attacktest"}},
 				{command: []string{"make", "demo"}},
@@ -58,10 +61,12 @@ func targets() []target {
 		{
 			name: "e2e-peers", about: "the rest of the lab: kill, full disk, leave, join, recover, restore", root: true,
 			paths: labPaths("cli/", "client/", "config/", "api/"), needs: append([]string{"haproxy"}, labNeeds...),
-			steps: []step{{tests: []string{"-parallel", "4", "-skip", strings.Join(slices.Sorted(maps.Values(labTests)), "|"), "./test/labtest"}}},
+			steps: []step{{tests: []string{"-parallel", "4", "-skip", strings.Join(slices.Sorted(maps.Values(labTests)), "|"),
+				"./test/labtest"}}},
 		},
 		lab("e2e-ironic", "Ironic, its clients and the original ironic-inspector", 4,
-			[]string{"inspector/", "api/", "client/", "internal/keystone/", "internal/servicecreds/"}, "nft", "iptables-legacy", "openstack-inventory"),
+			[]string{"inspector/", "api/", "client/", "internal/keystone/", "internal/servicecreds/"}, "nft", "iptables-legacy",
+			"openstack-inventory"),
 		lab(kubeBuild, "build the Kubernetes control plane of the lab", 1, nil),
 		lab("e2e-kube", "a Kubernetes control plane: failover, admission, leases", 4,
 			[]string{"failover/", "haconfig/", "lease/", "client/"}, "fence_ipmilan", "ipmi_sim", "ipmitool"),
@@ -73,8 +78,10 @@ func targets() []target {
 		},
 		{
 			name: "e2e-package", about: "packages on Debian hosts: install, pages of the documentation, likely mistakes",
-			paths: []string{"go.mod", "packaging/", "contrib/ansible/", "docs/", "README.md", "cli/", "config/", "doctor/", "test/labtest/"},
-			needs: append([]string{"systemd-analyze", "systemd-nspawn", "mmdebstrap", "rpm", "lintian", "rpmlint", "promtool", "dpkg-parsechangelog", "ansible-playbook", "xz"}, labNeeds...), root: true,
+			paths: []string{"go.mod", "packaging/", "contrib/ansible/", "docs/", "README.md", "cli/", "config/", "doctor/",
+				"test/labtest/"},
+			needs: append([]string{"systemd-analyze", "systemd-nspawn", "mmdebstrap", "rpm", "lintian", "rpmlint", "promtool",
+				"dpkg-parsechangelog", "ansible-playbook", "xz"}, labNeeds...), root: true,
 			steps: []step{
 				{tests: []string{"./packaging/..."}},
 				{tests: []string{"-parallel", "4", "-run", labTests["e2e-package"], "./test/labtest"}},
@@ -99,7 +106,8 @@ func longTargets() []target {
 		},
 		{
 			name: "sim", about: "the simulation at length, a part of it under the race detector",
-			paths: append([]string{"test/simtest/", "test/hostkernel/", "failover/", "lease/", "client/", "inspector/", "firewall/", "api/events/"}, every...),
+			paths: append([]string{"test/simtest/", "test/hostkernel/", "failover/", "lease/", "client/", "inspector/",
+				"firewall/", "api/events/"}, every...),
 			steps: []step{{command: []string{"make", "sim", "RETURNS=300"}}}, // all 10,000 minutes take hours
 		},
 		{

@@ -101,7 +101,8 @@ func TestTargetsInstallWhatTheirTestsRun(t *testing.T) {
 			}
 			for _, program := range wanted.FindAllStringSubmatch(string(text), -1) {
 				if !slices.Contains(target.needs, program[1]) && !slices.Contains(present, program[1]) {
-					t.Errorf("%s: %s looks for %s, which the target does not install: add it to its needs", target.name, file, program[1])
+					t.Errorf("%s: %s looks for %s, which the target does not install: add it to its needs", target.name, file,
+						program[1])
 				}
 			}
 		}

@@ -35,7 +35,8 @@ var slow = []string{"test/simtest", "cli", "app", "fsm", "inspector", "cluster",
 
 // raced lists the packages with goroutines of their own, and those below them. Their
 // tests run under the race detector, too.
-var raced = []string{"raftstore/...", "cluster", "firewall", "lease/...", "client/lease", "api/events", "api", "app", "app/admin", "app/health", "internal/httpserver"}
+var raced = []string{"raftstore/...", "cluster", "firewall", "lease/...", "client/lease", "api/events", "api", "app",
+	"app/admin", "app/health", "internal/httpserver"}
 
 // racedSimulation is the part of the simulation that runs under the race detector; the
 // whole takes too long there.
@@ -195,13 +196,15 @@ func (all suite) again(ctx context.Context, r *results) map[int]bool {
 		return flaky
 	}
 	for i, f := range r.failures {
-		died := slices.ContainsFunc(r.failures, func(other failure) bool { return other.Package == f.Package && other.Test == "" })
+		died := slices.ContainsFunc(r.failures,
+			func(other failure) bool { return other.Package == f.Package && other.Test == "" })
 		if died || slices.Contains(all.bubbles[strings.TrimPrefix(f.Package, modulePath+"/")], f.Test) {
 			continue
 		}
 		fmt.Printf("\n== %s once more, alone\n", f.what())
 		second := newResults(r.out)
-		err := runTests(ctx, second, goTest{dir: all.dir, race: f.race, args: []string{"-run", "^" + regexp.QuoteMeta(f.Test) + "$", f.Package}})
+		err := runTests(ctx, second,
+			goTest{dir: all.dir, race: f.race, args: []string{"-run", "^" + regexp.QuoteMeta(f.Test) + "$", f.Package}})
 		flaky[i] = err == nil && len(second.failures) == 0 && second.tests == 1
 	}
 	return flaky

@@ -17,9 +17,12 @@ const reports = "dist/verify"
 
 // debian names the package that brings a program, where the name is another.
 var debian = map[string]string{
-	"ip": "iproute2", "nft": "nftables", "dhcpd": "isc-dhcp-server", "mkfs.ext4": "e2fsprogs", "fsfreeze": "util-linux", "losetup": "mount", "iptables-legacy": "iptables",
-	"systemd-analyze": "systemd", "systemd-nspawn": "systemd-container", "dnsmasq": "dnsmasq-base", "promtool": "prometheus", "xz": "xz-utils",
-	"dpkg-parsechangelog": "dpkg-dev", "openstack-inventory": "python3-openstacksdk", "fence_ipmilan": "fence-agents", "ipmi_sim": "openipmi", "ansible-playbook": "ansible-core", "etcd": "etcd-server",
+	"ip": "iproute2", "nft": "nftables", "dhcpd": "isc-dhcp-server", "mkfs.ext4": "e2fsprogs", "fsfreeze": "util-linux",
+	"losetup": "mount", "iptables-legacy": "iptables",
+	"systemd-analyze": "systemd", "systemd-nspawn": "systemd-container", "dnsmasq": "dnsmasq-base",
+	"promtool": "prometheus", "xz": "xz-utils",
+	"dpkg-parsechangelog": "dpkg-dev", "openstack-inventory": "python3-openstacksdk", "fence_ipmilan": "fence-agents",
+	"ipmi_sim": "openipmi", "ansible-playbook": "ansible-core", "etcd": "etcd-server",
 }
 
 // verify runs targets one after the other: those named, else those that the change
@@ -42,7 +45,8 @@ func verify(ctx context.Context, base string, names []string, all bool) int {
 		for _, name := range names {
 			at := slices.IndexFunc(targets(), func(t target) bool { return t.name == name })
 			if at < 0 {
-				return usage("there is no target %q; 'make verify ALL=1' runs them all, 'make affected' lists those of a change", name)
+				return usage("there is no target %q; 'make verify ALL=1' runs them all, 'make affected' lists those of a change",
+					name)
 			}
 			chosen = append(chosen, targets()[at])
 		}
@@ -168,7 +172,8 @@ func install(ctx context.Context, programs []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	for _, args := range [][]string{{"update", "-q"}, append([]string{"install", "-q", "-y", "--no-install-recommends"}, missing...)} {
+	for _, args := range [][]string{{"update", "-q"},
+		append([]string{"install", "-q", "-y", "--no-install-recommends"}, missing...)} {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)
 		// RUNLEVEL=1: some packages are wanted for their programs; no daemon starts.
 		cmd.Env = append(os.Environ(), "RUNLEVEL=1", "DEBIAN_FRONTEND=noninteractive")

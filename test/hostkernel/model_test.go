@@ -34,7 +34,8 @@ func TestModel(t *testing.T) {
 		want("open without lists", m.Open(ctx, time.Second), nil, mac(1), false)
 		pass := true
 		want("change without lists", m.Change(ctx, firewall.Change{Pass: &pass}), firewall.ErrForeign, mac(1), false)
-		want("lists", m.Replace(ctx, firewall.Ruleset{Allow: []string{mac(1)}, Deny: []string{mac(1), mac(2)}}), nil, mac(1), true)
+		want("lists", m.Replace(ctx, firewall.Ruleset{Allow: []string{mac(1)}, Deny: []string{mac(1), mac(2)}}), nil, mac(1),
+			true)
 		want("denied", nil, nil, mac(2), false)
 		want("unknown without pass rule", nil, nil, mac(3), false)
 		want("pass rule", m.Change(ctx, firewall.Change{Pass: &pass}), nil, mac(3), true)

@@ -193,7 +193,8 @@ type FakeSession struct {
 func (b *fakeLog) NewSession(name string) *FakeSession {
 	b.t.Helper()
 	id := "id-" + name
-	b.Must(membership.PutMember{Member: membership.Member{ID: id, Name: name, Address: name + ":7350", Version: fsm.Version}})
+	b.Must(membership.PutMember{
+		Member: membership.Member{ID: id, Name: name, Address: name + ":7350", Version: fsm.Version}})
 	s := &FakeSession{raftLog: b}
 	s.Open(id)
 	b.mu.Lock()

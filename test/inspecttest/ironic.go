@@ -25,7 +25,8 @@ type IronicModel struct {
 
 // NewIronicModel is an Ironic with NodeA and NodeB.
 func NewIronicModel() *IronicModel {
-	r := &IronicModel{Nodes: make(map[string]ironic.Node), PortsOf: make(map[string][]ironic.Port), meets: func(context.Context, string) error { return nil }}
+	r := &IronicModel{Nodes: make(map[string]ironic.Node), PortsOf: make(map[string][]ironic.Port),
+		meets: func(context.Context, string) error { return nil }}
 	for node, mac := range map[string]string{NodeA: MacA, NodeB: MacB} {
 		r.Nodes[node] = ironic.Node{UUID: node, Name: "name-" + node[:1], Provision: "manageable", Power: ironic.PowerOff}
 		r.PortsOf[node] = []ironic.Port{{UUID: node, Node: node, Address: mac}}

@@ -105,8 +105,9 @@ func InRig(t *testing.T, f func(o *Rig)) {
 		b, r := newFakeLog(t), NewIronicModel()
 		log := slog.New(slog.DiscardHandler)
 		o := &Rig{
-			T: t, RaftLog: b, Member: b.NewSession("h1"), Ironic: r, Conf: config.Default().Inspection, Notifier: inspector.NewNotifier(b),
-			Health: ironic.NewHealth(r, log), Packer: packer, Ctx: ctx, Log: log,
+			T: t, RaftLog: b, Member: b.NewSession("h1"), Ironic: r, Conf: config.Default().Inspection,
+			Notifier: inspector.NewNotifier(b),
+			Health:   ironic.NewHealth(r, log), Packer: packer, Ctx: ctx, Log: log,
 		}
 		o.Conf.Workers = 2
 		o.Conf.ContinueInspection = config.ContinueNative
@@ -132,8 +133,10 @@ func (o *Rig) Live() *inspector.LiveSettings {
 // Service is what the API asks, on this peer.
 func (o *Rig) Service() *accept.Service {
 	return accept.NewService(accept.Options{
-		Live: o.Live(), Log: o.RaftLog, Do: o.Member, Notifier: o.Notifier, Ironic: o.Ironic, Resolver: o.Zone, Suspects: o.Suspects, Taker: o.taker, Peer: "h1",
-		Relays: &relay.Intake{Live: o.Live(), Log: o.RaftLog, Do: o.Member, Inband: o.Handover, Packer: o.Packer, Logger: o.Log, Limited: o.Log},
+		Live: o.Live(), Log: o.RaftLog, Do: o.Member, Notifier: o.Notifier, Ironic: o.Ironic, Resolver: o.Zone,
+		Suspects: o.Suspects, Taker: o.taker, Peer: "h1",
+		Relays: &relay.Intake{Live: o.Live(), Log: o.RaftLog, Do: o.Member, Inband: o.Handover, Packer: o.Packer,
+			Logger: o.Log, Limited: o.Log},
 		Packer: o.Packer, Logger: o.Log,
 	})
 }
@@ -141,8 +144,9 @@ func (o *Rig) Service() *accept.Service {
 // Workers is the worker pool of a peer; it does nothing until Run.
 func (o *Rig) Workers(s *FakeSession) *work.Pool {
 	return work.NewPool(work.Options{
-		Live: o.Live(), Peer: "h1", Log: o.RaftLog, Session: s, Notifier: o.Notifier, Ironic: o.Ironic, Resolver: o.Zone, Health: o.Health,
-		Rules: o.Rules, Packer: o.Packer, Notes: &o.Notes, Memory: o.memory, HookLimit: o.Limit, Logger: o.Log,
+		Live: o.Live(), Peer: "h1", Log: o.RaftLog, Session: s, Notifier: o.Notifier, Ironic: o.Ironic, Resolver: o.Zone,
+		Health: o.Health,
+		Rules:  o.Rules, Packer: o.Packer, Notes: &o.Notes, Memory: o.memory, HookLimit: o.Limit, Logger: o.Log,
 	})
 }
 
@@ -162,7 +166,8 @@ func (o *Rig) Work(f func(c *work.Pool)) {
 func (o *Rig) Accept(node, mac string) introspection.Queued {
 	o.Helper()
 	return queued(o.T, o.RaftLog.Must(introspection.Start{
-		Node: node, Event: introspection.EventStart, ManageBoot: true, Timeout: o.Conf.Timeout, Attributes: introspection.Attributes{MACs: []string{mac}},
+		Node: node, Event: introspection.EventStart, ManageBoot: true, Timeout: o.Conf.Timeout,
+		Attributes: introspection.Attributes{MACs: []string{mac}},
 	}))
 }
 
@@ -214,7 +219,8 @@ func (o *Rig) Calls(node, mac, more string) introspection.Queued {
 	if err != nil {
 		o.Fatal(err)
 	}
-	return queued(o.T, o.RaftLog.Must(introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: packed}))
+	return queued(o.T, o.RaftLog.Must(
+		introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: packed}))
 }
 
 // Callback is a ramdisk's document; more is further members of it.
@@ -251,6 +257,7 @@ func (o *Rig) Awaits(node, mac string) {
 		o.RaftLog.Must(introspection.DeleteNode{Node: node})
 	}
 	o.RaftLog.Must(introspection.Start{
-		Node: node, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.Conf.Timeout, Attributes: introspection.Attributes{MACs: []string{mac}},
+		Node: node, Event: introspection.EventAdopt, ManageBoot: true, Timeout: o.Conf.Timeout,
+		Attributes: introspection.Attributes{MACs: []string{mac}},
 	})
 }

@@ -76,18 +76,24 @@ func RamdiskSample(nics int) []byte {
 	var out bytes.Buffer
 	out.WriteString(`{"inventory": {"interfaces": [`)
 	for i := range nics {
-		fmt.Fprintf(&out, `{"name": "eth%d", "mac_address": "52:54:00:00:%02X:%02x", "ipv4_address": "172.24.%d.%d", "ipv6_address": "fe80::5054:ff:fe00:%x%%eth%d", "has_carrier": true, "lldp": [`, i, i>>8, i&255, i>>8, i&255, i, i)
+		fmt.Fprintf(&out,
+			`{"name": "eth%d", "mac_address": "52:54:00:00:%02X:%02x", "ipv4_address": "172.24.%d.%d", "ipv6_address": "fe80::5054:ff:fe00:%x%%eth%d", "has_carrier": true, "lldp": [`,
+			i, i>>8, i&255, i>>8, i&255, i, i)
 		for tlv := range 20 {
 			fmt.Fprintf(&out, `[%d, "%040x"], `, tlv, i)
 		}
 		out.WriteString(`[0, ""]], "vendor": "0x8086", "product": "0x1572", "client_id": null, "speed_mbps": 10000}, `)
 	}
-	out.WriteString(`{"name": "lo", "mac_address": "00:00:00:00:00:00", "ipv4_address": "127.0.0.1"}], "cpu": {"count": 8, "architecture": "x86_64", "flags": ["fpu", "vmx"]}, `)
+	out.WriteString(
+		`{"name": "lo", "mac_address": "00:00:00:00:00:00", "ipv4_address": "127.0.0.1"}], "cpu": {"count": 8, "architecture": "x86_64", "flags": ["fpu", "vmx"]}, `)
 	out.WriteString(`"memory": {"physical_mb": 65536}, "disks": [`)
 	for i := range nics {
-		fmt.Fprintf(&out, `{"name": "/dev/sd%d", "size": 1073741824000, "model": "LABDISK 1000G", "serial": "SLAB%06d", "rotational": true, "wwn": null}, `, i, i)
+		fmt.Fprintf(&out,
+			`{"name": "/dev/sd%d", "size": 1073741824000, "model": "LABDISK 1000G", "serial": "SLAB%06d", "rotational": true, "wwn": null}, `,
+			i, i)
 	}
-	out.WriteString(`{"name": "/dev/sdz", "size": 21474836480}], "bmc_address": "198.18.0.1", "bmc_v6address": "::/0"}, "boot_interface": "01-52-54-00-00-00-00", "error": null, `)
+	out.WriteString(
+		`{"name": "/dev/sdz", "size": 21474836480}], "bmc_address": "198.18.0.1", "bmc_v6address": "::/0"}, "boot_interface": "01-52-54-00-00-00-00", "error": null, `)
 	fmt.Fprintf(&out, `"root_disk": {"name": "/dev/sda"}, "logs": "%s"}`, strings.Repeat("H4sIAAAAAAAC/8vK", 64))
 	return out.Bytes()
 }

@@ -64,7 +64,9 @@ const Strange = "52:54:00:00:00:99"
 
 // Stranger is its ramdisk's document; more is further members of the inventory.
 func Stranger(more string) string {
-	return fmt.Sprintf(`{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q},{"name":"lo","mac_address":"00:00:00:00:00:00"}]%s}}`, Strange, more)
+	return fmt.Sprintf(
+		`{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q},{"name":"lo","mac_address":"00:00:00:00:00:00"}]%s}}`,
+		Strange, more)
 }
 
 // Discovers makes the service enroll unknown machines.
@@ -100,7 +102,8 @@ const NoMAC = "00:00:00:00:00:00"
 func (o *Rig) Succeeds(s *accept.Service, body, node string) {
 	o.Helper()
 	got, err := s.ContinueInspection(o.Ctx, ironic.InbandCall{Body: []byte(body)})
-	if want := fmt.Sprintf(`{"uuid":%q}`, node); err != nil || got.Status != http.StatusAccepted || string(got.Body) != want {
+	if want := fmt.Sprintf(`{"uuid":%q}`, node); err != nil || got.Status != http.StatusAccepted ||
+		string(got.Body) != want {
 		o.Errorf("%d %s, %v, want 202 %s", got.Status, got.Body, err, want)
 	}
 }
@@ -328,7 +331,8 @@ func (c Crown) Propose(_ context.Context, cmd fsm.Command) (fsm.Result, error) {
 func (o *Rig) Leads(f func()) {
 	o.Helper()
 	c := Crown{o.RaftLog, o.RaftLog.Must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
-	relayer := &relay.Relayer{Live: o.Live(), Log: o.RaftLog, Inband: o.Handover, Health: o.Health, Packer: o.Packer, Logger: o.Log}
+	relayer := &relay.Relayer{Live: o.Live(), Log: o.RaftLog, Inband: o.Handover, Health: o.Health, Packer: o.Packer,
+		Logger: o.Log}
 	ctx, stop := context.WithCancel(o.Ctx)
 	var running sync.WaitGroup
 	running.Go(func() {

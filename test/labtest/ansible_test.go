@@ -83,7 +83,8 @@ func (a *playbooks) upgrades(ironic *openstack.Ironic, deb string, machines []op
 		if got := h.Must("dpkg-query", "-W", "-f", "${Version}", "trivet"); got != want {
 			a.t.Errorf("%s has version %s after the upgrade, want %s", h.name, got, want)
 		}
-		if exe := h.Must("sh", "-c", "readlink /proc/$(systemctl show --property MainPID --value trivet)/exe"); strings.Contains(exe, "deleted") {
+		if exe := h.Must("sh", "-c",
+			"readlink /proc/$(systemctl show --property MainPID --value trivet)/exe"); strings.Contains(exe, "deleted") {
 			a.t.Errorf("%s runs the old binary: %s", h.name, exe)
 		}
 	}
@@ -170,8 +171,10 @@ func (a *playbooks) inventory(deb string) string {
 	for i, h := range a.lab.hosts {
 		hosts += fmt.Sprintf("    %s: {ansible_host: %s, trivet_address: \"%s:7350\"}\n", h.name, h.name, a.lab.net.site(i+1))
 	}
-	return a.write("inventory.yml", 0o600, strings.NewReplacer("HOSTS", hosts, "DEB", deb, "HASH", string(hash), "SECRET", ansibleSecret, "PXE", string(PXE), "SITE", string(Site),
-		"IRONIC", a.ironic, "FLOATING", a.lab.floating, "SSH", filepath.Join(a.dir, "ssh")).Replace(`
+	return a.write("inventory.yml", 0o600,
+		strings.NewReplacer("HOSTS", hosts, "DEB", deb, "HASH", string(hash), "SECRET", ansibleSecret, "PXE", string(PXE),
+			"SITE", string(Site),
+			"IRONIC", a.ironic, "FLOATING", a.lab.floating, "SSH", filepath.Join(a.dir, "ssh")).Replace(`
 trivet:
   hosts:
 HOSTS
@@ -202,7 +205,8 @@ func (a *playbooks) run(inventory string, words ...string) (said played) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "ansible-playbook", append([]string{"-vvv", "--diff", "-i", inventory}, words...)...)
 	cmd.Dir = filepath.Join("..", "..", "contrib", "ansible")
-	cmd.Env = append(os.Environ(), "ANSIBLE_LOCAL_TEMP="+a.dir, "ANSIBLE_NOCOLOR=1", "ANSIBLE_RETRY_FILES_ENABLED=0", "HOME="+a.dir, "LC_ALL=C.UTF-8")
+	cmd.Env = append(os.Environ(), "ANSIBLE_LOCAL_TEMP="+a.dir, "ANSIBLE_NOCOLOR=1", "ANSIBLE_RETRY_FILES_ENABLED=0",
+		"HOME="+a.dir, "LC_ALL=C.UTF-8")
 	out, err := cmd.CombinedOutput()
 	said = played{text: string(out), err: err}
 	for _, found := range regexp.MustCompile(`changed=(\d+) `).FindAllStringSubmatch(said.text, -1) {
@@ -220,7 +224,8 @@ func (a *playbooks) play(deb string, words ...string) played {
 	if said.err != nil {
 		a.t.Fatalf("ansible-playbook %v: %v\n%s", words, said.err, program.Tail(said.text, 60))
 	}
-	for what, secret := range map[string]string{"Ironic's password": ansibleSecret, "the password of a user": ansibleUser, "a hash": "$2", "a join token": "trivet1."} {
+	for what, secret := range map[string]string{"Ironic's password": ansibleSecret, "the password of a user": ansibleUser,
+		"a hash": "$2", "a join token": "trivet1."} {
 		if strings.Contains(said.text, secret) {
 			a.t.Errorf("ansible-playbook %v shows %s", words, what)
 		}

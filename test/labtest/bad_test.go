@@ -23,7 +23,8 @@ import (
 func (p *Peer) expect(t *testing.T, code int, what string, words ...any) {
 	t.Helper()
 	r := p.Trivet(words...)
-	if r.Code != code || !strings.Contains(r.Err, "trivet: error: ") || !strings.Contains(r.Err, what) || !strings.Contains(r.Err, "trivet: hint: ") {
+	if r.Code != code || !strings.Contains(r.Err, "trivet: error: ") || !strings.Contains(r.Err, what) ||
+		!strings.Contains(r.Err, "trivet: hint: ") {
 		t.Errorf("trivet %v: exit %d, want %d, %q and a hint\n%s%s", words, r.Code, code, what, r.Out, r.Err)
 	}
 }
@@ -138,7 +139,8 @@ func TestBadConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := p.Trivet("serve", "--config", file)
-	for _, want := range []string{"bad.yaml:1: nmae", "bad.yaml:3: api.listen", "bad.yaml:5: raft.timing", "trivet: hint: "} {
+	for _, want := range []string{"bad.yaml:1: nmae", "bad.yaml:3: api.listen", "bad.yaml:5: raft.timing",
+		"trivet: hint: "} {
 		if r.Code != 2 || !strings.Contains(r.Err, want) {
 			t.Errorf("exit %d, want 2 and %q in\n%s", r.Code, want, r.Err)
 		}
@@ -255,7 +257,8 @@ func (p *Peer) restarted() {
 // warnedOf demands that the status of a peer warns of something.
 func warnedOf(p *Peer, code string) error {
 	s, err := p.Status()
-	if err == nil && !slices.ContainsFunc(s.Warnings, func(w api.Warning) bool { return w.Code == code && w.Remedy != "" }) {
+	if err == nil && !slices.ContainsFunc(s.Warnings,
+		func(w api.Warning) bool { return w.Code == code && w.Remedy != "" }) {
 		err = fmt.Errorf("%s warns of %v", p.Name, s.Warnings)
 	}
 	return err

@@ -31,7 +31,8 @@ func TestBalancer(t *testing.T) {
 	t.Parallel()
 	l := New(t)
 	l.furnish = func(p *Peer) {
-		p.Env = append(p.Env, "TRIVET_LOG_FORMAT=json", "TRIVET_IRONIC_AUTH_TYPE=http_basic", "TRIVET_IRONIC_USERNAME=ironic", "TRIVET_IRONIC_PASSWORD="+ironicSecret)
+		p.Env = append(p.Env, "TRIVET_LOG_FORMAT=json", "TRIVET_IRONIC_AUTH_TYPE=http_basic", "TRIVET_IRONIC_USERNAME=ironic",
+			"TRIVET_IRONIC_PASSWORD="+ironicSecret)
 	}
 	l.Trio("a", "b", "c")
 	front := balance(t, l)
@@ -175,7 +176,8 @@ func wantJSON(t *testing.T, p *Peer) {
 			Level string    `json:"level"`
 			Msg   string    `json:"msg"`
 		}
-		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time.IsZero() || entry.Msg == "" || !slices.Contains(levels, entry.Level) {
+		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Time.IsZero() || entry.Msg == "" ||
+			!slices.Contains(levels, entry.Level) {
 			t.Errorf("%s logged what is no entry (%v): %s", p.Name, err, line)
 		}
 		if strings.Contains(line, ironicSecret) || strings.Contains(line, "PRIVATE KEY") {

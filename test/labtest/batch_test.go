@@ -79,7 +79,8 @@ func batchGetsAddresses(t *testing.T, machines int, firstOfPool, lastOfPool byte
 			t.Error(err)
 		}
 	}()
-	if err := errors.Join(lease.Shut(t.Context()), lease.Arm(t.Context(), time.Minute), lease.Open(t.Context(), time.Minute)); err != nil {
+	if err := errors.Join(lease.Shut(t.Context()), lease.Arm(t.Context(), time.Minute),
+		lease.Open(t.Context(), time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	wire, err := client.packets(PXE, unix.ETH_P_IP)
@@ -125,7 +126,8 @@ func startBatchServer(t *testing.T, h *Host, s pxe.Server, more ...string) {
 		t.Fatal(err)
 	}
 	log := filepath.Join(dir, "log")
-	p, err := program.Start(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--conf-file="+others, "--user=root", "--group=root",
+	p, err := program.Start(h.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--conf-file="+others,
+		"--user=root", "--group=root",
 		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +198,8 @@ type answer4 struct {
 
 func (b batch) send(mac net.HardwareAddr, identifier []byte, kind byte, o *answer4) {
 	b.t.Helper()
-	frame := append(ethernet(mac, unix.ETH_P_IP), datagram(68, net.IPv4zero, net.IPv4bcast, bootp(mac, identifier, kind, o))...)
+	frame := append(ethernet(mac, unix.ETH_P_IP),
+		datagram(68, net.IPv4zero, net.IPv4bcast, bootp(mac, identifier, kind, o))...)
 	if _, err := b.wire.Write(frame); err != nil {
 		b.t.Fatal(err)
 	}
@@ -210,7 +213,8 @@ func bootp(mac net.HardwareAddr, identifier []byte, kind byte, o *answer4) []byt
 	copy(bootp[28:], mac)
 	bootp = append(bootp, 0x63, 0x82, 0x53, 0x63, optionKind, 1, kind)
 	if identifier != nil {
-		bootp = append(append(bootp, optionClient4, byte(len(identifier)+len(mac))), append(bytes.Clone(identifier), mac...)...)
+		bootp = append(append(bootp, optionClient4, byte(len(identifier)+len(mac))),
+			append(bytes.Clone(identifier), mac...)...)
 	}
 	if o != nil {
 		bootp = append(append(bootp, optionAsked, 4), o.address.AsSlice()...)

@@ -144,7 +144,8 @@ func twice(a, b *Peer, m openstack.Machine) error {
 	want := fmt.Sprintf(`{"uuid":%q}`, m.UUID)
 	for _, r := range replies {
 		if r.Status != http.StatusOK || string(bytes.TrimSpace(r.Body)) != want {
-			return fmt.Errorf("%s: %d %s and %d %s, want 200 %s twice", m.Name, replies[0].Status, replies[0].Body, replies[1].Status, replies[1].Body, want)
+			return fmt.Errorf("%s: %d %s and %d %s, want 200 %s twice", m.Name, replies[0].Status, replies[0].Body,
+				replies[1].Status, replies[1].Body, want)
 		}
 	}
 	return nil
@@ -205,7 +206,8 @@ func known(peers []*Peer, m openstack.Machine, before string) (started string, e
 	}
 	for k, r := range seen {
 		if r.StartedAt <= before || r.StartedAt != seen[0].StartedAt || r.State != "starting" && r.State != "waiting" {
-			return "", fmt.Errorf("%s was started on %s: %s shows %s since %s, the start before was %s", m.Name, peers[0].Name, peers[k+1].Name, r.State, r.StartedAt, before)
+			return "", fmt.Errorf("%s was started on %s: %s shows %s since %s, the start before was %s", m.Name, peers[0].Name,
+				peers[k+1].Name, r.State, r.StartedAt, before)
 		}
 	}
 	return seen[0].StartedAt, nil

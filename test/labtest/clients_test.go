@@ -34,7 +34,8 @@ func gophercloudClient(t *testing.T, ironic *openstack.Ironic) {
 	defer cancel()
 
 	for _, m := range machines {
-		if err := introspection.StartIntrospection(ctx, g.next(), m.UUID, introspection.StartOpts{}).ExtractErr(); err != nil {
+		if err := introspection.StartIntrospection(ctx, g.next(), m.UUID, introspection.StartOpts{}).ExtractErr(); err !=
+			nil {
 			t.Fatalf("start %s: %v", m.Name, err)
 		}
 	}
@@ -78,7 +79,8 @@ func newGophers(s *SiteLab) *gophers {
 	s.t.Helper()
 	g := &gophers{SiteLab: s}
 	for _, p := range s.Peers {
-		c, err := noauth.NewBareMetalIntrospectionNoAuth(noauth.EndpointOpts{IronicInspectorEndpoint: "http://" + p.API + "/v1"})
+		c, err := noauth.NewBareMetalIntrospectionNoAuth(
+			noauth.EndpointOpts{IronicInspectorEndpoint: "http://" + p.API + "/v1"})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -136,7 +138,8 @@ func (g *gophers) data(ctx context.Context, m openstack.Machine) {
 	if err != nil {
 		g.t.Fatalf("data of %s: %v", m.Name, err)
 	}
-	if data.CPUs == 0 || data.MemoryMB == 0 || len(data.MACs) == 0 || data.MACs[0] != m.MAC || len(data.Inventory.Interfaces) == 0 {
+	if data.CPUs == 0 || data.MemoryMB == 0 || len(data.MACs) == 0 || data.MACs[0] != m.MAC ||
+		len(data.Inventory.Interfaces) == 0 {
 		g.t.Errorf("data of %s: %+v", m.Name, data)
 	}
 }

@@ -56,11 +56,13 @@ func TestContact(t *testing.T) {
 				l.shown(t, survivors[n%2], victim)
 				testwait.Elapse(t, time.Duration(n%10)*time.Second, "the peer is silent for longer and longer")
 				how.undo(victim)
-				returned = append(returned, l.contactWithin(t, time.Now(), victim.Name+" is said to be back", survivors, victim, true))
+				returned = append(returned,
+					l.contactWithin(t, time.Now(), victim.Name+" is said to be back", survivors, victim, true))
 			}
 			slices.Sort(named)
 			slices.Sort(returned)
-			t.Logf("%s, %d trials: every survivor names it after %s; says that it is back after %s", how.name, trials, medianMost(named), medianMost(returned))
+			t.Logf("%s, %d trials: every survivor names it after %s; says that it is back after %s", how.name, trials,
+				medianMost(named), medianMost(returned))
 			kind, _, _ := strings.Cut(how.name, " (")
 			kind = strings.ReplaceAll(kind, " ", "_")
 			testenv.Took(t, "labtest.contact_"+kind+"_named", slices.Max(named), contactGoal)
@@ -70,7 +72,8 @@ func TestContact(t *testing.T) {
 }
 
 func medianMost(sorted []time.Duration) string {
-	return fmt.Sprintf("%v at the median, %v at most", sorted[len(sorted)/2].Round(time.Millisecond), sorted[len(sorted)-1].Round(time.Millisecond))
+	return fmt.Sprintf("%v at the median, %v at most", sorted[len(sorted)/2].Round(time.Millisecond),
+		sorted[len(sorted)-1].Round(time.Millisecond))
 }
 
 // backAgain starts a peer whose process has ended, and returns when its own control
@@ -85,7 +88,8 @@ func (p *Peer) backAgain() {
 
 // contactWithin waits until every survivor counts the victim as live, or not, and
 // returns how long after began that was.
-func (l *Lab) contactWithin(t *testing.T, began time.Time, what string, survivors []*Peer, victim *Peer, live bool) time.Duration {
+func (l *Lab) contactWithin(t *testing.T, began time.Time, what string, survivors []*Peer, victim *Peer,
+	live bool) time.Duration {
 	t.Helper()
 	l.awaitContact(t, growLimit, what, survivors, []*Peer{victim}, live)
 	return time.Since(began)
@@ -117,7 +121,8 @@ func (l *Lab) awaitContact(t *testing.T, limit time.Duration, what string, from,
 func (l *Lab) shown(t *testing.T, survivor, victim *Peer) {
 	t.Helper()
 	r := survivor.Trivet("status", survivor.On())
-	if r.Code != 2 && r.Code != 5 || !strings.Contains(r.Out, victim.Name+" silent for ") && !strings.Contains(r.Out, "no leader") {
+	if r.Code != 2 && r.Code != 5 ||
+		!strings.Contains(r.Out, victim.Name+" silent for ") && !strings.Contains(r.Out, "no leader") {
 		t.Errorf("status-silent: on %s: exit %d\n%s%s", survivor.Name, r.Code, r.Out, r.Err)
 	}
 }

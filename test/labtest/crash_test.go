@@ -141,7 +141,8 @@ func TestPlannedStop(t *testing.T) {
 	took := time.Since(began)
 	before = load.Acked()
 	l.Eventually(electLimit, "writes go on", func() error { return atLeast(load.Acked(), before+50) })
-	t.Logf("stopped in %v, longest pause of writes %v", took.Round(time.Millisecond), load.WorstGap().Round(time.Millisecond))
+	t.Logf("stopped in %v, longest pause of writes %v", took.Round(time.Millisecond),
+		load.WorstGap().Round(time.Millisecond))
 	for _, p := range l.Running() {
 		if s, err := p.Status(); err != nil || s.Quorum.Voters != 3 {
 			t.Fatalf("%s sees %d voters (%v): a stop must not change membership", p.Name, s.Quorum.Voters, err)

@@ -68,12 +68,15 @@ func TestMachinesAreOfferedTheirBootFile(t *testing.T) {
 		arch       byte
 		ipxe, six  bool
 	}{
-		{"BIOS", "undionly.kpxe", 0, false, false}, {"UEFI", "snponly.efi", 7, false, true}, {"UEFI, the other number", "snponly.efi", 9, false, true},
-		{"UEFI on ARM", "snponly-arm64.efi", 11, false, true}, {"iPXE from BIOS", pxe.ScriptName, 0, true, false}, {"iPXE from UEFI", pxe.ScriptName, 7, true, true},
+		{"BIOS", "undionly.kpxe", 0, false, false}, {"UEFI", "snponly.efi", 7, false, true},
+		{"UEFI, the other number", "snponly.efi", 9, false, true},
+		{"UEFI on ARM", "snponly-arm64.efi", 11, false, true}, {"iPXE from BIOS", pxe.ScriptName, 0, true, false},
+		{"iPXE from UEFI", pxe.ScriptName, 7, true, true},
 	} {
 		asks := []bootRequest{{wire: wire4, mac: []byte{2, 0, 0, 0, 1, byte(n)}, arch: kind.arch, ipxe: kind.ipxe}}
 		if kind.six {
-			asks = append(asks, bootRequest{wire: wire6, mac: []byte{2, 0, 0, 0, 2, byte(n)}, arch: kind.arch, ipxe: kind.ipxe, six: true})
+			asks = append(asks, bootRequest{wire: wire6, mac: []byte{2, 0, 0, 0, 2, byte(n)}, arch: kind.arch, ipxe: kind.ipxe,
+				six: true})
 		}
 		for _, ask := range asks {
 			offers := ask.offers(t, len(l.Peers))
@@ -114,8 +117,9 @@ func (p *Peer) serveBoot() {
 		p.t.Fatal(err)
 	}
 	log := filepath.Join(dir, "log")
-	server, err := program.Start(p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
-		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
+	server, err := program.Start(
+		p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+conf, "--user=root", "--group=root",
+			"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -226,11 +230,13 @@ func (r bootRequest) discover() []byte {
 		bootp = append(bootp, 175, 3, 0xb0, 1, 1)
 	}
 	bootp = append(bootp, 0xff)
-	return append(ethernet(r.mac, unix.ETH_P_IP), datagram(68, net.IPv4zero, net.IPv4bcast, append(bootp, make([]byte, 300-len(bootp))...))...)
+	return append(ethernet(r.mac, unix.ETH_P_IP),
+		datagram(68, net.IPv4zero, net.IPv4bcast, append(bootp, make([]byte, 300-len(bootp))...))...)
 }
 
 func (r bootRequest) readOffer(frame []byte) (host int, o offer, ok bool) {
-	if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP || !bytes.Equal(frame[atChaddr:atChaddr+6], r.mac) || frame[atBOOTP] != 2 {
+	if len(frame) < atOptions || frame[frameHead+9] != unix.IPPROTO_UDP ||
+		!bytes.Equal(frame[atChaddr:atChaddr+6], r.mac) || frame[atBOOTP] != 2 {
 		return 0, o, false
 	}
 	o.address, _ = netip.AddrFromSlice(frame[atBOOTP+16 : atBOOTP+20])
@@ -281,7 +287,8 @@ func (r bootRequest) readAnswer(frame []byte, kind byte) (host int, o offer, ok 
 		r.advertiseSelf()
 		return 0, o, false
 	}
-	if len(frame) < atDHCP6+4 || frame[atHeader6] != unix.IPPROTO_UDP || frame[atDHCP6] != kind || !bytes.Equal(client6(frame[atDHCP6:]), solicit{r.mac}.duid()) {
+	if len(frame) < atDHCP6+4 || frame[atHeader6] != unix.IPPROTO_UDP || frame[atDHCP6] != kind ||
+		!bytes.Equal(client6(frame[atDHCP6:]), solicit{r.mac}.duid()) {
 		return 0, o, false
 	}
 	for code, value := range options6(frame[atDHCP6+4:]) {

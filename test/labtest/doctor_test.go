@@ -56,7 +56,9 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	address, port := l.cut(charlie, alpha, bravo)
-	l.found(alpha, "error ports bravo charlie does not reach its peers ("+port+"/tcp), alpha does; bravo reaches charlie", "error pools charlie overlaps that of bravo", "error raw-dhcp alpha answers a machine that every host denies", "error raw-dhcp alpha dhcpd (process",
+	l.found(alpha, "error ports bravo charlie does not reach its peers ("+port+"/tcp), alpha does; bravo reaches charlie",
+		"error pools charlie overlaps that of bravo", "error raw-dhcp alpha answers a machine that every host denies",
+		"error raw-dhcp alpha dhcpd (process",
 		"error input bravo drops on pxe: DHCP (67/udp), TFTP (69/udp)", "error boot bravo ramdisk tftp://")
 
 	l.write(ramdisk, "ramdisk")
@@ -74,7 +76,8 @@ func TestDoctorFindsWhatIsPlanted(t *testing.T) {
 	l.Reconfigure() // a peer tests the other hosts when it starts, and then each minute
 	for _, p := range l.Peers {
 		l.Eventually(growLimit, "trivet doctor finds nothing, on "+p.Name, func() error {
-			if r := p.Trivet("doctor", l.checks(), p.On()); r.Code != 0 || r.Out != "" || !strings.Contains(r.Err, "nothing found on 3 hosts") {
+			if r := p.Trivet("doctor", l.checks(), p.On()); r.Code != 0 || r.Out != "" ||
+				!strings.Contains(r.Err, "nothing found on 3 hosts") {
 				return fmt.Errorf("exit %d\n%s%s", r.Code, r.Out, r.Err)
 			}
 			return nil
@@ -94,7 +97,8 @@ func newPatients(t *testing.T) *patientLab {
 	hosts := NewHosts(t)
 	hosts.net.bridge(PXE)
 	l := &patientLab{t: t, floating: hosts.net.site(floatingHost)}
-	l.SiteLab = hosts.Introspecting(newSimulated(t, 3).addr, "TRIVET_FIREWALL_DRIVER=nftables", "TRIVET_FIREWALL_INTERFACE="+string(PXE),
+	l.SiteLab = hosts.Introspecting(newSimulated(t, 3).addr, "TRIVET_FIREWALL_DRIVER=nftables",
+		"TRIVET_FIREWALL_INTERFACE="+string(PXE),
 		"TRIVET_FLOATING_IP_ADDRESS="+l.floating, "TRIVET_FLOATING_IP_INTERFACE="+string(Site),
 		"TRIVET_FIREWALL_FREEZE=100ms") // the hosts may be guests, which without it is a finding
 	introspecting := hosts.furnish
@@ -127,7 +131,9 @@ func (l *patientLab) cut(from, through, to *Peer) (address, port string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	rules := fmt.Sprintf("table inet cut { chain out { type filter hook output priority 0; ip daddr %s tcp dport %s ct state new drop; }; }", host, port)
+	rules := fmt.Sprintf(
+		"table inet cut { chain out { type filter hook output priority 0; ip daddr %s tcp dport %s ct state new drop; }; }",
+		host, port)
 	if out, err := from.Host.inside("nft", rules).CombinedOutput(); err != nil {
 		l.t.Fatalf("%v: %s", err, out)
 	}
@@ -170,9 +176,12 @@ func (l *patientLab) write(path, text string) {
 func (l *patientLab) serveRaw(h *Host) {
 	l.t.Helper()
 	conf, leases := filepath.Join(l.dir, "dhcpd.conf"), filepath.Join(l.dir, "dhcpd.leases")
-	l.write(conf, fmt.Sprintf("authoritative;\nping-check off;\nsubnet %s0 netmask 255.255.255.0 { range %s240 %s250; }\n", pxeNet, pxeNet, pxeNet))
+	l.write(conf, fmt.Sprintf("authoritative;\nping-check off;\nsubnet %s0 netmask 255.255.255.0 { range %s240 %s250; }\n",
+		pxeNet, pxeNet, pxeNet))
 	l.write(leases, "")
-	server, err := program.Start(h.inside("/usr/sbin/dhcpd", "-4", "-f", "-q", "--no-pid", "-cf", conf, "-lf", leases, "-user", "root", "-group", "root", string(PXE)))
+	server, err := program.Start(
+		h.inside("/usr/sbin/dhcpd", "-4", "-f", "-q", "--no-pid", "-cf", conf, "-lf", leases, "-user", "root", "-group",
+			"root", string(PXE)))
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -191,7 +200,8 @@ func (l *patientLab) serve(p *Peer) {
 	for _, name := range append(pxe.Files(), "ironic-agent.kernel", "ironic-agent.initramfs") {
 		l.write(l.bootFile(p, name), "what "+name+" would hold")
 	}
-	script := p.Must("dnsmasq-config", "--boot-script", "--floating-ip-address", l.floating, "--floating-ip-interface", string(Site), p.On())
+	script := p.Must("dnsmasq-config", "--boot-script", "--floating-ip-address", l.floating, "--floating-ip-interface",
+		string(Site), p.On())
 	l.write(l.bootFile(p, pxe.ScriptName), script)
 }
 
@@ -239,7 +249,8 @@ func (l *patientLab) found(on *Peer, wanted ...string) {
 		for _, f := range findings {
 			for _, host := range f.Hosts() {
 				words := fmt.Sprintf("%s %s %s ", f.Severity, f.Check, host)
-				if f.Severity != doctor.Info && !slices.ContainsFunc(wanted, func(want string) bool { return strings.HasPrefix(want, words) }) {
+				if f.Severity != doctor.Info &&
+					!slices.ContainsFunc(wanted, func(want string) bool { return strings.HasPrefix(want, words) }) {
 					return fmt.Errorf("found on %s, and not planted: %+v", host, f)
 				}
 			}

@@ -123,7 +123,8 @@ func (s *step) read(mark string) error {
 		}
 	}
 	if len(words) > 0 {
-		return fmt.Errorf("write '<!-- run: [HOST…] [expect EXIT] -->' or '<!-- run: no REASON -->', not %q", strings.Join(words, " "))
+		return fmt.Errorf("write '<!-- run: [HOST…] [expect EXIT] -->' or '<!-- run: no REASON -->', not %q",
+			strings.Join(words, " "))
 	}
 	return nil
 }

@@ -57,7 +57,8 @@ func doubtfulLists(t *testing.T, ironic *openstack.Ironic) {
 	s.Eventually(endLimit, "a node that is gone is forgotten", func() error { return s.onlyKnown(machines[1:]) })
 	rest := machines[16:]
 	s.forget(ironic, machines[1:16])
-	s.Eventually(endLimit, "fifteen that are gone are too many to believe", func() error { return s.suspects("lacks 15 of the 19 nodes") })
+	s.Eventually(endLimit, "fifteen that are gone are too many to believe",
+		func() error { return s.suspects("lacks 15 of the 19 nodes") })
 	if err := s.onlyKnown(machines[1:]); err != nil {
 		t.Errorf("before anybody confirmed it: %v", err)
 	}
@@ -77,7 +78,8 @@ func (s *SiteLab) forget(ironic *openstack.Ironic, machines []openstack.Machine)
 	s.t.Helper()
 	unseen := s.Tap.Inject(wiretap.Fault{Path: listPath, Status: http.StatusInternalServerError})
 	defer unseen.Lift()
-	if err := httpapi.Parallel(len(machines), openstack.IronicWidth, func(k int) error { return ironic.Delete(machines[k].UUID) }); err != nil {
+	if err := httpapi.Parallel(len(machines), openstack.IronicWidth,
+		func(k int) error { return ironic.Delete(machines[k].UUID) }); err != nil {
 		s.t.Fatal(err)
 	}
 }

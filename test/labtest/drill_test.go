@@ -26,10 +26,12 @@ func TestDrill(t *testing.T) {
 	if r := p.Trivet("drill", "failover", p.On()); r.Code != 2 || !strings.Contains(r.Err, "--yes") {
 		t.Errorf("with nobody to ask: exit %d\n%s", r.Code, r.Err)
 	}
-	if r := p.Trivet("drill", "failover", "--yes", p.On()); r.Code != 4 || !strings.Contains(r.Err, "1 introspections are under way") {
+	if r := p.Trivet("drill", "failover", "--yes", p.On()); r.Code != 4 ||
+		!strings.Contains(r.Err, "1 introspections are under way") {
 		t.Errorf("while a machine is introspected: exit %d\n%s", r.Code, r.Err)
 	}
-	if r := leader.Trivet("drill", "failover", "--yes", "--with-introspections", "--kill", leader.On()); r.Code != 4 || !strings.Contains(r.Err, "run it on another host") {
+	if r := leader.Trivet("drill", "failover", "--yes", "--with-introspections", "--kill", leader.On()); r.Code != 4 ||
+		!strings.Contains(r.Err, "run it on another host") {
 		t.Errorf("killing the peer that measures: exit %d\n%s", r.Code, r.Err)
 	}
 
@@ -72,8 +74,10 @@ func (g *gateLab) drills(p, old *Peer, kind string, kinds ...string) {
 		g.t.Fatalf("drill %s: exit %d: %v\n%s%s", kind, got.Code, err, got.Out, got.Err)
 	}
 	g.t.Logf("%s", got.Out)
-	if r.OK != (got.Code == 0) || !r.OK && !strings.Contains(got.Err, "was not within its bounds") || r.Kind != kind || r.OldLeader != old.Name || r.NewLeader == old.Name {
-		g.t.Errorf("drill-bounds: %s: exit %d, want another leader, and 0 if all is within bounds\n%s", kind, got.Code, got.Err)
+	if r.OK != (got.Code == 0) || !r.OK && !strings.Contains(got.Err, "was not within its bounds") || r.Kind != kind ||
+		r.OldLeader != old.Name || r.NewLeader == old.Name {
+		g.t.Errorf("drill-bounds: %s: exit %d, want another leader, and 0 if all is within bounds\n%s", kind, got.Code,
+			got.Err)
 	}
 	seen, within := make(map[string]int), true
 	for _, row := range r.Rows {

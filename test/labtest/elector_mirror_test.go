@@ -20,7 +20,8 @@ import (
 func TestElectorMirror(t *testing.T) {
 	t.Parallel()
 	k := kubelab.Start(t, "--lite")
-	m, err := kube.Open(kube.Options{Kubeconfig: k.Kubeconfig(), Namespace: "default", Name: "x", Lease: true, Endpoints: true, TTL: 5 * time.Second,
+	m, err := kube.Open(kube.Options{Kubeconfig: k.Kubeconfig(), Namespace: "default", Name: "x", Lease: true,
+		Endpoints: true, TTL: 5 * time.Second,
 		Now: lease.Boottime, Wall: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,8 @@ func TestElector(t *testing.T) {
 		ask: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}}
 	s.furnish = func(p *Peer) {
 		s.at[p.Name] = testenv.FreePort(t)
-		p.Env = append(p.Env, "TRIVET_LEASE_ENABLED=true", "TRIVET_ELECTOR_LISTEN=raft="+s.at[p.Name]+",lease:elector.default.x="+testenv.FreePort(t))
+		p.Env = append(p.Env, "TRIVET_LEASE_ENABLED=true",
+			"TRIVET_ELECTOR_LISTEN=raft="+s.at[p.Name]+",lease:elector.default.x="+testenv.FreePort(t))
 	}
 	s.Trio("a", "b", "c")
 	s.agree()
@@ -154,13 +155,15 @@ func (s *electorSite) note(said electorSaid) {
 		return
 	}
 	if other, known := s.names[said.Token]; known && other != said.Name {
-		s.faults = append(s.faults, fmt.Sprintf("elector-one-name-a-token: %s names %s under %s's token %s", said.by, said.Name, other, said.Token))
+		s.faults = append(s.faults,
+			fmt.Sprintf("elector-one-name-a-token: %s names %s under %s's token %s", said.by, said.Name, other, said.Token))
 	}
 	s.names[said.Token] = said.Name
 	s.alive = slices.DeleteFunc(s.alive, func(o electorSaid) bool { return said.asked.Sub(o.asked) > 5*time.Second })
 	for _, o := range s.alive {
 		if o.Name != said.Name && o.over().After(said.heard) && said.over().After(o.heard) {
-			s.faults = append(s.faults, fmt.Sprintf("elector-exclusive: %s names %s while %s's answer %s is alive", said.by, said.Name, o.by, o.Name))
+			s.faults = append(s.faults,
+				fmt.Sprintf("elector-exclusive: %s names %s while %s's answer %s is alive", said.by, said.Name, o.by, o.Name))
 		}
 	}
 	s.alive = append(s.alive, said)
@@ -230,7 +233,8 @@ func (s *electorSite) verdict() {
 	if n == 0 {
 		s.t.Fatal("there were no answers")
 	}
-	s.t.Logf("%d answers under %d tokens; half of them within %v, 99 of 100 within %v", n, len(s.names), s.took[n/2], s.took[n*99/100])
+	s.t.Logf("%d answers under %d tokens; half of them within %v, 99 of 100 within %v", n, len(s.names), s.took[n/2],
+		s.took[n*99/100])
 	testenv.Figure(s.t, "labtest.elector_answers", float64(n), "", testenv.AtLeast(500))
 	testenv.Took(s.t, "labtest.elector_answer_p50", s.took[n/2], 100*time.Millisecond)
 }
@@ -250,7 +254,8 @@ func (s *electorSite) stand(id string) *candidate {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := s.Peers[0].command("elector", "--id="+id, "--election=x", "--http="+c.address, "--election-namespace=default", "--ttl=5s", "--use-cluster-credentials", "--v=4")
+	cmd := s.Peers[0].command("elector", "--id="+id, "--election=x", "--http="+c.address, "--election-namespace=default",
+		"--ttl=5s", "--use-cluster-credentials", "--v=4")
 	var servers []string
 	for _, p := range s.Peers {
 		servers = append(servers, "http://"+p.API)

@@ -71,7 +71,8 @@ func startBMC(t testing.TB) *ipmiBMC {
 	fill := strings.NewReplacer("DIR", b.dir, "HOST", host, "PORT", port, "PASSWORD", bmcPassword)
 	program.Write(t, b.path("chassis"), fill.Replace(chassisScript))
 	b.write("lan.conf", fill.Replace(lanConfig))
-	b.write("bmc.emu", "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n")
+	b.write("bmc.emu",
+		"mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n")
 	b.write("power", "1\n")
 	b.write("password", bmcPassword+"\n")
 	t.Cleanup(b.stop)
@@ -111,7 +112,8 @@ func (b *ipmiBMC) start() {
 	}
 	host, port, _ := strings.Cut(b.addr, ":")
 	eventually(b.t, 30*time.Second, "the BMC answers", func() error {
-		out, err := exec.Command("ipmitool", "-I", "lanplus", "-C", "3", "-H", host, "-p", port, "-U", "admin", "-P", bmcPassword, "-N", "1", "-R", "1", "chassis", "power", "status").CombinedOutput()
+		out, err := exec.Command("ipmitool", "-I", "lanplus", "-C", "3", "-H", host, "-p", port, "-U", "admin", "-P",
+			bmcPassword, "-N", "1", "-R", "1", "chassis", "power", "status").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}

@@ -118,7 +118,8 @@ func TestFenceIronic(t *testing.T) {
 	t.Parallel()
 	i := openstack.StartIronic(t, 3)
 	machines := i.Enroll(0, 4)
-	client, err := ironic.New(config.Ironic{AuthType: "none", Endpoint: "http://" + i.Addr, Timeout: 5 * time.Second}, slog.New(slog.DiscardHandler))
+	client, err := ironic.New(config.Ironic{AuthType: "none", Endpoint: "http://" + i.Addr, Timeout: 5 * time.Second},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,8 @@ func TestFenceIronic(t *testing.T) {
 		}
 	}
 	strange := kubeWorker(9)
-	if _, err := deviceFor(t, list, strange).Power(t.Context(), strange); err == nil || !strings.Contains(err.Error(), "Ironic has no node nobody") {
+	if _, err := deviceFor(t, list, strange).Power(t.Context(), strange); err == nil ||
+		!strings.Contains(err.Error(), "Ironic has no node nobody") {
 		t.Errorf("%v", err)
 	}
 	m := kubeWorker(0)

@@ -28,7 +28,8 @@ func ironicFollowed(t *testing.T, ironic *openstack.Ironic) {
 	}
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	s := l.Introspecting(ironic.Addr, "TRIVET_FIREWALL_DRIVER=nftables", "TRIVET_FIREWALL_INTERFACE="+string(PXE), "TRIVET_FIREWALL_INSPECT_INTERFACES=inspector")
+	s := l.Introspecting(ironic.Addr, "TRIVET_FIREWALL_DRIVER=nftables", "TRIVET_FIREWALL_INTERFACE="+string(PXE),
+		"TRIVET_FIREWALL_INSPECT_INTERFACES=inspector")
 	introspecting := l.furnish
 	l.furnish = func(p *Peer) {
 		introspecting(p)

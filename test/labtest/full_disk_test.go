@@ -111,7 +111,8 @@ func (l *Lab) fillAndFree(p *Peer, load *Load) {
 	before := load.Acked()
 	l.Eventually(growLimit, "writes go on", func() error { return atLeast(load.Acked(), before+300) })
 	refusing, err := p.figure("trivet_disk_full")
-	l.t.Logf("%d writes were acknowledged meanwhile; the log takes no entries: %v (%v)", load.Acked()-before, refusing == 1, err)
+	l.t.Logf("%d writes were acknowledged meanwhile; the log takes no entries: %v (%v)", load.Acked()-before,
+		refusing == 1, err)
 	if err := os.Remove(junk); err != nil {
 		l.t.Fatal(err)
 	}

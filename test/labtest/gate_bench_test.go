@@ -302,7 +302,8 @@ func newVRRP(t *testing.T) *vrrp {
 		v.start(h)
 	}
 	client := v.net.Host(clientHost)
-	v.asker = client.ask(t, "the address of keepalived", Site, unix.ETH_P_ARP, whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(v.address)})
+	v.asker = client.ask(t, "the address of keepalived", Site, unix.ETH_P_ARP,
+		whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(v.address)})
 	return v
 }
 
@@ -310,12 +311,15 @@ func newVRRP(t *testing.T) *vrrp {
 func (v *vrrp) start(h *Host) {
 	v.t.Helper()
 	file := func(kind string) string { return filepath.Join(v.dir, fmt.Sprintf("%d.%s", h.number, kind)) }
-	text := fmt.Sprintf("global_defs {\n router_id host%d\n}\nvrrp_instance site {\n state BACKUP\n interface %s\n virtual_router_id 51\n priority %d\n"+
-		" advert_int 1\n virtual_ipaddress {\n  %s/32 dev %s\n }\n}\n", h.number, Site, 100+h.number, v.address, Site)
+	text := fmt.Sprintf(
+		"global_defs {\n router_id host%d\n}\nvrrp_instance site {\n state BACKUP\n interface %s\n virtual_router_id 51\n priority %d\n"+
+			" advert_int 1\n virtual_ipaddress {\n  %s/32 dev %s\n }\n}\n", h.number, Site, 100+h.number, v.address, Site)
 	if err := os.WriteFile(file("conf"), []byte(text), 0o600); err != nil {
 		v.t.Fatal(err)
 	}
-	daemon, err := program.Start(h.inside("keepalived", "--dont-fork", "--vrrp", "--use-file="+file("conf"), "--pid="+file("pid"), "--vrrp_pid="+file("vrrp")))
+	daemon, err := program.Start(
+		h.inside("keepalived", "--dont-fork", "--vrrp", "--use-file="+file("conf"), "--pid="+file("pid"),
+			"--vrrp_pid="+file("vrrp")))
 	if err != nil {
 		v.t.Fatal(err)
 	}

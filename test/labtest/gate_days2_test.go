@@ -87,9 +87,11 @@ func (g *gateLab) forsaken() {
 	for _, a := range []*asker{g.allowed, g.address} {
 		all := a.between(began, time.Now().Add(-calm))
 		right := steady(all, leader.Host.number)
-		g.t.Logf("Ironic away for %v, a follower dead: ask for %s: %d of %d by host %d alone", away, a.name, right, len(all), leader.Host.number)
+		g.t.Logf("Ironic away for %v, a follower dead: ask for %s: %d of %d by host %d alone", away, a.name, right, len(all),
+			leader.Host.number)
 		if right == 0 || right < answered(all) {
-			g.t.Errorf("ask for %s: %d of %d by host %d alone, %d answers", a.name, right, len(all), leader.Host.number, answered(all))
+			g.t.Errorf("ask for %s: %d of %d by host %d alone, %d answers", a.name, right, len(all), leader.Host.number,
+				answered(all))
 		}
 		g.right += right
 		g.all += len(all)
@@ -198,7 +200,8 @@ func (g *gateLab) unleased() {
 	g.Eventually(electLimit, p.Name+" saw the drift", func() error {
 		f, err := p.filter()
 		if err == nil && (f.Rules.Drift <= before.Rules.Drift || !f.Rules.Equal) {
-			err = fmt.Errorf("drift %d after %d, rules equal: %v (%s)", f.Rules.Drift, before.Rules.Drift, f.Rules.Equal, f.Rules.Problem)
+			err = fmt.Errorf("drift %d after %d, rules equal: %v (%s)", f.Rules.Drift, before.Rules.Drift, f.Rules.Equal,
+				f.Rules.Problem)
 		}
 		return err
 	})
@@ -221,7 +224,8 @@ func (g *gateLab) emptied() {
 	g.taken(began, old)
 	g.settled()
 	offers := g.denied.since(began)
-	g.t.Logf("%s -F: %d offers to what is denied, the last after %v", command, answered(offers), max(0, lastBy(offers, old).Sub(began)).Round(time.Millisecond))
+	g.t.Logf("%s -F: %d offers to what is denied, the last after %v", command, answered(offers),
+		max(0, lastBy(offers, old).Sub(began)).Round(time.Millisecond))
 	g.longest.took(g.t, g.figure(command, "flush open"), max(0, lastBy(offers, old).Sub(began)), emptyGoal)
 	g.pardon(began, old)
 	g.verdict(command+" -F", g.allowed, began, old, bootLimit)
@@ -229,7 +233,8 @@ func (g *gateLab) emptied() {
 	g.Eventually(electLimit, "the flushed host has its rules again", func() error {
 		f, err := leader.filter()
 		if err == nil && (!f.Rules.Equal || f.Rules.Drift <= before.Rules.Drift || f.Door.Open) {
-			err = fmt.Errorf("rules equal: %v, drift: %d, open: %v, %s", f.Rules.Equal, f.Rules.Drift, f.Door.Open, f.Rules.Problem)
+			err = fmt.Errorf("rules equal: %v, drift: %d, open: %v, %s", f.Rules.Equal, f.Rules.Drift, f.Door.Open,
+				f.Rules.Problem)
 		}
 		return err
 	})
@@ -258,7 +263,8 @@ func (g *gateLab) legacy() {
 	g.t.Helper()
 	testenv.NeedRoot(g.t, "iptables-legacy")
 	for _, p := range g.Peers {
-		sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "iptables-legacy", "-A", "INPUT", "-p", "icmp", "-j", "ACCEPT")
+		sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "iptables-legacy", "-A", "INPUT", "-p", "icmp", "-j",
+			"ACCEPT")
 		p.Stop()
 		p.Env = append(p.Env, "XTABLES_LOCKFILE="+p.lockFile())
 		p.Start()
@@ -290,7 +296,8 @@ func (g *gateLab) locked() {
 	testwait.Elapse(g.t, 3*time.Second, "the lock stays held")
 	all := g.allowed.between(began, time.Now().Add(-calm/4))
 	if steady(all, old) < answered(all) {
-		g.t.Errorf("while the lock was held and nothing was to be written, %d of %d answers were of host %d alone", steady(all, old), answered(all), old)
+		g.t.Errorf("while the lock was held and nothing was to be written, %d of %d answers were of host %d alone",
+			steady(all, old), answered(all), old)
 	}
 	share(g.t, g.figure("locked share"), steady(all, old), len(all), 1)
 	changed := time.Now()
@@ -298,13 +305,15 @@ func (g *gateLab) locked() {
 	var seen api.Firewall
 	g.Eventually(bootLimit, "it is shut, and the holder of the lock is named", func() error {
 		f, err := leader.filter()
-		if err == nil && (f.Door.Open || !strings.Contains(f.Rules.Problem, "xtables lock") || !strings.Contains(f.Rules.Problem, fmt.Sprint(os.Getpid()))) {
+		if err == nil && (f.Door.Open || !strings.Contains(f.Rules.Problem, "xtables lock") ||
+			!strings.Contains(f.Rules.Problem, fmt.Sprint(os.Getpid()))) {
 			err = fmt.Errorf("open: %v, problem %q", f.Door.Open, f.Rules.Problem)
 		}
 		seen = f
 		return err
 	})
-	g.t.Logf("xtables lock held: shut %v after the lists changed: %s", time.Since(changed).Round(time.Millisecond), seen.Rules.Problem)
+	g.t.Logf("xtables lock held: shut %v after the lists changed: %s", time.Since(changed).Round(time.Millisecond),
+		seen.Rules.Problem)
 	g.taken(changed, old)
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_UN); err != nil {
 		g.t.Fatal(err)

@@ -65,7 +65,8 @@ func (g *gateLab) scattered() {
 	}
 	for _, a := range []*asker{g.allowed, g.address} {
 		all := a.since(began)
-		g.t.Logf("three ways apart: %s: host %d answered for another %v", a.name, old, lastBy(all, old).Sub(began).Round(time.Millisecond))
+		g.t.Logf("three ways apart: %s: host %d answered for another %v", a.name, old,
+			lastBy(all, old).Sub(began).Round(time.Millisecond))
 		if h := judge(all, old); h.to != 0 {
 			g.t.Errorf("three ways apart, somebody answered %s: %v", a.name, h)
 		}
@@ -90,7 +91,8 @@ func (g *gateLab) flushed() {
 	g.taken(began, old)
 	g.settled()
 	window := max(0, lastBy(g.denied.since(began), old).Sub(began))
-	g.t.Logf("flush, done after %v: %d offers to what is denied, the last after %v", done.Sub(began).Round(time.Millisecond), answered(g.denied.since(began)), window.Round(time.Millisecond))
+	g.t.Logf("flush, done after %v: %d offers to what is denied, the last after %v",
+		done.Sub(began).Round(time.Millisecond), answered(g.denied.since(began)), window.Round(time.Millisecond))
 	g.longest.took(g.t, g.figure("flush open"), max(0, window-done.Sub(began)), rebuildGoal)
 	g.pardon(began, old)
 	g.verdict("flush", g.allowed, began, old, bootLimit)
@@ -98,7 +100,8 @@ func (g *gateLab) flushed() {
 	g.Eventually(electLimit, "the flushed host has its rules again", func() error {
 		f, err := leader.filter()
 		if err == nil && (!f.Rules.Equal || f.Rules.Drift == 0 || f.Door.Open) {
-			err = fmt.Errorf("rules equal: %v, drift: %d, open: %v, %s", f.Rules.Equal, f.Rules.Drift, f.Door.Open, f.Rules.Problem)
+			err = fmt.Errorf("rules equal: %v, drift: %d, open: %v, %s", f.Rules.Equal, f.Rules.Drift, f.Door.Open,
+				f.Rules.Problem)
 		}
 		return err
 	})
@@ -147,13 +150,15 @@ func (g *gateLab) leftovers(driver string) {
 	filter := p.Host.nftables(driver)
 	g.leaveOpen(filter)
 	floating := netip.MustParseAddr(g.floating)
-	sh(g.t, "ip", "-n", g.net.ns(p.Host.number), "addr", "add", netip.PrefixFrom(floating, floating.BitLen()).String(), "dev", string(Site))
+	sh(g.t, "ip", "-n", g.net.ns(p.Host.number), "addr", "add", netip.PrefixFrom(floating, floating.BitLen()).String(),
+		"dev", string(Site))
 	p.Start()
 	g.Eventually(electLimit, "leftovers are gone", func() error { return p.Host.clean(g, filter) })
 
 	p.Kill9()
 	g.leaveOpen(filter)
-	p.Must("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface", string(PXE))
+	p.Must("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface",
+		string(PXE))
 	if err := p.Host.clean(g, filter); err != nil {
 		g.t.Errorf("closed offline: %v", err)
 	}
@@ -227,7 +232,8 @@ func (g *gateLab) powerless(driver string) {
 	p.Binary = filepath.Join(g.dir, "powerless")
 	script := fmt.Sprintf("#!/bin/sh\nexec setpriv --bounding-set=-net_admin --inh-caps=-net_admin %s \"$@\"\n", able)
 	program.Write(g.t, p.Binary, script)
-	r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface", string(PXE))
+	r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver,
+		"--firewall-interface", string(PXE))
 	if r.Code == 0 || !strings.Contains(r.Err, "CAP_NET_ADMIN") {
 		g.t.Errorf("without the capability the command ends with %d and does not name it:\n%s", r.Code, r.Err)
 	}
@@ -258,14 +264,15 @@ func TestVerdicts(t *testing.T) {
 		all  []asked
 		want handOver
 	}{
-		"clean":           {at(one, none, none, two, two), handOver{to: 2, gap: 3 * askEvery}},
-		"no host":         {at(one, none, none), handOver{}},
-		"at once both":    {at(one, []int{1, 2}, two), handOver{to: 2, gap: askEvery, overlap: 1}},
-		"old afterward":   {at(one, two, two, one), handOver{to: 2, gap: askEvery, overlap: 1, late: 2 * askEvery}},
-		"a third":         {at(one, two, three), handOver{to: 2, gap: askEvery, overlap: 1, late: askEvery}},
-		"again":           {at(one, none, two, none, three, three), handOver{to: 2, gap: 2 * askEvery, again: 1}},
-		"the second, too": {at(one, none, two, none, three, two), handOver{to: 2, gap: 2 * askEvery, again: 1, overlap: 1, late: 3 * askEvery}},
-		"and back":        {at(one, none, two, none, one), handOver{to: 2, gap: 2 * askEvery, overlap: 1, late: 2 * askEvery}},
+		"clean":         {at(one, none, none, two, two), handOver{to: 2, gap: 3 * askEvery}},
+		"no host":       {at(one, none, none), handOver{}},
+		"at once both":  {at(one, []int{1, 2}, two), handOver{to: 2, gap: askEvery, overlap: 1}},
+		"old afterward": {at(one, two, two, one), handOver{to: 2, gap: askEvery, overlap: 1, late: 2 * askEvery}},
+		"a third":       {at(one, two, three), handOver{to: 2, gap: askEvery, overlap: 1, late: askEvery}},
+		"again":         {at(one, none, two, none, three, three), handOver{to: 2, gap: 2 * askEvery, again: 1}},
+		"the second, too": {at(one, none, two, none, three, two),
+			handOver{to: 2, gap: 2 * askEvery, again: 1, overlap: 1, late: 3 * askEvery}},
+		"and back": {at(one, none, two, none, one), handOver{to: 2, gap: 2 * askEvery, overlap: 1, late: 2 * askEvery}},
 	} {
 		if got := judge(c.all, 1); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

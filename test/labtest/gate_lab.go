@@ -68,7 +68,8 @@ type gateLab struct {
 // outside.
 func installGate(t testing.TB) {
 	t.Helper()
-	if program.Installed("/usr/sbin/dnsmasq") && program.Installed("/usr/sbin/nft") && program.Installed("/usr/sbin/iptables") {
+	if program.Installed("/usr/sbin/dnsmasq") && program.Installed("/usr/sbin/nft") &&
+		program.Installed("/usr/sbin/iptables") {
 		return
 	}
 	program.Install(t, "a DHCP server", "dnsmasq-base", "nftables", "iptables")
@@ -102,8 +103,9 @@ func (k gateKind) build(t *testing.T, driver string) *gateLab {
 	if k.six {
 		g.floating = fmt.Sprint(siteNet6, floatingHost)
 	}
-	g.SiteLab = l.Introspecting(sim.addr, append([]string{"TRIVET_FIREWALL_DRIVER=" + driver, "TRIVET_FIREWALL_INTERFACE=" + string(PXE),
-		"TRIVET_FLOATING_IP_ADDRESS=" + g.floating, "TRIVET_FLOATING_IP_INTERFACE=" + string(Site)}, k.env...)...)
+	g.SiteLab = l.Introspecting(sim.addr,
+		append([]string{"TRIVET_FIREWALL_DRIVER=" + driver, "TRIVET_FIREWALL_INTERFACE=" + string(PXE),
+			"TRIVET_FLOATING_IP_ADDRESS=" + g.floating, "TRIVET_FLOATING_IP_INTERFACE=" + string(Site)}, k.env...)...)
 	introspecting := l.furnish
 	l.furnish = func(p *Peer) {
 		introspecting(p)
@@ -162,7 +164,8 @@ func (g *gateLab) serveDHCP(h *Host) {
 	pool := fmt.Sprintf("%s%d,%s%d,255.255.255.0,120s", pxeNet, 40*h.number, pxeNet, 40*h.number+39)
 	pool6 := fmt.Sprintf("%s%d000,%s%dfff,64,120s", pxeNet6, h.number, pxeNet6, h.number)
 	words := []string{"--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--group=root",
-		"--interface=" + string(PXE), "--bind-dynamic", "--dhcp-range=" + pool, "--dhcp-range=" + pool6, "--dhcp-sequential-ip", "--dhcp-authoritative", "--no-ping",
+		"--interface=" + string(PXE), "--bind-dynamic", "--dhcp-range=" + pool, "--dhcp-range=" + pool6,
+		"--dhcp-sequential-ip", "--dhcp-authoritative", "--no-ping",
 		"--dhcp-leasefile=" + file("leases"), "--pid-file=" + file("pid"), "--log-facility=" + file("log")}
 	if g.files {
 		words = append(words, "--dhcp-hostsdir="+g.hostsDir(h))

@@ -56,13 +56,15 @@ func (g *gateLab) relayed(t *testing.T, m openstack.Machine) *asker {
 	t.Helper()
 	at := hardware(t, m.MAC)
 	r := &relay{mac: hardware(t, mac(PXE, clientHost)), from: net.ParseIP(g.client.pxe()), to: net.ParseIP(pxeNet + "255")}
-	return g.client.ask(t, "a relayed offer to "+m.Name, PXE, unix.ETH_P_IP, discover{mac: at, family: uint32(at[5]) + 1 + relayedFamily, relay: r})
+	return g.client.ask(t, "a relayed offer to "+m.Name, PXE, unix.ETH_P_IP,
+		discover{mac: at, family: uint32(at[5]) + 1 + relayedFamily, relay: r})
 }
 
 // forwarded asks for the same over IPv6.
 func (g *gateLab) forwarded(t *testing.T, m openstack.Machine) *asker {
 	t.Helper()
-	q := forward{solicit{hardware(t, m.MAC)}, hardware(t, mac(PXE, clientHost)), netip.MustParseAddr(fmt.Sprint(pxeNet6, clientHost))}
+	q := forward{solicit{hardware(t, m.MAC)}, hardware(t, mac(PXE, clientHost)),
+		netip.MustParseAddr(fmt.Sprint(pxeNet6, clientHost))}
 	return g.client.ask(t, "a relayed advertisement to "+m.Name, PXE, unix.ETH_P_IPV6, q)
 }
 
@@ -94,7 +96,8 @@ func (b behindRelays) unheard(t *testing.T, g *gateLab) {
 	}
 	p := g.Followers()[0]
 	p.Stop()
-	for _, command := range [][]string{{"nft", "flush", "ruleset"}, {"iptables", "-F", "INPUT"}, {"ip6tables", "-F", "INPUT"}} {
+	for _, command := range [][]string{{"nft", "flush", "ruleset"}, {"iptables", "-F", "INPUT"},
+		{"ip6tables", "-F", "INPUT"}} {
 		sh(t, append([]string{"ip", "netns", "exec", g.net.ns(p.Host.number)}, command...)...)
 	}
 	for _, a := range b {

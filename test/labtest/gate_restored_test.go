@@ -108,14 +108,18 @@ func (g *gateLab) founderAlone(founder *Peer, old []*Peer, began, restarted, hea
 			}
 		}
 		early := count(then, func(one asked) bool { return byFounder(one) && !one.sent.After(lastOld) })
-		g.t.Logf("%s: asked %d times, answered %d times, by two hosts %d times; the old hosts answered for another %v after they could be told, the founder %d times before that",
+		g.t.Logf(
+			"%s: asked %d times, answered %d times, by two hosts %d times; the old hosts answered for another %v after they could be told, the founder %d times before that",
 			a.name, len(all), answered(all), both, lastOld.Sub(healed).Round(time.Millisecond), early)
 		if both > 0 || early > 0 {
-			g.t.Errorf("one-pxe-service: %s: two hosts answered %d times, the founder %d times before the old ones had ended", a.name, both, early)
+			g.t.Errorf("one-pxe-service: %s: two hosts answered %d times, the founder %d times before the old ones had ended",
+				a.name, both, early)
 		}
 		before, unheard := count(a.between(began, restarted), byFounder), count(a.between(restarted, healed), byFounder)
 		if before == 0 || unheard > 0 {
-			g.t.Errorf("one-pxe-service: %s: the founder answered %d times before it was killed, and %d times while it had not heard the old peers", a.name, before, unheard)
+			g.t.Errorf(
+				"one-pxe-service: %s: the founder answered %d times before it was killed, and %d times while it had not heard the old peers",
+				a.name, before, unheard)
 		}
 	}
 }

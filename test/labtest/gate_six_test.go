@@ -50,7 +50,8 @@ func doubled(all []asked) int { return count(all, func(one asked) bool { return 
 func TestGateBehindRelays(t *testing.T) {
 	t.Parallel()
 	g := gateKind{machines: 3, env: []string{"TRIVET_FIREWALL_MATCH=chaddr"}}.build(t, "nftables")
-	denied := []*asker{g.relayed(t, g.machines[1]), g.forwarded(t, g.machines[0]), g.forwarded(t, g.machines[1]), g.forwarded(t, stranger())}
+	denied := []*asker{g.relayed(t, g.machines[1]), g.forwarded(t, g.machines[0]), g.forwarded(t, g.machines[1]),
+		g.forwarded(t, stranger())}
 	g.Introspect(g.machines[:1])
 	g.allowed = g.relayed(t, g.machines[0])
 	direct := g.discover(t, g.machines[0])

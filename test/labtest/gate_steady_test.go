@@ -45,7 +45,8 @@ func TestGateIsSteady(t *testing.T) {
 		machines = siteMachines
 	}
 	env := []string{"TRIVET_INSPECTION_TIMEOUT=24h"} // the door is open as long as a machine waits
-	for name, value := range map[string]string{"TRIVET_RAFT_TIMING": os.Getenv(steadyTimingEnv), "TRIVET_FIREWALL_LEASE": os.Getenv(steadyLeaseEnv)} {
+	for name, value := range map[string]string{"TRIVET_RAFT_TIMING": os.Getenv(steadyTimingEnv),
+		"TRIVET_FIREWALL_LEASE": os.Getenv(steadyLeaseEnv)} {
 		if value != "" {
 			env = append(env, name+"="+value)
 		}
@@ -72,7 +73,8 @@ func TestGateIsSteady(t *testing.T) {
 	after := g.troubles(t, g.settled())
 	testenv.Figure(t, g.figure("busy elections"), float64(after.term-before.term), "", testenv.AtMost(0))
 	testenv.Figure(t, g.figure("busy lapses"), float64(after.lapses-before.lapses), "", testenv.AtMost(0))
-	t.Logf("in %v next to %d loops a processor (%v): term %d to %d, %d lapses", lookFor, busyLoops, env, before.term, after.term, after.lapses-before.lapses)
+	t.Logf("in %v next to %d loops a processor (%v): term %d to %d, %d lapses", lookFor, busyLoops, env, before.term,
+		after.term, after.lapses-before.lapses)
 }
 
 // slowSync makes a program that is the binary under test, whose every sync of a file
@@ -84,7 +86,8 @@ func slowSync(t *testing.T, text string) string {
 		t.Fatalf("%s: %v", steadySyncEnv, err)
 	}
 	path := filepath.Join(t.TempDir(), "trivet")
-	script := fmt.Sprintf("#!/bin/sh\nexec strace -D -f -qqq --seccomp-bpf -e trace=fsync,fdatasync -e inject=fsync,fdatasync:delay_exit=%d -o /dev/null %s \"$@\"\n",
+	script := fmt.Sprintf(
+		"#!/bin/sh\nexec strace -D -f -qqq --seccomp-bpf -e trace=fsync,fdatasync -e inject=fsync,fdatasync:delay_exit=%d -o /dev/null %s \"$@\"\n",
 		longer.Microseconds(), os.Getenv(BinaryEnv))
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)

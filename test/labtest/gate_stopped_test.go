@@ -85,9 +85,11 @@ func (g *gateLab) lacking(s *Stoppable, part, named string) {
 	p.Stop()
 	able, env := p.Binary, p.Env
 	s.without(p, part)
-	sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "nft", "delete", "table", "inet", "trivet_pxe") // such a kernel had none
+	// such a kernel had none
+	sh(g.t, "ip", "netns", "exec", g.net.ns(p.Host.number), "nft", "delete", "table", "inet", "trivet_pxe")
 	for _, driver := range []string{"nftables", "iptables", "auto"} {
-		r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver, "--firewall-interface", string(PXE))
+		r := p.Trivet("firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", driver,
+			"--firewall-interface", string(PXE))
 		if r.Code != 1 || !strings.Contains(r.Err, named) {
 			g.t.Errorf("without %s, driver %s: exit %d, want 1 and %q:\n%s", part, driver, r.Code, named, r.Err)
 		}
@@ -129,7 +131,8 @@ func (g *gateLab) heldOn(what string, began, onward time.Time, old int, conceded
 	}
 	before, after := judge(g.address.between(began.Add(-calm), onward), old), g.address.since(onward)
 	last := lastBy(after, old)
-	g.t.Logf("%s of host %d: %s: %v; after it went on it answered until %v", what, old, g.address.name, before, max(0, last.Sub(onward)).Round(time.Millisecond))
+	g.t.Logf("%s of host %d: %s: %v; after it went on it answered until %v", what, old, g.address.name, before,
+		max(0, last.Sub(onward)).Round(time.Millisecond))
 	if before.overlap > 0 || before.to == 0 {
 		g.t.Errorf("%s: %v; want another host, and no overlap", what, before)
 	}

@@ -77,7 +77,8 @@ func (g *gateLab) comesAndGoes(t *testing.T) {
 	g.Introspect([]openstack.Machine{m}, g.Followers()[0])
 	took := time.Since(began)
 	leader := g.WaitLeader().Host.number
-	g.Eventually(electLimit, "the leader's host offers", func() error { return atLeast(int64(steady(offers.since(began), leader)), 10) })
+	g.Eventually(electLimit, "the leader's host offers",
+		func() error { return atLeast(int64(steady(offers.since(began), leader)), 10) })
 	first := judge(offers.since(began), 0)
 	t.Logf("the call took %v; offers came from host %d", took.Round(time.Millisecond), first.to)
 	if first.to != leader || first.overlap > 0 {
@@ -122,7 +123,8 @@ func (g *gateLab) verdict(what string, a *asker, began time.Time, old int, goal 
 	h := judge(around, old)
 	g.t.Logf("%s of host %d: %s: %v", what, old, a.name, h)
 	if h.overlap > 0 || h.to == 0 {
-		g.t.Errorf("%s of host %d: %s: %v; want another host, and no overlap; answered: %s", what, old, a.name, h, story(around))
+		g.t.Errorf("%s of host %d: %s: %v; want another host, and no overlap; answered: %s", what, old, a.name, h,
+			story(around))
 	}
 	g.longest.took(g.t, g.figure(what, g.asks(a), "gap"), h.gap, goal)
 	for n, one := range all {

@@ -127,7 +127,8 @@ type replay struct {
 // Replay plays a conversation against the peers and returns how it differs from
 // the recording, and how many answers were compared.
 func (g Golden) Replay(s *SiteLab, ironic *openstack.Ironic) (diffs []string, compared int) {
-	r := &replay{peers: s.Peers, ironic: ironic, tap: s.Tap, known: make(map[string]string), taken: make(map[string]httpapi.Reply)}
+	r := &replay{peers: s.Peers, ironic: ironic, tap: s.Tap, known: make(map[string]string),
+		taken: make(map[string]httpapi.Reply)}
 	defer s.Tap.Heal()
 	for _, raw := range g.lines {
 		line, err := r.decode(raw)
@@ -139,7 +140,8 @@ func (g Golden) Replay(s *SiteLab, ironic *openstack.Ironic) (diffs []string, co
 			compared++
 		}
 		for k := before; k < len(r.diffs); k++ {
-			r.diffs[k] = fmt.Sprintf("%s seq %d %s %s %s: %s", g.Name, line.Seq, line.Kind, line.Request.Method, line.Request.Path+line.Path, r.diffs[k])
+			r.diffs[k] = fmt.Sprintf("%s seq %d %s %s %s: %s", g.Name, line.Seq, line.Kind, line.Request.Method,
+				line.Request.Path+line.Path, r.diffs[k])
 		}
 	}
 	return r.diffs, compared
@@ -248,7 +250,8 @@ func (r *replay) repeats(line goldenLine, reply httpapi.Reply) bool {
 	if reply.Status == http.StatusOK && !again {
 		r.taken[body] = reply
 	}
-	return again && line.Response.Status != http.StatusOK && reply.Status == first.Status && bytes.Equal(reply.Body, first.Body)
+	return again && line.Response.Status != http.StatusOK && reply.Status == first.Status &&
+		bytes.Equal(reply.Body, first.Body)
 }
 
 // trouble replaces the faults between the peers and Ironic.

@@ -36,7 +36,8 @@ func goldenInARow(t *testing.T, ironic *openstack.Ironic) {
 		g.forget()
 		began := time.Now()
 		diffs, compared := recorded.Replay(g.SiteLab, ironic)
-		t.Logf("%-24s %3d answers compared, %d differ, %v", recorded.Name, compared, len(diffs), time.Since(began).Round(100*time.Millisecond))
+		t.Logf("%-24s %3d answers compared, %d differ, %v", recorded.Name, compared, len(diffs),
+			time.Since(began).Round(100*time.Millisecond))
 		for i := range diffs {
 			diffs[i] = strings.ReplaceAll(diffs[i], otherUUIDs, goldenUUIDs) // as the list of departures has them
 		}
@@ -74,7 +75,8 @@ func (g *goldenLab) abort() {
 		}
 		for _, r := range list.Introspection {
 			if !r.Finished {
-				return errors.Join(fmt.Errorf("%s is %s", r.UUID, r.State), g.call("POST", "/v1/introspection/"+r.UUID+"/abort", nil))
+				return errors.Join(fmt.Errorf("%s is %s", r.UUID, r.State),
+					g.call("POST", "/v1/introspection/"+r.UUID+"/abort", nil))
 			}
 		}
 		return nil
@@ -84,7 +86,8 @@ func (g *goldenLab) abort() {
 // call asks the first peer as a user who may do everything.
 func (g *goldenLab) call(method, path string, out any) error {
 	p := g.Peers[0]
-	reply, err := httpapi.Ask(p.wire, p.API, method, path, map[string]string{"Authorization": basic(goldenUser, goldenPassword)}, nil)
+	reply, err := httpapi.Ask(p.wire, p.API, method, path,
+		map[string]string{"Authorization": basic(goldenUser, goldenPassword)}, nil)
 	if err == nil && reply.Status >= http.StatusBadRequest {
 		err = &httpapi.Refusal{Status: reply.Status, Body: string(reply.Body)}
 	}

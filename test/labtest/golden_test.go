@@ -22,7 +22,8 @@ func golden(t *testing.T, ironic *openstack.Ironic) {
 		g.forget()
 		began := time.Now()
 		diffs, compared := recorded.Replay(g.SiteLab, ironic)
-		t.Logf("%-24s %3d answers compared, %d differ, %v", recorded.Name, compared, len(diffs), time.Since(began).Round(100*time.Millisecond))
+		t.Logf("%-24s %3d answers compared, %d differ, %v", recorded.Name, compared, len(diffs),
+			time.Since(began).Round(100*time.Millisecond))
 		for _, d := range expected(t, recorded.Name, diffs) {
 			t.Error(d)
 		}
@@ -36,7 +37,8 @@ type departure struct{ recording, difference string }
 // client manages the boot; the recorded server forgot, at the callback, who did.
 func departures() []departure {
 	return []departure{
-		{"unmanaged-cycle", "seq 9 ironic-node  /v1/nodes/00000000-0000-4000-8000-000007000000: /power_state is <nil>, want power off"},
+		{"unmanaged-cycle",
+			"seq 9 ironic-node  /v1/nodes/00000000-0000-4000-8000-000007000000: /power_state is <nil>, want power off"},
 	}
 }
 

@@ -46,8 +46,10 @@ spec:
 // one that asks at the path of the other can ask no more.
 func TestHAConfigOfTwoClusters(t *testing.T) {
 	t.Parallel()
-	seed, shoot := kubelab.Start(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true"), kubelab.Start(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true")
-	for k, annotations := range map[*kubelab.Cluster][]string{seed: {"zones=z2,z1", "failure-tolerance-type=zone"}, shoot: {"failure-tolerance-type="}} {
+	seed, shoot := kubelab.Start(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true"),
+		kubelab.Start(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true")
+	for k, annotations := range map[*kubelab.Cluster][]string{seed: {"zones=z2,z1", "failure-tolerance-type=zone"},
+		shoot: {"failure-tolerance-type="}} {
 		for _, name := range []string{haNamespace, "haconfig-shop"} {
 			k.Kubectl("create", "namespace", name)
 		}
@@ -56,7 +58,8 @@ func TestHAConfigOfTwoClusters(t *testing.T) {
 			k.Kubectl("annotate", "namespace", haNamespace, haconfig.DefaultPrefix+annotation)
 		}
 		for name, zone := range map[string]string{"n1": "a", "n2": "b"} {
-			k.Apply("{apiVersion: v1, kind: Node, metadata: {name: " + name + ", labels: {topology.kubernetes.io/zone: " + zone + "}}}")
+			k.Apply("{apiVersion: v1, kind: Node, metadata: {name: " + name + ", labels: {topology.kubernetes.io/zone: " + zone +
+				"}}}")
 		}
 	}
 	s := newHASite(t, "198.18.78", twoClusters, seed, shoot)
@@ -71,7 +74,8 @@ func TestHAConfigOfTwoClusters(t *testing.T) {
 // registerShoot applies the manifest for a name to the shoot.
 func (s *haSite) registerShoot(name string) {
 	s.t.Helper()
-	s.kube.Apply(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", "--via", "endpoints", "--port", s.port, "--cluster", name))
+	s.kube.Apply(s.Peers[0].Must("haconfig", "manifest", "--namespaces", "--disruption-budgets", "--via", "endpoints",
+		"--port", s.port, "--cluster", name))
 	if name == "shoot" {
 		s.Eventually(kubelab.Limit, "the shoot's objects get its settings", func() error { return s.shootCreates() })
 	}
@@ -80,7 +84,8 @@ func (s *haSite) registerShoot(name string) {
 // shootCreates makes a Deployment, whose tolerance is the shoot's.
 func (s *haSite) shootCreates() error {
 	code, d, err := s.create("shoot-" + fmt.Sprint(time.Now().UnixNano()))
-	if err == nil && (code != http.StatusCreated || *d.Spec.Replicas != 2 || len(d.Spec.Template.Spec.TopologySpreadConstraints) != 1) {
+	if err == nil && (code != http.StatusCreated || *d.Spec.Replicas != 2 ||
+		len(d.Spec.Template.Spec.TopologySpreadConstraints) != 1) {
 		err = fmt.Errorf("code %d: %+v", code, d.Spec)
 	}
 	return err
@@ -90,7 +95,9 @@ func (s *haSite) shootCreates() error {
 func (s *haSite) ofItsOwn(t *testing.T, seed, shoot *kubelab.Cluster) {
 	t.Helper()
 	zones := "{.metadata.annotations['" + strings.ReplaceAll(haconfig.DefaultPrefix, ".", `\.`) + "zones']}"
-	for k, want := range map[*kubelab.Cluster]struct{ zones, replicas, budgets string }{seed: {"z1,z2,z3", "3", ""}, shoot: {"a,b", "1", "trivet-deployment-prometheus 1;"}} {
+	for k, want := range map[*kubelab.Cluster]struct {
+		zones, replicas, budgets string
+	}{seed: {"z1,z2,z3", "3", ""}, shoot: {"a,b", "1", "trivet-deployment-prometheus 1;"}} {
 		s.Eventually(kubelab.Limit, "a namespace has the zones of its own cluster", func() error {
 			if got := k.Get(zones, "namespace/haconfig-shop"); got != want.zones {
 				return fmt.Errorf("%q, want %q", got, want.zones)
@@ -103,7 +110,8 @@ func (s *haSite) ofItsOwn(t *testing.T, seed, shoot *kubelab.Cluster) {
 			t.Errorf("a component without a label has %s replicas, want %s", got, want.replicas)
 		}
 		s.Eventually(kubelab.Limit, "budgets", func() error {
-			if got := k.Get("{range .items[*]}{.metadata.name} {.spec.maxUnavailable};{end}", "pdb", "-n", haNamespace); got != want.budgets {
+			if got := k.Get("{range .items[*]}{.metadata.name} {.spec.maxUnavailable};{end}", "pdb", "-n", haNamespace); got !=
+				want.budgets {
 				return fmt.Errorf("%q, want %q", got, want.budgets)
 			}
 			return nil
@@ -116,13 +124,15 @@ func (s *haSite) ofItsOwn(t *testing.T, seed, shoot *kubelab.Cluster) {
 func (s *haSite) besideOneThatIsAway(t *testing.T, seed, shoot *kubelab.Cluster) {
 	t.Helper()
 	shoot.Component("kube-apiserver", "pause")
-	s.Eventually(kubelab.Limit, "status names the cluster that is away", func() error { return s.warns("haconfig_api_silent", "cluster shoot") })
+	s.Eventually(kubelab.Limit, "status names the cluster that is away",
+		func() error { return s.warns("haconfig_api_silent", "cluster shoot") })
 	s.at(seed)
 	const n = 50
 	st := s.stream("beside", n, 50*time.Millisecond)
 	st.done.Wait()
 	if created := st.created.Load(); created != n {
-		t.Errorf("%d of %d were created beside a cluster that is away, %d refused (%s), %d without their settings", created, n, st.refused.Load(), st.why.Load(), st.unchanged.Load())
+		t.Errorf("%d of %d were created beside a cluster that is away, %d refused (%s), %d without their settings", created,
+			n, st.refused.Load(), st.why.Load(), st.unchanged.Load())
 	}
 	if err := s.warns("haconfig_api_silent", "cluster seed"); err == nil {
 		t.Error("status says that the seed is away")
@@ -136,9 +146,11 @@ func (s *haSite) besideOneThatIsAway(t *testing.T, seed, shoot *kubelab.Cluster)
 func (s *haSite) atAnothersPath(t *testing.T, shoot *kubelab.Cluster) {
 	t.Helper()
 	s.registerShoot("seed")
-	s.Eventually(kubelab.Limit, "status names the registration", func() error { return s.warns("haconfig_not_kept", "haconfig manifest --cluster shoot") })
+	s.Eventually(kubelab.Limit, "status names the registration",
+		func() error { return s.warns("haconfig_not_kept", "haconfig manifest --cluster shoot") })
 	s.Eventually(kubelab.Limit, "the CA is taken out", func() error {
-		if got := shoot.Get("{.webhooks[0].clientConfig.caBundle}", "mutatingwebhookconfiguration/trivet-haconfig"); got != "" {
+		if got := shoot.Get("{.webhooks[0].clientConfig.caBundle}", "mutatingwebhookconfiguration/trivet-haconfig"); got !=
+			"" {
 			return errors.New("it is there")
 		}
 		return nil

@@ -65,7 +65,9 @@ func newHASite(t testing.TB, network, settings string, clusters ...*kubelab.Clus
 	s.at(clusters[0])
 	var words []string
 	for i, k := range clusters {
-		words = append(words, fmt.Sprintf("KUBECONFIG%d", i), k.User("system:serviceaccount:trivet:trivet-haconfig", "system:serviceaccounts", "system:serviceaccounts:trivet", "system:authenticated"))
+		words = append(words, fmt.Sprintf("KUBECONFIG%d", i),
+			k.User("system:serviceaccount:trivet:trivet-haconfig", "system:serviceaccounts", "system:serviceaccounts:trivet",
+				"system:authenticated"))
 	}
 	s.furnish = func(p *Peer) {
 		address := fmt.Sprintf("%s.%d", network, len(s.Peers)+1)
@@ -128,7 +130,8 @@ func (s *haSite) register(flags ...string) {
 func (s *haSite) create(name string) (code int, d appsv1.Deployment, err error) {
 	body := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%q,"labels":{"%stype":"server"}},"spec":{"replicas":1,
 "selector":{"matchLabels":{"app":"x"}},"template":{"metadata":{"labels":{"app":"x"}},"spec":{"containers":[{"name":"c","image":"none.example.org/none:1"}]}}}}`, name, haconfig.DefaultPrefix)
-	answer, err := s.api.Post(s.url+"/apis/apps/v1/namespaces/"+haNamespace+"/deployments", "application/json", bytes.NewReader([]byte(body)))
+	answer, err := s.api.Post(s.url+"/apis/apps/v1/namespaces/"+haNamespace+"/deployments", "application/json",
+		bytes.NewReader([]byte(body)))
 	if err != nil {
 		return 0, d, err
 	}
@@ -145,7 +148,8 @@ func (s *haSite) create(name string) (code int, d appsv1.Deployment, err error) 
 // asItShould reports whether a Deployment of create has its settings.
 func asItShould(d appsv1.Deployment) bool {
 	pod := d.Spec.Template.Spec
-	return d.Spec.Replicas != nil && *d.Spec.Replicas == 2 && len(pod.TopologySpreadConstraints) == 2 && len(pod.Tolerations) == 1
+	return d.Spec.Replicas != nil && *d.Spec.Replicas == 2 && len(pod.TopologySpreadConstraints) == 2 &&
+		len(pod.Tolerations) == 1
 }
 
 // stream creates Deployments one after the other until it is stopped or has made n,
@@ -197,7 +201,8 @@ func (s *haSite) reached(st *stream, n int) {
 type leaderRelay struct {
 	ln     net.Listener
 	leader func() string // address of the leader's webhook, "" while there is none
-	closed chan struct{} // connections end with it: an API server keeps those that it does not need for a minute and a half
+	// connections end with it: an API server keeps those that it does not need for a minute and a half
+	closed chan struct{}
 	conns  sync.WaitGroup
 }
 

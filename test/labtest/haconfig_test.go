@@ -66,7 +66,8 @@ func TestHAConfig(t *testing.T) {
 	k := kubelab.Start(t, "--lite", "--apiserver-arg=--enable-aggregator-routing=true")
 	k.Kubectl("create", "namespace", haNamespace)
 	k.Kubectl("label", "namespace", haNamespace, haconfig.DefaultPrefix+"consider=true")
-	k.Kubectl("annotate", "namespace", haNamespace, haconfig.DefaultPrefix+"zones=z2,z1", haconfig.DefaultPrefix+"failure-tolerance-type=zone")
+	k.Kubectl("annotate", "namespace", haNamespace, haconfig.DefaultPrefix+"zones=z2,z1",
+		haconfig.DefaultPrefix+"failure-tolerance-type=zone")
 	for _, name := range []string{"n1", "n2"} {
 		k.Apply("{apiVersion: v1, kind: Node, metadata: {name: " + name + "}}")
 	}
@@ -108,7 +109,8 @@ func (s *haSite) zonesOf(t *testing.T) (zones string) {
 	t.Helper()
 	k := s.kube.For(t)
 	s.Eventually(kubelab.Limit, "a namespace has its zones", func() error {
-		zones = k.Get("{.metadata.annotations['"+strings.ReplaceAll(haconfig.DefaultPrefix, ".", `\.`)+"zones']}", "namespace/haconfig-shop")
+		zones = k.Get("{.metadata.annotations['"+strings.ReplaceAll(haconfig.DefaultPrefix, ".", `\.`)+"zones']}",
+			"namespace/haconfig-shop")
 		if strings.Count(zones, ",") != 2 {
 			return fmt.Errorf("it has %q", zones)
 		}
@@ -124,22 +126,27 @@ func (s *haSite) kept(t *testing.T, zones string) {
 	if now := s.zonesOf(t); now != zones {
 		t.Errorf("the zones are %s, and were %s", now, zones)
 	}
-	k.Apply(strings.ReplaceAll(strings.ReplaceAll(haComponents, "PREFIX", haconfig.DefaultPrefix), "metadata: {name:", "metadata: {namespace: "+haNamespace+", name:"))
+	k.Apply(strings.ReplaceAll(strings.ReplaceAll(haComponents, "PREFIX", haconfig.DefaultPrefix), "metadata: {name:",
+		"metadata: {namespace: "+haNamespace+", name:"))
 	s.Eventually(kubelab.Limit, "budgets", func() error {
-		got := k.Get("{range .items[*]}{.metadata.name} {.spec.maxUnavailable} {.spec.unhealthyPodEvictionPolicy} {.metadata.ownerReferences[0].name};{end}", "pdb", "-n", haNamespace)
+		got := k.Get(
+			"{range .items[*]}{.metadata.name} {.spec.maxUnavailable} {.spec.unhealthyPodEvictionPolicy} {.metadata.ownerReferences[0].name};{end}",
+			"pdb", "-n", haNamespace)
 		if want := "theirs   ;trivet-deployment-ctl 1 AlwaysAllow ctl;"; got != want {
 			return fmt.Errorf("%q, want %q", got, want)
 		}
 		return nil
 	})
-	if got := k.Get("{.metadata.labels} {.metadata.annotations}", "namespace/haconfig-few"); strings.Contains(got, haconfig.DefaultPrefix) {
+	if got := k.Get("{.metadata.labels} {.metadata.annotations}", "namespace/haconfig-few"); strings.Contains(got,
+		haconfig.DefaultPrefix) {
 		t.Errorf("two zones to survive one: %s", got)
 	}
 	st, err := s.WaitLeader().Status()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := fmt.Sprint(st.Warnings); !strings.Contains(text, "haconfig_not_kept") || !strings.Contains(text, "namespace haconfig-few: tolerance of zone needs 3 zones") {
+	if text := fmt.Sprint(st.Warnings); !strings.Contains(text, "haconfig_not_kept") ||
+		!strings.Contains(text, "namespace haconfig-few: tolerance of zone needs 3 zones") {
 		t.Errorf("the leader warns of %s", text)
 	}
 }
@@ -167,7 +174,8 @@ func (s *haSite) follow(now *atomic.Value, tick <-chan time.Time, ended <-chan s
 // tables compares what kubectl creates.
 func (s *haSite) tables(t *testing.T) {
 	k := s.kube.For(t)
-	if _, err := k.Try(strings.ReplaceAll(haComponents, "PREFIX", haconfig.DefaultPrefix), "apply", "-n", haNamespace, "-f", "-"); err != nil {
+	if _, err := k.Try(strings.ReplaceAll(haComponents, "PREFIX", haconfig.DefaultPrefix), "apply", "-n", haNamespace,
+		"-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
@@ -182,17 +190,20 @@ func (s *haSite) tables(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if got := k.Get("{.spec.replicas} {.spec.template.spec.topologySpreadConstraints}", "deployment/left", "-n", haNamespace); got != "1 " {
+	if got := k.Get("{.spec.replicas} {.spec.template.spec.topologySpreadConstraints}", "deployment/left", "-n",
+		haNamespace); got != "1 " {
 		t.Errorf("what is to be left alone: %s", got)
 	}
 	if got := k.Get("{.spec.minReplicas} {.spec.maxReplicas}", "hpa/hpa", "-n", haNamespace); got != "2 2" {
 		t.Errorf("the autoscaler: %s", got)
 	}
-	_, err := k.Try(strings.ReplaceAll(strings.Split(haComponents, "---")[1], "PREFIX", haconfig.DefaultPrefix)+"\n", "apply", "--dry-run=server", "-n", haNamespace, "-f", "-")
+	_, err := k.Try(strings.ReplaceAll(strings.Split(haComponents, "---")[1], "PREFIX", haconfig.DefaultPrefix)+"\n",
+		"apply", "--dry-run=server", "-n", haNamespace, "-f", "-")
 	if err != nil {
 		t.Errorf("again: %v", err)
 	}
-	_, err = k.Try("", "annotate", "statefulset/db", "-n", haNamespace, "--overwrite", haconfig.DefaultPrefix+"replicas=three")
+	_, err = k.Try("", "annotate", "statefulset/db", "-n", haNamespace, "--overwrite",
+		haconfig.DefaultPrefix+"replicas=three")
 	if err == nil || !strings.Contains(err.Error(), "invalid syntax") {
 		t.Errorf("an override that is no number: %v", err)
 	}
@@ -209,7 +220,8 @@ func inWords(d appsv1.Deployment) string {
 				labels = append(labels, name)
 			}
 		}
-		out = append(out, fmt.Sprintf("%s/%s/%d/%s/%s", c.TopologyKey, c.WhenUnsatisfiable, *c.MinDomains, strings.Join(labels, ","), strings.Join(c.MatchLabelKeys, ",")))
+		out = append(out, fmt.Sprintf("%s/%s/%d/%s/%s", c.TopologyKey, c.WhenUnsatisfiable, *c.MinDomains,
+			strings.Join(labels, ","), strings.Join(c.MatchLabelKeys, ",")))
 	}
 	for _, term := range pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 		out = append(out, strings.Join(term.MatchExpressions[0].Values, ","))
@@ -245,7 +257,8 @@ func (s *haSite) killedDuring(t *testing.T, via string, n int) {
 		// 2 % of many; a death costs what is under way, however few there are.
 		testenv.Figure(t, "labtest.haconfig_refused_"+via, float64(refused), "", testenv.AtMost(float64(max(n, 300))/50))
 		var all appsv1.DeploymentList
-		if err := json.Unmarshal([]byte(s.kube.For(t).Kubectl("get", "deployments", "-n", haNamespace, "-o", "json")), &all); err != nil {
+		if err := json.Unmarshal([]byte(s.kube.For(t).Kubectl("get", "deployments", "-n", haNamespace, "-o", "json")),
+			&all); err != nil {
 			t.Fatal(err)
 		}
 		seen := 0

@@ -70,14 +70,16 @@ func newTakeover(t *testing.T, ironic *openstack.Ironic, o *openstack.Original) 
 func (s *takeover) isRefused() {
 	s.t.Helper()
 	m := s.machines[0]
-	s.o.Must("POST", "/v1/rules", map[string]any{"description": "too early", "actions": []any{map[string]any{"action": "fail", "message": "x"}}})
+	s.o.Must("POST", "/v1/rules",
+		map[string]any{"description": "too early", "actions": []any{map[string]any{"action": "fail", "message": "x"}}})
 	s.o.Must("POST", "/v1/introspection/"+m.UUID, nil)
 	s.o.WaitState(m, "waiting")
 	r := s.Peers[0].Import("load", s.exported())
 	if r.Code != 4 || !strings.Contains(r.Err, "1 introspections have not ended") || !strings.Contains(r.Err, m.UUID) {
 		s.t.Errorf("exit %d\n%s", r.Code, r.Err)
 	}
-	if reply, err := s.Peers[0].Ask("GET", "/v1/rules", nil); err != nil || strings.TrimSpace(string(reply.Body)) != `{"rules":[]}` {
+	if reply, err := s.Peers[0].Ask("GET", "/v1/rules", nil); err != nil ||
+		strings.TrimSpace(string(reply.Body)) != `{"rules":[]}` {
 		s.t.Errorf("something was imported: %s, %v", reply.Body, err)
 	}
 	s.o.Must("DELETE", "/v1/rules", nil)
@@ -103,7 +105,8 @@ func (s *takeover) fill() map[string]any {
 		s.o.WaitState(m, "finished")
 	}
 	failed := s.machines[6]
-	if reply, err := s.o.Ask("POST", "/v1/continue", s.broken(failed)); err != nil || reply.Status != http.StatusBadRequest {
+	if reply, err := s.o.Ask("POST", "/v1/continue", s.broken(failed)); err != nil ||
+		reply.Status != http.StatusBadRequest {
 		s.t.Errorf("a ramdisk's error is answered %d %s, %v", reply.Status, reply.Body, err)
 	}
 	s.o.WaitState(failed, "error")
@@ -217,7 +220,8 @@ func (s *takeover) imports(p *Peer, words ...string) (out imported) {
 // equal imports and wants the same answers from every peer.
 func (s *takeover) equal(want map[string]any) {
 	s.t.Helper()
-	if dry := s.imports(s.Peers[1], "--dry-run"); dry.Records.New != len(s.machines) || dry.Rules.New != len(takeoverRules) {
+	if dry := s.imports(s.Peers[1], "--dry-run"); dry.Records.New != len(s.machines) ||
+		dry.Rules.New != len(takeoverRules) {
 		s.t.Errorf("the dry run: %+v", dry)
 	}
 	did := s.imports(s.Peers[1])
@@ -247,7 +251,8 @@ func (s *takeover) same(want map[string]any, but ...string) {
 func (s *takeover) again() {
 	s.t.Helper()
 	did := s.imports(s.Peers[2])
-	if did.Records.New+did.Rules.New+did.Documents.New != 0 || did.Records.Unchanged != len(s.machines) || did.Documents.Unchanged < 10 {
+	if did.Records.New+did.Rules.New+did.Documents.New != 0 || did.Records.Unchanged != len(s.machines) ||
+		did.Documents.Unchanged < 10 {
 		s.t.Errorf("the second import: %+v", did)
 	}
 	s.same(s.before)
@@ -269,13 +274,15 @@ func (s *takeover) killed() {
 	leader := s.WaitLeader()
 	follower := s.Followers()[0]
 	did := s.survives(follower, leader)
-	if did.Records.New+did.Records.Unchanged != copies+len(s.machines) || did.Records.Unchanged < 50 || did.Records.New == 0 || did.Rules.New != 0 {
+	if did.Records.New+did.Records.Unchanged != copies+len(s.machines) || did.Records.Unchanged < 50 ||
+		did.Records.New == 0 || did.Rules.New != 0 {
 		s.t.Errorf("the import whose leader was killed: %+v", did)
 	}
 	leader.Start()
 	s.WaitVoters(3)
 	did = s.imports(leader)
-	if did.Records.New+did.Documents.New+did.Rules.New != 0 || did.Records.Unchanged != copies+len(s.machines) || did.Documents.Unchanged < 2*copies {
+	if did.Records.New+did.Documents.New+did.Rules.New != 0 || did.Records.Unchanged != copies+len(s.machines) ||
+		did.Documents.Unchanged < 2*copies {
 		s.t.Errorf("the one after that: %+v", did)
 	}
 	s.same(s.before, "/v1/introspection") // which lists the copies too

@@ -94,7 +94,8 @@ type floatingLab struct {
 func newFloating(t *testing.T, ironic *openstack.Ironic) *floatingLab {
 	l := NewHosts(t)
 	address := l.net.site(floatingHost)
-	s := &floatingLab{SiteLab: l.Introspecting(ironic.Addr, "TRIVET_FLOATING_IP_ADDRESS="+address, "TRIVET_FLOATING_IP_INTERFACE="+string(Site)), floating: address + ":5050"}
+	s := &floatingLab{SiteLab: l.Introspecting(ironic.Addr, "TRIVET_FLOATING_IP_ADDRESS="+address,
+		"TRIVET_FLOATING_IP_INTERFACE="+string(Site)), floating: address + ":5050"}
 	introspecting := l.furnish
 	l.furnish = func(p *Peer) {
 		introspecting(p)
@@ -129,7 +130,8 @@ func inspect(t testing.TB, ironic *openstack.Ironic, m openstack.Machine) {
 
 func provision(t testing.TB, ironic *openstack.Ironic, m openstack.Machine, target string) {
 	t.Helper()
-	if err := ironic.Insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target}); err != nil {
+	if err := ironic.Insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target}); err !=
+		nil {
 		t.Fatalf("%s: %s: %v", m.Name, target, err)
 	}
 }

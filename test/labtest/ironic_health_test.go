@@ -17,7 +17,8 @@ import (
 // them. The one that reaches it does the work of all, whoever was asked; while
 // nobody does, requests wait and nobody stops.
 func unreachable(t *testing.T, ironic *openstack.Ironic) {
-	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=3", "TRIVET_IRONIC_RETRY_INTERVAL=100ms", "TRIVET_IRONIC_TIMEOUT=3s")
+	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=3", "TRIVET_IRONIC_RETRY_INTERVAL=100ms",
+		"TRIVET_IRONIC_TIMEOUT=3s")
 	s.Trio()
 	machines := ironic.Enroll(0, 9)
 	s.Fleet(machines)
@@ -29,10 +30,12 @@ func unreachable(t *testing.T, ironic *openstack.Ironic) {
 		}
 	}
 	for _, p := range others {
-		s.Eventually(endLimit, p.Name+" says that it is not ready, and why", func() error { return p.unready("Ironic cannot be reached") })
+		s.Eventually(endLimit, p.Name+" says that it is not ready, and why",
+			func() error { return p.unready("Ironic cannot be reached") })
 	}
 	err := others[0].Introspect(machines[0].UUID)
-	if refusal, ok := err.(*httpapi.Refusal); !ok || refusal.Status != http.StatusServiceUnavailable || refusal.RetryAfter == "" {
+	if refusal, ok := err.(*httpapi.Refusal); !ok || refusal.Status != http.StatusServiceUnavailable ||
+		refusal.RetryAfter == "" {
 		t.Errorf("a start where Ironic is away: %v, want 503 with Retry-After", err)
 	}
 	s.Introspect(machines[:3], others...)
@@ -46,14 +49,16 @@ func unreachable(t *testing.T, ironic *openstack.Ironic) {
 		return err
 	})
 	s.Tap.Heal()
-	all := s.Tap.Inject(wiretap.Fault{Method: "PUT", Path: among(machines[3:], "/management"), Hold: true, Cut: wiretap.Request})
+	all := s.Tap.Inject(wiretap.Fault{Method: "PUT", Path: among(machines[3:], "/management"), Hold: true,
+		Cut: wiretap.Request})
 	s.Introspect(machines[3:])
 	s.Eventually(endLimit, "starts are under way", func() error { return atLeast(int64(all.Held()), 3) })
 	given := s.givenUp()
 	ironic.Pause()
 	all.Lift()
 	for _, p := range s.Peers {
-		s.Eventually(endLimit, p.Name+" shows that Ironic is away", func() error { return p.shows("Ironic cannot be reached") })
+		s.Eventually(endLimit, p.Name+" shows that Ironic is away",
+			func() error { return p.shows("Ironic cannot be reached") })
 	}
 	if n, reports, err := s.InState(machines[3:], "starting", "waiting"); err != nil || n != 6 {
 		t.Errorf("%d of 6 wait for Ironic: %s (%v)", n, summary(machines[3:], reports), err)
@@ -89,20 +94,26 @@ func (l *Lab) givenUp() (n int) {
 // badAnswers lets Ironic answer some calls with what it should not: what can be
 // tried again is, and the rest ends in error with Ironic's words.
 func badAnswers(t *testing.T, ironic *openstack.Ironic) {
-	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=2", "TRIVET_IRONIC_RETRY_INTERVAL=100ms", "TRIVET_IRONIC_TIMEOUT=4s")
+	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_IRONIC_RETRIES=2", "TRIVET_IRONIC_RETRY_INTERVAL=100ms",
+		"TRIVET_IRONIC_TIMEOUT=4s")
 	s.Trio()
 	cases := []struct {
 		fault wiretap.Fault
 		end   string
 		says  string
 	}{
-		{wiretap.Fault{Path: "/management/", Times: 2, Status: http.StatusConflict, Answer: fault("Node is locked by host labtest")}, "finished", ""},
+		{wiretap.Fault{Path: "/management/", Times: 2, Status: http.StatusConflict,
+			Answer: fault("Node is locked by host labtest")}, "finished", ""},
 		{wiretap.Fault{Path: "/states/power", Times: 2, Cut: wiretap.Answer}, "finished", ""},
-		{wiretap.Fault{Path: "/states/power", Times: 2, Hold: true, Cut: wiretap.Request}, "finished", ""}, // given up by the caller
-		{wiretap.Fault{Path: "/management/", Status: http.StatusInternalServerError, Answer: fault("the BMC is on fire")}, "error", "the BMC is on fire"},
-		{wiretap.Fault{Path: "/states/power", Body: "rebooting", Status: http.StatusBadRequest, Answer: fault("no such thing")}, "error", "no such thing"},
+		// given up by the caller
+		{wiretap.Fault{Path: "/states/power", Times: 2, Hold: true, Cut: wiretap.Request}, "finished", ""},
+		{wiretap.Fault{Path: "/management/", Status: http.StatusInternalServerError, Answer: fault("the BMC is on fire")},
+			"error", "the BMC is on fire"},
+		{wiretap.Fault{Path: "/states/power", Body: "rebooting", Status: http.StatusBadRequest,
+			Answer: fault("no such thing")}, "error", "no such thing"},
 		{wiretap.Fault{Method: "PATCH", Status: http.StatusOK, Answer: "<html>"}, "error", "Unexpected exception"},
-		{wiretap.Fault{Path: "/states/power", Body: "power off", Status: http.StatusBadGateway, Answer: "<html>"}, "error", "Failed to power off node"},
+		{wiretap.Fault{Path: "/states/power", Body: "power off", Status: http.StatusBadGateway, Answer: "<html>"}, "error",
+			"Failed to power off node"},
 	}
 	machines := ironic.Enroll(0, len(cases))
 	for i, c := range cases {
@@ -121,7 +132,8 @@ func badAnswers(t *testing.T, ironic *openstack.Ironic) {
 
 // fault is the body in which Ironic says what went wrong.
 func fault(text string) string {
-	return fmt.Sprintf(`{"error_message": "{\"faultstring\": \"%s\", \"faultcode\": \"Server\", \"debuginfo\": null}"}`, text)
+	return fmt.Sprintf(`{"error_message": "{\"faultstring\": \"%s\", \"faultcode\": \"Server\", \"debuginfo\": null}"}`,
+		text)
 }
 
 // unready wants the peer to refuse /readyz for a reason.

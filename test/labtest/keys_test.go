@@ -93,7 +93,8 @@ func (l *Lab) runningRefused() {
 	leader := l.WaitLeader()
 	file := filepath.Join(l.dir, "state.snap")
 	leader.Must("snapshot", "save", file, leader.On())
-	if r := leader.Trivet("snapshot", "restore", file, leader.Flags()); r.Code != 4 || !strings.Contains(r.Err, "trivet join HOST --replace") {
+	if r := leader.Trivet("snapshot", "restore", file, leader.Flags()); r.Code != 4 ||
+		!strings.Contains(r.Err, "trivet join HOST --replace") {
 		l.t.Errorf("running-is-refused: exit %d, want 4\n%s", r.Code, r.Err)
 	}
 	var gone *httpapi.Refusal
@@ -117,7 +118,8 @@ func (l *Lab) operated() {
 		}
 		return nil
 	})
-	if out := leader.Must("cert", "status", far); strings.Count(out, "peer ") != 3 || !strings.Contains(out, "operator ann") {
+	if out := leader.Must("cert", "status", far); strings.Count(out, "peer ") != 3 ||
+		!strings.Contains(out, "operator ann") {
 		l.t.Errorf("certificates:\n%s", out)
 	}
 	leader.Must("cert", "renew", far)

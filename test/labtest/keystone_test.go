@@ -38,7 +38,8 @@ func TestKeystone(t *testing.T) {
 	}
 	p.Env = []string{
 		"TRIVET_API_AUTH_STRATEGY=keystone", "TRIVET_API_KEYSTONE_AUTH_URL=" + k.URL(), "TRIVET_API_KEYSTONE_USERNAME=trivet",
-		"TRIVET_API_KEYSTONE_PASSWORD_FILE=" + secret, "TRIVET_IRONIC_ENDPOINT=http://127.0.0.1:9", "TRIVET_API_KEYSTONE_TIMEOUT=30s",
+		"TRIVET_API_KEYSTONE_PASSWORD_FILE=" + secret, "TRIVET_IRONIC_ENDPOINT=http://127.0.0.1:9",
+		"TRIVET_API_KEYSTONE_TIMEOUT=30s",
 	}
 	p.Must("init", p.Flags())
 	p.Start()
@@ -102,7 +103,8 @@ func (p *Peer) tellsOfKeystone(t *testing.T, away bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warned := slices.ContainsFunc(status.Warnings, func(w api.Warning) bool { return w.Code == "keystone_away" && w.Remedy != "" })
+	warned := slices.ContainsFunc(status.Warnings,
+		func(w api.Warning) bool { return w.Code == "keystone_away" && w.Remedy != "" })
 	figure := "\ntrivet_keystone_up 1\n"
 	if away {
 		figure = "\ntrivet_keystone_up 0\n"
@@ -152,7 +154,8 @@ func (p *Peer) wantStatus(t *testing.T, what, method, path, token string, want i
 // whoever did not.
 func (p *Peer) commandLine(t *testing.T, k *openstack.Keystone) {
 	t.Helper()
-	openrc := []string{"OS_AUTH_URL=" + k.URL(), "OS_USERNAME=boss", "OS_PASSWORD=" + openstack.KeystonePassword, "OS_PROJECT_NAME=metal", "OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_ID=default"}
+	openrc := []string{"OS_AUTH_URL=" + k.URL(), "OS_USERNAME=boss", "OS_PASSWORD=" + openstack.KeystonePassword,
+		"OS_PROJECT_NAME=metal", "OS_USER_DOMAIN_NAME=Default", "OS_PROJECT_DOMAIN_ID=default"}
 	for _, c := range []struct {
 		env  []string
 		code int

@@ -20,14 +20,16 @@ func leaderKilled(t *testing.T, ironic *openstack.Ironic) {
 	s.Trio()
 	machines := ironic.Enroll(0, 20)
 	starting, processing, waiting := machines[:6], machines[6:12], machines[12:]
-	boots := s.Tap.Inject(wiretap.Fault{Method: "PUT", Path: among(starting, "/states/power"), Body: "rebooting", Hold: true})
+	boots := s.Tap.Inject(wiretap.Fault{Method: "PUT", Path: among(starting, "/states/power"), Body: "rebooting",
+		Hold: true})
 	patches := s.Tap.Inject(wiretap.Fault{Method: "PATCH", Path: among(processing, "$"), Hold: true})
 	fleet := s.Fleet(slices.Concat(starting, processing))
 
 	s.Introspect(machines, s.Followers()[0])
 	s.Eventually(endLimit, "calls are held", func() error {
 		if boots.Held() != len(starting) || patches.Held() != len(processing) {
-			return fmt.Errorf("%d of %d starts, %d of %d callbacks", boots.Held(), len(starting), patches.Held(), len(processing))
+			return fmt.Errorf("%d of %d starts, %d of %d callbacks", boots.Held(), len(starting), patches.Held(),
+				len(processing))
 		}
 		return nil
 	})
@@ -35,11 +37,13 @@ func leaderKilled(t *testing.T, ironic *openstack.Ironic) {
 	leader := s.WaitLeader()
 	for state, least := range map[string]int{"starting": 3, "waiting": 3, "processing": 3} {
 		if n, all, err := s.InState(machines, state); err != nil || n < least {
-			t.Fatalf("%d nodes are %s when the leader dies, want at least %d: %s (%v)", n, state, least, summary(machines, all), err)
+			t.Fatalf("%d nodes are %s when the leader dies, want at least %d: %s (%v)", n, state, least, summary(machines, all),
+				err)
 		}
 	}
 	lost, resumed := s.workedOn(leader, processing, "PATCH"), s.workedOn(leader, starting, "PUT")
-	t.Logf("the leader %s dies with %d nodes starting and %d processing under its claims", leader.Name, len(resumed), len(lost))
+	t.Logf("the leader %s dies with %d nodes starting and %d processing under its claims", leader.Name, len(resumed),
+		len(lost))
 	leader.Kill9()
 	boots.Lift()
 	patches.Lift()

@@ -188,7 +188,8 @@ func (s *kubeSite) otherWriter() {
 				return
 			default:
 			}
-			_, err := s.kube.Try("", "taint", "node", node, "--overwrite", fmt.Sprintf("example.org/theirs=%d:PreferNoSchedule", writes))
+			_, err := s.kube.Try("", "taint", "node", node, "--overwrite",
+				fmt.Sprintf("example.org/theirs=%d:PreferNoSchedule", writes))
 			if err == nil {
 				writes++
 			}

@@ -242,7 +242,8 @@ func (s *kubeSite) partition() {
 	missed := time.Now()
 	s.throughout(8*time.Second, len(s.remediations()))
 	m := s.awaitStep(node, known, "off")
-	s.t.Logf("missed after %v, off %v after that", missed.Sub(cut).Round(time.Second), time.Since(missed).Round(time.Second))
+	s.t.Logf("missed after %v, off %v after that", missed.Sub(cut).Round(time.Second),
+		time.Since(missed).Round(time.Second))
 	if !strings.Contains(m.Steps[0].Reason, "Ready is Unknown for") {
 		s.t.Errorf("it was begun because: %s", m.Steps[0].Reason)
 	}

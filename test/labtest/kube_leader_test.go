@@ -22,7 +22,8 @@ type kubeLeader struct {
 // and lets it go on when another has finished: it is completed, once in effect.
 func kubeLeaderDays(t *testing.T, k *kubelab.Cluster, audit *kubelab.Audit, trusted string, stops *Stoppable) {
 	s := kubeLeader{newKubeSite(t, k, audit, trusted, kubeSafe, stops.Binary), stops}
-	places := []string{afterStep + "intent", afterStep + "cordoned", afterStep + "fencing", beforeOff, afterStep + "off", afterStep + "tainted", afterStep + "deleted", afterStep + "detached"}
+	places := []string{afterStep + "intent", afterStep + "cordoned", afterStep + "fencing", beforeOff, afterStep + "off",
+		afterStep + "tainted", afterStep + "deleted", afterStep + "detached"}
 	killed, late := places, append([]string{beforeMark, beforeDelete}, places...)
 	if !longDays() {
 		killed, late = []string{beforeOff}, []string{beforeDelete}

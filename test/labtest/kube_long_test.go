@@ -115,7 +115,8 @@ func (m *mixer) harm() {
 	switch m.rand.IntN(8) {
 	case 0, 1, 2:
 		node := fmt.Sprintf("node-%d", 1+m.rand.IntN(5))
-		to := []kubelab.Power{kubelab.Off, kubelab.Off, kubelab.Freeze, kubelab.Partition, kubelab.NotReady, kubelab.On}[m.rand.IntN(6)]
+		to := []kubelab.Power{kubelab.Off, kubelab.Off, kubelab.Freeze, kubelab.Partition, kubelab.NotReady,
+			kubelab.On}[m.rand.IntN(6)]
 		m.t.Logf("%s: %s", node, to)
 		m.kube.Power(node, to)
 	case 3, 4:

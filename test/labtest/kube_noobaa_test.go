@@ -43,7 +43,8 @@ func kubeNooBaaDays(t *testing.T, k *kubelab.Cluster, audit *kubelab.Audit, trus
 		k.Apply("{apiVersion: v1, kind: Namespace, metadata: {name: " + name + "}}")
 	}
 	n := &nooBaaLab{kubeSite: newKubeSite(t, k, audit, trusted, kubeNooBaa, stops.Binary), stops: stops}
-	n.line(t, "Ready to Unknown acts; the database's pod, another label, another namespace do not count", func() { n.edge("node-1", kubelab.Off, "Unknown") })
+	n.line(t, "Ready to Unknown acts; the database's pod, another label, another namespace do not count",
+		func() { n.edge("node-1", kubelab.Off, "Unknown") })
 	n.line(t, "Ready to False acts", func() { n.edge("node-2", kubelab.NotReady, "False") })
 	n.line(t, "not Ready to not Ready does not", n.noEdge)
 	n.line(t, "a Node made as not Ready does not, the scan at the start does", n.scan)
@@ -121,7 +122,8 @@ spec: {nodeName: %s, terminationGracePeriodSeconds: 600, containers: [{name: c, 
 // too.
 func (n *nooBaaLab) left(node string) (names []string) {
 	n.t.Helper()
-	out := n.kube.Get(`{range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}`, "pods", "-A", "--field-selector=spec.nodeName="+node)
+	out := n.kube.Get(`{range .items[*]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}`, "pods", "-A",
+		"--field-selector=spec.nodeName="+node)
 	for name := range strings.Lines(out) {
 		if !strings.HasPrefix(name, "default/") {
 			names = append(names, strings.TrimSpace(name))

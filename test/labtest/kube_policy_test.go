@@ -41,7 +41,8 @@ func TestKubernetesComparesTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	maps := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("default")
-	manifest, err := kubepolicy.Manifest(kubepolicy.Options{Lease: "backup", Selector: "app=backup", Resources: []string{"configmaps"}, Namespace: "default"})
+	manifest, err := kubepolicy.Manifest(
+		kubepolicy.Options{Lease: "backup", Selector: "app=backup", Resources: []string{"configmaps"}, Namespace: "default"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,8 @@ func TestKubernetesComparesTokens(t *testing.T) {
 
 // labelled is an object that the policy selects.
 func labelled(name, token string) *unstructured.Unstructured {
-	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"writer": token}}}
+	out := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"writer": token}}}
 	out.SetName(name)
 	out.SetLabels(map[string]string{"app": "backup"})
 	if token != "" {
@@ -110,13 +112,17 @@ func refusedForms(t *testing.T, maps dynamic.ResourceInterface) {
 		t.Fatalf("a token of 20 digits: %v", err)
 	}
 	patch := func(token string) error {
-		_, err := maps.Patch(ctx, "forms", types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}},"data":{"writer":"patch"}}`, kubepolicy.Annotation, token), meta.PatchOptions{})
+		_, err := maps.Patch(ctx, "forms", types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}},"data":{"writer":"patch"}}`, kubepolicy.Annotation, token),
+			meta.PatchOptions{})
 		return err
 	}
 	applied := func(token string) error {
 		force := true
-		_, err := maps.Patch(ctx, "forms", types.ApplyPatchType, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"forms","labels":{"app":"backup"},"annotations":{%q:%q}}}`,
-			kubepolicy.Annotation, token), meta.PatchOptions{FieldManager: "labtest", Force: &force})
+		_, err := maps.Patch(ctx, "forms", types.ApplyPatchType,
+			fmt.Appendf(nil,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"forms","labels":{"app":"backup"},"annotations":{%q:%q}}}`,
+				kubepolicy.Annotation, token), meta.PatchOptions{FieldManager: "labtest", Force: &force})
 		return err
 	}
 	update := func(token string) error {
@@ -144,7 +150,8 @@ func refusedForms(t *testing.T, maps dynamic.ResourceInterface) {
 			t.Errorf("older-token-refused: %s: %v, want %q", name, c.err, c.says)
 		}
 	}
-	for name, err := range map[string]error{"the same": update("99999999999999999999"), "patch, the same": patch(`"99999999999999999999"`), "apply, the same": applied("99999999999999999999")} {
+	for name, err := range map[string]error{"the same": update("99999999999999999999"),
+		"patch, the same": patch(`"99999999999999999999"`), "apply, the same": applied("99999999999999999999")} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -171,7 +178,8 @@ func staleWrites(t *testing.T, maps dynamic.ResourceInterface, name string) (sta
 	if err != nil {
 		t.Fatal(err)
 	}
-	watch, err := maps.Watch(ctx, meta.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: created.GetResourceVersion()})
+	watch, err := maps.Watch(ctx,
+		meta.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: created.GetResourceVersion()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,6 +229,7 @@ func staleWrites(t *testing.T, maps dynamic.ResourceInterface, name string) (sta
 			t.Fatalf("watch the writes of %s: %v", name, ctx.Err())
 		}
 	}
-	t.Logf("%s: %d grants, %d writes stored, %d refused, %d of an older token after a newer one", name, takeovers, accepted.Load(), refused.Load(), stale)
+	t.Logf("%s: %d grants, %d writes stored, %d refused, %d of an older token after a newer one", name, takeovers,
+		accepted.Load(), refused.Load(), stale)
 	return stale
 }

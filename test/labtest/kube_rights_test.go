@@ -34,7 +34,8 @@ func kubeRights(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	// What everybody may ask hides what we were given.
 	k.Kubectl("delete", "clusterrolebinding", "system:public-info-viewer", "system:discovery", "--ignore-not-found")
 	eventually(t, kubelab.Limit, "the manifest suffices", func() error { return useAll(t, kubeconfig) })
-	for _, role := range [][]string{{"clusterrole/trivet-failover"}, {"role/trivet-failover", "-n", "kube-node-lease"}, {"role/trivet-failover", "-n", "default"}} {
+	for _, role := range [][]string{{"clusterrole/trivet-failover"}, {"role/trivet-failover", "-n", "kube-node-lease"},
+		{"role/trivet-failover", "-n", "default"}} {
 		var rules []kubeRule
 		if err := json.Unmarshal([]byte(k.Get("{.rules}", role...)), &rules); err != nil {
 			t.Fatal(err)
@@ -88,12 +89,14 @@ func useAll(t testing.TB, kubeconfig string) error {
 	_, errPods := c.Pods(ctx, n.Name)
 	_, errAttachments := c.Attachments(ctx, n.Name)
 	_, errDisrupted := c.Disrupted(ctx, nil)
-	errDelete := c.DeletePod(ctx, failover.Pod{Namespace: "default", Name: "nobody", UID: "00000000-0000-0000-0000-000000000000"})
+	errDelete := c.DeletePod(ctx,
+		failover.Pod{Namespace: "default", Name: "nobody", UID: "00000000-0000-0000-0000-000000000000"})
 	if errors.Is(errDelete, failover.ErrGone) {
 		errDelete = nil
 	}
 	errTell := c.Tell(ctx, n, "Normal", "TrivetRights", "tried")
-	return errors.Join(errNode, markOnce(t, c, n), errPods, errAttachments, errDisrupted, errDelete, errTell, followOnce(t, c))
+	return errors.Join(errNode, markOnce(t, c, n), errPods, errAttachments, errDisrupted, errDelete, errTell,
+		followOnce(t, c))
 }
 
 // markOnce writes a token that is greater than the last, and no taint.

@@ -45,7 +45,8 @@ const kubeSafe = `failover:
 // kubeBusy are five kube nodes that do not flap on a machine that is starved.
 func kubeBusy() []string {
 	return []string{
-		"--nodes=5", "--node-monitor-grace-period=10s", "--node-monitor-period=1s", "--lease-duration=8s", "--status-period=1s",
+		"--nodes=5", "--node-monitor-grace-period=10s", "--node-monitor-period=1s", "--lease-duration=8s",
+		"--status-period=1s",
 		"--pod-start-delay=50ms", "--pod-stop-delay=50ms", "--attach-delay=50ms", "--detach-delay=50ms",
 		"--kcm-arg=--attach-detach-reconcile-sync-period=5s",
 	}
@@ -64,7 +65,8 @@ type kubeSite struct {
 // newKubeSite starts the peers, with these settings, as the user that the manifest
 // makes. A cluster of peers before this one may have left its tokens: they are
 // taken away, as an operator would who founds a cluster again.
-func newKubeSite(t testing.TB, k *kubelab.Cluster, audit *kubelab.Audit, kubeconfig, settings, binary string) *kubeSite {
+func newKubeSite(t testing.TB, k *kubelab.Cluster, audit *kubelab.Audit, kubeconfig, settings,
+	binary string) *kubeSite {
 	t.Helper()
 	k.Kubectl("annotate", "nodes", "--all", kubeclient.AnnotationToken+"-")
 	s := &kubeSite{Lab: New(t), kube: k, fence: kubelab.NewFence(k), audit: audit, begun: audit.Size()}
@@ -112,7 +114,8 @@ func (s *kubeSite) tell(t *testing.T) {
 		}
 	}
 	for _, n := range s.list().Nodes {
-		t.Logf("%s: Ready %s, Lease %d ms, silent %d, answers %d, would %s, why %q", n.Name, n.Ready, n.LeaseAgeMS, n.Silent, n.Answers, n.Would, n.Why)
+		t.Logf("%s: Ready %s, Lease %d ms, silent %d, answers %d, would %s, why %q", n.Name, n.Ready, n.LeaseAgeMS, n.Silent,
+			n.Answers, n.Would, n.Why)
 	}
 	for _, c := range s.fence.Calls(t) {
 		t.Logf("%v %+v", c.At.Format(time.RFC3339Nano), c)
@@ -278,7 +281,8 @@ func (s *kubeSite) recovered(node string, known int) admin.Remediation {
 	s.t.Helper()
 	m := s.awaitStep(node, known, "recovered")
 	s.Eventually(kubelab.Limit, node+" has no marks", func() error {
-		if taints := s.kube.Get("{.spec.taints[*].key}", "node", node); strings.Contains(taints, "trivet") || strings.Contains(taints, "out-of-service") {
+		if taints := s.kube.Get("{.spec.taints[*].key}", "node", node); strings.Contains(taints, "trivet") ||
+			strings.Contains(taints, "out-of-service") {
 			return errors.New(taints)
 		}
 		return nil

@@ -68,7 +68,8 @@ func (s *kubeSeen) isGone(uid string) bool {
 // openKube opens a cluster.
 func openKube(t testing.TB, kubeconfig string) *kube.Cluster {
 	t.Helper()
-	c, err := kube.Open(kube.Options{Name: "lab", Kubeconfig: kubeconfig, Peer: "alpha", Wall: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	c, err := kube.Open(kube.Options{Name: "lab", Kubeconfig: kubeconfig, Peer: "alpha", Wall: time.Now,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,8 @@ func kubeMarks(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	mark := func(change failover.Change) (n failover.Node, err error) {
 		t.Helper()
 		eventually(t, kubelab.Limit, "no status came between", func() error {
-			if n, err = c.Mark(ctx, read(), change); errors.Is(err, failover.ErrConflict) && !strings.Contains(err.Error(), "greater token") {
+			if n, err = c.Mark(ctx, read(), change); errors.Is(err, failover.ErrConflict) &&
+				!strings.Contains(err.Error(), "greater token") {
 				return err
 			}
 			return nil
@@ -222,7 +224,8 @@ func kubeMarks(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	outside := failover.Taint{Key: failover.TaintOutOfService, Value: failover.OutOfServiceValue, Effect: "NoExecute"}
 	stale := read()
 	k.Kubectl("taint", "node", "node-1", "example.org/theirs=x:NoSchedule")
-	if _, err := c.Mark(ctx, stale, failover.Change{Add: []failover.Taint{cordon}, Token: 20}); !errors.Is(err, failover.ErrConflict) {
+	if _, err := c.Mark(ctx, stale, failover.Change{Add: []failover.Taint{cordon}, Token: 20}); !errors.Is(err,
+		failover.ErrConflict) {
 		t.Errorf("a stale resourceVersion: %v", err)
 	}
 	other := stale
@@ -234,7 +237,8 @@ func kubeMarks(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	if err != nil || len(n.Taints) != 3 || n.Annotations[kubeclient.AnnotationToken] != "20" {
 		t.Errorf("%+v %v", n, err)
 	}
-	if _, err := mark(failover.Change{Remove: []failover.Taint{cordon}, Token: 19}); !errors.Is(err, failover.ErrConflict) || !strings.Contains(err.Error(), "greater token, 20") {
+	if _, err := mark(failover.Change{Remove: []failover.Taint{cordon}, Token: 19}); !errors.Is(err,
+		failover.ErrConflict) || !strings.Contains(err.Error(), "greater token, 20") {
 		t.Errorf("a lower token: %v", err)
 	}
 	theirs := failover.Taint{Key: "example.org/theirs", Value: "y", Effect: "NoSchedule"}
@@ -246,7 +250,8 @@ func kubeMarks(t *testing.T, k *kubelab.Cluster, kubeconfig string) {
 	if err := c.Tell(ctx, n, "Warning", "TrivetTried", strings.Repeat("é", 2000)); err != nil {
 		t.Error(err)
 	}
-	if got := k.Get("{.items[*].involvedObject.uid}", "events", "-n", "default", "--field-selector=reason=TrivetTried"); got != n.UID {
+	if got := k.Get("{.items[*].involvedObject.uid}", "events", "-n", "default",
+		"--field-selector=reason=TrivetTried"); got != n.UID {
 		t.Errorf("the Event is about %q", got)
 	}
 	if _, err := c.Node(ctx, "node-9"); !errors.Is(err, failover.ErrGone) {

@@ -241,7 +241,8 @@ func (l *Lab) WaitVoters(n int) {
 				return err
 			}
 			if s.Quorum.Voters != n || s.Quorum.Live != n || len(servers) != n || !s.Ready {
-				return fmt.Errorf("%s sees %d voters, %d of them live, %d servers, ready: %v", p.Name, s.Quorum.Voters, s.Quorum.Live, len(servers), s.Ready)
+				return fmt.Errorf("%s sees %d voters, %d of them live, %d servers, ready: %v", p.Name, s.Quorum.Voters,
+					s.Quorum.Live, len(servers), s.Ready)
 			}
 		}
 		return nil
@@ -264,9 +265,11 @@ func parted(a, b *Peer) string {
 			continue
 		}
 		return fmt.Sprintf("they differ first in line %d of their dumps\n%s has\n%s\n%s has\n%s", i+1,
-			a.Name, strings.Join(x[max(i-before, 0):min(i+after, len(x))], "\n"), b.Name, strings.Join(y[max(i-before, 0):min(i+after, len(y))], "\n"))
+			a.Name, strings.Join(x[max(i-before, 0):min(i+after, len(x))], "\n"), b.Name,
+			strings.Join(y[max(i-before, 0):min(i+after, len(y))], "\n"))
 	}
-	return fmt.Sprintf("their dumps differ in length at most, %d lines and %d: what is redacted or left out there may", len(x), len(y))
+	return fmt.Sprintf("their dumps differ in length at most, %d lines and %d: what is redacted or left out there may",
+		len(x), len(y))
 }
 
 // WaitSame waits until every running peer has a state without a broken
@@ -289,7 +292,8 @@ func (l *Lab) WaitSame() uint64 {
 			case c.Index != first.Index:
 				return fmt.Errorf("%s is at index %d, another at %d", p.Name, c.Index, first.Index)
 			case c.Hash != first.Hash:
-				l.t.Fatalf("at index %d %s has hash %s, %s %s: %s", c.Index, p.Name, c.Hash, l.Running()[0].Name, first.Hash, parted(p, l.Running()[0]))
+				l.t.Fatalf("at index %d %s has hash %s, %s %s: %s", c.Index, p.Name, c.Hash, l.Running()[0].Name, first.Hash,
+					parted(p, l.Running()[0]))
 			}
 		}
 		index = first.Index

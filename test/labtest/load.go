@@ -122,5 +122,6 @@ func (load *Load) Verify(from *Peer) {
 			}
 		}
 	}
-	load.t.Logf("%d writes acknowledged, %d refused or lost on the way, longest pause %v", load.Acked(), load.refused.Load(), load.WorstGap().Round(time.Millisecond))
+	load.t.Logf("%d writes acknowledged, %d refused or lost on the way, longest pause %v", load.Acked(),
+		load.refused.Load(), load.WorstGap().Round(time.Millisecond))
 }

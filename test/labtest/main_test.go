@@ -24,7 +24,8 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary := filepath.Join(dir, "trivet")
-	build := exec.Command("go", "build", "-o", dir+"/", "github.com/trivet-ha/trivet", "github.com/trivet-ha/trivet/cli/trivet-import")
+	build := exec.Command("go", "build", "-o", dir+"/", "github.com/trivet-ha/trivet",
+		"github.com/trivet-ha/trivet/cli/trivet-import")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build trivet:", err)

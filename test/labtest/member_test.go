@@ -62,14 +62,17 @@ func TestLeaveRefused(t *testing.T) {
 	dead, leaving := followers[0], followers[1]
 	for _, asked := range []*Peer{l.WaitLeader(), leaving} { // the leader decides, whichever peer is asked
 		r := asked.Trivet("remove", dead.Name, asked.On())
-		if r.Code != 4 || !strings.Contains(r.Err, dead.Name+" lives: ") || !strings.Contains(r.Err, "3 of 3 voters live, 2 are needed; without it 2 of 2 would live") || !strings.Contains(r.Err, "trivet leave") {
+		if r.Code != 4 || !strings.Contains(r.Err, dead.Name+" lives: ") ||
+			!strings.Contains(r.Err, "3 of 3 voters live, 2 are needed; without it 2 of 2 would live") ||
+			!strings.Contains(r.Err, "trivet leave") {
 			t.Fatalf("remove of a peer that lives: exit %d, want 4 and the arithmetic\n%s", r.Code, r.Err)
 		}
 	}
 	dead.Kill9()
 	for _, when := range []string{"at once", "when it is known to be silent"} {
 		r := leaving.Trivet("leave", leaving.On())
-		if r.Code != 4 || !strings.Contains(r.Err, "2 members remain, of which 1 ") || !strings.Contains(r.Err, "a majority of them is 2") || !strings.Contains(r.Err, "--force") {
+		if r.Code != 4 || !strings.Contains(r.Err, "2 members remain, of which 1 ") ||
+			!strings.Contains(r.Err, "a majority of them is 2") || !strings.Contains(r.Err, "--force") {
 			t.Fatalf("leave with a dead peer, %s: exit %d, want 4 and the arithmetic\n%s", when, r.Code, r.Err)
 		}
 		l.Eventually(growLimit, "the dead peer is known to be silent", func() error {

@@ -65,7 +65,8 @@ func (m *mistakesSite) beforeTheFirstStart() {
 	h := m.host("h1")
 	m.compare("wrong-interface", h,
 		"trivet init --firewall-interface br-prov --ironic-endpoint http://192.0.2.5:6385 --floating-ip-address 192.0.2.10 --floating-ip-interface br-prov")
-	h.Must("sh", "-c", "rm -rf /var/lib/trivet/peer /etc/trivet/htpasswd && dpkg -i --force-confmiss,confnew /root/trivet_*.deb && trivet config template > /etc/trivet/trivet.yaml")
+	h.Must("sh", "-c",
+		"rm -rf /var/lib/trivet/peer /etc/trivet/htpasswd && dpkg -i --force-confmiss,confnew /root/trivet_*.deb && trivet config template > /etc/trivet/trivet.yaml")
 	h.Must("sh", "-c", rightInit)
 	other := m.listen(h, ":5050")
 	m.compare("port-5050-taken", h, "runuser -u trivet -- trivet serve 2>&1 | grep '^trivet: '")
@@ -84,14 +85,16 @@ func (m *mistakesSite) whileOthersJoin(ahead string) {
 	short := strings.TrimSpace(first.Must("trivet", "token", "create", "-q", "--ttl", "1s"))
 	eventually(m.t, growLimit, "the token expires", func() error {
 		var all []struct{ ID string }
-		if err := json.Unmarshal([]byte(first.Must("trivet", "token", "list", "-o", "json")), &all); err != nil || len(all) > 1 {
+		if err := json.Unmarshal([]byte(first.Must("trivet", "token", "list", "-o", "json")), &all); err != nil ||
+			len(all) > 1 {
 			return fmt.Errorf("%d tokens are listed (%v)", len(all), err)
 		}
 		return nil
 	})
 	m.compare("expired-token", h, join("", short))
 
-	first.Must("nft", "table inet site { chain input { type filter hook input priority 0; iifname br-pxe tcp dport 7350 drop; }; }")
+	first.Must("nft",
+		"table inet site { chain input { type filter hook input priority 0; iifname br-pxe tcp dport 7350 drop; }; }")
 	m.compare("port-7350-blocked", h, join("", m.token("h2")))
 	m.compare("port-7350-blocked-doctor", first, "trivet doctor --local --check input")
 	first.Must("nft", "delete", "table", "inet", "site")
@@ -118,10 +121,12 @@ func (m *mistakesSite) whileOthersJoin(ahead string) {
 // runAhead runs the host's peer with a clock that is an hour ahead, and returns
 // what the operator asks then. The clock is right again when it is asked next.
 func (m *mistakesSite) runAhead(h *System) []string {
-	h.Must("sh", "-c", "cp -a /usr/bin/trivet /root/trivet-right && cp /root/trivet-ahead /usr/bin/trivet.new && mv /usr/bin/trivet.new /usr/bin/trivet && systemctl restart trivet")
+	h.Must("sh", "-c",
+		"cp -a /usr/bin/trivet /root/trivet-right && cp /root/trivet-ahead /usr/bin/trivet.new && mv /usr/bin/trivet.new /usr/bin/trivet && systemctl restart trivet")
 	m.until(h, "trivet status", "clock_skew")
 	h.Must("sh", "-c", "mv /root/trivet-right /usr/bin/trivet")
-	return []string{"trivet status 2>/dev/null | grep -A1 '(clock_skew)'", "trivet doctor --check clock", "systemctl restart trivet"}
+	return []string{"trivet status 2>/dev/null | grep -A1 '(clock_skew)'", "trivet doctor --check clock",
+		"systemctl restart trivet"}
 }
 
 // whileTheClusterRuns are those that doctor and status find.
@@ -137,13 +142,15 @@ func (m *mistakesSite) whileTheClusterRuns() {
 	}
 	change("sed -i 's,http://192.0.2.5:6385,http://192.0.2.5:6386,' /etc/trivet/trivet.yaml")
 	m.until(h, "trivet status", "ironic_away")
-	m.compare("wrong-ironic-url", h, "trivet status 2>/dev/null | grep -A1 '(ironic_away)'", "trivet doctor --check services")
+	m.compare("wrong-ironic-url", h, "trivet status 2>/dev/null | grep -A1 '(ironic_away)'",
+		"trivet doctor --check services")
 	back()
 
 	m.lockedIronic()
-	change("printf 'ironic:\\n  endpoint: http://192.0.2.7:6385\\n  auth_type: http_basic\\n  username: trivet\\n  password_file: /etc/trivet/ironic-password\\n' > /root/ironic.yaml && " +
-		"sed '/^ironic:/,/^[^ #]/{/^ironic:/d;/^ /d}' /root/right.yaml > /etc/trivet/trivet.yaml && cat /root/ironic.yaml >> /etc/trivet/trivet.yaml && " +
-		"(umask 027; echo wrong > /etc/trivet/ironic-password; chgrp trivet /etc/trivet/ironic-password)")
+	change(
+		"printf 'ironic:\\n  endpoint: http://192.0.2.7:6385\\n  auth_type: http_basic\\n  username: trivet\\n  password_file: /etc/trivet/ironic-password\\n' > /root/ironic.yaml && " +
+			"sed '/^ironic:/,/^[^ #]/{/^ironic:/d;/^ /d}' /root/right.yaml > /etc/trivet/trivet.yaml && cat /root/ironic.yaml >> /etc/trivet/trivet.yaml && " +
+			"(umask 027; echo wrong > /etc/trivet/ironic-password; chgrp trivet /etc/trivet/ironic-password)")
 	m.compare("wrong-password", h, "trivet doctor --check services")
 	back()
 }
@@ -151,9 +158,11 @@ func (m *mistakesSite) whileTheClusterRuns() {
 // floatingIP are those of the floating IP, on all hosts and on one.
 func (m *mistakesSite) floatingIP() {
 	h := m.host("h3")
-	h.Must("sh", "-c", "cp -a /etc/trivet/trivet.yaml /root/right.yaml && sed -i '/^floating_ip:/,/^[^ ]/s/interface: .*/interface: br-none/' /etc/trivet/trivet.yaml && systemctl restart trivet")
+	h.Must("sh", "-c",
+		"cp -a /etc/trivet/trivet.yaml /root/right.yaml && sed -i '/^floating_ip:/,/^[^ ]/s/interface: .*/interface: br-none/' /etc/trivet/trivet.yaml && systemctl restart trivet")
 	m.until(h, "trivet status", "floating_ip")
-	m.compare("floating-ip-absent", h, "trivet status 2>/dev/null | grep -A1 '(floating_ip)'", "trivet doctor --check floating-ip")
+	m.compare("floating-ip-absent", h, "trivet status 2>/dev/null | grep -A1 '(floating_ip)'",
+		"trivet doctor --check floating-ip")
 	h.Must("sh", "-c", "cp -a /root/right.yaml /etc/trivet/trivet.yaml && systemctl restart trivet")
 	if err := m.settle(growLimit); err != nil {
 		m.t.Fatal(err)
@@ -171,7 +180,8 @@ func (m *mistakesSite) floatingIP() {
 	}
 	leader := m.host("h1")
 	m.until(leader, "trivet status", "address_conflict")
-	m.compare("floating-ip-taken", leader, "trivet status 2>/dev/null | grep -A1 '(address_conflict)'", "trivet doctor --check floating-ip")
+	m.compare("floating-ip-taken", leader, "trivet status 2>/dev/null | grep -A1 '(address_conflict)'",
+		"trivet doctor --check floating-ip")
 }
 
 // start starts the peer of a host on which it was stopped. A container may still
@@ -193,7 +203,8 @@ func (m *mistakesSite) leader() (found *System) {
 	eventually(m.t, growLimit, "a leader", func() error {
 		for name, h := range m.hosts {
 			var s struct{ Leader string }
-			if said, err := h.Try("trivet", "status", "-o", "json"); err == nil && json.Unmarshal([]byte(said), &s) == nil && s.Leader == name {
+			if said, err := h.Try("trivet", "status", "-o", "json"); err == nil && json.Unmarshal([]byte(said), &s) == nil &&
+				s.Leader == name {
 				found = h
 				return nil
 			}
@@ -323,7 +334,8 @@ func (m *mistakesSite) compare(name string, h *System, commands ...string) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil || string(want) != got.String() {
-		m.t.Errorf("%s (%v): if the new text is better, run this test with %s=1.\nIt has\n%s\ntrivet says\n%s", path, err, mistakesEnv, want, got.String())
+		m.t.Errorf("%s (%v): if the new text is better, run this test with %s=1.\nIt has\n%s\ntrivet says\n%s", path, err,
+			mistakesEnv, want, got.String())
 	}
 }
 

@@ -103,7 +103,8 @@ func claim(t testing.TB) *Net {
 	for i := range 256 {
 		block := (start + i) % 256
 		n := &Net{t: t, prefix: fmt.Sprintf("%s%d-%04x", nsPrefix, os.Getpid(), block), block: block}
-		if !strings.Contains(used, fmt.Sprintf("%s%d.", siteNet, block)) && exec.Command("ip", "netns", "add", n.ns(0)).Run() == nil {
+		if !strings.Contains(used, fmt.Sprintf("%s%d.", siteNet, block)) &&
+			exec.Command("ip", "netns", "add", n.ns(0)).Run() == nil {
 			return n
 		}
 	}

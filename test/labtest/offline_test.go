@@ -28,8 +28,10 @@ func TestDoorIsShutOffline(t *testing.T) {
 	}{{"auto", false}, {"nftables", false}, {"iptables", true}} {
 		h := network.Host(n + 1)
 		for range 2 {
-			cmd := h.inside(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver", c.driver, "--firewall-interface", string(Site))
-			if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "no machine boots from this host by site") {
+			cmd := h.inside(os.Getenv(BinaryEnv), "firewall", "close", "--offline", "--config", "/dev/null", "--firewall-driver",
+				c.driver, "--firewall-interface", string(Site))
+			if out, err := cmd.CombinedOutput(); err != nil ||
+				!strings.Contains(string(out), "no machine boots from this host by site") {
 				t.Errorf("%s: %v\n%s", c.driver, err, out)
 			}
 		}
@@ -103,7 +105,8 @@ func TestFiltersOfAllPeersAreTold(t *testing.T) {
 		}
 	}
 	var told []api.Explanation
-	if err := peer.Call("GET", "/v1/firewall/explain/"+url.PathEscape("52:54:00:00:00:01")+"?all=1", nil, &told); err != nil || len(told) != 3 {
+	if err := peer.Call("GET", "/v1/firewall/explain/"+url.PathEscape("52:54:00:00:00:01")+"?all=1", nil, &told); err !=
+		nil || len(told) != 3 {
 		t.Errorf("%d explanations: %v", len(told), err)
 	}
 }

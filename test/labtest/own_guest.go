@@ -67,7 +67,8 @@ func (g *guest) file(name string) string { return filepath.Join(g.dir, name) }
 func (g *guest) power() {
 	g.t.Helper()
 	words := []string{"lab.name=h" + strconv.Itoa(g.at.number)}
-	args := []string{"netns", "exec", g.at.net.ns(0), "qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-display", "none", "-nodefaults",
+	args := []string{"netns", "exec", g.at.net.ns(0), "qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-display",
+		"none", "-nodefaults",
 		"-no-reboot", "-kernel", g.image.kernel, "-initrd", g.image.initrd, "-device", "virtio-rng-pci",
 		"-qmp", "unix:" + g.file("monitor") + ",server=on,wait=off",
 		"-chardev", "file,id=console,append=on,path=" + g.log, "-serial", "chardev:console",

@@ -60,7 +60,8 @@ func newOwnImage(t *testing.T) ownImage {
 	}
 	sum := sha256.Sum256([]byte(ownRelease + ownPackages + ownInit))
 	dir := filepath.Join(base, "guest-"+hex.EncodeToString(sum[:4]))
-	image := ownImage{kernel: filepath.Join(dir, "vmlinuz"), initrd: filepath.Join(dir, "initrd.img"), disk: filepath.Join(dir, "root.img")}
+	image := ownImage{kernel: filepath.Join(dir, "vmlinuz"), initrd: filepath.Join(dir, "initrd.img"),
+		disk: filepath.Join(dir, "root.img")}
 	if _, err := os.Stat(dir); err == nil {
 		return image
 	}
@@ -84,7 +85,8 @@ func buildOwnImage(t *testing.T, dir string) {
 	t.Helper()
 	root, to := filepath.Join(dir, "root"), filepath.Join(dir, "image")
 	sh(t, "mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends \"false\"",
-		"--aptopt=Acquire::Languages \"none\"", "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
+		"--aptopt=Acquire::Languages \"none\"", "--dpkgopt=path-exclude=/usr/share/doc/*",
+		"--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*", "--include="+ownPackages, ownRelease, root)
 	for _, sub := range []string{to, filepath.Join(root, "data")} {
 		if err := os.Mkdir(sub, 0o755); err != nil {
@@ -121,5 +123,7 @@ func makeDisk(t testing.TB, path string, size int64, from, features string) {
 // cmdline is the kernel's command line of a guest. The timer is not checked: on a
 // busy machine an emulated one may be too late for that.
 func (ownImage) cmdline(words ...string) string {
-	return fmt.Sprint("root=/dev/vda rw init=/sbin/lab-init console=ttyS0 quiet panic=-1 fsck.mode=skip mitigations=off no_timer_check ", strings.Join(words, " "))
+	return fmt.Sprint(
+		"root=/dev/vda rw init=/sbin/lab-init console=ttyS0 quiet panic=-1 fsck.mode=skip mitigations=off no_timer_check ",
+		strings.Join(words, " "))
 }

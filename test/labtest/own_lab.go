@@ -171,7 +171,9 @@ func (o *ownLab) join(p, through *Peer) {
 	o.Eventually(guestLimit, p.Name+" joins", func() error {
 		token, err := o.guests[through].try("/data/trivet token create -q --config /data/trivet.yaml")
 		if err == nil {
-			_, err = o.guests[p].try(fmt.Sprintf("/data/trivet join %s --token %s --wait 20s --config /data/trivet.yaml", through.Cluster, strings.TrimSpace(token)))
+			_, err = o.guests[p].try(
+				fmt.Sprintf("/data/trivet join %s --token %s --wait 20s --config /data/trivet.yaml", through.Cluster,
+					strings.TrimSpace(token)))
 		}
 		return err
 	})
@@ -182,7 +184,8 @@ func (o *ownLab) watch(t *testing.T) {
 	o.client = o.net.Host(clientHost)
 	o.client.plug(PXE, o.client.pxe())
 	o.denied = o.boot(t, o.machines[1])
-	o.address = o.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP, whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(o.floating)})
+	o.address = o.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP,
+		whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(o.floating)})
 	o.Introspect(o.machines[:1])
 	o.allowed = o.boot(t, o.machines[0])
 	o.heard[o.allowed] = o.client.listen(t, PXE, unix.ETH_P_IP, o.allowed.q)

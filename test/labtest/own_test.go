@@ -116,7 +116,8 @@ func (o *ownLab) leaderOff(by string) {
 // lead therefore.
 func (o *ownLab) saysOff(p *Peer) {
 	o.t.Helper()
-	o.Eventually(skewLimit, p.Name+" says that it refuses to lead", func() error { return p.warns("refuses_to_lead", "wall clock") })
+	o.Eventually(skewLimit, p.Name+" says that it refuses to lead",
+		func() error { return p.warns("refuses_to_lead", "wall clock") })
 }
 
 // setClock sets a peer's wall clock right and waits until it says so.
@@ -142,7 +143,8 @@ func (o *ownLab) followerOff(by string) {
 	stepped := time.Now()
 	o.guests[off].step(by)
 	o.saysOff(off)
-	if n := answeredBy(o.allowed.since(stepped), off.Host.number) + answeredBy(o.address.since(stepped), off.Host.number); n > 0 {
+	if n := answeredBy(o.allowed.since(stepped), off.Host.number) +
+		answeredBy(o.address.since(stepped), off.Host.number); n > 0 {
 		o.t.Errorf("a follower whose clock was set answered %d times", n)
 	}
 	began, old := o.trouble(func(p *Peer) { o.signal(p, "KILL") }, func(p *Peer) {

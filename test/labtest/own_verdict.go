@@ -156,7 +156,8 @@ func (r *ownReport) print(t *testing.T) {
 		if row.Conceded {
 			text += " (conceded)"
 		}
-		fmt.Fprintf(table, "%s, %s\t%s\t%s\t%d, %d\t%d ms\t%d ms\t%d\t%s\n", row.Driver, row.Lease, row.Trial, row.Asked, row.Old, row.New, row.Gap, row.Late, row.Overlaps, text)
+		fmt.Fprintf(table, "%s, %s\t%s\t%s\t%d, %d\t%d ms\t%d ms\t%d\t%s\n", row.Driver, row.Lease, row.Trial, row.Asked,
+			row.Old, row.New, row.Gap, row.Late, row.Overlaps, text)
 	}
 	if err := table.Flush(); err != nil {
 		t.Error(err)
@@ -240,7 +241,8 @@ func (o *ownLab) alone(row ownRow) {
 	o.t.Helper()
 	o.report.add(o.t, row)
 	if row.Overlaps > 0 || row.New == 0 {
-		o.t.Errorf("%s: %s: ask for %s: %d overlaps, new host %d; want none, and one", o.driver, row.Trial, row.Asked, row.Overlaps, row.New)
+		o.t.Errorf("%s: %s: ask for %s: %d overlaps, new host %d; want none, and one", o.driver, row.Trial, row.Asked,
+			row.Overlaps, row.New)
 	}
 }
 
@@ -265,5 +267,6 @@ func (o *ownLab) conceded(row ownRow, goal time.Duration) {
 func (r *ownReport) add(t testing.TB, row ownRow) {
 	t.Helper()
 	r.Rows = append(r.Rows, row)
-	t.Logf("%s of host %d: ask for %s: host %d after %d ms without an answer; the old one answered for %d ms; %d overlaps", row.Trial, row.Old, row.Asked, row.New, row.Gap, row.Late, row.Overlaps)
+	t.Logf("%s of host %d: ask for %s: host %d after %d ms without an answer; the old one answered for %d ms; %d overlaps",
+		row.Trial, row.Old, row.Asked, row.New, row.Gap, row.Late, row.Overlaps)
 }

@@ -58,7 +58,8 @@ func newPackaged(t *testing.T, ironic string) *Packaged {
 	}
 	p.client = l.net.Host(clientHost)
 	p.client.plug(PXE, p.client.pxe())
-	p.address = p.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP, whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(p.floating)})
+	p.address = p.client.ask(t, "the floating IP", Site, unix.ETH_P_ARP,
+		whoHas{hardware(t, mac(Site, clientHost)), net.ParseIP(p.floating)})
 	return p
 }
 
@@ -157,7 +158,9 @@ func versioned(t *testing.T, deb, version string) string {
 // found does on the hosts what docs/install.md says, and what trivet says next.
 func (p *Packaged) found(deb string) {
 	p.t.Helper()
-	joinLine, shownOnce := regexp.MustCompile(`(?ms)^trivet join \S+ --token-file - <<END$.+?^END$|^trivet join \S+ --token \S+$`), regexp.MustCompile(`has the password (\S+), shown this once`)
+	joinLine, shownOnce := regexp.MustCompile(
+		`(?ms)^trivet join \S+ --token-file - <<END$.+?^END$|^trivet join \S+ --token \S+$`),
+		regexp.MustCompile(`has the password (\S+), shown this once`)
 	var paths []string
 	for _, h := range p.hosts {
 		paths = append(paths, h.Place(deb))
@@ -167,7 +170,8 @@ func (p *Packaged) found(deb string) {
 		h.Must("dpkg", "-i", paths[i])
 	}
 	first, others := p.hosts[0], p.hosts[1:]
-	said := first.Must("trivet", "init", "--firewall-interface", string(PXE), "--ironic-endpoint", "http://"+p.Tap.Door("hosts", p.net.Gateway+":0"),
+	said := first.Must("trivet", "init", "--firewall-interface", string(PXE), "--ironic-endpoint",
+		"http://"+p.Tap.Door("hosts", p.net.Gateway+":0"),
 		"--floating-ip-address", p.floating, "--floating-ip-interface", string(Site))
 	join, password := joinLine.FindString(said), shownOnce.FindStringSubmatch(said)
 	if join == "" || password == nil {
@@ -256,7 +260,8 @@ func (p *Packaged) leads(h *packagedHost) {
 // call is a request of the API through the floating IP.
 func (p *Packaged) call(method, path string) (httpapi.Reply, error) {
 	header := map[string]string{"Authorization": basic("admin", p.password)}
-	return httpapi.Ask(&http.Client{Timeout: callLimit, Transport: &http.Transport{DisableKeepAlives: true}}, p.floating+":5050", method, path, header, nil)
+	return httpapi.Ask(&http.Client{Timeout: callLimit, Transport: &http.Transport{DisableKeepAlives: true}},
+		p.floating+":5050", method, path, header, nil)
 }
 
 // answers waits until the API answers through the floating IP.

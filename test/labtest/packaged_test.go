@@ -82,7 +82,8 @@ func TestUpgradeOfPackages(t *testing.T) {
 		t.Errorf("doctor after the upgrade misses that there is no ramdisk: %v: %s", err, said)
 	}
 	for line := range strings.Lines(said) {
-		if finding := strings.HasPrefix(line, "error") || strings.HasPrefix(line, "warning"); finding && !strings.Contains(line, "ironic-agent") {
+		if finding := strings.HasPrefix(line, "error") ||
+			strings.HasPrefix(line, "warning"); finding && !strings.Contains(line, "ironic-agent") {
 			t.Errorf("doctor after the upgrade: %s", line)
 		}
 	}
@@ -107,7 +108,8 @@ func (p *Packaged) endures(h *packagedHost) {
 		trouble.do()
 		p.answers()
 		p.voters(p.hosts...)
-		p.t.Logf("%s of %s, which led: three voters after %v; the longest time that nobody had the floating IP: %v", trouble.name, h.name,
+		p.t.Logf("%s of %s, which led: three voters after %v; the longest time that nobody had the floating IP: %v",
+			trouble.name, h.name,
 			time.Since(began).Round(10*time.Millisecond), longest(p.address.since(began)))
 	}
 }
@@ -219,15 +221,19 @@ func (p *Packaged) leaves(h *packagedHost) {
 	if said := h.Must("ip", "address"); strings.Contains(said, p.floating) {
 		p.t.Errorf("a purge leaves the address:\n%s", said)
 	}
-	if said := h.Must("nft", "list", "ruleset") + h.Must("iptables-save") + h.Must("ip6tables-save"); strings.Contains(strings.ToLower(said), "trivet") {
+	if said := h.Must("nft", "list", "ruleset") + h.Must("iptables-save") +
+		h.Must("ip6tables-save"); strings.Contains(strings.ToLower(said), "trivet") {
 		p.t.Errorf("a purge leaves rules:\n%s", said)
 	}
 	if said, err := h.Try("getent", "passwd", "trivet"); err == nil {
 		p.t.Errorf("a purge leaves the user: %s", said)
 	}
-	said := h.Must("find", "/", "-xdev", "-iname", "*trivet*", "-not", "-path", "/root/*", "-printf", "%p ") + h.Must("find", "/run", "-iname", "*trivet*")
-	if said != "/etc/dnsmasq.d/trivet.conf /srv/tftp/trivet.ipxe " && said != "/srv/tftp/trivet.ipxe /etc/dnsmasq.d/trivet.conf " {
+	said := h.Must("find", "/", "-xdev", "-iname", "*trivet*", "-not", "-path", "/root/*", "-printf", "%p ") +
+		h.Must("find", "/run", "-iname", "*trivet*")
+	if said != "/etc/dnsmasq.d/trivet.conf /srv/tftp/trivet.ipxe " &&
+		said != "/srv/tftp/trivet.ipxe /etc/dnsmasq.d/trivet.conf " {
 		p.t.Errorf("a purge leaves more than what the operator wrote: %q", said)
 	}
-	p.t.Logf("removal of the leader: the longest time that nobody had the floating IP: %v", longest(p.address.since(began)))
+	p.t.Logf("removal of the leader: the longest time that nobody had the floating IP: %v",
+		longest(p.address.since(began)))
 }

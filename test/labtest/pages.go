@@ -61,14 +61,17 @@ func newPagesSite(t *testing.T, deb string) *pagesSite {
 	p.net.bridge(pagesBridge)
 	machines := p.plug(pagesMachines)
 	fleet := machine.NewFleet(machine.Options{
-		Callbacks: []string{"http://" + pagesFloating + ":5050/v1/continue"}, BootLeast: 50 * time.Millisecond, BootMost: 300 * time.Millisecond,
-		Client: &http.Client{Timeout: fleetLimit, Transport: &http.Transport{DialContext: machines.connect}}, Logger: slog.New(slog.DiscardHandler),
+		Callbacks: []string{"http://" + pagesFloating + ":5050/v1/continue"}, BootLeast: 50 * time.Millisecond,
+		BootMost: 300 * time.Millisecond,
+		Client:   &http.Client{Timeout: fleetLimit, Transport: &http.Transport{DialContext: machines.connect}},
+		Logger:   slog.New(slog.DiscardHandler),
 	})
 	server := simironic.New(simironic.Options{OnPower: fleet.Power})
 	for n := 1; n <= pagesNodes; n++ {
 		m := openstack.MachineNumber(n)
 		m.MAC = fmt.Sprintf("52:54:00:ab:00:%02x", n) // as on the pages
-		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
+		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err !=
+			nil {
 			t.Fatal(err)
 		}
 		fleet.Add(m.Hardware())
@@ -154,7 +157,8 @@ func (p *pagesSite) run(d *document) {
 			p.paste(d.name, s, name)
 		}
 		if !s.hidden { // what is hidden waits by itself for what it wants
-			_ = testwait.Try(context.Background(), readerLimit, allSettled, p.settled) // on some pages all is not well for a while
+			// on some pages all is not well for a while
+			_ = testwait.Try(context.Background(), readerLimit, allSettled, p.settled)
 		}
 	}
 	p.t.Logf("%s: %v", d.name, time.Since(began).Round(100*time.Millisecond))
@@ -179,9 +183,11 @@ func (p *pagesSite) paste(page string, s step, name string) {
 	out, err := h.Try("bash", "-c", "cd /root && exec bash -euo pipefail .block </dev/null")
 	code, bad := exitCode(err)
 	if bad != nil || code != s.exit {
-		p.t.Fatalf("%s:%d on %s ends with %d (%v), want %d\n%s\nIt said:\n%s\nThe host says:\n%s", page, s.line, name, code, bad, s.exit, script, out, h.Journal())
+		p.t.Fatalf("%s:%d on %s ends with %d (%v), want %d\n%s\nIt said:\n%s\nThe host says:\n%s", page, s.line, name, code,
+			bad, s.exit, script, out, h.Journal())
 	}
-	p.t.Logf("%s:%d on %s, %v:\n%s", page, s.line, name, time.Since(began).Round(10*time.Millisecond), program.Tail(out, 30))
+	p.t.Logf("%s:%d on %s, %v:\n%s", page, s.line, name, time.Since(began).Round(10*time.Millisecond),
+		program.Tail(out, 30))
 }
 
 // token makes a join token where a peer runs; to is the host that wants it.

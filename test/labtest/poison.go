@@ -36,7 +36,8 @@ func PoisonedBinary(t testing.TB) string {
 	poisoned := strings.Replace(string(text), anchor, anchor+"\t\t{\"poison\", newPoison},\n", 1)
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {
 		registry: replaced,
-		filepath.Join(root, "inspector", "hooks", "poison.go"): filepath.Join(root, "test", "labtest", "testdata", "poison", "poison.go"),
+		filepath.Join(root, "inspector", "hooks", "poison.go"): filepath.Join(root, "test", "labtest", "testdata", "poison",
+			"poison.go"),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +48,8 @@ func PoisonedBinary(t testing.TB) string {
 		}
 	}
 	binary := filepath.Join(dir, "trivet")
-	out, err := program.Go("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, "github.com/trivet-ha/trivet").CombinedOutput()
+	out, err := program.Go("build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary,
+		"github.com/trivet-ha/trivet").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build a poisoned trivet: %v\n%s", err, out)
 	}

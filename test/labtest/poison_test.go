@@ -20,7 +20,8 @@ import (
 // service manager would.
 func poison(t *testing.T, ironic *openstack.Ironic) {
 	binary := PoisonedBinary(t)
-	s := NewHosts(t).Introspecting(ironic.Addr, "TRIVET_INSPECTION_PROCESSING_PROCESSING_HOOKS=ramdisk_error,validate_interfaces,poison,scheduler")
+	s := NewHosts(t).Introspecting(ironic.Addr,
+		"TRIVET_INSPECTION_PROCESSING_PROCESSING_HOOKS=ramdisk_error,validate_interfaces,poison,scheduler")
 	plain := s.furnish
 	s.furnish = func(p *Peer) {
 		plain(p)
@@ -97,7 +98,8 @@ func (s *SiteLab) feed(document []byte) <-chan httpapi.Reply {
 	go func() {
 		for end := time.Now().Add(endLimit); time.Now().Before(end); {
 			for _, addr := range addrs {
-				if reply, err := httpapi.Ask(client, addr, "POST", "/v1/continue", nil, document); err == nil && reply.Status != http.StatusServiceUnavailable {
+				if reply, err := httpapi.Ask(client, addr, "POST", "/v1/continue", nil, document); err == nil &&
+					reply.Status != http.StatusServiceUnavailable {
 					answered <- reply
 					return
 				}

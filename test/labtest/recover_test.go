@@ -41,7 +41,8 @@ func TestRecover(t *testing.T) {
 	refuse(4, "2 of 3 voters are not named lost, and a majority of them is 2", "recover", "--lost", "c")
 	refuse(4, "3 of 3 voters are not named lost, and a majority of them is 2", "recover")
 	refuse(2, "name the lost hosts: --lost NAME,NAME", "recover", "--yes-i-lost-the-majority")
-	if out := survivor.Must("recover", "--dry-run", survivor.Flags()); !strings.Contains(out, "b (") || !strings.Contains(out, "c (") {
+	if out := survivor.Must("recover", "--dry-run", survivor.Flags()); !strings.Contains(out, "b (") ||
+		!strings.Contains(out, "c (") {
 		t.Fatalf("the dry run does not name the lost:\n%s", out)
 	}
 	survivor.Must("recover", "--lost", "b,c", survivor.Flags())
@@ -107,7 +108,8 @@ func TestSnapshotRestore(t *testing.T) {
 	founder.expect(t, 4, "runs", "snapshot", "restore", file, "--lost", "c", founder.Flags())
 	last.Stop()
 	founder.expect(t, 4, "no other member is called that", "snapshot", "restore", file, "--lost", "d", founder.Flags())
-	if out := founder.Must("snapshot", "restore", file, founder.Flags()); !strings.Contains(out, "may join     b (") || !strings.Contains(out, "before-restore-") {
+	if out := founder.Must("snapshot", "restore", file, founder.Flags()); !strings.Contains(out, "may join     b (") ||
+		!strings.Contains(out, "before-restore-") {
 		t.Errorf("restore says:\n%s", out)
 	}
 	founder.Start()

@@ -27,12 +27,14 @@ func TestWipedHost(t *testing.T) {
 	if err := os.Rename(wiped.Dir, attic); err != nil {
 		t.Fatal(err)
 	}
-	if r := wiped.Trivet("serve", wiped.Flags()); r.Code != 2 || !strings.Contains(r.Err, "no peer lives in this data directory") {
+	if r := wiped.Trivet("serve", wiped.Flags()); r.Code != 2 ||
+		!strings.Contains(r.Err, "no peer lives in this data directory") {
 		t.Fatalf("serve on an empty disk: exit %d\n%s", r.Code, r.Err)
 	}
 
 	// Until its session has ended the old one may live: nobody takes its place.
-	wiped.expect(t, 4, "lives: the name and the address are taken", "join", leader.Cluster, "--token", leader.Token(), wiped.Flags())
+	wiped.expect(t, 4, "lives: the name and the address are taken", "join", leader.Cluster, "--token", leader.Token(),
+		wiped.Flags())
 	wiped.Must("join", leader.Cluster, "--token", leader.Token(), "--wait", "30s", wiped.Flags())
 	wiped.Start()
 	l.WaitVoters(3)

@@ -33,7 +33,8 @@ func TestRelayOutlivesIronicAndTwoLeaders(t *testing.T) {
 	ironic := newFragile(t)
 	l := New(t)
 	l.furnish = func(p *Peer) {
-		p.Env = append(p.Env, "TRIVET_IRONIC_ENDPOINT=http://"+ironic.addr, "TRIVET_FIREWALL_DRIVER=noop", "TRIVET_INSPECTION_CONTINUE_INSPECTION=relay")
+		p.Env = append(p.Env, "TRIVET_IRONIC_ENDPOINT=http://"+ironic.addr, "TRIVET_FIREWALL_DRIVER=noop",
+			"TRIVET_INSPECTION_CONTINUE_INSPECTION=relay")
 	}
 	var machines []openstack.Machine
 	for n := range nodes {

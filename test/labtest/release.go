@@ -87,7 +87,8 @@ func release(t *testing.T, root string) (tag, commit string) {
 	if found == nil {
 		t.Fatal("CHANGELOG.md names no release before the present commit")
 	}
-	commits := strings.Fields(string(git(t, root, "log", "-S", "## "+found[1], "--format=%H", "--reverse", "--", "CHANGELOG.md")))
+	commits := strings.Fields(
+		string(git(t, root, "log", "-S", "## "+found[1], "--format=%H", "--reverse", "--", "CHANGELOG.md")))
 	if len(commits) == 0 {
 		testenv.Missing(t, "the history of this clone does not reach back to %s", found[1])
 	}

@@ -60,22 +60,27 @@ func grown(t *testing.T, file string, machines int) {
 		}
 		return res
 	}
-	session := apply(fsm.Header{}, membership.OpenSession{Peer: state.View().Members()[0].ID, Boot: "snapshot", Version: fsm.Version}).Token
+	session := apply(fsm.Header{},
+		membership.OpenSession{Peer: state.View().Members()[0].ID, Boot: "snapshot", Version: fsm.Version}).Token
 	for n := range machines {
-		node, mac := fmt.Sprintf("00000000-0000-4000-9000-%012x", n), fmt.Sprintf("52:54:01:%02x:%02x:%02x", n>>16, n>>8&255, n&255)
+		node, mac := fmt.Sprintf("00000000-0000-4000-9000-%012x", n),
+			fmt.Sprintf("52:54:01:%02x:%02x:%02x", n>>16, n>>8&255, n&255)
 		doc, err := packer.Pack(inventoryOf(n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		apply(fsm.Header{}, introspection.Start{Node: node, Event: introspection.EventAdopt, Timeout: time.Hour, Attributes: introspection.Attributes{MACs: []string{mac}}})
+		apply(fsm.Header{}, introspection.Start{Node: node, Event: introspection.EventAdopt, Timeout: time.Hour,
+			Attributes: introspection.Attributes{MACs: []string{mac}}})
 		apply(fsm.Header{}, introspection.Enqueue{Node: node, Event: introspection.EventProcess, Document: doc})
 		var claimed introspection.Claimed
 		for q := range state.View().Ready() {
-			if err := apply(fsm.Header{Session: session}, introspection.ClaimRequests{Requests: []fencing.Token{q.Sequence}}).Decode(&claimed); err != nil {
+			if err := apply(fsm.Header{Session: session},
+				introspection.ClaimRequests{Requests: []fencing.Token{q.Sequence}}).Decode(&claimed); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, step := range []introspection.Advance{{Event: introspection.EventProcess, Unprocessed: doc.Hash}, {Event: introspection.EventFinish, Consume: true}} {
+		for _, step := range []introspection.Advance{{Event: introspection.EventProcess, Unprocessed: doc.Hash},
+			{Event: introspection.EventFinish, Consume: true}} {
 			step.Claim = claimed.Claims[0].Claim.Hold()
 			apply(fsm.Header{Session: session}, step)
 		}
@@ -104,7 +109,9 @@ func inventoryOf(n int) []byte {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `{"name": "eth%d", "mac_address": "%x", "has_carrier": true, "lldp": [[1, "%x"]], "vendor": "0x8086", "client_id": null}`, i, sum[:6], sum[6:])
+		fmt.Fprintf(&b,
+			`{"name": "eth%d", "mac_address": "%x", "has_carrier": true, "lldp": [[1, "%x"]], "vendor": "0x8086", "client_id": null}`,
+			i, sum[:6], sum[6:])
 	}
 	b.WriteString(`]}}`)
 	return []byte(b.String())
@@ -164,7 +171,8 @@ func TestRestoreOfManyMachines(t *testing.T) {
 			return err
 		})
 	}
-	t.Logf("restored in %v; killed %d times at random in that time, %d of them after its end; from stopped to three voters with the state: %v",
+	t.Logf(
+		"restored in %v; killed %d times at random in that time, %d of them after its end; from stopped to three voters with the state: %v",
 		whole.Round(time.Millisecond), kills, finished, time.Since(began).Round(time.Millisecond))
 	if now := l.token(l.WaitLeader()); now <= before {
 		t.Errorf("token %d after the restores, %d before: it must rise", now, before)

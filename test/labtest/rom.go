@@ -77,12 +77,14 @@ type firmware struct {
 // biosIPXE is a BIOS with the ROM of iPXE. When it finds nothing to boot it
 // begins anew after a second, as servers do.
 func biosIPXE() firmware {
-	return firmware{name: "BIOS, iPXE ROM", limit: 3 * time.Minute, begins: "initialising devices", words: []string{"-m", "128", "-boot", "order=n,reboot-timeout=1000"}}
+	return firmware{name: "BIOS, iPXE ROM", limit: 3 * time.Minute, begins: "initialising devices",
+		words: []string{"-m", "128", "-boot", "order=n,reboot-timeout=1000"}}
 }
 
 // uefiNative is UEFI with its own PXE.
 func uefiNative() firmware {
-	return firmware{name: "UEFI", limit: 8 * time.Minute, begins: ">>Start PXE over IPv4", ends: ">>Start HTTP Boot", words: []string{"-m", "256", "-bios", ovmfImage}, device: ",romfile=,bootindex=1"}
+	return firmware{name: "UEFI", limit: 8 * time.Minute, begins: ">>Start PXE over IPv4", ends: ">>Start HTTP Boot",
+		words: []string{"-m", "256", "-bios", ovmfImage}, device: ",romfile=,bootindex=1"}
 }
 
 // uefiSix is the same, set up to boot over IPv6 alone: it would ask for a minute
@@ -96,7 +98,8 @@ func uefiSix() firmware {
 
 // uefiIPXE is UEFI with the ROM of iPXE.
 func uefiIPXE() firmware {
-	return firmware{name: "UEFI, iPXE ROM", limit: 8 * time.Minute, begins: "initialising devices", words: []string{"-m", "256", "-bios", ovmfImage}, device: ",bootindex=1"}
+	return firmware{name: "UEFI, iPXE ROM", limit: 8 * time.Minute, begins: "initialising devices",
+		words: []string{"-m", "256", "-bios", ovmfImage}, device: ",bootindex=1"}
 }
 
 // rom is a diskless virtual machine on a switch of the lab. It is of use to one
@@ -123,7 +126,8 @@ func (n *Net) powerOn(l Link, m openstack.Machine, f firmware) (*rom, error) {
 		}
 	}
 	words := append([]string{
-		qemuProgram, "-accel", cmp.Or(os.Getenv(accelEnv), "tcg"), "-nodefaults", "-nographic", "-vga", "none", "-serial", "stdio", "-monitor", "none",
+		qemuProgram, "-accel", cmp.Or(os.Getenv(accelEnv), "tcg"), "-nodefaults", "-nographic", "-vga", "none", "-serial",
+		"stdio", "-monitor", "none",
 		"-netdev", "tap,id=lan,script=no,downscript=no,ifname=" + cable,
 		"-device", "virtio-net-pci,netdev=lan,mac=" + m.MAC + f.device,
 		"-uuid", m.UUID, // by which it calls itself in DHCPv6

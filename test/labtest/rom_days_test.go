@@ -93,7 +93,8 @@ func (l *romLab) outlives(report *romReport, k killing, m openstack.Machine) err
 	case cameBack(all, old) > 0:
 		err = fmt.Errorf("after another host, host %d answered again", old)
 	case !b.Window && (!b.Booted || b.Rounds > 1 || b.From == old):
-		err = fmt.Errorf("booted from host %d in round %d, and host %d was dead before it had an offer", b.From, b.Rounds, old)
+		err = fmt.Errorf("booted from host %d in round %d, and host %d was dead before it had an offer", b.From, b.Rounds,
+			old)
 	}
 	err = errors.Join(l.told(r, m, err), r.powerOff())
 	l.mend(k, leader)
@@ -173,10 +174,14 @@ func romUEFI(t *testing.T, report *romReport) {
 	l := romKind{machines: 5}.build(t)
 	l.Introspect(append(l.machines[:2:2], l.machines[4]))
 	// At once: each takes up its offer seconds later, and must have one of its own.
-	l.each(l.machines[:2], 2, func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiNative()) })
-	l.each(l.machines[4:], 1, func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiIPXE()) })
-	l.each(l.machines[2:3], 1, func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiNative()) })
-	l.each(l.machines[3:4], 1, func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiIPXE()) })
+	l.each(l.machines[:2], 2,
+		func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiNative()) })
+	l.each(l.machines[4:], 1,
+		func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, uefiIPXE()) })
+	l.each(l.machines[2:3], 1,
+		func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiNative()) })
+	l.each(l.machines[3:4], 1,
+		func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, uefiIPXE()) })
 }
 
 // romIPv6 does the same where the hosts have IPv6 alone; one machine asks for a

@@ -130,11 +130,13 @@ func (l *romLab) furnishBoot(p *Peer, floating string) {
 	for _, loader := range []string{biosLoader, uefiLoader} {
 		sh(l.t, "cp", loader, root)
 	}
-	words := []any{"dnsmasq-config", p.On(), "--firewall-interface", string(PXE), "--floating-ip-address", floating, "--floating-ip-interface", string(PXE)}
+	words := []any{"dnsmasq-config", p.On(), "--firewall-interface", string(PXE), "--floating-ip-address", floating,
+		"--floating-ip-interface", string(PXE)}
 	files := map[string]string{
-		standInName:        fmt.Sprintf(standIn, p.Host.number, l.floating),
-		companionName:      strings.Repeat("not a ramdisk\n", 1<<12),
-		pxe.ScriptName:     p.Must(append(words, "--boot-script", "--api-listen", ":5050", "--api-tls-certificate", "off")...),
+		standInName:   fmt.Sprintf(standIn, p.Host.number, l.floating),
+		companionName: strings.Repeat("not a ramdisk\n", 1<<12),
+		pxe.ScriptName: p.Must(
+			append(words, "--boot-script", "--api-listen", ":5050", "--api-tls-certificate", "off")...),
 		"dnsmasq.conf":     p.Must(append(words, "--tftp-root", root)...),
 		"dnsmasq-far.conf": l.farPool(p.Host),
 	}
@@ -149,8 +151,11 @@ func (l *romLab) furnishBoot(p *Peer, floating string) {
 func (l *romLab) serveDHCP(p *Peer) {
 	l.t.Helper()
 	file := func(name string) string { return filepath.Join(l.root(p), name) }
-	server, err := program.Start(p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+file("dnsmasq.conf"), "--conf-file="+file("dnsmasq-far.conf"),
-		"--user=root", "--group=root", "--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"), "--log-facility="+file("log")))
+	server, err := program.Start(
+		p.Host.inside("dnsmasq", "--keep-in-foreground", "--conf-file="+file("dnsmasq.conf"),
+			"--conf-file="+file("dnsmasq-far.conf"),
+			"--user=root", "--group=root", "--dhcp-leasefile="+file("leases"), "--pid-file="+file("pid"),
+			"--log-facility="+file("log")))
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -210,16 +215,18 @@ func (l *romLab) farPool(h *Host) string {
 		return ""
 	}
 	first := 64 * h.number
-	return fmt.Sprintf("dhcp-range=set:far,%s%d,%s%d,255.255.255.0,1800s\ndhcp-option=tag:far,option:router,%s1\n", farNet, first-32, farNet, first+31-32, farNet)
+	return fmt.Sprintf("dhcp-range=set:far,%s%d,%s%d,255.255.255.0,1800s\ndhcp-option=tag:far,option:router,%s1\n", farNet,
+		first-32, farNet, first+31-32, farNet)
 }
 
 // explains waits until every peer that answers says, of its own host, that the
 // machine boots from that host alone; 0 is none. It returns the leader's reason.
 func (l *romLab) explains(m openstack.Machine, host int) (why string, err error) {
-	err = testwait.Poll(context.Background(), bootLimit, "every peer says from which host "+m.Name+" boots", func() (err error) {
-		why, err = l.explained(m, host)
-		return err
-	})
+	err = testwait.Poll(context.Background(), bootLimit, "every peer says from which host "+m.Name+" boots",
+		func() (err error) {
+			why, err = l.explained(m, host)
+			return err
+		})
 	return why, err
 }
 

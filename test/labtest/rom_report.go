@@ -67,7 +67,8 @@ func newReport(t *testing.T) *romReport {
 		if path == "" {
 			return
 		}
-		text, err := json.MarshalIndent(map[string]any{"when": time.Now().UTC().Format(time.RFC3339), "boots": r.boots}, "", " ")
+		text, err := json.MarshalIndent(map[string]any{"when": time.Now().UTC().Format(time.RFC3339), "boots": r.boots}, "",
+			" ")
 		if err == nil {
 			err = os.WriteFile(path, append(text, '\n'), 0o644)
 		}
@@ -87,7 +88,8 @@ func (r *romReport) add(b romBoot) {
 // table has a line for each scenario, in the order in which they came.
 func (r *romReport) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-56s %-15s %7s  %-22s %-20s %-15s %s\n", "scenario", "firmware", "booted", "from", "s since first asked", "s exposed", "remarks")
+	fmt.Fprintf(&b, "%-56s %-15s %7s  %-22s %-20s %-15s %s\n", "scenario", "firmware", "booted", "from",
+		"s since first asked", "s exposed", "remarks")
 	var seen []string
 	for _, one := range r.boots {
 		if key := one.Scenario + "\x00" + one.Firmware; !slices.Contains(seen, key) {
@@ -144,7 +146,8 @@ func (r *romReport) writeLine(b *strings.Builder, scenario, firmware string) {
 	if booted < all {
 		remarks = append(remarks, fmt.Sprintf("%d answers to those that did not", answers))
 	}
-	fmt.Fprintf(b, "%-56s %-15s %3d/%3d  %-22s %-20s %-15s %s\n", scenario, firmware, booted, all, counts(from), spread(took), spread(exposed), strings.Join(remarks, ", "))
+	fmt.Fprintf(b, "%-56s %-15s %3d/%3d  %-22s %-20s %-15s %s\n", scenario, firmware, booted, all, counts(from),
+		spread(took), spread(exposed), strings.Join(remarks, ", "))
 }
 
 // source says from whom it booted.

@@ -55,13 +55,18 @@ func TestROM(t *testing.T) {
 // them; what Ironic knows and nobody introspects gets nothing.
 func romLists(t *testing.T, report *romReport, boots int) {
 	l := romKind{machines: 4 * boots}.build(t)
-	allowed, denied, early, late := l.machines[:boots], l.machines[boots:2*boots], l.machines[2*boots:3*boots], l.machines[3*boots:]
+	allowed, denied, early, late := l.machines[:boots], l.machines[boots:2*boots], l.machines[2*boots:3*boots],
+		l.machines[3*boots:]
 	l.refuses(denied[0])
 	l.Introspect(allowed)
-	l.each(allowed, romWidth, func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, biosIPXE()) })
+	l.each(allowed, romWidth,
+		func(m openstack.Machine) error { return l.bootsFromLeader(report, "introspected", m, biosIPXE()) })
 	unknown := []openstack.Machine{openstack.MachineNumber(len(l.machines))}
-	l.each(unknown, 1, func(m openstack.Machine) error { return l.bootsFromLeader(report, "unknown to Ironic", m, biosIPXE()) })
-	l.each(denied, 2*romWidth, func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, biosIPXE()) })
+	l.each(unknown, 1, func(m openstack.Machine) error {
+		return l.bootsFromLeader(report, "unknown to Ironic", m, biosIPXE())
+	})
+	l.each(denied, 2*romWidth,
+		func(m openstack.Machine) error { return l.getsNothing(report, "on the blacklist", m, biosIPXE()) })
 	l.each(early[:(boots+1)/2], romWidth, func(m openstack.Machine) error {
 		l.refuses(m)
 		if err := l.Running()[0].Introspect(m.UUID); err != nil {
@@ -147,7 +152,8 @@ func atOnce(b romBoot) error {
 }
 
 // boots switches a machine on that must boot; a verdict says how.
-func (l *romLab) boots(report *romReport, scenario string, m openstack.Machine, f firmware, verdict func(*rom, romBoot) error) error {
+func (l *romLab) boots(report *romReport, scenario string, m openstack.Machine, f firmware,
+	verdict func(*rom, romBoot) error) error {
 	r, err := l.on(m, f)
 	if err != nil {
 		return err
@@ -157,7 +163,8 @@ func (l *romLab) boots(report *romReport, scenario string, m openstack.Machine, 
 }
 
 // finishes waits until a machine that was switched on has booted, and reports.
-func (l *romLab) finishes(report *romReport, scenario string, r *rom, m openstack.Machine, f firmware, verdict func(*rom, romBoot) error) error {
+func (l *romLab) finishes(report *romReport, scenario string, r *rom, m openstack.Machine, f firmware,
+	verdict func(*rom, romBoot) error) error {
 	err := r.wait(f.limit, func() bool { return r.ended(f) })
 	b := l.read(r, m, f, scenario)
 	if err == nil && !b.Booted {
@@ -205,7 +212,8 @@ func (l *romLab) question() string {
 // read gathers what became of a machine.
 func (l *romLab) read(r *rom, m openstack.Machine, f firmware, scenario string) romBoot {
 	now := time.Now()
-	b := romBoot{Scenario: scenario, Machine: m.Name, Firmware: f.name, Led: r.led, Booted: r.console.says(saysEnd), Rounds: strings.Count(r.console.text(), f.begins)}
+	b := romBoot{Scenario: scenario, Machine: m.Name, Firmware: f.name, Led: r.led, Booted: r.console.says(saysEnd),
+		Rounds: strings.Count(r.console.text(), f.begins)}
 	all := l.wire.about(m.MAC, r.on)
 	for _, one := range all {
 		if one.link != l.lan {
@@ -249,7 +257,8 @@ func (l *romLab) told(r *rom, m openstack.Machine, err error) error {
 	}
 	var lines []string
 	for _, one := range l.wire.about(m.MAC, r.on) {
-		lines = append(lines, fmt.Sprintf("%6.1f s %s %s from %s, server %v, relay %v", one.at.Sub(r.on).Seconds(), one.link, one.kind, one.source, one.server, one.relay))
+		lines = append(lines, fmt.Sprintf("%6.1f s %s %s from %s, server %v, relay %v", one.at.Sub(r.on).Seconds(), one.link,
+			one.kind, one.source, one.server, one.relay))
 	}
 	l.t.Logf("%s wrote:\n%s\nand its wire saw:\n%s", m.Name, program.Tail(r.console.text(), 40), strings.Join(lines, "\n"))
 	return err

@@ -176,8 +176,9 @@ func kind4(t layers.DHCPMsgType) string {
 
 func kind6(t layers.DHCPv6MsgType) string {
 	return map[layers.DHCPv6MsgType]string{
-		layers.DHCPv6MsgTypeSolicit: "SOLICIT", layers.DHCPv6MsgTypeAdvertise: "ADVERTISE", layers.DHCPv6MsgTypeRequest: "REQUEST6",
-		layers.DHCPv6MsgTypeReply: "REPLY",
+		layers.DHCPv6MsgTypeSolicit: "SOLICIT", layers.DHCPv6MsgTypeAdvertise: "ADVERTISE",
+		layers.DHCPv6MsgTypeRequest: "REQUEST6",
+		layers.DHCPv6MsgTypeReply:   "REPLY",
 	}[t]
 }
 

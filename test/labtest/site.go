@@ -117,7 +117,8 @@ func (s *SiteLab) Introspect(machines []openstack.Machine, via ...*Peer) {
 		first := via[k%len(via)]
 		err := first.Introspect(machines[k].UUID)
 		if retryable(err) {
-			err = s.Anywhere(electLimit, "start of "+machines[k].Name, func(p *Peer) error { return p.Introspect(machines[k].UUID) })
+			err = s.Anywhere(electLimit, "start of "+machines[k].Name,
+				func(p *Peer) error { return p.Introspect(machines[k].UUID) })
 		}
 		return err
 	})
@@ -128,7 +129,8 @@ func (s *SiteLab) Introspect(machines []openstack.Machine, via ...*Peer) {
 
 // InState returns how many of the machines are in a state, as a running peer
 // tells, and all their reports by UUID.
-func (s *SiteLab) InState(machines []openstack.Machine, states ...string) (n int, all map[string]openstack.Report, err error) {
+func (s *SiteLab) InState(machines []openstack.Machine, states ...string) (n int, all map[string]openstack.Report,
+	err error) {
 	var list []openstack.Report
 	err = s.Anywhere(electLimit, "list introspections", func(p *Peer) (err error) {
 		list, err = p.Reports()
@@ -147,7 +149,8 @@ func (s *SiteLab) InState(machines []openstack.Machine, states ...string) (n int
 }
 
 // WaitState waits until all the machines are in one of the states.
-func (s *SiteLab) WaitState(limit time.Duration, machines []openstack.Machine, states ...string) map[string]openstack.Report {
+func (s *SiteLab) WaitState(limit time.Duration, machines []openstack.Machine,
+	states ...string) map[string]openstack.Report {
 	s.t.Helper()
 	var reports map[string]openstack.Report
 	s.Eventually(limit, fmt.Sprintf("%d nodes are %s", len(machines), strings.Join(states, " or ")), func() error {

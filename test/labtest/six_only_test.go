@@ -36,7 +36,8 @@ func TestWithoutIPv4(t *testing.T) {
 	t.Parallel()
 	s := newSixLab(t)
 	floating := fmt.Sprint(siteNet6, floatingHost)
-	script := s.Peers[0].Must("dnsmasq-config", "--boot-script", "--floating-ip-address", floating, "--floating-ip-interface", string(Site),
+	script := s.Peers[0].Must("dnsmasq-config", "--boot-script", "--floating-ip-address", floating,
+		"--floating-ip-interface", string(Site),
 		"--api-listen", "[::]:5050", "--config", "/dev/null")
 	_, url, _ := strings.Cut(script, "ipa-inspection-callback-url=")
 	url, _, _ = strings.Cut(url, " ")
@@ -57,7 +58,8 @@ func TestWithoutIPv4(t *testing.T) {
 	leader := s.WaitLeader().Host.number
 	ask := bootRequest{wire: wire, mac: hardware(t, m.MAC), arch: 7, six: true}
 	given := ask.lease(t, leader)
-	if want := fmt.Sprintf("tftp://[%s%d]/snponly.efi", pxeNet6, leader); given.file != want || !netip.MustParsePrefix(pxeNet6+"/64").Contains(given.address) {
+	if want := fmt.Sprintf("tftp://[%s%d]/snponly.efi", pxeNet6, leader); given.file != want ||
+		!netip.MustParsePrefix(pxeNet6+"/64").Contains(given.address) {
 		t.Errorf("the machine was given %v, want an address and %s", given, want)
 	}
 	s.fleet.Power(m.UUID, "power on")
@@ -68,7 +70,8 @@ func TestWithoutIPv4(t *testing.T) {
 	killed := time.Now()
 	s.Eventually(growLimit, "the API on the floating IP", func() error {
 		reply, err := ask6(s.client, net.JoinHostPort(floating, "5050"), "/v1/introspection/"+m.UUID)
-		if err == nil && (reply.Status != http.StatusOK || !strings.Contains(string(reply.Body), "http://["+floating+"]:5050/v1/introspection/"+m.UUID)) {
+		if err == nil && (reply.Status != http.StatusOK ||
+			!strings.Contains(string(reply.Body), "http://["+floating+"]:5050/v1/introspection/"+m.UUID)) {
 			err = fmt.Errorf("%d %s", reply.Status, reply.Body)
 		}
 		return err
@@ -90,7 +93,8 @@ func newSixLab(t *testing.T) *sixLab {
 	installGate(t)
 	l := NewHosts(t)
 	l.net.bridge(PXE)
-	s := &sixLab{SiteLab: &SiteLab{Lab: l}, client: l.net.Host(clientHost), machines: []openstack.Machine{openstack.MachineNumber(0), openstack.MachineNumber(1)}}
+	s := &sixLab{SiteLab: &SiteLab{Lab: l}, client: l.net.Host(clientHost),
+		machines: []openstack.Machine{openstack.MachineNumber(0), openstack.MachineNumber(1)}}
 	s.client.plug(PXE, s.client.pxe())
 	s.client.withoutIPv4()
 	ironic := s.serveIronic()
@@ -98,10 +102,12 @@ func newSixLab(t *testing.T) *sixLab {
 		p.Host.plug(PXE, p.Host.pxe())
 		p.Host.withoutIPv4()
 		n := p.Host.number
-		p.API, p.Listen = fmt.Sprintf("[%s%d]:5050", siteNet6, n), []string{"", ":5050", "[::]:5050", ":5050"}[n] // the floating IP comes and goes
+		// the floating IP comes and goes
+		p.API, p.Listen = fmt.Sprintf("[%s%d]:5050", siteNet6, n), []string{"", ":5050", "[::]:5050", ":5050"}[n]
 		p.Cluster, p.Gossip = fmt.Sprintf("[%s%d]:7350", peersNet6, n), fmt.Sprintf("[%s%d]:7351", peersNet6, n)
 		p.wire.Transport = &http.Transport{DialContext: s.client.dial}
-		p.Env = append(p.Env, "TRIVET_IRONIC_ENDPOINT="+ironic, "TRIVET_FIREWALL_DRIVER=nftables", "TRIVET_FIREWALL_INTERFACE="+string(PXE),
+		p.Env = append(p.Env, "TRIVET_IRONIC_ENDPOINT="+ironic, "TRIVET_FIREWALL_DRIVER=nftables",
+			"TRIVET_FIREWALL_INTERFACE="+string(PXE),
 			fmt.Sprint("TRIVET_FLOATING_IP_ADDRESS=", siteNet6, floatingHost), "TRIVET_FLOATING_IP_INTERFACE="+string(Site))
 	}
 	founder := l.Found("alpha")
@@ -147,7 +153,8 @@ func ask6(h *Host, addr, path string) (httpapi.Reply, error) {
 func (s *sixLab) serveIronic() string {
 	server := simironic.New(simironic.Options{})
 	for _, m := range s.machines {
-		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
+		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err !=
+			nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -171,8 +178,9 @@ func (s *sixLab) serveIronic() string {
 // boots makes a machine of the lab that posts to a URL when it is switched on.
 func (s *sixLab) boots(url string) {
 	s.fleet = machine.NewFleet(machine.Options{
-		Callbacks: []string{url}, Client: &http.Client{Transport: &http.Transport{DialContext: s.client.dial}, Timeout: fleetLimit},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Callbacks: []string{url},
+		Client:    &http.Client{Transport: &http.Transport{DialContext: s.client.dial}, Timeout: fleetLimit},
+		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	s.t.Cleanup(s.fleet.Close)
 	for _, m := range s.machines {

@@ -33,7 +33,8 @@ func TestMembersLive(t *testing.T) {
 func (l *Lab) maintained() {
 	t := l.t
 	first := l.WaitLeader()
-	if out := first.Trivet("failover-safe", first.On()); out.Code != 0 || !strings.Contains(out.Err, "can lose 1 more; safe to stop "+first.Name) {
+	if out := first.Trivet("failover-safe", first.On()); out.Code != 0 ||
+		!strings.Contains(out.Err, "can lose 1 more; safe to stop "+first.Name) {
 		t.Fatalf("failover-safe: exit %d\n%s%s", out.Code, out.Out, out.Err)
 	}
 	first.Must("maintenance", "on", first.On())
@@ -58,7 +59,8 @@ func (l *Lab) maintained() {
 		}
 	}
 	next.Must("maintenance", "on", last.Name, next.On())
-	if r := last.Trivet("maintenance", "on", next.Name, last.On()); r.Code != 4 || !strings.Contains(r.Err, "nobody else could lead") || !strings.Contains(r.Err, "--force") {
+	if r := last.Trivet("maintenance", "on", next.Name, last.On()); r.Code != 4 ||
+		!strings.Contains(r.Err, "nobody else could lead") || !strings.Contains(r.Err, "--force") {
 		t.Errorf("maintenance of the only one that may lead: exit %d\n%s", r.Code, r.Err)
 	}
 	if r := last.Trivet("failover-safe", next.Name, last.On()); r.Code != 4 || !strings.Contains(r.Err, "in maintenance") {
@@ -148,7 +150,8 @@ func (l *Lab) replaced() {
 	heir := l.Add("e")
 	heir.Name = dead.Name
 	token := leader.Token()
-	if r := heir.Trivet("join", leader.Cluster, "--token", token, heir.Flags()); r.Code != 4 || !strings.Contains(r.Err, "lives") {
+	if r := heir.Trivet("join", leader.Cluster, "--token", token, heir.Flags()); r.Code != 4 ||
+		!strings.Contains(r.Err, "lives") {
 		t.Fatalf("replace a peer that lives: exit %d\n%s", r.Code, r.Err)
 	}
 	dead.Kill9()

@@ -25,7 +25,8 @@ type Stoppable struct {
 
 // clocked are the packages that see the clock turned back: those that wire the
 // wall clock, and those that count on the other one.
-var clocked = []string{"cli", "app", "raftstore/leader", "raftstore", "firewall", "firewall/nftables", "firewall/iptables", "firewall/floatingip", "failover"}
+var clocked = []string{"cli", "app", "raftstore/leader", "raftstore", "firewall", "firewall/nftables",
+	"firewall/iptables", "firewall/floatingip", "failover"}
 
 // StoppableBinary builds it. The product's sources know nothing of it: the
 // compiler is given others in the place of what lies on disk.
@@ -38,7 +39,8 @@ func StoppableBinary(t testing.TB) *Stoppable {
 	s := &Stoppable{dir: t.TempDir()}
 	s.Binary = filepath.Join(s.dir, "trivet")
 	replace := map[string]string{
-		filepath.Join(root, "test", "labstop", "labstop.go"): filepath.Join(root, "test", "labtest", "testdata", "labstop", "labstop.go"),
+		filepath.Join(root, "test", "labstop", "labstop.go"): filepath.Join(root, "test", "labtest", "testdata", "labstop",
+			"labstop.go"),
 	}
 	for _, pkg := range clocked {
 		sources, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
@@ -78,7 +80,8 @@ func stoppable(t testing.TB, root, source string) string {
 		t.Fatal(err)
 	}
 	if strings.Contains(text, "time.Now") {
-		text = strings.ReplaceAll(text, "time.Now", "labstop.Now") + "\nvar _ time.Time // the imports are used, also where a comment alone names the clock\nvar _ = labstop.Now\n"
+		text = strings.ReplaceAll(text, "time.Now", "labstop.Now") +
+			"\nvar _ time.Time // the imports are used, also where a comment alone names the clock\nvar _ = labstop.Now\n"
 	}
 	if text == string(content) {
 		return ""

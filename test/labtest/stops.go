@@ -35,22 +35,30 @@ func stops() map[string][]edit {
 	return map[string][]edit{
 		"firewall/guard.go": {{"	if door {\n", "	if door {\n	" + at(afterProof)}},
 		"firewall/nftables/lease.go": {
-			{"	err := l.swap(ctx, f.deleteElements(", "	err := l.swap(labstop.Mark(ctx, \"" + beforeSwap + "\"), f.deleteElements("},
-			{"	return l.socket.commit(ctx, 0, slices.Concat(parts...)...)\n", "	return labstop.Said(ctx, l.socket.commit(ctx, 0, slices.Concat(parts...)...))\n"},
+			{"	err := l.swap(ctx, f.deleteElements(",
+				"	err := l.swap(labstop.Mark(ctx, \"" + beforeSwap + "\"), f.deleteElements("},
+			{"	return l.socket.commit(ctx, 0, slices.Concat(parts...)...)\n",
+				"	return labstop.Said(ctx, l.socket.commit(ctx, 0, slices.Concat(parts...)...))\n"},
 		},
 		"firewall/nftables/socket.go": {
 			{"		sent, err := conn.SendMessages(", "		for _, m := range changes {\n		" + lacks(lacksSets, "EOPNOTSUPP") +
 				" && int(m.Header.Type)&0xff == unix.NFT_MSG_NEWSET {\n				return err\n			}\n		}\n		labstop.Before(ctx)\n		sent, err := conn.SendMessages("},
-			{"	if err := s.dial(); err != nil {\n", lacks(lacksNftables, "EINVAL") + " {\n		return err\n	}\n	if err := s.dial(); err != nil {\n"},
+			{"	if err := s.dial(); err != nil {\n",
+				lacks(lacksNftables, "EINVAL") + " {\n		return err\n	}\n	if err := s.dial(); err != nil {\n"},
 		},
 		"firewall/floatingip/address.go": {{"	if err := k.AddrReplace(", at(beforePut) + "	if err := k.AddrReplace("}},
 		"failover/cluster_controller.go": {{"	s.refuse(d.Node.UID)\n", "	s.refuse(d.Node.UID)\n" + at(afterStep+"intent")}},
-		"failover/remedy.go":             {{"	case err == nil:\n		r.log.Info(", "	case err == nil:\n		labstop.At(\"" + afterStep + "\" + to.String())\n		r.log.Info("}},
+		"failover/remedy.go": {
+			{"	case err == nil:\n		r.log.Info(",
+				"	case err == nil:\n		labstop.At(\"" + afterStep + "\" + to.String())\n		r.log.Info("}},
 		"failover/remedy_fence.go": {
 			{"	return r.move(ctx, m, kubestate.RemOff,", at(beforeOff) + "	return r.move(ctx, m, kubestate.RemOff,"},
-			{"		now, err = s.cluster.Mark(", "		ctx = labstop.Mark(ctx, \"" + beforeMark + "\")\n		labstop.Before(ctx)\n		now, err = s.cluster.Mark("},
+			{"		now, err = s.cluster.Mark(",
+				"		ctx = labstop.Mark(ctx, \"" + beforeMark + "\")\n		labstop.Before(ctx)\n		now, err = s.cluster.Mark("},
 		},
-		"failover/remedy_move.go": {{"		return s.cluster.DeletePod(", "		ctx = labstop.Mark(ctx, \"" + beforeDelete + "\")\n		labstop.Before(ctx)\n		return s.cluster.DeletePod("}},
+		"failover/remedy_move.go": {
+			{"		return s.cluster.DeletePod(",
+				"		ctx = labstop.Mark(ctx, \"" + beforeDelete + "\")\n		labstop.Before(ctx)\n		return s.cluster.DeletePod("}},
 	}
 }
 

@@ -43,10 +43,12 @@ func TestEachSubnetIsToldItsOwn(t *testing.T) {
 	own, own6 := netip.MustParseAddr(server.pxe()), netip.MustParseAddr(fmt.Sprint(pxeNet6, 1))
 	startBatchServer(t, server, pxe.Server{
 		Title: "two subnets", Interface: string(PXE), Root: t.TempDir(), Lease: pxe.ShortLease,
-		Addresses: []netip.Prefix{netip.PrefixFrom(own, 24), netip.PrefixFrom(own6, 64), netip.MustParsePrefix(second + "/64")},
+		Addresses: []netip.Prefix{netip.PrefixFrom(own, 24), netip.PrefixFrom(own6, 64),
+			netip.MustParsePrefix(second + "/64")},
 		Pools: []pxe.Pool{
 			{First: pxeAddress(own, 100), Last: pxeAddress(own, 120)}, // the first of IPv6 has room for one machine
-			{First: pxeAddress(own6, 100), Last: pxeAddress(own6, 100)}, {First: netip.MustParseAddr("2001:db8:2::64"), Last: netip.MustParseAddr("2001:db8:2::78")},
+			{First: pxeAddress(own6, 100), Last: pxeAddress(own6, 100)},
+			{First: netip.MustParseAddr("2001:db8:2::64"), Last: netip.MustParseAddr("2001:db8:2::78")},
 		},
 	}, relayedRange(t))
 
@@ -76,7 +78,8 @@ func TestEachSubnetIsToldItsOwn(t *testing.T) {
 	for n := range 2 { // the first machine gets an address in each subnet, the other in one
 		got = bootRequest{wire: wire6, mac: []byte{2, 0, 0, 0, 3, byte(n)}, arch: 7, six: true}.lease(t, 1)
 	}
-	if want := "tftp://[" + second + "]/snponly.efi"; got.file != want || !netip.MustParsePrefix(second+"/64").Contains(got.address) {
+	if want := "tftp://[" + second + "]/snponly.efi"; got.file != want ||
+		!netip.MustParsePrefix(second+"/64").Contains(got.address) {
 		t.Errorf("the machine at %v is told %q, want one in the second subnet, and %q", got.address, got.file, want)
 	}
 }
@@ -145,8 +148,9 @@ func toldOfSubnet(t *testing.T, where string, o *answer4, subnet netip.Prefix, r
 	}
 	broadcast := pxeAddress(o.address, 255)
 	for option, want := range map[byte]string{
-		optionMask: "ffffff00", optionRouter: fmt.Sprintf("%x", []byte(net.ParseIP(router).To4())), optionBroadcast: fmt.Sprintf("%x", broadcast.AsSlice()),
-		optionDNS: "", optionMTU: "", optionVendor: "", optionServer4: fmt.Sprintf("%x", server.AsSlice()),
+		optionMask: "ffffff00", optionRouter: fmt.Sprintf("%x", []byte(net.ParseIP(router).To4())),
+		optionBroadcast: fmt.Sprintf("%x", broadcast.AsSlice()),
+		optionDNS:       "", optionMTU: "", optionVendor: "", optionServer4: fmt.Sprintf("%x", server.AsSlice()),
 		optionFile: "", // the machine does not say what it is
 	} {
 		if got := fmt.Sprintf("%x", o.options[option]); got != want {

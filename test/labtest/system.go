@@ -62,7 +62,8 @@ func DebianRoot(t testing.TB) string {
 	}
 	sh(t, "mmdebstrap", "--mode=root", "--variant=minbase", "--aptopt=APT::Install-Recommends \"false\"",
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-		"--include=systemd,systemd-sysv,dbus,iproute2,iptables,nftables,dnsmasq,ipxe,curl,apache2-utils,python3", "bookworm", part)
+		"--include=systemd,systemd-sysv,dbus,iproute2,iptables,nftables,dnsmasq,ipxe,curl,apache2-utils,python3", "bookworm",
+		part)
 	if err := os.Rename(part, root); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,8 @@ func Overlay(t testing.TB, root string) string {
 		}
 	}
 	dir := filepath.Join(base, "root")
-	sh(t, "mount", "-t", "overlay", "overlay", "-o", fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work", root, base, base), dir)
+	sh(t, "mount", "-t", "overlay", "overlay", "-o",
+		fmt.Sprintf("lowerdir=%s,upperdir=%s/upper,workdir=%s/work", root, base, base), dir)
 	t.Cleanup(func() { sh(t, "umount", dir) })
 	return dir
 }
@@ -96,7 +98,8 @@ func startSystem(t testing.TB, root, hostname, network string) *System {
 	testenv.NeedRoot(t, "systemd-nspawn", "nsenter")
 	// Hosts of two tests may have the same hostname.
 	s := &System{t: t, Dir: Overlay(t, root), name: fmt.Sprintf("trivet-test-%s-%s", hostname, rand.Text())}
-	s.options = []string{"--quiet", "--directory=" + s.Dir, "--register=no", "--keep-unit", "--boot", "--machine=" + s.name,
+	s.options = []string{"--quiet", "--directory=" + s.Dir, "--register=no", "--keep-unit", "--boot",
+		"--machine=" + s.name,
 		"--hostname=" + hostname, network, "--capability=CAP_NET_ADMIN,CAP_NET_RAW"}
 	for name, text := range map[string]string{"machine-id": "", "hostname": hostname + "\n"} {
 		if err := os.WriteFile(filepath.Join(s.Dir, "etc", name), []byte(text), 0o644); err != nil {
@@ -166,7 +169,8 @@ func (s *System) Try(words ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"--all", "--target", s.init}, words...)...)
-	cmd.Env = []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "HOME=/root", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	cmd.Env = []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "HOME=/root",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

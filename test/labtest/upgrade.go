@@ -128,7 +128,8 @@ func (r *rolling) amid(stop func()) {
 	r.Introspect(append(append([]openstack.Machine(nil), waiting...), processing...))
 	r.WaitState(endLimit, append(append([]openstack.Machine(nil), waiting...), processing...), "waiting")
 
-	busy := r.Tap.Inject(wiretap.Fault{Method: http.MethodPatch, Path: among(append(append([]openstack.Machine(nil), processing...), again...), ""), Hold: true})
+	busy := r.Tap.Inject(wiretap.Fault{Method: http.MethodPatch,
+		Path: among(append(append([]openstack.Machine(nil), processing...), again...), ""), Hold: true})
 	slow := r.Tap.Inject(wiretap.Fault{Method: http.MethodPut, Path: among(starting, "/states/power"), Hold: true})
 	r.Introspect(starting)
 	if !r.reapply(again) {
@@ -172,7 +173,8 @@ func (r *rolling) reapply(machines []openstack.Machine) bool {
 			r.t.Errorf("older-workers-are-asked: %s processes data again, while a peer does not know how", p.Name)
 		case err != nil && least >= 2:
 			r.t.Fatalf("%s: reapply %s: %v", p.Name, m.Name, err)
-		case errors.As(err, &refusal) && (refusal.Status == http.StatusMethodNotAllowed || strings.Contains(refusal.Body, "upgrade trivet")):
+		case errors.As(err, &refusal) &&
+			(refusal.Status == http.StatusMethodNotAllowed || strings.Contains(refusal.Body, "upgrade trivet")):
 			return false
 		case err != nil:
 			r.t.Fatalf("%s: reapply %s: %v; want it to name who is to be upgraded", p.Name, m.Name, err)
@@ -222,7 +224,8 @@ func (r *rolling) safe() {
 func (r *rolling) versions() (text string, least int) {
 	r.t.Helper()
 	var members []admin.Member
-	err := r.Anywhere(electLimit, "list members", func(p *Peer) error { return p.Call("GET", "/v1/members", nil, &members) })
+	err := r.Anywhere(electLimit, "list members",
+		func(p *Peer) error { return p.Call("GET", "/v1/members", nil, &members) })
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -52,7 +52,8 @@ func (r *rolling) mixed() {
 				continue
 			}
 			if err := q.confirmSync(); err == nil || !strings.Contains(err.Error(), "upgrade trivet") {
-				r.t.Errorf("older-peers-are-asked: with %s leading, %s proposed an entry that an older peer does not know: %v", p.Name, q.Name, err)
+				r.t.Errorf("older-peers-are-asked: with %s leading, %s proposed an entry that an older peer does not know: %v",
+					p.Name, q.Name, err)
 			}
 		}
 	}

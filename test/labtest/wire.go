@@ -82,14 +82,15 @@ func retryable(err error) bool {
 // again asks until the answer is another than none or to come back.
 func again(ask func() error) error {
 	var final error // an answer that asking again does not change
-	return errors.Join(testwait.Poll(context.Background(), electLimit, "an answer other than none or to come back", func() error {
-		err := ask()
-		if retryable(err) {
-			return err
-		}
-		final = err
-		return nil
-	}), final)
+	return errors.Join(testwait.Poll(context.Background(), electLimit, "an answer other than none or to come back",
+		func() error {
+			err := ask()
+			if retryable(err) {
+				return err
+			}
+			final = err
+			return nil
+		}), final)
 }
 
 // Anywhere asks the running peers in turn, beginning with any, until one gives

@@ -32,7 +32,8 @@ func newMidway(t *testing.T, ironic *openstack.Ironic) *midway {
 	m := &midway{SiteLab: s, victim: s.Followers()[0], machines: ironic.Enroll(0, 12)}
 	first, second := m.machines[:6], m.machines[6:]
 	s.Fleet(m.machines)
-	m.patches = s.Tap.Inject(wiretap.Fault{Door: m.victim.Name, Method: "PATCH", Path: among(first, "$"), Hold: true, Cut: wiretap.Request})
+	m.patches = s.Tap.Inject(
+		wiretap.Fault{Door: m.victim.Name, Method: "PATCH", Path: among(first, "$"), Hold: true, Cut: wiretap.Request})
 	m.processing = m.until(first, m.patches)
 	m.reads = s.Tap.Inject(wiretap.Fault{Door: m.victim.Name, Method: "GET", Path: among(second, `(\?|$)`), Hold: true})
 	m.starting = m.until(second, m.reads)
@@ -73,7 +74,8 @@ func (m *midway) takenOver() {
 		switch {
 		case m.processing[machine.UUID]:
 			if r.State != "error" || !m.victim.named(r.Reason()) {
-				m.t.Errorf("%s was under way on %s: %s %q, want an error that names the peer", machine.Name, m.victim.Name, r.State, r.Reason())
+				m.t.Errorf("%s was under way on %s: %s %q, want an error that names the peer", machine.Name, m.victim.Name, r.State,
+					r.Reason())
 			}
 		case r.State != "finished":
 			m.t.Errorf("%s ended in error: %s", machine.Name, r.Reason())
@@ -93,7 +95,8 @@ func (m *midway) silent(since, contact time.Time) {
 	for _, c := range m.Tap.Calls(since, "", among(m.machines, "")) {
 		reads := c.Method == http.MethodGet && c.Began.After(contact)
 		if c.Door == m.victim.Name && !reads {
-			m.t.Errorf("%s went on: %s %s, %v after it lost its claims", m.victim.Name, c.Method, c.Path, c.Began.Sub(since).Round(time.Millisecond))
+			m.t.Errorf("%s went on: %s %s, %v after it lost its claims", m.victim.Name, c.Method, c.Path,
+				c.Began.Sub(since).Round(time.Millisecond))
 		}
 	}
 }

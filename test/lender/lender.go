@@ -54,7 +54,8 @@ func (l *Lender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := l.leases[name]
 	switch {
 	case r.Method == http.MethodPut:
-		l.acquire(w, name, said.Request, grant{said.Holder, 0, time.Duration(said.TTL) * time.Millisecond, time.Time{}}, said.Takeover)
+		l.acquire(w, name, said.Request, grant{said.Holder, 0, time.Duration(said.TTL) * time.Millisecond, time.Time{}},
+			said.Takeover)
 	case now == nil:
 		http.Error(w, "no such lease", http.StatusNotFound)
 	case said.Token != fmt.Sprint(now.token) && now.live():
@@ -104,7 +105,8 @@ func held(w http.ResponseWriter, g *grant) {
 
 func answer(w http.ResponseWriter, status int, name string, g *grant) {
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"name":%q,"holder":%q,"token":"%d","ttl_ms":%d,"remaining_ms":%d}`, name, g.holder, g.token, g.ttl.Milliseconds(), time.Until(g.ends).Milliseconds())
+	fmt.Fprintf(w, `{"name":%q,"holder":%q,"token":"%d","ttl_ms":%d,"remaining_ms":%d}`, name, g.holder, g.token,
+		g.ttl.Milliseconds(), time.Until(g.ends).Milliseconds())
 }
 
 // Newest is the newest token of all.

@@ -14,5 +14,6 @@ import (
 // in every caller. It is for tests of what stands below api and speaks to it.
 func Public(lending api.Lending) http.Handler {
 	return api.Public(api.Health{Checks: func() []api.HealthCheck { return nil }, Metrics: prometheus.NewRegistry()},
-		&api.Inspector{Lending: lending, Auth: api.NoAuth(), MaxLimit: 10, Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }})
+		&api.Inspector{Lending: lending, Auth: api.NoAuth(), MaxLimit: 10, Logger: slog.New(slog.DiscardHandler),
+			StaleFor: func() time.Duration { return 0 }})
 }

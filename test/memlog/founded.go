@@ -38,7 +38,8 @@ func FoundedAgain(t testing.TB) fsm.View {
 	}
 	apply(fsm.Header{}, membership.PutMember{Member: at("b", "h2")})
 	apply(fsm.Header{}, membership.PutMember{Member: at("c", "h3")})
-	if err := state.Refound(fsm.Refound{Index: index, NewIncarnation: true, Survivor: "a", Former: state.View().MayRun("a")}); err != nil {
+	if err := state.Refound(fsm.Refound{Index: index, NewIncarnation: true, Survivor: "a",
+		Former: state.View().MayRun("a")}); err != nil {
 		t.Fatal(err)
 	}
 	index++

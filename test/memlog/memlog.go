@@ -32,10 +32,13 @@ type Log struct {
 // New returns a log with one member and a session that does not end.
 func New(t testing.TB) *Log {
 	t.Helper()
-	member := membership.Member{ID: "a", Name: "h1", Address: "h1.example:7350", Gossip: "h1.example:7351", Version: fsm.Version, Binary: "test"}
+	member := membership.Member{ID: "a", Name: "h1", Address: "h1.example:7350", Gossip: "h1.example:7351",
+		Version: fsm.Version, Binary: "test"}
 	state, err := fsm.Founded(fsm.Found{
-		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\ncert\n"), CAKey: []byte("-----BEGIN PRIVATE KEY-----\nkey\n"),
-		GossipKey: bytes.Repeat([]byte{1}, 32), Member: member, Join: membership.AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
+		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\ncert\n"),
+		CAKey:     []byte("-----BEGIN PRIVATE KEY-----\nkey\n"),
+		GossipKey: bytes.Repeat([]byte{1}, 32), Member: member,
+		Join: membership.AddJoinToken{ID: "first", Hash: [32]byte{1}, TTL: time.Hour},
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@ func TestWrong(t *testing.T) {
 		return b.String()
 	}
 	for _, text := range []string{
-		fmt.Errorf("last: %w", errors.Join()).Error(), "%!d(MISSING)", "%!d(string=a)", "a%!(EXTRA int=1)", "%!(NOVERB)", attr("key"), attr(7),
+		fmt.Errorf("last: %w", errors.Join()).Error(), "%!d(MISSING)", "%!d(string=a)", "a%!(EXTRA int=1)", "%!(NOVERB)",
+		attr("key"), attr(7),
 	} {
 		if Wrong(text) == "" {
 			t.Errorf("%q passes", text)

@@ -21,7 +21,8 @@ import (
 // that git does not track yet. Source that differs in imports and comments alone, such
 // as that of a package that moved, is not among them: it changes no verdict.
 func changedFiles(ctx context.Context, root, base string) ([]string, error) {
-	entries, err := gitList(ctx, root, "diff", "--name-status", "--find-renames", "--relative", "-z", "--end-of-options", base, "--")
+	entries, err := gitList(ctx, root, "diff", "--name-status", "--find-renames", "--relative", "-z", "--end-of-options",
+		base, "--")
 	if err != nil {
 		return nil, err
 	}

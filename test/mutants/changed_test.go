@@ -24,7 +24,8 @@ func TestAffected(t *testing.T) {
 		{"a file of the test's package", []string{"inspector/other_test.go"}, []string{"own-package"}},
 		{"its test data", []string{"inspector/testdata/old/rules.json"}, []string{"own-package"}},
 		{"a package below it", []string{"inspector/ramdisklogs/logs.go"}, nil},
-		{"several", []string{"test/simtest/world.go", "raftstore/leader/lead.go"}, []string{"own-file", "token-not-compared"}},
+		{"several", []string{"test/simtest/world.go", "raftstore/leader/lead.go"},
+			[]string{"own-file", "token-not-compared"}},
 	}
 	for _, c := range cases {
 		if got := names(affected(rows, rows, c.changed)); !slices.Equal(got, c.want) {
@@ -40,7 +41,8 @@ func TestAffectedByTheirRow(t *testing.T) {
 	renewed, added := caughtRow(), caughtRow()
 	renewed.Assertion = "the gate stood open"
 	added.Name = "added"
-	if got := affected([]Mutant{caughtRow(), renewed, added}, before, []string{"test/mutants/rows/gate.diff"}); !slices.Equal(names(got), []string{renewed.Name, "added"}) {
+	if got := affected([]Mutant{caughtRow(), renewed, added}, before,
+		[]string{"test/mutants/rows/gate.diff"}); !slices.Equal(names(got), []string{renewed.Name, "added"}) {
 		t.Errorf("%v", names(got))
 	}
 }

@@ -25,13 +25,16 @@ func TestTableCompiles(t *testing.T) {
 func TestCompilerErrorsNameTheMutant(t *testing.T) {
 	cases := []struct{ name, old, new, told string }{
 		{"compiles", "return token >= floor", "return true", ""},
-		{"missing value", "return token >= floor", "return", "gate.go:6:2: not enough return values\n\thave ()\n\twant (bool)"},
-		{"unused variable", "return token >= floor", "strict := true; return token >= floor", "gate.go:6:2: declared and not used: strict"},
+		{"missing value", "return token >= floor", "return",
+			"gate.go:6:2: not enough return values\n\thave ()\n\twant (bool)"},
+		{"unused variable", "return token >= floor", "strict := true; return token >= floor",
+			"gate.go:6:2: declared and not used: strict"},
 		{"unused import", "package gate", `package gate; import "os"`, `gate.go:2:22: "os" imported and not used`},
 		{"unknown name", "token >= floor", "token >= ceiling", "gate.go:6:18: undefined: ceiling"},
 		{"syntax", "return token >= floor", "return token >=", "expected operand"},
 		{"added import", "package gate", `package gate; import _ "errors"`, ""},
-		{"unknown import", "package gate", `package gate; import _ "gate.invalid/door"`, "gate.go:2:24: could not import gate.invalid/door"},
+		{"unknown import", "package gate", `package gate; import _ "gate.invalid/door"`,
+			"gate.go:2:24: could not import gate.invalid/door"},
 		{"no fit", "return token > floor", "return true", "stands 0 times"},
 	}
 	c, err := newCompiler("testdata/gate", []Mutant{caughtRow()})

@@ -55,7 +55,8 @@ func newCompiler(root string, mutants []Mutant) (*compiler, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"list", "-e", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles,CgoFiles,ImportMap,Standard,Module,Error"}
+	args := []string{"list", "-e", "-export", "-deps",
+		"-json=Dir,ImportPath,Export,GoFiles,CgoFiles,ImportMap,Standard,Module,Error"}
 	for _, m := range mutants {
 		if pkg := "./" + path.Dir(m.File); !slices.Contains(args, pkg) {
 			args = append(args, pkg)
@@ -68,7 +69,8 @@ func newCompiler(root string, mutants []Mutant) (*compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w\n%s", err, &problems)
 	}
-	c := &compiler{root: root, files: token.NewFileSet(), packages: make(map[string]*sourcePackage), exports: make(map[string]string)}
+	c := &compiler{root: root, files: token.NewFileSet(), packages: make(map[string]*sourcePackage),
+		exports: make(map[string]string)}
 	c.importer = importer.ForCompiler(c.files, "gc", c.exportData).(types.ImporterFrom)
 	for list := json.NewDecoder(bytes.NewReader(out)); ; {
 		p := new(sourcePackage)

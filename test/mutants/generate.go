@@ -36,7 +36,8 @@ const (
 
 // neighbour is the comparison that a comparison becomes.
 var neighbour = map[token.Token]token.Token{
-	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR, token.EQL: token.NEQ, token.NEQ: token.EQL,
+	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR, token.EQL: token.NEQ,
+	token.NEQ: token.EQL,
 }
 
 // generate returns every fault that it knows to make in the packages in and below
@@ -44,22 +45,23 @@ var neighbour = map[token.Token]token.Token{
 func generate(root string, dirs []string) ([]fault, error) {
 	var all []fault
 	for _, dir := range dirs {
-		err := filepath.WalkDir(filepath.Join(root, filepath.FromSlash(dir)), func(file string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
+		err := filepath.WalkDir(filepath.Join(root, filepath.FromSlash(dir)),
+			func(file string, d fs.DirEntry, err error) error {
+				switch {
+				case err != nil:
+					return err
+				case d.IsDir() && d.Name() == "testdata":
+					return fs.SkipDir
+				case d.IsDir(), !strings.HasSuffix(file, ".go"), strings.HasSuffix(file, "_test.go"):
+					return nil
+				}
+				if built, err := build.Default.MatchFile(filepath.Dir(file), filepath.Base(file)); err != nil || !built {
+					return err
+				}
+				faults, err := faultsOf(root, file)
+				all = append(all, faults...)
 				return err
-			case d.IsDir() && d.Name() == "testdata":
-				return fs.SkipDir
-			case d.IsDir(), !strings.HasSuffix(file, ".go"), strings.HasSuffix(file, "_test.go"):
-				return nil
-			}
-			if built, err := build.Default.MatchFile(filepath.Dir(file), filepath.Base(file)); err != nil || !built {
-				return err
-			}
-			faults, err := faultsOf(root, file)
-			all = append(all, faults...)
-			return err
-		})
+			})
 		if err != nil {
 			return nil, fmt.Errorf("generate mutants of %s: %w", dir, err)
 		}
@@ -190,7 +192,8 @@ func (g *generator) offset(p token.Pos) int { return g.files.Position(p).Offset 
 
 func (g *generator) add(kind string, from, to token.Pos, text string) {
 	at := g.files.Position(from)
-	g.found = append(g.found, fault{file: g.name, kind: kind, line: at.Line, start: at.Offset, end: g.offset(to), new: text})
+	g.found = append(g.found,
+		fault{file: g.name, kind: kind, line: at.Line, start: at.Offset, end: g.offset(to), new: text})
 }
 
 // pkg is the directory of the fault's package, as go test takes it.

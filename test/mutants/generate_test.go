@@ -19,7 +19,8 @@ func TestGenerate(t *testing.T) {
 		if f.file != "door/door.go" {
 			t.Errorf("a fault of %s", f.file)
 		}
-		if _, diff, err := f.mutated("testdata/sampled"); err != nil || !strings.HasPrefix(diff, "-") || !strings.Contains(diff, "\n+") {
+		if _, diff, err := f.mutated("testdata/sampled"); err != nil || !strings.HasPrefix(diff, "-") ||
+			!strings.Contains(diff, "\n+") {
 			t.Errorf("%s: %v:\n%s", f.at(), err, diff)
 		}
 	}

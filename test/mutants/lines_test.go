@@ -15,7 +15,8 @@ func TestLinesBehindAMutantStay(t *testing.T) {
 		{"fewer, to the end of a line", "if a {\n\t\tb()\n\t}", "b()", "b()\n\n"},
 		{"fewer, within lines", "if a {\n\t\tb", "d(b", "d(b"},
 		{"more", "\tc()\n", "\tc() // twice\n\tc(`x`)\n", "\nc ( ) ; c ( `x` ) ;"},
-		{"more, in the middle of a statement", "a {", "a ||\n\t\td(func() {\n\t\t\te()\n\t\t}) {", "a || d ( func ( ) { e ( ) ; } ) {"},
+		{"more, in the middle of a statement", "a {", "a ||\n\t\td(func() {\n\t\t\te()\n\t\t}) {",
+			"a || d ( func ( ) { e ( ) ; } ) {"},
 	}
 	for _, c := range cases {
 		got := onAsManyLines(source, c.before, c.after)

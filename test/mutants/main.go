@@ -52,21 +52,25 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	flags.SetOutput(stderr)
 	pattern := flags.String("run", "", "judge only the mutants whose name matches this `regexp`")
 	part := flags.String("part", "0/1", "judge only the `K/N`th part: every Nth mutant, from the Kth on")
-	base := flags.String("changed", "", "judge only the mutants whose file, test's package or row changed between this `commit` and the working tree")
-	tested := flags.Bool("tested", false, "the tests have just passed here as they are: see none of them pass again without its mutants")
+	base := flags.String("changed", "",
+		"judge only the mutants whose file, test's package or row changed between this `commit` and the working tree")
+	tested := flags.Bool("tested", false,
+		"the tests have just passed here as they are: see none of them pass again without its mutants")
 	list := flags.Bool("list", false, "print the mutants and judge none")
 	timeout := flags.Duration("timeout", 5*time.Minute, "bound of one test run")
 	size := flags.Int("sample", 0, "generate mutants and judge this many of them instead of those of the table")
 	seed := flags.Uint64("seed", 1, "what chooses the sample")
 	of := flags.String("of", sampledDirs, "the directories whose packages, and those below, the sample is taken of")
-	own := flags.Bool("own", false, "judge the sample by the packages' own tests alone, which is quicker and lets more survive")
+	own := flags.Bool("own", false,
+		"judge the sample by the packages' own tests alone, which is quicker and lets more survive")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
 		return 2
 	case flags.NArg() > 0:
-		fmt.Fprintf(stderr, "error: there are no arguments, so what is %q?\nhint: -run REGEXP chooses mutants\n", flags.Arg(0))
+		fmt.Fprintf(stderr, "error: there are no arguments, so what is %q?\nhint: -run REGEXP chooses mutants\n",
+			flags.Arg(0))
 		return 2
 	}
 	absolute, err := filepath.Abs(root)
@@ -80,7 +84,8 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 		return 1
 	}
 	defer os.RemoveAll(programs)
-	r := &runner{root: absolute, timeout: *timeout, tested: *tested, relinker: newRelinker(absolute, programs), baselines: make(map[string]func() error)}
+	r := &runner{root: absolute, timeout: *timeout, tested: *tested, relinker: newRelinker(absolute, programs),
+		baselines: make(map[string]func() error)}
 	if *size > 0 {
 		s := &sampler{runner: r, own: *own, took: make(map[string]func() (time.Duration, error))}
 		return s.run(ctx, strings.Split(*of, ","), *size, *seed, *list, stdout, stderr)
@@ -96,7 +101,8 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 			fmt.Fprintln(stderr, "error: -changed:", err)
 			return 2
 		}
-		fmt.Fprintf(stdout, "%d of %d mutants to judge: their file, package or row changed since %s\n", len(mutants), all, *base)
+		fmt.Fprintf(stdout, "%d of %d mutants to judge: their file, package or row changed since %s\n", len(mutants), all,
+			*base)
 		if len(mutants) == 0 {
 			return 0
 		}
@@ -142,7 +148,8 @@ func choose(mutants []Mutant, pattern, part string) ([]Mutant, error) {
 // break the same code, are spread over them.
 func share(mutants []Mutant, part string) (out []Mutant, err error) {
 	var k, n int
-	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || n < 1 || k < 0 || k >= n || part != fmt.Sprintf("%d/%d", k, n) {
+	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || n < 1 || k < 0 || k >= n ||
+		part != fmt.Sprintf("%d/%d", k, n) {
 		return nil, fmt.Errorf("%q is no part: write K/N, K from 0 to N-1", part)
 	}
 	for i := k; i < len(mutants); i += n {

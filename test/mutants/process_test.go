@@ -22,9 +22,11 @@ func TestVerdicts(t *testing.T) {
 		told    string
 	}{
 		{"caught", func(*Mutant) {}, caught, 0, "1 of 1 mutants caught"},
-		{"survived", func(m *Mutant) { m.Old, m.New = "return 3", "return 4" }, survived, 1, "not caught: token-not-compared"},
+		{"survived", func(m *Mutant) { m.Old, m.New = "return 3", "return 4" }, survived, 1,
+			"not caught: token-not-compared"},
 		{"does not compile", func(m *Mutant) { m.New = "return" }, broken, 1, "it does not compile"},
-		{"assertion missing", func(m *Mutant) { m.Assertion = "the gate stood open" }, wrongReason, 1, `never says "the gate stood open"`},
+		{"assertion missing", func(m *Mutant) { m.Assertion = "the gate stood open" }, wrongReason, 1,
+			`never says "the gate stood open"`},
 		{"baseline fails", func(m *Mutant) { m.Run = "^TestAlwaysFails$" }, baselineBad, 1, "broken without any mutant"},
 		{"baseline runs nothing", func(m *Mutant) { m.Run = "^TestGone$" }, baselineBad, 1, "runs no test"},
 		{"old text gone", func(m *Mutant) { m.Old = "return token > floor" }, broken, 1, "stands 0 times"},
@@ -50,7 +52,8 @@ func TestOneSurvivorFailsTheRun(t *testing.T) {
 	survivor.Name, survivor.Old, survivor.New = "width", "return 3", "return 4"
 	var out, errs bytes.Buffer
 	code := run(t.Context(), nil, "testdata/gate", []Mutant{survivor, caughtRow()}, &out, &errs)
-	if code != 1 || !strings.Contains(out.String(), "1 of 2 mutants caught") || !strings.Contains(out.String(), "not caught: width\n") {
+	if code != 1 || !strings.Contains(out.String(), "1 of 2 mutants caught") ||
+		!strings.Contains(out.String(), "not caught: width\n") {
 		t.Errorf("exit %d:\n%s%s", code, &out, &errs)
 	}
 }
@@ -63,7 +66,8 @@ func TestWhatWasTestedIsNotTestedAgain(t *testing.T) {
 	gone.Name, gone.Run = "gone", "^TestGone$"
 	var out, errs bytes.Buffer
 	code := run(t.Context(), []string{"-tested"}, "testdata/gate", []Mutant{caughtRow(), unseen, gone}, &out, &errs)
-	if code != 1 || !strings.Contains(out.String(), "2 of 3 mutants caught") || !strings.Contains(out.String(), "not caught: gone\n") {
+	if code != 1 || !strings.Contains(out.String(), "2 of 3 mutants caught") ||
+		!strings.Contains(out.String(), "not caught: gone\n") {
 		t.Errorf("exit %d:\n%s%s", code, &out, &errs)
 	}
 }
@@ -81,7 +85,8 @@ func TestInterruptedRunIsNoSuccess(t *testing.T) {
 // is not, and one fault does not compile.
 func TestSampleIsJudged(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"-sample=1000", "-of=door", "-timeout=1m"}, "testdata/sampled", nil, &out, &errs); code != 0 {
+	if code := run(t.Context(), []string{"-sample=1000", "-of=door", "-timeout=1m"}, "testdata/sampled", nil, &out,
+		&errs); code != 0 {
 		t.Fatalf("exit %d:\n%s%s", code, &out, &errs)
 	}
 	for _, want := range []string{
@@ -119,7 +124,8 @@ func TestChangedSinceACommit(t *testing.T) {
 	}
 	git := func(args ...string) {
 		t.Helper()
-		cmd := exec.Command("git", append([]string{"-C", root, "-c", "user.name=t", "-c", "user.email=t@example.test"}, args...)...)
+		cmd := exec.Command("git",
+			append([]string{"-C", root, "-c", "user.name=t", "-c", "user.email=t@example.test"}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
@@ -127,7 +133,8 @@ func TestChangedSinceACommit(t *testing.T) {
 	git("init", "-q")
 	git("commit", "-q", "--allow-empty", "-m", "nothing")
 	m := caughtRow()
-	text := fmt.Sprintf("mutant: %s\npromise: %s\nfile: %s\ntest: %s %s\nsays: %s\n-%s\n+%s\n", m.Name, m.Promise, m.File, m.Package, m.Run, m.Assertion, m.Old, m.New)
+	text := fmt.Sprintf("mutant: %s\npromise: %s\nfile: %s\ntest: %s %s\nsays: %s\n-%s\n+%s\n", m.Name, m.Promise, m.File,
+		m.Package, m.Run, m.Assertion, m.Old, m.New)
 	mutants, err := parseRows("gate.diff", []byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -113,7 +113,8 @@ func (r *relinker) list(ctx context.Context, pkg string) (program, error) {
 	}
 	noInlining := "-gcflags=" + strings.TrimSpace(string(module)) + "/...=-l"
 	const fields = "-json=Dir,ImportPath,Export,Name,DefaultGODEBUG,GoFiles,CgoFiles,SFiles,EmbedPatterns,EmbedFiles,Deps,ImportMap,Module"
-	out, err := command(ctx, r.root, "go", "list", "-export", "-deps", "-test", "-trimpath", "-tags=e2e", noInlining, fields, pkg)
+	out, err := command(ctx, r.root, "go", "list", "-export", "-deps", "-test", "-trimpath", "-tags=e2e", noInlining,
+		fields, pkg)
 	if err != nil {
 		return program{}, err
 	}
@@ -168,7 +169,8 @@ func (p program) compile(ctx context.Context, pkg builtPackage, dir, file, objec
 	}
 	args := []string{
 		"tool", "compile", "-o", object, "-trimpath", dir + "=>" + pkg.path() + ";" + pkg.Dir + "=>" + pkg.path(),
-		"-p", pkg.path(), "-lang=go" + language(pkg.Module.GoVersion), "-complete", "-l", "-c=1", "-nolocalimports", "-importcfg", imports, "-pack",
+		"-p", pkg.path(), "-lang=go" + language(pkg.Module.GoVersion), "-complete", "-l", "-c=1", "-nolocalimports",
+		"-importcfg", imports, "-pack",
 	}
 	if len(pkg.EmbedPatterns) > 0 {
 		if err := pkg.writeEmbedded(embed); err != nil {
@@ -199,7 +201,8 @@ func (p program) link(ctx context.Context) error {
 	if err := writeImports(imports, p.objects, nil); err != nil {
 		return err
 	}
-	args := []string{"tool", "link", "-o", p.file, "-importcfg", imports, "-buildmode=exe", "-s", "-w", "-X=testing.testBinary=1"}
+	args := []string{"tool", "link", "-o", p.file, "-importcfg", imports, "-buildmode=exe", "-s", "-w",
+		"-X=testing.testBinary=1"}
 	if p.main.DefaultGODEBUG != "" {
 		args = append(args, "-X=runtime.godebugDefault="+p.main.DefaultGODEBUG)
 	}
@@ -252,7 +255,8 @@ func command(ctx context.Context, dir, name string, args ...string) ([]byte, err
 	cmd.Dir, cmd.Stderr = dir, &problems
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s %s: %w\n%s%s", errNotRelinked, name, strings.Join(args[:min(2, len(args))], " "), err, tail(string(out), 5), tail(string(problems.kept), 5))
+		return nil, fmt.Errorf("%w: %s %s: %w\n%s%s", errNotRelinked, name, strings.Join(args[:min(2, len(args))], " "), err,
+			tail(string(out), 5), tail(string(problems.kept), 5))
 	}
 	return out, nil
 }

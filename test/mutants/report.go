@@ -26,7 +26,8 @@ type judged struct {
 
 // judgeEach begins to judge n mutants in order and returns a channel for each.
 // The caller waits for judging before it goes.
-func judgeEach(ctx context.Context, n int, judge func(ctx context.Context, i int) (verdict, error), judging *sync.WaitGroup) []chan judged {
+func judgeEach(ctx context.Context, n int, judge func(ctx context.Context, i int) (verdict, error),
+	judging *sync.WaitGroup) []chan judged {
 	results := make([]chan judged, n)
 	for i := range results {
 		results[i] = make(chan judged, 1)

@@ -171,7 +171,8 @@ func (r *runner) run(ctx context.Context, limit time.Duration, dir, name string,
 // which is in dir, in place of the original.
 func writeOverlay(dir, original string) (string, error) {
 	overlay := filepath.Join(dir, "overlay.json")
-	content, err := json.Marshal(map[string]map[string]string{"Replace": {original: filepath.Join(dir, filepath.Base(original))}})
+	content, err := json.Marshal(
+		map[string]map[string]string{"Replace": {original: filepath.Join(dir, filepath.Base(original))}})
 	if err != nil {
 		return "", fmt.Errorf("encode overlay: %w", err)
 	}

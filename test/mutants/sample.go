@@ -26,16 +26,19 @@ type stage struct {
 // ones first: those of its directory, else of the next one above that has any.
 func further(dir string) []stage {
 	all := map[string][]stage{
-		"client/lease":        {simulated("Lease|Linearizable|Sidecars")},
-		"cluster":             {simulated("Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded"), {pkg: "./test/attacktest", run: "."}},
-		"failover":            {simulated("Failover|SilentAPI|SwitchedOn")},
-		"firewall":            {asRoot("./firewall/..."), simulated("Door|LateWrite|StoppedBetween|Flush|Woken|Restarted|Planned")},
+		"client/lease": {simulated("Lease|Linearizable|Sidecars")},
+		"cluster": {simulated("Losses|Members|Moves|Contact|GossipKey|Confirm|Forwarded"),
+			{pkg: "./test/attacktest", run: "."}},
+		"failover": {simulated("Failover|SilentAPI|SwitchedOn")},
+		"firewall": {asRoot("./firewall/..."),
+			simulated("Door|LateWrite|StoppedBetween|Flush|Woken|Restarted|Planned")},
 		"firewall/floatingip": {asRoot("./firewall/floatingip")},
 		"fsm":                 {{pkg: "./fsm", run: "."}, simulated(".")}, // the machine tests the domains below it
 		"raftstore/leader":    {simulated("Losses|HandedOn|Maintenance|Observer|Demoted|Door|Planned|Clocks")},
 		"lease":               {simulated("Lease|Linearizable|Sidecars")},
 		"cluster/pki":         {{pkg: "./cluster", run: "."}, {pkg: "./test/attacktest", run: "."}},
-		"raftstore":           {simulated("Losses|Five|Members|Snapshot|Terms|Confirm|Stopped|Absence|Unknown|Newer|Restore")},
+		"raftstore": {simulated(
+			"Losses|Five|Members|Snapshot|Terms|Confirm|Stopped|Absence|Unknown|Newer|Restore")},
 	}
 	for ; dir != "."; dir = path.Dir(dir) {
 		if stages, ok := all[dir]; ok {
@@ -115,7 +118,8 @@ func (s *sampler) judgeFault(ctx context.Context, f fault) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	v, err := s.stage(ctx, Mutant{File: f.file, Package: f.pkg(), Run: ".", Args: []string{"-failfast"}}, content, min(s.timeout, limitLeast+limitFactor*took))
+	v, err := s.stage(ctx, Mutant{File: f.file, Package: f.pkg(), Run: ".", Args: []string{"-failfast"}}, content,
+		min(s.timeout, limitLeast+limitFactor*took))
 	if err != nil || v.outcome != survived {
 		return v, err
 	}
@@ -202,6 +206,7 @@ func judgeSample(ctx context.Context, s *sampler, chosen []fault, out io.Writer)
 	}
 	fmt.Fprint(out, survivors.String())
 	judged := count[caught] + count[survived]
-	fmt.Fprintf(out, "\n%d of %d caught (%.1f %%); %d do not compile\n", count[caught], judged, 100*float64(count[caught])/float64(max(judged, 1)), count[broken])
+	fmt.Fprintf(out, "\n%d of %d caught (%.1f %%); %d do not compile\n", count[caught], judged,
+		100*float64(count[caught])/float64(max(judged, 1)), count[broken])
 	return 0
 }

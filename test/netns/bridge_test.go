@@ -45,9 +45,11 @@ func bridged(t *testing.T, a *netns.Host) *netns.Host {
 	if err != nil {
 		testenv.Missing(t, "find dnsmasq: %v; install Debian's dnsmasq-base", err)
 	}
-	cmd := exec.Command(program, "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root", "--interface=br-pxe", "--bind-dynamic", "--no-ping",
+	cmd := exec.Command(program, "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--user=root",
+		"--interface=br-pxe", "--bind-dynamic", "--no-ping",
 		"--dhcp-range=192.0.2.50,192.0.2.250,255.255.255.0,120s", "--dhcp-range=2001:db8::50,2001:db8::250,64,120s",
-		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log, "--log-dhcp")
+		"--dhcp-leasefile="+filepath.Join(dir, "leases"), "--pid-file="+filepath.Join(dir, "pid"), "--log-facility="+log,
+		"--log-dhcp")
 	b.Do(cmd.Start)
 	t.Cleanup(func() {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -62,7 +64,8 @@ func bridged(t *testing.T, a *netns.Host) *netns.Host {
 	})
 	testwait.UntilWithin(t, 30*time.Second, "dnsmasq serves DHCP and DHCPv6", func() bool {
 		text, err := os.ReadFile(log)
-		return err == nil && strings.Contains(string(text), "DHCP, IP range") && strings.Contains(string(text), "DHCPv6, IP range")
+		return err == nil && strings.Contains(string(text), "DHCP, IP range") &&
+			strings.Contains(string(text), "DHCPv6, IP range")
 	})
 	return b
 }
@@ -75,7 +78,8 @@ func closes(t *testing.T, h *netns.Host, link string) {
 		t.Fatal(err)
 	}
 	chains := f.Chains()
-	if err := errors.Join(chains.Replace(t.Context(), firewall.Ruleset{Deny: []string{firewall.TestMAC}}), chains.Close()); err != nil {
+	if err := errors.Join(chains.Replace(t.Context(), firewall.Ruleset{Deny: []string{firewall.TestMAC}}),
+		chains.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

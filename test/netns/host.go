@@ -171,7 +171,8 @@ func (h *Host) MAC(name string) net.HardwareAddr {
 func (h *Host) Cable(name string, other *Host, otherName string) {
 	h.t.Helper()
 	h.Do(func() error {
-		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: otherName, PeerNamespace: netlink.NsFd(other.FD())})
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: otherName,
+			PeerNamespace: netlink.NsFd(other.FD())})
 	})
 	h.Change(name, netlink.LinkSetUp)
 	other.Change(otherName, netlink.LinkSetUp)
@@ -184,5 +185,6 @@ const carryLimit = 10 * time.Second
 
 func (h *Host) carries(name string) {
 	h.t.Helper()
-	testwait.UntilWithin(h.t, carryLimit, "link "+name+" carries", func() bool { return h.Link(name).Attrs().OperState == netlink.OperUp })
+	testwait.UntilWithin(h.t, carryLimit, "link "+name+" carries",
+		func() bool { return h.Link(name).Attrs().OperState == netlink.OperUp })
 }

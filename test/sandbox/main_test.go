@@ -29,7 +29,8 @@ func TestWhatCannotBeIsRefused(t *testing.T) {
 		{"-dir " + full, 1, "is not empty: name a directory"},
 	} {
 		var out, said strings.Builder
-		if code := run(t.Context(), strings.Fields(c.args), &out, &said); code != c.code || !strings.Contains(said.String(), c.says) || out.Len() > 0 {
+		if code := run(t.Context(), strings.Fields(c.args), &out, &said); code != c.code ||
+			!strings.Contains(said.String(), c.says) || out.Len() > 0 {
 			t.Errorf("%s: exit %d, %q, %q", c.args, code, said.String(), out.String())
 		}
 	}
@@ -46,7 +47,8 @@ func TestRunOfASecond(t *testing.T) {
 		t.Fatalf("%v: %s", err, out.String())
 	}
 	sum.SlowestPXEGapMS = 0 // not 0 when another peer was elected
-	if code != 0 || sum != (site.Summary{Accepted: 3, Finished: 3}) || !strings.Contains(said.String(), "peer1  http://127.0.0.1:") {
+	if code != 0 || sum != (site.Summary{Accepted: 3, Finished: 3}) ||
+		!strings.Contains(said.String(), "peer1  http://127.0.0.1:") {
 		t.Errorf("exit %d, %+v: %s", code, sum, said.String())
 	}
 	for _, name := range []string{"peers.log", "peer1", "peer2", "peer3"} {

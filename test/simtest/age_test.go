@@ -124,14 +124,17 @@ func (c *Cluster) awaitHolder(work *nemesis) {
 // after it.
 var (
 	beforeLoss = []string{
-		"bare-majority", "bare-majority", "cut-one-way", "heartbeats-stall", "entries-stall", "lossy", "disk-slow", "disk-hangs",
+		"bare-majority", "bare-majority", "cut-one-way", "heartbeats-stall", "entries-stall", "lossy", "disk-slow",
+		"disk-hangs",
 		"snapshot", "kernel-busy", "kernel-busy", "pause",
 	}
 	lossOfLeader = []string{
-		"kill", "kill", "stop", "pause", "isolate", "mute", "deaf", "disk-hangs", "transfer", "freeze", "freeze", "freeze", "cut-at-swap", "cut-at-swap", "cut-at-swap",
+		"kill", "kill", "stop", "pause", "isolate", "mute", "deaf", "disk-hangs", "transfer", "freeze", "freeze", "freeze",
+		"cut-at-swap", "cut-at-swap", "cut-at-swap",
 		"pause-at-arm", "pause-at-swap", "pause-swapped", "pause-at-put", "pause-stamped", "pause-at-ack",
 	}
-	afterLoss = []string{"kill", "kill", "pause-asked", "pause-at-age", "pause-stamped", "pause-at-ack", "cut-one-way", "mute", "lossy", "kernel-busy", "transfer", "disk-slow"}
+	afterLoss = []string{"kill", "kill", "pause-asked", "pause-at-age", "pause-stamped", "pause-at-ack", "cut-one-way",
+		"mute", "lossy", "kernel-busy", "transfer", "disk-slow"}
 )
 
 // lossSchedule is a random schedule around one loss of the leader, or two in turn.

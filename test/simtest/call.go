@@ -45,7 +45,8 @@ type outcome[T any] struct {
 }
 
 // exchange carries the request over, has it served, and waits for the answer.
-func exchange[T any](ctx context.Context, n *Network, from, to string, fn func(context.Context) (T, error)) (v T, err error) {
+func exchange[T any](ctx context.Context, n *Network, from, to string, fn func(context.Context) (T, error)) (v T,
+	err error) {
 	if err := n.carry(ctx, from, to); err != nil {
 		return v, silence(ctx, err)
 	}

@@ -137,8 +137,9 @@ func (c *Cluster) everyHost() (hosts []*Peer) {
 func (c *Cluster) founded() *fsm.State {
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "5f0c1f3e-0000-4000-8000-000000000001",
-		CACert:    []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"), GossipKey: make([]byte, 32),
-		Member: c.Peers[0].member(),
+		CACert:    []byte("-----BEGIN CERTIFICATE-----"), CAKey: []byte("-----BEGIN PRIVATE KEY-----"),
+		GossipKey: make([]byte, 32),
+		Member:    c.Peers[0].member(),
 	}, time.Now())
 	c.must(err)
 	for i, p := range c.Peers[1:] {
@@ -240,7 +241,8 @@ func (c *Cluster) describe() (text string) {
 			text += fmt.Sprintf("%s is dead; ", p.Name)
 		} else {
 			stats := core.Store.Stats()
-			text += fmt.Sprintf("%s %s term %d applied %d token %v paused %v fit %v; ", p.Name, stats.Role, stats.Term, stats.Applied, core.Runner.Token(), p.paused(), core.Fitness.Fit())
+			text += fmt.Sprintf("%s %s term %d applied %d token %v paused %v fit %v; ", p.Name, stats.Role, stats.Term,
+				stats.Applied, core.Runner.Token(), p.paused(), core.Fitness.Fit())
 		}
 	}
 	return text
@@ -345,7 +347,8 @@ func (d prover) Run(ctx context.Context, a leader.Authority) error {
 	oracle := d.peer.c.Oracle
 	view := d.proc.core.Store.View()
 	if now := view.Leadership().Token; now < a.Token() {
-		oracle.broken("barrier-first: %s began its duties under token %v with a state that names %v", d.peer.Name, a.Token(), now)
+		oracle.broken("barrier-first: %s began its duties under token %v with a state that names %v", d.peer.Name, a.Token(),
+			now)
 	}
 	oracle.began(d.peer.Name, a.Token())
 	d.peer.leadToken.Store(uint64(a.Token()))

@@ -18,7 +18,8 @@ func TestEntriesOfAFormerLeaderAreNotApplied(t *testing.T) {
 		b.lead(leader)
 		follower := b.Others(b.Peer(leader))[0]
 		last := b.stores[leader].Stats().LastIndex
-		b.Until(successionLimit, "the follower has all entries", func() bool { return b.stores[follower.Name].Stats().LastIndex == last })
+		b.Until(successionLimit, "the follower has all entries",
+			func() bool { return b.stores[follower.Name].Stats().LastIndex == last })
 		for _, other := range b.Others(follower) {
 			b.Net.Cut(other.Name, follower.Name)
 		}
@@ -31,7 +32,8 @@ func TestEntriesOfAFormerLeaderAreNotApplied(t *testing.T) {
 		}
 		term, first := store.Stats().Term, last+1
 		before := raft.AppendEntriesRequest{
-			RPCHeader:    raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(leader), Addr: []byte(b.Peer(leader).address())},
+			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(leader),
+				Addr: []byte(b.Peer(leader).address())},
 			PrevLogEntry: last, PrevLogTerm: term,
 		}
 		request := func(term, committed uint64, entries ...*raft.Log) {
@@ -39,14 +41,16 @@ func TestEntriesOfAFormerLeaderAreNotApplied(t *testing.T) {
 			req := before
 			req.Term, req.LeaderCommitIndex, req.Entries = term, committed, entries
 			var answer raft.AppendEntriesResponse
-			if err := from.AppendEntries("", raft.ServerAddress(follower.address()), &req, &answer); err != nil || !answer.Success {
+			if err := from.AppendEntries("", raft.ServerAddress(follower.address()), &req, &answer); err != nil ||
+				!answer.Success {
 				t.Fatalf("entries of term %d: %+v, %v", term, answer, err)
 			}
 		}
 		request(term+1, last, set(term+1, first, "former"), set(term+1, first+1, "former"))
 		request(term+2, first+1)
 		request(term+2, first+1, set(term+2, first, "next"), set(term+2, first+1, "next"))
-		b.Until(successionLimit, "the follower applies what is committed", func() bool { return store.View().Index() > first })
+		b.Until(successionLimit, "the follower applies what is committed",
+			func() bool { return store.View().Index() > first })
 		if got, _ := store.View().Setting("k"); got.Value != "next" {
 			t.Errorf("only-the-leaders-entries: the follower has applied %q, which was never committed", got.Value)
 		}

@@ -28,7 +28,8 @@ type bare struct {
 func simulateStores(t *testing.T, n int, seed uint64, f func(*testing.T, *bare)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bare{Cluster: newCluster(t, n, seed), stores: map[string]*raftstore.Store{}, gates: map[string]*Gate{}, ports: map[string]*Transport{}}
+		b := &bare{Cluster: newCluster(t, n, seed), stores: map[string]*raftstore.Store{}, gates: map[string]*Gate{},
+			ports: map[string]*Transport{}}
 		for _, p := range b.Peers {
 			b.open(p)
 		}
@@ -43,8 +44,9 @@ func (b *bare) open(p *Peer) *Store {
 	disk := p.Disk.Mount(gate)
 	store, err := raftstore.Open(raftstore.Options{
 		ID: p.Name, Storage: raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()},
-		Transport: port, Forward: bareForwarder{forwarder{p}, b}, Timing: b.Timing, Wall: p.wall, Monotonic: func() time.Duration { return time.Since(epoch) },
-		Logger: b.logger(p, gate), Fatal: func(err error) { b.T.Error(err) },
+		Transport: port, Forward: bareForwarder{forwarder{p}, b}, Timing: b.Timing, Wall: p.wall,
+		Monotonic: func() time.Duration { return time.Since(epoch) },
+		Logger:    b.logger(p, gate), Fatal: func(err error) { b.T.Error(err) },
 	})
 	b.must(err)
 	b.mu.Lock()
@@ -137,11 +139,13 @@ func TestConfirmIsBoundToItsTerm(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			_ = b.stores[next].Transfer(ctx, raftstore.Server{ID: first, Address: b.Peer(first).address()}) // tried until it works
+			// tried until it works
+			_ = b.stores[next].Transfer(ctx, raftstore.Server{ID: first, Address: b.Peer(first).address()})
 			return false
 		})
 		if err := proves(old, time.Now()); err == nil {
-			t.Error("confirm-bound-to-term: the handle of an ended leadership was confirmed by the acknowledgements of a later one")
+			t.Error(
+				"confirm-bound-to-term: the handle of an ended leadership was confirmed by the acknowledgements of a later one")
 		}
 		if err := proves(b.lead(first), time.Now()); err != nil {
 			t.Errorf("the new leadership is not confirmed: %v", err)
@@ -159,7 +163,9 @@ func TestStoppedLeaderIsNotConfirmed(t *testing.T) {
 			l := b.lead(old.Name)
 			others := b.Others(old)
 			if err := b.wake(l, old, others[0], others[1], others); err == nil {
-				t.Errorf("confirm-proves: seed %d: a leader that was stopped was told that no later leader had been elected, but one had", seed)
+				t.Errorf(
+					"confirm-proves: seed %d: a leader that was stopped was told that no later leader had been elected, but one had",
+					seed)
 			}
 		})
 	}
@@ -186,7 +192,8 @@ func TestNonVoterDoesNotConfirm(t *testing.T) {
 				b.Net.CutBoth(extra.Name, v.Name)
 			}
 			if err := b.wake(l, old, voters[0], extra, voters); err == nil {
-				t.Errorf("confirm-proves: seed %d: a leader was confirmed by a non-voter after another leader had been elected", seed)
+				t.Errorf("confirm-proves: seed %d: a leader was confirmed by a non-voter after another leader had been elected",
+					seed)
 			}
 		})
 	}

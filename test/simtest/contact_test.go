@@ -19,8 +19,10 @@ func TestContact(t *testing.T) {
 		strike, undo func(*Cluster, *Peer) error
 	}{
 		{"killed", func(_ *Cluster, p *Peer) error { return p.Kill() }, func(_ *Cluster, p *Peer) error { return p.Start() }},
-		{"stopped", func(_ *Cluster, p *Peer) error { p.Pause(); return nil }, func(_ *Cluster, p *Peer) error { p.Resume(); return nil }},
-		{"cut off", func(c *Cluster, p *Peer) error { c.Net.Isolate(p.Name); return nil }, func(c *Cluster, p *Peer) error { c.Net.Heal(p.Name); return nil }},
+		{"stopped", func(_ *Cluster, p *Peer) error { p.Pause(); return nil },
+			func(_ *Cluster, p *Peer) error { p.Resume(); return nil }},
+		{"cut off", func(c *Cluster, p *Peer) error { c.Net.Isolate(p.Name); return nil },
+			func(c *Cluster, p *Peer) error { c.Net.Heal(p.Name); return nil }},
 	} {
 		t.Run(how.name, func(t *testing.T) {
 			probing(t, func(c *Cluster) {
@@ -49,7 +51,8 @@ func TestContact(t *testing.T) {
 					c.awaitContact(contactBound, victim.Name+" counts as live", survivors, []*Peer{victim}, true)
 					returned = append(returned, time.Since(back))
 				}
-				t.Logf("%d trials, %s: named within %v, at the median %v; its return said within %v, at the median %v", trials, how.name,
+				t.Logf("%d trials, %s: named within %v, at the median %v; its return said within %v, at the median %v", trials,
+					how.name,
 					slices.Max(named), median(named), slices.Max(returned), median(returned))
 			})
 		})
@@ -88,7 +91,8 @@ func (c *Cluster) awaitContact(limit time.Duration, what string, from, to []*Pee
 			}
 			for _, other := range from {
 				if len(from) == 2 && !h.Of(other.Name).Live {
-					c.T.Errorf("%s, as %s hears, counts %s as silent for %v; it was not struck", p.Name, h.By, other.Name, h.Of(other.Name).Silent)
+					c.T.Errorf("%s, as %s hears, counts %s as silent for %v; it was not struck", p.Name, h.By, other.Name,
+						h.Of(other.Name).Silent)
 				}
 			}
 		}

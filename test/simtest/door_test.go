@@ -53,7 +53,8 @@ func (c *Cluster) handOver(n int) time.Duration {
 	old := c.OpenDoor()
 	began := time.Now()
 	c.Lose(losses[n%len(losses)])
-	c.Until(doorLimit, "another door opens", func() bool { p := c.OpenDoor(); return p != nil && p != old || c.reopened(old) })
+	c.Until(doorLimit, "another door opens",
+		func() bool { p := c.OpenDoor(); return p != nil && p != old || c.reopened(old) })
 	for _, p := range c.Peers {
 		p.SetSkew(0)
 	}

@@ -52,7 +52,9 @@ func (p *Peer) elects(n int) (s said, err error) {
 	if !proc.gate.Wait(proc.port.ctx.Done()) {
 		return s, ErrReset
 	}
-	e := elector.NewEndpoint(elector.EndpointOptions{Source: proc.core.Elector.Elections()[n], Now: p.sinceBoot, Logger: slog.New(slog.DiscardHandler)})
+	e := elector.NewEndpoint(
+		elector.EndpointOptions{Source: proc.core.Elector.Elections()[n], Now: p.sinceBoot,
+			Logger: slog.New(slog.DiscardHandler)})
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?verbose=1", nil))
 	if !proc.gate.Wait(proc.port.ctx.Done()) || proc.port.ctx.Err() != nil {
@@ -89,7 +91,8 @@ func (h *heard) note(by string, s said) {
 		h.names = make(map[string]string)
 	}
 	if other, known := h.names[s.Token]; known && other != s.Name {
-		h.c.Oracle.broken("elector-one-name-a-token: %s names %s under token %s, which was said to be %s", by, s.Name, s.Token, other)
+		h.c.Oracle.broken("elector-one-name-a-token: %s names %s under token %s, which was said to be %s", by, s.Name,
+			s.Token, other)
 	}
 	h.names[s.Token] = s.Name
 	alive := h.live[:0]
@@ -99,7 +102,8 @@ func (h *heard) note(by string, s said) {
 		}
 		alive = append(alive, o)
 		if o.Name != s.Name || o.Token != s.Token {
-			h.c.Oracle.broken("elector-exclusive: %s names %s (token %s) while an answer that names %s (token %s) is alive for another %v",
+			h.c.Oracle.broken(
+				"elector-exclusive: %s names %s (token %s) while an answer that names %s (token %s) is alive for another %v",
 				by, s.Name, s.Token, o.Name, o.Token, o.until().Sub(s.at))
 		}
 	}
@@ -133,7 +137,8 @@ func (o *Oracle) named(by string, s said, bound time.Duration) {
 	}
 	o.mu.Unlock()
 	if later != nil {
-		o.broken("elector-confirmed: %s names %s (token %s), but %s began to lead %v before", by, s.Name, s.Token, later.peer, s.at.Sub(later.at))
+		o.broken("elector-confirmed: %s names %s (token %s), but %s began to lead %v before", by, s.Name, s.Token, later.peer,
+			s.at.Sub(later.at))
 	}
 }
 

@@ -327,5 +327,6 @@ func (c *Cluster) poll(pollers []*poller, changes int) {
 	if share < 0.3 {
 		c.T.Errorf("pollers were active for %.0f %% of the time: this is no test", share*100)
 	}
-	c.T.Logf("%d changes in %v: two pollers active for at most %v; one active for %.0f %% of the time", changes, time.Since(began).Round(time.Second), longest, share*100)
+	c.T.Logf("%d changes in %v: two pollers active for at most %v; one active for %.0f %% of the time", changes,
+		time.Since(began).Round(time.Second), longest, share*100)
 }

@@ -60,7 +60,8 @@ func followThroughLosses(c *Cluster, losses, readers, atLeast int) {
 	ways := Losses()
 	for i := range losses {
 		c.Lose(ways[i%len(ways)])
-		c.Until(time.Hour, "the events are reported", func() bool { return reports.made.Load() >= int64(atLeast)*int64(i+1)/int64(losses) })
+		c.Until(time.Hour, "the events are reported",
+			func() bool { return reports.made.Load() >= int64(atLeast)*int64(i+1)/int64(losses) })
 	}
 	stop()
 	work.Wait()
@@ -96,7 +97,8 @@ func followThroughLosses(c *Cluster, losses, readers, atLeast int) {
 	if made < losses {
 		c.T.Errorf("only %d events were reported in %d losses", made, losses)
 	}
-	c.T.Logf("%d events, %d of them reported, at %d clients that went to another peer %d times", len(want), made, len(clients), hops(clients))
+	c.T.Logf("%d events, %d of them reported, at %d clients that went to another peer %d times", len(want), made,
+		len(clients), hops(clients))
 }
 
 func hops(clients []*eventClient) (n int) {

@@ -75,7 +75,8 @@ func (s *Site) amidWork(p *Peer) {
 			counts[rec.State]++
 		}
 		return holds(introspection.EventStart) && holds(introspection.EventProcess) &&
-			counts[introspection.NodeStarting] >= 2 && counts[introspection.NodeWaiting] >= 2 && counts[introspection.NodeProcessing] >= 2
+			counts[introspection.NodeStarting] >= 2 && counts[introspection.NodeWaiting] >= 2 &&
+			counts[introspection.NodeProcessing] >= 2
 	})
 }
 
@@ -127,14 +128,16 @@ func (s *Site) verdict(lost *Peer, starting, processing map[string]bool) {
 		if rec.State != introspection.NodeFinished {
 			failed++
 			if !processing[node] || !strings.Contains(rec.Error, lost.Name) {
-				s.c.T.Errorf("%s ended in %v: %s (processed by the peer that was lost: %v)", node, rec.State, rec.Error, processing[node])
+				s.c.T.Errorf("%s ended in %v: %s (processed by the peer that was lost: %v)", node, rec.State, rec.Error,
+					processing[node])
 			}
 		}
 		if boots := s.Machine(node).boots; boots != 1 && !(boots == 2 && starting[node]) {
 			s.c.T.Errorf("power-once: %s was powered on %d times (its start was resumed: %v)", node, boots, starting[node])
 		}
 	}
-	s.c.T.Logf("%s was lost with %d starting and %d processing; %d failed", lost.Name, len(starting), len(processing), failed)
+	s.c.T.Logf("%s was lost with %d starting and %d processing; %d failed", lost.Name, len(starting), len(processing),
+		failed)
 }
 
 // TestPeersLostAmidWork kills a leader and a follower, and cuts one off from the
@@ -163,7 +166,8 @@ func TestPeersLostAmidWork(t *testing.T) {
 				if !loss.leader {
 					victim = c.Others(victim)[0]
 				}
-				c.Until(10*time.Second, "every peer has a session", func() bool { return len(victim.Core().Store.View().Sessions()) == 3 })
+				c.Until(10*time.Second, "every peer has a session",
+					func() bool { return len(victim.Core().Store.View().Sessions()) == 3 })
 				s.amidWork(victim)
 				session, struck := victim.Core().Session.ID(), time.Now()
 				loss.strike(c, victim)
@@ -262,55 +266,57 @@ func workerAt(c *Cluster, node string) (*Peer, bool) {
 // while leaders are lost: a start that was accepted is known everywhere.
 func TestStartedIsKnown(t *testing.T) {
 	t.Parallel()
-	SimulateSite(t, 3, 330, func(c *Cluster) *Site { return NewSite(c, 100, quick(), patcher{}) }, func(c *Cluster, s *Site) {
-		c.AwaitLeader(successionLimit)
-		asked, misses := 0, 0
-		for i, node := range s.Nodes() {
-			if i%25 == 24 {
-				c.Lose(Losses()[i/25%2*4]) // isolate, kill
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
-			if err := c.Peers[i%3].Core().Service.Start(ctx, node, true); err == nil {
-				for _, p := range c.Others(c.Peers[i%3]) {
-					rec, err := p.Core().Service.Status(ctx, node, inspector.Linearizable)
-					if asked++; err != nil || rec.Node != node {
-						misses++
-						t.Errorf("read-your-writes: %s was started, and %s says %v", node, p.Name, err)
+	SimulateSite(t, 3, 330, func(c *Cluster) *Site { return NewSite(c, 100, quick(), patcher{}) },
+		func(c *Cluster, s *Site) {
+			c.AwaitLeader(successionLimit)
+			asked, misses := 0, 0
+			for i, node := range s.Nodes() {
+				if i%25 == 24 {
+					c.Lose(Losses()[i/25%2*4]) // isolate, kill
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+				if err := c.Peers[i%3].Core().Service.Start(ctx, node, true); err == nil {
+					for _, p := range c.Others(c.Peers[i%3]) {
+						rec, err := p.Core().Service.Status(ctx, node, inspector.Linearizable)
+						if asked++; err != nil || rec.Node != node {
+							misses++
+							t.Errorf("read-your-writes: %s was started, and %s says %v", node, p.Name, err)
+						}
 					}
 				}
+				cancel()
 			}
-			cancel()
-		}
-		if asked < 180 {
-			t.Errorf("only %d questions were asked", asked)
-		}
-		s.awaitEnds(2*time.Minute, nil)
-	})
+			if asked < 180 {
+				t.Errorf("only %d questions were asked", asked)
+			}
+			s.awaitEnds(2*time.Minute, nil)
+		})
 }
 
 // TestKnownBeforePower lets no peer list a node's ports while it is asked to
 // start it. The worker lists them, and the log knows them before the node is
 // powered on (assertion known-before-power).
 func TestKnownBeforePower(t *testing.T) {
-	SimulateSite(t, 3, 340, func(c *Cluster) *Site { return NewSite(c, 6, quick(), patcher{}) }, func(c *Cluster, s *Site) {
-		c.AwaitLeader(successionLimit)
-		s.Trouble(func(_, call, node string) (time.Duration, error) {
-			if v, _ := c.newest(); call == "GET ports" {
-				if _, claimed := v.ClaimOf(node); !claimed {
-					return 0, &ironic.Error{Call: call, Status: 500, Message: "not now"}
+	SimulateSite(t, 3, 340, func(c *Cluster) *Site { return NewSite(c, 6, quick(), patcher{}) },
+		func(c *Cluster, s *Site) {
+			c.AwaitLeader(successionLimit)
+			s.Trouble(func(_, call, node string) (time.Duration, error) {
+				if v, _ := c.newest(); call == "GET ports" {
+					if _, claimed := v.ClaimOf(node); !claimed {
+						return 0, &ironic.Error{Call: call, Status: 500, Message: "not now"}
+					}
+				}
+				return 0, nil
+			})
+			s.beginAll()
+			s.awaitEnds(time.Minute, s.Nodes())
+			v, _ := c.newest()
+			for _, node := range s.Nodes() {
+				if rec, _ := v.Record(node); rec.State != introspection.NodeFinished {
+					t.Errorf("%s ended in %v: %s", node, rec.State, rec.Error)
 				}
 			}
-			return 0, nil
 		})
-		s.beginAll()
-		s.awaitEnds(time.Minute, s.Nodes())
-		v, _ := c.newest()
-		for _, node := range s.Nodes() {
-			if rec, _ := v.Record(node); rec.State != introspection.NodeFinished {
-				t.Errorf("%s ended in %v: %s", node, rec.State, rec.Error)
-			}
-		}
-	})
 }
 
 // TestPeerLeavesAmidWork takes a peer out of the cluster while it works, as

@@ -60,7 +60,8 @@ func (c *Cluster) Found(p *Peer, lost ...string) {
 	disk := p.Disk.Mount(nil)
 	history, err := host.Replay(raftstore.Storage{Log: disk, Stable: disk, Snapshots: disk.Snapshots()})
 	c.must(err)
-	former := slices.DeleteFunc(history.State.View().MayRun(p.Name), func(f membership.FormerMember) bool { return slices.Contains(lost, f.ID) })
+	former := slices.DeleteFunc(history.State.View().MayRun(p.Name),
+		func(f membership.FormerMember) bool { return slices.Contains(lost, f.ID) })
 	c.must(history.State.Refound(fsm.Refound{
 		Index: history.Last, UnixMillis: p.wall().UnixMilli(), NewIncarnation: true, Survivor: p.Name, Former: former,
 	}))
@@ -122,7 +123,8 @@ func (a formerAsker) AskFormer(ctx context.Context, f membership.FormerMember) e
 		}
 		err = errors.Join(cluster.ErrStillOld, err)
 	}
-	if back := n.carry(ctx, f.ID, a.from.Name); back != nil && !errors.Is(back, errOtherIncarnation) && !errors.Is(back, ErrRefused) {
+	if back := n.carry(ctx, f.ID, a.from.Name); back != nil && !errors.Is(back, errOtherIncarnation) &&
+		!errors.Is(back, ErrRefused) {
 		return back // the answer, whatever it was, got lost
 	}
 	if errors.Is(err, ErrRefused) {
@@ -138,7 +140,8 @@ func (c *Cluster) JoinAnew(old *Peer, name string, through *Peer) {
 	c.T.Helper()
 	token := sha256.Sum256([]byte(name))
 	c.must(through.commit(membership.AddJoinToken{ID: name, Hash: token, TTL: time.Hour}))
-	c.must(through.commit(membership.UseJoinToken{Hash: token, Member: membership.Member{ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version}}))
+	c.must(through.commit(membership.UseJoinToken{Hash: token,
+		Member: membership.Member{ID: name, Name: old.Name, Address: old.hostport(), Version: fsm.Version}}))
 	p := &Peer{Name: name, Disk: NewDisk(c.rng), Kernel: old.Kernel, c: c, port: old.port, host: old.Name}
 	for i := range c.Peers {
 		if c.Peers[i] == old {

@@ -52,7 +52,8 @@ func TestOldMajorityReturns(t *testing.T) {
 			c.Until(successionLimit, "the founder leads", func() bool { return !founder.Core().Runner.Token().IsZero() })
 			time.Sleep(2 * doorLimit) // in a bubble: the oracle looks at every change of a door
 			c.Net.Heal(founder.Name)
-			c.Until(time.Minute, "all former members are heard again", func() bool { return founder.Core().Store.View().AwaitedFormers() == "" })
+			c.Until(time.Minute, "all former members are heard again",
+				func() bool { return founder.Core().Store.View().AwaitedFormers() == "" })
 			c.Until(doorLimit, "the founder opens", func() bool { return c.OpenDoor() == founder && c.Holder() == founder })
 		})
 	}

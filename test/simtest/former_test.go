@@ -30,7 +30,8 @@ func leftBehind() []left {
 		{"runs", func(*Cluster, *Peer, *Peer) {}, still},
 		{"is cut off from the founder", func(c *Cluster, p, founder *Peer) { c.Net.CutBoth(p.Name, founder.Name) }, heal},
 		{"hears the founder and is not heard", func(c *Cluster, p, founder *Peer) { c.Net.Cut(p.Name, founder.Name) }, heal},
-		{"is heard and hears nothing of the founder", func(c *Cluster, p, founder *Peer) { c.Net.Cut(founder.Name, p.Name) }, heal},
+		{"is heard and hears nothing of the founder", func(c *Cluster, p, founder *Peer) { c.Net.Cut(founder.Name, p.Name) },
+			heal},
 		{"is isolated", func(c *Cluster, p, _ *Peer) { c.Net.Isolate(p.Name) }, heal},
 		{"is paused", func(_ *Cluster, p, _ *Peer) { p.Pause() }, func(_ *Cluster, p *Peer) {
 			if p.Core() != nil {
@@ -59,7 +60,8 @@ func TestFoundedAnew(t *testing.T) {
 			}
 			others := c.Others(founder)
 			how := []left{states[n%len(states)], states[n/len(states)%len(states)]}
-			c.T.Logf("founding %d on %s: %s %s, %s %s", n, founder.Name, others[0].Name, how[0].name, others[1].Name, how[1].name)
+			c.T.Logf("founding %d on %s: %s %s, %s %s", n, founder.Name, others[0].Name, how[0].name, others[1].Name,
+				how[1].name)
 			c.must(founder.Kill())
 			for i, p := range others {
 				how[i].strike(c, p, founder)
@@ -72,14 +74,16 @@ func TestFoundedAnew(t *testing.T) {
 			for i, p := range others {
 				how[i].mend(c, p)
 			}
-			c.Until(time.Minute, "all former members are heard", func() bool { return founder.Core().Store.View().AwaitedFormers() == "" })
+			c.Until(time.Minute, "all former members are heard",
+				func() bool { return founder.Core().Store.View().AwaitedFormers() == "" })
 			c.Until(doorLimit, "the founder opens", func() bool { return c.OpenDoor() == founder && c.Holder() == founder })
 			for _, p := range others {
 				c.must(p.Kill()) // one that was cut off from the founder alone may not have been told
 				c.JoinAnew(p, p.Name+"-again", c.AwaitLeader(successionLimit))
 			}
 			c.Until(time.Minute, "all vote", func() bool {
-				return len(founder.Core().Store.View().VoterSessions()) == 3 && len(founder.Core().Store.View().FormerMembers()) == 0
+				return len(founder.Core().Store.View().VoterSessions()) == 3 &&
+					len(founder.Core().Store.View().FormerMembers()) == 0
 			})
 			c.Agree(successionLimit)
 		})
@@ -111,7 +115,8 @@ func TestLostMemberIsNotWaitedFor(t *testing.T) {
 		c.Net.Isolate(lost.Name) // it answers nobody, not even with a refusal
 		c.Found(founder, lost.Name)
 		c.must(founder.Start())
-		c.Until(doorLimit+10*time.Second, "the founder opens", func() bool { return c.OpenDoor() == founder && c.Holder() == founder })
+		c.Until(doorLimit+10*time.Second, "the founder opens",
+			func() bool { return c.OpenDoor() == founder && c.Holder() == founder })
 		if err := c.readmit(lost, "lost-again", founder); err == nil {
 			c.Oracle.broken("lost-rejoins: %s was named lost and is a member again", lost.Name)
 		}

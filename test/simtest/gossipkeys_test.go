@@ -63,7 +63,8 @@ func (k *keyrings) host(ctx context.Context, p *Peer) {
 		life, cancel := context.WithCancel(ctx)
 		end = cancel
 		f := cluster.NewRingFollower(cluster.RingOptions{
-			Peer: p.Name, Now: k.get(p.Name).disk, View: proc.core.Store.View, Do: proc.core.Session, Logger: slog.New(slog.DiscardHandler),
+			Peer: p.Name, Now: k.get(p.Name).disk, View: proc.core.Store.View, Do: proc.core.Session,
+			Logger: slog.New(slog.DiscardHandler),
 			Put: []func(cluster.Ring) error{
 				func(r cluster.Ring) error { return k.put(p.Name, func(h *keyring) { h.disk = r }) },
 				func(r cluster.Ring) error { return k.put(p.Name, func(h *keyring) { h.used = r }) },
@@ -126,7 +127,8 @@ func (k *keyrings) compare() {
 			}
 			key := speaks.used.Keys[0]
 			if !slices.ContainsFunc(hears.used.Keys, func(k []byte) bool { return bytes.Equal(k, key) }) {
-				k.c.Oracle.broken("gossip-is-understood: %s speaks under a key of entry %v, %s has those of entry %v", from, speaks.used.Changed, to, hears.used.Changed)
+				k.c.Oracle.broken("gossip-is-understood: %s speaks under a key of entry %v, %s has those of entry %v", from,
+					speaks.used.Changed, to, hears.used.Changed)
 			}
 		}
 	}
@@ -167,11 +169,13 @@ func TestGossipKeyIsRotatedThroughLosses(t *testing.T) {
 			c.Until(2*membership.GossipStepTimeout, "the rotation ends, and every host has the new key alone", func() bool {
 				c.revive()
 				leader := c.Leader()
-				return leader != nil && leader.Core().Store.View().GossipRotation().Stage == membership.GossipSettled && k.everywhere(key)
+				return leader != nil && leader.Core().Store.View().GossipRotation().Stage == membership.GossipSettled &&
+					k.everywhere(key)
 			})
 		}
 		t.Logf("leaders lost by stage: %v; rings changed %d times", struck, k.moves)
-		for _, stage := range []membership.GossipStage{membership.GossipAdding, membership.GossipUsing, membership.GossipDropping} {
+		for _, stage := range []membership.GossipStage{membership.GossipAdding, membership.GossipUsing,
+			membership.GossipDropping} {
 			if struck[stage] == 0 {
 				t.Errorf("no leader was lost while the rotation was at '%v'", stage)
 			}

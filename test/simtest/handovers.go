@@ -57,12 +57,14 @@ func (f handOverFigures) count() int { return len(f.byAge) + len(f.inFull) + len
 
 // plus returns the figures of two clusters.
 func (f handOverFigures) plus(o handOverFigures) handOverFigures {
-	return handOverFigures{slices.Concat(f.byAge, o.byAge), slices.Concat(f.inFull, o.inFull), slices.Concat(f.planned, o.planned)}
+	return handOverFigures{slices.Concat(f.byAge, o.byAge), slices.Concat(f.inFull, o.inFull),
+		slices.Concat(f.planned, o.planned)}
 }
 
 // String tells how many there were of each kind, and their medians.
 func (f handOverFigures) String() string {
-	return fmt.Sprintf("%d hand-overs, and from the last renewal to the opening elsewhere: by age %s, after the full wait %s, recorded as shut %s",
+	return fmt.Sprintf(
+		"%d hand-overs, and from the last renewal to the opening elsewhere: by age %s, after the full wait %s, recorded as shut %s",
 		f.count(), ofMedian(f.byAge), ofMedian(f.inFull), ofMedian(f.planned))
 }
 
@@ -71,5 +73,6 @@ func ofMedian(all []time.Duration) string {
 		return "none"
 	}
 	sorted := slices.Sorted(slices.Values(all))
-	return fmt.Sprintf("%d (median %v, longest %v)", len(all), sorted[len(all)/2].Round(time.Millisecond), sorted[len(all)-1].Round(time.Millisecond))
+	return fmt.Sprintf("%d (median %v, longest %v)", len(all), sorted[len(all)/2].Round(time.Millisecond),
+		sorted[len(all)-1].Round(time.Millisecond))
 }

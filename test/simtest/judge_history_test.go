@@ -123,7 +123,8 @@ func settledLeases(ops []porcupine.Operation) []porcupine.Operation {
 func shown(op porcupine.Operation) (token fencing.Token, ofLease bool) {
 	in, out := op.Input.(leaseCall), op.Output.(told)
 	switch {
-	case out.said == saidUnknown, out.said == saidFenced, in.verb == verbRenew && out.said == saidOver, in.verb == verbRelease && out.said == saidYes:
+	case out.said == saidUnknown, out.said == saidFenced, in.verb == verbRenew && out.said == saidOver,
+		in.verb == verbRelease && out.said == saidYes:
 		return 0, false // the model asks nothing of a token there
 	case in.verb == verbWrite, in.verb == verbRead:
 		return out.token, false
@@ -205,8 +206,10 @@ func randomAccesses(rng *rand.Rand) (ops []porcupine.Operation) {
 func randomCalls(rng *rand.Rand) (ops []porcupine.Operation) {
 	state, token := tenure{}, fencing.Token(1)
 	for n := range 14 {
-		in := leaseCall{lease: "db", holder: fmt.Sprintf("client-%d", rng.IntN(3)), called: math.MaxInt64 / 2, token: state.token, data: strconv.Itoa(n)}
-		in.verb = []verb{verbAcquire, verbAcquire, verbRelease, verbRelease, verbRenew, verbLook, verbWrite, verbRead}[rng.IntN(8)]
+		in := leaseCall{lease: "db", holder: fmt.Sprintf("client-%d", rng.IntN(3)), called: math.MaxInt64 / 2,
+			token: state.token, data: strconv.Itoa(n)}
+		in.verb = []verb{verbAcquire, verbAcquire, verbRelease, verbRelease, verbRenew, verbLook, verbWrite,
+			verbRead}[rng.IntN(8)]
 		if rng.IntN(4) == 0 {
 			in.token = fencing.Token(rng.Uint64N(uint64(token) + 1))
 		}
@@ -214,8 +217,10 @@ func randomCalls(rng *rand.Rand) (ops []porcupine.Operation) {
 		token++
 		var right []told
 		for _, out := range []told{
-			{said: saidYes, holder: in.holder, token: token, returned: 1}, {said: saidYes, holder: state.holder, token: state.token, data: state.data, returned: 1},
-			{said: saidYes, token: state.version, data: state.data, returned: 1}, {said: saidHeld, holder: state.holder, token: state.token, returned: 1},
+			{said: saidYes, holder: in.holder, token: token, returned: 1},
+			{said: saidYes, holder: state.holder, token: state.token, data: state.data, returned: 1},
+			{said: saidYes, token: state.version, data: state.data, returned: 1},
+			{said: saidHeld, holder: state.holder, token: state.token, returned: 1},
 			{said: saidOver, token: state.token, returned: 1}, {said: saidFenced, returned: 1}, {said: saidNothing, returned: 1},
 		} {
 			if ok, _ := state.step(in, out); ok {

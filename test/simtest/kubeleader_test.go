@@ -39,7 +39,8 @@ func TestFailoverTakes(t *testing.T) {
 		t.Log(&figures)
 		middle, _ := figures.percentile(50)
 		if slow, slowRest := figures.percentile(percent); middle > half || slow > whole || slowRest > rest {
-			t.Errorf("work-moves: half took up to %v, %d%% %v, and %v after `off`; %v, %v and %v are promised", middle, percent, slow, slowRest, half, whole, rest)
+			t.Errorf("work-moves: half took up to %v, %d%% %v, and %v after `off`; %v, %v and %v are promised", middle, percent,
+				slow, slowRest, half, whole, rest)
 		}
 	})
 }
@@ -79,7 +80,8 @@ func TestSilentAPIServerFencesNoNode(t *testing.T) {
 		}
 		v, _ := c.newest()
 		if n, began := k.fenced(), len(v.RemediationHistory(0)); n > 0 || began > 0 {
-			t.Errorf("nothing-healthy-fenced: %d power-off commands, %d remediations, and all machines are well\n%s", n, began, k.story())
+			t.Errorf("nothing-healthy-fenced: %d power-off commands, %d remediations, and all machines are well\n%s", n, began,
+				k.story())
 		}
 		d := k.kill(false)
 		k.awaitMoved([]*death{d})
@@ -230,7 +232,8 @@ func TestSwitchedOnMeanwhile(t *testing.T) {
 				k.pass(time.Second, nil)
 			}
 			if !again() {
-				c.Oracle.broken("order: %s was switched on before its work was given away, and its power was not taken again\n%s", d.node, k.story())
+				c.Oracle.broken("order: %s was switched on before its work was given away, and its power was not taken again\n%s",
+					d.node, k.story())
 			}
 			k.awaitSettled() // beside an open remediation pods are listed before the next one begins
 		}

@@ -70,7 +70,8 @@ func TestFailoverSurvives(t *testing.T) {
 		}
 	})
 	took := time.Since(began)
-	t.Logf("%d kube nodes died in %v, %.0f a minute; with leaders lost meanwhile %s", total, took.Round(time.Millisecond), float64(total)/took.Minutes(), &figures)
+	t.Logf("%d kube nodes died in %v, %.0f a minute; with leaders lost meanwhile %s", total, took.Round(time.Millisecond),
+		float64(total)/took.Minutes(), &figures)
 }
 
 // ordeal lets some kube nodes die, and loses a leader after each.
@@ -229,7 +230,8 @@ func (k *KubeSite) repair() {
 
 func (k *KubeSite) awaitMoved(all []*death) {
 	k.c.T.Helper()
-	for end := time.Now().Add(movedWithin); len(k.idle()) > 0 || slices.ContainsFunc(all, func(d *death) bool { return d.moved.IsZero() }); k.pass(50*time.Millisecond, all) {
+	for end := time.Now().Add(movedWithin); len(k.idle()) > 0 ||
+		slices.ContainsFunc(all, func(d *death) bool { return d.moved.IsZero() }); k.pass(50*time.Millisecond, all) {
 		if time.Now().After(end) {
 			k.c.T.Fatalf("work-moves: %v do not run after %v\n%s", k.idle(), movedWithin, k.story())
 		}
@@ -268,7 +270,8 @@ func (k *KubeSite) story() string {
 	}
 	for _, name := range k.names {
 		n := k.nodes[name]
-		fmt.Fprintf(&s, "%s: on %v cut %v alive %v Ready %v boots %d runs %v taints %v\n", name, n.on, n.cut, n.alive(), n.Ready, n.boots, n.runs, n.Taints)
+		fmt.Fprintf(&s, "%s: on %v cut %v alive %v Ready %v boots %d runs %v taints %v\n", name, n.on, n.cut, n.alive(),
+			n.Ready, n.boots, n.runs, n.Taints)
 	}
 	return s.String()
 }

@@ -121,7 +121,8 @@ func attachKube(c *Cluster, nodes int, settings failover.Settings) *KubeSite {
 	c.Failover = func(p *Peer, gate *Gate) *app.Failover {
 		client := &kubeClient{k, p, gate}
 		return &app.Failover{
-			Settings: settings, Name: p.Name, Clusters: []failover.Cluster{client}, Fences: kubeFences{client}, KubeletProber: client, Finder: peersElsewhere{},
+			Settings: settings, Name: p.Name, Clusters: []failover.Cluster{client}, Fences: kubeFences{client},
+			KubeletProber: client, Finder: peersElsewhere{},
 		}
 	}
 	return k
@@ -140,9 +141,10 @@ func shipped() failover.Settings {
 		Mode:      failover.ModeSafe,
 		Detection: failover.Detection{LeaseAge: 17 * time.Second, Hold: 2 * time.Second, NotReadyAfter: 5 * time.Minute},
 		Probe:     failover.Probe{Interval: 2 * time.Second, Timeout: 2 * time.Second, Misses: 3},
-		Guard:     failover.Guard{MinHealthy: share("51%"), StormCooldown: 5 * time.Minute, NodeRate: 3, HealthyDelay: time.Minute},
-		Remedy:    failover.Remedy{Retries: 5, RetryInterval: time.Second, Timeout: 10 * time.Second},
-		NooBaa:    failover.NooBaa{Exempt: []string{"noobaa-db-pg-"}},
+		Guard: failover.Guard{MinHealthy: share("51%"), StormCooldown: 5 * time.Minute, NodeRate: 3,
+			HealthyDelay: time.Minute},
+		Remedy: failover.Remedy{Retries: 5, RetryInterval: time.Second, Timeout: 10 * time.Second},
+		NooBaa: failover.NooBaa{Exempt: []string{"noobaa-db-pg-"}},
 	}
 }
 
@@ -162,12 +164,15 @@ func brisk() failover.Settings {
 }
 
 func newKubeSite(c *Cluster, nodes int) *KubeSite {
-	k := &KubeSite{c: c, nodes: make(map[string]*kubeNode), pods: make(map[string]*kubePod), attached: make(map[string]*kubeVolume)}
+	k := &KubeSite{c: c, nodes: make(map[string]*kubeNode), pods: make(map[string]*kubePod),
+		attached: make(map[string]*kubeVolume)}
 	for i := range nodes {
 		name := fmt.Sprintf("worker-%02d", i+1)
 		phase := time.Duration(c.rng.Int64N(int64(kubeRenew)))
-		n := &kubeNode{on: true, boots: 1, runs: make(map[string]string), renewed: time.Now().Add(-phase), Node: failover.Node{
-			Name: name, UID: "uid-" + name, Ready: kubestate.ReadyTrue, Kubelet: name + ":10250", Created: time.Now(), Annotations: map[string]string{},
+		n := &kubeNode{on: true, boots: 1, runs: make(map[string]string), renewed: time.Now().Add(
+			-phase), Node: failover.Node{
+			Name: name, UID: "uid-" + name, Ready: kubestate.ReadyTrue, Kubelet: name + ":10250", Created: time.Now(),
+			Annotations: map[string]string{},
 		}}
 		n.BootID, n.rails = n.bootID(), make(map[railKind]time.Time)
 		k.touch(&n.ResourceVersion)

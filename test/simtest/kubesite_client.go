@@ -203,8 +203,10 @@ func (c *kubeClient) Renewal(ctx context.Context, name string) (renewal failover
 
 // Mark implements failover.Writer. Like failover/kube it compares the token that it
 // read, and leaves the rest to the resourceVersion.
-func (c *kubeClient) Mark(ctx context.Context, as failover.Node, change failover.Change) (now failover.Node, err error) {
-	if old, err := fencing.ParseToken(as.Annotations[kubeclient.AnnotationToken]); err == nil && change.Token < uint64(old) {
+func (c *kubeClient) Mark(ctx context.Context, as failover.Node, change failover.Change) (now failover.Node,
+	err error) {
+	if old, err := fencing.ParseToken(as.Annotations[kubeclient.AnnotationToken]); err == nil &&
+		change.Token < uint64(old) {
 		return failover.Node{}, failover.ErrConflict
 	}
 	err = c.write(ctx, callMark, as.Name, func(w kubeWrite, v fsm.View) error {
@@ -214,7 +216,8 @@ func (c *kubeClient) Mark(ctx context.Context, as failover.Node, change failover
 		}
 		w.token = change.Token
 		c.k.judgeMark(w, n, change, v)
-		n.Taints = append(slices.DeleteFunc(n.Taints, func(t failover.Taint) bool { return slices.Contains(change.Remove, t) }), change.Add...)
+		n.Taints = append(slices.DeleteFunc(n.Taints,
+			func(t failover.Taint) bool { return slices.Contains(change.Remove, t) }), change.Add...)
 		n.Annotations[kubeclient.AnnotationToken] = strconv.FormatUint(change.Token, 10)
 		c.k.touch(&n.ResourceVersion)
 		now = n.copied()

@@ -28,7 +28,8 @@ const (
 // than the life of a proof, that nobody was elected after it.
 func (k *KubeSite) note(w kubeWrite) {
 	if late := k.c.Oracle.deposed(w.token, w.at); late > proofLife {
-		k.c.Oracle.broken("proven: %s sent %q of %s under token %d, %v after a later leadership had begun", w.peer, w.what, w.node, w.token, late)
+		k.c.Oracle.broken("proven: %s sent %q of %s under token %d, %v after a later leadership had begun", w.peer, w.what,
+			w.node, w.token, late)
 	}
 	k.with(func() { k.writes = append(k.writes, w) })
 }
@@ -36,7 +37,8 @@ func (k *KubeSite) note(w kubeWrite) {
 // touched judges the token of a write at the moment of its effect.
 func (k *KubeSite) touched(w kubeWrite, n *kubeNode) {
 	if w.token < n.writer {
-		k.c.Oracle.broken("tokens-rise: %s did %q to %s under token %d, token %d was there before", w.peer, w.what, n.Name, w.token, n.writer)
+		k.c.Oracle.broken("tokens-rise: %s did %q to %s under token %d, token %d was there before", w.peer, w.what, n.Name,
+			w.token, n.writer)
 	}
 	n.writer = max(n.writer, w.token)
 }
@@ -46,10 +48,12 @@ func (k *KubeSite) touched(w kubeWrite, n *kubeNode) {
 // cross a later leader's.
 func (k *KubeSite) judgeOff(w kubeWrite, n *kubeNode, v fsm.View) {
 	if !n.well.IsZero() && time.Since(n.well) > healthyFor {
-		k.c.Oracle.broken("nothing-healthy-fenced: %s took the power of %s, which has been well for %v", w.peer, n.Name, time.Since(n.well))
+		k.c.Oracle.broken("nothing-healthy-fenced: %s took the power of %s, which has been well for %v", w.peer, n.Name,
+			time.Since(n.well))
 	}
 	m, open := v.OpenRemediation(kubeCluster, n.UID)
-	if (!open || m.State != kubestate.RemFencing || m.Device != fenceName) && k.c.Oracle.deposed(w.token, time.Now()) == 0 {
+	if (!open || m.State != kubestate.RemFencing || m.Device != fenceName) &&
+		k.c.Oracle.deposed(w.token, time.Now()) == 0 {
 		k.c.Oracle.broken("order: %s took the power of %s unannounced: %v %v", w.peer, n.Name, open, m.State)
 	}
 }
@@ -66,7 +70,8 @@ func (k *KubeSite) judgeLetGo(w kubeWrite, n *kubeNode, v fsm.View) {
 		k.c.Oracle.broken("living: %s did %q to %s, which has been heard for %v", w.peer, w.what, n.Name, time.Since(n.heard))
 	case n.lies: // none hears it
 	case n.on && time.Since(n.up)+kubeBoot > readingLife && k.c.Oracle.deposed(w.token, time.Now()) == 0:
-		k.c.Oracle.broken("order: %s did %q to %s, which has had power for %v", w.peer, w.what, n.Name, time.Since(n.up)+kubeBoot)
+		k.c.Oracle.broken("order: %s did %q to %s, which has had power for %v", w.peer, w.what, n.Name,
+			time.Since(n.up)+kubeBoot)
 	}
 }
 
@@ -84,7 +89,8 @@ func (k *KubeSite) judgeMark(w kubeWrite, n *kubeNode, c failover.Change, v fsm.
 	kept := open && m.State != kubestate.RemStuck // by a remediation that goes on
 	gone := !n.away.IsZero() && time.Since(n.away) > goneFor && (!n.on || n.lies)
 	if outOfService(failover.Node{Taints: c.Remove}) && gone && kept {
-		k.c.Oracle.broken("order: %s took the taint from %s, which has been away for %v; its remediation is %v", w.peer, n.Name, time.Since(n.away), m.State)
+		k.c.Oracle.broken("order: %s took the taint from %s, which has been away for %v; its remediation is %v", w.peer,
+			n.Name, time.Since(n.away), m.State)
 	}
 }
 

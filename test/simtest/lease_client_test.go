@@ -146,7 +146,8 @@ func valueUnder(lease string) string { return "under." + lease }
 func (in leaseCall) ask(ctx context.Context, s *lease.Service) (out told, err error) {
 	switch in.verb {
 	case verbAcquire:
-		g, _, err := s.Acquire(ctx, lease.Acquisition{Name: in.lease, Holder: in.holder, TTL: leaseTTL, Takeover: in.takeover, Request: in.data})
+		g, _, err := s.Acquire(ctx,
+			lease.Acquisition{Name: in.lease, Holder: in.holder, TTL: leaseTTL, Takeover: in.takeover, Request: in.data})
 		return answered(told{holder: g.Holder, token: g.Token}, err)
 	case verbRenew:
 		g, err := s.Renew(ctx, in.lease, in.holder, in.token)
@@ -155,7 +156,8 @@ func (in leaseCall) ask(ctx context.Context, s *lease.Service) (out told, err er
 		_, err := s.Release(ctx, in.lease, in.holder, in.token)
 		return answered(told{}, err)
 	case verbWrite:
-		v, err := s.Put(ctx, valueUnder(in.lease), []byte(in.data), leases.Condition{Lease: in.lease, Token: in.token}, in.data)
+		v, err := s.Put(ctx, valueUnder(in.lease), []byte(in.data), leases.Condition{Lease: in.lease, Token: in.token},
+			in.data)
 		return answered(told{token: v}, err)
 	case verbRead:
 		v, err := s.Value(ctx, valueUnder(in.lease), lease.Linearizable)
@@ -211,5 +213,6 @@ func (b *borrower) note(in leaseCall, out told) {
 func (b *borrower) record(in leaseCall, out told) {
 	b.h.mu.Lock()
 	defer b.h.mu.Unlock()
-	b.h.ops = append(b.h.ops, porcupine.Operation{ClientId: b.id, Input: in, Call: in.called, Output: out, Return: out.returned})
+	b.h.ops = append(b.h.ops,
+		porcupine.Operation{ClientId: b.id, Input: in, Call: in.called, Output: out, Return: out.returned})
 }

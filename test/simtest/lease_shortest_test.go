@@ -18,7 +18,8 @@ import (
 // grant. One that is a third shorter is refused.
 func TestShortestLeaseSurvivesAChangeOfLeader(t *testing.T) {
 	t.Parallel()
-	for name, timing := range map[string]raftstore.Timing{"fast": raftstore.Fast(), "normal": raftstore.Normal(), "slow": raftstore.Slow()} {
+	for name, timing := range map[string]raftstore.Timing{"fast": raftstore.Fast(), "normal": raftstore.Normal(),
+		"slow": raftstore.Slow()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -135,7 +135,8 @@ func (s tenure) acquire(in leaseCall, out told) (bool, tenure) {
 		return s.heldAs(out), s
 	}
 	mine := in.takeover && s.holder == in.holder && !s.over
-	next := tenure{holder: in.holder, token: out.token, earliest: in.called + int64(leaseTTL), data: s.data, version: s.version}
+	next := tenure{holder: in.holder, token: out.token, earliest: in.called + int64(leaseTTL), data: s.data,
+		version: s.version}
 	return (mine || s.ended(out)) && out.token > s.token && out.token > s.version, next
 }
 
@@ -218,8 +219,10 @@ func TestLeasesAreLinearizable(t *testing.T) {
 	for _, n := range counts {
 		total += n
 	}
-	t.Logf("%d runs, %d operations in %v, judged in at most %d steps: %v", leaseRuns(t), total, time.Since(began).Round(time.Millisecond), dearest, counts)
-	for _, must := range []string{"acquire: yes", "acquire: held", "renew: yes", "renew: over", "release: yes", "write: yes", "write: fenced", "look: over"} {
+	t.Logf("%d runs, %d operations in %v, judged in at most %d steps: %v", leaseRuns(t), total,
+		time.Since(began).Round(time.Millisecond), dearest, counts)
+	for _, must := range []string{"acquire: yes", "acquire: held", "renew: yes", "renew: over", "release: yes",
+		"write: yes", "write: fenced", "look: over"} {
 		if counts[must] == 0 {
 			t.Errorf("no %s in any history: it proves nothing", must)
 		}
@@ -232,7 +235,8 @@ func judgeLeases(t *testing.T, ops []porcupine.Operation) (steps int64, decided 
 	t.Helper()
 	result, steps := linearized(leaseModel, settledLeases(ops))
 	if result == porcupine.Illegal {
-		t.Errorf("leases: a history of %d operations is %v after %d steps of the search%s", len(ops), result, steps, picture(t, ops))
+		t.Errorf("leases: a history of %d operations is %v after %d steps of the search%s", len(ops), result, steps,
+			picture(t, ops))
 	}
 	tokensRise(t, ops)
 	return steps, result != porcupine.Unknown

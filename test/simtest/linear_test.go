@@ -47,7 +47,8 @@ func (h *history) add(client int, in, out access, call time.Time, known bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: call.UnixNano(), Output: out, Return: end})
+	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: call.UnixNano(), Output: out,
+		Return: end})
 }
 
 // Clients that write and read one setting through any peer, while leaders are
@@ -73,7 +74,8 @@ func TestHistoryIsLinearizable(t *testing.T) {
 		})
 		result, steps := linearized(register, settledWrites(h.ops))
 		if result != porcupine.Ok {
-			t.Errorf("linearizable: seed %d: a history of %d operations is %v after %d steps of the search", seed, len(h.ops), result, steps)
+			t.Errorf("linearizable: seed %d: a history of %d operations is %v after %d steps of the search", seed, len(h.ops),
+				result, steps)
 		}
 		t.Logf("%d operations, judged in %d steps", len(h.ops), steps)
 	}

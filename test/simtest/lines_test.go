@@ -54,15 +54,19 @@ func absence(c *Cluster, away time.Duration, choose func(*Cluster, *Peer) *Peer)
 		c.T.Errorf("lines-are-bounded: %d lines in %v, want at most %d; the newest:\n%s", lines, away, most, &c.diary)
 	}
 	about := func(message string) int {
-		return len(regexp.MustCompile(`level=(WARN|INFO) msg="`+message+`" host=\w+ peer=`+dead.Name+` silent_for=`).FindAllString(c.diary.String(), -1))
+		return len(regexp.MustCompile(`level=(WARN|INFO) msg="`+message+`" host=\w+ peer=`+dead.Name+
+			` silent_for=`).FindAllString(c.diary.String(), -1))
 	}
 	lost, still := about("peer lost: it acknowledges nothing"), about("peer still lost")
 	newest := c.diary.String()
 	c.must(dead.Start())
 	c.settle(0)
 	time.Sleep(15 * time.Second) // in a bubble
-	c.T.Logf("%d lines in %v without %s, %d more at its return:\n%s", lines, away, dead.Name, c.diary.written()-before-lines, newest)
-	if full := periods > diaryLines-ofLoss; !full && lost != 1 || !full && still != periods || still == 0 || about("peer is back") != 1 {
-		c.T.Errorf("peer-is-named: %d lines that %s is lost, %d that it is still lost, %d that it is back:\n%s", lost, dead.Name, still, about("peer is back"), &c.diary)
+	c.T.Logf("%d lines in %v without %s, %d more at its return:\n%s", lines, away, dead.Name,
+		c.diary.written()-before-lines, newest)
+	if full := periods > diaryLines-ofLoss; !full && lost != 1 || !full && still != periods || still == 0 ||
+		about("peer is back") != 1 {
+		c.T.Errorf("peer-is-named: %d lines that %s is lost, %d that it is still lost, %d that it is back:\n%s", lost,
+			dead.Name, still, about("peer is back"), &c.diary)
 	}
 }

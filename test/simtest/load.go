@@ -133,7 +133,8 @@ func (w *writer) once(session *cluster.Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	id := fmt.Sprintf("%s-%d", w.key, w.sent)
-	res, err := session.Do(ctx, "", membership.AddJoinToken{ID: id, Hash: sha256.Sum256([]byte(id)), TTL: membership.MinJoinTTL})
+	res, err := session.Do(ctx, "",
+		membership.AddJoinToken{ID: id, Hash: sha256.Sum256([]byte(id)), TTL: membership.MinJoinTTL})
 	if err == nil && res.Code == fsm.Conflict {
 		w.c.Oracle.broken("applied-once: %s was made twice by one request: %s", id, res.Message)
 	}
@@ -220,7 +221,8 @@ func (c *Cluster) lame(now *Peer, old fencing.Token) {
 	defer cancel()
 	res, err := core.Store.Propose(ctx, fsm.Header{Token: old}, settings.PutSetting{Key: "lame", Value: old.String()})
 	switch {
-	case errors.Is(err, logerr.ErrNotLeader), errors.Is(err, logerr.ErrNoLeader), errors.Is(err, logerr.ErrOutcomeUnknown), errors.Is(err, logerr.ErrBusy):
+	case errors.Is(err, logerr.ErrNotLeader), errors.Is(err, logerr.ErrNoLeader), errors.Is(err, logerr.ErrOutcomeUnknown),
+		errors.Is(err, logerr.ErrBusy):
 	case err != nil:
 		c.Oracle.broken("stale-token: %s: %v", now.Name, err)
 	case res.Code == fsm.OK:

@@ -58,7 +58,8 @@ func lose(c *Cluster, n int) {
 	if load.Acked() < n {
 		c.T.Errorf("only %d writes were acknowledged in %d losses: the load was none", load.Acked(), n)
 	}
-	c.T.Logf("%d leaderships, %d writes acknowledged, longest without a leader %v", c.Oracle.Leaderships(), load.Acked(), worst)
+	c.T.Logf("%d leaderships, %d writes acknowledged, longest without a leader %v", c.Oracle.Leaderships(), load.Acked(),
+		worst)
 }
 
 func TestFivePeersLoseTwo(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 func (c *Cluster) neverLed(p *Peer, since uint64) {
 	c.T.Helper()
 	if now := p.leadToken.Load(); now > since {
-		c.Oracle.broken("maintenance-never-leads: %s began its duties under token %d, in maintenance since %d", p.Name, now, since)
+		c.Oracle.broken("maintenance-never-leads: %s began its duties under token %d, in maintenance since %d", p.Name, now,
+			since)
 	}
 }
 
@@ -52,7 +53,8 @@ func TestMaintenanceNeverLeads(t *testing.T) {
 				c.settle(0)
 			}
 			c.Until(time.Minute, "an heir", func() bool { // one whose disk hung stands aside for half a minute
-				return !slices.ContainsFunc(c.Others(idle), func(p *Peer) bool { return p.Core() == nil || p.Core().Fitness.Fit() != nil })
+				return !slices.ContainsFunc(c.Others(idle),
+					func(p *Peer) bool { return p.Core() == nil || p.Core().Fitness.Fit() != nil })
 			})
 			c.Lose(losses[i%len(losses)])
 			c.neverLed(idle, since)
@@ -66,7 +68,8 @@ func TestMaintenanceNeverLeads(t *testing.T) {
 				c.exclude(p, membership.FromLeading, true)
 			}
 		}
-		c.Until(2*successionLimit, idle.Name+" leads again when it is the only one that may", func() bool { return c.Leader() == idle })
+		c.Until(2*successionLimit, idle.Name+" leads again when it is the only one that may",
+			func() bool { return c.Leader() == idle })
 	})
 }
 

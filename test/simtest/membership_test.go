@@ -102,7 +102,8 @@ func TestVoterHasNotHeardOfAPromotion(t *testing.T) {
 					c.Until(successionLimit, "the joiner follows", func() bool { known, _ := c.voter(joiner.Name); return known })
 					if heard {
 						c.commit(fsm.Probe{})
-						c.Until(successionLimit, "a voter hears of the joiner", func() bool { return len(behind.Core().Store.Servers()) == 4 })
+						c.Until(successionLimit, "a voter hears of the joiner",
+							func() bool { return len(behind.Core().Store.Servers()) == 4 })
 						c.Net.Isolate(behind.Name)
 					}
 					c.awaitVote(joiner, true)

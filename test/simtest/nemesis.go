@@ -48,8 +48,10 @@ const (
 // faultKinds are all kinds, by name.
 var faultKinds = map[string]faultKind{
 	"isolate": {resource: ofNetwork, strike: func(n *nemesis, p, _ *Peer) func() { return n.cut(p, n.c.Net.Isolate) }},
-	"deaf":    {resource: ofNetwork, strike: func(n *nemesis, p, _ *Peer) func() { return n.cut(p, n.c.Net.IsolateInbound) }},
-	"mute":    {resource: ofNetwork, strike: func(n *nemesis, p, _ *Peer) func() { return n.cut(p, n.c.Net.IsolateOutbound) }},
+	"deaf": {resource: ofNetwork,
+		strike: func(n *nemesis, p, _ *Peer) func() { return n.cut(p, n.c.Net.IsolateInbound) }},
+	"mute": {resource: ofNetwork,
+		strike: func(n *nemesis, p, _ *Peer) func() { return n.cut(p, n.c.Net.IsolateOutbound) }},
 	"cut": {resource: ofNetwork, link: true, strike: func(n *nemesis, p, other *Peer) func() {
 		n.c.Net.CutBoth(p.Name, other.Name)
 		return func() {
@@ -87,19 +89,21 @@ var faultKinds = map[string]faultKind{
 	"freeze":        {resource: ofProcess, strike: (*nemesis).freeze},
 	"kernel-busy":   {resource: "kernel", strike: (*nemesis).occupyKernel},
 	"disk-hangs":    {resource: ofDisk, strike: func(_ *nemesis, p, _ *Peer) func() { p.Disk.Hang(); return p.Disk.Thaw }},
-	"disk-full":     {resource: ofDisk, strike: func(_ *nemesis, p, _ *Peer) func() { p.Disk.Full(true); return func() { p.Disk.Full(false) } }},
-	"disk-slow":     {resource: ofDisk, strike: slowDisk},
-	"clock-ahead":   {resource: ofClock, strike: skewed(2 * time.Hour)},
-	"clock-behind":  {resource: ofClock, strike: skewed(-5 * time.Hour)},
-	"transfer":      {resource: "transfer", strike: (*nemesis).transfer},
-	"snapshot":      {resource: "snapshot", strike: (*nemesis).snapshot},
-	"rules-flushed": {resource: "rules", strike: func(_ *nemesis, p, _ *Peer) func() { p.Kernel.Flush(); return func() {} }},
-	"join":          {resource: "membership", shared: true, strike: (*nemesis).join},
-	"maintenance":   {resource: "membership", shared: true, strike: excluded(membership.FromLeading)},
-	"observer":      {resource: "membership", shared: true, strike: excluded(membership.FromVoting)},
-	"gossip-key":    {resource: "gossip key", shared: true, strike: (*nemesis).rotateKey},
-	"node-dies":     {resource: "kube nodes", shared: true, strike: (*nemesis).killNode},
-	"node-cut":      {resource: "kube nodes", shared: true, strike: (*nemesis).cutNode},
+	"disk-full": {resource: ofDisk,
+		strike: func(_ *nemesis, p, _ *Peer) func() { p.Disk.Full(true); return func() { p.Disk.Full(false) } }},
+	"disk-slow":    {resource: ofDisk, strike: slowDisk},
+	"clock-ahead":  {resource: ofClock, strike: skewed(2 * time.Hour)},
+	"clock-behind": {resource: ofClock, strike: skewed(-5 * time.Hour)},
+	"transfer":     {resource: "transfer", strike: (*nemesis).transfer},
+	"snapshot":     {resource: "snapshot", strike: (*nemesis).snapshot},
+	"rules-flushed": {resource: "rules",
+		strike: func(_ *nemesis, p, _ *Peer) func() { p.Kernel.Flush(); return func() {} }},
+	"join":        {resource: "membership", shared: true, strike: (*nemesis).join},
+	"maintenance": {resource: "membership", shared: true, strike: excluded(membership.FromLeading)},
+	"observer":    {resource: "membership", shared: true, strike: excluded(membership.FromVoting)},
+	"gossip-key":  {resource: "gossip key", shared: true, strike: (*nemesis).rotateKey},
+	"node-dies":   {resource: "kube nodes", shared: true, strike: (*nemesis).killNode},
+	"node-cut":    {resource: "kube nodes", shared: true, strike: (*nemesis).cutNode},
 }
 
 func newNemesis(c *Cluster, kube *KubeSite) *nemesis {

@@ -112,7 +112,8 @@ func (n *nemesis) handOn(p *Peer) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), operationLimit)
-		_ = core.HandOn(ctx, func(ctx context.Context) error { return leader.StepDown(ctx, core.Store, core.Store.ID()) }) // tried again
+		// tried again
+		_ = core.HandOn(ctx, func(ctx context.Context) error { return leader.StepDown(ctx, core.Store, core.Store.ID()) })
 		cancel()
 	}
 	n.c.Oracle.broken("operation: %s did not give leadership away within %v", p.Name, operationsLimit)

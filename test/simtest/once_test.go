@@ -22,7 +22,8 @@ func TestLostAnswerIsNotExecutedAgain(t *testing.T) {
 		c.Net.SetLink(leader.Name, asker.Name, lossy)
 		answer := make(chan fsm.Result, 1)
 		go func() {
-			res, err := asker.Core().Session.Do(context.Background(), "", membership.AddJoinToken{ID: "once", Hash: [32]byte{1}, TTL: time.Hour})
+			res, err := asker.Core().Session.Do(context.Background(), "",
+				membership.AddJoinToken{ID: "once", Hash: [32]byte{1}, TTL: time.Hour})
 			if err != nil {
 				t.Errorf("the repeat was answered %v", err)
 			}

@@ -113,7 +113,8 @@ func (o *Oracle) proved(peer string, term uint64, t0 time.Time) {
 	o.mu.Unlock()
 	o.tooLate(late)
 	if wrong != nil {
-		o.broken("confirm-proves: %s (term %d) was told that no later leader was elected before %v, but %s was, in term %d, %v earlier",
+		o.broken(
+			"confirm-proves: %s (term %d) was told that no later leader was elected before %v, but %s was, in term %d, %v earlier",
 			peer, term, t0.Format("15:04:05.000"), wrong.peer, wrong.term, t0.Sub(wrong.at))
 	}
 }
@@ -139,7 +140,8 @@ func (o *Oracle) later(ages []aged, proofs []proof) string {
 	for _, a := range ages {
 		for _, p := range proofs {
 			if p.term < a.term && p.history == a.history && p.t0.After(a.until.Add(a.off)) {
-				return fmt.Sprintf("%s (term %d) was told that no older proof began after %v, and one of %s (term %d) began %v later",
+				return fmt.Sprintf(
+					"%s (term %d) was told that no older proof began after %v, and one of %s (term %d) began %v later",
 					a.peer, a.term, a.until.Format("15:04:05.000"), p.peer, p.term, p.t0.Sub(a.until))
 			}
 		}

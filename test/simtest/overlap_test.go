@@ -67,11 +67,14 @@ func TestOverlappingFaults(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d schedules in %v: %d leaderships, %d writes, %d operations on leases (judged in at most %d steps, %d undecided), %d introspections, faults %v",
-		wanted, time.Since(began).Round(time.Second), all.leaderships, all.writes, all.leases, all.steps, all.undecided, all.introspections, all.struck)
+	t.Logf(
+		"%d schedules in %v: %d leaderships, %d writes, %d operations on leases (judged in at most %d steps, %d undecided), %d introspections, faults %v",
+		wanted, time.Since(began).Round(time.Second), all.leaderships, all.writes, all.leases, all.steps, all.undecided,
+		all.introspections, all.struck)
 	// One history in a hundred or so takes longer than the search may.
 	if all.undecided > wanted/4 {
-		t.Errorf("leases: the histories of %d of %d schedules are undecided after %d steps of the search each", all.undecided, wanted, mostSteps)
+		t.Errorf("leases: the histories of %d of %d schedules are undecided after %d steps of the search each", all.undecided,
+			wanted, mostSteps)
 	}
 	for kind := range faultKinds {
 		if wanted >= 12 && all.struck[kind] == 0 {
@@ -226,7 +229,8 @@ func (w *clients) end() []string {
 
 // replay is the environment that replays a schedule.
 func replay(peers int, seed uint64, s Schedule) []string {
-	return []string{scheduleEnv + "=" + s.String(), seedEnv + "=" + strconv.FormatUint(seed, 10), peersEnv + "=" + strconv.Itoa(peers)}
+	return []string{scheduleEnv + "=" + s.String(), seedEnv + "=" + strconv.FormatUint(seed, 10),
+		peersEnv + "=" + strconv.Itoa(peers)}
 }
 
 // wayToReplay says how to replay a schedule that failed, and how to shrink it: that
@@ -234,7 +238,9 @@ func replay(peers int, seed uint64, s Schedule) []string {
 func wayToReplay(peers int, seed uint64, s Schedule) string {
 	env := replay(peers, seed, s)
 	set := strings.Replace(env[0], "=", "='", 1) + "' " + strings.Join(env[1:], " ")
-	return fmt.Sprintf("replay its %d faults with\n%s go test -count=1 -run '^TestOverlappingFaults$' ./test/simtest\nand look for fewer that are enough with\n%s go test -count=1 -tags e2e -v -run '^TestSmallerSchedule$' ./test/simtest", len(s), set, set)
+	return fmt.Sprintf(
+		"replay its %d faults with\n%s go test -count=1 -run '^TestOverlappingFaults$' ./test/simtest\nand look for fewer that are enough with\n%s go test -count=1 -tags e2e -v -run '^TestSmallerSchedule$' ./test/simtest",
+		len(s), set, set)
 }
 
 // A schedule survives being written and read, and has every kind of fault sooner or later.

@@ -252,7 +252,8 @@ func (f forwarder) Age(ctx context.Context, voter raftstore.Server, term uint64)
 }
 
 // AskLeader implements leaderrpc.Asker.
-func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path string, question []byte) ([]byte, error) {
+func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path string, question []byte) ([]byte,
+	error) {
 	to := f.from.c.Peer(leader.ID)
 	return Call(ctx, f.from.c.Net, f.from.Name, leader.ID, func(ctx context.Context) ([]byte, error) {
 		if core := to.Core(); core != nil {
@@ -264,7 +265,8 @@ func (f forwarder) AskLeader(ctx context.Context, leader raftstore.Server, path 
 
 // ask calls fn at another peer. A peer that has applied the removal of the
 // caller refuses it, as cluster.Access does.
-func ask[T any](ctx context.Context, from *Peer, leader raftstore.Server, fn func(context.Context, *raftstore.Store) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, from *Peer, leader raftstore.Server,
+	fn func(context.Context, *raftstore.Store) (T, error)) (T, error) {
 	to := from.c.Peer(leader.ID)
 	return Call(ctx, from.c.Net, from.Name, leader.ID, func(ctx context.Context) (T, error) {
 		var zero T

@@ -21,7 +21,8 @@ type formerLead struct {
 // proving begins to prove the leadership of a peer, as often as it can.
 func (b *bare) proving(name string) *formerLead {
 	b.T.Helper()
-	e := &formerLead{l: b.lead(name), term: b.stores[name].Stats().Term, index: b.stores[name].View().Index(), done: make(chan struct{})}
+	e := &formerLead{l: b.lead(name), term: b.stores[name].Stats().Term, index: b.stores[name].View().Index(),
+		done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.stop = cancel
 	go func() {
@@ -68,10 +69,12 @@ func (b *bare) judge(seed uint64, until, lost time.Time, while time.Duration, pr
 		b.T.Fatalf("seed %d: the earlier leader was never proven", seed)
 	}
 	if newest := slices.MaxFunc(proven, time.Time.Compare); newest.After(until) {
-		b.T.Errorf("no-older-proof: seed %d: a proof of the earlier leader began %v after what the voters told the next one", seed, newest.Sub(until))
+		b.T.Errorf("no-older-proof: seed %d: a proof of the earlier leader began %v after what the voters told the next one",
+			seed, newest.Sub(until))
 	}
 	if late := until.Sub(lost); late > while {
-		b.T.Errorf("ages-are-of-acknowledgements: seed %d: the voters tell of a proof %v after the earlier leader was lost", seed, late)
+		b.T.Errorf("ages-are-of-acknowledgements: seed %d: the voters tell of a proof %v after the earlier leader was lost",
+			seed, late)
 	}
 }
 
@@ -151,7 +154,8 @@ func TestConfigurationThatChangedSinceIsNoSuccession(t *testing.T) {
 			b.must(b.stores[old.Name].AddNonvoter(ctx, extra.Name, extra.address()))
 			after := &formerLead{term: before.term, index: b.stores[old.Name].View().Index()}
 			if known := before.l.Configured(); known <= before.index || known > after.index {
-				t.Errorf("newest-configuration: it is that of index %d, and was made after %d, before %d", known, before.index, after.index)
+				t.Errorf("newest-configuration: it is that of index %d, and was made after %d, before %d", known, before.index,
+					after.index)
 			}
 			proven := before.ended()
 			lost, voters := time.Now(), b.Others(old)
@@ -167,7 +171,8 @@ func TestConfigurationThatChangedSinceIsNoSuccession(t *testing.T) {
 			next := b.elected(names(voters)...)
 			l, until := b.succeeded(next, after)
 			if _, ok := l.Succeeds(before.term, before.index); ok {
-				t.Error("changed-configuration: the voters' answers count although the configuration changed after the earlier leader's entry")
+				t.Error(
+					"changed-configuration: the voters' answers count although the configuration changed after the earlier leader's entry")
 			}
 			if _, ok := l.Succeeds(b.stores[next].Stats().Term, after.index); ok {
 				t.Error("own-door: a leadership succeeds itself")

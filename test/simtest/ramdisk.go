@@ -30,7 +30,8 @@ func (s *Site) ramdisk(m *Machine, boot int) {
 	if m.Silent {
 		return
 	}
-	document := fmt.Appendf(nil, `{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q,"ipv4_address":"172.24.0.9"}]},"boot":%d}`, m.MAC, boot)
+	document := fmt.Appendf(nil,
+		`{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q,"ipv4_address":"172.24.0.9"}]},"boot":%d}`, m.MAC, boot)
 	twice := s.c.rng.IntN(4) == 0
 	answers := make(chan error, 2)
 	posts := 1

@@ -56,7 +56,8 @@ func TestRestartedProcessClosesWhatItFinds(t *testing.T) {
 			}
 			c.must(old.Start())
 			if now := time.Now(); old.Kernel.door(now) || old.Kernel.holds(now) {
-				t.Errorf("close-at-start: after its start the door of %s is open: %t, its address there: %t", old.Name, old.Kernel.door(now), old.Kernel.holds(now))
+				t.Errorf("close-at-start: after its start the door of %s is open: %t, its address there: %t", old.Name,
+					old.Kernel.door(now), old.Kernel.holds(now))
 			}
 			c.settle(0)
 		}

@@ -53,14 +53,16 @@ func TestRestoreVoidsWhatWasGranted(t *testing.T) {
 		if _, ok := v.Setting("lost"); ok {
 			t.Error("what came after the snapshot is still there")
 		}
-		early, err := c.AwaitLeader(successionLimit).Core().Session.Do(ctx, "", leases.Grant{Name: "db", Holder: "bob", TTL: time.Hour})
+		early, err := c.AwaitLeader(successionLimit).Core().Session.Do(ctx, "",
+			leases.Grant{Name: "db", Holder: "bob", TTL: time.Hour})
 		c.must(err)
 		if early.Code != fsm.Conflict {
 			c.Oracle.broken("two-holders: another got a lease that its holder from before the restore may act under: %+v", early)
 		}
 		next := do(leases.Grant{Name: "db", Holder: "alice", TTL: time.Hour, Takeover: true})
 		if next.Token <= lease.Token || next.Token <= highest {
-			c.Oracle.broken("token-rises-through-restore: a lease got token %v, %v and %v were granted before", next.Token, lease.Token, highest)
+			c.Oracle.broken("token-rises-through-restore: a lease got token %v, %v and %v were granted before", next.Token,
+				lease.Token, highest)
 		}
 	})
 }
@@ -78,7 +80,8 @@ func (c *Cluster) foundFrom(snapshot io.Reader, on *Peer, names ...string) {
 	c.must(err)
 	state.Adopt(local.State.View())
 	c.must(state.Refound(fsm.Refound{
-		Index: max(state.View().Index(), local.Last), UnixMillis: on.wall().UnixMilli(), NewIncarnation: true, Survivor: on.Name, Self: on.member(),
+		Index: max(state.View().Index(), local.Last), UnixMillis: on.wall().UnixMilli(), NewIncarnation: true,
+		Survivor: on.Name, Self: on.member(),
 	}))
 	on.Disk = NewDisk(c.rng) // the new state, next to the old one
 	st := on.storage()

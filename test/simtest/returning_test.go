@@ -56,7 +56,8 @@ func TestMachinesThatReturn(t *testing.T) {
 		}
 	})
 	t.Logf("%d minutes: %+v", minutes, &sum.total)
-	if s := &sum.total; s.offs == 0 || s.deletes == 0 || s.contradictions == 0 || s.refounded == 0 || s.rails == 0 || s.waits == 0 {
+	if s := &sum.total; s.offs == 0 || s.deletes == 0 || s.contradictions == 0 || s.refounded == 0 || s.rails == 0 ||
+		s.waits == 0 {
 		t.Errorf("too little has happened: %+v", &sum.total)
 	}
 }
@@ -313,12 +314,14 @@ func (r *returning) endTrouble() {
 			break
 		}
 		if time.Now().After(end) {
-			r.c.T.Fatalf("all-ends: after %v there are marks on %v, and %v do not run\n%s", settledWithin, r.marked(), r.idle(), r.story())
+			r.c.T.Fatalf("all-ends: after %v there are marks on %v, and %v do not run\n%s", settledWithin, r.marked(), r.idle(),
+				r.story())
 		}
 		r.elapse(time.Second)
 		r.with(func() {
 			for _, name := range r.names {
-				if n := r.nodes[name]; !n.on && !slices.ContainsFunc(v.Remediations(), func(m kubestate.Remediation) bool { return m.Node == name }) {
+				if n := r.nodes[name]; !n.on &&
+					!slices.ContainsFunc(v.Remediations(), func(m kubestate.Remediation) bool { return m.Node == name }) {
 					n.wake()
 				}
 			}

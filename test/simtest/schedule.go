@@ -86,7 +86,8 @@ func RandomSchedule(rng *rand.Rand, hosts []string, total time.Duration) (s Sche
 			pause = shortPause
 		}
 		at += between(rng, 0, pause).Round(time.Millisecond)
-		f := Fault{At: at, For: shortestFault << rng.IntN(9), Kind: kinds[rng.IntN(len(kinds))], Host: hosts[rng.IntN(len(hosts))]}
+		f := Fault{At: at, For: shortestFault << rng.IntN(9), Kind: kinds[rng.IntN(len(kinds))],
+			Host: hosts[rng.IntN(len(hosts))]}
 		f.For = min(f.For+between(rng, 0, f.For), longestFault).Round(time.Millisecond)
 		if rng.IntN(2) == 0 {
 			f.Host = leaderHost

@@ -43,12 +43,16 @@ type beside struct {
 func (b *beside) start() {
 	gate := NewGate()
 	over := roundTripper{b, gate}
-	options := apiclient.Options{Servers: []string{"http://h1:5050", "http://h2:5050", "http://h3:5050"}, Transport: over, Random: source{b.c.rng}}
-	lease, err := lease.New(lease.Options{API: options, Name: electedLease, Holder: b.name, TTL: sidecarTTL, Takeover: true, Now: b.now})
+	options := apiclient.Options{Servers: []string{"http://h1:5050", "http://h2:5050", "http://h3:5050"}, Transport: over,
+		Random: source{b.c.rng}}
+	lease, err := lease.New(lease.Options{API: options, Name: electedLease, Holder: b.name, TTL: sidecarTTL,
+		Takeover: true, Now: b.now})
 	b.c.must(err)
 	reader, err := apiclient.New(options)
 	b.c.must(err)
-	candidate := sidecar.New(sidecar.Options{ID: b.name, Lease: electedLease, TTL: sidecarTTL, Acquirer: lease, Reader: reader, Now: b.now, Logger: slog.New(slog.DiscardHandler)})
+	candidate := sidecar.New(
+		sidecar.Options{ID: b.name, Lease: electedLease, TTL: sidecarTTL, Acquirer: lease, Reader: reader, Now: b.now,
+			Logger: slog.New(slog.DiscardHandler)})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -119,19 +123,21 @@ func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	to := r.from.c.Peer(req.URL.Hostname())
 	r.gate.Wait(nil)
-	answer, err := Call(req.Context(), r.from.c.Net, r.from.name, to.Name, func(ctx context.Context) (*http.Response, error) {
-		core := to.Core()
-		if core == nil {
-			return nil, ErrRefused
-		}
-		w := httptest.NewRecorder()
-		lending := &api.Inspector{Lending: core.Lending, Auth: api.NoAuth(), MaxLimit: 1000, Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
-		health := api.Health{Checks: func() []api.HealthCheck { return nil }, Metrics: prometheus.NewRegistry()}
-		asked := req.Clone(ctx)
-		asked.Body = io.NopCloser(bytes.NewReader(body))
-		api.Public(health, lending).ServeHTTP(w, asked)
-		return w.Result(), nil
-	})
+	answer, err := Call(req.Context(), r.from.c.Net, r.from.name, to.Name,
+		func(ctx context.Context) (*http.Response, error) {
+			core := to.Core()
+			if core == nil {
+				return nil, ErrRefused
+			}
+			w := httptest.NewRecorder()
+			lending := &api.Inspector{Lending: core.Lending, Auth: api.NoAuth(), MaxLimit: 1000,
+				Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
+			health := api.Health{Checks: func() []api.HealthCheck { return nil }, Metrics: prometheus.NewRegistry()}
+			asked := req.Clone(ctx)
+			asked.Body = io.NopCloser(bytes.NewReader(body))
+			api.Public(health, lending).ServeHTTP(w, asked)
+			return w.Result(), nil
+		})
 	r.gate.Wait(nil)
 	if err != nil {
 		return nil, errors.Join(err, req.Context().Err())
@@ -200,7 +206,8 @@ func (c *Cluster) besides(changes int) {
 	if len(h.names) < changes/4 || active < time.Minute {
 		c.T.Errorf("%d grants were named, pollers were active for %v: this is no test", len(h.names), active)
 	}
-	c.T.Logf("%d answers, %d grants were named; two pollers active for at most %v, one for %v in all", h.count, len(h.names), longest, active.Round(time.Second))
+	c.T.Logf("%d answers, %d grants were named; two pollers active for at most %v, one for %v in all", h.count,
+		len(h.names), longest, active.Round(time.Second))
 }
 
 // noteToken compares a name with what was said under the same token.
@@ -215,7 +222,8 @@ func (h *heard) noteToken(by string, s said) {
 		h.names = make(map[string]string)
 	}
 	if other, known := h.names[s.Token]; known && other != s.Name {
-		h.c.Oracle.broken("elector-one-name-a-token: %s names %s under token %s, which was said to be %s", by, s.Name, s.Token, other)
+		h.c.Oracle.broken("elector-one-name-a-token: %s names %s under token %s, which was said to be %s", by, s.Name,
+			s.Token, other)
 	}
 	h.names[s.Token] = s.Name
 }

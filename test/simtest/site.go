@@ -68,7 +68,8 @@ func NewSite(c *Cluster, n int, conf config.Inspection, hooks ...inspector.Hook)
 		notes, left := p.notes.begin()
 		client := &siteClient{s, p.Name, gate}
 		return &app.Introspection{
-			Config: conf, Name: p.Name, Ironic: client, Inband: client, Hooks: hooks, Notes: notes, Memory: notes, Unfinished: left,
+			Config: conf, Name: p.Name, Ironic: client, Inband: client, Hooks: hooks, Notes: notes, Memory: notes,
+			Unfinished: left,
 		}
 	}
 	return s
@@ -126,7 +127,8 @@ func (s *Site) judge(peer, node, what string) {
 	}
 	claim, held := v.ClaimOf(node)
 	if !held || claim.Peer != peer {
-		s.c.Oracle.broken("claim-held: %s sent %s for %s without its claim (held: %v, by %q)", peer, what, node, held, claim.Peer)
+		s.c.Oracle.broken("claim-held: %s sent %s for %s without its claim (held: %v, by %q)", peer, what, node, held,
+			claim.Peer)
 	}
 	if rec, _ := v.Record(node); what == ironic.PowerReboot && len(rec.Attributes.MACs) == 0 {
 		s.c.Oracle.broken("known-before-power: %s powers %s on before its callback can be recognised", peer, node)

@@ -90,7 +90,9 @@ func (s *Site) Strangers(n int) {
 func (s *Site) stranger(m *Machine, bmc string) {
 	time.Sleep(bootLeast + time.Duration(s.c.rng.Int64N(int64(20*time.Second)))) // in a bubble
 	post := func(more string) {
-		document := fmt.Appendf(nil, `{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q},{"name":"lo","mac_address":"00:00:00:00:00:00"}%s],"bmc_address":%q}}`, m.MAC, more, bmc)
+		document := fmt.Appendf(nil,
+			`{"inventory":{"interfaces":[{"name":"eth0","mac_address":%q},{"name":"lo","mac_address":"00:00:00:00:00:00"}%s],"bmc_address":%q}}`,
+			m.MAC, more, bmc)
 		if err := s.postStrange(m, document); err != nil {
 			s.c.T.Logf("stranger %s: %v", m.MAC, err)
 		}

@@ -32,7 +32,8 @@ func (c *siteClient) Continue(ctx context.Context, call ironic.InbandCall) (iron
 	var answer ironic.InbandAnswer
 	more, err := c.send(ctx, "POST continue_inspection", "")
 	if err != nil || c.site.c.rng.IntN(10) == 0 {
-		return answer, &ironic.Error{Message: fmt.Sprintf("it did not leave: %v", err), Err: errors.Join(ironic.ErrNotSent, err)}
+		return answer, &ironic.Error{Message: fmt.Sprintf("it did not leave: %v", err),
+			Err: errors.Join(ironic.ErrNotSent, err)}
 	}
 	answer = c.site.hear(call.Body)
 	if c.site.c.rng.IntN(5) == 0 {
@@ -140,7 +141,8 @@ func (s *Site) judgeRelays() (accepted int) {
 			accepted++
 		}
 		if e.accepted && e.taken != 1 {
-			s.c.Oracle.broken("relay-delivered: the callback of %s was accepted, and Ironic has it %d times: %+v", node, e.taken, copies)
+			s.c.Oracle.broken("relay-delivered: the callback of %s was accepted, and Ironic has it %d times: %+v", node, e.taken,
+				copies)
 		}
 		if len(copies) > 1 {
 			s.c.Oracle.broken("relay-joined: the callback of %s is kept %d times: %+v", node, len(copies), copies)

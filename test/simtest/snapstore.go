@@ -21,7 +21,8 @@ type Snapshots struct{ store *Store }
 var _ raft.SnapshotStore = (*Snapshots)(nil)
 
 // Create implements raft.SnapshotStore.
-func (s *Snapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration, serversIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+func (s *Snapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration,
+	serversIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	if version != 1 {
 		return nil, fmt.Errorf("create snapshot: unsupported version %d", version)
 	}

@@ -22,7 +22,8 @@ func (portMaker) Name() string { return "port_maker" }
 // After implements inspector.After.
 func (h portMaker) After(ctx context.Context, t *inspector.Task) error {
 	for n := range h.ports {
-		if _, err := t.Ironic.CreatePort(ctx, ironic.Port{Node: t.Node().UUID, Address: fmt.Sprintf("52:54:00:cc:00:%02x", n)}); err != nil {
+		if _, err := t.Ironic.CreatePort(ctx,
+			ironic.Port{Node: t.Node().UUID, Address: fmt.Sprintf("52:54:00:cc:00:%02x", n)}); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,8 @@ func TestSecondTransferWedgesRaft(t *testing.T) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSecondTransferWedgesRaft$")
 	cmd.Env = append(os.Environ(), wedgeEnv+"=1")
 	out, err := cmd.CombinedOutput()
-	for _, want := range []string{"a write under the next leadership: " + raft.ErrLeadershipTransferInProgress.Error(), "blocked goroutines remain"} {
+	for _, want := range []string{"a write under the next leadership: " + raft.ErrLeadershipTransferInProgress.Error(),
+		"blocked goroutines remain"} {
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("raft alone ended with %v, without %q:\n%.2000s", err, want, out)
 		}

@@ -82,29 +82,34 @@ func (t *Transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (ra
 }
 
 // AppendEntries implements raft.Transport.
-func (t *Transport) AppendEntries(_ raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (t *Transport) AppendEntries(_ raft.ServerID, to raft.ServerAddress, req *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse) error {
 	return call(t, to, rpcTimeout, &message{request: copyAppendEntries(req)}, resp)
 }
 
 // RequestVote implements raft.Transport.
-func (t *Transport) RequestVote(_ raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+func (t *Transport) RequestVote(_ raft.ServerID, to raft.ServerAddress, req *raft.RequestVoteRequest,
+	resp *raft.RequestVoteResponse) error {
 	return call(t, to, rpcTimeout, &message{request: copyRequestVote(req)}, resp)
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (t *Transport) RequestPreVote(_ raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+func (t *Transport) RequestPreVote(_ raft.ServerID, to raft.ServerAddress, req *raft.RequestPreVoteRequest,
+	resp *raft.RequestPreVoteResponse) error {
 	return call(t, to, rpcTimeout, &message{request: copyRequestPreVote(req)}, resp)
 }
 
 // TimeoutNow implements raft.Transport.
-func (t *Transport) TimeoutNow(_ raft.ServerID, to raft.ServerAddress, req *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+func (t *Transport) TimeoutNow(_ raft.ServerID, to raft.ServerAddress, req *raft.TimeoutNowRequest,
+	resp *raft.TimeoutNowResponse) error {
 	return call(t, to, rpcTimeout, &message{request: copyTimeoutNow(req)}, resp)
 }
 
 // InstallSnapshot implements raft.Transport. The stream is read here and
 // copied. If the request is lost, a part of the stream arrives and then the
 // connection breaks.
-func (t *Transport) InstallSnapshot(_ raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (t *Transport) InstallSnapshot(_ raft.ServerID, to raft.ServerAddress, req *raft.InstallSnapshotRequest,
+	resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	stream, err := io.ReadAll(io.LimitReader(data, req.Size))
 	if err != nil {
 		return fmt.Errorf("read the snapshot to send: %w", err)

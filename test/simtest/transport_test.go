@@ -289,7 +289,8 @@ func TestLostSnapshotArrivesInPart(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			req := &raft.InstallSnapshotRequest{Size: 1000}
-			done <- p.a.InstallSnapshot("b", "b:1", req, new(raft.InstallSnapshotResponse), strings.NewReader(strings.Repeat("x", 1000)))
+			done <- p.a.InstallSnapshot("b", "b:1", req, new(raft.InstallSnapshotResponse),
+				strings.NewReader(strings.Repeat("x", 1000)))
 		}()
 		rpc := <-p.b.Consumer()
 		if data, err := io.ReadAll(rpc.Reader); len(data) >= 1000 || err != nil {

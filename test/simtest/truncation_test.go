@@ -31,7 +31,8 @@ func TestFailedWriteAfterADeletionEndsTheProcess(t *testing.T) {
 		old.Disk.Fail(OpLog, syscall.ENOSPC)
 		c.Net.HealAll()
 		c.Until(time.Minute, "the voter ends", old.Exited)
-		if exits := strings.Join(c.Oracle.Exits(), "; "); !strings.Contains(exits, old.Name+" exited with 75: store entries in the place of those deleted") {
+		if exits := strings.Join(c.Oracle.Exits(), "; "); !strings.Contains(exits,
+			old.Name+" exited with 75: store entries in the place of those deleted") {
 			t.Errorf("last-index-lost: %s", exits)
 		}
 		c.must(old.Kill())

@@ -66,7 +66,8 @@ func TestIgnorableEntryIsPassedOver(t *testing.T) {
 func (c *Cluster) plant(data []byte) uint64 {
 	index := c.founded().View().Index() + 1
 	for _, p := range c.Peers {
-		c.must(raftguard.NewLog(p.Disk.Mount(nil)).StoreLog(&raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: data}))
+		c.must(raftguard.NewLog(p.Disk.Mount(nil)).StoreLog(
+			&raft.Log{Index: index, Term: 1, Type: raft.LogCommand, Data: data}))
 	}
 	return index
 }

@@ -77,7 +77,9 @@ func TestOlderPeersReadEveryDocument(t *testing.T) {
 					t.Fatalf("%s ended in %v without a document: %s", node, rec.State, rec.Error)
 				}
 				if _, err := v010.DecodeAll(b.Data, nil); (err == nil) != (version == 1) {
-					c.Oracle.broken("older-peers-read-documents: with a member of log version %d v0.1.0 would read a new document with: %v", version, err)
+					c.Oracle.broken(
+						"older-peers-read-documents: with a member of log version %d v0.1.0 would read a new document with: %v", version,
+						err)
 				}
 			}
 		}
@@ -104,7 +106,8 @@ func TestOlderBinaryOpensNoSession(t *testing.T) {
 		}
 		c.must(old.Start())
 		c.Until(successionLimit, "outdated-peer-stops: the peer is told", func() bool { return told.Load() != nil })
-		if err := *told.Load(); !errors.Is(err, fsm.Outdated) || !strings.Contains(err.Error(), "upgrade trivet on this host") {
+		if err := *told.Load(); !errors.Is(err, fsm.Outdated) ||
+			!strings.Contains(err.Error(), "upgrade trivet on this host") {
 			t.Errorf("outdated-peer-stops: %v", err)
 		}
 		if got := leader.Core().Store.View().ClusterVersion(); got != fsm.Version+1 {

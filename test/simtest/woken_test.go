@@ -18,7 +18,8 @@ import (
 const wokenLease = 250 * time.Millisecond
 
 func wokenTiming() raftstore.Timing {
-	return raftstore.Timing{Heartbeat: 100 * time.Millisecond, Election: 100 * time.Millisecond, Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond}
+	return raftstore.Timing{Heartbeat: 100 * time.Millisecond, Election: 100 * time.Millisecond,
+		Lease: 50 * time.Millisecond, Commit: 5 * time.Millisecond}
 }
 
 // TestWokenLeader stops a leader that is about to arm its lease, while answers to

@@ -127,7 +127,8 @@ func TestPoisonedDocument(t *testing.T) {
 		before bool // processing is saved
 		alive  int  // peers
 		queued bool // no callback is taken where it comes in
-	}{{"before", true, 3, false}, {"after", false, 3, false}, {"before, one peer gone", true, 2, false}, {"before, from the queue", true, 2, true}} {
+	}{{"before", true, 3, false}, {"after", false, 3, false}, {"before, one peer gone", true, 2, false},
+		{"before, from the queue", true, 2, true}} {
 		t.Run(how.name, func(t *testing.T) {
 			hook := &poison{before: how.before}
 			SimulateSite(t, 3, 210, func(c *Cluster) *Site {
@@ -173,7 +174,8 @@ func TestPoisonedDocument(t *testing.T) {
 					// Five tries of a ramdisk may all be at the peer that is gone.
 					missed := how.alive < len(c.Peers) && rec.Error == "Introspection timeout"
 					// Each process that ended may have examined this document, too, without a claim.
-					examined := how.before && len(deaths) == how.alive && strings.HasPrefix(rec.Error, "given up: every peer that processed the data was lost")
+					examined := how.before && len(deaths) == how.alive &&
+						strings.HasPrefix(rec.Error, "given up: every peer that processed the data was lost")
 					if rec.State == introspection.NodeError && !beside[node] && !missed && !examined {
 						t.Errorf("%s shared the fate of the poisoned one: %s", node, rec.Error)
 					}
@@ -239,7 +241,8 @@ func TestHookPanicsOrLoops(t *testing.T) {
 		conf := quick()
 		conf.Timeout = 7 * time.Minute
 		var s *Site
-		s = NewSite(c, 4, conf, wild{func() string { return s.Machine(s.Nodes()[0]).MAC }, func() string { return s.Machine(s.Nodes()[1]).MAC }}, patcher{})
+		s = NewSite(c, 4, conf, wild{func() string { return s.Machine(s.Nodes()[0]).MAC },
+			func() string { return s.Machine(s.Nodes()[1]).MAC }}, patcher{})
 		return s
 	}, func(c *Cluster, s *Site) {
 		c.AwaitLeader(successionLimit)
@@ -253,7 +256,8 @@ func TestHookPanicsOrLoops(t *testing.T) {
 		}
 		for i, node := range s.Nodes() {
 			rec, _ := v.Record(node)
-			if !strings.HasPrefix(rec.Error, strings.SplitAfter(want[i], ": ")[0]) || (want[i] == "") != (rec.State == introspection.NodeFinished) {
+			if !strings.HasPrefix(rec.Error, strings.SplitAfter(want[i], ": ")[0]) ||
+				(want[i] == "") != (rec.State == introspection.NodeFinished) {
 				t.Errorf("machine %d ended in %v: %q, want %q", i, rec.State, rec.Error, want[i])
 			}
 		}

@@ -14,9 +14,10 @@ func module(t *testing.T, body string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":    "module example.org/m\n\ngo 1.24\n",
-		"m.go":      "package m\n",
-		"m_test.go": "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nvar _, _ = os.Getenv, time.Sleep\n\nfunc TestM(t *testing.T) {\n" + body + "\n}\n",
+		"go.mod": "module example.org/m\n\ngo 1.24\n",
+		"m.go":   "package m\n",
+		"m_test.go": "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nvar _, _ = os.Getenv, time.Sleep\n\nfunc TestM(t *testing.T) {\n" +
+			body + "\n}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

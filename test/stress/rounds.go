@@ -207,7 +207,8 @@ func (r *results) report(w io.Writer, wall time.Duration) {
 		runs += r.runs[p]
 		fmt.Fprintf(w, "%8d %8d %10v  %s\n", r.runs[p], failed[p], r.longest[p].Round(100*time.Millisecond), p)
 	}
-	fmt.Fprintf(w, "\nstress: %d runs of %d packages, %d failures, %v\n", runs, len(r.runs), failures, wall.Round(time.Second))
+	fmt.Fprintf(w, "\nstress: %d runs of %d packages, %d failures, %v\n", runs, len(r.runs), failures,
+		wall.Round(time.Second))
 	for _, f := range r.failures {
 		fmt.Fprintln(w, "failed:", f)
 	}

@@ -22,7 +22,8 @@ func TestReport(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r.report(&out, 90*time.Second)
-	for _, want := range []string{"       2        0         3s  b\n       2        2         2s  a\n", "stress: 4 runs of 2 packages, 2 failures, 1m30s\n", "failed: a TestX\n"} {
+	for _, want := range []string{"       2        0         3s  b\n       2        2         2s  a\n",
+		"stress: 4 runs of 2 packages, 2 failures, 1m30s\n", "failed: a TestX\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}

@@ -62,7 +62,8 @@ const figuresFile = "TRIVET_FIGURES"
 // the same time.
 func Figure(t testing.TB, name string, value float64, unit string, goal Goal) {
 	t.Helper()
-	r := Recorded{Name: name, Value: value, Unit: unit, Goal: goal.String(), Met: goal.met(value), Test: t.Name(), Time: time.Now().UTC()}
+	r := Recorded{Name: name, Value: value, Unit: unit, Goal: goal.String(), Met: goal.met(value), Test: t.Name(),
+		Time: time.Now().UTC()}
 	verdict := "missed"
 	if r.Met {
 		verdict = "met"

@@ -48,7 +48,8 @@ func ReservePort() (addr string, release func(), err error) {
 		}
 		return addr, func() { reserved.Close() }, nil
 	}
-	return "", nil, fmt.Errorf("%d ports from %d to %d of 127.0.0.1 were tried, and none is free", portTries, firstPort, lastPort)
+	return "", nil, fmt.Errorf("%d ports from %d to %d of 127.0.0.1 were tried, and none is free", portTries, firstPort,
+		lastPort)
 }
 
 // reservation is the name of the abstract socket that reserves an address.

@@ -52,10 +52,13 @@ func TestWaitsEndWithinAMinuteAndSayForWhat(t *testing.T) {
 		want string
 	}{
 		"receive": {func(t testing.TB) { Receive(t, make(chan int), "the answer") }, "the answer"},
-		"within":  {func(t testing.TB) { ReceiveWithin(t, time.Second, make(chan int), "the answer") }, "not within 1s: the answer"},
-		"send":    {func(t testing.TB) { Send(t, make(chan int), 1, "the question is taken") }, "the question is taken"},
-		"until":   {func(t testing.TB) { Until(t, "a leader", func() bool { return false }) }, "a leader: the condition does not hold"},
-		"check":   {func(t testing.TB) { Within(t, time.Second, "a leader", func() error { return broken }) }, "not within 1s: a leader: it is broken"},
+		"within": {func(t testing.TB) { ReceiveWithin(t, time.Second, make(chan int), "the answer") },
+			"not within 1s: the answer"},
+		"send": {func(t testing.TB) { Send(t, make(chan int), 1, "the question is taken") }, "the question is taken"},
+		"until": {func(t testing.TB) { Until(t, "a leader", func() bool { return false }) },
+			"a leader: the condition does not hold"},
+		"check": {func(t testing.TB) { Within(t, time.Second, "a leader", func() error { return broken }) },
+			"not within 1s: a leader: it is broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			message, took := failed(t, c.wait)
@@ -88,9 +91,11 @@ func TestWaitsOfCIAreLong(t *testing.T) {
 			wait func() bool // reports whether it ended in vain, as it must
 			took time.Duration
 		}{
-			"take":  {func() bool { _, err := Take(time.Second, silent, "a number"); return err != nil }, ciLimit},
-			"poll":  {func() bool { return Poll(t.Context(), time.Second, "a leader", func() error { return broken }) != nil }, ciLimit},
-			"try":   {func() bool { return Try(t.Context(), time.Second, "a leader", func() error { return broken }) != nil }, time.Second},
+			"take": {func() bool { _, err := Take(time.Second, silent, "a number"); return err != nil }, ciLimit},
+			"poll": {func() bool { return Poll(t.Context(), time.Second, "a leader", func() error { return broken }) != nil },
+				ciLimit},
+			"try": {func() bool { return Try(t.Context(), time.Second, "a leader", func() error { return broken }) != nil },
+				time.Second},
 			"quiet": {func() bool { return Quiet(time.Second, silent) }, time.Second},
 			"rest":  {func() bool { return Rest(t.Context(), time.Second) }, time.Second},
 		} {
@@ -145,7 +150,8 @@ func TestPollEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := Poll(ctx, time.Hour, "a leader", func() error { return broken })
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, broken) || !strings.Contains(err.Error(), "a leader") {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, broken) ||
+			!strings.Contains(err.Error(), "a leader") {
 			t.Error(err)
 		}
 		if err := Poll(t.Context(), time.Second, "a leader", func() error { return nil }); err != nil {

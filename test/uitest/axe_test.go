@@ -85,11 +85,14 @@ func TestAccessible(t *testing.T) {
 	p.shows(".verdict", "may be lost")
 	p.do(p.Eval(t.Context(), script+";0", nil))
 	views := []struct{ name, hash, selector, text, then string }{
-		{"overview", "#overview", ".lanes", "peer1", `document.querySelector("rect.k-pxe").dispatchEvent(new MouseEvent("click"))`},
+		{"overview", "#overview", ".lanes", "peer1",
+			`document.querySelector("rect.k-pxe").dispatchEvent(new MouseEvent("click"))`},
 		{"machines", "#machines", "#machines .hint", "60 of 60", ""},
 		{"drawer", "#machines", "#machines .hint", "60 of 60", `document.querySelector(".row").click()`},
-		{"dialog", "#machines", "#machines .hint", "60 of 60", `document.querySelector(".row").click(); [...document.querySelectorAll("#drawer button")].find((b) => b.innerText.startsWith("Start")).click()`},
-		{"rules", "#rules", "main", "no rule", ""}, {"members", "#members", "main", "peer3", ""}, {"doctor", "#doctor", "main", "3 hosts examined", ""},
+		{"dialog", "#machines", "#machines .hint", "60 of 60",
+			`document.querySelector(".row").click(); [...document.querySelectorAll("#drawer button")].find((b) => b.innerText.startsWith("Start")).click()`},
+		{"rules", "#rules", "main", "no rule", ""}, {"members", "#members", "main", "peer3", ""},
+		{"doctor", "#doctor", "main", "3 hosts examined", ""},
 	}
 	for _, dark := range []bool{false, true} {
 		p.do(p.Dark(t.Context(), dark))

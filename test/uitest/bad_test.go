@@ -37,7 +37,8 @@ func TestLeaderIsKilled(t *testing.T) {
 		t.Error("the page was reloaded")
 	}
 	p.hasAllEvents()
-	p.holds("the lane of the killed peer has a bar that ends", `!document.querySelector("rect.k-leadership").ariaLabel.endsWith(" on")`)
+	p.holds("the lane of the killed peer has a bar that ends",
+		`!document.querySelector("rect.k-leadership").ariaLabel.endsWith(" on")`)
 	p.shows("#notices", "nothing missed")
 	p.picture("failover")
 	p.quiet("net::ERR")

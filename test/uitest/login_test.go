@@ -46,7 +46,8 @@ func TestLogin(t *testing.T) {
 	next := s.Peers()[(at+1)%3].Name
 	p.shows("#freshness", "live, from "+leader)
 	p.picture("operator")
-	p.eval(`[...document.querySelectorAll(".tile button")].find((b) => b.textContent === "Make leader " + %q).click()`, next)
+	p.eval(`[...document.querySelectorAll(".tile button")].find((b) => b.textContent === "Make leader " + %q).click()`,
+		next)
 	p.shows("#ask .command", "trivet transfer "+next)
 	p.eval(`document.querySelector("#ask .primary").click()`)
 	p.shows("#notices", next+" leads.")

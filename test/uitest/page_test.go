@@ -40,7 +40,8 @@ func TestMachineByKeyboard(t *testing.T) {
 	p.shows("#drawer .gantt", "waiting")
 	p.picture("drawer")
 	p.press("Escape")
-	p.holds("the drawer closes, and the row has the focus again", `!document.getElementById("drawer").open && document.activeElement.innerText === %q`, name)
+	p.holds("the drawer closes, and the row has the focus again",
+		`!document.getElementById("drawer").open && document.activeElement.innerText === %q`, name)
 	p.quiet(noData)
 }
 
@@ -50,7 +51,8 @@ func TestManyMachines(t *testing.T) {
 	p := browse(t, s.front.URL+"/ui/#machines")
 	p.shows("#machines .hint", "10,000 of 10,000 machines")
 	const most = 300_000 // bytes from the address to the table
-	sent := p.eval(`performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation")).reduce((n, e) => n + e.transferSize, 0)`)
+	sent := p.eval(
+		`performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation")).reduce((n, e) => n + e.transferSize, 0)`)
 	var bytes float64
 	if _, err := fmt.Sscan(sent, &bytes); err != nil || bytes == 0 || bytes > most {
 		t.Errorf("%s bytes were transferred, at most %d: %v", sent, most, err)
@@ -58,7 +60,9 @@ func TestManyMachines(t *testing.T) {
 	t.Logf("%.0f bytes transferred until 10,000 machines are there", bytes)
 	find := func(text, want string) {
 		t.Helper()
-		p.eval(`(() => { const box = document.getElementById("search"); box.value = %q; box.dispatchEvent(new Event("input")); })()`, text)
+		p.eval(
+			`(() => { const box = document.getElementById("search"); box.value = %q; box.dispatchEvent(new Event("input")); })()`,
+			text)
 		p.shows("#machines .hint", want)
 	}
 	find("NODE9999", "1 of 10,000")

@@ -28,12 +28,14 @@ func TestPicture(t *testing.T) {
 		}
 	}
 	for range 2 {
-		p.holds("the timeline shows the present leader", `[...document.querySelectorAll("rect.k-pxe")].some((b) => b.ariaLabel && b.ariaLabel.endsWith(" on"))`)
+		p.holds("the timeline shows the present leader",
+			`[...document.querySelectorAll("rect.k-pxe")].some((b) => b.ariaLabel && b.ariaLabel.endsWith(" on"))`)
 		testwait.Elapse(t, limit/4, "bars of the timeline are as long as can be seen")
 		s.killLeader(t)()
 		p.shows(".verdict", "One more host may be lost.")
 	}
-	p.holds("the timeline shows the present leader", `[...document.querySelectorAll("rect.k-pxe")].some((b) => b.ariaLabel && b.ariaLabel.endsWith(" on"))`)
+	p.holds("the timeline shows the present leader",
+		`[...document.querySelectorAll("rect.k-pxe")].some((b) => b.ariaLabel && b.ariaLabel.endsWith(" on"))`)
 	p.shows(".headline", "Machines boot on")
 	p.eval(`document.querySelectorAll("#notices button").forEach((b) => b.click())`)
 	if png := p.picture("ui"); len(png) > most {

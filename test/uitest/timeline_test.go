@@ -47,7 +47,9 @@ func TestTimeline(t *testing.T) {
 	}
 	edges := func(kind string, n int) (left, right float64) {
 		t.Helper()
-		out := p.eval(`(() => { const b = document.querySelectorAll("rect.k-%s")[%d].getBoundingClientRect(); return b.left + " " + b.right; })()`, kind, n)
+		out := p.eval(
+			`(() => { const b = document.querySelectorAll("rect.k-%s")[%d].getBoundingClientRect(); return b.left + " " + b.right; })()`,
+			kind, n)
 		if _, err := fmt.Sscan(out, &left, &right); err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}
@@ -58,7 +60,9 @@ func TestTimeline(t *testing.T) {
 	secondBegins, secondEnds := edges("pxe", 2)
 	thirdBegins, _ := edges("pxe", 3)
 	if math.Abs(lateBegins-firstEnds) > 2 || secondBegins-lateEnds < 20 || thirdBegins >= secondEnds-20 {
-		t.Errorf("the first ends at %.0f, at the latest at %.0f, the second is %.0f to %.0f, the third begins at %.0f: gap and overlap are not seen", firstEnds, lateEnds, secondBegins, secondEnds, thirdBegins)
+		t.Errorf(
+			"the first ends at %.0f, at the latest at %.0f, the second is %.0f to %.0f, the third begins at %.0f: gap and overlap are not seen",
+			firstEnds, lateEnds, secondBegins, secondEnds, thirdBegins)
 	}
 	if _, leads := edges("leadership", 0); math.Abs(leads-firstEnds) > 2 {
 		t.Errorf("peer1, which was lost, leads until %.0f, its PXE service was open until %.0f", leads, firstEnds)

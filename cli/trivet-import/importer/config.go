@@ -44,7 +44,8 @@ func convert(t *term.Terminal, file string) error {
 	out, err := inspectorconf.Convert(inspectorconf.Input{File: file, Text: text, Hooks: hooks.Names()})
 	var problems config.Problems
 	if errors.As(err, &problems) {
-		return &term.Failure{Code: term.ExitUsage, Err: err, Hint: "nothing was written; mend the lines, which ironic-inspector would not read either"}
+		return &term.Failure{Code: term.ExitUsage, Err: err,
+			Hint: "nothing was written; mend the lines, which ironic-inspector would not read either"}
 	}
 	if err != nil {
 		return err

@@ -31,7 +31,8 @@ password.`,
 		Example: "umask 027\ntrivet-import database \\\n  sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite \\\n  > inspector.jsonl",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := readDatabase(c.Context(), t, args[0]); err != nil {
-				return term.Fail(term.ExitFailed, "the database must exist and be readable for this user and from this host", "%w", err)
+				return term.Fail(term.ExitFailed, "the database must exist and be readable for this user and from this host", "%w",
+					err)
 			}
 			return nil
 		},

@@ -55,7 +55,8 @@ type exportedRecord struct {
 func openExport(name string) (*export, error) {
 	const hint = "write it: 'trivet-import database URL > FILE'"
 	if strings.Contains(name, "://") {
-		return nil, term.Fail(term.ExitUsage, hint+"; then name FILE here", "a file of 'trivet-import database' is wanted here, not the URL of a database")
+		return nil, term.Fail(term.ExitUsage, hint+"; then name FILE here",
+			"a file of 'trivet-import database' is wanted here, not the URL of a database")
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -105,7 +106,8 @@ func (e *export) each(f func(exportLine) error) error {
 	}
 	if rules != e.Rules || records != e.Records {
 		return term.Fail(term.ExitFailed, "write it again with 'trivet-import database', which has to end with exit code 0",
-			"%s has %d rules and %d records of the %d and %d that its first line announces", e.file.Name(), rules, records, e.Rules, e.Records)
+			"%s has %d rules and %d records of the %d and %d that its first line announces", e.file.Name(), rules, records,
+			e.Rules, e.Records)
 	}
 	return nil
 }

@@ -33,7 +33,8 @@ Rules come behind those that are there; one that was deleted here comes back.`,
 	}
 	c.Flags().BoolVar(&dry, "dry-run", false, "check everything and report, write nothing")
 	c.Flags().StringSliceVar(&skip, "skip", nil, "UUID of a rule or record to leave out; may be repeated")
-	c.Flags().StringVar(&socket, "socket", t.Variable("TRIVET_SOCKET", config.Default().Socket), "control interface of the peer; or $TRIVET_SOCKET")
+	c.Flags().StringVar(&socket, "socket", t.Variable("TRIVET_SOCKET", config.Default().Socket),
+		"control interface of the peer; or $TRIVET_SOCKET")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return takeOver(c.Context(), t, term.OnSocket(socket), args[0], skip, dry)
 	}
@@ -53,7 +54,8 @@ func takeOver(ctx context.Context, t *term.Terminal, peer term.Peer, file string
 	if err != nil {
 		return err
 	}
-	to := &takeover{term: t, peer: peer, source: source, skip: left, report: importReport{Database: source.Database, DryRun: dry}}
+	to := &takeover{term: t, peer: peer, source: source, skip: left,
+		report: importReport{Database: source.Database, DryRun: dry}}
 	err = to.run(ctx)
 	if err == nil || len(to.report.Refused) > 0 {
 		err = errors.Join(printImport(t, to.report), err)

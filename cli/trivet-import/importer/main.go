@@ -24,7 +24,8 @@ const Name = "trivet-import"
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return Run(ctx, &term.Terminal{In: in, Out: out, Err: errw, Program: Name, Env: os.Environ(), Wall: time.Now, Random: rand.Reader}, args)
+	return Run(ctx, &term.Terminal{In: in, Out: out, Err: errw, Program: Name, Env: os.Environ(), Wall: time.Now,
+		Random: rand.Reader}, args)
 }
 
 // Run is Main on a terminal that is given.

@@ -20,16 +20,20 @@ func TestRun(t *testing.T) {
 		{"no command", "", []string{"sqlite:////x"}, 2, "", "trivet-import: hint: see 'trivet-import --help'"},
 		{"no URL", "", []string{"database"}, 2, "", "URL"},
 		{"an option", "", []string{"database", "--url"}, 2, "", "--url"},
-		{"an unknown option of the URL", "", []string{"database", "mysql://u:sesame@h/d?what=1"}, 1, "", `the URL of the database has the option "what"`},
-		{"standard input", "mysql://u:sesame@h/d?what=1\n", []string{"database", "-"}, 1, "", `the URL of the database has the option "what"`},
+		{"an unknown option of the URL", "", []string{"database", "mysql://u:sesame@h/d?what=1"}, 1, "",
+			`the URL of the database has the option "what"`},
+		{"standard input", "mysql://u:sesame@h/d?what=1\n", []string{"database", "-"}, 1, "",
+			`the URL of the database has the option "what"`},
 		{"empty standard input", "", []string{"database", "-"}, 1, "", "the URL of the database must begin with sqlite://"},
 		{"too long", strings.Repeat("x", maxURL+1), []string{"database", "-"}, 1, "", "more than 4096 bytes"},
-		{"no file", "", []string{"database", "sqlite:////nowhere/x.sqlite"}, 1, "", "trivet-import: hint: the database must exist"},
+		{"no file", "", []string{"database", "sqlite:////nowhere/x.sqlite"}, 1, "",
+			"trivet-import: hint: the database must exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out, errw strings.Builder
 			code := Run(t.Context(), &term.Terminal{In: strings.NewReader(c.in), Out: &out, Err: &errw, Program: Name}, c.args)
-			if code != c.code || !strings.Contains(out.String(), c.out) || !strings.Contains(errw.String(), c.err) || c.out == "" && out.Len() > 0 || strings.Contains(errw.String(), "sesame") {
+			if code != c.code || !strings.Contains(out.String(), c.out) || !strings.Contains(errw.String(), c.err) ||
+				c.out == "" && out.Len() > 0 || strings.Contains(errw.String(), "sesame") {
 				t.Errorf("exit %d, want %d\n%s\n%s", code, c.code, &out, &errw)
 			}
 		})

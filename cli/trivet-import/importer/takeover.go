@@ -51,7 +51,9 @@ type takeover struct {
 // run checks everything and then, unless that is all that is wanted, writes.
 func (t *takeover) run(ctx context.Context) error {
 	if rules, records := t.source.Rules, t.source.Records; rules > ruleset.MaxRules || records > introspection.MaxNodes {
-		return term.Fail(term.ExitConflict, "nothing was changed; delete what is not needed", "the database has %d rules and %d records; a cluster has %d and %d at most", rules, records, ruleset.MaxRules, introspection.MaxNodes)
+		return term.Fail(term.ExitConflict, "nothing was changed; delete what is not needed",
+			"the database has %d rules and %d records; a cluster has %d and %d at most", rules, records, ruleset.MaxRules,
+			introspection.MaxNodes)
 	}
 	if err := t.pass(ctx, true); err != nil {
 		return err
@@ -76,10 +78,13 @@ func (t *takeover) verdict(rest string) error {
 	}
 	switch {
 	case t.running > 0:
-		return term.Fail(term.ExitConflict, "start ironic-inspector again, wait until they have ended or abort them, then stop it, and read its database again; --skip UUID leaves one out",
+		return term.Fail(term.ExitConflict,
+			"start ironic-inspector again, wait until they have ended or abort them, then stop it, and read its database again; --skip UUID leaves one out",
 			"%d introspections have not ended, and none may be running when a database is taken over; %s", t.running, rest)
 	case len(t.report.Refused) > 0:
-		return term.Fail(term.ExitConflict, "mend them in ironic-inspector and read its database again, or leave them out with --skip UUID", "%d rules or records cannot be taken over; %s", len(t.report.Refused), rest)
+		return term.Fail(term.ExitConflict,
+			"mend them in ironic-inspector and read its database again, or leave them out with --skip UUID",
+			"%d rules or records cannot be taken over; %s", len(t.report.Refused), rest)
 	}
 	return nil
 }
@@ -208,7 +213,8 @@ func (t *takeover) record(ctx context.Context, r exportedRecord, check bool) err
 // send asks the peer to import something. While there is no leader it tries again,
 // which is safe: an import that was done is not done twice. What the peer cannot take
 // over is a refusal and no error.
-func (t *takeover) send(ctx context.Context, path string, body []byte, check bool) (out importResult, refusal string, err error) {
+func (t *takeover) send(ctx context.Context, path string, body []byte, check bool) (out importResult, refusal string,
+	err error) {
 	if check {
 		path += "?check=1"
 	}
@@ -274,7 +280,9 @@ func (t *takeover) warn(out importResult) {
 	}
 	t.warned = true
 	if out.ExpiresAfter != "" {
-		t.term.Warn("this cluster deletes records %s after they were imported, which ironic-inspector never does: inspection.report_expiry: 0s keeps them", out.ExpiresAfter)
+		t.term.Warn(
+			"this cluster deletes records %s after they were imported, which ironic-inspector never does: inspection.report_expiry: 0s keeps them",
+			out.ExpiresAfter)
 	}
 	if out.DataHidden {
 		t.term.Warn("stored data is imported and not shown: inspection.store_data is off")

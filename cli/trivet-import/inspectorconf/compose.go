@@ -37,7 +37,8 @@ func (c *converter) keeping() {
 		c.set("inspection.store_data", "true", store)
 	default:
 		c.set("inspection.store_data", "true", store)
-		c.lose(store, loss{Lost, "Trivet keeps the data in its own log, nowhere else", "fetch what is stored there before the original is switched off"})
+		c.lose(store, loss{Lost, "Trivet keeps the data in its own log, nowhere else",
+			"fetch what is stored there before the original is switched off"})
 	}
 	c.set("inspection.report_expiry", "0s", store)
 }
@@ -60,12 +61,18 @@ func (c *converter) listening() {
 	switch {
 	case err == nil && ip.IsLoopback(), host == "localhost":
 		c.set("api.listen", net.JoinHostPort(host, port), address)
-		c.lose(address, loss{Changed, "is carried over: this host alone reaches the API, and ramdisks that call the floating IP do not",
-			fmt.Sprintf(`write api.listen: ":%s"; or, where a proxy on this host stands before the API, api.trusted_proxies: [127.0.0.0/8]`, port)})
+		c.lose(address, loss{Changed,
+			"is carried over: this host alone reaches the API, and ramdisks that call the floating IP do not",
+			fmt.Sprintf(
+				`write api.listen: ":%s"; or, where a proxy on this host stands before the API, api.trusted_proxies: [127.0.0.0/8]`,
+				port)})
 		return
 	case host != "" && (err != nil || !ip.IsUnspecified()):
-		c.lose(address, loss{Changed, quoted(host) + " is not carried over: the API listens on every address, or it would not answer at the floating IP",
-			fmt.Sprintf("free port %s on each host, where a proxy such as HAProxy has it at another address; a packet filter keeps networks out", port)})
+		c.lose(address, loss{Changed,
+			quoted(host) + " is not carried over: the API listens on every address, or it would not answer at the floating IP",
+			fmt.Sprintf(
+				"free port %s on each host, where a proxy such as HAProxy has it at another address; a packet filter keeps networks out",
+				port)})
 	}
 	c.set("api.listen", ":"+port, at)
 }
@@ -85,9 +92,12 @@ func (c *converter) tls() {
 	if on != "true" {
 		return
 	}
-	files := map[string]string{"api.tls.certificate": config.TLSFiles, "api.tls.cert_file": certFile, "api.tls.key_file": keyFile}
+	files := map[string]string{"api.tls.certificate": config.TLSFiles, "api.tls.cert_file": certFile,
+		"api.tls.key_file": keyFile}
 	if !accepted(files) {
-		c.lose(use, loss{Changed, "certificate and key are not both named by an absolute path; one of the cluster's CA takes their place", "write api.tls.certificate: files, cert_file and key_file"})
+		c.lose(use, loss{Changed,
+			"certificate and key are not both named by an absolute path; one of the cluster's CA takes their place",
+			"write api.tls.certificate: files, cert_file and key_file"})
 		c.set("api.tls.certificate", config.TLSCluster, use)
 		return
 	}
@@ -125,7 +135,9 @@ func (c *converter) users() {
 		}
 		fallthrough
 	default:
-		c.lose(strategy, loss{Changed, "how to ask Keystone is not written so that Trivet could; http_basic is written in its place", "write api.auth_strategy: keystone and the section api.keystone, or make " + usualUsers + " with 'htpasswd -B'"})
+		c.lose(strategy, loss{Changed,
+			"how to ask Keystone is not written so that Trivet could; http_basic is written in its place",
+			"write api.auth_strategy: keystone and the section api.keystone, or make " + usualUsers + " with 'htpasswd -B'"})
 		path = usualUsers
 	}
 	c.set("api.auth_strategy", "http_basic", strategy)
@@ -188,10 +200,12 @@ func (c *converter) filter() {
 		c.set("firewall.driver", "dnsmasq", driver)
 		c.hostsDir(driver)
 		if !written {
-			c.lose(driver, loss{Changed, "needs to know on which interface dnsmasq listens, which the original does not ask", "write firewall.interface"})
+			c.lose(driver, loss{Changed, "needs to know on which interface dnsmasq listens, which the original does not ask",
+				"write firewall.interface"})
 		}
 	default:
-		c.lose(driver, loss{Changed, quoted(text) + " is no driver of the original's; firewall.driver stays auto", "see firewall.driver"})
+		c.lose(driver, loss{Changed, quoted(text) + " is no driver of the original's; firewall.driver stays auto",
+			"see firewall.driver"})
 	}
 	if written || c.values["firewall.driver"] != "noop" {
 		c.set("firewall.interface", strings.TrimSpace(device), at)
@@ -211,8 +225,11 @@ func (c *converter) ramdiskLogs() {
 	if dir == "" || slices.ContainsFunc(writableDirs(), within) {
 		return
 	}
-	c.lose(name{"processing", "ramdisk_logs_dir"}, loss{Changed, "is carried over, and the unit trivet.service may not write to it (ProtectSystem=strict)",
-		fmt.Sprintf("run 'install -d -o trivet -g trivet -m 750 %[1]s', and with 'systemctl edit trivet' write [Service] and ReadWritePaths=%[1]s; or choose a directory below /var/lib/trivet", dir)})
+	c.lose(name{"processing", "ramdisk_logs_dir"},
+		loss{Changed, "is carried over, and the unit trivet.service may not write to it (ProtectSystem=strict)",
+			fmt.Sprintf(
+				"run 'install -d -o trivet -g trivet -m 750 %[1]s', and with 'systemctl edit trivet' write [Service] and ReadWritePaths=%[1]s; or choose a directory below /var/lib/trivet",
+				dir)})
 }
 
 // hostsDir carries over where dnsmasq finds the lists. The original's default is
@@ -226,7 +243,8 @@ func (c *converter) hostsDir(driver name) {
 		return
 	}
 	c.set("firewall.dhcp_hostsdir", strings.TrimSpace(path), at)
-	c.lose(at, loss{Changed, "is carried over, and Trivet's units may write to /run/trivet-hosts alone", "allow it by ReadWritePaths= in drop-ins for trivet and trivet-firewall, or take it out and " + do})
+	c.lose(at, loss{Changed, "is carried over, and Trivet's units may write to /run/trivet-hosts alone",
+		"allow it by ReadWritePaths= in drop-ins for trivet and trivet-firewall, or take it out and " + do})
 }
 
 // strangers converts the settings for unknown machines. Those that are kept out stay
@@ -243,7 +261,8 @@ func (c *converter) strangers() {
 	switch text, _ := c.get(hook); {
 	case strings.TrimSpace(text) == "":
 	case unknown == "true":
-		c.lose(hook, loss{Lost, "deny_unknown_macs keeps out the machines that it would be asked about", "set one of the two"})
+		c.lose(hook, loss{Lost, "deny_unknown_macs keeps out the machines that it would be asked about",
+			"set one of the two"})
 	default:
 		c.set("inspection.processing.node_not_found_hook", strings.TrimSpace(text), hook)
 	}

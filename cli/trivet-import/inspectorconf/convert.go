@@ -145,7 +145,8 @@ func (c *converter) where(n name) config.Origin {
 // lose notes that an option is not carried over, or not as it was.
 func (c *converter) lose(n name, why loss) {
 	c.read[n] = true
-	c.left = append(c.left, Left{why.group, config.Problem{Where: c.where(n), Key: n.String(), What: why.what, Do: why.do}})
+	c.left = append(c.left, Left{why.group,
+		config.Problem{Where: c.where(n), Key: n.String(), What: why.what, Do: why.do}})
 }
 
 // rest answers for everything that is written and was not read.
@@ -160,7 +161,8 @@ func (c *converter) rest(entries []entry) {
 			why, known = sections[e.section]
 		}
 		if !known {
-			why = loss{Lost, "is no option that is known here", "see whether the original knows it; 'trivet config template' lists Trivet's"}
+			why = loss{Lost, "is no option that is known here",
+				"see whether the original knows it; 'trivet config template' lists Trivet's"}
 		}
 		c.lose(e.name, why)
 	}
@@ -194,7 +196,8 @@ func (c *converter) refuse(p config.Problem) {
 	}
 	from := c.from[key]
 	delete(c.values, key)
-	c.left = append(c.left, Left{Lost, config.Problem{Where: from.Origin, Key: from.name.String(), What: "as " + p.Key + ": " + p.What, Do: p.Do}})
+	c.left = append(c.left, Left{Lost,
+		config.Problem{Where: from.Origin, Key: from.name.String(), What: "as " + p.Key + ": " + p.What, Do: p.Do}})
 }
 
 // yaml writes down what differs from the defaults.

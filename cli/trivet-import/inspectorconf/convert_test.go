@@ -14,7 +14,8 @@ import (
 
 // hooks are those of the tests; Trivet's own are its own affair.
 func hooks() []string {
-	return []string{"ramdisk_error", "root_disk_selection", "scheduler", "validate_interfaces", "capabilities", "pci_devices", "extra_hardware"}
+	return []string{"ramdisk_error", "root_disk_selection", "scheduler", "validate_interfaces", "capabilities",
+		"pci_devices", "extra_hardware"}
 }
 
 // convert turns a text that can be read, and loads what became of it.
@@ -36,7 +37,8 @@ func convert(t *testing.T, text string) (config.Config, Output) {
 func TestDefaultsOfTheOriginal(t *testing.T) {
 	c, out := convert(t, "")
 	i := c.Inspection
-	if i.Timeout != time.Hour || i.CleanUpPeriod != time.Minute || i.RebootThrottle != 5*time.Second || i.ReportExpiry != 0 || i.StoreData {
+	if i.Timeout != time.Hour || i.CleanUpPeriod != time.Minute || i.RebootThrottle != 5*time.Second ||
+		i.ReportExpiry != 0 || i.StoreData {
 		t.Errorf("introspection:\n%s", out.YAML)
 	}
 	if c.Firewall.Interface != "br-ctlplane" || c.Firewall.Driver != "auto" {
@@ -62,28 +64,45 @@ func TestCarriedOver(t *testing.T) {
 		{"the last of two", "[DEFAULT]\ntimeout=1\ntimeout=2", "timeout: 2s"},
 		{"a truth value", "[capabilities]\nboot_mode = YES", "boot_mode: true"},
 		{"another spelling", "[Capabilities]\nboot-mode = 1", "boot_mode: true"},
-		{"several lines", "[processing]\nprocessing_hooks = scheduler,\n  ramdisk_error,\n\tcapabilities\n# x\n", "processing_hooks: [scheduler, ramdisk_error, capabilities]"},
-		{"a reference", "[processing]\nprocessing_hooks = $default_processing_hooks,extra_hardware", "pci_devices, extra_hardware]"},
-		{"a reference to what is written", "[processing]\ndefault_processing_hooks=scheduler\nprocessing_hooks=${processing.default_processing_hooks},capabilities", "[scheduler, capabilities]"},
+		{"several lines", "[processing]\nprocessing_hooks = scheduler,\n  ramdisk_error,\n\tcapabilities\n# x\n",
+			"processing_hooks: [scheduler, ramdisk_error, capabilities]"},
+		{"a reference", "[processing]\nprocessing_hooks = $default_processing_hooks,extra_hardware",
+			"pci_devices, extra_hardware]"},
+		{"a reference to what is written",
+			"[processing]\ndefault_processing_hooks=scheduler\nprocessing_hooks=${processing.default_processing_hooks},capabilities",
+			"[scheduler, capabilities]"},
 		{"an address of the host", "[DEFAULT]\nlisten_address = 192.0.2.1\nlisten_port=5051", `listen: ":5051"`},
 		{"an IPv6 address of the host", "[DEFAULT]\nlisten_address = 2001:db8::1\nlisten_port=5051", `listen: ":5051"`},
 		{"a name of the host", "[DEFAULT]\nlisten_address = h1.example.org\nlisten_port=5051", `listen: ":5051"`},
 		{"all IPv4 addresses", "[DEFAULT]\nlisten_address = 0.0.0.0\nlisten_port=5051", `listen: ":5051"`},
 		{"this host alone", "[DEFAULT]\nlisten_address = 127.0.0.1\nlisten_port=5051", "listen: 127.0.0.1:5051"},
-		{"a file of users", "[DEFAULT]\nauth_strategy=http_basic", "http_basic_auth_user_file: /etc/ironic-inspector/htpasswd"},
+		{"a file of users", "[DEFAULT]\nauth_strategy=http_basic",
+			"http_basic_auth_user_file: /etc/ironic-inspector/htpasswd"},
 		{"a password", "[ironic]\nauth_type=http_basic\nusername=u\npassword = pa$$s: #1", `password: 'pa$s: #1'`},
-		{"an older name", "[ironic]\nauth_strategy=noauth\nironic_url = http://192.0.2.9:6385", "endpoint: http://192.0.2.9:6385"},
-		{"keystone", "[ironic]\nauth_url=https://k/v3\nusername=u\npassword=p\ntenant_name=service\ndefault_domain_name=D", "user_domain_name: D"},
-		{"the endpoint that is the default", "[ironic]\nauth_type=password\nendpoint_override=http://127.0.0.1:6385\nauth_url=https://k/v3\nusername=u\npassword=p\nproject_name=s", "endpoint: http://127.0.0.1:6385"},
-		{"a device", "[pci_devices]\nalias = {\"vendor_id\": \"8086\",\n   \"product_id\": \"0443\", \"name\": \"qat\"}\nalias={\"vendor_id\":\"10de\",\"product_id\":\"20b0\",\"name\":\"a100\"}", "alias: [8086:0443:qat, 10de:20b0:a100]"},
-		{"networks", "[port_physnet]\ncidr_map = 10.0.0.0/8:a , 2001:db8::/64:b", `cidr_map: [10.0.0.0/8:a, 2001:db8::/64:b]`},
-		{"fields", "[discovery]\nenroll_node_fields = management_interface:noop, owner: me", `enroll_node_fields: [management_interface:noop, owner:me]`},
-		{"TLS", "[DEFAULT]\nuse_ssl=1\n[ssl]\ncert_file=/c.pem\nkey_file=/k.pem", "certificate: files\n    cert_file: /c.pem\n    key_file: /k.pem"},
+		{"an older name", "[ironic]\nauth_strategy=noauth\nironic_url = http://192.0.2.9:6385",
+			"endpoint: http://192.0.2.9:6385"},
+		{"keystone", "[ironic]\nauth_url=https://k/v3\nusername=u\npassword=p\ntenant_name=service\ndefault_domain_name=D",
+			"user_domain_name: D"},
+		{"the endpoint that is the default",
+			"[ironic]\nauth_type=password\nendpoint_override=http://127.0.0.1:6385\nauth_url=https://k/v3\nusername=u\npassword=p\nproject_name=s",
+			"endpoint: http://127.0.0.1:6385"},
+		{"a device",
+			"[pci_devices]\nalias = {\"vendor_id\": \"8086\",\n   \"product_id\": \"0443\", \"name\": \"qat\"}\nalias={\"vendor_id\":\"10de\",\"product_id\":\"20b0\",\"name\":\"a100\"}",
+			"alias: [8086:0443:qat, 10de:20b0:a100]"},
+		{"networks", "[port_physnet]\ncidr_map = 10.0.0.0/8:a , 2001:db8::/64:b",
+			`cidr_map: [10.0.0.0/8:a, 2001:db8::/64:b]`},
+		{"fields", "[discovery]\nenroll_node_fields = management_interface:noop, owner: me",
+			`enroll_node_fields: [management_interface:noop, owner:me]`},
+		{"TLS", "[DEFAULT]\nuse_ssl=1\n[ssl]\ncert_file=/c.pem\nkey_file=/k.pem",
+			"certificate: files\n    cert_file: /c.pem\n    key_file: /k.pem"},
 		{"TLS without files", "[DEFAULT]\nuse_ssl=1\n[ssl]\ncert_file=c.pem\nkey_file=/k.pem", "certificate: cluster"},
-		{"files for dnsmasq", "[pxe_filter]\ndriver=dnsmasq\n[dnsmasq_pxe_filter]\ndhcp_hostsdir=/srv/hosts", "dhcp_hostsdir: /srv/hosts"},
+		{"files for dnsmasq", "[pxe_filter]\ndriver=dnsmasq\n[dnsmasq_pxe_filter]\ndhcp_hostsdir=/srv/hosts",
+			"dhcp_hostsdir: /srv/hosts"},
 		{"driver dnsmasq", "[pxe_filter]\ndriver = dnsmasq", "driver: dnsmasq"},
-		{"a certificate for Ironic", "[ironic]\nauth_type=none\ncafile=/ca.pem\ncertfile=/c.pem\nkeyfile=/k.pem", "ca_file: /ca.pem\n  cert_file: /c.pem\n  key_file: /k.pem"},
-		{"certificate and key in one file", "[ironic]\nauth_type=none\ncertfile=/c.pem", "cert_file: /c.pem\n  key_file: /c.pem"},
+		{"a certificate for Ironic", "[ironic]\nauth_type=none\ncafile=/ca.pem\ncertfile=/c.pem\nkeyfile=/k.pem",
+			"ca_file: /ca.pem\n  cert_file: /c.pem\n  key_file: /k.pem"},
+		{"certificate and key in one file", "[ironic]\nauth_type=none\ncertfile=/c.pem",
+			"cert_file: /c.pem\n  key_file: /c.pem"},
 		{"no check of certificates", "[ironic]\nauth_type=none\ninsecure=true", "insecure_skip_verify: true"},
 		{"debug", "[DEFAULT]\ndebug = true", "level: debug"},
 		{"no filter", "[pxe_filter]\ndriver = noop", "driver: noop"},
@@ -101,37 +120,65 @@ func TestLeftBehind(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"unknown option", "[processing]\nbogus = 1", "inspector.conf:6: [processing] bogus: is no option"},
 		{"unknown section", "[moon]\nphase = 1", "inspector.conf:6: [moon] phase: is no option"},
-		{"section without a counterpart", "[database]\nconnection = mysql://u:sesame@h/i", "inspector.conf:6: [database] connection: Trivet keeps"},
-		{"option without a counterpart", "[iptables]\nfirewall_chain = x", "inspector.conf:6: [iptables] firewall_chain: the name"},
-		{"InfiniBand", "[iptables]\nethoib_interfaces = eth2, eth3", "inspector.conf:6: [iptables] ethoib_interfaces: Trivet does not filter Ethernet over InfiniBand"},
-		{"the switch of an old filter", "[firewall]\nmanage_firewall = False", "inspector.conf:6: [firewall] manage_firewall: releases before 2018 had this option; true is what Trivet does, with firewall.driver auto; for false, where nothing is to be filtered, write firewall.driver: noop"},
-		{"the interface of an old filter", "[firewall]\ndnsmasq_interface = br0", "inspector.conf:6: [firewall] dnsmasq_interface: releases before 2018 had this option; it is not carried over; write its value as firewall.interface"},
-		{"an old filter", "[firewall]\nethoib_interfaces = eth2", "inspector.conf:6: [firewall] ethoib_interfaces: releases before 2018 had this section"},
+		{"section without a counterpart", "[database]\nconnection = mysql://u:sesame@h/i",
+			"inspector.conf:6: [database] connection: Trivet keeps"},
+		{"option without a counterpart", "[iptables]\nfirewall_chain = x",
+			"inspector.conf:6: [iptables] firewall_chain: the name"},
+		{"InfiniBand", "[iptables]\nethoib_interfaces = eth2, eth3",
+			"inspector.conf:6: [iptables] ethoib_interfaces: Trivet does not filter Ethernet over InfiniBand"},
+		{"the switch of an old filter", "[firewall]\nmanage_firewall = False",
+			"inspector.conf:6: [firewall] manage_firewall: releases before 2018 had this option; true is what Trivet does, with firewall.driver auto; for false, where nothing is to be filtered, write firewall.driver: noop"},
+		{"the interface of an old filter", "[firewall]\ndnsmasq_interface = br0",
+			"inspector.conf:6: [firewall] dnsmasq_interface: releases before 2018 had this option; it is not carried over; write its value as firewall.interface"},
+		{"an old filter", "[firewall]\nethoib_interfaces = eth2",
+			"inspector.conf:6: [firewall] ethoib_interfaces: releases before 2018 had this section"},
 		{"logging", "[DEFAULT]\nlog_file = /x", "inspector.conf:6: [DEFAULT] log_file: Trivet writes"},
-		{"hook", "[processing]\nprocessing_hooks = scheduler,mine", `inspector.conf:6: [processing] processing_hooks: Trivet has no hook "mine"`},
+		{"hook", "[processing]\nprocessing_hooks = scheduler,mine",
+			`inspector.conf:6: [processing] processing_hooks: Trivet has no hook "mine"`},
 		{"value", "[DEFAULT]\ntimeout = soon", `inspector.conf:6: [DEFAULT] timeout: "soon" is not a whole number`},
-		{"bound", "[DEFAULT]\nintrospection_delay = 999999", "inspector.conf:6: [DEFAULT] introspection_delay: as inspection.reboot_throttle: "},
-		{"reference to nothing", "[processing]\nadd_ports = $ports", "inspector.conf:6: [processing] add_ports: $ports refers to no option"},
-		{"reference in a circle", "[processing]\nadd_ports = $keep_ports\nkeep_ports = $add_ports", "inspector.conf:6: [processing] add_ports: $"},
-		{"references that grow", "[processing]\na=" + strings.Repeat("x", 1<<10) + "\nb=" + strings.Repeat("$a", 1<<10) + "\nadd_ports=$b", "inspector.conf:8: [processing] add_ports: the value has more than 65536 bytes"},
-		{"the second device", "[pci_devices]\nalias={\"vendor_id\":\"8086\",\"product_id\":\"0443\",\"name\":\"qat\"}\nalias = {}", "inspector.conf:7: [pci_devices] alias: vendor_id, product_id and name"},
-		{"discovery without unknown machines", "[pxe_filter]\ndeny_unknown_macs=1\n[processing]\nnode_not_found_hook=enroll", "inspector.conf:8: [processing] node_not_found_hook: deny_unknown_macs"},
+		{"bound", "[DEFAULT]\nintrospection_delay = 999999",
+			"inspector.conf:6: [DEFAULT] introspection_delay: as inspection.reboot_throttle: "},
+		{"reference to nothing", "[processing]\nadd_ports = $ports",
+			"inspector.conf:6: [processing] add_ports: $ports refers to no option"},
+		{"reference in a circle", "[processing]\nadd_ports = $keep_ports\nkeep_ports = $add_ports",
+			"inspector.conf:6: [processing] add_ports: $"},
+		{"references that grow", "[processing]\na=" + strings.Repeat("x", 1<<10) + "\nb=" + strings.Repeat("$a", 1<<10) +
+			"\nadd_ports=$b", "inspector.conf:8: [processing] add_ports: the value has more than 65536 bytes"},
+		{"the second device",
+			"[pci_devices]\nalias={\"vendor_id\":\"8086\",\"product_id\":\"0443\",\"name\":\"qat\"}\nalias = {}",
+			"inspector.conf:7: [pci_devices] alias: vendor_id, product_id and name"},
+		{"discovery without unknown machines", "[pxe_filter]\ndeny_unknown_macs=1\n[processing]\nnode_not_found_hook=enroll",
+			"inspector.conf:8: [processing] node_not_found_hook: deny_unknown_macs"},
 		{"Swift", "[processing]\nstore_data=swift", "inspector.conf:6: [processing] store_data: Trivet keeps"},
-		{"files of dnsmasq", "[pxe_filter]\ndriver=dnsmasq", "inspector.conf:6: [pxe_filter] driver: keeps its files in another directory"},
-		{"where dnsmasq listens", "[pxe_filter]\ndriver=dnsmasq", "inspector.conf:6: [pxe_filter] driver: needs to know on which interface"},
-		{"a directory of dnsmasq's", "[pxe_filter]\ndriver=dnsmasq\n[dnsmasq_pxe_filter]\ndhcp_hostsdir=/srv/hosts", "inspector.conf:8: [dnsmasq_pxe_filter] dhcp_hostsdir: is carried over, and"},
-		{"a directory of another driver", "[dnsmasq_pxe_filter]\ndhcp_hostsdir=/srv/hosts", "inspector.conf:6: [dnsmasq_pxe_filter] dhcp_hostsdir: is for driver dnsmasq"},
-		{"the start of dnsmasq", "[dnsmasq_pxe_filter]\ndnsmasq_start_command=/bin/true", "inspector.conf:6: [dnsmasq_pxe_filter] dnsmasq_start_command: Trivet starts and stops no dnsmasq"},
-		{"the stop of dnsmasq", "[dnsmasq_pxe_filter]\ndnsmasq_stop_command=/bin/true", "inspector.conf:6: [dnsmasq_pxe_filter] dnsmasq_stop_command: Trivet starts and stops no dnsmasq"},
-		{"a purge", "[dnsmasq_pxe_filter]\npurge_dhcp_hostsdir=false", "inspector.conf:6: [dnsmasq_pxe_filter] purge_dhcp_hostsdir: the unit trivet-firewall purges"},
-		{"a key without its certificate", "[ironic]\nkeyfile=/k.pem", "inspector.conf:6: [ironic] keyfile: there is no certificate"},
-		{"Keystone, which is not asked", "[keystone_authtoken]\nauth_url=https://k\npassword=sesame", "inspector.conf:6: [keystone_authtoken] auth_url: has no counterpart"},
+		{"files of dnsmasq", "[pxe_filter]\ndriver=dnsmasq",
+			"inspector.conf:6: [pxe_filter] driver: keeps its files in another directory"},
+		{"where dnsmasq listens", "[pxe_filter]\ndriver=dnsmasq",
+			"inspector.conf:6: [pxe_filter] driver: needs to know on which interface"},
+		{"a directory of dnsmasq's", "[pxe_filter]\ndriver=dnsmasq\n[dnsmasq_pxe_filter]\ndhcp_hostsdir=/srv/hosts",
+			"inspector.conf:8: [dnsmasq_pxe_filter] dhcp_hostsdir: is carried over, and"},
+		{"a directory of another driver", "[dnsmasq_pxe_filter]\ndhcp_hostsdir=/srv/hosts",
+			"inspector.conf:6: [dnsmasq_pxe_filter] dhcp_hostsdir: is for driver dnsmasq"},
+		{"the start of dnsmasq", "[dnsmasq_pxe_filter]\ndnsmasq_start_command=/bin/true",
+			"inspector.conf:6: [dnsmasq_pxe_filter] dnsmasq_start_command: Trivet starts and stops no dnsmasq"},
+		{"the stop of dnsmasq", "[dnsmasq_pxe_filter]\ndnsmasq_stop_command=/bin/true",
+			"inspector.conf:6: [dnsmasq_pxe_filter] dnsmasq_stop_command: Trivet starts and stops no dnsmasq"},
+		{"a purge", "[dnsmasq_pxe_filter]\npurge_dhcp_hostsdir=false",
+			"inspector.conf:6: [dnsmasq_pxe_filter] purge_dhcp_hostsdir: the unit trivet-firewall purges"},
+		{"a key without its certificate", "[ironic]\nkeyfile=/k.pem",
+			"inspector.conf:6: [ironic] keyfile: there is no certificate"},
+		{"Keystone, which is not asked", "[keystone_authtoken]\nauth_url=https://k\npassword=sesame",
+			"inspector.conf:6: [keystone_authtoken] auth_url: has no counterpart"},
 		{"a login we do not have", "[ironic]\nauth_type=v3token", `inspector.conf:6: [ironic] auth_type: "v3token" is a way`},
-		{"an address of the host", "[DEFAULT]\nlisten_address = 192.0.2.1", `inspector.conf:6: [DEFAULT] listen_address: "192.0.2.1" is not carried over`},
-		{"this host alone", "[DEFAULT]\nlisten_address = ::1", "inspector.conf:6: [DEFAULT] listen_address: is carried over: this host alone reaches the API"},
-		{"a delay that no introspection outlasts", "[DEFAULT]\ntimeout=60\nintrospection_delay=60", "inspector.conf:7: [DEFAULT] introspection_delay: as inspection.reboot_throttle: "},
-		{"half a login", "[ironic]\nauth_type=password\nusername=u\npassword=p", "inspector.conf:6: [ironic] auth_type: as ironic."},
-		{"TLS without files", "[DEFAULT]\nuse_ssl=true", "inspector.conf:6: [DEFAULT] use_ssl: certificate and key are not both"},
+		{"an address of the host", "[DEFAULT]\nlisten_address = 192.0.2.1",
+			`inspector.conf:6: [DEFAULT] listen_address: "192.0.2.1" is not carried over`},
+		{"this host alone", "[DEFAULT]\nlisten_address = ::1",
+			"inspector.conf:6: [DEFAULT] listen_address: is carried over: this host alone reaches the API"},
+		{"a delay that no introspection outlasts", "[DEFAULT]\ntimeout=60\nintrospection_delay=60",
+			"inspector.conf:7: [DEFAULT] introspection_delay: as inspection.reboot_throttle: "},
+		{"half a login", "[ironic]\nauth_type=password\nusername=u\npassword=p",
+			"inspector.conf:6: [ironic] auth_type: as ironic."},
+		{"TLS without files", "[DEFAULT]\nuse_ssl=true",
+			"inspector.conf:6: [DEFAULT] use_ssl: certificate and key are not both"},
 	} {
 		_, out := convert(t, closed+tt.in)
 		if !strings.Contains(fmt.Sprint(out.Left), tt.want) {
@@ -163,8 +210,10 @@ func TestPasswordIsNotSaid(t *testing.T) {
 // TestNeverOpened tries what the original closes and Trivet cannot close in the
 // same way, on a loopback address, where Trivet's own default is to be open.
 func TestNeverOpened(t *testing.T) {
-	for _, in := range []string{"", "auth_strategy = keystone", "auth_strategy = $nothing", "auth_strategy = ''", "auth_strategy=http_basic\nhttp_basic_auth_user_file=users",
-		"auth_strategy=http_basic\nhttp_basic_auth_user_file=/" + strings.Repeat("x", 5000), "auth_strategy=http_basic\nhttp_basic_auth_user_file=/a\n  b"} {
+	for _, in := range []string{"", "auth_strategy = keystone", "auth_strategy = $nothing", "auth_strategy = ''",
+		"auth_strategy=http_basic\nhttp_basic_auth_user_file=users",
+		"auth_strategy=http_basic\nhttp_basic_auth_user_file=/" + strings.Repeat("x", 5000),
+		"auth_strategy=http_basic\nhttp_basic_auth_user_file=/a\n  b"} {
 		if c, out := convert(t, "[DEFAULT]\nlisten_address = 127.0.0.1\n"+in); c.API.AuthStrategy != "http_basic" {
 			t.Errorf("%.60q is open:\n%s", in, out.YAML)
 		}
@@ -180,7 +229,8 @@ func TestKeystoneIsAsked(t *testing.T) {
 	} {
 		c, out := convert(t, "[ironic]\nauth_type=none\n[keystone_authtoken]\n"+in)
 		want := config.Default().API.Keystone
-		want.AuthURL, want.AuthenticateURI, want.Username, want.Password, want.Project = "https://k/v3", "https://public/v3", "trivet", "ses$ame", "services"
+		want.AuthURL, want.AuthenticateURI, want.Username, want.Password, want.Project = "https://k/v3", "https://public/v3",
+			"trivet", "ses$ame", "services"
 		want.UserDomain, want.ProjectDomain, want.CacheTime, want.TLS.CAFile = "U", "P", time.Minute, "/ca.pem"
 		if c.API.AuthStrategy != config.StrategyKeystone || !reflect.DeepEqual(c.API.Keystone, want) || len(out.Left) > 0 {
 			t.Errorf("%s\nbecame\n%s%v", in, out.YAML, out.Left)
@@ -190,7 +240,8 @@ func TestKeystoneIsAsked(t *testing.T) {
 		}
 	}
 	c, out := convert(t, "[keystone_authtoken]\nauth_url=https://k\npassword=sesame\ncafile=relative")
-	if c.API.AuthStrategy != "http_basic" || !strings.Contains(fmt.Sprint(out.Left), "api.keystone.username") || !strings.Contains(fmt.Sprint(out.Left), "cafile: as api.keystone.ca_file") {
+	if c.API.AuthStrategy != "http_basic" || !strings.Contains(fmt.Sprint(out.Left), "api.keystone.username") ||
+		!strings.Contains(fmt.Sprint(out.Left), "cafile: as api.keystone.ca_file") {
 		t.Errorf("half of it:\n%s%v", out.YAML, out.Left)
 	}
 	if strings.Contains(fmt.Sprint(out.Left)+string(out.YAML), "sesame") {
@@ -253,7 +304,8 @@ func TestRamdiskLogsDir(t *testing.T) {
 	} {
 		_, out := convert(t, "[processing]\nramdisk_logs_dir = "+dir)
 		got := slices.ContainsFunc(out.Left, func(l Left) bool {
-			return l.Group == Changed && strings.HasSuffix(l.Key, " ramdisk_logs_dir") && strings.Contains(l.Do, "ReadWritePaths="+dir+";")
+			return l.Group == Changed && strings.HasSuffix(l.Key, " ramdisk_logs_dir") &&
+				strings.Contains(l.Do, "ReadWritePaths="+dir+";")
 		})
 		if got != warned {
 			t.Errorf("%s: warned %v, want %v: %v", dir, got, warned, out.Left)
@@ -288,7 +340,8 @@ func TestWritableDirs(t *testing.T) {
 // the API answers at a floating IP that is added later; what only this host reached, only
 // this host reaches.
 func TestImportedListensAtTheFloatingIP(t *testing.T) {
-	for _, address := range []string{"", "0.0.0.0", "::", "192.0.2.1", "2001:db8::1", "h1.example.org", "127.0.0.1", "::1", "localhost"} {
+	for _, address := range []string{"", "0.0.0.0", "::", "192.0.2.1", "2001:db8::1", "h1.example.org", "127.0.0.1", "::1",
+		"localhost"} {
 		c, out := convert(t, "[DEFAULT]\nlisten_address = "+address+"\n")
 		c.FloatingIP = config.FloatingIP{Address: "192.0.2.10", Interface: "br-pxe"}
 		here := address == "127.0.0.1" || address == "::1" || address == "localhost"

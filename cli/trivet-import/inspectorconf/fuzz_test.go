@@ -16,7 +16,8 @@ func FuzzInspectorConf(f *testing.F) {
 		"[capabilities]\nboot_mode = true\ncpu_flags = vmx:cpu_vt\n[port_physnet]\ncidr_map = 172.24.0.0/16:physnet_lab\n[pxe_filter]\ndriver = noop\nsync_period=900\n",
 		"[ironic]\nauth_type = password\nauth_url = http://127.0.0.1/v3\nusername = u\npassword = p$$w\nproject_name = s\nendpoint_override: http://127.0.0.1:6385\n",
 		"[pci_devices]\nalias = {\"vendor_id\": \"8086\", \"product_id\": \"0443\", \"name\": \"qat\"}\nalias = {}\n[DEFAULT]\nuse_ssl=1\nauth_strategy=http_basic\n[ssl]\ncert_file=/c\nkey_file=/k",
-		"[a]\nx=$x\n[DEFAULT]\ntimeout=${a.x}\nlisten_address=$timeout\\$\n\x00", "; c\n[b]\nq: '\n  \"", "[DEFAULT]\nlisten_port=99999\nlisten_address=::1\ntimeout=-1",
+		"[a]\nx=$x\n[DEFAULT]\ntimeout=${a.x}\nlisten_address=$timeout\\$\n\x00", "; c\n[b]\nq: '\n  \"",
+		"[DEFAULT]\nlisten_port=99999\nlisten_address=::1\ntimeout=-1",
 	} {
 		f.Add([]byte(seed))
 	}

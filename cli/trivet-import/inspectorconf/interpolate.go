@@ -55,7 +55,8 @@ func group(text string, found []int, n int) string {
 // [DEFAULT], unless the word names another section.
 func (s source) referred(section, word string, depth int) (string, *fault) {
 	if depth == maxDepth {
-		return "", &fault{fmt.Sprintf("$%s refers to what refers to more, %d times over", word, maxDepth), "write the value out"}
+		return "", &fault{fmt.Sprintf("$%s refers to what refers to more, %d times over", word, maxDepth),
+			"write the value out"}
 	}
 	places := []name{{section, word}, {defaultSection, word}}
 	if group, key, dotted := strings.Cut(word, "."); dotted {
@@ -69,7 +70,8 @@ func (s source) referred(section, word string, depth int) (string, *fault) {
 			return s.expand(n.section, preset, depth+1)
 		}
 	}
-	return "", &fault{fmt.Sprintf("$%s refers to no option that this file or ironic-inspector sets", word), "write the value out, or $$ for a dollar sign"}
+	return "", &fault{fmt.Sprintf("$%s refers to no option that this file or ironic-inspector sets", word),
+		"write the value out, or $$ for a dollar sign"}
 }
 
 func bounded(text string) *fault {

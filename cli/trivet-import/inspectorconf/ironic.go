@@ -19,9 +19,11 @@ func (c *converter) ironic() {
 		c.set("ironic.auth_type", way, c.first("ironic", "auth_type", "auth_plugin", "auth_strategy"))
 	}
 	for ours, f := range c.named("ironic", []renamed{
-		{"endpoint", []string{"endpoint_override", "ironic_url"}}, {"username", []string{"username", "user_name"}}, {"password", []string{"password"}},
+		{"endpoint", []string{"endpoint_override", "ironic_url"}}, {"username", []string{"username", "user_name"}},
+		{"password", []string{"password"}},
 		{"auth_url", []string{"auth_url"}}, {"project_name", []string{"project_name", "tenant_name"}},
-		{"user_domain_name", []string{"user_domain_name", "default_domain_name"}}, {"project_domain_name", []string{"project_domain_name", "default_domain_name"}},
+		{"user_domain_name", []string{"user_domain_name", "default_domain_name"}},
+		{"project_domain_name", []string{"project_domain_name", "default_domain_name"}},
 		{"region", []string{"region_name", "os_region"}},
 	}) {
 		c.set("ironic."+ours, f.text, f.from)
@@ -66,11 +68,13 @@ func (c *converter) login() string {
 		return "keystone"
 	case "":
 		if len(c.file[user]) == 0 {
-			c.lose(n, loss{Changed, "is not written, so that the original could not log in; none is assumed", "write ironic.auth_type where Ironic asks for a user"})
+			c.lose(n, loss{Changed, "is not written, so that the original could not log in; none is assumed",
+				"write ironic.auth_type where Ironic asks for a user"})
 			return "none"
 		}
 		return "keystone"
 	}
-	c.lose(n, loss{Changed, quoted(text) + " is a way to log in that Trivet does not have", "write ironic.auth_type: http_basic or keystone, and a user"})
+	c.lose(n, loss{Changed, quoted(text) + " is a way to log in that Trivet does not have",
+		"write ironic.auth_type: http_basic or keystone, and a user"})
 	return ""
 }

@@ -42,7 +42,8 @@ type renamed struct {
 // clientTLS finds how the original speaks TLS to a service. What cannot be taken
 // over is lost.
 func (c *converter) clientTLS(section string) map[string]found {
-	out := c.named(section, []renamed{{"ca_file", []string{"cafile"}}, {"cert_file", []string{"certfile"}}, {"key_file", []string{"keyfile"}}})
+	out := c.named(section, []renamed{{"ca_file", []string{"cafile"}}, {"cert_file", []string{"certfile"}},
+		{"key_file", []string{"keyfile"}}})
 	cert, hasCert := out["cert_file"]
 	key, hasKey := out["key_file"]
 	switch {
@@ -72,10 +73,12 @@ func (c *converter) askKeystone() bool {
 		return false
 	}
 	values := c.named(authtoken, []renamed{
-		{"auth_url", []string{"auth_url", "identity_uri"}}, {"www_authenticate_uri", []string{"www_authenticate_uri", "auth_uri"}},
+		{"auth_url", []string{"auth_url", "identity_uri"}},
+		{"www_authenticate_uri", []string{"www_authenticate_uri", "auth_uri"}},
 		{"username", []string{"username", "user_name", "admin_user"}}, {"password", []string{"password", "admin_password"}},
 		{"project_name", []string{"project_name", "tenant_name", "admin_tenant_name"}},
-		{"user_domain_name", []string{"user_domain_name", "default_domain_name"}}, {"project_domain_name", []string{"project_domain_name", "default_domain_name"}},
+		{"user_domain_name", []string{"user_domain_name", "default_domain_name"}},
+		{"project_domain_name", []string{"project_domain_name", "default_domain_name"}},
 	})
 	for ours, f := range c.clientTLS(authtoken) {
 		values[ours] = f

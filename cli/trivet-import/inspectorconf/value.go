@@ -102,11 +102,13 @@ type device struct {
 func asDevice(text string) (string, *fault) {
 	var d device
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		return "", &fault{fmt.Sprintf("is not a JSON object of texts: %v", err), `write {"vendor_id": "8086", "product_id": "0443", "name": "qat"}`}
+		return "", &fault{fmt.Sprintf("is not a JSON object of texts: %v", err),
+			`write {"vendor_id": "8086", "product_id": "0443", "name": "qat"}`}
 	}
 	for _, part := range []string{d.Vendor, d.Product, d.Name} {
 		if part == "" || strings.ContainsAny(part, ":,") || strings.TrimSpace(part) != part {
-			return "", &fault{"vendor_id, product_id and name must be there, without blanks, colons and commas", "write all three"}
+			return "", &fault{"vendor_id, product_id and name must be there, without blanks, colons and commas",
+				"write all three"}
 		}
 	}
 	return d.Vendor + ":" + d.Product + ":" + d.Name, nil

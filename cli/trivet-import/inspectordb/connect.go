@@ -58,8 +58,9 @@ func (a address) sqlite() (*sql.DB, dialect, error) {
 	}
 	_, err := os.Stat(a.database)
 	if err != nil && !filepath.IsAbs(a.database) { // the path may be a misplaced password
-		return nil, d, errors.New("the URL of an SQLite file with three slashes names it from the working directory of ironic-inspector, and it is not in this one: " +
-			"write four, sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite")
+		return nil, d, errors.New(
+			"the URL of an SQLite file with three slashes names it from the working directory of ironic-inspector, and it is not in this one: " +
+				"write four, sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite")
 	}
 	if err != nil {
 		return nil, d, fmt.Errorf("the SQLite file of the database: %w", err)
@@ -151,7 +152,8 @@ func (a address) postgresql() (*sql.DB, dialect, error) {
 	}
 	c, err := pgx.ParseConfig(settings(words))
 	if err != nil {
-		return nil, d, errors.New("the URL of the database is not understood by its driver, or a file that its options name cannot be read")
+		return nil, d, errors.New(
+			"the URL of the database is not understood by its driver, or a file that its options name cannot be read")
 	}
 	c.ConnectTimeout = connectLimit
 	if a.password != "" { // never in the text that the driver reads and may quote

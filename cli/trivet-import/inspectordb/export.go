@@ -77,7 +77,8 @@ func Export(ctx context.Context, url string, w io.Writer) (err error) {
 
 // record makes of a node's row and documents what a peer takes.
 func (s *Source) record(ctx context.Context, n Node) (*record, error) {
-	r := &record{UUID: n.UUID, State: n.State, Error: n.Error, ManageBoot: n.ManageBoot, StartedAt: known(n.Started), FinishedAt: known(n.Finished)}
+	r := &record{UUID: n.UUID, State: n.State, Error: n.Error, ManageBoot: n.ManageBoot, StartedAt: known(n.Started),
+		FinishedAt: known(n.Finished)}
 	switch {
 	case n.State == "finished" && n.Error != "": // those of before ironic-inspector had states are all finished there
 		r.State = "error"

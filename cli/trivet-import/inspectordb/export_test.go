@@ -14,8 +14,10 @@ func TestExport(t *testing.T) {
 		`INSERT INTO nodes (uuid, state, started_at, finished_at, error, manage_boot) VALUES
 			('a', 'finished', '2026-11-20 20:35:26.405493', '2026-11-20 20:36:00', 'Introspection timeout', 1), ('b', 'error', NULL, '2026-11-20 20:36:00', NULL, 0),
 			('c', 'waiting', '2026-11-20 20:35:26', NULL, NULL, 0), ('d', 'finished', NULL, NULL, NULL, 0), ('e', 'finished', NULL, NULL, NULL, 0)`,
-		"INSERT INTO introspection_data VALUES ('a', 0, '{\"z\": 1,\n \"a\": \"<é>\"}'), ('d', 0, '{\"a\": NaN}'), ('e', 1, "+big+")",
-		`INSERT INTO rules VALUES ('2', '2026-11-20 20:00:01', 'a <b>', 0, NULL)`, `INSERT INTO rule_actions VALUES (1, '2', 'fail', '{"message": "no"}')`)
+		"INSERT INTO introspection_data VALUES ('a', 0, '{\"z\": 1,\n \"a\": \"<é>\"}'), ('d', 0, '{\"a\": NaN}'), ('e', 1, "+
+			big+")",
+		`INSERT INTO rules VALUES ('2', '2026-11-20 20:00:01', 'a <b>', 0, NULL)`,
+		`INSERT INTO rule_actions VALUES (1, '2', 'fail', '{"message": "no"}')`)
 	if err := Export(t.Context(), urlOf(path), &out); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,8 @@ func (s *Source) begin(ctx context.Context) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	var err error
-	if s.tx, err = s.db.BeginTx(ctx, &sql.TxOptions{Isolation: s.d.isolation, ReadOnly: s.d.isolation != sql.LevelDefault}); err != nil {
+	if s.tx, err = s.db.BeginTx(ctx,
+		&sql.TxOptions{Isolation: s.d.isolation, ReadOnly: s.d.isolation != sql.LevelDefault}); err != nil {
 		return fmt.Errorf("begin a read-only transaction: %w", err)
 	}
 	return nil
@@ -84,11 +85,14 @@ func (s *Source) checkVersion(ctx context.Context) error {
 	err := s.one(ctx, "SELECT version_num FROM alembic_version", nil, &version)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return errors.New("its schema has no version: ironic-inspector-dbsync never finished; run 'ironic-inspector-dbsync upgrade'")
+		return errors.New(
+			"its schema has no version: ironic-inspector-dbsync never finished; run 'ironic-inspector-dbsync upgrade'")
 	case err != nil:
 		return fmt.Errorf("this is no database of ironic-inspector, or its user may not read it: %w", err)
 	case version != schemaVersion:
-		return fmt.Errorf("its schema has version %q, and only %s is known here, that of ironic-inspector 11.1 and later; run 'ironic-inspector-dbsync upgrade' of one of them first", version, schemaVersion)
+		return fmt.Errorf(
+			"its schema has version %q, and only %s is known here, that of ironic-inspector 11.1 and later; run 'ironic-inspector-dbsync upgrade' of one of them first",
+			version, schemaVersion)
 	}
 	return nil
 }
@@ -207,7 +211,8 @@ func (s *Source) Data(ctx context.Context, node string) (out Data, err error) {
 			return err
 		}
 		if length.Int64 > MaxDocument {
-			return &DocumentError{fmt.Sprintf("its data (processed=%t) has %d bytes, allowed are %d", processed == 1, length.Int64, MaxDocument)}
+			return &DocumentError{fmt.Sprintf("its data (processed=%t) has %d bytes, allowed are %d", processed == 1,
+				length.Int64, MaxDocument)}
 		}
 		if bytes.Equal(text, []byte("null")) {
 			text = nil

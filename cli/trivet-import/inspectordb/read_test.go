@@ -97,7 +97,8 @@ func TestNodesComeInPages(t *testing.T) {
 	s := source(t, database(t, fmt.Sprintf(`WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i+1 FROM n WHERE i < %d)
 		INSERT INTO nodes (uuid, state) SELECT printf('%%05d', i), 'finished' FROM n`, 2*pageRows)))
 	all := nodes(t, s)
-	if len(all) != 2*pageRows || !slices.IsSortedFunc(all, func(a, b Node) int { return strings.Compare(a.UUID, b.UUID) }) {
+	if len(all) != 2*pageRows ||
+		!slices.IsSortedFunc(all, func(a, b Node) int { return strings.Compare(a.UUID, b.UUID) }) {
 		t.Errorf("%d nodes", len(all))
 	}
 	stop := errors.New("enough")
@@ -111,7 +112,8 @@ func TestNodesComeInPages(t *testing.T) {
 func TestItIsOneMoment(t *testing.T) {
 	path := database(t, `PRAGMA journal_mode = WAL`, `INSERT INTO nodes (uuid, state) VALUES ('a', 'finished')`)
 	s := source(t, path)
-	change(t, path, `INSERT INTO nodes (uuid, state) VALUES ('b', 'waiting')`, `INSERT INTO introspection_data VALUES ('a', 1, '{}')`)
+	change(t, path, `INSERT INTO nodes (uuid, state) VALUES ('b', 'waiting')`,
+		`INSERT INTO introspection_data VALUES ('a', 1, '{}')`)
 	if all := nodes(t, s); len(all) != 1 {
 		t.Errorf("%+v", all)
 	}
@@ -122,7 +124,9 @@ func TestItIsOneMoment(t *testing.T) {
 
 func TestData(t *testing.T) {
 	big := fmt.Sprintf("printf('%%.*c', %d, 'x')", MaxDocument+1)
-	s := source(t, database(t, `INSERT INTO introspection_data VALUES ('a', 0, '{"z": 1, "a": 1.50}'), ('a', 1, '{"z": 2}'), ('b', 1, NULL), ('c', 0, 'null'), ('d', 0, `+big+`)`))
+	s := source(t, database(t,
+		`INSERT INTO introspection_data VALUES ('a', 0, '{"z": 1, "a": 1.50}'), ('a', 1, '{"z": 2}'), ('b', 1, NULL), ('c', 0, 'null'), ('d', 0, `+
+			big+`)`))
 	a, err := s.Data(t.Context(), "a")
 	if err != nil || string(a.Unprocessed) != `{"z": 1, "a": 1.50}` || string(a.Processed) != `{"z": 2}` {
 		t.Errorf("%s, %s, %v", a.Unprocessed, a.Processed, err)
@@ -133,7 +137,8 @@ func TestData(t *testing.T) {
 		}
 	}
 	var refused *DocumentError
-	if _, err := s.Data(t.Context(), "d"); !errors.As(err, &refused) || !strings.Contains(refused.Reason, "8388609 bytes") {
+	if _, err := s.Data(t.Context(), "d"); !errors.As(err, &refused) ||
+		!strings.Contains(refused.Reason, "8388609 bytes") {
 		t.Errorf("%v", err)
 	}
 }
@@ -151,17 +156,24 @@ func TestRulesAreWhatTheOriginalShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Rule{
-		{"4", []byte(`{"uuid":"4","description":"","scope":"","conditions":[],"actions":[{"action":"fail","message":"no"}]}` + "\n")},
-		{"2", []byte(`{"uuid":"2","description":null,"scope":null,"conditions":[],"actions":[{"action":"fail","message":"no"}]}` + "\n")},
-		{"1", []byte(`{"uuid":"1","description":"a <b> & c","scope":"rack","conditions":[{"field":"data://memory_mb","invert":true,"multiple":"all","op":"ge","value":1e3},` +
-			`{"field":"data://x","invert":false,"multiple":"any","op":"is-empty"}],"actions":[{"action":"fail","message":"é"},{"action":"set-attribute","path":"/extra/x","value":{"b":1,"a":"<"}}]}` + "\n")},
+		{"4", []byte(`{"uuid":"4","description":"","scope":"","conditions":[],"actions":[{"action":"fail","message":"no"}]}` +
+			"\n")},
+		{"2",
+			[]byte(`{"uuid":"2","description":null,"scope":null,"conditions":[],"actions":[{"action":"fail","message":"no"}]}` +
+				"\n")},
+		{"1",
+			[]byte(
+				`{"uuid":"1","description":"a <b> & c","scope":"rack","conditions":[{"field":"data://memory_mb","invert":true,"multiple":"all","op":"ge","value":1e3},` +
+					`{"field":"data://x","invert":false,"multiple":"any","op":"is-empty"}],"actions":[{"action":"fail","message":"é"},{"action":"set-attribute","path":"/extra/x","value":{"b":1,"a":"<"}}]}` +
+					"\n")},
 	}
 	if !reflect.DeepEqual(got, want) {
 		for _, r := range got {
 			t.Errorf("%s", r.Body)
 		}
 	}
-	path := database(t, `INSERT INTO rules VALUES ('1', '2026-11-20 20:00:01', NULL, 0, NULL)`, `INSERT INTO rule_actions VALUES (1, '1', 'fail', '[')`)
+	path := database(t, `INSERT INTO rules VALUES ('1', '2026-11-20 20:00:01', NULL, 0, NULL)`,
+		`INSERT INTO rule_actions VALUES (1, '1', 'fail', '[')`)
 	if _, err := source(t, path).Rules(t.Context()); err == nil || !strings.Contains(err.Error(), "action of rule 1") {
 		t.Errorf("%v", err)
 	}
@@ -173,7 +185,8 @@ func TestOtherSchemasAreRefused(t *testing.T) {
 		"unfinished": {`DELETE FROM alembic_version`, "never finished"},
 		"another's":  {`DROP TABLE alembic_version`, "no database of ironic-inspector"},
 	} {
-		if _, err := Open(context.Background(), urlOf(database(t, c.statement))); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Open(context.Background(), urlOf(database(t, c.statement))); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -192,7 +205,9 @@ func TestNothingIsMade(t *testing.T) {
 // A path that is not absolute is most likely one with a slash too few.
 func TestThreeSlashes(t *testing.T) {
 	_, err := Open(t.Context(), "sqlite:///var/lib/ironic-inspector/none.sqlite")
-	if err == nil || !strings.Contains(err.Error(), "with three slashes names it from the working directory of ironic-inspector") || strings.Contains(err.Error(), "none") {
+	if err == nil || !strings.Contains(err.Error(),
+		"with three slashes names it from the working directory of ironic-inspector") ||
+		strings.Contains(err.Error(), "none") {
 		t.Errorf("%v", err)
 	}
 }

@@ -67,7 +67,8 @@ func (s *Source) Rules(ctx context.Context) ([]Rule, error) {
 
 func (s *Source) conditions(ctx context.Context, rules map[string]*shown) error {
 	parts := 0
-	return s.all(ctx, "SELECT rule, op, multiple, CASE WHEN invert THEN 1 ELSE 0 END, field, params FROM rule_conditions ORDER BY id", nil,
+	return s.all(ctx,
+		"SELECT rule, op, multiple, CASE WHEN invert THEN 1 ELSE 0 END, field, params FROM rule_conditions ORDER BY id", nil,
 		func(scan func(...any) error) error {
 			var rule, op, multiple, field, params sql.NullString
 			var invert int

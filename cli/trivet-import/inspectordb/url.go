@@ -24,7 +24,8 @@ type address struct {
 }
 
 // dialects maps the schemes of SQLAlchemy to what they mean. It is never changed.
-var dialects = map[string]string{"sqlite": "sqlite", "mysql": "mysql", "mariadb": "mysql", "postgresql": "postgresql", "postgres": "postgresql"}
+var dialects = map[string]string{"sqlite": "sqlite", "mysql": "mysql", "mariadb": "mysql", "postgresql": "postgresql",
+	"postgres": "postgresql"}
 
 // parse reads a URL as SQLAlchemy writes it, scheme+driver://user:password@host:port/database?options.
 // It is not net/url's: a password may have any character but @ there, and a
@@ -38,7 +39,9 @@ func parse(text string) (a address, err error) {
 	case len(text) > maxURL:
 		return a, fmt.Errorf("the URL of the database has more than %d bytes", maxURL)
 	case !found || a.dialect == "":
-		return a, errors.New("the URL of the database must begin with sqlite://, mysql:// or postgresql://, as the connection in section [database] of inspector.conf does")
+		return a,
+			errors.New(
+				"the URL of the database must begin with sqlite://, mysql:// or postgresql://, as the connection in section [database] of inspector.conf does")
 	}
 	if rest, err = a.userinfo(rest); err != nil {
 		return a, err
@@ -55,7 +58,9 @@ func parse(text string) (a address, err error) {
 		return a, errors.New("the URL of the database names no database: scheme://host/NAME, or sqlite:////FILE")
 	}
 	if a.dialect == "sqlite" && (host != "" || a.user != "") {
-		return a, errors.New("the URL of an SQLite file has no host: sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite has four slashes")
+		return a,
+			errors.New(
+				"the URL of an SQLite file has no host: sqlite:////var/lib/ironic-inspector/ironic-inspector.sqlite has four slashes")
 	}
 	return a, a.hostport(host)
 }
@@ -98,7 +103,8 @@ func (a *address) hostport(text string) error {
 func unescape(what, text string) (string, error) {
 	plain, err := url.PathUnescape(text)
 	if err != nil {
-		return "", fmt.Errorf("the %s in the URL of the database has a %% that no two hexadecimal digits follow; write it %%25", what)
+		return "",
+			fmt.Errorf("the %s in the URL of the database has a %% that no two hexadecimal digits follow; write it %%25", what)
 	}
 	return plain, nil
 }
@@ -111,7 +117,8 @@ func (a address) option(name string) string { return a.options.Get(name) }
 func (a address) knows(names ...string) error {
 	for name := range a.options {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("the URL of the database has the option %q, which is not known here; these are: %s", name, strings.Join(names, ", "))
+			return fmt.Errorf("the URL of the database has the option %q, which is not known here; these are: %s", name,
+				strings.Join(names, ", "))
 		}
 	}
 	return nil

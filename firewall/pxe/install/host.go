@@ -172,7 +172,8 @@ func (h Host) bindInterfaces() (string, error) {
 		return "", fmt.Errorf("list %s, from which dnsmasq of Debian and of rpm distributions reads: %w", dir, err)
 	}
 	for _, e := range entries {
-		if name := filepath.Join(dir, e.Name()); e.Type().IsRegular() && !strings.HasSuffix(name, "~") && e.Name()[0] != '.' && name != pxe.ConfFile {
+		if name := filepath.Join(dir, e.Name()); e.Type().IsRegular() && !strings.HasSuffix(name, "~") &&
+			e.Name()[0] != '.' && name != pxe.ConfFile {
 			names = append(names, name)
 		}
 	}

@@ -153,10 +153,12 @@ func (h Host) findLoaders(p *Plan, s *survey) error {
 			continue
 		}
 		p.Server.Without = append(p.Server.Without, l.File)
-		s.report.Changes = append(s.report.Changes, Change{"left out", name, fmt.Sprintf("for %s: it is missing; %s", l.What, l.Package)})
+		s.report.Changes = append(s.report.Changes,
+			Change{"left out", name, fmt.Sprintf("for %s: it is missing; %s", l.What, l.Package)})
 	}
 	if len(p.Server.Without) == len(pxe.Loaders()) {
-		return fmt.Errorf("%w: iPXE's programs %s, in %s as well as in /usr/lib/ipxe and /usr/share/ipxe", ErrMissing, strings.Join(pxe.Files(), ", "), p.Server.Root)
+		return fmt.Errorf("%w: iPXE's programs %s, in %s as well as in /usr/lib/ipxe and /usr/share/ipxe", ErrMissing,
+			strings.Join(pxe.Files(), ", "), p.Server.Root)
 	}
 	return nil
 }
@@ -172,7 +174,9 @@ func (h Host) lookForRamdisk(ctx context.Context, p Plan, r *Report) {
 		}
 		file := path.Join(p.Server.Root, name)
 		if !h.filled(file) {
-			r.warn("machines would not boot: %s is missing or empty; put kernel and ramdisk of ironic-python-agent there (docs/install.md), or name URLs with --kernel and --ramdisk", file)
+			r.warn(
+				"machines would not boot: %s is missing or empty; put kernel and ramdisk of ironic-python-agent there (docs/install.md), or name URLs with --kernel and --ramdisk",
+				file)
 		}
 	}
 }
@@ -218,7 +222,9 @@ func (w *work) install(ctx context.Context, p Plan, s survey) error {
 		return err
 	}
 	if changed && s.conf.exists && pools(s.conf.text) != pools(s.texts[pxe.ConfFile]) {
-		w.report.warn("the pools changed: another host may have granted addresses that are this host's now. Install on every host, and introspect nothing for %v", p.Server.Lease)
+		w.report.warn(
+			"the pools changed: another host may have granted addresses that are this host's now. Install on every host, and introspect nothing for %v",
+			p.Server.Lease)
 	}
 	return w.serve(ctx, s.service, changed)
 }

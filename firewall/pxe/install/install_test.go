@@ -27,10 +27,12 @@ func TestInstall(t *testing.T) {
 			r := s.install(plan())
 			wrote := text(r)
 			for _, want := range []string{
-				"made /srv/tftp\n", "linked /srv/tftp/undionly.kpxe to /usr/lib/ipxe/undionly.kpxe\n", "linked /srv/tftp/snponly.efi to /usr/lib/ipxe/snponly.efi\n",
+				"made /srv/tftp\n", "linked /srv/tftp/undionly.kpxe to /usr/lib/ipxe/undionly.kpxe\n",
+				"linked /srv/tftp/snponly.efi to /usr/lib/ipxe/snponly.efi\n",
 				"wrote /srv/tftp/trivet.ipxe\n", "wrote /etc/dnsmasq.d/trivet.conf\n",
 				"left out /srv/tftp/snponly-arm64.efi for UEFI on 64-bit ARM: it is missing; package ipxe-bootimgs-aarch64",
-				"warning: machines would not boot: /srv/tftp/ironic-agent.kernel is missing", "/srv/tftp/ironic-agent.initramfs is missing",
+				"warning: machines would not boot: /srv/tftp/ironic-agent.kernel is missing",
+				"/srv/tftp/ironic-agent.initramfs is missing",
 			} {
 				if !strings.Contains(wrote, want) {
 					t.Errorf("the report lacks %q:\n%s", want, wrote)
@@ -40,7 +42,8 @@ func TestInstall(t *testing.T) {
 				t.Errorf("dnsmasq is %+v", s.unit)
 			}
 			conf := s.get(pxe.ConfFile)
-			if _, intact := pxe.Check(conf); !intact || strings.Contains(conf, ",snponly-arm64.efi") || !strings.Contains(conf, ",snponly.efi\n") || !strings.Contains(conf, "\nbind-dynamic\n") {
+			if _, intact := pxe.Check(conf); !intact || strings.Contains(conf, ",snponly-arm64.efi") ||
+				!strings.Contains(conf, ",snponly.efi\n") || !strings.Contains(conf, "\nbind-dynamic\n") {
 				t.Errorf("%s:\n%s", pxe.ConfFile, conf)
 			}
 			if after := s.tree(); after["/etc/dnsmasq.d/.trivet.conf.new"] != "" {
@@ -89,7 +92,8 @@ func TestInstallUpdates(t *testing.T) {
 		t.Errorf("another lease time ran %v:\n%s", s.ran, text(r))
 	}
 	p.Server.Pools[0].Last, s.ran = netip.MustParseAddr("192.0.2.190"), nil
-	if r := s.install(p); !slices.Equal(s.ran, []string{"restart"}) || !strings.Contains(text(r), "warning: the pools changed: ") || !strings.Contains(text(r), " for 30m0s") {
+	if r := s.install(p); !slices.Equal(s.ran, []string{"restart"}) ||
+		!strings.Contains(text(r), "warning: the pools changed: ") || !strings.Contains(text(r), " for 30m0s") {
 		t.Errorf("other pools ran %v:\n%s", s.ran, text(r))
 	}
 	p.Boot.Arguments, s.ran = "console=ttyS0", nil
@@ -102,7 +106,8 @@ func TestInstallUpdates(t *testing.T) {
 	}
 	s.uninstall()
 	after := s.tree()
-	for _, name := range []string{"/srv/tftp", "/srv/tftp/ironic-agent.kernel", "/srv/tftp/ironic-agent.initramfs", "/srv/tftp/snponly-arm64.efi"} {
+	for _, name := range []string{"/srv/tftp", "/srv/tftp/ironic-agent.kernel", "/srv/tftp/ironic-agent.initramfs",
+		"/srv/tftp/snponly-arm64.efi"} {
 		if after[name] == "" {
 			t.Errorf("%s, which the operator put there, is gone", name)
 		}
@@ -119,16 +124,24 @@ func TestInstallRefuses(t *testing.T) {
 		want  string
 		is    error
 	}{
-		"no dnsmasq":    {func(s *site, _ *Plan) { s.load = "not-found" }, "dnsmasq.service; install package dnsmasq", ErrMissing},
-		"masked":        {func(s *site, _ *Plan) { s.load = "masked" }, "systemctl unmask dnsmasq", nil},
-		"no iPXE":       {func(s *site, _ *Plan) { os.RemoveAll(filepath.Join(s.root, "usr")) }, "iPXE's programs undionly.kpxe, snponly.efi, snponly-arm64.efi, in /srv/tftp as well as in /usr/lib/ipxe", ErrMissing},
-		"empty loader":  {func(s *site, _ *Plan) { s.put("/srv/tftp/undionly.kpxe", "") }, "/srv/tftp/undionly.kpxe is there and is no loader", nil},
-		"old dnsmasq":   {func(s *site, _ *Plan) { s.fail["dnsmasq"] = "dnsmasq: bad option at line 26" }, "2.81 or newer): dnsmasq --test", nil},
-		"no directory":  {func(s *site, _ *Plan) { os.RemoveAll(filepath.Join(s.root, "etc/dnsmasq.d")) }, "list /etc/dnsmasq.d", nil},
-		"no pool":       {func(_ *site, p *Plan) { p.Server.Pools = nil }, "no address is left", nil},
-		"no callback":   {func(_ *site, p *Plan) { p.Boot.Callback = "x" }, "invalid callback URL", nil},
-		"foreign file":  {func(s *site, _ *Plan) { s.put(pxe.ConfFile, "port=0\n") }, "not written by trivet: /etc/dnsmasq.d/trivet.conf", nil},
-		"foreign files": {func(s *site, _ *Plan) { s.put(pxe.ConfFile, "a"); s.put("/srv/tftp/trivet.ipxe", "b") }, "/etc/dnsmasq.d/trivet.conf, /srv/tftp/trivet.ipxe", nil},
+		"no dnsmasq": {func(s *site, _ *Plan) { s.load = "not-found" }, "dnsmasq.service; install package dnsmasq",
+			ErrMissing},
+		"masked": {func(s *site, _ *Plan) { s.load = "masked" }, "systemctl unmask dnsmasq", nil},
+		"no iPXE": {func(s *site, _ *Plan) { os.RemoveAll(filepath.Join(s.root, "usr")) },
+			"iPXE's programs undionly.kpxe, snponly.efi, snponly-arm64.efi, in /srv/tftp as well as in /usr/lib/ipxe",
+			ErrMissing},
+		"empty loader": {func(s *site, _ *Plan) { s.put("/srv/tftp/undionly.kpxe", "") },
+			"/srv/tftp/undionly.kpxe is there and is no loader", nil},
+		"old dnsmasq": {func(s *site, _ *Plan) { s.fail["dnsmasq"] = "dnsmasq: bad option at line 26" },
+			"2.81 or newer): dnsmasq --test", nil},
+		"no directory": {func(s *site, _ *Plan) { os.RemoveAll(filepath.Join(s.root, "etc/dnsmasq.d")) },
+			"list /etc/dnsmasq.d", nil},
+		"no pool":     {func(_ *site, p *Plan) { p.Server.Pools = nil }, "no address is left", nil},
+		"no callback": {func(_ *site, p *Plan) { p.Boot.Callback = "x" }, "invalid callback URL", nil},
+		"foreign file": {func(s *site, _ *Plan) { s.put(pxe.ConfFile, "port=0\n") },
+			"not written by trivet: /etc/dnsmasq.d/trivet.conf", nil},
+		"foreign files": {func(s *site, _ *Plan) { s.put(pxe.ConfFile, "a"); s.put("/srv/tftp/trivet.ipxe", "b") },
+			"/etc/dnsmasq.d/trivet.conf, /srv/tftp/trivet.ipxe", nil},
 		"no room to save": {func(s *site, p *Plan) {
 			s.put(pxe.ConfFile, "a")
 			s.put(pxe.ConfFile+"~", "b")
@@ -170,9 +183,10 @@ func TestInstallFails(t *testing.T) {
 		"record":    {obstacle("/etc/trivet/.dnsmasq-install.json.new"), "write /etc/trivet/.dnsmasq-install.json.new"},
 		"directory": {func(s *site) { os.RemoveAll(filepath.Join(s.root, "srv")); s.put("/srv", "a file") }, "srv"},
 		"script":    {obstacle("/srv/tftp/.trivet.ipxe.new"), "write /srv/tftp/.trivet.ipxe.new"},
-		"enable":    {stopped(refuse("enable")), "systemctl enable dnsmasq.service: exit status 1: Job for dnsmasq.service failed."},
-		"start":     {stopped(refuse("start")), "its journal: one line of the journal"},
-		"restart":   {refuse("restart"), "systemctl restart dnsmasq.service"},
+		"enable": {stopped(refuse("enable")),
+			"systemctl enable dnsmasq.service: exit status 1: Job for dnsmasq.service failed."},
+		"start":   {stopped(refuse("start")), "its journal: one line of the journal"},
+		"restart": {refuse("restart"), "systemctl restart dnsmasq.service"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -198,7 +212,8 @@ func TestUninstallFails(t *testing.T) {
 		s.install(plan())
 		was, unit := s.tree(), s.unit
 		s.fail["systemctl "+verb] = "no"
-		if _, err := s.host().Uninstall(t.Context(), pxe.Root, false); err == nil || !strings.Contains(err.Error(), "systemctl "+verb) {
+		if _, err := s.host().Uninstall(t.Context(), pxe.Root, false); err == nil ||
+			!strings.Contains(err.Error(), "systemctl "+verb) {
 			t.Errorf("%s fails, and Uninstall says %v", verb, err)
 		}
 		same(t, verb+" failed", s.tree(), was)
@@ -221,7 +236,8 @@ func TestForce(t *testing.T) {
 	}
 	s.put(pxe.ConfFile, s.get(pxe.ConfFile)+"dhcp-host=x\n")
 	var changed *ChangedError
-	if _, err := s.host().Install(t.Context(), plan()); !errors.As(err, &changed) || !slices.Equal(changed.Files, []string{pxe.ConfFile}) {
+	if _, err := s.host().Install(t.Context(), plan()); !errors.As(err, &changed) ||
+		!slices.Equal(changed.Files, []string{pxe.ConfFile}) {
 		t.Errorf("a changed file: %v", err)
 	}
 	if _, err := s.host().Uninstall(t.Context(), pxe.Root, false); !errors.As(err, &changed) {
@@ -295,7 +311,8 @@ func TestUninstallPrinted(t *testing.T) {
 	}
 	s.put(pxe.ConfFile, conf)
 	r := s.uninstall()
-	if s.unit != (service{}) || !strings.Contains(text(r), "removed /etc/dnsmasq.d/trivet.conf\n") || !strings.Contains(text(r), "warning: what dnsmasq was before is not recorded") {
+	if s.unit != (service{}) || !strings.Contains(text(r), "removed /etc/dnsmasq.d/trivet.conf\n") ||
+		!strings.Contains(text(r), "warning: what dnsmasq was before is not recorded") {
 		t.Errorf("dnsmasq is %+v:\n%s", s.unit, text(r))
 	}
 }
@@ -311,7 +328,8 @@ func TestBindInterfaces(t *testing.T) {
 	s.put("/etc/dnsmasq.conf", "interface=lo\nbind-interfaces\n")
 	r := s.install(plan())
 	conf := s.get(pxe.ConfFile)
-	if !strings.Contains(conf, "\nbind-interfaces\n") || strings.Contains(conf, "bind-dynamic") || !strings.Contains(conf, ",snponly-arm64.efi\n") {
+	if !strings.Contains(conf, "\nbind-interfaces\n") || strings.Contains(conf, "bind-dynamic") ||
+		!strings.Contains(conf, ",snponly-arm64.efi\n") {
 		t.Errorf("%s:\n%s", text(r), conf)
 	}
 	if !strings.Contains(text(r), "linked /srv/tftp/snponly.efi to /usr/share/ipxe/ipxe-snponly-x86_64.efi\n") {
@@ -326,7 +344,8 @@ func TestRamdiskURLs(t *testing.T) {
 	p.Boot.Kernel = "http://files/kernel"
 	s.put("/srv/tftp/ironic-agent.initramfs", "r")
 	got := text(s.install(p))
-	if !strings.Contains(got, "warning: machines would not boot: fetch http://files/kernel: 404\n") || strings.Contains(got, "initramfs is missing") {
+	if !strings.Contains(got, "warning: machines would not boot: fetch http://files/kernel: 404\n") ||
+		strings.Contains(got, "initramfs is missing") {
 		t.Error(got)
 	}
 }
@@ -338,7 +357,8 @@ func TestOneAtATime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.host().Install(t.Context(), plan()); err == nil || !strings.Contains(err.Error(), "another 'trivet dnsmasq-config' is at work") {
+	if _, err := s.host().Install(t.Context(), plan()); err == nil ||
+		!strings.Contains(err.Error(), "another 'trivet dnsmasq-config' is at work") {
 		t.Errorf("a second one: %v", err)
 	}
 	if err := unlock(); err != nil {
@@ -376,7 +396,9 @@ func TestInterrupted(t *testing.T) {
 
 // TestPoolsAreWhatIsGranted: neither the tag of a range nor its lease time is a pool.
 func TestPoolsAreWhatIsGranted(t *testing.T) {
-	before, tagged, other := "dhcp-range=192.0.2.1,192.0.2.9,255.255.255.0,900s\n", "dhcp-range=set:subnet1,192.0.2.1,192.0.2.9,255.255.255.0,1800s\n", "dhcp-range=set:subnet1,192.0.2.2,192.0.2.9,255.255.255.0,900s\n"
+	before, tagged, other := "dhcp-range=192.0.2.1,192.0.2.9,255.255.255.0,900s\n",
+		"dhcp-range=set:subnet1,192.0.2.1,192.0.2.9,255.255.255.0,1800s\n",
+		"dhcp-range=set:subnet1,192.0.2.2,192.0.2.9,255.255.255.0,900s\n"
 	if pools(before) != pools(tagged) || pools(before) == pools(other) {
 		t.Errorf("pools %q, %q and %q", pools(before), pools(tagged), pools(other))
 	}

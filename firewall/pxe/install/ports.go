@@ -56,7 +56,8 @@ func (h Host) lookAtPorts(ctx context.Context, s pxe.Server, r *Report) error {
 			return p.Program == "dnsmasq" || p.Device != 0 && (own == nil || int(p.Device) != own.Index)
 		})
 		if len(others) > 0 {
-			r.warn("UDP port %v also belongs to %s, which may answer machines next to dnsmasq: stop it, or keep it off %s", at, portholder.Names(others), s.Interface)
+			r.warn("UDP port %v also belongs to %s, which may answer machines next to dnsmasq: stop it, or keep it off %s", at,
+				portholder.Names(others), s.Interface)
 		}
 	}
 	return nil

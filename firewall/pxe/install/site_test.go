@@ -33,7 +33,8 @@ type site struct {
 // newSite is a Debian with packages dnsmasq and ipxe, dnsmasq as the package
 // leaves it.
 func newSite(t *testing.T) *site {
-	s := &site{t: t, root: t.TempDir(), unit: service{Enabled: true, Active: true}, load: "loaded", fail: make(map[string]string)}
+	s := &site{t: t, root: t.TempDir(), unit: service{Enabled: true, Active: true}, load: "loaded",
+		fail: make(map[string]string)}
 	s.put("/etc/dnsmasq.conf", "# nothing\n")
 	s.put("/etc/dnsmasq.d/README", "conf-dir\n")
 	s.put("/etc/trivet/trivet.yaml", "")

@@ -58,12 +58,19 @@ type Caller struct {
 // 10 ms each (the slice of Go's scheduler), and the log stands up to some 200 ms. So what
 // computes for strangers may do as much at once.
 var places = [classes]Places{
-	Callback: {AtOnce: 256, Share: 192, Waiting: 4096, Wait: CallbackWait, First: true, Waits: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
-	Request:  {AtOnce: 256, Share: 192, Waiting: 4096, Wait: onlyAttempt, Waits: true, Each: Pace{Rate: 600, Burst: 5000}, All: Pace{Rate: 1000, Burst: 8000}},
-	Dear:     {AtOnce: 4, Share: 3, Waiting: 4096, Wait: onlyAttempt, Each: Pace{Rate: 300, Burst: 2000}, All: Pace{Rate: 500, Burst: 3000}},
-	Stream:   {AtOnce: 2148, OfKnown: 100, Share: 1024, Waits: true, Each: Pace{Rate: 400, Burst: 200}, All: Pace{Rate: 600, Burst: 400}}, // of one source half as many as connections
-	Stranger: {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
-	Probe:    {AtOnce: 64, Share: 48, Waiting: 4096, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 200}, All: Pace{Rate: 400, Burst: 400}},
+	Callback: {AtOnce: 256, Share: 192, Waiting: 4096, Wait: CallbackWait, First: true, Waits: true,
+		Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 400, Burst: 4000}},
+	Request: {AtOnce: 256, Share: 192, Waiting: 4096, Wait: onlyAttempt, Waits: true, Each: Pace{Rate: 600, Burst: 5000},
+		All: Pace{Rate: 1000, Burst: 8000}},
+	Dear: {AtOnce: 4, Share: 3, Waiting: 4096, Wait: onlyAttempt, Each: Pace{Rate: 300, Burst: 2000},
+		All: Pace{Rate: 500, Burst: 3000}},
+	// of one source half as many as connections
+	Stream: {AtOnce: 2148, OfKnown: 100, Share: 1024, Waits: true, Each: Pace{Rate: 400, Burst: 200},
+		All: Pace{Rate: 600, Burst: 400}},
+	Stranger: {AtOnce: 4, Share: 3, Waiting: 512, Wait: 5 * time.Second, Each: Pace{Rate: 200, Burst: 200},
+		All: Pace{Rate: 400, Burst: 400}},
+	Probe: {AtOnce: 64, Share: 48, Waiting: 4096, Wait: 2 * time.Second, Each: Pace{Rate: 200, Burst: 200},
+		All: Pace{Rate: 400, Burst: 400}},
 }
 
 // places returns how much of a class there is on a port: what differs there.
@@ -86,9 +93,13 @@ func (p Port) places(class Class) Places {
 // at once than strangers: their handshakes take turns, and while all wait for the pace, so
 // does a machine that connects among them.
 var (
-	connections = Places{AtOnce: 4, Share: 3, Waiting: 4096, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500}, All: Pace{Rate: 300, Burst: 1500}, Refusal: refusal}
-	intake      = Places{AtOnce: 4, Share: 3, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 150, Burst: 100}, All: Pace{Rate: 300, Burst: 200}, Refusal: refusal} // 30 and 60 MB/s
-	documents   = Places{AtOnce: 2, Share: 1, Waiting: 4096, Wait: CallbackWait, First: true, Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}, Refusal: refusal}
+	connections = Places{AtOnce: 4, Share: 3, Waiting: 4096, Wait: 10 * time.Second, Each: Pace{Rate: 100, Burst: 500},
+		All: Pace{Rate: 300, Burst: 1500}, Refusal: refusal}
+	// 30 and 60 MB/s
+	intake = Places{AtOnce: 4, Share: 3, Waiting: 4096, Wait: CallbackWait, First: true,
+		Each: Pace{Rate: 150, Burst: 100}, All: Pace{Rate: 300, Burst: 200}, Refusal: refusal}
+	documents = Places{AtOnce: 2, Share: 1, Waiting: 4096, Wait: CallbackWait, First: true,
+		Each: Pace{Rate: 200, Burst: 2000}, All: Pace{Rate: 500, Burst: 5000}, Refusal: refusal}
 )
 
 // CallbackWait is how long a machine that calls may wait before its document is worked on,
@@ -145,7 +156,8 @@ const (
 // bodies bounds the bodies of all servers of a peer, but for reviews: as many wait for room
 // as there are connections.
 var bodies = Bytes{
-	All: AllBodies, Share: BodiesOfSource, Large: AllBodies * 3 / 4, Small: SmallBody + 1, // 1 more sees the end without growing
+	// 1 more sees the end without growing
+	All: AllBodies, Share: BodiesOfSource, Large: AllBodies * 3 / 4, Small: SmallBody + 1,
 	Known: bodiesOfOne, Strange: BodiesOfStrangers, Waiting: 4096,
 }
 

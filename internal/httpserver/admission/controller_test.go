@@ -233,7 +233,8 @@ func TestWorkIsPaced(t *testing.T) {
 		synctest.Wait()
 		all := time.Duration(worked[0].Load() + worked[1].Load() + worked[2].Load())
 		pace := places[Dear].All
-		most := time.Duration(pace.Burst)*time.Millisecond + time.Duration(pace.Rate/1000*float64(lasts+places[Dear].Wait)) // the last ones wait
+		// the last ones wait
+		most := time.Duration(pace.Burst)*time.Millisecond + time.Duration(pace.Rate/1000*float64(lasts+places[Dear].Wait))
 		if all > most {
 			t.Errorf("work-pace: %v of work in %v, want at most %v", all, lasts, most)
 		}

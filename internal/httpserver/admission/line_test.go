@@ -97,7 +97,8 @@ func TestAFullQueueHasRoomForOthers(t *testing.T) {
 		q.come("known", knownCredentials, 1)
 		last := one.Waiting/2 - 1
 		want := fmt.Sprintf("1-%d 2-%d 1-%d", last+1, last+1, last)
-		if _, got := q.outcome(); got != want && got != strings.Replace(want, fmt.Sprint(" 1-", last), fmt.Sprint(" 2-", last), 1) {
+		if _, got := q.outcome(); got != want &&
+			got != strings.Replace(want, fmt.Sprint(" 1-", last), fmt.Sprint(" 2-", last), 1) {
 			t.Errorf("refused %s, want %s", got, want)
 		}
 		q.q.Leave(numbered(0))

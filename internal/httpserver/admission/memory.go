@@ -130,7 +130,8 @@ func (m *Memory) displace(w *waiter) bool {
 		if !m.gives(other, w, now) {
 			continue
 		}
-		if loser == nil || m.heldBy(other) > m.heldBy(loser) || m.heldBy(other) == m.heldBy(loser) && other.number < loser.number {
+		if loser == nil || m.heldBy(other) > m.heldBy(loser) ||
+			m.heldBy(other) == m.heldBy(loser) && other.number < loser.number {
 			loser = other
 		}
 	}

@@ -47,7 +47,8 @@ func TestTheCheapestRequestCounts(t *testing.T) {
 				return err
 			})
 			if want := least(places[class].All, requests*taking); took < want*9/10 {
-				t.Errorf("request-cost: %d requests of class %v that do nothing were answered within %v, want some %v", requests, class, took, want)
+				t.Errorf("request-cost: %d requests of class %v that do nothing were answered within %v, want some %v", requests,
+					class, took, want)
 			}
 		})
 	}
@@ -116,7 +117,8 @@ func TestConnectionsWaitForTheirTurn(t *testing.T) {
 		for _, n := range begun {
 			all += n
 		}
-		most := 2 * (float64(connections.Each.Burst) + connections.Each.Rate*(lasts+connections.Wait).Seconds()) / (ByTLS.Seconds() * 1000)
+		most := 2 * (float64(connections.Each.Burst) + connections.Each.Rate*(lasts+connections.Wait).Seconds()) /
+			(ByTLS.Seconds() * 1000)
 		if float64(all) > most*1.1 {
 			t.Errorf("connect-pace: two sources began %d connections in %v, want at most %.0f", all, lasts, most)
 		}
@@ -224,7 +226,8 @@ func TestStrangersBeginAtAPace(t *testing.T) {
 				}
 				asking.Wait()
 				if got := time.Duration(worked.Load()); got < most/4 || got > most {
-					t.Errorf("first-second: %d sources caused %v of work of class %v in the first second, want at most %v", sources, got, of.class, most)
+					t.Errorf("first-second: %d sources caused %v of work of class %v in the first second, want at most %v", sources,
+						got, of.class, most)
 				}
 			})
 		}

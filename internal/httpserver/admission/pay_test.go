@@ -39,7 +39,8 @@ func TestStreamsWorkInTurn(t *testing.T) {
 		work := streams * each.Seconds() * 1000 // ms
 		least, most := (work-float64(pace.Burst))/pace.Rate, (work+float64(streams))/pace.Rate
 		if all := run(time.Hour); all.Seconds() < least || all.Seconds() > most {
-			t.Errorf("stream-pace: %d streams with %v of work each took %v, want %.1f to %.1f s", streams, each, all, least, most)
+			t.Errorf("stream-pace: %d streams with %v of work each took %v, want %.1f to %.1f s", streams, each, all, least,
+				most)
 		}
 		time.Sleep(time.Minute) // in a bubble
 		run(time.Second)

@@ -12,7 +12,8 @@ import (
 )
 
 // reserved is room for 12 MB, of which one source has 6.
-var reserved = Bytes{All: 12 << 20, Share: 6 << 20, Small: 1 << 10, Large: 11 << 20, Known: 2 << 20, Strange: 8 << 20, Waiting: 100}
+var reserved = Bytes{All: 12 << 20, Share: 6 << 20, Small: 1 << 10, Large: 11 << 20, Known: 2 << 20, Strange: 8 << 20,
+	Waiting: 100}
 
 // rooms asks for room in the background.
 type rooms struct {
@@ -46,7 +47,8 @@ func (r rooms) ask(source netip.Prefix, known bool, bytes int64) *asked {
 func TestABodyWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rooms{t, NewMemory(reserved)}
-		one := []*asked{r.ask(numbered(1), false, 3<<20), r.ask(numbered(1), false, 3<<20), r.ask(numbered(1), false, 3<<20), r.ask(numbered(1), false, 3<<20)}
+		one := []*asked{r.ask(numbered(1), false, 3<<20), r.ask(numbered(1), false, 3<<20), r.ask(numbered(1), false, 3<<20),
+			r.ask(numbered(1), false, 3<<20)}
 		for _, a := range one[:2] {
 			a.room.Settle()
 		}

@@ -61,5 +61,7 @@ func (m *Mirror) mayTake(there *object, resource string, now time.Duration) erro
 	if now-seen.since > max(h.duration, m.o.TTL) {
 		return nil
 	}
-	return fmt.Errorf("%w: %.100q, which is not a candidate of trivet, and is taken for alive for %v after it last renewed; stop it, or give the election another name", ErrForeign, h.holder, max(h.duration, m.o.TTL))
+	return fmt.Errorf(
+		"%w: %.100q, which is not a candidate of trivet, and is taken for alive for %v after it last renewed; stop it, or give the election another name",
+		ErrForeign, h.holder, max(h.duration, m.o.TTL))
 }

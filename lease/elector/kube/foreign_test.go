@@ -18,7 +18,8 @@ func (s *site) holds(holder string, seconds int, renewed time.Time) {
 		s.Fatal(err)
 	}
 	for path, content := range map[string]map[string]any{
-		leasePath: {"spec": map[string]any{"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": renewed.Format(microTime)}},
+		leasePath: {"spec": map[string]any{"holderIdentity": holder, "leaseDurationSeconds": seconds,
+			"renewTime": renewed.Format(microTime)}},
 		endpointsPath: {"metadata": map[string]any{"annotations": map[string]any{
 			AnnotationLeader: string(record),
 		}}},

@@ -56,7 +56,8 @@ func Open(o Options) (*Mirror, error) {
 	m := &Mirror{o: o, seen: make(map[string]seenHolder)}
 	m.http, err = kubeclient.Clients(conf,
 		kubeclient.Group{Client: &m.core, Version: corev1.SchemeGroupVersion, Kinds: corev1.AddToScheme},
-		kubeclient.Group{Client: &m.coordination, Version: coordinationv1.SchemeGroupVersion, Kinds: coordinationv1.AddToScheme})
+		kubeclient.Group{Client: &m.coordination, Version: coordinationv1.SchemeGroupVersion,
+			Kinds: coordinationv1.AddToScheme})
 	return m, err
 }
 
@@ -72,7 +73,8 @@ func (m *Mirror) Run(ctx context.Context, mine func() elector.Claim) {
 			err := m.Write(ctx, w)
 			if (err != nil) != failing && ctx.Err() == nil {
 				if failing = err != nil; failing {
-					m.o.Logger.Warn("update Kubernetes leader record failed; the election itself is not affected", "name", m.o.Name, "err", err)
+					m.o.Logger.Warn("update Kubernetes leader record failed; the election itself is not affected", "name", m.o.Name,
+						"err", err)
 				} else {
 					m.o.Logger.Info("Kubernetes leader record is current again", "name", m.o.Name)
 				}

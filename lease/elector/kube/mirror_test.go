@@ -69,7 +69,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodPatch {
-		if at := body["metadata"].(map[string]any)["resourceVersion"]; at != nil && at != there["metadata"].(map[string]any)["resourceVersion"] {
+		if at := body["metadata"].(map[string]any)["resourceVersion"]; at != nil &&
+			at != there["metadata"].(map[string]any)["resourceVersion"] {
 			status(w, http.StatusConflict, "Conflict")
 			return
 		}
@@ -102,7 +103,8 @@ func merge(there, patch map[string]any) {
 func status(w http.ResponseWriter, code int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":%q}`, code, reason, reason)
+	_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":%q}`,
+		code, reason, reason)
 }
 
 // site is a mirror of one server, and its clocks.
@@ -116,7 +118,8 @@ type site struct {
 
 func openOn(t *testing.T) *site {
 	t.Helper()
-	s := &site{T: t, server: &server{objects: map[string]map[string]any{}}, now: time.Minute, wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	s := &site{T: t, server: &server{objects: map[string]map[string]any{}}, now: time.Minute,
+		wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	srv := httptest.NewServer(s.server)
 	t.Cleanup(srv.Close)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -125,8 +128,10 @@ clusters: [{name: a, cluster: {server: "URL"}}], users: [{name: a, user: {}}]}`,
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := Open(Options{Kubeconfig: file, Namespace: "ns", Name: "x", Lease: true, Endpoints: true, TTL: 4500 * time.Millisecond,
-		Now: func() time.Duration { return s.now }, Wall: func() time.Time { return s.wall }, Logger: slog.New(slog.DiscardHandler)})
+	m, err := Open(Options{Kubeconfig: file, Namespace: "ns", Name: "x", Lease: true, Endpoints: true,
+		TTL: 4500 * time.Millisecond,
+		Now: func() time.Duration { return s.now }, Wall: func() time.Time { return s.wall },
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +174,8 @@ func (s *site) record() (r oldRecord) {
 // TestMirrorShowsTheHolder in both objects, and what is there besides stays.
 func TestMirrorShowsTheHolder(t *testing.T) {
 	s := openOn(t)
-	s.objects[endpointsPath] = map[string]any{"metadata": map[string]any{"uid": "2", "resourceVersion": "0"}, "subsets": "ours"}
+	s.objects[endpointsPath] = map[string]any{"metadata": map[string]any{"uid": "2", "resourceVersion": "0"},
+		"subsets": "ours"}
 	if err := s.put(elector.Claim{Name: "one", Token: 7}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +228,8 @@ func TestMirrorNeverReplacesALaterLeader(t *testing.T) {
 	s.is("two", leasePath, "spec", "holderIdentity")
 	s.is("10", leasePath, "metadata", "annotations", kubeclient.AnnotationToken)
 	s.objects[leasePath]["metadata"].(map[string]any)["annotations"].(map[string]any)[kubeclient.AnnotationToken] = "x"
-	if err := s.put(elector.Claim{Name: "four", Token: 11}); err == nil || !strings.Contains(err.Error(), kubeclient.AnnotationToken) {
+	if err := s.put(elector.Claim{Name: "four", Token: 11}); err == nil ||
+		!strings.Contains(err.Error(), kubeclient.AnnotationToken) {
 		t.Errorf("mirror-token: %v", err)
 	}
 }
@@ -230,7 +237,8 @@ func TestMirrorNeverReplacesALaterLeader(t *testing.T) {
 // TestMirrorIsSilentWhenItsTimeIsOver: nothing is sent after the deadline.
 func TestMirrorIsSilentWhenItsTimeIsOver(t *testing.T) {
 	s := openOn(t)
-	if err := s.Write(t.Context(), elector.Claim{Name: "one", Token: 7, Asked: s.now - 3*time.Second, Until: s.now}); err == nil || s.writes != 0 {
+	if err := s.Write(t.Context(),
+		elector.Claim{Name: "one", Token: 7, Asked: s.now - 3*time.Second, Until: s.now}); err == nil || s.writes != 0 {
 		t.Errorf("mirror-deadline: %v, %d writes", err, s.writes)
 	}
 }
@@ -252,7 +260,8 @@ func TestMirrorSaysOnceThatItFailsAndOnceThatItWorks(t *testing.T) {
 		return elector.Claim{Name: "one", Token: 7, Asked: s.now, Until: s.now + time.Minute}
 	})
 	fails, works := strings.Count(said.String(), "level=WARN"), strings.Count(said.String(), "level=INFO")
-	if fails != 1 || works != 1 || strings.Index(said.String(), "level=INFO") < strings.Index(said.String(), "level=WARN") {
+	if fails != 1 || works != 1 ||
+		strings.Index(said.String(), "level=INFO") < strings.Index(said.String(), "level=WARN") {
 		t.Errorf("it said:\n%s", &said)
 	}
 }

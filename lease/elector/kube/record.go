@@ -62,7 +62,8 @@ func (o object) token() (fencing.Token, error) {
 	}
 	token, err := fencing.ParseToken(text)
 	if err != nil {
-		return 0, fmt.Errorf("annotation %s: %.40q is not a fencing token: remove the annotation if no other peer leads: %w", kubeclient.AnnotationToken, text, err)
+		return 0, fmt.Errorf("annotation %s: %.40q is not a fencing token: remove the annotation if no other peer leads: %w",
+			kubeclient.AnnotationToken, text, err)
 	}
 	return token, nil
 }
@@ -94,7 +95,8 @@ type patchMetadata struct {
 }
 
 func newPatch(there *object, w elector.Claim) patch {
-	p := patch{Metadata: patchMetadata{Annotations: map[string]string{kubeclient.AnnotationToken: w.Token.String(), AnnotationHolder: w.Name}}}
+	p := patch{Metadata: patchMetadata{
+		Annotations: map[string]string{kubeclient.AnnotationToken: w.Token.String(), AnnotationHolder: w.Name}}}
 	if there != nil {
 		p.Metadata.UID, p.Metadata.ResourceVersion = there.Metadata.UID, there.Metadata.ResourceVersion
 	}
@@ -132,7 +134,8 @@ func endpointsPatch(there *object, w elector.Claim, ttl time.Duration, renewed t
 			return p, err
 		}
 		var old oldRecord
-		if text := there.Metadata.Annotations[AnnotationLeader]; json.Unmarshal([]byte(text), &old) == nil { // else it begins again
+		// else it begins again
+		if text := there.Metadata.Annotations[AnnotationLeader]; json.Unmarshal([]byte(text), &old) == nil {
 			record.Transitions = old.Transitions
 			if changed {
 				record.Transitions = next(old.Transitions)

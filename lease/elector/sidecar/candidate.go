@@ -174,7 +174,8 @@ func (c *Candidate) askOnce(ctx context.Context) {
 	var claim elector.Claim
 	if token, wrong := strconv.ParseUint(l.Token, 10, 64); err == nil && wrong == nil && l.Holder != c.o.ID {
 		remaining := time.Duration(l.Remaining) * time.Millisecond
-		claim = elector.Claim{Name: l.Holder, Token: fencing.Token(token), Asked: asked, Until: asked + min(remaining, c.o.TTL/others)}
+		claim = elector.Claim{Name: l.Holder, Token: fencing.Token(token), Asked: asked,
+			Until: asked + min(remaining, c.o.TTL/others)}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -186,5 +187,7 @@ func (c *Candidate) askOnce(ctx context.Context) {
 // refusal reports whether a server said no to what we ask, or to who we are.
 func refusal(err error) bool {
 	var no *api.Error
-	return errors.As(err, &no) && slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}, no.Status)
+	return errors.As(err, &no) &&
+		slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound},
+			no.Status)
 }

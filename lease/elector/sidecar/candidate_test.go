@@ -67,7 +67,8 @@ type candidate struct {
 func (s *site) candidate(id string, ttl time.Duration) *candidate {
 	s.Helper()
 	o := apiclient.Options{Servers: []string{"http://h1:5050"}, Transport: s}
-	acquirer, err := leaseclient.New(leaseclient.Options{API: o, Name: "elector.default.x", Holder: id, TTL: ttl, Takeover: true, Now: s.now})
+	acquirer, err := leaseclient.New(
+		leaseclient.Options{API: o, Name: "elector.default.x", Holder: id, TTL: ttl, Takeover: true, Now: s.now})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -75,8 +76,9 @@ func (s *site) candidate(id string, ttl time.Duration) *candidate {
 	if err != nil {
 		s.Fatal(err)
 	}
-	c := &candidate{Candidate: sidecar.New(sidecar.Options{ID: id, Lease: "elector.default.x", TTL: ttl, Acquirer: acquirer, Reader: reader, Now: s.now,
-		Logger: slog.New(slog.DiscardHandler)}), s: s}
+	c := &candidate{Candidate: sidecar.New(
+		sidecar.Options{ID: id, Lease: "elector.default.x", TTL: ttl, Acquirer: acquirer, Reader: reader, Now: s.now,
+			Logger: slog.New(slog.DiscardHandler)}), s: s}
 	ctx, cancel := context.WithCancel(s.Context())
 	var running sync.WaitGroup
 	running.Go(func() { c.err = c.Run(ctx) })
@@ -160,7 +162,8 @@ func TestNamesOthersAsTheyAreRead(t *testing.T) {
 // end of a lease of its own.
 func TestPredecessorIsTakenOver(t *testing.T) {
 	visit(t, func(s *site) {
-		if _, _, err := s.lending.Acquire(t.Context(), lease.Acquisition{Name: "elector.default.x", Holder: "one", TTL: time.Hour}); err != nil {
+		if _, _, err := s.lending.Acquire(t.Context(),
+			lease.Acquisition{Name: "elector.default.x", Holder: "one", TTL: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		one := s.candidate("one", ttl)
@@ -187,7 +190,8 @@ func TestLeaseName(t *testing.T) {
 	for _, c := range []struct{ namespace, election, want string }{
 		{"kube-system", "kuryr-controller", "elector.kube-system.kuryr-controller"},
 		{"default", "a.b", "elector.default.a.b"},
-		{"", "a", ""}, {"a", "", ""}, {"a.b", "c", ""}, {"A", "b", ""}, {"a", "B", ""}, {"a", "-b", ""}, {"a", "b/c", ""}, {"a-", "b", ""},
+		{"", "a", ""}, {"a", "", ""}, {"a.b", "c", ""}, {"A", "b", ""}, {"a", "B", ""}, {"a", "-b", ""}, {"a", "b/c", ""},
+		{"a-", "b", ""},
 	} {
 		got, err := sidecar.LeaseName(c.namespace, c.election)
 		if got != c.want || (err == nil) != (c.want != "") {

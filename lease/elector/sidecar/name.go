@@ -18,7 +18,8 @@ func LeaseName(namespace, election string) (string, error) {
 		return "", fmt.Errorf("namespace %q: it is of small letters, digits and '-', as Kubernetes' are", namespace)
 	}
 	if election == "" || strings.Trim(election, letters+".") != "" || strings.Trim(election, "-.") != election {
-		return "", fmt.Errorf("election %q: it is of small letters, digits, '-' and '.', as the names of Endpoints are", election)
+		return "", fmt.Errorf("election %q: it is of small letters, digits, '-' and '.', as the names of Endpoints are",
+			election)
 	}
 	name := "elector." + namespace + "." + election
 	if len(name) > maxLeaseName {

@@ -165,7 +165,8 @@ func TestNoBytesOfAnEntryAreABatch(t *testing.T) {
 			copy(c.files[l.generation%2].cached[min(l.at.end+int64(torn), testSize):], out[torn:])
 			got, err := c.settled()
 			if err != nil || uint64(len(got)) != index {
-				t.Fatalf("bytes-of-an-entry-are-a-batch: after entry %d, without %d bytes of the next: %d entries, %v", index, torn, len(got), err)
+				t.Fatalf("bytes-of-an-entry-are-a-batch: after entry %d, without %d bytes of the next: %d entries, %v", index, torn,
+					len(got), err)
 			}
 		}
 		if diff := is.differs(l); diff != "" {
@@ -190,7 +191,8 @@ func TestNothingOldIsLeftInAFile(t *testing.T) {
 		}
 		rest := d.files[l.generation%2].cached[l.at.end:]
 		if old := bytes.Trim(rest, "\x00"); len(old) > 0 {
-			t.Fatalf("old-bytes-in-a-file: after entry %d: %d bytes behind the end of generation %d", index, len(old), l.generation)
+			t.Fatalf("old-bytes-in-a-file: after entry %d: %d bytes behind the end of generation %d", index, len(old),
+				l.generation)
 		}
 	}
 	kill(l)

@@ -55,7 +55,8 @@ func find(text []byte, s secret, generation, carried uint64, ack header) (found,
 		r.batches++
 	}
 	if ack.generation == generation && r.batches < ack.number {
-		return found{}, fmt.Errorf("%w: of %d batches of generation %d, %d can be read", ErrDamaged, ack.number, generation, r.batches)
+		return found{}, fmt.Errorf("%w: of %d batches of generation %d, %d can be read", ErrDamaged, ack.number, generation,
+			r.batches)
 	}
 	return r, r.further(text, s, at, carried)
 }
@@ -70,7 +71,8 @@ func (r found) further(text []byte, s secret, at int64, carried uint64) error {
 			continue
 		}
 		if h.generation != r.generation || h.number > r.batches {
-			return fmt.Errorf("%w: batch %d of generation %d cannot be read, and what stands at byte %d of its file was written after it",
+			return fmt.Errorf(
+				"%w: batch %d of generation %d cannot be read, and what stands at byte %d of its file was written after it",
 				ErrDamaged, r.batches, r.generation, at)
 		}
 	}
@@ -88,8 +90,10 @@ func findAll(files [2]File, size int64, is record) (older, newer found, err erro
 		}
 		h, named := is.secret.open(texts[n], 0)
 		ack, ok := is.secret.open(texts[n], ackAt)
-		if int64(len(texts[n])) != size || !named || !ok || h != (header{number: uint64(n)}) || ack.generation > is.carried+2 {
-			return found{}, found{}, fmt.Errorf("%w: wal-%d is not the one that was written, or is newer than the log", ErrDamaged, n)
+		if int64(len(texts[n])) != size || !named || !ok || h != (header{number: uint64(n)}) ||
+			ack.generation > is.carried+2 {
+			return found{}, found{}, fmt.Errorf("%w: wal-%d is not the one that was written, or is newer than the log",
+				ErrDamaged, n)
 		}
 		acks[n] = ack
 	}

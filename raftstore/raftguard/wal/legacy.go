@@ -64,7 +64,8 @@ func findLegacy(text []byte, generation uint64) (found, error) {
 		text = text[b.size:]
 		if !b.whole {
 			if next, ok := readLegacy(text); ok && next.generation == generation && next.number == r.batches+1 {
-				return found{}, fmt.Errorf("%w: batch %d of generation %d cannot be read, and the next one follows", ErrDamaged, r.batches, generation)
+				return found{}, fmt.Errorf("%w: batch %d of generation %d cannot be read, and the next one follows", ErrDamaged,
+					r.batches, generation)
 			}
 			return r, nil
 		}

@@ -54,7 +54,8 @@ type place struct {
 	before  uint64 // batches of the generation before, when this one began; 0 if all was carried over
 	end     int64
 	dirty   int64 // where the file is clear from
-	broken  bool  // the generation takes no more batches: what the file holds behind end is not known, or it may count as carried over
+	// the generation takes no more batches: what the file holds behind end is not known, or it may count as carried over
+	broken bool
 }
 
 // newLog returns a log in front of which stand these files, which hold nothing yet.

@@ -62,7 +62,8 @@ func (s state) differs(l raft.LogStore) string {
 		if err := l.GetLog(index, &got); err != nil {
 			return fmt.Sprintf("entry %d: %v", index, err)
 		}
-		if got.Index != e.Index || got.Term != e.Term || got.Type != e.Type || !bytes.Equal(got.Data, e.Data) || !bytes.Equal(got.Extensions, e.Extensions) || !got.AppendedAt.Equal(e.AppendedAt) {
+		if got.Index != e.Index || got.Term != e.Term || got.Type != e.Type || !bytes.Equal(got.Data, e.Data) ||
+			!bytes.Equal(got.Extensions, e.Extensions) || !got.AppendedAt.Equal(e.AppendedAt) {
 			return fmt.Sprintf("entry %d is %v, not %v", index, got, *e)
 		}
 	}
@@ -99,7 +100,8 @@ func (f *life) change(after state, err error) bool {
 func (f *life) store(first uint64, n, most int) bool {
 	es := make([]*raft.Log, n)
 	for i := range es {
-		es[i] = &raft.Log{Index: first + uint64(i), Term: f.term, Type: raft.LogType(f.rand.IntN(3)), Data: make([]byte, f.rand.IntN(most+1)), Extensions: []byte("four")}
+		es[i] = &raft.Log{Index: first + uint64(i), Term: f.term, Type: raft.LogType(f.rand.IntN(3)),
+			Data: make([]byte, f.rand.IntN(most+1)), Extensions: []byte("four")}
 		for j := range es[i].Data {
 			es[i].Data[j] = byte(f.rand.Uint32())
 		}
@@ -310,7 +312,8 @@ func TestReadersSeeWhatIsAcknowledged(t *testing.T) {
 					continue
 				}
 				var e raft.Log
-				if err := l.GetLog(at, &e); err != nil || e.Index != at || !bytes.Equal(e.Data, bytes.Repeat([]byte{byte(at)}, 100)) {
+				if err := l.GetLog(at, &e); err != nil || e.Index != at ||
+					!bytes.Equal(e.Data, bytes.Repeat([]byte{byte(at)}, 100)) {
 					t.Errorf("entry %d of %d: %v, %v", at, last, e, err)
 					return
 				}

@@ -48,7 +48,8 @@ func readRecord(behind Behind) (r record, err error) {
 		copy(r.secret[:], text[1+8:])
 	}
 	if !bytes.Equal(text, r.encode()) {
-		return record{}, fmt.Errorf("%w: %s, the record of the files in the log, is not as it was written", ErrDamaged, keyRecord)
+		return record{}, fmt.Errorf("%w: %s, the record of the files in the log, is not as it was written", ErrDamaged,
+			keyRecord)
 	}
 	return r, nil
 }

@@ -42,7 +42,8 @@ func run(args []string) error {
 	for _, to := range arrows {
 		n += len(to)
 	}
-	fmt.Printf("folders at the top       %d\narrows between them      %d, circles reached from %d folders\n", len(folders), n, len(archtest.Circles(arrows)))
+	fmt.Printf("folders at the top       %d\narrows between them      %d, circles reached from %d folders\n", len(folders),
+		n, len(archtest.Circles(arrows)))
 	if err := archtest.Measure(tree).Write(os.Stdout); err != nil {
 		return err
 	}

@@ -119,14 +119,16 @@ func (a *Audit) Deeds(t testing.TB, from int64) (all []Deed) {
 			all = append(all, e.deed(t))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Deed) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Version, b.Version)) })
+	slices.SortStableFunc(all,
+		func(a, b Deed) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.Version, b.Version)) })
 	return all
 }
 
 func (e auditEvent) deed(t testing.TB) Deed {
 	t.Helper()
 	d := Deed{
-		Began: e.RequestReceivedTimestamp, Verb: e.Verb, Kind: e.ObjectRef.Resource, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
+		Began: e.RequestReceivedTimestamp, Verb: e.Verb, Kind: e.ObjectRef.Resource, Name: e.ObjectRef.Name,
+		Code:  e.ResponseStatus.Code,
 		Bound: e.RequestObject.Preconditions.UID != "" && e.RequestObject.Preconditions.ResourceVersion != "",
 	}
 	if d.Code >= 300 {

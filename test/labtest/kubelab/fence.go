@@ -52,12 +52,15 @@ func NewFence(k *Cluster) *Fence {
 	k.t.Helper()
 	f := &Fence{t: k.t, dir: k.t.TempDir()}
 	control := strings.TrimPrefix(k.control, "http://")
-	program.Write(f.t, f.path("fence"), strings.Replace(fenceScript, "dir=DIR control=CONTROL", fmt.Sprintf("dir=%s control=%s", f.dir, control), 1))
+	program.Write(f.t, f.path("fence"),
+		strings.Replace(fenceScript, "dir=DIR control=CONTROL", fmt.Sprintf("dir=%s control=%s", f.dir, control), 1))
 	f.write("calls", "")
 	var text strings.Builder
 	text.WriteString("devices:\n")
 	for _, name := range Devices {
-		fmt.Fprintf(&text, "  - name: %s\n    type: agent\n    program: %s\n    options: {device: %s}\n    timeout: 8s\n    retries: 0\n    nodes:\n", name, f.path("fence"), name)
+		fmt.Fprintf(&text,
+			"  - name: %s\n    type: agent\n    program: %s\n    options: {device: %s}\n    timeout: 8s\n    retries: 0\n    nodes:\n",
+			name, f.path("fence"), name)
 		for node := range k.Nodes() {
 			fmt.Fprintf(&text, "      %s: {machine: %s}\n", node, node)
 		}

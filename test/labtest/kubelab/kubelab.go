@@ -176,7 +176,8 @@ func (k *Cluster) Trusted() string {
 
 // Try runs kubectl as administrator with a standard input.
 func (k *Cluster) Try(input string, words ...string) (string, error) {
-	cmd := exec.Command(k.program, append([]string{"kubectl", "--kubeconfig=" + k.Kubeconfig(), "--request-timeout=20s"}, words...)...)
+	cmd := exec.Command(k.program,
+		append([]string{"kubectl", "--kubeconfig=" + k.Kubeconfig(), "--request-timeout=20s"}, words...)...)
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Env = append(os.Environ(), "HOME="+k.dir) // where it keeps its caches
 	out, err := cmd.CombinedOutput()
@@ -260,7 +261,9 @@ spec:
 func (k *Cluster) Where(app string) map[string]string {
 	k.t.Helper()
 	where := map[string]string{}
-	out := k.Get(`{range .items[*]}{.metadata.name} {.spec.nodeName} {.status.phase} {.metadata.deletionTimestamp}{"\n"}{end}`, "pods", "-l", "app="+app)
+	out := k.Get(
+		`{range .items[*]}{.metadata.name} {.spec.nodeName} {.status.phase} {.metadata.deletionTimestamp}{"\n"}{end}`, "pods",
+		"-l", "app="+app)
 	for line := range strings.Lines(out) {
 		if f := strings.Fields(line); len(f) == 3 && f[2] == "Running" {
 			where[f[0]] = f[1]

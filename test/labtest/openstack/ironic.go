@@ -58,7 +58,8 @@ func StartIronic(t testing.TB, pageSize int) *Ironic {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Ironic{t: t, dir: dir, Addr: testenv.FreePort(t), PageSize: pageSize, http: &http.Client{Timeout: 30 * time.Second}}
+	i := &Ironic{t: t, dir: dir, Addr: testenv.FreePort(t), PageSize: pageSize,
+		http: &http.Client{Timeout: 30 * time.Second}}
 	i.Inspector = wiretap.New(t, "127.0.0.1:9") // nothing listens there
 	t.Cleanup(i.close)
 	if err := os.Mkdir(i.path("policy"), 0o700); err != nil { // every file in it is read as a policy

@@ -62,9 +62,11 @@ func StartKeystone(t testing.TB) *Keystone {
 	k.makeKeys()
 	k.configure()
 	k.manage("db_sync")
-	k.manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-public-url", k.URL(), "--bootstrap-region-id", "R1")
+	k.manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-public-url", k.URL(),
+		"--bootstrap-region-id", "R1")
 	// The API cannot make roles on sqlite, where it waits for itself.
-	k.manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-username", "trivet", "--bootstrap-project-name", "service", "--bootstrap-role-name", "service")
+	k.manage("bootstrap", "--bootstrap-password", KeystonePassword, "--bootstrap-username", "trivet",
+		"--bootstrap-project-name", "service", "--bootstrap-role-name", "service")
 	k.Start()
 	return k
 }
@@ -120,7 +122,8 @@ func (k *Keystone) command(name string, args ...string) *exec.Cmd {
 
 func (k *Keystone) manage(args ...string) {
 	k.t.Helper()
-	cmd := k.command("/usr/bin/keystone-manage", append([]string{"--config-file", filepath.Join(k.dir, "keystone.conf")}, args...)...)
+	cmd := k.command("/usr/bin/keystone-manage",
+		append([]string{"--config-file", filepath.Join(k.dir, "keystone.conf")}, args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		k.t.Fatalf("keystone-manage %s: %v\n%s", args[0], err, program.Tail(string(out), 20))
 	}
@@ -136,7 +139,8 @@ func (k *Keystone) Start() {
 		k.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := k.command("/usr/bin/keystone-wsgi-public", "--host", host, "--port", port, "--", "--config-file", filepath.Join(k.dir, "keystone.conf"))
+	cmd := k.command("/usr/bin/keystone-wsgi-public", "--host", host, "--port", port, "--", "--config-file",
+		filepath.Join(k.dir, "keystone.conf"))
 	cmd.Stdout, cmd.Stderr = log, log
 	if k.proc, err = program.Start(cmd); err != nil {
 		k.t.Fatal(err)
@@ -225,7 +229,8 @@ func (k *Keystone) People(grants map[string]string) {
 
 func (k *Keystone) person(ctx context.Context, identity *gophercloud.ServiceClient, name, grant string) error {
 	roleName, projectName, _ := strings.Cut(grant, "@")
-	user, err := users.Create(ctx, identity, users.CreateOpts{Name: name, Password: KeystonePassword, DomainID: "default"}).Extract()
+	user, err := users.Create(ctx, identity,
+		users.CreateOpts{Name: name, Password: KeystonePassword, DomainID: "default"}).Extract()
 	if err != nil {
 		return err
 	}
@@ -234,7 +239,8 @@ func (k *Keystone) person(ctx context.Context, identity *gophercloud.ServiceClie
 		return err
 	}
 	if projectName == "" {
-		resp, err := identity.Put(ctx, identity.ServiceURL("system", "users", user.ID, "roles", role), nil, nil, &gophercloud.RequestOpts{OkCodes: []int{http.StatusNoContent}})
+		resp, err := identity.Put(ctx, identity.ServiceURL("system", "users", user.ID, "roles", role), nil, nil,
+			&gophercloud.RequestOpts{OkCodes: []int{http.StatusNoContent}})
 		if err != nil {
 			return err
 		}

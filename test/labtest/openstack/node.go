@@ -81,7 +81,8 @@ func (i *Ironic) Insist(method, path string, in any) error {
 	return errors.Join(testwait.Poll(context.Background(), busyLimit, "Ironic is not busy with "+path, func() error {
 		err := i.Call(method, path, in, nil)
 		var refusal *httpapi.Refusal
-		if errors.As(err, &refusal) && (refusal.Status == http.StatusConflict || refusal.Status == http.StatusServiceUnavailable) {
+		if errors.As(err, &refusal) &&
+			(refusal.Status == http.StatusConflict || refusal.Status == http.StatusServiceUnavailable) {
 			return err
 		}
 		final = err
@@ -113,7 +114,8 @@ func (i *Ironic) Enroll(first, n int) []Machine {
 }
 
 func (i *Ironic) enroll(m Machine) error {
-	node := map[string]any{"uuid": m.UUID, "name": m.Name, "driver": "fake-hardware", "driver_info": map[string]string{"ipmi_address": m.BMC}}
+	node := map[string]any{"uuid": m.UUID, "name": m.Name, "driver": "fake-hardware",
+		"driver_info": map[string]string{"ipmi_address": m.BMC}}
 	if err := i.Insist("POST", "/v1/nodes", node); err != nil {
 		return err
 	}

@@ -59,7 +59,8 @@ func StartOriginal(t testing.TB, ironic *Ironic, database string) *Original {
 	if err := os.WriteFile(o.config(), []byte(o.settings()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := o.command("/usr/bin/ironic-inspector-dbsync", "--config-file", o.config(), "upgrade").CombinedOutput(); err != nil {
+	if out, err := o.command("/usr/bin/ironic-inspector-dbsync", "--config-file", o.config(),
+		"upgrade").CombinedOutput(); err != nil {
 		t.Fatalf("create the database of ironic-inspector: %v\n%s", err, program.Tail(string(out), 20))
 	}
 	o.Start()
@@ -73,7 +74,8 @@ func (o *Original) settings() string {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return strings.NewReplacer("DIR", o.dir, "HOST", host, "PORT", port, "IRONIC", o.ironic.Addr, "DATABASE", o.Database).Replace(`[DEFAULT]
+	return strings.NewReplacer("DIR", o.dir, "HOST", host, "PORT", port, "IRONIC", o.ironic.Addr, "DATABASE",
+		o.Database).Replace(`[DEFAULT]
 listen_address = HOST
 listen_port = PORT
 auth_strategy = noauth
@@ -168,7 +170,8 @@ var copyScript string
 // the UUIDs 77777777-0000-4000-8000-000000000001 and so on.
 func (o *Original) Copy(m Machine, copies int) {
 	o.t.Helper()
-	if out, err := o.command("/usr/bin/python3", "-c", copyScript, o.Database, m.UUID, strconv.Itoa(copies)).CombinedOutput(); err != nil {
+	if out, err := o.command("/usr/bin/python3", "-c", copyScript, o.Database, m.UUID,
+		strconv.Itoa(copies)).CombinedOutput(); err != nil {
 		o.t.Fatalf("copy records: %v\n%s", err, program.Tail(string(out), 20))
 	}
 }

@@ -86,7 +86,8 @@ func forbidDaemons() (wrote bool, err error) {
 // apt runs apt-get; it waits up to five minutes for another one to finish and
 // tries a download three times.
 func apt(args ...string) ([]byte, error) {
-	cmd := exec.Command("apt-get", append([]string{"-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"}, args...)...)
+	cmd := exec.Command("apt-get",
+		append([]string{"-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"}, args...)...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 	return cmd.CombinedOutput()
 }

@@ -22,7 +22,8 @@ type Machine struct {
 // interfaces. The addresses of BMCs are those that RFC 2544 sets aside for measurements;
 // a site with an even number and one with an odd number share none.
 func Number(site byte, n, nics int) Machine {
-	m := Machine{UUID: fmt.Sprintf("%02x000000-0000-4000-8000-%012d", site, n+1), BMC: fmt.Sprintf("198.%d.%d.%d", 18+site&1, n/250, 1+n%250)}
+	m := Machine{UUID: fmt.Sprintf("%02x000000-0000-4000-8000-%012d", site, n+1),
+		BMC: fmt.Sprintf("198.%d.%d.%d", 18+site&1, n/250, 1+n%250)}
 	for nic := range nics {
 		m.MACs = append(m.MACs, fmt.Sprintf("52:54:%02x:%02x:%02x:%02x", site, n>>8, n&0xff, nic))
 	}
@@ -155,16 +156,19 @@ func Inventory(m Machine) []byte {
 	doc := document{
 		Inventory: inventory{
 			Interfaces: m.interfaces(d), CPU: processors(d), Disks: disks, Memory: installed(d),
-			BMCAddress: m.BMC, BMCv6Address: "::/0", BMCMAC: fmt.Sprintf("ac:1f:6b:%02x:%02x:%02x", d.IntN(256), d.IntN(256), d.IntN(256)),
-			Vendor: vendor{"SimServer 2U", "SIM" + m.mark(), "Simulated Systems", firmware{"Simulated BIOS", "3.2.1", "01/02/2023"}},
-			Boot:   boot{"uefi", m.MACs[0]}, HostName: "ipa-" + m.mark(),
+			BMCAddress: m.BMC, BMCv6Address: "::/0",
+			BMCMAC: fmt.Sprintf("ac:1f:6b:%02x:%02x:%02x", d.IntN(256), d.IntN(256), d.IntN(256)),
+			Vendor: vendor{"SimServer 2U", "SIM" + m.mark(), "Simulated Systems",
+				firmware{"Simulated BIOS", "3.2.1", "01/02/2023"}},
+			Boot: boot{"uefi", m.MACs[0]}, HostName: "ipa-" + m.mark(),
 		},
 		BootInterface: "01-" + strings.ReplaceAll(m.MACs[0], ":", "-"),
-		Configuration: configuration{[]string{"default", "logs", "pci-devices", "extra-hardware"}, []manager{{"generic_hardware_manager", "1.1"}}},
-		RootDisk:      disks[0],
-		PCIDevices:    pciDevices(d),
-		Data:          m.facts(d),
-		Logs:          logs(d),
+		Configuration: configuration{[]string{"default", "logs", "pci-devices", "extra-hardware"},
+			[]manager{{"generic_hardware_manager", "1.1"}}},
+		RootDisk:   disks[0],
+		PCIDevices: pciDevices(d),
+		Data:       m.facts(d),
+		Logs:       logs(d),
 	}
 	out, err := json.Marshal(doc)
 	if err != nil {
@@ -209,15 +213,19 @@ func (m Machine) interfaces(d *rand.Rand) []nic {
 func lldp(d *rand.Rand, i int) [][2]any {
 	text := func(s string) string { return fmt.Sprintf("%x", s) }
 	return [][2]any{
-		{1, fmt.Sprintf("04001b54aa%02x01", i)}, {2, "05" + text(fmt.Sprintf("Ethernet%d/%d", i+1, 1+d.IntN(48)))}, {3, "0078"},
-		{4, text(fmt.Sprintf("uplink to node port %d", i))}, {5, text(fmt.Sprintf("leaf-%d", i+1))}, {6, text("Simulated switch, model X-1")},
+		{1, fmt.Sprintf("04001b54aa%02x01", i)}, {2, "05" + text(fmt.Sprintf("Ethernet%d/%d", i+1, 1+d.IntN(48)))},
+		{3, "0078"},
+		{4, text(fmt.Sprintf("uplink to node port %d", i))}, {5, text(fmt.Sprintf("leaf-%d", i+1))},
+		{6, text("Simulated switch, model X-1")},
 		{7, "00140014"}, {8, "0501c0000264020000000100"}, {127, "0080c2010064"}, {127, "0080c203006408" + text("vlan-100")},
-		{127, "0080c203006608" + text("vlan-102")}, {127, "00120f01036c010010"}, {127, "00120f030300000001"}, {127, "00120f042400"}, {0, ""},
+		{127, "0080c203006608" + text("vlan-102")}, {127, "00120f01036c010010"}, {127, "00120f030300000001"},
+		{127, "00120f042400"}, {0, ""},
 	}
 }
 
 func processors(d *rand.Rand) cpu {
-	return cpu{"Simulated Xeon Gold 6130 CPU @ 2.10GHz", "2100.0000", 16 << d.IntN(3), "x86_64", strings.Fields(cpuFlags), 2}
+	return cpu{"Simulated Xeon Gold 6130 CPU @ 2.10GHz", "2100.0000", 16 << d.IntN(3), "x86_64", strings.Fields(cpuFlags),
+		2}
 }
 
 func installed(d *rand.Rand) memory {
@@ -232,8 +240,9 @@ func (m Machine) disks(d *rand.Rand) []disk {
 	for i := range 4 + d.IntN(9) {
 		wwn := fmt.Sprintf("0x5000c500%08x", d.Uint32())
 		v := disk{
-			Name: "/dev/sd" + string(rune('a'+i)), Model: "SIMDISK 4T", Size: data, Rotational: true, WWN: wwn, WWNExtension: wwn,
-			Serial: fmt.Sprintf("S%s%02d", m.mark(), i), Vendor: "ATA", HCTL: fmt.Sprintf("0:0:%d:0", i),
+			Name: "/dev/sd" + string(rune('a'+i)), Model: "SIMDISK 4T", Size: data, Rotational: true, WWN: wwn,
+			WWNExtension: wwn,
+			Serial:       fmt.Sprintf("S%s%02d", m.mark(), i), Vendor: "ATA", HCTL: fmt.Sprintf("0:0:%d:0", i),
 			ByPath: fmt.Sprintf("/dev/disk/by-path/pci-0000:00:17.0-ata-%d", i+1), LogicalSectors: 512, PhysicalSectors: 4096,
 		}
 		if i == 0 {
@@ -247,7 +256,8 @@ func (m Machine) disks(d *rand.Rand) []disk {
 func pciDevices(d *rand.Rand) []pciDevice {
 	out := make([]pciDevice, 0, 48)
 	for i := range cap(out) {
-		out = append(out, pciDevice{"8086", fmt.Sprintf("20%02x", i), "088000", "04", fmt.Sprintf("0000:%02x:%02x.%d", i/8, i%32, i%8)})
+		out = append(out, pciDevice{"8086", fmt.Sprintf("20%02x", i), "088000", "04",
+			fmt.Sprintf("0000:%02x:%02x.%d", i/8, i%32, i%8)})
 	}
 	out[0] = pciDevice{"8086", "1572", "020000", "01", "0000:18:00.0"}
 	if d.IntN(4) == 0 { // a GPU
@@ -267,11 +277,13 @@ func (m Machine) facts(d *rand.Rand) [][4]string {
 	for i := range 24 {
 		bank := fmt.Sprintf("bank:%d", i)
 		out = append(out, [4]string{"memory", bank, "size", "17179869184"}, [4]string{"memory", bank, "clock", "2666000000"},
-			[4]string{"memory", bank, "serial", fmt.Sprintf("%08X", d.Uint32())}, [4]string{"memory", bank, "slot", fmt.Sprintf("P%d-DIMM%c%d", i/12, 'A'+i%6, i%2)},
+			[4]string{"memory", bank, "serial", fmt.Sprintf("%08X", d.Uint32())},
+			[4]string{"memory", bank, "slot", fmt.Sprintf("P%d-DIMM%c%d", i/12, 'A'+i%6, i%2)},
 			[4]string{"memory", bank, "description", "DIMM DDR4 Synchronous 2666 MHz (0.4 ns)"})
 	}
 	for i, mac := range m.MACs {
-		out = append(out, [4]string{"network", fmt.Sprintf("eth%d", i), "serial", mac}, [4]string{"network", fmt.Sprintf("eth%d", i), "firmware", "6.01 0x800035cf 1.1747.0"})
+		out = append(out, [4]string{"network", fmt.Sprintf("eth%d", i), "serial", mac},
+			[4]string{"network", fmt.Sprintf("eth%d", i), "firmware", "6.01 0x800035cf 1.1747.0"})
 	}
 	return out
 }

@@ -102,8 +102,9 @@ func (p *peers) seen() string {
 // fleet returns two machines, the second of them silent, that boot in 2 s.
 func (p *peers) fleet(t *testing.T) *Fleet {
 	f := NewFleet(Options{
-		Callbacks: []string{"http://a/v1/continue", "http://b/v1/continue"}, BootLeast: 2 * time.Second, BootMost: 2 * time.Second,
-		Client: &http.Client{Transport: p}, Logger: slog.New(slog.DiscardHandler),
+		Callbacks: []string{"http://a/v1/continue", "http://b/v1/continue"}, BootLeast: 2 * time.Second,
+		BootMost: 2 * time.Second,
+		Client:   &http.Client{Transport: p}, Logger: slog.New(slog.DiscardHandler),
 	})
 	t.Cleanup(f.Close)
 	f.Add(example(1))

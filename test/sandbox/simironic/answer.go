@@ -93,7 +93,9 @@ func checkVersion(h http.Header, r *http.Request) error {
 		return err
 	}
 	if minor < oldestMinor || minor > newestMinor {
-		return refuse(http.StatusNotAcceptable, "Version %s was requested but the requested API version is not supported by this service. The supported version range is: [%s, %s].", asked, oldest, newest)
+		return refuse(http.StatusNotAcceptable,
+			"Version %s was requested but the requested API version is not supported by this service. The supported version range is: [%s, %s].",
+			asked, oldest, newest)
 	}
 	h.Set(versionHeader, asked)
 	return nil

@@ -46,7 +46,8 @@ func (d document) with(changes map[string]any) document {
 }
 
 func (d document) index(key string) (int, bool) {
-	return slices.BinarySearchFunc(d.attributes, key, func(a attribute, key string) int { return strings.Compare(a.key, key) })
+	return slices.BinarySearchFunc(d.attributes, key,
+		func(a attribute, key string) int { return strings.Compare(a.key, key) })
 }
 
 func (d *document) encode() {

@@ -61,7 +61,8 @@ func (s *Server) waiting(c callback) *node {
 	for _, n := range s.nodes.byID {
 		info, _ := n.doc.get("driver_info")
 		fields, _ := info.(map[string]any)
-		if c.Inventory.BMC != "" && textOf(fields["ipmi_address"]) == c.Inventory.BMC && n.doc.text(keyProvision) == stateInspectWait {
+		if c.Inventory.BMC != "" && textOf(fields["ipmi_address"]) == c.Inventory.BMC &&
+			n.doc.text(keyProvision) == stateInspectWait {
 			return n
 		}
 	}

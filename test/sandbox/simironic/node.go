@@ -47,14 +47,16 @@ func (n *node) order() int { return n.created }
 // locked refuses what a power change under way excludes.
 func (n *node) locked() error {
 	if n.doc.text(keyHeld) != "" {
-		return refuse(http.StatusConflict, "Node %s is locked by host %s, please retry after the current operation is completed.", n.uuid, conductor)
+		return refuse(http.StatusConflict,
+			"Node %s is locked by host %s, please retry after the current operation is completed.", n.uuid, conductor)
 	}
 	return nil
 }
 
 // fixed are the attributes that a PATCH may not change.
 func fixed() []string {
-	return []string{"uuid", keyPower, keyTarget, keyProvision, "target_provision_state", keyHeld, "last_error", "traits", "maintenance_reason"}
+	return []string{"uuid", keyPower, keyTarget, keyProvision, "target_provision_state", keyHeld, "last_error", "traits",
+		"maintenance_reason"}
 }
 
 // blank is a node of which nothing was said.
@@ -62,8 +64,10 @@ func blank() map[string]any {
 	return map[string]any{
 		"uuid": nil, "name": nil, "driver": "fake-hardware", "driver_info": map[string]any{}, "properties": map[string]any{},
 		"extra": map[string]any{}, "instance_info": map[string]any{}, "instance_uuid": nil, "resource_class": nil,
-		"description": nil, "owner": nil, "lessee": nil, "conductor_group": "", "maintenance": false, "maintenance_reason": nil,
-		"inspect_interface": "no-inspect", "console_enabled": false, "automated_clean": nil, "protected": false, "retired": false,
+		"description": nil, "owner": nil, "lessee": nil, "conductor_group": "", "maintenance": false,
+		"maintenance_reason": nil,
+		"inspect_interface":  "no-inspect", "console_enabled": false, "automated_clean": nil, "protected": false,
+		"retired":    false,
 		keyProvision: stateEnroll, "target_provision_state": nil, keyPower: powerOff, keyTarget: nil,
 		keyHeld: nil, "last_error": nil, "traits": []any{},
 	}

@@ -25,14 +25,16 @@ func (d document) patch(ops []operation, fixed []string) (document, error) {
 	for _, op := range ops {
 		top, _, _ := strings.Cut(strings.TrimPrefix(op.Path, "/"), "/")
 		if op.Op != "add" && op.Op != "replace" && op.Op != "remove" {
-			return d, refuse(http.StatusBadRequest, "Schema error for patch: '%s' is not one of ['add', 'replace', 'remove']", op.Op)
+			return d, refuse(http.StatusBadRequest, "Schema error for patch: '%s' is not one of ['add', 'replace', 'remove']",
+				op.Op)
 		}
 		if slices.Contains(fixed, top) {
 			return d, refuse(http.StatusBadRequest, "'/%s' is an internal attribute and can not be updated", top)
 		}
 		old, known := d.get(top)
 		if !known {
-			return d, refuse(http.StatusBadRequest, "Adding a new attribute (/%s) to the root of the resource is not allowed", top)
+			return d, refuse(http.StatusBadRequest, "Adding a new attribute (/%s) to the root of the resource is not allowed",
+				top)
 		}
 		if _, copied := changed[top]; !copied {
 			changed[top] = clone(old)

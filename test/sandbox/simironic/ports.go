@@ -151,7 +151,8 @@ func (s *Server) newPort(given map[string]any) ([]byte, error) {
 	doc := portOf(n, mac)
 	for key, value := range given {
 		if _, known := doc[key]; !known {
-			return nil, refuse(http.StatusBadRequest, "Schema error for port: Additional properties are not allowed ('%s' was unexpected)", key)
+			return nil, refuse(http.StatusBadRequest,
+				"Schema error for port: Additional properties are not allowed ('%s' was unexpected)", key)
 		}
 		doc[key] = value
 	}

@@ -81,20 +81,30 @@ func TestCalls(t *testing.T) {
 		{"limit that is none", "GET", "/v1/nodes?limit=few", "", 400, "few"},
 		{"create", "POST", "/v1/nodes", `{"driver":"fake-hardware","name":"three"}`, 201, `"provision_state":"enroll"`},
 		{"create twice", "POST", "/v1/nodes", `{"driver":"fake-hardware","uuid":"` + first + `"}`, 409, "already exists"},
-		{"create under a taken name", "POST", "/v1/nodes", `{"driver":"fake-hardware","name":"one"}`, 409, "name one already exists"},
+		{"create under a taken name", "POST", "/v1/nodes", `{"driver":"fake-hardware","name":"one"}`, 409,
+			"name one already exists"},
 		{"create without driver", "POST", "/v1/nodes", `{}`, 400, "driver"},
-		{"create with a state", "POST", "/v1/nodes", `{"driver":"fake-hardware","power_state":"power on"}`, 400, "power_state"},
+		{"create with a state", "POST", "/v1/nodes", `{"driver":"fake-hardware","power_state":"power on"}`, 400,
+			"power_state"},
 		{"half a body", "POST", "/v1/nodes", `{"driver`, 400, "Invalid input"},
 		{"patch", "PATCH", node, `[{"op":"add","path":"/properties/cpus","value":"8"}]`, 200, `"properties":{"cpus":"8"}`},
-		{"patch of what is not there", "PATCH", node, `[{"op":"replace","path":"/extra/a/b","value":1}]`, 400, "does not exist"},
+		{"patch of what is not there", "PATCH", node, `[{"op":"replace","path":"/extra/a/b","value":1}]`, 400,
+			"does not exist"},
 		{"patch of a new root", "PATCH", node, `[{"op":"add","path":"/colour","value":1}]`, 400, "/colour"},
-		{"patch of the power", "PATCH", node, `[{"op":"add","path":"/power_state","value":"power on"}]`, 400, "internal attribute"},
-		{"patch of a list", "PATCH", node, `[{"op":"add","path":"/extra/a","value":[1,2]},{"op":"add","path":"/extra/a/0","value":0},{"op":"add","path":"/extra/a/-","value":3},{"op":"replace","path":"/extra/a/1","value":9},{"op":"remove","path":"/extra/a/2"}]`, 200, `"extra":{"a":[0,9,3]}`},
-		{"patch beyond a list", "PATCH", node, `[{"op":"add","path":"/extra/a","value":[]},{"op":"replace","path":"/extra/a/0","value":0}]`, 400, "no index"},
-		{"patch of a name with a slash", "PATCH", node, `[{"op":"add","path":"/extra/a~1b","value":1}]`, 200, `"extra":{"a/b":1}`},
-		{"removal of an attribute", "PATCH", node, `[{"op":"remove","path":"/driver_info"},{"op":"remove","path":"/name"}]`, 200, `"driver_info":{},`},
+		{"patch of the power", "PATCH", node, `[{"op":"add","path":"/power_state","value":"power on"}]`, 400,
+			"internal attribute"},
+		{"patch of a list", "PATCH", node,
+			`[{"op":"add","path":"/extra/a","value":[1,2]},{"op":"add","path":"/extra/a/0","value":0},{"op":"add","path":"/extra/a/-","value":3},{"op":"replace","path":"/extra/a/1","value":9},{"op":"remove","path":"/extra/a/2"}]`,
+			200, `"extra":{"a":[0,9,3]}`},
+		{"patch beyond a list", "PATCH", node,
+			`[{"op":"add","path":"/extra/a","value":[]},{"op":"replace","path":"/extra/a/0","value":0}]`, 400, "no index"},
+		{"patch of a name with a slash", "PATCH", node, `[{"op":"add","path":"/extra/a~1b","value":1}]`, 200,
+			`"extra":{"a/b":1}`},
+		{"removal of an attribute", "PATCH", node, `[{"op":"remove","path":"/driver_info"},{"op":"remove","path":"/name"}]`,
+			200, `"driver_info":{},`},
 		{"a condition", "PATCH", node, `[{"op":"test","path":"/name","value":"one"}]`, 400, "not one of"},
-		{"rename to a taken name", "PATCH", "/v1/nodes/" + second, `[{"op":"add","path":"/name","value":"one"}]`, 409, "name one"},
+		{"rename to a taken name", "PATCH", "/v1/nodes/" + second, `[{"op":"add","path":"/name","value":"one"}]`, 409,
+			"name one"},
 		{"validate", "GET", node + "/validate", "", 200, `"power":{"result":true}`},
 		{"boot device", "PUT", node + "/management/boot_device", `{"boot_device":"pxe","persistent":false}`, 204, ""},
 		{"no such boot device", "PUT", node + "/management/boot_device", `{"boot_device":"tape"}`, 400, "tape"},
@@ -105,11 +115,16 @@ func TestCalls(t *testing.T) {
 		{"ports of a node", "GET", port + "/detail?node=" + first, "", 200, `"pxe_enabled":true`},
 		{"ports by name of the node", "GET", port + "/detail?node=one", "", 200, `"node_uuid":"` + first + `"`},
 		{"ports of an unknown node", "GET", port + "?node=nobody", "", 404, "nobody"},
-		{"ports by address", "GET", port + "?address=" + mac + "&fields=node_uuid", "", 200, `{"ports":[{"node_uuid":"` + first + `"}]}`},
+		{"ports by address", "GET", port + "?address=" + mac + "&fields=node_uuid", "", 200,
+			`{"ports":[{"node_uuid":"` + first + `"}]}`},
 		{"port by an address that no port has", "GET", port + "?address=52:54:00:00:00:ff", "", 200, `{"ports":[]}`},
-		{"create port", "POST", port, `{"node_uuid":"` + second + `","address":"52:54:00:00:00:0A","pxe_enabled":false,"extra":{}}`, 201, `"address":"52:54:00:00:00:0a"`},
-		{"create port twice", "POST", port, `{"node_uuid":"` + second + `","address":"` + mac + `"}`, 409, "A port with MAC address " + mac + " already exists."},
-		{"create port of an unknown node", "POST", port, `{"node_uuid":"nobody","address":"52:54:00:00:00:0b"}`, 400, "Node nobody could not be found."},
+		{"create port", "POST", port,
+			`{"node_uuid":"` + second + `","address":"52:54:00:00:00:0A","pxe_enabled":false,"extra":{}}`, 201,
+			`"address":"52:54:00:00:00:0a"`},
+		{"create port twice", "POST", port, `{"node_uuid":"` + second + `","address":"` + mac + `"}`, 409,
+			"A port with MAC address " + mac + " already exists."},
+		{"create port of an unknown node", "POST", port, `{"node_uuid":"nobody","address":"52:54:00:00:00:0b"}`, 400,
+			"Node nobody could not be found."},
 		{"create port without MAC", "POST", port, `{"node_uuid":"` + second + `"}`, 400, "Expected a MAC address"},
 		{"no such port", "DELETE", port + "/" + second, "", 404, "could not be found"},
 	} {
@@ -127,7 +142,8 @@ func TestCalls(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	for asked, status := range map[string]int{"": 200, "1.1": 200, "1.82": 200, "latest": 200, "1.83": 406, "1.0": 406, "2.1": 406, "new": 406} {
+	for asked, status := range map[string]int{"": 200, "1.1": 200, "1.82": 200, "latest": 200, "1.83": 406, "1.0": 406,
+		"2.1": 406, "new": 406} {
 		r := httptest.NewRequest("GET", "/v1/nodes", nil)
 		r.Header.Set("OpenStack-API-Version", "baremetal "+asked)
 		w := httptest.NewRecorder()
@@ -155,11 +171,14 @@ func TestPortsComeAndGo(t *testing.T) {
 	if err := json.Unmarshal(made.Body.Bytes(), &p); err != nil {
 		t.Fatal(err)
 	}
-	call(s, "PATCH", "/v1/ports/"+p.UUID, `[{"op":"replace","path":"/address","value":"52:54:00:00:00:0B"},{"op":"replace","path":"/pxe_enabled","value":false}]`)
-	if got := call(s, "GET", "/v1/ports/detail?node=one", "").Body.String(); !strings.Contains(got, `"address":"52:54:00:00:00:0b"`) || !strings.Contains(got, `"pxe_enabled":false`) {
+	call(s, "PATCH", "/v1/ports/"+p.UUID,
+		`[{"op":"replace","path":"/address","value":"52:54:00:00:00:0B"},{"op":"replace","path":"/pxe_enabled","value":false}]`)
+	if got := call(s, "GET", "/v1/ports/detail?node=one", "").Body.String(); !strings.Contains(got,
+		`"address":"52:54:00:00:00:0b"`) || !strings.Contains(got, `"pxe_enabled":false`) {
 		t.Error(got)
 	}
-	if got := call(s, "POST", "/v1/ports", `{"node_uuid":"`+second+`","address":"52:54:00:00:00:0b"}`); got.Code != http.StatusConflict {
+	if got := call(s, "POST", "/v1/ports", `{"node_uuid":"`+second+`","address":"52:54:00:00:00:0b"}`); got.Code !=
+		http.StatusConflict {
 		t.Errorf("the new address is free: %d", got.Code)
 	}
 	call(s, "DELETE", "/v1/ports/"+p.UUID, "")
@@ -213,7 +232,8 @@ func TestPowerTakesTimeAndHoldsTheNode(t *testing.T) {
 		if got := call(s, "PUT", "/v1/nodes/one/states/power", `{"target":"rebooting"}`); got.Code != http.StatusAccepted {
 			t.Fatal(got.Code)
 		}
-		if got := call(s, "PATCH", "/v1/nodes/one", `[{"op":"add","path":"/extra/a","value":1}]`); got.Code != http.StatusConflict || !strings.Contains(got.Body.String(), "is locked by host") {
+		if got := call(s, "PATCH", "/v1/nodes/one", `[{"op":"add","path":"/extra/a","value":1}]`); got.Code !=
+			http.StatusConflict || !strings.Contains(got.Body.String(), "is locked by host") {
 			t.Errorf("a held node takes a patch: %d", got.Code)
 		}
 		if n, _ := s.Look("one"); n.Power != powerOff || len(told) != 0 {

@@ -70,7 +70,8 @@ func newLoad(o Options, peers *cluster) (_ *load, err error) {
 		servers = append(servers, s.URL())
 	}
 	for i := range l.clients {
-		if l.clients[i], err = client.New(client.Options{Servers: append(servers[i:len(servers):len(servers)], servers[:i]...)}); err != nil {
+		if l.clients[i], err = client.New(
+			client.Options{Servers: append(servers[i:len(servers):len(servers)], servers[:i]...)}); err != nil {
 			return nil, err
 		}
 	}
@@ -247,7 +248,8 @@ func (p Progress) Ended() int { return p.States[client.StateFinished] + p.States
 // Detail is the same as a line of text.
 func (p Progress) Detail() string {
 	var out []string
-	for _, state := range []string{client.StateStarting, client.StateWaiting, client.StateProcessing, client.StateFinished, client.StateError} {
+	for _, state := range []string{client.StateStarting, client.StateWaiting, client.StateProcessing, client.StateFinished,
+		client.StateError} {
 		if n := p.States[state]; n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", n, state))
 		}

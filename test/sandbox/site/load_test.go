@@ -26,10 +26,14 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"finished", ward{seen: client.Introspection{State: client.StateFinished}}, false, ""},
 		{"silent", ward{silent: true, seen: client.Introspection{State: client.StateError, Error: &timeout}}, false, ""},
-		{"silent for another reason", ward{silent: true, seen: client.Introspection{State: client.StateError, Error: &other}}, false, "ended in error: Failed"},
-		{"silent and finished", ward{silent: true, seen: client.Introspection{State: client.StateFinished}}, false, "ended in finished"},
-		{"failed", ward{seen: client.Introspection{State: client.StateError, Error: &other}}, false, "ended in error: Failed"},
-		{"failed, interrupted", ward{seen: client.Introspection{State: client.StateError, Error: &other}}, true, "ended in error: Failed"},
+		{"silent for another reason", ward{silent: true, seen: client.Introspection{State: client.StateError, Error: &other}},
+			false, "ended in error: Failed"},
+		{"silent and finished", ward{silent: true, seen: client.Introspection{State: client.StateFinished}}, false,
+			"ended in finished"},
+		{"failed", ward{seen: client.Introspection{State: client.StateError, Error: &other}}, false,
+			"ended in error: Failed"},
+		{"failed, interrupted", ward{seen: client.Introspection{State: client.StateError, Error: &other}}, true,
+			"ended in error: Failed"},
 		{"stuck", ward{stuck: true, seen: client.Introspection{State: "processing"}}, true, "is stuck in processing"},
 		{"on its way", ward{seen: client.Introspection{State: "waiting"}}, true, ""},
 		{"refused", ward{refused: errors.New("400")}, false, "was not taken: 400"},
@@ -70,11 +74,14 @@ func TestOnlyWhatADeadPeerTookAlongIsStartedAgain(t *testing.T) {
 		{"a leader died meanwhile", ward{seen: client.Introspection{State: client.StateError}}, begun.Add(time.Second), true},
 		{"a leader died before", ward{seen: client.Introspection{State: client.StateError}}, begun.Add(-time.Second), false},
 		{"it finished", ward{seen: client.Introspection{State: client.StateFinished}}, begun.Add(time.Second), false},
-		{"it is silent", ward{silent: true, seen: client.Introspection{State: client.StateError}}, begun.Add(time.Second), false},
-		{"it was started again often enough", ward{restarted: maxRestarts, seen: client.Introspection{State: client.StateError}}, begun.Add(time.Second), false},
+		{"it is silent", ward{silent: true, seen: client.Introspection{State: client.StateError}}, begun.Add(time.Second),
+			false},
+		{"it was started again often enough",
+			ward{restarted: maxRestarts, seen: client.Introspection{State: client.StateError}}, begun.Add(time.Second), false},
 	} {
 		var said told
-		l := &load{opts: Options{Tell: said.tell}, peers: &cluster{struck: []time.Time{c.struck}}, changed: make(chan struct{})}
+		l := &load{opts: Options{Tell: said.tell}, peers: &cluster{struck: []time.Time{c.struck}},
+			changed: make(chan struct{})}
 		if got := l.again(&c.ward, begun); got != c.want || got != (len(said.lines) == 1) {
 			t.Errorf("%s: %v, told %v", c.name, got, said.lines)
 		}
@@ -104,7 +111,8 @@ func checkMachines(t *testing.T, s *Sandbox) {
 	t.Helper()
 	for _, w := range s.load.wards {
 		n, _ := s.ironic.Look(w.uuid)
-		if most := 2 * (1 + w.restarted); n.PowerOns < 1 || n.PowerOns > most || !strings.Contains(string(n.Properties), "memory_mb") {
+		if most := 2 * (1 + w.restarted); n.PowerOns < 1 || n.PowerOns > most ||
+			!strings.Contains(string(n.Properties), "memory_mb") {
 			t.Errorf("%s after %d restarts: switched on %d times, properties %s", w.uuid, w.restarted, n.PowerOns, n.Properties)
 		}
 	}
@@ -181,7 +189,8 @@ func TestSmoke(t *testing.T) {
 		done <- err
 	}()
 	for killed := range kills {
-		if err := trio.Until(ctx, "introspections that have ended", func() bool { return s.Progress().Ended() >= 1+killed*nodes/2 }); err != nil {
+		if err := trio.Until(ctx, "introspections that have ended",
+			func() bool { return s.Progress().Ended() >= 1+killed*nodes/2 }); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.peers.strike(ctx); err != nil {
@@ -208,7 +217,8 @@ func TestADirectoryThatIsInUseIsRefused(t *testing.T) {
 	if err := os.WriteFile(dir+"/x", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(t.Context(), Options{Nodes: 1, Dir: dir}); err == nil || !strings.Contains(err.Error(), "is not empty") {
+	if _, err := New(t.Context(), Options{Nodes: 1, Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "is not empty") {
 		t.Errorf("%v", err)
 	}
 }

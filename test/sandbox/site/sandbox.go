@@ -160,7 +160,8 @@ func (s *Sandbox) openIronic(ctx context.Context, peers *cluster) error {
 		m := hardware(i)
 		m.Silent = i < s.opts.Silent
 		s.fleet.Add(m)
-		if err := s.ironic.Enroll(simironic.Enrolment{UUID: m.UUID, Name: fmt.Sprintf("node%d", i+1), BMC: m.BMC, MACs: m.MACs[:1]}); err != nil {
+		if err := s.ironic.Enroll(
+			simironic.Enrolment{UUID: m.UUID, Name: fmt.Sprintf("node%d", i+1), BMC: m.BMC, MACs: m.MACs[:1]}); err != nil {
 			return err
 		}
 	}
@@ -170,7 +171,8 @@ func (s *Sandbox) openIronic(ctx context.Context, peers *cluster) error {
 		return fmt.Errorf("simulated Ironic: %w", err)
 	}
 	s.url = "http://" + ln.Addr().String()
-	s.web = &http.Server{Handler: s.ironic, ReadHeaderTimeout: headerLimit, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	s.web = &http.Server{Handler: s.ironic, ReadHeaderTimeout: headerLimit,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	s.serving.Go(func() {
 		if err := s.web.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("serve simulated Ironic failed", "err", err)

@@ -45,7 +45,8 @@ func TestServiceStory(t *testing.T) {
 			t.Fatal(err)
 		}
 		dead.Store(true)
-		if err := first.Shut(t.Context()); !errors.Is(err, errKilled) || !errors.Is(first.Hold(t.Context(), time.Second), errKilled) {
+		if err := first.Shut(t.Context()); !errors.Is(err, errKilled) ||
+			!errors.Is(first.Hold(t.Context(), time.Second), errKilled) {
 			t.Errorf("a dead process wrote: %v", err)
 		}
 		time.Sleep(2 * time.Second) // in a bubble
@@ -54,7 +55,8 @@ func TestServiceStory(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * trio.Poll) // in a bubble
-		want := []string{"PXE service open on peer1", "PXE service closed on peer1", "PXE service open on peer3, after none was for 960ms", "PXE service closed on peer3"}
+		want := []string{"PXE service open on peer1", "PXE service closed on peer1",
+			"PXE service open on peer3, after none was for 960ms", "PXE service closed on peer3"}
 		heard.mu.Lock()
 		defer heard.mu.Unlock()
 		if !slices.Equal(heard.lines, want) {
@@ -75,7 +77,8 @@ func TestTwoOpenServicesAreFound(t *testing.T) {
 		open(t, c.slots[0].kernel)
 		time.Sleep(time.Second + kernelLate - time.Millisecond) // in a bubble
 		open(t, c.slots[1].kernel)
-		if _, double := c.service(); double != 1 || !strings.Contains(strings.Join(heard.lines, "\n"), "open on peer2 while it is open on peer1") {
+		if _, double := c.service(); double != 1 ||
+			!strings.Contains(strings.Join(heard.lines, "\n"), "open on peer2 while it is open on peer1") {
 			t.Errorf("open on two %d times, told %q", double, heard.lines)
 		}
 		if err := (Summary{PXEOpenOnTwo: 1}).promise(); err == nil {

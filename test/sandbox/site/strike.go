@@ -58,7 +58,8 @@ func (t *cluster) strike(ctx context.Context) error {
 func (t *cluster) kill(ctx context.Context) (victim *slot, died time.Time, err error) {
 	limited, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
-	if err := trio.Until(limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err != nil {
+	if err := trio.Until(limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err !=
+		nil {
 		return nil, died, err
 	}
 	survivor := t.slots[(slices.Index(t.slots[:], victim)+1)%trio.Size]
@@ -75,7 +76,8 @@ func (t *cluster) kill(ctx context.Context) (victim *slot, died time.Time, err e
 	took := time.Since(died)
 	dying.Wait()
 	if err != nil {
-		return nil, died, fmt.Errorf("%s was killed and %s took no write for %v: %w", victim.Name(), survivor.Name(), took.Round(time.Millisecond), err)
+		return nil, died, fmt.Errorf("%s was killed and %s took no write for %v: %w", victim.Name(), survivor.Name(),
+			took.Round(time.Millisecond), err)
 	}
 	t.noteFailover(took)
 	t.tell("%s took the first write %v after %s was killed", survivor.Name(), took.Round(time.Millisecond), victim.Name())

@@ -73,7 +73,8 @@ func (w *ward) wrong(interrupted bool) string {
 		return ""
 	case w.refused != nil:
 		return fmt.Sprintf("was not taken: %v", w.refused)
-	case w.silent && state == client.StateError && strings.Contains(w.seen.Why(), timedOut), !w.silent && state == client.StateFinished:
+	case w.silent && state == client.StateError && strings.Contains(w.seen.Why(), timedOut),
+		!w.silent && state == client.StateFinished:
 		return ""
 	default:
 		return fmt.Sprintf("ended in %s: %s", state, w.seen.Why())
