@@ -299,8 +299,8 @@ func TestFilesOfUsersThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewBasicAuth("/nonexistent/users", nil, time.Now, rand.Reader, slog.New(slog.DiscardHandler)); err ==
-		nil {
+	if _, err := NewBasicAuth(
+		"/nonexistent/users", nil, time.Now, rand.Reader, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a file that is not there is taken")
 	}
 }

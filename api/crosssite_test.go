@@ -68,8 +68,8 @@ func TestPagesOfOtherSitesChangeNothing(t *testing.T) {
 // With a token no browser can have been made to send it.
 func TestATokenMayComeFromAnywhere(t *testing.T) {
 	h := public(&fake{}, keystoneAuth(t, &examiner{}, nil))
-	if w := answer(t, h, "POST", statusPath, "", tokenHeader, "x", "Origin", "http://dashboard.example.org"); w.Code !=
-		401 {
+	if w := answer(
+		t, h, "POST", statusPath, "", tokenHeader, "x", "Origin", "http://dashboard.example.org"); w.Code != 401 {
 		t.Errorf("with a token: %d, want the token to be judged", w.Code)
 	}
 	if w := answer(t, h, "POST", statusPath, "", "Origin", "http://dashboard.example.org"); w.Code != 403 {

@@ -304,8 +304,8 @@ func lineUnknown(l *lending) {
 	if s.Request == "" {
 		l.Fatal("no request is named")
 	}
-	if given := l.read(l.ask(503, "PUT", dbLease, `{"holder":"one",`+asMinute+`,"request_id":"mine"}`)); given.Request !=
-		"mine" {
+	if given := l.read(
+		l.ask(503, "PUT", dbLease, `{"holder":"one",`+asMinute+`,"request_id":"mine"}`)); given.Request != "mine" {
 		l.Errorf("%q is named", given.Request)
 	}
 	if write := l.read(l.ask(503, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*")); write.Request != "w" {
@@ -318,8 +318,8 @@ func lineUnknown(l *lending) {
 		l.Errorf("the same request got %s, then %s", first, again)
 	}
 	version := l.ask(200, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*").Header().Get("ETag")
-	if again := l.ask(200, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*").Header().Get("ETag"); again !=
-		version {
+	if again := l.ask(
+		200, "PUT", "/v1/kv/k?request_id=w", "x", "If-None-Match", "*").Header().Get("ETag"); again != version {
 		l.Errorf("the same write has version %s, then %s", version, again)
 	}
 }

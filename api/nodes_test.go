@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/inspector"
+	"github.com/trivet-ha/trivet/inspector/accept"
+	"github.com/trivet-ha/trivet/inspector/hardware"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
@@ -55,5 +58,56 @@ func TestNodesHaveNames(t *testing.T) {
 	if w := answer(t, naming(fakeNames{away: true}), "GET", "/v1/nodes", ""); w.Code != http.StatusServiceUnavailable ||
 		w.Header().Get("Retry-After") == "" {
 		t.Errorf("while Ironic is away: %d %s", w.Code, w.Body)
+	}
+}
+
+// fakeHardware knows one node, which was inspected so many times.
+type fakeHardware struct{ inspections int }
+
+func (f fakeHardware) known(ref string) error {
+	if ref != node || f.inspections == 0 {
+		return refuse(http.StatusNotFound, "Introspection data not found for node %s, processed=False", ref)
+	}
+	return nil
+}
+
+func (f fakeHardware) Changes(_ context.Context, ref string, _ inspector.Reading) (accept.Comparison, error) {
+	if err := f.known(ref); err != nil || f.inspections == 1 {
+		return accept.Comparison{}, err
+	}
+	disk := hardware.Part{Kind: "disk", ID: "S1", Place: "slot-1", Facts: map[string]string{"size": "480"}}
+	return accept.Comparison{Compared: true, Changes: []hardware.Change{
+		{What: hardware.Went, Part: disk},
+		{What: hardware.Changed, Part: hardware.Part{Kind: "firmware"}, Fact: "version", Was: "1", Is: "2"},
+	}}, nil
+}
+
+func (f fakeHardware) Cabling(_ context.Context, ref string, _ inspector.Reading) ([]hardware.Cable, error) {
+	return []hardware.Cable{{Interface: "eth0", MAC: "52:54:00:00:00:01", Link: "yes", Port: "Ethernet1/3"}}, f.known(ref)
+}
+
+func TestHardware(t *testing.T) {
+	for _, c := range []struct {
+		inspections int
+		path, want  string
+		status      int
+	}{
+		{2, "changes",
+			`{"compared":true,"changes":[{"change":"went","part":{"kind":"disk","id":"S1","place":"slot-1","facts":{"size":"480"}},"text":"disk S1 went (at slot-1, size 480)"},` +
+				`{"change":"changed","part":{"kind":"firmware"},"fact":"version","was":"1","is":"2","text":"firmware changed: version 1 is 2 now"}]}`,
+			200},
+		{1, "changes", `{"compared":false,"changes":[]}`, 200},
+		{0, "changes", `{"error":{"message":"Introspection data not found for node ` + node + `, processed=False"}}`, 404},
+		{1, "cabling",
+			`{"cables":[{"interface":"eth0","mac":"52:54:00:00:00:01","link":"yes","speed_mbps":"","switch":"","switch_id":"","port":"Ethernet1/3","vlan":""}]}`,
+			200},
+		{0, "cabling", `{"error":{"message":"Introspection data not found for node ` + node + `, processed=False"}}`, 404},
+	} {
+		i := &Inspector{Service: &fake{}, Hardware: fakeHardware{c.inspections}, Auth: NoAuth(), MaxLimit: 4,
+			Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
+		w := answer(t, i.Handler(), "GET", "/v1/nodes/"+node+"/"+c.path, "")
+		if got := strings.TrimSpace(w.Body.String()); w.Code != c.status || got != c.want {
+			t.Errorf("%s after %d inspections: %d %s, want %d %s", c.path, c.inspections, w.Code, got, c.status, c.want)
+		}
 	}
 }

@@ -70,9 +70,7 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 		}
 		seen[f.Name] = f.Text
 		for _, secret := range planted {
-			raw := []byte(secret)
-			for _, form := range []string{secret, hex.EncodeToString(raw), fmt.Sprintf("%X", raw),
-				base64.RawStdEncoding.EncodeToString(raw), fmt.Sprint(raw)} {
+			for _, form := range formsOf(secret) {
 				if strings.Contains(f.Text, form) {
 					t.Errorf("peer-bundle-holds-no-secret: %s holds %q", f.Name, form)
 				}
@@ -89,4 +87,11 @@ func TestABundleOfAPeerHoldsNoSecret(t *testing.T) {
 			t.Errorf("%s does not hold %s:\n%.2000s", name, want, seen[name])
 		}
 	}
+}
+
+// formsOf are the ways in which programs write a secret.
+func formsOf(secret string) []string {
+	raw := []byte(secret)
+	return []string{secret, hex.EncodeToString(raw), fmt.Sprintf("%X", raw), base64.RawStdEncoding.EncodeToString(raw),
+		fmt.Sprint(raw)}
 }

@@ -17,6 +17,25 @@ import (
 	"github.com/trivet-ha/trivet/test/testenv"
 )
 
+// makeOwned makes files and directories of a user in a directory that all may pass.
+func makeOwned(t *testing.T, dir string, user int, files map[string]string, directories ...string) {
+	t.Helper()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range files {
+		if err := errors.Join(os.WriteFile(at(name), []byte(text), 0o600), os.Chown(at(name), user, user)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range directories {
+		if err := errors.Join(os.Mkdir(at(name), 0o700), os.Chown(at(name), user, user)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestRootSeesWhatTheServiceSees: root's commands judge each file of a configuration as the
 // user who runs the peer.
 func TestRootSeesWhatTheServiceSees(t *testing.T) {
@@ -38,19 +57,7 @@ func TestRootSeesWhatTheServiceSees(t *testing.T) {
 	files := map[string]string{"t.yaml": yaml, "htpasswd": "", "password": "p", "ca.pem": "", "kubeconfig": "", "bmc": "p",
 		"fence.yaml": "devices:\n- {name: r, type: redfish, username: u, password_file: " + at("bmc") +
 			", nodes: {w1: 'https://192.0.2.8/redfish/v1/Systems/1'}}\n"}
-	for name, text := range files {
-		if err := errors.Join(os.WriteFile(at(name), []byte(text), 0o600), os.Chown(at(name), user, user)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"data", "backups"} {
-		if err := errors.Join(os.Mkdir(at(name), 0o700), os.Chown(at(name), user, user)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	makeOwned(t, dir, user, files, "data", "backups")
 	run := func(words ...string) (code int, said string) {
 		var talk bytes.Buffer
 		p := &program{Terminal: &term.Terminal{In: strings.NewReader(""), Out: &talk, Err: &talk, Wall: time.Now,
@@ -101,8 +108,8 @@ func TestRootSeesWhatTheServiceSees(t *testing.T) {
 // Ansible does before it moves it: that alone is no mistake.
 func judgedBeforeItIsPlaced(t *testing.T, at func(string) string, yaml string, run func(...string) (int, string)) {
 	t.Helper()
-	if err := errors.Join(os.Mkdir(at("closed"), 0o700), os.WriteFile(at("closed/t.yaml"), []byte(yaml), 0o600)); err !=
-		nil {
+	if err := errors.Join(
+		os.Mkdir(at("closed"), 0o700), os.WriteFile(at("closed/t.yaml"), []byte(yaml), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	code, said := run("config", "check", "--config", at("closed/t.yaml"))

@@ -96,14 +96,42 @@ func TestWaitForMany(t *testing.T) {
 	})
 }
 
+func startAndWait(ctx context.Context, api *fakeAPI, words ...string) spoken {
+	return trivetOn(ctx, hosts{"127.0.0.1:5050": api}, "",
+		append([]string{"introspection", "start", "--wait"}, words...)...)
+}
+
+// TestWaitEndsWhileStarting interrupts the command while most starts hang.
+func TestWaitEndsWhileStarting(t *testing.T) {
+	virtual(t, func(t *testing.T) {
+		f := newFakeAPI()
+		f.takes = time.Minute
+		f.before = func(w http.ResponseWriter, r *http.Request) bool {
+			return !strings.Contains(r.URL.Path, "good") && hang(w, r)
+		}
+		names := []string{"good"}
+		for i := range 2 * callsAtOnce {
+			names = append(names, fmt.Sprint("n", i))
+		}
+		ctx, stop := context.WithCancelCause(t.Context())
+		time.AfterFunc(5*time.Second, func() { stop(errors.New("interrupted")) })
+		s := startAndWait(ctx, f, append(names, "-o", "json")...)
+		s.want(t, term.ExitOutcomeUnknown)
+		got := make(map[string]int)
+		for _, r := range rowsOf(t, s) {
+			got[r.Result]++
+		}
+		if got["unfinished"] != 1 || got["unknown"] != callsAtOnce || got["not_asked"] != callsAtOnce {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
 // TestWaitEnds: a wait that ends before the introspections says that they go
 // on, whatever ended it.
 func TestWaitEnds(t *testing.T) {
 	api := func() *fakeAPI { f := newFakeAPI(); f.takes = time.Minute; return f }
-	start := func(ctx context.Context, api *fakeAPI, words ...string) spoken {
-		return trivetOn(ctx, hosts{"127.0.0.1:5050": api}, "",
-			append([]string{"introspection", "start", "--wait"}, words...)...)
-	}
+	start := startAndWait
 	t.Run("timeout", func(t *testing.T) {
 		virtual(t, func(t *testing.T) {
 			start(t.Context(), api(), "silent1", "n1", "silent2", "--timeout", "90s").want(t, term.ExitOutcomeUnknown,
@@ -117,29 +145,6 @@ func TestWaitEnds(t *testing.T) {
 			time.AfterFunc(70*time.Second, func() { stop(errors.New("interrupted")) })
 			start(ctx, api(), "silent", "bad").want(t, term.ExitOutcomeUnknown,
 				"1 of 2 nodes failed, and 1 introspections go on without this command; the first is silent: interrupted")
-		})
-	})
-	t.Run("interrupt while starting", func(t *testing.T) {
-		virtual(t, func(t *testing.T) {
-			f := api()
-			f.before = func(w http.ResponseWriter, r *http.Request) bool {
-				return !strings.Contains(r.URL.Path, "good") && hang(w, r)
-			}
-			names := []string{"good"}
-			for i := range 2 * callsAtOnce {
-				names = append(names, fmt.Sprint("n", i))
-			}
-			ctx, stop := context.WithCancelCause(t.Context())
-			time.AfterFunc(5*time.Second, func() { stop(errors.New("interrupted")) })
-			s := start(ctx, f, append(names, "-o", "json")...)
-			s.want(t, term.ExitOutcomeUnknown)
-			got := make(map[string]int)
-			for _, r := range rowsOf(t, s) {
-				got[r.Result]++
-			}
-			if got["unfinished"] != 1 || got["unknown"] != callsAtOnce || got["not_asked"] != callsAtOnce {
-				t.Errorf("%v", got)
-			}
 		})
 	})
 	t.Run("not let in any more", func(t *testing.T) {

@@ -38,19 +38,24 @@ type Cable struct {
 	VLAN      string `json:"vlan"`
 }
 
-// Changes reads what changed of a node's hardware. Trivet alone answers this.
-func (c *Client) Changes(ctx context.Context, node string) (Changes, error) {
-	return asked(ctx, c.endpoints, c.reading(nil, "nodes", node, "changes"),
+// Hardware reads what nodes are made of. Trivet alone answers this.
+type Hardware struct{ c *Client }
+
+// Hardware returns what reads the hardware of nodes.
+func (c *Client) Hardware() Hardware { return Hardware{c} }
+
+// Changes reads what changed of a node's hardware.
+func (h Hardware) Changes(ctx context.Context, node string) (Changes, error) {
+	return asked(ctx, h.c.endpoints, h.c.reading(nil, "nodes", node, "changes"),
 		func(a Changes) bool { return a.Changes != nil })
 }
 
 // Cabling reads where a node's interfaces were plugged in at its last inspection.
-// Trivet alone answers this.
-func (c *Client) Cabling(ctx context.Context, node string) ([]Cable, error) {
+func (h Hardware) Cabling(ctx context.Context, node string) ([]Cable, error) {
 	type answer struct {
 		Cables []Cable `json:"cables"`
 	}
-	a, err := asked(ctx, c.endpoints, c.reading(nil, "nodes", node, "cabling"),
+	a, err := asked(ctx, h.c.endpoints, h.c.reading(nil, "nodes", node, "cabling"),
 		func(a answer) bool { return a.Cables != nil })
 	return a.Cables, err
 }

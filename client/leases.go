@@ -50,8 +50,8 @@ func (c *Client) Leases(ctx context.Context) (all []Lease, err error) {
 			Leases *[]Lease `json:"leases"`
 			More   bool     `json:"more"`
 		}
-		if err := a.decode(&page, func() bool { return page.Leases != nil && !(page.More && len(*page.Leases) == 0) }); err !=
-			nil {
+		if err := a.decode(
+			&page, func() bool { return page.Leases != nil && !(page.More && len(*page.Leases) == 0) }); err != nil {
 			return nil, err
 		}
 		all = append(all, *page.Leases...)

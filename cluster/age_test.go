@@ -80,8 +80,8 @@ func TestAnAnswerOfAnotherLengthIsNoAge(t *testing.T) {
 		addr := f.serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
 		forward := NewForwarder(f.access(t, pki.PeerIdentity(clusterID, "h1", 1)))
 		defer forward.Close()
-		if age, err := forward.Age(t.Context(), raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}, 7); err ==
-			nil {
+		if age, err := forward.Age(
+			t.Context(), raftstore.Server{ID: "h1", Address: ServerAddress("h1", addr)}, 7); err == nil {
 			t.Errorf("the answer %q is taken for an age of %v", answer, age)
 		}
 	}

@@ -86,8 +86,8 @@ func TestSessionTellsOfARollback(t *testing.T) {
 		log := newScriptedLog(t)
 		applied := fencing.At(log.state.View().Base(), 1)
 		withSession(t, log, func(s *Session) {
-			if _, err := log.Propose(t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 1}); err !=
-				nil {
+			if _, err := log.Propose(
+				t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 1}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -101,8 +101,8 @@ func TestSessionTellsOfARollback(t *testing.T) {
 			if want {
 				continue
 			}
-			if _, err := log.Propose(t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 2}); err !=
-				nil {
+			if _, err := log.Propose(
+				t.Context(), fsm.Header{}, membership.RenewSession{Session: s.ID(), Applied: 2}); err != nil {
 				t.Error(err)
 			}
 			s.set(0, time.Time{}) // it ended

@@ -36,8 +36,8 @@ func TestEachPathIsAFile(t *testing.T) {
 			continue
 		}
 		paths++
-		if found := slices.ContainsFunc(looked, func(f File) bool { return f.Key == o.Key && f.Path == path }); found ==
-			slices.Contains(own, o.Key) {
+		if found := slices.ContainsFunc(
+			looked, func(f File) bool { return f.Key == o.Key && f.Path == path }); found == slices.Contains(own, o.Key) {
 			t.Errorf("path-is-looked-at: %s: %t", o.Key, found)
 		}
 	}

@@ -218,3 +218,13 @@ func (l *ledger) reopen(n Node, state kubestate.State) {
 		l.sessions[i] = l.must(membership.OpenSession{Peer: name, Boot: "after-" + name, Version: fsm.Version}).Token
 	}
 }
+
+// until waits for something to become true.
+func (w *world) until(what string, limit time.Duration, is func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(limit); !is(); w.pass(modelTick) {
+		if time.Now().After(end) { // in a bubble
+			w.t.Fatalf("after %v it is still not so that %s\n%s", limit, what, w.story())
+		}
+	}
+}

@@ -489,13 +489,3 @@ func (w *world) cutPower(names ...string) {
 
 // pass lets time go on.
 func (w *world) pass(d time.Duration) { pace.Wait(context.Background(), d) }
-
-// until waits for something to become true.
-func (w *world) until(what string, limit time.Duration, is func() bool) {
-	w.t.Helper()
-	for end := time.Now().Add(limit); !is(); w.pass(modelTick) {
-		if time.Now().After(end) { // in a bubble
-			w.t.Fatalf("after %v it is still not so that %s\n%s", limit, what, w.story())
-		}
-	}
-}

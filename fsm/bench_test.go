@@ -74,8 +74,8 @@ func (r *rig) work(b testing.TB, session fencing.Token, steps ...introspection.A
 		requests = append(requests, q.Sequence)
 	}
 	var got introspection.Claimed
-	if err := r.apply(b, Header{Session: session}, introspection.ClaimRequests{Requests: requests}).Decode(&got); err !=
-		nil {
+	if err := r.apply(
+		b, Header{Session: session}, introspection.ClaimRequests{Requests: requests}).Decode(&got); err != nil {
 		b.Fatal(err)
 	}
 	for _, step := range steps {

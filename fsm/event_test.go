@@ -315,8 +315,8 @@ func TestEventsOutliveAFounding(t *testing.T) {
 	r.must(Lead{Peer: "a", Boot: "1"})
 	before := r.view().Events().Last()
 	count, _ := r.view().Events().Size()
-	if err := r.state.Refound(Refound{Index: r.index, UnixMillis: r.wall, NewIncarnation: true, Survivor: "a"}); err !=
-		nil {
+	if err := r.state.Refound(
+		Refound{Index: r.index, UnixMillis: r.wall, NewIncarnation: true, Survivor: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.view().Events().Last(); got != before {

@@ -82,8 +82,8 @@ func TestChoicesThatAreNone(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if err := (zones.Choose{UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Zones: many[1:]}).Validate(); err !=
-		nil {
+	all := zones.Choose{UID: "u", Namespace: "n", Tolerance: zones.ToleratesHost, Zones: many[1:]}
+	if err := all.Validate(); err != nil {
 		t.Error(err)
 	}
 }

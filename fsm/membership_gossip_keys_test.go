@@ -79,8 +79,8 @@ func TestGossipRotationIsBounded(t *testing.T) {
 		r.pass(membership.SessionTTL - time.Second)
 		r.must(membership.RenewSession{Session: a})
 		if r.now < r.view().GossipRotation().Since.Add(membership.GossipStepTimeout) {
-			if res := r.do(Header{Token: r.view().Leadership().Token}, membership.AdvanceGossipKeys{Changed: at}); res.Code !=
-				Refused {
+			if res := r.do(
+				Header{Token: r.view().Leadership().Token}, membership.AdvanceGossipKeys{Changed: at}); res.Code != Refused {
 				t.Fatalf("at %v: %v", r.now, res)
 			}
 		}

@@ -69,8 +69,8 @@ func TestEveryEndAnswersTheCallback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			c := r.processing(r.session("a"), nodeA, "doc")
-			if got := r.record(nodeA).Delivered; got !=
-				(introspection.Delivery{Document: c.Request.Document, Request: c.Request.Sequence}) {
+			if got := r.record(
+				nodeA).Delivered; got != (introspection.Delivery{Document: c.Request.Document, Request: c.Request.Sequence}) {
 				t.Errorf("delivered while it is processed: %+v", got)
 			}
 			test.end(r, c)

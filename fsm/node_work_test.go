@@ -144,3 +144,20 @@ func TestTurnsAfterTheDeadlineAreNotTaken(t *testing.T) {
 		t.Errorf("the turn after three of five minutes comes after 14m0s and %v, want 1m0s", got.Wait)
 	}
 }
+
+func TestQueueIsBounded(t *testing.T) {
+	r := newRig(t)
+	for i := range introspection.MaxQueue {
+		r.index++
+		c := introspection.Start{Node: nodeN(i), Event: introspection.EventStart, Timeout: time.Minute}
+		if res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: encoded(t, Header{}, c)}); res.Code != OK {
+			t.Fatalf("node %d: %v", i, res.Message)
+		}
+	}
+	r.refused(QueueFull, Header{}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Minute})
+	r.must(introspection.Start{Node: nodeA, Event: introspection.EventAdopt, Timeout: time.Minute}) // needs no place
+	r.refused(QueueFull, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventDelete})
+	if _, ok := r.view().Record(nodeB); ok {
+		t.Error("a refused start left a record")
+	}
+}

@@ -51,8 +51,8 @@ func (r *rig) claim(session fencing.Token) introspection.ClaimedRequest {
 func (r *rig) claims(session fencing.Token, requests ...fencing.Token) []introspection.ClaimedRequest {
 	r.t.Helper()
 	var got introspection.Claimed
-	if err := r.mustAs(Header{Session: session}, introspection.ClaimRequests{Requests: requests}).Decode(&got); err !=
-		nil {
+	if err := r.mustAs(
+		Header{Session: session}, introspection.ClaimRequests{Requests: requests}).Decode(&got); err != nil {
 		r.t.Fatal(err)
 	}
 	return got.Claims
@@ -458,23 +458,6 @@ func TestDeletedNodeTakesItsRequestsAndDocumentsAlong(t *testing.T) {
 	r.refused(ClaimLost, Header{}, introspection.Consume{Claim: c.Claim.Hold()})
 	r.refused(NotFound, Header{}, introspection.DeleteNode{Node: nodeA})
 	r.refused(NotFound, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventDelete})
-}
-
-func TestQueueIsBounded(t *testing.T) {
-	r := newRig(t)
-	for i := range introspection.MaxQueue {
-		r.index++
-		c := introspection.Start{Node: nodeN(i), Event: introspection.EventStart, Timeout: time.Minute}
-		if res := r.state.Apply(Entry{Index: r.index, Term: 2, Data: encoded(t, Header{}, c)}); res.Code != OK {
-			t.Fatalf("node %d: %v", i, res.Message)
-		}
-	}
-	r.refused(QueueFull, Header{}, introspection.Start{Node: nodeA, Event: introspection.EventStart, Timeout: time.Minute})
-	r.must(introspection.Start{Node: nodeA, Event: introspection.EventAdopt, Timeout: time.Minute}) // needs no place
-	r.refused(QueueFull, Header{}, introspection.Enqueue{Node: nodeA, Event: introspection.EventDelete})
-	if _, ok := r.view().Record(nodeB); ok {
-		t.Error("a refused start left a record")
-	}
 }
 
 func TestListsAreNewestFirstAndPaged(t *testing.T) {

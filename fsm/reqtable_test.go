@@ -143,8 +143,8 @@ func TestClientIDJoinsTheFirstRequestOnAnyPeer(t *testing.T) {
 		settings.PutSetting{Key: "k", Value: "1"}); !res.Repeated {
 		t.Error("forgotten with its session")
 	}
-	if res := r.do(Header{Session: b, Request: r.request(), Client: "cl"}, settings.DeleteSetting{Key: "k"}); res.Code !=
-		Conflict {
+	if res := r.do(
+		Header{Session: b, Request: r.request(), Client: "cl"}, settings.DeleteSetting{Key: "k"}); res.Code != Conflict {
 		t.Errorf("another command under the same client ID: %v", res.Code)
 	}
 	// The joining request has its own answer by now: it is never executed,

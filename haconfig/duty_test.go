@@ -266,3 +266,25 @@ func TestRegistrationOfAnotherCluster(t *testing.T) {
 	k.registration.Bundles[0] = []byte("an operator's")
 	round("of the seed, with a CA that is not ours", 2, "an operator's", true)
 }
+
+// TestCensusOfAnEarlierLeadership counts no more, and comes late.
+func TestCensusOfAnEarlierLeadership(t *testing.T) {
+	c := NewCensus("a", "b")
+	c.keepUIDs("a", 1, map[string]bool{"x": true})
+	c.keepUIDs("b", 1, nil)
+	if c.isGone(1, "x") || !c.isGone(1, "y") {
+		t.Error("census: of one leadership")
+	}
+	c.keepUIDs("a", 2, nil)
+	c.keepUIDs("b", 1, nil) // late
+	if c.isGone(1, "y") || c.isGone(2, "y") {
+		t.Error("census-of-another-leadership: a namespace is gone though not all were listed")
+	}
+	c.keepUIDs("b", 2, nil)
+	if !c.isGone(2, "x") || !c.sweeper("a") || c.sweeper("b") {
+		t.Error("census: all are listed")
+	}
+	if c.isGone(1, "x") || c.isGone(3, "x") {
+		t.Error("census-token: another leadership than the one that listed is told that a namespace is gone")
+	}
+}

@@ -121,8 +121,8 @@ func TestBudgetsProperty(t *testing.T) {
 		theirs := fmt.Sprint(f.budgets)
 		for round := range 2 {
 			f.puts = nil
-			if err := Guard(f, conventions, slog.New(slog.DiscardHandler))(tenure{}).Do(t.Context(), proven(tenure{})); err !=
-				nil {
+			if err := Guard(
+				f, conventions, slog.New(slog.DiscardHandler))(tenure{}).Do(t.Context(), proven(tenure{})); err != nil {
 				r.Fatal(err)
 			}
 			if round == 1 && len(f.puts) > 0 {

@@ -115,12 +115,12 @@ func TestOnlyTheLeaderJudges(t *testing.T) {
 // A refusal keeps its meaning on the way through another peer.
 func TestTheLeadersRefusalArrives(t *testing.T) {
 	c := &Control{Kube: KubeControl{AskLeader: fakeLeading{to: &fakeKube{name: "h1"}}.AskLeader}}
-	if s, refused := kubeAnswer[Simulation](t, c, "GET", "/v1/failover/simulation/prod/w1?mode=noobaa", ""); refused !=
-		nil || s.Mode != "noobaa" {
+	if s, refused := kubeAnswer[Simulation](
+		t, c, "GET", "/v1/failover/simulation/prod/w1?mode=noobaa", ""); refused != nil || s.Mode != "noobaa" {
 		t.Errorf("simulate-mode: %+v %v", s, refused)
 	}
-	if _, refused := kubeAnswer[Simulation](t, c, "GET", "/v1/failover/simulation/prod/w1?mode=bold", ""); refused ==
-		nil || refused.Code != api.CodeInvalid {
+	if _, refused := kubeAnswer[Simulation](
+		t, c, "GET", "/v1/failover/simulation/prod/w1?mode=bold", ""); refused == nil || refused.Code != api.CodeInvalid {
 		t.Errorf("simulate-mode: one that is none: %v", refused)
 	}
 	_, refused := kubeAnswer[Simulation](t, c, "GET", "/v1/failover/simulation/prod/w9", "")
@@ -244,8 +244,8 @@ func TestPauseIsInTheLog(t *testing.T) {
 		len(now) != 1 || now[0].Cluster != "prod" {
 		t.Errorf("after resuming all: %+v %v", now, refused)
 	}
-	if now, refused = kubeAnswer[[]FailoverPause](t, c, "POST", "/v1/failover/resume", `{"cluster":"prod"}`); refused !=
-		nil || len(now) != 0 {
+	if now, refused = kubeAnswer[[]FailoverPause](
+		t, c, "POST", "/v1/failover/resume", `{"cluster":"prod"}`); refused != nil || len(now) != 0 {
 		t.Errorf("after resuming prod: %+v %v", now, refused)
 	}
 	if _, refused = kubeAnswer[[]FailoverPause](t, c, "POST", "/v1/failover/resume", `{"for":"1h"}`); refused == nil ||

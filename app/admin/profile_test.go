@@ -47,8 +47,8 @@ func TestOneProfileOfTheProcessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pprof.StopCPUProfile()
-	if w := send((&Control{}).Handler(), "GET", "/v1/debug/profile?kind=cpu&seconds=1", ""); w.Code !=
-		http.StatusConflict {
+	if w := send(
+		(&Control{}).Handler(), "GET", "/v1/debug/profile?kind=cpu&seconds=1", ""); w.Code != http.StatusConflict {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

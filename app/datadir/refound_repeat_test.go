@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
@@ -110,4 +111,35 @@ func TestFoundingIsReadBack(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A restore goes on above the log of this host and above the snapshot, with the
+// snapshot's content and the identity of this host.
+func TestRestoreAboveBothHistories(t *testing.T) {
+	f := newFounder(t)
+	f.open(nil, func(d *Dir) {
+		for range 3 {
+			if err := f.found(d, VerbRecover); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id, _, err := d.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		local := f.state(d)
+		f.host.Wall = func() time.Time { return time.Now().AddDate(0, 0, -300) }
+		if err := f.found(d, VerbRestore); err != nil {
+			t.Fatal(err)
+		}
+		v := f.state(d)
+		if now, _, err := d.Load(); err != nil || now.ID != id.ID || now.Address != id.Address || len(v.Members()) != 1 {
+			t.Errorf("this host is %+v (%v), was %+v; members %v", now, err, id, v.Members())
+		}
+		if v.Incarnation() <= local.Incarnation() || v.Base()+v.Index() <= local.Base()+local.Index() ||
+			v.PassDoor().Shut() || v.AddressDoor().Shut() {
+			t.Errorf("above-both: incarnation %d after %d, tokens from %d after %d, doors %+v", v.Incarnation(),
+				local.Incarnation(), v.Base()+v.Index(), local.Base()+local.Index(), v.PassDoor())
+		}
+	})
 }

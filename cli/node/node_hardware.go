@@ -36,7 +36,7 @@ func nodeDiffCommand(t *term.Terminal, local func(login bool) (string, error)) *
 		if err != nil {
 			return err
 		}
-		compare := web.Changes
+		compare := web.Hardware().Changes
 		if with != "" {
 			compare = func(ctx context.Context, node string) (client.Changes, error) {
 				return changesSince(ctx, web, node, with)
@@ -144,7 +144,7 @@ func readCabling(ctx context.Context, web *client.Client, nodes []string) ([]plu
 	}
 	var all []plugged
 	for _, node := range nodes {
-		cables, err := web.Cabling(ctx, node)
+		cables, err := web.Hardware().Cabling(ctx, node)
 		switch {
 		case client.HasStatus(err, 404) && !named:
 			continue

@@ -147,8 +147,8 @@ h2, follower: let through
 func TestConclusion(t *testing.T) {
 	all := explanations()[:2]
 	all[0].Node, all[1].Node = "", ""
-	if got := conclusion(all); got !=
-		"no peer lets 52:54:00:00:00:01 boot; on h1, which leads: on the blacklist: Ironic knows it" {
+	if got := conclusion(
+		all); got != "no peer lets 52:54:00:00:00:01 boot; on h1, which leads: on the blacklist: Ironic knows it" {
 		t.Errorf("all drop: %s", got)
 	}
 	all[1].Verdict = "accept"

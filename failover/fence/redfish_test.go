@@ -383,8 +383,8 @@ func TestRedfishTrust(t *testing.T) {
 	if _, err := b.device("").Power(t.Context(), worker()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a stranger's certificate was taken: %v", err)
 	}
-	if power, err := b.device("    insecure_skip_verify: true\n").Power(t.Context(), worker()); power !=
-		failover.PowerOn || err != nil {
+	if power, err := b.device(
+		"    insecure_skip_verify: true\n").Power(t.Context(), worker()); power != failover.PowerOn || err != nil {
 		t.Errorf("%s, %v", power, err)
 	}
 }

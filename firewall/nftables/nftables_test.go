@@ -300,8 +300,8 @@ func TestWatchTellsAtTheEndOfATransaction(t *testing.T) {
 		if told := len(w.changed) == 1; told != tt.told {
 			t.Errorf("%s: told is %v", name, told)
 		}
-		if named := strings.Contains(said.String(), "process=nft pid=4711"); named !=
-			(tt.told && tt.part.Header.PID == stranger) {
+		if named := strings.Contains(
+			said.String(), "process=nft pid=4711"); named != (tt.told && tt.part.Header.PID == stranger) {
 			t.Errorf("%s: logged %q", name, said.String())
 		}
 	}

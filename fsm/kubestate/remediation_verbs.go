@@ -33,8 +33,8 @@ func (c BeginRemediation) Validate() error {
 	if c.Reason == "" {
 		return errors.New("a remediation needs a reason")
 	}
-	if err := errors.Join(validKubeCluster(c.Cluster), valid.Text("name of a kube node", c.Node, 1, maxKubeName)); err !=
-		nil {
+	if err := errors.Join(
+		validKubeCluster(c.Cluster), valid.Text("name of a kube node", c.Node, 1, maxKubeName)); err != nil {
 		return err
 	}
 	return errors.Join(validUID(c.UID), valid.Text("boot ID", c.BootID, 0, maxKubeBoot),

@@ -23,8 +23,8 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%q is %s, want %s", name, got, want)
 		}
 	}
-	if got := string(members.With("a", []byte("[1]")).With("c<", []byte("2")).JSON()); got !=
-		`{"b":"x","a":[1],"":0,"c<":2}` {
+	if got := string(
+		members.With("a", []byte("[1]")).With("c<", []byte("2")).JSON()); got != `{"b":"x","a":[1],"":0,"c<":2}` {
 		t.Error(got)
 	}
 	if got, err := v.AppendJSON(nil); err != nil || string(got) != `{"":0,"a":null,"b":"x"}` {

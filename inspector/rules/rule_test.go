@@ -90,16 +90,18 @@ func TestParse(t *testing.T) {
 		`{"scope":"","description":"","conditions":[{"op":"is-empty","field":"a","invert":true,"multiple":"all"}],` + action +
 			`}`: `{"actions":[{"action":"fail","message":"boom"}],"conditions":[{"field":"a","invert":true,"multiple":"all","op":"is-empty"}],"description":"","scope":""}`,
 		`{"uuid":null,"actions":[{"value":{"b":1.50,"a":"<\u00e9>","a":"x"},"action":"set-attribute","path":"/extra/x"}]}`: `{"actions":[{"action":"set-attribute","path":"/extra/x","value":{"a":"x","b":1.50}}],"conditions":[],"description":null,"scope":null}`,
-		"":                                    "!Invalid data: the body is not valid JSON: it ends too early",
-		`{"actions":`:                         "!Invalid data: the body is not valid JSON: it ends too early",
-		`[]`:                                  "!Invalid data: expected a JSON object, got list",
-		`null`:                                "!Invalid data: expected a JSON object, got NoneType",
-		`{}`:                                  "!Validation failed for actions: [] is too short",
-		`{"uuid":"x",` + action + `}`:         "!Invalid UUID value",
-		`{"uuid":5,` + action + `}`:           "!Invalid UUID value",
-		`{"scope":5,` + action + `}`:          "!Invalid scope: expected text, got int",
-		`{"description":5,` + action + `}`:    `{"actions":[{"action":"fail","message":"boom"}],"conditions":[],"description":"5","scope":null}`,
-		`{"description":1.50,` + action + `}`: `{"actions":[{"action":"fail","message":"boom"}],"conditions":[],"description":"1.50","scope":null}`,
+		"":                            "!Invalid data: the body is not valid JSON: it ends too early",
+		`{"actions":`:                 "!Invalid data: the body is not valid JSON: it ends too early",
+		`[]`:                          "!Invalid data: expected a JSON object, got list",
+		`null`:                        "!Invalid data: expected a JSON object, got NoneType",
+		`{}`:                          "!Validation failed for actions: [] is too short",
+		`{"uuid":"x",` + action + `}`: "!Invalid UUID value",
+		`{"uuid":5,` + action + `}`:   "!Invalid UUID value",
+		`{"scope":5,` + action + `}`:  "!Invalid scope: expected text, got int",
+		`{"description":5,` + action + `}`: `{"actions":[{"action":"fail","message":"boom"}],` +
+			`"conditions":[],"description":"5","scope":null}`,
+		`{"description":1.50,` + action + `}`: `{"actions":[{"action":"fail","message":"boom"}],` +
+			`"conditions":[],"description":"1.50","scope":null}`,
 		`{"description":true,` + action + `}`: "!Invalid description: expected text, got bool",
 		`{"description":[],` + action + `}`:   "!Invalid description: expected text, got list",
 		`{"scope":"` + strings.Repeat("é", 256) + `",` + action +

@@ -51,8 +51,8 @@ func (w *hookWork) apply(ctx context.Context, t *inspector.Task) error {
 		if err := w.beginStep(ctx, t, h.Name()); err != nil {
 			return err
 		}
-		if err := w.runner.Run(ctx, h, func(ctx context.Context) error { return h.(inspector.After).After(ctx, t) }); err !=
-			nil {
+		if err := w.runner.Run(
+			ctx, h, func(ctx context.Context) error { return h.(inspector.After).After(ctx, t) }); err != nil {
 			return err
 		}
 	}

@@ -173,8 +173,8 @@ func (j *job) finish(ctx context.Context, rec introspection.Record, t *inspector
 		return err
 	}
 	// The ramdisk gets its answer before its machine is switched off.
-	if err := j.out.mark(introspection.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err !=
-		nil {
+	if err := j.out.mark(
+		introspection.Mark{Hook: hookPowerOff, Answer: end.Answer, Processed: end.Processed}); err != nil {
 		return err
 	}
 	j.out.answered = true

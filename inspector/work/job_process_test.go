@@ -124,9 +124,10 @@ func TestHooksFail(t *testing.T) {
 			inspector.FailuresHead + "Unexpected exception IronicError during preprocessing in hook h: x: said Ironic"},
 		{"panic before", inspecttest.Before("h", func(context.Context, *document.Document) error { panic("boom") }), 400,
 			inspector.FailuresHead + "Unexpected exception panic during preprocessing in hook h: boom"},
-		// in a bubble
-		{"endless before", inspecttest.Before("h",
-			func(context.Context, *document.Document) error { time.Sleep(6 * time.Minute); return nil }), 400,
+		{"endless before", inspecttest.Before("h", func(context.Context, *document.Document) error {
+			time.Sleep(6 * time.Minute) // in a bubble
+			return nil
+		}), 400,
 			inspector.FailuresHead +
 				"Unexpected exception TimeoutError during preprocessing in hook h: hook h did not end within 5m0s"},
 		{"problem", inspecttest.After("h",
@@ -137,9 +138,10 @@ func TestHooksFail(t *testing.T) {
 			"Unexpected exception errors.errorString during processing: x"},
 		{"panic", inspecttest.After("h", func(context.Context, *inspector.Task) error { panic("boom") }), 500,
 			"Unexpected exception panic during processing: boom"},
-		// in a bubble
-		{"endless", inspecttest.After("h",
-			func(context.Context, *inspector.Task) error { time.Sleep(6 * time.Minute); return nil }), 500,
+		{"endless", inspecttest.After("h", func(context.Context, *inspector.Task) error {
+			time.Sleep(6 * time.Minute) // in a bubble
+			return nil
+		}), 500,
 			"Unexpected exception TimeoutError during processing: hook h did not end within 5m0s"},
 		{"own context", inspecttest.After("h", func(context.Context, *inspector.Task) error { return context.Canceled }), 500,
 			"Unexpected exception errors.errorString during processing: context canceled"},

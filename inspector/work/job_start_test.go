@@ -51,8 +51,8 @@ func TestStartThatTakesTooLong(t *testing.T) {
 		o.Slowly("boot", o.Conf.Timeout+time.Second, inspecttest.Nothing)
 		o.Accept(inspecttest.NodeA, inspecttest.MacA)
 		o.Work(func(*work.Pool) {
-			if rec := o.Becomes(inspecttest.NodeA, introspection.NodeError, o.Conf.Timeout+time.Minute); rec.Error !=
-				work.TextTimeout {
+			if rec := o.Becomes(
+				inspecttest.NodeA, introspection.NodeError, o.Conf.Timeout+time.Minute); rec.Error != work.TextTimeout {
 				t.Errorf("it ended with %q", rec.Error)
 			}
 		})

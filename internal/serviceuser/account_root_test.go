@@ -46,8 +46,8 @@ func TestEyesOfTheService(t *testing.T) {
 		"shut/all": {0o644, 0, 0, false},
 	} {
 		path := filepath.Join(open, name)
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, f.mode), os.Chown(path, f.uid, f.gid)); err !=
-			nil {
+		if err := errors.Join(
+			os.WriteFile(path, nil, 0o600), os.Chmod(path, f.mode), os.Chown(path, f.uid, f.gid)); err != nil {
 			t.Fatal(err)
 		}
 		read := func() error {

@@ -148,9 +148,8 @@ func TestVerboseHasMore(t *testing.T) {
 	s.source.claim.Store(&elector.Claim{Name: `h"1`, Token: 1 << 60, Term: 3, Asked: time.Minute - 120*time.Millisecond,
 		Until: time.Minute + 80*time.Millisecond})
 	_, body, err := s.ask("GET", "/x?verbose=1")
-	if want := `{"name":"h\"1","election":"raft","token":"1152921504606846976","term":3,"age_ms":120,"valid_ms":80}`; err !=
-		nil ||
-		body != want {
+	const want = `{"name":"h\"1","election":"raft","token":"1152921504606846976","term":3,"age_ms":120,"valid_ms":80}`
+	if err != nil || body != want {
 		t.Errorf("%s, %v", body, err)
 	}
 	s.source.claim.Store(&elector.Claim{})
@@ -258,8 +257,8 @@ func TestCallersAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	last := held[len(held)-1]
-	if _, err := last.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n")); err !=
-		nil {
+	if _, err := last.Write(
+		[]byte("GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 40<<10) + "\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	answer := make([]byte, 12)

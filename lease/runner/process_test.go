@@ -132,8 +132,8 @@ func work(file string, how []string) {
 		if now.After(end) {
 			os.Exit(0)
 		}
-		if _, err := fmt.Fprintf(f, "%s %d %d\n", os.Getenv(runner.TokenVariable), time.Now().UnixNano(), os.Getpid()); err !=
-			nil {
+		if _, err := fmt.Fprintf(
+			f, "%s %d %d\n", os.Getenv(runner.TokenVariable), time.Now().UnixNano(), os.Getpid()); err != nil {
 			panic(err)
 		}
 	}

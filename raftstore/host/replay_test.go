@@ -158,8 +158,8 @@ func TestReplayFindsAChangedBit(t *testing.T) {
 	if err := Seed(st, foundedState(t), self); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.Log.StoreLog(&raft.Log{Index: 2, Term: 2, Type: raft.LogNoop, Extensions: []byte{1, 2, 3, 4}}); err !=
-		nil {
+	if err := st.Log.StoreLog(
+		&raft.Log{Index: 2, Term: 2, Type: raft.LogNoop, Extensions: []byte{1, 2, 3, 4}}); err != nil {
 		t.Fatal(err)
 	}
 	var corrupt *raftstore.CorruptError

@@ -14,8 +14,8 @@ func TestUnfinishedSnapshotIsRemoved(t *testing.T) {
 	for way, open := range ways {
 		dir := made(t)
 		left := filepath.Join(dir, "snapshots", "2-150-1795894034005.tmp")
-		if err := errors.Join(os.MkdirAll(left, 0o700), os.WriteFile(filepath.Join(left, "state.bin"), nil, 0o600)); err !=
-			nil {
+		if err := errors.Join(
+			os.MkdirAll(left, 0o700), os.WriteFile(filepath.Join(left, "state.bin"), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		st, err := open(dir)

@@ -55,6 +55,7 @@ func Rules() []Rule {
 		{"maporder", "the order of a map never reaches the replicated state (docs/design.md#packages)", checkMapOrder},
 		{"filesize", "a file is one idea", checkFileSize},
 		{"funcsize", "a function fits a screen", checkFuncSize},
+		{"columns", "a line is read next to its difference", checkColumns},
 		{"logkeys", "a thing has one name in the log, and people search for it", checkLogKeys},
 		{"sleep", "a test that sleeps outside a synctest bubble is slow and flaky", checkSleep},
 		{"block", "a test that waits for ever ends with its package and does not say what for", checkBlock},

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"bytes"
+	"go/ast"
 	"go/scanner"
 	"go/token"
 	"strings"
@@ -27,11 +28,32 @@ func checkFuncSize(tree *Tree, report *Report) {
 			continue
 		}
 		for fn := range file.funcs() {
-			if lines := tree.Line(fn.End()) - tree.Line(fn.Pos()) + 1; lines > maxFuncLines {
+			if lines := tree.Line(fn.End()) - tree.Line(fn.Pos()) + 1 - tableLines(tree, fn); lines > maxFuncLines {
 				report.Addf(file, fn.Pos(), "%s has %d lines; at most %d", fn.Name.Name, lines, maxFuncLines)
 			}
 		}
 	}
+}
+
+// tableLines counts the lines inside the tables of a function: composite literals, which
+// are read as data, but for the functions in them.
+func tableLines(tree *Tree, fn ast.Node) (n int) {
+	ast.Inspect(fn, func(node ast.Node) bool {
+		literal, ok := node.(*ast.CompositeLit)
+		if !ok || len(literal.Elts) < 2 {
+			return true
+		}
+		n += max(0, tree.Line(literal.End())-tree.Line(literal.Pos())-1)
+		ast.Inspect(literal, func(node ast.Node) bool {
+			body, ok := node.(*ast.FuncLit)
+			if ok {
+				n -= tree.Line(body.End()) - tree.Line(body.Pos())
+			}
+			return !ok
+		})
+		return false
+	})
+	return n
 }
 
 // codeLines counts the lines on which at least part of a token stands; blank

@@ -157,8 +157,8 @@ func TestFormerCertificatesCommandNoPeer(t *testing.T) {
 			t.Errorf("rejoin-refused: %s answers %d", h.Config.Name, status)
 		}
 	}
-	if status, err := newThief(t, former.cred).call(founder, http.MethodGet, "/peer/v1/rights/"+former.id.ID); err !=
-		nil || status != http.StatusOK {
+	if status, err := newThief(t, former.cred).call(
+		founder, http.MethodGet, "/peer/v1/rights/"+former.id.ID); err != nil || status != http.StatusOK {
 		t.Fatalf("its new certificate: %d, %v", status, err) // else a refusal above would prove nothing
 	}
 }

@@ -57,8 +57,8 @@ func TestPeersOfBeforeRecoveryCommandNoPeer(t *testing.T) {
 	again := newHost(t, lost[0].Config.Name)
 	again.joins(survivor)
 	until(t, "both vote", func() bool { return voters(survivor) == 2 })
-	if status, err := newThief(t, again.cred).call(survivor, http.MethodGet, "/peer/v1/rights/"+survivor.id.ID); err !=
-		nil || status != http.StatusOK {
+	if status, err := newThief(t, again.cred).call(
+		survivor, http.MethodGet, "/peer/v1/rights/"+survivor.id.ID); err != nil || status != http.StatusOK {
 		t.Fatalf("a certificate of after the recovery: %d, %v", status, err) // else a refusal below would prove nothing
 	}
 	for _, h := range []*host{survivor, again} {

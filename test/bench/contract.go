@@ -86,8 +86,8 @@ func (s *apiSite) callbackCPU(ctx context.Context) error {
 		if err := s.introspect(ctx, first, contractNodes, s.callback); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := s.await(ctx, "finished", func() bool { return s.rack.off.Load() >= int64(first+contractNodes) }); err !=
-			nil {
+		if err := s.await(
+			ctx, "finished", func() bool { return s.rack.off.Load() >= int64(first+contractNodes) }); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		used = s.usage(ctx).since(before)

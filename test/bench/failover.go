@@ -330,8 +330,8 @@ func (r *race) run(ctx context.Context, l *lane) error {
 func (r *race) prepare(ctx context.Context, l *lane) error {
 	for n := range l.nodes {
 		label := map[string]any{"metadata": map[string]any{"labels": map[string]string{"lane": l.name}}}
-		if err := r.kube.do(ctx, "PATCH", fmt.Sprintf("/api/v1/nodes/node-%d", l.first+n), typeMerge, label, nil); err !=
-			nil {
+		if err := r.kube.do(
+			ctx, "PATCH", fmt.Sprintf("/api/v1/nodes/node-%d", l.first+n), typeMerge, label, nil); err != nil {
 			return err
 		}
 	}

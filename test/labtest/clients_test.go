@@ -34,8 +34,8 @@ func gophercloudClient(t *testing.T, ironic *openstack.Ironic) {
 	defer cancel()
 
 	for _, m := range machines {
-		if err := introspection.StartIntrospection(ctx, g.next(), m.UUID, introspection.StartOpts{}).ExtractErr(); err !=
-			nil {
+		if err := introspection.StartIntrospection(
+			ctx, g.next(), m.UUID, introspection.StartOpts{}).ExtractErr(); err != nil {
 			t.Fatalf("start %s: %v", m.Name, err)
 		}
 	}

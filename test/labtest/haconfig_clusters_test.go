@@ -110,8 +110,8 @@ func (s *haSite) ofItsOwn(t *testing.T, seed, shoot *kubelab.Cluster) {
 			t.Errorf("a component without a label has %s replicas, want %s", got, want.replicas)
 		}
 		s.Eventually(kubelab.Limit, "budgets", func() error {
-			if got := k.Get("{range .items[*]}{.metadata.name} {.spec.maxUnavailable};{end}", "pdb", "-n", haNamespace); got !=
-				want.budgets {
+			if got := k.Get(
+				"{range .items[*]}{.metadata.name} {.spec.maxUnavailable};{end}", "pdb", "-n", haNamespace); got != want.budgets {
 				return fmt.Errorf("%q, want %q", got, want.budgets)
 			}
 			return nil
@@ -149,8 +149,8 @@ func (s *haSite) atAnothersPath(t *testing.T, shoot *kubelab.Cluster) {
 	s.Eventually(kubelab.Limit, "status names the registration",
 		func() error { return s.warns("haconfig_not_kept", "haconfig manifest --cluster shoot") })
 	s.Eventually(kubelab.Limit, "the CA is taken out", func() error {
-		if got := shoot.Get("{.webhooks[0].clientConfig.caBundle}", "mutatingwebhookconfiguration/trivet-haconfig"); got !=
-			"" {
+		if got := shoot.Get(
+			"{.webhooks[0].clientConfig.caBundle}", "mutatingwebhookconfiguration/trivet-haconfig"); got != "" {
 			return errors.New("it is there")
 		}
 		return nil

@@ -130,8 +130,8 @@ func inspect(t testing.TB, ironic *openstack.Ironic, m openstack.Machine) {
 
 func provision(t testing.TB, ironic *openstack.Ironic, m openstack.Machine, target string) {
 	t.Helper()
-	if err := ironic.Insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target}); err !=
-		nil {
+	if err := ironic.Insist(
+		"PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target}); err != nil {
 		t.Fatalf("%s: %s: %v", m.Name, target, err)
 	}
 }

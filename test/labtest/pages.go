@@ -70,8 +70,8 @@ func newPagesSite(t *testing.T, deb string) *pagesSite {
 	for n := 1; n <= pagesNodes; n++ {
 		m := openstack.MachineNumber(n)
 		m.MAC = fmt.Sprintf("52:54:00:ab:00:%02x", n) // as on the pages
-		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err !=
-			nil {
+		if err := server.Enroll(
+			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
 			t.Fatal(err)
 		}
 		fleet.Add(m.Hardware())

@@ -23,8 +23,8 @@ func newSimulated(t *testing.T, nodes int) *simulated {
 	sim := &simulated{}
 	for n := range nodes {
 		m := openstack.MachineNumber(n)
-		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err !=
-			nil {
+		if err := server.Enroll(
+			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
 			t.Fatal(err)
 		}
 		sim.machines = append(sim.machines, m)

@@ -153,8 +153,8 @@ func ask6(h *Host, addr, path string) (httpapi.Reply, error) {
 func (s *sixLab) serveIronic() string {
 	server := simironic.New(simironic.Options{})
 	for _, m := range s.machines {
-		if err := server.Enroll(simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err !=
-			nil {
+		if err := server.Enroll(
+			simironic.Enrolment{UUID: m.UUID, Name: m.Name, BMC: m.BMC, MACs: []string{m.MAC}}); err != nil {
 			s.t.Fatal(err)
 		}
 	}

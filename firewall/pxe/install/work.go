@@ -167,8 +167,8 @@ func (w *work) systemctl(ctx context.Context, verb, inverse, act string) error {
 		})
 	}
 	if _, err := w.h.runProgram(ctx, "systemctl", verb, unit); err != nil {
-		if said, look := w.h.runProgram(ctx, "journalctl", "--unit="+unit, "--lines=5", "--no-pager", "--output=cat"); look ==
-			nil {
+		if said, look := w.h.runProgram(
+			ctx, "journalctl", "--unit="+unit, "--lines=5", "--no-pager", "--output=cat"); look == nil {
 			err = fmt.Errorf("%w; its journal: %s", err, last(said))
 		}
 		return err

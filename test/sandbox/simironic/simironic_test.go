@@ -177,8 +177,8 @@ func TestPortsComeAndGo(t *testing.T) {
 		`"address":"52:54:00:00:00:0b"`) || !strings.Contains(got, `"pxe_enabled":false`) {
 		t.Error(got)
 	}
-	if got := call(s, "POST", "/v1/ports", `{"node_uuid":"`+second+`","address":"52:54:00:00:00:0b"}`); got.Code !=
-		http.StatusConflict {
+	if got := call(
+		s, "POST", "/v1/ports", `{"node_uuid":"`+second+`","address":"52:54:00:00:00:0b"}`); got.Code != http.StatusConflict {
 		t.Errorf("the new address is free: %d", got.Code)
 	}
 	call(s, "DELETE", "/v1/ports/"+p.UUID, "")

@@ -58,8 +58,8 @@ func (t *cluster) strike(ctx context.Context) error {
 func (t *cluster) kill(ctx context.Context) (victim *slot, died time.Time, err error) {
 	limited, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
-	if err := trio.Until(limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err !=
-		nil {
+	if err := trio.Until(
+		limited, "a leader to kill", func() bool { victim = t.leader(); return victim != nil }); err != nil {
 		return nil, died, err
 	}
 	survivor := t.slots[(slices.Index(t.slots[:], victim)+1)%trio.Size]
