@@ -129,7 +129,7 @@ func (h *Health) isDoubted() bool {
 // keepAnswer keeps the answer and logs a change.
 func (h *Health) keepAnswer(err error) {
 	if err != nil {
-		err = fmt.Errorf("Ironic cannot be reached from this peer: %w", err)
+		err = fmt.Errorf("this peer cannot reach Ironic: %w", err)
 	}
 	changed, away := h.set(err)
 	switch {
