@@ -23,7 +23,7 @@ func TestWarningCodes(t *testing.T) {
 		}
 		sources = append(sources, files...)
 	}
-	written := regexp.MustCompile(`\b(?:add\(|Code: )"([a-z_]+)", `)
+	written := regexp.MustCompile(`\b(?:add\(|Code: )"([a-z_]+)",\s`)
 	var found []string
 	for _, path := range sources {
 		if strings.HasSuffix(path, "_test.go") {

@@ -46,9 +46,6 @@ func (v value) at(path string) value {
 	return v
 }
 
-// told reports whether the document says anything here.
-func (v value) told() bool { return v.v != nil }
-
 // list returns the elements of a list, at most maxParts, and whether it is one.
 func (v value) list() ([]value, bool) {
 	elements, ok := v.v.([]any)

@@ -62,7 +62,7 @@ func TestARecordedSwitch(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, leafFacts)
 	}
 	if f.Empty() || f.Text(ChassisID) != "00:1b:54:aa:01:01" || f.Text(PortID) != "Ethernet1/1" ||
-		f.Text("switch_port_mtu") != "" || f.Text("switch") != "" {
+		f.Text("switch_port_mtu") != "9216" || f.Text("switch_port_vlans") != "" || f.Text("switch") != "" {
 		t.Errorf("%q, %q", f.Text(ChassisID), f.Text(PortID))
 	}
 }
