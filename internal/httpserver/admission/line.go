@@ -165,6 +165,9 @@ func (l *Line) pay(ctx context.Context, lane int, source netip.Prefix, work time
 	if lane == unknownLane {
 		wait = max(wait, all)
 	}
+	if wait <= 0 {
+		return nil
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
