@@ -126,10 +126,13 @@ func (h *Health) isDoubted() bool {
 	return time.Now().Before(h.until)
 }
 
+// unreachable is what status, readyz and the page say; people search for it.
+const unreachable = "Ironic cannot be reached from this peer"
+
 // keepAnswer keeps the answer and logs a change.
 func (h *Health) keepAnswer(err error) {
 	if err != nil {
-		err = fmt.Errorf("this peer cannot reach Ironic: %w", err)
+		err = fmt.Errorf("%s: %w", unreachable, err)
 	}
 	changed, away := h.set(err)
 	switch {

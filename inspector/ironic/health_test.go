@@ -24,7 +24,7 @@ func TestReach(t *testing.T) {
 		}
 		o.Ironic.Met("ping", inspecttest.Away())
 		time.Sleep(ironic.HealthyInterval + time.Millisecond) // in a bubble
-		const want = "this peer cannot reach Ironic: connection refused"
+		const want = "Ironic cannot be reached from this peer: connection refused"
 		if err := o.Health.Err(); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
