@@ -120,7 +120,7 @@ func place(t *testing.T, dir, path string) string {
 // firstChange is how the newest entry of the changelog begins.
 func firstChange(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../CHANGELOG.md")
+	text, err := os.ReadFile("CHANGELOG.md")
 	if err != nil {
 		t.Fatal(err)
 	}
