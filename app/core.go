@@ -96,9 +96,9 @@ type Core struct {
 	Watchdog *leader.Watchdog
 	// Contacts knows who is heard; nil without CoreOptions.Prober.
 	Contacts *cluster.Contacts
-	// Service answers the inspector's API; nil without Introspection, like Health.
+	// Service answers the inspector's API; nil without Introspection, like Reach.
 	Service *accept.Service
-	Health  *ironic.Health
+	Reach   *ironic.Reach
 	// Lending lends leases to other programs.
 	Lending *lease.Service
 	// Elector knows who leads; nil without CoreOptions.Electing.
@@ -146,9 +146,9 @@ func StartCore(o CoreOptions) (*Core, error) {
 	c := &Core{Store: store, Stored: fencing.At(store.View().Base(), last), Elector: o.newWitness(store),
 		log: o.Raft.Logger}
 	if o.Introspection != nil {
-		c.Health = ironic.NewHealth(o.Introspection.Ironic, o.Raft.Logger)
+		c.Reach = ironic.NewReach(o.Introspection.Ironic, o.Introspection.Ramdisks, o.Raft.Logger)
 	}
-	ironicAway := func() error { return health.IronicAway(c.Health, store.View(), store.ID()) }
+	ironicAway := func() error { return health.IronicAway(c.Reach, store.View(), store.ID()) }
 	if o.Gate != nil {
 		c.gate = newGate(*o.Gate, store, o.Raft.Logger)
 	}
@@ -159,7 +159,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		Log: store, Self: o.Self, Wall: o.Raft.Wall, Random: o.Random, Refuses: c.Fitness.Fit, Removed: o.Owner.Removed,
 		Outdated: o.Raft.Fatal,
 		Stored:   c.Stored, RolledBack: o.Owner.RolledBack, Logger: o.Raft.Logger,
-		NoIronic: func() bool { return c.Health != nil && !c.Health.Proven() }, Unfinished: o.unfinished(),
+		NoIronic: func() bool { return c.Reach != nil && !c.Reach.Proven() }, Unfinished: o.unfinished(),
 	})
 	if o.Prober != nil {
 		c.Contacts = cluster.NewContacts(
@@ -173,7 +173,7 @@ func StartCore(o CoreOptions) (*Core, error) {
 		duties = append(duties, formers{cluster.NewFormers(store.View, o.Former, o.Raft.Logger)})
 	}
 	if o.Introspection != nil {
-		c.inspect, err = newIntrospector(*o.Introspection, c.Health, store, c.Session, o.Raft.Logger)
+		c.inspect, err = newIntrospector(*o.Introspection, c.Reach, store, c.Session, o.Raft.Logger)
 		if err != nil {
 			return nil, errors.Join(err, store.Close(context.Background()))
 		}
@@ -256,7 +256,7 @@ func (c *Core) startDuties(lost orphan, removed func()) {
 	}
 	if in := c.inspect; in != nil {
 		c.rest.Go(func() { in.notifier.Run(ctx) })
-		c.rest.Go(func() { in.Health.Run(ctx) })
+		c.rest.Go(func() { in.reach.Run(ctx) })
 		c.tasks.Go(func() { in.Workers.Run(ctx, in.stop) })
 		c.rest.Go(func() { c.followMaintenance(ctx) })
 	}

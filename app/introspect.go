@@ -52,6 +52,8 @@ type Introspection struct {
 	Logs     inspector.LogKeeper // of ramdisks; nil: they are thrown away
 	// Inband is Ironic's own endpoint for ramdisks; nil: nothing is handed on.
 	Inband relay.Ironic
+	// Ramdisks says whether that endpoint is one of their own; nil: it is not.
+	Ramdisks ironic.RamdiskPinger
 	// Notes and Memory are kept for the next process, and Unfinished is what
 	// the last one left.
 	Notes      work.Notes
@@ -108,13 +110,14 @@ func (in *inspection) options(peer string) *Introspection {
 	return &Introspection{
 		Config: in.settings.Config, Name: peer, Ironic: in.ironic, Resolver: net.DefaultResolver, Hooks: in.settings.Hooks,
 		Logs: in.settings.Logs, Notes: in.notes, Memory: in.notes, Unfinished: in.unfinished, Inband: in.ironic,
+		Ramdisks: in.ironic,
 	}
 }
 
 // introspector is the part of a Core that introspects.
 type introspector struct {
 	Service  *accept.Service
-	Health   *ironic.Health
+	reach    *ironic.Reach
 	Workers  *work.Pool
 	live     *inspector.LiveSettings
 	notifier *inspector.Notifier
@@ -124,7 +127,7 @@ type introspector struct {
 }
 
 // newIntrospector wires the front door, the workers and the sweeps to a log.
-func newIntrospector(o Introspection, health *ironic.Health, store *raftstore.Store, session inspectorSession,
+func newIntrospector(o Introspection, reach *ironic.Reach, store *raftstore.Store, session inspectorSession,
 	log *slog.Logger) (*introspector, error) {
 	packer, err := blobs.NewPacker(runtime.NumCPU(),
 		func() bool { return store.View().ClusterVersion() >= blobs.DictionarySince })
@@ -135,7 +138,7 @@ func newIntrospector(o Introspection, health *ironic.Health, store *raftstore.St
 	live := inspector.NewLiveSettings(inspector.Settings{Config: o.Config, Hooks: o.Hooks, Logs: o.Logs})
 	workers := work.NewPool(work.Options{
 		Live: live, Peer: o.Name, Log: store, Session: session, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver,
-		Health: health,
+		Health: reach.Ironic,
 		Rules:  rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
 	})
 	do := api.Traced(session)
@@ -148,14 +151,15 @@ func newIntrospector(o Introspection, health *ironic.Health, store *raftstore.St
 			Suspects: o.Memory, Relays: relays, Logger: log,
 		}),
 		live:     live,
-		Health:   health,
+		reach:    reach,
 		Workers:  workers,
 		notifier: notifier,
 		sweeps:   &periodic.Sweeps{Live: live, Log: store, Ironic: o.Ironic, Logger: log},
 		stop:     make(chan struct{}),
 	}
 	if o.Inband != nil {
-		in.relayer = &relay.Relayer{Live: live, Log: store, Inband: o.Inband, Health: health, Packer: packer, Logger: log}
+		in.relayer = &relay.Relayer{Live: live, Log: store, Inband: o.Inband, Away: reach.RamdisksAway, Packer: packer,
+			Logger: log}
 	}
 	return in, nil
 }

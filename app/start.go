@@ -190,7 +190,7 @@ func (p *Peer) newSelf() *health.Self {
 		Facts:   health.Facts{Binary: p.opts.Binary, Directory: p.opts.Dir.Path(), Lends: p.opts.Config.Lease.Enabled},
 		Members: members, Door: core.door(members, p.conf.Current), Address: p.pxe.carries, Session: core.Session,
 		Fitness: core.Fitness, Watchdog: core.Watchdog,
-		Ironic: core.Health, Ballast: p.ballast, Renewal: p.renewal, Wall: p.opts.Wall, KeystoneAway: p.serving.keystoneAway,
+		Ironic: core.Reach, Ballast: p.ballast, Renewal: p.renewal, Wall: p.opts.Wall, KeystoneAway: p.serving.keystoneAway,
 		More: health.Warnings{Keys: func(v fsm.View) []api.Warning {
 			return admin.KeyWarnings(v, p.renewal.Credentials(), p.opts.Wall())
 		}, Backups: p.backups.warnings, Components: p.kube.components.warnings,

@@ -40,16 +40,18 @@ type Address struct {
 
 // Ironic is how this peer reaches Ironic.
 type Ironic struct {
-	Endpoint      string // "" with keystone alone: take it from the catalogue
-	AuthType      string
-	Username      string
-	Password      Secret
-	PasswordFile  string // "" unless the password stands in a file of its own
-	Keystone      Keystone
-	TLS           ClientTLS
-	Retries       int
-	RetryInterval time.Duration
-	Timeout       time.Duration
+	Endpoint string // "" with keystone alone: take it from the catalogue
+	// RamdiskEndpoint takes what ramdisks send, without credentials; "": Endpoint does.
+	RamdiskEndpoint string
+	AuthType        string
+	Username        string
+	Password        Secret
+	PasswordFile    string // "" unless the password stands in a file of its own
+	Keystone        Keystone
+	TLS             ClientTLS
+	Retries         int
+	RetryInterval   time.Duration
+	Timeout         time.Duration
 
 	origins loginOrigins
 }

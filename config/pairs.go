@@ -305,6 +305,7 @@ func (r *review) pairOwnURLs() {
 		used      bool
 	}{
 		{"ironic.endpoint", r.Ironic.Endpoint, true},
+		{"ironic.ramdisk_endpoint", r.Ironic.RamdiskEndpoint, true},
 		{"ironic.auth_url", r.Ironic.Keystone.AuthURL, r.Ironic.AuthType == "keystone"},
 		{"api.keystone.auth_url", r.API.Keystone.AuthURL, r.API.AuthStrategy == StrategyKeystone},
 	}

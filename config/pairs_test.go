@@ -92,6 +92,9 @@ func TestPairsAreFound(t *testing.T) {
 			"gossip.advertise", "cluster.advertise (trivet.yaml:1)", "gossip.listen"},
 		"Ironic here": {"api: {listen: ':6385'}", "ironic.endpoint", "api.listen (trivet.yaml:1)",
 			"another port"},
+		"ramdisks of Ironic at the floating IP": {
+			float + "ironic: {ramdisk_endpoint: 'http://192.0.2.10:5050/v1'}\ninspection: {continue_inspection: relay}",
+			"ironic.ramdisk_endpoint", "api.listen is :5050", "another port"},
 		"Ironic at the floating IP": {float + "ironic: {endpoint: 'http://192.0.2.10:5050'}", "ironic.endpoint",
 			"api.listen is :5050", "another port"},
 		"Ironic at the peers' port": {
@@ -190,6 +193,7 @@ func TestUnusedOptions(t *testing.T) {
 	for yaml, key := range map[string]string{
 		"api: {tls: {names: [a]}}":                                    "api.tls.names",
 		"inspection: {processing: {always_store_ramdisk_logs: true}}": "inspection.processing.always_store_ramdisk_logs",
+		"ironic: {ramdisk_endpoint: 'http://i:6385'}":                 "ironic.ramdisk_endpoint",
 		"inspection: {discovery: {enroll_node_driver: ipmi}}":         "inspection.discovery.enroll_node_driver",
 		"inspection: {port_physnet: {cidr_map: ['10.0.0.0/8:a']}}":    "inspection.port_physnet.cidr_map",
 		"firewall: {dhcp_hostsdir: /x}":                               "firewall.dhcp_hostsdir",

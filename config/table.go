@@ -94,6 +94,10 @@ func ironicOptions() []Option {
 		{Key: "ironic.endpoint", Change: AtReload, Extent: AllHosts, Default: "http://127.0.0.1:6385", rule: webURL(),
 			field: func(c *Config) any { return &c.Ironic.Endpoint },
 			Help:  "URL of the bare-metal API. With keystone, unless it is written, the catalogue's: the internal one, else the public one."},
+		{Key: "ironic.ramdisk_endpoint", Change: AtReload, Extent: AllHosts, rule: orEmpty(webURL()),
+			field: func(c *Config) any { return &c.Ironic.RamdiskEndpoint },
+			Help: "URL of the bare-metal API that takes what ramdisks send, where ironic.endpoint answers it with 403 ([api] enable_ramdisk_endpoints = False). " +
+				"User and password do not go there. Empty: ironic.endpoint."},
 		{Key: "ironic.auth_type", Change: AtReload, Extent: AllHosts, Default: "none",
 			rule: oneOf("none", "http_basic", "keystone"), field: func(c *Config) any { return &c.Ironic.AuthType },
 			Help: "How to log in there: none, http_basic, or keystone, by password at Keystone."},

@@ -18,6 +18,8 @@ func (r *review) lookAtUnused() {
 		{[]string{"ironic.auth_url", "ironic.project_name", "ironic.user_domain_name", "ironic.project_domain_name",
 			"ironic.region"},
 			r.Ironic.AuthType == "keystone", r.keyWithPlace("ironic.auth_type") + " is " + r.Ironic.AuthType},
+		{[]string{"ironic.ramdisk_endpoint"}, r.Inspection.ContinueInspection == ContinueRelay,
+			r.keyWithPlace("inspection.continue_inspection") + " is " + r.Inspection.ContinueInspection},
 		{[]string{"inspection.processing.always_store_ramdisk_logs", "inspection.processing.ramdisk_logs_filename_format",
 			"inspection.processing.ramdisk_logs_quota"},
 			p.RamdiskLogsDir != "", "inspection.processing.ramdisk_logs_dir is empty, so that no logs are kept"},

@@ -5,9 +5,9 @@ import (
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
-// IronicAway is a reason not to lead: the leader's sweeps need Ironic, and another peer
-// reaches it.
-func IronicAway(ironic *ironic.Health, v fsm.View, self string) error {
+// IronicAway is a reason not to lead: the leader's sweeps and relays need Ironic, and another
+// peer reaches it.
+func IronicAway(ironic *ironic.Reach, v fsm.View, self string) error {
 	if ironic == nil || !ironicElsewhere(v, self) {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (s *Self) Register(f *Figures, leads func() bool, busy func() int) {
 	f.Gauge("relay_failed", "Documents that Ironic did not take, of those that are kept.",
 		func() float64 { return float64(store.View().RelaysFailed()) })
 	f.Gauge("ironic_reachable", "1 while this peer reaches Ironic.",
-		func() float64 { return BoolValue(s.Ironic.Err() == nil) })
+		func() float64 { return BoolValue(s.Ironic.Ironic.Err() == nil) })
 	f.Gauge("cert_expiry_timestamp_seconds", "When this peer's certificate ends, Unix time.", func() float64 {
 		return float64(s.Renewal.Credentials().Leaf.NotAfter.Unix())
 	})

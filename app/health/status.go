@@ -39,7 +39,7 @@ type Self struct {
 	Session  *cluster.Session
 	Fitness  *leader.Fitness
 	Watchdog *leader.Watchdog
-	Ironic   *ironic.Health
+	Ironic   *ironic.Reach
 	Ballast  *ballast.Ballast
 	Renewal  *cluster.Renewal
 	Wall     func() time.Time
@@ -147,10 +147,15 @@ func (s *Self) peerWarnings(v fsm.View) []api.Warning {
 		out.add("refuses_to_lead", "mend what it names; this peer still votes and serves", "this peer refuses to lead: %v",
 			unfit)
 	}
-	if away := s.Ironic.Err(); away != nil {
+	if away := s.Ironic.Ironic.Err(); away != nil {
 		out.add("ironic_away",
 			"write the right ironic.endpoint, or see why it does not answer this host: 'trivet doctor --check services'",
 			"%v; requests that need it wait here", away)
+	}
+	if own, apart := s.Ironic.Apart(); apart && own.Err() != nil {
+		out.add("ramdisk_endpoint_away",
+			"write the right ironic.ramdisk_endpoint, or see why it does not answer this host: 'trivet doctor --check services'",
+			"%v; callbacks that are relayed wait", own.Err())
 	}
 	if away := s.KeystoneAway(); away != nil {
 		out.add("keystone_away", "see 'api.keystone' in the configuration and whether Keystone answers from this host",
@@ -212,7 +217,7 @@ func (s *Self) Checks() []api.HealthCheck {
 // better than this one: a balancer that drained them all would help no caller.
 func (s *Self) ironicCheck() api.HealthCheck {
 	c := api.HealthCheck{Name: "ironic", Err: IronicAway(s.Ironic, s.Members.Log.View(), s.Members.Self.ID)}
-	if away := s.Ironic.Err(); away != nil && c.Err == nil {
+	if away := s.Ironic.Ironic.Err(); away != nil && c.Err == nil {
 		c.Warning = fmt.Errorf("%w; requests that need it wait here", away)
 		if !ironicElsewhere(s.Members.Log.View(), s.Members.Self.ID) {
 			c.Warning = fmt.Errorf("%w, and no other peer reaches it; requests that need it wait", away)

@@ -46,6 +46,7 @@ type Client struct {
 type line struct {
 	transport *transport
 	sessions  *sessions
+	ramdisks  *session // of ironic.ramdisk_endpoint, without credentials; nil: sessions has it
 	retries   int
 	interval  time.Duration
 	timeout   time.Duration
@@ -95,7 +96,7 @@ func newLine(conf config.Ironic, logger *slog.Logger) (*line, error) {
 		return nil, err
 	}
 	return &line{
-		transport: t, sessions: s, retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout,
+		transport: t, sessions: s, ramdisks: ramdiskSession(conf), retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout,
 		login: conf.Login(), log: logs.Limit(logger),
 	}, nil
 }

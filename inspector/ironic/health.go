@@ -32,6 +32,7 @@ type Pinger interface {
 type Health struct {
 	ironic Pinger
 	log    *slog.Logger
+	says   words
 
 	mu    sync.Mutex
 	asked bool
@@ -45,8 +46,13 @@ type Health struct {
 
 // NewHealth believes that Ironic is there until it was asked.
 func NewHealth(ironic Pinger, log *slog.Logger) *Health {
-	return &Health{ironic: ironic, log: log, doubts: make(chan struct{}, 1)}
+	says := words{lost: unreachable, away: "Ironic unreachable: this peer claims no more requests",
+		back: "Ironic reachable again"}
+	return &Health{ironic: ironic, log: log, says: says, doubts: make(chan struct{}, 1)}
 }
+
+// words are what a Health says of what it asks: in an error, and in the log.
+type words struct{ lost, away, back string }
 
 // Run asks again and again until ctx ends.
 func (h *Health) Run(ctx context.Context) {
@@ -132,14 +138,14 @@ const unreachable = "Ironic cannot be reached from this peer"
 // keepAnswer keeps the answer and logs a change.
 func (h *Health) keepAnswer(err error) {
 	if err != nil {
-		err = fmt.Errorf("%s: %w", unreachable, err)
+		err = fmt.Errorf("%s: %w", h.says.lost, err)
 	}
 	changed, away := h.set(err)
 	switch {
 	case changed && err == nil:
-		h.log.Info("Ironic reachable again", "after", away.Round(time.Second))
+		h.log.Info(h.says.back, "after", away.Round(time.Second))
 	case changed:
-		h.log.Warn("Ironic unreachable: this peer claims no more requests", "err", err)
+		h.log.Warn(h.says.away, "err", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,24 +17,31 @@ import (
 // the agent's token: that is for the ramdisk to ask for.
 const inbandVersion = "1.1"
 
-// Continue implements relay.Ironic.
+// Continue implements relay.Ironic. A call that failed before a byte of it left is ErrNotSent.
 func (c *Client) Continue(ctx context.Context, call InbandCall) (InbandAnswer, error) {
 	l := c.now.Load()
 	ctx, cancel := within(ctx, l.timeout)
 	defer cancel()
-	answer, err := l.continueInspection(ctx, call)
-	if err == nil && answer.Status == http.StatusUnauthorized && l.sessions.renewable { // it took nothing
-		answer, err = l.continueInspection(ctx, call)
+	to := l.inbands()[0]
+	answer, err := to.post(ctx, l.sessions.transport, call)
+	if err == nil && answer.Status == http.StatusUnauthorized && to.drop != nil { // it took nothing
+		answer, err = to.post(ctx, l.sessions.transport, call)
 	}
-	if err != nil {
-		return answer, describe("Ironic", l.login, "POST v1/continue_inspection", err)
+	switch {
+	case err == nil:
+		return answer, nil
+	case errors.Is(err, ErrNotSent): // a login that failed is an *Error already, and says nothing of it
+		return answer, unsent{describe("Ironic", l.login, continueCall, err)}
 	}
-	return answer, nil
+	return answer, describe("Ironic", l.login, continueCall, err)
 }
 
-// continueInspection sends a document once.
-func (l *line) continueInspection(ctx context.Context, call InbandCall) (answer InbandAnswer, err error) {
-	s, err := l.sessions.Get(ctx)
+// continueCall is the call, for errors.
+const continueCall = "POST v1/continue_inspection"
+
+// post sends a document once.
+func (to inband) post(ctx context.Context, t http.RoundTripper, call InbandCall) (answer InbandAnswer, err error) {
+	s, err := to.get(ctx)
 	if err != nil {
 		return answer, unsent{err}
 	}
@@ -41,24 +49,21 @@ func (l *line) continueInspection(ctx context.Context, call InbandCall) (answer 
 	if err != nil {
 		return answer, unsent{err}
 	}
-	resp, err := l.sessions.transport.RoundTrip(req)
+	resp, err := t.RoundTrip(req)
 	if err != nil {
 		return answer, &url.Error{Op: req.Method, URL: req.URL.String(), Err: err}
 	}
 	defer resp.Body.Close() // read to its end, or of no use
-	if resp.StatusCode == http.StatusUnauthorized && l.sessions.renewable {
-		l.sessions.Drop(s)
+	if resp.StatusCode == http.StatusUnauthorized && to.drop != nil {
+		to.drop(s)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxNode))
 	if err != nil && resp.StatusCode/100 == 2 {
 		return answer, fmt.Errorf("the answer broke off: %w", err)
 	}
-	answer = InbandAnswer{Status: resp.StatusCode, Body: body}
+	answer = InbandAnswer{Status: resp.StatusCode, Body: body, Anonymous: to.drop == nil}
 	if resp.StatusCode/100 != 2 {
-		answer.Reason = fmt.Sprintf("Ironic answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-		if text := sentence(body); text != "" {
-			answer.Reason = cut(text)
-		}
+		answer.Reason = cut(to.reason(resp, sentence(body)))
 	}
 	return answer, nil
 }

@@ -28,6 +28,8 @@ type InbandAnswer struct {
 	Status int
 	Body   []byte // JSON
 	Reason string // Ironic's own sentence, of what is no success
+	// Anonymous says that the call showed no credentials that another login could renew.
+	Anonymous bool
 }
 
 // ErrNotSent says that nothing of a call has left this host.

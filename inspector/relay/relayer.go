@@ -44,7 +44,7 @@ type Relayer struct {
 	Live   *inspector.LiveSettings
 	Log    inspector.Log
 	Inband Ironic
-	Health *ironic.Health
+	Away   func() error // why nothing can be handed on now, nil if it can
 	Packer *blobs.Packer
 	Logger *slog.Logger
 }
@@ -95,7 +95,7 @@ type retry struct {
 // beginDue begins what is due, the oldest first, and ends what is too late.
 func (w *relaying) beginDue(ctx context.Context) {
 	v := w.Log.View()
-	away, why := w.Health.Err(), "it was not tried"
+	away, why := w.Away(), "it was not tried"
 	if away != nil {
 		why = away.Error()
 	}
