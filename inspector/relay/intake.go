@@ -73,7 +73,10 @@ func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept rela
 	answer, err := r.Inband.Continue(asking, c)
 	outcome, reason := outcomeOf(answer, err)
 	switch outcome {
-	case relays.OutcomeRefused, relays.OutcomeAbsent:
+	case relays.OutcomeRefused:
+		r.Limited.Warn("Ironic refused callback of unknown node", "source", accept.Source, "reason", reason)
+		return forRamdisk(answer)
+	case relays.OutcomeAbsent:
 		return answer, nil
 	case relays.OutcomeTaken:
 		accept.Tried, accept.Node = outcome, nodeIn(answer.Body)
@@ -117,13 +120,8 @@ func (r *Intake) Pass(ctx context.Context, c ironic.InbandCall) (ironic.InbandAn
 	ctx, cancel := context.WithTimeout(ctx, passLimit)
 	defer cancel()
 	answer, err := r.Inband.Continue(ctx, c)
-	switch {
-	case err != nil:
+	if err != nil {
 		return answer, inspector.Refuse(http.StatusServiceUnavailable, "Ironic cannot be reached: %v", err)
-	case answer.Status/100 == 2,
-		answer.Status/100 == 4 && answer.Status != http.StatusUnauthorized && answer.Status != http.StatusForbidden:
-		return answer, nil
-	default:
-		return answer, inspector.Refuse(http.StatusServiceUnavailable, "Ironic answered %d: %s", answer.Status, answer.Reason)
 	}
+	return forRamdisk(answer)
 }

@@ -51,7 +51,8 @@ func keepRelays(conf config.Inspection) time.Duration {
 }
 
 // outcomeOf says what an attempt to relay a document has led to. A server that
-// failed, or a proxy that lost its answer, may have taken it.
+// failed, or a proxy that lost its answer, may have taken it. What may be otherwise when the
+// same is asked again is tried again; any other answer is Ironic's last word.
 func outcomeOf(answer ironic.InbandAnswer, err error) (outcome relays.Outcome, reason string) {
 	switch {
 	case errors.Is(err, ironic.ErrNotSent), errors.Is(err, ironic.ErrNotAllowed):
@@ -62,20 +63,45 @@ func outcomeOf(answer ironic.InbandAnswer, err error) (outcome relays.Outcome, r
 		return relays.OutcomeTaken, ""
 	case answer.Status == http.StatusNotFound:
 		outcome = relays.OutcomeAbsent
-	case slices.Contains(final(), answer.Status):
-		outcome = relays.OutcomeRefused
-	case answer.Status >= http.StatusInternalServerError && answer.Status != http.StatusServiceUnavailable:
+	case passing(answer):
+		outcome = relays.OutcomeAgain
+	case answer.Status >= http.StatusInternalServerError && !slices.Contains(unable(), answer.Status):
 		outcome = relays.OutcomeLost
 	default:
-		outcome = relays.OutcomeAgain
+		outcome = relays.OutcomeRefused
 	}
 	return outcome, inspector.Clip(answer.Reason)
 }
 
-// final are the statuses that say the same however often one asks.
-func final() []int {
-	return []int{http.StatusBadRequest, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
-		http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}
+// passing reports whether Ironic took nothing and may say otherwise if it is asked again: the
+// node is locked, no conductor lives, there is too much to do, or a login was renewed.
+func passing(answer ironic.InbandAnswer) bool {
+	switch answer.Status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooEarly,
+		http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return true
+	case http.StatusUnauthorized:
+		return !answer.Anonymous
+	case http.StatusBadRequest:
+		return strings.Contains(answer.Reason, ironic.NoConductor)
+	}
+	return false
+}
+
+// unable are the statuses of a server that cannot do what is asked of it, now or later.
+func unable() []int {
+	return []int{http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusNetworkAuthenticationRequired}
+}
+
+// forRamdisk is Ironic's answer as its sender hears it, who takes any 4xx but 409 for final. What
+// is not about the document is for the operator, and its sender is to come again.
+func forRamdisk(answer ironic.InbandAnswer) (ironic.InbandAnswer, error) {
+	ours := answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden
+	if answer.Status/100 == 2 || answer.Status == http.StatusConflict ||
+		answer.Status/100 == 4 && !ours && !passing(answer) {
+		return answer, nil
+	}
+	return answer, inspector.Refuse(http.StatusServiceUnavailable, "Ironic answered %d: %s", answer.Status, answer.Reason)
 }
 
 // nodeIn reads the node out of what Ironic answers, "" if it names none.

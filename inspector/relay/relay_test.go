@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -31,6 +32,8 @@ type otherIronic struct {
 	// meets says what a callback gets in the place of the answer, before it is
 	// looked at and after it was taken.
 	meets func(taken bool) (status int, err error)
+	// reason is Ironic's sentence in such an answer, "because" if it is empty.
+	reason string
 }
 
 func (e *otherIronic) Continue(ctx context.Context, c ironic.InbandCall) (ironic.InbandAnswer, error) {
@@ -41,7 +44,7 @@ func (e *otherIronic) Continue(ctx context.Context, c ironic.InbandCall) (ironic
 	defer e.mu.Unlock()
 	e.posts = append(e.posts, c)
 	if status, err := e.met(false); status != 0 || err != nil {
-		return ironic.InbandAnswer{Status: status, Reason: "because"}, err
+		return ironic.InbandAnswer{Status: status, Reason: cmp.Or(e.reason, "because")}, err
 	}
 	for mac, node := range e.waiting {
 		if !strings.Contains(string(c.Body), mac) {
@@ -49,7 +52,7 @@ func (e *otherIronic) Continue(ctx context.Context, c ironic.InbandCall) (ironic
 		}
 		delete(e.waiting, mac)
 		if status, err := e.met(true); status != 0 || err != nil {
-			return ironic.InbandAnswer{Status: status, Reason: "because"}, err
+			return ironic.InbandAnswer{Status: status, Reason: cmp.Or(e.reason, "because")}, err
 		}
 		return ironic.InbandAnswer{Status: http.StatusAccepted, Body: fmt.Appendf(nil, `{"uuid":%q}`, node)}, nil
 	}
@@ -146,13 +149,15 @@ func TestRelayIsTriedAgain(t *testing.T) {
 		{"away", func(bool) (int, error) { return unsent() }, 5 * time.Minute, relays.Taken, ""},
 		{"locked", answers(409), time.Minute, relays.Taken, ""},
 		{"no conductor", answers(503), time.Minute, relays.Taken, ""},
-		{"a password that is wrong", answers(403), time.Minute, relays.Taken, ""},
+		{"a password that is wrong", answers(401), time.Minute, relays.Taken, ""},
+		{"too much to do", answers(429), time.Minute, relays.Taken, ""},
 		{"the answer is lost", lostAnswer, 0, relays.Taken, "the answer was lost"},
 		{"a proxy fails after it was taken", func(taken bool) (int, error) { return map[bool]int{true: 502}[taken], nil }, 0,
 			relays.Taken, "the answer was lost"},
 		{"not awaited for a moment", answers(404), 20 * time.Second, relays.Taken, ""},
 		{"not awaited", answers(404), time.Minute, relays.Failed, "because"},
 		{"refused", answers(400), 0, relays.Failed, "because"},
+		{"no ramdisks served here", answers(403), 0, relays.Failed, "because"},
 		{"away for too long", func(bool) (int, error) { return unsent() }, time.Hour, relays.Failed,
 			"not take it in time; last: connection refused"},
 	} {
@@ -171,6 +176,67 @@ func TestRelayIsTriedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An answer that the same question gets again ends a relay after one attempt, with what Ironic
+// said; one that may be another in a minute does not.
+func TestRelayEndsWithAnAnswerThatCannotChange(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		reason string
+		state  relays.State
+	}{
+		{307, "", relays.Failed}, {400, "", relays.Failed}, {403, "ironic.endpoint refuses what ramdisks send", relays.Failed},
+		{405, "", relays.Failed}, {406, "", relays.Failed}, {407, "", relays.Failed}, {410, "", relays.Failed},
+		{411, "", relays.Failed}, {413, "", relays.Failed}, {415, "", relays.Failed}, {421, "", relays.Failed},
+		{422, "", relays.Failed}, {426, "", relays.Failed}, {431, "", relays.Failed}, {451, "", relays.Failed},
+		{501, "", relays.Failed}, {505, "", relays.Failed},
+		{400, "No valid host was found. Reason: no conductor lives", relays.Pending},
+		{401, "", relays.Pending}, {408, "", relays.Pending}, {409, "", relays.Pending}, {423, "", relays.Pending},
+		{425, "", relays.Pending}, {429, "", relays.Pending}, {500, "", relays.Pending}, {502, "", relays.Pending},
+		{503, "", relays.Pending}, {504, "", relays.Pending},
+	} {
+		inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+			o.Succeeds(s, inspecttest.Callback(inspecttest.MacA, ""), inspecttest.NodeA)
+			e.reason = c.reason
+			e.on(func(bool) (int, error) { return c.status, nil })
+			o.Leads(func() {
+				time.Sleep(20 * time.Second) // in a bubble
+				var r relays.Relay
+				for r = range o.RaftLog.Truth().Relays() {
+					break
+				}
+				if r.State != c.state || !strings.Contains(r.Reason, cmp.Or(c.reason, "because")) ||
+					(c.state == relays.Failed) != (e.sent() == 1) {
+					t.Errorf("relay-ends: %d %s: %+v after %d posts", c.status, c.reason, r, e.sent())
+				}
+				e.on(nil)
+			})
+		})
+	}
+}
+
+// Another login changes nothing where none was shown: 401 is the last word then.
+func TestRelayEndsWhereNoLoginCanHelp(t *testing.T) {
+	inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+		o.Handover = anonymous{e}
+		o.Succeeds(s, inspecttest.Callback(inspecttest.MacA, ""), inspecttest.NodeA)
+		e.on(func(bool) (int, error) { return 401, nil })
+		o.Leads(func() {
+			if r := o.Settles(time.Second); r.State != relays.Failed {
+				t.Errorf("relay-ends: %+v", r)
+			}
+		})
+	})
+}
+
+// anonymous is an Ironic that is shown no credentials.
+type anonymous struct{ *otherIronic }
+
+func (a anonymous) Continue(ctx context.Context, c ironic.InbandCall) (ironic.InbandAnswer, error) {
+	answer, err := a.otherIronic.Continue(ctx, c)
+	answer.Anonymous = true
+	return answer, err
 }
 
 // A leader that dies between Ironic's yes and the log's leaves an attempt whose
@@ -211,6 +277,21 @@ func TestRelayOfAnUnknownNode(t *testing.T) {
 		if err != nil || got.Status != http.StatusNotFound || string(got.Body) != `{"error_message":"{}"}` {
 			t.Errorf("nobody's: %+v, %v", got, err)
 		}
+	})
+}
+
+// A machine that nobody knows comes again where the configuration keeps Ironic from taking its
+// document, which its sender would take for final.
+func TestRefusedRamdiskOfAnUnknownNodeComesAgain(t *testing.T) {
+	inRelay(t, func(o *inspecttest.Rig, s *inspecttest.Service, e *otherIronic) {
+		e.on(func(bool) (int, error) { return 403, nil })
+		_, err := s.ContinueInspection(o.Ctx, ironic.InbandCall{Body: []byte(inspecttest.Callback(inspecttest.MacB, ""))})
+		var said *inspector.Refusal
+		if !errors.As(err, &said) || said.Status != http.StatusServiceUnavailable || !strings.Contains(said.Message, "because") {
+			t.Errorf("comes-again: %v", err)
+		}
+		e.on(nil)
+		o.Succeeds(s, inspecttest.Callback(inspecttest.MacB, ""), inspecttest.NodeB)
 	})
 }
 
@@ -285,6 +366,10 @@ func TestSuccessorIsPassedThrough(t *testing.T) {
 			{ironic.InbandCall{Version: "latest"}, func(bool) (int, error) { return unsent() }, 503},
 			{ironic.InbandCall{Node: inspecttest.NodeA}, func(bool) (int, error) { return 401, nil }, 503},
 			{ironic.InbandCall{Node: inspecttest.NodeA}, func(bool) (int, error) { return 502, nil }, 503},
+			{ironic.InbandCall{Node: inspecttest.NodeA}, func(bool) (int, error) { return 403, nil }, 503},
+			{ironic.InbandCall{Node: inspecttest.NodeA}, func(bool) (int, error) { return 409, nil }, 409},
+			{ironic.InbandCall{Node: inspecttest.NodeA}, func(bool) (int, error) { return 429, nil }, 503},
+			{ironic.InbandCall{Node: inspecttest.NodeA}, func(bool) (int, error) { return 307, nil }, 503},
 			{ironic.InbandCall{Node: "x"}, nil, 400},
 			{ironic.InbandCall{Version: "1.83", Body: []byte("{")}, nil, 400},
 		} {
