@@ -66,6 +66,9 @@ func (e *examiner) health(ctx context.Context) doctor.Health {
 			return p.serving.keeper().tokens != nil, p.serving.keystoneAway()
 		}, Components: p.kube.components.services,
 	}
+	if p.conf.Current().Inspection.ContinueInspection == config.ContinueRelay {
+		r.Ramdisks = p.ironic.AskRamdisks
+	}
 	if p.kube.failover != nil {
 		r.Clusters = p.kube.failover.Clusters
 	}

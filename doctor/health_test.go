@@ -124,6 +124,26 @@ func serviceFaults() []fault {
 	return []fault{
 		{"Ironic away", func(h []Facts) { h[1].Services[0].Error = "401 Unauthorized" },
 			"warning services h2: Ironic serves h1, h3 and not this peer: 401 Unauthorized", "systemctl reload trivet"},
+		{"ramdisks refused", func(h []Facts) {
+			h[1].Services[0].Ramdisks = []Ramdisks{{Option: "ironic.endpoint", URL: "http://i/v1/", Used: true,
+				Refusal: "403: denied"}}
+		}, "error services h2: ironic.endpoint http://i/v1/ refuses what ramdisks send: 403: denied",
+			"# write ironic.ramdisk_endpoint: the URL of an Ironic API with [api] enable_ramdisk_endpoints = True"},
+		{"ramdisks refused where they are sent", func(h []Facts) {
+			h[1].Services[0].Ramdisks = []Ramdisks{{Option: "ironic.ramdisk_endpoint", Used: true, Refusal: "403: denied"},
+				{Option: "ironic.endpoint"}}
+		}, "error services h2: ironic.ramdisk_endpoint refuses what ramdisks send: 403: denied",
+			"# take ironic.ramdisk_endpoint out: ironic.endpoint takes what ramdisks send"},
+		{"ramdisks refused by both", func(h []Facts) {
+			h[1].Services[0].Ramdisks = []Ramdisks{{Option: "ironic.ramdisk_endpoint", Used: true, Refusal: "404: not here"},
+				{Option: "ironic.endpoint", Refusal: "403: denied"}}
+		}, "error services h2: ironic.ramdisk_endpoint refuses what ramdisks send: 404: not here",
+			"# ironic.endpoint refuses it too (403: denied)"},
+		{"no answer to ramdisks", func(h []Facts) {
+			h[1].Services[0].Ramdisks = []Ramdisks{{Option: "ironic.ramdisk_endpoint", Used: true, Error: "connection refused"},
+				{Option: "ironic.endpoint", Refusal: "403: denied"}}
+		}, "warning services h2: ironic.ramdisk_endpoint cannot be asked whether it takes what ramdisks send: connection refused",
+			"grep -w ironic.ramdisk_endpoint"},
 		{"another Ironic", func(h []Facts) { h[2].Services[0].Version = "1.72" },
 			"warning services h3: Ironic says version 1.72 here, 1.82 on h1", "grep -w ironic"},
 		{"a missing right", func(h []Facts) { h[0].Rights[0].Missing = []string{"patch nodes", "delete pods"} },
@@ -182,5 +202,20 @@ func TestAHostWithoutAPeer(t *testing.T) {
 	h[0].Clock.SkewLimitMS = 0
 	if findings := judge(t, h); len(findings) != 1 || findings[0].Check != checkPeers {
 		t.Errorf("%+v", findings)
+	}
+}
+
+// A public API of Ironic that refuses ramdisks is no fault where they have an endpoint of their
+// own, and an Ironic that is away is told once.
+func TestRefusedRamdisksThatAreNoFault(t *testing.T) {
+	for name, s := range map[string]Service{
+		"apart": {What: "Ironic", Ramdisks: []Ramdisks{{Option: "ironic.ramdisk_endpoint", Used: true},
+			{Option: "ironic.endpoint", Refusal: "403: denied"}}},
+		"away": {What: "Ironic", Error: "refused", Ramdisks: []Ramdisks{{Option: "ironic.endpoint", Used: true,
+			Error: "refused"}}},
+	} {
+		if found := (Facts{Peer: "h1"}).judgeRamdisks(s); len(found) > 0 {
+			t.Errorf("%s: %+v", name, found)
+		}
 	}
 }

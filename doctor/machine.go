@@ -86,6 +86,18 @@ type Service struct {
 	Section string `json:"section"`
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Ramdisks are the endpoints of an Ironic that is handed what ramdisks send.
+	Ramdisks []Ramdisks `json:"ramdisks,omitempty"`
+}
+
+// Ramdisks is what one endpoint says of documents that ramdisks send.
+type Ramdisks struct {
+	Option string `json:"option"` // that holds its URL
+	URL    string `json:"url,omitempty"`
+	Used   bool   `json:"used"` // documents go there
+	// Refusal is why it takes none, "" if it does; Error is why that is not known.
+	Refusal string `json:"refusal,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 // Rights are what a Kubernetes cluster lets a peer do.

@@ -15,6 +15,7 @@ import (
 	"github.com/trivet-ha/trivet/failover"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/membership"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
 
@@ -26,11 +27,13 @@ const (
 
 // Reach is what a peer finds out for doctor of those that it needs.
 type Reach struct {
-	Members  *Members
-	Binary   string                                               // version of the build
-	Greet    func(ctx context.Context, m membership.Member) error // on its peers' port
-	Ping     func(ctx context.Context, m membership.Member) error // by gossip
-	Ironic   func(ctx context.Context) (version string, err error)
+	Members *Members
+	Binary  string                                               // version of the build
+	Greet   func(ctx context.Context, m membership.Member) error // on its peers' port
+	Ping    func(ctx context.Context, m membership.Member) error // by gossip
+	Ironic  func(ctx context.Context) (version string, err error)
+	// Ramdisks asks Ironic's endpoints whether they take what ramdisks send; nil: they are sent none.
+	Ramdisks func(ctx context.Context) []ironic.RamdiskAnswer
 	Clusters []failover.Cluster
 	// Keystone says whether it is asked, and why it does not answer.
 	Keystone func() (asked bool, away error)
@@ -154,11 +157,24 @@ func (r *Reach) services(ctx context.Context) []doctor.Service {
 	limited, cancel := context.WithTimeout(ctx, serviceLimit)
 	defer cancel()
 	version, err := r.Ironic(limited)
-	out = append(out, doctor.Service{What: "Ironic", Section: "ironic", Version: version, Error: api.ErrorText(err)})
+	out = append(out, doctor.Service{What: "Ironic", Section: "ironic", Version: version, Error: api.ErrorText(err),
+		Ramdisks: r.ramdisks(limited)})
 	if asked, away := r.Keystone(); asked {
 		out = append(out, doctor.Service{What: "Keystone", Section: "keystone", Error: api.ErrorText(away)})
 	}
 	return append(out, r.Components()...)
+}
+
+// ramdisks are the endpoints of Ironic that may take what ramdisks send.
+func (r *Reach) ramdisks(ctx context.Context) (out []doctor.Ramdisks) {
+	if r.Ramdisks == nil {
+		return nil
+	}
+	for _, a := range r.Ramdisks(ctx) { // two at most
+		out = append(out, doctor.Ramdisks{Option: a.Option, URL: a.URL, Used: a.Used, Refusal: a.Refusal,
+			Error: api.ErrorText(a.Err)})
+	}
+	return out
 }
 
 // rights asks each Kubernetes cluster what this peer may do there.
