@@ -1,0 +1,436 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/httpapi"
+	"github.com/trivet-ha/trivet/test/labtest/openstack"
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testenv"
+	"github.com/trivet-ha/trivet/test/testwait"
+)
+
+// ironic39Env names the variable with a directory whose folder root is a tree of Debian with
+// Ironic 39 (ironic-api, ironic-conductor) and ironic-python-agent 13.
+const ironic39Env = "TRIVET_E2E_IRONIC39"
+
+const (
+	// ironic39Version is the API version that the lab speaks: the first with inventories of
+	// Ironic's own inspection whose answers to ramdisks tell the agent's token.
+	ironic39Version = "1.84"
+	// ironic39Ready is what it may take from its start to its first useful answer.
+	ironic39Ready = 2 * time.Minute
+	// ironic39Step is what one step of a node may take: a busy conductor works on few at once.
+	ironic39Step = time.Minute
+)
+
+// Ironic39 is today's Ironic in a tree of its own: fake hardware, unmanaged inspection by the
+// interface agent, discovery of unknown machines, sqlite, no authentication. Its conductor and
+// public API are one process; another API may serve ramdisks. It lives as long as the test.
+type Ironic39 struct {
+	t        testing.TB
+	root     string // of the tree
+	dir      string // of this Ironic, as it is called in the tree
+	rpc      string // where the conductor listens
+	extra    string // lines of the public API's configuration
+	service  *program.Process
+	ramdisks *program.Process
+
+	// Addr is host:port of the public API, Ramdisks of the one that StartRamdisks starts.
+	Addr, Ramdisks string
+}
+
+// StartIronic39 starts one for this test. extra are lines of its configuration, below their
+// sections. Where there is no such tree the test is skipped.
+func StartIronic39(t testing.TB, extra string) *Ironic39 {
+	t.Helper()
+	testenv.NeedRoot(t, "unshare", "chroot", "mount")
+	root := filepath.Join(os.Getenv(ironic39Env), "root")
+	if os.Getenv(ironic39Env) == "" || !program.Installed(filepath.Join(root, "usr/bin/ironic")) {
+		testenv.Missing(t, "%s names no directory with a tree of Debian with Ironic 39: see CONTRIBUTING.md", ironic39Env)
+	}
+	dir, err := os.MkdirTemp(root, "trivet-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &Ironic39{t: t, root: root, dir: "/" + filepath.Base(dir), extra: extra,
+		rpc: testenv.FreePort(t), Addr: testenv.FreePort(t), Ramdisks: testenv.FreePort(t)}
+	t.Cleanup(i.close)
+	if err := os.Mkdir(filepath.Join(dir, "policy"), 0o755); err != nil { // every file in it is read as a policy
+		t.Fatal(err)
+	}
+	i.write("ironic.conf", i.config(i.Addr, extra))
+	i.write("ramdisks.conf", i.config(i.Ramdisks, ""))
+	i.write("agent_post.py", agentPost)
+	out, err := i.command("ironic-dbsync", "--config-file", i.dir+"/ironic.conf", "create_schema").CombinedOutput()
+	if err != nil {
+		t.Fatalf("create Ironic's database: %v\n%s", err, program.Tail(string(out), 20))
+	}
+	i.Start()
+	return i
+}
+
+//go:embed testdata/ironic39/agent_post.py
+var agentPost string
+
+func (i *Ironic39) write(name, text string) {
+	i.t.Helper()
+	if err := os.WriteFile(filepath.Join(i.root, i.dir, name), []byte(text), 0o600); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// config is that of an API at host:port. Every interface that fake-hardware defaults to must be
+// named, or the conductor registers no driver at all.
+func (i *Ironic39) config(api, extra string) string {
+	part := func(addr string) (host, port string) {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		return host, port
+	}
+	host, port := part(api)
+	_, rpc := part(i.rpc)
+	return strings.NewReplacer("DIR", i.dir, "HOST", host, "APIPORT", port, "RPCPORT", rpc).Replace(`[DEFAULT]
+auth_strategy = noauth
+rpc_transport = json-rpc
+host = HOST
+my_ip = HOST
+state_path = DIR
+tempdir = DIR
+log_file = DIR/ironic.log
+use_stderr = False
+enabled_hardware_types = fake-hardware
+enabled_bios_interfaces = no-bios
+enabled_boot_interfaces = fake
+enabled_console_interfaces = no-console
+enabled_deploy_interfaces = fake
+enabled_inspect_interfaces = agent,no-inspect
+default_inspect_interface = agent
+enabled_management_interfaces = fake
+enabled_network_interfaces = noop
+enabled_power_interfaces = fake
+enabled_raid_interfaces = no-raid
+enabled_rescue_interfaces = no-rescue
+enabled_storage_interfaces = noop
+enabled_vendor_interfaces = no-vendor
+[conductor]
+workers_pool_size = 40
+sync_power_state_interval = 0
+automated_clean = False
+[database]
+connection = sqlite:///DIR/ironic.sqlite
+[json_rpc]
+auth_strategy = noauth
+host_ip = HOST
+port = RPCPORT
+[inspector]
+require_managed_boot = False
+[auto_discovery]
+enabled = True
+driver = fake-hardware
+[service_catalog]
+auth_type = none
+endpoint_override = http://HOST:APIPORT
+[dhcp]
+dhcp_provider = none
+[deploy]
+http_root = DIR
+http_url = http://HOST:9/
+[pxe]
+tftp_root = DIR
+tftp_master_path = DIR
+[oslo_concurrency]
+lock_path = DIR
+[oslo_policy]
+policy_dirs = DIR/policy
+[api]
+host_ip = HOST
+port = APIPORT
+api_workers = 1
+`) + extra
+}
+
+// command runs a program of the tree, in namespaces of its own: nothing stays mounted, and all
+// that it starts dies with it.
+func (i *Ironic39) command(words ...string) *exec.Cmd {
+	const enter = `mount --rbind /dev "$0/dev" && mount --bind /sys "$0/sys" && mount -t proc proc "$0/proc" && exec chroot "$0" "$@"`
+	cmd := exec.Command("unshare", append([]string{"--mount", "--pid", "--fork", "--kill-child", "sh", "-c", enter, i.root},
+		words...)...)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + i.dir, "LANG=C.UTF-8"}
+	return cmd
+}
+
+// run starts a program of Ironic with a configuration and waits until its API has drivers.
+func (i *Ironic39) run(name, conf, addr string) *program.Process {
+	i.t.Helper()
+	testwait.Within(i.t, ironic39Ready, "Ironic's ports are free", func() error {
+		if !testenv.Free(addr) {
+			return fmt.Errorf("a process listens at %s", addr)
+		}
+		return nil
+	})
+	proc, err := program.Start(i.command(name, "--config-file", i.dir+"/"+conf))
+	if err != nil {
+		i.t.Fatalf("start %s: %v", name, err)
+	}
+	testwait.Within(i.t, ironic39Ready, name+" is ready", func() error {
+		if !proc.Running() {
+			i.t.Fatalf("%s exited with %d:\n%s", name, proc.Code, i.Log())
+		}
+		return i.callAt(addr, "GET", "/v1/drivers/fake-hardware", nil, nil)
+	})
+	return proc
+}
+
+// Start runs conductor and public API; the database of an earlier run is there.
+func (i *Ironic39) Start() {
+	i.t.Helper()
+	i.service = i.run("ironic", "ironic.conf", i.Addr)
+}
+
+// StartRamdisks runs a second API, which serves ramdisks whatever the public one does.
+func (i *Ironic39) StartRamdisks() {
+	i.t.Helper()
+	i.ramdisks = i.run("ironic-api", "ramdisks.conf", i.Ramdisks)
+}
+
+// Kill9 kills conductor and public API.
+func (i *Ironic39) Kill9() {
+	i.t.Helper()
+	if err := i.service.End(syscall.SIGKILL, ironic39Step); err != nil {
+		i.t.Fatalf("kill Ironic: %v", err)
+	}
+}
+
+// Pause makes conductor and public API fall silent with their connections open, Cont lets them
+// go on.
+func (i *Ironic39) Pause() { i.signal(syscall.SIGSTOP) }
+
+// Cont ends a Pause.
+func (i *Ironic39) Cont() { i.signal(syscall.SIGCONT) }
+
+// signal sends s to all processes of the service but the one that holds its namespaces.
+func (i *Ironic39) signal(s syscall.Signal) {
+	i.t.Helper()
+	for _, pid := range descendants(i.service.PID()) {
+		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+			i.t.Fatalf("send %v to Ironic's process %d: %v", s, pid, err)
+		}
+	}
+}
+
+// descendants are the processes that a process has started, and those started by these.
+func descendants(pid int) (all []int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // one that has ended has none
+	for word := range bytes.FieldsSeq(text) {
+		if child, err := strconv.Atoi(string(word)); err == nil {
+			all = append(append(all, child), descendants(child)...)
+		}
+	}
+	return all
+}
+
+// Log is the end of what Ironic wrote.
+func (i *Ironic39) Log() string {
+	text, _ := os.ReadFile(filepath.Join(i.root, i.dir, "ironic.log")) // it may have died before it wrote one
+	return program.Tail(string(text), 60)
+}
+
+func (i *Ironic39) close() {
+	for _, proc := range []*program.Process{i.service, i.ramdisks} {
+		if proc != nil {
+			if err := proc.End(syscall.SIGKILL, ironic39Step); err != nil {
+				i.t.Errorf("end Ironic: %v", err)
+			}
+		}
+	}
+	if i.t.Failed() {
+		i.t.Logf("--- Ironic wrote (end of it):\n%s", i.Log())
+	}
+	if err := os.RemoveAll(filepath.Join(i.root, i.dir)); err != nil {
+		i.t.Errorf("clean up: %v", err)
+	}
+}
+
+// Call speaks to the public API. An answer of 400 or above is an *httpapi.Refusal.
+func (i *Ironic39) Call(method, path string, in, out any) error {
+	return i.callAt(i.Addr, method, path, in, out)
+}
+
+func (i *Ironic39) callAt(addr, method, path string, in, out any) error {
+	header := map[string]string{"X-OpenStack-Ironic-API-Version": ironic39Version, "Content-Type": "application/json"}
+	return httpapi.Call(&http.Client{Timeout: 30 * time.Second}, addr, method, path, header, in, out)
+}
+
+// insist is Call, again while the conductor holds the node or is busy.
+func (i *Ironic39) insist(method, path string, in any) {
+	i.t.Helper()
+	eventually(i.t, ironic39Step, "Ironic takes "+path, func() error {
+		err := i.Call(method, path, in, nil)
+		var refusal *httpapi.Refusal
+		if errors.As(err, &refusal) && refusal.Status != http.StatusConflict && refusal.Status < 500 {
+			i.t.Fatalf("%s %s: %v", method, path, err)
+		}
+		return err
+	})
+}
+
+// Enroll makes manageable nodes of the machines first to first+n-1, each with its port.
+func (i *Ironic39) Enroll(first, n int) []openstack.Machine {
+	i.t.Helper()
+	machines := make([]openstack.Machine, n)
+	for k := range machines {
+		m := openstack.MachineNumber(first + k)
+		machines[k] = m
+		i.insist("POST", "/v1/nodes", map[string]any{"uuid": m.UUID, "name": m.Name, "driver": "fake-hardware",
+			"driver_info": map[string]string{"ipmi_address": m.BMC}})
+		i.insist("POST", "/v1/ports", map[string]string{"node_uuid": m.UUID, "address": m.MAC})
+		i.provision(m, "manage")
+	}
+	i.WaitState(machines, "manageable")
+	return machines
+}
+
+func (i *Ironic39) provision(m openstack.Machine, target string) {
+	i.t.Helper()
+	i.insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target})
+}
+
+// Inspect begins an inspection of each machine and waits until Ironic waits for their ramdisks.
+func (i *Ironic39) Inspect(machines []openstack.Machine) {
+	i.t.Helper()
+	for _, m := range machines {
+		i.provision(m, "inspect")
+	}
+	i.WaitState(machines, "inspect wait")
+}
+
+// State is the provision state of a machine's node.
+func (i *Ironic39) State(m openstack.Machine) (string, error) {
+	var node openstack.Node
+	err := i.Call("GET", "/v1/nodes/"+m.UUID, nil, &node)
+	if err == nil && strings.HasSuffix(node.Provision, "failed") {
+		return node.Provision, fmt.Errorf("%s: %s", m.Name, node.LastError)
+	}
+	return node.Provision, err
+}
+
+// WaitState waits until the nodes of all machines are in a provision state.
+func (i *Ironic39) WaitState(machines []openstack.Machine, state string) {
+	i.t.Helper()
+	eventually(i.t, time.Duration(len(machines))*ironic39Step, fmt.Sprintf("%d nodes are %s", len(machines), state),
+		func() error {
+			for _, m := range machines {
+				if now, err := i.State(m); err != nil || now != state {
+					return errors.Join(err, fmt.Errorf("%s is %q", m.Name, now))
+				}
+			}
+			return nil
+		})
+}
+
+// Posted is what became of a document that the agent posted.
+type Posted struct {
+	Answer  *struct{ UUID *string }
+	Error   string
+	Seconds float64
+}
+
+// Node is the node that the agent was told, "" for none.
+func (p Posted) Node() string {
+	if p.Answer == nil || p.Answer.UUID == nil {
+		return ""
+	}
+	return *p.Answer.UUID
+}
+
+// Agent posts a document as a ramdisk does, with the agent's own code, its repeats and pauses:
+// to a list of URLs, separated by commas. A request may take timeout.
+func (i *Ironic39) Agent(urls string, document []byte, timeout time.Duration) (p Posted, err error) {
+	name := fmt.Sprintf("%s/document-%d.json", i.dir, time.Now().UnixNano())
+	if err := os.WriteFile(filepath.Join(i.root, name), document, 0o600); err != nil {
+		return p, err
+	}
+	cmd := i.command("python3", i.dir+"/agent_post.py", urls, name, strconv.Itoa(int(timeout/time.Second)))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var said, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &log
+	if err := cmd.Run(); err != nil {
+		return p, fmt.Errorf("run the agent: %w: %s", err, program.Tail(log.String(), 10))
+	}
+	return p, json.Unmarshal(said.Bytes(), &p)
+}
+
+// Agents posts the documents of machines, a few at once, each to the URL that its number gets.
+func (i *Ironic39) Agents(machines []openstack.Machine, url func(n int) string) {
+	i.t.Helper()
+	err := httpapi.Parallel(len(machines), openstack.IronicWidth, func(n int) error {
+		p, err := i.Agent(url(n), machines[n].Inventory(), ironic39Step)
+		if err == nil && p.Node() != machines[n].UUID {
+			err = fmt.Errorf("%s: the agent of %s has %+v, node %q", url(n), machines[n].Name, p, p.Node())
+		}
+		return err
+	})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// Nodes lists the UUIDs of all nodes, sorted.
+func (i *Ironic39) Nodes() ([]string, error) {
+	var page struct{ Nodes []struct{ UUID string } }
+	err := i.Call("GET", "/v1/nodes?fields=uuid", nil, &page)
+	all := make([]string, len(page.Nodes))
+	for k, n := range page.Nodes {
+		all[k] = n.UUID
+	}
+	slices.Sort(all)
+	return all, err
+}
+
+// Inventory is the first MAC of the inventory that Ironic has stored for a node.
+func (i *Ironic39) Inventory(node string) (mac string, err error) {
+	var stored struct {
+		Inventory struct {
+			Interfaces []struct {
+				MAC string `json:"mac_address"`
+			}
+		}
+	}
+	if err := i.Call("GET", "/v1/nodes/"+node+"/inventory", nil, &stored); err != nil {
+		return "", err
+	}
+	if len(stored.Inventory.Interfaces) == 0 {
+		return "", errors.New("an inventory without interfaces")
+	}
+	return stored.Inventory.Interfaces[0].MAC, nil
+}
+
+// Finished is how often Ironic has finished an inspection of a node.
+func (i *Ironic39) Finished(node string) int {
+	i.t.Helper()
+	text, err := os.ReadFile(filepath.Join(i.root, i.dir, "ironic.log"))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return bytes.Count(text, []byte("Successfully finished inspection of node "+node))
+}
