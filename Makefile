@@ -38,6 +38,9 @@ test lint verify sim stress mutants: export GOGC ?= 400
 # The tests with a Kubernetes control plane need kubelab, which may lie next to this
 # repository.
 verify e2e-long: export TRIVET_E2E_KUBE ?= $(patsubst %/start.sh,%,$(firstword $(wildcard $(CURDIR)/../*/labs/kubelab/start.sh)))
+# The tests with Ironic 39 need a tree of Debian that has it, which may lie next to this
+# repository.
+verify e2e-ironic39: export TRIVET_E2E_IRONIC39 ?= $(patsubst %/root/usr/bin/ironic,%,$(firstword $(wildcard $(CURDIR)/../ironic39/root/usr/bin/ironic)))
 # The compiled packages of one clone serve the next.
 test lint verify: export GOFLAGS := $(GOFLAGS) -trimpath
 # Tests with random inputs draw the same ones each time; 0 draws others.
@@ -152,6 +155,10 @@ e2e-long: as-root ## The same with the trials that take hours (as root)
 .PHONY: e2e-pxe
 e2e-pxe: as-root ## Real PXE ROMs and hosts with kernels of their own, in virtual machines (as root, two hours, needs qemu)
 	TRIVET_E2E_PXE=1 go test -tags e2e -count=1 -v -timeout 4h -run '^Test(ROM|OwnKernel)' ./test/labtest/...
+
+.PHONY: e2e-ironic39
+e2e-ironic39: ## Run three peers with Ironic 39 and the agent's own code, in DIR/root (TRIVET_E2E_IRONIC39=DIR, root)
+	go test -tags e2e -count=1 -v -timeout 30m -run '^TestIronic39' ./test/labtest
 
 .PHONY: tooz
 tooz: build ## Run Tooz's own tests and the driver's on three peers that are killed (Debian's python3-tooz, python3-testtools, python3-fixtures, ironic-inspector)

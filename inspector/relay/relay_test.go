@@ -239,6 +239,33 @@ func (a anonymous) Continue(ctx context.Context, c ironic.InbandCall) (ironic.In
 	return answer, err
 }
 
+// An Ironic that is away for an hour gets each document once, however many leaders there were, if
+// the configuration gives it the time.
+func TestRelayOutlivesAnHour(t *testing.T) {
+	inRelay(t, func(o *inspecttest.Rig, _ *inspecttest.Service, e *otherIronic) {
+		o.Conf.Timeout = 2 * time.Hour
+		s := o.Service()
+		e.on(func(bool) (int, error) { return unsent() })
+		o.Succeeds(s, inspecttest.Callback(inspecttest.MacA, ""), inspecttest.NodeA)
+		if _, err := s.ContinueInspection(o.Ctx, ironic.InbandCall{Body: []byte(inspecttest.Callback(inspecttest.MacB, ""))}); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			o.Leads(func() { time.Sleep(15 * time.Minute) }) // in a bubble
+		}
+		e.on(nil)
+		o.Leads(func() { o.Settles(time.Minute) })
+		for r := range o.RaftLog.Truth().Relays() {
+			if r.State != relays.Taken {
+				t.Errorf("hour: %+v", r)
+			}
+		}
+		if len(e.waiting) != 0 {
+			t.Errorf("hour: Ironic still waits for %v", e.waiting)
+		}
+	})
+}
+
 // A leader that dies between Ironic's yes and the log's leaves an attempt whose
 // end nobody knows; Ironic's 404 to the next one means that it has the document.
 func TestRelaySurvivesItsLeader(t *testing.T) {

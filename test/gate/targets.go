@@ -67,6 +67,8 @@ func targets() []target {
 		lab("e2e-ironic", "Ironic, its clients and the original ironic-inspector", 4,
 			[]string{"inspector/", "api/", "client/", "internal/keystone/", "internal/servicecreds/"}, "nft", "iptables-legacy",
 			"openstack-inventory"),
+		lab("e2e-ironic39", "Ironic 39 inspects, and ramdisks call with the agent's own code", 1,
+			[]string{"inspector/", "fsm/relays/", "firewall/"}, "nft", "unshare", "chroot"),
 		lab(kubeBuild, "build the Kubernetes control plane of the lab", 1, nil),
 		lab("e2e-kube", "a Kubernetes control plane: failover, admission, leases", 4,
 			[]string{"failover/", "haconfig/", "lease/", "client/"}, "fence_ipmilan", "ipmi_sim", "ipmitool"),
@@ -173,10 +175,11 @@ func printAffected(ctx context.Context, base string) int {
 var labTests = map[string]string{
 	"e2e-gate": `^Test(Gate.*|StoppedBetweenProofAndWrite|RestoreWhileOldPeersRun|Drill|Elector|Contact|HostsThemselves|CutFollowerIsBackSoon|` +
 		`DoorIsShutOffline|FiltersOfAllPeersAreTold|WithoutIPv4|BatchGetsAddresses|MachinesAreOfferedTheirBootFile|DoctorFindsWhatIsPlanted|LeaseRun|Overlaps)$`,
-	"e2e-ironic":  `^Test(Ironic|IronicInTrouble|IronicItself|TakeOver|TakeOverServers|FenceIronic|Keystone)$`,
-	"e2e-kube":    `^Test(Kube|KubeDays|KubeMixed|KubeStarved|KubernetesComparesTokens|HAConfig|HAConfigOfTwoClusters|ElectorMirror|FenceIPMI|FenceDummy)$`,
-	"e2e-package": `^Test(ThreePackagedHosts|UpgradeOfPackages|Documents|TenMistakes|Ansible)$`,
-	kubeBuild:     `^TestControlPlaneIsBuilt$`,
+	"e2e-ironic":   `^Test(Ironic|IronicInTrouble|IronicItself|TakeOver|TakeOverServers|FenceIronic|Keystone)$`,
+	"e2e-ironic39": `^TestIronic39(ServesRamdisksElsewhere)?$`,
+	"e2e-kube":     `^Test(Kube|KubeDays|KubeMixed|KubeStarved|KubernetesComparesTokens|HAConfig|HAConfigOfTwoClusters|ElectorMirror|FenceIPMI|FenceDummy)$`,
+	"e2e-package":  `^Test(ThreePackagedHosts|UpgradeOfPackages|Documents|TenMistakes|Ansible)$`,
+	kubeBuild:      `^TestControlPlaneIsBuilt$`,
 }
 
 // kubeBuild is the target that builds what e2e-kube runs.
