@@ -67,7 +67,7 @@ func (e *examiner) health(ctx context.Context) doctor.Health {
 		}, Components: p.kube.components.services,
 	}
 	if p.conf.Current().Inspection.ContinueInspection == config.ContinueRelay {
-		r.Ramdisks = p.ironic.AskRamdisks
+		r.Ramdisks = p.ironic.Ramdisks().Ask
 	}
 	if p.kube.failover != nil {
 		r.Clusters = p.kube.failover.Clusters

@@ -110,7 +110,7 @@ func (in *inspection) options(peer string) *Introspection {
 	return &Introspection{
 		Config: in.settings.Config, Name: peer, Ironic: in.ironic, Resolver: net.DefaultResolver, Hooks: in.settings.Hooks,
 		Logs: in.settings.Logs, Notes: in.notes, Memory: in.notes, Unfinished: in.unfinished, Inband: in.ironic,
-		Ramdisks: in.ironic,
+		Ramdisks: in.ironic.Ramdisks(),
 	}
 }
 

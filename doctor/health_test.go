@@ -142,8 +142,8 @@ func serviceFaults() []fault {
 		{"no answer to ramdisks", func(h []Facts) {
 			h[1].Services[0].Ramdisks = []Ramdisks{{Option: "ironic.ramdisk_endpoint", Used: true, Error: "connection refused"},
 				{Option: "ironic.endpoint", Refusal: "403: denied"}}
-		}, "warning services h2: ironic.ramdisk_endpoint cannot be asked whether it takes what ramdisks send: connection refused",
-			"grep -w ironic.ramdisk_endpoint"},
+		}, "warning services h2: ironic.ramdisk_endpoint cannot be asked whether it takes what ramdisks send: " +
+			"connection refused", "grep -w ironic.ramdisk_endpoint"},
 		{"another Ironic", func(h []Facts) { h[2].Services[0].Version = "1.72" },
 			"warning services h3: Ironic says version 1.72 here, 1.82 on h1", "grep -w ironic"},
 		{"a missing right", func(h []Facts) { h[0].Rights[0].Missing = []string{"patch nodes", "delete pods"} },

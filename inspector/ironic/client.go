@@ -96,7 +96,8 @@ func newLine(conf config.Ironic, logger *slog.Logger) (*line, error) {
 		return nil, err
 	}
 	return &line{
-		transport: t, sessions: s, ramdisks: ramdiskSession(conf), retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout,
+		transport: t, sessions: s, ramdisks: ramdiskSession(conf),
+		retries: conf.Retries, interval: conf.RetryInterval, timeout: conf.Timeout,
 		login: conf.Login(), log: logs.Limit(logger),
 	}, nil
 }

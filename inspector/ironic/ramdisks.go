@@ -47,8 +47,8 @@ func ramdiskSession(conf config.Ironic) *session {
 	if conf.RamdiskEndpoint == "" {
 		return nil
 	}
-	nobody := &gophercloud.ProviderClient{} // without a token
-	return newSession(&gophercloud.ServiceClient{ProviderClient: nobody, Endpoint: conf.RamdiskEndpoint})
+	anonymous := &gophercloud.ProviderClient{} // without a token
+	return newSession(&gophercloud.ServiceClient{ProviderClient: anonymous, Endpoint: conf.RamdiskEndpoint})
 }
 
 // reason is why an answer is no success: Ironic's own sentence, if it has one, and what to do
@@ -62,11 +62,11 @@ func (to inband) reason(resp *http.Response, said string) string {
 		return fmt.Sprintf("%s answered %d, a redirect to %q, which is not followed; write the URL that answers itself",
 			to.option, resp.StatusCode, cut(resp.Header.Get("Location")))
 	case resp.StatusCode == http.StatusForbidden && to.option == mainOption:
-		return "ironic.endpoint refuses what ramdisks send: " + said + "; write as ironic.ramdisk_endpoint the URL of an API " +
-			"of Ironic that takes it ([api] enable_ramdisk_endpoints = True), and inspect the node again"
+		return "ironic.endpoint refuses what ramdisks send: " + said + "; write as ironic.ramdisk_endpoint the URL of an " +
+			"API of Ironic that takes it ([api] enable_ramdisk_endpoints = True), and inspect the node again"
 	case resp.StatusCode == http.StatusForbidden:
-		return "ironic.ramdisk_endpoint refuses what ramdisks send: " + said + "; set [api] enable_ramdisk_endpoints = True " +
-			"in that Ironic, or write the URL of another, and inspect the node again"
+		return "ironic.ramdisk_endpoint refuses what ramdisks send: " + said + "; set [api] enable_ramdisk_endpoints = " +
+			"True in that Ironic, or write the URL of another, and inspect the node again"
 	case resp.StatusCode == http.StatusUnauthorized && to.option == mainOption:
 		return "ironic.endpoint refuses the credentials: " + said + "; check ironic.auth_type, ironic.username and " +
 			"ironic.password"
@@ -75,6 +75,38 @@ func (to inband) reason(resp *http.Response, said string) string {
 			"takes what ramdisks send, and inspect the node again"
 	}
 	return said
+}
+
+// Ramdisks are the endpoints of an Ironic that may take what ramdisks send. Its methods may be
+// called concurrently.
+type Ramdisks struct{ client *Client }
+
+// Ramdisks returns the endpoints by the configuration that is in force when they are asked.
+func (c *Client) Ramdisks() Ramdisks { return Ramdisks{c} }
+
+// Apart reports whether ramdisks have an endpoint of their own.
+func (r Ramdisks) Apart() bool { return r.client.now.Load().ramdisks != nil }
+
+// Ping reports whether this peer can speak to the endpoint that ramdisks have of their own, as
+// Client.Ping does, but any answer below 500 will do: it may serve its few paths alone. Without
+// such an endpoint nothing is sent.
+func (r Ramdisks) Ping(ctx context.Context) error {
+	l := r.client.now.Load()
+	if l.ramdisks == nil {
+		return nil
+	}
+	ctx, cancel := within(WithGuard(ctx, func() error { return nil }), min(l.timeout, pingTimeout))
+	defer cancel()
+	ping := call{method: http.MethodGet}
+	_, err := l.send(ctx, l.ramdisks, ping)
+	if err == nil {
+		return nil
+	}
+	e := describe("Ironic", ramdiskOption, ping.name(), err)
+	if e.Status == 0 || e.Status >= http.StatusInternalServerError {
+		return e
+	}
+	return nil
 }
 
 // RamdiskAnswer is what an endpoint says of documents of ramdisks.
@@ -87,14 +119,14 @@ type RamdiskAnswer struct {
 	Err     error
 }
 
-// nobodysDocument has no address by which Ironic could find or enrol a machine. An API that takes
+// addressless is a document without an address by which Ironic could find or enrol a machine. An API that takes
 // documents answers it with 400, after it has asked its configuration and its policy.
-const nobodysDocument = `{"inventory":{"interfaces":[{"mac_address":""}]}}`
+const addressless = `{"inventory":{"interfaces":[{"mac_address":""}]}}`
 
-// AskRamdisks asks each endpoint whether it takes what ramdisks send. It changes nothing in
+// Ask asks each endpoint whether it takes what ramdisks send. It changes nothing in
 // Ironic, and asks no guard.
-func (c *Client) AskRamdisks(ctx context.Context) []RamdiskAnswer {
-	l := c.now.Load()
+func (r Ramdisks) Ask(ctx context.Context) []RamdiskAnswer {
+	l := r.client.now.Load()
 	ctx = WithGuard(ctx, func() error { return nil })
 	var out []RamdiskAnswer
 	for i, to := range l.inbands() {
@@ -103,7 +135,7 @@ func (c *Client) AskRamdisks(ctx context.Context) []RamdiskAnswer {
 			a.URL = s.base
 		}
 		bounded, cancel := within(ctx, min(l.timeout, pingTimeout))
-		answer, err := to.post(bounded, l.sessions.transport, InbandCall{Body: []byte(nobodysDocument)})
+		answer, err := to.post(bounded, l.sessions.transport, InbandCall{Body: []byte(addressless)})
 		cancel()
 		switch {
 		case err != nil:

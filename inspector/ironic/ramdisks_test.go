@@ -20,10 +20,10 @@ func TestRamdiskEndpointIsShownNoCredentials(t *testing.T) {
 			Password: config.Secret("p"), Keystone: config.Keystone{AuthURL: "http://127.0.0.1:9", Project: "service"},
 			Timeout: pingTimeout})
 		got, err := c.Continue(t.Context(), InbandCall{Body: []byte(`{"a":1}`)})
-		if err != nil || got.Status != http.StatusAccepted || !c.Apart() {
+		if err != nil || got.Status != http.StatusAccepted || !c.Ramdisks().Apart() {
 			t.Fatalf("%s: %+v, %v", login, got, err)
 		}
-		if err := c.PingRamdisks(t.Context()); err != nil {
+		if err := c.Ramdisks().Ping(t.Context()); err != nil {
 			t.Errorf("%s: %v", login, err)
 		}
 		if n := len(all.seen()); n != 0 {
@@ -58,8 +58,10 @@ func TestRefusalOfRamdisksNamesTheOption(t *testing.T) {
 			"write as ironic.ramdisk_endpoint the URL", "enable_ramdisk_endpoints = True"}},
 		{true, denied, []string{"ironic.ramdisk_endpoint refuses what ramdisks send: Access was denied",
 			"set [api] enable_ramdisk_endpoints = True in that Ironic"}},
-		{false, answer{http.StatusUnauthorized, ""}, []string{"ironic.endpoint refuses the credentials", "ironic.auth_type"}},
-		{true, answer{http.StatusUnauthorized, ""}, []string{"ironic.ramdisk_endpoint wants credentials, and is shown none"}},
+		{false, answer{http.StatusUnauthorized, ""}, []string{"ironic.endpoint refuses the credentials",
+			"ironic.auth_type"}},
+		{true, answer{http.StatusUnauthorized, ""},
+			[]string{"ironic.ramdisk_endpoint wants credentials, and is shown none"}},
 		{true, answer{http.StatusNotFound, ""}, []string{"Ironic answered 404 Not Found"}},
 	} {
 		f := serve(t, c.answer)
@@ -80,7 +82,8 @@ func TestRefusalOfRamdisksNamesTheOption(t *testing.T) {
 	f := serve(t, denied)
 	f.Config.Handler = moved
 	got, err := dial(t, conf(f.URL)).Continue(t.Context(), InbandCall{Body: []byte("{}")})
-	if err != nil || got.Status != http.StatusPermanentRedirect || !strings.Contains(got.Reason, `redirect to "https://elsewhere`) {
+	if err != nil || got.Status != http.StatusPermanentRedirect ||
+		!strings.Contains(got.Reason, `redirect to "https://elsewhere`) {
 		t.Errorf("reason-named: %+v, %v", got, err)
 	}
 }
@@ -90,8 +93,8 @@ func TestRefusalOfRamdisksNamesTheOption(t *testing.T) {
 func TestFailedLoginSendsNoDocument(t *testing.T) {
 	keystone := serve(t, answer{http.StatusUnauthorized, `{"error":{"message":"no"}}`})
 	c := dial(t, config.Ironic{Endpoint: "http://127.0.0.1:9", AuthType: "keystone", Username: "u",
-		Password: config.Secret("p"), Keystone: config.Keystone{AuthURL: keystone.URL, Project: "service", UserDomain: "Default",
-			ProjectDomain: "Default"},
+		Password: config.Secret("p"), Keystone: config.Keystone{AuthURL: keystone.URL, Project: "service",
+			UserDomain: "Default", ProjectDomain: "Default"},
 		Timeout: pingTimeout})
 	for range 2 { // the second meets the refusal that is remembered
 		_, err := c.Continue(t.Context(), InbandCall{Body: []byte("{}")})
@@ -112,7 +115,8 @@ func TestAskRamdisks(t *testing.T) {
 	}{
 		{"one that takes them", answer{}, takes, []string{"ironic.endpoint true "}},
 		{"one that refuses them", answer{}, denied, []string{"ironic.endpoint true 403: ironic.endpoint refuses"}},
-		{"two", takes, denied, []string{"ironic.ramdisk_endpoint true ", "ironic.endpoint false 403: ironic.endpoint refuses"}},
+		{"two", takes, denied, []string{"ironic.ramdisk_endpoint true ",
+			"ironic.endpoint false 403: ironic.endpoint refuses"}},
 		{"not the API", answer{http.StatusNotFound, ""}, takes,
 			[]string{"ironic.ramdisk_endpoint true 404: Ironic answered", "ironic.endpoint false "}},
 		{"one that fails", answer{}, answer{http.StatusBadGateway, ""}, []string{"ironic.endpoint true "}},
@@ -122,7 +126,7 @@ func TestAskRamdisks(t *testing.T) {
 		if c.apart.status != 0 {
 			at.RamdiskEndpoint = serve(t, c.apart).URL
 		}
-		got := dial(t, at).AskRamdisks(t.Context())
+		got := dial(t, at).Ramdisks().Ask(t.Context())
 		if len(got) != want {
 			t.Fatalf("%s: %+v", c.name, got)
 		}
@@ -133,7 +137,7 @@ func TestAskRamdisks(t *testing.T) {
 				t.Errorf("asked: %s: %+v, want %q", c.name, a, c.want[i])
 			}
 		}
-		if r := f.seen()[0]; r.body != nobodysDocument {
+		if r := f.seen()[0]; r.body != addressless {
 			t.Errorf("%s: %s", c.name, r.body)
 		}
 	}

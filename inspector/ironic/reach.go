@@ -3,38 +3,13 @@ package ironic
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"sync"
 )
 
-// Apart reports whether ramdisks have an endpoint of their own.
-func (c *Client) Apart() bool { return c.now.Load().ramdisks != nil }
-
-// PingRamdisks reports whether this peer can speak to the endpoint that ramdisks have of their
-// own, as Ping does, but any answer below 500 will do: it may serve its few paths alone. Without
-// such an endpoint nothing is sent.
-func (c *Client) PingRamdisks(ctx context.Context) error {
-	l := c.now.Load()
-	if l.ramdisks == nil {
-		return nil
-	}
-	ctx, cancel := within(WithGuard(ctx, func() error { return nil }), min(l.timeout, pingTimeout))
-	defer cancel()
-	ping := call{method: http.MethodGet}
-	_, err := l.send(ctx, l.ramdisks, ping)
-	if err == nil {
-		return nil
-	}
-	if e := describe("Ironic", ramdiskOption, ping.name(), err); e.Status == 0 || e.Status >= http.StatusInternalServerError {
-		return e
-	}
-	return nil
-}
-
 // RamdiskPinger is the endpoint that ramdisks may have of their own, as a Reach asks it.
 type RamdiskPinger interface {
+	Pinger
 	Apart() bool
-	PingRamdisks(ctx context.Context) error
 }
 
 // Reach knows whether Ironic, and the endpoint that takes what ramdisks send, can be reached from
@@ -50,7 +25,7 @@ type Reach struct {
 func NewReach(ironic Pinger, ramdisks RamdiskPinger, log *slog.Logger) *Reach {
 	r := &Reach{Ironic: NewHealth(ironic, log)}
 	if ramdisks != nil {
-		r.ramdisks, r.apart = NewHealth(ramdiskPing{ramdisks}, log), ramdisks.Apart
+		r.ramdisks, r.apart = NewHealth(ramdisks, log), ramdisks.Apart
 		r.ramdisks.says = words{
 			lost: "Ironic's endpoint for ramdisks cannot be reached from this peer",
 			away: "Ironic's endpoint for ramdisks unreachable: relayed callbacks wait",
@@ -59,11 +34,6 @@ func NewReach(ironic Pinger, ramdisks RamdiskPinger, log *slog.Logger) *Reach {
 	}
 	return r
 }
-
-type ramdiskPing struct{ RamdiskPinger }
-
-// Ping implements Pinger.
-func (p ramdiskPing) Ping(ctx context.Context) error { return p.PingRamdisks(ctx) }
 
 // Run asks again and again until ctx ends.
 func (r *Reach) Run(ctx context.Context) {

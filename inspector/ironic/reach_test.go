@@ -23,16 +23,20 @@ func refusedIf(away *atomic.Bool) error {
 	return nil
 }
 
-func (e *endpoints) Ping(context.Context) error         { return refusedIf(&e.away) }
-func (e *endpoints) PingRamdisks(context.Context) error { return refusedIf(&e.ramdisksAway) }
-func (e *endpoints) Apart() bool                        { return e.apart.Load() }
+func (e *endpoints) Ping(context.Context) error { return refusedIf(&e.away) }
+
+// ofRamdisks is the endpoint of ramdisks.
+type ofRamdisks struct{ *endpoints }
+
+func (e ofRamdisks) Ping(context.Context) error { return refusedIf(&e.ramdisksAway) }
+func (e ofRamdisks) Apart() bool                { return e.apart.Load() }
 
 // Relays wait for the endpoint that takes what ramdisks send, and for no other; a leader needs
 // both. The endpoint may come and go with the configuration.
 func TestReachOfRamdisks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e endpoints
-		r := ironic.NewReach(&e, &e, msgcheck.Logger(t))
+		r := ironic.NewReach(&e, ofRamdisks{&e}, msgcheck.Logger(t))
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go r.Run(ctx)

@@ -88,7 +88,7 @@ func passing(answer ironic.InbandAnswer) bool {
 	return false
 }
 
-// unable are the statuses of a server that cannot do what is asked of it, now or later.
+// unable are the statuses of a server that serves no such request, now or later.
 func unable() []int {
 	return []int{http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusNetworkAuthenticationRequired}
 }

@@ -186,7 +186,7 @@ func TestRelayEndsWithAnAnswerThatCannotChange(t *testing.T) {
 		reason string
 		state  relays.State
 	}{
-		{307, "", relays.Failed}, {400, "", relays.Failed}, {403, "ironic.endpoint refuses what ramdisks send", relays.Failed},
+		{307, "", relays.Failed}, {400, "", relays.Failed}, {403, "ironic.endpoint refuses ramdisks", relays.Failed},
 		{405, "", relays.Failed}, {406, "", relays.Failed}, {407, "", relays.Failed}, {410, "", relays.Failed},
 		{411, "", relays.Failed}, {413, "", relays.Failed}, {415, "", relays.Failed}, {421, "", relays.Failed},
 		{422, "", relays.Failed}, {426, "", relays.Failed}, {431, "", relays.Failed}, {451, "", relays.Failed},
@@ -247,7 +247,8 @@ func TestRelayOutlivesAnHour(t *testing.T) {
 		s := o.Service()
 		e.on(func(bool) (int, error) { return unsent() })
 		o.Succeeds(s, inspecttest.Callback(inspecttest.MacA, ""), inspecttest.NodeA)
-		if _, err := s.ContinueInspection(o.Ctx, ironic.InbandCall{Body: []byte(inspecttest.Callback(inspecttest.MacB, ""))}); err != nil {
+		stranger := ironic.InbandCall{Body: []byte(inspecttest.Callback(inspecttest.MacB, ""))}
+		if _, err := s.ContinueInspection(o.Ctx, stranger); err != nil {
 			t.Fatal(err)
 		}
 		for range 4 {
@@ -314,7 +315,8 @@ func TestRefusedRamdiskOfAnUnknownNodeComesAgain(t *testing.T) {
 		e.on(func(bool) (int, error) { return 403, nil })
 		_, err := s.ContinueInspection(o.Ctx, ironic.InbandCall{Body: []byte(inspecttest.Callback(inspecttest.MacB, ""))})
 		var said *inspector.Refusal
-		if !errors.As(err, &said) || said.Status != http.StatusServiceUnavailable || !strings.Contains(said.Message, "because") {
+		if !errors.As(err, &said) || said.Status != http.StatusServiceUnavailable ||
+			!strings.Contains(said.Message, "because") {
 			t.Errorf("comes-again: %v", err)
 		}
 		e.on(nil)

@@ -16,10 +16,14 @@ import (
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/wiretap"
 	"github.com/trivet-ha/trivet/test/testwait"
 )
+
+// stepLimit is what one step of Ironic, or one post of the agent, may take.
+const stepLimit = time.Minute
 
 // continuePath is where ramdisks post their documents.
 const continuePath = "/v1/continue_inspection"
@@ -27,13 +31,13 @@ const continuePath = "/v1/continue_inspection"
 // site39 is a site of today: Ironic inspects, three peers carry what ramdisks send.
 type site39 struct {
 	*SiteLab
-	Ironic *Ironic39
+	Ironic *openstack.Ironic39
 	began  time.Time
 }
 
 // newSite39 starts the peers on hosts of their own, with the packet filter of each; more completes
 // a peer, if not nil.
-func newSite39(t *testing.T, ironic *Ironic39, more func(*Peer)) *site39 {
+func newSite39(t *testing.T, ironic *openstack.Ironic39, more func(*Peer)) *site39 {
 	t.Helper()
 	l := NewHosts(t)
 	l.net.bridge(PXE)
@@ -130,7 +134,7 @@ func (s *site39) inspected(machines []openstack.Machine, times int) {
 
 // TestIronic39 is a site of Ironic 39 and the agent's own code. Its parts use other machines.
 func TestIronic39(t *testing.T) {
-	s := newSite39(t, StartIronic39(t, ""), nil)
+	s := newSite39(t, openstack.StartIronic39(t, ""), nil)
 	for _, part := range []struct {
 		name string
 		run  func(*site39)
@@ -154,11 +158,9 @@ func TestIronic39(t *testing.T) {
 // within is the same site for a part of the test.
 func (s *site39) within(t *testing.T) *site39 {
 	t.Cleanup(s.Tap.Heal)
-	lab, site, part, ironic := *s.Lab, *s.SiteLab, *s, *s.Ironic
-	lab.t, ironic.t = t, t
-	site.Lab, part.SiteLab, part.Ironic = &lab, &site, &ironic
-	t.Cleanup(func() { s.Ironic.service = ironic.service })
-	return &part
+	lab, site := *s.Lab, *s.SiteLab
+	lab.t, site.Lab = t, &lab
+	return &site39{&site, s.Ironic.For(t), s.began}
 }
 
 func (s *site39) inspects() {
@@ -178,7 +180,7 @@ func (s *site39) enrols() {
 	stranger := openstack.MachineNumber(900)
 	var told []string
 	for range 2 {
-		p, err := s.Ironic.Agent(s.follower().url(), stranger.Inventory(), ironic39Step)
+		p, err := s.Ironic.Agent(s.follower().url(), stranger.Inventory(), stepLimit)
 		if err != nil || p.Node() == "" {
 			s.t.Fatalf("the agent of an unknown machine has %+v (%v)", p, err)
 		}
@@ -188,7 +190,7 @@ func (s *site39) enrols() {
 	if err != nil || told[0] != told[1] || len(after) != len(before)+1 {
 		s.t.Errorf("enrolled: the agent was told %v; Ironic has %d nodes, had %d (%v)", told, len(after), len(before), err)
 	}
-	s.Eventually(ironic39Step, "Ironic has the inventory of the machine that it enrolled", func() error {
+	s.Eventually(stepLimit, "Ironic has the inventory of the machine that it enrolled", func() error {
 		mac, err := s.Ironic.Inventory(told[0])
 		if err == nil && mac != stranger.MAC {
 			err = fmt.Errorf("it has that of %q", mac)
@@ -219,7 +221,7 @@ func (s *site39) killedHolding() {
 	machines := s.inspect(20, 1)
 	held := s.Tap.Inject(wiretap.Fault{Method: "POST", Path: continuePath, Body: machines[0].MAC, Hold: true})
 	s.Ironic.Agents(machines, func(int) string { return s.follower().url() })
-	s.Eventually(ironic39Step, "the leader's attempt is on its way", func() error {
+	s.Eventually(stepLimit, "the leader's attempt is on its way", func() error {
 		if held.Held() == 0 {
 			return errors.New("no call is held")
 		}
@@ -227,7 +229,7 @@ func (s *site39) killedHolding() {
 	})
 	dead := s.WaitLeader()
 	dead.Kill9()
-	s.Eventually(ironic39Step, "the attempt of the dead leader is gone", func() error {
+	s.Eventually(stepLimit, "the attempt of the dead leader is gone", func() error {
 		for _, c := range s.Tap.Calls(s.began, "POST", continuePath) {
 			if c.Door == dead.Name && c.Took == 0 {
 				return fmt.Errorf("%d calls are held", held.Held())
@@ -246,7 +248,7 @@ func (s *site39) killedBetween() {
 	busy := s.Tap.Inject(wiretap.Fault{Method: "POST", Path: continuePath, Body: machines[0].MAC, Status: 400,
 		Answer: `{"error_message": "{\"faultstring\": \"No valid host was found. Reason: no conductor\"}"}`})
 	s.Ironic.Agents(machines, func(int) string { return s.follower().url() })
-	s.Eventually(ironic39Step, "two attempts have failed", func() error {
+	s.Eventually(stepLimit, "two attempts have failed", func() error {
 		if busy.Met() < 2 {
 			return fmt.Errorf("%d attempts", busy.Met())
 		}
@@ -272,14 +274,14 @@ func (s *site39) killedAfter() {
 		once.Do(func() {
 			for _, p := range s.Peers {
 				if p.Name == c.Door && p.proc.End(syscall.SIGKILL, electLimit) == nil {
-					killed <- p
+					testwait.Send(s.t, killed, p, "the peer that was killed") // there is room for one
 				}
 			}
 		})
 	})
 	defer s.Tap.Watch(nil)
 	s.Ironic.Agents(machines, func(int) string { return s.follower().url() })
-	dead, err := testwait.Take(ironic39Step, killed, "the leader is killed when Ironic has the document")
+	dead, err := testwait.Take(stepLimit, killed, "the leader is killed when Ironic has the document")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -292,16 +294,16 @@ func (s *site39) killedAfter() {
 }
 
 func (s *site39) ironicStopped() {
-	s.away(50, (*Ironic39).Pause, (*Ironic39).Cont)
+	s.away(50, (*openstack.Ironic39).Pause, (*openstack.Ironic39).Cont)
 }
 
 func (s *site39) ironicKilled() {
-	s.away(60, (*Ironic39).Kill9, (*Ironic39).Start)
+	s.away(60, (*openstack.Ironic39).Kill9, (*openstack.Ironic39).Start)
 }
 
 // away posts the documents of six machines while Ironic is away, and kills the leader meanwhile.
 // An hour of absence passes in virtual time, in the simulation.
-func (s *site39) away(first int, leave, return_ func(*Ironic39)) {
+func (s *site39) away(first int, leave, return_ func(*openstack.Ironic39)) {
 	machines := s.inspect(first, 6)
 	leave(s.Ironic)
 	gone := time.Now()
@@ -319,19 +321,23 @@ func (s *site39) away(first int, leave, return_ func(*Ironic39)) {
 // TestIronic39ServesRamdisksElsewhere is a site whose public API refuses ramdisks: the relay ends
 // with the option to write, doctor names the endpoint, and the option mends it without a restart.
 func TestIronic39ServesRamdisksElsewhere(t *testing.T) {
-	ironic := StartIronic39(t, "enable_ramdisk_endpoints = False\n")
+	ironic := openstack.StartIronic39(t, "enable_ramdisk_endpoints = False\n")
 	ironic.StartRamdisks()
 	other := wiretap.New(t, ironic.Ramdisks)
 	mend := func(p *Peer) {
 		door := other.Door(p.Name, net.JoinHostPort(p.lab.net.Gateway, "0"))
-		if err := os.WriteFile(p.Config, []byte("ironic: {ramdisk_endpoint: 'http://"+door+"'}\n"), 0o600); err != nil {
+		text, err := os.ReadFile(p.Config)
+		if err == nil {
+			err = os.WriteFile(p.Config, append(text, "\nironic:\n  ramdisk_endpoint: http://"+door+"\n"...), 0o600)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		p.signal(syscall.SIGHUP)
 	}
 	s := newSite39(t, ironic, func(p *Peer) {
 		p.Config = filepath.Join(p.lab.dir, p.Name+".yaml")
-		if err := os.WriteFile(p.Config, []byte("{}\n"), 0o600); err != nil {
+		if err := os.WriteFile(p.Config, []byte("# a peer of the lab\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -359,7 +365,7 @@ func TestIronic39ServesRamdisksElsewhere(t *testing.T) {
 	}
 	// Another document of the same machine is taken now; the same bytes within a minute are a repeat.
 	later := strings.Replace(string(machines[0].Inventory()), `{"inventory"`, `{"again":1,"inventory"`, 1)
-	p, err := ironic.Agent(s.follower().url(), []byte(later), ironic39Step)
+	p, err := ironic.Agent(s.follower().url(), []byte(later), stepLimit)
 	if err != nil || p.Node() != machines[0].UUID {
 		t.Fatalf("the agent has %+v (%v)", p, err)
 	}
@@ -367,6 +373,27 @@ func TestIronic39ServesRamdisksElsewhere(t *testing.T) {
 	if n := ironic.Finished(machines[0].UUID); n != 1 {
 		t.Errorf("once: Ironic has finished %d inspections", n)
 	}
+	s.withoutConductor()
+}
+
+// withoutConductor posts a document while the API for ramdisks lives and neither conductor nor
+// public API does: Ironic answers 400, which is not its last word. The leader dies meanwhile.
+func (s *site39) withoutConductor() {
+	machines := s.inspect(10, 1)
+	s.Ironic.Stop()
+	s.Ironic.Agents(machines, s.anyPeer)
+	s.Eventually(2*time.Minute, "Ironic says that no conductor lives", func() error {
+		of, err := s.relays(machines[0].UUID)
+		if err != nil || len(of) != 1 || of[0].State != "pending" || !strings.Contains(of[0].Reason, ironic.NoConductor) {
+			return errors.Join(err, fmt.Errorf("%+v", of))
+		}
+		return nil
+	})
+	dead := s.WaitLeader()
+	dead.Kill9()
+	s.Ironic.Start()
+	s.inspected(machines, 1)
+	s.revive(dead)
 }
 
 // doctorSays waits until doctor finds something on the first peer, or does not.

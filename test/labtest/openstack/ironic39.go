@@ -1,6 +1,6 @@
 //go:build e2e
 
-package labtest
+package openstack
 
 import (
 	"bytes"
@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/test/labtest/httpapi"
-	"github.com/trivet-ha/trivet/test/labtest/openstack"
 	"github.com/trivet-ha/trivet/test/labtest/program"
 	"github.com/trivet-ha/trivet/test/testenv"
 	"github.com/trivet-ha/trivet/test/testwait"
@@ -45,17 +44,18 @@ const (
 // interface agent, discovery of unknown machines, sqlite, no authentication. Its conductor and
 // public API are one process; another API may serve ramdisks. It lives as long as the test.
 type Ironic39 struct {
-	t        testing.TB
-	root     string // of the tree
-	dir      string // of this Ironic, as it is called in the tree
-	rpc      string // where the conductor listens
-	extra    string // lines of the public API's configuration
-	service  *program.Process
-	ramdisks *program.Process
+	t    testing.TB
+	root string // of the tree
+	dir  string // of this Ironic, as it is called in the tree
+	rpc  string // where the conductor listens
+	runs *runs  // shared with For
 
 	// Addr is host:port of the public API, Ramdisks of the one that StartRamdisks starts.
 	Addr, Ramdisks string
 }
+
+// runs are the processes of an Ironic39; nil: it does not run.
+type runs struct{ service, ramdisks *program.Process }
 
 // StartIronic39 starts one for this test. extra are lines of its configuration, below their
 // sections. Where there is no such tree the test is skipped.
@@ -70,7 +70,7 @@ func StartIronic39(t testing.TB, extra string) *Ironic39 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Ironic39{t: t, root: root, dir: "/" + filepath.Base(dir), extra: extra,
+	i := &Ironic39{t: t, root: root, dir: "/" + filepath.Base(dir), runs: &runs{},
 		rpc: testenv.FreePort(t), Addr: testenv.FreePort(t), Ramdisks: testenv.FreePort(t)}
 	t.Cleanup(i.close)
 	if err := os.Mkdir(filepath.Join(dir, "policy"), 0o755); err != nil { // every file in it is read as a policy
@@ -87,7 +87,14 @@ func StartIronic39(t testing.TB, extra string) *Ironic39 {
 	return i
 }
 
-//go:embed testdata/ironic39/agent_post.py
+// For returns the same Ironic for a part of the test.
+func (i *Ironic39) For(t testing.TB) *Ironic39 {
+	same := *i
+	same.t = t
+	return &same
+}
+
+//go:embed testdata/agent_post.py
 var agentPost string
 
 func (i *Ironic39) write(name, text string) {
@@ -97,8 +104,7 @@ func (i *Ironic39) write(name, text string) {
 	}
 }
 
-// config is that of an API at host:port. Every interface that fake-hardware defaults to must be
-// named, or the conductor registers no driver at all.
+// config is that of an API at host:port.
 func (i *Ironic39) config(api, extra string) string {
 	part := func(addr string) (host, port string) {
 		host, port, err := net.SplitHostPort(addr)
@@ -109,7 +115,12 @@ func (i *Ironic39) config(api, extra string) string {
 	}
 	host, port := part(api)
 	_, rpc := part(i.rpc)
-	return strings.NewReplacer("DIR", i.dir, "HOST", host, "APIPORT", port, "RPCPORT", rpc).Replace(`[DEFAULT]
+	return strings.NewReplacer("DIR", i.dir, "HOST", host, "APIPORT", port, "RPCPORT", rpc).Replace(ironic39Conf) + extra
+}
+
+// ironic39Conf is the least that makes it run. Every interface that fake-hardware defaults to must
+// be named, or the conductor registers no driver at all.
+const ironic39Conf = `[DEFAULT]
 auth_strategy = noauth
 rpc_transport = json-rpc
 host = HOST
@@ -166,15 +177,15 @@ policy_dirs = DIR/policy
 host_ip = HOST
 port = APIPORT
 api_workers = 1
-`) + extra
-}
+`
 
 // command runs a program of the tree, in namespaces of its own: nothing stays mounted, and all
 // that it starts dies with it.
 func (i *Ironic39) command(words ...string) *exec.Cmd {
-	const enter = `mount --rbind /dev "$0/dev" && mount --bind /sys "$0/sys" && mount -t proc proc "$0/proc" && exec chroot "$0" "$@"`
-	cmd := exec.Command("unshare", append([]string{"--mount", "--pid", "--fork", "--kill-child", "sh", "-c", enter, i.root},
-		words...)...)
+	const enter = `mount --rbind /dev "$0/dev" && mount --bind /sys "$0/sys" && mount -t proc proc "$0/proc" &&
+		exec chroot "$0" "$@"`
+	apart := []string{"--mount", "--pid", "--fork", "--kill-child", "sh", "-c", enter, i.root}
+	cmd := exec.Command("unshare", append(apart, words...)...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + i.dir, "LANG=C.UTF-8"}
 	return cmd
 }
@@ -204,20 +215,33 @@ func (i *Ironic39) run(name, conf, addr string) *program.Process {
 // Start runs conductor and public API; the database of an earlier run is there.
 func (i *Ironic39) Start() {
 	i.t.Helper()
-	i.service = i.run("ironic", "ironic.conf", i.Addr)
+	i.runs.service = i.run("ironic", "ironic.conf", i.Addr)
 }
 
 // StartRamdisks runs a second API, which serves ramdisks whatever the public one does.
 func (i *Ironic39) StartRamdisks() {
 	i.t.Helper()
-	i.ramdisks = i.run("ironic-api", "ramdisks.conf", i.Ramdisks)
+	i.runs.ramdisks = i.run("ironic-api", "ramdisks.conf", i.Ramdisks)
 }
 
 // Kill9 kills conductor and public API.
 func (i *Ironic39) Kill9() {
 	i.t.Helper()
-	if err := i.service.End(syscall.SIGKILL, ironic39Step); err != nil {
+	if err := i.runs.service.End(syscall.SIGKILL, ironic39Step); err != nil {
 		i.t.Fatalf("kill Ironic: %v", err)
+	}
+}
+
+// Stop ends conductor and public API as their unit does: the conductor takes its leave.
+func (i *Ironic39) Stop() {
+	i.t.Helper()
+	for _, pid := range descendants(i.runs.service.PID())[:1] { // the others are its own
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+			i.t.Fatalf("stop Ironic's process %d: %v", pid, err)
+		}
+	}
+	if err := i.runs.service.Wait(2 * ironic39Step); err != nil {
+		i.t.Fatalf("stop Ironic: %v", err)
 	}
 }
 
@@ -231,7 +255,7 @@ func (i *Ironic39) Cont() { i.signal(syscall.SIGCONT) }
 // signal sends s to all processes of the service but the one that holds its namespaces.
 func (i *Ironic39) signal(s syscall.Signal) {
 	i.t.Helper()
-	for _, pid := range descendants(i.service.PID()) {
+	for _, pid := range descendants(i.runs.service.PID()) {
 		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 			i.t.Fatalf("send %v to Ironic's process %d: %v", s, pid, err)
 		}
@@ -256,7 +280,7 @@ func (i *Ironic39) Log() string {
 }
 
 func (i *Ironic39) close() {
-	for _, proc := range []*program.Process{i.service, i.ramdisks} {
+	for _, proc := range []*program.Process{i.runs.service, i.runs.ramdisks} {
 		if proc != nil {
 			if err := proc.End(syscall.SIGKILL, ironic39Step); err != nil {
 				i.t.Errorf("end Ironic: %v", err)
@@ -284,7 +308,7 @@ func (i *Ironic39) callAt(addr, method, path string, in, out any) error {
 // insist is Call, again while the conductor holds the node or is busy.
 func (i *Ironic39) insist(method, path string, in any) {
 	i.t.Helper()
-	eventually(i.t, ironic39Step, "Ironic takes "+path, func() error {
+	testwait.Within(i.t, ironic39Step, "Ironic takes "+path, func() error {
 		err := i.Call(method, path, in, nil)
 		var refusal *httpapi.Refusal
 		if errors.As(err, &refusal) && refusal.Status != http.StatusConflict && refusal.Status < 500 {
@@ -295,11 +319,11 @@ func (i *Ironic39) insist(method, path string, in any) {
 }
 
 // Enroll makes manageable nodes of the machines first to first+n-1, each with its port.
-func (i *Ironic39) Enroll(first, n int) []openstack.Machine {
+func (i *Ironic39) Enroll(first, n int) []Machine {
 	i.t.Helper()
-	machines := make([]openstack.Machine, n)
+	machines := make([]Machine, n)
 	for k := range machines {
-		m := openstack.MachineNumber(first + k)
+		m := MachineNumber(first + k)
 		machines[k] = m
 		i.insist("POST", "/v1/nodes", map[string]any{"uuid": m.UUID, "name": m.Name, "driver": "fake-hardware",
 			"driver_info": map[string]string{"ipmi_address": m.BMC}})
@@ -310,13 +334,13 @@ func (i *Ironic39) Enroll(first, n int) []openstack.Machine {
 	return machines
 }
 
-func (i *Ironic39) provision(m openstack.Machine, target string) {
+func (i *Ironic39) provision(m Machine, target string) {
 	i.t.Helper()
 	i.insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target})
 }
 
 // Inspect begins an inspection of each machine and waits until Ironic waits for their ramdisks.
-func (i *Ironic39) Inspect(machines []openstack.Machine) {
+func (i *Ironic39) Inspect(machines []Machine) {
 	i.t.Helper()
 	for _, m := range machines {
 		i.provision(m, "inspect")
@@ -325,8 +349,8 @@ func (i *Ironic39) Inspect(machines []openstack.Machine) {
 }
 
 // State is the provision state of a machine's node.
-func (i *Ironic39) State(m openstack.Machine) (string, error) {
-	var node openstack.Node
+func (i *Ironic39) State(m Machine) (string, error) {
+	var node Node
 	err := i.Call("GET", "/v1/nodes/"+m.UUID, nil, &node)
 	if err == nil && strings.HasSuffix(node.Provision, "failed") {
 		return node.Provision, fmt.Errorf("%s: %s", m.Name, node.LastError)
@@ -335,9 +359,9 @@ func (i *Ironic39) State(m openstack.Machine) (string, error) {
 }
 
 // WaitState waits until the nodes of all machines are in a provision state.
-func (i *Ironic39) WaitState(machines []openstack.Machine, state string) {
+func (i *Ironic39) WaitState(machines []Machine, state string) {
 	i.t.Helper()
-	eventually(i.t, time.Duration(len(machines))*ironic39Step, fmt.Sprintf("%d nodes are %s", len(machines), state),
+	testwait.Within(i.t, time.Duration(len(machines))*ironic39Step, fmt.Sprintf("%d nodes are %s", len(machines), state),
 		func() error {
 			for _, m := range machines {
 				if now, err := i.State(m); err != nil || now != state {
@@ -381,9 +405,9 @@ func (i *Ironic39) Agent(urls string, document []byte, timeout time.Duration) (p
 }
 
 // Agents posts the documents of machines, a few at once, each to the URL that its number gets.
-func (i *Ironic39) Agents(machines []openstack.Machine, url func(n int) string) {
+func (i *Ironic39) Agents(machines []Machine, url func(n int) string) {
 	i.t.Helper()
-	err := httpapi.Parallel(len(machines), openstack.IronicWidth, func(n int) error {
+	err := httpapi.Parallel(len(machines), IronicWidth, func(n int) error {
 		p, err := i.Agent(url(n), machines[n].Inventory(), ironic39Step)
 		if err == nil && p.Node() != machines[n].UUID {
 			err = fmt.Errorf("%s: the agent of %s has %+v, node %q", url(n), machines[n].Name, p, p.Node())
