@@ -4,6 +4,7 @@ package openstack
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -290,7 +291,10 @@ func (i *Ironic39) close() {
 	if i.t.Failed() {
 		i.t.Logf("--- Ironic wrote (end of it):\n%s", i.Log())
 	}
-	if err := os.RemoveAll(filepath.Join(i.root, i.dir)); err != nil {
+	err := testwait.Poll(context.Background(), ironic39Step, "Ironic's processes have ended", func() error {
+		return os.RemoveAll(filepath.Join(i.root, i.dir)) // what died with its namespace may write a moment longer
+	})
+	if err != nil {
 		i.t.Errorf("clean up: %v", err)
 	}
 }
