@@ -45,15 +45,15 @@ type Node struct {
 	ResourceVersion string
 	Ready           kubestate.Ready // of the condition Ready; one that is missing is Unknown
 	ControlPlane    bool
-	Unschedulable   bool
-	Kubelet         string // host:port, "" if the Node does not say
-	SystemUUID      string // of the machine, as the kubelet read it
-	MachineID       string // of its installed system
-	Addresses       []string
-	Labels          map[string]string
-	Annotations     map[string]string // ours alone: those under trivet.dev
-	Taints          []Taint
-	Created         time.Time
+	Lifecycle
+	Kubelet     string // host:port, "" if the Node does not say
+	SystemUUID  string // of the machine, as the kubelet read it
+	MachineID   string // of its installed system
+	Addresses   []string
+	Labels      map[string]string
+	Annotations map[string]string // ours, under trivet.dev, and those that HeedsAnnotation names
+	Taints      []Taint
+	Created     time.Time
 }
 
 // Change is one conditional write to a Node. It holds only for the UID and

@@ -69,8 +69,12 @@ func beforePower() []rail {
 func whileOff() []rail { return []rail{{pausedRail, byPause}} }
 
 // beforePowerOn returns those by which an operator keeps every command from a machine:
-// they may have opened it.
-func beforePowerOn() []rail { return []rail{{pausedRail, byPause}, {optOutRail, byOptOut}} }
+// they may have opened it. What is planned counts however long it is not Ready.
+func beforePowerOn() []rail {
+	return []rail{{pausedRail, byPause}, {optOutRail, byOptOut}, {"planned", func(_ *facts, n *nodeFacts) string {
+		return n.planned()
+	}}}
+}
 
 // refusals returns what guard rails say against a kube node.
 func (f *facts) refusals(n *nodeFacts, asked []rail) (out []refusal) {
@@ -139,11 +143,9 @@ func byPause(f *facts, _ *nodeFacts) string {
 	return s.String()
 }
 
+// byOptOut holds each command while a mark on the Node asks for it.
 func byOptOut(_ *facts, n *nodeFacts) string {
-	if n.Annotations[AnnotationOptOut] != "true" {
-		return ""
-	}
-	return fmt.Sprintf("its annotation %s is true", AnnotationOptOut)
+	return n.held()
 }
 
 func bySelection(f *facts, n *nodeFacts) string {
@@ -172,13 +174,14 @@ func byYouth(f *facts, n *nodeFacts) string {
 }
 
 // byPlannedWork waits for Kubernetes' own word where an operator or a program has
-// cordoned a kube node: it is drained and restarted on purpose, and what could be
-// moved quickly has been moved.
+// marked a kube node: it is drained and restarted on purpose, and what could be
+// moved quickly has been moved. A machine that was shut down and is off is not restarted.
 func byPlannedWork(f *facts, n *nodeFacts) string {
-	if !n.Unschedulable || f.notReadyLong(n) || f.foundNotReady(n) {
+	planned := n.planned()
+	if planned == "" || f.notReadyLong(n) || f.foundNotReady(n) || n.Shutdown.Off {
 		return ""
 	}
-	const planned = "it is cordoned, so it may be restarted on purpose"
+	planned += ", so it may be restarted on purpose"
 	if f.settings.Detection.NotReadyAfter == 0 {
 		return planned
 	}

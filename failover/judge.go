@@ -311,6 +311,9 @@ func (j *Judge) last(f *facts) (some bool) {
 		if quick {
 			n.lasting = max(n.lasting, n.unheardFor)
 		}
+		if n.Shutdown.Proven { // it has lasted from one reading to the next
+			n.lasting = max(n.lasting, f.settings.Detection.Hold)
+		}
 		some = some || suspect
 	}
 	return some

@@ -276,6 +276,7 @@ const (
 	deviceAway   = "away"        // each command is tried until it is back
 	// deviceLiesLate lies, and takes 3 s for each answer.
 	deviceLiesLate = "lies late"
+	deviceSaysOff  = "says off" // of another machine, from the beginning
 )
 
 // Name implements Device.
@@ -312,7 +313,7 @@ func (b bmc) Power(ctx context.Context, m Machine) (p Power, err error) {
 		c := b.h.w.pcs[b.node]
 		off := !c.on
 		switch {
-		case (c.fault == deviceLies || c.fault == deviceLiesLate) && c.offs > 0:
+		case (c.fault == deviceLies || c.fault == deviceLiesLate) && c.offs > 0, c.fault == deviceSaysOff:
 			off = true
 		case c.fault == deviceBlinks && len(c.reads) == 0:
 			off = true
@@ -341,7 +342,7 @@ func (b bmc) Off(ctx context.Context, _ Machine) error {
 		c.reads = nil
 		b.h.w.note(b.h, "off", b.node, "")
 		switch c.fault {
-		case deviceLies, deviceLiesLate:
+		case deviceLies, deviceLiesLate, deviceSaysOff:
 		case deviceLate, deviceBlinks:
 			b.h.w.bg.Go(func() {
 				b.h.w.pass(5 * time.Second)

@@ -326,7 +326,7 @@ func (w *world) podsOn(node string) (on []*apiPod) {
 func (w *world) judgeNodes() {
 	for _, n := range w.nodes {
 		if time.Since(n.renewed) > modelGrace && n.Ready != kubestate.ReadyUnknown {
-			n.Ready = kubestate.ReadyUnknown
+			n.Ready, n.Stopping = kubestate.ReadyUnknown, false
 			w.touch(n)
 		}
 	}

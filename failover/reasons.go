@@ -16,16 +16,26 @@ func (f *facts) signs(n *nodeFacts) (suspect, quick bool, why string) {
 		return false, false, f.apiSilent()
 	case !f.synced:
 		return false, false, notSynced
+	case n.Shutdown.Proven:
+		return true, true, shutDown + ": its kubelet said so and is silent now, and its device says off"
 	case f.overdue(n) && n.unheard():
-		return true, true, fmt.Sprintf("%s, and %s", f.leaseText(n), n.votesText())
+		return true, true, fmt.Sprintf("%s%s, and %s", n.shutText(), f.leaseText(n), n.votesText())
 	case f.notReadyLong(n):
-		return true, false, fmt.Sprintf("Ready is %v for %v (failover.not_ready_after is %v)", n.Ready, rounded(n.NotReady),
-			f.settings.Detection.NotReadyAfter)
+		return true, false, fmt.Sprintf("%sReady is %v for %v (failover.not_ready_after is %v)", n.shutText(), n.Ready,
+			rounded(n.NotReady), f.settings.Detection.NotReadyAfter)
 	case f.foundNotReady(n):
 		return true, false, fmt.Sprintf("Ready is %v for %v by the log (failover.not_ready_after is %v)",
 			n.Ready, rounded(f.clock.Sub(n.record.Changed)), f.settings.Detection.NotReadyAfter)
 	}
 	return false, false, f.alive(n)
+}
+
+// shutText begins the reason against a machine that was shut down on purpose.
+func (n *nodeFacts) shutText() string {
+	if !n.Shutdown.Said {
+		return ""
+	}
+	return shutDown + "; "
 }
 
 const notSynced = "not all kube nodes of this cluster have been read yet"

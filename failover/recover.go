@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm/kubestate"
@@ -60,7 +61,11 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	if err != nil {
 		return err
 	}
-	if why := t.judge.refusals(m.UID, &n, beforePowerOn()); len(why) > 0 {
+	why := t.judge.refusals(m.UID, &n, beforePowerOn())
+	if strings.Contains(m.Steps[0].Reason, shutDown) {
+		why = append(why, refusal{powerOnRail, shutDown + ", so failover.power_on leaves it off: switch it on by hand"})
+	}
+	if len(why) > 0 {
 		t.refuse(m.UID, why...)
 		return nil
 	}
@@ -81,12 +86,12 @@ func (t *target) powerOn(ctx context.Context, m kubestate.Remediation) error {
 	} else {
 		t.log.Warn("power on machine failed", "kube_node", m.Node, "device", m.Device, "tries", t.ons.tries, "err", err)
 	}
-	why := fmt.Sprintf("failover.power_on, try %d of %d by device %s: %v", t.ons.tries, powerOnTries, m.Device, err)
+	said := fmt.Sprintf("failover.power_on, try %d of %d by device %s: %v", t.ons.tries, powerOnTries, m.Device, err)
 	if t.ons.over {
-		why += "; switch the machine on by hand"
-		t.writeEvent(ctx, n, "Warning", "FailoverPowerOn", why)
+		said += "; switch the machine on by hand"
+		t.writeEvent(ctx, n, "Warning", "FailoverPowerOn", said)
 	}
-	t.refuse(m.UID, refusal{powerOnRail, why})
+	t.refuse(m.UID, refusal{powerOnRail, said})
 	return nil
 }
 

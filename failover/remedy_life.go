@@ -53,7 +53,7 @@ func (l *lifeSigns) life(m kubestate.Remediation, heard Heard, late time.Duratio
 	}
 	_, answers, voters := v.KubeVotes(m.Cluster, m.UID)
 	switch p := l.settings().Probe; {
-	case answers == 0:
+	case answers == 0, l.shutOff(m, answers):
 		l.hears = time.Time{}
 	case l.hears.IsZero():
 		l.hears = time.Now()
@@ -100,10 +100,18 @@ func (l *lifeSigns) silent(m kubestate.Remediation) bool {
 	case i < 0 || !w.API.Answers:
 		return false
 	case w.Nodes[i].Leased:
-		return w.Nodes[i].LeaseAge >= age
+		return w.Nodes[i].LeaseAge >= age || w.Nodes[i].Shutdown.Proven
 	}
 	watching := time.Since(l.began) >= age && time.Since(l.sure) >= age
 	return watching && (w.API.Back < 0 || w.API.Back >= age) // a kubelet that lives makes a Lease
+}
+
+// shutOff reports whether a machine was shut down on purpose and read off, and no more
+// peers hear it than said so before: they take back what they heard when its kubelet ran.
+func (l *lifeSigns) shutOff(m kubestate.Remediation, answers int) bool {
+	return slices.ContainsFunc(l.tracker.Look().Nodes, func(n WatchedNode) bool {
+		return n.UID == m.UID && n.Shutdown.Proven && answers <= n.Shutdown.Heard
+	})
 }
 
 // renewed returns a sentence if the Lease was seen to change later than a time after

@@ -132,22 +132,7 @@ func (r rejudged) stillOff(ctx context.Context, m kubestate.Remediation) (off bo
 	if !r.signs.silent(m) {
 		return false
 	}
-	asked := r.target.machine
-	asked.AskOnly = true
-	for _, d := range r.target.devices() {
-		limited, cancel := context.WithTimeout(ctx, r.settings().Remedy.Timeout)
-		p, err := d.Power(limited, asked)
-		cancel()
-		switch {
-		case err != nil:
-			r.log.Info("read power failed", "kube_node", m.Node, "device", d.Name(), "err", err)
-		case p == PowerOn:
-			return false
-		case p == PowerOff:
-			off = true
-		}
-	}
-	return off
+	return follower{r.clusterController}.readsOff(ctx, r.target.machine)
 }
 
 // stillProven goes on with a machine that was off where it got stuck, without another

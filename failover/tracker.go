@@ -48,6 +48,7 @@ type trackedNode struct {
 	first    bool      // part of the first list
 	late     bool      // not Ready in the first list, and no sign of life since
 	notReady time.Time // since when Ready is not True; zero if it is
+	shutdown shutdown
 }
 
 type trackedLease struct {
@@ -187,6 +188,7 @@ func (t *Tracker) Node(n Node) {
 	case k.notReady.IsZero():
 		k.notReady = now
 	}
+	k.shutdown.see(k.node, n)
 	k.node = n
 }
 
@@ -199,6 +201,7 @@ func (t *Tracker) Read(n Node) {
 	if !known || k.node.UID != n.UID || n.Ready != kubestate.ReadyTrue {
 		return
 	}
+	k.shutdown.see(k.node, n)
 	k.node.Ready, k.notReady, k.late = n.Ready, time.Time{}, false
 }
 
@@ -238,7 +241,47 @@ func (t *Tracker) Renewed(node string, r Renewal) {
 	}
 	l.counted, l.renewed = time.Now(), time.Now()
 	if k, ok := t.nodes[node]; ok {
-		k.late = false
+		k.late, k.shutdown.readings = false, 0
+	}
+}
+
+// follow reports whether a kube node shuts down and no goroutine follows that yet; the one
+// that begins calls unfollow in the end.
+func (t *Tracker) follow(n WatchedNode) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k, ok := t.nodes[n.Name]
+	if !ok || k.node.UID != n.UID || !k.shutdown.said || k.shutdown.followed {
+		return false
+	}
+	k.shutdown.followed = true
+	return true
+}
+
+func (t *Tracker) unfollow(n WatchedNode) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k, ok := t.nodes[n.Name]; ok && k.node.UID == n.UID {
+		k.shutdown.followed = false
+	}
+}
+
+// followed notes what was heard of a machine that shuts down, and if it was read off after
+// that; peers are those that say that they hear it.
+func (t *Tracker) followed(n WatchedNode, heard Heard, off bool, peers int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k, ok := t.nodes[n.Name]
+	switch {
+	case !ok || k.node.UID != n.UID || k.node.BootID != n.BootID:
+	case !off:
+		k.shutdown.readings, k.shutdown.heard = 0, k.shutdown.heard || heard == HeardAlive
+	default:
+		if k.shutdown.readings == 0 {
+			k.shutdown.peers = peers
+		}
+		k.shutdown.readings, k.shutdown.newest = k.shutdown.readings+1, time.Now()
+		notify(t.came)
 	}
 }
 
@@ -271,8 +314,9 @@ type WatchedNode struct {
 	NotReady time.Duration // how long Ready has not been True, while the API server answered
 	// Late says that it was not Ready in the first list and gave no sign of life
 	// since: an earlier leader saw it fall silent.
-	Late  bool
-	Known time.Duration // since it appeared; negative if it was in the first list
+	Late     bool
+	Known    time.Duration // since it appeared; negative if it was in the first list
+	Shutdown Shutdown
 }
 
 // Look returns one consistent picture.
@@ -282,7 +326,7 @@ func (t *Tracker) Look() Watched {
 	now := time.Now()
 	w := Watched{Synced: t.synced, API: t.api.state(now), Nodes: make([]WatchedNode, 0, len(t.nodes))}
 	for name, k := range t.nodes {
-		n := WatchedNode{Node: k.node, Late: k.late, Known: -1, Renewed: -1}
+		n := WatchedNode{Node: k.node, Late: k.late, Known: -1, Renewed: -1, Shutdown: k.shutdown.state(now)}
 		if !k.first {
 			n.Known = now.Sub(k.seen)
 		}

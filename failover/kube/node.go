@@ -22,10 +22,10 @@ func nodeOf(n *corev1.Node) failover.Node {
 	node := failover.Node{
 		Name: n.Name, UID: string(n.UID), ResourceVersion: n.ResourceVersion, Created: n.CreationTimestamp.Time,
 		BootID: n.Status.NodeInfo.BootID, SystemUUID: n.Status.NodeInfo.SystemUUID, MachineID: n.Status.NodeInfo.MachineID,
-		Ready:         readyOf(n.Status.Conditions),
-		Unschedulable: n.Spec.Unschedulable,
-		Kubelet:       kubeletOf(&n.Status),
-		Labels:        n.Labels, Annotations: map[string]string{},
+		Ready:     readyOf(n.Status.Conditions),
+		Lifecycle: lifecycleOf(n),
+		Kubelet:   kubeletOf(&n.Status),
+		Labels:    n.Labels, Annotations: map[string]string{},
 	}
 	_, controlPlane := n.Labels["node-role.kubernetes.io/control-plane"]
 	_, master := n.Labels["node-role.kubernetes.io/master"] // before Kubernetes 1.24
@@ -36,7 +36,7 @@ func nodeOf(n *corev1.Node) failover.Node {
 		}
 	}
 	for key, value := range n.Annotations {
-		if strings.HasPrefix(key, ours) {
+		if strings.HasPrefix(key, ours) || failover.HeedsAnnotation(key) {
 			node.Annotations[key] = value
 		}
 	}
@@ -59,6 +59,31 @@ func readyOf(conditions []corev1.NodeCondition) kubestate.Ready {
 		}
 	}
 	return kubestate.ReadyUnknown
+}
+
+// stopping is what a kubelet writes into the message of Ready while systemd-logind, or
+// Windows, waits for it to end its pods; since Kubernetes 1.21, next to other reasons.
+const stopping = "node is shutting down"
+
+// lifecycleOf takes what a Node says of being away on purpose.
+func lifecycleOf(n *corev1.Node) failover.Lifecycle {
+	l := failover.Lifecycle{Unschedulable: n.Spec.Unschedulable}
+	for _, c := range n.Status.Conditions {
+		switch {
+		case c.Type == corev1.NodeReady:
+			l.Stopping = c.Status == corev1.ConditionFalse && strings.Contains(c.Message, stopping)
+		case c.Status == corev1.ConditionFalse || !failover.HeedsCondition(string(c.Type)):
+		default:
+			if l.Conditions == nil {
+				l.Conditions = make(map[string]failover.Observed)
+			}
+			l.Conditions[string(c.Type)] = failover.ObservedUnknown
+			if c.Status == corev1.ConditionTrue {
+				l.Conditions[string(c.Type)] = failover.ObservedTrue
+			}
+		}
+	}
+	return l
 }
 
 // kubeletOf returns where the kubelet says that it serves, "" where it does not.

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"maps"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,5 +113,47 @@ func TestTolerates(t *testing.T) {
 		if got := toleratesOutOfService(c.toleration); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// What a Node says of being away on purpose, as Kubernetes and others write it.
+func TestLifecycle(t *testing.T) {
+	condition := func(of, status, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{Type: corev1.NodeConditionType(of), Status: corev1.ConditionStatus(status),
+			Reason: reason, Message: message}
+	}
+	ready := func(status, message string) corev1.NodeCondition {
+		return condition("Ready", status, "KubeletNotReady", message)
+	}
+	for name, c := range map[string]struct {
+		conditions []corev1.NodeCondition
+		stopping   bool
+		want       map[string]failover.Observed
+	}{
+		"well":          {[]corev1.NodeCondition{ready("True", "kubelet is posting ready status")}, false, nil},
+		"it shuts down": {[]corev1.NodeCondition{ready("False", "node is shutting down")}, true, nil},
+		"and more is wrong": {
+			[]corev1.NodeCondition{ready("False", "[PLEG is not healthy, node is shutting down]")}, true, nil},
+		"its runtime is away": {[]corev1.NodeCondition{ready("False", "container runtime is down")}, false, nil},
+		"Kubernetes' word":    {[]corev1.NodeCondition{ready("Unknown", "node is shutting down")}, false, nil},
+		"conditions": {[]corev1.NodeCondition{
+			condition("MaintenanceInProgress", "True", "AdminRequested", ""),
+			condition("MaintenancePlanned", "False", "AdminRequested", ""),
+			condition("DrainInProgress", "Unknown", "KubeletUnreachable", ""),
+			condition("MemoryPressure", "True", "", ""),
+		}, false, map[string]failover.Observed{"MaintenanceInProgress": failover.ObservedTrue,
+			"DrainInProgress": failover.ObservedUnknown}},
+	} {
+		n := &corev1.Node{Status: corev1.NodeStatus{Conditions: c.conditions}}
+		strip(n)
+		got := nodeOf(n).Lifecycle
+		if got.Stopping != c.stopping || !maps.Equal(got.Conditions, c.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		"cluster.x-k8s.io/skip-remediation": "", "another.example/annotation": "x", failover.AnnotationOptOut: "true"}}}
+	if got := nodeOf(n).Annotations; len(got) != 2 {
+		t.Errorf("annotations that are kept: %v", got)
 	}
 }

@@ -21,6 +21,7 @@ type railKind string
 const (
 	railOptOut   railKind = "opt-out"
 	railCordon   railKind = "cordon"
+	railMaintain railKind = "maintenance"
 	railSelector railKind = "selector"
 	railHost     railKind = "a peer runs on it"
 	railDevice   railKind = "its device is away" // forbids nothing: its remediation is stuck
@@ -30,7 +31,7 @@ const (
 
 // railKinds are all of them.
 func railKinds() []railKind {
-	return []railKind{railOptOut, railCordon, railSelector, railHost, railDevice, railBudget, railPause}
+	return []railKind{railOptOut, railCordon, railMaintain, railSelector, railHost, railDevice, railBudget, railPause}
 }
 
 // ofNode reports whether a kind concerns one kube node.
@@ -65,7 +66,7 @@ func (k *KubeSite) setRail(kind railKind, node string, on bool) {
 	} else {
 		delete(n.rails, kind)
 	}
-	n.Unschedulable, n.Labels, n.Addresses = false, nil, nil
+	n.Lifecycle, n.Labels, n.Addresses = failover.Lifecycle{}, nil, nil
 	delete(n.Annotations, failover.AnnotationOptOut)
 	for kind := range n.rails { // order-free: each sets a field of its own
 		switch kind {
@@ -73,6 +74,8 @@ func (k *KubeSite) setRail(kind railKind, node string, on bool) {
 			n.Annotations[failover.AnnotationOptOut] = "true"
 		case railCordon:
 			n.Unschedulable = true
+		case railMaintain:
+			n.Conditions = map[string]failover.Observed{"MaintenanceInProgress": failover.ObservedTrue}
 		case railSelector:
 			n.Labels = map[string]string{"ours": "no"}
 		case railHost:
@@ -103,7 +106,7 @@ func (k *KubeSite) against(at time.Time, n *kubeNode, m kubestate.Remediation, v
 	if h, held := v.FailoverHold(kubeCluster); held && h.Since < age {
 		return "storm"
 	}
-	for _, kind := range []railKind{railOptOut, railSelector, railHost} {
+	for _, kind := range []railKind{railOptOut, railMaintain, railSelector, railHost} {
 		if long(n.rails[kind]) {
 			return string(kind)
 		}

@@ -1,0 +1,118 @@
+package failover
+
+import (
+	"context"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/kubestate"
+	"github.com/trivet-ha/trivet/internal/pace"
+)
+
+const (
+	// shutdownEvery is kept between two questions to a machine that shuts down, and
+	// shutdownKnock is how long its kubelet may take to answer one. With 1.5 s for the
+	// command and its readings, and 0.55 s for taint and pods, its work goes within 5 s
+	// of its power.
+	shutdownEvery = 250 * time.Millisecond
+	shutdownKnock = 500 * time.Millisecond
+	// maxFollowed is how many machines are asked at once; more that shut down together
+	// are a storm.
+	maxFollowed = 16
+)
+
+// follower follows machines that shut down.
+type follower struct{ *clusterController }
+
+// followShutdowns asks each machine that shuts down on purpose until it is off. No guard
+// rail knows sooner that it is not restarted.
+func (f follower) followShutdowns(ctx context.Context) {
+	if f.settings().Mode != ModeSafe {
+		return
+	}
+	all := 0
+	for _, n := range f.tracker.Look().Nodes {
+		if all == maxFollowed || !f.toFollow(n) {
+			continue
+		}
+		if all++; f.tracker.follow(n) {
+			f.workers.Go(func() {
+				defer f.tracker.unfollow(n)
+				f.followShutdown(ctx, n)
+			})
+		}
+	}
+}
+
+// toFollow reports whether there is more to know of a machine that shuts down: one whose
+// Lease is old is proven off without it, once its power was taken.
+func (f follower) toFollow(n WatchedNode) bool {
+	if !n.Shutdown.Said {
+		return false
+	}
+	v, _ := f.o.Log.Changed()
+	m, open := v.OpenRemediation(f.cluster.Name(), n.UID)
+	return !open || !m.WasOff || n.LeaseAge < f.settings().Detection.LeaseAge
+}
+
+// followShutdown asks the kubelet of one machine, and its devices as soon as that is
+// silent; they are only asked.
+func (f follower) followShutdown(ctx context.Context, n WatchedNode) {
+	for f.refresh(&n) && f.toFollow(n) {
+		limited, cancel := context.WithTimeout(ctx, shutdownKnock)
+		heard := f.o.KubeletProber.Knock(limited, n.Kubelet)
+		cancel()
+		off := heard == HeardNothing && f.hearsAnother(ctx, n) && f.readsOff(ctx, f.judge.machine(n.Node))
+		v, _ := f.o.Log.Changed()
+		_, peers, _ := v.KubeVotes(f.cluster.Name(), n.UID)
+		f.tracker.followed(n, heard, off, peers)
+		if !pace.Wait(ctx, shutdownEvery) {
+			return
+		}
+	}
+}
+
+// hearsAnother reports whether this peer hears a kubelet of the cluster besides that of a
+// kube node: else the silence may be its own.
+func (f follower) hearsAnother(ctx context.Context, n WatchedNode) bool {
+	ctx, cancel := context.WithTimeout(ctx, shutdownKnock)
+	defer cancel()
+	for _, other := range f.tracker.Look().Nodes {
+		if other.UID != n.UID && other.Ready == kubestate.ReadyTrue && other.Kubelet != "" &&
+			f.o.KubeletProber.Knock(ctx, other.Kubelet) == HeardAlive {
+			return true
+		}
+	}
+	return false
+}
+
+// refresh brings what is known of a kube node up to date, and reports whether it is there
+// and has not booted.
+func (f follower) refresh(n *WatchedNode) bool {
+	for _, now := range f.tracker.Look().Nodes {
+		if now.UID == n.UID && now.BootID == n.BootID {
+			*n = now
+			return true
+		}
+	}
+	return false
+}
+
+// readsOff reports whether a machine is off as far as its devices say when they are only
+// asked: one at least, and none says that it is on.
+func (f follower) readsOff(ctx context.Context, asked Machine) (off bool) {
+	asked.AskOnly = true
+	for _, d := range f.o.Fences.For(asked) {
+		limited, cancel := context.WithTimeout(ctx, f.settings().Remedy.Timeout)
+		p, err := d.Power(limited, asked)
+		cancel()
+		switch {
+		case err != nil:
+			f.failing.Info("read power failed", "kube_node", asked.Node, "device", d.Name(), "err", err)
+		case p == PowerOn:
+			return false
+		case p == PowerOff:
+			off = true
+		}
+	}
+	return off
+}

@@ -1,0 +1,199 @@
+package failover
+
+import (
+	"testing"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/kubestate"
+)
+
+// shutDown has a machine shut down as systemd does it: its kubelet says so and ends the
+// pods, then it is stopped, and after a moment the machine loses its power.
+func (w *world) shutDown(name string, grace, after time.Duration) {
+	w.with(func() {
+		w.pcs[name].sick = true
+		w.nodes[name].Stopping = true
+	})
+	w.pass(grace)
+	w.with(func() { w.pcs[name].runs = make(map[string]string) })
+	w.pass(after)
+	w.cutPower(name)
+}
+
+// movedWithin returns how long it takes until the work of a machine runs elsewhere, and
+// fails the test when that is longer than a bound.
+func (w *world) movedWithin(name string, bound time.Duration) {
+	w.t.Helper()
+	began := time.Now()
+	for w.count("delete", name) == 0 && time.Since(began) < 10*time.Minute { // in a bubble
+		w.pass(50 * time.Millisecond)
+	}
+	if took := time.Since(began); took > bound { // in a bubble
+		w.t.Errorf("shutdown: its work was moved after %v, at most %v\n%s", took, bound, w.story())
+	}
+}
+
+// A machine that was shut down on purpose is moved within 5 s of its power, whatever was
+// written on its Node by those who shut it down, and at any moment between two renewals of
+// its Lease. It is not switched on again.
+func TestShutdownIsMovedAtOnce(t *testing.T) {
+	for name, on := range map[string]func(n *Node){
+		"nothing else": func(*Node) {},
+		"cordoned":     func(n *Node) { n.Unschedulable = true },
+		"conditions": func(n *Node) {
+			n.Conditions = map[string]Observed{conditionShutdown: ObservedTrue, "DrainInProgress": ObservedTrue}
+		},
+		"planned": func(n *Node) { n.Conditions = map[string]Observed{"MaintenancePlanned": ObservedTrue} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range 10 {
+				inWorld(t, 5, uint64(i), func(w *world) {
+					w.watchRules()
+					s := safe()
+					s.Remedy.PowerOn = true
+					w.lead("h1", s, 0, 0)
+					w.pass(time.Minute + time.Duration(i)*1100*time.Millisecond)
+					w.with(func() {
+						on(&w.nodes["n1"].Node)
+						w.touch(w.nodes["n1"])
+					})
+					w.shutDown("n1", 20*time.Second, time.Duration(i)*200*time.Millisecond)
+					w.movedWithin("n1", 5*time.Second)
+					w.comesTo("n1", kubestate.RemDetached)
+					w.pass(10 * time.Minute)
+					if n := w.count("on", "n1"); n > 0 {
+						t.Errorf("shutdown: what was shut down on purpose was switched on %d times\n%s", n, w.story())
+					}
+					w.with(func() {
+						w.nodes["n1"].Lifecycle = Lifecycle{}
+						w.pcs["n1"].sick = false
+						w.touch(w.nodes["n1"])
+					})
+					w.wake("n1")
+					w.recovers()
+				})
+			}
+		})
+	}
+}
+
+// No command is given to a machine that still shuts down, however long it takes: its pods
+// are ending.
+func TestShutdownIsWaitedFor(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.watchRules()
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.shutDown("n1", 4*time.Minute, 0)
+		if n := w.count("off", "n1"); n > 0 {
+			t.Fatalf("shutdown: %d commands to a machine that ends its pods\n%s", n, w.story())
+		}
+		w.movedWithin("n1", 5*time.Second)
+	})
+}
+
+// A machine that restarts is not moved: its devices never say off.
+func TestRestartIsNoShutdown(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.with(func() {
+			w.nodes["n1"].Unschedulable = true
+			w.pcs["n1"].sick, w.nodes["n1"].Stopping = true, true
+		})
+		w.pass(20 * time.Second)
+		w.with(func() { // power stays on
+			p := w.pcs["n1"]
+			p.boots, p.up, p.runs, p.sick = p.boots+1, time.Now().Add(90*time.Second), make(map[string]string), false
+			w.nodes["n1"].Stopping = false
+		})
+		w.pass(5 * time.Minute)
+		if n := w.count("off", "n1"); n > 0 {
+			t.Errorf("shutdown: %d commands to a machine that restarts\n%s", n, w.story())
+		}
+	})
+}
+
+// A machine in maintenance that was shut down stays as it is until the mark is gone.
+func TestMaintenanceIsNoShutdown(t *testing.T) {
+	inWorld(t, 5, 2, func(w *world) {
+		w.watchRules()
+		w.lead("h1", safe(), 0, 0)
+		w.pass(time.Minute)
+		w.with(func() {
+			w.nodes["n1"].Conditions = map[string]Observed{"MaintenanceInProgress": ObservedTrue}
+			w.touch(w.nodes["n1"])
+		})
+		w.shutDown("n1", 20*time.Second, 0)
+		w.pass(30 * time.Minute)
+		if n := w.count("off", "n1") + w.count("delete", "n1"); n > 0 {
+			t.Fatalf("shutdown: %d deeds on a machine in maintenance\n%s", n, w.story())
+		}
+		w.with(func() {
+			w.nodes["n1"].Conditions = nil
+			w.touch(w.nodes["n1"])
+		})
+		w.comesTo("n1", kubestate.RemDetached)
+	})
+}
+
+// A device that says off of another machine is not believed for what a kubelet announced:
+// while the machine answers, or renews its Lease, or the leader never heard it, it lives.
+func TestShutdownIsNotBelievedOfALiar(t *testing.T) {
+	for name, happens := range map[string]func(p *pc){
+		"it answers":          func(*pc) {},
+		"its kernel answers":  func(p *pc) { p.hung = true },
+		"it was never heard":  func(*pc) {},
+		"no machine is heard": func(*pc) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.lead("h1", safe(), 0, 0)
+				w.pass(time.Minute)
+				w.with(func() {
+					w.pcs["n1"].hidden = name == "it was never heard"
+				})
+				w.pass(10 * time.Second)
+				w.with(func() {
+					w.pcs["n1"].sick, w.nodes["n1"].Stopping = true, true
+					w.pcs["n1"].fault = deviceSaysOff
+				})
+				w.pass(5 * time.Second)
+				w.with(func() {
+					for _, p := range w.machines() {
+						p.hidden = p.hidden || name == "no machine is heard"
+					}
+					happens(w.pcs["n1"])
+				})
+				w.pass(12 * time.Second)
+				if n := w.count("off", "n1") + w.count("delete", "n1"); n > 0 {
+					t.Errorf("shutdown: a liar was believed\n%s", w.story())
+				}
+			})
+		})
+	}
+}
+
+// The leader is lost while a machine that was shut down loses its power, and at each step
+// of what follows: the next one finishes, and nothing runs twice.
+func TestShutdownAcrossLeaders(t *testing.T) {
+	for _, moment := range []string{"begin", "to cordoned", "to fencing", "switch off", "to off", "to tainted"} {
+		t.Run(moment, func(t *testing.T) {
+			inWorld(t, 5, 2, func(w *world) {
+				w.watchRules()
+				h := w.lead("h1", safe(), 0, 0)
+				w.pass(time.Minute)
+				w.with(func() {
+					w.nodes["n1"].Unschedulable = true
+					w.touch(w.nodes["n1"])
+				})
+				w.after(moment, h.end)
+				w.shutDown("n1", 20*time.Second, 0)
+				w.until(moment, 2*time.Minute, h.ended)
+				h.leave()
+				w.lead("h2", safe(), 0, 0)
+				w.comesTo("n1", kubestate.RemDetached)
+			})
+		})
+	}
+}
