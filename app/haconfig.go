@@ -162,7 +162,7 @@ func openComponentsOf(c config.KubeCluster, o Options, log *lateLog, census *hac
 		}))
 	}
 	if conf.Budgets {
-		keep.More = append(keep.More, haconfig.Guard(cluster, conventions(conf, c.Name), logger))
+		keep.More = append(keep.More, haconfig.Guard(cluster, HAConventions(conf, c.Name), logger))
 	}
 	if conf.Via == config.HAViaEndpoints {
 		port, err := portOf(conf.Listen)
@@ -220,8 +220,8 @@ func (c haParts) duties() (all []leader.Duty) {
 	return all
 }
 
-// conventions translates the configuration for a cluster. Its values were checked.
-func conventions(conf config.HAConfig, cluster string) haconfig.Conventions {
+// HAConventions translates the configuration for a cluster. Its values were checked.
+func HAConventions(conf config.HAConfig, cluster string) haconfig.Conventions {
 	var rules []haconfig.ComponentRule
 	for _, r := range conf.ComponentRules(cluster) {
 		rules = append(rules, haconfig.ComponentRule{Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Type: r.Type})
@@ -264,7 +264,7 @@ func (p *Peer) serveComponents(ctx context.Context) error {
 	var served []haconfig.Served
 	for _, of := range c.clusters {
 		p.figures.MustRegister(of.answers())
-		served = append(served, haconfig.Served{Name: of.name, Cluster: of.kube, Conventions: conventions(conf, of.name)})
+		served = append(served, haconfig.Served{Name: of.name, Cluster: of.kube, Conventions: HAConventions(conf, of.name)})
 	}
 	reviews := haconfig.NewHandler(haconfig.HandlerOptions{
 		Clusters: served, Timeout: reviewTimeout, Admission: p.serving.admission, Observe: c.figures.observe,

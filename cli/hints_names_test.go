@@ -66,8 +66,8 @@ func (d *documented) known(at, key string) {
 	sections := config.Sections()
 	if !slices.ContainsFunc(sections, func(s config.Section) bool { return s.Name == first }) ||
 		slices.Contains([]string{".md", ".json", ".txt", ".db", ".key"}, filepath.Ext(key)) ||
-		// names of events, and what was an option
-		slices.Contains([]string{"inspection.ramdisk", "haconfig.kubeconfig"}, key) {
+		// names of events, what was an option, and the group of Cluster API
+		slices.Contains([]string{"inspection.ramdisk", "haconfig.kubeconfig", "cluster.x"}, key) {
 		return
 	}
 	d.keys++

@@ -68,7 +68,13 @@ type spreadRule struct {
 	applies func(spreadFacts) bool
 	strict  func(spreadFacts) bool
 	domains func(spreadFacts) int32 // where it is strict
+	cel     spreadCEL               // the same
 }
+
+// spreadCEL is a row in the words of Expressions. How many kube nodes there are, and how far
+// an autoscaler may go, an API server does not tell a policy: there are several, and the
+// replicas are those of the object.
+type spreadCEL struct{ applies, strict, domains string }
 
 // spreadFacts are what the rows are decided by.
 type spreadFacts struct {
@@ -87,6 +93,8 @@ var spreadTable = []spreadRule{
 			return (f.tolerance.column() == some || f.hostSpread) && f.several
 		},
 		domains: func(f spreadFacts) int32 { return min(3, f.most) },
+		cel: spreadCEL{"true", "(variables.column == 2 || variables.hostSpread)",
+			"variables.replicas < 3 ? variables.replicas : 3"},
 	},
 	{
 		key: corev1.LabelTopologyZone,
@@ -95,6 +103,8 @@ var spreadTable = []spreadRule{
 		},
 		strict:  func(spreadFacts) bool { return true },
 		domains: func(f spreadFacts) int32 { return min(int32(len(f.zones)), f.most) }, // an annotation has at most 256 KiB
+		cel: spreadCEL{`(size(variables.zones) >= 2 && (variables.column == 0 || variables.tolerance == "zone"))`, "true",
+			"size(variables.zones) < variables.replicas ? size(variables.zones) : variables.replicas"},
 	},
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/trivet-ha/trivet/app"
 	"github.com/trivet-ha/trivet/cli/options"
 	"github.com/trivet-ha/trivet/cli/term"
 	"github.com/trivet-ha/trivet/config"
@@ -17,17 +18,17 @@ import (
 // HAConfig is 'trivet haconfig'.
 func HAConfig(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 	return term.Group("haconfig", "High availability of components deployed in Kubernetes",
-		haconfigManifest(t), haconfigLint(t), haconfigCheck(t, set), haconfigUninstall(t, peer, set))
+		haconfigManifest(t, set), haconfigLint(t), haconfigCheck(t, set), haconfigUninstall(t, peer, set))
 }
 
 // manifestFlags are those of 'haconfig manifest', as they are written.
 type manifestFlags struct {
 	cluster, via, address, listen, namespace, registration, service, prefix string
 	exclude                                                                 []string
-	annotates, budgets                                                      bool
+	annotates, budgets, policy                                              bool
 }
 
-func haconfigManifest(t *term.Terminal) *cobra.Command {
+func haconfigManifest(t *term.Terminal, set *options.Set) *cobra.Command {
 	var f manifestFlags
 	c := &cobra.Command{
 		Use:   "manifest --via floating-ip|endpoints",
@@ -35,9 +36,12 @@ func haconfigManifest(t *term.Terminal) *cobra.Command {
 		Long: "Print what an operator applies to a cluster so that its API server asks the peers about components, and the peers may do there what\n" +
 			"that needs, and nothing else: the MutatingWebhookConfiguration, a service account, its rights and a token for a kubeconfig; with\n" +
 			"--via endpoints a Service whose EndpointSlice the leader keeps. It asks no API server; the flags say what haconfig in trivet.yaml says. Where\n" +
-			"haconfig has several clusters, each needs the manifest with its own name: the peers know by the path which cluster asks.",
+			"haconfig has several clusters, each needs the manifest with its own name: the peers know by the path which cluster asks.\n\n" +
+			"With --policy print MutatingAdmissionPolicies instead, which the API server of Kubernetes 1.36 or newer evaluates without a peer. Prefix,\n" +
+			"strictness, tolerations and rules for components are those of haconfig in trivet.yaml; what policies cannot do stands at their head.",
 		Example: "  trivet haconfig manifest --cluster prod --via floating-ip --address 192.0.2.10 | kubectl apply -f -\n" +
-			"  trivet haconfig manifest --cluster prod --via endpoints | kubectl apply -f -",
+			"  trivet haconfig manifest --cluster prod --via endpoints | kubectl apply -f -\n" +
+			"  trivet haconfig manifest --policy | kubectl apply -f -",
 	}
 	c.Flags().StringVar(&f.cluster, "cluster", "",
 		"name of the cluster, as in haconfig.kubeconfigs; it may be missing where there is one alone")
@@ -57,15 +61,49 @@ func haconfigManifest(t *term.Terminal) *cobra.Command {
 		"namespaces that are never looked after, besides those of peers and kubelets")
 	c.Flags().BoolVar(&f.annotates, "namespaces", false, "with the rights that haconfig.namespaces needs")
 	c.Flags().BoolVar(&f.budgets, "disruption-budgets", false, "with the rights that haconfig.disruption_budgets needs")
-	c.RunE = func(*cobra.Command, []string) error {
-		o, err := f.options()
+	c.Flags().BoolVar(&f.policy, "policy", false, "print admission policies, which need no peer")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		text, err := f.print(c, set)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(t.Out, kube.Manifest(o))
+		_, err = fmt.Fprint(t.Out, text)
 		return err
 	}
 	return c
+}
+
+// print makes what the flags ask for.
+func (f manifestFlags) print(c *cobra.Command, set *options.Set) (string, error) {
+	if !f.policy {
+		o, err := f.options()
+		if err != nil {
+			return "", err
+		}
+		return kube.Manifest(o), nil
+	}
+	for _, flag := range []string{"via", "address", "port", "namespace", "service", "namespaces", "disruption-budgets"} {
+		if c.Flags().Changed(flag) {
+			return "", term.Usage("--%s is about the webhook and its peers, and --policy needs none: leave one of them out",
+				flag)
+		}
+	}
+	if err := f.checkNames(); err != nil {
+		return "", err
+	}
+	conf, err := set.Peruse()
+	if err != nil {
+		return "", err
+	}
+	if !c.Flags().Changed("prefix") {
+		f.prefix = conf.HAConfig.Prefix
+	}
+	if !haconfig.ValidPrefix(f.prefix) {
+		return "", term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
+	}
+	conventions := app.HAConventions(conf.HAConfig, f.cluster)
+	conventions.Names.Prefix = f.prefix
+	return kube.Policy(kube.PolicyOptions{Name: f.registration, Exclude: f.exclude, Conventions: conventions}), nil
 }
 
 // options judges the flags: nothing in them may be more to YAML than a name.
@@ -82,17 +120,8 @@ func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
 	if n, err := fmt.Sscanf(f.listen, "%d", &port); n != 1 || err != nil || port < 1 || port > 65535 {
 		return o, term.Usage("--port %q is no port", f.listen)
 	}
-	const small = "abcdefghijklmnopqrstuvwxyz0123456789-"
-	if f.cluster != "" && strings.Trim(f.cluster, small) != "" {
-		return o, term.Usage("--cluster %q: it has small letters, digits and '-'", f.cluster)
-	}
-	for flag, names := range map[string][]string{"--namespace": {f.namespace}, "--registration": {f.registration},
-		"--service": {f.service}, "--exclude": f.exclude} {
-		for _, name := range names {
-			if name == "" || strings.Trim(name, small) != "" {
-				return o, term.Usage("%s %q: it has small letters, digits and '-'", flag, name)
-			}
-		}
+	if err := f.checkNames(); err != nil {
+		return o, err
 	}
 	if !haconfig.ValidPrefix(f.prefix) {
 		return o, term.Usage("--prefix %q is a DNS name and a '/'", f.prefix)
@@ -103,4 +132,21 @@ func (f manifestFlags) options() (o kube.ManifestOptions, err error) {
 		Names:   haconfig.Names{Prefix: f.prefix}, Exclude: f.exclude,
 		Annotates: f.annotates, Budgets: f.budgets,
 	}, nil
+}
+
+// checkNames judges the flags that are names of Kubernetes.
+func (f manifestFlags) checkNames() error {
+	const small = "abcdefghijklmnopqrstuvwxyz0123456789-"
+	if f.cluster != "" && strings.Trim(f.cluster, small) != "" {
+		return term.Usage("--cluster %q: it has small letters, digits and '-'", f.cluster)
+	}
+	for flag, names := range map[string][]string{"--namespace": {f.namespace}, "--registration": {f.registration},
+		"--service": {f.service}, "--exclude": f.exclude} {
+		for _, name := range names {
+			if name == "" || strings.Trim(name, small) != "" {
+				return term.Usage("%s %q: it has small letters, digits and '-'", flag, name)
+			}
+		}
+	}
+	return nil
 }

@@ -126,3 +126,52 @@ func rightsOf(t *testing.T, o ManifestOptions) (got []string) {
 	}
 	return got
 }
+
+// Policies have nothing left to fill in, whatever the conventions are; what is optional is
+// there if it is configured. An API server reads them in test/labtest.
+func TestPolicy(t *testing.T) {
+	seconds := int64(0)
+	for name, c := range map[string]haconfig.Conventions{
+		"none": {}, "tolerations": {UnreachableSeconds: &seconds},
+		"strict": {Strict: haconfig.Strict{Replicas: true, Autoscaler: true, Zones: true}},
+		"rules": {Components: []haconfig.ComponentRule{
+			{Namespace: `a"b\`, Name: "x*", Labels: map[string]string{"k": "v"}, Type: "observability"}}},
+	} {
+		c.Names = haconfig.Names{Prefix: "example.org/"}
+		text := Policy(PolicyOptions{Name: "p", Exclude: []string{"mine"}, Conventions: c})
+		kinds, decoder := map[string]int{}, yaml.NewDecoder(strings.NewReader(text))
+		for {
+			var d struct {
+				Kind string
+				Spec struct{ Mutations []any }
+			}
+			err := decoder.Decode(&d)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v in\n%s", name, err, text)
+			}
+			kinds[fmt.Sprint(d.Kind, len(d.Spec.Mutations))]++
+		}
+		mutations := 3
+		if c.UnreachableSeconds != nil {
+			mutations = 4
+		}
+		if kinds[fmt.Sprint("MutatingAdmissionPolicy", mutations)] != 1 || kinds["MutatingAdmissionPolicy1"] != 1 ||
+			kinds["MutatingAdmissionPolicyBinding0"] != 2 {
+			t.Errorf("%s: %v", name, kinds)
+		}
+		for _, left := range []string{"REGISTRATION", "COMMON", "#if", "#end", "KIND", "WANTED", "SPREAD", "TOLER", "ZONES",
+			"TABLE", "LARGEST", "CONSTRAINTS", "%!"} {
+			if strings.Contains(text, left) {
+				t.Errorf("%s: %s is left in\n%s", name, left, text)
+			}
+		}
+		for _, has := range []string{"values: [kube-node-lease, kube-public, mine]", `example.org/consider: "true"`} {
+			if !strings.Contains(text, has) {
+				t.Errorf("%s: %q is not in\n%s", name, has, text)
+			}
+		}
+	}
+}
