@@ -137,7 +137,7 @@ func (s *apiSite) report(name string, times, rate, original float64, raw string)
 		return
 	}
 	s.bench.Report.Add(name, rate/original, "x", AtLeast(times),
-		fmt.Sprintf("%.0f/s (the original %.0f/s): %s", rate, original, raw))
+		fmt.Sprintf("%.0f/s (ironic-inspector %s %.0f/s): %s", rate, s.original.version, original, raw))
 }
 
 // each makes a request for every node, waits until all are in a state, and returns how

@@ -120,12 +120,6 @@ func measureLoad(ctx context.Context, b *Bench, clusters []*stored, dir string) 
 	const name, unit = "log.writes_64_ratio", "x"
 	goal := func(c *stored) Goal { return AtLeast(map[string]float64{"bolt": 1.8, "wal": 2.5}[c.store]) }
 	etcd, err := newEtcd(ctx, dir)
-	if errors.Is(err, errNoEtcd) {
-		for _, c := range clusters {
-			b.Report.Skip(name+c.suffix, unit, goal(c), err.Error())
-		}
-		return nil
-	}
 	if err != nil {
 		return err
 	}

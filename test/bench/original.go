@@ -23,16 +23,17 @@ const (
 	originalNodes   = 200 // half in each of two turns
 	originalClients = 8
 	originalReady   = time.Minute
-	originalProgram = "/usr/bin/ironic-inspector"
+	originalProgram = "ironic-inspector"
 )
 
-// errNoOriginal says that Debian's package ironic-inspector is not installed.
-var errNoOriginal = errors.New("no " + originalProgram + " here; install Debian's ironic-inspector")
+// errNoOriginal says that the package ironic-inspector is not installed.
+var errNoOriginal = errors.New("no " + originalProgram + " on the PATH; install Debian's ironic-inspector")
 
-// original is one process of Debian's ironic-inspector with SQLite and without a
+// original is one process of ironic-inspector with SQLite and without a
 // message broker, beside an Ironic in memory of its own. It filters nothing.
 type original struct {
 	rack    *rack
+	version string
 	address string
 	running *exec.Cmd
 	next    [2]int // the node whose turn it is, of starts and of callbacks
@@ -62,8 +63,13 @@ store_data = database
 
 // newOriginal starts it and waits for its API.
 func newOriginal(ctx context.Context, b *Bench) (o *original, err error) {
-	if _, err := os.Stat(originalProgram); err != nil {
+	program, err := exec.LookPath(originalProgram)
+	if err != nil {
 		return nil, errNoOriginal
+	}
+	version, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("ironic-inspector --version: %w", err)
 	}
 	dir, err := b.Folder("original")
 	if err != nil {
@@ -73,7 +79,7 @@ func newOriginal(ctx context.Context, b *Bench) (o *original, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o = &original{address: ports[0]}
+	o = &original{version: strings.TrimSpace(string(version)), address: ports[0]}
 	if o.rack, err = newRack(ctx, originalNodes); err != nil {
 		return nil, err
 	}
@@ -88,11 +94,11 @@ func newOriginal(ctx context.Context, b *Bench) (o *original, err error) {
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
 		return nil, fmt.Errorf("write the configuration of ironic-inspector: %w", err)
 	}
-	if out, err := exec.CommandContext(ctx, originalProgram+"-dbsync", "--config-file", file,
+	if out, err := exec.CommandContext(ctx, program+"-dbsync", "--config-file", file,
 		"upgrade").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("create the database of ironic-inspector: %w\n%s", err, out)
 	}
-	cmd := exec.Command(originalProgram, "--config-file", file)
+	cmd := exec.Command(program, "--config-file", file)
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -115,7 +115,7 @@ func longTargets() []target {
 		{
 			name: "bench", about: "each area of the bench in short form: that it runs, not how fast",
 			paths: []string{"go.mod", "test/bench/", "test/labtest/", "test/sandbox/"},
-			needs: append([]string{"etcd", "nft", "iptables-legacy", "dhcpd", "ironic-inspector"}, labNeeds...), root: true,
+			needs: append([]string{"nft", "iptables-legacy", "dhcpd", "ironic-inspector"}, labNeeds...), root: true,
 			steps: []step{{command: []string{"make", "bench", "SHORT=1"}}},
 		},
 		{

@@ -22,7 +22,7 @@ var debian = map[string]string{
 	"systemd-analyze": "systemd", "systemd-nspawn": "systemd-container", "dnsmasq": "dnsmasq-base",
 	"promtool": "prometheus", "xz": "xz-utils",
 	"dpkg-parsechangelog": "dpkg-dev", "openstack-inventory": "python3-openstacksdk", "fence_ipmilan": "fence-agents",
-	"ipmi_sim": "openipmi", "ansible-playbook": "ansible-core", "etcd": "etcd-server",
+	"ipmi_sim": "openipmi", "ansible-playbook": "ansible-core",
 }
 
 // verify runs targets one after the other: those named, else those that the change
