@@ -61,7 +61,7 @@ func (e *examiner) Facts(ctx context.Context) doctor.Facts {
 func (e *examiner) health(ctx context.Context) doctor.Health {
 	p := e.peer
 	r := &health.Reach{
-		Members: p.self.Members, Binary: p.opts.Binary, Greet: p.forward.Greet, Ping: p.gossip.Ping, Ironic: p.ironic.Version,
+		Members: p.self.Members, Binary: p.opts.Binary, Greet: p.forward.Greet, Ping: p.gossip.Ping, Ironic: p.ironic,
 		Keystone: func() (bool, error) {
 			return p.serving.keeper().tokens != nil, p.serving.keystoneAway()
 		}, Components: p.kube.components.services,

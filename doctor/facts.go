@@ -51,6 +51,10 @@ type Plan struct {
 	FloatingInterface string `json:"floating_interface,omitempty"`
 	APIPort           uint16 `json:"api_port,omitempty"`
 	APIScheme         string `json:"api_scheme,omitempty"` // http or https
+	// Who inspects: firewall.inspect_interfaces, and inspection.continue_inspection, which
+	// is empty of a peer of v0.2.0.
+	InspectInterfaces  []string `json:"inspect_interfaces,omitempty"`
+	ContinueInspection string   `json:"continue_inspection,omitempty"`
 	// Useless are options that are of no use together: what is wrong, and what to do.
 	Useless []Useless `json:"useless,omitempty"`
 	// Unusable are files that the configuration names and the peer cannot use.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Severity is how bad a finding is.
@@ -42,6 +43,15 @@ func (f Finding) Hosts() []string {
 		return f.Peers
 	}
 	return []string{f.Peer}
+}
+
+// Advice is the remedy in one line, for people.
+func (f Finding) Advice() string {
+	var lines []string
+	for _, line := range f.Remedy {
+		lines = append(lines, strings.TrimPrefix(line, "# "))
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
 // reported says whether another check found the same fault before.

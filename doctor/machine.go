@@ -86,6 +86,8 @@ type Service struct {
 	Section string `json:"section"`
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Inspect is of Ironic alone; nil: it was not asked, or the peer is of v0.2.0.
+	Inspect *Inspect `json:"inspect,omitempty"`
 	// Ramdisks are the endpoints of an Ironic that is handed what ramdisks send.
 	Ramdisks []Ramdisks `json:"ramdisks,omitempty"`
 }

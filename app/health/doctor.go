@@ -27,11 +27,11 @@ const (
 
 // Reach is what a peer finds out for doctor of those that it needs.
 type Reach struct {
-	Members *Members
-	Binary  string                                               // version of the build
-	Greet   func(ctx context.Context, m membership.Member) error // on its peers' port
-	Ping    func(ctx context.Context, m membership.Member) error // by gossip
-	Ironic  func(ctx context.Context) (version string, err error)
+	Members  *Members
+	Binary   string                                               // version of the build
+	Greet    func(ctx context.Context, m membership.Member) error // on its peers' port
+	Ping     func(ctx context.Context, m membership.Member) error // by gossip
+	Ironic   Ironic
 	// Ramdisks asks Ironic's endpoints whether they take what ramdisks send; nil: they are sent none.
 	Ramdisks func(ctx context.Context) []ironic.RamdiskAnswer
 	Clusters []failover.Cluster
@@ -156,9 +156,9 @@ func (r *Reach) services(ctx context.Context) []doctor.Service {
 	var out []doctor.Service
 	limited, cancel := context.WithTimeout(ctx, serviceLimit)
 	defer cancel()
-	version, err := r.Ironic(limited)
-	out = append(out, doctor.Service{What: "Ironic", Section: "ironic", Version: version, Error: api.ErrorText(err),
-		Ramdisks: r.ramdisks(limited)})
+	asked := AskIronic(limited, r.Ironic)
+	asked.Ramdisks = r.ramdisks(limited)
+	out = append(out, asked)
 	if asked, away := r.Keystone(); asked {
 		out = append(out, doctor.Service{What: "Keystone", Section: "keystone", Error: api.ErrorText(away)})
 	}

@@ -3,7 +3,6 @@ package health
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/config"
@@ -55,16 +54,11 @@ func unusableAddress(conf config.Config, at netip.Addr, links []doctor.Link) (ou
 func floatingWarnings(problems []doctor.Finding) []api.Warning {
 	var out []api.Warning
 	for _, f := range problems {
-		var people []string
-		for _, line := range f.Remedy {
-			people = append(people, strings.TrimPrefix(line, "# "))
-		}
 		severity := "" // as the code has it
 		if f.Severity != doctor.Error {
 			severity = api.SeverityAdvice // it may be meant so
 		}
-		out = append(out, api.Warning{Code: "floating_ip", Severity: severity, Text: f.Text,
-			Remedy: strings.ReplaceAll(strings.Join(people, "; "), ":; ", ": ")})
+		out = append(out, api.Warning{Code: "floating_ip", Severity: severity, Text: f.Text, Remedy: f.Advice()})
 	}
 	return out
 }

@@ -1,9 +1,15 @@
 package health
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/config"
+	"github.com/trivet-ha/trivet/doctor"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/membership"
@@ -45,4 +51,43 @@ func TestIronicElsewhere(t *testing.T) {
 	expect(false, "the other reaches no Ironic either")
 	apply(membership.RenewSession{Session: other, Applied: index})
 	expect(true, "the other reaches Ironic")
+}
+
+// What does not fit is told of an Ironic that answers; one that is away, slow or refuses its
+// user is an error of its own and no finding.
+func TestInspectionProblems(t *testing.T) {
+	var refuse atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := `{"nodes":[]}`
+		switch r.URL.Path {
+		case "/v1/", "/v1":
+			answer = `{"version":{"version":"1.104"}}`
+		case "/v1/drivers":
+			answer = `{"drivers":[{"enabled_inspect_interfaces":["agent","no-inspect"]}]}`
+		}
+		if refuse.Load() {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		_, _ = w.Write([]byte(answer)) // a client that is gone asks no more
+	}))
+	defer server.Close()
+	conf := config.Default()
+	conf.Name, conf.Ironic.Endpoint = "h1", server.URL
+	found, away := InspectionProblems(t.Context(), conf)
+	if away != nil || len(found) != 1 || found[0].Severity != doctor.Warning ||
+		!strings.Contains(found[0].Advice(), "firewall: {inspect_interfaces: [agent]}") {
+		t.Errorf("today's Ironic with a file of before: %+v (%v)", found, away)
+	}
+	conf.Firewall.InspectInterfaces, conf.Inspection.ContinueInspection = []string{"agent"}, config.ContinueRelay
+	if found, away = InspectionProblems(t.Context(), conf); away != nil || len(found) > 0 {
+		t.Errorf("today's Ironic with its file: %+v (%v)", found, away)
+	}
+	refuse.Store(true)
+	if found, away = InspectionProblems(t.Context(), conf); away == nil || len(found) > 0 {
+		t.Errorf("a user who is refused: %+v (%v)", found, away)
+	}
+	server.Close()
+	if found, away = InspectionProblems(t.Context(), conf); away == nil || len(found) > 0 {
+		t.Errorf("an Ironic that is away: %+v (%v)", found, away)
+	}
 }

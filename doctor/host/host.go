@@ -72,7 +72,7 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 	g := &gathering{o: o}
 	c := o.Config
 	g.facts.Peer = c.Name
-	g.facts.Plan = plan(c)
+	g.facts.Plan = PlanOf(c)
 	g.links()
 	g.facts.DHCP.Conf = dnsmasq.Parse(files{}, c.Doctor.DnsmasqConf)
 	for _, p := range g.facts.DHCP.Conf.Problems {
@@ -91,12 +91,14 @@ func Gather(ctx context.Context, o Options) doctor.Facts {
 	return g.facts
 }
 
-func plan(c config.Config) doctor.Plan {
+// PlanOf is what a configuration says.
+func PlanOf(c config.Config) doctor.Plan {
 	p := doctor.Plan{
 		Driver: c.Firewall.Driver, HostsDir: c.Firewall.DHCPHostsDir, Match: c.Firewall.Match,
 		Interface:  c.Firewall.Interface,
 		FloatingIP: c.FloatingIP.Address, FloatingInterface: c.FloatingIP.Interface, APIScheme: c.API.Scheme(),
-		FreezeMS: c.Firewall.Freeze.Milliseconds(),
+		FreezeMS: c.Firewall.Freeze.Milliseconds(), InspectInterfaces: c.Firewall.InspectInterfaces,
+		ContinueInspection: c.Inspection.ContinueInspection,
 	}
 	_, p.APIPort, _ = hostPort(c.API.Listen)
 	for _, problem := range c.CheckPairs() {
