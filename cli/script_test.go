@@ -68,6 +68,7 @@ func scriptAddresses(t *testing.T, env *testscript.Env) {
 	env.Setenv("TRIVET_DATA_DIR", env.WorkDir+"/d")
 	env.Setenv("TRIVET_SOCKET", env.WorkDir+"/d.sock")
 	env.Setenv("TRIVET_IRONIC_RETRIES", "0") // no Ironic answers here
+	env.Setenv("TRIVET_IRONIC_TIMEOUT", "100ms")
 	for _, name := range []string{"API", "CLUSTER", "GOSSIP"} {
 		env.Setenv("TRIVET_"+name+"_LISTEN", testenv.FreePort(t))
 	}

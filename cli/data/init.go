@@ -29,21 +29,36 @@ func Init(t *term.Terminal, set *options.Set) *cobra.Command {
 			"The configuration file (--config) is completed: options given as flags are written into it, and unless it says who may use the API,\n" +
 			"http_basic with one user, " + firstUser +
 			", whose password is shown once and whose hash is kept next to the file. What stands in the file\n" +
-			"stays as it is. --config /dev/null writes none. Run by root, all files that it makes belong to the user of the service.",
-		Example: "  trivet init --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385",
+			"stays as it is. --config /dev/null writes none. Run by root, all files that it makes belong to the user of the service.\n\n" +
+			"--inspection says which kind of site this is. 'ironic': Ironic, 33 or later, inspects by its interface agent; its machines may boot and\n" +
+			"what their ramdisks report is kept for Ironic (firewall.inspect_interfaces: agent, inspection.continue_inspection: relay), and what to set\n" +
+			"in Ironic is printed. 'trivet', which is the default: clients of ironic-inspector, as an Ironic up to 32, call Trivet. An Ironic that is\n" +
+			"named and answers is asked whether that fits.",
+		Example: "  trivet init --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385\n" +
+			"  trivet init --inspection ironic --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385",
 	}
+	var by string
+	c.Flags().StringVar(&by, "inspection", "",
+		"who inspects: "+byIronic+", or "+byTrivet+" for clients of ironic-inspector (default "+byTrivet+")")
+	term.Complete(c, "inspection", byIronic, byTrivet)
 	set.Flags(c)
-	c.RunE = func(c *cobra.Command, _ []string) error { return foundCluster(c.Context(), t, set) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return foundCluster(c.Context(), t, set, by) }
 	return c
 }
 
-func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set) (err error) {
+func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set, by string) (err error) {
 	file, conf, err := loadDraft(t, set)
 	if err != nil {
 		return err
 	}
 	if id, _, err := datadir.Peek(conf.DataDir); err == nil {
 		return foundAgain(ctx, t, set, conf, id)
+	}
+	if err := chooseInspection(set, conf, by); err != nil {
+		return err
+	}
+	if conf, err = file.load(set, file.text); err != nil { // with what that added
+		return err
 	}
 	if err := refuse(options.Refused(conf)); err != nil {
 		return err
@@ -73,6 +88,7 @@ func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set) (err 
 		return local.DirError(err)
 	}
 	t.Say("%s is the first peer of cluster %s, in %s", made.Identity.Name, made.Identity.Cluster, conf.DataDir)
+	sayInspection(ctx, t, conf, file, by)
 	sayServe(t, set, conf)
 	return printFounding(t, made, file, plan)
 }

@@ -47,7 +47,8 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 		Use:   "dnsmasq-config",
 		Short: "Make this peer's host a DHCP and TFTP server, or print what dnsmasq and iPXE need for that",
 		Long: "Print the configuration of dnsmasq for this peer's host: DHCP and TFTP on firewall.interface, no DNS, and boot files for BIOS and UEFI.\n" +
-			"With --boot-script print the iPXE script that belongs next to them: it boots the ramdisk, which reports to the floating IP.\n\n" +
+			"With --boot-script print the iPXE script that belongs next to them: it boots the ramdisk, which reports to the floating IP: to\n" +
+			"/v1/continue, or where inspection.continue_inspection is relay, to /v1/continue_inspection.\n\n" +
 			"--install writes both where they belong, " + pxe.ConfFile + " and " + pxe.ScriptName +
 			" in the TFTP root, links iPXE's programs from the\n" +
 			"distribution's package there (ipxe of Debian and Ubuntu, ipxe-bootimgs-x86 of Fedora and RHEL), lets dnsmasq test its file, enables and\n" +
@@ -185,6 +186,9 @@ func bootOf(t *term.Terminal, conf config.Config, boot pxe.Boot) (pxe.Boot, erro
 	}
 	tls := conf.API.TLS.Certificate != config.TLSOff
 	boot.Callback = pxe.Callback(address, uint16(number), tls)
+	if conf.Inspection.ContinueInspection == config.ContinueRelay { // the document is for Ironic
+		boot.Callback = strings.TrimSuffix(boot.Callback, "/continue") + "/continue_inspection"
+	}
 	if tls {
 		t.Say("the ramdisk must trust the API's certificate: put its CA into it, or say --kernel-args ipa-insecure=1")
 	}
