@@ -98,12 +98,15 @@ sandbox: build ## A site to experiment with, until Ctrl-C: three peers, simulate
 	go run ./test/sandbox $(ARGS)
 
 .PHONY: quickstart
-quickstart: build ## Run the README's quick start as it stands there: three peers on loopback
+quickstart: build ## Run each of the README's quick starts as it stands there: three peers on loopback
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	awk '/<!-- quickstart:end -->/ {on = 0} on && /^```/ {code = !code; next} on && code; /<!-- quickstart:begin -->/ {on = 1}' README.md > "$$dir/quickstart" && \
-	{ [ -s "$$dir/quickstart" ] || { echo "README.md has no quick start between its markers" >&2; exit 1; }; } && \
-	cd "$$dir" && PATH="$(CURDIR)/bin:$$PATH" \
-	bash -euo pipefail -c 'trap "kill \$$(jobs -p) 2>/dev/null || true; wait" EXIT; . ./quickstart'
+	awk -v dir="$$dir" '/<!-- quickstart:end -->/ {on = 0} on && /^```/ {code = !code; next} on && code {print > (dir "/" n ".sh")} /<!-- quickstart:begin -->/ {on = 1; n++} END {if (n != 2) exit 1}' README.md || \
+	{ echo "README.md has not two quick starts between its markers" >&2; exit 1; }; \
+	for n in 1 2; do \
+		[ -s "$$dir/$$n.sh" ] || { echo "quick start $$n of README.md is empty" >&2; exit 1; }; \
+		mkdir "$$dir/$$n" && cd "$$dir/$$n" && PATH="$(CURDIR)/bin:$$PATH" \
+		bash -euo pipefail -c 'trap "kill \$$(jobs -p) 2>/dev/null || true; wait" EXIT; . ../'$$n.sh || exit 1; \
+	done
 
 .PHONY: bench
 bench: ## Measure against the goals: a table, and test/bench/results.json (AREA=log for one area, COMPARE=revision for that one in turns with this tree, SHORT=1 to see only that each runs)

@@ -27,11 +27,11 @@ const (
 
 // Reach is what a peer finds out for doctor of those that it needs.
 type Reach struct {
-	Members  *Members
-	Binary   string                                               // version of the build
-	Greet    func(ctx context.Context, m membership.Member) error // on its peers' port
-	Ping     func(ctx context.Context, m membership.Member) error // by gossip
-	Ironic   Ironic
+	Members *Members
+	Binary  string                                               // version of the build
+	Greet   func(ctx context.Context, m membership.Member) error // on its peers' port
+	Ping    func(ctx context.Context, m membership.Member) error // by gossip
+	Ironic  Ironic
 	// Ramdisks asks Ironic's endpoints whether they take what ramdisks send; nil: they are sent none.
 	Ramdisks func(ctx context.Context) []ironic.RamdiskAnswer
 	Clusters []failover.Cluster
