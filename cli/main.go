@@ -85,7 +85,8 @@ func (p *program) root() *cobra.Command {
 		Use:   "trivet",
 		Short: "Highly available bare-metal introspection: three peers, one replicated log",
 		Long: "Trivet makes bare-metal introspection highly available with one package on three hosts.\n\n" +
-			"Start with 'trivet init' on the first host and 'trivet serve' on each; 'trivet status' shows how it stands.\n\n" +
+			"Start with 'trivet init' on the first host, for an Ironic of 33 or later with '--inspection ironic', and 'trivet serve' on each; 'trivet status'\n" +
+			"shows how it stands.\n\n" +
 			term.ExitCodes,
 		Example:                    "trivet init\ntrivet status\ntrivet help introspection start",
 		SilenceErrors:              true,
