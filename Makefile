@@ -183,6 +183,10 @@ pictures: ## Renew docs/ui.png, the picture of the page, with a headless Chromiu
 package: ## Build dist/: .deb and .rpm for amd64 and arm64, the driver of Tooz, bills of materials, checksums (needs xz)
 	go run ./packaging -out dist
 
+.PHONY: image
+image: ## Build dist/image/: an OCI archive for amd64 and arm64, from no base and without an engine, and its bills of materials
+	go run ./packaging -image -out dist/image
+
 .PHONY: clean
 clean: ## Remove what the targets above built
 	rm -rf bin dist test/bench/results.json test/bench/growth.svg

@@ -1,7 +1,8 @@
 // Command packaging builds what a release consists of, with Go and xz: binaries,
-// manual pages and completions, .deb and .rpm for amd64 and arm64, a list of
-// what each binary is made of and under which licences, and the checksums of all
-// of it. Run it by 'make package', in the root of the repository.
+// manual pages and completions, .deb and .rpm for amd64 and arm64, an image for
+// containers, a list of what each binary is made of and under which licences, and the
+// checksums of all of it. Run it by 'make package', in the root of the repository;
+// 'make image' builds the image alone.
 //
 // Two builds of one commit are the same, byte by byte: the time in them is the
 // commit's (or SOURCE_DATE_EPOCH), the version is the binary's own, of the newest

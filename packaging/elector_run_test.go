@@ -13,8 +13,8 @@ import (
 )
 
 // TestElectorStartsRestricted runs the command of docs/elector.md's pod with what such a
-// pod has: its user, no capability and none to be gained. With the capabilities of the
-// file that a peer's image has, the kernel refuses it.
+// pod has: its user, no capability and none to be gained. A program that carries
+// capabilities the kernel refuses, so that the one in the image carries none.
 func TestElectorStartsRestricted(t *testing.T) {
 	testenv.NeedRoot(t, "setpriv", "setcap")
 	c := electorManifest(t).Spec.Containers[0]

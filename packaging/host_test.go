@@ -46,7 +46,7 @@ func buildTwice(t *testing.T) string {
 	for i := range dirs {
 		dirs[i] = t.TempDir()
 		var list bytes.Buffer
-		if err := run(t.Context(), dirs[i], []string{"amd64"}, &list); err != nil {
+		if err := run(t.Context(), dirs[i], []string{"amd64"}, false, &list); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("build %d\n%s", i+1, &list)

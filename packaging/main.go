@@ -38,6 +38,7 @@ func main() {
 	notes := flag.String("notes", "",
 		"build nothing: if CHANGELOG.md begins with a release, print its version and write its changes to this file")
 	wheel := flag.Bool("wheel", false, "build nothing but the wheel of the driver of Tooz, of no version")
+	image := flag.Bool("image", false, "build nothing but the image for containers and what it is made of")
 	flag.Parse()
 	var err error
 	switch {
@@ -48,7 +49,7 @@ func main() {
 	default:
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
-		err = run(ctx, *out, strings.Split(*arches, ","), os.Stdout)
+		err = run(ctx, *out, strings.Split(*arches, ","), *image, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "packaging: error: %v\n", err)
@@ -56,8 +57,8 @@ func main() {
 	}
 }
 
-// run builds a release into out and lists it on w.
-func run(ctx context.Context, out string, arches []string, w io.Writer) (err error) {
+// run builds a release into out, or its image alone, and lists it on w.
+func run(ctx context.Context, out string, arches []string, image bool, w io.Writer) (err error) {
 	work, err := os.MkdirTemp("", "trivet-packaging-")
 	if err != nil {
 		return fmt.Errorf("make a directory to work in: %w", err)
@@ -68,6 +69,17 @@ func run(ctx context.Context, out string, arches []string, w io.Writer) (err err
 	}
 	r := release{out: out, work: work, env: cleanEnv(os.Environ())}
 	if err := r.build(ctx, arches); err != nil {
+		return err
+	}
+	if !image {
+		if err := r.packages(ctx, arches); err != nil {
+			return err
+		}
+	}
+	if err := r.image(ctx, arches); err != nil {
+		return err
+	}
+	if err := writeSums(r.out); err != nil {
 		return err
 	}
 	return r.list(w)
@@ -106,7 +118,7 @@ func prepare(out string) error {
 	return nil
 }
 
-// build makes every file of the release.
+// build makes the programs, and says of each what it is made of.
 func (r *release) build(ctx context.Context, arches []string) error {
 	if err := r.date(ctx); err != nil {
 		return err
@@ -123,6 +135,18 @@ func (r *release) build(ctx context.Context, arches []string) error {
 	if err := r.identify(ctx); err != nil {
 		return err
 	}
+	for _, arch := range arches {
+		for _, p := range programs() {
+			if err := r.bill(p.name, arch); err != nil {
+				return err
+			}
+		}
+	}
+	return r.writeLicences()
+}
+
+// packages makes those of all formats.
+func (r *release) packages(ctx context.Context, arches []string) error {
 	if err := r.documents(ctx, r.path(runtime.GOARCH, trivet)); err != nil {
 		return err
 	}
@@ -131,18 +155,12 @@ func (r *release) build(ctx context.Context, arches []string) error {
 			return err
 		}
 	}
-	if err := r.tooz(ctx); err != nil {
-		return err
-	}
-	return writeSums(r.out)
+	return r.tooz(ctx)
 }
 
 // packAll makes the packages of an architecture.
 func (r *release) packAll(ctx context.Context, arch string) error {
 	for _, p := range programs() {
-		if err := r.bill(p.name, arch); err != nil {
-			return err
-		}
 		for _, format := range []string{"deb", "rpm"} {
 			if err := r.pack(ctx, p, arch, format); err != nil {
 				return err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,10 +22,13 @@ type check struct {
 // staticcheck is pinned in staticcheck.mod.
 var staticcheck = []string{"go", "tool", "-modfile=test/gate/staticcheck.mod", "staticcheck"}
 
+// ownModules are folders whose libraries may not choose the versions of the binary. Each
+// is checked only where it changed, since it brings others' code: an etcd client, Helm.
+var ownModules = []string{"test/bench", "packaging/container"}
+
 // lintChecks lists what lint runs. vet reads the source of tier 2, too, so that it
-// always compiles. The module bench is checked only where it changed, since it brings
-// an etcd client.
-func lintChecks(benchChanged bool) []check {
+// always compiles.
+func lintChecks(changedModules []string) []check {
 	checks := []check{
 		{"gofmt", ".", []string{"gofmt", "-l", "."}},
 		{"vet", ".", []string{"go", "vet", "./..."}},
@@ -31,8 +36,8 @@ func lintChecks(benchChanged bool) []check {
 		{"staticcheck", ".", append(append([]string{}, staticcheck...), "-tags", "e2e", "./...")},
 		{"archtest", ".", []string{"go", "test", "-count=1", "./test/archtest"}},
 	}
-	if benchChanged {
-		checks = append(checks, check{"vet of bench", "test/bench", []string{"go", "vet", "./..."}})
+	for _, dir := range changedModules {
+		checks = append(checks, check{"vet of " + path.Base(dir), dir, []string{"go", "vet", "./..."}})
 	}
 	return checks
 }
@@ -42,10 +47,12 @@ func lintChecks(benchChanged bool) []check {
 func lint(ctx context.Context, base string) int {
 	s := &stage{name: "lint", began: time.Now()}
 	changed, err := changedFiles(ctx, base)
+	modules := slices.DeleteFunc(slices.Clone(ownModules),
+		func(dir string) bool { return err == nil && !touches(changed, []string{dir + "/"}) })
 	if err != nil {
-		s.notes = append(s.notes, "what changed is not known, bench is checked: "+err.Error())
+		s.notes = append(s.notes, fmt.Sprintf("what changed is not known, %v are checked: %v", modules, err))
 	}
-	for _, c := range lintChecks(err != nil || touches(changed, []string{"test/bench/"})) {
+	for _, c := range lintChecks(modules) {
 		began := time.Now()
 		said, err := c.run(ctx)
 		if err != nil || c.name == "gofmt" && said != "" {

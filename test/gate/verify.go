@@ -143,7 +143,7 @@ func (v *verification) command(ctx context.Context, words []string) {
 func changedPackages(changed []string) (packages []string) {
 	for _, file := range changed {
 		dir := path.Dir(file)
-		if strings.HasSuffix(file, ".go") && !strings.HasPrefix(dir, "test/bench") && !strings.Contains(dir, "testdata") {
+		if strings.HasSuffix(file, ".go") && !touches([]string{dir}, ownModules) && !strings.Contains(dir, "testdata") {
 			if found, err := filepath.Glob(filepath.Join(dir, "*.go")); err == nil && len(found) > 0 {
 				packages = append(packages, "./"+dir)
 			}
