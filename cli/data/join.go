@@ -54,8 +54,15 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 		"follow the log, serve and work, count in no majority and never lead; 'trivet members promote' changes it")
 	c.Flags().BoolVar(&as.replace, "replace", false,
 		"set aside what an earlier peer of this host left, and join as a new one")
+	c.Flags().BoolVar(&as.unlessPeer, "unless-peer", false,
+		"end at once, without a token, where a member's data is: for what runs before every start, as in a pod")
 	set.Flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if as.unlessPeer {
+			if lives, err := peerLives(t, set); lives || err != nil {
+				return err
+			}
+		}
 		text, err := joinToken(t, token, file)
 		if err != nil {
 			return err
@@ -67,8 +74,29 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 
 // joining is how a host joins.
 type joining struct {
-	observer, replace bool
-	wait              time.Duration
+	observer, replace, unlessPeer bool
+	wait                          time.Duration
+}
+
+// peerLives reports whether a peer that is a member, as far as this host knows, has its
+// data here. Data that cannot be read is an error: nothing must take its place unasked.
+func peerLives(t *term.Terminal, set *options.Set) (bool, error) {
+	_, conf, err := loadDraft(t, set)
+	if err != nil {
+		return false, err
+	}
+	id, _, err := datadir.Peek(conf.DataDir)
+	if errors.Is(err, datadir.ErrNoPeer) {
+		return false, nil
+	}
+	if err != nil {
+		return false, local.DirError(err)
+	}
+	if err := notDeparted(conf.DataDir, id); err != nil {
+		return false, err
+	}
+	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
+	return true, nil
 }
 
 // joinToken returns the text of the token from wherever it was given.
@@ -174,6 +202,21 @@ func passing(err error) bool {
 func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pki.Credentials, token pki.JoinToken,
 	conf config.Config) error {
 	dir := conf.DataDir
+	if err := notDeparted(dir, id); err != nil {
+		return err
+	}
+	if pki.HashCA(cred.CA) != token.CAHash {
+		return term.Fail(term.ExitConflict,
+			"if this host is to leave that cluster: 'systemctl start trivet' if it does not run, 'trivet leave' (it asks for --force where this is the only peer), then repeat the join; or name another directory with --data-dir",
+			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
+	}
+	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
+	sayServe(t, set, conf)
+	return nil
+}
+
+// notDeparted refuses data of a peer that was removed or left behind.
+func notDeparted(dir string, id datadir.Identity) error {
 	_, departed, err := datadir.Departed(dir)
 	if err != nil {
 		return local.DirError(err)
@@ -183,13 +226,6 @@ func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pk
 			"repeat the join with --replace: what is left of it is set aside, and this host joins as a new peer",
 			"%s holds what is left of peer %s, which is no member of cluster %s any more", dir, id.Name, id.Cluster)
 	}
-	if pki.HashCA(cred.CA) != token.CAHash {
-		return term.Fail(term.ExitConflict,
-			"if this host is to leave that cluster: 'systemctl start trivet' if it does not run, 'trivet leave' (it asks for --force where this is the only peer), then repeat the join; or name another directory with --data-dir",
-			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
-	}
-	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
-	sayServe(t, set, conf)
 	return nil
 }
 
