@@ -16,20 +16,16 @@ func failoverManifest(t *term.Terminal) *cobra.Command {
 		Use:   "manifest",
 		Short: "Print the rights that failover needs in a cluster, to be applied with kubectl",
 		Long: "Print what an operator applies to a cluster so that failover may do there what it needs, and nothing else: a service account, its\n" +
-			"rights, and a token for a kubeconfig; or with --in-cluster an example of peers that run there as pods. It asks no peer and no API server.",
+			"rights, and a token for a kubeconfig, which peers that are pods of the cluster do not need (--in-cluster; the chart of docs/kubernetes.md\n" +
+			"has the same rights). It asks no peer and no API server.",
 		Example: "  trivet failover manifest | kubectl apply -f -",
 	}
 	c.Flags().StringVar(&o.Namespace, "namespace", "trivet", "where the service account lives")
 	c.Flags().BoolVar(&o.InCluster, "in-cluster", false, "for peers that run as pods of the cluster")
-	c.Flags().StringVar(&o.Image, "image", "", "with --in-cluster: what they run")
 	c.RunE = func(*cobra.Command, []string) error {
 		const small = "abcdefghijklmnopqrstuvwxyz0123456789-"
-		const others = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_./:@"
 		if o.Namespace == "" || strings.Trim(o.Namespace, small) != "" {
 			return term.Usage("--namespace %q: it has small letters, digits and '-'", o.Namespace)
-		}
-		if strings.Trim(o.Image, small+others) != "" {
-			return term.Usage("--image %q is not the name of an image", o.Image)
 		}
 		_, err := fmt.Fprint(t.Out, kube.Manifest(o))
 		return err

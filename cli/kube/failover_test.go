@@ -280,7 +280,7 @@ func TestFailoverCommands(t *testing.T) {
 		{"test-fence w1 --on --off", term.ExitUsage, "", "write one of them", ""},
 		{"test-fence w1 --device bmc", term.ExitUsage, "", "with --off or --on alone", ""},
 		{"manifest", 0, "kind: ClusterRole\n", "", ""},
-		{"manifest --namespace x --in-cluster --image example.org/t:1", 0, "image: example.org/t:1", "", ""},
+		{"manifest --namespace x --in-cluster", 0, "namespace: x\n", "", ""},
 		{"manifest --namespace A", term.ExitUsage, "", "--namespace", ""},
 		{"", term.ExitUsage, "", "which? One of", ""},
 	} {
