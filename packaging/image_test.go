@@ -96,8 +96,8 @@ func TestImage(t *testing.T) {
 
 func packImage(t *testing.T, out string, trees []string) []byte {
 	t.Helper()
-	words := append([]string{"run", "-C", "container", "./image", "-out", out, "-version", "v9+dev", "-created", "1790000000"},
-		trees...)
+	words := append([]string{"run", "-C", "container", "./image", "-out", out, "-version", "v9+dev",
+		"-created", "1790000000"}, trees...)
 	if said, err := exec.Command("go", words...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}

@@ -71,7 +71,8 @@ func targets() []target {
 			[]string{"inspector/", "fsm/relays/", "firewall/"}, "nft", "unshare", "chroot"),
 		lab(kubeBuild, "build the Kubernetes control plane of the lab", 1, nil),
 		lab("e2e-kube", "a Kubernetes control plane: failover, admission, leases", 4,
-			[]string{"failover/", "haconfig/", "lease/", "client/"}, "fence_ipmilan", "ipmi_sim", "ipmitool"),
+			[]string{"failover/", "haconfig/", "lease/", "client/", "packaging/chart/", "packaging/container/"},
+			"fence_ipmilan", "ipmi_sim", "ipmitool"),
 		{
 			name: "e2e-page", about: "the page in a real browser",
 			paths: []string{"go.mod", "api/", "test/uitest/", "test/chromium/", "test/sandbox/"},
@@ -177,7 +178,7 @@ var labTests = map[string]string{
 		`DoorIsShutOffline|FiltersOfAllPeersAreTold|WithoutIPv4|BatchGetsAddresses|MachinesAreOfferedTheirBootFile|DoctorFindsWhatIsPlanted|LeaseRun|Overlaps)$`,
 	"e2e-ironic":   `^Test(Ironic|IronicInTrouble|IronicItself|TakeOver|TakeOverServers|FenceIronic|Keystone)$`,
 	"e2e-ironic39": `^TestIronic39(ServesRamdisksElsewhere)?$`,
-	"e2e-kube":     `^Test(Kube|KubeDays|KubeMixed|KubeStarved|KubernetesComparesTokens|HAConfig|HAConfigOfTwoClusters|ElectorMirror|FenceIPMI|FenceDummy)$`,
+	"e2e-kube":     `^Test(Kube|KubeDays|KubeMixed|KubeStarved|KubernetesComparesTokens|HAConfig|HAConfigOfTwoClusters|HAConfigPolicies|ElectorMirror|Chart|ChartRenders|FenceIPMI|FenceDummy)$`,
 	"e2e-package":  `^Test(ThreePackagedHosts|UpgradeOfPackages|Documents|TenMistakes|Ansible)$`,
 	kubeBuild:      `^TestControlPlaneIsBuilt$`,
 }
