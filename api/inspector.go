@@ -128,7 +128,7 @@ func (i *Inspector) resources() []resource {
 		{path: "/v1/introspection/:node/data/unprocessed", cost: admission.Dear, get: i.data(false),
 			post: i.reapply(documents)},
 	}, rulesAPI{i.Service, documents, i.reading}.resources(), i.leaseResources(documents), i.nodeResources(),
-		hardwareAPI{i.Hardware, i.reading}.resources(), i.eventResources(), more)
+		hardwareAPI{i.Hardware, documents, i.reading}.resources(), i.eventResources(), more)
 }
 
 // Handler returns the routes of i. It must see paths as they were sent: a mux

@@ -2,10 +2,13 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/accept"
 	"github.com/trivet-ha/trivet/inspector/hardware"
@@ -47,6 +50,12 @@ func (i *Inspector) nodeResources() []resource {
 func (i *Inspector) nodes(c echo.Context) error {
 	ctx, cancel := limited(c)
 	defer cancel()
+	if unexpected, err := parseUnexpected(query(c)); err != nil || unexpected {
+		if err != nil {
+			return err
+		}
+		return i.unexpected(ctx, c)
+	}
 	all, err := i.Names.All(ctx)
 	if err != nil {
 		return err
@@ -62,13 +71,20 @@ func (i *Inspector) node(ctx context.Context, c echo.Context, ref string) error 
 	return replyValue(c, http.StatusOK, one)
 }
 
-// Hardware reads what a node's ramdisk sent as hardware. ref is a UUID or name.
+// Hardware is all that is known of machines.
 type Hardware interface {
+	HardwareReader
+	Verdicts
+	ExpectationKeeper
+}
+
+// HardwareReader reads what a node's ramdisk sent as hardware. ref is a UUID or name.
+type HardwareReader interface {
 	Changes(ctx context.Context, ref string, r inspector.Reading) (accept.Comparison, error)
 	Cabling(ctx context.Context, ref string, r inspector.Reading) ([]hardware.Cable, error)
 }
 
-var _ Hardware = (*accept.Service)(nil)
+var _ Hardware = accept.Hardware{}
 
 // nodeChanges is the answer about what changed.
 type nodeChanges struct {
@@ -87,8 +103,9 @@ type nodeCabling struct {
 
 // hardwareAPI answers the paths about the hardware of nodes, which are Trivet's own.
 type hardwareAPI struct {
-	hardware Hardware
-	reading  func(echo.Context) inspector.Reading // how fresh an answer must be
+	hardware  Hardware
+	documents bodies
+	reading   func(echo.Context) inspector.Reading // how fresh an answer must be
 }
 
 func (a hardwareAPI) resources() []resource {
@@ -98,6 +115,10 @@ func (a hardwareAPI) resources() []resource {
 	return []resource{
 		{path: pathNode + "/changes", reader: true, cost: admission.Dear, get: onNode(a.changes)},
 		{path: pathNode + "/cabling", reader: true, cost: admission.Dear, get: onNode(a.cabling)},
+		{path: pathNode + "/verdict", reader: true, cost: admission.Request, get: onNode(a.verdict)},
+		{path: pathExpectations, reader: true, cost: admission.Dear, get: a.listExpectations},
+		{path: pathExpectations + "/:expectation", reader: true, cost: admission.Request, get: a.showExpectation,
+			put: a.putExpectation, remove: a.deleteExpectation},
 	}
 }
 
@@ -119,4 +140,140 @@ func (a hardwareAPI) cabling(ctx context.Context, c echo.Context, ref string) er
 		return err
 	}
 	return replyValue(c, http.StatusOK, nodeCabling{append([]hardware.Cable{}, cables...)})
+}
+
+// Verdicts tells how machines were judged. ref is a UUID or name.
+type Verdicts interface {
+	Verdict(ctx context.Context, ref string, r inspector.Reading) (expectations.Verdict, error)
+	// Unexpected lists machines that are not as ordered, in the order of their nodes.
+	Unexpected(ctx context.Context, p accept.Page, r inspector.Reading) ([]expectations.Verdict, error)
+}
+
+// ExpectationKeeper keeps what machines were ordered with.
+type ExpectationKeeper interface {
+	Expectations(ctx context.Context, r inspector.Reading) ([]expectations.Expectation, error)
+	// PutExpectation takes one that package hardware has checked.
+	PutExpectation(ctx context.Context, e hardware.Expectation) error
+	DeleteExpectation(ctx context.Context, name string) error
+}
+
+const pathExpectations = "/v1/expectations"
+
+// MaxExpectationBody is the greatest length of an expectation as it is sent, in bytes.
+// What is stored of it must be shorter still.
+const MaxExpectationBody = 4 * expectations.MaxExpectation
+
+// nodeVerdict is how a machine was judged.
+type nodeVerdict struct {
+	UUID string `json:"uuid"`
+	// Judged is false before the first document was judged.
+	Judged       bool     `json:"judged"`
+	Expectations []string `json:"expectations"`
+	Differences  []string `json:"differences"` // none: it is as ordered, or nothing is expected of it
+}
+
+func shownVerdict(v expectations.Verdict) nodeVerdict {
+	return nodeVerdict{UUID: v.Node, Judged: !v.Document.IsZero(), Expectations: append([]string{}, v.By...),
+		Differences: append([]string{}, v.Differences...)}
+}
+
+func (a hardwareAPI) verdict(ctx context.Context, c echo.Context, ref string) error {
+	v, err := a.hardware.Verdict(ctx, ref, a.reading(c))
+	if err != nil {
+		return err
+	}
+	return replyValue(c, http.StatusOK, shownVerdict(v))
+}
+
+// parseUnexpected reads ?unexpected=; absent is no.
+func parseUnexpected(q url.Values) (bool, error) {
+	switch value := q.Get("unexpected"); value {
+	case "true":
+		return true, nil
+	case "", "false":
+		return false, nil
+	default:
+		return false, refuse(http.StatusBadRequest, "unexpected is true or false, not %q", value)
+	}
+}
+
+// unexpected lists the machines that are not as ordered. It needs no answer of Ironic.
+func (i *Inspector) unexpected(ctx context.Context, c echo.Context) error {
+	if i.Hardware == nil {
+		return refuse(http.StatusNotFound, "this server judges no machines")
+	}
+	page, err := parsePage(query(c), i.MaxLimit)
+	if err != nil {
+		return err
+	}
+	all, err := i.Hardware.Unexpected(ctx, page, i.reading(c))
+	if err != nil {
+		return err
+	}
+	list := make([]nodeVerdict, 0, len(all))
+	for _, v := range all {
+		list = append(list, shownVerdict(v))
+	}
+	return replyValue(c, http.StatusOK, map[string]any{"nodes": list})
+}
+
+func (a hardwareAPI) listExpectations(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	all, err := a.hardware.Expectations(ctx, a.reading(c))
+	if err != nil {
+		return err
+	}
+	list := make([]json.RawMessage, 0, len(all))
+	for _, e := range all {
+		list = append(list, e.Body)
+	}
+	return replyValue(c, http.StatusOK, map[string]any{"expectations": list})
+}
+
+func (a hardwareAPI) showExpectation(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	all, err := a.hardware.Expectations(ctx, a.reading(c))
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if e.Name == c.Param("expectation") {
+			return replyValue(c, http.StatusOK, json.RawMessage(e.Body))
+		}
+	}
+	return refuse(http.StatusNotFound, "Expectation %s was not found", c.Param("expectation"))
+}
+
+// putExpectation takes JSON or YAML, as files have an expectation.
+func (a hardwareAPI) putExpectation(c echo.Context) error {
+	body, release, err := a.documents.readBody(c, MaxExpectationBody)
+	defer release()
+	if err != nil {
+		return err
+	}
+	e, err := hardware.ReadExpectation(body)
+	switch {
+	case err != nil:
+		return refuse(http.StatusBadRequest, "%v", err)
+	case e.Name != c.Param("expectation"):
+		return refuse(http.StatusBadRequest, "the expectation is called %q in its body and %q in its path", e.Name,
+			c.Param("expectation"))
+	}
+	ctx, cancel := limited(c)
+	defer cancel()
+	if err := a.hardware.PutExpectation(ctx, e); err != nil {
+		return err
+	}
+	return replyValue(c, http.StatusOK, e)
+}
+
+func (a hardwareAPI) deleteExpectation(c echo.Context) error {
+	ctx, cancel := limited(c)
+	defer cancel()
+	if err := a.hardware.DeleteExpectation(ctx, c.Param("expectation")); err != nil {
+		return err
+	}
+	return reply(c, http.StatusNoContent, plainType, nil)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/accept"
 	"github.com/trivet-ha/trivet/inspector/hardware"
@@ -108,6 +110,69 @@ func TestHardware(t *testing.T) {
 		w := answer(t, i.Handler(), "GET", "/v1/nodes/"+node+"/"+c.path, "")
 		if got := strings.TrimSpace(w.Body.String()); w.Code != c.status || got != c.want {
 			t.Errorf("%s after %d inspections: %d %s, want %d %s", c.path, c.inspections, w.Code, got, c.status, c.want)
+		}
+	}
+}
+
+func (f fakeHardware) Verdict(_ context.Context, ref string, _ inspector.Reading) (expectations.Verdict, error) {
+	return expectations.Verdict{Node: ref, Document: blobs.Hash{byte(f.inspections)}, By: []string{"compute"},
+		Differences: []string{"compute: expected 2 x disk, found 1"}}, f.known(ref)
+}
+
+func (f fakeHardware) Unexpected(ctx context.Context, p accept.Page, r inspector.Reading) (
+	[]expectations.Verdict, error) {
+	if p.Marker >= node {
+		return nil, nil
+	}
+	v, err := f.Verdict(ctx, node, r)
+	return []expectations.Verdict{v}, err
+}
+
+func (f fakeHardware) Expectations(context.Context, inspector.Reading) ([]expectations.Expectation, error) {
+	return []expectations.Expectation{{Name: "compute", Body: []byte(`{"name":"compute","parts":[]}`)}}, nil
+}
+
+func (f fakeHardware) PutExpectation(context.Context, hardware.Expectation) error { return nil }
+
+func (f fakeHardware) DeleteExpectation(_ context.Context, name string) error {
+	if name != "compute" {
+		return refuse(http.StatusNotFound, "Expectation %s was not found", name)
+	}
+	return nil
+}
+
+func TestExpectations(t *testing.T) {
+	const compute = "/v1/expectations/compute"
+	const body = `{"name":"compute","nodes":["compute-*"],"parts":[{"kind":"disk","size":"480 GB"}]}`
+	const verdict = `{"uuid":"` + node + `","judged":true,"expectations":["compute"],` +
+		`"differences":["compute: expected 2 x disk, found 1"]}`
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/v1/expectations", "", 200, `{"expectations":[{"name":"compute","parts":[]}]}`},
+		{"GET", compute, "", 200, `{"name":"compute","parts":[]}`},
+		{"GET", compute + "2", "", 404, `{"error":{"message":"Expectation compute2 was not found"}}`},
+		{"PUT", compute, body, 200, body},
+		{"PUT", compute, "name: compute\nnodes: [compute-*]\nparts:\n- {kind: disk, size: 480 GB}\n", 200, body},
+		{"PUT", compute + "2", body, 400,
+			`{"error":{"message":"the expectation is called \"compute\" in its body and \"compute2\" in its path"}}`},
+		{"PUT", compute, "name: compute\nnodes: [x]\nparts:\n- kind: disc\n", 400,
+			`{"error":{"message":"line 4: expectation \"compute\": parts, row 1: kind: \"disc\" is none of system, firmware, BMC, boot, CPU, memory, memory module, disk, card, interface, cable"}}`},
+		{"DELETE", compute, "", 204, ""},
+		{"DELETE", compute + "2", "", 404, `{"error":{"message":"Expectation compute2 was not found"}}`},
+		{"GET", "/v1/nodes/" + node + "/verdict", "", 200, verdict},
+		{"GET", "/v1/nodes?unexpected=true", "", 200, `{"nodes":[` + verdict + `]}`},
+		{"GET", "/v1/nodes?unexpected=true&marker=" + node, "", 200, `{"nodes":[]}`},
+		{"GET", "/v1/nodes?unexpected=perhaps", "", 400,
+			`{"error":{"message":"unexpected is true or false, not \"perhaps\""}}`},
+	} {
+		i := &Inspector{Service: &fake{}, Hardware: fakeHardware{2}, Names: fakeNames{}, Auth: NoAuth(), MaxLimit: 4,
+			Logger: slog.New(slog.DiscardHandler), StaleFor: func() time.Duration { return 0 }}
+		w := answer(t, i.Handler(), c.method, c.path, c.body)
+		if got := strings.TrimSpace(w.Body.String()); w.Code != c.status || got != c.want {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.path, w.Code, got, c.status, c.want)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (p *Peer) inspectorAPI(conf config.Config, k keeper) *api.Inspector {
 		Proxies:   networks(conf.API.TrustedProxies),
 		Admission: p.serving.admission,
 		Names:     p.names,
-		Hardware:  p.core.Service,
+		Hardware:  p.core.Service.Hardware(),
 		Events:    p.events,
 		Report:    p.recorder.Report,
 	}

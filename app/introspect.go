@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/trivet-ha/trivet/inspector/accept"
+	"github.com/trivet-ha/trivet/inspector/judge"
 	"github.com/trivet-ha/trivet/inspector/periodic"
 	"github.com/trivet-ha/trivet/inspector/relay"
 	"github.com/trivet-ha/trivet/inspector/work"
@@ -39,6 +40,7 @@ type Ironic interface {
 // leaderIronic is Ironic as the leader's sweeps and the watch on it ask it.
 type leaderIronic interface {
 	periodic.Ironic
+	judge.Names
 	ironic.Pinger
 }
 
@@ -123,7 +125,8 @@ type introspector struct {
 	notifier *inspector.Notifier
 	sweeps   *periodic.Sweeps
 	relayer  *relay.Relayer // nil where nothing is handed on
-	stop     chan struct{}  // closed when the pool shall claim no more
+	judge    *judge.Judge
+	stop     chan struct{} // closed when the pool shall claim no more
 }
 
 // newIntrospector wires the front door, the workers and the sweeps to a log.
@@ -155,6 +158,7 @@ func newIntrospector(o Introspection, reach *ironic.Reach, store *raftstore.Stor
 		Workers:  workers,
 		notifier: notifier,
 		sweeps:   &periodic.Sweeps{Live: live, Log: store, Ironic: o.Ironic, Logger: log},
+		judge:    &judge.Judge{Live: live, Log: store, Ironic: o.Ironic, Packer: packer, Logger: log},
 		stop:     make(chan struct{}),
 	}
 	if o.Inband != nil {
@@ -172,7 +176,7 @@ type inspectorSession interface {
 
 // duties are what the leader does for introspection.
 func (in *introspector) duties() []leader.Duty {
-	duties := in.sweeps.Duties()
+	duties := append(in.sweeps.Duties(), in.judge)
 	if in.relayer != nil { // also where relays are off by now: those that are pending are handed on
 		duties = append(duties, in.relayer)
 	}

@@ -91,8 +91,11 @@ func withUUID(rule any) (body []byte, minted string, err error) {
 }
 
 // DeleteRule deletes one rule.
-func (c *Client) DeleteRule(ctx context.Context, id string) error {
-	r := acting(http.MethodDelete, "rules", id)
+func (c *Client) DeleteRule(ctx context.Context, id string) error { return c.deleted(ctx, "rules", id) }
+
+// deleted deletes what stands at a path. Where an answer was lost it asks again.
+func (c *endpoints) deleted(ctx context.Context, path ...string) error {
+	r := acting(http.MethodDelete, path...)
 	_, err := c.ask(ctx, r)
 	var none *NoAnswerError
 	if !errors.As(err, &none) || !none.Arrived() {

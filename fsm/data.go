@@ -4,6 +4,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
@@ -27,7 +28,7 @@ type data struct {
 	operatorTables
 	settingTables
 	leaseTables
-	nodeTables
+	machineTables
 	portTables
 	doorTables
 	kubeTables
@@ -39,19 +40,26 @@ type data struct {
 
 // Parts of the state whose domains are packages of their own. A View has the methods of each.
 type (
-	memberTables   = membership.Tables
-	operatorTables = operators.Tables
-	settingTables  = settings.Tables
-	leaseTables    = leases.Tables
-	kubeTables     = kubestate.Tables
-	zoneTables     = zones.Tables
-	relayTables    = relays.Tables
-	ruleTables     = ruleset.Tables
-	nodeTables     = introspection.Tables
-	syncTables     = nodesync.Tables
-	portTables     = ironicports.Tables
-	doorTables     = doors.Tables
+	memberTables      = membership.Tables
+	operatorTables    = operators.Tables
+	settingTables     = settings.Tables
+	leaseTables       = leases.Tables
+	kubeTables        = kubestate.Tables
+	zoneTables        = zones.Tables
+	relayTables       = relays.Tables
+	ruleTables        = ruleset.Tables
+	nodeTables        = introspection.Tables
+	syncTables        = nodesync.Tables
+	portTables        = ironicports.Tables
+	doorTables        = doors.Tables
+	expectationTables = expectations.Tables
 )
+
+// machineTables are what is known of machines.
+type machineTables struct {
+	nodeTables
+	expectationTables
+}
 
 // newData returns the state before the first entry.
 func newData() *data {
@@ -63,7 +71,7 @@ func newData() *data {
 		operatorTables: operators.New(),
 		settingTables:  settings.New(),
 		leaseTables:    leases.New(),
-		nodeTables:     introspection.New(),
+		machineTables:  machineTables{introspection.New(), expectations.New()},
 		portTables:     ironicports.New(),
 		kubeTables:     kubestate.New(),
 		zoneTables:     zones.New(),
@@ -116,6 +124,10 @@ func rulesOf(t *txn) ruleset.Txn { return ruleset.Txn{Txn: &t.Txn, Tables: &t.ru
 
 func nodesOf(t *txn) introspection.Txn {
 	return introspection.Txn{Txn: &t.Txn, Tables: &t.nodeTables, Blobs: &t.blobs}
+}
+
+func expectationsOf(t *txn) expectations.Txn {
+	return expectations.Txn{Txn: &t.Txn, Tables: &t.expectationTables, Blobs: &t.blobs}
 }
 
 func relaysOf(t *txn) relays.Txn {

@@ -16,7 +16,7 @@
 // domain, a value at the head of the subject's package: its commands with their numbers, its
 // tables, its invariants and what ends by itself. The domains are packages below this one,
 // whose comments name their commands: membership (peers and their sessions), operators,
-// introspection, ruleset, relays, nodesync, ironicports and doors (the PXE filter and the
+// introspection, ruleset, expectations, relays, nodesync, ironicports and doors (the PXE filter and the
 // floating IP), leases, settings, kubestate and zones. The commands of this package are those
 // of the machine itself: Found, Lead, Probe, and ReportEvents for events that no other tells.
 //

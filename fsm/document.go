@@ -41,5 +41,10 @@ func checkDocuments(d *txn, p *valid.Problems) {
 	for r := range d.Relays() {
 		refs[r.Document]++
 	}
+	for v := range d.Verdicts() {
+		for _, document := range v.Documents() {
+			refs[document]++
+		}
+	}
 	d.blobs.Check(p, refs)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/kubestate"
@@ -27,6 +28,7 @@ var domains = [...]domain{
 	entry.In(relays.Domain, relaysOf), entry.In(nodesync.Domain, syncOf),
 	entry.In(ironicports.Domain, portsOf), entry.In(doors.Domain, doorsOf), entry.In(leases.Domain, leasesOf),
 	entry.In(kubestate.Domain, kubeOf), entry.In(zones.Domain, zonesOf),
+	entry.In(expectations.Domain, expectationsOf),
 }
 
 // of collects what all domains have of a sort.
@@ -45,7 +47,7 @@ var endings = of(func(d domain) []entry.Ending[*txn] { return d.Ends })
 
 // sectionOrder are the tags in the order of a snapshot and of the hash, which peers of
 // all versions share. A new one is added at its end.
-const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEY"
+const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEYNJB"
 
 // sections is all of the state, in that order.
 var sections = func() []entry.Section[*txn] {

@@ -14,6 +14,7 @@ import (
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
@@ -76,6 +77,11 @@ func samples(t testing.TB) []Command {
 		introspection.ImportRecord{Node: nodeA, State: introspection.NodeError, ManageBoot: true, Error: "x",
 			StartedMicros: 1_600_000_000_123_456, FinishedMicros: 1_600_000_001_000_000, Unprocessed: doc, Processed: doc},
 		ruleset.Create{UUID: nodeA, Body: []byte(`{}`)}, ruleset.Delete{UUID: nodeA}, ruleset.DeleteAll{},
+		expectations.Put{Name: "compute", Body: []byte(`{}`)}, expectations.Delete{Name: "compute"},
+		expectations.Judge{Under: 3, Judgements: []expectations.Judgement{{Node: nodeA, Document: doc.Hash,
+			Earlier: doc.Hash, By: []string{"compute"}, Differences: []string{"too few disks"}, Name: "compute-1",
+			Changed: 2, Changes: "a disk went", Before: doc.Hash, Sent: 3}}},
+		expectations.Forget{Nodes: []string{nodeA}},
 		relays.Accept{Node: nodeA, Document: doc, Timeout: time.Minute, Keep: time.Hour, Tried: relays.OutcomeLost,
 			Source: "192.0.2.1/32"}, relays.Try{Sequence: 3},
 		relays.Settle{Sequence: 3, Try: 1, Outcome: relays.OutcomeAgain, Reason: "no route", Keep: time.Hour},
@@ -209,6 +215,23 @@ func TestEncodeRefusesWhatBreaksARule(t *testing.T) {
 		{Header{}, doors.AddressTaken{}}, {Header{}, doors.AddressTaken{Address: "192.0.2.1/24"}},
 		{Header{}, doors.AddressTaken{Address: "fe80::1%eth0"}},
 		{Header{}, doors.AddressTaken{Address: "192.0.2.1", Wait: doors.MaxWait + 1}},
+		{Header{}, expectations.Put{Name: "a b", Body: []byte("{}")}}, {Header{}, expectations.Put{Name: "a"}},
+		{Header{}, expectations.Put{Name: "a", Body: make([]byte, expectations.MaxExpectation+1)}},
+		{Header{}, expectations.Put{Name: ".", Body: []byte("{}")}}, {Header{}, expectations.Delete{Name: "-a"}},
+		{Header{}, expectations.Judge{}},
+		{Header{}, expectations.Judge{Judgements: make([]expectations.Judgement, expectations.MaxJudged+1)}},
+		{Header{}, expectations.Judge{Judgements: []expectations.Judgement{{Node: nodeA}}}},
+		{Header{}, expectations.Judge{Judgements: []expectations.Judgement{{Node: "x", Document: good.Hash}}}},
+		{Header{}, expectations.Judge{Judgements: []expectations.Judgement{{Node: nodeA, Document: good.Hash, Changed: 1}}}},
+		{Header{}, expectations.Judge{
+			Judgements: []expectations.Judgement{{Node: nodeA, Document: good.Hash, Name: "\xff"}}}},
+		{Header{}, expectations.Judge{Judgements: []expectations.Judgement{{Node: nodeA, Document: good.Hash,
+			Differences: []string{strings.Repeat("x", expectations.MaxDifference+1)}}}}},
+		{Header{}, expectations.Judge{Judgements: []expectations.Judgement{{Node: nodeA, Document: good.Hash,
+			Differences: make([]string, expectations.MaxDifferences+1)}}}},
+		{Header{}, expectations.Judge{
+			Judgements: []expectations.Judgement{{Node: nodeA, Document: good.Hash}, {Node: nodeA, Document: good.Hash}}}},
+		{Header{}, expectations.Forget{}}, {Header{}, expectations.Forget{Nodes: []string{nodeA, nodeA}}},
 		{Header{}, ironicports.PutPorts{}},
 		{Header{}, ironicports.PutPorts{Ports: portsN(0, ironicports.MaxPortChanges), Remove: []string{"x"}}},
 		{Header{}, ironicports.PutPorts{Remove: []string{""}}},

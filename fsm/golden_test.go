@@ -45,7 +45,7 @@ func TestBytesStayTheSame(t *testing.T) {
 	for name, want := range map[string]string{
 		"log":       "3c634a51da93a06d2b22a11ad9d737d173d1abd341385e19610345d3093fe87f",
 		"state":     "369830deb145cda45aea62a82ac70e8a459d688b267446d1aee107b01d0ca890",
-		"dump":      "1e8561a34bb0ea09f7970f1eed067ec541f69f83ee22cba5136027bed2fbaedc",
+		"dump":      "42f68d6a28e667c948137e40f36e92096b2fe1f1181702f872bcbf45c14fe79e",
 		"adopted":   "b3c9c4bc466290900d2b1e6a6dee64d8201ecb925cae6392019d5c513e779323",
 		"refounded": "2fc0d2b0cf877bc829b9a293e1317ca3920d22c1ccca092de98a440d4f92d17f",
 	} {

@@ -3,11 +3,13 @@ package fsm
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
+	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/fsm/fencing"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/leases"
@@ -132,6 +134,61 @@ func (v View) Overdue() iter.Seq[introspection.Record] { return v.data.OverdueAt
 // blacklist; ask Allowed.
 func (v View) AllowedChangedSince(index uint64) (macs []string, ok bool) {
 	return v.data.AllowedChanged(index, v.Index())
+}
+
+// SentDocument is what a ramdisk sent, and the token of the relay or the introspection
+// that brought it.
+type SentDocument struct {
+	Document blobs.Hash
+	Sent     fencing.Token
+}
+
+// Sent lists the documents of a node's inspections that are stored, the newest first:
+// those that were handed on to Ironic before and after the node's own record began, and
+// those that its verdict keeps.
+func (v View) Sent(node string) []SentDocument {
+	rec, _ := v.Record(node)
+	var before, after, own []SentDocument
+	for relay := range v.RelaysOf(node) {
+		sent := SentDocument{relay.Document, relay.Sequence}
+		switch {
+		case relay.State == relays.Failed: // Ironic did not wait for it
+		case relay.Sequence < rec.Begun:
+			before = append([]SentDocument{sent}, before...)
+		default:
+			after = append([]SentDocument{sent}, after...)
+		}
+	}
+	for i, hash := range [...]blobs.Hash{rec.Unprocessed, rec.Earlier} {
+		if !hash.IsZero() {
+			own = append(own, SentDocument{hash, rec.Begun - fencing.Token(i)})
+		}
+	}
+	all := slices.Concat(after, own, before)
+	verdict, judged := v.Verdict(node)
+	if !judged {
+		return all
+	}
+	at := slices.IndexFunc(all, func(s SentDocument) bool { return s.Document == verdict.Document })
+	if at < 0 { // its record or relay is gone
+		if at = slices.IndexFunc(all, func(s SentDocument) bool { return s.Sent < verdict.Sent }); at < 0 {
+			at = len(all)
+		}
+		all = slices.Insert(all, at, SentDocument{verdict.Document, verdict.Sent})
+	}
+	if e := verdict.Earlier; !e.IsZero() &&
+		!slices.ContainsFunc(all, func(s SentDocument) bool { return s.Document == e }) {
+		all = slices.Insert(all, at+1, SentDocument{e, 0})
+	}
+	return all
+}
+
+// SameDocuments says that no document was stored, deleted or judged, and no expectation
+// changed, from one view to a later one. It may fail to say so.
+func SameDocuments(earlier, v View) bool {
+	return introspection.SameRecords(&v.nodeTables, &earlier.nodeTables) &&
+		relays.SameRelays(&v.relayTables, &earlier.relayTables) &&
+		expectations.SameExpectations(&v.expectationTables, &earlier.expectationTables)
 }
 
 // Blob returns a stored document.

@@ -34,6 +34,8 @@ func sentence(e eventring.Event) string {
 		text = remediationSentence(e)
 	case eventring.TopicRule:
 		text = ruleSentence(e)
+	case eventring.TopicHardware:
+		text = hardwareSentence(e)
 	}
 	if text == "" {
 		text = fmt.Sprintf("%v: %s", e.Topic, e.Action)
@@ -170,6 +172,18 @@ func remediationSentence(e eventring.Event) string {
 		text += " (" + strings.TrimSuffix(reason, ".") + ")"
 	}
 	return text
+}
+
+func hardwareSentence(e eventring.Event) string {
+	switch e.Action {
+	case eventring.ActionChanged:
+		return fmt.Sprintf("The hardware of node %s changed: %s", e.Node, e.Fields["changes"])
+	case eventring.ActionUnexpected:
+		return fmt.Sprintf("The machine of node %s is not as ordered: %s", e.Node, e.Fields["differences"])
+	case eventring.ActionExpected:
+		return fmt.Sprintf("The machine of node %s does not differ from what was ordered any more", e.Node)
+	}
+	return ""
 }
 
 func ruleSentence(e eventring.Event) string {

@@ -71,6 +71,8 @@ func (s *Self) Register(f *Figures, leads func() bool, busy func() int) {
 		func() float64 { return float64(store.View().RelaysPending()) })
 	f.Gauge("relay_failed", "Documents that Ironic did not take, of those that are kept.",
 		func() float64 { return float64(store.View().RelaysFailed()) })
+	f.Gauge("hardware_unexpected_nodes", "Machines that differ from what was ordered, in the whole cluster.",
+		func() float64 { return float64(store.View().Unexpected()) })
 	f.Gauge("ironic_reachable", "1 while this peer reaches Ironic.",
 		func() float64 { return BoolValue(s.Ironic.Ironic.Err() == nil) })
 	f.Gauge("cert_expiry_timestamp_seconds", "When this peer's certificate ends, Unix time.", func() float64 {

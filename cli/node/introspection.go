@@ -183,17 +183,19 @@ func statuses(ctx context.Context, web *client.Client, refs []string) ([]client.
 
 func introspectionList(t *term.Terminal, f *servers.Flags) *cobra.Command {
 	var o client.ListOptions
-	var stale bool
+	var stale, unexpected bool
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List introspections, those started last first",
 		Long: "List introspections, those started last first. The names of nodes are Ironic's: a table shows them if Ironic answers within seconds;\n" +
 			"-o json and yaml print what the API of ironic-inspector has, which has no names.",
-		Example: "trivet introspection list\ntrivet introspection list --state error,waiting -o wide",
+		Example: "trivet introspection list\ntrivet introspection list --state error,waiting -o wide\n" +
+			"trivet introspection list --unexpected",
 	}
 	c.Flags().StringSliceVar(&o.States, "state", nil,
 		"only those in these states, separated by commas: "+strings.Join(client.States(), ", "))
 	c.Flags().StringVar(&o.Marker, "marker", "", "only those after the node with this UUID")
+	c.Flags().BoolVar(&unexpected, "unexpected", false, "only machines that are not as ordered, and how they differ")
 	c.Flags().IntVar(&o.Limit, "limit", 0, "at most so many; 0 is all")
 	servers.StaleFlag(c, &stale)
 	term.Complete(c, "state", client.States()...)
@@ -206,9 +208,15 @@ func introspectionList(t *term.Terminal, f *servers.Flags) *cobra.Command {
 		if o.Limit < 0 {
 			return term.Usage("--limit %d: it cannot be negative", o.Limit)
 		}
+		if unexpected && (len(o.States) > 0 || o.Marker != "" || o.Limit != 0) {
+			return term.Usage("--unexpected lists all machines that differ: it takes no --state, --marker and --limit")
+		}
 		web, err := f.Reader(stale)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case unexpected:
+			return listUnexpected(c.Context(), t, web)
 		}
 		return listIntrospections(c.Context(), t, web, o)
 	}

@@ -27,7 +27,7 @@ func Node(t *term.Terminal, peer term.Peer, local func(login bool) (string, erro
 	sync.Flags().BoolVar(&confirm, "confirm", false, "delete the nodes that are missing now")
 	sync.RunE = func(c *cobra.Command, _ []string) error { return syncNodes(c.Context(), t, peer, confirm) }
 	return term.Group("node", "Nodes that are known here", sync, nodeHistoryCommand(t, local), nodeDiffCommand(t, local),
-		nodeCablingCommand(t, local), relaysCommand(t, peer))
+		nodeCablingCommand(t, local), nodeExpectCommand(t, local), relaysCommand(t, peer))
 }
 
 func syncNodes(ctx context.Context, t *term.Terminal, peer term.Peer, confirm bool) error {

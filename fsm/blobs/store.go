@@ -36,7 +36,7 @@ func (h Hash) MarshalText() ([]byte, error) {
 type Blob struct {
 	Hash Hash   `cbor:"1,keyasint"`
 	Data []byte `cbor:"2,keyasint"` // one zstd frame
-	Refs int    `cbor:"3,keyasint"` // by records, queued requests and relays
+	Refs int    `cbor:"3,keyasint"` // by records, queued requests, relays and verdicts
 }
 
 // Document decompresses the blob and checks that it is what its name says. A caller

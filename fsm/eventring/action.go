@@ -30,6 +30,10 @@ const (
 	ActionDeleted    = "deleted" // also a node's record
 	ActionAllDeleted = "all-deleted"
 	ActionImported   = "imported" // a node's record
+
+	ActionChanged    = "changed"    // hardware of a machine
+	ActionUnexpected = "unexpected" // it differs from what was ordered
+	ActionExpected   = "expected"   // it does not any more
 )
 
 // Fields makes the fields of an event from pairs of names and values, without the

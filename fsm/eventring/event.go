@@ -28,8 +28,8 @@ const (
 // Topic is what an event is about. The numbers are part of the log.
 type Topic uint8
 
-// The topics. The last three have no command of their own: peers report them, see
-// [ReportEvents].
+// The topics. Filter, warning and audit have no command of their own: peers report
+// them, see [ReportEvents].
 const (
 	TopicLeadership    Topic = 1
 	TopicPXE           Topic = 2
@@ -42,10 +42,11 @@ const (
 	TopicFilter        Topic = 9
 	TopicWarning       Topic = 10
 	TopicAudit         Topic = 11
+	TopicHardware      Topic = 12 // since log version 3
 )
 
 var topicNames = [...]string{"", "leadership", "pxe", "floating-ip", "member", "introspection", "lease", "remediation",
-	"rule", "filter", "warning", "audit"}
+	"rule", "filter", "warning", "audit", "hardware"}
 
 // String returns the topic as the API names it.
 func (t Topic) String() string { return codec.NameOf(topicNames[:], "topic", uint8(t)) }

@@ -14,6 +14,9 @@ import (
 // Record returns the introspection of a node.
 func (s *Tables) Record(node string) (Record, bool) { return s.nodes.records.Get([]byte(node)) }
 
+// SameRecords says that two views have the same records. It may fail to say so.
+func SameRecords(a, b *Tables) bool { return a.nodes.records.Same(b.nodes.records) }
+
 // Nodes returns how many nodes have a record.
 func (s *Tables) Nodes() int { return s.nodes.records.Size() }
 

@@ -12,6 +12,9 @@ func (s *Tables) Relay(sequence fencing.Token) (Relay, bool) {
 	return s.bySequence.Get(table.TokenKey(sequence))
 }
 
+// SameRelays says that two views have the same relays. It may fail to say so.
+func SameRelays(a, b *Tables) bool { return a.bySequence.Same(b.bySequence) }
+
 // Relays iterates over all of them, the newest first.
 func (s *Tables) Relays() iter.Seq[Relay] { return table.Values(s.bySequence.Descending(nil)) }
 

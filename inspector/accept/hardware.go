@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/trivet-ha/trivet/fsm"
-	"github.com/trivet-ha/trivet/fsm/blobs"
-	"github.com/trivet-ha/trivet/fsm/introspection"
-	"github.com/trivet-ha/trivet/fsm/relays"
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/hardware"
 )
+
+// Hardware knows what machines are made of, what they were ordered with and where they
+// are plugged in. Its methods may be called concurrently.
+type Hardware struct{ service *Service }
+
+// Hardware returns what knows the machines of a service.
+func (s *Service) Hardware() Hardware { return Hardware{s} }
 
 // Comparison is what changed between the last two inspections of a node.
 type Comparison struct {
@@ -22,8 +25,8 @@ type Comparison struct {
 
 // Changes compares what a node's ramdisk sent at its last inspection with what it
 // sent at the one before, whether Ironic did these or Trivet.
-func (s *Service) Changes(ctx context.Context, ref string, r inspector.Reading) (Comparison, error) {
-	newest, earlier, err := s.sent(ctx, ref, r)
+func (h Hardware) Changes(ctx context.Context, ref string, r inspector.Reading) (Comparison, error) {
+	newest, earlier, err := h.sent(ctx, ref, r)
 	if err != nil || earlier == nil {
 		return Comparison{}, err
 	}
@@ -36,8 +39,8 @@ func (s *Service) Changes(ctx context.Context, ref string, r inspector.Reading) 
 }
 
 // Cabling tells where a node's interfaces were plugged in at its last inspection.
-func (s *Service) Cabling(ctx context.Context, ref string, r inspector.Reading) ([]hardware.Cable, error) {
-	newest, _, err := s.sent(ctx, ref, r)
+func (h Hardware) Cabling(ctx context.Context, ref string, r inspector.Reading) ([]hardware.Cable, error) {
+	newest, _, err := h.sent(ctx, ref, r)
 	if err != nil {
 		return nil, err
 	}
@@ -50,53 +53,27 @@ func (s *Service) Cabling(ctx context.Context, ref string, r inspector.Reading) 
 
 // sent returns what a node's ramdisk sent last, and at the inspection before; nil
 // if that is not stored.
-func (s *Service) sent(ctx context.Context, ref string, r inspector.Reading) (newest, earlier []byte, err error) {
-	node, err := s.resolve(ctx, ref)
+func (h Hardware) sent(ctx context.Context, ref string, r inspector.Reading) (newest, earlier []byte, err error) {
+	node, err := h.service.resolve(ctx, ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !s.o.Live.Config().StoreData {
+	if !h.service.o.Live.Config().StoreData {
 		return nil, nil, errDataNotStored
 	}
-	v, err := inspector.ReadView(ctx, s.o.Log, r)
+	v, err := inspector.ReadView(ctx, h.service.o.Log, r)
 	if err != nil {
 		return nil, nil, err
 	}
-	hashes := sentBy(v, node)
-	if len(hashes) == 0 {
+	all := v.Sent(node)
+	if len(all) == 0 {
 		return nil, nil, noData(node, false)
 	}
 	var documents [2][]byte
-	for i, hash := range hashes[:min(len(hashes), len(documents))] {
-		if documents[i], err = inspector.Load(s.o.Packer, v, hash); err != nil {
+	for i, sent := range all[:min(len(all), len(documents))] {
+		if documents[i], err = inspector.Load(h.service.o.Packer, v, sent.Document); err != nil {
 			return nil, nil, fmt.Errorf("read a document of node %s: %w", node, err)
 		}
 	}
 	return documents[0], documents[1], nil
-}
-
-// sentBy lists the documents of a node's inspections, the newest first: those that
-// were handed on to Ironic before and after the node's own record began.
-func sentBy(v fsm.View, node string) []blobs.Hash {
-	rec, _ := v.Record(node)
-	var before, after []blobs.Hash
-	for relay := range v.RelaysOf(node) {
-		switch {
-		case relay.State == relays.Failed: // Ironic did not wait for it
-		case relay.Sequence < rec.Begun:
-			before = append([]blobs.Hash{relay.Document}, before...)
-		default:
-			after = append([]blobs.Hash{relay.Document}, after...)
-		}
-	}
-	return append(append(after, own(rec)...), before...)
-}
-
-func own(rec introspection.Record) (hashes []blobs.Hash) {
-	for _, hash := range [...]blobs.Hash{rec.Unprocessed, rec.Earlier} {
-		if !hash.IsZero() {
-			hashes = append(hashes, hash)
-		}
-	}
-	return hashes
 }

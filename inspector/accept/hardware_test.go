@@ -35,7 +35,7 @@ func TestChangesOfANode(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
 		want := func(when string, compared bool, sentences ...string) {
 			t.Helper()
-			got, err := o.Service().Changes(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
+			got, err := o.Service().Hardware().Changes(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
 			var said []string
 			for _, change := range got.Changes {
 				said = append(said, change.String())
@@ -47,7 +47,7 @@ func TestChangesOfANode(t *testing.T) {
 		replaced := func(was, is string) []string {
 			return []string{"disk " + was + " went (size 1)", "disk " + is + " came (size 1)"}
 		}
-		_, err := o.Service().Changes(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
+		_, err := o.Service().Hardware().Changes(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
 		inspecttest.RefusedWith(t, "never inspected", err, 404,
 			"Introspection data not found for node "+inspecttest.NodeA+", processed=False")
 		handOver(o, withDisk("a"))
@@ -63,7 +63,7 @@ func TestChangesOfANode(t *testing.T) {
 		handOver(o, withDisk("d"))
 		want("then by Ironic", true, replaced("c", "d")...)
 		o.Conf.StoreData = false
-		_, err = o.Service().Changes(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
+		_, err = o.Service().Hardware().Changes(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
 		inspecttest.RefusedWith(t, "not stored", err, 404,
 			"Inspector is not configured to store data. Set the [processing]store_data configuration option to change this.")
 	})
@@ -80,11 +80,11 @@ func inspectAs(o *inspecttest.Rig, serial string) {
 
 func TestCablingOfANode(t *testing.T) {
 	inspecttest.InRig(t, func(o *inspecttest.Rig) {
-		_, err := o.Service().Cabling(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
+		_, err := o.Service().Hardware().Cabling(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
 		inspecttest.RefusedWith(t, "never inspected", err, 404,
 			"Introspection data not found for node "+inspecttest.NodeA+", processed=False")
 		handOver(o, withDisk("a"))
-		cables, err := o.Service().Cabling(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
+		cables, err := o.Service().Hardware().Cabling(o.Ctx, inspecttest.NodeA, inspector.Linearizable)
 		if err != nil || len(cables) != 1 || cables[0].MAC != inspecttest.MacA || cables[0].Link != "yes" {
 			t.Errorf("%+v, %v", cables, err)
 		}

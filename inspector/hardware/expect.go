@@ -1,7 +1,7 @@
 package hardware
 
 import (
-	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,75 +10,138 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of a file of expectations.
+// Bounds of a file of expectations, and of one.
 const (
 	maxExpectations = 256
-	maxWanted       = 64 // rows of one expectation
+	maxNodes        = 256 // UUIDs and patterns of one expectation
+	maxWanted       = 64  // rows of one expectation
 )
 
-// Expectation is what a group of machines was ordered with.
+// Expectation is what a group of machines was ordered with. Its machines are those of
+// Nodes that have a part for each row of Where.
 type Expectation struct {
 	Name  string   `yaml:"name" json:"name"`
-	Nodes []string `yaml:"nodes" json:"nodes"` // UUIDs, names, or patterns of names such as compute-*
+	Nodes []string `yaml:"nodes" json:"nodes,omitempty"` // UUIDs, names, or patterns of names such as compute-*; none: all
+	Where []Wanted `yaml:"where" json:"where,omitempty"`
 	Parts []Wanted `yaml:"parts" json:"parts"`
 }
 
 // Wanted is one row of an expectation: parts of a kind, how many, and what is told
 // of each.
 type Wanted struct {
-	Kind string `yaml:"kind" json:"kind"`
-	// Number is how many: a number, or a comparison such as ">= 2"; "" is 1.
-	Number string `yaml:"number" json:"number,omitempty"`
+	Kind string `yaml:"kind"`
+	// Number is how many: a number, or a comparison such as ">= 2"; "" is 1, and in
+	// Where at least 1.
+	Number string `yaml:"number"`
 	// Facts are patterns, numbers with a unit, or comparisons, by the names that
 	// Part.Facts has: {model: "MZ7*", size: "480 GB"}. All must hold.
-	Facts map[string]string `yaml:",inline" json:"facts,omitempty"`
+	Facts map[string]string `yaml:",inline"`
 }
 
-// ReadExpectations reads a file of them: a list in YAML. An error names the line or
-// the row.
-func ReadExpectations(file []byte) ([]Expectation, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(file))
-	decoder.KnownFields(true)
-	var list []Expectation
-	if err := decoder.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("read the expectations: %w", err)
+// MarshalJSON writes a row as files have it.
+func (w Wanted) MarshalJSON() ([]byte, error) {
+	row := map[string]string{"kind": w.Kind}
+	if w.Number != "" {
+		row["number"] = w.Number
 	}
-	if len(list) > maxExpectations {
-		return nil, fmt.Errorf("read the expectations: %d are more than %d", len(list), maxExpectations)
+	maps.Copy(row, w.Facts)
+	return json.Marshal(row)
+}
+
+// ReadExpectations reads a file of them: a list in YAML or JSON. An error names the line.
+func ReadExpectations(file []byte) ([]Expectation, error) {
+	var list []Expectation
+	lines, err := decodeStrictly(file, &list)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 || len(list) > maxExpectations {
+		return nil, fmt.Errorf("read the expectations: the list has %d, allowed are 1 to %d", len(list), maxExpectations)
 	}
 	names := make(map[string]bool, len(list))
 	for i, e := range list {
+		at := lines.Content[i]
 		if names[e.Name] {
-			return nil, fmt.Errorf("expectation %q: there are two of this name", e.Name)
+			return nil, fmt.Errorf("line %d: expectation %q: there are two of this name", at.Line, e.Name)
 		}
 		names[e.Name] = true
-		if err := e.validate(); err != nil {
-			return nil, fmt.Errorf("expectation %d (%q): %w", i+1, e.Name, err)
+		if err := e.validate(at); err != nil {
+			return nil, err
 		}
 	}
 	return list, nil
 }
 
-func (e Expectation) validate() error {
-	switch {
-	case e.Name == "" || len(e.Name) > maxText:
-		return fmt.Errorf("name: 1 to %d bytes", maxText)
-	case len(e.Nodes) == 0:
-		return errors.New("nodes: name at least one node, or a pattern such as compute-*")
-	case len(e.Parts) == 0 || len(e.Parts) > maxWanted:
-		return fmt.Errorf("parts: %d rows; there must be 1 to %d", len(e.Parts), maxWanted)
+// ReadExpectation reads one of them.
+func ReadExpectation(text []byte) (e Expectation, err error) {
+	lines, err := decodeStrictly(text, &e)
+	if err != nil {
+		return e, err
 	}
-	for _, pattern := range e.Nodes {
-		if _, err := path.Match(pattern, ""); err != nil {
-			return fmt.Errorf("nodes: %q: %w", pattern, err)
+	return e, e.validate(lines)
+}
+
+// decodeStrictly decodes one document of YAML without unknown fields, and returns its
+// nodes, which know their lines.
+func decodeStrictly(text []byte, into any) (*yaml.Node, error) {
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	decoder.KnownFields(true)
+	var root yaml.Node
+	err := errors.Join(decoder.Decode(into), yaml.Unmarshal(text, &root))
+	switch {
+	case errors.Is(err, io.EOF) || err == nil && len(root.Content) == 0:
+		return nil, errors.New("read the expectations: there are none")
+	case err != nil:
+		return nil, fmt.Errorf("read the expectations: %w", err)
+	case !errors.Is(decoder.Decode(new(yaml.Node)), io.EOF):
+		return nil, errors.New("read the expectations: a second document follows after ---; write one list")
+	}
+	return root.Content[0], nil
+}
+
+// lineOf returns the line of a row in a list of a mapping.
+func lineOf(mapping *yaml.Node, list string, row int) int {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		rows := mapping.Content[i+1]
+		if mapping.Content[i].Value == list && row < len(rows.Content) {
+			return rows.Content[row].Line
 		}
 	}
-	for i, w := range e.Parts {
+	return mapping.Line
+}
+
+func (e Expectation) validate(at *yaml.Node) error {
+	refuse := func(line int, format string, args ...any) error {
+		return fmt.Errorf("line %d: expectation %q: %w", line, e.Name, fmt.Errorf(format, args...))
+	}
+	switch {
+	case e.Name == "" || len(e.Name) > maxText:
+		return refuse(at.Line, "name: 1 to %d bytes", maxText)
+	case len(e.Nodes)+len(e.Where) == 0:
+		return refuse(at.Line, "nodes: name at least one node, or a pattern such as compute-*, or machines in where")
+	case len(e.Nodes) > maxNodes:
+		return refuse(at.Line, "nodes: %d; there may be %d", len(e.Nodes), maxNodes)
+	case len(e.Parts) == 0 || len(e.Parts) > maxWanted:
+		return refuse(at.Line, "parts: %d rows; there must be 1 to %d", len(e.Parts), maxWanted)
+	case len(e.Where) > maxWanted:
+		return refuse(at.Line, "where: %d rows; there may be %d", len(e.Where), maxWanted)
+	}
+	for i, pattern := range e.Nodes {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return refuse(lineOf(at, "nodes", i), "nodes: %q: %w", pattern, path.ErrBadPattern)
+		}
+	}
+	for i, w := range slices.Concat(e.Where, e.Parts) {
+		list := "where"
+		if i >= len(e.Where) {
+			list, i = "parts", i-len(e.Where)
+		}
 		if err := w.validate(); err != nil {
-			return fmt.Errorf("parts, row %d: %w", i+1, err)
+			return refuse(lineOf(at, list, i), "%s, row %d: %w", list, i+1, err)
 		}
 	}
 	return nil
@@ -96,11 +159,11 @@ func (w Wanted) validate() error {
 	if _, err := number(w.number()); err != nil {
 		return fmt.Errorf("number: %w", err)
 	}
-	for name, wanted := range w.Facts {
+	for _, name := range slices.Sorted(maps.Keys(w.Facts)) {
 		if !slices.Contains(kinds[i].facts, name) {
 			return fmt.Errorf("%s: a %s has no such fact; it has %s", name, w.Kind, strings.Join(kinds[i].facts, ", "))
 		}
-		if _, err := condition(wanted); err != nil {
+		if _, err := condition(w.Facts[name]); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -114,11 +177,27 @@ func (w Wanted) number() string {
 	return w.Number
 }
 
-// For reports whether the expectation is one of a node, by UUID or name.
+// ByName reports whether the expectation has names or patterns of names, rather than
+// UUIDs alone: the judge must know what Ironic calls the node.
+func (e Expectation) ByName() bool {
+	return slices.ContainsFunc(e.Nodes, func(pattern string) bool { return uuid.Validate(pattern) != nil })
+}
+
+// For reports whether the expectation may be one of a node, by UUID or name.
 func (e Expectation) For(uuid, name string) bool {
-	return slices.ContainsFunc(e.Nodes, func(pattern string) bool {
+	return len(e.Nodes) == 0 || slices.ContainsFunc(e.Nodes, func(pattern string) bool {
 		named, _ := path.Match(pattern, name) // validate has tried it
-		return pattern == uuid || name != "" && named
+		return strings.EqualFold(pattern, uuid) || name != "" && named
+	})
+}
+
+// Of reports whether a machine of such a node is one of the group.
+func (e Expectation) Of(m Machine) bool {
+	return !slices.ContainsFunc(e.Where, func(w Wanted) bool {
+		if w.Number == "" {
+			w.Number = ">= 1"
+		}
+		return w.judge(m) != ""
 	})
 }
 
@@ -137,13 +216,14 @@ func (e Expectation) Judge(m Machine) []string {
 
 func (w Wanted) judge(m Machine) string {
 	found := 0
+	enough, err := number(w.number())
+	holds, wrong := w.conditions()
 	for _, p := range m.Kind(w.Kind) {
-		if w.holds(p) {
+		if holds(p) {
 			found++
 		}
 	}
-	enough, err := number(w.number())
-	switch {
+	switch err = errors.Join(err, wrong); {
 	case err != nil:
 		return fmt.Sprintf("%s: %v", w, err)
 	case !m.told[w.Kind]:
@@ -155,13 +235,24 @@ func (w Wanted) judge(m Machine) string {
 	}
 }
 
-func (w Wanted) holds(p Part) bool {
-	for name, wanted := range w.Facts {
-		if holds, err := condition(wanted); err != nil || !holds(p.Facts[name]) {
-			return false
+// conditions makes the test of a part from the conditions of its facts.
+func (w Wanted) conditions() (func(Part) bool, error) {
+	tests := make(map[string]func(string) bool, len(w.Facts))
+	for name, wanted := range w.Facts { // order-free: into a map
+		holds, err := condition(wanted)
+		if err != nil {
+			return func(Part) bool { return false }, err
 		}
+		tests[name] = holds
 	}
-	return true
+	return func(p Part) bool {
+		for name, holds := range tests { // order-free: all must hold
+			if !holds(p.Facts[name]) {
+				return false
+			}
+		}
+		return true
+	}, nil
 }
 
 // String says what is wanted: "2 x disk (size 480 GB)".

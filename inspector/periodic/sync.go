@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/nodesync"
 	"github.com/trivet-ha/trivet/inspector"
@@ -56,7 +57,11 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	}
 	now, later := missing[:min(len(missing), maxSweep)], missing[min(len(missing), maxSweep):]
 	for _, node := range now {
-		if err := propose(ctx, a, introspection.Enqueue{Node: node, Event: introspection.EventDelete}); err != nil {
+		var c fsm.Command = introspection.Enqueue{Node: node, Event: introspection.EventDelete}
+		if _, recorded := v.Record(node); !recorded {
+			c = expectations.Forget{Nodes: []string{node}}
+		}
+		if err := propose(ctx, a, c); err != nil {
 			return err
 		}
 	}
@@ -83,13 +88,18 @@ func (s *Sweeps) noneIsKnown(ctx context.Context, known, listed []string) bool {
 	return true
 }
 
-// recorded lists the nodes with a record, in order, but for those of discovered
+// recorded lists the nodes with a record or a verdict, in order, but for those of discovered
 // machines that Ironic need not have yet.
 func recorded(v fsm.View) []string {
 	nodes := make([]string, 0, v.Nodes())
 	for rec := range v.Records() {
 		if rec.State != introspection.NodeEnrolling {
 			nodes = append(nodes, rec.Node)
+		}
+	}
+	for verdict := range v.Verdicts() {
+		if _, recorded := v.Record(verdict.Node); !recorded {
+			nodes = append(nodes, verdict.Node)
 		}
 	}
 	slices.Sort(nodes)

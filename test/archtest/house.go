@@ -20,7 +20,7 @@ var house = [][]string{
 		"cli/kube", "cli/lease", "cli/local", "cli/servers", "cli/options", "cli/term", "app"},
 	{"app/admin", "app/health"},
 	{"api", "haconfig", "app/datadir"},
-	{"lease", "failover", "inspector/accept", "inspector/work", "inspector/periodic", "inspector/relay", "inspector",
+	{"lease", "failover", "inspector/accept", "inspector/work", "inspector/periodic", "inspector/judge", "inspector/relay", "inspector",
 		"inspector/identify", "inspector/ironic", "inspector/document", "inspector/hardware", "inspector/lldp", "api/events",
 		"firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
@@ -28,7 +28,7 @@ var house = [][]string{
 	{"fsm"},
 	{
 		"fsm/membership", "fsm/introspection", "fsm/leases", "fsm/kubestate", "fsm/zones", "fsm/relays", "fsm/ruleset",
-		"fsm/nodesync",
+		"fsm/nodesync", "fsm/expectations",
 		"fsm/doors", "fsm/ironicports", "fsm/settings", "fsm/operators", "fsm/blobs",
 	},
 	{"fsm/entry"},

@@ -146,6 +146,19 @@ func (r *IronicModel) NodeIDs(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
+// NodeNames implements judge.Names.
+func (r *IronicModel) NodeNames(ctx context.Context) (names []ironic.NodeName, err error) {
+	if err := r.call(ctx, "names"); err != nil {
+		return nil, err
+	}
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
+	for id, n := range r.Nodes {
+		names = append(names, ironic.NodeName{UUID: strings.ToLower(id), Name: n.Name})
+	}
+	return names, nil
+}
+
 // PowerValid implements the Ironic of each consumer.
 func (r *IronicModel) PowerValid(ctx context.Context, node string) (bool, string, error) {
 	return true, "", r.call(ctx, "validate %s", node)

@@ -253,6 +253,15 @@ func (c *siteClient) NodeIDs(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
+// NodeNames implements judge.Names: a node of the site is called after its UUID.
+func (c *siteClient) NodeNames(ctx context.Context) (names []ironic.NodeName, err error) {
+	ids, err := c.NodeIDs(ctx)
+	for _, id := range ids {
+		names = append(names, ironic.NodeName{UUID: id, Name: "node-" + id})
+	}
+	return names, err
+}
+
 // PowerValid implements inspector.Ironic.
 func (c *siteClient) PowerValid(ctx context.Context, node string) (bool, string, error) {
 	return true, "", c.read(ctx, "GET validate", node)

@@ -1,0 +1,85 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// Expectation is what a group of machines was ordered with, as files have it.
+type Expectation struct {
+	Name  string              `json:"name"`
+	Nodes []string            `json:"nodes,omitempty"` // UUIDs, names, patterns of names
+	Where []map[string]string `json:"where,omitempty"` // kind, number and facts of parts
+	Parts []map[string]string `json:"parts"`
+}
+
+// Verdict is how a node's machine was judged.
+type Verdict struct {
+	UUID         string   `json:"uuid"`
+	Judged       bool     `json:"judged"` // false: no document of it was judged yet
+	Expectations []string `json:"expectations"`
+	Differences  []string `json:"differences"`
+}
+
+// Expectations lists the expectations in the order of their names.
+func (h Hardware) Expectations(ctx context.Context) ([]Expectation, error) {
+	type answer struct {
+		Expectations []Expectation `json:"expectations"`
+	}
+	a, err := asked(ctx, h.c.endpoints, h.c.reading(nil, "expectations"),
+		func(a answer) bool { return a.Expectations != nil })
+	return a.Expectations, err
+}
+
+// Expectation reads one of them.
+func (h Hardware) Expectation(ctx context.Context, name string) (Expectation, error) {
+	return asked(ctx, h.c.endpoints, h.c.reading(nil, "expectations", name), isExpectation)
+}
+
+func isExpectation(e Expectation) bool { return e.Name != "" && e.Parts != nil }
+
+// PutExpectation writes an expectation: anything that encodes to the JSON of one.
+func (h Hardware) PutExpectation(ctx context.Context, name string, expectation any) error {
+	body, err := json.Marshal(expectation)
+	if err != nil {
+		return fmt.Errorf("encode expectation %s: %w", name, err)
+	}
+	r := acting(http.MethodPut, "expectations", name)
+	r.body, r.once = body, false // the same again changes nothing
+	_, err = asked(ctx, h.c.endpoints, r, isExpectation)
+	return err
+}
+
+// DeleteExpectation deletes an expectation.
+func (h Hardware) DeleteExpectation(ctx context.Context, name string) error {
+	return h.c.deleted(ctx, "expectations", name)
+}
+
+// Verdict reads how a node's machine was judged.
+func (h Hardware) Verdict(ctx context.Context, node string) (Verdict, error) {
+	return asked(ctx, h.c.endpoints, h.c.reading(nil, "nodes", node, "verdict"),
+		func(v Verdict) bool { return v.UUID != "" && v.Differences != nil })
+}
+
+// maxUnexpectedPages bounds the pages of one list: no cluster judges more machines.
+const maxUnexpectedPages = 1000
+
+// Unexpected lists the machines that are not as ordered, in the order of their nodes.
+func (h Hardware) Unexpected(ctx context.Context) (all []Verdict, err error) {
+	type answer struct {
+		Nodes []Verdict `json:"nodes"`
+	}
+	query := url.Values{"unexpected": {"true"}}
+	for range maxUnexpectedPages {
+		page, err := asked(ctx, h.c.endpoints, h.c.reading(query, "nodes"), func(a answer) bool { return a.Nodes != nil })
+		if err != nil || len(page.Nodes) == 0 {
+			return all, err
+		}
+		all = append(all, page.Nodes...)
+		query = withParameter(query, "marker", page.Nodes[len(page.Nodes)-1].UUID)
+	}
+	return all, nil
+}
