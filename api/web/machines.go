@@ -79,6 +79,8 @@ type machine struct {
 	Error    string   `json:"error,omitempty"`
 	MACs     []string `json:"macs,omitempty"`
 	BMC      []string `json:"bmc,omitempty"` // known while the introspection is under way
+	// Unexpected says that the machine is not as ordered.
+	Unexpected bool `json:"unexpected,omitempty"`
 
 	started, finished int64
 }
@@ -90,19 +92,22 @@ type machineList struct {
 	Total    int            `json:"total"`
 	Matching int            `json:"matching"`
 	States   map[string]int `json:"states"` // of all, not of those that match
-	Page     int            `json:"page"`
-	Size     int            `json:"size"`
-	Rows     []machine      `json:"rows"`
-	Problem  string         `json:"names_problem,omitempty"`
-	Left     int            `json:"unsearched,omitempty"` // machines whose BMC address is not known yet
-	StaleMS  int64          `json:"stale_for_ms"`
-	Peer     string         `json:"peer"`
+	// Unexpected is how many machines are not as ordered, of all.
+	Unexpected int       `json:"unexpected,omitempty"`
+	Page       int       `json:"page"`
+	Size       int       `json:"size"`
+	Rows       []machine `json:"rows"`
+	Problem    string    `json:"names_problem,omitempty"`
+	Left       int       `json:"unsearched,omitempty"` // machines whose BMC address is not known yet
+	StaleMS    int64     `json:"stale_for_ms"`
+	Peer       string    `json:"peer"`
 }
 
 // wanted is what the table shall show.
 type wanted struct {
 	text   string // lower case; "": everything
 	states []string
+	differ bool // only machines that are not as ordered
 	order  string
 	desc   bool
 	page   int
@@ -116,6 +121,7 @@ func wantedOf(q url.Values) (w wanted, err error) {
 	if s := q.Get("state"); s != "" {
 		w.states = strings.Split(s, ",")
 	}
+	w.differ = q.Get("unexpected") == "1"
 	w.order = cmp.Or(q.Get("sort"), "started")
 	if !slices.Contains([]string{"started", "finished", "state", "name", "uuid", "error"}, w.order) {
 		return w, invalid("sort: it is started, finished, state, name, uuid or error")
@@ -173,6 +179,11 @@ func tableOf(v fsm.View, names []ironic.NodeName, byBMC map[string]bool, want wa
 	var rows []machine
 	add := func(m machine, all []string) {
 		out.Total++
+		verdict, _ := v.Verdict(m.UUID)
+		m.Unexpected = len(verdict.Differences) > 0
+		if m.Unexpected {
+			out.Unexpected++
+		}
 		out.States[m.State]++
 		if want.takes(m, all, like) {
 			rows = append(rows, m)
@@ -228,7 +239,7 @@ func macsLike(v fsm.View, text string) map[string]bool {
 }
 
 func (w wanted) takes(m machine, macs []string, like map[string]bool) bool {
-	if len(w.states) > 0 && !slices.Contains(w.states, m.State) {
+	if len(w.states) > 0 && !slices.Contains(w.states, m.State) || w.differ && !m.Unexpected {
 		return false
 	}
 	contains := func(s string) bool { return strings.Contains(s, w.text) }

@@ -37,7 +37,7 @@ function bytes(n) {
 export class Machines {
 	constructor(app) {
 		this.app = app;
-		this.want = { q: "", state: [], sort: "started", desc: true, page: 0 };
+		this.want = { q: "", state: [], unexpected: false, sort: "started", desc: true, page: 0 };
 		this.answer = null;
 		this.problem = null;
 		this.hash = "";
@@ -51,14 +51,14 @@ export class Machines {
 		this.hash = location.hash;
 		const params = new URLSearchParams(location.hash.split("?")[1] || "");
 		if (!params.size) return;
-		this.want = { ...this.want, q: params.get("q") || "", state: (params.get("state") || "").split(",").filter(Boolean), page: 0 };
+		this.want = { ...this.want, q: params.get("q") || "", state: (params.get("state") || "").split(",").filter(Boolean), unexpected: params.get("unexpected") === "1", page: 0 };
 	}
 
 	async load() {
 		this.follow();
 		const w = this.want, mine = ++this.asked;
 		try {
-			const answer = await get("machines?" + new URLSearchParams({ q: w.q, state: w.state.join(), sort: w.sort, desc: w.desc ? "1" : "0", page: String(w.page) }));
+			const answer = await get("machines?" + new URLSearchParams({ q: w.q, state: w.state.join(), unexpected: w.unexpected ? "1" : "0", sort: w.sort, desc: w.desc ? "1" : "0", page: String(w.page) }));
 			if (mine !== this.asked) return;
 			[this.answer, this.problem] = [answer, null];
 			w.page = answer.page;
@@ -102,7 +102,8 @@ export class Machines {
 			h("div", { class: "bar" },
 				h("label", { class: "search" }, h("span", { class: "unseen" }, "Search by name, UUID, MAC or BMC address"),
 					h("input", { id: "search", type: "search", placeholder: "Name, UUID, MAC or BMC address  ( / )", value: w.q, maxlength: 100, oninput: (e) => this.change({ q: e.target.value }), onkeydown: (e) => { if (e.key === "ArrowDown") this.move(e, 1); } })),
-				w.q || w.state.length ? h("button", { class: "quiet", onclick: () => { const box = document.getElementById("search"); box.value = ""; this.change({ q: "", state: [] }); } }, "Clear filter") : null,
+				a && (a.unexpected || w.unexpected) ? h("button", { class: "state", "aria-pressed": String(w.unexpected), onclick: () => this.change({ unexpected: !w.unexpected }) }, h("span", { class: "dot s-error" }), "not as ordered ", h("b", null, count(a.unexpected || 0))) : null,
+				w.q || w.state.length || w.unexpected ? h("button", { class: "quiet", onclick: () => { const box = document.getElementById("search"); box.value = ""; this.change({ q: "", state: [], unexpected: false }); } }, "Clear filter") : null,
 				h("span", { class: "hint", role: "status" }, a ? `${count(a.matching)} of ${count(a.total)} machines${a.unsearched ? `, ${count(a.unsearched)} not searched yet` : ""}` : "")),
 			this.problem ? h("p", { class: "problem" }, this.problem.message) : null,
 			a && a.names_problem ? h("p", { class: "hint" }, "Names may be old: " + a.names_problem) : null,
@@ -120,7 +121,7 @@ export class Machines {
 			h("div", { class: "scroll" }, h("table", { class: "machines" }, h("caption", { class: "unseen" }, "Machines"), h("thead", null, h("tr", null, columns.map(head))),
 				h("tbody", { onkeydown: (e) => { if (e.key === "ArrowDown") this.move(e, 1); if (e.key === "ArrowUp") this.move(e, -1); } }, a.rows.map((m) => h("tr", { "data-key": m.uuid },
 					h("td", null, h("button", { class: "link row", onclick: () => this.showOne(m) }, m.name || m.uuid), m.name ? h("small", null, m.uuid) : null),
-					h("td", null, h("span", { class: "state" }, h("span", { class: "dot s-" + m.state }), m.state)),
+					h("td", null, h("span", { class: "state" }, h("span", { class: "dot s-" + m.state }), m.state), m.unexpected ? h("small", { class: "bad" }, "not as ordered") : null),
 					h("td", null, time(m.started_at)), h("td", null, time(m.finished_at)),
 					h("td", { class: "mono" }, (m.macs || []).slice(0, 2).join(" "), (m.macs || []).length > 2 ? ` +${m.macs.length - 2}` : "", (m.bmc || []).length ? h("small", null, "BMC " + m.bmc.join(" ")) : null),
 					h("td", { class: "error" }, clean(m.error || "", 160))))))),
@@ -141,7 +142,7 @@ export class Machines {
 	}
 
 	heard(e) {
-		if (this.open && e.node === this.open.uuid && e.kind === "introspection") this.fill();
+		if (this.open && e.node === this.open.uuid && (e.kind === "introspection" || e.kind === "hardware")) this.fill();
 	}
 
 	async showOne(m) {
@@ -171,6 +172,7 @@ export class Machines {
 		};
 		await Promise.all([
 			part("record", `v1/introspection/${id}?stale=1`), part("history", `v1/events?node=${id}`), part("explained", `v1/firewall/explain/${id}?all=1`),
+			part("verdict", `v1/nodes/${id}/verdict?stale=1`), part("changes", `v1/nodes/${id}/changes?stale=1`), part("cabling", `v1/nodes/${id}/cabling?stale=1`),
 			this.app.user.role === "admin" ? part("data", `v1/introspection/${id}/data?stale=1`) : null,
 		]);
 		m.busy = false;
@@ -189,6 +191,9 @@ export class Machines {
 				state === "finished" || state === "error" ? h("button", { onclick: () => reprocess(this.app, m) }, "Reprocess …") : null) : null),
 		m.record && m.record.value && m.record.value.error ? h("p", { class: "problem" }, m.record.value.error) : null,
 		h("h3", null, "History"), this.history(m),
+		h("h3", null, "As ordered"), this.verdict(m.verdict),
+		h("h3", null, "Changes since the inspection before"), this.changes(m.changes),
+		h("h3", null, "Cabling"), this.cabling(m.cabling),
 		h("h3", null, "Boot"), this.boot(m.explained),
 		admin ? [h("h3", null, "Inventory"), this.inventory(m.data), h("details", null, h("summary", null, "Raw data"), this.rawData(m))] : null);
 	}
@@ -212,6 +217,35 @@ export class Machines {
 		return [h("p", null, hosts.length ? ["It boots on ", h("b", null, hosts.join(", ")), "."] : list(x.value).every((e) => e.verdict === "drop") ? "It boots on no host." : "No host is known to let it boot."), h("ul", { class: "verdicts" }, list(x.value).map((e) => h("li", { "data-key": e.id + e.mac }, e.error ? [h("b", null, e.peer), " ", e.error]
 			: h("details", null, h("summary", null, h("b", null, e.peer), " ", h("span", { class: "mono" }, e.mac), " ", h("span", { class: "tag " + (e.verdict === "accept" ? "good" : "") }, e.verdict === "accept" ? "boots here" : e.verdict === "drop" ? "does not boot here" : "not known"), " ", e.why),
 				h("ol", null, list(e.steps).map((st) => h("li", { class: st.reached ? null : "none" }, h("b", null, st.verdict), " ", st.text)))))))];
+	}
+
+	// told is the value of a part of the drawer, or what stands there instead.
+	told(x, show) {
+		if (!x) return empty("Loading …");
+		if (x.error) return empty(x.error.status === 404 ? "No data is stored." : x.error.message);
+		return show(x.value);
+	}
+
+	verdict(x) {
+		return this.told(x, (v) => {
+			const by = list(v.expectations).join(", ");
+			if (!v.judged) return empty("It was not judged yet.");
+			if (list(v.differences).length) return h("ul", { class: "differences" }, list(v.differences).map((d, i) => h("li", { "data-key": String(i) }, d)));
+			return by ? h("p", null, h("span", { class: "tag good" }, "as ordered"), " by ", by, ".") : empty("No expectation is of this machine.");
+		});
+	}
+
+	changes(x) {
+		return this.told(x, (v) => {
+			if (!v.compared) return empty("One inspection is stored; there is nothing to compare it with.");
+			const all = list(v.changes);
+			return all.length ? h("ul", { class: "changes" }, all.map((c, i) => h("li", { "data-key": String(i) }, c.text))) : empty("No hardware changed.");
+		});
+	}
+
+	cabling(x) {
+		return this.told(x, (v) => list(v.cables).length ? table("Cabling", ["Interface", "MAC", "Switch", "Port", "VLAN", "Link"],
+			list(v.cables).map((c) => [c.mac, [text(c.interface), h("span", { class: "mono" }, text(c.mac)), text(c.switch || c.switch_id), text(c.port), text(c.vlan), text(c.link) + (c.speed_mbps ? `, ${clean(c.speed_mbps, 20)} Mbit/s` : "")]])) : empty("No interface was told."));
 	}
 
 	inventory(d) {
