@@ -61,11 +61,11 @@ func TestHardwareOfAMachine(t *testing.T) {
 	}
 	ask("POST", "/v1/introspection/node1/data/unprocessed", body, 202)
 	ends("node1")
-	ask("PUT", "/v1/expectations/compute", []byte(fmt.Sprintf("name: compute\nnodes: [node*]\nparts:\n"+
+	ask("PUT", "/v1/expectations/compute", []byte(fmt.Sprintf("name: compute\nnodes: [node1]\nparts:\n"+
 		"- {kind: disk, number: %d}\n- {kind: cable, number: '>= 1', switch: 'leaf-*'}\n", len(disks))), 200)
 
 	p := browse(t, s.front.URL+"/ui/#machines")
-	p.shows("#machines", "not as ordered 1")
+	p.shows("#machines .bar", "not as ordered\n1")
 	p.eval(`[...document.querySelectorAll("#machines .bar button")].find((b) => b.innerText.startsWith("not as")).click()`)
 	p.shows("#machines .hint", "1 of 8 machines")
 	p.picture("unexpected")

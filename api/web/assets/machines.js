@@ -191,9 +191,10 @@ export class Machines {
 				state === "finished" || state === "error" ? h("button", { onclick: () => reprocess(this.app, m) }, "Reprocess …") : null) : null),
 		m.record && m.record.value && m.record.value.error ? h("p", { class: "problem" }, m.record.value.error) : null,
 		h("h3", null, "History"), this.history(m),
-		h("h3", null, "As ordered"), this.verdict(m.verdict),
-		h("h3", null, "Changes since the inspection before"), this.changes(m.changes),
-		h("h3", null, "Cabling"), this.cabling(m.cabling),
+		// Of a machine that sent nothing there is nothing to say.
+		m.changes && m.changes.error && m.changes.error.status === 404 ? null : [h("h3", null, "As ordered"), this.verdict(m.verdict),
+			h("h3", null, "Changes since the inspection before"), this.changes(m.changes),
+			h("h3", null, "Cabling"), this.cabling(m.cabling)],
 		h("h3", null, "Boot"), this.boot(m.explained),
 		admin ? [h("h3", null, "Inventory"), this.inventory(m.data), h("details", null, h("summary", null, "Raw data"), this.rawData(m))] : null);
 	}
