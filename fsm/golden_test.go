@@ -43,11 +43,11 @@ func TestBytesStayTheSame(t *testing.T) {
 	sums["refounded"] = adopted.View().Hash()
 
 	for name, want := range map[string]string{
-		"log":       "3c634a51da93a06d2b22a11ad9d737d173d1abd341385e19610345d3093fe87f",
-		"state":     "369830deb145cda45aea62a82ac70e8a459d688b267446d1aee107b01d0ca890",
-		"dump":      "42f68d6a28e667c948137e40f36e92096b2fe1f1181702f872bcbf45c14fe79e",
-		"adopted":   "b3c9c4bc466290900d2b1e6a6dee64d8201ecb925cae6392019d5c513e779323",
-		"refounded": "2fc0d2b0cf877bc829b9a293e1317ca3920d22c1ccca092de98a440d4f92d17f",
+		"log":       "7685d04ba79543d4055ea5d978d4731b7d9a6ce4fa88354ffcf806dea1e98a09",
+		"state":     "6e802fd033f525297e04f49d8a517a51dfb2e1be4a5a16664e14afe601bef182",
+		"dump":      "58b53e6a476858bb87e2f0b3be7f15dbc70965f5e7a3e4933642bcaec2861194",
+		"adopted":   "6ac10052cc3b9e3141ffff65be127e53eaf387c699ccfe11645eebeacb9f7fa0",
+		"refounded": "b36c996aeb519b47efc6c0d3233d9530fd867fbcbcb754a347cdc320eb96379e",
 	} {
 		sum := sums[name]
 		if got := hex.EncodeToString(sum[:]); got != want {

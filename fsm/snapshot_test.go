@@ -17,6 +17,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/doors"
+	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/fsm/introspection"
 	"github.com/trivet-ha/trivet/fsm/ironicports"
 	"github.com/trivet-ha/trivet/fsm/leases"
@@ -83,9 +84,23 @@ func busy(t testing.TB) *rig {
 	r.must(membership.RemoveMember{ID: "removed", Force: true})
 	r.formerMember("former")
 	r.asLeader(zones.Choose{UID: "uid-shop", Namespace: "shop", Tolerance: zones.ToleratesHost, Zones: []string{"b"}})
+	r.busyExpectations(doc.Hash)
 	r.pass(time.Second)
 	r.must(Probe{})
 	return r
+}
+
+// busyExpectations judges two machines, of which one is not as ordered and has changed.
+func (r *rig) busyExpectations(document blobs.Hash) {
+	r.t.Helper()
+	r.must(expectations.Put{Name: "compute", Body: []byte(`{"name":"compute"}`)})
+	r.must(expectations.Put{Name: "storage", Body: []byte(`{"name":"storage"}`)})
+	r.must(expectations.Delete{Name: "storage"})
+	r.asLeader(expectations.Judge{Under: r.view().ExpectationsChanged(), Judgements: []expectations.Judgement{
+		{Node: nodeA, Document: document, Earlier: pack(r.t, "second").Hash, By: []string{"compute"}, Name: "compute-1",
+			Differences: []string{"too few disks"}, Changed: 1, Changes: "a disk went", Sent: 3},
+		{Node: nodeB, Document: document},
+	}})
 }
 
 func snapshot(t testing.TB, v View) []byte {

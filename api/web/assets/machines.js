@@ -245,21 +245,20 @@ export class Machines {
 	}
 
 	cabling(x) {
-		return this.told(x, (v) => list(v.cables).length ? table("Cabling", ["Interface", "MAC", "Switch", "Port", "VLAN", "Link"],
-			list(v.cables).map((c) => [c.mac, [text(c.interface), h("span", { class: "mono" }, text(c.mac)), text(c.switch || c.switch_id), text(c.port), text(c.vlan), text(c.link) + (c.speed_mbps ? `, ${clean(c.speed_mbps, 20)} Mbit/s` : "")]])) : empty("No interface was told."));
+		return this.told(x, (v) => list(v.cables).length ? table("Cabling", ["Interface", "Switch", "Port", "VLAN", "Link"],
+			list(v.cables).map((c) => [c.mac, [[text(c.interface), h("small", { class: "mono" }, text(c.mac))], text(c.switch || c.switch_id), text(c.port), text(c.vlan), c.link === "yes" ? ["up", h("small", null, c.speed_mbps ? `${clean(c.speed_mbps, 20)} Mbit/s` : "")] : c.link === "no" ? "down" : "–"]])) : empty("No interface was told."));
 	}
 
 	inventory(d) {
 		if (!d) return empty("Loading …");
 		if (d.error) return empty(d.error.status === 404 ? "No data is stored." : d.error.message);
-		const doc = object(d.value), inv = object(doc.inventory), cpu = object(inv.cpu), memory = object(inv.memory), vendor = object(inv.system_vendor), all = object(doc.all_interfaces);
-		const port = (nic) => { const l = object(object(all[nic.name]).lldp_processed); return l.switch_port_id || l.switch_chassis_id ? `${text(l.switch_system_name || l.switch_chassis_id)} ${text(l.switch_port_id)}` : "–"; };
+		const doc = object(d.value), inv = object(doc.inventory), cpu = object(inv.cpu), memory = object(inv.memory), vendor = object(inv.system_vendor);
 		const rowsOf = (all, cells) => list(all).map(object).map((x, i) => [i, cells(x)]);
 		return [
 			h("dl", { class: "facts" }, [["Vendor", vendor.manufacturer], ["Product", vendor.product_name], ["Serial", vendor.serial_number], ["CPU", cpu.model_name ? `${text(cpu.count)} × ${cpu.model_name}` : cpu.count],
 				["Memory", typeof memory.physical_mb === "number" ? bytes(memory.physical_mb * 1048576) : bytes(memory.total)], ["BMC", inv.bmc_address], ["Boot mode", object(inv.boot).current_boot_mode]].map(([k, v]) => [h("dt", null, k), h("dd", null, text(v))])),
 			table("Disks", ["Name", "Size", "Model", "Serial", "Kind"], rowsOf(inv.disks, (x) => [text(x.name), bytes(x.size), text(x.model), text(x.serial), x.rotational === true ? "rotational" : x.rotational === false ? "solid state" : "–"]), null),
-			table("Network interfaces", ["Name", "MAC", "IPv4", "Link", "Switch port"], rowsOf(inv.interfaces, (x) => [text(x.name), text(x.mac_address), text(x.ipv4_address), x.has_carrier === true ? "up" : x.has_carrier === false ? "down" : "–", port(x)]), null),
+			table("Network interfaces", ["Name", "MAC", "IPv4", "Link"], rowsOf(inv.interfaces, (x) => [text(x.name), text(x.mac_address), text(x.ipv4_address), x.has_carrier === true ? "up" : x.has_carrier === false ? "down" : "–"]), null),
 		];
 	}
 
