@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/expectations"
@@ -35,7 +36,7 @@ type data struct {
 	zoneTables
 	relayTables
 	ruleTables
-	syncTables
+	leaderTables
 }
 
 // Parts of the state whose domains are packages of their own. A View has the methods of each.
@@ -53,12 +54,19 @@ type (
 	portTables        = ironicports.Tables
 	doorTables        = doors.Tables
 	expectationTables = expectations.Tables
+	deliveryTables    = deliveries.Tables
 )
 
 // machineTables are what is known of machines.
 type machineTables struct {
 	nodeTables
 	expectationTables
+}
+
+// leaderTables are what the leader alone notes, for the next one.
+type leaderTables struct {
+	syncTables
+	deliveryTables
 }
 
 // newData returns the state before the first entry.
@@ -77,6 +85,7 @@ func newData() *data {
 		zoneTables:     zones.New(),
 		relayTables:    relays.New(),
 		ruleTables:     ruleset.New(),
+		leaderTables:   leaderTables{deliveryTables: deliveries.New()},
 	}
 }
 
@@ -117,6 +126,10 @@ func leasesOf(t *txn) leases.Txn { return leases.Txn{Txn: &t.Txn, Tables: &t.lea
 func kubeOf(t *txn) kubestate.Txn { return kubestate.Txn{Txn: &t.Txn, Tables: &t.kubeTables} }
 
 func zonesOf(t *txn) zones.Txn { return zones.Txn{Txn: &t.Txn, Tables: &t.zoneTables} }
+
+func deliveriesOf(t *txn) deliveries.Txn {
+	return deliveries.Txn{Txn: &t.Txn, Tables: &t.deliveryTables}
+}
 
 func syncOf(t *txn) nodesync.Txn { return nodesync.Txn{Txn: &t.Txn, Tables: &t.syncTables} }
 

@@ -17,7 +17,7 @@
 // tables, its invariants and what ends by itself. The domains are packages below this one,
 // whose comments name their commands: membership (peers and their sessions), operators,
 // introspection, ruleset, expectations, relays, nodesync, ironicports and doors (the PXE filter and the
-// floating IP), leases, settings, kubestate and zones. The commands of this package are those
+// floating IP), leases, settings, deliveries, kubestate and zones. The commands of this package are those
 // of the machine itself: Found, Lead, Probe, and ReportEvents for events that no other tells.
 //
 // A View has the reading side of each, as its Tables have it.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/expectations"
@@ -27,7 +28,7 @@ var domains = [...]domain{
 	entry.In(introspection.Domain, nodesOf), entry.In(ruleset.Domain, rulesOf),
 	entry.In(relays.Domain, relaysOf), entry.In(nodesync.Domain, syncOf),
 	entry.In(ironicports.Domain, portsOf), entry.In(doors.Domain, doorsOf), entry.In(leases.Domain, leasesOf),
-	entry.In(kubestate.Domain, kubeOf), entry.In(zones.Domain, zonesOf),
+	entry.In(kubestate.Domain, kubeOf), entry.In(zones.Domain, zonesOf), entry.In(deliveries.Domain, deliveriesOf),
 	entry.In(expectations.Domain, expectationsOf),
 }
 
@@ -47,7 +48,7 @@ var endings = of(func(d domain) []entry.Ending[*txn] { return d.Ends })
 
 // sectionOrder are the tags in the order of a snapshot and of the hash, which peers of
 // all versions share. A new one is added at its end.
-const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEYNJB"
+const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEYNJBW"
 
 // sections is all of the state, in that order.
 var sections = func() []entry.Section[*txn] {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
 	"github.com/trivet-ha/trivet/fsm/eventring"
@@ -111,6 +112,8 @@ func samples(t testing.TB) []Command {
 		ReportEvents{Reports: []eventring.Report{
 			{Topic: eventring.TopicWarning, Action: "raised", Millis: 5, Node: nodeA, Text: "A text.",
 				Fields: map[string]string{"code": "c"}}}},
+		deliveries.Note{Receivers: []deliveries.Progress{{Receiver: "cmdb", Taken: eventring.ID{Incarnation: 1, Index: 3},
+			Until: eventring.ID{Incarnation: 1, Index: 3, Seq: 1}, Cut: true}}, Forget: []string{"old"}},
 	}
 }
 

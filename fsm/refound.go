@@ -142,6 +142,7 @@ func (d *data) revokeAll() {
 	relaysOf(t).Doubt()
 	portsOf(t).ForgetPull()
 	doorsOf(t).Doubt(doors.Tables{})
+	deliveriesOf(t).Doubt()
 }
 
 // Adopt adds to a state, read from a snapshot, what another history, the one in

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/expectations"
 	"github.com/trivet-ha/trivet/fsm/introspection"
@@ -85,6 +86,7 @@ func busy(t testing.TB) *rig {
 	r.formerMember("former")
 	r.asLeader(zones.Choose{UID: "uid-shop", Namespace: "shop", Tolerance: zones.ToleratesHost, Zones: []string{"b"}})
 	r.busyExpectations(doc.Hash)
+	r.asLeader(deliveries.Note{Receivers: []deliveries.Progress{{Receiver: "cmdb", Taken: r.view().Events().Last()}}})
 	r.pass(time.Second)
 	r.must(Probe{})
 	return r

@@ -68,9 +68,9 @@ func TopicNames() []string { return append([]string(nil), topicNames[1:]...) }
 // ID is an event's place in the history of the cluster: all events have
 // different ones, and a later event a greater one. It is the same on every peer.
 type ID struct {
-	Incarnation uint64 // of the cluster
-	Index       uint64 // of the log entry that the event was derived from
-	Seq         uint32 // within that entry, from 0 on
+	Incarnation uint64 `cbor:"1,keyasint,omitempty"` // of the cluster
+	Index       uint64 `cbor:"2,keyasint,omitempty"` // of the log entry that the event was derived from
+	Seq         uint32 `cbor:"3,keyasint,omitempty"` // within that entry, from 0 on
 }
 
 // IsZero reports whether the ID is that of no event.

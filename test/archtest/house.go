@@ -22,7 +22,8 @@ var house = [][]string{
 	{"api", "haconfig", "app/datadir"},
 	{"lease", "failover", "inspector/judge", "inspector/accept", "inspector/work", "inspector/periodic",
 		"inspector/relay", "inspector",
-		"inspector/identify", "inspector/ironic", "inspector/document", "inspector/hardware", "inspector/lldp", "api/events",
+		"inspector/identify", "inspector/ironic", "inspector/document", "inspector/hardware", "inspector/lldp",
+		"api/receivers", "api/events",
 		"firewall/host"},
 	{"raftstore/leader", "doctor", "firewall", "cluster"},
 	{"raftstore"},
@@ -30,7 +31,7 @@ var house = [][]string{
 	{
 		"fsm/membership", "fsm/introspection", "fsm/leases", "fsm/kubestate", "fsm/zones", "fsm/relays", "fsm/ruleset",
 		"fsm/nodesync", "fsm/expectations",
-		"fsm/doors", "fsm/ironicports", "fsm/settings", "fsm/operators", "fsm/blobs",
+		"fsm/doors", "fsm/ironicports", "fsm/settings", "fsm/operators", "fsm/deliveries", "fsm/blobs",
 	},
 	{"fsm/entry"},
 	{"fsm/eventring", "fsm/macset"},

@@ -30,10 +30,13 @@ type Log struct {
 }
 
 // New returns a log with one member and a session that does not end.
-func New(t testing.TB) *Log {
+func New(t testing.TB) *Log { return AtVersion(t, fsm.Version) }
+
+// AtVersion is New with a member that knows a log version and none above it.
+func AtVersion(t testing.TB, version int) *Log {
 	t.Helper()
 	member := membership.Member{ID: "a", Name: "h1", Address: "h1.example:7350", Gossip: "h1.example:7351",
-		Version: fsm.Version, Binary: "test"}
+		Version: version, Binary: "test"}
 	state, err := fsm.Founded(fsm.Found{
 		ClusterID: "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10", CACert: []byte("-----BEGIN CERTIFICATE-----\ncert\n"),
 		CAKey:     []byte("-----BEGIN PRIVATE KEY-----\nkey\n"),
@@ -138,12 +141,28 @@ func (l *Log) Read(context.Context) (fsm.View, error) {
 	return l.state.View(), l.fail
 }
 
+// Changed returns the state as it is, and a channel that the next entry closes.
+func (l *Log) Changed() (fsm.View, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.View(), l.changed
+}
+
+// Refound founds the cluster again; the last entries may not have been committed.
+func (l *Log) Refound(uncommitted uint64) {
+	l.t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.state.Refound(fsm.Refound{Index: l.state.View().Index() + 1, Uncommitted: uncommitted, Survivor: "a",
+		UnixMillis: time.Now().UnixMilli(), NewIncarnation: true}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
 // Wait returns the first state that is as wanted.
 func (l *Log) Wait(ctx context.Context, wanted func(fsm.View) bool) (fsm.View, error) {
 	for {
-		l.mu.Lock()
-		v, changed := l.state.View(), l.changed
-		l.mu.Unlock()
+		v, changed := l.Changed()
 		if wanted(v) {
 			return v, nil
 		}
