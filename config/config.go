@@ -24,12 +24,18 @@ type Config struct {
 	Doctor     Doctor
 	Backup     Backup
 	Failover   Failover
-	Lease      Lease
-	Elector    Elector
 	HAConfig   HAConfig
+	Programs
 
 	origins  map[string]Origin // of the keys whose value is not the default
 	warnings Problems
+}
+
+// Programs are the sections of other programs: what they lease, ask, and are sent.
+type Programs struct {
+	Lease   Lease
+	Elector Elector
+	Events  Events
 }
 
 // Address is where a service between peers listens and what the others are told.

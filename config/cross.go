@@ -51,6 +51,7 @@ func (c Config) crossCheck() Problems {
 	r.checkFailover()
 	r.checkHAConfig()
 	r.checkElector()
+	r.checkEvents()
 	r.portConflicts()
 	return r.found
 }
@@ -115,6 +116,7 @@ func (c Config) secondLook() Problems {
 	}
 	r.lookAtAPI()
 	r.lookAtServices()
+	r.lookAtReceivers()
 	r.lookAtIronic()
 	r.lookAtFailover()
 	r.lookAtUnused()

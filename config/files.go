@@ -59,6 +59,10 @@ func (c Config) Files() []File {
 	for _, k := range c.Failover.Clusters() {
 		add(c.Failover.Mode != FailoverOff, true, ReadsFile, "failover.kubeconfigs", k.Kubeconfig)
 	}
+	for _, r := range c.Events.List() { // not of the leader's work: events wait, and a receiver decides nothing
+		add(true, false, ReadsFile, "events.secrets", r.SecretFile)
+	}
+	add(len(c.Events.Receivers) > 0, false, ReadsFile, "events.ca_file", c.Events.CAFile)
 	for _, k := range c.HAConfig.Clusters() {
 		add(true, true, ReadsFile, "haconfig.kubeconfigs", k.Kubeconfig)
 	}

@@ -14,6 +14,7 @@ func TestEachPathIsAFile(t *testing.T) {
 	c.API.AuthStrategy, c.API.TLS.Certificate, c.Ironic.AuthType, c.Failover.Mode = StrategyKeystone, TLSFiles,
 		"http_basic", FailoverSafe
 	c.Inspection.Processing.Hooks = []string{"accelerators"}
+	c.Events.Receivers = []string{"a=https://receiver.example/"}
 	for i, o := range table {
 		switch field := o.field(&c).(type) {
 		case *string:

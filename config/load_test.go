@@ -134,7 +134,7 @@ func TestEveryKeyThroughEveryDoor(t *testing.T) {
 // aboutOthers names the keys that cannot stand alone.
 func aboutOthers(key string) bool {
 	return slices.Contains([]string{"floating_ip.address", "floating_ip.interface", "ironic.auth_type",
-		"api.auth_strategy", "failover.mode"}, key) ||
+		"api.auth_strategy", "failover.mode", "events.receivers", "events.secrets", "events.kinds"}, key) ||
 		strings.HasSuffix(key, "cert_file") || strings.HasSuffix(key, "key_file")
 }
 
@@ -157,7 +157,7 @@ func otherValue(t *testing.T, o Option) string {
 		"http://h9:6385", "192.0.2.9", "fast", "noauth", "http_basic", "enroll", "active", "present", "noop", "chaddr", "wal",
 		"raft",
 		"6,4", "8086:1572:x710", "10.1.0.0/16:leaf1", "10.1.0.0/16", "cluster", "native", "safe", "prod=/etc/x", "25%",
-		"warn", "json", "90m", "name=a* zones=b", "name=a* type=server"}
+		"cmdb=https://c.example/", "cmdb=pxe", "warn", "json", "90m", "name=a* zones=b", "name=a* type=server"}
 	for _, candidate := range candidates {
 		if _, f := o.parse(candidate); f == nil && candidate != o.Default {
 			return candidate

@@ -300,14 +300,18 @@ func (r *review) pairAdvertised(section string, a Address) {
 // pairOwnURLs finds services of others at whose URL this peer itself listens: it would
 // ask itself.
 func (r *review) pairOwnURLs() {
-	urls := []struct {
+	type ownURL struct {
 		key, text string
 		used      bool
-	}{
+	}
+	urls := []ownURL{
 		{"ironic.endpoint", r.Ironic.Endpoint, true},
 		{"ironic.ramdisk_endpoint", r.Ironic.RamdiskEndpoint, true},
 		{"ironic.auth_url", r.Ironic.Keystone.AuthURL, r.Ironic.AuthType == "keystone"},
 		{"api.keystone.auth_url", r.API.Keystone.AuthURL, r.API.AuthStrategy == StrategyKeystone},
+	}
+	for _, one := range r.Events.List() {
+		urls = append(urls, ownURL{"events.receivers", one.URL, true})
 	}
 	for _, u := range urls {
 		at, port, ok := urlPlace(u.text)

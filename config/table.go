@@ -50,13 +50,14 @@ func Sections() []Section {
 		{"failover", "Failover of Kubernetes nodes. Off while mode is empty."},
 		{"lease", "Leases, values and groups for other programs. Off unless enabled."},
 		{"elector", "Who leads, for other programs: what leader-elector answered. Off while nothing is listened on."},
+		{"events", "Who is sent the events of the cluster. Off while no receiver is written."},
 		{"haconfig", "High availability of deployed components: the admission webhook. Off while it names no cluster."},
 	}
 }
 
 // table holds every option; nothing changes it.
 var table = slices.Concat(peerOptions(), logOptions(), apiOptions(), ironicOptions(), inspectionOptions(),
-	effectOptions(), doctorOptions(), backupOptions(), failoverOptions(), leaseOptions(), electorOptions(),
+	effectOptions(), doctorOptions(), backupOptions(), failoverOptions(), leaseOptions(), electorOptions(), eventOptions(),
 	haconfigOptions())
 
 // Options returns the table: every option there is, in the order of the

@@ -20,7 +20,7 @@ const (
 // with what it names, and goes when the bound is kept; there are no new ones.
 var overBounds = map[string]map[string]int{
 	"fields": {
-		"config.Config": 20, // a field a section of the file: a group would lengthen each path and mean nothing
+		"config.Config": 19, // a field a section of the file: a group would lengthen each path and mean nothing
 	},
 }
 
