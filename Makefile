@@ -168,6 +168,10 @@ tooz: build ## Run Tooz's own tests and the driver's on three peers that are kil
 	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	go run ./packaging -wheel -out "$$dir" && PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 contrib/tooz-trivet/tests/run.py bin/trivet "$$dir"/*.whl
 
+.PHONY: netbox
+netbox: ## Run the tests of the exporter to NetBox (needs Python 3)
+	python3 -B -m unittest discover -s contrib/netbox-trivet/tests
+
 # The binary of the last tag is built once and kept in the user's cache directory;
 # TRIVET_TEST_PREVIOUS names another to begin with.
 .PHONY: e2e-upgrade

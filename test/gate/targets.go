@@ -91,10 +91,10 @@ func targets() []target {
 			},
 		},
 		{
-			name: "tooz", about: "Tooz's own tests and a real service on the driver, while peers are killed",
-			paths: append([]string{"contrib/tooz-trivet/", "lease/", "api/"}, every...),
+			name: "tooz", about: "Tooz's own tests and a real service on the driver, peers killed; the exporter to NetBox",
+			paths: append([]string{"contrib/tooz-trivet/", "contrib/netbox-trivet/", "lease/", "api/"}, every...),
 			needs: []string{"python3-tooz", "python3-testtools", "python3-fixtures", "ironic-inspector"},
-			steps: []step{{command: []string{"make", "tooz"}}},
+			steps: []step{{command: []string{"make", "netbox"}}, {command: []string{"make", "tooz"}}},
 		},
 	}, longTargets()...)
 }
