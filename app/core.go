@@ -13,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector/ironic"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/api/receivers"
 	"github.com/trivet-ha/trivet/app/health"
 	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/firewall"
@@ -65,6 +66,8 @@ type CoreOptions struct {
 	// Former asks the members of before a founding; nil: they are not asked, and
 	// PXE service stays closed while there are any.
 	Former cluster.FormerAsker
+	// Receivers, if set, are sent events by the leader.
+	Receivers *receivers.Deliverer
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
 	Owner  Owner
@@ -179,6 +182,9 @@ func StartCore(o CoreOptions) (*Core, error) {
 		}
 		c.Service = c.inspect.Service
 		duties = append(duties, c.inspect.duties()...)
+	}
+	if o.Receivers != nil {
+		duties = append(duties, o.Receivers.Duty(store))
 	}
 	duties = append(duties, o.Duties...)
 	if o.Failover != nil {

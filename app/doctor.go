@@ -65,6 +65,9 @@ func (e *examiner) health(ctx context.Context) doctor.Health {
 		Keystone: func() (bool, error) {
 			return p.serving.keeper().tokens != nil, p.serving.keystoneAway()
 		}, Components: p.kube.components.services,
+		Receivers: func(ctx context.Context) []doctor.Service {
+			return receiverServices(ctx, p.receivers, p.id.Cluster)
+		},
 	}
 	if p.conf.Current().Inspection.ContinueInspection == config.ContinueRelay {
 		r.Ramdisks = p.ironic.Ramdisks().Ask

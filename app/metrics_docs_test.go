@@ -22,14 +22,18 @@ const metricsPage = "../docs/metrics.md"
 
 // openLabels have values that nobody can list beforehand; the page lists those
 // of all others, and the alerts are held to that list.
-var openLabels = []string{"peer", "version", "cluster", "device", "code"}
+var openLabels = []string{"peer", "version", "cluster", "device", "code", "receiver"}
 
 // figuresPeer is a cluster of one peer that has every figure there is: it looks
-// after kube nodes and components, asks Keystone, and was asked.
+// after kube nodes and components, sends events, asks Keystone, and was asked.
 func figuresPeer(t *testing.T) *Peer {
 	t.Helper()
 	secret := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	signing := filepath.Join(t.TempDir(), "signing")
+	if err := os.WriteFile(signing, []byte(receiverSecret), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
@@ -41,7 +45,8 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 	}
 	peer := kubePeer(t, srv, "haconfig.kubeconfigs", "prod="+kubeconfig, "haconfig.listen", "127.0.0.1:0",
 		"api.auth_strategy", "keystone", "api.keystone.auth_url", "http://127.0.0.1:1/v3",
-		"api.keystone.username", "trivet", "api.keystone.password_file", secret, "backup.directory", t.TempDir())
+		"api.keystone.username", "trivet", "api.keystone.password_file", secret, "backup.directory", t.TempDir(),
+		"events.receivers", "cmdb=http://127.0.0.1:1/", "events.secrets", "cmdb="+signing)
 	judged(t, peer)
 	for _, path := range []string{"/v1", "/v1/continue"} {
 		answer, err := http.Get(peer.APIURL() + path)

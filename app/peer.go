@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trivet-ha/trivet/api/events"
+	"github.com/trivet-ha/trivet/api/receivers"
 	"github.com/trivet-ha/trivet/app/admin"
 	"github.com/trivet-ha/trivet/app/datadir"
 	"github.com/trivet-ha/trivet/app/health"
@@ -88,12 +89,13 @@ type links struct {
 
 // memory is what a peer has on its disk, and tells of it.
 type memory struct {
-	recorded map[string]membership.Member // by server ID; of the log as it was at the start
-	ballast  *ballast.Ballast
-	backups  *backups
-	used     *fileWatch
-	events   *events.Hub
-	recorder *events.Reporter
+	recorded  map[string]membership.Member // by server ID; of the log as it was at the start
+	ballast   *ballast.Ballast
+	backups   *backups
+	used      *fileWatch
+	events    *events.Hub
+	recorder  *events.Reporter
+	receivers *receivers.Deliverer
 }
 
 // New opens everything that a peer needs and starts it. When a step fails, what

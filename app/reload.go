@@ -23,6 +23,7 @@ func (p *Peer) prepare(now, next config.Config) (parts []func(), err error) {
 			func(c config.Config) (func(), error) { return p.prepareFront(c, changed.has("api")) }},
 		{changed.has("firewall", "inspection"), p.core.gate.prepare},
 		{changed.has("failover"), p.core.kube.prepare},
+		{changed.has("events"), func(c config.Config) (func(), error) { return prepareReceivers(p.opts, p.receivers, c) }},
 		{changed.has("log"), p.opts.prepareLog},
 	} {
 		if !part.touched {

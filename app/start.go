@@ -89,6 +89,8 @@ func (p *Peer) steps() []step {
 			named: true},
 		{part: "haconfig", open: do(func() (err error) { p.kube.components, err = openComponents(o, p.opened); return err }),
 			named: true},
+		{part: "receivers of events", open: do(func() (err error) { p.receivers, err = openReceivers(o); return err }),
+			named: true},
 		{part: partPort, open: func(ctx context.Context) error { return p.startPort(ctx, secrets) }},
 		{part: partLog, open: p.startCore},
 		{part: partGossip, open: do(func() error { return p.startGossip(secrets.Ring) })},
@@ -194,6 +196,7 @@ func (p *Peer) newSelf() *health.Self {
 		More: health.Warnings{Keys: func(v fsm.View) []api.Warning {
 			return admin.KeyWarnings(v, p.renewal.Credentials(), p.opts.Wall())
 		}, Backups: p.backups.warnings, Components: p.kube.components.warnings,
+			Receivers:     func() []api.Warning { return receiverWarnings(p.receivers, p.opts.Wall) },
 			Configuration: func() []api.Warning { return append(p.conf.Warnings(), p.used.warnings()...) }},
 	}
 	if k := core.kube; k != nil {
@@ -250,6 +253,7 @@ func (p *Peer) coreOptions(st raftstore.Storage) CoreOptions {
 		Electing:      electing(o.Config),
 		Former:        p.access,
 		Duties:        p.kube.components.duties(),
+		Receivers:     p.receivers,
 		Owner: Owner{Exit: o.Exit, Removed: p.Removed, RolledBack: p.RolledBack, Unfit: unfit,
 			Probed: p.figures.Committed},
 		Random:   o.Random,
@@ -302,6 +306,7 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 	p.serving.api = ln
 	p.self.Register(p.figures, func() bool { return !p.core.Runner.Token().IsZero() }, p.core.inspect.Workers.Busy)
 	p.backups.metrics(p.figures)
+	p.figures.MustRegister(newReceiverFigures(p.receivers, p.opts.Wall))
 	p.serving.register(p.figures)
 	f, err := p.newFront(p.conf.Current(), p.serving.first)
 	if err != nil {

@@ -75,6 +75,10 @@ var failedStarts = []failedStart{
 	}},
 	{"haconfig", "the kubeconfig is missing", term.ExitFailed,
 		func(h *startHost) func() { return h.set("TRIVET_HACONFIG_KUBECONFIGS", "prod="+h.path("nothing")) }},
+	{"receivers of events", "the secret is missing", term.ExitFailed, func(h *startHost) func() {
+		return h.set("TRIVET_EVENTS_RECEIVERS", "cmdb=https://receiver.example/", "TRIVET_EVENTS_SECRETS",
+			"cmdb="+h.path("nothing"))
+	}},
 	{"cluster port", "it is taken", term.ExitFailed, func(h *startHost) func() { return h.take("tcp", h.cluster) }},
 	{"log", "it is damaged", term.ExitFailed,
 		func(h *startHost) func() { return h.replace("d/peer/raft/log.db", strings.Repeat("x", 1<<16)) }},

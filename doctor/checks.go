@@ -47,7 +47,7 @@ func Checks() []Check {
 		{"clock", "Wall clocks that differ between hosts, and a clock that nothing keeps right.", judgeClock},
 		{"limits", "Limits of the peer's unit that are too small: memory, processor, threads, open files.", judgeLimits},
 		{"services",
-			"Ironic, Keystone and the API servers of haconfig: reached from every host, with credentials that are taken, and of one version.",
+			"Ironic, Keystone, the API servers of haconfig and the receivers of events: reached from every host, with credentials that are taken, and of one version.",
 			judgeServices},
 		{"inspection",
 			"A configuration that waits for clients of ironic-inspector where Ironic inspects, and the reverse; a ramdisk that reports at the other's path.",

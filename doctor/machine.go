@@ -82,7 +82,7 @@ type Route struct {
 
 // Service is something that every peer needs to reach.
 type Service struct {
-	What    string `json:"what"` // Ironic or Keystone
+	What    string `json:"what"` // Ironic, Keystone, an API server or a receiver of events
 	Section string `json:"section"`
 	Version string `json:"version,omitempty"`
 	Error   string `json:"error,omitempty"`

@@ -44,6 +44,11 @@ func (f Facts) away(hosts []Facts, s Service) Finding {
 			"# mend the server, its certificate or the token in that kubeconfig, or the way to it, then:",
 			"systemctl restart trivet"}
 	}
+	if s.Section == "events" {
+		remedy = []string{"trivet config show --effective | grep -w events",
+			"# mend the receiver, its URL, events.ca_file, or the secret, which is the same on all hosts and at the receiver, then:",
+			"systemctl reload trivet"}
+	}
 	if len(reach) == 0 {
 		return newFinding(Error, f, remedy, "%s answers no peer: %s", s.What, s.Error)
 	}

@@ -72,7 +72,8 @@ type Filter struct {
 	Admin  bool              // the reader may see everything
 }
 
-func (f Filter) wantsTopic(t eventring.Topic) bool {
+// WantsTopic reports whether the reader wants events about a topic.
+func (f Filter) WantsTopic(t eventring.Topic) bool {
 	// Only administrators see the audit of calls, and rules, as in the API itself.
 	if !f.Admin && (t == eventring.TopicAudit || t == eventring.TopicRule) {
 		return false
@@ -82,10 +83,10 @@ func (f Filter) wantsTopic(t eventring.Topic) bool {
 
 // wants reports whether a rendered event passes.
 func (f Filter) wants(r *Rendered) bool {
-	return f.wantsTopic(r.topic) && (f.Node == "" || f.Node == r.node)
+	return f.WantsTopic(r.topic) && (f.Node == "" || f.Node == r.node)
 }
 
 // maybe reports whether an event may pass, without decoding it.
 func (f Filter) maybe(e eventring.Stored) bool {
-	return f.wantsTopic(e.Topic()) && (f.Node == "" || e.Mentions(f.Node))
+	return f.WantsTopic(e.Topic()) && (f.Node == "" || e.Mentions(f.Node))
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ type Reach struct {
 	Keystone func() (asked bool, away error)
 	// Components are the API servers of haconfig's clusters.
 	Components func() []doctor.Service
+	// Receivers sends each receiver of events a delivery without any.
+	Receivers func(ctx context.Context) []doctor.Service
 }
 
 // rightsExaminer is a cluster that says which rights it does not give us.
@@ -150,19 +153,23 @@ func onlyLocal(address string) bool {
 	return err == nil && (name == "localhost" || net.ParseIP(name).IsLoopback())
 }
 
-// services asks Ironic something that it tells only whom it knows, and repeats
-// what became of asking Keystone and the API servers of haconfig's clusters.
+// services asks Ironic something that it tells only whom it knows, and the receivers
+// of events, and repeats what became of asking Keystone and the API servers of haconfig's clusters.
 func (r *Reach) services(ctx context.Context) []doctor.Service {
 	var out []doctor.Service
 	limited, cancel := context.WithTimeout(ctx, serviceLimit)
 	defer cancel()
+	var receivers []doctor.Service
+	var work sync.WaitGroup
+	work.Go(func() { receivers = r.Receivers(limited) })
 	asked := AskIronic(limited, r.Ironic)
 	asked.Ramdisks = r.ramdisks(limited)
+	work.Wait()
 	out = append(out, asked)
 	if asked, away := r.Keystone(); asked {
 		out = append(out, doctor.Service{What: "Keystone", Section: "keystone", Error: api.ErrorText(away)})
 	}
-	return append(out, r.Components()...)
+	return slices.Concat(out, r.Components(), receivers)
 }
 
 // ramdisks are the endpoints of Ironic that may take what ramdisks send.

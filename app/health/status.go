@@ -56,6 +56,7 @@ type Warnings struct {
 	Keys          func(fsm.View) []api.Warning
 	Backups       func() []api.Warning
 	Components    func() []api.Warning
+	Receivers     func() []api.Warning
 	Configuration func() []api.Warning
 }
 
