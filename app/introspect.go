@@ -145,8 +145,8 @@ func newIntrospector(o Introspection, reach *ironic.Reach, store *raftstore.Stor
 		Rules:  rules.NewEngine(), Packer: packer, Notes: o.Notes, Memory: o.Memory, Logger: log,
 	})
 	do := api.Traced(session)
-	relays := &relay.Intake{Live: live, Log: store, Do: do, Inband: o.Inband, Packer: packer, Logger: log,
-		Limited: logs.Limit(log)}
+	relays := &relay.Intake{Live: live, Log: store, Do: do, Inband: o.Inband, Nodes: o.Ironic, Packer: packer,
+		Logger: log, Limited: logs.Limit(log)}
 	in := &introspector{
 		Service: accept.NewService(accept.Options{
 			Live: live, Peer: o.Name, Log: store, Do: do, Notifier: notifier, Ironic: o.Ironic, Resolver: o.Resolver,

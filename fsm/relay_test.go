@@ -172,6 +172,68 @@ func TestRelayRepeats(t *testing.T) {
 	}
 }
 
+// A document that Ironic waits for again is not the one that it took, once: whoever names an
+// older relay, or comes while that one is on its way, joins.
+func TestRelayOfAnotherInspection(t *testing.T) {
+	for outcome, state := range map[relays.Outcome]relays.State{
+		relays.OutcomeTaken: relays.Taken, relays.OutcomeRefused: relays.Failed,
+	} {
+		r := leading(t)
+		first := r.relayed(nodeA, "d")
+		again := relays.Accept{Node: nodeA, Document: pack(t, "d"), Timeout: time.Minute, After: first.Sequence}
+		if got := relayedOf(t, r.must(again)); !got.Joined || got.Sequence != first.Sequence {
+			t.Errorf("inspection-apart: while it is pending: %+v", got)
+		}
+		r.tried(first)
+		r.settled(first, outcome)
+		second := relayedOf(t, r.must(again))
+		if late := relayedOf(t, r.must(again)); second.Joined || !late.Joined || late.Sequence != second.Sequence {
+			t.Errorf("inspection-apart: %v: after a new inspection %+v, and at another peer %+v", state, second, late)
+		}
+		r.tried(second)
+		r.settled(second, relays.OutcomeTaken)
+		if late := relayedOf(t, r.must(again)); !late.Joined || late.Sequence != second.Sequence {
+			t.Errorf("inspection-apart: %v: of one who saw the node wait before: %+v", state, late)
+		}
+	}
+}
+
+// Ironic may turn out to wait for none; what it took before is no failure.
+func TestRelayThatWasARepeatAfterAll(t *testing.T) {
+	for outcome, state := range map[relays.Outcome]relays.State{
+		relays.OutcomeTaken: relays.Taken, relays.OutcomeRefused: relays.Failed,
+	} {
+		r := leading(t)
+		first := r.relayed(nodeA, "d")
+		r.tried(first)
+		r.settled(first, outcome)
+		again := relayedOf(t, r.must(
+			relays.Accept{Node: nodeA, Document: pack(t, "d"), Timeout: time.Minute, After: first.Sequence}))
+		for range 2 {
+			r.tried(again)
+			r.settled(again, relays.OutcomeAbsent)
+			r.pass(relays.AbsentTimeout + time.Second)
+		}
+		if got, _ := r.view().Relay(again.Sequence); got.State != state {
+			t.Errorf("repeat-ends: %+v, want %v", got, state)
+		}
+	}
+}
+
+// Peers that apply the log of version 2 do not know what Accept.After means.
+func TestRelayOfAnotherInspectionNeedsVersion3(t *testing.T) {
+	r := leading(t)
+	r.older("a", 2)
+	after := relays.Accept{Document: pack(t, "d"), Timeout: time.Minute, After: 7}
+	if err := r.view().Admits(after); err == nil || !strings.Contains(err.Error(), "log version 3") {
+		t.Errorf("after-version: %v", err)
+	}
+	after.After = 0
+	if err := r.view().Admits(after); err != nil {
+		t.Error(err)
+	}
+}
+
 // Whoever accepted it may have tried before.
 func TestRelayAcceptedAfterAnAttempt(t *testing.T) {
 	r := leading(t)
@@ -258,14 +320,22 @@ func (m *model) relay(c Command) Code {
 }
 
 func (m *model) accept(c relays.Accept) {
+	var after fencing.Token
 	for _, r := range m.kept() {
 		if r.Document == c.Document.Hash && (r.State == relays.Pending || m.now < r.Accepted.Add(relays.Repeat)) {
-			return
+			if r.State == relays.Pending || r.Sequence != c.After {
+				return
+			}
+			if r.State == relays.Taken {
+				after = c.After
+			}
+			break
 		}
 	}
 	r := &relays.Relay{
 		Sequence: m.token(), Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: relays.Pending,
 		Doubt:    c.Tried == relays.OutcomeLost,
+		After:    after,
 		Accepted: m.now, Deadline: m.now.Add(c.Timeout), AcceptedMillis: m.wall,
 	}
 	if c.Tried != 0 {
@@ -301,7 +371,7 @@ func (m *model) settleRelay(r *relays.Relay, c relays.Settle) {
 			r.Absent = max(m.now, 1)
 		}
 		if m.now >= r.Absent.Add(relays.AbsentTimeout) {
-			m.endRelay(r, relays.Failed, c.Keep)
+			m.endRelay(r, map[bool]relays.State{true: relays.Failed, false: relays.Taken}[r.After.IsZero()], c.Keep)
 		}
 	}
 }
@@ -317,8 +387,8 @@ func relaysText(relays []relays.Relay) string {
 	var b strings.Builder
 	for _, r := range relays {
 		fmt.Fprintf(&b,
-			"relay %v of %q from %q %v %v, %d tries, open %v, doubt %v, %v until %v, absent %v, kept until %v, %d–%d\n",
-			r.Sequence, r.Node, r.Source, r.Document, r.State,
+			"relay %v after %v of %q from %q %v %v, %d tries, open %v, doubt %v, %v until %v, absent %v, kept until %v, %d–%d\n",
+			r.Sequence, r.After, r.Node, r.Source, r.Document, r.State,
 			r.Tries, r.Open, r.Doubt, r.Accepted, r.Deadline, r.Absent, r.Expires, r.AcceptedMillis, r.EndedMillis)
 	}
 	return b.String()
@@ -332,7 +402,16 @@ func (m *machine) accepts(t *rapid.T) Command {
 		Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Timeout: time.Minute,
 		Keep:  rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "keep"),
 		Tried: rapid.SampledFrom([]relays.Outcome{0, 0, 0, relays.OutcomeTaken, relays.OutcomeLost}).Draw(t, "tried"),
+		After: m.after(t),
 	}
+}
+
+// after draws the relay that a document does not repeat, mostly none.
+func (m *machine) after(t *rapid.T) fencing.Token {
+	if len(m.model.relays) == 0 || !rapid.Bool().Draw(t, "again") {
+		return 0
+	}
+	return rapid.SampledFrom(m.model.relays).Draw(t, "after").Sequence
 }
 
 // ofRelay draws what the leader does with one.

@@ -54,6 +54,7 @@ func checkRelay(t Txn, p *valid.Problems, r Relay) {
 		"relay %v is missing from node %q", r.Sequence, r.Node)
 	p.Want(!r.Document.IsZero() && t.byDocument.Has(r.documentKey()), "relay %v is missing from document %v", r.Sequence,
 		r.Document)
+	p.Want(r.After < r.Sequence, "relay %v comes after %v", r.Sequence, r.After)
 	p.Want(len(r.Source) <= maxRelaySource, "relay %v has the source %q", r.Sequence, r.Source)
 	p.Want(r.Tries >= 0 && (!r.Open || r.State == Pending), "relay %v is %v after %d attempts, the last one open: %v",
 		r.Sequence, r.State, r.Tries, r.Open)

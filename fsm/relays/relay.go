@@ -81,7 +81,8 @@ const (
 	MaxKeep = 7 * 24 * time.Hour
 	// Repeat is for how long after its acceptance a document that comes again
 	// is the same one, also when its relay has ended: a ramdisk repeats itself for
-	// 28 seconds. Later it is of another inspection, which needs it again.
+	// 63 seconds at most, of which it waits 28. Later it is of another inspection, which
+	// needs it again. Before, it is of another one if Ironic waits again: see Accept.After.
 	Repeat = time.Minute
 	// AbsentTimeout is for how long Ironic may say that it does not wait for a
 	// document, which may be for a moment only, before that is its last word.
@@ -147,6 +148,9 @@ type Relay struct {
 	EndedMillis    int64 `cbor:"14,keyasint,omitempty"`
 	// Source is the network that sent it, "" if that is not known.
 	Source string `cbor:"15,keyasint,omitempty"`
+	// After is the relay by which Ironic took the same document for an earlier
+	// inspection, zero if there was none.
+	After fencing.Token `cbor:"16,keyasint,omitempty"`
 }
 
 func (r Relay) documentKey() []byte {

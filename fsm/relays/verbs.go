@@ -13,8 +13,8 @@ import (
 )
 
 // Accept stores a document that is to be handed on to Ironic. The same
-// document joins the one that is there, within Repeat. Its Value is a
-// Relayed.
+// document joins the one that is there, within Repeat, unless that is After. Its
+// Value is a Relayed.
 type Accept struct {
 	Node     string        `cbor:"1,keyasint,omitempty"` // "" if not known
 	Document blobs.Packed  `cbor:"2,keyasint"`
@@ -26,6 +26,22 @@ type Accept struct {
 	// Source is the network that sent it, "" if that is not known. Each has a share
 	// of the room.
 	Source string `cbor:"6,keyasint,omitempty"`
+	// After is the relay of this document that has ended and that it does not repeat,
+	// because Ironic waits for a document again. Another relay than that, or one that is
+	// pending, is joined all the same: whoever else saw Ironic wait was faster. It needs log
+	// version 3.
+	After fencing.Token `cbor:"7,keyasint,omitempty"`
+}
+
+// logVersionAfter is the log version that brought Accept.After.
+const logVersionAfter = 3
+
+// Since is the log version that a member must know to read the command.
+func (c Accept) Since() int {
+	if c.After.IsZero() {
+		return 1
+	}
+	return logVersionAfter
 }
 
 // Relayed tells which relay a document has.
@@ -68,13 +84,17 @@ func validKeep(keep time.Duration) error {
 }
 
 func applyAccept(t Txn, c Accept) entry.Result {
-	if r, ok := t.Repeated(c.Document.Hash); ok {
-		return entry.Answer(Relayed{Sequence: r.Sequence, Node: r.Node, Joined: true})
+	earlier, repeats := t.Repeated(c.Document.Hash)
+	if repeats && (earlier.State == Pending || earlier.Sequence != c.After) {
+		return entry.Answer(Relayed{Sequence: earlier.Sequence, Node: earlier.Node, Joined: true})
 	}
 	r := Relay{
 		Sequence: t.Token, Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: Pending,
 		Doubt:    c.Tried == OutcomeLost,
 		Accepted: t.Now(), Deadline: t.Now().Add(c.Timeout), AcceptedMillis: t.Wall(),
+	}
+	if repeats && earlier.State == Taken {
+		r.After = earlier.Sequence
 	}
 	bytes := t.relayBytes(c.Document)
 	if res := t.relayRoom(r, bytes); res.Code != entry.OK {
@@ -186,6 +206,9 @@ func (t Txn) settled(r Relay, c Settle) Relay {
 			r.Absent = max(t.Now(), 1)
 		}
 		if t.Now().Sub(r.Absent) >= AbsentTimeout {
+			if !r.After.IsZero() { // it was a repeat, which Ironic could not be asked about
+				return t.endRelay(r, Taken, "Ironic took the same document before and waits for none: "+c.Reason, c.Keep)
+			}
 			return t.endRelay(r, Failed, c.Reason, c.Keep)
 		}
 	}

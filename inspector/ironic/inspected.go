@@ -7,9 +7,15 @@ import (
 	"slices"
 )
 
+// Provision states of a node that Ironic inspects.
+const (
+	InspectWait = "inspect wait" // Ironic waits for the ramdisk's document
+	Inspecting  = "inspecting"   // before, or after the document came
+)
+
 // inspectStates are those in which Ironic inspects a node with a ramdisk: while
 // it waits for its data, and before and after.
-var inspectStates = [...]string{"inspect wait", "inspecting"}
+var inspectStates = [...]string{InspectWait, Inspecting}
 
 // inspectedNode is a node in one of these states.
 type inspectedNode struct {

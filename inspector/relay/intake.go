@@ -1,7 +1,9 @@
 package relay
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector"
 	"github.com/trivet-ha/trivet/inspector/identify"
 	"github.com/trivet-ha/trivet/inspector/ironic"
+	"github.com/trivet-ha/trivet/internal/pace"
 )
 
 // How long a ramdisk waits for Ironic's own answer; its post ends after 30 s.
@@ -19,7 +22,16 @@ const (
 	// introduceLimit is for a document whose node is not known here: if Ironic does
 	// not say within it whose it is, the document is kept and its sender goes on.
 	introduceLimit = 10 * time.Second
+	// inspectingPause is between two looks at a node that is being inspected: that is over
+	// soon, or Ironic waits for its ramdisk.
+	inspectingPause = 500 * time.Millisecond
 )
+
+// Nodes is Ironic as far as it says how a node's inspection stands.
+type Nodes interface {
+	// Node reads a node by UUID; ErrNoNode if there is none.
+	Node(ctx context.Context, ref string) (ironic.Node, error)
+}
 
 // Intake takes callbacks that are Ironic's. Its methods may be called concurrently.
 type Intake struct {
@@ -27,6 +39,7 @@ type Intake struct {
 	Log     inspector.Log
 	Do      inspector.Doer
 	Inband  Ironic
+	Nodes   Nodes
 	Packer  *blobs.Packer
 	Logger  *slog.Logger
 	Limited *slog.Logger // for lines that any caller can cause
@@ -37,7 +50,8 @@ type Intake struct {
 // they are in the state. A machine without such a port, or with such a card that leads to
 // its BMC alone, only Ironic finds, by the
 // address of its BMC, or discovers: so Ironic is asked at once. If it does not
-// answer, the document is kept all the same and its sender is told no UUID.
+// answer, the document is kept all the same and its sender is told no UUID. A document that
+// comes again is the same delivery, unless Ironic waits for its node again.
 func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Machine) (ironic.InbandAnswer, error) {
 	packed, err := r.Packer.Pack(c.Body)
 	if err != nil {
@@ -51,17 +65,50 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 		return ironic.InbandAnswer{},
 			inspector.Refuse(http.StatusServiceUnavailable, "A peer of the cluster does not know relays yet; upgrade it")
 	}
-	if r, ok := v.RelayRepeated(packed.Hash); ok {
-		return Accepted(r.Node)
-	}
 	accept := relays.Accept{
 		Document: packed, Source: c.Source, Timeout: r.Live.Config().Timeout, Keep: keepRelays(r.Live.Config()),
 		Node: m.PortOwner(v),
+	}
+	if earlier, ok := v.RelayRepeated(packed.Hash); ok {
+		accept.Node = cmp.Or(earlier.Node, accept.Node)
+		if earlier.State == relays.Pending || !r.awaits(ctx, accept.Node) {
+			return Accepted(accept.Node)
+		}
+		if accept.After = earlier.Sequence; v.Admits(accept) != nil {
+			return r.Pass(ctx, c) // the log cannot keep it yet: Ironic takes it now, or it comes again
+		}
 	}
 	if accept.Node != "" {
 		return r.acceptRelay(ctx, accept)
 	}
 	return r.introduce(ctx, c, accept)
+}
+
+// awaits reports whether a document that was handed on before is wanted again. It was taken by
+// the inspection that Ironic waited for then, or came too late for it, so a node that waits
+// does so for another inspection. While one is being inspected the two look the same, and so
+// they do where Ironic does not say: then it is handed on, and Ironic, which takes only what it
+// waits for, decides.
+func (r *Intake) awaits(ctx context.Context, node string) bool {
+	if node == "" {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, introduceLimit)
+	defer cancel()
+	for {
+		n, err := r.Nodes.Node(ctx, node)
+		switch {
+		case errors.Is(err, ironic.ErrNoNode):
+			return false
+		case err != nil || n.Provision == ironic.InspectWait:
+			return true
+		case n.Provision != ironic.Inspecting:
+			return false
+		}
+		if !pace.Wait(ctx, inspectingPause) {
+			return true
+		}
+	}
 }
 
 // introduce asks Ironic for its answer to a document whose node is not known
@@ -77,6 +124,9 @@ func (r *Intake) introduce(ctx context.Context, c ironic.InbandCall, accept rela
 		r.Limited.Warn("Ironic refused callback of unknown node", "source", accept.Source, "reason", reason)
 		return forRamdisk(answer)
 	case relays.OutcomeAbsent:
+		if !accept.After.IsZero() {
+			return Accepted(accept.Node) // it waits for no other inspection: this is a repeat
+		}
 		return answer, nil
 	case relays.OutcomeTaken:
 		accept.Tried, accept.Node = outcome, nodeIn(answer.Body)

@@ -135,8 +135,8 @@ func (o *Rig) Service() *accept.Service {
 	return accept.NewService(accept.Options{
 		Live: o.Live(), Log: o.RaftLog, Do: o.Member, Notifier: o.Notifier, Ironic: o.Ironic, Resolver: o.Zone,
 		Suspects: o.Suspects, Taker: o.taker, Peer: "h1",
-		Relays: &relay.Intake{Live: o.Live(), Log: o.RaftLog, Do: o.Member, Inband: o.Handover, Packer: o.Packer,
-			Logger: o.Log, Limited: o.Log},
+		Relays: &relay.Intake{Live: o.Live(), Log: o.RaftLog, Do: o.Member, Inband: o.Handover, Nodes: o.Ironic,
+			Packer: o.Packer, Logger: o.Log, Limited: o.Log},
 		Packer: o.Packer, Logger: o.Log,
 	})
 }
