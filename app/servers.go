@@ -59,7 +59,9 @@ type serving struct {
 	log     *slog.Logger
 	api     net.Listener
 	servers []*httpserver.Server
-	running sync.WaitGroup // and all other goroutines of the peer
+	// ramdisks is the port that ramdisks alone call, nil if there is none.
+	ramdisks *RamdiskPort
+	running  sync.WaitGroup // and all other goroutines of the peer
 }
 
 func newServing(o Options, conf func() config.Config) *serving {
@@ -100,6 +102,11 @@ func (s *serving) trusted(address netip.Addr) bool {
 // start answers on ln until close.
 func (s *serving) start(ln net.Listener, srv *httpserver.Server) {
 	s.servers = append(s.servers, srv)
+	s.serve(ln, srv)
+}
+
+// serve answers on ln until the caller ends the server.
+func (s *serving) serve(ln net.Listener, srv *httpserver.Server) {
 	s.running.Go(func() {
 		if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("serve listener failed", "address", ln.Addr(), "err", err)

@@ -197,7 +197,8 @@ func (p *Peer) newSelf() *health.Self {
 			return admin.KeyWarnings(v, p.renewal.Credentials(), p.opts.Wall())
 		}, Backups: p.backups.warnings, Components: p.kube.components.warnings,
 			Receivers:     func() []api.Warning { return receiverWarnings(p.receivers, p.opts.Wall) },
-			Configuration: func() []api.Warning { return append(p.conf.Warnings(), p.used.warnings()...) }},
+			Configuration: func() []api.Warning { return append(p.conf.Warnings(), p.used.warnings()...) },
+			Ramdisks:      p.serving.ramdisks.warnings},
 	}
 	if k := core.kube; k != nil {
 		s.Kube = &health.Kube{Log: core.Store, Settings: k.made.Settings, Clusters: k.made.Clusters, Controller: k.Controller,
@@ -287,6 +288,7 @@ func (p *Peer) startGossip(ring cluster.Ring) error {
 
 // servePeers answers on the peers' port.
 func (p *Peer) servePeers(context.Context) error {
+	p.serving.ramdisks = p.newRamdiskPort()
 	p.self = p.newSelf()
 	p.admin = p.newAdmin()
 	p.conf.Prepare = p.prepare
@@ -308,6 +310,7 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 	p.backups.metrics(p.figures)
 	p.figures.MustRegister(newReceiverFigures(p.receivers, p.opts.Wall))
 	p.serving.register(p.figures)
+	p.serving.ramdisks.register(p.figures)
 	f, err := p.newFront(p.conf.Current(), p.serving.first)
 	if err != nil {
 		return err
@@ -347,6 +350,9 @@ func (p *Peer) startServices(keys cluster.Ring) {
 	running.Go(func() { p.backups.Run(ctx) })
 	running.Go(func() { p.used.Run(ctx, p.conf.Conf.Load) })
 	running.Go(func() { p.recorder.Run(ctx) })
+	if port := p.serving.ramdisks; port != nil {
+		running.Go(func() { port.Run(ctx) })
+	}
 	running.Go(func() { p.self.Events(p.recorder.Report).Run(ctx) })
 	running.Go(func() { ring.Run(ctx) })
 	running.Go(func() {

@@ -77,6 +77,9 @@ func (p *Peer) Kill(ctx context.Context) error {
 			p.opts.warnClose(partAPI, err)
 		}
 	}
+	if p.serving.ramdisks != nil {
+		p.serving.ramdisks.Stop(ctx, 0)
+	}
 	if err := p.gossip.Drop(); err != nil {
 		p.opts.warnClose(partGossip, err)
 	}

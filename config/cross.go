@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
+	"strconv"
 	"time"
 )
 
@@ -140,12 +142,16 @@ func inTheClear(text string) bool {
 	return err == nil && u.Scheme == "http" && !loopbackHost(u.Hostname())
 }
 
-// setDependentDefaults gives three options the defaults that depend on others. The API has one on
-// loopback alone (docs/design.md#auth); Keystone's catalogue knows the endpoint; dnsmasq
+// setDependentDefaults gives four options the defaults that depend on others. The API has one on
+// loopback alone (docs/design.md#auth), where no ramdisk calls; Keystone's catalogue knows the endpoint; dnsmasq
 // compares the client's address inside DHCP and nothing else.
 func (c *Config) setDependentDefaults() {
 	if c.API.AuthStrategy == "" && loopback(c.API.Listen) {
 		c.API.AuthStrategy = "noauth"
+	}
+	if host, port, err := splitAddress(c.API.Listen); c.API.RamdiskListen == "" && err == nil && port != 0 &&
+		!loopback(c.API.Listen) && !slices.ContainsFunc(c.listeners(), func(l listener) bool { return l.port == ramdiskPort }) {
+		c.API.RamdiskListen = net.JoinHostPort(host, strconv.Itoa(ramdiskPort))
 	}
 	if c.Ironic.AuthType == "keystone" && c.Origin("ironic.endpoint").Kind == FromDefault {
 		c.Ironic.Endpoint = ""

@@ -52,7 +52,7 @@ func TestSketchIsTheDefault(t *testing.T) {
 		t.Fatal(problems)
 	}
 	want := Default()
-	want.Name, want.API.AuthStrategy = "h1", "noauth"
+	want.Name, want.API.AuthStrategy, want.API.RamdiskListen = "h1", "noauth", ":5055"
 	c.origins, c.warnings, c.Ironic.origins = nil, nil, loginOrigins{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("the sketch gives\n%+v\nthe defaults are\n%+v", c, want)
@@ -236,6 +236,37 @@ func TestAuthStrategyHasNoDefaultOffLoopback(t *testing.T) {
 		refused := problemsOf(t, c.CheckServe())
 		if (len(refused) == 0) != (want != "") {
 			t.Errorf("%s: CheckServe says %v", listen, refused)
+		}
+	}
+}
+
+// Ramdisks have a port of their own wherever they can call, unless another option has it.
+func TestRamdisksHaveAPortOffLoopback(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"api: {listen: ':5050'}": ":5055", "api: {listen: '0.0.0.0:80'}": "0.0.0.0:5055",
+		"api: {listen: '192.0.2.1:5050'}": "192.0.2.1:5055", "api: {listen: '[2001:db8::1]:5050'}": "[2001:db8::1]:5055",
+		"api: {listen: '127.0.0.1:5050'}": "", "api: {listen: 'localhost:5050'}": "", "api: {listen: '[::1]:5050'}": "",
+		"api: {listen: ':0'}": "", "api: {listen: ':5055'}": "", "gossip: {listen: '192.0.2.1:5055'}": "",
+		"api: {listen: ':5050', ramdisk_listen: 'off'}":   "off",
+		"api: {listen: ':5050', ramdisk_listen: ':5056'}": ":5056",
+	} {
+		c, problems := load(t, yaml+"\n")
+		if len(problems) > 0 || c.API.RamdiskListen != want {
+			t.Errorf("%s: %q, want %q; problems %v", yaml, c.API.RamdiskListen, want, problems)
+		}
+		key, listen := c.API.Ramdisks()
+		if own := want != "" && want != ListenOff; own != (key == "api.ramdisk_listen" && listen == want) ||
+			own == (key == "api.listen" && listen == c.API.Listen) {
+			t.Errorf("%s: ramdisks call %s %s", yaml, key, listen)
+		}
+	}
+	for yaml, want := range map[string]string{
+		"api: {ramdisk_listen: nowhere}": "is not an address to listen on",
+		"api: {ramdisk_listen: ':7350'}": "api.ramdisk_listen (:7350)",
+	} {
+		_, problems := load(t, yaml+"\n")
+		if len(problems) != 1 || !strings.Contains(problems[0].What, want) {
+			t.Errorf("%s: %v, want %q", yaml, problems, want)
 		}
 	}
 }

@@ -119,6 +119,9 @@ func (c Config) listeners() []listener {
 	type written struct{ key, text string }
 	all := []written{{"api.listen", c.API.Listen}, {"cluster.listen", c.Cluster.Listen},
 		{"gossip.listen", c.Gossip.Listen}}
+	if key, listen := c.API.Ramdisks(); key != "api.listen" {
+		all = append(all, written{key, listen})
+	}
 	if c.HAConfig.On() {
 		all = append(all, written{"haconfig.listen", c.HAConfig.Listen})
 	}
@@ -143,8 +146,9 @@ func (r *review) pairFloatingIP() {
 	}
 	floating := fmt.Sprintf("%s %v", r.keyWithPlace("floating_ip.address"), at)
 	for _, l := range r.listeners() {
-		called := l.key == "api.listen" || l.key == "haconfig.listen" && r.HAConfig.Via == HAViaFloatingIP
+		called := l.key == "api.listen" || l.key == "api.ramdisk_listen" || l.key == "haconfig.listen" && r.HAConfig.Via == HAViaFloatingIP
 		switch {
+		case l.key == "api.ramdisk_listen" && r.Origin(l.key).Kind == FromDefault: // it follows api.listen
 		case l.host == at:
 			r.addProblem(l.key, fmt.Sprintf("%s: the host that leads alone has %s; the peers on the other hosts cannot start",
 				l.text, floating),
@@ -204,6 +208,9 @@ func (r *review) proxyHint(l listener) string {
 
 // usualPort is the port of a listener's default.
 func usualPort(key string) uint64 {
+	if key == "api.ramdisk_listen" {
+		return ramdiskPort // it has no default of its own
+	}
 	o, _ := Lookup(key)
 	_, port, _ := splitAddress(o.Default) // a slip in the table gives 0; its test finds it
 	return port

@@ -172,6 +172,16 @@ func listenAddress() rule {
 	}}
 }
 
+// offOr accepts ListenOff, nothing, and what another rule does.
+func offOr(r rule) rule {
+	return rule{text: r.text + ", or " + ListenOff, check: func(v any) *fault {
+		if v == "" || v == ListenOff {
+			return nil
+		}
+		return r.check(v)
+	}}
+}
+
 // advertiseAddress is what others dial, so it must name one host.
 func advertiseAddress() rule {
 	return rule{text: "HOST:PORT", check: func(v any) *fault {

@@ -11,6 +11,7 @@ import (
 // API is the section of the REST API.
 type API struct {
 	Listen                string
+	RamdiskListen         string // "" and off: ramdisks call Listen alone; see setDependentDefaults
 	AuthStrategy          string // "" when none was written and api.listen is not loopback: see CheckServe
 	HTTPBasicAuthUserFile string
 	HTTPBasicReaders      []string // names in that file
@@ -22,6 +23,12 @@ type API struct {
 	TLS                   TLS
 	Keystone              APIKeystone
 }
+
+// ListenOff is the value of api.ramdisk_listen by which ramdisks call api.listen alone.
+const ListenOff = "off"
+
+// ramdiskPort is the port of api.ramdisk_listen where none is written.
+const ramdiskPort = 5055
 
 // StrategyKeystone is the value of api.auth_strategy that asks Keystone.
 const StrategyKeystone = "keystone"
@@ -49,6 +56,14 @@ func (a API) Scheme() string {
 	return "http"
 }
 
+// Ramdisks is where ramdisks call: api.ramdisk_listen, or api.listen where there is none.
+func (a API) Ramdisks() (key, listen string) {
+	if a.RamdiskListen == "" || a.RamdiskListen == ListenOff {
+		return "api.listen", a.Listen
+	}
+	return "api.ramdisk_listen", a.RamdiskListen
+}
+
 // Local is where clients on this host reach the API: host and port, "" where the port is any that is free.
 func (a API) Local() string {
 	l, ok := listenerOf("api.listen", a.Listen)
@@ -67,6 +82,9 @@ func apiOptions() []Option {
 		{Key: "api.listen", Change: AtRestart, Extent: OneHost, Default: ":5050", rule: listenAddress(),
 			field: func(c *Config) any { return &c.API.Listen },
 			Help:  "Address and port of the REST API. Without an address it answers at each of this host's, and so at the floating IP, where ramdisks and other clients call it. Commands on this host ask it there."},
+		{Key: "api.ramdisk_listen", Change: AtRestart, Extent: OneHost, rule: offOr(listenAddress()),
+			field: func(c *Config) any { return &c.API.RamdiskListen },
+			Help:  "Address and port that ramdisks call and nobody else: 'trivet dnsmasq-config' names it in the boot script. While this peer cannot commit their documents it refuses connections there, so that a ramdisk with a list of URLs goes to the next host. Ramdisks are answered at api.listen as well, always. off: there alone. There is no default where api.listen is a loopback address; else it is port 5055 at the address of api.listen, unless another option has that port."},
 		{Key: "api.auth_strategy", Change: AtReload, Extent: AllHosts,
 			rule: oneOf("", "noauth", "http_basic", StrategyKeystone), field: func(c *Config) any { return &c.API.AuthStrategy },
 			Help: "Who may use the API: noauth (everybody who reaches it), http_basic, or keystone, by a token in X-Auth-Token. There is no default unless api.listen is a loopback address, where it is noauth."},

@@ -49,7 +49,7 @@ func TestTemplateUncommented(t *testing.T) {
 		}
 	}
 	want := Default()
-	want.Name = "h1"
+	want.Name, want.API.RamdiskListen = "h1", ":5055"
 	c.origins, c.warnings, c.Ironic.origins = nil, nil, loginOrigins{}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v\nwant\n%+v", c, want)

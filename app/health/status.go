@@ -58,6 +58,7 @@ type Warnings struct {
 	Components    func() []api.Warning
 	Receivers     func() []api.Warning
 	Configuration func() []api.Warning
+	Ramdisks      func() []api.Warning
 }
 
 // Status is what this peer says of itself.

@@ -28,7 +28,7 @@ func warningCodes() []string {
 		"former_silent", "gossip_rotation", "haconfig_api_silent", "haconfig_not_kept", "ironic_away", "keystone_away",
 		"lease_table_near_full", "maintenance", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list", "old_port_list",
 		"peer_silent",
-		"peer_unreachable", "ramdisk_endpoint_away", "receiver_behind", "refuses_to_lead", "restart_needed",
+		"peer_unreachable", "ramdisk_endpoint_away", "ramdisks_refused", "receiver_behind", "refuses_to_lead", "restart_needed",
 		"rules_not_programmed", "single_peer_may_lead", "sync_suspicion", "two_voters", "useless_options",
 	}
 }
@@ -43,7 +43,7 @@ func degrades(code string) bool {
 		"failover_stuck", "file_unusable", "floating_ip", "floating_ip_unanswered", "former_silent", "haconfig_api_silent",
 		"ironic_away", "keystone_away", "no_leader", "no_margin", "no_peer_may_lead", "no_port_list",
 		"old_port_list", "peer_silent", "peer_unreachable", "ramdisk_endpoint_away",
-		"refuses_to_lead", "rules_not_programmed", "single_peer_may_lead",
+		"ramdisks_refused", "refuses_to_lead", "rules_not_programmed", "single_peer_may_lead",
 		"sync_suspicion", "useless_options":
 		return true
 	}

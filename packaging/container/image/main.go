@@ -134,7 +134,7 @@ func (a about) config() v1.Config {
 		StopSignal: "SIGTERM",
 		Volumes:    map[string]struct{}{"/var/lib/trivet": {}},
 		// The API, and peers among themselves: with the host's network nothing is published.
-		ExposedPorts: map[string]struct{}{"5050/tcp": {}, "7350/tcp": {}, "7351/tcp": {}, "7351/udp": {}},
+		ExposedPorts: map[string]struct{}{"5050/tcp": {}, "5055/tcp": {}, "7350/tcp": {}, "7351/tcp": {}, "7351/udp": {}},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":       "trivet",
 			"org.opencontainers.image.description": "bare-metal introspection that stays up",
