@@ -56,6 +56,12 @@ func unansweredServices(f, first Facts) []Finding {
 			"its API has port %d, that of %s %d: at the floating IP the port changes with the leader", f.Plan.APIPort,
 			first.Peer, first.Plan.APIPort))
 	}
+	if f.Plan.RamdiskPort != first.Plan.RamdiskPort {
+		out = append(out, newFinding(Warning, f,
+			[]string{"# write the same port in api.ramdisk_listen on every host, then:", "systemctl restart trivet"},
+			"ramdisks have port %d there, on %s %d (0: none): the boot script names one port for all hosts",
+			f.Plan.RamdiskPort, first.Peer, first.Plan.RamdiskPort))
+	}
 	return out
 }
 

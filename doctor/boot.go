@@ -63,37 +63,65 @@ func (f Facts) root() string {
 	return strings.TrimSuffix(cmp.Or(f.DHCP.Conf.TFTPRoot, "/srv/tftp"), "/")
 }
 
-// callback finds a ramdisk that reports elsewhere than to the floating IP.
+// callback finds a ramdisk that reports elsewhere than to this cluster.
 func (f Facts) callback(hosts []Facts) []Finding {
-	if f.Boot.Callback == "" || f.Plan.FloatingIP == "" {
+	if f.Boot.Callback == "" {
 		return nil
 	}
-	warn := func(format string, args ...any) []Finding {
-		return []Finding{newFinding(Warning, f,
-			[]string{"trivet dnsmasq-config --boot-script > " + f.root() + "/trivet.ipxe"},
-			"the ramdisk reports to "+f.Boot.Callback+": "+format, args...)}
-	}
-	u, err := url.Parse(f.Boot.Callback)
-	if err != nil {
-		return warn("that is no URL")
-	}
-	at := u.Hostname()
-	if !slices.ContainsFunc(append([]string{at}, f.Boot.Hosts...),
-		func(a string) bool { return same(a, f.Plan.FloatingIP) }) {
-		for _, h := range hosts {
-			if h.hasAddress(at) {
-				return warn("that is an address of %s, which dies with it; the floating IP is %s", h.Peer, f.Plan.FloatingIP)
-			}
+	urls := strings.Split(f.Boot.Callback, ",")
+	for _, text := range urls {
+		if wrong := f.wrongCallback(text, len(urls) > 1, hosts); wrong != "" {
+			return []Finding{newFinding(Warning, f,
+				[]string{"trivet dnsmasq-config --boot-script > " + f.root() + "/trivet.ipxe"},
+				"the ramdisk reports to %s: %s", text, wrong)}
 		}
-		return warn("that is not the floating IP %s", f.Plan.FloatingIP)
-	}
-	if u.Scheme != f.Plan.APIScheme {
-		return warn("the API speaks %s", f.Plan.APIScheme)
-	}
-	if given := callbackPort(u); given != f.Plan.APIPort {
-		return warn("the API listens on port %d", f.Plan.APIPort)
 	}
 	return nil
+}
+
+// wrongCallback says what is wrong with a URL that a ramdisk reports to, "" for nothing. Of
+// several each may be an address of a host: the next is called when it dies.
+func (f Facts) wrongCallback(text string, several bool, hosts []Facts) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return "that is no URL"
+	}
+	at := u.Hostname()
+	floating := slices.ContainsFunc(append([]string{at}, f.Boot.Hosts...),
+		func(a string) bool { return same(a, f.Plan.FloatingIP) })
+	owner := slices.IndexFunc(hosts, func(h Facts) bool {
+		return slices.ContainsFunc(f.addressesOf(at), h.hasAddress)
+	})
+	switch {
+	case f.Plan.FloatingIP == "" && (several || owner < 0 || len(hosts) == 1):
+	case several && (owner >= 0 || floating):
+	case f.Plan.FloatingIP == "":
+		return fmt.Sprintf("that is an address of %s, which dies with it; name each host", hosts[owner].Peer)
+	case !floating && owner >= 0:
+		return fmt.Sprintf("that is an address of %s, which dies with it; the floating IP is %s", hosts[owner].Peer,
+			f.Plan.FloatingIP)
+	case !floating:
+		return "that is not the floating IP " + f.Plan.FloatingIP
+	}
+	if f.Plan.APIScheme != "" && u.Scheme != f.Plan.APIScheme {
+		return "the API speaks " + f.Plan.APIScheme
+	}
+	switch given := callbackPort(u); {
+	case given == f.Plan.RamdiskPort && given != 0:
+	case several && f.Plan.RamdiskPort != 0:
+		return fmt.Sprintf("ramdisks have port %d, which a peer refuses while it cannot take what they send", f.Plan.RamdiskPort)
+	case given != f.Plan.APIPort:
+		return fmt.Sprintf("the API listens on port %d", f.Plan.APIPort)
+	}
+	return ""
+}
+
+// addressesOf are a host's: itself, or for a name those of the names in the script.
+func (f Facts) addressesOf(host string) []string {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return []string{host}
+	}
+	return f.Boot.Hosts
 }
 
 func callbackPort(u *url.URL) uint16 {

@@ -269,6 +269,20 @@ func bootFaults() []fault {
 			"warning boot h1: the ramdisk reports to http://boot.example:5050/v1/continue: that is not the floating IP", ""},
 		{"callback to another port", func(h []Facts) { h[0].Boot.Callback = "http://192.0.2.200/v1/continue" },
 			"warning boot h1: the ramdisk reports to http://192.0.2.200/v1/continue: the API listens on port 5050", ""},
+		{"a list with a stranger", func(h []Facts) { h[0].Boot.Callback += ",http://198.51.100.7:5050/v1/continue" },
+			"warning boot h1: the ramdisk reports to http://198.51.100.7:5050/v1/continue: that is not the floating IP", ""},
+		{"a list with another port", func(h []Facts) { h[0].Boot.Callback += ",http://192.0.2.2:5051/v1/continue" },
+			"warning boot h1: the ramdisk reports to http://192.0.2.2:5051/v1/continue: the API listens on port 5050", ""},
+		{"a list in the clear", func(h []Facts) {
+			h[0].Boot.Callback = "https://192.0.2.200:5050/v1/continue,http://192.0.2.2:5050/v1/continue"
+		}, "warning boot h1: the ramdisk reports to https://192.0.2.200:5050/v1/continue: the API speaks http", ""},
+		{"one host without a floating IP", func(h []Facts) {
+			for i := range h {
+				h[i].Plan.FloatingIP, h[i].Plan.FloatingInterface, h[i].Boot.Callback = "", "", ""
+			}
+			h[0].Boot.Callback = "http://192.0.2.2:5050/v1/continue"
+		}, "warning boot h1: the ramdisk reports to http://192.0.2.2:5050/v1/continue: that is an address of h2, which dies with it; name each host",
+			"--boot-script"},
 		{"callback in the clear", func(h []Facts) { h[0].Plan.APIScheme = "https" },
 			"warning boot h1: the ramdisk reports to http://192.0.2.200:5050/v1/continue: the API speaks https", ""},
 	}

@@ -50,7 +50,8 @@ type Plan struct {
 	FloatingIP        string `json:"floating_ip,omitempty"`
 	FloatingInterface string `json:"floating_interface,omitempty"`
 	APIPort           uint16 `json:"api_port,omitempty"`
-	APIScheme         string `json:"api_scheme,omitempty"` // http or https
+	APIScheme         string `json:"api_scheme,omitempty"`   // http or https
+	RamdiskPort       uint16 `json:"ramdisk_port,omitempty"` // of api.ramdisk_listen, 0 for none
 	// Who inspects: firewall.inspect_interfaces, and inspection.continue_inspection, which
 	// is empty of a peer of v0.2.0.
 	InspectInterfaces  []string `json:"inspect_interfaces,omitempty"`
@@ -191,8 +192,8 @@ type Served struct {
 // Boot is what machines would fetch from a host.
 type Boot struct {
 	Files    []File   `json:"files,omitempty"`
-	Callback string   `json:"callback,omitempty"` // URL in the script
-	Hosts    []string `json:"hosts,omitempty"`    // addresses of the callback's host
+	Callback string   `json:"callback,omitempty"` // URL in the script, or several with commas between
+	Hosts    []string `json:"hosts,omitempty"`    // addresses of the hosts that it names
 }
 
 // File is what became of fetching one file.

@@ -47,8 +47,9 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 		Use:   "dnsmasq-config",
 		Short: "Make this peer's host a DHCP and TFTP server, or print what dnsmasq and iPXE need for that",
 		Long: "Print the configuration of dnsmasq for this peer's host: DHCP and TFTP on firewall.interface, no DNS, and boot files for BIOS and UEFI.\n" +
-			"With --boot-script print the iPXE script that belongs next to them: it boots the ramdisk, which reports to the floating IP: to\n" +
-			"/v1/continue, or where inspection.continue_inspection is relay, to /v1/continue_inspection.\n\n" +
+			"With --boot-script print the iPXE script that belongs next to them: it boots the ramdisk, which reports to the floating IP or, where it cannot\n" +
+			"connect, to one host after the other: at /v1/continue, or with inspection.continue_inspection relay at /v1/continue_inspection.\n" +
+			"A ramdisk with ironic-python-agent before 9.9 knows no list: name one URL with --callback-url.\n\n" +
 			"--install writes both where they belong, " + pxe.ConfFile + " and " + pxe.ScriptName +
 			" in the TFTP root, links iPXE's programs from the\n" +
 			"distribution's package there (ipxe of Debian and Ubuntu, ipxe-bootimgs-x86 of Fedora and RHEL), lets dnsmasq test its file, enables and\n" +
@@ -96,7 +97,7 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 	flags.StringVar(&f.boot.Ramdisk, "ramdisk", pxe.Ramdisk, "ramdisk: a name in the TFTP root, or a URL")
 	flags.StringVar(&f.boot.Arguments, "kernel-args", "", "further arguments of the kernel")
 	flags.StringVar(&f.boot.Callback, "callback-url", "",
-		"where the ramdisk reports (default: the API on the floating IP)")
+		"where the ramdisk reports; several with commas between (default: api.ramdisk_listen on the floating IP, then on each peer's host)")
 	set.Flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return dnsmasqConfig(c.Context(), t, peer, set, on, f) }
 	return c
@@ -122,14 +123,14 @@ func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *o
 		return err
 	}
 	if f.script {
-		return printScript(t, conf, f.boot)
+		return printScript(ctx, t, peer, conf, f.boot)
 	}
 	server, err := dhcpServer(ctx, t, peer, conf, f)
 	if err != nil {
 		return err
 	}
 	if f.install {
-		return installBoot(ctx, t, on, conf, f, server)
+		return installBoot(ctx, t, peer, on, conf, f, server)
 	}
 	text, err := server.Config()
 	if err != nil {
@@ -146,8 +147,8 @@ func badBoot(err error) error {
 	return term.Fail(term.ExitUsage, "see 'trivet dnsmasq-config --help'", "dnsmasq-config: %w", err)
 }
 
-func printScript(t *term.Terminal, conf config.Config, boot pxe.Boot) error {
-	boot, err := bootOf(t, conf, boot)
+func printScript(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.Config, boot pxe.Boot) error {
+	boot, err := bootOf(ctx, t, peer, conf, boot)
 	if err != nil {
 		return err
 	}
@@ -160,39 +161,79 @@ func printScript(t *term.Terminal, conf config.Config, boot pxe.Boot) error {
 }
 
 // bootOf completes what the ramdisk is told.
-func bootOf(t *term.Terminal, conf config.Config, boot pxe.Boot) (pxe.Boot, error) {
+func bootOf(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.Config, boot pxe.Boot) (pxe.Boot,
+	error) {
 	if boot.Callback != "" {
 		return boot, nil
 	}
-	address, err := netip.ParseAddr(conf.FloatingIP.Address)
+	key, listen := conf.API.Ramdisks()
+	_, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return boot, term.Fail(term.ExitUsage,
-			"write floating_ip.address and floating_ip.interface, or say where with --callback-url",
-			"dnsmasq-config: floating_ip.address is not written, and any other address dies with its host")
-	}
-	_, port, err := net.SplitHostPort(conf.API.Listen)
-	if err != nil {
-		return boot, term.Fail(term.ExitUsage, "mend it", "api.listen: %w", err)
+		return boot, term.Fail(term.ExitUsage, "mend it", "%s: %w", key, err)
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || number == 0 {
 		return boot, term.Fail(term.ExitUsage, "give the API a fixed port",
-			"api.listen: %s has no port that can be written down", conf.API.Listen)
+			"%s: %s has no port that can be written down", key, listen)
+	}
+	hosts, err := callbackHosts(ctx, t, peer, conf)
+	if err != nil {
+		return boot, err
 	}
 	for _, p := range conf.CheckPairs() {
-		if p.Key == "api.listen" { // the script would call where nothing answers
+		if p.Key == key { // the script would call where nothing answers
 			t.Warn("%v", p)
 		}
 	}
-	tls := conf.API.TLS.Certificate != config.TLSOff
-	boot.Callback = pxe.Callback(address, uint16(number), tls)
-	if conf.Inspection.ContinueInspection == config.ContinueRelay { // the document is for Ironic
-		boot.Callback = strings.TrimSuffix(boot.Callback, "/continue") + "/continue_inspection"
+	tls, path := conf.API.TLS.Certificate != config.TLSOff, "/v1/continue"
+	if conf.Inspection.ContinueInspection == config.ContinueRelay {
+		path = "/v1/continue_inspection" // the document is for Ironic
+	}
+	for i, host := range hosts {
+		hosts[i] = pxe.Callback(host, uint16(number), tls, path)
+	}
+	boot.Callback = strings.Join(hosts, ",")
+	if len(hosts) > 1 {
+		t.Say("the ramdisk is given %d URLs, which ironic-python-agent 9.9 and later takes; with an older one say --callback-url %s",
+			len(hosts), hosts[0])
 	}
 	if tls {
 		t.Say("the ramdisk must trust the API's certificate: put its CA into it, or say --kernel-args ipa-insecure=1")
 	}
 	return boot, nil
+}
+
+// callbackHosts are where ramdisks call: the floating IP, and the host of each peer in the
+// order of their names.
+func callbackHosts(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.Config) (hosts []string,
+	err error) {
+	if conf.FloatingIP.Address != "" {
+		hosts = append(hosts, conf.FloatingIP.Address)
+	}
+	_, members, err := membersKnown(ctx, peer)
+	slices.SortFunc(members, func(a, b admin.Member) int { return strings.Compare(a.Name, b.Name) })
+	for _, m := range members {
+		host, _, badly := net.SplitHostPort(m.API)
+		at, named := netip.ParseAddr(host)
+		local := host == "localhost" || named == nil && (at.IsLoopback() || at.IsUnspecified())
+		if badly == nil && host != "" && !local && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	switch {
+	case len(hosts) == 0 && err != nil:
+		return nil, term.Fail(term.ExitUsage,
+			"write floating_ip.address and floating_ip.interface, start the peer, or say where with --callback-url",
+			"dnsmasq-config: floating_ip.address is not written, and the hosts are not known: %w", err)
+	case len(hosts) == 0:
+		return nil, term.Fail(term.ExitUsage,
+			"write floating_ip.address and floating_ip.interface, or say where with --callback-url",
+			"dnsmasq-config: floating_ip.address is not written, and no peer's API is at an address that machines reach")
+	case err != nil:
+		t.Warn("the boot script names the floating IP alone, since the hosts are not known: %v; repeat it when the peer runs",
+			err)
+	}
+	return hosts, nil
 }
 
 // dhcpServer gathers what dnsmasq is told.

@@ -17,11 +17,13 @@ import (
 
 // Bounds of what is fetched.
 const (
-	fetchLimit  = 3 * time.Second // for one file
-	maxFetches  = 24              // files; more are a gap
-	fetchAtOnce = 4
-	enough      = 1 << 10  // bytes of a file, which then is there
-	maxScript   = 64 << 10 // bytes of a script, which is read whole
+	fetchLimit = 3 * time.Second // for one file
+	maxFetches = 24              // files; more are a gap
+	// maxCallbacks bounds the URLs of a script whose hosts are looked up.
+	maxCallbacks = 16
+	fetchAtOnce  = 4
+	enough       = 1 << 10  // bytes of a file, which then is there
+	maxScript    = 64 << 10 // bytes of a script, which is read whole
 )
 
 // order is a file to fetch.
@@ -128,7 +130,10 @@ func (g *gathering) script(ctx context.Context, base string, text []byte) []orde
 	s := doctor.ReadScript(text)
 	if s.Callback != "" && g.facts.Boot.Callback == "" {
 		g.facts.Boot.Callback = s.Callback
-		g.facts.Boot.Hosts = resolve(ctx, s.Callback)
+		urls := strings.Split(s.Callback, ",")
+		for _, text := range urls[:min(len(urls), maxCallbacks)] {
+			g.facts.Boot.Hosts = append(g.facts.Boot.Hosts, resolve(ctx, text)...)
+		}
 	}
 	var out []order
 	for _, list := range []struct {

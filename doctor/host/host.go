@@ -101,6 +101,9 @@ func PlanOf(c config.Config) doctor.Plan {
 		ContinueInspection: c.Inspection.ContinueInspection,
 	}
 	_, p.APIPort, _ = hostPort(c.API.Listen)
+	if key, listen := c.API.Ramdisks(); key != "api.listen" {
+		_, p.RamdiskPort, _ = hostPort(listen)
+	}
 	for _, problem := range c.CheckPairs() {
 		u := doctor.Useless{Do: problem.Do}
 		problem.Do = ""

@@ -17,7 +17,7 @@ type need struct {
 }
 
 // needs are what this host must let in: DHCP and TFTP where machines boot, the
-// API where the floating IP is, and the other peers.
+// API and ramdisks where the floating IP is, and the other peers.
 func (g *gathering) needs() []need {
 	c := g.o.Config
 	var out []need
@@ -37,11 +37,19 @@ func (g *gathering) needs() []need {
 			add("TFTP", "udp", 69, pxe, true, "unicast", nil)
 		}
 	}
-	if host, port, ok := hostPort(c.API.Listen); ok && !loopback(host) {
+	called := []struct{ what, listen string }{{"the API", c.API.Listen}}
+	if key, listen := c.API.Ramdisks(); key != "api.listen" {
+		called = append(called, struct{ what, listen string }{"ramdisks", listen})
+	}
+	for _, at := range called {
+		host, port, ok := hostPort(at.listen)
+		if !ok || loopback(host) {
+			continue
+		}
 		iface := cmp.Or(c.FloatingIP.Interface, c.Firewall.Interface)
 		floating, err := netip.ParseAddr(c.FloatingIP.Address)
 		if g.has(iface) {
-			add("the API", "tcp", port, iface, err == nil && floating.Is6(), "unicast", nil)
+			add(at.what, "tcp", port, iface, err == nil && floating.Is6(), "unicast", nil)
 		}
 	}
 	for _, p := range []struct{ what, protocol, address string }{

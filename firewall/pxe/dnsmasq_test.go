@@ -1,6 +1,7 @@
 package pxe
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"strings"
@@ -161,8 +162,41 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
+// many is a list of URLs.
+func many(n int) string {
+	var urls []string
+	for i := range n {
+		urls = append(urls, Callback(fmt.Sprintf("192.0.2.%d", i+1), 5055, false, "/v1/continue"))
+	}
+	return strings.Join(urls, ",")
+}
+
+// Each URL of a list is judged as one alone: what ends a word of the kernel, a line of iPXE or
+// the list, and what no ramdisk can call, is refused wherever it stands.
+func TestScriptNamesAListOfURLs(t *testing.T) {
+	boot := Boot{Callback: many(maxCallbacks), Kernel: "k", Ramdisk: "r"}
+	if text, err := boot.Script(); err != nil || !strings.Contains(text, " ipa-inspection-callback-url="+many(16)+" ") {
+		t.Errorf("callback-list: %v\n%s", err, text)
+	}
+	const good = "http://192.0.2.1:5055/v1/continue"
+	for _, bad := range []string{
+		"", " ", "192.0.2.2:5055", "192.0.2.2", "ftp://192.0.2.2/v1/continue", "http:///v1/continue", "http://:5055/v1/continue",
+		"http://192.0.2.2:0/v1/continue", "http://192.0.2.2:/v1/continue", "http://192.0.2.2:65536/v1/continue",
+		"http://192.0.2.2:x/v1/continue", "http://192.0.2.2:5055", "http://u:p@192.0.2.2:5055/v1/continue",
+		"http://192.0.2.2/v1/continue console=ttyS0", "http://192.0.2.2/v1\n", "http://192.0.2.2/v1\tx", "http://192.0.2.2/v1\x00",
+		"http://192.0.2.2/${net0/mac}", "http://192.0.2.2/v1#x", "http://192.0.2.2/a||shell", "http://192.0.2.2/a&&shell",
+		`http://192.0.2.2/"a`, `http://192.0.2.2/'a`, `http://192.0.2.2/\a`, "http://192.0.2.2/ä", "http://[2001:db8::1/v1",
+	} {
+		for _, list := range []string{bad, bad + "," + good, good + "," + bad, good + "," + bad + ",http://192.0.2.9/v1/continue"} {
+			if text, err := (Boot{Callback: list, Kernel: "k", Ramdisk: "r"}).Script(); err == nil {
+				t.Errorf("callback-checked: %q is let in:\n%s", list, text)
+			}
+		}
+	}
+}
+
 func TestScript(t *testing.T) {
-	boot := Boot{Callback: Callback(netip.MustParseAddr("2001:db8::c8"), 5050, false), Kernel: "k",
+	boot := Boot{Callback: Callback("2001:db8::c8", 5050, false, "/v1/continue"), Kernel: "k",
 		Ramdisk: "http://files/r", Arguments: "console=ttyS0"}
 	text, err := boot.Script()
 	if err != nil {
@@ -180,6 +214,8 @@ func TestScript(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Boot){
 		"invalid callback URL": func(b *Boot) { b.Callback = "192.0.2.1:5050" },
+		"17 callback URLs":     func(b *Boot) { b.Callback = many(17) },
+		"there twice":          func(b *Boot) { b.Callback += "," + b.Callback },
 		"cannot stand":         func(b *Boot) { b.Kernel = "a b" },
 		`"" cannot stand`:      func(b *Boot) { b.Ramdisk = "" },
 		"kernel arguments":     func(b *Boot) { b.Arguments = "x || shell" },

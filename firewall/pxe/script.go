@@ -1,16 +1,22 @@
 package pxe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"net/netip"
+	"net"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 )
 
 // Boot is what iPXE starts.
 type Boot struct {
-	Callback  string // URL to which the ramdisk sends what it found
+	// Callback is the URL to which the ramdisk sends what it found. It may be several with
+	// commas between, which ironic-python-agent 9.9 and later takes: each is called where no
+	// connection to the one before could be made, or it broke.
+	Callback  string
 	Kernel    string // URL, or a name in the TFTP root
 	Ramdisk   string // likewise
 	Arguments string // further words for the kernel
@@ -24,9 +30,8 @@ const bootTries = 4
 // Script is the iPXE script, signed (see Sign). It refuses words that iPXE would
 // take for its own.
 func (b Boot) Script() (string, error) {
-	u, err := url.Parse(b.Callback)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("invalid callback URL %q: want http://HOST:PORT/v1/continue", b.Callback)
+	if err := checkCallbacks(b.Callback); err != nil {
+		return "", err
 	}
 	for _, word := range []string{b.Callback, b.Kernel, b.Ramdisk} {
 		if word == "" || strings.ContainsAny(word, " \t\r\n$#|&") {
@@ -43,7 +48,7 @@ func (b Boot) Script() (string, error) {
 	}
 	return Sign(fmt.Sprintf(`#!ipxe
 # The inspection ramdisk: it inspects the machine and sends the result to the
-# floating IP, which the leading peer has.
+# first of these URLs that lets it connect.
 set tries:int32 0
 :again
 imgfree
@@ -60,12 +65,43 @@ reboot
 `, strings.Join(words, " "), b.Ramdisk, bootTries, bootTries)), nil
 }
 
-// Callback is the URL of the API on an address; with TLS the ramdisk must trust
-// the API's certificate.
-func Callback(address netip.Addr, port uint16, tls bool) string {
-	scheme := "http"
-	if tls {
-		scheme = "https"
+// maxCallbacks bounds a list of URLs: a kernel's command line has room for 2 KiB.
+const maxCallbacks = 16
+
+// checkCallbacks refuses a list of URLs of which the ramdisk would not call each.
+func checkCallbacks(list string) error {
+	urls := strings.Split(list, ",")
+	if len(urls) > maxCallbacks {
+		return fmt.Errorf("%d callback URLs: at most %d", len(urls), maxCallbacks)
 	}
-	return scheme + "://" + netip.AddrPortFrom(address, port).String() + "/v1/continue"
+	for i, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil || !callable(u) || strings.ContainsFunc(text, func(c rune) bool {
+			return c <= ' ' || c >= 0x7f || strings.ContainsRune("\"'\\`;<>{}^", c)
+		}) {
+			return fmt.Errorf("invalid callback URL %q: want http://HOST:PORT/v1/continue", text)
+		}
+		if slices.Contains(urls[:i], text) {
+			return fmt.Errorf("callback URL %q is there twice", text)
+		}
+	}
+	return nil
+}
+
+// callable reports whether a URL names a server and a path, and nothing that a ramdisk would
+// show to others.
+func callable(u *url.URL) bool {
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
+	return err == nil && port > 0 && !strings.HasSuffix(u.Host, ":") && u.Hostname() != "" && u.User == nil &&
+		(u.Scheme == "http" || u.Scheme == "https") && strings.HasPrefix(u.Path, "/")
+}
+
+// Callback is the URL of a path on a host; with TLS the ramdisk must trust the API's
+// certificate.
+func Callback(host string, port uint16, tls bool, path string) string {
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, strconv.Itoa(int(port))), Path: path}
+	if tls {
+		u.Scheme = "https"
+	}
+	return u.String()
 }

@@ -41,7 +41,8 @@ func TestWithoutIPv4(t *testing.T) {
 		"--api-listen", "[::]:5050", "--config", "/dev/null")
 	_, url, _ := strings.Cut(script, "ipa-inspection-callback-url=")
 	url, _, _ = strings.Cut(url, " ")
-	if want := "http://[" + floating + "]:5050/v1/continue"; url != want {
+	url, _, _ = strings.Cut(url, ",") // the hosts follow
+	if want := "http://[" + floating + "]:5055/v1/continue"; url != want {
 		t.Fatalf("the ramdisk is told %q, want %q", url, want)
 	}
 	s.boots(url)
