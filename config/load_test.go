@@ -262,7 +262,7 @@ func TestRamdisksHaveAPortOffLoopback(t *testing.T) {
 	}
 	for yaml, want := range map[string]string{
 		"api: {ramdisk_listen: nowhere}": "is not an address to listen on",
-		"api: {ramdisk_listen: ':7350'}": "api.ramdisk_listen (:7350)",
+		"api: {ramdisk_listen: ':7350'}": "is taken by cluster.listen",
 	} {
 		_, problems := load(t, yaml+"\n")
 		if len(problems) != 1 || !strings.Contains(problems[0].What, want) {
