@@ -18,6 +18,7 @@ type Status struct {
 	Services
 	Warnings  []Warning `json:"warnings,omitempty"`
 	Directory string    `json:"data_dir"`
+	Upgrade   *Upgrade  `json:"upgrade,omitempty"` // nil: it is finalized
 	Decided
 }
 
@@ -64,6 +65,17 @@ type Services struct {
 	Introspections map[string]int  `json:"introspections"`        // by state; no entry for none
 	Failover       *FailoverCounts `json:"failover,omitempty"`    // nil: off
 	Leases         *LeaseCounts    `json:"leases,omitempty"`      // nil: off
+}
+
+// Upgrade is one that is not finalized: each host may go back to the version before.
+type Upgrade struct {
+	LogVersion int      `json:"log_version"` // in force
+	Newest     int      `json:"newest"`      // that this peer knows
+	HeldBack   []string `json:"held_back"`   // what waits for it
+	// WaitsFor names the members that are not heard to know it.
+	WaitsFor []string `json:"waits_for,omitempty"`
+	// Since is when the last of all hosts was started; "" while one is waited for.
+	Since string `json:"since,omitempty"`
 }
 
 // Decided is what an operator decided of a peer.

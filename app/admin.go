@@ -40,7 +40,8 @@ func (p *Peer) newAdmin() *admin.Control {
 			Bundle:  bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, core.Store.View}.files, View: core.Store.View,
 			Names: p.names, Ask: here.Ask,
 		},
-		Membership: membership, Keys: &admin.Keys{Here: here, Renewal: p.renewal}, Drill: drill, Configuration: p.conf,
+		Membership: membership, Keys: &admin.Keys{Here: here, Renewal: p.renewal}, Drill: drill,
+		Upgrade: &admin.Upgrade{Here: here, Finalizer: core.Finalizer}, Configuration: p.conf,
 		Kube:   admin.KubeControl{AskLeader: here.AskLeader, Ask: here.Ask},
 		Events: p.events, Admission: p.serving.admission, Report: p.recorder.Report, Logger: o.Logger,
 	}

@@ -58,19 +58,33 @@ type CoreOptions struct {
 	Electing Electing
 	// Leader, if set, is how leases are asked for where another peer leads.
 	Leader leaderrpc.Asker
-	// Prober asks other peers for sign of life; nil: none is asked, and
-	// Core.Contacts is nil. Machine and Returned are parts of cluster.ContactOptions.
-	Prober   cluster.Prober
-	Machine  cluster.Machine
-	Returned func(id string, failed time.Time)
+	Contact
 	// Former asks the members of before a founding; nil: they are not asked, and
 	// PXE service stays closed while there are any.
 	Former cluster.FormerAsker
 	// Receivers, if set, are sent events by the leader.
 	Receivers *receivers.Deliverer
+	// Upgrade is how the other peers are asked for an upgrade's end, and after what time
+	// the leader asks by itself; 0: never.
+	Upgrade Upgrade
 	// Duties run on the leader after the built-in ones, in this order.
 	Duties []leader.Duty
 	Owner  Owner
+}
+
+// Contact is how a peer knows which others are heard.
+type Contact struct {
+	// Prober asks other peers for sign of life; nil: none is asked, and
+	// Core.Contacts is nil. Machine and Returned are parts of cluster.ContactOptions.
+	Prober   cluster.Prober
+	Machine  cluster.Machine
+	Returned func(id string, failed time.Time)
+}
+
+// Upgrade is what a peer needs to finalize one.
+type Upgrade struct {
+	Hosts cluster.UpgradeHosts
+	After time.Duration
 }
 
 // Owner is the process that runs a Core.
@@ -104,6 +118,8 @@ type Core struct {
 	Reach   *ironic.Reach
 	// Lending lends leases to other programs.
 	Lending *lease.Service
+	// Finalizer ends an upgrade.
+	Finalizer *cluster.Finalizer
 	// Elector knows who leads; nil without CoreOptions.Electing.
 	Elector *elector.Witness
 
@@ -169,9 +185,11 @@ func StartCore(o CoreOptions) (*Core, error) {
 			cluster.ContactOptions{Self: o.Self.Peer, Log: store, Prober: o.Prober, Machine: o.Machine, Returned: o.Returned})
 	}
 	c.Lending = newLending(o, store, api.Traced(c.Session))
+	c.Finalizer = &cluster.Finalizer{Log: store, Session: c.Session, Hosts: o.Upgrade.Hosts, After: o.Upgrade.After,
+		Logger: o.Raft.Logger}
 	members := cluster.NewMembership(store, o.Self.Peer, o.Raft.Logger)
 	duties := []leader.Duty{c.Watchdog, leader.Task("membership", members.Run),
-		leader.NewRotation(store.View, o.Raft.Logger)}
+		leader.NewRotation(store.View, o.Raft.Logger), leader.Task("finalize upgrade", c.Finalizer.Run)}
 	if o.Former != nil {
 		duties = append(duties, formers{cluster.NewFormers(store.View, o.Former, o.Raft.Logger)})
 	}

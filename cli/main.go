@@ -141,7 +141,7 @@ func (p *program) addCommands(root *cobra.Command) {
 		{"cluster", "Cluster:", []*cobra.Command{cluster.Maintenance(t, peer), cluster.Transfer(t, peer),
 			cluster.Leave(t, peer, set), cluster.Remove(t, peer),
 			data.Recover(t, set), term.Gone("rejoin", local.HintAnew), cluster.Token(t, peer), cluster.Cert(t, peer, set),
-			cluster.Gossip(t, peer)}},
+			cluster.Gossip(t, peer), cluster.Upgrade(t, peer)}},
 		{"introspection", "Introspection:",
 			[]*cobra.Command{node.Introspection(t, set.APIServer), node.Rule(t, set.APIServer),
 				node.Node(t, peer, set.APIServer)}},

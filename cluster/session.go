@@ -52,6 +52,8 @@ type Self struct {
 	Boot   string // new at every start
 	Binary string // version of the build
 	API    string // host:port, for display
+	// Knows is the newest log version that this binary knows.
+	Knows int
 }
 
 // SessionOptions are the parts of a Session.
@@ -140,8 +142,12 @@ func (s *Session) renewOnce(ctx context.Context) error {
 }
 
 func (s *Session) open(ctx context.Context, sent time.Time) error {
+	// Not what the binary knows: that would raise the cluster's version, and end the way
+	// back, as soon as the last host is upgraded. See Finalizer.
+	view, _ := s.opts.Log.Changed()
+	announced := min(view.ClusterVersion(), s.opts.Self.Knows)
 	res, err := s.opts.Log.Propose(ctx, fsm.Header{}, membership.OpenSession{
-		Peer: s.opts.Self.Peer, Boot: s.opts.Self.Boot, Version: fsm.Version, Binary: s.opts.Self.Binary,
+		Peer: s.opts.Self.Peer, Boot: s.opts.Self.Boot, Version: announced, Binary: s.opts.Self.Binary,
 		API:        s.opts.Self.API,
 		WallMillis: s.opts.Wall().UnixMilli(), Unfinished: s.opts.Unfinished,
 	})
@@ -152,11 +158,11 @@ func (s *Session) open(ctx context.Context, sent time.Time) error {
 		return fmt.Errorf("open session: %w", err)
 	}
 	if err := res.Err(); err != nil {
-		switch res.Code {
-		case fsm.Refused:
+		switch {
+		case res.Code == fsm.Refused:
 			s.opts.Removed()
-		case fsm.Outdated:
-			s.opts.Outdated(err)
+		case res.Code == fsm.Outdated && announced == s.opts.Self.Knows:
+			s.opts.Outdated(err) // else this peer has yet to apply the entry that raised the version
 		}
 		return fmt.Errorf("open session: %w", err)
 	}

@@ -189,8 +189,9 @@ type FloatingIP struct {
 
 // Raft is the section of the log.
 type Raft struct {
-	Timing   string
-	LogStore string
+	Timing        string
+	LogStore      string
+	FinalizeAfter time.Duration
 }
 
 // Secret is a value that no print, log or encoding shows.

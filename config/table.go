@@ -336,6 +336,9 @@ func effectOptions() []Option {
 		{Key: "raft.log_store", Change: AtRestart, Extent: MostHosts, Default: "bolt", rule: oneOf("bolt", "wal"),
 			field: func(c *Config) any { return &c.Raft.LogStore },
 			Help:  "How entries of the log reach the disk: at once in bolt, or first in a write-ahead log of 4 MiB, which waits for the disk once instead of twice."},
+		{Key: "raft.finalize_after", Change: AtRestart, Extent: AllHosts, Default: "0s", rule: notNegative(),
+			field: func(c *Config) any { return &c.Raft.FinalizeAfter },
+			Help:  "For how long all hosts must have run a release before the leader finalizes the upgrade by itself; no host goes back after that. Leave it 0: an operator does, with 'trivet upgrade finalize'."},
 	}
 }
 

@@ -113,7 +113,12 @@ func hostFaults() []fault {
 			"warning limits h1: its peer has 60000 of open files", "LimitNOFILE=65536"},
 		{"another version", func(h []Facts) { h[2].Build.Binary = "1.3.0" },
 			"warning versions h3: it runs trivet 1.3.0, h1 runs 1.4.0", "systemctl restart trivet"},
-		{"the log held back", func(h []Facts) { h[0].Build.InUse, h[0].Build.HeldBy = 4, []string{"h3"} },
+		{"the upgrade not finalized", func(h []Facts) { h[0].Build.InUse, h[0].Build.RunningFor = 4, 15*86400 },
+			"info versions h1: the upgrade is not finalized although all hosts run it for 15 days: version 4 of the log is in use, 5 is known",
+			"trivet upgrade finalize"},
+		{"the log held back", func(h []Facts) {
+			h[0].Build.InUse, h[0].Build.RunningFor, h[2].Build.Log = 4, 15*86400, 4
+		},
 			"warning versions h1: version 4 of the log is in use although 5 is known: held back by h3", "trivet members"},
 		{"legacy beside nft", func(h []Facts) { h[0].Filter.LegacyRules, h[0].Filter.NftRules = true, true },
 			"warning filter h1: this host has rules of iptables-legacy and of iptables-nft", "iptables-legacy-save"},

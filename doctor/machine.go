@@ -125,9 +125,9 @@ type Build struct {
 	Binary string `json:"binary,omitempty"`
 	Log    int    `json:"log,omitempty"`    // version of the log that it knows
 	InUse  int    `json:"in_use,omitempty"` // by the cluster
-	// HeldBy are the members that know no newer one than is in use, while this
-	// peer does.
-	HeldBy []string `json:"held_by,omitempty"`
+	// RunningFor is for how long all hosts have run without a restart of any, in
+	// seconds; 0: one does not.
+	RunningFor int64 `json:"running_for,omitempty"`
 }
 
 func micros(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

@@ -8,11 +8,6 @@ import (
 	"github.com/trivet-ha/trivet/fsm/codec"
 )
 
-// Version is the log version of this binary: the newest kinds, fields and
-// rules it knows. A peer advertises it in its session; what needs version N is
-// proposed once every member has N ([View.ClusterVersion], [View.Admits]).
-const Version = 3
-
 // Bounds of an entry (docs/design.md#log).
 const (
 	// MaxEntry is the greatest encoded entry: a document and what goes with it.

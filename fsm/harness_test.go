@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -25,15 +26,25 @@ type rig struct {
 	wall  int64
 	seq   uint16
 	log   []Entry
+	// version is the log version that peers announce; 0: Version.
+	version int
 }
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	state, err := Founded(founding(), time.UnixMilli(1_700_000_000_000))
+	return newRigAt(t, Version)
+}
+
+// newRigAt is newRig of a log version.
+func newRigAt(t testing.TB, version int) *rig {
+	t.Helper()
+	found := founding()
+	found.Member.Version = version
+	state, err := Founded(found, time.UnixMilli(1_700_000_000_000))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &rig{t: t, state: state, index: 1, term: 2, wall: 1_700_000_000_000}
+	return &rig{t: t, state: state, index: 1, term: 2, wall: 1_700_000_000_000, version: version}
 }
 
 func founding() Found {
@@ -50,6 +61,13 @@ func founding() Found {
 func member(id string) membership.Member {
 	return membership.Member{ID: id, Name: "host-" + id, Address: id + ".example:7350", Gossip: id + ".example:7351",
 		Version: Version, Binary: "v0"}
+}
+
+// member is a member that announces the rig's log version.
+func (r *rig) member(id string) membership.Member {
+	m := member(id)
+	m.Version = cmp.Or(r.version, Version)
+	return m
 }
 
 // do commits a command under a header and returns its result.
@@ -131,10 +149,10 @@ func (r *rig) pass(d time.Duration) {
 func (r *rig) session(peer string) fencing.Token {
 	r.t.Helper()
 	if _, ok := r.view().Member(peer); !ok {
-		r.must(membership.PutMember{Member: member(peer)})
+		r.must(membership.PutMember{Member: r.member(peer)})
 	}
-	return r.must(membership.OpenSession{Peer: peer, Boot: fmt.Sprintf("boot-%d", r.index), Version: Version,
-		WallMillis: r.wall}).Token
+	return r.must(membership.OpenSession{Peer: peer, Boot: fmt.Sprintf("boot-%d", r.index),
+		Version: cmp.Or(r.version, Version), WallMillis: r.wall}).Token
 }
 
 // request mints the next request ID at the present cluster time.

@@ -225,7 +225,7 @@ func TestFoundingAnewOfAnOlderCluster(t *testing.T) {
 	r.must(membership.PutMember{Member: member("b")})
 	r.older("a", 1)
 	r.refound(Refound{Index: r.index, NewIncarnation: true, Survivor: "a", Former: r.view().MayRun("a")})
-	if len(r.view().FormerMembers()) != 1 || r.view().ClusterVersion() != Version {
+	if len(r.view().FormerMembers()) != 1 || r.view().ClusterVersion() != 2 { // that which brought them
 		t.Errorf("log version %d, former members %v", r.view().ClusterVersion(), r.view().FormerMembers())
 	}
 }

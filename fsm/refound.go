@@ -95,7 +95,7 @@ func (s *State) Refound(r Refound) error {
 		d.shared.Events = eventring.Ring{} // their IDs could come again
 	}
 	if r.Survivor != "" {
-		membersOf(d.txn()).KeepOnly(r.Survivor, r.Former, Version)
+		membersOf(d.txn()).KeepOnly(r.Survivor, r.Former)
 	}
 	settingsOf(d.txn()).CapIndices()
 	kubeOf(d.txn()).HoldRemediations(r.UnixMillis)

@@ -34,7 +34,13 @@ import (
 // busy makes a state with something in every table.
 func busy(t testing.TB) *rig {
 	t.Helper()
-	r := newRig(t)
+	return busyAt(t, Version)
+}
+
+// busyAt is busy in a cluster of a log version.
+func busyAt(t testing.TB, version int) *rig {
+	t.Helper()
+	r := newRigAt(t, version)
 	r.must(Lead{Peer: "a", Boot: "b"})
 	a, b := r.session("a"), r.session("b")
 	r.must(settings.PutSetting{Key: "k", Value: "v"})
@@ -58,10 +64,13 @@ func busy(t testing.TB) *rig {
 	r.must(introspection.Mark{Claim: c.Claim.Hold(), Hook: "scheduler"})
 	r.start(nodeB)
 	r.must(introspection.TakeTurn{Claim: c.Claim.Hold(), Gap: time.Minute})
-	begun, _ := r.view().Record(nodeA)
-	r.must(introspection.NoteLogs{Node: nodeA, Begun: begun.Begun,
-		Logs: introspection.RamdiskLogs{Peer: "a", Path: "/logs/1"}})
-	r.asLeader(nodesync.Suspect{Suspicion: nodesync.Suspicion{Reason: "an empty list", Missing: 1, Known: 2, Digest: "d"}})
+	if version >= 3 {
+		begun, _ := r.view().Record(nodeA)
+		r.must(introspection.NoteLogs{Node: nodeA, Begun: begun.Begun,
+			Logs: introspection.RamdiskLogs{Peer: "a", Path: "/logs/1"}})
+		r.asLeader(nodesync.Suspect{
+			Suspicion: nodesync.Suspicion{Reason: "an empty list", Missing: 1, Known: 2, Digest: "d"}})
+	}
 	r.asLeader(doors.PassOpen{Wait: time.Second})
 	r.asLeader(doors.AddressTaken{Address: "192.0.2.1", Wait: 2 * time.Second})
 	r.asLeader(doors.AddressReleased{})
@@ -81,7 +90,7 @@ func busy(t testing.TB) *rig {
 	r.must(operators.NoteOperator{Name: "ann", Issued: 1_700_000_000, Ends: 1_700_009_000})
 	r.must(operators.RevokeOperator{Name: "bob", UpTo: 1_700_000_000, Ends: 1_700_009_000})
 	r.must(membership.Exclude{Peer: "b", From: membership.FromLeading, On: true})
-	r.must(membership.PutMember{Member: member("removed")})
+	r.must(membership.PutMember{Member: r.member("removed")})
 	r.must(membership.RemoveMember{ID: "removed", Force: true})
 	r.formerMember("former")
 	r.asLeader(zones.Choose{UID: "uid-shop", Namespace: "shop", Tolerance: zones.ToleratesHost, Zones: []string{"b"}})

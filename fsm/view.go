@@ -48,8 +48,8 @@ func (v View) Incarnation() uint64 { return v.data.shared.Cluster.Incarnation }
 // ClusterID returns the cluster's UUID, "" before it is founded.
 func (v View) ClusterID() string { return v.data.shared.Cluster.ID }
 
-// ClusterVersion returns the log version that every member knows: the least of
-// all. Without members it is 1, the first there was.
+// ClusterVersion returns the log version in force, which every member has announced:
+// the least of all. Without members it is 1, the first there was.
 func (v View) ClusterVersion() int { return max(v.data.shared.Version, 1) }
 
 // Admits returns an error if a command must not be proposed yet: an older peer would
@@ -78,7 +78,7 @@ func (v View) AdmitsEvent(e introspection.Event) error {
 	}
 }
 
-// needs refuses what not every member knows, and names those that do not.
+// needs refuses what not every member has announced.
 func (v View) needs(what string, version int) error {
 	if v.ClusterVersion() >= version {
 		return nil
@@ -89,13 +89,13 @@ func (v View) needs(what string, version int) error {
 			older = append(older, m.Name)
 		}
 	}
-	do := "do"
+	have := "have"
 	if len(older) == 1 {
-		do = "does"
+		have = "has"
 	}
 	return entry.Refuse(Refused,
-		"%s needs log version %d, and of this cluster's peers %s %s not know it: upgrade trivet there",
-		what, version, strings.Join(older, ", "), do).Err()
+		"%s needs log version %d, which of this cluster's peers %s %s not announced: upgrade trivet there, then run "+
+			"'trivet upgrade finalize'", what, version, strings.Join(older, ", "), have).Err()
 }
 
 // Secrets returns the cluster's keys.

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/cluster"
 	"github.com/trivet-ha/trivet/fsm/eventring"
 	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 )
@@ -19,6 +20,7 @@ type Control struct {
 	Membership    *Membership
 	Keys          *Keys
 	Drill         *Drill
+	Upgrade       *Upgrade
 	Configuration *Configuration
 	Kube          KubeControl
 	Import        Importer // nil: nothing is introspected
@@ -49,6 +51,7 @@ func (c *Control) routes() *echo.Echo {
 	c.Membership.routes(g)
 	c.Keys.routes(g)
 	c.Drill.routes(g)
+	c.Upgrade.routes(g)
 	c.Configuration.routes(g)
 	c.Kube.routes(g)
 	g.GET("/events", func(ctx echo.Context) error { return api.OperatorEvents(ctx, c.Events) })
@@ -67,6 +70,8 @@ func PeerRoutes() map[string]admission.Class {
 		"GET " + PathPeerDoctor:         admission.Dear,
 		"GET " + PathPeerDrill:          admission.Stream, // it looks on for a while
 		"POST " + PathPeerDrill:         admission.Request,
+		"GET " + cluster.PathUpgrade:    admission.Request,
+		"POST " + cluster.PathUpgrade:   admission.Request,
 		"GET " + PathPeerFailover:       admission.Dear,
 		"GET " + PathPeerFailover + "/": admission.Dear,
 	}
@@ -78,6 +83,7 @@ func (c *Control) PeerHandler() http.Handler {
 	c.Host.peerRoutes(e)
 	e.GET(PathPeerSafe, get(c.Membership.safe))
 	c.Drill.peerRoutes(e)
+	c.Upgrade.peerRoutes(e)
 	c.Kube.peerRoutes(e)
 	return e
 }

@@ -1,7 +1,6 @@
 package health
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -205,16 +204,11 @@ func (r *Reach) rights(ctx context.Context) []doctor.Rights {
 	return out
 }
 
-// build says what this peer runs, and who keeps the cluster from using it all.
+// build says what this peer runs, and what of it the cluster uses.
 func (r *Reach) build(v fsm.View) doctor.Build {
-	b := doctor.Build{Binary: r.Binary, Log: int(fsm.Version), InUse: int(v.ClusterVersion())}
-	if b.InUse >= b.Log {
-		return b
-	}
-	for _, m := range v.Members() {
-		if int(m.Version) < b.Log {
-			b.HeldBy = append(b.HeldBy, cmp.Or(m.Name, m.ID))
-		}
+	b := doctor.Build{Binary: r.Binary, Log: fsm.Version, InUse: v.ClusterVersion()}
+	if ran, all := cluster.AllRunFor(v); all {
+		b.RunningFor = int64(ran.Seconds())
 	}
 	return b
 }

@@ -14,7 +14,8 @@ import (
 
 // hostReport is what a peer tells others about its own host with every probe.
 type hostReport struct {
-	Guarded  bool           `json:"guarded"` // it filters PXE
+	Guarded  bool           `json:"guarded"`         // it filters PXE
+	Knows    int            `json:"knows,omitempty"` // newest log version of its binary; 0: of v0.2.0 or earlier
 	Door     api.Door       `json:"door"`
 	Address  api.FloatingIP `json:"floating_ip"`
 	Warnings []api.Warning  `json:"warnings,omitempty"`
@@ -55,7 +56,7 @@ func encodeReport(r hostReport) json.RawMessage {
 }
 
 func (s *Self) hostReport(v fsm.View) hostReport {
-	return hostReport{Guarded: s.Door.Driver != host.Noop, Door: s.Door.pass(v), Address: s.Door.floating(v),
+	return hostReport{Guarded: s.Door.Driver != host.Noop, Knows: fsm.Version, Door: s.Door.pass(v), Address: s.Door.floating(v),
 		Warnings: s.hostWarnings(v)}
 }
 

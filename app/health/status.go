@@ -73,6 +73,7 @@ func (s *Self) Status() api.Status {
 	leads := membership.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
 	out.PXE, out.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)
 	out.Introspections, out.Failover = Introspections(v), s.Kube.counts(v)
+	out.Upgrade = s.upgrade(v, reports)
 	if s.Facts.Lends {
 		out.Leases = &api.LeaseCounts{Known: v.LeaseCount(), Held: v.LeasesHeld()}
 	}

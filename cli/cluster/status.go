@@ -106,8 +106,26 @@ func printWhole(t *term.Terminal, s api.Status) error {
 	line("cluster", "%s", term.Dash(s.Cluster))
 	line("log", "applied up to %d", s.Index)
 	line("version", "%s", s.Version)
+	if u := s.Upgrade; u != nil {
+		line("upgrade", "%s", upgradeText(*u, now))
+		for _, text := range u.HeldBack {
+			line("held back", "%s", text)
+		}
+	}
 	printWarnings(t.Out, mark, s.Warnings, len(s.Peers))
 	return nil
+}
+
+// upgradeText says why an upgrade is not finalized, and what to do.
+func upgradeText(u api.Upgrade, now time.Time) string {
+	text := fmt.Sprintf("not finalized: log version %d, not %d; ", u.LogVersion, u.Newest)
+	if len(u.WaitsFor) > 0 {
+		return text + "upgrade and start trivet on " + strings.Join(u.WaitsFor, ", ")
+	}
+	if u.Since != "" {
+		text += "all hosts run since " + since(u.Since, now) + "; "
+	}
+	return text + "then 'trivet upgrade finalize'"
 }
 
 func flagsText(s api.Status) string {

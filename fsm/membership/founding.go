@@ -44,6 +44,7 @@ func (t Txn) AdmitSurvivor(id string, self Member) error {
 	if err := self.Validate(); err != nil {
 		return err
 	}
+	self.Version = min(self.Version, max(t.Version, 1)) // a founding finalizes no upgrade
 	t.putMember(self)
 	return nil
 }
@@ -58,17 +59,22 @@ func (t Txn) Revoke() {
 	}
 }
 
+// logVersionFormers is the log version that brought former members.
+const logVersionFormers = 2
+
 // KeepOnly leaves one member, the survivor, which votes and leads against any earlier decision
 // about it: there is no other. The rest are recorded as removed, and of them these are former
-// members, no others are. With former members the state is one that only this log version
-// reads, so it is the survivor's.
-func (t Txn) KeepOnly(survivor string, formers []FormerMember, version int) {
+// members, no others are. With former members the state is one that only log version 2
+// reads, so it is the survivor's at least. It is no more: a founding finalizes no upgrade.
+func (t Txn) KeepOnly(survivor string, formers []FormerMember) {
 	before := *t.Tables
 	t.flags.Drop([]byte(survivor))
-	if m, _ := t.Member(survivor); len(formers) > 0 {
-		m.Version = max(m.Version, version)
-		t.putMember(m)
+	m, _ := t.Member(survivor)
+	m.Version = max(t.Version, 1)
+	if len(formers) > 0 {
+		m.Version = max(m.Version, logVersionFormers)
 	}
+	t.putMember(m)
 	for _, m := range t.members.All() {
 		if m.ID != survivor {
 			t.dropMember(m.ID, t.Granted())

@@ -28,7 +28,7 @@ type Member struct {
 	Address string `cbor:"3,keyasint"`           // host:port of the peers' port
 	Gossip  string `cbor:"4,keyasint,omitempty"` // host:port
 	API     string `cbor:"5,keyasint,omitempty"` // host:port
-	Version int    `cbor:"6,keyasint"`           // newest log version it knows
+	Version int    `cbor:"6,keyasint"`           // log version that it has announced; it may know a newer one
 	Binary  string `cbor:"7,keyasint,omitempty"` // version of the build
 	// JoinedWall is the wall clock at the join, Unix ms; for display. A zero
 	// is filled in from the entry.

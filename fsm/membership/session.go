@@ -30,7 +30,7 @@ type Session struct {
 	ID      fencing.Token `cbor:"1,keyasint"` // token of the OpenSession entry
 	Peer    string        `cbor:"2,keyasint"` // server ID
 	Boot    string        `cbor:"3,keyasint"`
-	Version int           `cbor:"4,keyasint"`           // log version
+	Version int           `cbor:"4,keyasint"`           // log version, as it was announced
 	Binary  string        `cbor:"5,keyasint,omitempty"` // version of the build
 	API     string        `cbor:"6,keyasint,omitempty"` // host:port
 	Opened  entry.Time    `cbor:"7,keyasint"`
@@ -58,7 +58,7 @@ type Session struct {
 type OpenSession struct {
 	Peer       string `cbor:"1,keyasint"` // server ID
 	Boot       string `cbor:"2,keyasint"` // new at every start
-	Version    int    `cbor:"3,keyasint"` // log version
+	Version    int    `cbor:"3,keyasint"` // log version, as it is announced
 	Binary     string `cbor:"4,keyasint,omitempty"`
 	API        string `cbor:"5,keyasint,omitempty"` // host:port
 	WallMillis int64  `cbor:"6,keyasint,omitempty"`

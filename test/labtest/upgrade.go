@@ -29,9 +29,10 @@ const (
 )
 
 // rolling is three hosts that are upgraded one after the other, from the last
-// release to the binary under test, while machines boot and clients call.
+// release to the binary under test, and back, while machines boot and clients call.
 type rolling struct {
 	*gateLab
+	old     string // the binary of the last release
 	next    string // the binary they are upgraded to
 	tag     string // what they run at first
 	before  int    // the log version of that
@@ -54,14 +55,14 @@ type rolling struct {
 // each state at each stop of a peer.
 func newRolling(t *testing.T, burst int) *rolling {
 	r := &rolling{next: os.Getenv(BinaryEnv), burst: burst}
-	var old string
-	old, r.tag = lastRelease(t)
-	const stops, kinds, known = 3, 3, 3 // each stop takes new ones that wait, start and are processed; six go to mixed
+	r.old, r.tag = lastRelease(t)
+	const stops, kinds, known = 9, 3, 3 // each stop takes new ones that wait, start and are processed; six go to mixed
 	r.gateLab = gateKind{
 		machines: known + (stops*kinds+stops+3)*burst + 6,
-		env:      []string{"TRIVET_INSPECTION_WORKERS=64"}, // as many are in the middle of something at once
+		// As many are in the middle of something at once.
+		env: []string{"TRIVET_INSPECTION_WORKERS=64", "TRIVET_LEASE_ENABLED=true"},
 		furnish: func(p *Peer) {
-			p.Binary = old
+			p.Binary = r.old
 		},
 	}.build(t, "nftables")
 	r.stock = r.machines[known:]
@@ -183,9 +184,9 @@ func (r *rolling) reapply(machines []openstack.Machine) bool {
 	return true
 }
 
-// upgrade does to one host what docs/upgrade.md says: see that it may be
-// stopped, install, restart, and wait until the next one may be.
-func (r *rolling) upgrade(p *Peer) {
+// install does to one host what docs/upgrade.md says, with either binary: see that it
+// may be stopped, install, restart, and wait until the next one may be.
+func (r *rolling) install(p *Peer, binary string) {
 	r.t.Helper()
 	r.safe()
 	began := time.Now()
@@ -194,13 +195,35 @@ func (r *rolling) upgrade(p *Peer) {
 		if code := p.WaitExit(15 * time.Second); code != 0 {
 			r.t.Errorf("%s exited with %d", p.Name, code)
 		}
-		p.Binary = r.next
+		p.Binary = binary
 		back := time.Now()
 		p.Start()
 		r.safe()
 		r.t.Logf("%s: one more may be stopped %v after its start", p.Name, time.Since(back).Round(time.Millisecond))
 	})
-	r.t.Logf("%s runs the new version after %v", p.Name, time.Since(began).Round(time.Millisecond))
+	r.t.Logf("%s runs the other version after %v", p.Name, time.Since(began).Round(time.Millisecond))
+}
+
+// installAll does so to all hosts, the leader last: one hand-over less. between is
+// called while versions differ.
+func (r *rolling) installAll(binary string, between func()) {
+	r.t.Helper()
+	for i, p := range append(r.Followers(), r.WaitLeader()) {
+		r.install(p, binary)
+		text, least := r.versions()
+		r.t.Logf("members: %s; log version %d", text, least)
+		if least != r.before {
+			r.t.Errorf("raised-by-order-alone: the log version was %d and is %d: %s", r.before, least, text)
+		}
+		if i < 2 {
+			between()
+		}
+	}
+}
+
+// finalize ends the upgrade, and is refused before while a host runs the old binary.
+func (p *Peer) finalize(dry bool) error {
+	return p.Call("POST", "/v1/upgrade/finalize", admin.Finalize{DryRun: dry}, &admin.UpgradeState{})
 }
 
 // safe waits until one more peer may be stopped.

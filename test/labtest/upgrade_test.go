@@ -11,29 +11,46 @@ import (
 	"github.com/trivet-ha/trivet/test/labtest/program"
 )
 
-// TestUpgrade upgrades three hosts one after the other, as docs/upgrade.md says,
-// from the last release to the binary under test, with machines in every state at
-// each stop and callers at the floating IP. On the way it tries the two versions
-// together, and at the end the way back.
+// TestUpgrade upgrades three hosts one after the other, as docs/upgrade.md says, from the
+// last release to the binary under test, takes them all back, upgrades them again and
+// finalizes that, with machines in every state at each stop, callers at the floating IP
+// and a lease that is held throughout. On the way it tries the two versions together, and
+// at the end that there is no way back any more.
 func TestUpgrade(t *testing.T) {
-	burst := 3
+	burst := 2
 	if os.Getenv("TRIVET_E2E_UPGRADE") != "" {
-		burst = 14 // 213 machines
+		burst = 14 // 555 machines
 	}
 	r := newRolling(t, burst)
 	_, r.before = r.versions()
 	t.Logf("%d machines, from %s, log version %d", len(r.machines), r.tag, r.before)
 	r.populate()
-	for i, p := range append(r.Followers(), r.WaitLeader()) { // the leader last: one hand-over less
-		r.upgrade(p)
-		text, least := r.versions()
-		t.Logf("members: %s; log version %d", text, least)
-		if i < 2 {
-			r.mixed()
+	held := r.holdLease()
+	r.installAll(r.next, r.mixed)
+	r.heldBack()
+	r.installAll(r.old, func() {})
+	r.installAll(r.next, func() {})
+	r.heldBack()
+	for _, dry := range []bool{true, false} {
+		if err := r.WaitLeader().finalize(dry); err != nil {
+			t.Fatalf("finalize, dry run %v: %v", dry, err)
+		}
+		if text, least := r.versions(); (least == fsm.Version) == dry && r.before < fsm.Version {
+			t.Errorf("finalized-by-order: with dry run %v: %s", dry, text)
 		}
 	}
+	held.verdict()
 	r.verdict()
 	r.back()
+}
+
+// heldBack tries an entry of the new version on hosts that all know it.
+func (r *rolling) heldBack() {
+	r.t.Helper()
+	err := r.Peers[0].confirmSync()
+	if r.before < fsm.Version && (err == nil || !strings.Contains(err.Error(), "trivet upgrade finalize")) {
+		r.t.Errorf("held-back: an entry that the last release does not know was proposed before the end: %v", err)
+	}
 }
 
 // mixed lets each peer lead while versions differ: introspections finish, states
@@ -55,6 +72,9 @@ func (r *rolling) mixed() {
 				r.t.Errorf("older-peers-are-asked: with %s leading, %s proposed an entry that an older peer does not know: %v",
 					p.Name, q.Name, err)
 			}
+			if err := q.finalize(false); err == nil || !strings.Contains(err.Error(), "upgrade and start trivet there") {
+				r.t.Errorf("finalize-refused: with %s leading, %s finalized with a peer of the last release: %v", p.Name, q.Name, err)
+			}
 		}
 	}
 	r.settled()
@@ -69,8 +89,7 @@ func (r *rolling) back() {
 	}
 	p := r.Followers()[0]
 	p.Stop()
-	old, _ := lastRelease(r.t.(*testing.T))
-	p.Binary = old
+	p.Binary = r.old
 	if r.before == fsm.Version {
 		p.Start()
 		r.WaitVoters(3)

@@ -41,6 +41,8 @@ type Cluster struct {
 	Machine func(p *Peer) cluster.Machine
 	// Elections are what every peer tells others of.
 	Elections []elector.ElectionSource
+	// FinalizeAfter is raft.finalize_after.
+	FinalizeAfter time.Duration
 	// Probes says whether peers probe each other, see cluster.Contacts.
 	Probes bool
 	// Fatal is told of an entry that a peer does not know.

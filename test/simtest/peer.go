@@ -24,6 +24,8 @@ import (
 type Peer struct {
 	Name string // also its server ID
 	Disk *Disk
+	// Knows is the newest log version that the installed binary knows; 0: fsm.Version.
+	Knows int
 	// Kernel is that of the host; it outlives the process.
 	Kernel *Kernel
 
@@ -114,7 +116,8 @@ func (p *Peer) Start() error {
 			Monotonic: p.monotonic,
 			Fatal:     func(err error) { p.c.Fatal(p, err) },
 		},
-		Self:   cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim"},
+		Self: cluster.Self{Peer: p.Name, Boot: fmt.Sprintf("%s-%d", p.Name, p.boot), Binary: "sim",
+			Knows: cmp.Or(p.Knows, fsm.Version)},
 		Random: source{p.c.rng},
 		Duties: p.c.duties(p, proc),
 
@@ -122,9 +125,9 @@ func (p *Peer) Start() error {
 		Gate:          p.c.Gate(p, proc.gate),
 		Failover:      p.c.Failover(p, proc.gate),
 		Leader:        forwarder{p},
-		Prober:        p.prober(),
-		Machine:       p.c.Machine(p),
+		Contact:       app.Contact{Prober: p.prober(), Machine: p.c.Machine(p)},
 		Former:        formerAsker{p},
+		Upgrade:       app.Upgrade{Hosts: upgradeHosts{p}, After: p.c.FinalizeAfter},
 		Electing:      app.Electing{Elections: p.c.Elections, Bound: electorBound, Now: p.sinceBoot},
 		Owner: app.Owner{
 			Exit:       func(code int, why error) { p.exit(proc, code, why) },

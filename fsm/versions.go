@@ -1,0 +1,35 @@
+package fsm
+
+// Version is the log version of this binary: the newest kinds, fields and rules it
+// knows. What needs version N is proposed once every member has announced N
+// ([View.ClusterVersion], [View.Admits]). A peer announces the version in force until
+// an operator finalizes the upgrade, although it knows more: until then a binary that
+// knows no more reads all that is written (docs/upgrade.md#going-back).
+const Version = 3
+
+// Novelty is something that a log version brought.
+type Novelty struct {
+	Version int
+	Text    string // for operators
+	Verbs   []string
+}
+
+// novelties is the one place that says what waits for a log version. A test asks for
+// each verb that came after version 2.
+var novelties = []Novelty{
+	{2, "rules, import from ironic-inspector, relays to Ironic, failover of kube nodes, recorded removals", nil},
+	{3, "the record of an implausible list of Ironic's nodes: no node is deleted for such a list",
+		[]string{"suspect sync", "confirm sync", "trust sync"}},
+	{3, "the place of a ramdisk's logs, in X-Trivet-Ramdisk-Logs", []string{"note ramdisk logs"}},
+	{3, "the document of the introspection before the last one", nil},
+}
+
+// HeldBack returns what log versions after one brought, as far as this binary knows.
+func HeldBack(version int) (texts []string) {
+	for _, n := range novelties {
+		if n.Version > version {
+			texts = append(texts, n.Text)
+		}
+	}
+	return texts
+}

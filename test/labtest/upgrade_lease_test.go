@@ -1,0 +1,68 @@
+//go:build e2e
+
+package labtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/trivet-ha/trivet/test/labtest/program"
+)
+
+// heldLease is one that a program holds through the floating IP.
+type heldLease struct {
+	r    *rolling
+	file string
+	run  *program.Process
+}
+
+// holdLease has a program work under a lease until its verdict. It writes its token again
+// and again, and ends if the lease is lost.
+func (r *rolling) holdLease() *heldLease {
+	r.t.Helper()
+	h := &heldLease{r: r, file: filepath.Join(r.dir, "held")}
+	script := `while :; do echo "$TRIVET_FENCING_TOKEN" >>"$0"; sleep 0.1; done`
+	run, err := program.Start(r.Peers[0].Host.inside(r.next, "lease", "run", "upgrade", "--holder", "h", "--ttl",
+		runTTL.String(), "--server", "http://"+r.floating+":5050", "--", "sh", "-c", script, h.file))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	h.run = run
+	r.t.Cleanup(func() {
+		if err := run.End(syscall.SIGKILL, runLimit); err != nil {
+			r.t.Log(err) // it was killed
+		}
+	})
+	r.Eventually(electLimit, "the lease is held", func() error {
+		_, err := os.Stat(h.file)
+		return err
+	})
+	return h
+}
+
+// verdict says whether the lease was held all the time.
+func (h *heldLease) verdict() {
+	h.r.t.Helper()
+	info, err := os.Stat(h.file)
+	if err != nil {
+		h.r.t.Fatal(err)
+	}
+	if silent := time.Since(info.ModTime()); silent > runTTL {
+		h.r.t.Errorf("lease-kept: the program under the lease wrote last %v ago", silent.Round(time.Second))
+	}
+	text, err := os.ReadFile(h.file)
+	if err != nil {
+		h.r.t.Fatal(err)
+	}
+	lines := strings.Fields(string(text))
+	for _, token := range lines {
+		if token != lines[0] {
+			h.r.t.Errorf("lease-kept: held under token %s, then under %s", lines[0], token)
+			return
+		}
+	}
+	h.r.t.Logf("the lease was held under token %s, %d lines", lines[0], len(lines))
+}
