@@ -43,7 +43,7 @@ func (m *Membership) Exclude(ctx context.Context, peer string, from membership.E
 // here at once: where every voter that lives is in maintenance no peer leads, and
 // its end can be in the log only when this peer does.
 func (m *Membership) exclude(ctx context.Context, c membership.Exclude) error {
-	lifted := c.From == membership.FromLeading && !c.On && c.Peer == m.Self.ID
+	lifted := c.From == membership.FromLeading && !c.On && c.Peer == m.Self.ID && !isDry(ctx)
 	if lifted {
 		m.Lift()
 	}

@@ -40,6 +40,9 @@ type Here struct {
 // commit commits a command for the caller of a request, whose audit is told; the error
 // is also the log's refusal.
 func (h *Here) commit(ctx context.Context, c fsm.Command) error {
+	if isDry(ctx) {
+		return h.plan(ctx, c)
+	}
 	res, err := api.Traced(h.Session).Do(ctx, "", c)
 	if err != nil {
 		return err

@@ -118,6 +118,9 @@ func (m *Membership) Remove(ctx context.Context, peer string, force bool) error 
 // says meanwhile, or has said before, that this peer is no member, it has left:
 // the answer does not wait for a log that no longer answers this peer.
 func (m *Membership) Leave(ctx context.Context, force bool) error {
+	if isDry(ctx) {
+		return m.leave(ctx, force)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -152,9 +155,15 @@ func (m *Membership) leave(ctx context.Context, force bool) error {
 				"'trivet leave --force' does it: the state of the cluster is wiped with this peer, and this host may join another one",
 				"%s is the only member: without it cluster %s ends", m.Self.Name, m.Self.Cluster)
 		}
+		if isDry(ctx) {
+			return &plannedError{Planned{Before: "the only member: " + m.Self.Name + "\n"}}
+		}
 		m.Proposed(true)
 		m.Removed() // no other member remains that could say so
 		return nil
+	}
+	if isDry(ctx) { // it would hand leadership on, and let its workers end
+		return m.commit(ctx, membership.RemoveMember{ID: m.Self.ID, Force: force})
 	}
 	if role, _ := m.Store.Role(); role.Leader {
 		hand, err := m.handOver("")

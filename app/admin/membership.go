@@ -93,24 +93,31 @@ type Membership struct {
 }
 
 func (m *Membership) routes(g *echo.Group) {
+	m.changes(g)
+	m.changes(g.Group(pathDryRun, dryRun))
+	g.POST("/transfer", serve(http.StatusOK, adminLimit,
+		func(ctx context.Context, _ echo.Context, in Transfer) (Transfer, error) {
+			to, err := m.Transfer(ctx, in.To)
+			return Transfer{To: to}, err
+		}))
+	g.GET("/safe", get(m.safe))
+}
+
+// changes are the routes that have a dry run: nothing that they do takes effect before
+// their command is committed.
+func (m *Membership) changes(g *echo.Group) {
 	g.DELETE("/members/:peer", act(func(ctx context.Context, c echo.Context, _ none) error {
 		return m.Remove(ctx, c.Param("peer"), c.QueryParam("force") == "1")
 	}))
 	g.PUT("/members/:peer/address",
 		act(func(ctx context.Context, c echo.Context, in Address) error { return m.Move(ctx, c.Param("peer"), in) }))
 	g.POST("/leave", act(func(ctx context.Context, _ echo.Context, in Leave) error { return m.Leave(ctx, in.Force) }))
-	g.POST("/transfer", serve(http.StatusOK, adminLimit,
-		func(ctx context.Context, _ echo.Context, in Transfer) (Transfer, error) {
-			to, err := m.Transfer(ctx, in.To)
-			return Transfer{To: to}, err
-		}))
 	g.PUT("/maintenance", act(func(ctx context.Context, _ echo.Context, in Exclusion) error {
 		return m.Exclude(ctx, in.Peer, membership.FromLeading, in.On, in.Force)
 	}))
 	g.PUT("/observer", act(func(ctx context.Context, _ echo.Context, in Exclusion) error {
 		return m.Exclude(ctx, in.Peer, membership.FromVoting, in.On, in.Force)
 	}))
-	g.GET("/safe", get(m.safe))
 }
 
 func (m *Membership) safe(ctx context.Context, c echo.Context) (Verdict, error) {

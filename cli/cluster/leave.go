@@ -23,7 +23,7 @@ const goneLimit = local.StopLimit + 5*time.Second
 
 // Leave is 'trivet leave'.
 func Leave(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
-	var force bool
+	var force, dry bool
 	c := &cobra.Command{
 		Use:   "leave",
 		Short: "Take this peer out of its cluster for good",
@@ -32,7 +32,13 @@ func Leave(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 		Example: "trivet leave",
 	}
 	c.Flags().BoolVar(&force, "force", false, "leave although the rest cannot go on without more peers")
-	c.RunE = func(c *cobra.Command, _ []string) error { return leave(c.Context(), t, peer, set, force) }
+	term.DryRunFlag(c, &dry)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if dry {
+			return hintForce(dryRun(c.Context(), t, peer, "POST", "/v1/leave", admin.Leave{Force: force}), force)
+		}
+		return leave(c.Context(), t, peer, set, force)
+	}
 	return c
 }
 
@@ -132,7 +138,7 @@ func awaitGone(ctx context.Context, path string) (remains, error) {
 
 // Remove is 'trivet remove'.
 func Remove(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var force bool
+	var force, dry bool
 	c := &cobra.Command{
 		Use:   "remove PEER",
 		Short: "Take a dead peer out of the cluster, by name or ID",
@@ -144,12 +150,16 @@ func Remove(t *term.Terminal, peer term.Peer) *cobra.Command {
 	}
 	c.Flags().BoolVar(&force, "force", false,
 		"remove it although the rest cannot go on without more peers, or although it lives")
+	term.DryRunFlag(c, &dry)
 	term.GoneFlag(c, "replace",
 		"'trivet token create' here, then 'trivet join HOST --name NAME --token-file FILE' on the host that takes its place")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		path := "/v1/members/" + url.PathEscape(args[0])
 		if force {
 			path += "?force=1"
+		}
+		if dry {
+			return hintForce(dryRun(c.Context(), t, peer, "DELETE", path, nil), force)
 		}
 		if err := peer.Within(term.ShapeLimit).Call(c.Context(), "DELETE", path, nil, nil); err != nil {
 			return hintForce(err, force)

@@ -25,14 +25,18 @@ func Maintenance(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 func maintenance(t *term.Terminal, peer term.Peer, use, example, short, long string, on bool) *cobra.Command {
-	var force bool
+	var force, dry bool
 	c := &cobra.Command{Use: use + " [PEER]", Short: short, Long: long, Example: example}
+	term.DryRunFlag(c, &dry)
 	if on {
 		c.Flags().BoolVar(&force, "force", false, "although no other peer could lead")
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := exclude(c.Context(), peer, "/v1/maintenance",
-			admin.Exclusion{Peer: term.OnlyArg(args), On: on, Force: force})
+		in := admin.Exclusion{Peer: term.OnlyArg(args), On: on, Force: force}
+		if dry {
+			return hintForce(dryRun(c.Context(), t, peer, "PUT", "/v1/maintenance", in), force)
+		}
+		name, err := exclude(c.Context(), peer, "/v1/maintenance", in)
 		if err != nil {
 			return err
 		}
@@ -59,7 +63,7 @@ func exclude(ctx context.Context, peer term.Peer, path string, in admin.Exclusio
 }
 
 func membersPromote(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var force bool
+	var force, dry bool
 	c := &cobra.Command{
 		Use:     "promote PEER",
 		Short:   "Make an observer a voter, by name or ID",
@@ -67,8 +71,13 @@ func membersPromote(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Example: "trivet members promote h4",
 	}
 	c.Flags().BoolVar(&force, "force", false, "although it does not live; returns without waiting for its vote")
+	term.DryRunFlag(c, &dry)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := exclude(c.Context(), peer, "/v1/observer", admin.Exclusion{Peer: args[0], Force: force})
+		in := admin.Exclusion{Peer: args[0], Force: force}
+		if dry {
+			return hintForce(dryRun(c.Context(), t, peer, "PUT", "/v1/observer", in), force)
+		}
+		name, err := exclude(c.Context(), peer, "/v1/observer", in)
 		if err == nil {
 			t.Say("%s votes", name)
 		}
@@ -78,7 +87,7 @@ func membersPromote(t *term.Terminal, peer term.Peer) *cobra.Command {
 }
 
 func membersDemote(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var force bool
+	var force, dry bool
 	c := &cobra.Command{
 		Use:   "demote PEER",
 		Short: "Make a voter an observer, by name or ID",
@@ -87,8 +96,13 @@ func membersDemote(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Example: "trivet members demote h3",
 	}
 	c.Flags().BoolVar(&force, "force", false, "although the rest cannot go on without more peers")
+	term.DryRunFlag(c, &dry)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		name, err := exclude(c.Context(), peer, "/v1/observer", admin.Exclusion{Peer: args[0], On: true, Force: force})
+		in := admin.Exclusion{Peer: args[0], On: true, Force: force}
+		if dry {
+			return hintForce(dryRun(c.Context(), t, peer, "PUT", "/v1/observer", in), force)
+		}
+		name, err := exclude(c.Context(), peer, "/v1/observer", in)
 		if err == nil {
 			t.Say("%s is an observer", name)
 		}

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"net/url"
+
 	"github.com/spf13/cobra"
 
 	"github.com/trivet-ha/trivet/app/admin"
@@ -22,6 +24,16 @@ func membersSetAddress(t *term.Terminal, peer term.Peer) *cobra.Command {
 		},
 		Show: t.Said("%s is dialled at %s"),
 	}.Command(peer)
+	var dry bool
+	term.DryRunFlag(c, &dry)
+	carryOut := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if !dry {
+			return carryOut(c, args)
+		}
+		to.Cluster = args[1]
+		return dryRun(c.Context(), t, peer, "PUT", "/v1/members/"+url.PathEscape(args[0])+"/address", to)
+	}
 	c.Flags().StringVar(&to.Gossip, "gossip", "", "HOST:PORT of its gossip, if that has changed")
 	return c
 }

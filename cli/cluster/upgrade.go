@@ -49,7 +49,7 @@ func finalize(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return nil
 		},
 	}.Command(peer)
-	c.Flags().BoolVar(&dry, "dry-run", false, "check all, and print what would change, without changing it")
+	term.DryRunFlag(c, &dry)
 	return c
 }
 

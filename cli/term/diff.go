@@ -4,7 +4,13 @@ import (
 	"fmt"
 
 	"github.com/rogpeppe/go-internal/diff"
+	"github.com/spf13/cobra"
 )
+
+// DryRunFlag adds --dry-run to a command.
+func DryRunFlag(c *cobra.Command, dry *bool) {
+	c.Flags().BoolVar(dry, "dry-run", false, "check all, and print what would change, as a diff, without changing it")
+}
 
 // PrintDiff prints what a dry run would change of what name calls, as a unified diff
 // without colours.

@@ -75,7 +75,7 @@ func TestUpgradeIsFinalizedByOrderAlone(t *testing.T) {
 				p.restart(knows)
 				c.Until(2*successionLimit, "the peer has a session", func() bool { return !p.Core().Session.ID().IsZero() })
 			}
-			time.Sleep(time.Hour)
+			time.Sleep(5 * time.Minute)
 			if got := c.version(); got != old {
 				c.Oracle.broken("raised-by-order-alone: all peers know %d, and the log is of version %d", knows, got)
 			}
@@ -152,7 +152,7 @@ func TestOldHostComesBackAmidFinalize(t *testing.T) {
 			asked := c.Peers[rng.IntN(len(c.Peers))]
 			ended := make(chan error, 1)
 			go func() { ended <- asked.finalize() }()
-			time.Sleep(time.Duration(rng.IntN(40)) * time.Millisecond)
+			time.Sleep(time.Duration(rng.IntN(150)) * time.Millisecond)
 			if rng.IntN(3) > 0 {
 				c.must(leader.Kill())
 			}
@@ -199,17 +199,17 @@ func TestOldHostComesBackAmidFinalize(t *testing.T) {
 
 // TestUpgradeIsFinalizedAfterATime: no earlier than that after the last restart.
 func TestUpgradeIsFinalizedAfterATime(t *testing.T) {
-	upgraded(t, 74, 24*time.Hour, func(c *Cluster) {
-		time.Sleep(12 * time.Hour)
+	upgraded(t, 74, 20*time.Minute, func(c *Cluster) {
+		time.Sleep(10 * time.Minute)
 		late := c.Others(c.AwaitLeader(successionLimit))[0]
 		late.restart(fsm.Version)
-		time.Sleep(23 * time.Hour)
+		time.Sleep(18 * time.Minute)
 		if got := c.version(); got != fsm.Version-1 {
-			t.Errorf("finalized-after: %d after 23 h", got)
+			t.Errorf("finalized-after: %d after 18 min", got)
 		}
-		time.Sleep(2 * time.Hour)
+		time.Sleep(4 * time.Minute)
 		if got := c.version(); got != fsm.Version {
-			t.Errorf("finalized-after: %d after 25 h", got)
+			t.Errorf("finalized-after: %d after 22 min", got)
 		}
 	})
 }
