@@ -199,7 +199,7 @@ func (f *Finalizer) finalizeInTime(ctx context.Context) error {
 	if err := f.Finalize(ctx, plan); err != nil {
 		return err
 	}
-	f.Logger.Info("upgrade finalized", "log_version", plan.To, "after", f.After)
+	f.Logger.Info(fmt.Sprintf("upgrade finalized: log version %d is in force", plan.To))
 	return nil
 }
 

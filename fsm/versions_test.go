@@ -98,9 +98,12 @@ func TestBytesAreThoseOfV020(t *testing.T) {
 		log.Write(e.Data)
 	}
 	for name, sums := range map[string][2]string{
-		"log":      {hex.EncodeToString(log.Sum(nil)), "4b6035cfb4309265e001f82f1a59ef999ae068c0a88f6783a22dddf7965f283f"},
-		"state":    {hexOf(r.view().Hash()), "a28ac65cb659a4752152740d54ad8edef0b1eb92d9e1de15a7999217fa247b9c"},
-		"snapshot": {hexOf(sha256.Sum256(snapshot(t, r.view()))), "a493f027f67a3755334f301ad0f1613d2844a0446dd9ef8db9523a8572efb1ca"},
+		"log": {hex.EncodeToString(log.Sum(nil)),
+			"4b6035cfb4309265e001f82f1a59ef999ae068c0a88f6783a22dddf7965f283f"},
+		"state": {hexOf(r.view().Hash()),
+			"a28ac65cb659a4752152740d54ad8edef0b1eb92d9e1de15a7999217fa247b9c"},
+		"snapshot": {hexOf(sha256.Sum256(snapshot(t, r.view()))),
+			"a493f027f67a3755334f301ad0f1613d2844a0446dd9ef8db9523a8572efb1ca"},
 	} {
 		if sums[0] != sums[1] {
 			t.Errorf("as-v0.2.0: the bytes of the %s have sum %s, v0.2.0's %s", name, sums[0], sums[1])

@@ -36,7 +36,7 @@ func (v View) Would(c Command, wall int64) (View, error) {
 const shownTags = "mjfSXG"
 
 // Told returns these tables as Dump shows them, for a person to compare.
-func (v View) Told() (string, error) {
+func Told(v View) (string, error) {
 	var out strings.Builder
 	t := v.data.txn()
 	for _, s := range sections {

@@ -43,11 +43,11 @@ func TestDryRunIsWhatTheEntryDoes(t *testing.T) {
 			}
 			continue
 		}
-		shown, err := would.Told()
+		shown, err := Told(would)
 		if err != nil || refused != nil {
 			t.Errorf("dry-run-is-the-entry: %s: refused %v, %v", name, refused, err)
 		}
-		done, err := r.view().Told()
+		done, err := Told(r.view())
 		if err != nil || shown != done {
 			t.Errorf("dry-run-is-the-entry: %s: shown\n%s\ndone\n%s\n%v", name, shown, done, err)
 		}

@@ -61,10 +61,10 @@ func (h *Here) plan(ctx context.Context, c fsm.Command) error {
 		return err
 	}
 	var out plannedError
-	if out.Before, err = v.Told(); err != nil {
+	if out.Before, err = fsm.Told(v); err != nil {
 		return err
 	}
-	if out.After, err = would.Told(); err != nil {
+	if out.After, err = fsm.Told(would); err != nil {
 		return err
 	}
 	return &out

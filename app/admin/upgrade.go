@@ -27,7 +27,7 @@ type UpgradeState struct {
 	Finalized  bool          `json:"finalized"`
 	Hosts      []UpgradeHost `json:"hosts"`
 	HeldBack   []string      `json:"held_back"`             // what waits for the newest
-	RunningFor string        `json:"running_for,omitempty"` // all hosts, since the youngest process; "" if one does not run
+	RunningFor string        `json:"running_for,omitempty"` // all hosts; "" if one does not run
 	Missing    []string      `json:"missing"`               // why it cannot be finalized
 }
 

@@ -56,7 +56,8 @@ func encodeReport(r hostReport) json.RawMessage {
 }
 
 func (s *Self) hostReport(v fsm.View) hostReport {
-	return hostReport{Guarded: s.Door.Driver != host.Noop, Knows: fsm.Version, Door: s.Door.pass(v), Address: s.Door.floating(v),
+	return hostReport{Guarded: s.Door.Driver != host.Noop, Knows: fsm.Version,
+		Door: s.Door.pass(v), Address: s.Door.floating(v),
 		Warnings: s.hostWarnings(v)}
 }
 

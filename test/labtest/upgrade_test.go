@@ -73,7 +73,8 @@ func (r *rolling) mixed() {
 					p.Name, q.Name, err)
 			}
 			if err := q.finalize(false); err == nil || !strings.Contains(err.Error(), "upgrade and start trivet there") {
-				r.t.Errorf("finalize-refused: with %s leading, %s finalized with a peer of the last release: %v", p.Name, q.Name, err)
+				r.t.Errorf("finalize-refused: with %s leading, %s finalized with a peer of the last release: %v", p.Name,
+					q.Name, err)
 			}
 		}
 	}
