@@ -44,6 +44,7 @@ clusters: [{name: a, cluster: {server: %q}}], users: [{name: a, user: {}}]}`, sr
 		t.Fatal(err)
 	}
 	peer := kubePeer(t, srv, "haconfig.kubeconfigs", "prod="+kubeconfig, "haconfig.listen", "127.0.0.1:0",
+		"api.ramdisk_listen", "127.0.0.1:0",
 		"api.auth_strategy", "keystone", "api.keystone.auth_url", "http://127.0.0.1:1/v3",
 		"api.keystone.username", "trivet", "api.keystone.password_file", secret, "backup.directory", t.TempDir(),
 		"events.receivers", "cmdb=http://127.0.0.1:1/", "events.secrets", "cmdb="+signing)

@@ -159,7 +159,8 @@ func (p *RamdiskPort) warnings() []api.Warning {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := api.Warning{Code: "ramdisks_refused"}
+	w := api.Warning{Code: "ramdisks_refused", Text: fmt.Sprintf("ramdisks cannot call %s: %v", p.Address, p.why),
+		Remedy: "stop what has the port, or write another one as api.ramdisk_listen; it is tried again each second"}
 	switch {
 	case p.server != nil || p.why == nil || p.ended:
 		return nil
@@ -169,9 +170,6 @@ func (p *RamdiskPort) warnings() []api.Warning {
 		w.Remedy = "none is needed where the other hosts take them; 'trivet doctor --check peers' says what does not get through"
 	case p.missed > 0: // the peer starts
 		return nil
-	default:
-		w.Text = fmt.Sprintf("ramdisks cannot call %s: %v", p.Address, p.why)
-		w.Remedy = "stop what has the port, or write another one as api.ramdisk_listen; it is tried again each second"
 	}
 	return []api.Warning{w}
 }
