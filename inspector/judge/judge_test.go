@@ -19,6 +19,7 @@ import (
 	"github.com/trivet-ha/trivet/inspector/ironic"
 	"github.com/trivet-ha/trivet/inspector/judge"
 	"github.com/trivet-ha/trivet/inspector/work"
+	"github.com/trivet-ha/trivet/raftstore/leader"
 	"github.com/trivet-ha/trivet/test/inspecttest"
 )
 
@@ -33,8 +34,16 @@ func inRig(t *testing.T, f func(o rig)) {
 // leads runs the duty under a new leadership while f runs, and a while after.
 func (o rig) leads(f func()) {
 	o.Helper()
+	o.runs(&judge.Judge{Live: o.Live(), Log: o.RaftLog, Ironic: o.Ironic, Packer: o.Packer, Logger: o.Log}, func() {
+		f()
+		time.Sleep(time.Minute + 20*time.Second) // in a bubble
+	})
+}
+
+// runs has a new leader do a duty while f runs.
+func (o rig) runs(duty leader.Duty, f func()) {
+	o.Helper()
 	crown := inspecttest.Crown{Log: o.RaftLog, Lead: o.RaftLog.Must(fsm.Lead{Peer: "id-h1", Boot: "b"}).Token}
-	duty := &judge.Judge{Live: o.Live(), Log: o.RaftLog, Ironic: o.Ironic, Packer: o.Packer, Logger: o.Log}
 	ctx, stop := context.WithCancel(o.Ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -43,7 +52,6 @@ func (o rig) leads(f func()) {
 		}
 	})
 	f()
-	time.Sleep(time.Minute + 20*time.Second) // in a bubble
 	stop()
 	running.Wait()
 	if err := o.RaftLog.Truth().Check(); err != nil {
@@ -144,7 +152,9 @@ func TestEventNamesFewParts(t *testing.T) {
 		}
 		o.leads(func() { o.inspect(machine()) })
 		o.leads(func() { o.inspect(machine(disks...)) })
-		o.leads(func() { o.inspect(machine(strings.Repeat("x", 200), strings.Repeat("y", 200), strings.Repeat("z", 200))) })
+		o.leads(func() {
+			o.inspect(machine(strings.Repeat("x", 200), strings.Repeat("y", 200), strings.Repeat("z", 200)))
+		})
 		told := o.told()
 		if len(told) != 2 || !strings.HasSuffix(told[0], " and 12 more") || !strings.HasSuffix(told[1], " more") {
 			t.Errorf("%q", told)
@@ -213,5 +223,33 @@ func TestNamesAreWaitedFor(t *testing.T) {
 		o.Ironic.Met("names", nil)
 		o.leads(func() {})
 		o.wants("Ironic is back", "unexpected compute: expected 2 x disk, found 1")
+	})
+}
+
+// TestVerdictGoesWithItsNode: of a machine that Ironic inspects, when Ironic lists other
+// nodes and not this one; an empty list is not believed.
+func TestVerdictGoesWithItsNode(t *testing.T) {
+	inRig(t, func(o rig) {
+		o.leads(func() { o.handOver(machine("a")) })
+		for _, c := range []struct {
+			listed []string
+			judged bool
+		}{{nil, true}, {[]string{inspecttest.NodeA}, true}, {[]string{inspecttest.NodeB}, false}} {
+			o.Ironic.Mu.Lock()
+			clear(o.Ironic.Nodes)
+			for _, id := range c.listed {
+				o.Ironic.Nodes[id] = ironic.Node{UUID: id, Provision: "manageable"}
+			}
+			o.Ironic.Mu.Unlock()
+			for _, duty := range o.Sweeps().Duties() {
+				o.runs(duty, func() { time.Sleep(time.Second) }) // in a bubble
+			}
+			if _, judged := o.RaftLog.Truth().Verdict(inspecttest.NodeA); judged != c.judged {
+				t.Errorf("listed %v: judged %t", c.listed, judged)
+			}
+		}
+		if err := o.RaftLog.Truth().Check(); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -32,17 +32,27 @@ const (
 
 // synchronise asks for the deletion of nodes that Ironic does not have any more.
 func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
-	known := recorded(s.Log.View())
-	if len(known) == 0 {
+	known, judged := recorded(s.Log.View()), judgedAlone(s.Log.View())
+	if len(known)+len(judged) == 0 {
 		return s.trust(ctx, a)
 	}
 	listed, err := s.Ironic.NodeIDs(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
+	switch {
+	case err == nil && len(judged) > 0:
+		if err := forget(ctx, a, judged, listed); err != nil {
+			return err
+		}
+	case err != nil && len(known) == 0:
+		return err
+	case err != nil:
 		return s.suspect(ctx, a, nodesync.Suspicion{Known: len(known),
 			Reason: fmt.Sprintf("Ironic's nodes could not be listed: %.*s", maxReason, inspector.Clip(err.Error()))})
+	}
+	if len(known) == 0 {
+		return s.trust(ctx, a)
 	}
 	v := s.Log.View()
 	// A node whose deletion is queued is not missing any more.
@@ -57,11 +67,7 @@ func (s *Sweeps) synchronise(ctx context.Context, a leader.Authority) error {
 	}
 	now, later := missing[:min(len(missing), maxSweep)], missing[min(len(missing), maxSweep):]
 	for _, node := range now {
-		var c fsm.Command = introspection.Enqueue{Node: node, Event: introspection.EventDelete}
-		if _, recorded := v.Record(node); !recorded {
-			c = expectations.Forget{Nodes: []string{node}}
-		}
-		if err := propose(ctx, a, c); err != nil {
+		if err := propose(ctx, a, introspection.Enqueue{Node: node, Event: introspection.EventDelete}); err != nil {
 			return err
 		}
 	}
@@ -88,7 +94,7 @@ func (s *Sweeps) noneIsKnown(ctx context.Context, known, listed []string) bool {
 	return true
 }
 
-// recorded lists the nodes with a record or a verdict, in order, but for those of discovered
+// recorded lists the nodes with a record, in order, but for those of discovered
 // machines that Ironic need not have yet.
 func recorded(v fsm.View) []string {
 	nodes := make([]string, 0, v.Nodes())
@@ -97,13 +103,33 @@ func recorded(v fsm.View) []string {
 			nodes = append(nodes, rec.Node)
 		}
 	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// judgedAlone lists the nodes without a record that have a verdict: Ironic inspects them.
+func judgedAlone(v fsm.View) (nodes []string) {
 	for verdict := range v.Verdicts() {
-		if _, recorded := v.Record(verdict.Node); !recorded {
+		if _, is := v.Record(verdict.Node); !is {
 			nodes = append(nodes, verdict.Node)
 		}
 	}
-	slices.Sort(nodes)
 	return nodes
+}
+
+// forget drops the verdicts on nodes that Ironic does not list. No operator is asked:
+// the next inspection brings another verdict.
+func forget(ctx context.Context, a leader.Authority, judged, listed []string) error {
+	if len(listed) == 0 {
+		return nil
+	}
+	missing := without(judged, listed)
+	for nodes := range slices.Chunk(missing[:min(len(missing), maxSweep)], expectations.MaxJudged) {
+		if err := propose(ctx, a, expectations.Forget{Nodes: nodes}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // without returns the known nodes that are not listed.
