@@ -14,8 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/trivet-ha/trivet/api"
-	"github.com/trivet-ha/trivet/internal/httpserver"
-	"github.com/trivet-ha/trivet/internal/httpserver/admission"
 	"github.com/trivet-ha/trivet/internal/logs"
 	"github.com/trivet-ha/trivet/internal/pace"
 )
@@ -195,29 +193,6 @@ func (p *RamdiskPort) register(r prometheus.Registerer) {
 				defer p.mu.Unlock()
 				return float64(p.refused)
 			}))
-}
-
-// newRamdiskPort returns the port that this peer opens for ramdisks, nil if it has none but
-// the API's.
-func (p *Peer) newRamdiskPort() *RamdiskPort {
-	key, address := p.opts.Config.API.Ramdisks()
-	if key == "api.listen" {
-		return nil
-	}
-	port := &RamdiskPort{Proof: p.core.TakesDocuments, Address: address, Logger: p.opts.Logger}
-	secret := p.apiTLS()
-	port.Open = func(ctx context.Context) (RamdiskServer, error) {
-		ln, err := listen(ctx, key, address)
-		if err != nil {
-			return nil, err
-		}
-		options := p.serving.public(admission.Public, p.serving.doorway, secret)
-		options.Handler = port.handler(options.Handler)
-		server := httpserver.New(options)
-		p.serving.serve(ln, server)
-		return server, nil
-	}
-	return port
 }
 
 // handler hands documents to next. While the last proof failed, an answer of 503 would have the

@@ -108,7 +108,7 @@ func TestRamdiskPortFollowsProofs(t *testing.T) {
 				pass(3 * time.Second)
 			}
 			if r.opened != 1 || r.closed != 0 {
-				t.Errorf("patience: opened %d times, closed %d", r.opened, r.closed)
+				t.Errorf("leader-change: opened %d times, closed %d", r.opened, r.closed)
 			}
 			r.set(errNoProof, hangs, nil)
 			pass(6500 * time.Millisecond)

@@ -319,6 +319,29 @@ func (p *Peer) serveAPI(ctx context.Context) error {
 	return nil
 }
 
+// newRamdiskPort returns the port that this peer opens for ramdisks, nil if it has none but
+// the API's.
+func (p *Peer) newRamdiskPort() *RamdiskPort {
+	key, address := p.opts.Config.API.Ramdisks()
+	if key == "api.listen" {
+		return nil
+	}
+	port := &RamdiskPort{Proof: p.core.TakesDocuments, Address: address, Logger: p.opts.Logger}
+	secret := p.apiTLS()
+	port.Open = func(ctx context.Context) (RamdiskServer, error) {
+		ln, err := listen(ctx, key, address)
+		if err != nil {
+			return nil, err
+		}
+		options := p.serving.public(admission.Public, p.serving.doorway, secret)
+		options.Handler = port.handler(options.Handler)
+		server := httpserver.New(options)
+		p.serving.serve(ln, server)
+		return server, nil
+	}
+	return port
+}
+
 // serveSocket opens the control interface to this host.
 func (p *Peer) serveSocket(ctx context.Context) error {
 	ln, err := listenSocket(ctx, p.opts.Config.Socket)

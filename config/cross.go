@@ -149,8 +149,9 @@ func (c *Config) setDependentDefaults() {
 	if c.API.AuthStrategy == "" && loopback(c.API.Listen) {
 		c.API.AuthStrategy = "noauth"
 	}
+	taken := func(l listener) bool { return l.port == ramdiskPort }
 	if host, port, err := splitAddress(c.API.Listen); c.API.RamdiskListen == "" && err == nil && port != 0 &&
-		!loopback(c.API.Listen) && !slices.ContainsFunc(c.listeners(), func(l listener) bool { return l.port == ramdiskPort }) {
+		!loopback(c.API.Listen) && !slices.ContainsFunc(c.listeners(), taken) {
 		c.API.RamdiskListen = net.JoinHostPort(host, strconv.Itoa(ramdiskPort))
 	}
 	if c.Ironic.AuthType == "keystone" && c.Origin("ironic.endpoint").Kind == FromDefault {

@@ -146,7 +146,8 @@ func (r *review) pairFloatingIP() {
 	}
 	floating := fmt.Sprintf("%s %v", r.keyWithPlace("floating_ip.address"), at)
 	for _, l := range r.listeners() {
-		called := l.key == "api.listen" || l.key == "api.ramdisk_listen" || l.key == "haconfig.listen" && r.HAConfig.Via == HAViaFloatingIP
+		called := l.key == "api.listen" || l.key == "api.ramdisk_listen" ||
+			l.key == "haconfig.listen" && r.HAConfig.Via == HAViaFloatingIP
 		switch {
 		case l.key == "api.ramdisk_listen" && r.Origin(l.key).Kind == FromDefault: // it follows api.listen
 		case l.host == at:

@@ -84,7 +84,7 @@ func apiOptions() []Option {
 			Help:  "Address and port of the REST API. Without an address it answers at each of this host's, and so at the floating IP, where ramdisks and other clients call it. Commands on this host ask it there."},
 		{Key: "api.ramdisk_listen", Change: AtRestart, Extent: OneHost, rule: offOr(listenAddress()),
 			field: func(c *Config) any { return &c.API.RamdiskListen },
-			Help:  "Address and port that ramdisks call and nobody else: 'trivet dnsmasq-config' names it in the boot script. While this peer cannot commit their documents it refuses connections there, so that a ramdisk with a list of URLs goes to the next host. Ramdisks are answered at api.listen as well, always. off: there alone. There is no default where api.listen is a loopback address; else it is port 5055 at the address of api.listen, unless another option has that port."},
+			Help:  "Address and port that ramdisks alone call: 'trivet dnsmasq-config' names it in the boot script. While this peer cannot commit their documents it refuses connections there, so that a ramdisk with a list of URLs goes to the next host. Ramdisks are answered at api.listen as well, always. off: there alone. There is no default where api.listen is a loopback address; else it is port 5055 at the address of api.listen, unless another option has that port."},
 		{Key: "api.auth_strategy", Change: AtReload, Extent: AllHosts,
 			rule: oneOf("", "noauth", "http_basic", StrategyKeystone), field: func(c *Config) any { return &c.API.AuthStrategy },
 			Help: "Who may use the API: noauth (everybody who reaches it), http_basic, or keystone, by a token in X-Auth-Token. There is no default unless api.listen is a loopback address, where it is noauth."},

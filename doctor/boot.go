@@ -90,7 +90,7 @@ func (f Facts) wrongCallback(text string, several bool, hosts []Facts) string {
 	floating := slices.ContainsFunc(append([]string{at}, f.Boot.Hosts...),
 		func(a string) bool { return same(a, f.Plan.FloatingIP) })
 	owner := slices.IndexFunc(hosts, func(h Facts) bool {
-		return slices.ContainsFunc(f.addressesOf(at), h.hasAddress)
+		return slices.ContainsFunc(addressesOf(at, f.Boot.Hosts), h.hasAddress)
 	})
 	switch {
 	case f.Plan.FloatingIP == "" && (several || owner < 0 || len(hosts) == 1):
@@ -109,7 +109,8 @@ func (f Facts) wrongCallback(text string, several bool, hosts []Facts) string {
 	switch given := callbackPort(u); {
 	case given == f.Plan.RamdiskPort && given != 0:
 	case several && f.Plan.RamdiskPort != 0:
-		return fmt.Sprintf("ramdisks have port %d, which a peer refuses while it cannot take what they send", f.Plan.RamdiskPort)
+		return fmt.Sprintf("ramdisks have port %d, which a peer refuses while it cannot take what they send",
+			f.Plan.RamdiskPort)
 	case given != f.Plan.APIPort:
 		return fmt.Sprintf("the API listens on port %d", f.Plan.APIPort)
 	}
@@ -117,11 +118,11 @@ func (f Facts) wrongCallback(text string, several bool, hosts []Facts) string {
 }
 
 // addressesOf are a host's: itself, or for a name those of the names in the script.
-func (f Facts) addressesOf(host string) []string {
+func addressesOf(host string, named []string) []string {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return []string{host}
 	}
-	return f.Boot.Hosts
+	return named
 }
 
 func callbackPort(u *url.URL) uint16 {

@@ -1,22 +1,33 @@
 package doctor
 
-import "testing"
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
 
 // A list of URLs that is right is none to speak of: the floating IP first and then each host, or
 // the hosts alone; on the ramdisks' port, if there is one.
 func TestListsOfCallbacksThatAreRight(t *testing.T) {
-	for list, change := range map[string]func(h *Facts){
-		"http://192.0.2.200:5050/v1/continue,http://192.0.2.1:5050/v1/continue,http://192.0.2.2:5050/v1/continue": nil,
-		"http://192.0.2.200:5055/v1/continue,http://192.0.2.1:5055/v1/continue":                                   ramdiskPort,
-		"http://192.0.2.200:5050/v1/continue":                                                                     ramdiskPort,
-		"http://192.0.2.1:5050/v1/continue,http://192.0.2.2:5050/v1/continue,http://192.0.2.3:5050/v1/continue": func(h *Facts) {
+	const floating, h1, h2 = "http://192.0.2.200:%d/v1/continue", "http://192.0.2.1:%d/v1/continue",
+		"http://192.0.2.2:%d/v1/continue"
+	for _, c := range []struct {
+		urls   []string
+		port   int
+		change func(h *Facts)
+	}{
+		{[]string{floating, h1, h2}, 5050, nil},
+		{[]string{floating, h1, h2}, 5055, ramdiskPort},
+		{[]string{floating}, 5050, ramdiskPort},
+		{[]string{h1, h2}, 5050, func(h *Facts) {
 			h.Plan.FloatingIP, h.Plan.FloatingInterface, h.Address = "", "", Address{}
-		},
+		}},
 	} {
+		list := strings.ReplaceAll(strings.Join(c.urls, ","), "%d", strconv.Itoa(c.port))
 		hosts := healthy()
 		for i := range hosts {
-			if hosts[i].Boot.Callback = list; change != nil {
-				change(&hosts[i])
+			if hosts[i].Boot.Callback = list; c.change != nil {
+				c.change(&hosts[i])
 			}
 		}
 		if found := judge(t, hosts, "boot"); len(found) > 0 {

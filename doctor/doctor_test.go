@@ -281,7 +281,7 @@ func bootFaults() []fault {
 				h[i].Plan.FloatingIP, h[i].Plan.FloatingInterface, h[i].Boot.Callback = "", "", ""
 			}
 			h[0].Boot.Callback = "http://192.0.2.2:5050/v1/continue"
-		}, "warning boot h1: the ramdisk reports to http://192.0.2.2:5050/v1/continue: that is an address of h2, which dies with it; name each host",
+		}, "warning boot h1: the ramdisk reports to http://192.0.2.2:5050/v1/continue: that is an address of h2, which dies",
 			"--boot-script"},
 		{"callback in the clear", func(h []Facts) { h[0].Plan.APIScheme = "https" },
 			"warning boot h1: the ramdisk reports to http://192.0.2.200:5050/v1/continue: the API speaks https", ""},

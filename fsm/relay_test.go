@@ -207,8 +207,11 @@ func TestRelayThatWasARepeatAfterAll(t *testing.T) {
 		first := r.relayed(nodeA, "d")
 		r.tried(first)
 		r.settled(first, outcome)
-		again := relayedOf(t, r.must(
-			relays.Accept{Node: nodeA, Document: pack(t, "d"), Timeout: time.Minute, After: first.Sequence}))
+		again := relayedOf(t, r.must(relays.Accept{Node: nodeA, Document: pack(t, "d"), Timeout: time.Minute,
+			After: first.Sequence, Unsure: true}))
+		if _, kept := r.view().Relay(first.Sequence); kept {
+			t.Error("repeat-ends: what may be a repeat is kept twice")
+		}
 		for range 2 {
 			r.tried(again)
 			r.settled(again, relays.OutcomeAbsent)
@@ -321,6 +324,7 @@ func (m *model) relay(c Command) Code {
 
 func (m *model) accept(c relays.Accept) {
 	var after fencing.Token
+	var replaced *relays.Relay
 	for _, r := range m.kept() {
 		if r.Document == c.Document.Hash && (r.State == relays.Pending || m.now < r.Accepted.Add(relays.Repeat)) {
 			if r.State == relays.Pending || r.Sequence != c.After {
@@ -329,13 +333,14 @@ func (m *model) accept(c relays.Accept) {
 			if r.State == relays.Taken {
 				after = c.After
 			}
+			replaced = m.relays[slices.IndexFunc(m.relays, func(one *relays.Relay) bool { return one.Sequence == r.Sequence })]
 			break
 		}
 	}
 	r := &relays.Relay{
-		Sequence: m.token(), Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: relays.Pending,
+		Sequence: m.token(), Node: c.Node, Document: c.Document.Hash, State: relays.Pending,
 		Doubt:    c.Tried == relays.OutcomeLost,
-		After:    after,
+		Origin:   relays.Origin{Source: c.Source, After: after},
 		Accepted: m.now, Deadline: m.now.Add(c.Timeout), AcceptedMillis: m.wall,
 	}
 	if c.Tried != 0 {
@@ -343,6 +348,9 @@ func (m *model) accept(c relays.Accept) {
 	}
 	if c.Tried == relays.OutcomeTaken {
 		m.endRelay(r, relays.Taken, c.Keep)
+	}
+	if c.Unsure && replaced != nil {
+		m.relays = slices.DeleteFunc(m.relays, func(r *relays.Relay) bool { return r == replaced })
 	}
 	m.relays = append(m.relays, r)
 }
@@ -402,7 +410,7 @@ func (m *machine) accepts(t *rapid.T) Command {
 		Document: rapid.SampledFrom(m.docs).Draw(t, "document"), Timeout: time.Minute,
 		Keep:  rapid.SampledFrom([]time.Duration{0, 5 * time.Second}).Draw(t, "keep"),
 		Tried: rapid.SampledFrom([]relays.Outcome{0, 0, 0, relays.OutcomeTaken, relays.OutcomeLost}).Draw(t, "tried"),
-		After: m.after(t),
+		After: m.after(t), Unsure: rapid.Bool().Draw(t, "unsure"),
 	}
 }
 

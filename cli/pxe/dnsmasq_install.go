@@ -21,8 +21,8 @@ import (
 )
 
 // installBoot makes this host the boot server that was computed.
-func installBoot(ctx context.Context, t *term.Terminal, peer term.Peer, on *install.Host, conf config.Config, f pxeFlags,
-	server pxe.Server) error {
+func installBoot(ctx context.Context, t *term.Terminal, peer term.Peer, on *install.Host, conf config.Config,
+	f pxeFlags, server pxe.Server) error {
 	boot, err := bootOf(ctx, t, peer, conf, f.boot)
 	if err != nil {
 		return err

@@ -180,14 +180,17 @@ func TestScriptNamesAListOfURLs(t *testing.T) {
 	}
 	const good = "http://192.0.2.1:5055/v1/continue"
 	for _, bad := range []string{
-		"", " ", "192.0.2.2:5055", "192.0.2.2", "ftp://192.0.2.2/v1/continue", "http:///v1/continue", "http://:5055/v1/continue",
+		"", " ", "192.0.2.2:5055", "192.0.2.2", "ftp://192.0.2.2/v1/continue", "http:///v1/continue",
+		"http://:5055/v1/continue",
 		"http://192.0.2.2:0/v1/continue", "http://192.0.2.2:/v1/continue", "http://192.0.2.2:65536/v1/continue",
 		"http://192.0.2.2:x/v1/continue", "http://192.0.2.2:5055", "http://u:p@192.0.2.2:5055/v1/continue",
-		"http://192.0.2.2/v1/continue console=ttyS0", "http://192.0.2.2/v1\n", "http://192.0.2.2/v1\tx", "http://192.0.2.2/v1\x00",
+		"http://192.0.2.2/v1/continue console=ttyS0", "http://192.0.2.2/v1\n", "http://192.0.2.2/v1\tx",
+		"http://192.0.2.2/v1\x00",
 		"http://192.0.2.2/${net0/mac}", "http://192.0.2.2/v1#x", "http://192.0.2.2/a||shell", "http://192.0.2.2/a&&shell",
 		`http://192.0.2.2/"a`, `http://192.0.2.2/'a`, `http://192.0.2.2/\a`, "http://192.0.2.2/ä", "http://[2001:db8::1/v1",
 	} {
-		for _, list := range []string{bad, bad + "," + good, good + "," + bad, good + "," + bad + ",http://192.0.2.9/v1/continue"} {
+		const last = ",http://192.0.2.9/v1/continue"
+		for _, list := range []string{bad, bad + "," + good, good + "," + bad, good + "," + bad + last} {
 			if text, err := (Boot{Callback: list, Kernel: "k", Ramdisk: "r"}).Script(); err == nil {
 				t.Errorf("callback-checked: %q is let in:\n%s", list, text)
 			}

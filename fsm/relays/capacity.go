@@ -133,5 +133,5 @@ func (t Txn) relayBytes(document blobs.Packed) int {
 
 // Room returns why there is no room for a document.
 func (t Txn) Room(c Accept) entry.Result {
-	return t.relayRoom(Relay{Node: c.Node, Source: c.Source}, t.relayBytes(c.Document))
+	return t.relayRoom(Relay{Node: c.Node, Origin: Origin{Source: c.Source}}, t.relayBytes(c.Document))
 }

@@ -146,6 +146,11 @@ type Relay struct {
 	// Wall clocks, Unix ms, for display.
 	AcceptedMillis int64 `cbor:"13,keyasint,omitempty"`
 	EndedMillis    int64 `cbor:"14,keyasint,omitempty"`
+	Origin
+}
+
+// Origin is where a document came from. In the log it stands among the keys of the relay.
+type Origin struct {
 	// Source is the network that sent it, "" if that is not known.
 	Source string `cbor:"15,keyasint,omitempty"`
 	// After is the relay by which Ironic took the same document for an earlier

@@ -28,9 +28,12 @@ type Accept struct {
 	Source string `cbor:"6,keyasint,omitempty"`
 	// After is the relay of this document that has ended and that it does not repeat,
 	// because Ironic waits for a document again. Another relay than that, or one that is
-	// pending, is joined all the same: whoever else saw Ironic wait was faster. It needs log
-	// version 3.
+	// pending, is joined all the same: another peer that saw Ironic wait was faster. It needs
+	// log version 3.
 	After fencing.Token `cbor:"7,keyasint,omitempty"`
+	// Unsure says that Ironic could not be asked whether it waits again. The new relay takes
+	// the place of After then, so that a repeat is still kept once.
+	Unsure bool `cbor:"8,keyasint,omitempty"`
 }
 
 // logVersionAfter is the log version that brought Accept.After.
@@ -89,8 +92,8 @@ func applyAccept(t Txn, c Accept) entry.Result {
 		return entry.Answer(Relayed{Sequence: earlier.Sequence, Node: earlier.Node, Joined: true})
 	}
 	r := Relay{
-		Sequence: t.Token, Node: c.Node, Source: c.Source, Document: c.Document.Hash, State: Pending,
-		Doubt:    c.Tried == OutcomeLost,
+		Sequence: t.Token, Node: c.Node, Document: c.Document.Hash, State: Pending,
+		Doubt: c.Tried == OutcomeLost, Origin: Origin{Source: c.Source},
 		Accepted: t.Now(), Deadline: t.Now().Add(c.Timeout), AcceptedMillis: t.Wall(),
 	}
 	if repeats && earlier.State == Taken {
@@ -109,6 +112,9 @@ func applyAccept(t Txn, c Accept) entry.Result {
 	}
 	t.Blobs.Ref(c.Document.Hash, c.Document)
 	t.indexRelay(r)
+	if c.Unsure && repeats {
+		t.expireRelay(earlier.Sequence)
+	}
 	return entry.Answer(Relayed{Sequence: r.Sequence, Node: r.Node})
 }
 

@@ -71,7 +71,11 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 	}
 	if earlier, ok := v.RelayRepeated(packed.Hash); ok {
 		accept.Node = cmp.Or(earlier.Node, accept.Node)
-		if earlier.State == relays.Pending || !r.awaits(ctx, accept.Node) {
+		wanted := false
+		if earlier.State != relays.Pending {
+			wanted, accept.Unsure = r.awaits(ctx, accept.Node)
+		}
+		if !wanted {
 			return Accepted(accept.Node)
 		}
 		if accept.After = earlier.Sequence; v.Admits(accept) != nil {
@@ -88,10 +92,10 @@ func (r *Intake) Relay(ctx context.Context, c ironic.InbandCall, m identify.Mach
 // the inspection that Ironic waited for then, or came too late for it, so a node that waits
 // does so for another inspection. While one is being inspected the two look the same, and so
 // they do where Ironic does not say: then it is handed on, and Ironic, which takes only what it
-// waits for, decides.
-func (r *Intake) awaits(ctx context.Context, node string) bool {
+// waits for, decides. unsure says that it was so.
+func (r *Intake) awaits(ctx context.Context, node string) (wanted, unsure bool) {
 	if node == "" {
-		return true
+		return true, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, introduceLimit)
 	defer cancel()
@@ -99,14 +103,16 @@ func (r *Intake) awaits(ctx context.Context, node string) bool {
 		n, err := r.Nodes.Node(ctx, node)
 		switch {
 		case errors.Is(err, ironic.ErrNoNode):
-			return false
-		case err != nil || n.Provision == ironic.InspectWait:
-			return true
+			return false, false
+		case err != nil:
+			return true, true
+		case n.Provision == ironic.InspectWait:
+			return true, false
 		case n.Provision != ironic.Inspecting:
-			return false
+			return false, false
 		}
 		if !pace.Wait(ctx, inspectingPause) {
-			return true
+			return true, true
 		}
 	}
 }
