@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -106,8 +108,8 @@ func nodeCablingCommand(t *term.Terminal, local func(login bool) (string, error)
 	c := &cobra.Command{
 		Use:   "cabling [NODE]...",
 		Short: "Show where the interfaces of nodes are plugged in",
-		Long: "Show the switch, port and VLAN that each interface heard by LLDP at the node's last inspection, of the nodes that are named or of\n" +
-			"all that have a record. What neither the ramdisk nor the switch said is shown as \"-\".",
+		Long: "Show the switch, port and VLAN that each interface heard by LLDP at the node's last inspection, by Trivet or by Ironic, of the nodes\n" +
+			"that are named or of all whose document is stored. What neither the ramdisk nor the switch said is shown as \"-\".",
 		Example: "trivet node cabling node-1\ntrivet node cabling --csv > cabling.csv",
 		Args:    cobra.ArbitraryArgs,
 	}
@@ -118,7 +120,7 @@ func nodeCablingCommand(t *term.Terminal, local func(login bool) (string, error)
 		if err != nil {
 			return err
 		}
-		cables, err := readCabling(c.Context(), web, args)
+		cables, err := readCabling(c.Context(), t, web, args)
 		if err != nil {
 			return err
 		}
@@ -131,15 +133,13 @@ func nodeCablingCommand(t *term.Terminal, local func(login bool) (string, error)
 }
 
 // readCabling reads the cables of the nodes that are named, or of all that have a
-// record. Of all, those without a document are passed over.
-func readCabling(ctx context.Context, web *client.Client, nodes []string) ([]plugged, error) {
+// record or are in Ironic. Of all, those without a document are passed over.
+func readCabling(ctx context.Context, t *term.Terminal, web *client.Client, nodes []string) ([]plugged, error) {
 	named := len(nodes) > 0
 	if !named {
-		for record, err := range web.List(ctx, client.ListOptions{}) {
-			if err != nil {
-				return nil, err
-			}
-			nodes = append(nodes, record.UUID)
+		var err error
+		if nodes, err = allNodes(ctx, t, web); err != nil {
+			return nil, err
 		}
 	}
 	var all []plugged
@@ -156,6 +156,25 @@ func readCabling(ctx context.Context, web *client.Client, nodes []string) ([]plu
 		}
 	}
 	return all, nil
+}
+
+// allNodes lists the nodes with a record, and those that Ironic may have inspected.
+func allNodes(ctx context.Context, t *term.Terminal, web *client.Client) ([]string, error) {
+	seen := make(map[string]bool)
+	for record, err := range web.List(ctx, client.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		seen[record.UUID] = true
+	}
+	inIronic, err := web.NodeNames(ctx)
+	if err != nil {
+		t.Warn("nodes without a record are missing: %s", term.Printable(err.Error()))
+	}
+	for _, n := range inIronic {
+		seen[n.UUID] = true
+	}
+	return slices.Sorted(maps.Keys(seen)), nil
 }
 
 type cableRow struct {
