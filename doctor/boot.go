@@ -15,7 +15,7 @@ func judgeBoot(hosts []Facts) []Finding {
 	for _, f := range hosts {
 		for _, file := range f.Boot.Files {
 			switch {
-			case f.ownTFTP(file):
+			case ownTFTP(f, file):
 			case file.Error != "":
 				out = append(out, newFinding(file.severity(), f, f.bring(file), "%s %s cannot be fetched: %s (named in %s)",
 					file.Kind, file.URL, file.Error, file.Named))

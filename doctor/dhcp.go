@@ -155,7 +155,7 @@ func byHTTP(b dnsmasq.Boot) bool {
 
 // ownTFTP reports whether a URL is served by this host's dnsmasq, which does not
 // run: the check of DHCP reports that, and not each file.
-func (f Facts) ownTFTP(file File) bool {
+func ownTFTP(f Facts, file File) bool {
 	if f.DHCP.Listening || f.Plan.Driver == noop {
 		return false
 	}

@@ -43,11 +43,11 @@ func TestBytesStayTheSame(t *testing.T) {
 	sums["refounded"] = adopted.View().Hash()
 
 	for name, want := range map[string]string{
-		"log":       "7685d04ba79543d4055ea5d978d4731b7d9a6ce4fa88354ffcf806dea1e98a09",
-		"state":     "6e802fd033f525297e04f49d8a517a51dfb2e1be4a5a16664e14afe601bef182",
-		"dump":      "58b53e6a476858bb87e2f0b3be7f15dbc70965f5e7a3e4933642bcaec2861194",
-		"adopted":   "6ac10052cc3b9e3141ffff65be127e53eaf387c699ccfe11645eebeacb9f7fa0",
-		"refounded": "b36c996aeb519b47efc6c0d3233d9530fd867fbcbcb754a347cdc320eb96379e",
+		"log":       "1f1897479a2f37c72d06e19b278cff6fbd09eb8be585add4c40226703eb2df78",
+		"state":     "a1dc5ba9f6c77c61a2bcc0658615f0a8cbb13f9d1ec6759d9d797f0512a81cec",
+		"dump":      "81496b719901776676b1fa864c3c2527238554991b385239c856de4e9542824c",
+		"adopted":   "c37cec056baa76a2ccd53f53c0164dc545f41f9f563e3b8d4fd7f9aa81839424",
+		"refounded": "48baebfaff68d3c0694d104e63f05c3b7f6a8de9ae6211dccf7d95d990b7553f",
 	} {
 		sum := sums[name]
 		if got := hex.EncodeToString(sum[:]); got != want {

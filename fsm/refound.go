@@ -93,6 +93,7 @@ func (s *State) Refound(r Refound) error {
 		d.shared.Events.Renumber(certain, d.shared.Cluster.Incarnation)
 	} else {
 		d.shared.Events = eventring.Ring{} // their IDs could come again
+		deliveriesOf(d.txn()).Restart()
 	}
 	if r.Survivor != "" {
 		membersOf(d.txn()).KeepOnly(r.Survivor, r.Former)

@@ -21,7 +21,11 @@ var novelties = []Novelty{
 	{3, "the record of an implausible list of Ironic's nodes: no node is deleted for such a list",
 		[]string{"suspect sync", "confirm sync", "trust sync"}},
 	{3, "the place of a ramdisk's logs, in X-Trivet-Ramdisk-Logs", []string{"note ramdisk logs"}},
-	{3, "the document of the introspection before the last one", nil},
+	{3, "the document of the introspection before the last one, and what changed since",
+		[]string{"judge machines", "forget verdicts"}},
+	{3, "expectations of machines", []string{"put expectation", "delete expectation"}},
+	{3, "the delivery of events to receivers", []string{"note deliveries"}},
+	{3, "the same document for another inspection of Ironic's: a repeat is asked of Ironic at once", nil},
 }
 
 // HeldBack returns what log versions after one brought, as far as this binary knows.

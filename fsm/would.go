@@ -11,7 +11,7 @@ import (
 // Would returns the state that a command would lead to, were it the next entry, or the
 // refusal that the log would give. It proposes nothing: what a dry run shows is judged by
 // the rules that judge the entry. wall is the wall clock in Unix ms, for display.
-func (v View) Would(c Command, wall int64) (View, error) {
+func Would(v View, c Command, wall int64) (View, error) {
 	verb, known := verbOf(c)
 	if !known {
 		return v, &Error{Code: Invalid, Message: fmt.Sprintf("%T is not a command of the log", c)}

@@ -189,7 +189,7 @@ func TestGapsAreTold(t *testing.T) {
 			}
 			return http.StatusBadGateway, nil
 		}
-		d, stop := s.lead(s.receiver("cmdb", one))
+		_, stop := s.lead(s.receiver("cmdb", one))
 		settle(2 * time.Second)
 		s.say(warning, 1)
 		settle(2 * time.Second)
@@ -208,7 +208,7 @@ func TestGapsAreTold(t *testing.T) {
 		stop()
 		up = true
 		begin := len(one.got())
-		d, stop = s.lead(s.receiver("cmdb", one))
+		d, stop := s.lead(s.receiver("cmdb", one))
 		settle(5 * time.Minute)
 		all := one.got()[begin:]
 		if gap := all[0].Data.Gap; gap == nil || gap.After != has || gap.Through != gone || gap.Reason != whyDropped {

@@ -56,7 +56,7 @@ func (h *Here) plan(ctx context.Context, c fsm.Command) error {
 	if err != nil {
 		return err
 	}
-	would, err := v.Would(c, h.Wall().UnixMilli())
+	would, err := fsm.Would(v, c, h.Wall().UnixMilli())
 	if err != nil {
 		return err
 	}

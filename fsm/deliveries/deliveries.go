@@ -16,7 +16,7 @@ import (
 
 // Domain is all that the log, snapshots and Check know of it.
 var Domain = entry.Domain[Txn]{
-	Verbs: []entry.Verb[Txn]{entry.NewVerb(98, "note deliveries", applyNote).ByLeader().From(3)},
+	Verbs: []entry.Verb[Txn]{entry.NewVerb(99, "note deliveries", applyNote).ByLeader().From(3)},
 	Sections: []entry.Section[Txn]{
 		entry.Many('W', "deliveries", func(t Txn) table.Of[Progress] { return t.progress },
 			func(t Txn, p Progress) { t.progress.Put([]byte(p.Receiver), p) }),
@@ -128,6 +128,14 @@ func (t Txn) Doubt() {
 	for key, p := range t.progress.All() {
 		p.Until, p.Cut = eventring.ID{}, true
 		t.progress.Put(key, p)
+	}
+}
+
+// Restart forgets how far receivers have the events where IDs begin again: the next event is new
+// to each, and what was before it is told as a gap.
+func (t Txn) Restart() {
+	for key, p := range t.progress.All() {
+		t.progress.Put(key, Progress{Receiver: p.Receiver, Cut: true})
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // MAC of one of its ports.
 func (c *Client) FindNode(ctx context.Context, ref string) (uuid string, found bool, err error) {
 	if mac, err := net.ParseMAC(ref); err == nil {
-		return c.nodeAt(ctx, mac.String())
+		return nodeAt(ctx, c, mac.String())
 	}
 	n, err := c.now.Load().node(ctx, http.MethodGet, ref, "?fields=uuid", nil)
 	if errors.Is(err, ErrNoNode) {
@@ -21,7 +21,7 @@ func (c *Client) FindNode(ctx context.Context, ref string) (uuid string, found b
 	return n.UUID, err == nil, err
 }
 
-func (c *Client) nodeAt(ctx context.Context, mac string) (uuid string, found bool, err error) {
+func nodeAt(ctx context.Context, c *Client, mac string) (uuid string, found bool, err error) {
 	ports, err := c.PortsAt(ctx, mac)
 	if err != nil || len(ports) == 0 {
 		return "", false, err
