@@ -88,6 +88,7 @@ var dryRuns = map[string]string{
 	"members set-address":     hasDryRun,
 	"node cabling":            changesNothing,
 	"node diff":               changesNothing,
+	"node expect":             "it writes one expectation that is named, which no machine waits for; --list shows them",
 	"node history":            changesNothing,
 	"node relays":             changesNothing,
 	"node sync":               "without --confirm it changes nothing",

@@ -85,7 +85,7 @@ func (l *scriptedLog) Propose(_ context.Context, h fsm.Header, c fsm.Command) (f
 // withSession runs f with a session that Run keeps open.
 func withSession(t *testing.T, log *scriptedLog, f func(*Session)) {
 	s := NewSession(SessionOptions{
-		Log: log, Self: Self{Peer: "h1", Boot: "b1"}, Wall: time.Now, Random: rand.Reader,
+		Log: log, Self: Self{Peer: "h1", Boot: "b1", Knows: fsm.Version}, Wall: time.Now, Random: rand.Reader,
 		Refuses: func() error { return nil }, NoIronic: func() bool { return false }, Removed: func() {
 			t.Error("the peer was told that it is removed")
 		},
@@ -355,7 +355,8 @@ func TestRemovedPeerIsToldAtItsSession(t *testing.T) {
 			log := newScriptedLog(t)
 			log.refusal = c.err
 			told := 0
-			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: c.peer, Boot: "b1"}, Wall: time.Now, Random: rand.Reader,
+			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: c.peer, Boot: "b1", Knows: fsm.Version}, Wall: time.Now,
+				Random:  rand.Reader,
 				Removed: func() { told++ }, Logger: slog.New(slog.DiscardHandler)})
 			if err := s.renewOnce(t.Context()); err == nil || c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("the session was opened: %v", err)

@@ -123,7 +123,8 @@ func (s inspectedBy) noClientLeft(why string) Finding {
 		severity, then = Info, "what ramdisks of its interface agent report is not kept while Ironic is away"
 	}
 	return newFinding(severity, s.host, append(
-		[]string{"# if Ironic inspects, with [inspector] require_managed_boot = False in its configuration, in the file of every host:",
+		[]string{
+			"# if Ironic inspects, with [inspector] require_managed_boot = False in its configuration, in the file of every host:",
 			"firewall: {inspect_interfaces: [agent]}", "inspection: {continue_inspection: relay}",
 			"# if 'trivet introspection start' does, with any interface of Ironic's, instead of both:"},
 		writeLines("inspection: {continue_inspection: native}")[1:]...),

@@ -108,7 +108,8 @@ func (c Conventions) wantedExpression() string {
 		override = fmt.Sprintf("(variables.override < 0 || variables.override > 2147483647 ? "+
 			"int(variables.own[%s] + \" is not from 0 to 2147483647\") : variables.override)", quoted(c.Names.Replicas()))
 	}
-	return fmt.Sprintf(`%[1]s in variables.own && variables.own[%[1]s] != "" ? %s : (variables.kind in %[3]s ? %[3]s[variables.kind] : %[3]s[%[4]s])[variables.column]`,
+	return fmt.Sprintf(
+		`%[1]s in variables.own && variables.own[%[1]s] != "" ? %s : (variables.kind in %[3]s ? %[3]s[variables.kind] : %[3]s[%[4]s])[variables.column]`,
 		quoted(c.Names.Replicas()), override, table, quoted(server))
 }
 

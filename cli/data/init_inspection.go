@@ -83,7 +83,8 @@ func sayInspection(ctx context.Context, t *term.Terminal, conf config.Config, f 
 			"  [inspector]\n" +
 			"  require_managed_boot = False\n" +
 			"  hooks = $default_hooks")
-		t.Say("keep other interfaces that are enabled; add to the hooks what else nodes are to be told, as root-device or local-link-connection")
+		t.Say(
+			"keep other interfaces that are enabled; add to the hooks what else nodes are to be told, as root-device or local-link-connection")
 		t.Say("what Ironic can boot itself, as by virtual media, it still does; of that Trivet sees nothing")
 		t.Say("nodes that have another interface: 'openstack baremetal node set NODE --inspect-interface agent'")
 	}

@@ -194,7 +194,8 @@ func bootOf(ctx context.Context, t *term.Terminal, peer term.Peer, conf config.C
 	}
 	boot.Callback = strings.Join(hosts, ",")
 	if len(hosts) > 1 {
-		t.Say("the ramdisk is given %d URLs, which ironic-python-agent 9.9 and later takes; with an older one say --callback-url %s",
+		t.Say(
+			"the ramdisk is given %d URLs, which ironic-python-agent 9.9 and later takes; with an older one say --callback-url %s",
 			len(hosts), hosts[0])
 	}
 	if tls {
