@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/trivet-ha/trivet/api"
 	"github.com/trivet-ha/trivet/fsm"
 )
@@ -88,6 +90,9 @@ func TestEveryOperationIsTold(t *testing.T) {
 	}
 	changes := 0
 	for _, r := range c.routes().Routes() {
+		if r.Method == echo.RouteNotFound { // of a group, for paths that it does not have
+			continue
+		}
 		path := strings.NewReplacer(":peer", "h2", ":id", "x", ":key", "k", ":name", "ann", ":mac", "aa").Replace(r.Path)
 		told := ask(r.Method, path)
 		if r.Method == http.MethodGet && r.Path != pathSnapshot {

@@ -68,7 +68,7 @@ func targets() []target {
 			[]string{"inspector/", "api/", "client/", "internal/keystone/", "internal/servicecreds/"}, "nft", "iptables-legacy",
 			"openstack-inventory"),
 		lab("e2e-ironic39", "Ironic 39 inspects, and ramdisks call with the agent's own code", 1,
-			[]string{"inspector/", "fsm/relays/", "firewall/"}, "nft", "unshare", "chroot"),
+			[]string{"inspector/ironic/", "inspector/relay/", "fsm/relays/"}, "nft", "unshare", "chroot"),
 		lab(kubeBuild, "build the Kubernetes control plane of the lab", 1, nil),
 		lab("e2e-kube", "a Kubernetes control plane: failover, admission, leases", 4,
 			[]string{"failover/", "haconfig/", "lease/", "client/", "packaging/chart/", "packaging/container/"},
@@ -177,7 +177,7 @@ var labTests = map[string]string{
 	"e2e-gate": `^Test(Gate.*|StoppedBetweenProofAndWrite|RestoreWhileOldPeersRun|Drill|Elector|Contact|HostsThemselves|CutFollowerIsBackSoon|` +
 		`DoorIsShutOffline|FiltersOfAllPeersAreTold|WithoutIPv4|BatchGetsAddresses|MachinesAreOfferedTheirBootFile|DoctorFindsWhatIsPlanted|LeaseRun|Overlaps)$`,
 	"e2e-ironic":   `^Test(Ironic|IronicInTrouble|IronicItself|TakeOver|TakeOverServers|FenceIronic|Keystone)$`,
-	"e2e-ironic39": `^TestIronic39(ServesRamdisksElsewhere|Lists)?$`,
+	"e2e-ironic39": `^Test(Ironic39|Ironic39ServesRamdisksElsewhere|Ironic39Lists)$`,
 	"e2e-kube":     `^Test(Kube|KubeDays|KubeMixed|KubeStarved|KubernetesComparesTokens|HAConfig|HAConfigOfTwoClusters|HAConfigPolicies|ElectorMirror|Chart|ChartRenders|FenceIPMI|FenceDummy)$`,
 	"e2e-package":  `^Test(ThreePackagedHosts|UpgradeOfPackages|Documents|TenMistakes|Ansible)$`,
 	kubeBuild:      `^TestControlPlaneIsBuilt$`,
