@@ -141,7 +141,7 @@ func (r Ramdisks) Ask(ctx context.Context) []RamdiskAnswer {
 		case err != nil:
 			a.Err = describe("Ironic", l.login, continueCall, err)
 		case answer.Status >= http.StatusInternalServerError:
-			a.Err = fmt.Errorf("Ironic answered %d: %s", answer.Status, answer.Reason)
+			a.Err = fmt.Errorf("answer of Ironic: %d: %s", answer.Status, answer.Reason)
 		case answer.Status != http.StatusBadRequest:
 			a.Refusal = fmt.Sprintf("%d: %s", answer.Status, answer.Reason)
 		}
