@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -132,4 +133,67 @@ func TestDnsmasqInstallJSON(t *testing.T) {
 		len(r.Changes) < 5 || len(r.Warnings) < 2 {
 		t.Errorf("%v: %s", err, shown)
 	}
+}
+
+// TestDnsmasqInstallDry: a dry run shows steps and files as a diff, refuses as the real run
+// does, and changes nothing; the steps are those that the real run then tells.
+func TestDnsmasqInstallDry(t *testing.T) {
+	s := newBootSite(t)
+	with := []string{"--address", "192.0.2.1/24", "--pool", "192.0.2.30-192.0.2.60", "--batch", "30"}
+	for _, run := range [][]string{append([]string{"--install"}, with...), {"--uninstall"}} {
+		before := os.DirFS(s.root)
+		was, unit := treeOf(t, before), fmt.Sprint(s.unit)
+		told := s.run(append([]string{"--dry-run"}, run...)...)
+		if now := treeOf(t, before); now != was || fmt.Sprint(s.unit) != unit {
+			t.Errorf("dry-run-changes-nothing: %v: dnsmasq was %s and is %v, the tree was\n%s\nand is\n%s", run, unit, s.unit,
+				was, now)
+		}
+		steps := 0
+		for line := range strings.Lines(s.run(run...)) {
+			words := strings.Fields(line)
+			switch words = append(words, ""); words[0] {
+			case "made", "linked", "wrote", "saved", "removed", "restored", "enabled", "started", "restarted", "stopped":
+				steps++
+				if want := "\n+" + strings.Join(words[:len(words)-1], " ") + "\n"; !strings.Contains(told, want) {
+					t.Errorf("dry-run-is-what-is-done: %v: %q is not told:\n%s", run, want, told)
+				}
+			}
+		}
+		if steps < 5 || !strings.Contains(told, "\n+++ "+pxe.ConfFile+" (would be)\n") || !strings.HasSuffix(told, "[exit 0]\n\n") {
+			t.Errorf("%v: %d steps are told:\n%s", run, steps, told)
+		}
+	}
+	if told := s.run("--uninstall", "--dry-run"); !strings.Contains(told, "steps: nothing would change") {
+		t.Errorf("nothing is installed, and told is:\n%s", told)
+	}
+	if told := s.run("--dry-run"); !strings.Contains(told, "--dry-run belongs to --install or --uninstall") {
+		t.Errorf("without a change a dry run is taken:\n%s", told)
+	}
+	s.put(pxe.ConfFile, "port=0\n")
+	_, refused, _ := strings.Cut(s.run(append([]string{"--install"}, with...)...), "\n")
+	_, told, _ := strings.Cut(s.run(append([]string{"--install", "--dry-run"}, with...)...), "\n")
+	if told != refused || !strings.Contains(told, "[exit 4]") {
+		t.Errorf("dry-run-is-refused: the real run says\n%s\nthe dry one\n%s", refused, told)
+	}
+}
+
+// treeOf is what a directory holds, as text to compare.
+func treeOf(t *testing.T, dir fs.FS) string {
+	t.Helper()
+	var out strings.Builder
+	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var text []byte
+		if d.Type().IsRegular() {
+			text, err = fs.ReadFile(dir, name)
+		}
+		fmt.Fprintf(&out, "%s %v %q\n", name, d.Type(), text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }

@@ -271,9 +271,6 @@ func joinStatus(err error) int {
 var errBadJoin = errors.New("the join request is not acceptable")
 
 func (a *Admission) admit(ctx context.Context, req JoinRequest, path string) (*JoinAnswer, error) {
-	if path == PathSettings {
-		return &JoinAnswer{Shared: a.shared()}, nil
-	}
 	hash, pub, err := a.check(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errBadJoin, err)
@@ -284,6 +281,12 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, path string) (*J
 		Version: req.Version, Binary: req.Binary,
 	}}
 	command := fsm.Command(use)
+	if path == PathSettings {
+		if err := a.refusal(ctx, use, req); err != nil {
+			return nil, err
+		}
+		return &JoinAnswer{Shared: a.shared()}, nil
+	}
 	if path == PathObserve {
 		command = membership.Observe(use)
 	}
@@ -291,6 +294,21 @@ func (a *Admission) admit(ctx context.Context, req JoinRequest, path string) (*J
 		return nil, explainTaken(err, req, a.state.View())
 	}
 	return a.equip(id, pub)
+}
+
+// refusal is what the log would answer a joiner, which makes no entry. Where this peer's
+// state, which may be behind, refuses, the leader's is asked.
+func (a *Admission) refusal(ctx context.Context, use membership.UseJoinToken, req JoinRequest) error {
+	wall := a.wall().UnixMilli()
+	if _, err := fsm.Would(a.state.View(), use, wall); err == nil {
+		return nil
+	}
+	v, err := a.state.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the leader whether the log admits the joiner: %w", err)
+	}
+	_, err = fsm.Would(v, use, wall)
+	return explainTaken(err, req, v)
 }
 
 func (a *Admission) check(req JoinRequest) (hash [32]byte, pub *ecdsa.PublicKey, err error) {

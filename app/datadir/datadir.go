@@ -75,7 +75,38 @@ func openDataDir(root string, fault func(op, path string) error) (*Dir, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(root, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := lockIn(root, os.O_CREATE|os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{root: root, lock: f, fault: fault}
+	if err := errors.Join(d.signLock(), d.sweep(), d.finishSwitch()); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Look is Open for a dry run: it locks the directory, if there is one, and changes
+// nothing. A switch that was interrupted is to be finished first.
+func Look(root string) (*Dir, error) {
+	if founded, err := pendingSwitch(root); err != nil || founded != "" {
+		return nil, errors.Join(err,
+			fmt.Errorf("%s: the switch to %s was interrupted: without --dry-run this command finishes it, as the peer's next start does",
+				root, filepath.Base(founded)))
+	}
+	f, err := lockIn(root, os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Dir{root: root}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{root: root, lock: f}, nil
+}
+
+// lockIn opens the file that locks a directory, and locks it.
+func lockIn(root string, flag int) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(root, lockFile), flag, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
@@ -86,11 +117,7 @@ func openDataDir(root string, fault func(op, path string) error) (*Dir, error) {
 		}
 		return nil, errors.Join(fmt.Errorf("%s: %w%s", root, ErrLocked, holder), f.Close())
 	}
-	d := &Dir{root: root, lock: f, fault: fault}
-	if err := errors.Join(d.signLock(), d.sweep(), d.finishSwitch()); err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	return d, nil
+	return f, nil
 }
 
 // signLock writes over what the last process wrote, and never gives the block
@@ -123,7 +150,12 @@ func (d *Dir) sweep() error {
 }
 
 // Close unlocks the directory.
-func (d *Dir) Close() error { return d.lock.Close() }
+func (d *Dir) Close() error {
+	if d.lock == nil { // there was nothing to lock
+		return nil
+	}
+	return d.lock.Close()
+}
 
 // Path returns the directory.
 func (d *Dir) Path() string { return d.root }
@@ -177,9 +209,9 @@ func (d *Dir) Create(id Identity, s Secrets, build func(raftDir string) error) e
 }
 
 func writeIdentity(folder string, id Identity, s Secrets) error {
-	text, err := json.MarshalIndent(id, "", "  ")
+	text, err := encodeIdentity(id)
 	if err != nil {
-		return fmt.Errorf("encode identity: %w", err)
+		return err
 	}
 	cred, err := s.Credentials.Encode()
 	if err != nil {
@@ -190,10 +222,18 @@ func writeIdentity(folder string, id Identity, s Secrets) error {
 		return err
 	}
 	return errors.Join(
-		writeFile(filepath.Join(folder, peerFile), append(text, '\n')),
+		writeFile(filepath.Join(folder, peerFile), text),
 		writeFile(filepath.Join(folder, credentialsFile), cred),
 		writeFile(filepath.Join(folder, gossipKeyFile), ring),
 	)
+}
+
+func encodeIdentity(id Identity) ([]byte, error) {
+	text, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode identity: %w", err)
+	}
+	return append(text, '\n'), nil
 }
 
 // Load reads the peer that lives here.
@@ -239,11 +279,11 @@ func (d *Dir) SaveCredentials(c *pki.Credentials) error {
 
 // SaveIdentity replaces who the peer is.
 func (d *Dir) SaveIdentity(id Identity) error {
-	text, err := json.MarshalIndent(id, "", "  ")
+	text, err := encodeIdentity(id)
 	if err != nil {
-		return fmt.Errorf("encode identity: %w", err)
+		return err
 	}
-	return replaceFile(filepath.Join(d.root, peerFolder, peerFile), append(text, '\n'))
+	return replaceFile(filepath.Join(d.root, peerFolder, peerFile), text)
 }
 
 // Wipe removes the peer, log and all; with one rename it is gone.

@@ -65,15 +65,36 @@ func (h Host) member(id Identity) membership.Member {
 	}
 }
 
-// Founding is what init made.
+// Founding is what init makes.
 type Founding struct {
 	Identity Identity
 	Token    pki.JoinToken
+	secrets  Secrets
+	state    *fsm.State
 }
 
-// Init founds a cluster in dir, whose only peer this host is: its UUID, CA,
-// gossip key and first join token. On error dir is as it was.
+// Init founds a cluster in dir, whose only peer this host is. On error dir is as it was.
 func (h Host) Init(dir *Dir) (*Founding, error) {
+	f, err := h.PlanInit(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = dir.Create(f.Identity, f.secrets, func(raftDir string) error {
+		return withStorage(host.Create, raftDir,
+			func(st raftstore.Storage) error { return host.Seed(st, f.state, server(f.Identity)) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// PlanInit plans a cluster whose only peer this host is: its UUID, CA, gossip key and
+// first join token. It changes nothing.
+func (h Host) PlanInit(dir *Dir) (*Founding, error) {
+	if has, err := dir.HasPeer(); err != nil || has {
+		return nil, errors.Join(err, ErrPeerExists)
+	}
 	id, err := h.self(uuid.NewString(), uuid.NewString(), 1, "")
 	if err != nil {
 		return nil, err
@@ -105,13 +126,8 @@ func (h Host) Init(dir *Dir) (*Founding, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = dir.Create(id, Secrets{Credentials: cred, Ring: cluster.Ring{Keys: [][]byte{key}}}, func(raftDir string) error {
-		return withStorage(host.Create, raftDir, func(st raftstore.Storage) error { return host.Seed(st, state, server(id)) })
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Founding{Identity: id, Token: token}, nil
+	return &Founding{Identity: id, Token: token, state: state,
+		secrets: Secrets{Credentials: cred, Ring: cluster.Ring{Keys: [][]byte{key}}}}, nil
 }
 
 func server(id Identity) raftstore.Server {
@@ -137,6 +153,11 @@ func withStorage(open func(string) (raftstore.Storage, error), raftDir string,
 type Joining struct {
 	Identity
 	Shared cluster.Shared
+	// Told says that the peer told what it gives before it is asked to admit this host: one
+	// of v0.2.0 does not.
+	Told bool
+
+	by cluster.Joiner
 }
 
 // Join makes this host a peer of the cluster that answers at hostport. A peer that it
@@ -144,54 +165,71 @@ type Joining struct {
 // before it is asked to admit this host: the cluster waits no more for an old peer
 // at the address of one that it admits (membership.FormerMember), so that one must not start.
 func (h Host) Join(ctx context.Context, dir *Dir, hostport string, token pki.JoinToken) (*Joining, error) {
-	id, err := h.self("", "", 0, hostport)
-	if err != nil {
-		return nil, err
-	}
-	joiner := cluster.Joiner{
-		Name: id.Name, Address: id.Address, Gossip: id.Gossip, Version: fsm.Version, Binary: h.Binary,
-		Wall: h.Wall, Random: h.Random, Observer: h.Observer,
-	}
-	judge := h.Judge
-	if judge == nil {
-		judge = func(cluster.Shared) error { return nil }
-	}
-	given, known, err := joiner.Settings(ctx, hostport, token)
-	if err == nil && known {
-		err = judge(given)
-	}
+	plan, err := h.PlanJoin(ctx, dir, hostport, token)
 	if err != nil {
 		return nil, err
 	}
 	if err := h.vacate(dir); err != nil {
 		return nil, err
 	}
-	joined, err := joiner.Join(ctx, hostport, token)
+	joined, err := plan.by.Join(ctx, hostport, token)
 	if err != nil {
 		return nil, err
 	}
 	a := joined.Answer
 	// They may be others by now, or the peer an older one. A member that never showed itself
 	// gives way to the next of its name.
-	if err := judge(a.Shared); err != nil {
+	if err := h.judge(a.Shared); err != nil {
 		return nil, err
 	}
+	id := plan.Identity
 	id.ID, id.Cluster, id.Incarnation, id.Seeds, id.Known = a.ID, a.Cluster, a.Incarnation, a.Seeds, a.Known
 	secrets := Secrets{Credentials: joined.Credentials, Ring: cluster.Ring{Keys: [][]byte{a.GossipKey}}}
 	// The log stays empty: the leader finds this peer and fills it.
 	if err := dir.Create(id, secrets, createEmpty); err != nil {
 		return nil, err
 	}
-	return &Joining{Identity: id, Shared: a.Shared}, nil
+	return &Joining{Identity: id, Shared: a.Shared, Told: true}, nil
 }
 
-// vacate sees to it that no peer lives in dir.
-func (h Host) vacate(dir *Dir) error {
+// PlanJoin asks the peer at hostport what it would give this host, and whether the
+// cluster would admit it. It changes nothing, here or there.
+func (h Host) PlanJoin(ctx context.Context, dir *Dir, hostport string, token pki.JoinToken) (*Joining, error) {
+	id, err := h.self("", "", 0, hostport)
+	if err != nil {
+		return nil, err
+	}
+	by := cluster.Joiner{
+		Name: id.Name, Address: id.Address, Gossip: id.Gossip, Version: fsm.Version, Binary: h.Binary,
+		Wall: h.Wall, Random: h.Random, Observer: h.Observer,
+	}
+	given, told, err := by.Settings(ctx, hostport, token)
+	if err == nil && told {
+		err = h.judge(given)
+	}
+	if err != nil {
+		return nil, err
+	}
 	switch has, err := dir.HasPeer(); {
-	case err != nil || !has:
+	case err != nil:
+		return nil, err
+	case has && !h.Replace:
+		return nil, fmt.Errorf("%s: %w", dir.root, ErrPeerExists)
+	}
+	return &Joining{Identity: id, Shared: given, Told: told, by: by}, nil
+}
+
+// vacate sets the peer aside that lives in dir, if there is one.
+func (h Host) vacate(dir *Dir) error {
+	if has, err := dir.HasPeer(); err != nil || !has {
 		return err
-	case !h.Replace:
-		return fmt.Errorf("%s: %w", dir.root, ErrPeerExists)
 	}
 	return dir.setAside("join", h.Wall())
+}
+
+func (h Host) judge(s cluster.Shared) error {
+	if h.Judge == nil {
+		return nil
+	}
+	return h.Judge(s)
 }

@@ -3,8 +3,10 @@ package datadir
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -292,7 +294,13 @@ const foundingSlack = 128 << 20
 // bytes next to the one that is there.
 func (d *Dir) RoomFor(size int64) error {
 	var disk unix.Statfs_t
-	if err := unix.Statfs(d.root, &disk); err != nil {
+	at := d.root
+	err := unix.Statfs(at, &disk)
+	for errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) { // Look makes no directory
+		at = filepath.Dir(at)
+		err = unix.Statfs(at, &disk)
+	}
+	if err != nil {
 		return &fs.PathError{Op: "statfs", Path: d.root, Err: err}
 	}
 	free, need := disk.Bavail*uint64(disk.Bsize), uint64(size)+foundingSlack

@@ -33,7 +33,8 @@ func Init(t *term.Terminal, set *options.Set) *cobra.Command {
 			"--inspection says which kind of site this is. 'ironic': Ironic, 33 or later, inspects by its interface agent; its machines may boot and\n" +
 			"what their ramdisks report is kept for Ironic (firewall.inspect_interfaces: agent, inspection.continue_inspection: relay), and what to set\n" +
 			"in Ironic is printed. 'trivet', which is the default: clients of ironic-inspector, as an Ironic up to 32, call Trivet. An Ironic that is\n" +
-			"named and answers is asked whether that fits.",
+			"named and answers is asked whether that fits.\n\n" +
+			"With --dry-run the files that would be written are printed as a diff, secrets hidden, and nothing is made.",
 		Example: "  trivet init --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385\n" +
 			"  trivet init --inspection ironic --firewall-interface br-pxe --floating-ip-address 192.0.2.10 --floating-ip-interface br-pxe --ironic-endpoint http://192.0.2.5:6385",
 	}
@@ -41,18 +42,20 @@ func Init(t *term.Terminal, set *options.Set) *cobra.Command {
 	c.Flags().StringVar(&by, "inspection", "",
 		"who inspects: "+byIronic+", or "+byTrivet+" for clients of ironic-inspector (default "+byTrivet+")")
 	term.Complete(c, "inspection", byIronic, byTrivet)
+	var dry bool
+	term.DryRunFlag(c, &dry)
 	set.Flags(c)
-	c.RunE = func(c *cobra.Command, _ []string) error { return foundCluster(c.Context(), t, set, by) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return foundCluster(c.Context(), t, set, by, dry) }
 	return c
 }
 
-func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set, by string) (err error) {
+func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set, by string, dry bool) (err error) {
 	file, conf, err := loadDraft(t, set)
 	if err != nil {
 		return err
 	}
 	if id, _, err := datadir.Peek(conf.DataDir); err == nil {
-		return foundAgain(ctx, t, set, conf, id)
+		return foundAgain(ctx, t, set, conf, id, dry)
 	}
 	if err := chooseInspection(set, conf, by); err != nil {
 		return err
@@ -70,13 +73,24 @@ func foundCluster(ctx context.Context, t *term.Terminal, set *options.Set, by st
 	if err != nil {
 		return err
 	}
-	dir, err := local.OpenDir(conf.DataDir)
+	dir, done, err := local.Use(conf.DataDir, dry)
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
-	if conf, err = writeSettlement(t, set, file, conf, plan); err != nil {
+	defer func() { err = errors.Join(err, done()) }() // after a failure, too
+	written, err := settle(t, set, file, conf, plan)
+	if err != nil {
+		return err
+	}
+	if dry {
+		founding, err := hostOf(t, written.conf).PlanInit(dir)
+		if err != nil {
+			return local.DirError(err)
+		}
+		sayInspection(ctx, t, written.conf, file, by)
+		return showMaking(t, file, written, plan, dir, founding.Identity)
+	}
+	if conf, err = written.write(t, file, plan); err != nil {
 		return err
 	}
 	made, err := hostOf(t, conf).Init(dir)
@@ -138,9 +152,12 @@ func addressError(err error) error {
 // foundAgain answers an init where a peer lives: nothing changes. A script that
 // asked for a token gets one if the peer runs.
 func foundAgain(ctx context.Context, t *term.Terminal, set *options.Set, conf config.Config,
-	id datadir.Identity) error {
-	if !t.Quiet {
+	id datadir.Identity, dry bool) error {
+	if dry || !t.Quiet {
 		t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, conf.DataDir)
+		if dry {
+			return t.ShowEdits([]term.Edit{{Path: conf.DataDir}})
+		}
 		sayServe(t, set, conf)
 		t.Say("for the command that others join with: 'trivet token create'")
 		return nil

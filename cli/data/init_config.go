@@ -115,31 +115,42 @@ func (s *settlement) wantsUsers(f *draft, conf config.Config) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// writeSettlement writes what was planned: users before the keys that name them, so that
-// the file is right whenever this ends.
-func writeSettlement(t *term.Terminal, set *options.Set, f *draft, conf config.Config, s *settlement) (config.Config,
-	error) {
+// settled is a settlement that was checked, with the configuration that it leads to.
+type settled struct {
+	conf config.Config
+	text []byte // of the file; nil: none is written
+}
+
+// settle checks what was planned. Nothing is written yet.
+func settle(t *term.Terminal, set *options.Set, f *draft, conf config.Config, s *settlement) (settled, error) {
 	if f.why != nil && !errors.Is(f.why, errNoFile) && (s.withheld > 0 || conf.CheckServe() != nil) {
 		t.Warn("no configuration is written: %v; run this as root, or name a file with --config", f.why)
 	}
 	if len(s.values) == 0 {
-		return conf, saveUsers(t, s)
+		return settled{conf: conf}, nil
 	}
 	text, err := config.Amend(f.path, f.text, s.values)
 	if err != nil {
-		return config.Config{}, term.Fail(term.ExitUsage, "write it into that file yourself: "+listed(s.values), "%w", err)
+		return settled{}, term.Fail(term.ExitUsage, "write it into that file yourself: "+listed(s.values), "%w", err)
 	}
-	after, err := set.Parse(f.path, text) // before anything is written
-	if err = options.Error(err); err == nil {
-		err = f.makeRoom()
+	after, err := set.Parse(f.path, text)
+	return settled{conf: after, text: text}, options.Error(err)
+}
+
+// write writes what was settled: users before the keys that name them, so that the file is
+// right whenever this ends.
+func (w settled) write(t *term.Terminal, f *draft, s *settlement) (config.Config, error) {
+	if w.text == nil {
+		return w.conf, saveUsers(t, s)
 	}
+	err := f.makeRoom()
 	if err == nil {
 		err = saveUsers(t, s)
 	}
 	if err == nil {
-		err = save(t, f, text, s.values)
+		err = save(t, f, w.text, s.values)
 	}
-	return after, err
+	return w.conf, err
 }
 
 // saveUsers makes the file of users, if one is to be made, and tells who may

@@ -43,7 +43,9 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 			"cluster and this file does not, with the users of the API. What stands in the file stays as it is. --config /dev/null writes none.\n" +
 			"Run by root, all files that it makes belong to the user of the service.\n\n" +
 			"The token comes from --token-file (- is standard input), $TRIVET_TOKEN or --token. Every user of this host sees arguments in ps, and so the token of\n" +
-			"--token; it is for hosts without other users.",
+			"--token; it is for hosts without other users.\n\n" +
+			"With --dry-run the peer at HOST is asked what it would give this host and whether the cluster would admit it; the files that would be\n" +
+			"written are printed as a diff, secrets hidden. Nothing is made here, and nobody joins.",
 		Example: "trivet join 192.0.2.1 --token-file token\ntrivet join h1:7350 --token-file - < token",
 	}
 	c.Flags().StringVar(&token, "token", "", "join token; every user of this host sees it in ps: prefer --token-file")
@@ -56,6 +58,7 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 		"set aside what an earlier peer of this host left, and join as a new one")
 	c.Flags().BoolVar(&as.unlessPeer, "unless-peer", false,
 		"end at once, without a token, where a member's data is: for what runs before every start, as in a pod")
+	term.DryRunFlag(c, &as.dry)
 	set.Flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if as.unlessPeer {
@@ -74,8 +77,8 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 
 // joining is how a host joins.
 type joining struct {
-	observer, replace, unlessPeer bool
-	wait                          time.Duration
+	observer, replace, unlessPeer, dry bool
+	wait                               time.Duration
 }
 
 // peerLives reports whether a peer that is a member, as far as this host knows, has its
@@ -132,7 +135,7 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 		return term.Fail(term.ExitUsage, "copy all of it, or make a new one on a peer: 'trivet token create'", "%w", err)
 	}
 	if id, cred, err := datadir.Peek(conf.DataDir); err == nil && !as.replace {
-		return joinAgain(t, set, id, cred, token, conf)
+		return joinAgain(t, set, id, cred, token, conf, as.dry)
 	}
 	if err := refuse(options.Refused(conf)); err != nil {
 		return err
@@ -140,35 +143,60 @@ func join(ctx context.Context, t *term.Terminal, set *options.Set, hostport stri
 	if hostport, err = withPort(hostport); err != nil {
 		return err
 	}
-	dir, err := local.OpenDir(conf.DataDir)
+	dir, done, err := local.Use(conf.DataDir, as.dry)
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
+	defer func() { err = errors.Join(err, done()) }() // after a failure, too
 	host := hostOf(t, conf)
 	host.Observer, host.Replace = as.observer, as.replace
 	host.Judge = func(shared cluster.Shared) error { return judgeShared(conf, shared, hostport) }
+	carryOut := host.Join
+	if as.dry {
+		carryOut = host.PlanJoin
+	}
 	var made *datadir.Joining
 	end := time.Now().Add(as.wait) // no try begins later; one that has begun is brought to its end
 	err = pace.Retry{Pause: joinPause}.Do(ctx, func(ctx context.Context, _ int) (again bool, err error) {
-		made, err = host.Join(ctx, dir, hostport, token)
+		made, err = carryOut(ctx, dir, hostport, token)
 		return passing(err) && time.Now().Before(end), err
 	})
 	if err != nil {
 		return joinError(hostport, err)
 	}
+	if as.dry {
+		return showJoin(t, set, file, conf, dir, made)
+	}
 	t.Say("%s is a peer of cluster %s, in %s", made.Name, made.Cluster, conf.DataDir)
 	if as.replace {
 		t.Say("what an earlier peer left there is in before-join-DATE, until 'trivet datadir clean'")
 	}
-	if conf, err = writeSettlement(t, set, file, conf, settleJoiner(t, set, file, conf, made.Shared)); err != nil {
+	plan := settleJoiner(t, set, file, conf, made.Shared)
+	written, err := settle(t, set, file, conf, plan)
+	if err == nil {
+		conf, err = written.write(t, file, plan)
+	}
+	if err != nil {
 		return term.Fail(term.ExitOf(err),
 			"this host is a peer now; mend its configuration after that of another peer, look with 'trivet config check', then start it",
 			"%w", err)
 	}
 	sayServe(t, set, conf)
 	return nil
+}
+
+// showJoin shows what a join would write here.
+func showJoin(t *term.Terminal, set *options.Set, f *draft, conf config.Config, dir *datadir.Dir,
+	made *datadir.Joining) error {
+	if !made.Told {
+		t.Warn("the peer that was asked is of v0.2.0: what it gives, and whether it admits this host, is known after the join")
+	}
+	plan := settleJoiner(t, set, f, conf, made.Shared)
+	written, err := settle(t, set, f, conf, plan)
+	if err != nil {
+		return err
+	}
+	return showMaking(t, f, written, plan, dir, made.Identity)
 }
 
 // judgeShared refuses settings of the cluster that are wrong next to those of this host, before
@@ -200,7 +228,7 @@ func passing(err error) bool {
 
 // joinAgain answers a join where a peer lives.
 func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pki.Credentials, token pki.JoinToken,
-	conf config.Config) error {
+	conf config.Config, dry bool) error {
 	dir := conf.DataDir
 	if err := notDeparted(dir, id); err != nil {
 		return err
@@ -211,6 +239,9 @@ func joinAgain(t *term.Terminal, set *options.Set, id datadir.Identity, cred *pk
 			"%s holds peer %s of cluster %s, and the token is of another cluster", dir, id.Name, id.Cluster)
 	}
 	t.Say("%s is a peer of cluster %s already, in %s; nothing was changed", id.Name, id.Cluster, dir)
+	if dry {
+		return t.ShowEdits([]term.Edit{{Path: dir}})
+	}
 	sayServe(t, set, conf)
 	return nil
 }

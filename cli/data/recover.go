@@ -48,12 +48,11 @@ func recover(ctx context.Context, t *term.Terminal, set *options.Set, lost []str
 	if _, _, err := datadir.Peek(conf.DataDir); err != nil {
 		return local.DirError(err) // before the directory is made
 	}
-	dir, err := local.OpenDir(conf.DataDir)
+	dir, done, err := local.Use(conf.DataDir, dry)
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }()
+	defer func() { err = errors.Join(err, done()) }() // after a failure, too
 	host := hostOf(t, conf)
 	plan, err := host.PlanRecover(dir)
 	if err != nil {
@@ -65,7 +64,7 @@ func recover(ctx context.Context, t *term.Terminal, set *options.Set, lost []str
 	if err := askLostHosts(ctx, t, host, plan, lost); err != nil {
 		return err
 	}
-	done, err := refound(t, host, dir, plan)
+	founded, err := refound(t, host, dir, plan)
 	if err != nil {
 		return err
 	}
@@ -74,7 +73,7 @@ func recover(ctx context.Context, t *term.Terminal, set *options.Set, lost []str
 			plan.Uncommitted)
 	}
 	t.Say("%s goes on alone. Next: '%s' here, then 'trivet token create' for the others", plan.Self.Name, nextCommand(set))
-	return printRecovery(t, plan, done)
+	return printRecovery(t, plan, founded)
 }
 
 // dryRecovery shows what recover would do with all others lost, and what they

@@ -71,7 +71,7 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 			return err
 		}
 	}
-	dir, err := local.OpenDir(conf.DataDir)
+	dir, done, err := local.Use(conf.DataDir, r.dry)
 	if errors.Is(err, datadir.ErrLocked) {
 		return term.Fail(term.ExitConflict,
 			"a snapshot is restored while every peer is stopped. On all hosts: 'systemctl stop trivet'; here 'trivet snapshot restore' and "+
@@ -80,8 +80,7 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	defer func() { err = errors.Join(err, local.HandOver(conf.DataDir)) }() // the lock too, and after a failure, too
+	defer func() { err = errors.Join(err, done()) }() // after a failure, too
 	if err := dir.RoomFor(size); err != nil {
 		return local.DirError(err)
 	}
@@ -97,16 +96,20 @@ func restore(ctx context.Context, t *term.Terminal, set *options.Set, r restorin
 		return preview(t, host, founding)
 	}
 	if plan != nil {
-		if conf, err = writeSettlement(t, set, file, conf, plan); err != nil {
+		written, err := settle(t, set, file, conf, plan)
+		if err != nil {
+			return err
+		}
+		if conf, err = written.write(t, file, plan); err != nil {
 			return err
 		}
 	}
-	done, err := refound(t, hostOf(t, conf), dir, founding)
+	founded, err := refound(t, hostOf(t, conf), dir, founding)
 	if err != nil {
 		return err
 	}
 	sayRestored(t, set, conf, founding, plan != nil)
-	return printRecovery(t, founding, done)
+	return printRecovery(t, founding, founded)
 }
 
 // readSnapshot reads and verifies a whole file, and returns its size.

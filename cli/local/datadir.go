@@ -18,6 +18,22 @@ func OpenDir(path string) (*datadir.Dir, error) {
 	return dir, DirError(err)
 }
 
+// Use opens the data directory for a command; done unlocks it, after it has given what
+// this process made there to the user of the service, the lock too. A dry run makes
+// nothing.
+func Use(path string, dry bool) (dir *datadir.Dir, done func() error, err error) {
+	if dry {
+		if dir, err = datadir.Look(path); err != nil {
+			return nil, nil, DirError(err)
+		}
+		return dir, dir.Close, nil
+	}
+	if dir, err = OpenDir(path); err != nil {
+		return nil, nil, err
+	}
+	return dir, func() error { return errors.Join(HandOver(path), dir.Close()) }, nil
+}
+
 // DirError gives what went wrong with the data directory its exit code and
 // remedy. The error itself names the path.
 func DirError(err error) error {

@@ -26,7 +26,7 @@ const usualPeers = 3
 
 // pxeFlags are the words of dnsmasq-config that are no options.
 type pxeFlags struct {
-	script, install, uninstall, force bool
+	script, install, uninstall, force, dry bool
 
 	addresses []string
 	pools     []string
@@ -55,7 +55,7 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 			"distribution's package there (ipxe of Debian and Ubuntu, ipxe-bootimgs-x86 of Fedora and RHEL), lets dnsmasq test its file, enables and\n" +
 			"starts dnsmasq, and says what it changed. It may be repeated. A step that fails takes the earlier ones back. --uninstall restores what was\n" +
 			"there before, whether dnsmasq was enabled and running included. Files that were changed by hand are neither replaced nor removed\n" +
-			"without --force. Both need root.\n\n" +
+			"without --force. Both need root. With --dry-run they look and refuse alike, and print steps and files as a diff instead.\n\n" +
 			"Each peer grants addresses of its own, because a lease outlives the leadership of the host that granted it. With --pool they are the\n" +
 			"ones you say. Otherwise the upper half of each IPv4 subnet of the interface, or what --reserve leaves of it, is cut into equal parts, one\n" +
 			"for each peer in the order of their names; of an IPv6 subnet the first peer has the 4096 addresses that end in 1000 to 1fff, the second\n" +
@@ -67,7 +67,7 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 				pxe.UsualLease, pxe.ShortLease) +
 			"In the TFTP root dnsmasq must find " + strings.Join(pxe.Files(), ", ") + " (from iPXE), " + pxe.ScriptName +
 			", kernel and ramdisk.",
-		Example: "  trivet dnsmasq-config --install\n" +
+		Example: "  trivet dnsmasq-config --install --dry-run\n  trivet dnsmasq-config --install\n" +
 			"  trivet dnsmasq-config --install --kernel http://192.0.2.5/ipa.kernel --ramdisk http://192.0.2.5/ipa.initramfs\n" +
 			"  trivet dnsmasq-config | diff " + pxe.ConfFile + " -\n" +
 			"  trivet dnsmasq-config --uninstall",
@@ -79,6 +79,7 @@ func Dnsmasq(t *term.Terminal, peer term.Peer, set *options.Set, on *install.Hos
 	flags.BoolVar(&f.uninstall, "uninstall", false, "take back what --install did")
 	flags.BoolVar(&f.force, "force", false,
 		"with --install: replace files that were changed by hand; those from before the first --install are kept as FILE~. With --uninstall: remove them")
+	term.DryRunFlag(c, &f.dry)
 	flags.StringArrayVar(&f.pools, "pool", nil, "grant FIRST-LAST; may be repeated, for IPv4 and IPv6")
 	flags.IntVar(&f.peers, "peers", 0,
 		fmt.Sprintf("how many peers share each subnet (default %d, or as many as have joined)", usualPeers))
@@ -111,6 +112,8 @@ func dnsmasqConfig(ctx context.Context, t *term.Terminal, peer term.Peer, set *o
 		return term.Usage("say one of --boot-script, --install and --uninstall")
 	case f.force && !f.install && !f.uninstall:
 		return term.Usage("--force belongs to --install or --uninstall")
+	case f.dry && !f.install && !f.uninstall:
+		return term.Usage("--dry-run belongs to --install or --uninstall")
 	case f.batch < 1 || f.batch > most:
 		return term.Usage("--batch %d: it is 1 to %d", f.batch, most)
 	case f.reserve < 0:

@@ -34,7 +34,7 @@ func installBoot(ctx context.Context, t *term.Terminal, peer term.Peer, on *inst
 	if _, err := boot.Script(); err != nil {
 		return badBoot(err)
 	}
-	h, err := bootHost(on)
+	h, err := bootHost(on, f.dry)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func installBoot(ctx context.Context, t *term.Terminal, peer term.Peer, on *inst
 	if err != nil {
 		return bootFailure(err)
 	}
-	if err := printBoot(t, report); err != nil {
+	if err := printBoot(t, report, f.dry); err != nil || f.dry {
 		return err
 	}
 	t.Say("when it is done on every host: 'trivet doctor'; to take it back: 'trivet dnsmasq-config --uninstall'")
@@ -52,7 +52,7 @@ func installBoot(ctx context.Context, t *term.Terminal, peer term.Peer, on *inst
 }
 
 func uninstallBoot(ctx context.Context, t *term.Terminal, on *install.Host, f pxeFlags) error {
-	h, err := bootHost(on)
+	h, err := bootHost(on, f.dry)
 	if err != nil {
 		return err
 	}
@@ -65,19 +65,21 @@ func uninstallBoot(ctx context.Context, t *term.Terminal, on *install.Host, f px
 	if len(report.Changes)+len(report.Warnings) == 0 {
 		t.Say("nothing is installed here")
 	}
-	return printBoot(t, report)
+	return printBoot(t, report, f.dry)
 }
 
-// bootHost is the host that --install changes.
-func bootHost(on *install.Host) (install.Host, error) {
+// bootHost is the host that --install changes, or with dry only looks at.
+func bootHost(on *install.Host, dry bool) (install.Host, error) {
 	if on != nil {
-		return *on, nil
+		h := *on
+		h.Dry = dry
+		return h, nil
 	}
 	if os.Geteuid() != 0 {
 		return install.Host{}, term.Fail(term.ExitNotAuthorised, "run it as root, for instance with sudo",
 			"dnsmasq-config: only root may change %s and dnsmasq", pxe.ConfFile)
 	}
-	return install.Host{Run: runCommand, Fetch: hostfacts.Fetch, Bind: install.Bind,
+	return install.Host{Dry: dry, Run: runCommand, Fetch: hostfacts.Fetch, Bind: install.Bind,
 		Holders: func(at netip.AddrPort) ([]portholder.Holder, error) { return portholder.Of("udp", at) }}, nil
 }
 
@@ -117,9 +119,13 @@ func bootFailure(err error) error {
 	return term.Fail(term.ExitFailed, "", "dnsmasq-config: %w", err)
 }
 
-// printBoot shows what was changed; what is missing goes to people.
-func printBoot(t *term.Terminal, r install.Report) error {
+// printBoot shows what was changed, or as a diff what would be; what is missing goes to
+// people.
+func printBoot(t *term.Terminal, r install.Report, dry bool) error {
 	err := t.Show(r, func() error {
+		if dry {
+			return diffBoot(t, r)
+		}
 		for _, c := range r.Changes {
 			if t.Quiet && c.Act == "unchanged" {
 				continue
@@ -132,4 +138,23 @@ func printBoot(t *term.Terminal, r install.Report) error {
 		t.Warn("%s", w)
 	}
 	return err
+}
+
+// diffBoot shows the steps that would be taken, and what they would make of each path.
+func diffBoot(t *term.Terminal, r install.Report) error {
+	var steps strings.Builder
+	for _, c := range r.Changes {
+		if c.Act != "unchanged" && c.Act != "left out" && c.Act != "kept" {
+			fmt.Fprintln(&steps, strings.TrimRight(c.Act+" "+c.Object+" "+c.Note, " "))
+		}
+	}
+	if err := t.PrintDiff("steps", "", steps.String()); err != nil {
+		return err
+	}
+	for _, e := range r.Edits {
+		if err := t.PrintDiff(e.Path, e.Before, e.After); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -12,6 +12,25 @@ func DryRunFlag(c *cobra.Command, dry *bool) {
 	c.Flags().BoolVar(dry, "dry-run", false, "check all, and print what would change, as a diff, without changing it")
 }
 
+// Edit is what stands at a path before a change and after it; "" is nothing.
+type Edit struct {
+	Path   string `json:"path"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// ShowEdits shows what a dry run would change, as unified diffs or for a script.
+func (t *Terminal) ShowEdits(edits []Edit) error {
+	return t.Show(edits, func() error {
+		for _, e := range edits {
+			if err := t.PrintDiff(e.Path, e.Before, e.After); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // PrintDiff prints what a dry run would change of what name calls, as a unified diff
 // without colours.
 func (t *Terminal) PrintDiff(name, before, after string) error {

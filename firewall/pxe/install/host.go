@@ -33,6 +33,8 @@ const (
 type Host struct {
 	// Root is put before every path; "" is the host itself.
 	Root string
+	// Dry has Install and Uninstall look, refuse and report alike, and change nothing.
+	Dry bool
 	// Run runs a command and returns what it wrote to both outputs.
 	Run func(ctx context.Context, name string, args ...string) (string, error)
 	// Fetch reports why a URL of kernel or ramdisk cannot be fetched.
@@ -50,9 +52,18 @@ type Change struct {
 	Note   string `json:"note,omitempty"`
 }
 
-// Report is what Install or Uninstall did.
+// Edit is what stood at a path before and stands there now: the text of a file, or in a
+// line what else is there; "" is nothing.
+type Edit struct {
+	Path   string `json:"path"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Report is what Install or Uninstall did, or would do to a host that is Dry.
 type Report struct {
 	Changes  []Change `json:"changes"`
+	Edits    []Edit   `json:"edits,omitempty"`    // of files, links and directories
 	Warnings []string `json:"warnings,omitempty"` // what is missing or has to be done by hand
 }
 

@@ -57,7 +57,7 @@ func (h Host) Install(ctx context.Context, p Plan) (_ Report, err error) {
 	if err := w.install(ctx, p, s); err != nil {
 		return Report{}, w.rollback(ctx, err)
 	}
-	return w.report, nil
+	return w.told(), nil
 }
 
 // survey looks at the host and refuses what cannot be.
@@ -182,12 +182,20 @@ func (h Host) lookForRamdisk(ctx context.Context, p Plan, r *Report) {
 }
 
 // tryConf lets dnsmasq read the configuration before it is put in force.
-func (h Host) tryConf(ctx context.Context, text string) error {
+func (h Host) tryConf(ctx context.Context, text string) (err error) {
 	part := temporary(pxe.ConfFile)
+	if h.Dry { // nothing is written where dnsmasq's files are
+		dir, err := os.MkdirTemp("", "trivet-dnsmasq-")
+		if err != nil {
+			return fmt.Errorf("try the configuration: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		h.Root, part = dir, "/trivet.conf"
+	}
 	if err := h.stage(part, text); err != nil {
 		return err
 	}
-	_, err := h.runProgram(ctx, "dnsmasq", "--test", "--conf-file="+h.path(part))
+	_, err = h.runProgram(ctx, "dnsmasq", "--test", "--conf-file="+h.path(part))
 	if err != nil {
 		err = fmt.Errorf("dnsmasq does not take the configuration (it needs dnsmasq 2.81 or newer): %w", err)
 	}
@@ -255,10 +263,12 @@ func (w *work) serve(ctx context.Context, before service, changed bool) error {
 		return w.systemctl(ctx, "start", "stop", "started")
 	case changed:
 		// Files are restored before this: the steps are taken back from the last.
-		w.undo = slices.Insert(w.undo, 0, step{"restart " + unit + " as it was", func(ctx context.Context) error {
-			_, err := w.h.runProgram(ctx, "systemctl", "restart", unit)
-			return err
-		}})
+		if !w.h.Dry {
+			w.undo = slices.Insert(w.undo, 0, step{"restart " + unit + " as it was", func(ctx context.Context) error {
+				_, err := w.h.runProgram(ctx, "systemctl", "restart", unit)
+				return err
+			}})
+		}
 		return w.systemctl(ctx, "restart", "", "restarted")
 	}
 	w.addChange("unchanged", unit, "(running)")
@@ -314,12 +324,12 @@ func (h Host) Uninstall(ctx context.Context, root string, force bool) (_ Report,
 	}
 	w := &work{h: h}
 	if !recorded && len(present) == 0 {
-		return w.report, nil
+		return w.told(), nil
 	}
 	if err := w.uninstall(ctx, r, recorded); err != nil {
 		return Report{}, w.rollback(ctx, err)
 	}
-	return w.report, nil
+	return w.told(), nil
 }
 
 func (w *work) uninstall(ctx context.Context, r *record, recorded bool) error {
@@ -389,5 +399,5 @@ func (w *work) forget() error {
 		return err
 	}
 	w.undoing("restore "+RecordFile, func(context.Context) error { return w.h.restoreFile(RecordFile, before) })
-	return w.h.restoreFile(RecordFile, content{})
+	return w.edit(RecordFile, before, content{}, func() error { return w.h.restoreFile(RecordFile, content{}) })
 }

@@ -153,6 +153,10 @@ func TestInstallRefuses(t *testing.T) {
 			s, p := newSite(t), plan()
 			c.spoil(s, &p)
 			was := s.tree()
+			_, dry := s.looks(func(h Host) (Report, error) { return h.Install(t.Context(), p) })
+			if dry == nil || !strings.Contains(dry.Error(), c.want) || c.is != nil && !errors.Is(dry, c.is) {
+				t.Errorf("dry-run-is-refused: %v, want %q", dry, c.want)
+			}
 			r, err := s.host().Install(t.Context(), p)
 			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("got %v, want %q", err, c.want)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -62,7 +63,8 @@ func (w *work) writeRecord(r *record) error {
 		return nil
 	}
 	w.undoing("restore "+RecordFile, func(context.Context) error { return w.h.restoreFile(RecordFile, before) })
-	return w.h.replace(RecordFile, string(text)+"\n")
+	after := content{string(text) + "\n", true}
+	return w.edit(RecordFile, before, after, func() error { return w.h.replace(RecordFile, after.text) })
 }
 
 // plan adds what an installation is going to do.
@@ -89,10 +91,15 @@ func (r *record) plan(dirs []string, links map[string]string, script string, fil
 // lock keeps a second installation away until unlock.
 func (h Host) lock() (unlock func() error, err error) {
 	dir := filepath.Dir(RecordFile)
-	if err := os.MkdirAll(h.path(dir), 0o750); err != nil {
-		return nil, fmt.Errorf("make directory %s: %w", dir, err)
+	if !h.Dry {
+		if err := os.MkdirAll(h.path(dir), 0o750); err != nil {
+			return nil, fmt.Errorf("make directory %s: %w", dir, err)
+		}
 	}
 	d, err := os.Open(h.path(dir))
+	if h.Dry && errors.Is(err, fs.ErrNotExist) {
+		return func() error { return nil }, nil // no installation is at work
+	}
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}

@@ -11,11 +11,18 @@ import (
 )
 
 // work is a series of steps that are undone, the last one first, when a later
-// one fails.
+// one fails. On a host that is Dry the steps are noted alone.
 type work struct {
 	h      Host
 	report Report
 	undo   []step
+	edits  []*noted // in the order of the first of each path
+}
+
+// noted is what the steps so far make of one path.
+type noted struct {
+	path          string
+	before, after content
 }
 
 // step takes something back. what names it in errors.
@@ -29,8 +36,56 @@ func (w *work) addChange(act, object, note string) {
 }
 
 func (w *work) undoing(what string, do func(ctx context.Context) error) {
-	w.undo = append(w.undo, step{what, do})
+	if !w.h.Dry {
+		w.undo = append(w.undo, step{what, do})
+	}
 }
+
+// edit carries out what alters one path, unless the host is Dry, and notes it.
+func (w *work) edit(name string, before, after content, do func() error) error {
+	if !w.h.Dry {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	if n := w.noted(name); n != nil {
+		n.after = after
+	} else {
+		w.edits = append(w.edits, &noted{name, before, after})
+	}
+	return nil
+}
+
+// noted returns what was noted of a path, nil for nothing.
+func (w *work) noted(name string) *noted {
+	if i := slices.IndexFunc(w.edits, func(n *noted) bool { return n.path == name }); i >= 0 {
+		return w.edits[i]
+	}
+	return nil
+}
+
+// told is the report of all steps.
+func (w *work) told() Report {
+	for _, n := range w.edits {
+		if n.before != n.after {
+			w.report.Edits = append(w.report.Edits, Edit{n.path, n.before.shown(), n.after.shown()})
+		}
+	}
+	return w.report
+}
+
+// shown is a content as a report has it.
+func (c content) shown() string {
+	if c.exists && c.text == "" {
+		return "empty file\n"
+	}
+	return c.text
+}
+
+// directory and linkTo are what a report shows of what is no file.
+func directory() content { return content{"directory\n", true} }
+
+func linkTo(target string) content { return content{"link to " + target + "\n", true} }
 
 // rollback takes all steps back, whether or not ctx has ended, and adds to the
 // error what could not be taken back.
@@ -52,16 +107,21 @@ func (w *work) rollback(ctx context.Context, why error) error {
 // mkdir makes a directory and the missing ones above it.
 func (w *work) mkdir(name string) error {
 	for _, dir := range slices.Backward(w.h.missingDirs(name)) {
-		if err := os.Mkdir(w.h.path(dir), 0o755); err != nil {
-			return fmt.Errorf("make directory %s: %w", dir, err)
-		}
-		w.undoing("remove directory "+dir, func(context.Context) error { return os.Remove(w.h.path(dir)) })
-		if err := os.Chmod(w.h.path(dir), 0o755); err != nil { // dnsmasq reads it as another user, under any umask
+		err := w.edit(dir, content{}, directory(), func() error { return w.makeDir(dir) })
+		if err != nil {
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
 		w.addChange("made", dir, "")
 	}
 	return nil
+}
+
+func (w *work) makeDir(dir string) error {
+	if err := os.Mkdir(w.h.path(dir), 0o755); err != nil {
+		return err
+	}
+	w.undoing("remove directory "+dir, func(context.Context) error { return os.Remove(w.h.path(dir)) })
+	return os.Chmod(w.h.path(dir), 0o755) // dnsmasq reads it as another user, under any umask
 }
 
 // missingDirs are a directory and those above it that do not exist, the deepest
@@ -78,7 +138,8 @@ func (h Host) missingDirs(name string) (out []string) {
 
 // link makes name a link to target.
 func (w *work) link(target, name string) error {
-	if err := os.Symlink(target, w.h.path(name)); err != nil {
+	err := w.edit(name, content{}, linkTo(target), func() error { return os.Symlink(target, w.h.path(name)) })
+	if err != nil {
 		return fmt.Errorf("link %s to %s: %w", name, target, err)
 	}
 	w.undoing("remove link "+name, func(context.Context) error { return os.Remove(w.h.path(name)) })
@@ -92,7 +153,7 @@ func (w *work) write(name, text string) error {
 	if err != nil {
 		return err
 	}
-	if err := w.h.replace(name, text); err != nil {
+	if err := w.edit(name, before, content{text, true}, func() error { return w.h.replace(name, text) }); err != nil {
 		return err
 	}
 	w.undoing("restore "+name, func(context.Context) error { return w.h.restoreFile(name, before) })
@@ -102,8 +163,16 @@ func (w *work) write(name, text string) error {
 
 // rename moves a file; act is what is reported of object.
 func (w *work) rename(from, to, act, object, note string) error {
-	if err := os.Rename(w.h.path(from), w.h.path(to)); err != nil {
+	moved, err := w.h.readContent(from)
+	if err != nil {
+		return err
+	}
+	err = w.edit(from, moved, content{}, func() error { return os.Rename(w.h.path(from), w.h.path(to)) })
+	if err != nil {
 		return fmt.Errorf("rename %s to %s: %w", from, to, err)
+	}
+	if err := w.edit(to, content{}, moved, func() error { return nil }); err != nil {
+		return err
 	}
 	w.undoing("rename "+to+" back", func(context.Context) error { return os.Rename(w.h.path(to), w.h.path(from)) })
 	w.addChange(act, object, note)
@@ -116,7 +185,7 @@ func (w *work) remove(name string) error {
 	if err != nil || !before.exists {
 		return err
 	}
-	if err := os.Remove(w.h.path(name)); err != nil {
+	if err := w.edit(name, before, content{}, func() error { return os.Remove(w.h.path(name)) }); err != nil {
 		return fmt.Errorf("remove %s: %w", name, err)
 	}
 	w.undoing("restore "+name, func(context.Context) error { return w.h.restoreFile(name, before) })
@@ -129,7 +198,8 @@ func (w *work) unlink(name, target string) error {
 	if to, err := os.Readlink(w.h.path(name)); err != nil || to != target {
 		return nil // gone, or another file by now, which stays
 	}
-	if err := os.Remove(w.h.path(name)); err != nil {
+	err := w.edit(name, linkTo(target), content{}, func() error { return os.Remove(w.h.path(name)) })
+	if err != nil {
 		return fmt.Errorf("remove link %s: %w", name, err)
 	}
 	w.undoing("restore link "+name, func(context.Context) error { return os.Symlink(target, w.h.path(name)) })
@@ -146,11 +216,12 @@ func (w *work) rmdir(name string) error {
 	if err != nil {
 		return fmt.Errorf("list %s: %w", name, err)
 	}
-	if len(entries) > 0 {
-		w.addChange("kept", name, fmt.Sprintf("(%d other files are in it)", len(entries)))
+	if n := w.left(name, entries); n > 0 {
+		w.addChange("kept", name, fmt.Sprintf("(%d other files are in it)", n))
 		return nil
 	}
-	if err := os.Remove(w.h.path(name)); err != nil {
+	err = w.edit(name, directory(), content{}, func() error { return os.Remove(w.h.path(name)) })
+	if err != nil {
 		return fmt.Errorf("remove directory %s: %w", name, err)
 	}
 	w.undoing("make directory "+name, func(context.Context) error { return os.Mkdir(w.h.path(name), 0o755) })
@@ -158,8 +229,29 @@ func (w *work) rmdir(name string) error {
 	return nil
 }
 
+// left counts what is in a directory after the steps so far.
+func (w *work) left(dir string, entries []fs.DirEntry) int {
+	if !w.h.Dry {
+		return len(entries)
+	}
+	in := make(map[string]bool)
+	for _, e := range entries {
+		in[filepath.Join(dir, e.Name())] = true
+	}
+	for _, n := range w.edits {
+		if delete(in, n.path); n.after.exists && filepath.Dir(n.path) == dir {
+			in[n.path] = true
+		}
+	}
+	return len(in)
+}
+
 // systemctl runs a verb on dnsmasq's unit; inverse undoes it, "" if nothing does.
 func (w *work) systemctl(ctx context.Context, verb, inverse, act string) error {
+	if w.h.Dry {
+		w.addChange(act, unit, "")
+		return nil
+	}
 	if inverse != "" { // before the verb: one that fails may have half an effect
 		w.undoing("systemctl "+inverse+" "+unit, func(ctx context.Context) error {
 			_, err := w.h.runProgram(ctx, "systemctl", inverse, unit)
