@@ -159,7 +159,8 @@ func TestDnsmasqInstallDry(t *testing.T) {
 				}
 			}
 		}
-		if steps < 5 || !strings.Contains(told, "\n+++ "+pxe.ConfFile+" (would be)\n") || !strings.HasSuffix(told, "[exit 0]\n\n") {
+		if steps < 5 || !strings.Contains(told, "\n+++ "+pxe.ConfFile+" (would be)\n") ||
+			!strings.HasSuffix(told, "[exit 0]\n\n") {
 			t.Errorf("%v: %d steps are told:\n%s", run, steps, told)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
 )
 
 // Would returns the state that a command would lead to, were it the next entry, or the
@@ -31,27 +33,40 @@ func Would(v View, c Command, wall int64) (View, error) {
 }
 
 // shownTags are the tags of the tables that a dry run tells of: who is a member, what was
-// decided of members, and who may join or operate. They are small, and Dump shows no secret
-// of them.
-const shownTags = "mjfSXG"
+// decided of members, who may join or operate, and what operators noted or held back. They
+// are bounded, and Dump shows no secret of them.
+const shownTags = "mjfSXGOkpR"
 
-// Told returns these tables as Dump shows them, for a person to compare.
-func Told(v View) (string, error) {
-	var out strings.Builder
-	t := v.data.txn()
+// Differences returns those of these tables that differ between two states, as Dump shows
+// them, for a person to compare.
+func Differences(a, b View) (before, after string, err error) {
 	for _, s := range sections {
 		if strings.IndexByte(shownTags, s.Tag) < 0 {
 			continue
 		}
-		text, err := json.Marshal(s.Show(t))
+		was, err := shownTable(s, a)
 		if err != nil {
-			return "", fmt.Errorf("show table %s: %w", s.Name, err)
+			return "", "", err
 		}
-		var indented bytes.Buffer
-		if err := json.Indent(&indented, text, "", "  "); err != nil {
-			return "", fmt.Errorf("show table %s: %w", s.Name, err)
+		is, err := shownTable(s, b)
+		if err != nil {
+			return "", "", err
 		}
-		fmt.Fprintf(&out, "%s: %s\n", s.Name, &indented)
+		if was != is {
+			before, after = before+was, after+is
+		}
 	}
-	return out.String(), nil
+	return before, after, nil
+}
+
+func shownTable(s entry.Section[*txn], v View) (string, error) {
+	text, err := json.Marshal(s.Show(v.data.txn()))
+	if err != nil {
+		return "", fmt.Errorf("show table %s: %w", s.Name, err)
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return "", fmt.Errorf("show table %s: %w", s.Name, err)
+	}
+	return fmt.Sprintf("%s: %s\n", s.Name, &out), nil
 }

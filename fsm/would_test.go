@@ -43,11 +43,11 @@ func TestDryRunIsWhatTheEntryDoes(t *testing.T) {
 			}
 			continue
 		}
-		shown, err := Told(would)
-		if err != nil || refused != nil {
-			t.Errorf("dry-run-is-the-entry: %s: refused %v, %v", name, refused, err)
+		_, shown, err := Differences(before, would)
+		if err != nil || refused != nil || shown == "" {
+			t.Errorf("dry-run-is-the-entry: %s: refused %v, %v, shown %q", name, refused, err, shown)
 		}
-		done, err := Told(r.view())
+		_, done, err := Differences(before, r.view())
 		if err != nil || shown != done {
 			t.Errorf("dry-run-is-the-entry: %s: shown\n%s\ndone\n%s\n%v", name, shown, done, err)
 		}

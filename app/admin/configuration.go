@@ -33,8 +33,13 @@ type Configuration struct {
 // Current is the configuration in force.
 func (c *Configuration) Current() config.Config { return *c.Conf.Load() }
 
-func (c *Configuration) routes(g *echo.Group) {
-	g.POST("/config/reload", get(func(context.Context, echo.Context) (Reloaded, error) { return c.Reload() }))
+func (c *Configuration) changes(g *echo.Group) {
+	g.POST("/config/reload", get(func(ctx context.Context, _ echo.Context) (Reloaded, error) {
+		if isDry(ctx) {
+			return Reloaded{}, c.plan()
+		}
+		return c.Reload()
+	}))
 }
 
 // Reloaded is what became of a configuration that was read again: the keys whose
@@ -64,15 +69,9 @@ func (c *Configuration) Reload() (Reloaded, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.Load == nil {
-		return Reloaded{}, conflict("restart it", "this peer has no configuration that could be read again")
+		return Reloaded{}, errNoSources()
 	}
-	now := c.Current()
-	next, err := c.Load()
-	if err != nil {
-		return Reloaded{}, c.refuse(err)
-	}
-	r := now.Renew(next)
-	parts, err := c.Prepare(now, r.Config)
+	_, r, parts, err := c.read()
 	if err != nil {
 		return Reloaded{}, c.refuse(err)
 	}
@@ -82,6 +81,53 @@ func (c *Configuration) Reload() (Reloaded, error) {
 	c.Conf.Store(&r.Config)
 	c.left.Store(&unapplied{restart: r.Restart})
 	return c.reloaded(r), nil
+}
+
+// read reads the configuration and makes what a reload puts into its place.
+func (c *Configuration) read() (next config.Config, r config.Renewal, parts []func(), err error) {
+	now := c.Current()
+	if next, err = c.Load(); err != nil {
+		return next, r, nil, err
+	}
+	r = now.Renew(next)
+	parts, err = c.Prepare(now, r.Config)
+	return next, r, parts, err
+}
+
+// plan is Reload in a dry run: what it makes is dropped.
+func (c *Configuration) plan() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Load == nil {
+		return errNoSources()
+	}
+	next, r, _, err := c.read()
+	if err != nil {
+		return refusedConfig(err)
+	}
+	was, after := make(map[string]string), make(map[string]string)
+	for _, s := range c.Current().Effective() {
+		was[s.Key] = s.Value
+	}
+	for _, s := range next.Effective() {
+		if after[s.Key] = s.Value; s.Value == was[s.Key] { // counts alone if it differs: a secret
+			after[s.Key] += " (another)"
+		}
+	}
+	var out plannedError
+	for _, key := range r.Applied {
+		out.Before += key + ": " + was[key] + "\n"
+		out.After += key + ": " + after[key] + "\n"
+	}
+	for _, key := range r.Restart {
+		out.Before += key + ": " + was[key] + "\n"
+		out.After += key + ": " + after[key] + "  # after a restart\n"
+	}
+	return &out
+}
+
+func errNoSources() error {
+	return conflict("restart it", "this peer has no configuration that could be read again")
 }
 
 // refuse keeps why nothing was changed, for the status, and tells it.
@@ -94,6 +140,10 @@ func (c *Configuration) refuse(why error) error {
 	for line := range strings.SplitSeq(why.Error(), "\n") {
 		c.Logger.Error("reload configuration failed, keeping the current one", "err", line)
 	}
+	return refusedConfig(why)
+}
+
+func refusedConfig(why error) *api.Error {
 	return &api.Error{Status: http.StatusBadRequest, Code: api.CodeInvalid, Message: why.Error(),
 		Hint: "nothing was changed; mend what is named and look again with 'trivet config check'"}
 }

@@ -45,6 +45,14 @@ func (c *Control) routes() *echo.Echo {
 	}
 	e := api.Front{Class: class, Told: isAudited, Admission: c.Admission, Report: c.Report, Logger: c.Logger}.Echo()
 	g := e.Group("/v1")
+	e.Use(dryRun)
+	dry := g.Group(pathDryRun) // middleware of its own would make routes of all that is below it
+	for _, changes := range []func(*echo.Group){
+		c.State.changes, c.Membership.changes, c.Keys.changes, c.Configuration.changes,
+	} {
+		changes(g)
+		changes(dry)
+	}
 	c.State.routes(g)
 	c.Host.routes(g)
 	g.GET("/members", see(&c.State, c.members))
@@ -52,7 +60,6 @@ func (c *Control) routes() *echo.Echo {
 	c.Keys.routes(g)
 	c.Drill.routes(g)
 	c.Upgrade.routes(g)
-	c.Configuration.routes(g)
 	c.Kube.routes(g)
 	g.GET("/events", func(ctx echo.Context) error { return api.OperatorEvents(ctx, c.Events) })
 	e.POST(pathImportRecords, c.importRecord)

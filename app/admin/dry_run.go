@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -15,7 +17,8 @@ import (
 // it would carry out a route whose parameter it does not know.
 const pathDryRun = "/dry-run"
 
-// Planned is what a dry run would change: the tables of the members before and after.
+// Planned is what a dry run would change, before and after: the tables of the log that
+// differ, or the lines of a configuration.
 type Planned struct {
 	Before string `json:"before"`
 	After  string `json:"after"`
@@ -33,9 +36,12 @@ type dryKey struct{}
 // isDry reports whether a request is a dry run.
 func isDry(ctx context.Context) bool { return ctx.Value(dryKey{}) != nil }
 
-// dryRun makes the routes of a group say what they would change.
+// dryRun makes the routes below pathDryRun say what they would change.
 func dryRun(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
+		if !strings.HasPrefix(c.Path(), "/v1"+pathDryRun+"/") {
+			return next(c)
+		}
 		r := c.Request()
 		c.SetRequest(r.WithContext(context.WithValue(r.Context(), dryKey{}, true)))
 		err := next(c)
@@ -43,28 +49,29 @@ func dryRun(next echo.HandlerFunc) echo.HandlerFunc {
 		switch {
 		case errors.As(err, &plan):
 			return c.JSON(http.StatusOK, plan.Planned)
-		case err == nil: // the route found nothing to do
+		case err == nil: // the route found nothing to do, and serve has answered nothing
 			return c.JSON(http.StatusOK, Planned{})
 		}
 		return err
 	}
 }
 
-// plan is commit in a dry run: the same rules judge the command, and no entry is made.
-func (h *Here) plan(ctx context.Context, c fsm.Command) error {
-	v, err := h.Store.Read(ctx)
+// plan is what commits commands, one after the other, in a dry run: the same rules judge
+// them, and no entry is made.
+func plan(ctx context.Context, read func(context.Context) (fsm.View, error), wall time.Time,
+	commands ...fsm.Command) error {
+	v, err := read(ctx)
 	if err != nil {
 		return err
 	}
-	would, err := fsm.Would(v, c, h.Wall().UnixMilli())
-	if err != nil {
-		return err
+	would := v
+	for _, c := range commands { // few
+		if would, err = fsm.Would(would, c, wall.UnixMilli()); err != nil {
+			return err
+		}
 	}
 	var out plannedError
-	if out.Before, err = fsm.Told(v); err != nil {
-		return err
-	}
-	if out.After, err = fsm.Told(would); err != nil {
+	if out.Before, out.After, err = fsm.Differences(v, would); err != nil {
 		return err
 	}
 	return &out

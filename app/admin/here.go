@@ -41,7 +41,7 @@ type Here struct {
 // is also the log's refusal.
 func (h *Here) commit(ctx context.Context, c fsm.Command) error {
 	if isDry(ctx) {
-		return h.plan(ctx, c)
+		return plan(ctx, h.Store.Read, h.Wall(), c)
 	}
 	res, err := api.Traced(h.Session).Do(ctx, "", c)
 	if err != nil {

@@ -154,14 +154,23 @@ func KeyWarnings(v fsm.View, own *pki.Credentials, now time.Time) (out []api.War
 
 // NewJoinToken makes a token that is good for ttl.
 func (k *Keys) NewJoinToken(ctx context.Context, ttl time.Duration) (Token, error) {
-	t, err := pki.NewJoinToken(pki.HashCA(k.Renewal.Credentials().CA), k.Wall().Add(ttl), k.Random)
-	if err != nil {
-		return Token{}, invalid("%v", err)
+	t, add, err := k.makeJoinToken(ttl)
+	if err == nil {
+		err = k.commit(ctx, add)
 	}
-	if err := k.commit(ctx, membership.AddJoinToken{ID: t.ID, Hash: t.SecretHash(), TTL: ttl}); err != nil {
+	if err != nil {
 		return Token{}, err
 	}
 	return Token{ID: t.ID, ExpiresIn: ttl.String(), Secret: t.String()}, nil
+}
+
+// makeJoinToken makes a token and the command that makes it known.
+func (k *Keys) makeJoinToken(ttl time.Duration) (t pki.JoinToken, add membership.AddJoinToken, err error) {
+	t, err = pki.NewJoinToken(pki.HashCA(k.Renewal.Credentials().CA), k.Wall().Add(ttl), k.Random)
+	if err != nil {
+		return t, add, invalid("%v", err)
+	}
+	return t, membership.AddJoinToken{ID: t.ID, Hash: t.SecretHash(), TTL: ttl}, nil
 }
 
 // IssueOperator makes a certificate of an operator. The key is made here and not kept.

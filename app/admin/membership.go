@@ -93,8 +93,6 @@ type Membership struct {
 }
 
 func (m *Membership) routes(g *echo.Group) {
-	m.changes(g)
-	m.changes(g.Group(pathDryRun, dryRun))
 	g.POST("/transfer", serve(http.StatusOK, adminLimit,
 		func(ctx context.Context, _ echo.Context, in Transfer) (Transfer, error) {
 			to, err := m.Transfer(ctx, in.To)

@@ -38,7 +38,7 @@ func serve[I, O any](status int, limit time.Duration,
 		ctx, cancel := context.WithTimeout(c.Request().Context(), limit)
 		defer cancel()
 		out, err := f(ctx, c, in)
-		if err != nil {
+		if err != nil || isDry(ctx) { // a key that a dry run made is thrown away
 			return err
 		}
 		if _, nothing := any(out).(none); nothing {

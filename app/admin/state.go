@@ -31,26 +31,30 @@ type State struct {
 
 func (s *State) routes(g *echo.Group) {
 	g.GET("/tokens", see(s, tokens))
-	g.DELETE("/tokens/:id", s.remove(func(c echo.Context) fsm.Command {
-		return membership.RevokeJoinToken{ID: c.Param("id")}
-	}))
 	g.GET("/settings", see(s, listSettings))
 	g.GET("/settings/:key", see(s, setting))
-	g.PUT("/settings/:key", serve(http.StatusOK, adminLimit, s.putSetting))
-	g.DELETE("/settings/:key",
-		s.remove(func(c echo.Context) fsm.Command { return settings.DeleteSetting{Key: c.Param("key")} }))
 	g.GET("/nodes/sync", see(s, syncOf))
 	g.PUT("/nodes/sync", act(s.confirmSync))
 	g.GET("/relays", see(s, listRelays))
 	g.GET("/gossip", see(s, gossipKeys))
 	g.GET("/failover/remediations", see(s, remediations))
 	g.GET("/failover/remediations/:id", see(s, remediation))
-	g.POST("/failover/remediations/:id/release", serve(http.StatusOK, adminLimit, s.release))
-	g.POST("/failover/pause", serve(http.StatusOK, adminLimit, s.pause))
-	g.POST("/failover/resume", serve(http.StatusOK, adminLimit, s.resume))
 	g.GET("/snapshot", s.saveSnapshot)
 	g.GET("/debug/check", get(s.check))
 	g.GET("/debug/dump", s.dump)
+}
+
+// changes are the routes that commit one command, and have a dry run.
+func (s *State) changes(g *echo.Group) {
+	g.DELETE("/tokens/:id", s.remove(func(c echo.Context) fsm.Command {
+		return membership.RevokeJoinToken{ID: c.Param("id")}
+	}))
+	g.PUT("/settings/:key", serve(http.StatusOK, adminLimit, s.putSetting))
+	g.DELETE("/settings/:key",
+		s.remove(func(c echo.Context) fsm.Command { return settings.DeleteSetting{Key: c.Param("key")} }))
+	g.POST("/failover/remediations/:id/release", serve(http.StatusOK, adminLimit, s.release))
+	g.POST("/failover/pause", serve(http.StatusOK, adminLimit, s.pause))
+	g.POST("/failover/resume", serve(http.StatusOK, adminLimit, s.resume))
 }
 
 // readView returns a linearizable view, or with ?stale=1 this peer's own.
@@ -80,6 +84,9 @@ const clientSpace = "control/"
 
 // do commits a command for the caller and returns its result or refusal.
 func (s *State) do(c echo.Context, cmd fsm.Command) (fsm.Result, error) {
+	if ctx := c.Request().Context(); isDry(ctx) {
+		return fsm.Result{}, plan(ctx, s.Log.Read, s.Wall(), cmd)
+	}
 	client := c.Request().Header.Get(echo.HeaderXRequestID)
 	if client != "" {
 		client = clientSpace + client

@@ -67,10 +67,30 @@ func (k *Keys) rotateTokens(ctx context.Context, c echo.Context, in NewToken) (T
 	if err != nil {
 		return Token{}, err
 	}
+	if isDry(ctx) {
+		return Token{}, k.planRotation(ctx, v, in)
+	}
 	for _, t := range v.JoinTokens() { // at most membership.MaxJoinTokens
 		if err := k.commit(ctx, membership.RevokeJoinToken{ID: t.ID}); err != nil && !errors.Is(err, fsm.NotFound) {
 			return Token{}, err
 		}
 	}
 	return k.newToken(ctx, c, in)
+}
+
+// planRotation is a rotation in a dry run: all its commands at once.
+func (k *Keys) planRotation(ctx context.Context, v fsm.View, in NewToken) error {
+	ttl, err := in.ttl()
+	if err != nil {
+		return err
+	}
+	_, add, err := k.makeJoinToken(ttl)
+	if err != nil {
+		return err
+	}
+	var commands []fsm.Command
+	for _, t := range v.JoinTokens() { // at most membership.MaxJoinTokens
+		commands = append(commands, membership.RevokeJoinToken{ID: t.ID})
+	}
+	return plan(ctx, k.Store.Read, k.Wall(), append(commands, add)...)
 }

@@ -42,7 +42,8 @@ type Keys struct {
 	Renewal *cluster.Renewal
 }
 
-func (k *Keys) routes(g *echo.Group) {
+// changes are the routes that have a dry run.
+func (k *Keys) changes(g *echo.Group) {
 	g.POST("/tokens", serve(http.StatusCreated, adminLimit, k.newToken))
 	g.POST("/tokens/rotation", serve(http.StatusCreated, adminLimit, k.rotateTokens))
 	g.POST("/operators/:name",
@@ -51,14 +52,17 @@ func (k *Keys) routes(g *echo.Group) {
 		}))
 	g.DELETE("/operators/:name",
 		act(func(ctx context.Context, c echo.Context, _ none) error { return k.RevokeOperator(ctx, c.Param("name")) }))
+	g.POST("/gossip/rotation",
+		serve(http.StatusAccepted, adminLimit,
+			func(ctx context.Context, _ echo.Context, _ none) (none, error) { return none{}, k.RotateGossip(ctx) }))
+}
+
+func (k *Keys) routes(g *echo.Group) {
 	g.GET("/certificates", serve(http.StatusOK, factsLimit,
 		func(ctx context.Context, _ echo.Context, _ none) ([]Certificate, error) {
 			return k.Certificates(ctx), nil
 		}))
 	g.POST("/certificates/renewal", get(func(context.Context, echo.Context) (Certificate, error) { return k.Renew() }))
-	g.POST("/gossip/rotation",
-		serve(http.StatusAccepted, adminLimit,
-			func(ctx context.Context, _ echo.Context, _ none) (none, error) { return none{}, k.RotateGossip(ctx) }))
 }
 
 func gossipKeys(v fsm.View, _ echo.Context) (GossipKeys, error) {

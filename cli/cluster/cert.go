@@ -27,7 +27,7 @@ func certIssue(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"Certificate, CA and key are printed as PEM, in this order; the key is not kept. Redirect it to a file that only its owner can read.\n" +
 			"It is good for 90 days, for every command that takes --peer and --operator-cert. 'trivet cert revoke-operator' ends it before.",
 		Example: "  (umask 077; trivet cert issue-operator ann > ann.pem)\n  trivet status --peer h1 --operator-cert ann.pem",
-		Method:  "POST", Path: "/v1/operators/{NAME}",
+		Method:  "POST", Path: "/v1/operators/{NAME}", Dry: t, Of: "operators",
 		Show: func(made admin.Credentials, _ []string) error {
 			return t.Show(made, func() error {
 				_, err := fmt.Fprint(t.Out, made.Cert, made.CA, made.Key)

@@ -24,7 +24,7 @@ const settled = "settled"
 
 // Gossip is 'trivet gossip'.
 func Gossip(t *term.Terminal, peer term.Peer) *cobra.Command {
-	var noWait bool
+	var noWait, dry bool
 	rotate := &cobra.Command{
 		Use:   "rotate-key",
 		Short: "Replace the key under which peers gossip, on all of them",
@@ -33,6 +33,9 @@ func Gossip(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"The leader carries it on, and so does the next leader: it completes even if this command, the peer that was asked, or the leader ends.",
 		Example: "trivet gossip rotate-key",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if dry {
+				return t.DryRun(c.Context(), peer, "gossip keys", "POST", "/v1/gossip/rotation", nil)
+			}
 			if err := peer.Call(c.Context(), "POST", "/v1/gossip/rotation", nil, nil); err != nil {
 				return err
 			}
@@ -43,6 +46,7 @@ func Gossip(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return awaitRotation(c.Context(), t, peer)
 		},
 	}
+	term.DryRunFlag(rotate, &dry)
 	rotate.Flags().BoolVar(&noWait, "no-wait", false, "return once it has begun")
 	status := term.Verb[admin.GossipKeys]{
 		Use:     "status",

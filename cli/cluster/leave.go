@@ -35,7 +35,7 @@ func Leave(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 	term.DryRunFlag(c, &dry)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if dry {
-			return hintForce(dryRun(c.Context(), t, peer, "POST", "/v1/leave", admin.Leave{Force: force}), force)
+			return hintForce(t.DryRun(c.Context(), peer, "members", "POST", "/v1/leave", admin.Leave{Force: force}), force)
 		}
 		return leave(c.Context(), t, peer, set, force)
 	}
@@ -159,7 +159,7 @@ func Remove(t *term.Terminal, peer term.Peer) *cobra.Command {
 			path += "?force=1"
 		}
 		if dry {
-			return hintForce(dryRun(c.Context(), t, peer, "DELETE", path, nil), force)
+			return hintForce(t.DryRun(c.Context(), peer, "members", "DELETE", path, nil), force)
 		}
 		if err := peer.Within(term.ShapeLimit).Call(c.Context(), "DELETE", path, nil, nil); err != nil {
 			return hintForce(err, force)

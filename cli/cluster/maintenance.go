@@ -34,7 +34,7 @@ func maintenance(t *term.Terminal, peer term.Peer, use, example, short, long str
 	c.RunE = func(c *cobra.Command, args []string) error {
 		in := admin.Exclusion{Peer: term.OnlyArg(args), On: on, Force: force}
 		if dry {
-			return hintForce(dryRun(c.Context(), t, peer, "PUT", "/v1/maintenance", in), force)
+			return hintForce(t.DryRun(c.Context(), peer, "members", "PUT", "/v1/maintenance", in), force)
 		}
 		name, err := exclude(c.Context(), peer, "/v1/maintenance", in)
 		if err != nil {
@@ -75,7 +75,7 @@ func membersPromote(t *term.Terminal, peer term.Peer) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		in := admin.Exclusion{Peer: args[0], Force: force}
 		if dry {
-			return hintForce(dryRun(c.Context(), t, peer, "PUT", "/v1/observer", in), force)
+			return hintForce(t.DryRun(c.Context(), peer, "members", "PUT", "/v1/observer", in), force)
 		}
 		name, err := exclude(c.Context(), peer, "/v1/observer", in)
 		if err == nil {
@@ -100,7 +100,7 @@ func membersDemote(t *term.Terminal, peer term.Peer) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		in := admin.Exclusion{Peer: args[0], On: true, Force: force}
 		if dry {
-			return hintForce(dryRun(c.Context(), t, peer, "PUT", "/v1/observer", in), force)
+			return hintForce(t.DryRun(c.Context(), peer, "members", "PUT", "/v1/observer", in), force)
 		}
 		name, err := exclude(c.Context(), peer, "/v1/observer", in)
 		if err == nil {

@@ -32,7 +32,7 @@ func membersSetAddress(t *term.Terminal, peer term.Peer) *cobra.Command {
 			return carryOut(c, args)
 		}
 		to.Cluster = args[1]
-		return dryRun(c.Context(), t, peer, "PUT", "/v1/members/"+url.PathEscape(args[0])+"/address", to)
+		return t.DryRun(c.Context(), peer, "members", "PUT", "/v1/members/"+url.PathEscape(args[0])+"/address", to)
 	}
 	c.Flags().StringVar(&to.Gossip, "gossip", "", "HOST:PORT of its gossip, if that has changed")
 	return c

@@ -30,7 +30,7 @@ func Token(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Long:    "End a join token before its time. Peers that joined with it stay; 'trivet remove' removes a peer.",
 		Example: "trivet token revoke 3f9c0a1b",
 		Method:  "DELETE", Path: "/v1/tokens/{ID}",
-		Show: t.Said("token %s is void"),
+		Show: t.Said("token %s is void"), Dry: t, Of: "join tokens",
 	}.Command(peer)
 	return term.Group("token", "Make, list, revoke and rotate join tokens", tokenCreate(t, peer), list, revoke,
 		tokenRotate(t, peer))
@@ -38,6 +38,7 @@ func Token(t *term.Terminal, peer term.Peer) *cobra.Command {
 
 func tokenCreate(t *term.Terminal, peer term.Peer) *cobra.Command {
 	var ttl time.Duration
+	var dry bool
 	c := &cobra.Command{
 		Use:   "create",
 		Short: "Make a join token and print the command to run on the new host",
@@ -46,12 +47,16 @@ func tokenCreate(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Example: "trivet token create\ntrivet token create --ttl 1h",
 	}
 	c.Flags().DurationVar(&ttl, "ttl", admin.DefaultTokenTTL, "how long it is good for")
-	c.RunE = func(c *cobra.Command, _ []string) error { return makeToken(c.Context(), t, peer, "/v1/tokens", ttl) }
+	term.DryRunFlag(c, &dry)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return makeToken(c.Context(), t, peer, "/v1/tokens", ttl, dry)
+	}
 	return c
 }
 
 func tokenRotate(t *term.Terminal, peer term.Peer) *cobra.Command {
 	var ttl time.Duration
+	var dry bool
 	c := &cobra.Command{
 		Use:   "rotate",
 		Short: "Revoke every join token and make a new one",
@@ -60,15 +65,20 @@ func tokenRotate(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Example: "trivet token rotate",
 	}
 	c.Flags().DurationVar(&ttl, "ttl", admin.DefaultTokenTTL, "how long the new one is good for")
+	term.DryRunFlag(c, &dry)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return makeToken(c.Context(), t, peer, "/v1/tokens/rotation", ttl)
+		return makeToken(c.Context(), t, peer, "/v1/tokens/rotation", ttl, dry)
 	}
 	return c
 }
 
-func makeToken(ctx context.Context, t *term.Terminal, peer term.Peer, path string, ttl time.Duration) error {
+func makeToken(ctx context.Context, t *term.Terminal, peer term.Peer, path string, ttl time.Duration, dry bool) error {
+	in := admin.NewToken{TTL: ttl.String()}
+	if dry {
+		return t.DryRun(ctx, peer, "join tokens", "POST", path, in)
+	}
 	var made admin.Token
-	if err := peer.Call(ctx, "POST", path, admin.NewToken{TTL: ttl.String()}, &made); err != nil {
+	if err := peer.Call(ctx, "POST", path, in, &made); err != nil {
 		return err
 	}
 	return t.Show(made, func() error {

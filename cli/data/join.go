@@ -45,7 +45,7 @@ func Join(t *term.Terminal, set *options.Set) *cobra.Command {
 			"The token comes from --token-file (- is standard input), $TRIVET_TOKEN or --token. Every user of this host sees arguments in ps, and so the token of\n" +
 			"--token; it is for hosts without other users.\n\n" +
 			"With --dry-run the peer at HOST is asked what it would give this host and whether the cluster would admit it; the files that would be\n" +
-			"written are printed as a diff, secrets hidden. Nothing is made here, and nobody joins.",
+			"written are printed as a diff, secrets hidden. No file is made, and this host does not join.",
 		Example: "trivet join 192.0.2.1 --token-file token\ntrivet join h1:7350 --token-file - < token",
 	}
 	c.Flags().StringVar(&token, "token", "", "join token; every user of this host sees it in ps: prefer --token-file")

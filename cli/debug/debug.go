@@ -74,13 +74,13 @@ func settingCommands(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Long: "Store a setting and print the token of the write. KEY begins with user. and has at most 64 of a-z, 0-9, dot, dash, underscore.\n" +
 			"Trivet does nothing with settings: they are small texts of operators that each peer has.",
 		Example: "trivet debug setting put user.greeting hello",
-		Method:  "PUT", Path: "/v1/settings/{KEY}",
+		Method:  "PUT", Path: "/v1/settings/{KEY}", Dry: t, Of: "settings",
 		Input: func(args []string) any { return admin.Setting{Value: args[1]} },
 		Show:  func(s admin.Setting, _ []string) error { return printSetting(t, s, s.Token.String()) },
 	}.Command(peer)
 	remove := term.Verb[term.None]{
 		Use: "delete KEY", Short: "Delete a setting", Example: "trivet debug setting delete user.greeting",
-		Method: "DELETE", Path: "/v1/settings/{KEY}",
+		Method: "DELETE", Path: "/v1/settings/{KEY}", Dry: t, Of: "settings",
 	}.Command(peer)
 	list := term.Verb[[]admin.Setting]{
 		Use: "list", Short: "List the settings", Example: "trivet debug setting list",

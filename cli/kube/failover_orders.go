@@ -27,6 +27,7 @@ func operator(t *term.Terminal) string {
 func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
 	var in admin.PauseOrder
 	var length time.Duration
+	var dry bool
 	c := &cobra.Command{
 		Use:   "pause",
 		Short: "Begin nothing more, in one cluster or in all, until it is resumed or for a while",
@@ -35,6 +36,7 @@ func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Example: "  trivet failover pause --for 2h --reason 'new switches'\n  trivet failover pause --cluster prod",
 	}
 	c.Flags().StringVar(&in.Cluster, "cluster", "", "this cluster alone")
+	term.DryRunFlag(c, &dry)
 	c.Flags().DurationVar(&length, "for", 0, "how long; 0: until it is resumed")
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -45,6 +47,9 @@ func failoverPause(t *term.Terminal, peer term.Peer) *cobra.Command {
 			in.For = length.String()
 		}
 		in.By = operator(t)
+		if dry {
+			return t.DryRun(c.Context(), peer, "pauses", "POST", "/v1/failover/pause", in)
+		}
 		var now []admin.FailoverPause
 		if err := peer.Call(c.Context(), "POST", "/v1/failover/pause", in, &now); err != nil {
 			return err
@@ -69,7 +74,7 @@ func failoverResume(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Short:   "End a pause",
 		Long:    "End a pause: that of one cluster, or that of all. They are apart: a cluster that was paused by its name stays so.",
 		Example: "trivet failover resume\ntrivet failover resume --cluster prod",
-		Method:  "POST", Path: "/v1/failover/resume",
+		Method:  "POST", Path: "/v1/failover/resume", Dry: t, Of: "pauses",
 		Input: func([]string) any {
 			in.By = operator(t)
 			return in
@@ -98,6 +103,7 @@ func printPauses(t *term.Terminal, rows []admin.FailoverPause) error {
 
 func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
 	var in admin.ReleaseOrder
+	var dry bool
 	c := &cobra.Command{
 		Use:   "release NODE",
 		Short: "Let a remediation that is stuck go on, or end it",
@@ -108,6 +114,7 @@ func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
 	}
 	c.Flags().StringVar(&in.To, "to", "", "fencing: try again; cancelled: end it")
 	term.Complete(c, "to", "fencing", "cancelled")
+	term.DryRunFlag(c, &dry)
 	c.Flags().StringVar(&in.Reason, "reason", "", "why, for the others")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if in.To != "fencing" && in.To != "cancelled" {
@@ -118,9 +125,12 @@ func failoverRelease(t *term.Terminal, peer term.Peer) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		path := fmt.Sprintf("/v1/failover/remediations/%v/release", open.ID)
+		if dry {
+			return t.DryRun(c.Context(), peer, "remediations", "POST", path, in)
+		}
 		var now admin.Remediation
-		if err := peer.Call(c.Context(), "POST", fmt.Sprintf("/v1/failover/remediations/%v/release", open.ID), in,
-			&now); err != nil {
+		if err := peer.Call(c.Context(), "POST", path, in, &now); err != nil {
 			return err
 		}
 		t.Say("%s/%s: %s", now.Cluster, now.Node, now.State)

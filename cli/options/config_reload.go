@@ -16,9 +16,9 @@ func configReload(t *term.Terminal, peer term.Peer) *cobra.Command {
 			"Keys whose values have changed are listed: those that count now, and those that need a restart. A configuration that will not do\n" +
 			"changes nothing; all that is wrong with it is told, with lines. 'trivet config reference' says which keys need a restart.\n\n" +
 			"The exit code is 0 when all that has changed counts, 2 for a configuration that will not do, and 4 when something needs a restart.\n" +
-			"'systemctl reload trivet' does the same.",
+			"'systemctl reload trivet' does the same. With --dry-run the keys are printed as a diff with their values, and the exit code is 0 or 2.",
 		Example: "  trivet config check && trivet config reload",
-		Method:  "POST", Path: "/v1/config/reload", Limit: term.ShapeLimit,
+		Method:  "POST", Path: "/v1/config/reload", Limit: term.ShapeLimit, Dry: t, Of: "configuration",
 		Show: func(done admin.Reloaded, _ []string) error {
 			return printReloaded(t, done)
 		},

@@ -1,7 +1,9 @@
 package term
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
@@ -29,6 +31,20 @@ func (t *Terminal) ShowEdits(edits []Edit) error {
 		}
 		return nil
 	})
+}
+
+// DryRun has the peer check a change as it would carry it out, and prints what it would
+// change of what name calls. The peer answers at a path of its own: a daemon of v0.2.0,
+// which may still run, does not know it, and changes nothing.
+func (t *Terminal) DryRun(ctx context.Context, peer Peer, name, method, path string, in any) error {
+	var plan struct {
+		Before string `json:"before"`
+		After  string `json:"after"`
+	}
+	if err := peer.Call(ctx, method, "/v1/dry-run/"+strings.TrimPrefix(path, "/v1/"), in, &plan); err != nil {
+		return err
+	}
+	return t.Show(plan, func() error { return t.PrintDiff(name, plan.Before, plan.After) })
 }
 
 // PrintDiff prints what a dry run would change of what name calls, as a unified diff

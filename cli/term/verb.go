@@ -19,12 +19,17 @@ type Verb[A any] struct {
 	Stale  bool                                // it has --stale
 	Others bool                                // it asks the other peers, too, and has --local
 	Show   func(answer A, args []string) error // nil: nothing is said
+	Dry    *Terminal                           // it has --dry-run, which is shown there
+	Of     string                              // what a dry run tells of
 }
 
 // Command makes the command.
 func (v Verb[A]) Command(peer Peer) *cobra.Command {
 	c := &cobra.Command{Use: v.Use, Short: v.Short, Long: v.Long, Example: v.Example}
-	var stale, local bool
+	var stale, local, dry bool
+	if v.Dry != nil {
+		DryRunFlag(c, &dry)
+	}
 	if v.Stale {
 		StaleFlag(c, &stale)
 	}
@@ -38,6 +43,9 @@ func (v Verb[A]) Command(peer Peer) *cobra.Command {
 		var in any
 		if v.Input != nil {
 			in = v.Input(args)
+		}
+		if dry {
+			return v.Dry.DryRun(c.Context(), peer, v.Of, v.Method, filled(v.Path, ArgumentsOf(c), args), in)
 		}
 		var answer A
 		var out any = &answer
