@@ -92,8 +92,8 @@ func TestSessionTellsOfARollback(t *testing.T) {
 			}
 		})
 		for stored, want := range map[fencing.Token]bool{applied: false, applied - 1: true} {
-			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: "h1", Boot: "b2", Knows: fsm.Version}, Stored: stored,
-				Wall:   time.Now,
+			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: "h1", Boot: "b2", Knows: fsm.Version},
+				Stored: stored, Wall: time.Now,
 				Random: rand.Reader, RolledBack: func(error) {}})
 			var rolled *RolledBackError
 			if err := s.renewOnce(t.Context()); errors.As(err, &rolled) != want || s.ID().IsZero() != want {

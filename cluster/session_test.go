@@ -355,8 +355,8 @@ func TestRemovedPeerIsToldAtItsSession(t *testing.T) {
 			log := newScriptedLog(t)
 			log.refusal = c.err
 			told := 0
-			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: c.peer, Boot: "b1", Knows: fsm.Version}, Wall: time.Now,
-				Random:  rand.Reader,
+			s := NewSession(SessionOptions{Log: log, Self: Self{Peer: c.peer, Boot: "b1", Knows: fsm.Version},
+				Wall: time.Now, Random: rand.Reader,
 				Removed: func() { told++ }, Logger: slog.New(slog.DiscardHandler)})
 			if err := s.renewOnce(t.Context()); err == nil || c.err != nil && !errors.Is(err, c.err) {
 				t.Errorf("the session was opened: %v", err)
