@@ -61,18 +61,11 @@ func TestUpgradeOfPackages(t *testing.T) {
 	}
 	p.introspect(ironic, machines[0])
 	p.upgrades(deb)
-	eventually(t, electLimit, fmt.Sprintf("log version %d", fsm.Version), func() error {
-		var members []admin.Member
-		if err := json.Unmarshal([]byte(p.hosts[0].Must("trivet", "members", "-o", "json")), &members); err != nil {
-			return err
-		}
-		for _, m := range members {
-			if m.Version != fsm.Version {
-				return fmt.Errorf("%s has %d", m.Name, m.Version)
-			}
-		}
-		return nil
-	})
+	if err := p.announced(fsm.Version); err == nil {
+		t.Error("the log version rose without 'trivet upgrade finalize'")
+	}
+	p.hosts[0].Must("trivet", "upgrade", "finalize")
+	eventually(t, electLimit, fmt.Sprintf("log version %d", fsm.Version), func() error { return p.announced(fsm.Version) })
 	p.serveDHCP("--force") // as CHANGELOG.md says
 	checkInventory(t, ironic, machines[:1])
 	p.introspect(ironic, machines[1])
@@ -87,6 +80,21 @@ func TestUpgradeOfPackages(t *testing.T) {
 			t.Errorf("doctor after the upgrade: %s", line)
 		}
 	}
+}
+
+// announced is nil if every member has announced a log version.
+func (p *Packaged) announced(version int) error {
+	p.t.Helper()
+	var members []admin.Member
+	if err := json.Unmarshal([]byte(p.hosts[0].Must("trivet", "members", "-o", "json")), &members); err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.Version != version {
+			return fmt.Errorf("%s has %d", m.Name, m.Version)
+		}
+	}
+	return nil
 }
 
 // endures stops and kills the peer of a host that leads, takes its rules away, and
