@@ -222,7 +222,7 @@ func (a *Admission) refuseUnknownToken(ctx context.Context, req JoinRequest, sou
 }
 
 // errUnknownToken has the words of the log's own refusal.
-var errUnknownToken = errors.New("the join token is not known: it expired, was revoked, or is of another cluster")
+var errUnknownToken = errors.New(membership.UnknownToken)
 
 func hasToken(v fsm.View, hash [32]byte) (found bool) {
 	for _, j := range v.JoinTokens() { // at most membership.MaxJoinTokens

@@ -102,13 +102,16 @@ type UseJoinToken struct {
 // Validate implements Command.
 func (c UseJoinToken) Validate() error { return c.Member.Validate() }
 
+// UnknownToken refuses a join token; who asks before the log does says the same.
+const UnknownToken = "the join token is not known: it expired, was revoked, or is of another cluster"
+
 func applyUseJoinToken(t Txn, c UseJoinToken) entry.Result {
 	for _, j := range t.joins.All() { // at most MaxJoinTokens
 		if j.Hash == c.Hash {
 			return t.succeed(c.Member)
 		}
 	}
-	return entry.Refuse(entry.Expired, "the join token is not known: it expired, was revoked, or is of another cluster")
+	return entry.Refuse(entry.Expired, UnknownToken)
 }
 
 // succeed admits a member in the place of one that has its name or address and

@@ -13,7 +13,7 @@ func checkImports(tree *Tree, report *Report) {
 		if !hasPlace(importer) {
 			if !homeless[importer] {
 				report.Addf(file, file.Syntax.Package,
-					"package %s has no place in the house; give it one in test/archtest/house.go", importer)
+					"package %s has no place in the house; give it one in test/archtest/allowed_imports.go", importer)
 			}
 			homeless[importer] = true
 			continue

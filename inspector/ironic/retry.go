@@ -1,0 +1,87 @@
+package ironic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/trivet-ha/trivet/internal/pace"
+)
+
+// do carries out a call and returns the answer's body. It tries again what may
+// get better with time. The error is an *Error.
+func (l *line) do(ctx context.Context, k call) ([]byte, error) {
+	var raw []byte
+	var last *Error
+	err := pace.Retry{
+		Pause: l.interval, Tries: l.retries + 1, Random: l.random,
+		Log: l.log, Level: slog.LevelDebug, Call: "call Ironic: " + k.name(),
+	}.Do(ctx, func(ctx context.Context, n int) (again bool, err error) {
+		if raw, last = l.try(ctx, k); last == nil {
+			return false, nil
+		}
+		again = !errors.Is(last, ErrNotAllowed) && !k.means(last) && k.passing(last)
+		if again && n > max(1, l.retries) && last.Status == 0 {
+			last.Message += fmt.Sprintf(" (%d tries)", n)
+		}
+		return again, last
+	})
+	var over *pace.EndedError
+	switch {
+	case err == nil:
+		return raw, nil
+	case errors.As(err, &over):
+		return nil, ended(over.Cause, k.name(), last)
+	}
+	return nil, last
+}
+
+// means puts the meaning of the answer, if it has one, into the error.
+func (k call) means(err *Error) bool {
+	for _, m := range k.meanings {
+		if err.Status == m.status && strings.Contains(err.Message, m.part) {
+			err.Err = m.err
+			return true
+		}
+	}
+	return false
+}
+
+// passing reports whether a failure may be over soon.
+func (k call) passing(err *Error) bool {
+	passing := []int{0, http.StatusConflict, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+	return slices.Contains(passing, err.Status) || k.insistent && err.Status == http.StatusInternalServerError
+}
+
+// within bounds ctx, and says so in words where it ends a call.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, tooLate(limit))
+}
+
+// tooLate is what ends a try that took longer.
+type tooLate time.Duration
+
+// Error implements error.
+func (d tooLate) Error() string { return fmt.Sprintf("nothing came within %v", time.Duration(d)) }
+
+// try sends a call once; a second time after logging in again if Ironic does
+// not know the session any more.
+func (l *line) try(ctx context.Context, k call) ([]byte, *Error) {
+	bounded, cancel := within(ctx, l.timeout)
+	defer cancel()
+	raw, err := l.inSession(bounded, k)
+	if err == nil {
+		return raw, nil
+	}
+	e := describe("Ironic", l.login, k.name(), err)
+	if ctx.Err() == nil && errors.Is(e.Err, context.DeadlineExceeded) {
+		e.Err = tooLate(l.timeout) // the caller's context has not ended, and must not seem to
+	}
+	return nil, e
+}
