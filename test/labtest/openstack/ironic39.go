@@ -332,13 +332,14 @@ func (i *Ironic39) Enroll(first, n int) []Machine {
 		i.insist("POST", "/v1/nodes", map[string]any{"uuid": m.UUID, "name": m.Name, "driver": "fake-hardware",
 			"driver_info": map[string]string{"ipmi_address": m.BMC}})
 		i.insist("POST", "/v1/ports", map[string]string{"node_uuid": m.UUID, "address": m.MAC})
-		i.provision(m, "manage")
+		i.Provision(m, "manage")
 	}
 	i.WaitState(machines, "manageable")
 	return machines
 }
 
-func (i *Ironic39) provision(m Machine, target string) {
+// Provision sets a target for the provision state of a machine's node.
+func (i *Ironic39) Provision(m Machine, target string) {
 	i.t.Helper()
 	i.insist("PUT", "/v1/nodes/"+m.UUID+"/states/provision", map[string]string{"target": target})
 }
@@ -347,7 +348,7 @@ func (i *Ironic39) provision(m Machine, target string) {
 func (i *Ironic39) Inspect(machines []Machine) {
 	i.t.Helper()
 	for _, m := range machines {
-		i.provision(m, "inspect")
+		i.Provision(m, "inspect")
 	}
 	i.WaitState(machines, "inspect wait")
 }

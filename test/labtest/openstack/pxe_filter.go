@@ -1,0 +1,73 @@
+//go:build e2e
+
+package openstack
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/trivet-ha/trivet/test/labtest/program"
+	"github.com/trivet-ha/trivet/test/testwait"
+)
+
+// PXEFilter is Ironic's own: one process that writes a file for each MAC, which dnsmasq reads when
+// it changes ("MAC" lets the machine boot, "MAC,ignore" does not).
+type PXEFilter struct {
+	t    testing.TB
+	dir  string // of the files
+	proc *program.Process
+}
+
+// StartPXEFilter runs it next to Ironic with the options that it comes with, and waits until it
+// has gone through all ports once.
+func (i *Ironic39) StartPXEFilter() *PXEFilter {
+	i.t.Helper()
+	f := &PXEFilter{t: i.t, dir: filepath.Join(i.root, i.dir, "hosts")}
+	if err := os.Mkdir(f.dir, 0o755); err != nil {
+		i.t.Fatal(err)
+	}
+	// It refuses the transport of conductor and API, and reads their database.
+	conf := strings.Replace(i.config(i.Addr, ""), "rpc_transport = json-rpc", "rpc_transport = none", 1)
+	conf = strings.Replace(conf, "/ironic.log", "/filter.log", 1)
+	i.write("filter.conf", conf+"[pxe_filter]\ndhcp_hostsdir = "+i.dir+"/hosts\n")
+	var err error
+	if f.proc, err = program.Start(i.command("ironic-pxe-filter", "--config-file", i.dir+"/filter.conf")); err != nil {
+		i.t.Fatalf("start ironic-pxe-filter: %v", err)
+	}
+	i.t.Cleanup(func() {
+		if err := f.proc.End(syscall.SIGKILL, ironic39Step); err != nil {
+			i.t.Errorf("end ironic-pxe-filter: %v", err)
+		}
+	})
+	testwait.Within(i.t, ironic39Ready, "ironic-pxe-filter has written its files", func() error {
+		if !f.proc.Running() {
+			text, _ := os.ReadFile(filepath.Join(i.root, i.dir, "filter.log")) // it may have died before
+			i.t.Fatalf("ironic-pxe-filter exited with %d:\n%s", f.proc.Code, program.Tail(string(text), 20))
+		}
+		_, err := os.Stat(filepath.Join(f.dir, "unknown_hosts_filter")) // the last one of a round
+		return err
+	})
+	return f
+}
+
+// Kill9 kills it, as the end of its host would.
+func (f *PXEFilter) Kill9() {
+	f.t.Helper()
+	if err := f.proc.End(syscall.SIGKILL, ironic39Step); err != nil {
+		f.t.Fatalf("kill ironic-pxe-filter: %v", err)
+	}
+}
+
+// Allows reports whether the files let a machine boot; one without a file may not, it is unknown.
+func (f *PXEFilter) Allows(m Machine) bool {
+	f.t.Helper()
+	text, err := os.ReadFile(filepath.Join(f.dir, m.MAC))
+	if err != nil && !os.IsNotExist(err) {
+		f.t.Fatal(err)
+	}
+	return string(bytes.TrimSpace(text)) == m.MAC
+}
