@@ -97,6 +97,60 @@ type Explanation struct {
 	Verdict     string `json:"verdict,omitempty"` // accept, drop or unknown
 	Why         string `json:"why,omitempty"`     // the words of the rule that decided
 	Steps       []Step `json:"steps,omitempty"`   // the rules in their order
+	// Boot is what was heard of the machine's newest boot; nil if nothing was and none is
+	// awaited.
+	Boot *Boot `json:"boot,omitempty"`
+}
+
+// Boot is what was heard of a machine that boots (docs/pxe.md#recorder).
+type Boot struct {
+	Node     string        `json:"node"`
+	Steps    []BootStep    `json:"steps"`             // in the order in which they were heard first
+	Dropped  int           `json:"dropped,omitempty"` // steps that made room
+	Findings []BootFinding `json:"findings"`          // why it has not called, what stops it first
+}
+
+// BootStep is what happened once, or several times alike.
+type BootStep struct {
+	Time  string `json:"time"`  // RFC 3339, of the first time
+	Until string `json:"until"` // of the last
+	Count int    `json:"count"`
+	Peer  string `json:"peer"` // name of the one that heard it
+	Kind  string `json:"kind"`
+	MAC   string `json:"mac,omitempty"`
+	Text  string `json:"text"`
+}
+
+// BootFinding is one reason why a machine has not called.
+type BootFinding struct {
+	Code   string `json:"code"`
+	Text   string `json:"text"`
+	Remedy string `json:"remedy"`
+}
+
+// Heard are machines that asked to boot on a host and are not under introspection.
+type Heard struct {
+	Peer  string `json:"peer"`
+	ID    string `json:"id"`
+	Self  bool   `json:"self"`
+	Error string `json:"error,omitempty"` // why it said nothing, or hears nothing
+	// Unread are messages beyond what is read of such machines in a second.
+	Unread   int               `json:"unread,omitempty"`
+	Machines []StrangerMachine `json:"machines"` // the newest first, at most 1,000
+}
+
+// StrangerMachine is one of them.
+type StrangerMachine struct {
+	MAC      string `json:"mac"`
+	First    string `json:"first"` // RFC 3339
+	Last     string `json:"last"`
+	Asked    int    `json:"asked"`
+	Firmware string `json:"firmware"`
+	Relay    string `json:"relay,omitempty"`
+	UUID     string `json:"uuid,omitempty"`    // that its firmware tells
+	Verdict  string `json:"verdict,omitempty"` // of the filter now: accept, drop or unknown
+	Why      string `json:"why,omitempty"`     // the words of the rule that decides
+	Offered  string `json:"offered,omitempty"` // by which DHCP server
 }
 
 // Step is one rule of the filter and what it makes of a machine.

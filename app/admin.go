@@ -36,6 +36,7 @@ func (p *Peer) newAdmin() *admin.Control {
 		State: admin.State{Log: core.Store, Do: core.Session, Wall: o.Wall, Stale: members.Stale},
 		Host: admin.Host{
 			Status: p.self.Status, Peers: p.self.Peers, Firewall: p.self.Door.Firewall, Explain: p.self.Door.Explain,
+			Heard:   p.self.Door.Heard,
 			Examine: newExaminer(p).Facts,
 			Bundle:  bundler{o.Binary, o.Recent, p.conf, p.self, p.figures, core.Store.View}.files, View: core.Store.View,
 			Names: p.names, Ask: here.Ask,

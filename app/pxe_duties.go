@@ -11,6 +11,7 @@ import (
 	"github.com/trivet-ha/trivet/config"
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/host"
+	"github.com/trivet-ha/trivet/firewall/recorder"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/leader"
 )
@@ -33,7 +34,9 @@ type Gate struct {
 	Ports   firewall.PortLister
 	// Inspections are those of Ironic itself; nil: they let no machine boot.
 	Inspections firewall.Inspections
-	Policy      firewall.Policy
+	// Wire is where machines boot, for the recorder; nil: nothing is recorded.
+	Wire   recorder.Wire
+	Policy firewall.Policy
 	// Driver and Interface are what the chains are made with, for display.
 	Driver    string
 	Interface string
@@ -43,7 +46,12 @@ type Gate struct {
 	Sync    time.Duration // firewall.sync_period
 	Compare time.Duration // firewall.whitelist_poll_period
 
-	Address      firewall.Address // nil: there is no floating IP
+	GateAddress
+}
+
+// GateAddress is the floating IP.
+type GateAddress struct {
+	Address      firewall.Address // nil: there is none
 	AddressText  string
 	AddressSlack time.Duration
 }
@@ -56,12 +64,18 @@ type gate struct {
 	Pull  *firewall.Pull
 	// Follow lets in what Ironic itself inspects.
 	Follow *firewall.Follow
+	// Recorder hears how machines boot; nil without Gate.Wire.
+	Recorder *recorder.Recorder
 
 	mu  sync.Mutex
 	bad time.Time // since when the rules are not programmed; zero: they are
 }
 
 func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
+	var recording *recorder.Recorder
+	if o.Wire != nil {
+		recording = recorder.New(o.Wire, store, store.ID(), log)
+	}
 	lists := firewall.NewLists(o.Chains, store, o.Policy, o.Compare, o.Foreign, log)
 	return &gate{
 		made: o,
@@ -71,7 +85,7 @@ func newGate(o Gate, store *raftstore.Store, log *slog.Logger) *gate {
 		}),
 		Lists:  lists,
 		Pull:   firewall.NewPull(o.Ports, store, o.Sync, log),
-		Follow: firewall.NewFollow(o.Inspections, store, log),
+		Follow: firewall.NewFollow(o.Inspections, store, log), Recorder: recording,
 	}
 }
 
@@ -81,8 +95,11 @@ func (g *gate) duties() []leader.Duty {
 	if g == nil {
 		return nil
 	}
-	return []leader.Duty{guarding{"port list", g.Pull.Run}, guarding{"inspections of Ironic", g.Follow.Run},
-		guarding{"gate", g.Guard.Run}}
+	duties := []leader.Duty{guarding{"port list", g.Pull.Run}, guarding{"inspections of Ironic", g.Follow.Run}}
+	if g.Recorder != nil {
+		duties = append(duties, guarding{"boot recorder", g.Recorder.Run})
+	}
+	return append(duties, guarding{"gate", g.Guard.Run})
 }
 
 // guarding makes a duty of work that knows nothing of package leader.
@@ -131,6 +148,7 @@ func (c *Core) door(members *health.Members, conf func() config.Config) *health.
 	d := &health.Door{Members: members, Fitness: c.Fitness, Driver: host.Noop, Config: conf}
 	if g := c.gate; g != nil {
 		d.Guard, d.Lists, d.Pull, d.Driver, d.Address = g.Guard, g.Lists, g.Pull, g.made.Driver, g.made.AddressText
+		d.Recorder = g.Recorder
 	}
 	return d
 }

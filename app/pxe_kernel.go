@@ -10,6 +10,8 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/floatingip"
 	"github.com/trivet-ha/trivet/firewall/host"
+	"github.com/trivet-ha/trivet/firewall/netif"
+	"github.com/trivet-ha/trivet/firewall/recorder"
 	"github.com/trivet-ha/trivet/inspector/ironic"
 )
 
@@ -69,6 +71,12 @@ func (p *pxeParts) openAddress(conf config.FloatingIP) error {
 	return nil
 }
 
+// placeIndex is the index of the interface on which the packets of another arrive.
+func placeIndex(name string, known int) (int, error) {
+	at, err := netif.Kernel().Place(name, known)
+	return at.Index, err
+}
+
 // gate are the parts of this peer's gate; nil if there is neither a filter nor an
 // address.
 func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
@@ -84,6 +92,9 @@ func (p *pxeParts) gate(conf config.Config, ironic *ironic.Client) *Gate {
 	}
 	if of := conf.Firewall.InspectInterfaces; len(of) > 0 {
 		g.Inspections = inspections{ironic, of}
+	}
+	if conf.Firewall.Recorder && p.filter.Driver != host.Noop {
+		g.Wire = recorder.Interface{Name: conf.Firewall.Interface, Place: placeIndex}
 	}
 	if p.address != nil {
 		g.Address, g.AddressText = floating{p.address}, conf.FloatingIP.Address

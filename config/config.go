@@ -175,6 +175,7 @@ type Firewall struct {
 	WhitelistPollPeriod time.Duration // 0 means: off
 	DenyUnknownMACs     bool
 	InspectInterfaces   []string      // of Ironic, whose nodes may boot, too
+	Recorder            bool          // records how machines boot
 	Lease               time.Duration // at most MaxFirewallLease; L of docs/design.md#pxe-lease; D is twice this
 	Freeze              time.Duration // at most MaxFirewallFreeze
 	Match               string

@@ -47,6 +47,9 @@ func firewallOptions() []Option {
 				return &c.Firewall.InspectInterfaces
 			},
 			Help: "Inspect interfaces of Ironic, such as agent: nodes that it inspects by one of them may boot, too. It is asked every second. Empty: only introspections of Trivet."},
+		{Key: "firewall.recorder", Change: AtRestart, Extent: MostHosts, Default: "true",
+			field: func(c *Config) any { return &c.Firewall.Recorder },
+			Help:  "Whether the leader listens on firewall.interface to how machines under introspection boot, and says why one does not come up (docs/pxe.md#recorder). No packet is delayed by it. It needs a driver other than noop."},
 	}
 }
 

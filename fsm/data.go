@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
@@ -30,13 +31,19 @@ type data struct {
 	settingTables
 	leaseTables
 	machineTables
-	portTables
-	doorTables
+	filterTables
 	kubeTables
 	zoneTables
 	relayTables
 	ruleTables
 	leaderTables
+}
+
+// filterTables are what the PXE filter and its recorder know.
+type filterTables struct {
+	portTables
+	doorTables
+	bootTables
 }
 
 // Parts of the state whose domains are packages of their own. A View has the methods of each.
@@ -55,6 +62,7 @@ type (
 	doorTables        = doors.Tables
 	expectationTables = expectations.Tables
 	deliveryTables    = deliveries.Tables
+	bootTables        = boots.Tables
 )
 
 // machineTables are what is known of machines.
@@ -80,7 +88,7 @@ func newData() *data {
 		settingTables:  settings.New(),
 		leaseTables:    leases.New(),
 		machineTables:  machineTables{introspection.New(), expectations.New()},
-		portTables:     ironicports.New(),
+		filterTables:   filterTables{portTables: ironicports.New(), bootTables: boots.New()},
 		kubeTables:     kubestate.New(),
 		zoneTables:     zones.New(),
 		relayTables:    relays.New(),
@@ -132,6 +140,8 @@ func deliveriesOf(t *txn) deliveries.Txn {
 }
 
 func syncOf(t *txn) nodesync.Txn { return nodesync.Txn{Txn: &t.Txn, Tables: &t.syncTables} }
+
+func bootsOf(t *txn) boots.Txn { return boots.Txn{Txn: &t.Txn, Tables: &t.bootTables} }
 
 func rulesOf(t *txn) ruleset.Txn { return ruleset.Txn{Txn: &t.Txn, Tables: &t.ruleTables} }
 

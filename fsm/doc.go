@@ -16,9 +16,10 @@
 // domain, a value at the head of the subject's package: its commands with their numbers, its
 // tables, its invariants and what ends by itself. The domains are packages below this one,
 // whose comments name their commands: membership (peers and their sessions), operators,
-// introspection, ruleset, expectations, relays, nodesync, ironicports and doors (the PXE filter and the
-// floating IP), leases, settings, deliveries, kubestate and zones. The commands of this package are those
-// of the machine itself: Found, Lead, Probe, and ReportEvents for events that no other tells.
+// introspection, ruleset, expectations, relays, nodesync, ironicports, doors and boots (the PXE
+// filter, the floating IP, how machines boot), leases, settings, deliveries, kubestate and zones. The
+// commands of this package are those of the machine itself: Found, Lead, Probe, and ReportEvents for
+// events that no other tells.
 //
 // A View has the reading side of each, as its Tables have it.
 // Refound and Adopt are no commands: they rewrite a snapshot when a cluster is founded

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
@@ -29,7 +30,7 @@ var domains = [...]domain{
 	entry.In(relays.Domain, relaysOf), entry.In(nodesync.Domain, syncOf),
 	entry.In(ironicports.Domain, portsOf), entry.In(doors.Domain, doorsOf), entry.In(leases.Domain, leasesOf),
 	entry.In(kubestate.Domain, kubeOf), entry.In(zones.Domain, zonesOf), entry.In(deliveries.Domain, deliveriesOf),
-	entry.In(expectations.Domain, expectationsOf),
+	entry.In(expectations.Domain, expectationsOf), entry.In(boots.Domain, bootsOf),
 }
 
 // of collects what all domains have of a sort.
@@ -48,7 +49,7 @@ var endings = of(func(d domain) []entry.Ending[*txn] { return d.Ends })
 
 // sectionOrder are the tags in the order of a snapshot and of the hash, which peers of
 // all versions share. A new one is added at its end.
-const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEYNJBW"
+const sectionOrder = "CPLmsjkrenqcbTiIDyuxKvRpGOhVgSXAfZEYNJBWH"
 
 // sections is all of the state, in that order.
 var sections = func() []entry.Section[*txn] {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
 	"github.com/trivet-ha/trivet/fsm/codec"
+	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/entry"
@@ -112,6 +113,9 @@ func samples(t testing.TB) []Command {
 		ReportEvents{Reports: []eventring.Report{
 			{Topic: eventring.TopicWarning, Action: "raised", Millis: 5, Node: nodeA, Text: "A text.",
 				Fields: map[string]string{"code": "c"}}}},
+		boots.Note{Heard: []boots.Heard{{Node: nodeA, Begun: 1, Step: boots.Step{Kind: boots.Offered,
+			Times: boots.Times{FirstMillis: 1, LastMillis: 2, Count: 2}, Peer: "a", MAC: "52:54:00:00:00:01",
+			Server: "192.0.2.1", File: "snponly.efi"}}}},
 		deliveries.Note{Receivers: []deliveries.Progress{{Receiver: "cmdb", Taken: eventring.ID{Incarnation: 1, Index: 3},
 			Until: eventring.ID{Incarnation: 1, Index: 3, Seq: 1}, Cut: true}}, Forget: []string{"old"}},
 	}
@@ -402,6 +406,26 @@ func TestResultsAndErrorsNameTheirCode(t *testing.T) {
 	for c := OK; c <= UnknownEntry; c++ {
 		if strings.HasPrefix(c.String(), "code ") {
 			t.Errorf("code %d has no name", c)
+		}
+	}
+}
+
+// Two verbs with one number would read each other's entries, and two tables with one tag each
+// other's records.
+func TestNumbersAndTagsAreUnique(t *testing.T) {
+	kinds, tags := make(map[byte]string), make(map[byte]string)
+	for _, verb := range verbs {
+		if other, taken := kinds[verb.Kind]; taken {
+			t.Errorf("verb '%s' has number %d, which '%s' has", verb.Name, verb.Kind, other)
+		}
+		kinds[verb.Kind] = verb.Name
+	}
+	for _, d := range domains {
+		for _, section := range d.Sections {
+			if other, taken := tags[section.Tag]; taken {
+				t.Errorf("table '%s' has tag %q, which '%s' has", section.Name, section.Tag, other)
+			}
+			tags[section.Tag] = section.Name
 		}
 	}
 }

@@ -43,11 +43,11 @@ func TestBytesStayTheSame(t *testing.T) {
 	sums["refounded"] = adopted.View().Hash()
 
 	for name, want := range map[string]string{
-		"log":       "1f1897479a2f37c72d06e19b278cff6fbd09eb8be585add4c40226703eb2df78",
-		"state":     "a1dc5ba9f6c77c61a2bcc0658615f0a8cbb13f9d1ec6759d9d797f0512a81cec",
-		"dump":      "81496b719901776676b1fa864c3c2527238554991b385239c856de4e9542824c",
-		"adopted":   "c37cec056baa76a2ccd53f53c0164dc545f41f9f563e3b8d4fd7f9aa81839424",
-		"refounded": "48baebfaff68d3c0694d104e63f05c3b7f6a8de9ae6211dccf7d95d990b7553f",
+		"log":       "d8995b994eda4b400578ebc1e8e201b28485200567009bf86a4fd68b4435c6ed",
+		"state":     "dd5143b79a69994e755ded1ceeef157d1b98ce1d6467c4a6559b3487a1e78860",
+		"dump":      "283d9288ebfa9113d0d07a77dae5f0e44a377c7adac88636e143f711849a6bee",
+		"adopted":   "ce2330a6d93ec6a5311901e0bf7cf0e3716a2f0fdf296fe4cef264e1e2931248",
+		"refounded": "30405b1605e99a95ff6ee0b3145ef10117e04ea9a6f1200b2352eb179520dc3b",
 	} {
 		sum := sums[name]
 		if got := hex.EncodeToString(sum[:]); got != want {

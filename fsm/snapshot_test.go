@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trivet-ha/trivet/fsm/blobs"
+	"github.com/trivet-ha/trivet/fsm/boots"
 	"github.com/trivet-ha/trivet/fsm/deliveries"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/fsm/expectations"
@@ -96,6 +97,9 @@ func busyAt(t testing.TB, version int) *rig {
 	r.asLeader(zones.Choose{UID: "uid-shop", Namespace: "shop", Tolerance: zones.ToleratesHost, Zones: []string{"b"}})
 	if version >= 3 {
 		r.busyExpectations(doc.Hash)
+		r.asLeader(boots.Note{Heard: []boots.Heard{{Node: nodeA, Begun: 1,
+			Step: boots.Step{Kind: boots.Asked, Times: boots.Times{FirstMillis: 1, LastMillis: 2, Count: 2}, Peer: "a",
+				MAC: "52:54:00:00:00:01"}}}})
 		r.asLeader(deliveries.Note{Receivers: []deliveries.Progress{{Receiver: "cmdb", Taken: r.view().Events().Last()}}})
 	}
 	r.pass(time.Second)

@@ -24,6 +24,7 @@ var novelties = []Novelty{
 	{3, "the document of the introspection before the last one, and what changed since",
 		[]string{"judge machines", "forget verdicts"}},
 	{3, "expectations of machines", []string{"put expectation", "delete expectation"}},
+	{3, "how machines boot, after a change of leader", []string{"note boots"}},
 	{3, "the delivery of events to receivers", []string{"note deliveries"}},
 	{3, "the same document for another inspection of Ironic's: a repeat is asked of Ironic at once", nil},
 }

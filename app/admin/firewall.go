@@ -29,6 +29,23 @@ const PathPeerFirewall = "/peer/v1/firewall"
 // explain is below both the operators' and the peers' path.
 const explain = "/explain/"
 
+// heard is below both the operators' and the peers' path.
+const heard = "/heard"
+
+// heard lists the machines that asked to boot and are not under introspection.
+func (h *Host) heard(ctx echo.Context) error {
+	own := h.Heard()
+	own.Self = true
+	rows := []api.Heard{own}
+	if everywhere(ctx) {
+		rows = gather(ctx, h.Ask, PathPeerFirewall+heard, rows, func(a Answer) api.Heard {
+			return api.Heard{Peer: a.Name, ID: a.ID, Error: a.Err.Error()}
+		})
+	}
+	slices.SortFunc(rows, func(a, b api.Heard) int { return cmp.Or(cmp.Compare(a.Peer, b.Peer), cmp.Compare(a.ID, b.ID)) })
+	return ctx.JSON(http.StatusOK, rows)
+}
+
 func (h *Host) firewall(ctx echo.Context) error {
 	own := h.Firewall()
 	own.Self = true

@@ -21,8 +21,9 @@ type Host struct {
 	Peers    func() []api.Peer
 	Firewall func() api.Firewall
 	Explain  func(mac string) (api.Explanation, error) // refuses what is no MAC
-	Examine  func(ctx context.Context) doctor.Facts    // within bounded time
-	Bundle   func() []supportbundle.File               // for support, without secrets
+	Heard    func() api.Heard
+	Examine  func(ctx context.Context) doctor.Facts // within bounded time
+	Bundle   func() []supportbundle.File            // for support, without secrets
 	View     func() fsm.View
 	Names    api.Names
 	// Ask sends all other members a GET of a path on the peers' port; see Here.Ask.
@@ -40,6 +41,7 @@ func (h *Host) routes(g *echo.Group) {
 	g.GET("/peers", get(func(context.Context, echo.Context) ([]api.Peer, error) { return h.Peers(), nil }))
 	g.GET("/firewall", h.firewall)
 	g.GET("/firewall"+explain+":machine", h.explain)
+	g.GET("/firewall"+heard, h.heard)
 	g.GET("/doctor", get(func(ctx context.Context, c echo.Context) ([]doctor.Facts, error) {
 		return h.Facts(ctx, everywhere(c)), nil
 	}))
@@ -54,6 +56,7 @@ func (h *Host) peerRoutes(e *echo.Echo) {
 	e.GET(PathPeerFirewall, get(func(context.Context, echo.Context) (api.Firewall, error) { return h.Firewall(), nil }))
 	e.GET(PathPeerFirewall+explain+":mac",
 		get(func(_ context.Context, c echo.Context) (api.Explanation, error) { return h.Explain(c.Param("mac")) }))
+	e.GET(PathPeerFirewall+heard, get(func(context.Context, echo.Context) (api.Heard, error) { return h.Heard(), nil }))
 	e.GET(PathPeerDoctor, func(c echo.Context) error { return c.JSON(http.StatusOK, h.Examine(c.Request().Context())) })
 }
 

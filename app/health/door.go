@@ -12,6 +12,7 @@ import (
 	"github.com/trivet-ha/trivet/firewall"
 	"github.com/trivet-ha/trivet/firewall/host"
 	"github.com/trivet-ha/trivet/firewall/probe"
+	"github.com/trivet-ha/trivet/firewall/recorder"
 	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/fsm/doors"
 	"github.com/trivet-ha/trivet/raftstore/leader"
@@ -28,7 +29,9 @@ type Door struct {
 	Driver  string // host.Noop: nothing is filtered
 	Address string // the floating IP; "": there is none
 	Probe   *probe.Probe
-	Config  func() config.Config
+	// Recorder hears how machines boot; nil: nothing is recorded here.
+	Recorder *recorder.Recorder
+	Config   func() config.Config
 }
 
 // Firewall is how the PXE filter of this host stands.
@@ -143,6 +146,9 @@ func (d *Door) Explain(mac string) (api.Explanation, error) {
 	for _, s := range x.Steps {
 		out.Steps = append(out.Steps,
 			api.Step{Rule: string(s.Rule), Verdict: string(s.Verdict), Reached: s.Reached, Text: s.Text})
+	}
+	if node := recorder.NodeOf(d.Members.Log.View(), x.MAC); node != "" {
+		out.Boot = d.Boot(node)
 	}
 	return out, nil
 }

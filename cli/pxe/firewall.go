@@ -22,7 +22,7 @@ const closeLimit = 20 * time.Second
 // Firewall is 'trivet firewall'.
 func Firewall(t *term.Terminal, peer term.Peer, set *options.Set) *cobra.Command {
 	return term.Group("firewall", "The PXE filter: who lets machines boot, and why", firewallShow(t, peer),
-		firewallExplain(t, peer), firewallClose(t, set))
+		firewallExplain(t, peer), firewallHeard(t, peer), firewallClose(t, set))
 }
 
 func firewallShow(t *term.Terminal, peer term.Peer) *cobra.Command {
@@ -167,7 +167,8 @@ func firewallExplain(t *term.Terminal, peer term.Peer) *cobra.Command {
 		Use:   "explain NODE|MAC",
 		Short: "Say why a machine boots, or does not: every rule it meets, on each peer",
 		Long: "Say why a machine boots, or does not: every rule that its requests meet on each peer, in order, which one decides, and what that means.\n" +
-			"NODE is the UUID of a node, or its name in Ironic; then each of its MACs is explained. MAC is a hardware address, as in 52:54:00:12:34:56.",
+			"NODE is the UUID of a node, or its name in Ironic; then each of its MACs is explained. MAC is a hardware address, as in 52:54:00:12:34:56.\n" +
+			"Below it stands what was heard of the machine's newest boot, and why it has not called (docs/pxe.md#recorder).",
 		Example: "trivet firewall explain node-1\ntrivet firewall explain 52:54:00:ab:00:01",
 		Method:  "GET", Path: "/v1/firewall/explain/{NODE|MAC}", Others: true,
 		Show: func(rows []api.Explanation, _ []string) error {
@@ -223,6 +224,17 @@ func printMachine(t *term.Terminal, rows []api.Explanation) {
 			fmt.Fprintf(t.Out, "  %d. %-10s %s%s\n", i+1, s.Rule, stepText(s), term.Printable(s.Text))
 		}
 	}
+	printLastBoot(t, lastBoot(rows))
+}
+
+// lastBoot is the leader's account of the machine's boot, which knows most, else another peer's.
+func lastBoot(rows []api.Explanation) (boot *api.Boot) {
+	for _, x := range rows {
+		if x.Boot != nil && (boot == nil || x.Role == "leader") {
+			boot = x.Boot
+		}
+	}
+	return boot
 }
 
 // verdictText is a verdict in one word for the machine's requests.

@@ -31,7 +31,7 @@ var house = [][]string{
 	{
 		"fsm/membership", "fsm/introspection", "fsm/leases", "fsm/kubestate", "fsm/zones", "fsm/relays", "fsm/ruleset",
 		"fsm/nodesync", "fsm/expectations",
-		"fsm/doors", "fsm/ironicports", "fsm/settings", "fsm/operators", "fsm/deliveries", "fsm/blobs",
+		"fsm/boots", "fsm/doors", "fsm/ironicports", "fsm/settings", "fsm/operators", "fsm/deliveries", "fsm/blobs",
 	},
 	{"fsm/entry"},
 	{"fsm/eventring", "fsm/macset"},
@@ -45,7 +45,7 @@ var children = []string{
 	"lease/elector", "lease/elector/sidecar", "lease/elector/kube", "lease/runner", "lease/leaderrpc", "lease/kubepolicy",
 	"failover/kube", "failover/fence",
 	"inspector/hooks", "inspector/rules", "inspector/blackbox", "inspector/ramdisklogs",
-	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe",
+	"firewall/nftables", "firewall/iptables", "firewall/dnsmasq", "firewall/netif", "firewall/probe", "firewall/recorder",
 	"firewall/floatingip", "firewall/pxe/install",
 	"raftstore/host", "raftstore/ballast", "doctor/host", "internal/httpserver", "internal/keystone",
 	"internal/serviceuser",

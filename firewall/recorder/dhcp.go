@@ -1,0 +1,220 @@
+package recorder
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/iana"
+
+	"github.com/trivet-ha/trivet/fsm/boots"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
+
+// Ports of DHCP, and of PXE's boot servers.
+const (
+	serverPort  = 67
+	clientPort  = 68
+	pxePort     = 4011
+	server6Port = 547
+	client6Port = 546
+)
+
+// optionIPXE encapsulates iPXE's options: no other client sends it.
+const optionIPXE = 175
+
+// message is one step of a machine's boot as one frame of DHCP shows it; when it was heard, and
+// by which peer, is not in it.
+type message struct {
+	mac  string // the machine's, in lower case
+	step boots.Step
+	// uuid is the client's machine identifier (RFC 4578 §2.3), "" if it names none.
+	uuid string
+}
+
+// readDHCP4 reads a message between the ports of DHCP over IPv4. ok is false for one that is
+// no step of a boot.
+func readDHCP4(f frame) (s message, ok bool) {
+	m, err := dhcpv4.FromBytes(f.body)
+	if err != nil || len(m.ClientHWAddr) != 6 {
+		return s, false
+	}
+	s.mac = m.ClientHWAddr.String()
+	s.step.Client, s.step.Arch = client4(m)
+	s.step.Relay = addressText(m.GatewayIPAddr)
+	switch m.MessageType() {
+	case dhcpv4.MessageTypeDiscover:
+		s.step.Kind = boots.Asked
+	case dhcpv4.MessageTypeRequest:
+		s.step.Kind, s.step.Server, s.step.Address = boots.Chose, addressText(m.ServerIdentifier()),
+			addressText(m.RequestedIPAddress())
+	case dhcpv4.MessageTypeOffer:
+		s.step.Kind = boots.Offered
+		s.answer4(f, m)
+	case dhcpv4.MessageTypeAck:
+		s.step.Kind = boots.Leased
+		s.answer4(f, m)
+	case dhcpv4.MessageTypeNak:
+		s.step.Kind, s.step.Text = boots.Refused, said(m.Message())
+		s.answer4(f, m)
+	default:
+		return s, false
+	}
+	s.uuid = clientUUID(m.GetOneOption(dhcpv4.OptionClientMachineIdentifier))
+	return s, true
+}
+
+// answer4 reads what a server gives. An answer says nothing about its client's program.
+func (s *message) answer4(f frame, m *dhcpv4.DHCPv4) {
+	s.step.Client, s.step.Arch = 0, 0
+	s.step.Server, s.step.ServerMAC = addressText(m.ServerIdentifier()), f.from.String()
+	if s.step.Server == "" {
+		s.step.Server = f.src.Addr().String()
+	}
+	s.step.Address = addressText(m.YourIPAddr)
+	file := m.BootFileNameOption()
+	if file == "" {
+		file = m.BootFileName
+	}
+	s.step.File = said(file)
+}
+
+// client4 is the program that sent a message, and the architecture that it names, plus one.
+func client4(m *dhcpv4.DHCPv4) (c boots.Client, arch uint16) {
+	class := m.ClassIdentifier()
+	if all := m.ClientArch(); len(all) > 0 {
+		arch = archNumber(all[0])
+	}
+	switch {
+	case m.GetOneOption(dhcpv4.GenericOptionCode(optionIPXE)) != nil ||
+		strings.HasPrefix(string(m.GetOneOption(dhcpv4.OptionUserClassInformation)), "iPXE"):
+		return boots.IPXEClient, arch
+	case strings.HasPrefix(class, "HTTPClient"):
+		return boots.HTTPClient, arch
+	case strings.HasPrefix(class, "PXEClient"):
+		return boots.PXEClient, arch
+	}
+	return boots.OtherClient, arch
+}
+
+// archNumber is an architecture as Step has it.
+func archNumber(a iana.Arch) uint16 {
+	if a == ^iana.Arch(0) {
+		return 0
+	}
+	return uint16(a) + 1
+}
+
+// clientUUID reads option 97, whose first byte is the type 0.
+func clientUUID(b []byte) string {
+	if len(b) != 17 || b[0] != 0 {
+		return ""
+	}
+	return uuid.UUID(b[1:]).String()
+}
+
+// readDHCP6 reads a message of DHCPv6. Its client's MAC is the one that the relay or the DUID
+// names, and else that of the frame.
+func readDHCP6(f frame) (s message, ok bool) {
+	packet, err := dhcpv6.FromBytes(f.body)
+	if err != nil {
+		return s, false
+	}
+	m, err := packet.GetInnerMessage()
+	if err != nil {
+		return s, false
+	}
+	toClient := f.dst.Port() == client6Port
+	s.mac = f.from.String()
+	if toClient {
+		s.mac = f.to.String()
+	}
+	if packet.IsRelay() {
+		mac, err := dhcpv6.ExtractMAC(packet)
+		if err != nil || len(mac) != 6 {
+			return s, false
+		}
+		s.mac, s.step.Relay = mac.String(), f.src.Addr().String()
+		if relay, is := packet.(*dhcpv6.RelayMessage); is {
+			s.step.Relay = addressText(relay.LinkAddr)
+		}
+	}
+	switch m.MessageType {
+	case dhcpv6.MessageTypeSolicit:
+		s.step.Kind = boots.Asked
+		s.step.Client, s.step.Arch = client6(m)
+	case dhcpv6.MessageTypeRequest:
+		s.step.Kind = boots.Chose
+		s.step.Client, s.step.Arch = client6(m)
+	case dhcpv6.MessageTypeAdvertise:
+		s.step.Kind = boots.Offered
+		s.answer6(f, m)
+	case dhcpv6.MessageTypeReply:
+		s.step.Kind = boots.Leased
+		s.answer6(f, m)
+	default:
+		return s, false
+	}
+	return s, true
+}
+
+func (s *message) answer6(f frame, m *dhcpv6.Message) {
+	s.step.Server, s.step.ServerMAC = f.src.Addr().WithZone("").String(), f.from.String()
+	s.step.File = said(m.Options.BootFileURL())
+	if status := m.Options.Status(); status != nil && status.StatusCode != iana.StatusSuccess {
+		s.step.Kind, s.step.Text = boots.Refused, said(status.StatusMessage)
+	}
+	if ia := m.Options.OneIANA(); ia != nil {
+		if address := ia.Options.OneAddress(); address != nil {
+			s.step.Address = addressText(address.IPv6Addr)
+		} else if status := ia.Options.Status(); status != nil && status.StatusCode != iana.StatusSuccess {
+			s.step.Kind, s.step.Text = boots.Refused, said(status.StatusMessage)
+		}
+	}
+}
+
+func client6(m *dhcpv6.Message) (c boots.Client, arch uint16) {
+	if all := m.Options.ArchTypes(); len(all) > 0 {
+		arch = archNumber(all[0])
+	}
+	for _, class := range m.Options.UserClasses() {
+		if strings.HasPrefix(string(class), "iPXE") {
+			return boots.IPXEClient, arch
+		}
+	}
+	for _, vendor := range m.Options.VendorClasses() {
+		for _, data := range vendor.Data {
+			switch {
+			case strings.HasPrefix(string(data), "HTTPClient"):
+				return boots.HTTPClient, arch
+			case strings.HasPrefix(string(data), "PXEClient"):
+				return boots.PXEClient, arch
+			}
+		}
+	}
+	return boots.OtherClient, arch
+}
+
+// addressText is "" for none.
+func addressText(ip net.IP) string {
+	at, ok := netip.AddrFromSlice(ip)
+	if at = at.Unmap(); !ok || at.IsUnspecified() {
+		return ""
+	}
+	return at.String()
+}
+
+// said is a text of the wire as a step may have it: without what is no text, and cut.
+func said(text string) string {
+	text, _, _ = strings.Cut(text, "\x00")
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == '\x7f' || r == '\ufffd' {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	return valid.Cut(text, boots.MaxText)
+}

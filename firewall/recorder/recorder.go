@@ -1,0 +1,338 @@
+package recorder
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/trivet-ha/trivet/firewall"
+	"github.com/trivet-ha/trivet/fsm"
+	"github.com/trivet-ha/trivet/fsm/boots"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/internal/pace"
+)
+
+// noteEvery is how often what was heard is committed: one entry for all machines.
+const noteEvery = time.Second
+
+// noteLimit bounds the wait for that entry.
+const noteLimit = 5 * time.Second
+
+// listenAgain is the pause after the interface could not be listened to.
+const listenAgain = 5 * time.Second
+
+// maxLeased bounds the addresses whose machines are remembered.
+const maxLeased = 10_000
+
+// Wire is what passes the interface on which machines boot. Listen hands on frames until ctx
+// ends or it fails; own is the interface's MAC, which answers of this host come from.
+type Wire interface {
+	Listen(ctx context.Context, heard func(frame []byte, own net.HardwareAddr)) error
+}
+
+// Recorder is the leader's duty that records how machines boot. All methods may be called
+// concurrently.
+type Recorder struct {
+	wire   Wire
+	log    firewall.Log
+	peer   string // server ID of this peer
+	logger *slog.Logger
+
+	mu        sync.Mutex
+	err       error                   // why nothing is heard; nil: the recorder listens, or does not lead
+	pending   map[string]*boots.Track // what is not committed yet, by node
+	resumed   map[string]bool         // nodes whose gap was told in this leadership
+	leased    map[netip.Addr]string   // MACs of machines under introspection, by their addresses
+	transfers transfers
+	strangers strangers
+}
+
+// New returns the duty.
+func New(wire Wire, log firewall.Log, peer string, logger *slog.Logger) *Recorder {
+	r := &Recorder{wire: wire, log: log, peer: peer, logger: logger, strangers: newStrangers()}
+	r.forget()
+	return r
+}
+
+// forget begins a leadership; strangers stay, since they are for display.
+func (r *Recorder) forget() {
+	r.pending, r.resumed = make(map[string]*boots.Track), make(map[string]bool)
+	r.leased, r.transfers.open = make(map[netip.Addr]string), make(map[netip.AddrPort]*transfer)
+}
+
+// Run listens until ctx ends. Nothing that Trivet promises depends on it: what fails is logged
+// once and tried again.
+func (r *Recorder) Run(ctx context.Context, a firewall.Authority) error {
+	r.mu.Lock()
+	r.forget()
+	r.mu.Unlock()
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	listening.Go(func() { r.listen(ctx) })
+	failed := false
+	for range pace.After(ctx, noteEvery) {
+		err := r.commit(ctx, a)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && !failed {
+			r.logger.Warn("commit what was heard of booting machines failed, trying again", "err", err)
+		}
+		failed = err != nil
+	}
+	return nil
+}
+
+func (r *Recorder) listen(ctx context.Context) {
+	for range pace.Every(ctx, listenAgain) {
+		err := r.wire.Listen(ctx, func(b []byte, own net.HardwareAddr) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.err = nil
+			r.hear(b, own, time.Now())
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		r.mu.Lock()
+		before := r.err
+		r.err = err
+		r.mu.Unlock()
+		if err != nil && before == nil {
+			r.logger.Warn("listen to booting machines failed, trying again", "err", err)
+		}
+	}
+}
+
+// Err says why nothing is heard; nil: this peer listens, or does not lead.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Strangers are the machines that asked to boot here and are not under introspection, the newest
+// first, and how many of their messages were not read.
+func (r *Recorder) Strangers() (all []Stranger, unread int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.strangers.list(), r.strangers.unread
+}
+
+// hear reads one frame.
+func (r *Recorder) hear(b []byte, own net.HardwareAddr, now time.Time) {
+	f, ok := readFrame(b)
+	if !ok {
+		return
+	}
+	v, _ := r.log.Changed()
+	if mac, at, ok := f.arpSender(); ok {
+		if r.leased[at] == mac.String() {
+			r.add(v, mac.String(), boots.Step{Kind: boots.Spoke, Address: at.String()}, now)
+		}
+		return
+	}
+	if read := dhcpReader(f); read != nil {
+		r.hearDHCP(v, f, read, own, now)
+		return
+	}
+	mac, ok := r.machineOf(f)
+	if !ok {
+		return
+	}
+	for _, step := range r.transfers.hear(f, mac, now) {
+		r.add(v, mac, step, now)
+	}
+}
+
+// dhcpReader is what reads the frame, nil if its ports are not DHCP's.
+func dhcpReader(f frame) func(frame) (message, bool) {
+	if f.proto != unix.IPPROTO_UDP {
+		return nil
+	}
+	for _, port := range []uint16{f.src.Port(), f.dst.Port()} {
+		switch port {
+		case serverPort, clientPort, pxePort:
+			return readDHCP4
+		case server6Port, client6Port:
+			return readDHCP6
+		}
+	}
+	return nil
+}
+
+// hearDHCP reads a message of a machine, or to it. Those of machines that are not under
+// introspection are read within a budget.
+func (r *Recorder) hearDHCP(v fsm.View, f frame, read func(frame) (message, bool), own net.HardwareAddr,
+	now time.Time) {
+	mac := clientMAC(f)
+	if len(r.nodesOf(v, mac)) == 0 && !r.strangers.admit(now) {
+		return
+	}
+	s, ok := read(f)
+	if !ok {
+		return
+	}
+	switch s.step.Kind {
+	case boots.Offered, boots.Leased, boots.Refused:
+		s.step.Foreign = !bytes.Equal(f.from, own)
+	}
+	if len(r.nodesOf(v, s.mac)) == 0 {
+		r.strangers.note(s, now)
+		return
+	}
+	if at, err := netip.ParseAddr(s.step.Address); err == nil && s.step.Kind == boots.Leased &&
+		len(r.leased) < maxLeased {
+		r.leased[at] = s.mac
+	}
+	r.add(v, s.mac, s.step, now)
+}
+
+// clientMAC finds the MAC of the client of a message of DHCP over IPv4 without reading it all;
+// over IPv6 that of the end of the frame that is the client's, or its relay's.
+func clientMAC(f frame) string {
+	const at, length = 28, 6
+	switch {
+	case f.src.Addr().Is4() && len(f.body) >= at+length:
+		return net.HardwareAddr(f.body[at : at+length]).String()
+	case f.dst.Port() == client6Port:
+		return f.to.String()
+	}
+	return f.from.String()
+}
+
+// machineOf is the MAC of the machine whose transfer a frame belongs to: the one that was given
+// the address, also behind a router, else the one that the transfer or the frame names.
+func (r *Recorder) machineOf(f frame) (mac string, ok bool) {
+	for _, end := range []netip.AddrPort{f.src, f.dst} {
+		if mac, ok := r.leased[end.Addr()]; ok {
+			return mac, true
+		}
+		if t := r.transfers.open[end]; t != nil {
+			return t.mac, true
+		}
+	}
+	return f.from.String(), f.dst.Port() == tftpPort
+}
+
+// expected is a node whose machine is awaited, and its introspection; zero where Ironic itself
+// inspects.
+type expected struct {
+	node  string
+	begun fencing.Token
+}
+
+// nodesOf are the nodes with a MAC whose machines are awaited.
+func (r *Recorder) nodesOf(v fsm.View, mac string) []expected {
+	var all []expected
+	if !v.Allowed(mac) {
+		return nil
+	}
+	for _, node := range v.NodesByMAC(mac) {
+		if rec, ok := v.Record(node); ok && rec.State.Active() {
+			all = append(all, expected{node, rec.Begun})
+		}
+	}
+	for _, node := range v.InspectedByMAC(mac) {
+		all = append(all, expected{node: node})
+	}
+	return all
+}
+
+// add keeps a step of a machine until it is committed.
+func (r *Recorder) add(v fsm.View, mac string, step boots.Step, now time.Time) {
+	for _, e := range r.nodesOf(v, mac) {
+		t := r.pending[e.node]
+		if t == nil || t.Begun != e.begun {
+			t = &boots.Track{Node: e.node, Begun: e.begun}
+			r.pending[e.node] = t
+			r.tellGap(v, t, now)
+		}
+		step.MAC, step.Peer, step.Count = mac, r.peer, 1
+		step.FirstMillis, step.LastMillis = now.UnixMilli(), now.UnixMilli()
+		t.Add(step)
+	}
+}
+
+// tellGap adds, once in a leadership, that nothing was recorded between the last step of another
+// leader and now.
+func (r *Recorder) tellGap(v fsm.View, t *boots.Track, now time.Time) {
+	before, ok := v.BootTrack(t.Node)
+	if r.resumed[t.Node] || !ok || before.Begun != t.Begun {
+		r.resumed[t.Node] = true
+		return
+	}
+	r.resumed[t.Node] = true
+	from := min(before.Latest(), now.UnixMilli())
+	t.Add(boots.Step{Kind: boots.Unheard, Peer: r.peer,
+		Times: boots.Times{FirstMillis: from, LastMillis: now.UnixMilli(), Count: 1}})
+}
+
+// commit ends transfers that fell silent, and commits what was heard since the last time, in one
+// entry. What does not fit, or fails, is kept for the next.
+func (r *Recorder) commit(ctx context.Context, a firewall.Authority) error {
+	v, _ := r.log.Changed()
+	r.mu.Lock()
+	now := time.Now()
+	for mac, steps := range r.transfers.quiet(now) {
+		for _, step := range steps {
+			r.add(v, mac, step, now)
+		}
+	}
+	if v.Admits(boots.Note{}) != nil {
+		clear(r.pending) // a peer of an older release could not read it
+	}
+	taken := make(map[string]*boots.Track)
+	var c boots.Note
+	for node, t := range r.pending {
+		if len(c.Heard)+len(t.Steps) > boots.MaxHeard {
+			break
+		}
+		taken[node] = t
+		for _, step := range t.Steps {
+			c.Heard = append(c.Heard, boots.Heard{Node: node, Begun: t.Begun, Step: step})
+		}
+	}
+	maps.DeleteFunc(r.pending, func(node string, _ *boots.Track) bool { return taken[node] != nil })
+	r.mu.Unlock()
+	if len(c.Heard) == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, noteLimit)
+	defer cancel()
+	res, err := a.Propose(limited, c)
+	if err == nil {
+		err = res.Err()
+	}
+	if err != nil {
+		r.giveBack(taken)
+		return fmt.Errorf("commit %d steps of booting machines: %w", len(c.Heard), err)
+	}
+	return nil
+}
+
+// giveBack keeps what was not committed, before what was heard meanwhile. What may have been
+// committed all the same is then counted twice.
+func (r *Recorder) giveBack(taken map[string]*boots.Track) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for node, t := range taken {
+		if newer := r.pending[node]; newer != nil {
+			if newer.Begun != t.Begun {
+				continue
+			}
+			for _, step := range newer.Steps {
+				t.Add(step)
+			}
+		}
+		r.pending[node] = t
+	}
+}

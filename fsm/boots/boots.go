@@ -1,0 +1,154 @@
+// Package boots holds what was heard of machines that boot to be introspected
+// (docs/pxe.md#recorder). It decides nothing: any machine on the network could have sent it.
+//
+// The command: [Note], of the leader.
+package boots
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/fsm/valid"
+)
+
+// Domain is all that the log, snapshots, Check and deadlines know of boot tracks.
+var Domain = entry.Domain[Txn]{
+	Verbs: []entry.Verb[Txn]{entry.NewVerb(87, "note boots", applyNote).ByLeader().From(3)},
+	Sections: []entry.Section[Txn]{
+		entry.Many('H', "boots", func(t Txn) table.Of[Track] { return t.tracks }, Txn.index),
+	},
+	Check: check,
+	Ends: []entry.Ending[Txn]{
+		{Class: dueTrack, End: func(t Txn, node []byte) { t.drop(node) },
+			Due: func(t Txn, expect entry.Expectation) {
+				for key, track := range t.tracks.All() {
+					expect(track.Expires, key)
+				}
+			}},
+	},
+}
+
+// dueTrack is the class of the deadlines that end the time that a track is kept.
+const dueTrack entry.Class = 'b'
+
+// keep is how long a track stays after its newest step.
+const keep = 24 * time.Hour
+
+// MaxHeard is how many steps one entry may bring.
+const MaxHeard = 512
+
+// Tables hold the boot tracks.
+type Tables struct {
+	tracks table.Of[Track]      // by node
+	byAge  table.Of[table.None] // Expires, node
+}
+
+// New returns the tables before the first entry.
+func New() Tables { return Tables{table.New[Track](), table.New[table.None]()} }
+
+// Txn is one entry at work on them.
+type Txn struct {
+	*entry.Txn
+	*Tables
+}
+
+// Heard is a step of a node's boot.
+type Heard struct {
+	Node  string        `cbor:"1,keyasint"`
+	Begun fencing.Token `cbor:"2,keyasint,omitempty"` // as Track has it
+	Step  Step          `cbor:"3,keyasint"`
+}
+
+// Note adds to the tracks what was heard since the entry before, in its order.
+type Note struct {
+	Heard []Heard `cbor:"1,keyasint"`
+}
+
+// Validate implements Command.
+func (c Note) Validate() error {
+	if n := len(c.Heard); n == 0 || n > MaxHeard {
+		return fmt.Errorf("%d steps, allowed are 1 to %d", n, MaxHeard)
+	}
+	for _, h := range c.Heard {
+		if err := valid.Node(h.Node); err != nil {
+			return err
+		}
+		if err := h.Step.validate(); err != nil {
+			return fmt.Errorf("node %s: %w", h.Node, err)
+		}
+	}
+	return nil
+}
+
+func applyNote(t Txn, c Note) entry.Result {
+	for _, h := range c.Heard {
+		track, ok := t.tracks.Get([]byte(h.Node))
+		switch {
+		case h.Begun > t.Granted():
+			return entry.Refuse(entry.Invalid, "the introspection of node %s, of %v, is to come", h.Node, h.Begun)
+		case ok && h.Begun < track.Begun:
+			continue // of an introspection that another has followed
+		case !ok || h.Begun > track.Begun:
+			t.drop([]byte(h.Node))
+			t.makeRoom()
+			track = Track{Node: h.Node, Begun: h.Begun}
+		default:
+			t.drop([]byte(h.Node))
+		}
+		track.Add(h.Step)
+		track.Expires = t.Now().Add(keep)
+		t.index(track)
+	}
+	return entry.Done()
+}
+
+// makeRoom drops the oldest track where one more would not fit.
+func (t Txn) makeRoom() {
+	if t.tracks.Size() < MaxTracks {
+		return
+	}
+	if key, _, ok := t.byAge.First(); ok {
+		t.drop(key[8:])
+	}
+}
+
+func (t Txn) index(track Track) {
+	t.tracks.Put([]byte(track.Node), track)
+	t.byAge.Put(table.LongKey(uint64(track.Expires), track.Node), table.None{})
+	t.Arm(track.Expires, dueTrack, []byte(track.Node))
+}
+
+func (t Txn) drop(node []byte) {
+	track, ok := t.tracks.Get(node)
+	if !ok {
+		return
+	}
+	t.tracks.Drop(node)
+	t.byAge.Drop(table.LongKey(uint64(track.Expires), track.Node))
+	t.Disarm(track.Expires, dueTrack, node)
+}
+
+// BootTrack is what was heard of a node's newest boot; ok is false if nothing was.
+func (s *Tables) BootTrack(node string) (track Track, ok bool) { return s.tracks.Get([]byte(node)) }
+
+// BootTracks are all tracks, by node. Their steps are shared.
+func (s *Tables) BootTracks() iter.Seq[Track] { return table.Values(s.tracks.All()) }
+
+func check(t Txn, p *valid.Problems) {
+	p.Want(t.tracks.Size() <= MaxTracks && t.byAge.Size() == t.tracks.Size(), "%d boot tracks, %d by their age",
+		t.tracks.Size(), t.byAge.Size())
+	for key, track := range t.tracks.All() {
+		p.Want(string(key) == track.Node && t.byAge.Has(table.LongKey(uint64(track.Expires), track.Node)),
+			"the boot track of node %q is filed under %q, or missing by its age", track.Node, key)
+		if err := track.validate(); err != nil {
+			p.Addf("boot track of node %s: %v", track.Node, err)
+		}
+		p.Want(track.Expires <= t.Position.Now.Add(keep) && track.Begun <= t.Granted(),
+			"the boot track of node %s is of %v and kept until %v, now is %v", track.Node, track.Begun, track.Expires,
+			t.Position.Now)
+	}
+}

@@ -1,0 +1,157 @@
+package boots
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/trivet-ha/trivet/fsm/entry"
+	"github.com/trivet-ha/trivet/fsm/fencing"
+	"github.com/trivet-ha/trivet/fsm/table"
+	"github.com/trivet-ha/trivet/test/domaintest"
+)
+
+const node = "6f2f1c9e-3f6b-4a52-9f0e-0a4c5d3b2a10"
+
+func step(kind Kind, at int64) Step {
+	return Step{Kind: kind, Times: Times{at, at, 1}, Peer: "a", MAC: "52:54:00:00:00:01"}
+}
+
+// A full track keeps how the boot began and its newest steps, within both bounds, and says
+// how many it lost.
+func TestTrackIsBounded(t *testing.T) {
+	for name, text := range map[string]string{"by steps": "f", "by bytes": strings.Repeat("f", MaxText)} {
+		var track Track
+		track.Node = node
+		const all = 200
+		for i := range int64(all) {
+			s := step(Fetched, i)
+			file := fmt.Sprint(i, text)
+			s.File = file[:min(len(file), MaxText)]
+			track.Add(s)
+		}
+		if err := track.validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := track.Dropped + len(track.Steps); got != all {
+			t.Errorf("%s: %d steps are kept or counted, want %d", name, got, all)
+		}
+		for i, s := range track.Steps[:beginning] {
+			if s.FirstMillis != int64(i) {
+				t.Errorf("%s: step %d is of %d: the beginning is lost", name, i, s.FirstMillis)
+			}
+		}
+		if track.Latest() != all-1 {
+			t.Errorf("%s: the newest step is of %d", name, track.Latest())
+		}
+	}
+}
+
+// Steps that differ in time alone are one, also where others came between; views that share the
+// old steps keep them.
+func TestStepsMerge(t *testing.T) {
+	var track Track
+	for i := range int64(10) {
+		track.Add(step(Asked, 2*i))
+		track.Add(step(Offered, 2*i+1))
+	}
+	before := track
+	track.Add(step(Asked, 30))
+	if len(track.Steps) != 2 || track.Steps[0].Count != 11 || track.Steps[0].FirstMillis != 0 ||
+		track.Steps[0].LastMillis != 30 || track.Steps[1].Count != 10 {
+		t.Errorf("steps are %+v", track.Steps)
+	}
+	if before.Steps[0].Count != 10 {
+		t.Error("a view's step was changed")
+	}
+}
+
+// The track of another introspection begins anew, what is late of an earlier one adds nothing, and
+// the oldest track makes room.
+func TestNote(t *testing.T) {
+	tables := New()
+	base := domaintest.NewTxn()
+	txn := Txn{Txn: base, Tables: &tables}
+	note := func(node string, begun uint64, kind Kind) {
+		t.Helper()
+		c := Note{Heard: []Heard{{Node: node, Begun: fencing.Token(begun), Step: step(kind, 1)}}}
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		domaintest.Commit(t, Domain, base, txn, c)
+	}
+	note(node, 2, Asked)
+	note(node, 1, Failed)
+	note(node, 2, Leased)
+	if track, _ := tables.BootTrack(node); len(track.Steps) != 2 || track.Steps[1].Kind != Leased {
+		t.Errorf("a late step counts: %+v", track.Steps)
+	}
+	note(node, 3, Asked)
+	if track, _ := tables.BootTrack(node); len(track.Steps) != 1 || track.Begun != 3 {
+		t.Errorf("the track of another introspection is %+v", track)
+	}
+	other := func(i int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", i) }
+	for i := range MaxTracks {
+		base.Position.Now++
+		note(other(i), 1, Asked)
+	}
+	if _, ok := tables.BootTrack(node); ok || tables.tracks.Size() != MaxTracks {
+		t.Errorf("%d tracks, the oldest is kept: %v", tables.tracks.Size(), ok)
+	}
+	if err := domaintest.Check(Domain, base, txn); err != nil {
+		t.Error(err)
+	}
+}
+
+// Check finds the contradictions that a fault of a verb could leave.
+func TestCheckFindsContradictions(t *testing.T) {
+	tables := New()
+	base := domaintest.NewTxn()
+	at := func(base *entry.Txn, tables *Tables) Txn { return Txn{Txn: base, Tables: tables} }
+	domaintest.Commit(t, Domain, base, at(base, &tables),
+		Note{Heard: []Heard{{Node: node, Begun: 1, Step: step(Asked, 1)}}})
+	track, _ := tables.BootTrack(node)
+	change := func(f func(*Track)) func(Txn) {
+		return func(t Txn) {
+			changed := track
+			f(&changed)
+			t.tracks.Put([]byte(node), changed)
+		}
+	}
+	domaintest.FindContradictions(t, Domain, base, tables, at, map[string]func(Txn){
+		"track under another key":  func(t Txn) { t.tracks.Put([]byte("x"), track) },
+		"track missing by its age": func(t Txn) { t.byAge = table.New[table.None]() },
+		"track without an end":     func(t Txn) { t.Disarm(track.Expires, dueTrack, []byte(node)) },
+		"track without steps":      change(func(t *Track) { t.Steps = nil }),
+		"step of no kind":          change(func(t *Track) { t.Steps = []Step{step(0, 1)} }),
+		"track of the future":      change(func(t *Track) { t.Begun = 1 << 40 }),
+		"track of no node":         change(func(t *Track) { t.Node = "x" }),
+	})
+}
+
+// What a peer may not propose.
+func TestNoteIsValidated(t *testing.T) {
+	for name, change := range map[string]func(*Heard){
+		"no node":        func(h *Heard) { h.Node = "x" },
+		"no peer":        func(h *Heard) { h.Step.Peer = "" },
+		"a long file":    func(h *Heard) { h.Step.File = strings.Repeat("x", MaxText+1) },
+		"a text of NULs": func(h *Heard) { h.Step.Text = "\x00" },
+		"never":          func(h *Heard) { h.Step.Count = 0 },
+		"backwards":      func(h *Heard) { h.Step.FirstMillis = 2 },
+		"no address":     func(h *Heard) { h.Step.Server = "name.example" },
+		"no MAC":         func(h *Heard) { h.Step.MAC = "52-54" },
+		"no client":      func(h *Heard) { h.Step.Client = 9 },
+	} {
+		h := Heard{Node: node, Step: step(Asked, 1)}
+		if err := (Note{Heard: []Heard{h}}).Validate(); err != nil {
+			t.Fatal(err)
+		}
+		change(&h)
+		if (Note{Heard: []Heard{h}}).Validate() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if (Note{Heard: make([]Heard, MaxHeard+1)}).Validate() == nil || (Note{}).Validate() == nil {
+		t.Error("no step, or too many, are accepted")
+	}
+}
