@@ -15,6 +15,7 @@ SAMPLE   ?=
 SEED     ?= 1
 OF       ?=
 OWN      ?=
+FAULT    ?= 0
 PKG      ?= ./...
 COUNT    ?= 10
 WITHIN   ?=
@@ -34,7 +35,7 @@ help: ## Show the targets
 
 # Simulations and compilers make much garbage: collecting it less often saves a fifth of
 # the processors' time, and takes memory.
-test lint verify sim stress mutants: export GOGC ?= 400
+test lint verify sim stress mutants repro: export GOGC ?= 400
 # The tests with a Kubernetes control plane need kubelab, which may lie next to this
 # repository.
 verify e2e-long: export TRIVET_E2E_KUBE ?= $(patsubst %/start.sh,%,$(firstword $(wildcard $(CURDIR)/../*/labs/kubelab/start.sh)))
@@ -139,6 +140,14 @@ sim: ## Simulate 2,000 leader losses under load, under the race detector, 30 sch
 .PHONY: mutants
 mutants: ## Break the product on purpose and demand that the tests notice (MUTANTS=regexp for some, PART=K/N for every Nth; SAMPLE=N SEED=1 OF=fsm,cluster/pki generates mutants and judges N of them, OWN=1 by the own tests of their packages alone)
 	go run ./test/mutants $(if $(SAMPLE),-sample $(SAMPLE) -seed $(SEED) $(if $(OF),-of $(OF)) $(if $(OWN),-own),-run '$(MUTANTS)' -part '$(PART)')
+
+.PHONY: repro
+repro: ## Show a fault of docs/faults.md (FAULT=N; without it the list; FAULT=all takes hours): take its mend out and see its test fail (as root for some)
+	go run ./test/mutants -fault '$(FAULT)'
+
+.PHONY: faults
+faults: ## Write the tables of docs/faults.md again, from test/mutants/faults.txt
+	go test ./test/mutants -run '^TestPageOfFaults$$' -update
 
 # The lab's tests that measure for how long something is away. Each waits most of the
 # time, so that two run at once: the disks of more would hang on one of ours. Those that

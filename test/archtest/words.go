@@ -28,10 +28,13 @@ var avoided = []struct {
 
 func avoid(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)\b(?:` + words + `)\b`) }
 
-// avoidedIn returns a line for each avoided word of a page, but for the tables in
-// which CONTRIBUTING.md shows what to avoid.
+// quoted is what a page quotes within a line: a name, an output, the subject of a commit.
+var quoted = regexp.MustCompile("`[^`\n]*`")
+
+// avoidedIn returns a line for each avoided word of a page, but for what it quotes and
+// for the tables in which CONTRIBUTING.md shows what to avoid.
 func avoidedIn(text string) (hits []string) {
-	text = prose(text)
+	text = quoted.ReplaceAllString(prose(text), "")
 	if before, after, found := strings.Cut(text, "\n## Sentences\n"); found {
 		_, after, _ = strings.Cut(after, "\n## ")
 		text = before + after

@@ -14,6 +14,11 @@
 // generates mutants instead, judges N of them that the seed chooses, and reports
 // which survive and what share was caught. It exits 0 when all were judged: some
 // mutants change nothing that a test could notice, and a reader has to say which.
+//
+//	go run ./test/mutants -fault N
+//
+// takes the mend of a fault of docs/faults.md out and shows the fault by the test that
+// guards the mend. It exits 0 when the fault was shown.
 package main
 
 import (
@@ -63,6 +68,7 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	of := flags.String("of", sampledDirs, "the directories whose packages, and those below, the sample is taken of")
 	own := flags.Bool("own", false,
 		"judge the sample by the packages' own tests alone, which is quicker and lets more survive")
+	fault := flags.String("fault", "", "take out the mend of the fault of docs/faults.md with this `number`, and show it")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
@@ -86,6 +92,9 @@ func run(ctx context.Context, args []string, root string, mutants []Mutant, stdo
 	defer os.RemoveAll(programs)
 	r := &runner{root: absolute, timeout: *timeout, tested: *tested, relinker: newRelinker(absolute, programs),
 		baselines: make(map[string]func() error)}
+	if *fault != "" {
+		return showFault(ctx, r, *fault, mutants, stdout, stderr)
+	}
 	if *size > 0 {
 		s := &sampler{runner: r, own: *own, took: make(map[string]func() (time.Duration, error))}
 		return s.run(ctx, strings.Split(*of, ","), *size, *seed, *list, stdout, stderr)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestVerdicts(t *testing.T) {
@@ -44,6 +45,57 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("exit %d, want %d with verdict %q and %q in:\n%s%s", code, c.code, c.outcome, c.told, &out, &errs)
 			}
 		})
+	}
+}
+
+// TestRepro: a fault is shown by the line of its test that fails; one whose test does not
+// notice is not shown, and neither is one whose test would skip here.
+func TestRepro(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Mutant)
+		code   int
+		told   string
+	}{
+		{"shown", func(*Mutant) {}, 0, "gate_test.go:"},
+		{"survives", func(m *Mutant) { m.Old, m.New = "return 3", "return 4" }, 1, "error: fault 1 was not shown: SURVIVED"},
+		{"skips", func(m *Mutant) { m.Run = "^TestNeedsRoot$" }, 1, "error: fault 1 was not shown: BAD BASELINE"},
+	} {
+		m := caughtRow()
+		c.change(&m)
+		root, err := filepath.Abs("testdata/gate")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &runner{root: root, timeout: time.Minute, relinker: newRelinker(root, t.TempDir()),
+			baselines: make(map[string]func() error)}
+		faults := []Fault{{1, "The gate", "It opened.", "v0.1.0", "reading", "0123abcd gate: compare", m.Name, ""}}
+		var out, errs bytes.Buffer
+		code := repro(t.Context(), r, "1", faults, []Mutant{m}, &out, &errs)
+		table := []Mutant{m, {Name: "of no fault"}}
+		if all := repro(t.Context(), r, "all", faults, table, &bytes.Buffer{}, &errs); all != c.code {
+			t.Errorf("%s: all: exit %d, want %d", c.name, all, c.code)
+		}
+		if told := out.String() + errs.String(); code != c.code || !strings.Contains(told, c.told) ||
+			c.code == 0 && !strings.Contains(told, m.Assertion) {
+			t.Errorf("%s: exit %d, want %d with %q in:\n%s", c.name, code, c.code, c.told, told)
+		}
+	}
+}
+
+// TestMendsAreCommits looks in the history, where there is one, for each commit that the
+// record names.
+func TestMendsAreCommits(t *testing.T) {
+	const first = "15109834^{commit}" // the first release
+	if out, err := exec.CommandContext(t.Context(), "git", "cat-file", "-e", first).CombinedOutput(); err != nil {
+		t.Skipf("this clone has not the whole history: %v %s", err, out)
+	}
+	for _, f := range theRecord(t) {
+		hash, subject, _ := strings.Cut(f.Mended, " ")
+		got, err := exec.CommandContext(t.Context(), "git", "show", "-s", "--format=%s", hash, "--").Output()
+		if err != nil || strings.TrimSpace(string(got)) != subject {
+			t.Errorf("fault %d: commit %s is %q (%v), not %q", f.Number, hash, got, err, subject)
+		}
 	}
 }
 

@@ -32,7 +32,8 @@ const (
 	buildBudget = 10 * time.Minute // a cold cache compiles every dependency first
 )
 
-// verdict is an outcome with the reason and the output behind it.
+// verdict is an outcome with the reason and the output behind it. The reason of caught is
+// the line that says the assertion; its output is not kept.
 type verdict struct {
 	outcome outcome
 	why     string
@@ -44,7 +45,8 @@ type verdict struct {
 type runner struct {
 	root     string
 	timeout  time.Duration
-	tested   bool // every test passes without a mutant: it was seen
+	tested   bool     // every test passes without a mutant: it was seen
+	env      []string // of the tests; nil is that of this process
 	relinker *relinker
 
 	mu        sync.Mutex
@@ -77,7 +79,17 @@ func verdictOf(m Mutant, output string, err error) verdict {
 	case !strings.Contains(output, m.Assertion):
 		return verdict{wrongReason, fmt.Sprintf("the test fails (%v) but never says %q", err, m.Assertion), output}
 	}
-	return verdict{outcome: caught}
+	return verdict{outcome: caught, why: lineWith(output, m.Assertion)}
+}
+
+// lineWith returns the line of an output that holds a text.
+func lineWith(output, text string) string {
+	for line := range strings.Lines(output) {
+		if strings.Contains(line, text) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return text // it stands on several lines
 }
 
 // checkBaseline demands that the test exists and passes unmutated; the same
@@ -158,7 +170,7 @@ func (r *runner) run(ctx context.Context, limit time.Duration, dir, name string,
 	ctx, cancel := context.WithTimeout(ctx, limit+killGrace)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, r.env
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go test stops its children
 	cmd.WaitDelay = killGrace
 	var output lastBytes
