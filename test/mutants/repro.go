@@ -7,8 +7,14 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/trivet-ha/trivet/internal/bounds"
 )
+
+// maxShown bounds the failing test's line that is shown, in bytes.
+const maxShown = 400
 
 // showFault is repro with the faults of the record.
 func showFault(ctx context.Context, r *runner, number string, mutants []Mutant, out, errs io.Writer) int {
@@ -52,8 +58,8 @@ func repro(ctx context.Context, r *runner, number string, faults []Fault, mutant
 		fmt.Fprintf(errs, "error: show fault %d: there is no mutant %q\n", f.Number, f.Mutant)
 		return 1
 	}
-	fmt.Fprintf(out, "mutant %s takes the mend out of %s\ngo test %s, with the mend and without:\n", m.Name, m.File,
-		m.baseline())
+	fmt.Fprintf(out, "mutant %s takes the mend out of %s\ngo test -tags e2e %s -run '%s', with the mend and without:\n",
+		m.Name, m.File, strings.Join(slices.Concat(m.Args, []string{m.Package}), " "), m.Run)
 	r.env = ofCI()
 	began := time.Now()
 	v, err := r.judge(ctx, m)
@@ -66,8 +72,8 @@ func repro(ctx context.Context, r *runner, number string, faults []Fault, mutant
 			tail(v.output, detailLines))
 		return 1
 	}
-	fmt.Fprintf(out, "  %s\nshown in %v: the test passes with the mend, and without it fails as above\n", v.why,
-		time.Since(began).Round(100*time.Millisecond))
+	fmt.Fprintf(out, "  %s\nshown in %v: the test passes with the mend, and without it fails as above\n",
+		bounds.Excerpt(v.why, maxShown), time.Since(began).Round(100*time.Millisecond))
 	return 0
 }
 
