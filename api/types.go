@@ -150,10 +150,12 @@ type Peer struct {
 	Applied uint64 `json:"applied_index"` // as of its newest renewal
 	// Lag is how many entries of the leader's log it is not known to have; -1
 	// while that is not known.
-	Lag     int64  `json:"lag"`
-	SkewMS  int64  `json:"clock_skew_ms"`
-	Gossip  string `json:"gossip"` // alive, suspect, dead, left, unknown
-	Refuses string `json:"refuses_to_lead,omitempty"`
+	Lag    int64  `json:"lag"`
+	SkewMS int64  `json:"clock_skew_ms"`
+	Gossip string `json:"gossip"` // alive, suspect, dead, left, unknown
+	// WriteMS is how long a write to its log takes, the median of the newest; 0: it has not said.
+	WriteMS float64 `json:"log_write_ms,omitempty"`
+	Refuses string  `json:"refuses_to_lead,omitempty"`
 	Decided
 }
 

@@ -175,6 +175,9 @@ func (s *Store) DiskFailure() (time.Time, error) { return s.log.Failure() }
 // Writing returns for how long the present log write has been under way.
 func (s *Store) Writing() time.Duration { return s.log.Writing() }
 
+// WriteTook returns how long the newest log writes took, their median.
+func (s *Store) WriteTook() time.Duration { return s.log.Took() }
+
 // Mute makes this peer's transport fail what a leader or a candidate sends, so
 // that the others elect although raft here still believes it leads.
 func (s *Store) Mute(on bool) { s.net.muted.Store(on) }

@@ -2,6 +2,7 @@ package health
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -14,8 +15,9 @@ import (
 
 // hostReport is what a peer tells others about its own host with every probe.
 type hostReport struct {
-	Guarded  bool           `json:"guarded"`         // it filters PXE
-	Knows    int            `json:"knows,omitempty"` // newest log version of its binary; 0: of v0.2.0 or earlier
+	Guarded  bool           `json:"guarded"`            // it filters PXE
+	WriteMS  float64        `json:"write_ms,omitempty"` // a write to its log takes so long mostly
+	Knows    int            `json:"knows,omitempty"`    // newest log version of its binary; 0: of v0.2.0 or earlier
 	Door     api.Door       `json:"door"`
 	Address  api.FloatingIP `json:"floating_ip"`
 	Warnings []api.Warning  `json:"warnings,omitempty"`
@@ -57,9 +59,13 @@ func encodeReport(r hostReport) json.RawMessage {
 
 func (s *Self) hostReport(v fsm.View) hostReport {
 	return hostReport{Guarded: s.Door.Driver != host.Noop, Knows: fsm.Version,
-		Door: s.Door.pass(v), Address: s.Door.floating(v),
+		WriteMS: millis(s.Members.Log.WriteTook()),
+		Door:    s.Door.pass(v), Address: s.Door.floating(v),
 		Warnings: s.hostWarnings(v)}
 }
+
+// millis is a duration in milliseconds, to the hundredth.
+func millis(d time.Duration) float64 { return math.Round(float64(d)/1e4) / 100 }
 
 // hostWarnings are what is wrong on this host, as far as this peer knows.
 func (s *Self) hostWarnings(v fsm.View) []api.Warning {

@@ -69,6 +69,9 @@ func (s *Self) Status() api.Status {
 	out.Peers, out.HeardBy, out.AsOfMS = s.Members.Peers(h, s.Wall()), s.Members.Name(v, h.By), h.Age.Milliseconds()
 	reports := s.reports(v)
 	out.Door = reports[s.Members.Self.ID].Door
+	for i, p := range out.Peers {
+		out.Peers[i].WriteMS = reports[p.ID].WriteMS
+	}
 	lead, _ := s.Members.Log.Leader()
 	leads := membership.Member{ID: lead.ID, Name: s.Members.Name(v, lead.ID)}
 	out.PXE, out.FloatingIP = pxeService(v, leads, reports), addressHolder(v, leads, reports)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,12 +24,17 @@ type Log struct {
 	command atomic.Uint64
 
 	mu         sync.Mutex
-	began      time.Time // zero: no write under way
-	bytes      uint64    // since the last snapshot
-	failed     time.Time // of the newest failed write
+	began      time.Time                   // zero: no write under way
+	bytes      uint64                      // since the last snapshot
+	took       [newestWrites]time.Duration // of the newest writes, as a ring
+	writes     int                         // that were made
+	failed     time.Time                   // of the newest failed write
 	failure    error
 	configured uint64 // see Configured
 }
+
+// newestWrites is of how many writes Took tells.
+const newestWrites = 32
 
 // NewLog returns a log that is written to inner.
 func NewLog(inner raft.LogStore) *Log { return &Log{LogStore: inner} }
@@ -93,12 +99,26 @@ func (l *Log) begin() {
 func (l *Log) end(n uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	took := time.Since(l.began)
 	l.began = time.Time{}
 	if err != nil {
 		l.failed, l.failure = time.Now(), err
 		return
 	}
 	l.bytes += n
+	l.took[l.writes%newestWrites] = took
+	l.writes++
+}
+
+// Took returns how long the newest writes took, their median; 0 before the first.
+func (l *Log) Took() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := min(l.writes, newestWrites)
+	if n == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(l.took[:n]))[n/2]
 }
 
 // Command returns the index of the newest command that was to be written. A

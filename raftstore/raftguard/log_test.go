@@ -3,6 +3,8 @@ package raftguard
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -45,3 +47,47 @@ func TestDamagedEntryIsNoticed(t *testing.T) {
 type displaced struct{ raft.LogStore }
 
 func (d displaced) GetLog(index uint64, e *raft.Log) error { return d.LogStore.GetLog(index+1, e) }
+
+// slow is a store whose disk takes its time.
+type slow struct {
+	raft.LogStore
+	takes time.Duration
+}
+
+func (s *slow) StoreLogs(es []*raft.Log) error {
+	time.Sleep(s.takes) // in a bubble
+	return s.LogStore.StoreLogs(es)
+}
+
+// TestNewestWritesAreTimed: one that is slow does not count, many do, and what is long ago does
+// not any more.
+func TestNewestWritesAreTimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &slow{LogStore: raft.NewInmemStore()}
+		log := NewLog(disk)
+		if took := log.Took(); took != 0 {
+			t.Errorf("before the first write: %v", took)
+		}
+		index := uint64(0)
+		write := func(n int, takes time.Duration) time.Duration {
+			disk.takes = takes
+			for range n {
+				index++
+				if err := log.StoreLog(&raft.Log{Index: index, Term: 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return log.Took()
+		}
+		for _, c := range []struct {
+			writes int
+			takes  time.Duration
+			want   time.Duration
+		}{{1, time.Second, time.Second}, {9, time.Millisecond, time.Millisecond}, {40, 20 * time.Millisecond, 20 * time.Millisecond},
+			{3, time.Second, 20 * time.Millisecond}, {newestWrites, time.Millisecond, time.Millisecond}} {
+			if got := write(c.writes, c.takes); got != c.want {
+				t.Errorf("took: after %d writes of %v: %v, want %v", c.writes, c.takes, got, c.want)
+			}
+		}
+	})
+}
