@@ -97,7 +97,7 @@ func (c *Control) PeerHandler() http.Handler {
 
 // class is the class of a route: what the page at /ui/ shows to every user costs what it costs.
 func class(method, path string) admission.Class {
-	if method == http.MethodGet && (path == "/v1/firewall"+explain+":machine" || path == "/v1/events") {
+	if method == http.MethodGet && (path == "/v1/firewall"+explain+":machine" || path == "/v1/firewall"+heard || path == "/v1/events") {
 		return admission.Dear
 	}
 	return admission.Request

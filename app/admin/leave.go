@@ -29,6 +29,11 @@ func (m *Membership) Transfer(ctx context.Context, to string) (string, error) {
 		return "", &api.Error{Status: http.StatusConflict, Code: api.CodeConflict, Message: "this peer does not lead",
 			Hint: hint}
 	}
+	// It would close the PXE service first, and open it again when no peer had taken leadership.
+	if q := m.Quorum(); q.Live < q.Need {
+		return "", conflict("start trivet on the other peers, or see why they do not answer: 'trivet status'",
+			"hand leadership on: there is no quorum: %d of %d voters live, %d are needed", q.Live, q.Voters, q.Need)
+	}
 	hand, err := m.handOver(to)
 	if err == nil {
 		err = m.HandOn(ctx, hand)

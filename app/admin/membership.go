@@ -86,7 +86,8 @@ type Membership struct {
 	Port   *cluster.Port
 	Access *cluster.Access
 	Fit    func() error // why this peer would not lead
-	Lift   func()       // ends this peer's own maintenance at once
+	Quorum func() api.Quorum
+	Lift   func() // ends this peer's own maintenance at once
 	// HandOn gives leadership away, as hand does; Rest lets the workers end.
 	HandOn func(ctx context.Context, hand func(context.Context) error) error
 	Rest   func(ctx context.Context) (resume func(), err error)

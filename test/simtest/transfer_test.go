@@ -3,9 +3,14 @@ package simtest
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/trivet-ha/trivet/api"
+	"github.com/trivet-ha/trivet/app/admin"
+	"github.com/trivet-ha/trivet/fsm"
 	"github.com/trivet-ha/trivet/raftstore"
 	"github.com/trivet-ha/trivet/raftstore/raftguard"
 )
@@ -44,5 +49,26 @@ func TestTransferToAStuckVoterIsTriedOnce(t *testing.T) {
 		load.Stop()
 		c.Agree(successionLimit)
 		load.Verify(old)
+	})
+}
+
+// TestLeadershipIsNotHandedOnWithoutAQuorum: a leader that does not hear a majority refuses with a
+// sentence, before it closes the PXE service.
+func TestLeadershipIsNotHandedOnWithoutAQuorum(t *testing.T) {
+	Simulate(t, 3, 12, func(c *Cluster) {
+		c.settle(0)
+		lead := c.AwaitLeader(successionLimit)
+		handed := 0
+		m := &admin.Membership{
+			Here:   &admin.Here{Store: lead.Core().Store, NameOf: func(fsm.View, string) string { return "" }},
+			Quorum: func() api.Quorum { return api.Quorum{Voters: 3, Live: 1, Need: 2} },
+			HandOn: func(context.Context, func(context.Context) error) error { handed++; return errors.New("handed on") },
+		}
+		_, err := m.Transfer(context.Background(), "")
+		var refused *api.Error
+		if handed != 0 || !errors.As(err, &refused) || refused.Status != http.StatusConflict ||
+			!strings.Contains(refused.Message, "1 of 3 voters live, 2 are needed") || refused.Hint == "" {
+			t.Errorf("without-a-quorum: handed on %d times: %v", handed, err)
+		}
 	})
 }
